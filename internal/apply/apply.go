@@ -1,0 +1,133 @@
+// Package apply carries out a plan: in parallel, with a record of every step, and with a way back at failure.
+//
+// It runs only what the plan lists. What a step does is the business of a Worker; apply knows the order.
+package apply
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"orrery/internal/plan"
+)
+
+// A Worker does single steps on one host. Steps that do not need one another are done at the same time.
+type Worker interface {
+	Do(ctx context.Context, s *plan.Step, say func(detail string)) error
+}
+
+// A Watcher is told what happens; it may be called from several goroutines.
+type Watcher interface {
+	Begin(s *plan.Step)
+	Detail(s *plan.Step, text string)
+	End(s *plan.Step, err error)
+}
+
+// A Result is what became of a plan.
+type Result struct {
+	Done    []*plan.Step // in the order in which they ended
+	Failed  []Failure
+	Skipped []*plan.Step // not begun, because what they need failed or the run was interrupted
+}
+
+// A Failure is a step that did not succeed.
+type Failure struct {
+	Step *plan.Step
+	Err  error
+}
+
+// OK reports whether every step was done.
+func (r *Result) OK() bool { return len(r.Failed) == 0 && len(r.Skipped) == 0 }
+
+// Run carries out a plan with at most parallel steps at once. Steps that need a failed one are skipped, all
+// others are done: one broken node does not keep the rest of a site down. When ctx ends, steps under way are cancelled and no others begun.
+func Run(ctx context.Context, p *plan.Plan, workers map[string]Worker, watch Watcher, parallel int) *Result {
+	r := &run{
+		ctx: ctx, workers: workers, watch: watch, places: make(chan struct{}, max(1, parallel)),
+		missing: make([]int, len(p.Steps)), next: make([][]int, len(p.Steps)), steps: p.Steps, hopeless: make([]bool, len(p.Steps)),
+	}
+	for n, s := range p.Steps {
+		r.missing[n] = len(s.Needs)
+		for _, need := range s.Needs {
+			r.next[need] = append(r.next[need], n)
+		}
+	}
+	for n := range p.Steps {
+		if len(p.Steps[n].Needs) == 0 {
+			r.launch(n)
+		}
+	}
+	r.all.Wait()
+	return &r.result
+}
+
+type run struct {
+	ctx     context.Context
+	workers map[string]Worker
+	watch   Watcher
+	places  chan struct{}
+	steps   []*plan.Step
+	all     sync.WaitGroup
+
+	mu       sync.Mutex
+	missing  []int // steps that each step still waits for
+	hopeless []bool
+	next     [][]int // steps that wait for each step
+	result   Result
+}
+
+func (r *run) launch(n int) {
+	r.all.Add(1)
+	go func() {
+		defer r.all.Done()
+		s := r.steps[n]
+		select {
+		case r.places <- struct{}{}:
+			defer func() { <-r.places }()
+		case <-r.ctx.Done():
+		}
+		if r.ctx.Err() != nil {
+			r.ended(n, errSkipped)
+			return
+		}
+		r.watch.Begin(s)
+		err := r.workers[s.Host].Do(r.ctx, s, func(text string) { r.watch.Detail(s, text) })
+		r.watch.End(s, err)
+		r.ended(n, err)
+	}()
+}
+
+var errSkipped = errors.New("not begun")
+
+// ended records how a step ended and begins those that waited only for it.
+func (r *run) ended(n int, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := r.steps[n]
+	switch {
+	case errors.Is(err, errSkipped):
+		r.result.Skipped = append(r.result.Skipped, s)
+	case err != nil:
+		r.result.Failed = append(r.result.Failed, Failure{s, err})
+	default:
+		r.result.Done = append(r.result.Done, s)
+	}
+	r.release(n, err != nil)
+}
+
+// release lets the followers of a step begin or, if it was not done, skips them and theirs.
+func (r *run) release(n int, failed bool) {
+	for _, follower := range r.next[n] {
+		r.missing[follower]--
+		r.hopeless[follower] = r.hopeless[follower] || failed
+		if r.missing[follower] > 0 {
+			continue
+		}
+		if r.hopeless[follower] {
+			r.result.Skipped = append(r.result.Skipped, r.steps[follower])
+			r.release(follower, true)
+			continue
+		}
+		r.launch(follower)
+	}
+}

@@ -1,0 +1,70 @@
+// Package engine is what makes nodes: the contract that every engine fulfils and enginetest checks.
+package engine
+
+import (
+	"context"
+
+	"orrery/internal/host"
+	"orrery/internal/observe"
+	"orrery/internal/site/spec"
+)
+
+// An Engine makes, runs and removes nodes on one host. Its methods may be called for different nodes at the
+// same time. Each of them, when it is interrupted at any moment, leaves a node that List still shows (as Broken, if it is half made or half
+// removed), and that Destroy removes.
+type Engine interface {
+	// Capabilities says what the engine can do beyond the methods here.
+	Capabilities() Capabilities
+	// List gives the engine's nodes of a site, by name; of all sites, if the site is "".
+	List(ctx context.Context, site string) ([]observe.Node, error)
+	// Create makes a node, stopped. The layers of the spec are in the store. A node that is there already is a Surprise.
+	Create(ctx context.Context, n *spec.Node) error
+	// Change makes a node as specified in all but its layers; interfaces, mounts and privileges only of a
+	// stopped node, limits of a running one at once. The limits are read back.
+	Change(ctx context.Context, n *spec.Node) error
+	// Start boots a node; it returns as soon as commands can be run in it. A running node is left as it is.
+	Start(ctx context.Context, ref Ref) error
+	// Stop shuts a node down, and when ctx has a deadline and it passes, by force. A stopped node is left as it is.
+	Stop(ctx context.Context, ref Ref) error
+	// Destroy removes a node, whatever its state, and all that it wrote outside volumes. One that is not there is no error.
+	Destroy(ctx context.Context, ref Ref) error
+	// Mark records how far a node has been configured and proven.
+	Mark(ctx context.Context, ref Ref, m Mark) error
+	// Runner runs commands in a running node.
+	Runner(ref Ref) host.Runner
+}
+
+// A Keeper is an engine that can set a node's private layer aside, so that a replacement can be undone at once.
+type Keeper interface {
+	// Replace makes a stopped node anew with other layers and keeps the former one aside.
+	Replace(ctx context.Context, n *spec.Node) error
+	// Restore puts the former node, stopped, back in the place of a stopped one.
+	Restore(ctx context.Context, ref Ref) error
+	// Settle removes the former node.
+	Settle(ctx context.Context, ref Ref) error
+}
+
+// A Ref names a node on a host.
+type Ref struct {
+	Site string
+	ID   int
+	Name string
+}
+
+// RefOf gives the Ref of a specified node.
+func RefOf(n *spec.Node) Ref { return Ref{n.Site, n.ID, n.Name} }
+
+// Capabilities say what an engine can do beyond the methods of Engine.
+type Capabilities struct {
+	Name       string
+	Containers bool // nodes share the host's kernel
+	LiveLimits bool // Change applies limits to a running node
+	MoveNIC    bool // a running node's interface can be moved to another bridge
+}
+
+// A Mark says how far a node has come.
+type Mark struct {
+	Configured bool
+	Config     spec.Config // as applied
+	Proven     string      // digest of the health checks passed last
+}

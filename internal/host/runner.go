@@ -1,0 +1,68 @@
+// Package host is what Orrery does to machines: run a command, put a file, make a connection; and what it asks of them.
+//
+// Every place is a Runner: the bare host, a container, a virtual machine, a machine over SSH. A role, a health check
+// or a benchmark cannot tell them apart.
+package host
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+)
+
+// A Runner is a place where commands run.
+type Runner interface {
+	// Run runs a command to its end. A command that cannot be run or does not succeed gives a *RunError.
+	Run(ctx context.Context, c Command) error
+	// Put writes a file whole, or not at all, making the directories above it.
+	Put(ctx context.Context, f File) error
+	// Dial connects from that place, as net.Dialer.DialContext does.
+	Dial(ctx context.Context, network, address string) (net.Conn, error)
+}
+
+// A Command is a program with its arguments and surroundings.
+type Command struct {
+	Args   []string
+	Env    []string // KEY=value, added to a small standard environment
+	User   string   // "": root
+	Stdin  io.Reader
+	Stdout io.Writer // nil: kept for the RunError
+	Stderr io.Writer // nil: kept for the RunError
+	TTY    bool      // Stdin, Stdout and Stderr are the terminal of the user
+}
+
+// A File is content for a path.
+type File struct {
+	Path    string
+	Content []byte
+	Owner   string // "user:group" of the place; "": root:root
+	Mode    uint32
+	Link    string // make a symbolic link to this instead
+}
+
+// A RunError is a command that did not succeed: where, what, and what it printed.
+type RunError struct {
+	Place   string // host or node
+	Command []string
+	Status  int    // exit status; -1: it did not run or was killed
+	Output  string // the end of what it printed
+	Err     error
+}
+
+// Error gives the command, how it ended, and the end of its output.
+func (e *RunError) Error() string {
+	how := fmt.Sprintf("exit status %d", e.Status)
+	if e.Status < 0 && e.Err != nil {
+		how = e.Err.Error()
+	}
+	text := fmt.Sprintf("%s: %s: %s", e.Place, strings.Join(e.Command, " "), how)
+	if out := strings.TrimSpace(e.Output); out != "" {
+		text += "\n    " + strings.ReplaceAll(out, "\n", "\n    ")
+	}
+	return text
+}
+
+// Unwrap gives the cause.
+func (e *RunError) Unwrap() error { return e.Err }

@@ -1,0 +1,32 @@
+package host
+
+import "bytes"
+
+// Tail keeps the end of what is written to it: enough of a command's output to see why it failed.
+type Tail struct {
+	buf bytes.Buffer
+}
+
+// tailBytes is how much of an output is kept.
+const tailBytes = 8 << 10
+
+// Write keeps p and drops what is older than the last few KiB.
+func (t *Tail) Write(p []byte) (int, error) {
+	t.buf.Write(p)
+	if over := t.buf.Len() - 2*tailBytes; over > 0 {
+		t.buf.Next(over + tailBytes)
+	}
+	return len(p), nil
+}
+
+// String gives the end of what was written, from the beginning of a line.
+func (t *Tail) String() string {
+	b := t.buf.Bytes()
+	if len(b) > tailBytes {
+		b = b[len(b)-tailBytes:]
+		if i := bytes.IndexByte(b, '\n'); i >= 0 {
+			b = b[i+1:]
+		}
+	}
+	return string(b)
+}

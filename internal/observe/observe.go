@@ -1,0 +1,55 @@
+// Package observe holds what hosts say is there, in the same words as what is declared.
+package observe
+
+import (
+	"orrery/internal/site/spec"
+)
+
+// A State is what a node is doing.
+type State string
+
+// The states of a node.
+const (
+	Stopped State = "stopped"
+	Running State = "running"
+	Frozen  State = "frozen"
+	Broken  State = "broken" // half made or half removed, by a run that was killed
+)
+
+// A Host is what is on a host of one site's doing.
+type Host struct {
+	Name     string            `json:"name"`
+	Cpus     int               `json:"cpus"`
+	Memory   int64             `json:"memory"` // bytes
+	Networks []spec.Network    `json:"networks"`
+	Nodes    []Node            `json:"nodes"`
+	Layers   map[string]bool   `json:"layers"` // digests of the layers in the host's store
+	Names    string            `json:"names"`  // digest of what nodes know of one another
+	Settings map[string]string `json:"settings"`
+	Volumes  []Volume          `json:"volumes"`
+}
+
+// A Node is a node as its host has it.
+type Node struct {
+	spec.Node
+	State      State  `json:"state"`
+	Configured bool   `json:"configured"` // its roles have been applied in full
+	Proven     string `json:"proven"`     // digest of the health checks that it last passed
+}
+
+// A Volume is persistent data kept with a host's state.
+type Volume struct {
+	Name string `json:"name"`
+	Node string `json:"node,omitempty"` // "": shared by all
+	Path string `json:"path"`
+}
+
+// Node gives a node by name.
+func (h *Host) Node(name string) (*Node, bool) {
+	for i := range h.Nodes {
+		if h.Nodes[i].Name == name {
+			return &h.Nodes[i], true
+		}
+	}
+	return nil, false
+}

@@ -1,0 +1,107 @@
+package plan
+
+import (
+	"orrery/internal/observe"
+	"orrery/internal/site"
+	"orrery/internal/site/spec"
+)
+
+// Down plans the end of nodes; when all are meant, of everything else of the site too, and with goal.Volumes of
+// its persistent data.
+func Down(s *site.Site, hosts []observe.Host, goal Goal) *Plan {
+	d := newDraft(s, hosts, goal)
+	for i := range hosts {
+		d.downHost(&hosts[i])
+	}
+	return d.sorted()
+}
+
+func (d *draft) downHost(h *observe.Host) {
+	var gone []int
+	for i := range h.Nodes {
+		if n := &h.Nodes[i]; d.goal.concerns(n.Name) {
+			gone = append(gone, d.removeNode(h, n, "asked for"))
+		}
+	}
+	if d.goal.Volumes {
+		for _, v := range h.Volumes {
+			if v.Node == "" && d.goal.Nodes != nil || v.Node != "" && !d.goal.concerns(v.Node) {
+				continue
+			}
+			title := v.Name
+			if v.Node != "" {
+				title += " of " + v.Node
+			}
+			d.add(Step{Kind: RemoveVolume, Host: h.Name, Subject: title, Reason: "asked for", Needs: gone, Path: v.Path})
+		}
+	}
+	if d.goal.Nodes != nil {
+		return
+	}
+	last := gone
+	for i := range h.Networks {
+		last = append(last, d.removeNetwork(h, &h.Networks[i], "asked for", gone))
+	}
+	if h.Names != "" {
+		last = append(last, d.add(Step{Kind: ForgetNames, Host: h.Name, Subject: h.Name, Reason: "asked for", Needs: gone}))
+	}
+	if len(last) > 0 {
+		d.add(Step{Kind: RestoreHost, Host: h.Name, Subject: h.Name, Reason: "unless another site is up", Needs: last})
+	}
+}
+
+// removeNode plans the end of a node and gives the last step.
+func (d *draft) removeNode(h *observe.Host, n *observe.Node, why string) int {
+	var needs []int
+	if n.State == observe.Running || n.State == observe.Frozen {
+		needs = append(needs, d.add(Step{
+			Kind: StopNode, Host: h.Name, Subject: n.Name, Reason: why, Disturbs: []string{n.Name}, Was: &n.Node, Undo: "start",
+		}))
+	}
+	return d.add(Step{
+		Kind: DestroyNode, Host: h.Name, Subject: n.Name, Reason: why, Disturbs: []string{n.Name}, Needs: needs, Was: &n.Node,
+	})
+}
+
+func (d *draft) removeNetwork(h *observe.Host, n *spec.Network, why string, needs []int) int {
+	return d.add(Step{
+		Kind: RemoveNetwork, Host: h.Name, Subject: n.Name, Reason: why, Needs: append([]int(nil), needs...), Network: n,
+		Undo: "make network " + n.Name,
+	})
+}
+
+// Stop plans that nodes stand still, with all that is theirs kept.
+func Stop(s *site.Site, hosts []observe.Host, goal Goal) *Plan {
+	d := newDraft(s, hosts, goal)
+	for i := range hosts {
+		h := &hosts[i]
+		for j := range h.Nodes {
+			n := &h.Nodes[j]
+			if goal.concerns(n.Name) && (n.State == observe.Running || n.State == observe.Frozen) {
+				d.add(Step{
+					Kind: StopNode, Host: h.Name, Subject: n.Name, Reason: "asked for", Disturbs: []string{n.Name}, Was: &n.Node, Undo: "start",
+				})
+			}
+		}
+	}
+	return d.sorted()
+}
+
+// Start plans that nodes that are there run, as they are: nothing is built, changed or configured.
+func Start(s *site.Site, hosts []observe.Host, goal Goal) *Plan {
+	d := newDraft(s, hosts, goal)
+	for i := range hosts {
+		h := &hosts[i]
+		for j := range h.Nodes {
+			n := &h.Nodes[j]
+			if !goal.concerns(n.Name) || n.State != observe.Stopped {
+				continue
+			}
+			start := d.add(Step{Kind: StartNode, Host: h.Name, Subject: n.Name, Reason: "asked for", Node: &n.Node, Was: &n.Node, Undo: "stop"})
+			if n.Config.Health != "" {
+				d.add(Step{Kind: CheckNode, Host: h.Name, Subject: n.Name, Reason: "prove health", Node: &n.Node, Was: &n.Node, Needs: []int{start}})
+			}
+		}
+	}
+	return d.sorted()
+}

@@ -1,0 +1,194 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+
+	"orrery/internal/observe"
+	"orrery/internal/site"
+	"orrery/internal/site/spec"
+)
+
+// upNode plans what makes one node as declared; it gives the step that configures it, if there is one.
+func (d *draft) upNode(h *observe.Host, n *site.Node, wanted *spec.Node, has *observe.Node, before []int) (configure int, planned bool) {
+	u := &nodeDraft{draft: d, host: h, node: n, wanted: wanted, has: has, before: before}
+	running := u.shape()
+	if !running && (wanted.Autostart || has == nil || d.goal.Nodes != nil) {
+		u.step(StartNode, u.startReason(), "stop")
+		running = true
+	}
+	if !running {
+		return 0, false
+	}
+	reason := u.configureReason()
+	if reason != "" {
+		configure, planned = u.step(ConfigureNode, reason, "put the files back as they were"), true
+	}
+	if wanted.Config.Health != "" && (len(u.steps) > 0 || has.Proven != wanted.Config.Health) {
+		u.step(CheckNode, u.checkReason(), "")
+	}
+	if len(u.steps) > 0 {
+		d.last[n.Name] = u.steps[len(u.steps)-1]
+	}
+	return configure, planned
+}
+
+// unfit says why a node that is there cannot become the wanted one, so that it has to go first; "" if it can.
+func unfit(has *observe.Node, wanted *spec.Node) string {
+	switch {
+	case has.State == observe.Broken:
+		return "half made"
+	case has.ID != wanted.ID:
+		return fmt.Sprintf("id changed from %d to %d", has.ID, wanted.ID)
+	case has.Engine != wanted.Engine:
+		return fmt.Sprintf("engine changed from %s to %s", has.Engine, wanted.Engine)
+	}
+	return ""
+}
+
+// nodeDraft is the chain of steps of one node in the making.
+type nodeDraft struct {
+	*draft
+	host   *observe.Host
+	node   *site.Node
+	wanted *spec.Node
+	has    *observe.Node
+	before []int
+	steps  []int
+	fresh  bool // the private layer is new
+}
+
+// step adds a step after those already there.
+func (u *nodeDraft) step(kind Kind, reason, undo string) int {
+	needs := u.before
+	if len(u.steps) > 0 {
+		needs = []int{u.steps[len(u.steps)-1]}
+	}
+	s := Step{
+		Kind: kind, Host: u.host.Name, Subject: u.node.Name, Reason: reason, Needs: slices.Clone(needs), Undo: undo, Node: u.wanted,
+	}
+	if u.has != nil {
+		s.Was = &u.has.Node
+		if kind == ReplaceNode || kind == StopNode {
+			s.Disturbs = []string{u.node.Name}
+		}
+	}
+	n := u.add(s)
+	u.steps = append(u.steps, n)
+	return n
+}
+
+// shape plans that the node is there in the declared form, and reports whether it runs then.
+func (u *nodeDraft) shape() (running bool) {
+	if u.has == nil {
+		u.before = append(u.before, u.layer(u.host, u.node)...)
+		u.step(CreateNode, "new", "destroy")
+		u.fresh = true
+		return false
+	}
+	running = u.has.State == observe.Running
+	if why := u.replaceReason(); why != "" {
+		u.before = append(u.before, u.layer(u.host, u.node)...)
+		if running {
+			u.step(StopNode, why, "start")
+		}
+		u.step(ReplaceNode, why+"; its private layer is made anew", "put the former layers back")
+		u.fresh = true
+		return false
+	}
+	if why := u.reshapeReason(); why != "" {
+		if running {
+			u.step(StopNode, why, "start")
+		}
+		u.step(ReshapeNode, why, "put the former interfaces and mounts back")
+		return false
+	}
+	if why := limitsDifference(u.has.Limits, u.wanted.Limits); why != "" || u.has.Autostart != u.wanted.Autostart {
+		if why == "" {
+			why = "autostart changed"
+		}
+		u.step(LimitNode, why, "put the former limits back")
+	}
+	return running
+}
+
+func (u *nodeDraft) replaceReason() string {
+	was, is := &u.has.Node, u.wanted
+	switch {
+	case was.Base != is.Base:
+		return "base image changed"
+	case was.Layer != is.Layer:
+		if why := spec.Differences(was.Parts, is.Parts); why != "" {
+			return "role layer changed: " + why
+		}
+		return "role layer changed"
+	}
+	return ""
+}
+
+func (u *nodeDraft) reshapeReason() string {
+	was, is := &u.has.Node, u.wanted
+	switch {
+	case was.Privileged != is.Privileged:
+		return "privileges changed"
+	case !slices.Equal(was.NICs, is.NICs):
+		return "network interfaces changed"
+	case !slices.Equal(was.Mounts, is.Mounts):
+		return "volumes changed"
+	case was.MachineID != is.MachineID:
+		return "machine-id changed"
+	}
+	return ""
+}
+
+func (u *nodeDraft) startReason() string {
+	switch {
+	case u.has == nil:
+		return "new"
+	case len(u.steps) > 0:
+		return "after the change"
+	}
+	return "not running"
+}
+
+func (u *nodeDraft) configureReason() string {
+	switch {
+	case u.fresh && u.has == nil:
+		if len(u.wanted.Config.Parts)+len(u.wanted.Config.Services) == 0 {
+			return "boot"
+		}
+		return "apply roles"
+	case u.fresh:
+		return "apply roles anew"
+	case !u.has.Configured:
+		return "not finished before"
+	}
+	if why := spec.Differences(u.has.Config.Parts, u.wanted.Config.Parts); why != "" {
+		return why
+	}
+	if !slices.Equal(u.has.Config.Services, u.wanted.Config.Services) {
+		return "services changed"
+	}
+	return ""
+}
+
+func (u *nodeDraft) checkReason() string {
+	if len(u.steps) == 0 {
+		return "health not yet proven"
+	}
+	return "prove health"
+}
+
+func limitsDifference(was, is site.Limits) string {
+	return spec.Differences(limitParts(was), limitParts(is))
+}
+
+func limitParts(l site.Limits) spec.Parts {
+	p := spec.Parts{
+		"cpus": fmt.Sprint(l.Cpus), "pin": l.Pin, "memory": fmt.Sprint(l.Memory), "pids": fmt.Sprint(l.Pids), "swap": "",
+	}
+	if l.Swap != nil {
+		p["swap"] = fmt.Sprint(*l.Swap)
+	}
+	return p
+}

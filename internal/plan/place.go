@@ -1,0 +1,105 @@
+package plan
+
+import (
+	"orrery/internal/observe"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+)
+
+// Place gives a copy of the site in which every node has a host: the declared one, else the one it is
+// already on, else the one with the largest share of processors and memory still free.
+func Place(s *site.Site, hosts []observe.Host) (*site.Site, error) {
+	placed := *s
+	placed.Nodes = append([]site.Node(nil), s.Nodes...)
+	room := newRooms(s, hosts)
+	lives := map[string]string{}
+	for i := range hosts {
+		for j := range hosts[i].Nodes {
+			lives[hosts[i].Nodes[j].Name] = hosts[i].Name
+		}
+	}
+	var homeless []*site.Node
+	for i := range placed.Nodes {
+		n := &placed.Nodes[i]
+		if n.Host == "" {
+			n.Host = lives[n.Name]
+		}
+		if n.Host == "" {
+			homeless = append(homeless, n)
+			continue
+		}
+		if _, ok := room.byName[n.Host]; !ok {
+			return nil, unknownHost(n)
+		}
+		room.take(n)
+	}
+	for _, n := range homeless {
+		host, ok := room.best(n)
+		if !ok {
+			return nil, problem.New(problem.Mistake, "node %s has no host: none has %.3g cpus and %d MiB free", n.Name, n.Limits.Cpus, n.Limits.Memory>>20).
+				Try("declare another [host.…], lower its limits, or say host = … to overcommit one")
+		}
+		n.Host = host
+		room.take(n)
+	}
+	return &placed, nil
+}
+
+type room struct {
+	cpus, freeCpus     float64
+	memory, freeMemory float64
+}
+
+type rooms struct {
+	names  []string // in order of declaration
+	byName map[string]*room
+}
+
+func newRooms(s *site.Site, hosts []observe.Host) *rooms {
+	r := &rooms{byName: map[string]*room{}}
+	for i := range hosts {
+		o := &hosts[i]
+		cpus, memory := float64(o.Cpus), float64(o.Memory)
+		if h, ok := s.Host(o.Name); ok {
+			if h.Cpus > 0 {
+				cpus = h.Cpus
+			}
+			if h.Memory > 0 {
+				memory = float64(h.Memory)
+			}
+		}
+		r.names = append(r.names, o.Name)
+		r.byName[o.Name] = &room{cpus, cpus, memory, memory}
+	}
+	return r
+}
+
+func (r *rooms) take(n *site.Node) {
+	h := r.byName[n.Host]
+	h.freeCpus -= n.Limits.Cpus
+	h.freeMemory -= float64(n.Limits.Memory)
+}
+
+// best gives the host on which the scarcer of processors and memory is least scarce with the node on it. A node without
+// limits fits anywhere.
+func (r *rooms) best(n *site.Node) (string, bool) {
+	best, most := "", -1.0
+	for _, name := range r.names {
+		h := r.byName[name]
+		share := min(share(h.freeCpus-n.Limits.Cpus, h.cpus), share(h.freeMemory-float64(n.Limits.Memory), h.memory))
+		if (n.Limits.Cpus > 0 && h.freeCpus < n.Limits.Cpus) || (n.Limits.Memory > 0 && h.freeMemory < float64(n.Limits.Memory)) {
+			continue
+		}
+		if best == "" || share > most {
+			best, most = name, share
+		}
+	}
+	return best, best != ""
+}
+
+func share(free, all float64) float64 {
+	if all <= 0 {
+		return 0
+	}
+	return free / all
+}

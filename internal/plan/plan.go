@@ -1,0 +1,89 @@
+// Package plan decides what is to be done: a pure function of the declared site and the observed hosts.
+//
+// It does no I/O and reads no clock, so the preview is the run: apply carries out the steps of a plan
+// and nothing else, and a plan made afterwards is empty.
+package plan
+
+import (
+	"slices"
+
+	"orrery/internal/observe"
+	"orrery/internal/site"
+	"orrery/internal/site/spec"
+)
+
+// A Plan is what will be done, in an order in which it can be done.
+type Plan struct {
+	Site  string  `json:"site"`
+	Steps []*Step `json:"steps"`
+}
+
+// A Goal says what a plan is to reach.
+type Goal struct {
+	Nodes   map[string]bool // names of the nodes concerned; nil: all, and what is no longer declared is removed
+	Volumes bool            // Down also removes persistent data
+}
+
+func (g Goal) concerns(node string) bool { return g.Nodes == nil || g.Nodes[node] }
+
+// Empty reports whether there is nothing to do.
+func (p *Plan) Empty() bool { return len(p.Steps) == 0 }
+
+// Counts tells how many steps of each kind there are.
+func (p *Plan) Counts() map[Kind]int {
+	counts := map[Kind]int{}
+	for _, s := range p.Steps {
+		counts[s.Kind]++
+	}
+	return counts
+}
+
+// Disturbed gives the names of all nodes that the plan disturbs, sorted.
+func (p *Plan) Disturbed() []string {
+	var all []string
+	for _, s := range p.Steps {
+		all = append(all, s.Disturbs...)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// draft is a plan in the making.
+type draft struct {
+	Plan
+	maker  *spec.Maker
+	site   *site.Site
+	goal   Goal
+	hosts  map[string]*observe.Host
+	layers map[string]int // host and digest -> step that builds it
+	last   map[string]int // node -> its last step
+}
+
+func newDraft(s *site.Site, hosts []observe.Host, goal Goal) *draft {
+	d := &draft{
+		Plan: Plan{Site: s.Name}, maker: spec.NewMaker(s), site: s, goal: goal,
+		hosts: map[string]*observe.Host{}, layers: map[string]int{}, last: map[string]int{},
+	}
+	for i := range hosts {
+		d.hosts[hosts[i].Name] = &hosts[i]
+	}
+	return d
+}
+
+// add puts a step at the end and gives its number.
+func (d *draft) add(s Step) int {
+	s.N = len(d.Steps)
+	slices.Sort(s.Needs)
+	s.Needs = slices.Compact(s.Needs)
+	d.Steps = append(d.Steps, &s)
+	return s.N
+}
+
+// found indexes the nodes of a host by name.
+func found(h *observe.Host) map[string]*observe.Node {
+	all := make(map[string]*observe.Node, len(h.Nodes))
+	for i := range h.Nodes {
+		all[h.Nodes[i].Name] = &h.Nodes[i]
+	}
+	return all
+}

@@ -1,0 +1,30 @@
+package plan
+
+import "strconv"
+
+const forwarding = "net.ipv4.ip_forward"
+
+// HostSettings are the kernel settings (sysctl.d(5)) of a host that runs many nodes: inotify(7) counts all containers of
+// a host against one user, and 128 instances are enough for a handful of systemds; neighbours
+// are kept for all networks together; forwarding is needed to masquerade.
+var HostSettings = map[string]string{
+	"fs.inotify.max_user_instances":     "8192",
+	"fs.inotify.max_user_watches":       "524288",
+	"kernel.keys.maxkeys":               "2000",
+	"kernel.pty.max":                    "8192",
+	"net.ipv4.neigh.default.gc_thresh3": "8192",
+	forwarding:                          "1",
+}
+
+// enough reports whether a setting is at least what is wanted; one that the kernel does not have is no lack.
+func enough(has, wants string) bool {
+	if has == "" {
+		return true
+	}
+	h, err1 := strconv.Atoi(has)
+	w, err2 := strconv.Atoi(wants)
+	if err1 != nil || err2 != nil {
+		return has == wants
+	}
+	return h >= w
+}

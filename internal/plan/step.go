@@ -1,0 +1,74 @@
+package plan
+
+import (
+	"fmt"
+
+	"orrery/internal/site/spec"
+)
+
+// A Kind says what a step does.
+type Kind string
+
+// The kinds of steps, in the order in which they come for one node.
+const (
+	PrepareHost   Kind = "prepare"   // kernel settings that containers in number need
+	BuildLayer    Kind = "build"     // a base image or role layer into the host's store
+	MakeNetwork   Kind = "network"   // a bridge with its address and rules
+	WriteNames    Kind = "names"     // what nodes know of one another: hosts, inventory, host keys
+	CreateNode    Kind = "create"    // a node, stopped
+	ReplaceNode   Kind = "replace"   // a node by one of the same identity with other layers; the old private layer is kept until the run has succeeded
+	ReshapeNode   Kind = "reshape"   // interfaces, mounts or privileges of a stopped node
+	LimitNode     Kind = "limit"     // limits, of a running node too
+	StartNode     Kind = "start"     // a node that is stopped
+	ConfigureNode Kind = "configure" // apply the roles on the node
+	CheckNode     Kind = "check"     // wait until the node's health checks pass
+	StopNode      Kind = "stop"
+	DestroyNode   Kind = "destroy"
+	ForgetNames   Kind = "forget" // what WriteNames wrote
+	RemoveNetwork Kind = "unnetwork"
+	RemoveVolume  Kind = "unvolume"
+	RestoreHost   Kind = "restore" // what PrepareHost changed
+	RestoreNode   Kind = "unreplace"
+	RevertNode    Kind = "unconfigure" // the files of a node as they were before this run
+)
+
+// A Step is one item of a plan: what is done, to what, why, and what it disturbs.
+type Step struct {
+	N        int      `json:"n"` // its place in the plan
+	Kind     Kind     `json:"kind"`
+	Host     string   `json:"host"`
+	Subject  string   `json:"subject"` // the node, network, layer or volume
+	Reason   string   `json:"reason"`
+	Disturbs []string `json:"disturbs,omitempty"` // nodes that do not answer for a while, or lose what they wrote
+	Needs    []int    `json:"needs,omitempty"`    // steps that come before
+	Undo     string   `json:"undo"`               // how it is taken back; "": it cannot be, or need not be
+
+	Node    *spec.Node    `json:"-"` // as it shall be
+	Was     *spec.Node    `json:"-"` // as it was
+	Network *spec.Network `json:"-"`
+	Layer   *spec.Layer   `json:"-"`
+	Path    string        `json:"-"` // of a volume
+}
+
+// String gives the step on one line: "node receptor2: configure: role files changed".
+func (s *Step) String() string {
+	return fmt.Sprintf("%s: %s: %s", s.Title(), s.Kind, s.Reason)
+}
+
+// Title names what the step is about.
+func (s *Step) Title() string {
+	switch s.Kind {
+	case PrepareHost, RestoreHost, WriteNames, ForgetNames:
+		return "host " + s.Host
+	case BuildLayer:
+		return "layer " + s.Subject
+	case MakeNetwork, RemoveNetwork:
+		return "network " + s.Subject
+	case RemoveVolume:
+		return "volume " + s.Subject
+	}
+	return "node " + s.Subject
+}
+
+// ForNode reports whether the step is about one node.
+func (s *Step) ForNode() bool { return s.Node != nil || s.Was != nil }

@@ -1,0 +1,43 @@
+package site
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strings"
+)
+
+// Identity survives re-creation: all of it follows from names, so a node that is made again is the same to its peers.
+
+// digest gives a hash of words that no other sequence of words has.
+func digest(words ...string) [32]byte {
+	return sha256.Sum256([]byte(strings.Join(words, "\x00")))
+}
+
+// MAC gives the hardware address of a node on a network: locally administered, unicast (IEEE 802, bit 1 of the
+// first octet set, bit 0 clear).
+func MAC(site, node, network string) string {
+	d := digest("mac", site, node, network)
+	return fmt.Sprintf("%02x:%02x:%02x:%02x:%02x:%02x", d[0]&0xfc|0x02, d[1], d[2], d[3], d[4], d[5])
+}
+
+// MachineID gives a node's machine-id(5): 32 hexadecimal digits in the form of a version 4 UUID.
+func MachineID(site, node string) string {
+	d := digest("machine-id", site, node)
+	d[6] = d[6]&0x0f | 0x40
+	d[8] = d[8]&0x3f | 0x80
+	return hex.EncodeToString(d[:16])
+}
+
+// BridgeName gives the name of a network's bridge on a host. It is a digest, because an interface
+// name has at most 15 characters (IFNAMSIZ) and two sites may both call a network "cam".
+func BridgeName(site, network string) string {
+	d := digest("bridge", site, network)
+	return "orb" + hex.EncodeToString(d[:5])
+}
+
+// VethName gives the name of the host's end of the link that joins a node to a network.
+func VethName(site, node, network string) string {
+	d := digest("veth", site, node, network)
+	return "orv" + hex.EncodeToString(d[:5])
+}

@@ -1,0 +1,89 @@
+package site
+
+// Node gives a node by name.
+func (s *Site) Node(name string) (*Node, bool) {
+	for i := range s.Nodes {
+		if s.Nodes[i].Name == name {
+			return &s.Nodes[i], true
+		}
+	}
+	return nil, false
+}
+
+// Role gives a role by name.
+func (s *Site) Role(name string) (*Role, bool) {
+	return find(s.Roles, name, func(r *Role) string { return r.Name })
+}
+
+// Network gives a network by name.
+func (s *Site) Network(name string) (*Network, bool) {
+	return find(s.Networks, name, func(n *Network) string { return n.Name })
+}
+
+// Image gives an image by name.
+func (s *Site) Image(name string) (*Image, bool) {
+	return find(s.Images, name, func(i *Image) string { return i.Name })
+}
+
+// Host gives a host by name.
+func (s *Site) Host(name string) (*Host, bool) {
+	return find(s.Hosts, name, func(h *Host) string { return h.Name })
+}
+
+// Volume gives a volume by name; one that is not declared is kept with the host's state.
+func (s *Site) Volume(name string) Volume {
+	if v, ok := find(s.Volumes, name, func(v *Volume) string { return v.Name }); ok {
+		return *v
+	}
+	return Volume{Name: name}
+}
+
+// Secret gives a secret by name.
+func (s *Site) Secret(name string) (*Secret, bool) {
+	return find(s.Secrets, name, func(x *Secret) string { return x.Name })
+}
+
+func find[T any](list []T, name string, nameOf func(*T) string) (*T, bool) {
+	for i := range list {
+		if nameOf(&list[i]) == name {
+			return &list[i], true
+		}
+	}
+	return nil, false
+}
+
+// RolesOf gives the roles of a node and all that they need, each after what it needs.
+// Unknown names and cycles, which Check reports, are passed over.
+func (s *Site) RolesOf(n *Node) []*Role {
+	var ordered []*Role
+	seen := map[string]bool{}
+	var visit func(name string)
+	visit = func(name string) {
+		if seen[name] {
+			return
+		}
+		seen[name] = true
+		role, ok := s.Role(name)
+		if !ok {
+			return
+		}
+		for _, needed := range role.NeedsRoles {
+			visit(needed)
+		}
+		ordered = append(ordered, role)
+	}
+	for _, name := range n.Roles {
+		visit(name)
+	}
+	return ordered
+}
+
+// HasRole reports whether the node has the role, be it because another role needs it.
+func (s *Site) HasRole(n *Node, role string) bool {
+	for _, r := range s.RolesOf(n) {
+		if r.Name == role {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,147 @@
+package render
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
+	"text/template"
+
+	"orrery/internal/problem"
+	"orrery/internal/site"
+	"orrery/internal/site/selector"
+)
+
+// Secrets gives the value of a secret by name.
+type Secrets func(name string) (string, error)
+
+// Named stands for the values of secrets where only their names may be known: in digests and plans.
+func Named(name string) (string, error) { return "<secret " + name + ">", nil }
+
+// A Text is a rendered file.
+type Text struct {
+	Content []byte
+	Secret  bool // it holds the value of a secret, so it must reach no disk
+}
+
+// parsed is a template made once and executed for many nodes. Its functions look at the
+// node at hand through this struct, because text/template binds functions when it parses.
+type parsed struct {
+	template *template.Template
+	secrets  Secrets
+	secret   bool
+}
+
+// File renders a file of a role for a node. A wrong template gives a Mistake at its line.
+func (v *View) File(role *site.Role, f *site.File, node string, secrets Secrets) (Text, error) {
+	p, err := v.parse(role, f)
+	if err != nil {
+		return Text{}, mistake(role, f, err)
+	}
+	p.secrets, p.secret = secrets, false
+	var out bytes.Buffer
+	err = p.template.Execute(&out, map[string]any{
+		"Node":  v.byName[node],
+		"Site":  SiteView{v.site.Name, v.site.Owner, v.site.Production, v.site.Vars},
+		"Role":  role.Name,
+		"Env":   role.Env,
+		"Nodes": v.nodes,
+	})
+	if err != nil {
+		return Text{}, mistake(role, f, err)
+	}
+	return Text{out.Bytes(), p.secret}, nil
+}
+
+func (v *View) parse(role *site.Role, f *site.File) (*parsed, error) {
+	key := role.Name + "/" + f.Template
+	if p, ok := v.parsed[key]; ok {
+		return p, nil
+	}
+	p := &parsed{}
+	t, err := template.New(f.Template).Option("missingkey=error").Funcs(v.functions(role, p)).Parse(string(f.Content))
+	if err != nil {
+		return nil, err
+	}
+	p.template = t
+	v.parsed[key] = p
+	return p, nil
+}
+
+func (v *View) functions(role *site.Role, p *parsed) template.FuncMap {
+	return template.FuncMap{
+		"peers": v.Peers,
+		"select": func(text string) ([]*NodeView, error) {
+			nodes, err := selector.Select(v.site, text)
+			if err != nil {
+				return nil, err
+			}
+			views := make([]*NodeView, len(nodes))
+			for i, n := range nodes {
+				views[i] = v.byName[n.Name]
+			}
+			return views, nil
+		},
+		"node": func(name string) (*NodeView, error) {
+			if n, ok := v.byName[name]; ok {
+				return n, nil
+			}
+			return nil, fmt.Errorf("no node is called %q", name)
+		},
+		"address": func(n *NodeView, network string) (netip.Addr, error) {
+			if a, ok := n.Addresses[network]; ok {
+				return a, nil
+			}
+			return netip.Addr{}, fmt.Errorf("node %s is not on network %q", n.Name, network)
+		},
+		"secret": func(name string) (string, error) {
+			for _, use := range role.Secrets {
+				if use.Name == name {
+					p.secret = true
+					return p.secrets(name)
+				}
+			}
+			return "", fmt.Errorf("role %s does not name the secret %q in a [[secret]]", role.Name, name)
+		},
+		"json": func(x any) (string, error) {
+			text, err := json.Marshal(x)
+			return string(text), err
+		},
+		"join":  func(sep string, list any) string { return strings.Join(texts(list), sep) },
+		"quote": func(x any) string { return strconv.Quote(fmt.Sprint(x)) },
+	}
+}
+
+func texts(list any) []string {
+	var out []string
+	switch l := list.(type) {
+	case []string:
+		return l
+	case []*NodeView:
+		for _, n := range l {
+			out = append(out, n.Name)
+		}
+	case []any:
+		for _, x := range l {
+			out = append(out, fmt.Sprint(x))
+		}
+	default:
+		out = append(out, fmt.Sprint(list))
+	}
+	return out
+}
+
+// mistake turns an error of text/template ("template: NAME:LINE:COLUMN: …") into a problem at that line.
+func mistake(role *site.Role, f *site.File, err error) error {
+	where, what := role.Dir+"/"+f.Template, err.Error()
+	if rest, ok := strings.CutPrefix(what, "template: "+f.Template+":"); ok {
+		if line, text, ok := strings.Cut(rest, ":"); ok {
+			where += ":" + line
+			what = strings.TrimSpace(text)
+		}
+	}
+	return problem.New(problem.Mistake, "template: %s", what).At(where).
+		Try("docs/roles.md lists what a template can use")
+}

@@ -1,0 +1,85 @@
+// Package render fills the templates of roles for a node: pure text from a site, so that a plan can tell
+// exactly which nodes a changed template concerns.
+package render
+
+import (
+	"net/netip"
+
+	"orrery/internal/site"
+)
+
+// A View is a site as templates see it: made once, used for all nodes.
+type View struct {
+	site   *site.Site
+	nodes  []*NodeView
+	byName map[string]*NodeView
+	byRole map[string][]*NodeView
+	parsed map[string]*parsed
+}
+
+// A NodeView is a node as templates see it.
+type NodeView struct {
+	Name      string
+	ID        int
+	Roles     []string // with those that they need, in order
+	Groups    []string
+	Host      string
+	Addresses map[string]netip.Addr // by network
+	Address   netip.Addr            // on the first network; the zero Addr without one
+	Cpus      float64
+	Memory    int64 // bytes
+	Vars      map[string]any
+	model     *site.Node
+}
+
+// A SiteView is the site itself as templates see it.
+type SiteView struct {
+	Name       string
+	Owner      string
+	Production bool
+	Vars       map[string]any
+}
+
+// New makes the view of a site.
+func New(s *site.Site) *View {
+	v := &View{
+		site:   s,
+		byName: make(map[string]*NodeView, len(s.Nodes)),
+		byRole: map[string][]*NodeView{},
+		parsed: map[string]*parsed{},
+	}
+	for i := range s.Nodes {
+		n := viewNode(s, &s.Nodes[i])
+		v.nodes = append(v.nodes, n)
+		v.byName[n.Name] = n
+		for _, role := range n.Roles {
+			v.byRole[role] = append(v.byRole[role], n)
+		}
+	}
+	return v
+}
+
+// Peers gives the nodes that have a role, in order of id.
+func (v *View) Peers(role string) []*NodeView { return v.byRole[role] }
+
+// Node gives the view of a node, which must be one of the site.
+func (v *View) Node(name string) *NodeView { return v.byName[name] }
+
+func viewNode(s *site.Site, n *site.Node) *NodeView {
+	view := &NodeView{
+		Name: n.Name, ID: n.ID, Groups: n.Groups, Host: n.Host,
+		Addresses: make(map[string]netip.Addr, len(n.NICs)),
+		Cpus:      n.Limits.Cpus, Memory: n.Limits.Memory, Vars: n.Vars,
+		model: n,
+	}
+	for i, nic := range n.NICs {
+		view.Addresses[nic.Network] = nic.Address
+		if i == 0 {
+			view.Address = nic.Address
+		}
+	}
+	for _, role := range s.RolesOf(n) {
+		view.Roles = append(view.Roles, role.Name)
+	}
+	return view
+}

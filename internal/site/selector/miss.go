@@ -1,0 +1,110 @@
+package selector
+
+import (
+	"fmt"
+	"slices"
+
+	"orrery/internal/problem"
+	"orrery/internal/site"
+)
+
+// miss tells, with the nearest value that some node has, if the term matches no node of the site.
+func (t term) miss(v *view, text string) *problem.Problem {
+	if yesNo(t.property) {
+		return nil
+	}
+	matches := t.bind(v)
+	for i := range v.site.Nodes {
+		if matches(&v.site.Nodes[i]) {
+			return nil
+		}
+	}
+	what := fmt.Sprintf("no node has %s %q", t.property, t.value)
+	if t.property == "name" {
+		what = fmt.Sprintf("no node is called %q", t.value)
+	}
+	p := problem.New(problem.Usage, "selector %q at %d: %s", text, t.at, what)
+	known := t.known(v)
+	if nearest := problem.Nearest(t.value, known); nearest != "" {
+		return p.Try("%q is the nearest", nearest)
+	}
+	if t.property == "name" && slices.Contains(properties, t.value) {
+		return p.Try("a property is written %s=VALUE", t.value)
+	}
+	if t.property == "name" {
+		for _, other := range []string{"group", "role"} {
+			if slices.Contains((term{property: other}).known(v), t.value) {
+				return p.Try("%s=%s selects by %s", other, t.value, other)
+			}
+		}
+	}
+	if len(known) == 0 || t.property == "id" || t.property == "name" {
+		return p.Try("orrery query all lists the nodes")
+	}
+	return p.Try("known: %s", list(known))
+}
+
+// known gives the values of the term's property that some node has, sorted.
+func (t term) known(v *view) []string {
+	seen := map[string]bool{}
+	for i := range v.site.Nodes {
+		n := &v.site.Nodes[i]
+		for _, value := range t.of(v, n) {
+			seen[value] = true
+		}
+	}
+	delete(seen, "")
+	values := make([]string, 0, len(seen))
+	for value := range seen {
+		values = append(values, value)
+	}
+	slices.Sort(values)
+	return values
+}
+
+func (t term) of(v *view, n *site.Node) []string {
+	switch t.property {
+	case "name":
+		return []string{n.Name}
+	case "host":
+		return []string{n.Host}
+	case "image":
+		return []string{n.Image}
+	case "engine":
+		return []string{n.Engine}
+	case "group":
+		return n.Groups
+	case "network":
+		var networks []string
+		for _, nic := range n.NICs {
+			networks = append(networks, nic.Network)
+		}
+		return networks
+	case "role":
+		if v.closure == nil {
+			v.closure = closures(v.site)
+		}
+		var roles []string
+		for _, role := range n.Roles {
+			roles = append(roles, v.closure[role]...)
+		}
+		return roles
+	}
+	return nil // ids are no words, of which one could be near another
+}
+
+// list gives the first few of many.
+func list(words []string) string {
+	const most = 8
+	text := ""
+	for i, word := range words {
+		if i == most {
+			return text + ", …"
+		}
+		if i > 0 {
+			text += ", "
+		}
+		text += word
+	}
+	return text
+}

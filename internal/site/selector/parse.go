@@ -1,0 +1,207 @@
+package selector
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"orrery/internal/problem"
+)
+
+// maxDepth bounds parentheses and nots, so that no text exhausts the stack.
+const maxDepth = 100
+
+// Parse reads a selector:
+//
+//	or      = and { "or" and }
+//	and     = unary { "and" unary }
+//	unary   = "not" unary | "(" or ")" | list
+//	list    = item { "," item }
+//	item    = [ property ( "=" | "!=" ) ] value
+//
+// A value without a property in a list has the property of the item before it; at its beginning, it is a name.
+func Parse(text string) (Selector, error) {
+	p := &parser{text: text, tokens: lex(text)}
+	e, err := p.or(0)
+	if err == nil && p.peek().kind != end {
+		err = p.surplus()
+	}
+	if err != nil {
+		return Selector{}, err
+	}
+	return Selector{text: text, expr: e}, nil
+}
+
+type parser struct {
+	text   string
+	tokens []token
+	next   int
+}
+
+func (p *parser) peek() token { return p.tokens[p.next] }
+
+// take goes past the next token if it is of this kind.
+func (p *parser) take(k kind) bool {
+	if p.peek().kind != k {
+		return false
+	}
+	p.next++
+	return true
+}
+
+func (p *parser) or(depth int) (expr, error) {
+	x, err := p.and(depth)
+	for err == nil && p.take(orWord) {
+		var y expr
+		y, err = p.and(depth)
+		x = or{x, y}
+	}
+	return x, err
+}
+
+func (p *parser) and(depth int) (expr, error) {
+	x, err := p.unary(depth)
+	for err == nil && p.take(andWord) {
+		var y expr
+		y, err = p.unary(depth)
+		x = and{x, y}
+	}
+	return x, err
+}
+
+func (p *parser) unary(depth int) (expr, error) {
+	if depth > maxDepth {
+		return nil, p.wrong(p.peek(), "more than %d parentheses in one another", maxDepth)
+	}
+	switch {
+	case p.take(notWord):
+		x, err := p.unary(depth + 1)
+		return not{x}, err
+	case p.peek().kind == open:
+		opening := p.peek()
+		p.next++
+		x, err := p.or(depth + 1)
+		if err == nil && !p.take(closing) {
+			if p.peek().kind == end {
+				return nil, p.wrong(opening, "this parenthesis is never closed").Try("add \")\"")
+			}
+			err = p.surplus()
+		}
+		return x, err
+	}
+	return p.list()
+}
+
+func (p *parser) list() (expr, error) {
+	property, negated := "", false
+	var x, unequal expr
+	for {
+		first := p.peek()
+		if first.kind != word {
+			return nil, p.missing(first)
+		}
+		p.next++
+		value := first
+		if op := p.peek(); op.kind == equal || op.kind == notEqual {
+			p.next++
+			if !slices.Contains(properties, first.text) {
+				return nil, p.unknown(first)
+			}
+			property, negated = first.text, op.kind == notEqual
+			value = p.peek()
+			if !p.take(word) {
+				return nil, p.missing(value)
+			}
+		}
+		y, err := p.term(property, value)
+		if err != nil {
+			return nil, err
+		}
+		// "role!=a,b" is neither a nor b, where "role=a,b" is one of them.
+		if negated {
+			unequal = join(unequal, not{y}, func(x, y expr) expr { return and{x, y} })
+		} else {
+			x = join(x, y, func(x, y expr) expr { return or{x, y} })
+		}
+		if !p.take(comma) {
+			break
+		}
+	}
+	return join(x, unequal, func(x, y expr) expr { return or{x, y} }), nil
+}
+
+func join(x, y expr, with func(x, y expr) expr) expr {
+	switch {
+	case x == nil:
+		return y
+	case y == nil:
+		return x
+	}
+	return with(x, y)
+}
+
+func (p *parser) term(property string, value token) (expr, error) {
+	t := term{property: property, value: value.text, at: value.at}
+	switch property {
+	case "":
+		if value.text == "all" {
+			return all{}, nil
+		}
+		t.property = "name"
+	case "id":
+		var ok bool
+		if t.from, t.to, ok = span(value.text); !ok {
+			return nil, p.wrong(value, "%q is no id", value.text).Try("write id=101 or id=200..231")
+		}
+		return t, nil
+	case "production", "privileged":
+		if value.text != "true" && value.text != "false" {
+			return nil, p.wrong(value, "%s is true or false, not %q", property, value.text)
+		}
+		return t, nil
+	}
+	if _, err := path.Match(value.text, ""); err != nil {
+		return nil, p.wrong(value, "%q is no well-formed pattern", value.text).Try("close the bracket: [a-c]")
+	}
+	return t, nil
+}
+
+func (p *parser) wrong(at token, format string, args ...any) *problem.Problem {
+	what := problem.New(problem.Usage, format, args...).What
+	return problem.New(problem.Usage, "selector %q at %d: %s", p.text, at.at, what)
+}
+
+func (p *parser) unknown(property token) *problem.Problem {
+	known := strings.Join(properties, ", ")
+	if nearest := problem.Nearest(property.text, properties); nearest != "" {
+		return p.wrong(property, "nodes have no property %q", property.text).Try("%q is the nearest of %s", nearest, known)
+	}
+	return p.wrong(property, "nodes have no property %q", property.text).Try("known: %s", known)
+}
+
+func (p *parser) missing(at token) *problem.Problem {
+	if at.kind == end {
+		if strings.TrimSpace(p.text) == "" {
+			return p.wrong(at, "it is empty").Try("all selects every node")
+		}
+		return p.wrong(at, "something is missing at the end").Try("add a name or property=value")
+	}
+	if at.kind == equal && p.next > 0 && p.tokens[p.next-1].kind == equal {
+		return p.wrong(at, "a second \"=\"").Try("write property=value")
+	}
+	return p.wrong(at, "a name or property=value belongs here, not %q", at.text)
+}
+
+// surplus tells what stands where and, or or the end should be.
+func (p *parser) surplus() *problem.Problem {
+	at := p.peek()
+	switch {
+	case at.kind == closing:
+		return p.wrong(at, "\")\" without \"(\"").Try("take it away")
+	case at.kind == word && strings.Trim(at.text, "&") == "":
+		return p.wrong(at, "%q is no operator", at.text).Try("write and")
+	case at.kind == word && strings.Trim(at.text, "|") == "":
+		return p.wrong(at, "%q is no operator", at.text).Try("write or")
+	}
+	return p.wrong(at, "and, or or \",\" is missing before %q", at.text)
+}

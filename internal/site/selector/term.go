@@ -1,0 +1,103 @@
+package selector
+
+import (
+	"path"
+	"strconv"
+	"strings"
+
+	"orrery/internal/site"
+)
+
+// A term compares a property of a node with a value.
+type term struct {
+	property string
+	value    string
+	at       int // column of the value, from 1
+	from, to int // of an id
+}
+
+// properties are those that can stand before "=".
+var properties = []string{
+	"name", "role", "group", "host", "image", "network", "engine", "id", "production", "privileged",
+}
+
+// yesNo tells the properties that are true or false: that no node has one is no sign of a misspelt value.
+func yesNo(property string) bool { return property == "production" || property == "privileged" }
+
+func (t term) terms(to []term) []term { return append(to, t) }
+
+func (t term) bind(v *view) test {
+	switch t.property {
+	case "id":
+		return func(n *site.Node) bool { return t.from <= n.ID && n.ID <= t.to }
+	case "production":
+		is := v.site.Production == (t.value == "true")
+		return func(*site.Node) bool { return is }
+	case "privileged":
+		is := t.value == "true"
+		return func(n *site.Node) bool { return n.Privileged == is }
+	}
+	matches := glob(t.value)
+	switch t.property {
+	case "role":
+		bearers := v.bearers(matches)
+		return func(n *site.Node) bool {
+			for _, role := range n.Roles {
+				if bearers[role] {
+					return true
+				}
+			}
+			return false
+		}
+	case "group":
+		return func(n *site.Node) bool {
+			for _, group := range n.Groups {
+				if matches(group) {
+					return true
+				}
+			}
+			return false
+		}
+	case "network":
+		return func(n *site.Node) bool {
+			for _, nic := range n.NICs {
+				if matches(nic.Network) {
+					return true
+				}
+			}
+			return false
+		}
+	case "host":
+		return func(n *site.Node) bool { return n.Host != "" && matches(n.Host) }
+	case "image":
+		return func(n *site.Node) bool { return matches(n.Image) }
+	case "engine":
+		return func(n *site.Node) bool { return matches(n.Engine) }
+	}
+	return func(n *site.Node) bool { return matches(n.Name) }
+}
+
+// glob gives the test for a name or pattern; Parse has seen to it that the pattern is well formed.
+func glob(pattern string) func(string) bool {
+	if !strings.ContainsAny(pattern, `*?[\`) {
+		return func(name string) bool { return name == pattern }
+	}
+	return func(name string) bool {
+		ok, _ := path.Match(pattern, name)
+		return ok
+	}
+}
+
+// span reads "101" or "200..231".
+func span(text string) (from, to int, ok bool) {
+	first, last, isRange := strings.Cut(text, "..")
+	if !isRange {
+		last = first
+	}
+	from, err := strconv.Atoi(first)
+	if err != nil {
+		return 0, 0, false
+	}
+	to, err = strconv.Atoi(last)
+	return from, to, err == nil && from <= to
+}

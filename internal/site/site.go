@@ -1,0 +1,213 @@
+// Package site is the model of what is declared: the specification of Orrery's words.
+//
+// It does no I/O and bears no file format: package sitefile makes a Site from a site directory. A Site that
+// Check finds no mistake in is complete: every node knows its id, its roles in order, its image, its
+// addresses. Nothing in it changes after it has been made.
+package site
+
+import (
+	"net/netip"
+	"time"
+)
+
+// A Site is all that is declared.
+type Site struct {
+	Name       string
+	Owner      string
+	Production bool           // destructive verbs ask for the site's name
+	Vars       map[string]any // free values for templates
+
+	Hosts    []Host
+	Networks []Network
+	Images   []Image
+	Nodes    []Node // in order of id
+	Groups   []Group
+	Volumes  []Volume
+	Secrets  []Secret
+	Releases []Release
+	Roles    []Role
+	Mirror   Mirror
+}
+
+// A Host is a machine that runs nodes.
+type Host struct {
+	Name    string
+	Address string  // "local", or user@address reached over SSH
+	Cpus    float64 // processors; 0: asked of the host
+	Memory  int64   // bytes; 0: asked of the host
+}
+
+// Local reports whether the host is the machine on which Orrery runs.
+func (h Host) Local() bool { return h.Address == "" || h.Address == "local" }
+
+// A Network is a layer-2 segment on which nodes have addresses.
+type Network struct {
+	Name    string
+	Subnet  netip.Prefix
+	Gateway netip.Addr // address of the host; the zero Addr: no way out
+	NAT     bool       // masquerade what leaves through the gateway
+	MTU     int        // bytes; 0: 1500
+}
+
+// An Image is what a node's root file system starts from.
+type Image struct {
+	Name       string
+	Suite      string   // Debian suite, built with mmdebstrap
+	Components []string // of the suite; none: main
+	Packages   []string // besides those that every node needs
+	Import     string   // absolute path of a root file system tarball, OCI archive or OCI layout, instead of Suite
+	Stamp      string   // of the imported file: size and time of change, so that a new file is a new image
+}
+
+// A Mirror says where packages come from; empty fields mean: where the host gets its own.
+type Mirror struct {
+	Apt, Security, PyPI, Proxy string
+	CA                         []byte // PEM
+}
+
+// A Node is a logical machine.
+type Node struct {
+	Name         string
+	ID           int
+	Image        string
+	Roles        []string // as declared; Site.RolesOf adds those that they need
+	Groups       []string // all groups that it is in, sorted
+	Host         string   // "": not placed
+	Engine       string
+	Privileged   bool
+	Autostart    bool
+	Limits       Limits
+	NICs         []NIC // the first is the primary one
+	Vars         map[string]any
+	Requirements Requirements
+}
+
+// Limits bound what a node may use. Zero values mean: no limit.
+type Limits struct {
+	Cpus   float64 `json:"cpus,omitempty"`   // processors
+	Pin    string  `json:"pin,omitempty"`    // processors it may run on, as in "0-3,8" (cpuset(7))
+	Memory int64   `json:"memory,omitempty"` // bytes
+	Swap   *int64  `json:"swap,omitempty"`   // bytes; nil: as much as there is
+	Pids   int     `json:"pids,omitempty"`   // processes and threads
+}
+
+// A NIC is a node's place on a network.
+type NIC struct {
+	Network string
+	Address netip.Addr
+}
+
+// Requirements are pinned Python packages: pip's requirements file format, comments and all.
+type Requirements struct {
+	File string // for messages
+	Text string
+}
+
+// A Group is a named set of nodes.
+type Group struct {
+	Name  string
+	Nodes []string // names of all nodes in it, in order of id
+}
+
+// A Volume says where the persistent data of that name is kept.
+type Volume struct {
+	Name   string
+	Path   string // directory of the host; "": with the host's state
+	NFS    string // server:/export, instead of Path
+	Shared bool   // one directory for all nodes, instead of one for each
+}
+
+// A Secret says where a secret comes from; one of the fields is set.
+type Secret struct {
+	Name     string
+	File     string
+	Command  []string
+	Generate int // characters
+}
+
+// A Release is a numbered build of a set of nodes.
+type Release struct {
+	Number       int
+	Requirements Requirements
+	Image        string
+	Notes        string
+}
+
+// A Role is a unit of functionality; see docs/roles.md.
+type Role struct {
+	Name         string
+	Dir          string // for messages: "roles/NAME"
+	Description  string
+	Apt          []string
+	Pip          []string
+	Services     []string
+	NeedsRoles   []string
+	NeedsHealthy []string // selectors
+	Env          map[string]string
+	Files        []File
+	Secrets      []SecretUse
+	Steps        []Step
+	Volumes      []VolumeUse
+	Health       []HealthCheck
+	Beside       map[string][]byte // every other file of the role's directory, by its path in it
+}
+
+// When a step of a role is done.
+const (
+	Build = "build" // into the layer
+	Boot  = "boot"  // on the node
+)
+
+// A File is put on the node by a role.
+type File struct {
+	Line     int // in role.toml
+	Path     string
+	Owner    string
+	Mode     uint32
+	Template string // name, beside role.toml, of the template it is rendered from
+	Source   string // name, beside role.toml, of the file it is
+	Content  []byte // of Template, Source, or as given
+}
+
+// Rendered reports whether the file differs from node to node and so is not part of the layer.
+func (f File) Rendered() bool { return f.Template != "" }
+
+// A Step is a command of a role.
+type Step struct {
+	Line        int
+	Name        string
+	When        string // Build or Boot
+	Run         string // name, beside role.toml, of the script; "": given inline
+	Script      []byte
+	Interpreter []string
+	User        string
+	Timeout     time.Duration
+}
+
+// A SecretUse names a secret that a role needs.
+type SecretUse struct {
+	Line  int
+	Name  string
+	Owner string
+	Mode  uint32
+}
+
+// A VolumeUse names persistent data that a role keeps.
+type VolumeUse struct {
+	Line  int
+	Name  string
+	Path  string
+	Owner string
+	Mode  uint32
+}
+
+// A HealthCheck says when a node is healthy. One of TCP, HTTP and Command is set.
+type HealthCheck struct {
+	Line     int
+	TCP      int
+	HTTP     string
+	Command  []string
+	Timeout  time.Duration // of one try
+	Interval time.Duration // between tries
+	Within   time.Duration // until which it must have succeeded once
+}

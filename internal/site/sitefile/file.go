@@ -1,0 +1,107 @@
+package sitefile
+
+// The types of this file are format 1 of site.toml: what may be written, under which key. They are apart from the
+// model so that the format can change without the model, and the model without the format. Pointers are nil where
+// nothing was written and something else then holds.
+
+type siteFile struct {
+	Format   *int                 `toml:"format"`
+	Site     siteTable            `toml:"site"`
+	Hosts    tables[hostTable]    `toml:"host"`
+	Networks tables[networkTable] `toml:"network"`
+	Images   tables[imageTable]   `toml:"image"`
+	Mirror   mirrorTable          `toml:"mirror"`
+	Nodes    tables[nodeTable]    `toml:"node"`
+	Groups   tables[groupTable]   `toml:"group"`
+	Volumes  tables[volumeTable]  `toml:"volume"`
+	Secrets  tables[secretTable]  `toml:"secret"`
+	Defaults defaultsTable        `toml:"defaults"`
+	Releases tables[releaseTable] `toml:"release"`
+}
+
+type siteTable struct {
+	Name       string         `toml:"name"`
+	Owner      string         `toml:"owner"`
+	Production bool           `toml:"production"`
+	Vars       map[string]any `toml:"vars"`
+}
+
+type hostTable struct {
+	Address string  `toml:"address"`
+	Cpus    float64 `toml:"cpus"`
+	Memory  size    `toml:"memory"`
+}
+
+type networkTable struct {
+	Subnet  subnet  `toml:"subnet"`
+	Gateway address `toml:"gateway"`
+	NAT     bool    `toml:"nat"`
+	MTU     *int    `toml:"mtu"`
+}
+
+type imageTable struct {
+	Suite      string   `toml:"suite"`
+	Components []string `toml:"components"`
+	Packages   []string `toml:"packages"`
+	Import     *string  `toml:"import"`
+}
+
+type mirrorTable struct {
+	Apt      string  `toml:"apt"`
+	Security string  `toml:"security"`
+	PyPI     string  `toml:"pypi"`
+	Proxy    string  `toml:"proxy"`
+	CA       *string `toml:"ca"`
+}
+
+// choices are what a node says of itself or [defaults] says of all.
+type choices struct {
+	Image        *string  `toml:"image"`
+	Host         *string  `toml:"host"`
+	Engine       *string  `toml:"engine"`
+	Cpus         *float64 `toml:"cpus"`
+	Pin          *string  `toml:"pin"`
+	Memory       *size    `toml:"memory"`
+	Swap         *size    `toml:"swap"`
+	Pids         *int     `toml:"pids"`
+	Privileged   *bool    `toml:"privileged"`
+	Autostart    *bool    `toml:"autostart"`
+	Requirements *string  `toml:"requirements"`
+}
+
+type nodeTable struct {
+	At    *place         `toml:"-"`
+	ID    *int           `toml:"id"`
+	Roles []string       `toml:"roles"`
+	Net   tables[string] `toml:"net"`
+	Vars  map[string]any `toml:"vars"`
+	choices
+}
+
+type defaultsTable struct {
+	Networks *[]string `toml:"networks"`
+	choices
+}
+
+type groupTable struct {
+	Nodes  []string `toml:"nodes"`
+	Groups []string `toml:"groups"`
+}
+
+type volumeTable struct {
+	Path   string `toml:"path"`
+	NFS    string `toml:"nfs"`
+	Shared bool   `toml:"shared"`
+}
+
+type secretTable struct {
+	File     string   `toml:"file"`
+	Command  []string `toml:"command"`
+	Generate int      `toml:"generate"`
+}
+
+type releaseTable struct {
+	Requirements *string `toml:"requirements"`
+	Image        string  `toml:"image"`
+	Notes        string  `toml:"notes"`
+}

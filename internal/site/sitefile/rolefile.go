@@ -1,0 +1,69 @@
+package sitefile
+
+// The types of this file are format 1 of role.toml.
+
+type roleFile struct {
+	Format      *int              `toml:"format"`
+	Description string            `toml:"description"`
+	Apt         []string          `toml:"apt"`
+	Pip         []string          `toml:"pip"`
+	Services    []string          `toml:"services"`
+	Needs       needsTable        `toml:"needs"`
+	Env         map[string]string `toml:"env"`
+	Files       []fileTable       `toml:"file"`
+	Secrets     []secretUseTable  `toml:"secret"`
+	Steps       []stepTable       `toml:"step"`
+	Volumes     []volumeUseTable  `toml:"volume"`
+	Health      []healthTable     `toml:"health"`
+}
+
+type needsTable struct {
+	Roles   []string `toml:"roles"`
+	Healthy []string `toml:"healthy"`
+}
+
+type fileTable struct {
+	At       *place  `toml:"-"`
+	Path     string  `toml:"path"`
+	Owner    *string `toml:"owner"`
+	Mode     *mode   `toml:"mode"`
+	Source   *string `toml:"source"`
+	Template *string `toml:"template"`
+	Content  *string `toml:"content"`
+}
+
+type secretUseTable struct {
+	At    *place  `toml:"-"`
+	Name  string  `toml:"name"`
+	Owner *string `toml:"owner"`
+	Mode  *mode   `toml:"mode"`
+}
+
+type stepTable struct {
+	At          *place    `toml:"-"`
+	Name        string    `toml:"name"`
+	When        *string   `toml:"when"`
+	Run         *string   `toml:"run"`
+	Script      *string   `toml:"script"`
+	Interpreter []string  `toml:"interpreter"`
+	User        *string   `toml:"user"`
+	Timeout     *duration `toml:"timeout"`
+}
+
+type volumeUseTable struct {
+	At    *place  `toml:"-"`
+	Name  string  `toml:"name"`
+	Path  string  `toml:"path"`
+	Owner *string `toml:"owner"`
+	Mode  *mode   `toml:"mode"`
+}
+
+type healthTable struct {
+	At       *place    `toml:"-"`
+	TCP      int       `toml:"tcp"`
+	HTTP     string    `toml:"http"`
+	Command  []string  `toml:"command"`
+	Timeout  *duration `toml:"timeout"`
+	Interval *duration `toml:"interval"`
+	Within   *duration `toml:"within"`
+}

@@ -1,0 +1,172 @@
+package spec
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"orrery/internal/site"
+)
+
+// fit is the version of what the image builder itself does to a base image or role layer (package image);
+// changing that makes new layers.
+const fit = "3"
+
+// BasePackages are in every base image built from a suite: what a node needs to boot, to be reached and to be looked at.
+var BasePackages = []string{
+	"ca-certificates", "dbus", "iproute2", "iputils-ping", "netbase", "openssh-server", "procps",
+	"python3-minimal", "systemd-sysv",
+}
+
+// A Layer is the recipe of a read-only file tree.
+type Layer struct {
+	Digest string `json:"digest"`
+	Title  string `json:"title"` // for people: "debian" or "debian + base, receptor"
+	Base   string `json:"base,omitempty"`
+	Parts  Parts  `json:"parts"`
+
+	Image site.Image   `json:"-"` // of a base
+	Roles []*site.Role `json:"-"` // of a role layer, in order
+	Pins  string       `json:"-"` // requirements, if a role needs Python packages
+}
+
+// IsBase reports whether the layer is a base image.
+func (l *Layer) IsBase() bool { return l.Base == "" }
+
+// Base gives the recipe of an image.
+func Base(m site.Mirror, img site.Image) *Layer {
+	parts := Parts{"fit": fit}
+	if img.Import != "" {
+		parts["import"] = img.Import + " " + img.Stamp
+	} else {
+		parts["suite"] = img.Suite
+		parts["components"] = strings.Join(img.Components, " ")
+		parts["packages"] = strings.Join(Packages(img), " ")
+		parts["mirror"] = Digest(m)
+	}
+	return &Layer{Digest: Digest(parts), Title: img.Name, Parts: parts, Image: img}
+}
+
+// Packages gives all packages of an image, sorted.
+func Packages(img site.Image) []string {
+	all := slices.Concat(BasePackages, img.Packages)
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// RoleLayer gives the recipe of what roles put on top of a base, or nil if they put nothing there.
+func RoleLayer(m site.Mirror, base *Layer, roles []*site.Role, pins string) *Layer {
+	parts := Parts{}
+	var names []string
+	needsPython := false
+	for _, r := range roles {
+		names = append(names, r.Name)
+		addRole(parts, r)
+		needsPython = needsPython || len(r.Pip) > 0
+	}
+	if len(parts) == 0 {
+		return nil
+	}
+	if !needsPython {
+		pins = ""
+	} else {
+		pins = normalPins(pins)
+		parts["requirements"] = DigestBytes([]byte(pins))
+		parts["pypi"] = m.PyPI
+	}
+	parts["fit"] = fit
+	parts["order"] = strings.Join(names, " ")
+	return &Layer{
+		Digest: Digest(map[string]any{"base": base.Digest, "parts": parts}),
+		Title:  base.Title + " + " + strings.Join(names, ", "),
+		Base:   base.Digest, Parts: parts, Roles: roles, Pins: pins,
+	}
+}
+
+func addRole(parts Parts, r *site.Role) {
+	if len(r.Apt) > 0 {
+		parts[r.Name+": apt"] = strings.Join(r.Apt, " ")
+	}
+	if len(r.Pip) > 0 {
+		parts[r.Name+": pip"] = strings.Join(r.Pip, " ")
+	}
+	for _, f := range r.Files {
+		if !f.Rendered() {
+			parts[r.Name+": file "+f.Path] = Digest([]any{f.Owner, f.Mode, DigestBytes(f.Content)})
+		}
+	}
+	built := false
+	for _, s := range r.Steps {
+		if s.When == site.Build {
+			built = true
+			parts[r.Name+": step "+s.Name] = Digest([]any{s.Script, s.Interpreter, s.User})
+		}
+	}
+	if built {
+		parts[r.Name+": env"] = Digest(r.Env)
+		for _, name := range BuildFiles(r) {
+			parts[r.Name+": "+name] = DigestBytes(r.Beside[name])
+		}
+	}
+}
+
+// BuildFiles gives the names, sorted, of the files beside role.toml that build steps may read: all but those that are only of use
+// on the node (templates, scripts of boot steps), so that changing one of those does not make a new layer.
+func BuildFiles(r *site.Role) []string {
+	boot := map[string]bool{}
+	for _, f := range r.Files {
+		boot[f.Template] = true
+	}
+	for _, s := range r.Steps {
+		if s.When == site.Boot {
+			boot[s.Run] = true
+		}
+	}
+	var names []string
+	for _, name := range slices.Sorted(maps.Keys(r.Beside)) {
+		if !boot[name] {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// normalPins drops comments and blank lines, so that only what pip would install makes another layer.
+func normalPins(text string) string {
+	var lines []string
+	for _, line := range strings.Split(text, "\n") {
+		if before, _, ok := strings.Cut(line, " #"); ok {
+			line = before
+		}
+		line = strings.TrimSpace(line)
+		if line != "" && !strings.HasPrefix(line, "#") {
+			lines = append(lines, line)
+		}
+	}
+	return strings.Join(lines, "\n") + "\n"
+}
+
+// Differences says in words which parts differ, at most three of them, or "" if none does.
+func Differences(was, is Parts) string {
+	keys := slices.Collect(maps.Keys(was))
+	keys = slices.AppendSeq(keys, maps.Keys(is))
+	slices.Sort(keys)
+	var words []string
+	for _, key := range slices.Compact(keys) {
+		before, had := was[key]
+		after, has := is[key]
+		switch {
+		case !had:
+			words = append(words, key+" added")
+		case !has:
+			words = append(words, key+" removed")
+		case before != after:
+			words = append(words, key+" changed")
+		}
+	}
+	if len(words) > 3 {
+		words = append(words[:3:3], fmt.Sprintf("and %d more", len(words)-3))
+	}
+	return strings.Join(words, ", ")
+}

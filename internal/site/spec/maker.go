@@ -1,0 +1,171 @@
+package spec
+
+import (
+	"net/netip"
+	"strconv"
+	"strings"
+
+	"orrery/internal/site"
+	"orrery/internal/site/render"
+)
+
+// A Maker spells out the parts of one site. It remembers what many nodes share, so that
+// a site of ten thousand nodes is spelt out in well under a second. It is not for concurrent use.
+type Maker struct {
+	Site   *site.Site
+	View   *render.View
+	bases  map[string]*Layer
+	layers map[string]*Layer
+}
+
+// NewMaker makes the Maker of a site.
+func NewMaker(s *site.Site) *Maker {
+	return &Maker{Site: s, View: render.New(s), bases: map[string]*Layer{}, layers: map[string]*Layer{}}
+}
+
+// Networks spells out the networks of the site.
+func (m *Maker) Networks() []Network {
+	var all []Network
+	for _, n := range m.Site.Networks {
+		all = append(all, m.network(n))
+	}
+	return all
+}
+
+func (m *Maker) network(n site.Network) Network {
+	spelt := Network{
+		Site: m.Site.Name, Name: n.Name, Bridge: site.BridgeName(m.Site.Name, n.Name),
+		Subnet: n.Subnet.String(), NAT: n.NAT, MTU: n.MTU,
+	}
+	if spelt.MTU == 0 {
+		spelt.MTU = 1500
+	}
+	if n.Gateway.IsValid() {
+		spelt.Gateway = netip.PrefixFrom(n.Gateway, n.Subnet.Bits()).String()
+	}
+	return spelt
+}
+
+// Base gives the recipe of a node's base image.
+func (m *Maker) Base(n *site.Node) *Layer {
+	if l, ok := m.bases[n.Image]; ok {
+		return l
+	}
+	img, ok := m.Site.Image(n.Image)
+	if !ok {
+		img = &site.Image{Name: n.Image}
+	}
+	l := Base(m.Site.Mirror, *img)
+	m.bases[n.Image] = l
+	return l
+}
+
+// Layer gives the recipe of a node's role layer, or nil if its roles need none.
+func (m *Maker) Layer(n *site.Node) *Layer {
+	key := strings.Join([]string{n.Image, strings.Join(n.Roles, " "), n.Requirements.Text}, "\x00")
+	if l, ok := m.layers[key]; ok {
+		return l
+	}
+	l := RoleLayer(m.Site.Mirror, m.Base(n), m.Site.RolesOf(n), n.Requirements.Text)
+	m.layers[key] = l
+	return l
+}
+
+// Node spells out a node. A template that cannot be rendered is an error.
+func (m *Maker) Node(n *site.Node) (*Node, error) {
+	spelt := &Node{
+		Site: m.Site.Name, Name: n.Name, ID: n.ID, Engine: n.Engine,
+		MachineID: site.MachineID(m.Site.Name, n.Name),
+		Base:      m.Base(n).Digest, Privileged: n.Privileged, Autostart: n.Autostart, Limits: n.Limits,
+		NICs: m.nics(n),
+	}
+	if l := m.Layer(n); l != nil {
+		spelt.Layer, spelt.Parts = l.Digest, l.Parts
+	}
+	roles := m.Site.RolesOf(n)
+	for _, r := range roles {
+		for _, use := range r.Volumes {
+			spelt.Mounts = append(spelt.Mounts, m.mount(use))
+		}
+	}
+	config, err := m.config(n, roles)
+	spelt.Config = config
+	return spelt, err
+}
+
+func (m *Maker) nics(n *site.Node) []NIC {
+	var all []NIC
+	routed := false
+	for i, nic := range n.NICs {
+		network, ok := m.Site.Network(nic.Network)
+		if !ok {
+			continue
+		}
+		on := m.network(*network)
+		spelt := NIC{
+			Name: "eth" + strconv.Itoa(i), Network: nic.Network, Bridge: on.Bridge,
+			HostEnd: site.VethName(m.Site.Name, n.Name, nic.Network),
+			MAC:     site.MAC(m.Site.Name, n.Name, nic.Network),
+			Address: netip.PrefixFrom(nic.Address, network.Subnet.Bits()).String(), MTU: on.MTU,
+		}
+		if network.Gateway.IsValid() && !routed {
+			spelt.Gateway, routed = network.Gateway.String(), true
+		}
+		all = append(all, spelt)
+	}
+	return all
+}
+
+func (m *Maker) mount(use site.VolumeUse) Mount {
+	v := m.Site.Volume(use.Name)
+	return Mount{
+		Volume: v.Name, Path: use.Path, Source: v.Path, NFS: v.NFS, Shared: v.Shared,
+		Owner: use.Owner, Mode: use.Mode,
+	}
+}
+
+func (m *Maker) config(n *site.Node, roles []*site.Role) (Config, error) {
+	c := Config{Parts: Parts{}}
+	var health []any
+	for _, r := range roles {
+		for i := range r.Files {
+			f := &r.Files[i]
+			if !f.Rendered() {
+				continue
+			}
+			text, err := m.View.File(r, f, n.Name, render.Named)
+			if err != nil {
+				return c, err
+			}
+			c.Parts[r.Name+": file "+f.Path] = Digest([]any{f.Owner, f.Mode, text.Secret, DigestBytes(text.Content)})
+		}
+		for _, s := range r.Steps {
+			if s.When == site.Boot {
+				c.Parts[r.Name+": step "+s.Name] = Digest([]any{s.Script, s.Interpreter, s.User})
+			}
+		}
+		for _, use := range r.Secrets {
+			c.Parts[r.Name+": secret "+use.Name] = Digest([]any{use.Owner, use.Mode})
+		}
+		if len(r.Env) > 0 {
+			c.Parts[r.Name+": env"] = Digest(r.Env)
+		}
+		c.Services = append(c.Services, r.Services...)
+		if len(r.Health) > 0 {
+			health = append(health, r.Name, checks(r.Health))
+		}
+	}
+	if len(health) > 0 {
+		c.Health = Digest(health)
+	}
+	return c, nil
+}
+
+// checks drops the lines, which say nothing of what is checked.
+func checks(list []site.HealthCheck) []site.HealthCheck {
+	plain := append([]site.HealthCheck(nil), list...)
+	for i := range plain {
+		plain[i].Line = 0
+	}
+	return plain
+}

@@ -1,0 +1,80 @@
+package spec
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"orrery/internal/site"
+)
+
+// Hosts gives the hosts(5) file that nodes on exactly these networks see: every node of the site by NAME and NAME.SITE,
+// at its address on the first network that they share with it (else at its primary one), and by NAME.NETWORK.SITE on each.
+func Hosts(s *site.Site, networks []string) []byte {
+	var b strings.Builder
+	b.WriteString("127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n")
+	for i := range s.Nodes {
+		n := &s.Nodes[i]
+		primary := primaryNIC(n, networks)
+		for j, nic := range n.NICs {
+			fmt.Fprintf(&b, "%s ", nic.Address)
+			if j == primary {
+				fmt.Fprintf(&b, "%s.%s %s ", n.Name, s.Name, n.Name)
+			}
+			fmt.Fprintf(&b, "%s.%s.%s\n", n.Name, nic.Network, s.Name)
+		}
+	}
+	return []byte(b.String())
+}
+
+func primaryNIC(n *site.Node, networks []string) int {
+	for j, nic := range n.NICs {
+		if slices.Contains(networks, nic.Network) {
+			return j
+		}
+	}
+	return 0
+}
+
+// NetworksOf gives the names of a node's networks, in order.
+func NetworksOf(n *site.Node) []string {
+	names := make([]string, len(n.NICs))
+	for i, nic := range n.NICs {
+		names[i] = nic.Network
+	}
+	return names
+}
+
+// Names is a digest of all that nodes know of one another: names, addresses, roles, groups and free values.
+func Names(s *site.Site) string {
+	type entry struct {
+		Name   string
+		ID     int
+		NICs   []site.NIC
+		Roles  []string
+		Groups []string
+		Host   string
+		Vars   map[string]any
+	}
+	all := make([]entry, len(s.Nodes))
+	for i, n := range s.Nodes {
+		all[i] = entry{n.Name, n.ID, n.NICs, n.Roles, n.Groups, n.Host, n.Vars}
+	}
+	return Digest([]any{s.Name, s.Vars, all})
+}
+
+// Env gives the [env] of all roles of a node as an environment file, as systemd.exec(5) reads one; a role
+// that comes later wins.
+func Env(roles []*site.Role) []byte {
+	all := map[string]string{}
+	for _, r := range roles {
+		maps.Copy(all, r.Env)
+	}
+	var b strings.Builder
+	for _, key := range slices.Sorted(maps.Keys(all)) {
+		value := strings.NewReplacer(`\`, `\\`, `"`, `\"`, "$", `\$`, "`", "\\`").Replace(all[key])
+		fmt.Fprintf(&b, "%s=\"%s\"\n", key, value)
+	}
+	return []byte(b.String())
+}

@@ -1,0 +1,91 @@
+// Package spec spells a site out for those who build it: for each network, layer and node all that must be known
+// to make it, with digests that tell whether what is there is still what is declared.
+//
+// A spec is plain data: it is recorded beside what was made from it, and comparing the two gives the plan.
+package spec
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+
+	"orrery/internal/site"
+)
+
+// A Network is a network as a host has it.
+type Network struct {
+	Site    string `json:"site"`
+	Name    string `json:"name"`
+	Bridge  string `json:"bridge"`
+	Subnet  string `json:"subnet"`            // CIDR
+	Gateway string `json:"gateway,omitempty"` // the host's address with prefix length
+	NAT     bool   `json:"nat,omitempty"`
+	MTU     int    `json:"mtu"`
+}
+
+// A Node is a node as an engine makes it and as roles configure it.
+type Node struct {
+	Site       string      `json:"site"`
+	Name       string      `json:"name"`
+	ID         int         `json:"id"`
+	Engine     string      `json:"engine"`
+	MachineID  string      `json:"machine_id"`
+	Base       string      `json:"base"`            // digest of the base image's recipe
+	Layer      string      `json:"layer,omitempty"` // digest of the role layer's recipe; "": the roles need none
+	Parts      Parts       `json:"parts,omitempty"` // of Layer's recipe: they tell why a layer is another
+	Privileged bool        `json:"privileged,omitempty"`
+	Autostart  bool        `json:"autostart"`
+	Limits     site.Limits `json:"limits"`
+	NICs       []NIC       `json:"nics,omitempty"`
+	Mounts     []Mount     `json:"mounts,omitempty"`
+	Config     Config      `json:"config"`
+}
+
+// A NIC is a network interface of a node.
+type NIC struct {
+	Name    string `json:"name"` // in the node: eth0, eth1, …
+	Network string `json:"network"`
+	Bridge  string `json:"bridge"`
+	HostEnd string `json:"host_end"` // the interface on the host
+	MAC     string `json:"mac"`
+	Address string `json:"address"`           // with prefix length
+	Gateway string `json:"gateway,omitempty"` // only on the interface with the default route
+	MTU     int    `json:"mtu"`
+}
+
+// A Mount is persistent data that a node sees.
+type Mount struct {
+	Volume string `json:"volume"`
+	Path   string `json:"path"`             // in the node
+	Source string `json:"source,omitempty"` // directory of the host; "": with the host's state
+	NFS    string `json:"nfs,omitempty"`    // server:/export
+	Shared bool   `json:"shared,omitempty"` // one directory for all nodes
+	Owner  string `json:"owner"`
+	Mode   uint32 `json:"mode"`
+}
+
+// Config is what roles do on a node once it runs: digests by what they are of, such as
+// "receptor: file /etc/receptor.json". No value of a secret is in it, nor a digest of one.
+type Config struct {
+	Parts    Parts    `json:"parts,omitempty"`
+	Services []string `json:"services,omitempty"`
+	Health   string   `json:"health,omitempty"` // digest of the health checks
+}
+
+// Parts are digests by the name of what they are of.
+type Parts map[string]string
+
+// Digest names content: the first 24 hexadecimal digits of the SHA-256 of its JSON.
+func Digest(x any) string {
+	text, err := json.Marshal(x)
+	if err != nil {
+		panic("spec: " + err.Error()) // plain data always marshals
+	}
+	return DigestBytes(text)
+}
+
+// DigestBytes names bytes: the first 24 hexadecimal digits of their SHA-256.
+func DigestBytes(b []byte) string {
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:12])
+}
