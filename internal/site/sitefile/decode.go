@@ -40,6 +40,7 @@ type decoder struct {
 	wrong func(at *place, p *problem.Problem)
 	// misspelt tells that an unknown key was probably meant as this one.
 	misspelt func(table *place, key string)
+	fields   map[reflect.Type]map[string][]int // see fieldsOf
 }
 
 // decode puts a value, which stands at a place and is called name there, into a variable.
@@ -83,18 +84,18 @@ func (d *decoder) tables(name string, value any, at *place, to named) {
 }
 
 func (d *decoder) table(name string, value any, at *place, into reflect.Value) {
+	if field := into.FieldByName("At"); field.IsValid() {
+		field.Set(reflect.ValueOf(at))
+	}
 	keys, ok := value.(map[string]any)
 	if !ok {
 		d.mismatch(name, "a table", value, at)
 		return
 	}
-	if field := into.FieldByName("At"); field.IsValid() {
-		field.Set(reflect.ValueOf(at))
-	}
-	fields := fieldsOf(into)
+	fields := d.fieldsOf(into.Type())
 	for _, key := range at.order {
-		if field, ok := fields[key]; ok {
-			d.decode(key, keys[key], at.keys[key], field)
+		if index, ok := fields[key]; ok {
+			d.decode(key, keys[key], at.keys[key], into.FieldByIndex(index))
 			continue
 		}
 		d.unknown(name, key, at, fields)
@@ -102,17 +103,24 @@ func (d *decoder) table(name string, value any, at *place, into reflect.Value) {
 }
 
 // fieldsOf gives the fields of a structure, and of those embedded in it, by key.
-func fieldsOf(v reflect.Value) map[string]reflect.Value {
-	fields := map[string]reflect.Value{}
-	for _, f := range reflect.VisibleFields(v.Type()) {
+func (d *decoder) fieldsOf(t reflect.Type) map[string][]int {
+	if fields, ok := d.fields[t]; ok {
+		return fields
+	}
+	fields := map[string][]int{}
+	for _, f := range reflect.VisibleFields(t) {
 		if tag := f.Tag.Get("toml"); tag != "" && tag != "-" {
-			fields[tag] = v.FieldByIndex(f.Index)
+			fields[tag] = f.Index
 		}
 	}
+	if d.fields == nil {
+		d.fields = map[reflect.Type]map[string][]int{}
+	}
+	d.fields[t] = fields
 	return fields
 }
 
-func (d *decoder) unknown(table, key string, at *place, fields map[string]reflect.Value) {
+func (d *decoder) unknown(table, key string, at *place, fields map[string][]int) {
 	known := make([]string, 0, len(fields))
 	for k := range fields {
 		known = append(known, k)

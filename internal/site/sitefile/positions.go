@@ -73,7 +73,7 @@ func positions(content []byte) *place {
 				} else {
 					current = current.table(string(it.Node().Data), line)
 				}
-				if it.IsLast() && len(current.keys) == 0 {
+				if it.IsLast() {
 					current.line = line // and not that of a [table.within] before
 				}
 			}

@@ -1,0 +1,50 @@
+"""When a node counts as there, the same for every peer: sshd answers on its address, and systemd has started all."""
+
+import glob
+import socket
+import subprocess
+import time
+
+PATIENCE = 300  # seconds
+
+
+def wait(name, address):
+    """Waits until the LXC container `name` (of LXC, LXD and Incus alike) is ready; returns systemd's verdict."""
+    deadline = time.monotonic() + PATIENCE
+    while not ssh_answers(address):
+        pause(deadline, f"{name}: sshd at {address}")
+    while (state := systemd_state(name)) not in ("running", "degraded"):
+        pause(deadline, f"{name}: systemd ({state})")
+    return state
+
+
+def pause(deadline, what):
+    if time.monotonic() > deadline:
+        raise SystemExit(f"{what} not ready after {PATIENCE} s")
+    time.sleep(0.02)
+
+
+def ssh_answers(address):
+    try:
+        with socket.create_connection((address, 22), timeout=1) as connection:
+            return connection.recv(8) == b"SSH-2.0-"
+    except OSError:
+        return False
+
+
+def systemd_state(name):
+    # nsenter and not lxc-attach or `lxc exec`, so that the check costs every peer the same.
+    return subprocess.run(
+        ["nsenter", f"--target={init_pid(name)}", "--user", "--mount", "--pid",
+         "systemctl", "is-system-running", "--wait"],
+        stdin=subprocess.DEVNULL, capture_output=True, text=True).stdout.strip()
+
+
+def init_pid(name):
+    for tree in "/sys/fs/cgroup/freezer", "/sys/fs/cgroup":  # v1, v2
+        for file in glob.glob(f"{tree}/lxc.payload.{name}/cgroup.procs") + \
+                glob.glob(f"{tree}/lxc.payload.{name}/init.scope/cgroup.procs"):
+            with open(file) as pids:
+                if first := pids.readline().strip():
+                    return first
+    return "0"

@@ -1,0 +1,41 @@
+package image
+
+import (
+	"fmt"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// IDs are the user and group ids that a node has for its own 0 … Size-1. The zero IDs mean those of the host.
+type IDs struct {
+	First int
+	Size  int
+}
+
+// open gives a user namespace with the ids, by which mounts can be shifted.
+//
+// Besides the node's ids it maps the host's root to an id that no node has (Size): overlayfs makes its work files as
+// whoever mounted it, and could not if root had no id on disk.
+func (i IDs) open() (*os.File, error) {
+	if i.Size == 0 {
+		return nil, nil
+	}
+	ids := []syscall.SysProcIDMap{
+		{ContainerID: 0, HostID: i.First, Size: i.Size},
+		{ContainerID: i.Size, HostID: 0, Size: 1},
+	}
+	// A process that stops before its first instruction (ptrace(2), PTRACE_TRACEME) holds the namespace while we open it.
+	p, err := os.StartProcess("/proc/self/exe", []string{"orrery: ids"}, &os.ProcAttr{Sys: &syscall.SysProcAttr{
+		Cloneflags: unix.CLONE_NEWUSER, UidMappings: ids, GidMappings: ids, Ptrace: true, Pdeathsig: syscall.SIGKILL,
+	}})
+	if err != nil {
+		return nil, fmt.Errorf("new user namespace: %w", err)
+	}
+	defer func() {
+		p.Kill() //nolint:errcheck // it has ended then
+		p.Wait() //nolint:errcheck // only to reap it
+	}()
+	return os.Open(fmt.Sprintf("/proc/%d/ns/user", p.Pid))
+}

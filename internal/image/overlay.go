@@ -1,0 +1,131 @@
+package image
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// An Overlay is a root file system put together from read-only layers and one private, writable layer.
+//
+// On disk, every tree bears the owners that the node sees: root's files are 0's. A node in a user namespace gets
+// them shifted by idmapped mounts (mount_setattr(2), Linux 5.19 for overlayfs), so that privileged and
+// unprivileged nodes, and nodes with different ranges of ids, share the same layers.
+type Overlay struct {
+	Lower  []string // trees, the topmost first
+	Upper  string   // private layer
+	Work   string   // overlayfs's work directory, empty, on Upper's file system
+	Target string   // directory on which it is mounted
+	IDs    IDs      // of the node; the zero IDs: not shifted
+	Binds  []Bind   // directories of the host that the node sees
+}
+
+// A Bind is a directory of the host made visible, with the same shift of owners, at a directory of the host from which the
+// container can bind it further.
+type Bind struct {
+	Source, Target string
+	ReadOnly       bool
+}
+
+// Spawn starts a command in a mount namespace of its own in which the overlay is mounted. Nothing of it is seen outside
+// of that namespace, and all of it goes when the last process in there ends, however it ends.
+func (o *Overlay) Spawn(cmd *exec.Cmd) error {
+	started := make(chan error)
+	go func() {
+		// The thread is not given back: it ends with this goroutine, and with it its mount namespace.
+		runtime.LockOSThread()
+		err := o.enter()
+		if err == nil {
+			err = cmd.Start()
+		}
+		started <- err
+	}()
+	return <-started
+}
+
+// enter moves the calling thread into a new mount namespace and mounts the overlay there.
+func (o *Overlay) enter() error {
+	ids, err := o.IDs.open()
+	if err != nil {
+		return err
+	}
+	if ids != nil {
+		defer ids.Close()
+	}
+	if err := unix.Unshare(unix.CLONE_FS | unix.CLONE_NEWNS); err != nil {
+		return fmt.Errorf("new mount namespace: %w", err)
+	}
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return fmt.Errorf("make mounts private: %w", err)
+	}
+	return o.mount(ids)
+}
+
+// mount builds the overlay on short paths in a tmpfs over Target, because the kernel bounds mount data to a page.
+func (o *Overlay) mount(ids *os.File) error {
+	if err := unix.Mount("orrery", o.Target, "tmpfs", 0, "mode=755,size=64k"); err != nil {
+		return fmt.Errorf("tmpfs on %s: %w", o.Target, err)
+	}
+	var lower []string
+	for i, tree := range o.Lower {
+		at := filepath.Join(o.Target, strconv.Itoa(i))
+		if err := attach(tree, at, ids, true); err != nil {
+			return err
+		}
+		lower = append(lower, at)
+	}
+	// Upper and Work must be on one mount for overlayfs to rename between them.
+	private := filepath.Join(o.Target, "private")
+	if filepath.Dir(o.Upper) != filepath.Dir(o.Work) {
+		return fmt.Errorf("%s and %s are not side by side", o.Upper, o.Work)
+	}
+	if err := attach(filepath.Dir(o.Upper), private, ids, false); err != nil {
+		return err
+	}
+	for _, b := range o.Binds {
+		if err := attach(b.Source, b.Target, ids, b.ReadOnly); err != nil {
+			return err
+		}
+	}
+	options := fmt.Sprintf("lowerdir=%s,upperdir=%s,workdir=%s", strings.Join(lower, ":"),
+		filepath.Join(private, filepath.Base(o.Upper)), filepath.Join(private, filepath.Base(o.Work)))
+	if err := unix.Mount("overlay", o.Target, "overlay", 0, options); err != nil {
+		return fmt.Errorf("overlay of %s: %w", strings.Join(o.Lower, ", "), err)
+	}
+	return nil
+}
+
+// attach makes a tree visible at a directory, with its owners shifted into ids if there are any.
+func attach(tree, at string, ids *os.File, readOnly bool) error {
+	if err := os.MkdirAll(at, 0o755); err != nil {
+		return err
+	}
+	fd, err := unix.OpenTree(unix.AT_FDCWD, tree, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
+	if err != nil {
+		return fmt.Errorf("open_tree %s: %w", tree, err)
+	}
+	defer unix.Close(fd)
+	attr := unix.MountAttr{}
+	if ids != nil {
+		attr.Attr_set |= unix.MOUNT_ATTR_IDMAP
+		attr.Userns_fd = uint64(ids.Fd())
+	}
+	if readOnly {
+		attr.Attr_set |= unix.MOUNT_ATTR_RDONLY
+	}
+	if attr.Attr_set != 0 {
+		if err := unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH, &attr); err != nil {
+			return fmt.Errorf("mount_setattr %s: %w", tree, err)
+		}
+	}
+	if err := unix.MoveMount(fd, "", unix.AT_FDCWD, at, unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
+		return fmt.Errorf("move_mount %s: %w", at, err)
+	}
+	return nil
+}

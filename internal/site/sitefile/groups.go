@@ -1,0 +1,116 @@
+package sitefile
+
+import (
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"orrery/internal/problem"
+	"orrery/internal/site"
+)
+
+// groups finds out which nodes are in which group. The model knows only that; so what may be wrong with the
+// words that say so is found here.
+func (l *loader) groups() {
+	m := membership{loader: l, tables: map[string]*table[groupTable]{}, members: map[string]map[string]bool{}, nodes: map[string]bool{}}
+	for i := range l.site.Nodes {
+		m.nodes[l.site.Nodes[i].Name] = true
+		m.names = append(m.names, l.site.Nodes[i].Name)
+	}
+	for i := range l.file.Groups {
+		t := &l.file.Groups[i]
+		m.tables[t.name] = t
+		m.groups = append(m.groups, t.name)
+	}
+	groupsOf := map[string][]string{}
+	for _, name := range m.groups {
+		g := site.Group{Name: name}
+		members := m.of(name, nil)
+		for _, node := range m.names { // in order of id
+			if members[node] {
+				g.Nodes = append(g.Nodes, node)
+				groupsOf[node] = append(groupsOf[node], name)
+			}
+		}
+		l.site.Groups = append(l.site.Groups, g)
+	}
+	for i := range l.site.Nodes {
+		n := &l.site.Nodes[i]
+		n.Groups = groupsOf[n.Name]
+		slices.Sort(n.Groups)
+	}
+}
+
+type membership struct {
+	loader  *loader
+	names   []string // of the nodes, in order of id
+	nodes   map[string]bool
+	groups  []string // names, as written
+	tables  map[string]*table[groupTable]
+	members map[string]map[string]bool // group → nodes, as far as found out
+}
+
+// of gives the nodes of a group. The path is that of the groups which led here.
+func (m *membership) of(group string, path []string) map[string]bool {
+	if members, done := m.members[group]; done {
+		return members
+	}
+	t := m.tables[group]
+	members := map[string]bool{}
+	for i, pattern := range t.value.Nodes {
+		if !m.match(pattern, members) {
+			at, _ := t.at.find("nodes", strconv.Itoa(i))
+			m.wrong(at, "no node is called %q", "no node matches %q", pattern, m.names)
+		}
+	}
+	path = append(path, group)
+	for i, other := range t.value.Groups {
+		at, _ := t.at.find("groups", strconv.Itoa(i))
+		if _, known := m.tables[other]; !known {
+			m.wrong(at, "no group is called %q", "no group is called %q", other, m.groups)
+			continue
+		}
+		if k := slices.Index(path, other); k >= 0 {
+			m.loader.report.wrong(Name, at, mistake("groups contain one another: %s", strings.Join(append(path[k:], other), " → ")).
+				Try("take one of them out"))
+			continue
+		}
+		for node := range m.of(other, path) {
+			members[node] = true
+		}
+	}
+	m.members[group] = members
+	return members
+}
+
+// match adds the nodes that a name or glob stands for and reports whether there are any.
+func (m *membership) match(pattern string, to map[string]bool) bool {
+	if m.nodes[pattern] {
+		to[pattern] = true
+		return true
+	}
+	if !strings.ContainsAny(pattern, `*?[\`) {
+		return false
+	}
+	found := false
+	for _, name := range m.names {
+		if ok, _ := path.Match(pattern, name); ok {
+			to[name], found = true, true
+		}
+	}
+	return found
+}
+
+func (m *membership) wrong(at *place, what, ofGlob, name string, known []string) {
+	if strings.ContainsAny(name, `*?[\`) {
+		what = ofGlob
+	}
+	p := mistake(what, name)
+	if nearest := problem.Nearest(name, known); nearest != "" {
+		p.Try("%q is the nearest", nearest)
+	} else {
+		p.Try("declare it or take it out")
+	}
+	m.loader.report.wrong(Name, at, p)
+}

@@ -1,0 +1,157 @@
+package sitefile
+
+import (
+	"net/netip"
+	"slices"
+
+	"orrery/internal/site"
+)
+
+// maxNodes bounds a site, so that no range exhausts the memory.
+const maxNodes = 100_000
+
+// nodes fills in the nodes, in order of id, with defaults and addresses.
+func (l *loader) nodes() {
+	networks := l.defaultNetworks()
+	var nodes []site.Node
+	for _, t := range l.file.Nodes {
+		names, p := expand(t.name)
+		if p == nil && len(nodes)+len(names) > maxNodes {
+			p = mistake("the site has more than %d nodes with the %d of %q", maxNodes, len(names), t.name).Try("make several sites")
+		}
+		if p != nil {
+			l.report.wrong(Name, t.at, p)
+			continue
+		}
+		first := l.node(&t.value, networks)
+		for i, name := range names {
+			if other, taken := l.report.nodes[name]; taken {
+				l.report.wrong(Name, t.at, mistake("node %s is declared already (%s)", name, where(Name, other)).Try("choose another name"))
+				continue
+			}
+			l.report.nodes[name] = t.at
+			nodes = append(nodes, l.following(first, name, i, &t.value))
+		}
+	}
+	slices.SortStableFunc(nodes, func(a, b site.Node) int { return a.ID - b.ID })
+	l.site.Nodes = nodes
+}
+
+// node gives what a declaration says of the first of its nodes; the addresses that are to be derived are left out.
+func (l *loader) node(t *nodeTable, networks []string) site.Node {
+	d := &l.file.Defaults.choices
+	n := site.Node{
+		ID:         value(t.ID, nil, 0),
+		Image:      value(t.Image, d.Image, l.onlyImage()),
+		Roles:      t.Roles,
+		Host:       value(t.Host, d.Host, l.onlyHost()),
+		Engine:     value(t.Engine, d.Engine, "lxc"),
+		Privileged: value(t.Privileged, d.Privileged, false),
+		Autostart:  value(t.Autostart, d.Autostart, true),
+		Vars:       t.Vars,
+		Limits: site.Limits{
+			Cpus:   value(t.Cpus, d.Cpus, 0),
+			Pin:    value(t.Pin, d.Pin, ""),
+			Memory: int64(value(t.Memory, d.Memory, 0)),
+			Pids:   value(t.Pids, d.Pids, 0),
+		},
+		NICs: l.nics(t, networks),
+	}
+	if swap := either(t.Swap, d.Swap); swap != nil {
+		bytes := int64(*swap)
+		n.Limits.Swap = &bytes
+	}
+	if file := either(t.Requirements, d.Requirements); file != nil && *file != "" {
+		at := t.At
+		if t.Requirements != nil {
+			at = t.At.keys["requirements"]
+		} else {
+			at, _ = l.report.roots[Name].find("defaults", "requirements")
+		}
+		n.Requirements = l.require(*file, at)
+	}
+	return n
+}
+
+// nics gives the networks that a node is on, with the addresses that it says; the zero Addr is to be derived.
+func (l *loader) nics(t *nodeTable, networks []string) []site.NIC {
+	var nics []site.NIC
+	if len(t.Net) == 0 {
+		for _, name := range networks {
+			nics = append(nics, site.NIC{Network: name})
+		}
+		return nics
+	}
+	for _, net := range t.Net {
+		nic := site.NIC{Network: net.name}
+		if net.value != "auto" && !l.report.bad[net.at] {
+			var a address
+			if p := a.parse(net.value); p != nil {
+				l.report.wrong(Name, net.at, mistake("net.%s: %s", net.name, p.What).Try(`%s or "auto"`, p.Cure))
+			}
+			nic.Address = netip.Addr(a)
+		}
+		nics = append(nics, nic)
+	}
+	return nics
+}
+
+// following gives the i-th node of a declaration.
+func (l *loader) following(first site.Node, name string, i int, t *nodeTable) site.Node {
+	n := first
+	n.Name = name
+	if t.ID != nil {
+		n.ID += i
+	}
+	n.NICs = slices.Clone(first.NICs)
+	for k := range n.NICs {
+		nic := &n.NICs[k]
+		if nic.Address.IsValid() {
+			nic.Address = site.AddressAfter(nic.Address, i)
+			continue
+		}
+		if network, ok := l.site.Network(nic.Network); ok {
+			nic.Address = site.DeriveAddress(l.site.Name, n.Name, n.ID, *network)
+		}
+	}
+	return n
+}
+
+func (l *loader) defaultNetworks() []string {
+	if chosen := l.file.Defaults.Networks; chosen != nil {
+		return *chosen
+	}
+	var all []string
+	for _, n := range l.site.Networks {
+		all = append(all, n.Name)
+	}
+	return all
+}
+
+func (l *loader) onlyImage() string {
+	if len(l.site.Images) == 1 {
+		return l.site.Images[0].Name
+	}
+	return ""
+}
+
+func (l *loader) onlyHost() string {
+	if len(l.site.Hosts) == 1 {
+		return l.site.Hosts[0].Name
+	}
+	return ""
+}
+
+func either[T any](node, defaults *T) *T {
+	if node != nil {
+		return node
+	}
+	return defaults
+}
+
+func value[T any](node, defaults *T, otherwise T) T {
+	if chosen := either(node, defaults); chosen != nil {
+		return *chosen
+	}
+	return otherwise
+}

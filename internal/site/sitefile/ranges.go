@@ -1,0 +1,42 @@
+package sitefile
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"orrery/internal/problem"
+)
+
+var rangePattern = regexp.MustCompile(`^([^{}]*)\{([0-9]{1,9})\.\.([0-9]{1,9})\}([^{}]*)$`)
+
+// expand gives the names that a name with a range stands for: "a{08..10}" is a08, a09 and a10.
+func expand(name string) ([]string, *problem.Problem) {
+	if !strings.ContainsAny(name, "{}") {
+		return []string{name}, nil
+	}
+	m := rangePattern.FindStringSubmatch(name)
+	if m == nil {
+		return nil, mistake("%q is no range", name).Try(`write "receptor{00..63}"`)
+	}
+	first, _ := strconv.Atoi(m[2])
+	last, _ := strconv.Atoi(m[3])
+	switch {
+	case first > last:
+		return nil, mistake("the range %q goes backwards", name).Try(`write "%s{%s..%s}%s"`, m[1], m[3], m[2], m[4])
+	case last-first >= maxNodes:
+		return nil, mistake("the range %q is of more than %d nodes", name, maxNodes).Try("make several sites")
+	}
+	width := 0
+	if padded(m[2]) || padded(m[3]) {
+		width = max(len(m[2]), len(m[3])) // as in a shell's brace expansion
+	}
+	names := make([]string, 0, last-first+1)
+	for i := first; i <= last; i++ {
+		names = append(names, fmt.Sprintf("%s%0*d%s", m[1], width, i, m[4]))
+	}
+	return names, nil
+}
+
+func padded(number string) bool { return len(number) > 1 && number[0] == '0' }

@@ -1,0 +1,131 @@
+package sitefile
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"orrery/internal/problem"
+	"orrery/internal/site/check"
+)
+
+// A report gathers mistakes and knows where everything stands.
+type report struct {
+	mistakes problem.List
+	roots    map[string]*place // by file: site.toml, roles/NAME/role.toml
+	nodes    map[string]*place // by name, also of those that a range declares
+	bad      map[*place]bool   // what has been found to be wrong: no rule need look at it
+	meant    map[meaning]bool
+}
+
+// A meaning is a key that was probably meant by an unknown one: that it is missing is no mistake besides.
+type meaning struct {
+	table *place
+	key   string
+}
+
+func newReport() *report {
+	return &report{
+		roots: map[string]*place{}, nodes: map[string]*place{}, bad: map[*place]bool{}, meant: map[meaning]bool{},
+	}
+}
+
+func (r *report) add(p *problem.Problem) { r.mistakes = append(r.mistakes, p) }
+
+// wrong adds a mistake at a place of a file.
+func (r *report) wrong(file string, at *place, p *problem.Problem) {
+	r.bad[at] = true
+	r.add(p.At(where(file, at)))
+}
+
+func (r *report) misspelt(table *place, key string) { r.meant[meaning{table, key}] = true }
+
+func where(file string, at *place) string { return fmt.Sprintf("%s:%d", file, at.line) }
+
+// rule adds what package check has found, unless it only follows from a mistake that has been told already.
+func (r *report) rule(m check.Mistake) {
+	file, at, rest := r.locate(m.Key)
+	if at == nil {
+		r.add(mistake("%s", m.What).At(file).Try("%s", m.Cure))
+		return
+	}
+	if r.bad[at] || len(rest) > 0 && r.meant[meaning{at, rest[0]}] {
+		return
+	}
+	p := mistake("%s", m.What).At(where(file, at)).Try("%s", m.Cure)
+	if len(m.Other) > 0 {
+		if otherFile, other, _ := r.locate(m.Other); other != nil && other != at {
+			p.What += " (" + where(otherFile, other) + ")"
+		}
+	}
+	r.add(p)
+}
+
+// locate finds the place of a key of the model, or of the nearest thing around it that is written somewhere,
+// and tells what of the key is not written.
+func (r *report) locate(key []string) (file string, at *place, rest []string) {
+	switch {
+	case len(key) >= 2 && key[0] == "role":
+		file = roleFileOf(key[1])
+		at, rest = r.roots[file], key[2:]
+	case len(key) == 3 && key[0] == "requirements":
+		line, _ := strconv.Atoi(key[2])
+		return key[1], &place{line: line}, nil
+	case len(key) >= 2 && key[0] == "node" && r.nodes[key[1]] != nil:
+		file, at, rest = Name, r.nodes[key[1]], key[2:]
+		if len(rest) > 0 && at.keys[rest[0]] == nil && !r.meant[meaning{at, rest[0]}] {
+			// What the node does not say itself it has from [defaults].
+			if inherited, n := r.roots[Name].find("defaults", rest[0]); n == 2 {
+				return Name, inherited, nil
+			}
+		}
+	default:
+		file, at, rest = Name, r.roots[Name], key
+	}
+	if at == nil {
+		return file, nil, rest
+	}
+	found, n := at.find(rest...)
+	return file, found, rest[n:]
+}
+
+// list gives the mistakes by file and line, each once.
+func (r *report) list() problem.List {
+	type lined struct {
+		*problem.Problem
+		file string
+		line int
+	}
+	var all []lined
+	seen := map[string]bool{}
+	for _, p := range r.mistakes {
+		if text := p.Error(); !seen[text] {
+			seen[text] = true
+			file, number, _ := strings.Cut(p.Where, ":")
+			line, _ := strconv.Atoi(number)
+			all = append(all, lined{p, file, line})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b lined) int {
+		return cmp.Or(siteFirst(a.file, b.file), cmp.Compare(a.file, b.file), cmp.Compare(a.line, b.line))
+	})
+	var list problem.List
+	for _, p := range all {
+		list = append(list, p.Problem)
+	}
+	return list
+}
+
+func siteFirst(a, b string) int {
+	switch {
+	case a == b:
+		return 0
+	case a == Name:
+		return -1
+	case b == Name:
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,118 @@
+package sitefile
+
+import (
+	"fmt"
+	"path"
+	"time"
+
+	"orrery/internal/site"
+)
+
+// roleOf makes the model's role of what role.toml says.
+func (l *loader) roleOf(name string, f *roleFile, beside map[string][]byte) site.Role {
+	r := site.Role{
+		Name: name, Dir: "roles/" + name, Description: f.Description, Apt: f.Apt, Pip: f.Pip, Services: f.Services,
+		NeedsRoles: f.Needs.Roles, NeedsHealthy: f.Needs.Healthy, Env: f.Env, Beside: beside,
+	}
+	for i := range f.Files {
+		r.Files = append(r.Files, l.roleContent(&r, &f.Files[i]))
+	}
+	for _, t := range f.Secrets {
+		r.Secrets = append(r.Secrets, site.SecretUse{
+			Line: t.At.line, Name: t.Name, Owner: value(t.Owner, nil, "root:root"), Mode: uint32(value(t.Mode, nil, 0o400)),
+		})
+	}
+	for i := range f.Steps {
+		r.Steps = append(r.Steps, l.step(&r, &f.Steps[i], i+1))
+	}
+	for _, t := range f.Volumes {
+		r.Volumes = append(r.Volumes, site.VolumeUse{
+			Line: t.At.line, Name: t.Name, Path: t.Path, Owner: value(t.Owner, nil, "root:root"), Mode: uint32(value(t.Mode, nil, 0o755)),
+		})
+	}
+	for _, t := range f.Health {
+		r.Health = append(r.Health, site.HealthCheck{
+			Line: t.At.line, TCP: t.TCP, HTTP: t.HTTP, Command: t.Command,
+			Timeout:  time.Duration(value(t.Timeout, nil, duration(5*time.Second))),
+			Interval: time.Duration(value(t.Interval, nil, duration(500*time.Millisecond))),
+			Within:   time.Duration(value(t.Within, nil, duration(time.Minute))),
+		})
+	}
+	return r
+}
+
+func (l *loader) roleContent(r *site.Role, t *fileTable) site.File {
+	f := site.File{
+		Line: t.At.line, Path: t.Path, Owner: value(t.Owner, nil, "root:root"), Mode: uint32(value(t.Mode, nil, 0o644)),
+	}
+	given := 0
+	if t.Source != nil {
+		given++
+		f.Source = path.Clean(*t.Source)
+		f.Content = l.besideNamed(r, "source", *t.Source, t.At.keys["source"])
+	}
+	if t.Template != nil {
+		given++
+		f.Template = path.Clean(*t.Template)
+		f.Content = l.besideNamed(r, "template", *t.Template, t.At.keys["template"])
+	}
+	if t.Content != nil {
+		given++
+		f.Content = []byte(*t.Content)
+	}
+	if given != 1 {
+		l.report.wrong(roleFileOf(r.Name), t.At, mistake("the file %s has %d of source, template and content", f.Path, given).
+			Try("give one of them"))
+	}
+	return f
+}
+
+func (l *loader) step(r *site.Role, t *stepTable, number int) site.Step {
+	file := roleFileOf(r.Name)
+	s := site.Step{
+		Line: t.At.line, Name: t.Name, When: value(t.When, nil, ""), Interpreter: t.Interpreter,
+		User: value(t.User, nil, "root"), Timeout: 2 * time.Minute,
+	}
+	switch s.When {
+	case site.Build:
+		s.Timeout = 10 * time.Minute
+	case site.Boot:
+	default:
+		at := orAt(t.At.keys["when"], t.At)
+		if l.report.bad[at] {
+			break
+		}
+		l.report.wrong(file, at, mistake("when = %q does not say when the step is done", s.When).
+			Try(`write when = "build" for what goes into the layer or when = "boot" for what is done on the node`))
+	}
+	if t.Timeout != nil {
+		s.Timeout = time.Duration(*t.Timeout)
+	}
+	if len(s.Interpreter) == 0 {
+		s.Interpreter = []string{"/bin/sh", "-eu"}
+	}
+	switch {
+	case (t.Run == nil) == (t.Script == nil):
+		l.report.wrong(file, t.At, mistake("the step must have either run or script").
+			Try(`write run = "FILE" for a script beside %s or script = """…""" for one here`, roleFileName))
+	case t.Run != nil:
+		s.Run = path.Clean(*t.Run)
+		s.Script = l.besideNamed(r, "run", *t.Run, t.At.keys["run"])
+	default:
+		s.Script = []byte(*t.Script)
+	}
+	if s.Name == "" {
+		s.Name = s.Run
+	}
+	if s.Name == "" {
+		s.Name = fmt.Sprintf("step %d", number)
+	}
+	return s
+}
+
+func orAt(at, otherwise *place) *place {
+	if at != nil {
+		return at
+	}
+	return otherwise
+}

@@ -1,0 +1,129 @@
+package sitefile
+
+import (
+	"net/netip"
+	"path/filepath"
+	"strconv"
+
+	"orrery/internal/problem"
+	"orrery/internal/site"
+)
+
+// tables fills in all that is declared but nodes, groups and roles.
+func (l *loader) tables() {
+	f, s := &l.file, l.site
+	s.Name, s.Owner, s.Production, s.Vars = f.Site.Name, f.Site.Owner, f.Site.Production, f.Site.Vars
+	for _, t := range f.Hosts {
+		s.Hosts = append(s.Hosts, site.Host{
+			Name: t.name, Address: orElse(t.value.Address, "local"), Cpus: t.value.Cpus, Memory: int64(t.value.Memory),
+		})
+	}
+	if len(s.Hosts) == 0 {
+		s.Hosts = []site.Host{{Name: "local", Address: "local"}}
+	}
+	for _, t := range f.Networks {
+		n := site.Network{
+			Name: t.name, Subnet: netip.Prefix(t.value.Subnet), Gateway: netip.Addr(t.value.Gateway), NAT: t.value.NAT, MTU: 1500,
+		}
+		if t.value.MTU != nil {
+			n.MTU = *t.value.MTU
+		}
+		s.Networks = append(s.Networks, n)
+	}
+	for _, t := range f.Images {
+		s.Images = append(s.Images, l.image(t))
+	}
+	for _, t := range f.Volumes {
+		s.Volumes = append(s.Volumes, site.Volume{Name: t.name, Path: t.value.Path, NFS: t.value.NFS, Shared: t.value.Shared})
+	}
+	for _, t := range f.Secrets {
+		s.Secrets = append(s.Secrets, l.secret(t))
+	}
+	for _, t := range f.Releases {
+		l.release(t)
+	}
+	l.mirror()
+}
+
+func orElse(value, otherwise string) string {
+	if value == "" {
+		return otherwise
+	}
+	return value
+}
+
+func (l *loader) image(t table[imageTable]) site.Image {
+	i := site.Image{Name: t.name, Suite: t.value.Suite, Components: t.value.Components, Packages: t.value.Packages}
+	if t.value.Import != nil && *t.value.Import != "" {
+		at := t.at.keys["import"]
+		i.Import = l.path(*t.value.Import)
+		var p *problem.Problem
+		if i.Stamp, p = stamp(i.Import); p != nil {
+			l.report.wrong(Name, at, mistake("import: %s", p.What).Try("%s", p.Cure))
+		}
+	}
+	return i
+}
+
+func (l *loader) secret(t table[secretTable]) site.Secret {
+	x := site.Secret{Name: t.name, Command: t.value.Command, Generate: t.value.Generate}
+	if t.value.File != "" {
+		x.File = l.path(t.value.File)
+		if within(l.dir, x.File) {
+			l.report.wrong(Name, t.at.keys["file"], mistake("the secret's file %q is in the site directory, which is under version control", t.value.File).
+				Try("move it elsewhere, such as /root/secrets/%s", t.name))
+		}
+	}
+	return x
+}
+
+func (l *loader) release(t table[releaseTable]) {
+	number, err := strconv.Atoi(t.name)
+	if err != nil || strconv.Itoa(number) != t.name {
+		l.report.wrong(Name, t.at, mistake("release %q is no number", t.name).Try("write [release.700]"))
+		return
+	}
+	r := site.Release{Number: number, Image: t.value.Image, Notes: t.value.Notes}
+	if t.value.Requirements != nil {
+		r.Requirements = l.require(*t.value.Requirements, t.at.keys["requirements"])
+	}
+	l.site.Releases = append(l.site.Releases, r)
+}
+
+func (l *loader) mirror() {
+	m := &l.file.Mirror
+	l.site.Mirror = site.Mirror{Apt: m.Apt, Security: m.Security, PyPI: m.PyPI, Proxy: m.Proxy}
+	if m.CA == nil {
+		return
+	}
+	at, _ := l.report.roots[Name].find("mirror", "ca")
+	content, p := readBounded(l.path(*m.CA))
+	if p != nil {
+		l.report.wrong(Name, at, mistake("ca: %s", p.What).Try("%s", p.Cure))
+		return
+	}
+	l.site.Mirror.CA = content
+}
+
+// path makes a path of the site file absolute.
+func (l *loader) path(name string) string {
+	if filepath.IsAbs(name) {
+		return filepath.Clean(name)
+	}
+	return filepath.Join(l.dir, name)
+}
+
+// require reads a requirements file, each once.
+func (l *loader) require(file string, at *place) site.Requirements {
+	if r, ok := l.requirements[file]; ok {
+		return r
+	}
+	r := site.Requirements{File: file}
+	content, p := readBounded(l.path(file))
+	if p != nil {
+		l.report.wrong(Name, at, mistake("requirements: %s", p.What).Try("%s", p.Cure))
+	}
+	r.Text = string(content)
+	l.requirements[file] = r
+	return r
+}
