@@ -13,8 +13,8 @@ BRIDGE, SUBNET = "br-bench", "10.203.0"
 # Without newuidmap in its path LXC, being root, writes the id maps itself and asks no /etc/subuid.
 LXC_PATH = {**os.environ, "PATH": "/usr/sbin:/sbin"}
 
-# Fails in an unprivileged container, and systemd with it would be "degraded".
-MASKED = "sys-kernel-debug.mount"
+# They fail in an unprivileged container, of LXC or of LXD, and systemd with them would be "degraded".
+MASKED = ["sys-kernel-debug.mount", "systemd-binfmt.service"]
 
 
 def run(*command, **options):
@@ -51,7 +51,8 @@ def make_seed(seed, authorized_key=None):
         run("ssh-keygen", "-q", "-t", kind, "-N", "", "-f", f"{seed}/etc/ssh/ssh_host_{kind}_key")
     with open(f"{seed}/etc/machine-id", "w") as file:
         file.write("0123456789abcdef0123456789abcdef\n")
-    os.symlink("/dev/null", f"{seed}/etc/systemd/system/{MASKED}")
+    for unit in MASKED:
+        os.symlink("/dev/null", f"{seed}/etc/systemd/system/{unit}")
     os.chmod(f"{seed}/root", 0o700)
     os.chmod(f"{seed}/root/.ssh", 0o700)
     if authorized_key:

@@ -3,6 +3,7 @@
 import glob
 import socket
 import subprocess
+import sys
 import time
 
 PATIENCE = 300  # seconds
@@ -15,6 +16,8 @@ def wait(name, address):
         pause(deadline, f"{name}: sshd at {address}")
     while (state := systemd_state(name)) not in ("running", "degraded"):
         pause(deadline, f"{name}: systemd ({state})")
+    if state == "degraded":
+        print(f"{name}: {inside(name, 'systemctl', '--failed', '--no-legend', '--plain')}", file=sys.stderr)
     return state
 
 
@@ -33,10 +36,13 @@ def ssh_answers(address):
 
 
 def systemd_state(name):
+    return inside(name, "systemctl", "is-system-running", "--wait")
+
+
+def inside(name, *command):
     # nsenter and not lxc-attach or `lxc exec`, so that the check costs every peer the same.
     return subprocess.run(
-        ["nsenter", f"--target={init_pid(name)}", "--user", "--mount", "--pid",
-         "systemctl", "is-system-running", "--wait"],
+        ["nsenter", f"--target={init_pid(name)}", "--user", "--mount", "--pid", *command],
         stdin=subprocess.DEVNULL, capture_output=True, text=True).stdout.strip()
 
 

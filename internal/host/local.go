@@ -24,8 +24,15 @@ func (l Local) Run(ctx context.Context, c Command) error {
 	return Exec(ctx, l.Name, args, c, nil)
 }
 
-// Put writes a file of the host.
-func (l Local) Put(_ context.Context, f File) error { return WriteFile(f) }
+// Put writes files of the host.
+func (l Local) Put(_ context.Context, files ...File) error {
+	for _, f := range files {
+		if err := WriteFile(f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // Dial connects from the host.
 func (l Local) Dial(ctx context.Context, network, address string) (net.Conn, error) {

@@ -16,8 +16,8 @@ import (
 type Runner interface {
 	// Run runs a command to its end. A command that cannot be run or does not succeed gives a *RunError.
 	Run(ctx context.Context, c Command) error
-	// Put writes a file whole, or not at all, making the directories above it.
-	Put(ctx context.Context, f File) error
+	// Put writes files, each whole or not at all, making the directories above them.
+	Put(ctx context.Context, files ...File) error
 	// Dial connects from that place, as net.Dialer.DialContext does.
 	Dial(ctx context.Context, network, address string) (net.Conn, error)
 }

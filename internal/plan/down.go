@@ -50,22 +50,9 @@ func (d *draft) downHost(h *observe.Host) {
 	}
 }
 
-// removeNode plans the end of a node and gives the last step.
-func (d *draft) removeNode(h *observe.Host, n *observe.Node, why string) int {
-	var needs []int
-	if n.State == observe.Running || n.State == observe.Frozen {
-		needs = append(needs, d.add(Step{
-			Kind: StopNode, Host: h.Name, Subject: n.Name, Reason: why, Disturbs: []string{n.Name}, Was: &n.Node, Undo: "start",
-		}))
-	}
-	return d.add(Step{
-		Kind: DestroyNode, Host: h.Name, Subject: n.Name, Reason: why, Disturbs: []string{n.Name}, Needs: needs, Was: &n.Node,
-	})
-}
-
 func (d *draft) removeNetwork(h *observe.Host, n *spec.Network, why string, needs []int) int {
 	return d.add(Step{
-		Kind: RemoveNetwork, Host: h.Name, Subject: n.Name, Reason: why, Needs: append([]int(nil), needs...), Network: n,
+		Kind: RemoveNetwork, Host: h.Name, Subject: n.Name, Reason: why, Needs: needs, Network: n,
 		Undo: "make network " + n.Name,
 	})
 }

@@ -9,16 +9,18 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// upNode plans what makes one node as declared; it gives the step that configures it, if there is one.
-func (d *draft) upNode(h *observe.Host, n *site.Node, wanted *spec.Node, has *observe.Node, before []int) (configure int, planned bool) {
-	u := &nodeDraft{draft: d, host: h, node: n, wanted: wanted, has: has, before: before}
-	running := u.shape()
-	if !running && (wanted.Autostart || has == nil || d.goal.Nodes != nil) {
-		u.step(StartNode, u.startReason(), "stop")
-		running = true
-	}
+// upNode plans what makes one node as declared; it gives the step that configures it, if there is one. A node that does
+// not start by itself is left standing still, unless it was asked for by name, ran before, or its roles have yet to be applied.
+func (u *nodeDraft) upNode() (configure int, planned bool) {
+	d, n, wanted, has := u.draft, u.node, u.wanted, u.has
+	running := has != nil && has.State == observe.Running
+	wasOn := running || has != nil && has.State == observe.Frozen
+	running = u.shape() && running
 	if !running {
-		return 0, false
+		if !wanted.Autostart && !wasOn && d.goal.Nodes == nil && !u.fresh && has.Configured {
+			return 0, false
+		}
+		u.step(StartNode, u.startReason(), "stop")
 	}
 	reason := u.configureReason()
 	if reason != "" {
@@ -53,20 +55,23 @@ type nodeDraft struct {
 	node   *site.Node
 	wanted *spec.Node
 	has    *observe.Node
-	before []int
+	before []int // steps before the first,
+	ground []int // and before the first that is no stop
 	steps  []int
 	fresh  bool // the private layer is new
 }
 
 // step adds a step after those already there.
 func (u *nodeDraft) step(kind Kind, reason, undo string) int {
-	needs := u.before
+	needs := slices.Clone(u.before)
 	if len(u.steps) > 0 {
 		needs = []int{u.steps[len(u.steps)-1]}
 	}
-	s := Step{
-		Kind: kind, Host: u.host.Name, Subject: u.node.Name, Reason: reason, Needs: slices.Clone(needs), Undo: undo, Node: u.wanted,
+	if kind != StopNode {
+		needs = append(needs, u.ground...)
+		u.ground = nil
 	}
+	s := Step{Kind: kind, Host: u.host.Name, Subject: u.node.Name, Reason: reason, Needs: needs, Undo: undo, Node: u.wanted}
 	if u.has != nil {
 		s.Was = &u.has.Node
 		if kind == ReplaceNode || kind == StopNode {
@@ -78,28 +83,30 @@ func (u *nodeDraft) step(kind Kind, reason, undo string) int {
 	return n
 }
 
-// shape plans that the node is there in the declared form, and reports whether it runs then.
-func (u *nodeDraft) shape() (running bool) {
+// halt stops the node, if it does not stand still.
+func (u *nodeDraft) halt(why string) {
+	if u.has.State == observe.Running || u.has.State == observe.Frozen {
+		u.stops(u.host, &u.has.Node, u.step(StopNode, why, "start"))
+	}
+}
+
+// shape plans that the node is there in the declared form, and reports whether it is left in the state it was in.
+func (u *nodeDraft) shape() (undisturbed bool) {
 	if u.has == nil {
 		u.before = append(u.before, u.layer(u.host, u.node)...)
 		u.step(CreateNode, "new", "destroy")
 		u.fresh = true
 		return false
 	}
-	running = u.has.State == observe.Running
 	if why := u.replaceReason(); why != "" {
 		u.before = append(u.before, u.layer(u.host, u.node)...)
-		if running {
-			u.step(StopNode, why, "start")
-		}
+		u.halt(why)
 		u.step(ReplaceNode, why+"; its private layer is made anew", "put the former layers back")
 		u.fresh = true
 		return false
 	}
 	if why := u.reshapeReason(); why != "" {
-		if running {
-			u.step(StopNode, why, "start")
-		}
+		u.halt(why)
 		u.step(ReshapeNode, why, "put the former interfaces and mounts back")
 		return false
 	}
@@ -109,7 +116,7 @@ func (u *nodeDraft) shape() (running bool) {
 		}
 		u.step(LimitNode, why, "put the former limits back")
 	}
-	return running
+	return true
 }
 
 func (u *nodeDraft) replaceReason() string {
@@ -147,6 +154,8 @@ func (u *nodeDraft) startReason() string {
 		return "new"
 	case len(u.steps) > 0:
 		return "after the change"
+	case u.has.State == observe.Frozen:
+		return "frozen"
 	}
 	return "not running"
 }

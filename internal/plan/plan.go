@@ -57,12 +57,14 @@ type draft struct {
 	hosts  map[string]*observe.Host
 	layers map[string]int // host and digest -> step that builds it
 	last   map[string]int // node -> its last step
+	frees  map[claim]int  // what a step sets free, for those that claim it
+	names  string         // digest of what nodes know of one another
 }
 
 func newDraft(s *site.Site, hosts []observe.Host, goal Goal) *draft {
 	d := &draft{
 		Plan: Plan{Site: s.Name}, maker: spec.NewMaker(s), site: s, goal: goal,
-		hosts: map[string]*observe.Host{}, layers: map[string]int{}, last: map[string]int{},
+		hosts: map[string]*observe.Host{}, layers: map[string]int{}, last: map[string]int{}, frees: map[claim]int{},
 	}
 	for i := range hosts {
 		d.hosts[hosts[i].Name] = &hosts[i]
@@ -73,8 +75,7 @@ func newDraft(s *site.Site, hosts []observe.Host, goal Goal) *draft {
 // add puts a step at the end and gives its number.
 func (d *draft) add(s Step) int {
 	s.N = len(d.Steps)
-	slices.Sort(s.Needs)
-	s.Needs = slices.Compact(s.Needs)
+	s.Needs = slices.Clone(s.Needs) // steps may be given the same list, and sorted writes to it
 	d.Steps = append(d.Steps, &s)
 	return s.N
 }

@@ -14,7 +14,7 @@ const (
 	PrepareHost   Kind = "prepare"   // kernel settings that containers in number need
 	BuildLayer    Kind = "build"     // a base image or role layer into the host's store
 	MakeNetwork   Kind = "network"   // a bridge with its address and rules
-	WriteNames    Kind = "names"     // what nodes know of one another: hosts, inventory, host keys
+	WriteNames    Kind = "names"     // what nodes know of one another: hosts, inventory, host keys; the former ones are kept aside until the run has succeeded
 	CreateNode    Kind = "create"    // a node, stopped
 	ReplaceNode   Kind = "replace"   // a node by one of the same identity with other layers; the old private layer is kept until the run has succeeded
 	ReshapeNode   Kind = "reshape"   // interfaces, mounts or privileges of a stopped node
@@ -29,6 +29,7 @@ const (
 	RemoveVolume  Kind = "unvolume"
 	RestoreHost   Kind = "restore" // what PrepareHost changed
 	RestoreNode   Kind = "unreplace"
+	RestoreNames  Kind = "unnames"     // what WriteNames replaced is put back
 	RevertNode    Kind = "unconfigure" // the files of a node as they were before this run
 )
 
@@ -48,6 +49,10 @@ type Step struct {
 	Network *spec.Network `json:"-"`
 	Layer   *spec.Layer   `json:"-"`
 	Path    string        `json:"-"` // of a volume
+
+	WasNetwork *spec.Network `json:"-"` // nil: there was none
+	Names      string        `json:"-"` // digest, as it shall be
+	WasNames   string        `json:"-"` // digest; "": there were none
 }
 
 // String gives the step on one line: "node receptor2: configure: role files changed".
@@ -58,7 +63,7 @@ func (s *Step) String() string {
 // Title names what the step is about.
 func (s *Step) Title() string {
 	switch s.Kind {
-	case PrepareHost, RestoreHost, WriteNames, ForgetNames:
+	case PrepareHost, RestoreHost, WriteNames, RestoreNames, ForgetNames:
 		return "host " + s.Host
 	case BuildLayer:
 		return "layer " + s.Subject

@@ -2,20 +2,37 @@ package plan
 
 import "slices"
 
-// Undo plans how steps that have been done are taken back, the last first. Steps that cannot
-// be taken back, or leave nothing that disturbs (a layer in the store), are passed over.
+// Undo plans how steps that have been done, or tried, are taken back: each after all those that came after it. Steps that
+// cannot be taken back, or leave nothing that disturbs (a layer in the store), are passed over.
 func Undo(p *Plan, done []*Step) *Plan {
 	back := &Plan{Site: p.Site}
-	for _, s := range slices.Backward(done) {
+	gone := map[string]bool{} // nodes that nothing brings back
+	followers := map[int][]*Step{}
+	for _, s := range done {
+		if s.Kind == DestroyNode {
+			gone[s.Host+" "+s.Subject] = true
+		}
+		for _, need := range s.Needs {
+			followers[need] = append(followers[need], s)
+		}
+	}
+	last := slices.SortedFunc(slices.Values(done), func(a, b *Step) int { return b.N - a.N })
+	after := map[int][]int{} // step -> those of the way back that leave the place as it was after that step
+	for _, s := range last {
+		var needs []int
+		for _, follower := range followers[s.N] {
+			needs = append(needs, after[follower.N]...)
+		}
+		slices.Sort(needs)
+		needs = slices.Compact(needs)
 		inverse, ok := inverseOf(s)
-		if !ok {
+		if !ok || inverse.Kind == StartNode && gone[s.Host+" "+s.Subject] {
+			after[s.N] = needs
 			continue
 		}
-		inverse.Host, inverse.Subject, inverse.Reason = s.Host, s.Subject, "undo"
+		inverse.Host, inverse.Subject, inverse.Reason, inverse.Needs = s.Host, s.Subject, "undo", needs
 		inverse.N = len(back.Steps)
-		if inverse.N > 0 {
-			inverse.Needs = []int{inverse.N - 1}
-		}
+		after[s.N] = []int{inverse.N}
 		back.Steps = append(back.Steps, &inverse)
 	}
 	return back
@@ -24,10 +41,16 @@ func Undo(p *Plan, done []*Step) *Plan {
 func inverseOf(s *Step) (Step, bool) {
 	switch s.Kind {
 	case MakeNetwork:
+		if s.WasNetwork != nil {
+			return Step{Kind: MakeNetwork, Network: s.WasNetwork, WasNetwork: s.Network}, true
+		}
 		return Step{Kind: RemoveNetwork, Network: s.Network}, true
 	case RemoveNetwork:
 		return Step{Kind: MakeNetwork, Network: s.Network}, true
 	case WriteNames:
+		if s.WasNames != "" {
+			return Step{Kind: RestoreNames, Names: s.WasNames, WasNames: s.Names}, true
+		}
 		return Step{Kind: ForgetNames}, true
 	case CreateNode:
 		return Step{Kind: DestroyNode, Was: s.Node}, true

@@ -19,10 +19,17 @@ func Up(s *site.Site, hosts []observe.Host, goal Goal) (*Plan, error) {
 		return nil, err
 	}
 	d := newDraft(placed, hosts, goal)
-	byHost := map[string][]*site.Node{}
+	d.names = spec.Names(placed)
+	byHost, home := map[string][]*site.Node{}, map[string]string{}
 	for i := range placed.Nodes {
 		n := &placed.Nodes[i]
-		byHost[n.Host] = append(byHost[n.Host], n)
+		home[n.Name] = n.Host
+		if goal.concerns(n.Name) {
+			byHost[n.Host] = append(byHost[n.Host], n)
+		}
+	}
+	for i := range hosts { // on all hosts, before any node that moves is made anew on another
+		d.removeStrays(&hosts[i], home)
 	}
 	var waiting []waiting
 	for i := range hosts {
@@ -35,6 +42,7 @@ func Up(s *site.Site, hosts []observe.Host, goal Goal) (*Plan, error) {
 	if err := d.await(waiting); err != nil {
 		return nil, err
 	}
+	d.settle()
 	return d.sorted(), nil
 }
 
@@ -44,41 +52,33 @@ type waiting struct {
 	step int
 }
 
+// upHost plans one host, with those of its nodes that are concerned.
 func (d *draft) upHost(h *observe.Host, nodes []*site.Node) ([]waiting, error) {
 	there := found(h)
-	declared := make(map[string]bool, len(nodes))
-	for _, n := range nodes {
-		declared[n.Name] = true
-	}
 	ready := d.prepare(h, len(nodes) > 0)
-	d.removeUndeclared(h, declared)
 	networks := d.networks(h, nodes, ready)
-	if step, ok := d.names(h, nodes, there); ok {
+	if step, ok := d.writeNames(h, nodes); ok {
 		ready = append(ready, step)
 	}
 	var wait []waiting
 	for _, n := range nodes {
-		if !d.goal.concerns(n.Name) {
-			continue
-		}
 		wanted, err := d.maker.Node(n)
 		if err != nil {
 			return nil, err
 		}
-		before := slices.Clone(ready)
+		u := &nodeDraft{draft: d, host: h, node: n, wanted: wanted, has: there[n.Name], before: slices.Clone(ready)}
 		for _, nic := range wanted.NICs {
 			if step, ok := networks[nic.Network]; ok {
-				before = append(before, step)
+				u.ground = append(u.ground, step)
 			}
 		}
-		has := there[n.Name]
-		if has != nil {
-			if why := unfit(has, wanted); why != "" {
-				before = append(before, d.removeNode(h, has, why))
-				has = nil
+		if u.has != nil {
+			if why := unfit(u.has, wanted); why != "" {
+				u.before = append(u.before, d.removeNode(h, u.has, why, ready...))
+				u.has = nil
 			}
 		}
-		if step, ok := d.upNode(h, n, wanted, has, before); ok {
+		if step, ok := u.upNode(); ok {
 			wait = append(wait, waiting{n, step})
 		}
 	}
@@ -109,25 +109,63 @@ func pick(all map[string]string, keys spec.Parts) spec.Parts {
 	return some
 }
 
-// removeUndeclared plans the end of nodes and networks that are there but no longer declared.
-func (d *draft) removeUndeclared(h *observe.Host, declared map[string]bool) {
-	if d.goal.Nodes != nil {
-		return
+// removeStrays plans the end of nodes that are on a host and belong on another or nowhere, and of networks that no
+// node of the host is on. With a selection it leaves alone what that does not concern.
+func (d *draft) removeStrays(h *observe.Host, home map[string]string) {
+	all := d.goal.Nodes == nil
+	ids := map[int]bool{}
+	used := map[string]bool{}
+	for i := range d.site.Nodes {
+		n := &d.site.Nodes[i]
+		if n.Host != h.Name {
+			continue
+		}
+		ids[n.ID] = d.goal.concerns(n.Name)
+		for _, nic := range n.NICs {
+			used[nic.Network] = true
+		}
 	}
-	var gone []int
 	for i := range h.Nodes {
-		if n := &h.Nodes[i]; !declared[n.Name] {
-			gone = append(gone, d.removeNode(h, n, "no longer declared here"))
+		n := &h.Nodes[i]
+		host, declared := home[n.Name]
+		switch {
+		case host == h.Name:
+		case declared && d.goal.concerns(n.Name):
+			d.removeNode(h, n, "moves to host "+host)
+		case !declared && all:
+			d.removeNode(h, n, "no longer declared")
+		case !declared && ids[n.ID]:
+			d.removeNode(h, n, "no longer declared, and its id is needed")
 		}
 	}
 	for i := range h.Networks {
-		if _, ok := d.site.Network(h.Networks[i].Name); !ok {
-			d.removeNetwork(h, &h.Networks[i], "no longer declared", gone)
+		n := &h.Networks[i]
+		if !all || used[n.Name] {
+			continue
 		}
+		why := "no longer declared"
+		if _, declared := d.site.Network(n.Name); declared {
+			why = "no node of this host is on it any more"
+		}
+		d.frees[claim{h.Name, "network " + n.Name}] = d.removeNetwork(h, n, why, nil)
+	}
+	if all && h.Names != "" && !slices.ContainsFunc(d.site.Nodes, func(n site.Node) bool { return n.Host == h.Name }) {
+		d.forgetNames(h)
 	}
 }
 
-// networks plans the networks that the host's nodes are on, and gives the steps by network.
+// forgetNames plans the end of what nodes know of one another, after the end of all nodes of a host.
+func (d *draft) forgetNames(h *observe.Host) {
+	var gone []int
+	for _, s := range d.Steps {
+		if s.Host == h.Name && s.Kind == DestroyNode {
+			gone = append(gone, s.N)
+		}
+	}
+	d.add(Step{Kind: ForgetNames, Host: h.Name, Subject: h.Name, Reason: "no node is on this host any more", Needs: gone})
+}
+
+// networks plans the networks that nodes are on, and gives the steps by network.
 func (d *draft) networks(h *observe.Host, nodes []*site.Node, ready []int) map[string]int {
 	steps := map[string]int{}
 	used := map[string]bool{}
@@ -140,19 +178,44 @@ func (d *draft) networks(h *observe.Host, nodes []*site.Node, ready []int) map[s
 		if !used[wanted.Name] {
 			continue
 		}
-		reason := "new"
+		s := Step{
+			Kind: MakeNetwork, Host: h.Name, Subject: wanted.Name, Reason: "new", Needs: ready,
+			Network: &wanted, Undo: "remove network " + wanted.Name,
+		}
 		if i := slices.IndexFunc(h.Networks, func(n spec.Network) bool { return n.Name == wanted.Name }); i >= 0 {
-			if h.Networks[i] == wanted {
+			was := &h.Networks[i]
+			if *was == wanted {
 				continue
 			}
-			reason = networkDifference(h.Networks[i], wanted)
+			s.WasNetwork, s.Reason, s.Undo = was, networkDifference(*was, wanted), "make network "+wanted.Name+" as it was"
+			s.Disturbs = cutOff(h, was, &wanted)
 		}
-		steps[wanted.Name] = d.add(Step{
-			Kind: MakeNetwork, Host: h.Name, Subject: wanted.Name, Reason: reason, Needs: ready,
-			Network: &wanted, Undo: "remove network " + wanted.Name,
-		})
+		steps[wanted.Name] = d.add(s)
+		d.frees[claim{h.Name, "network " + wanted.Name}] = steps[wanted.Name]
+	}
+	for _, step := range steps { // an address of the host can be on one network only
+		for i := range h.Networks {
+			if was := &h.Networks[i]; was.Name != d.Steps[step].Subject && overlap(was, d.Steps[step].Network) {
+				d.claims(step, claim{h.Name, "network " + was.Name})
+			}
+		}
 	}
 	return steps
+}
+
+// cutOff gives the running nodes that do not reach their gateway for a while when a network changes.
+func cutOff(h *observe.Host, was, is *spec.Network) []string {
+	if was.Gateway == is.Gateway {
+		return nil
+	}
+	var names []string
+	for i := range h.Nodes {
+		n := &h.Nodes[i]
+		if n.State == observe.Running && slices.ContainsFunc(n.NICs, func(nic spec.NIC) bool { return nic.Network == was.Name }) {
+			names = append(names, n.Name)
+		}
+	}
+	return names
 }
 
 func networkDifference(was, is spec.Network) string {
@@ -165,19 +228,18 @@ func networkParts(n spec.Network) spec.Parts {
 	}
 }
 
-// names plans what nodes know of one another, where that has changed.
-func (d *draft) names(h *observe.Host, nodes []*site.Node, there map[string]*observe.Node) (int, bool) {
-	if len(nodes) == 0 {
+// writeNames plans what nodes know of one another, where that has changed.
+func (d *draft) writeNames(h *observe.Host, nodes []*site.Node) (int, bool) {
+	if len(nodes) == 0 || h.Names == d.names {
 		return 0, false
 	}
-	if h.Names == spec.Names(d.site) {
-		return 0, false
-	}
-	reason := "names, addresses or roles changed"
+	reason, undo := "names, addresses or roles changed", "put the former names back"
 	if h.Names == "" {
-		reason = "new"
+		reason, undo = "new", "forget them"
 	}
-	return d.add(Step{Kind: WriteNames, Host: h.Name, Subject: h.Name, Reason: reason, Undo: "written anew by the next up"}), true
+	return d.add(Step{
+		Kind: WriteNames, Host: h.Name, Subject: h.Name, Reason: reason, Undo: undo, Names: d.names, WasNames: h.Names,
+	}), true
 }
 
 // layer plans the layers that a node needs, each once a host, and gives the steps to wait for.
@@ -204,7 +266,7 @@ func (d *draft) build(h *observe.Host, l *spec.Layer, needs []int) (int, bool) {
 		return step, true
 	}
 	step := d.add(Step{
-		Kind: BuildLayer, Host: h.Name, Subject: l.Title, Reason: "not in the store: " + l.Digest, Needs: slices.Clone(needs),
+		Kind: BuildLayer, Host: h.Name, Subject: l.Title, Reason: "not in the store: " + l.Digest, Needs: needs,
 		Layer: l, Undo: "kept in the store",
 	})
 	d.layers[key] = step
@@ -232,9 +294,6 @@ func (d *draft) await(all []waiting) error {
 			}
 		}
 	}
-	for _, w := range all {
-		slices.Sort(d.Steps[w.step].Needs)
-	}
 	return nil
 }
 
@@ -250,7 +309,7 @@ func (d *draft) sorted() *Plan {
 		if place[n] >= 0 {
 			return
 		}
-		place[n] = len(d.Steps) // being visited: a cycle, which check refuses, is cut here
+		place[n] = len(d.Steps) // being visited
 		for _, need := range d.Steps[n].Needs {
 			visit(need)
 		}
@@ -260,14 +319,15 @@ func (d *draft) sorted() *Plan {
 	for n := range d.Steps {
 		visit(n)
 	}
-	for _, s := range ordered {
+	for n, s := range ordered {
+		s.N = n
 		for i, need := range s.Needs {
 			s.Needs[i] = place[need]
 		}
 		slices.Sort(s.Needs)
-	}
-	for n, s := range ordered {
-		s.N = n
+		s.Needs = slices.Compact(s.Needs)
+		// A cycle, which check refuses, is cut here: nobody could begin it.
+		s.Needs = slices.DeleteFunc(s.Needs, func(need int) bool { return need >= n })
 	}
 	d.Steps = ordered
 	return &d.Plan

@@ -1,15 +1,95 @@
-// Package check
+// Package check holds the rules that a site must keep. It does no I/O and knows no file: a mistake says by its key
+// what it is about, and whoever has read the site from somewhere knows where that is written.
 package check
 
-import "orrery/internal/site"
+import (
+	"fmt"
+
+	"orrery/internal/problem"
+	"orrery/internal/site"
+)
 
 // A Mistake is one thing that is wrong with a site.
 type Mistake struct {
-	Key   []string // what is wrong: "node", NAME, "cpus"
-	What  string
+	Key   []string // what is wrong: "node", NAME, "cpus"; "role", NAME, "file", "2", "path"; "requirements", FILE, LINE
+	What  string   // with the offending value
 	Cure  string
 	Other []string // the key of another thing that has to do with it, if any
 }
 
-// Check tells every mistake in a site.
-func Check(s *site.Site) []Mistake { return nil }
+// Check tells every mistake in a site. It takes a time that is proportional to the size of the site.
+func Check(s *site.Site) []Mistake {
+	c := &checker{site: s, closures: map[string][]*site.Role{}, roles: map[string]*site.Role{}}
+	for i := range s.Roles {
+		c.roles[s.Roles[i].Name] = &s.Roles[i]
+	}
+	c.used = c.usedRoles()
+	for _, rule := range []func(){
+		c.siteNames, c.hosts, c.networks, c.overlaps, c.images, c.mirror, c.volumes, c.secrets, c.releases, c.groups,
+		c.nodeNames, c.ids, c.nodes, c.addresses, c.vars,
+		c.roleWords, c.roleNeeds, c.roleCycles, c.roleFiles, c.roleSecrets, c.roleSteps, c.roleVolumes, c.roleHealth,
+		c.together, c.requirements, c.pips, c.waits,
+	} {
+		rule()
+	}
+	return c.mistakes
+}
+
+type checker struct {
+	site     *site.Site
+	mistakes []Mistake
+	roles    map[string]*site.Role
+	closures map[string][]*site.Role // see rolesOf
+	used     map[string]bool         // roles that some node has
+}
+
+func (c *checker) add(m Mistake) { c.mistakes = append(c.mistakes, m) }
+
+// wrong adds a mistake whose cure is the last argument.
+func (c *checker) wrong(key []string, cure, what string, args ...any) {
+	c.add(Mistake{Key: key, What: fmt.Sprintf(what, args...), Cure: cure})
+}
+
+// unknown adds the mistake of a name that is declared nowhere.
+func (c *checker) unknown(key []string, kind, name string, known []string) {
+	cure := fmt.Sprintf("declare [%s.%s]", kind, name)
+	if nearest := problem.Nearest(name, known); nearest != "" {
+		cure = fmt.Sprintf("%q is the nearest", nearest)
+	} else if len(known) > 0 && len(known) <= 8 {
+		cure += " or use " + sentence(known)
+	}
+	c.wrong(key, cure, "%s %q is not declared", kind, name)
+}
+
+// at makes a key.
+func at(parts ...any) []string {
+	key := make([]string, len(parts))
+	for i, part := range parts {
+		key[i] = fmt.Sprint(part)
+	}
+	return key
+}
+
+func names[T any](list []T, name func(*T) string) []string {
+	all := make([]string, len(list))
+	for i := range list {
+		all[i] = name(&list[i])
+	}
+	return all
+}
+
+// sentence gives "a, b or c".
+func sentence(words []string) string {
+	text := ""
+	for i, word := range words {
+		switch {
+		case i == 0:
+		case i == len(words)-1:
+			text += " or "
+		default:
+			text += ", "
+		}
+		text += word
+	}
+	return text
+}

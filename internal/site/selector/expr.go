@@ -7,7 +7,7 @@ type test func(*site.Node) bool
 
 // An expr is a part of a selector.
 type expr interface {
-	bind(*view) test     // to the site of the view: what can be computed once, is
+	bind(*View) test     // to the site of the view: what can be computed once, is
 	terms([]term) []term // adds the terms that it is made of
 }
 
@@ -18,22 +18,22 @@ type (
 	all struct{}
 )
 
-func (e not) bind(v *view) test {
+func (e not) bind(v *View) test {
 	x := e.x.bind(v)
 	return func(n *site.Node) bool { return !x(n) }
 }
 
-func (e and) bind(v *view) test {
+func (e and) bind(v *View) test {
 	x, y := e.x.bind(v), e.y.bind(v)
 	return func(n *site.Node) bool { return x(n) && y(n) }
 }
 
-func (e or) bind(v *view) test {
+func (e or) bind(v *View) test {
 	x, y := e.x.bind(v), e.y.bind(v)
 	return func(n *site.Node) bool { return x(n) || y(n) }
 }
 
-func (all) bind(*view) test { return func(*site.Node) bool { return true } }
+func (all) bind(*View) test { return func(*site.Node) bool { return true } }
 
 func (e not) terms(to []term) []term { return e.x.terms(to) }
 func (e and) terms(to []term) []term { return e.y.terms(e.x.terms(to)) }

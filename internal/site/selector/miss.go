@@ -9,7 +9,7 @@ import (
 )
 
 // miss tells, with the nearest value that some node has, if the term matches no node of the site.
-func (t term) miss(v *view, text string) *problem.Problem {
+func (t term) miss(v *View, text string) *problem.Problem {
 	if yesNo(t.property) {
 		return nil
 	}
@@ -45,7 +45,7 @@ func (t term) miss(v *view, text string) *problem.Problem {
 }
 
 // known gives the values of the term's property that some node has, sorted.
-func (t term) known(v *view) []string {
+func (t term) known(v *View) []string {
 	seen := map[string]bool{}
 	for i := range v.site.Nodes {
 		n := &v.site.Nodes[i]
@@ -62,7 +62,7 @@ func (t term) known(v *view) []string {
 	return values
 }
 
-func (t term) of(v *view, n *site.Node) []string {
+func (t term) of(v *View, n *site.Node) []string {
 	switch t.property {
 	case "name":
 		return []string{n.Name}

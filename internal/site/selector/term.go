@@ -26,7 +26,7 @@ func yesNo(property string) bool { return property == "production" || property =
 
 func (t term) terms(to []term) []term { return append(to, t) }
 
-func (t term) bind(v *view) test {
+func (t term) bind(v *View) test {
 	switch t.property {
 	case "id":
 		return func(n *site.Node) bool { return t.from <= n.ID && n.ID <= t.to }

@@ -6,16 +6,54 @@ import (
 	"orrery/internal/site"
 )
 
-// A view is a site as selectors see it, with what is worth computing once for all nodes.
-type view struct {
+// A View is a site as selectors see it, with what is worth computing once for all nodes.
+type View struct {
 	site    *site.Site
 	closure map[string][]string // role as declared by nodes → itself and all roles that it needs; made when first asked for
 }
 
-func newView(s *site.Site) *view { return &view{site: s} }
+// NewView makes a view of a site, for whoever has many selectors to try on it.
+func NewView(s *site.Site) *View { return &View{site: s} }
+
+// Select gives the nodes that a selector chooses, in order of id.
+func (v *View) Select(q Selector) []*site.Node { return v.selectAny([]Selector{q}) }
+
+// Check tells what in a selector matches no node of the site at all: a misspelt name, most likely.
+func (v *View) Check(q Selector) error {
+	if q.expr == nil {
+		return nil
+	}
+	for _, t := range q.expr.terms(nil) {
+		if p := t.miss(v, q.text); p != nil {
+			return p
+		}
+	}
+	return nil
+}
+
+func (v *View) selectAny(queries []Selector) []*site.Node {
+	tests := make([]test, len(queries))
+	for i, q := range queries {
+		tests[i] = func(*site.Node) bool { return true }
+		if q.expr != nil {
+			tests[i] = q.expr.bind(v)
+		}
+	}
+	var chosen []*site.Node
+	for i := range v.site.Nodes { // they are in order of id
+		n := &v.site.Nodes[i]
+		for _, t := range tests {
+			if t(n) {
+				chosen = append(chosen, n)
+				break
+			}
+		}
+	}
+	return chosen
+}
 
 // bearers gives the declared roles with which a node has, directly or by need, a role that matches.
-func (v *view) bearers(matches func(string) bool) map[string]bool {
+func (v *View) bearers(matches func(string) bool) map[string]bool {
 	if v.closure == nil {
 		v.closure = closures(v.site)
 	}

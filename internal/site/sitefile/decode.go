@@ -147,12 +147,16 @@ func (d *decoder) list(name string, value any, at *place, into reflect.Value) {
 		return
 	}
 	into.Set(reflect.MakeSlice(into.Type(), len(items), len(items)))
+	itemName, isTable := name, into.Type().Elem().Kind() == reflect.Struct
 	for i, item := range items {
+		if !isTable {
+			itemName = fmt.Sprintf("%s[%d]", name, i)
+		}
 		there := at
 		if i < len(at.items) {
 			there = at.items[i]
 		}
-		d.decode(name, item, there, into.Index(i))
+		d.decode(itemName, item, there, into.Index(i))
 	}
 }
 
@@ -203,12 +207,12 @@ func (d *decoder) mismatch(name, want string, value any, at *place) {
 	case want == "a string":
 		switch value.(type) {
 		case int64, float64, bool:
-			p.Try("put it in quotation marks: %s = \"%v\"", name, value)
+			p.Try("put it in quotation marks: \"%v\"", value)
 		}
 	case want == "a list" && isString:
 		p.Try("write %s = [%q]", name, s)
 	case isString && plain(s, want):
-		p.Try("write it without quotation marks: %s = %s", name, s)
+		p.Try("write it without quotation marks: %s", s)
 	}
 	d.wrong(at, p)
 }

@@ -1,6 +1,7 @@
 package sitefile
 
 import (
+	"cmp"
 	"net/netip"
 	"slices"
 
@@ -33,7 +34,7 @@ func (l *loader) nodes() {
 			nodes = append(nodes, l.following(first, name, i, &t.value))
 		}
 	}
-	slices.SortStableFunc(nodes, func(a, b site.Node) int { return a.ID - b.ID })
+	slices.SortStableFunc(nodes, func(a, b site.Node) int { return cmp.Compare(a.ID, b.ID) })
 	l.site.Nodes = nodes
 }
 
@@ -76,7 +77,7 @@ func (l *loader) node(t *nodeTable, networks []string) site.Node {
 // nics gives the networks that a node is on, with the addresses that it says; the zero Addr is to be derived.
 func (l *loader) nics(t *nodeTable, networks []string) []site.NIC {
 	var nics []site.NIC
-	if len(t.Net) == 0 {
+	if t.At.keys["net"] == nil { // net = {} is on no network
 		for _, name := range networks {
 			nics = append(nics, site.NIC{Network: name})
 		}

@@ -2,6 +2,7 @@ package sitefile
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -23,7 +24,12 @@ func readBounded(path string) ([]byte, *problem.Problem) {
 	case info.Size() > maxFile:
 		return nil, mistake("%s has %d MiB, more than %d", path, info.Size()>>20, maxFile>>20).Try("is it the right file?")
 	}
-	content, err := os.ReadFile(path)
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, mistake("%v", err).Try("make it readable")
+	}
+	defer file.Close()
+	content, err := io.ReadAll(io.LimitReader(file, maxFile)) // what its size says is not all that a file of /proc has
 	if err != nil {
 		return nil, mistake("%v", err).Try("make it readable")
 	}

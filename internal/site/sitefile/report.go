@@ -3,6 +3,7 @@ package sitefile
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,7 +19,12 @@ type report struct {
 	nodes    map[string]*place // by name, also of those that a range declares
 	bad      map[*place]bool   // what has been found to be wrong: no rule need look at it
 	meant    map[meaning]bool
+	told     map[*place]int // rules that are not kept at a place: a range of nodes may have as many as nodes
+	more     map[string]int // those that are not told any more
 }
+
+// maxTold bounds what is told of one place.
+const maxTold = 5
 
 // A meaning is a key that was probably meant by an unknown one: that it is missing is no mistake besides.
 type meaning struct {
@@ -28,7 +34,7 @@ type meaning struct {
 
 func newReport() *report {
 	return &report{
-		roots: map[string]*place{}, nodes: map[string]*place{}, bad: map[*place]bool{}, meant: map[meaning]bool{},
+		roots: map[string]*place{}, nodes: map[string]*place{}, bad: map[*place]bool{}, meant: map[meaning]bool{}, told: map[*place]int{}, more: map[string]int{},
 	}
 }
 
@@ -52,6 +58,10 @@ func (r *report) rule(m check.Mistake) {
 		return
 	}
 	if r.bad[at] || len(rest) > 0 && r.meant[meaning{at, rest[0]}] {
+		return
+	}
+	if r.told[at]++; r.told[at] > maxTold {
+		r.more[where(file, at)]++
 		return
 	}
 	p := mistake("%s", m.What).At(where(file, at)).Try("%s", m.Cure)
@@ -100,6 +110,9 @@ func (r *report) list() problem.List {
 	}
 	var all []lined
 	seen := map[string]bool{}
+	for _, place := range slices.Sorted(maps.Keys(r.more)) {
+		r.add(mistake("and %d more like these", r.more[place]).At(place))
+	}
 	for _, p := range r.mistakes {
 		if text := p.Error(); !seen[text] {
 			seen[text] = true

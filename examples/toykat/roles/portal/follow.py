@@ -54,7 +54,7 @@ class Receptor:
             try:
                 await self._follow()
             except (OSError, asyncio.TimeoutError, aiokatcp.ProtocolError, aiokatcp.FailReply, aiokatcp.InvalidReply) as error:
-                log.info("%s: %s", self.name, error or type(error).__name__)
+                log.info("%s: %s", self.name, str(error) or type(error).__name__)
             await asyncio.sleep(RETRY_SECONDS)
 
     async def _follow(self) -> None:

@@ -12,7 +12,7 @@ from aiohttp import web
 from aiokatcp import FailReply, InvalidReply
 
 from follow import Receptor
-from store import AWAY, Store
+from store import AWAY, Store, reason
 
 STALE_SECONDS = 5
 HISTORY_SECONDS = 600
@@ -58,7 +58,7 @@ class Portal:
         try:
             ages = await self.store.ages()
         except AWAY as error:
-            detail["error"] = f"database: {error or type(error).__name__}"
+            detail["error"] = f"database: {reason(error)}"
         else:
             detail["ages"] = {name: ages.get(name) for name in self.receptors}
             detail["healthy"] = all(age is not None and age < STALE_SECONDS for age in detail["ages"].values())
@@ -82,7 +82,7 @@ class Portal:
         try:
             points = await self.store.history(receptor, sensor, seconds)
         except AWAY as error:
-            raise problem(web.HTTPServiceUnavailable, f"database: {error or type(error).__name__}") from None
+            raise problem(web.HTTPServiceUnavailable, f"database: {reason(error)}") from None
         return web.json_response({"receptor": receptor, "sensor": sensor, "seconds": seconds, "points": points})
 
     async def command(self, request: web.Request) -> web.Response:

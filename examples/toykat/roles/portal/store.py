@@ -17,6 +17,11 @@ PRUNE_SECONDS = 60
 AWAY = (OSError, asyncio.TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError)
 
 
+def reason(error: Exception) -> str:
+    """What an exception says; a timeout says nothing but its name."""
+    return str(error) or type(error).__name__
+
+
 class Store:
     def __init__(self, config: dict, keep_seconds: float) -> None:
         config = dict(config)
@@ -50,8 +55,8 @@ class Store:
                 self.error = None
             except AWAY as error:
                 if self.error is None:
-                    log.warning("database: %s", error or type(error).__name__)
-                self.error = str(error) or type(error).__name__
+                    log.warning("database: %s", reason(error))
+                self.error = reason(error)
             await asyncio.sleep(seconds)
 
     async def flush(self) -> None:

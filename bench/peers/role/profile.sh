@@ -1,0 +1,1 @@
+export GAUGE_CONFIG=/etc/gauge.json

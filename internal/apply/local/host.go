@@ -1,0 +1,201 @@
+// Package local does the steps of a plan on the host on which Orrery runs.
+package local
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+
+	"orrery/internal/apply"
+	"orrery/internal/engine"
+	"orrery/internal/engine/record"
+	"orrery/internal/host"
+	"orrery/internal/image"
+	"orrery/internal/network"
+	"orrery/internal/observe"
+	"orrery/internal/plan"
+	"orrery/internal/problem"
+	"orrery/internal/secret"
+	"orrery/internal/site"
+	"orrery/internal/volume"
+)
+
+// Host does the steps of one site's plans on this machine.
+type Host struct {
+	Name    string // what the site calls it
+	Dirs    host.Dirs
+	Site    *site.Site
+	Engines map[string]engine.Engine
+	Store   *image.Store
+	Keys    *secret.Keyring
+
+	saved sync.Map // node -> what it was before ConfigureNode, for RevertNode
+}
+
+var _ apply.Worker = (*Host)(nil)
+
+// New gives the host that runs Orrery, for a site.
+func New(name string, dirs host.Dirs, s *site.Site, engines map[string]engine.Engine, store *image.Store) *Host {
+	return &Host{
+		Name: name, Dirs: dirs, Site: s, Engines: engines, Store: store,
+		Keys: secret.NewKeyring(s, dirs),
+	}
+}
+
+// Observe looks at what is there of the site.
+func (h *Host) Observe(ctx context.Context) (observe.Host, error) {
+	seen := observe.Host{Name: h.Name, Cpus: runtime.NumCPU(), Memory: host.TotalMemory()}
+	for _, e := range h.Engines {
+		nodes, err := e.List(ctx, h.Site.Name)
+		if err != nil {
+			return seen, err
+		}
+		seen.Nodes = append(seen.Nodes, nodes...)
+	}
+	var err error
+	if seen.Networks, err = network.Observe(h.Site.Name); err != nil {
+		return seen, fmt.Errorf("networks of this host: %w", err)
+	}
+	if seen.Layers, err = h.Store.Layers(); err != nil {
+		return seen, err
+	}
+	if seen.Volumes, err = volume.List(h.Dirs, h.Site.Name); err != nil {
+		return seen, err
+	}
+	names, _ := os.ReadFile(h.Dirs.Names(h.Site.Name))
+	seen.Names = string(names)
+	seen.Settings = host.Settings(settingNames())
+	return seen, nil
+}
+
+func settingNames() []string {
+	var names []string
+	for name := range plan.HostSettings {
+		names = append(names, name)
+	}
+	return names
+}
+
+// Sweep removes what runs that were killed left beside the nodes. Only the holder of the lock may call it.
+func (h *Host) Sweep() error { return record.Sweep(h.Dirs.Nodes(h.Site.Name)) }
+
+// Do does one step.
+func (h *Host) Do(ctx context.Context, s *plan.Step, say func(string)) error {
+	if s.ForNode() {
+		return h.doNode(ctx, s, say)
+	}
+	switch s.Kind {
+	case plan.PrepareHost:
+		return host.Prepare(h.Dirs.Run, plan.HostSettings)
+	case plan.RestoreHost:
+		return h.restore(ctx)
+	case plan.MakeNetwork:
+		return network.Make(ctx, *s.Network)
+	case plan.RemoveNetwork:
+		return network.Remove(ctx, *s.Network)
+	case plan.WriteNames:
+		return h.writeNames()
+	case plan.ForgetNames:
+		return h.forgetNames()
+	case plan.BuildLayer:
+		return h.build(ctx, s.Layer, say)
+	case plan.RemoveVolume:
+		return volume.Remove(s.Path)
+	}
+	return unknown(s)
+}
+
+func (h *Host) doNode(ctx context.Context, s *plan.Step, say func(string)) error {
+	n := s.Node
+	if n == nil {
+		n = s.Was
+	}
+	e, ok := h.Engines[n.Engine]
+	if !ok {
+		return problem.New(problem.Unable, "node %s wants the engine %q, which this host does not have", n.Name, n.Engine)
+	}
+	ref := engine.RefOf(n)
+	switch s.Kind {
+	case plan.CreateNode:
+		return e.Create(ctx, n)
+	case plan.ReplaceNode:
+		if keeper, ok := e.(engine.Keeper); ok {
+			return keeper.Replace(ctx, n)
+		}
+		if err := e.Destroy(ctx, ref); err != nil {
+			return err
+		}
+		return e.Create(ctx, n)
+	case plan.RestoreNode:
+		if keeper, ok := e.(engine.Keeper); ok {
+			return keeper.Restore(ctx, ref)
+		}
+		return problem.New(problem.Failed, "engine %s keeps nothing of what node %s was before", n.Engine, n.Name)
+	case plan.ReshapeNode, plan.LimitNode:
+		return e.Change(ctx, n)
+	case plan.StartNode:
+		return h.start(ctx, e, n)
+	case plan.StopNode:
+		ctx, cancel := context.WithTimeout(ctx, stopPatience)
+		defer cancel()
+		return e.Stop(ctx, ref)
+	case plan.DestroyNode:
+		return e.Destroy(ctx, ref)
+	case plan.ConfigureNode:
+		return h.configure(ctx, e, s, say)
+	case plan.RevertNode:
+		return h.revert(ctx, e, s)
+	case plan.CheckNode:
+		return h.check(ctx, e, n, say)
+	}
+	return unknown(s)
+}
+
+func unknown(s *plan.Step) error {
+	return fmt.Errorf("a step of kind %q cannot be done on this host", s.Kind)
+}
+
+// restore gives the host its own settings back when no site has a node on it any more.
+func (h *Host) restore(ctx context.Context) error {
+	if err := volume.Release(h.Dirs); err != nil {
+		return err
+	}
+	for _, e := range h.Engines {
+		nodes, err := e.List(ctx, "")
+		if err != nil || len(nodes) > 0 {
+			return err
+		}
+	}
+	if networks, err := network.Observe(""); err != nil || len(networks) > 0 {
+		return err
+	}
+	return host.Restore(h.Dirs.Run)
+}
+
+// log opens the log of a node or layer for appending, behind a writer that hides secrets.
+func (h *Host) log(name string) (io.WriteCloser, error) {
+	if err := os.MkdirAll(h.Dirs.Logs(h.Site.Name), 0o750); err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(filepath.Join(h.Dirs.Logs(h.Site.Name), name+".log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o640)
+	if err != nil {
+		return nil, err
+	}
+	return &redacted{h.Keys.NewWriter(f), f}, nil
+}
+
+type redacted struct {
+	*secret.Writer
+	file *os.File
+}
+
+func (r *redacted) Close() error {
+	if err := r.Flush(); err != nil {
+		return err
+	}
+	return r.file.Close()
+}

@@ -1,0 +1,45 @@
+package local
+
+import (
+	"context"
+	"errors"
+
+	"orrery/internal/host"
+	"orrery/internal/problem"
+	"orrery/internal/role"
+	"orrery/internal/site/spec"
+)
+
+// build makes a base image or role layer.
+func (h *Host) build(ctx context.Context, l *spec.Layer, say func(string)) error {
+	if l.IsBase() {
+		return h.Store.BuildBase(ctx, l, h.Site.Mirror, say)
+	}
+	log, err := h.log("layer-" + l.Digest)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	fill := func(ctx context.Context, in host.Runner) error {
+		return role.Build(ctx, in, h.Site.Name, l, h.Store.InstallApt, log, say)
+	}
+	if err := h.Store.BuildLayer(ctx, l, h.Site.Mirror, fill, log, say); err != nil {
+		return problem.New(problem.Failed, "layer %s was not built", l.Title).Because(err).
+			Try("the whole output: orrery logs --layer %s", l.Digest)
+	}
+	return nil
+}
+
+// trees gives the file trees of a node's layers, the topmost first.
+func (h *Host) trees(n *spec.Node) []string {
+	var trees []string
+	for _, digest := range []string{n.Layer, n.Base} {
+		if digest != "" {
+			trees = append(trees, h.Store.Tree(digest))
+		}
+	}
+	return trees
+}
+
+// errNoNode: a node is there that the site no longer declares.
+var errNoNode = errors.New("the node is not declared")

@@ -1,0 +1,153 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"time"
+
+	"orrery/internal/engine"
+	"orrery/internal/host"
+	"orrery/internal/image"
+	"orrery/internal/observe"
+	"orrery/internal/plan"
+	"orrery/internal/problem"
+	"orrery/internal/role"
+	"orrery/internal/site/render"
+	"orrery/internal/site/spec"
+	"orrery/internal/volume"
+)
+
+// stopPatience is how long a node has to shut down in order.
+const stopPatience = 90 * time.Second
+
+// start gives a node what it finds at boot, then boots it.
+func (h *Host) start(ctx context.Context, e engine.Engine, n *spec.Node) error {
+	for _, m := range n.Mounts {
+		account := func(owner string) (int, int, error) { return image.Account(h.trees(n), owner) }
+		if err := volume.Provide(h.Dirs, n.Site, n.Name, m, account); err != nil {
+			return err
+		}
+	}
+	if err := h.furnishEtc(ctx, n); err != nil && !errors.Is(err, errNoNode) {
+		return err
+	}
+	return e.Start(ctx, engine.RefOf(n))
+}
+
+// configure applies the roles of a node. Before it begins, the node is marked as not configured, so that a run
+// that is killed in between is made good by the next.
+func (h *Host) configure(ctx context.Context, e engine.Engine, s *plan.Step, say func(string)) error {
+	n, ok := h.Site.Node(s.Node.Name)
+	if !ok {
+		return errNoNode
+	}
+	was, err := h.recorded(ctx, e, s.Node)
+	if err != nil {
+		return err
+	}
+	ref := engine.RefOf(s.Node)
+	if err := e.Mark(ctx, ref, engine.Mark{Config: was.Config}); err != nil {
+		return err
+	}
+	if err := h.furnishEtc(ctx, s.Node); err != nil {
+		return err
+	}
+	log, err := h.log(n.Name)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	before, in := was.Config, e.Runner(ref)
+	if was.Configured {
+		saved := newSaver(in)
+		h.saved.Store(n.Name, saved)
+		in = saved
+	} else {
+		before = spec.Config{Services: was.Config.Services} // it is not known which of its parts were applied
+	}
+	job := &role.Job{
+		Site: h.Site, View: render.New(h.Site), Node: n, In: in, Was: before, Is: s.Node.Config, Log: log, Say: say,
+	}
+	if err := job.Configure(ctx); err != nil {
+		return h.redact(err)
+	}
+	return e.Mark(ctx, ref, engine.Mark{Configured: true, Config: s.Node.Config})
+}
+
+// revert puts the files back that ConfigureNode has changed in this run.
+func (h *Host) revert(ctx context.Context, e engine.Engine, s *plan.Step) error {
+	saved, ok := h.saved.Load(s.Subject)
+	if !ok {
+		return problem.New(problem.Failed, "node %s: what it was before is not known any more", s.Subject).
+			Try("put the former site files back and run orrery up")
+	}
+	ref := engine.RefOf(s.Node)
+	if err := saved.(*saver).restore(ctx); err != nil {
+		return err
+	}
+	if len(s.Node.Config.Services) > 0 {
+		args := append([]string{"systemctl", "restart"}, s.Node.Config.Services...)
+		if err := e.Runner(ref).Run(ctx, host.Command{Args: args}); err != nil {
+			return err
+		}
+	}
+	return e.Mark(ctx, ref, engine.Mark{Configured: true, Config: s.Node.Config})
+}
+
+// check waits until a node is healthy, and records that it has been.
+func (h *Host) check(ctx context.Context, e engine.Engine, n *spec.Node, say func(string)) error {
+	declared, ok := h.Site.Node(n.Name)
+	if !ok {
+		return errNoNode
+	}
+	ref := engine.RefOf(n)
+	if err := role.Check(ctx, e.Runner(ref), render.New(h.Site), h.Site, declared, say); err != nil {
+		return h.redact(err)
+	}
+	was, err := h.recorded(ctx, e, n)
+	if err != nil {
+		return err
+	}
+	return e.Mark(ctx, ref, engine.Mark{Configured: was.Configured, Config: was.Config, Proven: n.Config.Health})
+}
+
+// recorded gives what the host has on record of a node.
+func (h *Host) recorded(ctx context.Context, e engine.Engine, n *spec.Node) (*observe.Node, error) {
+	nodes, err := e.List(ctx, n.Site)
+	if err != nil {
+		return nil, err
+	}
+	for i := range nodes {
+		if nodes[i].ID == n.ID {
+			return &nodes[i], nil
+		}
+	}
+	return nil, problem.New(problem.Surprise, "node %s is gone", n.Name).At(filepath.Base(h.Dirs.Node(n.Site, n.ID))).Try("plan again")
+}
+
+// Settle removes what was kept of replaced nodes, once a run has succeeded.
+func (h *Host) Settle(ctx context.Context, done []*plan.Step) error {
+	for _, s := range done {
+		if s.Kind != plan.ReplaceNode {
+			continue
+		}
+		if keeper, ok := h.Engines[s.Node.Engine].(engine.Keeper); ok {
+			if err := keeper.Settle(ctx, engine.RefOf(s.Node)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// redact hides the values of secrets in what a command printed.
+func (h *Host) redact(err error) error { return &redactedError{err, h.Keys.Redact} }
+
+type redactedError struct {
+	err  error
+	hide func(string) string
+}
+
+func (e *redactedError) Error() string { return e.hide(e.err.Error()) }
+func (e *redactedError) Unwrap() error { return e.err }

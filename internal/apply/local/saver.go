@@ -1,0 +1,64 @@
+package local
+
+import (
+	"bytes"
+	"context"
+	"slices"
+
+	"orrery/internal/host"
+)
+
+// saver is a Runner that remembers files as they were before they were first overwritten, so that
+// a configuration can be undone. It holds them in memory: after the end of the run nobody wants them back.
+type saver struct {
+	host.Runner
+	seen   map[string]bool
+	before []saved
+}
+
+// saved are the files of one Put as they were.
+type saved struct {
+	paths   []string
+	archive []byte // tar of those that were there
+}
+
+func newSaver(in host.Runner) *saver { return &saver{Runner: in, seen: map[string]bool{}} }
+
+// Put remembers, then writes.
+func (s *saver) Put(ctx context.Context, files ...host.File) error {
+	var paths []string
+	for _, f := range files {
+		if !s.seen[f.Path] {
+			s.seen[f.Path] = true
+			paths = append(paths, f.Path)
+		}
+	}
+	if len(paths) > 0 {
+		var archive bytes.Buffer
+		const script = `cd /; n=$#; for f; do if [ -e "$f" ] || [ -L "$f" ]; then set -- "$@" ".$f"; fi; done; shift "$n"
+if [ $# -gt 0 ]; then tar -cpf - -- "$@"; fi`
+		args := append([]string{"/bin/sh", "-c", script, "save"}, paths...)
+		if err := s.Run(ctx, host.Command{Args: args, Stdout: &archive}); err != nil {
+			return err
+		}
+		s.before = append(s.before, saved{paths, archive.Bytes()})
+	}
+	return s.Runner.Put(ctx, files...)
+}
+
+func (s *saver) restore(ctx context.Context) error {
+	for _, b := range slices.Backward(s.before) {
+		args := append([]string{"rm", "-f", "--"}, b.paths...)
+		if err := s.Run(ctx, host.Command{Args: args}); err != nil {
+			return err
+		}
+		if len(b.archive) == 0 {
+			continue
+		}
+		c := host.Command{Args: []string{"tar", "-xpf", "-", "-C", "/"}, Stdin: bytes.NewReader(b.archive)}
+		if err := s.Run(ctx, c); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,31 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"orrery/internal/site/spec"
+)
+
+func (a *app) checkVerb() *cobra.Command {
+	return &cobra.Command{
+		Use:   "check",
+		Short: "Print every mistake in the site directory, with its place and its cure",
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			s, err := a.load()
+			if err != nil {
+				return err
+			}
+			maker := spec.NewMaker(s)
+			for i := range s.Nodes {
+				if _, err := maker.Node(&s.Nodes[i]); err != nil {
+					return err // a template that cannot be rendered
+				}
+			}
+			fmt.Fprintf(a.out, "%s: %d nodes, %d roles, %d networks: no mistakes.\n", s.Name, len(s.Nodes), len(s.Roles), len(s.Networks))
+			return nil
+		},
+	}
+}

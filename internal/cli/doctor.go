@@ -1,0 +1,56 @@
+//go:build ignore
+
+package cli
+
+import (
+	"fmt"
+	"text/tabwriter"
+
+	"github.com/fatih/color"
+	"github.com/spf13/cobra"
+
+	"orrery/internal/host"
+	"orrery/internal/problem"
+)
+
+func (a *app) doctorVerb() *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "doctor",
+		Short: "What this machine can do, and the cure for what it cannot",
+		Long:  "Tries what nodes need on this machine. The exit status is 4 if something needed is missing.",
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			facts := host.LookAt(a.dirs.State)
+			if asJSON {
+				return printJSON(a.out, facts)
+			}
+			t := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
+			missing := 0
+			for _, f := range facts {
+				mark := color.GreenString("ok")
+				if !f.OK {
+					mark = color.YellowString("--")
+					if f.Level == host.Needed {
+						mark = color.RedString("NO")
+						missing++
+					}
+				}
+				fmt.Fprintf(t, "%s\t%s\t%s\n", mark, f.Name, f.Value)
+				if !f.OK && f.Fix != "" {
+					fmt.Fprintf(t, "\t\t  cure: %s\n", f.Fix)
+				}
+			}
+			if err := t.Flush(); err != nil {
+				return err
+			}
+			if missing > 0 {
+				fmt.Fprintf(a.out, "\n%d things that nodes need are missing.\n", missing)
+				return problem.Status(problem.Unable)
+			}
+			return nil
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return c
+}

@@ -1,0 +1,60 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"orrery/internal/journal"
+)
+
+func (a *app) journalVerb() *cobra.Command {
+	var asJSON, steps bool
+	var runs int
+	c := &cobra.Command{
+		Use:   "journal",
+		Short: "Who did what to this site on this host, when, and how it ended",
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			s, err := a.load()
+			if err != nil {
+				return err
+			}
+			entries, err := journal.Read(a.dirs.Journal(s.Name))
+			if err != nil {
+				return err
+			}
+			entries = lastRuns(entries, runs)
+			if asJSON {
+				return printJSON(a.out, entries)
+			}
+			for _, e := range entries {
+				when := e.Time.Local().Format("2006-01-02 15:04:05")
+				switch {
+				case e.Kind == "begin":
+					fmt.Fprintf(a.out, "%s  %s: %s\n", when, e.Who, e.Command)
+				case e.Kind == "end":
+					fmt.Fprintf(a.out, "%s  ended after %.1f s: %s\n", when, e.Seconds, e.Result)
+				case steps || e.Result != "done":
+					fmt.Fprintf(a.out, "%s    %s: %s (%.2f s)\n", when, e.Step, e.Result, e.Seconds)
+				}
+			}
+			return nil
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	c.Flags().BoolVar(&steps, "steps", false, "every step, not only those that failed")
+	c.Flags().IntVarP(&runs, "runs", "n", 20, "the last so many runs")
+	return c
+}
+
+func lastRuns(entries []journal.Entry, runs int) []journal.Entry {
+	for i := len(entries) - 1; i >= 0; i-- {
+		if entries[i].Kind == "begin" {
+			if runs--; runs <= 0 {
+				return entries[i:]
+			}
+		}
+	}
+	return entries
+}

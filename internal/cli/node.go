@@ -1,0 +1,47 @@
+package cli
+
+import (
+	"context"
+
+	"orrery/internal/engine"
+	"orrery/internal/host"
+	"orrery/internal/observe"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+)
+
+// running gives a way into a node that runs. The site file may be ahead of what runs, so the ids are those on record.
+func (a *app) running(ctx context.Context, s *site.Site, name string) (host.Runner, error) {
+	h, err := a.here(s)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range h.Engines {
+		nodes, err := e.List(ctx, s.Name)
+		if err != nil {
+			return nil, err
+		}
+		for _, n := range nodes {
+			if n.Name == name && n.State == observe.Running {
+				return e.Runner(engine.RefOf(&n.Node)), nil
+			}
+		}
+	}
+	return nil, problem.New(problem.Failed, "node %s does not run", name).Try("orrery up %s", name)
+}
+
+// declared gives a node by name.
+func declared(s *site.Site, name string) (*site.Node, error) {
+	if n, ok := s.Node(name); ok {
+		return n, nil
+	}
+	var names []string
+	for _, n := range s.Nodes {
+		names = append(names, n.Name)
+	}
+	p := problem.New(problem.Usage, "no node is called %q", name)
+	if near := problem.Nearest(name, names); near != "" {
+		return nil, p.Try("did you mean %s?", near)
+	}
+	return nil, p.Try("orrery query lists the nodes")
+}

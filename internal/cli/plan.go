@@ -1,0 +1,122 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/fatih/color"
+	"github.com/spf13/cobra"
+
+	"orrery/internal/plan"
+	"orrery/internal/problem"
+)
+
+func (a *app) planVerb() *cobra.Command {
+	var asJSON, down, volumes bool
+	c := &cobra.Command{
+		Use:   "plan [SELECTOR...]",
+		Short: "Show what up would do, and why; nothing is done",
+		Long: `Shows what "orrery up" would do: every step in order, with its reason, the nodes that it disturbs and how it is undone.
+The exit status is 0 if there is nothing to do and 10 if there is.`,
+		RunE: func(c *cobra.Command, args []string) error {
+			s, err := a.load()
+			if err != nil {
+				return err
+			}
+			chosen, err := choose(s, args)
+			if err != nil {
+				return err
+			}
+			h, err := a.here(s)
+			if err != nil {
+				return err
+			}
+			hosts, err := a.seen(c.Context(), h)
+			if err != nil {
+				return err
+			}
+			goal := plan.Goal{Nodes: chosen, Volumes: volumes}
+			p := plan.Down(s, hosts, goal)
+			if !down {
+				if p, err = plan.Up(s, hosts, goal); err != nil {
+					return err
+				}
+			}
+			if asJSON {
+				err = printJSON(a.out, planJSON(p))
+			} else {
+				printPlan(a.out, p)
+			}
+			if err == nil && !p.Empty() {
+				err = problem.Status(problem.Changes)
+			}
+			return err
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	c.Flags().BoolVar(&down, "down", false, "show what down would do instead")
+	c.Flags().BoolVar(&volumes, "volumes", false, "with --down: of persistent data too")
+	return c
+}
+
+func planJSON(p *plan.Plan) any {
+	return map[string]any{"site": p.Site, "steps": p.Steps, "counts": p.Counts(), "disturbs": p.Disturbed()}
+}
+
+func printJSON(w io.Writer, x any) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	e.SetEscapeHTML(false)
+	return e.Encode(x)
+}
+
+// colours tell at a glance what a step does to what is there: makes, changes, ends.
+func colour(k plan.Kind) *color.Color {
+	switch k {
+	case plan.DestroyNode, plan.StopNode, plan.RemoveNetwork, plan.RemoveVolume, plan.ForgetNames:
+		return color.New(color.FgRed)
+	case plan.ReplaceNode, plan.ReshapeNode, plan.LimitNode, plan.ConfigureNode:
+		return color.New(color.FgYellow)
+	}
+	return color.New(color.FgGreen)
+}
+
+func printPlan(w io.Writer, p *plan.Plan) {
+	if p.Empty() {
+		fmt.Fprintf(w, "%s: nothing to do.\n", p.Site)
+		return
+	}
+	for _, s := range p.Steps {
+		fmt.Fprintf(w, "%4d  %s %s: %s", s.N+1, colour(s.Kind).Sprintf("%-10s", s.Kind), s.Title(), s.Reason)
+		if len(s.Disturbs) > 0 {
+			fmt.Fprintf(w, " (disturbs %s)", strings.Join(s.Disturbs, ", "))
+		}
+		fmt.Fprintln(w)
+		if s.Undo != "" {
+			fmt.Fprintf(w, "      %s\n", color.New(color.Faint).Sprintf("undo: %s", s.Undo))
+		}
+	}
+	fmt.Fprintf(w, "\n%d steps: %s.", len(p.Steps), countsInWords(p))
+	if disturbed := p.Disturbed(); len(disturbed) > 0 {
+		fmt.Fprintf(w, " Disturbed: %s.", shortList(disturbed, 12))
+	}
+	fmt.Fprintln(w)
+}
+
+func countsInWords(p *plan.Plan) string {
+	counts := p.Counts()
+	var kinds []plan.Kind
+	for _, s := range p.Steps {
+		if !slices.Contains(kinds, s.Kind) {
+			kinds = append(kinds, s.Kind)
+		}
+	}
+	words := make([]string, len(kinds))
+	for i, k := range kinds {
+		words[i] = fmt.Sprintf("%d %s", counts[k], k)
+	}
+	return strings.Join(words, ", ")
+}

@@ -1,0 +1,104 @@
+// Package cli is the command line: one file for each verb.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"orrery/internal/host"
+	"orrery/internal/problem"
+)
+
+// An app is one call of the program: its streams and the options that all verbs share.
+type app struct {
+	in       io.Reader
+	out, err io.Writer
+	dirs     host.Dirs
+	siteDir  string // -C; "": found
+	command  string // as typed, for the journal
+}
+
+// Run runs the command line and gives the exit status.
+func Run(args []string, in io.Reader, out, errs io.Writer) int {
+	a := &app{in: in, out: out, err: errs, dirs: host.DefaultDirs(), command: "orrery " + strings.Join(args, " ")}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	root := a.root()
+	root.SetArgs(args)
+	root.SetIn(in)
+	root.SetOut(out)
+	root.SetErr(errs)
+	err := root.ExecuteContext(ctx)
+	var said problem.Status
+	if err != nil && !errors.As(err, &said) {
+		printError(errs, err)
+	}
+	return problem.Exit(err)
+}
+
+// printError prints every problem on lines of its own.
+func printError(w io.Writer, err error) {
+	var list problem.List
+	if errors.As(err, &list) {
+		for _, p := range list {
+			fmt.Fprintf(w, "orrery: %v\n", p)
+		}
+		return
+	}
+	fmt.Fprintf(w, "orrery: %v\n", err)
+}
+
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "orrery",
+		Short: "One site file to running virtual clusters",
+		Long: `Orrery turns one version-controlled site file into running virtual clusters of containers
+and virtual machines. Start with "orrery init", or with one of the examples.`,
+		SilenceUsage: true, SilenceErrors: true,
+	}
+	root.PersistentFlags().StringVarP(&a.siteDir, "site", "C", "", "site `directory` (default: the current one, else the only site that is up here)")
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return problem.New(problem.Usage, "%v", err).Try("%s --help", c.CommandPath())
+	})
+	root.AddGroup(
+		&cobra.Group{ID: "site", Title: "The site directory:"},
+		&cobra.Group{ID: "life", Title: "Bringing it up and down:"},
+		&cobra.Group{ID: "nodes", Title: "Working with nodes:"},
+		&cobra.Group{ID: "host", Title: "This host:"},
+	)
+	add := func(group string, commands ...*cobra.Command) {
+		for _, c := range commands {
+			c.GroupID = group
+			usageErrors(c)
+			root.AddCommand(c)
+		}
+	}
+	add("site", a.initVerb(), a.checkVerb(), a.queryVerb(), a.inventoryVerb(), a.sshConfigVerb(), a.importVerb())
+	add("life", a.planVerb(), a.upVerb(), a.downVerb(), a.startVerb(), a.stopVerb(), a.resumeVerb())
+	add("nodes", a.statusVerb(), a.shellVerb(), a.execVerb(), a.cpVerb(), a.logsVerb(), a.journalVerb())
+	add("host", a.imageVerb(), a.doctorVerb(), a.versionVerb(), a.manVerb(root))
+	return root
+}
+
+// usageErrors gives wrong arguments the exit status of wrong usage.
+func usageErrors(c *cobra.Command) {
+	if rule := c.Args; rule != nil {
+		c.Args = func(c *cobra.Command, args []string) error {
+			if err := rule(c, args); err != nil {
+				return problem.New(problem.Usage, "%v", err).Try("%s --help", c.CommandPath())
+			}
+			return nil
+		}
+	}
+	for _, inner := range c.Commands() {
+		usageErrors(inner)
+	}
+}

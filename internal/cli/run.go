@@ -1,0 +1,189 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"time"
+
+	"orrery/internal/apply"
+	"orrery/internal/apply/local"
+	"orrery/internal/host"
+	"orrery/internal/journal"
+	"orrery/internal/observe"
+	"orrery/internal/plan"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+	"orrery/internal/site/spec"
+)
+
+// A job is one change of a site on this host: observe, plan, ask, apply.
+type job struct {
+	*app
+	site     *site.Site
+	host     *local.Host
+	plan     func([]observe.Host) (*plan.Plan, error)
+	ask      func(*plan.Plan) error // before anything is done; nil: nothing to ask
+	undo     bool                   // take everything back if anything fails
+	parallel int
+}
+
+// defaultParallel is how many steps are under way at once. Steps mostly wait for disks and for systemd, so there are more of them than processors.
+func defaultParallel() int { return max(8, 4*runtime.NumCPU()) }
+
+// run does the job. It gives the result of the plan, or nil if there was nothing to do.
+func (j *job) run(ctx context.Context) (*apply.Result, error) {
+	if err := needRoot(); err != nil {
+		return nil, err
+	}
+	lock, err := host.TakeLock(j.dirs.Lock(j.site.Name), host.Holder{Who: who(), Pid: os.Getpid(), Since: time.Now(), Command: j.command})
+	if err != nil {
+		return nil, err
+	}
+	defer lock.Release()
+	if err := j.host.Sweep(); err != nil {
+		return nil, err
+	}
+	p, before, err := j.look(ctx)
+	if err != nil || p.Empty() {
+		return nil, err
+	}
+	if j.ask != nil {
+		if err := j.ask(p); err != nil {
+			return nil, err
+		}
+		if err := j.unchanged(ctx, before); err != nil {
+			return nil, err
+		}
+	}
+	return j.apply(ctx, p)
+}
+
+func (j *job) look(ctx context.Context) (*plan.Plan, string, error) {
+	hosts, err := j.seen(ctx, j.host)
+	if err != nil {
+		return nil, "", err
+	}
+	p, err := j.plan(hosts)
+	return p, spec.Digest(hosts), err
+}
+
+// unchanged stops the run if the host is not as it was when the plan was shown.
+func (j *job) unchanged(ctx context.Context, before string) error {
+	hosts, err := j.seen(ctx, j.host)
+	if err != nil {
+		return err
+	}
+	if spec.Digest(hosts) != before {
+		return problem.New(problem.Surprise, "this host has changed since the plan was made; nothing was done").Try("run it again")
+	}
+	return nil
+}
+
+// apply carries out a plan, keeps the journal, and says what is left if not all of it could be done.
+func (j *job) apply(ctx context.Context, p *plan.Plan) (*apply.Result, error) {
+	record, err := journal.Open(j.dirs.Journal(j.site.Name))
+	if err != nil {
+		return nil, err
+	}
+	defer record.Close()
+	began := time.Now()
+	id := fmt.Sprintf("%x", began.UnixNano())
+	if err := record.Add(journal.Entry{Time: began, Run: id, Kind: "begin", Who: who(), Command: j.command}); err != nil {
+		return nil, err
+	}
+	watch := newProgress(j.err, p)
+	workers := map[string]apply.Worker{j.host.Name: j.host}
+	result := apply.Run(ctx, p, workers, &recorded{watch, record, id, map[int]time.Time{}, j.host.Keys.Redact}, j.parallel)
+	watch.Close()
+	err = j.finish(ctx, p, result)
+	end := journal.Entry{Time: time.Now(), Run: id, Kind: "end", Result: "done", Seconds: time.Since(began).Seconds()}
+	if err != nil {
+		end.Result = j.host.Keys.Redact(err.Error())
+	}
+	return result, errors.Join(err, record.Add(end))
+}
+
+// finish settles a run that succeeded, and takes back or explains one that did not.
+func (j *job) finish(ctx context.Context, p *plan.Plan, r *apply.Result) error {
+	if r.OK() {
+		return j.host.Settle(ctx, r.Done)
+	}
+	for _, f := range r.Failed {
+		fmt.Fprintf(j.err, "orrery: %s: %s: %v\n", f.Step.Title(), f.Step.Kind, f.Err)
+	}
+	if j.undo {
+		return j.takeBack(p, r)
+	}
+	if ctx.Err() != nil {
+		return problem.New(problem.Interrupted, "interrupted: %d of %d steps are done", len(r.Done), len(p.Steps)).
+			Try("run the same command to go on, or orrery down")
+	}
+	left := len(r.Failed) + len(r.Skipped)
+	return problem.New(problem.Left, "%d of %d steps are done; left are %d: %s", len(r.Done), len(p.Steps), left, subjects(r)).
+		Try("mend the cause and run the same command to go on")
+}
+
+// takeBack undoes what was done. It is not interrupted by Ctrl-C: half undone is worse than late.
+func (j *job) takeBack(p *plan.Plan, r *apply.Result) error {
+	back := plan.Undo(p, append(r.Done, failedSteps(r)...))
+	watch := newProgress(j.err, back)
+	undone := apply.Run(context.Background(), back, map[string]apply.Worker{j.host.Name: j.host}, watch, 1)
+	watch.Close()
+	if undone.OK() {
+		return problem.New(problem.Undone, "failed, and the %d steps that had been done were taken back", len(r.Done)).
+			Try("mend the cause and run the same command")
+	}
+	for _, f := range undone.Failed {
+		fmt.Fprintf(j.err, "orrery: undo: %s: %s: %v\n", f.Step.Title(), f.Step.Kind, f.Err)
+	}
+	return problem.New(problem.Left, "failed, and not all of it could be taken back: %s", subjects(undone)).
+		Try("orrery plan shows what is left; orrery up goes on, orrery down clears")
+}
+
+// failedSteps gives the steps that failed after they may have done a part of their work.
+func failedSteps(r *apply.Result) []*plan.Step {
+	var steps []*plan.Step
+	for _, f := range r.Failed {
+		if f.Step.Kind == plan.ConfigureNode || f.Step.Kind == plan.StartNode {
+			steps = append(steps, f.Step)
+		}
+	}
+	return steps
+}
+
+// subjects names what a run did not finish.
+func subjects(r *apply.Result) string {
+	seen := map[string]bool{}
+	var names []string
+	add := func(s *plan.Step) {
+		if title := s.Title(); !seen[title] {
+			seen[title] = true
+			names = append(names, title)
+		}
+	}
+	for _, f := range r.Failed {
+		add(f.Step)
+	}
+	for _, s := range r.Skipped {
+		add(s)
+	}
+	return shortList(names, 8)
+}
+
+// shortList joins at most so many words.
+func shortList(words []string, most int) string {
+	text := ""
+	for i, w := range words {
+		if i == most {
+			return fmt.Sprintf("%s and %d more", text, len(words)-most)
+		}
+		if i > 0 {
+			text += ", "
+		}
+		text += w
+	}
+	return text
+}

@@ -1,0 +1,48 @@
+package cli
+
+import (
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"orrery/internal/host"
+	"orrery/internal/problem"
+)
+
+func (a *app) shellVerb() *cobra.Command {
+	var user string
+	c := &cobra.Command{
+		Use:   "shell NODE [-- COMMAND...]",
+		Short: "A terminal in a node, or one command there with its exit status",
+		Args:  cobra.MinimumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := needRoot(); err != nil {
+				return err
+			}
+			s, err := a.load()
+			if err != nil {
+				return err
+			}
+			if _, err := declared(s, args[0]); err != nil {
+				return err
+			}
+			in, err := a.running(c.Context(), s, args[0])
+			if err != nil {
+				return err
+			}
+			command := host.Command{Args: args[1:], User: user, TTY: true}
+			if len(command.Args) == 0 {
+				command.Args = []string{"/bin/sh", "-c", "cd; exec $(command -v bash || echo sh) -l"}
+			}
+			err = in.Run(c.Context(), command)
+			var run *host.RunError
+			if errors.As(err, &run) && run.Status > 0 {
+				return problem.Status(run.Status) // the command has said itself what was wrong
+			}
+			return err
+		},
+	}
+	c.Flags().StringVarP(&user, "user", "u", "", "as this `user` of the node")
+	c.Flags().SetInterspersed(false)
+	return c
+}

@@ -1,0 +1,145 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/user"
+	"path/filepath"
+
+	"orrery/internal/apply/local"
+	"orrery/internal/engine/all"
+	"orrery/internal/host"
+	"orrery/internal/image"
+	"orrery/internal/observe"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+	"orrery/internal/site/selector"
+	"orrery/internal/site/sitefile"
+)
+
+// directory gives the site directory that is meant: -C, else the current one, else that of the only site that is up here.
+func (a *app) directory() (string, error) {
+	if a.siteDir != "" {
+		return a.siteDir, nil
+	}
+	if _, err := os.Stat("site.toml"); err == nil {
+		return ".", nil
+	}
+	up := a.sitesUp()
+	switch len(up) {
+	case 1:
+		return up[0].Dir, nil
+	case 0:
+		return "", problem.New(problem.Usage, "no site: there is no site.toml here").Try("say -C DIRECTORY, or make one with orrery init")
+	}
+	return "", problem.New(problem.Usage, "which site? %d are up on this host", len(up)).Try("say -C %s, for instance", up[0].Dir)
+}
+
+// load reads the site directory that is meant.
+func (a *app) load() (*site.Site, error) {
+	dir, err := a.directory()
+	if err != nil {
+		return nil, err
+	}
+	return sitefile.Load(dir)
+}
+
+// marker says, beside the state of a site, from which directory it was brought up; it is there while the site is up.
+type marker struct {
+	Site string `json:"site"`
+	Dir  string `json:"dir"`
+}
+
+func (a *app) markerPath(site string) string { return filepath.Join(a.dirs.Site(site), "up.json") }
+
+// sitesUp gives the sites that were brought up on this host and not taken down.
+func (a *app) sitesUp() []marker {
+	paths, _ := filepath.Glob(a.markerPath("*"))
+	var up []marker
+	for _, path := range paths {
+		var m marker
+		if text, err := os.ReadFile(path); err == nil && json.Unmarshal(text, &m) == nil {
+			up = append(up, m)
+		}
+	}
+	return up
+}
+
+func (a *app) markUp(s *site.Site) error {
+	dir, err := a.directory()
+	if err != nil {
+		return err
+	}
+	absolute, err := filepath.Abs(dir)
+	if err != nil {
+		return err
+	}
+	text, err := json.Marshal(marker{s.Name, absolute})
+	if err != nil {
+		return err
+	}
+	return host.WriteFile(host.File{Path: a.markerPath(s.Name), Content: text, Mode: 0o644})
+}
+
+// here gives this machine as the host of a site.
+func (a *app) here(s *site.Site) (*local.Host, error) {
+	store := image.Open(a.dirs.State)
+	for _, h := range s.Hosts {
+		if !h.Local() {
+			return nil, problem.New(problem.Unable, "host %s is at %s: this version works on one machine only", h.Name, h.Address).
+				At("site.toml").Try(`say address = "local", or leave the host out`)
+		}
+	}
+	if len(s.Hosts) > 1 {
+		return nil, problem.New(problem.Mistake, "hosts %s and %s are both this machine", s.Hosts[0].Name, s.Hosts[1].Name).At("site.toml").
+			Try("keep one of them")
+	}
+	name := "local"
+	if len(s.Hosts) == 1 {
+		name = s.Hosts[0].Name
+	}
+	return local.New(name, a.dirs, s, all.Engines(a.dirs, store), store), nil
+}
+
+// seen gives the hosts of a site as they are.
+func (a *app) seen(ctx context.Context, h *local.Host) ([]observe.Host, error) {
+	o, err := h.Observe(ctx)
+	return []observe.Host{o}, err
+}
+
+// choose gives the names of the nodes that selectors mean; nil means all.
+func choose(s *site.Site, selectors []string) (map[string]bool, error) {
+	if len(selectors) == 0 {
+		return nil, nil
+	}
+	nodes, err := selector.Select(s, selectors...)
+	if err != nil {
+		return nil, err
+	}
+	chosen := map[string]bool{}
+	for _, n := range nodes {
+		chosen[n.Name] = true
+	}
+	return chosen, nil
+}
+
+// needRoot says that a verb is for root.
+func needRoot() error {
+	if os.Geteuid() == 0 {
+		return nil
+	}
+	return problem.New(problem.Unable, "this needs root").Try("sudo orrery …")
+}
+
+// who names the person who runs Orrery, through sudo.
+func who() string {
+	if name := os.Getenv("SUDO_USER"); name != "" {
+		return name
+	}
+	if u, err := user.Current(); err == nil {
+		return u.Username
+	}
+	return fmt.Sprint(os.Getuid())
+}

@@ -1,0 +1,27 @@
+package cli
+
+import (
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"orrery/internal/site/inventory"
+)
+
+func (a *app) sshConfigVerb() *cobra.Command {
+	return &cobra.Command{
+		Use:     "ssh-config",
+		Short:   "Print a configuration for ssh that knows every node and trusts its host key",
+		Example: "  orrery ssh-config > ~/.ssh/karoo.conf && ssh -F ~/.ssh/karoo.conf portal",
+		Args:    cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			s, err := a.load()
+			if err != nil {
+				return err
+			}
+			known := filepath.Join(a.dirs.Keys(s.Name), "known_hosts")
+			_, err = a.out.Write(inventory.SSHConfig(s, known))
+			return err
+		},
+	}
+}

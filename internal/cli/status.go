@@ -1,0 +1,188 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"orrery/internal/engine"
+	"orrery/internal/observe"
+	"orrery/internal/problem"
+	"orrery/internal/role"
+	"orrery/internal/site"
+	"orrery/internal/site/render"
+	"orrery/internal/site/selector"
+	"orrery/internal/site/spec"
+)
+
+func (a *app) statusVerb() *cobra.Command {
+	var asJSON, watch, probe bool
+	c := &cobra.Command{
+		Use:   "status [SELECTOR...]",
+		Short: "How the nodes are",
+		Long: `Shows every node with its addresses and how it is. Health is that which was proven last; --probe tries the checks now.
+The exit status is 11 if a node is not as declared.`,
+		RunE: func(c *cobra.Command, args []string) error {
+			for {
+				s, err := a.load()
+				if err != nil {
+					return err
+				}
+				rows, err := a.rows(c.Context(), s, args, probe)
+				if err != nil {
+					return err
+				}
+				if watch {
+					fmt.Fprint(a.out, "\x1b[H\x1b[2J")
+				}
+				if asJSON {
+					err = printJSON(a.out, rows)
+				} else {
+					printRows(a.out, rows)
+				}
+				if err != nil || !watch {
+					return firstError(err, verdict(rows))
+				}
+				select {
+				case <-time.After(time.Second):
+				case <-c.Context().Done():
+					return nil
+				}
+			}
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	c.Flags().BoolVarP(&watch, "watch", "w", false, "again every second")
+	c.Flags().BoolVar(&probe, "probe", false, "try the health checks now")
+	return c
+}
+
+func firstError(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// A row is one node in the table.
+type row struct {
+	Node      string            `json:"node"`
+	ID        int               `json:"id"`
+	Host      string            `json:"host"`
+	State     string            `json:"state"`
+	Health    string            `json:"health"`
+	Roles     []string          `json:"roles"`
+	Addresses map[string]string `json:"addresses"`
+	Detail    string            `json:"detail,omitempty"`
+	networks  []string
+}
+
+// good reports whether the node is as declared.
+func (r row) good() bool {
+	return r.State == string(observe.Running) && (r.Health == healthy || r.Health == "-") || r.State == string(observe.Stopped) && r.Health == "off"
+}
+
+const healthy = "healthy"
+
+func (a *app) status(ctx context.Context, s *site.Site, selectors []string) error {
+	rows, err := a.rows(ctx, s, selectors, false)
+	if err == nil {
+		printRows(a.out, rows)
+	}
+	return err
+}
+
+func (a *app) rows(ctx context.Context, s *site.Site, selectors []string, probe bool) ([]row, error) {
+	nodes, err := selector.Select(s, selectors...)
+	if err != nil {
+		return nil, err
+	}
+	h, err := a.here(s)
+	if err != nil {
+		return nil, err
+	}
+	there := map[string]observe.Node{}
+	for _, e := range h.Engines {
+		list, err := e.List(ctx, s.Name)
+		if err != nil {
+			return nil, err
+		}
+		for _, n := range list {
+			there[n.Name] = n
+		}
+	}
+	maker := spec.NewMaker(s)
+	rows := make([]row, len(nodes))
+	for i, n := range nodes {
+		has, ok := there[n.Name]
+		rows[i] = newRow(maker, n, h.Name, has, ok)
+		if probe && rows[i].State == string(observe.Running) {
+			in := h.Engines[n.Engine].Runner(engine.RefOf(&has.Node))
+			if err := role.Probe(ctx, in, render.New(s), s, n); err != nil {
+				rows[i].Health, rows[i].Detail = "unhealthy", h.Keys.Redact(err.Error())
+			}
+		}
+	}
+	return rows, nil
+}
+
+func newRow(maker *spec.Maker, n *site.Node, hostName string, has observe.Node, there bool) row {
+	r := row{Node: n.Name, ID: n.ID, Host: hostName, State: "absent", Health: "-", Roles: n.Roles, Addresses: map[string]string{}}
+	for _, nic := range n.NICs {
+		r.networks = append(r.networks, nic.Network)
+		r.Addresses[nic.Network] = nic.Address.String()
+	}
+	if !there {
+		return r
+	}
+	r.State = string(has.State)
+	wanted, err := maker.Node(n)
+	switch {
+	case has.State == observe.Stopped && !n.Autostart:
+		r.Health = "off"
+	case has.State != observe.Running:
+	case !has.Configured:
+		r.Health = "not configured"
+	case err == nil && wanted.Config.Health != "" && has.Proven == "":
+		r.Health = "not proven"
+	case err == nil && wanted.Config.Health == "":
+		r.Health = "-"
+	default:
+		r.Health = healthy
+	}
+	return r
+}
+
+func verdict(rows []row) error {
+	for _, r := range rows {
+		if !r.good() {
+			return problem.Status(problem.Unhealthy)
+		}
+	}
+	return nil
+}
+
+func printRows(w io.Writer, rows []row) {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "NODE\tID\tHOST\tSTATE\tHEALTH\tADDRESSES\tROLES")
+	for _, r := range rows {
+		var addresses []string
+		for _, network := range r.networks {
+			addresses = append(addresses, network+"="+r.Addresses[network])
+		}
+		fmt.Fprintf(t, "%s\t%d\t%s\t%s\t%s\t%s\t%s\n", r.Node, r.ID, r.Host, r.State, r.Health, strings.Join(addresses, " "), strings.Join(r.Roles, ","))
+	}
+	t.Flush()
+	for _, r := range rows {
+		if r.Detail != "" {
+			fmt.Fprintf(w, "%s: %s\n", r.Node, r.Detail)
+		}
+	}
+}

@@ -1,0 +1,102 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"orrery/internal/observe"
+	"orrery/internal/plan"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+	"orrery/internal/site/sitefile"
+)
+
+func (a *app) upVerb() *cobra.Command {
+	var undo bool
+	parallel := defaultParallel()
+	c := &cobra.Command{
+		Use:   "up [SELECTOR...]",
+		Short: "Make the hosts as declared: nodes running, configured and healthy",
+		Long: `Makes the hosts as the site file declares: builds the layers that are missing, makes networks and nodes,
+applies roles and waits until every node is healthy. What is as declared already is left alone.
+Without a selector, nodes and networks that are no longer declared are removed.`,
+		RunE: func(c *cobra.Command, args []string) error {
+			s, err := a.load()
+			if err != nil {
+				return err
+			}
+			return a.up(c.Context(), s, args, undo, parallel)
+		},
+	}
+	c.Flags().BoolVar(&undo, "undo", false, "take everything back if anything fails")
+	c.Flags().IntVar(&parallel, "parallel", parallel, "most steps under way at once")
+	return c
+}
+
+func (a *app) up(ctx context.Context, s *site.Site, selectors []string, undo bool, parallel int) error {
+	chosen, err := choose(s, selectors)
+	if err != nil {
+		return err
+	}
+	h, err := a.here(s)
+	if err != nil {
+		return err
+	}
+	j := &job{app: a, site: s, host: h, undo: undo, parallel: parallel, plan: func(hosts []observe.Host) (*plan.Plan, error) {
+		return plan.Up(s, hosts, plan.Goal{Nodes: chosen})
+	}}
+	result, err := j.run(ctx)
+	if err != nil {
+		return err
+	}
+	if err := a.markUp(s); err != nil {
+		return err
+	}
+	if result == nil {
+		fmt.Fprintf(a.out, "%s is up: nothing to do.\n", s.Name)
+		return nil
+	}
+	if err := a.status(ctx, s, selectors); err != nil {
+		return err
+	}
+	a.howToGoOn(s)
+	return nil
+}
+
+// howToGoOn says what a user may want to do next.
+func (a *app) howToGoOn(s *site.Site) {
+	first := "NODE"
+	if len(s.Nodes) > 0 {
+		first = s.Nodes[0].Name
+	}
+	fmt.Fprintf(a.out, "\n  orrery shell %-12s a terminal in a node\n  orrery status             how the nodes are\n  orrery down               end it all; volumes are kept\n", first)
+}
+
+func (a *app) resumeVerb() *cobra.Command {
+	return &cobra.Command{
+		Use:   "resume",
+		Short: "Bring up again every site that was up on this host (after a reboot)",
+		Args:  cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			var all error
+			for _, m := range a.sitesUp() {
+				fmt.Fprintf(a.out, "%s from %s\n", m.Site, m.Dir)
+				b := *a
+				b.siteDir = m.Dir
+				s, err := sitefile.Load(m.Dir)
+				if err == nil {
+					err = b.up(c.Context(), s, nil, false, defaultParallel())
+				}
+				if err != nil {
+					printError(a.err, err)
+					all = errors.Join(all, problem.New(problem.Failed, "site %s was not brought up", m.Site).At(filepath.Join(m.Dir, "site.toml")))
+				}
+			}
+			return all
+		},
+	}
+}

@@ -1,0 +1,16 @@
+// Package all is the one list of engines.
+package all
+
+import (
+	"orrery/internal/engine"
+	"orrery/internal/engine/lxc"
+	"orrery/internal/host"
+	"orrery/internal/image"
+)
+
+// Engines gives every engine of this host by the name that site files use.
+func Engines(dirs host.Dirs, store *image.Store) map[string]engine.Engine {
+	return map[string]engine.Engine{
+		lxc.Name: lxc.New(dirs, store),
+	}
+}

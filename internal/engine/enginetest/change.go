@@ -1,0 +1,132 @@
+package enginetest
+
+import (
+	"strings"
+
+	"orrery/internal/engine"
+	"orrery/internal/observe"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+	"orrery/internal/site/spec"
+)
+
+func someLimits() site.Limits {
+	return site.Limits{Cpus: 0.5, Pin: "0", Memory: 256 << 20, Pids: 300}
+}
+
+// wantLimits compares what List shows and what the kernel enforces with what was asked for.
+func (s *suite) wantLimits(n *spec.Node, want site.Limits) {
+	s.Helper()
+	if got := s.listed(n).Limits; spec.Digest(got) != spec.Digest(want) {
+		s.Errorf("listed limits: got %+v, want %+v", got, want)
+	}
+	if s.InForce == nil || s.listed(n).State != observe.Running {
+		return
+	}
+	got := s.InForce(s.T, engine.RefOf(n))
+	if want.Pin == "" {
+		got.Pin = "" // then it may be any list of all processors
+	}
+	if want.Swap == nil {
+		got.Swap = nil
+	}
+	if spec.Digest(got) != spec.Digest(want) {
+		s.Errorf("limits in force: got %+v, want %+v", got, want)
+	}
+}
+
+func limits(s *suite) {
+	if !s.Engine.Capabilities().LiveLimits {
+		s.Skip("the engine does not change limits of a running node")
+	}
+	n := s.running("limits", 30)
+	s.wantLimits(n, site.Limits{})
+	n.Limits = someLimits()
+	s.must(s.Engine.Change(s.Context(), n))
+	s.wantState(n, observe.Running)
+	s.wantLimits(n, n.Limits)
+	n.Limits.Cpus, n.Limits.Memory = 1.25, 384<<20
+	s.must(s.Engine.Change(s.Context(), n))
+	s.wantLimits(n, n.Limits)
+	s.stop(n)
+	s.start(n)
+	s.wantLimits(n, n.Limits)
+	n.Limits = site.Limits{}
+	s.must(s.Engine.Change(s.Context(), n))
+	s.wantLimits(n, n.Limits)
+	s.ask(n, "true")
+}
+
+func limitsOfStopped(s *suite) {
+	n := s.Node("limited", 31)
+	n.Limits = someLimits()
+	s.create(n)
+	s.wantLimits(n, n.Limits)
+	s.start(n)
+	s.wantLimits(n, n.Limits)
+	s.stop(n)
+	n.Limits.Memory = 512 << 20
+	s.must(s.Engine.Change(s.Context(), n))
+	s.wantLimits(n, n.Limits)
+	s.start(n)
+	s.wantLimits(n, n.Limits)
+}
+
+func reshape(s *suite) {
+	n := s.running("reshape", 32)
+	s.put(n, fileOf("/var/lib/private", "kept"))
+	s.stop(n)
+	n.NICs[0].MAC = site.MAC(n.Site, "somebody else", n.NICs[0].Network)
+	n.Mounts = []spec.Mount{volumeAt("/srv/late", false)}
+	s.must(s.Engine.Change(s.Context(), n))
+	s.start(n)
+	s.wantIdentity(n)
+	s.put(n, fileOf("/srv/late/x", "y"))
+	s.want("private data", s.ask(n, "cat", "/var/lib/private"), "kept")
+	s.stop(n)
+	n.Mounts = nil
+	s.must(s.Engine.Change(s.Context(), n))
+	s.start(n)
+	if s.has(n, "/srv/late/x") {
+		s.Error("the node sees a volume that it has no more")
+	}
+}
+
+func reshapeRunning(s *suite) {
+	n := s.running("asleep", 33)
+	was := n.NICs[0].MAC
+	n.NICs[0].MAC = site.MAC(n.Site, "somebody else", n.NICs[0].Network)
+	if err := s.Engine.Change(s.Context(), n); problem.Exit(err) != int(problem.Surprise) {
+		s.Errorf("changing an interface of a running node is no Surprise: %v", err)
+	}
+	s.want("listed hardware address", s.listed(n).NICs[0].MAC, was)
+	s.want("hardware address", s.ask(n, "cat", "/sys/class/net/"+n.NICs[0].Name+"/address"), was)
+}
+
+// unprivileged: root of a node is nobody on the host, unless asked for otherwise.
+func unprivileged(s *suite) {
+	if !s.Kernel || !s.Engine.Capabilities().Containers {
+		s.Skip("user ids of the host can only be seen where nodes share its kernel")
+	}
+	n := s.running("shifted", 34)
+	idMap := func() (inside, outside string) {
+		fields := strings.Fields(s.ask(n, "cat", "/proc/1/uid_map"))
+		if len(fields) < 3 {
+			s.Fatalf("uid_map: %q", fields)
+		}
+		return fields[0], fields[1]
+	}
+	if inside, outside := idMap(); inside != "0" || outside == "0" {
+		s.Errorf("root of an unprivileged node is user %s on the host", outside)
+	}
+	s.put(n, fileOf("/var/lib/private", "kept"))
+	s.stop(n)
+	n.Privileged = true
+	s.must(s.Engine.Change(s.Context(), n))
+	s.start(n)
+	if inside, outside := idMap(); inside != "0" || outside != "0" {
+		s.Errorf("root of a privileged node is user %s on the host", outside)
+	}
+	s.want("owner of what it wrote before", s.ask(n, "stat", "-c", "%a %U:%G", "/var/lib/private"), "644 root:root")
+	s.want("owner of what is in the base layer", s.ask(n, "stat", "-c", "%U:%G", "/etc/passwd"), "root:root")
+}

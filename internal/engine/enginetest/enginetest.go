@@ -1,0 +1,78 @@
+// Package enginetest is the suite that every engine passes: it says in code what the contract of package engine says in words.
+//
+// It asks the node itself wherever it can: a node that claims an address must have it on its interface. What cannot be asked of an
+// engine that runs nothing is skipped, with the reason.
+package enginetest
+
+import (
+	"testing"
+
+	"orrery/internal/engine"
+	"orrery/internal/site"
+	"orrery/internal/site/spec"
+)
+
+// A Fixture is an engine, ready for use, and what the suite needs beside it.
+type Fixture struct {
+	Engine engine.Engine
+	Site   string // of all nodes of the suite
+
+	// Node gives the spec of a node that is not there: an unprivileged one without limits and volumes, whose base layer is in the store
+	// (Debian, as every base image has it), and that has at least one interface, on a network that is there.
+	Node func(name string, id int) *spec.Node
+
+	// Relayer gives the node other layers, which are in the store. nil: Replace is not tested.
+	Relayer func(n *spec.Node)
+	// InForce gives the limits of a running node as the kernel has them. nil: there is no kernel.
+	InForce func(t *testing.T, ref engine.Ref) site.Limits
+	// Break makes a node as a Create that was interrupted leaves it. nil: no moment of Create leaves a half made node.
+	Break func(t *testing.T, n *spec.Node)
+	// Serve lets a running node answer every connection to a TCP port with some text. nil: by Python in the node.
+	Serve func(t *testing.T, ref engine.Ref, port int, text string)
+	// Kernel tells that nodes run on a real kernel, so that /proc of a node can be looked at.
+	Kernel bool
+}
+
+// Run runs the suite; fixture is called for each of its tests.
+func Run(t *testing.T, fixture func(t *testing.T) Fixture) {
+	for _, c := range []struct {
+		name string
+		test func(*suite)
+	}{
+		{"Life", life},
+		{"CreateTwice", createTwice},
+		{"Missing", missing},
+		{"ListBySite", listBySite},
+		{"Again", again},
+		{"Command", command},
+		{"CommandFails", commandFails},
+		{"CommandCancelled", commandCancelled},
+		{"StopEndsCommands", stopEndsCommands},
+		{"Put", put},
+		{"PutLink", putLink},
+		{"PutWhileRead", putWhileRead},
+		{"Dial", dial},
+		{"Identity", identity},
+		{"IdentityAfterRecreation", identityAgain},
+		{"Data", data},
+		{"Volume", volumes},
+		{"SharedVolume", sharedVolume},
+		{"Limits", limits},
+		{"LimitsOfStopped", limitsOfStopped},
+		{"Reshape", reshape},
+		{"ReshapeRunning", reshapeRunning},
+		{"Unprivileged", unprivileged},
+		{"Mark", mark},
+		{"Parallel", parallel},
+		{"Broken", broken},
+		{"Cancelled", cancelled},
+		{"Replace", replace},
+		{"ReplaceSettled", replaceSettled},
+		{"ReplaceTwice", replaceTwice},
+		{"ReplaceRunning", replaceRunning},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			c.test(&suite{T: t, Fixture: fixture(t)})
+		})
+	}
+}

@@ -1,0 +1,215 @@
+package enginetest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"orrery/internal/engine"
+	"orrery/internal/host"
+	"orrery/internal/site/spec"
+)
+
+func commandOf(args ...string) host.Command { return host.Command{Args: args} }
+
+func command(s *suite) {
+	n := s.running("cmd", 10)
+	s.want("output", s.ask(n, "echo", "a  b", "$HOME", "'"), "a  b $HOME '")
+	s.want("input", s.askAs(n, host.Command{Args: []string{"cat"}, Stdin: strings.NewReader("x\ny\n")}), "x\ny")
+	s.want("no input", s.ask(n, "cat"), "")
+	s.want("root", s.ask(n, "id", "-u"), "0")
+	s.want("user", s.askAs(n, host.Command{Args: []string{"id", "-u"}, User: "nobody"}), "65534")
+	env := strings.Split(s.askAs(n, host.Command{Args: []string{"env"}, Env: []string{"ORRERY_X=a b=c", "ORRERY_Y="}}), "\n")
+	for _, want := range []string{"ORRERY_X=a b=c", "ORRERY_Y="} {
+		if !slices.Contains(env, want) {
+			s.Errorf("%q is not in the environment: %q", want, env)
+		}
+	}
+	var out, errs bytes.Buffer
+	s.must(s.runner(n).Run(s.Context(), host.Command{Args: []string{"sh", "-c", "echo one; echo two >&2"}, Stdout: &out, Stderr: &errs}))
+	s.want("standard output", out.String(), "one\n")
+	s.want("standard error", errs.String(), "two\n")
+	big := strings.Repeat("0123456789abcdef", 1<<16)
+	if got := s.askAs(n, host.Command{Args: []string{"cat"}, Stdin: strings.NewReader(big)}); got != big {
+		s.Errorf("of 1 MiB of input %d bytes came back", len(got))
+	}
+}
+
+func commandFails(s *suite) {
+	n := s.running("fails", 11)
+	for _, c := range []struct {
+		args   []string
+		status int
+		output string
+	}{
+		{[]string{"false"}, 1, ""},
+		{[]string{"sh", "-c", "exit 3"}, 3, ""},
+		{[]string{"sh", "-c", "echo out; echo err >&2; exit 42"}, 42, "out\nerr\n"},
+		{[]string{"cat", "/no/such/file"}, 1, "/no/such/file"},
+	} {
+		err := s.runner(n).Run(s.Context(), commandOf(c.args...))
+		var failed *host.RunError
+		if !errors.As(err, &failed) {
+			s.Errorf("%q gives no RunError: %v", c.args, err)
+			continue
+		}
+		if failed.Status != c.status || !strings.Contains(failed.Output, c.output) {
+			s.Errorf("%q: status %d, output %q", c.args, failed.Status, failed.Output)
+		}
+		if !strings.Contains(failed.Place, n.Name) {
+			s.Errorf("the place %q does not name the node", failed.Place)
+		}
+	}
+}
+
+func commandCancelled(s *suite) {
+	n := s.running("cancel", 12)
+	ctx, cancel := context.WithTimeout(s.Context(), 200*time.Millisecond)
+	defer cancel()
+	begun := time.Now()
+	err := s.runner(n).Run(ctx, commandOf("sleep", "60"))
+	if !errors.Is(err, context.DeadlineExceeded) {
+		s.Errorf("the error does not tell that time ran out: %v", err)
+	}
+	if took := time.Since(begun); took > 10*time.Second {
+		s.Errorf("the command went on for %v", took)
+	}
+	s.ask(n, "true")
+}
+
+func stopEndsCommands(s *suite) {
+	n := s.running("ends", 13)
+	ended := make(chan error, 1)
+	go func() { ended <- s.runner(n).Run(s.Context(), commandOf("sleep", "60")) }()
+	time.Sleep(200 * time.Millisecond)
+	s.stop(n)
+	select {
+	case err := <-ended:
+		if err == nil {
+			s.Error("a command that was cut short succeeded")
+		}
+	case <-time.After(within / 2):
+		s.Error("a command goes on in a node that does not run")
+	}
+	if err := s.runner(n).Run(s.Context(), commandOf("true")); err == nil {
+		s.Error("a command can be run in a stopped node")
+	}
+}
+
+func put(s *suite) {
+	n := s.running("put", 14)
+	files := []host.File{
+		{Path: "/etc/plain", Content: []byte("a\nb"), Mode: 0o644},
+		{Path: "/srv/new/deep/secret", Content: []byte{0, 1, 255}, Mode: 0o400, Owner: "nobody:nogroup"},
+		{Path: "/etc/empty", Mode: 0o755},
+	}
+	s.must(s.runner(n).Put(s.Context(), files...))
+	for _, f := range files {
+		s.want(f.Path, s.ask(n, "cat", f.Path), string(f.Content))
+	}
+	s.want("mode and owner", s.ask(n, "stat", "-c", "%a %U:%G", "/etc/plain"), "644 root:root")
+	s.want("mode and owner", s.ask(n, "stat", "-c", "%a %U:%G", "/srv/new/deep/secret"), "400 nobody:nogroup")
+	s.want("mode and owner", s.ask(n, "stat", "-c", "%a %U:%G", "/etc/empty"), "755 root:root")
+	s.put(n, host.File{Path: "/etc/plain", Content: []byte("c"), Mode: 0o600})
+	s.want("replaced", s.ask(n, "cat", "/etc/plain"), "c")
+	s.want("replaced", s.ask(n, "stat", "-c", "%a %U:%G", "/etc/plain"), "600 root:root")
+}
+
+func putLink(s *suite) {
+	n := s.running("link", 15)
+	s.put(n, host.File{Path: "/etc/first", Content: []byte("1")})
+	s.put(n, host.File{Path: "/etc/second", Content: []byte("2")})
+	for _, to := range []string{"/etc/first", "/etc/second"} { // a link is replaced, not followed
+		s.put(n, host.File{Path: "/etc/link", Link: to})
+		s.want("link", s.ask(n, "readlink", "/etc/link"), to)
+	}
+	s.want("through the link", s.ask(n, "cat", "/etc/link"), "2")
+	s.put(n, host.File{Path: "/etc/link", Content: []byte("3")})
+	s.want("what took the link's place", s.ask(n, "cat", "/etc/link"), "3")
+	s.want("what the link led to", s.ask(n, "cat", "/etc/second"), "2")
+	if s.runner(n).Run(s.Context(), commandOf("readlink", "/etc/link")) == nil {
+		s.Error("it is still a link")
+	}
+}
+
+// putWhileRead: who reads a file while it is replaced sees the one or the other, whole.
+func putWhileRead(s *suite) {
+	n := s.running("atomic", 16)
+	versions := []string{strings.Repeat("a", 100_000), strings.Repeat("b", 100_000)}
+	s.put(n, host.File{Path: "/etc/big", Content: []byte(versions[0])})
+	ended := make(chan error, 1)
+	go func() {
+		var err error
+		for i := 0; i < 10 && err == nil; i++ {
+			err = s.runner(n).Put(s.Context(), host.File{Path: "/etc/big", Content: []byte(versions[i%2]), Mode: 0o644})
+		}
+		ended <- err
+	}()
+	for reads := 0; ; reads++ {
+		if got := s.ask(n, "cat", "/etc/big"); got != versions[0] && got != versions[1] {
+			s.Fatalf("a reader saw %d bytes, partly written", len(got))
+		}
+		select {
+		case err := <-ended:
+			s.must(err)
+			return
+		default:
+		}
+	}
+}
+
+func dial(s *suite) {
+	n := s.running("dial", 17)
+	const port, text = 4711, "hello from the node\n"
+	if c, err := s.runner(n).Dial(s.Context(), "tcp", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
+		_ = c.Close()
+		s.Error("something answers at a port at which nothing listens")
+	}
+	s.serve(n, port, text)
+	ctx, cancel := context.WithTimeout(s.Context(), within/2)
+	defer cancel()
+	for {
+		c, err := s.runner(n).Dial(ctx, "tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		if err != nil && ctx.Err() == nil {
+			time.Sleep(50 * time.Millisecond) // Python takes its time
+			continue
+		}
+		s.must(err)
+		got, err := io.ReadAll(c)
+		s.must(err)
+		_ = c.Close()
+		s.want("answer", string(got), text)
+		return
+	}
+}
+
+const server = `
+import socket, sys
+s = socket.socket()
+s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+s.bind(("127.0.0.1", int(sys.argv[1])))
+s.listen()
+while True:
+    c, _ = s.accept()
+    c.sendall(sys.argv[2].encode())
+    c.close()
+`
+
+func (s *suite) serve(n *spec.Node, port int, text string) {
+	if s.Serve != nil {
+		s.Serve(s.T, engine.RefOf(n), port, text)
+		return
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = s.runner(n).Run(ctx, commandOf("python3", "-c", server, fmt.Sprint(port), text))
+	}()
+	s.Cleanup(func() { cancel(); <-ended })
+}

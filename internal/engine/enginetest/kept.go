@@ -1,0 +1,121 @@
+package enginetest
+
+import (
+	"strings"
+
+	"orrery/internal/engine"
+	"orrery/internal/host"
+	"orrery/internal/site/spec"
+)
+
+// wantIdentity asks the node who it is.
+func (s *suite) wantIdentity(n *spec.Node) {
+	s.Helper()
+	s.want("host name", s.ask(n, "cat", "/proc/sys/kernel/hostname"), n.Name)
+	s.want("/etc/hostname", s.ask(n, "cat", "/etc/hostname"), n.Name)
+	s.want("machine-id", s.ask(n, "cat", "/etc/machine-id"), n.MachineID)
+	for _, nic := range n.NICs {
+		s.want("hardware address of "+nic.Name, s.ask(n, "cat", "/sys/class/net/"+nic.Name+"/address"), nic.MAC)
+		if got := s.ask(n, "ip", "-4", "-o", "addr", "show", "dev", nic.Name); !strings.Contains(got, " "+nic.Address+" ") {
+			s.Errorf("%s has not the address %s: %s", nic.Name, nic.Address, got)
+		}
+		if nic.Gateway != "" {
+			if got := s.ask(n, "ip", "-4", "route", "show", "default"); !strings.Contains(got, "via "+nic.Gateway+" dev "+nic.Name) {
+				s.Errorf("the way out is not by %s: %s", nic.Gateway, got)
+			}
+		}
+	}
+}
+
+func identity(s *suite) { s.wantIdentity(s.running("identity", 20)) }
+
+func identityAgain(s *suite) {
+	n := s.running("phoenix", 21)
+	s.destroy(n)
+	s.must(s.Engine.Create(s.Context(), n))
+	s.start(n)
+	s.wantIdentity(n)
+}
+
+// data: a node keeps what it wrote until it is destroyed.
+func data(s *suite) {
+	n := s.running("data", 22)
+	s.put(n, host.File{Path: "/var/lib/private", Content: []byte("kept")})
+	s.stop(n)
+	s.start(n)
+	s.want("after a restart", s.ask(n, "cat", "/var/lib/private"), "kept")
+	s.destroy(n)
+	s.must(s.Engine.Create(s.Context(), n))
+	s.start(n)
+	if s.has(n, "/var/lib/private") {
+		s.Error("what a destroyed node wrote is in the new one")
+	}
+}
+
+func volumeAt(path string, shared bool) spec.Mount {
+	return spec.Mount{Volume: "enginetest", Path: path, Shared: shared, Owner: "root:root", Mode: 0o755}
+}
+
+// volumes outlive a node's destruction, and no other node sees them.
+func volumes(s *suite) {
+	n, other := s.Node("vol", 23), s.Node("volother", 24)
+	n.Mounts = []spec.Mount{volumeAt("/srv/data", false)}
+	other.Mounts = n.Mounts
+	s.create(n)
+	s.create(other)
+	s.start(n)
+	s.start(other)
+	s.put(n, host.File{Path: "/srv/data/rows", Content: []byte("42")})
+	if s.has(other, "/srv/data/rows") {
+		s.Error("another node sees what is on a volume that is not shared")
+	}
+	s.destroy(n)
+	s.must(s.Engine.Create(s.Context(), n))
+	s.start(n)
+	s.want("on the volume", s.ask(n, "cat", "/srv/data/rows"), "42")
+}
+
+func sharedVolume(s *suite) {
+	a, b := s.Node("share0", 25), s.Node("share1", 26)
+	a.Mounts = []spec.Mount{volumeAt("/srv/a", true)}
+	b.Mounts = []spec.Mount{volumeAt("/srv/b", true)}
+	a.Mounts[0].Volume, b.Mounts[0].Volume = "enginetest-shared", "enginetest-shared"
+	s.create(a)
+	s.create(b)
+	s.start(a)
+	s.start(b)
+	s.put(a, host.File{Path: "/srv/a/x", Content: []byte("both")})
+	s.want("on the shared volume", s.ask(b, "cat", "/srv/b/x"), "both")
+}
+
+func mark(s *suite) {
+	n := s.made("mark", 27)
+	m := engine.Mark{
+		Configured: true, Proven: "p1",
+		Config: spec.Config{Parts: spec.Parts{"role: file /x": "d1"}, Services: []string{"x.service"}, Health: "h1"},
+	}
+	s.must(s.Engine.Mark(s.Context(), engine.RefOf(n), m))
+	s.wantMark(n, m)
+	s.start(n)
+	s.stop(n)
+	s.wantMark(n, m)
+	changed := *n
+	changed.Autostart = !n.Autostart
+	changed.Config = spec.Config{Parts: spec.Parts{"role: file /x": "d2"}}
+	s.must(s.Engine.Change(s.Context(), &changed))
+	s.wantMark(n, m) // what was specified has not been applied yet
+	if s.listed(n).Autostart == n.Autostart {
+		s.Error("autostart did not change")
+	}
+	m.Configured, m.Proven = false, ""
+	s.must(s.Engine.Mark(s.Context(), engine.RefOf(n), m))
+	s.wantMark(n, m)
+}
+
+func (s *suite) wantMark(n *spec.Node, m engine.Mark) {
+	s.Helper()
+	o := s.listed(n)
+	if o.Configured != m.Configured || o.Proven != m.Proven || spec.Digest(o.Config) != spec.Digest(m.Config) {
+		s.Errorf("marked %+v, listed configured %t, proven %q, %+v", m, o.Configured, o.Proven, o.Config)
+	}
+}

@@ -1,0 +1,225 @@
+// Package fake is an engine that keeps its nodes in memory: nothing runs, but all that the contract of package engine
+// promises holds. Failures, interruptions and delays can be ordered, so that tests see what a plan makes of them.
+package fake
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"orrery/internal/engine"
+	"orrery/internal/host"
+	"orrery/internal/observe"
+	"orrery/internal/problem"
+	"orrery/internal/site/spec"
+)
+
+// Engine is an in-memory engine.Engine and engine.Keeper.
+type Engine struct {
+	*Faults
+	// Command, if set, runs the commands that the node itself does not know (see shell.go); all succeed without it.
+	Command func(ctx context.Context, ref engine.Ref, c host.Command) error
+
+	mu      sync.Mutex
+	nodes   map[engine.Ref]*node
+	volumes map[volume]tree
+}
+
+var (
+	_ engine.Engine = (*Engine)(nil)
+	_ engine.Keeper = (*Engine)(nil)
+)
+
+// New makes an engine without nodes.
+func New() *Engine {
+	return &Engine{Faults: &Faults{}, nodes: map[engine.Ref]*node{}, volumes: map[volume]tree{}}
+}
+
+// node is a node in memory; the engine's lock guards it.
+type node struct {
+	spec      spec.Node // Config is as applied, not as specified
+	state     observe.State
+	mark      engine.Mark
+	files     tree // the private layer
+	former    *node
+	listeners map[string]serve
+	commands  []host.Command
+	stop      context.CancelFunc // ends what runs in the node
+	life      context.Context
+}
+
+func newNode(n *spec.Node) *node {
+	return &node{spec: copyOf(n), state: observe.Broken, files: tree{}}
+}
+
+// copyOf keeps what the engine knows apart from what callers hold. What is to be applied has not been applied.
+func copyOf(n *spec.Node) spec.Node {
+	c := *n
+	c.NICs, c.Mounts, c.Config = slices.Clone(n.NICs), slices.Clone(n.Mounts), spec.Config{}
+	return c
+}
+
+// Capabilities says what the engine can do beyond the methods of engine.Engine.
+func (e *Engine) Capabilities() engine.Capabilities {
+	return engine.Capabilities{Name: "fake", Containers: true, LiveLimits: true}
+}
+
+// List gives the nodes of a site, by name.
+func (e *Engine) List(ctx context.Context, site string) ([]observe.Node, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var all []observe.Node
+	for ref, n := range e.nodes {
+		if site == "" || ref.Site == site {
+			o := observe.Node{Node: copyOf(&n.spec), State: n.state, Configured: n.mark.Configured, Proven: n.mark.Proven}
+			o.Config = n.mark.Config
+			all = append(all, o)
+		}
+	}
+	slices.SortFunc(all, func(a, b observe.Node) int { return strings.Compare(a.Name, b.Name) })
+	return all, nil
+}
+
+// Create makes a node, stopped.
+func (e *Engine) Create(ctx context.Context, n *spec.Node) error {
+	what := e.begin(ctx, "Create", n.Name)
+	if what.err != nil {
+		return what.err
+	}
+	ref := engine.RefOf(n)
+	e.mu.Lock()
+	if _, there := e.nodes[ref]; there {
+		e.mu.Unlock()
+		return problem.New(problem.Surprise, "node %s is there already", n.Name)
+	}
+	made := newNode(n)
+	e.nodes[ref] = made
+	e.mu.Unlock()
+	if err := what.halfway(ctx); err != nil {
+		return err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.makeVolumes(n)
+	made.state = observe.Stopped
+	return nil
+}
+
+// Change makes a node as specified in all but its layers and what was applied to it.
+func (e *Engine) Change(ctx context.Context, n *spec.Node) error {
+	what := e.begin(ctx, "Change", n.Name)
+	if what.err != nil {
+		return what.err
+	}
+	halfway := what.halfway(ctx)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	there, err := e.find(engine.RefOf(n))
+	if err != nil {
+		return err
+	}
+	if there.state != observe.Stopped && !sameShape(&there.spec, n) {
+		return problem.New(problem.Surprise, "node %s is %s: only a stopped node can be reshaped", n.Name, there.state)
+	}
+	if halfway != nil {
+		there.spec.NICs, there.spec.MachineID = slices.Clone(n.NICs), n.MachineID
+		return halfway
+	}
+	changed := copyOf(n)
+	changed.Base, changed.Layer, changed.Parts = there.spec.Base, there.spec.Layer, there.spec.Parts
+	there.spec = changed
+	e.makeVolumes(n)
+	return nil
+}
+
+// sameShape reports whether a running node can become as specified.
+func sameShape(was, is *spec.Node) bool {
+	return was.Privileged == is.Privileged && was.MachineID == is.MachineID &&
+		slices.Equal(was.NICs, is.NICs) && slices.Equal(was.Mounts, is.Mounts)
+}
+
+// Start boots a node.
+func (e *Engine) Start(ctx context.Context, ref engine.Ref) error {
+	return e.turn(ctx, "Start", ref, func(n *node) {
+		if n.life == nil {
+			n.boot()
+		}
+		n.state = observe.Running
+	})
+}
+
+// Stop shuts a node down.
+func (e *Engine) Stop(ctx context.Context, ref engine.Ref) error {
+	return e.turn(ctx, "Stop", ref, func(n *node) {
+		n.halt()
+		n.state = observe.Stopped
+	})
+}
+
+// Freeze lets a node stand still, as a test may want to find it.
+func (e *Engine) Freeze(ref engine.Ref) error {
+	return e.turn(context.Background(), "Freeze", ref, func(n *node) { n.state = observe.Frozen })
+}
+
+// turn brings a whole node into another state; interrupted half way, it leaves the node in the former one.
+func (e *Engine) turn(ctx context.Context, method string, ref engine.Ref, do func(*node)) error {
+	what := e.begin(ctx, method, ref.Name)
+	if what.err != nil {
+		return what.err
+	}
+	halfway := what.halfway(ctx)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	n, err := e.find(ref)
+	switch {
+	case err != nil:
+		return err
+	case n.state == observe.Broken:
+		return problem.New(problem.Surprise, "node %s is half made", ref.Name)
+	case halfway != nil:
+		return halfway
+	}
+	do(n)
+	return nil
+}
+
+// Destroy removes a node, whatever its state.
+func (e *Engine) Destroy(ctx context.Context, ref engine.Ref) error {
+	what := e.begin(ctx, "Destroy", ref.Name)
+	if what.err != nil {
+		return what.err
+	}
+	e.mu.Lock()
+	if n, there := e.nodes[ref]; there {
+		n.halt()
+		n.state = observe.Broken
+	}
+	e.mu.Unlock()
+	if err := what.halfway(ctx); err != nil {
+		return err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.nodes, ref)
+	return nil
+}
+
+// Mark records how far a node has been configured and proven.
+func (e *Engine) Mark(ctx context.Context, ref engine.Ref, m engine.Mark) error {
+	return e.turn(ctx, "Mark", ref, func(n *node) {
+		m.Config.Parts = maps.Clone(m.Config.Parts)
+		n.mark = m
+	})
+}
+
+func (e *Engine) find(ref engine.Ref) (*node, error) {
+	if n, ok := e.nodes[ref]; ok {
+		return n, nil
+	}
+	return nil, problem.New(problem.Surprise, "node %s (id %d) of site %s is not there", ref.Name, ref.ID, ref.Site)
+}

@@ -1,0 +1,74 @@
+package fake
+
+import (
+	"context"
+
+	"orrery/internal/engine"
+	"orrery/internal/observe"
+	"orrery/internal/problem"
+	"orrery/internal/site/spec"
+)
+
+// Replace makes a stopped node anew with other layers and keeps the former one aside. One that was kept before is dropped,
+// so that Restore gives what was there before the last Replace.
+func (e *Engine) Replace(ctx context.Context, n *spec.Node) error {
+	what := e.begin(ctx, "Replace", n.Name)
+	if what.err != nil {
+		return what.err
+	}
+	ref := engine.RefOf(n)
+	e.mu.Lock()
+	former, err := e.find(ref)
+	if err == nil && former.state != observe.Stopped {
+		err = problem.New(problem.Surprise, "node %s is %s: only a stopped node can be replaced", n.Name, former.state)
+	}
+	if err != nil {
+		e.mu.Unlock()
+		return err
+	}
+	former.former = nil
+	made := newNode(n)
+	made.former = former
+	e.nodes[ref] = made
+	e.mu.Unlock()
+	if err := what.halfway(ctx); err != nil {
+		return err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.makeVolumes(n)
+	made.state = observe.Stopped
+	return nil
+}
+
+// Restore puts the former node, stopped, back in the place of a stopped or half made one.
+func (e *Engine) Restore(ctx context.Context, ref engine.Ref) error {
+	what := e.begin(ctx, "Restore", ref.Name)
+	if what.err != nil {
+		return what.err
+	}
+	halfway := what.halfway(ctx)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	n, err := e.find(ref)
+	if err != nil {
+		return err
+	}
+	if n.state != observe.Stopped && n.state != observe.Broken {
+		return problem.New(problem.Surprise, "node %s is %s: only a stopped node can be restored", ref.Name, n.state)
+	}
+	if n.former == nil {
+		return problem.New(problem.Failed, "node %s: nothing was kept of what it was before", ref.Name)
+	}
+	if halfway != nil {
+		n.state = observe.Broken
+		return halfway
+	}
+	e.nodes[ref] = n.former
+	return nil
+}
+
+// Settle removes the former node.
+func (e *Engine) Settle(ctx context.Context, ref engine.Ref) error {
+	return e.turn(ctx, "Settle", ref, func(n *node) { n.former = nil })
+}

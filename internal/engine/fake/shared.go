@@ -1,0 +1,101 @@
+package fake
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+
+	"orrery/internal/observe"
+	"orrery/internal/plan"
+)
+
+// doShared does a step that is about no single node; with a failure given, only half of it.
+func (h *Host) doShared(s *plan.Step, halfway error) error {
+	switch s.Kind {
+	case plan.PrepareHost:
+		if h.former == nil {
+			h.former = maps.Clone(h.settings)
+		}
+		if halfway == nil {
+			maps.Copy(h.settings, plan.HostSettings)
+		}
+	case plan.RestoreHost:
+		if halfway == nil && h.former != nil && len(h.networks) == 0 {
+			h.settings, h.former = h.former, nil
+		}
+	case plan.BuildLayer:
+		if !s.Layer.IsBase() && !h.layers[s.Layer.Base] {
+			return fmt.Errorf("layer %s: its base is not there", s.Layer.Title)
+		}
+		if halfway == nil { // atomic: a layer is there whole or not at all
+			h.layers[s.Layer.Digest] = true
+		}
+	case plan.MakeNetwork:
+		return h.makeNetwork(s, halfway)
+	case plan.RemoveNetwork:
+		return h.removeNetwork(s, halfway)
+	case plan.WriteNames, plan.RestoreNames, plan.ForgetNames:
+		h.doNames(s, halfway)
+	case plan.RemoveVolume:
+		if halfway == nil {
+			h.removeVolume(s.Path)
+		}
+	default:
+		return fmt.Errorf("a fake host cannot do %q", s.Kind)
+	}
+	return halfway
+}
+
+func (h *Host) makeNetwork(s *plan.Step, halfway error) error {
+	made := *s.Network
+	subnet := netip.MustParsePrefix(made.Subnet)
+	for _, n := range h.networks {
+		if n.Bridge != made.Bridge && n.Gateway != "" && n.Gateway == made.Gateway && netip.MustParsePrefix(n.Subnet).Overlaps(subnet) {
+			return fmt.Errorf("network %s: address %s is taken by network %s", made.Name, n.Gateway, n.Name)
+		}
+	}
+	if halfway != nil {
+		made.Gateway, made.NAT = "", false // the bridge is there, its address and rules are not
+	}
+	h.networks[made.Name] = made
+	return halfway
+}
+
+func (h *Host) removeNetwork(s *plan.Step, halfway error) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, n := range h.nodes {
+		for _, nic := range n.spec.NICs {
+			if nic.Bridge == s.Network.Bridge && n.state == observe.Running {
+				return fmt.Errorf("network %s: node %s is running on it", s.Subject, n.spec.Name)
+			}
+		}
+	}
+	key := s.Network.Name
+	if halfway == nil {
+		delete(h.networks, key)
+	} else if left, ok := h.networks[key]; ok {
+		left.NAT, left.Gateway = false, ""
+		h.networks[key] = left
+	}
+	return halfway
+}
+
+// doNames keeps what WriteNames replaces, so that it can be put back. Half written names are no names that any site has.
+func (h *Host) doNames(s *plan.Step, halfway error) {
+	switch {
+	case s.Kind == plan.WriteNames && halfway == nil:
+		if h.names != s.Names {
+			h.before = h.names
+		}
+		h.names = s.Names
+	case s.Kind == plan.WriteNames:
+		// The files are written aside first.
+	case halfway != nil:
+		h.names = "half"
+	case s.Kind == plan.ForgetNames:
+		h.names, h.before = "", ""
+	case h.names != s.Names: // of RestoreNames
+		h.names, h.before = h.before, ""
+	}
+}

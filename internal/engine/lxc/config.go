@@ -1,0 +1,111 @@
+package lxc
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"orrery/internal/engine/record"
+	"orrery/internal/image"
+	"orrery/internal/site/spec"
+	"orrery/internal/volume"
+)
+
+// writeConfig writes the LXC configuration of a node that is about to start.
+func (e *Engine) writeConfig(c container, r *record.Record, mounts []mount) error {
+	var b strings.Builder
+	set := func(key, format string, args ...any) { fmt.Fprintf(&b, key+" = "+format+"\n", args...) }
+	// LXC's common profile: seccomp, capabilities, devices, mixed mounts of proc, sys and cgroup.
+	set("lxc.include", "/usr/share/lxc/config/common.conf")
+	if shift := ids(r); shift.Size > 0 {
+		set("lxc.include", "/usr/share/lxc/config/userns.conf")
+		set("lxc.idmap", "u 0 %d %d", shift.First, shift.Size)
+		set("lxc.idmap", "g 0 %d %d", shift.First, shift.Size)
+	}
+	set("lxc.uts.name", "%s", r.Name)
+	set("lxc.rootfs.path", "dir:%s", c.rootfs())
+	set("lxc.signal.halt", "SIGRTMIN+3") // systemd(1): poweroff
+	set("lxc.pty.max", "1024")
+	set("lxc.apparmor.profile", "%s", apparmorProfile())
+	set("lxc.cgroup.dir.container", "%s", c.cgroup())
+	set("lxc.cgroup.dir.monitor", "%s.monitor", c.cgroup())
+	set("lxc.cgroup.dir.monitor.pivot", "%s.pivot", c.cgroup())
+	for _, l := range limitFiles(r.Limits) {
+		set("lxc."+l.family+"."+l.file, "%s", l.value)
+	}
+	for i, nic := range r.NICs {
+		writeNIC(set, i, nic)
+	}
+	for _, m := range mounts {
+		options := "bind,create=dir"
+		if m.readOnly {
+			options += ",ro"
+		}
+		set("lxc.mount.entry", "%s %s none %s 0 0", escape(m.bind), escape(strings.TrimPrefix(m.path, "/")), options)
+	}
+	return os.WriteFile(c.config(), []byte(b.String()), 0o600)
+}
+
+func writeNIC(set func(string, string, ...any), i int, nic spec.NIC) {
+	net := fmt.Sprintf("lxc.net.%d.", i)
+	set(net+"type", "veth")
+	set(net+"link", "%s", nic.Bridge)
+	set(net+"name", "%s", nic.Name)
+	set(net+"veth.pair", "%s", nic.HostEnd)
+	set(net+"hwaddr", "%s", nic.MAC)
+	set(net+"mtu", "%d", nic.MTU)
+	set(net+"ipv4.address", "%s", nic.Address)
+	if nic.Gateway != "" {
+		set(net+"ipv4.gateway", "%s", nic.Gateway)
+	}
+	set(net+"flags", "up")
+}
+
+// mount is a directory that a node sees.
+type mount struct {
+	source   string // directory of the host
+	bind     string // where it stands, with owners shifted, in the container's mount namespace before the container has a root
+	path     string // in the node
+	readOnly bool
+}
+
+// mounts gives /etc/orrery and the volumes of a node.
+func (e *Engine) mounts(c container, r *record.Record) ([]mount, error) {
+	all := []mount{{e.dirs.Etc(r.Site, r.ID), c.bind(0), "/etc/orrery", true}}
+	for i, m := range r.Mounts {
+		source := volume.Path(e.dirs, r.Site, r.Name, m)
+		all = append(all, mount{source, c.bind(i + 1), m.Path, false})
+	}
+	return all, os.MkdirAll(all[0].source, 0o755)
+}
+
+// overlay is the root file system of a node.
+func (e *Engine) overlay(c container, r *record.Record, mounts []mount) *image.Overlay {
+	o := &image.Overlay{
+		Upper: filepath.Join(c.private(), "upper"), Work: filepath.Join(c.private(), "work"),
+		Target: c.rootfs(), IDs: ids(r),
+	}
+	for _, digest := range []string{r.Layer, r.Base} {
+		if digest != "" {
+			o.Lower = append(o.Lower, e.store.Tree(digest))
+		}
+	}
+	for _, m := range mounts {
+		o.Binds = append(o.Binds, image.Bind{Source: m.source, Target: m.bind, ReadOnly: m.readOnly})
+	}
+	return o
+}
+
+// escape writes a path as fstab(5) wants it.
+func escape(path string) string {
+	return strings.NewReplacer(" ", `\040`, "\t", `\011`, "\n", `\012`, `\`, `\134`).Replace(path)
+}
+
+// apparmorProfile is LXC's generated profile where AppArmor is enforced, else none.
+func apparmorProfile() string {
+	if text, err := os.ReadFile("/sys/module/apparmor/parameters/enabled"); err == nil && strings.HasPrefix(string(text), "Y") {
+		return "generated"
+	}
+	return "unconfined"
+}

@@ -1,0 +1,134 @@
+package lxc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"orrery/internal/engine"
+	"orrery/internal/engine/record"
+	"orrery/internal/problem"
+	"orrery/internal/site/spec"
+)
+
+// Create makes a node's directory under another name and renames it, so that there is no half-made node.
+func (e *Engine) Create(_ context.Context, n *spec.Node) error {
+	c := e.container(engine.RefOf(n))
+	if _, err := os.Stat(c.dir); err == nil {
+		return problem.New(problem.Surprise, "node %s (id %d) is there already", n.Name, n.ID).At(c.dir).Try("plan again")
+	}
+	slot, err := e.takeSlot(n.Site, n.ID)
+	if err != nil {
+		return err
+	}
+	fresh, err := e.furnish(c, &record.Record{Node: *n, Slot: slot})
+	if err != nil {
+		return err
+	}
+	return os.Rename(fresh, c.dir)
+}
+
+// furnish makes the directory of a node beside the place where it will be.
+func (e *Engine) furnish(c container, r *record.Record) (string, error) {
+	fresh := filepath.Join(filepath.Dir(c.dir), "."+filepath.Base(c.dir)+"-new")
+	if err := os.RemoveAll(fresh); err != nil {
+		return "", err
+	}
+	for _, dir := range []string{"rootfs", "binds", "private/upper", "private/work"} {
+		if err := os.MkdirAll(filepath.Join(fresh, dir), 0o755); err != nil {
+			return "", err
+		}
+	}
+	if err := e.personalise(filepath.Join(fresh, "private/upper"), &r.Node); err != nil {
+		return "", fmt.Errorf("private layer of node %s: %w", r.Name, err)
+	}
+	return fresh, record.Write(fresh, r)
+}
+
+// takeSlot chooses a range of ids that no node on this host has. A file that only one can make takes it, so that
+// two sites being brought up at once do not choose the same.
+func (e *Engine) takeSlot(site string, id int) (int, error) {
+	e.slots.Lock()
+	defer e.slots.Unlock()
+	dir := filepath.Join(e.dirs.State, "slots")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return 0, err
+	}
+	owner := site + "/" + strconv.Itoa(id)
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return 0, err
+	}
+	taken := map[int]bool{}
+	for _, entry := range entries {
+		slot, err := strconv.Atoi(entry.Name())
+		if err != nil {
+			continue
+		}
+		who, _ := os.Readlink(filepath.Join(dir, entry.Name()))
+		if who == owner {
+			return slot, nil // taken by a run that was killed before it made the node
+		}
+		taken[slot] = true
+	}
+	for slot := 1; ; slot++ { // 0 is where layers are built
+		if taken[slot] {
+			continue
+		}
+		err := os.Symlink(owner, filepath.Join(dir, strconv.Itoa(slot)))
+		if errors.Is(err, fs.ErrExist) {
+			continue
+		}
+		return slot, err
+	}
+}
+
+func (e *Engine) freeSlot(r *record.Record) error {
+	path := filepath.Join(e.dirs.State, "slots", strconv.Itoa(r.Slot))
+	if who, _ := os.Readlink(path); who != r.Site+"/"+strconv.Itoa(r.ID) {
+		return nil
+	}
+	return os.Remove(path)
+}
+
+// Change records what the node shall be and, if it runs, applies its limits.
+func (e *Engine) Change(_ context.Context, n *spec.Node) error {
+	c := e.container(engine.RefOf(n))
+	r, err := record.Read(c.dir)
+	if err != nil {
+		return missing(c, err)
+	}
+	layers := []string{r.Base, r.Layer}
+	config := r.Config
+	r.Node = *n
+	r.Base, r.Layer, r.Config = layers[0], layers[1], config
+	if c.running() {
+		if err := c.applyLimits(n.Limits); err != nil {
+			return err
+		}
+	}
+	return record.Write(c.dir, r)
+}
+
+// Mark records how far a node has come.
+func (e *Engine) Mark(_ context.Context, ref engine.Ref, m engine.Mark) error {
+	c := e.container(ref)
+	r, err := record.Read(c.dir)
+	if err != nil {
+		return missing(c, err)
+	}
+	r.Configured, r.Config, r.Proven = m.Configured, m.Config, m.Proven
+	return record.Write(c.dir, r)
+}
+
+func missing(c container, err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return problem.New(problem.Surprise, "node %s (id %d) is not there", c.ref.Name, c.ref.ID).At(c.dir).Try("plan again")
+	}
+	return problem.New(problem.Failed, "node %s: its record cannot be read", c.ref.Name).At(c.dir).Because(err).
+		Try("orrery up makes the node anew")
+}

@@ -1,0 +1,62 @@
+package lxc
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+
+	"orrery/internal/engine"
+	"orrery/internal/engine/record"
+	"orrery/internal/problem"
+	"orrery/internal/site/spec"
+)
+
+// former is where the node is kept that was replaced.
+func (c container) former() string {
+	return filepath.Join(filepath.Dir(c.dir), "."+filepath.Base(c.dir)+"-former")
+}
+
+// Replace makes a stopped node anew and keeps the former one aside.
+func (e *Engine) Replace(_ context.Context, n *spec.Node) error {
+	c := e.container(engine.RefOf(n))
+	was, err := record.Read(c.dir)
+	if err != nil {
+		return missing(c, err)
+	}
+	if c.running() {
+		return problem.New(problem.Surprise, "node %s runs and cannot be replaced", n.Name).At(c.dir).Try("plan again")
+	}
+	fresh, err := e.furnish(c, &record.Record{Node: *n, Slot: was.Slot})
+	if err != nil {
+		return err
+	}
+	if err := os.RemoveAll(c.former()); err != nil {
+		return err
+	}
+	if err := os.Rename(c.dir, c.former()); err != nil {
+		return err
+	}
+	return os.Rename(fresh, c.dir)
+}
+
+// Restore puts the former node back.
+func (e *Engine) Restore(_ context.Context, ref engine.Ref) error {
+	c := e.container(ref)
+	if c.running() {
+		return problem.New(problem.Surprise, "node %s runs and cannot be replaced", ref.Name).At(c.dir).Try("plan again")
+	}
+	if _, err := os.Stat(c.former()); err != nil {
+		return problem.New(problem.Failed, "node %s: nothing was kept of what it was before", ref.Name).At(c.dir)
+	}
+	gone := filepath.Join(filepath.Dir(c.dir), "."+filepath.Base(c.dir)+"-gone")
+	if err := errors.Join(os.RemoveAll(gone), os.Rename(c.dir, gone), os.Rename(c.former(), c.dir)); err != nil {
+		return err
+	}
+	return os.RemoveAll(gone)
+}
+
+// Settle removes the former node.
+func (e *Engine) Settle(_ context.Context, ref engine.Ref) error {
+	return os.RemoveAll(e.container(ref).former())
+}

@@ -1,0 +1,68 @@
+package lxc
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"orrery/internal/engine"
+	"orrery/internal/engine/record"
+	"orrery/internal/observe"
+)
+
+// List gives the nodes of a site. It starts no process, so that a look at many nodes costs no more than their files.
+func (e *Engine) List(_ context.Context, site string) ([]observe.Node, error) {
+	sites := []string{site}
+	if site == "" {
+		var err error
+		if sites, err = e.sites(); err != nil {
+			return nil, err
+		}
+	}
+	var nodes []observe.Node
+	for _, name := range sites {
+		found, err := record.All(e.dirs.Nodes(name))
+		if err != nil {
+			return nil, err
+		}
+		for _, f := range found {
+			if f.Whole && f.Record.Engine != Name {
+				continue
+			}
+			nodes = append(nodes, e.observe(f))
+		}
+	}
+	return nodes, nil
+}
+
+func (e *Engine) sites() ([]string, error) {
+	entries, err := os.ReadDir(filepath.Join(e.dirs.State, "sites"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	var names []string
+	for _, entry := range entries {
+		names = append(names, entry.Name())
+	}
+	return names, err
+}
+
+func (e *Engine) observe(f record.Found) observe.Node {
+	n := observe.Node{Node: f.Record.Node, State: observe.Stopped, Configured: f.Record.Configured, Proven: f.Record.Proven}
+	c := e.container(engine.RefOf(&n.Node))
+	switch {
+	case !f.Whole:
+		n.State = observe.Broken
+	case c.running():
+		n.State = observe.Running
+		if c.frozen() {
+			n.State = observe.Frozen
+		}
+		if has, err := c.limits(); err == nil && !equalLimits(has, settable(n.Limits)) {
+			n.Limits = has // somebody changed them behind our back
+		}
+	}
+	return n
+}

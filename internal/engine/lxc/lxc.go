@@ -1,0 +1,79 @@
+// Package lxc makes nodes as system containers with LXC 5 (lxc.container.conf(5)): a systemd of their own, unprivileged
+// unless asked otherwise, on an overlay of shared layers.
+//
+// A node's directory holds node.json (package record), private/{upper,work} (the private layer, with the owners
+// that the node sees), and rootfs and binds, on which mounts are made in a namespace that only the container has.
+// So the host's mount table shows nothing of a node, and nothing stays mounted when one dies.
+package lxc
+
+import (
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"sync"
+
+	"orrery/internal/engine"
+	"orrery/internal/engine/record"
+	"orrery/internal/host"
+	"orrery/internal/image"
+)
+
+// Engine makes nodes with LXC.
+type Engine struct {
+	dirs  host.Dirs
+	store *image.Store
+	slots sync.Mutex // held while a range of user ids is chosen
+}
+
+var (
+	_ engine.Engine = (*Engine)(nil)
+	_ engine.Keeper = (*Engine)(nil)
+)
+
+// New gives the engine that keeps its nodes in dirs and takes layers from store.
+func New(dirs host.Dirs, store *image.Store) *Engine { return &Engine{dirs: dirs, store: store} }
+
+// Name is what site files call this engine.
+const Name = "lxc"
+
+// Capabilities says what LXC can do.
+func (e *Engine) Capabilities() engine.Capabilities {
+	return engine.Capabilities{Name: Name, Containers: true, LiveLimits: true, MoveNIC: true}
+}
+
+// container is one node as LXC knows it.
+type container struct {
+	dir  string // the node's directory
+	name string // LXC's name for it
+	ref  engine.Ref
+}
+
+func (e *Engine) container(ref engine.Ref) container {
+	return container{e.dirs.Node(ref.Site, ref.ID), ref.Site + "-" + strconv.Itoa(ref.ID), ref}
+}
+
+func (c container) private() string { return filepath.Join(c.dir, "private") }
+func (c container) rootfs() string  { return filepath.Join(c.dir, "rootfs") }
+func (c container) config() string  { return filepath.Join(c.dir, "lxc.conf") }
+func (c container) log() string     { return filepath.Join(c.dir, "lxc.log") }
+func (c container) pidfile() string { return filepath.Join(c.dir, "pid") }
+
+// bind is the directory of the host behind a mount of the node.
+func (c container) bind(n int) string { return filepath.Join(c.dir, "binds", strconv.Itoa(n)) }
+
+// cgroup is the node's control group, in every hierarchy.
+func (c container) cgroup() string { return fmt.Sprintf("orrery/%s/%d", c.ref.Site, c.ref.ID) }
+
+// Nodes have ids of their own, so that the kernel's limits for one user (inotify instances, keys, processes) are not shared, and
+// so that one node's root is nobody to all others. They lie above those of systemd-nspawn, LXD and subuid(5)'s defaults.
+const (
+	firstID = 1_900_000_000
+	idsEach = 65536
+)
+
+func ids(r *record.Record) image.IDs {
+	if r.Privileged {
+		return image.IDs{}
+	}
+	return image.IDs{First: firstID + r.Slot*idsEach, Size: idsEach}
+}

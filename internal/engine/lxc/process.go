@@ -1,0 +1,56 @@
+package lxc
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// monitor gives the process id of LXC's monitor of the node, or 0 if the node does not run. The pid file may be
+// older than the last boot, so the process must say that it is this one.
+func (c container) monitor() int {
+	text, err := os.ReadFile(c.pidfile())
+	if err != nil {
+		return 0
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		return 0
+	}
+	title, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cmdline"))
+	if err != nil || !strings.Contains(string(title), c.name) {
+		return 0
+	}
+	return pid
+}
+
+// init gives the process id, on the host, of the node's init, or 0 if the node does not run.
+func (c container) init() int {
+	monitor := c.monitor()
+	if monitor == 0 {
+		return 0
+	}
+	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(monitor), "task", strconv.Itoa(monitor), "children"))
+	if err != nil {
+		return 0
+	}
+	for _, word := range strings.Fields(string(text)) {
+		if pid, err := strconv.Atoi(word); err == nil {
+			return pid
+		}
+	}
+	return 0
+}
+
+func (c container) running() bool { return c.init() != 0 }
+
+// frozen reports whether the node's processes are stopped by the freezer.
+func (c container) frozen() bool {
+	if isV1("freezer") {
+		text, _ := os.ReadFile(filepath.Join(cgroups, "freezer", c.cgroup(), "freezer.state"))
+		return strings.HasPrefix(string(text), "FROZEN") || strings.HasPrefix(string(text), "FREEZING")
+	}
+	text, _ := os.ReadFile(filepath.Join(cgroups, c.cgroup(), "cgroup.freeze"))
+	return strings.HasPrefix(string(text), "1")
+}

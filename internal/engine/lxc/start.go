@@ -1,0 +1,102 @@
+package lxc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+
+	"github.com/vishvananda/netlink"
+
+	"orrery/internal/engine"
+	"orrery/internal/engine/record"
+	"orrery/internal/host"
+	"orrery/internal/problem"
+)
+
+// Start boots a node.
+func (e *Engine) Start(ctx context.Context, ref engine.Ref) error {
+	c := e.container(ref)
+	r, err := record.Read(c.dir)
+	if err != nil {
+		return missing(c, err)
+	}
+	if c.running() {
+		return nil
+	}
+	if err := c.clear(r); err != nil {
+		return err
+	}
+	mounts, err := e.mounts(c, r)
+	if err != nil {
+		return err
+	}
+	if err := e.writeConfig(c, r, mounts); err != nil {
+		return err
+	}
+	if err := os.Remove(c.log()); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	cmd := exec.Command("/usr/bin/lxc-start", "--daemon", "--name", c.name, "--lxcpath", c.dir, "--rcfile", c.config(),
+		"--pidfile", c.pidfile(), "--logfile", c.log(), "--logpriority", "WARN")
+	// newuidmap(1), if lxc-start finds it, insists on an entry in /etc/subuid, a file that is not ours;
+	// without it LXC writes the id map itself, as root may.
+	cmd.Env = []string{"PATH=/usr/sbin:/sbin"}
+	tail := &host.Tail{}
+	cmd.Stdout, cmd.Stderr = tail, tail
+	if err := e.overlay(c, r, mounts).Spawn(cmd); err != nil {
+		return c.startProblem(err, "")
+	}
+	if err := cmd.Wait(); err != nil {
+		return c.startProblem(err, c.why(tail.String()))
+	}
+	if has, err := c.limits(); err == nil && !equalLimits(has, settable(r.Limits)) {
+		return problem.New(problem.Failed, "node %s: limits read back as %+v instead of %+v", r.Name, has, r.Limits).At(c.cgroup()).
+			Try("orrery doctor tells which limits this host can set")
+	}
+	return ctx.Err()
+}
+
+// clear removes what a monitor that was killed could not: control groups, under whose names LXC would
+// not start another node, and interfaces.
+func (c container) clear(r *record.Record) error {
+	removeCgroups(c.cgroup(), c.cgroup()+".monitor", c.cgroup()+".pivot")
+	for _, nic := range r.NICs {
+		link, err := netlink.LinkByName(nic.HostEnd)
+		if err != nil {
+			continue
+		}
+		if err := netlink.LinkDel(link); err != nil {
+			return fmt.Errorf("stale interface %s: %w", nic.HostEnd, err)
+		}
+	}
+	return nil
+}
+
+// why picks the first error out of LXC's log, which is where it says what went wrong.
+func (c container) why(output string) string {
+	text, err := os.ReadFile(c.log())
+	if err != nil {
+		return output
+	}
+	var errs []string
+	for _, line := range strings.Split(string(text), "\n") {
+		if _, message, ok := strings.Cut(line, " ERROR "); ok {
+			errs = append(errs, strings.TrimSpace(message))
+		}
+	}
+	if len(errs) == 0 {
+		return output
+	}
+	return strings.Join(errs[:min(3, len(errs))], "\n")
+}
+
+func (c container) startProblem(err error, detail string) error {
+	if detail != "" {
+		err = fmt.Errorf("%w\n%s", err, detail)
+	}
+	return problem.New(problem.Failed, "node %s does not start", c.ref.Name).At(c.log()).Because(err).
+		Try("orrery doctor tells what this host lacks")
+}

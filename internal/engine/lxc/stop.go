@@ -1,0 +1,142 @@
+package lxc
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"orrery/internal/engine"
+	"orrery/internal/engine/record"
+	"orrery/internal/problem"
+)
+
+// Stop asks the node's init to power off and, when ctx has a deadline and it passes, kills it.
+func (e *Engine) Stop(ctx context.Context, ref engine.Ref) error {
+	c := e.container(ref)
+	if err := c.thaw(); err != nil {
+		return err
+	}
+	err := c.signal(ctx, unix.Signal(37)) // SIGRTMIN+3, systemd(1): poweroff
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = c.signal(context.Background(), unix.SIGKILL)
+	}
+	if err != nil {
+		return problem.New(problem.Failed, "node %s does not stop", ref.Name).At(c.dir).Because(err)
+	}
+	removeCgroups(c.cgroup(), c.cgroup()+".monitor", c.cgroup()+".pivot")
+	return nil
+}
+
+// signal sends a signal to the node's init and waits until both it and its monitor, which cleans up behind it, have ended.
+func (c container) signal(ctx context.Context, s unix.Signal) error {
+	monitor, first := c.monitor(), c.init()
+	if monitor == 0 {
+		return nil
+	}
+	watch, err := unix.PidfdOpen(monitor, 0)
+	if err != nil {
+		return nil // it has just ended
+	}
+	defer unix.Close(watch)
+	if first != 0 {
+		if err := unix.Kill(first, s); err != nil && !errors.Is(err, unix.ESRCH) {
+			return err
+		}
+	}
+	for {
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(watch), Events: unix.POLLIN}}, 50)
+		if n > 0 {
+			return nil
+		}
+		if err != nil && !errors.Is(err, unix.EINTR) {
+			return err
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+}
+
+// thaw lets a frozen node run, so that it can end.
+func (c container) thaw() error {
+	if !c.frozen() {
+		return nil
+	}
+	if isV1("freezer") {
+		return os.WriteFile(filepath.Join(cgroups, "freezer", c.cgroup(), "freezer.state"), []byte("THAWED"), 0)
+	}
+	return os.WriteFile(filepath.Join(cgroups, c.cgroup(), "cgroup.freeze"), []byte("0"), 0)
+}
+
+// Destroy kills the node, if it runs: whoever wants it to shut down in order stops it first.
+func (e *Engine) Destroy(ctx context.Context, ref engine.Ref) error {
+	c := e.container(ref)
+	r, err := record.Read(c.dir)
+	if errors.Is(err, os.ErrNotExist) {
+		r = &record.Record{}
+		r.Site, r.ID = ref.Site, ref.ID
+	}
+	if c.running() {
+		if err := c.thaw(); err != nil {
+			return err
+		}
+		if err := c.signal(ctx, unix.SIGKILL); err != nil {
+			return problem.New(problem.Failed, "node %s does not end", ref.Name).At(c.dir).Because(err)
+		}
+	}
+	if r != nil {
+		if err := c.clear(r); err != nil {
+			return err
+		}
+	}
+	gone := filepath.Join(filepath.Dir(c.dir), "."+filepath.Base(c.dir)+"-gone")
+	if err := os.Rename(c.dir, gone); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	if r != nil {
+		if err := e.freeSlot(r); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+	}
+	removeCgroups("orrery/"+ref.Site, "orrery")
+	return errors.Join(os.RemoveAll(gone), os.RemoveAll(c.former()), os.RemoveAll(e.dirs.Etc(ref.Site, ref.ID)))
+}
+
+// removeCgroups removes control groups that have no processes in them, with those inside, from every hierarchy.
+func removeCgroups(groups ...string) {
+	hierarchies, err := filepath.Glob(cgroups + "/*")
+	if err != nil {
+		return
+	}
+	for _, root := range append(hierarchies, cgroups) {
+		for _, group := range groups {
+			removeTree(filepath.Join(root, group))
+		}
+	}
+}
+
+// removeTree removes a control group and those inside. The last process may
+// still be leaving, so it tries for a while.
+func removeTree(group string) {
+	inside, err := os.ReadDir(group)
+	if err != nil {
+		return
+	}
+	keep := filepath.Base(filepath.Dir(group)) == "orrery" || filepath.Base(group) == "orrery"
+	for _, entry := range inside {
+		if entry.IsDir() && !keep {
+			removeTree(filepath.Join(group, entry.Name()))
+		}
+	}
+	for range 20 {
+		err := unix.Rmdir(group)
+		if err == nil || keep || !errors.Is(err, unix.EBUSY) {
+			return
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}

@@ -1,0 +1,60 @@
+package host
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+)
+
+// Dirs are where a host keeps what Orrery has made there.
+type Dirs struct {
+	State string // survives a reboot: /var/lib/orrery
+	Run   string // does not: /run/orrery, a tmpfs
+}
+
+// DefaultDirs gives the directories of this host; ORRERY_STATE and ORRERY_RUN in the environment name others.
+func DefaultDirs() Dirs {
+	d := Dirs{State: "/var/lib/orrery", Run: "/run/orrery"}
+	if dir := os.Getenv("ORRERY_STATE"); dir != "" {
+		d.State = dir
+	}
+	if dir := os.Getenv("ORRERY_RUN"); dir != "" {
+		d.Run = dir
+	}
+	return d
+}
+
+// Site is the state of one site.
+func (d Dirs) Site(site string) string { return filepath.Join(d.State, "sites", site) }
+
+// Nodes holds a directory for each node of a site.
+func (d Dirs) Nodes(site string) string { return filepath.Join(d.Site(site), "nodes") }
+
+// Node is the state of one node.
+func (d Dirs) Node(site string, id int) string { return filepath.Join(d.Nodes(site), strconv.Itoa(id)) }
+
+// Keys holds the SSH host keys of a site's nodes, which outlive the nodes.
+func (d Dirs) Keys(site string) string { return filepath.Join(d.Site(site), "keys") }
+
+// Secrets holds the secrets that were generated for a site.
+func (d Dirs) Secrets(site string) string { return filepath.Join(d.Site(site), "secrets") }
+
+// Volumes holds the persistent data of a site's nodes.
+func (d Dirs) Volumes(site string) string { return filepath.Join(d.Site(site), "volumes") }
+
+// Logs holds what roles printed on the nodes of a site, a file for each.
+func (d Dirs) Logs(site string) string { return filepath.Join(d.Site(site), "logs") }
+
+// Journal is the record of what was done to a site on this host.
+func (d Dirs) Journal(site string) string { return filepath.Join(d.Site(site), "journal.jsonl") }
+
+// Lock is held by whoever changes a site on this host.
+func (d Dirs) Lock(site string) string { return filepath.Join(d.Site(site), "lock") }
+
+// Etc is what a node sees as /etc/orrery: on a tmpfs, because secrets are in it.
+func (d Dirs) Etc(site string, id int) string {
+	return filepath.Join(d.Run, "sites", site, strconv.Itoa(id))
+}
+
+// Names holds the digest of what nodes of a site know of one another.
+func (d Dirs) Names(site string) string { return filepath.Join(d.Run, "sites", site, "names") }

@@ -1,0 +1,74 @@
+package host
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"orrery/internal/problem"
+)
+
+// A Lock is held by whoever changes a site on a host; it names its owner. The kernel gives it back when its owner ends, however it ends.
+type Lock struct{ file *os.File }
+
+// Holder is who holds a lock.
+type Holder struct {
+	Who     string    `json:"who"`
+	Pid     int       `json:"pid"`
+	Since   time.Time `json:"since"`
+	Command string    `json:"command"`
+}
+
+// TakeLock takes the lock at path, or says who has it.
+func TakeLock(path string, h Holder) (*Lock, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		defer f.Close()
+		if !errors.Is(err, unix.EWOULDBLOCK) {
+			return nil, err
+		}
+		return nil, problem.New(problem.Locked, "another run is at work here: %s", readHolder(f)).At(path).
+			Try("wait for it, or end that process")
+	}
+	text, err := json.Marshal(h)
+	if err == nil {
+		err = errors.Join(f.Truncate(0), write(f, text))
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return &Lock{f}, nil
+}
+
+func write(f *os.File, text []byte) error {
+	_, err := f.WriteAt(text, 0)
+	return err
+}
+
+func readHolder(f *os.File) string {
+	text := make([]byte, 4096)
+	n, _ := f.ReadAt(text, 0)
+	var h Holder
+	if json.Unmarshal(text[:n], &h) != nil {
+		return "by an unknown owner"
+	}
+	return fmt.Sprintf("%s runs %q (process %d) since %s", h.Who, h.Command, h.Pid, time.Since(h.Since).Round(time.Second))
+}
+
+// Release gives the lock back.
+func (l *Lock) Release() {
+	_ = l.file.Truncate(0)
+	l.file.Close()
+}

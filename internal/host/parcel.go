@@ -1,0 +1,61 @@
+package host
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"fmt"
+	"strings"
+)
+
+// PutByCommand implements Put for a Runner with nothing but Run: all files travel in one tar archive, because
+// entering a node costs more than writing a file, and are moved into place one by one, so that each is replaced whole.
+func PutByCommand(ctx context.Context, r Runner, files ...File) error {
+	if len(files) == 0 {
+		return nil
+	}
+	archive, moves, err := parcel(files)
+	if err != nil {
+		return err
+	}
+	script := "set -eu\nd=$(mktemp -d /var/tmp/.orrery.XXXXXX)\ntrap 'rm -rf \"$d\"' EXIT\ntar -xpf - -C \"$d\"\n" + moves
+	return r.Run(ctx, Command{Args: []string{"/bin/sh", "-c", script, "put"}, Stdin: bytes.NewReader(archive)})
+}
+
+func parcel(files []File) (archive []byte, moves string, err error) {
+	var b bytes.Buffer
+	var script strings.Builder
+	w := tar.NewWriter(&b)
+	for i, f := range files {
+		user, group, ok := strings.Cut(f.Owner, ":")
+		if f.Owner == "" {
+			user, group = "root", "root"
+		} else if !ok {
+			group = user
+		}
+		h := &tar.Header{
+			Typeflag: tar.TypeReg, Name: fmt.Sprint(i), Mode: int64(f.Mode), Size: int64(len(f.Content)),
+			Uname: user, Gname: group, Format: tar.FormatPAX,
+		}
+		if f.Link != "" {
+			h.Typeflag, h.Linkname, h.Size, h.Mode = tar.TypeSymlink, f.Link, 0, 0o777
+		}
+		if err := w.WriteHeader(h); err != nil {
+			return nil, "", err
+		}
+		if f.Link == "" {
+			if _, err := w.Write(f.Content); err != nil {
+				return nil, "", err
+			}
+		}
+		path := Quote(f.Path)
+		fmt.Fprintf(&script, "mkdir -p -- \"$(dirname -- %s)\"\nmv -fT -- \"$d/%d\" %s\n", path, i, path)
+	}
+	if err := w.Close(); err != nil {
+		return nil, "", err
+	}
+	return b.Bytes(), script.String(), nil
+}
+
+// Quote quotes a word for a POSIX shell.
+func Quote(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }

@@ -1,0 +1,200 @@
+package host
+
+import (
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"orrery/internal/problem"
+)
+
+// procSys is where the kernel's settings are (proc(5)).
+const procSys = "/proc/sys"
+
+// Settings reads kernel settings by their names, such as net.ipv4.ip_forward (sysctl(8)). One that the kernel does not have is left out.
+func Settings(names []string) map[string]string { return kernel(procSys).settings(names) }
+
+// Prepare gives kernel settings at least the values wanted, for those that the kernel has, and keeps in the directory
+// what they were before, for Restore. A setting that is higher already is left as it is.
+func Prepare(runDir string, wanted map[string]string) error {
+	return kernel(procSys).prepare(runDir, wanted)
+}
+
+// Restore puts back the settings that Prepare changed, and forgets them. One that somebody has changed since is left
+// as it is: what it is now is what somebody wants.
+func Restore(runDir string) error { return kernel(procSys).restore(runDir) }
+
+// kernel is the directory of a kernel's settings.
+type kernel string
+
+// A changed setting is one that Prepare gave another value.
+type changed struct {
+	Former string `json:"former"`
+	Set    string `json:"set"`
+}
+
+func (k kernel) path(name string) string {
+	// A dot in the name of a link is written as a slash: net.ipv4.conf.eth0/100.forwarding.
+	swap := func(r rune) rune {
+		switch r {
+		case '.':
+			return '/'
+		case '/':
+			return '.'
+		}
+		return r
+	}
+	return filepath.Join(string(k), strings.Map(swap, name))
+}
+
+func (k kernel) get(name string) (string, bool) {
+	text, err := os.ReadFile(k.path(name))
+	return strings.Join(strings.Fields(string(text)), " "), err == nil
+}
+
+func (k kernel) set(name, value string) error {
+	err := os.WriteFile(k.path(name), []byte(value+"\n"), 0o644)
+	if err == nil {
+		return nil
+	}
+	return problem.New(problem.Unable, "the kernel setting %s cannot be set to %s", name, value).Because(err).
+		Try("run orrery as root, on the host itself or in a container that may set it")
+}
+
+func (k kernel) settings(names []string) map[string]string {
+	all := make(map[string]string, len(names))
+	for _, name := range names {
+		if value, ok := k.get(name); ok {
+			all[name] = value
+		}
+	}
+	return all
+}
+
+func (k kernel) prepare(runDir string, wanted map[string]string) error {
+	unlock, err := lockSettings(runDir)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	record, err := readSettings(runDir)
+	if err != nil {
+		return err
+	}
+	var lacking []string
+	for _, name := range slices.Sorted(maps.Keys(wanted)) {
+		has, ok := k.get(name)
+		if !ok || reaches(has, wanted[name]) {
+			continue
+		}
+		// What it was before is not what Orrery itself has set it to. If neither, somebody has changed it since.
+		former := has
+		if was, ok := record[name]; ok && has == was.Set {
+			former = was.Former
+		}
+		record[name] = changed{former, wanted[name]}
+		lacking = append(lacking, name)
+	}
+	if len(lacking) == 0 {
+		return nil
+	}
+	// The record comes first: a run that is killed now has recorded what it has not set, which Restore leaves alone.
+	if err := writeSettings(runDir, record); err != nil {
+		return err
+	}
+	for _, name := range lacking {
+		if err := k.set(name, wanted[name]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (k kernel) restore(runDir string) error {
+	if _, err := os.Stat(settingsFile(runDir)); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	unlock, err := lockSettings(runDir)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	record, err := readSettings(runDir)
+	if err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(record)) {
+		if now, ok := k.get(name); !ok || now != record[name].Set {
+			continue
+		}
+		if err := k.set(name, record[name].Former); err != nil {
+			return err
+		}
+	}
+	return os.Remove(settingsFile(runDir))
+}
+
+// reaches reports whether a value is at least the one wanted; of values that are no numbers, whether it is that one.
+func reaches(has, wanted string) bool {
+	h, err1 := strconv.ParseInt(has, 10, 64)
+	w, err2 := strconv.ParseInt(wanted, 10, 64)
+	if err1 != nil || err2 != nil {
+		return has == wanted
+	}
+	return h >= w
+}
+
+func settingsFile(runDir string) string { return filepath.Join(runDir, "settings.json") }
+
+func readSettings(runDir string) (map[string]changed, error) {
+	record := map[string]changed{}
+	text, err := os.ReadFile(settingsFile(runDir))
+	if errors.Is(err, fs.ErrNotExist) {
+		return record, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(text, &record); err != nil {
+		return nil, problem.New(problem.Failed, "the record of kernel settings cannot be read").Because(err).At(settingsFile(runDir)).
+			Try("remove the file; the settings stay as they are until the next boot")
+	}
+	return record, nil
+}
+
+func writeSettings(runDir string, record map[string]changed) error {
+	text, err := json.MarshalIndent(record, "", "  ")
+	if err != nil {
+		return err
+	}
+	return WriteFile(File{Path: settingsFile(runDir), Content: append(text, '\n'), Mode: 0o644})
+}
+
+// lockSettings keeps runs for different sites from changing the record at the same time.
+func lockSettings(runDir string) (unlock func(), err error) {
+	if err := os.MkdirAll(runDir, 0o755); err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(filepath.Join(runDir, "settings.lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		err := unix.Flock(int(f.Fd()), unix.LOCK_EX)
+		if err == nil {
+			return func() { f.Close() }, nil
+		}
+		if err != unix.EINTR {
+			f.Close()
+			return nil, err
+		}
+	}
+}

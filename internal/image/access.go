@@ -1,0 +1,161 @@
+package image
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"gopkg.in/ini.v1"
+
+	"orrery/internal/site"
+)
+
+// Access is how this host reaches its packages: what apt and pip here are told about proxies, certificates and indexes,
+// and what the site declares instead. It is for building only; none of it gets into a layer.
+type access struct {
+	apt   []string          // options of apt, one `Key "value";` each
+	env   map[string]string // for whatever else fetches something
+	roots []byte            // certificates of the authorities to trust, PEM
+	netrc []byte            // credentials of package archives
+}
+
+// bundles are where distributions keep the certificates of all authorities that they trust, in one file.
+var bundles = []string{
+	"/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/ca-bundle.pem", "/etc/ssl/cert.pem",
+}
+
+func hostAccess(m site.Mirror) *access {
+	a := &access{env: map[string]string{}}
+	for _, name := range []string{"http_proxy", "https_proxy", "ftp_proxy", "all_proxy", "no_proxy"} {
+		for _, name := range []string{name, strings.ToUpper(name)} {
+			if value := os.Getenv(name); value != "" {
+				a.env[name] = value
+			}
+		}
+	}
+	a.addApt()
+	a.addPip()
+	for _, file := range append([]string{os.Getenv("SSL_CERT_FILE")}, bundles...) {
+		if text, err := os.ReadFile(file); file != "" && err == nil {
+			a.roots = text
+			break
+		}
+	}
+	if len(m.CA) > 0 {
+		a.roots = slices.Concat(bytes.TrimRight(a.roots, "\n"), []byte("\n"), m.CA)
+	}
+	if m.Proxy != "" {
+		for _, name := range []string{"http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"} {
+			a.env[name] = m.Proxy
+		}
+		a.apt = append(a.apt, option("Acquire::http::Proxy", m.Proxy), option("Acquire::https::Proxy", m.Proxy))
+	}
+	if m.PyPI != "" {
+		a.env["PIP_INDEX_URL"] = m.PyPI
+		delete(a.env, "PIP_EXTRA_INDEX_URL")
+	}
+	return a
+}
+
+func option(key, value string) string { return fmt.Sprintf("%s %q;", key, value) }
+
+// taken are apt's settings of the host that say how to reach archives, not how the host itself is to be.
+var taken = []string{
+	"Acquire::http::", "Acquire::https::", "Acquire::ftp::", "Acquire::Retries", "Acquire::Check-Valid-Until", "Acquire::Check-Date",
+	"Acquire::Max-ValidTime", "Acquire::ForceIPv4", "Acquire::ForceIPv6", "Acquire::AllowInsecureRepositories",
+}
+
+// addApt takes over the settings of the host's apt, if it has one.
+func (a *access) addApt() {
+	dump, err := exec.Command("apt-config", "dump").Output()
+	if err != nil {
+		return
+	}
+	for line := range strings.Lines(string(dump)) {
+		key, value, _ := strings.Cut(strings.TrimSuffix(strings.TrimSpace(line), ";"), " ")
+		value = strings.Trim(value, `"`)
+		if value == "" || !slices.ContainsFunc(taken, func(p string) bool { return strings.HasPrefix(key, p) }) {
+			continue
+		}
+		switch {
+		case strings.HasSuffix(key, "Proxy-Auto-Detect") || strings.HasSuffix(key, "ProxyAutoDetect"):
+			// A program of the host; what it says for an archive is asked here, since the scratch container has no such program.
+			out, err := exec.Command(value, "http://mirror.example/debian").Output()
+			if proxy := strings.TrimSpace(string(out)); err == nil && proxy != "" && proxy != "DIRECT" {
+				a.apt = append(a.apt, option("Acquire::http::Proxy", proxy))
+			}
+		case strings.HasSuffix(key, "::CAInfo"):
+			if text, err := os.ReadFile(value); err == nil {
+				a.roots = slices.Concat(a.roots, text)
+			}
+		case strings.HasPrefix(value, "/"):
+			// Another file of the host (a client's certificate): not carried over.
+		default:
+			a.apt = append(a.apt, option(key, value))
+		}
+	}
+	files, _ := filepath.Glob("/etc/apt/auth.conf.d/*.conf")
+	for _, file := range append([]string{"/etc/apt/auth.conf"}, files...) {
+		if text, err := os.ReadFile(file); err == nil {
+			a.netrc = slices.Concat(a.netrc, text, []byte("\n"))
+		}
+	}
+}
+
+// pipKeys are pip's settings that say how to reach packages.
+var pipKeys = []string{"index-url", "extra-index-url", "trusted-host", "proxy", "retries", "timeout", "default-timeout"}
+
+// addPip takes over the settings of the host's pip, from its files and then from the environment.
+func (a *access) addPip() {
+	home, _ := os.UserHomeDir()
+	for _, file := range []string{
+		"/etc/pip.conf", "/etc/xdg/pip/pip.conf", filepath.Join(home, ".pip/pip.conf"), filepath.Join(home, ".config/pip/pip.conf"),
+		os.Getenv("PIP_CONFIG_FILE"),
+	} {
+		conf, err := ini.LoadSources(ini.LoadOptions{AllowPythonMultilineValues: true, IgnoreInlineComment: true}, file)
+		if file == "" || err != nil {
+			continue
+		}
+		for _, section := range []string{"global", "install"} {
+			for _, key := range pipKeys {
+				if value := conf.Section(section).Key(key).String(); value != "" {
+					a.env[pipVariable(key)] = strings.Join(strings.Fields(value), " ")
+				}
+			}
+		}
+	}
+	for _, key := range pipKeys {
+		if value := os.Getenv(pipVariable(key)); value != "" {
+			a.env[pipVariable(key)] = value
+		}
+	}
+}
+
+func pipVariable(key string) string {
+	return "PIP_" + strings.ToUpper(strings.ReplaceAll(key, "-", "_"))
+}
+
+// environ gives the variables as KEY=value, sorted.
+func (a *access) environ() []string {
+	var all []string
+	for _, key := range slices.Sorted(maps.Keys(a.env)) {
+		all = append(all, key+"="+a.env[key])
+	}
+	return all
+}
+
+// resolver gives the resolv.conf of the host, or the servers behind systemd's stub, which a node could not trust to be there.
+func resolver() []byte {
+	text, err := os.ReadFile("/etc/resolv.conf")
+	if err == nil && bytes.Contains(text, []byte("127.0.0.53")) {
+		if real, err := os.ReadFile("/run/systemd/resolve/resolv.conf"); err == nil {
+			return real
+		}
+	}
+	return text
+}

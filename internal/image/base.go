@@ -1,0 +1,102 @@
+package image
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"orrery/internal/problem"
+	"orrery/internal/site"
+	"orrery/internal/site/spec"
+)
+
+// BuildBase makes a base image, unless the store has it: from a suite with mmdebstrap, or from a file. Say is told, in a few
+// words, what is being done. The output of mmdebstrap is kept in <state>/log/build-DIGEST.log.
+func (s *Store) BuildBase(ctx context.Context, l *spec.Layer, m site.Mirror, say func(string)) error {
+	if s.has(l.Digest) {
+		return nil
+	}
+	begun := time.Now()
+	g, err := s.stage(ctx, l, say)
+	if g == nil {
+		return err
+	}
+	defer g.close()
+	if err := s.room(baseRoom); err != nil {
+		return err
+	}
+	log, err := s.log(l.Digest)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	err = g.base(ctx, l, m, log, begun, say)
+	if ctx.Err() != nil && err != nil {
+		return interrupted(ctx, l)
+	}
+	var p *problem.Problem
+	if err != nil && !errors.As(err, &p) {
+		err = problem.New(problem.Failed, "image %s could not be made", l.Image.Name).Because(err)
+	}
+	if errors.As(err, &p) && p.Where == "" {
+		p.Where = log.Name()
+	}
+	return s.explain(err, baseRoom)
+}
+
+func (g *staging) base(ctx context.Context, l *spec.Layer, m site.Mirror, log *os.File, begun time.Time, say func(string)) error {
+	tree := filepath.Join(g.dir, "tree")
+	if l.Image.Import != "" {
+		say("imports " + filepath.Base(l.Image.Import))
+		if err := unpack(ctx, l.Image.Import, tree); err != nil {
+			return err
+		}
+	} else {
+		say("builds " + l.Image.Suite + " with mmdebstrap")
+		if err := g.bootstrap(ctx, l, m, log); err != nil {
+			return err
+		}
+	}
+	say("fits the image")
+	if err := fit(tree); err != nil {
+		return fmt.Errorf("fit the image: %w", err)
+	}
+	if err := tidy(tree); err != nil {
+		return fmt.Errorf("tidy the image: %w", err)
+	}
+	packages, err := installed(tree)
+	if err != nil {
+		return err
+	}
+	record := newRecord(l, begun)
+	record.Packages = packages
+	return g.finish(ctx, record, begun, say)
+}
+
+// finish puts a built tree into the store.
+func (g *staging) finish(ctx context.Context, r *Record, begun time.Time, say func(string)) error {
+	say("takes its digest")
+	tree := filepath.Join(g.dir, "tree")
+	lines, bytes, err := scan(ctx, tree)
+	if err != nil {
+		return fmt.Errorf("digest of the tree: %w", err)
+	}
+	r.Content, r.Size, r.Files, r.Seconds = lines.digest(), bytes, len(lines), time.Since(begun).Seconds()
+	return g.commit(r, lines)
+}
+
+func interrupted(ctx context.Context, l *spec.Layer) error {
+	return problem.New(problem.Interrupted, "the build of %s was interrupted; nothing is left of it", l.Title).Because(context.Cause(ctx))
+}
+
+// log opens the log of a build, afresh.
+func (s *Store) log(digest string) (*os.File, error) {
+	dir := filepath.Join(s.state, "log")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	return os.OpenFile(filepath.Join(dir, "build-"+digest+".log"), os.O_CREATE|os.O_TRUNC|os.O_WRONLY|os.O_APPEND, 0o600)
+}

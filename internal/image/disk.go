@@ -1,0 +1,68 @@
+package image
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"orrery/internal/problem"
+)
+
+// What a build needs at least, found by building: below that it is not begun.
+const (
+	baseRoom  = 400 << 20
+	layerRoom = 256 << 20
+)
+
+func freeBytes(path string) (uint64, error) {
+	var st unix.Statfs_t
+	if err := unix.Statfs(path, &st); err != nil {
+		return 0, fmt.Errorf("statfs %s: %w", path, err)
+	}
+	return st.Bavail * uint64(st.Bsize), nil
+}
+
+// room tells whether a build that needs so many bytes may begin.
+func (s *Store) room(need uint64) error {
+	free, err := s.free(s.Dir)
+	if err != nil {
+		return err
+	}
+	if free < need {
+		return s.full(need, free)
+	}
+	return nil
+}
+
+func (s *Store) full(need, free uint64) *problem.Problem {
+	return problem.New(problem.Unable, "the disk of %s is full: %s free, a build needs at least %s", s.Dir, size(free), size(need)).
+		Try("remove layers that nothing uses with `orrery image gc`, or make room")
+}
+
+// explain makes a full disk, which shows itself in many ways, the problem that it is.
+func (s *Store) explain(err error, need uint64) error {
+	var p *problem.Problem
+	if err == nil || errors.As(err, &p) && p.Kind == problem.Unable {
+		return err
+	}
+	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) || strings.Contains(err.Error(), unix.ENOSPC.Error()) ||
+		strings.Contains(err.Error(), "No space left on device") || strings.Contains(err.Error(), "don't have enough free space") {
+		free, _ := s.free(s.Dir)
+		return s.full(need, free).Because(err)
+	}
+	return err
+}
+
+// size writes bytes for people.
+func size(n uint64) string {
+	switch {
+	case n >= 10<<30:
+		return fmt.Sprintf("%d GiB", n>>30)
+	case n >= 1<<20:
+		return fmt.Sprintf("%d MiB", n>>20)
+	default:
+		return fmt.Sprintf("%d KiB", n>>10)
+	}
+}

@@ -1,0 +1,176 @@
+package image
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// A fitting is a file that makes a system fit for being a node. Changing any of them needs a new version: constant fit in
+// package spec.
+type fitting struct {
+	path string
+	text string // content; for a link: where it points
+	link bool
+}
+
+// fittings are put into every base image.
+var fittings = []fitting{
+	// Empty, so that the first boot does not take it for a first boot's missing one; each node gets its own.
+	{path: "/etc/machine-id"},
+	// Each node gets its own.
+	{path: "/etc/resolv.conf"},
+	{path: "/etc/hostname"},
+	// Names of all nodes, in a directory that the host shares with them: they change without anything being done on the nodes.
+	{path: "/etc/hosts", text: "orrery/hosts", link: true},
+	// Text is UTF-8 everywhere, without the locales package.
+	{path: "/etc/default/locale", text: "LANG=C.UTF-8\n"},
+	{path: "/etc/locale.conf", text: "LANG=C.UTF-8\n"},
+	{path: "/etc/apt/apt.conf.d/90orrery", text: `APT::Install-Recommends "0";
+APT::Install-Suggests "0";
+Acquire::Languages "none";
+`},
+	{path: "/etc/dpkg/dpkg.cfg.d/90orrery", text: strings.Join(excludes, "\n") + "\n"},
+
+	// The journal preallocates 8 MiB for each of its files by default: more than all else that a node writes.
+	{path: "/etc/systemd/journald.conf.d/orrery.conf", text: `[Journal]
+SystemMaxFileSize=512K
+SystemMaxFiles=100
+RuntimeMaxFileSize=512K
+Audit=no
+ReadKMsg=no
+`},
+	// A container has the host's kernel, devices and clock; what only sets those up would fail or take time at every boot.
+	// (What systemd knows about containers is here too where Debian 12's systemd does not.)
+}
+
+// notInContainers are units that systemd is not to start in a container; in a virtual machine they stay.
+var notInContainers = []string{
+	"sys-kernel-debug.mount", "sys-kernel-tracing.mount", "sys-kernel-config.mount", "sys-fs-fuse-connections.mount",
+	"dev-hugepages.mount", "dev-mqueue.mount", "proc-sys-fs-binfmt_misc.automount", "systemd-binfmt.service",
+	"systemd-udevd.service", "systemd-udev-trigger.service", "systemd-udevd-control.socket", "systemd-udevd-kernel.socket",
+	"systemd-modules-load.service", "modprobe@.service", "kmod-static-nodes.service", "systemd-hwdb-update.service",
+	"systemd-sysctl.service", "systemd-random-seed.service", "systemd-timesyncd.service", "systemd-remount-fs.service",
+	"systemd-pstore.service", "systemd-journald-audit.socket", "systemd-journald-dev-log.socket.d-none",
+	"getty-static.service", "getty@.service", "serial-getty@.service", "systemd-network-generator.service",
+	"e2scrub_reap.service", "systemd-firstboot.service",
+}
+
+// masked are timers for a machine that somebody administers by hand: on 64 nodes they would all wake at once, and nodes are
+// renewed by a new layer, not by an upgrade.
+var masked = []string{
+	"apt-daily.timer", "apt-daily-upgrade.timer", "e2scrub_all.timer", "man-db.timer", "dpkg-db-backup.timer", "fstrim.timer",
+	"logrotate.timer", "ssh.socket", "apt-daily.service", "apt-daily-upgrade.service",
+}
+
+// fit makes a tree fit for being a node; it must be a Linux system with systemd.
+func fit(tree string) error {
+	root, err := os.OpenRoot(tree)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	for _, f := range fittings {
+		if err := f.install(root, tree); err != nil {
+			return err
+		}
+	}
+	for _, unit := range notInContainers {
+		path := "/etc/systemd/system/" + unit + ".d/orrery.conf"
+		if err := put(tree, path, "[Unit]\nConditionVirtualization=!container\n"); err != nil {
+			return err
+		}
+	}
+	for _, unit := range masked {
+		if err := (fitting{path: "/etc/systemd/system/" + unit, text: "/dev/null", link: true}).install(root, tree); err != nil {
+			return err
+		}
+	}
+	if err := root.MkdirAll("etc/orrery", 0o755); err != nil { // where the host puts what it tells its nodes
+		return err
+	}
+	if err := fitSSH(root, tree); err != nil {
+		return err
+	}
+	// How the image was made is not how the node is to fetch packages.
+	return clear(root, "etc/apt/apt.conf.d/99mmdebstrap", "etc/dpkg/dpkg.cfg.d/99mmdebstrap", "var/lib/dbus/machine-id", ".dockerenv")
+}
+
+// fitSSH has the node's own key, which it gets from the host, and none else: making keys takes longer than the whole boot.
+func fitSSH(root *os.Root, tree string) error {
+	keys, err := filepath.Glob(filepath.Join(tree, "etc/ssh/ssh_host_*"))
+	if err != nil {
+		return err
+	}
+	for _, key := range keys {
+		if err := clear(root, "etc/ssh/"+filepath.Base(key)); err != nil {
+			return err
+		}
+	}
+	if _, err := root.Stat("usr/sbin/sshd"); err != nil {
+		return nil // an imported image without it: the engine reaches the node all the same
+	}
+	if err := put(tree, "/etc/ssh/sshd_config.d/orrery.conf", "HostKey /etc/ssh/ssh_host_ed25519_key\nUseDNS no\n"); err != nil {
+		return err
+	}
+	return fitting{
+		path: "/etc/systemd/system/multi-user.target.wants/ssh.service", text: "/lib/systemd/system/ssh.service", link: true,
+	}.install(root, tree)
+}
+
+func (f fitting) install(root *os.Root, tree string) error {
+	if !f.link {
+		return put(tree, f.path, f.text)
+	}
+	name := strings.TrimPrefix(f.path, "/")
+	if err := root.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		return err
+	}
+	if err := clear(root, name); err != nil {
+		return err
+	}
+	return root.Symlink(f.text, name)
+}
+
+// clear removes files of a tree, if they are there.
+func clear(root *os.Root, names ...string) error {
+	for _, name := range names {
+		if err := root.RemoveAll(name); err != nil && !errors.Is(err, unix.ENOENT) {
+			return fmt.Errorf("remove %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// empty removes what is in directories of a tree, but not the directories, whose owners and modes matter.
+func empty(tree string, names ...string) error {
+	root, err := os.OpenRoot(tree)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	for _, name := range names {
+		dir, err := root.Open(name)
+		if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		inside, err := dir.Readdirnames(-1)
+		dir.Close()
+		if err != nil {
+			return err
+		}
+		for _, entry := range inside {
+			if err := clear(root, filepath.Join(name, entry)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,142 @@
+package image
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"orrery/internal/host"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+	"orrery/internal/site/spec"
+)
+
+// policy keeps packages from starting their services while they are being installed (invoke-rc.d(8)).
+const policy = "/usr/sbin/policy-rc.d"
+
+// BuildLayer makes a role layer, unless the store has it: it starts a scratch container on the base, lets fill do in there what
+// the roles say, and keeps what that wrote. Two builders of one layer build it once.
+func (s *Store) BuildLayer(ctx context.Context, l *spec.Layer, m site.Mirror, fill func(ctx context.Context, in host.Runner) error,
+	log io.Writer, say func(string)) error {
+	if s.has(l.Digest) {
+		return nil
+	}
+	begun := time.Now()
+	g, err := s.stage(ctx, l, say)
+	if g == nil {
+		return err
+	}
+	defer g.close()
+	if log == nil {
+		log = io.Discard
+	}
+	err = s.room(layerRoom)
+	if err == nil {
+		err = g.layer(ctx, l, m, fill, log, begun, say)
+	}
+	if err != nil && ctx.Err() != nil {
+		return interrupted(ctx, l)
+	}
+	var p *problem.Problem
+	var list problem.List
+	if err != nil && !errors.As(err, &p) && !errors.As(err, &list) {
+		err = problem.New(problem.Failed, "layer %s could not be built", l.Title).Because(err)
+	}
+	return s.explain(err, layerRoom)
+}
+
+func (g *staging) layer(ctx context.Context, l *spec.Layer, m site.Mirror, fill func(ctx context.Context, in host.Runner) error,
+	log io.Writer, begun time.Time, say func(string)) error {
+	// GC leaves the base alone while somebody builds on it.
+	below, err := takeLock(ctx, g.store.lockOf(l.Base), unix.LOCK_SH, nil)
+	if err != nil {
+		return err
+	}
+	defer below.release()
+	base, err := g.store.Record(l.Base)
+	if err != nil {
+		return problem.New(problem.Failed, "layer %s: its base image %s is not in the store", l.Title, l.Base).Because(err).
+			Try("`orrery up` builds it first")
+	}
+	if err := g.emptyLayer(g.store.Tree(l.Base)); err != nil {
+		return err
+	}
+	binds, env, err := g.surround(base, m)
+	if err != nil {
+		return err
+	}
+	say("starts a scratch container")
+	c, err := startScratch(ctx, g, g.store.Tree(l.Base), env, binds)
+	if err != nil {
+		return err
+	}
+	err = g.fill(ctx, c, fill)
+	c.stop()
+	if err != nil {
+		return err
+	}
+	tree := filepath.Join(g.dir, "tree")
+	say("tidies the layer")
+	if err := g.settle(tree); err != nil {
+		return fmt.Errorf("tidy the layer: %w", err)
+	}
+	record := newRecord(l, begun)
+	if record.Packages, err = installed(tree); err != nil {
+		return err
+	}
+	if record.Packages == nil {
+		record.Packages = base.Packages // it installed nothing: the node sees the base's
+	}
+	if record.Python, err = pythonPackages(tree); err != nil {
+		return err
+	}
+	return g.finish(ctx, record, begun, say)
+}
+
+// emptyLayer makes the directories that overlayfs writes to; the top of the tree is as the base's.
+func (g *staging) emptyLayer(base string) error {
+	var st unix.Stat_t
+	if err := unix.Stat(base, &st); err != nil {
+		return &os.PathError{Op: "stat", Path: base, Err: err}
+	}
+	tree := filepath.Join(g.dir, "tree")
+	for _, dir := range []string{tree, filepath.Join(g.dir, "work")} {
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			return err
+		}
+	}
+	if err := os.Chown(tree, int(st.Uid), int(st.Gid)); err != nil {
+		return err
+	}
+	return os.Chmod(tree, os.FileMode(st.Mode&0o777))
+}
+
+func (g *staging) fill(ctx context.Context, c *scratch, fill func(ctx context.Context, in host.Runner) error) error {
+	deny := host.File{Path: policy, Content: []byte("#!/bin/sh\nexit 101\n"), Mode: 0o755}
+	if err := c.Put(ctx, deny); err != nil {
+		return err
+	}
+	return fill(ctx, c)
+}
+
+// settle makes what the container wrote a layer.
+func (g *staging) settle(tree string) error {
+	root, err := os.OpenRoot(tree)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	if err := clear(root, policy[1:]); err != nil {
+		return err
+	}
+	if err := tidy(tree); err != nil {
+		return err
+	}
+	return canonical(tree, scratchIDs.Size)
+}

@@ -1,0 +1,195 @@
+package image
+
+import (
+	"compress/gzip"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// A manifest is one line for each path of a tree, sorted by path: the path, quoted, then all that makes the content of
+// the tree: type and mode, owner, extended attributes, and what is in it. Times are not content: they say when it was built.
+type manifest []string
+
+// readers is how many files are read at once.
+const readers = 2
+
+// scan makes the manifest of a tree and gives the bytes that it takes on disk.
+func scan(ctx context.Context, tree string) (manifest, int64, error) {
+	var lines manifest
+	var bytes int64
+	type job struct {
+		line int
+		path string
+	}
+	jobs := make(chan job, 256)
+	var sums sync.WaitGroup
+	var failed sync.Once
+	var failure error
+	digests := map[int]string{}
+	var mu sync.Mutex
+	for range readers {
+		sums.Go(func() {
+			buffer := make([]byte, 256<<10)
+			for j := range jobs {
+				sum, err := fileDigest(j.path, buffer)
+				if err != nil {
+					failed.Do(func() { failure = err })
+				}
+				mu.Lock()
+				digests[j.line] = sum
+				mu.Unlock()
+			}
+		})
+	}
+	linked := map[uint64]bool{}
+	err := filepath.WalkDir(tree, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if err := ctx.Err(); err != nil {
+			return context.Cause(ctx)
+		}
+		info, err := entry.Info()
+		if err != nil {
+			return err
+		}
+		st := info.Sys().(*syscall.Stat_t)
+		if st.Nlink == 1 || info.IsDir() || !linked[st.Ino] {
+			bytes += st.Blocks * 512
+			linked[st.Ino] = true
+		}
+		name, _ := strings.CutPrefix(path, tree)
+		line, err := describe(path, st)
+		if err != nil {
+			return err
+		}
+		lines = append(lines, fmt.Sprintf("%q %s", "/"+strings.TrimPrefix(name, "/"), line))
+		if info.Mode().IsRegular() {
+			jobs <- job{len(lines) - 1, path}
+		}
+		return nil
+	})
+	close(jobs)
+	sums.Wait()
+	if err == nil {
+		err = failure
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	for i, sum := range digests {
+		lines[i] += " " + sum
+	}
+	slices.Sort(lines)
+	return lines, bytes, nil
+}
+
+// describe gives all of a path but its name and the content of a regular file.
+func describe(path string, st *syscall.Stat_t) (string, error) {
+	line := fmt.Sprintf("%06o %d:%d", st.Mode, st.Uid, st.Gid)
+	switch st.Mode & syscall.S_IFMT {
+	case syscall.S_IFLNK:
+		target, err := os.Readlink(path)
+		if err != nil {
+			return "", err
+		}
+		line += fmt.Sprintf(" -> %q", target)
+	case syscall.S_IFCHR, syscall.S_IFBLK:
+		line += fmt.Sprintf(" dev %d:%d", unix.Major(st.Rdev), unix.Minor(st.Rdev))
+	}
+	attrs, err := attributes(path)
+	if err != nil {
+		return "", err
+	}
+	for _, a := range attrs {
+		line += fmt.Sprintf(" %s=%x", a.name, a.value)
+	}
+	return line, nil
+}
+
+func fileDigest(path string, buffer []byte) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	sum := sha256.New()
+	if _, err := io.CopyBuffer(struct{ io.Writer }{sum}, struct{ io.Reader }{f}, buffer); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(sum.Sum(nil)), nil
+}
+
+// digest names the content.
+func (m manifest) digest() string {
+	sum := sha256.New()
+	for _, line := range m {
+		io.WriteString(sum, line+"\n") //nolint:errcheck // a hash takes all
+	}
+	return hex.EncodeToString(sum.Sum(nil))
+}
+
+func (m manifest) write(path string) error {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	z := gzip.NewWriter(f)
+	for _, line := range m {
+		if _, err := io.WriteString(z, line+"\n"); err != nil {
+			return err
+		}
+	}
+	if err := z.Close(); err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+func readManifest(path string) (manifest, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		return nil, err
+	}
+	text, err := io.ReadAll(z)
+	if err != nil {
+		return nil, err
+	}
+	return strings.Split(strings.TrimSuffix(string(text), "\n"), "\n"), nil
+}
+
+// pathOf gives the path of a line.
+func pathOf(line string) string {
+	end := strings.LastIndex(line[1:], `" `)
+	for quote := 1; quote < len(line); quote++ { // the first quote that is not escaped
+		if line[quote] == '\\' {
+			quote++
+		} else if line[quote] == '"' {
+			end = quote
+			break
+		}
+	}
+	var path string
+	if _, err := fmt.Sscanf(line[:end+1], "%q", &path); err != nil {
+		return line
+	}
+	return path
+}

@@ -1,0 +1,67 @@
+package image
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"time"
+
+	"orrery/internal/site/spec"
+)
+
+// A Record is what is known of a layer; it is kept beside the tree as layer.json.
+type Record struct {
+	Digest   string     `json:"digest"` // of the recipe
+	Title    string     `json:"title"`
+	Base     string     `json:"base,omitempty"`
+	Parts    spec.Parts `json:"parts"`    // of the recipe
+	Content  string     `json:"content"`  // digest of the tree
+	Size     int64      `json:"size"`     // bytes that the tree takes on disk
+	Files    int        `json:"files"`    // paths in the tree
+	Packages []string   `json:"packages"` // Debian packages, NAME=VERSION, all that the node sees
+	Python   []string   `json:"python,omitempty"`
+	Built    time.Time  `json:"built"`
+	Seconds  float64    `json:"seconds"` // how long it took
+	By       string     `json:"by"`      // version of the builder
+}
+
+func newRecord(l *spec.Layer, begun time.Time) *Record {
+	return &Record{
+		Digest: l.Digest, Title: l.Title, Base: l.Base, Parts: l.Parts,
+		Built: time.Now().UTC().Truncate(time.Second), Seconds: time.Since(begun).Seconds(), By: builder(),
+	}
+}
+
+func (r *Record) write(path string) error {
+	text, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, append(text, '\n'), 0o600)
+}
+
+// Record reads what is known of a layer.
+func (s *Store) Record(digest string) (*Record, error) {
+	text, err := os.ReadFile(filepath.Join(s.Dir, digest, "layer.json"))
+	if err != nil {
+		return nil, err
+	}
+	r := &Record{}
+	return r, json.Unmarshal(text, r)
+}
+
+// builder names this program: its module version or the commit that it was built from.
+func builder() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "orrery"
+	}
+	version := info.Main.Version
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" && (version == "" || version == "(devel)") {
+			version = s.Value[:min(12, len(s.Value))]
+		}
+	}
+	return "orrery " + version
+}

@@ -1,0 +1,255 @@
+package image
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"orrery/internal/host"
+	"orrery/internal/problem"
+	"orrery/internal/site/spec"
+)
+
+// scratchIDs are the ids that scratch containers have on the host: a range of their own, far from those of nodes and users.
+var scratchIDs = IDs{First: 1900000000, Size: 65536}
+
+// A scratch is the container in which a role layer is filled: the base below, the layer to be on top, the host's network, no
+// init system, nobody's ids. It lives no longer than the process that builds in it.
+type scratch struct {
+	name   string
+	dir    string        // its mount points and configuration
+	env    []string      // of every command in it
+	ended  chan struct{} // closed when the container is gone
+	output host.Tail     // of lxc-start
+}
+
+var _ host.Runner = (*scratch)(nil)
+
+// scratchDir is where a scratch has its mount points: outside of the store, through which its root could not go.
+func scratchDir(s *Store, digest string) string { return filepath.Join(s.state, "build", digest) }
+
+// scratchName names a scratch for LXC and its cgroups; the state directory is part of it, because cgroups are the host's.
+func scratchName(s *Store, digest string) string {
+	return digest[:min(len(digest), 16)] + "-" + spec.DigestBytes([]byte(s.state))[:8]
+}
+
+// scratchConfig is LXC's configuration of a scratch. LXC's own profiles come first: they drop what must not be had.
+const scratchConfig = `lxc.include = /usr/share/lxc/config/common.conf
+lxc.include = /usr/share/lxc/config/userns.conf
+lxc.uts.name = build
+lxc.rootfs.path = dir:%[1]s/rootfs
+lxc.idmap = u 0 %[2]d %[3]d
+lxc.idmap = g 0 %[2]d %[3]d
+lxc.net.0.type = none
+lxc.apparmor.profile = unconfined
+lxc.console.path = none
+lxc.cgroup.dir.monitor = orrery/build/%[4]s.monitor
+lxc.cgroup.dir.container = orrery/build/%[4]s
+lxc.init.cmd = /bin/sleep infinity
+# No sysfs: it could be mounted only by who owns the network, and that is the host's.
+lxc.mount.auto =
+lxc.mount.auto = proc:mixed
+lxc.mount.entry = tmpfs run tmpfs mode=755,nosuid,nodev,create=dir 0 0
+`
+
+// startScratch starts the container on a base; what is written goes to upper.
+func startScratch(ctx context.Context, g *staging, base string, env []string, binds []mountBind) (*scratch, error) {
+	if _, err := exec.LookPath("lxc-start"); err != nil {
+		return nil, problem.New(problem.Unable, "LXC is not installed on this host").Try("apt-get install lxc")
+	}
+	c := &scratch{
+		env: env, name: scratchName(g.store, g.digest), dir: scratchDir(g.store, g.digest),
+		ended: make(chan struct{}),
+	}
+	if err := os.MkdirAll(filepath.Join(c.dir, "rootfs"), 0o711); err != nil {
+		return nil, err
+	}
+	overlay := &Overlay{
+		Lower: []string{base}, Upper: filepath.Join(g.dir, "tree"), Work: filepath.Join(g.dir, "work"),
+		Target: filepath.Join(c.dir, "rootfs"), IDs: scratchIDs,
+	}
+	config := fmt.Sprintf(scratchConfig, c.dir, scratchIDs.First, scratchIDs.Size, c.name)
+	for i, b := range binds {
+		from := filepath.Join(c.dir, fmt.Sprintf("bind%d", i))
+		overlay.Binds = append(overlay.Binds, Bind{Source: b.source, Target: from, ReadOnly: b.readOnly})
+		config += fmt.Sprintf("lxc.mount.entry = %s %s none %s 0 0\n", filepath.Join(from, b.file), b.target, b.options())
+	}
+	file := filepath.Join(c.dir, "config")
+	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+		return nil, err
+	}
+	cmd := exec.Command("lxc-start", "-F", "-n", c.name, "-P", c.dir, "-f", file, "-l", "NOTICE", "-o", filepath.Join(c.dir, "lxc.log"))
+	// Without newuidmap in its path, LXC as root writes the ids itself, needing no entry in /etc/subuid.
+	cmd.Env = []string{"PATH=/usr/sbin:/sbin", "LANG=C.UTF-8"}
+	cmd.Stdout, cmd.Stderr = &c.output, &c.output
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	if err := c.spawn(overlay, cmd); err != nil {
+		return nil, problem.New(problem.Failed, "the scratch container could not be started").Because(err)
+	}
+	if err := c.wait(ctx); err != nil {
+		c.stop()
+		return nil, err
+	}
+	return c, nil
+}
+
+// spawn is Overlay.Spawn for a command that must die with this process: its death signal is tied to the thread that starts it,
+// which therefore stays until the command has ended.
+func (c *scratch) spawn(overlay *Overlay, cmd *exec.Cmd) error {
+	started := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		err := overlay.enter()
+		if err == nil {
+			err = cmd.Start()
+		}
+		started <- err
+		if err == nil {
+			cmd.Wait() //nolint:errcheck // how it ended is in its output
+			close(c.ended)
+		}
+	}()
+	return <-started
+}
+
+// wait waits until commands run in the container.
+func (c *scratch) wait(ctx context.Context) error {
+	deadline := time.Now().Add(30 * time.Second)
+	for {
+		err := c.Run(ctx, host.Command{Args: []string{"/bin/true"}})
+		if err == nil {
+			return nil
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		gone := false
+		select {
+		case <-c.ended:
+			gone = true
+		case <-time.After(10 * time.Millisecond):
+		}
+		if gone || time.Now().After(deadline) {
+			log, _ := os.ReadFile(filepath.Join(c.dir, "lxc.log"))
+			text := strings.TrimSpace(c.output.String() + "\n" + string(log))
+			return problem.New(problem.Failed, "the scratch container did not start").Because(errors.Join(err, errors.New(text))).
+				Try("`orrery doctor` says what this host lacks")
+		}
+	}
+}
+
+// stop ends the container and all in it.
+func (c *scratch) stop() {
+	// Killing its init lets lxc-start remove the cgroups; what it could not is removed with the staging.
+	cmd := exec.Command("lxc-stop", "-k", "-n", c.name, "-P", c.dir)
+	cmd.Run() //nolint:errcheck // it may have ended by itself
+	select {
+	case <-c.ended:
+	case <-time.After(5 * time.Second):
+		killCgroups(cgroupsOf(c.name))
+		<-c.ended
+	}
+}
+
+// Run runs a command in the container.
+func (c *scratch) Run(ctx context.Context, cmd host.Command) error {
+	args := cmd.Args
+	if cmd.User != "" && cmd.User != "root" {
+		args = append([]string{"runuser", "-u", cmd.User, "--"}, args...)
+	}
+	args = append([]string{"lxc-attach", "-n", c.name, "-P", c.dir, "--"}, args...)
+	return host.Exec(ctx, "scratch container", args, cmd, func(e *exec.Cmd) {
+		// Not on the command line, where every user of the host could read it.
+		e.Env = append(append([]string{}, c.env...), cmd.Env...)
+		e.Dir = "/"
+	})
+}
+
+// Put writes files of the container.
+func (c *scratch) Put(ctx context.Context, files ...host.File) error {
+	return host.PutByCommand(ctx, c, files...)
+}
+
+// Dial connects from the container, whose network is the host's.
+func (c *scratch) Dial(ctx context.Context, network, address string) (net.Conn, error) {
+	return new(net.Dialer).DialContext(ctx, network, address)
+}
+
+// A mountBind is a directory of the host, or a file in one, that the scratch sees.
+type mountBind struct {
+	source   string // directory of the host
+	file     string // "": the directory itself
+	target   string // in the container, without the first slash
+	readOnly bool
+	make     bool // make the place to mount on
+}
+
+func (b mountBind) options() string {
+	o := "bind"
+	if b.readOnly {
+		o += ",ro"
+	}
+	if b.make {
+		o += ",create=dir"
+	}
+	return o
+}
+
+// cgroupsOf gives the cgroups of a scratch, in whatever hierarchies this host has.
+func cgroupsOf(name string) []string {
+	var dirs []string
+	for _, inner := range []string{name, name + ".monitor"} {
+		for _, pattern := range []string{"/sys/fs/cgroup/orrery/build/", "/sys/fs/cgroup/*/orrery/build/"} {
+			found, _ := filepath.Glob(pattern + inner)
+			dirs = append(dirs, found...)
+		}
+	}
+	return dirs
+}
+
+// killCgroups kills all processes in cgroups and removes those.
+func killCgroups(dirs []string) {
+	for _, dir := range dirs {
+		for try := range 50 {
+			remaining := killCgroup(dir)
+			if !remaining {
+				break
+			}
+			time.Sleep(time.Duration(try) * time.Millisecond)
+		}
+	}
+}
+
+// killCgroup tells whether the cgroup still exists.
+func killCgroup(dir string) bool {
+	var inner []string
+	filepath.WalkDir(dir, func(path string, e os.DirEntry, err error) error { //nolint:errcheck // it may vanish at any time
+		if err == nil && e.IsDir() {
+			inner = append(inner, path)
+		}
+		return nil
+	})
+	for i := len(inner) - 1; i >= 0; i-- {
+		if text, err := os.ReadFile(filepath.Join(inner[i], "cgroup.procs")); err == nil {
+			for _, word := range strings.Fields(string(text)) {
+				var pid int
+				if _, err := fmt.Sscan(word, &pid); err == nil && pid > 1 {
+					syscall.Kill(pid, syscall.SIGKILL) //nolint:errcheck // it may have ended
+				}
+			}
+		}
+		unix.Rmdir(inner[i]) //nolint:errcheck // tried again
+	}
+	_, err := os.Lstat(dir)
+	return err == nil
+}

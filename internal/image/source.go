@@ -1,0 +1,261 @@
+package image
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"orrery/internal/site"
+)
+
+// A source is an archive of packages that apt is to use.
+type source struct {
+	URI        string
+	Suite      string
+	Components []string
+	Key        string // file with the keys that it may be signed with, or an armoured key itself; "": any that apt trusts
+}
+
+// line writes the source as in sources.list.
+func (s source) line() string {
+	signed := ""
+	if s.Key != "" {
+		signed = "[signed-by=" + s.Key + "] "
+	}
+	return fmt.Sprintf("deb %s%s %s %s", signed, s.URI, s.Suite, strings.Join(s.Components, " "))
+}
+
+func listOf(sources []source) string {
+	var b strings.Builder
+	for _, s := range sources {
+		b.WriteString(s.line() + "\n")
+	}
+	return b.String()
+}
+
+// An archive's suite is a release with or without one of these; others (-backports, -proposed) are for those who ask.
+var pockets = []string{"", "-updates", "-security"}
+
+// ubuntu are the releases of Ubuntu; every other suite is taken for one of Debian.
+var ubuntu = []string{"trusty", "xenial", "bionic", "focal", "jammy", "noble", "oracular", "plucky", "questing"}
+
+func distributor(suite string) string {
+	if slices.Contains(ubuntu, suite) {
+		return "ubuntu"
+	}
+	return "debian"
+}
+
+// usual are the sources of a release where the host has none that fit.
+func usual(suite string) []source {
+	if distributor(suite) == "ubuntu" {
+		key := "/usr/share/keyrings/ubuntu-archive-keyring.gpg"
+		return []source{
+			{URI: "http://archive.ubuntu.com/ubuntu", Suite: suite, Key: key},
+			{URI: "http://archive.ubuntu.com/ubuntu", Suite: suite + "-updates", Key: key},
+			{URI: "http://security.ubuntu.com/ubuntu", Suite: suite + "-security", Key: key},
+		}
+	}
+	key := "/usr/share/keyrings/debian-archive-keyring.gpg"
+	return []source{
+		{URI: "http://mirror.example/debian", Suite: suite, Key: key},
+		{URI: "http://mirror.example/debian", Suite: suite + "-updates", Key: key},
+		{URI: "http://mirror.example/debian-security", Suite: suite + "-security", Key: key},
+	}
+}
+
+// sources gives where an image's packages come from: the host's own archives, with the image's suite in place of the
+// host's release, and the site's mirrors instead of those that it declares. Root is "/" but for tests.
+func sources(root string, img site.Image, m site.Mirror) ([]source, error) {
+	suite := img.Suite
+	own, err := hostSources(root)
+	if err != nil {
+		return nil, err
+	}
+	release := osRelease(root)["VERSION_CODENAME"]
+	var found []source
+	if distributor(release) == distributor(suite) {
+		for _, s := range own {
+			base, pocket := splitSuite(s.Suite)
+			// Components tell the distribution's archives from others that use its suite's name (download.docker.com: "stable").
+			if (base == release || named[base]) && slices.Contains(s.Components, "main") && slices.Contains(pockets, pocket) {
+				s.Suite = suite + pocket
+				found = append(found, s)
+			}
+		}
+	}
+	if len(found) == 0 {
+		found = usual(suite)
+		for i, s := range found {
+			if _, err := os.Stat(filepath.Join(root, s.Key)); err != nil {
+				found[i].Key = "" // apt's own trust decides, and says so
+			}
+		}
+	}
+	found = slices.DeleteFunc(found, func(s source) bool {
+		_, pocket := splitSuite(s.Suite)
+		return pocket != "" && (suite == "sid" || suite == "unstable" || suite == "experimental")
+	})
+	components := img.Components
+	if len(components) == 0 {
+		components = []string{"main"}
+	}
+	for i := range found {
+		found[i].Components = components
+		_, pocket := splitSuite(found[i].Suite)
+		if pocket == "-security" && m.Security != "" {
+			found[i].URI = m.Security
+		}
+		if pocket != "-security" && m.Apt != "" {
+			found[i].URI = m.Apt
+		}
+	}
+	return compact(found), nil
+}
+
+// compact drops sources that say the same twice (a host may list several mirrors, of which one mirror is made).
+func compact(all []source) []source {
+	seen := map[string]bool{}
+	return slices.DeleteFunc(all, func(s source) bool {
+		key := s.URI + " " + s.Suite
+		was := seen[key]
+		seen[key] = true
+		return was
+	})
+}
+
+// named are the names of Debian's releases that move.
+var named = map[string]bool{"stable": true, "oldstable": true, "testing": true, "unstable": true}
+
+// splitSuite splits "bookworm-updates" into "bookworm" and "-updates".
+func splitSuite(suite string) (base, pocket string) {
+	base, after, ok := strings.Cut(suite, "-")
+	if !ok {
+		base, after, ok = strings.Cut(suite, "/") // buster/updates: security, until Debian 11
+		if !ok {
+			return suite, ""
+		}
+		if after == "updates" {
+			return base, "-security"
+		}
+	}
+	return base, "-" + after
+}
+
+// osRelease reads the name and version of the system in a tree.
+func osRelease(root string) map[string]string {
+	values := map[string]string{}
+	for _, name := range []string{"etc/os-release", "usr/lib/os-release"} {
+		text, err := os.ReadFile(filepath.Join(root, name))
+		if err != nil {
+			continue
+		}
+		for line := range strings.Lines(string(text)) {
+			if key, value, ok := strings.Cut(strings.TrimSpace(line), "="); ok {
+				values[key] = strings.Trim(value, `"'`)
+			}
+		}
+		break
+	}
+	return values
+}
+
+// hostSources reads what apt uses on a machine: sources.list and sources.list.d, in both forms.
+func hostSources(root string) ([]source, error) {
+	dir := filepath.Join(root, "etc/apt")
+	files := []string{filepath.Join(dir, "sources.list")}
+	for _, pattern := range []string{"*.list", "*.sources"} {
+		more, err := filepath.Glob(filepath.Join(dir, "sources.list.d", pattern))
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, more...)
+	}
+	var all []source
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if os.IsNotExist(err) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if strings.HasSuffix(file, ".sources") {
+			all = append(all, parseStanzas(string(text))...)
+		} else {
+			all = append(all, parseLines(string(text))...)
+		}
+	}
+	return all, nil
+}
+
+var oneLine = regexp.MustCompile(`^deb\s+(?:\[([^\]]*)\]\s+)?(\S+)\s+(\S+)\s*(.*)$`)
+
+// parseLines reads sources in the one-line form.
+func parseLines(text string) []source {
+	var all []source
+	for line := range strings.Lines(text) {
+		line, _, _ = strings.Cut(line, "#")
+		m := oneLine.FindStringSubmatch(strings.TrimSpace(line))
+		if m == nil {
+			continue
+		}
+		s := source{URI: m[2], Suite: m[3], Components: strings.Fields(m[4])}
+		for _, option := range strings.Fields(m[1]) {
+			if key, ok := strings.CutPrefix(option, "signed-by="); ok && strings.HasPrefix(key, "/") {
+				s.Key = strings.Split(key, ",")[0]
+			}
+		}
+		all = append(all, s)
+	}
+	return all
+}
+
+// parseStanzas reads sources in the deb822 form.
+func parseStanzas(text string) []source {
+	var all []source
+	fields, last := map[string]string{}, ""
+	flush := func() {
+		types := strings.Fields(fields["types"])
+		if slices.Contains(types, "deb") && !slices.Contains([]string{"no", "false", "0", "off"}, strings.ToLower(strings.TrimSpace(fields["enabled"]))) {
+			key := strings.TrimSpace(fields["signed-by"])
+			if !strings.Contains(key, "BEGIN PGP") {
+				key, _, _ = strings.Cut(key, "\n")
+				if !strings.HasPrefix(key, "/") {
+					key = "" // a fingerprint: of a key that apt trusts anyway
+				}
+			}
+			for _, uri := range strings.Fields(fields["uris"]) {
+				for _, suite := range strings.Fields(fields["suites"]) {
+					all = append(all, source{URI: uri, Suite: suite, Components: strings.Fields(fields["components"]), Key: key})
+				}
+			}
+		}
+		fields, last = map[string]string{}, ""
+	}
+	lines := bufio.NewScanner(strings.NewReader(text))
+	for lines.Scan() {
+		line := lines.Text()
+		switch {
+		case strings.HasPrefix(line, "#"):
+		case strings.TrimSpace(line) == "":
+			flush()
+		case line[0] == ' ' || line[0] == '\t':
+			continued := strings.TrimSpace(line)
+			if continued == "." {
+				continued = "" // how the form writes an empty line
+			}
+			fields[last] += "\n" + continued
+		default:
+			key, value, _ := strings.Cut(line, ":")
+			last = strings.ToLower(strings.TrimSpace(key))
+			fields[last] = strings.TrimSpace(value)
+		}
+	}
+	flush()
+	return all
+}

@@ -1,0 +1,149 @@
+package image
+
+import (
+	"bufio"
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"orrery/internal/site/spec"
+)
+
+// A staging is where a layer is built: a directory that the builder's lock on the digest protects. One without a live
+// lock was left by a killed builder and is cleared by the next one, or by GC.
+type staging struct {
+	store  *Store
+	digest string
+	dir    string // in the store, hence renamed into place
+	lock   *lock
+}
+
+// stage takes the digest's lock and an empty staging directory; nil if another builder made the layer in the meantime.
+func (s *Store) stage(ctx context.Context, l *spec.Layer, say func(string)) (*staging, error) {
+	if err := s.private(); err != nil {
+		return nil, err
+	}
+	held, err := takeLock(ctx, s.lockOf(l.Digest), unix.LOCK_EX, func() {
+		say("waits for another orrery that builds the same layer")
+	})
+	if err != nil {
+		return nil, err
+	}
+	if s.has(l.Digest) {
+		held.release()
+		return nil, nil
+	}
+	g := &staging{store: s, digest: l.Digest, dir: filepath.Join(s.stagings(), l.Digest), lock: held}
+	err = g.clear()
+	if err == nil {
+		err = os.MkdirAll(filepath.Join(s.Dir, l.Digest), 0o700)
+	}
+	if err == nil {
+		// What a killed builder of the digest left in the place of the layer itself has no layer.json: it is nothing.
+		err = os.RemoveAll(filepath.Join(s.Dir, l.Digest))
+	}
+	if err == nil {
+		err = os.MkdirAll(g.dir, 0o700)
+	}
+	if err != nil {
+		held.release()
+		return nil, err
+	}
+	return g, nil
+}
+
+func (s *Store) lockOf(digest string) string { return filepath.Join(s.locks(), digest) }
+
+// clear removes all that a build of the digest may have left: its processes, cgroups, mount points and files.
+func (g *staging) clear() error {
+	room := scratchDir(g.store, g.digest)
+	killCgroups(cgroupsOf(scratchName(g.store, g.digest))) // of a builder that was killed
+	for _, dir := range []string{g.dir, room} {
+		if err := removeTree(dir); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// close gives up the staging: nothing of it stays, unless commit has moved it.
+func (g *staging) close() {
+	g.clear() //nolint:errcheck // the next builder or GC tries again
+	g.lock.release()
+}
+
+// commit writes what belongs beside the tree, brings all to disk, and moves the layer into the store.
+func (g *staging) commit(r *Record, lines manifest) error {
+	if err := lines.write(filepath.Join(g.dir, "manifest.gz")); err != nil {
+		return err
+	}
+	if err := r.write(filepath.Join(g.dir, "layer.json")); err != nil {
+		return err
+	}
+	entries, err := os.ReadDir(g.dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if !slices.Contains([]string{"tree", "layer.json", "manifest.gz"}, e.Name()) {
+			if err := removeTree(filepath.Join(g.dir, e.Name())); err != nil {
+				return err
+			}
+		}
+	}
+	// One syncfs is much cheaper than an fsync of each of some ten thousand files.
+	dir, err := os.Open(g.store.Dir)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	if err := unix.Syncfs(int(dir.Fd())); err != nil {
+		return &os.PathError{Op: "syncfs", Path: g.store.Dir, Err: err}
+	}
+	if err := os.Rename(g.dir, filepath.Join(g.store.Dir, g.digest)); err != nil {
+		return err
+	}
+	return dir.Sync()
+}
+
+// removeTree removes a directory with all in it, but never what is mounted in it.
+func removeTree(dir string) error {
+	mounts, err := mountsIn(dir)
+	if err != nil {
+		return err
+	}
+	for _, at := range mounts {
+		if err := unix.Unmount(at, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW); err != nil {
+			return &os.PathError{Op: "unmount", Path: at, Err: err}
+		}
+	}
+	return os.RemoveAll(dir)
+}
+
+// mountsIn gives the mount points at or below a directory, the innermost first.
+func mountsIn(dir string) ([]string, error) {
+	f, err := os.Open("/proc/self/mountinfo")
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	var found []string
+	lines := bufio.NewScanner(f)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		fields := strings.Fields(lines.Text())
+		if len(fields) < 5 {
+			continue
+		}
+		at := strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(fields[4])
+		if at == dir || strings.HasPrefix(at, dir+"/") {
+			found = append(found, at)
+		}
+	}
+	slices.Reverse(found)
+	return found, lines.Err()
+}

@@ -1,0 +1,92 @@
+// Package image builds and keeps the read-only file trees that nodes stand on: base images and role layers.
+//
+// A tree is built aside, in a staging directory, and comes into the store whole by one rename: a builder that is killed
+// leaves nothing that could be taken for a layer. Every tree bears the owners that the node sees (root is 0).
+package image
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// DefaultState is where a host keeps its state.
+const DefaultState = "/var/lib/orrery"
+
+// A Store keeps the layers of a host, one directory each: DIGEST/tree is the tree, DIGEST/layer.json its Record and
+// DIGEST/manifest.gz the digests of its files.
+type Store struct {
+	Dir   string // <state>/store
+	Cache string // <state>/cache: packages that were fetched, shared by all builds
+
+	state string
+	free  func(path string) (uint64, error) // bytes free on the file system of a path
+}
+
+// Open gives the store of a state directory; nothing is made before it is needed.
+func Open(state string) *Store {
+	if state == "" {
+		state = DefaultState
+	}
+	return &Store{
+		Dir: filepath.Join(state, "store"), Cache: filepath.Join(state, "cache"),
+		state: state, free: freeBytes,
+	}
+}
+
+// Tree gives the path of a layer's tree.
+func (s *Store) Tree(digest string) string { return filepath.Join(s.Dir, digest, "tree") }
+
+// Layers gives the digests of the layers that are whole.
+func (s *Store) Layers() (map[string]bool, error) {
+	entries, err := os.ReadDir(s.Dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return map[string]bool{}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	whole := map[string]bool{}
+	for _, e := range entries {
+		if isDigest(e.Name()) && s.has(e.Name()) {
+			whole[e.Name()] = true
+		}
+	}
+	return whole, nil
+}
+
+func (s *Store) has(digest string) bool {
+	_, err := os.Lstat(filepath.Join(s.Dir, digest, "layer.json"))
+	return err == nil
+}
+
+// isDigest tells the name of a layer from the other names in the store, which begin with a dot.
+func isDigest(name string) bool {
+	if name == "" {
+		return false
+	}
+	for _, c := range name {
+		if (c < '0' || c > '9') && (c < 'a' || c > 'f') {
+			return false
+		}
+	}
+	return true
+}
+
+// private makes the directories that only root may enter: a store of old trees holds old programs with the set-user-ID
+// bit, which must not be within reach of the host's users.
+func (s *Store) private() error {
+	if err := os.MkdirAll(s.state, 0o711); err != nil {
+		return err
+	}
+	for _, dir := range []string{s.Dir, s.Cache, s.stagings(), s.locks()} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Store) stagings() string { return filepath.Join(s.Dir, ".staging") }
+func (s *Store) locks() string    { return filepath.Join(s.Dir, ".lock") }

@@ -1,0 +1,148 @@
+package image
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"orrery/internal/host"
+	"orrery/internal/site"
+)
+
+// inScratch is where a scratch finds what is for building only; it is no part of the layer.
+//
+//	apt.conf      how to reach packages (APT_CONFIG): proxies, certificates, no questions
+//	sources.list  the host's archives, or the site's mirrors, if the base was built from a suite
+//	keys/         what they are signed with
+//	ca.pem        certificates to trust (SSL_CERT_FILE, PIP_CERT, …)
+//	resolv.conf   as /etc/resolv.conf
+//	orrery/       as /etc/orrery: the host's hosts
+//	archives/     Debian packages, shared by all builds
+//	lists/        package lists, shared by all builds from the same sources
+//	pip/          pip's cache (PIP_CACHE_DIR), shared by all builds
+const inScratch = "/run/orrery-build"
+
+func (s *Store) archives() string { return filepath.Join(s.Cache, "apt", "archives") }
+func (s *Store) lists() string    { return filepath.Join(s.Cache, "apt", "lists") }
+func (s *Store) pip() string      { return filepath.Join(s.Cache, "pip") }
+
+// aptAlways is what apt is told in every scratch.
+const aptAlways = `APT::Sandbox::User "root";
+APT::Install-Recommends "0";
+APT::Keep-Downloaded-Packages "1";
+Acquire::Languages "none";
+DPkg::Use-Pty "0";
+DPkg::Options { "--force-confdef"; "--force-confold"; "--force-unsafe-io"; };
+`
+
+// surround prepares what a scratch is to see of the host, and the environment of its commands.
+func (g *staging) surround(base *Record, m site.Mirror) (binds []mountBind, env []string, err error) {
+	dir := filepath.Join(g.dir, "build")
+	for _, d := range []string{
+		dir, filepath.Join(dir, "keys"), filepath.Join(dir, "orrery"), filepath.Join(dir, "archives"), filepath.Join(dir, "lists"),
+		filepath.Join(dir, "pip"), filepath.Join(g.store.archives(), "partial"), g.store.lists(), g.store.pip(),
+	} {
+		if err := os.MkdirAll(d, 0o755); err != nil {
+			return nil, nil, err
+		}
+	}
+	temporary := filepath.Join(g.dir, "tmp")
+	if err := os.MkdirAll(temporary, 0o777); err != nil {
+		return nil, nil, err
+	}
+	if err := os.Chmod(temporary, 0o1777); err != nil {
+		return nil, nil, err
+	}
+	access := hostAccess(m)
+	conf := aptAlways + strings.Join(access.apt, "\n") + "\n"
+	files := map[string][]byte{"resolv.conf": resolver(), "orrery/hosts": hosts()}
+	env = []string{
+		"PATH=" + host.Path, "HOME=/root", "LANG=C.UTF-8",
+		"DEBIAN_FRONTEND=noninteractive", "DEBCONF_NONINTERACTIVE_SEEN=true", "APT_CONFIG=" + inScratch + "/apt.conf",
+		"PIP_CACHE_DIR=" + inScratch + "/pip", "PIP_DISABLE_PIP_VERSION_CHECK=1", "PIP_ROOT_USER_ACTION=ignore", "PIP_NO_INPUT=1",
+		"PIP_PROGRESS_BAR=off",
+	}
+	env = append(env, access.environ()...)
+	if len(access.roots) > 0 {
+		files["ca.pem"] = access.roots
+		conf += option("Acquire::https::CAInfo", inScratch+"/ca.pem") + "\n"
+		for _, name := range []string{"SSL_CERT_FILE", "PIP_CERT", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO"} {
+			env = append(env, name+"="+inScratch+"/ca.pem")
+		}
+	}
+	if len(access.netrc) > 0 {
+		files["auth.conf"] = access.netrc
+		conf += option("Dir::Etc::netrc", inScratch+"/auth.conf") + "\n"
+	}
+	if suite := base.Parts["suite"]; suite != "" {
+		list, err := g.scratchSources(site.Image{Suite: suite, Components: strings.Fields(base.Parts["components"])}, m, dir)
+		if err != nil {
+			return nil, nil, err
+		}
+		files["sources.list"] = []byte(list)
+		conf += option("Dir::Etc::sourcelist", inScratch+"/sources.list") + "\n"
+	}
+	files["apt.conf"] = []byte(conf)
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), text, 0o644); err != nil {
+			return nil, nil, err
+		}
+	}
+	return []mountBind{
+		{source: dir, target: inScratch[1:], readOnly: true, make: true},
+		{source: g.store.archives(), target: inScratch[1:] + "/archives"},
+		{source: g.store.lists(), target: inScratch[1:] + "/lists"},
+		{source: g.store.pip(), target: inScratch[1:] + "/pip"},
+		{source: dir, file: "resolv.conf", target: "etc/resolv.conf", readOnly: true},
+		{source: dir, file: "orrery", target: "etc/orrery", readOnly: true},
+		{source: temporary, target: "tmp"},
+	}, env, nil
+}
+
+// scratchSources gives the sources.list of a scratch, with its keys beside it: those of the host as they are now, which may have
+// moved since the base was built.
+func (g *staging) scratchSources(img site.Image, m site.Mirror, dir string) (string, error) {
+	from, err := sources("/", img, m)
+	if err != nil {
+		return "", err
+	}
+	trusted, err := filepath.Glob("/etc/apt/trusted.gpg.d/*.[ga][ps][gc]")
+	if err != nil {
+		return "", err
+	}
+	for i, s := range from {
+		keys := []string{s.Key}
+		if s.Key == "" {
+			keys = trusted // what apt here would take, given by name: there, it has only what the base has
+		}
+		var there []string
+		for _, key := range keys {
+			text, name := []byte(key+"\n"), keyName(i)
+			if !strings.Contains(key, "BEGIN PGP") {
+				if text, err = os.ReadFile(key); err != nil {
+					return "", err
+				}
+				name = strings.ReplaceAll(strings.TrimPrefix(key, "/"), "/", "-")
+				if bytes.HasPrefix(text, []byte("-----BEGIN PGP")) && !strings.HasSuffix(name, ".asc") {
+					name += ".asc" // apt goes by the name
+				}
+			}
+			if err := os.WriteFile(filepath.Join(dir, "keys", name), text, 0o644); err != nil {
+				return "", err
+			}
+			there = append(there, inScratch+"/keys/"+name)
+		}
+		from[i].Key = strings.Join(there, ",")
+	}
+	return listOf(from), nil
+}
+
+// hosts gives the names that the host knows of: among them, perhaps, that of a mirror.
+func hosts() []byte {
+	text, err := os.ReadFile("/etc/hosts")
+	if err != nil || !bytes.Contains(text, []byte("localhost")) {
+		text = append([]byte("127.0.0.1 localhost\n::1 localhost\n"), text...)
+	}
+	return append(text, []byte("\n127.0.1.1 build\n")...)
+}

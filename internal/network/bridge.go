@@ -1,0 +1,226 @@
+package network
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"slices"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
+	"golang.org/x/sys/unix"
+
+	"orrery/internal/site/spec"
+)
+
+// bridgePrefix begins the names of all bridges of Orrery's (site.BridgeName). Rules tell by it what is a network of
+// another site without having to know it.
+const bridgePrefix = "orb"
+
+// A bridge is a bridge of the host's that is Orrery's.
+type bridge struct {
+	link   netlink.Link
+	marked bool         // if not, a run was killed just after it had made it, or somebody has removed the mark
+	mark   spec.Network // what it was made for
+	ports  int
+}
+
+// bridges gives all bridges that are Orrery's, of all sites.
+func bridges() ([]bridge, error) {
+	links, err := whole(netlink.LinkList)
+	if err != nil {
+		return nil, err
+	}
+	ports := map[int]int{}
+	for _, link := range links {
+		ports[link.Attrs().MasterIndex]++
+	}
+	var all []bridge
+	for _, link := range links {
+		if b, ok := ours(link); ok {
+			b.ports = ports[link.Attrs().Index]
+			all = append(all, b)
+		}
+	}
+	return all, nil
+}
+
+// ours reports whether a link is a bridge that Orrery made: by its mark or, since a link cannot be made and marked
+// in one act, by the hardware address with which it was made.
+func ours(link netlink.Link) (bridge, bool) {
+	attrs := link.Attrs()
+	if link.Type() != "bridge" {
+		return bridge{}, false
+	}
+	n, marked := readMark(attrs.Alias)
+	if marked && n.Bridge != attrs.Name || !marked && (attrs.Alias != "" || !bytes.Equal(attrs.HardwareAddr, bridgeMAC(attrs.Name))) {
+		return bridge{}, false
+	}
+	return bridge{link: link, marked: marked, mark: n}, true
+}
+
+// bridgeMAC gives the hardware address of a bridge. With one of its own, the bridge does not change it with each node that comes and
+// goes, which would make the other nodes lose their gateway for a while.
+func bridgeMAC(name string) net.HardwareAddr {
+	d := sha256.Sum256([]byte("bridge\x00" + name))
+	return net.HardwareAddr{d[0]&0xfc | 0x02, d[1], d[2], d[3], d[4], d[5]}
+}
+
+// openBridge makes the bridge of a network unless it is there, and marks it. A new one is down.
+func openBridge(n spec.Network) (netlink.Link, error) {
+	link, err := netlink.LinkByName(n.Bridge)
+	if missing(err) {
+		attrs := netlink.NewLinkAttrs()
+		attrs.Name, attrs.HardwareAddr = n.Bridge, bridgeMAC(n.Bridge)
+		// A bridge takes the smallest MTU of its ports until its own has once been changed: raiseBridge changes it.
+		attrs.MTU = n.MTU - 1
+		if err := netlink.LinkAdd(&netlink.Bridge{LinkAttrs: attrs}); err != nil {
+			return nil, err
+		}
+		link, err = netlink.LinkByName(n.Bridge)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if link.Attrs().Alias != mark(n) {
+		err = netlink.LinkSetAlias(link, mark(n))
+	}
+	return link, err
+}
+
+// raiseBridge gives a bridge all that its network says, and sets it up.
+func raiseBridge(n spec.Network, link netlink.Link) error {
+	if link.Attrs().MTU != n.MTU {
+		if err := netlink.LinkSetMTU(link, n.MTU); err != nil {
+			return fmt.Errorf("mtu %d: %w", n.MTU, err)
+		}
+	}
+	if err := forwardAtOnce(link); err != nil {
+		return fmt.Errorf("spanning tree off: %w", err)
+	}
+	if err := disableIPv6(n.Bridge); err != nil {
+		return err
+	}
+	if err := setAddress(n, link); err != nil {
+		return err
+	}
+	return netlink.LinkSetUp(link)
+}
+
+// forwardAtOnce turns off the spanning tree protocol, and the delay with which a new port begins to forward: a bridge
+// with no way to another one makes no loop, and a node shall have its network as soon as it boots.
+func forwardAtOnce(link netlink.Link) error {
+	request := nl.NewNetlinkRequest(unix.RTM_NEWLINK, unix.NLM_F_ACK)
+	message := nl.NewIfInfomsg(unix.AF_UNSPEC)
+	message.Index = int32(link.Attrs().Index)
+	request.AddData(message)
+	info := nl.NewRtAttr(unix.IFLA_LINKINFO, nil)
+	info.AddRtAttr(nl.IFLA_INFO_KIND, nl.NonZeroTerminated("bridge"))
+	data := info.AddRtAttr(nl.IFLA_INFO_DATA, nil)
+	data.AddRtAttr(nl.IFLA_BR_STP_STATE, nl.Uint32Attr(0))
+	data.AddRtAttr(nl.IFLA_BR_FORWARD_DELAY, nl.Uint32Attr(0))
+	request.AddData(info)
+	_, err := request.Execute(unix.NETLINK_ROUTE, 0)
+	return err
+}
+
+// disableIPv6 keeps the host from taking addresses and routes from router advertisements of nodes: networks have
+// IPv4 subnets only. Between nodes IPv6 works all the same.
+func disableIPv6(bridge string) error {
+	err := os.WriteFile("/proc/sys/net/ipv6/conf/"+bridge+"/disable_ipv6", []byte("1"), 0o644)
+	if errors.Is(err, os.ErrNotExist) { // a kernel without IPv6
+		return nil
+	}
+	return err
+}
+
+// setAddress gives the bridge the address of the gateway and no other.
+func setAddress(n spec.Network, link netlink.Link) error {
+	has, err := whole(func() ([]netlink.Addr, error) { return netlink.AddrList(link, netlink.FAMILY_V4) })
+	if err != nil {
+		return err
+	}
+	for i := range has {
+		if has[i].IPNet.String() == n.Gateway {
+			continue
+		}
+		// With an address may go others of its subnet (net.ipv4.conf.*.promote_secondaries).
+		if err := netlink.AddrDel(link, &has[i]); err != nil && !errors.Is(err, unix.EADDRNOTAVAIL) {
+			return err
+		}
+	}
+	if n.Gateway == "" {
+		return nil
+	}
+	address, err := netlink.ParseAddr(n.Gateway)
+	if err != nil {
+		return err
+	}
+	return netlink.AddrReplace(link, address)
+}
+
+// lowerBridge sets a bridge of ours down, if it is there.
+func lowerBridge(name string) error {
+	b, err := find(name)
+	if b == nil || err != nil {
+		return err
+	}
+	return netlink.LinkSetDown(b.link)
+}
+
+// removeBridge removes a bridge of ours, if it is there.
+func removeBridge(name string) error {
+	b, err := find(name)
+	if b == nil || err != nil {
+		return err
+	}
+	return netlink.LinkDel(b.link)
+}
+
+// sweep removes bridges that a run made and was killed before it could mark them, but for the one of a name. One that has ports
+// only lost its mark, and is kept for those that use it.
+func sweep(all []bridge, but string) error {
+	for _, b := range all {
+		if b.marked || b.ports > 0 || b.link.Attrs().Name == but {
+			continue
+		}
+		if err := netlink.LinkDel(b.link); err != nil && !missing(err) && !gone(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+// find gives a bridge of ours, or nil.
+func find(name string) (*bridge, error) {
+	link, err := netlink.LinkByName(name)
+	if missing(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if b, ok := ours(link); ok {
+		return &b, nil
+	}
+	return nil, nil
+}
+
+// missing reports whether an error says that there is no such link.
+func missing(err error) bool { return errors.As(err, &netlink.LinkNotFoundError{}) }
+
+// whole asks the kernel for a list until it comes in one piece: it says so when something changed while it listed.
+func whole[T any](list func() ([]T, error)) ([]T, error) {
+	for try := 1; ; try++ {
+		all, err := list()
+		if !errors.Is(err, netlink.ErrDumpInterrupted) {
+			return all, err
+		}
+		if try == 50 {
+			return slices.Clip(all), err
+		}
+	}
+}

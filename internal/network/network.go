@@ -1,0 +1,129 @@
+// Package network gives a host the networks of its sites: a bridge for each, and for each site an nftables table that
+// masquerades and keeps networks and sites apart.
+//
+// The kernel is the only record. A bridge carries a mark in its alias (ip-link(8)) that says what it was made for;
+// everything else is read from the kernel as it is, so that whatever somebody changed by hand shows as a difference from
+// what is declared. What does not bear our mark is never touched.
+package network
+
+import (
+	"context"
+	"net/netip"
+	"slices"
+
+	"orrery/internal/problem"
+	"orrery/internal/site"
+	"orrery/internal/site/spec"
+)
+
+// Make makes a network, or brings one that is there to its spec. Killed at any moment and called again it
+// comes to the same end. It may be called for several networks at the same time.
+func Make(ctx context.Context, n spec.Network) error {
+	n.Bridge = site.BridgeName(n.Site, n.Name) // an observed network has remarks there
+	if err := check(n); err != nil {
+		return err
+	}
+	unlock, err := lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	all, err := bridges()
+	if err != nil {
+		return err
+	}
+	if err := refuse(n, all); err != nil {
+		return err
+	}
+	if err := sweep(all, n.Bridge); err != nil {
+		return failed(n, "remove half-made bridges", err)
+	}
+	// The rules come before the bridge is up, so that there is no moment at which it is open.
+	link, err := openBridge(n)
+	if err != nil {
+		return failed(n, "make bridge "+n.Bridge, err)
+	}
+	others := slices.DeleteFunc(meant(all, n.Site), func(o spec.Network) bool { return o.Name == n.Name })
+	if err := writeTable(n.Site, append(others, n)); err != nil {
+		return err
+	}
+	if err := raiseBridge(n, link); err != nil {
+		return failed(n, "set up bridge "+n.Bridge, err)
+	}
+	return nil
+}
+
+// Remove removes a network, and with the last one of a site the site's table. One that is not there is no error.
+func Remove(ctx context.Context, n spec.Network) error {
+	n.Bridge = site.BridgeName(n.Site, n.Name)
+	unlock, err := lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	all, err := bridges()
+	if err != nil {
+		return err
+	}
+	// The bridge goes last, because it is what shows that there is something to remove; but it goes down before its rules go.
+	if err := lowerBridge(n.Bridge); err != nil {
+		return failed(n, "set bridge "+n.Bridge+" down", err)
+	}
+	others := slices.DeleteFunc(meant(all, n.Site), func(o spec.Network) bool { return o.Name == n.Name })
+	if err := writeTable(n.Site, others); err != nil {
+		return err
+	}
+	if err := removeBridge(n.Bridge); err != nil {
+		return failed(n, "remove bridge "+n.Bridge, err)
+	}
+	if err := sweep(all, n.Bridge); err != nil {
+		return failed(n, "remove half-made bridges", err)
+	}
+	return nil
+}
+
+// Sweep removes bridges that were made by a run that was killed before it could mark them. Make and Remove do so too; it is
+// for when there is no network left to make or remove.
+func Sweep(ctx context.Context) error {
+	unlock, err := lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	all, err := bridges()
+	if err != nil {
+		return err
+	}
+	return sweep(all, "")
+}
+
+// check finds what would make no network, before anything is touched.
+func check(n spec.Network) error {
+	subnet, err := netip.ParsePrefix(n.Subnet)
+	if err != nil || !subnet.Addr().Is4() {
+		return problem.New(problem.Unable, "network %s: %q is no IPv4 subnet", n.Name, n.Subnet).Because(err)
+	}
+	if n.Gateway == "" {
+		return nil
+	}
+	gateway, err := netip.ParsePrefix(n.Gateway)
+	if err != nil || !subnet.Contains(gateway.Addr()) {
+		return problem.New(problem.Unable, "network %s: gateway %q is not in %s", n.Name, n.Gateway, n.Subnet).Because(err)
+	}
+	return nil
+}
+
+// meant gives the networks of a site as their marks say that they shall be.
+func meant(all []bridge, ofSite string) []spec.Network {
+	var networks []spec.Network
+	for _, b := range all {
+		if b.marked && b.mark.Site == ofSite {
+			networks = append(networks, b.mark)
+		}
+	}
+	return networks
+}
+
+func failed(n spec.Network, what string, err error) error {
+	return problem.New(problem.Failed, "network %s: %s", n.Name, what).Because(err)
+}

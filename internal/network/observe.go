@@ -1,0 +1,132 @@
+package network
+
+import (
+	"net"
+	"slices"
+	"strings"
+
+	"github.com/vishvananda/netlink"
+
+	"orrery/internal/problem"
+	"orrery/internal/site"
+	"orrery/internal/site/spec"
+)
+
+// Observe gives the networks of a site on this host, of all sites if it is "", as they really are: the address
+// that the bridge has, whether there are rules that masquerade. What is wrong with a network that its spec has no field
+// for is said beside the name of its bridge, as in "orb0123456789 (down)": so whatever is not as Make left it
+// is a difference from what is declared.
+func Observe(siteName string) ([]spec.Network, error) {
+	all, err := bridges()
+	if err != nil {
+		return nil, problem.New(problem.Failed, "list the host's links").Because(err)
+	}
+	tabled, err := tables()
+	if err != nil {
+		if len(all) == 0 { // nothing is there, nothing can be: that is for Make to complain of
+			return nil, nil
+		}
+		return nil, err
+	}
+	sites := slices.Clone(tabled)
+	for _, b := range all {
+		if b.marked {
+			sites = append(sites, b.mark.Site)
+		}
+	}
+	slices.Sort(sites)
+	var networks []spec.Network
+	for _, s := range slices.Compact(sites) {
+		if siteName != "" && s != siteName {
+			continue
+		}
+		found, err := observeSite(s, all)
+		if err != nil {
+			return nil, err
+		}
+		networks = append(networks, found...)
+	}
+	return networks, nil
+}
+
+func observeSite(siteName string, all []bridge) ([]spec.Network, error) {
+	there, err := comments(siteName)
+	if err != nil {
+		return nil, err
+	}
+	wanted := meant(all, siteName)
+	changed := !slices.Equal(there, ruleComments(wanted))
+	masqueraded, known := commented(there)
+	var networks []spec.Network
+	for _, b := range all {
+		if !b.marked || b.mark.Site != siteName {
+			continue
+		}
+		n, err := observed(b)
+		if err != nil {
+			return nil, err
+		}
+		n.NAT = masqueraded[n.Name]
+		delete(known, n.Name)
+		if changed {
+			n.Bridge += " (rules changed)"
+		}
+		networks = append(networks, n)
+	}
+	// Rules without their bridge: somebody has removed it.
+	for name := range known {
+		bridge := site.BridgeName(siteName, name)
+		networks = append(networks, spec.Network{Site: siteName, Name: name, Bridge: bridge + " (missing)"})
+	}
+	slices.SortFunc(networks, func(a, b spec.Network) int { return strings.Compare(a.Name, b.Name) })
+	return networks, nil
+}
+
+// observed gives a network as its bridge is. The subnet is as marked; if the bridge is not on it, the gateway tells.
+func observed(b bridge) (spec.Network, error) {
+	n, attrs := b.mark, b.link.Attrs()
+	n.MTU = attrs.MTU
+	addresses, err := whole(func() ([]netlink.Addr, error) { return netlink.AddrList(b.link, netlink.FAMILY_V4) })
+	if err != nil && !missing(err) {
+		return n, problem.New(problem.Failed, "list the addresses of %s", attrs.Name).Because(err)
+	}
+	var texts []string
+	for _, a := range addresses {
+		texts = append(texts, a.IPNet.String())
+	}
+	n.Gateway = strings.Join(texts, " ")
+	if attrs.Flags&net.FlagUp == 0 {
+		n.Bridge += " (down)"
+	}
+	return n, nil
+}
+
+// ruleComments gives the comments of the rules that networks shall have, as comments gives those that are there.
+func ruleComments(networks []spec.Network) []string {
+	var all []string
+	for _, chain := range []string{forward, input, postrouting} {
+		for _, r := range rules(networks) {
+			if r.chain == chain {
+				all = append(all, chain+" "+r.comment())
+			}
+		}
+	}
+	return all
+}
+
+// commented gives the networks that rules masquerade, and those that there are rules of at all.
+func commented(comments []string) (masqueraded, known map[string]bool) {
+	masqueraded, known = map[string]bool{}, map[string]bool{}
+	for _, c := range comments {
+		chain, text, _ := strings.Cut(c, " ")
+		name, why, ok := strings.Cut(text, ": ")
+		if !ok {
+			continue
+		}
+		known[name] = true
+		if chain == postrouting && strings.HasPrefix(why, "nat ") {
+			masqueraded[name] = true
+		}
+	}
+	return masqueraded, known
+}

@@ -1,0 +1,100 @@
+package network
+
+import (
+	"net/netip"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"orrery/internal/problem"
+	"orrery/internal/site/spec"
+)
+
+// refuse says why a network must not be made on this host: its bridge's name is taken, or its subnet leads elsewhere.
+// Networks of the same site are left out: the site has been checked, and two of them may be about to change places.
+func refuse(n spec.Network, all []bridge) error {
+	if err := refuseName(n); err != nil {
+		return err
+	}
+	subnet := netip.MustParsePrefix(n.Subnet)
+	own := map[int]bool{}
+	for _, b := range all {
+		own[b.link.Attrs().Index] = true
+		other, err := netip.ParsePrefix(b.mark.Subnet)
+		if err == nil && b.mark.Site != n.Site && other.Overlaps(subnet) {
+			return overlap(n, "network "+b.mark.Name+" of site "+b.mark.Site, other).
+				Try("give one of them another subnet, or take site %s down first", b.mark.Site)
+		}
+	}
+	if err := refuseAddresses(n, subnet, own); err != nil {
+		return err
+	}
+	return refuseRoutes(n, subnet, own)
+}
+
+func refuseName(n spec.Network) error {
+	link, err := netlink.LinkByName(n.Bridge)
+	if missing(err) {
+		return nil
+	}
+	if err != nil {
+		return failed(n, "look at "+n.Bridge, err)
+	}
+	if b, ok := ours(link); ok && (!b.marked || b.mark.Site == n.Site && b.mark.Name == n.Name) {
+		return nil
+	}
+	return problem.New(problem.Unable, "network %s: the host has an interface %s that is not Orrery's", n.Name, n.Bridge).
+		Try("rename it or remove it: ip link delete %s", n.Bridge)
+}
+
+func refuseAddresses(n spec.Network, subnet netip.Prefix, own map[int]bool) error {
+	addresses, err := whole(func() ([]netlink.Addr, error) { return netlink.AddrList(nil, netlink.FAMILY_V4) })
+	if err != nil {
+		return failed(n, "list the host's addresses", err)
+	}
+	for _, a := range addresses {
+		other, err := netip.ParsePrefix(a.IPNet.String())
+		if err != nil || own[a.LinkIndex] || !other.Overlaps(subnet) {
+			continue
+		}
+		return overlap(n, "the host's interface "+linkName(a.LinkIndex), other).
+			Try("give the network a subnet that the host is not on")
+	}
+	return nil
+}
+
+func refuseRoutes(n spec.Network, subnet netip.Prefix, own map[int]bool) error {
+	// Not only the main table: that of a VPN may come before it (ip-rule(8)).
+	unicast := netlink.Route{Type: unix.RTN_UNICAST}
+	routes, err := whole(func() ([]netlink.Route, error) {
+		return netlink.RouteListFiltered(netlink.FAMILY_V4, &unicast, netlink.RT_FILTER_TABLE|netlink.RT_FILTER_TYPE)
+	})
+	if err != nil {
+		return failed(n, "list the host's routes", err)
+	}
+	for _, r := range routes {
+		if r.Dst == nil || own[r.LinkIndex] {
+			continue
+		}
+		// 0.0.0.0/0, and the halves of it by which VPNs come before it, lead to where nothing more special does.
+		other, err := netip.ParsePrefix(r.Dst.String())
+		if err != nil || other.Bits() <= 1 || !other.Overlaps(subnet) {
+			continue
+		}
+		return overlap(n, "a route of the host by "+linkName(r.LinkIndex), other).
+			Try("give the network another subnet, or remove the route")
+	}
+	return nil
+}
+
+func overlap(n spec.Network, what string, other netip.Prefix) *problem.Problem {
+	return problem.New(problem.Unable, "network %s: subnet %s overlaps %s, %s", n.Name, n.Subnet, other, what)
+}
+
+func linkName(index int) string {
+	link, err := netlink.LinkByIndex(index)
+	if err != nil {
+		return "several links"
+	}
+	return link.Attrs().Name
+}

@@ -1,0 +1,112 @@
+package network
+
+import (
+	"flag"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"orrery/internal/site/spec"
+)
+
+var update = flag.Bool("update", false, "write what the tests find into testdata")
+
+// TestRules shows the whole table of a site with a network of each kind.
+func TestRules(t *testing.T) {
+	var b strings.Builder
+	for _, r := range rules([]spec.Network{cam, data, closed}) {
+		b.WriteString(r.chain + ": " + r.String() + "  # " + r.network + ": " + r.why + "\n")
+	}
+	const path = "testdata/rules.txt"
+	if *update {
+		must(t, os.WriteFile(path, []byte(b.String()), 0o644))
+	}
+	want, err := os.ReadFile(path)
+	must(t, err)
+	if b.String() != string(want) {
+		t.Errorf("rules are\n%sinstead of\n%s", b.String(), want)
+	}
+}
+
+func TestRulesDoNotDependOnTheOrderOfNetworks(t *testing.T) {
+	a, b := ruleComments([]spec.Network{cam, data, closed}), ruleComments([]spec.Network{closed, data, cam})
+	if !slices.Equal(a, b) {
+		t.Errorf("%q\nand\n%q", a, b)
+	}
+}
+
+// TestEveryNetworkIsClosed checks that nothing that crosses a bridge's edge passes all of a network's rules.
+func TestEveryNetworkIsClosed(t *testing.T) {
+	for _, n := range []spec.Network{cam, data, closed} {
+		last := map[string]map[string]rule{forward: {}, input: {}}
+		for _, r := range rules([]spec.Network{cam, data, closed}) {
+			if r.in == on(n) && last[r.chain] != nil {
+				last[r.chain]["in"] = r
+			}
+			if r.out == on(n) && last[r.chain] != nil {
+				last[r.chain]["out"] = r
+			}
+		}
+		want := rule{network: n.Name, chain: forward, why: "closed", verdict: drop}
+		want.in = on(n)
+		if got := last[forward]["in"]; got != want {
+			t.Errorf("%s: the last rule for what leaves it is %s", n.Name, got)
+		}
+		want.in, want.out = linkMatch{}, on(n)
+		if got := last[forward]["out"]; got != want {
+			t.Errorf("%s: the last rule for what enters it is %s", n.Name, got)
+		}
+		want.chain, want.in, want.out = input, on(n), linkMatch{}
+		if got := last[input]["in"]; got != want {
+			t.Errorf("%s: the last rule for what goes to the host is %s", n.Name, got)
+		}
+	}
+}
+
+func TestCommentsTellRulesApart(t *testing.T) {
+	other := cam
+	other.Subnet = "10.8.70.0/24"
+	a, b := ruleComments([]spec.Network{cam}), ruleComments([]spec.Network{other})
+	if slices.Equal(a, b) {
+		t.Error("another subnet gives the same comments")
+	}
+	for _, c := range a {
+		if len(c) > 127 { // what nft(8) takes
+			t.Errorf("comment too long: %s", c)
+		}
+	}
+	masqueraded, known := commented(a)
+	if !masqueraded["cam"] || !known["cam"] || len(known) != 1 {
+		t.Errorf("read back: %v %v", masqueraded, known)
+	}
+}
+
+func TestMark(t *testing.T) {
+	for _, n := range []spec.Network{cam, data, closed} {
+		want := n
+		want.MTU = 0
+		if got, ok := readMark(mark(n)); !ok || got != want {
+			t.Errorf("mark %q reads %+v", mark(n), got)
+		}
+	}
+	for _, alias := range []string{
+		"", "orrery", "orrery karoo cam 10.8.67.0/24 - - -", "uplink karoo cam 10.8.67.0/24 - -",
+		"orrery karoo cam ten - -", "orrery karoo cam 10.8.67.0/24 ten nat",
+	} {
+		if n, ok := readMark(alias); ok {
+			t.Errorf("alias %q reads %+v", alias, n)
+		}
+	}
+}
+
+func TestTableName(t *testing.T) {
+	for site, want := range map[string]string{
+		"karoo": "orrery-karoo", "sv1.karoo": "orrery-sv1.karoo",
+		"a b": "orrery-digest-c8687a08aa5d6ed2044328fa", strings.Repeat("x", 101): "orrery-digest-",
+	} {
+		if got := tableName(site); !strings.HasPrefix(got, want) || len(got) > 110 {
+			t.Errorf("site %q: table %s", site, got)
+		}
+	}
+}

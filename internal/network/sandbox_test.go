@@ -1,0 +1,173 @@
+package network
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"regexp"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+const inSandbox = "ORRERY_NETWORK_SANDBOX"
+
+// sandbox runs the rest of the test in a process with network and mount namespaces of its own, and reports whether
+// this is that process. Whatever the test makes vanishes with the process, and the process with this one.
+func sandbox(t *testing.T) bool {
+	t.Helper()
+	if os.Getenv(inSandbox) == t.Name() {
+		must(t, up("lo"))
+		must(t, unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""))
+		must(t, unix.Mount("run", "/run", "tmpfs", 0, ""))
+		return true
+	}
+	if os.Geteuid() != 0 {
+		t.Skip("not run: needs root to make network namespaces")
+	}
+	t.Parallel()
+	cmd := exec.Command("/proc/self/exe", "-test.run=^"+t.Name()+"$", "-test.v", "-test.count=1")
+	cmd.Env = append(os.Environ(), inSandbox+"="+t.Name())
+	cmd.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags: unix.CLONE_NEWNET | unix.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL,
+	}
+	// Pdeathsig is sent when the thread that started the process ends, so it must not end before.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	out, err := cmd.CombinedOutput()
+	if err != nil && len(out) == 0 {
+		t.Skipf("not run: no new network namespace: %v", err)
+	}
+	if err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+	// What was skipped there counts as skipped here.
+	for _, skip := range regexp.MustCompile(`--- SKIP: [^/\s]+/(\S+) .*\n\s*(.*)`).FindAllStringSubmatch(string(out), -1) {
+		t.Run(skip[1], func(t *testing.T) { t.Skip(skip[2]) })
+	}
+	return false
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func up(name string) error {
+	link, err := netlink.LinkByName(name)
+	if err != nil {
+		return err
+	}
+	return netlink.LinkSetUp(link)
+}
+
+// A place is a network namespace: a node, or a machine outside.
+type place struct {
+	name string
+	fd   int // of the namespace
+}
+
+// newPlace makes a network namespace with a link to here: far is its end, with an address; near is ours.
+func newPlace(t *testing.T, near, address, gateway string) *place {
+	t.Helper()
+	p := &place{name: near, fd: -1}
+	p.new(t)
+	must(t, netlink.LinkAdd(&netlink.Veth{
+		LinkAttrs: netlink.LinkAttrs{Name: near}, PeerName: "eth0", PeerNamespace: netlink.NsFd(p.fd),
+	}))
+	must(t, up(near))
+	p.do(t, func() error {
+		link, err := netlink.LinkByName("eth0")
+		if err != nil {
+			return err
+		}
+		a, err := netlink.ParseAddr(address)
+		if err != nil {
+			return err
+		}
+		if err := netlink.AddrAdd(link, a); err != nil {
+			return err
+		}
+		if err := netlink.LinkSetUp(link); err != nil {
+			return err
+		}
+		if err := up("lo"); err != nil {
+			return err
+		}
+		if gateway == "" {
+			return nil
+		}
+		via, err := netlink.ParseAddr(gateway + "/32")
+		if err != nil {
+			return err
+		}
+		return netlink.RouteAdd(&netlink.Route{Gw: via.IP})
+	})
+	return p
+}
+
+func (p *place) new(t *testing.T) {
+	t.Helper()
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread() // and not unlocked: the thread goes with its namespace
+		err := unix.Unshare(unix.CLONE_NEWNET)
+		if err == nil {
+			p.fd, err = unix.Open("/proc/thread-self/ns/net", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		}
+		done <- err
+	}()
+	must(t, <-done)
+}
+
+// do does something in the place.
+func (p *place) do(t *testing.T, what func() error) {
+	t.Helper()
+	must(t, p.in(what))
+}
+
+func (p *place) in(what func() error) error {
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		err := unix.Setns(p.fd, unix.CLONE_NEWNET)
+		if err == nil {
+			err = what()
+		}
+		done <- err
+	}()
+	if err := <-done; err != nil {
+		return fmt.Errorf("in %s: %w", p.name, err)
+	}
+	return nil
+}
+
+// join puts the near end of a place's link on the bridge of a network.
+func (p *place) join(t *testing.T, bridge string) {
+	t.Helper()
+	link, err := netlink.LinkByName(p.name)
+	must(t, err)
+	br, err := netlink.LinkByName(bridge)
+	must(t, err)
+	must(t, netlink.LinkSetMaster(link, br))
+}
+
+// setting sets a kernel setting of this network namespace.
+func setting(t *testing.T, key, value string) {
+	t.Helper()
+	path := "/proc/sys/" + strings.ReplaceAll(key, ".", "/")
+	if err := os.WriteFile(path, []byte(value), 0o644); err != nil {
+		t.Fatal(fmt.Errorf("%s: %w", key, err))
+	}
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}

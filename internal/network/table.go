@@ -1,0 +1,138 @@
+package network
+
+import (
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/google/nftables"
+	"github.com/google/nftables/userdata"
+
+	"orrery/internal/problem"
+	"orrery/internal/site/spec"
+)
+
+const tablePrefix = "orrery-"
+
+// tableName gives the name of a site's table; a site whose name nft(8) could not read gets a digest for it.
+func tableName(site string) string {
+	if !plainName.MatchString(site) {
+		site = "digest-" + spec.DigestBytes([]byte(site))
+	}
+	return tablePrefix + site
+}
+
+var plainName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,100}$`)
+
+func siteTable(site string) *nftables.Table {
+	return &nftables.Table{Name: tableName(site), Family: nftables.TableFamilyINet}
+}
+
+// chains gives the base chains of a site's table, by name.
+//
+// Priorities: a packet must be accepted in every table that looks at it, so between the filters of firewalld, ufw,
+// docker and ours no order makes one overrule another; ours come a little before theirs (filter, 0), so that what
+// we drop costs them nothing and shows in none of their logs. For NAT the first to translate a connection wins: ours comes a little before
+// srcnat (100), where docker's and, after it, firewalld's masquerade everything that leaves, so that for our subnets
+// our table decides. Connection tracking (-200) has been before in either case. A drop in another's
+// table still drops what ours accepts; `orrery doctor` tells of such.
+func chains(t *nftables.Table) map[string]*nftables.Chain {
+	open := nftables.ChainPolicyAccept // these chains see the traffic of the whole host
+	chain := func(name string, kind nftables.ChainType, hook *nftables.ChainHook, priority nftables.ChainPriority) *nftables.Chain {
+		return &nftables.Chain{Name: name, Table: t, Type: kind, Hooknum: hook, Priority: &priority, Policy: &open}
+	}
+	return map[string]*nftables.Chain{
+		forward:     chain(forward, nftables.ChainTypeFilter, nftables.ChainHookForward, -10),
+		input:       chain(input, nftables.ChainTypeFilter, nftables.ChainHookInput, -10),
+		postrouting: chain(postrouting, nftables.ChainTypeNAT, nftables.ChainHookPostrouting, 90),
+	}
+}
+
+// writeTable replaces a site's table, in one transaction, by that for its networks; for none of them there is no table.
+// Connections under way go on: the kernel keeps what it translates for them apart from the rules.
+func writeTable(site string, networks []spec.Network) error {
+	c, err := nftables.New()
+	if err != nil {
+		return unusable(err)
+	}
+	t := siteTable(site)
+	c.AddTable(t) // so that there is one to delete
+	c.DelTable(t)
+	if len(networks) > 0 {
+		c.AddTable(t)
+		base := chains(t)
+		for _, name := range []string{forward, input, postrouting} {
+			c.AddChain(base[name])
+		}
+		for _, r := range rules(networks) {
+			c.AddRule(&nftables.Rule{
+				Table: t, Chain: base[r.chain], Exprs: r.exprs(),
+				UserData: userdata.AppendString(nil, userdata.TypeComment, r.comment()),
+			})
+		}
+	}
+	if err := c.Flush(); err != nil {
+		return unusable(err)
+	}
+	return nil
+}
+
+// comments gives those of the rules in a site's table, as "chain comment", in order; nil if there is no table.
+func comments(site string) ([]string, error) {
+	c, err := nftables.New()
+	if err != nil {
+		return nil, unusable(err)
+	}
+	t := siteTable(site)
+	// Not ListChain, whose error does not tell whether there is none or something is wrong.
+	found, err := c.ListChainsOfTableFamily(t.Family)
+	if err != nil {
+		return nil, unusable(err)
+	}
+	var all []string
+	for _, name := range []string{forward, input, postrouting} {
+		i := slices.IndexFunc(found, func(chain *nftables.Chain) bool {
+			return chain.Table.Name == t.Name && chain.Name == name && chain.Hooknum != nil
+		})
+		if i < 0 {
+			continue
+		}
+		rules, err := c.GetRules(t, found[i])
+		if err != nil {
+			return nil, unusable(err)
+		}
+		for _, r := range rules {
+			text, _ := userdata.GetString(r.UserData, userdata.TypeComment)
+			all = append(all, name+" "+text)
+		}
+	}
+	return all, nil
+}
+
+// tables gives the sites that have a table on this host.
+func tables() ([]string, error) {
+	c, err := nftables.New()
+	if err != nil {
+		return nil, unusable(err)
+	}
+	found, err := c.ListTablesOfFamily(nftables.TableFamilyINet)
+	if err != nil {
+		return nil, unusable(err)
+	}
+	var sites []string
+	for _, t := range found {
+		if site, ok := strings.CutPrefix(t.Name, tablePrefix); ok {
+			sites = append(sites, site)
+		}
+	}
+	return sites, nil
+}
+
+func unusable(err error) error {
+	p := problem.New(problem.Unable, "nftables cannot be used").Because(err)
+	if os.Geteuid() != 0 {
+		return p.Try("run orrery as root")
+	}
+	return p.Try("a kernel with nf_tables is needed: modprobe nf_tables nft_masq nft_ct")
+}

@@ -1,0 +1,111 @@
+package network
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// port is where every place answers with the address that it sees the caller have.
+const port = "7"
+
+// unheard is how long nothing may be heard before a packet is taken for dropped; what is not dropped takes well
+// under a millisecond here.
+const unheard = 200 * time.Millisecond
+
+// answer lets this namespace answer callers.
+func answer() error {
+	l, err := net.Listen("tcp4", ":"+port)
+	if err != nil {
+		return err
+	}
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			host, _, _ := net.SplitHostPort(c.RemoteAddr().String()) //nolint:errcheck // always such
+			io.WriteString(c, host)                                  //nolint:errcheck // the caller notices
+			c.Close()                                                //nolint:errcheck // the caller notices
+		}
+	}()
+	return nil
+}
+
+// call gives the address that the callee sees.
+func call(address string) (string, error) {
+	c, err := net.DialTimeout("tcp4", net.JoinHostPort(address, port), unheard)
+	if err != nil {
+		return "", err
+	}
+	defer c.Close()                                 //nolint:errcheck // only read from
+	c.SetDeadline(time.Now().Add(10 * time.Second)) //nolint:errcheck // only a safeguard
+	seen, err := io.ReadAll(c)
+	return string(seen), err
+}
+
+// reaches proves that packets come from the place to an address, where the place is seen as another.
+func (p *place) reaches(t *testing.T, address, as string) {
+	t.Helper()
+	p.do(t, func() error {
+		seen, err := call(address)
+		if err == nil && seen != as {
+			err = fmt.Errorf("%s sees %s instead of %s", address, seen, as)
+		}
+		return err
+	})
+}
+
+// misses proves that packets do not come from the place to an address.
+func (p *place) misses(t *testing.T, addresses ...string) {
+	t.Helper()
+	var calls errgroup.Group
+	for _, address := range addresses {
+		calls.Go(func() error {
+			return p.in(func() error {
+				if seen, err := call(address); err == nil {
+					return fmt.Errorf("reached %s (as %s), which should be out of reach", address, seen)
+				}
+				return nil
+			})
+		})
+	}
+	must(t, calls.Wait())
+}
+
+// hears gives a function that gives the source of the next datagram that comes to the place.
+func (p *place) hears(t *testing.T) func() string {
+	t.Helper()
+	var c net.PacketConn
+	p.do(t, func() (err error) {
+		c, err = net.ListenPacket("udp4", ":"+port)
+		return err
+	})
+	return func() string {
+		c.SetReadDeadline(time.Now().Add(5 * time.Second)) //nolint:errcheck // only a safeguard
+		_, from, err := c.ReadFrom(make([]byte, 16))
+		must(t, err)
+		host, _, err := net.SplitHostPort(from.String())
+		must(t, err)
+		return host
+	}
+}
+
+// says sends a datagram, which needs no answer.
+func (p *place) says(t *testing.T, address string) {
+	t.Helper()
+	p.do(t, func() error {
+		c, err := net.Dial("udp4", net.JoinHostPort(address, port))
+		if err != nil {
+			return err
+		}
+		defer c.Close() //nolint:errcheck // it has been sent
+		_, err = c.Write([]byte("hello"))
+		return err
+	})
+}

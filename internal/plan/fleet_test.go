@@ -1,0 +1,181 @@
+package plan_test
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"sync"
+
+	"orrery/internal/apply"
+	"orrery/internal/engine"
+	"orrery/internal/engine/fake"
+	"orrery/internal/host"
+	"orrery/internal/observe"
+	"orrery/internal/plan"
+	"orrery/internal/site"
+	"orrery/internal/site/spec"
+)
+
+// failer is what tests need of testing.T and rapid.T.
+type failer interface {
+	Helper()
+	Fatalf(format string, args ...any)
+}
+
+// fleet is the hosts of a site, in memory.
+type fleet struct {
+	hosts  []*fake.Host
+	faults *fake.Faults // of all hosts together
+}
+
+func newFleet(names ...string) *fleet {
+	f := &fleet{faults: &fake.Faults{}}
+	for _, name := range names {
+		h := fake.NewHost("rapid", name, 64, 256<<30)
+		h.Faults = f.faults
+		h.Configure = func(ctx context.Context, n *spec.Node, r host.Runner) error {
+			return r.Put(ctx, host.File{Path: "/applied", Content: []byte(spec.Digest(n.Config))})
+		}
+		f.hosts = append(f.hosts, h)
+	}
+	return f
+}
+
+func (f *fleet) observe() []observe.Host {
+	var all []observe.Host
+	for _, h := range f.hosts {
+		all = append(all, h.Observe())
+	}
+	return all
+}
+
+// ended keeps the order in which steps began and ended.
+type ended struct {
+	sync.Mutex
+	began, done []*plan.Step
+}
+
+func (e *ended) Begin(s *plan.Step) {
+	e.Lock()
+	defer e.Unlock()
+	e.began = append(e.began, s)
+}
+func (e *ended) Detail(*plan.Step, string) {}
+func (e *ended) End(s *plan.Step, err error) {
+	e.Lock()
+	defer e.Unlock()
+	if err == nil {
+		e.done = append(e.done, s)
+	}
+}
+
+func (f *fleet) run(p *plan.Plan, parallel int) *apply.Result {
+	workers := map[string]apply.Worker{}
+	for _, h := range f.hosts {
+		workers[h.Name] = h
+	}
+	result := apply.Run(context.Background(), p, workers, &ended{}, parallel)
+	if result.OK() {
+		f.settle(p)
+	}
+	return result
+}
+
+// settle drops what was kept to undo a run that has succeeded.
+func (f *fleet) settle(p *plan.Plan) {
+	for _, s := range p.Steps {
+		for _, h := range f.hosts {
+			if s.Kind == plan.ReplaceNode && s.Host == h.Name {
+				_ = h.Settle(context.Background(), engine.RefOf(s.Node))
+			}
+		}
+	}
+}
+
+func (f *fleet) up(t failer, s *site.Site, goal plan.Goal) *plan.Plan {
+	t.Helper()
+	p, err := plan.Up(s, f.observe(), goal)
+	if err != nil {
+		t.Fatalf("plan.Up: %v", err)
+	}
+	return p
+}
+
+// reach brings a site up and fails unless all steps succeed.
+func (f *fleet) reach(t failer, s *site.Site) *plan.Plan {
+	t.Helper()
+	p := f.up(t, s, plan.Goal{})
+	result := f.run(p, 4)
+	for _, failed := range result.Failed {
+		t.Fatalf("step %d %s: %v\n%s", failed.Step.N, failed.Step, failed.Err, text(p))
+	}
+	if !result.OK() {
+		t.Fatalf("%d steps were skipped", len(result.Skipped))
+	}
+	return p
+}
+
+// wantReached compares what is there with what is declared, in all that a spec says.
+func (f *fleet) wantReached(t failer, s *site.Site) {
+	t.Helper()
+	placed, err := plan.Place(s, f.observe())
+	if err != nil {
+		t.Fatalf("plan.Place: %v", err)
+	}
+	maker := spec.NewMaker(placed)
+	for _, h := range f.observe() {
+		var networks []spec.Network
+		count := 0
+		used := map[string]bool{}
+		for i := range placed.Nodes {
+			n := &placed.Nodes[i]
+			if n.Host != h.Name {
+				continue
+			}
+			count++
+			for _, nic := range n.NICs {
+				used[nic.Network] = true
+			}
+			wanted, err := maker.Node(n)
+			if err != nil {
+				t.Fatalf("%v", err)
+			}
+			has, ok := h.Node(n.Name)
+			if !ok {
+				t.Fatalf("node %s is not on host %s", n.Name, h.Name)
+			}
+			if got, want := spec.Digest(has.Node), spec.Digest(wanted); got != want {
+				t.Fatalf("node %s is\n%+v, not\n%+v", n.Name, has.Node, *wanted)
+			}
+			if !has.Configured || wanted.Autostart && has.State != observe.Running {
+				t.Fatalf("node %s is %s, configured %t", n.Name, has.State, has.Configured)
+			}
+			if has.State == observe.Running && has.Proven != wanted.Config.Health {
+				t.Fatalf("node %s is not proven healthy", n.Name)
+			}
+		}
+		if count != len(h.Nodes) {
+			t.Fatalf("host %s has %d nodes, not %d", h.Name, len(h.Nodes), count)
+		}
+		for _, n := range maker.Networks() {
+			if used[n.Name] {
+				networks = append(networks, n)
+			}
+		}
+		slices.SortFunc(networks, func(a, b spec.Network) int { return cmp.Compare(a.Name, b.Name) })
+		if !slices.Equal(h.Networks, networks) {
+			t.Fatalf("host %s has the networks\n%+v, not\n%+v", h.Name, h.Networks, networks)
+		}
+		if want := spec.Names(placed); count > 0 && h.Names != want || count == 0 && h.Names != "" {
+			t.Fatalf("host %s has other names", h.Name)
+		}
+	}
+}
+
+func text(p *plan.Plan) string {
+	var b []byte
+	for _, s := range p.Steps {
+		b = append(b, s.Host+": "+s.String()+"\n"...)
+	}
+	return string(b)
+}

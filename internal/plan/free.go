@@ -1,0 +1,84 @@
+package plan
+
+import (
+	"net/netip"
+	"slices"
+	"strconv"
+
+	"orrery/internal/observe"
+	"orrery/internal/site/spec"
+)
+
+// A claim is what only one node of a host can have at a time: an id, an address on a network; or, on no host in
+// particular, to be the node of a name.
+type claim struct{ host, what string }
+
+func idClaim(host string, n *spec.Node) claim    { return claim{host, "id " + strconv.Itoa(n.ID)} }
+func nameClaim(n *spec.Node) claim               { return claim{"", "node " + n.Name} }
+func placeClaim(host string, n *spec.Node) claim { return claim{host, "place of " + n.Name} }
+
+func addressClaim(host string, nic spec.NIC) claim {
+	return claim{host, "address " + nic.Network + " " + nic.Address}
+}
+
+// removeNode plans the end of a node and gives the last step.
+func (d *draft) removeNode(h *observe.Host, n *observe.Node, why string, needs ...int) int {
+	if n.State == observe.Running || n.State == observe.Frozen {
+		stop := d.add(Step{
+			Kind: StopNode, Host: h.Name, Subject: n.Name, Reason: why, Disturbs: []string{n.Name}, Needs: needs, Was: &n.Node, Undo: "start",
+		})
+		d.stops(h, &n.Node, stop)
+		needs = []int{stop}
+	}
+	destroy := d.add(Step{
+		Kind: DestroyNode, Host: h.Name, Subject: n.Name, Reason: why, Disturbs: []string{n.Name}, Needs: needs, Was: &n.Node,
+	})
+	d.frees[idClaim(h.Name, &n.Node)] = destroy
+	d.frees[nameClaim(&n.Node)] = destroy
+	return destroy
+}
+
+// stops notes what a node sets free when it stops.
+func (d *draft) stops(h *observe.Host, n *spec.Node, step int) {
+	d.frees[placeClaim(h.Name, n)] = step
+	for _, nic := range n.NICs {
+		d.frees[addressClaim(h.Name, nic)] = step
+	}
+}
+
+// settle lets steps wait for those that set free what they claim: a node's creation for the end of one with its id,
+// its start for the stop of one with its address, the end of a network for the stop of those that were on it.
+func (d *draft) settle() {
+	for n, s := range d.Steps {
+		switch s.Kind {
+		case CreateNode:
+			d.claims(n, idClaim(s.Host, s.Node), nameClaim(s.Node))
+		case StartNode:
+			for _, nic := range s.Node.NICs {
+				d.claims(n, addressClaim(s.Host, nic))
+			}
+		case RemoveNetwork:
+			for i := range d.hosts[s.Host].Nodes {
+				was := &d.hosts[s.Host].Nodes[i].Node
+				if slices.ContainsFunc(was.NICs, func(nic spec.NIC) bool { return nic.Network == s.Subject }) {
+					d.claims(n, placeClaim(s.Host, was))
+				}
+			}
+		}
+	}
+}
+
+func (d *draft) claims(n int, all ...claim) {
+	for _, c := range all {
+		if step, ok := d.frees[c]; ok && step != n {
+			d.Steps[n].Needs = append(d.Steps[n].Needs, step)
+		}
+	}
+}
+
+// overlap reports whether two networks would answer at the same addresses.
+func overlap(a, b *spec.Network) bool {
+	x, err1 := netip.ParsePrefix(a.Subnet)
+	y, err2 := netip.ParsePrefix(b.Subnet)
+	return err1 == nil && err2 == nil && x.Overlaps(y)
+}

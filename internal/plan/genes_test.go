@@ -1,0 +1,288 @@
+package plan_test
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"pgregory.net/rapid"
+
+	"orrery/internal/site"
+	"orrery/internal/site/selector"
+)
+
+// genes are what a random site is built from. Two sites that share most of their genes are a site before and after an edit.
+type genes struct {
+	hosts    int
+	networks [4]*networkGenes
+	roles    [4]roleGenes
+	nodes    [7]*nodeGenes
+	packages int // of the base image
+}
+
+type networkGenes struct {
+	subnet int // several networks may come to the same one, one after the other
+	nat    bool
+	mtu    int
+}
+
+type roleGenes struct {
+	apt, template, step, service, health, env, pip int // versions; 0: none
+	volume                                         int
+	needs                                          []int // earlier roles on the same node
+	healthy                                        []int // roles of nodes that are healthy before
+}
+
+type nodeGenes struct {
+	id, address  int
+	host         int // 0: placed
+	roles        []int
+	networks     []int
+	cpus, memory int
+	privileged   bool
+	sleeper      bool // not started by itself
+	requirements int
+}
+
+func subset(t *rapid.T, n int, name string) []int {
+	var some []int
+	for i := range n {
+		if rapid.Bool().Draw(t, fmt.Sprint(name, i)) {
+			some = append(some, i)
+		}
+	}
+	return some
+}
+
+func small(t *rapid.T, most int, name string) int { return rapid.IntRange(0, most).Draw(t, name) }
+
+func drawNetwork(t *rapid.T, i int) *networkGenes {
+	if i > 1 && small(t, 2, "network") == 0 {
+		return nil
+	}
+	return &networkGenes{subnet: small(t, 5, "subnet"), nat: rapid.Bool().Draw(t, "nat"), mtu: 1500 - small(t, 1, "mtu")}
+}
+
+func drawRole(t *rapid.T, i int) roleGenes {
+	return roleGenes{
+		apt: small(t, 2, "apt"), template: small(t, 2, "template"), step: small(t, 2, "step"), service: small(t, 2, "service"),
+		health: small(t, 2, "health"), env: small(t, 2, "env"), pip: small(t, 1, "pip"), volume: small(t, 2, "volume"),
+		needs: subset(t, i, "needs"), healthy: subset(t, i, "healthy"),
+	}
+}
+
+func drawNode(t *rapid.T, i int) *nodeGenes {
+	if small(t, 3, "node") == 0 {
+		return nil
+	}
+	return &nodeGenes{
+		id: i + small(t, 1, "id"), address: i + small(t, 1, "address"), host: small(t, 3, "host"), roles: subset(t, 4, "role"),
+		networks: subset(t, 4, "on"), cpus: small(t, 2, "cpus"), memory: small(t, 2, "memory"),
+		privileged: small(t, 3, "privileged") == 0, sleeper: small(t, 3, "sleeper") == 0, requirements: small(t, 1, "requirements"),
+	}
+}
+
+func drawGenes(t *rapid.T) *genes {
+	g := &genes{hosts: 1 + small(t, 2, "hosts"), packages: small(t, 1, "package")}
+	for i := range g.networks {
+		g.networks[i] = drawNetwork(t, i)
+	}
+	for i := range g.roles {
+		g.roles[i] = drawRole(t, i)
+	}
+	for i := range g.nodes {
+		g.nodes[i] = drawNode(t, i)
+	}
+	return g
+}
+
+// edited gives other genes for the same hosts: a few edits, rarely all at once.
+func (g *genes) edited(t *rapid.T) *genes {
+	e := *g
+	for range 1 + small(t, 5, "edits") {
+		switch small(t, 4, "edit") {
+		case 0:
+			i := small(t, len(e.networks)-1, "of")
+			e.networks[i] = drawNetwork(t, i)
+		case 1:
+			i := small(t, len(e.roles)-1, "of")
+			e.roles[i] = drawRole(t, i)
+		case 2, 3:
+			i := small(t, len(e.nodes)-1, "of")
+			e.nodes[i] = drawNode(t, i)
+		case 4:
+			e.packages = small(t, 1, "package")
+		}
+	}
+	return &e
+}
+
+var hostNames = []string{"sv1", "sv2", "sv3"}
+
+// site builds a site in which check would find no mistake.
+func (g *genes) site() *site.Site {
+	s := &site.Site{
+		Name: "rapid", Images: []site.Image{{Name: "debian", Suite: "bookworm", Packages: []string{fmt.Sprint("package", g.packages)}}},
+		Volumes: []site.Volume{{Name: "shared", Shared: true}},
+	}
+	for i := range g.hosts {
+		s.Hosts = append(s.Hosts, site.Host{Name: hostNames[i]})
+	}
+	taken := map[int]bool{}
+	for i, n := range g.networks {
+		if n == nil || taken[n.subnet] {
+			continue
+		}
+		taken[n.subnet] = true
+		base := netip.AddrFrom4([4]byte{10, 0, byte(n.subnet), 0})
+		made := site.Network{Name: fmt.Sprint("net", i), Subnet: netip.PrefixFrom(base, 24), MTU: n.mtu, NAT: n.nat}
+		if i != 1 {
+			made.Gateway = base.Next()
+		}
+		s.Networks = append(s.Networks, made)
+	}
+	for i, r := range g.roles {
+		s.Roles = append(s.Roles, r.role(i))
+	}
+	g.addNodes(s)
+	g.addHealthy(s)
+	return s
+}
+
+func (r *roleGenes) role(i int) site.Role {
+	name := fmt.Sprint("role", i)
+	made := site.Role{Name: name, Dir: "roles/" + name}
+	for _, j := range r.needs {
+		made.NeedsRoles = append(made.NeedsRoles, fmt.Sprint("role", j))
+	}
+	if r.apt > 0 {
+		made.Apt = []string{fmt.Sprint("apt", r.apt)}
+	}
+	if r.pip > 0 {
+		made.Pip = []string{"pip"}
+	}
+	if r.template > 0 {
+		text := fmt.Sprintf("version %d of {{.Node.Name}} {{range peers %q}}{{.Name}} {{.Address}} {{end}}", r.template, name)
+		made.Files = append(made.Files, site.File{Path: "/etc/" + name, Owner: "root:root", Mode: 0o644, Template: "t.tmpl", Content: []byte(text)})
+	}
+	if r.step > 0 {
+		made.Steps = append(made.Steps, site.Step{Name: "step", When: site.Boot, Script: fmt.Appendf(nil, "step %d", r.step)})
+	}
+	if r.service > 0 {
+		made.Services = []string{fmt.Sprintf("s%d.service", r.service)}
+	}
+	if r.health > 0 {
+		made.Health = []site.HealthCheck{{TCP: r.health}}
+	}
+	if r.env > 0 {
+		made.Env = map[string]string{"X": fmt.Sprint(r.env)}
+	}
+	switch r.volume {
+	case 1:
+		made.Volumes = []site.VolumeUse{{Name: name, Path: "/srv/" + name, Owner: "root:root", Mode: 0o755}}
+	case 2:
+		made.Volumes = []site.VolumeUse{{Name: "shared", Path: "/srv/" + name, Owner: "root:root", Mode: 0o755}}
+	}
+	return made
+}
+
+func (g *genes) addNodes(s *site.Site) {
+	ids, addresses := map[int]bool{}, map[int]bool{}
+	free := func(taken map[int]bool, wish int) int {
+		for taken[wish] {
+			wish++
+		}
+		taken[wish] = true
+		return wish
+	}
+	for i, n := range g.nodes {
+		if n == nil {
+			continue
+		}
+		made := site.Node{
+			Name: fmt.Sprint("node", i), ID: 100 + free(ids, n.id), Image: "debian", Engine: "fake", Privileged: n.privileged,
+			Autostart: !n.sleeper, Limits: site.Limits{Cpus: float64(n.cpus), Memory: int64(n.memory) << 28},
+			Requirements: site.Requirements{Text: fmt.Sprintf("pip==%d\n", n.requirements)},
+		}
+		if n.host > 0 && n.host <= g.hosts {
+			made.Host = hostNames[n.host-1]
+		}
+		for _, r := range n.roles {
+			made.Roles = append(made.Roles, fmt.Sprint("role", r))
+		}
+		address := 10 + free(addresses, n.address)
+		for _, j := range n.networks {
+			if on, ok := s.Network(fmt.Sprint("net", j)); ok {
+				made.NICs = append(made.NICs, site.NIC{Network: on.Name, Address: site.AddressAfter(on.Subnet.Addr(), address)})
+			}
+		}
+		s.Nodes = append(s.Nodes, made)
+	}
+	slices.SortFunc(s.Nodes, func(a, b site.Node) int { return a.ID - b.ID })
+}
+
+// addHealthy gives roles their needs of healthy nodes, but for those by which nodes would wait for one another in a circle.
+func (g *genes) addHealthy(s *site.Site) {
+	for i, r := range g.roles {
+		for _, j := range r.healthy {
+			text := fmt.Sprint("role=role", j)
+			was := s.Roles[i].NeedsHealthy
+			s.Roles[i].NeedsHealthy = append(slices.Clone(was), text)
+			if circular(s) {
+				s.Roles[i].NeedsHealthy = was
+			}
+		}
+	}
+}
+
+// awaited gives the nodes that are healthy before each node is configured.
+func awaited(s *site.Site) (map[string][]string, error) {
+	all := map[string][]string{}
+	for i := range s.Nodes {
+		n := &s.Nodes[i]
+		for _, r := range s.RolesOf(n) {
+			for _, text := range r.NeedsHealthy {
+				peers, err := selector.Select(s, text)
+				if err != nil {
+					return nil, err
+				}
+				for _, peer := range peers {
+					if peer.Name != n.Name {
+						all[n.Name] = append(all[n.Name], peer.Name)
+					}
+				}
+			}
+		}
+	}
+	return all, nil
+}
+
+func circular(s *site.Site) bool {
+	waits, err := awaited(s)
+	if err != nil {
+		return true // nobody has the role
+	}
+	const open, closed = 1, 2
+	state := map[string]int{}
+	var visit func(string) bool
+	visit = func(name string) bool {
+		switch state[name] {
+		case open:
+			return true
+		case closed:
+			return false
+		}
+		state[name] = open
+		if slices.ContainsFunc(waits[name], visit) {
+			return true
+		}
+		state[name] = closed
+		return false
+	}
+	for name := range waits {
+		if visit(name) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,126 @@
+package role
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+
+	"orrery/internal/host"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+	"orrery/internal/site/spec"
+)
+
+// An Apt installs Debian packages in the place where a layer is built.
+type Apt func(ctx context.Context, in host.Runner, packages []string, log io.Writer) error
+
+// Build fills a role layer: files, then packages, then Python packages, then build steps, each role after
+// those that it needs.
+func Build(ctx context.Context, in host.Runner, siteName string, l *spec.Layer, apt Apt, log io.Writer, say func(string)) error {
+	var files []host.File
+	var packages, pip []string
+	for _, r := range l.Roles {
+		for _, f := range r.Files {
+			if !f.Rendered() && plainOwner(f.Owner) {
+				files = append(files, host.File{Path: f.Path, Content: f.Content, Owner: f.Owner, Mode: f.Mode})
+			}
+		}
+		packages = append(packages, r.Apt...)
+		pip = append(pip, r.Pip...)
+	}
+	if err := in.Put(ctx, files...); err != nil {
+		return fmt.Errorf("files of %s: %w", l.Title, err)
+	}
+	if len(pip) > 0 {
+		packages = append(packages, "python3-venv")
+	}
+	if len(packages) > 0 {
+		say(fmt.Sprintf("%d packages and what they need", len(packages)))
+		slices.Sort(packages)
+		if err := apt(ctx, in, slices.Compact(packages), log); err != nil {
+			return err
+		}
+	}
+	if err := putOwned(ctx, in, l.Roles); err != nil {
+		return err
+	}
+	if len(pip) > 0 {
+		say(fmt.Sprintf("%d Python packages and what they need", len(pip)))
+		if err := installPip(ctx, in, pip, l, log); err != nil {
+			return err
+		}
+	}
+	for _, r := range l.Roles {
+		if err := buildSteps(ctx, in, siteName, r, log, say); err != nil {
+			return err
+		}
+	}
+	return disableServices(ctx, in, l.Roles, log)
+}
+
+// plainOwner reports whether a file can be laid down before packages make users.
+func plainOwner(owner string) bool { return owner == "" || owner == "root:root" || owner == "root" }
+
+// putOwned lays down the files whose owners packages have made.
+func putOwned(ctx context.Context, in host.Runner, roles []*site.Role) error {
+	var files []host.File
+	for _, r := range roles {
+		for _, f := range r.Files {
+			if !f.Rendered() && !plainOwner(f.Owner) {
+				files = append(files, host.File{Path: f.Path, Content: f.Content, Owner: f.Owner, Mode: f.Mode})
+			}
+		}
+	}
+	return in.Put(ctx, files...)
+}
+
+func installPip(ctx context.Context, in host.Runner, packages []string, l *spec.Layer, log io.Writer) error {
+	const pins = "/run/orrery-role/requirements.txt"
+	if err := in.Put(ctx, host.File{Path: pins, Content: []byte(l.Pins), Mode: 0o644}); err != nil {
+		return err
+	}
+	if err := in.Run(ctx, host.Command{Args: []string{"python3", "-m", "venv", Venv}, Stdout: log, Stderr: log}); err != nil {
+		return fmt.Errorf("virtual environment: %w", err)
+	}
+	args := []string{Venv + "/bin/pip", "install", "--no-input", "--disable-pip-version-check", "--progress-bar=off"}
+	args = append(args, pipArguments(packages, l.Pins, pins)...)
+	if err := in.Run(ctx, host.Command{Args: args, Stdout: log, Stderr: log}); err != nil {
+		return problem.New(problem.Failed, "Python packages of %s", l.Title).Because(err).
+			Try("see that the requirements file pins all of them, and what they need, in versions that exist")
+	}
+	return nil
+}
+
+// buildSteps runs the build steps of a role.
+func buildSteps(ctx context.Context, in host.Runner, siteName string, r *site.Role, log io.Writer, say func(string)) error {
+	if !slices.ContainsFunc(r.Steps, func(s site.Step) bool { return s.When == site.Build }) {
+		return nil
+	}
+	if err := putBeside(ctx, in, r, spec.BuildFiles(r)); err != nil {
+		return err
+	}
+	for i := range r.Steps {
+		if s := &r.Steps[i]; s.When == site.Build {
+			say("role " + r.Name + ": step " + s.Name)
+			if err := runStep(ctx, in, r, s, buildEnv(siteName, r), log, "the layer"); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// disableServices keeps services from starting by themselves when a node boots: they start once the node is configured.
+func disableServices(ctx context.Context, in host.Runner, roles []*site.Role, log io.Writer) error {
+	var services []string
+	for _, r := range roles {
+		services = append(services, r.Services...)
+	}
+	if len(services) == 0 {
+		return nil
+	}
+	script := `for s; do systemctl --root=/ disable "$s" 2>&1 || true; done`
+	args := append([]string{"/bin/sh", "-c", script, "disable"}, services...)
+	return in.Run(ctx, host.Command{Args: args, Stdout: log, Stderr: log})
+}

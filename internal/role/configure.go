@@ -1,0 +1,175 @@
+package role
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"orrery/internal/host"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+	"orrery/internal/site/render"
+	"orrery/internal/site/spec"
+)
+
+// A Job is the configuration of one node.
+type Job struct {
+	Site    *site.Site
+	View    *render.View
+	Node    *site.Node
+	In      host.Runner
+	Secrets render.Secrets
+	Was     spec.Config // as applied before; the zero Config: nothing
+	Is      spec.Config
+	Log     io.Writer
+	Say     func(string)
+}
+
+// Configure does on a running node what its roles ask for: rendered files, boot steps, services. What has not changed since Was
+// is left alone, but for boot steps of a role of which something has changed.
+func (j *Job) Configure(ctx context.Context) error {
+	if err := AwaitBoot(ctx, j.In, j.Log); err != nil {
+		return err
+	}
+	for _, r := range j.Site.RolesOf(j.Node) {
+		if !j.changed(r) {
+			continue
+		}
+		if err := j.role(ctx, r); err != nil {
+			return err
+		}
+	}
+	return j.dropServices(ctx)
+}
+
+// AwaitBoot waits until the node's systemd has brought up what it brings up by itself.
+func AwaitBoot(ctx context.Context, in host.Runner, log io.Writer) error {
+	const script = `i=0
+until [ -S /run/systemd/private ] || [ $i -gt 3000 ]; do sleep 0.02; i=$((i+1)); done
+state=$(systemctl is-system-running --wait) || true
+case $state in
+running) ;;
+degraded) echo "these units of the node failed to start:"; systemctl list-units --failed --plain --no-legend ;;
+*) echo "the node's systemd is $state"; exit 1 ;;
+esac`
+	err := in.Run(ctx, host.Command{Args: []string{"/bin/sh", "-c", script}, Stdout: log, Stderr: log})
+	if err != nil {
+		return problem.New(problem.Failed, "the node does not boot").Because(err).Try("orrery logs tells what its units printed")
+	}
+	return nil
+}
+
+// changed reports whether anything that the role does on the node is new or other than before.
+func (j *Job) changed(r *site.Role) bool {
+	mine := func(p spec.Parts) spec.Parts {
+		some := spec.Parts{}
+		for key, digest := range p {
+			if strings.HasPrefix(key, r.Name+": ") {
+				some[key] = digest
+			}
+		}
+		return some
+	}
+	if spec.Differences(mine(j.Was.Parts), mine(j.Is.Parts)) != "" {
+		return true
+	}
+	return slices.ContainsFunc(r.Services, func(s string) bool { return !slices.Contains(j.Was.Services, s) })
+}
+
+func (j *Job) role(ctx context.Context, r *site.Role) error {
+	files, err := j.files(r)
+	if err != nil {
+		return err
+	}
+	if len(files) > 0 {
+		j.Say("role " + r.Name + ": files")
+		if err := j.In.Put(ctx, files...); err != nil {
+			return fmt.Errorf("role %s: files: %w", r.Name, err)
+		}
+	}
+	if err := j.steps(ctx, r); err != nil {
+		return err
+	}
+	return j.services(ctx, r)
+}
+
+// files renders the files of a role; one with the value of a secret in it stands on the host's tmpfs already and is linked.
+func (j *Job) files(r *site.Role) ([]host.File, error) {
+	var all []host.File
+	for i := range r.Files {
+		f := &r.Files[i]
+		if !f.Rendered() {
+			continue
+		}
+		text, err := j.View.File(r, f, j.Node.Name, render.Named)
+		if err != nil {
+			return nil, err
+		}
+		if text.Secret {
+			all = append(all, host.File{Path: f.Path, Link: "/etc/orrery/" + SecretFile(f.Path)})
+			continue
+		}
+		all = append(all, host.File{Path: f.Path, Content: text.Content, Owner: f.Owner, Mode: f.Mode})
+	}
+	return all, nil
+}
+
+// SecretFile is where, below /etc/orrery, a rendered file stands that has the value of a secret in it.
+func SecretFile(path string) string { return "files/" + spec.DigestBytes([]byte(path)) }
+
+func (j *Job) steps(ctx context.Context, r *site.Role) error {
+	if !slices.ContainsFunc(r.Steps, func(s site.Step) bool { return s.When == site.Boot }) {
+		return nil
+	}
+	if err := putBeside(ctx, j.In, r, besideAll(r)); err != nil {
+		return err
+	}
+	env := bootEnv(j.View, j.Site, j.Node.Name, r)
+	for i := range r.Steps {
+		if s := &r.Steps[i]; s.When == site.Boot {
+			j.Say("role " + r.Name + ": step " + s.Name)
+			if err := runStep(ctx, j.In, r, s, env, j.Log, "node "+j.Node.Name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// services lets the services of a role run with what it has just been given, and start at each boot.
+func (j *Job) services(ctx context.Context, r *site.Role) error {
+	if len(r.Services) == 0 {
+		return nil
+	}
+	j.Say("role " + r.Name + ": services")
+	script := "systemctl daemon-reload && systemctl enable --quiet \"$@\" && systemctl restart \"$@\" && exit 0\n" +
+		`code=$?; for s; do systemctl is-active --quiet "$s" || systemctl status --no-pager --lines=15 "$s"; done; exit $code`
+	args := append([]string{"/bin/sh", "-c", script, "services"}, r.Services...)
+	if err := j.In.Run(ctx, host.Command{Args: args, Stdout: j.Log, Stderr: j.Log}); err != nil {
+		var run *host.RunError
+		if errors.As(err, &run) {
+			run.Command = append([]string{"systemctl", "restart"}, r.Services...)
+		}
+		return problem.New(problem.Failed, "role %s: a service does not start", r.Name).
+			At("node "+j.Node.Name).Because(err).Try("orrery logs %s tells more", j.Node.Name)
+	}
+	return nil
+}
+
+// dropServices ends services that no role of the node has any more.
+func (j *Job) dropServices(ctx context.Context) error {
+	var gone []string
+	for _, s := range j.Was.Services {
+		if !slices.Contains(j.Is.Services, s) {
+			gone = append(gone, s)
+		}
+	}
+	if len(gone) == 0 {
+		return nil
+	}
+	args := append([]string{"systemctl", "disable", "--now", "--quiet"}, gone...)
+	return j.In.Run(ctx, host.Command{Args: args, Stdout: j.Log, Stderr: j.Log})
+}

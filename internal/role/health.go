@@ -1,0 +1,138 @@
+package role
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"orrery/internal/host"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+	"orrery/internal/site/render"
+)
+
+// Check tries the health checks of all roles of a node until each has succeeded once, in the time that it gives.
+func Check(ctx context.Context, in host.Runner, v *render.View, s *site.Site, n *site.Node, say func(string)) error {
+	for _, r := range s.RolesOf(n) {
+		env := bootEnv(v, s, n.Name, r)
+		for i := range r.Health {
+			h := &r.Health[i]
+			say("role " + r.Name + ": " + Describe(h))
+			if err := await(ctx, in, h, env); err != nil {
+				return problem.New(problem.Failed, "node %s is not healthy: role %s: %s within %s", n.Name, r.Name, Describe(h), h.Within).
+					At(fmt.Sprintf("%s/role.toml:%d", r.Dir, h.Line)).Because(err).
+					Try("orrery logs %s tells what its services printed", n.Name)
+			}
+		}
+	}
+	return nil
+}
+
+// Probe tries each health check of a node once.
+func Probe(ctx context.Context, in host.Runner, v *render.View, s *site.Site, n *site.Node) error {
+	for _, r := range s.RolesOf(n) {
+		env := bootEnv(v, s, n.Name, r)
+		for i := range r.Health {
+			if err := try(ctx, in, &r.Health[i], env); err != nil {
+				return fmt.Errorf("role %s: %s: %w", r.Name, Describe(&r.Health[i]), err)
+			}
+		}
+	}
+	return nil
+}
+
+// Describe names a health check in a few words.
+func Describe(h *site.HealthCheck) string {
+	switch {
+	case h.TCP > 0:
+		return fmt.Sprintf("tcp %d", h.TCP)
+	case h.HTTP != "":
+		return "http " + h.HTTP
+	}
+	return "command " + strings.Join(h.Command, " ")
+}
+
+func await(ctx context.Context, in host.Runner, h *site.HealthCheck, env []string) error {
+	ctx, cancel := context.WithTimeout(ctx, h.Within)
+	defer cancel()
+	var last error
+	for {
+		err := try(ctx, in, h, env)
+		if err == nil {
+			return nil
+		}
+		if ctx.Err() == nil || last == nil {
+			last = err // the error of a try that the deadline cut short tells less than that of the one before
+		}
+		select {
+		case <-time.After(h.Interval):
+		case <-ctx.Done():
+			return last
+		}
+	}
+}
+
+func try(ctx context.Context, in host.Runner, h *site.HealthCheck, env []string) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, h.Timeout, fmt.Errorf("no answer within %s", h.Timeout))
+	defer cancel()
+	switch {
+	case h.TCP > 0:
+		conn, err := in.Dial(ctx, "tcp", fmt.Sprintf("127.0.0.1:%d", h.TCP))
+		if err != nil {
+			return err
+		}
+		return conn.Close()
+	case h.HTTP != "":
+		return get(ctx, in, h.HTTP)
+	}
+	return in.Run(ctx, host.Command{Args: h.Command, Env: env})
+}
+
+// get asks a URL from inside the node; any status of 200 to 299 will do.
+func get(ctx context.Context, in host.Runner, address string) error {
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: in.Dial}}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, loopback(address), nil)
+	if err != nil {
+		return err
+	}
+	answer, err := client.Do(request)
+	if err != nil {
+		var inner *url.Error
+		if errors.As(err, &inner) {
+			err = inner.Err
+		}
+		return err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode/100 == 2 {
+		return nil
+	}
+	text, _ := io.ReadAll(io.LimitReader(answer.Body, 500))
+	return fmt.Errorf("%s: %s", answer.Status, strings.TrimSpace(string(text)))
+}
+
+// loopback writes localhost as an address, because names are looked up on the host and not in the node.
+func loopback(address string) string {
+	u, err := url.Parse(address)
+	if err == nil && u.Hostname() == "localhost" {
+		u.Host = net.JoinHostPort("127.0.0.1", portOf(u))
+		return u.String()
+	}
+	return address
+}
+
+func portOf(u *url.URL) string {
+	switch {
+	case u.Port() != "":
+		return u.Port()
+	case u.Scheme == "https":
+		return "443"
+	}
+	return "80"
+}

@@ -1,0 +1,60 @@
+package role
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+
+	"orrery/internal/host"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+)
+
+// runStep runs one step of a role. Its script stands on the node while it runs, so that any interpreter can read it.
+func runStep(ctx context.Context, in host.Runner, r *site.Role, s *site.Step, env []string, log io.Writer, where string) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, s.Timeout, fmt.Errorf("not done within %s", s.Timeout))
+	defer cancel()
+	script := Dir(r.Name) + "/.step-" + s.When
+	if err := in.Put(ctx, host.File{Path: script, Content: s.Script, Mode: 0o755}); err != nil {
+		return err
+	}
+	fmt.Fprintf(log, "--- role %s: step %s\n", r.Name, s.Name)
+	args := append(slices.Clone(s.Interpreter), script)
+	err := in.Run(ctx, host.Command{Args: args, Env: env, User: s.User, Stdout: log, Stderr: log})
+	if err == nil {
+		return nil
+	}
+	line := s.Line
+	at := r.Dir + "/role.toml"
+	if s.Run != "" {
+		at, line = r.Dir+"/"+s.Run, 0
+	}
+	if line > 0 {
+		at = fmt.Sprintf("%s:%d", at, line)
+	}
+	p := problem.New(problem.Failed, "role %s: step %q failed on %s", r.Name, s.Name, where).At(at).Because(stepError(err))
+	return p
+}
+
+// stepError drops the name of the script that was put there for the step, which means nothing to the user.
+func stepError(err error) error {
+	var run *host.RunError
+	if errors.As(err, &run) {
+		run.Command = run.Command[:max(0, len(run.Command)-1)]
+	}
+	return err
+}
+
+// putBeside lays the files that stand beside role.toml where steps find them.
+func putBeside(ctx context.Context, in host.Runner, r *site.Role, names []string) error {
+	files := []host.File{{Path: Dir(r.Name) + "/role", Content: []byte(r.Name + "\n"), Mode: 0o644}}
+	for _, name := range names {
+		files = append(files, host.File{Path: Dir(r.Name) + "/" + name, Content: r.Beside[name], Mode: 0o755})
+	}
+	return in.Put(ctx, files...)
+}
+
+func besideAll(r *site.Role) []string { return slices.Sorted(maps.Keys(r.Beside)) }

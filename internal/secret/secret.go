@@ -1,0 +1,126 @@
+// Package secret fetches the values of secrets and keeps them out of sight: they live in memory and on the tmpfs
+// of the host, never in a layer, a plan, a journal or a log.
+package secret
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"orrery/internal/host"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+)
+
+// A Keyring holds the secrets of a site for the time of a run: each is fetched once, when it is first wanted.
+type Keyring struct {
+	site   *site.Site
+	dirs   host.Dirs
+	mu     sync.Mutex
+	values map[string]string
+}
+
+// NewKeyring gives the empty keyring of a site.
+func NewKeyring(s *site.Site, dirs host.Dirs) *Keyring {
+	return &Keyring{site: s, dirs: dirs, values: map[string]string{}}
+}
+
+// Value gives the value of a secret.
+func (k *Keyring) Value(ctx context.Context, name string) (string, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if v, ok := k.values[name]; ok {
+		return v, nil
+	}
+	s, ok := k.site.Secret(name)
+	if !ok {
+		return "", problem.New(problem.Mistake, "secret %q is not declared", name).At("site.toml").
+			Try("add [secret.%s] with file, command or generate", name)
+	}
+	v, err := k.fetch(ctx, s)
+	if err != nil {
+		return "", err
+	}
+	k.values[name] = v
+	return v, nil
+}
+
+func (k *Keyring) fetch(ctx context.Context, s *site.Secret) (string, error) {
+	switch {
+	case s.File != "":
+		text, err := os.ReadFile(s.File)
+		if err != nil {
+			return "", problem.New(problem.Failed, "secret %s cannot be read", s.Name).At(s.File).Because(err)
+		}
+		return strings.TrimSuffix(string(text), "\n"), nil
+	case len(s.Command) > 0:
+		return k.ask(ctx, s)
+	}
+	return k.generated(s)
+}
+
+// ask runs the command that prints the secret. What it printed is not in the error.
+func (k *Keyring) ask(ctx context.Context, s *site.Secret) (string, error) {
+	var out, complaint bytes.Buffer
+	err := host.Local{Name: "host"}.Run(ctx, host.Command{Args: s.Command, Stdin: os.Stdin, Stdout: &out, Stderr: &complaint})
+	if err != nil {
+		return "", problem.New(problem.Failed, "secret %s: %q failed: %s", s.Name, strings.Join(s.Command, " "), strings.TrimSpace(complaint.String()))
+	}
+	return strings.TrimSuffix(out.String(), "\n"), nil
+}
+
+const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+
+// generated gives a secret that was made once, at random, and is kept with the state of the host.
+func (k *Keyring) generated(s *site.Secret) (string, error) {
+	path := filepath.Join(k.dirs.Secrets(k.site.Name), s.Name)
+	text, err := os.ReadFile(path)
+	if err == nil {
+		return string(text), nil
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return "", err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return "", err
+	}
+	value, err := random(s.Generate)
+	if err != nil {
+		return "", err
+	}
+	return value, host.WriteFile(host.File{Path: path, Content: []byte(value), Mode: 0o600})
+}
+
+// random gives n characters, each of them equally likely.
+func random(n int) (string, error) {
+	const fair = 256 - 256%len(alphabet)
+	var b strings.Builder
+	var octet [1]byte
+	for b.Len() < n {
+		if _, err := rand.Read(octet[:]); err != nil {
+			return "", err
+		}
+		if int(octet[0]) < fair {
+			b.WriteByte(alphabet[int(octet[0])%len(alphabet)])
+		}
+	}
+	return b.String(), nil
+}
+
+// Redact replaces the values of all secrets fetched so far by their names.
+func (k *Keyring) Redact(text string) string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for name, value := range k.values {
+		if len(value) >= 4 { // shorter ones would blot out ordinary words
+			text = strings.ReplaceAll(text, value, "<secret "+name+">")
+		}
+	}
+	return text
+}

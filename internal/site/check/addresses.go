@@ -1,0 +1,94 @@
+package check
+
+import (
+	"fmt"
+	"net/netip"
+
+	"orrery/internal/site"
+)
+
+// ill tells what is wrong with an address in a network, or gives "".
+func ill(n *site.Network, a netip.Addr) string {
+	switch {
+	case !n.Subnet.Contains(a):
+		return fmt.Sprintf("is not in the subnet %s", n.Subnet)
+	case a == n.Subnet.Addr():
+		return fmt.Sprintf("is the network's own in %s", n.Subnet)
+	case a == site.Broadcast(n.Subnet):
+		return fmt.Sprintf("is the broadcast address of %s", n.Subnet)
+	}
+	return ""
+}
+
+// A segment is a network while its addresses are being given out.
+type segment struct {
+	*site.Network
+	taken map[netip.Addr]*site.Node
+	next  netip.Addr // from where to look for a free address
+}
+
+// free proposes an address; to everyone another.
+func (s *segment) free() string {
+	for ; s.Subnet.Contains(s.next) && s.next != site.Broadcast(s.Subnet); s.next = s.next.Next() {
+		if _, taken := s.taken[s.next]; !taken && s.next != s.Gateway {
+			proposed := s.next
+			s.next = s.next.Next()
+			return fmt.Sprintf("%s is free", proposed)
+		}
+	}
+	return fmt.Sprintf("%s is full: make the subnet wider", s.Subnet)
+}
+
+func (c *checker) addresses() {
+	segments := map[string]*segment{}
+	for i := range c.site.Networks {
+		n := &c.site.Networks[i]
+		segments[n.Name] = &segment{Network: n, taken: map[netip.Addr]*site.Node{}, next: n.Subnet.Addr().Next()}
+	}
+	for pass := range 2 { // who has an address, before what is wrong with it and which others are free
+		for i := range c.site.Nodes {
+			n := &c.site.Nodes[i]
+			seen := map[string]bool{}
+			for _, nic := range n.NICs {
+				s, known := segments[nic.Network]
+				switch {
+				case pass == 1 && !known:
+					c.unknown(at("node", n.Name, "net", nic.Network), "network", nic.Network,
+						names(c.site.Networks, func(n *site.Network) string { return n.Name }))
+				case pass == 1 && seen[nic.Network]:
+					c.wrong(at("defaults", "networks"), "name it once", "network %q is named twice", nic.Network)
+				case !known || site.Room(s.Subnet) == 0 || n.ID < minID:
+				case pass == 0 && s.taken[nic.Address] == nil:
+					s.taken[nic.Address] = n
+				case pass == 1:
+					c.address(n, nic, s)
+				}
+				seen[nic.Network] = true
+			}
+		}
+	}
+}
+
+func (c *checker) address(n *site.Node, nic site.NIC, s *segment) {
+	wrong := ill(s.Network, nic.Address)
+	if wrong == "" && s.taken[nic.Address] == n && nic.Address != s.Gateway {
+		return // as nearly all are: no words for them
+	}
+	key := at("node", n.Name, "net", nic.Network)
+	what := fmt.Sprintf("address %s of node %s", nic.Address, n.Name)
+	if other := s.taken[nic.Address]; other != n && nic.Address.IsValid() {
+		c.add(Mistake{
+			Key: key, What: fmt.Sprintf("%s on network %s is already that of node %s", what, nic.Network, other.Name),
+			Cure: s.free(), Other: at("node", other.Name, "net", nic.Network),
+		})
+		return
+	}
+	switch {
+	case !nic.Address.IsValid():
+		c.wrong(key, s.free(), "node %s finds no address on network %s, %s", n.Name, nic.Network, s.Subnet)
+	case nic.Address == s.Gateway:
+		c.wrong(key, s.free(), "%s is the gateway of network %s", what, nic.Network)
+	case wrong != "":
+		c.wrong(key, s.free(), "%s %s", what, wrong)
+	}
+}

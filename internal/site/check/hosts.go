@@ -1,0 +1,104 @@
+package check
+
+import (
+	"math"
+	"net/url"
+	"regexp"
+	"strings"
+
+	"orrery/internal/site"
+)
+
+// sshAddress is user@host:port, of which user and port may be left out. It cannot be taken for an option.
+var sshAddress = regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_.-]*@)?([A-Za-z0-9][A-Za-z0-9._-]*|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?$`)
+
+func (c *checker) hosts() {
+	first := map[string]string{}
+	for _, h := range c.site.Hosts {
+		key := at("host", h.Name)
+		c.label(key, "host", h.Name)
+		if !sshAddress.MatchString(h.Address) {
+			c.wrong(at("host", h.Name, "address"), `"local" or "user@10.8.1.1"`, "address %q is none of a host", h.Address)
+		}
+		if other, taken := first[h.Address]; taken {
+			c.add(Mistake{
+				Key: at("host", h.Name, "address"), What: "address \"" + h.Address + "\" is already that of host " + other,
+				Cure: "declare a machine once", Other: at("host", other, "address"),
+			})
+		} else {
+			first[h.Address] = h.Name
+		}
+		if !sane(h.Cpus) {
+			c.wrong(at("host", h.Name, "cpus"), "leave it out: the host is asked", "cpus = %v is no number of processors", h.Cpus)
+		}
+		if h.Memory != 0 && h.Memory < minMemory {
+			c.wrong(at("host", h.Name, "memory"), "leave it out: the host is asked", "memory = %d bytes is less than a node needs", h.Memory)
+		}
+	}
+}
+
+// sane reports whether a number of processors can be one.
+func sane(cpus float64) bool { return cpus >= 0 && !math.IsInf(cpus, 0) }
+
+// suite also covers "stable" and "bookworm-backports".
+var suite = regexp.MustCompile(`^[a-z][a-z0-9-]*$`)
+
+var component = regexp.MustCompile(`^[a-z][a-z0-9/-]*$`)
+
+func (c *checker) images() {
+	for _, i := range c.site.Images {
+		key := at("image", i.Name)
+		c.label(key, "image", i.Name)
+		switch {
+		case i.Suite == "" && i.Import == "":
+			c.wrong(key, `write suite = "bookworm"`, "image %s has neither suite nor import", i.Name)
+		case i.Suite != "" && i.Import != "":
+			c.wrong(at("image", i.Name, "import"), "take one of them out", "image %s has both suite and import", i.Name)
+		case i.Suite != "" && !suite.MatchString(i.Suite):
+			c.wrong(at("image", i.Name, "suite"), `write suite = "bookworm"`, "suite %q is none of Debian", i.Suite)
+		}
+		for k, name := range i.Components {
+			if !component.MatchString(name) {
+				c.wrong(at("image", i.Name, "components", k), `such as "main"`, "component %q is not legal", name)
+			}
+		}
+		for k, name := range i.Packages {
+			c.debian(at("image", i.Name, "packages", k), name)
+		}
+	}
+}
+
+// mirror refuses what is no URL; an apt mirror may be given as apt understands it.
+func (c *checker) mirror() {
+	m := &c.site.Mirror
+	for _, part := range []struct{ key, value, schemes string }{
+		{"apt", m.Apt, "http https file copy mirror mirror+file mirror+http mirror+https"},
+		{"security", m.Security, "http https file copy mirror mirror+file mirror+http mirror+https"},
+		{"pypi", m.PyPI, "http https file"}, {"proxy", m.Proxy, "http https socks5 socks5h"},
+	} {
+		u, err := url.Parse(part.value)
+		if part.value != "" && (err != nil || !strings.Contains(" "+part.schemes+" ", " "+u.Scheme+" ") || strings.ContainsAny(part.value, " \t\n\"'")) {
+			c.wrong(at("mirror", part.key), "write http://…", "%s = %q is no URL", part.key, part.value)
+		}
+	}
+}
+
+const maxRelease = 9999 // before an id it makes the number of a guest, which has at most nine digits (Proxmox)
+
+func (c *checker) releases() {
+	for _, r := range c.site.Releases {
+		key := at("release", r.Number)
+		if r.Number < 1 || r.Number > maxRelease {
+			c.wrong(key, "1 to 9999", "release number %d is out of range", r.Number)
+		}
+		if r.Image != "" {
+			c.image(at("release", r.Number, "image"), r.Image)
+		}
+	}
+}
+
+func (c *checker) image(key []string, name string) {
+	if _, ok := c.site.Image(name); !ok {
+		c.unknown(key, "image", name, names(c.site.Images, func(i *site.Image) string { return i.Name }))
+	}
+}

@@ -1,0 +1,102 @@
+package check
+
+import (
+	"fmt"
+	"path"
+	"regexp"
+
+	"orrery/internal/problem"
+	"orrery/internal/site"
+)
+
+// nfsExport is server:/export, of which the server may be an IPv6 address in brackets.
+var nfsExport = regexp.MustCompile(`^([A-Za-z0-9][A-Za-z0-9._-]*|\[[0-9A-Fa-f:.]+\]):/[^\s,]*$`)
+
+func (c *checker) volumes() {
+	used := map[string]bool{}
+	var known []string
+	for i := range c.site.Roles {
+		for _, v := range c.site.Roles[i].Volumes {
+			if !used[v.Name] {
+				used[v.Name], known = true, append(known, v.Name)
+			}
+		}
+	}
+	for _, v := range c.site.Volumes {
+		key := at("volume", v.Name)
+		if !used[v.Name] {
+			// A misspelt name would keep the data elsewhere without a word.
+			cure := "take it out, or declare it in a role"
+			if nearest := problem.Nearest(v.Name, known); nearest != "" {
+				cure = fmt.Sprintf("%q is the nearest", nearest)
+			}
+			c.wrong(key, cure, "no role has a volume %q", v.Name)
+		}
+		switch {
+		case v.Path != "" && v.NFS != "":
+			c.wrong(at("volume", v.Name, "nfs"), "take one of them out", "volume %s has both path and nfs", v.Name)
+		case v.NFS != "" && !nfsExport.MatchString(v.NFS):
+			c.wrong(at("volume", v.Name, "nfs"), `such as "nas:/export/pgdata"`, "nfs = %q is no NFS export", v.NFS)
+		case v.Path != "":
+			if !path.IsAbs(v.Path) || path.Clean(v.Path) == "/" {
+				c.wrong(at("volume", v.Name, "path"), `such as "/srv/pgdata"`, "path = %q is no absolute path of a directory", v.Path)
+			}
+		}
+	}
+}
+
+// Bounds of a secret that is generated.
+const (
+	minSecret = 8
+	maxSecret = 4096
+)
+
+func (c *checker) secrets() {
+	for _, x := range c.site.Secrets {
+		key := at("secret", x.Name)
+		if !word.MatchString(x.Name) {
+			c.wrong(key, `letters, digits, "_", "." and "-"`, "secret name %q is no legal name of a file", x.Name)
+		}
+		sources := 0
+		for _, given := range []bool{x.File != "", len(x.Command) > 0, x.Generate != 0} {
+			if given {
+				sources++
+			}
+		}
+		if sources != 1 {
+			c.wrong(key, "give one of them", "secret %s has %d of file, command and generate", x.Name, sources)
+		}
+		if x.Generate != 0 && (x.Generate < minSecret || x.Generate > maxSecret) {
+			c.wrong(at("secret", x.Name, "generate"), fmt.Sprintf("%d to %d; 32 is good", minSecret, maxSecret), "generate = %d is out of range", x.Generate)
+		}
+		if len(x.Command) > 0 && x.Command[0] == "" {
+			c.wrong(at("secret", x.Name, "command"), `such as ["pass", "show", "karoo/db"]`, "the command has no name")
+		}
+	}
+}
+
+func (c *checker) roleSecrets() {
+	known := names(c.site.Secrets, func(x *site.Secret) string { return x.Name })
+	declared := set(known)
+	for i := range c.site.Roles {
+		r := &c.site.Roles[i]
+		seen := map[string]bool{}
+		for k, use := range r.Secrets {
+			key := at("role", r.Name, "secret", k, "name")
+			switch {
+			case use.Name == "":
+				c.wrong(key, `write name = "…"`, "the secret has no name")
+			case seen[use.Name]:
+				c.wrong(key, "take one of them out", "secret %q is named twice", use.Name)
+			case c.used[r.Name] && !declared[use.Name]:
+				cure := fmt.Sprintf("declare it in site.toml: secret.%s.generate = 32", use.Name)
+				if nearest := problem.Nearest(use.Name, known); nearest != "" {
+					cure = fmt.Sprintf("%q is the nearest", nearest)
+				}
+				c.wrong(key, cure, "secret %q is not declared in the site file", use.Name)
+			}
+			seen[use.Name] = true
+			c.owner(at("role", r.Name, "secret", k, "owner"), use.Owner)
+		}
+	}
+}

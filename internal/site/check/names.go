@@ -1,0 +1,120 @@
+package check
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"orrery/internal/site"
+)
+
+// label is a host name of one label, RFC 1123: names become host names, parts of them and names of directories.
+// Capital letters are refused, because names of hosts are the same with and without.
+var label = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
+
+// word is the name of what becomes the name of a file, such as a secret.
+var word = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,62}$`)
+
+// reserved names would be read as something else: by resolvers, in selectors or in site files.
+var reserved = []string{"all", "and", "auto", "ip6-localhost", "ip6-loopback", "localhost", "not", "or"}
+
+func (c *checker) label(key []string, kind, name string) bool {
+	if label.MatchString(name) {
+		return true
+	}
+	c.wrong(key, cureOfLabel(name), "%s name %q is no legal host name", kind, name)
+	return false
+}
+
+func cureOfLabel(name string) string {
+	if len(name) > 63 {
+		return "at most 63 characters"
+	}
+	legal := strings.Trim(strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '-' {
+			return r
+		}
+		return '-'
+	}, strings.ToLower(name)), "-")
+	if label.MatchString(legal) {
+		return fmt.Sprintf("%q would be: lower case letters, digits and \"-\"", legal)
+	}
+	return `lower case letters, digits and "-"`
+}
+
+func (c *checker) siteNames() {
+	if c.site.Name == "" {
+		c.wrong(at("site", "name"), `write name = "…" in [site]`, "the site has no name")
+		return
+	}
+	c.label(at("site", "name"), "site", c.site.Name)
+}
+
+func (c *checker) groups() {
+	for i := range c.site.Groups {
+		if g := &c.site.Groups[i]; !word.MatchString(g.Name) {
+			c.wrong(at("group", g.Name), `letters, digits, "_", "." and "-"`, "group name %q is not legal", g.Name)
+		}
+	}
+}
+
+func (c *checker) nodeNames() {
+	seen := make(map[string]bool, len(c.site.Nodes))
+	for i := range c.site.Nodes {
+		name := c.site.Nodes[i].Name
+		key := at("node", name)
+		switch {
+		case seen[name]:
+			c.wrong(key, "choose another name", "two nodes are called %q", name)
+		case !c.label(key, "node", name):
+		case slices.Contains(reserved, name):
+			c.wrong(key, "choose another name", "a node cannot be called %q: the word means something else", name)
+		case strings.Trim(name, "0123456789") == "":
+			c.wrong(key, fmt.Sprintf("put a letter in it: \"n%s\"", name), "node name %q is a number: it would be read as an address", name)
+		}
+		seen[name] = true
+	}
+}
+
+const (
+	minID = 1
+	maxID = 999_999 // a release number before it gives the number of a guest
+)
+
+func (c *checker) ids() {
+	first := make(map[int]*site.Node, len(c.site.Nodes))
+	for i := range c.site.Nodes {
+		n := &c.site.Nodes[i]
+		if first[n.ID] == nil {
+			first[n.ID] = n
+		}
+	}
+	// What has been proposed to one is not free for another.
+	proposed := map[int]bool{}
+	next := minID
+	free := func(from int) int {
+		for next = max(next, from); first[next] != nil || proposed[next]; next++ {
+		}
+		proposed[next] = true
+		return next
+	}
+	for i := range c.site.Nodes {
+		n := &c.site.Nodes[i]
+		if first[n.ID] == n && minID <= n.ID && n.ID <= maxID {
+			continue
+		}
+		key := at("node", n.Name, "id")
+		switch other := first[n.ID]; {
+		case n.ID == 0:
+			c.wrong(key, fmt.Sprintf("id = %d is free", free(minID)), "node %s has no id", n.Name)
+		case n.ID < minID || n.ID > maxID:
+			c.wrong(key, fmt.Sprintf("%d to %d; %d is free", minID, maxID, free(minID)), "id %d is out of range", n.ID)
+		case other != n:
+			c.add(Mistake{
+				Key: key, What: fmt.Sprintf("id %d of node %s is already the id of node %s", n.ID, n.Name, other.Name),
+				Cure: fmt.Sprintf("%d is free", free(n.ID)), Other: at("node", other.Name, "id"),
+			})
+		}
+	}
+}

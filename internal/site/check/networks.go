@@ -1,0 +1,62 @@
+package check
+
+import (
+	"fmt"
+	"slices"
+
+	"orrery/internal/site"
+)
+
+// Bounds of an MTU. IPv4 allows 68, but 576 is what every host must be able to receive (RFC 791), and below it
+// resolvers and path MTU discovery do not work in practice.
+const (
+	minMTU = 576
+	maxMTU = 65535
+)
+
+func (c *checker) networks() {
+	for _, n := range c.site.Networks {
+		c.label(at("network", n.Name), "network", n.Name)
+		if n.MTU != 0 && (n.MTU < minMTU || n.MTU > maxMTU) {
+			c.wrong(at("network", n.Name, "mtu"), fmt.Sprintf("%d to %d; 1500 is usual", minMTU, maxMTU), "mtu %d is out of range", n.MTU)
+		}
+		if n.NAT && !n.Gateway.IsValid() {
+			c.wrong(at("network", n.Name, "nat"), "give a gateway", "nat has no gateway through which to leave")
+		}
+		key := at("network", n.Name, "subnet")
+		switch {
+		case !n.Subnet.IsValid():
+			c.wrong(key, `write subnet = "10.8.67.0/24"`, "network %s has no subnet", n.Name)
+		case !n.Subnet.Addr().Is4():
+			c.wrong(key, `such as "10.8.67.0/24"`, "subnet %s is not IPv4", n.Subnet)
+		case site.Room(n.Subnet) == 0:
+			c.wrong(key, "/1 to /30", "subnet %s has no room for nodes", n.Subnet)
+		case n.Gateway.IsValid():
+			if wrong := ill(&n, n.Gateway); wrong != "" {
+				c.wrong(at("network", n.Name, "gateway"), fmt.Sprintf("%s is usual", n.Subnet.Addr().Next()), "gateway %s %s", n.Gateway, wrong)
+			}
+		}
+	}
+}
+
+func (c *checker) overlaps() {
+	var sorted []*site.Network
+	for i := range c.site.Networks {
+		if n := &c.site.Networks[i]; site.Room(n.Subnet) > 0 {
+			sorted = append(sorted, n)
+		}
+	}
+	slices.SortStableFunc(sorted, func(a, b *site.Network) int { return a.Subnet.Addr().Compare(b.Subnet.Addr()) })
+	var widest *site.Network // of those before, the one that ends last
+	for _, n := range sorted {
+		if widest != nil && widest.Subnet.Overlaps(n.Subnet) {
+			c.add(Mistake{
+				Key: at("network", n.Name, "subnet"), Other: at("network", widest.Name, "subnet"), Cure: "give each its own",
+				What: fmt.Sprintf("subnet %s overlaps %s of network %s", n.Subnet, widest.Subnet, widest.Name),
+			})
+		}
+		if widest == nil || site.Broadcast(widest.Subnet).Less(site.Broadcast(n.Subnet)) {
+			widest = n
+		}
+	}
+}

@@ -1,0 +1,100 @@
+package check
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"orrery/internal/site"
+)
+
+// Bounds of what a node needs to start at all.
+const (
+	minMemory = 16 << 20
+	minPids   = 8
+	minCpus   = 0.01 // a millisecond in a tenth of a second, the least that the kernel accepts
+	maxCpu    = 8191 // NR_CPUS is at most 8192
+)
+
+// nodes checks each node by itself, but for its name, id and addresses.
+func (c *checker) nodes() {
+	images := set(names(c.site.Images, func(i *site.Image) string { return i.Name }))
+	hosts := set(names(c.site.Hosts, func(h *site.Host) string { return h.Name }))
+	for i := range c.site.Nodes {
+		n := &c.site.Nodes[i]
+		switch {
+		case n.Image == "" && len(c.site.Images) == 0:
+			c.wrong(at("node", n.Name, "image"), `declare one: image.debian.suite = "bookworm"`, "the site has no image")
+		case n.Image == "":
+			c.wrong(at("node", n.Name, "image"), "say image = … for the node or in [defaults]", "node %s has none of the site's %d images", n.Name, len(images))
+		case !images[n.Image]:
+			c.image(at("node", n.Name, "image"), n.Image)
+		}
+		if n.Host != "" && !hosts[n.Host] {
+			c.unknown(at("node", n.Name, "host"), "host", n.Host, names(c.site.Hosts, func(h *site.Host) string { return h.Name }))
+		}
+		if !label.MatchString(n.Engine) {
+			c.wrong(at("node", n.Name, "engine"), `such as "lxc"`, "engine %q is not legal", n.Engine)
+		}
+		for k, role := range n.Roles {
+			if c.roles[role] == nil {
+				c.role(at("node", n.Name, "roles", k), role)
+			}
+		}
+		c.limits(n)
+	}
+}
+
+func set(names []string) map[string]bool {
+	set := make(map[string]bool, len(names))
+	for _, name := range names {
+		set[name] = true
+	}
+	return set
+}
+
+func (c *checker) limits(n *site.Node) {
+	l := &n.Limits
+	if !sane(l.Cpus) || l.Cpus != 0 && l.Cpus < minCpus {
+		c.wrong(at("node", n.Name, "cpus"), "more than 0; 0 is no limit", "cpus = %v is no number of processors", l.Cpus)
+	}
+	if l.Memory != 0 && l.Memory < minMemory {
+		c.wrong(at("node", n.Name, "memory"), "at least 16MiB", "memory = %d bytes is too little to start with", l.Memory)
+	}
+	if l.Swap != nil && *l.Swap < 0 {
+		c.wrong(at("node", n.Name, "swap"), "0 or more", "swap = %d is less than nothing", *l.Swap)
+	}
+	if l.Pids != 0 && l.Pids < minPids {
+		c.wrong(at("node", n.Name, "pids"), fmt.Sprintf("at least %d", minPids), "pids = %d is too few to start with", l.Pids)
+	}
+	if what := illPin(l.Pin); what != "" {
+		c.wrong(at("node", n.Name, "pin"), `such as "0-3,8"`, "pin = %q: %s", l.Pin, what)
+	}
+}
+
+// illPin tells what is wrong with a list of processors, as cpuset(7) has it, or gives "".
+func illPin(pin string) string {
+	if pin == "" {
+		return ""
+	}
+	for part := range strings.SplitSeq(pin, ",") {
+		first, last, isRange := strings.Cut(part, "-")
+		if !isRange {
+			last = first
+		}
+		from, err := strconv.ParseUint(first, 10, 16)
+		if err != nil {
+			return fmt.Sprintf("%q is no processor", part)
+		}
+		to, err := strconv.ParseUint(last, 10, 16)
+		switch {
+		case err != nil:
+			return fmt.Sprintf("%q is no range of processors", part)
+		case from > to:
+			return fmt.Sprintf("%q goes backwards", part)
+		case to > maxCpu:
+			return fmt.Sprintf("no machine has a processor %d", to)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,179 @@
+package check
+
+import (
+	"fmt"
+	"strings"
+
+	"orrery/internal/problem"
+	"orrery/internal/site"
+	"orrery/internal/site/selector"
+)
+
+// waits checks the selectors of needs.healthy, and that no nodes wait for one another. A node does not wait for itself.
+func (c *checker) waits() {
+	g := &waitGraph{nodes: len(c.site.Nodes)}
+	index := make(map[*site.Node]int, len(c.site.Nodes))
+	for i := range c.site.Nodes {
+		index[&c.site.Nodes[i]] = i
+	}
+	// Every role that waits is a vertex between the nodes that have it and those that it waits for: an edge for
+	// every pair of nodes would be far too many.
+	g.edges = make([][]int, len(c.site.Nodes))
+	vertex := map[string]int{}
+	view := selector.NewView(c.site)
+	for i := range c.site.Roles {
+		r := &c.site.Roles[i]
+		if len(r.NeedsHealthy) == 0 {
+			continue
+		}
+		var targets []int
+		for k, text := range r.NeedsHealthy {
+			for _, n := range c.awaited(view, at("role", r.Name, "needs", "healthy", k), r.Name, text) {
+				targets = append(targets, index[n])
+			}
+		}
+		vertex[r.Name] = len(g.edges)
+		g.edges = append(g.edges, targets)
+		g.roles = append(g.roles, r)
+	}
+	if len(vertex) == 0 {
+		return
+	}
+	for i := range c.site.Nodes {
+		for _, r := range c.rolesOf(c.site.Nodes[i].Roles) {
+			if v, waits := vertex[r.Name]; waits {
+				g.edges[i] = append(g.edges[i], v)
+			}
+		}
+	}
+	for _, knot := range g.knots() {
+		c.knot(g, knot)
+	}
+}
+
+func (c *checker) awaited(view *selector.View, key []string, role, text string) []*site.Node {
+	q, err := selector.Parse(text)
+	if err == nil && c.used[role] {
+		err = view.Check(q)
+	}
+	if err != nil {
+		m := Mistake{Key: key, What: err.Error()}
+		if p, ok := err.(*problem.Problem); ok {
+			m.What, m.Cure = p.What, p.Cure
+		}
+		c.add(m)
+		return nil
+	}
+	return view.Select(q)
+}
+
+func (c *checker) knot(g *waitGraph, knot []int) {
+	var nodes []int
+	within := map[int]bool{}
+	for _, v := range knot {
+		within[v] = true
+		if v < g.nodes {
+			nodes = append(nodes, v)
+		}
+	}
+	if len(nodes) < 2 {
+		return
+	}
+	there := g.path(nodes[0], nodes[1], within)
+	path := append(there, g.path(nodes[1], nodes[0], within)[1:]...)
+	var words []string
+	var first *site.Role
+	for _, v := range path {
+		if v < g.nodes {
+			words = append(words, c.site.Nodes[v].Name)
+		} else if first == nil {
+			first = g.roles[v-g.nodes]
+		}
+	}
+	c.wrong(at("role", first.Name, "needs", "healthy"), `take one of the selectors out or narrow it with "and not …"`,
+		"nodes wait for one another to be healthy: %s", fmt.Sprint(strings.Join(words, " → ")))
+}
+
+// A waitGraph has a vertex for each node and, after these, one for each role that waits.
+type waitGraph struct {
+	nodes int
+	edges [][]int
+	roles []*site.Role
+}
+
+// path gives a shortest way from one vertex to another within some.
+func (g *waitGraph) path(from, to int, within map[int]bool) []int {
+	before := map[int]int{from: -1}
+	for todo := []int{from}; len(todo) > 0; todo = todo[1:] {
+		v := todo[0]
+		if v == to {
+			var path []int
+			for ; v >= 0; v = before[v] {
+				path = append([]int{v}, path...)
+			}
+			return path
+		}
+		for _, w := range g.edges[v] {
+			if _, seen := before[w]; !seen && within[w] {
+				before[w] = v
+				todo = append(todo, w)
+			}
+		}
+	}
+	return []int{from}
+}
+
+// knots gives the strongly connected components of more than one vertex (Tarjan's algorithm; its stack is our own,
+// because a site may be deep).
+func (g *waitGraph) knots() [][]int {
+	n := len(g.edges)
+	order, low, onStack, next := make([]int, n), make([]int, n), make([]bool, n), make([]int, n)
+	var stack, calls []int
+	var knots [][]int
+	count := 0
+	enter := func(v int) {
+		count++
+		order[v], low[v] = count, count
+		stack, onStack[v] = append(stack, v), true
+		calls = append(calls, v)
+	}
+	for root := range n {
+		if order[root] == 0 {
+			enter(root)
+		}
+		for len(calls) > 0 {
+			v := calls[len(calls)-1]
+			if next[v] < len(g.edges[v]) {
+				w := g.edges[v][next[v]]
+				next[v]++
+				if order[w] == 0 {
+					enter(w)
+				} else if onStack[w] {
+					low[v] = min(low[v], order[w])
+				}
+				continue
+			}
+			calls = calls[:len(calls)-1]
+			if len(calls) > 0 {
+				caller := calls[len(calls)-1]
+				low[caller] = min(low[caller], low[v])
+			}
+			if low[v] != order[v] {
+				continue
+			}
+			var knot []int
+			for {
+				w := stack[len(stack)-1]
+				stack, onStack[w] = stack[:len(stack)-1], false
+				knot = append(knot, w)
+				if w == v {
+					break
+				}
+			}
+			if len(knot) > 1 {
+				knots = append(knots, knot)
+			}
+		}
+	}
+	return knots
+}

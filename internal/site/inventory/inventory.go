@@ -1,0 +1,93 @@
+// Package inventory tells others about a site: Ansible, ssh, and the programs on its nodes. It does no I/O, and
+// says the same of the same site, byte for byte.
+package inventory
+
+import (
+	"bytes"
+	"encoding/json"
+
+	"orrery/internal/site"
+)
+
+// A listing is what stands in /etc/orrery/inventory.json of every node.
+type listing struct {
+	Site   about               `json:"site"`
+	Nodes  []entry             `json:"nodes"` // in order of id
+	Roles  map[string][]string `json:"roles"` // names of the nodes that have the role, be it by need, in order of id
+	Groups map[string][]string `json:"groups"`
+}
+
+type about struct {
+	Name       string         `json:"name"`
+	Owner      string         `json:"owner,omitempty"`
+	Production bool           `json:"production"`
+	Vars       map[string]any `json:"vars,omitempty"`
+}
+
+type entry struct {
+	Name      string            `json:"name"`
+	ID        int               `json:"id"`
+	Roles     []string          `json:"roles"` // with those that they need, each after what it needs
+	Groups    []string          `json:"groups"`
+	Host      string            `json:"host,omitempty"`
+	Image     string            `json:"image"`
+	Engine    string            `json:"engine"`
+	Address   string            `json:"address,omitempty"` // on its first network
+	Addresses map[string]string `json:"addresses"`
+	Vars      map[string]any    `json:"vars,omitempty"`
+}
+
+// JSON gives the whole inventory as the nodes of the site have it.
+func JSON(s *site.Site) []byte {
+	all := listing{
+		Site:  about{s.Name, s.Owner, s.Production, s.Vars},
+		Nodes: entries(s), Roles: map[string][]string{}, Groups: map[string][]string{},
+	}
+	for i := range s.Groups {
+		all.Groups[s.Groups[i].Name] = orEmpty(s.Groups[i].Nodes)
+	}
+	for i := range all.Nodes {
+		for _, role := range all.Nodes[i].Roles {
+			all.Roles[role] = append(all.Roles[role], all.Nodes[i].Name)
+		}
+	}
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", " ")
+	if err := e.Encode(all); err != nil {
+		panic(err) // what a site can hold can be written as JSON: Check refuses numbers that cannot
+	}
+	return b.Bytes()
+}
+
+func entries(s *site.Site) []entry {
+	roles := roleNames(s)
+	all := make([]entry, len(s.Nodes))
+	for i := range s.Nodes {
+		all[i] = entryOf(&s.Nodes[i], roles)
+	}
+	return all
+}
+
+func entryOf(n *site.Node, roles func(*site.Node) []string) entry {
+	e := entry{
+		Name: n.Name, ID: n.ID, Roles: orEmpty(roles(n)), Groups: orEmpty(n.Groups), Host: n.Host, Image: n.Image,
+		Engine: n.Engine, Addresses: make(map[string]string, len(n.NICs)), Vars: n.Vars,
+	}
+	for _, nic := range n.NICs {
+		e.Addresses[nic.Network] = nic.Address.String()
+	}
+	if len(n.NICs) > 0 {
+		e.Address = n.NICs[0].Address.String()
+	}
+	return e
+}
+
+// orEmpty lets a list be [] and not null in JSON.
+func orEmpty(list []string) []string {
+	if list == nil {
+		return []string{}
+	}
+	return list
+}

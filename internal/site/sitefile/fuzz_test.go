@@ -1,0 +1,69 @@
+package sitefile
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"orrery/internal/site/inventory"
+	"orrery/internal/site/selector"
+)
+
+// FuzzLoad shows that no site.toml and no role.toml makes Load panic, and that a site without mistakes can be used.
+func FuzzLoad(f *testing.F) {
+	paths, _ := filepath.Glob("testdata/*valid-*.toml")
+	for _, path := range paths {
+		content, err := os.ReadFile(path)
+		if err != nil {
+			f.Fatal(err)
+		}
+		if strings.Contains(path, "-role-") {
+			f.Add([]byte(around("-role-", "")["site.toml"]), content)
+		} else {
+			f.Add(content, []byte("needs.healthy = [\"role=receptor\"]"))
+		}
+	}
+	f.Fuzz(func(t *testing.T, siteToml, roleToml []byte) {
+		l := newLoader("/nowhere")
+		var role roleFile
+		if l.decode(roleFileOf("x"), roleToml, &role) {
+			l.site.Roles = append(l.site.Roles, l.roleOf("x", &role, map[string][]byte{"setup.sh": nil}))
+		}
+		l.load(siteToml)
+		for _, p := range l.report.list() {
+			if p.What == "" || p.Error() == "" {
+				t.Errorf("%#v", p)
+			}
+		}
+		if len(l.report.mistakes) == 0 && len(l.site.Nodes) < 100 {
+			inventory.JSON(l.site)
+			if _, err := selector.Select(l.site, "all"); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+// FuzzImportINI shows that what is imported is a site file that only lacks roles.
+func FuzzImportINI(f *testing.F) {
+	content, err := os.ReadFile("testdata/karoo.ini")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(string(content))
+	f.Add("[a]\nip=10.0.0.1/8, 10.0.0.2\nip_x = 10.0.0.1\nnetmask=255.0.255.0\ngateway=10.0.0.1\nctid=5\nhost_server=b\n[b]\n[B.c]\nroles=A_b\nram=1e5\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		content, _, err := ImportINI(strings.NewReader(text), "hosts.ini")
+		if err != nil {
+			return
+		}
+		l := newLoader("/nowhere")
+		l.load(content)
+		for _, p := range l.report.list() {
+			if !strings.HasPrefix(p.What, "there is no role ") && !strings.HasPrefix(p.What, "and ") {
+				t.Errorf("%v in\n%s", p, content)
+			}
+		}
+	})
+}

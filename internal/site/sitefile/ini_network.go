@@ -1,0 +1,200 @@
+package sitefile
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"orrery/internal/site"
+)
+
+// An iniNetwork is a subnet that some section has an address in.
+type iniNetwork struct {
+	name    string
+	subnet  netip.Prefix
+	gateway netip.Addr
+	guessed bool // no netmask was given
+}
+
+type iniNIC struct {
+	network *iniNetwork
+	address netip.Addr
+}
+
+// An iniAddress is an address as a section says it, with a suffix that names the network: ip_data.
+type iniAddress struct {
+	node    *iniNode
+	key     string
+	suffix  string
+	prefix  netip.Prefix
+	address netip.Addr
+	guessed bool
+}
+
+// networksOf guesses the networks from addresses, netmasks and gateways.
+func (m *iniImport) networksOf() {
+	var all []iniAddress
+	for _, n := range m.sections {
+		if !n.isHost {
+			all = append(all, m.addressesOf(n)...)
+		}
+	}
+	m.subnets(all)
+	taken := map[netip.Addr]bool{}
+	for _, n := range m.networks {
+		taken[n.gateway], taken[n.subnet.Addr()], taken[site.Broadcast(n.subnet)] = true, true, true
+	}
+	for _, a := range all {
+		n := a.node
+		network := m.networkOf(a.address)
+		if slices.ContainsFunc(n.nics, func(nic iniNIC) bool { return nic.network == network }) {
+			m.lose(n, a.key, "a node has one address on a network")
+			continue
+		}
+		if taken[a.address] {
+			a.address = network.free(taken)
+			if !a.address.IsValid() {
+				m.lose(n, a.key, "the address is taken, and no other is free")
+				continue
+			}
+			m.lose(n, a.key, "the address is taken; the node has another")
+		}
+		taken[a.address] = true
+		n.nics = append(n.nics, iniNIC{network, a.address})
+	}
+}
+
+// free gives the first address that is not taken, or the zero Addr.
+func (n *iniNetwork) free(taken map[netip.Addr]bool) netip.Addr {
+	for a := n.subnet.Addr(); n.subnet.Contains(a); a = a.Next() {
+		if !taken[a] {
+			return a
+		}
+	}
+	return netip.Addr{}
+}
+
+func (m *iniImport) addressesOf(n *iniNode) []iniAddress {
+	var all []iniAddress
+	for _, key := range n.order {
+		suffix, isIP := suffixOf(key, "ip")
+		if !isIP {
+			continue
+		}
+		for _, text := range words(n.keys[key]) {
+			a := iniAddress{node: n, key: key, suffix: suffix}
+			var err error
+			if a.prefix, err = netip.ParsePrefix(text); err == nil {
+				a.address = a.prefix.Addr()
+			} else if a.address, err = netip.ParseAddr(text); err == nil && a.address.Is4() {
+				bits, given := maskOf(n, suffix)
+				a.prefix, a.guessed = netip.PrefixFrom(a.address, bits), !given
+			}
+			if err != nil || !a.address.Is4() || site.Room(a.prefix) == 0 {
+				m.lose(n, key, fmt.Sprintf("%q is no address of a node", oneLine(text)))
+				continue
+			}
+			a.prefix = a.prefix.Masked()
+			all = append(all, a)
+		}
+	}
+	return all
+}
+
+// isPlace tells whether a key says where a section is on a network.
+func isPlace(key string) bool {
+	for _, kind := range []string{"ip", "gateway", "netmask"} {
+		if _, is := suffixOf(key, kind); is {
+			return true
+		}
+	}
+	return false
+}
+
+// suffixOf tells whether a key is of a kind, as "ip" or "ip_data" are of "ip", and gives the suffix.
+func suffixOf(key, kind string) (string, bool) {
+	rest, ok := strings.CutPrefix(key, kind)
+	if !ok || rest != "" && !strings.ContainsAny(rest[:1], "_-./0123456789") {
+		return "", false
+	}
+	return strings.Trim(rest, "_-./"), true
+}
+
+func maskOf(n *iniNode, suffix string) (bits int, given bool) {
+	for _, key := range []string{"netmask_" + suffix, "netmask"} {
+		mask, err := netip.ParseAddr(n.keys[key])
+		if err != nil || !mask.Is4() {
+			continue
+		}
+		octets := mask.As4()
+		bits := 0
+		for _, o := range octets {
+			for ; o&0x80 != 0; o <<= 1 {
+				bits++
+			}
+		}
+		return bits, true
+	}
+	return 24, false
+}
+
+// subnets makes networks that do not overlap: a subnet within a wider one is the wider one.
+func (m *iniImport) subnets(all []iniAddress) {
+	widest := slices.Clone(all)
+	slices.SortStableFunc(widest, func(a, b iniAddress) int { return a.prefix.Bits() - b.prefix.Bits() })
+	for _, a := range widest {
+		if m.networkOf(a.address) == nil {
+			m.networks = append(m.networks, &iniNetwork{subnet: a.prefix})
+		}
+	}
+	names := map[string]bool{}
+	m.networks = m.inOrder(all)
+	for _, a := range all { // names by whoever is first in the database
+		n := m.networkOf(a.address)
+		n.guessed = n.guessed || a.guessed && a.prefix == n.subnet
+		if n.name == "" {
+			name := a.suffix
+			if strings.Trim(name, "0123456789") == "" {
+				name = "lan" + name
+			}
+			n.name = legalName(name, names)
+		}
+		m.gateway(n, a)
+	}
+}
+
+// inOrder gives the networks as they come in the database.
+func (m *iniImport) inOrder(all []iniAddress) []*iniNetwork {
+	var ordered []*iniNetwork
+	for _, a := range all {
+		if n := m.networkOf(a.address); !slices.Contains(ordered, n) {
+			ordered = append(ordered, n)
+		}
+	}
+	return ordered
+}
+
+func (m *iniImport) gateway(n *iniNetwork, a iniAddress) {
+	key := "gateway"
+	if own := "gateway_" + a.suffix; a.node.keys[own] != "" {
+		key = own
+	}
+	g, err := netip.ParseAddr(a.node.keys[key])
+	legal := err == nil && n.subnet.Contains(g) && g != n.subnet.Addr() && g != site.Broadcast(n.subnet)
+	switch {
+	case legal && !n.gateway.IsValid():
+		n.gateway = g
+	case legal && g != n.gateway:
+		m.lose(a.node, key, fmt.Sprintf("network %s has the gateway %s already", n.name, n.gateway))
+	}
+}
+
+func (m *iniImport) networkOf(a netip.Addr) *iniNetwork {
+	for _, n := range m.networks {
+		if n.subnet.Contains(a) {
+			return n
+		}
+	}
+	return nil
+}

@@ -1,0 +1,167 @@
+package sitefile
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// hostsOf tells hosts from nodes: a host is what some host_server names.
+func (m *iniImport) hostsOf() {
+	named := map[string]bool{}
+	taken := map[string]bool{}
+	for _, n := range m.sections {
+		server := n.keys["host_server"]
+		if server == "" || named[server] {
+			continue
+		}
+		named[server] = true
+		host := m.nodes[server]
+		if host == nil {
+			for _, other := range m.sections {
+				if shortName(other.section) == shortName(server) {
+					host = other
+				}
+			}
+		}
+		if host == nil {
+			host = &iniNode{section: server, name: legalName(shortName(server), taken), keys: map[string]string{}}
+			m.tell(n.section, "host_server %s has no section: check its address", oneLine(server))
+		}
+		if !host.isHost {
+			host.isHost = true
+			taken[host.name] = true
+			m.hosts = append(m.hosts, host)
+		}
+		m.nodes[server] = host
+	}
+}
+
+// idsOf takes a node's id from its ctid, which is a release number and the id, and finds ids for the others.
+func (m *iniImport) idsOf() {
+	taken := map[int]bool{}
+	var without []*iniNode
+	for _, n := range m.sections {
+		if n.isHost {
+			continue
+		}
+		ctid, err := strconv.Atoi(n.keys["ctid"])
+		id, release := ctid%1000, ctid/1000
+		switch {
+		case n.keys["ctid"] == "":
+			without = append(without, n)
+			continue
+		case err != nil || id < 1 || taken[id] || release > 9999:
+			m.lose(n, "ctid", "no id, or one that is taken")
+			without = append(without, n)
+			continue
+		}
+		taken[id], n.id = true, id
+		if release > 0 && !slices.Contains(m.releases, release) {
+			m.releases = append(m.releases, release)
+		}
+	}
+	slices.Sort(m.releases)
+	next := 1
+	for _, n := range without {
+		for ; taken[next]; next++ {
+		}
+		taken[next], n.id, n.note = true, next, "the database has none: the first that was free"
+	}
+}
+
+// rolesUsed gives all roles, sorted, and those of each section.
+func (m *iniImport) rolesUsed() (all []string, of map[*iniNode][]string) {
+	return m.named("roles", "role")
+}
+
+func (m *iniImport) groupsUsed() (all []string, of map[*iniNode][]string) {
+	return m.named("groups", "group")
+}
+
+func (m *iniImport) named(keys ...string) (all []string, of map[*iniNode][]string) {
+	of = map[*iniNode][]string{}
+	for _, n := range m.sections {
+		if n.isHost {
+			continue
+		}
+		for _, key := range keys {
+			for _, word := range words(n.keys[key]) {
+				name := legalName(word, map[string]bool{})
+				if !slices.Contains(of[n], name) {
+					of[n] = append(of[n], name)
+				}
+				if !slices.Contains(all, name) {
+					all = append(all, name)
+				}
+			}
+		}
+	}
+	slices.Sort(all)
+	return all, of
+}
+
+// sizeOf reads an amount of memory, which without a unit is in MiB.
+func sizeOf(text string) (string, bool) {
+	digits := strings.TrimRight(strings.ToUpper(strings.TrimSpace(text)), "KMGTIB ")
+	unit := strings.TrimSpace(strings.ToUpper(strings.TrimSpace(text))[len(digits):])
+	amount, err := strconv.ParseFloat(digits, 64)
+	if err != nil || !(amount >= 0) || amount > 1<<40 || strings.ContainsAny(digits, "XPE_") {
+		return "", false
+	}
+	letter := "M"
+	if unit != "" {
+		letter = unit[:1]
+	}
+	if letter == "B" || letter == "I" {
+		return "", false
+	}
+	return fmt.Sprintf("%g%siB", amount, letter), amount < 1<<20 || letter == "K" || letter == "M"
+}
+
+// truth reads yes and no as Python's ConfigParser does.
+func truth(text string) (yes, ok bool) {
+	switch strings.ToLower(text) {
+	case "1", "yes", "true", "on":
+		return true, true
+	case "0", "no", "false", "off":
+		return false, true
+	}
+	return false, false
+}
+
+// suites tells the Debian suite that a container template was of.
+var suites = []struct{ part, suite string }{
+	{"debian-13", "trixie"}, {"trixie", "trixie"}, {"debian-12", "bookworm"}, {"bookworm", "bookworm"},
+	{"debian-11", "bullseye"}, {"bullseye", "bullseye"}, {"debian-10", "buster"}, {"buster", "buster"},
+	{"debian-9", "stretch"}, {"stretch", "stretch"}, {"debian-8", "jessie"}, {"jessie", "jessie"},
+	{"debian-7", "wheezy"}, {"wheezy", "wheezy"}, {"debian-6", "squeeze"}, {"squeeze", "squeeze"},
+}
+
+const usualSuite = "bookworm"
+
+func suiteOf(template string) (suite string, known bool) {
+	for _, s := range suites {
+		if strings.Contains(strings.ToLower(template), s.part) {
+			return s.suite, true
+		}
+	}
+	return usualSuite, false
+}
+
+// templateOf gives a section's os/template.
+func templateOf(n *iniNode) string {
+	for _, key := range []string{"os/template", "ostemplate", "template", "os"} {
+		if n.keys[key] != "" {
+			return n.keys[key]
+		}
+	}
+	return ""
+}
+
+// enough tells whether a size is one that a node can start with.
+func enough(text string) bool {
+	var s size
+	return s.parse(text) == nil && (s == 0 || s >= 16<<20)
+}

@@ -1,0 +1,57 @@
+package sitefile
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"testing"
+
+	"orrery/internal/problem"
+)
+
+func TestImportINI(t *testing.T) {
+	in, err := os.Open("testdata/karoo.ini")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	content, unplaced, err := ImportINI(in, "karoo.ini")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := string(content) + "\n--- not placed:\n" + strings.Join(unplaced, "\n") + "\n"
+	if *update {
+		if err := os.WriteFile("testdata/karoo.want", []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile("testdata/karoo.want")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("got:\n%swant:\n%s", got, want)
+	}
+
+	var mistakes problem.List
+	if _, err := Load(siteDir(t, map[string]string{"site.toml": string(content)})); !errors.As(err, &mistakes) {
+		t.Fatal("nobody misses the roles")
+	}
+	for _, p := range mistakes {
+		if !strings.HasPrefix(p.What, "there is no role") {
+			t.Error(p)
+		}
+	}
+	files := map[string]string{"site.toml": string(content)}
+	for _, role := range []string{"portal", "web", "db", "receptor"} {
+		files["roles/"+role+"/role.toml"] = ""
+	}
+	s, err := Load(siteDir(t, files))
+	if err != nil {
+		t.Fatal(err)
+	}
+	portal, _ := s.Node("portal")
+	if portal.ID != 101 || s.Releases[0].Number != 700 || portal.Host != "kat-sv1" || portal.NICs[0].Address.String() != "192.168.193.11" {
+		t.Errorf("%+v", portal)
+	}
+}

@@ -1,0 +1,222 @@
+package sitefile
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// write gives the site file.
+func (m *iniImport) write() []byte {
+	var b bytes.Buffer
+	out := func(format string, args ...any) { fmt.Fprintf(&b, format, args...) }
+	out("# Made by orrery import from %s. Please read it: comments tell what was guessed or has no place here.\n", oneLine(path.Base(m.name)))
+	base, _, _ := strings.Cut(path.Base(m.name), ".")
+	out("\n[site]\nname = %s\n", tomlString(legalName(base, map[string]bool{})))
+	m.production(out)
+	for _, h := range m.hosts {
+		m.writeHost(out, h)
+	}
+	for _, n := range m.networks {
+		out("\n[network.%s]\n", n.name)
+		out("subnet  = %s", tomlString(n.subnet.String()))
+		if n.guessed {
+			out("  # no netmask in the database: guessed")
+		}
+		out("\n")
+		if n.gateway.IsValid() {
+			out("gateway = %s\nnat     = true  # guessed\n", tomlString(n.gateway.String()))
+		}
+	}
+	images := m.writeImages(out)
+	roles, rolesOf := m.rolesUsed()
+	if len(roles) > 0 {
+		out("\n# Roles to write: %s\n", strings.Join(roles, ", "))
+	}
+	for _, n := range m.sections {
+		if !n.isHost {
+			m.writeNode(out, n, images, rolesOf[n])
+		}
+	}
+	groups, groupsOf := m.groupsUsed()
+	for _, group := range groups {
+		var nodes []string
+		for _, n := range m.sections {
+			if slices.Contains(groupsOf[n], group) {
+				nodes = append(nodes, n.name)
+			}
+		}
+		out("\n[group.%s]\nnodes = %s\n", group, tomlList(nodes))
+	}
+	for _, r := range m.releases {
+		out("\n[release.%d]\n", r)
+	}
+	return b.Bytes()
+}
+
+type printer = func(format string, args ...any)
+
+func (m *iniImport) production(out printer) {
+	yes, no := 0, 0
+	for _, n := range m.sections {
+		value, said := n.keys["production"]
+		is, ok := truth(value)
+		switch {
+		case said && !ok:
+			m.lose(n, "production", "neither yes nor no")
+		case is:
+			yes++
+		case said:
+			no++
+		}
+	}
+	if yes > 0 {
+		out("production = true  # destructive verbs ask for the site's name\n")
+	}
+	if yes > 0 && no > 0 {
+		out("# Some sections of the database are not of production: a site is or is not. Make two of it if need be.\n")
+		m.unplaced = append(m.unplaced, fmt.Sprintf("%s: %d sections are of production and %d are not: the site is", m.name, yes, no))
+	}
+}
+
+func (m *iniImport) writeHost(out printer, h *iniNode) {
+	out("\n[host.%s]\n", h.name)
+	address := h.section
+	for _, key := range h.order {
+		if _, isIP := suffixOf(key, "ip"); isIP && len(words(h.keys[key])) > 0 {
+			address = words(h.keys[key])[0]
+			break
+		}
+	}
+	address, _, _ = strings.Cut(address, "/")
+	if !hostAddress.MatchString(address) {
+		m.tell(h.section, "%q is no address", oneLine(address))
+		address = h.name
+	}
+	out("address = %s  # or \"local\"\n", tomlString("root@"+address))
+	for _, key := range h.order {
+		switch {
+		case isPlace(key) || key == "production" || key == "host_server" || m.lines[h.section+"\x00"+key] == 0:
+			// has been seen to, or is said for all nodes
+		case key == "cpus" && m.cpus(out, h, key), key == "ram" && m.size(out, h, key, "memory"):
+		default:
+			m.lose(h, key, "no place for it in a host")
+		}
+	}
+	m.comments(out, h)
+}
+
+func (m *iniImport) writeImages(out printer) map[string]string {
+	images := map[string]string{}
+	taken := map[string]bool{}
+	for _, n := range m.sections {
+		template := templateOf(n)
+		if _, done := images[template]; done || n.isHost {
+			continue
+		}
+		name := "debian"
+		if template != "" {
+			name, _, _ = strings.Cut(path.Base(template), "_")
+			name = strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(name, ".tar.gz"), "-amd64"), "-x86_64")
+		}
+		images[template] = legalName(name, taken)
+		suite, known := suiteOf(template)
+		out("\n[image.%s]\nsuite = %s", images[template], tomlString(suite))
+		switch {
+		case template != "" && !known:
+			out("  # the database has %s", oneLine(template))
+			m.tell(n.section, "template %s is unknown here: its nodes start from %s", oneLine(template), suite)
+		case template != "":
+			out("  # %s", oneLine(template))
+		}
+		out("\n")
+	}
+	return images
+}
+
+func (m *iniImport) writeNode(out printer, n *iniNode, images map[string]string, roles []string) {
+	out("\n[node.%s]", n.name)
+	if n.name != n.section {
+		out("  # [%s]", oneLine(n.section))
+	}
+	out("\nid     = %d", n.id)
+	if n.note != "" {
+		out("  # %s", n.note)
+	}
+	out("\nimage  = %s\nroles  = %s\n", tomlString(images[templateOf(n)]), tomlList(roles))
+	vars := map[string]string{}
+	for _, key := range n.order {
+		m.writeKey(out, n, key, vars)
+	}
+	for _, nic := range n.nics {
+		out("net.%s = %s\n", nic.network.name, tomlString(nic.address.String()))
+	}
+	if len(n.nics) == 0 {
+		out("net    = {}  # no address in the database; without this line it would get one on every network\n")
+	}
+	for _, key := range slices.Sorted(maps.Keys(vars)) {
+		out("vars.%s = %s\n", key, tomlString(vars[key]))
+	}
+	m.comments(out, n)
+}
+
+func (m *iniImport) writeKey(out printer, n *iniNode, key string, vars map[string]string) {
+	value := n.keys[key]
+	if isPlace(key) {
+		return // has been seen to
+	}
+	switch key {
+	case "roles", "role", "groups", "group", "production", "ctid", "os/template", "ostemplate", "template", "os":
+		return
+	case "description", "owner", "comment":
+		vars[key] = value
+		return
+	case "host_server":
+		if host := m.nodes[value]; host != nil && host.isHost {
+			out("host   = %s\n", tomlString(host.name))
+			return
+		}
+	case "cpus", "cpu", "cores":
+		if m.cpus(out, n, key) {
+			return
+		}
+	case "ram", "memory":
+		if m.size(out, n, key, "memory") {
+			return
+		}
+	case "swap":
+		if m.size(out, n, key, "swap") {
+			return
+		}
+	}
+	m.lose(n, key, "no place for it")
+}
+
+func (m *iniImport) cpus(out printer, n *iniNode, key string) bool {
+	cpus, err := strconv.ParseFloat(n.keys[key], 64)
+	if err != nil || !(cpus >= 0.01) || cpus > 1<<16 {
+		return false
+	}
+	out("cpus   = %s\n", strconv.FormatFloat(cpus, 'f', -1, 64))
+	return true
+}
+
+// size writes an amount of memory under a name of the site file.
+func (m *iniImport) size(out printer, n *iniNode, key, as string) bool {
+	text, ok := sizeOf(n.keys[key])
+	if !ok || !enough(text) && as != "swap" {
+		return false
+	}
+	out("%-6s = %s\n", as, tomlString(text))
+	return true
+}
+
+func (m *iniImport) comments(out printer, n *iniNode) {
+	for _, lost := range n.lost {
+		out("# not placed: %s\n", oneLine(lost))
+	}
+}

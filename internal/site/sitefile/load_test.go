@@ -1,0 +1,125 @@
+package sitefile
+
+import (
+	"errors"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"orrery/internal/problem"
+	"orrery/internal/site"
+)
+
+var update = flag.Bool("update", false, "write the .want files anew")
+
+// siteDir makes a site directory of files, by their paths in it.
+func siteDir(t testing.TB, files map[string]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, content := range files {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// around gives the directory in which the files of testdata are tried: those called …-role-… are the role.toml of
+// role x, the others are the site.toml beside which there are roles python, portal, db and receptor.
+func around(name, content string) map[string]string {
+	if strings.Contains(name, "-role-") {
+		return map[string]string{
+			"site.toml": `site.name = "test"
+image.debian.suite = "bookworm"
+secret.known.generate = 32
+node.one = { id = 1, roles = ["x", "y"], requirements = "pins.txt" }
+node.two = { id = 2, roles = ["z"] }
+`,
+			"pins.txt":           "aiokatcp==1.8.0\nAioHTTP==3.9.1\n",
+			"roles/x/role.toml":  content,
+			"roles/x/setup.sh":   "true\n",
+			"roles/x/sub/a.tmpl": "{{.Node.Name}}\n",
+			"roles/y/role.toml":  "env.LEVEL = \"1\"\nfile = [{path = \"/etc/y.conf\", content = \"y\"}]\n",
+			"roles/z/role.toml":  "needs.healthy = [\"one\"]\n",
+		}
+	}
+	return map[string]string{
+		"site.toml":                content,
+		"requirements/good.txt":    "# pinned\naiokatcp==1.8.0 \\\n  --hash=sha256:00\nnumpy[extra]==1.26 ; python_version > \"3\" --hash=sha256:11\n",
+		"requirements/bad.txt":     "aiokatcp>=1.0\n\n-r other.txt\nnumpy==1.2\nNumPy==1.3\n-i http://x\n",
+		"certs/ca.pem":             "PEM",
+		"images/root.tar.zst":      "x",
+		"roles/python/role.toml":   "apt = [\"python3\"]\n",
+		"roles/portal/role.toml":   "needs = { roles = [\"python\"], healthy = [\"role=receptor\"] }\npip = [\"aiokatcp\"]\n",
+		"roles/receptor/role.toml": "needs.roles = [\"python\"]\n",
+		"roles/db/role.toml":       "volume = [{name = \"pgdata\", path = \"/var/lib/postgresql\"}]\n",
+	}
+}
+
+func TestFiles(t *testing.T) {
+	paths, err := filepath.Glob("testdata/*valid-*.toml")
+	if err != nil || len(paths) == 0 {
+		t.Fatal("no testdata", err)
+	}
+	for _, path := range paths {
+		name := strings.TrimSuffix(filepath.Base(path), ".toml")
+		t.Run(name, func(t *testing.T) {
+			content, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			dir := siteDir(t, around(name, string(content)))
+			_, err = Load(dir)
+			if strings.HasPrefix(name, "valid-") {
+				if err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			if err == nil {
+				t.Fatal("nothing is wrong with it")
+			}
+			if problem.Exit(err) != int(problem.Mistake) {
+				t.Errorf("exit status %d", problem.Exit(err))
+			}
+			got := strings.ReplaceAll(err.Error(), dir, "DIR") + "\n"
+			want := strings.TrimSuffix(path, ".toml") + ".want"
+			if *update {
+				if err := os.WriteFile(want, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			expected, err := os.ReadFile(want)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got != string(expected) {
+				t.Errorf("got:\n%swant:\n%s", got, expected)
+			}
+		})
+	}
+}
+
+// mustLoad gives the site of a site.toml.
+func mustLoad(t testing.TB, content string) *site.Site {
+	t.Helper()
+	s, err := Load(siteDir(t, around("valid", content)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestNoSiteFile(t *testing.T) {
+	_, err := Load(t.TempDir())
+	var list problem.List
+	if !errors.As(err, &list) || len(list) != 1 || !strings.Contains(list[0].Cure, "orrery init") {
+		t.Error(err)
+	}
+}

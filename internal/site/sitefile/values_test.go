@@ -1,0 +1,110 @@
+package sitefile
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"orrery/internal/site"
+)
+
+func TestDefaults(t *testing.T) {
+	s := mustLoad(t, `
+site.name = "x"
+image.debian.suite = "bookworm"
+network.lan = { subnet = "10.0.0.0/24", gateway = "10.0.0.1" }
+network.data.subnet = "10.0.1.0/24"
+defaults = { cpus = 2, memory = "1.5GiB", pids = 100 }
+node."r{00..02}" = { id = 7, roles = ["receptor"] }
+node.portal = { id = 1, roles = ["portal"], cpus = 0, net = { data = "10.0.1.77" } }
+node."f{1..2}" = { id = 30, net = { lan = "10.0.0.99", data = "auto" }, swap = "0" }
+group.g = { nodes = ["r*"], groups = ["h"] }
+group.h = { nodes = ["portal"] }
+`)
+	var lines []string
+	for i := range s.Nodes {
+		n := &s.Nodes[i]
+		lines = append(lines, fmt.Sprintf("%d %s %s %s %s %v %v %v", n.ID, n.Name, n.Image, n.Host, n.Engine, n.Autostart, n.Groups, n.NICs))
+	}
+	want := `1 portal debian local lxc true [g h] [{data 10.0.1.77}]
+7 r00 debian local lxc true [g] [{lan 10.0.0.7} {data 10.0.1.7}]
+8 r01 debian local lxc true [g] [{lan 10.0.0.8} {data 10.0.1.8}]
+9 r02 debian local lxc true [g] [{lan 10.0.0.9} {data 10.0.1.9}]
+30 f1 debian local lxc true [] [{lan 10.0.0.99} {data 10.0.1.30}]
+31 f2 debian local lxc true [] [{lan 10.0.0.100} {data 10.0.1.31}]`
+	if got := strings.Join(lines, "\n"); got != want {
+		t.Errorf("got:\n%s\nwant:\n%s", got, want)
+	}
+	portal, r := s.Nodes[0].Limits, s.Nodes[1].Limits
+	if portal.Cpus != 0 || r.Cpus != 2 || r.Memory != 3<<29 || r.Pids != 100 || r.Swap != nil {
+		t.Errorf("%+v %+v", portal, r)
+	}
+	if swap := s.Nodes[4].Limits.Swap; swap == nil || *swap != 0 {
+		t.Error("swap = 0 is not no limit")
+	}
+	if s.Networks[0].MTU != 1500 || s.Networks[0].Name != "lan" {
+		t.Errorf("%+v", s.Networks)
+	}
+	role, _ := s.Role("db")
+	if v := role.Volumes[0]; v.Line != 1 || v.Owner != "root:root" || v.Mode != 0o755 {
+		t.Errorf("%+v", v)
+	}
+}
+
+func TestRoleDefaults(t *testing.T) {
+	s, err := Load(siteDir(t, around("valid-role-x", `
+[[step]]
+when = "build"
+script = "a"
+[[step]]
+when = "boot"
+run = "setup.sh"
+[[file]]
+path = "/etc/a"
+template = "sub/a.tmpl"
+[[health]]
+tcp = 5
+[[secret]]
+name = "known"
+`)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, _ := s.Role("x")
+	build, boot := r.Steps[0], r.Steps[1]
+	if build.Line != 2 || build.Name != "step 1" || build.Timeout != 10*time.Minute || build.User != "root" || strings.Join(build.Interpreter, " ") != "/bin/sh -eu" {
+		t.Errorf("%+v", build)
+	}
+	if boot.Line != 5 || boot.Name != "setup.sh" || boot.Timeout != 2*time.Minute || string(boot.Script) != "true\n" {
+		t.Errorf("%+v", boot)
+	}
+	if f := r.Files[0]; f.Line != 8 || !f.Rendered() || f.Mode != 0o644 || string(f.Content) != "{{.Node.Name}}\n" {
+		t.Errorf("%+v", f)
+	}
+	want := site.HealthCheck{Line: 11, TCP: 5, Timeout: 5 * time.Second, Interval: 500 * time.Millisecond, Within: time.Minute}
+	if h := r.Health[0]; fmt.Sprint(h) != fmt.Sprint(want) {
+		t.Errorf("%+v", h)
+	}
+	if x := r.Secrets[0]; x.Mode != 0o400 || x.Owner != "root:root" {
+		t.Errorf("%+v", x)
+	}
+	if len(r.Beside) != 2 || r.Beside["sub/a.tmpl"] == nil {
+		t.Errorf("%v", r.Beside)
+	}
+}
+
+func TestSizes(t *testing.T) {
+	for text, want := range map[string]int64{"0": 0, "512MiB": 512 << 20, "2GiB": 2 << 30, "1.5KiB": 1536, "1 TiB": 1 << 40, "77": 77} {
+		var s size
+		if p := s.parse(text); p != nil || int64(s) != want {
+			t.Errorf("%s: %d %v", text, s, p)
+		}
+	}
+	for text, cure := range map[string]string{"512M": `write "512MiB"`, "2GB": `write "2GiB"`, "2 gb": "", "-1": "", "nan": "", "1e99": "", "0x10": "", "MiB": "", "": "", "99999999TiB": ""} {
+		var s size
+		if p := s.parse(text); p == nil || cure != "" && p.Cure != cure {
+			t.Errorf("%s: %d %v", text, s, p)
+		}
+	}
+}

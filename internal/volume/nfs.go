@@ -1,0 +1,58 @@
+package volume
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"orrery/internal/host"
+	"orrery/internal/problem"
+	"orrery/internal/site/spec"
+)
+
+// mountPoint is where an export is mounted, once for all nodes of the host.
+func mountPoint(dirs host.Dirs, export string) string {
+	return filepath.Join(dirs.Run, "nfs", spec.DigestBytes([]byte(export)))
+}
+
+func mountNFS(at, export string) error {
+	if mounted(at) {
+		return nil
+	}
+	if err := os.MkdirAll(at, 0o755); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	err := host.Local{Name: "host"}.Run(ctx, host.Command{Args: []string{"mount", "-t", "nfs", "-o", "rw,nosuid,nodev", export, at}})
+	if err != nil {
+		return problem.New(problem.Unable, "the export %s cannot be mounted", export).Because(err).
+			Try("apt install nfs-common, and see that the server exports it to this host")
+	}
+	return nil
+}
+
+// mounted reports whether a directory is the root of a mount: its device is not that of the directory above.
+func mounted(at string) bool {
+	var here, above unix.Stat_t
+	if unix.Stat(at, &here) != nil || unix.Stat(filepath.Dir(at), &above) != nil {
+		return false
+	}
+	return here.Dev != above.Dev
+}
+
+// Release unmounts all exports that no node uses any more; one that is in use stays.
+func Release(dirs host.Dirs) error {
+	points, err := filepath.Glob(filepath.Join(dirs.Run, "nfs", "*"))
+	for _, at := range points {
+		if mounted(at) && unix.Unmount(at, 0) != nil {
+			continue
+		}
+		err = errors.Join(err, os.Remove(at))
+	}
+	return err
+}

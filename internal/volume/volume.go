@@ -1,0 +1,88 @@
+// Package volume keeps the persistent data of nodes: directories of the host, or of an NFS export, that outlive the nodes.
+package volume
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"orrery/internal/host"
+	"orrery/internal/observe"
+	"orrery/internal/problem"
+	"orrery/internal/site/spec"
+)
+
+// An Account gives numeric ids for the "user:group" of a node.
+type Account func(owner string) (uid, gid int, err error)
+
+// Path gives the directory of the host that holds a node's volume.
+func Path(dirs host.Dirs, site, node string, m spec.Mount) string {
+	root := filepath.Join(dirs.Volumes(site), m.Volume)
+	switch {
+	case m.NFS != "":
+		root = mountPoint(dirs, m.NFS)
+	case m.Source != "":
+		root = m.Source
+	}
+	if m.Shared {
+		return root
+	}
+	return filepath.Join(root, node)
+}
+
+// Provide makes the directory of a volume, with its owner and mode, unless it is there, and mounts the export that it is on.
+func Provide(dirs host.Dirs, site, node string, m spec.Mount, account Account) error {
+	if m.NFS != "" {
+		if err := mountNFS(mountPoint(dirs, m.NFS), m.NFS); err != nil {
+			return err
+		}
+	}
+	path := Path(dirs, site, node, m)
+	if _, err := os.Stat(path); err == nil {
+		return nil
+	}
+	uid, gid, err := account(m.Owner)
+	if err != nil {
+		return problem.New(problem.Mistake, "volume %s: its owner %q is unknown on node %s", m.Volume, m.Owner, node).Because(err).
+			Try("a package or build step of the role must make that user")
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	// Made under another name, so that a directory that is there has its owner.
+	fresh := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+"-new")
+	if err := errors.Join(os.RemoveAll(fresh), os.Mkdir(fresh, 0o700)); err != nil {
+		return err
+	}
+	if err := errors.Join(os.Chown(fresh, uid, gid), os.Chmod(fresh, os.FileMode(m.Mode))); err != nil {
+		return err
+	}
+	return os.Rename(fresh, path)
+}
+
+// List gives the volumes kept with the host's state for a site.
+func List(dirs host.Dirs, site string) ([]observe.Volume, error) {
+	root := dirs.Volumes(site)
+	names, err := os.ReadDir(root)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var all []observe.Volume
+	for _, name := range names {
+		nodes, err := os.ReadDir(filepath.Join(root, name.Name()))
+		if err != nil {
+			return nil, err
+		}
+		for _, node := range nodes {
+			all = append(all, observe.Volume{Name: name.Name(), Node: node.Name(), Path: filepath.Join(root, name.Name(), node.Name())})
+		}
+	}
+	return all, nil
+}
+
+// Remove removes persistent data for good.
+func Remove(path string) error { return os.RemoveAll(path) }
