@@ -64,7 +64,7 @@ func tryMode(dev int, setMode func(special []byte)) error {
 	defer unix.Munmap(memory) //nolint:errcheck // nothing can be done
 	pageTables(memory)
 	// mov $42, %al; cpuid; hlt: cpuid leaves to the kernel as hlt does.
-	copy(memory[guestCode:], []byte{0xb9,0x00,0x10,0,0, 0xff,0xc9, 0x75,0xfc, 0x8c,0xc8, 0xfa, 0x9c, 0x5b, 0x0f,0x20,0xc2, 0xfb, 0x9c,0x5e, 0xf4})
+	copy(memory[guestCode:], []byte{0xb0, 0x2a, 0x0f, 0xa2, 0xf4})
 	region := struct {
 		slot, flags         uint32
 		guest, bytes, where uint64
@@ -96,7 +96,6 @@ func tryMode(dev int, setMode func(special []byte)) error {
 	}
 	registers := make([]byte, 0x90)
 	binary.LittleEndian.PutUint64(registers[128:], guestCode) // rip
-	binary.LittleEndian.PutUint64(registers[48:], 0x8000)
 	binary.LittleEndian.PutUint64(registers[136:], 2)         // rflags, of which bit 1 is always set
 	if _, err := ioctl(cpu, kvmSetRegisters, uintptr(unsafe.Pointer(&registers[0]))); err != nil {
 		return err
@@ -128,9 +127,6 @@ func runToHalt(cpu int, run []byte) error {
 		case reason != kvmExitHalt:
 			return fmt.Errorf("a virtual processor stopped before its end, with reason %d (linux/kvm.h, KVM_EXIT)", reason)
 		}
-		rr:=make([]byte,0x90); ioctl(cpu,0x8090AE81,uintptr(unsafe.Pointer(&rr[0])))
-		for i:=range 4 { fmt.Printf("%x ", binary.LittleEndian.Uint64(rr[8*i:])) }
-		fmt.Printf("rsi %x rsp %x rip %x rfl %x\n", binary.LittleEndian.Uint64(rr[32:]),binary.LittleEndian.Uint64(rr[48:]),binary.LittleEndian.Uint64(rr[128:]),binary.LittleEndian.Uint64(rr[136:]))
 		return nil
 	}
 }

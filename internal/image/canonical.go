@@ -24,6 +24,9 @@ func canonical(tree string, ids int) error {
 			return err
 		}
 		st := info.Sys().(*syscall.Stat_t)
+		if isWhiteout(st) {
+			return os.Lchown(path, 0, 0) // overlayfs made it, for nobody in the container
+		}
 		if int64(st.Uid) >= int64(ids) || int64(st.Gid) >= int64(ids) {
 			return fmt.Errorf("%s belongs to %d:%d, whom the container does not know", path, st.Uid, st.Gid)
 		}
@@ -67,3 +70,6 @@ func plainCapability(path string) error {
 	}
 	return nil
 }
+
+// isWhiteout tells overlayfs's mark for a file that is hidden from the layers below.
+func isWhiteout(st *syscall.Stat_t) bool { return st.Mode&syscall.S_IFMT == syscall.S_IFCHR && st.Rdev == 0 }

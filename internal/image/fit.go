@@ -20,9 +20,8 @@ type fitting struct {
 
 // fittings are put into every base image.
 var fittings = []fitting{
-	// Empty, so that the first boot does not take it for a first boot's missing one; each node gets its own.
+	// Each node gets its own of these. An empty machine-id, unlike a missing one, does not make the boot a first boot.
 	{path: "/etc/machine-id"},
-	// Each node gets its own.
 	{path: "/etc/resolv.conf"},
 	{path: "/etc/hostname"},
 	// Names of all nodes, in a directory that the host shares with them: they change without anything being done on the nodes.
@@ -44,27 +43,42 @@ RuntimeMaxFileSize=512K
 Audit=no
 ReadKMsg=no
 `},
-	// A container has the host's kernel, devices and clock; what only sets those up would fail or take time at every boot.
-	// (What systemd knows about containers is here too where Debian 12's systemd does not.)
+	// The boot's goal is what services are for; there is no screen.
+	{path: "/etc/systemd/system/default.target", text: "/lib/systemd/system/multi-user.target", link: true},
+	// sshd checks its configuration as it starts; a run before that only to check it doubles the time.
+	{path: "/etc/systemd/system/ssh.service.d/orrery.conf", text: "[Service]\nExecStartPre=\n"},
 }
 
-// notInContainers are units that systemd is not to start in a container; in a virtual machine they stay.
+// notInContainers are units that systemd is not to start in a container, which has the host's kernel, devices and clock: there
+// they fail or waste time. In a virtual machine made of the same image they start.
 var notInContainers = []string{
+	// Kernel file systems that belong to the host.
 	"sys-kernel-debug.mount", "sys-kernel-tracing.mount", "sys-kernel-config.mount", "sys-fs-fuse-connections.mount",
 	"dev-hugepages.mount", "dev-mqueue.mount", "proc-sys-fs-binfmt_misc.automount", "systemd-binfmt.service",
-	"systemd-udevd.service", "systemd-udev-trigger.service", "systemd-udevd-control.socket", "systemd-udevd-kernel.socket",
+	// Kernel modules, devices and firmware.
 	"systemd-modules-load.service", "modprobe@.service", "kmod-static-nodes.service", "systemd-hwdb-update.service",
-	"systemd-sysctl.service", "systemd-random-seed.service", "systemd-timesyncd.service", "systemd-remount-fs.service",
-	"systemd-pstore.service", "systemd-journald-audit.socket", "systemd-journald-dev-log.socket.d-none",
-	"getty-static.service", "getty@.service", "serial-getty@.service", "systemd-network-generator.service",
-	"e2scrub_reap.service", "systemd-firstboot.service",
+	"systemd-udevd.service", "systemd-udev-trigger.service", "systemd-udevd-control.socket", "systemd-udevd-kernel.socket",
+	"systemd-pcrphase-sysinit.service", "systemd-pcrphase.service", "systemd-pstore.service", "systemd-network-generator.service",
+	// Disks, random numbers, audit: the host's.
+	"systemd-remount-fs.service", "systemd-random-seed.service", "systemd-journald-audit.socket", "e2scrub_reap.service",
+	// Terminals: a container has its console.
+	"getty-static.service", "getty@.service", "serial-getty@.service",
+	"systemd-ask-password-console.path", "systemd-ask-password-wall.path",
+	// utmp's record of boots: nobody reads a container's.
+	"systemd-update-utmp.service", "systemd-update-utmp-runlevel.service",
 }
 
-// masked are timers for a machine that somebody administers by hand: on 64 nodes they would all wake at once, and nodes are
-// renewed by a new layer, not by an upgrade.
+// masked are units that no node is to have.
 var masked = []string{
-	"apt-daily.timer", "apt-daily-upgrade.timer", "e2scrub_all.timer", "man-db.timer", "dpkg-db-backup.timer", "fstrim.timer",
-	"logrotate.timer", "ssh.socket", "apt-daily.service", "apt-daily-upgrade.service",
+	// What a machine that is administered by hand does daily: on 64 nodes it would wake at once, and nodes are renewed by a new
+	// layer, not by an upgrade.
+	"apt-daily.timer", "apt-daily-upgrade.timer", "apt-daily.service", "apt-daily-upgrade.service",
+	"e2scrub_all.timer", "man-db.timer", "dpkg-db-backup.timer", "fstrim.timer",
+	// What the image builder has done already, for all nodes.
+	"systemd-sysusers.service", "systemd-firstboot.service", "ldconfig.service", "systemd-journal-catalog-update.service",
+	"systemd-update-done.service",
+	// sshd runs as ssh.service from the start, and so tells when it is ready.
+	"ssh.socket",
 }
 
 // fit makes a tree fit for being a node; it must be a Linux system with systemd.

@@ -122,7 +122,11 @@ func (g *staging) fill(ctx context.Context, c *scratch, fill func(ctx context.Co
 	if err := c.Put(ctx, deny); err != nil {
 		return err
 	}
-	return fill(ctx, c)
+	if err := fill(ctx, c); err != nil {
+		return err
+	}
+	// Users that roles declare are made here, once: nodes do not run systemd-sysusers.
+	return c.Run(ctx, host.Command{Args: []string{"sh", "-c", "if command -v systemd-sysusers >/dev/null; then exec systemd-sysusers; fi"}})
 }
 
 // settle makes what the container wrote a layer.

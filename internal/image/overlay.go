@@ -93,7 +93,8 @@ func (o *Overlay) mount(ids *os.File) error {
 			return err
 		}
 	}
-	options := fmt.Sprintf("lowerdir=%s,upperdir=%s,workdir=%s", strings.Join(lower, ":"),
+	// Whatever this kernel's defaults are: what is written must be a layer by itself, which refers to no file below.
+	options := fmt.Sprintf("metacopy=off,redirect_dir=off,index=off,lowerdir=%s,upperdir=%s,workdir=%s", strings.Join(lower, ":"),
 		filepath.Join(private, filepath.Base(o.Upper)), filepath.Join(private, filepath.Base(o.Work)))
 	if err := unix.Mount("overlay", o.Target, "overlay", 0, options); err != nil {
 		return fmt.Errorf("overlay of %s: %w", strings.Join(o.Lower, ", "), err)

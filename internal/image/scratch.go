@@ -53,8 +53,9 @@ lxc.idmap = g 0 %[2]d %[3]d
 lxc.net.0.type = none
 lxc.apparmor.profile = unconfined
 lxc.console.path = none
-lxc.cgroup.dir.monitor = orrery/build/%[4]s.monitor
-lxc.cgroup.dir.container = orrery/build/%[4]s
+lxc.cgroup.dir.container = orrery-build-%[4]s
+lxc.cgroup.dir.monitor = orrery-build-%[4]s.monitor
+lxc.cgroup.dir.monitor.pivot = orrery-build-%[4]s.pivot
 lxc.init.cmd = /bin/sleep infinity
 # No sysfs: it could be mounted only by who owns the network, and that is the host's.
 lxc.mount.auto =
@@ -208,9 +209,9 @@ func (b mountBind) options() string {
 // cgroupsOf gives the cgroups of a scratch, in whatever hierarchies this host has.
 func cgroupsOf(name string) []string {
 	var dirs []string
-	for _, inner := range []string{name, name + ".monitor"} {
-		for _, pattern := range []string{"/sys/fs/cgroup/orrery/build/", "/sys/fs/cgroup/*/orrery/build/"} {
-			found, _ := filepath.Glob(pattern + inner)
+	for _, part := range []string{name, name + ".monitor", name + ".pivot"} {
+		for _, pattern := range []string{"/sys/fs/cgroup/orrery-build-", "/sys/fs/cgroup/*/orrery-build-"} {
+			found, _ := filepath.Glob(pattern + part)
 			dirs = append(dirs, found...)
 		}
 	}

@@ -48,10 +48,10 @@ func (g *staging) surround(base *Record, m site.Mirror) (binds []mountBind, env 
 		}
 	}
 	temporary := filepath.Join(g.dir, "tmp")
-	if err := os.MkdirAll(temporary, 0o777); err != nil {
+	if err := os.MkdirAll(temporary, 0o700); err != nil {
 		return nil, nil, err
 	}
-	if err := os.Chmod(temporary, 0o1777); err != nil {
+	if err := os.Chmod(temporary, os.ModeSticky|0o777); err != nil {
 		return nil, nil, err
 	}
 	access := hostAccess(m)

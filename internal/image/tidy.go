@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -39,9 +40,9 @@ func tidy(tree string) error {
 			if err != nil {
 				return err
 			}
-			var st unix.Stat_t
-			if err := unix.Lstat(path, &st); err == nil && st.Mode&unix.S_IFMT == unix.S_IFCHR {
-				continue // a whiteout
+			var st syscall.Stat_t
+			if err := syscall.Lstat(path, &st); err == nil && isWhiteout(&st) {
+				continue
 			}
 			if err := root.RemoveAll(name); err != nil && !errors.Is(err, unix.ENOENT) {
 				return err

@@ -21,7 +21,7 @@ type genes struct {
 }
 
 type networkGenes struct {
-	subnet int // several networks may come to the same one, one after the other
+	subnet int // one network may come to that which another leaves
 	nat    bool
 	mtu    int
 }
@@ -60,7 +60,7 @@ func drawNetwork(t *rapid.T, i int) *networkGenes {
 	if i > 1 && small(t, 2, "network") == 0 {
 		return nil
 	}
-	return &networkGenes{subnet: small(t, 5, "subnet"), nat: rapid.Bool().Draw(t, "nat"), mtu: 1500 - small(t, 1, "mtu")}
+	return &networkGenes{subnet: i + small(t, 1, "subnet"), nat: rapid.Bool().Draw(t, "nat"), mtu: 1500 - small(t, 1, "mtu")}
 }
 
 func drawRole(t *rapid.T, i int) roleGenes {

@@ -176,6 +176,6 @@ func (h *Host) check(ctx context.Context, ref engine.Ref, n *spec.Node) error {
 			return err
 		}
 	}
-	mark.Proven = n.Config.Health
+	mark.Config.Health, mark.Proven = n.Config.Health, n.Config.Health
 	return h.Mark(ctx, ref, mark)
 }

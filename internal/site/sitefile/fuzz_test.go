@@ -1,10 +1,13 @@
 package sitefile
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"orrery/internal/site/inventory"
 	"orrery/internal/site/selector"
@@ -25,6 +28,8 @@ func FuzzLoad(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, siteToml, roleToml []byte) {
+		// The fuzzer takes no notice of a loop without end.
+		defer time.AfterFunc(10*time.Second, func() { panic(fmt.Sprintf("no end with %q %q", siteToml, roleToml)) }).Stop()
 		l := newLoader("/nowhere")
 		var role roleFile
 		if l.decode(roleFileOf("x"), roleToml, &role) {
@@ -54,6 +59,8 @@ func FuzzImportINI(f *testing.F) {
 	f.Add(string(content))
 	f.Add("[a]\nip=10.0.0.1/8, 10.0.0.2\nip_x = 10.0.0.1\nnetmask=255.0.255.0\ngateway=10.0.0.1\nctid=5\nhost_server=b\n[b]\n[B.c]\nroles=A_b\nram=1e5\n")
 	f.Fuzz(func(t *testing.T, text string) {
+		// The fuzzer takes no notice of a loop without end.
+		defer time.AfterFunc(10*time.Second, func() { panic("no end with " + strconv.Quote(text)) }).Stop()
 		content, _, err := ImportINI(strings.NewReader(text), "hosts.ini")
 		if err != nil {
 			return

@@ -30,7 +30,7 @@ func ImportINI(r io.Reader, name string) (content []byte, unplaced []string, err
 	if err != nil {
 		return nil, nil, mistake("this is not INI").At(name).Because(err)
 	}
-	m := &iniImport{name: name, lines: iniLines(string(text)), nodes: map[string]*iniNode{}}
+	m := &iniImport{name: name, lines: iniLines(string(text)), nodes: map[string]*iniNode{}, taken: map[string]bool{}}
 	m.read(file)
 	m.hostsOf()
 	m.networksOf()
@@ -51,6 +51,7 @@ type iniImport struct {
 	releases []int
 	images   []string // values of os/template
 	unplaced []string
+	taken    map[string]bool // names of nodes and hosts
 }
 
 // An iniNode is a section.
@@ -89,14 +90,13 @@ func iniLines(text string) map[string]int {
 }
 
 func (m *iniImport) read(file *ini.File) {
-	taken := map[string]bool{}
 	defaults := file.Section(ini.DefaultSection)
 	for _, s := range file.Sections() {
 		if s.Name() == ini.DefaultSection {
 			continue
 		}
 		n := &iniNode{section: s.Name(), keys: map[string]string{}}
-		n.name = legalName(shortName(s.Name()), taken)
+		n.name = legalName(shortName(s.Name()), m.taken)
 		for _, from := range []*ini.Section{s, defaults} { // as Python's ConfigParser: what [DEFAULT] says holds for all
 			for _, k := range from.Keys() {
 				if _, said := n.keys[k.Name()]; !said {

@@ -10,7 +10,6 @@ import (
 // hostsOf tells hosts from nodes: a host is what some host_server names.
 func (m *iniImport) hostsOf() {
 	named := map[string]bool{}
-	taken := map[string]bool{}
 	for _, n := range m.sections {
 		server := n.keys["host_server"]
 		if server == "" || named[server] {
@@ -26,12 +25,11 @@ func (m *iniImport) hostsOf() {
 			}
 		}
 		if host == nil {
-			host = &iniNode{section: server, name: legalName(shortName(server), taken), keys: map[string]string{}}
+			host = &iniNode{section: server, name: legalName(shortName(server), m.taken), keys: map[string]string{}}
 			m.tell(n.section, "host_server %s has no section: check its address", oneLine(server))
 		}
 		if !host.isHost {
 			host.isHost = true
-			taken[host.name] = true
 			m.hosts = append(m.hosts, host)
 		}
 		m.nodes[server] = host

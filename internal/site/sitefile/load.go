@@ -8,9 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
-	"strings"
-
-	"github.com/pelletier/go-toml/v2"
 
 	"orrery/internal/problem"
 	"orrery/internal/site"
@@ -73,17 +70,16 @@ func (l *loader) load(content []byte) {
 
 // decode reads TOML into one of the file types and reports whether it could. Mistakes in single values do not count.
 func (l *loader) decode(file string, content []byte, into any) bool {
-	var values map[string]any
-	if err := toml.Unmarshal(content, &values); err != nil {
-		p := mistake("this is not TOML").At(file).Because(err)
-		if at := (*toml.DecodeError)(nil); errors.As(err, &at) {
-			line, column := at.Position()
-			p = mistake("%s (column %d)", strings.TrimPrefix(at.Error(), "toml: "), column).At(fmt.Sprintf("%s:%d", file, line))
-		}
-		l.report.add(p)
+	values, err := unmarshal(content)
+	if err != nil {
+		l.report.add(mistake("this is not TOML: %s", err.what).At(fmt.Sprintf("%s:%d", file, err.line)))
 		return false
 	}
-	at := positions(content)
+	at, twice := positions(content)
+	if twice != nil {
+		l.report.add(mistake("this is not TOML: %s", twice.what).At(fmt.Sprintf("%s:%d", file, twice.line)))
+		return false
+	}
 	l.report.roots[file] = at
 	d := decoder{
 		wrong:    func(at *place, p *problem.Problem) { l.report.wrong(file, at, p) },

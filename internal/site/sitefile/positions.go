@@ -10,6 +10,7 @@ import (
 // A place is where a key or value stands in a TOML file, with all that is within it.
 type place struct {
 	line  int
+	head  bool              // a table with a header of its own
 	keys  map[string]*place // of a table
 	order []string          // the keys as they were written: networks, for one, have an order
 	items []*place          // of an array
@@ -53,8 +54,8 @@ func (p *place) find(path ...string) (*place, int) {
 	return p, len(path)
 }
 
-// positions tells where everything stands in a file that is valid TOML.
-func positions(content []byte) *place {
+// positions tells where everything stands in a file that is valid TOML, but may have the same header in two parts.
+func positions(content []byte) (*place, *syntaxError) {
 	root := &place{line: 1}
 	current := root
 	var parser unstable.Parser
@@ -74,14 +75,17 @@ func positions(content []byte) *place {
 					current = current.table(string(it.Node().Data), line)
 				}
 				if it.IsLast() {
-					current.line = line // and not that of a [table.within] before
+					if current.head {
+						return root, &syntaxError{line, "table " + string(it.Node().Data) + " already exists"}
+					}
+					current.head, current.line = true, line // and not the line of a [table.within] before
 				}
 			}
 		case unstable.KeyValue:
 			lines.pair(current, e)
 		}
 	}
-	return root
+	return root, nil
 }
 
 // A lineCounter turns offsets into lines, going forward only: the time is that of one pass.

@@ -1,3 +1,0 @@
-package host
-import ("testing")
-func TestZ(t *testing.T){ t.Log(tryKVM()) }

@@ -1,0 +1,90 @@
+package sitefile
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+
+	"github.com/pelletier/go-toml/v2"
+	"github.com/pelletier/go-toml/v2/unstable"
+)
+
+// partTables is how many tables are given to go-toml at once. It looks for every table among all keys before it, so
+// that ten thousand nodes at once would take half a second. In parts they take a tenth of that.
+const partTables = 500
+
+// A syntaxError tells why a file is not TOML.
+type syntaxError struct {
+	line int
+	what string
+}
+
+func (e *syntaxError) Error() string { return e.what }
+
+// unmarshal is toml.Unmarshal, in a time proportional to the size of the file.
+func unmarshal(content []byte) (map[string]any, *syntaxError) {
+	values := map[string]any{}
+	line := 1
+	for _, part := range parts(content) {
+		var some map[string]any
+		if err := toml.Unmarshal(part, &some); err != nil {
+			e := &syntaxError{line, strings.TrimPrefix(err.Error(), "toml: ")}
+			if at := (*toml.DecodeError)(nil); errors.As(err, &at) {
+				row, _ := at.Position()
+				e.line = line + row - 1
+			}
+			return nil, e
+		}
+		if key, ok := merge(values, some); !ok {
+			return nil, &syntaxError{line, "key " + key + " is already defined"}
+		}
+		line += bytes.Count(part, []byte{'\n'})
+	}
+	return values, nil
+}
+
+// parts cuts a file at the headers of tables. One with arrays of tables stays whole: a part would not know the
+// array that it continues; and so does one that is no TOML.
+func parts(content []byte) [][]byte {
+	var parts [][]byte
+	var parser unstable.Parser
+	parser.Reset(content)
+	tables, start := 0, 0
+	for parser.NextExpression() {
+		e := parser.Expression()
+		switch e.Kind {
+		case unstable.ArrayTable:
+			return [][]byte{content}
+		case unstable.Table:
+			if tables++; tables%partTables == 0 {
+				end := bytes.LastIndexByte(content[:e.Child().Raw.Offset], '\n') + 1
+				parts = append(parts, content[start:end])
+				start = end
+			}
+		}
+	}
+	if parser.Error() != nil {
+		return [][]byte{content}
+	}
+	return append(parts, content[start:])
+}
+
+// merge adds the keys of one table to another. It gives the first key that both have and that is not a table.
+func merge(to, from map[string]any) (key string, ok bool) {
+	for key, value := range from {
+		there, both := to[key]
+		if !both {
+			to[key] = value
+			continue
+		}
+		table, isTable := value.(map[string]any)
+		other, wasTable := there.(map[string]any)
+		if !isTable || !wasTable {
+			return key, false
+		}
+		if key, ok := merge(other, table); !ok {
+			return key, false
+		}
+	}
+	return "", true
+}
