@@ -23,7 +23,8 @@ const (
 	kvmGetSpecial   = 0x8138AE83
 	kvmSetSpecial   = 0x4138AE84
 
-	kvmExitHalt = 5
+	kvmExitHalt     = 5
+	kvmExitInternal = 17
 )
 
 // tryKVM runs a few instructions in a virtual machine: first in real mode, as every guest begins, then in long mode
@@ -63,8 +64,9 @@ func tryMode(dev int, setMode func(special []byte)) error {
 	}
 	defer unix.Munmap(memory) //nolint:errcheck // nothing can be done
 	pageTables(memory)
-	// mov $42, %al; cpuid; hlt: cpuid leaves to the kernel as hlt does.
-	copy(memory[guestCode:], []byte{0xb0, 0x2a, 0x0f, 0xa2, 0xf4})
+	// fninit; fldz; cpuid; hlt. The kernel cannot emulate fldz: where the processor does not really run guests, as
+	// under kvm_pvm, whose guests are emulated unless they are made for it, this is where a stock guest ends.
+	copy(memory[guestCode:], []byte{0xdb, 0xe3, 0xd9, 0xee, 0x0f, 0xa2, 0xf4})
 	region := struct {
 		slot, flags         uint32
 		guest, bytes, where uint64
@@ -111,7 +113,7 @@ func runToHalt(cpu int, run []byte) error {
 	tid := unix.Gettid()
 	alarm := time.AfterFunc(time.Second, func() {
 		late.Store(true)
-		run[1] = 1                                   // immediate_exit
+		run[1] = 1                                 // immediate_exit
 		unix.Tgkill(os.Getpid(), tid, unix.SIGURG) //nolint:errcheck // the runtime ignores this signal, KVM_RUN returns
 	})
 	defer alarm.Stop()
@@ -124,6 +126,8 @@ func runToHalt(cpu int, run []byte) error {
 			continue
 		case err != nil:
 			return fmt.Errorf("a virtual processor does not run: %w", err)
+		case reason == kvmExitInternal:
+			return fmt.Errorf("the kernel emulates the virtual processor, and cannot go on with it")
 		case reason != kvmExitHalt:
 			return fmt.Errorf("a virtual processor stopped before its end, with reason %d (linux/kvm.h, KVM_EXIT)", reason)
 		}

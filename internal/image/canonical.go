@@ -72,4 +72,6 @@ func plainCapability(path string) error {
 }
 
 // isWhiteout tells overlayfs's mark for a file that is hidden from the layers below.
-func isWhiteout(st *syscall.Stat_t) bool { return st.Mode&syscall.S_IFMT == syscall.S_IFCHR && st.Rdev == 0 }
+func isWhiteout(st *syscall.Stat_t) bool {
+	return st.Mode&syscall.S_IFMT == syscall.S_IFCHR && st.Rdev == 0
+}

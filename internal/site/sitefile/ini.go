@@ -30,7 +30,7 @@ func ImportINI(r io.Reader, name string) (content []byte, unplaced []string, err
 	if err != nil {
 		return nil, nil, mistake("this is not INI").At(name).Because(err)
 	}
-	m := &iniImport{name: name, lines: iniLines(string(text)), nodes: map[string]*iniNode{}, taken: map[string]bool{}}
+	m := &iniImport{name: name, lines: iniLines(string(text)), nodes: map[string]*iniNode{}, taken: map[string]bool{}, addresses: map[string]bool{}}
 	m.read(file)
 	m.hostsOf()
 	m.networksOf()
@@ -52,6 +52,8 @@ type iniImport struct {
 	images   []string // values of os/template
 	unplaced []string
 	taken    map[string]bool // names of nodes and hosts
+
+	addresses map[string]bool // of hosts
 }
 
 // An iniNode is a section.
@@ -138,6 +140,9 @@ func legalName(name string, taken map[string]bool) string {
 	taken[unique] = true
 	return unique
 }
+
+// bareName is a name as legalName gives it, taken or not.
+func bareName(name string) string { return legalName(shortName(name), map[string]bool{}) }
 
 // lose tells that a key has no place in the site file.
 func (m *iniImport) lose(n *iniNode, key, why string) {

@@ -17,11 +17,9 @@ func (m *iniImport) hostsOf() {
 		}
 		named[server] = true
 		host := m.nodes[server]
-		if host == nil {
-			for _, other := range m.sections {
-				if shortName(other.section) == shortName(server) {
-					host = other
-				}
+		for _, other := range slices.Concat(m.hosts, m.sections) {
+			if host == nil && bareName(other.section) == bareName(server) {
+				host = other
 			}
 		}
 		if host == nil {

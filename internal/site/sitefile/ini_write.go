@@ -97,6 +97,11 @@ func (m *iniImport) writeHost(out printer, h *iniNode) {
 		m.tell(h.section, "%q is no address", oneLine(address))
 		address = h.name
 	}
+	for m.addresses[address] {
+		m.tell(h.section, "another host has the address %s", address)
+		address += "-other"
+	}
+	m.addresses[address] = true
 	out("address = %s  # or \"local\"\n", tomlString("root@"+address))
 	for _, key := range h.order {
 		switch {

@@ -24,9 +24,9 @@ func TestParts(t *testing.T) {
 	}
 	line := strings.Count(text, "\n") + 1
 	for more, wrong := range map[string]string{
-		"[node.n0]\n":      fmt.Sprintf("site.toml:%d: this is not TOML: table n0 already exists", line),
-		"[a]\nx = 1\nx=2":  fmt.Sprintf("site.toml:%d: this is not TOML: key x is already defined", line+2),
-		"[node.n0]\nid=1x": fmt.Sprintf("site.toml:%d: this is not TOML: ", line+1),
+		"[node.n0]\n":     fmt.Sprintf("site.toml:%d: this is not TOML: table n0 already exists", line),
+		"[a]\nx = 1\nx=2": fmt.Sprintf("site.toml:%d: this is not TOML: key x is already defined", line+2),
+		"[b]\nid=1x":      fmt.Sprintf("site.toml:%d: this is not TOML: ", line+1),
 	} {
 		l := newLoader("/nowhere")
 		l.load([]byte(text + more))

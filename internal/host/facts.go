@@ -1,0 +1,78 @@
+package host
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// A Level says how much a fact matters.
+type Level string
+
+// The levels.
+const (
+	Needed Level = "needed" // without it no node runs
+	Wanted Level = "wanted" // without it something does not work, or not as well
+	Info   Level = "info"   // good to know
+)
+
+// A Fact is something about a machine that matters to nodes.
+type Fact struct {
+	Name  string `json:"name"`
+	OK    bool   `json:"ok"`
+	Level Level  `json:"level"`
+	Value string `json:"value"`         // as found
+	Fix   string `json:"fix,omitempty"` // what to do, if it is not OK
+}
+
+// Facts are what is to be known about a machine.
+type Facts []Fact
+
+// Lacking gives the facts of a level that are not as they should be.
+func (f Facts) Lacking(level Level) Facts {
+	var some Facts
+	for _, fact := range f {
+		if !fact.OK && fact.Level == level {
+			some = append(some, fact)
+		}
+	}
+	return some
+}
+
+// LookAt finds out what this machine can do for nodes whose state is kept in a directory. What can be tried is tried, in
+// namespaces of its own that vanish with the trial; nothing on the machine is changed.
+func LookAt(stateDir string) Facts {
+	m := machine{root: "/", state: stateDir}
+	var all Facts
+	for _, look := range []func() Facts{
+		m.system, m.kernel, m.namespaces, m.cgroups, m.containers, m.programs, m.network, m.limits, m.disk, m.kvm,
+	} {
+		all = append(all, look()...)
+	}
+	return all
+}
+
+// A machine is what facts are read from.
+type machine struct {
+	root  string // "/", but for tests
+	state string
+}
+
+// read gives the text of a file, trimmed, or "".
+func (m machine) read(path string) string {
+	text, _ := os.ReadFile(filepath.Join(m.root, path))
+	return strings.TrimSpace(string(text))
+}
+
+func (m machine) has(path string) bool {
+	_, err := os.Stat(filepath.Join(m.root, path))
+	return err == nil
+}
+
+// proven is a fact that was tried.
+func proven(name string, level Level, err error, fix string) Fact {
+	if err != nil {
+		return Fact{name, false, level, err.Error(), fix}
+	}
+	return Fact{name, true, level, "usable", ""}
+}

@@ -1,0 +1,109 @@
+package host
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// controllers are those by which nodes are limited and frozen.
+var controllers = []string{"cpu", "cpuset", "memory", "pids", "freezer"}
+
+// A hierarchy tells where controllers are found: version 1 has a tree for each, version 2 one for all.
+type hierarchy struct {
+	v1 map[string]string // controller -> directory
+	v2 map[string]bool
+	at string // directory of version 2; "": not mounted
+}
+
+// cgroups says by what nodes can be limited (cgroups(7)).
+func (m machine) cgroups() Facts {
+	h := m.hierarchy()
+	return Facts{h.version(), h.controllers(), m.swapAccounting(h)}
+}
+
+func (m machine) hierarchy() hierarchy {
+	h := hierarchy{v1: map[string]string{}, v2: map[string]bool{}}
+	for line := range strings.Lines(m.read("proc/self/mountinfo")) {
+		mount, super, ok := strings.Cut(line, " - ")
+		where, what := strings.Fields(mount), strings.Fields(super)
+		if !ok || len(where) < 5 || len(what) < 3 {
+			continue
+		}
+		switch what[0] {
+		case "cgroup":
+			for option := range strings.SplitSeq(what[2], ",") {
+				h.v1[option] = where[4]
+			}
+		case "cgroup2":
+			h.at = where[4]
+			for _, name := range strings.Fields(m.read(filepath.Join(h.at, "cgroup.controllers"))) {
+				h.v2[name] = true
+			}
+			h.v2["freezer"] = true // no controller there: every group can be frozen
+		}
+	}
+	return h
+}
+
+func (h hierarchy) version() Fact {
+	const name = "cgroup"
+	_, one := h.v1["cpu"]
+	if _, ok := h.v1["memory"]; ok {
+		one = true
+	}
+	switch {
+	case one && h.at != "":
+		return Fact{name, true, Needed, "hybrid (version 1, and version 2 in " + h.at + ")", ""}
+	case one:
+		return Fact{name, true, Needed, "version 1", ""}
+	case h.at != "":
+		return Fact{name, true, Needed, "version 2 in " + h.at, ""}
+	}
+	return Fact{name, false, Needed, "not mounted", "mount -t cgroup2 none /sys/fs/cgroup"}
+}
+
+func (h hierarchy) controllers() Fact {
+	var has, lacks []string
+	for _, name := range controllers {
+		switch at, one := h.v1[name]; {
+		case one:
+			has = append(has, fmt.Sprintf("%s (%s)", name, at))
+		case h.v2[name] && name != "freezer":
+			has = append(has, fmt.Sprintf("%s (%s)", name, h.at))
+		case h.v2[name]:
+			has = append(has, name)
+		default:
+			lacks = append(lacks, name)
+		}
+	}
+	f := Fact{"cgroup controllers", len(lacks) == 0, Wanted, strings.Join(has, ", "), ""}
+	if !f.OK {
+		f.Value = strings.TrimPrefix(f.Value+"; not "+strings.Join(lacks, ", "), "; ")
+		f.Fix = "nodes cannot have the limits of these controllers"
+		if slices.Contains(lacks, "memory") {
+			f.Fix += "; boot with cgroup_enable=memory"
+		}
+	}
+	return f
+}
+
+// swapAccounting looks for the file by which swap is limited; version 2 has it in every group but the root.
+func (m machine) swapAccounting(h hierarchy) Fact {
+	const name = "swap limits"
+	found := false
+	if at, ok := h.v1["memory"]; ok {
+		found = m.has(filepath.Join(at, "memory.memsw.limit_in_bytes"))
+	} else if h.v2["memory"] {
+		groups, _ := os.ReadDir(filepath.Join(m.root, h.at))
+		found = slices.ContainsFunc(groups, func(g os.DirEntry) bool {
+			return m.has(filepath.Join(h.at, g.Name(), "memory.swap.max"))
+		})
+	}
+	if found {
+		return Fact{name, true, Info, "supported", ""}
+	}
+	return Fact{name, false, Info, "the kernel does not account for swap", "`swap` of a node has no effect; boot with swapaccount=1 if there is swap"}
+}

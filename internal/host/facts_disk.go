@@ -1,0 +1,51 @@
+package host
+
+import (
+	"fmt"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// leastFree is about what one base image and a few role layers take, with what is needed to build them.
+const leastFree = 4 << 30
+
+// disk says whether layers and nodes have room where their state is kept.
+func (m machine) disk() Facts {
+	dir := m.state
+	var fs unix.Statfs_t
+	err := unix.Statfs(dir, &fs)
+	for err != nil && filepath.Dir(dir) != dir { // it is made when it is needed
+		dir = filepath.Dir(dir)
+		err = unix.Statfs(dir, &fs)
+	}
+	if err != nil {
+		return Facts{{"disk", false, Needed, err.Error(), "make the directory " + m.state}}
+	}
+	free := int64(fs.Bavail) * fs.Bsize
+	room := Fact{"disk", free >= leastFree, Wanted, fmt.Sprintf("%s free for %s", gib(free), m.state), ""}
+	if !room.OK {
+		room.Fix = fmt.Sprintf("make room for %s, or name another directory in ORRERY_STATE", gib(leastFree))
+	}
+	return Facts{room, fileSystem(int64(fs.Type), m.state)}
+}
+
+// fileSystem checks that overlayfs can write its private layers there, and shift their owners.
+func fileSystem(kind int64, dir string) Fact {
+	const name = "file system"
+	good := map[int64]string{
+		unix.EXT4_SUPER_MAGIC: "ext4", unix.XFS_SUPER_MAGIC: "xfs", unix.BTRFS_SUPER_MAGIC: "btrfs", unix.F2FS_SUPER_MAGIC: "f2fs",
+		unix.TMPFS_MAGIC: "tmpfs", // since Linux 6.3
+	}
+	if what, ok := good[kind]; ok {
+		return Fact{name, true, Wanted, what, ""}
+	}
+	bad := map[int64]string{
+		unix.OVERLAYFS_SUPER_MAGIC: "overlayfs", unix.NFS_SUPER_MAGIC: "nfs", unix.FUSE_SUPER_MAGIC: "fuse", unix.MSDOS_SUPER_MAGIC: "vfat",
+	}
+	fix := fmt.Sprintf("have %s, or the directory named in ORRERY_STATE, on ext4, xfs or btrfs", dir)
+	if what, ok := bad[kind]; ok {
+		return Fact{name, false, Needed, what + " cannot hold the private layers of nodes", fix}
+	}
+	return Fact{name, false, Wanted, fmt.Sprintf("of an unknown kind (%#x)", kind), fix}
+}

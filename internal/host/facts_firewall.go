@@ -1,0 +1,91 @@
+package host
+
+import (
+	"strings"
+
+	"github.com/google/nftables"
+)
+
+// firewall looks for what drops packets of nodes though Orrery's own rules accept them: a packet must be accepted
+// by every table that sees it.
+func (m machine) firewall() Facts {
+	closed, err := closedChains()
+	if err != nil { // nftables itself is a fact already
+		return nil
+	}
+	facts := Facts{closedFact(closed)}
+	if tables := strings.Fields(m.read("proc/net/ip_tables_names")); len(tables) > 0 {
+		facts = append(facts, Fact{"iptables-legacy", true, Info, "tables " + strings.Join(tables, ", ") + ": what they drop, nodes miss", ""})
+	}
+	// With br_netfilter, a closed chain even keeps apart the nodes of one network.
+	if m.read("proc/sys/net/bridge/bridge-nf-call-iptables") == "1" {
+		facts = append(facts, Fact{
+			"br_netfilter", len(closed) == 0, Wanted, "firewalls also see what goes from node to node within a network",
+			"sysctl -w net.bridge.bridge-nf-call-iptables=0, or let the bridges orb* through as above",
+		})
+	}
+	return facts
+}
+
+// closedChains gives the chains of others that drop what they do not know of.
+func closedChains() ([]*nftables.Chain, error) {
+	c, err := nftables.New()
+	if err != nil {
+		return nil, err
+	}
+	all, err := c.ListChains()
+	if err != nil {
+		return nil, err
+	}
+	var closed []*nftables.Chain
+	for _, chain := range all {
+		if closes(chain) {
+			closed = append(closed, chain)
+		}
+	}
+	return closed, nil
+}
+
+func closes(c *nftables.Chain) bool {
+	if c.Hooknum == nil || c.Policy == nil || *c.Policy != nftables.ChainPolicyDrop {
+		return false
+	}
+	switch c.Table.Family {
+	case nftables.TableFamilyIPv4, nftables.TableFamilyINet, nftables.TableFamilyBridge:
+	default:
+		return false
+	}
+	return *c.Hooknum == *nftables.ChainHookForward || *c.Hooknum == *nftables.ChainHookInput
+}
+
+func closedFact(closed []*nftables.Chain) Fact {
+	const name = "firewall"
+	if len(closed) == 0 {
+		return Fact{name, true, Wanted, "no chain of others drops by policy", ""}
+	}
+	var chains, fixes []string
+	for _, c := range closed {
+		at := strings.Join([]string{family(c.Table.Family), c.Table.Name, c.Name}, " ")
+		chains = append(chains, at)
+		fixes = append(fixes, `nft insert rule `+at+` iifname "orb*" accept`)
+		if *c.Hooknum == *nftables.ChainHookForward {
+			fixes = append(fixes, `nft insert rule `+at+` oifname "orb*" accept`)
+		}
+	}
+	return Fact{
+		name, false, Wanted, "drops by policy what it does not know: " + strings.Join(chains, ", "),
+		"unless its rules let the bridges orb* through: " + strings.Join(fixes, "; "),
+	}
+}
+
+// family names a table's family as nft(8) does.
+func family(f nftables.TableFamily) string {
+	switch f {
+	case nftables.TableFamilyIPv4:
+		return "ip"
+	case nftables.TableFamilyBridge:
+		return "bridge"
+	default:
+		return "inet"
+	}
+}

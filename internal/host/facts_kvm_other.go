@@ -1,0 +1,8 @@
+//go:build !amd64
+
+package host
+
+import "errors"
+
+// tryKVM has instructions to run for one kind of processor only.
+func tryKVM() error { return errors.New("not tried on this kind of processor") }

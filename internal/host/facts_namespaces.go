@@ -1,0 +1,66 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// firstID is the first user and group id of the host that nodes are given, each a range of 65536.
+const (
+	firstID = 1_900_000_000
+	lastID  = 1<<32 - 2
+)
+
+// namespaces says whether nodes can have users of their own.
+func (m machine) namespaces() Facts {
+	return Facts{m.userNamespaces(), m.idRange()}
+}
+
+func (m machine) userNamespaces() Fact {
+	const name = "user namespaces"
+	if most := m.read("proc/sys/user/max_user_namespaces"); most == "0" {
+		return Fact{name, false, Needed, "user.max_user_namespaces is 0", "sysctl -w user.max_user_namespaces=65536"}
+	}
+	return proven(name, Needed, tryUserNamespace(), "run orrery as root, on the host itself or in a container that may make user namespaces")
+}
+
+// tryUserNamespace starts a process under the ids of a node, which stops before its first instruction (ptrace(2)).
+func tryUserNamespace() error {
+	ids := []syscall.SysProcIDMap{{ContainerID: 0, HostID: firstID, Size: 65536}}
+	p, err := os.StartProcess("/proc/self/exe", []string{"orrery: trial"}, &os.ProcAttr{Sys: &syscall.SysProcAttr{
+		Cloneflags: unix.CLONE_NEWUSER, UidMappings: ids, GidMappings: ids, Ptrace: true, Pdeathsig: syscall.SIGKILL,
+	}})
+	if err != nil {
+		return err
+	}
+	killed := p.Kill()
+	_, err = p.Wait()
+	return errors.Join(killed, err)
+}
+
+// idRange looks for users whom the host has lent ids that nodes use (subuid(5)).
+func (m machine) idRange() Fact {
+	const name = "id range"
+	var overlaps []string
+	for _, file := range []string{"etc/subuid", "etc/subgid"} {
+		for line := range strings.Lines(m.read(file)) {
+			var first, count int64
+			who, numbers, ok := strings.Cut(strings.TrimSpace(line), ":")
+			if !ok {
+				continue
+			}
+			if n, _ := fmt.Sscanf(numbers, "%d:%d", &first, &count); n == 2 && count > 0 && first+count > firstID && first <= lastID {
+				overlaps = append(overlaps, fmt.Sprintf("/%s: %s has %d and the %d after", file, who, first, count-1))
+			}
+		}
+	}
+	if len(overlaps) > 0 {
+		return Fact{name, false, Wanted, strings.Join(overlaps, "; "), fmt.Sprintf("give them ids below %d: nodes use those from there on", firstID)}
+	}
+	return Fact{name, true, Wanted, fmt.Sprintf("nobody else has ids from %d on", firstID), ""}
+}

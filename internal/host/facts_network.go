@@ -1,0 +1,64 @@
+package host
+
+import (
+	"fmt"
+
+	"github.com/google/nftables"
+	"github.com/google/nftables/expr"
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// network says whether this machine can have networks, and what stands in their way.
+func (m machine) network() Facts {
+	facts := Facts{
+		proven("bridge", Needed, inNewNetwork(tryBridge), "run orrery as root on a kernel with bridges: modprobe bridge"),
+		proven("veth", Needed, inNewNetwork(tryVeth), "run orrery as root on a kernel with veth: modprobe veth"),
+		proven("nftables", Needed, inNewNetwork(tryTable), "run orrery as root on a kernel with nf_tables: modprobe nf_tables nft_ct"),
+		proven("masquerading", Wanted, inNewNetwork(tryMasquerade), "networks with nat do not work: modprobe nft_chain_nat nft_masq"),
+		m.forwarding(),
+	}
+	return append(facts, m.firewall()...)
+}
+
+func inNewNetwork(try func() error) error { return inNamespace(unix.CLONE_NEWNET, try) }
+
+func tryBridge() error {
+	return netlink.LinkAdd(&netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: "trial"}})
+}
+
+func tryVeth() error {
+	return netlink.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "trial"}, PeerName: "peer"})
+}
+
+func tryTable() error {
+	return tryRule(nftables.ChainTypeFilter, nftables.ChainHookForward, nftables.ChainPriorityFilter,
+		&expr.Ct{Register: 1, Key: expr.CtKeySTATE}, &expr.Verdict{Kind: expr.VerdictAccept})
+}
+
+func tryMasquerade() error {
+	return tryRule(nftables.ChainTypeNAT, nftables.ChainHookPostrouting, nftables.ChainPriorityNATSource, &expr.Masq{})
+}
+
+func tryRule(kind nftables.ChainType, hook *nftables.ChainHook, priority *nftables.ChainPriority, does ...expr.Any) error {
+	c, err := nftables.New()
+	if err != nil {
+		return err
+	}
+	t := c.AddTable(&nftables.Table{Name: "trial", Family: nftables.TableFamilyINet})
+	chain := c.AddChain(&nftables.Chain{Name: "trial", Table: t, Type: kind, Hooknum: hook, Priority: priority})
+	c.AddRule(&nftables.Rule{Table: t, Chain: chain, Exprs: does})
+	return c.Flush()
+}
+
+func (m machine) forwarding() Fact {
+	const name = "forwarding"
+	switch value := m.read("proc/sys/net/ipv4/ip_forward"); value {
+	case "1":
+		return Fact{name, true, Info, "on", ""}
+	case "0":
+		return Fact{name, true, Info, "off; turned on while a network with nat is up", ""}
+	default:
+		return Fact{name, false, Wanted, fmt.Sprintf("net.ipv4.ip_forward is %q", value), "networks with nat do not work"}
+	}
+}

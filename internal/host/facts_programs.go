@@ -1,0 +1,53 @@
+package host
+
+import (
+	"os/exec"
+	"strings"
+)
+
+// tools are the programs of others that Orrery calls, with the Debian package that has each.
+var tools = []struct {
+	program, pkg string
+	level        Level
+	without      string // what does not work without it
+}{
+	{"lxc-start", "lxc", Needed, "no containers"},
+	{"lxc-attach", "lxc", Needed, "no commands in containers"},
+	{"lxc-stop", "lxc", Needed, "no stopping of containers"},
+	{"mmdebstrap", "mmdebstrap", Wanted, "no images of a suite, only imported ones"},
+	{"apt-get", "apt", Wanted, "no images of a suite, only imported ones"},
+	{"tar", "tar", Wanted, "no imported images"},
+	{"zstd", "zstd", Wanted, "no imported images that zstd compressed"},
+	{"runuser", "util-linux", Wanted, "no commands as another user"},
+	{"modprobe", "kmod", Info, "kernel modules are not loaded when they are needed"},
+	{"mount.nfs", "nfs-common", Info, "no volumes that are NFS exports"},
+	{"nft", "nftables", Info, "no listing of the rules of networks; Orrery itself does without"},
+}
+
+// containers says which LXC this is.
+func (m machine) containers() Facts {
+	const name = "LXC"
+	out, err := exec.Command("lxc-start", "--version").Output()
+	version := strings.TrimSpace(string(out))
+	if err != nil {
+		return Facts{{name, false, Needed, "not installed", "apt-get install lxc"}}
+	}
+	if major, _, _ := strings.Cut(version, "."); len(major) == 1 && major < "4" {
+		return Facts{{name, false, Needed, version + ", older than 4.0", "install a newer one: Debian 12 has 5.0"}}
+	}
+	return Facts{{name, true, Needed, version, ""}}
+}
+
+// programs says which programs are installed.
+func (m machine) programs() Facts {
+	var has []string
+	var all Facts
+	for _, tool := range tools {
+		if _, err := exec.LookPath(tool.program); err == nil {
+			has = append(has, tool.program)
+			continue
+		}
+		all = append(all, Fact{tool.program, false, tool.level, "not installed: " + tool.without, "apt-get install " + tool.pkg})
+	}
+	return append(all, Fact{"programs", true, Info, strings.Join(has, ", "), ""})
+}
