@@ -1,9 +1,11 @@
 package host
 
 import (
+	"bytes"
 	"strings"
 
 	"github.com/google/nftables"
+	"github.com/google/nftables/expr"
 )
 
 // firewall looks for what drops packets of nodes though Orrery's own rules accept them: a packet must be accepted
@@ -19,10 +21,11 @@ func (m machine) firewall() Facts {
 	}
 	// With br_netfilter, a closed chain even keeps apart the nodes of one network.
 	if m.read("proc/sys/net/bridge/bridge-nf-call-iptables") == "1" {
-		facts = append(facts, Fact{
-			"br_netfilter", len(closed) == 0, Wanted, "firewalls also see what goes from node to node within a network",
-			"sysctl -w net.bridge.bridge-nf-call-iptables=0, or let the bridges orb* through as above",
-		})
+		f := Fact{"br_netfilter", len(closed) == 0, Wanted, "firewalls also see what goes from node to node within a network", ""}
+		if !f.OK {
+			f.Fix = "sysctl -w net.bridge.bridge-nf-call-iptables=0, or let the bridges orb* through as above"
+		}
+		facts = append(facts, f)
 	}
 	return facts
 }
@@ -39,11 +42,35 @@ func closedChains() ([]*nftables.Chain, error) {
 	}
 	var closed []*nftables.Chain
 	for _, chain := range all {
-		if closes(chain) {
+		if !closes(chain) {
+			continue
+		}
+		if known, err := knowsBridges(c, all, chain.Table); err == nil && !known {
 			closed = append(closed, chain)
 		}
 	}
 	return closed, nil
+}
+
+// knowsBridges reports whether somebody has given a table a rule about Orrery's bridges, whose names begin with "orb".
+func knowsBridges(c *nftables.Conn, all []*nftables.Chain, t *nftables.Table) (bool, error) {
+	for _, chain := range all {
+		if chain.Table.Name != t.Name || chain.Table.Family != t.Family {
+			continue
+		}
+		rules, err := c.GetRules(t, chain)
+		if err != nil {
+			return false, err
+		}
+		for _, r := range rules {
+			for _, e := range r.Exprs {
+				if compare, ok := e.(*expr.Cmp); ok && bytes.HasPrefix(compare.Data, []byte("orb")) {
+					return true, nil
+				}
+			}
+		}
+	}
+	return false, nil
 }
 
 func closes(c *nftables.Chain) bool {

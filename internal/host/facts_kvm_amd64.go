@@ -18,6 +18,7 @@ const (
 	kvmMapSize      = 0xAE04
 	kvmCreateVCPU   = 0xAE41
 	kvmSetMemory    = 0x4020AE46
+	kvmSetTSS       = 0xAE47
 	kvmRun          = 0xAE80
 	kvmSetRegisters = 0x4090AE82
 	kvmGetSpecial   = 0x8138AE83
@@ -58,6 +59,9 @@ func tryMode(dev int, setMode func(special []byte)) error {
 		return fmt.Errorf("no virtual machine: %w", err)
 	}
 	defer unix.Close(vm)
+	if _, err := ioctl(vm, kvmSetTSS, 0xfffbd000); err != nil { // older Intel processors want it for real mode
+		return err
+	}
 	memory, err := unix.Mmap(-1, 0, guestBytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_ANONYMOUS)
 	if err != nil {
 		return err

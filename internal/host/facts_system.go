@@ -44,19 +44,24 @@ func (m machine) meminfo(key string) int64 {
 }
 
 func (m machine) virtualization() Fact {
-	value := "none"
+	var layers []string
+	switch {
+	case m.read("sys/hypervisor/type") != "":
+		layers = append(layers, "virtual machine ("+m.read("sys/hypervisor/type")+")")
+	case m.processorHas("hypervisor"):
+		vendor := strings.TrimSpace(m.read("sys/class/dmi/id/sys_vendor") + " " + m.read("sys/class/dmi/id/product_name"))
+		layers = append(layers, strings.TrimSuffix("virtual machine ("+vendor+")", " ()"))
+	}
 	switch {
 	case m.has("run/systemd/container"):
-		value = "container (" + m.read("run/systemd/container") + ")"
+		layers = append(layers, "container ("+m.read("run/systemd/container")+")")
 	case m.has(".dockerenv"):
-		value = "container (docker)"
-	case m.read("sys/hypervisor/type") != "":
-		value = "virtual machine (" + m.read("sys/hypervisor/type") + ")"
-	case m.processorHas("hypervisor"):
-		value = strings.TrimSuffix("virtual machine ("+strings.Join(strings.Fields(
-			m.read("sys/class/dmi/id/sys_vendor")+" "+m.read("sys/class/dmi/id/product_name")), " ")+")", " ()")
+		layers = append(layers, "container (docker)")
 	}
-	return Fact{"virtualization", true, Info, value, ""}
+	if len(layers) == 0 {
+		layers = []string{"none"}
+	}
+	return Fact{"virtualization", true, Info, strings.Join(layers, ", in it a "), ""}
 }
 
 // processorHas reports whether a flag is set for the first processor of /proc/cpuinfo.

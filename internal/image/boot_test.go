@@ -46,9 +46,6 @@ func boot(t *testing.T, lower ...string) *bootedNode {
 	if out, err := exec.Command("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", upper+"/etc/ssh/ssh_host_ed25519_key").CombinedOutput(); err != nil {
 		t.Fatal(string(out), err)
 	}
-	if extra := os.Getenv("BOOT_EXTRA"); extra != "" {
-		exec.Command("cp", "-a", extra+"/.", upper).Run()
-	}
 	config := fmt.Sprintf(`lxc.include = /usr/share/lxc/config/common.conf
 lxc.include = /usr/share/lxc/config/userns.conf
 lxc.uts.name = boot

@@ -77,8 +77,8 @@ func (h *Host) Observe() observe.Host {
 	return o
 }
 
-// Put lets things be there without a plan: nodes running, configured and proven, and what they stand on.
-func (h *Host) Put(networks []spec.Network, names string, layers map[string]bool, nodes ...*spec.Node) {
+// Present lets things be there without a plan: nodes running, configured and proven, and what they stand on.
+func (h *Host) Present(networks []spec.Network, names string, layers map[string]bool, nodes ...*spec.Node) {
 	h.lock.Lock()
 	for _, n := range networks {
 		h.networks[n.Name] = n

@@ -19,7 +19,7 @@ type Mistake struct {
 
 // Check tells every mistake in a site. It takes a time that is proportional to the size of the site.
 func Check(s *site.Site) []Mistake {
-	c := &checker{site: s, closures: map[string][]*site.Role{}, roles: map[string]*site.Role{}}
+	c := &checker{site: s, closures: map[string][]*site.Role{}, roles: map[string]*site.Role{}, nearby: map[[2]string]string{}}
 	for i := range s.Roles {
 		c.roles[s.Roles[i].Name] = &s.Roles[i]
 	}
@@ -41,6 +41,7 @@ type checker struct {
 	roles    map[string]*site.Role
 	closures map[string][]*site.Role // see rolesOf
 	used     map[string]bool         // roles that some node has
+	nearby   map[[2]string]string    // see nearest
 }
 
 func (c *checker) add(m Mistake) { c.mistakes = append(c.mistakes, m) }
@@ -50,10 +51,21 @@ func (c *checker) wrong(key []string, cure, what string, args ...any) {
 	c.add(Mistake{Key: key, What: fmt.Sprintf(what, args...), Cure: cure})
 }
 
+// nearest is problem.Nearest, computed once for each name of a kind: ten thousand nodes may have the same mistake.
+func (c *checker) nearest(kind, name string, known []string) string {
+	key := [2]string{kind, name}
+	nearest, ok := c.nearby[key]
+	if !ok {
+		nearest = problem.Nearest(name, known)
+		c.nearby[key] = nearest
+	}
+	return nearest
+}
+
 // unknown adds the mistake of a name that is declared nowhere.
 func (c *checker) unknown(key []string, kind, name string, known []string) {
 	cure := fmt.Sprintf("declare [%s.%s]", kind, name)
-	if nearest := problem.Nearest(name, known); nearest != "" {
+	if nearest := c.nearest(kind, name, known); nearest != "" {
 		cure = fmt.Sprintf("%q is the nearest", nearest)
 	} else if len(known) > 0 && len(known) <= 8 {
 		cure += " or use " + sentence(known)

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"orrery/internal/problem"
 	"orrery/internal/site"
 )
 
@@ -52,7 +51,7 @@ func (c *checker) usedRoles() map[string]bool {
 func (c *checker) role(key []string, name string) {
 	known := names(c.site.Roles, func(r *site.Role) string { return r.Name })
 	cure := fmt.Sprintf("write roles/%s/role.toml", name)
-	if nearest := problem.Nearest(name, known); nearest != "" {
+	if nearest := c.nearest("role", name, known); nearest != "" {
 		cure = fmt.Sprintf("%q is the nearest, or %s", nearest, cure)
 	}
 	c.wrong(key, cure, "there is no role %q", name)

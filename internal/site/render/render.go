@@ -73,17 +73,7 @@ func (v *View) parse(role *site.Role, f *site.File) (*parsed, error) {
 func (v *View) functions(role *site.Role, p *parsed) template.FuncMap {
 	return template.FuncMap{
 		"peers": v.Peers,
-		"select": func(text string) ([]*NodeView, error) {
-			nodes, err := selector.Select(v.site, text)
-			if err != nil {
-				return nil, err
-			}
-			views := make([]*NodeView, len(nodes))
-			for i, n := range nodes {
-				views[i] = v.byName[n.Name]
-			}
-			return views, nil
-		},
+		"select": v.Select,
 		"node": func(name string) (*NodeView, error) {
 			if n, ok := v.byName[name]; ok {
 				return n, nil
@@ -112,6 +102,23 @@ func (v *View) functions(role *site.Role, p *parsed) template.FuncMap {
 		"join":  func(sep string, list any) string { return strings.Join(texts(list), sep) },
 		"quote": func(x any) string { return strconv.Quote(fmt.Sprint(x)) },
 	}
+}
+
+// Select gives the nodes that a selector chooses, in order of id.
+func (v *View) Select(text string) ([]*NodeView, error) {
+	if views, ok := v.chosen[text]; ok {
+		return views, nil
+	}
+	nodes, err := selector.Select(v.site, text)
+	if err != nil {
+		return nil, err
+	}
+	views := make([]*NodeView, len(nodes))
+	for i, n := range nodes {
+		views[i] = v.byName[n.Name]
+	}
+	v.chosen[text] = views
+	return views, nil
 }
 
 func texts(list any) []string {

@@ -15,6 +15,7 @@ type View struct {
 	byName map[string]*NodeView
 	byRole map[string][]*NodeView
 	parsed map[string]*parsed
+	chosen map[string][]*NodeView // by selector
 }
 
 // A NodeView is a node as templates see it.
@@ -47,6 +48,7 @@ func New(s *site.Site) *View {
 		byName: make(map[string]*NodeView, len(s.Nodes)),
 		byRole: map[string][]*NodeView{},
 		parsed: map[string]*parsed{},
+		chosen: map[string][]*NodeView{},
 	}
 	for i := range s.Nodes {
 		n := viewNode(s, &s.Nodes[i])

@@ -49,6 +49,7 @@ type membership struct {
 	groups  []string // names, as written
 	tables  map[string]*table[groupTable]
 	members map[string]map[string]bool // group → nodes, as far as found out
+	sought  int                        // names for which the nearest was sought, which takes a while among many
 }
 
 // of gives the nodes of a group. The path is that of the groups which led here.
@@ -107,10 +108,11 @@ func (m *membership) wrong(at *place, what, ofGlob, name string, known []string)
 		what = ofGlob
 	}
 	p := mistake(what, name)
-	if nearest := problem.Nearest(name, known); nearest != "" {
-		p.Try("%q is the nearest", nearest)
-	} else {
-		p.Try("declare it or take it out")
+	p.Try("declare it or take it out")
+	if m.sought++; m.sought <= 100 {
+		if nearest := problem.Nearest(name, known); nearest != "" {
+			p.Try("%q is the nearest", nearest)
+		}
 	}
 	m.loader.report.wrong(Name, at, p)
 }

@@ -1,7 +1,6 @@
 package sitefile
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -103,17 +102,15 @@ func sizeOf(text string) (string, bool) {
 	digits := strings.TrimRight(strings.ToUpper(strings.TrimSpace(text)), "KMGTIB ")
 	unit := strings.TrimSpace(strings.ToUpper(strings.TrimSpace(text))[len(digits):])
 	amount, err := strconv.ParseFloat(digits, 64)
-	if err != nil || !(amount >= 0) || amount > 1<<40 || strings.ContainsAny(digits, "XPE_") {
+	if err != nil {
 		return "", false
 	}
 	letter := "M"
 	if unit != "" {
 		letter = unit[:1]
 	}
-	if letter == "B" || letter == "I" {
-		return "", false
-	}
-	return fmt.Sprintf("%g%siB", amount, letter), amount < 1<<20 || letter == "K" || letter == "M"
+	written := strconv.FormatFloat(amount, 'f', -1, 64) + letter + "iB"
+	return written, new(size).parse(written) == nil
 }
 
 // truth reads yes and no as Python's ConfigParser does.

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"path"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -167,61 +166,4 @@ func (m *iniImport) writeNode(out printer, n *iniNode, images map[string]string,
 		out("vars.%s = %s\n", key, tomlString(vars[key]))
 	}
 	m.comments(out, n)
-}
-
-func (m *iniImport) writeKey(out printer, n *iniNode, key string, vars map[string]string) {
-	value := n.keys[key]
-	if isPlace(key) {
-		return // has been seen to
-	}
-	switch key {
-	case "roles", "role", "groups", "group", "production", "ctid", "os/template", "ostemplate", "template", "os":
-		return
-	case "description", "owner", "comment":
-		vars[key] = value
-		return
-	case "host_server":
-		if host := m.nodes[value]; host != nil && host.isHost {
-			out("host   = %s\n", tomlString(host.name))
-			return
-		}
-	case "cpus", "cpu", "cores":
-		if m.cpus(out, n, key) {
-			return
-		}
-	case "ram", "memory":
-		if m.size(out, n, key, "memory") {
-			return
-		}
-	case "swap":
-		if m.size(out, n, key, "swap") {
-			return
-		}
-	}
-	m.lose(n, key, "no place for it")
-}
-
-func (m *iniImport) cpus(out printer, n *iniNode, key string) bool {
-	cpus, err := strconv.ParseFloat(n.keys[key], 64)
-	if err != nil || !(cpus >= 0.01) || cpus > 1<<16 {
-		return false
-	}
-	out("cpus   = %s\n", strconv.FormatFloat(cpus, 'f', -1, 64))
-	return true
-}
-
-// size writes an amount of memory under a name of the site file.
-func (m *iniImport) size(out printer, n *iniNode, key, as string) bool {
-	text, ok := sizeOf(n.keys[key])
-	if !ok || !enough(text) && as != "swap" {
-		return false
-	}
-	out("%-6s = %s\n", as, tomlString(text))
-	return true
-}
-
-func (m *iniImport) comments(out printer, n *iniNode) {
-	for _, lost := range n.lost {
-		out("# not placed: %s\n", oneLine(lost))
-	}
 }

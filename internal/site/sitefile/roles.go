@@ -62,7 +62,10 @@ func (l *loader) beside(dir string, files fs.FS) map[string][]byte {
 			l.report.add(mistake("cannot be read").At(where).Because(err))
 			return nil
 		}
-		if e.IsDir() {
+		switch {
+		case e.IsDir() && e.Name() == "__pycache__":
+			return fs.SkipDir
+		case e.IsDir() || leftover(e.Name()):
 			return nil
 		}
 		info, err := fs.Stat(files, name) // of what a symbolic link leads to
@@ -90,6 +93,11 @@ func (l *loader) beside(dir string, files fs.FS) map[string][]byte {
 		l.report.add(mistake("cannot be read").At(dir).Because(err))
 	}
 	return beside
+}
+
+// leftover tells what tools leave behind: it must not make another layer.
+func leftover(name string) bool {
+	return strings.HasSuffix(name, "~") || strings.HasPrefix(name, ".") && strings.HasSuffix(name, ".swp")
 }
 
 // besideNamed gives the content of a file that a role names.

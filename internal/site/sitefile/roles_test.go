@@ -10,7 +10,7 @@ import (
 func TestRoleDirectory(t *testing.T) {
 	dir := siteDir(t, map[string]string{
 		"site.toml": "site.name = \"x\"\n", "secret": "s", "roles/a/role.toml": "", "roles/a/real": "r",
-		"roles/none/x": "", "roles/.hidden/x": "", "roles/README": "",
+		"roles/a/__pycache__/x.pyc": "", "roles/a/real~": "", "roles/a/.real.swp": "", "roles/none/x": "", "roles/.hidden/x": "", "roles/README": "",
 	})
 	huge, err := os.Create(filepath.Join(dir, "roles/a/huge"))
 	if err != nil {
@@ -42,7 +42,7 @@ roles/none: there is no role.toml in the role's directory (write one or remove t
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := string(s.Roles[0].Beside["ok"]); got != "r" || len(s.Roles) != 1 {
+	if got := s.Roles[0].Beside; string(got["ok"]) != "r" || len(got) != 2 || len(s.Roles) != 1 {
 		t.Errorf("%v", s.Roles)
 	}
 }

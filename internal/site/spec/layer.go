@@ -132,6 +132,30 @@ func BuildFiles(r *site.Role) []string {
 	return names
 }
 
+// BootFiles gives the names, sorted, of the files beside role.toml that boot steps may read: all but templates, which are rendered,
+// scripts, which are steps, and sources, which are in the layer. Without a boot step nobody reads them on the node.
+func BootFiles(r *site.Role) []string {
+	boots := false
+	elsewhere := map[string]bool{}
+	for _, f := range r.Files {
+		elsewhere[f.Template], elsewhere[f.Source] = true, true
+	}
+	for _, s := range r.Steps {
+		boots = boots || s.When == site.Boot
+		elsewhere[s.Run] = true
+	}
+	if !boots {
+		return nil
+	}
+	var names []string
+	for _, name := range slices.Sorted(maps.Keys(r.Beside)) {
+		if !elsewhere[name] {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
 // normalPins drops comments and blank lines, so that only what pip would install makes another layer.
 func normalPins(text string) string {
 	var lines []string

@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"maps"
 	"net/netip"
 	"strconv"
 	"strings"
@@ -15,12 +16,16 @@ type Maker struct {
 	Site   *site.Site
 	View   *render.View
 	bases  map[string]*Layer
-	layers map[string]*Layer
+	layers map[recipe]*Layer
+	fixed  map[string]Parts // by role: what it does on every node alike
 }
+
+// A recipe is all that the layer of a node follows from.
+type recipe struct{ image, roles, pins string }
 
 // NewMaker makes the Maker of a site.
 func NewMaker(s *site.Site) *Maker {
-	return &Maker{Site: s, View: render.New(s), bases: map[string]*Layer{}, layers: map[string]*Layer{}}
+	return &Maker{Site: s, View: render.New(s), bases: map[string]*Layer{}, layers: map[recipe]*Layer{}, fixed: map[string]Parts{}}
 }
 
 // Networks spells out the networks of the site.
@@ -62,7 +67,7 @@ func (m *Maker) Base(n *site.Node) *Layer {
 
 // Layer gives the recipe of a node's role layer, or nil if its roles need none.
 func (m *Maker) Layer(n *site.Node) *Layer {
-	key := strings.Join([]string{n.Image, strings.Join(n.Roles, " "), n.Requirements.Text}, "\x00")
+	key := recipe{n.Image, strings.Join(n.Roles, " "), n.Requirements.Text}
 	if l, ok := m.layers[key]; ok {
 		return l
 	}
@@ -128,6 +133,7 @@ func (m *Maker) config(n *site.Node, roles []*site.Role) (Config, error) {
 	c := Config{Parts: Parts{}}
 	var health []any
 	for _, r := range roles {
+		maps.Copy(c.Parts, m.alike(r))
 		for i := range r.Files {
 			f := &r.Files[i]
 			if !f.Rendered() {
@@ -139,17 +145,6 @@ func (m *Maker) config(n *site.Node, roles []*site.Role) (Config, error) {
 			}
 			c.Parts[r.Name+": file "+f.Path] = Digest([]any{f.Owner, f.Mode, text.Secret, DigestBytes(text.Content)})
 		}
-		for _, s := range r.Steps {
-			if s.When == site.Boot {
-				c.Parts[r.Name+": step "+s.Name] = Digest([]any{s.Script, s.Interpreter, s.User})
-			}
-		}
-		for _, use := range r.Secrets {
-			c.Parts[r.Name+": secret "+use.Name] = Digest([]any{use.Owner, use.Mode})
-		}
-		if len(r.Env) > 0 {
-			c.Parts[r.Name+": env"] = Digest(r.Env)
-		}
 		c.Services = append(c.Services, r.Services...)
 		if len(r.Health) > 0 {
 			health = append(health, r.Name, checks(r.Health))
@@ -159,6 +154,34 @@ func (m *Maker) config(n *site.Node, roles []*site.Role) (Config, error) {
 		c.Health = Digest(health)
 	}
 	return c, nil
+}
+
+// alike gives what a role does on all its nodes alike: all but the files that are rendered. A volume is among it, although
+// the engine brings it, because boot steps see to what is on it.
+func (m *Maker) alike(r *site.Role) Parts {
+	if p, ok := m.fixed[r.Name]; ok {
+		return p
+	}
+	p := Parts{}
+	for _, s := range r.Steps {
+		if s.When == site.Boot {
+			p[r.Name+": step "+s.Name] = Digest([]any{s.Script, s.Interpreter, s.User})
+		}
+	}
+	for _, name := range BootFiles(r) {
+		p[r.Name+": "+name] = DigestBytes(r.Beside[name])
+	}
+	for _, use := range r.Secrets {
+		p[r.Name+": secret "+use.Name] = Digest([]any{use.Owner, use.Mode})
+	}
+	for _, use := range r.Volumes {
+		p[r.Name+": volume "+use.Name] = Digest(m.mount(use))
+	}
+	if len(r.Env) > 0 {
+		p[r.Name+": env"] = Digest(r.Env)
+	}
+	m.fixed[r.Name] = p
+	return p
 }
 
 // checks drops the lines, which say nothing of what is checked.

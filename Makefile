@@ -1,0 +1,74 @@
+# Orrery: two commands for users (make up, make test); `make help` lists all.
+SHELL   := /bin/bash
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo development)
+PREFIX  ?= /usr/local
+DESTDIR ?=
+SITE    ?= examples/toykat
+
+.PHONY: help
+help: ## list the targets
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 22
+
+.PHONY: up
+up: packages bin/orrery ## bring up SITE (default: examples/toykat)
+	bin/orrery -C $(SITE) up
+	@echo "  (the program is bin/orrery; make install puts it into $(PREFIX)/bin)"
+
+.PHONY: down
+down: bin/orrery ## take SITE down
+	bin/orrery -C $(SITE) down
+
+.PHONY: packages
+packages: ## install by apt what nodes need of this host
+	@packaging/packages run
+
+.PHONY: test-packages
+test-packages: packages
+	@packaging/packages test
+
+GO_FILES := $(shell find cmd internal -name '*.go' -o -name '*.toml' -path '*/cli/*') go.mod go.sum
+bin/orrery: $(GO_FILES) ## build the program
+	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X orrery/internal/cli.Version=$(VERSION)' -o $@ ./cmd/orrery
+
+.PHONY: test
+test: test-packages bin/orrery ## everything: style, unit and integration tests (as root)
+	$(MAKE) lint
+	go test ./...
+	go test -count=1 -timeout 25m -v ./test/... | tee build/integration.log | grep -E '^(=== RUN|--- |ok|FAIL|PASS|panic)' ; exit $${PIPESTATUS[0]}
+
+.PHONY: test-metal
+test-metal: test-packages bin/orrery ## prove the program on an ordinary server in QEMU's software emulation
+	scenarios/metal/run --orrery bin/orrery --logs build/metal-logs
+
+.PHONY: lint
+lint: ## gofmt, go vet, golangci-lint
+	@unformatted=$$(gofmt -l cmd internal test bench); [ -z "$$unformatted" ] || { echo "gofmt: $$unformatted"; exit 1; }
+	go vet ./...
+	packaging/golangci-lint run
+
+.PHONY: bench
+bench: test-packages bin/orrery ## measure against the floor and the peers; writes build/bench
+	bench/run
+
+.PHONY: install
+install: bin/orrery ## install program, completions, manual pages and the unit that resumes sites after a reboot
+	install -D -m 755 bin/orrery $(DESTDIR)$(PREFIX)/bin/orrery
+	install -d $(DESTDIR)$(PREFIX)/share/bash-completion/completions $(DESTDIR)$(PREFIX)/share/zsh/site-functions $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
+	bin/orrery completion bash > $(DESTDIR)$(PREFIX)/share/bash-completion/completions/orrery
+	bin/orrery completion zsh  > $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_orrery
+	bin/orrery completion fish > $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/orrery.fish
+	bin/orrery man $(DESTDIR)$(PREFIX)/share/man/man1
+	install -d $(DESTDIR)/etc/systemd/system
+	sed 's|@BIN@|$(PREFIX)/bin|' packaging/orrery.service > $(DESTDIR)/etc/systemd/system/orrery.service
+	@if [ -z "$(DESTDIR)" ] && [ -d /run/systemd/system ]; then systemctl daemon-reload && systemctl enable orrery.service; fi
+
+.PHONY: uninstall
+uninstall: ## remove what install installed
+	@if [ -z "$(DESTDIR)" ] && [ -d /run/systemd/system ]; then systemctl disable orrery.service || true; fi
+	rm -f $(DESTDIR)$(PREFIX)/bin/orrery $(DESTDIR)$(PREFIX)/share/bash-completion/completions/orrery \
+	  $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_orrery $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/orrery.fish \
+	  $(DESTDIR)$(PREFIX)/share/man/man1/orrery*.1 $(DESTDIR)/etc/systemd/system/orrery.service
+
+.PHONY: clean
+clean: ## remove what was built here
+	rm -rf bin build
