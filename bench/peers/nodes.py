@@ -28,7 +28,7 @@ def run(*command, **options):
 def at_once(function, items):
     """Calls function for all items at the same time; its results in order."""
     items = list(items)
-    with ThreadPoolExecutor(int(os.environ.get("P", len(items)))) as pool:
+    with ThreadPoolExecutor(len(items)) as pool:
         return list(pool.map(function, items))
 
 

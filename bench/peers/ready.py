@@ -14,6 +14,7 @@ def wait(name, address):
     deadline = time.monotonic() + PATIENCE
     while not ssh_answers(address):
         pause(deadline, f"{name}: sshd at {address}")
+    # In this order, because sshd is among the last: the one call of systemctl then hardly waits.
     while (state := systemd_state(name)) not in ("running", "degraded"):
         pause(deadline, f"{name}: systemd ({state})")
     if state == "degraded":

@@ -65,8 +65,6 @@ var notInContainers = []string{
 	// Terminals: a container has its console.
 	"getty-static.service", "getty@.service", "serial-getty@.service",
 	"systemd-ask-password-console.path", "systemd-ask-password-wall.path",
-	// utmp's record of boots: nobody reads a container's.
-	"systemd-update-utmp.service", "systemd-update-utmp-runlevel.service",
 }
 
 // masked are units that no node is to have.
@@ -78,6 +76,8 @@ var masked = []string{
 	// What the image builder has done already, for all nodes.
 	"systemd-sysusers.service", "systemd-firstboot.service", "ldconfig.service", "systemd-journal-catalog-update.service",
 	"systemd-update-done.service",
+	// utmp's record of boots, which nobody reads.
+	"systemd-update-utmp.service", "systemd-update-utmp-runlevel.service",
 	// sshd runs as ssh.service from the start, and so tells when it is ready.
 	"ssh.socket",
 }
@@ -124,8 +124,8 @@ func fit(tree string) error {
 	if err := fitSSH(root, tree); err != nil {
 		return err
 	}
-	// How the image was made is not how the node is to fetch packages.
-	return clear(root, "etc/apt/apt.conf.d/99mmdebstrap", "etc/dpkg/dpkg.cfg.d/99mmdebstrap", "var/lib/dbus/machine-id", ".dockerenv")
+	// How the image was made is not how the node is to fetch packages, nor how it is to start services.
+	return clear(root, policy.Path[1:], "etc/apt/apt.conf.d/99mmdebstrap", "etc/dpkg/dpkg.cfg.d/99mmdebstrap", "var/lib/dbus/machine-id", ".dockerenv")
 }
 
 // fitSSH has the node's own key, which it gets from the host, and none else: making keys takes longer than the whole boot.

@@ -18,7 +18,7 @@ import (
 )
 
 // policy keeps packages from starting their services while they are being installed (invoke-rc.d(8)).
-const policy = "/usr/sbin/policy-rc.d"
+var policy = host.File{Path: "/usr/sbin/policy-rc.d", Content: []byte("#!/bin/sh\nexit 101\n"), Mode: 0o755}
 
 // BuildLayer makes a role layer, unless the store has it: it starts a scratch container on the base, lets fill do in there what
 // the roles say, and keeps what that wrote. Two builders of one layer build it once.
@@ -67,12 +67,15 @@ func (g *staging) layer(ctx context.Context, l *spec.Layer, m site.Mirror, fill 
 	if err := g.emptyLayer(g.store.Tree(l.Base)); err != nil {
 		return err
 	}
-	binds, env, err := g.surround(base, m)
+	binds, env, err := g.surround(g.store.Tree(l.Base), base, m)
 	if err != nil {
 		return err
 	}
 	say("starts a scratch container")
-	c, err := startScratch(ctx, g, g.store.Tree(l.Base), env, binds)
+	overlay := &Overlay{
+		Lower: []string{g.store.Tree(l.Base)}, Upper: filepath.Join(g.dir, "tree"), Work: filepath.Join(g.dir, "work"),
+	}
+	c, err := startScratch(ctx, g, overlay, env, binds)
 	if err != nil {
 		return err
 	}
@@ -118,8 +121,7 @@ func (g *staging) emptyLayer(base string) error {
 }
 
 func (g *staging) fill(ctx context.Context, c *scratch, fill func(ctx context.Context, in host.Runner) error) error {
-	deny := host.File{Path: policy, Content: []byte("#!/bin/sh\nexit 101\n"), Mode: 0o755}
-	if err := c.Put(ctx, deny); err != nil {
+	if err := c.Put(ctx, policy); err != nil {
 		return err
 	}
 	if err := fill(ctx, c); err != nil {
@@ -136,7 +138,7 @@ func (g *staging) settle(tree string) error {
 		return err
 	}
 	defer root.Close()
-	if err := clear(root, policy[1:]); err != nil {
+	if err := clear(root, policy.Path[1:]); err != nil {
 		return err
 	}
 	if err := tidy(tree); err != nil {

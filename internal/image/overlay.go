@@ -18,7 +18,7 @@ import (
 // them shifted by idmapped mounts (mount_setattr(2), Linux 5.19 for overlayfs), so that privileged and
 // unprivileged nodes, and nodes with different ranges of ids, share the same layers.
 type Overlay struct {
-	Lower  []string // trees, the topmost first
+	Lower  []string // trees, the topmost first; none: Upper is the whole root
 	Upper  string   // private layer
 	Work   string   // overlayfs's work directory, empty, on Upper's file system
 	Target string   // directory on which it is mounted
@@ -37,16 +37,34 @@ type Bind struct {
 // of that namespace, and all of it goes when the last process in there ends, however it ends.
 func (o *Overlay) Spawn(cmd *exec.Cmd) error {
 	started := make(chan error)
-	go func() {
-		// The thread is not given back: it ends with this goroutine, and with it its mount namespace.
-		runtime.LockOSThread()
+	onOwnThread(func() {
 		err := o.enter()
 		if err == nil {
 			err = cmd.Start()
 		}
 		started <- err
-	}()
+	})
 	return <-started
+}
+
+// onOwnThread does some work on a thread that ends with it, and with the thread the namespaces that it is in.
+func onOwnThread(work func()) {
+	go func() {
+		runtime.LockOSThread() // and never unlocked: the runtime ends the thread with the goroutine
+		if unix.Gettid() != unix.Getpid() {
+			work()
+			return
+		}
+		// The first thread of a process never ends: it would keep the namespaces, and /proc/self would show them. As long as it
+		// is held here, the work is done on another.
+		done := make(chan struct{})
+		onOwnThread(func() {
+			defer close(done)
+			work()
+		})
+		<-done
+		runtime.UnlockOSThread()
+	}()
 }
 
 // enter moves the calling thread into a new mount namespace and mounts the overlay there.
@@ -69,6 +87,9 @@ func (o *Overlay) enter() error {
 
 // mount builds the overlay on short paths in a tmpfs over Target, because the kernel bounds mount data to a page.
 func (o *Overlay) mount(ids *os.File) error {
+	if len(o.Lower) == 0 {
+		return o.mountPlain(ids)
+	}
 	if err := unix.Mount("orrery", o.Target, "tmpfs", 0, "mode=755,size=64k"); err != nil {
 		return fmt.Errorf("tmpfs on %s: %w", o.Target, err)
 	}
@@ -88,16 +109,31 @@ func (o *Overlay) mount(ids *os.File) error {
 	if err := attach(filepath.Dir(o.Upper), private, ids, false); err != nil {
 		return err
 	}
-	for _, b := range o.Binds {
-		if err := attach(b.Source, b.Target, ids, b.ReadOnly); err != nil {
-			return err
-		}
+	if err := o.mountBinds(ids); err != nil {
+		return err
 	}
 	// Whatever this kernel's defaults are: what is written must be a layer by itself, which refers to no file below.
 	options := fmt.Sprintf("metacopy=off,redirect_dir=off,index=off,lowerdir=%s,upperdir=%s,workdir=%s", strings.Join(lower, ":"),
 		filepath.Join(private, filepath.Base(o.Upper)), filepath.Join(private, filepath.Base(o.Work)))
 	if err := unix.Mount("overlay", o.Target, "overlay", 0, options); err != nil {
 		return fmt.Errorf("overlay of %s: %w", strings.Join(o.Lower, ", "), err)
+	}
+	return nil
+}
+
+// mountPlain mounts a tree that has nothing below it.
+func (o *Overlay) mountPlain(ids *os.File) error {
+	if err := o.mountBinds(ids); err != nil {
+		return err
+	}
+	return attach(o.Upper, o.Target, ids, false)
+}
+
+func (o *Overlay) mountBinds(ids *os.File) error {
+	for _, b := range o.Binds {
+		if err := attach(b.Source, b.Target, ids, b.ReadOnly); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"syscall"
 	"time"
@@ -63,8 +62,8 @@ lxc.mount.auto = proc:mixed
 lxc.mount.entry = tmpfs run tmpfs mode=755,nosuid,nodev,create=dir 0 0
 `
 
-// startScratch starts the container on a base; what is written goes to upper.
-func startScratch(ctx context.Context, g *staging, base string, env []string, binds []mountBind) (*scratch, error) {
+// startScratch starts the container on a root of which the layers are given.
+func startScratch(ctx context.Context, g *staging, overlay *Overlay, env []string, binds []mountBind) (*scratch, error) {
 	if _, err := exec.LookPath("lxc-start"); err != nil {
 		return nil, problem.New(problem.Unable, "LXC is not installed on this host").Try("apt-get install lxc")
 	}
@@ -75,10 +74,7 @@ func startScratch(ctx context.Context, g *staging, base string, env []string, bi
 	if err := os.MkdirAll(filepath.Join(c.dir, "rootfs"), 0o711); err != nil {
 		return nil, err
 	}
-	overlay := &Overlay{
-		Lower: []string{base}, Upper: filepath.Join(g.dir, "tree"), Work: filepath.Join(g.dir, "work"),
-		Target: filepath.Join(c.dir, "rootfs"), IDs: scratchIDs,
-	}
+	overlay.Target, overlay.IDs = filepath.Join(c.dir, "rootfs"), scratchIDs
 	config := fmt.Sprintf(scratchConfig, c.dir, scratchIDs.First, scratchIDs.Size, c.name)
 	for i, b := range binds {
 		from := filepath.Join(c.dir, fmt.Sprintf("bind%d", i))
@@ -108,8 +104,7 @@ func startScratch(ctx context.Context, g *staging, base string, env []string, bi
 // which therefore stays until the command has ended.
 func (c *scratch) spawn(overlay *Overlay, cmd *exec.Cmd) error {
 	started := make(chan error)
-	go func() {
-		runtime.LockOSThread()
+	onOwnThread(func() {
 		err := overlay.enter()
 		if err == nil {
 			err = cmd.Start()
@@ -119,7 +114,7 @@ func (c *scratch) spawn(overlay *Overlay, cmd *exec.Cmd) error {
 			cmd.Wait() //nolint:errcheck // how it ended is in its output
 			close(c.ended)
 		}
-	}()
+	})
 	return <-started
 }
 

@@ -126,7 +126,7 @@ func removeTree(dir string) error {
 
 // mountsIn gives the mount points at or below a directory, the innermost first.
 func mountsIn(dir string) ([]string, error) {
-	f, err := os.Open("/proc/self/mountinfo")
+	f, err := os.Open("/proc/thread-self/mountinfo")
 	if err != nil {
 		return nil, err
 	}

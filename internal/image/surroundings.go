@@ -37,7 +37,7 @@ DPkg::Options { "--force-confdef"; "--force-confold"; "--force-unsafe-io"; };
 `
 
 // surround prepares what a scratch is to see of the host, and the environment of its commands.
-func (g *staging) surround(base *Record, m site.Mirror) (binds []mountBind, env []string, err error) {
+func (g *staging) surround(tree string, base *Record, m site.Mirror) (binds []mountBind, env []string, err error) {
 	dir := filepath.Join(g.dir, "build")
 	for _, d := range []string{
 		dir, filepath.Join(dir, "keys"), filepath.Join(dir, "orrery"), filepath.Join(dir, "archives"), filepath.Join(dir, "lists"),
@@ -75,7 +75,13 @@ func (g *staging) surround(base *Record, m site.Mirror) (binds []mountBind, env 
 		files["auth.conf"] = access.netrc
 		conf += option("Dir::Etc::netrc", inScratch+"/auth.conf") + "\n"
 	}
-	if suite := base.Parts["suite"]; suite != "" {
+	suite := base.Parts["suite"]
+	if imported := suite == ""; imported && (m.Apt != "" || !hasSources(tree)) {
+		// The site's mirror instead of whatever the image was made from.
+		suite = osRelease(tree)["VERSION_CODENAME"]
+		conf += option("Dir::Etc::sourceparts", "/dev/null") + "\n"
+	}
+	if suite != "" {
 		list, err := g.scratchSources(site.Image{Suite: suite, Components: strings.Fields(base.Parts["components"])}, m, dir)
 		if err != nil {
 			return nil, nil, err
@@ -136,6 +142,12 @@ func (g *staging) scratchSources(img site.Image, m site.Mirror, dir string) (str
 		from[i].Key = strings.Join(there, ",")
 	}
 	return listOf(from), nil
+}
+
+// hasSources tells whether apt in a tree knows where packages come from.
+func hasSources(tree string) bool {
+	own, err := hostSources(tree)
+	return err == nil && len(own) > 0
 }
 
 // hosts gives the names that the host knows of: among them, perhaps, that of a mirror.

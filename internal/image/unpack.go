@@ -1,8 +1,203 @@
 package image
 
 import (
+	"archive/tar"
+	"bufio"
+	"bytes"
+	"compress/gzip"
 	"context"
 	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"orrery/internal/problem"
 )
 
-func unpack(ctx context.Context, file, tree string) error { return errors.New("not yet") }
+// unpack makes a tree of a file: a root file system tarball, an OCI archive or layout directory, or what `docker save` writes.
+// Scratch is a directory for what is needed only meanwhile.
+func unpack(ctx context.Context, file, tree, scratch string) error {
+	info, err := os.Stat(file)
+	if err != nil {
+		return problem.New(problem.Mistake, "import %s: there is no such file", file).Because(err).Try("correct `import` of the image in site.toml")
+	}
+	if err := os.Mkdir(tree, 0o755); err != nil {
+		return err
+	}
+	err = unpackAny(ctx, file, info.IsDir(), tree, scratch)
+	var p *problem.Problem
+	if err != nil && !errors.As(err, &p) && ctx.Err() == nil {
+		err = problem.New(problem.Failed, "import %s: it could not be unpacked", file).Because(err).
+			Try("import a root file system as .tar, .tar.gz, .tar.xz or .tar.zst, an OCI archive, or an OCI layout directory")
+	}
+	return err
+}
+
+func unpackAny(ctx context.Context, file string, dir bool, tree, scratch string) error {
+	if dir {
+		return unpackLayout(ctx, file, tree)
+	}
+	kind, err := archiveKind(ctx, file)
+	if err != nil {
+		return err
+	}
+	switch kind {
+	case ociArchive:
+		layout := filepath.Join(scratch, "oci")
+		if err := unpackTar(ctx, file, layout, false); err != nil {
+			return err
+		}
+		return unpackLayout(ctx, layout, tree)
+	case dockerArchive:
+		return unpackDocker(ctx, file, tree)
+	default:
+		return unpackTar(ctx, file, tree, true)
+	}
+}
+
+type kind int
+
+const (
+	rootTarball kind = iota
+	ociArchive
+	dockerArchive
+)
+
+// imagePart matches the names that archives of images consist of; a root file system's first entry is none of them.
+var imagePart = regexp.MustCompile(`^(\./)?(blobs(/sha(256|512)(/[0-9a-f]+)?)?|[0-9a-f]{64}(\.json|\.tar|/.*)?|sha256:[0-9a-f]+|repositories|VERSION)/?$`)
+
+// archiveKind tells archives apart by the names in them.
+func archiveKind(ctx context.Context, file string) (kind, error) {
+	found := rootTarball
+	err := eachEntry(ctx, file, func(h *tar.Header, _ io.Reader) error {
+		switch name := path.Clean(h.Name); {
+		case name == "oci-layout" || name == "index.json":
+			found = ociArchive
+			return io.EOF
+		case name == "manifest.json":
+			found = dockerArchive // `docker save` of today writes both; the OCI layout's files may follow
+			return nil
+		case imagePart.MatchString(h.Name):
+			return nil
+		}
+		return io.EOF
+	})
+	return found, err
+}
+
+// eachEntry reads a tar archive, compressed or not; when visit gives io.EOF the rest is left.
+func eachEntry(ctx context.Context, file string, visit func(h *tar.Header, content io.Reader) error) error {
+	f, err := os.Open(file)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	plain, err := decompress(ctx, f)
+	if err != nil {
+		return err
+	}
+	err = entries(ctx, plain, visit)
+	closing := plain.Close()
+	if errors.Is(err, io.EOF) {
+		return nil // what is left may not be read: no fault of the archive
+	}
+	return errors.Join(err, closing)
+}
+
+// entries gives io.EOF only if visit did.
+func entries(ctx context.Context, from io.Reader, visit func(h *tar.Header, content io.Reader) error) error {
+	archive := tar.NewReader(from)
+	for {
+		h, err := archive.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err := visit(h, archive); err != nil {
+			return err
+		}
+	}
+}
+
+// decompress goes by the first bytes of a file, not by its name.
+func decompress(ctx context.Context, f *os.File) (io.ReadCloser, error) {
+	buffered := bufio.NewReaderSize(f, 256<<10)
+	magic, err := buffered.Peek(6)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	switch {
+	case bytes.HasPrefix(magic, []byte{0x1f, 0x8b}):
+		return gzip.NewReader(buffered)
+	case bytes.HasPrefix(magic, []byte("\xfd7zXZ\x00")):
+		return pipeThrough(ctx, buffered, "xz", "xz-utils")
+	case bytes.HasPrefix(magic, []byte{0x28, 0xb5, 0x2f, 0xfd}):
+		return pipeThrough(ctx, buffered, "zstd", "zstd")
+	}
+	return io.NopCloser(buffered), nil
+}
+
+// pipeThrough decompresses by the format's own program, which is several times faster than what Go has.
+func pipeThrough(ctx context.Context, from io.Reader, program, pkg string) (io.ReadCloser, error) {
+	if _, err := exec.LookPath(program); err != nil {
+		return nil, problem.New(problem.Unable, "%s is not installed on this host", program).Try("apt-get install %s", pkg)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	cmd := exec.CommandContext(ctx, program, "-dc")
+	cmd.Stdin = from
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	return &piped{Reader: out, cmd: cmd, said: &said, cancel: cancel}, nil
+}
+
+type piped struct {
+	io.Reader
+	cmd    *exec.Cmd
+	said   *bytes.Buffer
+	cancel context.CancelFunc
+}
+
+// Close tells whether all was well compressed; of a stream that was not read to its end it cannot be told.
+func (p *piped) Close() error {
+	n, _ := io.CopyN(io.Discard, p.Reader, 1<<20) // padding after the archive's end
+	if n == 1<<20 {
+		p.cancel()
+		p.cmd.Wait() //nolint:errcheck // it was killed
+		return nil
+	}
+	defer p.cancel()
+	if err := p.cmd.Wait(); err != nil {
+		return errors.New(p.cmd.Args[0] + ": " + strings.TrimSpace(p.said.String()))
+	}
+	return nil
+}
+
+// unpackTar unpacks an archive into a directory; owned: with owners, modes and all that a root file system has.
+func unpackTar(ctx context.Context, file, dir string, owned bool) error {
+	x, err := newExtractor(dir, owned)
+	if err != nil {
+		return err
+	}
+	defer x.close()
+	if err := eachEntry(ctx, file, x.entry); err != nil {
+		return err
+	}
+	return x.finish()
+}

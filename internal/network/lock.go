@@ -27,15 +27,15 @@ func lock(ctx context.Context) (unlock func(), err error) {
 	for {
 		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 		if err == nil {
-			return func() { f.Close() }, nil //nolint:errcheck // nothing was written
+			return func() { f.Close() }, nil
 		}
 		if err != unix.EWOULDBLOCK && err != unix.EINTR {
-			f.Close() //nolint:errcheck // nothing was written
+			f.Close()
 			return nil, &os.PathError{Op: "flock", Path: lockPath, Err: err}
 		}
 		select {
 		case <-ctx.Done():
-			f.Close() //nolint:errcheck // nothing was written
+			f.Close()
 			return nil, context.Cause(ctx)
 		case <-time.After(2 * time.Millisecond):
 		}

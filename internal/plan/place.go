@@ -48,7 +48,12 @@ func Place(s *site.Site, hosts []observe.Host) (*site.Site, error) {
 type room struct {
 	cpus, freeCpus     float64
 	memory, freeMemory float64
+	boundless          int // nodes on it without limits
 }
+
+// boundlessShare is how much of a host a node without limits counts for when the next one is placed: such nodes shall
+// not all come to the same host.
+const boundlessShare = 0.01
 
 type rooms struct {
 	names  []string // in order of declaration
@@ -69,7 +74,7 @@ func newRooms(s *site.Site, hosts []observe.Host) *rooms {
 			}
 		}
 		r.names = append(r.names, o.Name)
-		r.byName[o.Name] = &room{cpus, cpus, memory, memory}
+		r.byName[o.Name] = &room{cpus: cpus, freeCpus: cpus, memory: memory, freeMemory: memory}
 	}
 	return r
 }
@@ -78,6 +83,9 @@ func (r *rooms) take(n *site.Node) {
 	h := r.byName[n.Host]
 	h.freeCpus -= n.Limits.Cpus
 	h.freeMemory -= float64(n.Limits.Memory)
+	if n.Limits.Cpus == 0 && n.Limits.Memory == 0 {
+		h.boundless++
+	}
 }
 
 // best gives the host on which the scarcer of processors and memory is least scarce with the node on it. A node without
@@ -86,7 +94,8 @@ func (r *rooms) best(n *site.Node) (string, bool) {
 	best, most := "", -1.0
 	for _, name := range r.names {
 		h := r.byName[name]
-		share := min(share(h.freeCpus-n.Limits.Cpus, h.cpus), share(h.freeMemory-float64(n.Limits.Memory), h.memory))
+		share := min(share(h.freeCpus-n.Limits.Cpus, h.cpus), share(h.freeMemory-float64(n.Limits.Memory), h.memory)) -
+			boundlessShare*float64(h.boundless)
 		if (n.Limits.Cpus > 0 && h.freeCpus < n.Limits.Cpus) || (n.Limits.Memory > 0 && h.freeMemory < float64(n.Limits.Memory)) {
 			continue
 		}

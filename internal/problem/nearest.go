@@ -3,7 +3,7 @@ package problem
 // Nearest gives the candidate closest to a misspelt word, or "" if none is close enough to be meant
 // (Damerau-Levenshtein distance at most 2, or a third of the word).
 func Nearest(word string, candidates []string) string {
-	best, bestDistance := "", max(2, len(word)/3)+1
+	best, bestDistance := "", min(max(2, len(word)/3)+1, len(word))
 	for _, c := range candidates {
 		if d := distance(word, c); d < bestDistance {
 			best, bestDistance = c, d

@@ -12,6 +12,7 @@ import urllib.request
 HERE = os.path.dirname(os.path.realpath(__file__))
 CACHE = os.environ.get("ORRERY_BENCH", "/var/cache/orrery-bench")
 PATIENCE = 60  # seconds for the service to answer after the tool has ended
+SETTINGS = {"LC_ALL": "C.UTF-8"}  # of the environment; a tool adds its own
 
 
 def main(peer, command):
@@ -36,9 +37,6 @@ def main(peer, command):
         shutil.rmtree(directory, ignore_errors=True)
     print(json.dumps({"peer": peer, "n": len(inventory["nodes"]), "seconds": round(ended - begun, 3),
                       "tool_seconds": round(configured - begun, 3)}), flush=True)
-
-
-SETTINGS = {"LC_ALL": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1"}
 
 
 def wait(name, address):

@@ -3,13 +3,12 @@ package local
 import (
 	"context"
 	"errors"
-	"path/filepath"
 	"time"
 
 	"orrery/internal/engine"
+	"orrery/internal/engine/record"
 	"orrery/internal/host"
 	"orrery/internal/image"
-	"orrery/internal/observe"
 	"orrery/internal/plan"
 	"orrery/internal/problem"
 	"orrery/internal/role"
@@ -42,7 +41,7 @@ func (h *Host) configure(ctx context.Context, e engine.Engine, s *plan.Step, say
 	if !ok {
 		return errNoNode
 	}
-	was, err := h.recorded(ctx, e, s.Node)
+	was, err := h.recorded(s.Node)
 	if err != nil {
 		return err
 	}
@@ -105,7 +104,7 @@ func (h *Host) check(ctx context.Context, e engine.Engine, n *spec.Node, say fun
 	if err := role.Check(ctx, e.Runner(ref), render.New(h.Site), h.Site, declared, say); err != nil {
 		return h.redact(err)
 	}
-	was, err := h.recorded(ctx, e, n)
+	was, err := h.recorded(n)
 	if err != nil {
 		return err
 	}
@@ -113,17 +112,12 @@ func (h *Host) check(ctx context.Context, e engine.Engine, n *spec.Node, say fun
 }
 
 // recorded gives what the host has on record of a node.
-func (h *Host) recorded(ctx context.Context, e engine.Engine, n *spec.Node) (*observe.Node, error) {
-	nodes, err := e.List(ctx, n.Site)
+func (h *Host) recorded(n *spec.Node) (*record.Record, error) {
+	r, err := record.Read(h.Dirs.Node(n.Site, n.ID))
 	if err != nil {
-		return nil, err
+		return nil, problem.New(problem.Surprise, "node %s is gone", n.Name).At(h.Dirs.Node(n.Site, n.ID)).Try("plan again")
 	}
-	for i := range nodes {
-		if nodes[i].ID == n.ID {
-			return &nodes[i], nil
-		}
-	}
-	return nil, problem.New(problem.Surprise, "node %s is gone", n.Name).At(filepath.Base(h.Dirs.Node(n.Site, n.ID))).Try("plan again")
+	return r, nil
 }
 
 // Settle removes what was kept of replaced nodes, once a run has succeeded.

@@ -43,11 +43,12 @@ func (v *View) File(role *site.Role, f *site.File, node string, secrets Secrets)
 	p.secrets, p.secret = secrets, false
 	var out bytes.Buffer
 	err = p.template.Execute(&out, map[string]any{
-		"Node":  v.byName[node],
-		"Site":  SiteView{v.site.Name, v.site.Owner, v.site.Production, v.site.Vars},
-		"Role":  role.Name,
-		"Env":   role.Env,
-		"Nodes": v.nodes,
+		"Node":     v.byName[node],
+		"Site":     SiteView{v.site.Name, v.site.Owner, v.site.Production, v.site.Vars},
+		"Role":     role.Name,
+		"Env":      role.Env,
+		"Nodes":    v.nodes,
+		"Networks": v.networks,
 	})
 	if err != nil {
 		return Text{}, mistake(role, f, err)
@@ -72,7 +73,7 @@ func (v *View) parse(role *site.Role, f *site.File) (*parsed, error) {
 
 func (v *View) functions(role *site.Role, p *parsed) template.FuncMap {
 	return template.FuncMap{
-		"peers": v.Peers,
+		"peers":  v.Peers,
 		"select": v.Select,
 		"node": func(name string) (*NodeView, error) {
 			if n, ok := v.byName[name]; ok {

@@ -16,6 +16,8 @@ type View struct {
 	byRole map[string][]*NodeView
 	parsed map[string]*parsed
 	chosen map[string][]*NodeView // by selector
+
+	networks map[string]NetworkView
 }
 
 // A NodeView is a node as templates see it.
@@ -41,6 +43,13 @@ type SiteView struct {
 	Vars       map[string]any
 }
 
+// A NetworkView is a network as templates see it.
+type NetworkView struct {
+	Name    string
+	Subnet  netip.Prefix
+	Gateway netip.Addr // the zero Addr without one
+}
+
 // New makes the view of a site.
 func New(s *site.Site) *View {
 	v := &View{
@@ -49,6 +58,11 @@ func New(s *site.Site) *View {
 		byRole: map[string][]*NodeView{},
 		parsed: map[string]*parsed{},
 		chosen: map[string][]*NodeView{},
+
+		networks: make(map[string]NetworkView, len(s.Networks)),
+	}
+	for _, n := range s.Networks {
+		v.networks[n.Name] = NetworkView{n.Name, n.Subnet, n.Gateway}
 	}
 	for i := range s.Nodes {
 		n := viewNode(s, &s.Nodes[i])

@@ -19,8 +19,8 @@ type report struct {
 	nodes    map[string]*place // by name, also of those that a range declares
 	bad      map[*place]bool   // what has been found to be wrong: no rule need look at it
 	meant    map[meaning]bool
-	told     map[*place]int // rules that are not kept at a place: a range of nodes may have as many as nodes
-	more     map[string]int // those that are not told any more
+	told     map[*place][]string // what is told of a place: a range of nodes may have as many mistakes as nodes
+	more     map[string]int      // those that are not told any more, by place
 }
 
 // maxTold bounds what is told of one place.
@@ -34,7 +34,7 @@ type meaning struct {
 
 func newReport() *report {
 	return &report{
-		roots: map[string]*place{}, nodes: map[string]*place{}, bad: map[*place]bool{}, meant: map[meaning]bool{}, told: map[*place]int{}, more: map[string]int{},
+		roots: map[string]*place{}, nodes: map[string]*place{}, bad: map[*place]bool{}, meant: map[meaning]bool{}, told: map[*place][]string{}, more: map[string]int{},
 	}
 }
 
@@ -60,10 +60,14 @@ func (r *report) rule(m check.Mistake) {
 	if r.bad[at] || len(rest) > 0 && r.meant[meaning{at, rest[0]}] {
 		return
 	}
-	if r.told[at]++; r.told[at] > maxTold {
+	switch {
+	case slices.Contains(r.told[at], m.What): // of another node of the range
+		return
+	case len(r.told[at]) == maxTold:
 		r.more[where(file, at)]++
 		return
 	}
+	r.told[at] = append(r.told[at], m.What)
 	p := mistake("%s", m.What).At(where(file, at)).Try("%s", m.Cure)
 	if len(m.Other) > 0 {
 		if otherFile, other, _ := r.locate(m.Other); other != nil && other != at {

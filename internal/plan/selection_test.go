@@ -1,0 +1,227 @@
+package plan_test
+
+import (
+	"net/netip"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"orrery/internal/plan"
+	"orrery/internal/site"
+	"orrery/internal/site/spec"
+)
+
+// A plan for some nodes leaves all others, and hosts on which none of them is, as they are.
+func TestSelectionTouchesOnlyTheSelected(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		f, g := begun(t)
+		s := g.edited(t).site()
+		chosen := map[string]bool{}
+		networks, hosts, declared := map[string]bool{}, map[string]bool{}, map[string]int{}
+		placed, err := plan.Place(s, f.observe())
+		if err != nil {
+			t.Fatalf("%v", err)
+		}
+		for _, n := range placed.Nodes {
+			declared[n.Name] = n.ID
+			if !rapid.Bool().Draw(t, "chosen") {
+				continue
+			}
+			chosen[n.Name], hosts[n.Host] = true, true
+			for _, nic := range n.NICs {
+				networks[nic.Network] = true
+			}
+		}
+		ids := map[int]bool{}
+		for name := range chosen {
+			ids[declared[name]] = true
+		}
+		p := f.up(t, s, plan.Goal{Nodes: chosen})
+		wantOrder(t, p, s)
+		for _, step := range p.Steps {
+			_, known := declared[step.Subject]
+			switch {
+			case step.ForNode():
+				if !chosen[step.Subject] && (known || !ids[step.Was.ID]) {
+					t.Fatalf("%s was not asked for", step)
+				}
+			case step.Kind == plan.MakeNetwork:
+				if !networks[step.Subject] {
+					t.Fatalf("%s: no chosen node is on it", step)
+				}
+			case !hosts[step.Host]:
+				t.Fatalf("%s: no chosen node is on host %s", step, step.Host)
+			}
+		}
+	})
+}
+
+func TestSelectionReaches(t *testing.T) {
+	f := newFleet("sv1")
+	p := f.up(t, observatory(), plan.Goal{Nodes: map[string]bool{"db": true}})
+	if result := f.run(p, 4); !result.OK() {
+		t.Fatal(result.Failed)
+	}
+	if h := f.observe()[0]; len(h.Nodes) != 1 || h.Nodes[0].Name != "db" || !h.Nodes[0].Configured {
+		t.Errorf("there is %+v", h.Nodes)
+	}
+	if p := f.up(t, observatory(), plan.Goal{Nodes: map[string]bool{"db": true}}); !p.Empty() {
+		t.Errorf("the second plan is not empty: %q", lines(p))
+	}
+}
+
+// Asked for by name, a node is started although it does not start by itself.
+func TestSelectionStartsSleepers(t *testing.T) {
+	s := observatory()
+	s.Nodes[0].Autostart = false
+	f := newFleet("sv1")
+	f.reach(t, s)
+	if result := f.run(plan.Stop(s, f.observe(), plan.Goal{Nodes: map[string]bool{"db": true}}), 1); !result.OK() {
+		t.Fatal(result.Failed)
+	}
+	wantLines(t, f.up(t, s, plan.Goal{}))
+	wantLines(t, f.up(t, s, plan.Goal{Nodes: map[string]bool{"db": true, "portal": true}}),
+		"node db: start: not running", "node db: check: prove health")
+}
+
+// A node that runs goes on running after it was changed, although it does not start by itself.
+func TestChangedSleeperRunsAgain(t *testing.T) {
+	s := observatory()
+	s.Nodes[0].Autostart = false
+	f := newFleet("sv1")
+	f.reach(t, s)
+	s.Roles[2].Apt = append(s.Roles[2].Apt, "jq")
+	if p := f.up(t, s, plan.Goal{}); p.Counts()[plan.StartNode] != 1 {
+		t.Errorf("it is left lying: %q", lines(p))
+	}
+}
+
+// Limits and mounts of what stands still are changed, and it is left standing still.
+func TestSleeperIsLeftAlone(t *testing.T) {
+	s := observatory()
+	s.Nodes[0].Autostart = false
+	f := newFleet("sv1")
+	f.reach(t, s)
+	f.run(plan.Stop(s, f.observe(), plan.Goal{Nodes: map[string]bool{"db": true}}), 1)
+	s.Nodes[0].Limits.Pids = 100
+	s.Nodes[0].Privileged = true
+	wantLines(t, f.up(t, s, plan.Goal{}), "node db: reshape: privileges changed")
+}
+
+func TestStopAndStart(t *testing.T) {
+	s := observatory()
+	f := newFleet("sv1")
+	f.reach(t, s)
+	goal := plan.Goal{Nodes: map[string]bool{"portal": true, "db": true}}
+	stop := plan.Stop(s, f.observe(), goal)
+	wantLines(t, stop, "node db: stop: asked for", "node portal: stop: asked for")
+	if d := stop.Disturbed(); !slices.Equal(d, []string{"db", "portal"}) {
+		t.Errorf("disturbed: %q", d)
+	}
+	f.run(stop, 2)
+	wantLines(t, plan.Stop(s, f.observe(), goal))
+	start := plan.Start(s, f.observe(), plan.Goal{})
+	wantLines(t, start, "node db: start: asked for", "node db: check: prove health", "node portal: start: asked for", "node portal: check: prove health")
+	if result := f.run(start, 2); !result.OK() {
+		t.Fatal(result.Failed)
+	}
+	wantLines(t, f.up(t, s, plan.Goal{}))
+}
+
+func TestDownOfSome(t *testing.T) {
+	s := observatory()
+	f := newFleet("sv1")
+	f.reach(t, s)
+	down := plan.Down(s, f.observe(), plan.Goal{Nodes: map[string]bool{"db": true}, Volumes: true})
+	wantLines(t, down, "node db: stop: asked for", "node db: destroy: asked for", "volume pgdata of db: unvolume: asked for")
+	for _, step := range down.Steps[1:] {
+		if step.Undo != "" {
+			t.Errorf("%s claims that it can be undone", step)
+		}
+	}
+	all := plan.Down(s, f.observe(), plan.Goal{})
+	if n := all.Counts()[plan.RemoveVolume]; n != 0 {
+		t.Errorf("%d volumes are removed without being asked for", n)
+	}
+}
+
+// Two nodes that change places: each is stopped before the other takes its address.
+func TestAddressesChangeHands(t *testing.T) {
+	s := observatory()
+	f := newFleet("sv1")
+	f.reach(t, s)
+	a, b := &s.Nodes[1], &s.Nodes[2]
+	a.NICs[0].Address, b.NICs[0].Address = b.NICs[0].Address, a.NICs[0].Address
+	for _, step := range f.reach(t, s).Steps {
+		if step.Kind == plan.StartNode && step.Subject == a.Name && len(step.Needs) != 2 {
+			t.Errorf("%s needs %v", step, step.Needs)
+		}
+	}
+	f.wantReached(t, s)
+}
+
+// Networks that change places wait for each other in a circle, which the plan has to cut: nothing may be left out.
+func TestSubnetsChangeHands(t *testing.T) {
+	s := observatory()
+	s.Networks = append(s.Networks, site.Network{Name: "data", Subnet: netip.MustParsePrefix("10.2.0.0/24")})
+	s.Nodes[0].NICs = append(s.Nodes[0].NICs, site.NIC{Network: "data", Address: netip.MustParseAddr("10.2.0.9")})
+	f := newFleet("sv1")
+	f.reach(t, s)
+	s.Networks[0].Subnet, s.Networks[1].Subnet = s.Networks[1].Subnet, s.Networks[0].Subnet
+	s.Networks[0].Gateway = netip.MustParseAddr("10.2.0.1")
+	for i := range s.Nodes {
+		for j := range s.Nodes[i].NICs {
+			on, _ := s.Network(s.Nodes[i].NICs[j].Network)
+			s.Nodes[i].NICs[j].Address = site.AddressAfter(on.Subnet.Addr(), 100+i)
+		}
+	}
+	p := f.reach(t, s)
+	if n := p.Counts()[plan.MakeNetwork]; n != 2 {
+		t.Errorf("%d networks are made", n)
+	}
+	f.wantReached(t, s)
+	for _, step := range p.Steps {
+		if step.Kind == plan.MakeNetwork && step.Subject == "cam" && !slices.Equal(step.Disturbs, []string{"db", "portal", "receptor1", "receptor2"}) {
+			t.Errorf("network cam disturbs %q", step.Disturbs)
+		}
+	}
+}
+
+// A node that moves is gone from the one host before it is made on the other.
+func TestMove(t *testing.T) {
+	s := observatory()
+	s.Hosts = append(s.Hosts, site.Host{Name: "sv2"})
+	f := newFleet("sv1", "sv2")
+	f.reach(t, s)
+	s.Nodes[0].Host = "sv2"
+	for _, goal := range []plan.Goal{{}, {Nodes: map[string]bool{"db": true}}} {
+		p := f.up(t, s, goal)
+		wantOrder(t, p, s)
+		if i := slices.Index(lines(p), "node db: destroy: moves to host sv2"); i < 0 || p.Steps[i].Host != "sv1" {
+			t.Errorf("it is not removed from the former host: %q", lines(p))
+		}
+	}
+	f.reach(t, s)
+	f.wantReached(t, s)
+	s.Nodes[0].Host = "sv1"
+	p := f.reach(t, s)
+	f.wantReached(t, s)
+	if got := p.Counts(); got[plan.RemoveNetwork] != 1 || got[plan.ForgetNames] != 1 {
+		t.Errorf("what the last node leaves on a host is not removed: %q", lines(p))
+	}
+}
+
+func TestNamesOfStepsInPlan(t *testing.T) {
+	f := newFleet("sv1")
+	s := observatory()
+	placed, err := plan.Place(s, f.observe())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range f.reach(t, s).Steps {
+		if step.Kind == plan.WriteNames && (step.Names != spec.Names(placed) || step.WasNames != "") {
+			t.Errorf("names %q, before %q", step.Names, step.WasNames)
+		}
+	}
+}
