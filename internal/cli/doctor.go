@@ -1,5 +1,3 @@
-//go:build ignore
-
 package cli
 
 import (
@@ -26,14 +24,12 @@ func (a *app) doctorVerb() *cobra.Command {
 				return printJSON(a.out, facts)
 			}
 			t := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
-			missing := 0
 			for _, f := range facts {
 				mark := color.GreenString("ok")
 				if !f.OK {
 					mark = color.YellowString("--")
 					if f.Level == host.Needed {
 						mark = color.RedString("NO")
-						missing++
 					}
 				}
 				fmt.Fprintf(t, "%s\t%s\t%s\n", mark, f.Name, f.Value)
@@ -44,8 +40,8 @@ func (a *app) doctorVerb() *cobra.Command {
 			if err := t.Flush(); err != nil {
 				return err
 			}
-			if missing > 0 {
-				fmt.Fprintf(a.out, "\n%d things that nodes need are missing.\n", missing)
+			if missing := facts.Lacking(host.Needed); len(missing) > 0 {
+				fmt.Fprintf(a.out, "\n%d things that nodes need are missing.\n", len(missing))
 				return problem.Status(problem.Unable)
 			}
 			return nil

@@ -27,7 +27,7 @@ func (m machine) disk() Facts {
 	if !room.OK {
 		room.Fix = fmt.Sprintf("make room for %s, or name another directory in ORRERY_STATE", gib(leastFree))
 	}
-	return Facts{room, fileSystem(int64(fs.Type), m.state)}
+	return Facts{room, fileSystem(fs.Type, m.state)}
 }
 
 // fileSystem checks that overlayfs can write its private layers there, and shift their owners.

@@ -58,7 +58,7 @@ func tryMode(dev int, setMode func(special []byte)) error {
 	if err != nil {
 		return fmt.Errorf("no virtual machine: %w", err)
 	}
-	defer unix.Close(vm)
+	defer os.NewFile(uintptr(vm), "vm").Close()
 	if _, err := ioctl(vm, kvmSetTSS, 0xfffbd000); err != nil { // older Intel processors want it for real mode
 		return err
 	}
@@ -86,7 +86,7 @@ func tryMode(dev int, setMode func(special []byte)) error {
 	if err != nil {
 		return fmt.Errorf("no processor: %w", err)
 	}
-	defer unix.Close(cpu)
+	defer os.NewFile(uintptr(cpu), "vcpu").Close()
 	run, err := unix.Mmap(cpu, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	if err != nil {
 		return err

@@ -1,0 +1,142 @@
+package image
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// cacheAge is for how long a package that was fetched is kept for the next build.
+const cacheAge = 30 * 24 * time.Hour
+
+// GC removes the layers that are not used and what killed builders left, and gives the layers that it removed. A base stays as
+// long as a layer on top of it is used; what somebody builds at this moment stays.
+func (s *Store) GC(ctx context.Context, used map[string]bool) ([]Info, error) {
+	all, err := s.List()
+	if err != nil {
+		return nil, err
+	}
+	keep := map[string]bool{}
+	for _, info := range all {
+		if used[info.Digest] {
+			keep[info.Digest], keep[info.Base] = true, true
+		}
+	}
+	var removed []Info
+	// Backwards: layers before the bases that they stand on.
+	for i := len(all) - 1; i >= 0; i-- {
+		if ctx.Err() != nil {
+			return removed, context.Cause(ctx)
+		}
+		if keep[all[i].Digest] {
+			continue
+		}
+		gone, err := s.remove(all[i].Digest)
+		if err != nil {
+			return removed, fmt.Errorf("remove layer %s: %w", all[i].Digest, err)
+		}
+		if gone {
+			removed = append(removed, all[i])
+		}
+	}
+	return removed, errors.Join(s.clearStale(), s.trimCache(time.Now()))
+}
+
+// remove removes a layer, unless somebody builds on it. It is moved aside first: no half layer is ever seen.
+func (s *Store) remove(digest string) (bool, error) {
+	held, err := tryLock(s.lockOf(digest), unix.LOCK_EX)
+	if errors.Is(err, errHeld) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer held.release()
+	aside := filepath.Join(s.stagings(), digest)
+	if err := removeTree(aside); err != nil {
+		return false, err
+	}
+	if err := os.Rename(filepath.Join(s.Dir, digest), aside); err != nil {
+		return false, err
+	}
+	if err := removeTree(aside); err != nil {
+		return false, err
+	}
+	return true, s.forget(digest)
+}
+
+// forget removes a lock that this process holds, and the log of the build.
+func (s *Store) forget(digest string) error {
+	for _, path := range []string{filepath.Join(s.state, "log", "build-"+digest+".log"), s.lockOf(digest)} {
+		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+// clearStale removes what killed builders left: whatever has no live lock.
+func (s *Store) clearStale() error {
+	left := map[string]bool{}
+	for _, dir := range []string{s.stagings(), filepath.Join(s.state, "build"), s.Dir} {
+		entries, err := os.ReadDir(dir)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		for _, e := range entries {
+			if isDigest(e.Name()) && (dir != s.Dir || !s.has(e.Name())) {
+				left[e.Name()] = true
+			}
+		}
+	}
+	for digest := range left {
+		held, err := tryLock(s.lockOf(digest), unix.LOCK_EX)
+		if errors.Is(err, errHeld) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		g := &staging{store: s, digest: digest, dir: filepath.Join(s.stagings(), digest), lock: held}
+		err = g.clear()
+		if err == nil && !s.has(digest) {
+			err = errors.Join(removeTree(filepath.Join(s.Dir, digest)), s.forget(digest))
+		}
+		held.release()
+		if err != nil {
+			return fmt.Errorf("remove what a killed build of %s left: %w", digest, err)
+		}
+	}
+	return nil
+}
+
+// trimCache removes packages and lists that no build has fetched lately. A build that is using them fetches them again.
+func (s *Store) trimCache(now time.Time) error {
+	err := filepath.WalkDir(s.Cache, func(path string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := e.Info()
+		if err != nil || e.IsDir() || now.Sub(changed(info)) < cacheAge {
+			return nil
+		}
+		return os.Remove(path)
+	})
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// changed is when a file came to be there: the time of its content is that of the archive.
+func changed(info fs.FileInfo) time.Time {
+	st := info.Sys().(*syscall.Stat_t)
+	return time.Unix(st.Ctim.Sec, st.Ctim.Nsec)
+}

@@ -1,0 +1,64 @@
+package image
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"orrery/internal/problem"
+)
+
+// Verify reads a whole layer again and compares it with what was built; the problem names the first path that differs.
+func (s *Store) Verify(ctx context.Context, digest string) error {
+	if !s.has(digest) {
+		return problem.New(problem.Failed, "layer %s is not in the store", digest).At(s.Dir).Try("`orrery image ls` lists those that are")
+	}
+	held, err := takeLock(ctx, s.lockOf(digest), unix.LOCK_SH, nil) // GC leaves it alone meanwhile
+	if err != nil {
+		return err
+	}
+	defer held.release()
+	r, err := s.Record(digest)
+	if err != nil {
+		return broken(s, digest, err)
+	}
+	is, _, err := scan(ctx, s.Tree(digest))
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if err != nil {
+		return problem.New(problem.Failed, "layer %s (%s) cannot be read", digest, r.Title).Because(err).Try("%s", rebuild(s, digest))
+	}
+	if is.digest() == r.Content {
+		return nil
+	}
+	was, err := readManifest(filepath.Join(s.Dir, digest, "manifest.gz"))
+	difference := "its list of files is damaged as well"
+	if err == nil && was.digest() == r.Content {
+		difference = firstDifference(was, is)
+	}
+	return problem.New(problem.Failed, "layer %s (%s) is not as it was built: %s", digest, r.Title, difference).
+		At(s.Tree(digest)).Try("%s", rebuild(s, digest))
+}
+
+func rebuild(s *Store, digest string) string {
+	return fmt.Sprintf("take down the nodes that use it, remove %s, and `orrery up` builds it again", filepath.Join(s.Dir, digest))
+}
+
+// firstDifference compares two sorted manifests.
+func firstDifference(was, is manifest) string {
+	for i, j := 0, 0; i < len(was) || j < len(is); {
+		switch {
+		case j == len(is) || i < len(was) && pathOf(was[i]) < pathOf(is[j]):
+			return pathOf(was[i]) + " is gone"
+		case i == len(was) || pathOf(was[i]) > pathOf(is[j]):
+			return pathOf(is[j]) + " was added"
+		case was[i] != is[j]:
+			return pathOf(was[i]) + " has changed"
+		}
+		i, j = i+1, j+1
+	}
+	return "nothing"
+}
