@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"orrery/internal/plan"
+	"orrery/internal/problem"
 )
 
 // A Worker does single steps on one host. Steps that do not need one another are done at the same time.
@@ -91,7 +92,12 @@ func (r *run) launch(n int) {
 			return
 		}
 		r.watch.Begin(s)
-		err := r.workers[s.Host].Do(r.ctx, s, func(text string) { r.watch.Detail(s, text) })
+		var err error
+		if w, ok := r.workers[s.Host]; ok {
+			err = w.Do(r.ctx, s, func(text string) { r.watch.Detail(s, text) })
+		} else {
+			err = problem.New(problem.Failed, "nobody works on host %q", s.Host)
+		}
 		r.watch.End(s, err)
 		r.ended(n, err)
 	}()

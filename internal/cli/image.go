@@ -14,7 +14,7 @@ import (
 
 func (a *app) imageVerb() *cobra.Command {
 	c := &cobra.Command{Use: "image", Short: "Base images and role layers in the store of this host"}
-	c.AddCommand(a.imageList(), a.imageGC(), a.imageVerify())
+	c.AddCommand(a.imageBuild(), a.imageList(), a.imageGC(), a.imageVerify())
 	return c
 }
 

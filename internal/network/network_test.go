@@ -8,9 +8,11 @@ import (
 	"os"
 	"os/exec"
 	"reflect"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -389,10 +391,12 @@ func TestMakeKilledAtAnyMoment(t *testing.T) {
 	if !sandbox(t) {
 		return
 	}
+	runtime.LockOSThread() // Pdeathsig follows the thread
 	left := map[string]int{}
 	for range 15 {
 		cmd := exec.Command("/proc/self/exe", "-test.run=^"+t.Name()+"$")
 		cmd.Env = append(os.Environ(), victim+"=1")
+		cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 		must(t, cmd.Start())
 		time.Sleep(20*time.Millisecond + time.Duration(rand.IntN(20_000))*time.Microsecond)
 		must(t, cmd.Process.Kill())

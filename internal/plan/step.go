@@ -50,6 +50,8 @@ type Step struct {
 	Layer   *spec.Layer   `json:"-"`
 	Path    string        `json:"-"` // of a volume
 
+	Settings map[string]string `json:"settings,omitempty"` // of the host's kernel, with the values that they shall have
+
 	WasNetwork *spec.Network `json:"-"` // nil: there was none
 	Names      string        `json:"-"` // digest, as it shall be
 	WasNames   string        `json:"-"` // digest; "": there were none

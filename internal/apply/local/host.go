@@ -90,7 +90,7 @@ func (h *Host) Do(ctx context.Context, s *plan.Step, say func(string)) error {
 	}
 	switch s.Kind {
 	case plan.PrepareHost:
-		return host.Prepare(h.Dirs.Run, plan.HostSettings)
+		return host.Prepare(h.Dirs.Run, s.Settings)
 	case plan.RestoreHost:
 		return h.restore(ctx)
 	case plan.MakeNetwork:
@@ -169,6 +169,9 @@ func (h *Host) restore(ctx context.Context) error {
 		if err != nil || len(nodes) > 0 {
 			return err
 		}
+	}
+	if err := network.Sweep(ctx); err != nil {
+		return err
 	}
 	if networks, err := network.Observe(""); err != nil || len(networks) > 0 {
 		return err

@@ -17,7 +17,7 @@ func (h *Host) doShared(s *plan.Step, halfway error) error {
 			h.former = maps.Clone(h.settings)
 		}
 		if halfway == nil {
-			maps.Copy(h.settings, plan.HostSettings)
+			maps.Copy(h.settings, s.Settings)
 		}
 	case plan.RestoreHost:
 		if halfway == nil && h.former != nil && len(h.networks) == 0 {

@@ -1,0 +1,53 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"orrery/internal/observe"
+	"orrery/internal/plan"
+	"orrery/internal/site/selector"
+	"orrery/internal/site/spec"
+)
+
+func (a *app) imageBuild() *cobra.Command {
+	return &cobra.Command{
+		Use:   "build [SELECTOR...]",
+		Short: "Build the layers that nodes need, ahead of up, and print their digests",
+		RunE: func(c *cobra.Command, args []string) error {
+			s, err := a.load()
+			if err != nil {
+				return err
+			}
+			chosen, err := choose(s, args)
+			if err != nil {
+				return err
+			}
+			h, err := a.here(s)
+			if err != nil {
+				return err
+			}
+			j := &job{app: a, site: s, host: h, parallel: defaultParallel(), plan: func(hosts []observe.Host) (*plan.Plan, error) {
+				return plan.Build(s, hosts, plan.Goal{Nodes: chosen})
+			}}
+			if _, err := j.run(c.Context()); err != nil {
+				return err
+			}
+			nodes, err := selector.Select(s, args...)
+			if err != nil {
+				return err
+			}
+			maker, printed := spec.NewMaker(s), map[string]bool{}
+			for _, n := range nodes {
+				for _, l := range []*spec.Layer{maker.Base(n), maker.Layer(n)} {
+					if l != nil && !printed[l.Digest] {
+						printed[l.Digest] = true
+						fmt.Fprintf(a.out, "%s  %s\n", l.Digest, l.Title)
+					}
+				}
+			}
+			return nil
+		},
+	}
+}

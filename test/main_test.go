@@ -1,0 +1,123 @@
+// Package test runs the program itself on this machine: real sites, real containers, real networks.
+package test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"orrery/internal/host"
+	"orrery/test/need"
+)
+
+// dirs are those of these tests alone; the layers in them stay for the next run.
+var dirs = host.Dirs{State: need.State(), Run: "/run/orrery-test"}
+
+// program is the binary under test.
+var program string
+
+func TestMain(m *testing.M) {
+	if !need.Asked() {
+		os.Exit(m.Run())
+	}
+	status, err := alone(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "test:", err)
+		status = 1
+	}
+	os.Exit(status)
+}
+
+// alone runs the tests while no other run of them is at work on this machine.
+func alone(m *testing.M) (int, error) {
+	if err := os.MkdirAll(dirs.State, 0o711); err != nil {
+		return 0, err
+	}
+	lock, err := os.OpenFile(filepath.Join(dirs.State, "test.lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return 0, err
+	}
+	defer lock.Close()
+	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		return 0, fmt.Errorf("another run of these tests is at work: %s: %w", lock.Name(), err)
+	}
+	dir, err := os.MkdirTemp("", "orrery-test-")
+	if err != nil {
+		return 0, err
+	}
+	defer os.RemoveAll(dir)
+	program = filepath.Join(dir, "orrery")
+	build := exec.Command("go", "build", "-trimpath", "-o", program, "orrery/cmd/orrery")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		return 0, fmt.Errorf("go build: %w\n%s", err, out)
+	}
+	if err := reap(); err != nil {
+		return 0, fmt.Errorf("what an earlier run left cannot be removed: %w", err)
+	}
+	status := m.Run()
+	return status, reap()
+}
+
+// reap takes down and forgets every site that these tests have made, so that nothing of a run that was killed stays.
+func reap() error {
+	sites, err := filepath.Glob(dirs.Site("*"))
+	if err != nil {
+		return err
+	}
+	for _, site := range sites {
+		if err := forget(filepath.Base(site)); err != nil {
+			return err
+		}
+	}
+	return os.RemoveAll(dirs.Run)
+}
+
+// forget takes a site down, whatever its site file was, and removes all that is kept of it but layers.
+func forget(name string) error {
+	dir, err := os.MkdirTemp("", "orrery-forget-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	if err := os.WriteFile(filepath.Join(dir, "site.toml"), []byte("site.name = \""+name+"\"\n"), 0o644); err != nil {
+		return err
+	}
+	cmd := exec.Command(program, "-C", dir, "down", "--volumes", "--yes")
+	cmd.Env = environment()
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("down of site %s: %w\n%s", name, err, out)
+	}
+	return os.RemoveAll(dirs.Site(name))
+}
+
+func environment() []string {
+	return append(os.Environ(), "ORRERY_STATE="+dirs.State, "ORRERY_RUN="+dirs.Run)
+}
+
+// begin starts a process that the kernel kills when this one ends, however it ends.
+func begin(cmd *exec.Cmd) (wait func() error, err error) {
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
+	cmd.SysProcAttr.Setpgid = true
+	began, ended := make(chan error), make(chan error, 1)
+	go func() {
+		// The signal comes when the thread ends that started the process, so it must not end before.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := cmd.Start()
+		began <- err
+		if err == nil {
+			ended <- cmd.Wait()
+		}
+	}()
+	return func() error { return <-ended }, <-began
+}

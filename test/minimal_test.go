@@ -1,0 +1,31 @@
+package test
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	"orrery/internal/host"
+	"orrery/internal/plan"
+	"orrery/test/need"
+)
+
+func TestMinimal(t *testing.T) {
+	need.Integration(t)
+	before := host.Settings(slices.Collect(maps.Keys(plan.HostSettings)))
+	s := newExample(t, "minimal", "it-minimal", "10.77.1.", "10.99.1.")
+	s.run("plan").want(10, "node one: new", `create`)
+	s.run("up").want(0, `one +10 +local +running`, "orrery shell one")
+	s.run("up").want(0, "it-minimal is up: nothing to do")
+	s.run("plan").want(0, "nothing to do")
+	s.run("status").want(0)
+	s.run("exec", "all", "--", "systemctl", "is-system-running").want(0, `one \| running`, "1 of 1 nodes succeeded")
+	s.run("check").want(0, "1 nodes.*no mistakes")
+	s.run("down").want(0, "1 nodes taken down")
+	s.wantNoTrace()
+	s.run("down").want(0, "nothing to take down")
+	s.run("status").want(11, "absent")
+	if after := host.Settings(slices.Collect(maps.Keys(plan.HostSettings))); !maps.Equal(before, after) {
+		t.Errorf("kernel settings were %v and are %v", before, after)
+	}
+}

@@ -1,0 +1,27 @@
+// Package need says what a test needs of the machine that it runs on.
+package need
+
+import (
+	"os"
+	"testing"
+)
+
+// Integration skips a test that makes containers, networks or mounts, unless that was asked for: `go test ./...` is quick and
+// changes nothing on the machine.
+func Integration(t testing.TB) {
+	t.Helper()
+	if !Asked() {
+		t.Skip("integration test: run make test as root")
+	}
+}
+
+// Asked reports whether integration tests shall run.
+func Asked() bool { return os.Getenv("ORRERY_INTEGRATION") == "1" && os.Geteuid() == 0 }
+
+// State is where integration tests keep layers from one run to the next, so that only the first run builds them.
+func State() string {
+	if dir := os.Getenv("ORRERY_TEST_STATE"); dir != "" {
+		return dir
+	}
+	return "/var/cache/orrery-test"
+}

@@ -1,0 +1,223 @@
+package test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"orrery/test/need"
+)
+
+// A site is a site directory of a test. When the test ends it is taken down, and nothing may be left of it.
+type site struct {
+	*testing.T
+	name string
+	dir  string
+	env  []string
+}
+
+// files are those of a site directory, by path.
+type files map[string]string
+
+// newSite makes a site directory. Its site.toml is given without the site's name.
+func newSite(t *testing.T, name, siteFile string, rest files) *site {
+	t.Helper()
+	need.Integration(t)
+	s := &site{T: t, name: name, dir: t.TempDir(), env: environment()}
+	s.write("site.toml", "site.name = \""+name+"\"\n"+siteFile)
+	for path, text := range rest {
+		s.write(path, text)
+	}
+	s.Cleanup(s.end)
+	return s
+}
+
+// newExample copies an example, under another name and with other addresses.
+func newExample(t *testing.T, example, name string, replace ...string) *site {
+	t.Helper()
+	s := newSite(t, name, "", nil)
+	from := filepath.Join("../examples", example)
+	replace = append(replace, `"`+example+`"`, `"`+name+`"`)
+	err := filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		inside, _ := filepath.Rel(from, path)
+		s.write(inside, strings.NewReplacer(replace...).Replace(string(text)))
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func (s *site) end() {
+	if s.Failed() {
+		out, _ := exec.Command("tail", "-n", "40", filepath.Join(s.dir, "site.toml")).Output()
+		s.Logf("the site was\n%s", out)
+	}
+	if err := forget(s.name); err != nil {
+		s.Error(err)
+		return
+	}
+	s.wantNoTrace()
+}
+
+func (s *site) write(path, text string) {
+	s.Helper()
+	path = filepath.Join(s.dir, path)
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644)); err != nil {
+		s.Fatal(err)
+	}
+}
+
+// edit replaces a text that must be in a file of the site directory.
+func (s *site) edit(path, old, text string) {
+	s.Helper()
+	was, err := os.ReadFile(filepath.Join(s.dir, path))
+	if err != nil {
+		s.Fatal(err)
+	}
+	if !strings.Contains(string(was), old) {
+		s.Fatalf("%q is not in %s", old, path)
+	}
+	s.write(path, strings.Replace(string(was), old, text, 1))
+}
+
+// A result is how a call of the program ended.
+type result struct {
+	*site
+	args   []string
+	status int
+	out    string
+	errs   string
+	took   time.Duration
+}
+
+func (s *site) command(args ...string) (cmd *exec.Cmd, out, errs *bytes.Buffer) {
+	out, errs = &bytes.Buffer{}, &bytes.Buffer{}
+	cmd = exec.Command(program, append([]string{"-C", s.dir}, args...)...)
+	cmd.Env, cmd.Stdout, cmd.Stderr = s.env, out, errs
+	cmd.WaitDelay = time.Second // what it leaves in a node may hold the pipes
+	return cmd, out, errs
+}
+
+// run runs the program to its end.
+func (s *site) run(args ...string) result {
+	s.Helper()
+	cmd, out, errs := s.command(args...)
+	began := time.Now()
+	wait, err := begin(cmd)
+	if err != nil {
+		s.Fatal(err)
+	}
+	impatient := time.AfterFunc(10*time.Minute, func() { _ = cmd.Process.Signal(syscall.SIGQUIT) })
+	defer impatient.Stop()
+	_ = wait()
+	r := result{s, args, cmd.ProcessState.ExitCode(), out.String(), errs.String(), time.Since(began)}
+	if strings.Contains(r.errs, "goroutine ") {
+		s.Errorf("orrery %s panicked or hung\n%s", strings.Join(args, " "), r.errs)
+	}
+	return r
+}
+
+// do runs the program, which must succeed, and gives its output.
+func (s *site) do(args ...string) string {
+	s.Helper()
+	return s.run(args...).want(0).out
+}
+
+// want wants an exit status and, in the output or among the errors, texts (regular expressions).
+func (r result) want(status int, texts ...string) result {
+	r.Helper()
+	if r.status != status {
+		r.Fatalf("orrery %s: exit status %d, want %d\n%s%s", strings.Join(r.args, " "), r.status, status, r.out, r.errs)
+	}
+	for _, text := range texts {
+		if !regexp.MustCompile(text).MatchString(r.out + r.errs) {
+			r.Errorf("orrery %s: %q is not in its output\n%s%s", strings.Join(r.args, " "), text, r.out, r.errs)
+		}
+	}
+	return r
+}
+
+// on runs a command in a node and gives its output, without white space around it.
+func (s *site) on(node string, command ...string) string {
+	s.Helper()
+	return strings.TrimSpace(s.do(append([]string{"shell", node, "--"}, command...)...))
+}
+
+// sh runs a script in a node.
+func (s *site) sh(node, script string) string {
+	s.Helper()
+	return s.on(node, "/bin/sh", "-c", script)
+}
+
+// settled wants that nothing is left to do and that all nodes are as declared.
+func (s *site) settled() {
+	s.Helper()
+	s.run("plan").want(0)
+	s.run("status").want(0)
+}
+
+// A step is one of `orrery plan --json`.
+type step struct {
+	Kind, Subject, Reason string
+}
+
+// plan gives the steps that up would do.
+func (s *site) plan(args ...string) []step {
+	s.Helper()
+	var p struct{ Steps []step }
+	r := s.run(append([]string{"plan", "--json"}, args...)...)
+	if err := json.Unmarshal([]byte(r.out), &p); err != nil {
+		s.Fatalf("plan --json: %v\n%s%s", err, r.out, r.errs)
+	}
+	return p.Steps
+}
+
+// wantPlan wants exactly these steps, each written as "kind subject", in any order.
+func (s *site) wantPlan(want ...string) {
+	s.Helper()
+	wanted := map[string]bool{}
+	for _, w := range want {
+		wanted[w] = true
+	}
+	for _, p := range s.plan() {
+		if text := p.Kind + " " + p.Subject; !wanted[text] {
+			s.Errorf("plan: %s (%s), which was not expected", text, p.Reason)
+		} else {
+			delete(wanted, text)
+		}
+	}
+	for text := range wanted {
+		s.Errorf("plan: %s is missing", text)
+	}
+}
+
+// eventually tries until there is no error, and fails when time is up.
+func (s *site) eventually(within time.Duration, try func() error) {
+	s.Helper()
+	deadline := time.Now().Add(within)
+	for {
+		err := try()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			s.Fatalf("not within %s: %v", within, err)
+		}
+		time.Sleep(200 * time.Millisecond)
+	}
+}
