@@ -46,7 +46,6 @@ func newExample(t *testing.T, example, name string, replace ...string) *site {
 	t.Helper()
 	s := newSite(t, name, "", nil)
 	from := filepath.Join("../examples", example)
-	replace = append(replace, `"`+example+`"`, `"`+name+`"`)
 	err := filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
@@ -59,14 +58,11 @@ func newExample(t *testing.T, example, name string, replace ...string) *site {
 	if err != nil {
 		t.Fatal(err)
 	}
+	s.edit("site.toml", `"`+example+`"`, `"`+name+`"`)
 	return s
 }
 
 func (s *site) end() {
-	if s.Failed() {
-		out, _ := exec.Command("tail", "-n", "40", filepath.Join(s.dir, "site.toml")).Output()
-		s.Logf("the site was\n%s", out)
-	}
 	if err := forget(s.name); err != nil {
 		s.Error(err)
 		return
@@ -220,4 +216,11 @@ func (s *site) eventually(within time.Duration, try func() error) {
 		}
 		time.Sleep(200 * time.Millisecond)
 	}
+}
+
+// of gives the site to a part of its test.
+func (s *site) of(t *testing.T) *site {
+	part := *s
+	part.T = t
+	return &part
 }

@@ -130,7 +130,7 @@ func (j *job) finish(ctx context.Context, p *plan.Plan, r *apply.Result) error {
 func (j *job) takeBack(p *plan.Plan, r *apply.Result) error {
 	back := plan.Undo(p, append(r.Done, failedSteps(r)...))
 	watch := newProgress(j.err, back)
-	undone := apply.Run(context.Background(), back, map[string]apply.Worker{j.host.Name: j.host}, watch, 1)
+	undone := apply.Run(context.Background(), back, map[string]apply.Worker{j.host.Name: j.host}, watch, j.parallel)
 	watch.Close()
 	if undone.OK() {
 		return problem.New(problem.Undone, "failed, and the %d steps that had been done were taken back", len(r.Done)).
@@ -143,13 +143,11 @@ func (j *job) takeBack(p *plan.Plan, r *apply.Result) error {
 		Try("orrery plan shows what is left; orrery up goes on, orrery down clears")
 }
 
-// failedSteps gives the steps that failed after they may have done a part of their work.
+// failedSteps gives the steps that failed: they may have done a part of their work.
 func failedSteps(r *apply.Result) []*plan.Step {
 	var steps []*plan.Step
 	for _, f := range r.Failed {
-		if f.Step.Kind == plan.ConfigureNode || f.Step.Kind == plan.StartNode {
-			steps = append(steps, f.Step)
-		}
+		steps = append(steps, f.Step)
 	}
 	return steps
 }

@@ -43,6 +43,5 @@ func (a *app) shellVerb() *cobra.Command {
 		},
 	}
 	c.Flags().StringVarP(&user, "user", "u", "", "as this `user` of the node")
-	c.Flags().SetInterspersed(false)
 	return c
 }

@@ -44,6 +44,12 @@ type Keeper interface {
 	Settle(ctx context.Context, ref Ref) error
 }
 
+// A Shifter is an engine whose nodes see files of the host, but have user ids of their own.
+type Shifter interface {
+	// Shift gives the id, on the host, of a node's root; its other ids follow.
+	Shift(ref Ref) (first int, err error)
+}
+
 // A Ref names a node on a host.
 type Ref struct {
 	Site string

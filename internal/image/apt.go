@@ -27,6 +27,9 @@ func (s *Store) InstallApt(ctx context.Context, in host.Runner, packages []strin
 	if len(packages) == 0 {
 		return nil
 	}
+	if log == nil {
+		log = io.Discard
+	}
 	a, err := s.aptOf(ctx, in, log)
 	if err != nil {
 		return err

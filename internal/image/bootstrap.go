@@ -88,7 +88,7 @@ func (g *staging) bootstrap(ctx context.Context, l *spec.Layer, m site.Mirror, l
 		return problem.New(problem.Failed, "image %s: mmdebstrap could not make %s", l.Image.Name, l.Image.Suite).Because(err).
 			Try("see whether `apt-get update` works on this host; [mirror] in site.toml names other archives")
 	}
-	return installKeys(from, keys, tree)
+	return installKeys(from, tree)
 }
 
 // runBound runs a command that dies with this process; the error has a short name for it and the end of its output.
@@ -106,7 +106,8 @@ func runBound(ctx context.Context, name string, args, env []string, log io.Write
 	err := <-done
 	var run *host.RunError
 	if errors.As(err, &run) {
-		run.Command = []string{name}
+		lines := strings.Split(strings.TrimSpace(run.Output), "\n")
+		run.Command, run.Output = []string{name}, strings.Join(lines[max(0, len(lines)-15):], "\n")
 	}
 	return err
 }
@@ -133,7 +134,7 @@ func placeKeys(from []source, dir string) ([]source, error) {
 func keyName(i int) string { return fmt.Sprintf("orrery-%d.asc", i) }
 
 // installKeys writes the tree's sources.list, with the keys where the nodes find them.
-func installKeys(from []source, keys, tree string) error {
+func installKeys(from []source, tree string) error {
 	for i, s := range from {
 		var text []byte
 		var err error

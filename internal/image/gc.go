@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -19,6 +20,9 @@ const cacheAge = 30 * 24 * time.Hour
 // GC removes the layers that are not used and what killed builders left, and gives the layers that it removed. A base stays as
 // long as a layer on top of it is used; what somebody builds at this moment stays.
 func (s *Store) GC(ctx context.Context, used map[string]bool) ([]Info, error) {
+	if err := s.private(); err != nil {
+		return nil, err
+	}
 	all, err := s.List()
 	if err != nil {
 		return nil, err
@@ -124,7 +128,7 @@ func (s *Store) trimCache(now time.Time) error {
 			return err
 		}
 		info, err := e.Info()
-		if err != nil || e.IsDir() || now.Sub(changed(info)) < cacheAge {
+		if err != nil || e.IsDir() || strings.HasSuffix(path, "lock") || now.Sub(changed(info)) < cacheAge {
 			return nil
 		}
 		return os.Remove(path)

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -176,20 +177,16 @@ func readManifest(path string) (manifest, error) {
 	return strings.Split(strings.TrimSuffix(string(text), "\n"), "\n"), nil
 }
 
-// pathOf gives the path of a line.
-func pathOf(line string) string {
-	end := strings.LastIndex(line[1:], `" `)
-	for quote := 1; quote < len(line); quote++ { // the first quote that is not escaped
-		if line[quote] == '\\' {
-			quote++
-		} else if line[quote] == '"' {
-			end = quote
-			break
+// byPath gives the lines by their paths.
+func (m manifest) byPath() map[string]string {
+	lines := make(map[string]string, len(m))
+	for _, line := range m {
+		quoted, err := strconv.QuotedPrefix(line)
+		if err != nil {
+			continue // no line of ours; the digest tells
 		}
+		path, _ := strconv.Unquote(quoted) //nolint:errcheck // it is quoted
+		lines[path] = line
 	}
-	var path string
-	if _, err := fmt.Sscanf(line[:end+1], "%q", &path); err != nil {
-		return line
-	}
-	return path
+	return lines
 }

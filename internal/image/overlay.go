@@ -26,8 +26,8 @@ type Overlay struct {
 	Binds  []Bind   // directories of the host that the node sees
 }
 
-// A Bind is a directory of the host made visible, with the same shift of owners, at a directory of the host from which the
-// container can bind it further.
+// A Bind is a directory of the host made visible at a directory of the host from which the container can bind it further: with
+// the same shift of owners, unless it is only read. What is only read may lie on a tmpfs, which cannot shift owners before Linux 6.3.
 type Bind struct {
 	Source, Target string
 	ReadOnly       bool
@@ -131,7 +131,11 @@ func (o *Overlay) mountPlain(ids *os.File) error {
 
 func (o *Overlay) mountBinds(ids *os.File) error {
 	for _, b := range o.Binds {
-		if err := attach(b.Source, b.Target, ids, b.ReadOnly); err != nil {
+		shift := ids
+		if b.ReadOnly {
+			shift = nil
+		}
+		if err := attach(b.Source, b.Target, shift, b.ReadOnly); err != nil {
 			return err
 		}
 	}

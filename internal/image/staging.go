@@ -40,11 +40,7 @@ func (s *Store) stage(ctx context.Context, l *spec.Layer, say func(string)) (*st
 	g := &staging{store: s, digest: l.Digest, dir: filepath.Join(s.stagings(), l.Digest), lock: held}
 	err = g.clear()
 	if err == nil {
-		err = os.MkdirAll(filepath.Join(s.Dir, l.Digest), 0o700)
-	}
-	if err == nil {
-		// What a killed builder of the digest left in the place of the layer itself has no layer.json: it is nothing.
-		err = os.RemoveAll(filepath.Join(s.Dir, l.Digest))
+		err = removeTree(filepath.Join(s.Dir, l.Digest)) // without a layer.json, it is nothing
 	}
 	if err == nil {
 		err = os.MkdirAll(g.dir, 0o700)

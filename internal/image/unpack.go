@@ -67,8 +67,8 @@ const (
 	dockerArchive
 )
 
-// imagePart matches the names that archives of images consist of; a root file system's first entry is none of them.
-var imagePart = regexp.MustCompile(`^(\./)?(blobs(/sha(256|512)(/[0-9a-f]+)?)?|[0-9a-f]{64}(\.json|\.tar|/.*)?|sha256:[0-9a-f]+|repositories|VERSION)/?$`)
+// imagePart matches the names that archives of images consist of ("." is in both kinds); those of a root file system are none of them.
+var imagePart = regexp.MustCompile(`^(\.|blobs(/sha(256|512)(/[0-9a-f]+)?)?|[0-9a-f]{64}(\.json|\.tar(\.gz)?|/.*)?|sha256:[0-9a-f]+|repositories)$`)
 
 // archiveKind tells archives apart by the names in them.
 func archiveKind(ctx context.Context, file string) (kind, error) {
@@ -81,7 +81,7 @@ func archiveKind(ctx context.Context, file string) (kind, error) {
 		case name == "manifest.json":
 			found = dockerArchive // `docker save` of today writes both; the OCI layout's files may follow
 			return nil
-		case imagePart.MatchString(h.Name):
+		case imagePart.MatchString(name):
 			return nil
 		}
 		return io.EOF

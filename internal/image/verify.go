@@ -47,18 +47,26 @@ func rebuild(s *Store, digest string) string {
 	return fmt.Sprintf("take down the nodes that use it, remove %s, and `orrery up` builds it again", filepath.Join(s.Dir, digest))
 }
 
-// firstDifference compares two sorted manifests.
+// firstDifference gives the first path, in order, of which two manifests say different things.
 func firstDifference(was, is manifest) string {
-	for i, j := 0, 0; i < len(was) || j < len(is); {
-		switch {
-		case j == len(is) || i < len(was) && pathOf(was[i]) < pathOf(is[j]):
-			return pathOf(was[i]) + " is gone"
-		case i == len(was) || pathOf(was[i]) > pathOf(is[j]):
-			return pathOf(is[j]) + " was added"
-		case was[i] != is[j]:
-			return pathOf(was[i]) + " has changed"
+	before, after := was.byPath(), is.byPath()
+	var first, how string
+	note := func(path, what string) {
+		if first == "" || path < first {
+			first, how = path, what
 		}
-		i, j = i+1, j+1
 	}
-	return "nothing"
+	for path, line := range before {
+		if now, ok := after[path]; !ok {
+			note(path, "is gone")
+		} else if now != line {
+			note(path, "has changed")
+		}
+	}
+	for path := range after {
+		if _, ok := before[path]; !ok {
+			note(path, "was added")
+		}
+	}
+	return first + " " + how
 }

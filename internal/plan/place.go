@@ -112,3 +112,23 @@ func share(free, all float64) float64 {
 	}
 	return free / all
 }
+
+// unknownHost says that a node is declared on a host that nobody looked at.
+func unknownHost(n *site.Node) error {
+	return problem.New(problem.Mistake, "node %s is on host %q, which was not observed", n.Name, n.Host)
+}
+
+// Build plans only the layers that nodes need and that their hosts do not have.
+func Build(s *site.Site, hosts []observe.Host, goal Goal) (*Plan, error) {
+	placed, err := Place(s, hosts)
+	if err != nil {
+		return nil, err
+	}
+	d := newDraft(placed, hosts, goal)
+	for i := range placed.Nodes {
+		if n := &placed.Nodes[i]; goal.concerns(n.Name) {
+			d.layer(d.hosts[n.Host], n)
+		}
+	}
+	return d.sorted(), nil
+}

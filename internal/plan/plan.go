@@ -88,3 +88,39 @@ func found(h *observe.Host) map[string]*observe.Node {
 	}
 	return all
 }
+
+// sorted gives the plan in an order in which every step comes after those that it needs, otherwise as drafted.
+func (d *draft) sorted() *Plan {
+	place := make([]int, len(d.Steps))
+	for i := range place {
+		place[i] = -1
+	}
+	ordered := make([]*Step, 0, len(d.Steps))
+	var visit func(n int)
+	visit = func(n int) {
+		if place[n] >= 0 {
+			return
+		}
+		place[n] = len(d.Steps) // being visited
+		for _, need := range d.Steps[n].Needs {
+			visit(need)
+		}
+		place[n] = len(ordered)
+		ordered = append(ordered, d.Steps[n])
+	}
+	for n := range d.Steps {
+		visit(n)
+	}
+	for n, s := range ordered {
+		s.N = n
+		for i, need := range s.Needs {
+			s.Needs[i] = place[need]
+		}
+		slices.Sort(s.Needs)
+		s.Needs = slices.Compact(s.Needs)
+		// A cycle, which check refuses, is cut here: nobody could begin it.
+		s.Needs = slices.DeleteFunc(s.Needs, func(need int) bool { return need >= n })
+	}
+	d.Steps = ordered
+	return &d.Plan
+}

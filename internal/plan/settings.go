@@ -1,6 +1,12 @@
 package plan
 
-import "strconv"
+import (
+	"maps"
+	"slices"
+	"strconv"
+
+	"orrery/internal/site/spec"
+)
 
 const forwarding = "net.ipv4.ip_forward"
 
@@ -10,6 +16,7 @@ const forwarding = "net.ipv4.ip_forward"
 var HostSettings = map[string]string{
 	"fs.inotify.max_user_instances":     "8192",
 	"fs.inotify.max_user_watches":       "524288",
+	"kernel.keys.maxbytes":              "2000000", // keyrings(7): systemd makes one for each service
 	"kernel.keys.maxkeys":               "2000",
 	"kernel.pty.max":                    "8192",
 	"net.ipv4.neigh.default.gc_thresh3": "8192",
@@ -27,4 +34,18 @@ func enough(has, wants string) bool {
 		return has == wants
 	}
 	return h >= w
+}
+
+// Lacking gives the kernel settings, with the values they shall have, that a host must be given first.
+func Lacking(settings map[string]string, forward bool) spec.Parts {
+	lacks := spec.Parts{}
+	for _, key := range slices.Sorted(maps.Keys(HostSettings)) {
+		if key == forwarding && !forward {
+			continue
+		}
+		if !enough(settings[key], HostSettings[key]) {
+			lacks[key] = HostSettings[key]
+		}
+	}
+	return lacks
 }

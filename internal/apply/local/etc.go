@@ -7,12 +7,14 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 
 	"golang.org/x/crypto/ssh"
 
+	"orrery/internal/engine"
 	"orrery/internal/engine/record"
 	"orrery/internal/host"
 	"orrery/internal/image"
@@ -25,7 +27,7 @@ import (
 
 // writeNames makes the SSH host keys of the site's nodes, if they are not there, and tells all nodes of this host
 // of one another. Last it records what it told, so that a run that was killed does it again.
-func (h *Host) writeNames() error {
+func (h *Host) writeNames(digest string) error {
 	var known strings.Builder
 	for i := range h.Site.Nodes {
 		n := &h.Site.Nodes[i]
@@ -49,7 +51,7 @@ func (h *Host) writeNames() error {
 			return err
 		}
 	}
-	return host.WriteFile(host.File{Path: h.Dirs.Names(h.Site.Name), Content: []byte(spec.Names(h.Site)), Mode: 0o644})
+	return host.WriteFile(host.File{Path: h.Dirs.Names(h.Site.Name), Content: []byte(digest), Mode: 0o644})
 }
 
 // forgetNames removes what the nodes of this host were told. While there are nodes they keep it, and only the record
@@ -61,7 +63,10 @@ func (h *Host) forgetNames() error {
 	}
 	names := h.Dirs.Names(h.Site.Name)
 	if len(nodes) > 0 {
-		return os.Remove(names)
+		if err := os.Remove(names); !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		return nil
 	}
 	return os.RemoveAll(filepath.Dir(names))
 }
@@ -189,6 +194,13 @@ func (h *Host) put(n *spec.Node, name string, content []byte, owner string, mode
 	uid, gid, err := image.Account(h.trees(n), owner)
 	if err != nil {
 		return fmt.Errorf("owner of /etc/orrery/%s: %w", name, err)
+	}
+	if shifter, ok := h.Engines[n.Engine].(engine.Shifter); ok {
+		first, err := shifter.Shift(engine.RefOf(n))
+		if err != nil {
+			return err
+		}
+		uid, gid = uid+first, gid+first
 	}
 	dir := h.Dirs.Etc(n.Site, n.ID)
 	if err := quick(dir, name+".new", content, 0o600); err != nil {

@@ -98,7 +98,9 @@ func (h *Host) Do(ctx context.Context, s *plan.Step, say func(string)) error {
 	case plan.RemoveNetwork:
 		return network.Remove(ctx, *s.Network)
 	case plan.WriteNames:
-		return h.writeNames()
+		return h.writeNames(s.Names)
+	case plan.RestoreNames:
+		return h.forgetNames() // the next run, whose site file says what they were, writes them again
 	case plan.ForgetNames:
 		return h.forgetNames()
 	case plan.BuildLayer:
@@ -131,10 +133,7 @@ func (h *Host) doNode(ctx context.Context, s *plan.Step, say func(string)) error
 		}
 		return e.Create(ctx, n)
 	case plan.RestoreNode:
-		if keeper, ok := e.(engine.Keeper); ok {
-			return keeper.Restore(ctx, ref)
-		}
-		return problem.New(problem.Failed, "engine %s keeps nothing of what node %s was before", n.Engine, n.Name)
+		return h.restoreNode(ctx, e, n)
 	case plan.ReshapeNode, plan.LimitNode:
 		return e.Change(ctx, n)
 	case plan.StartNode:

@@ -31,7 +31,30 @@ func (h *Host) start(ctx context.Context, e engine.Engine, n *spec.Node) error {
 	if err := h.furnishEtc(ctx, n); err != nil && !errors.Is(err, errNoNode) {
 		return err
 	}
-	return e.Start(ctx, engine.RefOf(n))
+	ref := engine.RefOf(n)
+	was, err := h.recorded(n)
+	if err != nil {
+		return err
+	}
+	if was.Proven != "" { // of what ran before
+		if err := e.Mark(ctx, ref, engine.Mark{Configured: was.Configured, Config: was.Config}); err != nil {
+			return err
+		}
+	}
+	return e.Start(ctx, ref)
+}
+
+// restoreNode puts a replaced node back, unless it was never replaced.
+func (h *Host) restoreNode(ctx context.Context, e engine.Engine, as *spec.Node) error {
+	has, err := h.recorded(as)
+	if err == nil && has.Base == as.Base && has.Layer == as.Layer {
+		return nil
+	}
+	keeper, ok := e.(engine.Keeper)
+	if !ok {
+		return problem.New(problem.Failed, "engine %s keeps nothing of what node %s was before", as.Engine, as.Name)
+	}
+	return keeper.Restore(ctx, engine.RefOf(as))
 }
 
 // configure applies the roles of a node. Before it begins, the node is marked as not configured, so that a run
@@ -78,6 +101,9 @@ func (h *Host) configure(ctx context.Context, e engine.Engine, s *plan.Step, say
 func (h *Host) revert(ctx context.Context, e engine.Engine, s *plan.Step) error {
 	saved, ok := h.saved.Load(s.Subject)
 	if !ok {
+		if has, err := h.recorded(s.Node); err == nil && has.Configured && has.Config.Same(s.Node.Config) {
+			return nil // it was never changed
+		}
 		return problem.New(problem.Failed, "node %s: what it was before is not known any more", s.Subject).
 			Try("put the former site files back and run orrery up")
 	}
@@ -108,7 +134,9 @@ func (h *Host) check(ctx context.Context, e engine.Engine, n *spec.Node, say fun
 	if err != nil {
 		return err
 	}
-	return e.Mark(ctx, ref, engine.Mark{Configured: was.Configured, Config: was.Config, Proven: n.Config.Health})
+	config := was.Config
+	config.Health = n.Config.Health
+	return e.Mark(ctx, ref, engine.Mark{Configured: was.Configured, Config: config, Proven: n.Config.Health})
 }
 
 // recorded gives what the host has on record of a node.

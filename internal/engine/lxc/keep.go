@@ -2,9 +2,10 @@ package lxc
 
 import (
 	"context"
-	"errors"
 	"os"
 	"path/filepath"
+
+	"golang.org/x/sys/unix"
 
 	"orrery/internal/engine"
 	"orrery/internal/engine/record"
@@ -34,10 +35,18 @@ func (e *Engine) Replace(_ context.Context, n *spec.Node) error {
 	if err := os.RemoveAll(c.former()); err != nil {
 		return err
 	}
-	if err := os.Rename(c.dir, c.former()); err != nil {
+	if err := exchange(fresh, c.dir); err != nil {
 		return err
 	}
-	return os.Rename(fresh, c.dir)
+	return os.Rename(fresh, c.former())
+}
+
+// exchange swaps two directories at once (renameat2(2)), so that there is a node at every moment.
+func exchange(a, b string) error {
+	if err := unix.Renameat2(unix.AT_FDCWD, a, unix.AT_FDCWD, b, unix.RENAME_EXCHANGE); err != nil {
+		return &os.LinkError{Op: "exchange", Old: a, New: b, Err: err}
+	}
+	return nil
 }
 
 // Restore puts the former node back.
@@ -49,11 +58,10 @@ func (e *Engine) Restore(_ context.Context, ref engine.Ref) error {
 	if _, err := os.Stat(c.former()); err != nil {
 		return problem.New(problem.Failed, "node %s: nothing was kept of what it was before", ref.Name).At(c.dir)
 	}
-	gone := filepath.Join(filepath.Dir(c.dir), "."+filepath.Base(c.dir)+"-gone")
-	if err := errors.Join(os.RemoveAll(gone), os.Rename(c.dir, gone), os.Rename(c.former(), c.dir)); err != nil {
+	if err := exchange(c.former(), c.dir); err != nil {
 		return err
 	}
-	return os.RemoveAll(gone)
+	return os.RemoveAll(c.former())
 }
 
 // Settle removes the former node.

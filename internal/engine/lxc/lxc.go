@@ -26,8 +26,9 @@ type Engine struct {
 }
 
 var (
-	_ engine.Engine = (*Engine)(nil)
-	_ engine.Keeper = (*Engine)(nil)
+	_ engine.Engine  = (*Engine)(nil)
+	_ engine.Keeper  = (*Engine)(nil)
+	_ engine.Shifter = (*Engine)(nil)
 )
 
 // New gives the engine that keeps its nodes in dirs and takes layers from store.
@@ -70,6 +71,16 @@ const (
 	firstID = 1_900_000_000
 	idsEach = 65536
 )
+
+// Shift gives the id that a node's root has on the host.
+func (e *Engine) Shift(ref engine.Ref) (int, error) {
+	c := e.container(ref)
+	r, err := record.Read(c.dir)
+	if err != nil {
+		return 0, missing(c, err)
+	}
+	return ids(r).First, nil
+}
 
 func ids(r *record.Record) image.IDs {
 	if r.Privileged {

@@ -8,6 +8,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"maps"
+	"slices"
 
 	"orrery/internal/site"
 )
@@ -70,6 +72,11 @@ type Config struct {
 	Parts    Parts    `json:"parts,omitempty"`
 	Services []string `json:"services,omitempty"`
 	Health   string   `json:"health,omitempty"` // digest of the health checks
+}
+
+// Same reports whether two configurations do the same.
+func (c Config) Same(other Config) bool {
+	return maps.Equal(c.Parts, other.Parts) && slices.Equal(c.Services, other.Services) && c.Health == other.Health
 }
 
 // Parts are digests by the name of what they are of.

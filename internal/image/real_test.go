@@ -1,0 +1,87 @@
+package image
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"orrery/internal/site"
+	"orrery/internal/site/spec"
+)
+
+// realState is the store of the tests that build for real. It keeps a base image and what was fetched, so that only the
+// first run of these tests takes minutes; ORRERY_TEST_STATE names another.
+func realState(t *testing.T) *Store {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("short: builds with LXC")
+	}
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: builds with LXC")
+	}
+	for _, program := range []string{"lxc-start", "mmdebstrap"} {
+		if _, err := exec.LookPath(program); err != nil {
+			t.Skip("needs " + program)
+		}
+	}
+	state := os.Getenv("ORRERY_TEST_STATE")
+	if state == "" {
+		state = "/var/cache/orrery-test"
+	}
+	return Open(filepath.Join(state, "image")) // GC removes all others' layers
+}
+
+var removeOld sync.Once
+
+// realBase gives a base image that was built as the code builds it now.
+func realBase(t *testing.T, s *Store) *spec.Layer {
+	t.Helper()
+	l := spec.Base(site.Mirror{}, site.Image{Name: "debian", Suite: "bookworm"})
+	for _, file := range []string{"bootstrap.go", "fit.go", "tidy.go"} {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.Parts[file] = spec.DigestBytes(text)
+	}
+	l.Digest = spec.Digest(l.Parts)
+	removeOld.Do(func() {
+		if _, err := s.GC(context.Background(), map[string]bool{l.Digest: true}); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if err := s.BuildBase(context.Background(), l, site.Mirror{}, sayTo(t)); err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// testLayer is the recipe of a layer on a base; it goes when the test ends.
+func testLayer(t *testing.T, s *Store, base *spec.Layer) *spec.Layer {
+	t.Helper()
+	parts := spec.Parts{"test": t.Name()}
+	l := &spec.Layer{
+		Digest: spec.Digest([]any{base.Digest, parts}), Title: base.Title + " + " + t.Name(), Base: base.Digest, Parts: parts,
+	}
+	gone := func() {
+		if err := s.drop(l.Digest); err != nil {
+			t.Error(err)
+		}
+	}
+	gone()
+	t.Cleanup(gone)
+	return l
+}
+
+// drop removes a layer, whole or not.
+func (s *Store) drop(digest string) error {
+	if s.has(digest) {
+		if _, err := s.remove(digest); err != nil {
+			return err
+		}
+	}
+	return s.clearStale()
+}

@@ -1,0 +1,147 @@
+package image
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"orrery/internal/site"
+)
+
+const deb822 = `# of the installer
+Types: deb deb-src
+URIs: http://mirror.example/debian
+Suites: bookworm bookworm-updates bookworm-backports
+Components: main contrib
+Signed-By: /usr/share/keyrings/debian-archive-keyring.gpg
+
+Types: deb
+URIs: http://mirror.example/debian-security
+Suites: bookworm-security
+Components: main
+Signed-By:
+ -----BEGIN PGP PUBLIC KEY BLOCK-----
+ .
+ abcd
+ -----END PGP PUBLIC KEY BLOCK-----
+
+Types: deb
+Enabled: no
+URIs: http://off.example/debian
+Suites: bookworm
+Components: main
+`
+
+func hostRoot(t *testing.T, codename string, files map[string]string) string {
+	t.Helper()
+	root := t.TempDir()
+	files["etc/os-release"] = "ID=debian\nVERSION_CODENAME=" + codename + "\n"
+	for name, text := range files {
+		mkdir(t, root, filepath.Dir(name))
+		if err := os.WriteFile(filepath.Join(root, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return root
+}
+
+func TestSources(t *testing.T) {
+	stanzas := map[string]string{"etc/apt/sources.list.d/debian.sources": deb822}
+	lines := map[string]string{
+		"etc/apt/sources.list": "deb [arch=amd64 signed-by=/k.gpg] http://a/debian bullseye main # x\n#deb http://no/ bullseye main\ndeb-src http://a/debian bullseye main\n" +
+			"deb http://a/security bullseye-security main contrib\n",
+		"etc/apt/sources.list.d/docker.list": "deb https://download.docker.com/linux/debian bullseye stable\n",
+		"etc/apt/sources.list.d/pgdg.list":   "deb http://apt.postgresql.org/pub/repos/apt bullseye-pgdg main\n",
+	}
+	old := map[string]string{"etc/apt/sources.list": "deb http://a/debian buster main\ndeb http://a/security buster/updates main\n"}
+	for name, test := range map[string]struct {
+		codename string
+		files    map[string]string
+		image    site.Image
+		mirror   site.Mirror
+		want     string
+	}{
+		"the host's release": {"bookworm", stanzas, site.Image{Suite: "bookworm"}, site.Mirror{},
+			"http://mirror.example/debian bookworm main|http://mirror.example/debian bookworm-updates main|http://mirror.example/debian-security bookworm-security main"},
+		"another release": {"bookworm", stanzas, site.Image{Suite: "trixie", Components: []string{"main", "non-free"}}, site.Mirror{},
+			"http://mirror.example/debian trixie main non-free|http://mirror.example/debian trixie-updates main non-free|http://mirror.example/debian-security trixie-security main non-free"},
+		"the moving release": {"bookworm", stanzas, site.Image{Suite: "sid"}, site.Mirror{}, "http://mirror.example/debian sid main"},
+		"lines":              {"bullseye", lines, site.Image{Suite: "bullseye"}, site.Mirror{}, "http://a/debian bullseye main|http://a/security bullseye-security main"},
+		"the old name of security": {"buster", old, site.Image{Suite: "bookworm"}, site.Mirror{},
+			"http://a/debian bookworm main|http://a/security bookworm-security main"},
+		"another distribution": {"bookworm", stanzas, site.Image{Suite: "noble"}, site.Mirror{},
+			"http://archive.ubuntu.com/ubuntu noble main|http://archive.ubuntu.com/ubuntu noble-updates main|http://security.ubuntu.com/ubuntu noble-security main"},
+		"no apt here": {"", map[string]string{}, site.Image{Suite: "bookworm"}, site.Mirror{},
+			"http://mirror.example/debian bookworm main|http://mirror.example/debian bookworm-updates main|http://mirror.example/debian-security bookworm-security main"},
+		"mirrors": {"bookworm", stanzas, site.Image{Suite: "bookworm"}, site.Mirror{Apt: "file:/m", Security: "file:/s"},
+			"file:/m bookworm main|file:/m bookworm-updates main|file:/s bookworm-security main"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := sources(hostRoot(t, test.codename, test.files), test.image, test.mirror)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var lines []string
+			for _, s := range got {
+				s.Key = ""
+				lines = append(lines, strings.TrimPrefix(s.line(), "deb "))
+			}
+			if is := strings.Join(lines, "|"); is != test.want {
+				t.Errorf("got  %s\nwant %s", is, test.want)
+			}
+		})
+	}
+}
+
+func TestKeys(t *testing.T) {
+	got, err := sources(hostRoot(t, "bookworm", map[string]string{"etc/apt/sources.list.d/debian.sources": deb822}), site.Image{Suite: "bookworm"}, site.Mirror{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got[0].Key != "/usr/share/keyrings/debian-archive-keyring.gpg" || got[2].Key != "-----BEGIN PGP PUBLIC KEY BLOCK-----\n\nabcd\n-----END PGP PUBLIC KEY BLOCK-----" {
+		t.Errorf("keys %q, %q", got[0].Key, got[2].Key)
+	}
+	tree, keys := t.TempDir(), filepath.Join(t.TempDir(), "keys")
+	mkdir(t, tree, "usr/share/keyrings")
+	os.WriteFile(tree+"/usr/share/keyrings/debian-archive-keyring.gpg", nil, 0o644)
+	mkdir(t, tree, "etc/apt/sources.list.d")
+	placed, err := placeKeys(got, keys)
+	if err != nil || !strings.Contains(placed[2].line(), "[signed-by="+keys+"/orrery-2.asc]") {
+		t.Errorf("%v, %v", placed, err)
+	}
+	if err := installKeys(got, tree); err != nil {
+		t.Fatal(err)
+	}
+	list, _ := os.ReadFile(tree + "/etc/apt/sources.list")
+	if !strings.Contains(string(list), "signed-by=/etc/apt/keyrings/orrery-2.asc]") {
+		t.Errorf("sources.list:\n%s", list)
+	}
+	if key, _ := os.ReadFile(tree + "/etc/apt/keyrings/orrery-2.asc"); !strings.HasPrefix(string(key), "-----BEGIN") {
+		t.Error("the key is not in the tree")
+	}
+}
+
+// TestAccess takes over how the host reaches packages, and lets the site's mirrors win.
+func TestAccess(t *testing.T) {
+	for _, key := range []string{"http_proxy", "PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL"} {
+		t.Setenv(key, "http://host/"+key)
+	}
+	conf := writeFile(t, "pip.conf", []byte("[global]\ntrusted-host = a\n  b\n[install]\ntimeout = 7\n"))
+	t.Setenv("PIP_CONFIG_FILE", conf)
+	t.Setenv("PIP_DEFAULT_TIMEOUT", "")
+	a := hostAccess(site.Mirror{})
+	for key, want := range map[string]string{
+		"http_proxy": "http://host/http_proxy", "PIP_INDEX_URL": "http://host/PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL": "http://host/PIP_EXTRA_INDEX_URL",
+		"PIP_TRUSTED_HOST": "a b", "PIP_TIMEOUT": "7",
+	} {
+		if a.env[key] != want {
+			t.Errorf("%s is %q", key, a.env[key])
+		}
+	}
+	a = hostAccess(site.Mirror{PyPI: "https://m/simple", Proxy: "http://p:3128", CA: []byte("PEM")})
+	if a.env["PIP_INDEX_URL"] != "https://m/simple" || a.env["PIP_EXTRA_INDEX_URL"] != "" || a.env["https_proxy"] != "http://p:3128" ||
+		!strings.HasSuffix(string(a.roots), "PEM") || !strings.Contains(strings.Join(a.apt, "\n"), `Acquire::http::Proxy "http://p:3128";`) {
+		t.Errorf("with a mirror: %v, %v", a.env, a.apt)
+	}
+}

@@ -1,0 +1,64 @@
+package plan
+
+import (
+	"slices"
+
+	"orrery/internal/observe"
+	"orrery/internal/site"
+)
+
+// removeStrays plans the end of nodes that are on a host and belong on another or nowhere, and of networks that no
+// node of the host is on. With a selection it leaves alone what that does not concern.
+func (d *draft) removeStrays(h *observe.Host, home map[string]string) {
+	all := d.goal.Nodes == nil
+	ids := map[int]bool{}
+	used := map[string]bool{}
+	for i := range d.site.Nodes {
+		n := &d.site.Nodes[i]
+		if n.Host != h.Name {
+			continue
+		}
+		ids[n.ID] = d.goal.concerns(n.Name)
+		for _, nic := range n.NICs {
+			used[nic.Network] = true
+		}
+	}
+	for i := range h.Nodes {
+		n := &h.Nodes[i]
+		host, declared := home[n.Name]
+		switch {
+		case host == h.Name:
+		case declared && d.goal.concerns(n.Name):
+			d.removeNode(h, n, "moves to host "+host)
+		case !declared && all:
+			d.removeNode(h, n, "no longer declared")
+		case !declared && ids[n.ID]:
+			d.removeNode(h, n, "no longer declared, and its id is needed")
+		}
+	}
+	for i := range h.Networks {
+		n := &h.Networks[i]
+		if !all || used[n.Name] {
+			continue
+		}
+		why := "no longer declared"
+		if _, declared := d.site.Network(n.Name); declared {
+			why = "no node of this host is on it any more"
+		}
+		d.frees[claim{h.Name, "network " + n.Name}] = d.removeNetwork(h, n, why, nil)
+	}
+	if all && h.Names != "" && !slices.ContainsFunc(d.site.Nodes, func(n site.Node) bool { return n.Host == h.Name }) {
+		d.forgetNames(h)
+	}
+}
+
+// forgetNames plans the end of what nodes know of one another, after the end of all nodes of a host.
+func (d *draft) forgetNames(h *observe.Host) {
+	var gone []int
+	for _, s := range d.Steps {
+		if s.Host == h.Name && s.Kind == DestroyNode {
+			gone = append(gone, s.N)
+		}
+	}
+	d.add(Step{Kind: ForgetNames, Host: h.Name, Subject: h.Name, Reason: "no node is on this host any more", Needs: gone})
+}
