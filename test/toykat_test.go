@@ -106,7 +106,7 @@ func toykatTemplate(s *site, nodes []string) {
 	s.settled()
 	// What one node alone sees concerns that node alone.
 	s.edit("site.toml", "receptor1 = [25.095", "receptor1 = [26.095")
-	s.wantPlan("configure receptor1", "check receptor1")
+	s.wantPlan("names local", "configure receptor1", "check receptor1") // the inventory has the site's variables
 	s.do("up")
 	s.settled()
 }

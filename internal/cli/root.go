@@ -63,6 +63,13 @@ func (a *app) root() *cobra.Command {
 		Long: `Orrery turns one version-controlled site file into running virtual clusters of containers
 and virtual machines. Start with "orrery init", or with one of the examples.`,
 		SilenceUsage: true, SilenceErrors: true,
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return nil
+			}
+			return unknownVerb(c, args[0])
+		},
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	root.PersistentFlags().StringVarP(&a.siteDir, "site", "C", "", "site `directory` (default: the current one, else the only site that is up here)")
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
@@ -88,12 +95,24 @@ and virtual machines. Start with "orrery init", or with one of the examples.`,
 	return root
 }
 
+func unknownVerb(root *cobra.Command, word string) error {
+	var verbs []string
+	for _, c := range root.Commands() {
+		verbs = append(verbs, c.Name())
+	}
+	p := problem.New(problem.Usage, "there is no verb %q", word)
+	if near := problem.Nearest(word, verbs); near != "" {
+		return p.Try("did you mean %s?", near)
+	}
+	return p.Try("orrery --help lists the verbs")
+}
+
 // usageErrors gives wrong arguments the exit status of wrong usage.
 func usageErrors(c *cobra.Command) {
 	if rule := c.Args; rule != nil {
 		c.Args = func(c *cobra.Command, args []string) error {
-			if err := rule(c, args); err != nil {
-				return problem.New(problem.Usage, "%v", err).Try("%s --help", c.CommandPath())
+			if rule(c, args) != nil {
+				return problem.New(problem.Usage, "too few or too many arguments").Try("usage: %s", c.UseLine())
 			}
 			return nil
 		}

@@ -101,8 +101,8 @@ func (a *apt) get(ctx context.Context, args ...string) error {
 	args = append(append([]string{"apt-get", "-qq"}, a.args...), args...)
 	err := a.in.Run(ctx, host.Command{Args: args, Stdout: a.log, Stderr: a.log})
 	var run *host.RunError
-	if errors.As(err, &run) { // without options that only say how
-		run.Command = append([]string{"apt-get"}, args[2+len(a.args):]...)
+	if errors.As(err, &run) {
+		shorten(run, append([]string{"apt-get"}, args[2+len(a.args):]...)...)
 	}
 	return err
 }

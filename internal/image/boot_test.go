@@ -2,6 +2,7 @@ package image
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -62,7 +63,7 @@ lxc.cgroup.dir.monitor.pivot = %[2]s.pivot
 `, dir, n.name)
 	os.WriteFile(dir+"/config", []byte(config), 0o600)
 	cmd := exec.Command("lxc-start", "-d", "-n", n.name, "-P", dir, "-f", dir+"/config", "-o", dir+"/log", "-l", "INFO")
-	cmd.Env = []string{"PATH=/usr/sbin:/sbin"}
+	cmd.Env = []string{"PATH=" + host.Path}
 	overlay := &Overlay{Lower: lower, Upper: upper, Work: filepath.Join(dir, "private/work"), Target: dir + "/rootfs", IDs: IDs{1900131072, 65536}}
 	if err := overlay.Spawn(cmd); err != nil {
 		t.Fatal(err)
@@ -102,7 +103,7 @@ func (n *bootedNode) wait(t *testing.T) {
 // next to nothing was written.
 func TestBoot(t *testing.T) {
 	s := realState(t)
-	n := boot(t, s.Tree(realBase(t, s).Digest))
+	n := boot(t, s.Tree(realSuite(t, s, cmp.Or(os.Getenv("ORRERY_TEST_SUITE"), "bookworm")).Digest))
 	n.wait(t)
 	if out, err := n.run(t.Context(), "ss", "-ltn"); err != nil || !strings.Contains(out, ":22 ") {
 		t.Errorf("sshd does not listen: %v\n%s", err, out)

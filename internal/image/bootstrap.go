@@ -106,10 +106,15 @@ func runBound(ctx context.Context, name string, args, env []string, log io.Write
 	err := <-done
 	var run *host.RunError
 	if errors.As(err, &run) {
-		lines := strings.Split(strings.TrimSpace(run.Output), "\n")
-		run.Command, run.Output = []string{name}, strings.Join(lines[max(0, len(lines)-15):], "\n")
+		shorten(run, name)
 	}
 	return err
+}
+
+// shorten leaves of a failed command what tells why: its name, without options that only say how, and its last lines.
+func shorten(run *host.RunError, command ...string) {
+	lines := strings.Split(strings.TrimSpace(run.Output), "\n")
+	run.Command, run.Output = command, strings.Join(lines[max(0, len(lines)-15):], "\n")
 }
 
 // placeKeys gives sources whose keys are files of this machine; a key that is written into the source itself becomes one.

@@ -58,7 +58,7 @@ var notInContainers = []string{
 	// Kernel modules, devices and firmware.
 	"systemd-modules-load.service", "modprobe@.service", "kmod-static-nodes.service", "systemd-hwdb-update.service",
 	"systemd-udevd.service", "systemd-udev-trigger.service", "systemd-udevd-control.socket", "systemd-udevd-kernel.socket",
-	"systemd-tmpfiles-setup-dev.service",
+	"systemd-tmpfiles-setup-dev.service", "systemd-tmpfiles-setup-dev-early.service",
 	"systemd-pcrphase-sysinit.service", "systemd-pcrphase.service", "systemd-pstore.service", "systemd-network-generator.service",
 	// Disks, random numbers, audit: the host's.
 	"systemd-remount-fs.service", "systemd-random-seed.service", "systemd-journald-audit.socket", "e2scrub_reap.service",
@@ -86,7 +86,7 @@ var masked = []string{
 // verified or unnamed disks, a suspended image, a kernel command line of its own. They are a fifth of the work of a boot.
 var noGenerators = []string{
 	"bless-boot", "cryptsetup", "debug", "gpt-auto", "hibernate-resume", "integritysetup", "rc-local", "run", "system-update",
-	"veritysetup",
+	"ssh", "tpm2", "veritysetup",
 }
 
 // fit makes a tree fit for being a node; it must be a Linux system with systemd.

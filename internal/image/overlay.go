@@ -82,7 +82,25 @@ func (o *Overlay) enter() error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("make mounts private: %w", err)
 	}
+	if err := hideIDTools(); err != nil {
+		return err
+	}
 	return o.mount(ids)
+}
+
+// hideIDTools makes newuidmap(1) and newgidmap(1) not executable in this mount namespace. LXC, if it finds them, insists that
+// root has a range in /etc/subuid, a file that is not ours to write; without them it writes the maps itself, as root may.
+func hideIDTools() error {
+	for _, tool := range []string{"newuidmap", "newgidmap"} {
+		path, err := exec.LookPath(tool)
+		if err != nil {
+			continue
+		}
+		if err := unix.Mount("/dev/null", path, "", unix.MS_BIND, ""); err != nil {
+			return fmt.Errorf("hide %s: %w", path, err)
+		}
+	}
+	return nil
 }
 
 // mount builds the overlay on short paths in a tmpfs over Target, because the kernel bounds mount data to a page.

@@ -86,8 +86,7 @@ func startScratch(ctx context.Context, g *staging, overlay *Overlay, env []strin
 		return nil, err
 	}
 	cmd := exec.Command("lxc-start", "-F", "-n", c.name, "-P", c.dir, "-f", file, "-l", "NOTICE", "-o", filepath.Join(c.dir, "lxc.log"))
-	// Without newuidmap in its path, LXC as root writes the ids itself, needing no entry in /etc/subuid.
-	cmd.Env = []string{"PATH=/usr/sbin:/sbin", "LANG=C.UTF-8"}
+	cmd.Env = []string{"PATH=" + host.Path, "LANG=C.UTF-8"}
 	cmd.Stdout, cmd.Stderr = &c.output, &c.output
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if err := c.spawn(overlay, cmd); err != nil {

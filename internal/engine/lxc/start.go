@@ -41,9 +41,7 @@ func (e *Engine) Start(ctx context.Context, ref engine.Ref) error {
 	}
 	cmd := exec.Command("/usr/bin/lxc-start", "--daemon", "--name", c.name, "--lxcpath", c.dir, "--rcfile", c.config(),
 		"--pidfile", c.pidfile(), "--logfile", c.log(), "--logpriority", "WARN")
-	// newuidmap(1), if lxc-start finds it, insists on an entry in /etc/subuid, a file that is not ours;
-	// without it LXC writes the id map itself, as root may.
-	cmd.Env = []string{"PATH=/usr/sbin:/sbin"}
+	cmd.Env = []string{"PATH=" + host.Path}
 	tail := &host.Tail{}
 	cmd.Stdout, cmd.Stderr = tail, tail
 	if err := e.overlay(c, r, mounts).Spawn(cmd); err != nil {

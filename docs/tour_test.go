@@ -1,0 +1,126 @@
+package docs
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"orrery/test/need"
+)
+
+// TestTour does what the README's tour does, in order, on a copy of the example under another name and at other addresses, and
+// sees that it prints what the README says.
+func TestTour(t *testing.T) {
+	need.Integration(t)
+	dir := t.TempDir()
+	bin := filepath.Join(dir, "bin")
+	run(t, ".", nil, "go", "build", "-o", filepath.Join(bin, "orrery"), "../cmd/orrery")
+	// In the place of the documents' names, those of this test.
+	other := strings.NewReplacer("toykat:", "tour:", `"toykat"`, `"tour"`, "10.8.67.", "10.213.67.", "10.8.68.", "10.213.68.")
+	site := filepath.Join(dir, "site")
+	if err := os.CopyFS(site, os.DirFS(filepath.Join(root, "examples/toykat"))); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(site, "site.toml")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(other.Replace(string(text))), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	env := append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "ORRERY_STATE="+need.State())
+	t.Cleanup(func() {
+		run(t, site, env, "orrery", "down", "--volumes", "--yes")
+		os.RemoveAll(filepath.Join(need.State(), "sites/tour"))
+	})
+	commands := 0
+	for _, b := range one(t, "README.md").blocks {
+		if b.info != "console" {
+			continue
+		}
+		for _, step := range steps(b) {
+			commands++
+			printed := run(t, site, env, "sh", "-c", step.command)
+			if miss := missing(printed, other.Replace(step.prints)); miss != "" {
+				t.Fatalf("$ %s\ndoes not print\n%s\nbut\n%s", step.command, miss, printed)
+			}
+		}
+	}
+	if commands < 8 {
+		t.Errorf("the tour has only %d commands", commands)
+	}
+}
+
+// A step is a command of a console block and what it prints.
+type step struct{ command, prints string }
+
+func steps(b block) []step {
+	var all []step
+	for _, line := range b.lines {
+		if command, ok := strings.CutPrefix(line, "$ "); ok {
+			all = append(all, step{command: command})
+		} else if len(all) > 0 {
+			all[len(all)-1].prints += line + "\n"
+		}
+	}
+	return all
+}
+
+// run gives all that a command prints, in order. Its status is for whoever reads that.
+func run(t *testing.T, dir string, env []string, args ...string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
+	defer cancel()
+	// By env(1), because the program is to be found in the PATH that is given, not in that of the test.
+	c := exec.CommandContext(ctx, "env", args...)
+	c.Dir, c.Env = dir, env
+	var out bytes.Buffer
+	c.Stdout, c.Stderr = &out, &out
+	err := c.Run()
+	t.Logf("$ %s (%v)\n%s", strings.Join(args, " "), err, out.String())
+	return out.String()
+}
+
+// missing gives the first line that should have been printed and was not. "…" stands for anything; which of several nodes comes
+// first is left to them.
+func missing(printed, want string) string {
+	for line := range strings.Lines(want) {
+		line = strings.TrimSpace(line)
+		if line == "" || line == "…" {
+			continue
+		}
+		var pattern []string
+		for _, part := range strings.Split(line, "…") {
+			words := strings.Fields(part)
+			for i, w := range words {
+				words[i] = regexp.QuoteMeta(w)
+			}
+			pattern = append(pattern, strings.Join(words, `\s+`))
+		}
+		if !regexp.MustCompile(`(?m)^\s*` + strings.Join(pattern, `.*`) + `\s*$`).MatchString(printed) {
+			return line
+		}
+	}
+	return ""
+}
+
+func TestMissing(t *testing.T) {
+	for _, c := range []struct{ printed, want, miss string }{
+		{"a  b\nc\n", "a b\nc\n", ""},
+		{"a b c\n", "a … c\n", ""},
+		{"[1/2] node x: ok (0.25 s)\n", "[1/2] node x: ok …\n…\n", ""},
+		{"a\n", "a\nb\n", "b"},
+		{"ab\n", "a\n", "a"},
+	} {
+		if got := missing(c.printed, c.want); got != c.miss {
+			t.Errorf("missing(%q, %q) = %q, not %q", c.printed, c.want, got, c.miss)
+		}
+	}
+}

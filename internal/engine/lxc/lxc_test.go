@@ -1,0 +1,121 @@
+package lxc
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"orrery/internal/engine"
+	"orrery/internal/engine/enginetest"
+	"orrery/internal/host"
+	"orrery/internal/image"
+	"orrery/internal/network"
+	"orrery/internal/site"
+	"orrery/internal/site/spec"
+	"orrery/internal/volume"
+	"orrery/test/need"
+)
+
+const (
+	testSite   = "it-engine"
+	testSubnet = "10.99.99."
+)
+
+func TestEngine(t *testing.T) {
+	need.Integration(t)
+	store := image.Open(need.State())
+	dirs := host.Dirs{State: filepath.Join(need.State(), "engine"), Run: "/run/orrery-test-engine"}
+	e := New(dirs, store)
+	clean := func() {
+		nodes, err := e.List(context.Background(), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range nodes { // also what a test run that was killed has left
+			if err := e.Destroy(context.Background(), engine.RefOf(&nodes[i].Node)); err != nil {
+				t.Error(err)
+			}
+		}
+		for _, dir := range []string{dirs.State, dirs.Run} {
+			if err := os.RemoveAll(dir); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	clean()
+	t.Cleanup(clean)
+
+	base := spec.Base(site.Mirror{}, site.Image{Name: "debian", Suite: "bookworm"})
+	must(t, store.BuildBase(t.Context(), base, site.Mirror{}, func(text string) { t.Log(text) }))
+	other := *base
+	other.Digest = spec.DigestBytes([]byte("another layer of " + t.Name()))
+	other.Base, other.Title = base.Digest, "debian + another"
+	fill := func(ctx context.Context, in host.Runner) error {
+		return in.Put(ctx, host.File{Path: "/etc/another", Content: []byte("layer\n"), Mode: 0o644})
+	}
+	must(t, store.BuildLayer(t.Context(), &other, site.Mirror{}, fill, nil, func(text string) { t.Log(text) }))
+
+	lan := spec.Network{
+		Site: testSite, Name: "lan", Bridge: site.BridgeName(testSite, "lan"), Subnet: testSubnet + "0/24", Gateway: testSubnet + "1/24", MTU: 1500,
+	}
+	must(t, network.Make(t.Context(), lan))
+	t.Cleanup(func() { must(t, network.Remove(context.Background(), lan)) })
+
+	enginetest.Run(t, func(*testing.T) enginetest.Fixture {
+		return enginetest.Fixture{
+			Engine: furnished{e}, Site: testSite, Kernel: true,
+			Node: func(name string, id int) *spec.Node {
+				return &spec.Node{
+					Site: testSite, Name: name, ID: id, Engine: Name, MachineID: site.MachineID(testSite, name), Base: base.Digest,
+					NICs: []spec.NIC{{
+						Name: "eth0", Network: lan.Name, Bridge: lan.Bridge, HostEnd: site.VethName(testSite, name, lan.Name),
+						MAC: site.MAC(testSite, name, lan.Name), Address: fmt.Sprintf("%s%d/24", testSubnet, id+1), Gateway: testSubnet + "1", MTU: 1500,
+					}},
+				}
+			},
+			Relayer: func(n *spec.Node) { n.Layer = other.Digest },
+			InForce: func(t *testing.T, ref engine.Ref) site.Limits {
+				l, err := e.container(ref).limits()
+				must(t, err)
+				return l
+			},
+			Break: func(t *testing.T, n *spec.Node) {
+				// A power cut may leave an empty record.
+				dir := dirs.Node(n.Site, n.ID)
+				must(t, e.Create(t.Context(), n))
+				must(t, os.WriteFile(filepath.Join(dir, "node.json"), nil, 0o600))
+			},
+		}
+	})
+}
+
+// furnished provides volumes before a node starts, as package local does.
+type furnished struct{ *Engine }
+
+func (f furnished) Start(ctx context.Context, ref engine.Ref) error {
+	nodes, err := f.List(ctx, ref.Site)
+	if err != nil {
+		return err
+	}
+	for _, n := range nodes {
+		if n.ID != ref.ID {
+			continue
+		}
+		for _, m := range n.Mounts {
+			root := func(string) (int, int, error) { return 0, 0, nil }
+			if err := volume.Provide(f.dirs, n.Site, n.Name, m, root); err != nil {
+				return err
+			}
+		}
+	}
+	return f.Engine.Start(ctx, ref)
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,55 @@
+package image
+
+import (
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+
+	"orrery/internal/site"
+	"orrery/internal/site/spec"
+)
+
+// TestKilledBootstrap kills a builder while mmdebstrap runs: neither programs nor mounts may be left, because the next build
+// removes the tree.
+func TestKilledBootstrap(t *testing.T) {
+	s := realState(t)
+	l := spec.Base(site.Mirror{}, site.Image{Name: "killed", Suite: "bookworm"})
+	l.Digest = spec.Digest(t.Name())
+	if os.Getenv(killedState) != "" {
+		t.Fatal(s.BuildBase(t.Context(), l, site.Mirror{}, func(string) {}))
+	}
+	t.Cleanup(func() { s.drop(l.Digest) })
+	builder := exec.Command(os.Args[0], "-test.run=^TestKilledBootstrap$")
+	builder.Env = append(os.Environ(), killedState+"=1")
+	if err := builder.Start(); err != nil {
+		t.Fatal(err)
+	}
+	// Far enough for packages to be configured within the tree, where proc and sys are mounted.
+	perl := s.stagings() + "/" + l.Digest + "/tree/usr/bin/perl"
+	for begun := time.Now(); time.Since(begun) < 2*time.Minute; time.Sleep(50 * time.Millisecond) {
+		if _, err := os.Stat(perl); err == nil {
+			break
+		}
+	}
+	time.Sleep(2 * time.Second)
+	builder.Process.Kill()
+	builder.Wait()
+	var left []string
+	for range 100 {
+		if left = rootedIn(s.stagings()); len(left) == 0 {
+			break
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	if len(left) > 0 {
+		t.Errorf("two seconds after its end there are still %v", left)
+	}
+	if mounts, err := mountsIn(s.state); err != nil || len(mounts) > 0 {
+		t.Errorf("mounts are left: %v, %v", mounts, err)
+	}
+	if err := s.drop(l.Digest); err != nil {
+		t.Error(err)
+	}
+	nothingLeft(t, s)
+}
