@@ -11,7 +11,10 @@ import (
 )
 
 func (a *app) imageVerb() *cobra.Command {
-	c := &cobra.Command{Use: "image", Short: "Base images and role layers in the store of this host"}
+	c := &cobra.Command{
+		Use: "image", Short: "Base images and role layers in the store of this host",
+		Args: someVerb, RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
 	c.AddCommand(a.imageBuild(), a.imageList(), a.imageGC(), a.imageVerify())
 	return c
 }

@@ -63,12 +63,7 @@ func (a *app) root() *cobra.Command {
 		Long: `Orrery turns one version-controlled site file into running virtual clusters of containers
 and virtual machines. Start with "orrery init", or with one of the examples.`,
 		SilenceUsage: true, SilenceErrors: true,
-		Args: func(c *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return nil
-			}
-			return unknownVerb(c, args[0])
-		},
+		Args: someVerb,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	root.PersistentFlags().StringVarP(&a.siteDir, "site", "C", "", "site `directory` (default: the current one, else the only site that is up here)")
@@ -95,23 +90,32 @@ and virtual machines. Start with "orrery init", or with one of the examples.`,
 	return root
 }
 
-func unknownVerb(root *cobra.Command, word string) error {
-	var verbs []string
-	for _, c := range root.Commands() {
-		verbs = append(verbs, c.Name())
+// someVerb says, of a command that only has verbs below it, that a word is none of them.
+func someVerb(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
 	}
-	p := problem.New(problem.Usage, "there is no verb %q", word)
-	if near := problem.Nearest(word, verbs); near != "" {
+	var verbs []string
+	for _, verb := range c.Commands() {
+		verbs = append(verbs, verb.Name())
+	}
+	p := problem.New(problem.Usage, "%s has no verb %q", c.CommandPath(), args[0])
+	if near := problem.Nearest(args[0], verbs); near != "" {
 		return p.Try("did you mean %s?", near)
 	}
-	return p.Try("orrery --help lists the verbs")
+	return p.Try("%s --help lists the verbs", c.CommandPath())
 }
 
 // usageErrors gives wrong arguments the exit status of wrong usage.
 func usageErrors(c *cobra.Command) {
 	if rule := c.Args; rule != nil {
 		c.Args = func(c *cobra.Command, args []string) error {
-			if rule(c, args) != nil {
+			err := rule(c, args)
+			var said *problem.Problem
+			if errors.As(err, &said) {
+				return err
+			}
+			if err != nil {
 				return problem.New(problem.Usage, "too few or too many arguments").Try("usage: %s", c.UseLine())
 			}
 			return nil

@@ -26,6 +26,7 @@ type job struct {
 	host     *local.Host
 	plan     func([]observe.Host) (*plan.Plan, error)
 	ask      func(*plan.Plan) error // before anything is done; nil: nothing to ask
+	begin    func() error           // when there is something to do; nil: nothing
 	undo     bool                   // take everything back if anything fails
 	parallel int
 }
@@ -55,6 +56,11 @@ func (j *job) run(ctx context.Context) (*apply.Result, error) {
 			return nil, err
 		}
 		if err := j.unchanged(ctx, before); err != nil {
+			return nil, err
+		}
+	}
+	if j.begin != nil {
+		if err := j.begin(); err != nil {
 			return nil, err
 		}
 	}
@@ -111,15 +117,15 @@ func (j *job) finish(ctx context.Context, p *plan.Plan, r *apply.Result) error {
 	if r.OK() {
 		return j.host.Settle(ctx, r.Done)
 	}
+	if ctx.Err() != nil && !j.undo {
+		return problem.New(problem.Interrupted, "interrupted: %d of %d steps are done; left are: %s", len(r.Done), len(p.Steps), subjects(r)).
+			Try("run the same command to go on, or orrery down")
+	}
 	for _, f := range r.Failed {
 		fmt.Fprintf(j.err, "orrery: %s: %s: %v\n", f.Step.Title(), f.Step.Kind, f.Err)
 	}
 	if j.undo {
 		return j.takeBack(p, r)
-	}
-	if ctx.Err() != nil {
-		return problem.New(problem.Interrupted, "interrupted: %d of %d steps are done", len(r.Done), len(p.Steps)).
-			Try("run the same command to go on, or orrery down")
 	}
 	left := len(r.Failed) + len(r.Skipped)
 	return problem.New(problem.Left, "%d of %d steps are done; left are %d: %s", len(r.Done), len(p.Steps), left, subjects(r)).

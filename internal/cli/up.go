@@ -46,14 +46,11 @@ func (a *app) up(ctx context.Context, s *site.Site, selectors []string, undo boo
 	if err != nil {
 		return err
 	}
-	j := &job{app: a, site: s, host: h, undo: undo, parallel: parallel, plan: func(hosts []observe.Host) (*plan.Plan, error) {
+	j := &job{app: a, site: s, host: h, undo: undo, parallel: parallel, begin: func() error { return a.markUp(s) }, plan: func(hosts []observe.Host) (*plan.Plan, error) {
 		return plan.Up(s, hosts, plan.Goal{Nodes: chosen})
 	}}
 	result, err := j.run(ctx)
 	if err != nil {
-		return err
-	}
-	if err := a.markUp(s); err != nil {
 		return err
 	}
 	if result == nil {

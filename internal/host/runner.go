@@ -57,11 +57,23 @@ func (e *RunError) Error() string {
 	if e.Status < 0 && e.Err != nil {
 		how = e.Err.Error()
 	}
-	text := fmt.Sprintf("%s: %s: %s", e.Place, strings.Join(e.Command, " "), how)
+	text := fmt.Sprintf("%s: %s: %s", e.Place, e.command(), how)
 	if out := strings.TrimSpace(e.Output); out != "" {
 		text += "\n    " + strings.ReplaceAll(out, "\n", "\n    ")
 	}
 	return text
+}
+
+// command gives the command on one line of readable length: of an inline script, only the beginning.
+func (e *RunError) command() string {
+	line, rest, _ := strings.Cut(strings.Join(e.Command, " "), "\n")
+	if runes := []rune(line); len(runes) > 100 {
+		line, rest = string(runes[:100]), "…"
+	}
+	if rest != "" {
+		line += " …"
+	}
+	return line
 }
 
 // Unwrap gives the cause.

@@ -74,7 +74,7 @@ func limitsOfStopped(s *suite) {
 
 func reshape(s *suite) {
 	n := s.running("reshape", 32)
-	s.put(n, fileOf("/var/lib/private", "kept"))
+	s.put(n, fileOf("/var/lib/enginetest", "kept"))
 	s.stop(n)
 	n.NICs[0].MAC = site.MAC(n.Site, "somebody else", n.NICs[0].Network)
 	n.Mounts = []spec.Mount{volumeAt("/srv/late", false)}
@@ -82,7 +82,7 @@ func reshape(s *suite) {
 	s.start(n)
 	s.wantIdentity(n)
 	s.put(n, fileOf("/srv/late/x", "y"))
-	s.want("private data", s.ask(n, "cat", "/var/lib/private"), "kept")
+	s.want("private data", s.ask(n, "cat", "/var/lib/enginetest"), "kept")
 	s.stop(n)
 	n.Mounts = nil
 	s.must(s.Engine.Change(s.Context(), n))
@@ -119,7 +119,7 @@ func unprivileged(s *suite) {
 	if inside, outside := idMap(); inside != "0" || outside == "0" {
 		s.Errorf("root of an unprivileged node is user %s on the host", outside)
 	}
-	s.put(n, fileOf("/var/lib/private", "kept"))
+	s.put(n, fileOf("/var/lib/enginetest", "kept"))
 	s.stop(n)
 	n.Privileged = true
 	s.must(s.Engine.Change(s.Context(), n))
@@ -127,6 +127,6 @@ func unprivileged(s *suite) {
 	if inside, outside := idMap(); inside != "0" || outside != "0" {
 		s.Errorf("root of a privileged node is user %s on the host", outside)
 	}
-	s.want("owner of what it wrote before", s.ask(n, "stat", "-c", "%a %U:%G", "/var/lib/private"), "644 root:root")
+	s.want("owner of what it wrote before", s.ask(n, "stat", "-c", "%a %U:%G", "/var/lib/enginetest"), "644 root:root")
 	s.want("owner of what is in the base layer", s.ask(n, "stat", "-c", "%U:%G", "/etc/passwd"), "root:root")
 }

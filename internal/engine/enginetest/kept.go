@@ -40,14 +40,14 @@ func identityAgain(s *suite) {
 // data: a node keeps what it wrote until it is destroyed.
 func data(s *suite) {
 	n := s.running("data", 22)
-	s.put(n, host.File{Path: "/var/lib/private", Content: []byte("kept")})
+	s.put(n, host.File{Path: "/var/lib/enginetest", Content: []byte("kept")})
 	s.stop(n)
 	s.start(n)
-	s.want("after a restart", s.ask(n, "cat", "/var/lib/private"), "kept")
+	s.want("after a restart", s.ask(n, "cat", "/var/lib/enginetest"), "kept")
 	s.destroy(n)
 	s.must(s.Engine.Create(s.Context(), n))
 	s.start(n)
-	if s.has(n, "/var/lib/private") {
+	if s.has(n, "/var/lib/enginetest") {
 		s.Error("what a destroyed node wrote is in the new one")
 	}
 }

@@ -26,7 +26,7 @@ func (s *suite) replaced(name string, id int) (keeper engine.Keeper, was, is *sp
 	was.Mounts = []spec.Mount{volumeAt("/srv/data", false)}
 	s.create(was)
 	s.start(was)
-	s.put(was, fileOf("/var/lib/private", "former"))
+	s.put(was, fileOf("/var/lib/enginetest", "former"))
 	s.put(was, fileOf("/srv/data/rows", "42"))
 	s.stop(was)
 	s.must(s.Engine.Mark(s.Context(), engine.RefOf(was), engine.Mark{Configured: true, Proven: "p", Config: spec.Config{Health: "h"}}))
@@ -48,7 +48,7 @@ func replace(s *suite) {
 	}
 	s.start(is)
 	s.wantIdentity(is)
-	if s.has(is, "/var/lib/private") {
+	if s.has(is, "/var/lib/enginetest") {
 		s.Error("the replacement has the private data of the former node")
 	}
 	s.want("on the volume", s.ask(is, "cat", "/srv/data/rows"), "42")
@@ -62,7 +62,7 @@ func replace(s *suite) {
 		s.Error("the restored node has forgotten that it is configured and healthy")
 	}
 	s.start(was)
-	s.want("private data", s.ask(was, "cat", "/var/lib/private"), "former")
+	s.want("private data", s.ask(was, "cat", "/var/lib/enginetest"), "former")
 }
 
 func replaceSettled(s *suite) {
@@ -76,7 +76,7 @@ func replaceSettled(s *suite) {
 	_ = keeper.Restore(s.Context(), ref) // there is nothing to restore, which must do no harm
 	s.want("layer", s.listed(is).Layer, is.Layer)
 	s.start(is)
-	if s.has(is, "/var/lib/private") {
+	if s.has(is, "/var/lib/enginetest") {
 		s.Error("the former node is still there")
 	}
 }
@@ -85,12 +85,12 @@ func replaceSettled(s *suite) {
 func replaceTwice(s *suite) {
 	keeper, was, is := s.replaced("twofold", 52)
 	s.start(is)
-	s.put(is, fileOf("/var/lib/private", "second"))
+	s.put(is, fileOf("/var/lib/enginetest", "second"))
 	s.stop(is)
 	s.must(keeper.Replace(s.Context(), was))
 	s.must(keeper.Restore(s.Context(), engine.RefOf(is)))
 	s.start(is)
-	s.want("private data", s.ask(is, "cat", "/var/lib/private"), "second")
+	s.want("private data", s.ask(is, "cat", "/var/lib/enginetest"), "second")
 }
 
 func replaceRunning(s *suite) {
