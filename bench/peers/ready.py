@@ -10,7 +10,8 @@ PATIENCE = 300  # seconds
 
 
 def wait(name, address):
-    """Waits until the LXC container `name` (of LXC, LXD and Incus alike) is ready; returns systemd's verdict."""
+    """Waits until the LXC container `name` (of LXC, LXD and Incus alike; or a control group with a "/", such as
+    Orrery's) is ready; returns systemd's verdict."""
     deadline = time.monotonic() + PATIENCE
     while not ssh_answers(address):
         pause(deadline, f"{name}: sshd at {address}")
@@ -48,9 +49,9 @@ def inside(name, *command):
 
 
 def init_pid(name):
+    group = name if "/" in name else f"lxc.payload.{name}"
     for tree in "/sys/fs/cgroup/freezer", "/sys/fs/cgroup":  # v1, v2
-        for file in glob.glob(f"{tree}/lxc.payload.{name}/cgroup.procs") + \
-                glob.glob(f"{tree}/lxc.payload.{name}/init.scope/cgroup.procs"):
+        for file in glob.glob(f"{tree}/{group}/cgroup.procs") + glob.glob(f"{tree}/{group}/init.scope/cgroup.procs"):
             with open(file) as pids:
                 if first := pids.readline().strip():
                     return first

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"orrery/internal/host"
+	"orrery/internal/image"
 	"orrery/internal/problem"
 )
 
@@ -21,17 +22,17 @@ func (a *app) logsVerb() *cobra.Command {
 		Use:   "logs [NODE] [UNIT...]",
 		Short: "What roles and services of a node printed",
 		Long: `Prints what the roles printed when they were applied to a node, then the end of the journal of its systemd
-(of the named units only, if any are named). --layer DIGEST prints the building of a role layer instead.`,
+(of the named units only, if any are named). --layer DIGEST prints the building of a layer instead.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := needRoot(); err != nil {
 				return err
 			}
+			if layer != "" {
+				return a.printLog(image.Open(a.dirs.State).LogOf(layer), "layer "+layer)
+			}
 			s, err := a.load()
 			if err != nil {
 				return err
-			}
-			if layer != "" {
-				return a.printLog(filepath.Join(a.dirs.Logs(s.Name), "layer-"+layer+".log"), "layer "+layer)
 			}
 			if len(args) == 0 {
 				return problem.New(problem.Usage, "of which node?").Try("orrery logs NODE")
@@ -69,14 +70,14 @@ func (a *app) logsVerb() *cobra.Command {
 func (a *app) printLog(path, of string) error {
 	f, err := os.Open(path)
 	if os.IsNotExist(err) {
-		fmt.Fprintf(a.out, "==> %s: roles have printed nothing\n", of)
+		fmt.Fprintf(a.out, "==> %s: nothing was printed\n", of)
 		return nil
 	}
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	fmt.Fprintf(a.out, "==> roles of %s (%s)\n", of, path)
+	fmt.Fprintf(a.out, "==> %s (%s)\n", of, path)
 	_, err = io.Copy(a.out, f)
 	return err
 }

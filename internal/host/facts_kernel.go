@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -35,14 +34,13 @@ func (m machine) overlay() Fact {
 // inNamespace does something on a thread that is alone in new namespaces, which end with it.
 func inNamespace(flags int, try func() error) error {
 	done := make(chan error)
-	go func() {
-		runtime.LockOSThread() // and not unlocked: the thread ends with this goroutine
+	OnOwnThread(func() {
 		err := unix.Unshare(flags)
 		if err == nil {
 			err = try()
 		}
 		done <- err
-	}()
+	})
 	return <-done
 }
 

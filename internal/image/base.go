@@ -28,7 +28,7 @@ func (s *Store) BuildBase(ctx context.Context, l *spec.Layer, m site.Mirror, say
 	if err := s.room(baseRoom); err != nil {
 		return err
 	}
-	log, err := s.log(l.Digest)
+	log, err := s.OpenLog(l.Digest)
 	if err != nil {
 		return err
 	}
@@ -95,11 +95,16 @@ func interrupted(ctx context.Context, l *spec.Layer) error {
 	return problem.New(problem.Interrupted, "the build of %s was interrupted; nothing is left of it", l.Title).Because(context.Cause(ctx))
 }
 
-// log opens the log of a build, afresh.
-func (s *Store) log(digest string) (*os.File, error) {
-	dir := filepath.Join(s.state, "log")
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+// LogOf gives the path of what the last build of a layer printed.
+func (s *Store) LogOf(digest string) string {
+	return filepath.Join(s.state, "log", "build-"+digest+".log")
+}
+
+// OpenLog opens the log of a build, afresh.
+func (s *Store) OpenLog(digest string) (*os.File, error) {
+	path := s.LogOf(digest)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, err
 	}
-	return os.OpenFile(filepath.Join(dir, "build-"+digest+".log"), os.O_CREATE|os.O_TRUNC|os.O_WRONLY|os.O_APPEND, 0o600)
+	return os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY|os.O_APPEND, 0o600)
 }

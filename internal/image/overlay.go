@@ -5,11 +5,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"orrery/internal/host"
 )
 
 // An Overlay is a root file system put together from read-only layers and one private, writable layer.
@@ -37,7 +38,7 @@ type Bind struct {
 // of that namespace, and all of it goes when the last process in there ends, however it ends.
 func (o *Overlay) Spawn(cmd *exec.Cmd) error {
 	started := make(chan error)
-	onOwnThread(func() {
+	host.OnOwnThread(func() {
 		err := o.enter()
 		if err == nil {
 			err = cmd.Start()
@@ -45,26 +46,6 @@ func (o *Overlay) Spawn(cmd *exec.Cmd) error {
 		started <- err
 	})
 	return <-started
-}
-
-// onOwnThread does some work on a thread that ends with it, and with the thread the namespaces that it is in.
-func onOwnThread(work func()) {
-	go func() {
-		runtime.LockOSThread() // and never unlocked: the runtime ends the thread with the goroutine
-		if unix.Gettid() != unix.Getpid() {
-			work()
-			return
-		}
-		// The first thread of a process never ends: it would keep the namespaces, and /proc/self would show them. As long as it
-		// is held here, the work is done on another.
-		done := make(chan struct{})
-		onOwnThread(func() {
-			defer close(done)
-			work()
-		})
-		<-done
-		runtime.UnlockOSThread()
-	}()
 }
 
 // enter moves the calling thread into a new mount namespace and mounts the overlay there.

@@ -103,7 +103,7 @@ func startScratch(ctx context.Context, g *staging, overlay *Overlay, env []strin
 // which therefore stays until the command has ended.
 func (c *scratch) spawn(overlay *Overlay, cmd *exec.Cmd) error {
 	started := make(chan error)
-	onOwnThread(func() {
+	host.OnOwnThread(func() {
 		err := overlay.enter()
 		if err == nil {
 			err = cmd.Start()

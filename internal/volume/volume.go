@@ -47,7 +47,8 @@ func Provide(dirs host.Dirs, site, node string, m spec.Mount, account Account) e
 		return problem.New(problem.Mistake, "volume %s: its owner %q is unknown on node %s", m.Volume, m.Owner, node).Because(err).
 			Try("a package or build step of the role must make that user")
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+	// The owners in a volume are those of the node: no user of the host who has the same number may get at it.
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
 	// Made under another name, so that a directory that is there has its owner.

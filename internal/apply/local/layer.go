@@ -15,10 +15,11 @@ func (h *Host) build(ctx context.Context, l *spec.Layer, say func(string)) error
 	if l.IsBase() {
 		return h.Store.BuildBase(ctx, l, h.Site.Mirror, say)
 	}
-	log, err := h.log("layer-" + l.Digest)
+	f, err := h.Store.OpenLog(l.Digest)
 	if err != nil {
 		return err
 	}
+	log := &redacted{h.Keys.NewWriter(f), f}
 	defer log.Close()
 	fill := func(ctx context.Context, in host.Runner) error {
 		return role.Build(ctx, in, h.Site.Name, l, h.Store.InstallApt, log, say)

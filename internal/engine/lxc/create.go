@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 
 	"orrery/internal/engine"
@@ -42,6 +43,10 @@ func (e *Engine) furnish(c container, r *record.Record) (string, error) {
 		if err := os.MkdirAll(filepath.Join(fresh, dir), 0o755); err != nil {
 			return "", err
 		}
+	}
+	// What is set-user-ID root in the node is so here: no user of the host may get at it.
+	if err := os.Chmod(filepath.Join(fresh, "private"), 0o700); err != nil {
+		return "", err
 	}
 	if err := e.personalise(filepath.Join(fresh, "private/upper"), &r.Node); err != nil {
 		return "", fmt.Errorf("private layer of node %s: %w", r.Name, err)
@@ -102,14 +107,20 @@ func (e *Engine) Change(_ context.Context, n *spec.Node) error {
 	if err != nil {
 		return missing(c, err)
 	}
-	layers := []string{r.Base, r.Layer}
-	config := r.Config
+	was := r.Node
 	r.Node = *n
-	r.Base, r.Layer, r.Config = layers[0], layers[1], config
-	if c.running() {
-		if err := c.applyLimits(n.Limits); err != nil {
-			return err
-		}
+	r.Base, r.Layer, r.Parts, r.Config = was.Base, was.Layer, was.Parts, was.Config
+	reshaped := was.Privileged != n.Privileged || was.MachineID != n.MachineID || !slices.Equal(was.NICs, n.NICs) || !slices.Equal(was.Mounts, n.Mounts)
+	switch {
+	case c.running() && reshaped:
+		return problem.New(problem.Surprise, "node %s runs: its interfaces, mounts and privileges cannot be changed", n.Name).At(c.dir).Try("plan again")
+	case c.running():
+		err = c.applyLimits(n.Limits)
+	case reshaped:
+		err = e.personalise(filepath.Join(c.private(), "upper"), n)
+	}
+	if err != nil {
+		return err
 	}
 	return record.Write(c.dir, r)
 }

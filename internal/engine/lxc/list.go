@@ -1,11 +1,14 @@
 package lxc
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"orrery/internal/engine"
 	"orrery/internal/engine/record"
@@ -34,6 +37,9 @@ func (e *Engine) List(_ context.Context, site string) ([]observe.Node, error) {
 			nodes = append(nodes, e.observe(f))
 		}
 	}
+	slices.SortFunc(nodes, func(a, b observe.Node) int {
+		return cmp.Or(strings.Compare(a.Site, b.Site), strings.Compare(a.Name, b.Name))
+	})
 	return nodes, nil
 }
 

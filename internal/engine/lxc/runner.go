@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"runtime"
 
 	"golang.org/x/sys/unix"
 
@@ -55,9 +54,7 @@ func (r runner) Dial(ctx context.Context, network, address string) (net.Conn, er
 		err  error
 	}
 	done := make(chan result, 1)
-	go func() {
-		// The thread stays in the node's network namespace and so is not given back: it ends with the goroutine.
-		runtime.LockOSThread()
+	host.OnOwnThread(func() {
 		space, err := os.Open(fmt.Sprintf("/proc/%d/ns/net", pid))
 		if err != nil {
 			done <- result{nil, err}
@@ -71,7 +68,7 @@ func (r runner) Dial(ctx context.Context, network, address string) (net.Conn, er
 		// A numeric address keeps the dialling on this thread.
 		conn, err := new(net.Dialer).DialContext(ctx, network, address)
 		done <- result{conn, err}
-	}()
+	})
 	r2 := <-done
 	return r2.conn, r2.err
 }

@@ -31,7 +31,8 @@ func (e *Engine) Stop(ctx context.Context, ref engine.Ref) error {
 	return nil
 }
 
-// signal sends a signal to the node's init and waits until both it and its monitor, which cleans up behind it, have ended.
+// signal sends a signal to the node's init and waits until both it and its monitor, which cleans up behind it, have ended. It
+// sends the signal again and again, because an init that has only just been started loses it.
 func (c container) signal(ctx context.Context, s unix.Signal) error {
 	monitor, first := c.monitor(), c.init()
 	if monitor == 0 {
@@ -42,12 +43,19 @@ func (c container) signal(ctx context.Context, s unix.Signal) error {
 		return nil // it has just ended
 	}
 	defer unix.Close(watch)
-	if first != 0 {
-		if err := unix.Kill(first, s); err != nil && !errors.Is(err, unix.ESRCH) {
-			return err
-		}
+	target, err := unix.PidfdOpen(first, 0)
+	if err != nil {
+		target = watch // init has ended; its monitor is about to
+		s = 0
+	} else {
+		defer unix.Close(target)
 	}
-	for {
+	for tries := 0; ; tries++ {
+		if tries%8 == 0 {
+			if err := unix.PidfdSendSignal(target, s, nil, 0); err != nil && !errors.Is(err, unix.ESRCH) {
+				return err
+			}
+		}
 		n, err := unix.Poll([]unix.PollFd{{Fd: int32(watch), Events: unix.POLLIN}}, 50)
 		if n > 0 {
 			return nil

@@ -1,0 +1,28 @@
+package host
+
+import (
+	"runtime"
+
+	"golang.org/x/sys/unix"
+)
+
+// OnOwnThread does some work on a thread that ends with it, and with the thread the namespaces that it has entered.
+// It does not wait for the work.
+func OnOwnThread(work func()) {
+	go func() {
+		runtime.LockOSThread() // and never unlocked: the runtime ends the thread with the goroutine
+		if unix.Gettid() != unix.Getpid() {
+			work()
+			return
+		}
+		// The first thread of a process never ends: it would keep the namespaces, and /proc/self would show them. As long as it
+		// is held here, the work is done on another.
+		done := make(chan struct{})
+		OnOwnThread(func() {
+			defer close(done)
+			work()
+		})
+		<-done
+		runtime.UnlockOSThread()
+	}()
+}
