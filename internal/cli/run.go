@@ -44,7 +44,7 @@ func (j *job) run(ctx context.Context) (*apply.Result, error) {
 		return nil, err
 	}
 	defer lock.Release()
-	if err := j.host.Sweep(); err != nil {
+	if err := j.host.Sweep(ctx); err != nil {
 		return nil, err
 	}
 	p, before, err := j.look(ctx)

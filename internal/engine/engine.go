@@ -50,6 +50,13 @@ type Shifter interface {
 	Shift(ref Ref) (first int, err error)
 }
 
+// A Sweeper is an engine of which something may still be under way when the program is killed.
+type Sweeper interface {
+	// Sweep ends what a killed run of a site left under way, and removes what it left half made. Only the holder of the site's lock
+	// may call it.
+	Sweep(ctx context.Context, site string) error
+}
+
 // A Ref names a node on a host.
 type Ref struct {
 	Site string

@@ -49,10 +49,11 @@ func (j *Job) Configure(ctx context.Context) error {
 func AwaitBoot(ctx context.Context, in host.Runner, log io.Writer) error {
 	const script = `i=0
 until [ -S /run/systemd/private ] || [ $i -gt 3000 ]; do sleep 0.02; i=$((i+1)); done
-state=$(systemctl is-system-running --wait) || true
+state=$(timeout 300 systemctl is-system-running --wait) || true
 case $state in
 running) ;;
 degraded) echo "these units of the node failed to start:"; systemctl list-units --failed --plain --no-legend ;;
+"") echo "the node's systemd is still at work after 300 s:"; systemctl list-jobs --no-legend; exit 1 ;;
 *) echo "the node's systemd is $state"; exit 1 ;;
 esac`
 	err := in.Run(ctx, host.Command{Args: []string{"/bin/sh", "-c", script}, Stdout: log, Stderr: log})

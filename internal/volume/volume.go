@@ -24,12 +24,17 @@ func Path(dirs host.Dirs, site, node string, m spec.Mount) string {
 		root = mountPoint(dirs, m.NFS)
 	case m.Source != "":
 		root = m.Source
+	case m.Shared:
+		return filepath.Join(root, forAll)
 	}
 	if m.Shared {
 		return root
 	}
 	return filepath.Join(root, node)
 }
+
+// forAll is the directory of a volume that all nodes share, where those of single nodes would be. No node can be called so.
+const forAll = "@all"
 
 // Provide makes the directory of a volume, with its owner and mode, unless it is there, and mounts the export that it is on.
 func Provide(dirs host.Dirs, site, node string, m spec.Mount, account Account) error {
@@ -79,7 +84,11 @@ func List(dirs host.Dirs, site string) ([]observe.Volume, error) {
 			return nil, err
 		}
 		for _, node := range nodes {
-			all = append(all, observe.Volume{Name: name.Name(), Node: node.Name(), Path: filepath.Join(root, name.Name(), node.Name())})
+			v := observe.Volume{Name: name.Name(), Node: node.Name(), Path: filepath.Join(root, name.Name(), node.Name())}
+			if v.Node == forAll {
+				v.Node = ""
+			}
+			all = append(all, v)
 		}
 	}
 	return all, nil

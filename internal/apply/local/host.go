@@ -80,8 +80,17 @@ func settingNames() []string {
 	return names
 }
 
-// Sweep removes what runs that were killed left beside the nodes. Only the holder of the lock may call it.
-func (h *Host) Sweep() error { return record.Sweep(h.Dirs.Nodes(h.Site.Name)) }
+// Sweep ends and removes what runs that were killed left behind. Only the holder of the lock may call it.
+func (h *Host) Sweep(ctx context.Context) error {
+	for _, e := range h.Engines {
+		if s, ok := e.(engine.Sweeper); ok {
+			if err := s.Sweep(ctx, h.Site.Name); err != nil {
+				return err
+			}
+		}
+	}
+	return record.Sweep(h.Dirs.Nodes(h.Site.Name))
+}
 
 // Do does one step.
 func (h *Host) Do(ctx context.Context, s *plan.Step, say func(string)) error {

@@ -27,7 +27,12 @@ func (e *Engine) writeConfig(c container, r *record.Record, mounts []mount) erro
 	set("lxc.rootfs.path", "dir:%s", c.rootfs())
 	set("lxc.signal.halt", "SIGRTMIN+3") // systemd(1): poweroff
 	set("lxc.pty.max", "1024")
-	set("lxc.apparmor.profile", "%s", apparmorProfile())
+	if hasAppArmor() {
+		set("lxc.apparmor.profile", "generated")
+		set("lxc.apparmor.allow_nesting", "1") // systemd mounts a proc of its own for the services that it confines
+	} else {
+		set("lxc.apparmor.profile", "unconfined")
+	}
 	set("lxc.cgroup.dir.container", "%s", c.cgroup())
 	set("lxc.cgroup.dir.monitor", "%s.monitor", c.cgroup())
 	set("lxc.cgroup.dir.monitor.pivot", "%s.pivot", c.cgroup())
@@ -102,10 +107,7 @@ func escape(path string) string {
 	return strings.NewReplacer(" ", `\040`, "\t", `\011`, "\n", `\012`, `\`, `\134`).Replace(path)
 }
 
-// apparmorProfile is LXC's generated profile where AppArmor is enforced, else none.
-func apparmorProfile() string {
-	if text, err := os.ReadFile("/sys/module/apparmor/parameters/enabled"); err == nil && strings.HasPrefix(string(text), "Y") {
-		return "generated"
-	}
-	return "unconfined"
+func hasAppArmor() bool {
+	text, err := os.ReadFile("/sys/module/apparmor/parameters/enabled")
+	return err == nil && strings.HasPrefix(string(text), "Y")
 }

@@ -1,0 +1,109 @@
+package lxc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"orrery/internal/problem"
+)
+
+// Sweep waits for starts and kills commands that a killed run left under way, and frees ranges of user ids that it took
+// for nodes that it did not come to make.
+func (e *Engine) Sweep(ctx context.Context, site string) error {
+	for tries := 0; ; tries++ {
+		starting, err := e.orphans(site)
+		if err != nil || len(starting) == 0 {
+			return errors.Join(err, e.sweepSlots(site))
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(20 * time.Millisecond):
+		}
+		if tries > 1000 {
+			return problem.New(problem.Failed, "nodes of site %s have been starting for too long: processes %v", site, starting).
+				Try("end those processes and run the same command again")
+		}
+	}
+}
+
+// orphans kills the commands in nodes of a site whose caller has died, and gives the processes that still start nodes.
+func (e *Engine) orphans(site string) (starting []int, err error) {
+	nodes := e.dirs.Nodes(site) + "/"
+	processes, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range processes {
+		pid, err := strconv.Atoi(p.Name())
+		if err != nil {
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join("/proc", p.Name(), "cmdline"))
+		if err != nil {
+			continue // it has just ended
+		}
+		args := strings.Split(string(text), "\x00")
+		i := slices.Index(args, "--lxcpath")
+		if i < 0 || i+1 >= len(args) || !strings.HasPrefix(args[i+1], nodes) {
+			continue
+		}
+		switch {
+		case filepath.Base(args[0]) == "lxc-start":
+			starting = append(starting, pid)
+		case filepath.Base(args[0]) == "lxc-attach" && orphaned(pid):
+			// A command has a process group of its own, with all that it started; a user's terminal has not, and ends by itself.
+			if group, err := unix.Getpgid(pid); err == nil && group == pid {
+				_ = unix.Kill(-pid, unix.SIGKILL)
+			}
+		}
+	}
+	return starting, nil
+}
+
+// orphaned reports whether a process has been inherited by one that did not start it.
+func orphaned(pid int) bool {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return false
+	}
+	_, after, _ := strings.Cut(string(text), ") ")
+	fields := strings.Fields(after)
+	if len(fields) < 2 {
+		return false
+	}
+	parent, err := os.Readlink("/proc/" + fields[1] + "/exe")
+	own, err2 := os.Readlink("/proc/self/exe")
+	return err == nil && err2 == nil && filepath.Base(strings.TrimSuffix(parent, " (deleted)")) != filepath.Base(strings.TrimSuffix(own, " (deleted)"))
+}
+
+// sweepSlots gives back the ranges of ids of nodes that are not there.
+func (e *Engine) sweepSlots(site string) error {
+	slots := filepath.Join(e.dirs.State, "slots")
+	entries, err := os.ReadDir(slots)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	for _, entry := range entries {
+		path := filepath.Join(slots, entry.Name())
+		who, _ := os.Readlink(path)
+		id, mine := strings.CutPrefix(who, site+"/")
+		if !mine {
+			continue
+		}
+		if _, missing := os.Stat(filepath.Join(e.dirs.Nodes(site), id)); errors.Is(missing, fs.ErrNotExist) {
+			err = errors.Join(err, os.Remove(path))
+		}
+	}
+	return err
+}
