@@ -95,7 +95,7 @@ if [ -d "$t/$3" ] && [ -d "$into/$new" ]; then cp -a -- "$t/$3/." "$into/$new/";
 		packed <- err
 	}()
 	err := to.in.Run(ctx, host.Command{Args: []string{"/bin/sh", "-c", unpack, "cp", to.path, form, path.Base(source)}, Stdin: r})
-	r.Close()
+	r.CloseWithError(err)
 	if wrong := <-packed; wrong != nil {
 		err = wrong
 	}

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -34,7 +33,7 @@ func (a *app) importVerb() *cobra.Command {
 			if name == "" {
 				name = strings.TrimSuffix(filepath.Base(args[0]), filepath.Ext(args[0]))
 			}
-			text, unplaced, err := sitefile.ImportINI(io.Reader(in), name)
+			text, unplaced, err := sitefile.ImportINI(in, name)
 			if err != nil {
 				return err
 			}

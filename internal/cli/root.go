@@ -79,6 +79,9 @@ and virtual machines. Start with "orrery init", or with one of the examples.`,
 	add := func(group string, commands ...*cobra.Command) {
 		for _, c := range commands {
 			c.GroupID = group
+			if strings.Contains(c.Use, "SELECTOR") || strings.Contains(c.Use, "NODE]") || strings.Contains(c.Use, "NODE ") {
+				c.ValidArgsFunction = a.completeNodes
+			}
 			usageErrors(c)
 			root.AddCommand(c)
 		}

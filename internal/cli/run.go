@@ -94,7 +94,7 @@ func (j *job) apply(ctx context.Context, p *plan.Plan) (*apply.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer record.Close()
+	defer record.Close() //nolint:errcheck // every entry has been written by then
 	began := time.Now()
 	id := fmt.Sprintf("%x", began.UnixNano())
 	if err := record.Add(journal.Entry{Time: began, Run: id, Kind: "begin", Who: who(), Command: j.command}); err != nil {

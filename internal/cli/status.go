@@ -43,7 +43,7 @@ The exit status is 11 if a node is not as declared.`,
 				if asJSON {
 					err = printJSON(a.out, rows)
 				} else {
-					printRows(a.out, rows)
+					err = printRows(a.out, rows)
 				}
 				if err != nil || !watch {
 					return firstError(err, verdict(rows))
@@ -93,10 +93,10 @@ const healthy = "healthy"
 
 func (a *app) status(ctx context.Context, s *site.Site, selectors []string) error {
 	rows, err := a.rows(ctx, s, selectors, false)
-	if err == nil {
-		printRows(a.out, rows)
+	if err != nil {
+		return err
 	}
-	return err
+	return printRows(a.out, rows)
 }
 
 func (a *app) rows(ctx context.Context, s *site.Site, selectors []string, probe bool) ([]row, error) {
@@ -169,7 +169,7 @@ func verdict(rows []row) error {
 	return nil
 }
 
-func printRows(w io.Writer, rows []row) {
+func printRows(w io.Writer, rows []row) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "NODE\tID\tHOST\tSTATE\tHEALTH\tADDRESSES\tROLES")
 	for _, r := range rows {
@@ -179,10 +179,13 @@ func printRows(w io.Writer, rows []row) {
 		}
 		fmt.Fprintf(t, "%s\t%d\t%s\t%s\t%s\t%s\t%s\n", r.Node, r.ID, r.Host, r.State, r.Health, strings.Join(addresses, " "), strings.Join(r.Roles, ","))
 	}
-	t.Flush()
+	if err := t.Flush(); err != nil {
+		return err
+	}
 	for _, r := range rows {
 		if r.Detail != "" {
 			fmt.Fprintf(w, "%s: %s\n", r.Node, r.Detail)
 		}
 	}
+	return nil
 }

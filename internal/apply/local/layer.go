@@ -20,7 +20,7 @@ func (h *Host) build(ctx context.Context, l *spec.Layer, say func(string)) error
 		return err
 	}
 	log := &redacted{h.Keys.NewWriter(f), f}
-	defer log.Close()
+	defer log.Close() //nolint:errcheck // what a log lacks at its end is no reason to fail
 	fill := func(ctx context.Context, in host.Runner) error {
 		return role.Build(ctx, in, h.Site.Name, l, h.Store.InstallApt, log, say)
 	}

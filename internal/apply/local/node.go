@@ -79,7 +79,7 @@ func (h *Host) configure(ctx context.Context, e engine.Engine, s *plan.Step, say
 	if err != nil {
 		return err
 	}
-	defer log.Close()
+	defer log.Close() //nolint:errcheck // what a log lacks at its end is no reason to fail
 	before, in := was.Config, e.Runner(ref)
 	if was.Configured {
 		saved := newSaver(in)

@@ -71,20 +71,21 @@ func (e *Engine) orphans(site string) (starting []int, err error) {
 	return starting, nil
 }
 
-// orphaned reports whether a process has been inherited by one that did not start it.
+// orphaned reports whether a process has been inherited by one that did not start it: that one is in another session.
 func orphaned(pid int) bool {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return false
 	}
 	_, after, _ := strings.Cut(string(text), ") ")
-	fields := strings.Fields(after)
+	fields := strings.Fields(after) // state, parent, …
 	if len(fields) < 2 {
 		return false
 	}
-	parent, err := os.Readlink("/proc/" + fields[1] + "/exe")
-	own, err2 := os.Readlink("/proc/self/exe")
-	return err == nil && err2 == nil && filepath.Base(strings.TrimSuffix(parent, " (deleted)")) != filepath.Base(strings.TrimSuffix(own, " (deleted)"))
+	parent, err1 := strconv.Atoi(fields[1])
+	own, err2 := unix.Getsid(pid)
+	its, err3 := unix.Getsid(parent)
+	return errors.Join(err1, err2, err3) == nil && own != its
 }
 
 // sweepSlots gives back the ranges of ids of nodes that are not there.

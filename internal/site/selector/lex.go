@@ -29,7 +29,8 @@ func lex(text string) []token {
 	var tokens []token
 	column := 1
 	for rest := text; ; {
-		k, size := end, 0
+		var k kind
+		var size int
 		switch {
 		case rest == "":
 			return append(tokens, token{end, "", column})

@@ -49,7 +49,6 @@ type iniImport struct {
 	hosts    []*iniNode
 	networks []*iniNetwork
 	releases []int
-	images   []string // values of os/template
 	unplaced []string
 	taken    map[string]bool // names of nodes and hosts
 

@@ -63,11 +63,9 @@ func (l *loader) node(t *nodeTable, networks []string) site.Node {
 		n.Limits.Swap = &bytes
 	}
 	if file := either(t.Requirements, d.Requirements); file != nil && *file != "" {
-		at := t.At
+		at, _ := l.report.roots[Name].find("defaults", "requirements")
 		if t.Requirements != nil {
 			at = t.At.keys["requirements"]
-		} else {
-			at, _ = l.report.roots[Name].find("defaults", "requirements")
 		}
 		n.Requirements = l.require(*file, at)
 	}

@@ -1,0 +1,189 @@
+package test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// eventful is a site in which much happens at once: roles that need one another, boot steps, volumes, secrets.
+var eventful = files{
+	"roles/store/role.toml": `
+services = ["store.service"]
+[[file]]
+path = "/etc/systemd/system/store.service"
+content = """
+[Service]
+ExecStart=/usr/bin/sleep infinity
+[Install]
+WantedBy=multi-user.target
+"""
+[[file]]
+path = "/etc/store.conf"
+template = "store.conf.tmpl"
+[[secret]]
+name = "token"
+[[volume]]
+name = "data"
+path = "/srv/data"
+[[step]]
+name = "count"
+when = "boot"
+script = """
+n=$(cat /srv/data/count 2>/dev/null || echo 0)
+echo $((n+1)) > /srv/data/count
+sleep 0.2
+"""
+[[health]]
+command = ["systemctl", "is-active", "store.service"]
+`,
+	"roles/store/store.conf.tmpl": "edition 0\n{{range .Nodes}}{{.Name}} {{.Address}}\n{{end}}",
+	"roles/user/role.toml": `
+[needs]
+healthy = ["role=store"]
+[[secret]]
+name = "token"
+[[file]]
+path = "/etc/user.conf"
+template = "user.conf.tmpl"
+[[step]]
+name = "asks"
+when = "boot"
+script = "ping -c 1 -W 5 store0; sleep 0.1"
+[[health]]
+tcp = 22
+`,
+	"roles/user/user.conf.tmpl": `token={{secret "token"}}` + "\n",
+}
+
+const eventfulSite = `
+[network.lan]
+subnet = "10.99.%[1]d.0/24"
+gateway = "10.99.%[1]d.1"
+nat = true
+[network.data]
+subnet = "10.99.%[2]d.0/24"
+[image.debian]
+suite = "bookworm"
+[defaults]
+memory = "128MiB"
+[node."store{0..1}"]
+id = 10
+roles = ["store"]
+[node."user{0..1}"]
+id = 20
+roles = ["user"]
+net.lan = "auto"
+[secret.token]
+generate = 24
+`
+
+// seed gives random numbers that can be had again.
+func seed(t *testing.T) *rand.Rand {
+	n := uint64(time.Now().UnixNano())
+	if text := os.Getenv("ORRERY_TEST_SEED"); text != "" {
+		n, _ = strconv.ParseUint(text, 10, 64)
+	}
+	t.Logf("ORRERY_TEST_SEED=%d", n)
+	return rand.New(rand.NewPCG(n, 0))
+}
+
+// killed begins a command, kills it with its whole process group after a while, and reports whether it had not ended by then.
+func (s *site) killed(after time.Duration, args ...string) bool {
+	s.Helper()
+	cmd, _, _ := s.command(args...)
+	wait, err := begin(cmd)
+	if err != nil {
+		s.Fatal(err)
+	}
+	timer := time.AfterFunc(after, func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) })
+	defer timer.Stop()
+	_ = wait()
+	return !cmd.ProcessState.Exited()
+}
+
+// TestKill: whenever a run is killed, the next one converges, and down leaves nothing.
+func TestKill(t *testing.T) {
+	const rounds, kills = 10, 4
+	s := newSite(t, "it-kill", fmt.Sprintf(eventfulSite, 2, 3), eventful)
+	random := seed(t)
+	whole := s.run("up").want(0).took
+	end := s.run("down").want(0).took
+	total := 0
+	for round := range rounds {
+		for range kills {
+			args, span := []string{"up"}, whole
+			if random.IntN(4) == 0 {
+				args, span = []string{"down"}, end
+			}
+			if s.killed(time.Duration(random.Float64()*float64(span)), args...) {
+				total++
+			}
+			if random.IntN(3) == 0 { // now there is something else to do
+				s.write("roles/store/store.conf.tmpl", fmt.Sprintf("edition %d\n", random.IntN(1000)))
+			}
+		}
+		if round%3 == 2 {
+			s.do("down")
+			s.wantNoTrace()
+			continue
+		}
+		s.do("up")
+		s.settled()
+		s.run("status", "--probe").want(0)
+		s.run("exec", "all", "--", "systemctl", "is-system-running").want(0)
+		if t.Failed() {
+			t.Fatalf("in round %d", round)
+		}
+	}
+	t.Logf("killed %d runs; a whole one takes %s, down %s", total, whole.Round(time.Millisecond), end.Round(time.Millisecond))
+	if total < rounds {
+		t.Errorf("only %d runs were killed", total)
+	}
+}
+
+// TestInterrupt: Ctrl-C ends a run in order, says what is left, and the next run goes on.
+func TestInterrupt(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, "it-interrupt", fmt.Sprintf(eventfulSite, 12, 13), eventful)
+	s.write("roles/user/role.toml", eventful["roles/user/role.toml"]+`
+[[step]]
+name = "slow"
+when = "boot"
+script = "sleep 60"
+`)
+	cmd, out, errs := s.command("up")
+	wait, err := begin(cmd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.eventually(time.Minute, func() error {
+		if n := len(s.processes()); n == 0 {
+			return fmt.Errorf("no node runs")
+		}
+		if text, _ := os.ReadFile(dirs.Logs(s.name) + "/user1.log"); !strings.Contains(string(text), "step slow") {
+			return fmt.Errorf("the slow step has not begun")
+		}
+		return nil
+	})
+	began := time.Now()
+	_ = cmd.Process.Signal(syscall.SIGINT)
+	_ = wait()
+	r := result{s, []string{"up"}, cmd.ProcessState.ExitCode(), out.String(), errs.String(), time.Since(began)}
+	r.want(130, "interrupted")
+	if r.took > 10*time.Second {
+		t.Errorf("it ended only after %s", r.took)
+	}
+	if left := s.sh("user1", "ps ax | grep '[s]leep 60' || true"); left != "" {
+		t.Errorf("the step goes on: %s", left)
+	}
+	s.run("plan").want(10, "user1: configure: not finished before")
+	s.write("roles/user/role.toml", eventful["roles/user/role.toml"])
+	s.do("up")
+	s.settled()
+}
