@@ -182,7 +182,7 @@ script = "sleep 60"
 	if left := s.sh("user1", "ps ax | grep '[s]leep 60' || true"); left != "" {
 		t.Errorf("the step goes on: %s", left)
 	}
-	s.run("plan").want(10, "user1: configure: not finished before")
+	s.run("plan").want(10, "node user1: not finished before")
 	s.write("roles/user/role.toml", eventful["roles/user/role.toml"])
 	s.do("up")
 	s.settled()

@@ -224,3 +224,9 @@ func (s *site) of(t *testing.T) *site {
 	part.T = t
 	return &part
 }
+
+// sh runs a script on this host.
+func sh(script string) (string, error) {
+	out, err := exec.Command("/bin/sh", "-c", script).Output()
+	return strings.TrimSpace(string(out)), err
+}

@@ -74,7 +74,8 @@ func (u *nodeDraft) step(kind Kind, reason, undo string) int {
 	s := Step{Kind: kind, Host: u.host.Name, Subject: u.node.Name, Reason: reason, Needs: needs, Undo: undo, Node: u.wanted}
 	if u.has != nil {
 		s.Was = &u.has.Node
-		if kind == ReplaceNode || kind == StopNode {
+		restarts := kind == ConfigureNode && u.has.State == observe.Running && len(u.wanted.Config.Services) > 0
+		if kind == ReplaceNode || kind == StopNode || restarts {
 			s.Disturbs = []string{u.node.Name}
 		}
 	}

@@ -17,7 +17,7 @@ type Apt func(ctx context.Context, in host.Runner, packages []string, log io.Wri
 
 // Build fills a role layer: files, then packages, then Python packages, then build steps, each role after
 // those that it needs.
-func Build(ctx context.Context, in host.Runner, siteName string, l *spec.Layer, apt Apt, log io.Writer, say func(string)) error {
+func Build(ctx context.Context, in host.Runner, l *spec.Layer, apt Apt, log io.Writer, say func(string)) error {
 	var files []host.File
 	var packages, pip []string
 	for _, r := range l.Roles {
@@ -52,7 +52,7 @@ func Build(ctx context.Context, in host.Runner, siteName string, l *spec.Layer, 
 		}
 	}
 	for _, r := range l.Roles {
-		if err := buildSteps(ctx, in, siteName, r, log, say); err != nil {
+		if err := buildSteps(ctx, in, r, log, say); err != nil {
 			return err
 		}
 	}
@@ -93,7 +93,7 @@ func installPip(ctx context.Context, in host.Runner, packages []string, l *spec.
 }
 
 // buildSteps runs the build steps of a role.
-func buildSteps(ctx context.Context, in host.Runner, siteName string, r *site.Role, log io.Writer, say func(string)) error {
+func buildSteps(ctx context.Context, in host.Runner, r *site.Role, log io.Writer, say func(string)) error {
 	if !slices.ContainsFunc(r.Steps, func(s site.Step) bool { return s.When == site.Build }) {
 		return nil
 	}
@@ -103,7 +103,7 @@ func buildSteps(ctx context.Context, in host.Runner, siteName string, r *site.Ro
 	for i := range r.Steps {
 		if s := &r.Steps[i]; s.When == site.Build {
 			say("role " + r.Name + ": step " + s.Name)
-			if err := runStep(ctx, in, r, s, buildEnv(siteName, r), log, "the layer"); err != nil {
+			if err := runStep(ctx, in, r, s, buildEnv(r), log, "the layer"); err != nil {
 				return err
 			}
 		}

@@ -20,17 +20,17 @@ const path = "PATH=" + Venv + "/bin:" + host.Path
 // Dir is where a step finds the files that stand beside role.toml.
 func Dir(role string) string { return "/run/orrery-role/" + role }
 
-// buildEnv is what a build step sees: nothing of a node, because a layer is for many.
-func buildEnv(s string, r *site.Role) []string {
-	env := []string{path, "ORRERY_SITE=" + s, "ORRERY_ROLE=" + r.Name, "ORRERY_ROLE_DIR=" + Dir(r.Name)}
+// buildEnv is what a build step sees: nothing of a node or site, because a layer is for many.
+func buildEnv(r *site.Role) []string {
+	env := []string{path, "ORRERY_ROLE=" + r.Name, "ORRERY_ROLE_DIR=" + Dir(r.Name)}
 	return append(env, declared(r)...)
 }
 
 // bootEnv is what a boot step or a health command sees.
 func bootEnv(v *render.View, s *site.Site, node string, r *site.Role) []string {
 	n := v.Node(node)
-	env := append(buildEnv(s.Name, r),
-		"ORRERY_NODE="+n.Name, fmt.Sprintf("ORRERY_ID=%d", n.ID),
+	env := append(buildEnv(r),
+		"ORRERY_SITE="+s.Name, "ORRERY_NODE="+n.Name, fmt.Sprintf("ORRERY_ID=%d", n.ID),
 		"ORRERY_INVENTORY=/etc/orrery/inventory.json", "ORRERY_SECRETS=/etc/orrery/secrets",
 	)
 	if n.Address.IsValid() {

@@ -4,12 +4,14 @@ package secret
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 
@@ -113,14 +115,30 @@ func random(n int) (string, error) {
 	return b.String(), nil
 }
 
-// Redact replaces the values of all secrets fetched so far by their names.
+// Redact replaces the values of all secrets fetched so far by their names. Of a value of several lines it replaces each,
+// because what is printed passes by in single lines, and the end of an output may begin in the middle of a value.
 func (k *Keyring) Redact(text string) string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	var hidden []string
+	names := map[string]string{}
 	for name, value := range k.values {
-		if len(value) >= 4 { // shorter ones would blot out ordinary words
-			text = strings.ReplaceAll(text, value, "<secret "+name+">")
+		for _, line := range append(strings.Split(value, "\n"), value) {
+			if line = strings.TrimSpace(line); len(line) >= shortest && names[line] == "" {
+				names[line] = "<secret " + name + ">"
+				hidden = append(hidden, line)
+			}
 		}
 	}
-	return text
+	slices.SortFunc(hidden, func(a, b string) int { // a value may be part of another
+		return cmp.Or(len(b)-len(a), strings.Compare(a, b))
+	})
+	var pairs []string
+	for _, value := range hidden {
+		pairs = append(pairs, value, names[value])
+	}
+	return strings.NewReplacer(pairs...).Replace(text)
 }
+
+// shortest is the length below which a value is not looked for: it would blot out ordinary words.
+const shortest = 4

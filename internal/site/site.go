@@ -10,6 +10,9 @@ import (
 	"time"
 )
 
+// Engines are the names of the engines that this version has; a test holds them against package engine/all.
+var Engines = []string{"lxc"}
+
 // A Site is all that is declared.
 type Site struct {
 	Name       string

@@ -22,7 +22,7 @@ func (h *Host) build(ctx context.Context, l *spec.Layer, say func(string)) error
 	log := &redacted{h.Keys.NewWriter(f), f}
 	defer log.Close() //nolint:errcheck // what a log lacks at its end is no reason to fail
 	fill := func(ctx context.Context, in host.Runner) error {
-		return role.Build(ctx, in, h.Site.Name, l, h.Store.InstallApt, log, say)
+		return role.Build(ctx, in, l, h.Store.InstallApt, log, say)
 	}
 	if err := h.Store.BuildLayer(ctx, l, h.Site.Mirror, fill, log, say); err != nil {
 		return problem.New(problem.Failed, "layer %s was not built", l.Title).Because(err).

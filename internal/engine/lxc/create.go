@@ -35,6 +35,7 @@ func (e *Engine) Create(_ context.Context, n *spec.Node) error {
 
 // furnish makes the directory of a node beside the place where it will be.
 func (e *Engine) furnish(c container, r *record.Record) (string, error) {
+	r.Config = spec.Config{} // nothing of it has been applied
 	fresh := filepath.Join(filepath.Dir(c.dir), "."+filepath.Base(c.dir)+"-new")
 	if err := os.RemoveAll(fresh); err != nil {
 		return "", err

@@ -60,6 +60,9 @@ func (c container) config() string  { return filepath.Join(c.dir, "lxc.conf") }
 func (c container) log() string     { return filepath.Join(c.dir, "lxc.log") }
 func (c container) pidfile() string { return filepath.Join(c.dir, "pid") }
 
+// stopping is a file that is there while the node shuts down.
+func (c container) stopping() string { return filepath.Join(c.dir, "stopping") }
+
 // bind is the directory of the host behind a mount of the node.
 func (c container) bind(n int) string { return filepath.Join(c.dir, "binds", strconv.Itoa(n)) }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"os/exec"
 
 	"golang.org/x/sys/unix"
 
@@ -35,7 +36,8 @@ func (r runner) Run(ctx context.Context, c host.Command) error {
 	if c.User != "" && c.User != "root" {
 		args = append(args, "runuser", "-u", c.User, "--")
 	}
-	return host.Exec(ctx, r.c.ref.Name, append(args, c.Args...), c, nil)
+	// lxc-attach begins where it was called from, if the node has such a directory.
+	return host.Exec(ctx, r.c.ref.Name, append(args, c.Args...), c, func(cmd *exec.Cmd) { cmd.Dir = "/" })
 }
 
 // Put writes files in the node.

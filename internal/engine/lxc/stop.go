@@ -20,15 +20,29 @@ func (e *Engine) Stop(ctx context.Context, ref engine.Ref) error {
 	if err := c.thaw(); err != nil {
 		return err
 	}
+	if err := c.powerOff(ctx); err != nil {
+		return problem.New(problem.Failed, "node %s does not stop", ref.Name).At(c.dir).Because(err)
+	}
+	removeCgroups(c.cgroup(), c.cgroup()+".monitor", c.cgroup()+".pivot")
+	return nil
+}
+
+// powerOff lets the node shut down. A node that does so looks as if it ran, so a file tells Sweep of it.
+func (c container) powerOff(ctx context.Context) error {
+	if c.monitor() == 0 {
+		return nil
+	}
+	if err := os.WriteFile(c.stopping(), nil, 0o600); err != nil {
+		return err
+	}
 	err := c.signal(ctx, unix.Signal(37)) // SIGRTMIN+3, systemd(1): poweroff
 	if errors.Is(err, context.DeadlineExceeded) {
 		err = c.signal(context.Background(), unix.SIGKILL)
 	}
 	if err != nil {
-		return problem.New(problem.Failed, "node %s does not stop", ref.Name).At(c.dir).Because(err)
+		return err
 	}
-	removeCgroups(c.cgroup(), c.cgroup()+".monitor", c.cgroup()+".pivot")
-	return nil
+	return os.Remove(c.stopping())
 }
 
 // signal sends a signal to the node's init and waits until both it and its monitor, which cleans up behind it, have ended. It

@@ -10,39 +10,71 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"orrery/internal/engine"
+	"orrery/internal/engine/record"
 	"orrery/internal/problem"
 )
 
-// Sweep waits for starts and kills commands that a killed run left under way, and frees ranges of user ids that it took
+// patience is how long what a killed run has begun may take to end.
+const patience = 30 * time.Second
+
+// Sweep waits for starts and stops that a killed run left under way, kills its commands, and frees ranges of user ids that it took
 // for nodes that it did not come to make.
 func (e *Engine) Sweep(ctx context.Context, site string) error {
-	for tries := 0; ; tries++ {
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, problem.New(problem.Failed,
+		"processes of a run of site %s that was killed are still starting nodes", site).Try("end those processes and run the same command again"))
+	defer cancel()
+	for {
 		starting, err := e.orphans(site)
-		if err != nil || len(starting) == 0 {
-			return errors.Join(err, e.sweepSlots(site))
+		if err != nil {
+			return err
+		}
+		if !starting {
+			break
 		}
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-time.After(20 * time.Millisecond):
 		}
-		if tries > 1000 {
-			return problem.New(problem.Failed, "nodes of site %s have been starting for too long: processes %v", site, starting).
-				Try("end those processes and run the same command again")
-		}
 	}
+	return errors.Join(e.sweepStops(ctx, site), e.sweepSlots(site))
 }
 
-// orphans kills the commands in nodes of a site whose caller has died, and gives the processes that still start nodes.
-func (e *Engine) orphans(site string) (starting []int, err error) {
+// sweepStops lets nodes that were shutting down come to the end of it. A monitor whose init has ended is about to end, too.
+func (e *Engine) sweepStops(ctx context.Context, site string) error {
+	found, err := record.All(e.dirs.Nodes(site))
+	if err != nil {
+		return err
+	}
+	var all sync.WaitGroup
+	errs := make([]error, len(found))
+	for i, f := range found {
+		c := e.container(engine.RefOf(&f.Record.Node))
+		if _, none := os.Stat(c.stopping()); none != nil && (c.monitor() == 0 || c.running()) {
+			continue
+		}
+		all.Go(func() {
+			if errs[i] = c.powerOff(ctx); errs[i] == nil {
+				_ = os.Remove(c.stopping())
+			}
+		})
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+// orphans kills the commands in nodes of a site whose caller has died, and reports whether some are still starting nodes.
+func (e *Engine) orphans(site string) (starting bool, err error) {
 	nodes := e.dirs.Nodes(site) + "/"
 	processes, err := os.ReadDir("/proc")
 	if err != nil {
-		return nil, err
+		return false, err
 	}
 	for _, p := range processes {
 		pid, err := strconv.Atoi(p.Name())
@@ -60,7 +92,7 @@ func (e *Engine) orphans(site string) (starting []int, err error) {
 		}
 		switch {
 		case filepath.Base(args[0]) == "lxc-start":
-			starting = append(starting, pid)
+			starting = true
 		case filepath.Base(args[0]) == "lxc-attach" && orphaned(pid):
 			// A command has a process group of its own, with all that it started; a user's terminal has not, and ends by itself.
 			if group, err := unix.Getpgid(pid); err == nil && group == pid {

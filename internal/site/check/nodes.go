@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 
+	"slices"
+
 	"orrery/internal/site"
 )
 
@@ -33,8 +35,8 @@ func (c *checker) nodes() {
 		if n.Host != "" && !hosts[n.Host] {
 			c.unknown(at("node", n.Name, "host"), "host", n.Host, names(c.site.Hosts, func(h *site.Host) string { return h.Name }))
 		}
-		if !label.MatchString(n.Engine) {
-			c.wrong(at("node", n.Name, "engine"), `such as "lxc"`, "engine %q is not legal", n.Engine)
+		if !slices.Contains(site.Engines, n.Engine) {
+			c.unknown(at("node", n.Name, "engine"), "engine", n.Engine, site.Engines)
 		}
 		for k, role := range n.Roles {
 			if c.roles[role] == nil {
@@ -55,6 +57,10 @@ func set(names []string) map[string]bool {
 
 func (c *checker) limits(n *site.Node) {
 	l := &n.Limits
+	if l.Swap != nil && l.Memory == 0 {
+		// Control groups of version 1 limit memory and swap together.
+		c.wrong(at("node", n.Name, "swap"), "say memory too", "node %s has a limit of swap and none of memory", n.Name)
+	}
 	if !sane(l.Cpus) || l.Cpus != 0 && l.Cpus < minCpus {
 		c.wrong(at("node", n.Name, "cpus"), "more than 0; 0 is no limit", "cpus = %v is no number of processors", l.Cpus)
 	}

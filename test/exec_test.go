@@ -1,0 +1,125 @@
+package test
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestExec: the verbs that work with nodes.
+func TestExec(t *testing.T) {
+	t.Parallel()
+	key := filepath.Join(t.TempDir(), "id")
+	if out, err := exec.Command("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key).CombinedOutput(); err != nil {
+		t.Skipf("ssh-keygen: %v %s", err, out)
+	}
+	public, err := os.ReadFile(key + ".pub")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newSite(t, "it-exec", `
+[network.lan]
+subnet = "10.99.10.0/24"
+gateway = "10.99.10.1"
+[image.debian]
+suite = "bookworm"
+[defaults]
+memory = "96MiB"
+[node."w{00..07}"]
+id = 10
+roles = ["ssh"]
+[group.some]
+nodes = ["w0[0-2]"]
+`, files{
+		"roles/ssh/role.toml":      "[[file]]\npath = \"/root/.ssh/authorized_keys\"\ntemplate = \"keys\"\nmode = \"0600\"\n[[health]]\ntcp = 22\n",
+		"roles/ssh/keys":           string(public),
+		"roles/ssh/not-used-there": "x",
+	})
+	s.do("up")
+
+	r := s.run("exec", "group=some", "--", "sh", "-c", "echo $0 one; echo two >&2; exit 0").want(0, "3 of 3 nodes succeeded")
+	for _, line := range []string{"w00 | two", "w01 | sh one", "w02 | sh one"} {
+		if !strings.Contains(r.out+r.errs, line+"\n") {
+			t.Errorf("%q is not in\n%s", line, r.out)
+		}
+	}
+	s.run("exec", "w00,w01,w05", "--", "sh", "-c", "test $(cat /etc/hostname) = w01").want(102, "1 of 3 nodes succeeded; failed: w00, w05", `w05 \| exit status 1`)
+	s.run("exec", "all", "--", "false").want(108)
+	s.run("exec", "nobody", "--", "true").want(2, "nobody")
+	s.run("exec", "all").want(2)
+	s.run("shell", "w03", "--", "sh", "-c", "exit 42").want(42)
+	s.run("shell", "w03", "--", "sh", "-c", "kill -9 $$").want(137)
+	s.run("shell", "w33", "--", "true").want(2, `no node is called "w33"`)
+	if got := s.on("w03", "pwd"); got != "/root" && got != "/" {
+		t.Errorf("a command begins in %s", got)
+	}
+	if got := s.on("w03", "printf", "%s|", "a b", "$HOME", "", "'"); got != "a b|$HOME||'|" {
+		t.Errorf("arguments arrive as %s", got)
+	}
+
+	t.Run("Copy", func(t *testing.T) { copies(s.of(t)) })
+
+	if got := s.do("query", "w0[12]"); got != "w01\nw02\n" {
+		t.Errorf("query: %s", got)
+	}
+	var inventory map[string]any
+	if err := json.Unmarshal([]byte(s.do("inventory", "--list")), &inventory); err != nil || inventory["_meta"] == nil {
+		t.Errorf("inventory: %v", err)
+	}
+	var vars map[string]any
+	if err := json.Unmarshal([]byte(s.do("inventory", "--host", "w04")), &vars); err != nil || vars["ansible_host"] != "10.99.10.14" {
+		t.Errorf("inventory of w04: %v %v", vars, err)
+	}
+
+	config := filepath.Join(t.TempDir(), "ssh.conf")
+	if err := os.WriteFile(config, []byte(s.do("ssh-config")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command("ssh", "-F", config, "-i", key, "-o", "BatchMode=yes", "-o", "ConnectTimeout=20", "w06", "cat", "/etc/hostname").CombinedOutput()
+	if err != nil || strings.TrimSpace(string(out)) != "w06" {
+		t.Errorf("ssh w06: %v\n%s", err, out)
+	}
+
+	quickest := time.Hour
+	for range 5 {
+		quickest = min(quickest, s.run("status").want(0).took)
+	}
+	t.Logf("status of 8 nodes takes %s", quickest.Round(time.Millisecond))
+	if quickest > 100*time.Millisecond {
+		t.Errorf("status of 8 nodes takes %s", quickest)
+	}
+	s.run("logs", "w07").want(0, "journal of node w07")
+	s.run("journal").want(0, "orrery -C .* up", "ended after .* done")
+}
+
+func copies(s *site) {
+	here := s.TempDir()
+	big := strings.Repeat("0123456789abcdef\n", 1<<16)
+	for name, text := range map[string]string{"a file": "text\n", "big": big, "tree/deep/x": "x"} {
+		path := filepath.Join(here, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			s.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o640); err != nil {
+			s.Fatal(err)
+		}
+	}
+	at := func(name string) string { return filepath.Join(here, name) }
+	s.do("cp", at("a file"), "w00:/tmp/other name")
+	if got := s.on("w00", "stat", "-c", "%a %U %s", "/tmp/other name"); got != "640 root 5" {
+		s.Errorf("the copy is %s", got)
+	}
+	s.do("cp", at("a file"), at("big"), at("tree"), "w00:/srv/new/")
+	s.on("w00", "test", "-f", "/srv/new/tree/deep/x")
+	s.do("cp", "w00:/srv/new", "w01:/srv/moved") // from node to node
+	s.do("cp", "w01:/srv/moved/big", at("back"))
+	if text, err := os.ReadFile(at("back")); err != nil || string(text) != big {
+		s.Errorf("%d of %d bytes came back (%v)", len(text), len(big), err)
+	}
+	s.run("cp", "w00:/no/such/file", here).want(1, "no/such/file", "No such file")
+	s.run("cp", "w99:/etc/passwd", here).want(2, `no node is called "w99"`)
+}

@@ -1,0 +1,134 @@
+package test
+
+import (
+	"fmt"
+	"testing"
+)
+
+// TestIsolation: nodes reach those on their own networks, by name and address, and nobody else.
+func TestIsolation(t *testing.T) {
+	t.Parallel()
+	const image = "\n[image.debian]\nsuite = \"bookworm\"\n"
+	a := newSite(t, "it-one", image+`
+[network.cam]
+subnet = "10.99.5.0/24"
+gateway = "10.99.5.1"
+nat = true
+[network.data]
+subnet = "10.99.6.0/24"
+[network.shut]
+subnet = "10.99.14.0/24"
+gateway = "10.99.14.1"
+[node.both]
+id = 11
+net = { cam = "auto", data = "auto" }
+[node.cam]
+id = 12
+net = { cam = "auto" }
+[node.data]
+id = 13
+net = { data = "auto" }
+[node.shut]
+id = 14
+net = { shut = "auto" }
+`, nil)
+	b := newSite(t, "it-two", image+`
+[network.cam]
+subnet = "10.99.7.0/24"
+gateway = "10.99.7.1"
+nat = true
+[node.both]
+id = 11
+`, nil)
+	a.do("up")
+	b.do("up")
+	// The host is not on network data, and would send what goes there out into the world.
+	if _, err := sh("ip route replace blackhole 10.99.6.0/24"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = sh("ip route del blackhole 10.99.6.0/24") })
+	reach := func(s *site, from, to string, want bool) {
+		s.Helper()
+		ping := s.run("shell", from, "--", "ping", "-n", "-c", "1", "-W", "1", to).status == 0
+		tcp := s.run("shell", from, "--", "timeout", "2", "bash", "-c", "exec 3<>/dev/tcp/"+to+"/22").status == 0
+		if ping != want || tcp != want {
+			s.Errorf("from %s of %s to %s: ping %t, tcp %t, want %t", from, s.name, to, ping, tcp, want)
+		}
+	}
+	for _, c := range []struct {
+		s        *site
+		from, to string
+		want     bool
+	}{
+		{a, "both", "10.99.5.12", true},
+		{a, "both", "10.99.6.13", true},
+		{a, "cam", "both", true},
+		{a, "cam", "both.it-one", true},
+		{a, "cam", "both.cam.it-one", true},
+		{a, "data", "both", true},
+		{a, "cam", "10.99.6.13", false}, // another network of the site
+		{a, "cam", "10.99.6.11", false},
+		{a, "cam", "10.99.14.14", false}, // two networks with gateways, through the host
+		{a, "shut", "10.99.5.12", false},
+		{a, "cam", "10.99.7.11", false}, // another site
+		{a, "data", "10.99.7.11", false},
+		{b, "both", "10.99.5.12", false},
+		{b, "both", "10.99.6.13", false},
+		{b, "both", "10.99.14.14", false},
+	} {
+		reach(c.s, c.from, c.to, c.want)
+	}
+	// The way out: only where it is declared. The host's own address stands for the world.
+	world := a.world()
+	for node, want := range map[string]bool{"cam": true, "data": false} {
+		out := a.run("shell", node, "--", "ping", "-n", "-c", "1", "-W", "1", world).status == 0
+		if out != want {
+			t.Errorf("from %s to %s: %t", node, world, out)
+		}
+	}
+	for node, names := range map[string][]string{
+		"both": {"both", "cam", "data", "cam.it-one", "data.it-one", "data.data.it-one", "both.cam.it-one"},
+		"cam":  {"both", "cam", "both.it-one"},
+		"data": {"both", "data", "both.it-one"},
+	} {
+		for _, name := range names {
+			if r := a.run("shell", node, "--", "getent", "hosts", name); r.status != 0 {
+				t.Errorf("node %s does not know %s", node, name)
+			}
+		}
+	}
+	for node, want := range map[string]string{"cam": "10.99.5.11", "data": "10.99.6.11"} {
+		if got := a.sh(node, "getent hosts both | cut -d' ' -f1"); got != want {
+			t.Errorf("on %s, both is at %s, not at %s", node, got, want)
+		}
+	}
+	if got, want := b.sh("both", "getent hosts both.it-two | cut -d' ' -f1"), "10.99.7.11"; got != want {
+		t.Errorf("in it-two, both is at %s", got)
+	}
+
+	// A network that changes: its nodes stay as they are.
+	before := a.init("cam")
+	a.edit("site.toml", "nat = true", "nat = false")
+	a.wantPlan("network cam")
+	a.do("up")
+	a.settled()
+	if is := a.init("cam"); is != before {
+		t.Errorf("init of cam was %s and is %s", before, is)
+	}
+	// A network that goes: the nodes on it are made to do without.
+	a.edit("site.toml", "[network.shut]\nsubnet = \"10.99.14.0/24\"\ngateway = \"10.99.14.1\"\n", "")
+	a.edit("site.toml", "[node.shut]\nid = 14\nnet = { shut = \"auto\" }\n", "")
+	a.wantPlan("names local", "stop shut", "destroy shut", "unnetwork shut")
+	a.do("up")
+	a.settled()
+}
+
+// world gives an address of the host that is on no network of a site.
+func (s *site) world() string {
+	s.Helper()
+	out, err := sh("ip -4 -o route get 192.0.2.1 | grep -o 'src [0-9.]*' | cut -d' ' -f2")
+	if err != nil || out == "" {
+		s.Fatal(fmt.Errorf("the host has no address: %w", err))
+	}
+	return out
+}
