@@ -37,7 +37,7 @@ func TestTour(t *testing.T) {
 	}
 	env := append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "ORRERY_STATE="+need.State())
 	t.Cleanup(func() {
-		run(t, site, env, "orrery", "down", "--volumes", "--yes")
+		run(t, site, env, "orrery", "down", "--volumes", "--yes-volumes", "tour")
 		os.RemoveAll(filepath.Join(need.State(), "sites/tour"))
 	})
 	commands := 0

@@ -120,6 +120,6 @@ func copies(s *site) {
 	if text, err := os.ReadFile(at("back")); err != nil || string(text) != big {
 		s.Errorf("%d of %d bytes came back (%v)", len(text), len(big), err)
 	}
-	s.run("cp", "w00:/no/such/file", here).want(1, "no/such/file", "No such file")
+	s.run("cp", "w00:/no/such/file", here).want(1, "no/such/file", "there is no such file")
 	s.run("cp", "w99:/etc/passwd", here).want(2, `no node is called "w99"`)
 }

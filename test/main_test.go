@@ -89,7 +89,7 @@ func forget(name string) error {
 	if err := os.WriteFile(filepath.Join(dir, "site.toml"), []byte("site.name = \""+name+"\"\n"), 0o644); err != nil {
 		return err
 	}
-	cmd := exec.Command(program, "-C", dir, "down", "--volumes", "--yes")
+	cmd := exec.Command(program, "-C", dir, "down", "--volumes", "--yes-volumes", name)
 	cmd.Env = environment()
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("down of site %s: %w\n%s", name, err, out)

@@ -24,7 +24,8 @@ func (a *app) checkVerb() *cobra.Command {
 					return err // a template that cannot be rendered
 				}
 			}
-			fmt.Fprintf(a.out, "%s: %d nodes, %d roles, %d networks: no mistakes.\n", s.Name, len(s.Nodes), len(s.Roles), len(s.Networks))
+			fmt.Fprintf(a.out, "%s: %s, %s, %s: no mistakes.\n", s.Name,
+				count(len(s.Nodes), "node"), count(len(s.Roles), "role"), count(len(s.Networks), "network"))
 			return nil
 		},
 	}

@@ -76,7 +76,8 @@ func (a *app) place(ctx context.Context, s *site.Site, arg string) (place, error
 // transfer streams one file or directory from place to place as a tar archive, under the name that cp(1) would give it.
 func transfer(ctx context.Context, from, to place, several bool) error {
 	source := path.Clean(from.path)
-	pack := `cd -- "$(dirname -- "$1")" && exec tar -cf - -- "$(basename -- "$1")"`
+	pack := `[ -e "$1" ] || [ -L "$1" ] || { echo "there is no such file" >&2; exit 1; }
+cd -- "$(dirname -- "$1")" && exec tar -cf - -- "$(basename -- "$1")"`
 	unpack := `set -e
 d=$1 new=$3
 if [ "$2" = dir ] || [ -d "$d" ] || [ "${d%/}" != "$d" ]; then mkdir -p -- "$d"; into=$d; else into=$(dirname -- "$d"); new=$(basename -- "$d"); fi

@@ -15,15 +15,14 @@ import (
 	"orrery/internal/site"
 )
 
-// consent is how a user agrees to what cannot be undone.
+// consent is how a script says beforehand the name of the site for which a user would be asked.
 type consent struct {
-	yes        bool
 	production string
+	volumes    string
 }
 
 func (k *consent) flags(c *cobra.Command) {
-	c.Flags().BoolVarP(&k.yes, "yes", "y", false, "do not ask")
-	c.Flags().StringVar(&k.production, "yes-production", "", "do not ask for the `name` of a production site")
+	c.Flags().StringVar(&k.production, "yes-production", "", "the `name` of the production site, given instead of asked for")
 }
 
 func (a *app) downVerb() *cobra.Command {
@@ -64,18 +63,21 @@ Volumes, SSH host keys, the journal and layers in the store are kept; --volumes 
 				fmt.Fprintf(a.out, "%s: nothing to take down.\n", s.Name)
 				return nil
 			}
-			fmt.Fprintf(a.out, "%s: %d nodes taken down.%s\n", s.Name, p0(result.Done, plan.DestroyNode), kept(volumes))
+			fmt.Fprintf(a.out, "%s: %s taken down.%s\n", s.Name, count(done(result.Done, plan.DestroyNode), "node"),
+				kept(done(result.Done, plan.RemoveVolume)))
 			return nil
 		},
 	}
 	k.flags(c)
 	c.Flags().BoolVar(&volumes, "volumes", false, "also remove persistent data for good (always asks)")
+	c.Flags().StringVar(&k.volumes, "yes-volumes", "", "the `name` of the site whose data goes, given instead of asked for")
 	return c
 }
 
-func p0(done []*plan.Step, kind plan.Kind) int {
+// done counts the steps of a kind.
+func done(steps []*plan.Step, kind plan.Kind) int {
 	n := 0
-	for _, s := range done {
+	for _, s := range steps {
 		if s.Kind == kind {
 			n++
 		}
@@ -83,29 +85,37 @@ func p0(done []*plan.Step, kind plan.Kind) int {
 	return n
 }
 
-func kept(volumes bool) string {
-	if volumes {
-		return " Layers, host keys and the journal are kept."
+func kept(removed int) string {
+	if removed > 0 {
+		return fmt.Sprintf(" %s removed for good. Layers, host keys and the journal are kept.", count(removed, "volume"))
 	}
 	return " Volumes, layers, host keys and the journal are kept."
 }
 
 func (a *app) askDown(s *site.Site, p *plan.Plan, volumes bool, k consent) error {
-	if s.Production {
-		return a.askName(s, fmt.Sprintf("%s is in production; %d nodes would end.", s.Name, p.Counts()[plan.DestroyNode]), k)
+	if n := p.Counts()[plan.RemoveVolume]; volumes && n > 0 {
+		why := fmt.Sprintf("The data of %s of %s would be removed for good.", count(n, "volume"), s.Name)
+		if err := a.askName(s, why, "--yes-volumes", k.volumes); err != nil {
+			return err
+		}
 	}
-	if volumes && p.Counts()[plan.RemoveVolume] > 0 {
-		return a.askName(s, fmt.Sprintf("The data of %d volumes of %s would be removed for good.", p.Counts()[plan.RemoveVolume], s.Name), k)
+	return a.askProduction(s, fmt.Sprintf("%s would end.", count(p.Counts()[plan.DestroyNode], "node")), k)
+}
+
+// askProduction asks for the name of a site that is in production.
+func (a *app) askProduction(s *site.Site, what string, k consent) error {
+	if !s.Production {
+		return nil
 	}
-	return nil
+	return a.askName(s, s.Name+" is in production. "+what, "--yes-production", k.production)
 }
 
 // askName lets the user type the name of the site.
-func (a *app) askName(s *site.Site, why string, k consent) error {
-	if k.production == s.Name || k.yes && !s.Production {
+func (a *app) askName(s *site.Site, why, flag, given string) error {
+	if given == s.Name {
 		return nil
 	}
-	refused := problem.New(problem.Refused, "not confirmed; nothing was done").Try("type %s when asked, or say --yes-production %s", s.Name, s.Name)
+	refused := problem.New(problem.Refused, "not confirmed; nothing was done").Try("type %s when asked, or say %s %s", s.Name, flag, s.Name)
 	if f, ok := a.in.(*os.File); !ok || !term.IsTerminal(int(f.Fd())) {
 		return refused
 	}

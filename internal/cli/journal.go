@@ -16,6 +16,9 @@ func (a *app) journalVerb() *cobra.Command {
 		Short: "Who did what to this site on this host, when, and how it ended",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
+			if err := needRoot(); err != nil {
+				return err
+			}
 			s, err := a.load()
 			if err != nil {
 				return err

@@ -99,7 +99,7 @@ func printPlan(w io.Writer, p *plan.Plan) {
 			fmt.Fprintf(w, "      %s\n", color.New(color.Faint).Sprintf("undo: %s", s.Undo))
 		}
 	}
-	fmt.Fprintf(w, "\n%d steps: %s.", len(p.Steps), countsInWords(p))
+	fmt.Fprintf(w, "\n%s: %s.", count(len(p.Steps), "step"), countsInWords(p))
 	if disturbed := p.Disturbed(); len(disturbed) > 0 {
 		fmt.Fprintf(w, " Disturbed: %s.", shortList(disturbed, 12))
 	}

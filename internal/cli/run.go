@@ -39,6 +39,9 @@ func (j *job) run(ctx context.Context) (*apply.Result, error) {
 	if err := needRoot(); err != nil {
 		return nil, err
 	}
+	if err := host.HoldInMemory(j.dirs.Run); err != nil {
+		return nil, err
+	}
 	lock, err := host.TakeLock(j.dirs.Lock(j.site.Name), host.Holder{Who: who(), Pid: os.Getpid(), Since: time.Now(), Command: j.command})
 	if err != nil {
 		return nil, err
@@ -175,19 +178,4 @@ func subjects(r *apply.Result) string {
 		add(s)
 	}
 	return shortList(names, 8)
-}
-
-// shortList joins at most so many words.
-func shortList(words []string, most int) string {
-	text := ""
-	for i, w := range words {
-		if i == most {
-			return fmt.Sprintf("%s and %d more", text, len(words)-most)
-		}
-		if i > 0 {
-			text += ", "
-		}
-		text += w
-	}
-	return text
 }

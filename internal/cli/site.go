@@ -105,6 +105,9 @@ func (a *app) here(s *site.Site) (*local.Host, error) {
 
 // seen gives the hosts of a site as they are.
 func (a *app) seen(ctx context.Context, h *local.Host) ([]observe.Host, error) {
+	if err := needRoot(); err != nil {
+		return nil, err
+	}
 	o, err := h.Observe(ctx)
 	return []observe.Host{o}, err
 }

@@ -18,10 +18,7 @@ func (a *app) startVerb() *cobra.Command {
 
 func (a *app) stopVerb() *cobra.Command {
 	return a.stateVerb("stop", "Shut nodes down and keep all that is theirs", "stopped", plan.Stop, func(s *site.Site, p *plan.Plan, k consent) error {
-		if !s.Production {
-			return nil
-		}
-		return a.askName(s, fmt.Sprintf("%s is in production; %d nodes would stop.", s.Name, len(p.Steps)), k)
+		return a.askProduction(s, fmt.Sprintf("%s would stop.", count(len(p.Steps), "node")), k)
 	})
 }
 

@@ -100,6 +100,9 @@ func (a *app) status(ctx context.Context, s *site.Site, selectors []string) erro
 }
 
 func (a *app) rows(ctx context.Context, s *site.Site, selectors []string, probe bool) ([]row, error) {
+	if err := needRoot(); err != nil {
+		return nil, err // the records of nodes are nobody else's to read
+	}
 	nodes, err := selector.Select(s, selectors...)
 	if err != nil {
 		return nil, err

@@ -17,6 +17,7 @@ import (
 
 func (a *app) upVerb() *cobra.Command {
 	var undo bool
+	var k consent
 	parallel := defaultParallel()
 	c := &cobra.Command{
 		Use:   "up [SELECTOR...]",
@@ -29,15 +30,16 @@ Without a selector, nodes and networks that are no longer declared are removed.`
 			if err != nil {
 				return err
 			}
-			return a.up(c.Context(), s, args, undo, parallel)
+			return a.up(c.Context(), s, args, k, undo, parallel)
 		},
 	}
+	k.flags(c)
 	c.Flags().BoolVar(&undo, "undo", false, "take everything back if anything fails")
 	c.Flags().IntVar(&parallel, "parallel", parallel, "most steps under way at once")
 	return c
 }
 
-func (a *app) up(ctx context.Context, s *site.Site, selectors []string, undo bool, parallel int) error {
+func (a *app) up(ctx context.Context, s *site.Site, selectors []string, k consent, undo bool, parallel int) error {
 	chosen, err := choose(s, selectors)
 	if err != nil {
 		return err
@@ -49,6 +51,13 @@ func (a *app) up(ctx context.Context, s *site.Site, selectors []string, undo boo
 	j := &job{app: a, site: s, host: h, undo: undo, parallel: parallel, begin: func() error { return a.markUp(s) }, plan: func(hosts []observe.Host) (*plan.Plan, error) {
 		return plan.Up(s, hosts, plan.Goal{Nodes: chosen})
 	}}
+	j.ask = func(p *plan.Plan) error {
+		disturbed := p.Disturbed()
+		if len(disturbed) == 0 {
+			return nil
+		}
+		return a.askProduction(s, "Disturbed would be "+shortList(disturbed, 12)+".", k)
+	}
 	result, err := j.run(ctx)
 	if err != nil {
 		return err
@@ -86,7 +95,7 @@ func (a *app) resumeVerb() *cobra.Command {
 				b.siteDir = m.Dir
 				s, err := sitefile.Load(m.Dir)
 				if err == nil {
-					err = b.up(c.Context(), s, nil, false, defaultParallel())
+					err = b.up(c.Context(), s, nil, consent{}, false, defaultParallel())
 				}
 				if err != nil {
 					printError(a.err, err)

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"runtime"
 	"syscall"
 )
 
@@ -52,7 +53,10 @@ func Exec(ctx context.Context, place string, args []string, c Command, tune func
 	if c.TTY {
 		cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	} else {
-		// A command does not outlive us either: the next run must not find the steps of this one still at work.
+		// A command does not outlive us either: the next run must not find the steps of this one still at work. The death signal is
+		// tied to the thread that starts the command, which therefore stays until the command has ended.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 		cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	}

@@ -8,9 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 
@@ -91,19 +89,10 @@ func (g *staging) bootstrap(ctx context.Context, l *spec.Layer, m site.Mirror, l
 	return installKeys(from, tree)
 }
 
-// runBound runs a command that dies with this process; the error has a short name for it and the end of its output.
+// runBound runs a command; the error has a short name for it and the end of its output.
 func runBound(ctx context.Context, name string, args, env []string, log io.Writer) error {
-	done := make(chan error, 1)
-	go func() {
-		// The death signal is tied to the thread that starts the command: it must last as long.
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		done <- host.Exec(ctx, "this host", args, host.Command{Args: args, Stdout: log, Stderr: log}, func(c *exec.Cmd) {
-			c.Env = env
-			c.SysProcAttr.Pdeathsig = syscall.SIGKILL
-		})
-	}()
-	err := <-done
+	command := host.Command{Args: args, Stdout: log, Stderr: log}
+	err := host.Exec(ctx, "this host", args, command, func(c *exec.Cmd) { c.Env = env })
 	var run *host.RunError
 	if errors.As(err, &run) {
 		shorten(run, name)

@@ -21,9 +21,12 @@ func addressClaim(host string, nic spec.NIC) claim {
 	return claim{host, "address " + nic.Network + " " + nic.Address}
 }
 
-// removeNode plans the end of a node and gives the last step.
+// removeNode plans the end of a node and gives the last step. One that has volumes shuts down in order first; all that
+// another has written goes with it, so it is not waited for.
 func (d *draft) removeNode(h *observe.Host, n *observe.Node, why string, needs ...int) int {
-	if n.State == observe.Running || n.State == observe.Frozen {
+	runs := n.State == observe.Running || n.State == observe.Frozen
+	saves := runs && len(n.Mounts) > 0
+	if saves {
 		stop := d.add(Step{
 			Kind: StopNode, Host: h.Name, Subject: n.Name, Reason: why, Disturbs: []string{n.Name}, Needs: needs, Was: &n.Node, Undo: "start",
 		})
@@ -33,6 +36,9 @@ func (d *draft) removeNode(h *observe.Host, n *observe.Node, why string, needs .
 	destroy := d.add(Step{
 		Kind: DestroyNode, Host: h.Name, Subject: n.Name, Reason: why, Disturbs: []string{n.Name}, Needs: needs, Was: &n.Node,
 	})
+	if runs && !saves {
+		d.stops(h, &n.Node, destroy)
+	}
 	d.frees[idClaim(h.Name, &n.Node)] = destroy
 	d.frees[nameClaim(&n.Node)] = destroy
 	return destroy

@@ -184,7 +184,10 @@ func (h *Host) restore(ctx context.Context) error {
 	if networks, err := network.Observe(""); err != nil || len(networks) > 0 {
 		return err
 	}
-	return host.Restore(h.Dirs.Run)
+	if err := host.Restore(h.Dirs.Run); err != nil {
+		return err
+	}
+	return host.ReleaseMemory(h.Dirs.Run)
 }
 
 // log opens the log of a node or layer for appending, behind a writer that hides secrets.

@@ -1,6 +1,7 @@
 package lxc
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -27,6 +28,7 @@ const period = 100_000
 // limitFiles says which files of the node's control group hold its limits, in the version of each controller that this host has:
 // a host may have some in version 1 and others in version 2.
 func limitFiles(l site.Limits) []limit {
+	l = settable(l)
 	var all []limit
 	add := func(controller, v1, v1value, v2, v2value string) {
 		switch {
@@ -47,7 +49,7 @@ func limitFiles(l site.Limits) []limit {
 		bytes := strconv.FormatInt(l.Memory, 10)
 		add("memory", "memory.limit_in_bytes", bytes, "memory.max", bytes)
 	}
-	if l.Swap != nil && hasSwapLimit() {
+	if l.Swap != nil {
 		both := strconv.FormatInt(l.Memory+*l.Swap, 10) // version 1 counts memory and swap together
 		add("memory", "memory.memsw.limit_in_bytes", both, "memory.swap.max", strconv.FormatInt(*l.Swap, 10))
 	}
@@ -60,13 +62,14 @@ func limitFiles(l site.Limits) []limit {
 
 // unlimited gives the files with the values that mean no limit, for those that l does not set.
 func unlimited(l site.Limits) []limit {
-	full := site.Limits{Cpus: 1, Pin: "0", Memory: 1, Pids: 1}
+	full := site.Limits{Cpus: 1, Pin: "0", Memory: 1, Swap: new(int64), Pids: 1}
 	set := map[string]bool{}
 	for _, f := range limitFiles(l) {
 		set[f.file] = true
 	}
 	none := map[string]string{
-		"cpu.cfs_quota_us": "-1", "cpu.max": "max", "memory.limit_in_bytes": "-1", "memory.max": "max", "pids.max": "max",
+		"cpu.cfs_quota_us": "-1", "cpu.max": "max", "memory.limit_in_bytes": "-1", "memory.max": "max",
+		"memory.memsw.limit_in_bytes": "-1", "memory.swap.max": "max", "pids.max": "max",
 	}
 	var all []limit
 	for _, f := range limitFiles(full) {
@@ -111,11 +114,18 @@ func hierarchy(controller string) string {
 
 // applyLimits sets the limits of a running node and reads them back.
 func (c container) applyLimits(l site.Limits) error {
+	path := func(f limit) string { return filepath.Join(hierarchy(f.controller), c.cgroup(), f.file) }
+	var refused []limit
 	for _, f := range append(limitFiles(l), unlimited(l)...) {
-		path := filepath.Join(hierarchy(f.controller), c.cgroup(), f.file)
-		if err := os.WriteFile(path, []byte(f.value), 0); err != nil {
+		if os.WriteFile(path(f), []byte(f.value), 0) != nil {
+			refused = append(refused, f)
+		}
+	}
+	// In version 1, memory may at no moment be more than memory and swap together: what is refused may be taken after the rest.
+	for _, f := range refused {
+		if err := os.WriteFile(path(f), []byte(f.value), 0); err != nil {
 			return problem.New(problem.Failed, "node %s: limit %s = %s was not taken", c.ref.Name, f.file, f.value).
-				At(path).Because(err).Try("a limit below what the node uses now cannot be set while it runs")
+				At(path(f)).Because(errors.Unwrap(err)).Try("a limit below what the node uses now cannot be set while it runs")
 		}
 	}
 	has, err := c.limits()
@@ -129,9 +139,9 @@ func (c container) applyLimits(l site.Limits) error {
 	return nil
 }
 
-// settable drops what this host cannot limit.
+// settable drops what this host cannot limit: version 1 counts memory and swap together, and so bounds swap only where memory is bounded.
 func settable(l site.Limits) site.Limits {
-	if !hasSwapLimit() {
+	if !hasSwapLimit() || l.Memory == 0 && isV1("memory") {
 		l.Swap = nil
 	}
 	return l

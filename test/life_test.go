@@ -1,0 +1,175 @@
+package test
+
+import (
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// TestLife: what else becomes of nodes: privileged ones, ranges that shrink, those that do not start by themselves, stop and start.
+func TestLife(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, "it-life", `
+[network.lan]
+subnet = "10.99.11.0/24"
+gateway = "10.99.11.1"
+[image.debian]
+suite = "bookworm"
+[defaults]
+memory = "96MiB"
+[node."n{1..4}"]
+id = 11
+[node.strong]
+id = 20
+privileged = true
+[node.asleep]
+id = 30
+autostart = false
+`, nil)
+	s.do("up")
+	if got := s.sh("strong", "cat /proc/1/uid_map | tr -s ' '"); !strings.HasPrefix(strings.TrimSpace(got), "0 0 ") {
+		t.Errorf("strong is not privileged: %s", got)
+	}
+	if got := s.sh("n1", "cat /proc/1/uid_map | tr -s ' '"); strings.HasPrefix(strings.TrimSpace(got), "0 0 ") {
+		t.Errorf("n1 is privileged: %s", got)
+	}
+	if got := s.sh("n3", "ip -4 -o addr show eth0 | grep -o 'inet [0-9.]*'"); got != "inet 10.99.11.13" {
+		t.Errorf("n3 has the address %s", got)
+	}
+
+	// One that does not start by itself is made, and stays as the user leaves it.
+	s.do("stop", "asleep")
+	s.run("plan").want(0)
+	s.run("status").want(0, "asleep .*stopped +off")
+	s.do("up", "asleep")
+	s.on("asleep", "true")
+	s.run("plan").want(0)
+
+	// The range shrinks: what is no longer declared goes.
+	others := s.init("n1") + s.init("strong")
+	s.edit("site.toml", "n{1..4}", "n{1..3}")
+	s.wantPlan("names local", "stop n4", "destroy n4")
+	s.do("up", "n1", "n2", "n3", "strong") // a selection leaves alone what it does not concern
+	s.run("plan").want(10, "n4: no longer declared")
+	s.do("up")
+	s.settled()
+	if is := s.init("n1") + s.init("strong"); is != others {
+		t.Error("other nodes were started anew")
+	}
+	if left := glob(dirs.Node(s.name, 14)); len(left) > 0 {
+		t.Errorf("n4 is still there: %v", left)
+	}
+	if got := s.run("shell", "n1", "--", "getent", "hosts", "n4").status; got == 0 {
+		t.Error("n1 still knows n4")
+	}
+
+	// What a node wrote outlives a stop, and not its end.
+	s.sh("n2", "echo kept > /root/x")
+	s.do("stop", "n2")
+	s.run("status").want(11, "n2 .*stopped")
+	s.run("shell", "n2", "--", "true").want(1, "node n2 does not run")
+	s.run("stop", "n2").want(0, "all of them are stopped")
+	s.do("start", "n2")
+	s.sh("n2", "grep kept /root/x")
+	s.run("start", "n2").want(0, "all of them are running")
+	s.do("down", "n2")
+	s.do("up")
+	if s.run("shell", "n2", "--", "cat", "/root/x").status == 0 {
+		t.Error("what n2 wrote outlived its end")
+	}
+
+	// A privileged node becomes an ordinary one, with what it wrote.
+	s.sh("strong", "echo kept > /root/x; chown nobody /root/x")
+	s.edit("site.toml", "privileged = true\n", "")
+	s.wantPlan("stop strong", "reshape strong", "start strong")
+	s.do("up")
+	if got := s.sh("strong", "cat /root/x; stat -c %U /root/x"); got != "kept\nnobody" {
+		t.Errorf("strong has %q", got)
+	}
+	s.settled()
+
+	// A node that its user shut down, and one whose processes all died, are brought up again.
+	_ = s.run("shell", "n1", "--", "poweroff")
+	s.eventually(30*time.Second, func() error { return wantStatus(s.run("status", "n1"), 11) })
+	s.wantPlan("start n1")
+	s.do("up")
+	s.settled()
+}
+
+func wantStatus(r result, status int) error {
+	if r.status != status {
+		return os.ErrInvalid
+	}
+	return nil
+}
+
+// TestResume: after a reboot of the host, all that was up is brought up again.
+func TestResume(t *testing.T) {
+	s := newSite(t, "it-resume", `
+[network.lan]
+subnet = "10.99.15.0/24"
+gateway = "10.99.15.1"
+nat = true
+[image.debian]
+suite = "bookworm"
+[node."n{1..2}"]
+id = 11
+roles = ["keeper"]
+memory = "96MiB"
+[secret.token]
+generate = 20
+`, files{"roles/keeper/role.toml": `
+[[secret]]
+name = "token"
+[[volume]]
+name = "data"
+path = "/srv/data"
+`})
+	s.do("up")
+	s.sh("n1", "echo kept | tee /root/x > /srv/data/x")
+	token := s.on("n1", "cat", "/etc/orrery/secrets/token")
+	s.reboot()
+	s.run("status").want(11, "n1 .*stopped")
+	s.run("resume").want(0, "it-resume from ", "n1 .*running")
+	s.settled()
+	if got := s.sh("n1", "cat /root/x /srv/data/x /etc/orrery/secrets/token"); got != "kept\nkept\n"+token {
+		t.Errorf("n1 has %q", got)
+	}
+	s.sh("n1", "ping -c 1 -W 5 n2")
+	s.run("resume").want(0, "nothing to do")
+	s.do("down")
+	s.run("resume").want(0)
+	s.run("status").want(11, "n1 .*absent")
+}
+
+// reboot does to the site what a power cut and a boot do.
+func (s *site) reboot() {
+	s.Helper()
+	for _, group := range glob("/sys/fs/cgroup/*/orrery/"+s.name, "/sys/fs/cgroup/orrery/"+s.name) {
+		_, _ = sh("find " + group + " -name cgroup.procs | xargs cat | sort -u | xargs -r kill -9 2>/dev/null")
+	}
+	s.eventually(10*time.Second, func() error {
+		for _, group := range glob("/sys/fs/cgroup/*/orrery/"+s.name, "/sys/fs/cgroup/orrery/"+s.name) {
+			if out, err := sh("find " + group + " -depth -type d -exec rmdir {} +"); err != nil {
+				return err
+			} else if out != "" {
+				return os.ErrExist
+			}
+		}
+		return nil
+	})
+	for _, script := range []string{
+		"for l in $(ip -o -d link | grep '\"" + s.name + "\"' | cut -d: -f2 | cut -d@ -f1); do ip link del $l; done",
+		"nft delete table inet orrery-" + s.name,
+	} {
+		if out, err := sh(script); err != nil {
+			s.Fatalf("%s: %v %s", script, err, out)
+		}
+	}
+	if err := os.RemoveAll(dirs.Run + "/sites/" + s.name); err != nil {
+		s.Fatal(err)
+	}
+	syscall.Sync()
+}
