@@ -1,5 +1,6 @@
 # Orrery: two commands for users (make up, make test); `make help` lists all.
 SHELL   := /bin/bash
+GO      := packaging/go
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo development)
 PREFIX  ?= /usr/local
 DESTDIR ?=
@@ -28,13 +29,13 @@ test-packages: packages
 
 GO_FILES := $(shell find cmd internal -name '*.go' -o -name '*.toml' -path '*/cli/*') go.mod go.sum
 bin/orrery: $(GO_FILES) ## build the program
-	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X orrery/internal/cli.Version=$(VERSION)' -o $@ ./cmd/orrery
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w -X orrery/internal/cli.Version=$(VERSION)' -o $@ ./cmd/orrery
 
 .PHONY: test
 test: test-packages bin/orrery ## everything: style, unit and integration tests (as root)
 	$(MAKE) lint
-	go test ./...
-	go test -count=1 -timeout 25m -v ./test/... | tee build/integration.log | grep -E '^(=== RUN|--- |ok|FAIL|PASS|panic)' ; exit $${PIPESTATUS[0]}
+	$(GO) test ./...
+	$(GO) test -count=1 -timeout 25m -v ./test/... | tee build/integration.log | grep -E '^(=== RUN|--- |ok|FAIL|PASS|panic)' ; exit $${PIPESTATUS[0]}
 
 .PHONY: test-metal
 test-metal: test-packages bin/orrery ## prove the program on an ordinary server in QEMU's software emulation
@@ -43,7 +44,7 @@ test-metal: test-packages bin/orrery ## prove the program on an ordinary server 
 .PHONY: lint
 lint: ## gofmt, go vet, golangci-lint
 	@unformatted=$$(gofmt -l cmd internal test bench); [ -z "$$unformatted" ] || { echo "gofmt: $$unformatted"; exit 1; }
-	go vet ./...
+	$(GO) vet ./...
 	packaging/golangci-lint run
 
 .PHONY: bench

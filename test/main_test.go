@@ -76,6 +76,7 @@ func reap() error {
 			return err
 		}
 	}
+	_ = unix.Unmount(dirs.Run, unix.MNT_DETACH) // the program mounts a tmpfs there, where there is none
 	return os.RemoveAll(dirs.Run)
 }
 

@@ -177,14 +177,14 @@ func TestReasons(t *testing.T) {
 			name: "id", edit: func(s *site.Site) { s.Nodes[3].ID = 200 },
 			want: []string{
 				"host sv1: names: names, addresses or roles changed",
-				"node portal: stop: id changed from 104 to 200", "node portal: destroy: id changed from 104 to 200", "node portal: create: new",
+				"node portal: destroy: id changed from 104 to 200", "node portal: create: new",
 				"node portal: start: new", "node portal: configure: apply roles", "node portal: check: prove health",
 			},
 		},
 		{
 			name: "one less", edit: func(s *site.Site) { s.Nodes = slices.Delete(s.Nodes, 2, 3) },
 			want: []string{
-				"node receptor2: stop: no longer declared", "node receptor2: destroy: no longer declared",
+				"node receptor2: destroy: no longer declared",
 				"host sv1: names: names, addresses or roles changed",
 				"node portal: configure: portal: file /etc/portal changed", "node portal: check: prove health",
 			},
@@ -197,8 +197,8 @@ func TestReasons(t *testing.T) {
 			},
 			want: slices.Concat([]string{
 				"node db: stop: no longer declared", "node db: destroy: no longer declared",
-				"node receptor1: stop: no longer declared", "node receptor1: destroy: no longer declared",
-				"node receptor2: stop: no longer declared", "node receptor2: destroy: no longer declared",
+				"node receptor1: destroy: no longer declared",
+				"node receptor2: destroy: no longer declared",
 				"host sv1: names: names, addresses or roles changed",
 			}, replacement("portal", "base image changed", true)),
 			build: []string{"debian"},
