@@ -47,6 +47,7 @@ func alone(m *testing.M) (int, error) {
 	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		return 0, fmt.Errorf("another run of these tests is at work: %s: %w", lock.Name(), err)
 	}
+	unix.Umask(0o077) // whatever root's is, nodes must be able to come up
 	dir, err := os.MkdirTemp("", "orrery-test-")
 	if err != nil {
 		return 0, err

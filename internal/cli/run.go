@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"time"
 
 	"orrery/internal/apply"
@@ -130,8 +131,11 @@ func (j *job) finish(ctx context.Context, p *plan.Plan, r *apply.Result) error {
 	if j.undo {
 		return j.takeBack(p, r)
 	}
-	left := len(r.Failed) + len(r.Skipped)
-	return problem.New(problem.Left, "%d of %d steps are done; left are %d: %s", len(r.Done), len(p.Steps), left, subjects(r)).
+	kind, left := problem.Left, len(r.Failed)+len(r.Skipped)
+	if !slices.ContainsFunc(r.Failed, func(f apply.Failure) bool { return problem.Exit(f.Err) != int(problem.Unable) }) {
+		kind = problem.Unable // whoever tries again gets no further
+	}
+	return problem.New(kind, "%d of %d steps are done; left are %d: %s", len(r.Done), len(p.Steps), left, subjects(r)).
 		Try("mend the cause and run the same command to go on")
 }
 

@@ -37,7 +37,8 @@ func (h *Host) writeNames(digest string) error {
 		}
 		fmt.Fprintf(&known, "%s %s", strings.Join(sshNames(h.Site.Name, n), ","), public)
 	}
-	knownHosts := filepath.Join(h.Dirs.Keys(h.Site.Name), "known_hosts")
+	h.former = h.told()
+	knownHosts := h.knownHosts()
 	if err := host.WriteFile(host.File{Path: knownHosts, Content: []byte(known.String()), Mode: 0o644}); err != nil {
 		return err
 	}
@@ -52,6 +53,33 @@ func (h *Host) writeNames(digest string) error {
 		}
 	}
 	return host.WriteFile(host.File{Path: h.Dirs.Names(h.Site.Name), Content: []byte(digest), Mode: 0o644})
+}
+
+func (h *Host) knownHosts() string { return filepath.Join(h.Dirs.Keys(h.Site.Name), "known_hosts") }
+
+// told reads what the nodes of this host were told of one another, by path.
+func (h *Host) told() map[string][]byte {
+	paths := []string{h.knownHosts(), h.Dirs.Names(h.Site.Name)}
+	for i := range h.Site.Nodes {
+		dir := h.Dirs.Etc(h.Site.Name, h.Site.Nodes[i].ID)
+		paths = append(paths, filepath.Join(dir, "hosts"), filepath.Join(dir, "inventory.json"), filepath.Join(dir, "ssh_known_hosts"))
+	}
+	files := map[string][]byte{}
+	for _, path := range paths {
+		if text, err := os.ReadFile(path); err == nil {
+			files[path] = text
+		}
+	}
+	return files
+}
+
+// restoreNames tells the nodes again what they were told before writeNames.
+func (h *Host) restoreNames() error {
+	var err error
+	for path, text := range h.former {
+		err = errors.Join(err, quick(filepath.Dir(path), filepath.Base(path), text, 0o644))
+	}
+	return err
 }
 
 // forgetNames removes what the nodes of this host were told. While there are nodes they keep it, and only the record

@@ -33,7 +33,8 @@ type Host struct {
 	Store   *image.Store
 	Keys    *secret.Keyring
 
-	saved sync.Map // node -> what it was before ConfigureNode, for RevertNode
+	saved  sync.Map          // node -> what it was before ConfigureNode, for RevertNode
+	former map[string][]byte // files as they were before writeNames, for restoreNames
 }
 
 var _ apply.Worker = (*Host)(nil)
@@ -109,7 +110,7 @@ func (h *Host) Do(ctx context.Context, s *plan.Step, say func(string)) error {
 	case plan.WriteNames:
 		return h.writeNames(s.Names)
 	case plan.RestoreNames:
-		return h.forgetNames() // the next run, whose site file says what they were, writes them again
+		return h.restoreNames()
 	case plan.ForgetNames:
 		return h.forgetNames()
 	case plan.BuildLayer:

@@ -101,11 +101,7 @@ func (h *Host) configure(ctx context.Context, e engine.Engine, s *plan.Step, say
 func (h *Host) revert(ctx context.Context, e engine.Engine, s *plan.Step) error {
 	saved, ok := h.saved.Load(s.Subject)
 	if !ok {
-		if has, err := h.recorded(s.Node); err == nil && has.Configured && has.Config.Same(s.Node.Config) {
-			return nil // it was never changed
-		}
-		return problem.New(problem.Failed, "node %s: what it was before is not known any more", s.Subject).
-			Try("put the former site files back and run orrery up")
+		return nil // it was not configured before this run: it was new, or in the place of one that comes back
 	}
 	ref := engine.RefOf(s.Node)
 	if err := saved.(*saver).restore(ctx); err != nil {

@@ -39,7 +39,11 @@ func (e *Engine) Start(ctx context.Context, ref engine.Ref) error {
 	if err := os.Remove(c.log()); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	cmd := exec.Command("/usr/bin/lxc-start", "--daemon", "--name", c.name, "--lxcpath", c.dir, "--rcfile", c.config(),
+	lxcStart, err := exec.LookPath("lxc-start")
+	if err != nil {
+		return problem.New(problem.Unable, "LXC is not installed on this host").Try("apt-get install lxc; orrery doctor tells what else is missing")
+	}
+	cmd := exec.Command(lxcStart, "--daemon", "--name", c.name, "--lxcpath", c.dir, "--rcfile", c.config(),
 		"--pidfile", c.pidfile(), "--logfile", c.log(), "--logpriority", "WARN")
 	cmd.Env = []string{"PATH=" + host.Path}
 	tail := &host.Tail{}

@@ -125,7 +125,10 @@ func (e *Engine) Destroy(ctx context.Context, ref engine.Ref) error {
 		}
 	}
 	removeCgroups("orrery/"+ref.Site, "orrery")
-	return errors.Join(os.RemoveAll(gone), os.RemoveAll(c.former()), os.RemoveAll(e.dirs.Etc(ref.Site, ref.ID)))
+	etc := e.dirs.Etc(ref.Site, ref.ID)
+	err = errors.Join(os.RemoveAll(gone), os.RemoveAll(c.former()), os.RemoveAll(etc))
+	_ = os.Remove(filepath.Dir(etc)) // if it was the last
+	return err
 }
 
 // removeCgroups removes control groups that have no processes in them, with those inside, from every hierarchy.
