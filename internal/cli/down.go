@@ -34,15 +34,7 @@ func (a *app) downVerb() *cobra.Command {
 		Long: `Ends nodes and removes what they wrote outside volumes. Without a selector, networks, rules and settings go too.
 Volumes, SSH host keys, the journal and layers in the store are kept; --volumes removes the volumes for good.`,
 		RunE: func(c *cobra.Command, args []string) error {
-			s, err := a.load()
-			if err != nil {
-				return err
-			}
-			chosen, err := choose(s, args)
-			if err != nil {
-				return err
-			}
-			h, err := a.here(s)
+			s, h, chosen, err := a.target(args)
 			if err != nil {
 				return err
 			}

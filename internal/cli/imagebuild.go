@@ -16,15 +16,7 @@ func (a *app) imageBuild() *cobra.Command {
 		Use:   "build [SELECTOR...]",
 		Short: "Build the layers that nodes need, ahead of up, and print their digests",
 		RunE: func(c *cobra.Command, args []string) error {
-			s, err := a.load()
-			if err != nil {
-				return err
-			}
-			chosen, err := choose(s, args)
-			if err != nil {
-				return err
-			}
-			h, err := a.here(s)
+			s, h, chosen, err := a.target(args)
 			if err != nil {
 				return err
 			}

@@ -22,15 +22,7 @@ func (a *app) planVerb() *cobra.Command {
 		Long: `Shows what "orrery up" would do: every step in order, with its reason, the nodes that it disturbs and how it is undone.
 The exit status is 0 if there is nothing to do and 10 if there is.`,
 		RunE: func(c *cobra.Command, args []string) error {
-			s, err := a.load()
-			if err != nil {
-				return err
-			}
-			chosen, err := choose(s, args)
-			if err != nil {
-				return err
-			}
-			h, err := a.here(s)
+			s, h, chosen, err := a.target(args)
 			if err != nil {
 				return err
 			}

@@ -112,6 +112,20 @@ func (a *app) seen(ctx context.Context, h *local.Host) ([]observe.Host, error) {
 	return []observe.Host{o}, err
 }
 
+// target gives the site that is meant, this machine as its host, and the names of the nodes that selectors mean (nil: all).
+func (a *app) target(selectors []string) (*site.Site, *local.Host, map[string]bool, error) {
+	s, err := a.load()
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	chosen, err := choose(s, selectors)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	h, err := a.here(s)
+	return s, h, chosen, err
+}
+
 // choose gives the names of the nodes that selectors mean; nil means all.
 func choose(s *site.Site, selectors []string) (map[string]bool, error) {
 	if len(selectors) == 0 {

@@ -28,15 +28,7 @@ func (a *app) stateVerb(name, short, state string, make planner, ask func(*site.
 		Use:   name + " [SELECTOR...]",
 		Short: short,
 		RunE: func(c *cobra.Command, args []string) error {
-			s, err := a.load()
-			if err != nil {
-				return err
-			}
-			chosen, err := choose(s, args)
-			if err != nil {
-				return err
-			}
-			h, err := a.here(s)
+			s, h, chosen, err := a.target(args)
 			if err != nil {
 				return err
 			}

@@ -109,7 +109,7 @@ func (h *Host) introduce(n *site.Node, shared map[string][]byte) error {
 	if shared[""] == nil {
 		shared[""] = inventory.JSON(h.Site)
 	}
-	known, err := os.ReadFile(filepath.Join(h.Dirs.Keys(h.Site.Name), "known_hosts"))
+	known, err := os.ReadFile(h.knownHosts())
 	if err != nil {
 		return err
 	}

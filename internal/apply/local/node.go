@@ -69,6 +69,14 @@ func (h *Host) configure(ctx context.Context, e engine.Engine, s *plan.Step, say
 		return err
 	}
 	ref := engine.RefOf(s.Node)
+	before, in := was.Config, e.Runner(ref)
+	if was.Configured {
+		saved := newSaver(in)
+		h.saved.Store(n.Name, saved)
+		in = saved
+	} else {
+		before = spec.Config{Services: was.Config.Services} // it is not known which of its parts were applied
+	}
 	if err := e.Mark(ctx, ref, engine.Mark{Config: was.Config}); err != nil {
 		return err
 	}
@@ -80,14 +88,6 @@ func (h *Host) configure(ctx context.Context, e engine.Engine, s *plan.Step, say
 		return err
 	}
 	defer log.Close() //nolint:errcheck // what a log lacks at its end is no reason to fail
-	before, in := was.Config, e.Runner(ref)
-	if was.Configured {
-		saved := newSaver(in)
-		h.saved.Store(n.Name, saved)
-		in = saved
-	} else {
-		before = spec.Config{Services: was.Config.Services} // it is not known which of its parts were applied
-	}
 	job := &role.Job{
 		Site: h.Site, View: render.New(h.Site), Node: n, In: in, Was: before, Is: s.Node.Config, Log: log, Say: say,
 	}
