@@ -34,8 +34,9 @@ bin/orrery: $(GO_FILES) ## build the program
 .PHONY: test
 test: test-packages bin/orrery ## everything: style, unit and integration tests (as root)
 	$(MAKE) lint
-	$(GO) test ./...
-	$(GO) test -count=1 -timeout 25m -v ./test/... | tee build/integration.log | grep -E '^(=== RUN|--- |ok|FAIL|PASS|panic)' ; exit $${PIPESTATUS[0]}
+	@mkdir -p build
+	ORRERY_INTEGRATION=1 packaging/gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg --jsonfile build/test.json -- \
+	  -count=1 -p 2 -parallel 3 -timeout 25m ./...
 
 .PHONY: test-metal
 test-metal: test-packages bin/orrery ## prove the program on an ordinary server in QEMU's software emulation

@@ -2,6 +2,7 @@ package test
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -104,7 +105,7 @@ func copies(s *site) {
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			s.Fatal(err)
 		}
-		if err := os.WriteFile(path, []byte(text), 0o640); err != nil {
+		if err := errors.Join(os.WriteFile(path, []byte(text), 0), os.Chmod(path, 0o640)); err != nil {
 			s.Fatal(err)
 		}
 	}

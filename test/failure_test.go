@@ -4,9 +4,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
+
+	"orrery/internal/engine/record"
 )
 
 const failingSite = `
@@ -134,6 +135,8 @@ command = ["true"]
 		t.Errorf("n1 has %q", got)
 	}
 	s.edit("roles/worker/role.toml", `content = "2"`, `content = "1"`)
+	s.wantPlan("check n1", "check n2") // they were started anew
+	s.do("up")
 	s.settled()
 	s.edit("roles/worker/role.toml", `content = "1"`, `content = "2"`)
 	s.edit("roles/worker/role.toml", "= 1", "= 2")
@@ -152,7 +155,7 @@ func TestFullDisk(t *testing.T) {
 	s := newSite(t, "it-full", fmt.Sprintf(failingSite, 19), files{
 		"roles/worker/role.toml": "[[step]]\nname = \"big\"\nwhen = \"build\"\nscript = \"head -c 600M /dev/zero > /opt/big\"\n",
 	})
-	disk := filepath.Join(t.TempDir(), "disk")
+	disk := filepath.Join(dirs.State, "small") // where nodes can come to, unlike a test's own directory
 	if err := os.MkdirAll(disk, 0o711); err != nil {
 		t.Fatal(err)
 	}
@@ -161,20 +164,21 @@ func TestFullDisk(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	image := disk + ".img"
+	image, run := disk+".img", dirs.Run+"-small"
 	// Over the base, there is room to begin a layer, but not to end it.
 	out, err := sh(fmt.Sprintf("truncate -s $((%s + 400))M %[2]s && mkfs.ext4 -q -m 0 %[2]s && mount -o loop %[2]s %[3]s && chmod 711 %[3]s", size, image, disk))
 	if err != nil {
 		t.Fatalf("no small disk: %v %s", err, out)
 	}
 	t.Cleanup(func() {
-		if out, err := sh("umount " + disk); err != nil {
+		out, err := sh("umount " + run + "; umount " + disk + " && rm -rf " + run + " " + disk + " " + image)
+		if err != nil {
 			t.Errorf("umount: %v %s", err, out)
 		}
 	})
 	layers := func() []string { return glob(disk+"/store/[0-9a-f]*", disk+"/store/.staging/*") }
 	elsewhere := s.of(t)
-	elsewhere.env = append(environment(), "ORRERY_STATE="+disk)
+	elsewhere.env = append(environment(), "ORRERY_STATE="+disk, "ORRERY_RUN="+run)
 	if _, err := sh("fallocate -l $((" + size + " + 100))M " + disk + "/ballast"); err != nil {
 		t.Fatal(err)
 	}
@@ -185,7 +189,7 @@ func TestFullDisk(t *testing.T) {
 	if out, err := sh("rm " + disk + "/ballast && cp -a " + base + " " + disk + "/store/"); err != nil {
 		t.Fatalf("%v %s", err, out)
 	}
-	elsewhere.run("up").want(4, "the disk of .* is full", "No space left on device")
+	elsewhere.run("up", "n1").want(4, "the disk of .* is full", "No space left on device")
 	if left := layers(); len(left) != 1 {
 		t.Errorf("left of the build are %v", left)
 	}
@@ -196,12 +200,10 @@ func TestFullDisk(t *testing.T) {
 func (s *site) base() string {
 	s.Helper()
 	s.do("up", "other")
-	for _, p := range glob(dirs.State + "/store/*/layer.json") {
-		text, err := os.ReadFile(p)
-		if err == nil && strings.Contains(string(text), `"title": "debian"`) {
-			return filepath.Dir(p)
-		}
+	r, err := record.Read(dirs.Node(s.name, 20))
+	if err != nil {
+		s.Fatal(err)
 	}
-	s.Fatal("there is no base image")
-	return ""
+	s.do("down")
+	return filepath.Join(dirs.State, "store", r.Base)
 }

@@ -118,7 +118,7 @@ id = 11
 	// A network that goes: the nodes on it are made to do without.
 	a.edit("site.toml", "[network.shut]\nsubnet = \"10.99.14.0/24\"\ngateway = \"10.99.14.1\"\n", "")
 	a.edit("site.toml", "[node.shut]\nid = 14\nnet = { shut = \"auto\" }\n", "")
-	a.wantPlan("names local", "stop shut", "destroy shut", "unnetwork shut")
+	a.wantPlan("names local", "destroy shut", "unnetwork shut")
 	a.do("up")
 	a.settled()
 }

@@ -109,7 +109,7 @@ func (s *site) killed(after time.Duration, args ...string) bool {
 
 // TestKill: whenever a run is killed, the next one converges, and down leaves nothing.
 func TestKill(t *testing.T) {
-	const rounds, kills = 10, 4
+	const rounds, kills = 9, 6
 	s := newSite(t, "it-kill", fmt.Sprintf(eventfulSite, 2, 3), eventful)
 	random := seed(t)
 	whole := s.run("up").want(0).took

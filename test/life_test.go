@@ -50,7 +50,7 @@ autostart = false
 	// The range shrinks: what is no longer declared goes.
 	others := s.init("n1") + s.init("strong")
 	s.edit("site.toml", "n{1..4}", "n{1..3}")
-	s.wantPlan("names local", "stop n4", "destroy n4")
+	s.wantPlan("names local", "destroy n4")
 	s.do("up", "n1", "n2", "n3", "strong") // a selection leaves alone what it does not concern
 	s.run("plan").want(10, "n4: no longer declared")
 	s.do("up")

@@ -65,7 +65,7 @@ id = 11
 	s.settled()
 
 	// What goes beyond is ended, and the node lives on.
-	out := s.sh("bound", `i=0; while [ $i -lt 200 ]; do sleep 20 & i=$((i+1)); done 2>&1 | tail -n 1; true`)
+	out := s.sh("bound", `i=0; while [ $i -lt 200 ]; do sleep 2 & i=$((i+1)); done 2>&1 | tail -n 1; true`)
 	if !strings.Contains(out, "ork") { // "Cannot fork", "fork: retry"
 		t.Errorf("200 processes could be started: %s", out)
 	}

@@ -77,7 +77,8 @@ func reap() error {
 			return err
 		}
 	}
-	_ = unix.Unmount(dirs.Run, unix.MNT_DETACH) // the program mounts a tmpfs there, where there is none
+	_ = unix.Unmount(filepath.Join(dirs.State, "small"), unix.MNT_DETACH) // of TestFullDisk
+	_ = unix.Unmount(dirs.Run, unix.MNT_DETACH)                           // the program mounts a tmpfs there, where there is none
 	return os.RemoveAll(dirs.Run)
 }
 

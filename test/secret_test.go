@@ -114,8 +114,10 @@ cat /etc/holder.conf
 		}
 	}
 	s.do("stop") // so that all is on disk
-	searched := s.search(dirs.State, values, filepath.Join(dirs.Secrets(s.name), "made"))
-	searched += s.search(s.dir, values)
+	searched := s.search(s.dir, values)
+	for _, dir := range []string{"sites", "store", "log", "build"} {
+		searched += s.search(filepath.Join(dirs.State, dir), values, filepath.Join(dirs.Secrets(s.name), "made"))
+	}
 	if searched < 1000 {
 		t.Errorf("only %d files were searched", searched)
 	}

@@ -41,7 +41,11 @@ func (a *app) execVerb() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			failed := a.everywhere(c.Context(), s, nodes, parallel, func(ctx context.Context, in host.Runner, out io.Writer) error {
+			runners, err := a.runners(c.Context(), s)
+			if err != nil {
+				return err
+			}
+			failed := a.everywhere(c.Context(), nodes, runners, parallel, func(ctx context.Context, in host.Runner, out io.Writer) error {
 				return in.Run(ctx, host.Command{Args: args[dash:], User: user, Stdout: out, Stderr: out})
 			})
 			fmt.Fprintf(a.err, "%d of %d nodes succeeded", len(nodes)-len(failed), len(nodes))
@@ -59,7 +63,7 @@ func (a *app) execVerb() *cobra.Command {
 }
 
 // everywhere does something on many nodes at once and gives the names of those on which it failed, in order.
-func (a *app) everywhere(ctx context.Context, s *site.Site, nodes []*site.Node, parallel int, do func(context.Context, host.Runner, io.Writer) error) []string {
+func (a *app) everywhere(ctx context.Context, nodes []*site.Node, runners map[string]host.Runner, parallel int, do func(context.Context, host.Runner, io.Writer) error) []string {
 	width := 0
 	for _, n := range nodes {
 		width = max(width, len(n.Name))
@@ -75,8 +79,8 @@ func (a *app) everywhere(ctx context.Context, s *site.Site, nodes []*site.Node, 
 			defer all.Done()
 			defer func() { <-places }()
 			w := &prefixed{mu: &out, to: a.out, prefix: fmt.Sprintf("%-*s | ", width, n.Name)}
-			in, err := a.running(ctx, s, n.Name)
-			if err == nil {
+			err := notRunning(n.Name)
+			if in, ok := runners[n.Name]; ok {
 				err = do(ctx, in, w)
 			}
 			w.end()

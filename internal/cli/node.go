@@ -10,24 +10,41 @@ import (
 	"orrery/internal/site"
 )
 
-// running gives a way into a node that runs. The site file may be ahead of what runs, so the ids are those on record.
-func (a *app) running(ctx context.Context, s *site.Site, name string) (host.Runner, error) {
+// runners gives the ways into all nodes that run. The site file may be ahead of what runs, so the ids are those on record.
+func (a *app) runners(ctx context.Context, s *site.Site) (map[string]host.Runner, error) {
 	h, err := a.here(s)
 	if err != nil {
 		return nil, err
 	}
+	all := map[string]host.Runner{}
 	for _, e := range h.Engines {
 		nodes, err := e.List(ctx, s.Name)
 		if err != nil {
 			return nil, err
 		}
 		for _, n := range nodes {
-			if n.Name == name && n.State == observe.Running {
-				return e.Runner(engine.RefOf(&n.Node)), nil
+			if n.State == observe.Running {
+				all[n.Name] = e.Runner(engine.RefOf(&n.Node))
 			}
 		}
 	}
-	return nil, problem.New(problem.Failed, "node %s does not run", name).Try("orrery up %s", name)
+	return all, nil
+}
+
+// running gives a way into a node that runs.
+func (a *app) running(ctx context.Context, s *site.Site, name string) (host.Runner, error) {
+	all, err := a.runners(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	if in, ok := all[name]; ok {
+		return in, nil
+	}
+	return nil, notRunning(name)
+}
+
+func notRunning(name string) error {
+	return problem.New(problem.Failed, "node %s does not run", name).Try("orrery up %s", name)
 }
 
 // declared gives a node by name.

@@ -69,7 +69,8 @@ and virtual machines. Start with "orrery init", or with one of the examples.`,
 	}
 	root.PersistentFlags().StringVarP(&a.siteDir, "site", "C", "", "site `directory` (default: the current one, else the only site that is up here)")
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return problem.New(problem.Usage, "%v", err).Try("%s --help", c.CommandPath())
+		what, _, _ := strings.Cut(err.Error(), ": strconv.") // which says no more
+		return problem.New(problem.Usage, "%s", what).Try("%s --help", c.CommandPath())
 	})
 	root.AddGroup(
 		&cobra.Group{ID: "site", Title: "The site directory:"},

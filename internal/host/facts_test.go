@@ -11,6 +11,8 @@ import (
 	"github.com/google/nftables"
 	"github.com/google/nftables/expr"
 	"golang.org/x/sys/unix"
+
+	"orrery/test/need"
 )
 
 // fakeMachine makes a machine of files.
@@ -175,9 +177,7 @@ func TestFileSystem(t *testing.T) {
 
 // TestFirewall looks at a host as docker leaves it, in a network namespace of its own.
 func TestFirewall(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("not run: needs root to make a network namespace")
-	}
+	need.Integration(t)
 	m := fakeMachine(t, map[string]string{
 		"proc/sys/net/bridge/bridge-nf-call-iptables": "1\n", "proc/net/ip_tables_names": "filter\n",
 	})

@@ -5,6 +5,8 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"path"
+	"slices"
 	"strings"
 )
 
@@ -22,9 +24,10 @@ func PutByCommand(ctx context.Context, r Runner, files ...File) error {
 	return r.Run(ctx, Command{Args: []string{"/bin/sh", "-c", script, "put"}, Stdin: bytes.NewReader(archive)})
 }
 
-func parcel(files []File) (archive []byte, moves string, err error) {
+func parcel(files []File) (archive []byte, script string, err error) {
 	var b bytes.Buffer
-	var script strings.Builder
+	var moves strings.Builder
+	var dirs []string
 	w := tar.NewWriter(&b)
 	for i, f := range files {
 		user, group, ok := strings.Cut(f.Owner, ":")
@@ -48,13 +51,14 @@ func parcel(files []File) (archive []byte, moves string, err error) {
 				return nil, "", err
 			}
 		}
-		path := Quote(f.Path)
-		fmt.Fprintf(&script, "mkdir -p -- \"$(dirname -- %s)\"\nmv -fT -- \"$d/%d\" %s\n", path, i, path)
+		dirs = append(dirs, Quote(path.Dir(f.Path)))
+		fmt.Fprintf(&moves, "mv -fT -- \"$d/%d\" %s\n", i, Quote(f.Path))
 	}
 	if err := w.Close(); err != nil {
 		return nil, "", err
 	}
-	return b.Bytes(), script.String(), nil
+	slices.Sort(dirs)
+	return b.Bytes(), "mkdir -p -- " + strings.Join(slices.Compact(dirs), " ") + "\n" + moves.String(), nil
 }
 
 // Quote quotes a word for a POSIX shell.

@@ -10,28 +10,20 @@ import (
 
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
+	"orrery/test/need"
 )
 
 // realState is the store of the tests that build for real. It keeps a base image and what was fetched, so that only the
 // first run of these tests takes minutes; ORRERY_TEST_STATE names another.
 func realState(t *testing.T) *Store {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("short: builds with LXC")
-	}
-	if os.Geteuid() != 0 {
-		t.Skip("needs root: builds with LXC")
-	}
+	need.Integration(t)
 	for _, program := range []string{"lxc-start", "mmdebstrap"} {
 		if _, err := exec.LookPath(program); err != nil {
 			t.Skip("needs " + program)
 		}
 	}
-	state := os.Getenv("ORRERY_TEST_STATE")
-	if state == "" {
-		state = "/var/cache/orrery-test"
-	}
-	return Open(filepath.Join(state, "image")) // GC removes all others' layers
+	return Open(filepath.Join(need.State(), "image")) // GC removes all others' layers
 }
 
 var removeOld sync.Once

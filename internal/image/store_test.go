@@ -18,6 +18,7 @@ import (
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
+	"orrery/test/need"
 )
 
 // importedStore is a store with one imported base.
@@ -245,9 +246,7 @@ func TestFullDisk(t *testing.T) {
 
 // TestFullDiskForReal imports into a file system that is too small.
 func TestFullDiskForReal(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("needs root: mounts a small file system")
-	}
+	need.Integration(t)
 	state := t.TempDir()
 	if err := unix.Mount("orrery-test", state, "tmpfs", 0, "size=2m"); err != nil {
 		t.Skip("cannot mount: " + err.Error())

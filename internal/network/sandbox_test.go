@@ -12,6 +12,8 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"orrery/test/need"
 )
 
 const inSandbox = "ORRERY_NETWORK_SANDBOX"
@@ -26,9 +28,7 @@ func sandbox(t *testing.T) bool {
 		must(t, unix.Mount("run", "/run", "tmpfs", 0, ""))
 		return true
 	}
-	if os.Geteuid() != 0 {
-		t.Skip("not run: needs root to make network namespaces")
-	}
+	need.Integration(t)
 	t.Parallel()
 	cmd := exec.Command("/proc/self/exe", "-test.run=^"+t.Name()+"$", "-test.v", "-test.count=1")
 	cmd.Env = append(os.Environ(), inSandbox+"="+t.Name())

@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"orrery/internal/host"
 	"orrery/internal/problem"
@@ -45,22 +46,39 @@ func (j *Job) Configure(ctx context.Context) error {
 	return j.dropServices(ctx)
 }
 
+// bootPatience is how long a node may take to boot.
+const bootPatience = 5 * time.Minute
+
 // AwaitBoot waits until the node's systemd has brought up what it brings up by itself.
 func AwaitBoot(ctx context.Context, in host.Runner, log io.Writer) error {
-	const script = `i=0
-until [ -S /run/systemd/private ] || [ $i -gt 3000 ]; do sleep 0.02; i=$((i+1)); done
-state=$(timeout 300 systemctl is-system-running --wait) || true
-case $state in
-running) ;;
-degraded) echo "these units of the node failed to start:"; systemctl list-units --failed --plain --no-legend ;;
-"") echo "the node's systemd is still at work after 300 s:"; systemctl list-jobs --no-legend; exit 1 ;;
-*) echo "the node's systemd is $state"; exit 1 ;;
-esac`
-	err := in.Run(ctx, host.Command{Args: []string{"/bin/sh", "-c", script}, Stdout: log, Stderr: log})
-	if err != nil {
+	within, cancel := context.WithTimeoutCause(ctx, bootPatience, fmt.Errorf("its systemd is still at work after %s", bootPatience))
+	defer cancel()
+	systemctl := func(ctx context.Context, out io.Writer, args ...string) error {
+		return in.Run(ctx, host.Command{Args: append([]string{"systemctl"}, args...), Stdout: out})
+	}
+	for {
+		var said strings.Builder
+		err := systemctl(within, &said, "is-system-running", "--wait")
+		state := strings.TrimSpace(said.String())
+		var run *host.RunError
+		switch {
+		case err == nil:
+			return nil
+		case state == "degraded":
+			fmt.Fprintln(log, "these units of the node failed to start:")
+			return systemctl(ctx, log, "list-units", "--failed", "--plain", "--no-legend")
+		case within.Err() == nil && errors.As(err, &run) && (state == "" || state == "offline"): // it does not take orders yet
+			select {
+			case <-time.After(50 * time.Millisecond):
+			case <-within.Done():
+			}
+			continue
+		case ctx.Err() == nil && within.Err() != nil:
+			fmt.Fprintln(log, "these jobs of the node are not done:")
+			err = errors.Join(context.Cause(within), systemctl(ctx, log, "list-jobs", "--no-legend"))
+		}
 		return problem.New(problem.Failed, "the node does not boot").Because(err).Try("orrery logs tells what its units printed")
 	}
-	return nil
 }
 
 // changed reports whether anything that the role does on the node is new or other than before.
@@ -146,7 +164,8 @@ func (j *Job) services(ctx context.Context, r *site.Role) error {
 		return nil
 	}
 	j.Say("role " + r.Name + ": services")
-	script := "systemctl daemon-reload && systemctl enable --quiet \"$@\" && systemctl restart \"$@\" && exit 0\n" +
+	// To enable is to reload, too: what has just been written is known to systemd.
+	script := "systemctl enable --quiet \"$@\" && systemctl restart \"$@\" && exit 0\n" +
 		`code=$?; for s; do systemctl is-active --quiet "$s" || systemctl status --no-pager --lines=15 "$s"; done; exit $code`
 	args := append([]string{"/bin/sh", "-c", script, "services"}, r.Services...)
 	if err := j.In.Run(ctx, host.Command{Args: args, Stdout: j.Log, Stderr: j.Log}); err != nil {

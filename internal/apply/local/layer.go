@@ -25,7 +25,7 @@ func (h *Host) build(ctx context.Context, l *spec.Layer, say func(string)) error
 		return role.Build(ctx, in, l, h.Store.InstallApt, log, say)
 	}
 	if err := h.Store.BuildLayer(ctx, l, h.Site.Mirror, fill, log, say); err != nil {
-		return problem.New(problem.Failed, "layer %s was not built", l.Title).Because(err).
+		return problem.New(problem.Kind(problem.Exit(err)), "layer %s was not built", l.Title).Because(err).
 			Try("the whole output: orrery logs --layer %s", l.Digest)
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"time"
 
 	"github.com/vishvananda/netlink"
 
@@ -58,7 +59,26 @@ func (e *Engine) Start(ctx context.Context, ref engine.Ref) error {
 		return problem.New(problem.Failed, "node %s: limits read back as %+v instead of %+v", r.Name, has, r.Limits).At(c.cgroup()).
 			Try("orrery doctor tells which limits this host can set")
 	}
+	c.awaitOrders(ctx)
 	return ctx.Err()
+}
+
+// awaitOrders waits until the node's systemd listens to systemctl(1), so that nobody has to ask it again and again from inside. A
+// node that does not come so far is the business of whoever gives it orders.
+func (c container) awaitOrders(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	private := fmt.Sprintf("/proc/%d/root/run/systemd/private", c.init())
+	for {
+		if _, err := os.Lstat(private); err == nil || !c.running() {
+			return
+		}
+		select {
+		case <-time.After(5 * time.Millisecond):
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // clear removes what a monitor that was killed could not: control groups, under whose names LXC would

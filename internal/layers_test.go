@@ -1,0 +1,137 @@
+package internal
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// layers are the packages in their order: each imports only from layers before its own.
+var layers = [][]string{
+	{"problem"},
+	{"site"},
+	{"site/selector", "site/check", "site/render", "site/spec", "site/sitefile", "site/inventory", "site/twin", "observe"},
+	{"plan"},
+	{"host"},
+	{"image", "role", "network", "volume", "secret", "journal"},
+	{"engine", "engine/record"},
+	{"engine/lxc", "engine/fake", "engine/enginetest"},
+	{"engine/all"},
+	{"apply"},
+	{"apply/local"},
+	{"lab"},
+	{"cli"},
+}
+
+// within are the packages of one layer that may import one another, in their order.
+var within = [][]string{
+	{"site/selector", "site/render", "site/spec", "site/check", "site/inventory", "site/sitefile", "site/twin"},
+	{"site/spec", "observe"},
+	{"engine", "engine/record"},
+}
+
+// pure packages decide; what they must not import would let them do.
+var pure = map[string][]string{
+	"site":           {"os", "net", "os/exec", "net/http"},
+	"site/selector":  {"os", "net", "os/exec", "net/http"},
+	"site/check":     {"os", "net", "os/exec", "net/http"},
+	"site/render":    {"os", "net", "os/exec", "net/http"},
+	"site/spec":      {"os", "net", "os/exec", "net/http"},
+	"site/inventory": {"os", "net", "os/exec", "net/http"},
+	"observe":        {"os", "net", "os/exec", "net/http"},
+	"plan":           {"os", "net", "os/exec", "net/http"},
+}
+
+func TestLayers(t *testing.T) {
+	depth := map[string]int{}
+	for i, layer := range layers {
+		for _, p := range layer {
+			depth[p] = i
+		}
+	}
+	seen := map[string]bool{}
+	eachFile(t, func(pkg, path string, f *ast.File) {
+		mine, ok := depth[top(pkg, depth)]
+		if !ok {
+			t.Errorf("package %s is in no layer: add it to the list in internal/layers_test.go", pkg)
+			return
+		}
+		seen[pkg] = true
+		for _, i := range f.Imports {
+			name, _ := strconv.Unquote(i.Path.Value)
+			if slices.Contains(pure[pkg], name) {
+				t.Errorf("%s: package %s is pure and must not import %s", path, pkg, name)
+			}
+			other, ours := strings.CutPrefix(name, "orrery/internal/")
+			if !ours || top(other, depth) == top(pkg, depth) {
+				continue
+			}
+			if its, ok := depth[top(other, depth)]; ok && its >= mine && !neighbours(other, pkg) {
+				t.Errorf("%s: package %s must not import %s", path, pkg, other)
+			}
+		}
+	})
+	if len(seen) < 15 {
+		t.Errorf("only %d packages were found", len(seen))
+	}
+}
+
+// TestNoClock: what decides reads no clock.
+func TestNoClock(t *testing.T) {
+	eachFile(t, func(pkg, path string, f *ast.File) {
+		if _, ok := pure[pkg]; !ok {
+			return
+		}
+		ast.Inspect(f, func(n ast.Node) bool {
+			if s, ok := n.(*ast.SelectorExpr); ok {
+				if x, ok := s.X.(*ast.Ident); ok && x.Name == "time" && slices.Contains([]string{"Now", "Since", "Until", "After", "Sleep"}, s.Sel.Name) {
+					t.Errorf("%s: package %s is pure and must not call time.%s", path, pkg, s.Sel.Name)
+				}
+			}
+			return true
+		})
+	})
+}
+
+// neighbours reports whether two packages of one layer stand in an order, the first before the second.
+func neighbours(first, second string) bool {
+	return slices.ContainsFunc(within, func(order []string) bool {
+		i, j := slices.Index(order, first), slices.Index(order, second)
+		return i >= 0 && j > i
+	})
+}
+
+// top gives the listed package that a package is or is below of.
+func top(pkg string, depth map[string]int) string {
+	for p := pkg; p != "."; p = filepath.Dir(p) {
+		if _, ok := depth[p]; ok {
+			return p
+		}
+	}
+	return pkg
+}
+
+// eachFile goes through all files of the program, but not those of tests.
+func eachFile(t *testing.T, do func(pkg, path string, f *ast.File)) {
+	t.Helper()
+	fset := token.NewFileSet()
+	err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		f, err := parser.ParseFile(fset, path, nil, parser.SkipObjectResolution)
+		if err == nil {
+			do(filepath.Dir(path), "internal/"+path, f)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
