@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"strconv"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -157,20 +157,28 @@ name = "slow"
 when = "boot"
 script = "sleep 60"
 `)
-	cmd, out, errs := s.command("up")
-	wait, err := begin(cmd)
-	if err != nil {
-		t.Fatal(err)
+	slow := func() string {
+		return s.run("shell", "user1", "--", "/bin/sh", "-c", "ps ax | grep -c '[s]leep 60' || true").out
 	}
-	s.eventually(time.Minute, func() error {
-		if n := len(s.processes()); n == 0 {
-			return fmt.Errorf("no node runs")
+	underWay := func(cmd *exec.Cmd) (wait func() error) {
+		wait, err := begin(cmd)
+		if err != nil {
+			t.Fatal(err)
 		}
-		if text, _ := os.ReadFile(dirs.Logs(s.name) + "/user1.log"); !strings.Contains(string(text), "step slow") {
-			return fmt.Errorf("the slow step has not begun")
-		}
-		return nil
-	})
+		s.eventually(time.Minute, func() error {
+			if n := slow(); n != "1\n" {
+				return fmt.Errorf("the slow step is under way %q times", n)
+			}
+			return nil
+		})
+		return wait
+	}
+	cmd, _, _ := s.command("up")
+	wait := underWay(cmd)
+	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+	_ = wait()
+	cmd, out, errs := s.command("up") // kills the step of the former
+	wait = underWay(cmd)
 	began := time.Now()
 	_ = cmd.Process.Signal(syscall.SIGINT)
 	_ = wait()
@@ -179,8 +187,8 @@ script = "sleep 60"
 	if r.took > 10*time.Second {
 		t.Errorf("it ended only after %s", r.took)
 	}
-	if left := s.sh("user1", "ps ax | grep '[s]leep 60' || true"); left != "" {
-		t.Errorf("the step goes on: %s", left)
+	if n := slow(); n != "0\n" {
+		t.Errorf("the slow step goes on %q times", n)
 	}
 	s.run("plan").want(10, "node user1: not finished before")
 	s.write("roles/user/role.toml", eventful["roles/user/role.toml"])

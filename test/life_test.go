@@ -61,7 +61,7 @@ autostart = false
 	if left := glob(dirs.Node(s.name, 14)); len(left) > 0 {
 		t.Errorf("n4 is still there: %v", left)
 	}
-	if got := s.run("shell", "n1", "--", "getent", "hosts", "n4").status; got == 0 {
+	if got := s.run("shell", "n1", "--", "getent", "-s", "files", "hosts", "n4").status; got == 0 {
 		t.Error("n1 still knows n4")
 	}
 
@@ -96,6 +96,28 @@ autostart = false
 	s.wantPlan("start n1")
 	s.do("up")
 	s.settled()
+}
+
+// TestProduction: what ends or stops nodes in production is done only if the site's name is given.
+func TestProduction(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, "it-production", `
+site.production = true
+image.debian.suite = "bookworm"
+node.one = { id = 10, net = {} }
+`, nil)
+	s.do("up")
+	before := s.init("one")
+	for _, verb := range []string{"stop", "down"} {
+		s.run(verb).want(9, "not confirmed; nothing was done", "--yes-production it-production")
+		s.run(verb, "--yes-production", "another").want(9)
+	}
+	if is := s.init("one"); is != before {
+		t.Errorf("init of one was %s and is %s", before, is)
+	}
+	s.run("stop", "--yes-production", s.name).want(0)
+	s.run("start").want(0)
+	s.run("down", "--yes-production", s.name).want(0)
 }
 
 func wantStatus(r result, status int) error {

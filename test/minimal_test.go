@@ -2,7 +2,9 @@ package test
 
 import (
 	"maps"
+	"os"
 	"slices"
+	"strings"
 	"testing"
 
 	"orrery/internal/host"
@@ -23,6 +25,9 @@ func TestMinimal(t *testing.T) {
 	s.run("check").want(0, "1 node.*no mistakes")
 	s.run("down").want(0, "1 node taken down")
 	s.wantNoTrace()
+	if mounts, _ := os.ReadFile("/proc/self/mountinfo"); strings.Contains(string(mounts), " "+dirs.Run+" ") {
+		t.Errorf("%s is still mounted", dirs.Run)
+	}
 	s.run("down").want(0, "nothing to take down")
 	s.run("status").want(11, "absent")
 	if after := host.Settings(slices.Collect(maps.Keys(plan.HostSettings))); !maps.Equal(before, after) {

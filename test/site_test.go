@@ -122,6 +122,9 @@ func (s *site) run(args ...string) result {
 	defer impatient.Stop()
 	_ = wait()
 	r := result{s, args, cmd.ProcessState.ExitCode(), out.String(), errs.String(), time.Since(began)}
+	if r.took > 5*time.Second {
+		s.Logf("orrery %s took %s", strings.Join(args, " "), r.took.Round(time.Second/10))
+	}
 	if strings.Contains(r.errs, "goroutine ") {
 		s.Errorf("orrery %s panicked or hung\n%s", strings.Join(args, " "), r.errs)
 	}

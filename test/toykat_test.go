@@ -150,6 +150,7 @@ func toykatVolume(s *site) {
 	}
 	s.run("down", "--volumes").want(9, "not confirmed; nothing was done")
 	s.run("status").want(0)
+	s.run("down", "--volumes", "--yes-volumes", "another").want(9)
 	s.run("down", "--volumes", "--yes-volumes", s.name).want(0, "taken down")
 	if left := glob(dirs.Volumes(s.name) + "/*/*"); len(left) > 0 {
 		s.Errorf("volumes are left: %v", left)

@@ -40,9 +40,11 @@ func (j *job) run(ctx context.Context) (*apply.Result, error) {
 	if err := needRoot(); err != nil {
 		return nil, err
 	}
-	if err := host.HoldInMemory(j.dirs.Run); err != nil {
+	letGo, err := host.HoldInMemory(j.dirs.Run)
+	if err != nil {
 		return nil, err
 	}
+	defer letGo()
 	lock, err := host.TakeLock(j.dirs.Lock(j.site.Name), host.Holder{Who: who(), Pid: os.Getpid(), Since: time.Now(), Command: j.command})
 	if err != nil {
 		return nil, err

@@ -2,6 +2,7 @@ package host
 
 import (
 	"os"
+	"path/filepath"
 
 	"golang.org/x/sys/unix"
 
@@ -9,32 +10,69 @@ import (
 )
 
 // HoldInMemory makes sure that a directory is on a file system in memory, because secrets stand there that must reach no disk.
-// Where its parent is none, as on a machine whose /run is on a disk, a tmpfs is mounted.
-func HoldInMemory(dir string) error {
+// Where its parent is none, as on a machine whose /run is on a disk, a tmpfs is mounted, which whoever lets go of it last takes
+// away if there is nothing in it any more.
+func HoldInMemory(dir string) (letGo func(), err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
+		return nil, err
 	}
+	unlock, err := lockDirectory(filepath.Dir(dir))
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
 	var s unix.Statfs_t
 	if err := unix.Statfs(dir, &s); err != nil {
-		return err
+		return nil, &os.PathError{Op: "statfs", Path: dir, Err: err}
 	}
-	if s.Type == unix.TMPFS_MAGIC || s.Type == unix.RAMFS_MAGIC {
-		return nil
+	if s.Type != unix.TMPFS_MAGIC && s.Type != unix.RAMFS_MAGIC {
+		if err := unix.Mount("orrery", dir, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=755"); err != nil {
+			return nil, problem.New(problem.Unable, "no tmpfs can be mounted for secrets").At(dir).Because(err)
+		}
 	}
-	if err := unix.Mount("orrery", dir, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=755"); err != nil {
-		return problem.New(problem.Unable, "no tmpfs can be mounted for secrets").At(dir).Because(err)
+	hold, err := os.Open(dir) // what is open is in use, and stays mounted
+	if err != nil {
+		return nil, err
 	}
-	return nil
+	return func() {
+		hold.Close()
+		releaseMemory(dir)
+	}, nil
 }
 
-// ReleaseMemory takes away the tmpfs that HoldInMemory mounted, unless it is in use.
-func ReleaseMemory(dir string) error {
+// releaseMemory takes the tmpfs away that HoldInMemory mounted, unless it is in use. If it cannot be, it stays, and does no harm.
+func releaseMemory(dir string) {
+	unlock, err := lockDirectory(filepath.Dir(dir))
+	if err != nil {
+		return
+	}
+	defer unlock()
 	var here, above unix.Stat_t
-	if unix.Stat(dir, &here) != nil || unix.Stat(dir+"/..", &above) != nil || here.Dev == above.Dev {
-		return nil
+	if unix.Stat(dir, &here) != nil || unix.Stat(filepath.Dir(dir), &above) != nil || here.Dev == above.Dev {
+		return
 	}
-	if err := unix.Unmount(dir, unix.UMOUNT_NOFOLLOW); err != nil && err != unix.EBUSY {
-		return err
+	for _, pattern := range []string{"settings.json", "sites/*", "nfs/*"} {
+		if found, err := filepath.Glob(filepath.Join(dir, pattern)); err != nil || len(found) > 0 {
+			return
+		}
 	}
-	return nil
+	_ = unix.Unmount(dir, unix.UMOUNT_NOFOLLOW)
+}
+
+// lockDirectory waits until nobody else works on what is mounted in a directory.
+func lockDirectory(dir string) (unlock func(), err error) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		err := unix.Flock(int(f.Fd()), unix.LOCK_EX)
+		if err == nil {
+			return func() { f.Close() }, nil
+		}
+		if err != unix.EINTR {
+			f.Close()
+			return nil, &os.PathError{Op: "flock", Path: dir, Err: err}
+		}
+	}
 }

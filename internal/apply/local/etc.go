@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 
 	"golang.org/x/crypto/ssh"
 
@@ -42,13 +43,12 @@ func (h *Host) writeNames(digest string) error {
 	if err := host.WriteFile(host.File{Path: knownHosts, Content: []byte(known.String()), Mode: 0o644}); err != nil {
 		return err
 	}
-	shared := map[string][]byte{}
 	for i := range h.Site.Nodes {
 		n := &h.Site.Nodes[i]
 		if n.Host != "" && n.Host != h.Name {
 			continue
 		}
-		if err := h.introduce(n, shared); err != nil {
+		if err := h.introduce(n); err != nil {
 			return err
 		}
 	}
@@ -99,26 +99,27 @@ func (h *Host) forgetNames() error {
 	return os.RemoveAll(filepath.Dir(names))
 }
 
-// introduce tells a node of all others. Shared keeps the hosts files, which nodes on the same networks have in common.
-func (h *Host) introduce(n *site.Node, shared map[string][]byte) error {
+// introduce tells a node of all others.
+func (h *Host) introduce(n *site.Node) error {
 	networks := spec.NetworksOf(n)
-	key := strings.Join(networks, " ")
-	if shared[key] == nil {
-		shared[key] = spec.Hosts(h.Site, networks)
-	}
-	if shared[""] == nil {
-		shared[""] = inventory.JSON(h.Site)
-	}
+	hosts := h.shared("hosts "+strings.Join(networks, " "), func() []byte { return spec.Hosts(h.Site, networks) })
+	all := h.shared("inventory", func() []byte { return inventory.JSON(h.Site) })
 	known, err := os.ReadFile(h.knownHosts())
 	if err != nil {
 		return err
 	}
 	dir := h.Dirs.Etc(h.Site.Name, n.ID)
 	return errors.Join(
-		quick(dir, "hosts", shared[key], 0o644),
-		quick(dir, "inventory.json", shared[""], 0o644),
+		quick(dir, "hosts", hosts, 0o644),
+		quick(dir, "inventory.json", all, 0o644),
 		quick(dir, "ssh_known_hosts", known, 0o644),
 	)
+}
+
+// shared makes what nodes have in common once: for many nodes, each would take as long as they are many.
+func (h *Host) shared(what string, write func() []byte) []byte {
+	text, _ := h.common.LoadOrStore(what, sync.OnceValue(write))
+	return text.(func() []byte)()
 }
 
 // quick writes a file below a directory on the tmpfs, where there is no disk to wait for, whole or not at all.
@@ -178,7 +179,7 @@ func (h *Host) furnishEtc(ctx context.Context, spelt *spec.Node) error {
 	if !ok {
 		return errNoNode
 	}
-	if err := h.introduce(n, map[string][]byte{}); err != nil {
+	if err := h.introduce(n); err != nil {
 		return err
 	}
 	dir := h.Dirs.Etc(h.Site.Name, n.ID)

@@ -33,6 +33,7 @@ type Host struct {
 	Store   *image.Store
 	Keys    *secret.Keyring
 
+	common sync.Map          // name of a text that nodes have in common -> func that gives it
 	saved  sync.Map          // node -> what it was before ConfigureNode, for RevertNode
 	former map[string][]byte // files as they were before writeNames, for restoreNames
 }
@@ -185,10 +186,7 @@ func (h *Host) restore(ctx context.Context) error {
 	if networks, err := network.Observe(""); err != nil || len(networks) > 0 {
 		return err
 	}
-	if err := host.Restore(h.Dirs.Run); err != nil {
-		return err
-	}
-	return host.ReleaseMemory(h.Dirs.Run)
+	return host.Restore(h.Dirs.Run)
 }
 
 // log opens the log of a node or layer for appending, behind a writer that hides secrets.

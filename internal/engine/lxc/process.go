@@ -1,10 +1,13 @@
 package lxc
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
 // monitor gives the process id of LXC's monitor of the node, or 0 if the node does not run. The pid file may be
@@ -36,11 +39,27 @@ func (c container) init() int {
 		return 0
 	}
 	for _, word := range strings.Fields(string(text)) {
-		if pid, err := strconv.Atoi(word); err == nil {
+		if pid, err := strconv.Atoi(word); err == nil && !ending(pid) {
 			return pid
 		}
 	}
 	return 0
+}
+
+// ending reports whether a process has been killed, even if it is still there: an init waits for all others of its node to end.
+func ending(pid int) bool {
+	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
+	if err != nil {
+		return true
+	}
+	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:])) // from the third on: the second is in parentheses
+	if len(fields) < 29 {
+		return true
+	}
+	flags, _ := strconv.ParseUint(fields[9-3], 10, 64)
+	pending, _ := strconv.ParseUint(fields[31-3], 10, 64)
+	const exiting = 0x4 // PF_EXITING of linux/sched.h
+	return flags&exiting != 0 || pending&(1<<(unix.SIGKILL-1)) != 0
 }
 
 func (c container) running() bool { return c.init() != 0 }

@@ -37,7 +37,13 @@ func (r runner) Run(ctx context.Context, c host.Command) error {
 		args = append(args, "runuser", "-u", c.User, "--")
 	}
 	// lxc-attach begins where it was called from, if the node has such a directory.
-	return host.Exec(ctx, r.c.ref.Name, append(args, c.Args...), c, func(cmd *exec.Cmd) { cmd.Dir = "/" })
+	return host.Exec(ctx, r.c.ref.Name, append(args, c.Args...), c, func(cmd *exec.Cmd) {
+		cmd.Dir = "/"
+		if cmd.SysProcAttr != nil {
+			// By lxc-attach, Sweep finds the command if we are killed; without it, the command would go on unseen.
+			cmd.SysProcAttr.Pdeathsig = 0
+		}
+	})
 }
 
 // Put writes files in the node.

@@ -27,7 +27,7 @@ const patience = 30 * time.Second
 // for nodes that it did not come to make.
 func (e *Engine) Sweep(ctx context.Context, site string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, problem.New(problem.Failed,
-		"processes of a run of site %s that was killed are still starting nodes", site).Try("end those processes and run the same command again"))
+		"processes of a run of site %s that was killed are still at work", site).Try("end those processes and run the same command again"))
 	defer cancel()
 	for {
 		starting, err := e.orphans(site)
@@ -69,17 +69,23 @@ func (e *Engine) sweepStops(ctx context.Context, site string) error {
 	return errors.Join(errs...)
 }
 
-// orphans kills the commands in nodes of a site whose caller has died, and reports whether some are still starting nodes.
-func (e *Engine) orphans(site string) (starting bool, err error) {
+// orphans kills the commands in nodes of a site whose caller has died, and reports whether some of them, or starts of nodes, are
+// still under way.
+func (e *Engine) orphans(site string) (busy bool, err error) {
 	nodes := e.dirs.Nodes(site) + "/"
 	processes, err := os.ReadDir("/proc")
 	if err != nil {
 		return false, err
 	}
+	groups := map[int][]int{} // process group -> its processes
+	var commands []int
 	for _, p := range processes {
 		pid, err := strconv.Atoi(p.Name())
 		if err != nil {
 			continue
+		}
+		if group, err := unix.Getpgid(pid); err == nil && group != pid {
+			groups[group] = append(groups[group], pid)
 		}
 		text, err := os.ReadFile(filepath.Join("/proc", p.Name(), "cmdline"))
 		if err != nil {
@@ -90,17 +96,29 @@ func (e *Engine) orphans(site string) (starting bool, err error) {
 		if i < 0 || i+1 >= len(args) || !strings.HasPrefix(args[i+1], nodes) {
 			continue
 		}
-		switch {
-		case filepath.Base(args[0]) == "lxc-start":
-			starting = true
-		case filepath.Base(args[0]) == "lxc-attach" && orphaned(pid):
+		switch filepath.Base(args[0]) {
+		case "lxc-start":
+			busy = true
+		case "lxc-attach":
 			// A command has a process group of its own, with all that it started; a user's terminal has not, and ends by itself.
-			if group, err := unix.Getpgid(pid); err == nil && group == pid {
-				_ = unix.Kill(-pid, unix.SIGKILL)
+			if group, err := unix.Getpgid(pid); err == nil && group == pid && orphaned(pid) {
+				commands = append(commands, pid)
 			}
 		}
 	}
-	return starting, nil
+	for _, attach := range commands {
+		busy = true
+		inside := groups[attach]
+		if len(inside) == 0 {
+			inside = []int{attach}
+		}
+		// lxc-attach ends by itself when what it has started in the node has ended, and buries that. Were it killed as well, a dead
+		// process would be left in the node, for which systemd waits when it shuts down.
+		for _, pid := range inside {
+			_ = unix.Kill(pid, unix.SIGKILL)
+		}
+	}
+	return busy, nil
 }
 
 // orphaned reports whether a process has been inherited by one that did not start it: that one is in another session.
