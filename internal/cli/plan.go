@@ -68,7 +68,7 @@ func printJSON(w io.Writer, x any) error {
 // colours tell at a glance what a step does to what is there: makes, changes, ends.
 func colour(k plan.Kind) *color.Color {
 	switch k {
-	case plan.DestroyNode, plan.StopNode, plan.RemoveNetwork, plan.RemoveVolume, plan.ForgetNames:
+	case plan.DestroyNode, plan.StopNode, plan.KillNode, plan.RemoveNetwork, plan.RemoveVolume, plan.ForgetNames:
 		return color.New(color.FgRed)
 	case plan.ReplaceNode, plan.ReshapeNode, plan.LimitNode, plan.ConfigureNode:
 		return color.New(color.FgYellow)

@@ -57,6 +57,11 @@ type Sweeper interface {
 	Sweep(ctx context.Context, site string) error
 }
 
+// A Furnisher is an engine that can write files into a node that does not run, so that they are there when it boots.
+type Furnisher interface {
+	Furnish(ctx context.Context, ref Ref, files ...host.File) error
+}
+
 // A Ref names a node on a host.
 type Ref struct {
 	Site string

@@ -150,6 +150,9 @@ func processesOf(s *Store) []string {
 	dirs, _ := filepath.Glob("/proc/[0-9]*")
 	for _, dir := range dirs {
 		line, _ := os.ReadFile(filepath.Join(dir, "cmdline"))
+		if len(line) == 0 {
+			continue // dead, and not yet buried by this machine's init
+		}
 		group, _ := os.ReadFile(filepath.Join(dir, "cgroup"))
 		if bytes.Contains(line, []byte(filepath.Join(s.state, "build"))) && !bytes.Contains(line, []byte("go")) || bytes.Contains(group, []byte(mark(s))) {
 			found = append(found, filepath.Base(dir)+" "+string(bytes.ReplaceAll(line, []byte{0}, []byte(" "))))

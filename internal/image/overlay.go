@@ -48,6 +48,19 @@ func (o *Overlay) Spawn(cmd *exec.Cmd) error {
 	return <-started
 }
 
+// Within mounts the overlay where nobody else sees it, for the time of some work on it.
+func (o *Overlay) Within(work func() error) error {
+	done := make(chan error)
+	host.OnOwnThread(func() {
+		err := o.enter()
+		if err == nil {
+			err = work()
+		}
+		done <- err
+	})
+	return <-done
+}
+
 // enter moves the calling thread into a new mount namespace and mounts the overlay there.
 func (o *Overlay) enter() error {
 	ids, err := o.IDs.open()

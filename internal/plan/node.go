@@ -67,7 +67,7 @@ func (u *nodeDraft) step(kind Kind, reason, undo string) int {
 	if len(u.steps) > 0 {
 		needs = []int{u.steps[len(u.steps)-1]}
 	}
-	if kind != StopNode {
+	if kind != StopNode && kind != KillNode {
 		needs = append(needs, u.ground...)
 		u.ground = nil
 	}
@@ -75,7 +75,7 @@ func (u *nodeDraft) step(kind Kind, reason, undo string) int {
 	if u.has != nil {
 		s.Was = &u.has.Node
 		restarts := kind == ConfigureNode && u.has.State == observe.Running && len(u.wanted.Config.Services) > 0
-		if kind == ReplaceNode || kind == StopNode || restarts {
+		if kind == ReplaceNode || kind == StopNode || kind == KillNode || restarts {
 			s.Disturbs = []string{u.node.Name}
 		}
 	}
@@ -85,9 +85,9 @@ func (u *nodeDraft) step(kind Kind, reason, undo string) int {
 }
 
 // halt stops the node, if it does not stand still.
-func (u *nodeDraft) halt(why string) {
+func (u *nodeDraft) halt(kind Kind, why string) {
 	if u.has.State == observe.Running || u.has.State == observe.Frozen {
-		u.stops(u.host, &u.has.Node, u.step(StopNode, why, "start"))
+		u.stops(u.host, &u.has.Node, u.step(kind, why, "start"))
 	}
 }
 
@@ -101,13 +101,17 @@ func (u *nodeDraft) shape() (undisturbed bool) {
 	}
 	if why := u.replaceReason(); why != "" {
 		u.before = append(u.before, u.layer(u.host, u.node)...)
-		u.halt(why)
+		kind := StopNode
+		if len(u.has.Mounts) == 0 {
+			kind = KillNode
+		}
+		u.halt(kind, why)
 		u.step(ReplaceNode, why+"; its private layer is made anew", "put the former layers back")
 		u.fresh = true
 		return false
 	}
 	if why := u.reshapeReason(); why != "" {
-		u.halt(why)
+		u.halt(StopNode, why)
 		u.step(ReshapeNode, why, "put the former interfaces and mounts back")
 		return false
 	}

@@ -46,7 +46,7 @@ func wantOrder(t failer, p *plan.Plan, s *site.Site) {
 
 // ranks are the kinds of steps of one node, in order.
 var ranks = map[plan.Kind]int{
-	plan.StopNode: 1, plan.DestroyNode: 2, plan.CreateNode: 3, plan.ReplaceNode: 3, plan.ReshapeNode: 3, plan.LimitNode: 3,
+	plan.StopNode: 1, plan.KillNode: 1, plan.DestroyNode: 2, plan.CreateNode: 3, plan.ReplaceNode: 3, plan.ReshapeNode: 3, plan.LimitNode: 3,
 	plan.StartNode: 4, plan.ConfigureNode: 5, plan.CheckNode: 6,
 }
 
@@ -76,7 +76,7 @@ func mustPrecede(a, b *plan.Step, waits map[string][]string) bool {
 		return b.Node.Layer == a.Layer.Digest || b.Node.Base == a.Layer.Digest
 	case a.Kind == plan.MakeNetwork && b.Kind == plan.StartNode:
 		return onNetwork(b, a.Subject)
-	case b.Kind == plan.RemoveNetwork && (a.Kind == plan.StopNode || a.Kind == plan.DestroyNode):
+	case b.Kind == plan.RemoveNetwork && (a.Kind == plan.StopNode || a.Kind == plan.KillNode || a.Kind == plan.DestroyNode):
 		return wasOnNetwork(a, b.Subject)
 	case a.Kind == plan.DestroyNode && b.Kind == plan.CreateNode:
 		return a.Was.ID == b.Node.ID

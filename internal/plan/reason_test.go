@@ -74,8 +74,12 @@ const anew = "; its private layer is made anew"
 
 // replacement is how a node gets another layer.
 func replacement(node, why string, health bool) []string {
+	halt := "kill"
+	if node == "db" { // its volume has something to save
+		halt = "stop"
+	}
 	all := []string{
-		"node " + node + ": stop: " + why, "node " + node + ": replace: " + why + anew, "node " + node + ": start: after the change",
+		"node " + node + ": " + halt + ": " + why, "node " + node + ": replace: " + why + anew, "node " + node + ": start: after the change",
 		"node " + node + ": configure: apply roles anew",
 	}
 	if health {

@@ -23,6 +23,7 @@ const (
 	ConfigureNode Kind = "configure" // apply the roles on the node
 	CheckNode     Kind = "check"     // wait until the node's health checks pass
 	StopNode      Kind = "stop"
+	KillNode      Kind = "kill" // a node that has nothing to save is not shut down in order
 	DestroyNode   Kind = "destroy"
 	ForgetNames   Kind = "forget" // what WriteNames wrote
 	RemoveNetwork Kind = "unnetwork"

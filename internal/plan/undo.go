@@ -56,7 +56,7 @@ func inverseOf(s *Step) (Step, bool) {
 		return Step{Kind: DestroyNode, Was: s.Node}, true
 	case StartNode:
 		return Step{Kind: StopNode, Was: s.Node}, true
-	case StopNode:
+	case StopNode, KillNode:
 		return Step{Kind: StartNode, Node: s.Was, Was: s.Was}, true
 	case ReplaceNode:
 		return Step{Kind: RestoreNode, Node: s.Was, Was: s.Node}, true

@@ -56,7 +56,7 @@ func Build(ctx context.Context, in host.Runner, l *spec.Layer, apt Apt, log io.W
 			return err
 		}
 	}
-	return disableServices(ctx, in, l.Roles, log)
+	return settleServices(ctx, in, l.Roles, log)
 }
 
 // plainOwner reports whether a file can be laid down before packages make users.
@@ -111,8 +111,9 @@ func buildSteps(ctx context.Context, in host.Runner, r *site.Role, log io.Writer
 	return nil
 }
 
-// disableServices keeps services from starting by themselves when a node boots: they start once the node is configured.
-func disableServices(ctx context.Context, in host.Runner, roles []*site.Role, log io.Writer) error {
+// settleServices lets services start when a node boots, if their roles need no more than their files; otherwise it keeps them from
+// it, whatever their packages say: they start once the node is configured.
+func settleServices(ctx context.Context, in host.Runner, roles []*site.Role, log io.Writer) error {
 	var services []string
 	for _, r := range roles {
 		services = append(services, r.Services...)
@@ -121,6 +122,9 @@ func disableServices(ctx context.Context, in host.Runner, roles []*site.Role, lo
 		return nil
 	}
 	script := `for s; do systemctl --root=/ disable "$s" 2>&1 || true; done`
-	args := append([]string{"/bin/sh", "-c", script, "disable"}, services...)
+	if site.SelfStarting(roles) {
+		script = `systemctl --root=/ enable "$@" 2>&1`
+	}
+	args := append([]string{"/bin/sh", "-c", script, "services"}, services...)
 	return in.Run(ctx, host.Command{Args: args, Stdout: log, Stderr: log})
 }

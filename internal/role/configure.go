@@ -27,15 +27,23 @@ type Job struct {
 	Is      spec.Config
 	Log     io.Writer
 	Say     func(string)
+
+	Furnished bool // the rendered files were there when the node booted
+	Layered   bool // it has a role layer
 }
 
 // Configure does on a running node what its roles ask for: rendered files, boot steps, services. What has not changed since Was
 // is left alone, but for boot steps of a role of which something has changed.
 func (j *Job) Configure(ctx context.Context) error {
-	if err := AwaitBoot(ctx, j.In, j.Log); err != nil {
+	whole, err := AwaitBoot(ctx, j.In, j.Log)
+	if err != nil {
 		return err
 	}
-	for _, r := range j.Site.RolesOf(j.Node) {
+	roles := j.Site.RolesOf(j.Node)
+	if whole && j.Furnished && j.Layered && site.SelfStarting(roles) {
+		return nil // its services have started with it
+	}
+	for _, r := range roles {
 		if !j.changed(r) {
 			continue
 		}
@@ -49,8 +57,8 @@ func (j *Job) Configure(ctx context.Context) error {
 // bootPatience is how long a node may take to boot.
 const bootPatience = 5 * time.Minute
 
-// AwaitBoot waits until the node's systemd has brought up what it brings up by itself.
-func AwaitBoot(ctx context.Context, in host.Runner, log io.Writer) error {
+// AwaitBoot waits until the node's systemd has brought up what it brings up by itself, and reports whether all of that has come up.
+func AwaitBoot(ctx context.Context, in host.Runner, log io.Writer) (whole bool, err error) {
 	within, cancel := context.WithTimeoutCause(ctx, bootPatience, fmt.Errorf("its systemd is still at work after %s", bootPatience))
 	defer cancel()
 	systemctl := func(ctx context.Context, out io.Writer, args ...string) error {
@@ -63,10 +71,10 @@ func AwaitBoot(ctx context.Context, in host.Runner, log io.Writer) error {
 		var run *host.RunError
 		switch {
 		case err == nil:
-			return nil
+			return true, nil
 		case state == "degraded":
 			fmt.Fprintln(log, "these units of the node failed to start:")
-			return systemctl(ctx, log, "list-units", "--failed", "--plain", "--no-legend")
+			return false, systemctl(ctx, log, "list-units", "--failed", "--plain", "--no-legend")
 		case within.Err() == nil && errors.As(err, &run) && (state == "" || state == "offline"): // it does not take orders yet
 			select {
 			case <-time.After(50 * time.Millisecond):
@@ -77,7 +85,7 @@ func AwaitBoot(ctx context.Context, in host.Runner, log io.Writer) error {
 			fmt.Fprintln(log, "these jobs of the node are not done:")
 			err = errors.Join(context.Cause(within), systemctl(ctx, log, "list-jobs", "--no-legend"))
 		}
-		return problem.New(problem.Failed, "the node does not boot").Because(err).Try("orrery logs tells what its units printed")
+		return false, problem.New(problem.Failed, "the node does not boot").Because(err).Try("orrery logs tells what its units printed")
 	}
 }
 
@@ -99,15 +107,8 @@ func (j *Job) changed(r *site.Role) bool {
 }
 
 func (j *Job) role(ctx context.Context, r *site.Role) error {
-	files, err := j.files(r)
-	if err != nil {
+	if err := j.files(ctx, r); err != nil {
 		return err
-	}
-	if len(files) > 0 {
-		j.Say("role " + r.Name + ": files")
-		if err := j.In.Put(ctx, files...); err != nil {
-			return fmt.Errorf("role %s: files: %w", r.Name, err)
-		}
 	}
 	if err := j.steps(ctx, r); err != nil {
 		return err
@@ -115,15 +116,30 @@ func (j *Job) role(ctx context.Context, r *site.Role) error {
 	return j.services(ctx, r)
 }
 
-// files renders the files of a role; one with the value of a secret in it stands on the host's tmpfs already and is linked.
-func (j *Job) files(r *site.Role) ([]host.File, error) {
+func (j *Job) files(ctx context.Context, r *site.Role) error {
+	if j.Furnished {
+		return nil
+	}
+	files, err := Files(j.View, r, j.Node.Name)
+	if err != nil || len(files) == 0 {
+		return err
+	}
+	j.Say("role " + r.Name + ": files")
+	if err := j.In.Put(ctx, files...); err != nil {
+		return fmt.Errorf("role %s: files: %w", r.Name, err)
+	}
+	return nil
+}
+
+// Files renders the files of a role for a node; one with the value of a secret in it stands on the host's tmpfs and is linked.
+func Files(v *render.View, r *site.Role, node string) ([]host.File, error) {
 	var all []host.File
 	for i := range r.Files {
 		f := &r.Files[i]
 		if !f.Rendered() {
 			continue
 		}
-		text, err := j.View.File(r, f, j.Node.Name, render.Named)
+		text, err := v.File(r, f, node, render.Named)
 		if err != nil {
 			return nil, err
 		}

@@ -1,5 +1,7 @@
 package site
 
+import "slices"
+
 // Node gives a node by name.
 func (s *Site) Node(name string) (*Node, bool) {
 	for i := range s.Nodes {
@@ -76,6 +78,17 @@ func (s *Site) RolesOf(n *Node) []*Role {
 		visit(name)
 	}
 	return ordered
+}
+
+// SelfStarting reports whether roles have all that they need once their files are there: no step is done on the node and
+// no other node is waited for, so that their services may start when the node boots.
+func SelfStarting(roles []*Role) bool {
+	for _, r := range roles {
+		if len(r.NeedsHealthy) > 0 || slices.ContainsFunc(r.Steps, func(s Step) bool { return s.When == Boot }) {
+			return false
+		}
+	}
+	return true
 }
 
 // HasRole reports whether the node has the role, be it because another role needs it.

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"sync"
+	"time"
 
 	"orrery/internal/apply"
 	"orrery/internal/engine"
@@ -35,6 +36,7 @@ type Host struct {
 
 	common sync.Map          // name of a text that nodes have in common -> func that gives it
 	saved  sync.Map          // node -> what it was before ConfigureNode, for RevertNode
+	ready  sync.Map          // nodes that were furnished before they booted in this run
 	former map[string][]byte // files as they were before writeNames, for restoreNames
 }
 
@@ -150,9 +152,9 @@ func (h *Host) doNode(ctx context.Context, s *plan.Step, say func(string)) error
 	case plan.StartNode:
 		return h.start(ctx, e, n)
 	case plan.StopNode:
-		ctx, cancel := context.WithTimeout(ctx, stopPatience)
-		defer cancel()
-		return e.Stop(ctx, ref)
+		return stop(ctx, e, ref, stopPatience)
+	case plan.KillNode:
+		return stop(ctx, e, ref, 0)
 	case plan.DestroyNode:
 		return e.Destroy(ctx, ref)
 	case plan.ConfigureNode:
@@ -163,6 +165,13 @@ func (h *Host) doNode(ctx context.Context, s *plan.Step, say func(string)) error
 		return h.check(ctx, e, n, say)
 	}
 	return unknown(s)
+}
+
+// stop shuts a node down, and by force when patience is at its end.
+func stop(ctx context.Context, e engine.Engine, ref engine.Ref, patience time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	return e.Stop(ctx, ref)
 }
 
 func unknown(s *plan.Step) error {

@@ -41,7 +41,33 @@ func (h *Host) start(ctx context.Context, e engine.Engine, n *spec.Node) error {
 			return err
 		}
 	}
+	if !was.Configured && h.furnish(ctx, e, n) == nil {
+		h.ready.Store(n.Name, true)
+	}
 	return e.Start(ctx, ref)
+}
+
+// furnish writes the files of a node's roles before it boots, which saves going into it afterwards. Where that cannot be
+// done they are written once it runs, and what is wrong with them is said then. In a node with volumes a file may belong on one.
+func (h *Host) furnish(ctx context.Context, e engine.Engine, n *spec.Node) error {
+	furnisher, able := e.(engine.Furnisher)
+	declared, ok := h.Site.Node(n.Name)
+	if !able || !ok || len(n.Mounts) > 0 {
+		return errors.ErrUnsupported
+	}
+	var files []host.File
+	view := render.New(h.Site)
+	for _, r := range h.Site.RolesOf(declared) {
+		some, err := role.Files(view, r, n.Name)
+		if err != nil {
+			return err
+		}
+		files = append(files, some...)
+	}
+	if len(files) == 0 {
+		return nil
+	}
+	return furnisher.Furnish(ctx, engine.RefOf(n), files...)
 }
 
 // restoreNode puts a replaced node back, unless it was never replaced.
@@ -88,7 +114,9 @@ func (h *Host) configure(ctx context.Context, e engine.Engine, s *plan.Step, say
 		return err
 	}
 	defer log.Close() //nolint:errcheck // what a log lacks at its end is no reason to fail
+	_, furnished := h.ready.LoadAndDelete(n.Name)
 	job := &role.Job{
+		Furnished: furnished && !was.Configured, Layered: s.Node.Layer != "",
 		Site: h.Site, View: render.New(h.Site), Node: n, In: in, Was: before, Is: s.Node.Config, Log: log, Say: say,
 	}
 	if err := job.Configure(ctx); err != nil {

@@ -32,7 +32,7 @@ func (h *Host) doNode(ctx context.Context, s *plan.Step) error {
 		return h.Change(ctx, n)
 	case plan.StartNode:
 		return h.start(ctx, ref)
-	case plan.StopNode:
+	case plan.StopNode, plan.KillNode:
 		return h.Stop(ctx, ref)
 	case plan.DestroyNode:
 		return h.Destroy(ctx, ref)

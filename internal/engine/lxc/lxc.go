@@ -26,10 +26,11 @@ type Engine struct {
 }
 
 var (
-	_ engine.Engine  = (*Engine)(nil)
-	_ engine.Keeper  = (*Engine)(nil)
-	_ engine.Shifter = (*Engine)(nil)
-	_ engine.Sweeper = (*Engine)(nil)
+	_ engine.Engine    = (*Engine)(nil)
+	_ engine.Keeper    = (*Engine)(nil)
+	_ engine.Shifter   = (*Engine)(nil)
+	_ engine.Furnisher = (*Engine)(nil)
+	_ engine.Sweeper   = (*Engine)(nil)
 )
 
 // New gives the engine that keeps its nodes in dirs and takes layers from store.

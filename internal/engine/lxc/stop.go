@@ -35,7 +35,10 @@ func (c container) powerOff(ctx context.Context) error {
 	if err := os.WriteFile(c.stopping(), nil, 0o600); err != nil {
 		return err
 	}
-	err := c.signal(ctx, unix.Signal(37)) // SIGRTMIN+3, systemd(1): poweroff
+	err := ctx.Err()
+	if err == nil {
+		err = c.signal(ctx, unix.Signal(37)) // SIGRTMIN+3, systemd(1): poweroff
+	}
 	if errors.Is(err, context.DeadlineExceeded) {
 		err = c.signal(context.Background(), unix.SIGKILL)
 	}

@@ -11,7 +11,7 @@ import (
 
 // fit is the version of what the image builder itself does to a base image or role layer (package image);
 // changing that makes new layers.
-const fit = "5"
+const fit = "6"
 
 // BasePackages are in every base image built from a suite: what a node needs to boot, to be reached and to be looked at.
 var BasePackages = []string{
