@@ -16,6 +16,10 @@ import (
 func rules(networks []spec.Network) []rule {
 	networks = slices.SortedFunc(slices.Values(networks), func(a, b spec.Network) int { return strings.Compare(a.Name, b.Name) })
 	var all []rule
+	// The host has no route to a network without a gateway, and would send what is meant for it to the world.
+	for _, n := range networks {
+		all = append(all, rule{network: n.Name, chain: forward, why: "astray", in: anyNetwork, out: noNetwork, dest: subnet(n), verdict: drop})
+	}
 	for _, n := range networks {
 		all = append(all, forwardRules(n)...)
 	}

@@ -28,6 +28,7 @@ type Job struct {
 	Log     io.Writer
 	Say     func(string)
 
+	Host      string
 	Furnished bool // the rendered files were there when the node booted
 	Layered   bool // it has a role layer
 }
@@ -166,7 +167,7 @@ func (j *Job) steps(ctx context.Context, r *site.Role) error {
 	for i := range r.Steps {
 		if s := &r.Steps[i]; s.When == site.Boot {
 			j.Say("role " + r.Name + ": step " + s.Name)
-			if err := runStep(ctx, j.In, r, s, env, j.Log, "node "+j.Node.Name); err != nil {
+			if err := runStep(ctx, j.In, r, s, env, j.Log, "node "+j.Node.Name+" of host "+j.Host); err != nil {
 				return err
 			}
 		}

@@ -116,7 +116,7 @@ func (h *Host) configure(ctx context.Context, e engine.Engine, s *plan.Step, say
 	defer log.Close() //nolint:errcheck // what a log lacks at its end is no reason to fail
 	_, furnished := h.ready.LoadAndDelete(n.Name)
 	job := &role.Job{
-		Furnished: furnished && !was.Configured, Layered: s.Node.Layer != "",
+		Host: h.Name, Furnished: furnished && !was.Configured, Layered: s.Node.Layer != "",
 		Site: h.Site, View: render.New(h.Site), Node: n, In: in, Was: before, Is: s.Node.Config, Log: log, Say: say,
 	}
 	if err := job.Configure(ctx); err != nil {
