@@ -66,10 +66,13 @@ def tables(lines):
 def nodes(r):
     rows = []
     for n in 1, 8, 32:
-        orrery, floor, lxd = (r.series("nodes", peer, n=n) for peer in ("orrery", "floor", "lxd"))
+        orrery, floor, lxd, unfitted = (r.series("nodes", peer, n=n) for peer in ("orrery", "floor", "lxd", "lxd-unfitted"))
+        seen = r.series("nodes", "orrery", "seen_seconds", n=n)
         if orrery:
-            rows.append([str(n), spread(orrery), spread(floor), ratio(orrery, floor), spread(lxd), ratio(lxd, orrery)])
-    return rows and table(["N", "Orrery", "floor", "Orrery / floor", "LXD", "LXD / Orrery"], rows)
+            rows.append([str(n), spread(orrery), spread(seen), spread(floor), ratio(orrery, floor), ratio(seen, floor),
+                         spread(lxd), ratio(lxd, orrery), spread(unfitted), ratio(unfitted, orrery)])
+    return rows and table(["N", "Orrery", "checked again", "floor", "Orrery / floor", "checked again / floor", "LXD, fitted tree",
+                           "/ Orrery", "LXD, the tarball as it is", "/ Orrery"], rows)
 
 
 def deleting(r):
@@ -84,10 +87,14 @@ def scale(r):
         one, many, build = (r.series("scale", "orrery", value, role=role, n=n)
                             for value, n in (("seconds", 1), ("seconds", 32), ("build_seconds", 1)))
         each = pairs(one, many, lambda a, b: (b - a) / 31)
+        bare = pairs(*(r.series("nodes", "orrery", n=n) for n in (1, 32)), lambda a, b: (b - a) / 31)
+        alone = pairs(each, bare, lambda a, b: a - b)
         if each:
-            rows.append([role, spread(build), spread(one), spread(many), spread(each, "{:.3f} s"),
-                         spread(pairs(each, build, lambda a, b: 100 * a / b), "{:.1f} %")])
-    return rows and table(["role", "layer build", "1 node, in all", "32 nodes, in all", "each further node", "share of the build"], rows)
+            share = lambda series: spread(pairs(series, build, lambda a, b: 100 * a / b), "{:.1f} %")
+            rows.append([role, spread(build), spread(one), spread(many), spread(each, "{:.3f} s"), share(each),
+                         spread(alone, "{:.3f} s"), share(alone)])
+    return rows and table(["role", "layer build", "1 node, in all", "32 nodes, in all", "each further node", "share of the build",
+                           "less its bare boot", "share of the build"], rows)
 
 
 def tools(r):
