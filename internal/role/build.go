@@ -97,7 +97,7 @@ func buildSteps(ctx context.Context, in host.Runner, r *site.Role, log io.Writer
 	if !slices.ContainsFunc(r.Steps, func(s site.Step) bool { return s.When == site.Build }) {
 		return nil
 	}
-	if err := putBeside(ctx, in, r, spec.BuildFiles(r)); err != nil {
+	if err := putBeside(ctx, in, r, spec.BuildFiles(r), site.Build); err != nil {
 		return err
 	}
 	for i := range r.Steps {

@@ -160,7 +160,7 @@ func (j *Job) steps(ctx context.Context, r *site.Role) error {
 	if !slices.ContainsFunc(r.Steps, func(s site.Step) bool { return s.When == site.Boot }) {
 		return nil
 	}
-	if err := putBeside(ctx, j.In, r, besideAll(r)); err != nil {
+	if err := putBeside(ctx, j.In, r, besideAll(r), site.Boot); err != nil {
 		return err
 	}
 	env := bootEnv(j.View, j.Site, j.Node.Name, r)

@@ -58,11 +58,14 @@ func Describe(h *site.HealthCheck) string {
 	return "command " + strings.Join(h.Command, " ")
 }
 
+const shortestPause = 20 * time.Millisecond
+
 func await(ctx context.Context, in host.Runner, h *site.HealthCheck, env []string) error {
 	ctx, cancel := context.WithTimeout(ctx, h.Within)
 	defer cancel()
 	var last error
-	for {
+	// What has just been started is asked again soon, then less and less often.
+	for pause := shortestPause; ; pause = min(2*pause, h.Interval) {
 		err := try(ctx, in, h, env)
 		if err == nil {
 			return nil
@@ -71,7 +74,7 @@ func await(ctx context.Context, in host.Runner, h *site.HealthCheck, env []strin
 			last = err // the error of a try that the deadline cut short tells less than that of the one before
 		}
 		select {
-		case <-time.After(h.Interval):
+		case <-time.After(min(pause, h.Interval)):
 		case <-ctx.Done():
 			return last
 		}

@@ -13,14 +13,11 @@ import (
 	"orrery/internal/site"
 )
 
-// runStep runs one step of a role. Its script stands on the node while it runs, so that any interpreter can read it.
+// runStep runs one step of a role, the script of which has been put in its place.
 func runStep(ctx context.Context, in host.Runner, r *site.Role, s *site.Step, env []string, log io.Writer, where string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, s.Timeout, fmt.Errorf("not done within %s", s.Timeout))
 	defer cancel()
-	script := Dir(r.Name) + "/.step-" + s.When
-	if err := in.Put(ctx, host.File{Path: script, Content: s.Script, Mode: 0o755}); err != nil {
-		return err
-	}
+	script := scriptOf(r, s)
 	fmt.Fprintf(log, "--- role %s: step %s\n", r.Name, s.Name)
 	args := append(slices.Clone(s.Interpreter), script)
 	err := in.Run(ctx, host.Command{Args: args, Env: env, User: s.User, Stdout: log, Stderr: log})
@@ -48,9 +45,17 @@ func stepError(err error) error {
 	return err
 }
 
-// putBeside lays the files that stand beside role.toml where steps find them.
-func putBeside(ctx context.Context, in host.Runner, r *site.Role, names []string) error {
+// scriptOf is where the script of a step stands, so that any interpreter can read it.
+func scriptOf(r *site.Role, s *site.Step) string { return fmt.Sprintf("%s/.step-%d", Dir(r.Name), s.Line) }
+
+// putBeside lays the files that stand beside role.toml where steps find them, and the scripts of the steps that are done at that time.
+func putBeside(ctx context.Context, in host.Runner, r *site.Role, names []string, when string) error {
 	files := []host.File{{Path: Dir(r.Name) + "/role", Content: []byte(r.Name + "\n"), Mode: 0o644}}
+	for i := range r.Steps {
+		if s := &r.Steps[i]; s.When == when {
+			files = append(files, host.File{Path: scriptOf(r, s), Content: s.Script, Mode: 0o755})
+		}
+	}
 	for _, name := range names {
 		files = append(files, host.File{Path: Dir(r.Name) + "/" + name, Content: r.Beside[name], Mode: 0o755})
 	}
