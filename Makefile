@@ -44,7 +44,7 @@ test-metal: test-packages bin/orrery ## prove the program on an ordinary server 
 
 .PHONY: lint
 lint: ## gofmt, go vet, golangci-lint
-	@unformatted=$$(gofmt -l cmd internal test bench); [ -z "$$unformatted" ] || { echo "gofmt: $$unformatted"; exit 1; }
+	@unformatted=$$(gofmt -l cmd internal test bench docs); [ -z "$$unformatted" ] || { echo "gofmt: $$unformatted"; exit 1; }
 	$(GO) vet ./...
 	packaging/golangci-lint run
 

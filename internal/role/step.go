@@ -46,7 +46,9 @@ func stepError(err error) error {
 }
 
 // scriptOf is where the script of a step stands, so that any interpreter can read it.
-func scriptOf(r *site.Role, s *site.Step) string { return fmt.Sprintf("%s/.step-%d", Dir(r.Name), s.Line) }
+func scriptOf(r *site.Role, s *site.Step) string {
+	return fmt.Sprintf("%s/.step-%d", Dir(r.Name), s.Line)
+}
 
 // putBeside lays the files that stand beside role.toml where steps find them, and the scripts of the steps that are done at that time.
 func putBeside(ctx context.Context, in host.Runner, r *site.Role, names []string, when string) error {
