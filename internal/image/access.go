@@ -70,6 +70,14 @@ var taken = []string{
 	"Acquire::Max-ValidTime", "Acquire::ForceIPv4", "Acquire::ForceIPv6", "Acquire::AllowInsecureRepositories",
 }
 
+// someArchive is one of those that the host uses.
+func someArchive() string {
+	if own, err := hostSources("/"); err == nil && len(own) > 0 {
+		return own[0].URI
+	}
+	return "http://localhost/"
+}
+
 // addApt takes over the settings of the host's apt, if it has one.
 func (a *access) addApt() {
 	dump, err := exec.Command("apt-config", "dump").Output()
@@ -85,7 +93,7 @@ func (a *access) addApt() {
 		switch {
 		case strings.HasSuffix(key, "Proxy-Auto-Detect") || strings.HasSuffix(key, "ProxyAutoDetect"):
 			// A program of the host; what it says for an archive is asked here, since the scratch container has no such program.
-			out, err := exec.Command(value, "http://mirror.example/debian").Output()
+			out, err := exec.Command(value, someArchive()).Output()
 			if proxy := strings.TrimSpace(string(out)); err == nil && proxy != "" && proxy != "DIRECT" {
 				a.apt = append(a.apt, option("Acquire::http::Proxy", proxy))
 			}

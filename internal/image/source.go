@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"orrery/internal/problem"
 	"orrery/internal/site"
 )
 
@@ -50,22 +51,18 @@ func distributor(suite string) string {
 	return "debian"
 }
 
-// usual are the sources of a release where the host has none that fit.
-func usual(suite string) []source {
-	if distributor(suite) == "ubuntu" {
-		key := "/usr/share/keyrings/ubuntu-archive-keyring.gpg"
-		return []source{
-			{URI: "http://archive.ubuntu.com/ubuntu", Suite: suite, Key: key},
-			{URI: "http://archive.ubuntu.com/ubuntu", Suite: suite + "-updates", Key: key},
-			{URI: "http://security.ubuntu.com/ubuntu", Suite: suite + "-security", Key: key},
-		}
+// mirrored are the sources of a release where the host has none that fit: those of the site's mirrors.
+func mirrored(suite string, m site.Mirror) ([]source, error) {
+	if m.Apt == "" {
+		return nil, problem.New(problem.Mistake, "this host has no package sources of %s for the suite %s", distributor(suite), suite).
+			Try("say in site.toml where they are: [mirror] apt = …, security = …")
 	}
-	key := "/usr/share/keyrings/debian-archive-keyring.gpg"
-	return []source{
-		{URI: "http://mirror.example/debian", Suite: suite, Key: key},
-		{URI: "http://mirror.example/debian", Suite: suite + "-updates", Key: key},
-		{URI: "http://mirror.example/debian-security", Suite: suite + "-security", Key: key},
+	key := "/usr/share/keyrings/" + distributor(suite) + "-archive-keyring.gpg"
+	all := []source{{URI: m.Apt, Suite: suite, Key: key}, {URI: m.Apt, Suite: suite + "-updates", Key: key}}
+	if m.Security != "" {
+		all = append(all, source{URI: m.Security, Suite: suite + "-security", Key: key})
 	}
+	return all, nil
 }
 
 // sources gives where an image's packages come from: the host's own archives, with the image's suite in place of the
@@ -89,7 +86,9 @@ func sources(root string, img site.Image, m site.Mirror) ([]source, error) {
 		}
 	}
 	if len(found) == 0 {
-		found = usual(suite)
+		if found, err = mirrored(suite, m); err != nil {
+			return nil, err
+		}
 		for i, s := range found {
 			if _, err := os.Stat(filepath.Join(root, s.Key)); err != nil {
 				found[i].Key = "" // apt's own trust decides, and says so

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"orrery/internal/problem"
 	"orrery/internal/site"
 )
 
@@ -70,10 +71,10 @@ func TestSources(t *testing.T) {
 		"lines":              {"bullseye", lines, site.Image{Suite: "bullseye"}, site.Mirror{}, "http://a/debian bullseye main|http://a/security bullseye-security main"},
 		"the old name of security": {"buster", old, site.Image{Suite: "bookworm"}, site.Mirror{},
 			"http://a/debian bookworm main|http://a/security bookworm-security main"},
-		"another distribution": {"bookworm", stanzas, site.Image{Suite: "noble"}, site.Mirror{},
-			"http://archive.ubuntu.com/ubuntu noble main|http://archive.ubuntu.com/ubuntu noble-updates main|http://security.ubuntu.com/ubuntu noble-security main"},
-		"no apt here": {"", map[string]string{}, site.Image{Suite: "bookworm"}, site.Mirror{},
-			"http://mirror.example/debian bookworm main|http://mirror.example/debian bookworm-updates main|http://mirror.example/debian-security bookworm-security main"},
+		"another distribution": {"bookworm", stanzas, site.Image{Suite: "noble"}, site.Mirror{Apt: "http://m/ubuntu", Security: "http://s/ubuntu"},
+			"http://m/ubuntu noble main|http://m/ubuntu noble-updates main|http://s/ubuntu noble-security main"},
+		"no apt here": {"", map[string]string{}, site.Image{Suite: "bookworm"}, site.Mirror{Apt: "http://m/debian"},
+			"http://m/debian bookworm main|http://m/debian bookworm-updates main"},
 		"mirrors": {"bookworm", stanzas, site.Image{Suite: "bookworm"}, site.Mirror{Apt: "file:/m", Security: "file:/s"},
 			"file:/m bookworm main|file:/m bookworm-updates main|file:/s bookworm-security main"},
 	} {
@@ -143,5 +144,12 @@ func TestAccess(t *testing.T) {
 	if a.env["PIP_INDEX_URL"] != "https://m/simple" || a.env["PIP_EXTRA_INDEX_URL"] != "" || a.env["https_proxy"] != "http://p:3128" ||
 		!strings.HasSuffix(string(a.roots), "PEM") || !strings.Contains(strings.Join(a.apt, "\n"), `Acquire::http::Proxy "http://p:3128";`) {
 		t.Errorf("with a mirror: %v, %v", a.env, a.apt)
+	}
+}
+
+func TestNoSourcesForSuite(t *testing.T) {
+	_, err := sources(hostRoot(t, "", map[string]string{}), site.Image{Suite: "bookworm"}, site.Mirror{})
+	if problem.Exit(err) != int(problem.Mistake) || !strings.Contains(err.Error(), "[mirror] apt") {
+		t.Errorf("got %v", err)
 	}
 }
