@@ -13,29 +13,6 @@ import (
 // linkPrefix begins the names of the host's ends of all links to nodes (site.VethName).
 const linkPrefix = "orv"
 
-// Links gives the names of the host's ends of links to nodes that are on the networks of a site; of all such ends,
-// also those on no network, if the site is "". One without a running node is left from a run that was killed.
-func Links(site string) ([]string, error) {
-	links, err := whole(netlink.LinkList)
-	if err != nil {
-		return nil, problem.New(problem.Failed, "list the host's links").Because(err)
-	}
-	on := map[int]bool{}
-	for _, link := range links {
-		if b, ok := ours(link); ok && b.marked && b.mark.Site == site {
-			on[link.Attrs().Index] = true
-		}
-	}
-	var names []string
-	for _, link := range links {
-		attrs := link.Attrs()
-		if strings.HasPrefix(attrs.Name, linkPrefix) && (site == "" || on[attrs.MasterIndex]) {
-			names = append(names, attrs.Name)
-		}
-	}
-	return names, nil
-}
-
 // RemoveLinks removes the host's ends of links to nodes, and with them the nodes' ends. One that is not there is no error.
 func RemoveLinks(names []string) error {
 	for _, name := range names {

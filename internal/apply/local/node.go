@@ -106,15 +106,17 @@ func (h *Host) configure(ctx context.Context, e engine.Engine, s *plan.Step, say
 	if err := e.Mark(ctx, ref, engine.Mark{Config: was.Config}); err != nil {
 		return err
 	}
-	if err := h.furnishEtc(ctx, s.Node); err != nil {
-		return err
+	_, furnished := h.ready.LoadAndDelete(n.Name)
+	if !furnished { // otherwise it has been done in this run, when the node was started
+		if err := h.furnishEtc(ctx, s.Node); err != nil {
+			return err
+		}
 	}
 	log, err := h.log(n.Name)
 	if err != nil {
 		return err
 	}
 	defer log.Close() //nolint:errcheck // what a log lacks at its end is no reason to fail
-	_, furnished := h.ready.LoadAndDelete(n.Name)
 	job := &role.Job{
 		Host: h.Name, Furnished: furnished && !was.Configured, Layered: s.Node.Layer != "",
 		Site: h.Site, View: render.New(h.Site), Node: n, In: in, Was: before, Is: s.Node.Config, Log: log, Say: say,

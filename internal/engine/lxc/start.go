@@ -9,11 +9,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/vishvananda/netlink"
-
 	"orrery/internal/engine"
 	"orrery/internal/engine/record"
 	"orrery/internal/host"
+	"orrery/internal/network"
 	"orrery/internal/problem"
 )
 
@@ -85,16 +84,11 @@ func (c container) awaitOrders(ctx context.Context) {
 // not start another node, and interfaces.
 func (c container) clear(r *record.Record) error {
 	removeCgroups(c.cgroup(), c.cgroup()+".monitor", c.cgroup()+".pivot")
+	var ends []string
 	for _, nic := range r.NICs {
-		link, err := netlink.LinkByName(nic.HostEnd)
-		if err != nil {
-			continue
-		}
-		if err := netlink.LinkDel(link); err != nil {
-			return fmt.Errorf("stale interface %s: %w", nic.HostEnd, err)
-		}
+		ends = append(ends, nic.HostEnd)
 	}
-	return nil
+	return network.RemoveLinks(ends)
 }
 
 // why picks the first error out of LXC's log, which is where it says what went wrong.

@@ -19,8 +19,6 @@ type syntaxError struct {
 	what string
 }
 
-func (e *syntaxError) Error() string { return e.what }
-
 // unmarshal is toml.Unmarshal, in a time proportional to the size of the file.
 func unmarshal(content []byte) (map[string]any, *syntaxError) {
 	values := map[string]any{}
