@@ -20,7 +20,8 @@ type Engine interface {
 	// Create makes a node, stopped. The layers of the spec are in the store. A node that is there already is a Surprise.
 	Create(ctx context.Context, n *spec.Node) error
 	// Change makes a node as specified in all but its layers; interfaces, mounts and privileges only of a
-	// stopped node, limits of a running one at once. The limits are read back.
+	// stopped node, limits of a running one at once. The limits are read back. An engine that has Capabilities.MoveNIC also
+	// changes the bridges on which the interfaces of a running node are.
 	Change(ctx context.Context, n *spec.Node) error
 	// Start boots a node; it returns as soon as commands can be run in it. A running node is left as it is.
 	Start(ctx context.Context, ref Ref) error
@@ -60,6 +61,28 @@ type Sweeper interface {
 // A Furnisher is an engine that can write files into a node that does not run, so that they are there when it boots.
 type Furnisher interface {
 	Furnish(ctx context.Context, ref Ref, files ...host.File) error
+}
+
+// A Remounter is an engine that can change which volumes a running node sees.
+type Remounter interface {
+	// Remount lets a running node see the volumes of the spec and no others. What it takes on is on record before it has it, and
+	// what it lets go of until it has it no more: so the record never says less than is so, however a run ends. A volume that
+	// a process still uses is a Failed problem that names the process, and stays.
+	Remount(ctx context.Context, n *spec.Node) error
+}
+
+// A Freezer is an engine that can let all processes of a running node stand still.
+type Freezer interface {
+	// Freeze returns when all of them do. A node that is frozen is left as it is.
+	Freeze(ctx context.Context, ref Ref) error
+	// Thaw lets them go on. A node that is not frozen, or does not run, is left as it is.
+	Thaw(ctx context.Context, ref Ref) error
+}
+
+// A Layered engine keeps what a node has written outside volumes as a directory of the host: the upper directory of an overlayfs
+// (deleted files are character devices 0:0, see overlayfs.rst of the kernel), with the owners that the node sees.
+type Layered interface {
+	Private(ref Ref) (dir string)
 }
 
 // A Ref names a node on a host.

@@ -42,6 +42,19 @@ func (d Dirs) Secrets(site string) string { return filepath.Join(d.Site(site), "
 // Volumes holds the persistent data of a site's nodes.
 func (d Dirs) Volumes(site string) string { return filepath.Join(d.Site(site), "volumes") }
 
+// Releases holds a directory for each release of a site that was staged on this host.
+func (d Dirs) Releases(site string) string { return filepath.Join(d.Site(site), "releases") }
+
+// Release is the state of one release: the site directory as it was when the release was staged, and copies of volumes.
+func (d Dirs) Release(site string, number int) string {
+	return filepath.Join(d.Releases(site), strconv.Itoa(number))
+}
+
+// Copies holds the copies of volumes that the nodes of a release use in quarantine.
+func (d Dirs) Copies(site string, release int) string {
+	return filepath.Join(d.Release(site, release), "volumes")
+}
+
 // Logs holds what roles printed on the nodes of a site, a file for each.
 func (d Dirs) Logs(site string) string { return filepath.Join(d.Site(site), "logs") }
 

@@ -27,6 +27,8 @@ type Host struct {
 	Names    string            `json:"names"`  // digest of what nodes know of one another
 	Settings map[string]string `json:"settings"`
 	Volumes  []Volume          `json:"volumes"`
+	Releases Releases          `json:"releases"`
+	Fixed    map[string]bool   `json:"fixed,omitempty"` // engines that cannot move the interfaces of a running node
 }
 
 // A Node is a node as its host has it.

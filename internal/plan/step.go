@@ -32,6 +32,15 @@ const (
 	RestoreNode   Kind = "unreplace"
 	RestoreNames  Kind = "unnames"     // what WriteNames replaced is put back
 	RevertNode    Kind = "unconfigure" // the files of a node as they were before this run
+
+	// The steps of a switch from one release to another.
+	RetireNode    Kind = "retire"   // a live node stops what only a live node does and lets go of its exclusive volumes
+	TakeVolumes   Kind = "take"     // a node in quarantine stops the services of its exclusive volumes and takes these in place of their copies
+	ReturnVolumes Kind = "return"   // and back
+	MoveLinks     Kind = "move"     // the links of all nodes of the set, in one batch: to the live networks, or into quarantine
+	ActivateNode  Kind = "activate" // a node starts the services of its exclusive volumes and does what only a live node does
+	CommitSwitch  Kind = "commit"   // the host takes down which releases are live
+	ForgetRelease Kind = "forget-release"
 )
 
 // A Step is one item of a plan: what is done, to what, why, and what it disturbs.
@@ -53,10 +62,15 @@ type Step struct {
 
 	Settings map[string]string `json:"settings,omitempty"` // of the host's kernel, with the values that they shall have
 
+	Moves []Move `json:"-"` // of MoveLinks
+
 	WasNetwork *spec.Network `json:"-"` // nil: there was none
 	Names      string        `json:"-"` // digest, as it shall be
 	WasNames   string        `json:"-"` // digest; "": there were none
 }
+
+// A Move takes the links of a node from where they were to where they shall be.
+type Move struct{ Was, Is *spec.Node }
 
 // String gives the step on one line: "node receptor2: configure: role files changed".
 func (s *Step) String() string {

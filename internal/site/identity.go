@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -12,6 +13,29 @@ import (
 // digest gives a hash of words that no other sequence of words has.
 func digest(words ...string) [32]byte {
 	return sha256.Sum256([]byte(strings.Join(words, "\x00")))
+}
+
+// FullID puts the number of a release before the id of a node, which is given three digits at least. Two pairs of them may give
+// the same number only if check lets them pass, and it does not.
+func FullID(release, id int) int {
+	if release == 0 {
+		return id
+	}
+	digits := 1000
+	for digits <= id {
+		digits *= 10
+	}
+	return release*digits + id
+}
+
+// Quarantine is what the networks of a site's quarantine for a release are kept under, in place of Site.Key.
+func Quarantine(key string, release int) string { return key + "." + strconv.Itoa(release) }
+
+// IsQuarantine reports whether networks are kept under a quarantine of a site.
+func IsQuarantine(key, networks string) bool {
+	release, ok := strings.CutPrefix(networks, key+".")
+	_, err := strconv.Atoi(release)
+	return ok && err == nil
 }
 
 // MAC gives the hardware address of a node on a network: locally administered, unicast (IEEE 802, bit 1 of the

@@ -84,7 +84,7 @@ func (s *Site) RolesOf(n *Node) []*Role {
 // no other node is waited for, so that their services may start when the node boots.
 func SelfStarting(roles []*Role) bool {
 	for _, r := range roles {
-		if len(r.NeedsHealthy) > 0 || slices.ContainsFunc(r.Steps, func(s Step) bool { return s.When == Boot }) {
+		if len(r.NeedsHealthy) > 0 || slices.ContainsFunc(r.Steps, func(s Step) bool { return s.When != Build }) || len(r.Active) > 0 {
 			return false
 		}
 	}

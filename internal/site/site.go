@@ -16,6 +16,8 @@ var Engines = []string{"lxc"}
 // A Site is all that is declared.
 type Site struct {
 	Name       string
+	Twin       string // name of the twin that this is; "": the site itself
+	Stage      int    // number of the release of which this is the quarantine; 0: none
 	Owner      string
 	Production bool           // destructive verbs ask for the site's name
 	Vars       map[string]any // free values for templates
@@ -29,7 +31,17 @@ type Site struct {
 	Secrets  []Secret
 	Releases []Release
 	Roles    []Role
+	Tests    []Test
 	Mirror   Mirror
+}
+
+// Key is what a host keeps the site under, as apart from what its nodes call it: twins have the same names and addresses, but
+// directories, control groups, bridges and tables of their own.
+func (s *Site) Key() string {
+	if s.Twin == "" {
+		return s.Name
+	}
+	return s.Name + "." + s.Twin
 }
 
 // A Host is a machine that runs nodes.
@@ -72,6 +84,7 @@ type Mirror struct {
 type Node struct {
 	Name         string
 	ID           int
+	Release      int // that it is of; 0: none
 	Image        string
 	Roles        []string // as declared; Site.RolesOf adds those that they need
 	Groups       []string // all groups that it is in, sorted
@@ -83,7 +96,13 @@ type Node struct {
 	NICs         []NIC // the first is the primary one
 	Vars         map[string]any
 	Requirements Requirements
+	SimulatedBy  string   // role that a twin gives the node instead of its own; "": none
+	Aliases      []string // names of nodes for which it stands in a collapsed twin
 }
+
+// FullID is the number of the node on its host: its id, behind the number of its release if it is of one. So 101 of
+// release 700 is 700101, as the containers of KAT-7 were numbered.
+func (n *Node) FullID() int { return FullID(n.Release, n.ID) }
 
 // Limits bound what a node may use. Zero values mean: no limit.
 type Limits struct {
@@ -118,6 +137,8 @@ type Volume struct {
 	Path   string // directory of the host; "": with the host's state
 	NFS    string // server:/export, instead of Path
 	Shared bool   // one directory for all nodes, instead of one for each
+	Mirror string // where it is copied to by rsync(1) over SSH: user@host:/path; "": nowhere
+	Every  time.Duration
 }
 
 // A Secret says where a secret comes from; one of the fields is set.
@@ -133,7 +154,17 @@ type Release struct {
 	Number       int
 	Requirements Requirements
 	Image        string
+	Roles        map[string]string // role that is used instead, by the name of the one that nodes declare
 	Notes        string
+}
+
+// A Test is a command that proves a whole site from inside one of its nodes (orrery ci).
+type Test struct {
+	Name    string
+	Node    string
+	Command []string
+	User    string
+	Timeout time.Duration
 }
 
 // A Role is a unit of functionality; see docs/roles.md.
@@ -143,7 +174,9 @@ type Role struct {
 	Description  string
 	Apt          []string
 	Pip          []string
-	Services     []string
+	Services     []string // systemd units that run wherever the node does
+	Active       []string // systemd units that run only on a node that is live, not in quarantine
+	SimulatedBy  string   // role that twins have instead; "": none
 	NeedsRoles   []string
 	NeedsHealthy []string // selectors
 	Env          map[string]string
@@ -157,8 +190,9 @@ type Role struct {
 
 // When a step of a role is done.
 const (
-	Build = "build" // into the layer
-	Boot  = "boot"  // on the node
+	Build  = "build"  // into the layer
+	Boot   = "boot"   // on the node
+	Active = "active" // on the node, each time that it becomes live
 )
 
 // A File is put on the node by a role.
@@ -179,7 +213,7 @@ func (f File) Rendered() bool { return f.Template != "" }
 type Step struct {
 	Line        int
 	Name        string
-	When        string // Build or Boot
+	When        string // Build, Boot or Active
 	Run         string // name, beside role.toml, of the script; "": given inline
 	Script      []byte
 	Interpreter []string
@@ -202,7 +236,16 @@ type VolumeUse struct {
 	Path  string
 	Owner string
 	Mode  uint32
+	// Exclusive: never used by the nodes of two releases at once. In quarantine there is a copy instead.
+	Exclusive  bool
+	Quarantine string // Empty or Snapshot: what the copy begins with
 }
+
+// What the copy of a volume begins with.
+const (
+	Empty    = "empty"
+	Snapshot = "snapshot"
+)
 
 // A HealthCheck says when a node is healthy. One of TCP, HTTP and Command is set.
 type HealthCheck struct {

@@ -20,6 +20,8 @@ type Account func(owner string) (uid, gid int, err error)
 func Path(dirs host.Dirs, site, node string, m spec.Mount) string {
 	root := filepath.Join(dirs.Volumes(site), m.Volume)
 	switch {
+	case m.Copy != "":
+		return filepath.Join(dirs.Copies(site, m.Release), m.Volume, node)
 	case m.NFS != "":
 		root = mountPoint(dirs, m.NFS)
 	case m.Source != "":

@@ -17,6 +17,7 @@ type siteFile struct {
 	Secrets  tables[secretTable]  `toml:"secret"`
 	Defaults defaultsTable        `toml:"defaults"`
 	Releases tables[releaseTable] `toml:"release"`
+	Tests    tables[testTable]    `toml:"test"`
 }
 
 type siteTable struct {
@@ -70,11 +71,12 @@ type choices struct {
 }
 
 type nodeTable struct {
-	At    *place         `toml:"-"`
-	ID    *int           `toml:"id"`
-	Roles []string       `toml:"roles"`
-	Net   tables[string] `toml:"net"`
-	Vars  map[string]any `toml:"vars"`
+	At          *place         `toml:"-"`
+	ID          *int           `toml:"id"`
+	Roles       []string       `toml:"roles"`
+	Net         tables[string] `toml:"net"`
+	SimulatedBy string         `toml:"simulated_by"`
+	Vars        map[string]any `toml:"vars"`
 	choices
 }
 
@@ -89,9 +91,11 @@ type groupTable struct {
 }
 
 type volumeTable struct {
-	Path   string `toml:"path"`
-	NFS    string `toml:"nfs"`
-	Shared bool   `toml:"shared"`
+	Path   string    `toml:"path"`
+	NFS    string    `toml:"nfs"`
+	Shared bool      `toml:"shared"`
+	Mirror string    `toml:"mirror"`
+	Every  *duration `toml:"every"`
 }
 
 type secretTable struct {
@@ -101,7 +105,15 @@ type secretTable struct {
 }
 
 type releaseTable struct {
-	Requirements *string `toml:"requirements"`
-	Image        string  `toml:"image"`
-	Notes        string  `toml:"notes"`
+	Requirements *string           `toml:"requirements"`
+	Image        string            `toml:"image"`
+	Notes        string            `toml:"notes"`
+	Roles        map[string]string `toml:"roles"`
+}
+
+type testTable struct {
+	Node    string    `toml:"node"`
+	Command []string  `toml:"command"`
+	User    string    `toml:"user"`
+	Timeout *duration `toml:"timeout"`
 }

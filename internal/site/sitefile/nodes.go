@@ -56,7 +56,8 @@ func (l *loader) node(t *nodeTable, networks []string) site.Node {
 			Memory: int64(value(t.Memory, d.Memory, 0)),
 			Pids:   value(t.Pids, d.Pids, 0),
 		},
-		NICs: l.nics(t, networks),
+		NICs:        l.nics(t, networks),
+		SimulatedBy: t.SimulatedBy,
 	}
 	if swap := either(t.Swap, d.Swap); swap != nil {
 		bytes := int64(*swap)

@@ -3,18 +3,27 @@ package sitefile
 // The types of this file are format 1 of role.toml.
 
 type roleFile struct {
-	Format      *int              `toml:"format"`
-	Description string            `toml:"description"`
-	Apt         []string          `toml:"apt"`
-	Pip         []string          `toml:"pip"`
-	Services    []string          `toml:"services"`
-	Needs       needsTable        `toml:"needs"`
-	Env         map[string]string `toml:"env"`
-	Files       []fileTable       `toml:"file"`
-	Secrets     []secretUseTable  `toml:"secret"`
-	Steps       []stepTable       `toml:"step"`
-	Volumes     []volumeUseTable  `toml:"volume"`
-	Health      []healthTable     `toml:"health"`
+	Format        *int              `toml:"format"`
+	Description   string            `toml:"description"`
+	Apt           []string          `toml:"apt"`
+	Pip           []string          `toml:"pip"`
+	Services      []string          `toml:"services"`
+	ServiceTables []serviceTable    `toml:"service"`
+	SimulatedBy   string            `toml:"simulated_by"`
+	Needs         needsTable        `toml:"needs"`
+	Env           map[string]string `toml:"env"`
+	Files         []fileTable       `toml:"file"`
+	Secrets       []secretUseTable  `toml:"secret"`
+	Steps         []stepTable       `toml:"step"`
+	Volumes       []volumeUseTable  `toml:"volume"`
+	Health        []healthTable     `toml:"health"`
+}
+
+// serviceTable is the long form of an entry of services.
+type serviceTable struct {
+	At   *place  `toml:"-"`
+	Name string  `toml:"name"`
+	When *string `toml:"when"`
 }
 
 type needsTable struct {
@@ -51,11 +60,13 @@ type stepTable struct {
 }
 
 type volumeUseTable struct {
-	At    *place  `toml:"-"`
-	Name  string  `toml:"name"`
-	Path  string  `toml:"path"`
-	Owner *string `toml:"owner"`
-	Mode  *mode   `toml:"mode"`
+	At         *place  `toml:"-"`
+	Name       string  `toml:"name"`
+	Path       string  `toml:"path"`
+	Owner      *string `toml:"owner"`
+	Mode       *mode   `toml:"mode"`
+	Exclusive  *bool   `toml:"exclusive"`
+	Quarantine *string `toml:"quarantine"`
 }
 
 type healthTable struct {

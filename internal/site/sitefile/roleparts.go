@@ -12,7 +12,10 @@ import (
 func (l *loader) roleOf(name string, f *roleFile, beside map[string][]byte) site.Role {
 	r := site.Role{
 		Name: name, Dir: "roles/" + name, Description: f.Description, Apt: f.Apt, Pip: f.Pip, Services: f.Services,
-		NeedsRoles: f.Needs.Roles, NeedsHealthy: f.Needs.Healthy, Env: f.Env, Beside: beside,
+		SimulatedBy: f.SimulatedBy, NeedsRoles: f.Needs.Roles, NeedsHealthy: f.Needs.Healthy, Env: f.Env, Beside: beside,
+	}
+	for i := range f.ServiceTables {
+		l.service(&r, &f.ServiceTables[i])
 	}
 	for i := range f.Files {
 		r.Files = append(r.Files, l.roleContent(&r, &f.Files[i]))
@@ -26,9 +29,15 @@ func (l *loader) roleOf(name string, f *roleFile, beside map[string][]byte) site
 		r.Steps = append(r.Steps, l.step(&r, &f.Steps[i], i+1))
 	}
 	for _, t := range f.Volumes {
-		r.Volumes = append(r.Volumes, site.VolumeUse{
+		use := site.VolumeUse{
 			Line: t.At.line, Name: t.Name, Path: t.Path, Owner: value(t.Owner, nil, "root:root"), Mode: uint32(value(t.Mode, nil, 0o755)),
-		})
+			Exclusive: value(t.Exclusive, nil, true), Quarantine: value(t.Quarantine, nil, site.Snapshot),
+		}
+		if use.Quarantine != site.Empty && use.Quarantine != site.Snapshot {
+			l.report.wrong(roleFileOf(r.Name), t.At.keys["quarantine"], mistake("quarantine = %q does not say what the volume begins with there", use.Quarantine).
+				Try(`write "snapshot" for a copy of what is on it or "empty"`))
+		}
+		r.Volumes = append(r.Volumes, use)
 	}
 	for _, t := range f.Health {
 		r.Health = append(r.Health, site.HealthCheck{
@@ -39,6 +48,19 @@ func (l *loader) roleOf(name string, f *roleFile, beside map[string][]byte) site
 		})
 	}
 	return r
+}
+
+// service takes the long form of a service.
+func (l *loader) service(r *site.Role, t *serviceTable) {
+	switch when := value(t.When, nil, site.Boot); when {
+	case site.Boot:
+		r.Services = append(r.Services, t.Name)
+	case site.Active:
+		r.Active = append(r.Active, t.Name)
+	default:
+		l.report.wrong(roleFileOf(r.Name), t.At.keys["when"], mistake("when = %q does not say when the service runs", when).
+			Try(`write when = "boot" or, for one that must run only on a live node, when = "active"`))
+	}
 }
 
 func (l *loader) roleContent(r *site.Role, t *fileTable) site.File {
@@ -76,14 +98,14 @@ func (l *loader) step(r *site.Role, t *stepTable, number int) site.Step {
 	switch s.When {
 	case site.Build:
 		s.Timeout = 10 * time.Minute
-	case site.Boot:
+	case site.Boot, site.Active:
 	default:
 		at := orAt(t.At.keys["when"], t.At)
 		if l.report.bad[at] {
 			break
 		}
 		l.report.wrong(file, at, mistake("when = %q does not say when the step is done", s.When).
-			Try(`write when = "build" for what goes into the layer or when = "boot" for what is done on the node`))
+			Try(`write when = "build" for what goes into the layer, when = "boot" for what is done on the node or when = "active" for what only a live node does`))
 	}
 	if t.Timeout != nil {
 		s.Timeout = time.Duration(*t.Timeout)

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"path/filepath"
 	"strconv"
+	"time"
 
 	"orrery/internal/problem"
 	"orrery/internal/site"
@@ -34,13 +35,22 @@ func (l *loader) tables() {
 		s.Images = append(s.Images, l.image(t))
 	}
 	for _, t := range f.Volumes {
-		s.Volumes = append(s.Volumes, site.Volume{Name: t.name, Path: t.value.Path, NFS: t.value.NFS, Shared: t.value.Shared})
+		s.Volumes = append(s.Volumes, site.Volume{
+			Name: t.name, Path: t.value.Path, NFS: t.value.NFS, Shared: t.value.Shared,
+			Mirror: t.value.Mirror, Every: time.Duration(value(t.value.Every, nil, 0)),
+		})
 	}
 	for _, t := range f.Secrets {
 		s.Secrets = append(s.Secrets, l.secret(t))
 	}
 	for _, t := range f.Releases {
 		l.release(t)
+	}
+	for _, t := range f.Tests {
+		s.Tests = append(s.Tests, site.Test{
+			Name: t.name, Node: t.value.Node, Command: t.value.Command, User: orElse(t.value.User, "root"),
+			Timeout: time.Duration(value(t.value.Timeout, nil, duration(time.Minute))),
+		})
 	}
 	l.mirror()
 }
@@ -83,7 +93,7 @@ func (l *loader) release(t table[releaseTable]) {
 		l.report.wrong(Name, t.at, mistake("release %q is no number", t.name).Try("write [release.700]"))
 		return
 	}
-	r := site.Release{Number: number, Image: t.value.Image, Notes: t.value.Notes}
+	r := site.Release{Number: number, Image: t.value.Image, Notes: t.value.Notes, Roles: t.value.Roles}
 	if t.value.Requirements != nil {
 		r.Requirements = l.require(*t.value.Requirements, t.at.keys["requirements"])
 	}

@@ -119,7 +119,7 @@ func BuildFiles(r *site.Role) []string {
 		boot[f.Template] = true
 	}
 	for _, s := range r.Steps {
-		if s.When == site.Boot {
+		if s.When != site.Build {
 			boot[s.Run] = true
 		}
 	}
@@ -135,13 +135,13 @@ func BuildFiles(r *site.Role) []string {
 // BootFiles gives the names, sorted, of the files beside role.toml that boot steps may read: all but templates, which are rendered,
 // scripts, which are steps, and sources, which are in the layer. Without a boot step nobody reads them on the node.
 func BootFiles(r *site.Role) []string {
-	boots := false
+	boots := false // or becomes active
 	elsewhere := map[string]bool{}
 	for _, f := range r.Files {
 		elsewhere[f.Template], elsewhere[f.Source] = true, true
 	}
 	for _, s := range r.Steps {
-		boots = boots || s.When == site.Boot
+		boots = boots || s.When != site.Build
 		elsewhere[s.Run] = true
 	}
 	if !boots {

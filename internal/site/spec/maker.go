@@ -39,16 +39,25 @@ func (m *Maker) Networks() []Network {
 
 func (m *Maker) network(n site.Network) Network {
 	spelt := Network{
-		Site: m.Site.Name, Name: n.Name, Bridge: site.BridgeName(m.Site.Name, n.Name),
-		Subnet: n.Subnet.String(), NAT: n.NAT, MTU: n.MTU,
+		Site: m.networksOf(), Name: n.Name, Bridge: site.BridgeName(m.networksOf(), n.Name),
+		Subnet: n.Subnet.String(), MTU: n.MTU,
 	}
 	if spelt.MTU == 0 {
 		spelt.MTU = 1500
 	}
-	if n.Gateway.IsValid() {
+	if m.Site.Stage == 0 && n.Gateway.IsValid() { // from quarantine no way leads out
+		spelt.NAT = n.NAT
 		spelt.Gateway = netip.PrefixFrom(n.Gateway, n.Subnet.Bits()).String()
 	}
 	return spelt
+}
+
+// networksOf is what the networks are kept under.
+func (m *Maker) networksOf() string {
+	if m.Site.Stage != 0 {
+		return site.Quarantine(m.Site.Key(), m.Site.Stage)
+	}
+	return m.Site.Key()
 }
 
 // Base gives the recipe of a node's base image.
@@ -79,7 +88,7 @@ func (m *Maker) Layer(n *site.Node) *Layer {
 // Node spells out a node. A template that cannot be rendered is an error.
 func (m *Maker) Node(n *site.Node) (*Node, error) {
 	spelt := &Node{
-		Site: m.Site.Name, Name: n.Name, ID: n.ID, Engine: n.Engine,
+		Site: m.Site.Key(), Name: n.Name, ID: n.FullID(), Release: n.Release, Staged: m.Site.Stage != 0, Engine: n.Engine,
 		MachineID: site.MachineID(m.Site.Name, n.Name),
 		Base:      m.Base(n).Digest, Privileged: n.Privileged, Autostart: n.Autostart, Limits: n.Limits,
 		NICs: m.nics(n),
@@ -90,7 +99,7 @@ func (m *Maker) Node(n *site.Node) (*Node, error) {
 	roles := m.Site.RolesOf(n)
 	for _, r := range roles {
 		for _, use := range r.Volumes {
-			spelt.Mounts = append(spelt.Mounts, m.mount(use))
+			spelt.Mounts = append(spelt.Mounts, m.there(m.mount(use), use))
 		}
 	}
 	config, err := m.config(n, roles)
@@ -109,7 +118,7 @@ func (m *Maker) nics(n *site.Node) []NIC {
 		on := m.network(*network)
 		spelt := NIC{
 			Name: "eth" + strconv.Itoa(i), Network: nic.Network, Bridge: on.Bridge,
-			HostEnd: site.VethName(m.Site.Name, n.Name, nic.Network),
+			HostEnd: HostEnd(m.Site.Key(), n.Release, n.Name, nic.Network),
 			MAC:     site.MAC(m.Site.Name, n.Name, nic.Network),
 			Address: netip.PrefixFrom(nic.Address, network.Subnet.Bits()).String(), MTU: on.MTU,
 		}
@@ -121,11 +130,32 @@ func (m *Maker) nics(n *site.Node) []NIC {
 	return all
 }
 
+// HostEnd names the host's end of a link to a node. It follows from the release and not from whether that is live, so that it
+// stays when the link is moved.
+func HostEnd(key string, release int, node, network string) string {
+	if release != 0 {
+		key = site.Quarantine(key, release)
+	}
+	return site.VethName(key, node, network)
+}
+
+// there puts a copy in the place of a volume that only live nodes may use.
+func (m *Maker) there(v Mount, use site.VolumeUse) Mount {
+	if m.Site.Stage == 0 || !v.Exclusive {
+		return v
+	}
+	v.Copy, v.Release = use.Quarantine, m.Site.Stage
+	if v.NFS != "" {
+		v.Copy = site.Empty // what is on a server can be of any size
+	}
+	return v
+}
+
 func (m *Maker) mount(use site.VolumeUse) Mount {
 	v := m.Site.Volume(use.Name)
 	return Mount{
 		Volume: v.Name, Path: use.Path, Source: v.Path, NFS: v.NFS, Shared: v.Shared,
-		Owner: use.Owner, Mode: use.Mode,
+		Owner: use.Owner, Mode: use.Mode, Exclusive: use.Exclusive,
 	}
 }
 
@@ -146,6 +176,9 @@ func (m *Maker) config(n *site.Node, roles []*site.Role) (Config, error) {
 			c.Parts[r.Name+": file "+f.Path] = Digest([]any{f.Owner, f.Mode, text.Secret, DigestBytes(text.Content)})
 		}
 		c.Services = append(c.Services, r.Services...)
+		if m.Site.Stage == 0 {
+			c.Active = active(c.Active, r)
+		}
 		if len(r.Health) > 0 {
 			health = append(health, r.Name, checks(r.Health))
 		}
@@ -182,6 +215,25 @@ func (m *Maker) alike(r *site.Role) Parts {
 	}
 	m.fixed[r.Name] = p
 	return p
+}
+
+// active adds what a role does only on a live node.
+func active(to Parts, r *site.Role) Parts {
+	add := func(what, digest string) {
+		if to == nil {
+			to = Parts{}
+		}
+		to[r.Name+": "+what] = digest
+	}
+	for _, s := range r.Steps {
+		if s.When == site.Active {
+			add("step "+s.Name, Digest([]any{s.Script, s.Interpreter, s.User}))
+		}
+	}
+	for _, name := range r.Active {
+		add("service "+name, "")
+	}
+	return to
 }
 
 // checks drops the lines, which say nothing of what is checked.

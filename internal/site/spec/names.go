@@ -21,6 +21,9 @@ func Hosts(s *site.Site, networks []string) []byte {
 			fmt.Fprintf(&b, "%s ", nic.Address)
 			if j == primary {
 				fmt.Fprintf(&b, "%s.%s %s ", n.Name, s.Name, n.Name)
+				for _, alias := range n.Aliases {
+					fmt.Fprintf(&b, "%s.%s %s ", alias, s.Name, alias)
+				}
 			}
 			fmt.Fprintf(&b, "%s.%s.%s\n", n.Name, nic.Network, s.Name)
 		}

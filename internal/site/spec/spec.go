@@ -27,9 +27,11 @@ type Network struct {
 
 // A Node is a node as an engine makes it and as roles configure it.
 type Node struct {
-	Site       string      `json:"site"`
+	Site       string      `json:"site"` // the site's key
 	Name       string      `json:"name"`
-	ID         int         `json:"id"`
+	ID         int         `json:"id"`                // with the release's number before it
+	Release    int         `json:"release,omitempty"` // 0: none
+	Staged     bool        `json:"staged,omitempty"`  // in quarantine, not live
 	Engine     string      `json:"engine"`
 	MachineID  string      `json:"machine_id"`
 	Base       string      `json:"base"`            // digest of the base image's recipe
@@ -62,8 +64,13 @@ type Mount struct {
 	Source string `json:"source,omitempty"` // directory of the host; "": with the host's state
 	NFS    string `json:"nfs,omitempty"`    // server:/export
 	Shared bool   `json:"shared,omitempty"` // one directory for all nodes
-	Owner  string `json:"owner"`
-	Mode   uint32 `json:"mode"`
+	// Exclusive: never used by the nodes of two releases at once.
+	Exclusive bool `json:"exclusive,omitempty"`
+	// Copy: not the volume itself, but a copy for the quarantine of a release, which begins so (site.Empty, site.Snapshot).
+	Copy    string `json:"copy,omitempty"`
+	Release int    `json:"release,omitempty"` // of which it is the copy
+	Owner   string `json:"owner"`
+	Mode    uint32 `json:"mode"`
 }
 
 // Config is what roles do on a node once it runs: digests by what they are of, such as
@@ -72,11 +79,13 @@ type Config struct {
 	Parts    Parts    `json:"parts,omitempty"`
 	Services []string `json:"services,omitempty"`
 	Health   string   `json:"health,omitempty"` // digest of the health checks
+	Active   Parts    `json:"active,omitempty"` // what is done only on a live node
 }
 
 // Same reports whether two configurations do the same.
 func (c Config) Same(other Config) bool {
-	return maps.Equal(c.Parts, other.Parts) && slices.Equal(c.Services, other.Services) && c.Health == other.Health
+	return maps.Equal(c.Parts, other.Parts) && slices.Equal(c.Services, other.Services) && c.Health == other.Health &&
+		maps.Equal(c.Active, other.Active)
 }
 
 // Parts are digests by the name of what they are of.

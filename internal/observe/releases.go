@@ -1,0 +1,38 @@
+package observe
+
+import (
+	"slices"
+	"time"
+)
+
+// Releases is what a host keeps of the releases of a site: which is live, which was before, and what is under way.
+type Releases struct {
+	Active    map[string]int `json:"active,omitempty"`    // node -> release that is live; one that is not in it is of none
+	Former    map[string]int `json:"former,omitempty"`    // node -> release that was live before, to which rollback returns
+	Confirmed []int          `json:"confirmed,omitempty"` // releases that have proven themselves, the latest last
+	Switch    *Switch        `json:"switch,omitempty"`    // under way, or interrupted
+	Trial     *Trial         `json:"trial,omitempty"`     // of the live release, until it is confirmed
+	Staged    []int          `json:"staged,omitempty"`    // all that are kept here, sorted
+}
+
+// A Switch is written down before anything of it is done, so that whoever comes after a kill knows where it is to end.
+type Switch struct {
+	To    map[string]int `json:"to"`
+	End   map[string]int `json:"end"` // where the set goes if it is interrupted: back, or for a rollback, on
+	Who   string         `json:"who"`
+	Since time.Time      `json:"since"`
+}
+
+// A Trial ends with a confirmation, or with the return to the former release.
+type Trial struct {
+	Release int            `json:"release"`
+	Back    map[string]int `json:"back"` // node -> release
+	Until   time.Time      `json:"until"`
+	ByHand  bool           `json:"by_hand"` // health checks that hold for all of the time are not enough
+	Who     string         `json:"who"`
+}
+
+// Confirm notes that a release has proven itself.
+func (r *Releases) Confirm(release int) {
+	r.Confirmed = append(slices.DeleteFunc(r.Confirmed, func(n int) bool { return n == release }), release)
+}
