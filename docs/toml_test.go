@@ -101,7 +101,16 @@ func texts(x any) []string {
 func siteDirectory(t *testing.T, dir, text string) {
 	all := parse(t, text)
 	put(t, dir, "site.toml", text)
-	for _, role := range found(all["node"], "roles") {
+	roles := append(found(all["node"], "roles"), found(all, "simulated_by")...)
+	if releases, ok := all["release"].(map[string]any); ok {
+		for _, r := range releases {
+			substitutes, _ := r.(map[string]any)["roles"].(map[string]any)
+			for _, other := range substitutes {
+				roles = append(roles, texts(other)...)
+			}
+		}
+	}
+	for _, role := range roles {
 		put(t, dir, "roles/"+role+"/role.toml", "")
 	}
 	for _, file := range found(all, "requirements") {
@@ -140,7 +149,7 @@ func roleDirectory(t *testing.T, dir, name, text string) {
 		site += fmt.Sprintf("secret.%s.generate = 32\n", x)
 	}
 	site += fmt.Sprintf("node.one = { id = 1, roles = [%q], requirements = \"pins.txt\" }\n", name)
-	for _, role := range found(all["needs"], "roles") {
+	for _, role := range append(found(all["needs"], "roles"), found(all, "simulated_by")...) {
 		put(t, dir, "roles/"+role+"/role.toml", "")
 	}
 	for i, m := range wantedRole.FindAllStringSubmatch(strings.Join(found(all["needs"], "healthy"), " "), -1) {

@@ -23,6 +23,7 @@ var layers = [][]string{
 	{"engine", "engine/record"},
 	{"engine/lxc", "engine/fake", "engine/enginetest"},
 	{"engine/all"},
+	{"snapshot"},
 	{"apply"},
 	{"apply/local"},
 	{"lab"},
@@ -31,7 +32,7 @@ var layers = [][]string{
 
 // within are the packages of one layer that may import one another, in their order.
 var within = [][]string{
-	{"site/selector", "site/render", "site/spec", "site/check", "site/inventory", "site/sitefile", "site/twin"},
+	{"site/selector", "site/render", "site/spec", "site/twin", "site/check", "site/inventory", "site/sitefile"},
 	{"site/spec", "observe"},
 	{"engine", "engine/record"},
 }
@@ -44,6 +45,7 @@ var pure = map[string][]string{
 	"site/render":    {"os", "net", "os/exec", "net/http"},
 	"site/spec":      {"os", "net", "os/exec", "net/http"},
 	"site/inventory": {"os", "net", "os/exec", "net/http"},
+	"site/twin":      {"os", "net", "os/exec", "net/http"},
 	"observe":        {"os", "net", "os/exec", "net/http"},
 	"plan":           {"os", "net", "os/exec", "net/http"},
 }

@@ -16,7 +16,7 @@ import (
 )
 
 func (a *app) cpVerb() *cobra.Command {
-	return &cobra.Command{
+	c := &cobra.Command{
 		Use:     "cp SOURCE... DESTINATION",
 		Short:   "Copy files and directories to, from and between nodes",
 		Long:    `Copies files and directories, with their modes; NODE:PATH names a path in a node. What comes into a node belongs to root. A destination that ends in / is a directory, and is made if it is not there.`,
@@ -46,6 +46,8 @@ func (a *app) cpVerb() *cobra.Command {
 			return nil
 		},
 	}
+	a.releaseFlag(c)
+	return c
 }
 
 // place is a path somewhere.

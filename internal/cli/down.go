@@ -49,7 +49,10 @@ Volumes, SSH host keys, the journal and layers in the store are kept; --volumes 
 				return err
 			}
 			if chosen == nil {
-				_ = os.Remove(a.markerPath(s.Name))
+				if err := a.forgetLive(s, h); err != nil {
+					return err
+				}
+				_ = os.Remove(a.markerPath(s.Key()))
 			}
 			if result == nil {
 				fmt.Fprintf(a.out, "%s: nothing to take down.\n", s.Name)

@@ -59,6 +59,7 @@ func (a *app) execVerb() *cobra.Command {
 	}
 	c.Flags().StringVarP(&user, "user", "u", "", "as this `user` of the nodes")
 	c.Flags().IntVar(&parallel, "parallel", parallel, "most nodes at once")
+	a.releaseFlag(c)
 	return c
 }
 

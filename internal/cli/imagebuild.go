@@ -21,7 +21,7 @@ func (a *app) imageBuild() *cobra.Command {
 				return err
 			}
 			j := &job{app: a, site: s, host: h, parallel: defaultParallel(), plan: func(hosts []observe.Host) (*plan.Plan, error) {
-				return plan.Build(s, hosts, plan.Goal{Nodes: chosen})
+				return plan.Build(s, hosts, plan.Goal{Releases: h.Releases, Nodes: chosen})
 			}}
 			if _, err := j.run(c.Context()); err != nil {
 				return err

@@ -23,7 +23,7 @@ func (a *app) journalVerb() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			entries, err := journal.Read(a.dirs.Journal(s.Name))
+			entries, err := journal.Read(a.dirs.Journal(s.Key()))
 			if err != nil {
 				return err
 			}

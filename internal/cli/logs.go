@@ -41,7 +41,7 @@ func (a *app) logsVerb() *cobra.Command {
 				return err
 			}
 			if !follow {
-				if err := a.printLog(filepath.Join(a.dirs.Logs(s.Name), args[0]+".log"), "node "+args[0]); err != nil {
+				if err := a.printLog(filepath.Join(a.dirs.Logs(s.Key()), args[0]+".log"), "node "+args[0]); err != nil {
 					return err
 				}
 			}
@@ -64,6 +64,7 @@ func (a *app) logsVerb() *cobra.Command {
 	c.Flags().StringVar(&layer, "layer", "", "print the building of the layer with this `digest`")
 	c.Flags().BoolVarP(&follow, "follow", "f", false, "go on printing the journal")
 	c.Flags().IntVarP(&lines, "lines", "n", 200, "lines of the journal")
+	a.releaseFlag(c)
 	return c
 }
 

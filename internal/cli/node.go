@@ -3,6 +3,8 @@ package cli
 import (
 	"context"
 
+	"github.com/spf13/cobra"
+
 	"orrery/internal/engine"
 	"orrery/internal/host"
 	"orrery/internal/observe"
@@ -18,17 +20,34 @@ func (a *app) runners(ctx context.Context, s *site.Site) (map[string]host.Runner
 	}
 	all := map[string]host.Runner{}
 	for _, e := range h.Engines {
-		nodes, err := e.List(ctx, s.Name)
+		nodes, err := e.List(ctx, s.Key())
 		if err != nil {
 			return nil, err
 		}
 		for _, n := range nodes {
-			if n.State == observe.Running {
+			if n.State == observe.Running && a.meant(&n) {
 				all[n.Name] = e.Runner(engine.RefOf(&n.Node))
 			}
 		}
 	}
 	return all, nil
+}
+
+// live stands for the release that is live, whichever that is.
+const live = -1
+
+// meant reports whether an instance of a node is of the release that was asked for.
+func (a *app) meant(n *observe.Node) bool {
+	if a.release == live {
+		return !n.Staged
+	}
+	return n.Release == a.release
+}
+
+// releaseFlag lets a verb work with nodes of a release that is not live.
+func (a *app) releaseFlag(c *cobra.Command) {
+	c.Flags().IntVar(&a.release, "release", live, "with the nodes of this release `number`, be they in quarantine (default: with those that are live)")
+	c.Flags().Lookup("release").DefValue = ""
 }
 
 // running gives a way into a node that runs.

@@ -30,7 +30,7 @@ The exit status is 0 if there is nothing to do and 10 if there is.`,
 			if err != nil {
 				return err
 			}
-			goal := plan.Goal{Nodes: chosen, Volumes: volumes}
+			goal := plan.Goal{Nodes: chosen, Volumes: volumes, Releases: h.Releases}
 			p := plan.Down(s, hosts, goal)
 			if !down {
 				if p, err = plan.Up(s, hosts, goal); err != nil {

@@ -23,13 +23,16 @@ type app struct {
 	out, err io.Writer
 	dirs     host.Dirs
 	siteDir  string // -C; "": found
+	twin     string // --twin; "": the site itself
+	force    bool   // --force: also what is somebody else's
+	release  int    // --release of verbs that work with nodes; -1: what is live
 	command  string // as typed, for the journal
 }
 
 // Run runs the command line and gives the exit status.
 func Run(args []string, in io.Reader, out, errs io.Writer) int {
 	syscall.Umask(0o022) // what nodes must be able to reach does not depend on the user's
-	a := &app{in: in, out: out, err: errs, dirs: host.DefaultDirs(), command: "orrery " + strings.Join(args, " ")}
+	a := &app{in: in, out: out, err: errs, dirs: host.DefaultDirs(), release: live, command: "orrery " + strings.Join(args, " ")}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	root := a.root()
@@ -68,6 +71,8 @@ and virtual machines. Start with "orrery init", or with one of the examples.`,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	root.PersistentFlags().StringVarP(&a.siteDir, "site", "C", "", "site `directory` (default: the current one, else the only site that is up here)")
+	root.PersistentFlags().StringVar(&a.twin, "twin", "", "the twin of that `name` instead of the site itself")
+	root.PersistentFlags().BoolVar(&a.force, "force", false, "also change a twin that is somebody else's")
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		what, _, _ := strings.Cut(err.Error(), ": strconv.") // which says no more
 		return problem.New(problem.Usage, "%s", what).Try("%s --help", c.CommandPath())
@@ -75,6 +80,7 @@ and virtual machines. Start with "orrery init", or with one of the examples.`,
 	root.AddGroup(
 		&cobra.Group{ID: "site", Title: "The site directory:"},
 		&cobra.Group{ID: "life", Title: "Bringing it up and down:"},
+		&cobra.Group{ID: "releases", Title: "Releases and twins:"},
 		&cobra.Group{ID: "nodes", Title: "Working with nodes:"},
 		&cobra.Group{ID: "host", Title: "This host:"},
 	)
@@ -90,8 +96,10 @@ and virtual machines. Start with "orrery init", or with one of the examples.`,
 	}
 	add("site", a.initVerb(), a.checkVerb(), a.queryVerb(), a.inventoryVerb(), a.sshConfigVerb(), a.importVerb())
 	add("life", a.planVerb(), a.upVerb(), a.downVerb(), a.startVerb(), a.stopVerb(), a.resumeVerb())
-	add("nodes", a.statusVerb(), a.shellVerb(), a.execVerb(), a.cpVerb(), a.logsVerb(), a.journalVerb())
-	add("host", a.imageVerb(), a.doctorVerb(), a.versionVerb(), a.manVerb(root))
+	add("releases", a.stageVerb(), a.switchVerb(), a.confirmVerb(), a.rollbackVerb(), a.releaseVerb(), a.twinVerb(), a.ciVerb(), a.trialVerb())
+	add("nodes", a.snapshotVerb())
+	add("nodes", a.statusVerb(), a.shellVerb(), a.execVerb(), a.cpVerb(), a.forwardVerb(), a.logsVerb(), a.journalVerb())
+	add("host", a.imageVerb(), a.mirrorVerb(), a.doctorVerb(), a.versionVerb(), a.manVerb(root))
 	return root
 }
 

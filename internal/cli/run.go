@@ -29,6 +29,7 @@ type job struct {
 	ask      func(*plan.Plan) error // before anything is done; nil: nothing to ask
 	begin    func() error           // when there is something to do; nil: nothing
 	undo     bool                   // take everything back if anything fails
+	base     *site.Site             // to which a switch is recovered that was interrupted; nil: it is left as it is
 	parallel int
 }
 
@@ -45,12 +46,18 @@ func (j *job) run(ctx context.Context) (*apply.Result, error) {
 		return nil, err
 	}
 	defer letGo()
-	lock, err := host.TakeLock(j.dirs.Lock(j.site.Name), host.Holder{Who: who(), Pid: os.Getpid(), Since: time.Now(), Command: j.command})
+	lock, err := host.TakeLock(j.dirs.Lock(j.site.Key()), host.Holder{Who: who(), Pid: os.Getpid(), Since: time.Now(), Command: j.command})
 	if err != nil {
 		return nil, err
 	}
 	defer lock.Release()
+	if err := j.mayChange(j.site); err != nil {
+		return nil, err
+	}
 	if err := j.host.Sweep(ctx); err != nil {
+		return nil, err
+	}
+	if err := j.recoverSwitch(ctx); err != nil {
 		return nil, err
 	}
 	p, before, err := j.look(ctx)
@@ -96,7 +103,7 @@ func (j *job) unchanged(ctx context.Context, before string) error {
 
 // apply carries out a plan, keeps the journal, and says what is left if not all of it could be done.
 func (j *job) apply(ctx context.Context, p *plan.Plan) (*apply.Result, error) {
-	record, err := journal.Open(j.dirs.Journal(j.site.Name))
+	record, err := journal.Open(j.dirs.Journal(j.site.Key()))
 	if err != nil {
 		return nil, err
 	}

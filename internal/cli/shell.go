@@ -43,5 +43,6 @@ func (a *app) shellVerb() *cobra.Command {
 		},
 	}
 	c.Flags().StringVarP(&user, "user", "u", "", "as this `user` of the node")
+	a.releaseFlag(c)
 	return c
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
+	"slices"
 
 	"orrery/internal/apply/local"
 	"orrery/internal/engine/all"
@@ -27,7 +28,10 @@ func (a *app) directory() (string, error) {
 	if _, err := os.Stat("site.toml"); err == nil {
 		return ".", nil
 	}
-	up := a.sitesUp()
+	if a.twin != "" {
+		return a.twinDirectory()
+	}
+	up := slices.DeleteFunc(a.sitesUp(), func(m marker) bool { return m.Twin != "" })
 	switch len(up) {
 	case 1:
 		return up[0].Dir, nil
@@ -43,16 +47,21 @@ func (a *app) load() (*site.Site, error) {
 	if err != nil {
 		return nil, err
 	}
-	return sitefile.Load(dir)
+	s, err := sitefile.Load(dir)
+	if err != nil || a.twin == "" {
+		return s, err
+	}
+	return a.asTwin(s, 0)
 }
 
 // marker says, beside the state of a site, from which directory it was brought up; it is there while the site is up.
 type marker struct {
 	Site string `json:"site"`
+	Twin string `json:"twin,omitempty"`
 	Dir  string `json:"dir"`
 }
 
-func (a *app) markerPath(site string) string { return filepath.Join(a.dirs.Site(site), "up.json") }
+func (a *app) markerPath(key string) string { return filepath.Join(a.dirs.Site(key), "up.json") }
 
 // sitesUp gives the sites that were brought up on this host and not taken down.
 func (a *app) sitesUp() []marker {
@@ -76,15 +85,24 @@ func (a *app) markUp(s *site.Site) error {
 	if err != nil {
 		return err
 	}
-	text, err := json.Marshal(marker{s.Name, absolute})
+	text, err := json.Marshal(marker{s.Name, s.Twin, absolute})
 	if err != nil {
 		return err
 	}
-	return host.WriteFile(host.File{Path: a.markerPath(s.Name), Content: text, Mode: 0o644})
+	return host.WriteFile(host.File{Path: a.markerPath(s.Key()), Content: text, Mode: 0o644})
 }
 
-// here gives this machine as the host of a site.
+// here gives this machine as the host of a site, with the releases that are live on it.
 func (a *app) here(s *site.Site) (*local.Host, error) {
+	h, err := a.bare(s)
+	if err != nil {
+		return nil, err
+	}
+	return h, a.loadLive(h)
+}
+
+// bare gives this machine as the host of a site of which not much more than the key need be known.
+func (a *app) bare(s *site.Site) (*local.Host, error) {
 	store := image.Open(a.dirs.State)
 	for _, h := range s.Hosts {
 		if !h.Local() {

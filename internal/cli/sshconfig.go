@@ -19,7 +19,7 @@ func (a *app) sshConfigVerb() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			known := filepath.Join(a.dirs.Keys(s.Name), "known_hosts")
+			known := filepath.Join(a.dirs.Keys(s.Key()), "known_hosts")
 			_, err = a.out.Write(inventory.SSHConfig(s, known))
 			return err
 		},

@@ -32,7 +32,7 @@ func (a *app) stateVerb(name, short, state string, make planner, ask func(*site.
 			if err != nil {
 				return err
 			}
-			j := &job{app: a, site: s, host: h, parallel: defaultParallel(),
+			j := &job{app: a, site: s, base: s, host: h, parallel: defaultParallel(),
 				plan: func(hosts []observe.Host) (*plan.Plan, error) {
 					return make(s, hosts, plan.Goal{Nodes: chosen}), nil
 				},

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -73,15 +75,29 @@ func firstError(errs ...error) error {
 
 // A row is one node in the table.
 type row struct {
-	Node      string            `json:"node"`
-	ID        int               `json:"id"`
-	Host      string            `json:"host"`
-	State     string            `json:"state"`
-	Health    string            `json:"health"`
-	Roles     []string          `json:"roles"`
-	Addresses map[string]string `json:"addresses"`
-	Detail    string            `json:"detail,omitempty"`
-	networks  []string
+	Node       string            `json:"node"`
+	ID         int               `json:"id"`
+	Release    int               `json:"release,omitempty"`
+	Quarantine bool              `json:"quarantine,omitempty"` // beside the live one
+	Host       string            `json:"host"`
+	State      string            `json:"state"`
+	Health     string            `json:"health"`
+	Roles      []string          `json:"roles"`
+	Addresses  map[string]string `json:"addresses"`
+	Detail     string            `json:"detail,omitempty"`
+	networks   []string
+}
+
+// standing says of which release a node is, and whether that is live.
+func (r row) standing() string {
+	release := "none"
+	if r.Release != 0 {
+		release = strconv.Itoa(r.Release)
+	}
+	if r.Quarantine {
+		return release + " (quarantine)"
+	}
+	return release
 }
 
 // good reports whether the node is as declared.
@@ -103,41 +119,72 @@ func (a *app) rows(ctx context.Context, s *site.Site, selectors []string, probe 
 	if err := needRoot(); err != nil {
 		return nil, err // the records of nodes are nobody else's to read
 	}
-	nodes, err := selector.Select(s, selectors...)
-	if err != nil {
-		return nil, err
-	}
 	h, err := a.here(s)
 	if err != nil {
 		return nil, err
 	}
-	there := map[string]observe.Node{}
+	if s, err = h.Live(); err != nil {
+		return nil, err
+	}
+	nodes, err := selector.Select(s, selectors...)
+	if err != nil {
+		return nil, err
+	}
+	there, beside := map[string]observe.Node{}, map[string][]observe.Node{}
 	for _, e := range h.Engines {
-		list, err := e.List(ctx, s.Name)
+		list, err := e.List(ctx, s.Key())
 		if err != nil {
 			return nil, err
 		}
 		for _, n := range list {
-			there[n.Name] = n
+			if n.Staged {
+				beside[n.Name] = append(beside[n.Name], n)
+			} else {
+				there[n.Name] = n
+			}
 		}
 	}
-	maker := spec.NewMaker(s)
-	rows := make([]row, len(nodes))
-	for i, n := range nodes {
+	rows := make([]row, 0, len(nodes))
+	makers := map[*site.Site]*spec.Maker{}
+	for _, n := range nodes {
+		of := h.SiteOf(n)
+		if makers[of] == nil {
+			makers[of] = spec.NewMaker(of)
+		}
 		has, ok := there[n.Name]
-		rows[i] = newRow(maker, n, h.Name, has, ok)
-		if probe && rows[i].State == string(observe.Running) {
+		r := newRow(makers[of], n, h.Name, has, ok)
+		if probe && r.State == string(observe.Running) {
 			in := h.Engines[n.Engine].Runner(engine.RefOf(&has.Node))
-			if err := role.Probe(ctx, in, render.New(s), s, n); err != nil {
-				rows[i].Health, rows[i].Detail = "unhealthy", h.Keys.Redact(err.Error())
+			if err := role.Probe(ctx, in, render.New(of), of, n); err != nil {
+				r.Health, r.Detail = "unhealthy", h.Keys.Redact(err.Error())
 			}
+		}
+		rows = append(rows, r)
+		for i := range beside[n.Name] {
+			rows = append(rows, quarantined(r, &beside[n.Name][i]))
 		}
 	}
 	return rows, nil
 }
 
+// quarantined gives the row of an instance beside the live one.
+func quarantined(of row, n *observe.Node) row {
+	r := of
+	r.ID, r.Release, r.Quarantine, r.State, r.Health, r.Detail = n.ID, n.Release, true, string(n.State), "-", ""
+	switch {
+	case n.State != observe.Running:
+	case !n.Configured:
+		r.Health = "not configured"
+	case n.Config.Health != "" && n.Proven != n.Config.Health:
+		r.Health = "not proven"
+	case n.Config.Health != "":
+		r.Health = healthy
+	}
+	return r
+}
+
 func newRow(maker *spec.Maker, n *site.Node, hostName string, has observe.Node, there bool) row {
-	r := row{Node: n.Name, ID: n.ID, Host: hostName, State: "absent", Health: "-", Roles: n.Roles, Addresses: map[string]string{}}
+	r := row{Node: n.Name, ID: n.FullID(), Release: n.Release, Host: hostName, State: "absent", Health: "-", Roles: n.Roles, Addresses: map[string]string{}}
 	for _, nic := range n.NICs {
 		r.networks = append(r.networks, nic.Network)
 		r.Addresses[nic.Network] = nic.Address.String()
@@ -165,7 +212,7 @@ func newRow(maker *spec.Maker, n *site.Node, hostName string, has observe.Node, 
 
 func verdict(rows []row) error {
 	for _, r := range rows {
-		if !r.good() {
+		if !r.Quarantine && !r.good() {
 			return problem.Status(problem.Unhealthy)
 		}
 	}
@@ -174,13 +221,21 @@ func verdict(rows []row) error {
 
 func printRows(w io.Writer, rows []row) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "NODE\tID\tHOST\tSTATE\tHEALTH\tADDRESSES\tROLES")
+	released := slices.ContainsFunc(rows, func(r row) bool { return r.Release != 0 || r.Quarantine })
+	column := ""
+	if released {
+		column = "RELEASE\t"
+	}
+	fmt.Fprintf(t, "NODE\tID\tHOST\t%sSTATE\tHEALTH\tADDRESSES\tROLES\n", column)
 	for _, r := range rows {
 		var addresses []string
 		for _, network := range r.networks {
 			addresses = append(addresses, network+"="+r.Addresses[network])
 		}
-		fmt.Fprintf(t, "%s\t%d\t%s\t%s\t%s\t%s\t%s\n", r.Node, r.ID, r.Host, r.State, r.Health, strings.Join(addresses, " "), strings.Join(r.Roles, ","))
+		if released {
+			column = r.standing() + "\t"
+		}
+		fmt.Fprintf(t, "%s\t%d\t%s\t%s%s\t%s\t%s\t%s\n", r.Node, r.ID, r.Host, column, r.State, r.Health, strings.Join(addresses, " "), strings.Join(r.Roles, ","))
 	}
 	if err := t.Flush(); err != nil {
 		return err

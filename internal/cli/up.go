@@ -12,7 +12,6 @@ import (
 	"orrery/internal/plan"
 	"orrery/internal/problem"
 	"orrery/internal/site"
-	"orrery/internal/site/sitefile"
 )
 
 func (a *app) upVerb() *cobra.Command {
@@ -48,8 +47,8 @@ func (a *app) up(ctx context.Context, s *site.Site, selectors []string, k consen
 	if err != nil {
 		return err
 	}
-	j := &job{app: a, site: s, host: h, undo: undo, parallel: parallel, begin: func() error { return a.markUp(s) }, plan: func(hosts []observe.Host) (*plan.Plan, error) {
-		return plan.Up(s, hosts, plan.Goal{Nodes: chosen})
+	j := &job{app: a, site: s, base: s, host: h, undo: undo, parallel: parallel, begin: func() error { return a.markUp(s) }, plan: func(hosts []observe.Host) (*plan.Plan, error) {
+		return plan.Up(s, hosts, plan.Goal{Nodes: chosen, Releases: h.Releases})
 	}}
 	j.ask = func(p *plan.Plan) error {
 		disturbed := p.Disturbed()
@@ -92,8 +91,8 @@ func (a *app) resumeVerb() *cobra.Command {
 			for _, m := range a.sitesUp() {
 				fmt.Fprintf(a.out, "%s from %s\n", m.Site, m.Dir)
 				b := *a
-				b.siteDir = m.Dir
-				s, err := sitefile.Load(m.Dir)
+				b.siteDir, b.twin, b.force = m.Dir, m.Twin, true
+				s, err := b.load()
 				if err == nil {
 					err = b.up(c.Context(), s, nil, consent{}, false, defaultParallel())
 				}

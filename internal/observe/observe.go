@@ -37,6 +37,7 @@ type Node struct {
 	State      State  `json:"state"`
 	Configured bool   `json:"configured"` // its roles have been applied in full
 	Proven     string `json:"proven"`     // digest of the health checks that it last passed
+	Active     bool   `json:"active"`     // what only a live node does has been done on it, or may have been
 }
 
 // A Volume is persistent data kept with a host's state.

@@ -12,6 +12,7 @@ type Releases struct {
 	Confirmed []int          `json:"confirmed,omitempty"` // releases that have proven themselves, the latest last
 	Switch    *Switch        `json:"switch,omitempty"`    // under way, or interrupted
 	Trial     *Trial         `json:"trial,omitempty"`     // of the live release, until it is confirmed
+	Ended     *TrialEnd      `json:"ended,omitempty"`     // how the last trial ended
 	Staged    []int          `json:"staged,omitempty"`    // all that are kept here, sorted
 }
 
@@ -31,6 +32,20 @@ type Trial struct {
 	ByHand  bool           `json:"by_hand"` // health checks that hold for all of the time are not enough
 	Who     string         `json:"who"`
 }
+
+// A TrialEnd is how a trial ended.
+type TrialEnd struct {
+	Release int       `json:"release"`
+	Result  string    `json:"result"` // Confirmed or Reverted
+	Why     string    `json:"why,omitempty"`
+	When    time.Time `json:"when"`
+}
+
+// Results of a trial.
+const (
+	Confirmed = "confirmed"
+	Reverted  = "reverted"
+)
 
 // Confirm notes that a release has proven itself.
 func (r *Releases) Confirm(release int) {

@@ -1,6 +1,10 @@
 package plan
 
 import (
+	"maps"
+	"slices"
+	"strconv"
+
 	"orrery/internal/observe"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
@@ -45,6 +49,14 @@ func (d *draft) downHost(h *observe.Host) {
 	if h.Names != "" {
 		last = append(last, d.add(Step{Kind: ForgetNames, Host: h.Name, Subject: h.Name, Reason: "asked for", Needs: gone}))
 	}
+	live := slices.Collect(maps.Values(h.Releases.Active))
+	for _, release := range h.Releases.Staged {
+		if !slices.Contains(live, release) { // what was live comes again with the next up
+			last = append(last, d.add(Step{
+				Kind: ForgetRelease, Host: h.Name, Subject: strconv.Itoa(release), Reason: "asked for", Needs: gone, Release: release,
+			}))
+		}
+	}
 	if len(last) > 0 {
 		d.add(Step{Kind: RestoreHost, Host: h.Name, Subject: h.Name, Reason: "unless another site is up", Needs: last})
 	}
@@ -59,6 +71,7 @@ func (d *draft) removeNetwork(h *observe.Host, n *spec.Network, why string, need
 
 // Stop plans that nodes stand still, with all that is theirs kept.
 func Stop(s *site.Site, hosts []observe.Host, goal Goal) *Plan {
+	hosts = scoped(s, hosts)
 	d := newDraft(s, hosts, goal)
 	for i := range hosts {
 		h := &hosts[i]
@@ -76,6 +89,7 @@ func Stop(s *site.Site, hosts []observe.Host, goal Goal) *Plan {
 
 // Start plans that nodes that are there run, as they are: nothing is built, changed or configured.
 func Start(s *site.Site, hosts []observe.Host, goal Goal) *Plan {
+	hosts = scoped(s, hosts)
 	d := newDraft(s, hosts, goal)
 	for i := range hosts {
 		h := &hosts[i]

@@ -121,6 +121,10 @@ func (u *nodeDraft) shape() (undisturbed bool) {
 		}
 		u.step(LimitNode, why, "put the former limits back")
 	}
+	if u.has.State == observe.Running && !slices.Equal(u.has.NICs, u.wanted.NICs) {
+		n := u.step(MoveLinks, "links are not on their networks", "move them back")
+		u.Steps[n].Moves = []Move{{Was: &u.has.Node, Is: u.wanted}}
+	}
 	return true
 }
 
@@ -143,7 +147,7 @@ func (u *nodeDraft) reshapeReason() string {
 	switch {
 	case was.Privileged != is.Privileged:
 		return "privileges changed"
-	case !slices.Equal(was.NICs, is.NICs):
+	case !slices.Equal(u.linked(was.NICs), u.linked(is.NICs)):
 		return "network interfaces changed"
 	case !slices.Equal(was.Mounts, is.Mounts):
 		return "volumes changed"
@@ -151,6 +155,18 @@ func (u *nodeDraft) reshapeReason() string {
 		return "machine-id changed"
 	}
 	return ""
+}
+
+// linked leaves out on which bridge links are, where that can be changed while the node runs.
+func (u *nodeDraft) linked(nics []spec.NIC) []spec.NIC {
+	if u.has.State != observe.Running || u.host.Fixed[u.has.Engine] {
+		return nics
+	}
+	nics = slices.Clone(nics)
+	for i := range nics {
+		nics[i].Bridge = ""
+	}
+	return nics
 }
 
 func (u *nodeDraft) startReason() string {
@@ -183,7 +199,7 @@ func (u *nodeDraft) configureReason() string {
 	if !slices.Equal(u.has.Config.Services, u.wanted.Config.Services) {
 		return "services changed"
 	}
-	return ""
+	return spec.Differences(u.has.Config.Active, u.wanted.Config.Active)
 }
 
 func (u *nodeDraft) checkReason() string {

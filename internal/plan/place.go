@@ -120,7 +120,11 @@ func unknownHost(n *site.Node) error {
 
 // Build plans only the layers that nodes need and that their hosts do not have.
 func Build(s *site.Site, hosts []observe.Host, goal Goal) (*Plan, error) {
-	placed, err := Place(s, hosts)
+	released, err := Released(s, hosts, goal.Releases)
+	if err != nil {
+		return nil, err
+	}
+	placed, err := Place(released, hosts)
 	if err != nil {
 		return nil, err
 	}

@@ -22,6 +22,8 @@ type Plan struct {
 type Goal struct {
 	Nodes   map[string]bool // names of the nodes concerned; nil: all, and what is no longer declared is removed
 	Volumes bool            // Down also removes persistent data
+	// Releases gives, by number, the site as a release that may be live makes it.
+	Releases map[int]*site.Site
 }
 
 func (g Goal) concerns(node string) bool { return g.Nodes == nil || g.Nodes[node] }
@@ -51,7 +53,8 @@ func (p *Plan) Disturbed() []string {
 // draft is a plan in the making.
 type draft struct {
 	Plan
-	maker  *spec.Maker
+	maker  *spec.Maker         // of the site,
+	makers map[int]*spec.Maker // and of its releases
 	site   *site.Site
 	goal   Goal
 	hosts  map[string]*observe.Host
@@ -64,12 +67,24 @@ type draft struct {
 func newDraft(s *site.Site, hosts []observe.Host, goal Goal) *draft {
 	d := &draft{
 		Plan: Plan{Site: s.Name}, maker: spec.NewMaker(s), site: s, goal: goal,
-		hosts: map[string]*observe.Host{}, layers: map[string]int{}, last: map[string]int{}, frees: map[claim]int{},
+		makers: map[int]*spec.Maker{}, hosts: map[string]*observe.Host{}, layers: map[string]int{}, last: map[string]int{}, frees: map[claim]int{},
 	}
 	for i := range hosts {
 		d.hosts[hosts[i].Name] = &hosts[i]
 	}
 	return d
+}
+
+// makerOf gives the Maker that knows the roles of a node.
+func (d *draft) makerOf(n *site.Node) *spec.Maker {
+	of, ok := d.goal.Releases[n.Release]
+	if n.Release == 0 || d.site.Stage != 0 || !ok {
+		return d.maker
+	}
+	if _, made := d.makers[n.Release]; !made {
+		d.makers[n.Release] = spec.NewMaker(of)
+	}
+	return d.makers[n.Release]
 }
 
 // add puts a step at the end and gives its number.

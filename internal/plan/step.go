@@ -3,6 +3,7 @@ package plan
 import (
 	"fmt"
 
+	"orrery/internal/observe"
 	"orrery/internal/site/spec"
 )
 
@@ -62,7 +63,10 @@ type Step struct {
 
 	Settings map[string]string `json:"settings,omitempty"` // of the host's kernel, with the values that they shall have
 
-	Moves []Move `json:"-"` // of MoveLinks
+	Moves       []Move            `json:"-"` // of MoveLinks
+	Releases    *observe.Releases `json:"-"` // of CommitSwitch: as they shall be
+	WasReleases *observe.Releases `json:"-"`
+	Release     int               `json:"release,omitempty"` // of ForgetRelease
 
 	WasNetwork *spec.Network `json:"-"` // nil: there was none
 	Names      string        `json:"-"` // digest, as it shall be
@@ -88,6 +92,10 @@ func (s *Step) Title() string {
 		return "network " + s.Subject
 	case RemoveVolume:
 		return "volume " + s.Subject
+	case MoveLinks, CommitSwitch:
+		return "set " + s.Subject
+	case ForgetRelease:
+		return "release " + s.Subject
 	}
 	return "node " + s.Subject
 }

@@ -64,6 +64,20 @@ func inverseOf(s *Step) (Step, bool) {
 		return Step{Kind: ReshapeNode, Node: s.Was, Was: s.Node}, true
 	case LimitNode:
 		return Step{Kind: LimitNode, Node: s.Was, Was: s.Node}, true
+	case RetireNode:
+		return Step{Kind: ActivateNode, Node: s.Was, Was: s.Node}, true
+	case ActivateNode:
+		return Step{Kind: RetireNode, Node: s.Was, Was: s.Node}, true
+	case TakeVolumes:
+		return Step{Kind: ReturnVolumes, Node: s.Was, Was: s.Node}, true
+	case CommitSwitch:
+		return Step{Kind: CommitSwitch, Releases: s.WasReleases, WasReleases: s.Releases}, true
+	case MoveLinks:
+		back := make([]Move, 0, len(s.Moves))
+		for _, m := range slices.Backward(s.Moves) {
+			back = append(back, Move{Was: m.Is, Is: m.Was})
+		}
+		return Step{Kind: MoveLinks, Moves: back}, true
 	case ConfigureNode:
 		return Step{Kind: RevertNode, Node: s.Was, Was: s.Node}, s.Was != nil
 	}

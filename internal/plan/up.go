@@ -11,10 +11,15 @@ import (
 
 // Up plans what makes the hosts as declared: every node there, running, configured and healthy, and nothing that is no longer declared.
 func Up(s *site.Site, hosts []observe.Host, goal Goal) (*Plan, error) {
-	placed, err := Place(s, hosts)
+	released, err := Released(s, hosts, goal.Releases)
 	if err != nil {
 		return nil, err
 	}
+	placed, err := Place(released, hosts)
+	if err != nil {
+		return nil, err
+	}
+	hosts = scoped(s, hosts)
 	d := newDraft(placed, hosts, goal)
 	d.names = spec.Names(placed)
 	byHost, home := map[string][]*site.Node{}, map[string]string{}
@@ -59,7 +64,7 @@ func (d *draft) upHost(h *observe.Host, nodes []*site.Node) ([]waiting, error) {
 	}
 	var wait []waiting
 	for _, n := range nodes {
-		wanted, err := d.maker.Node(n)
+		wanted, err := d.makerOf(n).Node(n)
 		if err != nil {
 			return nil, err
 		}
@@ -109,7 +114,8 @@ func pick(all map[string]string, keys spec.Parts) spec.Parts {
 
 // writeNames plans what nodes know of one another, where that has changed.
 func (d *draft) writeNames(h *observe.Host, nodes []*site.Node) (int, bool) {
-	if len(nodes) == 0 || h.Names == d.names {
+	// In quarantine, nodes are told of one another as they are made: the names on record are those of the live ones.
+	if len(nodes) == 0 || h.Names == d.names || d.site.Stage != 0 {
 		return 0, false
 	}
 	reason, undo := "names, addresses or roles changed", "put the former names back"
@@ -124,11 +130,11 @@ func (d *draft) writeNames(h *observe.Host, nodes []*site.Node) (int, bool) {
 // layer plans the layers that a node needs, each once a host, and gives the steps to wait for.
 func (d *draft) layer(h *observe.Host, n *site.Node) []int {
 	var needs []int
-	base := d.maker.Base(n)
+	base := d.makerOf(n).Base(n)
 	if step, ok := d.build(h, base, nil); ok {
 		needs = append(needs, step)
 	}
-	if role := d.maker.Layer(n); role != nil {
+	if role := d.makerOf(n).Layer(n); role != nil {
 		if step, ok := d.build(h, role, needs); ok {
 			return []int{step}
 		}
@@ -156,7 +162,7 @@ func (d *draft) build(h *observe.Host, l *spec.Layer, needs []int) (int, bool) {
 func (d *draft) await(all []waiting) error {
 	matched := map[string][]*site.Node{}
 	for _, w := range all {
-		for _, role := range d.site.RolesOf(w.node) {
+		for _, role := range d.makerOf(w.node).Site.RolesOf(w.node) {
 			for _, text := range role.NeedsHealthy {
 				if _, ok := matched[text]; !ok {
 					nodes, err := selector.Select(d.site, text)

@@ -26,6 +26,9 @@ const (
 	Refused     Kind = 9   // the user did not confirm what must be confirmed
 	Changes     Kind = 10  // `orrery plan` found changes to make (not an error)
 	Unhealthy   Kind = 11  // `orrery status` found nodes that are not as declared
+	Trial       Kind = 12  // a release is live and waits for confirmation (not an error)
+	Reverted    Kind = 13  // a switch failed or was not confirmed: the set is back at its former release
+	HalfWay     Kind = 14  // a switch failed and the set is not wholly at one release
 	Interrupted Kind = 130 // Ctrl-C or SIGTERM
 )
 

@@ -117,6 +117,7 @@ func settleServices(ctx context.Context, in host.Runner, roles []*site.Role, log
 	var services []string
 	for _, r := range roles {
 		services = append(services, r.Services...)
+		services = append(services, r.Active...)
 	}
 	if len(services) == 0 {
 		return nil

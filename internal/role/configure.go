@@ -31,6 +31,7 @@ type Job struct {
 	Host      string
 	Furnished bool // the rendered files were there when the node booted
 	Layered   bool // it has a role layer
+	Live      bool // it is not in quarantine
 }
 
 // Configure does on a running node what its roles ask for: rendered files, boot steps, services. What has not changed since Was
@@ -101,7 +102,7 @@ func (j *Job) changed(r *site.Role) bool {
 		}
 		return some
 	}
-	if spec.Differences(mine(j.Was.Parts), mine(j.Is.Parts)) != "" {
+	if spec.Differences(mine(j.Was.Parts), mine(j.Is.Parts)) != "" || spec.Differences(mine(j.Was.Active), mine(j.Is.Active)) != "" {
 		return true
 	}
 	return slices.ContainsFunc(r.Services, func(s string) bool { return !slices.Contains(j.Was.Services, s) })
@@ -111,10 +112,13 @@ func (j *Job) role(ctx context.Context, r *site.Role) error {
 	if err := j.files(ctx, r); err != nil {
 		return err
 	}
-	if err := j.steps(ctx, r); err != nil {
+	if err := j.steps(ctx, r, site.Boot); err != nil {
 		return err
 	}
-	return j.services(ctx, r)
+	if err := j.services(ctx, r); err != nil || !j.Live {
+		return err
+	}
+	return j.active(ctx, r)
 }
 
 func (j *Job) files(ctx context.Context, r *site.Role) error {
@@ -156,16 +160,16 @@ func Files(v *render.View, r *site.Role, node string) ([]host.File, error) {
 // SecretFile is where, below /etc/orrery, a rendered file stands that has the value of a secret in it.
 func SecretFile(path string) string { return "files/" + spec.DigestBytes([]byte(path)) }
 
-func (j *Job) steps(ctx context.Context, r *site.Role) error {
-	if !slices.ContainsFunc(r.Steps, func(s site.Step) bool { return s.When == site.Boot }) {
+func (j *Job) steps(ctx context.Context, r *site.Role, when string) error {
+	if !slices.ContainsFunc(r.Steps, func(s site.Step) bool { return s.When == when }) {
 		return nil
 	}
-	if err := putBeside(ctx, j.In, r, besideAll(r), site.Boot); err != nil {
+	if err := putBeside(ctx, j.In, r, besideAll(r), when); err != nil {
 		return err
 	}
 	env := bootEnv(j.View, j.Site, j.Node.Name, r)
 	for i := range r.Steps {
-		if s := &r.Steps[i]; s.When == site.Boot {
+		if s := &r.Steps[i]; s.When == when {
 			j.Say("role " + r.Name + ": step " + s.Name)
 			if err := runStep(ctx, j.In, r, s, env, j.Log, "node "+j.Node.Name+" of host "+j.Host); err != nil {
 				return err

@@ -33,6 +33,12 @@ func bootEnv(v *render.View, s *site.Site, node string, r *site.Role) []string {
 		"ORRERY_SITE="+s.Name, "ORRERY_NODE="+n.Name, fmt.Sprintf("ORRERY_ID=%d", n.ID),
 		"ORRERY_INVENTORY=/etc/orrery/inventory.json", "ORRERY_SECRETS=/etc/orrery/secrets",
 	)
+	if s.Twin != "" {
+		env = append(env, "ORRERY_TWIN="+s.Twin)
+	}
+	if n.Release != 0 {
+		env = append(env, fmt.Sprintf("ORRERY_RELEASE=%d", n.Release))
+	}
 	if n.Address.IsValid() {
 		env = append(env, "ORRERY_ADDRESS="+n.Address.String())
 	}

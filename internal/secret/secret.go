@@ -81,7 +81,7 @@ const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789
 
 // generated gives a secret that was made once, at random, and is kept with the state of the host.
 func (k *Keyring) generated(s *site.Secret) (string, error) {
-	path := filepath.Join(k.dirs.Secrets(k.site.Name), s.Name)
+	path := filepath.Join(k.dirs.Secrets(k.site.Key()), s.Name)
 	text, err := os.ReadFile(path)
 	if err == nil {
 		return string(text), nil

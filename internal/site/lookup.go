@@ -56,7 +56,17 @@ func find[T any](list []T, name string, nameOf func(*T) string) (*T, bool) {
 
 // RolesOf gives the roles of a node and all that they need, each after what it needs.
 // Unknown names and cycles, which Check reports, are passed over.
-func (s *Site) RolesOf(n *Node) []*Role {
+func (s *Site) RolesOf(n *Node) []*Role { return s.closure(n.Roles) }
+
+// FoundBy gives the roles by which others find a node: its own, and those in whose place its simulator is.
+func (s *Site) FoundBy(n *Node) []*Role {
+	if len(n.StandsFor) == 0 {
+		return s.RolesOf(n)
+	}
+	return s.closure(slices.Concat(n.Roles, n.StandsFor))
+}
+
+func (s *Site) closure(roles []string) []*Role {
 	var ordered []*Role
 	seen := map[string]bool{}
 	var visit func(name string)
@@ -74,7 +84,7 @@ func (s *Site) RolesOf(n *Node) []*Role {
 		}
 		ordered = append(ordered, role)
 	}
-	for _, name := range n.Roles {
+	for _, name := range roles {
 		visit(name)
 	}
 	return ordered
@@ -91,9 +101,9 @@ func SelfStarting(roles []*Role) bool {
 	return true
 }
 
-// HasRole reports whether the node has the role, be it because another role needs it.
+// HasRole reports whether a node is found by the role, be it because another role needs it.
 func (s *Site) HasRole(n *Node, role string) bool {
-	for _, r := range s.RolesOf(n) {
+	for _, r := range s.FoundBy(n) {
 		if r.Name == role {
 			return true
 		}

@@ -17,6 +17,7 @@ var Engines = []string{"lxc"}
 type Site struct {
 	Name       string
 	Twin       string // name of the twin that this is; "": the site itself
+	Original   *Site  // of which it is a twin: what is known there is not misspelt here, although it may be left out
 	Stage      int    // number of the release of which this is the quarantine; 0: none
 	Owner      string
 	Production bool           // destructive verbs ask for the site's name
@@ -62,6 +63,9 @@ type Network struct {
 	Gateway netip.Addr // address of the host; the zero Addr: no way out
 	NAT     bool       // masquerade what leaves through the gateway
 	MTU     int        // bytes; 0: 1500
+	// Isolated: of a twin. Nodes have the gateway as ever, but the host does not answer there, because it does so for the original;
+	// only with NAT does a way lead out.
+	Isolated bool
 }
 
 // An Image is what a node's root file system starts from.
@@ -78,6 +82,7 @@ type Image struct {
 type Mirror struct {
 	Apt, Security, PyPI, Proxy string
 	CA                         []byte // PEM
+	Key                        []byte `json:",omitempty"` // that Apt and Security are signed with, armoured; nil: that of the distribution
 }
 
 // A Node is a logical machine.
@@ -97,6 +102,7 @@ type Node struct {
 	Vars         map[string]any
 	Requirements Requirements
 	SimulatedBy  string   // role that a twin gives the node instead of its own; "": none
+	StandsFor    []string // roles in whose place its simulator is, in a twin: it is found by them as if it had them
 	Aliases      []string // names of nodes for which it stands in a collapsed twin
 }
 

@@ -26,42 +26,50 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// writeNames makes the SSH host keys of the site's nodes, if they are not there, and tells all nodes of this host
+// writeNames makes the SSH host keys of the site's nodes, if they are not there, and tells all live nodes of this host
 // of one another. Last it records what it told, so that a run that was killed does it again.
 func (h *Host) writeNames(digest string) error {
+	s, err := h.Live()
+	if err != nil {
+		return err
+	}
+	h.former = h.told(s)
+	if err := h.writeKnownHosts(s); err != nil {
+		return err
+	}
+	for i := range s.Nodes {
+		n := &s.Nodes[i]
+		if n.Host != "" && n.Host != h.Name {
+			continue
+		}
+		if err := h.introduce(s, n); err != nil {
+			return err
+		}
+	}
+	return host.WriteFile(host.File{Path: h.Dirs.Names(h.Site.Key()), Content: []byte(digest), Mode: 0o644})
+}
+
+// writeKnownHosts tells the public SSH host keys of all nodes, and makes those that are not there.
+func (h *Host) writeKnownHosts(s *site.Site) error {
 	var known strings.Builder
-	for i := range h.Site.Nodes {
-		n := &h.Site.Nodes[i]
+	for i := range s.Nodes {
+		n := &s.Nodes[i]
 		public, err := h.hostKey(n.Name)
 		if err != nil {
 			return fmt.Errorf("SSH host key of node %s: %w", n.Name, err)
 		}
-		fmt.Fprintf(&known, "%s %s", strings.Join(sshNames(h.Site.Name, n), ","), public)
+		fmt.Fprintf(&known, "%s %s", strings.Join(sshNames(s.Name, n), ","), public)
 	}
-	h.former = h.told()
-	knownHosts := h.knownHosts()
-	if err := host.WriteFile(host.File{Path: knownHosts, Content: []byte(known.String()), Mode: 0o644}); err != nil {
-		return err
-	}
-	for i := range h.Site.Nodes {
-		n := &h.Site.Nodes[i]
-		if n.Host != "" && n.Host != h.Name {
-			continue
-		}
-		if err := h.introduce(n); err != nil {
-			return err
-		}
-	}
-	return host.WriteFile(host.File{Path: h.Dirs.Names(h.Site.Name), Content: []byte(digest), Mode: 0o644})
+	return host.WriteFile(host.File{Path: h.knownHosts(), Content: []byte(known.String()), Mode: 0o644})
 }
 
-func (h *Host) knownHosts() string { return filepath.Join(h.Dirs.Keys(h.Site.Name), "known_hosts") }
+func (h *Host) knownHosts() string { return filepath.Join(h.Dirs.Keys(h.Site.Key()), "known_hosts") }
 
 // told reads what the nodes of this host were told of one another, by path.
-func (h *Host) told() map[string][]byte {
-	paths := []string{h.knownHosts(), h.Dirs.Names(h.Site.Name)}
-	for i := range h.Site.Nodes {
-		dir := h.Dirs.Etc(h.Site.Name, h.Site.Nodes[i].ID)
+func (h *Host) told(s *site.Site) map[string][]byte {
+	paths := []string{h.knownHosts(), h.Dirs.Names(s.Key())}
+	for i := range s.Nodes {
+		dir := h.Dirs.Etc(s.Key(), s.Nodes[i].FullID())
 		paths = append(paths, filepath.Join(dir, "hosts"), filepath.Join(dir, "inventory.json"), filepath.Join(dir, "ssh_known_hosts"))
 	}
 	files := map[string][]byte{}
@@ -85,11 +93,11 @@ func (h *Host) restoreNames() error {
 // forgetNames removes what the nodes of this host were told. While there are nodes they keep it, and only the record
 // of it goes, so that the next run tells them anew.
 func (h *Host) forgetNames() error {
-	nodes, err := record.All(h.Dirs.Nodes(h.Site.Name))
+	nodes, err := record.All(h.Dirs.Nodes(h.Site.Key()))
 	if err != nil {
 		return err
 	}
-	names := h.Dirs.Names(h.Site.Name)
+	names := h.Dirs.Names(h.Site.Key())
 	if len(nodes) > 0 {
 		if err := os.Remove(names); !errors.Is(err, fs.ErrNotExist) {
 			return err
@@ -99,16 +107,22 @@ func (h *Host) forgetNames() error {
 	return os.RemoveAll(filepath.Dir(names))
 }
 
-// introduce tells a node of all others.
-func (h *Host) introduce(n *site.Node) error {
-	networks := spec.NetworksOf(n)
-	hosts := h.shared("hosts "+strings.Join(networks, " "), func() []byte { return spec.Hosts(h.Site, networks) })
-	all := h.shared("inventory", func() []byte { return inventory.JSON(h.Site) })
+// introduce tells a node of all others of a site.
+func (h *Host) introduce(s *site.Site, n *site.Node) error {
+	networks, of := spec.NetworksOf(n), spec.Names(s)
+	hosts := h.shared("hosts "+of+" "+strings.Join(networks, " "), func() []byte { return spec.Hosts(s, networks) })
+	all := h.shared("inventory "+of, func() []byte { return inventory.JSON(s) })
 	known, err := os.ReadFile(h.knownHosts())
+	if errors.Is(err, fs.ErrNotExist) { // a release is staged of a site that was never up
+		err = h.writeKnownHosts(s)
+	}
+	if err == nil {
+		known, err = os.ReadFile(h.knownHosts())
+	}
 	if err != nil {
 		return err
 	}
-	dir := h.Dirs.Etc(h.Site.Name, n.ID)
+	dir := h.Dirs.Etc(s.Key(), n.FullID())
 	return errors.Join(
 		quick(dir, "hosts", hosts, 0o644),
 		quick(dir, "inventory.json", all, 0o644),
@@ -145,7 +159,7 @@ func sshNames(site string, n *site.Node) []string {
 
 // hostKey gives the public SSH host key of a node; the pair is made once, at random, and outlives the node.
 func (h *Host) hostKey(node string) (string, error) {
-	path := filepath.Join(h.Dirs.Keys(h.Site.Name), node, "ssh_host_ed25519_key")
+	path := filepath.Join(h.Dirs.Keys(h.Site.Key()), node, "ssh_host_ed25519_key")
 	if text, err := os.ReadFile(path + ".pub"); err == nil {
 		return string(text), nil
 	}
@@ -173,17 +187,32 @@ func (h *Host) hostKey(node string) (string, error) {
 	)
 }
 
-// furnishEtc writes what a node sees as /etc/orrery: names, the environment of its roles, its secrets and the files with secrets in them.
-func (h *Host) furnishEtc(ctx context.Context, spelt *spec.Node) error {
-	n, ok := h.Site.Node(spelt.Name)
-	if !ok {
-		return errNoNode
+// tell tells a node of all others: one in quarantine of those as its release has them, a live one of those that are live.
+func (h *Host) tell(spelt *spec.Node, s *site.Site, n *site.Node) error {
+	if spelt.Staged {
+		return h.introduce(s, n)
 	}
-	if err := h.introduce(n); err != nil {
+	live, err := h.Live()
+	if err != nil {
 		return err
 	}
-	dir := h.Dirs.Etc(h.Site.Name, n.ID)
-	roles := h.Site.RolesOf(n)
+	if as, ok := live.Node(spelt.Name); ok && as.Release == n.Release {
+		return h.introduce(live, as)
+	}
+	return h.introduce(s, n)
+}
+
+// furnishEtc writes what a node sees as /etc/orrery: names, the environment of its roles, its secrets and the files with secrets in them.
+func (h *Host) furnishEtc(ctx context.Context, spelt *spec.Node) error {
+	s, n, err := h.declared(spelt)
+	if err != nil {
+		return err
+	}
+	if err := h.tell(spelt, s, n); err != nil {
+		return err
+	}
+	dir := h.Dirs.Etc(spelt.Site, spelt.ID)
+	roles := s.RolesOf(n)
 	if err := quick(dir, "env", spec.Env(roles), 0o644); err != nil {
 		return err
 	}
@@ -211,7 +240,7 @@ func (h *Host) secretFile(ctx context.Context, n *spec.Node, r *site.Role, f *si
 	if !f.Rendered() || len(r.Secrets) == 0 {
 		return nil
 	}
-	text, err := render.New(h.Site).File(r, f, n.Name, func(name string) (string, error) { return h.Keys.Value(ctx, name) })
+	text, err := render.New(h.siteOf(n)).File(r, f, n.Name, func(name string) (string, error) { return h.Keys.Value(ctx, name) })
 	if err != nil || !text.Secret {
 		return err
 	}

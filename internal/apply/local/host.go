@@ -22,6 +22,7 @@ import (
 	"orrery/internal/problem"
 	"orrery/internal/secret"
 	"orrery/internal/site"
+	"orrery/internal/site/spec"
 	"orrery/internal/volume"
 )
 
@@ -33,6 +34,10 @@ type Host struct {
 	Engines map[string]engine.Engine
 	Store   *image.Store
 	Keys    *secret.Keyring
+	// Releases gives, by number, the site as a release that is or may become live makes it.
+	Releases map[int]*site.Site
+	// Created is told of a node that has been made, before it is started; nil: nobody is.
+	Created func(ctx context.Context, e engine.Engine, n *spec.Node) error
 
 	common sync.Map          // name of a text that nodes have in common -> func that gives it
 	saved  sync.Map          // node -> what it was before ConfigureNode, for RevertNode
@@ -54,26 +59,33 @@ func New(name string, dirs host.Dirs, s *site.Site, engines map[string]engine.En
 func (h *Host) Observe(ctx context.Context) (observe.Host, error) {
 	seen := observe.Host{Name: h.Name, Cpus: runtime.NumCPU(), Memory: host.TotalMemory()}
 	for _, e := range h.Engines {
-		nodes, err := e.List(ctx, h.Site.Name)
+		nodes, err := e.List(ctx, h.Site.Key())
 		if err != nil {
 			return seen, err
 		}
 		seen.Nodes = append(seen.Nodes, nodes...)
 	}
 	var err error
-	if seen.Networks, err = network.Observe(h.Site.Name); err != nil {
+	if seen.Networks, err = network.Observe(h.Site.Key()); err != nil {
 		return seen, fmt.Errorf("networks of this host: %w", err)
 	}
 	if seen.Layers, err = h.Store.Layers(); err != nil {
 		return seen, err
 	}
-	if seen.Volumes, err = volume.List(h.Dirs, h.Site.Name); err != nil {
+	if seen.Volumes, err = volume.List(h.Dirs, h.Site.Key()); err != nil {
 		return seen, err
 	}
-	names, _ := os.ReadFile(h.Dirs.Names(h.Site.Name))
+	names, _ := os.ReadFile(h.Dirs.Names(h.Site.Key()))
 	seen.Names = string(names)
 	seen.Settings = host.Settings(settingNames())
-	return seen, nil
+	seen.Fixed = map[string]bool{}
+	for name, e := range h.Engines {
+		if !e.Capabilities().MoveNIC {
+			seen.Fixed[name] = true
+		}
+	}
+	seen.Releases, err = h.ReadReleases()
+	return seen, err
 }
 
 func settingNames() []string {
@@ -88,16 +100,19 @@ func settingNames() []string {
 func (h *Host) Sweep(ctx context.Context) error {
 	for _, e := range h.Engines {
 		if s, ok := e.(engine.Sweeper); ok {
-			if err := s.Sweep(ctx, h.Site.Name); err != nil {
+			if err := s.Sweep(ctx, h.Site.Key()); err != nil {
 				return err
 			}
 		}
 	}
-	return record.Sweep(h.Dirs.Nodes(h.Site.Name))
+	return record.Sweep(h.Dirs.Nodes(h.Site.Key()))
 }
 
 // Do does one step.
 func (h *Host) Do(ctx context.Context, s *plan.Step, say func(string)) error {
+	if s.Kind == plan.MoveLinks {
+		return h.move(ctx, s.Moves)
+	}
 	if s.ForNode() {
 		return h.doNode(ctx, s, say)
 	}
@@ -120,6 +135,10 @@ func (h *Host) Do(ctx context.Context, s *plan.Step, say func(string)) error {
 		return h.build(ctx, s.Layer, say)
 	case plan.RemoveVolume:
 		return volume.Remove(s.Path)
+	case plan.CommitSwitch:
+		return h.WriteReleases(*s.Releases)
+	case plan.ForgetRelease:
+		return h.forgetRelease(s.Release)
 	}
 	return unknown(s)
 }
@@ -136,7 +155,13 @@ func (h *Host) doNode(ctx context.Context, s *plan.Step, say func(string)) error
 	ref := engine.RefOf(n)
 	switch s.Kind {
 	case plan.CreateNode:
-		return e.Create(ctx, n)
+		if _, err := h.hostKey(n.Name); err != nil {
+			return err
+		}
+		if err := e.Create(ctx, n); err != nil || h.Created == nil {
+			return err
+		}
+		return h.Created(ctx, e, n)
 	case plan.ReplaceNode:
 		if keeper, ok := e.(engine.Keeper); ok {
 			return keeper.Replace(ctx, n)
@@ -163,6 +188,14 @@ func (h *Host) doNode(ctx context.Context, s *plan.Step, say func(string)) error
 		return h.revert(ctx, e, s)
 	case plan.CheckNode:
 		return h.check(ctx, e, n, say)
+	case plan.RetireNode:
+		return h.retire(ctx, e, n, say)
+	case plan.TakeVolumes:
+		return h.take(ctx, e, n, say)
+	case plan.ReturnVolumes:
+		return h.giveBack(ctx, e, n, say)
+	case plan.ActivateNode:
+		return h.activate(ctx, e, n, say)
 	}
 	return unknown(s)
 }
@@ -200,10 +233,10 @@ func (h *Host) restore(ctx context.Context) error {
 
 // log opens the log of a node or layer for appending, behind a writer that hides secrets.
 func (h *Host) log(name string) (io.WriteCloser, error) {
-	if err := os.MkdirAll(h.Dirs.Logs(h.Site.Name), 0o750); err != nil {
+	if err := os.MkdirAll(h.Dirs.Logs(h.Site.Key()), 0o750); err != nil {
 		return nil, err
 	}
-	f, err := os.OpenFile(filepath.Join(h.Dirs.Logs(h.Site.Name), name+".log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o640)
+	f, err := os.OpenFile(filepath.Join(h.Dirs.Logs(h.Site.Key()), name+".log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o640)
 	if err != nil {
 		return nil, err
 	}

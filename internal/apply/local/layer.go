@@ -5,8 +5,11 @@ import (
 	"errors"
 
 	"orrery/internal/host"
+	"orrery/internal/observe"
+	"orrery/internal/plan"
 	"orrery/internal/problem"
 	"orrery/internal/role"
+	"orrery/internal/site"
 	"orrery/internal/site/spec"
 )
 
@@ -40,6 +43,38 @@ func (h *Host) trees(n *spec.Node) []string {
 		}
 	}
 	return trees
+}
+
+// siteOf gives the site as the release of a node makes it.
+func (h *Host) siteOf(n *spec.Node) *site.Site {
+	if s, ok := h.Releases[n.Release]; ok && h.Site.Stage != n.Release {
+		return s
+	}
+	return h.Site
+}
+
+// SiteOf gives the site as the release of a declared node makes it.
+func (h *Host) SiteOf(n *site.Node) *site.Site { return h.siteOf(&spec.Node{Release: n.Release}) }
+
+// declared gives the declaration of a node, and the site that it is in.
+func (h *Host) declared(n *spec.Node) (*site.Site, *site.Node, error) {
+	s := h.siteOf(n)
+	if declared, ok := s.Node(n.Name); ok && declared.Release == n.Release {
+		return s, declared, nil
+	}
+	return nil, nil, errNoNode
+}
+
+// Live gives the site with every node as the release makes it that is live.
+func (h *Host) Live() (*site.Site, error) {
+	if h.Site.Stage != 0 {
+		return h.Site, nil
+	}
+	r, err := h.ReadReleases()
+	if err != nil {
+		return nil, err
+	}
+	return plan.Released(h.Site, []observe.Host{{Releases: r}}, h.Releases)
 }
 
 // errNoNode: a node is there that the site no longer declares.

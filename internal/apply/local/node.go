@@ -3,18 +3,17 @@ package local
 import (
 	"context"
 	"errors"
+	"io"
 	"time"
 
 	"orrery/internal/engine"
 	"orrery/internal/engine/record"
 	"orrery/internal/host"
-	"orrery/internal/image"
 	"orrery/internal/plan"
 	"orrery/internal/problem"
 	"orrery/internal/role"
 	"orrery/internal/site/render"
 	"orrery/internal/site/spec"
-	"orrery/internal/volume"
 )
 
 // stopPatience is how long a node has to shut down in order.
@@ -22,11 +21,8 @@ const stopPatience = 90 * time.Second
 
 // start gives a node what it finds at boot, then boots it.
 func (h *Host) start(ctx context.Context, e engine.Engine, n *spec.Node) error {
-	for _, m := range n.Mounts {
-		account := func(owner string) (int, int, error) { return image.Account(h.trees(n), owner) }
-		if err := volume.Provide(h.Dirs, n.Site, n.Name, m, account); err != nil {
-			return err
-		}
+	if err := h.provide(ctx, n); err != nil {
+		return err
 	}
 	if err := h.furnishEtc(ctx, n); err != nil && !errors.Is(err, errNoNode) {
 		return err
@@ -37,7 +33,7 @@ func (h *Host) start(ctx context.Context, e engine.Engine, n *spec.Node) error {
 		return err
 	}
 	if was.Proven != "" { // of what ran before
-		if err := e.Mark(ctx, ref, engine.Mark{Configured: was.Configured, Config: was.Config}); err != nil {
+		if err := e.Mark(ctx, ref, engine.Mark{Configured: was.Configured, Config: was.Config, Active: was.Active}); err != nil {
 			return err
 		}
 	}
@@ -51,13 +47,13 @@ func (h *Host) start(ctx context.Context, e engine.Engine, n *spec.Node) error {
 // done they are written once it runs, and what is wrong with them is said then. In a node with volumes a file may belong on one.
 func (h *Host) furnish(ctx context.Context, e engine.Engine, n *spec.Node) error {
 	furnisher, able := e.(engine.Furnisher)
-	declared, ok := h.Site.Node(n.Name)
-	if !able || !ok || len(n.Mounts) > 0 {
+	s, declared, err := h.declared(n)
+	if !able || err != nil || len(n.Mounts) > 0 {
 		return errors.ErrUnsupported
 	}
 	var files []host.File
-	view := render.New(h.Site)
-	for _, r := range h.Site.RolesOf(declared) {
+	view := render.New(s)
+	for _, r := range s.RolesOf(declared) {
 		some, err := role.Files(view, r, n.Name)
 		if err != nil {
 			return err
@@ -86,10 +82,6 @@ func (h *Host) restoreNode(ctx context.Context, e engine.Engine, as *spec.Node) 
 // configure applies the roles of a node. Before it begins, the node is marked as not configured, so that a run
 // that is killed in between is made good by the next.
 func (h *Host) configure(ctx context.Context, e engine.Engine, s *plan.Step, say func(string)) error {
-	n, ok := h.Site.Node(s.Node.Name)
-	if !ok {
-		return errNoNode
-	}
 	was, err := h.recorded(s.Node)
 	if err != nil {
 		return err
@@ -98,33 +90,47 @@ func (h *Host) configure(ctx context.Context, e engine.Engine, s *plan.Step, say
 	before, in := was.Config, e.Runner(ref)
 	if was.Configured {
 		saved := newSaver(in)
-		h.saved.Store(n.Name, saved)
+		h.saved.Store(s.Node.Name, saved)
 		in = saved
 	} else {
 		before = spec.Config{Services: was.Config.Services} // it is not known which of its parts were applied
 	}
-	if err := e.Mark(ctx, ref, engine.Mark{Config: was.Config}); err != nil {
+	job, log, err := h.job(e, s.Node, say)
+	if err != nil {
 		return err
 	}
-	_, furnished := h.ready.LoadAndDelete(n.Name)
+	defer log.Close() //nolint:errcheck // what a log lacks at its end is no reason to fail
+	active := job.Live && role.Holders(job.Site, job.Node)
+	if err := e.Mark(ctx, ref, engine.Mark{Config: was.Config, Active: active}); err != nil {
+		return err
+	}
+	_, furnished := h.ready.LoadAndDelete(s.Node.Name)
 	if !furnished { // otherwise it has been done in this run, when the node was started
 		if err := h.furnishEtc(ctx, s.Node); err != nil {
 			return err
 		}
 	}
-	log, err := h.log(n.Name)
-	if err != nil {
-		return err
-	}
-	defer log.Close() //nolint:errcheck // what a log lacks at its end is no reason to fail
-	job := &role.Job{
-		Host: h.Name, Furnished: furnished && !was.Configured, Layered: s.Node.Layer != "",
-		Site: h.Site, View: render.New(h.Site), Node: n, In: in, Was: before, Is: s.Node.Config, Log: log, Say: say,
-	}
+	job.In, job.Was, job.Furnished = in, before, furnished && !was.Configured
 	if err := job.Configure(ctx); err != nil {
 		return h.redact(err)
 	}
-	return e.Mark(ctx, ref, engine.Mark{Configured: true, Config: s.Node.Config})
+	return e.Mark(ctx, ref, engine.Mark{Configured: true, Config: s.Node.Config, Active: active})
+}
+
+// job gives what applies the roles of a node, and the log that it writes.
+func (h *Host) job(e engine.Engine, spelt *spec.Node, say func(string)) (*role.Job, io.Closer, error) {
+	s, n, err := h.declared(spelt)
+	if err != nil {
+		return nil, nil, err
+	}
+	log, err := h.log(n.Name)
+	if err != nil {
+		return nil, nil, err
+	}
+	return &role.Job{
+		Host: h.Name, Layered: spelt.Layer != "", Live: !spelt.Staged, Site: s, View: render.New(s), Node: n,
+		In: e.Runner(engine.RefOf(spelt)), Is: spelt.Config, Log: log, Say: say,
+	}, log, nil
 }
 
 // revert puts the files back that ConfigureNode has changed in this run.
@@ -143,17 +149,21 @@ func (h *Host) revert(ctx context.Context, e engine.Engine, s *plan.Step) error 
 			return err
 		}
 	}
-	return e.Mark(ctx, ref, engine.Mark{Configured: true, Config: s.Node.Config})
+	was, err := h.recorded(s.Node)
+	if err != nil {
+		return err
+	}
+	return e.Mark(ctx, ref, engine.Mark{Configured: true, Config: s.Node.Config, Active: was.Active})
 }
 
 // check waits until a node is healthy, and records that it has been.
 func (h *Host) check(ctx context.Context, e engine.Engine, n *spec.Node, say func(string)) error {
-	declared, ok := h.Site.Node(n.Name)
-	if !ok {
-		return errNoNode
+	s, declared, err := h.declared(n)
+	if err != nil {
+		return err
 	}
 	ref := engine.RefOf(n)
-	if err := role.Check(ctx, e.Runner(ref), render.New(h.Site), h.Site, declared, say); err != nil {
+	if err := role.Check(ctx, e.Runner(ref), render.New(s), s, declared, say); err != nil {
 		return h.redact(err)
 	}
 	was, err := h.recorded(n)
@@ -162,7 +172,7 @@ func (h *Host) check(ctx context.Context, e engine.Engine, n *spec.Node, say fun
 	}
 	config := was.Config
 	config.Health = n.Config.Health
-	return e.Mark(ctx, ref, engine.Mark{Configured: was.Configured, Config: config, Proven: n.Config.Health})
+	return e.Mark(ctx, ref, engine.Mark{Configured: was.Configured, Config: config, Proven: n.Config.Health, Active: was.Active})
 }
 
 // recorded gives what the host has on record of a node.
@@ -174,9 +184,14 @@ func (h *Host) recorded(n *spec.Node) (*record.Record, error) {
 	return r, nil
 }
 
-// Settle removes what was kept of replaced nodes, once a run has succeeded.
+// Settle removes what was kept for undoing, once a run has succeeded.
 func (h *Host) Settle(ctx context.Context, done []*plan.Step) error {
 	for _, s := range done {
+		if s.Kind == plan.CommitSwitch {
+			if err := h.dropCopies(); err != nil {
+				return err
+			}
+		}
 		if s.Kind != plan.ReplaceNode {
 			continue
 		}

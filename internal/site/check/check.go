@@ -19,20 +19,25 @@ type Mistake struct {
 
 // Check tells every mistake in a site. It takes a time that is proportional to the size of the site.
 func Check(s *site.Site) []Mistake {
+	c := newChecker(s)
+	for _, rule := range []func(){
+		c.siteNames, c.hosts, c.networks, c.overlaps, c.images, c.mirror, c.volumes, c.secrets, c.releases, c.groups,
+		c.nodeNames, c.ids, c.numbers, c.nodes, c.addresses, c.vars,
+		c.roleWords, c.roleNeeds, c.roleCycles, c.roleFiles, c.roleSecrets, c.roleSteps, c.roleVolumes, c.roleHealth,
+		c.together, c.requirements, c.pips, c.waits, c.simulators, c.tests, c.variants,
+	} {
+		rule()
+	}
+	return c.mistakes
+}
+
+func newChecker(s *site.Site) *checker {
 	c := &checker{site: s, closures: map[string][]*site.Role{}, roles: map[string]*site.Role{}, nearby: map[[2]string]string{}}
 	for i := range s.Roles {
 		c.roles[s.Roles[i].Name] = &s.Roles[i]
 	}
 	c.used = c.usedRoles()
-	for _, rule := range []func(){
-		c.siteNames, c.hosts, c.networks, c.overlaps, c.images, c.mirror, c.volumes, c.secrets, c.releases, c.groups,
-		c.nodeNames, c.ids, c.nodes, c.addresses, c.vars,
-		c.roleWords, c.roleNeeds, c.roleCycles, c.roleFiles, c.roleSecrets, c.roleSteps, c.roleVolumes, c.roleHealth,
-		c.together, c.requirements, c.pips, c.waits,
-	} {
-		rule()
-	}
-	return c.mistakes
+	return c
 }
 
 type checker struct {

@@ -148,6 +148,14 @@ func (c *checker) meeting(roles []*site.Role, node string, told map[string]bool)
 		for k, v := range r.Volumes {
 			put("a volume at "+v.Path, claim{at("role", r.Name, "volume", k, "path"), r.Name, ""})
 		}
+		for _, name := range r.Services {
+			put("when of "+name, claim{at("role", r.Name, "unit", name), r.Name, `"boot"`})
+		}
+		for _, name := range r.Active {
+			if !slices.Contains(r.Services, name) {
+				put("when of "+name, claim{at("role", r.Name, "unit", name), r.Name, `"active"`})
+			}
+		}
 		for k, x := range r.Secrets {
 			put("secret "+x.Name, claim{at("role", r.Name, "secret", k), r.Name, fmt.Sprintf("of %s, mode %04o", x.Owner, x.Mode)})
 		}

@@ -79,20 +79,10 @@ func (c *checker) mirror() {
 		u, err := url.Parse(part.value)
 		if part.value != "" && (err != nil || !strings.Contains(" "+part.schemes+" ", " "+u.Scheme+" ") || strings.ContainsAny(part.value, " \t\n\"'")) {
 			c.wrong(at("mirror", part.key), "write http://…", "%s = %q is no URL", part.key, part.value)
+			continue
 		}
-	}
-}
-
-const maxRelease = 9999 // before an id it makes the number of a guest, which has at most nine digits (Proxmox)
-
-func (c *checker) releases() {
-	for _, r := range c.site.Releases {
-		key := at("release", r.Number)
-		if r.Number < 1 || r.Number > maxRelease {
-			c.wrong(key, "1 to 9999", "release number %d is out of range", r.Number)
-		}
-		if r.Image != "" {
-			c.image(at("release", r.Number, "image"), r.Image)
+		if part.value != "" && (u.Scheme == "file" || u.Scheme == "copy") && (u.Host != "" || !strings.HasPrefix(u.Path, "/")) {
+			c.wrong(at("mirror", part.key), "write file:///srv/mirror, with three slashes", "%s = %q is no directory of this host", part.key, part.value)
 		}
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"path"
 	"regexp"
+	"strings"
+	"time"
 
 	"orrery/internal/problem"
 	"orrery/internal/site"
@@ -32,6 +34,7 @@ func (c *checker) volumes() {
 			}
 			c.wrong(key, cure, "no role has a volume %q", v.Name)
 		}
+		c.mirrored(v)
 		switch {
 		case v.Path != "" && v.NFS != "":
 			c.wrong(at("volume", v.Name, "nfs"), "take one of them out", "volume %s has both path and nfs", v.Name)
@@ -43,6 +46,35 @@ func (c *checker) volumes() {
 			}
 		}
 	}
+}
+
+// rsyncTarget is what a volume can be mirrored to: a directory, of another machine by SSH or of this one.
+var rsyncTarget = regexp.MustCompile(`^(?:(?:[A-Za-z_][A-Za-z0-9_.-]*@)?(?:[A-Za-z0-9][A-Za-z0-9._-]*|\[[0-9A-Fa-f:.]+\]):)?(/[A-Za-z0-9._/+@%=,~-]*)$`)
+
+const minEvery = time.Minute // as often as cron can
+
+func (c *checker) mirrored(v site.Volume) {
+	target := rsyncTarget.FindStringSubmatch(v.Mirror)
+	switch {
+	case v.Mirror == "":
+	case target == nil || path.Clean(target[1]) == "/" || strings.Contains(target[1]+"/", "/../"):
+		c.wrong(at("volume", v.Name, "mirror"), `such as "backup@ct:/srv/archive" or "/mnt/archive"`, "mirror = %q is no absolute path of a directory, here or on another machine", v.Mirror)
+	case v.Path != "" && target[1] == v.Mirror && overlap(v.Path, v.Mirror):
+		c.wrong(at("volume", v.Name, "mirror"), "choose a directory elsewhere", "mirror = %q is not apart from the volume itself, %s", v.Mirror, v.Path)
+	}
+	switch {
+	case v.Every == 0:
+	case v.Mirror == "":
+		c.wrong(at("volume", v.Name, "every"), "say where: mirror = \"backup@ct:/srv/archive\"", "every has no mirror that is to be made")
+	case v.Every < minEvery:
+		c.wrong(at("volume", v.Name, "every"), `at least "1m"`, "every = %s is too often", v.Every)
+	}
+}
+
+// overlap reports whether one of two directories is the other or in it.
+func overlap(a, b string) bool {
+	a, b = path.Clean(a)+"/", path.Clean(b)+"/"
+	return strings.HasPrefix(a, b) || strings.HasPrefix(b, a)
 }
 
 // Bounds of a secret that is generated.

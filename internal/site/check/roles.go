@@ -88,10 +88,8 @@ func (c *checker) roleWords() {
 		for k, name := range r.Apt {
 			c.debian(at("role", r.Name, "apt", k), name)
 		}
-		for k, name := range r.Services {
-			if !unit.MatchString(name) {
-				c.wrong(at("role", r.Name, "services", k), fmt.Sprintf("%q?", name+".service"), "%q is no name of a systemd unit", name)
-			}
+		for _, name := range slices.Concat(r.Services, r.Active) {
+			c.unit(r, name)
 		}
 		for _, name := range slices.Sorted(maps.Keys(r.Env)) {
 			value, key := r.Env[name], at("role", r.Name, "env", name)
@@ -104,6 +102,18 @@ func (c *checker) roleWords() {
 				c.wrong(key, "a file can have more lines", "variable %q has more than one line", name)
 			}
 		}
+	}
+}
+
+func (c *checker) unit(r *site.Role, name string) {
+	key := at("role", r.Name, "unit", name)
+	switch {
+	case name == "":
+		c.wrong(key, `write name = "….service"`, "the service has no name")
+	case !unit.MatchString(name):
+		c.wrong(key, fmt.Sprintf("%q?", name+".service"), "%q is no name of a systemd unit", name)
+	case slices.Contains(r.Services, name) && slices.Contains(r.Active, name):
+		c.wrong(key, "name it once", "%s is both to run wherever the node does and only where it is live", name)
 	}
 }
 

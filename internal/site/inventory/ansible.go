@@ -36,7 +36,7 @@ func Inventory(s *site.Site) any {
 		for _, group := range e.Groups {
 			add(groupName("", group), e.Name)
 		}
-		for _, role := range e.Roles {
+		for _, role := range foundBy(s, &s.Nodes[i], e.Roles) {
 			add(groupName("role_", role), e.Name)
 		}
 		if e.Host != "" {
@@ -50,6 +50,9 @@ func Inventory(s *site.Site) any {
 	all := &ansibleGroup{Children: slices.Sorted(maps.Keys(groups)), Vars: map[string]any{}}
 	maps.Copy(all.Vars, s.Vars)
 	all.Vars["orrery_site"], all.Vars["orrery_production"] = s.Name, s.Production
+	if s.Twin != "" {
+		all.Vars["orrery_twin"] = s.Twin
+	}
 	for i := range s.Nodes {
 		all.Hosts = append(all.Hosts, s.Nodes[i].Name)
 	}
@@ -79,8 +82,17 @@ func hostVars(s *site.Site, n *site.Node, e entry) map[string]any {
 	if e.Host != "" {
 		vars["orrery_host"] = e.Host
 	}
+	if e.Release != 0 {
+		vars["orrery_release"] = e.Release
+	}
+	if len(e.Aliases) > 0 {
+		vars["orrery_aliases"] = e.Aliases
+	}
 	if jump := jump(s, n.Host); jump != "" {
 		vars["ansible_ssh_common_args"] = "-o ProxyJump=" + jump
+	}
+	if s.Twin != "" {
+		vars["ansible_ssh_common_args"] = "-o ProxyCommand=\"" + throughHost(s, n) + "\""
 	}
 	return vars
 }

@@ -19,6 +19,7 @@ type listing struct {
 
 type about struct {
 	Name       string         `json:"name"`
+	Twin       string         `json:"twin,omitempty"` // that the site is; names and addresses are those of the original
 	Owner      string         `json:"owner,omitempty"`
 	Production bool           `json:"production"`
 	Vars       map[string]any `json:"vars,omitempty"`
@@ -27,7 +28,9 @@ type about struct {
 type entry struct {
 	Name      string            `json:"name"`
 	ID        int               `json:"id"`
-	Roles     []string          `json:"roles"` // with those that they need, each after what it needs
+	Release   int               `json:"release,omitempty"` // that the node is of; its number on its host is both together
+	Aliases   []string          `json:"aliases,omitempty"` // nodes for which it stands
+	Roles     []string          `json:"roles"`             // with those that they need, each after what it needs
 	Groups    []string          `json:"groups"`
 	Host      string            `json:"host,omitempty"`
 	Image     string            `json:"image"`
@@ -40,14 +43,14 @@ type entry struct {
 // JSON gives the whole inventory as the nodes of the site have it.
 func JSON(s *site.Site) []byte {
 	all := listing{
-		Site:  about{s.Name, s.Owner, s.Production, s.Vars},
+		Site:  about{s.Name, s.Twin, s.Owner, s.Production, s.Vars},
 		Nodes: entries(s), Roles: map[string][]string{}, Groups: map[string][]string{},
 	}
 	for i := range s.Groups {
 		all.Groups[s.Groups[i].Name] = orEmpty(s.Groups[i].Nodes)
 	}
 	for i := range all.Nodes {
-		for _, role := range all.Nodes[i].Roles {
+		for _, role := range foundBy(s, &s.Nodes[i], all.Nodes[i].Roles) {
 			all.Roles[role] = append(all.Roles[role], all.Nodes[i].Name)
 		}
 	}
@@ -72,7 +75,7 @@ func entries(s *site.Site) []entry {
 
 func entryOf(n *site.Node, roles func(*site.Node) []string) entry {
 	e := entry{
-		Name: n.Name, ID: n.ID, Roles: orEmpty(roles(n)), Groups: orEmpty(n.Groups), Host: n.Host, Image: n.Image,
+		Name: n.Name, ID: n.ID, Release: n.Release, Aliases: n.Aliases, Roles: orEmpty(roles(n)), Groups: orEmpty(n.Groups), Host: n.Host, Image: n.Image,
 		Engine: n.Engine, Addresses: make(map[string]string, len(n.NICs)), Vars: n.Vars,
 	}
 	for _, nic := range n.NICs {

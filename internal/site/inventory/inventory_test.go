@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"orrery/internal/site"
+	"orrery/internal/site/twin"
 )
 
 var update = flag.Bool("update", false, "write the .want files anew")
@@ -44,7 +45,13 @@ func TestWords(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	made := toy(t)
+	toyVars, err := json.MarshalIndent(HostVars(made, &made.Nodes[0]), "", " ")
+	if err != nil {
+		t.Fatal(err)
+	}
 	for name, got := range map[string][]byte{
+		"toy-hostvars.json": toyVars, "toy-inventory.json": JSON(made), "toy-ssh_config": SSHConfig(made, "/var/lib/keys"),
 		"ansible.json": ansible, "hostvars.json": vars, "inventory.json": JSON(s), "ssh_config": SSHConfig(s, "/var/lib/my keys/100%"),
 	} {
 		path := "testdata/" + name
@@ -61,6 +68,19 @@ func TestWords(t *testing.T) {
 			t.Errorf("%s: got:\n%s\nwant:\n%s", name, got, want)
 		}
 	}
+}
+
+// toy is a twin of the example, at a release, with all on one node and one of them simulated.
+func toy(t *testing.T) *site.Site {
+	s := example()
+	s.Roles = append(s.Roles, site.Role{Name: "receptor-sim"})
+	s.Releases = []site.Release{{Number: 701}}
+	s.Nodes[1].SimulatedBy = "receptor-sim"
+	made, err := twin.Of(s, twin.Options{Name: "toy", Release: 701, Collapse: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made
 }
 
 func TestSameAgain(t *testing.T) {

@@ -9,10 +9,11 @@ import (
 )
 
 // SSHConfig gives an ssh_config(5) with which ssh reaches every node by its name and trusts exactly the keys in a
-// known_hosts file, where they stand as NAME.SITE. Nodes of another host are reached by way of it.
+// known_hosts file, where they stand as NAME.SITE. Nodes of another host are reached by way of it; those of a twin, to whose addresses
+// the host has no way because they are the original's, through the host itself.
 func SSHConfig(s *site.Site, knownHosts string) []byte {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "# Site %s, by orrery ssh-config\n", s.Name)
+	fmt.Fprintf(&b, "# Site %s, by orrery ssh-config\n", s.Key())
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
 		full := n.Name + "." + s.Name
@@ -20,7 +21,7 @@ func SSHConfig(s *site.Site, knownHosts string) []byte {
 			fmt.Fprintf(&b, "\n# %s is on no network: orrery shell %s\n", n.Name, n.Name)
 			continue
 		}
-		fmt.Fprintf(&b, "\nHost %s %s\n", n.Name, full)
+		fmt.Fprintf(&b, "\nHost %s\n", strings.Join(names(s, n), " "))
 		fmt.Fprintf(&b, "    HostName %s\n", n.NICs[0].Address)
 		fmt.Fprintf(&b, "    User root\n")
 		fmt.Fprintf(&b, "    HostKeyAlias %s\n", full)
@@ -29,8 +30,26 @@ func SSHConfig(s *site.Site, knownHosts string) []byte {
 		if jump := jump(s, n.Host); jump != "" {
 			fmt.Fprintf(&b, "    ProxyJump %s\n", jump)
 		}
+		if s.Twin != "" {
+			fmt.Fprintf(&b, "    ProxyCommand %s\n", throughHost(s, n))
+		}
 	}
 	return b.Bytes()
+}
+
+// names gives those by which a node is called, with those of the nodes for which it stands.
+func names(s *site.Site, n *site.Node) []string {
+	var all []string
+	for _, name := range append([]string{n.Name}, n.Aliases...) {
+		all = append(all, name, name+"."+s.Name)
+	}
+	return all
+}
+
+// throughHost is a command that joins its standard input and output to the SSH server of a node, from within. Bash is all that
+// this takes of the node.
+func throughHost(s *site.Site, n *site.Node) string {
+	return fmt.Sprintf("orrery --twin %s shell %s -- bash -c 'exec 3<>/dev/tcp/127.0.0.1/22; cat <&3 & exec cat >&3'", s.Twin, n.Name)
 }
 
 // jump gives the address of a host that has to be gone through to reach its nodes.

@@ -44,7 +44,7 @@ func (v *View) File(role *site.Role, f *site.File, node string, secrets Secrets)
 	var out bytes.Buffer
 	err = p.template.Execute(&out, map[string]any{
 		"Node":     v.byName[node],
-		"Site":     SiteView{v.site.Name, v.site.Owner, v.site.Production, v.site.Vars},
+		"Site":     SiteView{v.site.Name, v.site.Twin, v.site.Owner, v.site.Production, v.site.Vars},
 		"Role":     role.Name,
 		"Env":      role.Env,
 		"Nodes":    v.nodes,
@@ -78,6 +78,11 @@ func (v *View) functions(role *site.Role, p *parsed) template.FuncMap {
 		"node": func(name string) (*NodeView, error) {
 			if n, ok := v.byName[name]; ok {
 				return n, nil
+			}
+			if o := v.site.Original; o != nil {
+				if _, left := o.Node(name); left {
+					return nil, fmt.Errorf("node %q is not in twin %s", name, v.site.Twin)
+				}
 			}
 			return nil, fmt.Errorf("no node is called %q", name)
 		},

@@ -8,6 +8,7 @@ import (
 
 	"orrery/internal/problem"
 	"orrery/internal/site"
+	"orrery/internal/site/twin"
 )
 
 func observatory() *site.Site {
@@ -67,6 +68,38 @@ func TestTemplates(t *testing.T) {
 		}
 		if string(text.Content) != want || text.Secret {
 			t.Errorf("%s\ngot  %q, secret %t\nwant %q", template, text.Content, text.Secret, want)
+		}
+	}
+}
+
+// TestTwin: templates find what stands for a node by the names of that, and tell what is not in the twin from what is nowhere.
+func TestTwin(t *testing.T) {
+	s := observatory()
+	s.Roles = append(s.Roles, site.Role{Name: "receptor-sim"})
+	s.Releases = []site.Release{{Number: 701}}
+	s.Nodes[1].SimulatedBy = "receptor-sim"
+	for _, c := range []struct {
+		twin.Options
+		template, want string
+	}{
+		{twin.Options{Name: "toy", Collapse: true}, `{{.Site.Name}} {{.Site.Twin}} {{(node "receptor2").Name}} {{len (select "receptor2")}}`, "karoo toy db 1"},
+		{twin.Options{Name: "dev1", Release: 701}, `{{.Node.ID}} {{.Node.Release}}{{range peers "receptor"}} {{.Name}}{{end}}`, "101 701 receptor1 receptor2"},
+		{twin.Options{Name: "dev1"}, `{{range peers "receptor"}}{{.Name}} {{.Roles}} {{end}}`, "receptor1 [receptor-sim] receptor2 [base receptor] "},
+		{twin.Options{Name: "dev1", Only: []string{"db"}}, `{{len (select "role=receptor")}} {{len (peers "receptor")}}`, "0 0"},
+		{twin.Options{Name: "dev1", Only: []string{"db"}}, `{{node "receptor1"}}`, `node "receptor1" is not in twin dev1`},
+		{twin.Options{Name: "dev1", Only: []string{"db"}}, `{{node "nobody"}}`, `no node is called "nobody"`},
+	} {
+		made, err := twin.Of(s, c.Options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := New(made).File(portal, &site.File{Path: "/etc/x", Template: "x.tmpl", Content: []byte(c.template)}, "db", Named)
+		got := string(text.Content)
+		if err != nil {
+			got = err.Error()
+		}
+		if got != c.want && (err == nil || !strings.Contains(got, c.want)) {
+			t.Errorf("%s: %q, not %q", c.template, got, c.want)
 		}
 	}
 }

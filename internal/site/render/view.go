@@ -24,6 +24,7 @@ type View struct {
 type NodeView struct {
 	Name      string
 	ID        int
+	Release   int      // that it is of; 0: none
 	Roles     []string // with those that they need, in order
 	Groups    []string
 	Host      string
@@ -38,6 +39,7 @@ type NodeView struct {
 // A SiteView is the site itself as templates see it.
 type SiteView struct {
 	Name       string
+	Twin       string // that it is; "": the site itself
 	Owner      string
 	Production bool
 	Vars       map[string]any
@@ -68,8 +70,11 @@ func New(s *site.Site) *View {
 		n := viewNode(s, &s.Nodes[i])
 		v.nodes = append(v.nodes, n)
 		v.byName[n.Name] = n
-		for _, role := range n.Roles {
-			v.byRole[role] = append(v.byRole[role], n)
+		for _, alias := range n.model.Aliases {
+			v.byName[alias] = n
+		}
+		for _, role := range s.FoundBy(n.model) {
+			v.byRole[role.Name] = append(v.byRole[role.Name], n)
 		}
 	}
 	return v
@@ -78,12 +83,12 @@ func New(s *site.Site) *View {
 // Peers gives the nodes that have a role, in order of id.
 func (v *View) Peers(role string) []*NodeView { return v.byRole[role] }
 
-// Node gives the view of a node, which must be one of the site.
+// Node gives the view of a node, which must be one of the site, or of that which stands for it.
 func (v *View) Node(name string) *NodeView { return v.byName[name] }
 
 func viewNode(s *site.Site, n *site.Node) *NodeView {
 	view := &NodeView{
-		Name: n.Name, ID: n.ID, Groups: n.Groups, Host: n.Host,
+		Name: n.Name, ID: n.ID, Release: n.Release, Groups: n.Groups, Host: n.Host,
 		Addresses: make(map[string]netip.Addr, len(n.NICs)),
 		Cpus:      n.Limits.Cpus, Memory: n.Limits.Memory, Vars: n.Vars,
 		model: n,

@@ -65,7 +65,7 @@ func (t term) known(v *View) []string {
 func (t term) of(v *View, n *site.Node) []string {
 	switch t.property {
 	case "name":
-		return []string{n.Name}
+		return slices.Concat([]string{n.Name}, n.Aliases)
 	case "host":
 		return []string{n.Host}
 	case "image":
@@ -85,7 +85,7 @@ func (t term) of(v *View, n *site.Node) []string {
 			v.closure = closures(v.site)
 		}
 		var roles []string
-		for _, role := range n.Roles {
+		for _, role := range slices.Concat(n.Roles, n.StandsFor) {
 			roles = append(roles, v.closure[role]...)
 		}
 		return roles

@@ -2,6 +2,7 @@ package selector
 
 import (
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -42,12 +43,8 @@ func (t term) bind(v *View) test {
 	case "role":
 		bearers := v.bearers(matches)
 		return func(n *site.Node) bool {
-			for _, role := range n.Roles {
-				if bearers[role] {
-					return true
-				}
-			}
-			return false
+			bears := func(role string) bool { return bearers[role] }
+			return slices.ContainsFunc(n.Roles, bears) || slices.ContainsFunc(n.StandsFor, bears)
 		}
 	case "group":
 		return func(n *site.Node) bool {
@@ -74,7 +71,7 @@ func (t term) bind(v *View) test {
 	case "engine":
 		return func(n *site.Node) bool { return matches(n.Engine) }
 	}
-	return func(n *site.Node) bool { return matches(n.Name) }
+	return func(n *site.Node) bool { return matches(n.Name) || slices.ContainsFunc(n.Aliases, matches) }
 }
 
 // glob gives the test for a name or pattern; Parse has seen to it that the pattern is well formed.

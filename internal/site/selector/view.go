@@ -10,10 +10,17 @@ import (
 type View struct {
 	site    *site.Site
 	closure map[string][]string // role as declared by nodes → itself and all roles that it needs; made when first asked for
+	twinned *View               // of the site of which this one is a twin; nil: it is none
 }
 
 // NewView makes a view of a site, for whoever has many selectors to try on it.
-func NewView(s *site.Site) *View { return &View{site: s} }
+func NewView(s *site.Site) *View {
+	v := &View{site: s}
+	if s.Original != nil {
+		v.twinned = NewView(s.Original)
+	}
+	return v
+}
 
 // Select gives the nodes that a selector chooses, in order of id.
 func (v *View) Select(q Selector) []*site.Node { return v.selectAny([]Selector{q}) }
@@ -22,6 +29,9 @@ func (v *View) Select(q Selector) []*site.Node { return v.selectAny([]Selector{q
 func (v *View) Check(q Selector) error {
 	if q.expr == nil {
 		return nil
+	}
+	if v.twinned != nil && v.twinned.Check(q) == nil {
+		return nil // a twin need not have all nodes
 	}
 	for _, t := range q.expr.terms(nil) {
 		if p := t.miss(v, q.text); p != nil {
@@ -95,6 +105,9 @@ func closures(s *site.Site) map[string][]string {
 	}
 	for i := range s.Nodes {
 		for _, name := range s.Nodes[i].Roles {
+			add(name)
+		}
+		for _, name := range s.Nodes[i].StandsFor {
 			add(name)
 		}
 	}

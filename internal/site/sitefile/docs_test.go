@@ -26,6 +26,7 @@ func TestSiteFileOfTheDocumentation(t *testing.T) {
 	s, err := Load(siteDir(t, map[string]string{
 		"site.toml": example(t, "site-file.md"), "certs/ca.pem": "", "requirements/portal.txt": pins, "requirements/site.txt": pins,
 		"requirements/v7.txt": pins, "roles/portal/role.toml": "", "roles/receptor/role.toml": "",
+		"roles/portal-sim/role.toml": "", "roles/receptor-katcp/role.toml": "",
 		"roles/db/role.toml": "volume = [{name = \"pgdata\", path = \"/var/lib/postgresql\"}]\n",
 	}))
 	if err != nil {
@@ -47,7 +48,7 @@ node.receptor1 = { id = 3, roles = ["receptor"] }
 `,
 		"pins.txt": "aiokatcp==1.8.0\naiohttp==3.9.1\nasyncpg==0.29.0\n", "roles/python/role.toml": "", "roles/db/role.toml": "",
 		"roles/receptor/role.toml": "", "roles/portal/role.toml": example(t, "roles.md"), "roles/portal/portal.py": "",
-		"roles/portal/portal.json.tmpl": "{}", "roles/portal/schema.sh": "",
+		"roles/portal/portal.json.tmpl": "{}", "roles/portal/schema.sh": "", "roles/portal-sim/role.toml": "",
 	}))
 	if err != nil {
 		t.Error(err)

@@ -53,6 +53,7 @@ type mirrorTable struct {
 	PyPI     string  `toml:"pypi"`
 	Proxy    string  `toml:"proxy"`
 	CA       *string `toml:"ca"`
+	Key      *string `toml:"key"`
 }
 
 // choices are what a node says of itself or [defaults] says of all.

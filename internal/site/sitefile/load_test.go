@@ -31,7 +31,7 @@ func siteDir(t testing.TB, files map[string]string) string {
 }
 
 // around gives the directory in which the files of testdata are tried: those called …-role-… are the role.toml of
-// role x, the others are the site.toml beside which there are roles python, portal, db and receptor.
+// role x, the others are the site.toml beside which there are roles python, portal, db, receptor and stand-in.
 func around(name, content string) map[string]string {
 	if strings.Contains(name, "-role-") {
 		return map[string]string{
@@ -41,12 +41,13 @@ secret.known.generate = 32
 node.one = { id = 1, roles = ["x", "y"], requirements = "pins.txt" }
 node.two = { id = 2, roles = ["z"] }
 `,
-			"pins.txt":           "aiokatcp==1.8.0\nAioHTTP==3.9.1\n",
-			"roles/x/role.toml":  content,
-			"roles/x/setup.sh":   "true\n",
-			"roles/x/sub/a.tmpl": "{{.Node.Name}}\n",
-			"roles/y/role.toml":  "env.LEVEL = \"1\"\nfile = [{path = \"/etc/y.conf\", content = \"y\"}]\n",
-			"roles/z/role.toml":  "needs.healthy = [\"one\"]\n",
+			"pins.txt":              "aiokatcp==1.8.0\nAioHTTP==3.9.1\n",
+			"roles/x/role.toml":     content,
+			"roles/x/setup.sh":      "true\n",
+			"roles/x/sub/a.tmpl":    "{{.Node.Name}}\n",
+			"roles/y/role.toml":     "services = [\"shared.service\"]\nenv.LEVEL = \"1\"\nfile = [{path = \"/etc/y.conf\", content = \"y\"}]\n",
+			"roles/z/role.toml":     "needs.healthy = [\"one\"]\n",
+			"roles/x-sim/role.toml": "",
 		}
 	}
 	return map[string]string{
@@ -58,6 +59,7 @@ node.two = { id = 2, roles = ["z"] }
 		"roles/python/role.toml":   "apt = [\"python3\"]\n",
 		"roles/portal/role.toml":   "needs = { roles = [\"python\"], healthy = [\"role=receptor\"] }\npip = [\"aiokatcp\"]\n",
 		"roles/receptor/role.toml": "needs.roles = [\"python\"]\n",
+		"roles/stand-in/role.toml": "",
 		"roles/db/role.toml":       "volume = [{name = \"pgdata\", path = \"/var/lib/postgresql\"}]\n",
 	}
 }

@@ -15,9 +15,10 @@ import (
 // A report gathers mistakes and knows where everything stands.
 type report struct {
 	mistakes problem.List
-	roots    map[string]*place // by file: site.toml, roles/NAME/role.toml
-	nodes    map[string]*place // by name, also of those that a range declares
-	bad      map[*place]bool   // what has been found to be wrong: no rule need look at it
+	roots    map[string]*place    // by file: site.toml, roles/NAME/role.toml
+	nodes    map[string]*place    // by name, also of those that a range declares
+	units    map[[2]string]*place // by role and name: a service is written in one of two forms
+	bad      map[*place]bool      // what has been found to be wrong: no rule need look at it
 	meant    map[meaning]bool
 	told     map[*place][]string // what is told of a place: a range of nodes may have as many mistakes as nodes
 	more     map[string]int      // those that are not told any more, by place
@@ -34,7 +35,7 @@ type meaning struct {
 
 func newReport() *report {
 	return &report{
-		roots: map[string]*place{}, nodes: map[string]*place{}, bad: map[*place]bool{}, meant: map[meaning]bool{}, told: map[*place][]string{}, more: map[string]int{},
+		roots: map[string]*place{}, nodes: map[string]*place{}, units: map[[2]string]*place{}, bad: map[*place]bool{}, meant: map[meaning]bool{}, told: map[*place][]string{}, more: map[string]int{},
 	}
 }
 
@@ -81,6 +82,8 @@ func (r *report) rule(m check.Mistake) {
 // and tells what of the key is not written.
 func (r *report) locate(key []string) (file string, at *place, rest []string) {
 	switch {
+	case len(key) == 4 && key[2] == "unit" && r.units[[2]string{key[1], key[3]}] != nil:
+		return roleFileOf(key[1]), r.units[[2]string{key[1], key[3]}], nil
 	case len(key) >= 2 && key[0] == "role":
 		file = roleFileOf(key[1])
 		at, rest = r.roots[file], key[2:]

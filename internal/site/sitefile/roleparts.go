@@ -3,6 +3,7 @@ package sitefile
 import (
 	"fmt"
 	"path"
+	"strconv"
 	"time"
 
 	"orrery/internal/site"
@@ -13,6 +14,9 @@ func (l *loader) roleOf(name string, f *roleFile, beside map[string][]byte) site
 	r := site.Role{
 		Name: name, Dir: "roles/" + name, Description: f.Description, Apt: f.Apt, Pip: f.Pip, Services: f.Services,
 		SimulatedBy: f.SimulatedBy, NeedsRoles: f.Needs.Roles, NeedsHealthy: f.Needs.Healthy, Env: f.Env, Beside: beside,
+	}
+	for i, unit := range f.Services {
+		l.report.units[[2]string{name, unit}], _ = l.report.roots[roleFileOf(name)].find("services", strconv.Itoa(i))
 	}
 	for i := range f.ServiceTables {
 		l.service(&r, &f.ServiceTables[i])
@@ -37,6 +41,10 @@ func (l *loader) roleOf(name string, f *roleFile, beside map[string][]byte) site
 			l.report.wrong(roleFileOf(r.Name), t.At.keys["quarantine"], mistake("quarantine = %q does not say what the volume begins with there", use.Quarantine).
 				Try(`write "snapshot" for a copy of what is on it or "empty"`))
 		}
+		if t.Quarantine != nil && !use.Exclusive {
+			l.report.wrong(roleFileOf(r.Name), t.At.keys["quarantine"], mistake("quarantine = %q is of no use without exclusive: the nodes in quarantine have the volume itself", use.Quarantine).
+				Try("take it out, or write exclusive = true"))
+		}
 		r.Volumes = append(r.Volumes, use)
 	}
 	for _, t := range f.Health {
@@ -52,6 +60,7 @@ func (l *loader) roleOf(name string, f *roleFile, beside map[string][]byte) site
 
 // service takes the long form of a service.
 func (l *loader) service(r *site.Role, t *serviceTable) {
+	l.report.units[[2]string{r.Name, t.Name}] = orAt(t.At.keys["name"], t.At)
 	switch when := value(t.When, nil, site.Boot); when {
 	case site.Boot:
 		r.Services = append(r.Services, t.Name)

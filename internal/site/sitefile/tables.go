@@ -1,6 +1,7 @@
 package sitefile
 
 import (
+	"bytes"
 	"net/netip"
 	"path/filepath"
 	"strconv"
@@ -102,17 +103,27 @@ func (l *loader) release(t table[releaseTable]) {
 
 func (l *loader) mirror() {
 	m := &l.file.Mirror
-	l.site.Mirror = site.Mirror{Apt: m.Apt, Security: m.Security, PyPI: m.PyPI, Proxy: m.Proxy}
-	if m.CA == nil {
-		return
+	l.site.Mirror = site.Mirror{
+		Apt: m.Apt, Security: m.Security, PyPI: m.PyPI, Proxy: m.Proxy, CA: l.mirrorFile("ca", m.CA), Key: l.mirrorFile("key", m.Key),
 	}
-	at, _ := l.report.roots[Name].find("mirror", "ca")
-	content, p := readBounded(l.path(*m.CA))
+	if key := l.site.Mirror.Key; m.Key != nil && key != nil && !bytes.Contains(key, []byte("BEGIN PGP PUBLIC KEY")) {
+		at, _ := l.report.roots[Name].find("mirror", "key")
+		l.report.wrong(Name, at, mistake("key: %s is no armoured public key", *m.Key).Try("write one with gpg --armor --export"))
+	}
+}
+
+// mirrorFile reads a file that a key of [mirror] names; nil where there is none.
+func (l *loader) mirrorFile(key string, name *string) []byte {
+	if name == nil {
+		return nil
+	}
+	content, p := readBounded(l.path(*name))
 	if p != nil {
-		l.report.wrong(Name, at, mistake("ca: %s", p.What).Try("%s", p.Cure))
-		return
+		at, _ := l.report.roots[Name].find("mirror", key)
+		l.report.wrong(Name, at, mistake("%s: %s", key, p.What).Try("%s", p.Cure))
+		return nil
 	}
-	l.site.Mirror.CA = content
+	return content
 }
 
 // path makes a path of the site file absolute.

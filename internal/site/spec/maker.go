@@ -45,10 +45,14 @@ func (m *Maker) network(n site.Network) Network {
 	if spelt.MTU == 0 {
 		spelt.MTU = 1500
 	}
-	if m.Site.Stage == 0 && n.Gateway.IsValid() { // from quarantine no way leads out
-		spelt.NAT = n.NAT
-		spelt.Gateway = netip.PrefixFrom(n.Gateway, n.Subnet.Bits()).String()
+	switch {
+	case !n.Gateway.IsValid() || m.Site.Stage != 0: // from quarantine no way leads out
+		return spelt
+	case n.Isolated && !n.NAT:
+		return spelt
 	}
+	spelt.NAT, spelt.Outlet = n.NAT, n.Isolated
+	spelt.Gateway = netip.PrefixFrom(n.Gateway, n.Subnet.Bits()).String()
 	return spelt
 }
 

@@ -59,10 +59,13 @@ func Names(s *site.Site) string {
 		Groups []string
 		Host   string
 		Vars   map[string]any
+
+		Release            int      `json:",omitempty"`
+		Aliases, StandsFor []string `json:",omitempty"`
 	}
 	all := make([]entry, len(s.Nodes))
 	for i, n := range s.Nodes {
-		all[i] = entry{n.Name, n.ID, n.NICs, n.Roles, n.Groups, n.Host, n.Vars}
+		all[i] = entry{n.Name, n.ID, n.NICs, n.Roles, n.Groups, n.Host, n.Vars, n.Release, n.Aliases, n.StandsFor}
 	}
 	return Digest([]any{s.Name, s.Vars, all})
 }

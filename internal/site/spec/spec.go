@@ -22,7 +22,10 @@ type Network struct {
 	Subnet  string `json:"subnet"`            // CIDR
 	Gateway string `json:"gateway,omitempty"` // the host's address with prefix length
 	NAT     bool   `json:"nat,omitempty"`
-	MTU     int    `json:"mtu"`
+	// Outlet: not the host has the gateway's address but a router of the network's own, as in a twin, whose gateway may be one
+	// that the host has for production.
+	Outlet bool `json:"outlet,omitempty"`
+	MTU    int  `json:"mtu"`
 }
 
 // A Node is a node as an engine makes it and as roles configure it.
@@ -66,12 +69,16 @@ type Mount struct {
 	Shared bool   `json:"shared,omitempty"` // one directory for all nodes
 	// Exclusive: never used by the nodes of two releases at once.
 	Exclusive bool `json:"exclusive,omitempty"`
-	// Copy: not the volume itself, but a copy for the quarantine of a release, which begins so (site.Empty, site.Snapshot).
+	// Copy: not the volume itself, but a copy for the quarantine of a release, which begins so (site.Empty, site.Snapshot); or
+	// NoCopy.
 	Copy    string `json:"copy,omitempty"`
 	Release int    `json:"release,omitempty"` // of which it is the copy
 	Owner   string `json:"owner"`
 	Mode    uint32 `json:"mode"`
 }
+
+// NoCopy is the Mount.Copy of a volume that a node has when it is live, and has not now.
+const NoCopy = "none"
 
 // Config is what roles do on a node once it runs: digests by what they are of, such as
 // "receptor: file /etc/receptor.json". No value of a secret is in it, nor a digest of one.

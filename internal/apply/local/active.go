@@ -1,0 +1,192 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"orrery/internal/engine"
+	"orrery/internal/image"
+	"orrery/internal/network"
+	"orrery/internal/observe"
+	"orrery/internal/plan"
+	"orrery/internal/problem"
+	"orrery/internal/role"
+	"orrery/internal/site/spec"
+	"orrery/internal/volume"
+)
+
+// move takes the links of nodes to other networks, all in one batch, and then on record.
+func (h *Host) move(ctx context.Context, moves []plan.Move) error {
+	var links []network.Move
+	for _, m := range moves {
+		for _, nic := range m.Is.NICs {
+			links = append(links, network.Move{Link: nic.HostEnd, Bridge: nic.Bridge})
+		}
+	}
+	if err := network.MoveLinks(ctx, links); err != nil {
+		return err
+	}
+	var err error
+	for _, m := range moves {
+		e, ok := h.Engines[m.Is.Engine]
+		if !ok {
+			return problem.New(problem.Unable, "node %s wants the engine %q, which this host does not have", m.Is.Name, m.Is.Engine)
+		}
+		err = errors.Join(err, e.Change(ctx, m.Is))
+	}
+	return err
+}
+
+// provide makes the volumes of a node that is about to start, or copies of them if it is in quarantine.
+func (h *Host) provide(ctx context.Context, n *spec.Node) error {
+	account := func(owner string) (int, int, error) { return image.Account(h.trees(n), owner) }
+	for _, m := range n.Mounts {
+		var err error
+		switch m.Copy {
+		case "":
+			err = volume.Provide(h.Dirs, n.Site, n.Name, m, account)
+		case spec.NoCopy:
+		default:
+			err = h.provideCopy(ctx, n, m, account)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// provideCopy copies a volume for the quarantine, while the live node that has it stands still.
+func (h *Host) provideCopy(ctx context.Context, n *spec.Node, m spec.Mount, account volume.Account) error {
+	freeze, thaw := h.Still(ctx, n.Name)
+	_, err := volume.ProvideCopy(ctx, h.Dirs, n.Site, n.Name, m, account, freeze, thaw)
+	return err
+}
+
+// Still gives how the live node of a name is frozen and thawed. Where none runs, or none can be frozen, both do nothing.
+func (h *Host) Still(ctx context.Context, name string) (freeze, thaw func() error) {
+	nothing := func() error { return nil }
+	e, ref, ok := h.liveNode(ctx, name)
+	if !ok {
+		return nothing, nothing
+	}
+	f, able := e.(engine.Freezer)
+	if !able {
+		return nothing, nothing
+	}
+	return func() error { return f.Freeze(ctx, ref) }, func() error { return f.Thaw(context.WithoutCancel(ctx), ref) }
+}
+
+// liveNode finds the live node of a name, if it runs.
+func (h *Host) liveNode(ctx context.Context, name string) (engine.Engine, engine.Ref, bool) {
+	for _, e := range h.Engines {
+		nodes, err := e.List(ctx, h.Site.Key())
+		if err != nil {
+			continue
+		}
+		for i := range nodes {
+			if n := &nodes[i]; n.Name == name && !n.Staged && n.State == observe.Running {
+				return e, engine.RefOf(&n.Node), true
+			}
+		}
+	}
+	return nil, engine.Ref{}, false
+}
+
+// retire ends on a node what must not run twice, and takes from it the volumes that are not for two.
+func (h *Host) retire(ctx context.Context, e engine.Engine, n *spec.Node, say func(string)) error {
+	err := h.apply(ctx, e, n, say, (*role.Job).Retire)
+	if err == nil {
+		err = h.remount(ctx, e, n)
+	}
+	if err != nil {
+		return err
+	}
+	return h.markActive(ctx, e, n, false)
+}
+
+// take gives a node in quarantine its volumes in place of the copies. Their services start when it is live.
+func (h *Host) take(ctx context.Context, e engine.Engine, n *spec.Node, say func(string)) error {
+	if err := h.apply(ctx, e, n, say, (*role.Job).Let); err != nil {
+		return err
+	}
+	if err := h.provide(ctx, n); err != nil {
+		return err
+	}
+	return h.remount(ctx, e, n)
+}
+
+// giveBack is the way back from take.
+func (h *Host) giveBack(ctx context.Context, e engine.Engine, n *spec.Node, say func(string)) error {
+	if err := h.apply(ctx, e, n, say, (*role.Job).Let); err != nil {
+		return err
+	}
+	if err := h.provide(ctx, n); err != nil {
+		return err
+	}
+	if err := h.remount(ctx, e, n); err != nil {
+		return err
+	}
+	return h.apply(ctx, e, n, say, (*role.Job).Resume)
+}
+
+// activate does on a node what only a live node does. It is on record before it begins.
+func (h *Host) activate(ctx context.Context, e engine.Engine, n *spec.Node, say func(string)) error {
+	if err := h.remount(ctx, e, n); err != nil {
+		return err
+	}
+	if err := h.markActive(ctx, e, n, true); err != nil {
+		return err
+	}
+	if err := h.apply(ctx, e, n, say, (*role.Job).Activate); err != nil {
+		return err
+	}
+	was, err := h.recorded(n)
+	if err != nil {
+		return err
+	}
+	s, declared, err := h.declared(n)
+	if err != nil {
+		return err
+	}
+	spelt, err := spec.NewMaker(s).Node(declared)
+	if err != nil {
+		return err
+	}
+	config := was.Config
+	config.Active = spelt.Config.Active
+	return e.Mark(ctx, engine.RefOf(n), engine.Mark{Configured: was.Configured, Config: config, Proven: was.Proven, Active: true})
+}
+
+// apply does some of what the roles of a node ask for.
+func (h *Host) apply(ctx context.Context, e engine.Engine, n *spec.Node, say func(string), do func(*role.Job, context.Context) error) error {
+	job, log, err := h.job(e, n, say)
+	if err != nil {
+		return err
+	}
+	defer log.Close() //nolint:errcheck // what a log lacks at its end is no reason to fail
+	if err := do(job, ctx); err != nil {
+		return h.redact(err)
+	}
+	return nil
+}
+
+func (h *Host) remount(ctx context.Context, e engine.Engine, n *spec.Node) error {
+	if len(n.Mounts) == 0 {
+		return nil
+	}
+	r, able := e.(engine.Remounter)
+	if !able {
+		return fmt.Errorf("engine %s cannot change the volumes of a running node", n.Engine)
+	}
+	return r.Remount(ctx, n)
+}
+
+func (h *Host) markActive(ctx context.Context, e engine.Engine, n *spec.Node, active bool) error {
+	was, err := h.recorded(n)
+	if err != nil {
+		return err
+	}
+	return e.Mark(ctx, engine.RefOf(n), engine.Mark{Configured: was.Configured, Config: was.Config, Proven: was.Proven, Active: active})
+}

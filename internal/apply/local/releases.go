@@ -1,0 +1,93 @@
+package local
+
+import (
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+
+	"orrery/internal/engine/record"
+	"orrery/internal/host"
+	"orrery/internal/observe"
+	"orrery/internal/problem"
+	"orrery/internal/volume"
+)
+
+func (h *Host) releasesFile() string {
+	return filepath.Join(h.Dirs.Site(h.Site.Key()), "releases.json")
+}
+
+// ReadReleases reads which releases of the site are live on this host, and which are kept.
+func (h *Host) ReadReleases() (observe.Releases, error) {
+	var r observe.Releases
+	text, err := os.ReadFile(h.releasesFile())
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return r, err
+	default:
+		if err := json.Unmarshal(text, &r); err != nil {
+			return r, problem.New(problem.Failed, "the record of releases cannot be read").At(h.releasesFile()).Because(err).
+				Try("put it back from a backup; it says which release of each node is live")
+		}
+	}
+	r.Staged = nil
+	entries, err := os.ReadDir(h.Dirs.Releases(h.Site.Key()))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return r, err
+	}
+	for _, e := range entries {
+		if n, err := strconv.Atoi(e.Name()); err == nil {
+			r.Staged = append(r.Staged, n)
+		}
+	}
+	slices.Sort(r.Staged)
+	return r, nil
+}
+
+// WriteReleases takes down which releases are live, safe against a power cut: it is the one record of it.
+func (h *Host) WriteReleases(r observe.Releases) error {
+	r.Staged = nil
+	text, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return err
+	}
+	return host.WriteFile(host.File{Path: h.releasesFile(), Content: append(text, '\n'), Mode: 0o644})
+}
+
+// dropCopies removes the copies of volumes of nodes that have the volumes now.
+func (h *Host) dropCopies() error {
+	found, err := record.All(h.Dirs.Nodes(h.Site.Key()))
+	if err != nil {
+		return err
+	}
+	for _, f := range found {
+		n := f.Record
+		if n.Staged || n.Release == 0 {
+			continue
+		}
+		for _, m := range n.Mounts {
+			m.Copy, m.Release = copied, n.Release
+			err = errors.Join(err, volume.Erase(volume.Path(h.Dirs, n.Site, n.Name, m)))
+		}
+	}
+	return err
+}
+
+// copied stands for any copy: where one is does not depend on what it began with.
+const copied = "any"
+
+// forgetRelease removes what is kept of a release: the site as it was when it was staged, and copies of volumes.
+func (h *Host) forgetRelease(number int) error {
+	dir := h.Dirs.Release(h.Site.Key(), number)
+	copies := h.Dirs.Copies(h.Site.Key(), number)
+	volumes, _ := filepath.Glob(filepath.Join(copies, "*", "*"))
+	var err error
+	for _, path := range volumes {
+		err = errors.Join(err, volume.Erase(path))
+	}
+	return errors.Join(err, os.RemoveAll(dir))
+}

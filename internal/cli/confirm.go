@@ -1,0 +1,260 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"orrery/internal/apply/local"
+	"orrery/internal/host"
+	"orrery/internal/observe"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+)
+
+func (a *app) confirmVerb() *cobra.Command {
+	return &cobra.Command{
+		Use:   "confirm",
+		Short: "Keep the release that is on trial",
+		Long: `Ends the trial that "orrery switch --confirm-within" began: the release stays live.
+The exit status is 0 if it does and 13 if the set has gone back already.`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			s, err := a.load()
+			if err != nil {
+				return err
+			}
+			return a.confirm(c.Context(), s, "by hand")
+		},
+	}
+}
+
+func (a *app) confirm(ctx context.Context, s *site.Site, why string) error {
+	t, err := a.newTurn(s)
+	if err != nil {
+		return err
+	}
+	if err := a.mayChange(s); err != nil {
+		return err
+	}
+	lock, err := a.patiently(ctx, s)
+	if err != nil {
+		return err
+	}
+	defer lock.Release()
+	r, err := t.host.ReadReleases()
+	if err != nil {
+		return err
+	}
+	if r.Trial == nil {
+		return a.verdictOf(s, r)
+	}
+	number := r.Trial.Release
+	r.Confirm(number)
+	r.Trial, r.Ended = nil, &observe.TrialEnd{Release: number, Result: observe.Confirmed, Why: why, When: time.Now().UTC().Truncate(time.Second)}
+	if err := t.host.WriteReleases(r); err != nil {
+		return err
+	}
+	fmt.Fprintf(a.out, "%s: release %d is confirmed (%s).\n", s.Key(), number, why)
+	return a.note(s, "orrery confirm", fmt.Sprintf("release %d is confirmed (%s)", number, why))
+}
+
+// verdictOf says how the last trial ended.
+func (a *app) verdictOf(s *site.Site, r observe.Releases) error {
+	switch {
+	case r.Switch != nil:
+		return problem.New(problem.HalfWay, "a switch to release %s was interrupted", at(r.Switch.To)).At(s.Key()).
+			Try("orrery up brings the set to one release")
+	case r.Ended == nil:
+		return problem.New(problem.Mistake, "no release is on trial").At(s.Key()).Try("orrery switch --confirm-within 10m begins one")
+	case r.Ended.Result == observe.Reverted:
+		return problem.New(problem.Reverted, "release %d has gone back: %s", r.Ended.Release, r.Ended.Why).At(s.Key())
+	}
+	fmt.Fprintf(a.out, "%s: release %d is confirmed (%s).\n", s.Key(), r.Ended.Release, r.Ended.Why)
+	return nil
+}
+
+// patiently takes the site's lock, and waits for whoever has it.
+func (a *app) patiently(ctx context.Context, s *site.Site) (*host.Lock, error) {
+	for {
+		lock, err := host.TakeLock(a.dirs.Lock(s.Key()), host.Holder{Who: who(), Pid: os.Getpid(), Since: time.Now(), Command: a.command})
+		if err == nil || problem.Exit(err) != int(problem.Locked) {
+			return lock, err
+		}
+		select {
+		case <-time.After(100 * time.Millisecond):
+		case <-ctx.Done():
+			return nil, err
+		}
+	}
+}
+
+// trialName is what the process that watches over a trial is known by.
+func trialName(s *site.Site) string { return "trial-" + s.Key() }
+
+// beginTrial lets a process watch over the release that is on trial, whatever becomes of this one and of its terminal.
+func (a *app) beginTrial(ctx context.Context, s *site.Site, wait bool) error {
+	t, err := a.newTurn(s)
+	if err != nil || t.before.Trial == nil {
+		return err
+	}
+	args, err := a.sameSite("trial")
+	if err != nil {
+		return err
+	}
+	if err := host.RunLater(host.Later{Name: trialName(s), Args: args}, a.dirs); err != nil {
+		return err
+	}
+	trial := t.before.Trial
+	how := "its health checks hold until then"
+	if trial.ByHand {
+		how = "not otherwise"
+	}
+	fmt.Fprintf(a.out, "%s: release %d is on trial until %s: it stays with \"orrery confirm\" (or if %s), and goes back to release %s otherwise.\n",
+		s.Key(), trial.Release, trial.Until.Local().Format("15:04:05"), how, at(trial.Back))
+	if !wait {
+		return problem.Status(problem.Trial)
+	}
+	for {
+		r, err := t.host.ReadReleases()
+		if err != nil {
+			return err
+		}
+		if r.Trial == nil && r.Switch == nil {
+			return a.verdictOf(s, r)
+		}
+		select {
+		case <-time.After(200 * time.Millisecond):
+		case <-ctx.Done():
+			return problem.New(problem.Interrupted, "no longer waited for; the trial goes on")
+		}
+	}
+}
+
+// forgetLive ends what was under way of releases when all nodes of a site have ended. Which were live is kept for the next up.
+func (a *app) forgetLive(s *site.Site, h *local.Host) error {
+	r, err := h.ReadReleases()
+	if err != nil || r.Former == nil && r.Switch == nil && r.Trial == nil {
+		return err
+	}
+	r.Former, r.Switch, r.Trial = nil, nil, nil
+	return errors.Join(h.WriteReleases(r), host.CancelLater(trialName(s), a.dirs))
+}
+
+// sameSite gives the command line of another verb for this site.
+func (a *app) sameSite(verb ...string) ([]string, error) {
+	dir, err := a.absolute()
+	if err != nil {
+		return nil, err
+	}
+	args := []string{"-C", dir, "--force"}
+	if a.twin != "" {
+		args = append(args, "--twin", a.twin)
+	}
+	return append(args, verb...), nil
+}
+
+// trialVerb watches over a trial. It is begun by switch, and by resume after a reboot.
+func (a *app) trialVerb() *cobra.Command {
+	return &cobra.Command{
+		Use: "trial", Hidden: true, Args: cobra.NoArgs,
+		Short: "Watch over the release that is on trial until it is confirmed or goes back",
+		RunE: func(c *cobra.Command, _ []string) error {
+			s, err := a.load()
+			if err != nil {
+				return err
+			}
+			return a.watch(c.Context(), s)
+		},
+	}
+}
+
+// failures are how many times in a row a health check fails before the release goes back.
+const failures = 3
+
+func (a *app) watch(ctx context.Context, s *site.Site) error {
+	bad := 0
+	for {
+		t, err := a.newTurn(s)
+		if err != nil {
+			return err
+		}
+		trial := t.before.Trial
+		if trial == nil {
+			return a.verdictOf(s, t.before)
+		}
+		sick, err := a.sick(ctx, s, slices.Sorted(maps.Keys(trial.Back)))
+		if err != nil {
+			return err
+		}
+		if sick == "" {
+			bad = 0
+		} else {
+			bad++
+		}
+		over := !time.Now().Before(trial.Until)
+		switch {
+		case bad >= failures:
+			return a.goBack(ctx, s, t, sick)
+		case over && trial.ByHand:
+			return a.goBack(ctx, s, t, "nobody confirmed it")
+		case over && bad == 0:
+			return a.confirm(ctx, s, "its health checks held")
+		}
+		select {
+		case <-time.After(min(time.Second, max(time.Until(trial.Until), 50*time.Millisecond))):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// sick names a node that is not healthy, and why; "": all are.
+func (a *app) sick(ctx context.Context, s *site.Site, nodes []string) (string, error) {
+	rows, err := a.rows(ctx, s, nil, true)
+	if err != nil {
+		return "", err
+	}
+	for _, r := range rows {
+		if !r.Quarantine && slices.Contains(nodes, r.Node) && !r.good() {
+			return fmt.Sprintf("node %s is %s, %s %s", r.Node, r.State, r.Health, r.Detail), nil
+		}
+	}
+	return "", nil
+}
+
+// goBack ends a trial with the return to what was live before it. Somebody who is at work is waited for.
+func (a *app) goBack(ctx context.Context, s *site.Site, t *turn, why string) error {
+	trial := t.before.Trial
+	t.to, t.onward = trial.Back, true
+	t.consent.production = s.Name
+	if err := a.loadReleases(t.host, t.to); err != nil {
+		return err
+	}
+	for {
+		err := t.run(ctx)
+		if problem.Exit(err) == int(problem.Locked) && ctx.Err() == nil {
+			time.Sleep(200 * time.Millisecond)
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		break
+	}
+	r, err := t.host.ReadReleases()
+	if err != nil {
+		return err
+	}
+	r.Ended = &observe.TrialEnd{Release: trial.Release, Result: observe.Reverted, Why: why, When: time.Now().UTC().Truncate(time.Second)}
+	if err := t.host.WriteReleases(r); err != nil {
+		return err
+	}
+	return a.verdictOf(s, r)
+}

@@ -1,0 +1,238 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"orrery/internal/apply/local"
+	"orrery/internal/host"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+	"orrery/internal/site/sitefile"
+	"orrery/internal/site/twin"
+)
+
+// Beside the copy of its site directory, releases/NUMBER/release.json says who staged a release and when.
+type releaseRecord struct {
+	Number int       `json:"number"`
+	Notes  string    `json:"notes,omitempty"`
+	Staged time.Time `json:"staged"`
+	Who    string    `json:"who"`
+	Dir    string    `json:"dir"` // of which the site directory is a copy
+}
+
+func (a *app) releaseSite(key string, number int) string {
+	return filepath.Join(a.dirs.Release(key, number), "site")
+}
+
+// loadRelease gives the site as a release makes it that was staged on this host: from the copy of the site directory that was taken
+// then, so that nothing changes under a release.
+func (a *app) loadRelease(s *site.Site, number int) (*site.Site, error) {
+	if len(s.Nodes) > 0 && s.Nodes[0].Release == number { // a twin that was made of this release, or no release at all
+		return s, nil
+	}
+	dir := a.releaseSite(s.Key(), number)
+	if _, err := os.Stat(dir); err != nil {
+		return nil, problem.New(problem.Failed, "release %d of site %s was not staged here", number, s.Key()).Try("orrery stage --release %d", number)
+	}
+	kept, err := sitefile.Load(dir)
+	if err != nil {
+		return nil, problem.New(problem.Failed, "release %d of site %s: what it was staged from cannot be read", number, s.Key()).At(dir).Because(err).
+			Try("stage it again under another number")
+	}
+	if s.Twin != "" {
+		b := *a
+		b.twin = s.Twin
+		return b.asTwin(kept, number)
+	}
+	return twin.Release(kept, number)
+}
+
+// loadLive gives a host the releases that are live on it.
+func (a *app) loadLive(h *local.Host) error {
+	r, err := h.ReadReleases()
+	if err != nil {
+		return err
+	}
+	return a.loadReleases(h, r.Active)
+}
+
+// loadReleases gives a host the releases of some nodes, if it has not got them yet.
+func (a *app) loadReleases(h *local.Host, of map[string]int) error {
+	if h.Releases == nil {
+		h.Releases = map[int]*site.Site{}
+	}
+	for _, number := range of {
+		if number == 0 || h.Releases[number] != nil || h.Site.Stage == number {
+			continue
+		}
+		s, err := a.loadRelease(h.Site, number)
+		if err != nil {
+			return err
+		}
+		h.Releases[number] = s
+	}
+	return nil
+}
+
+// sitesOf gives what a switch needs: the site as each of the releases makes it, and as it is without any.
+func sitesOf(h *local.Host) map[int]*site.Site {
+	all := map[int]*site.Site{}
+	for number, s := range h.Releases {
+		all[number] = s
+	}
+	base := 0
+	if len(h.Site.Nodes) > 0 {
+		base = h.Site.Nodes[0].Release
+	}
+	all[base] = h.Site
+	return all
+}
+
+// releaseNumber reads the number of a release; "next" is the highest that the site declares.
+func releaseNumber(s *site.Site, text string) (int, error) {
+	if text == "next" {
+		highest := 0
+		for _, r := range s.Releases {
+			highest = max(highest, r.Number)
+		}
+		if highest == 0 {
+			return 0, problem.New(problem.Mistake, "site %s declares no release", s.Name).At("site.toml").Try("[release.700]")
+		}
+		return highest, nil
+	}
+	number, err := strconv.Atoi(text)
+	if err != nil || number < 0 {
+		return 0, problem.New(problem.Usage, "%q is no number of a release", text).Try(`such as --release 701, or --release next`)
+	}
+	return number, nil
+}
+
+// big files, such as images that are imported, are linked and not copied where that can be done.
+const big = 4 << 20
+
+// keepRelease keeps a copy of the site directory for a release. It appears as a whole, in the place of a former one.
+func (a *app) keepRelease(s *site.Site, number int) error {
+	from, err := a.directory()
+	if err != nil {
+		return err
+	}
+	if from, err = filepath.Abs(from); err != nil {
+		return err
+	}
+	to := a.dirs.Release(s.Key(), number)
+	fresh := filepath.Join(a.dirs.Releases(s.Key()), "."+strconv.Itoa(number)+"-new")
+	if err := os.RemoveAll(fresh); err != nil {
+		return err
+	}
+	if err := copySite(from, filepath.Join(fresh, "site")); err != nil {
+		return problem.New(problem.Failed, "the site directory cannot be kept for release %d", number).At(fresh).Because(err)
+	}
+	record := releaseRecord{Number: number, Staged: time.Now().UTC().Truncate(time.Second), Who: who(), Dir: from}
+	for _, r := range s.Releases {
+		if r.Number == number {
+			record.Notes = r.Notes
+		}
+	}
+	text, err := json.MarshalIndent(record, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := host.WriteFile(host.File{Path: filepath.Join(fresh, "release.json"), Content: append(text, '\n'), Mode: 0o644}); err != nil {
+		return err
+	}
+	if _, err := os.Stat(to); errors.Is(err, fs.ErrNotExist) {
+		return os.Rename(fresh, to)
+	}
+	return errors.Join(replace(filepath.Join(fresh, "site"), filepath.Join(to, "site")),
+		replace(filepath.Join(fresh, "release.json"), filepath.Join(to, "release.json")), os.RemoveAll(fresh))
+}
+
+// replace puts a file or directory in the place of another, whose copies of volumes beside it stay.
+func replace(fresh, to string) error {
+	old := to + ".old"
+	if err := os.RemoveAll(old); err != nil {
+		return err
+	}
+	if err := os.Rename(to, old); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return errors.Join(os.Rename(fresh, to), os.RemoveAll(old))
+}
+
+// copySite copies a site directory, less what is hidden in it, such as its version control.
+func copySite(from, to string) error {
+	return filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		inside, err := filepath.Rel(from, path)
+		if err != nil {
+			return err
+		}
+		target := filepath.Join(to, inside)
+		switch {
+		case path != from && strings.HasPrefix(entry.Name(), "."):
+			if entry.IsDir() {
+				return fs.SkipDir
+			}
+			return nil
+		case entry.IsDir():
+			return os.MkdirAll(target, 0o755)
+		}
+		return copyFile(path, target)
+	})
+}
+
+func copyFile(from, to string) error {
+	info, err := os.Stat(from) // what a link leads to is what counts
+	if err != nil || !info.Mode().IsRegular() {
+		return err
+	}
+	if info.Size() > big && os.Link(from, to) == nil {
+		return nil
+	}
+	text, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	// The time of an imported image is in its recipe.
+	return errors.Join(os.WriteFile(to, text, info.Mode().Perm()), os.Chtimes(to, info.ModTime(), info.ModTime()))
+}
+
+// readReleaseRecord says who staged a release and when, as far as that is known.
+func (a *app) readReleaseRecord(key string, number int) releaseRecord {
+	r := releaseRecord{Number: number}
+	if text, err := os.ReadFile(filepath.Join(a.dirs.Release(key, number), "release.json")); err == nil {
+		_ = json.Unmarshal(text, &r)
+	}
+	return r
+}
+
+// at says at which releases nodes are.
+func at(r map[string]int) string {
+	var numbers []int
+	for _, n := range r {
+		numbers = append(numbers, n)
+	}
+	slices.Sort(numbers)
+	var words []string
+	for _, n := range slices.Compact(numbers) {
+		words = append(words, releaseName(n))
+	}
+	return strings.Join(words, " and ")
+}
+
+func releaseName(n int) string {
+	if n == 0 {
+		return "none"
+	}
+	return strconv.Itoa(n)
+}

@@ -1,0 +1,116 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"orrery/internal/observe"
+	"orrery/internal/plan"
+	"orrery/internal/plan/release"
+	"orrery/internal/site"
+	"orrery/internal/site/twin"
+)
+
+func (a *app) stageVerb() *cobra.Command {
+	var text string
+	parallel := defaultParallel()
+	c := &cobra.Command{
+		Use:   "stage [SELECTOR...] --release NUMBER",
+		Short: "Build a release and prove it in quarantine, beside what is live",
+		Long: `Makes the nodes of a release beside those that are live: the same names, addresses and MACs, on networks of their own that lead nowhere.
+Their roles are applied and their health is proven in there. Volumes that are not for two are copies; what only live nodes do is not done.
+From then on nothing changes under the release: it keeps a copy of the site directory. "orrery switch" makes it live.`,
+		Example: "  orrery stage system --release 701",
+		RunE: func(c *cobra.Command, args []string) error {
+			s, err := a.load()
+			if err != nil {
+				return err
+			}
+			number, err := releaseNumber(s, text)
+			if err != nil {
+				return err
+			}
+			return a.stage(c.Context(), s, args, number, parallel)
+		},
+	}
+	c.Flags().StringVar(&text, "release", "", `the release's number, or "next": the highest that is declared`)
+	_ = c.MarkFlagRequired("release")
+	c.Flags().IntVar(&parallel, "parallel", parallel, "most steps under way at once")
+	return c
+}
+
+func (a *app) stage(ctx context.Context, s *site.Site, selectors []string, number, parallel int) error {
+	staged, err := a.quarantine(s, number)
+	if err != nil {
+		return err
+	}
+	chosen, err := choose(staged, selectors)
+	if err != nil {
+		return err
+	}
+	h, err := a.here(s)
+	if err != nil {
+		return err
+	}
+	h.Site = staged
+	j := &job{app: a, site: staged, base: s, host: h, parallel: parallel,
+		begin: func() error { return a.keepRelease(s, number) },
+		plan: func(hosts []observe.Host) (*plan.Plan, error) {
+			return release.Stage(staged, hosts, plan.Goal{Nodes: withStaged(hosts, chosen, number)})
+		},
+	}
+	result, err := j.run(ctx)
+	if err != nil {
+		return err
+	}
+	if result == nil {
+		fmt.Fprintf(a.out, "release %d of %s is staged: nothing to do.\n", number, s.Key())
+		return nil
+	}
+	if err := a.status(ctx, s, selectors); err != nil {
+		return err
+	}
+	of := ""
+	for _, text := range selectors {
+		of += " " + text
+	}
+	fmt.Fprintf(a.out, "\n  orrery shell --release %d NODE   a terminal in a node in quarantine\n  orrery switch%s --release %d     make it live\n", number, of, number)
+	return nil
+}
+
+// quarantine gives the site of a release's quarantine.
+func (a *app) quarantine(s *site.Site, number int) (*site.Site, error) {
+	if s.Original == nil {
+		return twin.Quarantine(s, number)
+	}
+	b := *a
+	b.twin = s.Twin
+	made, err := b.asTwin(s.Original, number)
+	if err != nil {
+		return nil, err
+	}
+	staged := *made
+	staged.Stage = number
+	return &staged, nil
+}
+
+// withStaged adds to chosen nodes those that are in the quarantine of the release already: the copy of the site directory is of all of them.
+func withStaged(hosts []observe.Host, chosen map[string]bool, number int) map[string]bool {
+	if chosen == nil {
+		return nil
+	}
+	all := map[string]bool{}
+	for name := range chosen {
+		all[name] = true
+	}
+	for i := range hosts {
+		for j := range hosts[i].Nodes {
+			if n := &hosts[i].Nodes[j]; n.Staged && n.Release == number {
+				all[n.Name] = true
+			}
+		}
+	}
+	return all
+}

@@ -1,0 +1,366 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"orrery/internal/apply/local"
+	"orrery/internal/observe"
+	"orrery/internal/plan"
+	"orrery/internal/plan/release"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+)
+
+// A turn is a switch of a set of nodes to other releases.
+type turn struct {
+	*app
+	site    *site.Site
+	host    *local.Host
+	to      map[string]int // node -> release
+	onward  bool           // interrupted, it is brought to its end and not taken back
+	trial   *observe.Trial
+	consent consent
+	before  observe.Releases
+}
+
+func (a *app) switchVerb() *cobra.Command {
+	var text, by string
+	var within time.Duration
+	var wait bool
+	var k consent
+	c := &cobra.Command{
+		Use:   "switch [SELECTOR...] --release NUMBER",
+		Short: "Make a staged release live, all of it or nothing",
+		Long: `Makes a release live for a set of nodes. All of them are proven in quarantine once more; then the links of the new nodes go onto the live networks and
+those of the old into quarantine, in one batch; volumes that are not for two change hands, and what only live nodes do is done. Health
+is proven again. If anything fails, all of it is taken back. The former release is kept: "orrery rollback" returns to it.
+
+With --confirm-within, the release is on trial for that time: it goes back by itself unless "orrery confirm" comes or its health
+checks hold for all of the time (--confirm-by hand: unless "orrery confirm" comes), and at once if a check fails for good.
+The exit status is 0 when the release is live and confirmed, 12 when it is on trial, 13 when the set is back at its former release and 14
+when it is not wholly at one release.`,
+		Example: "  orrery switch system --release 701 --confirm-within 10m",
+		RunE: func(c *cobra.Command, args []string) error {
+			s, err := a.load()
+			if err != nil {
+				return err
+			}
+			number, err := releaseNumber(s, text)
+			if err != nil {
+				return err
+			}
+			byHand, err := confirmedBy(by)
+			if err != nil {
+				return err
+			}
+			t, err := a.turnTo(s, args, number)
+			if err != nil {
+				return err
+			}
+			t.consent = k
+			if trial := t.before.Trial; trial != nil {
+				return problem.New(problem.Mistake, "release %d is on trial until %s", trial.Release, trial.Until.Local().Format("15:04:05")).At(s.Key()).
+					Try("orrery confirm or orrery rollback first")
+			}
+			if within > 0 {
+				t.trial = &observe.Trial{Release: number, Until: time.Now().Add(within), ByHand: byHand, Who: who()}
+			}
+			if err := t.run(c.Context()); err != nil || within == 0 {
+				return err
+			}
+			return a.beginTrial(c.Context(), s, wait)
+		},
+	}
+	k.flags(c)
+	c.Flags().StringVar(&text, "release", "", `the release's number, "next" for the highest that is declared, or 0 for what is of no release`)
+	_ = c.MarkFlagRequired("release")
+	c.Flags().DurationVar(&within, "confirm-within", 0, "go back by itself after this time, unless confirmed")
+	c.Flags().StringVar(&by, "confirm-by", "checks", `what confirms: "checks" that hold for all of the time, or only "orrery confirm" by "hand"`)
+	c.Flags().BoolVar(&wait, "wait", false, "with --confirm-within: wait for how it ends")
+	return c
+}
+
+func confirmedBy(text string) (byHand bool, err error) {
+	switch text {
+	case "checks":
+		return false, nil
+	case "hand":
+		return true, nil
+	}
+	return false, problem.New(problem.Usage, "--confirm-by %q", text).Try("checks or hand")
+}
+
+func (a *app) rollbackVerb() *cobra.Command {
+	var k consent
+	c := &cobra.Command{
+		Use:   "rollback [SELECTOR...]",
+		Short: "Return to the former release in one switch; nothing is rebuilt",
+		Long: `Returns to the release that was live before, in one switch as "orrery switch" does it. Without a selector, all nodes go back that
+have a former release. Data that was written meanwhile to volumes stays there.`,
+		RunE: func(c *cobra.Command, args []string) error {
+			s, err := a.load()
+			if err != nil {
+				return err
+			}
+			t, err := a.turnBack(s, args)
+			if err != nil {
+				return err
+			}
+			t.consent = k
+			return t.run(c.Context())
+		},
+	}
+	k.flags(c)
+	return c
+}
+
+// turnTo prepares a switch of the nodes that selectors mean (none: all that are staged) to a release.
+func (a *app) turnTo(s *site.Site, selectors []string, number int) (*turn, error) {
+	t, err := a.newTurn(s)
+	if err != nil {
+		return nil, err
+	}
+	if err := a.loadReleases(t.host, map[string]int{"": number}); err != nil {
+		return nil, err
+	}
+	of := sitesOf(t.host)[number]
+	if of == nil {
+		of = s
+	}
+	chosen, err := choose(of, selectors)
+	if err != nil {
+		return nil, err
+	}
+	there, err := t.instances(number)
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range of.Nodes {
+		if chosen[n.Name] || chosen == nil && there[n.Name] {
+			t.to[n.Name] = number
+		}
+	}
+	if len(t.to) == 0 {
+		return nil, problem.New(problem.Mistake, "no node of release %s is on this host", releaseName(number)).Try("orrery stage --release %d", number)
+	}
+	return t, nil
+}
+
+// turnBack prepares the return to the former release.
+func (a *app) turnBack(s *site.Site, selectors []string) (*turn, error) {
+	t, err := a.newTurn(s)
+	if err != nil {
+		return nil, err
+	}
+	names := slices.Sorted(maps.Keys(t.before.Former))
+	if len(selectors) > 0 {
+		chosen, err := choose(s, selectors)
+		if err != nil {
+			return nil, err
+		}
+		names = slices.Sorted(maps.Keys(chosen))
+	}
+	if len(names) == 0 {
+		return nil, problem.New(problem.Mistake, "site %s has no former release to return to", s.Key()).Try("orrery release ls shows which are there")
+	}
+	if t.to, err = release.Former(t.before, names); err != nil {
+		return nil, err
+	}
+	t.onward = true
+	return t, a.loadReleases(t.host, t.to)
+}
+
+func (a *app) newTurn(s *site.Site) (*turn, error) {
+	if err := needRoot(); err != nil {
+		return nil, err
+	}
+	h, err := a.here(s)
+	if err != nil {
+		return nil, err
+	}
+	before, err := h.ReadReleases()
+	return &turn{app: a, site: s, host: h, to: map[string]int{}, before: before}, err
+}
+
+// instances gives the names of nodes of which there is an instance of a release.
+func (t *turn) instances(number int) (map[string]bool, error) {
+	all := map[string]bool{}
+	for _, e := range t.host.Engines {
+		nodes, err := e.List(context.Background(), t.site.Key())
+		if err != nil {
+			return nil, err
+		}
+		for _, n := range nodes {
+			if n.Release == number {
+				all[n.Name] = true
+			}
+		}
+	}
+	return all, nil
+}
+
+// run makes the switch.
+func (t *turn) run(ctx context.Context) error {
+	var live map[string]int
+	j := &job{app: t.app, site: t.site, base: t.site, host: t.host, undo: true, parallel: max(defaultParallel(), len(t.to)),
+		plan: func(hosts []observe.Host) (*plan.Plan, error) {
+			live = liveNow(hosts, t.to)
+			if t.before, live = hosts[0].Releases, liveNow(hosts, t.to); t.trial != nil {
+				t.trial.Back = live
+			}
+			if err := t.load(hosts); err != nil {
+				return nil, err
+			}
+			p, err := release.Switch(t.site, hosts, release.Goal{To: t.to, Releases: sitesOf(t.host), Trial: t.trial})
+			if err == nil && maps.Equal(live, t.to) && onlyRecords(p) {
+				p.Steps = nil
+			}
+			return p, err
+		},
+		ask: func(p *plan.Plan) error {
+			return t.askProduction(t.site, fmt.Sprintf("%s would go from release %s to %s.", count(len(t.to), "node"), at(live), at(t.to)), t.consent)
+		},
+		begin: func() error { return t.intend(live) },
+	}
+	began := time.Now()
+	result, err := j.run(ctx)
+	if err != nil {
+		return t.explain(err, live)
+	}
+	if result == nil {
+		fmt.Fprintf(t.out, "%s: release %s is live already.\n", t.site.Key(), at(t.to))
+		return nil
+	}
+	fmt.Fprintf(t.out, "%s: %s at release %s, formerly %s. Switched in %s; the former release is kept: orrery rollback\n",
+		t.site.Key(), count(len(t.to), "node"), at(t.to), at(live), time.Since(began).Round(time.Millisecond))
+	return nil
+}
+
+// onlyRecords reports whether a plan changes nothing but what is on record.
+func onlyRecords(p *plan.Plan) bool {
+	return !slices.ContainsFunc(p.Steps, func(s *plan.Step) bool { return s.Kind != plan.CommitSwitch && s.Kind != plan.WriteNames })
+}
+
+// load loads the releases of all instances that the switch may concern.
+func (t *turn) load(hosts []observe.Host) error {
+	of := map[string]int{}
+	for i := range hosts {
+		for j := range hosts[i].Nodes {
+			n := &hosts[i].Nodes[j]
+			if _, concerned := t.to[n.Name]; concerned && !n.Staged {
+				of[n.Name] = n.Release
+			}
+		}
+	}
+	return t.loadReleases(t.host, of)
+}
+
+// liveNow gives the releases of those nodes that are live.
+func liveNow(hosts []observe.Host, of map[string]int) map[string]int {
+	live := map[string]int{}
+	for i := range hosts {
+		for j := range hosts[i].Nodes {
+			n := &hosts[i].Nodes[j]
+			if _, concerned := of[n.Name]; concerned && !n.Staged {
+				live[n.Name] = n.Release
+			}
+		}
+	}
+	return live
+}
+
+// intend takes down where the set is to end, before anything is done.
+func (t *turn) intend(live map[string]int) error {
+	end := live
+	if t.onward || len(live) < len(t.to) { // nothing was live to which it could go back
+		end = t.to
+	}
+	r := t.before
+	r.Switch = &observe.Switch{To: t.to, End: end, Who: who(), Since: time.Now().UTC()}
+	return t.host.WriteReleases(r)
+}
+
+// explain says where the set is after a switch that failed. What was intended is forgotten if it is wholly back.
+func (t *turn) explain(err error, live map[string]int) error {
+	var p *problem.Problem
+	if !errors.As(err, &p) {
+		return err
+	}
+	switch p.Kind {
+	case problem.Undone:
+		if wrong := t.host.WriteReleases(t.before); wrong != nil {
+			return errors.Join(err, wrong)
+		}
+		return problem.New(problem.Reverted, "the switch failed; all %s are back at release %s", count(len(t.to), "node"), at(live)).
+			At(t.site.Key()).Try("the messages above say why; orrery logs NODE --release N tells more")
+	case problem.Left:
+		return t.halfWay(err)
+	}
+	return err
+}
+
+// halfWay says of each node at which release it is.
+func (t *turn) halfWay(cause error) error {
+	hosts, err := t.seen(context.Background(), t.host)
+	if err != nil {
+		return errors.Join(cause, err)
+	}
+	now := liveNow(hosts, t.to)
+	var words []string
+	for _, name := range slices.Sorted(maps.Keys(t.to)) {
+		text := "none is live"
+		if n, ok := now[name]; ok {
+			text = releaseName(n)
+		}
+		words = append(words, name+": "+text)
+	}
+	return problem.New(problem.HalfWay, "the switch failed and could not be taken back wholly; %s", shortList(words, 40)).At(t.site.Key()).Because(cause).
+		Try("mend the cause; the next orrery up, switch or rollback brings the set to one release first")
+}
+
+// recoverSwitch brings the set of a switch that was interrupted to one release, before anything else is done.
+func (j *job) recoverSwitch(ctx context.Context) error {
+	if j.base == nil {
+		return nil
+	}
+	h, err := j.here(j.base)
+	if err != nil {
+		return err
+	}
+	r, err := h.ReadReleases()
+	if err != nil || r.Switch == nil {
+		return err
+	}
+	fmt.Fprintf(j.err, "orrery: a switch of %s to release %s was interrupted; the set goes to release %s first.\n", r.Switch.Who, at(r.Switch.To), at(r.Switch.End))
+	all := []map[string]int{r.Switch.To, r.Switch.End, r.Active}
+	for _, of := range all {
+		if err := j.loadReleases(h, of); err != nil {
+			return err
+		}
+	}
+	hosts, err := j.seen(ctx, h)
+	if err != nil {
+		return err
+	}
+	trial := r.Trial
+	if maps.Equal(r.Switch.End, r.Switch.To) { // it was to end the trial, too
+		trial = nil
+	}
+	p, err := release.Switch(j.base, hosts, release.Goal{To: r.Switch.End, Releases: sitesOf(h), Trial: trial, Recover: true})
+	if err != nil {
+		return err
+	}
+	mend := &job{app: j.app, site: j.base, host: h, parallel: j.parallel}
+	if _, err := mend.apply(ctx, p); err != nil {
+		return problem.New(problem.HalfWay, "the set could not be brought to release %s", at(r.Switch.End)).At(j.base.Key()).Because(err).
+			Try("mend the cause and run the same command again")
+	}
+	return nil
+}

@@ -1,0 +1,206 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"orrery/internal/host"
+	"orrery/internal/journal"
+	"orrery/internal/observe"
+	"orrery/internal/plan"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+)
+
+func (a *app) twinVerb() *cobra.Command {
+	c := &cobra.Command{
+		Use: "twin", Short: "Isolated copies of a site at its own names and addresses",
+		Long: `Twins are copies of a site with the same names, addresses, MACs and roles, on isolated networks of their own. They share all layers with the
+original. Every verb works on a twin with --twin NAME.`,
+		Args: someVerb, RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	c.AddCommand(a.twinCreate(), a.twinList(), a.twinDestroy())
+	for _, verb := range []struct{ name, use, short string }{
+		{"status", "status TWIN [SELECTOR...]", "How the nodes of a twin are"},
+		{"shell", "shell TWIN NODE [-- COMMAND...]", "A terminal in a node of a twin, or one command there"},
+		{"exec", "exec TWIN SELECTOR... -- COMMAND...", "Run a command on many nodes of a twin at once"},
+		{"forward", "forward TWIN NODE:PORT", "Publish a port of a twin on loopback"},
+	} {
+		c.AddCommand(a.twinAlso(verb.name, verb.use, verb.short))
+	}
+	return c
+}
+
+// twinAlso is a verb for a twin that is named first instead of by --twin.
+func (a *app) twinAlso(name, use, short string) *cobra.Command {
+	return &cobra.Command{
+		Use: use, Short: short, Args: cobra.MinimumNArgs(1), DisableFlagParsing: true,
+		RunE: func(c *cobra.Command, args []string) error {
+			if args[0] == "--help" || args[0] == "-h" {
+				return c.Help()
+			}
+			b := *a
+			root := b.root()
+			line := []string{"--twin", args[0]}
+			if a.siteDir != "" {
+				line = append(line, "-C", a.siteDir)
+			}
+			root.SetArgs(append(append(line, name), args[1:]...))
+			root.SetIn(a.in)
+			root.SetOut(a.out)
+			root.SetErr(a.err)
+			return root.ExecuteContext(c.Context())
+		},
+	}
+}
+
+func (a *app) twinList() *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use: "ls", Short: "List the twins on this host", Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			all := a.twins()
+			if asJSON {
+				return printJSON(a.out, all)
+			}
+			t := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
+			fmt.Fprintln(t, "TWIN\tSITE\tOWNER\tNODES\tRELEASE\tCREATED\tEXPIRES\tDIRECTORY")
+			for _, r := range all {
+				nodes, running := a.countNodes(c.Context(), r)
+				expires := "-"
+				if !r.Expires.IsZero() {
+					expires = r.Expires.Local().Format("2006-01-02 15:04")
+				}
+				fmt.Fprintf(t, "%s\t%s\t%s\t%d of %d run\t%s\t%s\t%s\t%s\n", r.Options.Name, r.Site, r.Options.Owner, running, nodes,
+					releaseName(r.Options.Release), r.Created.Local().Format("2006-01-02 15:04"), expires, r.Dir)
+			}
+			return t.Flush()
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return c
+}
+
+func (a *app) countNodes(ctx context.Context, r twinRecord) (all, running int) {
+	h, err := a.bare(&site.Site{Name: r.Site, Twin: r.Options.Name})
+	if err != nil {
+		return 0, 0
+	}
+	for _, e := range h.Engines {
+		nodes, _ := e.List(ctx, r.key())
+		for _, n := range nodes {
+			all++
+			if n.State == observe.Running {
+				running++
+			}
+		}
+	}
+	return all, running
+}
+
+func (a *app) twinDestroy() *cobra.Command {
+	return &cobra.Command{
+		Use: "destroy TWIN", Short: "End a twin, with its data and all that is known of it", Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := needRoot(); err != nil {
+				return err
+			}
+			b := *a
+			b.twin = args[0]
+			dir, err := b.twinOf()
+			if err != nil {
+				return err
+			}
+			r, err := a.readTwin(dir)
+			if err != nil {
+				return err
+			}
+			return b.destroyTwin(c.Context(), r)
+		},
+	}
+}
+
+// twinOf gives the key of the twin that is meant: of the site of -C or of here, else of the only site with a twin of that name.
+func (a *app) twinOf() (string, error) {
+	var found []string
+	here := ""
+	if dir, err := a.absolute(); err == nil {
+		here = dir
+	}
+	for _, r := range a.twins() {
+		if r.Options.Name != a.twin {
+			continue
+		}
+		if r.Dir == here {
+			return r.key(), nil
+		}
+		found = append(found, r.key())
+	}
+	switch len(found) {
+	case 0:
+		return "", a.noTwin("")
+	case 1:
+		return found[0], nil
+	}
+	return "", problem.New(problem.Usage, "twins of %d sites are called %s: %s", len(found), a.twin, strings.Join(found, ", ")).Try("say -C DIRECTORY of the site")
+}
+
+// destroyTwin ends a twin. Its site file need not be readable any more: what is on the host tells what there is.
+func (a *app) destroyTwin(ctx context.Context, r twinRecord) error {
+	s := &site.Site{Name: r.Site, Twin: r.Options.Name}
+	h, err := a.bare(s)
+	if err != nil {
+		return err
+	}
+	j := &job{app: a, site: s, host: h, parallel: defaultParallel(), plan: func(hosts []observe.Host) (*plan.Plan, error) {
+		return plan.Down(s, hosts, plan.Goal{Volumes: true}), nil
+	}}
+	if _, err := j.run(ctx); err != nil {
+		return err
+	}
+	if err := host.CancelLater(expiryName(r.key()), a.dirs); err != nil {
+		return err
+	}
+	if err := a.note(&site.Site{Name: r.Site}, a.command, "twin "+r.Options.Name+" ended"); err != nil {
+		return err
+	}
+	// Last, because it is what shows that there is something to destroy.
+	if err := os.RemoveAll(a.dirs.Site(r.key())); err != nil {
+		return err
+	}
+	fmt.Fprintf(a.out, "Twin %s of %s is gone.\n", r.Options.Name, r.Site)
+	return nil
+}
+
+// note adds to a site's journal what was done to it outside a plan.
+func (a *app) note(s *site.Site, command, result string) error {
+	record, err := journal.Open(a.dirs.Journal(s.Key()))
+	if err != nil {
+		return err
+	}
+	defer record.Close() //nolint:errcheck // every entry has been written by then
+	now := time.Now()
+	id := fmt.Sprintf("%x", now.UnixNano())
+	if err := record.Add(journal.Entry{Time: now, Run: id, Kind: "begin", Who: who(), Command: command}); err != nil {
+		return err
+	}
+	return record.Add(journal.Entry{Time: now, Run: id, Kind: "end", Result: result})
+}
+
+// absolute gives the site directory that is meant, as an absolute path.
+func (a *app) absolute() (string, error) {
+	dir, err := a.directory()
+	if err != nil {
+		return "", err
+	}
+	return filepath.Abs(dir)
+}
+
+func expiryName(key string) string { return "expiry-" + key }

@@ -1,0 +1,144 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"orrery/internal/host"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+	"orrery/internal/site/sitefile"
+	"orrery/internal/site/twin"
+)
+
+// A twinRecord says, beside the state of a twin, what it is a twin of.
+type twinRecord struct {
+	Site    string       `json:"site"`
+	Dir     string       `json:"dir"` // site directory of which it is made
+	Options twin.Options `json:"options"`
+	Volumes string       `json:"volumes"` // what its volumes began with: "empty", "snapshot" or a script
+	Created time.Time    `json:"created"`
+	Expires time.Time    `json:"expires,omitzero"`
+}
+
+func (r twinRecord) key() string { return r.Site + "." + r.Options.Name }
+
+func (a *app) twinPath(key string) string { return filepath.Join(a.dirs.Site(key), "twin.json") }
+
+func (a *app) writeTwin(r twinRecord) error {
+	text, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return err
+	}
+	return host.WriteFile(host.File{Path: a.twinPath(r.key()), Content: append(text, '\n'), Mode: 0o644})
+}
+
+func (a *app) readTwin(key string) (twinRecord, error) {
+	var r twinRecord
+	text, err := os.ReadFile(a.twinPath(key))
+	if err != nil {
+		return r, err
+	}
+	return r, json.Unmarshal(text, &r)
+}
+
+// twins gives all twins on this host, by key.
+func (a *app) twins() []twinRecord {
+	paths, _ := filepath.Glob(a.twinPath("*"))
+	var all []twinRecord
+	for _, path := range paths {
+		if r, err := a.readTwin(filepath.Base(filepath.Dir(path))); err == nil {
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
+// noTwin says that there is no such twin, and which there are.
+func (a *app) noTwin(site string) error {
+	var names []string
+	for _, r := range a.twins() {
+		if site == "" || r.Site == site {
+			names = append(names, r.Options.Name)
+		}
+	}
+	p := problem.New(problem.Mistake, "there is no twin %q here", a.twin)
+	if site != "" {
+		p = problem.New(problem.Mistake, "site %s has no twin %q here", site, a.twin)
+	}
+	switch near := problem.Nearest(a.twin, names); {
+	case near != "":
+		return p.Try("did you mean %s?", near)
+	case len(names) > 0:
+		return p.Try("there are %s", strings.Join(names, ", "))
+	}
+	return p.Try("orrery twin create SITE %s", a.twin)
+}
+
+// twinDirectory gives the site directory of the twin that is meant, if only one is called so.
+func (a *app) twinDirectory() (string, error) {
+	found := slices.DeleteFunc(a.twins(), func(r twinRecord) bool { return r.Options.Name != a.twin })
+	switch len(found) {
+	case 0:
+		return "", a.noTwin("")
+	case 1:
+		return found[0].Dir, nil
+	}
+	return "", problem.New(problem.Usage, "twins of %d sites are called %s", len(found), a.twin).Try("say -C %s, for instance", found[0].Dir)
+}
+
+// asTwin gives the twin of a site that is meant, as a release makes it; 0: as it was created.
+func (a *app) asTwin(s *site.Site, release int) (*site.Site, error) {
+	r, err := a.readTwin(s.Name + "." + a.twin)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, a.noTwin(s.Name)
+	}
+	if err != nil {
+		return nil, problem.New(problem.Failed, "what is known of twin %s cannot be read", a.twin).At(a.twinPath(s.Name+"."+a.twin)).Because(err).
+			Try("orrery twin destroy %s, and create it anew", a.twin)
+	}
+	o := r.Options
+	if release != 0 {
+		o.Release = release
+	}
+	return twin.Of(s, o)
+}
+
+// mayChange refuses to change a twin that is somebody else's.
+func (a *app) mayChange(s *site.Site) error {
+	if s.Twin == "" || a.force {
+		return nil
+	}
+	r, err := a.readTwin(s.Key())
+	if err != nil || r.Options.Owner == who() {
+		return nil
+	}
+	return problem.New(problem.Refused, "twin %s belongs to %s; nothing was done", s.Twin, r.Options.Owner).Try("ask them, or say --force")
+}
+
+// original loads the site of which a twin is to be made: a directory, or the name of a site that is up here.
+func (a *app) original(text string) (*site.Site, string, error) {
+	dir := text
+	if _, err := os.Stat(filepath.Join(text, sitefile.Name)); err != nil {
+		for _, m := range a.sitesUp() {
+			if m.Site == text && m.Twin == "" {
+				dir = m.Dir
+			}
+		}
+	}
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, "", err
+	}
+	if _, err := os.Stat(filepath.Join(abs, sitefile.Name)); err != nil {
+		return nil, "", problem.New(problem.Usage, "%s is neither a site directory nor a site that is up here", text).Try("say the directory of its site.toml")
+	}
+	s, err := sitefile.Load(abs)
+	return s, abs, err
+}

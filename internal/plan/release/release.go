@@ -1,0 +1,134 @@
+// Package release decides how releases of a set of nodes are prepared, made live, taken back and removed. It is pure, as package
+// plan is: what it gives is a plan, and apply carries that out.
+//
+// A switch is planned from what is there, not from what a run before it meant to do. So the same function finishes a switch that was
+// killed, whatever had been done of it.
+package release
+
+import (
+	"maps"
+	"slices"
+
+	"orrery/internal/observe"
+	"orrery/internal/plan"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+)
+
+// Stage plans that nodes of a release are built, boot and are proven in quarantine. The site is that of the quarantine
+// (twin.Quarantine).
+func Stage(s *site.Site, hosts []observe.Host, goal plan.Goal) (*plan.Plan, error) {
+	for i := range hosts {
+		r := &hosts[i].Releases
+		for _, n := range s.Nodes {
+			if goal.Nodes != nil && !goal.Nodes[n.Name] {
+				continue
+			}
+			if live, known := r.Active[n.Name]; known && live == s.Stage {
+				return nil, problem.New(problem.Mistake, "release %d of node %s is live: nothing changes under it", s.Stage, n.Name).
+					Try("declare the change as another release and stage that")
+			}
+			if former, known := r.Former[n.Name]; known && former == s.Stage {
+				return nil, problem.New(problem.Mistake, "release %d of node %s is what rollback returns to: nothing changes under it", s.Stage, n.Name).
+					Try("declare the change as another release and stage that")
+			}
+		}
+	}
+	return plan.Up(s, hosts, goal)
+}
+
+// Former gives, for nodes, the release that was live before the one that is.
+func Former(r observe.Releases, nodes []string) (map[string]int, error) {
+	to := map[string]int{}
+	for _, name := range nodes {
+		former, known := r.Former[name]
+		if !known {
+			return nil, problem.New(problem.Mistake, "node %s has no former release to return to", name).Try("orrery release ls shows which are there")
+		}
+		to[name] = former
+	}
+	return to, nil
+}
+
+// Kept gives the releases that must not be removed: those that are live, that rollback or the end of a trial returns to, and
+// the one that has proven itself last.
+func Kept(r observe.Releases) map[int]bool {
+	kept := map[int]bool{}
+	var groups []map[string]int
+	groups = append(groups, r.Active, r.Former)
+	if r.Trial != nil {
+		groups = append(groups, r.Trial.Back)
+	}
+	if r.Switch != nil {
+		groups = append(groups, r.Switch.To, r.Switch.End)
+	}
+	for _, g := range groups {
+		for release := range maps.Values(g) {
+			kept[release] = true
+		}
+	}
+	if n := len(r.Confirmed); n > 0 {
+		kept[r.Confirmed[n-1]] = true
+	}
+	return kept
+}
+
+// Prune plans the end of all releases but those that must be kept and the newest of the others.
+func Prune(s *site.Site, hosts []observe.Host, newest int) *plan.Plan {
+	p := &plan.Plan{Site: s.Name}
+	for i := range hosts {
+		h := &hosts[i]
+		kept := Kept(h.Releases)
+		numbers := slices.Clone(h.Releases.Staged)
+		for j := range h.Nodes {
+			if n := &h.Nodes[j]; n.Staged {
+				numbers = append(numbers, n.Release)
+			} else {
+				kept[n.Release] = true
+			}
+		}
+		slices.Sort(numbers)
+		left := newest
+		for _, release := range slices.Backward(slices.Compact(numbers)) {
+			switch {
+			case kept[release]:
+			case left > 0:
+				left--
+			default:
+				remove(p, s.Key(), h, release)
+			}
+		}
+	}
+	return p
+}
+
+// remove plans the end of one release on a host.
+func remove(p *plan.Plan, key string, h *observe.Host, release int) {
+	const why = "no longer kept"
+	var gone []int
+	for i := range h.Nodes {
+		if n := &h.Nodes[i]; n.Staged && n.Release == release {
+			gone = append(gone, add(p, plan.Step{
+				Kind: plan.DestroyNode, Host: h.Name, Subject: n.Name, Reason: why, Disturbs: nil, Was: &n.Node,
+			}))
+		}
+	}
+	for i := range h.Networks {
+		if n := &h.Networks[i]; n.Site == site.Quarantine(key, release) {
+			add(p, plan.Step{Kind: plan.RemoveNetwork, Host: h.Name, Subject: n.Name, Reason: why, Network: n, Needs: gone})
+		}
+	}
+	if release != 0 {
+		add(p, plan.Step{Kind: plan.ForgetRelease, Host: h.Name, Subject: number(release), Reason: why, Release: release, Needs: gone})
+	}
+}
+
+// add puts a step at the end of a plan and gives its number.
+func add(p *plan.Plan, s plan.Step) int {
+	s.N = len(p.Steps)
+	s.Needs = slices.Clone(s.Needs)
+	slices.Sort(s.Needs)
+	s.Needs = slices.Compact(s.Needs)
+	p.Steps = append(p.Steps, &s)
+	return s.N
+}

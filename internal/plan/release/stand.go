@@ -1,0 +1,75 @@
+package release
+
+import (
+	"slices"
+	"strconv"
+
+	"orrery/internal/observe"
+	"orrery/internal/site"
+	"orrery/internal/site/spec"
+)
+
+// Live gives a node as it is when it is live: on the site's networks, with its volumes.
+func Live(n spec.Node) spec.Node {
+	n.Staged = false
+	n.NICs = slices.Clone(n.NICs)
+	for i := range n.NICs {
+		n.NICs[i].Bridge = site.BridgeName(n.Site, n.NICs[i].Network)
+	}
+	n.Mounts = slices.Clone(n.Mounts)
+	for i := range n.Mounts {
+		n.Mounts[i].Copy, n.Mounts[i].Release = "", 0
+	}
+	return n
+}
+
+// Retired gives a node as it is when it was live and is so no more: in quarantine, without the volumes that are not for two.
+func Retired(n spec.Node) spec.Node {
+	n.Staged = true
+	n.NICs = slices.Clone(n.NICs)
+	for i := range n.NICs {
+		n.NICs[i].Bridge = site.BridgeName(site.Quarantine(n.Site, n.Release), n.NICs[i].Network)
+	}
+	n.Mounts = slices.Clone(n.Mounts)
+	for i := range n.Mounts {
+		if m := &n.Mounts[i]; m.Exclusive && m.Copy == "" {
+			m.Copy, m.Release = spec.NoCopy, n.Release
+		}
+	}
+	return n
+}
+
+// mounting gives a node as it is, with the volumes of another.
+func mounting(n spec.Node, as spec.Node) spec.Node {
+	n.Mounts = as.Mounts
+	return n
+}
+
+// holds reports whether a node has, or may have, a volume that is not for two.
+func holds(n *spec.Node) bool {
+	return slices.ContainsFunc(n.Mounts, func(m spec.Mount) bool { return m.Exclusive && m.Copy == "" })
+}
+
+// exclusive reports whether a node has such a volume when it is live.
+func exclusive(n *spec.Node) bool {
+	return slices.ContainsFunc(n.Mounts, func(m spec.Mount) bool { return m.Exclusive })
+}
+
+// elsewhere reports whether a link of a node is not where it shall be.
+func elsewhere(has *observe.Node, shall *spec.Node) bool {
+	return has.Staged != shall.Staged || !slices.Equal(has.NICs, shall.NICs)
+}
+
+// active reports whether the roles of a node do something on live nodes only.
+func active(s *site.Site, n *site.Node) bool {
+	return slices.ContainsFunc(s.RolesOf(n), func(r *site.Role) bool {
+		return len(r.Active) > 0 || slices.ContainsFunc(r.Steps, func(step site.Step) bool { return step.When == site.Active })
+	})
+}
+
+func number(release int) string {
+	if release == 0 {
+		return "none"
+	}
+	return strconv.Itoa(release)
+}

@@ -1,0 +1,101 @@
+package role
+
+import (
+	"context"
+	"slices"
+
+	"orrery/internal/host"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+)
+
+// Activate does on a running node what only a live node does, each role after those that it needs. A role with volumes that
+// are not for two is applied anew, because its files and boot steps see to what is on them.
+func (j *Job) Activate(ctx context.Context) error {
+	for _, r := range j.Site.RolesOf(j.Node) {
+		if holder(r) {
+			if err := j.role(ctx, r); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := j.active(ctx, r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Retire ends on a node what only a live node does, and the services of roles with volumes that are not for two, in the opposite order.
+func (j *Job) Retire(ctx context.Context) error {
+	for _, r := range slices.Backward(j.Site.RolesOf(j.Node)) {
+		if err := j.systemctl(ctx, r, r.Active, "disable", "--now", "--quiet"); err != nil {
+			return err
+		}
+	}
+	return j.Let(ctx)
+}
+
+// Let stops the services of roles with volumes that are not for two, so that these can be taken away. Those that start first stop last.
+func (j *Job) Let(ctx context.Context) error {
+	for _, r := range slices.Backward(j.Site.RolesOf(j.Node)) {
+		if !holder(r) {
+			continue
+		}
+		services := slices.Clone(r.Services)
+		slices.Reverse(services)
+		if err := j.systemctl(ctx, r, services, "stop"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Resume starts the services that Let has stopped.
+func (j *Job) Resume(ctx context.Context) error {
+	for _, r := range j.Site.RolesOf(j.Node) {
+		if !holder(r) {
+			continue
+		}
+		if err := j.systemctl(ctx, r, r.Services, "start"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Holders reports whether a node has roles with volumes that are not for two, or that do something on live nodes only.
+func Holders(s *site.Site, n *site.Node) bool {
+	return slices.ContainsFunc(s.RolesOf(n), func(r *site.Role) bool { return holder(r) || live(r) })
+}
+
+// holder reports whether a role has volumes that are not for two.
+func holder(r *site.Role) bool {
+	return slices.ContainsFunc(r.Volumes, func(v site.VolumeUse) bool { return v.Exclusive })
+}
+
+// live reports whether a role does something on live nodes only.
+func live(r *site.Role) bool {
+	return len(r.Active) > 0 || slices.ContainsFunc(r.Steps, func(s site.Step) bool { return s.When == site.Active })
+}
+
+// active does the active steps of a role and starts its active services, also at each boot from now on.
+func (j *Job) active(ctx context.Context, r *site.Role) error {
+	if err := j.steps(ctx, r, site.Active); err != nil {
+		return err
+	}
+	return j.systemctl(ctx, r, r.Active, "enable", "--now", "--quiet")
+}
+
+func (j *Job) systemctl(ctx context.Context, r *site.Role, services []string, verb ...string) error {
+	if len(services) == 0 {
+		return nil
+	}
+	j.Say("role " + r.Name + ": " + verb[0] + " services")
+	args := slices.Concat([]string{"systemctl"}, verb, services)
+	if err := j.In.Run(ctx, host.Command{Args: args, Stdout: j.Log, Stderr: j.Log}); err != nil {
+		return problem.New(problem.Failed, "role %s: %s of its services failed", r.Name, verb[0]).
+			At("node "+j.Node.Name).Because(err).Try("orrery logs %s tells more", j.Node.Name)
+	}
+	return nil
+}

@@ -1,0 +1,111 @@
+package twin
+
+import (
+	"maps"
+	"slices"
+
+	"orrery/internal/problem"
+	"orrery/internal/site"
+)
+
+// collapse puts the roles of all nodes on the first, which answers to their names.
+func collapse(s *site.Site) error {
+	if len(s.Nodes) < 2 {
+		return nil
+	}
+	one := s.Nodes[0]
+	one.Vars = maps.Clone(one.Vars)
+	one.Roles, one.Groups, one.StandsFor, one.NICs = slices.Clone(one.Roles), slices.Clone(one.Groups), slices.Clone(one.StandsFor), slices.Clone(one.NICs)
+	for i := range s.Nodes[1:] {
+		n := &s.Nodes[1+i]
+		if err := require(&one, n); err != nil {
+			return err
+		}
+		take(&one, n)
+	}
+	slices.Sort(one.Groups)
+	s.Nodes = []site.Node{one}
+	rename(s, one.Name)
+	return nil
+}
+
+// take gives the one node what another has and it has not.
+func take(one, n *site.Node) {
+	one.Aliases = append(one.Aliases, n.Name)
+	one.Roles = union(one.Roles, n.Roles)
+	one.StandsFor = union(one.StandsFor, n.StandsFor)
+	one.Groups = union(one.Groups, n.Groups)
+	one.Privileged = one.Privileged || n.Privileged
+	one.Autostart = one.Autostart || n.Autostart
+	one.Limits = sum(one.Limits, n.Limits)
+	for _, nic := range n.NICs {
+		if !slices.ContainsFunc(one.NICs, func(mine site.NIC) bool { return mine.Network == nic.Network }) {
+			one.NICs = append(one.NICs, nic)
+		}
+	}
+	for name, value := range n.Vars {
+		if _, had := one.Vars[name]; had {
+			continue
+		}
+		if one.Vars == nil {
+			one.Vars = map[string]any{}
+		}
+		one.Vars[name] = value
+	}
+}
+
+// require sees to it that the one node can have the Python packages of another: there is one environment for them.
+func require(one, n *site.Node) error {
+	switch {
+	case n.Requirements.Text == "" || n.Requirements.Text == one.Requirements.Text:
+	case one.Requirements.Text == "":
+		one.Requirements = n.Requirements
+	default:
+		return problem.New(problem.Mistake, "node %s needs the Python packages of %s and node %s or one before it those of %s: they cannot be one node",
+			n.Name, n.Requirements.File, one.Name, one.Requirements.File).
+			Try("choose nodes with --only, or a release whose requirements are those of all nodes with --release")
+	}
+	return nil
+}
+
+func union(to, from []string) []string {
+	for _, x := range from {
+		if !slices.Contains(to, x) {
+			to = append(to, x)
+		}
+	}
+	return to
+}
+
+// sum gives the limits of two nodes together. If one is not limited, neither is the sum.
+func sum(a, b site.Limits) site.Limits {
+	both := site.Limits{}
+	if a.Cpus > 0 && b.Cpus > 0 {
+		both.Cpus = a.Cpus + b.Cpus
+	}
+	if a.Memory > 0 && b.Memory > 0 {
+		both.Memory = a.Memory + b.Memory
+	}
+	if a.Pids > 0 && b.Pids > 0 {
+		both.Pids = a.Pids + b.Pids
+	}
+	if a.Swap != nil && b.Swap != nil && both.Memory > 0 {
+		swap := *a.Swap + *b.Swap
+		both.Swap = &swap
+	}
+	return both
+}
+
+// rename lets what is declared of any node be of the one.
+func rename(s *site.Site, name string) {
+	s.Groups = slices.Clone(s.Groups)
+	for i := range s.Groups {
+		if g := &s.Groups[i]; len(g.Nodes) > 0 {
+			g.Nodes = []string{name}
+		}
+	}
+	s.Tests = slices.Clone(s.Tests)
+	for i := range s.Tests {
+		s.Tests[i].Node = name
+	}
+}

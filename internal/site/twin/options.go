@@ -1,0 +1,80 @@
+package twin
+
+import (
+	"math"
+	"regexp"
+	"slices"
+	"strings"
+
+	"orrery/internal/problem"
+	"orrery/internal/site"
+)
+
+// Options say what a twin has of the original.
+type Options struct {
+	Name     string
+	Only     []string // names of the nodes that it has; nil: all
+	Cpus     float64  // factor of the limits of nodes; 0: 1
+	Memory   float64
+	Release  int  // 0: the site as it is declared
+	Collapse bool // all roles on one node
+	NAT      bool // a way out leads through the gateways
+	Owner    string
+}
+
+// maxName leaves room for what is made from the name, such as names of directories and units.
+const maxName = 20
+
+var label = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`)
+
+// Legal tells what is wrong with the name of a twin. One of digits would be that of a quarantine.
+func Legal(name string) error {
+	wrong := problem.New(problem.Usage, "twin name %q is not legal", name)
+	switch {
+	case len(name) > maxName:
+		return wrong.Try("at most %d characters", maxName)
+	case !label.MatchString(name):
+		return wrong.Try(`lower case letters, digits and "-", such as dev1`)
+	case strings.Trim(name, "0123456789") == "":
+		return wrong.Try("put a letter in it: dev%s", name)
+	}
+	return nil
+}
+
+func (o *Options) check(s *site.Site) error {
+	if err := Legal(o.Name); err != nil {
+		return err
+	}
+	if s.Twin != "" {
+		return problem.New(problem.Usage, "%s is a twin itself", s.Key()).Try("make it of site %s", s.Name)
+	}
+	for _, factor := range []float64{o.Cpus, o.Memory} {
+		if factor < 0 || math.IsNaN(factor) || math.IsInf(factor, 0) {
+			return problem.New(problem.Usage, "limits cannot be scaled by %v", factor).Try("0.5 is half")
+		}
+	}
+	if o.Only != nil && len(o.Only) == 0 {
+		return problem.New(problem.Usage, "the twin would have no node").Try("choose some")
+	}
+	for _, name := range o.Only {
+		if _, ok := s.Node(name); !ok {
+			return unknown(s, name)
+		}
+	}
+	return nil
+}
+
+func unknown(s *site.Site, name string) error {
+	known := make([]string, len(s.Nodes))
+	for i := range s.Nodes {
+		known[i] = s.Nodes[i].Name
+	}
+	wrong := problem.New(problem.Mistake, "no node is called %q", name)
+	if nearest := problem.Nearest(name, known); nearest != "" {
+		return wrong.Try("%q is the nearest", nearest)
+	}
+	return wrong.Try("orrery query all lists the nodes")
+}
+
+// has reports whether the twin has a node.
+func (o *Options) has(node string) bool { return o.Only == nil || slices.Contains(o.Only, node) }

@@ -1,0 +1,114 @@
+package twin
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"orrery/internal/problem"
+	"orrery/internal/site"
+)
+
+// Release gives a site as one of its releases makes it. A role that the release uses instead of another takes that one's name, so
+// that whatever names the role, be it a node, another role or a selector, means what is there now. Release 0 is the site as it is
+// declared. The releases of a site are made from that one and never from one another.
+func Release(s *site.Site, number int) (*site.Site, error) {
+	if number == 0 || len(s.Nodes) > 0 && s.Nodes[0].Release == number {
+		return s, nil
+	}
+	r, err := find(s, number)
+	if err != nil {
+		return nil, err
+	}
+	if len(s.Nodes) > 0 && s.Nodes[0].Release != 0 {
+		return nil, problem.New(problem.Failed, "release %d of site %s cannot be made from its release %d", number, s.Key(), s.Nodes[0].Release).
+			Try("make it from the site as it is declared")
+	}
+	made := *s
+	made.Nodes = released(s.Nodes, r)
+	made.Roles = replaced(s.Roles, r.Roles)
+	return &made, nil
+}
+
+// Quarantine gives the site as one of its releases makes it while that is not live.
+func Quarantine(s *site.Site, number int) (*site.Site, error) {
+	made, err := Release(s, number)
+	if err != nil || number == 0 {
+		return made, err
+	}
+	staged := *made
+	staged.Stage = number
+	return &staged, nil
+}
+
+func find(s *site.Site, number int) (*site.Release, error) {
+	var known []string
+	for i := range s.Releases {
+		if s.Releases[i].Number == number {
+			return &s.Releases[i], nil
+		}
+		known = append(known, strconv.Itoa(s.Releases[i].Number))
+	}
+	wrong := problem.New(problem.Mistake, "site %s declares no release %d", s.Name, number)
+	if nearest := problem.Nearest(strconv.Itoa(number), known); nearest != "" && len(known) > most {
+		return nil, wrong.Try("%s is the nearest; or declare it: [release.%d]", nearest, number)
+	}
+	if len(known) == 0 || len(known) > most {
+		return nil, wrong.Try("declare it: [release.%d]", number)
+	}
+	return nil, wrong.Try("choose %s, or declare it: [release.%d]", strings.Join(known, " or "), number)
+}
+
+// most is how many names a message lists.
+const most = 8
+
+func released(nodes []site.Node, r *site.Release) []site.Node {
+	nodes = slices.Clone(nodes)
+	for i := range nodes {
+		n := &nodes[i]
+		n.Release = r.Number
+		if r.Requirements.File != "" {
+			n.Requirements = r.Requirements
+		}
+		if r.Image != "" {
+			n.Image = r.Image
+		}
+	}
+	return nodes
+}
+
+// replaced gives roles of which some have what others do. A role whose substitute has no simulator keeps its own: what must not run
+// in a twin must not because it is a new version.
+func replaced(roles []site.Role, by map[string]string) []site.Role {
+	if len(by) == 0 {
+		return roles
+	}
+	first := make(map[string]*site.Role, len(roles))
+	for i := range roles {
+		first[roles[i].Name] = &roles[i]
+	}
+	roles = slices.Clone(roles)
+	for i := range roles {
+		old := &roles[i]
+		if other := first[by[old.Name]]; other != nil {
+			*old = under(old.Name, other, cmp.Or(other.SimulatedBy, old.SimulatedBy))
+		}
+	}
+	return roles
+}
+
+// under gives a role with the name of one for which it stands.
+func under(name string, r *site.Role, simulator string) site.Role {
+	role := *r
+	role.Name, role.SimulatedBy = name, simulator
+	return role
+}
+
+// kept takes from what a release replaces that which the twin must go on to simulate.
+func kept(by map[string]string, simulated map[string]string) map[string]string {
+	by = maps.Clone(by)
+	maps.DeleteFunc(by, func(old, other string) bool { return simulated[old] != "" && simulated[other] == "" })
+	return by
+}

@@ -1,0 +1,45 @@
+package twin
+
+import (
+	"slices"
+
+	"orrery/internal/site"
+)
+
+// simulate puts simulators in the places of what they stand for. That of a role takes its name, as in Release; that of one node, which
+// is not that of others with the same roles, leaves it a list of those by which it is found.
+func simulate(s *site.Site) {
+	s.Nodes = slices.Clone(s.Nodes)
+	for i := range s.Nodes {
+		n := &s.Nodes[i]
+		if n.SimulatedBy == "" {
+			continue
+		}
+		n.StandsFor, n.Roles, n.SimulatedBy = n.Roles, []string{n.SimulatedBy}, ""
+	}
+	simulators := map[string]string{}
+	for i := range s.Roles {
+		simulators[s.Roles[i].Name] = s.Roles[i].SimulatedBy
+	}
+	s.Roles = simulated(s.Roles)
+	s.Releases = slices.Clone(s.Releases)
+	for i := range s.Releases {
+		r := &s.Releases[i]
+		r.Roles = kept(r.Roles, simulators)
+	}
+}
+
+func simulated(roles []site.Role) []site.Role {
+	first := make(map[string]*site.Role, len(roles))
+	for i := range roles {
+		first[roles[i].Name] = &roles[i]
+	}
+	roles = slices.Clone(roles)
+	for i := range roles {
+		r := &roles[i]
+		if other := first[r.SimulatedBy]; other != nil {
+			*r = under(r.Name, other, "")
+		}
+	}
+	return roles
+}

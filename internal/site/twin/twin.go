@@ -1,0 +1,122 @@
+// Package twin makes sites of a site: its releases, and isolated copies of it. It decides only; it does no I/O, and leaves the site
+// that it is given as it is.
+//
+// What nodes see of themselves and one another (names, addresses, MACs, machine-ids) is that of the original. What the host sees
+// (directories, bridges, links) follows from Site.Key and so is the twin's own.
+package twin
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"orrery/internal/site"
+)
+
+// Of gives a twin of a site: on this host, on networks of its own, with its own volumes, and with simulators where some are named.
+// Releases can be made of it as of the original.
+func Of(s *site.Site, o Options) (*site.Site, error) {
+	if err := o.check(s); err != nil {
+		return nil, err
+	}
+	of, err := Release(s, o.Release)
+	if err != nil {
+		return nil, err
+	}
+	made := *of
+	made.Twin, made.Original, made.Production = o.Name, s, false
+	if o.Owner != "" {
+		made.Owner = o.Owner
+	}
+	made.Hosts = here(s.Hosts)
+	made.Networks = isolated(s.Networks, o.NAT)
+	made.Volumes = ownVolumes(s.Volumes)
+	simulate(&made)
+	for i := range made.Nodes {
+		n := &made.Nodes[i]
+		n.Host = ""
+		n.Limits = scaled(n.Limits, o)
+	}
+	choose(&made, o)
+	if o.Collapse {
+		if err := collapse(&made); err != nil {
+			return nil, err
+		}
+	}
+	return &made, nil
+}
+
+// here leaves of the hosts the one on which the twin is.
+func here(hosts []site.Host) []site.Host {
+	for _, h := range hosts {
+		if h.Local() {
+			return []site.Host{h}
+		}
+	}
+	return nil
+}
+
+// isolated shuts the networks off. A way out masquerades even where the original has none that does: outside, the addresses are the original's.
+func isolated(networks []site.Network, nat bool) []site.Network {
+	networks = slices.Clone(networks)
+	for i := range networks {
+		n := &networks[i]
+		n.Isolated, n.NAT = true, nat && n.Gateway.IsValid()
+	}
+	return networks
+}
+
+// ownVolumes keeps all volumes with the host's state: where the original's data is, no twin writes.
+func ownVolumes(volumes []site.Volume) []site.Volume {
+	volumes = slices.Clone(volumes)
+	for i := range volumes {
+		v := &volumes[i]
+		v.Path, v.NFS, v.Mirror, v.Every = "", "", "", time.Duration(0)
+	}
+	return volumes
+}
+
+// Less than this a node cannot use.
+const (
+	minCpus   = 0.05
+	minMemory = 32 << 20
+)
+
+// scaled gives a node its share of what it has in the original. What is not limited stays so; the processors to which the
+// original is pinned are left to it.
+func scaled(l site.Limits, o Options) site.Limits {
+	l.Pin = ""
+	if l.Cpus > 0 && o.Cpus > 0 && o.Cpus != 1 {
+		l.Cpus = max(l.Cpus*o.Cpus, minCpus)
+	}
+	if o.Memory == 0 || o.Memory == 1 {
+		return l
+	}
+	if l.Memory > 0 {
+		l.Memory = max(mebibytes(float64(l.Memory)*o.Memory), minMemory)
+	}
+	if l.Swap != nil {
+		swap := mebibytes(float64(*l.Swap) * o.Memory)
+		l.Swap = &swap
+	}
+	return l
+}
+
+func mebibytes(bytes float64) int64 {
+	const most = 1 << 53 // more no machine has, and a float64 still counts
+	return int64(math.Round(min(bytes, most)/(1<<20))) << 20
+}
+
+// choose leaves out the nodes that the twin shall not have.
+func choose(s *site.Site, o Options) {
+	if o.Only == nil {
+		return
+	}
+	s.Nodes = slices.DeleteFunc(s.Nodes, func(n site.Node) bool { return !o.has(n.Name) })
+	s.Groups = slices.Clone(s.Groups)
+	for i := range s.Groups {
+		g := &s.Groups[i]
+		g.Nodes = slices.DeleteFunc(slices.Clone(g.Nodes), func(name string) bool { return !o.has(name) })
+	}
+	s.Tests = slices.DeleteFunc(slices.Clone(s.Tests), func(t site.Test) bool { return !o.has(t.Node) })
+}
