@@ -108,4 +108,5 @@ type Mark struct {
 	Configured bool
 	Config     spec.Config // as applied
 	Proven     string      // digest of the health checks passed last
+	Active     bool        // what only a live node does has been done, or may have been
 }

@@ -1,6 +1,7 @@
 package image
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -159,11 +160,24 @@ func attach(tree, at string, ids *os.File, readOnly bool) error {
 	if err := os.MkdirAll(at, 0o755); err != nil {
 		return err
 	}
+	loose, err := clone(tree, ids, readOnly)
+	if err != nil {
+		return err
+	}
+	defer loose.Close()
+	if err := unix.MoveMount(int(loose.Fd()), "", unix.AT_FDCWD, at, unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
+		return fmt.Errorf("move_mount %s: %w", at, err)
+	}
+	return nil
+}
+
+// clone gives a mount of a tree that is nowhere yet, with its owners shifted into ids if there are any.
+func clone(tree string, ids *os.File, readOnly bool) (*os.File, error) {
 	fd, err := unix.OpenTree(unix.AT_FDCWD, tree, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
 	if err != nil {
-		return fmt.Errorf("open_tree %s: %w", tree, err)
+		return nil, fmt.Errorf("open_tree %s: %w", tree, err)
 	}
-	defer unix.Close(fd)
+	loose := os.NewFile(uintptr(fd), tree)
 	attr := unix.MountAttr{}
 	if ids != nil {
 		attr.Attr_set |= unix.MOUNT_ATTR_IDMAP
@@ -174,11 +188,8 @@ func attach(tree, at string, ids *os.File, readOnly bool) error {
 	}
 	if attr.Attr_set != 0 {
 		if err := unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH, &attr); err != nil {
-			return fmt.Errorf("mount_setattr %s: %w", tree, err)
+			return nil, errors.Join(fmt.Errorf("mount_setattr %s: %w", tree, err), loose.Close())
 		}
 	}
-	if err := unix.MoveMount(fd, "", unix.AT_FDCWD, at, unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
-		return fmt.Errorf("move_mount %s: %w", at, err)
-	}
-	return nil
+	return loose, nil
 }

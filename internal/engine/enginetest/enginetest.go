@@ -21,6 +21,8 @@ type Fixture struct {
 	// (Debian, as every base image has it), and that has at least one interface, on a network that is there.
 	Node func(name string, id int) *spec.Node
 
+	// Bridge is a second bridge, on which addresses may be the same as on that of the interface. "": moving interfaces is not tested.
+	Bridge string
 	// Relayer gives the node other layers, which are in the store. nil: Replace is not tested.
 	Relayer func(n *spec.Node)
 	// InForce gives the limits of a running node as the kernel has them. nil: there is no kernel.
@@ -70,6 +72,15 @@ func Run(t *testing.T, fixture func(t *testing.T) Fixture) {
 		{"ReplaceSettled", replaceSettled},
 		{"ReplaceTwice", replaceTwice},
 		{"ReplaceRunning", replaceRunning},
+		{"MoveNIC", moveNIC},
+		{"MoveNowhere", moveNowhere},
+		{"Remount", remount},
+		{"RemountCopy", remountCopy},
+		{"RemountBusy", remountBusy},
+		{"RemountStopped", remountStopped},
+		{"Freeze", freeze},
+		{"FrozenEnds", frozenEnds},
+		{"Layered", layered},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.test(&suite{T: t, Fixture: fixture(t)})

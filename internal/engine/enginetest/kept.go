@@ -91,7 +91,7 @@ func sharedVolume(s *suite) {
 func mark(s *suite) {
 	n := s.made("mark", 27)
 	m := engine.Mark{
-		Configured: true, Proven: "p1",
+		Configured: true, Proven: "p1", Active: true,
 		Config: spec.Config{Parts: spec.Parts{"role: file /x": "d1"}, Services: []string{"x.service"}, Health: "h1"},
 	}
 	s.must(s.Engine.Mark(s.Context(), engine.RefOf(n), m))
@@ -107,7 +107,7 @@ func mark(s *suite) {
 	if s.listed(n).Autostart == n.Autostart {
 		s.Error("autostart did not change")
 	}
-	m.Configured, m.Proven = false, ""
+	m.Configured, m.Proven, m.Active = false, "", false
 	s.must(s.Engine.Mark(s.Context(), engine.RefOf(n), m))
 	s.wantMark(n, m)
 }
@@ -115,7 +115,7 @@ func mark(s *suite) {
 func (s *suite) wantMark(n *spec.Node, m engine.Mark) {
 	s.Helper()
 	o := s.listed(n)
-	if o.Configured != m.Configured || o.Proven != m.Proven || spec.Digest(o.Config) != spec.Digest(m.Config) {
-		s.Errorf("marked %+v, listed configured %t, proven %q, %+v", m, o.Configured, o.Proven, o.Config)
+	if o.Configured != m.Configured || o.Active != m.Active || o.Proven != m.Proven || spec.Digest(o.Config) != spec.Digest(m.Config) {
+		s.Errorf("marked %+v, listed configured %t, active %t, proven %q, %+v", m, o.Configured, o.Active, o.Proven, o.Config)
 	}
 }

@@ -16,7 +16,8 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// Engine is an in-memory engine.Engine and engine.Keeper.
+// Engine is an in-memory engine.Engine, engine.Keeper, engine.Remounter and engine.Freezer. It is strict: it refuses what would let two
+// instances of a node be live at once, or have one exclusive volume.
 type Engine struct {
 	*Faults
 	// Command, if set, runs the commands that the node itself does not know (see shell.go); all succeed without it.
@@ -28,8 +29,10 @@ type Engine struct {
 }
 
 var (
-	_ engine.Engine = (*Engine)(nil)
-	_ engine.Keeper = (*Engine)(nil)
+	_ engine.Engine    = (*Engine)(nil)
+	_ engine.Keeper    = (*Engine)(nil)
+	_ engine.Remounter = (*Engine)(nil)
+	_ engine.Freezer   = (*Engine)(nil)
 )
 
 // New makes an engine without nodes.
@@ -63,7 +66,7 @@ func copyOf(n *spec.Node) spec.Node {
 
 // Capabilities says what the engine can do beyond the methods of engine.Engine.
 func (e *Engine) Capabilities() engine.Capabilities {
-	return engine.Capabilities{Name: "fake", Containers: true, LiveLimits: true}
+	return engine.Capabilities{Name: "fake", Containers: true, LiveLimits: true, MoveNIC: true}
 }
 
 // List gives the nodes of a site, by name.
@@ -76,7 +79,7 @@ func (e *Engine) List(ctx context.Context, site string) ([]observe.Node, error) 
 	var all []observe.Node
 	for ref, n := range e.nodes {
 		if site == "" || ref.Site == site {
-			o := observe.Node{Node: copyOf(&n.spec), State: n.state, Configured: n.mark.Configured, Proven: n.mark.Proven}
+			o := observe.Node{Node: copyOf(&n.spec), State: n.state, Configured: n.mark.Configured, Proven: n.mark.Proven, Active: n.mark.Active}
 			o.Config = n.mark.Config
 			all = append(all, o)
 		}
@@ -126,6 +129,11 @@ func (e *Engine) Change(ctx context.Context, n *spec.Node) error {
 	if there.state != observe.Stopped && !sameShape(&there.spec, n) {
 		return problem.New(problem.Surprise, "node %s is %s: only a stopped node can be reshaped", n.Name, there.state)
 	}
+	if there.running() {
+		if err := e.alone(n); err != nil {
+			return err
+		}
+	}
 	if halfway != nil {
 		there.spec.NICs, there.spec.MachineID = slices.Clone(n.NICs), n.MachineID
 		return halfway
@@ -137,37 +145,62 @@ func (e *Engine) Change(ctx context.Context, n *spec.Node) error {
 	return nil
 }
 
-// sameShape reports whether a running node can become as specified.
+// sameShape reports whether a running node can become as specified: links can be moved.
 func sameShape(was, is *spec.Node) bool {
+	same := func(a, b spec.NIC) bool {
+		a.Bridge = b.Bridge
+		return a == b
+	}
 	return was.Privileged == is.Privileged && was.MachineID == is.MachineID &&
-		slices.Equal(was.NICs, is.NICs) && slices.Equal(was.Mounts, is.Mounts)
+		slices.EqualFunc(was.NICs, is.NICs, same) && slices.Equal(was.Mounts, is.Mounts)
 }
 
 // Start boots a node.
 func (e *Engine) Start(ctx context.Context, ref engine.Ref) error {
-	return e.turn(ctx, "Start", ref, func(n *node) {
+	return e.turn(ctx, "Start", ref, func(n *node) error {
+		if err := e.alone(&n.spec); err != nil {
+			return err
+		}
 		if n.life == nil {
 			n.boot()
 		}
 		n.state = observe.Running
+		return nil
 	})
 }
 
 // Stop shuts a node down.
 func (e *Engine) Stop(ctx context.Context, ref engine.Ref) error {
-	return e.turn(ctx, "Stop", ref, func(n *node) {
+	return e.turn(ctx, "Stop", ref, func(n *node) error {
 		n.halt()
 		n.state = observe.Stopped
+		return nil
 	})
 }
 
-// Freeze lets a node stand still, as a test may want to find it.
-func (e *Engine) Freeze(ref engine.Ref) error {
-	return e.turn(context.Background(), "Freeze", ref, func(n *node) { n.state = observe.Frozen })
+// Freeze lets a running node stand still.
+func (e *Engine) Freeze(ctx context.Context, ref engine.Ref) error {
+	return e.turn(ctx, "Freeze", ref, func(n *node) error {
+		if !n.running() {
+			return problem.New(problem.Failed, "node %s does not run", ref.Name)
+		}
+		n.state = observe.Frozen
+		return nil
+	})
+}
+
+// Thaw lets a frozen node go on.
+func (e *Engine) Thaw(ctx context.Context, ref engine.Ref) error {
+	return e.turn(ctx, "Thaw", ref, func(n *node) error {
+		if n.running() {
+			n.state = observe.Running
+		}
+		return nil
+	})
 }
 
 // turn brings a whole node into another state; interrupted half way, it leaves the node in the former one.
-func (e *Engine) turn(ctx context.Context, method string, ref engine.Ref, do func(*node)) error {
+func (e *Engine) turn(ctx context.Context, method string, ref engine.Ref, do func(*node) error) error {
 	what := e.begin(ctx, method, ref.Name)
 	if what.err != nil {
 		return what.err
@@ -184,8 +217,7 @@ func (e *Engine) turn(ctx context.Context, method string, ref engine.Ref, do fun
 	case halfway != nil:
 		return halfway
 	}
-	do(n)
-	return nil
+	return do(n)
 }
 
 // Destroy removes a node, whatever its state.
@@ -211,9 +243,10 @@ func (e *Engine) Destroy(ctx context.Context, ref engine.Ref) error {
 
 // Mark records how far a node has been configured and proven.
 func (e *Engine) Mark(ctx context.Context, ref engine.Ref, m engine.Mark) error {
-	return e.turn(ctx, "Mark", ref, func(n *node) {
+	return e.turn(ctx, "Mark", ref, func(n *node) error {
 		m.Config.Parts = maps.Clone(m.Config.Parts)
 		n.mark = m
+		return nil
 	})
 }
 

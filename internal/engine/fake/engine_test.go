@@ -21,6 +21,7 @@ func TestEngine(t *testing.T) {
 		return enginetest.Fixture{
 			Engine:  e,
 			Site:    "suite",
+			Bridge:  site.BridgeName(site.Quarantine("suite", 701), "cam"),
 			Node:    nodeOf,
 			Relayer: func(n *spec.Node) { n.Layer += "-other" },
 			InForce: func(_ *testing.T, ref engine.Ref) site.Limits {

@@ -12,6 +12,7 @@ import (
 	"orrery/internal/host"
 	"orrery/internal/observe"
 	"orrery/internal/plan"
+	"orrery/internal/site"
 	"orrery/internal/site/spec"
 )
 
@@ -27,15 +28,20 @@ type Host struct {
 	Configure func(ctx context.Context, n *spec.Node, r host.Runner) error
 	// Healthy, if set, says whether a node is.
 	Healthy func(n *spec.Node) error
+	// Releases gives, by number, the site as a release makes it: what an activate step has done of it is on record afterwards.
+	Releases map[int]*site.Site
 
 	lock     sync.Mutex
-	networks map[string]spec.Network // by name
+	networks map[string]spec.Network // by bridge
 	layers   map[string]bool
 	names    string // digest; "": not written
 	before   string // the names that the last WriteNames replaced
 	settings map[string]string
 	former   map[string]string      // settings before the first PrepareHost
 	applied  map[engine.Ref]applied // what nodes were like before the last ConfigureNode
+	releases observe.Releases
+	kept     map[int]bool // releases of which something is kept
+	moved    int          // times that a MoveLinks was interrupted
 }
 
 type applied struct {
@@ -44,15 +50,15 @@ type applied struct {
 }
 
 // NewHost makes a host on which nothing was done.
-func NewHost(site, name string, cpus int, memory int64) *Host {
+func NewHost(key, name string, cpus int, memory int64) *Host {
 	settings := map[string]string{}
 	for key := range plan.HostSettings {
 		settings[key] = "0"
 	}
 	return &Host{
-		Engine: New(), Site: site, Name: name, Cpus: cpus, Memory: memory,
+		Engine: New(), Site: key, Name: name, Cpus: cpus, Memory: memory,
 		networks: map[string]spec.Network{}, layers: map[string]bool{},
-		settings: settings, applied: map[engine.Ref]applied{},
+		settings: settings, applied: map[engine.Ref]applied{}, kept: map[int]bool{},
 	}
 }
 
@@ -64,24 +70,57 @@ func (h *Host) Observe() observe.Host {
 	}
 	volumes := h.Volumes(h.Site)
 	slices.SortFunc(volumes, func(a, b observe.Volume) int { return cmp.Compare(a.Path, b.Path) })
+	copies := h.copies(h.Site)
 	h.lock.Lock()
 	defer h.lock.Unlock()
 	o := observe.Host{
 		Name: h.Name, Cpus: h.Cpus, Memory: h.Memory, Nodes: nodes, Volumes: volumes,
 		Layers: maps.Clone(h.layers), Names: h.names, Settings: maps.Clone(h.settings),
+		Releases: cloneOf(h.releases),
 	}
+	o.Releases.Staged = slices.Compact(slices.Sorted(slices.Values(append(copies, slices.Collect(maps.Keys(h.kept))...))))
 	for _, n := range h.networks {
 		o.Networks = append(o.Networks, n)
 	}
-	slices.SortFunc(o.Networks, func(a, b spec.Network) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(o.Networks, func(a, b spec.Network) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Site, b.Site)) })
 	return o
+}
+
+// Keep notes that something of a release is kept on the host, as staging it does.
+func (h *Host) Keep(release int) {
+	h.lock.Lock()
+	defer h.lock.Unlock()
+	h.kept[release] = true
+}
+
+// SetReleases lets the host take down what is live and under way, as is done beside the steps of a plan.
+func (h *Host) SetReleases(r observe.Releases) {
+	h.lock.Lock()
+	defer h.lock.Unlock()
+	h.releases = cloneOf(r)
+}
+
+// cloneOf keeps what the host knows apart from what callers hold.
+func cloneOf(r observe.Releases) observe.Releases {
+	r.Active, r.Former, r.Confirmed = maps.Clone(r.Active), maps.Clone(r.Former), slices.Clone(r.Confirmed)
+	if r.Switch != nil {
+		s := *r.Switch
+		s.To, s.End = maps.Clone(s.To), maps.Clone(s.End)
+		r.Switch = &s
+	}
+	if r.Trial != nil {
+		t := *r.Trial
+		t.Back = maps.Clone(t.Back)
+		r.Trial = &t
+	}
+	return r
 }
 
 // Present lets things be there without a plan: nodes running, configured and proven, and what they stand on.
 func (h *Host) Present(networks []spec.Network, names string, layers map[string]bool, nodes ...*spec.Node) {
 	h.lock.Lock()
 	for _, n := range networks {
-		h.networks[n.Name] = n
+		h.networks[n.Bridge] = n
 	}
 	h.names = names
 	maps.Copy(h.layers, layers)
@@ -91,7 +130,7 @@ func (h *Host) Present(networks []spec.Network, names string, layers map[string]
 	defer h.mu.Unlock()
 	for _, n := range nodes {
 		there := newNode(n)
-		there.state, there.mark = observe.Running, engine.Mark{Configured: true, Config: n.Config, Proven: n.Config.Health}
+		there.state, there.mark = observe.Running, engine.Mark{Configured: true, Config: n.Config, Proven: n.Config.Health, Active: holder(n)}
 		there.boot()
 		h.nodes[engine.RefOf(n)] = there
 		h.makeVolumes(n)

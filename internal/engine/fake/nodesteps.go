@@ -42,6 +42,12 @@ func (h *Host) doNode(ctx context.Context, s *plan.Step) error {
 		return h.revert(ctx, ref)
 	case plan.CheckNode:
 		return h.check(ctx, ref, n)
+	case plan.RetireNode:
+		return h.retire(ctx, ref, n)
+	case plan.TakeVolumes, plan.ReturnVolumes:
+		return h.Remount(ctx, n)
+	case plan.ActivateNode:
+		return h.activate(ctx, ref, n)
 	}
 	return fmt.Errorf("a fake host cannot do %q", s.Kind)
 }
@@ -85,18 +91,18 @@ func (h *Host) grounds(n *spec.Node) error {
 	if lacks := plan.Lacking(h.settings, false); len(lacks) > 0 {
 		return fmt.Errorf("node %s: the host is not prepared: %v", n.Name, lacks)
 	}
-	if h.names == "" {
+	if h.names == "" && n.Release == 0 { // those of a release are told of one another as they are made
 		return fmt.Errorf("node %s: the names are not written", n.Name)
 	}
 	for _, nic := range n.NICs {
-		if _, ok := h.networks[nic.Network]; !ok {
+		if _, ok := h.networks[nic.Bridge]; !ok {
 			return fmt.Errorf("node %s: network %s is not there", n.Name, nic.Network)
 		}
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, other := range h.nodes {
-		if other.state == observe.Running && other.spec.Name != n.Name {
+		if other.running() && other.spec.Name != n.Name {
 			if nic, ok := clash(&other.spec, n); ok {
 				return fmt.Errorf("node %s: address %s is taken by node %s", n.Name, nic.Address, other.spec.Name)
 			}
@@ -126,7 +132,8 @@ func (h *Host) configure(ctx context.Context, ref engine.Ref, n *spec.Node) erro
 	h.applied[ref] = applied{mark, maps.Clone(h.nodes[ref].files)}
 	h.mu.Unlock()
 	h.lock.Unlock()
-	if err := h.Mark(ctx, ref, engine.Mark{Config: mark.Config}); err != nil {
+	active := holder(n)
+	if err := h.Mark(ctx, ref, engine.Mark{Config: mark.Config, Active: active}); err != nil {
 		return err
 	}
 	if h.Configure != nil {
@@ -134,7 +141,7 @@ func (h *Host) configure(ctx context.Context, ref engine.Ref, n *spec.Node) erro
 			return err
 		}
 	}
-	return h.Mark(ctx, ref, engine.Mark{Configured: true, Config: n.Config})
+	return h.Mark(ctx, ref, engine.Mark{Configured: true, Config: n.Config, Active: active})
 }
 
 // revert does nothing to a node whose configuration had not begun.

@@ -5,7 +5,6 @@ import (
 	"maps"
 	"net/netip"
 
-	"orrery/internal/observe"
 	"orrery/internal/plan"
 )
 
@@ -40,6 +39,14 @@ func (h *Host) doShared(s *plan.Step, halfway error) error {
 		if halfway == nil {
 			h.removeVolume(s.Path)
 		}
+	case plan.MoveLinks:
+		return h.moveLinks(s.Moves, halfway)
+	case plan.CommitSwitch:
+		if halfway == nil { // atomic: the record is replaced by a whole one
+			h.releases = cloneOf(*s.Releases)
+		}
+	case plan.ForgetRelease:
+		return h.forgetRelease(s.Release, halfway)
 	default:
 		return fmt.Errorf("a fake host cannot do %q", s.Kind)
 	}
@@ -50,14 +57,14 @@ func (h *Host) makeNetwork(s *plan.Step, halfway error) error {
 	made := *s.Network
 	subnet := netip.MustParsePrefix(made.Subnet)
 	for _, n := range h.networks {
-		if n.Bridge != made.Bridge && n.Gateway != "" && n.Gateway == made.Gateway && netip.MustParsePrefix(n.Subnet).Overlaps(subnet) {
+		if n.Bridge != made.Bridge && n.Gateway != "" && n.Gateway == made.Gateway && !n.Outlet && !made.Outlet && netip.MustParsePrefix(n.Subnet).Overlaps(subnet) {
 			return fmt.Errorf("network %s: address %s is taken by network %s", made.Name, n.Gateway, n.Name)
 		}
 	}
 	if halfway != nil {
 		made.Gateway, made.NAT = "", false // the bridge is there, its address and rules are not
 	}
-	h.networks[made.Name] = made
+	h.networks[made.Bridge] = made
 	return halfway
 }
 
@@ -66,12 +73,12 @@ func (h *Host) removeNetwork(s *plan.Step, halfway error) error {
 	defer h.mu.Unlock()
 	for _, n := range h.nodes {
 		for _, nic := range n.spec.NICs {
-			if nic.Bridge == s.Network.Bridge && n.state == observe.Running {
+			if nic.Bridge == s.Network.Bridge && n.running() {
 				return fmt.Errorf("network %s: node %s is running on it", s.Subject, n.spec.Name)
 			}
 		}
 	}
-	key := s.Network.Name
+	key := s.Network.Bridge
 	if halfway == nil {
 		delete(h.networks, key)
 	} else if left, ok := h.networks[key]; ok {

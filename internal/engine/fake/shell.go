@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"orrery/internal/host"
+	"orrery/internal/observe"
+	"orrery/internal/site/spec"
 )
 
 // shell runs the few commands that a node in memory knows: enough to see that commands, their streams, environment,
@@ -47,6 +49,8 @@ func (s shell) run(args []string) (int, error) {
 		return s.id()
 	case "ip":
 		return s.ip(args)
+	case "ping":
+		return s.ping(args[len(args)-1])
 	case "readlink", "stat":
 		return s.stat(args)
 	case "sh":
@@ -206,4 +210,24 @@ func (s shell) ip(args []string) (int, error) {
 		}
 	}
 	return 0, nil
+}
+
+// ping reaches nodes that run on a bridge on which this one is.
+func (s shell) ping(address string) (int, error) {
+	e := s.place.engine
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	n, err := s.place.running()
+	if err != nil {
+		return -1, err
+	}
+	for _, other := range e.nodes {
+		for _, its := range other.spec.NICs {
+			on := slices.ContainsFunc(n.spec.NICs, func(own spec.NIC) bool { return own.Bridge == its.Bridge })
+			if on && other.state == observe.Running && strings.HasPrefix(its.Address, address+"/") {
+				return 0, nil
+			}
+		}
+	}
+	return 1, nil
 }

@@ -1,41 +1,62 @@
 package fake
 
 import (
+	"maps"
 	"path"
+	"slices"
 	"strings"
 
 	"orrery/internal/engine"
 	"orrery/internal/host"
 	"orrery/internal/observe"
+	"orrery/internal/site"
 	"orrery/internal/site/spec"
 )
 
 // tree is the files of a private layer, by path, or of a volume, by path in it.
 type tree map[string]host.File
 
-// volume names persistent data; node is "" where all share it.
-type volume struct{ site, name, node string }
+// volume names persistent data; node is "" where all share it, copy the release of whose quarantine it is a copy.
+type volume struct {
+	site, name, node string
+	copy             int
+}
 
 func volumeOf(n *spec.Node, m spec.Mount) volume {
+	v := volume{n.Site, m.Volume, n.Name, 0}
 	if m.Shared {
-		return volume{n.Site, m.Volume, ""}
+		v.node = ""
 	}
-	return volume{n.Site, m.Volume, n.Name}
+	if m.Copy != "" {
+		v.copy = m.Release
+	}
+	return v
 }
 
 // makeVolumes makes those volumes of a node that are kept with the host's state.
 func (e *Engine) makeVolumes(n *spec.Node) {
 	for _, m := range n.Mounts {
-		if v := volumeOf(n, m); e.volumes[v] == nil {
-			e.volumes[v] = tree{}
+		v := volumeOf(n, m)
+		if m.Copy == spec.NoCopy || e.volumes[v] != nil {
+			continue
+		}
+		e.volumes[v] = tree{}
+		if m.Copy == site.Snapshot {
+			of := v
+			of.copy = 0
+			maps.Copy(e.volumes[v], e.volumes[of])
 		}
 	}
 }
 
-// at finds where a node keeps a path: in a volume or in the private layer, and under which name there.
+// at finds where a node keeps a path: in a volume or in the private layer, and under which name there. A path that is
+// there twice shows what was to be mounted last.
 func (e *Engine) at(n *node, file string) (tree, string) {
-	for _, m := range n.spec.Mounts {
+	for _, m := range slices.Backward(n.spec.Mounts) {
 		if inside, ok := strings.CutPrefix(file, m.Path+"/"); ok {
+			if m.Copy == spec.NoCopy {
+				break
+			}
 			return e.volumes[volumeOf(&n.spec, m)], inside
 		}
 	}
@@ -52,12 +73,12 @@ func (e *Engine) get(n *node, file string) (host.File, bool) {
 func (v volume) path() string { return path.Join("/volumes", v.site, v.name, v.node) }
 
 // Volumes gives the persistent data of a site.
-func (e *Engine) Volumes(site string) []observe.Volume {
+func (e *Engine) Volumes(key string) []observe.Volume {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	var all []observe.Volume
 	for v := range e.volumes {
-		if v.site == site {
+		if v.site == key && v.copy == 0 {
 			all = append(all, observe.Volume{Name: v.name, Node: v.node, Path: v.path()})
 		}
 	}
@@ -69,10 +90,30 @@ func (e *Engine) removeVolume(path string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for v := range e.volumes {
-		if v.path() == path {
+		if v.copy == 0 && v.path() == path {
 			delete(e.volumes, v)
 		}
 	}
+}
+
+// copies gives the releases that have copies of volumes.
+func (e *Engine) copies(key string) []int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var all []int
+	for v := range e.volumes {
+		if v.site == key && v.copy != 0 {
+			all = append(all, v.copy)
+		}
+	}
+	return all
+}
+
+// removeCopies removes the copies of volumes of a release.
+func (e *Engine) removeCopies(key string, release int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	maps.DeleteFunc(e.volumes, func(v volume, _ tree) bool { return v.site == key && v.copy == release })
 }
 
 // File gives a file that was put on a node.

@@ -9,7 +9,6 @@ import (
 	"orrery/internal/engine/record"
 	"orrery/internal/image"
 	"orrery/internal/site/spec"
-	"orrery/internal/volume"
 )
 
 // writeConfig writes the LXC configuration of a node that is about to start.
@@ -42,12 +41,10 @@ func (e *Engine) writeConfig(c container, r *record.Record, mounts []mount) erro
 	for i, nic := range r.NICs {
 		writeNIC(set, i, nic)
 	}
-	for _, m := range mounts {
-		options := "bind,create=dir"
-		if m.readOnly {
-			options += ",ro"
-		}
-		set("lxc.mount.entry", "%s %s none %s 0 0", escape(m.bind), escape(strings.TrimPrefix(m.path, "/")), options)
+	// Volumes are in a file of their own, which LXC reads again when the node reboots: Remount changes it.
+	set("lxc.mount.fstab", "%s", c.fstab())
+	if err := c.writeFstab(mounts); err != nil {
+		return err
 	}
 	return os.WriteFile(c.config(), []byte(b.String()), 0o600)
 }
@@ -67,24 +64,6 @@ func writeNIC(set func(string, string, ...any), i int, nic spec.NIC) {
 	set(net+"flags", "up")
 }
 
-// mount is a directory that a node sees.
-type mount struct {
-	source   string // directory of the host
-	bind     string // where it stands, with owners shifted, in the container's mount namespace before the container has a root
-	path     string // in the node
-	readOnly bool
-}
-
-// mounts gives /etc/orrery and the volumes of a node.
-func (e *Engine) mounts(c container, r *record.Record) ([]mount, error) {
-	all := []mount{{e.dirs.Etc(r.Site, r.ID), c.bind(0), "/etc/orrery", true}}
-	for i, m := range r.Mounts {
-		source := volume.Path(e.dirs, r.Site, r.Name, m)
-		all = append(all, mount{source, c.bind(i + 1), m.Path, false})
-	}
-	return all, os.MkdirAll(all[0].source, 0o755)
-}
-
 // overlay is the root file system of a node.
 func (e *Engine) overlay(c container, r *record.Record, mounts []mount) *image.Overlay {
 	o := &image.Overlay{
@@ -100,11 +79,6 @@ func (e *Engine) overlay(c container, r *record.Record, mounts []mount) *image.O
 		o.Binds = append(o.Binds, image.Bind{Source: m.source, Target: m.bind, ReadOnly: m.readOnly})
 	}
 	return o
-}
-
-// escape writes a path as fstab(5) wants it.
-func escape(path string) string {
-	return strings.NewReplacer(" ", `\040`, "\t", `\011`, "\n", `\012`, `\`, `\134`).Replace(path)
 }
 
 func hasAppArmor() bool {

@@ -12,6 +12,7 @@ import (
 
 	"orrery/internal/engine"
 	"orrery/internal/engine/record"
+	"orrery/internal/network"
 	"orrery/internal/problem"
 	"orrery/internal/site/spec"
 )
@@ -101,8 +102,8 @@ func (e *Engine) freeSlot(r *record.Record) error {
 	return os.Remove(path)
 }
 
-// Change records what the node shall be and, if it runs, applies its limits.
-func (e *Engine) Change(_ context.Context, n *spec.Node) error {
+// Change records what the node shall be and, if it runs, moves its links and applies its limits.
+func (e *Engine) Change(ctx context.Context, n *spec.Node) error {
 	c := e.container(engine.RefOf(n))
 	r, err := record.Read(c.dir)
 	if err != nil {
@@ -111,19 +112,50 @@ func (e *Engine) Change(_ context.Context, n *spec.Node) error {
 	was := r.Node
 	r.Node = *n
 	r.Base, r.Layer, r.Parts, r.Config = was.Base, was.Layer, was.Parts, was.Config
-	reshaped := was.Privileged != n.Privileged || was.MachineID != n.MachineID || !slices.Equal(was.NICs, n.NICs) || !slices.Equal(was.Mounts, n.Mounts)
+	running := c.running()
 	switch {
-	case c.running() && reshaped:
+	case running && reshaped(&was, n):
 		return problem.New(problem.Surprise, "node %s runs: its interfaces, mounts and privileges cannot be changed", n.Name).At(c.dir).Try("plan again")
-	case c.running():
-		err = c.applyLimits(n.Limits)
-	case reshaped:
+	case running:
+		err = c.changeRunning(ctx, n)
+	case reshaped(&was, n):
 		err = e.personalise(filepath.Join(c.private(), "upper"), n)
 	}
 	if err != nil {
 		return err
 	}
 	return record.Write(c.dir, r)
+}
+
+// reshaped reports whether two specifications differ in what only a stopped node can change.
+func reshaped(was, is *spec.Node) bool {
+	same := func(a, b spec.NIC) bool {
+		a.Bridge = b.Bridge // links can be moved
+		return a == b
+	}
+	return was.Privileged != is.Privileged || was.MachineID != is.MachineID || !slices.EqualFunc(was.NICs, is.NICs, same) ||
+		!slices.Equal(was.Mounts, is.Mounts)
+}
+
+// changeRunning moves the links that are not where they shall be, all or none, and applies limits.
+func (c container) changeRunning(ctx context.Context, is *spec.Node) error {
+	var moves []network.Move
+	for _, nic := range is.NICs {
+		if bridgeOf(nic.HostEnd) != nic.Bridge {
+			moves = append(moves, network.Move{Link: nic.HostEnd, Bridge: nic.Bridge})
+		}
+	}
+	if len(moves) > 0 {
+		if err := network.MoveLinks(ctx, moves); err != nil {
+			return err
+		}
+	}
+	if pid := c.init(); pid != 0 && !is.Staged { // its links may have been moved out of quarantine, in one batch with others
+		if err := network.ForgetNeighbours("/proc/" + strconv.Itoa(pid) + "/ns/net"); err != nil {
+			return err
+		}
+	}
+	return c.applyLimits(is.Limits)
 }
 
 // Mark records how far a node has come.
@@ -133,7 +165,7 @@ func (e *Engine) Mark(_ context.Context, ref engine.Ref, m engine.Mark) error {
 	if err != nil {
 		return missing(c, err)
 	}
-	r.Configured, r.Config, r.Proven = m.Configured, m.Config, m.Proven
+	r.Configured, r.Config, r.Proven, r.Active = m.Configured, m.Config, m.Proven, m.Active
 	return record.Write(c.dir, r)
 }
 

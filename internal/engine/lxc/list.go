@@ -56,7 +56,7 @@ func (e *Engine) sites() ([]string, error) {
 }
 
 func (e *Engine) observe(f record.Found) observe.Node {
-	n := observe.Node{Node: f.Record.Node, State: observe.Stopped, Configured: f.Record.Configured, Proven: f.Record.Proven}
+	n := observe.Node{Node: f.Record.Node, State: observe.Stopped, Configured: f.Record.Configured, Proven: f.Record.Proven, Active: f.Record.Active}
 	c := e.container(engine.RefOf(&n.Node))
 	switch {
 	case !f.Whole:
@@ -66,9 +66,21 @@ func (e *Engine) observe(f record.Found) observe.Node {
 		if c.frozen() {
 			n.State = observe.Frozen
 		}
+		for i := range n.NICs { // a switch that was cut short may have moved them before it could write that down
+			n.NICs[i].Bridge = bridgeOf(n.NICs[i].HostEnd)
+		}
 		if has, err := c.limits(); err == nil && !equalLimits(has, settable(n.Limits)) {
 			n.Limits = has // somebody changed them behind our back
 		}
 	}
 	return n
+}
+
+// bridgeOf gives the bridge that a link of the host is on; "" if it is on none, or not there.
+func bridgeOf(link string) string {
+	master, err := os.Readlink(filepath.Join("/sys/class/net", link, "master"))
+	if err != nil {
+		return ""
+	}
+	return filepath.Base(master)
 }

@@ -2,7 +2,8 @@
 // unless asked otherwise, on an overlay of shared layers.
 //
 // A node's directory holds node.json (package record), private/{upper,work} (the private layer, with the owners
-// that the node sees), and rootfs and binds, on which mounts are made in a namespace that only the container has.
+// that the node sees), and rootfs and binds, on which mounts are made in a namespace that only the container has; fstab says
+// which of the binds the node sees where.
 // So the host's mount table shows nothing of a node, and nothing stays mounted when one dies.
 package lxc
 
@@ -31,6 +32,9 @@ var (
 	_ engine.Shifter   = (*Engine)(nil)
 	_ engine.Furnisher = (*Engine)(nil)
 	_ engine.Sweeper   = (*Engine)(nil)
+	_ engine.Remounter = (*Engine)(nil)
+	_ engine.Freezer   = (*Engine)(nil)
+	_ engine.Layered   = (*Engine)(nil)
 )
 
 // New gives the engine that keeps its nodes in dirs and takes layers from store.
@@ -59,13 +63,16 @@ func (c container) private() string { return filepath.Join(c.dir, "private") }
 func (c container) rootfs() string  { return filepath.Join(c.dir, "rootfs") }
 func (c container) config() string  { return filepath.Join(c.dir, "lxc.conf") }
 func (c container) log() string     { return filepath.Join(c.dir, "lxc.log") }
+func (c container) fstab() string   { return filepath.Join(c.dir, "fstab") }
 func (c container) pidfile() string { return filepath.Join(c.dir, "pid") }
+
+// Private gives the upper directory of the node's overlay.
+func (e *Engine) Private(ref engine.Ref) string {
+	return filepath.Join(e.container(ref).private(), "upper")
+}
 
 // stopping is a file that is there while the node shuts down.
 func (c container) stopping() string { return filepath.Join(c.dir, "stopping") }
-
-// bind is the directory of the host behind a mount of the node.
-func (c container) bind(n int) string { return filepath.Join(c.dir, "binds", strconv.Itoa(n)) }
 
 // cgroup is the node's control group, in every hierarchy.
 func (c container) cgroup() string { return fmt.Sprintf("orrery/%s/%d", c.ref.Site, c.ref.ID) }

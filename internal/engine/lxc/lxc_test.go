@@ -23,7 +23,15 @@ const (
 	testSubnet = "10.99.99."
 )
 
-func TestEngine(t *testing.T) {
+// ground is an engine with layers and bridges for its nodes.
+type ground struct {
+	furnished
+	base, layer string
+	lan, apart  spec.Network // the same addresses
+}
+
+func newGround(t *testing.T) ground {
+	t.Helper()
 	need.Integration(t)
 	store := image.Open(need.State())
 	dirs := host.Dirs{State: filepath.Join(need.State(), "engine"), Run: "/run/orrery-test-engine"}
@@ -62,29 +70,40 @@ func TestEngine(t *testing.T) {
 	}
 	must(t, network.Make(t.Context(), lan))
 	t.Cleanup(func() { must(t, network.Remove(context.Background(), lan)) })
+	apart := spec.Network{
+		Site: site.Quarantine(testSite, 701), Name: "lan", Bridge: site.BridgeName(site.Quarantine(testSite, 701), "lan"), Subnet: lan.Subnet, MTU: 1500,
+	}
+	must(t, network.Make(t.Context(), apart))
+	t.Cleanup(func() { must(t, network.Remove(context.Background(), apart)) })
+	return ground{furnished{e}, base.Digest, other.Digest, lan, apart}
+}
 
+func (g ground) node(name string, id int) *spec.Node {
+	return &spec.Node{
+		Site: testSite, Name: name, ID: id, Engine: Name, MachineID: site.MachineID(testSite, name), Base: g.base,
+		NICs: []spec.NIC{{
+			Name: "eth0", Network: g.lan.Name, Bridge: g.lan.Bridge, HostEnd: site.VethName(testSite, name, g.lan.Name),
+			MAC: site.MAC(testSite, name, g.lan.Name), Address: fmt.Sprintf("%s%d/24", testSubnet, id+1), Gateway: testSubnet + "1", MTU: 1500,
+		}},
+	}
+}
+
+func TestEngine(t *testing.T) {
+	g := newGround(t)
 	enginetest.Run(t, func(*testing.T) enginetest.Fixture {
 		return enginetest.Fixture{
-			Engine: furnished{e}, Site: testSite, Kernel: true,
-			Node: func(name string, id int) *spec.Node {
-				return &spec.Node{
-					Site: testSite, Name: name, ID: id, Engine: Name, MachineID: site.MachineID(testSite, name), Base: base.Digest,
-					NICs: []spec.NIC{{
-						Name: "eth0", Network: lan.Name, Bridge: lan.Bridge, HostEnd: site.VethName(testSite, name, lan.Name),
-						MAC: site.MAC(testSite, name, lan.Name), Address: fmt.Sprintf("%s%d/24", testSubnet, id+1), Gateway: testSubnet + "1", MTU: 1500,
-					}},
-				}
-			},
-			Relayer: func(n *spec.Node) { n.Layer = other.Digest },
+			Engine: g.furnished, Site: testSite, Kernel: true, Bridge: g.apart.Bridge,
+			Node:    g.node,
+			Relayer: func(n *spec.Node) { n.Layer = g.layer },
 			InForce: func(t *testing.T, ref engine.Ref) site.Limits {
-				l, err := e.container(ref).limits()
+				l, err := g.container(ref).limits()
 				must(t, err)
 				return l
 			},
 			Break: func(t *testing.T, n *spec.Node) {
 				// A power cut may leave an empty record.
-				dir := dirs.Node(n.Site, n.ID)
-				must(t, e.Create(t.Context(), n))
+				dir := g.dirs.Node(n.Site, n.ID)
+				must(t, g.Create(t.Context(), n))
 				must(t, os.WriteFile(filepath.Join(dir, "node.json"), nil, 0o600))
 			},
 		}
@@ -99,18 +118,31 @@ func (f furnished) Start(ctx context.Context, ref engine.Ref) error {
 	if err != nil {
 		return err
 	}
-	for _, n := range nodes {
-		if n.ID != ref.ID {
-			continue
-		}
-		for _, m := range n.Mounts {
-			root := func(string) (int, int, error) { return 0, 0, nil }
-			if err := volume.Provide(f.dirs, n.Site, n.Name, m, root); err != nil {
+	for i := range nodes {
+		if n := &nodes[i].Node; n.ID == ref.ID {
+			if err := f.provide(n); err != nil {
 				return err
 			}
 		}
 	}
 	return f.Engine.Start(ctx, ref)
+}
+
+func (f furnished) Remount(ctx context.Context, n *spec.Node) error {
+	if err := f.provide(n); err != nil {
+		return err
+	}
+	return f.Engine.Remount(ctx, n)
+}
+
+func (f furnished) provide(n *spec.Node) error {
+	for _, m := range n.Mounts {
+		root := func(string) (int, int, error) { return 0, 0, nil }
+		if err := volume.Provide(f.dirs, n.Site, n.Name, m, root); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func must(t *testing.T, err error) {

@@ -24,7 +24,7 @@ func (e *Engine) Start(ctx context.Context, ref engine.Ref) error {
 		return missing(c, err)
 	}
 	if c.running() {
-		return nil
+		return c.thaw()
 	}
 	if err := c.clear(r); err != nil {
 		return err

@@ -86,17 +86,6 @@ func (c container) signal(ctx context.Context, s unix.Signal) error {
 	}
 }
 
-// thaw lets a frozen node run, so that it can end.
-func (c container) thaw() error {
-	if !c.frozen() {
-		return nil
-	}
-	if isV1("freezer") {
-		return os.WriteFile(filepath.Join(cgroups, "freezer", c.cgroup(), "freezer.state"), []byte("THAWED"), 0)
-	}
-	return os.WriteFile(filepath.Join(cgroups, c.cgroup(), "cgroup.freeze"), []byte("0"), 0)
-}
-
 // Destroy kills the node, if it runs: whoever wants it to shut down in order stops it first.
 func (e *Engine) Destroy(ctx context.Context, ref engine.Ref) error {
 	c := e.container(ref)

@@ -23,12 +23,15 @@ import (
 // patience is how long what a killed run has begun may take to end.
 const patience = 30 * time.Second
 
-// Sweep waits for starts and stops that a killed run left under way, kills its commands, and frees ranges of user ids that it took
-// for nodes that it did not come to make.
+// Sweep lets nodes go on that a killed run froze, waits for starts and stops that it left under way, kills its commands, and frees ranges
+// of user ids that it took for nodes that it did not come to make.
 func (e *Engine) Sweep(ctx context.Context, site string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, problem.New(problem.Failed,
 		"processes of a run of site %s that was killed are still at work", site).Try("end those processes and run the same command again"))
 	defer cancel()
+	if err := e.sweepFrost(site); err != nil { // first: what is frozen neither stops nor ends
+		return err
+	}
 	for {
 		starting, err := e.orphans(site)
 		if err != nil {
@@ -44,6 +47,18 @@ func (e *Engine) Sweep(ctx context.Context, site string) error {
 		}
 	}
 	return errors.Join(e.sweepStops(ctx, site), e.sweepSlots(site))
+}
+
+// sweepFrost lets nodes go on that were frozen by us. Those that somebody else froze have no mark, and stay as they are.
+func (e *Engine) sweepFrost(site string) error {
+	found, err := record.All(e.dirs.Nodes(site))
+	for _, f := range found {
+		c := e.container(engine.RefOf(&f.Record.Node))
+		if _, none := os.Stat(c.freezing()); none == nil {
+			err = errors.Join(err, c.thaw())
+		}
+	}
+	return err
 }
 
 // sweepStops lets nodes that were shutting down come to the end of it. A monitor whose init has ended is about to end, too.

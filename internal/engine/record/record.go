@@ -20,6 +20,7 @@ type Record struct {
 	Slot       int    `json:"slot"` // its range of user ids on this host
 	Configured bool   `json:"configured"`
 	Proven     string `json:"proven,omitempty"`
+	Active     bool   `json:"active,omitempty"` // what only a live node does has been done, or may have been
 }
 
 const file = "node.json"

@@ -19,6 +19,8 @@ type Goal struct {
 	To       map[string]int     // node -> release; 0: none
 	Releases map[int]*site.Site // the site as each release that is concerned makes it live; 0: as it is without
 	Trial    *observe.Trial     // begins with the switch; nil: what is live then has proven itself
+	// Back: the set returns to what was live before. There is nothing then to which rollback could return.
+	Back bool
 	// Recover: a switch that was interrupted is brought to its end. What does not run is put in its place and left to up.
 	Recover bool
 }
@@ -195,6 +197,8 @@ func (d *draft) fit(m *member) error {
 	}
 	what := ""
 	switch {
+	case m.host.Fixed[m.to.Engine] && m.to.State == observe.Stopped && m.to.Configured: // as it was left when it was live before
+		return nil
 	case m.to.State != observe.Running:
 		what = fmt.Sprintf("is %s", m.to.State)
 	case !m.to.Configured:
@@ -251,7 +255,9 @@ func (d *draft) warm(h *observe.Host, set []*member) {
 		moved = append(moved, ground...)
 	}
 	for _, m := range set {
-		d.activate(m, moved)
+		if running(m.to) {
+			d.activate(m, moved)
+		}
 	}
 }
 
@@ -345,9 +351,6 @@ func (m *member) moves() []plan.Move {
 
 // activate plans that an instance does what only a live node does, and is healthy with it.
 func (d *draft) activate(m *member, moved []int) {
-	if !running(m.to) {
-		return
-	}
 	live := m.live
 	needs := slices.Clone(moved)
 	for _, peer := range m.peers {
@@ -390,17 +393,12 @@ func (d *draft) restart(h *observe.Host, set []*member, engine string) {
 				still = append(still, d.halt(m, old, &retired, why))
 			}
 		}
-		if running(m.to) {
-			live := m.live
-			still = append(still, d.halt(m, m.to, &live, why))
-		}
+		live := m.live
+		still = append(still, d.halt(m, m.to, &live, why))
 	}
 	ground := slices.Concat(networks, still)
 	for _, m := range set {
 		live := m.live
-		if !running(m.to) {
-			continue
-		}
 		start := add(d.Plan, plan.Step{
 			Kind: plan.StartNode, Host: h.Name, Subject: m.name, Reason: why, Node: &live, Was: &live, Needs: ground, Undo: "stop",
 		})
@@ -414,11 +412,13 @@ func (d *draft) halt(m *member, n *observe.Node, shall *spec.Node, why string) i
 	if m.retire >= 0 {
 		needs = append(needs, m.retire)
 	}
-	stop := add(d.Plan, plan.Step{
-		Kind: plan.StopNode, Host: m.host.Name, Subject: m.name, Reason: why, Disturbs: []string{m.name}, Was: &n.Node, Needs: needs, Undo: "start",
-	})
+	if running(n) {
+		needs = []int{add(d.Plan, plan.Step{
+			Kind: plan.StopNode, Host: m.host.Name, Subject: m.name, Reason: why, Disturbs: []string{m.name}, Was: &n.Node, Needs: needs, Undo: "start",
+		})}
+	}
 	return add(d.Plan, plan.Step{
-		Kind: plan.ReshapeNode, Host: m.host.Name, Subject: m.name, Reason: why, Node: shall, Was: &n.Node, Needs: []int{stop},
+		Kind: plan.ReshapeNode, Host: m.host.Name, Subject: m.name, Reason: why, Node: shall, Was: &n.Node, Needs: needs,
 		Undo: "put the former interfaces and mounts back",
 	})
 }
@@ -481,7 +481,10 @@ func (d *draft) commit(h *observe.Host, set []*member) error {
 		if !known && len(m.olds) > 0 {
 			was, known = m.olds[0].Release, true
 		}
-		if known && was != m.to.Release {
+		switch {
+		case d.goal.Back:
+			delete(is.Former, m.name)
+		case known && was != m.to.Release:
 			is.Former[m.name] = was
 		}
 		is.Active[m.name] = m.to.Release

@@ -1,0 +1,107 @@
+package enginetest
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"orrery/internal/engine"
+	"orrery/internal/host"
+	"orrery/internal/observe"
+)
+
+func (s *suite) freezer() engine.Freezer {
+	s.Helper()
+	f, ok := s.Engine.(engine.Freezer)
+	if !ok {
+		s.Skip("the engine is no Freezer")
+	}
+	return f
+}
+
+// freeze: a frozen node does nothing, and then goes on where it was.
+func freeze(s *suite) {
+	f := s.freezer()
+	n := s.running("frozen", 70)
+	ref := engine.RefOf(n)
+	s.must(f.Thaw(s.Context(), ref)) // it is not frozen
+	s.wantState(n, observe.Running)
+	ticks := s.ticking(ref)
+	for range 2 {
+		s.must(f.Freeze(s.Context(), ref))
+		s.wantState(n, observe.Frozen)
+	}
+	if s.Kernel {
+		time.Sleep(20 * time.Millisecond) // what it has printed may still be on its way
+		before := ticks.Load()
+		time.Sleep(100 * time.Millisecond)
+		if now := ticks.Load(); now != before || now == 0 {
+			s.Errorf("a frozen node counts on from %d to %d", before, now)
+		}
+	}
+	for range 2 {
+		s.must(f.Thaw(s.Context(), ref))
+		s.wantState(n, observe.Running)
+	}
+	if s.Kernel {
+		before := ticks.Load()
+		for begun := time.Now(); ticks.Load() == before; time.Sleep(5 * time.Millisecond) {
+			if time.Since(begun) > within/2 {
+				s.Fatal("a node that was thawed does not go on")
+			}
+		}
+	}
+	s.ask(n, "true")
+}
+
+// ticking counts what a command of a node prints.
+func (s *suite) ticking(ref engine.Ref) *ticker {
+	t := &ticker{}
+	if !s.Kernel {
+		return t
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = s.Engine.Runner(ref).Run(ctx, host.Command{Args: []string{"sh", "-c", "while :; do echo; sleep 0.01; done"}, Stdout: t})
+	}()
+	s.Cleanup(func() { cancel(); <-ended })
+	for begun := time.Now(); t.Load() == 0 && time.Since(begun) < within/2; {
+		time.Sleep(5 * time.Millisecond)
+	}
+	return t
+}
+
+type ticker struct{ atomic.Int64 }
+
+func (t *ticker) Write(b []byte) (int, error) {
+	t.Add(int64(len(b)))
+	return len(b), nil
+}
+
+// frozenEnds: what is frozen can be stopped and destroyed, and started again.
+func frozenEnds(s *suite) {
+	f := s.freezer()
+	n := s.running("ice", 71)
+	ref := engine.RefOf(n)
+	s.must(f.Freeze(s.Context(), ref))
+	s.start(n) // commands can be run in a node that was started
+	s.wantState(n, observe.Running)
+	s.ask(n, "true")
+	s.must(f.Freeze(s.Context(), ref))
+	s.stop(n)
+	s.wantState(n, observe.Stopped)
+	s.must(f.Thaw(s.Context(), ref))
+	s.wantState(n, observe.Stopped)
+	if err := f.Freeze(s.Context(), ref); err == nil {
+		s.Error("a stopped node can be frozen")
+	}
+	s.start(n)
+	s.wantState(n, observe.Running)
+	s.must(f.Freeze(s.Context(), ref))
+	s.destroy(n)
+	if _, ok := s.find(n); ok {
+		s.Error("it is listed after it was destroyed")
+	}
+}

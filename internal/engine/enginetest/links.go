@@ -1,0 +1,93 @@
+package enginetest
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"orrery/internal/engine"
+	"orrery/internal/site"
+	"orrery/internal/site/spec"
+)
+
+// moveNIC: the link of a running node is moved to another bridge, and its processes go on.
+func moveNIC(s *suite) {
+	if !s.Engine.Capabilities().MoveNIC {
+		s.Skip("the engine does not move interfaces of a running node")
+	}
+	if s.Bridge == "" {
+		s.Skip("there is but one bridge")
+	}
+	n, near, far := s.running("moved", 80), s.running("near", 81), s.Node("far", 82)
+	far.NICs[0].Bridge = s.Bridge
+	s.create(far)
+	s.start(far)
+	s.wantReach(n, near, far)
+	ctx, cancel := context.WithCancel(s.Context())
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() { ended <- s.runner(n).Run(ctx, commandOf("sleep", "60")) }()
+
+	was := n.NICs[0].Bridge
+	n.NICs[0].Bridge, n.Staged = s.Bridge, true
+	for range 2 {
+		s.must(s.Engine.Change(s.Context(), n))
+		o := s.listed(n)
+		s.want("listed bridge", o.NICs[0].Bridge, s.Bridge)
+		if !o.Staged {
+			s.Error("it is not listed as staged")
+		}
+	}
+	s.wantReach(n, far, near)
+	s.wantReach(near, nil, n)
+	s.wantIdentity(n)
+	n.NICs[0].Bridge, n.Staged = was, false
+	s.must(s.Engine.Change(s.Context(), n))
+	s.wantReach(n, near, far)
+	select {
+	case err := <-ended:
+		s.Errorf("a command ended when the link was moved: %v", err)
+	default:
+	}
+	n.NICs[0].Bridge = s.Bridge
+	s.must(s.Engine.Change(s.Context(), n))
+	s.stop(n)
+	s.start(n)
+	s.want("listed bridge after a restart", s.listed(n).NICs[0].Bridge, s.Bridge)
+	s.wantReach(n, far, near)
+}
+
+// moveNowhere: a link that cannot be moved stays where it is.
+func moveNowhere(s *suite) {
+	if !s.Engine.Capabilities().MoveNIC || !s.Kernel {
+		s.Skip("the engine does not move interfaces between bridges of a kernel")
+	}
+	n := s.running("stays", 83)
+	was := n.NICs[0].Bridge
+	n.NICs[0].Bridge = site.BridgeName(n.Site, "no such network")
+	if err := s.Engine.Change(s.Context(), n); err == nil {
+		s.Error("a link can be moved to a bridge that is not there")
+	}
+	s.want("listed bridge", s.listed(n).NICs[0].Bridge, was)
+}
+
+// wantReach asks whether a node reaches one peer and not the other.
+func (s *suite) wantReach(n, peer, stranger *spec.Node) {
+	s.Helper()
+	if peer != nil {
+		for begun := time.Now(); !s.reaches(n, peer); time.Sleep(50 * time.Millisecond) {
+			if time.Since(begun) > within/4 {
+				s.Errorf("node %s does not reach node %s", n.Name, peer.Name)
+				return
+			}
+		}
+	}
+	if s.reaches(n, stranger) {
+		s.Errorf("node %s reaches node %s", n.Name, stranger.Name)
+	}
+}
+
+func (s *suite) reaches(n, peer *spec.Node) bool {
+	address, _, _ := strings.Cut(peer.NICs[0].Address, "/")
+	return s.Engine.Runner(engine.RefOf(n)).Run(s.Context(), commandOf("ping", "-n", "-c", "1", "-W", "1", address)) == nil
+}

@@ -1,0 +1,168 @@
+package enginetest
+
+import (
+	"context"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"orrery/internal/engine"
+	"orrery/internal/host"
+	"orrery/internal/problem"
+	"orrery/internal/site/spec"
+)
+
+// remounter gives the engine as one that changes the volumes of running nodes.
+func (s *suite) remounter() engine.Remounter {
+	s.Helper()
+	r, ok := s.Engine.(engine.Remounter)
+	if !ok {
+		s.Skip("the engine is no Remounter")
+	}
+	return r
+}
+
+// remount lets a running node see some volumes and no others.
+func (s *suite) remount(n *spec.Node, mounts ...spec.Mount) {
+	s.Helper()
+	s.must(s.remountTo(n, mounts...))
+	n.Mounts = mounts
+	s.wantMounts(n, mounts...)
+}
+
+func (s *suite) remountTo(n *spec.Node, mounts ...spec.Mount) error {
+	changed := *n
+	changed.Mounts = mounts
+	return s.remounter().Remount(s.Context(), &changed)
+}
+
+func (s *suite) wantMounts(n *spec.Node, mounts ...spec.Mount) {
+	s.Helper()
+	if got := s.listed(n).Mounts; !slices.Equal(got, mounts) {
+		s.Errorf("listed volumes of node %s: %+v, want %+v", n.Name, got, mounts)
+	}
+}
+
+func named(volume, path string) spec.Mount {
+	m := volumeAt(path, false)
+	m.Volume = "enginetest-" + volume
+	return m
+}
+
+// remount: a running node is given one volume in place of another, none, and the first again.
+func remount(s *suite) {
+	s.remounter()
+	a, b := named("a", "/srv/data"), named("b", "/srv/data")
+	n := s.Node("remount", 60)
+	n.Mounts = []spec.Mount{a}
+	s.create(n)
+	s.start(n)
+	s.put(n, host.File{Path: "/srv/data/rows", Content: []byte("of a"), Owner: "nobody:nogroup"})
+	s.remount(n, a) // nothing changes
+	s.want("on a", s.ask(n, "cat", "/srv/data/rows"), "of a")
+	s.remount(n, b)
+	if s.has(n, "/srv/data/rows") {
+		s.Error("the node sees the volume that was taken from it")
+	}
+	s.put(n, fileOf("/srv/data/rows", "of b"))
+	s.remount(n)
+	if s.has(n, "/srv/data/rows") {
+		s.Error("the node sees a volume although it has none")
+	}
+	s.put(n, fileOf("/srv/data/own", "of the node"))
+	s.remount(n, a)
+	s.want("on a again", s.ask(n, "cat", "/srv/data/rows"), "of a")
+	s.want("its owner", s.ask(n, "stat", "-c", "%a %U:%G", "/srv/data/rows"), "644 nobody:nogroup")
+	if s.has(n, "/srv/data/own") {
+		s.Error("what the node wrote to its own directory is on the volume")
+	}
+	s.stop(n)
+	s.start(n)
+	s.want("on a after a restart", s.ask(n, "cat", "/srv/data/rows"), "of a")
+	s.remount(n, b, named("c", "/srv/late/deep"))
+	s.want("on b again", s.ask(n, "cat", "/srv/data/rows"), "of b")
+	s.put(n, fileOf("/srv/late/deep/x", "of c"))
+	s.remount(n)
+	s.want("the node's own", s.ask(n, "cat", "/srv/data/own"), "of the node")
+}
+
+// remountCopy: what a node in quarantine has in place of a volume is not that volume.
+func remountCopy(s *suite) {
+	s.remounter()
+	own := named("own", "/srv/data")
+	own.Exclusive = true
+	copied := own
+	copied.Copy, copied.Release = "empty", 701
+	n := s.Node("copied", 61)
+	n.Mounts = []spec.Mount{copied}
+	s.create(n)
+	s.start(n)
+	s.put(n, fileOf("/srv/data/rows", "trial"))
+	s.remount(n, own)
+	if s.has(n, "/srv/data/rows") {
+		s.Error("what was written to a copy is on the volume")
+	}
+	s.put(n, fileOf("/srv/data/rows", "true"))
+	s.remount(n, copied)
+	s.want("on the copy", s.ask(n, "cat", "/srv/data/rows"), "trial")
+}
+
+// remountBusy: a volume that a process uses stays, and so does all else.
+func remountBusy(s *suite) {
+	s.remounter()
+	if !s.Kernel {
+		s.Skip("no process of the node uses a file")
+	}
+	a, b := named("a", "/srv/a"), named("b", "/srv/b")
+	n := s.Node("busy", 62)
+	n.Mounts = []spec.Mount{a, b}
+	s.create(n)
+	s.start(n)
+	s.put(n, fileOf("/srv/a/rows", "of a"))
+	end := s.background(n, "exec 9>/srv/b/held; echo ready; exec sleep 60")
+	err := s.remountTo(n, named("c", "/srv/a"))
+	if problem.Exit(err) != int(problem.Failed) || !strings.Contains(err.Error(), "sleep") || !strings.Contains(err.Error(), "/srv/b/held") {
+		s.Errorf("the error does not name what uses the volume: %v", err)
+	}
+	s.wantMounts(n, a, b)
+	s.want("on a", s.ask(n, "cat", "/srv/a/rows"), "of a")
+	s.put(n, fileOf("/srv/b/more", "x"))
+	end()
+	s.remount(n, named("c", "/srv/a"))
+	if s.has(n, "/srv/a/rows") || s.has(n, "/srv/b/more") {
+		s.Error("the node sees volumes that it has no more")
+	}
+}
+
+// remountStopped: only a running node can be given volumes so.
+func remountStopped(s *suite) {
+	s.remounter()
+	n := s.made("still", 63)
+	if err := s.remountTo(n, named("a", "/srv/a")); err == nil {
+		s.Error("the volumes of a stopped node are changed as if it ran")
+	}
+	s.wantMounts(n)
+}
+
+// background runs a script in a node until it is told to end; it returns when the script has printed its first line.
+func (s *suite) background(n *spec.Node, script string) (end func()) {
+	s.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	out, in := io.Pipe()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		err := s.runner(n).Run(ctx, host.Command{Args: []string{"sh", "-c", script}, Stdout: in})
+		_ = in.CloseWithError(err)
+	}()
+	end = func() { cancel(); <-ended }
+	s.Cleanup(end)
+	first := make([]byte, 256)
+	if _, err := out.Read(first); err != nil {
+		s.Fatalf("%s: %v", script, err)
+	}
+	go func() { _, _ = io.Copy(io.Discard, out) }()
+	time.Sleep(10 * time.Millisecond)
+	return end
+}

@@ -1,0 +1,61 @@
+package enginetest
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"orrery/internal/image"
+)
+
+// Writers tells, from the mount tables of all processes of this host, which nodes ("SITE/ID") can write to a directory of the host, or
+// to part of it.
+func Writers(dir string) ([]string, error) {
+	origins, err := image.OriginsOf(dir)
+	if err != nil {
+		return nil, err
+	}
+	processes, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil, err
+	}
+	var nodes []string
+	seen := map[string]bool{}
+	for _, p := range processes {
+		if _, err := strconv.Atoi(p.Name()); err != nil {
+			continue
+		}
+		node := nodeOf(p.Name())
+		space, _ := os.Readlink(filepath.Join("/proc", p.Name(), "ns/mnt"))
+		if node == "" || seen[node+space] {
+			continue
+		}
+		seen[node+space] = true
+		mounts, err := image.MountsOf(p.Name())
+		if err != nil {
+			continue // it has ended
+		}
+		writes := func(m image.Mounted) bool { return !m.ReadOnly && origins[0].Holds(m.Origin) }
+		if slices.ContainsFunc(mounts, writes) {
+			nodes = append(nodes, node)
+		}
+	}
+	slices.Sort(nodes)
+	return slices.Compact(nodes), nil
+}
+
+// nodeOf gives the node to which a process belongs, or of which it is the monitor, by its control group.
+func nodeOf(process string) string {
+	text, _ := os.ReadFile(filepath.Join("/proc", process, "cgroup"))
+	for line := range strings.Lines(string(text)) {
+		_, group, ok := strings.Cut(strings.TrimSpace(line), ":/orrery/")
+		parts := strings.SplitN(group, "/", 3)
+		if ok && len(parts) >= 2 {
+			return fmt.Sprintf("%s/%s", parts[0], strings.TrimSuffix(parts[1], ".monitor"))
+		}
+	}
+	return ""
+}

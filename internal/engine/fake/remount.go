@@ -1,0 +1,41 @@
+package fake
+
+import (
+	"context"
+	"slices"
+
+	"orrery/internal/engine"
+	"orrery/internal/problem"
+	"orrery/internal/site/spec"
+)
+
+// Remount lets a running node see other volumes. Interrupted half way, it has on record both what it had and what it was to have.
+func (e *Engine) Remount(ctx context.Context, n *spec.Node) error {
+	what := e.begin(ctx, "Remount", n.Name)
+	if what.err != nil {
+		return what.err
+	}
+	halfway := what.halfway(ctx)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	there, err := e.find(engine.RefOf(n))
+	if err != nil {
+		return err
+	}
+	if !there.running() {
+		return problem.New(problem.Failed, "node %s is %s: only a running node can be given other volumes", n.Name, there.state)
+	}
+	shall := there.spec
+	shall.Mounts = slices.Clone(n.Mounts)
+	if err := e.alone(&shall); err != nil {
+		return err
+	}
+	e.makeVolumes(n)
+	if halfway != nil {
+		rest := slices.DeleteFunc(there.spec.Mounts, func(m spec.Mount) bool { return slices.Contains(n.Mounts, m) })
+		there.spec.Mounts = append(rest, n.Mounts...)
+		return halfway
+	}
+	there.spec = shall
+	return nil
+}

@@ -1,0 +1,54 @@
+package lxc
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+
+	"orrery/internal/image"
+)
+
+// holders names the processes of this host that use files on any of some mounts, each with one of those files. It looks at all
+// processes, because one that came from outside, such as an administrator's shell, holds a mount as well as one of the node.
+func holders(mounts []image.Mounted) []string {
+	on := map[uint64]bool{}
+	for _, m := range mounts {
+		on[m.ID] = true
+	}
+	all, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil
+	}
+	var names []string
+	for _, p := range all {
+		pid, err := strconv.Atoi(p.Name())
+		if err != nil {
+			continue
+		}
+		if file, ok := held(filepath.Join("/proc", p.Name()), on); ok {
+			names = append(names, fmt.Sprintf("%s with %s", command(pid), file))
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// held gives a file that a process uses on some mounts: where it is, what it has open or mapped.
+func held(process string, on map[uint64]bool) (string, bool) {
+	links := []string{filepath.Join(process, "root"), filepath.Join(process, "cwd")}
+	for _, dir := range []string{"fd", "map_files"} {
+		entries, _ := os.ReadDir(filepath.Join(process, dir))
+		for _, e := range entries {
+			links = append(links, filepath.Join(process, dir, e.Name()))
+		}
+	}
+	for _, link := range links {
+		if id, err := image.MountID(link); err == nil && on[id] {
+			file, _ := os.Readlink(link)
+			return file, true
+		}
+	}
+	return "", false
+}

@@ -1,0 +1,73 @@
+package lxc
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"orrery/internal/engine/record"
+	"orrery/internal/site/spec"
+	"orrery/internal/volume"
+)
+
+// mount is a directory that a node sees.
+type mount struct {
+	source   string // directory of the host
+	bind     string // where it stands, with owners shifted, in the container's mount namespace before the container has a root
+	path     string // in the node
+	readOnly bool
+}
+
+// mounts gives /etc/orrery and the volumes of a node.
+func (e *Engine) mounts(c container, r *record.Record) ([]mount, error) {
+	etc := mount{e.dirs.Etc(r.Site, r.ID), c.bind("etc"), "/etc/orrery", true}
+	return append([]mount{etc}, e.volumes(c, &r.Node, r.Mounts)...), os.MkdirAll(etc.source, 0o755)
+}
+
+// volumes gives what a node sees of volumes, the outer ones first. A record in which a path is twice is that of a run which was
+// killed while it changed volumes: what it was about to give the node, or not to, is the later one.
+func (e *Engine) volumes(c container, n *spec.Node, mounts []spec.Mount) []mount {
+	byPath := map[string]mount{}
+	for _, m := range mounts {
+		path, source := filepath.Clean(m.Path), volume.Path(e.dirs, n.Site, n.Name, m)
+		if m.Copy == spec.NoCopy {
+			delete(byPath, path)
+			continue
+		}
+		byPath[path] = mount{source, c.bind(spec.DigestBytes([]byte(source + "\x00" + path))), path, false}
+	}
+	var all []mount
+	for _, m := range byPath {
+		all = append(all, m)
+	}
+	slices.SortFunc(all, func(a, b mount) int { return cmp.Compare(a.path, b.path) })
+	return all
+}
+
+// bind is the directory behind a mount of the node. It is called by what it is, so that others can come and go beside it.
+func (c container) bind(name string) string { return filepath.Join(c.dir, "binds", name) }
+
+// writeFstab tells LXC what the node sees (fstab(5)). The node's root reads it, as LXC does that from inside.
+func (c container) writeFstab(mounts []mount) error {
+	var b strings.Builder
+	for _, m := range mounts {
+		options := "bind,create=dir"
+		if m.readOnly {
+			options += ",ro"
+		}
+		fmt.Fprintf(&b, "%s %s none %s 0 0\n", escape(m.bind), escape(strings.TrimPrefix(m.path, "/")), options)
+	}
+	fresh := c.fstab() + "-new"
+	if err := os.WriteFile(fresh, []byte(b.String()), 0o644); err != nil {
+		return err
+	}
+	return os.Rename(fresh, c.fstab())
+}
+
+// escape writes a path as fstab(5) wants it.
+func escape(path string) string {
+	return strings.NewReplacer(" ", `\040`, "\t", `\011`, "\n", `\012`, `\`, `\134`).Replace(path)
+}

@@ -1,0 +1,140 @@
+package lxc
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"slices"
+
+	"orrery/internal/engine"
+	"orrery/internal/engine/record"
+	"orrery/internal/image"
+	"orrery/internal/site/spec"
+)
+
+// Remount changes which volumes a running node sees. What it sees now is asked of the kernel, not of the record, so that a run that
+// was killed is made good by the next.
+func (e *Engine) Remount(ctx context.Context, n *spec.Node) error {
+	c := e.container(engine.RefOf(n))
+	r, err := record.Read(c.dir)
+	if err != nil {
+		return missing(c, err)
+	}
+	if !c.running() {
+		return notRunning(c.ref)
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	was := r.Mounts
+	rest := slices.DeleteFunc(slices.Clone(was), func(m spec.Mount) bool { return slices.Contains(n.Mounts, m) })
+	if err := c.recordMounts(r, append(rest, n.Mounts...)); err != nil {
+		return err
+	}
+	change, err := e.seen(c, r)
+	if err != nil {
+		return err
+	}
+	before := change.standing
+	if err := change.to(e.volumes(c, n, n.Mounts)); err != nil {
+		back := change.to(before)
+		if back == nil {
+			back = c.recordMounts(r, was)
+		}
+		return errors.Join(err, back)
+	}
+	return c.recordMounts(r, n.Mounts)
+}
+
+func (c container) recordMounts(r *record.Record, mounts []spec.Mount) error {
+	if slices.Equal(r.Mounts, mounts) {
+		return nil
+	}
+	r.Mounts = slices.Clone(mounts)
+	return record.Write(c.dir, r)
+}
+
+// remounting is the volumes of a running node while they change.
+type remounting struct {
+	c        container
+	ids      image.IDs
+	etc      mount
+	known    []mount // that the node sees or may see
+	standing []mount // of these, the ones that it sees
+	wanted   []mount
+	origins  map[string]image.Origin // of their directories
+}
+
+// seen looks at which of the volumes on record a running node sees.
+func (e *Engine) seen(c container, r *record.Record) (*remounting, error) {
+	s := &remounting{c: c, ids: ids(r), origins: map[string]image.Origin{}}
+	fixed, err := e.mounts(c, &record.Record{Node: spec.Node{Site: r.Site, ID: r.ID}})
+	if err != nil {
+		return nil, err
+	}
+	s.etc = fixed[0]
+	for _, m := range r.Mounts { // one by one: a path may be on record twice
+		s.known = append(s.known, e.volumes(c, &r.Node, []spec.Mount{m})...)
+	}
+	for _, m := range append(slices.Clone(s.known), s.etc) {
+		origins, err := image.OriginsOf(m.source)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // what a node sees of it is recognised by its place
+		}
+		if err != nil {
+			return nil, err
+		}
+		s.origins[m.source] = origins[0]
+	}
+	return s, inSpace(c.init(), func(table func() ([]image.Mounted, error)) error {
+		mounts, err := table()
+		for _, m := range s.known {
+			if _, ok := s.find(mounts, m, m.path); ok && !slices.Contains(s.standing, m) {
+				s.standing = append(s.standing, m)
+			}
+		}
+		return err
+	})
+}
+
+// to lets the node see some of the known volumes and no others.
+func (s *remounting) to(wanted []mount) error {
+	s.wanted = wanted
+	kept := slices.DeleteFunc(slices.Clone(wanted), func(m mount) bool { return !slices.Contains(s.standing, m) })
+	// LXC reads it if the node reboots just now.
+	if err := s.c.writeFstab(append([]mount{s.etc}, kept...)); err != nil {
+		return err
+	}
+	for _, v := range s.views() {
+		if err := s.clear(v); err != nil {
+			return err
+		}
+	}
+	if err := s.furnish(s.monitor(), s.node()); err != nil {
+		return err
+	}
+	for _, m := range s.known {
+		if !slices.Contains(wanted, m) {
+			_ = os.Remove(m.bind) // it is empty
+		}
+	}
+	return s.c.writeFstab(append([]mount{s.etc}, wanted...))
+}
+
+// find gives the mount of a volume at a place.
+func (s *remounting) find(table []image.Mounted, m mount, at string) (image.Mounted, bool) {
+	i := slices.IndexFunc(table, func(t image.Mounted) bool { return t.At == at && s.isOf(m, t) })
+	if i < 0 {
+		return image.Mounted{}, false
+	}
+	return table[i], true
+}
+
+// isOf reports whether something mounted shows a volume. The kernel calls a directory so that has been removed.
+func (s *remounting) isOf(m mount, t image.Mounted) bool {
+	if origin, ok := s.origins[m.source]; ok {
+		return t.Origin == origin
+	}
+	return (t.At == m.path || t.At == m.bind) && removed(t)
+}

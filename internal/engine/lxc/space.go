@@ -1,0 +1,142 @@
+package lxc
+
+import (
+	"bytes"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"orrery/internal/host"
+	"orrery/internal/image"
+)
+
+// processes gives the ids, on the host, of all that runs in the node.
+func (c container) processes() []int {
+	root := filepath.Join(cgroups, c.cgroup())
+	if isV1("freezer") { // nobody in the node has a reason to leave that one
+		root = filepath.Join(cgroups, "freezer", c.cgroup())
+	}
+	var all []int
+	_ = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.IsDir() {
+			return nil // a control group may go at any moment
+		}
+		text, _ := os.ReadFile(filepath.Join(path, "cgroup.procs"))
+		for _, word := range strings.Fields(string(text)) {
+			if pid, err := strconv.Atoi(word); err == nil && pid > 0 {
+				all = append(all, pid)
+			}
+		}
+		return nil
+	})
+	return all
+}
+
+// spaces gives a process for each mount namespace that only some of the node's processes have, other than those of some
+// processes.
+func (c container) spaces(but ...int) []int {
+	seen := map[string]bool{"": true}
+	space := func(pid int) string {
+		name, _ := os.Readlink(fmt.Sprintf("/proc/%d/ns/mnt", pid))
+		return name
+	}
+	for _, pid := range but {
+		seen[space(pid)] = true
+	}
+	var all []int
+	for _, pid := range c.processes() {
+		if name := space(pid); !seen[name] {
+			seen[name] = true
+			all = append(all, pid)
+		}
+	}
+	return all
+}
+
+// inSpace does some work on a thread whose mount namespace is that of a process, with the root that was first there; table gives
+// the mounts that the thread sees.
+func inSpace(pid int, work func(table func() ([]image.Mounted, error)) error) error {
+	done := make(chan error, 1)
+	host.OnOwnThread(func() {
+		done <- func() error {
+			proc, err := os.Open("/proc") // of the host: the thread is unknown to that of the node
+			if err != nil {
+				return err
+			}
+			defer proc.Close()
+			space, err := os.Open(fmt.Sprintf("/proc/%d/ns/mnt", pid))
+			if err != nil {
+				return err
+			}
+			defer space.Close()
+			if err := unix.Unshare(unix.CLONE_FS); err != nil {
+				return os.NewSyscallError("unshare", err)
+			}
+			if err := unix.Setns(int(space.Fd()), unix.CLONE_NEWNS); err != nil {
+				return os.NewSyscallError("setns", err)
+			}
+			return work(func() ([]image.Mounted, error) { return tableOf(proc) })
+		}()
+	})
+	return <-done
+}
+
+func tableOf(proc *os.File) ([]image.Mounted, error) {
+	fd, err := unix.Openat(int(proc.Fd()), "thread-self/mountinfo", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, os.NewSyscallError("open mountinfo", err)
+	}
+	file := os.NewFile(uintptr(fd), "mountinfo")
+	defer file.Close()
+	return image.ReadMounts(file)
+}
+
+// directory opens a directory of the node in whose namespace the thread is, and makes what is missing of it as the node's root would. No
+// link is followed: LXC does not when the node starts, and what the node has put there shall not lead anybody elsewhere.
+func directory(path string, first int) (*os.File, error) {
+	const flags = unix.O_PATH | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
+	at, err := unix.Open("/", flags, 0)
+	if err != nil {
+		return nil, err
+	}
+	for part := range strings.SplitSeq(strings.Trim(path, "/"), "/") {
+		next, err := unix.Openat(at, part, flags, 0)
+		if err == unix.ENOENT {
+			if err = unix.Mkdirat(at, part, 0o755); err == nil {
+				err = unix.Fchownat(at, part, first, first, unix.AT_SYMLINK_NOFOLLOW)
+			}
+			if err == nil || err == unix.EEXIST {
+				next, err = unix.Openat(at, part, flags, 0)
+			}
+		}
+		unix.Close(at)
+		if err != nil {
+			return nil, &os.PathError{Op: "open directory", Path: path, Err: err}
+		}
+		at = next
+	}
+	return os.NewFile(uintptr(at), path), nil
+}
+
+// command gives the name of a process and its id as the node knows it.
+func command(pid int) string {
+	name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
+	if err != nil {
+		return ""
+	}
+	inside := strconv.Itoa(pid)
+	status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	for line := range bytes.Lines(status) {
+		if ids, ok := bytes.CutPrefix(line, []byte("NSpid:")); ok {
+			if fields := strings.Fields(string(ids)); len(fields) > 0 {
+				inside = fields[len(fields)-1]
+			}
+		}
+	}
+	return fmt.Sprintf("%s (process %s)", strings.TrimSpace(string(name)), inside)
+}

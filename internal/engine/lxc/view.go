@@ -1,0 +1,252 @@
+package lxc
+
+import (
+	"cmp"
+	"errors"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"orrery/internal/image"
+	"orrery/internal/problem"
+)
+
+// A view is the volumes of a node as one of its mount namespaces has them.
+type view struct {
+	pid  int
+	at   func(mount) string                  // where a volume belongs
+	ours func(image.Mounted) bool            // nothing else is ever taken away
+	open func(path string) (*os.File, error) // gives a directory, and makes it; nil: what is lacking is not mounted here
+}
+
+// node is what the node's init sees, and all that have no mount namespace of their own; what changes there changes in theirs, because
+// systemd lets them have their share of it.
+func (s *remounting) node() view {
+	return view{
+		s.c.init(), func(m mount) string { return m.path }, func(image.Mounted) bool { return true },
+		func(path string) (*os.File, error) { return directory(path, s.ids.First) },
+	}
+}
+
+// monitor is what LXC's monitor sees: the host with the binds, from which LXC takes the volumes again when the node reboots.
+func (s *remounting) monitor() view {
+	binds := s.c.bind("") + "/"
+	return view{
+		s.c.monitor(), func(m mount) string { return m.bind }, func(m image.Mounted) bool { return strings.HasPrefix(m.At, binds) },
+		func(path string) (*os.File, error) {
+			if err := os.MkdirAll(path, 0o755); err != nil {
+				return nil, err
+			}
+			return os.Open(path)
+		},
+	}
+}
+
+// views gives all views of the node, its own first: nothing has been taken away yet if a volume is found to be in use there.
+func (s *remounting) views() []view {
+	all := []view{s.node(), s.monitor()}
+	for _, pid := range s.c.spaces(all[0].pid, all[1].pid) {
+		other := s.node()
+		other.pid, other.open = pid, nil
+		all = append(all, other)
+	}
+	return all
+}
+
+// clear takes away what the node shall not see.
+func (s *remounting) clear(v view) error {
+	for deadline := time.Now().Add(100 * time.Millisecond); ; {
+		err := inSpace(v.pid, func(table func() ([]image.Mounted, error)) error { return s.unmount(v, table) })
+		if errors.Is(err, os.ErrNotExist) && v.open == nil {
+			return nil // a service that has ended, and its namespace with it
+		}
+		if !errors.Is(err, unix.EBUSY) {
+			return err
+		}
+		who := s.users()
+		if len(who) == 0 && time.Now().Before(deadline) {
+			time.Sleep(2 * time.Millisecond) // the kernel is not yet done with a process that has just ended
+			continue
+		}
+		return s.busy(err, who)
+	}
+}
+
+func (s *remounting) busy(err error, who []string) error {
+	var path *os.PathError
+	where := ""
+	if errors.As(err, &path) {
+		where = path.Path
+	}
+	p := problem.New(problem.Failed, "node %s: %s is in use by %s", s.c.ref.Name, where, strings.Join(who[:min(len(who), 5)], ", ")).
+		At(s.c.ref.Site).Try("stop what uses it and run the same command again")
+	if len(who) == 0 {
+		p.What = "node " + s.c.ref.Name + ": " + where + " is in use by something that the kernel does not name"
+	}
+	return p
+}
+
+// unmount takes away what is doomed in the thread's mount namespace, the innermost first.
+func (s *remounting) unmount(v view, table func() ([]image.Mounted, error)) error {
+	mounts, err := table()
+	if err != nil {
+		return err
+	}
+	for _, m := range s.doomed(v, mounts) {
+		if top, err := image.MountID(m.At); err != nil || top != m.ID {
+			return errors.Join(err, problem.New(problem.Failed, "node %s: something else is mounted over the volume at %s", s.c.ref.Name, m.At).
+				At(s.c.ref.Site).Try("unmount it in the node"))
+		}
+		if err := unix.Unmount(m.At, unix.UMOUNT_NOFOLLOW); err != nil {
+			return problem.New(problem.Failed, "node %s: a volume cannot be taken away", s.c.ref.Name).At(s.c.ref.Site).
+				Because(&os.PathError{Op: "unmount", Path: m.At, Err: err})
+		}
+	}
+	return nil
+}
+
+// doomed gives the mounts of a view that have to go, the innermost first: all that shows a volume, or part of it, that the node shall not
+// see, and volumes inside of what changes, which come back.
+func (s *remounting) doomed(v view, table []image.Mounted) []image.Mounted {
+	var all []image.Mounted
+	var changed []string
+	parents := map[uint64]uint64{}
+	for _, m := range table {
+		parents[m.ID] = m.Parent
+		if s.unwanted(v, m) {
+			changed = append(changed, m.At)
+		}
+	}
+	for _, w := range s.wanted {
+		if _, ok := s.find(table, w, v.at(w)); !ok && v.open != nil {
+			changed = append(changed, v.at(w))
+		}
+	}
+	for _, m := range table {
+		inside := slices.ContainsFunc(changed, func(path string) bool { return strings.HasPrefix(m.At, path+"/") })
+		if s.unwanted(v, m) || inside && s.isWanted(v, m) {
+			all = append(all, m)
+		}
+	}
+	depth := func(m image.Mounted) (n int) {
+		for id, ok := m.ID, true; ok && n < len(table); n++ {
+			id, ok = parents[id]
+		}
+		return n
+	}
+	slices.SortStableFunc(all, func(a, b image.Mounted) int { return cmp.Compare(depth(b), depth(a)) })
+	return all
+}
+
+func (s *remounting) isWanted(v view, m image.Mounted) bool {
+	return slices.ContainsFunc(s.wanted, func(w mount) bool { return m.At == v.at(w) && s.isOf(w, m) })
+}
+
+// unwanted reports whether something mounted shows a volume that the node shall not see, or something inside of it: services may have
+// mounted parts of it elsewhere.
+func (s *remounting) unwanted(v view, m image.Mounted) bool {
+	if !v.ours(m) || s.isWanted(v, m) || m.Origin == s.origins[s.etc.source] {
+		return false
+	}
+	return slices.ContainsFunc(s.known, func(k mount) bool {
+		origin, ok := s.origins[k.source]
+		return ok && origin.Holds(m.Origin) || !ok && s.isOf(k, m)
+	})
+}
+
+// users names what keeps doomed mounts busy.
+func (s *remounting) users() []string {
+	var doomed []image.Mounted
+	var names []string
+	for _, v := range s.views() {
+		_ = inSpace(v.pid, func(table func() ([]image.Mounted, error)) error {
+			mounts, err := table()
+			some := s.doomed(v, mounts)
+			for _, m := range mounts {
+				on := slices.ContainsFunc(some, func(d image.Mounted) bool { return d.ID == m.Parent })
+				if on && !slices.ContainsFunc(some, func(d image.Mounted) bool { return d.ID == m.ID }) {
+					names = append(names, "what is mounted at "+m.At)
+				}
+			}
+			doomed = append(doomed, some...)
+			return err
+		})
+	}
+	slices.Sort(names)
+	return append(slices.Compact(names), holders(doomed)...)
+}
+
+// furnish mounts what the node shall see and views lack, the outermost first.
+func (s *remounting) furnish(views ...view) error {
+	lacks := make([][]mount, len(views))
+	var sources []string
+	for i, v := range views {
+		var err error
+		if lacks[i], err = s.lacking(v); err != nil {
+			return err
+		}
+		for _, m := range lacks[i] {
+			sources = append(sources, m.source)
+		}
+	}
+	if len(sources) == 0 {
+		return nil
+	}
+	loose, err := image.Loose(s.ids, sources...) // here the volumes can be seen
+	if err != nil {
+		return problem.New(problem.Failed, "node %s: its volumes cannot be mounted", s.c.ref.Name).At(s.c.ref.Site).Because(err)
+	}
+	defer image.Drop(loose) //nolint:errcheck // what was fastened stays
+	for i, rest := 0, loose; i < len(views); i++ {
+		if err := s.fasten(views[i], lacks[i], rest); err != nil {
+			return err
+		}
+		rest = rest[len(lacks[i]):]
+	}
+	return nil
+}
+
+// lacking gives what is missing in a view. Nothing is mounted over what is not ours.
+func (s *remounting) lacking(v view) (lacks []mount, err error) {
+	err = inSpace(v.pid, func(table func() ([]image.Mounted, error)) error {
+		mounts, err := table()
+		for _, w := range s.wanted {
+			if _, ok := s.find(mounts, w, v.at(w)); ok {
+				continue
+			}
+			if slices.ContainsFunc(mounts, func(m image.Mounted) bool { return m.At == v.at(w) }) {
+				return problem.New(problem.Failed, "node %s: something else is mounted at %s", s.c.ref.Name, w.path).
+					At(s.c.ref.Site).Try("unmount it in the node")
+			}
+			lacks = append(lacks, w)
+		}
+		return err
+	})
+	return lacks, err
+}
+
+// fasten puts loose mounts where a view lacks them.
+func (s *remounting) fasten(v view, lacks []mount, loose []*os.File) error {
+	if len(lacks) == 0 {
+		return nil
+	}
+	return inSpace(v.pid, func(func() ([]image.Mounted, error)) error {
+		for i, m := range lacks {
+			dir, err := v.open(v.at(m))
+			if err == nil {
+				err = errors.Join(image.Fasten(loose[i], int(dir.Fd())), dir.Close())
+			}
+			if err != nil {
+				return problem.New(problem.Failed, "node %s: the volume cannot be mounted at %s", s.c.ref.Name, m.path).At(s.c.ref.Site).Because(err).
+					Try("a volume is mounted on a directory of the node, which no link leads to")
+			}
+		}
+		return nil
+	})
+}
+
+// removed reports whether the directory behind a mount has been removed from its file system.
+func removed(m image.Mounted) bool { return strings.HasSuffix(m.Origin.Path, "//deleted") }

@@ -1,0 +1,44 @@
+package image
+
+import (
+	"errors"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// Loose gives mounts of directories of the host that are nowhere yet, with their owners shifted into ids: whoever has them can put them where
+// the directories themselves cannot be seen.
+func Loose(ids IDs, trees ...string) ([]*os.File, error) {
+	space, err := ids.open()
+	if err != nil {
+		return nil, err
+	}
+	if space != nil {
+		defer space.Close()
+	}
+	var all []*os.File
+	for _, tree := range trees {
+		loose, err := clone(tree, space, false)
+		if err != nil {
+			return nil, errors.Join(err, Drop(all))
+		}
+		all = append(all, loose)
+	}
+	return all, nil
+}
+
+// Fasten puts a loose mount onto a directory, which dir is open on.
+func Fasten(loose *os.File, dir int) error {
+	err := unix.MoveMount(int(loose.Fd()), "", dir, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
+	return os.NewSyscallError("move_mount", err)
+}
+
+// Drop lets go of loose mounts; those that were fastened stay where they are.
+func Drop(all []*os.File) error {
+	var errs []error
+	for _, loose := range all {
+		errs = append(errs, loose.Close())
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,117 @@
+package image
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// An Origin is a directory as mount tables name it: its file system's device, and the path in there. It is the same in all mount
+// namespaces, however the directory is called in them.
+type Origin struct{ Device, Path string }
+
+// Holds reports whether a directory is this one or below it.
+func (o Origin) Holds(other Origin) bool {
+	return o.Device == other.Device && (other.Path == o.Path || strings.HasPrefix(other.Path, strings.TrimSuffix(o.Path, "/")+"/"))
+}
+
+// A Mounted is one line of a mount table (proc_pid_mountinfo(5)).
+type Mounted struct {
+	ID, Parent uint64 // no two mounts of a host have the same, whatever their namespaces
+	Origin     Origin
+	At         string
+	ReadOnly   bool
+}
+
+// ReadMounts reads a mount table.
+func ReadMounts(table io.Reader) ([]Mounted, error) {
+	text, err := io.ReadAll(table)
+	if err != nil {
+		return nil, err
+	}
+	var all []Mounted
+	for line := range strings.Lines(string(text)) {
+		fields := strings.Fields(line)
+		if len(fields) < 6 {
+			return nil, fmt.Errorf("a line of a mount table: %q", line)
+		}
+		id, err1 := strconv.ParseUint(fields[0], 10, 64)
+		parent, err2 := strconv.ParseUint(fields[1], 10, 64)
+		if err1 != nil || err2 != nil {
+			return nil, fmt.Errorf("a line of a mount table: %q", line)
+		}
+		all = append(all, Mounted{
+			ID: id, Parent: parent, Origin: Origin{fields[2], unescape(fields[3])}, At: unescape(fields[4]),
+			ReadOnly: fields[5] == "ro" || strings.HasPrefix(fields[5], "ro,"),
+		})
+	}
+	return all, nil
+}
+
+// MountsOf gives the mounts that a process sees; "self" and "thread-self" are processes, too.
+func MountsOf(process string) ([]Mounted, error) {
+	file, err := os.Open(filepath.Join("/proc", process, "mountinfo"))
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	return ReadMounts(file)
+}
+
+// unescape turns the octal numbers back for which space, tab, newline and backslash stand in mount tables.
+func unescape(path string) string {
+	if !strings.Contains(path, `\`) {
+		return path
+	}
+	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`, `\043`, "#").Replace(path)
+}
+
+// MountID gives the id of the mount on which a file is found.
+func MountID(path string) (uint64, error) {
+	var st unix.Statx_t
+	if err := unix.Statx(unix.AT_FDCWD, path, unix.AT_STATX_DONT_SYNC|unix.AT_NO_AUTOMOUNT, unix.STATX_MNT_ID, &st); err != nil {
+		return 0, &os.PathError{Op: "statx", Path: path, Err: err}
+	}
+	return st.Mnt_id, nil
+}
+
+// OriginsOf gives the origins of directories of this host.
+func OriginsOf(dirs ...string) ([]Origin, error) {
+	table, err := MountsOf("self")
+	if err != nil {
+		return nil, err
+	}
+	var all []Origin
+	for _, dir := range dirs {
+		o, err := originOf(dir, table)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, o)
+	}
+	return all, nil
+}
+
+func originOf(dir string, table []Mounted) (Origin, error) {
+	real, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return Origin{}, err
+	}
+	id, err := MountID(real)
+	if err != nil {
+		return Origin{}, err
+	}
+	for _, m := range table {
+		if m.ID != id {
+			continue
+		}
+		inside, err := filepath.Rel(m.At, real)
+		return Origin{m.Origin.Device, filepath.Join(m.Origin.Path, inside)}, err
+	}
+	return Origin{}, fmt.Errorf("%s is on no mount of this host", dir)
+}

@@ -1,0 +1,228 @@
+package release_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"pgregory.net/rapid"
+
+	"orrery/internal/apply"
+	"orrery/internal/engine/fake"
+	"orrery/internal/observe"
+	"orrery/internal/plan"
+	"orrery/internal/plan/release"
+	"orrery/internal/site"
+	"orrery/internal/site/spec"
+	"orrery/internal/site/twin"
+)
+
+const host = "sv1"
+
+// A world is a random site with releases, and a host in memory that runs it.
+type world struct {
+	t     *rapid.T
+	site  *site.Site
+	host  *fake.Host
+	fixed bool // the engine cannot move the links of running nodes
+}
+
+func newWorld(t *rapid.T) *world {
+	h := fake.NewHost("rapid", host, 64, 256<<30)
+	w := &world{t: t, site: drawSite(t), host: h}
+	h.Releases = map[int]*site.Site{}
+	for _, number := range []int{0, 700, 701} {
+		made, err := twin.Release(w.site, number)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.Releases[number] = made
+	}
+	return w
+}
+
+// drawSite gives a site whose nodes have volumes for one and for many, do things when they are live, and wait for one another.
+func drawSite(t *rapid.T) *site.Site {
+	yes := func(what string) bool { return rapid.Bool().Draw(t, what) }
+	s := &site.Site{
+		Name: "rapid", Images: []site.Image{{Name: "debian", Suite: "bookworm"}}, Hosts: []site.Host{{Name: host}},
+		Networks: []site.Network{
+			{Name: "net0", Subnet: netip.MustParsePrefix("10.0.0.0/24"), Gateway: netip.MustParseAddr("10.0.0.1"), NAT: true, MTU: 1500},
+			{Name: "net1", Subnet: netip.MustParsePrefix("10.0.1.0/24"), MTU: 1500},
+		},
+		Volumes:  []site.Volume{{Name: "shared", Shared: true}},
+		Releases: []site.Release{{Number: 700, Requirements: site.Requirements{File: "a", Text: "p==1\n"}}, {Number: 701, Requirements: site.Requirements{File: "b", Text: "p==2\n"}}},
+	}
+	for i := range 3 {
+		name := fmt.Sprint("role", i)
+		r := site.Role{Name: name, Dir: "roles/" + name, Pip: []string{"p"}}
+		if yes("volume") {
+			r.Volumes = append(r.Volumes, site.VolumeUse{Name: name, Path: "/srv/" + name, Owner: "root:root", Exclusive: true, Quarantine: site.Snapshot})
+		}
+		if yes("shared volume") {
+			r.Volumes = append(r.Volumes, site.VolumeUse{Name: "shared", Path: "/all/" + name, Owner: "root:root", Exclusive: yes("for one release"), Quarantine: site.Empty})
+		}
+		if yes("health") {
+			r.Health = []site.HealthCheck{{TCP: 1 + i}}
+		}
+		if yes("active") {
+			r.Active = []string{name + ".timer"}
+		}
+		s.Roles = append(s.Roles, r)
+	}
+	for i := range 1 + rapid.IntRange(0, 4).Draw(t, "nodes") {
+		n := site.Node{Name: fmt.Sprint("node", i), ID: 100 + i, Image: "debian", Engine: "fake", Host: host, Autostart: true}
+		n.Roles = []string{fmt.Sprint("role", rapid.IntRange(0, 2).Draw(t, "role"))} // one each, so that nobody waits in a circle
+		for j := range s.Networks {
+			if j == 0 || yes("second network") {
+				n.NICs = append(n.NICs, site.NIC{Network: s.Networks[j].Name, Address: site.AddressAfter(s.Networks[j].Subnet.Addr(), 10+i)})
+			}
+		}
+		s.Nodes = append(s.Nodes, n)
+	}
+	for i := 1; i < len(s.Roles); i++ {
+		awaited := s.Roles[i-1].Name
+		if yes("waits") && slices.ContainsFunc(s.Nodes, func(n site.Node) bool { return n.Roles[0] == awaited }) {
+			s.Roles[i].NeedsHealthy = []string{"role=" + awaited}
+		}
+	}
+	return s
+}
+
+func (w *world) observe() []observe.Host {
+	h := w.host.Observe()
+	h.Fixed = map[string]bool{"fake": w.fixed}
+	return []observe.Host{h}
+}
+
+type silent struct{}
+
+func (silent) Begin(*plan.Step)          {}
+func (silent) Detail(*plan.Step, string) {}
+func (silent) End(*plan.Step, error)     {}
+
+func (w *world) run(p *plan.Plan) *apply.Result {
+	return apply.Run(context.Background(), p, map[string]apply.Worker{host: w.host}, silent{}, 1+rapid.IntRange(0, 3).Draw(w.t, "parallel"))
+}
+
+func (w *world) must(p *plan.Plan, err error) {
+	w.t.Helper()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	r := w.run(p)
+	for _, f := range r.Failed {
+		w.t.Fatalf("step %d %s: %v\n%s", f.Step.N, f.Step, f.Err, text(p))
+	}
+	if !r.OK() {
+		w.t.Fatalf("%d steps were skipped", len(r.Skipped))
+	}
+}
+
+func (w *world) up() (*plan.Plan, error) {
+	return plan.Up(w.site, w.observe(), plan.Goal{Releases: w.host.Releases})
+}
+
+func (w *world) stage(number int) {
+	w.t.Helper()
+	staged, err := twin.Quarantine(w.site, number)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.host.Keep(number)
+	live := w.host.Releases[number]
+	w.host.Releases[number] = staged
+	w.must(release.Stage(staged, w.observe(), plan.Goal{}))
+	w.host.Releases[number] = live
+}
+
+// set draws nodes and gives the release that they are to go to.
+func (w *world) set(number int) map[string]int {
+	to := map[string]int{}
+	for i, n := range w.site.Nodes {
+		if i == 0 || rapid.Bool().Draw(w.t, "in the set") {
+			to[n.Name] = number
+		}
+	}
+	return to
+}
+
+func (w *world) turn(g release.Goal) (*plan.Plan, error) {
+	g.Releases = w.host.Releases
+	return release.Switch(w.site, w.observe(), g)
+}
+
+// intend takes down what the switch is to come to, as the verb does before it begins.
+func (w *world) intend(to, end map[string]int) {
+	r := w.observe()[0].Releases
+	r.Switch = &observe.Switch{To: to, End: end}
+	w.host.SetReleases(r)
+}
+
+// live gives, by node, the releases of those instances that are live in whatever way.
+func (w *world) live() map[string][]int {
+	all := map[string][]int{}
+	for _, n := range w.observe()[0].Nodes {
+		onLive := slices.ContainsFunc(n.NICs, func(nic spec.NIC) bool { return nic.Bridge == site.BridgeName(n.Site, nic.Network) })
+		if !n.Staged || onLive {
+			all[n.Name] = append(all[n.Name], n.Release)
+		}
+	}
+	return all
+}
+
+// want compares which releases are live with which should be, in the record and by what is there.
+func (w *world) want(releases map[string]int) {
+	w.t.Helper()
+	for name, number := range releases {
+		if got := w.live()[name]; len(got) != 1 || got[0] != number {
+			w.t.Fatalf("node %s: live are releases %v, not %d alone", name, got, number)
+		}
+	}
+	for _, n := range w.observe()[0].Nodes {
+		shall := release.Retired(n.Node)
+		if n.Release == releases[n.Name] {
+			shall = release.Live(n.Node)
+		}
+		switch {
+		case n.State != observe.Running && !(w.fixed && shall.Staged): // which is stopped and started, and stands still when it is not live
+			w.t.Fatalf("node %s of release %d is %s", n.Name, n.Release, n.State)
+		case !slices.Equal(n.NICs, shall.NICs) || n.Staged != shall.Staged:
+			w.t.Fatalf("node %s of release %d is not where it shall be: %+v", n.Name, n.Release, n.NICs)
+		case !slices.Equal(n.Mounts, shall.Mounts):
+			w.t.Fatalf("node %s of release %d has %+v", n.Name, n.Release, n.Mounts)
+		case n.Active && shall.Staged:
+			w.t.Fatalf("node %s of release %d does what only a live node does", n.Name, n.Release)
+		}
+	}
+	if p, err := w.up(); err != nil || !p.Empty() {
+		w.t.Fatalf("up has something to do: %v\n%s", err, text(p))
+	}
+}
+
+// now is what there is of the nodes, less what may differ after something was done and taken back.
+func (w *world) now() map[int]string {
+	all := map[int]string{}
+	for _, n := range w.observe()[0].Nodes {
+		all[n.ID] = fmt.Sprint(n.State, n.Active, n.Staged, n.NICs, n.Mounts)
+	}
+	return all
+}
+
+func text(p *plan.Plan) string {
+	var b strings.Builder
+	for _, s := range p.Steps {
+		fmt.Fprintf(&b, "%d %s %v\n", s.N, s, s.Needs)
+	}
+	return b.String()
+}
+
+// merged gives releases with some of them others.
+func merged(was, is map[string]int) map[string]int {
+	all := maps.Clone(was)
+	maps.Copy(all, is)
+	return all
+}
