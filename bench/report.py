@@ -57,7 +57,7 @@ def tables(lines):
     text += "".join(f"\nFailed: {line['part']} of {line['peer']} in round {line['round']}: {line['failed']}\n" for line in failed)
     for title, section in ("Nodes from cached layers", nodes), ("Deleting 32 nodes", deleting), ("32 nodes against 1", scale), \
             ("The same role by others", tools), ("Disk and memory", disk), ("Planning 10,000 nodes on 200 hosts", plan), \
-            ("Starting the program", start), ("Status of 64 nodes", status):
+            ("A twin of 32 nodes", twin), ("Starting the program", start), ("Status of 64 nodes", status):
         if body := section(r):
             text += f"\n## {title}\n\n{body}"
     return text
@@ -121,6 +121,15 @@ def disk(r):
     left = r.series("nodes", "orrery", "processes", n=32)
     return series and table(["disk, each node", "processes of Orrery after `up`"],
                             [[spread(series, "{:.2f} MiB", 1 / 2**20), str(max(left.values()))]])
+
+
+def twin(r):
+    rows = []
+    for order, title in ("original", "the original first"), ("twin", "the twin first"):
+        up, copy, end, disk = (r.series("twin", "orrery", value, order=order) for value in ("seconds", "twin_seconds", "destroy_seconds", "disk_bytes"))
+        if up:
+            rows.append([title, spread(up), spread(copy), ratio(copy, up), spread(end), spread(disk, "{:.2f} MiB", 1 / 2**20)])
+    return rows and table(["order", "site up", "twin create", "twin / site", "twin destroy", "disk, each node of the twin"], rows)
 
 
 def plan(r):

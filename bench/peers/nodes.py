@@ -90,23 +90,26 @@ class Nodes:
         rootfs = f"{self.work}/lxc/{name}/rootfs"
         os.makedirs(rootfs)
         overlay.mount(self.mapped, f"{self.work}/mapped/{name}", rootfs)
-        first, count = overlay.IDS
         with open(f"{self.work}/lxc/{name}/config", "w") as config:
-            config.write(f"""\
+            config.write(self.config(number, rootfs))
+        self.lxc("lxc-start", number, "--logfile", f"{self.work}/lxc/{name}/log", "--logpriority=WARN")
+        return ready.wait(name, address(number))
+
+    def config(self, number, rootfs):
+        first, count = overlay.IDS
+        return f"""\
 lxc.include = /usr/share/lxc/config/common.conf
 lxc.include = /usr/share/lxc/config/userns.conf
 lxc.idmap = u 0 {first} {count}
 lxc.idmap = g 0 {first} {count}
 lxc.rootfs.path = dir:{rootfs}
-lxc.uts.name = {name}
+lxc.uts.name = {self.name(number)}
 lxc.net.0.type = veth
 lxc.net.0.link = {BRIDGE}
 lxc.net.0.name = eth0
 lxc.net.0.flags = up
 lxc.net.0.ipv4.address = {address(number)}/24
-""")
-        self.lxc("lxc-start", number, "--logfile", f"{self.work}/lxc/{name}/log", "--logpriority=WARN")
-        return ready.wait(name, address(number))
+"""
 
     def lxc(self, verb, number, *options):
         return run(f"/usr/bin/{verb}", "-P", f"{self.work}/lxc", "-n", self.name(number), *options, env=LXC_PATH)

@@ -112,11 +112,11 @@ func (a *app) beginTrial(ctx context.Context, s *site.Site, wait bool) error {
 		return err
 	}
 	trial := t.before.Trial
-	how := "its health checks hold until then"
+	how := "stays with \"orrery confirm\", or if its health checks hold until then,"
 	if trial.ByHand {
-		how = "not otherwise"
+		how = "stays with \"orrery confirm\" only,"
 	}
-	fmt.Fprintf(a.out, "%s: release %d is on trial until %s: it stays with \"orrery confirm\" (or if %s), and goes back to release %s otherwise.\n",
+	fmt.Fprintf(a.out, "%s: release %d is on trial until %s: it %s and goes back to release %s otherwise.\n",
 		s.Key(), trial.Release, trial.Until.Local().Format("15:04:05"), how, at(trial.Back))
 	if !wait {
 		return problem.Status(problem.Trial)
@@ -217,12 +217,12 @@ func (a *app) watch(ctx context.Context, s *site.Site) error {
 
 // sick names a node that is not healthy, and why; "": all are.
 func (a *app) sick(ctx context.Context, s *site.Site, nodes []string) (string, error) {
-	rows, err := a.rows(ctx, s, nil, true)
+	rows, err := a.rows(ctx, s, nodes, true)
 	if err != nil {
 		return "", err
 	}
 	for _, r := range rows {
-		if !r.Quarantine && slices.Contains(nodes, r.Node) && !r.good() {
+		if !r.Quarantine && !r.good() {
 			return fmt.Sprintf("node %s is %s, %s %s", r.Node, r.State, r.Health, r.Detail), nil
 		}
 	}
@@ -232,7 +232,7 @@ func (a *app) sick(ctx context.Context, s *site.Site, nodes []string) (string, e
 // goBack ends a trial with the return to what was live before it. Somebody who is at work is waited for.
 func (a *app) goBack(ctx context.Context, s *site.Site, t *turn, why string) error {
 	trial := t.before.Trial
-	t.to, t.onward = trial.Back, true
+	t.to, t.back = trial.Back, true
 	t.consent.production = s.Name
 	if err := a.loadReleases(t.host, t.to); err != nil {
 		return err

@@ -53,6 +53,9 @@ Volumes, SSH host keys, the journal and layers in the store are kept; --volumes 
 					return err
 				}
 				_ = os.Remove(a.markerPath(s.Key()))
+				if err := a.clearRestore(s); err != nil {
+					return err
+				}
 			}
 			if result == nil {
 				fmt.Fprintf(a.out, "%s: nothing to take down.\n", s.Name)

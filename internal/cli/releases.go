@@ -55,13 +55,15 @@ func (a *app) loadRelease(s *site.Site, number int) (*site.Site, error) {
 	return twin.Release(kept, number)
 }
 
-// loadLive gives a host the releases that are live on it.
+// loadLive gives a host the releases that are live on it. What of them cannot be read is told by whoever needs it: it
+// must not keep a site from being taken down.
 func (a *app) loadLive(h *local.Host) error {
 	r, err := h.ReadReleases()
 	if err != nil {
 		return err
 	}
-	return a.loadReleases(h, r.Active)
+	_ = a.loadReleases(h, r.Active)
+	return nil
 }
 
 // loadReleases gives a host the releases of some nodes, if it has not got them yet.
@@ -78,6 +80,7 @@ func (a *app) loadReleases(h *local.Host, of map[string]int) error {
 			return err
 		}
 		h.Releases[number] = s
+		h.Keys.Also(s)
 	}
 	return nil
 }

@@ -95,9 +95,10 @@ and virtual machines. Start with "orrery init", or with one of the examples.`,
 		}
 	}
 	add("site", a.initVerb(), a.checkVerb(), a.queryVerb(), a.inventoryVerb(), a.sshConfigVerb(), a.importVerb())
-	add("life", a.planVerb(), a.upVerb(), a.downVerb(), a.startVerb(), a.stopVerb(), a.resumeVerb())
+	add("life", a.planVerb(), a.upVerb(), a.downVerb(), a.startVerb(), a.stopVerb(), a.resumeVerb(),
+		a.backupVerb(), a.restoreVerb(), a.thawVerb())
 	add("releases", a.stageVerb(), a.switchVerb(), a.confirmVerb(), a.rollbackVerb(), a.releaseVerb(), a.twinVerb(), a.ciVerb(), a.trialVerb())
-	add("nodes", a.snapshotVerb())
+	add("nodes", a.snapshotVerb(), a.volumeVerb())
 	add("nodes", a.statusVerb(), a.shellVerb(), a.execVerb(), a.cpVerb(), a.forwardVerb(), a.logsVerb(), a.journalVerb())
 	add("host", a.imageVerb(), a.mirrorVerb(), a.doctorVerb(), a.versionVerb(), a.manVerb(root))
 	return root

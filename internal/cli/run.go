@@ -30,6 +30,7 @@ type job struct {
 	begin    func() error           // when there is something to do; nil: nothing
 	undo     bool                   // take everything back if anything fails
 	base     *site.Site             // to which a switch is recovered that was interrupted; nil: it is left as it is
+	restores bool                   // it may go on with a restore that was interrupted
 	parallel int
 }
 
@@ -62,6 +63,9 @@ func (j *job) run(ctx context.Context) (*apply.Result, error) {
 	}
 	p, before, err := j.look(ctx)
 	if err != nil || p.Empty() {
+		return nil, err
+	}
+	if err := j.unfinished(p); err != nil {
 		return nil, err
 	}
 	if j.ask != nil {

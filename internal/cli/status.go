@@ -47,6 +47,9 @@ The exit status is 11 if a node is not as declared.`,
 				} else {
 					err = printRows(a.out, rows)
 				}
+				if err == nil {
+					err = a.underWay(s)
+				}
 				if err != nil || !watch {
 					return firstError(err, verdict(rows))
 				}
@@ -71,6 +74,27 @@ func firstError(errs ...error) error {
 		}
 	}
 	return nil
+}
+
+// underWay tells of a trial, and of a switch that was interrupted.
+func (a *app) underWay(s *site.Site) error {
+	h, err := a.bare(s)
+	if err != nil {
+		return err
+	}
+	r, err := h.ReadReleases()
+	if err != nil {
+		return err
+	}
+	if r.Trial != nil {
+		fmt.Fprintf(a.err, "orrery: release %d is on trial until %s; then it is confirmed or goes back to release %s.\n",
+			r.Trial.Release, r.Trial.Until.Local().Format("15:04:05"), at(r.Trial.Back))
+	}
+	if r.Switch == nil {
+		return nil
+	}
+	return problem.New(problem.HalfWay, "a switch of %s to release %s is under way or was interrupted; the set may not be wholly at one release",
+		r.Switch.Who, at(r.Switch.To)).At(s.Key()).Try("orrery up takes it to release %s", at(r.Switch.End))
 }
 
 // A row is one node in the table.
@@ -173,6 +197,8 @@ func quarantined(of row, n *observe.Node) row {
 	r.ID, r.Release, r.Quarantine, r.State, r.Health, r.Detail = n.ID, n.Release, true, string(n.State), "-", ""
 	switch {
 	case n.State != observe.Running:
+	case slices.ContainsFunc(n.Mounts, func(m spec.Mount) bool { return m.Copy == spec.NoCopy }):
+		r.Health = "retired" // it lets others have its volumes
 	case !n.Configured:
 		r.Health = "not configured"
 	case n.Config.Health != "" && n.Proven != n.Config.Health:

@@ -24,7 +24,7 @@ type turn struct {
 	site    *site.Site
 	host    *local.Host
 	to      map[string]int // node -> release
-	onward  bool           // interrupted, it is brought to its end and not taken back
+	back    bool           // to what was live before; interrupted, it is brought to its end and not taken back
 	trial   *observe.Trial
 	consent consent
 	before  observe.Releases
@@ -173,7 +173,7 @@ func (a *app) turnBack(s *site.Site, selectors []string) (*turn, error) {
 	if t.to, err = release.Former(t.before, names); err != nil {
 		return nil, err
 	}
-	t.onward = true
+	t.back = true
 	return t, a.loadReleases(t.host, t.to)
 }
 
@@ -218,7 +218,7 @@ func (t *turn) run(ctx context.Context) error {
 			if err := t.load(hosts); err != nil {
 				return nil, err
 			}
-			p, err := release.Switch(t.site, hosts, release.Goal{To: t.to, Releases: sitesOf(t.host), Trial: t.trial})
+			p, err := release.Switch(t.site, hosts, release.Goal{To: t.to, Releases: sitesOf(t.host), Trial: t.trial, Back: t.back})
 			if err == nil && maps.Equal(live, t.to) && onlyRecords(p) {
 				p.Steps = nil
 			}
@@ -238,8 +238,11 @@ func (t *turn) run(ctx context.Context) error {
 		fmt.Fprintf(t.out, "%s: release %s is live already.\n", t.site.Key(), at(t.to))
 		return nil
 	}
-	fmt.Fprintf(t.out, "%s: %s at release %s, formerly %s. Switched in %s; the former release is kept: orrery rollback\n",
+	fmt.Fprintf(t.out, "%s: %s at release %s, formerly %s, switched in %s.\n",
 		t.site.Key(), count(len(t.to), "node"), at(t.to), at(live), time.Since(began).Round(time.Millisecond))
+	if !t.back && len(live) > 0 {
+		fmt.Fprintf(t.out, "Release %s is kept: orrery rollback returns to it.\n", at(live))
+	}
 	return nil
 }
 
@@ -279,7 +282,7 @@ func liveNow(hosts []observe.Host, of map[string]int) map[string]int {
 // intend takes down where the set is to end, before anything is done.
 func (t *turn) intend(live map[string]int) error {
 	end := live
-	if t.onward || len(live) < len(t.to) { // nothing was live to which it could go back
+	if t.back || len(live) < len(t.to) { // nothing was live to which it could go back
 		end = t.to
 	}
 	r := t.before
@@ -349,11 +352,11 @@ func (j *job) recoverSwitch(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	trial := r.Trial
-	if maps.Equal(r.Switch.End, r.Switch.To) { // it was to end the trial, too
+	trial, back := r.Trial, maps.Equal(r.Switch.End, r.Switch.To)
+	if back { // it was to end the trial, too
 		trial = nil
 	}
-	p, err := release.Switch(j.base, hosts, release.Goal{To: r.Switch.End, Releases: sitesOf(h), Trial: trial, Recover: true})
+	p, err := release.Switch(j.base, hosts, release.Goal{To: r.Switch.End, Releases: sitesOf(h), Trial: trial, Back: back, Recover: true})
 	if err != nil {
 		return err
 	}

@@ -126,9 +126,6 @@ func (a *app) createTwin(ctx context.Context, r twinRecord) error {
 	if err := b.writeTwin(r); err != nil {
 		return err
 	}
-	if err := b.fill(ctx, original, s, r.Volumes); err != nil {
-		return err
-	}
 	if !r.Expires.IsZero() {
 		if err := b.expire(r); err != nil {
 			return err
@@ -147,11 +144,25 @@ func (a *app) expire(r twinRecord) error {
 	}, a.dirs)
 }
 
-// fill gives the volumes of a twin what they begin with.
-func (a *app) fill(ctx context.Context, original, s *site.Site, how string) error {
-	if how == site.Empty {
+// fillOnce gives the volumes of a twin what they begin with, before it is up for the first time.
+func (a *app) fillOnce(ctx context.Context, s *site.Site) error {
+	if s.Twin == "" {
 		return nil
 	}
+	r, err := a.readTwin(s.Key())
+	if err != nil || r.Filled {
+		return err
+	}
+	if r.Volumes != site.Empty {
+		if err := a.fill(ctx, s.Original, s, r.Volumes); err != nil {
+			return err
+		}
+	}
+	r.Filled = true
+	return a.writeTwin(r)
+}
+
+func (a *app) fill(ctx context.Context, original, s *site.Site, how string) error {
 	from, err := a.here(original)
 	if err != nil {
 		return err
@@ -200,6 +211,9 @@ func (a *app) snapshotVolume(ctx context.Context, h *local.Host, of *spec.Maker,
 		if _, err := os.Stat(from); err != nil {
 			continue
 		}
+		if _, err := os.Stat(to); err == nil { // copied by a run that was killed: a copy is whole or not there
+			continue
+		}
 		if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
 			return err
 		}
@@ -217,7 +231,7 @@ func seed(ctx context.Context, script, name, node, dir string) error {
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := errors.Join(os.RemoveAll(dir), os.MkdirAll(dir, 0o755)); err != nil { // what a run that was killed left is not whole
 		return err
 	}
 	var said strings.Builder

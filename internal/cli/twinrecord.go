@@ -23,6 +23,7 @@ type twinRecord struct {
 	Dir     string       `json:"dir"` // site directory of which it is made
 	Options twin.Options `json:"options"`
 	Volumes string       `json:"volumes"` // what its volumes began with: "empty", "snapshot" or a script
+	Filled  bool         `json:"filled"`  // they have got it
 	Created time.Time    `json:"created"`
 	Expires time.Time    `json:"expires,omitzero"`
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -47,6 +48,9 @@ func (a *app) up(ctx context.Context, s *site.Site, selectors []string, k consen
 	if err != nil {
 		return err
 	}
+	if err := a.fillOnce(ctx, s); err != nil {
+		return err
+	}
 	j := &job{app: a, site: s, base: s, host: h, undo: undo, parallel: parallel, begin: func() error { return a.markUp(s) }, plan: func(hosts []observe.Host) (*plan.Plan, error) {
 		return plan.Up(s, hosts, plan.Goal{Nodes: chosen, Releases: h.Releases})
 	}}
@@ -78,7 +82,15 @@ func (a *app) howToGoOn(s *site.Site) {
 	if len(s.Nodes) > 0 {
 		first = s.Nodes[0].Name
 	}
-	fmt.Fprintf(a.out, "\n  orrery shell %-12s a terminal in a node\n  orrery status             how the nodes are\n  orrery down               end it all; volumes are kept\n", first)
+	orrery, down := "orrery", "orrery down"
+	end := "end it all; volumes are kept"
+	if s.Twin != "" {
+		orrery += " --twin " + s.Twin
+		down, end = "orrery twin destroy "+s.Twin, "end it all"
+	}
+	t := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(t, "\n  %s shell %s\ta terminal in a node\n  %s status\thow the nodes are\n  %s\t%s\n", orrery, first, orrery, down, end)
+	_ = t.Flush()
 }
 
 func (a *app) resumeVerb() *cobra.Command {

@@ -104,10 +104,21 @@ func raiseBridge(n spec.Network, link netlink.Link) error {
 	if err := disableIPv6(n.Bridge); err != nil {
 		return err
 	}
-	if err := setAddress(n, link); err != nil {
+	if err := answerForItself(n.Bridge); err != nil {
+		return err
+	}
+	if err := setAddress(link, hostAddress(n)); err != nil {
 		return err
 	}
 	return netlink.LinkSetUp(link)
+}
+
+// hostAddress gives the address that the host has on a network, with prefix length, or "".
+func hostAddress(n spec.Network) string {
+	if n.Outlet {
+		return "" // its router has the gateway's
+	}
+	return n.Gateway
 }
 
 // forwardAtOnce turns off the spanning tree protocol, and the delay with which a new port begins to forward: a bridge
@@ -137,14 +148,20 @@ func disableIPv6(bridge string) error {
 	return err
 }
 
-// setAddress gives the bridge the address of the gateway and no other.
-func setAddress(n spec.Network, link netlink.Link) error {
+// answerForItself keeps the host from saying, where twins ask for the gateway that they and production have, that it is
+// this host: it answers on each network for its address there only (net.ipv4.conf.*.arp_ignore).
+func answerForItself(bridge string) error {
+	return os.WriteFile("/proc/sys/net/ipv4/conf/"+bridge+"/arp_ignore", []byte("1"), 0o644)
+}
+
+// setAddress gives a link an address, with prefix length, and no other; for "" none.
+func setAddress(link netlink.Link, only string) error {
 	has, err := whole(func() ([]netlink.Addr, error) { return netlink.AddrList(link, netlink.FAMILY_V4) })
 	if err != nil {
 		return err
 	}
 	for i := range has {
-		if has[i].IPNet.String() == n.Gateway {
+		if has[i].IPNet.String() == only {
 			continue
 		}
 		// With an address may go others of its subnet (net.ipv4.conf.*.promote_secondaries).
@@ -152,10 +169,10 @@ func setAddress(n spec.Network, link netlink.Link) error {
 			return err
 		}
 	}
-	if n.Gateway == "" {
+	if only == "" {
 		return nil
 	}
-	address, err := netlink.ParseAddr(n.Gateway)
+	address, err := netlink.ParseAddr(only)
 	if err != nil {
 		return err
 	}

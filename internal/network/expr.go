@@ -26,6 +26,8 @@ func (r rule) exprs() []expr.Any {
 	switch r.verdict {
 	case masquerade:
 		return append(all, &expr.Masq{})
+	case notrack:
+		return append(all, &expr.Notrack{})
 	case drop:
 		return append(all, &expr.Counter{}, &expr.Verdict{Kind: expr.VerdictDrop})
 	default:

@@ -19,13 +19,21 @@ func RemoveLinks(names []string) error {
 		if !strings.HasPrefix(name, linkPrefix) {
 			return problem.New(problem.Failed, "%s is not the link of a node", name)
 		}
-		link, err := netlink.LinkByName(name)
-		if err == nil {
-			err = netlink.LinkDel(link)
-		}
-		if err != nil && !missing(err) && !gone(err) {
+		if err := removeLink(name); err != nil {
 			return problem.New(problem.Failed, "remove link %s", name).Because(err)
 		}
+	}
+	return nil
+}
+
+// removeLink removes a link, if it is there.
+func removeLink(name string) error {
+	link, err := netlink.LinkByName(name)
+	if err == nil {
+		err = netlink.LinkDel(link)
+	}
+	if err != nil && !missing(err) && !gone(err) {
+		return err
 	}
 	return nil
 }

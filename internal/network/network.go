@@ -38,6 +38,11 @@ func Make(ctx context.Context, n spec.Network) error {
 	if err := sweep(all, n.Bridge); err != nil {
 		return failed(n, "remove half-made bridges", err)
 	}
+	if !n.Outlet {
+		if err := removeOutlet(n); err != nil {
+			return failed(n, "remove its outlet", err)
+		}
+	}
 	// The rules come before the bridge is up, so that there is no moment at which it is open.
 	link, err := openBridge(n)
 	if err != nil {
@@ -49,6 +54,11 @@ func Make(ctx context.Context, n spec.Network) error {
 	}
 	if err := raiseBridge(n, link); err != nil {
 		return failed(n, "set up bridge "+n.Bridge, err)
+	}
+	if n.Outlet {
+		if err := makeOutlet(n, link); err != nil {
+			return failed(n, "make its outlet", err)
+		}
 	}
 	return nil
 }
@@ -68,6 +78,9 @@ func Remove(ctx context.Context, n spec.Network) error {
 	// The bridge goes last, because it is what shows that there is something to remove; but it goes down before its rules go.
 	if err := lowerBridge(n.Bridge); err != nil {
 		return failed(n, "set bridge "+n.Bridge+" down", err)
+	}
+	if err := removeOutlet(n); err != nil {
+		return failed(n, "remove its outlet", err)
 	}
 	others := slices.DeleteFunc(meant(all, n.Site), func(o spec.Network) bool { return o.Name == n.Name })
 	if err := writeTable(n.Site, others); err != nil {
@@ -102,6 +115,9 @@ func check(n spec.Network) error {
 	subnet, err := netip.ParsePrefix(n.Subnet)
 	if err != nil || !subnet.Addr().Is4() {
 		return problem.New(problem.Unable, "network %s: %q is no IPv4 subnet", n.Name, n.Subnet).Because(err)
+	}
+	if n.Outlet && (!n.NAT || n.Gateway == "") {
+		return problem.New(problem.Unable, "network %s: an outlet needs a gateway and nat", n.Name)
 	}
 	if n.Gateway == "" {
 		return nil

@@ -12,7 +12,7 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// Observe gives the networks of a site on this host, of all sites if it is "", as they really are: the address
+// Observe gives the networks of a site and of its quarantines on this host, of all sites if it is "", as they really are: the address
 // that the bridge has, whether there are rules that masquerade. What is wrong with a network that its spec has no field
 // for is said beside the name of its bridge, as in "orb0123456789 (down)": so whatever is not as Make left it
 // is a difference from what is declared.
@@ -37,7 +37,7 @@ func Observe(siteName string) ([]spec.Network, error) {
 	slices.Sort(sites)
 	var networks []spec.Network
 	for _, s := range slices.Compact(sites) {
-		if siteName != "" && s != siteName {
+		if siteName != "" && s != siteName && !site.IsQuarantine(siteName, s) {
 			continue
 		}
 		found, err := observeSite(s, all)
@@ -50,12 +50,12 @@ func Observe(siteName string) ([]spec.Network, error) {
 }
 
 func observeSite(siteName string, all []bridge) ([]spec.Network, error) {
-	there, err := comments(siteName)
+	there, err := comments(siteTable(siteName))
 	if err != nil {
 		return nil, err
 	}
 	wanted := meant(all, siteName)
-	changed := !slices.Equal(there, ruleComments(wanted))
+	changed := !slices.Equal(there, ruleComments(rules(wanted)))
 	masqueraded, known := commented(there)
 	var networks []spec.Network
 	for _, b := range all {
@@ -82,7 +82,8 @@ func observeSite(siteName string, all []bridge) ([]spec.Network, error) {
 	return networks, nil
 }
 
-// observed gives a network as its bridge is. The subnet is as marked; if the bridge is not on it, the gateway tells.
+// observed gives a network as its bridge is. The subnet is as marked; if the bridge is not on it, the gateway tells. So it does for a
+// network with an outlet, if the bridge has an address, which it should not.
 func observed(b bridge) (spec.Network, error) {
 	n, attrs := b.mark, b.link.Attrs()
 	n.MTU = attrs.MTU
@@ -94,18 +95,23 @@ func observed(b bridge) (spec.Network, error) {
 	for _, a := range addresses {
 		texts = append(texts, a.IPNet.String())
 	}
-	n.Gateway = strings.Join(texts, " ")
 	if attrs.Flags&net.FlagUp == 0 {
 		n.Bridge += " (down)"
+	}
+	if n.Outlet && checkOutlet(n, b.link) != nil {
+		n.Bridge += " (outlet changed)"
+	}
+	if len(texts) > 0 || !n.Outlet {
+		n.Gateway = strings.Join(texts, " ")
 	}
 	return n, nil
 }
 
-// ruleComments gives the comments of the rules that networks shall have, as comments gives those that are there.
-func ruleComments(networks []spec.Network) []string {
+// ruleComments gives the comments of the rules that a table shall have, as comments gives those that are there.
+func ruleComments(wanted []rule) []string {
 	var all []string
-	for _, chain := range []string{forward, input, postrouting} {
-		for _, r := range rules(networks) {
+	for _, chain := range chainNames {
+		for _, r := range wanted {
 			if r.chain == chain {
 				all = append(all, chain+" "+r.comment())
 			}

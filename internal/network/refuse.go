@@ -4,7 +4,6 @@ import (
 	"net/netip"
 
 	"github.com/vishvananda/netlink"
-	"golang.org/x/sys/unix"
 
 	"orrery/internal/problem"
 	"orrery/internal/site/spec"
@@ -12,16 +11,21 @@ import (
 
 // refuse says why a network must not be made on this host: its bridge's name is taken, or its subnet leads elsewhere.
 // Networks of the same site are left out: the site has been checked, and two of them may be about to change places.
+//
+// Where the host has no address it has no route either, and such a network may have any addresses: those of production, if it
+// is a twin's or a quarantine.
 func refuse(n spec.Network, all []bridge) error {
-	if err := refuseName(n); err != nil {
+	if err := refuseName(n); err != nil || hostAddress(n) == "" {
 		return err
 	}
 	subnet := netip.MustParsePrefix(n.Subnet)
 	own := map[int]bool{}
 	for _, b := range all {
 		own[b.link.Attrs().Index] = true
-		other, err := netip.ParsePrefix(b.mark.Subnet)
-		if err == nil && b.mark.Site != n.Site && other.Overlaps(subnet) {
+		if b.mark.Site == n.Site || hostAddress(b.mark) == "" {
+			continue
+		}
+		if other, err := netip.ParsePrefix(b.mark.Subnet); err == nil && other.Overlaps(subnet) {
 			return overlap(n, "network "+b.mark.Name+" of site "+b.mark.Site, other).
 				Try("give one of them another subnet, or take site %s down first", b.mark.Site)
 		}
@@ -64,24 +68,15 @@ func refuseAddresses(n spec.Network, subnet netip.Prefix, own map[int]bool) erro
 }
 
 func refuseRoutes(n spec.Network, subnet netip.Prefix, own map[int]bool) error {
-	// Not only the main table: that of a VPN may come before it (ip-rule(8)).
-	unicast := netlink.Route{Type: unix.RTN_UNICAST}
-	routes, err := whole(func() ([]netlink.Route, error) {
-		return netlink.RouteListFiltered(netlink.FAMILY_V4, &unicast, netlink.RT_FILTER_TABLE|netlink.RT_FILTER_TYPE)
-	})
+	routes, err := hostRoutes()
 	if err != nil {
 		return failed(n, "list the host's routes", err)
 	}
 	for _, r := range routes {
-		if r.Dst == nil || own[r.LinkIndex] {
+		if own[r.link] || !r.to.Overlaps(subnet) {
 			continue
 		}
-		// 0.0.0.0/0, and the halves of it by which VPNs come before it, lead to where nothing more special does.
-		other, err := netip.ParsePrefix(r.Dst.String())
-		if err != nil || other.Bits() <= 1 || !other.Overlaps(subnet) {
-			continue
-		}
-		return overlap(n, "a route of the host by "+linkName(r.LinkIndex), other).
+		return overlap(n, "a route of the host by "+linkName(r.link), r.to).
 			Try("give the network another subnet, or remove the route")
 	}
 	return nil

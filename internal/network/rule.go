@@ -8,21 +8,25 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// The chains of a site's table.
+// The chains of a table.
 const (
+	prerouting  = "prerouting"
 	forward     = "forward"
 	input       = "input"
 	postrouting = "postrouting"
 )
+
+var chainNames = []string{prerouting, forward, input, postrouting}
 
 // What a rule does with a packet.
 const (
 	accept     = "accept"
 	drop       = "drop"
 	masquerade = "masquerade"
+	notrack    = "notrack"
 )
 
-// A rule is one of a site's table, as data.
+// A rule is one of a table, as data.
 type rule struct {
 	network string // that it is of
 	chain   string

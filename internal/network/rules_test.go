@@ -14,11 +14,22 @@ var update = flag.Bool("update", false, "write what the tests find into testdata
 
 // TestRules shows the whole table of a site with a network of each kind.
 func TestRules(t *testing.T) {
+	golden(t, "testdata/rules.txt", rules([]spec.Network{cam, data, closed}))
+}
+
+// TestOutletRules shows the table of a twin that may reach the world, and that of its router.
+func TestOutletRules(t *testing.T) {
+	n := outletOf("dev1", cam)
+	golden(t, "testdata/outlet.txt", rules([]spec.Network{n, twinOf("dev1", closed)}))
+	golden(t, "testdata/router.txt", routerRules(n))
+}
+
+func golden(t *testing.T, path string, all []rule) {
+	t.Helper()
 	var b strings.Builder
-	for _, r := range rules([]spec.Network{cam, data, closed}) {
+	for _, r := range all {
 		b.WriteString(r.chain + ": " + r.String() + "  # " + r.network + ": " + r.why + "\n")
 	}
-	const path = "testdata/rules.txt"
 	if *update {
 		must(t, os.WriteFile(path, []byte(b.String()), 0o644))
 	}
@@ -30,7 +41,7 @@ func TestRules(t *testing.T) {
 }
 
 func TestRulesDoNotDependOnTheOrderOfNetworks(t *testing.T) {
-	a, b := ruleComments([]spec.Network{cam, data, closed}), ruleComments([]spec.Network{closed, data, cam})
+	a, b := ruleComments(rules([]spec.Network{cam, data, closed})), ruleComments(rules([]spec.Network{closed, data, cam}))
 	if !slices.Equal(a, b) {
 		t.Errorf("%q\nand\n%q", a, b)
 	}
@@ -67,7 +78,7 @@ func TestEveryNetworkIsClosed(t *testing.T) {
 func TestCommentsTellRulesApart(t *testing.T) {
 	other := cam
 	other.Subnet = "10.8.70.0/24"
-	a, b := ruleComments([]spec.Network{cam}), ruleComments([]spec.Network{other})
+	a, b := ruleComments(rules([]spec.Network{cam})), ruleComments(rules([]spec.Network{other}))
 	if slices.Equal(a, b) {
 		t.Error("another subnet gives the same comments")
 	}
@@ -83,7 +94,7 @@ func TestCommentsTellRulesApart(t *testing.T) {
 }
 
 func TestMark(t *testing.T) {
-	for _, n := range []spec.Network{cam, data, closed} {
+	for _, n := range []spec.Network{cam, data, closed, outletOf("dev1", cam)} {
 		want := n
 		want.MTU = 0
 		if got, ok := readMark(mark(n)); !ok || got != want {

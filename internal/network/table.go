@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/nftables"
 	"github.com/google/nftables/userdata"
+	"github.com/mdlayher/netlink"
 
 	"orrery/internal/problem"
 	"orrery/internal/site/spec"
@@ -43,29 +44,36 @@ func chains(t *nftables.Table) map[string]*nftables.Chain {
 		return &nftables.Chain{Name: name, Table: t, Type: kind, Hooknum: hook, Priority: &priority, Policy: &open}
 	}
 	return map[string]*nftables.Chain{
+		prerouting:  chain(prerouting, nftables.ChainTypeFilter, nftables.ChainHookPrerouting, -300),
 		forward:     chain(forward, nftables.ChainTypeFilter, nftables.ChainHookForward, -10),
 		input:       chain(input, nftables.ChainTypeFilter, nftables.ChainHookInput, -10),
 		postrouting: chain(postrouting, nftables.ChainTypeNAT, nftables.ChainHookPostrouting, 90),
 	}
 }
 
-// writeTable replaces a site's table, in one transaction, by that for its networks; for none of them there is no table.
-// Connections under way go on: the kernel keeps what it translates for them apart from the rules.
+// writeTable replaces a site's table by that for its networks.
 func writeTable(site string, networks []spec.Network) error {
-	c, err := nftables.New()
+	return replaceTable(siteTable(site), rules(networks))
+}
+
+// replaceTable replaces a table, in one transaction, by one with these rules; for none of them there is no table.
+// Connections under way go on: the kernel keeps what it translates for them apart from the rules.
+func replaceTable(t *nftables.Table, all []rule) error {
+	// The kernel's answers, one for each rule, wait until the transaction is over.
+	room := nftables.WithSockOptions(func(c *netlink.Conn) error { return c.SetReadBuffer(1<<18 + 4096*len(all)) })
+	c, err := nftables.New(room)
 	if err != nil {
 		return unusable(err)
 	}
-	t := siteTable(site)
 	c.AddTable(t) // so that there is one to delete
 	c.DelTable(t)
-	if len(networks) > 0 {
+	if len(all) > 0 {
 		c.AddTable(t)
 		base := chains(t)
-		for _, name := range []string{forward, input, postrouting} {
+		for _, name := range chainNames {
 			c.AddChain(base[name])
 		}
-		for _, r := range rules(networks) {
+		for _, r := range all {
 			c.AddRule(&nftables.Rule{
 				Table: t, Chain: base[r.chain], Exprs: r.exprs(),
 				UserData: userdata.AppendString(nil, userdata.TypeComment, r.comment()),
@@ -78,20 +86,19 @@ func writeTable(site string, networks []spec.Network) error {
 	return nil
 }
 
-// comments gives those of the rules in a site's table, as "chain comment", in order; nil if there is no table.
-func comments(site string) ([]string, error) {
+// comments gives those of the rules in a table, as "chain comment", in order; nil if there is no such table.
+func comments(t *nftables.Table) ([]string, error) {
 	c, err := nftables.New()
 	if err != nil {
 		return nil, unusable(err)
 	}
-	t := siteTable(site)
 	// Not ListChain, whose error does not tell whether there is none or something is wrong.
 	found, err := c.ListChainsOfTableFamily(t.Family)
 	if err != nil {
 		return nil, unusable(err)
 	}
 	var all []string
-	for _, name := range []string{forward, input, postrouting} {
+	for _, name := range chainNames {
 		i := slices.IndexFunc(found, func(chain *nftables.Chain) bool {
 			return chain.Table.Name == t.Name && chain.Name == name && chain.Hooknum != nil
 		})

@@ -68,6 +68,6 @@ func networkDifference(was, is spec.Network) string {
 
 func networkParts(n spec.Network) spec.Parts {
 	return spec.Parts{
-		"subnet": n.Subnet, "gateway": n.Gateway, "nat": fmt.Sprint(n.NAT), "mtu": fmt.Sprint(n.MTU), "bridge": n.Bridge,
+		"subnet": n.Subnet, "gateway": n.Gateway, "nat": fmt.Sprint(n.NAT), "mtu": fmt.Sprint(n.MTU), "bridge": n.Bridge, "outlet": fmt.Sprint(n.Outlet),
 	}
 }

@@ -22,7 +22,7 @@ import (
 
 // A Keyring holds the secrets of a site for the time of a run: each is fetched once, when it is first wanted.
 type Keyring struct {
-	site   *site.Site
+	sites  []*site.Site // whose declarations count, the first before the next
 	dirs   host.Dirs
 	mu     sync.Mutex
 	values map[string]string
@@ -30,7 +30,7 @@ type Keyring struct {
 
 // NewKeyring gives the empty keyring of a site.
 func NewKeyring(s *site.Site, dirs host.Dirs) *Keyring {
-	return &Keyring{site: s, dirs: dirs, values: map[string]string{}}
+	return &Keyring{sites: []*site.Site{s}, dirs: dirs, values: map[string]string{}}
 }
 
 // Value gives the value of a secret.
@@ -40,7 +40,7 @@ func (k *Keyring) Value(ctx context.Context, name string) (string, error) {
 	if v, ok := k.values[name]; ok {
 		return v, nil
 	}
-	s, ok := k.site.Secret(name)
+	s, ok := k.declared(name)
 	if !ok {
 		return "", problem.New(problem.Mistake, "secret %q is not declared", name).At("site.toml").
 			Try("add [secret.%s] with file, command or generate", name)
@@ -51,6 +51,22 @@ func (k *Keyring) Value(ctx context.Context, name string) (string, error) {
 	}
 	k.values[name] = v
 	return v, nil
+}
+
+// Also lets the secrets count that the site declares as one of its releases makes it.
+func (k *Keyring) Also(s *site.Site) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.sites = append(k.sites, s)
+}
+
+func (k *Keyring) declared(name string) (*site.Secret, bool) {
+	for _, s := range k.sites {
+		if x, ok := s.Secret(name); ok {
+			return x, true
+		}
+	}
+	return nil, false
 }
 
 func (k *Keyring) fetch(ctx context.Context, s *site.Secret) (string, error) {
@@ -81,7 +97,7 @@ const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789
 
 // generated gives a secret that was made once, at random, and is kept with the state of the host.
 func (k *Keyring) generated(s *site.Secret) (string, error) {
-	path := filepath.Join(k.dirs.Secrets(k.site.Key()), s.Name)
+	path := filepath.Join(k.dirs.Secrets(k.sites[0].Key()), s.Name)
 	text, err := os.ReadFile(path)
 	if err == nil {
 		return string(text), nil

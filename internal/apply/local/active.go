@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	"orrery/internal/engine"
 	"orrery/internal/image"
@@ -27,15 +28,33 @@ func (h *Host) move(ctx context.Context, moves []plan.Move) error {
 	if err := network.MoveLinks(ctx, links); err != nil {
 		return err
 	}
-	var err error
+	var now, later []*spec.Node
 	for _, m := range moves {
-		e, ok := h.Engines[m.Is.Engine]
-		if !ok {
-			return problem.New(problem.Unable, "node %s wants the engine %q, which this host does not have", m.Is.Name, m.Is.Engine)
+		if m.Is.Staged {
+			later = append(later, m.Is)
+		} else {
+			now = append(now, m.Is) // clients wait for these
 		}
-		err = errors.Join(err, e.Change(ctx, m.Is))
 	}
-	return err
+	return errors.Join(h.settled(ctx, now), h.settled(ctx, later))
+}
+
+// settled lets engines know where the links of nodes are now.
+func (h *Host) settled(ctx context.Context, nodes []*spec.Node) error {
+	errs := make([]error, len(nodes))
+	var all sync.WaitGroup
+	for i, n := range nodes {
+		all.Go(func() {
+			e, ok := h.Engines[n.Engine]
+			if !ok {
+				errs[i] = problem.New(problem.Unable, "node %s wants the engine %q, which this host does not have", n.Name, n.Engine)
+				return
+			}
+			errs[i] = e.Change(ctx, n)
+		})
+	}
+	all.Wait()
+	return errors.Join(errs...)
 }
 
 // provide makes the volumes of a node that is about to start, or copies of them if it is in quarantine.

@@ -1,0 +1,196 @@
+// Client asks nodes 1,000 times a second over UDP, and opens a TCP connection to each every 10 ms, and tells for how long none of
+// them answered. It is told what to do on standard input, a line each, and says a line of JSON when that is done:
+//
+//	targets ADDRESS…   begin to ask these
+//	await              wait until all answer, on UDP and TCP
+//	begin              begin a window
+//	changed            wait until another instance of each node answers than at its beginning
+//	end                end it: the longest times without an answer, for each node, in seconds
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"log"
+	"net"
+	"net/netip"
+	"os"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	port     = 7007
+	everyUDP = time.Millisecond
+	everyTCP = 10 * time.Millisecond
+	patience = time.Minute
+)
+
+// An ear is one way in which a node answers.
+type ear struct {
+	mu      sync.Mutex
+	last    time.Time
+	token   [8]byte
+	before  [8]byte // when the window began
+	longest time.Duration
+}
+
+func (e *ear) hear(token [8]byte, at time.Time) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if gap := at.Sub(e.last); !e.last.IsZero() && gap > e.longest {
+		e.longest = gap
+	}
+	if at.After(e.last) {
+		e.last, e.token = at, token
+	}
+}
+
+func (e *ear) begin() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.longest, e.before = 0, e.token
+}
+
+// gap gives the longest time without an answer since begin; one that lasts counts as far as it has come.
+func (e *ear) gap() float64 {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return max(e.longest, time.Since(e.last)).Seconds()
+}
+
+func (e *ear) answers() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return time.Since(e.last) < 5*everyTCP
+}
+
+func (e *ear) changed() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.token != e.before
+}
+
+type target struct {
+	address  netip.AddrPort
+	udp, tcp ear
+}
+
+type client struct{ targets []*target }
+
+func main() {
+	var c client
+	lines := bufio.NewScanner(os.Stdin)
+	for lines.Scan() {
+		verb, rest, _ := strings.Cut(lines.Text(), " ")
+		said := map[string]any{"done": verb}
+		switch verb {
+		case "targets":
+			c.start(strings.Fields(rest))
+		case "await":
+			c.until(said, (*ear).answers)
+		case "changed":
+			c.until(said, (*ear).changed)
+		case "begin":
+			c.each(func(e *ear) { e.begin() })
+		case "end":
+			for _, t := range c.targets {
+				said["udp"] = append(list(said["udp"]), t.udp.gap())
+				said["tcp"] = append(list(said["tcp"]), t.tcp.gap())
+			}
+		default:
+			log.Fatalf("client: %q", lines.Text())
+		}
+		if err := json.NewEncoder(os.Stdout).Encode(said); err != nil {
+			log.Fatal(err)
+		}
+	}
+}
+
+func list(x any) []float64 {
+	all, _ := x.([]float64)
+	return all
+}
+
+func (c *client) each(do func(*ear)) {
+	for _, t := range c.targets {
+		do(&t.udp)
+		do(&t.tcp)
+	}
+}
+
+func (c *client) until(said map[string]any, so func(*ear) bool) {
+	for deadline := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+		lacking := 0
+		c.each(func(e *ear) {
+			if !so(e) {
+				lacking++
+			}
+		})
+		if lacking == 0 {
+			return
+		}
+		if time.Now().After(deadline) {
+			said["failed"] = fmt.Sprintf("%d of %d not %s within %s", lacking, 2*len(c.targets), said["done"], patience)
+			return
+		}
+	}
+}
+
+func (c *client) start(addresses []string) {
+	byAddress := map[netip.AddrPort]*target{}
+	for _, text := range addresses {
+		t := &target{address: netip.AddrPortFrom(netip.MustParseAddr(text), port)}
+		c.targets = append(c.targets, t)
+		byAddress[t.address] = t
+	}
+	socket, err := net.ListenUDP("udp4", nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	go listen(socket, byAddress)
+	go every(everyUDP, func() {
+		for _, t := range c.targets {
+			_, _ = socket.WriteToUDPAddrPort(make([]byte, 8), t.address) // that nobody hears it shows by itself
+		}
+	})
+	for i, t := range c.targets {
+		go func() {
+			time.Sleep(everyTCP * time.Duration(i) / time.Duration(len(c.targets)))
+			every(everyTCP, func() { go t.connect() })
+		}()
+	}
+}
+
+// every does something at even times; those that it missed are left out.
+func every(interval time.Duration, do func()) {
+	for tick := range time.NewTicker(interval).C {
+		_ = tick
+		do()
+	}
+}
+
+func listen(socket *net.UDPConn, byAddress map[netip.AddrPort]*target) {
+	for buffer := make([]byte, 64); ; {
+		n, from, err := socket.ReadFromUDPAddrPort(buffer)
+		if t := byAddress[netip.AddrPortFrom(from.Addr().Unmap(), from.Port())]; err == nil && t != nil && n >= 8 {
+			t.udp.hear([8]byte(buffer), time.Now())
+		}
+	}
+}
+
+func (t *target) connect() {
+	c, err := net.DialTimeout("tcp4", t.address.String(), time.Second)
+	if err != nil {
+		return
+	}
+	defer c.Close()
+	_ = c.(*net.TCPConn).SetLinger(0) // nothing is left of it
+	_ = c.SetDeadline(time.Now().Add(time.Second))
+	var token [8]byte
+	if n, err := c.Read(token[:]); err == nil && n == len(token) {
+		t.tcp.hear(token, time.Now())
+	}
+}

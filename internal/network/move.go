@@ -1,0 +1,145 @@
+package network
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
+	"golang.org/x/sys/unix"
+
+	"orrery/internal/problem"
+)
+
+// A Move puts the host's end of a node's link onto a bridge.
+type Move struct{ Link, Bridge string }
+
+// MoveLinks moves links to other bridges, all or none of them, in the order given. A link that is on its bridge already is left out.
+//
+// All moves go to the kernel in one system call, which no signal cuts short: a process that is killed has moved all of them or none.
+// If the kernel refuses one, all go back where they were, and only a process killed right then leaves some behind. No lock is taken,
+// so that a switch waits for nobody who makes networks: what others do to bridges of their own does not touch these, and if
+// a bridge goes in between, its moves are refused.
+func MoveLinks(ctx context.Context, moves []Move) error {
+	links, err := whole(netlink.LinkList)
+	if err != nil {
+		return problem.New(problem.Failed, "list the host's links").Because(err)
+	}
+	there, back, err := relinks(moves, links)
+	if err != nil || len(there) == 0 {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
+		return context.Cause(ctx)
+	}
+	refused := relinkAll(there)
+	if refused == nil {
+		return nil
+	}
+	p := problem.New(problem.Failed, "move links to other bridges").Because(refused)
+	if err := relinkAll(back); err != nil {
+		return p.Because(errors.Join(refused, fmt.Errorf("and back again: %w", err))).Try("run the same command again")
+	}
+	return p
+}
+
+// A relink is a Move as the kernel wants it.
+type relink struct {
+	Move
+	link, bridge int // their indexes; bridge 0: none
+}
+
+// relinks gives what is to be sent for moves, and for undoing them, last first.
+func relinks(moves []Move, links []netlink.Link) (there, back []relink, err error) {
+	byName, byIndex := map[string]netlink.Link{}, map[int]string{}
+	for _, link := range links {
+		byName[link.Attrs().Name], byIndex[link.Attrs().Index] = link, link.Attrs().Name
+	}
+	on := map[string]int{} // the bridges of links that have moved before
+	for _, m := range moves {
+		link, bridge := byName[m.Link], byName[m.Bridge]
+		if link == nil || !strings.HasPrefix(m.Link, linkPrefix) {
+			return nil, nil, problem.New(problem.Failed, "the host has no link %s of a node", m.Link).Try("orrery start brings up nodes that do not run")
+		}
+		if bridge == nil {
+			return nil, nil, problem.New(problem.Failed, "the host has no bridge %s", m.Bridge).Try("orrery up makes networks that are missing")
+		}
+		if _, ok := ours(bridge); !ok {
+			return nil, nil, problem.New(problem.Failed, "%s is no bridge of Orrery's", m.Bridge)
+		}
+		was, moved := on[m.Link]
+		if !moved {
+			was = link.Attrs().MasterIndex
+		}
+		to := bridge.Attrs().Index
+		if was == to {
+			continue
+		}
+		on[m.Link] = to
+		there = append(there, relink{m, link.Attrs().Index, to})
+		back = append([]relink{{Move{m.Link, byIndex[was]}, link.Attrs().Index, was}}, back...)
+	}
+	return there, back, nil
+}
+
+// relinkAll has the kernel do all relinks in one system call, and gives those that it refused.
+func relinkAll(all []relink) error {
+	socket, err := nl.Subscribe(unix.NETLINK_ROUTE)
+	if err != nil {
+		return err
+	}
+	defer socket.Close()
+	var batch []byte
+	for i, t := range all {
+		batch = append(batch, t.request(uint32(i+1)).Serialize()...)
+	}
+	// The answers wait in the socket until the last message is done with.
+	room := 2048 * len(all)
+	if err := socket.SetReceiveBufferSize(max(room, 1<<18), true); err != nil {
+		return err
+	}
+	if err := unix.SetsockoptInt(socket.GetFd(), unix.SOL_SOCKET, unix.SO_SNDBUFFORCE, max(room, 1<<18)); err != nil {
+		return err
+	}
+	if err := unix.Sendto(socket.GetFd(), batch, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
+		return err
+	}
+	return answers(socket, all)
+}
+
+func (t relink) request(sequence uint32) *nl.NetlinkRequest {
+	request := nl.NewNetlinkRequest(unix.RTM_SETLINK, unix.NLM_F_ACK)
+	request.Seq = sequence
+	message := nl.NewIfInfomsg(unix.AF_UNSPEC)
+	message.Index = int32(t.link)
+	request.AddData(message)
+	request.AddData(nl.NewRtAttr(unix.IFLA_MASTER, nl.Uint32Attr(uint32(t.bridge))))
+	return request
+}
+
+// answers reads the kernel's answer to each relink. They are there already: sending has waited for the work.
+func answers(socket *nl.NetlinkSocket, all []relink) error {
+	if err := socket.SetReceiveTimeout(&unix.Timeval{Sec: 5}); err != nil {
+		return err
+	}
+	var refused []error
+	for answered := 0; answered < len(all); {
+		messages, _, err := socket.Receive()
+		if err != nil {
+			return fmt.Errorf("after %d of %d answers of the kernel: %w", answered, len(all), err)
+		}
+		for _, m := range messages {
+			if m.Header.Type != unix.NLMSG_ERROR || m.Header.Seq == 0 || int(m.Header.Seq) > len(all) {
+				continue
+			}
+			answered++
+			t := all[m.Header.Seq-1]
+			if code := int32(nl.NativeEndian().Uint32(m.Data)); code != 0 {
+				refused = append(refused, fmt.Errorf("%s to %s: %w", t.Link, t.Bridge, unix.Errno(-code)))
+			}
+		}
+	}
+	return errors.Join(refused...)
+}

@@ -1,0 +1,120 @@
+package network
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"orrery/internal/host"
+	"orrery/internal/problem"
+)
+
+// namespaceDir is where ip-netns(8) looks for network namespaces.
+const namespaceDir = "/run/netns"
+
+// openNamespace opens a network namespace by its name, which makes it if it is not there. Its mark is the alias of its loopback link:
+// it is given before the namespace has a name, so one of that name without the mark is somebody else's.
+func openNamespace(name, mark string) (*os.File, error) {
+	path := filepath.Join(namespaceDir, name)
+	if !isNamespace(path) {
+		if err := makeNamespace(path, mark); err != nil {
+			return nil, err
+		}
+	}
+	space, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := inside(space, func() error { return checkMark(name, mark) }); err != nil {
+		space.Close()
+		return nil, err
+	}
+	return space, nil
+}
+
+func checkMark(name, mark string) error {
+	lo, err := netlink.LinkByName("lo")
+	if err == nil && lo.Attrs().Alias != mark {
+		return problem.New(problem.Unable, "the host has a network namespace %s that is not Orrery's", name).
+			Try("remove it: ip netns delete %s", name)
+	}
+	return err
+}
+
+// isNamespace reports whether a namespace is mounted on a file.
+func isNamespace(path string) bool {
+	var fs unix.Statfs_t
+	return unix.Statfs(path, &fs) == nil && fs.Type == unix.NSFS_MAGIC
+}
+
+// makeNamespace makes a namespace that lives on without a process: by a mount of it on a file.
+func makeNamespace(path, mark string) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDONLY, 0o444) // a killed run may have left the file without its mount
+	if err != nil {
+		return err
+	}
+	f.Close()
+	done := make(chan error, 1)
+	host.OnOwnThread(func() {
+		done <- func() error {
+			if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+				return err
+			}
+			lo, err := netlink.LinkByName("lo")
+			if err != nil {
+				return err
+			}
+			if err := netlink.LinkSetAlias(lo, mark); err != nil {
+				return err
+			}
+			return unix.Mount("/proc/thread-self/ns/net", path, "", unix.MS_BIND, "")
+		}()
+	})
+	return <-done
+}
+
+// removeNamespace removes a network namespace with its name, if it is there and ours.
+func removeNamespace(name, mark string) error {
+	path := filepath.Join(namespaceDir, name)
+	for isNamespace(path) {
+		space, err := os.Open(path)
+		if err != nil {
+			return err
+		}
+		err = inside(space, func() error { return checkMark(name, mark) })
+		space.Close()
+		var foreign *problem.Problem
+		if errors.As(err, &foreign) {
+			return nil
+		}
+		if err == nil {
+			err = unix.Unmount(path, unix.MNT_DETACH)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// inside does something in a network namespace.
+func inside(space *os.File, what func() error) error {
+	done := make(chan error, 1)
+	host.OnOwnThread(func() {
+		err := unix.Setns(int(space.Fd()), unix.CLONE_NEWNET)
+		if err == nil {
+			err = what()
+		}
+		done <- err
+	})
+	return <-done
+}

@@ -1,0 +1,181 @@
+package network
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"net"
+	"os"
+
+	"github.com/vishvananda/netlink"
+
+	"orrery/internal/problem"
+	"orrery/internal/site/spec"
+)
+
+// An outlet is the way out of a network whose gateway's address the host cannot have, because it has it on another one: a twin has
+// the addresses of its original. A router, which is a network namespace of its own, has that address instead, on a link to the
+// bridge; it masquerades as its end of a link to the host, and the host masquerades that as itself:
+//
+//	bridge ═ port ─── gate [router] exit ─── uplink [host] ─── world
+
+// outletPrefix begins the names of the host's ends of a router's links.
+const outletPrefix = "oro"
+
+// The names of the router's ends.
+const (
+	gate = "gate" // towards the network
+	exit = "exit" // towards the host
+)
+
+func uplinkName(n spec.Network) string { return outletName("uplink", n) }
+func portName(n spec.Network) string   { return outletName("port", n) }
+func routerName(n spec.Network) string { return "orrery-" + outletName("router", n) }
+
+func outletName(what string, n spec.Network) string {
+	d := sha256.Sum256([]byte("outlet\x00" + what + "\x00" + n.Site + "\x00" + n.Name))
+	return outletPrefix + hex.EncodeToString(d[:5])
+}
+
+func routerMark(n spec.Network) string { return "orrery router " + n.Site + " " + n.Name }
+
+func uplink(n spec.Network) linkMatch { return linkMatch{name: uplinkName(n)} }
+
+// makeOutlet makes the outlet of a network, or brings one that is there to its spec. The host's rules for it are there already, and the
+// router's come before its links are up.
+func makeOutlet(n spec.Network, bridge netlink.Link) error {
+	router, err := openNamespace(routerName(n), routerMark(n))
+	if err != nil {
+		return err
+	}
+	defer router.Close()
+	port, err := openCable(portName(n), gate, n.MTU, router)
+	if err != nil {
+		return err
+	}
+	up, err := openCable(uplinkName(n), exit, n.MTU, router)
+	if err != nil {
+		return err
+	}
+	addresses, err := choosePair(up)
+	if err != nil {
+		return err
+	}
+	if err := inside(router, func() error { return setUpRouter(n, addresses) }); err != nil {
+		return fmt.Errorf("router %s: %w", routerName(n), err)
+	}
+	if err := setAddress(up, addresses.host.String()); err != nil {
+		return err
+	}
+	for _, link := range []netlink.Link{up, port} {
+		if err := disableIPv6(link.Attrs().Name); err != nil {
+			return err
+		}
+		if err := netlink.LinkSetUp(link); err != nil {
+			return err
+		}
+	}
+	return netlink.LinkSetMaster(port, bridge)
+}
+
+// removeOutlet removes the outlet of a network, if there is one or part of one.
+func removeOutlet(n spec.Network) error {
+	for _, name := range []string{uplinkName(n), portName(n)} {
+		if err := removeCable(name); err != nil {
+			return err
+		}
+	}
+	return removeNamespace(routerName(n), routerMark(n))
+}
+
+// openCable gives the host's end of a link to a router; it makes the link if it is not there, or not whole.
+func openCable(near, far string, mtu int, router *os.File) (netlink.Link, error) {
+	link, err := netlink.LinkByName(near)
+	switch {
+	case missing(err):
+	case err != nil:
+		return nil, err
+	case !isCable(link):
+		return nil, problem.New(problem.Unable, "the host has an interface %s that is not Orrery's", near).
+			Try("rename it or remove it: ip link delete %s", near)
+	case leadsTo(link, far, router):
+		return link, netlink.LinkSetMTU(link, mtu)
+	default: // to a router that somebody has removed, say
+		if err := removeLink(near); err != nil {
+			return nil, err
+		}
+	}
+	if err := inside(router, func() error { return removeLink(far) }); err != nil {
+		return nil, err
+	}
+	attrs := netlink.NewLinkAttrs()
+	attrs.Name, attrs.HardwareAddr, attrs.MTU = near, derivedMAC(near), mtu
+	if err := netlink.LinkAdd(&netlink.Veth{
+		LinkAttrs: attrs, PeerName: far, PeerHardwareAddr: derivedMAC(near + " " + far), PeerMTU: uint32(mtu),
+		PeerNamespace: netlink.NsFd(int(router.Fd())),
+	}); err != nil {
+		return nil, err
+	}
+	return netlink.LinkByName(near)
+}
+
+// isCable reports whether a link is the host's end of one to a router: it has the hardware address that such a one was made with.
+func isCable(link netlink.Link) bool {
+	return link.Type() == "veth" && bytes.Equal(link.Attrs().HardwareAddr, derivedMAC(link.Attrs().Name))
+}
+
+// leadsTo reports whether the other end of a link is in a router, under its name.
+func leadsTo(link netlink.Link, far string, router *os.File) bool {
+	return inside(router, func() error {
+		other, err := netlink.LinkByName(far)
+		if err == nil && (other.Attrs().ParentIndex != link.Attrs().Index || other.Attrs().Index != link.Attrs().ParentIndex) {
+			err = fmt.Errorf("%s leads elsewhere", far)
+		}
+		return err
+	}) == nil
+}
+
+func removeCable(name string) error {
+	link, err := netlink.LinkByName(name)
+	if missing(err) || err == nil && !isCable(link) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return removeLink(name)
+}
+
+// derivedMAC gives the hardware address of a link: locally administered, unicast, and the same whenever the link is made again.
+func derivedMAC(name string) net.HardwareAddr {
+	d := sha256.Sum256([]byte("link\x00" + name))
+	return net.HardwareAddr{d[0]&0xfc | 0x02, d[1], d[2], d[3], d[4], d[5]}
+}
+
+// checkOutlet says what is not as makeOutlet left it.
+func checkOutlet(n spec.Network, bridge netlink.Link) error {
+	port, err := netlink.LinkByName(portName(n))
+	if err != nil {
+		return err
+	}
+	up, err := netlink.LinkByName(uplinkName(n))
+	if err != nil {
+		return err
+	}
+	addresses, ok := pairOf(up)
+	if !ok || port.Attrs().MasterIndex != bridge.Attrs().Index || !isUp(port) || !isUp(up) {
+		return fmt.Errorf("%s or %s is not as it was made", portName(n), uplinkName(n))
+	}
+	if !isNamespace(namespaceDir + "/" + routerName(n)) {
+		return fmt.Errorf("%s is not there", routerName(n))
+	}
+	router, err := openNamespace(routerName(n), routerMark(n))
+	if err != nil {
+		return err
+	}
+	defer router.Close()
+	return inside(router, func() error { return checkRouter(n, addresses) })
+}
+
+func isUp(link netlink.Link) bool { return link.Attrs().Flags&net.FlagUp != 0 }

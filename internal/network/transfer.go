@@ -1,0 +1,117 @@
+package network
+
+import (
+	"encoding/binary"
+	"errors"
+	"net/netip"
+	"slices"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// transfers are the addresses of which the host and each router have two between them (RFC 3021). They are link-local ones,
+// which no site has and hardly a host; those that the RFC of theirs (3927) reserves, and where clouds tell of themselves, are left out.
+var transfers = netip.MustParsePrefix("169.254.0.0/16")
+
+var reserved = []netip.Prefix{
+	netip.MustParsePrefix("169.254.0.0/24"), netip.MustParsePrefix("169.254.255.0/24"), netip.MustParsePrefix("169.254.169.0/24"),
+}
+
+// A pair is the two addresses of a transfer link, with prefix length.
+type pair struct{ host, router netip.Prefix }
+
+func newPair(p netip.Prefix) pair {
+	p = p.Masked()
+	return pair{p, netip.PrefixFrom(p.Addr().Next(), p.Bits())}
+}
+
+// choosePair gives the pair that a link has, or one that is free on this host. Where the search begins follows from the link's
+// name, so that a router that is made again mostly has the same.
+func choosePair(link netlink.Link) (pair, error) {
+	taken, err := takenTransfers(link.Attrs().Index)
+	if err != nil {
+		return pair{}, err
+	}
+	free := func(p netip.Prefix) bool { return !slices.ContainsFunc(taken, p.Overlaps) }
+	if p, ok := pairOf(link); ok && free(p.host) {
+		return p, nil
+	}
+	const all = 1 << 15 // pairs in transfers
+	mac := derivedMAC(link.Attrs().Name)
+	first := int(binary.BigEndian.Uint16(mac[4:]))
+	for i := range all {
+		at := transfers.Addr().As4()
+		binary.BigEndian.PutUint16(at[2:], uint16((first+i)%all*2))
+		if p := netip.PrefixFrom(netip.AddrFrom4(at), 31); free(p) {
+			return newPair(p), nil
+		}
+	}
+	return pair{}, errors.New("no two addresses of " + transfers.String() + " are free")
+}
+
+// pairOf gives the pair of which a link has the host's address, and no other address.
+func pairOf(link netlink.Link) (pair, bool) {
+	has, err := whole(func() ([]netlink.Addr, error) { return netlink.AddrList(link, netlink.FAMILY_V4) })
+	if err != nil || len(has) != 1 {
+		return pair{}, false
+	}
+	p, err := netip.ParsePrefix(has[0].IPNet.String())
+	if err != nil || p.Bits() != 31 || !transfers.Contains(p.Addr()) || p != p.Masked() {
+		return pair{}, false
+	}
+	return newPair(p), true
+}
+
+// takenTransfers gives what of transfers the host uses otherwise than by a link. A route to all of transfers, as zeroconf makes one, leads only
+// to where no other does.
+func takenTransfers(link int) ([]netip.Prefix, error) {
+	taken := slices.Clone(reserved)
+	addresses, err := whole(func() ([]netlink.Addr, error) { return netlink.AddrList(nil, netlink.FAMILY_V4) })
+	if err != nil {
+		return nil, err
+	}
+	for _, a := range addresses {
+		if ip, ok := netip.AddrFromSlice(a.IP.To4()); ok && a.LinkIndex != link {
+			taken = append(taken, netip.PrefixFrom(ip, 32))
+		}
+	}
+	routes, err := hostRoutes()
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range routes {
+		if r.link != link && r.to.Bits() > transfers.Bits() {
+			taken = append(taken, r.to)
+		}
+	}
+	return taken, nil
+}
+
+// A way is a route of the host's.
+type way struct {
+	to   netip.Prefix
+	link int // index; 0: several
+}
+
+// hostRoutes gives the host's routes but for the default ones. Not only the main table's: that of a VPN may come before it (ip-rule(8)).
+func hostRoutes() ([]way, error) {
+	unicast := netlink.Route{Type: unix.RTN_UNICAST}
+	routes, err := whole(func() ([]netlink.Route, error) {
+		return netlink.RouteListFiltered(netlink.FAMILY_V4, &unicast, netlink.RT_FILTER_TABLE|netlink.RT_FILTER_TYPE)
+	})
+	if err != nil {
+		return nil, err
+	}
+	var all []way
+	for _, r := range routes {
+		if r.Dst == nil {
+			continue
+		}
+		// 0.0.0.0/0, and the halves of it by which VPNs come before it, lead to where nothing more special does.
+		if to, err := netip.ParsePrefix(r.Dst.String()); err == nil && to.Bits() > 1 {
+			all = append(all, way{to, r.LinkIndex})
+		}
+	}
+	return all, nil
+}

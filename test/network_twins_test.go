@@ -1,0 +1,162 @@
+package test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// TestTwinsApart has production and two twins of it, one of which may reach the world, all at the same addresses. Nothing of a twin is ever
+// on production's bridge.
+func TestTwinsApart(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, "it-apart", `
+[network.lan]
+subnet = "10.99.61.0/24"
+gateway = "10.99.61.1"
+nat = true
+[network.data]
+subnet = "10.99.62.0/24"
+[image.debian]
+suite = "bookworm"
+[node."n{1..2}"]
+id = 10
+`, nil)
+	outside(t)
+	s.do("up")
+	s.Cleanup(func() { // before the site's own end
+		for _, twin := range []string{"dev1", "dev2"} {
+			_ = s.run("--force", "twin", "destroy", twin)
+		}
+	})
+	s.do("twin", "create", s.dir, "dev1")
+	s.do("twin", "create", s.dir, "dev2", "--nat")
+	for _, twin := range []string{"dev1", "dev2"} {
+		s.run("--twin", twin, "plan").want(0, "nothing to do")
+		s.run("--twin", twin, "status").want(0)
+	}
+	s.run("plan").want(0)
+	s.run("up").want(0, "nothing to do")
+
+	frames := s.capture("it-apart", "lan")
+	const asks = "ping -c 3 -i 0.1 -w 2 -q -p %s %s >/dev/null && echo yes || echo no"
+	for _, is := range []struct {
+		whose, mark         string // the mark is in what is sent
+		lan, gateway, world string
+	}{
+		{"", "0b1e55ed", "yes", "yes", "yes"},
+		{"dev1", "deadbeef", "yes", "no", "no"},
+		{"dev2", "feedface", "yes", "yes", "yes"},
+	} {
+		for address, want := range map[string]string{
+			"10.99.61.11": is.lan, "10.99.62.11": is.lan, "10.99.61.1": is.gateway, "10.99.63.2": is.world,
+		} {
+			args := []string{"shell", "n1", "--", "/bin/sh", "-c", fmt.Sprintf(asks, is.mark, address)}
+			if is.whose != "" {
+				args = append([]string{"--twin", is.whose}, args...)
+			}
+			if got := strings.TrimSpace(s.do(args...)); got != want {
+				t.Errorf("%q reaches %s: %s, want %s", is.whose, address, got, want)
+			}
+		}
+		s.do(append(twinArgs(is.whose), "shell", "n1", "--", "/bin/sh", "-c",
+			"ping -b -c 2 -i 0.1 -w 1 -q -p "+is.mark+" 10.99.61.255 >/dev/null 2>&1; true")...)
+	}
+	seen := map[string]int{}
+	for _, frame := range frames() {
+		for _, mark := range []string{"\x0b\x1e\x55\xed", "\xde\xad\xbe\xef", "\xfe\xed\xfa\xce"} {
+			if bytes.Contains(frame, []byte(mark+mark)) {
+				seen[fmt.Sprintf("%x", mark)]++
+			}
+		}
+	}
+	if seen["0b1e55ed"] == 0 || len(seen) != 1 {
+		t.Errorf("frames on the bridge of production, by what is in them: %v", seen)
+	}
+	// From the host, it is production that answers, and the twins' way out is none in.
+	if out, err := sh("ip netns list | grep -c orrery-oro"); out != "1" {
+		t.Errorf("%s routers instead of one: %v", out, err)
+	}
+}
+
+func twinArgs(twin string) []string {
+	if twin == "" {
+		return nil
+	}
+	return []string{"--twin", twin}
+}
+
+// outside gives this host a neighbour, 10.99.63.2, that is on no network of any site.
+func outside(t *testing.T) {
+	t.Helper()
+	script := `set -e
+ip netns add it-outside
+ip link add itout0 type veth peer name eth0 netns it-outside
+ip address add 10.99.63.1/24 dev itout0
+ip link set itout0 up
+ip -n it-outside address add 10.99.63.2/24 dev eth0
+ip -n it-outside link set eth0 up`
+	clean := func() { _ = exec.Command("ip", "netns", "delete", "it-outside").Run() }
+	clean()
+	t.Cleanup(clean)
+	if out, err := exec.Command("/bin/sh", "-c", script).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+}
+
+// capture reads all frames on the bridge of a network until the function that it gives is called, which gives them.
+func (s *site) capture(ofSite, network string) func() [][]byte {
+	s.Helper()
+	text, err := sh("ip -json link")
+	if err != nil {
+		s.Fatal(err)
+	}
+	var links []struct{ Ifname, Ifalias string }
+	if err := json.Unmarshal([]byte(text), &links); err != nil {
+		s.Fatal(err)
+	}
+	name := ""
+	for _, l := range links {
+		if strings.HasPrefix(l.Ifalias, "orrery "+ofSite+" "+network+" ") {
+			name = l.Ifname
+		}
+	}
+	bridge, err := net.InterfaceByName(name)
+	if err != nil {
+		s.Fatalf("bridge %q: %v", name, err)
+	}
+	const all = unix.ETH_P_ALL>>8 | unix.ETH_P_ALL<<8&0xff00
+	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, all)
+	if err != nil {
+		s.Fatal(err)
+	}
+	for _, err := range []error{
+		unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, 1<<24),
+		unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: all, Ifindex: bridge.Index}),
+		unix.SetsockoptPacketMreq(fd, unix.SOL_PACKET, unix.PACKET_ADD_MEMBERSHIP, &unix.PacketMreq{Ifindex: int32(bridge.Index), Type: unix.PACKET_MR_PROMISC}),
+		unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Usec: 50_000}),
+	} {
+		if err != nil {
+			s.Fatal(err)
+		}
+	}
+	return func() (frames [][]byte) {
+		defer unix.Close(fd)
+		for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); {
+			frame := make([]byte, 2048)
+			n, _, err := unix.Recvfrom(fd, frame, 0)
+			if err != nil {
+				break
+			}
+			frames = append(frames, frame[:n])
+		}
+		return frames
+	}
+}
