@@ -72,7 +72,7 @@ type member struct {
 	site  *site.Site      // as its release makes it
 	peers []*member       // that must be healthy before it
 
-	retire, ready, active, check int // its steps; -1: none
+	wake, retire, ready, active, check int // its steps; -1: none
 }
 
 // find finds the members on a host.
@@ -83,7 +83,7 @@ func (d *draft) find(h *observe.Host) error {
 		if !concerned || n.Release != release || n.State == observe.Broken {
 			continue
 		}
-		m := &member{name: n.Name, host: h, to: n, live: Live(n.Node), retire: -1, ready: -1, active: -1, check: -1}
+		m := &member{name: n.Name, host: h, to: n, live: Live(n.Node), wake: -1, retire: -1, ready: -1, active: -1, check: -1}
 		if m.site = d.goal.Releases[release]; m.site == nil {
 			return problem.New(problem.Failed, "what release %s was staged from is gone", number(release)).Try("stage it again")
 		}
@@ -149,6 +149,15 @@ func (m *member) changes() bool {
 	return len(m.olds) > 0 || elsewhere(m.to, &m.live) || !slices.Equal(m.to.Mounts, m.live.Mounts)
 }
 
+// former reports whether the member's instance was live before.
+func (m *member) former() bool {
+	release, known := m.host.Releases.Former[m.name]
+	return known && release == m.to.Release
+}
+
+// runs reports whether the member's instance runs, or will.
+func (m *member) runs() bool { return running(m.to) || m.wake >= 0 }
+
 // prove plans that every instance is healthy in quarantine, before anything is disturbed.
 func (d *draft) prove() {
 	if d.goal.Recover {
@@ -156,8 +165,7 @@ func (d *draft) prove() {
 	}
 	for _, m := range d.order {
 		// What was live before has proven itself, and in quarantine lacks the volumes that others have now.
-		former, known := m.host.Releases.Former[m.name]
-		if m.staged() && m.to.Config.Health != "" && (!known || former != m.to.Release) {
+		if m.staged() && m.to.Config.Health != "" && !m.former() {
 			d.proofs = append(d.proofs, add(d.Plan, plan.Step{
 				Kind: plan.CheckNode, Host: m.host.Name, Subject: m.name, Reason: "still healthy in quarantine", Node: &m.to.Node, Was: &m.to.Node,
 			}))
@@ -197,7 +205,7 @@ func (d *draft) fit(m *member) error {
 	}
 	what := ""
 	switch {
-	case m.host.Fixed[m.to.Engine] && m.to.State == observe.Stopped && m.to.Configured: // as it was left when it was live before
+	case m.former() && m.to.State == observe.Stopped && m.to.Configured: // since the host was booted, or because its engine wants it
 		return nil
 	case m.to.State != observe.Running:
 		what = fmt.Sprintf("is %s", m.to.State)
@@ -235,6 +243,7 @@ func running(n *observe.Node) bool { return n.State == observe.Running || n.Stat
 // warm plans a switch in which no node is stopped.
 func (d *draft) warm(h *observe.Host, set []*member) {
 	networks := d.networks(h, set)
+	d.wake(set, networks)
 	for _, m := range slices.Backward(set) { // those that wait for others let go first
 		d.retire(m)
 	}
@@ -255,9 +264,27 @@ func (d *draft) warm(h *observe.Host, set []*member) {
 		moved = append(moved, ground...)
 	}
 	for _, m := range set {
-		if running(m.to) {
+		if m.runs() {
 			d.activate(m, moved)
 		}
+	}
+}
+
+// wake plans that instances that were live before run, in quarantine, before anything is disturbed.
+func (d *draft) wake(set []*member, networks []int) {
+	if d.goal.Recover {
+		return
+	}
+	for _, m := range set {
+		if running(m.to) || !m.staged() {
+			continue
+		}
+		s := plan.Step{Host: m.host.Name, Subject: m.name, Node: &m.to.Node, Was: &m.to.Node, Needs: networks}
+		s.Kind, s.Reason, s.Undo = plan.StartNode, "release "+number(m.to.Release)+" does not run", "stop"
+		s.Needs = []int{add(d.Plan, s)}
+		s.Kind, s.Reason, s.Undo = plan.ConfigureNode, "boot", ""
+		m.wake = add(d.Plan, s)
+		d.proofs = append(d.proofs, m.wake)
 	}
 }
 
@@ -321,7 +348,7 @@ func (d *draft) take(m *member) {
 		Host: m.host.Name, Subject: m.name, Reason: "release " + number(m.to.Release) + " takes its volumes", Was: &m.to.Node, Needs: needs,
 	}
 	switch {
-	case !running(m.to):
+	case !m.runs():
 		cold := m.live
 		s.Kind, s.Node, s.Undo = plan.ReshapeNode, &cold, "put the former interfaces and mounts back"
 	case slices.Equal(m.to.Mounts, m.live.Mounts):
@@ -343,7 +370,7 @@ func (m *member) moves() []plan.Move {
 		}
 	}
 	was, is := mounting(m.to.Node, m.live), m.live
-	if running(m.to) && elsewhere(m.to, &is) {
+	if m.runs() && elsewhere(m.to, &is) {
 		all = append(all, plan.Move{Was: &was, Is: &is})
 	}
 	return all
@@ -440,6 +467,9 @@ func (d *draft) networks(h *observe.Host, set []*member) []int {
 	}
 	for _, m := range set {
 		use(m.live)
+		if !running(m.to) {
+			use(m.to.Node)
+		}
 		for _, old := range m.olds {
 			use(Retired(old.Node))
 		}

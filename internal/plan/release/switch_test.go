@@ -52,6 +52,10 @@ func TestSwitchReaches(t *testing.T) {
 		if err != nil || slices.ContainsFunc(again.Steps, func(s *plan.Step) bool { return s.Kind != plan.CommitSwitch }) {
 			t.Fatalf("the second plan: %v\n%s", err, text(again))
 		}
+		if rapid.Bool().Draw(t, "rebooted") {
+			w.reboot()
+			w.want(merged(live, to))
+		}
 		back, err := release.Former(r, slices.Collect(maps.Keys(to)))
 		if err != nil {
 			t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"orrery/internal/apply"
+	"orrery/internal/engine"
 	"orrery/internal/engine/fake"
 	"orrery/internal/observe"
 	"orrery/internal/plan"
@@ -28,6 +29,7 @@ type world struct {
 	site  *site.Site
 	host  *fake.Host
 	fixed bool // the engine cannot move the links of running nodes
+	cold  bool // the host was booted: only what is live has started again
 }
 
 func newWorld(t *rapid.T) *world {
@@ -139,6 +141,18 @@ func (w *world) stage(number int) {
 	w.host.Releases[number] = live
 }
 
+// reboot lets all nodes stand still, as a host's boot does, and those that are live start again.
+func (w *world) reboot() {
+	w.t.Helper()
+	for _, n := range w.observe()[0].Nodes {
+		if err := w.host.Stop(context.Background(), engine.RefOf(&n.Node)); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	w.cold = true
+	w.must(w.up())
+}
+
 // set draws nodes and gives the release that they are to go to.
 func (w *world) set(number int) map[string]int {
 	to := map[string]int{}
@@ -188,7 +202,7 @@ func (w *world) want(releases map[string]int) {
 			shall = release.Live(n.Node)
 		}
 		switch {
-		case n.State != observe.Running && !(w.fixed && shall.Staged): // which is stopped and started, and stands still when it is not live
+		case n.State != observe.Running && !((w.fixed || w.cold) && shall.Staged): // which stands still when it is not live
 			w.t.Fatalf("node %s of release %d is %s", n.Name, n.Release, n.State)
 		case !slices.Equal(n.NICs, shall.NICs) || n.Staged != shall.Staged:
 			w.t.Fatalf("node %s of release %d is not where it shall be: %+v", n.Name, n.Release, n.NICs)
