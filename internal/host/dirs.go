@@ -55,6 +55,9 @@ func (d Dirs) Copies(site string, release int) string {
 	return filepath.Join(d.Release(site, release), "volumes")
 }
 
+// Snapshots holds a directory for each snapshot of a site.
+func (d Dirs) Snapshots(site string) string { return filepath.Join(d.Site(site), "snapshots") }
+
 // Logs holds what roles printed on the nodes of a site, a file for each.
 func (d Dirs) Logs(site string) string { return filepath.Join(d.Site(site), "logs") }
 

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"orrery/internal/host"
 	"orrery/internal/observe"
@@ -21,13 +22,16 @@ func Path(dirs host.Dirs, site, node string, m spec.Mount) string {
 	root := filepath.Join(dirs.Volumes(site), m.Volume)
 	switch {
 	case m.Copy != "":
-		return filepath.Join(dirs.Copies(site, m.Release), m.Volume, node)
+		root = filepath.Join(dirs.Copies(site, m.Release), m.Volume)
+		if m.Shared {
+			return filepath.Join(root, ForAll)
+		}
 	case m.NFS != "":
 		root = mountPoint(dirs, m.NFS)
 	case m.Source != "":
 		root = m.Source
 	case m.Shared:
-		return filepath.Join(root, forAll)
+		return filepath.Join(root, ForAll)
 	}
 	if m.Shared {
 		return root
@@ -35,17 +39,22 @@ func Path(dirs host.Dirs, site, node string, m spec.Mount) string {
 	return filepath.Join(root, node)
 }
 
-// forAll is the directory of a volume that all nodes share, where those of single nodes would be. No node can be called so.
-const forAll = "@all"
+// ForAll is the directory of a volume that all nodes share, where those of single nodes would be. No node can be called so.
+const ForAll = "@all"
 
 // Provide makes the directory of a volume, with its owner and mode, unless it is there, and mounts the export that it is on.
 func Provide(dirs host.Dirs, site, node string, m spec.Mount, account Account) error {
-	if m.NFS != "" {
+	if m.NFS != "" && m.Copy == "" {
 		if err := mountNFS(mountPoint(dirs, m.NFS), m.NFS); err != nil {
 			return err
 		}
 	}
 	path := Path(dirs, site, node, m)
+	_, err, _ := making.Do(path, func() (any, error) { return nil, provide(path, node, m, account) })
+	return err
+}
+
+func provide(path, node string, m spec.Mount, account Account) error {
 	if _, err := os.Stat(path); err == nil {
 		return nil
 	}
@@ -59,8 +68,8 @@ func Provide(dirs host.Dirs, site, node string, m spec.Mount, account Account) e
 		return err
 	}
 	// Made under another name, so that a directory that is there has its owner.
-	fresh := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+"-new")
-	if err := errors.Join(os.RemoveAll(fresh), os.Mkdir(fresh, 0o700)); err != nil {
+	fresh := freshName(path)
+	if err := errors.Join(Erase(fresh), makeDirectory(fresh, filepath.Dir(path))); err != nil {
 		return err
 	}
 	if err := errors.Join(os.Chown(fresh, uid, gid), os.Chmod(fresh, os.FileMode(m.Mode))); err != nil {
@@ -86,8 +95,11 @@ func List(dirs host.Dirs, site string) ([]observe.Volume, error) {
 			return nil, err
 		}
 		for _, node := range nodes {
+			if strings.HasPrefix(node.Name(), ".") {
+				continue // half made, by a run that was killed
+			}
 			v := observe.Volume{Name: name.Name(), Node: node.Name(), Path: filepath.Join(root, name.Name(), node.Name())}
-			if v.Node == forAll {
+			if v.Node == ForAll {
 				v.Node = ""
 			}
 			all = append(all, v)
@@ -97,4 +109,4 @@ func List(dirs host.Dirs, site string) ([]observe.Volume, error) {
 }
 
 // Remove removes persistent data for good.
-func Remove(path string) error { return os.RemoveAll(path) }
+func Remove(path string) error { return Erase(path) }

@@ -1,0 +1,146 @@
+package host
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"orrery/internal/problem"
+)
+
+// A Later is a command line of this very program that runs after a while, whatever becomes of its caller and of the terminal.
+// It does not survive a reboot: what must, is kept in a file by its caller, for `orrery resume` to find.
+type Later struct {
+	Name  string // one of the same name that waits is replaced
+	After time.Duration
+	Args  []string
+}
+
+// A Waiting is a Later that has not run yet.
+type Waiting struct {
+	Name  string    `json:"name"`
+	Due   time.Time `json:"due"`
+	Args  []string  `json:"args"`
+	Unit  string    `json:"unit,omitempty"`  // of systemd, without .timer
+	Pid   int       `json:"pid,omitempty"`   // of the process that waits, where there is no systemd
+	Began string    `json:"began,omitempty"` // when that process began, so that another with its number is not taken for it
+}
+
+// RunLater lets a command line of this program run later: by a timer of systemd(1) where that runs the host, else by a process of its own.
+func RunLater(l Later, dirs Dirs) error {
+	if l.Name == "" || strings.ContainsAny(l.Name, "/ ") || strings.HasPrefix(l.Name, ".") {
+		return fmt.Errorf("%q cannot be the name of what is to run later", l.Name)
+	}
+	if err := CancelLater(l.Name, dirs); err != nil {
+		return err
+	}
+	program, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	begin := beginProcess
+	if SystemdRuns() {
+		begin = beginUnit
+	}
+	w := &Waiting{Name: l.Name, Due: time.Now().Add(l.After), Args: l.Args}
+	if err := begin(w, dirs, append([]string{program}, l.Args...), l.After); err != nil {
+		return problem.New(problem.Failed, "%q cannot be made to run in %s", "orrery "+strings.Join(l.Args, " "), l.After).Because(err)
+	}
+	return nil
+}
+
+// keep puts it on record.
+func (w *Waiting) keep(dirs Dirs) error {
+	text, err := json.Marshal(w)
+	if err == nil {
+		err = WriteFile(File{Path: laterPath(dirs, w.Name), Content: text, Mode: 0o600})
+	}
+	if err != nil {
+		return errors.Join(err, w.end())
+	}
+	return nil
+}
+
+// CancelLater sees to it that a command does not run that waits. One that runs already goes on, and that there is none is no error.
+func CancelLater(name string, dirs Dirs) error {
+	w, err := readWaiting(laterPath(dirs, name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil && w.waits() {
+		err = w.end()
+	}
+	if err != nil {
+		return problem.New(problem.Failed, "what is to run later as %s cannot be stopped", name).At(laterPath(dirs, name)).Because(err)
+	}
+	return removed(laterPath(dirs, name))
+}
+
+// ListLater gives what waits, the next first.
+func ListLater(dirs Dirs) ([]Waiting, error) {
+	paths, err := filepath.Glob(laterPath(dirs, "*"))
+	if err != nil {
+		return nil, err
+	}
+	var all []Waiting
+	for _, path := range paths {
+		if w, err := readWaiting(path); err == nil && w.waits() {
+			all = append(all, *w)
+		}
+	}
+	slices.SortFunc(all, func(a, b Waiting) int { return a.Due.Compare(b.Due) })
+	return all, nil
+}
+
+func (w *Waiting) waits() bool {
+	if w.Unit != "" {
+		return unitWaits(w.Unit)
+	}
+	return w.Pid > 0 && began(w.Pid) == w.Began
+}
+
+func (w *Waiting) end() error {
+	if w.Unit != "" {
+		return endUnit(w.Unit)
+	}
+	return endProcess(w)
+}
+
+func laterPath(dirs Dirs, name string) string { return filepath.Join(dirs.Run, "later", name) }
+
+func readWaiting(path string) (*Waiting, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	w := &Waiting{}
+	return w, json.Unmarshal(text, w)
+}
+
+func removed(path string) error {
+	if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// began tells when a process began, in ticks since the boot; "" if there is none of that number.
+func began(pid int) string {
+	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
+	if err != nil {
+		return ""
+	}
+	_, after, _ := strings.Cut(string(text), ") ") // the name of a program may hold anything
+	fields := strings.Fields(after)
+	if len(fields) < 20 || fields[0] == "Z" {
+		return ""
+	}
+	return fields[19] // the 22nd of proc(5)
+}

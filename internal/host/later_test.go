@@ -1,0 +1,191 @@
+package host
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// TestMain lets this test program be what runs later, and what asks for that.
+func TestMain(m *testing.M) {
+	switch os.Getenv("ORRERY_LATER_TEST") {
+	case "caller": // asks for a later in a process group that will be killed
+		os.Setenv("ORRERY_LATER_TEST", "later")
+		dirs := Dirs{State: os.Args[1], Run: os.Args[1]}
+		if err := RunLater(Later{Name: "try", After: 500 * time.Millisecond, Args: []string{os.Args[1] + "/done", "a b", "$c"}}, dirs); err != nil {
+			panic(err)
+		}
+		os.Stdout.WriteString("asked\n")
+		time.Sleep(time.Minute)
+	case "later":
+		if err := os.WriteFile(os.Args[1], []byte(strings.Join(os.Args[2:], "|")), 0o644); err != nil {
+			panic(err)
+		}
+	default:
+		os.Exit(m.Run())
+	}
+}
+
+// TestLater: what is to run later runs although the whole process group of its caller has been killed, and the terminal has gone.
+func TestLater(t *testing.T) {
+	noSystemd(t)
+	dir := t.TempDir()
+	dirs := Dirs{State: dir, Run: dir}
+	cmd := exec.Command(os.Args[0], dir)
+	cmd.Env = append(os.Environ(), "ORRERY_LATER_TEST=caller")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	_, err = out.Read(make([]byte, 1))
+	err = errors.Join(err, syscall.Kill(-cmd.Process.Pid, syscall.SIGHUP), syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL))
+	_ = cmd.Wait()
+	if err != nil {
+		t.Fatal(err)
+	}
+	waiting, err := ListLater(dirs)
+	if err != nil || len(waiting) != 1 || waiting[0].Name != "try" || time.Until(waiting[0].Due) > time.Second {
+		t.Errorf("waiting are %+v (%v)", waiting, err)
+	}
+	if got := await(t, dir+"/done"); got != "a b|$c" {
+		t.Errorf("it ran with %q", got)
+	}
+	if waiting, err := ListLater(dirs); err != nil || len(waiting) != 0 {
+		t.Errorf("still waiting: %+v (%v)", waiting, err)
+	}
+	if err := CancelLater("try", dirs); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestCancelLater: one that is cancelled or replaced does not run.
+func TestCancelLater(t *testing.T) {
+	noSystemd(t)
+	t.Setenv("ORRERY_LATER_TEST", "later")
+	dir := t.TempDir()
+	dirs := Dirs{State: dir, Run: dir}
+	later := func(name, file string) {
+		t.Helper()
+		if err := RunLater(Later{Name: name, After: 300 * time.Millisecond, Args: []string{filepath.Join(dir, file)}}, dirs); err != nil {
+			t.Fatal(err)
+		}
+	}
+	later("a", "first")
+	later("a", "second")
+	later("b", "third")
+	if waiting, _ := ListLater(dirs); len(waiting) != 2 {
+		t.Errorf("waiting are %+v", waiting)
+	}
+	if err := CancelLater("b", dirs); err != nil {
+		t.Error(err)
+	}
+	await(t, dir+"/second")
+	time.Sleep(300 * time.Millisecond)
+	for _, file := range []string{"first", "third"} {
+		if _, err := os.Stat(filepath.Join(dir, file)); err == nil {
+			t.Errorf("the %s ran", file)
+		}
+	}
+	if err := CancelLater("never", dirs); err != nil {
+		t.Error(err)
+	}
+	if err := RunLater(Later{Name: "../x"}, dirs); err == nil {
+		t.Error("a path is no name")
+	}
+}
+
+// TestLaterOther: a process that has got the number of one that has ended is left alone.
+func TestLaterOther(t *testing.T) {
+	noSystemd(t)
+	dir := t.TempDir()
+	dirs := Dirs{State: dir, Run: dir}
+	other := exec.Command("sleep", "60")
+	other.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := other.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = other.Process.Kill(); _ = other.Wait() }()
+	text := `{"name": "x", "pid": ` + strconv.Itoa(other.Process.Pid) + `, "began": "1"}`
+	if err := WriteFile(File{Path: laterPath(dirs, "x"), Content: []byte(text), Mode: 0o600}); err != nil {
+		if os.Geteuid() != 0 {
+			t.Skip(err)
+		}
+		t.Fatal(err)
+	}
+	if waiting, _ := ListLater(dirs); len(waiting) != 0 {
+		t.Errorf("waiting are %+v", waiting)
+	}
+	if err := CancelLater("x", dirs); err != nil {
+		t.Error(err)
+	}
+	if began(other.Process.Pid) == "" {
+		t.Error("another's process was killed")
+	}
+}
+
+// TestLaterUnit: where systemd runs the host, it is asked for a timer.
+func TestLaterUnit(t *testing.T) {
+	dir := t.TempDir()
+	dirs := Dirs{State: dir + "/state", Run: dir + "/run"}
+	for _, program := range []string{"systemd-run", "systemctl"} {
+		script := "#!/bin/sh\necho \"$0 $*\" >> " + dir + "/log\ncase \"$*\" in *is-active*.service) exit 3;; esac\n"
+		if err := os.WriteFile(filepath.Join(dir, program), []byte(script), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	t.Setenv("SUDO_USER", "ada")
+	was := systemdDirectory
+	systemdDirectory = dir
+	t.Cleanup(func() { systemdDirectory = was })
+	if err := RunLater(Later{Name: "revert-karoo", After: 10 * time.Minute, Args: []string{"rollback", "--yes"}}, dirs); err != nil {
+		t.Fatal(err)
+	}
+	waiting, err := ListLater(dirs)
+	if err != nil || len(waiting) != 1 || !strings.HasPrefix(waiting[0].Unit, "orrery-revert-karoo-") {
+		t.Fatalf("waiting are %+v (%v)", waiting, err)
+	}
+	if err := CancelLater("revert-karoo", dirs); err != nil {
+		t.Error(err)
+	}
+	program, _ := os.Executable()
+	here, _ := os.Getwd()
+	log, _ := os.ReadFile(dir + "/log")
+	for _, want := range []string{
+		"systemd-run --quiet --collect --unit=" + waiting[0].Unit + " --on-active=600000ms",
+		"--working-directory=" + here, "--setenv=ORRERY_STATE=" + dirs.State, "--setenv=SUDO_USER=ada", "-- " + program + " rollback --yes\n",
+		"systemctl stop " + waiting[0].Unit + ".timer",
+	} {
+		if !strings.Contains(string(log), want) {
+			t.Errorf("%q is not in\n%s", want, log)
+		}
+	}
+}
+
+func noSystemd(t *testing.T) {
+	was := systemdDirectory
+	systemdDirectory = filepath.Join(t.TempDir(), "none")
+	t.Cleanup(func() { systemdDirectory = was })
+}
+
+func await(t *testing.T, path string) string {
+	t.Helper()
+	for range 100 {
+		if text, err := os.ReadFile(path); err == nil {
+			return string(text)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	t.Fatalf("%s did not come", path)
+	return ""
+}

@@ -1,0 +1,53 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"time"
+)
+
+// systemdDirectory is there where systemd(1) runs the host: sd_booted(3).
+var systemdDirectory = "/run/systemd/system"
+
+// SystemdRuns reports whether systemd(1) runs the host.
+func SystemdRuns() bool {
+	_, err := os.Lstat(systemdDirectory)
+	return err == nil
+}
+
+// beginUnit makes a timer that systemd forgets once it has elapsed. Every one has a name of its own, so that the command may itself let one
+// follow under the same name.
+func beginUnit(w *Waiting, dirs Dirs, command []string, after time.Duration) error {
+	w.Unit = "orrery-" + w.Name + "-" + strconv.FormatInt(time.Now().UnixNano(), 36)
+	args := []string{
+		"systemd-run", "--quiet", "--collect", "--unit=" + w.Unit, fmt.Sprintf("--on-active=%dms", after.Milliseconds()),
+		"--timer-property=AccuracySec=100ms", "--description=orrery: " + w.Name,
+	}
+	if dir, err := os.Getwd(); err == nil { // a site directory may be given from there
+		args = append(args, "--working-directory="+dir)
+	}
+	for _, e := range laterEnv(dirs) {
+		args = append(args, "--setenv="+e)
+	}
+	if err := systemctl(append(append(args, "--"), command...)...); err != nil {
+		return err
+	}
+	return w.keep(dirs)
+}
+
+// endUnit stops the timer; the service that it may have started goes on.
+func endUnit(unit string) error { return systemctl("systemctl", "stop", unit+".timer") }
+
+// unitWaits reports whether the timer has yet to elapse. A transient one is gone after that.
+func unitWaits(unit string) bool {
+	return systemctl("systemctl", "--quiet", "is-active", unit+".timer") == nil && systemctl("systemctl", "--quiet", "is-active", unit+".service") != nil
+}
+
+func systemctl(args ...string) error {
+	ctx, cancel := context.WithTimeoutCause(context.Background(), 30*time.Second, errors.New("systemd does not answer"))
+	defer cancel()
+	return Local{Name: "host"}.Run(ctx, Command{Args: args})
+}

@@ -1,0 +1,142 @@
+package volume
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"orrery/internal/host"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+	"orrery/internal/site/spec"
+)
+
+// A Mirror is a directory of a volume and the place that it is copied to.
+type Mirror struct {
+	Volume string
+	Node   string // as its directory is called
+	From   string
+	To     string // directory, or [user@]host:directory, reached over SSH
+	Every  time.Duration
+}
+
+// Mirrors gives what is mirrored of a site: the directories of the volumes that say so, each of a node beneath the target.
+func Mirrors(dirs host.Dirs, s *site.Site) ([]Mirror, error) {
+	var all []Mirror
+	seen := map[string]bool{}
+	maker := spec.NewMaker(s)
+	for i := range s.Nodes {
+		n := &s.Nodes[i]
+		spelt, err := maker.Node(n)
+		if err != nil {
+			return nil, err
+		}
+		for _, m := range spelt.Mounts {
+			v := s.Volume(m.Volume)
+			from := Path(dirs, s.Key(), n.Name, m)
+			if v.Mirror == "" || m.Copy != "" || seen[from] {
+				continue
+			}
+			if !absolute(v.Mirror) {
+				return nil, problem.New(problem.Mistake, "volume %s: mirror = %q is neither an absolute directory nor one of another host", v.Name, v.Mirror).
+					At("site.toml").Try(`say mirror = "user@host:/directory"`)
+			}
+			seen[from] = true
+			each := Mirror{v.Name, n.Name, from, strings.TrimRight(v.Mirror, "/") + "/" + n.Name, v.Every}
+			if m.Shared {
+				each.Node, each.To = ForAll, v.Mirror
+			}
+			all = append(all, each)
+		}
+	}
+	return all, nil
+}
+
+func absolute(target string) bool {
+	if place, dir, remote := strings.Cut(target, ":"); remote && place != "" && !strings.Contains(place, "/") {
+		return strings.HasPrefix(dir, "/") && !strings.HasPrefix(place, "-")
+	}
+	return strings.HasPrefix(target, "/")
+}
+
+// ssh never asks: nobody is there to answer. Host keys are judged as the user's configuration of SSH says.
+const ssh = "ssh -o BatchMode=yes -o ConnectTimeout=20 -o ServerAliveInterval=20 -o ServerAliveCountMax=3"
+
+// patience is how long rsync waits for the other side to say or take anything.
+const patience = 5 * time.Minute
+
+// arguments are those of rsync(1): all that a file can have is kept, and times are compared to the nanosecond. On the other side, whoever is not root there cannot give files to their
+// owners, and lets rsync note them beside the files instead, from where they come back with the same option.
+func (m Mirror) arguments(more ...string) []string {
+	args := append([]string{"rsync", "-aHAXS", "--numeric-ids", "--modify-window=-1", "--mkpath", "--timeout=" + strconv.Itoa(int(patience.Seconds()))}, more...)
+	if place, _, remote := strings.Cut(m.To, ":"); remote && !strings.Contains(place, "/") {
+		args = append(args, "-e", ssh)
+		if user, _, named := strings.Cut(place, "@"); named && user != "root" {
+			args = append(args, "--remote-option=--fake-super")
+		}
+	}
+	return append(args, "--", m.From+"/", m.To+"/")
+}
+
+// Run copies what is new or has changed. What is gone from the volume stays in the mirror: what an archive holds is not lost because the
+// original was.
+func (m Mirror) Run(ctx context.Context) (sent int64, err error) {
+	if err := m.there(); err != nil {
+		return 0, err
+	}
+	out, err := m.rsync(ctx, "--partial-dir=.rsync-partial", "--stats", "--no-human-readable")
+	return transferred(out), err
+}
+
+func (m Mirror) there() error {
+	if _, err := os.Stat(m.From); err != nil {
+		return problem.New(problem.Failed, "volume %s of %s is not there", m.Volume, m.Node).At(m.From).Try("orrery up makes it")
+	}
+	if local := strings.HasPrefix(m.To, "/"); local && strings.HasPrefix(filepath.Clean(m.To)+"/", filepath.Clean(m.From)+"/") {
+		return problem.New(problem.Mistake, "volume %s cannot be mirrored into itself", m.Volume).At(m.To)
+	}
+	return nil
+}
+
+func (m Mirror) rsync(ctx context.Context, more ...string) (string, error) {
+	var out strings.Builder
+	args := m.arguments(more...)
+	err := host.Local{Name: "host"}.Run(ctx, host.Command{Args: args, Stdout: &out, Env: []string{"LC_ALL=C"}})
+	var ran *host.RunError
+	if errors.As(err, &ran) && ran.Status == 24 {
+		err = nil // files vanished while they were copied: the volume is in use
+	}
+	if err != nil {
+		return "", problem.New(problem.Failed, "volume %s of %s was not reached at its mirror %s", m.Volume, m.Node, m.To).Because(err).Try("%s", m.cure(ran))
+	}
+	return out.String(), nil
+}
+
+func (m Mirror) cure(ran *host.RunError) string {
+	place, _, remote := strings.Cut(m.To, ":")
+	switch {
+	case ran == nil:
+		return "try again"
+	case ran.Status == -1:
+		return "apt-get install rsync openssh-client"
+	case remote && (ran.Status == 255 || ran.Status == 12): // whichever of ssh and rsync is noticed first to have ended
+		return "as root, ssh -o BatchMode=yes " + place + " true must work: by a key, of a host that is known"
+	}
+	return "rsync(1) tells what status " + strconv.Itoa(ran.Status) + " means"
+}
+
+// transferred finds in rsync's statistics how many bytes of files it has sent.
+func transferred(stats string) int64 {
+	for line := range strings.Lines(stats) {
+		if text, ok := strings.CutPrefix(line, "Total transferred file size: "); ok {
+			number, _, _ := strings.Cut(strings.ReplaceAll(text, ",", ""), " ")
+			n, _ := strconv.ParseInt(strings.TrimSpace(number), 10, 64)
+			return n
+		}
+	}
+	return 0
+}

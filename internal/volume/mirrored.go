@@ -1,0 +1,70 @@
+package volume
+
+import (
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"orrery/internal/host"
+)
+
+// Mirrored says how copying a volume of a node to its mirror went the last time.
+type Mirrored struct {
+	Volume  string    `json:"volume"`
+	Node    string    `json:"node"`
+	To      string    `json:"to"`
+	At      time.Time `json:"at"` // when it began
+	Seconds float64   `json:"seconds"`
+	Bytes   int64     `json:"bytes"`             // of files that were sent
+	Problem string    `json:"problem,omitempty"` // "": it succeeded
+	Good    time.Time `json:"good,omitzero"`     // when the last one began that succeeded
+}
+
+func mirrorsPath(dirs host.Dirs, key string) string {
+	return filepath.Join(dirs.Site(key), "mirrors.json")
+}
+
+// ReadMirrored gives, for every mirror that was ever made, how the last time went.
+func ReadMirrored(dirs host.Dirs, key string) ([]Mirrored, error) {
+	text, err := os.ReadFile(mirrorsPath(dirs, key))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	var all []Mirrored
+	if err == nil {
+		err = json.Unmarshal(text, &all)
+	}
+	return all, err
+}
+
+// Note puts on record how one went. Only the holder of LockMirrors may call it.
+func (r Mirrored) Note(dirs host.Dirs, key string) error {
+	all, err := ReadMirrored(dirs, key)
+	if err != nil {
+		all = nil // it is damaged: what it said is not worth an end of mirroring
+	}
+	if r.Problem == "" {
+		r.Good = r.At
+	}
+	fresh := []Mirrored{r}
+	for _, was := range all {
+		if was.Volume != r.Volume || was.Node != r.Node {
+			fresh = append(fresh, was)
+		} else if r.Problem != "" && was.To == r.To {
+			fresh[0].Good = was.Good
+		}
+	}
+	text, err := json.MarshalIndent(fresh, "", "  ")
+	if err != nil {
+		return err
+	}
+	return host.WriteFile(host.File{Path: mirrorsPath(dirs, key), Content: append(text, '\n'), Mode: 0o600})
+}
+
+// LockMirrors is held by whoever mirrors volumes of a site. The lock of the site itself is not: a large archive takes hours.
+func LockMirrors(dirs host.Dirs, key string, h host.Holder) (*host.Lock, error) {
+	return host.TakeLock(filepath.Join(dirs.Site(key), "mirrors.lock"), h)
+}

@@ -1,0 +1,45 @@
+package volume
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sync/singleflight"
+
+	"orrery/internal/host"
+	"orrery/internal/site"
+	"orrery/internal/site/spec"
+)
+
+// making sees to it that a directory that several nodes share is made by one of them.
+var making singleflight.Group
+
+// ProvideCopy makes the copy of a volume that a node in quarantine uses, unless it is there: from the volume itself while its node
+// stands still, or empty where that is asked for or there is no volume yet. How is "" if nothing was copied.
+func ProvideCopy(ctx context.Context, dirs host.Dirs, key, node string, m spec.Mount, account Account, freeze, thaw func() error) (How, error) {
+	path := Path(dirs, key, node, m)
+	if _, err := os.Stat(path); err == nil {
+		return "", nil
+	}
+	from := Path(dirs, key, node, Live(m))
+	if _, err := os.Stat(from); m.Copy != site.Snapshot || m.NFS != "" || err != nil {
+		return "", Provide(dirs, key, node, m, account)
+	}
+	how, err, _ := making.Do(path, func() (any, error) {
+		if _, err := os.Stat(path); err == nil {
+			return How(""), nil
+		}
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			return How(""), err
+		}
+		return CloneLive(ctx, from, path, freeze, thaw)
+	})
+	return how.(How), err
+}
+
+// Live gives the mount of a volume itself, of which another may be a copy.
+func Live(m spec.Mount) spec.Mount {
+	m.Copy, m.Release = "", 0
+	return m
+}

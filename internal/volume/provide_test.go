@@ -1,0 +1,120 @@
+package volume
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"orrery/internal/host"
+	"orrery/internal/site"
+	"orrery/internal/site/spec"
+)
+
+func me(string) (int, int, error) { return os.Getuid(), os.Getgid(), nil }
+
+// TestProvideCopy: a copy begins as the volume, or empty; and once it is there it is left alone.
+func TestProvideCopy(t *testing.T) {
+	dirs := host.Dirs{State: t.TempDir(), Run: t.TempDir()}
+	live := spec.Mount{Volume: "data", Owner: "x", Mode: 0o750}
+	frozen := 0
+	freeze := func() error { frozen++; return nil }
+	provide := func(m spec.Mount) How {
+		t.Helper()
+		how, err := ProvideCopy(context.Background(), dirs, "karoo", "db", m, me, freeze, nothing)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return how
+	}
+	of := func(how string, release int) spec.Mount {
+		m := live
+		m.Copy, m.Release = how, release
+		return m
+	}
+	if how := provide(of(site.Snapshot, 700)); how != "" || frozen != 0 {
+		t.Errorf("of a volume that is not there a copy was made by %q", how)
+	}
+	if err := Provide(dirs, "karoo", "db", live, me); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(Path(dirs, "karoo", "db", live), "rows"), "x")
+	if how := provide(of(site.Snapshot, 701)); how == "" || frozen != 1 {
+		t.Errorf("copied by %q, frozen %d times", how, frozen)
+	}
+	same(t, Path(dirs, "karoo", "db", live), Path(dirs, "karoo", "db", of(site.Snapshot, 701)))
+	if how := provide(of(site.Empty, 702)); how != "" {
+		t.Errorf("what is to be empty was copied by %q", how)
+	}
+	empty := Path(dirs, "karoo", "db", of(site.Empty, 702))
+	if in, err := os.ReadDir(empty); err != nil || len(in) != 0 {
+		t.Errorf("in the empty copy is %v (%v)", in, err)
+	}
+	if info, err := os.Stat(empty); err != nil || info.Mode().Perm() != 0o750 {
+		t.Errorf("its mode is %v (%v)", info.Mode(), err)
+	}
+	write(t, filepath.Join(empty, "own"), "x")
+	if provide(of(site.Empty, 702)); frozen != 1 {
+		t.Error("a copy that is there was made again")
+	}
+	if _, err := os.Stat(filepath.Join(empty, "own")); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestProvideShared: what several nodes share is made once, although all of them ask for it at the same time.
+func TestProvideShared(t *testing.T) {
+	dirs := host.Dirs{State: t.TempDir(), Run: t.TempDir()}
+	live := spec.Mount{Volume: "data", Owner: "x", Mode: 0o700, Shared: true}
+	together(t, func(node string) error { return Provide(dirs, "karoo", node, live, me) })
+	write(t, filepath.Join(Path(dirs, "karoo", "n", live), "x"), "x")
+	m := live
+	m.Copy, m.Release = site.Snapshot, 701
+	together(t, func(node string) error {
+		_, err := ProvideCopy(t.Context(), dirs, "karoo", node, m, me, nothing, nothing)
+		return err
+	})
+	same(t, Path(dirs, "karoo", "a", live), Path(dirs, "karoo", "b", m))
+	listed, err := List(dirs, "karoo")
+	if err != nil || len(listed) != 1 || listed[0].Node != "" {
+		t.Errorf("listed are %v (%v)", listed, err)
+	}
+}
+
+func together(t *testing.T, do func(node string) error) {
+	t.Helper()
+	var all sync.WaitGroup
+	for _, node := range []string{"a", "b", "c", "d", "e", "f"} {
+		all.Go(func() {
+			if err := do(node); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+}
+
+// TestProvideSubvolume: on btrfs a new volume is a subvolume, of which a copy costs nothing.
+func TestProvideSubvolume(t *testing.T) {
+	dir, ok := places(t)["btrfs"]
+	if !ok {
+		t.Skip("integration test: run make test as root")
+	}
+	dirs := host.Dirs{State: dir, Run: dir}
+	live := spec.Mount{Volume: "data", Owner: "x", Mode: 0o751}
+	if err := Provide(dirs, "karoo", "db", live, func(string) (int, int, error) { return 7, 8, nil }); err != nil {
+		t.Fatal(err)
+	}
+	zoo(t, filepath.Join(Path(dirs, "karoo", "db", live), "zoo"))
+	m := live
+	m.Copy, m.Release = site.Snapshot, 701
+	how, err := ProvideCopy(t.Context(), dirs, "karoo", "db", m, me, nothing, nothing)
+	if err != nil || how != Subvolume {
+		t.Errorf("copied by %q (%v)", how, err)
+	}
+	same(t, Path(dirs, "karoo", "db", live), Path(dirs, "karoo", "db", m))
+	if err := Remove(Path(dirs, "karoo", "db", live)); err != nil {
+		t.Error(err)
+	}
+}

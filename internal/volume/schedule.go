@@ -1,0 +1,283 @@
+package volume
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"orrery/internal/host"
+	"orrery/internal/problem"
+)
+
+// A Schedule lets the volumes of a site be mirrored again and again: by timers of systemd(1) where that runs the host, else by cron(8).
+type Schedule struct {
+	Key     string // of the site
+	Dir     string // site directory, absolute
+	Program string // absolute
+	Dirs    host.Dirs
+	Every   map[string]time.Duration // by volume
+}
+
+// etc is where the host keeps its configuration.
+var etc = "/etc"
+
+// ScheduleOf gives the schedule for what is mirrored of a site.
+func ScheduleOf(mirrors []Mirror, key, dir, program string, dirs host.Dirs) Schedule {
+	s := Schedule{Key: key, Dir: dir, Program: program, Dirs: dirs, Every: map[string]time.Duration{}}
+	for _, m := range mirrors {
+		if m.Every > 0 {
+			s.Every[m.Volume] = m.Every
+		}
+	}
+	return s
+}
+
+// Apply makes the host as scheduled. It gives what a user should know of it, and does nothing if it is so already.
+func (s Schedule) Apply(ctx context.Context) (notes []string, err error) {
+	if host.SystemdRuns() {
+		return nil, errors.Join(s.applyUnits(ctx, s.units()), s.removeTable())
+	}
+	if len(s.Every) == 0 {
+		return nil, s.removeTable()
+	}
+	table, notes := s.table()
+	if _, missing := exec.LookPath("cron"); missing != nil {
+		notes = append(notes, "neither systemd nor cron runs on this host: until one does, nothing mirrors the volumes but orrery volume mirror")
+	}
+	if asWritten(table) {
+		return notes, nil
+	}
+	return notes, scheduleProblem(host.WriteFile(table))
+}
+
+// Unschedule ends the mirroring of a site's volumes.
+func Unschedule(ctx context.Context, key string) error {
+	_, err := Schedule{Key: key}.Apply(ctx)
+	return err
+}
+
+func scheduleProblem(err error) error {
+	if err == nil {
+		return nil
+	}
+	return problem.New(problem.Failed, "the mirroring of volumes cannot be scheduled").Because(err)
+}
+
+// volumes gives the names of those that are scheduled, sorted.
+func (s Schedule) volumes() []string {
+	var names []string
+	for name := range s.Every {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// environment names the host's directories where they are not the usual ones.
+func (s Schedule) environment() []string {
+	if s.Dirs == (host.Dirs{State: "/var/lib/orrery", Run: "/run/orrery"}) {
+		return nil
+	}
+	return []string{"ORRERY_STATE=" + s.Dirs.State, "ORRERY_RUN=" + s.Dirs.Run}
+}
+
+// unitName names the units of a volume, without what they are.
+func (s Schedule) unitName(volume string) string { return "orrery-mirror-" + s.Key + "-" + volume }
+
+func unitPath(name string) string { return filepath.Join(etc, "systemd", "system", name) }
+
+// units gives, for each volume, a service and the timer that starts it.
+func (s Schedule) units() []host.File {
+	var files []host.File
+	for _, name := range s.volumes() {
+		var env strings.Builder
+		for _, e := range s.environment() {
+			fmt.Fprintf(&env, "Environment=%s\n", unitQuote(e))
+		}
+		service := fmt.Sprintf(madeFor+`[Unit]
+Description=orrery: mirror volume %s of %s
+Wants=network-online.target
+After=network-online.target
+
+[Service]
+Type=oneshot
+%sExecStart=%s -C %s volume mirror %s
+Nice=10
+IOSchedulingClass=idle
+`, s.Key, name, s.Key, env.String(), command(s.Program), command(s.Dir), command(name))
+		timer := fmt.Sprintf(madeFor+`[Unit]
+Description=orrery: mirror volume %s of %s every %s
+
+[Timer]
+OnActiveSec=1min
+OnUnitActiveSec=%ds
+
+[Install]
+WantedBy=timers.target
+`, s.Key, name, s.Key, s.Every[name], int(s.Every[name].Seconds()))
+		files = append(files,
+			host.File{Path: unitPath(s.unitName(name) + ".service"), Content: []byte(service), Mode: 0o644},
+			host.File{Path: unitPath(s.unitName(name) + ".timer"), Content: []byte(timer), Mode: 0o644})
+	}
+	return files
+}
+
+// unitQuote quotes a word for a unit: systemd.syntax(7).
+func unitQuote(word string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, `%`, `%%`).Replace(word) + `"`
+}
+
+// command quotes a word for a command line in a unit: systemd.service(5).
+func command(word string) string { return strings.ReplaceAll(unitQuote(word), "$", "$$") }
+
+// applyUnits writes units and starts timers, and removes those of volumes that are no longer mirrored.
+func (s Schedule) applyUnits(ctx context.Context, units []host.File) error {
+	wanted, timers, changed := map[string]bool{}, []string{}, false
+	for _, f := range units {
+		wanted[f.Path] = true
+		if asWritten(f) && (!strings.HasSuffix(f.Path, ".timer") || enabled(f.Path)) {
+			continue
+		}
+		if err := host.WriteFile(f); err != nil {
+			return scheduleProblem(err)
+		}
+		if strings.HasSuffix(f.Path, ".timer") {
+			timers = append(timers, filepath.Base(f.Path))
+		}
+		changed = true
+	}
+	gone := s.strays(wanted)
+	for _, path := range gone {
+		var err error
+		if strings.HasSuffix(path, ".timer") {
+			err = run(ctx, "systemctl", "--quiet", "disable", "--now", filepath.Base(path))
+		}
+		if err := errors.Join(err, os.Remove(path)); err != nil {
+			return scheduleProblem(err)
+		}
+	}
+	if !changed && len(gone) == 0 {
+		return nil
+	}
+	if err := run(ctx, "systemctl", "daemon-reload"); err != nil || len(timers) == 0 {
+		return scheduleProblem(err)
+	}
+	if err := run(ctx, append([]string{"systemctl", "--quiet", "enable"}, timers...)...); err != nil {
+		return scheduleProblem(err)
+	}
+	return scheduleProblem(run(ctx, append([]string{"systemctl", "restart"}, timers...)...))
+}
+
+// enabled reports whether a timer is started at boot. If not, a run was killed before it came to that.
+func enabled(path string) bool {
+	_, err := os.Lstat(filepath.Join(filepath.Dir(path), "timers.target.wants", filepath.Base(path)))
+	return err == nil
+}
+
+// owns reports whether a file was made for this site. It says so itself, because the name of one site may begin with that of another.
+func (s Schedule) owns(path string) bool {
+	text, err := os.ReadFile(path)
+	return err == nil && strings.HasPrefix(string(text), fmt.Sprintf(madeFor, s.Key))
+}
+
+const madeFor = "# Made by orrery up for site %s; orrery down removes it.\n"
+
+// strays finds the units of this site that are not wanted.
+func (s Schedule) strays(wanted map[string]bool) []string {
+	var gone []string
+	found, _ := filepath.Glob(unitPath("orrery-mirror-" + s.Key + "-*"))
+	for _, path := range found {
+		if !wanted[path] && s.owns(path) {
+			gone = append(gone, path)
+		}
+	}
+	return gone
+}
+
+// tablePath is the site's table of cron, which reads no file with a dot in its name.
+func (s Schedule) tablePath() string {
+	return filepath.Join(etc, "cron.d", "orrery-"+strings.ReplaceAll(s.Key, ".", "-"))
+}
+
+// table gives the site's table of cron, and says where cron cannot do what was asked for.
+func (s Schedule) table() (f host.File, notes []string) {
+	var text strings.Builder
+	fmt.Fprintf(&text, madeFor+"SHELL=/bin/sh\nPATH=%s\n", s.Key, host.Path)
+	for _, name := range s.volumes() {
+		when, really := cronTime(s.Every[name], s.Key+" "+name)
+		if really != s.Every[name] {
+			notes = append(notes, fmt.Sprintf("volume %s is mirrored every %s: cron cannot say every %s", name, really, s.Every[name]))
+		}
+		words := []string{host.Quote(s.Program), "-C", host.Quote(s.Dir), "volume", "mirror", host.Quote(name)}
+		if env := s.environment(); len(env) > 0 {
+			words = append([]string{"env", host.Quote(env[0]), host.Quote(env[1])}, words...)
+		}
+		log := filepath.Join(s.Dirs.State, "log", "mirror-"+s.Key+".log")
+		line := strings.ReplaceAll(strings.Join(words, " ")+" >> "+host.Quote(log)+" 2>&1", "%", `\%`) // crontab(5): % ends a line
+		fmt.Fprintf(&text, "%s root %s\n", when, line)
+	}
+	return host.File{Path: s.tablePath(), Content: []byte(text.String()), Mode: 0o644}, notes
+}
+
+// cronTime gives the times of crontab(5) for an interval, which is rounded down to one that they can say: minutes that divide an hour, hours that
+// divide a day, a day, a week. Which minute or hour it is follows from what it is for, so that not everything begins at once.
+func cronTime(every time.Duration, what string) (when string, really time.Duration) {
+	sum := fnv.New32a()
+	_, _ = sum.Write([]byte(what))
+	at := int(sum.Sum32() >> 1)
+	minutes, hours := int(every/time.Minute), int(every/time.Hour)
+	const day = 24 * time.Hour
+	switch {
+	case every >= 7*day:
+		return fmt.Sprintf("%d %d * * %d", at%60, at/60%24, at%7), 7 * day
+	case every >= day:
+		return fmt.Sprintf("%d %d * * *", at%60, at/60%24), day
+	case hours >= 1:
+		n := divisor(24, hours)
+		return fmt.Sprintf("%d %s * * *", at%60, stepped(n)), time.Duration(n) * time.Hour
+	}
+	n := divisor(60, minutes)
+	return stepped(n) + " * * * *", time.Duration(n) * time.Minute
+}
+
+// divisor gives the largest divisor of a number that is not above a limit.
+func divisor(of, limit int) int {
+	for n := min(limit, of-1); n > 1; n-- {
+		if of%n == 0 {
+			return n
+		}
+	}
+	return 1
+}
+
+// stepped says "every n-th" of crontab(5).
+func stepped(n int) string {
+	if n == 1 {
+		return "*"
+	}
+	return fmt.Sprintf("*/%d", n)
+}
+
+// asWritten reports whether a file is there as it shall be.
+func asWritten(f host.File) bool {
+	text, err := os.ReadFile(f.Path)
+	return err == nil && string(text) == string(f.Content)
+}
+
+// removeTable removes the site's table of cron, if there is one.
+func (s Schedule) removeTable() error {
+	if !s.owns(s.tablePath()) {
+		return nil
+	}
+	if err := os.Remove(s.tablePath()); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return scheduleProblem(err)
+	}
+	return nil
+}

@@ -1,0 +1,91 @@
+package volume
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// rootInode is the number of the root directory of every subvolume of btrfs (BTRFS_FIRST_FREE_OBJECTID).
+const rootInode = 256
+
+// isSubvolume reports whether a directory is the root of a subvolume of btrfs.
+func isSubvolume(dir string) bool {
+	var s unix.Stat_t
+	return onBtrfs(dir) && unix.Lstat(dir, &s) == nil && s.Ino == rootInode
+}
+
+func onBtrfs(dir string) bool {
+	var s unix.Statfs_t
+	return unix.Statfs(dir, &s) == nil && s.Type == unix.BTRFS_SUPER_MAGIC
+}
+
+// canSnapshot reports whether a tree can be snapshotted into a directory. A snapshot leaves out subvolumes that are inside
+// the one that is snapshotted, so there must be none.
+func canSnapshot(from, dir string) bool {
+	if _, err := exec.LookPath("btrfs"); err != nil || !isSubvolume(from) || !onBtrfs(dir) {
+		return false
+	}
+	here, ok1 := fileSystem(from)
+	there, ok2 := fileSystem(dir)
+	inside, ok3 := subvolumesIn(from)
+	return ok1 && ok2 && ok3 && here == there && inside == 0
+}
+
+// fileSystem gives the UUID of a file system of btrfs (struct btrfs_ioctl_fs_info_args of linux/btrfs.h).
+func fileSystem(dir string) (uuid [16]byte, ok bool) {
+	var info struct {
+		maxID, devices uint64
+		uuid           [16]byte
+		_              [992]byte
+	}
+	const fsInfo = 0x8400941f // BTRFS_IOC_FS_INFO
+	ok = ask(dir, fsInfo, unsafe.Pointer(&info))
+	return info.uuid, ok
+}
+
+// subvolumesIn counts the subvolumes in a subvolume (struct btrfs_ioctl_get_subvol_rootref_args).
+func subvolumesIn(dir string) (n int, ok bool) {
+	var refs struct {
+		least uint64
+		refs  [255]struct{ tree, dir uint64 }
+		items uint8
+		_     [7]uint8
+	}
+	const rootRefs = 0xd000943d // BTRFS_IOC_GET_SUBVOL_ROOTREF
+	ok = ask(dir, rootRefs, unsafe.Pointer(&refs))
+	return int(refs.items), ok
+}
+
+func ask(dir string, request uintptr, answer unsafe.Pointer) bool {
+	f, err := os.Open(dir)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	_, _, errno := unix.Syscall(unix.SYS_IOCTL, f.Fd(), request, uintptr(answer))
+	return errno == 0
+}
+
+func snapshot(ctx context.Context, from, to string) error {
+	return run(ctx, "btrfs", "subvolume", "snapshot", from, to)
+}
+
+// makeDirectory makes a directory in which much may be kept: where that is possible a subvolume, of which a snapshot costs nothing.
+func makeDirectory(path string, above string) error {
+	if onBtrfs(above) && run(context.Background(), "btrfs", "subvolume", "create", path) == nil {
+		return os.Chmod(path, 0o700)
+	}
+	return os.Mkdir(path, 0o700)
+}
+
+// Erase removes a tree, or a subvolume, for good. One that is not there is no error.
+func Erase(path string) error {
+	if isSubvolume(path) {
+		_ = run(context.Background(), "btrfs", "subvolume", "delete", path) // else it is emptied, which takes longer
+	}
+	return os.RemoveAll(path)
+}

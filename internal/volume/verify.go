@@ -1,0 +1,51 @@
+package volume
+
+import (
+	"context"
+	"strings"
+)
+
+// A Deviation is a file of a volume whose mirror is not the same.
+type Deviation struct {
+	Path string `json:"path"`
+	What string `json:"what"` // "missing", or what differs of it
+}
+
+// Verify compares a volume with its mirror, by the contents of all files. Files that are only in the mirror are not told: they are kept there.
+func (m Mirror) Verify(ctx context.Context) ([]Deviation, error) {
+	if err := m.there(); err != nil {
+		return nil, err
+	}
+	out, err := m.rsync(ctx, "--dry-run", "--checksum", "--out-format=%i %n%L")
+	if err != nil {
+		return nil, err
+	}
+	var all []Deviation
+	for line := range strings.Lines(out) {
+		code, path, ok := strings.Cut(strings.TrimRight(line, "\n"), " ")
+		if ok && len(code) == 11 {
+			all = append(all, Deviation{path, deviates(code)})
+		}
+	}
+	return all, nil
+}
+
+// deviates puts rsync's itemized list of changes, such as ">fc.t......", into words.
+func deviates(code string) string {
+	if strings.HasSuffix(code, "+++") {
+		return "missing"
+	}
+	words := map[byte]string{
+		'c': "content", 's': "size", 't': "time", 'T': "time", 'p': "mode", 'o': "owner", 'g': "group", 'a': "ACL", 'x': "extended attributes",
+	}
+	var what []string
+	for i := 2; i < len(code); i++ {
+		if word, ok := words[code[i]]; ok {
+			what = append(what, word)
+		}
+	}
+	if len(what) == 0 {
+		return "another file"
+	}
+	return strings.Join(what, ", ")
+}
