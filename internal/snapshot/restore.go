@@ -1,0 +1,209 @@
+package snapshot
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"orrery/internal/engine"
+	"orrery/internal/engine/record"
+	"orrery/internal/host"
+	"orrery/internal/problem"
+	"orrery/internal/volume"
+)
+
+// A Return puts nodes, all stopped, back as they were in a snapshot. What was there before is kept until Settle, and comes back with
+// TakeBack.
+type Return struct {
+	Left []string // volumes that stay as they are, and why
+
+	from     *Snapshot
+	dirs     host.Dirs
+	engines  map[string]engine.Engine
+	nodes    []Node
+	volumes  []Volume
+	created  []engine.Ref
+	replaced []engine.Ref
+	pairs    []*pair
+}
+
+// PutBack puts some nodes of a snapshot (nil: all) back as they were, with their volumes. If it fails, all is as it was before.
+func (s *Snapshot) PutBack(ctx context.Context, dirs host.Dirs, engines map[string]engine.Engine, chosen map[string]bool) (*Return, error) {
+	if err := s.MayPutBack(dirs, chosen); err != nil {
+		return nil, err
+	}
+	if err := Recover(dirs, s.Site); err != nil {
+		return nil, err
+	}
+	r := &Return{from: s, dirs: dirs, engines: engines, nodes: s.Chosen(chosen)}
+	err := r.chooseVolumes()
+	for _, n := range r.nodes {
+		if err == nil {
+			err = r.prepareNode(ctx, n)
+		}
+	}
+	for _, v := range r.volumes {
+		if err == nil {
+			err = r.prepare(ctx, s.Kept(v), v.Path)
+		}
+	}
+	if err == nil {
+		err = r.swap(ctx)
+	}
+	if err != nil {
+		return nil, errors.Join(err, r.TakeBack(context.WithoutCancel(ctx)))
+	}
+	return r, nil
+}
+
+// MayPutBack refuses to put nodes back while the restoring of others, who may run by now, has been cut short.
+func (s *Snapshot) MayPutBack(dirs host.Dirs, chosen map[string]bool) error {
+	id, nodes, err := Unfinished(dirs, s.Site)
+	if err != nil || id == "" {
+		return err
+	}
+	covered := !slices.ContainsFunc(nodes, func(name string) bool { return chosen != nil && !chosen[name] })
+	if id == s.ID && covered {
+		return nil
+	}
+	return cutShort(dirs, s.Site, id, nodes)
+}
+
+// Chosen gives the nodes of a snapshot that are among those chosen (nil: all).
+func (s *Snapshot) Chosen(chosen map[string]bool) []Node {
+	return slices.DeleteFunc(slices.Clone(s.Nodes), func(n Node) bool { return chosen != nil && !chosen[n.Record.Name] })
+}
+
+// chooseVolumes leaves alone what a node uses that stays as it is.
+func (r *Return) chooseVolumes() error {
+	back := map[int]bool{}
+	uses := map[string]bool{}
+	for _, n := range r.nodes {
+		back[n.Record.ID] = true
+		for _, m := range n.Record.Mounts {
+			uses[volume.Path(r.dirs, r.from.Site, n.Record.Name, m)] = true
+		}
+	}
+	others := map[string]string{}
+	found, err := record.All(r.dirs.Nodes(r.from.Site))
+	for _, f := range found {
+		for _, m := range f.Record.Mounts {
+			if !back[f.Record.ID] {
+				others[volume.Path(r.dirs, r.from.Site, f.Record.Name, m)] = f.Record.Name
+			}
+		}
+	}
+	for _, v := range r.from.Volumes {
+		if other, shared := others[v.Path]; shared && uses[v.Path] {
+			r.Left = append(r.Left, v.Name+": node "+other+" uses it too, and is not put back")
+		} else if uses[v.Path] {
+			r.volumes = append(r.volumes, v)
+		}
+	}
+	return err
+}
+
+// prepareNode makes a node stand on the layers of then, and its private layer of then ready beside that of now.
+func (r *Return) prepareNode(ctx context.Context, n Node) error {
+	e, ok := r.engines[n.Record.Engine]
+	layered, able := e.(engine.Layered)
+	if !ok || !able || n.How == "" {
+		return problem.New(problem.Unable, "the private layer of node %s is not in snapshot %s", n.Record.Name, r.from.ID)
+	}
+	ref := engine.RefOf(&n.Record.Node)
+	now, err := record.Read(r.dirs.Node(ref.Site, ref.ID))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		r.created = append(r.created, ref)
+		err = e.Create(ctx, &n.Record.Node)
+	case err == nil && (now.Base != n.Record.Base || now.Layer != n.Record.Layer):
+		keeper, ok := e.(engine.Keeper)
+		if !ok {
+			return problem.New(problem.Unable, "node %s has other layers than in snapshot %s", ref.Name, r.from.ID).
+				Try("orrery down %s, then restore the snapshot", ref.Name)
+		}
+		if err = keeper.Replace(ctx, &n.Record.Node); err == nil {
+			r.replaced = append(r.replaced, ref)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return r.prepare(ctx, r.from.Private(ref.ID), layered.Private(ref))
+}
+
+// prepare clones a tree of the snapshot beside the place where it belongs.
+func (r *Return) prepare(ctx context.Context, from, to string) error {
+	p, err := newPair(to)
+	if err != nil {
+		return err
+	}
+	r.pairs = append(r.pairs, p)
+	if err := volume.Erase(p.aside()); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
+		return err
+	}
+	_, err = volume.Clone(ctx, from, p.aside())
+	return err
+}
+
+// swap puts everything in place, and notes on the nodes how far they had come then. That they are healthy is to be proven again.
+func (r *Return) swap(ctx context.Context) error {
+	if err := r.writePairs(); err != nil {
+		return err
+	}
+	for _, p := range r.pairs {
+		if err := p.swap(); err != nil {
+			return err
+		}
+	}
+	for _, n := range r.nodes {
+		m := engine.Mark{Configured: n.Record.Configured, Config: n.Record.Config, Active: n.Record.Active}
+		if err := r.engines[n.Record.Engine].Mark(ctx, engine.RefOf(&n.Record.Node), m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Settle removes what was there before.
+func (r *Return) Settle(ctx context.Context) error {
+	err := removePairs(r.dirs, r.from.Site)
+	for _, p := range r.pairs {
+		err = errors.Join(err, volume.Erase(p.aside()))
+	}
+	for _, ref := range r.replaced {
+		err = errors.Join(err, r.keeper(ref).Settle(ctx, ref))
+	}
+	return err
+}
+
+// TakeBack puts all back as it was before PutBack. The nodes must be stopped.
+func (r *Return) TakeBack(ctx context.Context) error {
+	var err error
+	for _, p := range r.pairs {
+		err = errors.Join(err, p.swapBack())
+	}
+	for _, ref := range r.replaced {
+		err = errors.Join(err, r.keeper(ref).Restore(ctx, ref))
+	}
+	for _, ref := range r.created {
+		err = errors.Join(err, r.engineOf(ref).Destroy(ctx, ref))
+	}
+	if err == nil {
+		err = removePairs(r.dirs, r.from.Site)
+	}
+	return err
+}
+
+func (r *Return) engineOf(ref engine.Ref) engine.Engine {
+	i := slices.IndexFunc(r.nodes, func(n Node) bool { return n.Record.ID == ref.ID })
+	return r.engines[r.nodes[i].Record.Engine]
+}
+
+func (r *Return) keeper(ref engine.Ref) engine.Keeper { return r.engineOf(ref).(engine.Keeper) }

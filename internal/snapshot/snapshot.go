@@ -1,0 +1,156 @@
+// Package snapshot keeps the state of a set of nodes as it was at one moment: what each has written, and its volumes.
+package snapshot
+
+import (
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"orrery/internal/engine/record"
+	"orrery/internal/host"
+	"orrery/internal/problem"
+	"orrery/internal/volume"
+)
+
+// A Snapshot is a directory of the host: snapshot.json, nodes/ID/upper (private layers) and volumes/NAME/NODE.
+type Snapshot struct {
+	ID      string    `json:"id"`
+	Site    string    `json:"site"` // the site's key
+	Time    time.Time `json:"time"` // when all nodes stood still
+	Who     string    `json:"who"`
+	Nodes   []Node    `json:"nodes"`
+	Volumes []Volume  `json:"volumes,omitempty"`
+	Omitted []string  `json:"omitted,omitempty"` // volumes that are not in it, and why
+	Pause   float64   `json:"pause_seconds"`     // from the first freeze to the last thaw; 0: no node ran
+	Skew    float64   `json:"skew_seconds"`      // between the first node that stood still and the last
+	Seconds float64   `json:"seconds"`           // that all of it took
+	Dir     string    `json:"-"`
+}
+
+// A Node is one node of a snapshot.
+type Node struct {
+	Record  *record.Record `json:"record"` // node.json as it was
+	Running bool           `json:"running"`
+	How     volume.How     `json:"how,omitempty"` // "": its engine keeps no private layer as a directory
+}
+
+// A Volume is the persistent data of one node, or of all that share it.
+type Volume struct {
+	Name string     `json:"name"`
+	Node string     `json:"node"` // as its directory is called
+	Path string     `json:"path"` // where it is used
+	How  volume.How `json:"how"`
+}
+
+const file = "snapshot.json"
+
+// Private is the private layer of a node in the snapshot.
+func (s *Snapshot) Private(id int) string {
+	return filepath.Join(s.Dir, "nodes", strconv.Itoa(id), "upper")
+}
+
+// Kept is the data of a volume in the snapshot.
+func (s *Snapshot) Kept(v Volume) string { return filepath.Join(s.Dir, "volumes", v.Name, v.Node) }
+
+// Open opens a snapshot of a site.
+func Open(dirs host.Dirs, key, id string) (*Snapshot, error) {
+	if id == "" || strings.HasPrefix(id, ".") || strings.Contains(id, "/") {
+		return nil, absent(key, id)
+	}
+	s := &Snapshot{Dir: filepath.Join(dirs.Snapshots(key), id)}
+	text, err := os.ReadFile(filepath.Join(s.Dir, file))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, absent(key, id)
+	}
+	if err == nil {
+		err = json.Unmarshal(text, s)
+	}
+	if err != nil {
+		return nil, problem.New(problem.Failed, "snapshot %s cannot be read", id).At(s.Dir).Because(err).Try("orrery snapshot rm %s", id)
+	}
+	return s, nil
+}
+
+func absent(key, id string) error {
+	return problem.New(problem.Usage, "there is no snapshot %q of %s", id, key).Try("orrery snapshot ls lists them")
+}
+
+// List gives the snapshots of a site, the oldest first.
+func List(dirs host.Dirs, key string) ([]*Snapshot, error) {
+	entries, err := os.ReadDir(dirs.Snapshots(key))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var all []*Snapshot
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), ".") {
+			continue // half made or half removed
+		}
+		s, err := Open(dirs, key, e.Name())
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, s)
+	}
+	slices.SortFunc(all, func(a, b *Snapshot) int { return a.Time.Compare(b.Time) })
+	return all, nil
+}
+
+// Layers gives the layers on which nodes stood in any snapshot of this host.
+func Layers(dirs host.Dirs) ([]string, error) {
+	sites, err := filepath.Glob(filepath.Dir(dirs.Snapshots("*")))
+	var digests []string
+	for _, at := range sites {
+		some, badly := List(dirs, filepath.Base(at))
+		err = errors.Join(err, badly)
+		for _, s := range some {
+			for _, n := range s.Nodes {
+				digests = append(digests, n.Record.Base, n.Record.Layer)
+			}
+		}
+	}
+	return digests, err
+}
+
+// Remove removes a snapshot for good.
+func Remove(dirs host.Dirs, key, id string) error {
+	at := filepath.Join(dirs.Snapshots(key), id)
+	if _, err := os.Stat(at); err != nil || strings.HasPrefix(id, ".") || strings.Contains(id, "/") || id == "" {
+		return absent(key, id)
+	}
+	if under, nodes, err := Unfinished(dirs, key); err != nil || under == id {
+		return errors.Join(err, cutShort(dirs, key, id, nodes))
+	}
+	gone := filepath.Join(dirs.Snapshots(key), "."+id+"-gone")
+	if err := errors.Join(erase(gone), os.Rename(at, gone)); err != nil {
+		return err
+	}
+	return erase(gone)
+}
+
+// sweep removes what killed runs left beside the snapshots. Only the holder of the site's lock may call it.
+func sweep(dirs host.Dirs, key string) error {
+	left, err := filepath.Glob(filepath.Join(dirs.Snapshots(key), ".*"))
+	for _, path := range left {
+		err = errors.Join(err, erase(path))
+	}
+	return err
+}
+
+// erase removes a directory of a snapshot, each volume first: it may be one that is removed at once.
+func erase(dir string) error {
+	kept, err := filepath.Glob(filepath.Join(dir, "volumes", "*", "*"))
+	for _, path := range kept {
+		err = errors.Join(err, volume.Erase(path))
+	}
+	return errors.Join(err, os.RemoveAll(dir))
+}
