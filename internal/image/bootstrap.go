@@ -31,6 +31,10 @@ func (g *staging) bootstrap(ctx context.Context, l *spec.Layer, m site.Mirror, l
 	if _, err := exec.LookPath("mmdebstrap"); err != nil {
 		return problem.New(problem.Unable, "mmdebstrap is not installed on this host").Try("apt-get install mmdebstrap")
 	}
+	m, err := settled(m)
+	if err != nil {
+		return err
+	}
 	from, err := sources("/", l.Image, m)
 	if err != nil {
 		return err
@@ -40,7 +44,7 @@ func (g *staging) bootstrap(ctx context.Context, l *spec.Layer, m site.Mirror, l
 		return err
 	}
 	list := filepath.Join(g.dir, "sources.list")
-	if err := os.WriteFile(list, []byte(listOf(here)), 0o644); err != nil {
+	if err := os.WriteFile(list, []byte(listOf(copied(here))), 0o644); err != nil {
 		return err
 	}
 	access := hostAccess(m)

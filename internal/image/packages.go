@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
 // installed reads the Debian packages of a tree, NAME=VERSION, from dpkg's own file: no program of the tree is run.
@@ -46,33 +48,38 @@ func installed(tree string) ([]string, error) {
 	return all, nil
 }
 
+// metadata is where Python packages say what they are: those that pip installed from a wheel, and those that setup.py installed.
+var metadata = []string{"*.dist-info/METADATA", "*.egg-info/PKG-INFO", "*.egg-info"}
+
 // pythonPackages reads the Python packages of the node's virtual environment, NAME==VERSION, from their metadata.
 func pythonPackages(tree string) ([]string, error) {
-	dirs, err := filepath.Glob(filepath.Join(tree, "opt/orrery/venv/lib/python*/site-packages/*.dist-info"))
-	if err != nil {
-		return nil, err
-	}
 	var all []string
-	for _, dir := range dirs {
-		text, err := os.ReadFile(filepath.Join(dir, "METADATA"))
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
+	for _, pattern := range metadata {
+		files, err := filepath.Glob(filepath.Join(tree, "opt/orrery/venv/lib/python*/site-packages", pattern))
 		if err != nil {
 			return nil, err
 		}
-		header, _, _ := strings.Cut(string(text), "\n\n")
-		var name, version string
-		for line := range strings.Lines(header) {
-			if value, ok := strings.CutPrefix(line, "Name: "); ok {
-				name = strings.TrimSpace(value)
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if errors.Is(err, unix.EISDIR) {
+				continue
 			}
-			if value, ok := strings.CutPrefix(line, "Version: "); ok {
-				version = strings.TrimSpace(value)
+			if err != nil {
+				return nil, err
 			}
+			header, _, _ := strings.Cut(string(text), "\n\n")
+			var name, version string
+			for line := range strings.Lines(header) {
+				if value, ok := strings.CutPrefix(line, "Name: "); ok {
+					name = strings.TrimSpace(value)
+				}
+				if value, ok := strings.CutPrefix(line, "Version: "); ok {
+					version = strings.TrimSpace(value)
+				}
+			}
+			all = append(all, name+"=="+version)
 		}
-		all = append(all, name+"=="+version)
 	}
 	slices.Sort(all)
-	return all, nil
+	return slices.Compact(all), nil
 }

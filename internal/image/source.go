@@ -106,11 +106,16 @@ func sources(root string, img site.Image, m site.Mirror) ([]source, error) {
 	for i := range found {
 		found[i].Components = components
 		_, pocket := splitSuite(found[i].Suite)
-		if pocket == "-security" && m.Security != "" {
-			found[i].URI = m.Security
+		from := m.Apt
+		if pocket == "-security" {
+			from = m.Security
 		}
-		if pocket != "-security" && m.Apt != "" {
-			found[i].URI = m.Apt
+		if from == "" {
+			continue
+		}
+		found[i].URI = from
+		if len(m.Key) > 0 {
+			found[i].Key = string(m.Key)
 		}
 	}
 	return compact(found), nil

@@ -1,6 +1,7 @@
 package image
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -151,5 +152,71 @@ func TestNoSourcesForSuite(t *testing.T) {
 	_, err := sources(hostRoot(t, "", map[string]string{}), site.Image{Suite: "bookworm"}, site.Mirror{})
 	if problem.Exit(err) != int(problem.Mistake) || !strings.Contains(err.Error(), "[mirror] apt") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// localArchive makes a directory that orrery mirror pull could have made.
+func localArchive(t *testing.T, files map[string]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for path, text := range files {
+		path = filepath.Join(dir, path)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// TestLocalMirror: of a mirror on this host, the key and the security updates are found in it; builders copy out of it.
+func TestLocalMirror(t *testing.T) {
+	dir := localArchive(t, map[string]string{
+		"dists/bookworm/Release": "1", "dists/bookworm-security/Release": "2", MirrorKey: "-----BEGIN PGP PUBLIC KEY BLOCK-----",
+	})
+	m, err := settled(site.Mirror{Apt: "file://" + dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	found, err := sources(hostRoot(t, "bookworm", map[string]string{"etc/apt/sources.list.d/debian.sources": deb822}), site.Image{Suite: "bookworm"}, m)
+	if err != nil || len(found) == 0 {
+		t.Fatal(found, err)
+	}
+	for _, s := range found {
+		if s.URI != "file://"+dir || !strings.HasPrefix(s.Key, "-----BEGIN PGP") {
+			t.Errorf("%+v", s)
+		}
+	}
+	for _, s := range copied(found) {
+		if s.URI != "copy://"+dir {
+			t.Errorf("%+v", s)
+		}
+	}
+}
+
+// TestBring: what a scratch sees of a mirror has another name when there is something else in it.
+func TestBring(t *testing.T) {
+	dir := localArchive(t, map[string]string{"apt/dists/bookworm/Release": "1", "pypi/simple/index.html": ""})
+	declared := site.Mirror{Apt: "file://" + dir + "/apt", PyPI: "file://" + dir + "/pypi/simple"}
+	first, near, err := bring(declared)
+	if err != nil || len(near) != 2 || first.Security != "" {
+		t.Fatal(first, near, err)
+	}
+	if want := "file://" + inScratch + "/" + near[0].name; first.Apt != want || near[0].dir != dir+"/apt" {
+		t.Errorf("%s instead of %s: %+v", first.Apt, want, near)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "apt/dists/bookworm/Release"), []byte("2"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if second, _, err := bring(declared); err != nil || second.Apt == first.Apt || second.PyPI != first.PyPI {
+		t.Errorf("%+v after %+v: %v", second, first, err)
+	}
+	for _, m := range []site.Mirror{{Apt: "file:///nowhere/apt"}, {PyPI: "file:///nowhere/simple"}} {
+		if _, _, err := bring(m); problem.Exit(err) != int(problem.Mistake) {
+			t.Errorf("%+v: %v", m, err)
+		}
+	}
+	elsewhere := site.Mirror{Apt: "http://m/apt", PyPI: "http://m/simple"}
+	if m, near, err := bring(elsewhere); err != nil || len(near) != 0 || m.Apt != elsewhere.Apt {
+		t.Error(m, near, err)
 	}
 }

@@ -21,6 +21,7 @@ import (
 //	archives/     Debian packages, shared by all builds
 //	lists/        package lists, shared by all builds from the same sources
 //	pip/          pip's cache (PIP_CACHE_DIR), shared by all builds
+//	mirror-…/     the site's mirrors that are directories of this host
 const inScratch = "/run/orrery-build"
 
 func (s *Store) archives() string { return filepath.Join(s.Cache, "apt", "archives") }
@@ -52,6 +53,10 @@ func (g *staging) surround(tree string, base *Record, m site.Mirror) (binds []mo
 		return nil, nil, err
 	}
 	if err := os.Chmod(temporary, os.ModeSticky|0o777); err != nil {
+		return nil, nil, err
+	}
+	m, near, err := bring(m)
+	if err != nil {
 		return nil, nil, err
 	}
 	access := hostAccess(m)
@@ -95,7 +100,7 @@ func (g *staging) surround(tree string, base *Record, m site.Mirror) (binds []mo
 			return nil, nil, err
 		}
 	}
-	return []mountBind{
+	binds = []mountBind{
 		{source: dir, target: inScratch[1:], readOnly: true, make: true},
 		{source: g.store.archives(), target: inScratch[1:] + "/archives"},
 		{source: g.store.lists(), target: inScratch[1:] + "/lists"},
@@ -103,7 +108,14 @@ func (g *staging) surround(tree string, base *Record, m site.Mirror) (binds []mo
 		{source: dir, file: "resolv.conf", target: "etc/resolv.conf", readOnly: true},
 		{source: dir, file: "orrery", target: "etc/orrery", readOnly: true},
 		{source: temporary, target: "tmp"},
-	}, env, nil
+	}
+	for _, n := range near {
+		if err := os.MkdirAll(filepath.Join(dir, n.name), 0o755); err != nil {
+			return nil, nil, err
+		}
+		binds = append(binds, mountBind{source: n.dir, target: inScratch[1:] + "/" + n.name, readOnly: true})
+	}
+	return binds, env, nil
 }
 
 // scratchSources gives the sources.list of a scratch, with its keys beside it: those of the host as they are now, which may have
@@ -141,7 +153,7 @@ func (g *staging) scratchSources(img site.Image, m site.Mirror, dir string) (str
 		}
 		from[i].Key = strings.Join(there, ",")
 	}
-	return listOf(from), nil
+	return listOf(copied(from)), nil
 }
 
 // hasSources tells whether apt in a tree knows where packages come from.

@@ -1,0 +1,93 @@
+// Package ci runs the tests that a site declares of itself, each inside the node that it names, and reports them as tools for
+// continuous integration read it.
+package ci
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"orrery/internal/host"
+	"orrery/internal/site"
+)
+
+// An Outcome is how a test ended.
+type Outcome string
+
+// The outcomes.
+const (
+	Passed  Outcome = "passed"
+	Failed  Outcome = "failed"  // its command said so
+	Broken  Outcome = "broken"  // it could not be run to its end
+	Skipped Outcome = "skipped" // its node is not there on purpose
+)
+
+// A Result is what came of one test.
+type Result struct {
+	Name    string
+	Node    string
+	Outcome Outcome
+	Reason  string // why it did not pass
+	Output  string
+	Took    time.Duration
+}
+
+// A Place gives access to nodes and hides what must not be seen.
+type Place struct {
+	In     func(node string) (host.Runner, error)
+	Env    func(t site.Test) []string
+	Redact func(string) string
+}
+
+// Run runs tests in the order in which they are declared. Tests that a cancelled context does not let begin are broken.
+func Run(ctx context.Context, tests []site.Test, p Place, told func(Result)) []Result {
+	var all []Result
+	for _, t := range tests {
+		r := one(ctx, t, p)
+		all = append(all, r)
+		told(r)
+	}
+	return all
+}
+
+func one(ctx context.Context, t site.Test, p Place) Result {
+	r := Result{Name: t.Name, Node: t.Node, Outcome: Broken}
+	if ctx.Err() != nil {
+		r.Reason = "not begun: " + context.Cause(ctx).Error()
+		return r
+	}
+	in, err := p.In(t.Node)
+	if err != nil {
+		r.Reason = p.Redact(err.Error())
+		return r
+	}
+	late := fmt.Errorf("not done within %s", t.Timeout)
+	within, cancel := context.WithTimeoutCause(ctx, t.Timeout, late)
+	defer cancel()
+	var out output
+	began := time.Now()
+	err = in.Run(within, host.Command{Args: t.Command, Env: p.Env(t), User: t.User, Stdout: &out, Stderr: &out})
+	r.Took, r.Output = time.Since(began), p.Redact(out.String())
+	var run *host.RunError
+	switch {
+	case err == nil:
+		r.Outcome = Passed
+	case within.Err() != nil:
+		r.Reason = context.Cause(within).Error()
+		if errors.Is(context.Cause(within), late) {
+			r.Outcome = Failed // it is for the site to be in time
+		}
+	case errors.As(err, &run) && run.Status > 0 && run.Status != notFound && run.Status != notExecutable:
+		r.Outcome, r.Reason = Failed, fmt.Sprintf("exit status %d", run.Status)
+	default:
+		r.Reason = p.Redact(err.Error())
+	}
+	return r
+}
+
+// What a shell, and whatever runs commands in nodes, says of a program that is not there or is none.
+const (
+	notExecutable = 126
+	notFound      = 127
+)

@@ -1,0 +1,144 @@
+package ci
+
+import (
+	"encoding/xml"
+	"fmt"
+	"io"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// A Report is all that is told of one run of the tests of a site.
+type Report struct {
+	Site       string
+	Host       string
+	Began      time.Time
+	Took       time.Duration
+	Properties [][2]string
+	Results    []Result
+}
+
+// Count tells how many tests ended so.
+func (r *Report) Count(o Outcome) int {
+	n := 0
+	for _, result := range r.Results {
+		if result.Outcome == o {
+			n++
+		}
+	}
+	return n
+}
+
+// OK reports whether no test failed or broke.
+func (r *Report) OK() bool { return r.Count(Failed)+r.Count(Broken) == 0 }
+
+// The elements of JUnit's XML, as Jenkins and GitLab read it.
+type (
+	xmlSuites struct {
+		XMLName  xml.Name `xml:"testsuites"`
+		Name     string   `xml:"name,attr"`
+		Tests    int      `xml:"tests,attr"`
+		Failures int      `xml:"failures,attr"`
+		Errors   int      `xml:"errors,attr"`
+		Time     string   `xml:"time,attr"`
+		Suite    xmlSuite `xml:"testsuite"`
+	}
+	xmlSuite struct {
+		Name       string        `xml:"name,attr"`
+		Tests      int           `xml:"tests,attr"`
+		Failures   int           `xml:"failures,attr"`
+		Errors     int           `xml:"errors,attr"`
+		Skipped    int           `xml:"skipped,attr"`
+		Time       string        `xml:"time,attr"`
+		Timestamp  string        `xml:"timestamp,attr"`
+		Hostname   string        `xml:"hostname,attr"`
+		Properties []xmlProperty `xml:"properties>property,omitempty"`
+		Cases      []xmlCase     `xml:"testcase"`
+	}
+	xmlProperty struct {
+		Name  string `xml:"name,attr"`
+		Value string `xml:"value,attr"`
+	}
+	xmlCase struct {
+		Name    string   `xml:"name,attr"`
+		Class   string   `xml:"classname,attr"`
+		Time    string   `xml:"time,attr"`
+		Skipped *xmlWhy  `xml:"skipped"`
+		Error   *xmlWhy  `xml:"error"`
+		Failure *xmlWhy  `xml:"failure"`
+		Output  *xmlText `xml:"system-out"`
+	}
+	xmlText struct {
+		Text string `xml:",cdata"`
+	}
+	xmlWhy struct {
+		Message string `xml:"message,attr"`
+		Type    string `xml:"type,attr,omitempty"`
+		Text    string `xml:",cdata"`
+	}
+)
+
+// WriteJUnit writes the report as JUnit's XML.
+func (r *Report) WriteJUnit(w io.Writer) error {
+	suite := xmlSuite{
+		Name: r.Site, Tests: len(r.Results), Failures: r.Count(Failed), Errors: r.Count(Broken), Skipped: r.Count(Skipped),
+		Time: seconds(r.Took), Timestamp: r.Began.UTC().Format("2006-01-02T15:04:05"), Hostname: r.Host,
+	}
+	for _, p := range r.Properties {
+		suite.Properties = append(suite.Properties, xmlProperty{p[0], plain(p[1])})
+	}
+	for _, result := range r.Results {
+		suite.Cases = append(suite.Cases, caseOf(r.Site, result))
+	}
+	all := xmlSuites{Name: r.Site, Tests: suite.Tests, Failures: suite.Failures, Errors: suite.Errors, Time: suite.Time, Suite: suite}
+	if _, err := io.WriteString(w, xml.Header); err != nil {
+		return err
+	}
+	e := xml.NewEncoder(w)
+	e.Indent("", "  ")
+	if err := e.Encode(all); err != nil {
+		return err
+	}
+	_, err := io.WriteString(w, "\n")
+	return err
+}
+
+func caseOf(site string, r Result) xmlCase {
+	c := xmlCase{Name: r.Name, Class: site, Time: seconds(r.Took)}
+	if r.Output != "" {
+		c.Output = &xmlText{plain(r.Output)}
+	}
+	if r.Node != "" {
+		c.Class += "." + r.Node
+	}
+	first, _, _ := strings.Cut(r.Reason, "\n")
+	why := &xmlWhy{Message: plain(first), Type: string(r.Outcome), Text: plain(r.Reason)}
+	switch r.Outcome {
+	case Failed:
+		c.Failure = why
+	case Broken:
+		c.Error = why
+	case Skipped:
+		c.Skipped = &xmlWhy{Message: why.Message}
+	}
+	return c
+}
+
+// seconds are written with a point and in full: xs:decimal knows no exponent.
+func seconds(d time.Duration) string { return fmt.Sprintf("%.3f", d.Seconds()) }
+
+var escapes = regexp.MustCompile("\x1b\\[[0-9;?]*[A-Za-z]")
+
+// plain drops what colours a terminal, and puts U+FFFD in the place of what XML cannot have at all.
+func plain(text string) string {
+	return strings.Map(func(c rune) rune {
+		switch {
+		case c == '\t', c == '\n', c >= ' ' && c <= 0xd7ff, c >= 0xe000 && c <= 0xfffd, c >= 0x10000:
+			return c
+		case c == '\r':
+			return -1
+		}
+		return 0xfffd
+	}, strings.ToValidUTF8(escapes.ReplaceAllString(text, ""), "\ufffd"))
+}

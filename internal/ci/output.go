@@ -1,0 +1,47 @@
+package ci
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+)
+
+// most is how much of an output is kept, from its beginning and again from its end: readers of reports have limits, too.
+const most = 256 << 10
+
+// An output is what a command prints.
+type output struct {
+	mu    sync.Mutex
+	begin strings.Builder
+	end   []byte
+	lost  int
+}
+
+// Write keeps p, or of long outputs the beginning and the end.
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	n := len(p)
+	room := min(n, most-o.begin.Len())
+	o.begin.Write(p[:room])
+	o.end = append(o.end, p[room:]...)
+	if over := len(o.end) - most; over > most { // not at each write
+		o.lost += over
+		o.end = append(o.end[:0], o.end[over:]...)
+	}
+	return n, nil
+}
+
+// String gives what was kept.
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if over := len(o.end) - most; over > 0 {
+		o.lost += over
+		o.end = append(o.end[:0], o.end[over:]...)
+	}
+	if o.lost == 0 {
+		return o.begin.String() + string(o.end)
+	}
+	return fmt.Sprintf("%s\n… %d bytes are left out here …\n%s", o.begin.String(), o.lost, o.end)
+}

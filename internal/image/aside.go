@@ -1,0 +1,94 @@
+package image
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"orrery/internal/host"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+	"orrery/internal/site/spec"
+)
+
+// Out is where what is done Aside finds the directory of the host that it may write to.
+const Out = inScratch + "/out"
+
+// Aside has something done in a scratch container that stands on a whole layer, with all that builders have. The layer stays as it
+// is: what is to be kept is written to the directory out of the host, which is seen there as Out.
+func (s *Store) Aside(ctx context.Context, digest string, m site.Mirror, out string, say func(string), do func(ctx context.Context, in host.Runner) error) error {
+	g, err := s.stage(ctx, &spec.Layer{Digest: spec.Digest([]string{"aside", digest})}, say)
+	if err != nil {
+		return err
+	}
+	defer g.close()
+	held, err := takeLock(ctx, s.lockOf(digest), unix.LOCK_SH, nil) // GC leaves it alone
+	if err != nil {
+		return err
+	}
+	defer held.release()
+	record, err := s.Record(digest)
+	if err != nil {
+		return problem.New(problem.Failed, "layer %s is not in the store", digest).Because(err).Try("orrery image build")
+	}
+	base, trees := record, []string{s.Tree(digest)}
+	if record.Base != "" {
+		trees = append(trees, s.Tree(record.Base))
+		if base, err = s.Record(record.Base); err != nil {
+			return broken(s, record.Base, err)
+		}
+	}
+	err = g.aside(ctx, trees, base, m, out, do)
+	if err != nil && ctx.Err() != nil {
+		return problem.New(problem.Interrupted, "interrupted").Because(context.Cause(ctx))
+	}
+	return err
+}
+
+func (g *staging) aside(ctx context.Context, trees []string, base *Record, m site.Mirror, out string, do func(ctx context.Context, in host.Runner) error) error {
+	if err := g.emptyLayer(trees[len(trees)-1]); err != nil {
+		return err
+	}
+	binds, env, err := g.surround(trees[len(trees)-1], base, m)
+	if err != nil {
+		return err
+	}
+	if err := os.Mkdir(filepath.Join(g.dir, "build", "out"), 0o755); err != nil {
+		return err
+	}
+	binds = append(binds, mountBind{source: out, target: Out[1:]})
+	overlay := &Overlay{Lower: trees, Upper: filepath.Join(g.dir, "tree"), Work: filepath.Join(g.dir, "work")}
+	c, err := startScratch(ctx, g, overlay, env, binds)
+	if err != nil {
+		return err
+	}
+	defer c.stop()
+	return do(ctx, c)
+}
+
+// Suite gives the release of the distribution that a base image is of: of one that was imported, what it says itself; "" if that is nothing.
+func (s *Store) Suite(base *Record) string {
+	if suite := base.Parts["suite"]; suite != "" {
+		return suite
+	}
+	return osRelease(s.Tree(base.Digest))["VERSION_CODENAME"]
+}
+
+// Archive gives the path in the shared cache at which apt keeps a package that it has fetched.
+func (s *Store) Archive(file string) string { return filepath.Join(s.archives(), filepath.Base(file)) }
+
+// Python gives the version of the Python that a layer's virtual environment is for, such as "3.11"; "" if it has none.
+func (s *Store) Python(digest string) string {
+	dirs, err := filepath.Glob(filepath.Join(s.Tree(digest), "opt/orrery/venv/lib/python3*"))
+	var major, minor int
+	if err != nil || len(dirs) == 0 {
+		return ""
+	}
+	if _, err := fmt.Sscanf(filepath.Base(dirs[0]), "python%d.%d", &major, &minor); err != nil {
+		return ""
+	}
+	return fmt.Sprintf("%d.%d", major, minor)
+}

@@ -1,0 +1,236 @@
+package mirror
+
+import (
+	"context"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"orrery/internal/host"
+)
+
+// debs are the Debian packages of the mirror, as its index has them, and what is to become of them.
+type debs struct {
+	known     map[string]map[Package]paragraph // by suite
+	overrides map[string]map[string]override
+	changed   bool
+	keep      map[string]bool // files that stay, in the archive; nil: all
+	doomed    []string
+}
+
+// readDebs reads the index that is in place. Without one, what lies in the pool is checked against the archives again.
+func (m *Mirror) readDebs() (*debs, error) {
+	d := &debs{known: map[string]map[Package]paragraph{}, overrides: map[string]map[string]override{}}
+	indexes, err := filepath.Glob(filepath.Join(m.apt(), "dists", "*", "*", "binary-"+architecture(), "Packages"))
+	if err != nil {
+		return nil, err
+	}
+	for _, file := range indexes {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		suite := strings.Split(strings.TrimPrefix(file, filepath.Join(m.apt(), "dists")+"/"), "/")[0]
+		for is, p := range offers(string(text), architecture()) {
+			d.add(suite, is, p)
+		}
+	}
+	files, err := filepath.Glob(filepath.Join(m.apt(), "indices", "override.*"))
+	if err != nil {
+		return nil, err
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		d.overrides[strings.TrimPrefix(filepath.Base(file), "override.")] = readOverrides(string(text))
+	}
+	return d, nil
+}
+
+func (d *debs) add(suite string, is Package, p paragraph) {
+	if d.known[suite] == nil {
+		d.known[suite] = map[Package]paragraph{}
+	}
+	d.known[suite][is] = p
+}
+
+// missing gives the packages that the mirror lacks or has in another state than its index says. A damaged file is removed.
+func (d *debs) missing(apt, suite string, packages []Package) ([]Package, error) {
+	var lacks []Package
+	for _, is := range packages {
+		p, known := d.known[suite][is]
+		if known {
+			whole, err := intact(filepath.Join(apt, p["Filename"]), p["SHA256"])
+			if err != nil {
+				return nil, err
+			}
+			if whole {
+				continue
+			}
+			delete(d.known[suite], is)
+		}
+		lacks = append(lacks, is)
+	}
+	return lacks, nil
+}
+
+// supplyDebs gets packages: from where a run before has left them, from the cache of the builders, and from the archive.
+func (m *Mirror) supplyDebs(ctx context.Context, in host.Runner, n need, missing []Package, d *debs, done *Pulled) (lost []string, err error) {
+	names := make([]string, len(missing))
+	for i, p := range missing {
+		names[i] = p.Name
+	}
+	text, err := m.Store.Offered(ctx, in, names, m.Log)
+	if err != nil {
+		return nil, err
+	}
+	offered := offers(string(text), architecture())
+	var fetch []string
+	for _, is := range missing {
+		p, ok := offered[is]
+		if !ok {
+			p, ok = m.kept(ctx, n.layer.Suite, is)
+		}
+		if !ok {
+			if !n.layer.Imported {
+				lost = append(lost, is.String())
+			}
+			continue
+		}
+		placed, err := m.place(n.layer.Suite, is, p, d, done)
+		if err != nil {
+			return nil, err
+		}
+		if !placed {
+			fetch = append(fetch, is.String())
+		}
+	}
+	if len(fetch) == 0 {
+		return lost, nil
+	}
+	if err := m.Store.Fetch(ctx, in, fetch, m.Log); err != nil {
+		return lost, err
+	}
+	for _, text := range fetch {
+		name, version, _ := strings.Cut(text, "=")
+		is := Package{name, version}
+		if placed, err := m.place(n.layer.Suite, is, offered[is], d, done); err != nil || !placed {
+			lost = append(lost, text)
+			if err != nil {
+				return lost, err
+			}
+		}
+	}
+	return lost, nil
+}
+
+// place puts a package into the pool if it is here and as the archive says.
+func (m *Mirror) place(suite string, is Package, p paragraph, d *debs, done *Pulled) (bool, error) {
+	arch := p["Architecture"]
+	inPool := poolPath(suite, is.Name, is.Version, arch)
+	to := filepath.Join(m.apt(), inPool)
+	fetched, fresh := filepath.Join(m.incoming(), cacheName(is.Name, is.Version, arch)), filepath.Join(m.incoming(), "copy")
+	for _, from := range []string{to, fetched, m.Store.Archive(cacheName(is.Name, is.Version, arch))} {
+		whole, err := intact(from, p["SHA256"])
+		if err != nil {
+			return false, err
+		}
+		if !whole {
+			continue
+		}
+		switch from {
+		case to:
+		case fetched:
+			done.Fetched++
+		default:
+			done.Cached++
+			if err := duplicate(from, fresh); err != nil {
+				return false, err
+			}
+			from = fresh
+		}
+		if from != to {
+			if err := move(from, to); err != nil {
+				return false, err
+			}
+			if info, err := os.Stat(to); err == nil {
+				done.Bytes += info.Size()
+			}
+		}
+		there := maps.Clone(p)
+		there["Filename"] = inPool
+		d.note(suite, is, there)
+		return true, nil
+	}
+	return false, nil
+}
+
+// note takes a package that is in the pool into the index to be.
+func (d *debs) note(suite string, is Package, p paragraph) {
+	d.add(suite, is, p)
+	d.changed = true
+	if d.overrides[suite] == nil {
+		d.overrides[suite] = map[string]override{}
+	}
+	if p["Priority"] != "" && p["Section"] != "" {
+		d.overrides[suite][is.Name] = override{p["Priority"], p["Section"]}
+	}
+}
+
+// kept looks among what the builders or a run before have kept for a package that has left its archive. apt checked it
+// when it was fetched; now only itself can tell whether it is whole.
+func (m *Mirror) kept(ctx context.Context, suite string, is Package) (paragraph, bool) {
+	for _, arch := range []string{architecture(), "all"} {
+		for _, file := range []string{
+			filepath.Join(m.apt(), poolPath(suite, is.Name, is.Version, arch)), m.Store.Archive(cacheName(is.Name, is.Version, arch)),
+		} {
+			digest, err := digestOf(file)
+			if err != nil || digest == "" || exec.CommandContext(ctx, "dpkg-deb", "--fsys-tarfile", file).Run() != nil {
+				continue
+			}
+			out, err := exec.CommandContext(ctx, "dpkg-deb", "--field", file).Output()
+			if own := paragraphs(string(out)); err == nil && len(own) == 1 && own[0].is() == is {
+				p := own[0].paragraph
+				p["SHA256"] = digest
+				return p, true
+			}
+		}
+	}
+	return nil, false
+}
+
+// prune decides which packages no layer needs.
+func (d *debs) prune(layers []*Layer) {
+	d.keep = map[string]bool{}
+	for _, n := range needs(layers) {
+		for _, is := range n.debian {
+			if p, ok := d.known[n.layer.Suite][is]; ok {
+				d.keep[poolPath(n.layer.Suite, is.Name, is.Version, p["Architecture"])] = true
+			}
+		}
+	}
+	d.changed = true
+}
+
+// remaining gives the paragraphs of an index that stay, and has the files of the others removed later.
+func (d *debs) remaining(apt, index string) string {
+	if d.keep == nil {
+		return index
+	}
+	var b strings.Builder
+	for _, s := range paragraphs(index) {
+		if file := s.paragraph["Filename"]; d.keep[file] {
+			b.WriteString(s.text)
+		} else {
+			d.doomed = append(d.doomed, filepath.Join(apt, file))
+		}
+	}
+	slices.Sort(d.doomed)
+	d.doomed = slices.Compact(d.doomed)
+	return b.String()
+}

@@ -1,0 +1,102 @@
+// Package mirror keeps a directory with the Debian and Python packages that layers consist of, in exactly these versions, laid out
+// as what apt and pip fetch from: with it, the same layers can be built where nothing else is within reach.
+//
+//	DIR/apt/            an archive for apt, signed; its key is apt/key.asc
+//	  pool/SUITE/b/bash/bash_5.2.15-2_amd64.deb
+//	  dists/SUITE/…     put in place whole, by one exchange
+//	DIR/pypi/simple/    a simple index for pip (PEP 503)
+//	  six/six-1.16.0-py2.py3-none-any.whl, six/index.html
+//	DIR/.incoming       what is being fetched; nobody else reads it
+package mirror
+
+import (
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+
+	"golang.org/x/sys/unix"
+
+	"orrery/internal/image"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+)
+
+// A Mirror is such a directory.
+type Mirror struct {
+	Dir   string
+	Keys  string // GnuPG's home, with the key that the archive is signed with
+	Store *image.Store
+	From  site.Mirror // where packages are fetched from
+	Log   io.Writer
+	Say   func(string)
+}
+
+// Upstream gives where packages come from if not from a directory itself: what of [mirror] leads into it is left out.
+func Upstream(m site.Mirror, dir string) site.Mirror {
+	if inside(m.Apt, dir) {
+		m.Apt, m.Key = "", nil
+	}
+	if inside(m.Security, dir) {
+		m.Security = ""
+	}
+	if inside(m.PyPI, dir) {
+		m.PyPI = ""
+	}
+	return m
+}
+
+func inside(uri, dir string) bool {
+	at, ok := image.LocalDir(uri)
+	if !ok {
+		return false
+	}
+	within, err := filepath.Rel(dir, at)
+	return err == nil && filepath.IsLocal(within)
+}
+
+// URLs gives what [mirror] says to use the directory.
+func URLs(dir string) (apt, pypi string) {
+	return "file://" + filepath.Join(dir, "apt"), "file://" + filepath.Join(dir, "pypi", "simple")
+}
+
+func (m *Mirror) apt() string      { return filepath.Join(m.Dir, "apt") }
+func (m *Mirror) simple() string   { return filepath.Join(m.Dir, "pypi", "simple") }
+func (m *Mirror) incoming() string { return filepath.Join(m.Dir, ".incoming") }
+
+// hold keeps others from writing to the directory at the same time; the kernel lets go of it with the process.
+func (m *Mirror) hold(ctx context.Context) (release func(), err error) {
+	if err := os.MkdirAll(m.incoming(), 0o755); err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(filepath.Join(m.Dir, ".lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		f.Close()
+		return nil, problem.New(problem.Locked, "another orrery writes to the mirror").At(m.Dir).Try("wait until it is done")
+	}
+	return func() { f.Close() }, ctx.Err()
+}
+
+// architectures are Debian's names of those whose Go names differ.
+var architectures = map[string]string{"386": "i386", "arm": "armhf", "ppc64le": "ppc64el", "mips64le": "mips64el"}
+
+// architecture is that of this host, in Debian's words, and machine the same in those of Python.
+func architecture() string {
+	if name, ok := architectures[runtime.GOARCH]; ok {
+		return name
+	}
+	return runtime.GOARCH
+}
+
+var machines = map[string]string{"amd64": "x86_64", "arm64": "aarch64", "386": "i686", "arm": "armv7l"}
+
+func machine() string {
+	if name, ok := machines[runtime.GOARCH]; ok {
+		return name
+	}
+	return runtime.GOARCH
+}

@@ -1,0 +1,283 @@
+package mirror
+
+import (
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"orrery/internal/site"
+)
+
+func TestNormal(t *testing.T) {
+	for name, want := range map[string]string{
+		"six": "six", "typing_extensions": "typing-extensions", "Zope.Interface": "zope-interface", "a__b.-c": "a-b-c",
+	} {
+		if got := Normal(name); got != want {
+			t.Errorf("%s: %s instead of %s", name, got, want)
+		}
+	}
+}
+
+func TestFileOf(t *testing.T) {
+	for file, want := range map[string]Package{
+		"six-1.16.0-py2.py3-none-any.whl":                     {"six", "1.16.0"},
+		"typing_extensions-4.16.0-py3-none-any.whl":           {"typing-extensions", "4.16.0"},
+		"numpy-2.0.0-1-cp311-cp311-manylinux_2_17_x86_64.whl": {"numpy", "2.0.0"},
+		"docopt-0.6.2.tar.gz":                                 {"docopt", "0.6.2"},
+		"ruamel.yaml-0.18.zip":                                {"ruamel-yaml", "0.18"},
+		"index.html":                                          {},
+		"broken.whl":                                          {},
+	} {
+		got, ok := fileOf(file)
+		if got != want || ok != (want.Name != "") {
+			t.Errorf("%s: %v, %t", file, got, ok)
+		}
+	}
+	if !same("1.0+local.1", "1.0_local.1") || same("1.0", "1.0.1") {
+		t.Error("versions are not compared as they are written in names of files")
+	}
+}
+
+func TestFits(t *testing.T) {
+	for _, test := range []struct {
+		file string
+		want bool
+	}{
+		{"six-1.16.0-py2.py3-none-any.whl", true},
+		{"docopt-0.6.2.tar.gz", true},
+		{"a-1-cp311-cp311-manylinux2014_x86_64.manylinux_2_17_x86_64.whl", true},
+		{"a-1-cp313-cp313-manylinux2014_x86_64.whl", false},
+		{"a-1-cp39-abi3-manylinux_2_28_x86_64.whl", true},
+		{"a-1-cp39-cp39-manylinux_2_28_x86_64.whl", false},
+		{"a-1-cp312-abi3-manylinux_2_28_x86_64.whl", false},
+		{"a-1-cp311-cp311-manylinux2014_aarch64.whl", false},
+		{"a-1-py2-none-any.whl", false},
+	} {
+		if fits(test.file, "3.11", "x86_64") != test.want {
+			t.Errorf("%s: %t", test.file, !test.want)
+		}
+	}
+}
+
+func TestPoolPath(t *testing.T) {
+	for _, test := range [][4]string{
+		{"bash", "5.2.15-2+b13", "amd64", "pool/s/b/bash/bash_5.2.15-2+b13_amd64.deb"},
+		{"libc6", "2.36-9", "amd64", "pool/s/libc/libc6/libc6_2.36-9_amd64.deb"},
+		{"bsdutils", "1:2.38.1-5", "amd64", "pool/s/b/bsdutils/bsdutils_2.38.1-5_amd64.deb"},
+		{"lib", "1", "all", "pool/s/l/lib/lib_1_all.deb"},
+	} {
+		if got := poolPath("s", test[0], test[1], test[2]); got != test[3] {
+			t.Errorf("%s: %s", test[0], got)
+		}
+	}
+	if got := cacheName("bsdutils", "1:2.38.1-5", "amd64"); got != "bsdutils_1%3a2.38.1-5_amd64.deb" {
+		t.Error(got)
+	}
+}
+
+const index = `Package: bash
+Status: install ok installed
+Architecture: amd64
+Version: 5.2-1
+
+Package: bash
+Architecture: amd64
+Version: 5.2-2
+Priority: required
+Section: shells
+Filename: pool/main/b/bash/bash_5.2-2_amd64.deb
+SHA256: 82
+Description: a shell
+ Filename: none
+Tag: a, b,
+ c
+
+Package: bash
+Architecture: arm64
+Version: 5.2-3
+Filename: pool/main/b/bash/bash_5.2-3_arm64.deb
+
+Package: tzdata
+Architecture: all
+Version: 2024a
+Filename: pool/main/t/tzdata/tzdata_2024a_all.deb
+`
+
+func TestOffers(t *testing.T) {
+	all := offers(index, "amd64")
+	if len(all) != 2 || all[Package{"bash", "5.2-2"}]["Priority"] != "required" || all[Package{"bash", "5.2-2"}]["Filename"] != "pool/main/b/bash/bash_5.2-2_amd64.deb" {
+		t.Errorf("got %v", all)
+	}
+	if _, ok := all[Package{"tzdata", "2024a"}]; !ok {
+		t.Error("what is for all architectures is missing")
+	}
+}
+
+// TestRemaining: pruned is what is in the index, and nothing else of it changes.
+func TestRemaining(t *testing.T) {
+	d := &debs{keep: map[string]bool{"pool/main/t/tzdata/tzdata_2024a_all.deb": true}}
+	got := d.remaining("/m/apt", index[strings.Index(index, "Package: bash\nArchitecture"):])
+	if !strings.HasPrefix(got, "Package: tzdata\n") || strings.Contains(got, "bash") || !strings.HasSuffix(got, ".deb\n\n") {
+		t.Errorf("got %q", got)
+	}
+	want := []string{"/m/apt/pool/main/b/bash/bash_5.2-2_amd64.deb", "/m/apt/pool/main/b/bash/bash_5.2-3_arm64.deb"}
+	if !slices.Equal(d.doomed, want) {
+		t.Errorf("doomed %v", d.doomed)
+	}
+}
+
+func layers() (base, tool *Layer) {
+	base = &Layer{Digest: "b", Title: "debian", Suite: "bookworm", Debian: []string{"bash=5.2-2", "bsdutils=1:2.38"}}
+	tool = &Layer{
+		Digest: "t", Title: "debian + tool", Base: base, Suite: "bookworm", Runs: "3.11",
+		Debian: []string{"bash=5.2-2", "bsdutils=1:2.38", "tree=2.1.0-1", "python3-pip-whl=23.0.1+dfsg-1", "python3-setuptools-whl=66.1.1-1"},
+		Python: []string{"pip==23.0.1", "setuptools==70.0", "typing_extensions==4.16.0"},
+	}
+	return base, tool
+}
+
+// TestNeeds: each layer needs what it adds, once, bases first; what python3-venv brings is in no index.
+func TestNeeds(t *testing.T) {
+	base, tool := layers()
+	all := needs([]*Layer{tool, tool, base})
+	if len(all) != 2 || all[0].layer != base || all[1].layer != tool {
+		t.Fatalf("got %+v", all)
+	}
+	if want := []Package{{"bash", "5.2-2"}, {"bsdutils", "1:2.38"}}; !slices.Equal(all[0].debian, want) {
+		t.Errorf("base: %v", all[0].debian)
+	}
+	if want := []Package{{"tree", "2.1.0-1"}, {"python3-pip-whl", "23.0.1+dfsg-1"}, {"python3-setuptools-whl", "66.1.1-1"}}; !slices.Equal(all[1].debian, want) {
+		t.Errorf("layer: %v", all[1].debian)
+	}
+	// pip is the one of Debian; setuptools is another than Debian's, so somebody asked the index for it.
+	if want := []Package{{"setuptools", "70.0"}, {"typing-extensions", "4.16.0"}}; !slices.Equal(all[1].python, want) {
+		t.Errorf("Python: %v", all[1].python)
+	}
+	if debian, python := distinct(append(all, all...)); debian != 5 || python != 2 {
+		t.Errorf("counted %d and %d", debian, python)
+	}
+}
+
+func TestSuites(t *testing.T) {
+	base, tool := layers()
+	other := &Layer{Digest: "o", Suite: "bookworm", Components: []string{"contrib"}}
+	if got := suites([]*Layer{base, tool, other, {Suite: "trixie"}}); !reflect.DeepEqual(got, map[string][]string{"bookworm": {"contrib", "main"}, "trixie": {"main"}}) {
+		t.Errorf("got %v", got)
+	}
+}
+
+func TestPinned(t *testing.T) {
+	const pins = "Typing_Extensions==4.16.0 \\\n--hash=sha256:aa \\\n--hash=sha256:bb\nsix==1.16.0 --hash=sha256:cc\nfoo[bar]==1\n"
+	lines, hashed := pinned(pins, []Package{{"typing-extensions", "4.16.0"}, {"foo", "1"}})
+	if want := []string{"Typing_Extensions==4.16.0 --hash=sha256:aa --hash=sha256:bb", "foo[bar]==1"}; !slices.Equal(lines, want) || !hashed {
+		t.Errorf("got %q, %t", lines, hashed)
+	}
+	if lines, hashed := pinned("six==1.16.0\n", []Package{{"six", "1.16.0"}}); len(lines) != 1 || hashed {
+		t.Errorf("got %q, %t", lines, hashed)
+	}
+}
+
+// TestLinks: what is written is read back.
+func TestLinks(t *testing.T) {
+	digests := map[string]string{"a-1+b.c-py3-none-any.whl": strings.Repeat("0a", 32), "a-2.tar.gz": strings.Repeat("1b", 32)}
+	text := string(pageOf("a", []string{"a-1+b.c-py3-none-any.whl", "a-2.tar.gz"}, digests))
+	if got := links(text); !reflect.DeepEqual(got, digests) {
+		t.Errorf("got %v of\n%s", got, text)
+	}
+	if root := string(pageOf("all", []string{"a/"}, nil)); !strings.Contains(root, `<a href="a/">a</a>`) {
+		t.Error(root)
+	}
+}
+
+func TestUpstream(t *testing.T) {
+	m := site.Mirror{Apt: "file:///srv/m/apt", Security: "http://s/", PyPI: "file:///srv/m/pypi/simple", Proxy: "http://p", Key: []byte("k")}
+	if got, want := Upstream(m, "/srv/m"), (site.Mirror{Security: "http://s/", Proxy: "http://p"}); !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v", got)
+	}
+	if got := Upstream(m, "/srv/other"); !reflect.DeepEqual(got, m) {
+		t.Errorf("got %+v", got)
+	}
+}
+
+// TestWheels: what is there is found, what is damaged is dropped, and pages say what there is.
+func TestWheels(t *testing.T) {
+	m := &Mirror{Dir: t.TempDir(), Log: io.Discard, Say: func(string) {}}
+	incoming := filepath.Join(m.incoming(), "wheels")
+	if err := os.MkdirAll(incoming, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range []string{"six-1.16.0-py2.py3-none-any.whl", "six-1.17.0-py2.py3-none-any.whl", "docopt-0.6.2.tar.gz"} {
+		if err := os.WriteFile(filepath.Join(incoming, file), []byte(file), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w, err := m.readWheels()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var done Pulled
+	if err := m.placeWheels(w, &done); err != nil || done.Fetched != 3 {
+		t.Fatal(done, err)
+	}
+	if err := m.publishWheels(w); err != nil {
+		t.Fatal(err)
+	}
+	if w, err = m.readWheels(); err != nil {
+		t.Fatal(err)
+	}
+	lacks := func(packages ...Package) []Package {
+		t.Helper()
+		lacks, err := w.missing(m.simple(), "3.11", packages)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return lacks
+	}
+	if got := lacks(Package{"six", "1.16.0"}, Package{"docopt", "0.6.2"}, Package{"six", "1.15.0"}); !slices.Equal(got, []Package{{"six", "1.15.0"}}) {
+		t.Errorf("lacks %v", got)
+	}
+	if err := os.WriteFile(filepath.Join(m.simple(), "six", "six-1.16.0-py2.py3-none-any.whl"), []byte("damaged"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := lacks(Package{"six", "1.16.0"}); len(got) != 1 {
+		t.Errorf("lacks %v", got)
+	}
+	w.prune([]*Layer{{Digest: "x", Python: []string{"six==1.17.0"}}}, nil)
+	if err := m.publishWheels(w); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := m.removeDoomed(w.doomed); err != nil || n == 0 {
+		t.Error(n, err)
+	}
+	left, _ := filepath.Glob(m.simple() + "/*/*.[wt]*")
+	if _, err := os.Stat(filepath.Join(m.simple(), "docopt")); err == nil || len(left) != 2 { // the damaged one is in no index and nobody's
+		t.Errorf("left are %v", left)
+	}
+	root, err := os.ReadFile(filepath.Join(m.simple(), "index.html"))
+	if err != nil || strings.Contains(string(root), "docopt") || !strings.Contains(string(root), "six") {
+		t.Errorf("%s %v", root, err)
+	}
+}
+
+// TestHold: two do not write at once.
+func TestHold(t *testing.T) {
+	m := &Mirror{Dir: t.TempDir()}
+	release, err := m.hold(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.hold(context.Background()); err == nil {
+		t.Error("held twice")
+	}
+	release()
+	if release, err = m.hold(context.Background()); err != nil {
+		t.Error(err)
+	} else {
+		release()
+	}
+}

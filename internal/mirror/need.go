@@ -1,0 +1,97 @@
+package mirror
+
+import (
+	"slices"
+	"strings"
+)
+
+// A Package is one version of a package of Debian or Python.
+type Package struct{ Name, Version string }
+
+// String writes a package as apt takes it.
+func (p Package) String() string { return p.Name + "=" + p.Version }
+
+// A Layer is what the mirror needs to know of a layer in the store.
+type Layer struct {
+	Digest     string
+	Title      string
+	Base       *Layer // nil: it is a base itself
+	Suite      string
+	Components []string // of the suite that the site uses
+	Imported   bool     // the base was not made from packages: not all of it need be in an archive
+	Debian     []string // NAME=VERSION, all that a node sees
+	Python     []string // NAME==VERSION
+	Runs       string   // version of the Python that those are for
+	Pins       string   // requirements
+}
+
+// A need is what has to be there for one layer, beside what its base needs.
+type need struct {
+	layer  *Layer
+	debian []Package
+	python []Package
+}
+
+// needs tells what layers consist of, bases first. What a layer has from its base is needed for that.
+func needs(layers []*Layer) []need {
+	var all []need
+	seen := map[string]bool{}
+	add := func(l *Layer) {
+		if seen[l.Digest] {
+			return
+		}
+		seen[l.Digest] = true
+		n := need{layer: l}
+		for _, text := range l.Debian {
+			if l.Base == nil || !slices.Contains(l.Base.Debian, text) {
+				name, version, _ := strings.Cut(text, "=")
+				n.debian = append(n.debian, Package{name, version})
+			}
+		}
+		for _, text := range l.Python {
+			name, version, _ := strings.Cut(text, "==")
+			if p := (Package{Normal(name), version}); !seeded(p, l.Debian) {
+				n.python = append(n.python, p)
+			}
+		}
+		all = append(all, n)
+	}
+	for _, l := range layers {
+		if l.Base != nil {
+			add(l.Base)
+		}
+	}
+	for _, l := range layers {
+		add(l)
+	}
+	return all
+}
+
+// seeded reports whether a Python package came out of a Debian package: python3-venv puts pip and setuptools into every virtual
+// environment from python3-pip-whl and python3-setuptools-whl, with no index asked.
+func seeded(p Package, debian []string) bool {
+	for _, text := range debian {
+		if version, ok := strings.CutPrefix(text, "python3-"+p.Name+"-whl="); ok {
+			upstream := strings.FieldsFunc(version, func(c rune) bool { return c == '+' || c == '-' || c == '~' })
+			return len(upstream) > 0 && upstream[0] == p.Version
+		}
+	}
+	return false
+}
+
+// suites gives the suites of layers, each with the components that are used of it.
+func suites(layers []*Layer) map[string][]string {
+	all := map[string][]string{}
+	for _, l := range layers {
+		if l.Suite == "" {
+			continue
+		}
+		components := append(all[l.Suite], l.Components...)
+		if len(l.Components) == 0 {
+			components = append(components, "main")
+		}
+		slices.Sort(components)
+		all[l.Suite] = slices.Compact(components)
+	}
+	return all
+}

@@ -1,0 +1,277 @@
+package mirror
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"orrery/internal/host"
+	"orrery/internal/image"
+	"orrery/internal/problem"
+)
+
+// pockets are what a release may be spread over; in a mirror all of it is in the first.
+var pockets = []string{"", "-updates", "-security"}
+
+// publishDebs puts an index of all that is in the pool in the place of the former one, if it says anything else.
+func (m *Mirror) publishDebs(ctx context.Context, d *debs, wanted map[string][]string) error {
+	for suite := range wanted {
+		if _, err := os.Stat(filepath.Join(m.apt(), "dists", suite, "InRelease")); err != nil {
+			d.changed = true
+		}
+		for _, component := range wanted[suite] {
+			if _, err := os.Stat(filepath.Join(m.apt(), "dists", suite, component)); err != nil {
+				d.changed = true
+			}
+		}
+	}
+	if !d.changed {
+		return nil
+	}
+	if _, err := exec.LookPath("apt-ftparchive"); err != nil {
+		return problem.New(problem.Unable, "apt-ftparchive is not installed on this host").Try("apt-get install apt-utils")
+	}
+	m.Say("writes the index of the Debian packages")
+	if err := m.writeKey(ctx); err != nil {
+		return err
+	}
+	stale, err := filepath.Glob(filepath.Join(m.apt(), ".dists-*")) // of runs that were killed
+	if err != nil {
+		return err
+	}
+	for _, dir := range stale {
+		if err := os.RemoveAll(dir); err != nil {
+			return err
+		}
+	}
+	fresh := filepath.Join(m.apt(), fmt.Sprintf(".dists-%d", os.Getpid()))
+	defer os.RemoveAll(fresh) //nolint:errcheck // the next run does it
+	all, err := m.inPool(wanted)
+	if err != nil {
+		return err
+	}
+	for _, suite := range slices.Sorted(maps.Keys(all)) {
+		if err := m.publishSuite(ctx, d, fresh, suite, all[suite]); err != nil {
+			return err
+		}
+	}
+	return m.exchange(fresh)
+}
+
+// inPool gives the suites that the mirror has or shall have, with their components.
+func (m *Mirror) inPool(wanted map[string][]string) (map[string][]string, error) {
+	all := maps.Clone(wanted)
+	dirs, err := os.ReadDir(filepath.Join(m.apt(), "pool"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	for _, dir := range dirs {
+		had, err := filepath.Glob(filepath.Join(m.apt(), "dists", dir.Name(), "*", "binary-*"))
+		if err != nil {
+			return nil, err
+		}
+		components := append([]string{"main"}, all[dir.Name()]...)
+		for _, path := range had {
+			components = append(components, filepath.Base(filepath.Dir(path)))
+		}
+		slices.Sort(components)
+		all[dir.Name()] = slices.Compact(components)
+	}
+	return all, nil
+}
+
+func (m *Mirror) publishSuite(ctx context.Context, d *debs, dists, suite string, components []string) error {
+	pool := filepath.Join("pool", suite)
+	overrides := filepath.Join(m.apt(), "indices", "override."+suite)
+	var list strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(d.overrides[suite])) {
+		o := d.overrides[suite][name]
+		fmt.Fprintf(&list, "%s %s %s\n", name, o.priority, o.section)
+	}
+	if err := host.WriteFile(host.File{Path: overrides, Content: []byte(list.String()), Mode: 0o644}); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Join(m.apt(), pool), 0o755); err != nil {
+		return err
+	}
+	archs, err := m.architectures(pool)
+	if err != nil {
+		return err
+	}
+	for _, pocket := range pockets {
+		dir := filepath.Join(dists, suite+pocket)
+		for i, component := range components {
+			for _, arch := range archs {
+				var index []byte
+				if i == 0 && pocket == "" {
+					if index, err = m.tool(ctx, m.apt(), "apt-ftparchive", "--arch", arch, "packages", pool, overrides); err != nil {
+						return err
+					}
+				}
+				text := d.remaining(m.apt(), string(index))
+				if err := writeIndex(ctx, filepath.Join(dir, component, "binary-"+arch), text); err != nil {
+					return err
+				}
+			}
+		}
+		if err := m.release(ctx, dir, suite+pocket, components, archs); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// architectures gives those of the packages of a pool, and this host's.
+func (m *Mirror) architectures(pool string) ([]string, error) {
+	archs := []string{architecture()}
+	err := filepath.WalkDir(filepath.Join(m.apt(), pool), func(path string, e fs.DirEntry, err error) error {
+		stem, deb := strings.CutSuffix(filepath.Base(path), ".deb")
+		if arch := stem[strings.LastIndexByte(stem, '_')+1:]; err == nil && deb && arch != "all" {
+			archs = append(archs, arch)
+		}
+		return err
+	})
+	slices.Sort(archs)
+	return slices.Compact(archs), err
+}
+
+func writeIndex(ctx context.Context, dir, text string) error {
+	path := filepath.Join(dir, "Packages")
+	if err := errors.Join(os.MkdirAll(dir, 0o755), os.WriteFile(path, []byte(text), 0o644)); err != nil {
+		return err
+	}
+	return host.Exec(ctx, "this host", []string{"gzip", "--keep", "--no-name", path}, host.Command{Args: []string{"gzip", path}}, nil)
+}
+
+// release writes what apt reads first of a suite: the digests of all indexes, signed.
+func (m *Mirror) release(ctx context.Context, dir, suite string, components, archs []string) error {
+	args := []string{"apt-ftparchive", "-o", "APT::FTPArchive::DoByHash=true"}
+	for _, field := range [][2]string{
+		{"Origin", "Orrery"}, {"Label", "Orrery"}, {"Suite", suite}, {"Codename", suite}, {"Acquire-By-Hash", "yes"},
+		{"Components", strings.Join(components, " ")}, {"Architectures", strings.Join(archs, " ")},
+	} {
+		args = append(args, "-o", "APT::FTPArchive::Release::"+field[0]+"="+field[1])
+	}
+	text, err := m.tool(ctx, dir, append(args, "release", ".")...)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(dir, "Release"), text, 0o644); err != nil {
+		return err
+	}
+	return m.sign(ctx, dir)
+}
+
+// exchange puts the new index where the former one is, in one step. Whoever has begun to read the former one finds
+// its parts under their digests for another day.
+func (m *Mirror) exchange(fresh string) error {
+	place := filepath.Join(m.apt(), "dists")
+	if err := keepParts(place, fresh, time.Now().Add(-24*time.Hour)); err != nil {
+		return err
+	}
+	if err := syncTree(fresh); err != nil {
+		return err
+	}
+	err := unix.Renameat2(unix.AT_FDCWD, fresh, unix.AT_FDCWD, place, unix.RENAME_EXCHANGE)
+	if errors.Is(err, unix.ENOENT) {
+		return os.Rename(fresh, place)
+	}
+	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) { // a file system that cannot: NFS
+		aside := fresh + "-old"
+		if err := os.Rename(place, aside); err != nil {
+			return err
+		}
+		return errors.Join(os.Rename(fresh, place), os.RemoveAll(aside))
+	}
+	return err
+}
+
+// keepParts links the parts of a former index, which are named by their digests, into the new one.
+func keepParts(former, fresh string, since time.Time) error {
+	return filepath.WalkDir(former, func(path string, e fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err != nil || e.IsDir() || !strings.Contains(path, "/by-hash/") {
+			return err
+		}
+		info, err := e.Info()
+		if err != nil || info.ModTime().Before(since) {
+			return err
+		}
+		to := fresh + strings.TrimPrefix(path, former)
+		if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+			return err
+		}
+		if err := os.Link(path, to); err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+		return nil
+	})
+}
+
+func syncTree(dir string) error {
+	f, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return unix.Syncfs(int(f.Fd()))
+}
+
+// tool runs a program of this host in a directory and gives its output.
+func (m *Mirror) tool(ctx context.Context, dir string, args ...string) ([]byte, error) {
+	var out bytes.Buffer
+	command := host.Command{Args: args[:1], Stdout: &out}
+	err := host.Exec(ctx, "this host", args, command, func(c *exec.Cmd) { c.Dir = dir })
+	return out.Bytes(), err
+}
+
+// sign signs a Release with the mirror's own key, in both forms that apt reads.
+func (m *Mirror) sign(ctx context.Context, dir string) error {
+	if err := m.gpg(ctx, "--output", filepath.Join(dir, "InRelease"), "--clear-sign", filepath.Join(dir, "Release")); err != nil {
+		return err
+	}
+	return m.gpg(ctx, "--output", filepath.Join(dir, "Release.gpg"), "--armor", "--detach-sign", filepath.Join(dir, "Release"))
+}
+
+// writeKey makes the mirror's key, once, and lays its public half beside the archive.
+func (m *Mirror) writeKey(ctx context.Context) error {
+	if _, err := exec.LookPath("gpg"); err != nil {
+		return problem.New(problem.Unable, "gpg is not installed on this host").Try("apt-get install gpg")
+	}
+	made := filepath.Join(m.Keys, "made")
+	if _, err := os.Stat(made); err != nil {
+		// One that was half made is of no use.
+		if err := errors.Join(os.RemoveAll(m.Keys), os.MkdirAll(m.Keys, 0o700)); err != nil {
+			return err
+		}
+		name, err := os.Hostname()
+		if err != nil {
+			return err
+		}
+		err = m.gpg(ctx, "--passphrase", "", "--quick-generate-key", "Orrery's mirror on "+name, "rsa3072", "sign", "never")
+		if err == nil {
+			err = os.WriteFile(made, nil, 0o600)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	var out bytes.Buffer
+	if err := m.gpgTo(ctx, &out, "--armor", "--export"); err != nil {
+		return err
+	}
+	return host.WriteFile(host.File{Path: filepath.Join(m.apt(), image.MirrorKey), Content: out.Bytes(), Mode: 0o644})
+}

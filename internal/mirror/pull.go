@@ -1,0 +1,133 @@
+package mirror
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"orrery/internal/host"
+	"orrery/internal/problem"
+)
+
+// Pulled is what a pull has done.
+type Pulled struct {
+	Debian, Python int   // packages that layers consist of
+	Cached         int   // of them, taken from the cache of the builders
+	Fetched        int   // and from archives and indexes
+	Bytes          int64 // that were added
+	Removed        int   // files that no layer needs
+}
+
+// New reports whether anything was added.
+func (p *Pulled) New() bool { return p.Cached+p.Fetched > 0 }
+
+// Pull puts into the mirror what layers consist of and it does not have yet, and publishes it. A pull that was cut short is gone on
+// with. What no layer needs any more stays unless prune is asked for.
+func (m *Mirror) Pull(ctx context.Context, layers []*Layer, prune bool) (*Pulled, error) {
+	release, err := m.hold(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	done := &Pulled{}
+	debs, err := m.readDebs()
+	if err != nil {
+		return nil, err
+	}
+	wheels, err := m.readWheels()
+	if err != nil {
+		return nil, err
+	}
+	var lost []string
+	all := needs(layers)
+	done.Debian, done.Python = distinct(all)
+	for _, n := range all {
+		gone, err := m.supply(ctx, n, debs, wheels, done)
+		if err != nil {
+			return done, err
+		}
+		lost = append(lost, gone...)
+	}
+	if prune {
+		built, err := os.ReadFile(m.forBuilds())
+		if err != nil && !os.IsNotExist(err) {
+			return done, err
+		}
+		debs.prune(layers)
+		wheels.prune(layers, strings.Fields(string(built)))
+	}
+	if err := m.publishDebs(ctx, debs, suites(layers)); err != nil {
+		return done, err
+	}
+	if err := m.publishWheels(wheels); err != nil {
+		return done, err
+	}
+	if done.Removed, err = m.removeDoomed(append(debs.doomed, wheels.doomed...)); err != nil {
+		return done, err
+	}
+	if len(lost) > 0 {
+		slices.Sort(lost)
+		return done, problem.New(problem.Left, "%d packages are in no archive any more: %s", len(lost), strings.Join(slices.Compact(lost), " ")).
+			Try("build the layers anew, from what there is now: orrery image gc, and orrery mirror pull again")
+	}
+	return done, os.RemoveAll(m.incoming())
+}
+
+// distinct counts the packages that layers need, each once.
+func distinct(all []need) (debian, python int) {
+	seen := map[string]bool{}
+	for _, n := range all {
+		for _, p := range n.debian {
+			if key := n.layer.Suite + " " + p.String(); !seen[key] {
+				seen[key] = true
+				debian++
+			}
+		}
+		for _, p := range n.python {
+			if key := n.layer.Runs + " == " + p.String(); !seen[key] {
+				seen[key] = true
+				python++
+			}
+		}
+	}
+	return debian, python
+}
+
+// supply gets what one layer lacks in the mirror; it gives what is nowhere to be had.
+func (m *Mirror) supply(ctx context.Context, n need, debs *debs, wheels *wheels, done *Pulled) (lost []string, err error) {
+	missing, err := debs.missing(m.apt(), n.layer.Suite, n.debian)
+	if err != nil {
+		return nil, err
+	}
+	without, err := wheels.missing(m.simple(), n.layer.Runs, n.python)
+	if err != nil || len(missing)+len(without) == 0 {
+		return nil, err
+	}
+	m.Say(fmt.Sprintf("%s: %d Debian and %d Python packages are to be added", n.layer.Title, len(missing), len(without)))
+	err = m.Store.Aside(ctx, n.layer.Digest, m.From, m.incoming(), m.Say, func(ctx context.Context, in host.Runner) error {
+		if len(missing) > 0 {
+			if lost, err = m.supplyDebs(ctx, in, n, missing, debs, done); err != nil {
+				return err
+			}
+		}
+		if len(without) > 0 {
+			return m.supplyWheels(ctx, in, n, without, wheels, done)
+		}
+		return nil
+	})
+	return lost, err
+}
+
+// removeDoomed removes files that are in no index any more.
+func (m *Mirror) removeDoomed(files []string) (int, error) {
+	for _, file := range files {
+		if err := os.Remove(file); err != nil && !os.IsNotExist(err) {
+			return 0, err
+		}
+		_ = os.Remove(filepath.Dir(file)) // if it was the last one
+	}
+	return len(files), nil
+}

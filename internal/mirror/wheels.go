@@ -1,0 +1,241 @@
+package mirror
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"orrery/internal/host"
+	"orrery/internal/image"
+	"orrery/internal/problem"
+	"orrery/internal/role"
+)
+
+// wheels are the Python packages of the mirror, wheels and source archives, as its index has them.
+type wheels struct {
+	known   map[string]map[string]string // by package: SHA-256 by file
+	changed map[string]bool              // packages
+	doomed  []string
+	simple  string
+}
+
+// readWheels reads the index that is in place.
+func (m *Mirror) readWheels() (*wheels, error) {
+	w := &wheels{known: map[string]map[string]string{}, changed: map[string]bool{}, simple: m.simple()}
+	pages, err := filepath.Glob(filepath.Join(m.simple(), "*", "index.html"))
+	if err != nil {
+		return nil, err
+	}
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			return nil, err
+		}
+		w.known[filepath.Base(filepath.Dir(page))] = links(string(text))
+	}
+	return w, nil
+}
+
+// missing gives the packages of which there is no file that a version of Python could install. A damaged one is none.
+func (w *wheels) missing(simple, python string, packages []Package) ([]Package, error) {
+	var lacks []Package
+	for _, p := range packages {
+		found := false
+		for file, digest := range w.known[p.Name] {
+			is, ok := fileOf(file)
+			if !ok || !same(is.Version, p.Version) || !fits(file, python, machine()) {
+				continue
+			}
+			whole, err := intact(filepath.Join(simple, p.Name, file), digest)
+			if err != nil {
+				return nil, err
+			}
+			if !whole {
+				delete(w.known[p.Name], file)
+				w.changed[p.Name] = true
+			}
+			found = found || whole
+		}
+		if !found {
+			lacks = append(lacks, p)
+		}
+	}
+	return lacks, nil
+}
+
+const wanted = "wanted.txt" // in the directory that pip writes to
+
+const out = image.Out
+
+// supplyWheels has the layer's own pip download what it once installed, so that it gets what fits.
+func (m *Mirror) supplyWheels(ctx context.Context, in host.Runner, n need, missing []Package, w *wheels, done *Pulled) error {
+	lines, hashed := pinned(n.layer.Pins, missing)
+	args := []string{role.Venv + "/bin/pip", "download", "--no-input", "--disable-pip-version-check", "--progress-bar=off", "--no-deps", "--dest", "wheels"}
+	if hashed {
+		args = append(args, "--require-hashes")
+	} else {
+		lines = nil
+		for _, p := range missing {
+			lines = append(lines, p.Name+"=="+p.Version)
+		}
+	}
+	// A run before may have left some; pip itself sees whether they are as the index says.
+	list := filepath.Join(m.incoming(), wanted)
+	if err := os.WriteFile(list, []byte(strings.Join(lines, "\n")+"\n"), 0o644); err != nil {
+		return err
+	}
+	if err := m.pip(ctx, in, append(args, "--requirement", wanted)); err != nil {
+		return problem.New(problem.Failed, "the Python packages of %s could not be fetched", n.layer.Title).Because(err).
+			Try("see whether they are still in the index; [mirror] pypi in site.toml names another")
+	}
+	if err := m.needsOfSources(ctx, in); err != nil {
+		return err
+	}
+	if err := m.placeWheels(w, done); err != nil {
+		return err
+	}
+	still, err := w.missing(m.simple(), n.layer.Runs, missing)
+	if err != nil || len(still) == 0 {
+		return err
+	}
+	return problem.New(problem.Failed, "%s: the index gave no file of %s that its Python %s can install", n.layer.Title, still[0], n.layer.Runs)
+}
+
+func (m *Mirror) pip(ctx context.Context, in host.Runner, args []string) error {
+	// Not in /: names of files in arguments are those of the directory that is given out.
+	script := append([]string{"/bin/sh", "-c", `cd "$0" && exec "$@"`, out}, args...)
+	return in.Run(ctx, host.Command{Args: script, Stdout: m.Log, Stderr: m.Log})
+}
+
+// sources prints what the source archives of a directory need to be built (PEP 518).
+const sources = `
+import pathlib, sys, tarfile, zipfile
+try:
+    import tomllib
+except ImportError:
+    from pip._vendor import tomli as tomllib
+needs = set()
+for file in pathlib.Path("wheels").iterdir():
+    if file.name.endswith(".whl"):
+        continue
+    text = "[build-system]\nrequires = ['setuptools', 'wheel']"
+    if file.name.endswith(".zip"):
+        archive = zipfile.ZipFile(file)
+        names, read = archive.namelist(), archive.read
+    else:
+        archive = tarfile.open(file)
+        names, read = archive.getnames(), lambda name: archive.extractfile(name).read()
+    for name in names:
+        if name.count("/") == 1 and name.endswith("/pyproject.toml"):
+            text = read(name).decode()
+    needs |= set(tomllib.loads(text).get("build-system", {}).get("requires", ["setuptools"])) | {"setuptools", "wheel"}
+print(*sorted(needs), sep="\n")
+`
+
+// needsOfSources gets what building needs of those packages of which there is only the source: pip would want it when it installs them.
+func (m *Mirror) needsOfSources(ctx context.Context, in host.Runner) error {
+	files, err := os.ReadDir(filepath.Join(m.incoming(), "wheels"))
+	if err != nil || !slices.ContainsFunc(files, func(e fs.DirEntry) bool { return isSource(e.Name()) }) {
+		return err
+	}
+	var needed bytes.Buffer
+	script := []string{"/bin/sh", "-c", `cd "$0" && exec "$@"`, out, role.Venv + "/bin/python", "-c", sources}
+	if err := in.Run(ctx, host.Command{Args: script, Stdout: &needed, Stderr: m.Log}); err != nil {
+		return problem.New(problem.Failed, "what the sources of Python packages need to be built cannot be told").Because(err)
+	}
+	list := filepath.Join(m.incoming(), wanted)
+	if err := os.WriteFile(list, needed.Bytes(), 0o644); err != nil {
+		return err
+	}
+	err = m.pip(ctx, in, []string{role.Venv + "/bin/pip", "download", "--no-input", "--disable-pip-version-check", "--progress-bar=off",
+		"--only-binary=:all:", "--dest", "for-builds", "--requirement", wanted})
+	if err != nil {
+		return problem.New(problem.Failed, "what Python packages need to be built could not be fetched").Because(err)
+	}
+	return nil
+}
+
+// placeWheels puts what pip has downloaded into the index to be.
+func (m *Mirror) placeWheels(w *wheels, done *Pulled) error {
+	for _, dir := range []string{"wheels", "for-builds"} {
+		files, err := os.ReadDir(filepath.Join(m.incoming(), dir))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		for _, f := range files {
+			is, ok := fileOf(f.Name())
+			if !ok {
+				continue
+			}
+			if err := m.placeWheel(w, filepath.Join(m.incoming(), dir, f.Name()), is.Name); err != nil {
+				return err
+			}
+			if info, err := f.Info(); err == nil {
+				done.Bytes += info.Size()
+			}
+			done.Fetched++
+			if dir == "for-builds" {
+				if err := m.noteForBuilds(f.Name()); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func (m *Mirror) placeWheel(w *wheels, from, name string) error {
+	digest, err := digestOf(from)
+	if err != nil {
+		return err
+	}
+	file := filepath.Base(from)
+	if err := move(from, filepath.Join(m.simple(), name, file)); err != nil {
+		return err
+	}
+	if w.known[name] == nil {
+		w.known[name] = map[string]string{}
+	}
+	w.known[name][file], w.changed[name] = digest, true
+	return nil
+}
+
+// forBuilds lists the files that are there only because sources are built with them, so that prune leaves them.
+func (m *Mirror) forBuilds() string { return filepath.Join(m.Dir, "pypi", "for-builds.txt") }
+
+func (m *Mirror) noteForBuilds(file string) error {
+	text, err := os.ReadFile(m.forBuilds())
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	lines := append(strings.Fields(string(text)), file)
+	slices.Sort(lines)
+	all := strings.Join(slices.Compact(lines), "\n") + "\n"
+	return host.WriteFile(host.File{Path: m.forBuilds(), Content: []byte(all), Mode: 0o644})
+}
+
+// prune takes out of the index what no layer needs.
+func (w *wheels) prune(layers []*Layer, forBuilds []string) {
+	for name, files := range w.known {
+		for file := range files {
+			if slices.Contains(forBuilds, file) || needed(layers, file) {
+				continue
+			}
+			delete(files, file)
+			w.changed[name] = true
+			w.doomed = append(w.doomed, filepath.Join(w.simple, name, file))
+		}
+	}
+}
+
+func needed(layers []*Layer, file string) bool {
+	is, ok := fileOf(file)
+	return ok && slices.ContainsFunc(needs(layers), func(n need) bool {
+		return slices.ContainsFunc(n.python, func(p Package) bool { return p.Name == is.Name && same(p.Version, is.Version) })
+	})
+}
