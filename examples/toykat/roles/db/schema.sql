@@ -1,3 +1,6 @@
+-- The database, its one table and its one user. Safe to run again.
+SELECT 'CREATE DATABASE toykat' WHERE NOT EXISTS (SELECT FROM pg_database WHERE datname = 'toykat') \gexec
+\connect toykat
 SET client_min_messages = warning;  -- "already exists, skipping" is no news
 
 CREATE TABLE IF NOT EXISTS samples (

@@ -27,9 +27,11 @@ class Watcher(aiokatcp.SensorWatcher):
         # Closed or disconnected, the sensors are unreachable; the library marks them only for the latter.
         super().state_updated(aiokatcp.SyncState.DISCONNECTED if state is aiokatcp.SyncState.CLOSED else state)
 
-    def set_sensor_value(self, sensor, value, status, timestamp) -> None:
-        super().set_sensor_value(sensor, value, status, timestamp)
-        self._receptor.sampled(sensor)
+    def sensor_updated(self, name, value, status, timestamp) -> None:  # aiokatcp 2.2 has no set_sensor_value
+        super().sensor_updated(name, value, status, timestamp)
+        sensor = self.sensors.get(name)
+        if sensor is not None and sensor.timestamp == timestamp:  # else its value could not be read
+            self._receptor.sampled(sensor)
 
 
 class Receptor:
