@@ -1,0 +1,391 @@
+package backup
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"orrery/internal/problem"
+)
+
+// An Archive is one backup in one file: a tar archive of what a repository with that backup has in it, so that `tar -xf` makes one of
+// it. No byte of the file is without a check: blocks and the manifest have their digests for names, and headers and padding are what
+// they must be.
+type Archive struct {
+	path  string
+	file  *os.File
+	index *index
+	at    map[Digest]span // blocks
+	id    string          // of the backup; "": it is not complete
+	text  []byte          // manifest
+
+	mu  sync.Mutex // held while something is appended
+	end int64
+	cut int64 // where the manifest begins
+}
+
+type span struct{ at, size int64 }
+
+const tarBlock = 512
+
+// errShort: the archive ends before its end.
+var errShort = errors.New("it ends too early")
+
+// OpenArchive opens an archive for reading; it looks at its headers only.
+func OpenArchive(path string) (*Archive, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, problem.New(problem.Usage, "the backup cannot be read").At(path).Because(reason(err))
+	}
+	a := &Archive{path: path, file: f, index: newIndex(), at: map[Digest]span{}}
+	if err := a.scan(context.Background(), a.look, func(int64) {}); err != nil {
+		f.Close()
+		return nil, err
+	}
+	if a.id == "" {
+		f.Close()
+		return nil, damaged(a, "its manifest", errShort)
+	}
+	return a, nil
+}
+
+// WriteArchive opens an archive for writing. It grows under another name, and what a run that was killed has left there is gone on with.
+func WriteArchive(path string) (*Archive, error) {
+	if exists(path) {
+		return nil, problem.New(problem.Usage, "there is a file of this name already").At(path).Try("name another, or remove it")
+	}
+	part := path + ".part"
+	f, err := os.OpenFile(part, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, problem.New(problem.Usage, "the backup cannot be written").At(part).Because(reason(err)).Try("name a place that can be written to")
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		f.Close()
+		return nil, problem.New(problem.Locked, "another orrery writes this backup").At(part).Try("wait for it, or end that process")
+	}
+	a := &Archive{path: path, file: f, index: newIndex(), at: map[Digest]span{}}
+	// What is whole is kept; what comes after it was being written.
+	_ = a.scan(context.Background(), a.check, func(int64) {})
+	if a.id != "" { // it lacked only its name; now there may be more to keep
+		a.end, a.id = a.cut, ""
+	}
+	if err = f.Truncate(a.end); err == nil && a.end == 0 {
+		err = a.append(markName, mark())
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return a, nil
+}
+
+// Where names the file.
+func (a *Archive) Where() string { return a.path }
+
+// Close lets go of the file. What is not complete stays under its other name.
+func (a *Archive) Close() error { return a.file.Close() }
+
+func (a *Archive) has() *index { return a.index }
+
+// header makes the header of a member. There is one way only to write it.
+func header(name string, size int64) ([]byte, error) {
+	var b bytes.Buffer
+	h := &tar.Header{Name: name, Size: size, Mode: 0o600, Typeflag: tar.TypeReg, ModTime: time.Unix(0, 0), Format: tar.FormatUSTAR}
+	if size >= 1<<33 { // more than eight octal digits hold
+		h.Format = tar.FormatGNU
+	}
+	err := tar.NewWriter(&b).WriteHeader(h)
+	return b.Bytes(), err
+}
+
+func padding(size int64) int64 { return (tarBlock - size%tarBlock) % tarBlock }
+
+func (a *Archive) append(name string, content []byte) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	whole, err := header(name, int64(len(content)))
+	if err != nil {
+		return err
+	}
+	at := a.end
+	for _, part := range [][]byte{whole, content, make([]byte, padding(int64(len(content))))} {
+		if _, err := a.file.WriteAt(part, at); err != nil {
+			return unwritten(a.path, err)
+		}
+		at += int64(len(part))
+	}
+	// The disk may as well begin: at the end somebody waits for it.
+	_ = unix.SyncFileRange(int(a.file.Fd()), a.end, at-a.end, unix.SYNC_FILE_RANGE_WRITE)
+	a.end = at
+	return nil
+}
+
+func (a *Archive) put(name Digest, block []byte) error {
+	if err := a.append(blockName(name), block); err != nil {
+		return err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	size := int64(len(block))
+	a.at[name] = span{a.end - padding(size) - size, size}
+	return nil
+}
+
+// commit ends the archive and gives it its name, once it is on disk.
+func (a *Archive) commit(m *Manifest) (string, error) {
+	text, id, err := spell(m)
+	if err != nil {
+		return "", err
+	}
+	if err := a.append("backups/"+id+".json", text); err != nil {
+		return "", err
+	}
+	if _, err := a.file.WriteAt(make([]byte, 2*tarBlock), a.end); err != nil {
+		return "", unwritten(a.path, err)
+	}
+	if err := a.file.Sync(); err != nil {
+		return "", unwritten(a.path, err)
+	}
+	a.id, a.text = id, text
+	if err := unix.Renameat2(unix.AT_FDCWD, a.path+".part", unix.AT_FDCWD, a.path, unix.RENAME_NOREPLACE); err != nil {
+		if !errors.Is(err, unix.EINVAL) { // a file system that does not know how to
+			return "", unwritten(a.path, err)
+		}
+		if err := os.Rename(a.path+".part", a.path); err != nil {
+			return "", unwritten(a.path, err)
+		}
+	}
+	dir, err := os.Open(filepath.Dir(a.path))
+	if err != nil {
+		return "", err
+	}
+	defer dir.Close()
+	return id, dir.Sync()
+}
+
+func (a *Archive) block(name Digest) ([]byte, error) {
+	a.mu.Lock()
+	at, ok := a.at[name]
+	a.mu.Unlock()
+	if !ok {
+		return nil, damaged(a, blockName(name), fs.ErrNotExist)
+	}
+	stored := make([]byte, at.size)
+	if _, err := a.file.ReadAt(stored, at.at); err != nil {
+		return nil, damaged(a, blockName(name), err)
+	}
+	return stored, nil
+}
+
+// Backups gives the name of the one that there is.
+func (a *Archive) Backups() ([]string, error) { return []string{a.id}, nil }
+
+// Manifest reads what the backup has in it.
+func (a *Archive) Manifest(id string) (*Manifest, error) {
+	if id != a.id {
+		return nil, problem.New(problem.Usage, "there is no backup %s", id).At(a.path).Try("orrery backup ls %s", a.path)
+	}
+	return understand(a, id, a.text)
+}
+
+// Verify reads the whole file.
+func (a *Archive) Verify(ctx context.Context, id string, read func(int64)) error {
+	m, err := a.Manifest(id)
+	if err != nil {
+		return err
+	}
+	again := &Archive{path: a.path, file: a.file, index: newIndex(), at: map[Digest]span{}}
+	if err := again.scan(ctx, again.check, read); err != nil {
+		return err
+	}
+	if again.id != id {
+		return damaged(a, "its manifest", errDigest)
+	}
+	_, err = usedBlocks(again, m)
+	return err
+}
+
+// A member is one of the archive.
+type member struct {
+	name     string
+	at, size int64
+}
+
+// scan goes through the archive. It stops at the first member that is not as it must be; end is before that.
+func (a *Archive) scan(ctx context.Context, visit func(member) error, read func(int64)) error {
+	info, err := a.file.Stat()
+	if err != nil {
+		return err
+	}
+	raw := make([]byte, tarBlock)
+	for a.end < info.Size() {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if a.id != "" { // nothing but the end may follow the manifest
+			break
+		}
+		if _, err := a.file.ReadAt(raw, a.end); err != nil {
+			return damaged(a, "its end", errShort)
+		}
+		m, err := a.member(raw)
+		if err != nil {
+			return err
+		}
+		next := m.at + m.size + padding(m.size)
+		if next > info.Size() {
+			return damaged(a, m.name, errShort)
+		}
+		if err := visit(m); err != nil {
+			return err
+		}
+		read(next - a.end)
+		if a.id != "" {
+			a.cut = a.end
+		}
+		a.end = next
+	}
+	if a.id != "" {
+		return a.ends(info.Size())
+	}
+	return nil
+}
+
+// member reads a header, which must be as header writes it.
+func (a *Archive) member(raw []byte) (member, error) {
+	h, err := tar.NewReader(bytes.NewReader(raw)).Next()
+	if err != nil {
+		return member{}, damaged(a, "the header at byte "+itoa(a.end), errors.New("it is no header of a backup"))
+	}
+	want, err := header(h.Name, h.Size)
+	first := a.end == 0
+	if err != nil || !bytes.Equal(want, raw) || first != (h.Name == markName) {
+		return member{}, damaged(a, "the header at byte "+itoa(a.end), errors.New("it is no header of a backup"))
+	}
+	return member{h.Name, a.end + tarBlock, h.Size}, nil
+}
+
+// ends wants the end of the archive where the manifest ended.
+func (a *Archive) ends(size int64) error {
+	rest := make([]byte, 2*tarBlock)
+	if _, err := a.file.ReadAt(rest, a.end); err != nil {
+		return damaged(a, "its end", errShort)
+	}
+	if size-a.end != int64(len(rest)) || !zero(rest) {
+		return damaged(a, "its end", errors.New("something follows the manifest that does not belong there"))
+	}
+	return nil
+}
+
+func zero(b []byte) bool { return len(bytes.TrimLeft(b, "\x00")) == 0 }
+
+// look notes what a member is, without reading blocks.
+func (a *Archive) look(m member) error {
+	block, isBlock, err := a.named(m)
+	if err != nil {
+		return err
+	}
+	if !isBlock {
+		return a.check(m)
+	}
+	first := make([]byte, 8)
+	if _, err := a.file.ReadAt(first, m.at); err != nil {
+		return damaged(a, m.name, err)
+	}
+	size, err := headSize(first)
+	if err != nil || int64(size) > m.size {
+		return damaged(a, m.name, errBlock)
+	}
+	head := make([]byte, size)
+	if _, err := a.file.ReadAt(head, m.at); err != nil {
+		return damaged(a, m.name, err)
+	}
+	pieces, err := piecesOf(head)
+	if err != nil {
+		return damaged(a, m.name, err)
+	}
+	a.note(block, m, pieces)
+	return nil
+}
+
+// check reads a member and compares it with its name.
+func (a *Archive) check(m member) error {
+	block, isBlock, err := a.named(m)
+	if err != nil {
+		return err
+	}
+	content := make([]byte, m.size+padding(m.size))
+	if _, err := a.file.ReadAt(content, m.at); err != nil && !errors.Is(err, io.EOF) {
+		return damaged(a, m.name, err)
+	}
+	if !zero(content[m.size:]) {
+		return damaged(a, m.name, errors.New("the padding behind it is not zero"))
+	}
+	content = content[:m.size]
+	switch {
+	case isBlock:
+		if digestOf(content) != block {
+			return damaged(a, a.hurt(block, content), errDigest)
+		}
+		pieces, err := piecesOf(content)
+		if err != nil {
+			return damaged(a, m.name, err)
+		}
+		a.note(block, m, pieces)
+	case m.name == markName:
+		if !bytes.Equal(content, mark()) {
+			return problem.New(problem.Unable, "this is no backup, or one of another format").At(a.path).Try("use the version of Orrery that wrote it")
+		}
+	default:
+		a.id, a.text = strings.TrimSuffix(strings.TrimPrefix(m.name, "backups/"), ".json"), content
+		if _, err := understand(a, a.id, content); err != nil {
+			a.id = ""
+			return err
+		}
+	}
+	return nil
+}
+
+// hurt tells of which files a damaged block holds a part, if the rest of the archive lets it be known.
+func (a *Archive) hurt(block Digest, content []byte) string {
+	whole, err := OpenArchive(a.path)
+	if err != nil {
+		return blockName(block)
+	}
+	defer whole.Close() //nolint:errcheck // it was only read
+	if pieces, err := piecesOf(content); err == nil {
+		whole.index.add(block, pieces)
+	}
+	m, _ := whole.Manifest(whole.id)
+	return hurt(whole, m, block)
+}
+
+func (a *Archive) note(block Digest, m member, pieces []piece) {
+	a.at[block] = span{m.at, m.size}
+	a.index.add(block, pieces)
+}
+
+// named tells what a member is by its name, which must be one that an archive has.
+func (a *Archive) named(m member) (block Digest, isBlock bool, err error) {
+	if m.name == markName {
+		return block, false, nil
+	}
+	if strings.HasPrefix(m.name, "backups/") && strings.HasSuffix(m.name, ".json") {
+		return block, false, nil
+	}
+	base := filepath.Base(m.name)
+	if block.UnmarshalText([]byte(strings.TrimSuffix(base, ".zst"))) == nil && blockName(block) == m.name {
+		return block, true, nil
+	}
+	return block, false, damaged(a, m.name, errors.New("there is no such file in a backup"))
+}

@@ -1,0 +1,82 @@
+package backup
+
+import (
+	"encoding/binary"
+	"errors"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// A block is a file of its own: a skippable frame of zstd with the digests and sizes of the pieces, then one frame with these in a
+// row. So `zstd -dc` gives the content, and what pieces there are can be told from the beginning of the file.
+const (
+	pieceSize = 1 << 20 // at most
+	blockSize = 4 << 20 // about, before compression
+
+	skippable = 0x184D2A5E
+	pieceLine = len(Digest{}) + 4
+)
+
+// A piece is one of a block.
+type piece struct {
+	digest Digest
+	size   uint32
+}
+
+// errBlock: what is there cannot have been written as a block.
+var errBlock = errors.New("this is no block of a backup")
+
+var (
+	// The fastest level: it takes two thirds of the time of the next one, and makes a system's files smaller by 61% instead of 64%.
+	packing, _   = zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(workers), zstd.WithEncoderCRC(false)) //nolint:errcheck // the options are right
+	unpacking, _ = zstd.NewReader(nil, zstd.WithDecoderConcurrency(workers), zstd.WithDecoderMaxMemory(64<<20))
+)
+
+// seal makes a block of pieces, in the room of a former one.
+func seal(room []byte, pieces []piece, content []byte) []byte {
+	head := append(room[:0], make([]byte, 8)...)
+	binary.LittleEndian.PutUint32(head, skippable)
+	binary.LittleEndian.PutUint32(head[4:], uint32(len(pieces)*pieceLine))
+	for _, p := range pieces {
+		head = append(head, p.digest[:]...)
+		head = binary.LittleEndian.AppendUint32(head, p.size)
+	}
+	return packing.EncodeAll(content, head)
+}
+
+// headSize gives the length of the part of a block that lists its pieces, from its first eight bytes.
+func headSize(first []byte) (int, error) {
+	if len(first) < 8 || binary.LittleEndian.Uint32(first) != skippable {
+		return 0, errBlock
+	}
+	size := int(binary.LittleEndian.Uint32(first[4:]))
+	if size%pieceLine != 0 || size > 64<<20 {
+		return 0, errBlock
+	}
+	return 8 + size, nil
+}
+
+// piecesOf reads which pieces are in a block.
+func piecesOf(block []byte) ([]piece, error) {
+	size, err := headSize(block)
+	if err != nil || len(block) < size {
+		return nil, errBlock
+	}
+	var all []piece
+	for at := 8; at < size; at += pieceLine {
+		var p piece
+		copy(p.digest[:], block[at:])
+		p.size = binary.LittleEndian.Uint32(block[at+len(p.digest):])
+		all = append(all, p)
+	}
+	return all, nil
+}
+
+// contentOf gives the pieces of a block in a row.
+func contentOf(block []byte) ([]byte, error) {
+	size, err := headSize(block)
+	if err != nil || len(block) < size {
+		return nil, errBlock
+	}
+	return unpacking.DecodeAll(block[size:], nil)
+}

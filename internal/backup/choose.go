@@ -1,0 +1,88 @@
+package backup
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"orrery/internal/problem"
+)
+
+// Open opens what a user named: an archive, a repository, or one of the backups in it as DIR@ID. The ID is "" if none was named.
+func Open(text string) (v Vault, id string, err error) {
+	path := text
+	if at := strings.LastIndex(text, "@"); !exists(text) && at > 0 {
+		path, id = text[:at], text[at+1:]
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, "", problem.New(problem.Usage, "there is no backup here").At(path).Because(reason(err)).
+			Try("name the file or directory that was given to orrery backup; one of several backups is DIRECTORY@ID")
+	}
+	if info.IsDir() {
+		v, err = OpenRepository(path)
+	} else {
+		v, err = OpenArchive(path)
+	}
+	return v, id, err
+}
+
+// Write opens what a user named for a new backup: a directory that is there or whose name ends with "/" is a repository, all else
+// an archive.
+func Write(text string) (Vault, error) {
+	if text == "" {
+		return nil, problem.New(problem.Usage, "the backup has no name").Try("name a file or directory")
+	}
+	if info, err := os.Stat(text); err == nil && info.IsDir() || strings.HasSuffix(text, "/") {
+		return vaultOf(WriteRepository(filepath.Clean(text)))
+	}
+	return vaultOf(WriteArchive(text))
+}
+
+// vaultOf keeps a nil pointer from becoming a Vault.
+func vaultOf[V interface {
+	comparable
+	Vault
+}](v V, err error) (Vault, error) {
+	if err != nil {
+		return nil, err
+	}
+	return v, nil
+}
+
+// Choose finds the backup that an ID means, which may be the beginning of one; "": the last, if all are of one site.
+func Choose(v Vault, id string) (string, *Manifest, error) {
+	ids, err := v.Backups()
+	if err != nil {
+		return "", nil, err
+	}
+	if len(ids) == 0 {
+		return "", nil, problem.New(problem.Usage, "there is no backup in this directory yet").At(v.Where()).Try("orrery backup %s", v.Where())
+	}
+	if id == "" {
+		return last(v, ids)
+	}
+	found := slices.DeleteFunc(slices.Clone(ids), func(s string) bool { return !strings.HasPrefix(s, id) })
+	if len(found) != 1 {
+		p := problem.New(problem.Usage, "%d backups begin with %s", len(found), id).At(v.Where())
+		return "", nil, p.Try("orrery backup ls %s lists them", v.Where())
+	}
+	m, err := v.Manifest(found[0])
+	return found[0], m, err
+}
+
+func last(v Vault, ids []string) (string, *Manifest, error) {
+	id := ids[len(ids)-1]
+	m, err := v.Manifest(id)
+	if err != nil {
+		return "", nil, err
+	}
+	for _, other := range ids {
+		if o, err := v.Manifest(other); err == nil && o.Key != m.Key {
+			return "", nil, problem.New(problem.Usage, "there are backups of several sites: %s, %s", o.Key, m.Key).At(v.Where()).
+				Try("name one: %s@%s is the last of %s", v.Where(), id, m.Key)
+		}
+	}
+	return id, m, nil
+}

@@ -1,0 +1,26 @@
+package backup
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+)
+
+// A Digest names content: its SHA-256.
+type Digest [sha256.Size]byte
+
+func digestOf(b []byte) Digest { return sha256.Sum256(b) }
+
+func (d Digest) String() string { return hex.EncodeToString(d[:]) }
+
+// MarshalText gives 64 hexadecimal digits.
+func (d Digest) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
+
+// UnmarshalText reads them.
+func (d *Digest) UnmarshalText(text []byte) error {
+	if len(text) != hex.EncodedLen(len(d)) {
+		return fmt.Errorf("a digest of %d characters", len(text))
+	}
+	_, err := hex.Decode(d[:], text)
+	return err
+}

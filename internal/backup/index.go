@@ -1,0 +1,39 @@
+package backup
+
+import "sync"
+
+// An index says which piece is where.
+type index struct {
+	mu     sync.RWMutex
+	pieces map[Digest]place
+	blocks map[Digest][]piece
+}
+
+// A place is where a piece is: in a block, from an offset on.
+type place struct {
+	block Digest
+	at    uint32
+	size  uint32
+}
+
+func newIndex() *index { return &index{pieces: map[Digest]place{}, blocks: map[Digest][]piece{}} }
+
+func (x *index) add(block Digest, pieces []piece) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.blocks[block] = pieces
+	at := uint32(0)
+	for _, p := range pieces {
+		if _, twice := x.pieces[p.digest]; !twice {
+			x.pieces[p.digest] = place{block, at, p.size}
+		}
+		at += p.size
+	}
+}
+
+func (x *index) find(d Digest) (place, bool) {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	p, ok := x.pieces[d]
+	return p, ok
+}

@@ -1,0 +1,81 @@
+// Package backup keeps whole sites: their files, the private layers of their nodes, volumes, and the layers or the recipes of these.
+//
+// Content is cut into pieces that are named by their digests and packed, compressed, into blocks that are named by theirs. A
+// backup is a manifest that names trees; a tree is a list of entries that name pieces. All of that lies in a directory that
+// holds many backups (Repository), or in one file, a tar archive of the same (Archive). docs/decisions/0012 tells why.
+package backup
+
+import (
+	"encoding/json"
+	"time"
+
+	"orrery/internal/engine/record"
+	"orrery/internal/image"
+)
+
+// format is the version of all that is written; it is in every manifest and beside the blocks.
+const format = 1
+
+// A Manifest says what is in a backup. It is written last: a backup without one is none.
+type Manifest struct {
+	Format     int             `json:"format"`
+	Site       string          `json:"site"`
+	Key        string          `json:"key"`            // what its host kept it under
+	Twin       string          `json:"twin,omitempty"` // of which it is
+	Production bool            `json:"production,omitempty"`
+	Time       time.Time       `json:"time"`
+	Host       string          `json:"host"` // that it was on
+	By         string          `json:"by"`   // version of the program
+	Who        string          `json:"who"`
+	Nodes      []record.Record `json:"nodes"`
+	Partial    bool            `json:"partial,omitempty"` // not all nodes of the site are in it
+	Layers     []image.Record  `json:"layers"`            // that the nodes stand on: recipes, contents, package versions
+	Trees      []Tree          `json:"trees"`
+	Releases   json.RawMessage `json:"releases,omitempty"` // the host's releases.json
+	Secrets    *Sealed         `json:"secrets,omitempty"`
+	Left       []string        `json:"left,omitempty"`  // what is not in it, and why
+	Pause      float64         `json:"pause,omitempty"` // seconds for which the nodes stood still
+}
+
+// Kinds of trees.
+const (
+	SiteTree     = "site"     // the site directory
+	LayerTree    = "layer"    // of the store: with --with-layers
+	PrivateTree  = "private"  // what a node wrote outside volumes
+	VolumeTree   = "volume"   // the data of a volume
+	ReleaseTree  = "release"  // what the host keeps of a release
+	SnapshotTree = "snapshot" // with --snapshots
+)
+
+// A Tree is a directory as it was.
+type Tree struct {
+	Name    string   `json:"name"` // of all trees in the backup
+	Kind    string   `json:"kind"`
+	Node    string   `json:"node,omitempty"`   // of a private layer or volume; a volume that all share has the name of none
+	ID      int      `json:"id,omitempty"`     // of the node
+	Volume  string   `json:"volume,omitempty"` // name
+	Path    string   `json:"path,omitempty"`   // directory of the host that the site file names for the volume
+	Layer   string   `json:"layer,omitempty"`  // digest of the recipe
+	Number  int      `json:"number,omitempty"` // of the release
+	Entries int      `json:"entries"`
+	Bytes   int64    `json:"bytes"`
+	List    []Digest `json:"list"` // pieces of the list of entries
+}
+
+// Tree gives a tree by name.
+func (m *Manifest) Tree(name string) (*Tree, bool) {
+	for i := range m.Trees {
+		if m.Trees[i].Name == name {
+			return &m.Trees[i], true
+		}
+	}
+	return nil, false
+}
+
+// Bytes is how much all trees have in them.
+func (m *Manifest) Bytes() (sum int64) {
+	for _, t := range m.Trees {
+		sum += t.Bytes
+	}
+	return sum
+}

@@ -1,0 +1,229 @@
+package backup
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"orrery/internal/engine"
+	"orrery/internal/engine/record"
+	"orrery/internal/problem"
+	"orrery/internal/site/spec"
+	"orrery/internal/volume"
+)
+
+// cut takes the first part off a path.
+func cut(name string) (first, rest string, both bool) { return strings.Cut(name, "/") }
+
+// volume is where a volume belongs on this host.
+func (r *Restoring) volume(t *Tree) string {
+	m := spec.Mount{Volume: t.Volume, Source: t.Path, Shared: t.Node == ""}
+	if r.Twin {
+		m.Source = ""
+	}
+	return volume.Path(r.Dirs, r.Key, t.Node, m)
+}
+
+// InTheWay gives the directories that are there already where something is to be put, besides those of the site on this host.
+func (r *Restoring) InTheWay() []string {
+	var all []string
+	for i := range r.Manifest.Trees {
+		t := &r.Manifest.Trees[i]
+		if t.Kind != VolumeTree || t.Path == "" || r.Twin {
+			continue
+		}
+		if at := r.volume(t); exists(at) && !empty(at) {
+			all = append(all, at)
+		}
+	}
+	return all
+}
+
+// Place moves all to where it belongs but the private layers. What has been moved already by a run that was killed stays.
+func (r *Restoring) Place(ctx context.Context, engines map[string]engine.Engine) error {
+	for _, m := range r.plan.Moves {
+		if !exists(m.From) {
+			continue
+		}
+		if err := r.move(m); err != nil {
+			return problem.New(problem.Failed, "what was restored cannot be put in its place").At(m.To).Because(reason(err)).
+				Try("make room there and run the same command again, or clear with orrery down")
+		}
+	}
+	return r.removeUnfilled(ctx, engines)
+}
+
+func (r *Restoring) move(m move) error {
+	if err := os.MkdirAll(filepath.Dir(m.To), 0o700); err != nil {
+		return err
+	}
+	if !m.File && exists(m.To) {
+		if err := r.away(m.To); err != nil {
+			return err
+		}
+	}
+	return os.Rename(m.From, m.To)
+}
+
+// away makes way: an empty directory goes, another only if it was asked for.
+func (r *Restoring) away(path string) error {
+	if empty(path) {
+		return os.Remove(path)
+	}
+	if !r.Replace {
+		return problem.New(problem.Surprise, "there is something already").At(path)
+	}
+	return os.RemoveAll(path)
+}
+
+// removeUnfilled removes nodes that a run made that was killed before it could give them their private layers.
+func (r *Restoring) removeUnfilled(ctx context.Context, engines map[string]engine.Engine) error {
+	found, err := record.All(r.Dirs.Nodes(r.Key))
+	if err != nil {
+		return err
+	}
+	for _, f := range found {
+		if !exists(r.private(f.Record.ID)) {
+			continue
+		}
+		name := f.Record.Engine
+		if e, ok := engines[name]; ok {
+			err = errors.Join(err, e.Destroy(ctx, engine.RefOf(&f.Record.Node)))
+		}
+	}
+	return err
+}
+
+// Fill gives a node that has just been made the private layer that it had, but for what an engine writes for this host.
+func (r *Restoring) Fill(ctx context.Context, e engine.Engine, n *spec.Node) error {
+	staged := r.private(n.ID)
+	if !exists(staged) {
+		return nil // it was not in the backup
+	}
+	layered, ok := e.(engine.Layered)
+	if !ok {
+		return problem.New(problem.Unable, "node %s: the engine %q cannot be given what the node wrote", n.Name, n.Engine)
+	}
+	ref := engine.RefOf(n)
+	fresh := layered.Private(ref)
+	if err := carry(fresh, staged); err != nil {
+		return problem.New(problem.Failed, "node %s: its private layer cannot be put in place", n.Name).At(fresh).Because(err)
+	}
+	if was := r.record(n); was != nil {
+		if err := e.Mark(ctx, ref, engine.Mark{Configured: was.Configured, Config: r.applied(was, n), Active: was.Active}); err != nil {
+			return err
+		}
+	}
+	// Until the second rename the node lacks its layer, and what was laid down says so.
+	old := fresh + "-made"
+	if err := errors.Join(os.RemoveAll(old), os.Rename(fresh, old), os.Rename(staged, fresh)); err != nil {
+		return err
+	}
+	return os.RemoveAll(old)
+}
+
+// applied is what had been applied to a node. Volumes that a twin has in another place than the original came back with what is on
+// them: boot steps, which see to that, need not be done again.
+func (r *Restoring) applied(was *record.Record, n *spec.Node) spec.Config {
+	config := was.Config
+	if !r.Twin {
+		return config
+	}
+	config.Parts = maps.Clone(config.Parts)
+	for part, digest := range n.Config.Parts {
+		if _, had := config.Parts[part]; had && strings.Contains(part, ": volume ") {
+			config.Parts[part] = digest
+		}
+	}
+	return config
+}
+
+// record gives what was on record of a node.
+func (r *Restoring) record(n *spec.Node) *record.Record {
+	for i := range r.Manifest.Nodes {
+		if r.Manifest.Nodes[i].ID == n.ID && r.Manifest.Nodes[i].Name == n.Name {
+			return &r.Manifest.Nodes[i]
+		}
+	}
+	return nil
+}
+
+// carry takes over from the private layer that an engine has just made what is of this host: SSH host keys and name servers.
+func carry(from, to string) error {
+	made, err := os.OpenRoot(from)
+	if err != nil {
+		return err
+	}
+	defer made.Close()
+	root, err := os.OpenRoot(to)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	keys, err := filepath.Glob(filepath.Join(from, "etc/ssh/ssh_host_*"))
+	if err != nil {
+		return err
+	}
+	names := []string{"etc/resolv.conf"}
+	for _, key := range keys {
+		names = append(names, "etc/ssh/"+filepath.Base(key))
+	}
+	for _, name := range names {
+		info, err := made.Lstat(name)
+		if err != nil {
+			continue // the engine writes none
+		}
+		text, err := made.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		if err := root.MkdirAll(path.Dir(name), 0o755); err != nil {
+			return err
+		}
+		before, _ := root.Lstat(path.Dir(name))
+		if err := errors.Join(root.RemoveAll(name), root.WriteFile(name, text, info.Mode().Perm()), root.Chmod(name, info.Mode().Perm())); err != nil {
+			return err
+		}
+		if before != nil {
+			_ = root.Chtimes(path.Dir(name), before.ModTime(), before.ModTime())
+		}
+	}
+	return nil
+}
+
+// Unfilled gives the nodes in the backup whose private layers have found no node: those of releases that were not live.
+func (r *Restoring) Unfilled() []string {
+	var names []string
+	for _, n := range r.Manifest.Nodes {
+		if exists(r.private(n.ID)) {
+			names = append(names, n.Name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Rebuilt compares the layers that the nodes stand on now with those on which they stood: it gives the titles of those that were built
+// anew from the same recipe and have another content, and of those that are of another recipe.
+func (r *Restoring) Rebuilt(nodes []record.Record) (content, recipe []string) {
+	here := map[string]bool{}
+	for _, digest := range layersOf(nodes) {
+		here[digest] = true
+	}
+	for i := range r.Manifest.Layers {
+		was := &r.Manifest.Layers[i]
+		if !here[was.Digest] {
+			recipe = append(recipe, was.Title)
+			continue
+		}
+		if is, err := r.Store.Record(was.Digest); err == nil && is.Content != was.Content {
+			content = append(content, was.Title)
+		}
+	}
+	return content, recipe
+}

@@ -1,0 +1,166 @@
+package backup
+
+import (
+	"archive/tar"
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"filippo.io/age"
+
+	"orrery/internal/problem"
+)
+
+// Sealed are secrets, encrypted with age: generated ones and SSH host keys. Nobody who has not got the passphrase or key can read
+// them.
+type Sealed struct {
+	Names  []string `json:"names"` // of what is in it
+	Pieces []Digest `json:"pieces"`
+}
+
+// Secrets are files, by path: secrets/NAME, keys/NODE/FILE.
+type Secrets map[string][]byte
+
+// Names gives their paths, sorted.
+func (s Secrets) Names() []string {
+	var names []string
+	for name := range s {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// seal encrypts secrets for whoever is to read them.
+func (s Secrets) seal(to []age.Recipient) ([]byte, error) {
+	var b bytes.Buffer
+	safe, err := age.Encrypt(&b, to...)
+	if err != nil {
+		return nil, err
+	}
+	w := tar.NewWriter(safe)
+	for _, name := range s.Names() {
+		if err := w.WriteHeader(&tar.Header{Name: name, Mode: 0o600, Size: int64(len(s[name])), Typeflag: tar.TypeReg}); err != nil {
+			return nil, err
+		}
+		if _, err := w.Write(s[name]); err != nil {
+			return nil, err
+		}
+	}
+	err = errors.Join(w.Close(), safe.Close())
+	return b.Bytes(), err
+}
+
+func unseal(from io.Reader, with []age.Identity) (Secrets, error) {
+	plain, err := age.Decrypt(from, with...)
+	if err != nil {
+		return nil, err
+	}
+	all := Secrets{}
+	r := tar.NewReader(plain)
+	for {
+		h, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return all, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		if !inside(Name(h.Name)) {
+			return nil, errors.New("a path that leads out")
+		}
+		if all[h.Name], err = io.ReadAll(io.LimitReader(r, 16<<20)); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// Recipients reads for whom secrets are encrypted: age's public keys, or the passphrase in a file.
+func Recipients(keys []string, passphraseFile string) ([]age.Recipient, error) {
+	if passphraseFile != "" {
+		if len(keys) > 0 {
+			return nil, problem.New(problem.Usage, "secrets are encrypted with a passphrase or for keys, not both").Try("leave one of them out")
+		}
+		phrase, err := passphrase(passphraseFile)
+		if err != nil {
+			return nil, err
+		}
+		to, err := age.NewScryptRecipient(phrase)
+		return []age.Recipient{to}, err
+	}
+	var all []age.Recipient
+	for _, key := range keys {
+		to, err := age.ParseX25519Recipient(key)
+		if err != nil {
+			return nil, problem.New(problem.Usage, "%q is no public key of age", key).Try("age-keygen makes a pair; the public key begins with age1")
+		}
+		all = append(all, to)
+	}
+	return all, nil
+}
+
+// Identities reads what decrypts secrets: a file of age's secret keys, or one with the passphrase.
+func Identities(keyFile, passphraseFile string) ([]age.Identity, error) {
+	var all []age.Identity
+	if passphraseFile != "" {
+		phrase, err := passphrase(passphraseFile)
+		if err != nil {
+			return nil, err
+		}
+		with, err := age.NewScryptIdentity(phrase)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, with)
+	}
+	if keyFile != "" {
+		text, err := os.ReadFile(keyFile)
+		if err != nil {
+			return nil, problem.New(problem.Usage, "the key cannot be read").At(keyFile).Because(reason(err))
+		}
+		keys, err := age.ParseIdentities(bytes.NewReader(text))
+		if err != nil {
+			return nil, problem.New(problem.Usage, "this file has no secret key of age").At(keyFile).Try("name the file that age-keygen wrote")
+		}
+		all = append(all, keys...)
+	}
+	return all, nil
+}
+
+func passphrase(file string) (string, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return "", problem.New(problem.Usage, "the passphrase cannot be read").At(file).Because(reason(err))
+	}
+	phrase := strings.TrimRight(string(text), "\r\n")
+	if phrase == "" {
+		return "", problem.New(problem.Usage, "the passphrase is empty").At(file)
+	}
+	return phrase, nil
+}
+
+// collect reads the secrets of a site that the host keeps.
+func (s Secrets) collect(prefix, dir string) error {
+	names, err := filepath.Glob(filepath.Join(dir, "*"))
+	if err != nil {
+		return err
+	}
+	deeper, err := filepath.Glob(filepath.Join(dir, "*", "*"))
+	if err != nil {
+		return err
+	}
+	for _, path := range append(names, deeper...) {
+		info, err := os.Lstat(path)
+		if err != nil || !info.Mode().IsRegular() {
+			continue
+		}
+		if s[prefix+"/"+strings.TrimPrefix(path, dir+"/")], err = os.ReadFile(path); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,247 @@
+package backup
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"orrery/internal/engine"
+	"orrery/internal/engine/record"
+	"orrery/internal/host"
+	"orrery/internal/image"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+	"orrery/internal/site/spec"
+	"orrery/internal/volume"
+)
+
+// A Set is what of a site on this host is to be kept.
+type Set struct {
+	Site    *site.Site
+	Dir     string // the site directory
+	Dirs    host.Dirs
+	Engines map[string]engine.Engine
+	Store   *image.Store
+	Nodes   map[string]bool // names; nil: all
+	Target  string          // where the backup goes, which may be in the site directory
+
+	WithLayers, WithSnapshots bool
+}
+
+// A Source is a directory to be kept, and what of it is not.
+type Source struct {
+	Tree   Tree
+	Dir    string
+	Skip   func(path string) bool // tells what is left out, with all below it; nil: nothing
+	Bound  int64                  // most bytes that the files may have; 0: any number
+	Moving bool                   // nodes write there
+}
+
+// siteBound is how much a site directory may hold. An image to be imported may be in it; data does not belong there.
+const siteBound = 1 << 30
+
+// sources gives all directories to be kept, the records of the nodes, and what is left out.
+func (s *Set) sources() (all []Source, nodes []record.Record, left []string, err error) {
+	key := s.Site.Key()
+	if nodes, left, err = s.records(); err != nil {
+		return nil, nil, nil, err
+	}
+	all = append(all, Source{Tree: Tree{Name: "site", Kind: SiteTree}, Dir: s.Dir, Skip: s.unkept(), Bound: siteBound})
+	for i := range nodes {
+		dir, err := s.private(&nodes[i])
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		all = append(all, Source{
+			Tree: Tree{Name: "private/" + strconv.Itoa(nodes[i].ID), Kind: PrivateTree, Node: nodes[i].Name, ID: nodes[i].ID},
+			Dir:  dir, Skip: hostKey, Moving: true,
+		})
+	}
+	volumes, more, err := s.volumes(nodes)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	all, left = append(all, volumes...), append(left, more...)
+	if s.Nodes == nil {
+		releases, err := s.releases()
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		all = append(all, releases...)
+	}
+	if s.WithSnapshots {
+		for _, dir := range below(filepath.Join(s.Dirs.Site(key), "snapshots")) {
+			all = append(all, Source{
+				Tree: Tree{Name: "snapshot/" + filepath.Base(dir), Kind: SnapshotTree}, Dir: dir, Skip: hostKeyOfSnapshot,
+			})
+		}
+	}
+	if s.WithLayers {
+		for _, digest := range layersOf(nodes) {
+			all = append(all, Source{Tree: Tree{Name: "layer/" + digest, Kind: LayerTree, Layer: digest}, Dir: s.Store.Tree(digest)})
+		}
+	}
+	return all, nodes, left, nil
+}
+
+// records gives what is on record of the nodes.
+func (s *Set) records() (nodes []record.Record, left []string, err error) {
+	found, err := record.All(s.Dirs.Nodes(s.Site.Key()))
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, f := range found {
+		switch {
+		case s.Nodes != nil && !s.Nodes[f.Record.Name]:
+		case !f.Whole:
+			left = append(left, fmt.Sprintf("node %d is half made: orrery up makes it anew", f.Record.ID))
+		default:
+			nodes = append(nodes, *f.Record)
+		}
+	}
+	return nodes, left, nil
+}
+
+func (s *Set) private(r *record.Record) (string, error) {
+	layered, ok := s.Engines[r.Engine].(engine.Layered)
+	if !ok {
+		return "", problem.New(problem.Unable, "node %s: the engine %q does not tell where the node has what it wrote", r.Name, r.Engine).
+			Try("choose nodes of other engines")
+	}
+	return layered.Private(engine.RefOf(&r.Node)), nil
+}
+
+// hostKey tells SSH host keys in a private layer. They are secrets: they travel encrypted or are made anew.
+func hostKey(path string) bool { return strings.HasPrefix(path, "etc/ssh/ssh_host_") }
+
+func hostKeyOfSnapshot(path string) bool { return strings.Contains(path, "/upper/etc/ssh/ssh_host_") }
+
+// unkept tells what of the site directory is left out: what version control keeps, and the backup itself. Files of secrets are never in
+// there: package sitefile sees to it.
+func (s *Set) unkept() func(string) bool {
+	target, err := filepath.Rel(s.Dir, s.Target)
+	if err != nil || target == "." {
+		target = ""
+	}
+	return func(path string) bool {
+		return within(path, ".git") || target != "" && within(path, target, target+".part")
+	}
+}
+
+// volumes gives the directories of the nodes' volumes, and those that the host keeps for nodes that are not there now.
+func (s *Set) volumes(nodes []record.Record) (all []Source, left []string, err error) {
+	seen := map[string]bool{}
+	add := func(name, node, dir, path string) {
+		if seen[dir] || !exists(dir) {
+			return
+		}
+		seen[dir] = true
+		tree := Tree{Name: "volume/" + name, Kind: VolumeTree, Volume: name, Node: node, Path: path}
+		if node != "" {
+			tree.Name += "/" + node
+		}
+		all = append(all, Source{Tree: tree, Dir: dir, Moving: true})
+	}
+	remote := map[string]bool{}
+	for i := range nodes {
+		n := &nodes[i]
+		for _, m := range n.Mounts {
+			switch {
+			case m.Copy != "":
+			case m.NFS != "":
+				if !remote[m.Volume] {
+					left = append(left, fmt.Sprintf("volume %s: it is on the server, %s", m.Volume, m.NFS))
+				}
+				remote[m.Volume] = true
+			default:
+				add(m.Volume, owner(n, m), volume.Path(s.Dirs, s.Site.Key(), n.Name, m), m.Source)
+			}
+		}
+	}
+	if s.Nodes != nil {
+		return all, left, nil
+	}
+	kept, err := volume.List(s.Dirs, s.Site.Key())
+	for _, v := range kept {
+		if !strings.HasPrefix(filepath.Base(v.Path), ".") {
+			add(v.Name, v.Node, v.Path, "")
+		}
+	}
+	return all, left, err
+}
+
+// owner is the node to which a volume belongs; "": all share it.
+func owner(n *record.Record, m spec.Mount) string {
+	if m.Shared {
+		return ""
+	}
+	return n.Name
+}
+
+// releases gives what the host keeps of releases, but for the copies that their quarantines have of volumes.
+func (s *Set) releases() ([]Source, error) {
+	var all []Source
+	for _, dir := range below(s.Dirs.Releases(s.Site.Key())) {
+		number, err := strconv.Atoi(filepath.Base(dir))
+		if err != nil {
+			continue
+		}
+		all = append(all, Source{
+			Tree: Tree{Name: "release/" + strconv.Itoa(number), Kind: ReleaseTree, Number: number}, Dir: dir,
+			Skip: func(path string) bool { return within(path, "volumes", "site/.git") },
+		})
+	}
+	return all, nil
+}
+
+// secrets reads the secrets that go with the site.
+func (s *Set) secrets() (Secrets, error) {
+	all := Secrets{}
+	key := s.Site.Key()
+	if err := errors.Join(all.collect("secrets", s.Dirs.Secrets(key)), all.collect("keys", s.Dirs.Keys(key))); err != nil {
+		return nil, err
+	}
+	return all, nil
+}
+
+// layersOf gives the layers that nodes stand on, bases first.
+func layersOf(nodes []record.Record) []string {
+	bases, tops := map[string]bool{}, map[string]bool{}
+	for i := range nodes {
+		bases[nodes[i].Base] = true
+		if nodes[i].Layer != "" {
+			tops[nodes[i].Layer] = true
+		}
+	}
+	return append(slices.Sorted(maps.Keys(bases)), slices.Sorted(maps.Keys(tops))...)
+}
+
+// below gives the directories in a directory, sorted, but for those that are being made.
+func below(dir string) []string {
+	entries, _ := os.ReadDir(dir)
+	var all []string
+	for _, e := range entries {
+		if e.IsDir() && !strings.HasPrefix(e.Name(), ".") {
+			all = append(all, filepath.Join(dir, e.Name()))
+		}
+	}
+	return all
+}
+
+// Check wants that there is something to be kept.
+func (s *Set) Check() error {
+	sources, nodes, _, err := s.sources()
+	if err != nil {
+		return err
+	}
+	moving := slices.ContainsFunc(sources, func(s Source) bool { return s.Moving })
+	if len(nodes) == 0 && !moving {
+		return problem.New(problem.Failed, "nothing of these nodes of %s is on this host", s.Site.Name).Try("orrery up")
+	}
+	return nil
+}

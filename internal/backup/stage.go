@@ -1,0 +1,319 @@
+package backup
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+
+	"filippo.io/age"
+
+	"orrery/internal/host"
+	"orrery/internal/image"
+	"orrery/internal/observe"
+	"orrery/internal/problem"
+)
+
+// A Restoring puts a backup in place. First all of it is laid down aside, where nothing sees it; then it is moved to where it belongs,
+// each tree by one rename; private layers come last, each when its node has been made. A run that is killed has laid down all or not, and
+// the next one goes on from there.
+type Restoring struct {
+	From     Vault
+	ID       string
+	Manifest *Manifest
+
+	Dirs    host.Dirs
+	Store   *image.Store
+	Key     string // under which the site will be kept here
+	SiteDir string // where the site directory will be
+	Twin    bool   // it is restored as a twin: volumes are with the host's state
+	Replace bool   // what is in the way goes
+	With    []age.Identity
+	Saw     func(bytes int64)
+
+	Lacked map[string]int // attributes that a file system here does not take, and how often
+
+	plan progress
+}
+
+// progress is kept beside what is laid down: how far it has come.
+type progress struct {
+	ID     string `json:"id"` // of the backup
+	From   string `json:"from"`
+	Moves  []move `json:"moves"`
+	Staged bool   `json:"staged"` // all is laid down
+	Opened bool   `json:"opened"` // the secrets are among it
+}
+
+// A move takes what is laid down to its place.
+type move struct {
+	From string `json:"from"`
+	To   string `json:"to"`
+	File bool   `json:"file,omitempty"` // a secret, which takes the place of another
+}
+
+// Aside is where a backup is laid down before it is moved to its place. While it is there, a restore is under way or was interrupted.
+func Aside(dirs host.Dirs, key string) string { return filepath.Join(dirs.Site(key), "restore") }
+
+func (r *Restoring) aside(parts ...string) string {
+	return filepath.Join(append([]string{Aside(r.Dirs, r.Key)}, parts...)...)
+}
+
+// Resumes reports whether a restore of the same backup was interrupted when all was laid down.
+func (r *Restoring) Resumes() bool {
+	text, err := os.ReadFile(r.aside("restore.json"))
+	return err == nil && json.Unmarshal(text, &r.plan) == nil && r.plan.ID == r.ID && r.plan.Staged && r.plan.Opened == (len(r.With) > 0)
+}
+
+// Stage lays all down.
+func (r *Restoring) Stage(ctx context.Context) error {
+	r.Lacked = map[string]int{}
+	if r.Resumes() {
+		return nil
+	}
+	if err := r.Clear(); err != nil {
+		return err
+	}
+	r.plan = progress{ID: r.ID, From: r.From.Where(), Opened: len(r.With) > 0}
+	secrets, err := r.open()
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(r.aside(), 0o700); err != nil {
+		return err
+	}
+	if err := r.room(); err != nil {
+		return errors.Join(err, r.Clear())
+	}
+	from := newPieces(r.From)
+	for i := range r.Manifest.Trees {
+		if err := r.tree(ctx, from, &r.Manifest.Trees[i]); err != nil {
+			return errors.Join(r.explain(ctx, err), r.Clear())
+		}
+	}
+	for _, name := range secrets.Names() {
+		if err := r.secret(name, secrets[name]); err != nil {
+			return err
+		}
+	}
+	if err := r.releases(); err != nil {
+		return err
+	}
+	return r.settle()
+}
+
+// explain says why it was not laid down; what there was of it goes.
+func (r *Restoring) explain(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return problem.New(problem.Interrupted, "interrupted; nothing was put in place").At(r.From.Where())
+	}
+	var p *problem.Problem
+	if errors.As(err, &p) {
+		return p
+	}
+	kind := problem.Failed
+	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
+		kind = problem.Unable
+	}
+	return problem.New(kind, "the backup cannot be laid down; nothing was put in place").At(r.aside()).Because(err)
+}
+
+// room wants that there is space for what is laid down, before it is.
+func (r *Restoring) room() error {
+	var st unix.Statfs_t
+	if err := unix.Statfs(r.aside(), &st); err != nil {
+		return nil // it will show
+	}
+	need := int64(0)
+	from := newPieces(r.From)
+	for i := range r.Manifest.Trees {
+		entries, err := from.list(&r.Manifest.Trees[i])
+		if err != nil {
+			return err
+		}
+		for _, e := range entries {
+			for _, x := range e.Data {
+				need += x.Size
+			}
+		}
+	}
+	if free := int64(st.Bavail) * st.Bsize; free < need {
+		return problem.New(problem.Unable, "the backup has %d MiB in it, and there are %d MiB free", need>>20, free>>20).At(r.Dirs.State).Try("make room")
+	}
+	return nil
+}
+
+// tree lays down one tree.
+func (r *Restoring) tree(ctx context.Context, from *pieces, t *Tree) error {
+	lacks := func(attr string) { r.Lacked[attr]++ }
+	if t.Kind == LayerTree {
+		for i := range r.Manifest.Layers {
+			if l := &r.Manifest.Layers[i]; l.Digest == t.Layer {
+				return r.Store.Adopt(ctx, l, func(tree string) error { return lay(ctx, from, t, tree, r.Saw, lacks) })
+			}
+		}
+		return damaged(r.From, "layer "+t.Layer, errMissing)
+	}
+	at, to := r.places(t)
+	if at == "" {
+		return nil
+	}
+	closed := os.FileMode(0o700)
+	if t.Kind == SiteTree {
+		closed = 0o755
+	}
+	if err := errors.Join(os.MkdirAll(filepath.Dir(at), closed), os.RemoveAll(at)); err != nil {
+		return err
+	}
+	// It may be that it takes long: whoever comes after a kill must know of it.
+	if to != "" {
+		r.plan.Moves = append(r.plan.Moves, move{From: at, To: to})
+		if err := r.note(); err != nil {
+			return err
+		}
+	}
+	return lay(ctx, from, t, at, r.Saw, lacks)
+}
+
+// places tells where a tree is laid down, and where it is moved to; private layers are moved when their nodes have been made.
+func (r *Restoring) places(t *Tree) (at, to string) {
+	switch t.Kind {
+	case PrivateTree:
+		return r.private(t.ID), ""
+	case SiteTree:
+		if exists(r.SiteDir) && !empty(r.SiteDir) {
+			return "", "" // it is the same
+		}
+		return beside(r.SiteDir), r.SiteDir
+	case VolumeTree:
+		if to = r.volume(t); t.Path != "" && !r.Twin {
+			return beside(to), to
+		}
+	case ReleaseTree:
+		to = r.Dirs.Release(r.Key, t.Number)
+	case SnapshotTree:
+		if r.Twin {
+			return "", "" // they tell of the original's directories
+		}
+		to = filepath.Join(r.Dirs.Site(r.Key), "snapshots", filepath.Base(t.Name))
+	}
+	return r.aside("trees", t.Name), to
+}
+
+func (r *Restoring) private(id int) string { return r.aside("private", strconv.Itoa(id)) }
+
+// beside is a name for what will be in a place: on the same file system, so that a rename takes it there.
+func beside(path string) string {
+	return filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+"-restore")
+}
+
+func empty(dir string) bool {
+	names, err := os.ReadDir(dir)
+	return err == nil && len(names) == 0
+}
+
+// secret lays down a secret.
+func (r *Restoring) secret(name string, content []byte) error {
+	at, to := r.aside("secret", name), ""
+	switch part, rest, _ := cut(name); part {
+	case "secrets":
+		to = filepath.Join(r.Dirs.Secrets(r.Key), rest)
+	case "keys":
+		to = filepath.Join(r.Dirs.Keys(r.Key), rest)
+	default:
+		return nil
+	}
+	mode := uint32(0o600)
+	if filepath.Ext(name) == ".pub" {
+		mode = 0o644
+	}
+	r.plan.Moves = append(r.plan.Moves, move{at, to, true})
+	return host.WriteFile(host.File{Path: at, Content: content, Mode: mode})
+}
+
+// releases lays down what the host knew of releases. What was under way on the other host is not under way here, and
+// the nodes of former releases do not come back: only what was live does.
+func (r *Restoring) releases() error {
+	if len(r.Manifest.Releases) == 0 {
+		return nil
+	}
+	var known observe.Releases
+	if err := json.Unmarshal(r.Manifest.Releases, &known); err != nil {
+		return damaged(r.From, "what it says of releases", err)
+	}
+	known.Switch, known.Trial, known.Former = nil, nil, nil
+	text, err := json.Marshal(known)
+	if err != nil {
+		return err
+	}
+	at := r.aside("releases.json")
+	r.plan.Moves = append(r.plan.Moves, move{at, filepath.Join(r.Dirs.Site(r.Key), "releases.json"), true})
+	return host.WriteFile(host.File{Path: at, Content: text, Mode: 0o644})
+}
+
+func (r *Restoring) note() error {
+	text, err := json.Marshal(r.plan)
+	if err != nil {
+		return err
+	}
+	return host.WriteFile(host.File{Path: r.aside("restore.json"), Content: text, Mode: 0o600})
+}
+
+// settle brings all to disk and notes that it is laid down.
+func (r *Restoring) settle() error {
+	dir, err := os.Open(r.aside())
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	if err := unix.Syncfs(int(dir.Fd())); err != nil {
+		return err
+	}
+	r.plan.Staged = true
+	return r.note()
+}
+
+// open decrypts the secrets, if there is something to do so with.
+func (r *Restoring) open() (Secrets, error) {
+	if len(r.With) == 0 {
+		return nil, nil
+	}
+	if r.Manifest.Secrets == nil {
+		return nil, problem.New(problem.Usage, "there are no secrets in this backup to be decrypted").At(r.From.Where()).Try("leave the key or passphrase out")
+	}
+	all, err := unseal(newPieces(r.From).stream(r.Manifest.Secrets.Pieces), r.With)
+	if err != nil {
+		return nil, problem.New(problem.Refused, "the secrets cannot be decrypted with this key or passphrase; nothing was done").At(r.From.Where()).Because(err).
+			Try("give the one with which the backup was made")
+	}
+	return all, nil
+}
+
+// Clear removes what an interrupted restore has laid down.
+func (r *Restoring) Clear() error { return Clear(r.Dirs, r.Key) }
+
+// Clear removes what an interrupted restore of a site has laid down and not moved to its place.
+func Clear(dirs host.Dirs, key string) error {
+	at := Aside(dirs, key)
+	text, err := os.ReadFile(filepath.Join(at, "restore.json"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	var p progress
+	if json.Unmarshal(text, &p) == nil {
+		for _, m := range p.Moves {
+			if m.From == beside(m.To) || filepath.Dir(m.From) == at || within(m.From, at) {
+				err = errors.Join(err, os.RemoveAll(m.From))
+			}
+		}
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return errors.Join(err, os.RemoveAll(at))
+}

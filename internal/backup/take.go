@@ -1,0 +1,273 @@
+package backup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"filippo.io/age"
+	"golang.org/x/sync/errgroup"
+
+	"orrery/internal/engine/record"
+	"orrery/internal/image"
+	"orrery/internal/problem"
+)
+
+// A Taking makes one backup of a set.
+//
+// What nodes write to is read twice. First while they run: that takes as long as it takes, and is done again while much
+// has changed meanwhile. Then all of them are frozen, and what has changed since is read: little. So the backup is of one moment for the
+// whole set, and the nodes stand still for a moment only, on any file system and whatever the size of the volumes.
+type Taking struct {
+	Set  *Set
+	Into Vault
+	To   []age.Recipient // for whom secrets are encrypted; none: they are left out
+	By   string          // version of the program
+	Who  string
+	Saw  func(bytes int64) // of content read
+
+	// Still runs something while nobody else changes the site and its nodes stand still, and tells for how long they did.
+	Still func(ctx context.Context, nodes []record.Record, do func(context.Context) error) (time.Duration, error)
+
+	pack  *packer
+	trees map[string]*taken
+}
+
+type taken struct {
+	source  Source
+	entries []Entry
+	bytes   int64
+}
+
+// enough is how many bytes may be left to be read while the nodes stand still; most is how often it is tried to come below that.
+const (
+	enough = 32 << 20
+	most   = 3
+)
+
+// A Report says what a backup cost.
+type Report struct {
+	ID       string
+	Manifest *Manifest
+	Read     int64 // bytes of content that were not read before
+	Wrote    int64 // bytes of blocks that were added
+}
+
+// Run makes the backup.
+func (t *Taking) Run(ctx context.Context) (*Report, error) {
+	sources, _, _, err := t.Set.sources()
+	if err != nil {
+		return nil, err
+	}
+	t.pack, t.trees = newPacker(t.Into), map[string]*taken{}
+	var read atomic.Int64
+	m := &Manifest{
+		Format: format, Site: t.Set.Site.Name, Key: t.Set.Site.Key(), Twin: t.Set.Site.Twin, Production: t.Set.Site.Production,
+		Time: time.Now().UTC().Truncate(time.Second), By: t.By, Who: t.Who, Partial: t.Set.Nodes != nil,
+	}
+	m.Host, _ = os.Hostname()
+	err = t.all(ctx, sources, m, &read)
+	err = errors.Join(err, t.pack.close())
+	if err != nil {
+		return nil, explain(ctx, t.Into, err)
+	}
+	id, err := t.Into.commit(m)
+	return &Report{ID: id, Manifest: m, Read: read.Load(), Wrote: t.pack.wrote.Load()}, err
+}
+
+func explain(ctx context.Context, v Vault, err error) error {
+	if ctx.Err() != nil {
+		return problem.New(problem.Interrupted, "interrupted; what was written stays, and the same command goes on with it").At(v.Where())
+	}
+	var p *problem.Problem
+	if errors.As(err, &p) {
+		return p
+	}
+	return problem.New(problem.Failed, "the backup could not be made").At(v.Where()).Because(err)
+}
+
+func (t *Taking) all(ctx context.Context, sources []Source, m *Manifest, read *atomic.Int64) error {
+	if err := t.formerly(); err != nil {
+		return err
+	}
+	if err := t.pass(ctx, sources, read); err != nil {
+		return err
+	}
+	moving := slices.DeleteFunc(slices.Clone(sources), func(s Source) bool { return !s.Moving })
+	for before, times := int64(0), 1; read.Load()-before > enough && times < most; times++ {
+		before = read.Load()
+		if err := t.pass(ctx, moving, read); err != nil {
+			return err
+		}
+	}
+	_, nodes, _, err := t.Set.sources()
+	if err != nil {
+		return err
+	}
+	pause, err := t.Still(ctx, nodes, func(ctx context.Context) error { return t.atOnce(ctx, m, read) })
+	if err != nil {
+		return err
+	}
+	m.Pause = pause.Seconds()
+	return t.rest(m)
+}
+
+// atOnce reads what has changed since it was read, while the nodes stand still. Whoever came to be meanwhile is read, too.
+func (t *Taking) atOnce(ctx context.Context, m *Manifest, read *atomic.Int64) error {
+	sources, nodes, left, err := t.Set.sources()
+	if err != nil {
+		return err
+	}
+	var again []Source
+	names := map[string]bool{}
+	for _, s := range sources {
+		names[s.Tree.Name] = true
+		if was := t.trees[s.Tree.Name]; was == nil || was.source.Dir == "" || s.Moving {
+			again = append(again, s)
+		}
+	}
+	for name := range t.trees {
+		if !names[name] {
+			delete(t.trees, name) // it is gone
+		}
+	}
+	m.Nodes, m.Left = nodes, left
+	m.Releases, _ = os.ReadFile(filepath.Join(t.Set.Dirs.Site(t.Set.Site.Key()), "releases.json"))
+	if m.Layers, err = t.Set.recipes(nodes); err != nil {
+		return err
+	}
+	return t.pass(ctx, again, read)
+}
+
+// recipes gives what is known of the layers that nodes stand on.
+func (s *Set) recipes(nodes []record.Record) ([]image.Record, error) {
+	var all []image.Record
+	for _, digest := range layersOf(nodes) {
+		r, err := s.Store.Record(digest)
+		if err != nil {
+			return nil, problem.New(problem.Failed, "layer %s, on which nodes stand, is not in the store", digest).At(s.Store.Dir).Because(reason(err)).
+				Try("orrery image verify, then orrery up")
+		}
+		all = append(all, *r)
+	}
+	return all, nil
+}
+
+// formerly reads the lists of the last backup of this site in the vault.
+func (t *Taking) formerly() error {
+	if _, archive := t.Into.(*Archive); archive {
+		return nil
+	}
+	ids, err := t.Into.Backups()
+	if err != nil {
+		return err
+	}
+	from := newPieces(t.Into)
+	for _, id := range slices.Backward(ids) {
+		m, err := t.Into.Manifest(id)
+		if err != nil || m.Key != t.Set.Site.Key() {
+			continue
+		}
+		for i := range m.Trees {
+			if entries, err := from.list(&m.Trees[i]); err == nil && t.trees[m.Trees[i].Name] == nil && t.whole(entries) {
+				t.trees[m.Trees[i].Name] = &taken{entries: entries}
+			}
+		}
+		if !m.Partial {
+			return nil
+		}
+	}
+	return nil
+}
+
+// whole reports whether the vault has all of the pieces of a tree; otherwise it is read anew, and so made good.
+func (t *Taking) whole(entries []Entry) bool {
+	for i := range entries {
+		for _, x := range entries[i].Data {
+			for _, d := range x.Pieces {
+				if _, ok := t.pack.known.find(d); !ok {
+					return false
+				}
+			}
+		}
+	}
+	return true
+}
+
+// pass goes through directories, several at once, and reads what is not as it was when it was last read.
+func (t *Taking) pass(ctx context.Context, sources []Source, read *atomic.Int64) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(max(2, runtime.NumCPU()))
+	results := make([]*taken, len(sources))
+	for i := range sources {
+		former := map[Name]*Entry{}
+		if was := t.trees[sources[i].Tree.Name]; was != nil {
+			for j := range was.entries {
+				former[was.entries[j].Name] = &was.entries[j]
+			}
+		}
+		group.Go(func() error {
+			w := &walk{ctx: ctx, source: &sources[i], former: former, pack: t.pack, buffer: make([]byte, pieceSize), saw: t.Saw}
+			entries, err := w.run()
+			read.Add(w.read)
+			if err != nil && !errors.Is(err, errVanished) {
+				return fmt.Errorf("%s: %w", sources[i].Tree.Name, err)
+			}
+			if err == nil {
+				results[i] = &taken{sources[i], entries, w.bytes}
+			}
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	for i, r := range results {
+		if r == nil {
+			delete(t.trees, sources[i].Tree.Name)
+			continue
+		}
+		t.trees[sources[i].Tree.Name] = r
+	}
+	return nil
+}
+
+// rest packs the lists and the secrets.
+func (t *Taking) rest(m *Manifest) error {
+	t.pack.cut() // of content that is damaged, the lists can tell the names
+	for _, tree := range t.trees {
+		text, err := writeList(tree.entries)
+		if err != nil {
+			return err
+		}
+		is := tree.source.Tree
+		is.Entries, is.Bytes = len(tree.entries), tree.bytes
+		if is.List, err = t.pack.addAll(text); err != nil {
+			return err
+		}
+		m.Trees = append(m.Trees, is)
+	}
+	slices.SortFunc(m.Trees, func(a, b Tree) int { return strings.Compare(a.Name, b.Name) })
+	secrets, err := t.Set.secrets()
+	if err != nil || len(secrets) == 0 {
+		return err
+	}
+	if len(t.To) == 0 {
+		m.Left = append(m.Left, fmt.Sprintf("secrets and SSH host keys (%d): nothing was given to encrypt them with", len(secrets)))
+		return nil
+	}
+	sealed, err := secrets.seal(t.To)
+	if err != nil {
+		return err
+	}
+	m.Secrets = &Sealed{Names: secrets.Names()}
+	m.Secrets.Pieces, err = t.pack.addAll(sealed)
+	return err
+}

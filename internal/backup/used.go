@@ -1,0 +1,76 @@
+package backup
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strconv"
+	"sync"
+)
+
+func itoa(n int64) string { return strconv.FormatInt(n, 10) }
+
+// usedBlocks gives the blocks of which a backup needs something. A piece that is missing is damage.
+func usedBlocks(v Vault, m *Manifest) ([]Digest, error) {
+	used := map[Digest]bool{}
+	need := func(all []Digest) error {
+		for _, d := range all {
+			at, ok := v.has().find(d)
+			if !ok {
+				return damaged(v, "a block that holds the piece "+d.String(), errMissing)
+			}
+			used[at.block] = true
+		}
+		return nil
+	}
+	from := newPieces(v)
+	for i := range m.Trees {
+		t := &m.Trees[i]
+		if err := need(t.List); err != nil {
+			return nil, err
+		}
+		entries, err := from.list(t)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range entries {
+			for _, x := range e.Data {
+				if err := need(x.Pieces); err != nil {
+					return nil, damaged(v, t.Name+"/"+string(e.Name), err)
+				}
+			}
+		}
+	}
+	if m.Secrets != nil {
+		if err := need(m.Secrets.Pieces); err != nil {
+			return nil, err
+		}
+	}
+	return slices.Collect(maps.Keys(used)), nil
+}
+
+// eachBlock does something with blocks, several at once, until one of them fails.
+func eachBlock(ctx context.Context, blocks []Digest, do func(Digest) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	next := make(chan Digest)
+	var all sync.WaitGroup
+	for range workers {
+		all.Go(func() {
+			for block := range next {
+				if err := do(block); err != nil {
+					cancel(err)
+				}
+			}
+		})
+	}
+	for _, block := range blocks {
+		select {
+		case next <- block:
+		case <-ctx.Done():
+		}
+	}
+	close(next)
+	all.Wait()
+	return context.Cause(ctx)
+}

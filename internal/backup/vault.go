@@ -1,0 +1,131 @@
+package backup
+
+import (
+	"container/list"
+	"context"
+	"io"
+	"sync"
+
+	"orrery/internal/problem"
+)
+
+// workers is how many blocks are packed or checked at once.
+const workers = 2
+
+// A Vault is where backups are: a Repository or an Archive.
+type Vault interface {
+	// Where names it.
+	Where() string
+	// Backups gives the names of the backups in it, the oldest first.
+	Backups() ([]string, error)
+	// Manifest reads what a backup has in it.
+	Manifest(id string) (*Manifest, error)
+	// Verify reads all that a backup consists of and compares it with its digests. The problem names the file that is damaged.
+	Verify(ctx context.Context, id string, read func(bytes int64)) error
+	Close() error
+
+	has() *index
+	block(name Digest) ([]byte, error)
+	put(name Digest, block []byte) error
+	commit(m *Manifest) (id string, err error)
+}
+
+// pieces reads pieces out of a vault. It remembers the blocks that were opened last, because neighbours lie in one block.
+type pieces struct {
+	vault Vault
+	mu    sync.Mutex
+	order *list.List // of *opened, the latest first
+	open  map[Digest]*list.Element
+}
+
+type opened struct {
+	name    Digest
+	content []byte
+}
+
+// remembered is how many opened blocks are kept.
+const remembered = 8
+
+func newPieces(v Vault) *pieces {
+	return &pieces{vault: v, order: list.New(), open: map[Digest]*list.Element{}}
+}
+
+// get gives the content of a piece, which is compared with its digest.
+func (p *pieces) get(d Digest) ([]byte, error) {
+	at, ok := p.vault.has().find(d)
+	if !ok {
+		return nil, problem.New(problem.Failed, "the backup lacks the piece %s", d).At(p.vault.Where())
+	}
+	content, err := p.content(at.block)
+	if err != nil {
+		return nil, err
+	}
+	if int64(at.at)+int64(at.size) > int64(len(content)) {
+		return nil, damaged(p.vault, blockName(at.block), errBlock)
+	}
+	found := content[at.at : at.at+at.size]
+	if digestOf(found) != d {
+		return nil, damaged(p.vault, blockName(at.block), errDigest)
+	}
+	return found, nil
+}
+
+func (p *pieces) content(block Digest) ([]byte, error) {
+	p.mu.Lock()
+	if e, ok := p.open[block]; ok {
+		p.order.MoveToFront(e)
+		p.mu.Unlock()
+		return e.Value.(*opened).content, nil
+	}
+	p.mu.Unlock()
+	stored, err := p.vault.block(block)
+	if err != nil {
+		return nil, err
+	}
+	content, err := contentOf(stored)
+	if err != nil {
+		return nil, damaged(p.vault, blockName(block), err)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.open[block] = p.order.PushFront(&opened{block, content})
+	for p.order.Len() > remembered {
+		last := p.order.Remove(p.order.Back()).(*opened)
+		delete(p.open, last.name)
+	}
+	return content, nil
+}
+
+// stream reads pieces one after the other.
+func (p *pieces) stream(all []Digest) io.Reader { return &stream{from: p, left: all} }
+
+type stream struct {
+	from *pieces
+	left []Digest
+	now  []byte
+}
+
+func (s *stream) Read(b []byte) (int, error) {
+	for len(s.now) == 0 {
+		if len(s.left) == 0 {
+			return 0, io.EOF
+		}
+		var err error
+		if s.now, err = s.from.get(s.left[0]); err != nil {
+			return 0, err
+		}
+		s.left = s.left[1:]
+	}
+	n := copy(b, s.now)
+	s.now = s.now[n:]
+	return n, nil
+}
+
+// list reads the entries of a tree.
+func (p *pieces) list(t *Tree) ([]Entry, error) {
+	entries, err := readList(p.stream(t.List))
+	if err != nil {
+		return nil, damaged(p.vault, "the list of "+t.Name, err)
+	}
+	return entries, nil
+}
