@@ -104,20 +104,9 @@ func (a *app) beginTrial(ctx context.Context, s *site.Site, wait bool) error {
 	if err != nil || t.before.Trial == nil {
 		return err
 	}
-	args, err := a.sameSite("trial")
-	if err != nil {
+	if err := a.watchTrial(s, t.before.Trial); err != nil {
 		return err
 	}
-	if err := host.RunLater(host.Later{Name: trialName(s), Args: args}, a.dirs); err != nil {
-		return err
-	}
-	trial := t.before.Trial
-	how := "stays with \"orrery confirm\", or if its health checks hold until then,"
-	if trial.ByHand {
-		how = "stays with \"orrery confirm\" only,"
-	}
-	fmt.Fprintf(a.out, "%s: release %d is on trial until %s: it %s and goes back to release %s otherwise.\n",
-		s.Key(), trial.Release, trial.Until.Local().Format("15:04:05"), how, at(trial.Back))
 	if !wait {
 		return problem.Status(problem.Trial)
 	}

@@ -13,6 +13,7 @@ import (
 	"orrery/internal/plan"
 	"orrery/internal/problem"
 	"orrery/internal/site"
+	"orrery/internal/volume"
 )
 
 // consent is how a script says beforehand the name of the site for which a user would be asked.
@@ -50,6 +51,9 @@ Volumes, SSH host keys, the journal and layers in the store are kept; --volumes 
 			}
 			if chosen == nil {
 				if err := a.forgetLive(s, h); err != nil {
+					return err
+				}
+				if err := volume.Unschedule(c.Context(), s.Key()); err != nil {
 					return err
 				}
 				_ = os.Remove(a.markerPath(s.Key()))

@@ -177,14 +177,14 @@ func relay(ctx context.Context, l net.Listener, dial func(context.Context) (net.
 	var all sync.WaitGroup
 	defer all.Wait()
 	defer stop()
-	defer l.Close()
-	defer context.AfterFunc(ctx, func() { l.Close() })()
+	defer l.Close() //nolint:errcheck // nobody listens any more
+	defer context.AfterFunc(ctx, func() { _ = l.Close() })()
 	for {
 		near, err := l.Accept()
 		switch {
 		case ctx.Err() != nil || errors.Is(err, net.ErrClosed):
 			if near != nil {
-				near.Close()
+				_ = near.Close()
 			}
 			return
 		case err != nil: // too many open files, say
@@ -193,14 +193,14 @@ func relay(ctx context.Context, l net.Listener, dial func(context.Context) (net.
 			continue
 		}
 		all.Go(func() {
-			defer near.Close()
+			defer near.Close() //nolint:errcheck // all has been said
 			far, err := dial(ctx)
 			if ctx.Err() != nil {
 				err = nil // interrupted, which is no complaint
 			}
 			told(err)
 			if far != nil {
-				defer far.Close()
+				defer far.Close() //nolint:errcheck // all has been said
 				join(ctx, near, far)
 			}
 		})
@@ -214,7 +214,7 @@ func join(ctx context.Context, near, far net.Conn) {
 			if tcp, ok := c.(*net.TCPConn); ok {
 				_ = tcp.SetLinger(0) // a reset: what was cut off must not look whole
 			}
-			c.Close()
+			_ = c.Close()
 		}
 	}
 	defer context.AfterFunc(ctx, end)()

@@ -8,6 +8,7 @@ import (
 
 	"orrery/internal/engine/all"
 	"orrery/internal/image"
+	"orrery/internal/snapshot"
 )
 
 func (a *app) imageVerb() *cobra.Command {
@@ -19,7 +20,7 @@ func (a *app) imageVerb() *cobra.Command {
 	return c
 }
 
-// used gives the digests of the layers that nodes of any site on this host stand on.
+// used gives the digests of the layers that nodes of any site on this host stand on, or stood on in a snapshot.
 func (a *app) used(c *cobra.Command, store *image.Store) (map[string]bool, error) {
 	used := map[string]bool{}
 	for _, e := range all.Engines(a.dirs, store) {
@@ -30,6 +31,13 @@ func (a *app) used(c *cobra.Command, store *image.Store) (map[string]bool, error
 		for _, n := range nodes {
 			used[n.Base], used[n.Layer] = true, true
 		}
+	}
+	kept, err := snapshot.Layers(a.dirs)
+	if err != nil {
+		return nil, err
+	}
+	for _, digest := range kept {
+		used[digest] = true
 	}
 	delete(used, "")
 	return used, nil

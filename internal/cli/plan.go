@@ -26,6 +26,9 @@ The exit status is 0 if there is nothing to do and 10 if there is.`,
 			if err != nil {
 				return err
 			}
+			if err := a.underWay(s); err != nil {
+				return err // up goes on from what there is once that is settled
+			}
 			hosts, err := a.seen(c.Context(), h)
 			if err != nil {
 				return err

@@ -40,7 +40,7 @@ func (a *app) loadRelease(s *site.Site, number int) (*site.Site, error) {
 	}
 	dir := a.releaseSite(s.Key(), number)
 	if _, err := os.Stat(dir); err != nil {
-		return nil, problem.New(problem.Failed, "release %d of site %s was not staged here", number, s.Key()).Try("orrery stage --release %d", number)
+		return nil, problem.New(problem.Mistake, "release %d of site %s was not staged here", number, s.Key()).Try("orrery stage --release %d", number)
 	}
 	kept, err := sitefile.Load(dir)
 	if err != nil {
@@ -101,7 +101,10 @@ func sitesOf(h *local.Host) map[int]*site.Site {
 
 // releaseNumber reads the number of a release; "next" is the highest that the site declares.
 func releaseNumber(s *site.Site, text string) (int, error) {
-	if text == "next" {
+	switch text {
+	case "":
+		return 0, problem.New(problem.Usage, "which release?").Try("--release 701, or --release next for the highest that is declared")
+	case "next":
 		highest := 0
 		for _, r := range s.Releases {
 			highest = max(highest, r.Number)

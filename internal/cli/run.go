@@ -4,14 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"runtime"
 	"slices"
 	"time"
 
 	"orrery/internal/apply"
 	"orrery/internal/apply/local"
-	"orrery/internal/host"
 	"orrery/internal/journal"
 	"orrery/internal/observe"
 	"orrery/internal/plan"
@@ -39,22 +37,11 @@ func defaultParallel() int { return max(8, 4*runtime.NumCPU()) }
 
 // run does the job. It gives the result of the plan, or nil if there was nothing to do.
 func (j *job) run(ctx context.Context) (*apply.Result, error) {
-	if err := needRoot(); err != nil {
-		return nil, err
-	}
-	letGo, err := host.HoldInMemory(j.dirs.Run)
+	letGo, err := j.hold(j.site)
 	if err != nil {
 		return nil, err
 	}
 	defer letGo()
-	lock, err := host.TakeLock(j.dirs.Lock(j.site.Key()), host.Holder{Who: who(), Pid: os.Getpid(), Since: time.Now(), Command: j.command})
-	if err != nil {
-		return nil, err
-	}
-	defer lock.Release()
-	if err := j.mayChange(j.site); err != nil {
-		return nil, err
-	}
 	if err := j.host.Sweep(ctx); err != nil {
 		return nil, err
 	}

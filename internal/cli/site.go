@@ -118,7 +118,9 @@ func (a *app) bare(s *site.Site) (*local.Host, error) {
 	if len(s.Hosts) == 1 {
 		name = s.Hosts[0].Name
 	}
-	return local.New(name, a.dirs, s, all.Engines(a.dirs, store), store), nil
+	h := local.New(name, a.dirs, s, all.Engines(a.dirs, store), store)
+	h.Guard = a.guard
+	return h, nil
 }
 
 // seen gives the hosts of a site as they are.

@@ -36,7 +36,6 @@ From then on nothing changes under the release: it keeps a copy of the site dire
 		},
 	}
 	c.Flags().StringVar(&text, "release", "", `the release's number, or "next": the highest that is declared`)
-	_ = c.MarkFlagRequired("release")
 	c.Flags().IntVar(&parallel, "parallel", parallel, "most steps under way at once")
 	return c
 }
@@ -76,7 +75,9 @@ func (a *app) stage(ctx context.Context, s *site.Site, selectors []string, numbe
 	for _, text := range selectors {
 		of += " " + text
 	}
-	fmt.Fprintf(a.out, "\n  orrery shell --release %d NODE   a terminal in a node in quarantine\n  orrery switch%s --release %d     make it live\n", number, of, number)
+	shell, change := fmt.Sprintf("orrery shell --release %d NODE", number), fmt.Sprintf("orrery switch%s --release %d", of, number)
+	wide := max(len(shell), len(change))
+	fmt.Fprintf(a.out, "\n  %-*s  a terminal in a node in quarantine\n  %-*s  make it live\n", wide, shell, wide, change)
 	return nil
 }
 

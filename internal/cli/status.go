@@ -219,6 +219,7 @@ func newRow(maker *spec.Maker, n *site.Node, hostName string, has observe.Node, 
 		return r
 	}
 	r.State = string(has.State)
+	r.ID, r.Release = has.ID, has.Release // others than declared, if a switch was interrupted
 	wanted, err := maker.Node(n)
 	switch {
 	case has.State == observe.Stopped && !n.Autostart:

@@ -80,7 +80,6 @@ when it is not wholly at one release.`,
 	}
 	k.flags(c)
 	c.Flags().StringVar(&text, "release", "", `the release's number, "next" for the highest that is declared, or 0 for what is of no release`)
-	_ = c.MarkFlagRequired("release")
 	c.Flags().DurationVar(&within, "confirm-within", 0, "go back by itself after this time, unless confirmed")
 	c.Flags().StringVar(&by, "confirm-by", "checks", `what confirms: "checks" that hold for all of the time, or only "orrery confirm" by "hand"`)
 	c.Flags().BoolVar(&wait, "wait", false, "with --confirm-within: wait for how it ends")
@@ -241,7 +240,7 @@ func (t *turn) run(ctx context.Context) error {
 	fmt.Fprintf(t.out, "%s: %s at release %s, formerly %s, switched in %s.\n",
 		t.site.Key(), count(len(t.to), "node"), at(t.to), at(live), time.Since(began).Round(time.Millisecond))
 	if !t.back && len(live) > 0 {
-		fmt.Fprintf(t.out, "Release %s is kept: orrery rollback returns to it.\n", at(live))
+		fmt.Fprintln(t.out, "What was live before is kept: orrery rollback returns to it.")
 	}
 	return nil
 }

@@ -52,7 +52,7 @@ func (a *app) readTwin(key string) (twinRecord, error) {
 // twins gives all twins on this host, by key.
 func (a *app) twins() []twinRecord {
 	paths, _ := filepath.Glob(a.twinPath("*"))
-	var all []twinRecord
+	all := []twinRecord{}
 	for _, path := range paths {
 		if r, err := a.readTwin(filepath.Base(filepath.Dir(path))); err == nil {
 			all = append(all, r)

@@ -2,16 +2,13 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"path/filepath"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"orrery/internal/observe"
 	"orrery/internal/plan"
-	"orrery/internal/problem"
 	"orrery/internal/site"
 )
 
@@ -65,8 +62,11 @@ func (a *app) up(ctx context.Context, s *site.Site, selectors []string, k consen
 	if err != nil {
 		return err
 	}
+	if err := a.scheduleMirrors(ctx, s); err != nil {
+		return err
+	}
 	if result == nil {
-		fmt.Fprintf(a.out, "%s is up: nothing to do.\n", s.Name)
+		fmt.Fprintf(a.out, "%s is up: nothing to do.\n", s.Key())
 		return nil
 	}
 	if err := a.status(ctx, s, selectors); err != nil {
@@ -91,29 +91,4 @@ func (a *app) howToGoOn(s *site.Site) {
 	t := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(t, "\n  %s shell %s\ta terminal in a node\n  %s status\thow the nodes are\n  %s\t%s\n", orrery, first, orrery, down, end)
 	_ = t.Flush()
-}
-
-func (a *app) resumeVerb() *cobra.Command {
-	return &cobra.Command{
-		Use:   "resume",
-		Short: "Bring up again every site that was up on this host (after a reboot)",
-		Args:  cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			var all error
-			for _, m := range a.sitesUp() {
-				fmt.Fprintf(a.out, "%s from %s\n", m.Site, m.Dir)
-				b := *a
-				b.siteDir, b.twin, b.force = m.Dir, m.Twin, true
-				s, err := b.load()
-				if err == nil {
-					err = b.up(c.Context(), s, nil, consent{}, false, defaultParallel())
-				}
-				if err != nil {
-					printError(a.err, err)
-					all = errors.Join(all, problem.New(problem.Failed, "site %s was not brought up", m.Site).At(filepath.Join(m.Dir, "site.toml")))
-				}
-			}
-			return all
-		},
-	}
 }

@@ -14,7 +14,7 @@ import (
 func (j *Job) Activate(ctx context.Context) error {
 	for _, r := range j.Site.RolesOf(j.Node) {
 		if holder(r) {
-			if err := j.role(ctx, r); err != nil {
+			if err := j.anew(ctx, r); err != nil {
 				return err
 			}
 			continue
@@ -24,6 +24,21 @@ func (j *Job) Activate(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// anew applies a role whose services stand still. One that a boot step starts is not started a second time, as services would: until it
+// serves, nobody is served.
+func (j *Job) anew(ctx context.Context, r *site.Role) error {
+	if err := j.files(ctx, r); err != nil {
+		return err
+	}
+	if err := j.steps(ctx, r, site.Boot); err != nil {
+		return err
+	}
+	if err := j.systemctl(ctx, r, r.Services, "enable", "--now", "--quiet"); err != nil {
+		return err
+	}
+	return j.active(ctx, r)
 }
 
 // Retire ends on a node what only a live node does, and the services of roles with volumes that are not for two, in the opposite order.

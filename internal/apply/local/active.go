@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"orrery/internal/engine"
+	"orrery/internal/engine/record"
 	"orrery/internal/image"
 	"orrery/internal/network"
 	"orrery/internal/observe"
@@ -86,7 +87,7 @@ func (h *Host) provideCopy(ctx context.Context, n *spec.Node, m spec.Mount, acco
 // Still gives how the live node of a name is frozen and thawed. Where none runs, or none can be frozen, both do nothing.
 func (h *Host) Still(ctx context.Context, name string) (freeze, thaw func() error) {
 	nothing := func() error { return nil }
-	e, ref, ok := h.liveNode(ctx, name)
+	e, n, ok := h.liveNode(ctx, name)
 	if !ok {
 		return nothing, nothing
 	}
@@ -94,11 +95,25 @@ func (h *Host) Still(ctx context.Context, name string) (freeze, thaw func() erro
 	if !able {
 		return nothing, nothing
 	}
-	return func() error { return f.Freeze(ctx, ref) }, func() error { return f.Thaw(context.WithoutCancel(ctx), ref) }
+	letGo := func() {}
+	freeze = func() error {
+		if h.Guard != nil {
+			var err error
+			if letGo, err = h.Guard(record.Record{Node: *n}); err != nil {
+				return err
+			}
+		}
+		return f.Freeze(ctx, engine.RefOf(n))
+	}
+	thaw = func() error {
+		defer letGo()
+		return f.Thaw(context.WithoutCancel(ctx), engine.RefOf(n))
+	}
+	return freeze, thaw
 }
 
 // liveNode finds the live node of a name, if it runs.
-func (h *Host) liveNode(ctx context.Context, name string) (engine.Engine, engine.Ref, bool) {
+func (h *Host) liveNode(ctx context.Context, name string) (engine.Engine, *spec.Node, bool) {
 	for _, e := range h.Engines {
 		nodes, err := e.List(ctx, h.Site.Key())
 		if err != nil {
@@ -106,11 +121,11 @@ func (h *Host) liveNode(ctx context.Context, name string) (engine.Engine, engine
 		}
 		for i := range nodes {
 			if n := &nodes[i]; n.Name == name && !n.Staged && n.State == observe.Running {
-				return e, engine.RefOf(&n.Node), true
+				return e, &n.Node, true
 			}
 		}
 	}
-	return nil, engine.Ref{}, false
+	return nil, nil, false
 }
 
 // retire ends on a node what must not run twice, and takes from it the volumes that are not for two.

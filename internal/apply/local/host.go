@@ -36,6 +36,8 @@ type Host struct {
 	Keys    *secret.Keyring
 	// Releases gives, by number, the site as a release that is or may become live makes it.
 	Releases map[int]*site.Site
+	// Guard, if set, sees to it that nodes go on that stand still when this process is killed, until it is let go.
+	Guard func(nodes ...record.Record) (letGo func(), err error)
 	// Created is told of a node that has been made, before it is started; nil: nobody is.
 	Created func(ctx context.Context, e engine.Engine, n *spec.Node) error
 

@@ -55,6 +55,11 @@ func exclusive(n *spec.Node) bool {
 	return slices.ContainsFunc(n.Mounts, func(m spec.Mount) bool { return m.Exclusive })
 }
 
+// bereft reports whether a node lacks volumes that are not for two: it was live, and others have them now.
+func bereft(n *spec.Node) bool {
+	return slices.ContainsFunc(n.Mounts, func(m spec.Mount) bool { return m.Copy == spec.NoCopy })
+}
+
 // elsewhere reports whether a link of a node is not where it shall be.
 func elsewhere(has *observe.Node, shall *spec.Node) bool {
 	return has.Staged != shall.Staged || !slices.Equal(has.NICs, shall.NICs)

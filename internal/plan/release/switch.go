@@ -213,8 +213,13 @@ func (d *draft) fit(m *member) error {
 		what = "is not configured"
 	case m.to.Proven != m.to.Config.Health:
 		what = "is not proven"
+	case bereft(&m.to.Node) && !m.former():
+		what = "was live and has no copy of the volumes that others have now"
 	default:
 		return nil
+	}
+	if m.to.Release == 0 {
+		return problem.New(problem.Mistake, "node %s of release none %s", m.name, what).Try("declare as a release what it was, and stage that")
 	}
 	return problem.New(problem.Mistake, "node %s of release %s %s", m.name, number(m.to.Release), what).
 		Try("orrery stage %s --release %d", m.name, m.to.Release)
@@ -484,12 +489,16 @@ func (d *draft) networks(h *observe.Host, set []*member) []int {
 			if key != n.Site {
 				wanted.Site, wanted.Bridge, wanted.Gateway, wanted.NAT, wanted.Outlet = key, site.BridgeName(key, n.Name), "", false, false
 			}
-			if slices.ContainsFunc(h.Networks, func(has spec.Network) bool { return has.Site == key && has.Name == n.Name }) {
-				continue
-			}
-			steps = append(steps, add(d.Plan, plan.Step{
+			s := plan.Step{
 				Kind: plan.MakeNetwork, Host: h.Name, Subject: n.Name, Reason: "for " + key, Network: &wanted, Undo: "remove network " + n.Name,
-			}))
+			}
+			if i := slices.IndexFunc(h.Networks, func(has spec.Network) bool { return has.Site == key && has.Name == n.Name }); i >= 0 {
+				if h.Networks[i].Bridge == wanted.Bridge {
+					continue
+				}
+				s.WasNetwork, s.Undo = &wanted, "" // somebody has damaged it, and mended it stays
+			}
+			steps = append(steps, add(d.Plan, s))
 		}
 	}
 	return steps

@@ -202,7 +202,7 @@ func (w *world) want(releases map[string]int) {
 			shall = release.Live(n.Node)
 		}
 		switch {
-		case n.State != observe.Running && !((w.fixed || w.cold) && shall.Staged): // which stands still when it is not live
+		case n.State != observe.Running && (!shall.Staged || !w.fixed && !w.cold): // which stands still when it is not live
 			w.t.Fatalf("node %s of release %d is %s", n.Name, n.Release, n.State)
 		case !slices.Equal(n.NICs, shall.NICs) || n.Staged != shall.Staged:
 			w.t.Fatalf("node %s of release %d is not where it shall be: %+v", n.Name, n.Release, n.NICs)

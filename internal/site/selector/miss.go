@@ -13,11 +13,8 @@ func (t term) miss(v *View, text string) *problem.Problem {
 	if yesNo(t.property) {
 		return nil
 	}
-	matches := t.bind(v)
-	for i := range v.site.Nodes {
-		if matches(&v.site.Nodes[i]) {
-			return nil
-		}
+	if v.any(t.bind(v)) {
+		return nil
 	}
 	what := fmt.Sprintf("no node has %s %q", t.property, t.value)
 	if t.property == "name" {
@@ -31,12 +28,8 @@ func (t term) miss(v *View, text string) *problem.Problem {
 	if t.property == "name" && slices.Contains(properties, t.value) {
 		return p.Try("a property is written %s=VALUE", t.value)
 	}
-	if t.property == "name" {
-		for _, other := range []string{"group", "role"} {
-			if slices.Contains((term{property: other}).known(v), t.value) {
-				return p.Try("%s=%s selects by %s", other, t.value, other)
-			}
-		}
+	if t.property == "name" && slices.Contains((term{property: "role"}).known(v), t.value) {
+		return p.Try("role=%s selects by role", t.value)
 	}
 	if len(known) == 0 || t.property == "id" || t.property == "name" {
 		return p.Try("orrery query all lists the nodes")

@@ -47,14 +47,7 @@ func (t term) bind(v *View) test {
 			return slices.ContainsFunc(n.Roles, bears) || slices.ContainsFunc(n.StandsFor, bears)
 		}
 	case "group":
-		return func(n *site.Node) bool {
-			for _, group := range n.Groups {
-				if matches(group) {
-					return true
-				}
-			}
-			return false
-		}
+		return grouped(matches)
 	case "network":
 		return func(n *site.Node) bool {
 			for _, nic := range n.NICs {
@@ -71,7 +64,7 @@ func (t term) bind(v *View) test {
 	case "engine":
 		return func(n *site.Node) bool { return matches(n.Engine) }
 	}
-	return func(n *site.Node) bool { return matches(n.Name) || slices.ContainsFunc(n.Aliases, matches) }
+	return v.called(matches)
 }
 
 // glob gives the test for a name or pattern; Parse has seen to it that the pattern is well formed.

@@ -62,6 +62,32 @@ func (v *View) selectAny(queries []Selector) []*site.Node {
 	return chosen
 }
 
+// called gives the test for nodes of a name; where none has it, for those of a group of that name.
+func (v *View) called(matches func(string) bool) test {
+	named := func(n *site.Node) bool { return matches(n.Name) || slices.ContainsFunc(n.Aliases, matches) }
+	all := v
+	if v.twinned != nil { // what a twin leaves out has its name nevertheless
+		all = v.twinned
+	}
+	if !all.any(named) && all.any(grouped(matches)) {
+		return grouped(matches)
+	}
+	return named
+}
+
+func grouped(matches func(string) bool) test {
+	return func(n *site.Node) bool { return slices.ContainsFunc(n.Groups, matches) }
+}
+
+func (v *View) any(t test) bool {
+	for i := range v.site.Nodes {
+		if t(&v.site.Nodes[i]) {
+			return true
+		}
+	}
+	return false
+}
+
 // bearers gives the declared roles with which a node has, directly or by need, a role that matches.
 func (v *View) bearers(matches func(string) bool) map[string]bool {
 	if v.closure == nil {

@@ -34,7 +34,7 @@ func Of(s *site.Site, o Options) (*site.Site, error) {
 	simulate(&made)
 	for i := range made.Nodes {
 		n := &made.Nodes[i]
-		n.Host = ""
+		n.Host = hostName(made.Hosts) // said, not placed: a twin may have more than the host has free
 		n.Limits = scaled(n.Limits, o)
 	}
 	choose(&made, o)
@@ -54,6 +54,13 @@ func here(hosts []site.Host) []site.Host {
 		}
 	}
 	return nil
+}
+
+func hostName(hosts []site.Host) string {
+	if len(hosts) == 0 {
+		return ""
+	}
+	return hosts[0].Name
 }
 
 // isolated shuts the networks off. A way out masquerades even where the original has none that does: outside, the addresses are the original's.

@@ -164,7 +164,7 @@ func TestIsolated(t *testing.T) {
 			}
 		}
 		for _, n := range made.Nodes {
-			if n.Host != "" || n.Limits.Pin != "" || n.SimulatedBy != "" {
+			if n.Host != "sv1" || n.Limits.Pin != "" || n.SimulatedBy != "" {
 				t.Fatalf("%+v", n)
 			}
 		}

@@ -1,0 +1,322 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"filippo.io/age"
+	"github.com/spf13/cobra"
+
+	"orrery/internal/apply/local"
+	"orrery/internal/backup"
+	"orrery/internal/engine/record"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+)
+
+// backupOptions are those of `orrery backup`.
+type backupOptions struct {
+	layers, snapshots bool
+	keys              []string
+	passphrase        string
+	json              bool
+}
+
+func (a *app) backupVerb() *cobra.Command {
+	var o backupOptions
+	c := &cobra.Command{
+		Use:   "backup [SELECTOR...] FILE|DIR",
+		Short: "Keep a whole site, or some of its nodes, in a file or directory",
+		Long: `Keeps the site directory, what each node has written, and all volumes but those on NFS, as they are at one moment: the nodes stand still for
+as long as it takes to read what has changed while the rest was being read. A directory (one that is there, or whose name ends with "/") holds
+many backups and what they have in common once; all else is a file. A run that was killed is gone on with by the same command.
+
+Generated secrets and SSH host keys are in it only if there is something to encrypt them with.`,
+		Example: "  orrery backup /srv/backups/\n  orrery backup group=system karoo.orrery --with-layers --secrets-passphrase-file phrase",
+		Args:    cobra.MinimumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			last := len(args) - 1
+			return a.backup(c.Context(), args[:last], args[last], o)
+		},
+	}
+	f := c.Flags()
+	f.BoolVar(&o.layers, "with-layers", false, "also the layers, so that none must be built where it is restored")
+	f.BoolVar(&o.snapshots, "snapshots", false, "also the snapshots of the site")
+	f.StringArrayVar(&o.keys, "secrets-to", nil, "encrypt secrets for this public `key` of age; may be repeated")
+	f.StringVar(&o.passphrase, "secrets-passphrase-file", "", "encrypt secrets with the passphrase in this `file`")
+	f.BoolVar(&o.json, "json", false, "print JSON")
+	c.AddCommand(a.backupList(), a.backupVerify(), a.backupPrune())
+	return c
+}
+
+func (a *app) backup(ctx context.Context, selectors []string, target string, o backupOptions) error {
+	if err := needRoot(); err != nil {
+		return err
+	}
+	s, h, chosen, err := a.target(selectors)
+	if err != nil {
+		return err
+	}
+	dir, err := a.absolute()
+	if err != nil {
+		return err
+	}
+	to, err := backup.Recipients(o.keys, o.passphrase)
+	if err != nil {
+		return err
+	}
+	absolute, err := filepath.Abs(target)
+	if err != nil {
+		return err
+	}
+	set := &backup.Set{
+		Site: s, Dir: dir, Dirs: a.dirs, Engines: h.Engines, Store: h.Store, Nodes: chosen, Target: absolute,
+		WithLayers: o.layers, WithSnapshots: o.snapshots,
+	}
+	if err := set.Check(); err != nil {
+		return err
+	}
+	into, err := backup.Write(target)
+	if err != nil {
+		return err
+	}
+	defer into.Close() //nolint:errcheck // what is written has been synced by then
+	return a.take(ctx, s, h, set, into, to, o)
+}
+
+func (a *app) take(ctx context.Context, s *site.Site, h *local.Host, set *backup.Set, into backup.Vault, to []age.Recipient, o backupOptions) error {
+	began := time.Now()
+	shown := newMeter(a.err, s.Name)
+	taking := &backup.Taking{
+		Set: set, Into: into, To: to, By: Version, Who: who(), Saw: shown.add, Still: func(ctx context.Context, nodes []record.Record, do func(context.Context) error) (time.Duration, error) {
+			return a.still(ctx, s, h, nodes, do)
+		},
+	}
+	r, err := taking.Run(ctx)
+	shown.close()
+	if err != nil {
+		return err
+	}
+	if o.json {
+		return printJSON(a.out, backupLine(into.Where(), r.ID, r.Manifest, r))
+	}
+	took := time.Since(began)
+	fmt.Fprintf(a.out, "%s: %s and %s, %s, in %s (%.1f s; %s read, %s added).\n", s.Name, count(len(r.Manifest.Nodes), "node"),
+		count(volumes(r.Manifest), "volume"), sizeText(r.Manifest.Bytes()), into.Where(), took.Seconds(), sizeText(r.Read), sizeText(r.Wrote))
+	if r.Manifest.Pause > 0 {
+		fmt.Fprintf(a.out, "The nodes stood still for %s.\n", milliseconds(r.Manifest.Pause))
+	}
+	for _, why := range r.Manifest.Left {
+		fmt.Fprintf(a.out, "Not in it: %s.\n", why)
+	}
+	fmt.Fprintf(a.out, "\n  orrery restore %s   put it back, on any host\n", chosenName(into, r.ID))
+	return nil
+}
+
+// chosenName is how a user names a backup.
+func chosenName(v backup.Vault, id string) string {
+	if _, one := v.(*backup.Archive); one {
+		return v.Where()
+	}
+	return v.Where() + "@" + id
+}
+
+func volumes(m *backup.Manifest) int {
+	n := 0
+	for _, t := range m.Trees {
+		if t.Kind == backup.VolumeTree {
+			n++
+		}
+	}
+	return n
+}
+
+// still does something while the nodes stand still and nobody else changes the site. Whoever does so now is waited for.
+func (a *app) still(ctx context.Context, s *site.Site, h *local.Host, nodes []record.Record, do func(context.Context) error) (time.Duration, error) {
+	var pause time.Duration
+	act := func() error {
+		running, err := backup.Running(ctx, h.Engines, s.Key(), nodes)
+		if err != nil {
+			return err
+		}
+		if len(running) == 0 {
+			return do(ctx)
+		}
+		letGo, err := a.guard(running...)
+		if err != nil {
+			return err
+		}
+		defer letGo()
+		pause, err = backup.Frozen(ctx, h.Engines, running, do)
+		return err
+	}
+	for deadline := time.Now().Add(lockPatience); ; {
+		err := a.locked(ctx, s, h, act)
+		if problem.Exit(err) != int(problem.Locked) || time.Now().After(deadline) {
+			return pause, err
+		}
+		select {
+		case <-ctx.Done():
+			return 0, context.Cause(ctx)
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+}
+
+// lockPatience is how long a backup waits for somebody who changes the site.
+const lockPatience = 2 * time.Minute
+
+// A listed backup is one line of `orrery backup ls`.
+type listed struct {
+	ID      string    `json:"id"`
+	Where   string    `json:"where"`
+	Site    string    `json:"site"`
+	Time    time.Time `json:"time"`
+	Host    string    `json:"host"`
+	Who     string    `json:"who"`
+	Nodes   int       `json:"nodes"`
+	Volumes int       `json:"volumes"`
+	Bytes   int64     `json:"bytes"`
+	Layers  bool      `json:"with_layers"`
+	Secrets bool      `json:"with_secrets"`
+	Left    []string  `json:"left,omitempty"`
+	Pause   float64   `json:"pause_seconds"`
+	Read    int64     `json:"read,omitempty"`
+	Added   int64     `json:"added,omitempty"`
+}
+
+func backupLine(where, id string, m *backup.Manifest, r *backup.Report) listed {
+	l := listed{
+		ID: id, Where: where, Site: m.Key, Time: m.Time, Host: m.Host, Who: m.Who, Nodes: len(m.Nodes), Volumes: volumes(m), Bytes: m.Bytes(),
+		Secrets: m.Secrets != nil, Left: m.Left, Pause: m.Pause,
+	}
+	for _, t := range m.Trees {
+		l.Layers = l.Layers || t.Kind == backup.LayerTree
+	}
+	if r != nil {
+		l.Read, l.Added = r.Read, r.Wrote
+	}
+	return l
+}
+
+func (a *app) backupList() *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use: "ls FILE|DIR", Short: "List the backups in a directory, or what is in a file", Args: cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			v, _, err := backup.Open(args[0])
+			if err != nil {
+				return err
+			}
+			defer v.Close() //nolint:errcheck // it was only read
+			ids, err := v.Backups()
+			if err != nil {
+				return err
+			}
+			var all []listed
+			for _, id := range ids {
+				m, err := v.Manifest(id)
+				if err != nil {
+					return err
+				}
+				all = append(all, backupLine(v.Where(), id, m, nil))
+			}
+			if asJSON {
+				return printJSON(a.out, all)
+			}
+			t := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
+			fmt.Fprintln(t, "ID\tSITE\tTIME\tHOST\tWHO\tNODES\tVOLUMES\tSIZE\tWITH")
+			for _, l := range all {
+				fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%d\t%d\t%s\t%s\n", l.ID, l.Site, l.Time.Local().Format(time.DateTime), l.Host, l.Who, l.Nodes,
+					l.Volumes, sizeText(l.Bytes), l.with())
+			}
+			return t.Flush()
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return c
+}
+
+// with says what a backup has that others have not.
+func (l listed) with() string {
+	var has []string
+	if l.Layers {
+		has = append(has, "layers")
+	}
+	if l.Secrets {
+		has = append(has, "secrets")
+	}
+	if len(has) == 0 {
+		return "-"
+	}
+	return strings.Join(has, ", ")
+}
+
+func (a *app) backupVerify() *cobra.Command {
+	return &cobra.Command{
+		Use: "verify FILE|DIR[@ID]", Short: "Read a backup, or all of a directory, and compare it with its digests", Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			v, id, err := backup.Open(args[0])
+			if err != nil {
+				return err
+			}
+			defer v.Close() //nolint:errcheck // it was only read
+			ids := []string{id}
+			if id == "" {
+				ids, err = v.Backups()
+			} else {
+				ids[0], _, err = backup.Choose(v, id)
+			}
+			if err != nil {
+				return err
+			}
+			for _, id := range ids {
+				if err := a.verify(c.Context(), v, id); err != nil {
+					return err
+				}
+				fmt.Fprintf(a.out, "%s is whole.\n", id)
+			}
+			return nil
+		},
+	}
+}
+
+func (a *app) verify(ctx context.Context, v backup.Vault, id string) error {
+	shown := newMeter(a.err, "verify")
+	defer shown.close()
+	return v.Verify(ctx, id, shown.add)
+}
+
+func (a *app) backupPrune() *cobra.Command {
+	keep := 0
+	c := &cobra.Command{
+		Use: "prune DIR", Short: "Remove all but the last backups of each site from a directory", Args: cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			was, err := backup.OpenRepository(args[0]) // a directory that is none does not become one
+			if err != nil {
+				return err
+			}
+			was.Close() //nolint:errcheck // it was only read
+			r, err := backup.WriteRepository(args[0])
+			if err != nil {
+				return err
+			}
+			defer r.Close() //nolint:errcheck // what is removed is removed
+			gone, freed, err := r.Prune(keep)
+			for _, id := range gone {
+				fmt.Fprintf(a.out, "%s\n", id)
+			}
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(a.out, "%s removed, %s freed.\n", count(len(gone), "backup"), sizeText(freed))
+			return nil
+		},
+	}
+	c.Flags().IntVar(&keep, "keep", 0, "how many of each site are kept (at least 1)")
+	return c
+}

@@ -1,0 +1,374 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"orrery/internal/apply/local"
+	"orrery/internal/backup"
+	"orrery/internal/engine/record"
+	"orrery/internal/host"
+	"orrery/internal/image"
+	"orrery/internal/observe"
+	"orrery/internal/plan"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+	"orrery/internal/site/sitefile"
+	"orrery/internal/site/twin"
+	"orrery/internal/volume"
+)
+
+// restoreOptions are those of `orrery restore`.
+type restoreOptions struct {
+	dir, to          string
+	replace          bool
+	name             string // of the site whose data is replaced
+	keys, passphrase string
+	parallel         int
+	consent
+}
+
+func (a *app) restoreVerb() *cobra.Command {
+	o := restoreOptions{parallel: defaultParallel()}
+	c := &cobra.Command{
+		Use:   "restore FILE|DIR[@ID]",
+		Short: "Bring back a site that was backed up, on any host",
+		Long: `Reads the whole backup and compares it with its digests, before anything is touched; lays all of it down; puts the site directory, volumes and what
+nodes had written in place; builds the layers that are missing; and brings the nodes up, until they are healthy.
+
+Secrets that the backup does not hold, or for which no key is given, are made anew. A site that is on this host already is not touched, unless --replace
+is given, or --to, which restores a twin beside it.`,
+		Example: "  orrery restore /srv/backups --dir /srv/karoo\n  orrery restore karoo.orrery --to yesterday",
+		Args:    cobra.ExactArgs(1),
+		RunE:    func(c *cobra.Command, args []string) error { return a.restore(c.Context(), args[0], o) },
+	}
+	f := c.Flags()
+	f.StringVar(&o.dir, "dir", "", "where the site `directory` goes (default: one with the site's name; of a twin: with its state)")
+	f.StringVar(&o.to, "to", "", "restore a twin of that `name`")
+	f.BoolVar(&o.replace, "replace", false, "the site that is on this host goes, with its data (asks for its name)")
+	f.StringVar(&o.name, "yes-replace", "", "the `name` of the site whose data goes, given instead of asked for")
+	f.StringVar(&o.keys, "secrets-identity", "", "decrypt the secrets with the secret key of age in this `file`")
+	f.StringVar(&o.passphrase, "secrets-passphrase-file", "", "decrypt the secrets with the passphrase in this `file`")
+	f.IntVar(&o.parallel, "parallel", o.parallel, "most steps under way at once")
+	o.consent.flags(c)
+	return c
+}
+
+// A restoration is one call of restore.
+type restoration struct {
+	*app
+	o    restoreOptions
+	from *backup.Restoring
+	name string // of the site
+	twin string
+}
+
+func (a *app) restore(ctx context.Context, text string, o restoreOptions) error {
+	if err := needRoot(); err != nil {
+		return err
+	}
+	v, id, err := backup.Open(text)
+	if err != nil {
+		return err
+	}
+	defer v.Close() //nolint:errcheck // it was only read
+	id, m, err := backup.Choose(v, id)
+	if err != nil {
+		return err
+	}
+	r := &restoration{app: a, o: o, name: m.Site, twin: m.Twin}
+	if o.to != "" {
+		r.twin = o.to
+	}
+	if r.from, err = r.prepare(v, id, m); err != nil {
+		return err
+	}
+	if there, err := r.there(); err != nil || there != "" && !o.replace && !r.from.Resumes() {
+		return errors.Join(err, r.agree(there))
+	}
+	if err := a.verify(ctx, v, id); err != nil {
+		return err
+	}
+	return r.run(ctx)
+}
+
+// takeRestoreLock lets one restore of a site be at work at a time, also while the site's own lock is not held.
+func (a *app) takeRestoreLock(key string) (*host.Lock, error) {
+	holder := host.Holder{Who: who(), Pid: os.Getpid(), Since: time.Now(), Command: a.command}
+	return host.TakeLock(filepath.Join(a.dirs.Site(key), "restore.lock"), holder)
+}
+
+// clearRestore removes what a restore of a site has left that was interrupted.
+func (a *app) clearRestore(s *site.Site) error {
+	if _, err := os.Stat(backup.Aside(a.dirs, s.Key())); err != nil {
+		return nil
+	}
+	lock, err := a.takeRestoreLock(s.Key())
+	if err != nil {
+		return err
+	}
+	defer lock.Release()
+	return backup.Clear(a.dirs, s.Key())
+}
+
+// prepare says where all of the backup goes.
+func (r *restoration) prepare(v backup.Vault, id string, m *backup.Manifest) (*backup.Restoring, error) {
+	with, err := backup.Identities(r.o.keys, r.o.passphrase)
+	if err != nil {
+		return nil, err
+	}
+	if r.twin != "" {
+		if err := twin.Legal(r.twin); err != nil {
+			return nil, err
+		}
+	}
+	dir := r.o.dir
+	if dir == "" {
+		dir = r.name
+		if r.twin != "" {
+			dir = filepath.Join(r.dirs.Site(r.site().Key()), "site")
+		}
+	}
+	if dir, err = filepath.Abs(dir); err != nil {
+		return nil, err
+	}
+	return &backup.Restoring{
+		From: v, ID: id, Manifest: m, Dirs: r.dirs, Store: image.Open(r.dirs.State), Key: r.site().Key(), SiteDir: dir, Twin: r.twin != "",
+		Replace: r.o.replace, With: with,
+	}, nil
+}
+
+// site is as much of the site as is known before its directory is there.
+func (r *restoration) site() *site.Site {
+	return &site.Site{Name: r.name, Twin: r.twin, Production: r.twin == "" && r.from != nil && r.from.Manifest.Production}
+}
+
+// run restores: whatever can be wrong is looked at first, then all is laid down aside, then put in place.
+func (r *restoration) run(ctx context.Context) error {
+	lock, err := r.takeRestoreLock(r.from.Key)
+	if err != nil {
+		return err
+	}
+	defer lock.Release()
+	if err := r.mayChange(r.site()); err != nil {
+		return err
+	}
+	resumes := r.from.Resumes()
+	there := ""
+	if !resumes {
+		if there, err = r.there(); err != nil {
+			return err
+		}
+		if err := r.from.CheckSiteDir(ctx); err != nil {
+			return err
+		}
+		if err := r.agree(there); err != nil {
+			return err
+		}
+	}
+	shown := newMeter(r.err, "restore")
+	r.from.Saw = shown.add
+	err = r.from.Stage(ctx)
+	shown.close()
+	if err != nil {
+		return err
+	}
+	for attr, n := range r.from.Lacked {
+		fmt.Fprintf(r.err, "orrery: %s not kept: the file system here does not take it (%s)\n", attr, count(n, "file"))
+	}
+	if there != "" {
+		if err := r.clear(ctx); err != nil {
+			return err
+		}
+	}
+	return r.place(ctx)
+}
+
+// there tells what of the site is on this host already; "": nothing that matters.
+func (r *restoration) there() (string, error) {
+	key := r.from.Key
+	nodes, err := record.All(r.dirs.Nodes(key))
+	if err != nil {
+		return "", err
+	}
+	kept, err := volume.List(r.dirs, key)
+	if err != nil {
+		return "", err
+	}
+	if len(nodes)+len(kept) > 0 {
+		return fmt.Sprintf("%s and %s of %s", count(len(nodes), "node"), count(len(kept), "volume"), key), nil
+	}
+	if r.twin != "" {
+		if _, err := r.readTwin(key); err == nil {
+			return "twin " + r.twin, nil
+		}
+	}
+	return strings.Join(r.from.InTheWay(), ", "), nil
+}
+
+// agree refuses to touch what is there, unless that is wanted.
+func (r *restoration) agree(there string) error {
+	if there == "" {
+		return nil
+	}
+	if !r.o.replace {
+		return problem.New(problem.Refused, "on this host there are already: %s; nothing was done", there).
+			Try("restore a twin beside it with --to NAME, or replace it with --replace")
+	}
+	why := fmt.Sprintf("On this host there are already: %s. Their data would be removed for good.", there)
+	if err := r.askName(r.site(), why, "--yes-replace", r.o.name); err != nil {
+		return err
+	}
+	return r.askProduction(r.site(), why, r.o.consent)
+}
+
+// clear takes down what is there, with its data.
+func (r *restoration) clear(ctx context.Context) error {
+	s := r.site()
+	h, err := r.bare(s)
+	if err != nil {
+		return err
+	}
+	j := &job{app: r.app, site: s, host: h, parallel: r.o.parallel, restores: true, plan: func(hosts []observe.Host) (*plan.Plan, error) {
+		return plan.Down(s, hosts, plan.Goal{Volumes: true}), nil
+	}}
+	_, err = j.run(ctx)
+	return err
+}
+
+// place puts all in its place and brings the site up.
+func (r *restoration) place(ctx context.Context) error {
+	bare, err := r.bare(r.site())
+	if err != nil {
+		return err
+	}
+	if err := r.locked(ctx, r.site(), bare, func() error { return r.from.Place(ctx, bare.Engines) }); err != nil {
+		return err
+	}
+	b := *r.app
+	b.siteDir, b.twin = r.from.SiteDir, r.twin
+	if r.twin != "" {
+		if err := r.noteTwin(); err != nil {
+			return err
+		}
+	}
+	s, err := b.load()
+	if err != nil {
+		return err
+	}
+	h, err := b.here(s)
+	if err != nil {
+		return err
+	}
+	h.Created = r.from.Fill
+	return r.up(ctx, &b, s, h)
+}
+
+// noteTwin writes down what the twin is of.
+func (r *restoration) noteTwin() error {
+	if _, err := r.readTwin(r.from.Key); err == nil {
+		return nil
+	}
+	s, err := sitefile.Load(r.from.SiteDir)
+	if err != nil {
+		return err
+	}
+	o := twin.Options{Name: r.twin, Owner: who()}
+	if r.from.Manifest.Partial {
+		for i := range r.from.Manifest.Nodes {
+			o.Only = append(o.Only, r.from.Manifest.Nodes[i].Name)
+		}
+	}
+	if _, err := twin.Of(s, o); err != nil {
+		return err
+	}
+	return r.writeTwin(twinRecord{
+		Site: r.name, Dir: r.from.SiteDir, Options: o, Volumes: "backup " + r.from.ID, Created: time.Now().UTC().Truncate(time.Second),
+	})
+}
+
+// up makes the nodes, gives each its private layer before it starts, and waits until they are healthy.
+func (r *restoration) up(ctx context.Context, b *app, s *site.Site, h *local.Host) error {
+	var chosen map[string]bool
+	var names []string
+	if r.from.Manifest.Partial {
+		chosen = map[string]bool{}
+		for i := range r.from.Manifest.Nodes {
+			chosen[r.from.Manifest.Nodes[i].Name] = true
+			names = append(names, r.from.Manifest.Nodes[i].Name)
+		}
+	}
+	j := &job{app: b, site: s, base: s, host: h, parallel: r.o.parallel, restores: true, begin: func() error { return b.markUp(s) },
+		plan: func(hosts []observe.Host) (*plan.Plan, error) {
+			return plan.Up(s, hosts, plan.Goal{Nodes: chosen, Releases: h.Releases})
+		}}
+	_, failed := j.run(ctx)
+	if err := r.say(s); err != nil {
+		return err
+	}
+	if failed != nil {
+		return failed
+	}
+	if err := r.from.FitSnapshots(h.Engines); err != nil {
+		return err
+	}
+	fmt.Fprintf(r.out, "%s: restored from %s, into %s.\n\n", s.Key(), chosenName(r.from.From, r.from.ID), r.from.SiteDir)
+	return b.status(ctx, s, names)
+}
+
+// say tells what is other than it was. When all private layers are in place, an interrupted restore has nothing left to be gone on with.
+func (r *restoration) say(s *site.Site) error {
+	found, err := record.All(r.dirs.Nodes(s.Key()))
+	if err != nil {
+		return err
+	}
+	var nodes []record.Record
+	made := map[string]bool{}
+	for _, f := range found {
+		nodes = append(nodes, *f.Record)
+		made[f.Record.Name] = true
+	}
+	content, recipe := r.from.Rebuilt(nodes)
+	if len(content) > 0 {
+		fmt.Fprintf(r.err, "orrery: built anew, with another content than when it was backed up: layer %s (packages may be newer; --with-layers keeps them)\n",
+			shortList(content, 4))
+	}
+	if len(recipe) > 0 && len(nodes) > 0 {
+		fmt.Fprintf(r.err, "orrery: no node stands on it any more, because the site file makes other layers: layer %s\n", shortList(recipe, 4))
+	}
+	if len(r.from.With) == 0 {
+		fmt.Fprintf(r.err, "orrery: generated secrets and SSH host keys were made anew: what was made with the former ones may not accept them\n")
+	}
+	waits := false
+	for _, name := range r.from.Unfilled() {
+		_, declared := s.Node(name)
+		waits = waits || declared && !made[name]
+		if made[name] || !declared {
+			fmt.Fprintf(r.err, "orrery: not restored: a node %s of another release, or that the site no longer declares\n", name)
+		}
+	}
+	if waits {
+		return nil // the same command goes on
+	}
+	return r.from.Clear()
+}
+
+// unfinished refuses to bring up nodes that would lack what they had written, because their restore was interrupted.
+func (j *job) unfinished(p *plan.Plan) error {
+	at := backup.Aside(j.dirs, j.site.Key())
+	if _, err := os.Stat(at); err != nil || j.restores {
+		return nil
+	}
+	if c := p.Counts(); c[plan.CreateNode]+c[plan.StartNode] == 0 {
+		return nil
+	}
+	return problem.New(problem.Left, "a restore of %s was interrupted: its nodes would lack what they had written", j.site.Key()).At(at).
+		Try("run the same orrery restore again, or orrery down --volumes to begin anew")
+}

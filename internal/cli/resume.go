@@ -1,0 +1,115 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"orrery/internal/host"
+	"orrery/internal/observe"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+)
+
+func (a *app) resumeVerb() *cobra.Command {
+	return &cobra.Command{
+		Use:   "resume",
+		Short: "Bring up again every site that was up on this host (after a reboot)",
+		Long: `Brings up again every site and twin that was up on this host and was not taken down. Twins whose time was over meanwhile are destroyed.
+A release that was on trial is watched again, and goes back if its time was over meanwhile.`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			err := a.resumeExpiries(c.Context())
+			for _, m := range a.sitesUp() {
+				err = errors.Join(err, a.resumeSite(c.Context(), m))
+			}
+			return err
+		},
+	}
+}
+
+// resumeExpiries destroys the twins whose time is over, and sees to it that others are destroyed in their time: what waited for that
+// did not outlive the reboot.
+func (a *app) resumeExpiries(ctx context.Context) error {
+	var all error
+	for _, r := range a.twins() {
+		if r.Expires.IsZero() {
+			continue
+		}
+		b := *a
+		b.siteDir, b.twin, b.force = r.Dir, r.Options.Name, true
+		end := func() error { return b.expire(r) }
+		if !time.Now().Before(r.Expires) {
+			end = func() error { return b.destroyTwin(ctx, r) }
+		}
+		if err := end(); err != nil {
+			printError(a.err, err)
+			all = errors.Join(all, problem.New(problem.Failed, "twin %s is not ended in its time", r.key()).Try("orrery twin destroy %s", r.Options.Name))
+		}
+	}
+	return all
+}
+
+// resumeSite brings up a site that was up, and goes on with the trial of a release.
+func (a *app) resumeSite(ctx context.Context, m marker) error {
+	b := *a
+	b.siteDir, b.twin, b.force = m.Dir, m.Twin, true
+	name := m.Site
+	if m.Twin != "" {
+		name += "." + m.Twin
+	}
+	fmt.Fprintf(a.out, "%s from %s\n", name, m.Dir)
+	s, err := b.load()
+	if err == nil {
+		err = errors.Join(b.up(ctx, s, nil, consent{}, false, defaultParallel()), b.resumeTrial(ctx, s))
+	}
+	if err != nil {
+		printError(a.err, err)
+		return problem.New(problem.Failed, "site %s was not brought up", name).At(filepath.Join(m.Dir, "site.toml"))
+	}
+	return nil
+}
+
+// resumeTrial lets a trial be watched again, or ends it if its time is over: nobody has seen then whether the checks held.
+func (a *app) resumeTrial(ctx context.Context, s *site.Site) error {
+	t, err := a.newTurn(s)
+	if err != nil || t.before.Trial == nil {
+		return err
+	}
+	if time.Now().Before(t.before.Trial.Until) {
+		waiting, err := host.ListLater(a.dirs)
+		if err != nil || slices.ContainsFunc(waiting, func(w host.Waiting) bool { return w.Name == trialName(s) }) {
+			return err
+		}
+		return a.watchTrial(s, t.before.Trial)
+	}
+	err = a.goBack(ctx, s, t, "its time was over while the host was down")
+	if problem.Exit(err) == int(problem.Reverted) {
+		printError(a.err, err) // that is how it was to end
+		return nil
+	}
+	return err
+}
+
+// watchTrial lets a process watch over a trial, whatever becomes of this one.
+func (a *app) watchTrial(s *site.Site, trial *observe.Trial) error {
+	args, err := a.sameSite("trial")
+	if err != nil {
+		return err
+	}
+	if err := host.RunLater(host.Later{Name: trialName(s), Args: args}, a.dirs); err != nil {
+		return err
+	}
+	how := "stays with \"orrery confirm\", or if its health checks hold until then,"
+	if trial.ByHand {
+		how = "stays with \"orrery confirm\" only,"
+	}
+	fmt.Fprintf(a.out, "%s: release %s is on trial until %s: it %s and goes back to release %s otherwise.\n",
+		s.Key(), releaseName(trial.Release), trial.Until.Local().Format("15:04:05"), how, at(trial.Back))
+	return nil
+}

@@ -1,0 +1,245 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"orrery/internal/apply/local"
+	"orrery/internal/engine/record"
+	"orrery/internal/observe"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+	"orrery/internal/snapshot"
+	"orrery/internal/volume"
+)
+
+func (a *app) snapshotVerb() *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "snapshot [SELECTOR...]",
+		Short: "Keep the state of nodes as it is at one moment",
+		Long: `Lets all nodes stand still at once, keeps what each has written and the volumes that it uses, and lets them go on. Where the file system
+cannot share blocks, most is copied before, so that the pause is short; it is printed, as is the time between the first node that stood still
+and the last (the skew). Volumes on NFS are not in it. Snapshots are kept with the state of the site on this host.`,
+		Example: "  orrery snapshot group=system\n  orrery snapshot ls\n  orrery snapshot restore 20260730-120000",
+		RunE: func(c *cobra.Command, args []string) error {
+			s, h, chosen, err := a.target(args)
+			if err != nil {
+				return err
+			}
+			var taken *snapshot.Snapshot
+			err = a.locked(c.Context(), s, h, func() error {
+				taken, err = a.takeSnapshot(c.Context(), s, h, chosen)
+				return err
+			})
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return printJSON(a.out, taken)
+			}
+			a.tellSnapshot(s, taken)
+			return nil
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	a.releaseFlag(c)
+	c.AddCommand(a.snapshotList(), a.snapshotRemove(), a.snapshotRestore())
+	return c
+}
+
+func (a *app) takeSnapshot(ctx context.Context, s *site.Site, h *local.Host, chosen map[string]bool) (*snapshot.Snapshot, error) {
+	o := snapshot.Options{Dirs: a.dirs, Key: s.Key(), Engines: h.Engines, Who: who()}
+	seen, err := h.Observe(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var running []record.Record
+	for i := range seen.Nodes {
+		n := &seen.Nodes[i]
+		if n.State == observe.Broken || !a.meant(n) || chosen != nil && !chosen[n.Name] {
+			continue
+		}
+		r, err := record.Read(a.dirs.Node(s.Key(), n.ID))
+		if err != nil {
+			return nil, err
+		}
+		o.Nodes = append(o.Nodes, r)
+		if n.State == observe.Running {
+			running = append(running, *r)
+		}
+	}
+	if len(o.Nodes) == 0 {
+		return nil, problem.New(problem.Failed, "none of these nodes of %s is on this host", s.Name).Try("orrery up")
+	}
+	if len(running) == 0 {
+		return snapshot.Take(ctx, o)
+	}
+	letGo, err := a.guard(running...)
+	if err != nil {
+		return nil, err
+	}
+	taken, err := snapshot.Take(ctx, o)
+	if err == nil {
+		letGo() // else it thaws what may still be frozen, as soon as we end
+	}
+	return taken, err
+}
+
+func (a *app) tellSnapshot(s *site.Site, t *snapshot.Snapshot) {
+	fmt.Fprintf(a.out, "%s: snapshot %s of %s and %s in %.2f s.\n", s.Name, t.ID, count(len(t.Nodes), "node"), count(len(t.Volumes), "volume"), t.Seconds)
+	if t.Pause > 0 {
+		fmt.Fprintf(a.out, "Pause: %s. Skew between nodes: %s.\n", milliseconds(t.Pause), milliseconds(t.Skew))
+	}
+	for _, why := range t.Omitted {
+		fmt.Fprintf(a.out, "Not in it: volume %s.\n", why)
+	}
+	fmt.Fprintf(a.out, "\n  orrery snapshot restore %s   put it all back as it was then\n", t.ID)
+}
+
+func milliseconds(seconds float64) string { return fmt.Sprintf("%.1f ms", seconds*1000) }
+
+func (a *app) snapshotList() *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "ls",
+		Short: "List the snapshots of the site on this host",
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			s, err := a.rootLoad()
+			if err != nil {
+				return err
+			}
+			all, err := snapshot.List(a.dirs, s.Key())
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return printJSON(a.out, all)
+			}
+			t := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
+			fmt.Fprintln(t, "ID\tTIME\tWHO\tNODES\tVOLUMES\tPAUSE\tSKEW\tSIZE")
+			for _, each := range all {
+				size, err := volume.SizeOf(each.Dir)
+				if err != nil {
+					return err
+				}
+				fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%d\t%s\t%s\t%s\n", each.ID, each.Time.Local().Format("2006-01-02 15:04:05"), each.Who,
+					len(each.Nodes), len(each.Volumes), milliseconds(each.Pause), milliseconds(each.Skew), sizeText(size.Disk))
+			}
+			return t.Flush()
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return c
+}
+
+// rootLoad loads the site for a verb that looks at what only root may see.
+func (a *app) rootLoad() (*site.Site, error) {
+	if err := needRoot(); err != nil {
+		return nil, err
+	}
+	return a.load()
+}
+
+// sizeText writes a size for people.
+func sizeText(n int64) string {
+	const units = "KMGTP"
+	if n < 1024 {
+		return fmt.Sprintf("%d B", n)
+	}
+	size, unit := float64(n)/1024, 0
+	for size >= 1024 && unit < len(units)-1 {
+		size, unit = size/1024, unit+1
+	}
+	return fmt.Sprintf("%.1f %ciB", size, units[unit])
+}
+
+func (a *app) snapshotRemove() *cobra.Command {
+	var k consent
+	c := &cobra.Command{
+		Use:   "rm ID...",
+		Short: "Remove snapshots for good",
+		Args:  cobra.MinimumNArgs(1),
+		RunE: func(c *cobra.Command, ids []string) error {
+			s, h, _, err := a.target(nil)
+			if err != nil {
+				return err
+			}
+			return a.locked(c.Context(), s, h, func() error {
+				for _, id := range ids {
+					if _, err := snapshot.Open(a.dirs, s.Key(), id); problem.Exit(err) == int(problem.Usage) {
+						return err
+					}
+				}
+				if err := a.askProduction(s, fmt.Sprintf("%s would be removed for good.", count(len(ids), "snapshot")), k); err != nil {
+					return err
+				}
+				for _, id := range ids {
+					if err := snapshot.Remove(a.dirs, s.Key(), id); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		},
+	}
+	k.flags(c)
+	return c
+}
+
+func (a *app) snapshotRestore() *cobra.Command {
+	var k consent
+	var given string
+	c := &cobra.Command{
+		Use:   "restore ID [SELECTOR...]",
+		Short: "Put nodes and their volumes back as they were in a snapshot",
+		Long: `Stops the nodes, puts what they had written and their volumes back as they were in the snapshot, starts those that ran then and waits until they
+are healthy. What they have written since is lost; it is kept until all of that has succeeded, and comes back if not.
+It asks for the site's name.`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			s, h, chosen, err := a.target(args[1:])
+			if err != nil {
+				return err
+			}
+			return a.locked(c.Context(), s, h, func() error {
+				taken, err := snapshot.Open(a.dirs, s.Key(), args[0])
+				if err != nil {
+					return err
+				}
+				r := &restoring{app: a, site: s, host: h, from: taken, chosen: chosen}
+				if err := r.check(c.Context()); err != nil {
+					return err
+				}
+				if err := a.askRestore(s, taken, len(r.nodes), given, k); err != nil {
+					return err
+				}
+				return r.run(c.Context())
+			})
+		},
+	}
+	k.flags(c)
+	c.Flags().StringVar(&given, "yes-restore", "", "the `name` of the site whose data is replaced, given instead of asked for")
+	return c
+}
+
+func (a *app) askRestore(s *site.Site, taken *snapshot.Snapshot, nodes int, given string, k consent) error {
+	why := fmt.Sprintf("What %s of %s and their volumes have written since %s would be lost.", count(nodes, "node"), s.Name, taken.Time.Local().Format(time.DateTime))
+	if err := a.askName(s, why, "--yes-restore", given); err != nil {
+		return err
+	}
+	return a.askProduction(s, why, k)
+}
+
+// done says what has been restored.
+func (r *restoring) done() {
+	for _, why := range r.left {
+		fmt.Fprintf(r.out, "Left as it is: volume %s.\n", why)
+	}
+	fmt.Fprintf(r.out, "%s: %s as in snapshot %s.\n", r.site.Name, count(len(r.nodes), "node"), r.from.ID)
+}

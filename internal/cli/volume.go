@@ -1,0 +1,316 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"orrery/internal/host"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+	"orrery/internal/site/spec"
+	"orrery/internal/volume"
+)
+
+func (a *app) volumeVerb() *cobra.Command {
+	c := &cobra.Command{
+		Use: "volume", Short: "The persistent data of nodes, and its mirrors",
+		Args: someVerb, RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	c.AddCommand(a.volumeList(), a.volumeMirror(), a.volumeVerify())
+	return c
+}
+
+// A volumeRow is one directory of a volume.
+type volumeRow struct {
+	Volume string           `json:"volume"`
+	Node   string           `json:"node"`
+	Path   string           `json:"path"`
+	Size   volume.Size      `json:"size"`
+	There  bool             `json:"there"`
+	Mirror string           `json:"mirror,omitempty"`
+	Last   *volume.Mirrored `json:"last,omitempty"`
+	Next   time.Time        `json:"next,omitzero"`
+}
+
+func (a *app) volumeList() *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "ls",
+		Short: "List the volumes, how large they are, and how their mirrors are",
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			s, err := a.rootLoad()
+			if err != nil {
+				return err
+			}
+			rows, err := a.volumeRows(s)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return printJSON(a.out, rows)
+			}
+			t := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
+			fmt.Fprintln(t, "VOLUME\tNODE\tSIZE\tON DISK\tPATH\tMIRROR\tLAST\tRESULT\tNEXT")
+			for _, r := range rows {
+				size, disk := "-", "-"
+				if r.There {
+					size, disk = sizeText(r.Size.Apparent), sizeText(r.Size.Disk)
+				}
+				last, result, next := r.mirrored()
+				fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Volume, r.Node, size, disk, r.Path, dash(r.Mirror), last, result, next)
+			}
+			return t.Flush()
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return c
+}
+
+// mirrored says when the mirror was made last, how that went, and when it is due again.
+func (r volumeRow) mirrored() (last, result, next string) {
+	last, result, next = "-", "-", "-"
+	if r.Mirror != "" {
+		last = "never"
+	}
+	if r.Last != nil {
+		last, result = time.Since(r.Last.At).Round(time.Second).String()+" ago", "done"
+		if r.Last.Problem != "" {
+			result = "failed"
+			if !r.Last.Good.IsZero() {
+				result += ", last good " + time.Since(r.Last.Good).Round(time.Second).String() + " ago"
+			}
+		}
+	}
+	switch {
+	case r.Next.IsZero():
+	case time.Now().After(r.Next):
+		next = "overdue"
+	default:
+		next = "in " + time.Until(r.Next).Round(time.Second).String()
+	}
+	return last, result, next
+}
+
+func dash(text string) string {
+	if text == "" {
+		return "-"
+	}
+	return text
+}
+
+func (a *app) volumeRows(s *site.Site) ([]volumeRow, error) {
+	mirrors, err := a.mirrors(s)
+	if err != nil {
+		return nil, err
+	}
+	went, err := volume.ReadMirrored(a.dirs, s.Key())
+	if err != nil {
+		return nil, err
+	}
+	rows := []volumeRow{}
+	seen := map[string]bool{}
+	maker := spec.NewMaker(s)
+	for i := range s.Nodes {
+		spelt, err := maker.Node(&s.Nodes[i])
+		if err != nil {
+			return nil, err
+		}
+		for _, m := range spelt.Mounts {
+			r := volumeRow{Volume: m.Volume, Node: spelt.Name, Path: volume.Path(a.dirs, s.Key(), spelt.Name, m)}
+			if seen[r.Path] {
+				continue
+			}
+			seen[r.Path] = true
+			if m.Shared {
+				r.Node = volume.ForAll
+			}
+			r.measure()
+			r.look(mirrors, went)
+			rows = append(rows, r)
+		}
+	}
+	return rows, nil
+}
+
+func (r *volumeRow) measure() {
+	size, err := volume.SizeOf(r.Path)
+	r.Size, r.There = size, err == nil
+}
+
+func (r *volumeRow) look(mirrors []volume.Mirror, went []volume.Mirrored) {
+	for _, m := range mirrors {
+		if m.From != r.Path {
+			continue
+		}
+		r.Mirror = m.To
+		for _, w := range went {
+			if w.Volume == m.Volume && w.Node == m.Node {
+				r.Last = &w
+			}
+		}
+		if m.Every > 0 && r.Last != nil {
+			r.Next = r.Last.At.Add(m.Every)
+		}
+	}
+}
+
+// mirrors gives what is mirrored of a site. Nothing is of a twin: its data is a copy, and must not go over that of the original.
+func (a *app) mirrors(s *site.Site) ([]volume.Mirror, error) {
+	if s.Twin != "" {
+		return nil, nil
+	}
+	return volume.Mirrors(a.dirs, s)
+}
+
+// chosenMirrors gives those of the volumes that are named, or all.
+func (a *app) chosenMirrors(s *site.Site, names []string) ([]volume.Mirror, error) {
+	if s.Twin != "" {
+		return nil, problem.New(problem.Refused, "the volumes of a twin are not mirrored: they would go over those of %s", s.Name)
+	}
+	all, err := a.mirrors(s)
+	if err != nil {
+		return nil, err
+	}
+	var chosen []volume.Mirror
+	for _, m := range all {
+		if len(names) == 0 || names[0] == m.Volume {
+			chosen = append(chosen, m)
+		}
+	}
+	if len(chosen) == 0 {
+		what := "no volume that a node uses"
+		if len(names) > 0 {
+			what = "volume " + names[0] + ", if a node uses it,"
+		}
+		return nil, problem.New(problem.Usage, "%s has no mirror", what).At("site.toml").Try(`say [volume.NAME] mirror = "user@host:/directory"`)
+	}
+	return chosen, nil
+}
+
+func (a *app) volumeMirror() *cobra.Command {
+	return &cobra.Command{
+		Use:   "mirror [NAME]",
+		Short: "Copy volumes to their mirrors now",
+		Long: `Copies what is new in volumes to the places that the site file names, by rsync(1) over SSH, each directory of a node beneath its target.
+Nothing is ever removed from a mirror: what an archive holds is not lost because the original was. SSH asks nobody: root of this host must
+be able to log in there by a key, and the host must be known. If the login is not root's, owners are noted beside the files (rsync --fake-super).
+What is mirrored on a schedule (every = "1h") is done so by "orrery up".`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(c *cobra.Command, names []string) error {
+			s, err := a.rootLoad()
+			if err != nil {
+				return err
+			}
+			chosen, err := a.chosenMirrors(s, names)
+			if err != nil {
+				return err
+			}
+			lock, err := volume.LockMirrors(a.dirs, s.Key(), host.Holder{Who: who(), Pid: os.Getpid(), Since: time.Now(), Command: a.command})
+			if err != nil {
+				return err
+			}
+			defer lock.Release()
+			for _, m := range chosen {
+				err = errors.Join(err, a.mirror(c.Context(), s, m))
+			}
+			return err
+		},
+	}
+}
+
+func (a *app) mirror(ctx context.Context, s *site.Site, m volume.Mirror) error {
+	r := volume.Mirrored{Volume: m.Volume, Node: m.Node, To: m.To, At: time.Now()}
+	sent, err := m.Run(ctx)
+	r.Bytes, r.Seconds = sent, time.Since(r.At).Seconds()
+	if err != nil {
+		r.Problem = err.Error()
+	} else {
+		fmt.Fprintf(a.out, "%s of %s: %s sent to %s in %.1f s\n", m.Volume, m.Node, sizeText(sent), m.To, r.Seconds)
+	}
+	return errors.Join(err, r.Note(a.dirs, s.Key()))
+}
+
+func (a *app) volumeVerify() *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "verify [NAME]",
+		Short: "Compare volumes with their mirrors, by the contents of all files",
+		Long: `Reads every file of a volume and of its mirror and lists what is not the same. Files that are only in the mirror are not: they are kept there.
+The exit status is 11 if anything differs. Of a volume in use, what has been written since it was mirrored differs.`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(c *cobra.Command, names []string) error {
+			s, err := a.rootLoad()
+			if err != nil {
+				return err
+			}
+			chosen, err := a.chosenMirrors(s, names)
+			if err != nil {
+				return err
+			}
+			found := map[string][]volume.Deviation{}
+			for _, m := range chosen {
+				all, err := m.Verify(c.Context())
+				if err != nil {
+					return err
+				}
+				if len(all) > 0 {
+					found[m.Volume+"/"+m.Node] = all
+				}
+				if !asJSON {
+					a.tellDeviations(m, all)
+				}
+			}
+			if asJSON {
+				err = printJSON(a.out, found)
+			}
+			if err == nil && len(found) > 0 {
+				err = problem.Status(problem.Unhealthy)
+			}
+			return err
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return c
+}
+
+func (a *app) tellDeviations(m volume.Mirror, all []volume.Deviation) {
+	if len(all) == 0 {
+		fmt.Fprintf(a.out, "%s of %s: %s is the same\n", m.Volume, m.Node, m.To)
+		return
+	}
+	fmt.Fprintf(a.out, "%s of %s: %s differs from %s\n", m.Volume, m.Node, m.To, m.From)
+	for _, d := range all {
+		fmt.Fprintf(a.out, "  %s: %s\n", d.Path, d.What)
+	}
+}
+
+// scheduleMirrors lets the host mirror the volumes of a site as often as the site file says.
+func (a *app) scheduleMirrors(ctx context.Context, s *site.Site) error {
+	if s.Twin != "" {
+		return nil
+	}
+	mirrors, err := a.mirrors(s)
+	if err != nil {
+		return err
+	}
+	dir, err := a.absolute()
+	if err != nil {
+		return err
+	}
+	program, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	notes, err := volume.ScheduleOf(mirrors, s.Key(), dir, program, a.dirs).Apply(ctx)
+	for _, note := range notes {
+		fmt.Fprintf(a.err, "orrery: %s\n", note)
+	}
+	return err
+}
