@@ -16,6 +16,7 @@ import (
 type verb struct {
 	inner []string        // commands within it
 	flags map[string]bool // by "-f" and "--flag"; true: with a value
+	takes bool            // also arguments that are no command
 }
 
 var (
@@ -24,8 +25,10 @@ var (
 )
 
 var (
-	helpFlag    = regexp.MustCompile(`^ +(?:(-\w), |    )?(--[\w-]+)( \S+)?(?:  |$)`)
-	helpCommand = regexp.MustCompile(`^  ([a-z][\w-]*) +\S`)
+	helpFlag = regexp.MustCompile(`^ +(?:(-\w), |    )?(--[\w-]+)( \S+)?(?:  |$)`)
+	// takesArguments finds them in the first line of usage: "orrery snapshot [SELECTOR...]".
+	takesArguments = regexp.MustCompile(`^\n  orrery [^\n]*[A-Z]{2}`)
+	helpCommand    = regexp.MustCompile(`^  ([a-z][\w-]*) +\S`)
 )
 
 // help asks the program itself; path is "", "exec" or "image ls".
@@ -42,6 +45,7 @@ func help(t *testing.T, path string) *verb {
 	}
 	v := &verb{flags: map[string]bool{}}
 	_, usage, _ := strings.Cut(out.String(), "Usage:")
+	v.takes = takesArguments.MatchString(usage)
 	for i, line := range strings.Split(usage, "\n") {
 		if m := helpFlag.FindStringSubmatch(line); m != nil {
 			v.flags[m[1]], v.flags[m[2]] = m[3] != "", m[3] != ""
@@ -180,11 +184,18 @@ func wrong(t *testing.T, words []string) error {
 				i++
 			}
 		case len(v.inner) > 0:
+			if !slices.Contains(v.inner, w) && v.takes {
+				v = &verb{flags: v.flags}
+				continue
+			}
 			if !slices.Contains(v.inner, w) {
 				return fmt.Errorf("%q is no verb", strings.TrimSpace(path+" "+w))
 			}
 			path = strings.TrimSpace(path + " " + w)
 			v = help(t, path)
+			if ofTwin, ok := strings.CutPrefix(path, "twin "); ok && slices.Contains(help(t, "").inner, ofTwin) {
+				v = help(t, ofTwin) // the same verb, for a twin that is named first
+			}
 		}
 	}
 	return nil

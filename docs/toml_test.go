@@ -126,6 +126,9 @@ func siteDirectory(t *testing.T, dir, text string) {
 	for _, file := range found(all["mirror"], "ca") {
 		put(t, dir, file, "")
 	}
+	for _, file := range found(all["mirror"], "key") {
+		put(t, dir, file, "-----BEGIN PGP PUBLIC KEY BLOCK-----\n")
+	}
 }
 
 var wantedRole = regexp.MustCompile(`role=([a-z0-9-]+)`)

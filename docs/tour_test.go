@@ -22,7 +22,7 @@ func TestTour(t *testing.T) {
 	bin := filepath.Join(dir, "bin")
 	run(t, ".", nil, "go", "build", "-o", filepath.Join(bin, "orrery"), "../cmd/orrery")
 	// In the place of the documents' names, those of this test.
-	other := strings.NewReplacer("toykat:", "tour:", `"toykat"`, `"tour"`, "10.8.67.", "10.213.67.", "10.8.68.", "10.213.68.")
+	other := strings.NewReplacer("toykat:", "tour:", `"toykat"`, `"tour"`, "of toykat", "of tour", "10.8.67.", "10.213.67.", "10.8.68.", "10.213.68.")
 	site := filepath.Join(dir, "site")
 	if err := os.CopyFS(site, os.DirFS(filepath.Join(root, "examples/toykat"))); err != nil {
 		t.Fatal(err)
@@ -35,8 +35,9 @@ func TestTour(t *testing.T) {
 	if err := os.WriteFile(file, []byte(other.Replace(string(text))), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	env := append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "ORRERY_STATE="+need.State())
+	env := append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "ORRERY_STATE="+need.State(), "ORRERY_RUN="+need.Run())
 	t.Cleanup(func() {
+		run(t, site, env, "orrery", "twin", "destroy", "dev1")
 		run(t, site, env, "orrery", "down", "--volumes", "--yes-volumes", "tour")
 		os.RemoveAll(filepath.Join(need.State(), "sites/tour"))
 	})

@@ -115,7 +115,9 @@ func (r *Restoring) Fill(ctx context.Context, e engine.Engine, n *spec.Node) err
 		return problem.New(problem.Failed, "node %s: its private layer cannot be put in place", n.Name).At(fresh).Because(err)
 	}
 	if was := r.record(n); was != nil {
-		if err := e.Mark(ctx, ref, engine.Mark{Configured: was.Configured, Config: r.applied(was, n), Active: was.Active}); err != nil {
+		if err := e.Mark(ctx, ref, engine.Mark{
+			Configured: was.Configured && !r.renewed(n), Config: r.applied(was, n), Active: was.Active,
+		}); err != nil {
 			return err
 		}
 	}
@@ -125,6 +127,20 @@ func (r *Restoring) Fill(ctx context.Context, e engine.Engine, n *spec.Node) err
 		return err
 	}
 	return os.RemoveAll(old)
+}
+
+// renewed reports whether a node's secrets may have been made anew: then its roles are applied anew, so that what they have set up with the
+// former ones, such as the password of a database, is brought in line.
+func (r *Restoring) renewed(n *spec.Node) bool {
+	if len(r.With) > 0 {
+		return false
+	}
+	for part := range n.Config.Parts {
+		if strings.Contains(part, ": secret ") {
+			return true
+		}
+	}
+	return false
 }
 
 // applied is what had been applied to a node. Volumes that a twin has in another place than the original came back with what is on

@@ -67,13 +67,11 @@ func (s *Set) sources() (all []Source, nodes []record.Record, left []string, err
 		return nil, nil, nil, err
 	}
 	all, left = append(all, volumes...), append(left, more...)
-	if s.Nodes == nil {
-		releases, err := s.releases()
-		if err != nil {
-			return nil, nil, nil, err
-		}
-		all = append(all, releases...)
+	releases, err := s.releases(nodes)
+	if err != nil {
+		return nil, nil, nil, err
 	}
+	all = append(all, releases...)
 	if s.WithSnapshots {
 		for _, dir := range below(filepath.Join(s.Dirs.Site(key), "snapshots")) {
 			all = append(all, Source{
@@ -183,12 +181,17 @@ func owner(n *record.Record, m spec.Mount) string {
 	return n.Name
 }
 
-// releases gives what the host keeps of releases, but for the copies that their quarantines have of volumes.
-func (s *Set) releases() ([]Source, error) {
+// releases gives what the host keeps of releases, but for the copies that their quarantines have of volumes. Of some nodes, it is
+// those releases only that they are of.
+func (s *Set) releases(nodes []record.Record) ([]Source, error) {
 	var all []Source
+	of := map[int]bool{}
+	for i := range nodes {
+		of[nodes[i].Release] = true
+	}
 	for _, dir := range below(s.Dirs.Releases(s.Site.Key())) {
 		number, err := strconv.Atoi(filepath.Base(dir))
-		if err != nil {
+		if err != nil || s.Nodes != nil && !of[number] {
 			continue
 		}
 		all = append(all, Source{

@@ -61,6 +61,9 @@ func (a *app) backup(ctx context.Context, selectors []string, target string, o b
 	if err != nil {
 		return err
 	}
+	if len(chosen) == len(s.Nodes) {
+		chosen = nil // it is the whole site, by whatever name
+	}
 	dir, err := a.absolute()
 	if err != nil {
 		return err

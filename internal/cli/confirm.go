@@ -98,15 +98,13 @@ func (a *app) patiently(ctx context.Context, s *site.Site) (*host.Lock, error) {
 // trialName is what the process that watches over a trial is known by.
 func trialName(s *site.Site) string { return "trial-" + s.Key() }
 
-// beginTrial lets a process watch over the release that is on trial, whatever becomes of this one and of its terminal.
+// beginTrial tells of the trial that has begun, and waits for its end if it shall.
 func (a *app) beginTrial(ctx context.Context, s *site.Site, wait bool) error {
 	t, err := a.newTurn(s)
 	if err != nil || t.before.Trial == nil {
 		return err
 	}
-	if err := a.watchTrial(s, t.before.Trial); err != nil {
-		return err
-	}
+	a.tellTrial(s, t.before.Trial)
 	if !wait {
 		return problem.Status(problem.Trial)
 	}
@@ -129,10 +127,10 @@ func (a *app) beginTrial(ctx context.Context, s *site.Site, wait bool) error {
 // forgetLive ends what was under way of releases when all nodes of a site have ended. Which were live is kept for the next up.
 func (a *app) forgetLive(s *site.Site, h *local.Host) error {
 	r, err := h.ReadReleases()
-	if err != nil || r.Former == nil && r.Switch == nil && r.Trial == nil {
+	if err != nil || r.Former == nil && r.Switch == nil && r.Trial == nil && r.Ended == nil {
 		return err
 	}
-	r.Former, r.Switch, r.Trial = nil, nil, nil
+	r.Former, r.Switch, r.Trial, r.Ended = nil, nil, nil, nil
 	return errors.Join(h.WriteReleases(r), host.CancelLater(trialName(s), a.dirs))
 }
 
@@ -175,12 +173,18 @@ func (a *app) watch(ctx context.Context, s *site.Site) error {
 			return err
 		}
 		trial := t.before.Trial
+		if trial == nil && t.before.Switch != nil {
+			if err := a.awaitSwitch(ctx, s, t); err != nil {
+				return err
+			}
+			continue
+		}
 		if trial == nil {
 			return a.verdictOf(s, t.before)
 		}
 		sick, err := a.sick(ctx, s, slices.Sorted(maps.Keys(trial.Back)))
-		if err != nil {
-			return err
+		if err != nil { // whoever cannot look cannot say that it holds
+			sick = "how its nodes are cannot be told: " + err.Error()
 		}
 		if sick == "" {
 			bad = 0
@@ -204,6 +208,20 @@ func (a *app) watch(ctx context.Context, s *site.Site) error {
 	}
 }
 
+// awaitSwitch waits for the switch that begins a trial. One that was killed has begun none.
+func (a *app) awaitSwitch(ctx context.Context, s *site.Site, t *turn) error {
+	lock, err := a.patiently(ctx, s)
+	if err != nil {
+		return err
+	}
+	defer lock.Release()
+	r, err := t.host.ReadReleases()
+	if err != nil || r.Switch == nil {
+		return err
+	}
+	return a.verdictOf(s, r)
+}
+
 // sick names a node that is not healthy, and why; "": all are.
 func (a *app) sick(ctx context.Context, s *site.Site, nodes []string) (string, error) {
 	rows, err := a.rows(ctx, s, nodes, true)
@@ -221,29 +239,36 @@ func (a *app) sick(ctx context.Context, s *site.Site, nodes []string) (string, e
 // goBack ends a trial with the return to what was live before it. Somebody who is at work is waited for.
 func (a *app) goBack(ctx context.Context, s *site.Site, t *turn, why string) error {
 	trial := t.before.Trial
-	t.to, t.back = trial.Back, true
+	t.to, t.back, t.ends = trial.Back, true, trial
 	t.consent.production = s.Name
 	if err := a.loadReleases(t.host, t.to); err != nil {
 		return err
 	}
-	for {
-		err := t.run(ctx)
-		if problem.Exit(err) == int(problem.Locked) && ctx.Err() == nil {
-			time.Sleep(200 * time.Millisecond)
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		break
+	over := t.runPatiently(ctx)
+	if over != nil && !errors.Is(over, errTrialOver) {
+		return over
 	}
 	r, err := t.host.ReadReleases()
 	if err != nil {
 		return err
+	}
+	if over != nil {
+		return a.verdictOf(s, r)
 	}
 	r.Ended = &observe.TrialEnd{Release: trial.Release, Result: observe.Reverted, Why: why, When: time.Now().UTC().Truncate(time.Second)}
 	if err := t.host.WriteReleases(r); err != nil {
 		return err
 	}
 	return a.verdictOf(s, r)
+}
+
+// runPatiently makes the switch as soon as nobody else is at work.
+func (t *turn) runPatiently(ctx context.Context) error {
+	for {
+		err := t.run(ctx)
+		if problem.Exit(err) != int(problem.Locked) || ctx.Err() != nil {
+			return err
+		}
+		time.Sleep(200 * time.Millisecond)
+	}
 }

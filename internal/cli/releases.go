@@ -138,6 +138,9 @@ func (a *app) keepRelease(s *site.Site, number int) error {
 	if err := os.RemoveAll(fresh); err != nil {
 		return err
 	}
+	if err := os.MkdirAll(a.dirs.Releases(s.Key()), 0o700); err != nil { // the site directory may be closed to the host's users
+		return err
+	}
 	if err := copySite(from, filepath.Join(fresh, "site")); err != nil {
 		return problem.New(problem.Failed, "the site directory cannot be kept for release %d", number).At(fresh).Because(err)
 	}
@@ -232,6 +235,9 @@ func at(r map[string]int) string {
 	var words []string
 	for _, n := range slices.Compact(numbers) {
 		words = append(words, releaseName(n))
+	}
+	if len(words) == 0 {
+		return releaseName(0)
 	}
 	return strings.Join(words, " and ")
 }

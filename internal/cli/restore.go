@@ -290,7 +290,7 @@ func (r *restoration) noteTwin() error {
 		return err
 	}
 	return r.writeTwin(twinRecord{
-		Site: r.name, Dir: r.from.SiteDir, Options: o, Volumes: "backup " + r.from.ID, Created: time.Now().UTC().Truncate(time.Second),
+		Site: r.name, Dir: r.from.SiteDir, Options: o, Volumes: "backup " + r.from.ID, Filled: true, Created: time.Now().UTC().Truncate(time.Second),
 	})
 }
 
@@ -344,7 +344,7 @@ func (r *restoration) say(s *site.Site) error {
 		fmt.Fprintf(r.err, "orrery: no node stands on it any more, because the site file makes other layers: layer %s\n", shortList(recipe, 4))
 	}
 	if len(r.from.With) == 0 {
-		fmt.Fprintf(r.err, "orrery: generated secrets and SSH host keys were made anew: what was made with the former ones may not accept them\n")
+		fmt.Fprintf(r.err, "orrery: generated secrets and SSH host keys were made anew, and roles that have secrets applied anew; data that was made with the former secrets may not accept them\n")
 	}
 	waits := false
 	for _, name := range r.from.Unfilled() {

@@ -86,7 +86,8 @@ func (a *app) resumeTrial(ctx context.Context, s *site.Site) error {
 		if err != nil || slices.ContainsFunc(waiting, func(w host.Waiting) bool { return w.Name == trialName(s) }) {
 			return err
 		}
-		return a.watchTrial(s, t.before.Trial)
+		a.tellTrial(s, t.before.Trial)
+		return a.watchTrial(s)
 	}
 	err = a.goBack(ctx, s, t, "its time was over while the host was down")
 	if problem.Exit(err) == int(problem.Reverted) {
@@ -97,19 +98,20 @@ func (a *app) resumeTrial(ctx context.Context, s *site.Site) error {
 }
 
 // watchTrial lets a process watch over a trial, whatever becomes of this one.
-func (a *app) watchTrial(s *site.Site, trial *observe.Trial) error {
+func (a *app) watchTrial(s *site.Site) error {
 	args, err := a.sameSite("trial")
 	if err != nil {
 		return err
 	}
-	if err := host.RunLater(host.Later{Name: trialName(s), Args: args}, a.dirs); err != nil {
-		return err
-	}
+	return host.RunLater(host.Later{Name: trialName(s), Args: args}, a.dirs)
+}
+
+// tellTrial says how a trial will end.
+func (a *app) tellTrial(s *site.Site, trial *observe.Trial) {
 	how := "stays with \"orrery confirm\", or if its health checks hold until then,"
 	if trial.ByHand {
 		how = "stays with \"orrery confirm\" only,"
 	}
 	fmt.Fprintf(a.out, "%s: release %s is on trial until %s: it %s and goes back to release %s otherwise.\n",
 		s.Key(), releaseName(trial.Release), trial.Until.Local().Format("15:04:05"), how, at(trial.Back))
-	return nil
 }

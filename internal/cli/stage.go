@@ -9,6 +9,7 @@ import (
 	"orrery/internal/observe"
 	"orrery/internal/plan"
 	"orrery/internal/plan/release"
+	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/twin"
 )
@@ -41,6 +42,9 @@ From then on nothing changes under the release: it keeps a copy of the site dire
 }
 
 func (a *app) stage(ctx context.Context, s *site.Site, selectors []string, number, parallel int) error {
+	if number == 0 {
+		return problem.New(problem.Usage, "what is of no release cannot be staged").Try("declare it as a release: [release.700]")
+	}
 	staged, err := a.quarantine(s, number)
 	if err != nil {
 		return err

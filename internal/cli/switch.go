@@ -25,7 +25,8 @@ type turn struct {
 	host    *local.Host
 	to      map[string]int // node -> release
 	back    bool           // to what was live before; interrupted, it is brought to its end and not taken back
-	trial   *observe.Trial
+	trial   *observe.Trial // that it begins; nil: none
+	ends    *observe.Trial // the one that it ends, and nothing if that is over; nil: whatever is on trial
 	consent consent
 	before  observe.Releases
 }
@@ -65,10 +66,6 @@ when it is not wholly at one release.`,
 				return err
 			}
 			t.consent = k
-			if trial := t.before.Trial; trial != nil {
-				return problem.New(problem.Mistake, "release %d is on trial until %s", trial.Release, trial.Until.Local().Format("15:04:05")).At(s.Key()).
-					Try("orrery confirm or orrery rollback first")
-			}
 			if within > 0 {
 				t.trial = &observe.Trial{Release: number, Until: time.Now().Add(within), ByHand: byHand, Who: who()}
 			}
@@ -210,9 +207,9 @@ func (t *turn) run(ctx context.Context) error {
 	var live map[string]int
 	j := &job{app: t.app, site: t.site, base: t.site, host: t.host, undo: true, parallel: max(defaultParallel(), len(t.to)),
 		plan: func(hosts []observe.Host) (*plan.Plan, error) {
-			live = liveNow(hosts, t.to)
-			if t.before, live = hosts[0].Releases, liveNow(hosts, t.to); t.trial != nil {
-				t.trial.Back = live
+			t.before, live = hosts[0].Releases, liveNow(hosts, t.to)
+			if err := t.mayTurn(live); err != nil {
+				return nil, err
 			}
 			if err := t.load(hosts); err != nil {
 				return nil, err
@@ -226,7 +223,12 @@ func (t *turn) run(ctx context.Context) error {
 		ask: func(p *plan.Plan) error {
 			return t.askProduction(t.site, fmt.Sprintf("%s would go from release %s to %s.", count(len(t.to), "node"), at(live), at(t.to)), t.consent)
 		},
-		begin: func() error { return t.intend(live) },
+		begin: func() error {
+			if err := t.markUp(t.site); err != nil { // its first release may be the first of it that is up
+				return err
+			}
+			return t.intend(live)
+		},
 	}
 	began := time.Now()
 	result, err := j.run(ctx)
@@ -241,6 +243,31 @@ func (t *turn) run(ctx context.Context) error {
 		t.site.Key(), count(len(t.to), "node"), at(t.to), at(live), time.Since(began).Round(time.Millisecond))
 	if !t.back && len(live) > 0 {
 		fmt.Fprintln(t.out, "What was live before is kept: orrery rollback returns to it.")
+	}
+	return nil
+}
+
+// errTrialOver is why a trial is not ended: somebody has confirmed it, or gone back, in the meantime.
+var errTrialOver = errors.New("the trial is over")
+
+// mayTurn says why the switch cannot be, with what is on trial and what is live.
+func (t *turn) mayTurn(live map[string]int) error {
+	on := t.before.Trial
+	switch {
+	case t.ends != nil && (on == nil || !on.Until.Equal(t.ends.Until)):
+		return errTrialOver
+	case on != nil && !t.back:
+		return problem.New(problem.Mistake, "release %s is on trial until %s", releaseName(on.Release), on.Until.Local().Format("15:04:05")).At(t.site.Key()).
+			Try("orrery confirm or orrery rollback first")
+	case on != nil && len(t.to) < len(on.Back):
+		return problem.New(problem.Mistake, "release %s is on trial with %s, which go back together", releaseName(on.Release), count(len(on.Back), "node")).At(t.site.Key()).
+			Try("orrery rollback, without naming nodes, or orrery confirm first")
+	case t.trial != nil && len(live) < len(t.to):
+		return problem.New(problem.Mistake, "nothing is live to which the trial of release %s could go back", releaseName(t.trial.Release)).At(t.site.Key()).
+			Try("switch to it without --confirm-within")
+	}
+	if t.trial != nil {
+		t.trial.Back = live
 	}
 	return nil
 }
@@ -286,7 +313,10 @@ func (t *turn) intend(live map[string]int) error {
 	}
 	r := t.before
 	r.Switch = &observe.Switch{To: t.to, End: end, Who: who(), Since: time.Now().UTC()}
-	return t.host.WriteReleases(r)
+	if err := t.host.WriteReleases(r); err != nil || t.trial == nil {
+		return err
+	}
+	return t.watchTrial(t.site) // before the trial begins, lest it begin and nobody watch
 }
 
 // explain says where the set is after a switch that failed. What was intended is forgotten if it is wholly back.

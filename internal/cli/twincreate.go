@@ -56,6 +56,9 @@ simulator ("simulated_by") have that instead. Nothing leads out of a twin unless
 			if o.Only, err = chosenNames(original, only); err != nil {
 				return err
 			}
+			if err := seedable(volumes); err != nil {
+				return err
+			}
 			r := twinRecord{Site: original.Name, Dir: dir, Options: o, Volumes: volumes, Created: time.Now().UTC().Truncate(time.Second)}
 			if expires > 0 {
 				r.Expires = r.Created.Add(expires)
@@ -73,6 +76,17 @@ simulator ("simulated_by") have that instead. Nothing leads out of a twin unless
 	f.BoolVar(&o.Collapse, "collapse", false, "all roles on one node")
 	f.BoolVar(&o.NAT, "nat", false, "let its nodes reach the outside")
 	return c
+}
+
+// seedable tells, before anything is made, that what volumes are to begin with is no program.
+func seedable(how string) error {
+	if how == site.Empty || how == site.Snapshot {
+		return nil
+	}
+	if info, err := os.Stat(how); err != nil || !info.Mode().IsRegular() || info.Mode()&0o111 == 0 {
+		return problem.New(problem.Usage, "--volumes %s: no program is there that could be run", how).Try("empty, snapshot, or the path of a script")
+	}
+	return nil
 }
 
 // scaled reads --scale.

@@ -38,7 +38,7 @@ type TrialEnd struct {
 	Release int       `json:"release"`
 	Result  string    `json:"result"` // Confirmed or Reverted
 	Why     string    `json:"why,omitempty"`
-	When    time.Time `json:"when"`
+	When    time.Time `json:"when,omitzero"`
 }
 
 // Results of a trial.

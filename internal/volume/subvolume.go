@@ -4,6 +4,8 @@ import (
 	"context"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"strings"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -82,8 +84,23 @@ func makeDirectory(path string, above string) error {
 	return os.Mkdir(path, 0o700)
 }
 
-// Erase removes a tree, or a subvolume, for good. One that is not there is no error.
+// Erase removes a tree, or a subvolume, for good. One that is not there is no error. It goes by another name first, so that whoever is
+// killed meanwhile leaves it whole or not at all: what lacks files must not be taken for what it was.
 func Erase(path string) error {
+	if strings.HasPrefix(filepath.Base(path), ".") {
+		return empty(path)
+	}
+	gone := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".gone")
+	if err := empty(gone); err != nil {
+		return err
+	}
+	if err := os.Rename(path, gone); err != nil {
+		return empty(path) // it is not there, or something is mounted there
+	}
+	return empty(gone)
+}
+
+func empty(path string) error {
 	if isSubvolume(path) {
 		_ = run(context.Background(), "btrfs", "subvolume", "delete", path) // else it is emptied, which takes longer
 	}

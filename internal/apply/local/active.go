@@ -130,18 +130,26 @@ func (h *Host) liveNode(ctx context.Context, name string) (engine.Engine, *spec.
 
 // retire ends on a node what must not run twice, and takes from it the volumes that are not for two.
 func (h *Host) retire(ctx context.Context, e engine.Engine, n *spec.Node, say func(string)) error {
-	err := h.apply(ctx, e, n, say, (*role.Job).Retire)
-	if err == nil {
-		err = h.remount(ctx, e, n)
-	}
-	if err != nil {
+	if err := h.unsettle(ctx, e, n); err != nil {
 		return err
 	}
-	return h.markActive(ctx, e, n, false)
+	if err := h.apply(ctx, e, n, say, (*role.Job).Retire); err != nil {
+		return err
+	}
+	if err := h.remount(ctx, e, n); err != nil {
+		return err
+	}
+	if err := h.dropFormer(n); err != nil {
+		return err
+	}
+	return h.settle(ctx, e, n, false, nil)
 }
 
 // take gives a node in quarantine its volumes in place of the copies. Their services start when it is live.
 func (h *Host) take(ctx context.Context, e engine.Engine, n *spec.Node, say func(string)) error {
+	if err := h.unsettle(ctx, e, n); err != nil {
+		return err
+	}
 	if err := h.apply(ctx, e, n, say, (*role.Job).Let); err != nil {
 		return err
 	}
@@ -153,16 +161,13 @@ func (h *Host) take(ctx context.Context, e engine.Engine, n *spec.Node, say func
 
 // giveBack is the way back from take.
 func (h *Host) giveBack(ctx context.Context, e engine.Engine, n *spec.Node, say func(string)) error {
-	if err := h.apply(ctx, e, n, say, (*role.Job).Let); err != nil {
+	if err := h.take(ctx, e, n, say); err != nil {
 		return err
 	}
-	if err := h.provide(ctx, n); err != nil {
+	if err := h.apply(ctx, e, n, say, (*role.Job).Resume); err != nil {
 		return err
 	}
-	if err := h.remount(ctx, e, n); err != nil {
-		return err
-	}
-	return h.apply(ctx, e, n, say, (*role.Job).Resume)
+	return h.settle(ctx, e, n, false, nil)
 }
 
 // activate does on a node what only a live node does. It is on record before it begins.
@@ -170,14 +175,10 @@ func (h *Host) activate(ctx context.Context, e engine.Engine, n *spec.Node, say 
 	if err := h.remount(ctx, e, n); err != nil {
 		return err
 	}
-	if err := h.markActive(ctx, e, n, true); err != nil {
+	if err := h.unsettle(ctx, e, n); err != nil {
 		return err
 	}
 	if err := h.apply(ctx, e, n, say, (*role.Job).Activate); err != nil {
-		return err
-	}
-	was, err := h.recorded(n)
-	if err != nil {
 		return err
 	}
 	s, declared, err := h.declared(n)
@@ -188,9 +189,7 @@ func (h *Host) activate(ctx context.Context, e engine.Engine, n *spec.Node, say 
 	if err != nil {
 		return err
 	}
-	config := was.Config
-	config.Active = spelt.Config.Active
-	return e.Mark(ctx, engine.RefOf(n), engine.Mark{Configured: was.Configured, Config: config, Proven: was.Proven, Active: true})
+	return h.settle(ctx, e, n, true, &spelt.Config.Active)
 }
 
 // apply does some of what the roles of a node ask for.
@@ -217,10 +216,30 @@ func (h *Host) remount(ctx context.Context, e engine.Engine, n *spec.Node) error
 	return r.Remount(ctx, n)
 }
 
-func (h *Host) markActive(ctx context.Context, e engine.Engine, n *spec.Node, active bool) error {
+// unsettle takes down, before services of a node stop or start, that it is not known which of them run, and that it may do what only a
+// live node does. If this process is killed meanwhile, the node is configured anew.
+func (h *Host) unsettle(ctx context.Context, e engine.Engine, n *spec.Node) error {
 	was, err := h.recorded(n)
 	if err != nil {
 		return err
 	}
-	return e.Mark(ctx, engine.RefOf(n), engine.Mark{Configured: was.Configured, Config: was.Config, Proven: was.Proven, Active: active})
+	h.whole.LoadOrStore(n.ID, was.Configured)
+	return e.Mark(ctx, engine.RefOf(n), engine.Mark{Config: was.Config, Proven: was.Proven, Active: was.Active || !n.Staged})
+}
+
+// settle takes down that it is known again, and whether the node does what only a live node does, and what (nil: as before).
+func (h *Host) settle(ctx context.Context, e engine.Engine, n *spec.Node, active bool, does *spec.Parts) error {
+	was, err := h.recorded(n)
+	if err != nil {
+		return err
+	}
+	config := was.Config
+	if does != nil {
+		config.Active = *does
+	}
+	configured := was.Configured
+	if before, ok := h.whole.LoadAndDelete(n.ID); ok {
+		configured = before.(bool)
+	}
+	return e.Mark(ctx, engine.RefOf(n), engine.Mark{Configured: configured, Config: config, Proven: was.Proven, Active: active})
 }

@@ -43,6 +43,7 @@ type Host struct {
 
 	common sync.Map          // name of a text that nodes have in common -> func that gives it
 	saved  sync.Map          // node -> what it was before ConfigureNode, for RevertNode
+	whole  sync.Map          // nodes whose services were stopped or started in this run -> whether they had been configured
 	ready  sync.Map          // nodes that were furnished before they booted in this run
 	former map[string][]byte // files as they were before writeNames, for restoreNames
 }

@@ -13,6 +13,7 @@ import (
 	"orrery/internal/host"
 	"orrery/internal/observe"
 	"orrery/internal/problem"
+	"orrery/internal/site/spec"
 	"orrery/internal/volume"
 )
 
@@ -71,6 +72,17 @@ func (h *Host) dropCopies() error {
 		}
 		for _, m := range n.Mounts {
 			m.Copy, m.Release = copied, n.Release
+			err = errors.Join(err, volume.Erase(volume.Path(h.Dirs, n.Site, n.Name, m)))
+		}
+	}
+	return err
+}
+
+// dropFormer removes copies that a node had before it had the volumes themselves, if a run was killed before it could: they are out of date.
+func (h *Host) dropFormer(n *spec.Node) error {
+	var err error
+	for _, m := range n.Mounts {
+		if m.Copy == spec.NoCopy && !m.Shared {
 			err = errors.Join(err, volume.Erase(volume.Path(h.Dirs, n.Site, n.Name, m)))
 		}
 	}

@@ -35,7 +35,7 @@ func Switch(s *site.Site, hosts []observe.Host, g Goal) (*plan.Plan, error) {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(g.To)) {
-		if d.members[name] == nil {
+		if d.members[name] == nil && !(g.Recover && gone(hosts, name)) {
 			return nil, problem.New(problem.Mistake, "node %s of release %s is not on this host", name, number(g.To[name])).
 				Try("orrery stage %s --release %d", name, g.To[name])
 		}
@@ -50,6 +50,24 @@ func Switch(s *site.Site, hosts []observe.Host, g Goal) (*plan.Plan, error) {
 		}
 	}
 	return d.Plan, nil
+}
+
+// gone reports whether nothing of a node is there that may be live, wholly or in part: somebody has ended it since.
+func gone(hosts []observe.Host, name string) bool {
+	for i := range hosts {
+		for j := range hosts[i].Nodes {
+			if n := &hosts[i].Nodes[j]; n.Name == name && standing(n) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// standing reports whether an instance is live, or half so.
+func standing(n *observe.Node) bool {
+	retired := Retired(n.Node)
+	return n.Active || holds(&n.Node) || elsewhere(n, &retired)
 }
 
 type draft struct {
@@ -96,8 +114,7 @@ func (d *draft) find(h *observe.Host) error {
 			if other.Name != n.Name || other.Release == release {
 				continue
 			}
-			retired := Retired(other.Node)
-			if other.Active || holds(&other.Node) || elsewhere(other, &retired) {
+			if standing(other) {
 				m.olds = append(m.olds, other)
 			}
 		}
@@ -149,6 +166,14 @@ func (m *member) changes() bool {
 	return len(m.olds) > 0 || elsewhere(m.to, &m.live) || !slices.Equal(m.to.Mounts, m.live.Mounts)
 }
 
+// cutShort reports whether a switch was killed while it stopped or started services of the member's instance.
+func (d *draft) cutShort(m *member) bool { return d.goal.Recover && running(m.to) && !m.to.Configured }
+
+// there reports whether the member's host has an instance of a release.
+func (m *member) there(release int) bool {
+	return slices.ContainsFunc(m.host.Nodes, func(n observe.Node) bool { return n.Name == m.name && n.Release == release })
+}
+
 // former reports whether the member's instance was live before.
 func (m *member) former() bool {
 	release, known := m.host.Releases.Former[m.name]
@@ -182,9 +207,12 @@ func (d *draft) host(h *observe.Host) error {
 		}
 	}
 	if len(set) == 0 {
+		if d.goal.Recover && h.Releases.Switch != nil {
+			return d.commit(h, nil)
+		}
 		return nil
 	}
-	changing := slices.DeleteFunc(slices.Clone(set), func(m *member) bool { return !m.changes() })
+	changing := slices.DeleteFunc(slices.Clone(set), func(m *member) bool { return !m.changes() && !d.cutShort(m) })
 	for _, m := range changing {
 		if err := d.fit(m); err != nil {
 			return err
@@ -390,7 +418,13 @@ func (d *draft) activate(m *member, moved []int) {
 			needs = append(needs, peer.check)
 		}
 	}
-	if exclusive(&live) || active(m.site, m.node) {
+	if d.cutShort(m) {
+		m.active = add(d.Plan, plan.Step{
+			Kind: plan.ConfigureNode, Host: m.host.Name, Subject: m.name, Reason: "not finished before",
+			Node: &live, Was: &live, Needs: needs, Disturbs: []string{m.name},
+		})
+		needs = []int{m.active}
+	} else if exclusive(&live) || active(m.site, m.node) {
 		m.active = add(d.Plan, plan.Step{
 			Kind: plan.ActivateNode, Host: m.host.Name, Subject: m.name, Reason: "release " + number(live.Release) + " is live",
 			Node: &live, Was: &live, Needs: needs, Disturbs: []string{m.name}, Undo: "retire",
@@ -523,8 +557,10 @@ func (d *draft) commit(h *observe.Host, set []*member) error {
 		switch {
 		case d.goal.Back:
 			delete(is.Former, m.name)
-		case known && was != m.to.Release:
+		case known && was != m.to.Release && m.there(was):
 			is.Former[m.name] = was
+		case known && was != m.to.Release: // it ended when the site was taken down: there is no way back to it
+			delete(is.Former, m.name)
 		}
 		is.Active[m.name] = m.to.Release
 		if m.check >= 0 {
@@ -532,7 +568,10 @@ func (d *draft) commit(h *observe.Host, set []*member) error {
 		}
 		needs = append(needs, m.steps()...)
 	}
-	is.Switch, is.Trial = nil, d.goal.Trial
+	is.Switch, is.Trial, is.Ended = nil, d.goal.Trial, nil
+	if was := h.Releases.Trial; was != nil && d.goal.Back {
+		is.Ended = &observe.TrialEnd{Release: was.Release, Result: observe.Reverted, Why: "it was rolled back"}
+	}
 	if is.Trial == nil && !d.goal.Recover {
 		is.Confirmed = slices.Clone(is.Confirmed)
 		for _, m := range set {

@@ -26,7 +26,34 @@ func collapse(s *site.Site) error {
 	slices.Sort(one.Groups)
 	s.Nodes = []site.Node{one}
 	rename(s, one.Name)
+	shareSecrets(s)
 	return nil
+}
+
+// shareSecrets lets everybody on the one node read a secret that its roles want for different users: there is one file for it.
+func shareSecrets(s *site.Site) {
+	uses, shared := map[string]site.SecretUse{}, map[string]bool{}
+	for _, r := range s.RolesOf(&s.Nodes[0]) {
+		for _, use := range r.Secrets {
+			if was, known := uses[use.Name]; known && (was.Owner != use.Owner || was.Mode != use.Mode) {
+				shared[use.Name] = true
+			}
+			uses[use.Name] = use
+		}
+	}
+	if len(shared) == 0 {
+		return
+	}
+	s.Roles = slices.Clone(s.Roles)
+	for i := range s.Roles {
+		r := &s.Roles[i]
+		r.Secrets = slices.Clone(r.Secrets)
+		for j := range r.Secrets {
+			if use := &r.Secrets[j]; shared[use.Name] {
+				use.Owner, use.Mode = "root:root", 0o444
+			}
+		}
+	}
 }
 
 // take gives the one node what another has and it has not.

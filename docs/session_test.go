@@ -1,0 +1,70 @@
+package docs
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"orrery/test/need"
+)
+
+// TestSession makes the site of docs/releases.md, under another name and at other addresses, and does with it what that page and
+// docs/twins.md do, in order.
+func TestSession(t *testing.T) {
+	need.Integration(t)
+	dir := t.TempDir()
+	bin := filepath.Join(dir, "bin")
+	run(t, ".", nil, "go", "build", "-o", filepath.Join(bin, "orrery"), "../cmd/orrery")
+	other := strings.NewReplacer("karoo", "it-session", "10.8.70.", "10.99.125.")
+	// What is not the same each time: how long steps took, times, who it was and where.
+	varies := regexp.MustCompile(`\(\d+\.\d\d s\)|in \d+ms|\d\d:\d\d:\d\d|\d{4}-\d\d-\d\d \d\d:\d\d|\bada\b|/srv/\S+|\[\d+/\d+\]|^\d+ Debian packages|-> \S+$`)
+	site := filepath.Join(dir, "site")
+	siteOf(t, site, one(t, "docs/releases.md"), other)
+	env := append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "ORRERY_STATE="+need.State(), "ORRERY_RUN="+need.Run())
+	t.Cleanup(func() {
+		run(t, site, env, "orrery", "twin", "destroy", "dev1")
+		run(t, site, env, "orrery", "down", "--volumes", "--yes-volumes", "it-session")
+		os.RemoveAll(filepath.Join(need.State(), "sites/it-session"))
+	})
+	commands := 0
+	for _, page := range []string{"docs/releases.md", "docs/twins.md"} {
+		for _, b := range one(t, page).blocks {
+			if b.info != "console" {
+				continue
+			}
+			for _, step := range steps(b) {
+				commands++
+				printed := run(t, site, env, "sh", "-c", other.Replace(step.command))
+				want := ""
+				for line := range strings.Lines(step.prints) {
+					want += other.Replace(varies.ReplaceAllString(strings.TrimSpace(line), "…")) + "\n"
+				}
+				if miss := missing(printed, want); miss != "" {
+					t.Fatalf("%s: $ %s\ndoes not print\n%s\nbut\n%s", page, step.command, miss, printed)
+				}
+			}
+		}
+	}
+	if commands < 15 {
+		t.Errorf("the session has only %d commands", commands)
+	}
+}
+
+var roleFile = regexp.MustCompile(`^# (roles/[a-z0-9-]+)/role\.toml$`)
+
+// siteOf makes the site directory that the blocks of a page are.
+func siteOf(t *testing.T, dir string, p *page, other *strings.Replacer) {
+	t.Helper()
+	for _, b := range p.blocks {
+		if b.info != "toml" {
+			continue
+		}
+		path := "site.toml"
+		if m := roleFile.FindStringSubmatch(b.lines[0]); m != nil {
+			path = m[1] + "/role.toml"
+		}
+		put(t, dir, path, other.Replace(b.text()))
+	}
+}
