@@ -52,7 +52,7 @@ func call(address string) {
 	for range time.Tick(200 * time.Millisecond) {
 		if c, err := net.Dial("udp4", net.JoinHostPort(address, "9")); err == nil {
 			_, _ = c.Write([]byte{0})
-			c.Close()
+			_ = c.Close()
 		}
 	}
 }
@@ -64,7 +64,7 @@ func connections(tcp net.Listener, token []byte) {
 			continue
 		}
 		go func() {
-			defer c.Close()
+			defer c.Close() //nolint:errcheck // nobody needs to know
 			_, _ = c.Write(token)
 			_, _ = io.Copy(io.Discard, c) // the client goes first
 		}()
