@@ -169,6 +169,9 @@ path = "/srv/data"
 // reboot does to the site what a power cut and a boot do.
 func (s *site) reboot() {
 	s.Helper()
+	for _, w := range s.watchers() {
+		_ = syscall.Kill(w, syscall.SIGKILL)
+	}
 	for _, group := range glob("/sys/fs/cgroup/*/orrery/"+s.name, "/sys/fs/cgroup/orrery/"+s.name) {
 		_, _ = sh("find " + group + " -name cgroup.procs | xargs cat | sort -u | xargs -r kill -9 2>/dev/null")
 	}
@@ -183,8 +186,8 @@ func (s *site) reboot() {
 		return nil
 	})
 	for _, script := range []string{
-		"for l in $(ip -o -d link | grep '\"" + s.name + "\"' | cut -d: -f2 | cut -d@ -f1); do ip link del $l; done",
-		"nft delete table inet orrery-" + s.name,
+		"for l in $(ip -o -d link | grep 'alias orrery " + s.name + "[ .]' | cut -d: -f2 | cut -d@ -f1); do ip link del $l; done",
+		"for t in $(nft list tables | grep -o 'orrery-" + s.name + "\\(\\.[0-9]*\\)\\?$'); do nft delete table inet $t; done",
 	} {
 		if out, err := sh(script); err != nil {
 			s.Fatalf("%s: %v %s", script, err, out)

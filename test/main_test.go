@@ -2,11 +2,14 @@
 package test
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -17,7 +20,7 @@ import (
 )
 
 // dirs are those of these tests alone; the layers in them stay for the next run.
-var dirs = host.Dirs{State: need.State(), Run: "/run/orrery-test"}
+var dirs = host.Dirs{State: need.State(), Run: need.Run()}
 
 // program is the binary under test.
 var program string
@@ -84,6 +87,9 @@ func reap() error {
 
 // forget takes a site down, whatever its site file was, and removes all that is kept of it but layers.
 func forget(name string) error {
+	if site, twin, ok := strings.Cut(name, "."); ok {
+		return forgetTwin(name, site, twin)
+	}
 	dir, err := os.MkdirTemp("", "orrery-forget-")
 	if err != nil {
 		return err
@@ -98,6 +104,21 @@ func forget(name string) error {
 		return fmt.Errorf("down of site %s: %w\n%s", name, err, out)
 	}
 	return os.RemoveAll(dirs.Site(name))
+}
+
+// forgetTwin ends a twin, though the site directory of which it was made may be gone.
+func forgetTwin(key, site, twin string) error {
+	var r struct{ Dir string }
+	text, err := os.ReadFile(filepath.Join(dirs.Site(key), "twin.json"))
+	if err := errors.Join(err, json.Unmarshal(text, &r)); err != nil {
+		return os.RemoveAll(dirs.Site(key)) // nothing has been made of it
+	}
+	cmd := exec.Command(program, "--force", "-C", r.Dir, "twin", "destroy", twin)
+	cmd.Env = environment()
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("twin destroy of %s of site %s: %w\n%s", twin, site, err, out)
+	}
+	return nil
 }
 
 func environment() []string {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -29,7 +30,7 @@ suite = "bookworm"
 [node."n{1..2}"]
 id = 10
 `, nil)
-	outside(t)
+	outside(t, "it-outside", "10.99.63")
 	s.do("up")
 	s.Cleanup(func() { // before the site's own end
 		for _, twin := range []string{"dev1", "dev2"} {
@@ -81,9 +82,15 @@ id = 10
 		t.Errorf("frames on the bridge of production, by what is in them: %v", seen)
 	}
 	// From the host, it is production that answers, and the twins' way out is none in.
-	if out, err := sh("ip netns list | grep -c orrery-oro"); out != "1" {
-		t.Errorf("%s routers instead of one: %v", out, err)
+	if all := routers(s.name); len(all) != 1 {
+		t.Errorf("the routers are %v", all)
 	}
+}
+
+// routers gives the routers of the twins of a site, by what they are marked with.
+func routers(site string) []string {
+	out, _ := sh(`for n in $(ip netns list | grep -o '^orrery-[^ ]*'); do ip -n $n link show lo | grep -o 'orrery router .*'; done`)
+	return slices.DeleteFunc(strings.Split(out, "\n"), func(line string) bool { return !strings.HasPrefix(line, "orrery router "+site+".") })
 }
 
 func twinArgs(twin string) []string {
@@ -93,19 +100,20 @@ func twinArgs(twin string) []string {
 	return []string{"--twin", twin}
 }
 
-// outside gives this host a neighbour, 10.99.63.2, that is on no network of any site.
-func outside(t *testing.T) {
+// outside gives this host a neighbour, PREFIX.2, that is on no network of any site.
+func outside(t *testing.T, name, prefix string) {
 	t.Helper()
 	script := `set -e
-ip netns add it-outside
-ip link add itout0 type veth peer name eth0 netns it-outside
-ip address add 10.99.63.1/24 dev itout0
-ip link set itout0 up
-ip -n it-outside address add 10.99.63.2/24 dev eth0
-ip -n it-outside link set eth0 up`
-	clean := func() { _ = exec.Command("ip", "netns", "delete", "it-outside").Run() }
+ip netns add NAME
+ip link add NAME type veth peer name eth0 netns NAME
+ip address add PREFIX.1/24 dev NAME
+ip link set NAME up
+ip -n NAME address add PREFIX.2/24 dev eth0
+ip -n NAME link set eth0 up`
+	clean := func() { _ = exec.Command("ip", "netns", "delete", name).Run() }
 	clean()
 	t.Cleanup(clean)
+	script = strings.NewReplacer("NAME", name, "PREFIX", prefix).Replace(script)
 	if out, err := exec.Command("/bin/sh", "-c", script).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}

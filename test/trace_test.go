@@ -46,13 +46,13 @@ func (s *site) traces() []string {
 	}
 	links, _ := exec.Command("ip", "-o", "-d", "link").Output()
 	for _, line := range strings.Split(string(links), "\n") {
-		if strings.Contains(line, `"`+s.name+`"`) || strings.Contains(line, ": orv") && !strings.Contains(line, " master orb") {
+		if strings.Contains(line, "alias orrery "+s.name+" ") || strings.Contains(line, "alias orrery "+s.name+".") || strings.Contains(line, ": orv") && !strings.Contains(line, " master orb") {
 			add("link", line)
 		}
 	}
 	tables, _ := exec.Command("nft", "list", "tables").Output()
 	for _, line := range strings.Split(string(tables), "\n") {
-		if strings.HasSuffix(line, "orrery-"+s.name) {
+		if strings.HasSuffix(line, "orrery-"+s.name) || strings.Contains(line, "orrery-"+s.name+".") {
 			add("nftables", line)
 		}
 	}

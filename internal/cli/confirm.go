@@ -130,6 +130,13 @@ func (a *app) forgetLive(s *site.Site, h *local.Host) error {
 	if err != nil || r.Former == nil && r.Switch == nil && r.Trial == nil && r.Ended == nil {
 		return err
 	}
+	if r.Switch != nil { // interrupted; the next up goes where it was to end
+		r.Active = maps.Clone(r.Active)
+		if r.Active == nil {
+			r.Active = map[string]int{}
+		}
+		maps.Copy(r.Active, r.Switch.End)
+	}
 	r.Former, r.Switch, r.Trial, r.Ended = nil, nil, nil, nil
 	return errors.Join(h.WriteReleases(r), host.CancelLater(trialName(s), a.dirs))
 }

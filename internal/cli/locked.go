@@ -17,7 +17,7 @@ import (
 
 // locked does something to a site that is no plan: it holds the lock, clears away what killed runs left, and keeps the journal.
 func (a *app) locked(ctx context.Context, s *site.Site, h *local.Host, do func() error) error {
-	letGo, err := a.hold(s)
+	letGo, err := a.hold(ctx, s)
 	if err != nil {
 		return err
 	}
@@ -29,7 +29,7 @@ func (a *app) locked(ctx context.Context, s *site.Site, h *local.Host, do func()
 }
 
 // hold takes the lock of a site for somebody who may change it.
-func (a *app) hold(s *site.Site) (letGo func(), err error) {
+func (a *app) hold(ctx context.Context, s *site.Site) (letGo func(), err error) {
 	if err := needRoot(); err != nil {
 		return nil, err
 	}
@@ -40,12 +40,20 @@ func (a *app) hold(s *site.Site) (letGo func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	lock, err := host.TakeLock(a.dirs.Lock(s.Key()), host.Holder{Who: who(), Pid: os.Getpid(), Since: time.Now(), Command: a.command})
+	lock, err := a.lock(ctx, s)
 	if err != nil {
 		evict()
 		return nil, err
 	}
 	return func() { lock.Release(); evict() }, nil
+}
+
+// lock takes the lock of a site.
+func (a *app) lock(ctx context.Context, s *site.Site) (*host.Lock, error) {
+	if a.patient {
+		return a.patiently(ctx, s)
+	}
+	return host.TakeLock(a.dirs.Lock(s.Key()), host.Holder{Who: who(), Pid: os.Getpid(), Since: time.Now(), Command: a.command})
 }
 
 // journalled notes in the journal that something is done, and how it ended.

@@ -37,7 +37,7 @@ func defaultParallel() int { return max(8, 4*runtime.NumCPU()) }
 
 // run does the job. It gives the result of the plan, or nil if there was nothing to do.
 func (j *job) run(ctx context.Context) (*apply.Result, error) {
-	letGo, err := j.hold(j.site)
+	letGo, err := j.hold(ctx, j.site)
 	if err != nil {
 		return nil, err
 	}

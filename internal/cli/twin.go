@@ -46,19 +46,33 @@ func (a *app) twinAlso(name, use, short string) *cobra.Command {
 			if args[0] == "--help" || args[0] == "-h" {
 				return c.Help()
 			}
+			shared, rest := sharedFlags(args)
+			if len(rest) == 0 {
+				return problem.New(problem.Usage, "of which twin?").Try("orrery twin %s", use)
+			}
 			b := *a
 			root := b.root()
-			line := []string{"--twin", args[0]}
-			if a.siteDir != "" {
-				line = append(line, "-C", a.siteDir)
-			}
-			root.SetArgs(append(append(line, name), args[1:]...))
+			line := append(shared, "--twin", rest[0], name)
+			root.SetArgs(append(line, rest[1:]...))
 			root.SetIn(a.in)
 			root.SetOut(a.out)
 			root.SetErr(a.err)
 			return root.ExecuteContext(c.Context())
 		},
 	}
+}
+
+// sharedFlags parts the flags of all verbs that stand before a verb from what follows it.
+func sharedFlags(args []string) (flags, rest []string) {
+	for i := 0; i < len(args); i++ {
+		if !strings.HasPrefix(args[i], "-") {
+			return args[:i:i], args[i:]
+		}
+		if args[i] == "-C" || args[i] == "--site" || args[i] == "--twin" {
+			i++ // its value
+		}
+	}
+	return args, nil
 }
 
 func (a *app) twinList() *cobra.Command {
@@ -106,7 +120,7 @@ func (a *app) countNodes(ctx context.Context, r twinRecord) (all, running int) {
 }
 
 func (a *app) twinDestroy() *cobra.Command {
-	return &cobra.Command{
+	c := &cobra.Command{
 		Use: "destroy TWIN", Short: "End a twin, with its data and all that is known of it", Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := needRoot(); err != nil {
@@ -125,6 +139,8 @@ func (a *app) twinDestroy() *cobra.Command {
 			return b.destroyTwin(c.Context(), r)
 		},
 	}
+	c.Flags().BoolVar(&a.patient, "wait", false, "wait until nobody else changes it")
+	return c
 }
 
 // twinOf gives the key of the twin that is meant: of the site of -C or of here, else of the only site with a twin of that name.

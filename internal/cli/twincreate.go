@@ -124,7 +124,7 @@ func chosenNames(s *site.Site, selectors []string) ([]string, error) {
 // that is killed leaves a twin that can be brought up or destroyed.
 func (a *app) createTwin(ctx context.Context, r twinRecord) error {
 	b := *a
-	b.twin, b.siteDir = r.Options.Name, r.Dir
+	b.twin, b.siteDir, b.force = r.Options.Name, r.Dir, true // whoever makes it for somebody else brings it up
 	if was, err := a.readTwin(r.key()); err == nil {
 		return problem.New(problem.Mistake, "site %s has a twin %s already, of %s", r.Site, was.Options.Name, was.Options.Owner).
 			Try("orrery --twin %s up brings it up; orrery twin destroy %s ends it", was.Options.Name, was.Options.Name)
@@ -154,7 +154,7 @@ func (a *app) createTwin(ctx context.Context, r twinRecord) error {
 // expire lets a twin be destroyed when its time is over.
 func (a *app) expire(r twinRecord) error {
 	return host.RunLater(host.Later{
-		Name: expiryName(r.key()), After: time.Until(r.Expires), Args: []string{"--force", "-C", r.Dir, "twin", "destroy", r.Options.Name},
+		Name: expiryName(r.key()), After: time.Until(r.Expires), Args: []string{"--force", "-C", r.Dir, "twin", "destroy", r.Options.Name, "--wait"},
 	}, a.dirs)
 }
 

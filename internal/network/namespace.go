@@ -52,7 +52,7 @@ func isNamespace(path string) bool {
 
 // makeNamespace makes a namespace that lives on without a process: by a mount of it on a file.
 func makeNamespace(path, mark string) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+	if err := shareDirectory(filepath.Dir(path)); err != nil {
 		return err
 	}
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDONLY, 0o444) // a killed run may have left the file without its mount
@@ -77,6 +77,23 @@ func makeNamespace(path, mark string) error {
 		}()
 	})
 	return <-done
+}
+
+// shareDirectory makes the directory of namespaces a mount of its own that all mount namespaces share, as ip-netns(8) does when it makes its
+// first: were that later, what is mounted below it would be hidden and could not be removed.
+func shareDirectory(dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	share := func() error { return unix.Mount("", dir, "none", unix.MS_SHARED|unix.MS_REC, "") }
+	err := share()
+	if !errors.Is(err, unix.EINVAL) {
+		return err
+	}
+	if err := unix.Mount(dir, dir, "none", unix.MS_BIND|unix.MS_REC, ""); err != nil {
+		return err
+	}
+	return share()
 }
 
 // removeNamespace removes a network namespace with its name, if it is there and ours.

@@ -2,6 +2,7 @@ package volume
 
 import (
 	"context"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -9,6 +10,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"orrery/internal/host"
 )
 
 // rootInode is the number of the root directory of every subvolume of btrfs (BTRFS_FIRST_FREE_OBJECTID).
@@ -90,7 +93,7 @@ func Erase(path string) error {
 	if strings.HasPrefix(filepath.Base(path), ".") {
 		return empty(path)
 	}
-	gone := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".gone")
+	gone := goneName(path)
 	if err := empty(gone); err != nil {
 		return err
 	}
@@ -98,6 +101,23 @@ func Erase(path string) error {
 		return empty(path) // it is not there, or something is mounted there
 	}
 	return empty(gone)
+}
+
+// Sweep removes what Erase has left of volumes of a site, and of copies of them, when it was killed.
+func Sweep(dirs host.Dirs, key string) error {
+	var err error
+	for _, root := range []string{dirs.Volumes(key), filepath.Join(dirs.Releases(key), "*", filepath.Base(dirs.Copies(key, 0)))} {
+		left, _ := filepath.Glob(goneName(filepath.Join(root, "*", "*")))
+		for _, path := range left {
+			err = errors.Join(err, empty(path))
+		}
+	}
+	return err
+}
+
+// goneName is the name under which a directory is removed.
+func goneName(path string) string {
+	return filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".gone")
 }
 
 func empty(path string) error {

@@ -25,3 +25,11 @@ func State() string {
 	}
 	return "/var/cache/orrery-test"
 }
+
+// Run is where integration tests keep what is not to outlive a reboot. Two runs of them at once need two of both.
+func Run() string {
+	if dir := os.Getenv("ORRERY_TEST_RUN"); dir != "" {
+		return dir
+	}
+	return "/run/orrery-test"
+}

@@ -3,6 +3,7 @@ package local
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -108,7 +109,7 @@ func (h *Host) Sweep(ctx context.Context) error {
 			}
 		}
 	}
-	return record.Sweep(h.Dirs.Nodes(h.Site.Key()))
+	return errors.Join(record.Sweep(h.Dirs.Nodes(h.Site.Key())), volume.Sweep(h.Dirs, h.Site.Key()))
 }
 
 // Do does one step.

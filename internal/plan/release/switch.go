@@ -557,6 +557,7 @@ func (d *draft) commit(h *observe.Host, set []*member) error {
 		switch {
 		case d.goal.Back:
 			delete(is.Former, m.name)
+		case d.goal.Recover: // the switch came to nothing, and what rollback returns to is as it was
 		case known && was != m.to.Release && m.there(was):
 			is.Former[m.name] = was
 		case known && was != m.to.Release: // it ended when the site was taken down: there is no way back to it
@@ -567,6 +568,12 @@ func (d *draft) commit(h *observe.Host, set []*member) error {
 			needs = append(needs, m.check)
 		}
 		needs = append(needs, m.steps()...)
+	}
+	for name, release := range d.goal.To { // somebody has ended it since; up makes it anew
+		if d.members[name] == nil {
+			is.Active[name] = release
+			delete(is.Former, name)
+		}
 	}
 	is.Switch, is.Trial, is.Ended = nil, d.goal.Trial, nil
 	if was := h.Releases.Trial; was != nil && d.goal.Back {

@@ -1,0 +1,311 @@
+package test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// inserter inserts rows one by one, each once, and prints the number of each that the database has acknowledged.
+const inserter = `
+import asyncio, pathlib, asyncpg
+
+PASSWORD, END = pathlib.Path("/etc/orrery/secrets/db_password"), pathlib.Path("/run/end")
+
+async def main():
+    number, db = 0, None
+    while not END.exists():
+        number += 1
+        try:
+            if db is None:
+                db = await asyncpg.connect(host="db", user="portal", database="toykat", password=PASSWORD.read_text().strip(), timeout=1)
+                await db.execute("SET synchronous_commit = on")
+            await db.execute("INSERT INTO samples (time, receptor, sensor, value, status) VALUES (now(), 'client', 'n', $1, 'nominal')",
+                             float(number), timeout=1)
+        except Exception:  # whatever it is: the row was not acknowledged
+            if db is not None:
+                db.terminate()
+            db = None
+            await asyncio.sleep(0.02)
+            continue
+        print(number, flush=True)
+        await asyncio.sleep(0.005)
+
+asyncio.run(main())
+`
+
+const ackedSite = `
+[network.cam]
+subnet = "10.99.115.0/24"
+[image.debian]
+suite = "bookworm"
+[defaults]
+requirements = "requirements/toykat.txt"
+[node.client]
+id = 101
+roles = ["client"]
+[node.db]
+id = 102
+roles = ["db"]
+[secret.db_password]
+generate = 32
+[release.701]
+`
+
+// TestAcknowledged: whatever becomes of switches and rollbacks, no row is lost that toykat's database has acknowledged, and no two
+// nodes have its volume.
+func TestAcknowledged(t *testing.T) {
+	t.Parallel()
+	s := newExample(t, "toykat", "it-acked")
+	s.write("site.toml", "site.name = \""+s.name+"\"\n"+ackedSite)
+	s.write("roles/client/role.toml", "pip = [\"asyncpg\"]\n[[secret]]\nname = \"db_password\"\n[[file]]\npath = \"/srv/insert.py\"\nsource = \"insert.py\"\n")
+	s.write("roles/client/insert.py", inserter)
+	s.do("up")
+	stop := s.watchVolume("db", "pgdata", "/var/lib/postgresql")
+	c := s.client()
+
+	s.do("stage", "db", "--release", "701")
+	change := s.run("switch", "db", "--release", "701").want(0).took
+	c.goesOn()
+	s.do("rollback")
+	c.goesOn()
+	s.do("stage", "db", "--release", "701")
+	s.do("switch", "db", "--release", "701")
+	c.goesOn()
+	s.killTurns(10, change, c.goesOn)
+	stop()
+
+	acked := c.end()
+	rows := map[int]int{}
+	for _, text := range strings.Fields(s.sh("db", `runuser -u postgres -- psql -qAt -d toykat -c "SELECT value FROM samples WHERE receptor = 'client'"`)) {
+		n, err := strconv.Atoi(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows[n]++
+	}
+	for _, n := range acked {
+		if rows[n] == 0 {
+			t.Errorf("row %d was acknowledged and is not there", n)
+		}
+	}
+	for n, times := range rows {
+		if times > 1 {
+			t.Errorf("row %d is there %d times", n, times)
+		}
+	}
+	t.Logf("%d rows were acknowledged, %d are there; a switch takes %s", len(acked), len(rows), change.Round(time.Millisecond))
+	s.settled()
+}
+
+// killTurns kills switches and rollbacks of db at random moments; the next verb brings it to one release each time.
+func (s *site) killTurns(kills int, span time.Duration, then func()) {
+	s.Helper()
+	random := seed(s.T)
+	for killed := 0; killed < kills; {
+		args := []string{"switch", "db", "--release", "701"}
+		if s.release("db") == 701 {
+			args = []string{"rollback", "db"}
+		} else {
+			s.do("stage", "db", "--release", "701")
+		}
+		if s.killed(time.Duration(random.Float64()*float64(span)), args...) {
+			killed++
+		}
+		next := []string{"up"}
+		if random.IntN(2) == 0 && s.release("db") != 701 {
+			next = []string{"stage", "db", "--release", "701"}
+		}
+		r := s.run(next...).want(0)
+		if s.run("status", "--probe", "db").status != 0 {
+			s.Errorf("not healthy after orrery %s\n%s%s", strings.Join(next, " "), r.out, r.errs)
+		}
+		if !s.Failed() {
+			then()
+		}
+		if s.Failed() {
+			s.Fatalf("after %d kills; the last was of %s", killed, strings.Join(args, " "))
+		}
+	}
+}
+
+// release gives the release of a node that is live.
+func (s *site) release(node string) int {
+	s.Helper()
+	var rows []struct {
+		Release    int
+		Quarantine bool
+	}
+	r := s.run("status", "--json", node)
+	if err := json.Unmarshal([]byte(r.out), &rows); err != nil {
+		s.Fatalf("status --json: %v\n%s%s", err, r.out, r.errs)
+	}
+	for _, row := range rows {
+		if !row.Quarantine {
+			return row.Release
+		}
+	}
+	s.Fatalf("no node %s is live\n%s", node, r.out)
+	return 0
+}
+
+// A client inserts rows while it runs.
+type client struct {
+	*site
+	wait func() error
+	out  *lines
+	errs *bytes.Buffer
+}
+
+// lines are what a command has printed so far.
+type lines struct {
+	sync.Mutex
+	bytes.Buffer
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.Lock()
+	defer l.Unlock()
+	return l.Buffer.Write(p)
+}
+
+// all gives the numbers of the lines that are whole.
+func (l *lines) all() []int {
+	l.Lock()
+	defer l.Unlock()
+	var all []int
+	for line := range strings.Lines(l.String()) {
+		if n, err := strconv.Atoi(strings.TrimSuffix(line, "\n")); err == nil && strings.HasSuffix(line, "\n") {
+			all = append(all, n)
+		}
+	}
+	return all
+}
+
+func (s *site) client() *client {
+	s.Helper()
+	cmd, _, errs := s.command("shell", "client", "--", "/opt/orrery/venv/bin/python", "/srv/insert.py")
+	c := &client{site: s, out: &lines{}, errs: errs}
+	cmd.Stdout = c.out
+	var err error
+	if c.wait, err = begin(cmd); err != nil {
+		s.Fatal(err)
+	}
+	c.goesOn()
+	return c
+}
+
+// goesOn waits until more rows are acknowledged.
+func (c *client) goesOn() {
+	c.Helper()
+	before := len(c.out.all())
+	c.eventually(20*time.Second, func() error {
+		if len(c.out.all()) < before+5 {
+			return fmt.Errorf("the client gets no answer from the database, after %d rows", before)
+		}
+		return nil
+	})
+}
+
+// end lets the client end and gives the numbers of the rows that were acknowledged.
+func (c *client) end() []int {
+	c.Helper()
+	c.sh("client", "touch /run/end")
+	if err := c.wait(); err != nil {
+		c.Fatalf("the client: %v\n%s", err, c.errs)
+	}
+	return c.out.all()
+}
+
+// watchVolume looks again and again at which nodes have a volume, by the kernel's word, until the function that it gives is called: never two.
+func (s *site) watchVolume(node, volume, path string) (stop func()) {
+	s.Helper()
+	dir := filepath.Join(dirs.Volumes(s.name), volume, node)
+	done, ended := make(chan struct{}), make(chan struct{})
+	looks, held := 0, 0
+	go func() {
+		defer close(ended)
+		for {
+			select {
+			case <-done:
+				return
+			case <-time.After(20 * time.Millisecond):
+			}
+			having := append(s.mounting(dir, path), s.working(dir)...)
+			nodes := map[string]bool{}
+			for _, one := range having {
+				nodes[one.node] = true
+			}
+			if looks++; len(nodes) == 1 {
+				held++
+			}
+			if len(nodes) > 1 {
+				s.Errorf("volume %s is with %v", volume, having)
+			}
+		}
+	}()
+	return func() {
+		close(done)
+		<-ended
+		s.Logf("looked %d times at who has volume %s: one node %d times, else none", looks, volume, held)
+		if nodes := s.mounting(dir, path); len(nodes) != 1 {
+			s.Errorf("in the end volume %s is with %v", volume, nodes)
+		}
+	}
+}
+
+// A holder is what has a volume: a node, told by its mount namespace, and how.
+type holder struct{ node, how string }
+
+// mounting gives the nodes in which a directory of the host is mounted for writing at a path.
+func (s *site) mounting(dir, path string) (all []holder) {
+	for _, file := range glob(dirs.Nodes(s.name) + "/*/pid") {
+		monitor, _ := os.ReadFile(file)
+		pid := strings.TrimSpace(string(monitor))
+		child, _ := os.ReadFile("/proc/" + pid + "/task/" + pid + "/children")
+		for _, init := range strings.Fields(string(child)) {
+			at := "/proc/" + init + "/root" + path
+			var fs syscall.Statfs_t
+			if sameFile(at, dir) && syscall.Statfs(at, &fs) == nil && fs.Flags&syscall.MS_RDONLY == 0 {
+				all = append(all, holder{namespace(init), "mounted in " + filepath.Base(filepath.Dir(file))})
+			}
+		}
+	}
+	return all
+}
+
+// working gives the nodes in which a database server is at work on what is below a directory of the host.
+func (s *site) working(dir string) (all []holder) {
+	for _, file := range glob("/proc/[0-9]*/comm") {
+		if name, _ := os.ReadFile(file); string(name) != "postgres\n" {
+			continue
+		}
+		process := filepath.Dir(file)
+		if sameFile(process+"/cwd", dir+"/15/main") {
+			all = append(all, holder{namespace(filepath.Base(process)), "server " + filepath.Base(process)})
+		}
+	}
+	return all
+}
+
+func namespace(pid string) string {
+	name, _ := os.Readlink("/proc/" + pid + "/ns/pid")
+	return name
+}
+
+func sameFile(a, b string) bool {
+	one, err := os.Stat(a)
+	if err != nil {
+		return false
+	}
+	other, err := os.Stat(b)
+	return err == nil && os.SameFile(one, other)
+}

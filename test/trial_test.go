@@ -1,0 +1,194 @@
+package test
+
+import (
+	"errors"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// watchers gives the processes of the program that are at work on this site directory now.
+func (s *site) watchers() []int {
+	var all []int
+	for _, path := range glob("/proc/[0-9]*/cmdline") {
+		text, _ := os.ReadFile(path)
+		args := strings.Split(string(text), "\x00")
+		if slices.Contains(args, s.dir) && slices.Contains(args, "trial") {
+			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+			all = append(all, pid)
+		}
+	}
+	return all
+}
+
+// trialOver waits until no release is on trial.
+func (s *site) trialOver(within time.Duration) {
+	s.Helper()
+	s.eventually(within, func() error {
+		for number, r := range s.releases() {
+			if r.Trial {
+				return errors.New("release " + strconv.Itoa(number) + " is on trial")
+			}
+		}
+		return nil
+	})
+}
+
+// wantUnwatched wants that nobody watches over the site any more.
+func (s *site) wantUnwatched() {
+	s.Helper()
+	s.eventually(20*time.Second, func() error {
+		if w := s.watchers(); len(w) > 0 {
+			return errors.New("processes still at work: " + strconv.Itoa(w[0]))
+		}
+		return nil
+	})
+}
+
+// TestTrial: a release that is on trial stays if it is confirmed or holds, and goes back by itself otherwise.
+func TestTrial(t *testing.T) {
+	t.Parallel()
+	s := newReleased(t, "it-trial", 108)
+	s.write("roles/greeter2/role.toml", greeterRole+"[[health]]\ncommand = [\"test\", \"!\", \"-e\", \"/root/sick\"]\ntimeout = \"2s\"\nwithin = \"20s\"\n")
+	s.do("up")
+	s.do("stage", "--release", "701")
+
+	// Its checks hold.
+	s.run("switch", "--release", "701", "--confirm-within", "2s", "--wait").want(0, "on trial until", "release 701 is confirmed", "health checks held")
+	s.wantLive(701)
+	s.run("confirm").want(0, "release 701 is confirmed")
+	s.trialBack()
+
+	// The same, without waiting for it. Meanwhile other verbs know of it.
+	s.run("switch", "--release", "701", "--confirm-within", "10s").want(12, "on trial until .* goes back to release none otherwise")
+	if !s.releases()[701].Trial {
+		t.Error("release 701 is not on trial")
+	}
+	s.run("release", "ls").want(0, "(?m)^701 +on trial")
+	s.do("stage", "--release", "700")
+	s.run("switch", "--release", "700").want(3, "release 701 is on trial until", "orrery confirm or orrery rollback first")
+	s.run("stage", "--release", "701").want(3, "is live")
+	s.run("rollback", "web0").want(3, "release 701 is on trial with 3 nodes, which go back together")
+	s.run("release", "prune", "--keep", "0").want(0, "700")
+	s.run("plan").want(0)
+	s.wantLive(701)
+	s.trialOver(time.Minute)
+	s.run("confirm").want(0, "release 701 is confirmed .*health checks held")
+	s.wantUnwatched()
+	s.trialBack()
+
+	// Nobody confirms.
+	lines := s.lines("store")
+	s.run("switch", "--release", "701", "--confirm-within", "1s", "--confirm-by", "hand", "--wait").want(13, "release 701 has gone back: nobody confirmed it")
+	s.wantLive(0)
+	s.wantKept("store", lines)
+	s.run("confirm").want(13, "release 701 has gone back: nobody confirmed it")
+	s.wantLive(0)
+	s.run("rollback").want(3, "no former release")
+
+	// Somebody does.
+	s.do("stage", "--release", "701")
+	s.run("switch", "--release", "701", "--confirm-within", "5m", "--confirm-by", "hand").want(12)
+	s.run("confirm").want(0, "release 701 is confirmed \\(by hand\\)")
+	s.wantUnwatched()
+	s.wantLive(701)
+	s.trialBack()
+
+	// It becomes sick, long before the time is over.
+	began := time.Now()
+	s.run("switch", "--release", "701", "--confirm-within", "10m").want(12)
+	s.sh("web1", "touch /root/sick")
+	s.trialOver(time.Minute)
+	s.run("confirm").want(13, "release 701 has gone back: node web1 is running, unhealthy")
+	s.wantLive(0)
+	if took := time.Since(began); took > 2*time.Minute {
+		t.Errorf("it went back only after %s", took)
+	}
+	s.in(701, "web1", "rm /root/sick")
+	s.wantUnwatched()
+
+	// A rollback ends it.
+	s.do("stage", "--release", "701")
+	s.run("switch", "--release", "701", "--confirm-within", "10m").want(12)
+	s.do("rollback")
+	s.wantLive(0)
+	s.run("confirm").want(13, "release 701 has gone back: it was rolled back")
+	s.wantUnwatched()
+
+	// down, too.
+	s.do("stage", "--release", "701")
+	s.run("switch", "--release", "701", "--confirm-within", "10m").want(12)
+	s.do("down")
+	s.wantUnwatched()
+	s.wantNoTrace()
+	s.run("confirm").want(3, "no release is on trial")
+	s.do("up")
+	s.wantLive(701)
+}
+
+// trialBack goes back, and stages anew what was live.
+func (s *site) trialBack() {
+	s.Helper()
+	s.do("rollback")
+	s.wantLive(0)
+	s.do("stage", "--release", "701")
+}
+
+// TestTrialAlone: a trial needs neither the process that began it nor its terminal, and whoever kills its watcher is told.
+func TestTrialAlone(t *testing.T) {
+	t.Parallel()
+	s := newReleased(t, "it-trialalone", 109)
+	s.do("up")
+	s.do("stage", "--release", "701")
+	// Wherever the switch is killed, there is no trial that nobody watches.
+	for range 5 {
+		s.killed(time.Duration(rand.Float64()*float64(600*time.Millisecond)), "switch", "--release", "701", "--confirm-within", "10m")
+		if s.releases()[701].Trial {
+			if len(s.watchers()) != 1 {
+				t.Errorf("the trial is watched by %v", s.watchers())
+			}
+			s.do("rollback")
+		}
+		s.do("up")
+		s.wantLive(0)
+		s.wantUnwatched()
+		s.do("stage", "--release", "701")
+	}
+
+	cmd, out, _ := s.command("switch", "--release", "701", "--confirm-within", "4s", "--confirm-by", "hand", "--wait")
+	cmd.SysProcAttr = &syscall.SysProcAttr{}
+	wait, err := begin(cmd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.eventually(30*time.Second, func() error {
+		if !s.releases()[701].Trial {
+			return errors.New("not on trial yet")
+		}
+		return nil
+	})
+	s.eventually(10*time.Second, func() error {
+		if len(s.watchers()) == 0 {
+			return errors.New("nobody watches")
+		}
+		return nil
+	})
+	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGHUP)
+	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+	_ = wait()
+	if cmd.ProcessState.Exited() {
+		t.Errorf("the switch had ended by itself: %s", out)
+	}
+	s.wantLive(701)
+	s.trialOver(time.Minute)
+	s.wantLive(0)
+	s.run("confirm").want(13, "nobody confirmed it")
+	s.run("journal", "-n", "1").want(0, "trial")
+	s.wantUnwatched()
+}
