@@ -161,6 +161,9 @@ func (s *site) wantLive(release int, nodes ...string) {
 	}
 	if slices.Contains(nodes, "store") {
 		s.wantWriter("store", fmt.Sprint(model.FullID(release, 110)))
+		if got := s.sh("store", "systemctl is-active ledger.service only.service || true"); got != "active\nactive" {
+			s.Errorf("services of the live store are %q", got)
+		}
 	}
 	s.settled()
 }

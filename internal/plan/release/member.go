@@ -1,0 +1,209 @@
+package release
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"orrery/internal/observe"
+	"orrery/internal/plan"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+	"orrery/internal/site/selector"
+	"orrery/internal/site/spec"
+)
+
+// gone reports whether nothing of a node is there that may be live, wholly or in part: somebody has ended it since.
+func gone(hosts []observe.Host, name string) bool {
+	for i := range hosts {
+		for j := range hosts[i].Nodes {
+			if n := &hosts[i].Nodes[j]; n.Name == name && standing(n) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// standing reports whether an instance is live, or half so.
+func standing(n *observe.Node) bool {
+	retired := Retired(n.Node)
+	return n.Active || holds(&n.Node) || elsewhere(n, &retired)
+}
+
+// A member is a node of the set that is switched.
+type member struct {
+	name  string
+	host  *observe.Host
+	to    *observe.Node   // that shall be live
+	live  spec.Node       // it, then
+	olds  []*observe.Node // that are live, or half so
+	node  *site.Node      // as its release declares it
+	site  *site.Site      // as its release makes it
+	peers []*member       // that must be healthy before it
+
+	wake, retire, ready, active, check int // its steps; -1: none
+}
+
+// find finds the members on a host.
+func (d *draft) find(h *observe.Host) error {
+	for i := range h.Nodes {
+		n := &h.Nodes[i]
+		release, concerned := d.goal.To[n.Name]
+		if !concerned || n.Release != release || n.State == observe.Broken {
+			continue
+		}
+		m := &member{name: n.Name, host: h, to: n, live: Live(n.Node), wake: -1, retire: -1, ready: -1, active: -1, check: -1}
+		if m.site = d.goal.Releases[release]; m.site == nil {
+			return problem.New(problem.Failed, "what release %s was staged from is gone", number(release)).Try("stage it again")
+		}
+		m.node, _ = m.site.Node(n.Name)
+		if m.node == nil {
+			return problem.New(problem.Mistake, "release %s has no node %s", number(release), n.Name)
+		}
+		for j := range h.Nodes {
+			other := &h.Nodes[j]
+			if other.Name != n.Name || other.Release == release {
+				continue
+			}
+			if standing(other) {
+				m.olds = append(m.olds, other)
+			}
+		}
+		d.members[n.Name] = m
+	}
+	return nil
+}
+
+// waits finds out who waits for whom, and orders the members by it.
+func (d *draft) waits() error {
+	for _, m := range d.members {
+		for _, role := range m.site.RolesOf(m.node) {
+			for _, text := range role.NeedsHealthy {
+				nodes, err := selector.Select(m.site, text)
+				if err != nil {
+					return err
+				}
+				for _, n := range nodes {
+					if peer := d.members[n.Name]; peer != nil && peer != m {
+						m.peers = append(m.peers, peer)
+					}
+				}
+			}
+		}
+	}
+	seen := map[*member]bool{}
+	var visit func(m *member)
+	visit = func(m *member) {
+		if seen[m] {
+			return
+		}
+		seen[m] = true
+		for _, peer := range m.peers {
+			visit(peer)
+		}
+		d.order = append(d.order, m)
+	}
+	for _, name := range slices.Sorted(maps.Keys(d.members)) {
+		visit(d.members[name])
+	}
+	return nil
+}
+
+// staged reports whether the member's instance is wholly in quarantine.
+func (m *member) staged() bool { return m.to.Staged && !m.to.Active && !holds(&m.to.Node) }
+
+// changes reports whether anything has to be done for the member.
+func (m *member) changes() bool {
+	return len(m.olds) > 0 || elsewhere(m.to, &m.live) || !slices.Equal(m.to.Mounts, m.live.Mounts)
+}
+
+// cutShort reports whether a switch was killed while it stopped or started services of the member's instance.
+func (d *draft) cutShort(m *member) bool { return d.goal.Recover && running(m.to) && !m.to.Configured }
+
+// there reports whether the member's host has an instance of a release.
+func (m *member) there(release int) bool {
+	return slices.ContainsFunc(m.host.Nodes, func(n observe.Node) bool { return n.Name == m.name && n.Release == release })
+}
+
+// former reports whether the member's instance was live before.
+func (m *member) former() bool {
+	release, known := m.host.Releases.Former[m.name]
+	return known && release == m.to.Release
+}
+
+// runs reports whether the member's instance runs, or will.
+func (m *member) runs() bool { return running(m.to) || m.wake >= 0 }
+
+// fit says why an instance cannot be made live now.
+func (d *draft) fit(m *member) error {
+	if d.goal.Recover || !m.to.Staged {
+		return nil
+	}
+	what := ""
+	switch {
+	case m.former() && m.to.State == observe.Stopped && m.to.Configured: // since the host was booted, or because its engine wants it
+		return nil
+	case m.to.State != observe.Running:
+		what = fmt.Sprintf("is %s", m.to.State)
+	case !m.to.Configured:
+		what = "is not configured"
+	case m.to.Proven != m.to.Config.Health:
+		what = "is not proven"
+	case bereft(&m.to.Node) && !m.former():
+		what = "was live and has no copy of the volumes that others have now"
+	default:
+		return nil
+	}
+	if m.to.Release == 0 {
+		return problem.New(problem.Mistake, "node %s of release none %s", m.name, what).Try("declare as a release what it was, and stage that")
+	}
+	return problem.New(problem.Mistake, "node %s of release %s %s", m.name, number(m.to.Release), what).
+		Try("orrery stage %s --release %d", m.name, m.to.Release)
+}
+
+// running reports whether an instance runs, so that its links are there to be moved.
+func running(n *observe.Node) bool { return n.State == observe.Running || n.State == observe.Frozen }
+
+func (m *member) steps() []int {
+	var all []int
+	for _, n := range []int{m.retire, m.ready} {
+		if n >= 0 {
+			all = append(all, n)
+		}
+	}
+	return all
+}
+
+// doesOnlyLive reports whether the roles of an instance do something on live nodes only.
+func (d *draft) doesOnlyLive(n *observe.Node) bool {
+	s := d.goal.Releases[n.Release]
+	if s == nil {
+		return false
+	}
+	node, ok := s.Node(n.Name)
+	return ok && active(s, node)
+}
+
+// moves gives where the links of a member's instances go.
+func (m *member) moves() []plan.Move {
+	var all []plan.Move
+	for _, old := range m.olds {
+		was, is := mounting(old.Node, Retired(old.Node)), Retired(old.Node)
+		if running(old) && elsewhere(old, &is) {
+			all = append(all, plan.Move{Was: &was, Is: &is})
+		}
+	}
+	was, is := mounting(m.to.Node, m.live), m.live
+	if m.runs() && elsewhere(m.to, &is) {
+		all = append(all, plan.Move{Was: &was, Is: &is})
+	}
+	return all
+}
+
+func (m *member) lastOf(steps []int) int {
+	if len(steps) == 0 {
+		return -1
+	}
+	return slices.Max(steps)
+}

@@ -1,0 +1,69 @@
+package release
+
+import (
+	"slices"
+
+	"orrery/internal/observe"
+	"orrery/internal/plan"
+	"orrery/internal/site/spec"
+)
+
+// fixedEngine names the engine because of which the set must be stopped and started; "": none.
+func fixedEngine(h *observe.Host, set []*member) string {
+	engines := map[string]bool{}
+	for _, m := range set {
+		for _, n := range append([]*observe.Node{m.to}, m.olds...) {
+			engines[n.Engine] = true
+			if h.Fixed[n.Engine] {
+				return n.Engine
+			}
+		}
+	}
+	if len(engines) > 1 {
+		return "of more than one kind"
+	}
+	return ""
+}
+
+// restart plans a switch of nodes whose links cannot be moved while they run.
+func (d *draft) restart(h *observe.Host, set []*member, engine string) {
+	why := "engine " + engine + " cannot move the links of running nodes: stopped and started"
+	networks := d.networks(h, set)
+	var still []int
+	for _, m := range slices.Backward(set) {
+		d.retire(m)
+		for _, old := range m.olds {
+			retired := Retired(old.Node)
+			if running(old) {
+				still = append(still, d.halt(m, old, &retired, why))
+			}
+		}
+		live := m.live
+		still = append(still, d.halt(m, m.to, &live, why))
+	}
+	ground := slices.Concat(networks, still)
+	for _, m := range set {
+		live := m.live
+		start := add(d.Plan, plan.Step{
+			Kind: plan.StartNode, Host: h.Name, Subject: m.name, Reason: why, Node: &live, Was: &live, Needs: ground, Undo: "stop",
+		})
+		d.activate(m, []int{start})
+	}
+}
+
+// halt plans that an instance stands still and is put in its place; it gives the last step.
+func (d *draft) halt(m *member, n *observe.Node, shall *spec.Node, why string) int {
+	needs := slices.Clone(d.proofs)
+	if m.retire >= 0 {
+		needs = append(needs, m.retire)
+	}
+	if running(n) {
+		needs = []int{add(d.Plan, plan.Step{
+			Kind: plan.StopNode, Host: m.host.Name, Subject: m.name, Reason: why, Disturbs: []string{m.name}, Was: &n.Node, Needs: needs, Undo: "start",
+		})}
+	}
+	return add(d.Plan, plan.Step{
+		Kind: plan.ReshapeNode, Host: m.host.Name, Subject: m.name, Reason: why, Node: shall, Was: &n.Node, Needs: needs,
+		Undo: "put the former interfaces and mounts back",
+	})
+}

@@ -1,0 +1,138 @@
+package release
+
+import (
+	"slices"
+
+	"orrery/internal/observe"
+	"orrery/internal/plan"
+)
+
+// warm plans a switch in which no node is stopped.
+func (d *draft) warm(h *observe.Host, set []*member) {
+	networks := d.networks(h, set)
+	d.wake(set, networks)
+	for _, m := range slices.Backward(set) { // those that wait for others let go first
+		d.retire(m)
+	}
+	ground := slices.Concat(networks, d.proofs)
+	var moves []plan.Move
+	for _, m := range set {
+		d.take(m)
+		ground = append(ground, m.steps()...)
+		moves = append(moves, m.moves()...)
+	}
+	moved := d.proofs
+	if len(moves) > 0 {
+		moved = []int{add(d.Plan, plan.Step{
+			Kind: plan.MoveLinks, Host: h.Name, Subject: title(set), Reason: "release " + releases(set) + " goes live", Moves: moves, Needs: ground,
+			Disturbs: names(set), Undo: "move them back",
+		})}
+	} else {
+		moved = append(moved, ground...)
+	}
+	for _, m := range set {
+		if m.runs() {
+			d.activate(m, moved)
+		}
+	}
+}
+
+// wake plans that instances that were live before run, in quarantine, before anything is disturbed.
+func (d *draft) wake(set []*member, networks []int) {
+	if d.goal.Recover {
+		return
+	}
+	for _, m := range set {
+		if running(m.to) || !m.staged() {
+			continue
+		}
+		s := plan.Step{Host: m.host.Name, Subject: m.name, Node: &m.to.Node, Was: &m.to.Node, Needs: networks}
+		s.Kind, s.Reason, s.Undo = plan.StartNode, "release "+number(m.to.Release)+" does not run", "stop"
+		s.Needs = []int{add(d.Plan, s)}
+		s.Kind, s.Reason, s.Undo = plan.ConfigureNode, "boot", ""
+		m.wake = add(d.Plan, s)
+		d.proofs = append(d.proofs, m.wake)
+	}
+}
+
+// retire plans that what is live stops what must not run twice and lets go of its volumes.
+func (d *draft) retire(m *member) {
+	for _, old := range m.olds {
+		if !running(old) {
+			cold := Retired(old.Node)
+			m.retire = add(d.Plan, plan.Step{
+				Kind: plan.ReshapeNode, Host: m.host.Name, Subject: m.name, Reason: "release " + number(old.Release) + " is no longer live",
+				Node: &cold, Was: &old.Node, Needs: d.proofs, Undo: "put the former interfaces and mounts back",
+			})
+			continue
+		}
+		if !old.Active && !holds(&old.Node) && !d.doesOnlyLive(old) {
+			continue
+		}
+		retired := mounting(old.Node, Retired(old.Node))
+		needs := slices.Clone(d.proofs)
+		for _, other := range d.order {
+			if slices.Contains(other.peers, m) && other.retire >= 0 {
+				needs = append(needs, other.retire)
+			}
+		}
+		m.retire = add(d.Plan, plan.Step{
+			Kind: plan.RetireNode, Host: m.host.Name, Subject: m.name, Reason: "release " + number(old.Release) + " lets go of what is not for two",
+			Node: &retired, Was: &old.Node, Needs: needs, Disturbs: []string{m.name}, Undo: "activate",
+		})
+	}
+}
+
+// take plans that an instance has its volumes in place of their copies.
+func (d *draft) take(m *member) {
+	needs := slices.Clone(d.proofs)
+	for _, other := range d.order { // a volume may be shared by all of the set
+		if other.retire >= 0 {
+			needs = append(needs, other.retire)
+		}
+	}
+	s := plan.Step{
+		Host: m.host.Name, Subject: m.name, Reason: "release " + number(m.to.Release) + " takes its volumes", Was: &m.to.Node, Needs: needs,
+	}
+	switch {
+	case !m.runs():
+		cold := m.live
+		s.Kind, s.Node, s.Undo = plan.ReshapeNode, &cold, "put the former interfaces and mounts back"
+	case slices.Equal(m.to.Mounts, m.live.Mounts):
+		return
+	default:
+		with := mounting(m.to.Node, m.live)
+		s.Kind, s.Node, s.Undo = plan.TakeVolumes, &with, "give them back for copies"
+	}
+	m.ready = add(d.Plan, s)
+}
+
+// activate plans that an instance does what only a live node does, and is healthy with it.
+func (d *draft) activate(m *member, moved []int) {
+	live := m.live
+	needs := slices.Clone(moved)
+	for _, peer := range m.peers {
+		if peer.check >= 0 {
+			needs = append(needs, peer.check)
+		}
+	}
+	if d.cutShort(m) {
+		m.active = add(d.Plan, plan.Step{
+			Kind: plan.ConfigureNode, Host: m.host.Name, Subject: m.name, Reason: "not finished before",
+			Node: &live, Was: &live, Needs: needs, Disturbs: []string{m.name},
+		})
+		needs = []int{m.active}
+	} else if exclusive(&live) || active(m.site, m.node) {
+		m.active = add(d.Plan, plan.Step{
+			Kind: plan.ActivateNode, Host: m.host.Name, Subject: m.name, Reason: "release " + number(live.Release) + " is live",
+			Node: &live, Was: &live, Needs: needs, Disturbs: []string{m.name}, Undo: "retire",
+		})
+		needs = []int{m.active}
+	}
+	m.check = m.lastOf(needs)
+	if live.Config.Health != "" {
+		m.check = add(d.Plan, plan.Step{
+			Kind: plan.CheckNode, Host: m.host.Name, Subject: m.name, Reason: "prove health", Node: &live, Was: &live, Needs: needs,
+		})
+	}
+}
