@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"io/fs"
 	"maps"
 	"net"
 	"os"
@@ -681,7 +680,7 @@ func twinMistakes(s *site, _ []double) {
 	s.run("twin", "create", s.dir, "x1", "--release", "8").want(3, "release 8")
 	s.run("twin", "create", s.dir, "x1", "--volumes", "snaphsot").want(2)
 	broken := s.T.TempDir()
-	must(s.T, os.CopyFS(broken, os.DirFS(s.dir).(fs.FS)))
+	must(s.T, os.CopyFS(broken, os.DirFS(s.dir)))
 	text, err := os.ReadFile(filepath.Join(broken, "site.toml"))
 	must(s.T, err)
 	must(s.T, os.WriteFile(filepath.Join(broken, "site.toml"), append(text, "[node.more]\nid = 15\nroles = [\"dsih\"]\n"...), 0o644))

@@ -31,7 +31,7 @@ func Switch(s *site.Site, hosts []observe.Host, g Goal) (*plan.Plan, error) {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(g.To)) {
-		if d.members[name] == nil && !(g.Recover && gone(hosts, name)) {
+		if d.members[name] == nil && (!g.Recover || !gone(hosts, name)) {
 			return nil, problem.New(problem.Mistake, "node %s of release %s is not on this host", name, number(g.To[name])).
 				Try("orrery stage %s --release %d", name, g.To[name])
 		}
