@@ -192,6 +192,8 @@ func (u *nodeDraft) configureReason() string {
 		return "apply roles anew"
 	case !u.has.Configured:
 		return "not finished before"
+	case !u.wanted.Staged && !u.has.Active && liveOnly(u.wanted):
+		return "not active" // a switch that came to nothing had retired it, and it did not run when that was made good
 	}
 	if why := spec.Differences(u.has.Config.Parts, u.wanted.Config.Parts); why != "" {
 		return why
@@ -200,6 +202,11 @@ func (u *nodeDraft) configureReason() string {
 		return "services changed"
 	}
 	return spec.Differences(u.has.Config.Active, u.wanted.Config.Active)
+}
+
+// liveOnly reports whether a node has or does something that is for live nodes only.
+func liveOnly(n *spec.Node) bool {
+	return len(n.Config.Active) > 0 || slices.ContainsFunc(n.Mounts, func(m spec.Mount) bool { return m.Exclusive })
 }
 
 func (u *nodeDraft) checkReason() string {

@@ -92,8 +92,6 @@ func (h *Host) configure(ctx context.Context, e engine.Engine, s *plan.Step, say
 		saved := newSaver(in)
 		h.saved.Store(s.Node.Name, saved)
 		in = saved
-	} else {
-		before = spec.Config{Services: was.Config.Services} // it is not known which of its parts were applied
 	}
 	job, log, err := h.job(e, s.Node, say)
 	if err != nil {
@@ -101,6 +99,9 @@ func (h *Host) configure(ctx context.Context, e engine.Engine, s *plan.Step, say
 	}
 	defer log.Close() //nolint:errcheck // what a log lacks at its end is no reason to fail
 	active := job.Live && role.Holders(job.Site, job.Node)
+	if !was.Configured || active && !was.Active {
+		before = spec.Config{Services: was.Config.Services} // it is not known which of its parts were applied, and at work
+	}
 	if err := e.Mark(ctx, ref, engine.Mark{Config: was.Config, Active: active}); err != nil {
 		return err
 	}
