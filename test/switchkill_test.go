@@ -162,7 +162,10 @@ func (k *killing) shoot(args []string, span time.Duration) {
 	k.Helper()
 	k.last = "orrery " + strings.Join(args, " ")
 	after := time.Duration(k.random.Float64() * 1.1 * float64(span))
-	if k.site.killed(after, args...) {
+	began := time.Now()
+	if !k.site.killed(after, args...) {
+		k.spans[args[0]] = min(k.spans[args[0]], time.Since(began)) // there was more to do before, or less time to do it
+	} else {
 		k.killed++
 		k.told[args[0]]++
 		k.last = fmt.Sprintf("%s, killed after %s", k.last, after.Round(time.Millisecond/10))

@@ -121,6 +121,7 @@ func (a *app) askName(s *site.Site, why, flag, given string) error {
 	if f, ok := a.in.(*os.File); !ok || !term.IsTerminal(int(f.Fd())) {
 		return refused
 	}
+	a.asked = true
 	fmt.Fprintf(a.err, "%s\nType its name to go on: ", why)
 	answer, err := bufio.NewReader(a.in).ReadString('\n')
 	if err != nil || strings.TrimSpace(answer) != s.Name {

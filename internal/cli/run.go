@@ -59,6 +59,8 @@ func (j *job) run(ctx context.Context) (*apply.Result, error) {
 		if err := j.ask(p); err != nil {
 			return nil, err
 		}
+	}
+	if j.asked { // and time has passed
 		if err := j.unchanged(ctx, before); err != nil {
 			return nil, err
 		}

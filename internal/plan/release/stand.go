@@ -16,7 +16,7 @@ func Live(n spec.Node) spec.Node {
 	for i := range n.NICs {
 		n.NICs[i].Bridge = site.BridgeName(n.Site, n.NICs[i].Network)
 	}
-	n.Mounts = slices.Clone(n.Mounts)
+	n.Mounts = once(n.Mounts)
 	for i := range n.Mounts {
 		n.Mounts[i].Copy, n.Mounts[i].Release = "", 0
 	}
@@ -30,13 +30,26 @@ func Retired(n spec.Node) spec.Node {
 	for i := range n.NICs {
 		n.NICs[i].Bridge = site.BridgeName(site.Quarantine(n.Site, n.Release), n.NICs[i].Network)
 	}
-	n.Mounts = slices.Clone(n.Mounts)
+	n.Mounts = once(n.Mounts)
 	for i := range n.Mounts {
 		if m := &n.Mounts[i]; m.Exclusive && m.Copy == "" {
 			m.Copy, m.Release = spec.NoCopy, n.Release
 		}
 	}
 	return n
+}
+
+// once gives volumes with each of them once. A run that was killed while it exchanged them has left on record those that the node had
+// and, after them, those that it was to have.
+func once(mounts []spec.Mount) []spec.Mount {
+	var all []spec.Mount
+	for i, m := range mounts {
+		again := func(later spec.Mount) bool { return later.Volume == m.Volume && later.Path == m.Path }
+		if !slices.ContainsFunc(mounts[i+1:], again) {
+			all = append(all, m)
+		}
+	}
+	return all
 }
 
 // mounting gives a node as it is, with the volumes of another.
