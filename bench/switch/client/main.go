@@ -186,7 +186,7 @@ func (t *target) connect() {
 	if err != nil {
 		return
 	}
-	defer c.Close() //nolint:errcheck // nobody needs to know
+	defer c.Close()                   //nolint:errcheck // nobody needs to know
 	_ = c.(*net.TCPConn).SetLinger(0) // nothing is left of it
 	_ = c.SetDeadline(time.Now().Add(time.Second))
 	var token [8]byte
