@@ -53,7 +53,7 @@ path = "/srv/outside"
 [[step]]
 name = "count"
 when = "boot"
-script = "echo once >> /srv/data/boots"
+script = "[ -e /srv/data/boots ] || echo once > /srv/data/boots; touch /run/applied"
 [[health]]
 command = ["systemctl", "is-active", "keep.service"]
 `,
@@ -378,6 +378,7 @@ func TestBackup(t *testing.T) {
 		s.settled()
 		s.wantHoldings(was, s.holdings())
 		wantBack(s, outside)
+		s.sh("keep0", "test -e /run/applied") // with a new secret, roles are applied anew
 		if s.secretsOf()[0] == secrets[0] {
 			t.Error("the token is the same, but was in no backup")
 		}
@@ -395,6 +396,7 @@ func TestBackup(t *testing.T) {
 		}
 		other.run("restore", file, "--dir", dir, "--secrets-passphrase-file", phrase).want(0)
 		other.dir = dir
+		other.sh("keep0", "test ! -e /run/applied") // boot steps are not done again
 		other.settled()
 		state := filepath.Join(other.stateDir(), "sites", s.name)
 		s.of(t).wantHoldings(was, other.holdingsIn(state))
@@ -429,7 +431,7 @@ func wantBack(s *site, outside string) {
 		s.Errorf("outside: %q", text)
 	}
 	for script, want := range map[string]string{
-		"cat /srv/data/boots":                      "once", // boot steps are not done again
+		"cat /srv/data/boots":                      "once",
 		"cat /root/kept/inner/same":                "text",
 		"test -e /etc/debian_version || echo gone": "gone",
 		"ls /usr/share/common-licenses":            "mine",

@@ -159,6 +159,8 @@ func sshNames(site string, n *site.Node) []string {
 
 // hostKey gives the public SSH host key of a node; the pair is made once, at random, and outlives the node.
 func (h *Host) hostKey(node string) (string, error) {
+	h.keys.Lock() // the first nodes that are made want those of all
+	defer h.keys.Unlock()
 	path := filepath.Join(h.Dirs.Keys(h.Site.Key()), node, "ssh_host_ed25519_key")
 	if text, err := os.ReadFile(path + ".pub"); err == nil {
 		return string(text), nil

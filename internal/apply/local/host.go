@@ -42,6 +42,7 @@ type Host struct {
 	// Created is told of a node that has been made, before it is started; nil: nobody is.
 	Created func(ctx context.Context, e engine.Engine, n *spec.Node) error
 
+	keys   sync.Mutex        // held while an SSH host key is made
 	common sync.Map          // name of a text that nodes have in common -> func that gives it
 	saved  sync.Map          // node -> what it was before ConfigureNode, for RevertNode
 	whole  sync.Map          // nodes whose services were stopped or started in this run -> whether they had been configured

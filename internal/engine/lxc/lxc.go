@@ -71,6 +71,9 @@ func (e *Engine) Private(ref engine.Ref) string {
 	return filepath.Join(e.container(ref).private(), "upper")
 }
 
+// starting is a file that is there until the node has been started. One whose starter was killed may come up or not.
+func (c container) starting() string { return filepath.Join(c.dir, "starting") }
+
 // stopping is a file that is there while the node shuts down.
 func (c container) stopping() string { return filepath.Join(c.dir, "stopping") }
 

@@ -48,6 +48,10 @@ func (e *Engine) Start(ctx context.Context, ref engine.Ref) error {
 	cmd.Env = []string{"PATH=" + host.Path}
 	tail := &host.Tail{}
 	cmd.Stdout, cmd.Stderr = tail, tail
+	if err := os.WriteFile(c.starting(), nil, 0o600); err != nil {
+		return err
+	}
+	defer os.Remove(c.starting()) //nolint:errcheck // what is left of it ends the node at the next sweep
 	if err := e.overlay(c, r, mounts).Spawn(cmd); err != nil {
 		return c.startProblem(err, "")
 	}

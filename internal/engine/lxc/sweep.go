@@ -71,6 +71,10 @@ func (e *Engine) sweepStops(ctx context.Context, site string) error {
 	errs := make([]error, len(found))
 	for i, f := range found {
 		c := e.container(engine.RefOf(&f.Record.Node))
+		if _, none := os.Stat(c.starting()); none == nil {
+			all.Go(func() { errs[i] = c.abandon(ctx, f.Record) })
+			continue
+		}
 		if _, none := os.Stat(c.stopping()); none != nil && (c.monitor() == 0 || c.running()) {
 			continue
 		}
@@ -82,6 +86,17 @@ func (e *Engine) sweepStops(ctx context.Context, site string) error {
 	}
 	all.Wait()
 	return errors.Join(errs...)
+}
+
+// abandon ends a node whose starter was killed: it may be about to fail.
+func (c container) abandon(ctx context.Context, r *record.Record) error {
+	if err := c.signal(ctx, unix.SIGKILL); err != nil {
+		return err
+	}
+	if err := c.clear(r); err != nil {
+		return err
+	}
+	return os.Remove(c.starting())
 }
 
 // orphans kills the commands in nodes of a site whose caller has died, and reports whether some of them, or starts of nodes, are
