@@ -47,6 +47,8 @@ func TestSwitchKill(t *testing.T) {
 			t.Errorf("of %s, there was none", what)
 		}
 	}
+	s.do("backup", k.backups)
+	s.do("backup", "verify", k.backups)
 	s.do("down")
 	s.wantNoTrace()
 }

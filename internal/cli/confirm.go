@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -215,18 +216,24 @@ func (a *app) watch(ctx context.Context, s *site.Site) error {
 	}
 }
 
-// awaitSwitch waits for the switch that begins a trial. One that was killed has begun none.
+// awaitSwitch waits for the switch that begins a trial. One that was killed has begun none. It does not take the site's lock, so that
+// nobody finds that taken who comes right after the switch.
 func (a *app) awaitSwitch(ctx context.Context, s *site.Site, t *turn) error {
-	lock, err := a.patiently(ctx, s)
-	if err != nil {
-		return err
+	for {
+		goesOn := syscall.Kill(t.before.Switch.Pid, 0) == nil // asked before what is on record, because it writes that and ends
+		r, err := t.host.ReadReleases()
+		switch {
+		case err != nil || r.Switch == nil:
+			return err
+		case !goesOn || r.Switch.Pid != t.before.Switch.Pid:
+			return a.verdictOf(s, r)
+		}
+		select {
+		case <-time.After(100 * time.Millisecond):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
 	}
-	defer lock.Release()
-	r, err := t.host.ReadReleases()
-	if err != nil || r.Switch == nil {
-		return err
-	}
-	return a.verdictOf(s, r)
 }
 
 // sick names a node that is not healthy, and why; "": all are.
@@ -246,7 +253,7 @@ func (a *app) sick(ctx context.Context, s *site.Site, nodes []string) (string, e
 // goBack ends a trial with the return to what was live before it. Somebody who is at work is waited for.
 func (a *app) goBack(ctx context.Context, s *site.Site, t *turn, why string) error {
 	trial := t.before.Trial
-	t.to, t.back, t.ends = trial.Back, true, trial
+	t.to, t.back, t.ends, t.why = trial.Back, true, trial, why
 	t.consent.production = s.Name
 	if err := a.loadReleases(t.host, t.to); err != nil {
 		return err

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"time"
 
@@ -24,6 +25,7 @@ type turn struct {
 	to      map[string]int // node -> release
 	back    bool           // to what was live before; interrupted, it is brought to its end and not taken back
 	trial   *observe.Trial // that it begins; nil: none
+	why     string         // it goes back by itself; "": the user wants it
 	ends    *observe.Trial // the one that it ends, and nothing if that is over; nil: whatever is on trial
 	consent consent
 	before  observe.Releases
@@ -102,7 +104,7 @@ func (t *turn) run(ctx context.Context) error {
 			if err := t.load(hosts); err != nil {
 				return nil, err
 			}
-			p, err := release.Switch(t.site, hosts, release.Goal{To: t.to, Releases: sitesOf(t.host), Trial: t.trial, Back: t.back})
+			p, err := release.Switch(t.site, hosts, release.Goal{To: t.to, Releases: sitesOf(t.host), Trial: t.trial, Back: t.back, Why: t.why})
 			if err == nil && maps.Equal(live, t.to) && onlyRecords(p) {
 				p.Steps = nil
 			}
@@ -200,7 +202,7 @@ func (t *turn) intend(live map[string]int) error {
 		end = t.to
 	}
 	r := t.before
-	r.Switch = &observe.Switch{To: t.to, End: end, Who: who(), Since: time.Now().UTC()}
+	r.Switch = &observe.Switch{To: t.to, End: end, Who: who(), Since: time.Now().UTC(), Pid: os.Getpid()}
 	if err := t.host.WriteReleases(r); err != nil || t.trial == nil {
 		return err
 	}

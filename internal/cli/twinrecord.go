@@ -37,7 +37,21 @@ func (a *app) writeTwin(r twinRecord) error {
 	if err != nil {
 		return err
 	}
-	return host.WriteFile(host.File{Path: a.twinPath(r.key()), Content: append(text, '\n'), Mode: 0o644})
+	file := host.File{Path: a.twinPath(r.key()), Content: append(text, '\n'), Mode: 0o644}
+	dir := filepath.Dir(file.Path)
+	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+		return errors.Join(err, host.WriteFile(file))
+	}
+	// A new twin appears with its record: a directory without one would be nobody's to remove.
+	fresh := filepath.Join(filepath.Dir(dir), "."+filepath.Base(dir)+"-new")
+	if err := os.RemoveAll(fresh); err != nil {
+		return err
+	}
+	file.Path = filepath.Join(fresh, filepath.Base(file.Path))
+	if err := host.WriteFile(file); err != nil {
+		return err
+	}
+	return os.Rename(fresh, dir)
 }
 
 func (a *app) readTwin(key string) (twinRecord, error) {

@@ -22,6 +22,7 @@ type Switch struct {
 	End   map[string]int `json:"end"` // where the set goes if it is interrupted: back, or for a rollback, on
 	Who   string         `json:"who"`
 	Since time.Time      `json:"since"`
+	Pid   int            `json:"pid,omitempty"` // of the process that makes it
 }
 
 // A Trial ends with a confirmation, or with the return to the former release.

@@ -1,6 +1,7 @@
 package release
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -100,7 +101,7 @@ func (d *draft) commit(h *observe.Host, set []*member) error {
 	}
 	is.Switch, is.Trial, is.Ended = nil, d.goal.Trial, nil
 	if was := h.Releases.Trial; was != nil && d.goal.Back {
-		is.Ended = &observe.TrialEnd{Release: was.Release, Result: observe.Reverted, Why: "it was rolled back"}
+		is.Ended = &observe.TrialEnd{Release: was.Release, Result: observe.Reverted, Why: cmp.Or(d.goal.Why, "it was rolled back")}
 	}
 	if is.Trial == nil && !d.goal.Recover {
 		is.Confirmed = slices.Clone(is.Confirmed)

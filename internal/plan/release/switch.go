@@ -17,6 +17,7 @@ type Goal struct {
 	Trial    *observe.Trial     // begins with the switch; nil: what is live then has proven itself
 	// Back: the set returns to what was live before. There is nothing then to which rollback could return.
 	Back bool
+	Why  string // it goes back: for the record of a trial that ends so; "": somebody wanted it
 	// Recover: a switch that was interrupted is brought to its end. What does not run is put in its place and left to up.
 	Recover bool
 }
