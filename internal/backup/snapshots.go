@@ -1,7 +1,6 @@
 package backup
 
 import (
-	"encoding/json"
 	"path/filepath"
 	"strings"
 
@@ -46,9 +45,5 @@ func (r *Restoring) fit(s *snapshot.Snapshot, engines map[string]engine.Engine) 
 			v.Path = filepath.Join(r.Dirs.Volumes(r.Key), v.Name, v.Node)
 		}
 	}
-	text, err := json.MarshalIndent(s, "", "  ")
-	if err != nil {
-		return err
-	}
-	return host.WriteFile(host.File{Path: filepath.Join(s.Dir, "snapshot.json"), Content: append(text, '\n'), Mode: 0o600})
+	return host.WriteJSON(filepath.Join(s.Dir, "snapshot.json"), 0o600, s)
 }

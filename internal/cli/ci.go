@@ -118,7 +118,7 @@ func ciName(now time.Time, pid int) string {
 
 // properties say, in the report, what was tested.
 func properties(s *site.Site, release int) [][2]string {
-	all := [][2]string{{"site", s.Name}, {"release", releaseName(release)}, {"orrery", Version}}
+	all := [][2]string{{"site", s.Name}, {"release", site.ReleaseName(release)}, {"orrery", Version}}
 	maker, seen := spec.NewMaker(s), map[string]bool{}
 	var layers []string
 	for i := range s.Nodes {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"syscall"
 	"time"
@@ -41,14 +40,11 @@ func (a *app) confirm(ctx context.Context, s *site.Site, why string) error {
 	if err != nil {
 		return err
 	}
-	if err := a.mayChange(s); err != nil {
-		return err
-	}
-	lock, err := a.patiently(ctx, s)
+	letGo, err := a.patiently().hold(ctx, s)
 	if err != nil {
 		return err
 	}
-	defer lock.Release()
+	defer letGo()
 	r, err := t.host.ReadReleases()
 	if err != nil {
 		return err
@@ -58,12 +54,28 @@ func (a *app) confirm(ctx context.Context, s *site.Site, why string) error {
 	}
 	number := r.Trial.Release
 	r.Confirm(number)
-	r.Trial, r.Ended = nil, &observe.TrialEnd{Release: number, Result: observe.Confirmed, Why: why, When: time.Now().UTC().Truncate(time.Second)}
+	r.Ended, r.Trial = ended(r.Trial, observe.Confirmed, why), nil
 	if err := t.host.WriteReleases(r); err != nil {
 		return err
 	}
 	fmt.Fprintf(a.out, "%s: release %d is confirmed (%s).\n", s.Key(), number, why)
 	return a.note(s, "orrery confirm", fmt.Sprintf("release %d is confirmed (%s)", number, why))
+}
+
+// rolledBack is why a trial ends that somebody ends by a rollback.
+const rolledBack = "it was rolled back"
+
+// ended gives the record of how a trial ends now.
+func ended(trial *observe.Trial, result, why string) *observe.TrialEnd {
+	return &observe.TrialEnd{Release: trial.Release, Result: result, Why: why, When: time.Now().UTC().Truncate(time.Second)}
+}
+
+// wentBack gives the record of how a trial ends with a switch back; nil: none does.
+func wentBack(trial *observe.Trial, back bool, why string) *observe.TrialEnd {
+	if trial == nil || !back {
+		return nil
+	}
+	return ended(trial, observe.Reverted, why)
 }
 
 // verdictOf says how the last trial ended.
@@ -79,21 +91,6 @@ func (a *app) verdictOf(s *site.Site, r observe.Releases) error {
 	}
 	fmt.Fprintf(a.out, "%s: release %d is confirmed (%s).\n", s.Key(), r.Ended.Release, r.Ended.Why)
 	return nil
-}
-
-// patiently takes the site's lock, and waits for whoever has it.
-func (a *app) patiently(ctx context.Context, s *site.Site) (*host.Lock, error) {
-	for {
-		lock, err := host.TakeLock(a.dirs.Lock(s.Key()), host.Holder{Who: who(), Pid: os.Getpid(), Since: time.Now(), Command: a.command})
-		if err == nil || problem.Exit(err) != int(problem.Locked) {
-			return lock, err
-		}
-		select {
-		case <-time.After(100 * time.Millisecond):
-		case <-ctx.Done():
-			return nil, err
-		}
-	}
 }
 
 // trialName is what the process that watches over a trial is known by.
@@ -258,31 +255,13 @@ func (a *app) goBack(ctx context.Context, s *site.Site, t *turn, why string) err
 	if err := a.loadReleases(t.host, t.to); err != nil {
 		return err
 	}
-	over := t.runPatiently(ctx)
-	if over != nil && !errors.Is(over, errTrialOver) {
-		return over
+	t.app = a.patiently()
+	if err := t.run(ctx); err != nil && !errors.Is(err, errTrialOver) {
+		return err
 	}
 	r, err := t.host.ReadReleases()
 	if err != nil {
 		return err
 	}
-	if over != nil {
-		return a.verdictOf(s, r)
-	}
-	r.Ended = &observe.TrialEnd{Release: trial.Release, Result: observe.Reverted, Why: why, When: time.Now().UTC().Truncate(time.Second)}
-	if err := t.host.WriteReleases(r); err != nil {
-		return err
-	}
 	return a.verdictOf(s, r)
-}
-
-// runPatiently makes the switch as soon as nobody else is at work.
-func (t *turn) runPatiently(ctx context.Context) error {
-	for {
-		err := t.run(ctx)
-		if problem.Exit(err) != int(problem.Locked) || ctx.Err() != nil {
-			return err
-		}
-		time.Sleep(200 * time.Millisecond)
-	}
 }

@@ -12,6 +12,7 @@ import (
 	"orrery/internal/host"
 	"orrery/internal/journal"
 	"orrery/internal/plan"
+	"orrery/internal/problem"
 	"orrery/internal/site"
 )
 
@@ -48,32 +49,81 @@ func (a *app) hold(ctx context.Context, s *site.Site) (letGo func(), err error) 
 	return func() { lock.Release(); evict() }, nil
 }
 
-// lock takes the lock of a site.
+// lock takes the lock of a site; who is patient waits for whoever has it.
 func (a *app) lock(ctx context.Context, s *site.Site) (*host.Lock, error) {
-	if a.patient {
-		return a.patiently(ctx, s)
+	for {
+		lock, err := host.TakeLock(a.dirs.Lock(s.Key()), host.Holder{Who: who(), Pid: os.Getpid(), Since: time.Now(), Command: a.command})
+		if !a.patient || err == nil || problem.Exit(err) != int(problem.Locked) {
+			return lock, err
+		}
+		select {
+		case <-time.After(100 * time.Millisecond):
+		case <-ctx.Done():
+			return nil, err
+		}
 	}
-	return host.TakeLock(a.dirs.Lock(s.Key()), host.Holder{Who: who(), Pid: os.Getpid(), Since: time.Now(), Command: a.command})
+}
+
+// patiently gives an app that waits for whoever else is at work.
+func (a *app) patiently() *app {
+	b := *a
+	b.patient = true
+	return &b
+}
+
+// An account is the entries of something in a site's journal.
+type account struct {
+	*journal.Journal
+	run   string // by which the entries know one another
+	began time.Time
+}
+
+// begin notes in a site's journal that something begins.
+func (a *app) begin(s *site.Site, command string) (*account, error) {
+	record, err := journal.Open(a.dirs.Journal(s.Key()))
+	if err != nil {
+		return nil, err
+	}
+	began := time.Now()
+	run := fmt.Sprintf("%x", began.UnixNano())
+	if err := record.Add(journal.Entry{Time: began, Run: run, Kind: "begin", Who: who(), Command: command}); err != nil {
+		record.Close() //nolint:errcheck // the error to tell is that before
+		return nil, err
+	}
+	return &account{record, run, began}, nil
+}
+
+// end notes how it ended.
+func (r *account) end(result string) error {
+	defer r.Close() //nolint:errcheck // every entry has been written by then
+	return r.Add(journal.Entry{Time: time.Now(), Run: r.run, Kind: "end", Result: result, Seconds: time.Since(r.began).Seconds()})
+}
+
+// outcome gives how something ended that may have failed.
+func outcome(err error, redact func(string) string) string {
+	if err == nil {
+		return "done"
+	}
+	return redact(err.Error())
+}
+
+// note adds to a site's journal what was done to it outside a plan.
+func (a *app) note(s *site.Site, command, result string) error {
+	record, err := a.begin(s, command)
+	if err != nil {
+		return err
+	}
+	return record.end(result)
 }
 
 // journalled notes in the journal that something is done, and how it ended.
 func (a *app) journalled(s *site.Site, h *local.Host, do func() error) error {
-	record, err := journal.Open(a.dirs.Journal(s.Key()))
+	record, err := a.begin(s, a.command)
 	if err != nil {
-		return err
-	}
-	defer record.Close() //nolint:errcheck // every entry has been written by then
-	began := time.Now()
-	id := fmt.Sprintf("%x", began.UnixNano())
-	if err := record.Add(journal.Entry{Time: began, Run: id, Kind: "begin", Who: who(), Command: a.command}); err != nil {
 		return err
 	}
 	err = do()
-	end := journal.Entry{Time: time.Now(), Run: id, Kind: "end", Result: "done", Seconds: time.Since(began).Seconds()}
-	if err != nil {
-		end.Result = h.Keys.Redact(err.Error())
-	}
-	return errors.Join(err, record.Add(end))
+	return errors.Join(err, record.end(outcome(err, h.Keys.Redact)))
 }
 
 // carryOut does steps within something that is locked, and gives what went wrong with them.

@@ -37,7 +37,7 @@ func (j *job) recoverSwitch(ctx context.Context) error {
 	if back { // it was to end the trial, too
 		trial = nil
 	}
-	p, err := release.Switch(j.base, hosts, release.Goal{To: r.Switch.End, Releases: sitesOf(h), Trial: trial, Back: back, Recover: true})
+	p, err := release.Switch(j.base, hosts, release.Goal{To: r.Switch.End, Releases: sitesOf(h), Trial: trial, Back: back, Ended: wentBack(r.Trial, back, rolledBack), Recover: true})
 	if err != nil {
 		return err
 	}

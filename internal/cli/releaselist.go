@@ -50,7 +50,7 @@ func (a *app) releaseList() *cobra.Command {
 				if !i.Staged.IsZero() {
 					staged = i.Staged.Local().Format("2006-01-02 15:04")
 				}
-				fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%s\t%s\t%s\n", releaseName(i.Number), i.state(), len(i.Live), len(i.Quarantine), staged, cmp.Or(i.Who, "-"), i.Notes)
+				fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%s\t%s\t%s\n", site.ReleaseName(i.Number), i.state(), len(i.Live), len(i.Quarantine), staged, cmp.Or(i.Who, "-"), i.Notes)
 			}
 			if err := t.Flush(); err != nil {
 				return err

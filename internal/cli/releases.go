@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -48,9 +49,7 @@ func (a *app) loadRelease(s *site.Site, number int) (*site.Site, error) {
 			Try("stage it again under another number")
 	}
 	if s.Twin != "" {
-		b := *a
-		b.twin = s.Twin
-		return b.asTwin(kept, number)
+		return a.asTwin(kept, s.Twin, number)
 	}
 	return twin.Release(kept, number)
 }
@@ -88,9 +87,7 @@ func (a *app) loadReleases(h *local.Host, of map[string]int) error {
 // sitesOf gives what a switch needs: the site as each of the releases makes it, and as it is without any.
 func sitesOf(h *local.Host) map[int]*site.Site {
 	all := map[int]*site.Site{}
-	for number, s := range h.Releases {
-		all[number] = s
-	}
+	maps.Copy(all, h.Releases)
 	base := 0
 	if len(h.Site.Nodes) > 0 {
 		base = h.Site.Nodes[0].Release
@@ -150,11 +147,7 @@ func (a *app) keepRelease(s *site.Site, number int) error {
 			record.Notes = r.Notes
 		}
 	}
-	text, err := json.MarshalIndent(record, "", "  ")
-	if err != nil {
-		return err
-	}
-	if err := host.WriteFile(host.File{Path: filepath.Join(fresh, "release.json"), Content: append(text, '\n'), Mode: 0o644}); err != nil {
+	if err := host.WriteJSON(filepath.Join(fresh, "release.json"), 0o644, record); err != nil {
 		return err
 	}
 	if _, err := os.Stat(to); errors.Is(err, fs.ErrNotExist) {
@@ -234,17 +227,10 @@ func at(r map[string]int) string {
 	slices.Sort(numbers)
 	var words []string
 	for _, n := range slices.Compact(numbers) {
-		words = append(words, releaseName(n))
+		words = append(words, site.ReleaseName(n))
 	}
 	if len(words) == 0 {
-		return releaseName(0)
+		return site.ReleaseName(0)
 	}
 	return strings.Join(words, " and ")
-}
-
-func releaseName(n int) string {
-	if n == 0 {
-		return "none"
-	}
-	return strconv.Itoa(n)
 }

@@ -120,7 +120,7 @@ func (a *app) contents(ctx context.Context, s *site.Site, text string, selectors
 		all = append(all, one)
 	}
 	if len(all) == 0 {
-		return nil, problem.New(problem.Mistake, "no node of release %s is on this host", releaseName(number)).At(s.Key()).Try("orrery stage --release %d", number)
+		return nil, problem.New(problem.Mistake, "no node of release %s is on this host", site.ReleaseName(number)).At(s.Key()).Try("orrery stage --release %d", number)
 	}
 	return all, nil
 }

@@ -113,5 +113,5 @@ func (a *app) tellTrial(s *site.Site, trial *observe.Trial) {
 		how = "stays with \"orrery confirm\" only,"
 	}
 	fmt.Fprintf(a.out, "%s: release %s is on trial until %s: it %s and goes back to release %s otherwise.\n",
-		s.Key(), releaseName(trial.Release), trial.Until.Local().Format("15:04:05"), how, at(trial.Back))
+		s.Key(), site.ReleaseName(trial.Release), trial.Until.Local().Format("15:04:05"), how, at(trial.Back))
 }

@@ -55,6 +55,6 @@ func (a *app) turnBack(s *site.Site, selectors []string) (*turn, error) {
 	if t.to, err = release.Former(t.before, names); err != nil {
 		return nil, err
 	}
-	t.back = true
+	t.back, t.why = true, rolledBack
 	return t, a.loadReleases(t.host, t.to)
 }

@@ -10,7 +10,6 @@ import (
 
 	"orrery/internal/apply"
 	"orrery/internal/apply/local"
-	"orrery/internal/journal"
 	"orrery/internal/observe"
 	"orrery/internal/plan"
 	"orrery/internal/problem"
@@ -96,26 +95,16 @@ func (j *job) unchanged(ctx context.Context, before string) error {
 
 // apply carries out a plan, keeps the journal, and says what is left if not all of it could be done.
 func (j *job) apply(ctx context.Context, p *plan.Plan) (*apply.Result, error) {
-	record, err := journal.Open(j.dirs.Journal(j.site.Key()))
+	record, err := j.app.begin(j.site, j.command)
 	if err != nil {
-		return nil, err
-	}
-	defer record.Close() //nolint:errcheck // every entry has been written by then
-	began := time.Now()
-	id := fmt.Sprintf("%x", began.UnixNano())
-	if err := record.Add(journal.Entry{Time: began, Run: id, Kind: "begin", Who: who(), Command: j.command}); err != nil {
 		return nil, err
 	}
 	watch := newProgress(j.err, p)
 	workers := map[string]apply.Worker{j.host.Name: j.host}
-	result := apply.Run(ctx, p, workers, &recorded{watch, record, id, map[int]time.Time{}, j.host.Keys.Redact}, j.parallel)
+	result := apply.Run(ctx, p, workers, &recorded{watch, record.Journal, record.run, map[int]time.Time{}, j.host.Keys.Redact}, j.parallel)
 	watch.Close()
 	err = j.finish(ctx, p, result)
-	end := journal.Entry{Time: time.Now(), Run: id, Kind: "end", Result: "done", Seconds: time.Since(began).Seconds()}
-	if err != nil {
-		end.Result = j.host.Keys.Redact(err.Error())
-	}
-	return result, errors.Join(err, record.Add(end))
+	return result, errors.Join(err, record.end(outcome(err, j.host.Keys.Redact)))
 }
 
 // finish settles a run that succeeded, and takes back or explains one that did not.

@@ -51,7 +51,7 @@ func (a *app) load() (*site.Site, error) {
 	if err != nil || a.twin == "" {
 		return s, err
 	}
-	return a.asTwin(s, 0)
+	return a.asTwin(s, a.twin, 0)
 }
 
 // marker says, beside the state of a site, from which directory it was brought up; it is there while the site is up.

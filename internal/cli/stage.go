@@ -90,9 +90,7 @@ func (a *app) quarantine(s *site.Site, number int) (*site.Site, error) {
 	if s.Original == nil {
 		return twin.Quarantine(s, number)
 	}
-	b := *a
-	b.twin = s.Twin
-	made, err := b.asTwin(s.Original, number)
+	made, err := a.asTwin(s.Original, s.Twin, number)
 	if err != nil {
 		return nil, err
 	}

@@ -25,7 +25,7 @@ type turn struct {
 	to      map[string]int // node -> release
 	back    bool           // to what was live before; interrupted, it is brought to its end and not taken back
 	trial   *observe.Trial // that it begins; nil: none
-	why     string         // it goes back by itself; "": the user wants it
+	why     string         // it goes back: for the record of a trial that ends so
 	ends    *observe.Trial // the one that it ends, and nothing if that is over; nil: whatever is on trial
 	consent consent
 	before  observe.Releases
@@ -58,7 +58,7 @@ func (a *app) turnTo(s *site.Site, selectors []string, number int) (*turn, error
 		}
 	}
 	if len(t.to) == 0 {
-		return nil, problem.New(problem.Mistake, "no node of release %s is on this host", releaseName(number)).Try("orrery stage --release %d", number)
+		return nil, problem.New(problem.Mistake, "no node of release %s is on this host", site.ReleaseName(number)).Try("orrery stage --release %d", number)
 	}
 	return t, nil
 }
@@ -101,10 +101,12 @@ func (t *turn) run(ctx context.Context) error {
 			if err := t.mayTurn(live); err != nil {
 				return nil, err
 			}
-			if err := t.load(hosts); err != nil {
+			if err := t.loadReleases(t.host, live); err != nil {
 				return nil, err
 			}
-			p, err := release.Switch(t.site, hosts, release.Goal{To: t.to, Releases: sitesOf(t.host), Trial: t.trial, Back: t.back, Why: t.why})
+			p, err := release.Switch(t.site, hosts, release.Goal{
+				To: t.to, Releases: sitesOf(t.host), Trial: t.trial, Back: t.back, Ended: wentBack(t.before.Trial, t.back, t.why),
+			})
 			if err == nil && maps.Equal(live, t.to) && onlyRecords(p) {
 				p.Steps = nil
 			}
@@ -147,13 +149,13 @@ func (t *turn) mayTurn(live map[string]int) error {
 	case t.ends != nil && (on == nil || !on.Until.Equal(t.ends.Until)):
 		return errTrialOver
 	case on != nil && !t.back:
-		return problem.New(problem.Mistake, "release %s is on trial until %s", releaseName(on.Release), on.Until.Local().Format("15:04:05")).At(t.site.Key()).
+		return problem.New(problem.Mistake, "release %s is on trial until %s", site.ReleaseName(on.Release), on.Until.Local().Format("15:04:05")).At(t.site.Key()).
 			Try("orrery confirm or orrery rollback first")
 	case on != nil && len(t.to) < len(on.Back):
-		return problem.New(problem.Mistake, "release %s is on trial with %s, which go back together", releaseName(on.Release), count(len(on.Back), "node")).At(t.site.Key()).
+		return problem.New(problem.Mistake, "release %s is on trial with %s, which go back together", site.ReleaseName(on.Release), count(len(on.Back), "node")).At(t.site.Key()).
 			Try("orrery rollback, without naming nodes, or orrery confirm first")
 	case t.trial != nil && len(live) < len(t.to):
-		return problem.New(problem.Mistake, "nothing is live to which the trial of release %s could go back", releaseName(t.trial.Release)).At(t.site.Key()).
+		return problem.New(problem.Mistake, "nothing is live to which the trial of release %s could go back", site.ReleaseName(t.trial.Release)).At(t.site.Key()).
 			Try("switch to it without --confirm-within")
 	}
 	if t.trial != nil {
@@ -165,20 +167,6 @@ func (t *turn) mayTurn(live map[string]int) error {
 // onlyRecords reports whether a plan changes nothing but what is on record.
 func onlyRecords(p *plan.Plan) bool {
 	return !slices.ContainsFunc(p.Steps, func(s *plan.Step) bool { return s.Kind != plan.CommitSwitch && s.Kind != plan.WriteNames })
-}
-
-// load loads the releases of all instances that the switch may concern.
-func (t *turn) load(hosts []observe.Host) error {
-	of := map[string]int{}
-	for i := range hosts {
-		for j := range hosts[i].Nodes {
-			n := &hosts[i].Nodes[j]
-			if _, concerned := t.to[n.Name]; concerned && !n.Staged {
-				of[n.Name] = n.Release
-			}
-		}
-	}
-	return t.loadReleases(t.host, of)
 }
 
 // liveNow gives the releases of those nodes that are live.
@@ -239,7 +227,7 @@ func (t *turn) halfWay(cause error) error {
 	for _, name := range slices.Sorted(maps.Keys(t.to)) {
 		text := "none is live"
 		if n, ok := now[name]; ok {
-			text = releaseName(n)
+			text = site.ReleaseName(n)
 		}
 		words = append(words, name+": "+text)
 	}

@@ -7,12 +7,10 @@ import (
 	"path/filepath"
 	"strings"
 	"text/tabwriter"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"orrery/internal/host"
-	"orrery/internal/journal"
 	"orrery/internal/observe"
 	"orrery/internal/plan"
 	"orrery/internal/problem"
@@ -93,7 +91,7 @@ func (a *app) twinList() *cobra.Command {
 					expires = r.Expires.Local().Format("2006-01-02 15:04")
 				}
 				fmt.Fprintf(t, "%s\t%s\t%s\t%d of %d run\t%s\t%s\t%s\t%s\n", r.Options.Name, r.Site, r.Options.Owner, running, nodes,
-					releaseName(r.Options.Release), r.Created.Local().Format("2006-01-02 15:04"), expires, r.Dir)
+					site.ReleaseName(r.Options.Release), r.Created.Local().Format("2006-01-02 15:04"), expires, r.Dir)
 			}
 			return t.Flush()
 		},
@@ -161,7 +159,7 @@ func (a *app) twinOf() (string, error) {
 	}
 	switch len(found) {
 	case 0:
-		return "", a.noTwin("")
+		return "", a.noTwin("", a.twin)
 	case 1:
 		return found[0], nil
 	}
@@ -193,21 +191,6 @@ func (a *app) destroyTwin(ctx context.Context, r twinRecord) error {
 	}
 	fmt.Fprintf(a.out, "Twin %s of %s is gone.\n", r.Options.Name, r.Site)
 	return nil
-}
-
-// note adds to a site's journal what was done to it outside a plan.
-func (a *app) note(s *site.Site, command, result string) error {
-	record, err := journal.Open(a.dirs.Journal(s.Key()))
-	if err != nil {
-		return err
-	}
-	defer record.Close() //nolint:errcheck // every entry has been written by then
-	now := time.Now()
-	id := fmt.Sprintf("%x", now.UnixNano())
-	if err := record.Add(journal.Entry{Time: now, Run: id, Kind: "begin", Who: who(), Command: command}); err != nil {
-		return err
-	}
-	return record.Add(journal.Entry{Time: now, Run: id, Kind: "end", Result: result})
 }
 
 // absolute gives the site directory that is meant, as an absolute path.

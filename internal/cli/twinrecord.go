@@ -33,22 +33,17 @@ func (r twinRecord) key() string { return r.Site + "." + r.Options.Name }
 func (a *app) twinPath(key string) string { return filepath.Join(a.dirs.Site(key), "twin.json") }
 
 func (a *app) writeTwin(r twinRecord) error {
-	text, err := json.MarshalIndent(r, "", "  ")
-	if err != nil {
-		return err
-	}
-	file := host.File{Path: a.twinPath(r.key()), Content: append(text, '\n'), Mode: 0o644}
-	dir := filepath.Dir(file.Path)
+	path := a.twinPath(r.key())
+	dir := filepath.Dir(path)
 	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
-		return errors.Join(err, host.WriteFile(file))
+		return errors.Join(err, host.WriteJSON(path, 0o644, r))
 	}
 	// A new twin appears with its record: a directory without one would be nobody's to remove.
 	fresh := filepath.Join(filepath.Dir(dir), "."+filepath.Base(dir)+"-new")
 	if err := os.RemoveAll(fresh); err != nil {
 		return err
 	}
-	file.Path = filepath.Join(fresh, filepath.Base(file.Path))
-	if err := host.WriteFile(file); err != nil {
+	if err := host.WriteJSON(filepath.Join(fresh, filepath.Base(path)), 0o644, r); err != nil {
 		return err
 	}
 	return os.Rename(fresh, dir)
@@ -75,25 +70,25 @@ func (a *app) twins() []twinRecord {
 	return all
 }
 
-// noTwin says that there is no such twin, and which there are.
-func (a *app) noTwin(site string) error {
+// noTwin says that there is no such twin, and which there are. The site is "" if it is not known which.
+func (a *app) noTwin(site, name string) error {
 	var names []string
 	for _, r := range a.twins() {
 		if site == "" || r.Site == site {
 			names = append(names, r.Options.Name)
 		}
 	}
-	p := problem.New(problem.Mistake, "there is no twin %q here", a.twin)
+	p := problem.New(problem.Mistake, "there is no twin %q here", name)
 	if site != "" {
-		p = problem.New(problem.Mistake, "site %s has no twin %q here", site, a.twin)
+		p = problem.New(problem.Mistake, "site %s has no twin %q here", site, name)
 	}
-	switch near := problem.Nearest(a.twin, names); {
+	switch near := problem.Nearest(name, names); {
 	case near != "":
 		return p.Try("did you mean %s?", near)
 	case len(names) > 0:
 		return p.Try("there are %s", strings.Join(names, ", "))
 	}
-	return p.Try("orrery twin create SITE %s", a.twin)
+	return p.Try("orrery twin create SITE %s", name)
 }
 
 // twinDirectory gives the site directory of the twin that is meant, if only one is called so.
@@ -101,22 +96,23 @@ func (a *app) twinDirectory() (string, error) {
 	found := slices.DeleteFunc(a.twins(), func(r twinRecord) bool { return r.Options.Name != a.twin })
 	switch len(found) {
 	case 0:
-		return "", a.noTwin("")
+		return "", a.noTwin("", a.twin)
 	case 1:
 		return found[0].Dir, nil
 	}
 	return "", problem.New(problem.Usage, "twins of %d sites are called %s", len(found), a.twin).Try("say -C %s, for instance", found[0].Dir)
 }
 
-// asTwin gives the twin of a site that is meant, as a release makes it; 0: as it was created.
-func (a *app) asTwin(s *site.Site, release int) (*site.Site, error) {
-	r, err := a.readTwin(s.Name + "." + a.twin)
+// asTwin gives a twin of a site as a release makes it; 0: as it was created.
+func (a *app) asTwin(s *site.Site, name string, release int) (*site.Site, error) {
+	key := s.Name + "." + name
+	r, err := a.readTwin(key)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, a.noTwin(s.Name)
+		return nil, a.noTwin(s.Name, name)
 	}
 	if err != nil {
-		return nil, problem.New(problem.Failed, "what is known of twin %s cannot be read", a.twin).At(a.twinPath(s.Name+"."+a.twin)).Because(err).
-			Try("orrery twin destroy %s, and create it anew", a.twin)
+		return nil, problem.New(problem.Failed, "what is known of twin %s cannot be read", name).At(a.twinPath(key)).Because(err).
+			Try("orrery twin destroy %s, and create it anew", name)
 	}
 	o := r.Options
 	if release != 0 {

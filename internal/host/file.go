@@ -1,12 +1,31 @@
 package host
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
 
 	"github.com/google/renameio/v2"
+	"golang.org/x/sys/unix"
 )
+
+// Exchange swaps two files or directories of one file system in one step (renameat2(2)), so that there is one in each place at every moment.
+func Exchange(a, b string) error {
+	if err := unix.Renameat2(unix.AT_FDCWD, a, unix.AT_FDCWD, b, unix.RENAME_EXCHANGE); err != nil {
+		return &os.LinkError{Op: "exchange", Old: a, New: b, Err: err}
+	}
+	return nil
+}
+
+// WriteJSON writes a file of this machine that holds JSON for people to read, too; whole or not at all.
+func WriteJSON(path string, mode uint32, x any) error {
+	text, err := json.MarshalIndent(x, "", "  ")
+	if err != nil {
+		return err
+	}
+	return WriteFile(File{Path: path, Content: append(text, '\n'), Mode: mode})
+}
 
 // WriteFile writes a file of this machine whole or not at all. Its owner must be numeric or empty.
 func WriteFile(f File) error {

@@ -65,6 +65,11 @@ func lockDirectory(dir string) (unlock func(), err error) {
 	if err != nil {
 		return nil, err
 	}
+	return lockFile(f)
+}
+
+// lockFile waits until nobody else has locked a file or directory (flock(2)). To unlock closes it.
+func lockFile(f *os.File) (unlock func(), err error) {
 	for {
 		err := unix.Flock(int(f.Fd()), unix.LOCK_EX)
 		if err == nil {
@@ -72,7 +77,7 @@ func lockDirectory(dir string) (unlock func(), err error) {
 		}
 		if err != unix.EINTR {
 			f.Close()
-			return nil, &os.PathError{Op: "flock", Path: dir, Err: err}
+			return nil, &os.PathError{Op: "flock", Path: f.Name(), Err: err}
 		}
 	}
 }

@@ -11,8 +11,6 @@ import (
 	"strconv"
 	"strings"
 
-	"golang.org/x/sys/unix"
-
 	"orrery/internal/problem"
 )
 
@@ -171,11 +169,7 @@ func readSettings(runDir string) (map[string]changed, error) {
 }
 
 func writeSettings(runDir string, record map[string]changed) error {
-	text, err := json.MarshalIndent(record, "", "  ")
-	if err != nil {
-		return err
-	}
-	return WriteFile(File{Path: settingsFile(runDir), Content: append(text, '\n'), Mode: 0o644})
+	return WriteJSON(settingsFile(runDir), 0o644, record)
 }
 
 // lockSettings keeps runs for different sites from changing the record at the same time.
@@ -187,14 +181,5 @@ func lockSettings(runDir string) (unlock func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	for {
-		err := unix.Flock(int(f.Fd()), unix.LOCK_EX)
-		if err == nil {
-			return func() { f.Close() }, nil
-		}
-		if err != unix.EINTR {
-			f.Close()
-			return nil, err
-		}
-	}
+	return lockFile(f)
 }

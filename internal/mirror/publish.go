@@ -183,7 +183,7 @@ func (m *Mirror) exchange(fresh string) error {
 	if err := syncTree(fresh); err != nil {
 		return err
 	}
-	err := unix.Renameat2(unix.AT_FDCWD, fresh, unix.AT_FDCWD, place, unix.RENAME_EXCHANGE)
+	err := host.Exchange(fresh, place)
 	if errors.Is(err, unix.ENOENT) {
 		return os.Rename(fresh, place)
 	}

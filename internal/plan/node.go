@@ -206,7 +206,7 @@ func (u *nodeDraft) configureReason() string {
 
 // liveOnly reports whether a node has or does something that is for live nodes only.
 func liveOnly(n *spec.Node) bool {
-	return len(n.Config.Active) > 0 || slices.ContainsFunc(n.Mounts, func(m spec.Mount) bool { return m.Exclusive })
+	return len(n.Config.Active) > 0 || n.Exclusive()
 }
 
 func (u *nodeDraft) checkReason() string {

@@ -13,7 +13,7 @@ import (
 // are not for two is applied anew, because its files and boot steps see to what is on them.
 func (j *Job) Activate(ctx context.Context) error {
 	for _, r := range j.Site.RolesOf(j.Node) {
-		if holder(r) {
+		if r.Exclusive() {
 			if err := j.anew(ctx, r); err != nil {
 				return err
 			}
@@ -54,7 +54,7 @@ func (j *Job) Retire(ctx context.Context) error {
 // Let stops the services of roles with volumes that are not for two, so that these can be taken away. Those that start first stop last.
 func (j *Job) Let(ctx context.Context) error {
 	for _, r := range slices.Backward(j.Site.RolesOf(j.Node)) {
-		if !holder(r) {
+		if !r.Exclusive() {
 			continue
 		}
 		services := slices.Clone(r.Services)
@@ -69,7 +69,7 @@ func (j *Job) Let(ctx context.Context) error {
 // Resume starts the services that Let has stopped.
 func (j *Job) Resume(ctx context.Context) error {
 	for _, r := range j.Site.RolesOf(j.Node) {
-		if !holder(r) {
+		if !r.Exclusive() {
 			continue
 		}
 		if err := j.systemctl(ctx, r, r.Services, "start"); err != nil {
@@ -81,17 +81,7 @@ func (j *Job) Resume(ctx context.Context) error {
 
 // Holders reports whether a node has roles with volumes that are not for two, or that do something on live nodes only.
 func Holders(s *site.Site, n *site.Node) bool {
-	return slices.ContainsFunc(s.RolesOf(n), func(r *site.Role) bool { return holder(r) || live(r) })
-}
-
-// holder reports whether a role has volumes that are not for two.
-func holder(r *site.Role) bool {
-	return slices.ContainsFunc(r.Volumes, func(v site.VolumeUse) bool { return v.Exclusive })
-}
-
-// live reports whether a role does something on live nodes only.
-func live(r *site.Role) bool {
-	return len(r.Active) > 0 || slices.ContainsFunc(r.Steps, func(s site.Step) bool { return s.When == site.Active })
+	return slices.ContainsFunc(s.RolesOf(n), func(r *site.Role) bool { return r.Exclusive() || r.LiveOnly() })
 }
 
 // active does the active steps of a role and starts its active services, also at each boot from now on.

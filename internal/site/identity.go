@@ -28,6 +28,14 @@ func FullID(release, id int) int {
 	return release*digits + id
 }
 
+// ReleaseName gives the number of a release for people; 0 is that of none.
+func ReleaseName(release int) string {
+	if release == 0 {
+		return "none"
+	}
+	return strconv.Itoa(release)
+}
+
 // Quarantine is what the networks of a site's quarantine for a release are kept under, in place of Site.Key.
 func Quarantine(key string, release int) string { return key + "." + strconv.Itoa(release) }
 

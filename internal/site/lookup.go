@@ -90,6 +90,16 @@ func (s *Site) closure(roles []string) []*Role {
 	return ordered
 }
 
+// Exclusive reports whether a role has volumes that are not for the nodes of two releases at once.
+func (r *Role) Exclusive() bool {
+	return slices.ContainsFunc(r.Volumes, func(v VolumeUse) bool { return v.Exclusive })
+}
+
+// LiveOnly reports whether a role does something on live nodes only.
+func (r *Role) LiveOnly() bool {
+	return len(r.Active) > 0 || slices.ContainsFunc(r.Steps, func(s Step) bool { return s.When == Active })
+}
+
 // SelfStarting reports whether roles have all that they need once their files are there: no step is done on the node and
 // no other node is waited for, so that their services may start when the node boots.
 func SelfStarting(roles []*Role) bool {

@@ -44,10 +44,7 @@ func (p *pair) swap() error {
 	if p.Former == 0 {
 		return os.Rename(p.aside(), p.Path)
 	}
-	if err := unix.Renameat2(unix.AT_FDCWD, p.aside(), unix.AT_FDCWD, p.Path, unix.RENAME_EXCHANGE); err != nil {
-		return &os.LinkError{Op: "exchange", Old: p.aside(), New: p.Path, Err: err}
-	}
-	return nil
+	return host.Exchange(p.aside(), p.Path)
 }
 
 // swapBack puts the former directory back, if it is not there.

@@ -57,11 +57,7 @@ func (r Mirrored) Note(dirs host.Dirs, key string) error {
 			fresh[0].Good = was.Good
 		}
 	}
-	text, err := json.MarshalIndent(fresh, "", "  ")
-	if err != nil {
-		return err
-	}
-	return host.WriteFile(host.File{Path: mirrorsPath(dirs, key), Content: append(text, '\n'), Mode: 0o600})
+	return host.WriteJSON(mirrorsPath(dirs, key), 0o600, fresh)
 }
 
 // LockMirrors is held by whoever mirrors volumes of a site. The lock of the site itself is not: a large archive takes hours.

@@ -10,6 +10,7 @@ import (
 	"orrery/internal/host"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
+	"orrery/test/need"
 )
 
 func me(string) (int, int, error) { return os.Getuid(), os.Getgid(), nil }
@@ -97,10 +98,8 @@ func together(t *testing.T, do func(node string) error) {
 
 // TestProvideSubvolume: on btrfs a new volume is a subvolume, of which a copy costs nothing.
 func TestProvideSubvolume(t *testing.T) {
-	dir, ok := places(t)["btrfs"]
-	if !ok {
-		t.Skip("integration test: run make test as root")
-	}
+	need.Integration(t)
+	dir := places(t)["btrfs"]
 	dirs := host.Dirs{State: dir, Run: dir}
 	live := spec.Mount{Volume: "data", Owner: "x", Mode: 0o751}
 	if err := Provide(dirs, "karoo", "db", live, func(string) (int, int, error) { return 7, 8, nil }); err != nil {
@@ -114,7 +113,7 @@ func TestProvideSubvolume(t *testing.T) {
 		t.Errorf("copied by %q (%v)", how, err)
 	}
 	same(t, Path(dirs, "karoo", "db", live), Path(dirs, "karoo", "db", m))
-	if err := Remove(Path(dirs, "karoo", "db", live)); err != nil {
+	if err := Erase(Path(dirs, "karoo", "db", live)); err != nil {
 		t.Error(err)
 	}
 }

@@ -107,6 +107,3 @@ func List(dirs host.Dirs, site string) ([]observe.Volume, error) {
 	}
 	return all, nil
 }
-
-// Remove removes persistent data for good.
-func Remove(path string) error { return Erase(path) }

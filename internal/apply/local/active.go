@@ -185,11 +185,7 @@ func (h *Host) activate(ctx context.Context, e engine.Engine, n *spec.Node, say 
 	if err != nil {
 		return err
 	}
-	spelt, err := spec.NewMaker(s).Node(declared)
-	if err != nil {
-		return err
-	}
-	return h.settle(ctx, e, n, true, &spelt.Config.Active)
+	return h.settle(ctx, e, n, true, spec.Active(s.RolesOf(declared)))
 }
 
 // apply does some of what the roles of a node ask for.
@@ -228,14 +224,14 @@ func (h *Host) unsettle(ctx context.Context, e engine.Engine, n *spec.Node) erro
 }
 
 // settle takes down that it is known again, and whether the node does what only a live node does, and what (nil: as before).
-func (h *Host) settle(ctx context.Context, e engine.Engine, n *spec.Node, active bool, does *spec.Parts) error {
+func (h *Host) settle(ctx context.Context, e engine.Engine, n *spec.Node, active bool, does spec.Parts) error {
 	was, err := h.recorded(n)
 	if err != nil {
 		return err
 	}
 	config := was.Config
 	if does != nil {
-		config.Active = *does
+		config.Active = does
 	}
 	configured := was.Configured
 	if before, ok := h.whole.LoadAndDelete(n.ID); ok {

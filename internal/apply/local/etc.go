@@ -109,9 +109,9 @@ func (h *Host) forgetNames() error {
 
 // introduce tells a node of all others of a site.
 func (h *Host) introduce(s *site.Site, n *site.Node) error {
-	networks, of := spec.NetworksOf(n), spec.Names(s)
-	hosts := h.shared("hosts "+of+" "+strings.Join(networks, " "), func() []byte { return spec.Hosts(s, networks) })
-	all := h.shared("inventory "+of, func() []byte { return inventory.JSON(s) })
+	networks := spec.NetworksOf(n)
+	hosts := h.shared(sharedText{s, "hosts " + strings.Join(networks, " ")}, func() []byte { return spec.Hosts(s, networks) })
+	all := h.shared(sharedText{s, "inventory"}, func() []byte { return inventory.JSON(s) })
 	known, err := os.ReadFile(h.knownHosts())
 	if errors.Is(err, fs.ErrNotExist) { // a release is staged of a site that was never up
 		err = h.writeKnownHosts(s)
@@ -130,8 +130,14 @@ func (h *Host) introduce(s *site.Site, n *site.Node) error {
 	)
 }
 
+// A sharedText names a text that nodes of a site have in common.
+type sharedText struct {
+	site *site.Site
+	what string
+}
+
 // shared makes what nodes have in common once: for many nodes, each would take as long as they are many.
-func (h *Host) shared(what string, write func() []byte) []byte {
+func (h *Host) shared(what sharedText, write func() []byte) []byte {
 	text, _ := h.common.LoadOrStore(what, sync.OnceValue(write))
 	return text.(func() []byte)()
 }

@@ -42,12 +42,14 @@ type Host struct {
 	// Created is told of a node that has been made, before it is started; nil: nobody is.
 	Created func(ctx context.Context, e engine.Engine, n *spec.Node) error
 
-	keys   sync.Mutex        // held while an SSH host key is made
-	common sync.Map          // name of a text that nodes have in common -> func that gives it
-	saved  sync.Map          // node -> what it was before ConfigureNode, for RevertNode
-	whole  sync.Map          // nodes whose services were stopped or started in this run -> whether they had been configured
-	ready  sync.Map          // nodes that were furnished before they booted in this run
-	former map[string][]byte // files as they were before writeNames, for restoreNames
+	releases sync.Mutex        // held while what is live is read or written
+	lives    *site.Site        // what Live gave; nil: not yet, or other releases are live since
+	keys     sync.Mutex        // held while an SSH host key is made
+	common   sync.Map          // sharedText -> func that gives it
+	saved    sync.Map          // node -> what it was before ConfigureNode, for RevertNode
+	whole    sync.Map          // nodes whose services were stopped or started in this run -> whether they had been configured
+	ready    sync.Map          // nodes that were furnished before they booted in this run
+	former   map[string][]byte // files as they were before writeNames, for restoreNames
 }
 
 var _ apply.Worker = (*Host)(nil)
@@ -139,7 +141,7 @@ func (h *Host) Do(ctx context.Context, s *plan.Step, say func(string)) error {
 	case plan.BuildLayer:
 		return h.build(ctx, s.Layer, say)
 	case plan.RemoveVolume:
-		return volume.Remove(s.Path)
+		return volume.Erase(s.Path)
 	case plan.CommitSwitch:
 		return h.WriteReleases(*s.Releases)
 	case plan.ForgetRelease:

@@ -65,16 +65,22 @@ func (h *Host) declared(n *spec.Node) (*site.Site, *site.Node, error) {
 	return nil, nil, errNoNode
 }
 
-// Live gives the site with every node as the release makes it that is live.
+// Live gives the site with every node as the release makes it that is live. It is made once, as each node is told of all others.
 func (h *Host) Live() (*site.Site, error) {
 	if h.Site.Stage != 0 {
 		return h.Site, nil
+	}
+	h.releases.Lock()
+	defer h.releases.Unlock()
+	if h.lives != nil {
+		return h.lives, nil
 	}
 	r, err := h.ReadReleases()
 	if err != nil {
 		return nil, err
 	}
-	return plan.Released(h.Site, []observe.Host{{Releases: r}}, h.Releases)
+	h.lives, err = plan.Released(h.Site, []observe.Host{{Releases: r}}, h.Releases)
+	return h.lives, err
 }
 
 // errNoNode: a node is there that the site no longer declares.

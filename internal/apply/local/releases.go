@@ -51,12 +51,10 @@ func (h *Host) ReadReleases() (observe.Releases, error) {
 
 // WriteReleases takes down which releases are live, safe against a power cut: it is the one record of it.
 func (h *Host) WriteReleases(r observe.Releases) error {
-	r.Staged = nil
-	text, err := json.MarshalIndent(r, "", "  ")
-	if err != nil {
-		return err
-	}
-	return host.WriteFile(host.File{Path: h.releasesFile(), Content: append(text, '\n'), Mode: 0o644})
+	h.releases.Lock()
+	defer h.releases.Unlock()
+	r.Staged, h.lives = nil, nil
+	return host.WriteJSON(h.releasesFile(), 0o644, r)
 }
 
 // dropCopies removes the copies of volumes of nodes that have the volumes now.

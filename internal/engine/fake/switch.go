@@ -12,8 +12,7 @@ import (
 
 // holder reports whether a node, when it is live, has volumes that are not for two, or does something that only live nodes do.
 func holder(n *spec.Node) bool {
-	holds := slices.ContainsFunc(n.Mounts, func(m spec.Mount) bool { return m.Exclusive })
-	return !n.Staged && (holds || len(n.Config.Active) > 0)
+	return !n.Staged && (n.Exclusive() || len(n.Config.Active) > 0)
 }
 
 // retire takes from a node what is not for two.
@@ -47,11 +46,7 @@ func (h *Host) activate(ctx context.Context, ref engine.Ref, n *spec.Node) error
 	if !ok {
 		return fmt.Errorf("release %d has no node %s", n.Release, n.Name)
 	}
-	spelt, err := spec.NewMaker(s).Node(declared)
-	if err != nil {
-		return err
-	}
-	mark.Config.Active = spelt.Config.Active
+	mark.Config.Active = spec.Active(s.RolesOf(declared))
 	return h.Mark(ctx, ref, mark)
 }
 

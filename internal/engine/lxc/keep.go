@@ -5,10 +5,9 @@ import (
 	"os"
 	"path/filepath"
 
-	"golang.org/x/sys/unix"
-
 	"orrery/internal/engine"
 	"orrery/internal/engine/record"
+	"orrery/internal/host"
 	"orrery/internal/problem"
 	"orrery/internal/site/spec"
 )
@@ -35,18 +34,10 @@ func (e *Engine) Replace(_ context.Context, n *spec.Node) error {
 	if err := os.RemoveAll(c.former()); err != nil {
 		return err
 	}
-	if err := exchange(fresh, c.dir); err != nil {
+	if err := host.Exchange(fresh, c.dir); err != nil {
 		return err
 	}
 	return os.Rename(fresh, c.former())
-}
-
-// exchange swaps two directories at once (renameat2(2)), so that there is a node at every moment.
-func exchange(a, b string) error {
-	if err := unix.Renameat2(unix.AT_FDCWD, a, unix.AT_FDCWD, b, unix.RENAME_EXCHANGE); err != nil {
-		return &os.LinkError{Op: "exchange", Old: a, New: b, Err: err}
-	}
-	return nil
 }
 
 // Restore puts the former node back.
@@ -58,7 +49,7 @@ func (e *Engine) Restore(_ context.Context, ref engine.Ref) error {
 	if _, err := os.Stat(c.former()); err != nil {
 		return problem.New(problem.Failed, "node %s: nothing was kept of what it was before", ref.Name).At(c.dir)
 	}
-	if err := exchange(c.former(), c.dir); err != nil {
+	if err := host.Exchange(c.former(), c.dir); err != nil {
 		return err
 	}
 	return os.RemoveAll(c.former())

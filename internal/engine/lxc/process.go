@@ -34,16 +34,27 @@ func (c container) init() int {
 	if monitor == 0 {
 		return 0
 	}
-	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(monitor), "task", strconv.Itoa(monitor), "children"))
-	if err != nil {
-		return 0
-	}
-	for _, word := range strings.Fields(string(text)) {
-		if pid, err := strconv.Atoi(word); err == nil && !ending(pid) {
+	for _, pid := range children(monitor) {
+		if !ending(pid) {
 			return pid
 		}
 	}
 	return 0
+}
+
+// children gives the processes that a process has started.
+func children(pid int) []int {
+	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "task", strconv.Itoa(pid), "children"))
+	if err != nil {
+		return nil
+	}
+	var all []int
+	for _, word := range strings.Fields(string(text)) {
+		if child, err := strconv.Atoi(word); err == nil {
+			all = append(all, child)
+		}
+	}
+	return all
 }
 
 // ending reports whether a process has been killed, even if it is still there: an init waits for all others of its node to end.

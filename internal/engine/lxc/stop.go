@@ -67,14 +67,53 @@ func (c container) signal(ctx context.Context, s unix.Signal) error {
 	} else {
 		defer unix.Close(target)
 	}
-	for tries := 0; ; tries++ {
-		if tries%8 == 0 {
-			if err := unix.PidfdSendSignal(target, s, nil, 0); err != nil && !errors.Is(err, unix.ESRCH) {
-				return err
-			}
+	return untilEnded(ctx, watch, func(try int) error {
+		if try%8 != 0 {
+			return nil
 		}
-		n, err := unix.Poll([]unix.PollFd{{Fd: int32(watch), Events: unix.POLLIN}}, 50)
-		if n > 0 {
+		return send(target, s)
+	})
+}
+
+// kill ends a node's monitor with all that it has started. The monitor of a start that was cut short may wait for somebody who is no more.
+func (c container) kill(ctx context.Context) error {
+	monitor := c.monitor()
+	if monitor == 0 {
+		return nil
+	}
+	watch, err := unix.PidfdOpen(monitor, 0)
+	if err != nil {
+		return nil // it has just ended
+	}
+	defer unix.Close(watch)
+	err = untilEnded(ctx, watch, func(int) error {
+		for _, pid := range children(monitor) {
+			_ = unix.Kill(pid, unix.SIGKILL)
+		}
+		return send(watch, unix.SIGKILL)
+	})
+	if err != nil && ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}
+
+// send sends a signal to a process, by its pidfd. One that has ended is no error.
+func send(pidfd int, s unix.Signal) error {
+	if err := unix.PidfdSendSignal(pidfd, s, nil, 0); !errors.Is(err, unix.ESRCH) {
+		return err
+	}
+	return nil
+}
+
+// untilEnded tries something every 50 ms until a process has ended, which is given by its pidfd.
+func untilEnded(ctx context.Context, pidfd int, try func(n int) error) error {
+	for n := 0; ; n++ {
+		if err := try(n); err != nil {
+			return err
+		}
+		ready, err := unix.Poll([]unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}}, 50)
+		if ready > 0 {
 			return nil
 		}
 		if err != nil && !errors.Is(err, unix.EINTR) {

@@ -99,36 +99,6 @@ func (c container) abandon(ctx context.Context, r *record.Record) error {
 	return os.Remove(c.starting())
 }
 
-// kill ends a node's monitor with all that it has started. The monitor of a start that was cut short may wait for somebody who is no more.
-func (c container) kill(ctx context.Context) error {
-	monitor := c.monitor()
-	if monitor == 0 {
-		return nil
-	}
-	watch, err := unix.PidfdOpen(monitor, 0)
-	if err != nil {
-		return nil // it has just ended
-	}
-	defer unix.Close(watch)
-	for {
-		children, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(monitor), "task", strconv.Itoa(monitor), "children"))
-		for _, word := range strings.Fields(string(children)) {
-			if pid, err := strconv.Atoi(word); err == nil {
-				_ = unix.Kill(pid, unix.SIGKILL)
-			}
-		}
-		if err := unix.PidfdSendSignal(watch, unix.SIGKILL, nil, 0); err != nil && !errors.Is(err, unix.ESRCH) {
-			return err
-		}
-		if n, _ := unix.Poll([]unix.PollFd{{Fd: int32(watch), Events: unix.POLLIN}}, 50); n > 0 {
-			return nil
-		}
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-	}
-}
-
 // orphans kills the commands in nodes of a site whose caller has died, and reports whether some of them, or starts of nodes, are
 // still under way.
 func (e *Engine) orphans(site string) (busy bool, err error) {

@@ -1,7 +1,6 @@
 package release
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -15,17 +14,17 @@ import (
 
 // networks plans the networks that links are moved to.
 func (d *draft) networks(h *observe.Host, set []*member) []int {
-	used := map[string]map[string]bool{} // what it is kept under -> name
+	live, apart := map[string]bool{}, map[int]map[string]bool{} // names of networks; of quarantines, by release
 	use := func(n spec.Node) {
-		key := n.Site
+		names := live
 		if n.Staged {
-			key = site.Quarantine(n.Site, n.Release)
-		}
-		if used[key] == nil {
-			used[key] = map[string]bool{}
+			if apart[n.Release] == nil {
+				apart[n.Release] = map[string]bool{}
+			}
+			names = apart[n.Release]
 		}
 		for _, nic := range n.NICs {
-			used[key][nic.Network] = true
+			names[nic.Network] = true
 		}
 	}
 	for _, m := range set {
@@ -39,27 +38,31 @@ func (d *draft) networks(h *observe.Host, set []*member) []int {
 	}
 	var steps []int
 	for _, n := range spec.NewMaker(d.site).Networks() {
-		for _, key := range slices.Sorted(maps.Keys(used)) {
-			if !used[key][n.Name] {
-				continue
+		if live[n.Name] {
+			steps = d.network(h, n, steps)
+		}
+		for _, release := range slices.Sorted(maps.Keys(apart)) {
+			if apart[release][n.Name] {
+				steps = d.network(h, n.Quarantined(release), steps)
 			}
-			wanted := n
-			if key != n.Site {
-				wanted.Site, wanted.Bridge, wanted.Gateway, wanted.NAT, wanted.Outlet = key, site.BridgeName(key, n.Name), "", false, false
-			}
-			s := plan.Step{
-				Kind: plan.MakeNetwork, Host: h.Name, Subject: n.Name, Reason: "for " + key, Network: &wanted, Undo: "remove network " + n.Name,
-			}
-			if i := slices.IndexFunc(h.Networks, func(has spec.Network) bool { return has.Site == key && has.Name == n.Name }); i >= 0 {
-				if h.Networks[i].Bridge == wanted.Bridge {
-					continue
-				}
-				s.WasNetwork, s.Undo = &wanted, "" // somebody has damaged it, and mended it stays
-			}
-			steps = append(steps, add(d.Plan, s))
 		}
 	}
 	return steps
+}
+
+// network adds the step that makes a network, if it is not there as it shall be.
+func (d *draft) network(h *observe.Host, wanted spec.Network, steps []int) []int {
+	s := plan.Step{
+		Kind: plan.MakeNetwork, Host: h.Name, Subject: wanted.Name, Reason: "for " + wanted.Site, Network: &wanted, Undo: "remove network " + wanted.Name,
+	}
+	has := slices.IndexFunc(h.Networks, func(n spec.Network) bool { return n.Site == wanted.Site && n.Name == wanted.Name })
+	switch {
+	case has >= 0 && h.Networks[has].Bridge == wanted.Bridge:
+		return steps
+	case has >= 0:
+		s.WasNetwork, s.Undo = &wanted, "" // somebody has damaged it, and mended it stays
+	}
+	return append(steps, add(d.Plan, s))
 }
 
 // commit plans that the host takes down what is live.
@@ -99,10 +102,7 @@ func (d *draft) commit(h *observe.Host, set []*member) error {
 			delete(is.Former, name)
 		}
 	}
-	is.Switch, is.Trial, is.Ended = nil, d.goal.Trial, nil
-	if was := h.Releases.Trial; was != nil && d.goal.Back {
-		is.Ended = &observe.TrialEnd{Release: was.Release, Result: observe.Reverted, Why: cmp.Or(d.goal.Why, "it was rolled back")}
-	}
+	is.Switch, is.Trial, is.Ended = nil, d.goal.Trial, d.goal.Ended
 	if is.Trial == nil && !d.goal.Recover {
 		is.Confirmed = slices.Clone(is.Confirmed)
 		for _, m := range set {
@@ -163,7 +163,7 @@ func title(set []*member) string {
 func releases(set []*member) string {
 	var all []string
 	for _, m := range set {
-		if text := number(m.to.Release); !slices.Contains(all, text) {
+		if text := site.ReleaseName(m.to.Release); !slices.Contains(all, text) {
 			all = append(all, text)
 		}
 	}

@@ -28,7 +28,7 @@ func gone(hosts []observe.Host, name string) bool {
 // standing reports whether an instance is live, or half so.
 func standing(n *observe.Node) bool {
 	retired := Retired(n.Node)
-	return n.Active || holds(&n.Node) || elsewhere(n, &retired)
+	return n.Active || n.Holds() || elsewhere(n, &retired)
 }
 
 // A member is a node of the set that is switched.
@@ -55,11 +55,11 @@ func (d *draft) find(h *observe.Host) error {
 		}
 		m := &member{name: n.Name, host: h, to: n, live: Live(n.Node), wake: -1, retire: -1, ready: -1, active: -1, check: -1}
 		if m.site = d.goal.Releases[release]; m.site == nil {
-			return problem.New(problem.Failed, "what release %s was staged from is gone", number(release)).Try("stage it again")
+			return problem.New(problem.Failed, "what release %s was staged from is gone", site.ReleaseName(release)).Try("stage it again")
 		}
 		m.node, _ = m.site.Node(n.Name)
 		if m.node == nil {
-			return problem.New(problem.Mistake, "release %s has no node %s", number(release), n.Name)
+			return problem.New(problem.Mistake, "release %s has no node %s", site.ReleaseName(release), n.Name)
 		}
 		for j := range h.Nodes {
 			other := &h.Nodes[j]
@@ -111,7 +111,7 @@ func (d *draft) waits() error {
 }
 
 // staged reports whether the member's instance is wholly in quarantine.
-func (m *member) staged() bool { return m.to.Staged && !m.to.Active && !holds(&m.to.Node) }
+func (m *member) staged() bool { return m.to.Staged && !m.to.Active && !m.to.Holds() }
 
 // changes reports whether anything has to be done for the member.
 func (m *member) changes() bool {
@@ -158,7 +158,7 @@ func (d *draft) fit(m *member) error {
 	if m.to.Release == 0 {
 		return problem.New(problem.Mistake, "node %s of release none %s", m.name, what).Try("declare as a release what it was, and stage that")
 	}
-	return problem.New(problem.Mistake, "node %s of release %s %s", m.name, number(m.to.Release), what).
+	return problem.New(problem.Mistake, "node %s of release %s %s", m.name, site.ReleaseName(m.to.Release), what).
 		Try("orrery stage %s --release %d", m.name, m.to.Release)
 }
 
@@ -182,7 +182,7 @@ func (d *draft) doesOnlyLive(n *observe.Node) bool {
 		return false
 	}
 	node, ok := s.Node(n.Name)
-	return ok && active(s, node)
+	return ok && liveOnly(s, node)
 }
 
 // moves gives where the links of a member's instances go.
@@ -199,11 +199,4 @@ func (m *member) moves() []plan.Move {
 		all = append(all, plan.Move{Was: &was, Is: &is})
 	}
 	return all
-}
-
-func (m *member) lastOf(steps []int) int {
-	if len(steps) == 0 {
-		return -1
-	}
-	return slices.Max(steps)
 }

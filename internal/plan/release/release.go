@@ -109,7 +109,7 @@ func remove(p *plan.Plan, key string, h *observe.Host, release int) {
 	for i := range h.Nodes {
 		if n := &h.Nodes[i]; n.Staged && n.Release == release {
 			gone = append(gone, add(p, plan.Step{
-				Kind: plan.DestroyNode, Host: h.Name, Subject: n.Name, Reason: why, Disturbs: nil, Was: &n.Node,
+				Kind: plan.DestroyNode, Host: h.Name, Subject: n.Name, Reason: why, Was: &n.Node,
 			}))
 		}
 	}
@@ -119,7 +119,7 @@ func remove(p *plan.Plan, key string, h *observe.Host, release int) {
 		}
 	}
 	if release != 0 {
-		add(p, plan.Step{Kind: plan.ForgetRelease, Host: h.Name, Subject: number(release), Reason: why, Release: release, Needs: gone})
+		add(p, plan.Step{Kind: plan.ForgetRelease, Host: h.Name, Subject: site.ReleaseName(release), Reason: why, Release: release, Needs: gone})
 	}
 }
 

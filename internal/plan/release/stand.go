@@ -2,7 +2,6 @@ package release
 
 import (
 	"slices"
-	"strconv"
 
 	"orrery/internal/observe"
 	"orrery/internal/site"
@@ -58,16 +57,6 @@ func mounting(n spec.Node, as spec.Node) spec.Node {
 	return n
 }
 
-// holds reports whether a node has, or may have, a volume that is not for two.
-func holds(n *spec.Node) bool {
-	return slices.ContainsFunc(n.Mounts, func(m spec.Mount) bool { return m.Exclusive && m.Copy == "" })
-}
-
-// exclusive reports whether a node has such a volume when it is live.
-func exclusive(n *spec.Node) bool {
-	return slices.ContainsFunc(n.Mounts, func(m spec.Mount) bool { return m.Exclusive })
-}
-
 // bereft reports whether a node lacks volumes that are not for two: it was live, and others have them now.
 func bereft(n *spec.Node) bool {
 	return slices.ContainsFunc(n.Mounts, func(m spec.Mount) bool { return m.Copy == spec.NoCopy })
@@ -78,16 +67,7 @@ func elsewhere(has *observe.Node, shall *spec.Node) bool {
 	return has.Staged != shall.Staged || !slices.Equal(has.NICs, shall.NICs)
 }
 
-// active reports whether the roles of a node do something on live nodes only.
-func active(s *site.Site, n *site.Node) bool {
-	return slices.ContainsFunc(s.RolesOf(n), func(r *site.Role) bool {
-		return len(r.Active) > 0 || slices.ContainsFunc(r.Steps, func(step site.Step) bool { return step.When == site.Active })
-	})
-}
-
-func number(release int) string {
-	if release == 0 {
-		return "none"
-	}
-	return strconv.Itoa(release)
+// liveOnly reports whether the roles of a node do something on live nodes only.
+func liveOnly(s *site.Site, n *site.Node) bool {
+	return slices.ContainsFunc(s.RolesOf(n), (*site.Role).LiveOnly)
 }

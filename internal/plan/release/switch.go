@@ -16,8 +16,8 @@ type Goal struct {
 	Releases map[int]*site.Site // the site as each release that is concerned makes it live; 0: as it is without
 	Trial    *observe.Trial     // begins with the switch; nil: what is live then has proven itself
 	// Back: the set returns to what was live before. There is nothing then to which rollback could return.
-	Back bool
-	Why  string // it goes back: for the record of a trial that ends so; "": somebody wanted it
+	Back  bool
+	Ended *observe.TrialEnd // how the trial ends that is over with it; nil: none is
 	// Recover: a switch that was interrupted is brought to its end. What does not run is put in its place and left to up.
 	Recover bool
 }
@@ -33,7 +33,7 @@ func Switch(s *site.Site, hosts []observe.Host, g Goal) (*plan.Plan, error) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(g.To)) {
 		if d.members[name] == nil && (!g.Recover || !gone(hosts, name)) {
-			return nil, problem.New(problem.Mistake, "node %s of release %s is not on this host", name, number(g.To[name])).
+			return nil, problem.New(problem.Mistake, "node %s of release %s is not on this host", name, site.ReleaseName(g.To[name])).
 				Try("orrery stage %s --release %d", name, g.To[name])
 		}
 	}

@@ -5,6 +5,7 @@ import (
 
 	"orrery/internal/observe"
 	"orrery/internal/plan"
+	"orrery/internal/site"
 )
 
 // warm plans a switch in which no node is stopped.
@@ -47,7 +48,7 @@ func (d *draft) wake(set []*member, networks []int) {
 			continue
 		}
 		s := plan.Step{Host: m.host.Name, Subject: m.name, Node: &m.to.Node, Was: &m.to.Node, Needs: networks}
-		s.Kind, s.Reason, s.Undo = plan.StartNode, "release "+number(m.to.Release)+" does not run", "stop"
+		s.Kind, s.Reason, s.Undo = plan.StartNode, "release "+site.ReleaseName(m.to.Release)+" does not run", "stop"
 		s.Needs = []int{add(d.Plan, s)}
 		s.Kind, s.Reason, s.Undo = plan.ConfigureNode, "boot", ""
 		m.wake = add(d.Plan, s)
@@ -61,12 +62,12 @@ func (d *draft) retire(m *member) {
 		if !running(old) {
 			cold := Retired(old.Node)
 			m.retire = add(d.Plan, plan.Step{
-				Kind: plan.ReshapeNode, Host: m.host.Name, Subject: m.name, Reason: "release " + number(old.Release) + " is no longer live",
+				Kind: plan.ReshapeNode, Host: m.host.Name, Subject: m.name, Reason: "release " + site.ReleaseName(old.Release) + " is no longer live",
 				Node: &cold, Was: &old.Node, Needs: d.proofs, Undo: "put the former interfaces and mounts back",
 			})
 			continue
 		}
-		if !old.Active && !holds(&old.Node) && !d.doesOnlyLive(old) {
+		if !old.Active && !old.Holds() && !d.doesOnlyLive(old) {
 			continue
 		}
 		retired := mounting(old.Node, Retired(old.Node))
@@ -77,7 +78,7 @@ func (d *draft) retire(m *member) {
 			}
 		}
 		m.retire = add(d.Plan, plan.Step{
-			Kind: plan.RetireNode, Host: m.host.Name, Subject: m.name, Reason: "release " + number(old.Release) + " lets go of what is not for two",
+			Kind: plan.RetireNode, Host: m.host.Name, Subject: m.name, Reason: "release " + site.ReleaseName(old.Release) + " lets go of what is not for two",
 			Node: &retired, Was: &old.Node, Needs: needs, Disturbs: []string{m.name}, Undo: "activate",
 		})
 	}
@@ -92,7 +93,7 @@ func (d *draft) take(m *member) {
 		}
 	}
 	s := plan.Step{
-		Host: m.host.Name, Subject: m.name, Reason: "release " + number(m.to.Release) + " takes its volumes", Was: &m.to.Node, Needs: needs,
+		Host: m.host.Name, Subject: m.name, Reason: "release " + site.ReleaseName(m.to.Release) + " takes its volumes", Was: &m.to.Node, Needs: needs,
 	}
 	switch {
 	case !m.runs():
@@ -122,14 +123,16 @@ func (d *draft) activate(m *member, moved []int) {
 			Node: &live, Was: &live, Needs: needs, Disturbs: []string{m.name},
 		})
 		needs = []int{m.active}
-	} else if exclusive(&live) || active(m.site, m.node) {
+	} else if live.Exclusive() || liveOnly(m.site, m.node) {
 		m.active = add(d.Plan, plan.Step{
-			Kind: plan.ActivateNode, Host: m.host.Name, Subject: m.name, Reason: "release " + number(live.Release) + " is live",
+			Kind: plan.ActivateNode, Host: m.host.Name, Subject: m.name, Reason: "release " + site.ReleaseName(live.Release) + " is live",
 			Node: &live, Was: &live, Needs: needs, Disturbs: []string{m.name}, Undo: "retire",
 		})
 		needs = []int{m.active}
 	}
-	m.check = m.lastOf(needs)
+	if len(needs) > 0 {
+		m.check = slices.Max(needs)
+	}
 	if live.Config.Health != "" {
 		m.check = add(d.Plan, plan.Step{
 			Kind: plan.CheckNode, Host: m.host.Name, Subject: m.name, Reason: "prove health", Node: &live, Was: &live, Needs: needs,

@@ -39,29 +39,21 @@ func (m *Maker) Networks() []Network {
 
 func (m *Maker) network(n site.Network) Network {
 	spelt := Network{
-		Site: m.networksOf(), Name: n.Name, Bridge: site.BridgeName(m.networksOf(), n.Name),
+		Site: m.Site.Key(), Name: n.Name, Bridge: site.BridgeName(m.Site.Key(), n.Name),
 		Subnet: n.Subnet.String(), MTU: n.MTU,
 	}
 	if spelt.MTU == 0 {
 		spelt.MTU = 1500
 	}
-	switch {
-	case !n.Gateway.IsValid() || m.Site.Stage != 0: // from quarantine no way leads out
-		return spelt
-	case n.Isolated && !n.NAT:
+	if m.Site.Stage != 0 {
+		return spelt.Quarantined(m.Site.Stage)
+	}
+	if !n.Gateway.IsValid() || n.Isolated && !n.NAT {
 		return spelt
 	}
 	spelt.NAT, spelt.Outlet = n.NAT, n.Isolated
 	spelt.Gateway = netip.PrefixFrom(n.Gateway, n.Subnet.Bits()).String()
 	return spelt
-}
-
-// networksOf is what the networks are kept under.
-func (m *Maker) networksOf() string {
-	if m.Site.Stage != 0 {
-		return site.Quarantine(m.Site.Key(), m.Site.Stage)
-	}
-	return m.Site.Key()
 }
 
 // Base gives the recipe of a node's base image.
@@ -180,15 +172,15 @@ func (m *Maker) config(n *site.Node, roles []*site.Role) (Config, error) {
 			c.Parts[r.Name+": file "+f.Path] = Digest([]any{f.Owner, f.Mode, text.Secret, DigestBytes(text.Content)})
 		}
 		c.Services = append(c.Services, r.Services...)
-		if m.Site.Stage == 0 {
-			c.Active = active(c.Active, r)
-		}
 		if len(r.Health) > 0 {
 			health = append(health, r.Name, checks(r.Health))
 		}
 	}
 	if len(health) > 0 {
 		c.Health = Digest(health)
+	}
+	if m.Site.Stage == 0 {
+		c.Active = Active(roles)
 	}
 	return c, nil
 }
@@ -221,23 +213,23 @@ func (m *Maker) alike(r *site.Role) Parts {
 	return p
 }
 
-// active adds what a role does only on a live node.
-func active(to Parts, r *site.Role) Parts {
-	add := func(what, digest string) {
-		if to == nil {
-			to = Parts{}
+// Active gives what roles do only on a live node; nil: nothing.
+func Active(roles []*site.Role) Parts {
+	p := Parts{}
+	for _, r := range roles {
+		for _, s := range r.Steps {
+			if s.When == site.Active {
+				p[r.Name+": step "+s.Name] = Digest([]any{s.Script, s.Interpreter, s.User})
+			}
 		}
-		to[r.Name+": "+what] = digest
-	}
-	for _, s := range r.Steps {
-		if s.When == site.Active {
-			add("step "+s.Name, Digest([]any{s.Script, s.Interpreter, s.User}))
+		for _, name := range r.Active {
+			p[r.Name+": service "+name] = ""
 		}
 	}
-	for _, name := range r.Active {
-		add("service "+name, "")
+	if len(p) == 0 {
+		return nil
 	}
-	return to
+	return p
 }
 
 // checks drops the lines, which say nothing of what is checked.

@@ -28,6 +28,14 @@ type Network struct {
 	MTU    int  `json:"mtu"`
 }
 
+// Quarantined gives a site's network as the quarantine of a release has it: apart, and with no way out.
+func (n Network) Quarantined(release int) Network {
+	n.Site = site.Quarantine(n.Site, release)
+	n.Bridge = site.BridgeName(n.Site, n.Name)
+	n.Gateway, n.NAT, n.Outlet = "", false, false
+	return n
+}
+
 // A Node is a node as an engine makes it and as roles configure it.
 type Node struct {
 	Site       string      `json:"site"` // the site's key
@@ -75,6 +83,16 @@ type Mount struct {
 	Release int    `json:"release,omitempty"` // of which it is the copy
 	Owner   string `json:"owner"`
 	Mode    uint32 `json:"mode"`
+}
+
+// Exclusive reports whether a node has, when it is live, volumes that are not for the nodes of two releases at once.
+func (n *Node) Exclusive() bool {
+	return slices.ContainsFunc(n.Mounts, func(m Mount) bool { return m.Exclusive })
+}
+
+// Holds reports whether a node has, or may have, such volumes now, and not copies of them.
+func (n *Node) Holds() bool {
+	return slices.ContainsFunc(n.Mounts, func(m Mount) bool { return m.Exclusive && m.Copy == "" })
 }
 
 // NoCopy is the Mount.Copy of a volume that a node has when it is live, and has not now.
