@@ -6,6 +6,9 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -42,6 +45,8 @@ func (r runner) Run(ctx context.Context, c host.Command) error {
 		if cmd.SysProcAttr != nil {
 			// By lxc-attach, Sweep finds the command if we are killed; without it, the command would go on unseen.
 			cmd.SysProcAttr.Pdeathsig = 0
+			cmd.Env = append(slices.DeleteFunc(cmd.Env, func(pair string) bool { return strings.HasPrefix(pair, caller) }),
+				caller+strconv.Itoa(os.Getpid()))
 		}
 	})
 }

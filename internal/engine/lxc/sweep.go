@@ -1,9 +1,9 @@
 package lxc
 
 import (
+	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -151,21 +151,30 @@ func (e *Engine) orphans(site string) (busy bool, err error) {
 	return busy, nil
 }
 
-// orphaned reports whether a process has been inherited by one that did not start it: that one is in another session.
+// caller marks a command in a node, in the environment of its lxc-attach, with the process that waits for it.
+const caller = "ORRERY_CALLER="
+
+// orphaned reports whether the process that waited for a command has ended, so that another one has inherited it.
 func orphaned(pid int) bool {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	dir := filepath.Join("/proc", strconv.Itoa(pid))
+	text, err := os.ReadFile(dir + "/stat")
 	if err != nil {
 		return false
 	}
-	_, after, _ := strings.Cut(string(text), ") ")
-	fields := strings.Fields(after) // state, parent, …
+	environment, err := os.ReadFile(dir + "/environ")
+	if err != nil {
+		return false
+	}
+	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:])) // state, parent, …
 	if len(fields) < 2 {
 		return false
 	}
-	parent, err1 := strconv.Atoi(fields[1])
-	own, err2 := unix.Getsid(pid)
-	its, err3 := unix.Getsid(parent)
-	return errors.Join(err1, err2, err3) == nil && own != its
+	for pair := range strings.SplitSeq(string(environment), "\x00") {
+		if waited, marked := strings.CutPrefix(pair, caller); marked {
+			return waited != fields[1]
+		}
+	}
+	return false // not one of ours, or it only just begins
 }
 
 // sweepSlots gives back the ranges of ids of nodes that are not there.
