@@ -1,0 +1,87 @@
+// Package bundle is the directory that one run of an experiment leaves:
+//
+//	bundle.json      what was run, when, how far it came
+//	experiment.toml  as it was given
+//	site/            the site directory that was made for it
+//	facts.json       the hosts: kernel, microcode, settings, drivers, tools with digests
+//	trials.jsonl     a Trial on each line: the raw samples
+//	probes.jsonl     a Second on each line: what the host did meanwhile
+//	output/          what tools printed
+//	report.{html,md,csv,json}
+//
+// All of it is written so that a run that is killed loses no more than the trial under way.
+package bundle
+
+import (
+	"encoding/json"
+	"time"
+
+	"orrery/internal/lab/test"
+)
+
+// Format is the version of the layout and of the words in it.
+const Format = 1
+
+// A Head is bundle.json.
+type Head struct {
+	Format     int       `json:"format"`
+	Orrery     string    `json:"orrery"` // version
+	ID         string    `json:"id"`     // name of the directory
+	Experiment string    `json:"experiment"`
+	Title      string    `json:"title"`
+	Source     string    `json:"source,omitempty"`
+	Digest     string    `json:"digest"` // SHA-256 of the experiment's file
+	Host       string    `json:"host"`
+	Who        string    `json:"who"`
+	Began      time.Time `json:"began"`
+	Ended      time.Time `json:"ended,omitzero"`
+	State      State     `json:"state"`
+	Rounds     int       `json:"rounds"` // complete, the first included
+	Seed       uint64    `json:"seed"`   // of the order of settings and of resampling
+	Width      float64   `json:"width"`  // of the interval of a ratio that was aimed at
+	Settings   []Setting `json:"settings"`
+	Tests      []Test    `json:"tests"`
+}
+
+// State is how far a run came.
+type State string
+
+// The states.
+const (
+	Running     State = "running" // or killed
+	Interrupted State = "interrupted"
+	Done        State = "done"
+)
+
+// A Setting is a setting as the report tells it. Those called experiment.Bare and experiment.Control come first.
+type Setting struct {
+	Name    string   `json:"name"`
+	About   string   `json:"about"`             // in a line, such as "container, veth on a bridge, 2 cpus"
+	Missing string   `json:"missing,omitempty"` // why it could not be had
+	Nodes   []string `json:"nodes,omitempty"`
+}
+
+// A Test is a test as the report tells it; one with several copies is there once for each number of them.
+type Test struct {
+	Name    string        `json:"name"` // unique in the bundle, such as "cpu x8"
+	Kind    string        `json:"kind"`
+	Copies  int           `json:"copies"`
+	Figures []test.Figure `json:"figures"`
+	Source  string        `json:"source,omitempty"` // paper and table, tool
+}
+
+// A Trial is one run of a test in one place: a line of trials.jsonl.
+type Trial struct {
+	Round   int             `json:"round"` // 0 does not count
+	Slot    int             `json:"slot"`  // which in its round, from 0
+	Setting string          `json:"setting"`
+	Test    string          `json:"test"`
+	Copy    int             `json:"copy"`
+	Began   time.Time       `json:"began"`
+	Ended   time.Time       `json:"ended"`
+	Samples []test.Sample   `json:"samples,omitempty"`
+	Labels  []test.Label    `json:"labels,omitempty"`
+	Detail  json.RawMessage `json:"detail,omitempty"`
+	Error   string          `json:"error,omitempty"`  // why it gave nothing
+	Output  string          `json:"output,omitempty"` // the end of what was printed then
+}

@@ -1,0 +1,60 @@
+// Package experiment is the model of what is to be measured: settings × tests × rounds.
+package experiment
+
+import (
+	"time"
+
+	"orrery/internal/lab/test"
+	"orrery/internal/site"
+)
+
+// An Experiment is one file lab/*.toml, checked.
+type Experiment struct {
+	Name     string
+	Title    string
+	Source   string  // paper and table that it follows; "": none
+	Rounds   int     // kept, at least
+	Most     int     // rounds kept, at most
+	Width    float64 // of the 95 % interval of a ratio, above which there are more rounds; 0.1: from 0.95 to 1.05
+	Suite    string  // of the image of nodes
+	Dir      string  // on the disk that is measured; "": with the host's state
+	Settings []Setting
+	Tests    []Test
+	Text     []byte // the file
+	Path     string
+}
+
+// The settings that always are there. Control is bare once more: what a comparison of the same with the same gives.
+const (
+	Bare    = "bare"
+	Control = "bare again"
+)
+
+// A Setting is a kind of place to measure, besides the bare host.
+type Setting struct {
+	Name       string
+	Engine     string
+	Network    string // Veth, Routed, Macvlan, Exclusive
+	Interface  string // of the host, for Macvlan and Exclusive; "": one end of a veth pair stands in for it
+	Limits     site.Limits
+	Privileged bool
+	Missing    string // why this host cannot have it: it is told in the report instead; "": it can
+}
+
+// The networks of settings.
+const (
+	Veth      = "veth"      // on a bridge
+	Routed    = "routed"    // layer 3, no bridge
+	Macvlan   = "macvlan"   // on an interface of the host
+	Exclusive = "exclusive" // an interface of the host moved into the node
+)
+
+// A Test is one test of an experiment.
+type Test struct {
+	Name   string
+	Kind   string
+	Copies []int         // how many at once, each as a test of its own
+	Only   []string      // settings; none: all
+	Limit  time.Duration // after which a trial is ended; 0: ten times what it should take, at least a minute
+	test.Test
+}

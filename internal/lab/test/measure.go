@@ -1,0 +1,60 @@
+package test
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"time"
+
+	"orrery/internal/host"
+)
+
+// A Span is when a measured command ran.
+type Span struct{ Began, Ended time.Time }
+
+// Measure runs a program of the layer in the near place. It is there and waits before the trial comes to the barrier, so
+// that all copies begin within a millisecond or two.
+func (t *Trial) Measure(ctx context.Context, program string, args ...string) (out []byte, span Span, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	gate, open := io.Pipe()
+	ready := make(chan struct{})
+	var stdout bytes.Buffer
+	done := make(chan error, 1)
+	command := append([]string{"/bin/sh", "-c", `echo >&2; read -r go && exec "$@" </dev/null`, "sh"}, t.Near.Command(program, args...)...)
+	go func() {
+		err := t.Near.Run(ctx, host.Command{Args: command, Stdin: gate, Stdout: &stdout, Stderr: &signal{ready: ready}})
+		_ = gate.Close() // whoever writes to it does not wait
+		done <- err
+	}()
+	select {
+	case <-ready:
+	case err := <-done:
+		return nil, span, err
+	}
+	if err := t.Barrier(ctx); err != nil {
+		cancel()
+		<-done
+		return nil, span, err
+	}
+	span.Began = time.Now()
+	_, _ = io.WriteString(open, "go\n")
+	_ = open.Close()
+	err = <-done
+	span.Ended = time.Now()
+	return stdout.Bytes(), span, err
+}
+
+// signal says when something is written for the first time, and lets all of it go: a RunError keeps the end of it.
+type signal struct {
+	ready chan struct{}
+	said  bool
+}
+
+func (s *signal) Write(p []byte) (int, error) {
+	if !s.said {
+		s.said = true
+		close(s.ready)
+	}
+	return len(p), nil
+}
