@@ -1,10 +1,14 @@
 package host
 
-import "bytes"
+import (
+	"bytes"
+	"sync"
+)
 
 // Tail keeps the end of what is written to it: enough of a command's output to see why it failed.
 type Tail struct {
-	buf bytes.Buffer
+	mutex sync.Mutex // a command's output and its errors come at the same time
+	buf   bytes.Buffer
 }
 
 // tailBytes is how much of an output is kept.
@@ -12,6 +16,8 @@ const tailBytes = 8 << 10
 
 // Write keeps p and drops what is older than the last few KiB.
 func (t *Tail) Write(p []byte) (int, error) {
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
 	t.buf.Write(p)
 	if over := t.buf.Len() - 2*tailBytes; over > 0 {
 		t.buf.Next(over + tailBytes)
@@ -21,6 +27,8 @@ func (t *Tail) Write(p []byte) (int, error) {
 
 // String gives the end of what was written, from the beginning of a line.
 func (t *Tail) String() string {
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
 	b := t.buf.Bytes()
 	if len(b) > tailBytes {
 		b = b[len(b)-tailBytes:]

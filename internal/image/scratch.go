@@ -162,11 +162,15 @@ func (c *scratch) Run(ctx context.Context, cmd host.Command) error {
 	if cmd.User != "" && cmd.User != "root" {
 		args = append([]string{"runuser", "-u", cmd.User, "--"}, args...)
 	}
+	attach, err := host.Seal("lxc-attach")
+	if err != nil {
+		return err
+	}
 	args = append([]string{"lxc-attach", "-n", c.name, "-P", c.dir, "--"}, args...)
 	return host.Exec(ctx, "scratch container", args, cmd, func(e *exec.Cmd) {
 		// Not on the command line, where every user of the host could read it.
 		e.Env = append(append([]string{}, c.env...), cmd.Env...)
-		e.Dir = "/"
+		e.Dir, e.Path, e.Err = "/", attach, nil
 	})
 }
 

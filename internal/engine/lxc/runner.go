@@ -27,6 +27,10 @@ func (r runner) Run(ctx context.Context, c host.Command) error {
 	if !r.c.running() {
 		return notRunning(r.c.ref)
 	}
+	attach, err := host.Seal("lxc-attach")
+	if err != nil {
+		return err
+	}
 	args := []string{"lxc-attach", "--name", r.c.name, "--lxcpath", r.c.dir, "--clear-env", "--quiet",
 		"--set-var", "PATH=" + host.Path, "--set-var", "LANG=C.UTF-8", "--set-var", "HOME=/root"}
 	if term := os.Getenv("TERM"); c.TTY && term != "" {
@@ -41,7 +45,7 @@ func (r runner) Run(ctx context.Context, c host.Command) error {
 	}
 	// lxc-attach begins where it was called from, if the node has such a directory.
 	return host.Exec(ctx, r.c.ref.Name, append(args, c.Args...), c, func(cmd *exec.Cmd) {
-		cmd.Dir = "/"
+		cmd.Dir, cmd.Path, cmd.Err = "/", attach, nil
 		if cmd.SysProcAttr != nil {
 			// By lxc-attach, Sweep finds the command if we are killed; without it, the command would go on unseen.
 			cmd.SysProcAttr.Pdeathsig = 0
