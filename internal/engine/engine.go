@@ -85,6 +85,11 @@ type Layered interface {
 	Private(ref Ref) (dir string)
 }
 
+// A Grouped engine keeps the processes of a node in a control group of the host, of the same name in every hierarchy.
+type Grouped interface {
+	Cgroup(ref Ref) (path string) // from the root of a hierarchy
+}
+
 // A Ref names a node on a host.
 type Ref struct {
 	Site string

@@ -20,7 +20,7 @@ import (
 // another site without having to know it.
 const bridgePrefix = "orb"
 
-// A bridge is a bridge of the host's that is Orrery's.
+// A bridge is the link of the host's that carries the mark of a network: a bridge, whatever the network is, but for macvlan ones.
 type bridge struct {
 	link   netlink.Link
 	marked bool         // if not, a run was killed just after it had made it, or somebody has removed the mark
@@ -28,7 +28,7 @@ type bridge struct {
 	ports  int
 }
 
-// bridges gives all bridges that are Orrery's, of all sites.
+// bridges gives all links that carry a mark of Orrery's, of all sites.
 func bridges() ([]bridge, error) {
 	links, err := whole(netlink.LinkList)
 	if err != nil {
@@ -48,11 +48,11 @@ func bridges() ([]bridge, error) {
 	return all, nil
 }
 
-// ours reports whether a link is a bridge that Orrery made: by its mark or, since a link cannot be made and marked
+// ours reports whether a link is one that Orrery made for a network: by its mark or, since a link cannot be made and marked
 // in one act, by the hardware address with which it was made.
 func ours(link netlink.Link) (bridge, bool) {
 	attrs := link.Attrs()
-	if link.Type() != "bridge" {
+	if link.Type() != "bridge" && link.Type() != "macvlan" {
 		return bridge{}, false
 	}
 	n, marked := readMark(attrs.Alias)
@@ -69,37 +69,17 @@ func bridgeMAC(name string) net.HardwareAddr {
 	return net.HardwareAddr{d[0]&0xfc | 0x02, d[1], d[2], d[3], d[4], d[5]}
 }
 
-// openBridge makes the bridge of a network unless it is there, and marks it. A new one is down.
-func openBridge(n spec.Network) (netlink.Link, error) {
-	link, err := netlink.LinkByName(n.Bridge)
-	if missing(err) {
-		attrs := netlink.NewLinkAttrs()
-		attrs.Name, attrs.HardwareAddr = n.Bridge, bridgeMAC(n.Bridge)
-		// A bridge takes the smallest MTU of its ports until its own has once been changed: raiseBridge changes it.
-		attrs.MTU = n.MTU - 1
-		if err := netlink.LinkAdd(&netlink.Bridge{LinkAttrs: attrs}); err != nil {
-			return nil, err
-		}
-		link, err = netlink.LinkByName(n.Bridge)
-	}
-	if err != nil {
-		return nil, err
-	}
-	if link.Attrs().Alias != mark(n) {
-		err = netlink.LinkSetAlias(link, mark(n))
-	}
-	return link, err
-}
-
-// raiseBridge gives a bridge all that its network says, and sets it up.
-func raiseBridge(n spec.Network, link netlink.Link) error {
+// raiseLink gives the link of a network all that the network says, and sets it up.
+func raiseLink(n spec.Network, link netlink.Link) error {
 	if link.Attrs().MTU != n.MTU {
 		if err := netlink.LinkSetMTU(link, n.MTU); err != nil {
 			return fmt.Errorf("mtu %d: %w", n.MTU, err)
 		}
 	}
-	if err := forwardAtOnce(link); err != nil {
-		return fmt.Errorf("spanning tree off: %w", err)
+	if !isMacvlan(n) {
+		if err := forwardAtOnce(link); err != nil {
+			return fmt.Errorf("spanning tree off: %w", err)
+		}
 	}
 	if err := disableIPv6(n.Bridge); err != nil {
 		return err
@@ -179,8 +159,8 @@ func setAddress(link netlink.Link, only string) error {
 	return netlink.AddrReplace(link, address)
 }
 
-// lowerBridge sets a bridge of ours down, if it is there.
-func lowerBridge(name string) error {
+// lowerLink sets the link of a network down, if it is there.
+func lowerLink(name string) error {
 	b, err := find(name)
 	if b == nil || err != nil {
 		return err
@@ -188,8 +168,8 @@ func lowerBridge(name string) error {
 	return netlink.LinkSetDown(b.link)
 }
 
-// removeBridge removes a bridge of ours, if it is there.
-func removeBridge(name string) error {
+// removeMarked removes the link of a network, if it is there.
+func removeMarked(name string) error {
 	b, err := find(name)
 	if b == nil || err != nil {
 		return err

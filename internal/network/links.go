@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"orrery/internal/problem"
+	"orrery/internal/site"
 )
 
 // linkPrefix begins the names of the host's ends of all links to nodes (site.VethName).
@@ -16,7 +17,7 @@ const linkPrefix = "orv"
 // RemoveLinks removes the host's ends of links to nodes, and with them the nodes' ends. One that is not there is no error.
 func RemoveLinks(names []string) error {
 	for _, name := range names {
-		if !strings.HasPrefix(name, linkPrefix) {
+		if !strings.HasPrefix(name, linkPrefix) && !site.IsRouted(name) {
 			return problem.New(problem.Failed, "%s is not the link of a node", name)
 		}
 		if err := removeLink(name); err != nil {

@@ -7,35 +7,61 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// mark says, in the alias of a bridge, what it was made for: "orrery SITE NETWORK SUBNET GATEWAY nat", with "-" for what
-// there is not, and "outlet" in place of "nat" if a router of its own does that. It holds all that the rules follow from, so that the table of a site can be written anew
-// when only one of its networks is at hand.
+// mark says, in the alias of a link, what it was made for: "orrery SITE NETWORK SUBNET GATEWAY nat", with "-" for what
+// there is not, and "outlet" in place of "nat" if a router of its own does that; of a network that is no bridge, its kind and
+// interface are behind, and of a cable its ends. It holds all that the rules follow from, so that the table of a site can be
+// written anew when only one of its networks is at hand.
 func mark(n spec.Network) string {
-	gateway, nat := "-", "-"
-	if n.Gateway != "" {
-		gateway = n.Gateway
-	}
+	nat := ""
 	switch {
 	case n.Outlet:
 		nat = "outlet"
 	case n.NAT:
 		nat = "nat"
 	}
-	return strings.Join([]string{"orrery", n.Site, n.Name, n.Subnet, gateway, nat}, " ")
+	words := []string{"orrery", n.Site, n.Name, dash(n.Subnet), dash(n.Gateway), dash(nat)}
+	switch n.Kind {
+	case "":
+	case spec.Cable:
+		words = append(words, n.Kind, n.Ends[0], n.Ends[1])
+	default:
+		words = append(words, n.Kind, dash(n.Parent))
+	}
+	return strings.Join(words, " ")
 }
 
 // readMark gives the network that an alias marks.
 func readMark(alias string) (spec.Network, bool) {
 	words := strings.Fields(alias)
-	if len(words) != 6 || words[0] != "orrery" {
+	if len(words) < 6 || words[0] != "orrery" {
 		return spec.Network{}, false
 	}
 	n := spec.Network{
-		Site: words[1], Name: words[2], Bridge: site.BridgeName(words[1], words[2]), Subnet: words[3],
+		Site: words[1], Name: words[2], Bridge: site.BridgeName(words[1], words[2]), Subnet: undash(words[3]), Gateway: undash(words[4]),
 		NAT: words[5] == "nat" || words[5] == "outlet", Outlet: words[5] == "outlet",
 	}
-	if words[4] != "-" {
-		n.Gateway = words[4]
+	switch more := words[6:]; {
+	case len(more) == 0:
+	case len(more) == 3 && more[0] == spec.Cable:
+		n.Kind, n.Ends = more[0], [2]string{more[1], more[2]}
+	case len(more) == 2 && more[0] != spec.Cable:
+		n.Kind, n.Parent = more[0], undash(more[1])
+	default:
+		return spec.Network{}, false
 	}
 	return n, check(n) == nil // anybody may write an alias
+}
+
+func dash(word string) string {
+	if word == "" {
+		return "-"
+	}
+	return word
+}
+
+func undash(word string) string {
+	if word == "-" {
+		return ""
+	}
+	return word
 }

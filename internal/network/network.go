@@ -1,7 +1,7 @@
-// Package network gives a host the networks of its sites: a bridge for each, and for each site an nftables table that
-// masquerades and keeps networks and sites apart.
+// Package network gives a host the networks of its sites: a link for each, which is mostly a bridge (see kind.go), and for each site an
+// nftables table that masquerades and keeps networks and sites apart.
 //
-// The kernel is the only record. A bridge carries a mark in its alias (ip-link(8)) that says what it was made for;
+// The kernel is the only record. The link carries a mark in its alias (ip-link(8)) that says what it was made for;
 // everything else is read from the kernel as it is, so that whatever somebody changed by hand shows as a difference from
 // what is declared. What does not bear our mark is never touched.
 package network
@@ -43,17 +43,31 @@ func Make(ctx context.Context, n spec.Network) error {
 			return failed(n, "remove its outlet", err)
 		}
 	}
-	// The rules come before the bridge is up, so that there is no moment at which it is open.
-	link, err := openBridge(n)
+	if err := recable(n, all); err != nil {
+		return failed(n, "remove its former ends", err)
+	}
+	// The rules come before the link is up, so that there is no moment at which it is open.
+	link, err := openLink(n)
 	if err != nil {
-		return failed(n, "make bridge "+n.Bridge, err)
+		return failed(n, "make link "+n.Bridge, err)
 	}
 	others := slices.DeleteFunc(meant(all, n.Site), func(o spec.Network) bool { return o.Name == n.Name })
-	if err := writeTable(n.Site, append(others, n)); err != nil {
+	if n.Kind != spec.Cable {
+		others = append(others, n)
+	}
+	if err := writeTable(n.Site, others); err != nil {
 		return err
 	}
-	if err := raiseBridge(n, link); err != nil {
-		return failed(n, "set up bridge "+n.Bridge, err)
+	if n.Kind == spec.Cable {
+		if err := layCable(n); err != nil {
+			return failed(n, "make it", err)
+		}
+	}
+	if err := upParent(n); err != nil {
+		return failed(n, "set its interface up", err)
+	}
+	if err := raiseLink(n, link); err != nil {
+		return failed(n, "set up link "+n.Bridge, err)
 	}
 	if n.Outlet {
 		if err := makeOutlet(n, link); err != nil {
@@ -75,9 +89,16 @@ func Remove(ctx context.Context, n spec.Network) error {
 	if err != nil {
 		return err
 	}
-	// The bridge goes last, because it is what shows that there is something to remove; but it goes down before its rules go.
-	if err := lowerBridge(n.Bridge); err != nil {
-		return failed(n, "set bridge "+n.Bridge+" down", err)
+	// The link goes last, because it is what shows that there is something to remove; but it goes down before its rules go.
+	if err := lowerLink(n.Bridge); err != nil {
+		return failed(n, "set link "+n.Bridge+" down", err)
+	}
+	for _, b := range all {
+		if b.marked && b.mark.Kind == spec.Cable && b.mark.Bridge == n.Bridge {
+			if err := cutCable(b.mark); err != nil {
+				return failed(n, "remove its ends", err)
+			}
+		}
 	}
 	if err := removeOutlet(n); err != nil {
 		return failed(n, "remove its outlet", err)
@@ -86,8 +107,8 @@ func Remove(ctx context.Context, n spec.Network) error {
 	if err := writeTable(n.Site, others); err != nil {
 		return err
 	}
-	if err := removeBridge(n.Bridge); err != nil {
-		return failed(n, "remove bridge "+n.Bridge, err)
+	if err := removeMarked(n.Bridge); err != nil {
+		return failed(n, "remove link "+n.Bridge, err)
 	}
 	if err := sweep(all, n.Bridge); err != nil {
 		return failed(n, "remove half-made bridges", err)
@@ -112,6 +133,15 @@ func Sweep(ctx context.Context) error {
 
 // check finds what would make no network, before anything is touched.
 func check(n spec.Network) error {
+	if n.Kind == spec.Cable {
+		if n.Ends[0] == "" || n.Ends[1] == "" || n.Ends[0] == n.Ends[1] || isOwn(n.Ends[0]) || isOwn(n.Ends[1]) {
+			return problem.New(problem.Unable, "cable %s: its ends cannot be %q and %q", n.Name, n.Ends[0], n.Ends[1])
+		}
+		return nil
+	}
+	if err := checkKind(n); err != nil {
+		return err
+	}
 	subnet, err := netip.ParsePrefix(n.Subnet)
 	if err != nil || !subnet.Addr().Is4() {
 		return problem.New(problem.Unable, "network %s: %q is no IPv4 subnet", n.Name, n.Subnet).Because(err)
@@ -133,7 +163,7 @@ func check(n spec.Network) error {
 func meant(all []bridge, ofSite string) []spec.Network {
 	var networks []spec.Network
 	for _, b := range all {
-		if b.marked && b.mark.Site == ofSite {
+		if b.marked && b.mark.Site == ofSite && b.mark.Kind != spec.Cable {
 			networks = append(networks, b.mark)
 		}
 	}

@@ -68,7 +68,7 @@ func observeSite(siteName string, all []bridge) ([]spec.Network, error) {
 		}
 		n.NAT = masqueraded[n.Name]
 		delete(known, n.Name)
-		if changed {
+		if changed && n.Kind != spec.Cable {
 			n.Bridge += " (rules changed)"
 		}
 		networks = append(networks, n)
@@ -87,6 +87,18 @@ func observeSite(siteName string, all []bridge) ([]spec.Network, error) {
 func observed(b bridge) (spec.Network, error) {
 	n, attrs := b.mark, b.link.Attrs()
 	n.MTU = attrs.MTU
+	if b.link.Type() != linkType(n) {
+		n.Bridge += " (" + b.link.Type() + ")"
+	}
+	if n.Kind == spec.Cable {
+		if wrong := checkCable(n); wrong != "" {
+			n.Bridge += " (" + wrong + ")"
+		}
+		return n, nil
+	}
+	if isMacvlan(n) && !isOn(b.link, n.Parent) {
+		n.Parent = linkName(attrs.ParentIndex)
+	}
 	addresses, err := whole(func() ([]netlink.Addr, error) { return netlink.AddrList(b.link, netlink.FAMILY_V4) })
 	if err != nil && !missing(err) {
 		return n, problem.New(problem.Failed, "list the addresses of %s", attrs.Name).Because(err)

@@ -1,7 +1,6 @@
 package network
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -109,20 +108,13 @@ func openCable(near, far string, mtu int, router *os.File) (netlink.Link, error)
 	if err := inside(router, func() error { return removeLink(far) }); err != nil {
 		return nil, err
 	}
-	attrs := netlink.NewLinkAttrs()
-	attrs.Name, attrs.HardwareAddr, attrs.MTU = near, derivedMAC(near), mtu
-	if err := netlink.LinkAdd(&netlink.Veth{
-		LinkAttrs: attrs, PeerName: far, PeerHardwareAddr: derivedMAC(near + " " + far), PeerMTU: uint32(mtu),
-		PeerNamespace: netlink.NsFd(int(router.Fd())),
-	}); err != nil {
+	cable := newCable(near, far, mtu)
+	cable.PeerHardwareAddr = derivedMAC(near + " " + far) // all routers have ends of these names
+	cable.PeerNamespace = netlink.NsFd(int(router.Fd()))
+	if err := netlink.LinkAdd(cable); err != nil {
 		return nil, err
 	}
 	return netlink.LinkByName(near)
-}
-
-// isCable reports whether a link is the host's end of one to a router: it has the hardware address that such a one was made with.
-func isCable(link netlink.Link) bool {
-	return link.Type() == "veth" && bytes.Equal(link.Attrs().HardwareAddr, derivedMAC(link.Attrs().Name))
 }
 
 // leadsTo reports whether the other end of a link is in a router, under its name.
@@ -134,23 +126,6 @@ func leadsTo(link netlink.Link, far string, router *os.File) bool {
 		}
 		return err
 	}) == nil
-}
-
-func removeCable(name string) error {
-	link, err := netlink.LinkByName(name)
-	if missing(err) || err == nil && !isCable(link) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	return removeLink(name)
-}
-
-// derivedMAC gives the hardware address of a link: locally administered, unicast, and the same whenever the link is made again.
-func derivedMAC(name string) net.HardwareAddr {
-	d := sha256.Sum256([]byte("link\x00" + name))
-	return net.HardwareAddr{d[0]&0xfc | 0x02, d[1], d[2], d[3], d[4], d[5]}
 }
 
 // checkOutlet says what is not as makeOutlet left it.

@@ -1,11 +1,13 @@
 package network
 
 import (
+	"errors"
 	"net/netip"
 
 	"github.com/vishvananda/netlink"
 
 	"orrery/internal/problem"
+	"orrery/internal/site"
 	"orrery/internal/site/spec"
 )
 
@@ -15,19 +17,34 @@ import (
 // Where the host has no address it has no route either, and such a network may have any addresses: those of production, if it
 // is a twin's or a quarantine.
 func refuse(n spec.Network, all []bridge) error {
-	if err := refuseName(n); err != nil || hostAddress(n) == "" {
+	if err := refuseName(n); err != nil {
+		return err
+	}
+	if n.Kind == spec.Cable {
+		return refuseCable(n)
+	}
+	if err := errors.Join(refuseKind(n, all), refuseUsers(n, all)); err != nil || hostAddress(n) == "" {
 		return err
 	}
 	subnet := netip.MustParsePrefix(n.Subnet)
 	own := map[int]bool{}
 	for _, b := range all {
 		own[b.link.Attrs().Index] = true
-		if b.mark.Site == n.Site || hostAddress(b.mark) == "" {
+		if b.mark.Site == n.Site || hostAddress(b.mark) == "" || b.mark.Kind == spec.Cable {
 			continue
 		}
 		if other, err := netip.ParsePrefix(b.mark.Subnet); err == nil && other.Overlaps(subnet) {
 			return overlap(n, "network "+b.mark.Name+" of site "+b.mark.Site, other).
 				Try("give one of them another subnet, or take site %s down first", b.mark.Site)
+		}
+	}
+	links, err := whole(netlink.LinkList)
+	if err != nil {
+		return failed(n, "list the host's links", err)
+	}
+	for _, link := range links { // of nodes on routed networks, whose subnets have been compared
+		if site.IsRouted(link.Attrs().Name) {
+			own[link.Attrs().Index] = true
 		}
 	}
 	if err := refuseAddresses(n, subnet, own); err != nil {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"orrery/internal/site"
 	"orrery/internal/site/spec"
 )
 
@@ -38,7 +39,13 @@ func rules(networks []spec.Network) []rule {
 	return all
 }
 
-func on(n spec.Network) linkMatch { return linkMatch{name: n.Bridge} }
+// on is the link by which what is from or for the nodes of a network passes, or one for each of them.
+func on(n spec.Network) linkMatch {
+	if n.Kind == site.Routed {
+		return linkMatch{name: routedPrefix(n), prefix: true}
+	}
+	return linkMatch{name: n.Bridge}
+}
 
 // Links that are the bridges of networks, of any site, and those that are not; and the links to routers of networks.
 var (

@@ -43,8 +43,13 @@ func (d *draft) downHost(h *observe.Host) {
 		return
 	}
 	last := gone
-	for i := range h.Networks {
-		last = append(last, d.removeNetwork(h, &h.Networks[i], "asked for", gone))
+	for _, cables := range []bool{false, true} { // what is on a cable goes first
+		needs := last
+		for i := range h.Networks {
+			if n := &h.Networks[i]; (n.Kind == spec.Cable) == cables {
+				last = append(last, d.removeNetwork(h, n, "asked for", needs))
+			}
+		}
 	}
 	if h.Names != "" {
 		last = append(last, d.add(Step{Kind: ForgetNames, Host: h.Name, Subject: h.Name, Reason: "asked for", Needs: gone}))

@@ -32,7 +32,7 @@ func newFleet(names ...string) *fleet {
 	f := &fleet{faults: &fake.Faults{}}
 	for _, name := range names {
 		h := fake.NewHost("rapid", name, 64, 256<<30)
-		h.Faults = f.faults
+		h.Faults, h.Interfaces = f.faults, []string{"enp1", "enp2"}
 		h.Configure = func(ctx context.Context, n *spec.Node, r host.Runner) error {
 			return r.Put(ctx, host.File{Path: "/applied", Content: []byte(spec.Digest(n.Config))})
 		}
@@ -124,7 +124,7 @@ func (f *fleet) wantReached(t failer, s *site.Site) {
 	for _, h := range f.observe() {
 		var networks []spec.Network
 		count := 0
-		used := map[string]bool{}
+		used, ends := map[string]bool{}, map[string]bool{}
 		for i := range placed.Nodes {
 			n := &placed.Nodes[i]
 			if n.Host != h.Name {
@@ -133,6 +133,10 @@ func (f *fleet) wantReached(t failer, s *site.Site) {
 			count++
 			for _, nic := range n.NICs {
 				used[nic.Network] = true
+				ends[nic.Interface] = true
+				if on, _ := placed.Network(nic.Network); on != nil {
+					ends[on.Interface] = true
+				}
 			}
 			wanted, err := maker.Node(n)
 			if err != nil {
@@ -162,11 +166,17 @@ func (f *fleet) wantReached(t failer, s *site.Site) {
 			t.Fatalf("host %s has %d nodes, not %d", h.Name, len(h.Nodes), count)
 		}
 		for _, n := range maker.Networks() {
-			if used[n.Name] {
+			if used[n.Name] || n.Kind == spec.Cable && (ends[n.Ends[0]] || ends[n.Ends[1]]) {
 				networks = append(networks, n)
 			}
 		}
 		slices.SortFunc(networks, func(a, b spec.Network) int { return cmp.Compare(a.Name, b.Name) })
+		for i := range networks {
+			j := slices.IndexFunc(h.Networks, func(n spec.Network) bool { return n.Name == networks[i].Name })
+			if j >= 0 && plan.LentOut(&h, &h.Networks[j], &networks[i]) {
+				h.Networks[j] = networks[i]
+			}
+		}
 		if !slices.Equal(h.Networks, networks) {
 			t.Fatalf("host %s has the networks\n%+v, not\n%+v", h.Name, h.Networks, networks)
 		}

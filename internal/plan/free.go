@@ -2,7 +2,6 @@ package plan
 
 import (
 	"net/netip"
-	"slices"
 	"strconv"
 
 	"orrery/internal/observe"
@@ -20,6 +19,8 @@ func placeClaim(host string, n *spec.Node) claim { return claim{host, "place of 
 func addressClaim(host string, nic spec.NIC) claim {
 	return claim{host, "address " + nic.Network + " " + nic.Address}
 }
+
+func interfaceClaim(host, name string) claim { return claim{host, "interface " + name} }
 
 // removeNode plans the end of a node and gives the last step. One that has volumes shuts down in order first; all that
 // another has written goes with it, so it is not waited for.
@@ -49,6 +50,9 @@ func (d *draft) stops(h *observe.Host, n *spec.Node, step int) {
 	d.frees[placeClaim(h.Name, n)] = step
 	for _, nic := range n.NICs {
 		d.frees[addressClaim(h.Name, nic)] = step
+		if n.Takes(nic) {
+			d.frees[interfaceClaim(h.Name, nic.Parent)] = step
+		}
 	}
 }
 
@@ -62,14 +66,34 @@ func (d *draft) settle() {
 		case StartNode:
 			for _, nic := range s.Node.NICs {
 				d.claims(n, addressClaim(s.Host, nic))
-			}
-		case RemoveNetwork:
-			for i := range d.hosts[s.Host].Nodes {
-				was := &d.hosts[s.Host].Nodes[i].Node
-				if slices.ContainsFunc(was.NICs, func(nic spec.NIC) bool { return nic.Network == s.Subject }) {
-					d.claims(n, placeClaim(s.Host, was))
+				if s.Node.Takes(nic) {
+					d.claims(n, interfaceClaim(s.Host, nic.Parent))
 				}
 			}
+		case MakeNetwork:
+			if s.Network.Parent != "" {
+				d.claims(n, interfaceClaim(s.Host, s.Network.Parent))
+			}
+			if s.Network.Kind == spec.Cable && s.WasNetwork == nil {
+				d.vacated(n, s.Network)
+			}
+		case RemoveNetwork:
+			d.vacated(n, s.Network)
+			for _, other := range d.hosts[s.Host].Networks { // what is on a cable goes first
+				if s.Network.Joins(other.Parent) {
+					d.claims(n, claim{s.Host, "network " + other.Name})
+				}
+			}
+		}
+	}
+}
+
+// vacated lets a step wait until nodes that were on a network stand still.
+func (d *draft) vacated(step int, on *spec.Network) {
+	host := d.Steps[step].Host
+	for i := range d.hosts[host].Nodes {
+		if was := &d.hosts[host].Nodes[i].Node; stands(was, on) {
+			d.claims(step, placeClaim(host, was))
 		}
 	}
 }
@@ -82,8 +106,11 @@ func (d *draft) claims(n int, all ...claim) {
 	}
 }
 
-// overlap reports whether two networks would answer at the same addresses.
+// overlap reports whether two networks would answer at the same addresses, or have the same interface.
 func overlap(a, b *spec.Network) bool {
+	if a.Parent != "" && a.Parent == b.Parent || a.Joins(b.Ends[0]) || a.Joins(b.Ends[1]) {
+		return true
+	}
 	x, err1 := netip.ParsePrefix(a.Subnet)
 	y, err2 := netip.ParsePrefix(b.Subnet)
 	return err1 == nil && err2 == nil && x.Overlaps(y)

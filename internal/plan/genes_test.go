@@ -15,6 +15,7 @@ import (
 type genes struct {
 	hosts    int
 	networks [4]*networkGenes
+	cables   [2]*cableGenes
 	roles    [4]roleGenes
 	nodes    [7]*nodeGenes
 	packages int // of the base image
@@ -24,7 +25,15 @@ type networkGenes struct {
 	subnet int // one network may come to that which another leaves
 	nat    bool
 	mtu    int
+	kind   int
+	parent int // of macvlan
 }
+
+// cableGenes say what a cable is: either may come to have ends that the other had.
+type cableGenes struct{ ends int }
+
+// interfaceNames are those of the machines, and ends of cables.
+var interfaceNames = []string{"enp1", "enp2", "w0", "w1", "w2", "w3"}
 
 type roleGenes struct {
 	apt, template, step, service, health, env, pip int // versions; 0: none
@@ -38,6 +47,7 @@ type nodeGenes struct {
 	host         int // 0: placed
 	roles        []int
 	networks     []int
+	takes        int // the first interface that it takes
 	cpus, memory int
 	privileged   bool
 	sleeper      bool // not started by itself
@@ -60,7 +70,14 @@ func drawNetwork(t *rapid.T, i int) *networkGenes {
 	if i > 1 && small(t, 2, "network") == 0 {
 		return nil
 	}
-	return &networkGenes{subnet: i + small(t, 1, "subnet"), nat: rapid.Bool().Draw(t, "nat"), mtu: 1500 - small(t, 1, "mtu")}
+	return &networkGenes{subnet: i + small(t, 1, "subnet"), nat: rapid.Bool().Draw(t, "nat"), mtu: 1500 - small(t, 1, "mtu"), kind: small(t, 3, "kind"), parent: small(t, 5, "parent")}
+}
+
+func drawCable(t *rapid.T) *cableGenes {
+	if small(t, 2, "cable") == 0 {
+		return nil
+	}
+	return &cableGenes{small(t, 2, "ends")}
 }
 
 func drawRole(t *rapid.T, i int) roleGenes {
@@ -77,7 +94,7 @@ func drawNode(t *rapid.T, i int) *nodeGenes {
 	}
 	return &nodeGenes{
 		id: i + small(t, 1, "id"), address: i + small(t, 1, "address"), host: small(t, 3, "host"), roles: subset(t, 4, "role"),
-		networks: subset(t, 4, "on"), cpus: small(t, 2, "cpus"), memory: small(t, 2, "memory"),
+		networks: subset(t, 4, "on"), takes: small(t, 5, "takes"), cpus: small(t, 2, "cpus"), memory: small(t, 2, "memory"),
 		privileged: small(t, 3, "privileged") == 0, sleeper: small(t, 3, "sleeper") == 0, requirements: small(t, 1, "requirements"),
 	}
 }
@@ -86,6 +103,9 @@ func drawGenes(t *rapid.T) *genes {
 	g := &genes{hosts: 1 + small(t, 2, "hosts"), packages: small(t, 1, "package")}
 	for i := range g.networks {
 		g.networks[i] = drawNetwork(t, i)
+	}
+	for i := range g.cables {
+		g.cables[i] = drawCable(t)
 	}
 	for i := range g.roles {
 		g.roles[i] = drawRole(t, i)
@@ -100,7 +120,10 @@ func drawGenes(t *rapid.T) *genes {
 func (g *genes) edited(t *rapid.T) *genes {
 	e := *g
 	for range 1 + small(t, 5, "edits") {
-		switch small(t, 4, "edit") {
+		switch small(t, 5, "edit") {
+		case 5:
+			i := small(t, len(e.cables)-1, "of")
+			e.cables[i] = drawCable(t)
 		case 0:
 			i := small(t, len(e.networks)-1, "of")
 			e.networks[i] = drawNetwork(t, i)
@@ -128,7 +151,8 @@ func (g *genes) site() *site.Site {
 	for i := range g.hosts {
 		s.Hosts = append(s.Hosts, site.Host{Name: hostNames[i]})
 	}
-	taken := map[int]bool{}
+	g.addCables(s)
+	taken, parents := map[int]bool{}, map[string]bool{}
 	for i, n := range g.networks {
 		if n == nil || taken[n.subnet] {
 			continue
@@ -136,9 +160,10 @@ func (g *genes) site() *site.Site {
 		taken[n.subnet] = true
 		base := netip.AddrFrom4([4]byte{10, 0, byte(n.subnet), 0})
 		made := site.Network{Name: fmt.Sprint("net", i), Subnet: netip.PrefixFrom(base, 24), MTU: n.mtu, NAT: n.nat}
-		if i != 1 {
+		if i != 1 || made.Kind == site.Routed {
 			made.Gateway = base.Next()
 		}
+		n.become(s, &made, parents)
 		s.Networks = append(s.Networks, made)
 	}
 	for i, r := range g.roles {
@@ -147,6 +172,52 @@ func (g *genes) site() *site.Site {
 	g.addNodes(s)
 	g.addHealthy(s)
 	return s
+}
+
+// addCables declares the cables; of two with a common end only the first.
+func (g *genes) addCables(s *site.Site) {
+	for i, c := range g.cables {
+		if c == nil {
+			continue
+		}
+		ends := [][2]string{{"w0", "w1"}, {"w1", "w2"}, {"w2", "w3"}}[c.ends]
+		_, first := s.CableOf(ends[0])
+		_, second := s.CableOf(ends[1])
+		if !first && !second {
+			s.Cables = append(s.Cables, site.Cable{Name: fmt.Sprint("cable", i), Ends: ends, MTU: 1500})
+		}
+	}
+}
+
+// usable reports whether every host has an interface.
+func usable(s *site.Site, name string) bool {
+	_, end := s.CableOf(name)
+	return end || name[0] == 'e'
+}
+
+// become makes a network one of its kind, if it can be.
+func (n *networkGenes) become(s *site.Site, made *site.Network, parents map[string]bool) {
+	switch parent := interfaceNames[n.parent]; {
+	case n.kind == 1:
+		made.Kind, made.Gateway = site.Routed, made.Subnet.Addr().Next()
+	case n.kind == 2 && usable(s, parent) && !parents[parent]:
+		made.Kind, made.Interface = site.Macvlan, parent
+		parents[parent] = true
+	case n.kind == 3:
+		made.Kind, made.NAT = site.Exclusive, false
+	}
+}
+
+// taking gives the first interface from one on that nobody has taken.
+func (n *nodeGenes) taking(s *site.Site, taken map[string]bool) (string, bool) {
+	for i := range interfaceNames {
+		name := interfaceNames[(n.takes+i)%len(interfaceNames)]
+		if usable(s, name) && !taken[name] {
+			taken[name] = true
+			return name, true
+		}
+	}
+	return "", false
 }
 
 func (r *roleGenes) role(i int) site.Role {
@@ -187,7 +258,10 @@ func (r *roleGenes) role(i int) site.Role {
 }
 
 func (g *genes) addNodes(s *site.Site) {
-	ids, addresses := map[int]bool{}, map[int]bool{}
+	ids, addresses, interfaces := map[int]bool{}, map[int]bool{}, map[string]bool{}
+	for _, n := range s.Networks {
+		interfaces[n.Interface] = true
+	}
 	free := func(taken map[int]bool, wish int) int {
 		for taken[wish] {
 			wish++
@@ -213,7 +287,13 @@ func (g *genes) addNodes(s *site.Site) {
 		address := 10 + free(addresses, n.address)
 		for _, j := range n.networks {
 			if on, ok := s.Network(fmt.Sprint("net", j)); ok {
-				made.NICs = append(made.NICs, site.NIC{Network: on.Name, Address: site.AddressAfter(on.Subnet.Addr(), address)})
+				nic := site.NIC{Network: on.Name, Address: site.AddressAfter(on.Subnet.Addr(), address)}
+				if on.Kind == site.Exclusive {
+					if nic.Interface, ok = n.taking(s, interfaces); !ok {
+						continue
+					}
+				}
+				made.NICs = append(made.NICs, nic)
 			}
 		}
 		s.Nodes = append(s.Nodes, made)

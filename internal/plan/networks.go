@@ -3,22 +3,19 @@ package plan
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"orrery/internal/observe"
+	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
 )
 
-// networks plans the networks that nodes are on, and gives the steps by network.
-func (d *draft) networks(h *observe.Host, nodes []*site.Node, ready []int) map[string]int {
+// networks plans the networks that nodes are on, and the cables that these stand on, and gives the steps by network.
+func (d *draft) networks(h *observe.Host, nodes []*site.Node, ready []int) (map[string]int, error) {
 	steps := map[string]int{}
-	used := map[string]bool{}
-	for _, n := range nodes {
-		for _, nic := range n.NICs {
-			used[nic.Network] = true
-		}
-	}
-	for _, wanted := range d.maker.Networks() {
+	used := d.uses(nodes)
+	for _, wanted := range d.maker.Networks() { // cables come first
 		if !used[wanted.Name] {
 			continue
 		}
@@ -26,26 +23,122 @@ func (d *draft) networks(h *observe.Host, nodes []*site.Node, ready []int) map[s
 			Kind: MakeNetwork, Host: h.Name, Subject: wanted.Name, Reason: "new", Needs: ready,
 			Network: &wanted, Undo: "remove network " + wanted.Name,
 		}
+		cable, anew := d.cableUnder(wanted.Parent, steps)
 		if i := slices.IndexFunc(h.Networks, func(n spec.Network) bool { return n.Name == wanted.Name }); i >= 0 {
 			was := &h.Networks[i]
-			if *was == wanted {
+			if (*was == wanted || LentOut(h, was, &wanted)) && !anew {
 				continue
 			}
-			s.WasNetwork, s.Reason, s.Undo = was, networkDifference(*was, wanted), "make network "+wanted.Name+" as it was"
-			s.Disturbs = cutOff(h, was, &wanted)
+			if s.Reason = networkDifference(*was, wanted); s.Reason == "" {
+				s.Reason = "its cable is made anew"
+			}
+			if anew || relinks(was, &wanted) {
+				removed, err := d.unlink(h, was, s.Reason)
+				if err != nil {
+					return nil, err
+				}
+				s.Needs = append(slices.Clone(s.Needs), removed)
+			} else {
+				s.WasNetwork, s.Undo, s.Disturbs = was, "make network "+wanted.Name+" as it was", cutOff(h, was, &wanted)
+			}
+		}
+		if anew {
+			s.Needs = append(slices.Clone(s.Needs), cable)
 		}
 		steps[wanted.Name] = d.add(s)
-		d.frees[claim{h.Name, "network " + wanted.Name}] = steps[wanted.Name]
+		if freed := (claim{h.Name, "network " + wanted.Name}); !d.relinked[freed] {
+			d.frees[freed] = steps[wanted.Name]
+		}
 	}
-	for _, step := range steps { // an address of the host can be on one network only
+	for _, step := range steps { // what only one network can have
 		for i := range h.Networks {
 			if was := &h.Networks[i]; was.Name != d.Steps[step].Subject && overlap(was, d.Steps[step].Network) {
 				d.claims(step, claim{h.Name, "network " + was.Name})
 			}
 		}
 	}
-	return steps
+	return steps, nil
 }
+
+// unlink plans the end of a network whose link has to become another, once those that are on it stand still.
+func (d *draft) unlink(h *observe.Host, was *spec.Network, why string) (int, error) {
+	for i := range h.Nodes {
+		if n := &h.Nodes[i]; runs(n) && stands(&n.Node, was) && !d.goal.concerns(n.Name) {
+			return 0, problem.New(problem.Mistake, "network %s cannot be made anew while node %s is on it", was.Name, n.Name).
+				Try("orrery up without naming nodes, or stop %s", n.Name)
+		}
+	}
+	step := d.removeNetwork(h, was, why, nil)
+	d.freeNetwork(h, was, step)
+	d.relinked[claim{h.Name, "network " + was.Name}] = true
+	return step, nil
+}
+
+// freeNetwork notes what a network sets free when it is removed.
+func (d *draft) freeNetwork(h *observe.Host, n *spec.Network, step int) {
+	d.frees[claim{h.Name, "network " + n.Name}] = step
+	if n.Parent != "" {
+		d.frees[interfaceClaim(h.Name, n.Parent)] = step
+	}
+}
+
+// uses gives the names of the networks that nodes are on, and of the cables that these networks or the nodes stand on.
+func (d *draft) uses(nodes []*site.Node) map[string]bool {
+	used, interfaces := map[string]bool{}, map[string]bool{}
+	for _, n := range nodes {
+		for _, nic := range n.NICs {
+			used[nic.Network], interfaces[nic.Interface] = true, true
+		}
+	}
+	for _, n := range d.maker.Networks() {
+		if used[n.Name] {
+			interfaces[n.Parent] = true
+		}
+	}
+	for _, n := range d.maker.Networks() {
+		if n.Kind == spec.Cable && (interfaces[n.Ends[0]] || interfaces[n.Ends[1]]) {
+			used[n.Name] = true
+		}
+	}
+	return used
+}
+
+// cableUnder gives the step that makes the cable on which an interface is, and whether it makes other ends than there were.
+func (d *draft) cableUnder(name string, steps map[string]int) (step int, anew bool) {
+	for _, step := range steps {
+		if s := d.Steps[step]; s.Network.Joins(name) && s.WasNetwork == nil {
+			return step, true
+		}
+	}
+	return 0, false
+}
+
+// relinks reports whether what nodes are on is another link when a network has been changed.
+func relinks(was, is *spec.Network) bool {
+	return was.Kind != is.Kind || was.Parent != is.Parent || was.Ends != is.Ends || is.Kind == spec.Cable && was.Bridge != is.Bridge
+}
+
+// LentOut reports whether a cable is as it shall be, but for that neither end is on the host, because nodes that run have taken them.
+func LentOut(h *observe.Host, was, is *spec.Network) bool {
+	here := *was
+	here.Bridge = is.Bridge
+	return is.Kind == spec.Cable && here == *is && was.Bridge == is.Bridge+" ("+spec.EndsGone+")" &&
+		slices.ContainsFunc(h.Nodes, func(n observe.Node) bool { return runs(&n) && has(&n.Node, is) })
+}
+
+// stands reports whether a node is on a network or, if that is a cable, has taken an end of it or is on one.
+func stands(n *spec.Node, on *spec.Network) bool {
+	return slices.ContainsFunc(n.NICs, func(nic spec.NIC) bool {
+		return nic.Network == on.Name || on.Joins(nic.Parent) && n.KindOf(nic) == nic.Kind
+	})
+}
+
+// has reports whether a node has taken an end of a cable.
+func has(n *spec.Node, cable *spec.Network) bool {
+	return slices.ContainsFunc(n.NICs, func(nic spec.NIC) bool { return cable.Joins(nic.Parent) && n.Takes(nic) })
+}
+
+func runs(n *observe.Node) bool { return n.State == observe.Running || n.State == observe.Frozen }
 
 // cutOff gives the running nodes that do not reach their gateway for a while when a network changes.
 func cutOff(h *observe.Host, was, is *spec.Network) []string {
@@ -69,5 +162,6 @@ func networkDifference(was, is spec.Network) string {
 func networkParts(n spec.Network) spec.Parts {
 	return spec.Parts{
 		"subnet": n.Subnet, "gateway": n.Gateway, "nat": fmt.Sprint(n.NAT), "mtu": fmt.Sprint(n.MTU), "bridge": n.Bridge, "outlet": fmt.Sprint(n.Outlet),
+		"kind": n.Kind, "interface": n.Parent, "ends": strings.Join(n.Ends[:], " "),
 	}
 }

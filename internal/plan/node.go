@@ -147,26 +147,40 @@ func (u *nodeDraft) reshapeReason() string {
 	switch {
 	case was.Privileged != is.Privileged:
 		return "privileges changed"
-	case !slices.Equal(u.linked(was.NICs), u.linked(is.NICs)):
+	case !slices.Equal(u.linked(was), u.linked(is)):
 		return "network interfaces changed"
 	case !slices.Equal(was.Mounts, is.Mounts):
 		return "volumes changed"
 	case was.MachineID != is.MachineID:
 		return "machine-id changed"
 	}
+	return u.relinkReason()
+}
+
+// relinkReason says why a node that runs has to be started anew for its links.
+func (u *nodeDraft) relinkReason() string {
+	if !runs(u.has) {
+		return ""
+	}
+	for _, nic := range u.has.NICs {
+		if u.draft.relinked[claim{u.host.Name, "network " + nic.Network}] {
+			return "network " + nic.Network + " is made anew"
+		}
+	}
+	for _, s := range u.Steps {
+		if s.Kind == MakeNetwork && s.Host == u.host.Name && s.WasNetwork == nil && s.Network.Kind == spec.Cable && stands(&u.has.Node, s.Network) {
+			return "cable " + s.Subject + " is made anew"
+		}
+	}
 	return ""
 }
 
 // linked leaves out on which bridge links are, where that can be changed while the node runs.
-func (u *nodeDraft) linked(nics []spec.NIC) []spec.NIC {
+func (u *nodeDraft) linked(n *spec.Node) []spec.NIC {
 	if u.has.State != observe.Running || u.host.Fixed[u.has.Engine] {
-		return nics
+		return n.NICs
 	}
-	nics = slices.Clone(nics)
-	for i := range nics {
-		nics[i].Bridge = ""
-	}
-	return nics
+	return spec.Linked(n)
 }
 
 func (u *nodeDraft) startReason() string {

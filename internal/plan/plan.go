@@ -53,21 +53,22 @@ func (p *Plan) Disturbed() []string {
 // draft is a plan in the making.
 type draft struct {
 	Plan
-	maker  *spec.Maker         // of the site,
-	makers map[int]*spec.Maker // and of its releases
-	site   *site.Site
-	goal   Goal
-	hosts  map[string]*observe.Host
-	layers map[string]int // host and digest -> step that builds it
-	last   map[string]int // node -> its last step
-	frees  map[claim]int  // what a step sets free, for those that claim it
-	names  string         // digest of what nodes know of one another
+	maker    *spec.Maker         // of the site,
+	makers   map[int]*spec.Maker // and of its releases
+	site     *site.Site
+	goal     Goal
+	hosts    map[string]*observe.Host
+	layers   map[string]int // host and digest -> step that builds it
+	last     map[string]int // node -> its last step
+	frees    map[claim]int  // what a step sets free, for those that claim it
+	relinked map[claim]bool // networks whose links are made anew
+	names    string         // digest of what nodes know of one another
 }
 
 func newDraft(s *site.Site, hosts []observe.Host, goal Goal) *draft {
 	d := &draft{
 		Plan: Plan{Site: s.Name}, maker: spec.NewMaker(s), site: s, goal: goal,
-		makers: map[int]*spec.Maker{}, hosts: map[string]*observe.Host{}, layers: map[string]int{}, last: map[string]int{}, frees: map[claim]int{},
+		makers: map[int]*spec.Maker{}, hosts: map[string]*observe.Host{}, layers: map[string]int{}, last: map[string]int{}, frees: map[claim]int{}, relinked: map[claim]bool{},
 	}
 	for i := range hosts {
 		d.hosts[hosts[i].Name] = &hosts[i]

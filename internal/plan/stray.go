@@ -12,17 +12,16 @@ import (
 func (d *draft) removeStrays(h *observe.Host, home map[string]string) {
 	all := d.goal.Nodes == nil
 	ids := map[int]bool{}
-	used := map[string]bool{}
+	var here []*site.Node
 	for i := range d.site.Nodes {
 		n := &d.site.Nodes[i]
 		if n.Host != h.Name {
 			continue
 		}
 		ids[n.ID] = d.goal.concerns(n.Name)
-		for _, nic := range n.NICs {
-			used[nic.Network] = true
-		}
+		here = append(here, n)
 	}
+	used := d.uses(here)
 	for i := range h.Nodes {
 		n := &h.Nodes[i]
 		host, declared := home[n.Name]
@@ -45,7 +44,7 @@ func (d *draft) removeStrays(h *observe.Host, home map[string]string) {
 		if _, declared := d.site.Network(n.Name); declared {
 			why = "no node of this host is on it any more"
 		}
-		d.frees[claim{h.Name, "network " + n.Name}] = d.removeNetwork(h, n, why, nil)
+		d.freeNetwork(h, n, d.removeNetwork(h, n, why, nil))
 	}
 	if all && h.Names != "" && !slices.ContainsFunc(d.site.Nodes, func(n site.Node) bool { return n.Host == h.Name }) {
 		d.forgetNames(h)

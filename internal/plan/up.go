@@ -58,7 +58,10 @@ type waiting struct {
 func (d *draft) upHost(h *observe.Host, nodes []*site.Node) ([]waiting, error) {
 	there := found(h)
 	ready := d.prepare(h, len(nodes) > 0)
-	networks := d.networks(h, nodes, ready)
+	networks, err := d.networks(h, nodes, ready)
+	if err != nil {
+		return nil, err
+	}
 	if step, ok := d.writeNames(h, nodes); ok {
 		ready = append(ready, step)
 	}
@@ -71,6 +74,9 @@ func (d *draft) upHost(h *observe.Host, nodes []*site.Node) ([]waiting, error) {
 		u := &nodeDraft{draft: d, host: h, node: n, wanted: wanted, has: there[n.Name], before: slices.Clone(ready)}
 		for _, nic := range wanted.NICs {
 			if step, ok := networks[nic.Network]; ok {
+				u.ground = append(u.ground, step)
+			}
+			if step, ok := d.cableUnder(nic.Parent, networks); ok {
 				u.ground = append(u.ground, step)
 			}
 		}

@@ -22,6 +22,16 @@ func (s *Site) Network(name string) (*Network, bool) {
 	return find(s.Networks, name, func(n *Network) string { return n.Name })
 }
 
+// CableOf gives the cable of which an interface is an end.
+func (s *Site) CableOf(end string) (*Cable, bool) {
+	for i := range s.Cables {
+		if s.Cables[i].Joins(end) {
+			return &s.Cables[i], true
+		}
+	}
+	return nil, false
+}
+
 // Image gives an image by name.
 func (s *Site) Image(name string) (*Image, bool) {
 	return find(s.Images, name, func(i *Image) string { return i.Name })

@@ -25,6 +25,7 @@ type Site struct {
 
 	Hosts    []Host
 	Networks []Network
+	Cables   []Cable
 	Images   []Image
 	Nodes    []Node // in order of id
 	Groups   []Group
@@ -56,13 +57,16 @@ type Host struct {
 // Local reports whether the host is the machine on which Orrery runs.
 func (h Host) Local() bool { return h.Address == "" || h.Address == "local" }
 
-// A Network is a layer-2 segment on which nodes have addresses.
+// A Network is what gives nodes their addresses: a segment of layer 2 or, if it is Routed, of layer 3.
 type Network struct {
 	Name    string
 	Subnet  netip.Prefix
 	Gateway netip.Addr // address of the host; the zero Addr: no way out
 	NAT     bool       // masquerade what leaves through the gateway
 	MTU     int        // bytes; 0: 1500
+	Kind    string     // one of Kinds; "": Bridge
+	// Interface is that of the host on which a Macvlan network is.
+	Interface string
 	// Isolated: of a twin. Nodes have the gateway as ever, but the host does not answer there, because it does so for the original;
 	// only with NAT does a way lead out.
 	Isolated bool
@@ -123,6 +127,8 @@ type Limits struct {
 type NIC struct {
 	Network string
 	Address netip.Addr
+	// Interface is that of the host which the node takes on an Exclusive network. No other node need know of it (spec.Names).
+	Interface string `json:"-"`
 }
 
 // Requirements are pinned Python packages: pip's requirements file format, comments and all.

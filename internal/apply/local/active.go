@@ -14,6 +14,7 @@ import (
 	"orrery/internal/plan"
 	"orrery/internal/problem"
 	"orrery/internal/role"
+	"orrery/internal/site"
 	"orrery/internal/site/spec"
 	"orrery/internal/volume"
 )
@@ -23,7 +24,9 @@ func (h *Host) move(ctx context.Context, moves []plan.Move) error {
 	var links []network.Move
 	for _, m := range moves {
 		for _, nic := range m.Is.NICs {
-			links = append(links, network.Move{Link: nic.HostEnd, Bridge: nic.Bridge})
+			if m.Is.KindOf(nic) == site.Bridge {
+				links = append(links, network.Move{Link: nic.HostEnd, Bridge: nic.Bridge})
+			}
 		}
 	}
 	if err := network.MoveLinks(ctx, links); err != nil {

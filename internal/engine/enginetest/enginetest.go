@@ -23,6 +23,11 @@ type Fixture struct {
 
 	// Bridge is a second bridge, on which addresses may be the same as on that of the interface. "": moving interfaces is not tested.
 	Bridge string
+	// Onto puts the interface of a node on a network of a kind other than a bridge, which is there; at an address that is the same
+	// for nodes of the same id. nil: the engine's nodes are on bridges only.
+	Onto func(t *testing.T, n *spec.Node, kind string)
+	// Reboot lets a running node reboot by itself and returns when it has. nil: nodes do not.
+	Reboot func(t *testing.T, ref engine.Ref)
 	// Relayer gives the node other layers, which are in the store. nil: Replace is not tested.
 	Relayer func(n *spec.Node)
 	// InForce gives the limits of a running node as the kernel has them. nil: there is no kernel.
@@ -74,6 +79,9 @@ func Run(t *testing.T, fixture func(t *testing.T) Fixture) {
 		{"ReplaceRunning", replaceRunning},
 		{"MoveNIC", moveNIC},
 		{"MoveNowhere", moveNowhere},
+		{"Routed", routed},
+		{"Macvlan", macvlan},
+		{"Exclusive", exclusive},
 		{"Remount", remount},
 		{"RemountCopy", remountCopy},
 		{"RemountBusy", remountBusy},

@@ -147,12 +147,8 @@ func (e *Engine) Change(ctx context.Context, n *spec.Node) error {
 
 // sameShape reports whether a running node can become as specified: links can be moved.
 func sameShape(was, is *spec.Node) bool {
-	same := func(a, b spec.NIC) bool {
-		a.Bridge = b.Bridge
-		return a == b
-	}
 	return was.Privileged == is.Privileged && was.MachineID == is.MachineID &&
-		slices.EqualFunc(was.NICs, is.NICs, same) && slices.Equal(was.Mounts, is.Mounts)
+		slices.Equal(spec.Linked(was), spec.Linked(is)) && slices.Equal(was.Mounts, is.Mounts)
 }
 
 // Start boots a node.

@@ -19,10 +19,15 @@ func TestEngine(t *testing.T) {
 	enginetest.Run(t, func(*testing.T) enginetest.Fixture {
 		e := fake.New()
 		return enginetest.Fixture{
-			Engine:  e,
-			Site:    "suite",
-			Bridge:  site.BridgeName(site.Quarantine("suite", 701), "cam"),
-			Node:    nodeOf,
+			Engine: e,
+			Site:   "suite",
+			Bridge: site.BridgeName(site.Quarantine("suite", 701), "cam"),
+			Node:   nodeOf,
+			Onto: func(_ *testing.T, n *spec.Node, kind string) {
+				nic := &n.NICs[0]
+				nic.Network, nic.Kind, nic.Parent = kind, kind, "enp"+strconv.Itoa(n.ID)
+				nic.Bridge = site.BridgeName("suite", kind)
+			},
 			Relayer: func(n *spec.Node) { n.Layer += "-other" },
 			InForce: func(_ *testing.T, ref engine.Ref) site.Limits {
 				all, _ := e.List(context.Background(), ref.Site)

@@ -31,7 +31,10 @@ type Host struct {
 	// Releases gives, by number, the site as a release makes it: what an activate step has done of it is on record afterwards.
 	Releases map[int]*site.Site
 
-	lock     sync.Mutex
+	lock sync.Mutex
+	// Interfaces are those of the machine itself, which nodes and networks may take; nil: whatever they ask for is there.
+	Interfaces []string
+
 	networks map[string]spec.Network // by bridge
 	layers   map[string]bool
 	names    string // digest; "": not written
@@ -80,6 +83,9 @@ func (h *Host) Observe() observe.Host {
 	}
 	o.Releases.Staged = slices.Compact(slices.Sorted(slices.Values(append(copies, slices.Collect(maps.Keys(h.kept))...))))
 	for _, n := range h.networks {
+		if n.Kind == spec.Cable && h.lentOut(n, nodes) {
+			n.Bridge += " (" + spec.EndsGone + ")"
+		}
 		o.Networks = append(o.Networks, n)
 	}
 	slices.SortFunc(o.Networks, func(a, b spec.Network) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Site, b.Site)) })

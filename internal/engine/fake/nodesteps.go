@@ -98,6 +98,11 @@ func (h *Host) grounds(n *spec.Node) error {
 		if _, ok := h.networks[nic.Bridge]; !ok {
 			return fmt.Errorf("node %s: network %s is not there", n.Name, nic.Network)
 		}
+		if n.Takes(nic) {
+			if err := h.there(nic.Parent); err != nil {
+				return fmt.Errorf("node %s: %w", n.Name, err)
+			}
+		}
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -114,7 +119,7 @@ func (h *Host) grounds(n *spec.Node) error {
 func clash(a, b *spec.Node) (spec.NIC, bool) {
 	for _, x := range a.NICs {
 		for _, y := range b.NICs {
-			if x.Bridge == y.Bridge && x.Address == y.Address {
+			if x.Bridge == y.Bridge && x.Address == y.Address || a.Takes(x) && b.Takes(y) && x.Parent == y.Parent {
 				return y, true
 			}
 		}

@@ -6,6 +6,8 @@ import (
 	"net/netip"
 
 	"orrery/internal/plan"
+	"orrery/internal/site"
+	"orrery/internal/site/spec"
 )
 
 // doShared does a step that is about no single node; with a failure given, only half of it.
@@ -55,8 +57,19 @@ func (h *Host) doShared(s *plan.Step, halfway error) error {
 
 func (h *Host) makeNetwork(s *plan.Step, halfway error) error {
 	made := *s.Network
+	made.Bridge = site.BridgeName(made.Site, made.Name)
+	if err := h.interfaces(made); err != nil {
+		return err
+	}
+	if made.Kind == spec.Cable {
+		h.networks[made.Bridge] = made
+		return halfway
+	}
 	subnet := netip.MustParsePrefix(made.Subnet)
 	for _, n := range h.networks {
+		if n.Kind == spec.Cable {
+			continue
+		}
 		if n.Bridge != made.Bridge && n.Gateway != "" && n.Gateway == made.Gateway && !n.Outlet && !made.Outlet && netip.MustParsePrefix(n.Subnet).Overlaps(subnet) {
 			return fmt.Errorf("network %s: address %s is taken by network %s", made.Name, n.Gateway, n.Name)
 		}
@@ -73,12 +86,17 @@ func (h *Host) removeNetwork(s *plan.Step, halfway error) error {
 	defer h.mu.Unlock()
 	for _, n := range h.nodes {
 		for _, nic := range n.spec.NICs {
-			if nic.Bridge == s.Network.Bridge && n.running() {
+			if n.running() && (nic.Bridge == site.BridgeName(s.Network.Site, s.Network.Name) || n.spec.Takes(nic) && s.Network.Joins(nic.Parent)) {
 				return fmt.Errorf("network %s: node %s is running on it", s.Subject, n.spec.Name)
 			}
 		}
 	}
-	key := s.Network.Bridge
+	for _, n := range h.networks {
+		if s.Network.Joins(n.Parent) {
+			return fmt.Errorf("cable %s: network %s is on it", s.Subject, n.Name)
+		}
+	}
+	key := site.BridgeName(s.Network.Site, s.Network.Name)
 	if halfway == nil {
 		delete(h.networks, key)
 	} else if left, ok := h.networks[key]; ok {

@@ -221,6 +221,11 @@ func (s shell) ping(address string) (int, error) {
 	if err != nil {
 		return -1, err
 	}
+	for _, own := range n.spec.NICs {
+		if own.Gateway == address {
+			return 0, nil
+		}
+	}
 	for _, other := range e.nodes {
 		for _, its := range other.spec.NICs {
 			on := slices.ContainsFunc(n.spec.NICs, func(own spec.NIC) bool { return own.Bridge == its.Bridge })

@@ -8,7 +8,6 @@ import (
 
 	"orrery/internal/engine/record"
 	"orrery/internal/image"
-	"orrery/internal/site/spec"
 )
 
 // writeConfig writes the LXC configuration of a node that is about to start.
@@ -39,7 +38,9 @@ func (e *Engine) writeConfig(c container, r *record.Record, mounts []mount) erro
 		set("lxc."+l.family+"."+l.file, "%s", l.value)
 	}
 	for i, nic := range r.NICs {
-		writeNIC(set, i, nic)
+		if err := c.writeNIC(set, i, &r.Node, nic); err != nil {
+			return err
+		}
 	}
 	// Volumes are in a file of their own, which LXC reads again when the node reboots: Remount changes it.
 	set("lxc.mount.fstab", "%s", c.fstab())
@@ -47,21 +48,6 @@ func (e *Engine) writeConfig(c container, r *record.Record, mounts []mount) erro
 		return err
 	}
 	return os.WriteFile(c.config(), []byte(b.String()), 0o600)
-}
-
-func writeNIC(set func(string, string, ...any), i int, nic spec.NIC) {
-	net := fmt.Sprintf("lxc.net.%d.", i)
-	set(net+"type", "veth")
-	set(net+"link", "%s", nic.Bridge)
-	set(net+"name", "%s", nic.Name)
-	set(net+"veth.pair", "%s", nic.HostEnd)
-	set(net+"hwaddr", "%s", nic.MAC)
-	set(net+"mtu", "%d", nic.MTU)
-	set(net+"ipv4.address", "%s", nic.Address)
-	if nic.Gateway != "" {
-		set(net+"ipv4.gateway", "%s", nic.Gateway)
-	}
-	set(net+"flags", "up")
 }
 
 // overlay is the root file system of a node.

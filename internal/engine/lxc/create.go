@@ -14,6 +14,7 @@ import (
 	"orrery/internal/engine/record"
 	"orrery/internal/network"
 	"orrery/internal/problem"
+	"orrery/internal/site"
 	"orrery/internal/site/spec"
 )
 
@@ -129,11 +130,7 @@ func (e *Engine) Change(ctx context.Context, n *spec.Node) error {
 
 // reshaped reports whether two specifications differ in what only a stopped node can change.
 func reshaped(was, is *spec.Node) bool {
-	same := func(a, b spec.NIC) bool {
-		a.Bridge = b.Bridge // links can be moved
-		return a == b
-	}
-	return was.Privileged != is.Privileged || was.MachineID != is.MachineID || !slices.EqualFunc(was.NICs, is.NICs, same) ||
+	return was.Privileged != is.Privileged || was.MachineID != is.MachineID || !slices.Equal(spec.Linked(was), spec.Linked(is)) ||
 		!slices.Equal(was.Mounts, is.Mounts)
 }
 
@@ -141,7 +138,7 @@ func reshaped(was, is *spec.Node) bool {
 func (c container) changeRunning(ctx context.Context, is *spec.Node) error {
 	var moves []network.Move
 	for _, nic := range is.NICs {
-		if bridgeOf(nic.HostEnd) != nic.Bridge {
+		if is.KindOf(nic) == site.Bridge && bridgeOf(nic.HostEnd) != nic.Bridge {
 			moves = append(moves, network.Move{Link: nic.HostEnd, Bridge: nic.Bridge})
 		}
 	}

@@ -66,9 +66,7 @@ func (e *Engine) observe(f record.Found) observe.Node {
 		if c.frozen() {
 			n.State = observe.Frozen
 		}
-		for i := range n.NICs { // a switch that was cut short may have moved them before it could write that down
-			n.NICs[i].Bridge = bridgeOf(n.NICs[i].HostEnd)
-		}
+		c.observeLinks(&n)
 		if has, err := c.limits(); err == nil && !equalLimits(has, settable(n.Limits)) {
 			n.Limits = has // somebody changed them behind our back
 		}

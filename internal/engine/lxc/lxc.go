@@ -35,6 +35,7 @@ var (
 	_ engine.Remounter = (*Engine)(nil)
 	_ engine.Freezer   = (*Engine)(nil)
 	_ engine.Layered   = (*Engine)(nil)
+	_ engine.Grouped   = (*Engine)(nil)
 )
 
 // New gives the engine that keeps its nodes in dirs and takes layers from store.
@@ -70,6 +71,9 @@ func (c container) pidfile() string { return filepath.Join(c.dir, "pid") }
 func (e *Engine) Private(ref engine.Ref) string {
 	return filepath.Join(e.container(ref).private(), "upper")
 }
+
+// Cgroup gives the node's control group.
+func (e *Engine) Cgroup(ref engine.Ref) string { return e.container(ref).cgroup() }
 
 // starting is a file that is there until the node has been started. One whose starter was killed may come up or not.
 func (c container) starting() string { return filepath.Join(c.dir, "starting") }

@@ -90,9 +90,10 @@ func (g ground) node(name string, id int) *spec.Node {
 
 func TestEngine(t *testing.T) {
 	g := newGround(t)
+	g.otherKinds(t)
 	enginetest.Run(t, func(*testing.T) enginetest.Fixture {
 		return enginetest.Fixture{
-			Engine: g.furnished, Site: testSite, Kernel: true, Bridge: g.apart.Bridge,
+			Engine: g.furnished, Site: testSite, Kernel: true, Bridge: g.apart.Bridge, Onto: onto, Reboot: g.reboot,
 			Node:    g.node,
 			Relayer: func(n *spec.Node) { n.Layer = g.layer },
 			InForce: func(t *testing.T, ref engine.Ref) site.Limits {

@@ -26,7 +26,7 @@ func (e *Engine) Start(ctx context.Context, ref engine.Ref) error {
 	if c.running() {
 		return c.thaw()
 	}
-	if err := c.clear(r); err != nil {
+	if err := c.clear(ctx, r); err != nil {
 		return err
 	}
 	mounts, err := e.mounts(c, r)
@@ -52,11 +52,14 @@ func (e *Engine) Start(ctx context.Context, ref engine.Ref) error {
 		return err
 	}
 	defer os.Remove(c.starting()) //nolint:errcheck // what is left of it ends the node at the next sweep
+	if err := c.borrow(ctx, r); err != nil {
+		return err
+	}
 	if err := e.overlay(c, r, mounts).Spawn(cmd); err != nil {
-		return c.startProblem(err, "")
+		return errors.Join(c.startProblem(err, ""), c.giveBack(ctx, r))
 	}
 	if err := cmd.Wait(); err != nil {
-		return c.startProblem(err, c.why(tail.String()))
+		return errors.Join(c.startProblem(err, c.why(tail.String())), c.giveBack(ctx, r))
 	}
 	if has, err := c.limits(); err == nil && !equalLimits(has, settable(r.Limits)) {
 		return problem.New(problem.Failed, "node %s: limits read back as %+v instead of %+v", r.Name, has, r.Limits).At(c.cgroup()).
@@ -86,13 +89,13 @@ func (c container) awaitOrders(ctx context.Context) {
 
 // clear removes what a monitor that was killed could not: control groups, under whose names LXC would
 // not start another node, and interfaces.
-func (c container) clear(r *record.Record) error {
+func (c container) clear(ctx context.Context, r *record.Record) error {
 	removeCgroups(c.cgroup(), c.cgroup()+".monitor", c.cgroup()+".pivot")
 	var ends []string
 	for _, nic := range r.NICs {
 		ends = append(ends, nic.HostEnd)
 	}
-	return network.RemoveLinks(ends)
+	return errors.Join(network.RemoveLinks(ends), c.giveBack(ctx, r))
 }
 
 // why picks the first error out of LXC's log, which is where it says what went wrong.

@@ -24,6 +24,9 @@ func (e *Engine) Stop(ctx context.Context, ref engine.Ref) error {
 		return problem.New(problem.Failed, "node %s does not stop", ref.Name).At(c.dir).Because(err)
 	}
 	removeCgroups(c.cgroup(), c.cgroup()+".monitor", c.cgroup()+".pivot")
+	if r, err := record.Read(c.dir); err == nil {
+		return c.giveBack(ctx, r)
+	}
 	return nil
 }
 
@@ -142,7 +145,7 @@ func (e *Engine) Destroy(ctx context.Context, ref engine.Ref) error {
 		}
 	}
 	if r != nil {
-		if err := c.clear(r); err != nil {
+		if err := c.clear(ctx, r); err != nil {
 			return err
 		}
 	}

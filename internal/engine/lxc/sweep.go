@@ -93,7 +93,7 @@ func (c container) abandon(ctx context.Context, r *record.Record) error {
 	if err := c.kill(ctx); err != nil {
 		return err
 	}
-	if err := c.clear(r); err != nil {
+	if err := c.clear(ctx, r); err != nil {
 		return err
 	}
 	return os.Remove(c.starting())

@@ -36,9 +36,14 @@ func (d *draft) networks(h *observe.Host, set []*member) []int {
 			use(Retired(old.Node))
 		}
 	}
+	stands := func(on *spec.Network) bool {
+		return slices.ContainsFunc(set, func(m *member) bool {
+			return slices.ContainsFunc(m.live.NICs, func(nic spec.NIC) bool { return on.Joins(nic.Parent) })
+		})
+	}
 	var steps []int
-	for _, n := range spec.NewMaker(d.site).Networks() {
-		if live[n.Name] {
+	for _, n := range spec.NewMaker(d.site).Networks() { // cables come first
+		if live[n.Name] || stands(&n) {
 			steps = d.network(h, n, steps)
 		}
 		for _, release := range slices.Sorted(maps.Keys(apart)) {
@@ -57,10 +62,15 @@ func (d *draft) network(h *observe.Host, wanted spec.Network, steps []int) []int
 	}
 	has := slices.IndexFunc(h.Networks, func(n spec.Network) bool { return n.Site == wanted.Site && n.Name == wanted.Name })
 	switch {
-	case has >= 0 && h.Networks[has].Bridge == wanted.Bridge:
+	case has >= 0 && (h.Networks[has].Bridge == wanted.Bridge || plan.LentOut(h, &h.Networks[has], &wanted)):
 		return steps
 	case has >= 0:
 		s.WasNetwork, s.Undo = &wanted, "" // somebody has damaged it, and mended it stays
+	}
+	for _, step := range steps {
+		if d.Steps[step].Network.Joins(wanted.Parent) {
+			s.Needs = append(s.Needs, step)
+		}
 	}
 	return append(steps, add(d.Plan, s))
 }

@@ -1,6 +1,7 @@
 package release
 
 import (
+	"maps"
 	"slices"
 
 	"orrery/internal/observe"
@@ -8,26 +9,35 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// fixedEngine names the engine because of which the set must be stopped and started; "": none.
-func fixedEngine(h *observe.Host, set []*member) string {
-	engines := map[string]bool{}
+// immovable says why the set must be stopped and started; "": it need not be.
+func immovable(h *observe.Host, set []*member) string {
+	engines, networks := map[string]bool{}, map[string]string{}
 	for _, m := range set {
 		for _, n := range append([]*observe.Node{m.to}, m.olds...) {
 			engines[n.Engine] = true
 			if h.Fixed[n.Engine] {
-				return n.Engine
+				return "engine " + n.Engine + " cannot move the links of running nodes"
+			}
+			for _, nic := range n.NICs {
+				if nic.Kind != "" {
+					networks[nic.Network] = nic.Kind
+				}
 			}
 		}
 	}
 	if len(engines) > 1 {
-		return "of more than one kind"
+		return "nodes are of engines of more than one kind"
+	}
+	if names := slices.Sorted(maps.Keys(networks)); len(names) > 0 {
+		name := names[0]
+		return "network " + name + " is " + networks[name] + ", and links move between bridges only"
 	}
 	return ""
 }
 
 // restart plans a switch of nodes whose links cannot be moved while they run.
-func (d *draft) restart(h *observe.Host, set []*member, engine string) {
-	why := "engine " + engine + " cannot move the links of running nodes: stopped and started"
+func (d *draft) restart(h *observe.Host, set []*member, why string) {
+	why += ": stopped and started"
 	networks := d.networks(h, set)
 	var still []int
 	for _, m := range slices.Backward(set) {

@@ -93,8 +93,8 @@ func (d *draft) host(h *observe.Host) error {
 			return err
 		}
 	}
-	if fixed := fixedEngine(h, changing); fixed != "" {
-		d.restart(h, changing, fixed)
+	if why := immovable(h, changing); why != "" {
+		d.restart(h, changing, why)
 	} else {
 		d.warm(h, changing)
 	}

@@ -34,6 +34,7 @@ type world struct {
 
 func newWorld(t *rapid.T) *world {
 	h := fake.NewHost("rapid", host, 64, 256<<30)
+	h.Interfaces = []string{"enp2", "enp3", "enp4"}
 	w := &world{t: t, site: drawSite(t), host: h}
 	h.Releases = map[int]*site.Site{}
 	for _, number := range []int{0, 700, 701} {
@@ -58,6 +59,16 @@ func drawSite(t *rapid.T) *site.Site {
 		Volumes:  []site.Volume{{Name: "shared", Shared: true}},
 		Releases: []site.Release{{Number: 700, Requirements: site.Requirements{File: "a", Text: "p==1\n"}}, {Number: 701, Requirements: site.Requirements{File: "b", Text: "p==2\n"}}},
 	}
+	switch rapid.IntRange(0, 6).Draw(t, "kind") { // mostly a bridge
+	case 1:
+		s.Networks[1].Kind, s.Networks[1].Gateway = site.Routed, netip.MustParseAddr("10.0.1.1")
+	case 2:
+		s.Networks[1].Kind, s.Networks[1].Interface = site.Macvlan, "w0"
+		s.Cables = []site.Cable{{Name: "wire", Ends: [2]string{"w0", "w1"}}}
+	case 3:
+		s.Networks[1].Kind = site.Exclusive
+		s.Cables = []site.Cable{{Name: "wire", Ends: [2]string{"enp0", "enp1"}}}
+	}
 	for i := range 3 {
 		name := fmt.Sprint("role", i)
 		r := site.Role{Name: name, Dir: "roles/" + name, Pip: []string{"p"}}
@@ -80,7 +91,11 @@ func drawSite(t *rapid.T) *site.Site {
 		n.Roles = []string{fmt.Sprint("role", rapid.IntRange(0, 2).Draw(t, "role"))} // one each, so that nobody waits in a circle
 		for j := range s.Networks {
 			if j == 0 || yes("second network") {
-				n.NICs = append(n.NICs, site.NIC{Network: s.Networks[j].Name, Address: site.AddressAfter(s.Networks[j].Subnet.Addr(), 10+i)})
+				nic := site.NIC{Network: s.Networks[j].Name, Address: site.AddressAfter(s.Networks[j].Subnet.Addr(), 10+i)}
+				if s.Networks[j].Kind == site.Exclusive {
+					nic.Interface = fmt.Sprint("enp", i)
+				}
+				n.NICs = append(n.NICs, nic)
 			}
 		}
 		s.Nodes = append(s.Nodes, n)
@@ -202,7 +217,7 @@ func (w *world) want(releases map[string]int) {
 			shall = release.Live(n.Node)
 		}
 		switch {
-		case n.State != observe.Running && (!shall.Staged || !w.fixed && !w.cold): // which stands still when it is not live
+		case n.State != observe.Running && (!shall.Staged || !w.fixed && !w.cold && w.site.Networks[1].Kind == ""): // which stands still when it is not live
 			w.t.Fatalf("node %s of release %d is %s", n.Name, n.Release, n.State)
 		case !slices.Equal(n.NICs, shall.NICs) || n.Staged != shall.Staged:
 			w.t.Fatalf("node %s of release %d is not where it shall be: %+v", n.Name, n.Release, n.NICs)

@@ -17,10 +17,9 @@ const (
 func (c *checker) networks() {
 	for _, n := range c.site.Networks {
 		c.label(at("network", n.Name), "network", n.Name)
-		if n.MTU != 0 && (n.MTU < minMTU || n.MTU > maxMTU) {
-			c.wrong(at("network", n.Name, "mtu"), fmt.Sprintf("%d to %d; 1500 is usual", minMTU, maxMTU), "mtu %d is out of range", n.MTU)
-		}
-		if n.NAT && !n.Gateway.IsValid() {
+		c.kind(&n)
+		c.mtu(at("network", n.Name, "mtu"), n.MTU)
+		if n.NAT && !n.Gateway.IsValid() && n.Kind != site.Exclusive {
 			c.wrong(at("network", n.Name, "nat"), "give a gateway", "nat has no gateway through which to leave")
 		}
 		key := at("network", n.Name, "subnet")
@@ -36,6 +35,12 @@ func (c *checker) networks() {
 				c.wrong(at("network", n.Name, "gateway"), fmt.Sprintf("%s is usual", n.Subnet.Addr().Next()), "gateway %s %s", n.Gateway, wrong)
 			}
 		}
+	}
+}
+
+func (c *checker) mtu(key []string, mtu int) {
+	if mtu != 0 && (mtu < minMTU || mtu > maxMTU) {
+		c.wrong(key, fmt.Sprintf("%d to %d; 1500 is usual", minMTU, maxMTU), "mtu %d is out of range", mtu)
 	}
 }
 

@@ -9,6 +9,7 @@ type siteFile struct {
 	Site     siteTable            `toml:"site"`
 	Hosts    tables[hostTable]    `toml:"host"`
 	Networks tables[networkTable] `toml:"network"`
+	Cables   tables[cableTable]   `toml:"cable"`
 	Images   tables[imageTable]   `toml:"image"`
 	Mirror   mirrorTable          `toml:"mirror"`
 	Nodes    tables[nodeTable]    `toml:"node"`
@@ -34,10 +35,17 @@ type hostTable struct {
 }
 
 type networkTable struct {
-	Subnet  subnet  `toml:"subnet"`
-	Gateway address `toml:"gateway"`
-	NAT     bool    `toml:"nat"`
-	MTU     *int    `toml:"mtu"`
+	Subnet    subnet  `toml:"subnet"`
+	Gateway   address `toml:"gateway"`
+	NAT       bool    `toml:"nat"`
+	MTU       *int    `toml:"mtu"`
+	Kind      string  `toml:"kind"`
+	Interface string  `toml:"interface"`
+}
+
+type cableTable struct {
+	Ends []string `toml:"ends"`
+	MTU  *int     `toml:"mtu"`
 }
 
 type imageTable struct {
@@ -76,6 +84,7 @@ type nodeTable struct {
 	ID          *int           `toml:"id"`
 	Roles       []string       `toml:"roles"`
 	Net         tables[string] `toml:"net"`
+	Interface   tables[string] `toml:"interface"`
 	SimulatedBy string         `toml:"simulated_by"`
 	Vars        map[string]any `toml:"vars"`
 	choices

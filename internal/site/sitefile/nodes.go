@@ -56,7 +56,7 @@ func (l *loader) node(t *nodeTable, networks []string) site.Node {
 			Memory: int64(value(t.Memory, d.Memory, 0)),
 			Pids:   value(t.Pids, d.Pids, 0),
 		},
-		NICs:        l.nics(t, networks),
+		NICs:        l.interfaces(t, l.nics(t, networks)),
 		SimulatedBy: t.SimulatedBy,
 	}
 	if swap := either(t.Swap, d.Swap); swap != nil {
@@ -78,7 +78,9 @@ func (l *loader) nics(t *nodeTable, networks []string) []site.NIC {
 	var nics []site.NIC
 	if t.At.keys["net"] == nil { // net = {} is on no network
 		for _, name := range networks {
-			nics = append(nics, site.NIC{Network: name})
+			if l.file.Defaults.Networks != nil || !l.exclusive(name) || t.takes(name) {
+				nics = append(nics, site.NIC{Network: name})
+			}
 		}
 		return nics
 	}
@@ -92,6 +94,31 @@ func (l *loader) nics(t *nodeTable, networks []string) []site.NIC {
 			nic.Address = netip.Addr(a)
 		}
 		nics = append(nics, nic)
+	}
+	return nics
+}
+
+// exclusive reports whether nodes are on a network only by an interface of the host.
+func (l *loader) exclusive(network string) bool {
+	n, ok := l.site.Network(network)
+	return ok && n.Kind == site.Exclusive
+}
+
+// takes reports whether a node takes an interface of the host on a network.
+func (t *nodeTable) takes(network string) bool {
+	return slices.ContainsFunc(t.Interface, func(taken table[string]) bool { return taken.name == network })
+}
+
+// interfaces adds the interfaces of the host that a node takes.
+func (l *loader) interfaces(t *nodeTable, nics []site.NIC) []site.NIC {
+	for _, taken := range t.Interface {
+		i := slices.IndexFunc(nics, func(nic site.NIC) bool { return nic.Network == taken.name })
+		if i < 0 {
+			l.report.wrong(Name, taken.at, mistake("interface.%s: the node is not on network %s", taken.name, taken.name).
+				Try(`add net.%s = "auto", or take it out`, taken.name))
+			continue
+		}
+		nics[i].Interface = taken.value
 	}
 	return nics
 }

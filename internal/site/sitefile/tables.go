@@ -26,11 +26,18 @@ func (l *loader) tables() {
 	for _, t := range f.Networks {
 		n := site.Network{
 			Name: t.name, Subnet: netip.Prefix(t.value.Subnet), Gateway: netip.Addr(t.value.Gateway), NAT: t.value.NAT, MTU: 1500,
+			Kind: t.value.Kind, Interface: t.value.Interface,
+		}
+		if n.Kind == site.Bridge {
+			n.Kind = "" // what is said and what is meant without a word is the same
 		}
 		if t.value.MTU != nil {
 			n.MTU = *t.value.MTU
 		}
 		s.Networks = append(s.Networks, n)
+	}
+	for _, t := range f.Cables {
+		s.Cables = append(s.Cables, l.cable(t))
 	}
 	for _, t := range f.Images {
 		s.Images = append(s.Images, l.image(t))
@@ -61,6 +68,15 @@ func orElse(value, otherwise string) string {
 		return otherwise
 	}
 	return value
+}
+
+func (l *loader) cable(t table[cableTable]) site.Cable {
+	c := site.Cable{Name: t.name, MTU: value(t.value.MTU, nil, 1500)}
+	copy(c.Ends[:], t.value.Ends)
+	if at := t.at.keys["ends"]; at != nil && !l.report.bad[at] && len(t.value.Ends) != len(c.Ends) {
+		l.report.wrong(Name, at, mistake("cable %s has %d ends", t.name, len(t.value.Ends)).Try(`write ends = ["w0", "w1"]`))
+	}
+	return c
 }
 
 func (l *loader) image(t table[imageTable]) site.Image {

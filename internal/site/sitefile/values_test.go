@@ -25,7 +25,7 @@ group.h = { nodes = ["portal"] }
 	var lines []string
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
-		lines = append(lines, fmt.Sprintf("%d %s %s %s %s %v %v %v", n.ID, n.Name, n.Image, n.Host, n.Engine, n.Autostart, n.Groups, n.NICs))
+		lines = append(lines, fmt.Sprintf("%d %s %s %s %s %v %v %v", n.ID, n.Name, n.Image, n.Host, n.Engine, n.Autostart, n.Groups, places(n)))
 	}
 	want := `1 portal debian local lxc true [g h] [{data 10.0.1.77}]
 7 r00 debian local lxc true [g] [{lan 10.0.0.7} {data 10.0.1.7}]
@@ -49,6 +49,46 @@ group.h = { nodes = ["portal"] }
 	role, _ := s.Role("db")
 	if v := role.Volumes[0]; v.Line != 1 || v.Owner != "root:root" || v.Mode != 0o755 {
 		t.Errorf("%+v", v)
+	}
+}
+
+// places gives the networks and addresses of a node.
+func places(n *site.Node) []string {
+	var all []string
+	for _, nic := range n.NICs {
+		all = append(all, fmt.Sprintf("{%s %s}", nic.Network, nic.Address))
+	}
+	return all
+}
+
+func TestKinds(t *testing.T) {
+	s := mustLoad(t, `
+site.name = "x"
+image.debian.suite = "bookworm"
+network.lan = { subnet = "10.0.0.0/24", gateway = "10.0.0.1", kind = "bridge" }
+network.venet = { subnet = "10.0.1.0/24", gateway = "10.0.1.1", kind = "routed", nat = true }
+network.wire = { subnet = "10.0.2.0/24", kind = "macvlan", interface = "w0" }
+network.nic = { subnet = "10.0.3.0/24", gateway = "10.0.3.1", kind = "exclusive" }
+cable.wire = { ends = ["w0", "w1"], mtu = 9000 }
+node.a = { id = 1 }
+node.b = { id = 2, interface.nic = "enp3s0f1" }
+node.c = { id = 3, net.nic = "auto", interface.nic = "w1" }
+`)
+	if s.Networks[0].Kind != "" || s.Networks[1].Kind != site.Routed || s.Networks[2].Interface != "w0" || s.Networks[3].Kind != site.Exclusive {
+		t.Errorf("%+v", s.Networks)
+	}
+	if c := s.Cables; len(c) != 1 || c[0] != (site.Cable{Name: "wire", Ends: [2]string{"w0", "w1"}, MTU: 9000}) {
+		t.Errorf("%+v", c)
+	}
+	// An exclusive network is none of those on which nodes are that say nothing.
+	if n := s.Nodes[0].NICs; len(n) != 3 || n[0].Interface != "" {
+		t.Errorf("%+v", n)
+	}
+	if n := s.Nodes[1].NICs; len(n) != 4 || n[3].Interface != "enp3s0f1" || n[3].Address.String() != "10.0.3.2" {
+		t.Errorf("%+v", n)
+	}
+	if n := s.Nodes[2].NICs; len(n) != 1 || n[0].Interface != "w1" {
+		t.Errorf("%+v", n)
 	}
 }
 

@@ -31,16 +31,32 @@ func NewMaker(s *site.Site) *Maker {
 // Networks spells out the networks of the site.
 func (m *Maker) Networks() []Network {
 	var all []Network
+	if m.Site.Stage == 0 { // what is in quarantine is on bridges
+		for _, c := range m.Site.Cables {
+			all = append(all, CableOf(m.Site.Key(), c))
+		}
+	}
 	for _, n := range m.Site.Networks {
 		all = append(all, m.network(n))
 	}
 	return all
 }
 
+// CableOf spells out a cable of a site. It is a network as others are, of a name that no declared one has, and its link carries
+// nothing but its mark.
+func CableOf(key string, c site.Cable) Network {
+	name := Cable + "." + c.Name
+	n := Network{Site: key, Name: name, Bridge: site.BridgeName(key, name), MTU: c.MTU, Kind: Cable, Ends: c.Ends}
+	if n.MTU == 0 {
+		n.MTU = 1500
+	}
+	return n
+}
+
 func (m *Maker) network(n site.Network) Network {
 	spelt := Network{
 		Site: m.Site.Key(), Name: n.Name, Bridge: site.BridgeName(m.Site.Key(), n.Name),
-		Subnet: n.Subnet.String(), MTU: n.MTU,
+		Subnet: n.Subnet.String(), MTU: n.MTU, Kind: n.Kind, Parent: n.Interface,
 	}
 	if spelt.MTU == 0 {
 		spelt.MTU = 1500
@@ -48,7 +64,7 @@ func (m *Maker) network(n site.Network) Network {
 	if m.Site.Stage != 0 {
 		return spelt.Quarantined(m.Site.Stage)
 	}
-	if !n.Gateway.IsValid() || n.Isolated && !n.NAT {
+	if !n.Gateway.IsValid() || n.Isolated && !n.NAT || n.Kind == site.Exclusive {
 		return spelt
 	}
 	spelt.NAT, spelt.Outlet = n.NAT, n.Isolated
@@ -114,9 +130,16 @@ func (m *Maker) nics(n *site.Node) []NIC {
 		on := m.network(*network)
 		spelt := NIC{
 			Name: "eth" + strconv.Itoa(i), Network: nic.Network, Bridge: on.Bridge,
-			HostEnd: HostEnd(m.Site.Key(), n.Release, n.Name, nic.Network),
+			HostEnd: m.hostEnd(n, network),
 			MAC:     site.MAC(m.Site.Name, n.Name, nic.Network),
 			Address: netip.PrefixFrom(nic.Address, network.Subnet.Bits()).String(), MTU: on.MTU,
+		}
+		spelt.Kind, spelt.Parent = network.Kind, network.Interface
+		switch network.Kind {
+		case site.Exclusive:
+			spelt.Parent = nic.Interface
+		case site.Routed:
+			spelt.Via = network.Gateway.String()
 		}
 		if network.Gateway.IsValid() && !routed {
 			spelt.Gateway, routed = network.Gateway.String(), true
@@ -124,6 +147,17 @@ func (m *Maker) nics(n *site.Node) []NIC {
 		all = append(all, spelt)
 	}
 	return all
+}
+
+func (m *Maker) hostEnd(n *site.Node, on *site.Network) string {
+	if on.Kind != site.Routed {
+		return HostEnd(m.Site.Key(), n.Release, n.Name, on.Name)
+	}
+	release := m.Site.Key()
+	if n.Release != 0 {
+		release = site.Quarantine(release, n.Release)
+	}
+	return site.RoutedName(m.Site.Key(), release, n.Name, on.Name)
 }
 
 // HostEnd names the host's end of a link to a node. It follows from the release and not from whether that is live, so that it

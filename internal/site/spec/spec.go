@@ -26,6 +26,21 @@ type Network struct {
 	// that the host has for production.
 	Outlet bool `json:"outlet,omitempty"`
 	MTU    int  `json:"mtu"`
+
+	Kind   string    `json:"kind,omitempty"`   // one of site.Kinds, or Cable; "": site.Bridge
+	Parent string    `json:"parent,omitempty"` // of site.Macvlan: the interface of the host on which it is
+	Ends   [2]string `json:"ends,omitzero"`    // of Cable
+}
+
+// Cable is the Network.Kind of a veth pair whose ends stand in for interfaces of the host. It has no subnet.
+const Cable = "cable"
+
+// EndsGone is said beside the name of a cable's link when neither end is on the host: nodes may have taken both.
+const EndsGone = "ends gone"
+
+// Joins reports whether the network is a cable of which an interface is an end.
+func (n *Network) Joins(name string) bool {
+	return n.Kind == Cable && name != "" && (n.Ends[0] == name || n.Ends[1] == name)
 }
 
 // Quarantined gives a site's network as the quarantine of a release has it: apart, and with no way out.
@@ -33,6 +48,7 @@ func (n Network) Quarantined(release int) Network {
 	n.Site = site.Quarantine(n.Site, release)
 	n.Bridge = site.BridgeName(n.Site, n.Name)
 	n.Gateway, n.NAT, n.Outlet = "", false, false
+	n.Kind, n.Parent = "", "" // what is shut in is on a bridge, whatever it is on when it is live
 	return n
 }
 
@@ -66,7 +82,35 @@ type NIC struct {
 	Address string `json:"address"`           // with prefix length
 	Gateway string `json:"gateway,omitempty"` // only on the interface with the default route
 	MTU     int    `json:"mtu"`
+
+	// Kind is that of the network as it is when the node is live; see Node.KindOf.
+	Kind   string `json:"kind,omitempty"`
+	Parent string `json:"parent,omitempty"` // interface of the host: on which the node's is, or which it takes
+	Via    string `json:"via,omitempty"`    // of a routed network: the address of the host
 }
+
+// KindOf gives the kind of link that an interface of the node is: on a bridge other than the live network's, which is that
+// of a quarantine, it is a site.Bridge, whatever it is when the node is live.
+func (n *Node) KindOf(nic NIC) string {
+	if nic.Kind == "" || nic.Bridge != site.BridgeName(n.Site, nic.Network) {
+		return site.Bridge
+	}
+	return nic.Kind
+}
+
+// Linked gives the interfaces of a node without what can be changed while it runs: the bridges on which they are.
+func Linked(n *Node) []NIC {
+	nics := slices.Clone(n.NICs)
+	for i := range nics {
+		if nics[i].Kind == "" {
+			nics[i].Bridge = ""
+		}
+	}
+	return nics
+}
+
+// Takes reports whether the node takes an interface of the host from it while it runs.
+func (n *Node) Takes(nic NIC) bool { return n.KindOf(nic) == site.Exclusive }
 
 // A Mount is persistent data that a node sees.
 type Mount struct {

@@ -31,6 +31,7 @@ func sites() *rapid.Generator[*site.Site] {
 		for i := range rapid.IntRange(1, 12).Draw(t, "nodes") {
 			s.Nodes = append(s.Nodes, node(t, i))
 		}
+		become(s, rapid.SampledFrom(site.Kinds).Draw(t, "kind"))
 		for i := range rapid.IntRange(0, 3).Draw(t, "groups") {
 			s.Groups = append(s.Groups, group(t, s, fmt.Sprint("g", i)))
 		}
@@ -50,6 +51,28 @@ func network(name, subnet, gateway string, nat bool) site.Network {
 		n.Gateway = netip.MustParseAddr(gateway)
 	}
 	return n
+}
+
+// become makes the network data one of a kind.
+func become(s *site.Site, kind string) {
+	data := &s.Networks[1]
+	switch data.Kind = kind; kind {
+	case site.Bridge:
+		data.Kind = ""
+	case site.Routed:
+		data.Gateway = netip.MustParseAddr("10.8.68.1")
+	case site.Macvlan:
+		data.Interface = "w0"
+		s.Cables = []site.Cable{{Name: "wire", Ends: [2]string{"w0", "w1"}, MTU: 1500}}
+	case site.Exclusive:
+		for i := range s.Nodes {
+			for k := range s.Nodes[i].NICs {
+				if nic := &s.Nodes[i].NICs[k]; nic.Network == data.Name {
+					nic.Interface = fmt.Sprint("enp", i)
+				}
+			}
+		}
+	}
 }
 
 func roles() []site.Role {

@@ -30,12 +30,13 @@ func Of(s *site.Site, o Options) (*site.Site, error) {
 	}
 	made.Hosts = here(s.Hosts)
 	made.Networks = isolated(s.Networks, o.NAT)
-	made.Volumes = ownVolumes(s.Volumes)
+	made.Volumes, made.Cables = ownVolumes(s.Volumes), nil
 	simulate(&made)
 	for i := range made.Nodes {
 		n := &made.Nodes[i]
 		n.Host = hostName(made.Hosts) // said, not placed: a twin may have more than the host has free
 		n.Limits = scaled(n.Limits, o)
+		n.NICs = bridged(n.NICs)
 	}
 	choose(&made, o)
 	if o.Collapse {
@@ -63,14 +64,24 @@ func hostName(hosts []site.Host) string {
 	return hosts[0].Name
 }
 
-// isolated shuts the networks off. A way out masquerades even where the original has none that does: outside, the addresses are the original's.
+// isolated shuts the networks off. Whatever they are, each is a bridge then: nothing else is cut off from the original's. A way out masquerades even where the original has none that does: outside, the addresses are the original's.
 func isolated(networks []site.Network, nat bool) []site.Network {
 	networks = slices.Clone(networks)
 	for i := range networks {
 		n := &networks[i]
 		n.Isolated, n.NAT = true, nat && n.Gateway.IsValid()
+		n.Kind, n.Interface = "", ""
 	}
 	return networks
+}
+
+// bridged leaves the host's interfaces to the original.
+func bridged(nics []site.NIC) []site.NIC {
+	nics = slices.Clone(nics)
+	for i := range nics {
+		nics[i].Interface = ""
+	}
+	return nics
 }
 
 // ownVolumes keeps all volumes with the host's state: where the original's data is, no twin writes.

@@ -157,6 +157,9 @@ func TestIsolated(t *testing.T) {
 			if !n.Isolated || n.NAT != (o.NAT && n.Gateway.IsValid()) || n.Gateway != s.Networks[i].Gateway || n.Subnet != s.Networks[i].Subnet {
 				t.Fatalf("%+v", n)
 			}
+			if n.Kind != "" || n.Interface != "" || len(made.Cables) > 0 {
+				t.Fatalf("it is no bridge: %+v %+v", n, made.Cables)
+			}
 		}
 		for i, v := range made.Volumes {
 			if v.Path+v.NFS+v.Mirror != "" || v.Every != 0 || v.Shared != s.Volumes[i].Shared {
@@ -164,7 +167,8 @@ func TestIsolated(t *testing.T) {
 			}
 		}
 		for _, n := range made.Nodes {
-			if n.Host != "sv1" || n.Limits.Pin != "" || n.SimulatedBy != "" {
+			takes := func(nic site.NIC) bool { return nic.Interface != "" }
+			if n.Host != "sv1" || n.Limits.Pin != "" || n.SimulatedBy != "" || slices.ContainsFunc(n.NICs, takes) {
 				t.Fatalf("%+v", n)
 			}
 		}

@@ -1,0 +1,90 @@
+package enginetest
+
+import (
+	"time"
+
+	"orrery/internal/engine"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+	"orrery/internal/site/spec"
+)
+
+func routed(s *suite)    { s.kind(site.Routed, 90) }
+func macvlan(s *suite)   { s.kind(site.Macvlan, 93) }
+func exclusive(s *suite) { s.kind(site.Exclusive, 96) }
+
+// kind: nodes on a network of a kind reach one another and the host's address there, also after they were stopped and after one has
+// rebooted by itself; and in quarantine they are on a bridge.
+func (s *suite) kind(kind string, id int) {
+	if s.Onto == nil {
+		s.Skip("there are but bridges")
+	}
+	a, b, far := s.Node(kind+"a", id), s.Node(kind+"b", id+1), s.Node(kind+"far", id+2)
+	s.Onto(s.T, a, kind)
+	s.Onto(s.T, b, kind)
+	for _, n := range []*spec.Node{a, b} {
+		s.create(n)
+		s.start(n)
+	}
+	connected := func() {
+		s.Helper()
+		for _, n := range []*spec.Node{a, b} {
+			if kind != site.Exclusive { // that has the hardware address of the host's interface
+				s.wantIdentity(n)
+			}
+			if got := s.listed(n).NICs[0]; got != n.NICs[0] {
+				s.Errorf("listed is %+v, not %+v", got, n.NICs[0])
+			}
+			if gateway := n.NICs[0].Gateway; gateway != "" {
+				s.wantAnswer(n, gateway)
+			}
+		}
+		s.wantReach(a, b, far)
+		s.wantReach(b, a, far)
+	}
+	connected()
+	s.stop(b)
+	s.start(b)
+	connected()
+	if s.Reboot != nil {
+		s.Reboot(s.T, engine.RefOf(b))
+		connected()
+	}
+	if s.Bridge == "" {
+		return
+	}
+	s.Onto(s.T, far, kind)
+	far.NICs[0].Bridge, far.Staged = s.Bridge, true
+	s.create(far)
+	s.start(far)
+	apart := *a
+	apart.NICs = append([]spec.NIC(nil), a.NICs...)
+	apart.NICs[0].Bridge, apart.Staged = s.Bridge, true
+	if err := s.Engine.Change(s.Context(), &apart); err == nil || problem.Exit(err) != int(problem.Surprise) {
+		s.Errorf("a node that runs can be moved from a %s network to a bridge: %v", kind, err)
+	}
+	s.stop(a)
+	s.must(s.Engine.Change(s.Context(), &apart))
+	s.start(a)
+	s.want("listed bridge", s.listed(a).NICs[0].Bridge, s.Bridge)
+	s.wantReach(a, far, b)
+	s.stop(a)
+	s.must(s.Engine.Change(s.Context(), a))
+	s.start(a)
+	connected()
+}
+
+// wantAnswer asks an address from a node until it answers.
+func (s *suite) wantAnswer(n *spec.Node, address string) {
+	s.Helper()
+	for begun := time.Now(); ; time.Sleep(50 * time.Millisecond) {
+		err := s.runner(n).Run(s.Context(), commandOf("ping", "-n", "-c", "1", "-W", "1", address))
+		if err == nil {
+			return
+		}
+		if time.Since(begun) > within/4 {
+			s.Errorf("node %s does not reach %s: %v", n.Name, address, err)
+			return
+		}
+	}
+}

@@ -1,0 +1,88 @@
+package fake
+
+import (
+	"fmt"
+	"slices"
+
+	"orrery/internal/observe"
+	"orrery/internal/site/spec"
+)
+
+// What is here is about interfaces of the host that nodes and networks take. The host must be locked.
+
+// there reports whether the host has an interface, be it the end of a cable, that no network is on.
+func (h *Host) there(name string) error {
+	known := h.Interfaces == nil || slices.Contains(h.Interfaces, name)
+	for _, n := range h.networks {
+		if n.Parent == name {
+			return fmt.Errorf("interface %s: network %s is on it", name, n.Name)
+		}
+		known = known || n.Joins(name)
+	}
+	if !known {
+		return fmt.Errorf("the host has no interface %s", name)
+	}
+	return nil
+}
+
+// interfaces reports why a network cannot be made: its interface is not there or has been taken, or nodes are on what it is now.
+func (h *Host) interfaces(made spec.Network) error {
+	was, found := h.networks[made.Bridge]
+	changes := found && (was.Kind != made.Kind || was.Parent != made.Parent || was.Ends != made.Ends)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, n := range h.nodes {
+		if !n.running() {
+			continue
+		}
+		for _, nic := range n.spec.NICs {
+			if changes && (nic.Bridge == made.Bridge || n.spec.KindOf(nic) == nic.Kind && was.Joins(nic.Parent)) {
+				return fmt.Errorf("network %s: it becomes another while node %s runs on it", made.Name, n.spec.Name)
+			}
+			if n.spec.Takes(nic) && nic.Parent == made.Parent {
+				return fmt.Errorf("network %s: node %s has interface %s", made.Name, n.spec.Name, made.Parent)
+			}
+		}
+	}
+	for _, n := range h.networks {
+		if n.Bridge != made.Bridge && (made.Joins(n.Ends[0]) || made.Joins(n.Ends[1])) {
+			return fmt.Errorf("cable %s: an end is one of %s", made.Name, n.Name)
+		}
+	}
+	if made.Parent == "" || found && !changes {
+		return nil
+	}
+	for _, n := range h.networks {
+		if n.Bridge != made.Bridge && n.Parent == made.Parent {
+			return fmt.Errorf("network %s: network %s is on %s", made.Name, n.Name, made.Parent)
+		}
+	}
+	return h.thereBut(made)
+}
+
+// thereBut reports whether the host has the interface of a network, whoever is on it.
+func (h *Host) thereBut(made spec.Network) error {
+	if h.Interfaces == nil || slices.Contains(h.Interfaces, made.Parent) {
+		return nil
+	}
+	for _, n := range h.networks {
+		if n.Joins(made.Parent) {
+			return nil
+		}
+	}
+	return fmt.Errorf("network %s: the host has no interface %s", made.Name, made.Parent)
+}
+
+// lentOut reports whether nodes that run have both ends of a cable.
+func (h *Host) lentOut(cable spec.Network, nodes []observe.Node) bool {
+	taken := map[string]bool{}
+	for i := range nodes {
+		n := &nodes[i]
+		for _, nic := range n.NICs {
+			if n.State == observe.Running || n.State == observe.Frozen {
+				taken[nic.Parent] = taken[nic.Parent] || n.Takes(nic)
+			}
+		}
+	}
+	return taken[cable.Ends[0]] && taken[cable.Ends[1]]
+}

@@ -1,0 +1,209 @@
+package lxc
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vishvananda/netlink"
+
+	"orrery/internal/engine"
+	"orrery/internal/host"
+	"orrery/internal/network"
+	"orrery/internal/observe"
+	"orrery/internal/site"
+	"orrery/internal/site/spec"
+)
+
+// The ends of the test's cables. The first carries macvlans, nodes take those of the second.
+var testCables = []site.Cable{
+	{Name: "mac", Ends: [2]string{"orit0a", "orit0b"}}, {Name: "nic", Ends: [2]string{"orit1a", "orit1b"}},
+}
+
+// otherKinds makes a network of each kind other than the bridge, and what these stand on.
+func (g ground) otherKinds(t *testing.T) {
+	t.Helper()
+	made := func(n spec.Network) {
+		must(t, network.Make(t.Context(), n))
+		t.Cleanup(func() { must(t, network.Remove(context.Background(), n)) })
+	}
+	for _, c := range testCables {
+		made(spec.CableOf(testSite, c))
+	}
+	for i, kind := range []string{site.Routed, site.Macvlan, site.Exclusive} {
+		n := spec.Network{
+			Site: testSite, Name: kind, Bridge: site.BridgeName(testSite, kind), Kind: kind, MTU: 1500,
+			Subnet: fmt.Sprintf("10.99.%d.0/24", 128+i), Gateway: fmt.Sprintf("10.99.%d.1/24", 128+i),
+		}
+		switch kind {
+		case site.Macvlan:
+			n.Parent = testCables[0].Ends[0]
+		case site.Exclusive:
+			n.Gateway = ""
+		}
+		made(n)
+	}
+}
+
+// onto puts a node on one of these networks.
+func onto(_ *testing.T, n *spec.Node, kind string) {
+	third := map[string]int{site.Routed: 128, site.Macvlan: 129, site.Exclusive: 130}[kind]
+	nic := &n.NICs[0]
+	nic.Network, nic.Kind, nic.Bridge = kind, kind, site.BridgeName(testSite, kind)
+	nic.Address = fmt.Sprintf("10.99.%d.%d/24", third, n.ID+1)
+	nic.Gateway = fmt.Sprintf("10.99.%d.1", third)
+	switch kind {
+	case site.Routed:
+		nic.Via, nic.HostEnd = nic.Gateway, site.RoutedName(testSite, testSite, n.Name, kind)
+	case site.Macvlan:
+		nic.Parent = testCables[0].Ends[0]
+	case site.Exclusive:
+		nic.Parent, nic.Gateway = testCables[1].Ends[n.ID%2], ""
+	}
+}
+
+// reboot lets a node reboot by itself, in which LXC makes its links anew.
+func (g ground) reboot(t *testing.T, ref engine.Ref) {
+	t.Helper()
+	c := g.container(ref)
+	was := c.init()
+	_ = g.Runner(ref).Run(t.Context(), host.Command{Args: []string{"systemctl", "--no-block", "reboot"}})
+	for begun := time.Now(); ; time.Sleep(20 * time.Millisecond) {
+		if now := c.init(); now != 0 && now != was {
+			c.awaitOrders(t.Context())
+			return
+		}
+		if time.Since(begun) > time.Minute {
+			t.Fatalf("node %s does not come back", ref.Name)
+		}
+	}
+}
+
+// TestInterfaceComesBack checks that an interface of the host is as it was when the node that had taken it has ended, however it has.
+func TestInterfaceComesBack(t *testing.T) {
+	g := newGround(t)
+	g.otherKinds(t)
+	name := testCables[1].Ends[1]
+	n := g.node("taker", 1)
+	onto(t, n, site.Exclusive)
+	n.NICs[0].MTU = 1400
+	must(t, g.Create(t.Context(), n))
+	ref := engine.RefOf(n)
+	before := look(t, name)
+	if before == "" {
+		t.Fatalf("%s is not there", name)
+	}
+	for _, how := range []struct {
+		what string
+		end  func() error
+	}{
+		{"stopped", func() error {
+			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+			defer cancel()
+			return g.Stop(ctx, ref)
+		}},
+		{"stopped by force", func() error {
+			ctx, cancel := context.WithTimeout(t.Context(), 0)
+			defer cancel()
+			return g.Stop(ctx, ref)
+		}},
+		{"destroyed", func() error { return g.Destroy(t.Context(), ref) }},
+	} {
+		must(t, g.Start(t.Context(), ref))
+		if look(t, name) != "" {
+			t.Errorf("%s is still on the host", name)
+		}
+		out, err := exec.Command("nsenter", "--net=/proc/"+fmt.Sprint(g.container(ref).init())+"/ns/net", "ip", "-o", "link", "show", "eth0").CombinedOutput()
+		if err != nil || !strings.Contains(string(out), "mtu 1400") || !strings.Contains(string(out), before[:17]) {
+			t.Errorf("in the node: %v: %s", err, out)
+		}
+		must(t, how.end())
+		if after := look(t, name); after != before {
+			t.Errorf("%s: %s is %q, not %q", how.what, name, after, before)
+		}
+	}
+}
+
+// look gives what there is to see of an interface of the host; "": it is not there.
+func look(t *testing.T, name string) string {
+	t.Helper()
+	link, err := netlink.LinkByName(name)
+	if err != nil {
+		return ""
+	}
+	a := link.Attrs()
+	addresses, err := netlink.AddrList(link, netlink.FAMILY_V4)
+	must(t, err)
+	return fmt.Sprint(a.HardwareAddr, a.MTU, a.Alias, a.Flags, addresses, a.TxQLen, a.Promisc)
+}
+
+// TestLostInterfaceIsSeen checks that a node whose interface somebody has removed is not taken for being on its network; and what is
+// killed with all that it had is refused with a cure, until its cable is made anew.
+func TestLostInterfaceIsSeen(t *testing.T) {
+	g := newGround(t)
+	g.otherKinds(t)
+	n, peer := g.node("loses", 1), g.node("peer", 2)
+	onto(t, n, site.Exclusive)
+	onto(t, peer, site.Exclusive)
+	for _, n := range []*spec.Node{n, peer} {
+		must(t, g.Create(t.Context(), n))
+		must(t, g.Start(t.Context(), engine.RefOf(n)))
+	}
+	gone := func() spec.Network {
+		t.Helper()
+		all, err := network.Observe(testSite)
+		must(t, err)
+		for _, n := range all {
+			if n.Name == "cable.nic" {
+				return n
+			}
+		}
+		t.Fatal("the cable is not observed")
+		return spec.Network{}
+	}
+	cable := spec.CableOf(testSite, testCables[1])
+	if got := gone().Bridge; got != cable.Bridge+" ("+spec.EndsGone+")" {
+		t.Errorf("observed is %s", got)
+	}
+	bridges := func() string {
+		t.Helper()
+		all, err := g.List(t.Context(), testSite)
+		must(t, err)
+		var words []string
+		for _, o := range all {
+			words = append(words, string(o.State)+" "+o.NICs[0].Bridge)
+		}
+		return strings.Join(words, ", ")
+	}
+	on := site.BridgeName(testSite, site.Exclusive)
+	if got, want := bridges(), "running "+on+", running "+on; got != want {
+		t.Errorf("there is %q, not %q", got, want)
+	}
+	c := g.container(engine.RefOf(n))
+	pids := append(c.processes(), c.monitor())
+	for _, pid := range pids { // the monitor too, so that nobody moves the interface back
+		if p, err := os.FindProcess(pid); err == nil {
+			_ = p.Kill()
+		}
+	}
+	for begun := time.Now(); ; time.Sleep(20 * time.Millisecond) {
+		if got := bridges(); got == string(observe.Stopped)+" "+on+", running " {
+			break
+		} else if time.Since(begun) > 20*time.Second {
+			t.Fatalf("there is %q", got)
+		}
+	}
+	if err := g.Start(t.Context(), engine.RefOf(n)); err == nil || !strings.Contains(err.Error(), "no interface "+n.NICs[0].Parent) {
+		t.Errorf("it starts without: %v", err)
+	}
+	must(t, network.Make(t.Context(), cable))
+	must(t, g.Start(t.Context(), engine.RefOf(n)))
+	if _, err := os.Stat(filepath.Join("/sys/class/net", peer.NICs[0].Parent)); err != nil {
+		t.Error("the other end is not on the host")
+	}
+}

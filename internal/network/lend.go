@@ -1,0 +1,171 @@
+package network
+
+import (
+	"context"
+	"net"
+	"strings"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"orrery/internal/problem"
+)
+
+// lent begins the alias of an interface of the host that a node has taken: "orrery lent NODE INTERFACE up|down", and behind that the
+// alias that it had before. The alias goes where the interface goes: it says whose it is when a node was killed and the kernel has put
+// its interface back on the host under the name that it had in the node.
+const lent = "orrery lent "
+
+// maxAlias is how long an alias can be: IFALIASZ of linux/if.h, less the final 0.
+const maxAlias = 255
+
+// Lend prepares an interface of the host for being taken by a node, which is given as SITE/ID. It refuses one that the
+// host itself needs: it must not cut the host off.
+func Lend(ctx context.Context, name, node string) error {
+	unlock, err := lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if err := reclaim(name, node); err != nil {
+		return problem.New(problem.Failed, "take interface %s back", name).Because(err)
+	}
+	link, err := netlink.LinkByName(name)
+	if missing(err) {
+		return problem.New(problem.Unable, "the host has no interface %s for node %s to take", name, node).
+			Try("ip link lists those that it has; another node may have taken it, and orrery up makes the ends of cables anew")
+	}
+	if err != nil {
+		return err
+	}
+	if err := refuseLoan(link, node); err != nil {
+		return err
+	}
+	state := "down"
+	if isUp(link) {
+		state = "up"
+	}
+	alias := strings.TrimSpace(lent + node + " " + name + " " + state + " " + ownAlias(link))
+	if len(alias) > maxAlias {
+		return problem.New(problem.Unable, "the alias of interface %s is too long to keep", name).Try("ip link set %s alias ''", name)
+	}
+	return netlink.LinkSetAlias(link, alias)
+}
+
+// Reclaim gives an interface that a node took its name and all else back, if it is on the host.
+func Reclaim(ctx context.Context, name, node string) error {
+	unlock, err := lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if err := reclaim(name, node); err != nil {
+		return problem.New(problem.Failed, "take interface %s back", name).Because(err)
+	}
+	return nil
+}
+
+func reclaim(name, node string) error {
+	links, err := whole(netlink.LinkList)
+	if err != nil {
+		return err
+	}
+	mark := lent + node + " " + name + " "
+	for _, link := range links {
+		rest, ok := strings.CutPrefix(link.Attrs().Alias, mark)
+		if !ok {
+			continue
+		}
+		if link.Attrs().Name != name {
+			if err := netlink.LinkSetDown(link); err != nil {
+				return err
+			}
+			if err := netlink.LinkSetName(link, name); err != nil {
+				return err
+			}
+		}
+		state, alias, _ := strings.Cut(rest, " ")
+		if state == "up" {
+			if err := netlink.LinkSetUp(link); err != nil {
+				return err
+			}
+		}
+		return netlink.LinkSetAlias(link, alias)
+	}
+	return nil
+}
+
+// ownAlias gives the alias that an interface has when no node has taken it.
+func ownAlias(link netlink.Link) string {
+	rest, ok := strings.CutPrefix(link.Attrs().Alias, lent)
+	if !ok {
+		return link.Attrs().Alias
+	}
+	words := strings.SplitN(rest, " ", 4)
+	if len(words) < 4 {
+		return ""
+	}
+	return words[3]
+}
+
+// refuseLoan says why a node cannot take an interface: the host uses it.
+func refuseLoan(link netlink.Link, node string) error {
+	attrs := link.Attrs()
+	used := func(how string, args ...any) *problem.Problem {
+		return problem.New(problem.Unable, "node "+node+" cannot take interface "+attrs.Name+": "+how, args...)
+	}
+	if isOwn(attrs.Name) || attrs.Flags&net.FlagLoopback != 0 || link.Type() == "bridge" || link.Type() == "bond" {
+		return used("it is no network card").Try("choose one that the host does not need")
+	}
+	if attrs.MasterIndex != 0 {
+		return used("it is part of %s", linkName(attrs.MasterIndex)).Try("ip link set %s nomaster, if the host does not need it there", attrs.Name)
+	}
+	addresses, err := whole(func() ([]netlink.Addr, error) { return netlink.AddrList(link, netlink.FAMILY_ALL) })
+	if err != nil {
+		return err
+	}
+	for _, a := range addresses {
+		if !a.IP.IsLinkLocalUnicast() || a.IP.To4() != nil {
+			return used("the host has the address %s there", a.IPNet).Try("choose an interface that the host does not need, or take its address away")
+		}
+	}
+	if route, err := routeBy(link); err != nil || route != "" {
+		if err != nil {
+			return err
+		}
+		return used("the host's route to %s leads through it", route).Try("choose an interface that the host does not need")
+	}
+	links, err := whole(netlink.LinkList)
+	if err != nil {
+		return err
+	}
+	for _, other := range links {
+		if above := other.Attrs(); above.ParentIndex == attrs.Index && above.NetNsID < 0 && other.Type() != "veth" {
+			return used("%s is on it", above.Name).Try("choose another interface, or remove %s", above.Name)
+		}
+	}
+	return nil
+}
+
+// routeBy gives where a route of the host leads that goes through a link; "": none does.
+func routeBy(link netlink.Link) (string, error) {
+	by := netlink.Route{LinkIndex: link.Attrs().Index, Type: unix.RTN_UNICAST}
+	for _, family := range []int{netlink.FAMILY_V4, netlink.FAMILY_V6} {
+		routes, err := whole(func() ([]netlink.Route, error) {
+			return netlink.RouteListFiltered(family, &by, netlink.RT_FILTER_OIF|netlink.RT_FILTER_TABLE|netlink.RT_FILTER_TYPE)
+		})
+		if err != nil {
+			return "", err
+		}
+		for _, r := range routes {
+			switch {
+			case r.Dst == nil:
+				return "everywhere", nil
+			case family == netlink.FAMILY_V6 && (r.Dst.IP.IsLinkLocalUnicast() || r.Dst.IP.IsMulticast()):
+			default:
+				return r.Dst.String(), nil
+			}
+		}
+	}
+	return "", nil
+}

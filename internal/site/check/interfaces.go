@@ -1,0 +1,154 @@
+package check
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"orrery/internal/site"
+)
+
+// illInterface tells what is wrong with the name of an interface of a host (netdevice(7): at most 15 characters), or gives "".
+func illInterface(name string) string {
+	switch {
+	case name == "":
+		return "has no name"
+	case len(name) > 15:
+		return "has more than 15 characters"
+	case name == "lo":
+		return "is the loopback interface"
+	case name == "." || name == ".." || strings.ContainsAny(name, "/:%, \t\n\v\f\r") || strings.ToValidUTF8(name, "") != name:
+		return "is no name of an interface"
+	}
+	for _, prefix := range []string{"orb", "orv", "oro"} {
+		if digits := strings.TrimPrefix(name, prefix); digits != name && (len(digits) == 10 || site.IsRouted(name)) {
+			return "is a name that Orrery gives itself"
+		}
+	}
+	return ""
+}
+
+// kind checks what a network is, and what can be said of one that is so.
+func (c *checker) kind(n *site.Network) {
+	key := func(name string) []string { return at("network", n.Name, name) }
+	if n.Kind != "" && !slices.Contains(site.Kinds, n.Kind) {
+		cure := "one of " + sentence(site.Kinds)
+		if nearest := c.nearest("kind", n.Kind, site.Kinds); nearest != "" {
+			cure = fmt.Sprintf("%q is the nearest; there are %s", nearest, sentence(site.Kinds))
+		}
+		c.wrong(key("kind"), cure, "network %s is of kind %q, which there is not", n.Name, n.Kind)
+		return
+	}
+	switch {
+	case n.Kind == site.Macvlan && n.Interface == "":
+		c.wrong(key("interface"), `write interface = "enp3s0", an interface of the host`, "macvlan network %s is on no interface", n.Name)
+	case n.Kind == site.Macvlan:
+		if what := illInterface(n.Interface); what != "" {
+			c.wrong(key("interface"), `such as "enp3s0"`, "interface %q %s", n.Interface, what)
+		}
+	case n.Kind == site.Exclusive && n.Interface != "":
+		c.wrong(key("interface"), fmt.Sprintf("say interface.%s = %q of one node", n.Name, n.Interface),
+			"exclusive network %s has an interface, where each of its nodes takes one", n.Name)
+	case n.Interface != "":
+		c.wrong(key("interface"), `take it out, or write kind = "macvlan"`, "network %s is on no interface of the host, and names %q", n.Name, n.Interface)
+	}
+	switch {
+	case n.Kind == site.Routed && !n.Gateway.IsValid():
+		c.wrong(key("gateway"), "give a gateway", "routed network %s has no gateway, through which nodes reach one another", n.Name)
+	case n.Kind == site.Exclusive && n.NAT:
+		c.wrong(key("nat"), "take it out", "the host is not on exclusive network %s and cannot masquerade for it", n.Name)
+	}
+}
+
+func (c *checker) cables() {
+	for _, cable := range c.site.Cables {
+		key := at("cable", cable.Name)
+		c.label(key, "cable", cable.Name)
+		c.mtu(at("cable", cable.Name, "mtu"), cable.MTU)
+		for i, end := range cable.Ends {
+			switch what := illInterface(end); {
+			case end == "" && i == 1 && cable.Ends[0] == "":
+			case end == "":
+				c.wrong(at("cable", cable.Name, "ends"), `write ends = ["w0", "w1"]`, "cable %s does not have two ends", cable.Name)
+			case what != "":
+				c.wrong(at("cable", cable.Name, "ends", i), `such as "w0"`, "end %q of cable %s %s", end, cable.Name, what)
+			case i == 1 && cable.Ends[0] == end:
+				c.wrong(at("cable", cable.Name, "ends", i), "give each its own name", "both ends of cable %s are called %q", cable.Name, end)
+			}
+		}
+	}
+}
+
+// A taking is who takes an interface of a host.
+type taking struct {
+	who  string
+	host string // "": of any
+	key  []string
+}
+
+// interfaces checks who takes what of the hosts: whatever it is, only one can have it.
+func (c *checker) interfaces() {
+	c.cableEnds()
+	taken := map[string][]taking{}
+	take := func(name, kind string, t taking) {
+		if name == "" {
+			return
+		}
+		for _, other := range taken[name] {
+			if other.host == t.host || other.host == "" || t.host == "" {
+				c.add(Mistake{
+					Key: t.key, Other: other.key, What: fmt.Sprintf("interface %q of %s is already that of %s", name, t.who, other.who),
+					Cure: "give each its own" + kind,
+				})
+				return
+			}
+		}
+		taken[name] = append(taken[name], t)
+	}
+	kinds := map[string]string{}
+	for i := range c.site.Networks {
+		n := &c.site.Networks[i]
+		kinds[n.Name] = n.Kind
+		if n.Kind == site.Macvlan {
+			take(n.Interface, "; networks on one would be one", taking{who: "network " + n.Name, key: at("network", n.Name, "interface")})
+		}
+	}
+	for i := range c.site.Nodes {
+		n := &c.site.Nodes[i]
+		for _, nic := range n.NICs {
+			kind, known := kinds[nic.Network]
+			key := at("node", n.Name, "interface", nic.Network)
+			switch {
+			case !known:
+			case kind != site.Exclusive && nic.Interface != "":
+				c.wrong(key, "take it out, or make the network exclusive", "node %s takes interface %q on network %s, which is not exclusive",
+					n.Name, nic.Interface, nic.Network)
+			case kind != site.Exclusive:
+			case nic.Interface == "":
+				c.wrong(key, fmt.Sprintf(`write interface.%s = "enp3s0f1"`, nic.Network),
+					"node %s takes no interface on exclusive network %s", n.Name, nic.Network)
+			default:
+				if what := illInterface(nic.Interface); what != "" {
+					c.wrong(key, `such as "enp3s0f1"`, "interface %q %s", nic.Interface, what)
+				}
+				take(nic.Interface, "", taking{"node " + n.Name, n.Host, key})
+			}
+		}
+	}
+}
+
+// cableEnds checks that no two cables have ends of one name.
+func (c *checker) cableEnds() {
+	ends := map[string]string{}
+	for _, cable := range c.site.Cables {
+		for i, end := range cable.Ends {
+			if other, taken := ends[end]; taken && end != "" && other != cable.Name {
+				c.add(Mistake{
+					Key: at("cable", cable.Name, "ends", i), Other: at("cable", other, "ends"),
+					What: fmt.Sprintf("end %q of cable %s is already that of cable %s", end, cable.Name, other), Cure: "give each its own",
+				})
+			}
+			ends[end] = cable.Name
+		}
+	}
+}

@@ -1,0 +1,53 @@
+package site
+
+import (
+	"crypto/sha256"
+	"encoding/base32"
+	"strings"
+)
+
+// The kinds of networks.
+const (
+	Bridge    = "bridge"    // a bridge of the host's, with a veth pair for each node: what "" means, too
+	Routed    = "routed"    // a veth pair for each node and no bridge: the host routes from one to the other
+	Macvlan   = "macvlan"   // interfaces on top of one of the host's
+	Exclusive = "exclusive" // each node takes an interface of the host's
+)
+
+// Kinds are the kinds of networks that a site file may name.
+var Kinds = []string{Bridge, Routed, Macvlan, Exclusive}
+
+// A Cable is a veth pair of a host whose ends stand in for network interfaces of the machine.
+type Cable struct {
+	Name string
+	Ends [2]string // names of interfaces
+	MTU  int       // bytes; 0: 1500
+}
+
+// Joins reports whether an interface is an end of the cable.
+func (c Cable) Joins(name string) bool { return name != "" && (c.Ends[0] == name || c.Ends[1] == name) }
+
+// routedPrefix begins the names of the host's ends of links on routed networks. No bridge has such a name, for the rest of that
+// is hexadecimal; but the rules of every site take what begins as the name of a bridge does for a network that is not theirs.
+const routedPrefix = "orbr"
+
+// RoutedPrefix begins the names of the host's ends of all links on a routed network: rules tell by it what is of the network.
+func RoutedPrefix(site, network string) string {
+	return routedPrefix + short(digest("routed", site, network), 4)
+}
+
+// RoutedName gives the name of the host's end of the link that joins a node to a routed network. For key and network see RoutedPrefix;
+// release is Site.Key or Quarantine, as for VethName.
+func RoutedName(key, release, node, network string) string {
+	return RoutedPrefix(key, network) + short(digest("routed", release, node, network), 7)
+}
+
+// IsRouted reports whether the name of an interface is that of the host's end of a link on a routed network.
+func IsRouted(name string) bool {
+	return strings.HasPrefix(name, routedPrefix) && len(name) == len(routedPrefix)+11
+}
+
+// short gives so many characters for a digest, each of which stands for five of its bits.
+func short(d [sha256.Size]byte, n int) string {
+	return strings.ToLower(base32.StdEncoding.EncodeToString(d[:])[:n])
+}
