@@ -27,7 +27,13 @@ var layers = [][]string{
 	{"backup"},
 	{"apply"},
 	{"apply/local"},
-	{"mirror", "ci", "lab"},
+	{"mirror", "ci"},
+	{"lab/stats", "lab/search", "lab/spead", "lab/facts", "lab/probe", "lab/place", "lab/experiment/strict"},
+	{"lab/test"},
+	{"lab/experiment"},
+	{"lab/bundle", "lab/suspect", "lab/setting"},
+	{"lab/report"},
+	{"lab/run"},
 	{"cli"},
 }
 
@@ -51,6 +57,8 @@ var pure = map[string][]string{
 	"observe":        {"os", "net", "os/exec", "net/http"},
 	"plan/release":   {"os", "net", "os/exec", "net/http"},
 	"plan":           {"os", "net", "os/exec", "net/http"},
+	"lab/stats":      {"os", "net", "os/exec", "net/http"},
+	"lab/search":     {"os", "net", "os/exec", "net/http"},
 }
 
 func TestLayers(t *testing.T) {

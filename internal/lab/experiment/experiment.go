@@ -2,6 +2,7 @@
 package experiment
 
 import (
+	"slices"
 	"time"
 
 	"orrery/internal/lab/test"
@@ -56,5 +57,11 @@ type Test struct {
 	Copies []int         // how many at once, each as a test of its own
 	Only   []string      // settings; none: all
 	Limit  time.Duration // after which a trial is ended; 0: ten times what it should take, at least a minute
+	Source string        // paper and table that it follows; "": that of the experiment
 	test.Test
+}
+
+// In reports whether the test is done in a setting.
+func (t *Test) In(setting string) bool {
+	return len(t.Only) == 0 || setting == Bare || setting == Control || slices.Contains(t.Only, setting)
 }

@@ -34,7 +34,7 @@ func (t *Trial) Measure(ctx context.Context, program string, args ...string) (ou
 	}
 	if err := t.Barrier(ctx); err != nil {
 		cancel()
-		<-done
+		<-done //nolint:errcheck // it was ended
 		return nil, span, err
 	}
 	span.Began = time.Now()

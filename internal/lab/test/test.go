@@ -30,6 +30,7 @@ type Needs struct {
 	Packages []string  // of Debian
 	Programs []Program // compiled into the layer
 	Tools    []string  // that come with Orrery: place.Orrery, place.Micro
+	Runs     []string  // programs of packages that trials run: the bundle has their digests in each setting
 	Far      bool      // a second end of the traffic, outside the setting
 	Disk     int64     // bytes in the work directory
 }
@@ -76,7 +77,7 @@ type Trial struct {
 	Far   *place.Place // nil unless the test needs one
 	Copy  int          // from 0; ports and directories must not clash between copies
 	Of    int          // copies that run at once
-	// Barrier returns when all copies have come to it. A test calls it once, before it measures; see Measure.
+	// Barrier returns when all copies have come to it, each time anew; Measure calls it before a program begins.
 	Barrier func(ctx context.Context) error
 	// Keep puts a tool's raw output into the bundle.
 	Keep func(name string, content []byte) error

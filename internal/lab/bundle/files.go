@@ -1,0 +1,34 @@
+package bundle
+
+import (
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// The files of a bundle, by their names in it.
+const (
+	HeadFile       = "bundle.json"
+	ExperimentFile = "experiment.toml"
+	SiteDir        = "site"
+	FactsFile      = "facts.json"
+	TrialsFile     = "trials.jsonl"
+	SecondsFile    = "probes.jsonl"
+	OutputDir      = "output"
+	lockFile       = ".lock"
+)
+
+// Busy reports whether a run is writing the bundle. A head that says Running without one was left by a run that was killed.
+func Busy(dir string) bool {
+	f, err := os.Open(filepath.Join(dir, lockFile))
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	if unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB) != nil {
+		return true
+	}
+	_ = unix.Flock(int(f.Fd()), unix.LOCK_UN)
+	return false
+}

@@ -1,0 +1,78 @@
+package bundle
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"sync"
+)
+
+// lines is a file of JSON lines that is appended to. Each line is one write, so a killed run leaves at most the last one torn.
+type lines struct {
+	path string
+	mu   sync.Mutex
+	file *os.File
+}
+
+// openLines opens the file for appending, once a torn last line is cut off.
+func openLines(path string) (*lines, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	if err := cutTorn(f); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return &lines{path: path, file: f}, nil
+}
+
+// cutTorn shortens the file to the end of its last whole line.
+func cutTorn(f *os.File) error {
+	end, err := f.Seek(0, io.SeekEnd)
+	if err != nil {
+		return err
+	}
+	const step = 64 << 10
+	for from := end; from > 0; {
+		n := min(from, step)
+		part := make([]byte, n)
+		if _, err := f.ReadAt(part, from-n); err != nil {
+			return err
+		}
+		if i := bytes.LastIndexByte(part, '\n'); i >= 0 {
+			if whole := from - n + int64(i) + 1; whole < end {
+				return f.Truncate(whole)
+			}
+			return nil
+		}
+		from -= n
+	}
+	return f.Truncate(0)
+}
+
+func (l *lines) add(x any) error {
+	text, err := json.Marshal(x)
+	if err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_, err = l.file.Write(append(text, '\n'))
+	return err
+}
+
+func (l *lines) sync() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.file.Sync()
+}
+
+// close puts all on the disk; a nil file was never opened.
+func (l *lines) close() error {
+	if l == nil {
+		return nil
+	}
+	return errors.Join(l.sync(), l.file.Close())
+}

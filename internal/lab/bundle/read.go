@@ -1,0 +1,177 @@
+package bundle
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"orrery/internal/problem"
+)
+
+// Contents are what a bundle holds, but for the output of tools and the report.
+type Contents struct {
+	Dir        string
+	Head       Head
+	Experiment []byte // the file as it was given; nil: it is not there
+	Trials     []Trial
+	Seconds    []json.RawMessage // the lines of probes.jsonl
+	Facts      json.RawMessage   // nil: there are none
+	Damaged    problem.List      // lines and files that cannot be read, which the rest does without
+}
+
+// Read reads a bundle, also one that is being written. The error says why it is none; what is damaged within it is in Contents.Damaged.
+func Read(dir string) (*Contents, error) {
+	h, err := readHead(dir)
+	if err != nil {
+		return nil, err
+	}
+	c := &Contents{Dir: dir, Head: h}
+	c.Experiment = c.file(ExperimentFile)
+	if facts := c.file(FactsFile); facts != nil {
+		if json.Valid(facts) {
+			c.Facts = facts
+		} else {
+			c.damaged(FactsFile, errors.New("it is not JSON"))
+		}
+	}
+	c.each(TrialsFile, func(line []byte) error {
+		var t Trial
+		err := json.Unmarshal(line, &t)
+		if err == nil {
+			c.Trials = append(c.Trials, t)
+		}
+		return err
+	})
+	c.each(SecondsFile, func(line []byte) error {
+		if !json.Valid(line) {
+			return errors.New("it is not JSON")
+		}
+		c.Seconds = append(c.Seconds, line)
+		return nil
+	})
+	return c, nil
+}
+
+// List gives the heads of the bundles in a directory, the oldest first. The error tells of those that cannot be read, and the others are there.
+func List(dir string) ([]Head, error) {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, problem.New(problem.Failed, "the bundles cannot be listed").At(dir).Because(err)
+	}
+	var heads []Head
+	var unreadable problem.List
+	for _, e := range entries {
+		path := filepath.Join(dir, e.Name())
+		if _, err := os.Stat(filepath.Join(path, HeadFile)); !e.IsDir() || errors.Is(err, fs.ErrNotExist) {
+			continue // something else
+		}
+		h, err := readHead(path)
+		var p *problem.Problem
+		if errors.As(err, &p) {
+			unreadable = append(unreadable, p)
+			continue
+		}
+		h.ID = e.Name() // it may have been renamed
+		heads = append(heads, h)
+	}
+	slices.SortStableFunc(heads, func(a, b Head) int { return a.Began.Compare(b.Began) })
+	return heads, unreadable.OrNil()
+}
+
+// readHead reads bundle.json. A run that was killed could not say so: it is Interrupted.
+func readHead(dir string) (Head, error) {
+	path := filepath.Join(dir, HeadFile)
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return Head{}, problem.New(problem.Failed, "this is no bundle: it has no %s", HeadFile).At(dir).Try("orrery lab ls lists the bundles")
+	}
+	if err != nil {
+		return Head{}, problem.New(problem.Failed, "the bundle cannot be read").At(path).Because(err)
+	}
+	var version struct{ Format int }
+	if err := json.Unmarshal(text, &version); err != nil {
+		return Head{}, problem.New(problem.Failed, "the head of the bundle is damaged").At(at(path, text, err)).Because(plain(err)).
+			Try("take it from a copy; the samples in %s are apart from it", TrialsFile)
+	}
+	if version.Format > Format {
+		return Head{}, problem.New(problem.Failed, "the bundle has format %d, and this orrery reads up to %d", version.Format, Format).At(path).
+			Try("use a newer orrery")
+	}
+	if version.Format < 1 {
+		return Head{}, problem.New(problem.Failed, "this is no bundle: %s has no format", HeadFile).At(dir)
+	}
+	var h Head
+	if err := json.Unmarshal(text, &h); err != nil {
+		return Head{}, problem.New(problem.Failed, "the head of the bundle is damaged").At(at(path, text, err)).Because(plain(err))
+	}
+	if h.State == Running && !Busy(dir) {
+		h.State = Interrupted
+	}
+	return h, nil
+}
+
+// file reads a file that may be missing.
+func (c *Contents) file(name string) []byte {
+	text, err := os.ReadFile(filepath.Join(c.Dir, name))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		c.damaged(name, err)
+	}
+	return text
+}
+
+// each gives the whole lines of a file. What stands after the last newline is being written, or was when its run was killed.
+func (c *Contents) each(name string, take func(line []byte) error) {
+	text := c.file(name)
+	for n := 1; ; n++ {
+		line, rest, whole := bytes.Cut(text, []byte("\n"))
+		if !whole {
+			return
+		}
+		if err := take(line); err != nil {
+			c.damaged(fmt.Sprintf("%s:%d", name, n), err)
+		}
+		text = rest
+	}
+}
+
+func (c *Contents) damaged(where string, err error) {
+	c.Damaged = append(c.Damaged, problem.New(problem.Failed, "what is recorded here is damaged, and was left out").
+		At(filepath.Join(c.Dir, where)).Because(plain(err)).Try("take it from a copy, or remove the line"))
+}
+
+// plain says in our words what is wrong with JSON.
+func plain(err error) error {
+	var syntax *json.SyntaxError
+	var kind *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &syntax):
+		return fmt.Errorf("it is not JSON from byte %d on", syntax.Offset)
+	case errors.As(err, &kind):
+		return fmt.Errorf("%q must not be a %s", kind.Field, kind.Value)
+	}
+	return err
+}
+
+// at gives file:line of a mistake in JSON.
+func at(path string, text []byte, err error) string {
+	offset := int64(-1)
+	var syntax *json.SyntaxError
+	var kind *json.UnmarshalTypeError
+	if errors.As(err, &syntax) {
+		offset = syntax.Offset
+	} else if errors.As(err, &kind) {
+		offset = kind.Offset
+	}
+	if offset < 0 || offset > int64(len(text)) {
+		return path
+	}
+	return fmt.Sprintf("%s:%d", path, 1+bytes.Count(text[:offset], []byte("\n")))
+}

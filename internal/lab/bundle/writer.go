@@ -1,0 +1,162 @@
+package bundle
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"orrery/internal/host"
+	"orrery/internal/lab/test"
+	"orrery/internal/problem"
+)
+
+// A Writer writes one bundle; nobody else can meanwhile. Its methods may be called from several goroutines.
+type Writer struct {
+	dir     string
+	lock    *host.Lock
+	trials  *lines
+	seconds *lines
+}
+
+// Create makes a bundle in a directory that is not there yet, or is empty.
+func Create(dir string, h Head) (*Writer, error) {
+	there, err := os.ReadDir(dir)
+	if err == nil && len(there) > 0 {
+		return nil, problem.New(problem.Failed, "the directory for the bundle is not empty").At(dir).Try("name another one, or remove it")
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, problem.New(problem.Failed, "the directory for the bundle cannot be read").At(dir).Because(err)
+	}
+	h.Format = Format
+	w, err := open(dir, h.Who)
+	if err != nil {
+		return nil, err
+	}
+	if err := w.Save(h); err != nil {
+		return nil, errors.Join(err, w.Close())
+	}
+	return w, nil
+}
+
+// Open opens a bundle for going on with its run, and gives what it holds. A line that a killed run left half written is cut off.
+func Open(dir, who string) (*Writer, *Contents, error) {
+	if _, err := readHead(dir); err != nil {
+		return nil, nil, err
+	}
+	w, err := open(dir, who)
+	if err != nil {
+		return nil, nil, err
+	}
+	c, err := Read(dir)
+	if err == nil {
+		err = c.Damaged.OrNil()
+	}
+	if err != nil {
+		return nil, nil, errors.Join(err, w.Close())
+	}
+	return w, c, nil
+}
+
+// open takes the lock and opens what is appended to.
+func open(dir, who string) (*Writer, error) {
+	command := strings.Join(append([]string{filepath.Base(os.Args[0])}, os.Args[1:]...), " ")
+	lock, err := host.TakeLock(filepath.Join(dir, lockFile), host.Holder{Who: who, Pid: os.Getpid(), Since: time.Now(), Command: command})
+	if err != nil {
+		return nil, writing(dir, err)
+	}
+	w := &Writer{dir: dir, lock: lock}
+	w.trials, err = openLines(filepath.Join(dir, TrialsFile))
+	if err == nil {
+		w.seconds, err = openLines(filepath.Join(dir, SecondsFile))
+	}
+	if err != nil {
+		return nil, errors.Join(writing(dir, err), w.Close())
+	}
+	return w, nil
+}
+
+// Dir is the bundle's directory.
+func (w *Writer) Dir() string { return w.dir }
+
+// Site is the directory in the bundle for the site that is made for the run.
+func (w *Writer) Site() string { return filepath.Join(w.dir, SiteDir) }
+
+// Save writes bundle.json, whole or not at all, once all trials before are on the disk. It waits for the disk, so it is called between rounds.
+func (w *Writer) Save(h Head) error {
+	if err := w.trials.sync(); err != nil {
+		return writing(w.trials.path, err)
+	}
+	path := filepath.Join(w.dir, HeadFile)
+	return writing(path, host.WriteJSON(path, 0o644, h))
+}
+
+// Trial appends a trial. It does not wait for the disk, because the next trial would measure that. JSON has no words for what is no number,
+// so a sample that is none fails its trial.
+func (w *Writer) Trial(t Trial) error {
+	var kept []test.Sample
+	for _, s := range t.Samples {
+		if !math.IsNaN(s.Value) && !math.IsInf(s.Value, 0) {
+			kept = append(kept, s)
+		} else if t.Error == "" {
+			t.Error = fmt.Sprintf("%s is no number: %v", s.Figure, s.Value)
+		}
+	}
+	t.Samples = kept
+	return writing(w.trials.path, w.trials.add(t))
+}
+
+// Second appends what was observed in a second; it becomes one line of JSON.
+func (w *Writer) Second(x any) error { return writing(w.seconds.path, w.seconds.add(x)) }
+
+// Facts writes facts.json.
+func (w *Writer) Facts(x any) error {
+	path := filepath.Join(w.dir, FactsFile)
+	return writing(path, host.WriteJSON(path, 0o644, x))
+}
+
+// Experiment writes the experiment as it was given.
+func (w *Writer) Experiment(text []byte) error { return w.put(ExperimentFile, text) }
+
+// Report writes a file of the report, such as report.html.
+func (w *Writer) Report(name string, text []byte) error { return w.put(name, text) }
+
+// Keep puts a tool's raw output below output/.
+func (w *Writer) Keep(path string, content []byte) error {
+	if !filepath.IsLocal(path) {
+		return problem.New(problem.Failed, "%q leads out of the bundle", path).At(w.dir)
+	}
+	return w.put(filepath.Join(OutputDir, path), content)
+}
+
+func (w *Writer) put(name string, content []byte) error {
+	path := filepath.Join(w.dir, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return writing(path, err)
+	}
+	return writing(path, host.WriteFile(host.File{Path: path, Content: content, Mode: 0o644}))
+}
+
+// Close ends the writing.
+func (w *Writer) Close() error {
+	defer w.lock.Release()
+	return errors.Join(w.trials.close(), w.seconds.close())
+}
+
+// writing says where writing failed; nil stays nil, and whoever has the lock has been named already.
+func writing(path string, err error) error {
+	var p *problem.Problem
+	if err == nil || errors.As(err, &p) {
+		return err
+	}
+	var unfit *json.UnsupportedValueError
+	if errors.As(err, &unfit) {
+		return problem.New(problem.Failed, "JSON cannot hold %s", unfit.Str).At(path)
+	}
+	return problem.New(problem.Failed, "the bundle cannot be written").At(path).Because(err).Try("look at the disk: df %s", filepath.Dir(path))
+}

@@ -1,0 +1,78 @@
+package experiment
+
+import (
+	"time"
+
+	"orrery/internal/lab/experiment/strict"
+	"orrery/internal/problem"
+)
+
+// The types of this file are format 1 of lab/*.toml: what may be written, under which key. Pointers are nil where nothing was written.
+
+type file struct {
+	Format   *int         `toml:"format"`
+	Title    string       `toml:"title"`
+	Source   string       `toml:"source"`
+	Rounds   *int         `toml:"rounds"`
+	Most     *int         `toml:"most"`
+	Width    *float64     `toml:"width"`
+	Suite    *string      `toml:"suite"`
+	Dir      string       `toml:"dir"`
+	Settings *strict.Node `toml:"setting"`
+	Tests    *strict.Node `toml:"test"`
+}
+
+type settingTable struct {
+	Engine     *string      `toml:"engine"`
+	Network    *string      `toml:"network"`
+	Interface  *string      `toml:"interface"`
+	Cpus       float64      `toml:"cpus"`
+	Pin        string       `toml:"pin"`
+	Memory     strict.Size  `toml:"memory"`
+	Swap       *strict.Size `toml:"swap"`
+	Pids       int          `toml:"pids"`
+	Privileged bool         `toml:"privileged"`
+	Missing    *string      `toml:"missing"`
+}
+
+// testTable is what a test has whatever its kind; the options of the kind are beside it.
+type testTable struct {
+	Kind   string         `toml:"kind"`
+	Copies *copies        `toml:"copies"`
+	Only   *[]string      `toml:"only"`
+	Limit  *time.Duration `toml:"limit"`
+	Source string         `toml:"source"`
+}
+
+// mostCopies bounds how many copies of a test run at once: each is a node.
+const mostCopies = 64
+
+// copies is written as a number or as a list of numbers.
+type copies []int
+
+// Parse takes both forms.
+func (c *copies) Parse(value any) *problem.Problem {
+	items, ok := value.([]any)
+	if !ok {
+		items = []any{value}
+	}
+	if len(items) == 0 {
+		return mistake("there is no number in the list").Try("write copies = 1, or leave it out")
+	}
+	for _, item := range items {
+		n, ok := item.(int64)
+		switch {
+		case !ok:
+			return mistake("%s is no number of copies", strict.Say(item)).Try("write copies = 8 or copies = [1, 8]")
+		case n < 1 || n > mostCopies:
+			return mistake("%d copies are not from 1 to %d", n, mostCopies).Try("write copies = 8 or copies = [1, 8]")
+		}
+		for _, before := range *c {
+			if before == int(n) {
+				return mistake("%d is there twice", n).Try("take one out")
+			}
+		}
+		*c = append(*c, int(n))
+	}
+	return nil
+}

@@ -1,0 +1,52 @@
+package experiment
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// fit checks what settings and tests have to do with one another.
+func (r *reading) fit() {
+	e := r.experiment
+	for i := range e.Tests {
+		t := &e.Tests[i]
+		at := r.file.Tests.Keys[t.Name]
+		many := slices.Max(t.Copies)
+		if many == 1 {
+			continue
+		}
+		for _, s := range e.Settings {
+			if s.Network == Exclusive && s.Missing == "" && t.In(s.Name) {
+				r.wrong(at.At("copies"), mistake("test %s cannot have %d copies in setting %s: an interface is in one node at a time", t.Name, many, s.Name).
+					Try("write %s in the test", otherThan(e.Settings, s.Name)))
+			}
+			if other := r.hidden(s.Name, many); t.In(s.Name) && other != "" {
+				r.wrong(r.file.Settings.Keys[other], mistake("setting %q is called as one of the %d copies of setting %s is", other, many, s.Name).Try("rename it"))
+			}
+		}
+	}
+}
+
+// hidden gives the setting that is called as the node of a copy of another is, if there is one.
+func (r *reading) hidden(setting string, copies int) string {
+	for _, s := range r.experiment.Settings {
+		for n := 2; n <= copies; n++ {
+			if s.Name == fmt.Sprintf("%s-%d", setting, n) {
+				return s.Name
+			}
+		}
+	}
+	return ""
+}
+
+// otherThan says how a test is confined to settings that take several copies.
+func otherThan(settings []Setting, not string) string {
+	var names []string
+	for _, s := range settings {
+		if s.Name != not && s.Network != Exclusive {
+			names = append(names, fmt.Sprintf("%q", s.Name))
+		}
+	}
+	return "only = [" + strings.Join(names, ", ") + "]"
+}

@@ -1,0 +1,83 @@
+package experiment
+
+import (
+	"cmp"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"orrery/internal/problem"
+)
+
+// What holds where nothing is written, and the bounds of what may be.
+const (
+	defaultRounds = 10
+	defaultMost   = 30
+	defaultWidth  = 0.06
+	defaultSuite  = "bookworm"
+
+	leastRounds = 5 // fewer give no interval
+	mostRounds  = 1000
+	leastWidth  = 0.001
+	mostWidth   = 2
+)
+
+// suite is the name of a release of Debian, as package site/check has it.
+var suite = regexp.MustCompile(`^[a-z][a-z0-9-]*$`)
+
+// head fills in all that is not a setting or a test.
+func (r *reading) head() {
+	e, f := r.experiment, &r.file
+	e.Name = strings.TrimSuffix(filepath.Base(r.path), Suffix)
+	if !name.MatchString(e.Name) {
+		r.wrong(r.root, mistake("experiment name %q, that of the file, is not legal", e.Name).Try(`rename it: lower case letters, digits and "-", at most 32`))
+	}
+	e.Title, e.Source, e.Dir = cmp.Or(f.Title, e.Name), f.Source, f.Dir
+	e.Rounds, e.Width, e.Suite = valueOf(f.Rounds, defaultRounds), valueOf(f.Width, defaultWidth), valueOf(f.Suite, defaultSuite)
+	e.Most = valueOf(f.Most, max(defaultMost, e.Rounds))
+	if at := r.root.At("rounds"); !r.bad[at] && (e.Rounds < leastRounds || e.Rounds > mostRounds) {
+		r.wrong(at, mistake("rounds = %d is not from %d to %d", e.Rounds, leastRounds, mostRounds).Try("fewer give no interval; %d are usual", defaultRounds))
+	}
+	if at := r.root.At("most"); !r.bad[at] && !r.bad[r.root.At("rounds")] && (e.Most < e.Rounds || e.Most > mostRounds) {
+		r.wrong(at, mistake("most = %d is not from rounds = %d to %d", e.Most, e.Rounds, mostRounds).
+			Try("write most = %d for no more rounds than that", e.Rounds))
+	}
+	if at := r.root.At("width"); !r.bad[at] && !(e.Width >= leastWidth && e.Width <= mostWidth) {
+		r.wrong(at, mistake("width = %v is not from %v to %v", e.Width, leastWidth, mostWidth).
+			Try("0.1 is an interval such as 0.95 to 1.05"))
+	}
+	if at := r.root.At("suite"); !r.bad[at] && !suite.MatchString(e.Suite) {
+		r.wrong(at, mistake("suite %q is none of Debian", e.Suite).Try(`write suite = "bookworm"`))
+	}
+	if at := r.root.At("dir"); !r.bad[at] && e.Dir != "" && (!filepath.IsAbs(e.Dir) || strings.ContainsFunc(e.Dir, unfit)) {
+		r.wrong(at, mistake("dir = %q is no absolute path", e.Dir).Try(`write a directory on the disk to be measured, such as "/srv/lab"`))
+	} else if e.Dir != "" {
+		e.Dir = filepath.Clean(e.Dir)
+	}
+}
+
+// unfit characters in a path would be read as something else by those who are told of it.
+func unfit(c rune) bool { return c < ' ' || c == 0x7f || strings.ContainsRune(`"'\:,`, c) }
+
+// valueOf gives what was written, or what holds otherwise.
+func valueOf[T any](written *T, otherwise T) T {
+	if written == nil {
+		return otherwise
+	}
+	return *written
+}
+
+// sorted gives the mistakes by line, each once.
+func (r *reading) sorted() problem.List {
+	slices.SortStableFunc(r.mistakes, func(a, b told) int { return cmp.Compare(a.line, b.line) })
+	var list problem.List
+	seen := map[string]bool{}
+	for _, m := range r.mistakes {
+		if text := m.Error(); !seen[text] {
+			seen[text] = true
+			list = append(list, m.Problem)
+		}
+	}
+	return list
+}

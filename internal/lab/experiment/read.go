@@ -1,0 +1,161 @@
+package experiment
+
+import (
+	_ "embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"orrery/internal/lab/experiment/strict"
+	"orrery/internal/lab/test/all"
+	"orrery/internal/problem"
+)
+
+// format is the one that the types in file.go describe.
+const format = 1
+
+// Suffix ends the name of every experiment's file.
+const Suffix = ".toml"
+
+// maxFile bounds what is read: an experiment is written by hand.
+const maxFile = 1 << 20
+
+//go:embed default.toml
+var defaultText []byte
+
+// Default is the experiment of `orrery lab run` without a file: a container against the bare host.
+func Default() *Experiment {
+	e, err := Parse("default"+Suffix, defaultText)
+	if err != nil {
+		panic(err) // a test reads it
+	}
+	return e
+}
+
+// Read reads an experiment's file. Its error is a problem.List of every mistake that there is.
+func Read(path string) (*Experiment, error) {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, problem.List{absent(path)}
+	case err != nil:
+		return nil, problem.List{mistake("cannot be read").At(path).Because(err).Try("make it readable")}
+	case !info.Mode().IsRegular():
+		return nil, problem.List{mistake("this is no file").At(path).Try("name an experiment, such as lab/x%s", Suffix)}
+	case info.Size() > maxFile:
+		return nil, problem.List{mistake("the file has %d KiB, more than %d", info.Size()>>10, maxFile>>10).At(path).Try("is it the right file?")}
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, problem.List{mistake("cannot be read").At(path).Because(err).Try("make it readable")}
+	}
+	return Parse(path, text)
+}
+
+// absent tells what is near a file that is not there.
+func absent(path string) *problem.Problem {
+	p := mistake("there is no such experiment").At(path)
+	dir := filepath.Dir(path)
+	var beside []string
+	entries, _ := os.ReadDir(dir)
+	for _, e := range entries {
+		if strings.HasSuffix(e.Name(), Suffix) {
+			beside = append(beside, e.Name())
+		}
+	}
+	switch nearest := problem.Nearest(filepath.Base(path), beside); {
+	case nearest != "":
+		return p.Try("%s is the nearest", filepath.Join(dir, nearest))
+	case len(beside) > 0:
+		return p.Try("%s has %s", dir, strings.Join(beside, ", "))
+	}
+	return p.Try("orrery lab run --show prints one to begin with")
+}
+
+// Parse reads an experiment from the text of its file; the path is for its name and for messages.
+func Parse(path string, text []byte) (*Experiment, error) {
+	r := reading{path: path, kinds: all.Kinds(), experiment: &Experiment{Path: path, Text: text}}
+	r.read(text)
+	if len(r.mistakes) > 0 {
+		return nil, r.sorted()
+	}
+	return r.experiment, nil
+}
+
+// A reading is one reading of a file.
+type reading struct {
+	path       string
+	kinds      map[string]all.New
+	root       *strict.Node
+	file       file
+	experiment *Experiment
+	mistakes   []told
+	bad        map[*strict.Node]bool // what has been told to be wrong: no rule need look at it
+}
+
+func (r *reading) read(text []byte) {
+	root, syntax := strict.Parse(text)
+	if syntax != nil {
+		r.wrong(&strict.Node{Line: syntax.Line}, mistake("this is not TOML: %s", syntax.What))
+		return
+	}
+	r.root = root
+	strict.Table(root, "", r.wrong, &r.file)
+	if r.file.Format != nil && *r.file.Format != format {
+		r.wrong(root.At("format"), mistake("format %d is not known here", *r.file.Format).Try("this Orrery reads format %d", format))
+		return
+	}
+	r.head()
+	r.settings()
+	r.tests()
+	r.fit()
+}
+
+// name is a legal name of an experiment, a setting or a test: nodes and directories are called by it.
+var name = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$`)
+
+// legal checks a name.
+func (r *reading) legal(at *strict.Node, kind, given string) bool {
+	if name.MatchString(given) {
+		return true
+	}
+	p := mistake("%s name %q is not legal", kind, given).Try(`lower case letters, digits and "-", at most 32`)
+	if cured := cured(given); cured != given && name.MatchString(cured) {
+		p.Try("%q would be: lower case letters, digits and \"-\", at most 32", cured)
+	}
+	r.wrong(at, p)
+	return false
+}
+
+// cured makes a name legal, if it can.
+func cured(given string) string {
+	return strings.Trim(strings.Map(func(c rune) rune {
+		if c >= 'a' && c <= 'z' || c >= '0' && c <= '9' {
+			return c
+		}
+		return '-'
+	}, strings.ToLower(given)), "-")
+}
+
+func mistake(format string, args ...any) *problem.Problem {
+	return problem.New(problem.Mistake, format, args...)
+}
+
+// A told mistake knows its line.
+type told struct {
+	*problem.Problem
+	line int
+}
+
+// wrong adds a mistake at a place of the file.
+func (r *reading) wrong(at *strict.Node, p *problem.Problem) {
+	if r.bad == nil {
+		r.bad = map[*strict.Node]bool{}
+	}
+	r.bad[at] = true
+	r.mistakes = append(r.mistakes, told{p.At(fmt.Sprintf("%s:%d", r.path, at.Line)), at.Line})
+}

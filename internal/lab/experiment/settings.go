@@ -1,0 +1,157 @@
+package experiment
+
+import (
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"orrery/internal/lab/experiment/strict"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+	"orrery/internal/site/check"
+)
+
+// elsewhere are engines that are known, and that this Orrery does not have: an experiment with one runs without that setting, and the
+// report says so.
+func elsewhere() map[string]string {
+	return map[string]string{
+		"kvm": "KVM", "xen": "Xen", "openvz": "OpenVZ", "vserver": "Linux-VServer", "incus": "Incus", "proxmox": "Proxmox VE", "docker": "Docker",
+	}
+}
+
+// networks are those of settings, and those that are known and not here: with the reason.
+func networks() (here []string, missing map[string]string) {
+	return []string{Veth, Routed, Macvlan, Exclusive}, map[string]string{
+		"sriov":  "a virtual function of an SR-IOV NIC cannot be made by this Orrery yet; exclusive with interface = \"…\" takes one that is there",
+		"virtio": "virtio is the network of a virtual machine, and this Orrery has no engine that makes them yet",
+		"e1000":  "an emulated NIC is the network of a virtual machine, and this Orrery has no engine that makes them yet",
+	}
+}
+
+// settings reads [setting.*].
+func (r *reading) settings() {
+	for _, key := range r.tables(r.file.Settings, "setting", "[setting.veth]") {
+		at := r.file.Settings.Keys[key]
+		var t settingTable
+		strict.Table(at, "setting."+key, r.wrong, &t)
+		if strings.HasPrefix(key, Bare) && !name.MatchString(key) || key == Bare {
+			r.wrong(at, mistake("setting %q is there always, and is not declared", key).Try("take it out"))
+			continue
+		}
+		if r.legal(at, "setting", key) {
+			r.experiment.Settings = append(r.experiment.Settings, r.setting(key, at, &t))
+		}
+	}
+	r.limits()
+}
+
+// mostTables bounds settings, each of which has a network of its own, and tests.
+const mostTables = 100
+
+// tables gives the names of the tables within one, which may not have been written.
+func (r *reading) tables(at *strict.Node, what, example string) []string {
+	if at == nil {
+		return nil
+	}
+	if _, ok := at.Value.(map[string]any); !ok {
+		r.wrong(at, mistake("%s must be tables, not %s", what, strict.Say(at.Value)).Try("write %s", example))
+		return nil
+	}
+	if len(at.Order) > mostTables {
+		r.wrong(at, mistake("%d %ss are more than %d", len(at.Order), what, mostTables).Try("make several experiments of it"))
+		return nil
+	}
+	var names []string
+	for _, key := range at.Order {
+		if _, ok := at.Keys[key].Value.(map[string]any); ok {
+			names = append(names, key)
+		} else {
+			r.wrong(at.Keys[key], mistake("%s.%s must be a table, not %s", what, key, strict.Say(at.Keys[key].Value)).Try("write %s", example))
+		}
+	}
+	return names
+}
+
+func (r *reading) setting(key string, at *strict.Node, t *settingTable) Setting {
+	s := Setting{
+		Name: key, Engine: valueOf(t.Engine, site.Engines[0]), Network: valueOf(t.Network, Veth), Interface: valueOf(t.Interface, ""), Privileged: t.Privileged,
+		Limits: site.Limits{Cpus: t.Cpus, Pin: t.Pin, Memory: int64(t.Memory), Pids: t.Pids},
+	}
+	if t.Swap != nil {
+		swap := int64(*t.Swap)
+		s.Limits.Swap = &swap
+	}
+	r.network(at, &s)
+	r.engine(at, &s)
+	if t.Missing != nil {
+		if s.Missing = *t.Missing; strings.TrimSpace(s.Missing) == "" && !r.bad[at.At("missing")] {
+			r.wrong(at.At("missing"), mistake("missing does not say why").Try("write the reason, or take it out"))
+		}
+	}
+	return s
+}
+
+func (r *reading) engine(at *strict.Node, s *Setting) {
+	there := elsewhere()
+	switch what, known := there[s.Engine]; {
+	case slices.Contains(site.Engines, s.Engine) || r.bad[at.At("engine")]:
+	case known:
+		s.Missing = "this Orrery has no engine for " + what + " yet"
+	default:
+		all := append(slices.Sorted(maps.Keys(there)), site.Engines...)
+		r.wrong(at.At("engine"), choose(mistake("engine %q is not known", s.Engine), s.Engine, all))
+	}
+}
+
+// interfaceName is what the kernel takes for one.
+var interfaceName = regexp.MustCompile(`^[^\s/:"'\\]{1,15}$`)
+
+func (r *reading) network(at *strict.Node, s *Setting) {
+	here, elsewhere := networks()
+	switch why, known := elsewhere[s.Network]; {
+	case slices.Contains(here, s.Network) || r.bad[at.At("network")]:
+	case known:
+		s.Missing = why
+	default:
+		all := append(slices.Sorted(maps.Keys(elsewhere)), here...)
+		r.wrong(at.At("network"), choose(mistake("network %q is not known", s.Network), s.Network, all))
+	}
+	where, written := at.Keys["interface"]
+	switch {
+	case !written || r.bad[where]:
+	case !interfaceName.MatchString(s.Interface) || strings.Trim(s.Interface, ".") == "":
+		r.wrong(where, mistake("interface = %q is no name of an interface", s.Interface).
+			Try("`ip link` shows them; left out: one end of a veth pair stands in for it"))
+	case s.Network == Veth || s.Network == Routed:
+		r.wrong(where, mistake("network = %q takes no interface of the host", s.Network).Try("take it out, or write network = %q or %q", Macvlan, Exclusive))
+	}
+}
+
+// choose names the nearest of what may be written, or all of it.
+func choose(p *problem.Problem, given string, all []string) *problem.Problem {
+	if nearest := problem.Nearest(given, all); nearest != "" {
+		return p.Try("%q is the nearest", nearest)
+	}
+	return p.Try("known: %s", strings.Join(all, ", "))
+}
+
+// limits has the rules of sites look at the nodes that settings will be.
+func (r *reading) limits() {
+	s := &site.Site{Name: "lab", Hosts: []site.Host{{Name: "local", Address: "local"}}, Images: []site.Image{{Name: "debian", Suite: defaultSuite}}}
+	for i, one := range r.experiment.Settings {
+		s.Nodes = append(s.Nodes, site.Node{Name: "s-" + one.Name, ID: i + 1, Image: "debian", Engine: site.Engines[0], Limits: one.Limits})
+	}
+	for _, m := range check.Check(s) {
+		at := r.root
+		if len(m.Key) > 1 && m.Key[0] == "node" {
+			at = r.file.Settings.Keys[strings.TrimPrefix(m.Key[1], "s-")]
+		}
+		if len(m.Key) > 2 {
+			at = at.At(m.Key[2])
+		}
+		if !r.bad[at] {
+			r.wrong(at, mistake("%s", strings.Replace(m.What, "node s-", "setting ", 1)).Try("%s", m.Cure))
+		}
+	}
+}

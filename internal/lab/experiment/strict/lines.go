@@ -1,0 +1,83 @@
+package strict
+
+import (
+	"bytes"
+
+	"github.com/pelletier/go-toml/v2/unstable"
+)
+
+// lines tells where everything stands in a file that is valid TOML.
+func lines(content []byte) *Node {
+	root := &Node{Line: 1}
+	current := root
+	var parser unstable.Parser
+	parser.Reset(content)
+	count := counter{content: content, line: 1}
+	for parser.NextExpression() {
+		switch e := parser.Expression(); e.Kind {
+		case unstable.Table, unstable.ArrayTable:
+			current = count.header(root, e)
+		case unstable.KeyValue:
+			count.pair(current, e)
+		}
+	}
+	return root
+}
+
+// A counter turns offsets into lines, going forward only.
+type counter struct {
+	content      []byte
+	offset, line int
+}
+
+func (c *counter) at(n *unstable.Node) int {
+	if to := int(n.Raw.Offset); n.Raw.Length > 0 && to > c.offset && to <= len(c.content) {
+		c.line += bytes.Count(c.content[c.offset:to], []byte{'\n'})
+		c.offset = to
+	}
+	return c.line
+}
+
+// header gives the table that begins with a header.
+func (c *counter) header(root *Node, e *unstable.Node) *Node {
+	current := root
+	for it := e.Key(); it.Next(); {
+		line := c.at(it.Node())
+		child := current.key(string(it.Node().Data), line)
+		if e.Kind == unstable.ArrayTable && it.IsLast() {
+			child.Items = append(child.Items, &Node{Line: line})
+		}
+		if len(child.Items) > 0 {
+			child = child.Items[len(child.Items)-1]
+		}
+		if current = child; it.IsLast() {
+			current.Line = line // and not that of a [table.within] before
+		}
+	}
+	return current
+}
+
+func (c *counter) pair(table *Node, pair *unstable.Node) {
+	at := table
+	for it := pair.Key(); it.Next(); {
+		at = at.key(string(it.Node().Data), c.at(it.Node()))
+	}
+	c.value(at, pair.Value())
+}
+
+func (c *counter) value(at *Node, v *unstable.Node) {
+	switch v.Kind {
+	case unstable.InlineTable:
+		for it := v.Children(); it.Next(); {
+			if it.Node().Kind == unstable.KeyValue {
+				c.pair(at, it.Node())
+			}
+		}
+	case unstable.Array:
+		for it := v.Children(); it.Next(); {
+			item := &Node{Line: c.at(it.Node())}
+			at.Items = append(at.Items, item)
+			c.value(item, it.Node())
+		}
+	}
+}

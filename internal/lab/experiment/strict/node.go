@@ -1,0 +1,120 @@
+// Package strict reads TOML into structures, and tells every mistake at once with its line: go-toml stops at the first value of a wrong type.
+package strict
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/pelletier/go-toml/v2"
+)
+
+// A Node is a value of a file, where it stands, and all that is within it.
+type Node struct {
+	Line  int
+	Value any              // as go-toml gives it
+	Keys  map[string]*Node // of a table
+	Order []string         // the keys as they were written
+	Items []*Node          // of a list
+}
+
+// A SyntaxError says why a file is not TOML.
+type SyntaxError struct {
+	Line int
+	What string
+}
+
+// Error gives the reason.
+func (e *SyntaxError) Error() string { return e.What }
+
+// Parse reads a file.
+func Parse(content []byte) (*Node, *SyntaxError) {
+	var values map[string]any
+	if err := toml.Unmarshal(content, &values); err != nil {
+		e := &SyntaxError{Line: 1, What: strings.TrimPrefix(err.Error(), "toml: ")}
+		if at := (*toml.DecodeError)(nil); errors.As(err, &at) {
+			e.Line, _ = at.Position()
+		}
+		return nil, e
+	}
+	root := lines(content)
+	root.fill(values)
+	return root, nil
+}
+
+// fill puts values where they stand. What has no place of its own stands where the value around it does.
+func (n *Node) fill(value any) {
+	n.Value = value
+	switch value := value.(type) {
+	case map[string]any:
+		n.Items = nil
+		n.Order = slices.DeleteFunc(n.Order, func(key string) bool { _, ok := value[key]; return !ok })
+		for _, key := range slices.Sorted(maps.Keys(value)) {
+			n.key(key, n.Line).fill(value[key])
+		}
+	case []any:
+		n.Keys, n.Order = nil, nil
+		for len(n.Items) < len(value) {
+			n.Items = append(n.Items, &Node{Line: n.Line})
+		}
+		n.Items = n.Items[:len(value)]
+		for i, item := range value {
+			n.Items[i].fill(item)
+		}
+	default:
+		n.Keys, n.Order, n.Items = nil, nil, nil
+	}
+}
+
+// key gives the node of a key in a table, which is made if it is new.
+func (n *Node) key(name string, line int) *Node {
+	child, ok := n.Keys[name]
+	if !ok {
+		child = &Node{Line: line}
+		if n.Keys == nil {
+			n.Keys = map[string]*Node{}
+		}
+		n.Keys[name] = child
+		n.Order = append(n.Order, name)
+	}
+	return child
+}
+
+// At gives the node of a key, or the table itself if the key is not written.
+func (n *Node) At(key string) *Node {
+	if child := n.Keys[key]; child != nil {
+		return child
+	}
+	return n
+}
+
+// Only gives a table with none but some keys.
+func (n *Node) Only(keys ...string) *Node {
+	part := &Node{Line: n.Line, Value: n.Value, Keys: map[string]*Node{}}
+	for _, key := range n.Order {
+		if slices.Contains(keys, key) {
+			part.Keys[key] = n.Keys[key]
+			part.Order = append(part.Order, key)
+		}
+	}
+	return part
+}
+
+// Within gives all nodes that are within this one.
+func (n *Node) Within() map[*Node]bool {
+	all := map[*Node]bool{}
+	n.within(all)
+	return all
+}
+
+func (n *Node) within(all map[*Node]bool) {
+	for _, child := range n.Keys {
+		all[child] = true
+		child.within(all)
+	}
+	for _, item := range n.Items {
+		all[item] = true
+		item.within(all)
+	}
+}

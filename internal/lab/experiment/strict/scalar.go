@@ -1,0 +1,102 @@
+package strict
+
+import (
+	"fmt"
+	"reflect"
+	"strconv"
+
+	"orrery/internal/problem"
+)
+
+func (d decoder) scalar(name string, at *Node, into reflect.Value) {
+	given := reflect.ValueOf(at.Value)
+	switch kind := into.Kind(); {
+	case kind == reflect.String && given.Kind() == reflect.String:
+		into.SetString(given.String())
+	case kind == reflect.Bool && given.Kind() == reflect.Bool:
+		into.SetBool(given.Bool())
+	case into.CanInt() && given.Kind() == reflect.Int64:
+		if into.OverflowInt(given.Int()) {
+			d.wrong(at, problem.New(problem.Mistake, "%s = %d is too great", name, given.Int()))
+			return
+		}
+		into.SetInt(given.Int())
+	case into.CanUint() && given.Kind() == reflect.Int64:
+		if given.Int() < 0 || into.OverflowUint(uint64(given.Int())) {
+			d.wrong(at, problem.New(problem.Mistake, "%s = %d is out of range", name, given.Int()))
+			return
+		}
+		into.SetUint(uint64(given.Int()))
+	case into.CanFloat() && given.Kind() == reflect.Int64:
+		into.SetFloat(float64(given.Int()))
+	case into.CanFloat() && given.Kind() == reflect.Float64:
+		into.SetFloat(given.Float())
+	default:
+		d.mismatch(name, wanted(into), at)
+	}
+}
+
+func wanted(into reflect.Value) string {
+	switch {
+	case into.CanInt(), into.CanUint():
+		return "a whole number"
+	case into.CanFloat():
+		return "a number"
+	case into.Kind() == reflect.Bool:
+		return "true or false"
+	}
+	return "a string"
+}
+
+func (d decoder) mismatch(name, want string, at *Node) {
+	p := problem.New(problem.Mistake, "%s must be %s, not %s", name, want, Say(at.Value))
+	switch s, isString := at.Value.(string); {
+	case want == "a string":
+		switch at.Value.(type) {
+		case int64, float64, bool:
+			p.Try("put it in quotation marks: \"%v\"", at.Value)
+		}
+	case want == "a list":
+		if isString {
+			p.Try("write %s = [%q]", name, s)
+		} else if n, isNumber := at.Value.(int64); isNumber {
+			p.Try("write %s = [%d]", name, n)
+		}
+	case isString && plain(s, want):
+		p.Try("write it without quotation marks: %s", s)
+	}
+	d.wrong(at, p)
+}
+
+// Say names a value of a TOML file in a message.
+func Say(value any) string {
+	switch v := value.(type) {
+	case string:
+		if len(v) > 60 {
+			v = v[:60] + "…"
+		}
+		return strconv.Quote(v)
+	case []any:
+		return "a list"
+	case map[string]any:
+		return "a table"
+	case nil:
+		return "nothing"
+	}
+	return fmt.Sprint(value)
+}
+
+// plain reports whether text, without its quotation marks, would be what is wanted.
+func plain(text, want string) bool {
+	switch want {
+	case "true or false":
+		return text == "true" || text == "false"
+	case "a whole number":
+		_, err := strconv.Atoi(text)
+		return err == nil
+	case "a number":
+		_, err := strconv.ParseFloat(text, 64)
+		return err == nil
+	}
+	return false
+}

@@ -1,0 +1,160 @@
+package strict
+
+import (
+	"fmt"
+	"math"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pelletier/go-toml/v2"
+	"pgregory.net/rapid"
+
+	"orrery/internal/problem"
+)
+
+const text = `title = "x" # line 1
+
+[server.deep]          # 3
+list = [
+  1,                   # 5
+  { a = 1,
+    b = 2 },           # 7
+]
+[server]
+port = 1               # 10
+[[step]]
+name = "one"           # 12
+[[step]]               # 13
+name = "two"
+dotted.key = 3         # 15
+`
+
+func TestLines(t *testing.T) {
+	root, err := Parse([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	steps := root.At("step").Items
+	for want, n := range map[int]*Node{
+		1: root.At("title"), 3: root.At("server").At("deep"), 5: root.At("server").At("deep").At("list").Items[0],
+		7: root.At("server").At("deep").At("list").Items[1].At("b"), 9: root.At("server"), 10: root.At("server").At("port"),
+		12: steps[0].At("name"), 13: steps[1], 15: steps[1].At("dotted").At("key"),
+	} {
+		if n.Line != want {
+			t.Errorf("line %d, not %d, of %v", n.Line, want, n.Value)
+		}
+	}
+	if got := root.Order; !reflect.DeepEqual(got, []string{"title", "server", "step"}) {
+		t.Error(got)
+	}
+	if all := root.Within(); root.At("nothing") != root || !all[steps[1].At("dotted").At("key")] || all[root] || root.Only("title").Within()[steps[0]] {
+		t.Error("At, Within or Only")
+	}
+}
+
+// TestAgrees shows that the tree has the values that go-toml gives, whatever is written.
+func TestAgrees(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := ""
+		for range rapid.IntRange(0, 8).Draw(t, "lines") {
+			text += rapid.SampledFrom([]string{
+				"a = 1\n", "b.c = [1, [2, {x = 3}]]\n", "[t]\n", "[t.u]\n", "[[v]]\n", "[[v.w]]\n", "[v.y]\n",
+				"k = {a = 1, b.c = 2}\n", "'' = 'x'\n", "d = 1979-05-27\n", "\n", "b.d = nan\n",
+			}).Draw(t, "line")
+		}
+		var want map[string]any
+		if toml.Unmarshal([]byte(text), &want) != nil {
+			return
+		}
+		root, err := Parse([]byte(text))
+		if err != nil {
+			t.Fatalf("%q: %v", text, err)
+		}
+		if got := fmt.Sprint(again(root, strings.Count(text, "\n")+1, t)); got != fmt.Sprint(want) {
+			t.Fatalf("%q:\ngot  %v\nwant %v", text, got, want)
+		}
+	})
+}
+
+// again makes values of the tree alone.
+func again(n *Node, lines int, t *rapid.T) any {
+	if n.Line < 1 || n.Line > lines {
+		t.Fatalf("line %d of %d", n.Line, lines)
+	}
+	switch n.Value.(type) {
+	case map[string]any:
+		all := map[string]any{}
+		for _, key := range n.Order {
+			all[key] = again(n.Keys[key], lines, t)
+		}
+		return all
+	case []any:
+		all := []any{}
+		for _, item := range n.Items {
+			all = append(all, again(item, lines, t))
+		}
+		return all
+	}
+	return n.Value
+}
+
+func TestTwoStructures(t *testing.T) {
+	var own struct {
+		Kind string `toml:"kind"`
+	}
+	var options struct {
+		Small int8           `toml:"small,omitempty"`
+		Time  time.Duration  `toml:"time"`
+		Ratio *float64       `toml:"ratio"`
+		Any   any            `toml:"any"`
+		Times map[string]int `toml:"times"`
+		Rest  *Node          `toml:"rest"`
+		Plain int
+	}
+	root, _ := Parse([]byte("kind = 'x'\nsmall = 200\ntime = '2m'\nratio = 2\nany = [1]\ntimes = {a = 1, b = 'x'}\nrest.of = 1\nPlain = 3\nsmal = 1\nknd = 1\n"))
+	var told []string
+	Table(root, "", func(at *Node, p *problem.Problem) { told = append(told, fmt.Sprintf("%d: %v", at.Line, p)) }, &own, &options)
+	want := []string{
+		"2: small = 200 is too great",
+		"6: times.b must be a whole number, not \"x\"",
+		"8: unknown key \"Plain\" (known: any, kind, ratio, rest, small, time, times)",
+		"9: unknown key \"smal\" (\"small\" is the nearest)",
+		"10: unknown key \"knd\" (\"kind\" is the nearest)",
+	}
+	if !reflect.DeepEqual(told, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(told, "\n"), strings.Join(want, "\n"))
+	}
+	if own.Kind != "x" || options.Time != 2*time.Minute || *options.Ratio != 2 || options.Times["a"] != 1 || options.Rest.At("of").Value != int64(1) {
+		t.Errorf("%+v %+v", own, options)
+	}
+	if got := Keys(&own, &options); fmt.Sprint(got) != "[any kind ratio rest small time times]" {
+		t.Error(got)
+	}
+}
+
+func TestSizes(t *testing.T) {
+	for value, want := range map[any]string{
+		"512MiB": "536870912", "1.5 GiB": "1610612736", "2TiB": "2199023255552", "0": "0", int64(7): "7", "100": "100",
+		"1G": `"1G" is no size (write "1GiB")`, "1 MB": `"1 MB" is no size (write "1MiB")`, "": `"" is no size (write "512MiB", "2GiB" or a number of bytes)`,
+		"-1": `"-1" is no size (write "512MiB", "2GiB" or a number of bytes)`, "0x10": `"0x10" is no size (write "512MiB", "2GiB" or a number of bytes)`,
+		"nan": `"nan" is no size (write "512MiB", "2GiB" or a number of bytes)`, "9e99": `"9e99" is no size (write "512MiB", "2GiB" or a number of bytes)`,
+		int64(-1): "-1 is less than nothing", true: `a size must be a string or a number of bytes, not true (write "512MiB" or "2GiB")`,
+	} {
+		var s Size
+		got := ""
+		if p := s.Parse(value); p != nil {
+			got = p.Error()
+		} else {
+			got = fmt.Sprint(int64(s))
+		}
+		if got != want {
+			t.Errorf("%v: got %s, want %s", value, got, want)
+		}
+	}
+	var s Size
+	if p := s.Parse(fmt.Sprint(math.MaxInt64)); p == nil {
+		t.Error("no bound")
+	}
+}

@@ -1,0 +1,91 @@
+package strict
+
+import (
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"orrery/internal/problem"
+)
+
+// A Size is a number of bytes, written as "512MiB" or as a number.
+type Size int64
+
+type duration time.Duration
+
+func mistake(format string, args ...any) *problem.Problem {
+	return problem.New(problem.Mistake, format, args...)
+}
+
+// units of sizes, in bytes.
+func unit(name string) float64 {
+	switch name {
+	case "KiB":
+		return 1 << 10
+	case "MiB":
+		return 1 << 20
+	case "GiB":
+		return 1 << 30
+	case "TiB":
+		return 1 << 40
+	}
+	return 1
+}
+
+// Parse takes a string or a number.
+func (s *Size) Parse(value any) *problem.Problem {
+	if n, ok := value.(int64); ok {
+		if n < 0 {
+			return mistake("%d is less than nothing", n)
+		}
+		*s = Size(n)
+		return nil
+	}
+	text, ok := value.(string)
+	if !ok {
+		return mistake("a size must be a string or a number of bytes, not %s", Say(value)).Try(`write "512MiB" or "2GiB"`)
+	}
+	number, factor := strings.TrimSpace(text), 1.0
+	if len(number) > 3 {
+		if factor = unit(number[len(number)-3:]); factor > 1 {
+			number = strings.TrimSpace(number[:len(number)-3])
+		}
+	}
+	n, err := strconv.ParseFloat(number, 64)
+	if err != nil || !(n >= 0) || n*factor > math.MaxInt64/2 || strings.ContainsAny(number, "xXpPeE_") {
+		p := mistake("%s is no size", Say(text))
+		digits := strings.TrimRight(number, " kKMGTiIbB")
+		letter := strings.ToUpper(strings.TrimSpace(number[len(digits):]))
+		if _, err := strconv.ParseFloat(digits, 64); err == nil && letter != "" && letter[0] != 'B' && letter[0] != 'I' {
+			return p.Try("write \"%s%ciB\"", digits, letter[0])
+		}
+		return p.Try(`write "512MiB", "2GiB" or a number of bytes`)
+	}
+	*s = Size(n * factor)
+	return nil
+}
+
+// Parse takes a string such as "500ms".
+func (d *duration) Parse(value any) *problem.Problem {
+	text, ok := value.(string)
+	if !ok {
+		p := mistake("a duration must be a string, not %s", Say(value))
+		if n, ok := value.(int64); ok && n > 0 {
+			return p.Try(`write "%ds"`, n)
+		}
+		return p.Try(`write "500ms" or "2m"`)
+	}
+	parsed, err := time.ParseDuration(text)
+	if err != nil {
+		if n, err := strconv.Atoi(text); err == nil && n > 0 {
+			return mistake("%s is no duration", Say(text)).Try(`write "%ds"`, n)
+		}
+		return mistake("%s is no duration", Say(text)).Try(`write "500ms" or "2m"`)
+	}
+	if parsed <= 0 {
+		return mistake("%s is no time at all", Say(text)).Try(`write "500ms" or "2m"`)
+	}
+	*d = duration(parsed)
+	return nil
+}

@@ -1,0 +1,131 @@
+package facts
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unsafe"
+
+	"github.com/prometheus/procfs"
+	"golang.org/x/sys/unix"
+)
+
+// A Directory is one on a file system that is measured.
+type Directory struct {
+	Path    string   `json:"path"`
+	Mount   string   `json:"mount,omitempty"`  // where its file system is mounted
+	Source  string   `json:"source,omitempty"` // device, or what stands for it
+	Block   string   `json:"block,omitempty"`  // whole device below, by its name in Blocks; "": none, or several
+	Type    string   `json:"type,omitempty"`
+	Options []string `json:"options,omitempty"` // of the mount and the file system
+	Size    int64    `json:"size,omitempty"`    // bytes
+	Free    int64    `json:"free,omitempty"`    // bytes, for those who are not root
+	Direct  bool     `json:"direct"`            // O_DIRECT works there
+	Why     string   `json:"why,omitempty"`     // if it does not
+}
+
+// directory looks at the file system of a directory, which need not be there yet.
+func (h host) directory(dir string) *Directory {
+	if dir == "" {
+		return nil
+	}
+	d := &Directory{Path: dir}
+	there := dir
+	for !h.has(there) && filepath.Dir(there) != there {
+		there = filepath.Dir(there)
+	}
+	if real, err := filepath.EvalSymlinks(there); err == nil && h.live {
+		there = real
+	}
+	if m := h.mountOf(there); m != nil {
+		d.Mount, d.Source, d.Type, d.Options = m.MountPoint, m.Source, m.FSType, options(m)
+		d.Block = h.blockOf(m.MajorMinorVer)
+	}
+	if !h.live {
+		return d
+	}
+	var fs unix.Statfs_t
+	if unix.Statfs(there, &fs) == nil {
+		d.Size, d.Free = int64(fs.Blocks)*fs.Bsize, int64(fs.Bavail)*fs.Bsize
+	}
+	if err := TryDirect(there); err != nil {
+		d.Why = err.Error()
+	} else {
+		d.Direct = true
+	}
+	return d
+}
+
+// mountOf gives the mount that a path is on: the longest, and of those the last.
+func (h host) mountOf(path string) *procfs.MountInfo {
+	mounts, _ := h.proc.GetMounts()
+	var best *procfs.MountInfo
+	for _, m := range mounts {
+		if within(path, m.MountPoint) && (best == nil || len(m.MountPoint) >= len(best.MountPoint)) {
+			best = m
+		}
+	}
+	return best
+}
+
+func within(path, dir string) bool {
+	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
+}
+
+func options(m *procfs.MountInfo) []string {
+	var all []string
+	for _, of := range []map[string]string{m.Options, m.SuperOptions} {
+		for name, value := range of {
+			if value != "" {
+				name += "=" + value
+			}
+			all = append(all, name)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// blockOf gives the whole device of a number, such as sda for that of sda1.
+func (h host) blockOf(number string) string {
+	dir, err := filepath.EvalSymlinks(filepath.Join(h.root, "sys/dev/block", number))
+	if err != nil {
+		return ""
+	}
+	if _, err := os.Stat(filepath.Join(dir, "partition")); err == nil {
+		dir = filepath.Dir(dir)
+	}
+	return filepath.Base(dir)
+}
+
+// TryDirect writes a page with O_DIRECT (open(2)) into a file without a name below a directory, and says why that does not work. Some file
+// systems let such a file be opened and fail only then.
+func TryDirect(dir string) error {
+	fd, err := unix.Open(dir, unix.O_TMPFILE|unix.O_RDWR|unix.O_DIRECT|unix.O_CLOEXEC, 0o600)
+	if err == unix.EOPNOTSUPP || err == unix.EISDIR { // no files without a name there
+		fd, err = openNamed(dir)
+	}
+	if err != nil {
+		return fmt.Errorf("it does not open with O_DIRECT: %w", err)
+	}
+	defer unix.Close(fd)
+	const page = 4096
+	room := make([]byte, 2*page)
+	start := page - int(uintptr(unsafe.Pointer(&room[0]))%page)
+	if _, err := unix.Pwrite(fd, room[start:start+page], 0); err != nil {
+		return fmt.Errorf("it is not written with O_DIRECT: %w", err)
+	}
+	return nil
+}
+
+// openNamed makes a file with O_DIRECT that has lost its name when it is given back.
+func openNamed(dir string) (int, error) {
+	path := filepath.Join(dir, fmt.Sprintf(".orrery-direct-%d", os.Getpid()))
+	fd, err := unix.Open(path, unix.O_CREAT|unix.O_EXCL|unix.O_RDWR|unix.O_DIRECT|unix.O_CLOEXEC, 0o600)
+	if !os.IsExist(err) {
+		_ = unix.Unlink(path) // a file system may make it before it refuses O_DIRECT
+	}
+	return fd, err
+}

@@ -1,0 +1,57 @@
+package facts
+
+import (
+	"path/filepath"
+	"strings"
+)
+
+// A Block is a block device with something on it.
+type Block struct {
+	Name       string `json:"name"`
+	Model      string `json:"model,omitempty"`
+	Size       int64  `json:"size"` // bytes
+	Rotational bool   `json:"rotational"`
+	Scheduler  string `json:"scheduler,omitempty"`
+	Cache      string `json:"cache,omitempty"`      // "write back" or "write through"
+	Sector     int64  `json:"sector,omitempty"`     // bytes, logical: the least that direct I/O takes
+	Physical   int64  `json:"physical,omitempty"`   // bytes
+	Requests   int64  `json:"requests,omitempty"`   // queue
+	ReadAhead  int64  `json:"read_ahead,omitempty"` // KiB
+	Backing    string `json:"backing,omitempty"`    // file of a loop device
+	Driver     string `json:"driver,omitempty"`
+}
+
+func (h host) blocks(f *Facts) {
+	for _, name := range h.names("sys/block") {
+		dir := filepath.Join("sys/block", name)
+		size := h.number(dir+"/size") * 512 // whatever the device has
+		if size == 0 {                      // a loop device without a file, an empty drive
+			continue
+		}
+		queue := dir + "/queue"
+		f.Blocks = append(f.Blocks, Block{
+			Name: name, Model: h.model(dir + "/device"), Size: size,
+			Rotational: h.read(queue+"/rotational") == "1", Scheduler: scheduler(h.read(queue + "/scheduler")),
+			Cache:  h.read(queue + "/write_cache"),
+			Sector: h.number(queue + "/logical_block_size"), Physical: h.number(queue + "/physical_block_size"),
+			Requests: h.number(queue + "/nr_requests"), ReadAhead: h.number(queue + "/read_ahead_kb"), Backing: h.read(dir + "/loop/backing_file"),
+			Driver: h.link(dir + "/device/driver"),
+		})
+	}
+}
+
+// model puts maker and model together; the maker of a virtio disk is only a number.
+func (h host) model(device string) string {
+	maker := h.read(device + "/vendor")
+	if strings.HasPrefix(maker, "0x") {
+		maker = ""
+	}
+	return strings.TrimSpace(maker + " " + h.read(device+"/model"))
+}
+
+func scheduler(text string) string {
+	if s := chosen(text, "[", "]"); s != "" {
+		return s
+	}
+	return text // some have only "none"
+}

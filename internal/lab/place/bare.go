@@ -1,0 +1,172 @@
+package place
+
+import (
+	"bytes"
+	"context"
+	"debug/elf"
+	"errors"
+	"net"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	securejoin "github.com/cyphar/filepath-securejoin"
+
+	"orrery/internal/host"
+	"orrery/internal/image"
+	"orrery/internal/problem"
+)
+
+// Bare is the host itself as a place to measure. The layers that nodes run from are seen there as well, at Root, in a mount namespace that
+// each command has for itself and that ends with it: nothing of it is left, however the command ends. There is no other root directory and
+// no other library path for what the command starts in turn.
+type Bare struct {
+	Root    string   // an empty directory of the host
+	Layers  []string // trees of the store, the topmost first
+	Scratch string   // directory of the host, for what a command writes below Root
+	Tools   map[string]string
+
+	known sync.Map // program -> found
+}
+
+// found is how a program is run, or why it cannot be.
+type found struct {
+	words []string
+	err   error
+}
+
+// Run runs a command on the host, where Root shows the layers.
+func (b *Bare) Run(ctx context.Context, c host.Command) error {
+	return b.within(func() error { return host.Exec(ctx, "bare", c.Args, c, nil) })
+}
+
+// Put writes files on the host.
+func (b *Bare) Put(ctx context.Context, files ...host.File) error {
+	return host.Local{}.Put(ctx, files...)
+}
+
+// Dial connects from the host.
+func (b *Bare) Dial(ctx context.Context, network, address string) (net.Conn, error) {
+	return host.Local{}.Dial(ctx, network, address)
+}
+
+// within does some work where the layers are mounted at Root. What is written there is its own, as several may be at work at once, and is gone
+// with it.
+func (b *Bare) within(work func() error) error {
+	if err := errors.Join(os.MkdirAll(b.Root, 0o755), os.MkdirAll(b.Scratch, 0o755)); err != nil {
+		return err
+	}
+	own, err := os.MkdirTemp(b.Scratch, "")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(own) //nolint:errcheck // what is left goes with Scratch
+	overlay := &image.Overlay{Lower: b.Layers, Upper: filepath.Join(own, "upper"), Work: filepath.Join(own, "work"), Target: b.Root}
+	if err := errors.Join(os.Mkdir(overlay.Upper, 0o755), os.Mkdir(overlay.Work, 0o755)); err != nil {
+		return err
+	}
+	return overlay.Within(work)
+}
+
+// Words gives the words that run a program: those of its own dynamic linker with the libraries of the layer (ld.so(8)), or
+// just its path if it is linked statically. A program that is not in the layer is given by its name, so that running it fails by that name.
+func (b *Bare) Words(program string) []string {
+	f := b.find(program)
+	if f.err != nil {
+		return []string{program}
+	}
+	return f.words
+}
+
+// Check says why a program cannot be run from the layer.
+func (b *Bare) Check(program string) error { return b.find(program).err }
+
+func (b *Bare) find(program string) found {
+	if f, ok := b.known.Load(program); ok {
+		return f.(found)
+	}
+	var f found
+	if path, ok := b.Tools[program]; ok {
+		f.words = []string{path}
+	} else {
+		f.err = b.within(func() (err error) {
+			f.words, err = b.words(program)
+			return err
+		})
+	}
+	b.known.Store(program, f)
+	return f
+}
+
+// words looks for a program where the overlay is mounted.
+func (b *Bare) words(program string) ([]string, error) {
+	file, err := b.lookFor(program)
+	if err != nil {
+		return nil, err
+	}
+	linker, err := interpreter(file)
+	if err != nil {
+		return nil, problem.New(problem.Unable, "%s is no program that can be run outside the layer", program).At(file).Because(err).
+			Try("tests on the bare host run binaries (ELF), no scripts")
+	}
+	if linker == "" {
+		return []string{file}, nil
+	}
+	linker, err = securejoin.SecureJoin(b.Root, linker)
+	if err != nil {
+		return nil, err
+	}
+	return []string{linker, "--library-path", strings.Join(b.libraries(), ":"), "--argv0", program, file}, nil
+}
+
+// lookFor finds a program in the layer, through links that are meant for the root of the layer.
+func (b *Bare) lookFor(program string) (string, error) {
+	for dir := range strings.SplitSeq(host.Path, ":") {
+		file, err := securejoin.SecureJoin(b.Root, path.Join(dir, program))
+		if err != nil {
+			continue
+		}
+		if info, err := os.Stat(file); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
+			return file, nil
+		}
+	}
+	return "", problem.New(problem.Unable, "%s is not in the layer", program).Try("let the test ask for the package that has it")
+}
+
+// interpreter gives the dynamic linker that a program asks for; "": it is linked statically.
+func interpreter(file string) (string, error) {
+	f, err := elf.Open(file)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close() //nolint:errcheck // it is only read
+	for _, p := range f.Progs {
+		if p.Type != elf.PT_INTERP {
+			continue
+		}
+		text := make([]byte, p.Filesz)
+		if _, err := p.ReadAt(text, 0); err != nil {
+			return "", err
+		}
+		return string(bytes.TrimRight(text, "\x00")), nil
+	}
+	return "", nil
+}
+
+// libraries gives the directories of the layer in which its linker looks for libraries: those that its configuration names (ld.so.conf
+// of ldconfig(8)), and the usual ones.
+func (b *Bare) libraries() []string {
+	var dirs []string
+	files, _ := filepath.Glob(filepath.Join(b.Root, "etc/ld.so.conf.d/*.conf"))
+	for _, file := range files {
+		text, _ := os.ReadFile(file)
+		for line := range strings.Lines(string(text)) {
+			if line = strings.TrimSpace(line); strings.HasPrefix(line, "/") {
+				dirs = append(dirs, filepath.Join(b.Root, line))
+			}
+		}
+	}
+	return append(dirs, filepath.Join(b.Root, "lib"), filepath.Join(b.Root, "usr/lib"))
+}

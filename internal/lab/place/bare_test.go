@@ -1,0 +1,84 @@
+package place
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"orrery/test/need"
+)
+
+// layer lays out a tree with a program of this host behind links that are meant for the tree's own root, as update-alternatives(1) makes them.
+func layer(t *testing.T, program string) string {
+	t.Helper()
+	root := t.TempDir()
+	content, err := os.ReadFile(program)
+	if err != nil {
+		t.Skipf("no %s here", program)
+	}
+	for _, dir := range []string{"usr/bin", "etc/alternatives", "etc/ld.so.conf.d"} {
+		if err := os.MkdirAll(filepath.Join(root, dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write := func(name, text string, mode os.FileMode) {
+		if err := os.WriteFile(filepath.Join(root, name), []byte(text), mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("usr/bin/tool.real", string(content), 0o755)
+	write("usr/bin/script", "#!/bin/sh\n", 0o755)
+	write("etc/ld.so.conf.d/multiarch.conf", "# a comment\n/usr/local/lib/some-arch\n", 0o644)
+	for link, to := range map[string]string{"usr/bin/tool": "/etc/alternatives/tool", "etc/alternatives/tool": "/usr/bin/tool.real"} {
+		if err := os.Symlink(to, filepath.Join(root, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return root
+}
+
+func TestWords(t *testing.T) {
+	root := layer(t, "/bin/true")
+	b := &Bare{Root: root}
+	words, err := b.words("tool")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(words) != 6 || words[5] != filepath.Join(root, "usr/bin/tool.real") || !strings.HasPrefix(words[0], root+"/") || words[4] != "tool" {
+		t.Errorf("%q", words)
+	}
+	if want := filepath.Join(root, "usr/local/lib/some-arch"); !slices.Contains(strings.Split(words[2], ":"), want) {
+		t.Errorf("libraries %s, without %s", words[2], want)
+	}
+	for _, program := range []string{"missing", "script"} {
+		if words, err := b.words(program); err == nil {
+			t.Errorf("%s: %q", program, words)
+		}
+	}
+}
+
+// TestBare: a program of the layer runs on the host, sees the host and the layer, and leaves no mount.
+func TestBare(t *testing.T) {
+	need.Integration(t)
+	dir := t.TempDir()
+	root := layer(t, "/bin/cat")
+	b := &Bare{Root: filepath.Join(dir, "root"), Layers: []string{root, "/usr"}, Scratch: filepath.Join(dir, "scratch")}
+	p := &Place{Runner: b, Name: "bare", Programs: func(name string) []string {
+		// The libraries of the program are those of this host, which the tree has not.
+		return []string{filepath.Join(b.Root, "usr/bin/tool.real")}
+	}}
+	out, err := p.Output(context.Background(), "tool", filepath.Join(b.Root, "usr/bin/script"), "/etc/hostname")
+	name, _ := os.ReadFile("/etc/hostname")
+	if err != nil || string(out) != "#!/bin/sh\n"+string(name) {
+		t.Errorf("%q, %v", out, err)
+	}
+	if left, err := os.ReadDir(b.Root); err != nil || len(left) > 0 {
+		t.Errorf("left: %v %v", left, err)
+	}
+	if _, err := Output(context.Background(), b, "no-such-program"); err == nil {
+		t.Error("a program that is not there ran")
+	}
+}

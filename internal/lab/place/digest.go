@@ -1,0 +1,20 @@
+package place
+
+import (
+	"context"
+	"strings"
+
+	"orrery/internal/problem"
+)
+
+// Digest gives the SHA-256 of the file that a program is in this place, in hexadecimal digits.
+func (p *Place) Digest(ctx context.Context, program string) (string, error) {
+	words := p.Command(program)
+	file := words[len(words)-1]
+	out, err := Output(ctx, p, "/bin/sh", "-c", `sha256sum "$(command -v "$1")"`, "sh", file)
+	digest, _, ok := strings.Cut(string(out), " ")
+	if err != nil || !ok {
+		return "", problem.New(problem.Failed, "%s: no digest of %s", p.Name, program).Because(err)
+	}
+	return digest, nil
+}

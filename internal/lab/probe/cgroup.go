@@ -1,0 +1,159 @@
+package probe
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"orrery/internal/problem"
+)
+
+// A hierarchy says where cgroups are found (cgroups(7)): version 1 has a tree for each controller, version 2 one for all.
+type hierarchy struct {
+	account string // directory of cpuacct; "": not mounted
+	unified string // of version 2; "": not mounted
+}
+
+// findHierarchy reads the mounts of a machine whose root is seen at root.
+func findHierarchy(root string) hierarchy {
+	var h hierarchy
+	text, _ := os.ReadFile(filepath.Join(root, "proc/self/mounts"))
+	for len(text) > 0 {
+		var l []byte
+		l, text = line(text)
+		_, rest := word(l)
+		at, rest := word(rest)
+		kind, rest := word(rest)
+		options, _ := word(rest)
+		switch {
+		case string(kind) == "cgroup2" && h.unified == "":
+			h.unified = filepath.Join(root, string(at))
+		case string(kind) == "cgroup" && h.account == "" && has(options, "cpuacct"):
+			h.account = filepath.Join(root, string(at))
+		}
+	}
+	return h
+}
+
+// has reports whether a list with commas has an item.
+func has(list []byte, item string) bool {
+	for len(list) > 0 {
+		end := 0
+		for end < len(list) && list[end] != ',' {
+			end++
+		}
+		if string(list[:end]) == item {
+			return true
+		}
+		list = list[min(end+1, len(list)):]
+	}
+	return false
+}
+
+// ReadCgroup gives the processor time that a cgroup took since it was made, user and system, by its path from the root of the hierarchies.
+// Version 1 counts it in cpuacct, version 2 in cpu.stat, whether or not the controller cpu is on.
+func ReadCgroup(path string) (time.Duration, error) { return readCgroup("/", path) }
+
+func readCgroup(root, path string) (time.Duration, error) {
+	c := newCgroup(findHierarchy(root), path)
+	defer c.close()
+	now, ok := c.read()
+	if !ok {
+		return 0, problem.New(problem.Failed, "the processor time of a cgroup cannot be read").At(path).Because(c.missing()).
+			Try("see that the node runs, and that cpuacct or cgroup2 is mounted")
+	}
+	return time.Duration(now.user + now.system), nil
+}
+
+// spent is processor time in nanoseconds.
+type spent struct{ user, system uint64 }
+
+// A cgroup is one whose time is read.
+type cgroup struct {
+	name        string
+	total, user *file // of cpuacct
+	stat        *file // of version 2
+	before      spent
+	counted     bool // before is known
+}
+
+func newCgroup(h hierarchy, path string) *cgroup {
+	c := &cgroup{name: path}
+	if h.account != "" {
+		c.total = newFile(filepath.Join(h.account, path, "cpuacct.usage"))
+		c.user = newFile(filepath.Join(h.account, path, "cpuacct.usage_user"))
+	}
+	if h.unified != "" {
+		c.stat = newFile(filepath.Join(h.unified, path, "cpu.stat"))
+	}
+	return c
+}
+
+// read gives what was spent until now; the tree that has the cgroup counts, and version 1 if both have it.
+func (c *cgroup) read() (now spent, ok bool) {
+	if c.total != nil {
+		if text := c.total.read(); text != nil {
+			total := number(text)
+			now.user = min(total, number(c.user.read()))
+			now.system = total - now.user
+			return now, true
+		}
+	}
+	if c.stat == nil {
+		return now, false
+	}
+	text := c.stat.read()
+	found := false
+	for len(text) > 0 {
+		var l []byte
+		l, text = line(text)
+		if rest, is := after(l, "user_usec "); is {
+			now.user, found = number(rest)*1000, true
+		} else if rest, is := after(l, "system_usec "); is {
+			now.system, found = number(rest)*1000, true
+		}
+	}
+	return now, found
+}
+
+// missing says why there is nothing.
+func (c *cgroup) missing() error {
+	err := errors.New("neither cpuacct nor cgroup2 is mounted")
+	for _, f := range []*file{c.total, c.stat} {
+		if f == nil {
+			continue
+		}
+		if _, err = os.Stat(f.path); err == nil || !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+	}
+	return err
+}
+
+// sample adds what it took to a second.
+func (c *cgroup) sample(s *Second) {
+	now, ok := c.read()
+	if ok && c.counted {
+		used := Usage{nanoseconds(grown(now.user, c.before.user)), nanoseconds(grown(now.system, c.before.system))}
+		if used != (Usage{}) {
+			if s.Cgroups == nil {
+				s.Cgroups = map[string]Usage{}
+			}
+			s.Cgroups[c.name] = used
+		}
+	}
+	c.before, c.counted = now, ok
+}
+
+// nanoseconds gives seconds, to the microsecond: that is as far as it is worth being printed.
+func nanoseconds(n uint64) float64 { return float64(n/1000) / 1e6 }
+
+func (c *cgroup) close() {
+	for _, f := range []*file{c.total, c.user, c.stat} {
+		if f != nil {
+			f.close()
+		}
+	}
+}

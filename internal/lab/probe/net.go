@@ -1,0 +1,83 @@
+package probe
+
+import "bytes"
+
+// links read /proc/net/dev: after two lines of heads, a line for each interface with eight numbers for what it received and eight for
+// what it sent.
+type links struct {
+	file  *file
+	table table[[16]uint64]
+}
+
+func (n *links) sample(s *Second) {
+	text := n.file.read()
+	_, text = line(text)
+	_, text = line(text)
+	n.table.begin()
+	count := 0
+	for len(text) > 0 {
+		var l []byte
+		l, text = line(text)
+		// A name may hold colons (those of old aliases), numbers do not: the last colon ends it.
+		colon := bytes.LastIndexByte(l, ':')
+		if colon < 0 {
+			continue
+		}
+		name, _ := word(l[:colon])
+		var now [16]uint64
+		numbers(l[colon+1:], now[:])
+		count++
+		it, known := n.table.find(name)
+		if known && now != it.before {
+			s.Net = append(s.Net, Link{it.name, traffic(now[:8], it.before[:8]), traffic(now[8:], it.before[8:])})
+		}
+		it.before = now
+	}
+	n.table.end(count)
+}
+
+func traffic(now, before []uint64) Traffic {
+	return Traffic{
+		Bytes: grown(now[0], before[0]), Packets: grown(now[1], before[1]), Errors: grown(now[2], before[2]),
+		Dropped: grown(now[3], before[3]), FIFO: grown(now[4], before[4]),
+	}
+}
+
+// softnet reads /proc/net/softnet_stat: a line of hexadecimal numbers of 32 bits for each processor that is online (softnet_seq_show of the
+// kernel's net/core/net-procfs.c). The thirteenth is the number of the processor; kernels before 5.10 do not have it.
+type softnet struct {
+	file  *file
+	table table[[13]uint64]
+	name  []byte
+}
+
+func (n *softnet) sample(s *Second) {
+	text := n.file.read()
+	n.table.begin()
+	count := 0
+	for ; len(text) > 0; count++ {
+		var l []byte
+		l, text = line(text)
+		var now [13]uint64
+		now[12] = uint64(count)
+		for i := range now {
+			var w []byte
+			if w, l = word(l); len(w) == 0 {
+				break
+			}
+			now[i] = hexadecimal(w)
+		}
+		n.name = append(n.name[:0], byte(now[12]), byte(now[12]>>8))
+		it, known := n.table.find(n.name)
+		if known {
+			was := &it.before
+			s.Softnet.Processed += grown32(now[0], was[0])
+			s.Softnet.Dropped += grown32(now[1], was[1])
+			s.Softnet.Squeezed += grown32(now[2], was[2])
+			s.Softnet.Steered += grown32(now[9], was[9])
+			s.Softnet.Limited += grown32(now[10], was[10])
+		}
+		it.before = now
+	}
+	n.table.end(count)
+}

@@ -1,0 +1,144 @@
+package report
+
+import (
+	"hash/fnv"
+	"slices"
+
+	"orrery/internal/lab/bundle"
+	"orrery/internal/lab/experiment"
+	"orrery/internal/lab/stats"
+	"orrery/internal/lab/test"
+)
+
+// Analyse makes the report. It reads nothing but what it is given.
+func Analyse(c *bundle.Contents) *Report {
+	s := collect(c.Trials)
+	r := &Report{Format: Format, Bundle: c.Head, Kept: s.kept, Facts: c.Facts}
+	r.Traces, r.Round = traces(c)
+	for _, p := range c.Damaged {
+		r.Damaged = append(r.Damaged, p.Error())
+	}
+	for _, t := range c.Head.Tests {
+		r.Tests = append(r.Tests, analyse(t, c.Head, s))
+	}
+	for _, all := range s.trials {
+		r.Trials += len(all)
+		for _, t := range all {
+			if t.Error != "" {
+				r.Failed++
+			}
+		}
+	}
+	judge(r)
+	r.Suspects = suspects(r.Tests, s)
+	return r
+}
+
+// analyse gives a test without what needs the whole table.
+func analyse(t bundle.Test, h bundle.Head, s samples) Test {
+	a := Test{Name: t.Name, Kind: t.Kind, Copies: max(t.Copies, 1), Source: t.Source, Failures: failures(t.Name, h.Settings, s)}
+	for _, f := range t.Figures {
+		row := Figure{Name: f.Name, Unit: f.Unit, Better: f.Better}
+		for _, setting := range h.Settings {
+			trials := s.trials[place{t.Name, setting.Name}]
+			if len(trials) == 0 && setting.Missing == "" && setting.Name != experiment.Bare {
+				continue // the test is not for this setting, or its turn has not come
+			}
+			cell := Cell{Setting: setting.Name, Missing: setting.Missing, Labels: marks(trials, f.Name), Failed: failed(trials)}
+			var single []float64
+			cell.Values, single = s.of(t, f, setting.Name)
+			cell.Summary = summarize(present(cell.Values), seed(h.Seed, t.Name, f.Name, setting.Name))
+			if a.Copies > 1 {
+				cell.Single = summarize(single, seed(h.Seed, t.Name, f.Name, setting.Name, "single"))
+			}
+			if cell.Summary == nil && cell.Missing == "" {
+				cell.Missing = why(t.Name, setting.Name, a.Failures, trials)
+			}
+			row.Cells = append(row.Cells, cell)
+		}
+		a.Figures = append(a.Figures, row)
+	}
+	a.Curves, a.Deaths = curves(t.Name, h.Settings, s)
+	return a
+}
+
+// why says why a cell is empty though its setting is there.
+func why(name, setting string, all []Failure, trials []bundle.Trial) string {
+	for _, f := range all {
+		if f.Setting == setting {
+			return f.Reason
+		}
+	}
+	if len(trials) == 0 {
+		return "not measured"
+	}
+	if trials[len(trials)-1].Round == 0 {
+		return "only rehearsed: no round that counts was complete"
+	}
+	return "the test did not give this figure"
+}
+
+func failed(trials []bundle.Trial) (n int) {
+	for _, t := range trials {
+		if t.Error != "" {
+			n++
+		}
+	}
+	return n
+}
+
+// failures puts together what failed for the same reason, by setting.
+func failures(name string, settings []bundle.Setting, s samples) (all []Failure) {
+	for _, setting := range settings {
+		trials := s.trials[place{name, setting.Name}]
+		first := len(all)
+		for _, t := range trials {
+			if t.Error == "" {
+				continue
+			}
+			i := slices.IndexFunc(all[first:], func(f Failure) bool { return f.Reason == t.Error })
+			if i < 0 {
+				i = len(all) - first
+				all = append(all, Failure{Setting: setting.Name, Of: len(trials), Reason: t.Error})
+			}
+			f := &all[first+i]
+			f.Count++
+			f.Output = t.Output
+			if !slices.Contains(f.Rounds, t.Round) {
+				f.Rounds = append(f.Rounds, t.Round)
+			}
+		}
+	}
+	return all
+}
+
+func summarize(x []float64, seed uint64) *Summary {
+	if len(x) == 0 {
+		return nil
+	}
+	s := stats.Summarize(x, seed)
+	return &Summary{N: s.N, Median: Number(s.Median), Low: Number(s.Low), High: Number(s.High), Least: Number(s.Least), Most: Number(s.Most),
+		Spread: Number(s.Spread)}
+}
+
+// seed gives each row its own resampling, the same each time.
+func seed(of uint64, names ...string) uint64 {
+	h := fnv.New64a()
+	for _, n := range names {
+		_, _ = h.Write(append([]byte(n), 0))
+	}
+	return of ^ h.Sum64()
+}
+
+// cell finds the cell of a setting.
+func (f *Figure) cell(setting string) *Cell {
+	for i := range f.Cells {
+		if f.Cells[i].Setting == setting {
+			return &f.Cells[i]
+		}
+	}
+	return nil
+}
+
+// judged reports whether a figure has verdicts.
+func judged(b test.Better) bool { return b == test.More || b == test.Less }

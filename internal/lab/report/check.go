@@ -1,0 +1,227 @@
+package report
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/csv"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"sort"
+	"strconv"
+	"strings"
+
+	"orrery/internal/lab/bundle"
+	"orrery/internal/problem"
+)
+
+// Checked is what Check found.
+type Checked struct {
+	Figures     int          // numbers that were recomputed and compared
+	Differences []Difference // none: the report is what the samples give
+	Damaged     problem.List // lines and files of the bundle that cannot be read
+}
+
+// A Difference is something that is not what the raw samples give.
+type Difference struct {
+	File, Row, Recorded, Recomputed string
+}
+
+// String tells the difference in a line.
+func (d Difference) String() string {
+	return fmt.Sprintf("%s: %s: recorded %s, recomputed %s", d.File, d.Row, d.Recorded, d.Recomputed)
+}
+
+// Check recomputes every figure of report.json and report.csv from trials.jsonl, and the digest of the experiment.
+func Check(dir string) (*Checked, error) {
+	c, err := bundle.Read(dir)
+	if err != nil {
+		return nil, err
+	}
+	recorded, err := readReport(filepath.Join(dir, "report.json"))
+	if err != nil {
+		return nil, err
+	}
+	r := Analyse(c)
+	checked := &Checked{Damaged: c.Damaged}
+	checked.experiment(c)
+	text, err := json.Marshal(r)
+	if err != nil {
+		return nil, err
+	}
+	var recomputed map[string]any
+	if err := json.Unmarshal(text, &recomputed); err != nil {
+		return nil, err
+	}
+	for _, part := range []string{"kept", "trials", "failed", "tests", "suspects"} { // the rest is copied from other files
+		checked.walk("report.json", part, recorded[part], recomputed[part])
+	}
+	return checked, checked.csv(dir, r)
+}
+
+func readReport(path string) (map[string]any, error) {
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, problem.New(problem.Failed, "the bundle has no report yet").At(path).Try("orrery lab report %s", filepath.Dir(path))
+	}
+	if err != nil {
+		return nil, problem.New(problem.Failed, "the report cannot be read").At(path).Because(err)
+	}
+	var recorded map[string]any
+	if err := json.Unmarshal(text, &recorded); err != nil {
+		return nil, problem.New(problem.Failed, "the report is damaged: it is not JSON").At(path).Try("orrery lab report %s makes it again", filepath.Dir(path))
+	}
+	return recorded, nil
+}
+
+func (c *Checked) experiment(b *bundle.Contents) {
+	sum := sha256.Sum256(b.Experiment)
+	if digest := hex.EncodeToString(sum[:]); b.Experiment == nil {
+		c.differ(bundle.ExperimentFile, "SHA-256", b.Head.Digest, "the file is not there")
+	} else if !strings.EqualFold(strings.TrimPrefix(b.Head.Digest, "sha256:"), digest) {
+		c.differ(bundle.ExperimentFile, "SHA-256", b.Head.Digest, digest)
+	}
+}
+
+func (c *Checked) differ(file, row, recorded, recomputed string) {
+	c.Differences = append(c.Differences, Difference{file, row, recorded, recomputed})
+}
+
+// walk compares two values of JSON. A list is named by what its items call themselves, so that a row is told as net, tcp forward, veth.
+func (c *Checked) walk(file, row string, recorded, recomputed any) {
+	switch now := recomputed.(type) {
+	case map[string]any:
+		was, ok := recorded.(map[string]any)
+		if !ok {
+			c.differ(file, row, show(recorded), "there is something")
+			return
+		}
+		for _, key := range keys(was, now) {
+			c.walk(file, row+", "+key, was[key], now[key])
+		}
+	case []any:
+		was, _ := recorded.([]any)
+		for i := range max(len(was), len(now)) {
+			x, y := at(was, i), at(now, i)
+			c.walk(file, row+", "+itemName(x, y, i), x, y)
+		}
+	case float64:
+		c.Figures++
+		if was, ok := recorded.(float64); !ok || !equal(was, now) {
+			c.differ(file, row, show(recorded), show(now))
+		}
+	default:
+		if recorded != recomputed {
+			c.differ(file, row, show(recorded), show(recomputed))
+		}
+	}
+}
+
+func keys(a, b map[string]any) (all []string) {
+	for k := range a {
+		all = append(all, k)
+	}
+	for k := range b {
+		if _, ok := a[k]; !ok {
+			all = append(all, k)
+		}
+	}
+	sort.Strings(all)
+	return all
+}
+
+func at(list []any, i int) any {
+	if i < len(list) {
+		return list[i]
+	}
+	return nil
+}
+
+func itemName(x, y any, i int) string {
+	for _, v := range []any{x, y} {
+		if m, ok := v.(map[string]any); ok {
+			for _, key := range []string{"name", "setting"} {
+				if name, ok := m[key].(string); ok {
+					return name
+				}
+			}
+		}
+	}
+	return fmt.Sprint(i + 1)
+}
+
+// equal allows for what processors do differently in the last digits.
+func equal(a, b float64) bool { return a == b || math.Abs(a-b) <= 1e-9*max(math.Abs(a), math.Abs(b)) }
+
+func show(x any) string {
+	switch v := x.(type) {
+	case nil:
+		return "nothing"
+	case map[string]any, []any:
+		text, _ := json.Marshal(v)
+		return clip(string(text))
+	}
+	return clip(fmt.Sprint(x))
+}
+
+func clip(text string) string {
+	const most = 120
+	if len(text) > most {
+		return text[:most] + "…"
+	}
+	return text
+}
+
+// csv compares report.csv cell by cell; without it there is nothing to say.
+func (c *Checked) csv(dir string, r *Report) error {
+	text, err := os.ReadFile(filepath.Join(dir, "report.csv"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return problem.New(problem.Failed, "the report cannot be read").At(filepath.Join(dir, "report.csv")).Because(err)
+	}
+	var b bytes.Buffer
+	if err := r.CSV(&b); err != nil {
+		return err
+	}
+	now, err := csv.NewReader(&b).ReadAll()
+	if err != nil {
+		return err
+	}
+	was, err := csv.NewReader(bytes.NewReader(text)).ReadAll()
+	if err != nil {
+		c.differ("report.csv", "all", "no CSV: "+err.Error(), fmt.Sprintf("%d rows", len(now)))
+		return nil
+	}
+	for i := range max(len(was), len(now)) {
+		c.csvRow(i, line(was, i), line(now, i), now[0])
+	}
+	return nil
+}
+
+func line(rows [][]string, i int) []string {
+	if i < len(rows) {
+		return rows[i]
+	}
+	return nil
+}
+
+func (c *Checked) csvRow(i int, was, now, head []string) {
+	if was == nil || now == nil {
+		c.differ("report.csv", fmt.Sprintf("line %d", i+1), orNone(strings.Join(was, ",")), orNone(strings.Join(now, ",")))
+		return
+	}
+	for k := range min(len(was), len(now)) {
+		a, errA := strconv.ParseFloat(was[k], 64)
+		b, errB := strconv.ParseFloat(now[k], 64)
+		if was[k] != now[k] && (errA != nil || errB != nil || !equal(a, b)) {
+			c.differ("report.csv", fmt.Sprintf("line %d, %s", i+1, head[k]), orNone(was[k]), orNone(now[k]))
+		}
+	}
+}

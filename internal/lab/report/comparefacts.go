@@ -1,0 +1,66 @@
+package report
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+)
+
+// A FactDifference is a fact that is not the same in two bundles.
+type FactDifference struct {
+	Name   string `json:"name"`
+	Before string `json:"before"` // "": it was not there
+	After  string `json:"after"`
+}
+
+// fleeting are facts that are never the same twice, by the last word of their names.
+var fleeting = []string{"taken", "collected", "load", "available", "swap used", "free", "processors clock"}
+
+// factDifferences lists what differs, in the order of the first, and what only the second has at the end.
+func factDifferences(before, after json.RawMessage) (all []FactDifference) {
+	a, b := rows(before), rows(after)
+	value := func(of []factRow, name string) string {
+		for _, r := range of {
+			if r.Name == name {
+				return r.Value
+			}
+		}
+		return ""
+	}
+	for _, r := range a {
+		if other := value(b, r.Name); other != r.Value {
+			all = append(all, shortened(r.Name, r.Value, other))
+		}
+	}
+	for _, r := range b {
+		if value(a, r.Name) == "" {
+			all = append(all, shortened(r.Name, "", r.Value))
+		}
+	}
+	return all
+}
+
+func rows(facts json.RawMessage) (kept []factRow) {
+	if len(facts) == 0 {
+		return nil
+	}
+	for _, r := range flatten("", facts) {
+		r.Name = spoken(r.Name)
+		if !slices.ContainsFunc(fleeting, func(end string) bool { return r.Name == end || strings.HasSuffix(r.Name, " "+end) }) {
+			kept = append(kept, r)
+		}
+	}
+	return kept
+}
+
+// shortened leaves out of long lists what both have.
+func shortened(name, before, after string) FactDifference {
+	const long = 80
+	a, b := strings.Split(before, ", "), strings.Split(after, ", ")
+	if len(before) > long && len(a) > 3 && after != "" {
+		lacks := func(list []string) func(string) bool { return func(s string) bool { return slices.Contains(list, s) } }
+		gone, come := slices.DeleteFunc(slices.Clone(a), lacks(b)), slices.DeleteFunc(slices.Clone(b), lacks(a))
+		return FactDifference{name, "… " + strings.Join(gone, ", "), "… " + strings.Join(come, ", ")}
+	}
+	return FactDifference{name, before, after}
+}

@@ -1,0 +1,117 @@
+package report
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"orrery/internal/lab/bundle"
+)
+
+// A Curve is what was lost at which rate in a setting.
+type Curve struct {
+	Setting string  `json:"setting"`
+	Points  []Point `json:"points"`
+}
+
+// A Point is one trial of a search.
+type Point struct {
+	Round int    `json:"round"`
+	Rate  Number `json:"rate"` // bit/s that were sent
+	Lost  Number `json:"lost"` // share of what was sent
+}
+
+// Deaths say where packets died in a setting, in all rounds that count.
+type Deaths struct {
+	Setting string  `json:"setting"`
+	Places  []Death `json:"places"`
+}
+
+// A Death is one place where packets die, such as the socket buffer.
+type Death struct {
+	Place string `json:"place"`
+	Count uint64 `json:"count"`
+}
+
+func (d Deaths) words() string {
+	var parts []string
+	for _, p := range d.Places {
+		parts = append(parts, p.Place+" "+d.share(p.Count))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// share tells a number of packets, and what it is of all that died there.
+func (d Deaths) share(count uint64) string {
+	total := uint64(0)
+	for _, p := range d.Places {
+		total += p.Count
+	}
+	return fmt.Sprintf("%s (%.0f %%)", thousands(count), 100*float64(count)/float64(max(1, total)))
+}
+
+// A detail is what trials of test/capture keep beside their samples (capture.Detail), as far as it is drawn.
+type detail struct {
+	Curve []struct {
+		Rate     float64 `json:"rate"`     // asked, bit/s; 0: as fast as it goes
+		Achieved float64 `json:"achieved"` // bit/s that were sent
+		Sent     float64 `json:"sent"`     // heaps
+		Received float64 `json:"received"`
+		Valid    bool    `json:"valid"` // the sender reached the rate
+		Died     *struct {
+			Where map[string]uint64 `json:"where"` // packets
+		} `json:"died"`
+	} `json:"curve"`
+}
+
+// way names the places where packets die, in the order in which packets come to them.
+func way() [][2]string {
+	return [][2]string{{"sender", "sender"}, {"nic", "ring of the NIC"}, {"softnet", "softnet backlog"}, {"link", "bridge or veth"},
+		{"ip", "IP fragments"}, {"socket", "socket buffer"}, {"application", "application"}, {"unknown", "not counted anywhere"}}
+}
+
+// curves gathers the details of a test's trials by setting; other tests have none.
+func curves(name string, settings []bundle.Setting, s samples) (all []Curve, deaths []Deaths) {
+	for _, setting := range settings {
+		c := Curve{Setting: setting.Name}
+		died := map[string]uint64{}
+		for _, t := range s.trials[place{name, setting.Name}] {
+			var d detail
+			if t.Round > 0 && len(t.Detail) > 0 && json.Unmarshal(t.Detail, &d) == nil {
+				c.add(t.Round, d, died)
+			}
+		}
+		if len(c.Points) > 0 {
+			all = append(all, c)
+		}
+		if lost := (Deaths{Setting: setting.Name}).with(died); len(lost.Places) > 0 {
+			deaths = append(deaths, lost)
+		}
+	}
+	return all, deaths
+}
+
+// add takes a trial's points. One whose sender did not reach the rate says nothing of the receiver.
+func (c *Curve) add(round int, d detail, died map[string]uint64) {
+	for _, o := range d.Curve {
+		if !o.Valid || o.Sent <= 0 || o.Achieved <= 0 {
+			continue
+		}
+		c.Points = append(c.Points, Point{Round: round, Rate: Number(o.Achieved), Lost: Number(max(0, 1-o.Received/o.Sent))})
+		if o.Died != nil {
+			for where, n := range o.Died.Where {
+				died[where] += n
+			}
+		}
+	}
+}
+
+// with lists the places at which anything died.
+func (d Deaths) with(died map[string]uint64) Deaths {
+	for _, w := range way() {
+		if n := died[w[0]]; n > 0 {
+			d.Places = append(d.Places, Death{w[1], n})
+		}
+	}
+	return d
+}

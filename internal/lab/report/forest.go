@@ -1,0 +1,139 @@
+package report
+
+import (
+	"html/template"
+	"math"
+	"slices"
+
+	"orrery/internal/lab/experiment"
+	"orrery/internal/lab/stats"
+)
+
+// A ruler maps ratios to places across a drawing, by their logarithm: half as much is as far from 1 as twice as much.
+type ruler struct{ low, high float64 } // logarithms
+
+// edge is the room left and right, in per cent.
+const edge = 2.0
+
+// newRuler covers ±8 %, and grows with what it takes in.
+func newRuler() *ruler { return &ruler{math.Log(0.92), math.Log(1.08)} }
+
+// take makes room for ratios.
+func (r *ruler) take(all ...Number) {
+	for _, n := range all {
+		if n.Is() && n > 0 {
+			x := math.Log(float64(n))
+			r.low, r.high = min(r.low, x), max(r.high, x)
+		}
+	}
+}
+
+// rulerOf covers all intervals of a test.
+func rulerOf(t *Test) *ruler {
+	r := newRuler()
+	for _, f := range t.Figures {
+		for _, c := range f.Cells {
+			if c.Ratio != nil {
+				r.take(c.Ratio.Value, c.Ratio.Low, c.Ratio.High)
+			}
+		}
+		if f.Control != nil {
+			r.take(f.Control.Low, f.Control.High)
+		}
+	}
+	return r
+}
+
+// at gives the place of a ratio, from 0 to 100.
+func (r *ruler) at(ratio float64) float64 {
+	x := (math.Log(max(ratio, 1e-9)) - r.low) / (r.high - r.low)
+	return edge + (100-2*edge)*min(1, max(0, x))
+}
+
+// ticks are ratios worth a line, far enough from each other for their text.
+func (r *ruler) ticks() (all []float64) {
+	const apart = 11
+	for _, t := range []float64{1, 0.95, 1.05, 0.9, 1.1, 0.8, 1.25, 0.5, 2, 0.25, 4, 0.1, 10, 0.01, 100, 0.7, 1.5, 3, 0.85, 1.15} {
+		if x := math.Log(t); x < r.low || x > r.high {
+			continue
+		}
+		free := true
+		for _, other := range all {
+			free = free && math.Abs(r.at(t)-r.at(other)) >= apart
+		}
+		if free {
+			all = append(all, t)
+		}
+	}
+	return all
+}
+
+const rowHeight = 24
+
+// row draws the interval of one cell over the bands.
+func (r *ruler) row(f *Figure, c *Cell) template.HTML {
+	effect := f.Effect(c)
+	class := string(effect)
+	if c.Setting == experiment.Control {
+		class = "control"
+	}
+	return r.interval(c.Ratio, f.Control, effect, class)
+}
+
+// interval draws a ratio. What differs is a square, the rest is round: the shape tells what the colour tells, too.
+func (r *ruler) interval(x *Ratio, control *Band, effect Effect, class string) template.HTML {
+	d := &drawing{height: rowHeight}
+	const top, middle, bottom = 0, rowHeight / 2, rowHeight
+	d.rect("sameband", r.at(1-stats.Margin), top, r.at(1+stats.Margin), bottom)
+	if control != nil && control.Low.Is() && control.High.Is() {
+		d.rect("aaband", r.at(float64(control.Low)), top+3, r.at(float64(control.High)), bottom-3)
+	}
+	for _, t := range r.ticks() {
+		d.line("grid", r.at(t), top, r.at(t), bottom)
+	}
+	d.line("one", r.at(1), top, r.at(1), bottom)
+	if x == nil || !x.Value.Is() {
+		return d.svg("")
+	}
+	if x.Low.Is() && x.High.Is() {
+		low, high := r.at(float64(x.Low)), r.at(float64(x.High))
+		d.line("iv "+class, low, middle, high, middle)
+		d.line("iv "+class, low, middle-4, low, middle+4)
+		d.line("iv "+class, high, middle-4, high, middle+4)
+	}
+	if at := r.at(float64(x.Value)); effect == Worse || effect == Gain {
+		d.square("mark "+class, at, middle, 4.5)
+	} else {
+		d.dot("mark "+class, at, middle, 4.5)
+	}
+	return d.svg("")
+}
+
+// axis draws the ticks' text.
+func (r *ruler) axis() template.HTML {
+	d := &drawing{height: 18}
+	ticks := r.ticks()
+	for _, t := range ticks {
+		class := "tick"
+		if t != 1 && t != slices.Min(ticks) && t != slices.Max(ticks) {
+			class = "tick minor" // a narrow screen has no room for it
+		}
+		d.text(class, "middle", r.at(t), 13, tick(t))
+	}
+	return d.svg("")
+}
+
+// tick writes a ratio short: equal, −25 %, × 4.
+func tick(ratio float64) string {
+	switch {
+	case ratio == 1:
+		return "equal"
+	case ratio >= 2:
+		return "× " + scale{factor: 1}.number(Number(ratio))
+	}
+	text := scale{factor: 100}.number(Number(ratio - 1))
+	if ratio > 1 {
+		text = "+" + text
+	}
+	return text + " %"
+}

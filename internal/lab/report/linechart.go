@@ -1,0 +1,89 @@
+package report
+
+import (
+	"fmt"
+	"html/template"
+	"math"
+	"strings"
+)
+
+// most bins are drawn of a trace: more are not seen.
+const bins = 300
+
+// plot draws a trace: a line for the mean of each bin, and an area up to the largest second in it. How high it goes stands in its caption.
+func (t Trace) plot() template.HTML {
+	end := t.Points[len(t.Points)-1].At
+	s := t.scale()
+	top := t.most()
+	mean, most := t.binned(end)
+	d := &drawing{height: 80}
+	const upper, lower = 14, 64
+	for i, b := range t.Bands {
+		left, right := 100*b.From/end, 100*min(1, b.To/end)
+		if i%2 == 1 {
+			d.rect("band", left, upper-12, right, lower)
+		}
+		if right-left > 1.6*float64(len(b.Name)) { // a small letter is about that share of a narrow chart
+			d.text("tick", "middle", (left+right)/2, upper-3, b.Name)
+		}
+	}
+	d.line("axis", 0, lower, 100, lower)
+	var area, line strings.Builder
+	area.WriteString("M0 100")
+	pen := "M"
+	for i := range mean {
+		x := 100 * float64(i) / float64(len(mean)-1)
+		fmt.Fprintf(&area, "L%.2f %.2f", x, 100-100*most[i]/top)
+		if math.IsNaN(mean[i]) {
+			pen = "M"
+			continue
+		}
+		fmt.Fprintf(&line, "%s%.2f %.2f", pen, x, 100-100*mean[i]/top)
+		pen = "L"
+	}
+	area.WriteString("L100 100Z")
+	d.path("area", area.String(), upper, lower)
+	d.path("stroke", line.String(), upper, lower)
+	d.text("tick", "start", 0, 77, "0 s")
+	d.text("tick", "end", 100, 77, fmt.Sprintf("%.0f s", end))
+	return d.svg(fmt.Sprintf("%s over %.0f s, at most %s", t.Name, end, s.value(Number(top))))
+}
+
+func (t Trace) scale() scale {
+	if t.Unit == "%" {
+		return scale{factor: 1, unit: "%"}
+	}
+	return scaleOf(t.Unit, []float64{t.most()})
+}
+
+func (t Trace) most() (most float64) {
+	for _, p := range t.Points {
+		most = max(most, p.Value)
+	}
+	return most
+}
+
+// binned gives the mean and the largest value in each part of the time; a part without a second has no mean.
+func (t Trace) binned(end float64) (mean, most []float64) {
+	n := max(2, min(bins, len(t.Points)))
+	mean, most = make([]float64, n), make([]float64, n)
+	count := make([]float64, n)
+	for _, p := range t.Points {
+		i := min(n-1, int(p.At/max(end, 1e-9)*float64(n)))
+		mean[i] += p.Value
+		count[i]++
+		most[i] = max(most[i], p.Value)
+	}
+	for i := range mean {
+		mean[i] /= count[i] // none: NaN
+	}
+	return mean, most
+}
+
+// lineCharts draws traces, with how high they go.
+func lineCharts(all []Trace) (charts []chart) {
+	for _, t := range all {
+		charts = append(charts, chart{t.Name + ", at most " + t.scale().value(Number(t.most())), t.plot()})
+	}
+	return charts
+}

@@ -1,0 +1,53 @@
+package report
+
+import (
+	"fmt"
+	"html/template"
+	"math"
+)
+
+// plot draws what was lost at which rate, with the points of bare behind those of another setting. Loss is drawn by its square root: a
+// capture is spoilt by far less than half.
+func (c Curve) plot(bare *Curve, fastest float64) template.HTML {
+	const upper, lower = 8, 128
+	d := &drawing{height: 150}
+	s := scaleOf("bit/s", []float64{fastest})
+	s.digits = 0
+	if step := roundStep(fastest) * s.factor; step < 1 {
+		s.digits = int(math.Ceil(-math.Log10(step)))
+	}
+	across := func(rate Number) float64 { return 11 + 85*float64(rate)/fastest }
+	down := func(lost Number) float64 { return lower - (lower-upper)*math.Sqrt(min(1, max(0, float64(lost)))) }
+	for _, lost := range []Number{0, 0.01, 0.1, 0.5, 1} {
+		d.line("grid", 11, down(lost), 98, down(lost))
+		d.text("tick", "end", 10, down(lost)+4, fmt.Sprintf("%.0f %%", float64(lost)*100))
+	}
+	for rate, step := 0.0, roundStep(fastest); rate <= fastest; rate += step {
+		d.line("grid", across(Number(rate)), lower, across(Number(rate)), lower+4)
+		d.text("tick", "middle", across(Number(rate)), 145, s.value(Number(rate)))
+	}
+	if bare != nil {
+		for _, p := range bare.Points {
+			d.dot("behind", across(p.Rate), down(p.Lost), 2.5)
+		}
+	}
+	for _, p := range c.Points {
+		if p.Lost > 0 {
+			d.square("lossy", across(p.Rate), down(p.Lost), 2.5)
+		} else {
+			d.dot("clean", across(p.Rate), down(p.Lost), 3)
+		}
+	}
+	return d.svg(fmt.Sprintf("Share lost by rate sent, %s: %d trials", c.Setting, len(c.Points)))
+}
+
+// roundStep is 1, 2 or 5 times a power of ten, so that two to four steps are there up to the most.
+func roundStep(most float64) float64 {
+	power := math.Pow(10, math.Floor(math.Log10(most/2)))
+	for _, times := range []float64{5, 2} {
+		if times*power <= most/2 {
+			return times * power
+		}
+	}
+	return power
+}

@@ -1,0 +1,122 @@
+// Package report makes of a bundle what its reader wants to know: what each setting costs against the bare host, how far to believe it, and why
+// not further. Analyse is pure: the same bundle gives the same report, to the last digit, so that Check can find what was changed by hand.
+//
+// The charts are SVG written here. gonum/plot's SVG has its colours and fonts in each mark, so it cannot follow the reader's light or dark
+// scheme nor a printer, and has no titles for a screen reader; go-echarts needs 1 MB of JavaScript to show anything, and prints what the
+// screen shows. Three kinds of charts need some 300 lines, take their colours from the page's CSS, and work without any script.
+package report
+
+import (
+	"encoding/json"
+
+	"orrery/internal/lab/bundle"
+	"orrery/internal/lab/stats"
+	"orrery/internal/lab/test"
+)
+
+// Format is the version of report.json.
+const Format = 1
+
+// A Report is report.json.
+type Report struct {
+	Format   int             `json:"format"`
+	Bundle   bundle.Head     `json:"bundle"`
+	Kept     int             `json:"kept"` // rounds that count
+	Trials   int             `json:"trials"`
+	Failed   int             `json:"failed"` // trials that gave nothing
+	Tests    []Test          `json:"tests"`
+	Suspects []Suspect       `json:"suspects,omitempty"`
+	Damaged  []string        `json:"damaged,omitempty"` // what of the bundle could not be read
+	Facts    json.RawMessage `json:"facts,omitempty"`
+	Traces   []Trace         `json:"-"` // of the whole run: they are in probes.jsonl
+	Round    []Trace         `json:"-"` // of one round
+}
+
+// A Test is what one test gave in all settings.
+type Test struct {
+	Name     string    `json:"name"`
+	Kind     string    `json:"kind"`
+	Copies   int       `json:"copies"`
+	Source   string    `json:"source,omitempty"`
+	Figures  []Figure  `json:"figures"`
+	Failures []Failure `json:"failures,omitempty"`
+	Curves   []Curve   `json:"curves,omitempty"`
+	Deaths   []Deaths  `json:"deaths,omitempty"`
+}
+
+// A Figure is a row of the table: a cell for each setting, that of bare first.
+type Figure struct {
+	Name    string      `json:"name"`
+	Unit    string      `json:"unit"`
+	Better  test.Better `json:"better"`
+	Control *Band       `json:"control,omitempty"` // of bare again to bare
+	Cells   []Cell      `json:"cells"`
+}
+
+// A Band is an interval of ratios.
+type Band struct {
+	Low  Number `json:"low"`
+	High Number `json:"high"`
+}
+
+// A Cell is one figure in one setting. Summary is nil if it has no value, and Ratio if there is none to bare.
+type Cell struct {
+	Setting string   `json:"setting"`
+	Values  []Number `json:"values"` // by kept round; of copies that ran at once, together
+	Summary *Summary `json:"summary,omitempty"`
+	Single  *Summary `json:"single,omitempty"` // of single copies, if several ran at once
+	Ratio   *Ratio   `json:"ratio,omitempty"`
+	Labels  []Mark   `json:"labels,omitempty"`
+	Failed  int      `json:"failed,omitempty"`  // trials
+	Missing string   `json:"missing,omitempty"` // why there is no value
+}
+
+// A Summary is stats.Summary with fixed names.
+type Summary struct {
+	N      int    `json:"n"`
+	Median Number `json:"median"`
+	Low    Number `json:"low"` // of the 95 % interval of the median
+	High   Number `json:"high"`
+	Least  Number `json:"least"`
+	Most   Number `json:"most"`
+	Spread Number `json:"spread"` // median absolute deviation / median
+}
+
+// A Ratio is that of a setting to bare. Verdict is empty where nothing is judged: for bare again, and for figures that are only told.
+type Ratio struct {
+	N        int           `json:"n"` // rounds that have both
+	Value    Number        `json:"value"`
+	Low      Number        `json:"low"` // of its 95 % interval
+	High     Number        `json:"high"`
+	P        Number        `json:"p"`
+	Adjusted Number        `json:"adjusted"` // p after Holm, over the whole table
+	Verdict  stats.Verdict `json:"verdict,omitempty"`
+}
+
+// A Mark is a suspect label on a cell.
+type Mark struct {
+	Name  string `json:"name"`
+	Count int    `json:"count"` // trials of the cell that had it
+	Of    int    `json:"of"`    // trials of the cell
+	Why   string `json:"why"`   // of the last of them
+}
+
+// A Suspect is a label, and all that bears it.
+type Suspect struct {
+	Name  string   `json:"name"`
+	Why   []string `json:"why"` // what was seen, at most a few
+	Cure  string   `json:"cure"`
+	Cells int      `json:"cells"` // that bear it
+	Of    int      `json:"of"`    // cells in all
+	Where []string `json:"where"` // test, figure: settings; empty if it is everywhere
+}
+
+// A Failure is why trials of a test gave nothing in a setting.
+type Failure struct {
+	Setting string `json:"setting"`
+	Count   int    `json:"count"`
+	Of      int    `json:"of"`     // trials
+	Rounds  []int  `json:"rounds"` // in which it was so
+	Reason  string `json:"reason"`
+	Output  string `json:"output,omitempty"` // the end of it, of the last of them
+}

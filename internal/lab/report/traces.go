@@ -1,0 +1,240 @@
+package report
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+	"strconv"
+	"time"
+
+	"orrery/internal/lab/bundle"
+	"orrery/internal/lab/probe"
+)
+
+// A Trace is what one counter did over the run, second by second.
+type Trace struct {
+	Name   string
+	Unit   string // as in test.Figure; "%" for shares that are shown in per cent
+	Points []Tick
+	Bands  []Stretch
+}
+
+// A Stretch is what was measured from when to when.
+type Stretch struct {
+	Name     string
+	From, To float64
+}
+
+// A Tick is one second: when, in seconds of measuring since the first, and how much.
+type Tick struct{ At, Value float64 }
+
+// pause is how long nothing was recorded when a run was interrupted and went on later; its time is not drawn.
+const pause = time.Minute
+
+// traces gives the counters that did anything in the whole run, and those of one round with its settings.
+func traces(c *bundle.Contents) (run, round []Trace) {
+	seconds := decode(c.Seconds)
+	if len(seconds) < 2 {
+		return nil, nil
+	}
+	at := clock(seconds)
+	place := func(when time.Time) float64 { return position(seconds, at, when) }
+	run = counters(seconds, at)
+	rounds := stretches(c.Trials, func(t bundle.Trial) string { return "round " + strconv.Itoa(t.Round) }, place)
+	for i := range run {
+		run[i].Bands = rounds
+	}
+	one := middle(c.Trials)
+	settings := stretches(one, func(t bundle.Trial) string { return t.Setting }, place)
+	if len(settings) == 0 {
+		return run, nil
+	}
+	from, to := settings[0].From, settings[len(settings)-1].To
+	first, _ := slices.BinarySearch(at, from)
+	last, _ := slices.BinarySearch(at, to)
+	if last-first < 10 {
+		return run, nil
+	}
+	shifted := make([]float64, last-first)
+	for i := range shifted {
+		shifted[i] = at[first+i] - from
+	}
+	round = counters(seconds[first:last], shifted)
+	for i := range settings {
+		settings[i].From -= from
+		settings[i].To -= from
+	}
+	for i := range round {
+		round[i].Bands = settings
+	}
+	return run, round
+}
+
+// middle gives the trials of the round in the middle of those that count: neither cold nor hurried.
+func middle(trials []bundle.Trial) (one []bundle.Trial) {
+	most := 0
+	for _, t := range trials {
+		most = max(most, t.Round)
+	}
+	for _, t := range trials {
+		if most > 0 && t.Round == (most+1)/2 {
+			one = append(one, t)
+		}
+	}
+	return one
+}
+
+// stretches puts together trials that follow one another and have one name.
+func stretches(trials []bundle.Trial, name func(bundle.Trial) string, place func(time.Time) float64) (all []Stretch) {
+	trials = slices.Clone(trials)
+	slices.SortStableFunc(trials, func(a, b bundle.Trial) int { return a.Began.Compare(b.Began) })
+	for _, t := range trials {
+		s := Stretch{name(t), place(t.Began), place(t.Ended)}
+		if n := len(all); n > 0 && all[n-1].Name == s.Name {
+			all[n-1].To = max(all[n-1].To, s.To)
+		} else {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// position gives the time without pauses of a moment.
+func position(seconds []probe.Second, at []float64, when time.Time) float64 {
+	i, _ := slices.BinarySearchFunc(seconds, when, func(s probe.Second, t time.Time) int { return s.At.Compare(t) })
+	if i == len(seconds) {
+		return at[len(at)-1]
+	}
+	// What At is the end of began a second before.
+	return max(0, at[i]-min(seconds[i].At.Sub(when).Seconds(), seconds[i].Took))
+}
+
+// counters are those that did anything, the most telling first.
+func counters(seconds []probe.Second, at []float64) []Trace {
+	var all []Trace
+	add := func(name, unit string, value func(probe.Second) float64) {
+		t := Trace{Name: name, Unit: unit, Points: make([]Tick, len(seconds))}
+		moved := false
+		for i, s := range seconds {
+			t.Points[i] = Tick{at[i], value(s)}
+			moved = moved || t.Points[i].Value != 0
+		}
+		if moved {
+			all = append(all, t)
+		}
+	}
+	add("processors of the host, busy", "%", func(s probe.Second) float64 { return 100 * s.CPU.Share() })
+	for _, name := range cgroups(seconds) {
+		add("processors that "+name+" took", "1", func(s probe.Second) float64 { return per(s, s.Cgroups[name].Total()) })
+	}
+	for _, name := range links(seconds) {
+		add("through "+name, "bit/s", func(s probe.Second) float64 { return per(s, 8*moved(s, name)) })
+	}
+	for _, name := range disks(seconds) {
+		add("read from "+name, "B/s", func(s probe.Second) float64 { return per(s, float64(disk(s, name).ReadBytes)) })
+		add("written to "+name, "B/s", func(s probe.Second) float64 { return per(s, float64(disk(s, name).WrittenBytes)) })
+	}
+	add("packets dropped by softnet", "1/s", func(s probe.Second) float64 { return per(s, float64(s.Softnet.Dropped)) })
+	add("packets dropped at full UDP sockets of the host", "1/s", func(s probe.Second) float64 { return per(s, float64(s.UDP.FullReceive)) })
+	add("time stolen by the hypervisor", "%", func(s probe.Second) float64 { return 100 * part(s.CPU.Steal, s.CPU.Total()) })
+	add("tasks waited for a processor", "%", func(s probe.Second) float64 { return 100 * per(s, s.Stalls.CPU.Some) })
+	add("tasks waited for a disk", "%", func(s probe.Second) float64 { return 100 * per(s, s.Stalls.IO.Some) })
+	add("tasks waited for memory", "%", func(s probe.Second) float64 { return 100 * per(s, s.Stalls.Memory.Some) })
+	return all
+}
+
+// decode passes over lines that are no seconds.
+func decode(lines []json.RawMessage) []probe.Second {
+	var all []probe.Second
+	for _, l := range lines {
+		var s probe.Second
+		if json.Unmarshal(l, &s) == nil && !s.At.IsZero() && s.Took > 0 {
+			all = append(all, s)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b probe.Second) int { return a.At.Compare(b.At) })
+	return all
+}
+
+// clock gives the time of each second since the first, without pauses.
+func clock(seconds []probe.Second) []float64 {
+	at := make([]float64, len(seconds))
+	for i := 1; i < len(seconds); i++ {
+		gap := seconds[i].At.Sub(seconds[i-1].At)
+		if gap > pause {
+			gap = time.Second
+		}
+		at[i] = at[i-1] + gap.Seconds()
+	}
+	return at
+}
+
+func per(s probe.Second, x float64) float64 { return x / s.Took }
+
+func part(x, of float64) float64 {
+	if of <= 0 {
+		return 0
+	}
+	return x / of
+}
+
+func cgroups(seconds []probe.Second) []string {
+	took := map[string]float64{}
+	for _, s := range seconds {
+		for name, u := range s.Cgroups {
+			took[name] += u.Total()
+		}
+	}
+	names := largest(took, 8)
+	slices.Sort(names)
+	return names
+}
+
+func links(seconds []probe.Second) []string {
+	bytes := map[string]float64{}
+	for _, s := range seconds {
+		for _, l := range s.Net {
+			bytes[l.Name] += float64(l.Received.Bytes + l.Sent.Bytes)
+		}
+	}
+	return largest(bytes, 4)
+}
+
+func disks(seconds []probe.Second) []string {
+	bytes := map[string]float64{}
+	for _, s := range seconds {
+		for _, d := range s.Disks {
+			bytes[d.Name] += float64(d.ReadBytes + d.WrittenBytes)
+		}
+	}
+	return largest(bytes, 1)
+}
+
+// largest gives at most n names, those with the most first.
+func largest(all map[string]float64, n int) (names []string) {
+	for name, x := range all {
+		if x > 0 {
+			names = append(names, name)
+		}
+	}
+	slices.SortFunc(names, func(a, b string) int { return cmp.Or(cmp.Compare(all[b], all[a]), cmp.Compare(a, b)) })
+	return names[:min(n, len(names))]
+}
+
+func moved(s probe.Second, name string) (bytes float64) {
+	for _, l := range s.Net {
+		if l.Name == name {
+			bytes += float64(l.Received.Bytes + l.Sent.Bytes)
+		}
+	}
+	return bytes
+}
+
+func disk(s probe.Second, name string) (found probe.Disk) {
+	for _, d := range s.Disks {
+		if d.Name == name {
+			found = d
+		}
+	}
+	return found
+}

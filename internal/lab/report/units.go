@@ -1,0 +1,154 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// A scale shows the values of one row: all in one unit, with the same digits.
+type scale struct {
+	factor float64 // of what is shown to the value as sampled
+	unit   string  // "" for pure numbers
+	digits int     // after the point
+}
+
+// A prefix is a unit as it is shown, with how much of the sampled unit it is.
+type prefix struct {
+	size float64
+	name string
+}
+
+// prefixes gives the units in which a sampled unit is shown, the smallest first. Another one is shown as it is.
+func prefixes(unit string) []prefix {
+	switch unit {
+	case "bit/s":
+		return []prefix{{1, "b/s"}, {1e3, "kb/s"}, {1e6, "Mb/s"}, {1e9, "Gb/s"}}
+	case "B/s":
+		return []prefix{{1, "B/s"}, {1 << 10, "KiB/s"}, {1 << 20, "MiB/s"}, {1 << 30, "GiB/s"}}
+	case "B":
+		return []prefix{{1, "B"}, {1 << 10, "KiB"}, {1 << 20, "MiB"}, {1 << 30, "GiB"}}
+	case "s":
+		return []prefix{{1e-9, "ns"}, {1e-6, "µs"}, {1e-3, "ms"}, {1, "s"}}
+	case "1/s":
+		return []prefix{{1, "/s"}, {1e3, "k/s"}, {1e6, "M/s"}}
+	case "1":
+		return []prefix{{1, ""}}
+	}
+	return []prefix{{1, unit}}
+}
+
+// scaleOf chooses for values that stand beside each other: the unit by the largest of them, and digits so that the smallest has two of its own,
+// but the largest no more than five.
+func scaleOf(unit string, values []float64) scale {
+	least, most := math.Inf(1), 0.0
+	for _, v := range values {
+		if v = math.Abs(v); v > 0 && !math.IsInf(v, 0) {
+			least, most = min(least, v), max(most, v)
+		}
+	}
+	all := prefixes(unit)
+	at := all[0]
+	for _, p := range all[1:] {
+		if most >= p.size {
+			at = p
+		}
+	}
+	s := scale{factor: 1 / at.size, unit: at.name}
+	if most == 0 {
+		return s
+	}
+	whole := int(math.Floor(math.Log10(most * s.factor))) // 0: from 1 to 9.99
+	small := int(math.Floor(math.Log10(least * s.factor)))
+	s.digits = max(2-whole, min(1-small, 4-whole), 0)
+	return s
+}
+
+// scaleOfFigure shows shares of processors in per cent, as the papers do.
+func scaleOfFigure(name, unit string, values []float64) scale {
+	if unit != "1" || !strings.Contains(strings.ToLower(name), "cpu") {
+		return scaleOf(unit, values)
+	}
+	for i := range values {
+		values[i] *= 100
+	}
+	s := scaleOf("%", values)
+	s.factor *= 100
+	return s
+}
+
+// number shows a value without its unit.
+func (s scale) number(n Number) string {
+	if !n.Is() {
+		return "–"
+	}
+	return minus(strconv.FormatFloat(float64(n)*s.factor, 'f', s.digits, 64))
+}
+
+// value shows a value with its unit.
+func (s scale) value(n Number) string {
+	if !n.Is() {
+		return "–"
+	}
+	return strings.TrimSpace(s.number(n) + " " + s.unit)
+}
+
+// minus has a real minus sign, as wide as a plus.
+func minus(text string) string {
+	if rest, negative := strings.CutPrefix(text, "-"); negative {
+		if strings.Trim(rest, "0.") == "" {
+			return rest
+		}
+		return "−" + rest
+	}
+	return text
+}
+
+// percent shows the share with one digit, or none where it is large.
+func percent(share float64) string {
+	if math.Abs(share) >= 0.995 {
+		return minus(fmt.Sprintf("%.0f", share*100))
+	}
+	return minus(fmt.Sprintf("%.1f", share*100))
+}
+
+// change shows how a ratio differs from 1: −9.3 %, +12.0 %; from ten times on, the ratio itself.
+func change(ratio Number) string {
+	if !ratio.Is() {
+		return "–"
+	}
+	if ratio >= 10 {
+		return fmt.Sprintf("× %.1f", float64(ratio))
+	}
+	return signed(ratio) + " %"
+}
+
+// signed is a change without its unit.
+func signed(ratio Number) string {
+	if !ratio.Is() {
+		return "–"
+	}
+	text := percent(float64(ratio) - 1)
+	if !strings.HasPrefix(text, "−") && strings.Trim(text, "0.") != "" {
+		text = "+" + text
+	}
+	return text
+}
+
+// between shows the interval of a change: −10.1 to −8.2.
+func between(low, high Number) string {
+	if high >= 10 {
+		return fmt.Sprintf("× %.1f to × %.1f", float64(low), float64(high))
+	}
+	return signed(low) + " to " + signed(high)
+}
+
+// thousands groups digits by three, with thin spaces.
+func thousands(n uint64) string {
+	text := strconv.FormatUint(n, 10)
+	for i := len(text) - 3; i > 0; i -= 3 {
+		text = text[:i] + "\u202f" + text[i:]
+	}
+	return text
+}

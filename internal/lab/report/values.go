@@ -1,0 +1,80 @@
+package report
+
+import (
+	"cmp"
+	"slices"
+
+	"orrery/internal/lab/bundle"
+	"orrery/internal/lab/test"
+)
+
+// samples are the trials of a bundle by test, setting, round and copy. A round that was begun again after an interruption counts as it was last.
+type samples struct {
+	trials map[place][]bundle.Trial // sorted by round and copy
+	kept   int                      // the last round
+}
+
+type place struct{ test, setting string }
+
+func collect(trials []bundle.Trial) samples {
+	type key struct {
+		place
+		round, copy int
+	}
+	last := map[key]bundle.Trial{}
+	s := samples{trials: map[place][]bundle.Trial{}}
+	for _, t := range trials {
+		last[key{place{t.Test, t.Setting}, t.Round, t.Copy}] = t
+		s.kept = max(s.kept, t.Round)
+	}
+	for k, t := range last {
+		s.trials[k.place] = append(s.trials[k.place], t)
+	}
+	for _, all := range s.trials {
+		slices.SortFunc(all, func(a, b bundle.Trial) int { return cmp.Or(a.Round-b.Round, a.Copy-b.Copy) })
+	}
+	return s
+}
+
+// of gives a figure in a setting: a value for each kept round, of its copies together, and the values of single copies. A round in which a copy
+// failed has no value: the others ran on a machine that was less busy.
+func (s samples) of(t bundle.Test, f test.Figure, setting string) (byRound []Number, single []float64) {
+	copies := make([][]float64, s.kept)
+	for _, trial := range s.trials[place{t.Name, setting}] {
+		if trial.Round == 0 || trial.Error != "" {
+			continue
+		}
+		if v, ok := sampled(trial, f.Name); ok {
+			copies[trial.Round-1] = append(copies[trial.Round-1], v)
+		}
+	}
+	byRound = make([]Number, s.kept)
+	for i, values := range copies {
+		byRound[i] = None()
+		if len(values) == max(t.Copies, 1) {
+			byRound[i] = together(values, f.Aggregate)
+			single = append(single, values...)
+		}
+	}
+	return byRound, single
+}
+
+func sampled(t bundle.Trial, figure string) (float64, bool) {
+	for _, s := range t.Samples {
+		if s.Figure == figure {
+			return s.Value, true
+		}
+	}
+	return 0, false
+}
+
+func together(values []float64, how test.Aggregate) Number {
+	sum := 0.0
+	for _, v := range values {
+		sum += v
+	}
+	if how == test.Sum {
+		return Number(sum)
+	}
+	return Number(sum / float64(len(values)))
+}

@@ -1,0 +1,56 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"orrery/internal/lab/bundle"
+	"orrery/internal/lab/stats"
+)
+
+// warnings stand before the answer: they concern all of it.
+func (r *Report) warnings() (all []string) {
+	switch r.Bundle.State {
+	case bundle.Interrupted:
+		all = append(all, "This run was interrupted: it has fewer rounds than it should. Running the experiment again goes on with it.")
+	case bundle.Running:
+		all = append(all, "This run is still under way.")
+	}
+	if text := r.unsteady(); text != "" {
+		all = append(all, text)
+	}
+	if len(r.Damaged) > 0 {
+		all = append(all, fmt.Sprintf("%s of the bundle cannot be read, and this report does without: %s", count(len(r.Damaged), "line"), strings.Join(r.Damaged, "; ")))
+	}
+	return all
+}
+
+// unsteady tells where bare differs from bare measured once more by so much that a setting's cost cannot be told.
+func (r *Report) unsteady() string {
+	const told = 5
+	var where []string
+	most, of := 0.0, 0
+	for _, t := range r.Tests {
+		for _, f := range t.Figures {
+			if f.Control == nil || !judged(f.Better) {
+				continue
+			}
+			of++
+			by := max(math.Abs(float64(f.Control.Low)-1), math.Abs(float64(f.Control.High)-1))
+			if by > stats.Margin {
+				where = append(where, f.Name+" in "+t.Name)
+				most = max(most, by)
+			}
+		}
+	}
+	if len(where) == 0 {
+		return ""
+	}
+	text := fmt.Sprintf("In %d of %d figures bare against bare once more is uncertain by up to %s %%; less than that cannot be told there: %s", len(where), of,
+		percent(most), strings.Join(where[:min(told, len(where))], ", "))
+	if more := len(where) - told; more > 0 {
+		text += fmt.Sprintf(", and %d more", more)
+	}
+	return text + "."
+}

@@ -1,0 +1,155 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"orrery/internal/lab/experiment"
+	"orrery/internal/lab/stats"
+)
+
+// An Answer says in words what a setting costs.
+type Answer struct {
+	Setting   string
+	About     string
+	Worse     []Finding // the largest first
+	Better    []Finding
+	Same      int
+	Undecided int
+	Failed    int // figures without a value
+}
+
+// A Finding is one figure that differs from bare.
+type Finding struct {
+	Test, Figure string
+	Effect       Effect
+	Ratio        *Ratio
+}
+
+// String tells it: 9.3 % of lossless rate in capture (8.2 to 10.1).
+func (f Finding) String() string {
+	r := f.Ratio
+	name := f.Figure + " in " + f.Test
+	of := "less"
+	switch {
+	case r.Value >= 3:
+		return fmt.Sprintf("%.1f times as much %s (%.1f to %.1f)", float64(r.Value), name, float64(r.Low), float64(r.High))
+	case r.Value > 1:
+		return fmt.Sprintf("%s %% more %s (%s to %s)", percent(float64(r.Value)-1), name, percent(float64(r.Low)-1), percent(float64(r.High)-1))
+	case f.Effect == Worse:
+		of = "of"
+	}
+	return fmt.Sprintf("%s %% %s %s (%s to %s)", percent(1-float64(r.Value)), of, name, percent(1-float64(r.High)), percent(1-float64(r.Low)))
+}
+
+// Answers are one for each setting but bare, in order.
+func (r *Report) Answers() (all []Answer) {
+	for _, name := range r.columns() {
+		if name == experiment.Bare {
+			continue
+		}
+		a := Answer{Setting: name, About: r.about(name)}
+		for i := range r.Tests {
+			a.add(&r.Tests[i])
+		}
+		for _, found := range [][]Finding{a.Worse, a.Better} {
+			slices.SortStableFunc(found, func(x, y Finding) int { return cmp.Compare(size(y), size(x)) })
+		}
+		all = append(all, a)
+	}
+	return all
+}
+
+func (a *Answer) add(t *Test) {
+	for i := range t.Figures {
+		f := &t.Figures[i]
+		c := f.cell(a.Setting)
+		if c == nil || !judged(f.Better) {
+			continue
+		}
+		switch f.Effect(c) {
+		case Worse:
+			a.Worse = append(a.Worse, Finding{t.Name, f.Name, f.Effect(c), c.Ratio})
+		case Gain:
+			a.Better = append(a.Better, Finding{t.Name, f.Name, f.Effect(c), c.Ratio})
+		case Alike:
+			a.Same++
+		case Undecided:
+			a.Undecided++
+		default:
+			a.Failed++
+		}
+	}
+}
+
+func size(f Finding) float64 { return math.Abs(math.Log(float64(f.Ratio.Value))) }
+
+// Headline tells in a sentence what it costs.
+func (a Answer) Headline() string {
+	switch {
+	case len(a.Worse) > 0:
+		return "costs " + some(a.Worse, "worse") + "."
+	case a.Same+a.Undecided+len(a.Better) == 0:
+		return "gave no figure that can be compared with bare."
+	case a.Undecided == 0:
+		return "costs nothing."
+	case a.Same+len(a.Better) == 0:
+		return "cannot be told from bare by these rounds, nor called the same."
+	}
+	return "costs nothing that was found."
+}
+
+// Rest tells the other figures.
+func (a Answer) Rest() string {
+	var parts []string
+	in := func(n int, what string) {
+		if n == 0 {
+			return
+		}
+		number := strconv.Itoa(n)
+		if len(parts) == 0 {
+			number = count(n, "figure")
+		}
+		parts = append(parts, what+" in "+number)
+	}
+	in(a.Same, fmt.Sprintf("the same as bare within ±%.0f %%", stats.Margin*100))
+	in(a.Undecided, "undecided")
+	in(a.Failed, "without a value")
+	text := ""
+	if len(parts) > 0 {
+		text = "It is " + strings.Join(parts, ", ") + "."
+	}
+	if len(a.Better) > 0 {
+		text = "It gives " + some(a.Better, "better") + ". " + text
+	}
+	return strings.TrimSpace(text)
+}
+
+// some lists the first findings and counts the others.
+func some(all []Finding, what string) string {
+	const shown = 4
+	var parts []string
+	for _, f := range all[:min(len(all), shown)] {
+		parts = append(parts, f.String())
+	}
+	text := strings.Join(parts, ", ")
+	if more := len(all) - shown; more > 0 {
+		verb := "are"
+		if more == 1 {
+			verb = "is"
+		}
+		return fmt.Sprintf("%s; and %s %s %s", text, count(more, "other figure"), verb, what)
+	}
+	return text
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

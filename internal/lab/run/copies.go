@@ -1,0 +1,187 @@
+package run
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os/exec"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"orrery/internal/host"
+	"orrery/internal/lab/bundle"
+	"orrery/internal/lab/place"
+	"orrery/internal/lab/test"
+	"orrery/internal/problem"
+)
+
+// copies does a trial in all copies of a setting at once. If one of them fails the others are ended: what they would give is not
+// the figure of so many at once.
+func (r *Run) copies(ctx context.Context, round int, u *Unit, name string) []bundle.Trial {
+	near := r.Ground.Near[name]
+	if len(near) < u.Copies {
+		now := time.Now()
+		return []bundle.Trial{{Round: round, Slot: r.slot, Setting: name, Test: u.Title, Began: now, Ended: now,
+			Error: fmt.Sprintf("setting %s can be had %d times at once, not %d: its interface is in one node only", name, len(near), u.Copies)}}
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, u.patience(), problem.New(problem.Failed, "it took more than %s", u.patience()).
+		Try("give the test a longer limit"))
+	defer cancel()
+	gate := newBarrier(u.Copies)
+	all := make([]bundle.Trial, u.Copies)
+	seen := r.Look(u, near[:u.Copies])
+	var group sync.WaitGroup
+	for i := range all {
+		group.Go(func() {
+			all[i] = r.trial(ctx, &test.Trial{
+				Round: round, Near: near[i], Far: r.Ground.Far[name], Copy: i, Of: u.Copies, Barrier: gate.wait,
+				Keep: func(file string, content []byte) error {
+					return r.Book.Keep(path.Join("output", fmt.Sprintf("%d-%s-%s-%d", round, slug(u.Title), slug(name), i), file), content)
+				},
+			}, u)
+			if all[i].Error != "" {
+				cancel()
+			}
+		})
+	}
+	group.Wait()
+	labels := seen()
+	for i := range all {
+		all[i].Labels = join(all[i].Labels, labels)
+	}
+	return all
+}
+
+// join adds labels, but for those that a test has given itself.
+func join(labels, more []test.Label) []test.Label {
+	for _, l := range more {
+		if !slices.ContainsFunc(labels, func(is test.Label) bool { return is.Name == l.Name && is.Where == l.Where }) {
+			labels = append(labels, l)
+		}
+	}
+	return labels
+}
+
+// trial does one trial in one place.
+func (r *Run) trial(ctx context.Context, t *test.Trial, u *Unit) bundle.Trial {
+	is := bundle.Trial{Round: t.Round, Slot: r.slot, Setting: t.Near.Name, Test: u.Title, Copy: t.Copy, Began: time.Now()}
+	result, err := u.Run(ctx, t)
+	is.Ended = time.Now()
+	if err == nil {
+		err = u.fits(result)
+	}
+	if err == nil && result.Detail != nil {
+		is.Detail, err = json.Marshal(result.Detail)
+	}
+	is.Labels = result.Labels
+	if err != nil {
+		is.Error, is.Output = explain(ctx, err)
+		return is
+	}
+	is.Samples = result.Samples
+	return is
+}
+
+// fits reports a result that does not have the figures that the test promised.
+func (u *Unit) fits(result test.Result) error {
+	promised := map[string]bool{}
+	for _, f := range u.Figures() {
+		promised[f.Name] = true
+	}
+	for _, s := range result.Samples {
+		if !promised[s.Figure] {
+			return problem.New(problem.Failed, "test %s gave the figure %q, of which it had not told", u.Name, s.Figure)
+		}
+	}
+	return nil
+}
+
+// patience is after how long a trial is ended.
+func (u *Unit) patience() time.Duration {
+	if u.Limit > 0 {
+		return u.Limit
+	}
+	return max(time.Minute, 10*u.Time())
+}
+
+// explain gives why a trial failed, and the end of what a command printed if one failed.
+func explain(ctx context.Context, err error) (why, output string) {
+	var run *host.RunError
+	if errors.As(err, &run) {
+		output = run.Output
+	}
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
+		err = cause
+	}
+	var missing *exec.Error
+	if errors.As(err, &missing) {
+		return fmt.Sprintf("%s cannot be run: %v", missing.Name, missing.Err), output
+	}
+	return err.Error(), output
+}
+
+// slug makes a file name of words.
+func slug(words string) string {
+	return strings.Map(func(r rune) rune {
+		if r == ' ' || r == '/' {
+			return '_'
+		}
+		return r
+	}, words)
+}
+
+// Check looks in every place for what would let trials fail, before the first round. What fails in all settings is an error; what fails in some is
+// told to the watch, and tried all the same.
+func (r *Run) Check(ctx context.Context) error {
+	var all problem.List
+	for _, u := range Units(r.Experiment) {
+		names := r.settings(u)
+		var failed []error
+		for _, name := range names {
+			if err := r.check(ctx, u, name); err != nil {
+				failed = append(failed, err)
+				r.Watch.Failed(u.Title, name, err)
+			}
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+		}
+		if len(failed) == len(names) {
+			all = append(all, problem.New(problem.Unable, "test %s can be done in no setting", u.Title).Because(failed[0]))
+		}
+	}
+	if len(all) > 0 {
+		return all
+	}
+	return nil
+}
+
+// checkPatience is how long a test may prepare a place: files of many GiB may be laid out.
+const checkPatience = time.Hour
+
+func (r *Run) check(ctx context.Context, u *Unit, name string) error {
+	near := r.Ground.Near[name]
+	ctx, cancel := context.WithTimeoutCause(ctx, checkPatience, problem.New(problem.Failed, "it was not ready within %s", checkPatience))
+	defer cancel()
+	for i := range min(u.Copies, len(near)) {
+		if err := makeDir(ctx, near[i]); err != nil {
+			return err
+		}
+		t := &test.Trial{Near: near[i], Far: r.Ground.Far[name], Copy: i, Of: u.Copies, Barrier: newBarrier(1).wait,
+			Keep: func(string, []byte) error { return nil }}
+		if err := u.Check(ctx, t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// makeDir makes the work directory of a place.
+func makeDir(ctx context.Context, p *place.Place) error {
+	_, err := place.Output(ctx, p, "/bin/mkdir", "-p", p.Dir)
+	return err
+}

@@ -1,0 +1,111 @@
+package run
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"orrery/internal/lab/experiment"
+	"orrery/internal/lab/facts"
+	"orrery/internal/lab/place"
+	"orrery/internal/lab/probe"
+	"orrery/internal/lab/setting"
+	"orrery/internal/lab/suspect"
+	"orrery/internal/lab/test"
+)
+
+// An Eye watches the host while trials run, and says what of it makes them suspect.
+type Eye struct {
+	facts    facts.Facts
+	baseline probe.CPU
+	probe    *probe.Probe
+	settings map[string]experiment.Setting
+
+	mutex   sync.Mutex
+	seconds []probe.Second // of the trial under way
+}
+
+// idleFor is how long the host is watched before the first round.
+const idleFor = 2 * time.Second
+
+// OpenEye begins to watch. Every second is kept in a book.
+func OpenEye(ctx context.Context, e *experiment.Experiment, g *setting.Ground, f facts.Facts, keep func(any) error) (*Eye, error) {
+	eye := &Eye{facts: f, settings: map[string]experiment.Setting{}}
+	for _, s := range e.Settings {
+		eye.settings[s.Name] = s
+	}
+	cgroups := map[string]string{}
+	for _, all := range g.Near {
+		for _, p := range all {
+			if p.Cgroup != "" {
+				cgroups[p.Node] = p.Cgroup
+			}
+		}
+	}
+	for _, p := range g.Far {
+		if p.Cgroup != "" {
+			cgroups[p.Node] = p.Cgroup
+		}
+	}
+	var err error
+	if eye.baseline, err = probe.Baseline(ctx, idleFor); err != nil {
+		return nil, err
+	}
+	eye.probe, err = probe.Start(context.WithoutCancel(ctx), probe.Options{Cgroups: cgroups, Deliver: func(s probe.Second) {
+		_ = keep(s) // that the disk is full is told by the next trial
+		eye.mutex.Lock()
+		defer eye.mutex.Unlock()
+		eye.seconds = append(eye.seconds, s)
+	}})
+	return eye, err
+}
+
+// Close ends the watch.
+func (e *Eye) Close() { e.probe.Stop() }
+
+// Cost is what watching itself has taken.
+func (e *Eye) Cost() probe.Cost { return e.probe.Cost() }
+
+// Look begins to watch a trial of a unit in places of one setting. What it gives ends that, and says why the trial is suspect.
+func (e *Eye) Look(u *Unit, near []*place.Place) func() []test.Label {
+	e.probe.Cut()
+	e.take()
+	return func() []test.Label {
+		e.probe.Cut()
+		links := links(near)
+		during := suspect.During(e.take(), suspect.Context{Kind: u.Kind, Copies: u.Copies, Facts: e.facts, Baseline: e.baseline, Links: links})
+		return slices.Concat(suspect.Idle(e.baseline), suspect.Before(e.facts, e.subject(u, near)), during)
+	}
+}
+
+// links gives the interfaces of the host through which the traffic of some places goes.
+func links(near []*place.Place) []string {
+	var all []string
+	for _, p := range near {
+		all = append(all, p.HostLinks...)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+func (e *Eye) take() []probe.Second {
+	e.mutex.Lock()
+	defer e.mutex.Unlock()
+	all := e.seconds
+	e.seconds = nil
+	return all
+}
+
+// subject tells what facts matter to a unit in a setting.
+func (e *Eye) subject(u *Unit, near []*place.Place) suspect.Subject {
+	s := suspect.Subject{Kind: u.Kind, Copies: u.Copies, Far: u.Needs().Far, Links: links(near)}
+	of, made := e.settings[near[0].Name]
+	s.Bridge = !made || of.Network == experiment.Veth // the bare host talks through the bridge, too
+	if of.Limits.Pin != "" {
+		for range near {
+			s.Pins = append(s.Pins, facts.Numbers(of.Limits.Pin))
+		}
+	}
+	return s
+}

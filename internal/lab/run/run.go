@@ -1,0 +1,218 @@
+// Package run does the rounds of an experiment: every test in every setting, the settings in an order that drift of the host cannot favour,
+// one trial at a time.
+package run
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"orrery/internal/lab/bundle"
+	"orrery/internal/lab/experiment"
+	"orrery/internal/lab/place"
+	"orrery/internal/lab/setting"
+	"orrery/internal/lab/stats"
+	"orrery/internal/lab/test"
+)
+
+// A Run is one experiment on its way.
+type Run struct {
+	Experiment *experiment.Experiment
+	Ground     *setting.Ground
+	Seed       uint64
+	Before     []bundle.Trial // of a run that is gone on with
+	Book       Book
+	Watch      Watch
+	// Look begins to watch the host for a trial; what it gives ends that and says why the trial is suspect.
+	Look func(u *Unit, near []*place.Place) func() []test.Label
+	// More reports, after the rounds that must be, whether there shall be another.
+	More func([]bundle.Trial) bool
+
+	units  []*Unit
+	trials []bundle.Trial
+	spent  map[cell]time.Duration // the last trial of each cell
+	failed map[cell]int           // trials in a row that gave nothing
+	slot   int
+}
+
+// A Book is where trials are kept.
+type Book interface {
+	Trial(bundle.Trial) error
+	Keep(name string, content []byte) error
+	Round(complete int) error
+}
+
+// A Watch is told how a run gets on.
+type Watch interface {
+	Round(round, rounds int)
+	Trial(test, setting string, left time.Duration)
+	Failed(test, setting string, err error)
+}
+
+// A Unit is a test with a number of copies: a row of the table.
+type Unit struct {
+	*experiment.Test
+	Title  string // "cpu x8"
+	Copies int
+}
+
+// A cell is a unit in a setting.
+type cell struct{ unit, setting string }
+
+// Units gives the tests of an experiment, one for each number of copies.
+func Units(e *experiment.Experiment) []*Unit {
+	var all []*Unit
+	for i := range e.Tests {
+		t := &e.Tests[i]
+		for _, n := range t.Copies {
+			title := t.Name
+			if n > 1 {
+				title = fmt.Sprintf("%s x%d", t.Name, n)
+			}
+			all = append(all, &Unit{t, title, n})
+		}
+	}
+	return all
+}
+
+// Settings gives the names of the settings of an experiment that this host can have, those that always are there first.
+func Settings(e *experiment.Experiment) []string {
+	names := []string{experiment.Bare, experiment.Control}
+	for _, s := range e.Settings {
+		if s.Missing == "" {
+			names = append(names, s.Name)
+		}
+	}
+	return names
+}
+
+// settings gives those in which a unit is done.
+func (r *Run) settings(u *Unit) []string {
+	var names []string
+	for _, name := range Settings(r.Experiment) {
+		if u.In(name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// enough is how many trials of a cell in a row must have failed until it is given up.
+const enough = 3
+
+// Do does all rounds. Round 0 is a rehearsal. A trial that fails is kept as such, and the rest goes on; an error is one of the bundle, or the end of ctx.
+func (r *Run) Do(ctx context.Context) error {
+	r.begin()
+	for round := 0; r.goesOn(round); round++ {
+		r.Watch.Round(round, r.rounds(round))
+		r.slot = 0
+		for n, u := range r.units {
+			if r.complete(round, u) {
+				continue
+			}
+			names := r.settings(u)
+			for _, i := range stats.Order(len(names), round, r.Seed+uint64(n)) {
+				if err := r.cell(ctx, round, u, names[i]); err != nil {
+					return err
+				}
+			}
+		}
+		if err := r.Book.Round(round + 1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *Run) begin() {
+	r.units = Units(r.Experiment)
+	r.trials = append(r.trials, r.Before...)
+	r.spent, r.failed = map[cell]time.Duration{}, map[cell]int{}
+	for _, t := range r.trials {
+		r.note(t)
+	}
+}
+
+// goesOn reports whether there is a round of that number: the rehearsal, those that must be, and more while the intervals are too wide.
+func (r *Run) goesOn(round int) bool {
+	switch {
+	case round <= r.Experiment.Rounds:
+		return true
+	case round > r.Experiment.Most:
+		return false
+	}
+	return r.More(r.trials)
+}
+
+// rounds is how many there will be, as far as is known.
+func (r *Run) rounds(round int) int { return max(r.Experiment.Rounds, round) }
+
+// complete reports whether all trials of a unit were done in a round that a former run began.
+func (r *Run) complete(round int, u *Unit) bool {
+	seen := map[string]bool{}
+	for _, t := range r.Before {
+		if t.Round == round && t.Test == u.Title {
+			seen[t.Setting] = true
+		}
+	}
+	return len(seen) == len(r.settings(u))
+}
+
+// cell does one unit in one setting once.
+func (r *Run) cell(ctx context.Context, round int, u *Unit, name string) error {
+	if r.failed[cell{u.Title, name}] >= enough {
+		return nil
+	}
+	r.Watch.Trial(u.Title, name, r.left(round))
+	for _, t := range r.copies(ctx, round, u, name) {
+		if ctx.Err() != nil {
+			return context.Cause(ctx) // a trial that was cut short says nothing
+		}
+		if t.Error != "" && t.Copy == 0 {
+			r.Watch.Failed(u.Title, name, fmt.Errorf("%s", t.Error))
+		}
+		r.trials = append(r.trials, t)
+		r.note(t)
+		if err := r.Book.Trial(t); err != nil {
+			return err
+		}
+	}
+	r.slot++
+	return nil
+}
+
+// note remembers how long a trial took and whether it gave anything.
+func (r *Run) note(t bundle.Trial) {
+	if t.Copy > 0 {
+		return
+	}
+	c := cell{t.Test, t.Setting}
+	r.spent[c] = t.Ended.Sub(t.Began)
+	r.failed[c]++
+	if t.Error == "" {
+		r.failed[c] = 0
+	}
+}
+
+// left is about how long the rest takes: trials as long as the last of their kind.
+func (r *Run) left(round int) time.Duration {
+	var whole, rest time.Duration
+	n := 0
+	for _, u := range r.units {
+		for _, name := range r.settings(u) {
+			took, known := r.spent[cell{u.Title, name}]
+			if !known {
+				took = u.Time()
+			}
+			if r.failed[cell{u.Title, name}] >= enough {
+				took = 0
+			}
+			whole += took
+			if n >= r.slot {
+				rest += took
+			}
+			n++
+		}
+	}
+	return rest + whole*time.Duration(max(0, r.Experiment.Rounds-round))
+}

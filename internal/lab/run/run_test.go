@@ -1,0 +1,226 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"orrery/internal/host"
+	"orrery/internal/lab/bundle"
+	"orrery/internal/lab/experiment"
+	"orrery/internal/lab/place"
+	"orrery/internal/lab/setting"
+	"orrery/internal/lab/test"
+)
+
+// A gauge is a test that gives one figure, at once, and notes where and when it was done.
+type gauge struct {
+	mutex sync.Mutex
+	done  []string
+	fails string // setting in which it fails
+	ill   string // setting in which Check fails; "*": all
+	slow  time.Duration
+}
+
+func (g *gauge) Needs() test.Needs   { return test.Needs{} }
+func (g *gauge) Time() time.Duration { return time.Second }
+func (g *gauge) Figures() []test.Figure {
+	return []test.Figure{{Name: "f", Unit: "s", Better: test.Less}}
+}
+
+func (g *gauge) Check(_ context.Context, t *test.Trial) error {
+	if g.ill == "*" || g.ill == t.Near.Name {
+		return errors.New("no room")
+	}
+	return nil
+}
+
+func (g *gauge) Run(ctx context.Context, t *test.Trial) (test.Result, error) {
+	if g.fails == t.Near.Name && t.Copy == 0 {
+		return test.Result{}, &host.RunError{Place: "here", Command: []string{"tool"}, Status: 1, Output: "no such luck"}
+	}
+	if err := t.Barrier(ctx); err != nil {
+		return test.Result{}, err
+	}
+	select {
+	case <-time.After(g.slow):
+	case <-ctx.Done():
+		return test.Result{}, ctx.Err()
+	}
+	g.mutex.Lock()
+	defer g.mutex.Unlock()
+	g.done = append(g.done, fmt.Sprintf("%d %s %d", t.Round, t.Near.Name, t.Copy))
+	return test.Result{Samples: []test.Sample{{Figure: "f", Value: 1}}}, nil
+}
+
+// A notebook keeps trials in memory.
+type notebook struct {
+	trials []bundle.Trial
+	rounds int
+	after  func(n int) // called when so many trials are there
+}
+
+func (b *notebook) Trial(t bundle.Trial) error {
+	b.trials = append(b.trials, t)
+	if b.after != nil {
+		b.after(len(b.trials))
+	}
+	return nil
+}
+func (b *notebook) Keep(string, []byte) error { return nil }
+func (b *notebook) Round(n int) error         { b.rounds = n; return nil }
+
+// A listener keeps what it is told.
+type listener struct{ failed []string }
+
+func (l *listener) Round(int, int)                      {}
+func (l *listener) Trial(string, string, time.Duration) {}
+func (l *listener) Failed(unit, name string, err error) {
+	l.failed = append(l.failed, unit+" "+name+": "+err.Error())
+}
+
+// nowhere is a Runner that does nothing.
+type nowhere struct{ host.Local }
+
+func (nowhere) Run(context.Context, host.Command) error { return nil }
+
+func runOf(g *gauge, copies ...int) (*Run, *notebook, *listener) {
+	e := &experiment.Experiment{
+		Rounds: 10, Most: 12, Settings: []experiment.Setting{{Name: "veth"}, {Name: "kvm", Missing: "no engine"}},
+		Tests: []experiment.Test{{Name: "g", Copies: copies, Test: g}},
+	}
+	ground := &setting.Ground{Near: map[string][]*place.Place{}, Far: map[string]*place.Place{}}
+	for _, name := range Settings(e) {
+		for range slices.Max(copies) {
+			ground.Near[name] = append(ground.Near[name], &place.Place{Name: name, Runner: nowhere{}, Dir: "/nowhere"})
+		}
+	}
+	book, watch := &notebook{}, &listener{}
+	return &Run{
+		Experiment: e, Ground: ground, Seed: 7, Book: book, Watch: watch,
+		Look: func(*Unit, []*place.Place) func() []test.Label { return func() []test.Label { return nil } },
+		More: func([]bundle.Trial) bool { return false },
+	}, book, watch
+}
+
+func TestRounds(t *testing.T) {
+	g := &gauge{}
+	r, book, _ := runOf(g, 1)
+	if err := r.Do(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if book.rounds != 11 || len(book.trials) != 11*3 {
+		t.Errorf("%d rounds, %d trials; want 11, 33", book.rounds, len(book.trials))
+	}
+	for round := 0; round < 10; round += 2 { // ABBA: each odd round is the mirror of that before
+		there, back := g.done[round*3:round*3+3], slices.Clone(g.done[round*3+3:round*3+6])
+		slices.Reverse(back)
+		for i := range there {
+			_, one, _ := strings.Cut(there[i], " ")
+			_, other, _ := strings.Cut(back[i], " ")
+			if one != other {
+				t.Errorf("rounds %d and %d: %v, %v", round, round+1, there, back)
+			}
+		}
+	}
+}
+
+func TestMoreRounds(t *testing.T) {
+	r, book, _ := runOf(&gauge{}, 1)
+	r.More = func([]bundle.Trial) bool { return true }
+	if err := r.Do(t.Context()); err != nil || book.rounds != 13 {
+		t.Errorf("%d rounds: %v; want 13, the bound and the rehearsal", book.rounds, err)
+	}
+}
+
+func TestCopies(t *testing.T) {
+	g := &gauge{}
+	r, book, _ := runOf(g, 1, 8)
+	if err := r.Do(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if len(book.trials) != 11*3*9 {
+		t.Errorf("%d trials, want %d", len(book.trials), 11*3*9)
+	}
+}
+
+// TestFailure: a test that fails in a setting is told with what was printed, given up after three times, and keeps nothing else from going on.
+func TestFailure(t *testing.T) {
+	for _, copies := range []int{1, 8} {
+		g := &gauge{fails: "veth"}
+		r, book, watch := runOf(g, copies)
+		if err := r.Do(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		failed, good := 0, 0
+		for _, trial := range book.trials {
+			switch {
+			case trial.Error == "":
+				good++
+			case trial.Copy == 0:
+				failed++
+				if trial.Setting != "veth" || trial.Output != "no such luck" || !strings.Contains(trial.Error, "exit status 1") {
+					t.Errorf("%+v", trial)
+				}
+			}
+		}
+		if failed != enough || good != 22*copies || len(watch.failed) == 0 {
+			t.Errorf("x%d: %d trials failed, %d did not; want %d, %d; told: %v", copies, failed, good, enough, 22*copies, watch.failed)
+		}
+	}
+}
+
+// TestGoOn: a run that is ended at any trial and gone on with has all trials once, but for those of the test under way.
+func TestGoOn(t *testing.T) {
+	for end := 1; end < 33; end++ {
+		r, book, _ := runOf(&gauge{}, 1)
+		ctx, cancel := context.WithCancel(t.Context())
+		book.after = func(n int) {
+			if n == end {
+				cancel()
+			}
+		}
+		if err := r.Do(ctx); err == nil && end < 33 {
+			t.Fatalf("ended after %d trials, it says that it is done", end)
+		}
+		again, rest, _ := runOf(&gauge{}, 1)
+		again.Before = book.trials
+		if err := again.Do(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		seen := map[string]bool{}
+		for _, trial := range append(slices.Clone(book.trials), rest.trials...) {
+			seen[fmt.Sprint(trial.Round, trial.Setting)] = true
+		}
+		if len(seen) != 33 || len(rest.trials) > 33-end+2 {
+			t.Fatalf("ended after %d trials: %d in all, %d anew", end, len(seen), len(rest.trials))
+		}
+	}
+}
+
+func TestLimit(t *testing.T) {
+	r, book, _ := runOf(&gauge{slow: time.Hour}, 1)
+	r.Experiment.Tests[0].Limit = time.Millisecond
+	if err := r.Do(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := book.trials[0].Error; !strings.Contains(got, "more than 1ms") {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestCheck(t *testing.T) {
+	r, _, watch := runOf(&gauge{ill: "veth"}, 1)
+	if err := r.Check(t.Context()); err != nil || len(watch.failed) != 1 {
+		t.Errorf("one setting is ill: %v, told %v", err, watch.failed)
+	}
+	r, _, _ = runOf(&gauge{ill: "*"}, 1)
+	if err := r.Check(t.Context()); err == nil || !strings.Contains(err.Error(), "no room") {
+		t.Errorf("all settings are ill: %v", err)
+	}
+}

@@ -1,0 +1,205 @@
+package search
+
+import (
+	"context"
+	"math"
+)
+
+// MLR searches as RFC 9971 (MLRsearch) does: a load is good if at most o.Lossy of o.Trials trials are lossy, and the result is the highest
+// good load below which none that was decided is bad, while the next one, o.Precision higher, is.
+//
+// A load is decided as soon as the trials that are left cannot change it: with 9 and 2, by 7 clean or by 3 lossy trials. As clean loads
+// are dear, few are tested fully. As in the RFC, trials grow in number from phase to phase:
+//
+//  1. A full blast. Its goodput is where the search starts; or 8 % below, if it lost heaps.
+//  2. Single trials: steps down while lossy, or up while clean, each twice as long as the one before; then bisection, geometrically. A
+//     trial that lost less than one heap in a thousand is not believed alone, for it may be a loss that comes at any rate.
+//  3. The two neighbours that are left are decided, the upper first: that costs two more trials if it is bad. If both are as they
+//     looked, that is the result.
+//  4. If one is not, 2 and 3 are done again from there with two trials out of three, and if need be once more with loads decided fully.
+//
+// Loads lie on a grid that depends on o.Most and o.Precision alone, so ten searches of a receiver with a sharp knee have one result, and no
+// load is tried under two names. A load that the sender does not reach bounds the search as a bad one does, and Result.Capped tells.
+// How it compares with StepDown is told at TestTrials: half of the trials or less, if a blast gets through half as much again as is received
+// without loss. An error comes with the curve so far: the trial's own, the context's, that the sender reaches nothing, that every load is bad.
+func MLR(ctx context.Context, o Options, trial Trial) (Result, error) {
+	m := mlr{log: log{trial: trial}, Options: o.filled(), loads: map[int]*load{}}
+	err := m.search(ctx)
+	return m.result, err
+}
+
+type mlr struct {
+	log
+	Options
+	loads     map[int]*load // by place in the grid
+	good, bad int           // what is decided: the highest good load below the lowest bad one; beyond the grid: none
+	top       int           // of the grid
+	phase     int
+}
+
+// A load is what is known of a rate.
+type load struct {
+	clean, lossy int
+	slight       bool // the last loss
+	beyond       bool // the sender
+}
+
+// slight is the share of heaps below which a loss may be one that comes at any rate. A load that is too high by 1 % loses about 1 % of them.
+const slight = 0.001
+
+// firstStep is how many loads the search goes at first, 8 % with a precision of 1 %; a power of two, for what follows is bisection.
+const firstStep = 8
+
+// nearStep is the same where the caller says where to start, who knows from before.
+const nearStep = 2
+
+// enough trials of one kind for each phase; in the last, loads are decided.
+var enough = [...]int{1, 2, math.MaxInt}
+
+func (m *mlr) search(ctx context.Context) error {
+	start, blast, err := m.start(ctx, m.Start, m.Options)
+	if err != nil {
+		return err
+	}
+	m.Options = m.bound(start)
+	at := m.grid(start)
+	if blast.Achieved > 0 {
+		m.top = max(at, m.grid(min(blast.Achieved, m.Most)))
+	}
+	m.good, m.bad = min(-m.down(m.Least), m.top)-1, m.top+1 // neither is tried
+	switch {
+	case blast.Achieved == 0:
+		return m.close(ctx, at, nearStep)
+	case blast.Clean():
+		return m.close(ctx, at, firstStep)
+	}
+	return m.close(ctx, at-firstStep, firstStep)
+}
+
+// close narrows what is between good and bad, from a load on, until they are neighbours.
+func (m *mlr) close(ctx context.Context, at, step int) error {
+	none := m.good
+	for m.bad-m.good > 1 {
+		low, high, err := m.bracket(ctx, min(max(at, m.good+1), m.bad-1), step)
+		if err != nil {
+			return err
+		}
+		at, step, err = m.confirm(ctx, low, high)
+		if err != nil {
+			return err
+		}
+		m.phase = min(m.phase+1, len(enough)-1)
+	}
+	if m.good == none {
+		return losesAlways(m.rate(m.bad))
+	}
+	m.result.Rate = m.rate(m.good)
+	m.result.Capped = m.bad > m.top
+	return nil
+}
+
+// bracket finds two neighbours of which the lower looks good and the upper bad, or of which one is m.good or m.bad.
+func (m *mlr) bracket(ctx context.Context, at, step int) (low, high int, err error) {
+	low, high = m.good, m.bad
+	look := func(at int) (bool, error) {
+		good, err := m.looks(ctx, at, enough[m.phase])
+		if good {
+			low = at
+		} else {
+			high = at
+		}
+		return good, err
+	}
+	up, err := look(at)
+	if !up {
+		step = -step
+	}
+	for good := up; err == nil && good == up && low < at+step && at+step < high; step *= 2 {
+		at += step
+		good, err = look(at)
+	}
+	for err == nil && high-low > 1 {
+		_, err = look(low + (high-low)/2)
+	}
+	return low, high, err
+}
+
+// confirm decides two neighbours, and says where to go on, and in what steps, if they are not as they looked.
+func (m *mlr) confirm(ctx context.Context, low, high int) (at, step int, err error) {
+	if high < m.bad {
+		good, err := m.looks(ctx, high, math.MaxInt)
+		if err != nil {
+			return 0, 0, err
+		}
+		if good {
+			m.good = high
+			return high + 1, 1, nil
+		}
+		m.bad = high
+	}
+	if low > m.good {
+		good, err := m.looks(ctx, low, math.MaxInt)
+		if err != nil {
+			return 0, 0, err
+		}
+		if !good {
+			m.bad = low
+			return low - 1, 1, nil
+		}
+		m.good = low
+	}
+	return 0, 1, nil
+}
+
+// looks tries a load until so many trials are clean, or lossy, or it is decided.
+func (m *mlr) looks(ctx context.Context, at, enough int) (good bool, err error) {
+	l := m.loads[at]
+	if l == nil {
+		l = &load{}
+		m.loads[at] = l
+	}
+	for {
+		losses := enough
+		if l.slight && enough == 1 {
+			losses = 2
+		}
+		switch {
+		case l.beyond, l.lossy >= min(losses, m.Lossy+1):
+			return false, nil
+		case l.clean >= min(enough, m.Trials-m.Lossy):
+			return true, nil
+		}
+		if at > m.top {
+			return false, nil
+		}
+		outcome, err := m.valid(ctx, m.rate(at))
+		switch {
+		case err != nil:
+			return false, err
+		case !outcome.Valid:
+			l.beyond = true
+			m.top = min(m.top, at-1, max(m.grid(outcome.Achieved), m.good+1)) // no load above what was sent is worth a trial
+		case outcome.Clean():
+			l.clean++
+		default:
+			l.lossy++
+			l.slight = float64(outcome.Sent-outcome.Received) < slight*float64(outcome.Sent)
+		}
+	}
+}
+
+// rate gives the load of a place in the grid, which goes down from Most, at 0.
+func (m *mlr) rate(at int) float64 {
+	return min(m.Most, m.Most*math.Pow(1+m.Precision, float64(at)))
+}
+
+// grid gives the highest place whose load is not above a rate.
+func (m *mlr) grid(rate float64) int { return min(0, int(math.Floor(m.place(rate)+rounding))) }
+
+// down gives how far down the lowest place is whose load is not below a rate.
+func (m *mlr) down(rate float64) int { return max(0, -int(math.Ceil(m.place(rate)-rounding))) }
+
+func (m *mlr) place(rate float64) float64 { return math.Log(rate/m.Most) / math.Log1p(m.Precision) }
+
+// rounding is what a place may be off, so that a load is found at its own.
+const rounding = 1e-6

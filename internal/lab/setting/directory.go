@@ -1,0 +1,168 @@
+package setting
+
+import (
+	"bytes"
+	_ "embed"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"text/template"
+
+	"orrery/internal/host"
+	"orrery/internal/lab/experiment"
+	"orrery/internal/site"
+)
+
+//go:embed site.toml.tmpl
+var siteText string
+
+//go:embed role.toml.tmpl
+var roleText string
+
+// WorkPath is where nodes have the directory on the disk that is measured.
+const WorkPath = "/srv/lab"
+
+// network is a network of the stand, as site.toml.tmpl sees it.
+type network struct {
+	Name, Kind, Interface string
+	Prefix                string // the first three numbers of its addresses
+}
+
+// nic puts a node on a network; Interface is that of the host, if the network is one of exclusive ones.
+type nic struct {
+	Network, Address, Interface string
+}
+
+// node is a node of the stand, as site.toml.tmpl sees it.
+type node struct {
+	Name       string
+	ID         int
+	Engine     string
+	Limits     site.Limits
+	Privileged bool
+	NICs       []nic
+}
+
+// cable is a veth pair the ends of which stand in for NICs.
+type cable struct{ Name, A, B string }
+
+// plan is what the site file says.
+type plan struct {
+	Experiment string
+	Site       string
+	Suite      string
+	Work       string
+	Networks   []network
+	Cables     []cable
+	Nodes      []node
+}
+
+// lan is the network on which the host and the other end are, and every setting with a plain veth.
+const lan = "lan"
+
+// Networks says how many networks an experiment needs.
+func Networks(e *experiment.Experiment) int { return 1 + len(e.Settings) }
+
+// Write writes the site directory.
+func (s *Stand) Write(dir string) error {
+	text, err := execute("site.toml", siteText, s.plan())
+	if err != nil {
+		return err
+	}
+	role, err := execute("role.toml", roleText, s.Needs)
+	if err != nil {
+		return err
+	}
+	files := []host.File{
+		{Path: filepath.Join(dir, "site.toml"), Content: text, Mode: 0o644},
+		{Path: filepath.Join(dir, "roles/lab/role.toml"), Content: role, Mode: 0o644},
+	}
+	for _, p := range s.Needs.Programs {
+		files = append(files, host.File{Path: filepath.Join(dir, "roles/lab", p.Name+".c"), Content: p.Source, Mode: 0o644})
+	}
+	for _, f := range files {
+		if err := host.WriteFile(f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func execute(name, text string, data any) ([]byte, error) {
+	t, err := template.New(name).Funcs(template.FuncMap{"compile": compile, "list": list}).Parse(text)
+	if err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	err = t.Execute(&b, data)
+	return b.Bytes(), err
+}
+
+// plan lays out networks and nodes.
+func (s *Stand) plan() *plan {
+	p := &plan{
+		Experiment: s.Experiment.Name, Site: SiteName, Suite: s.Experiment.Suite, Work: s.Work,
+		Networks: []network{{Name: lan, Prefix: s.Subnets[0]}},
+	}
+	far := node{Name: Far, ID: farID, NICs: []nic{{Network: lan, Address: s.Subnets[0] + ".2"}}}
+	id := firstID
+	for i, one := range s.settings {
+		on := network{Name: lan, Prefix: s.Subnets[0]}
+		if one.Network != experiment.Veth {
+			on = network{Name: nodeName(one.Name), Kind: one.Network, Prefix: s.Subnets[i+1]}
+		}
+		if one.Network == experiment.Macvlan {
+			on.Interface = one.Interface
+			if on.Interface == "" {
+				c := standIn(i)
+				p.Cables, on.Interface = append(p.Cables, c), c.A
+			}
+		}
+		for _, name := range s.Nodes(one) {
+			to := nic{Network: on.Name, Address: fmt.Sprintf("%s.%d", on.Prefix, 10+id-firstID)}
+			if one.Network == experiment.Exclusive {
+				to.Interface = one.Interface
+				if to.Interface == "" {
+					c := standIn(i)
+					p.Cables = append(p.Cables, c)
+					to.Interface = c.A
+					far.NICs = append(far.NICs, nic{Network: on.Name, Address: on.Prefix + ".2", Interface: c.B})
+				}
+			}
+			p.Nodes = append(p.Nodes, node{Name: name, ID: id, Engine: one.Engine, Limits: one.Limits, Privileged: one.Privileged, NICs: []nic{to}})
+			id++
+		}
+		if on.Name != lan {
+			p.Networks = append(p.Networks, on)
+		}
+		if one.Network == experiment.Routed || one.Network == experiment.Macvlan {
+			far.NICs = append(far.NICs, nic{Network: on.Name, Address: on.Prefix + ".2"})
+		}
+	}
+	p.Nodes = append([]node{far}, p.Nodes...)
+	return p
+}
+
+// standIn names the pair that stands in for the NIC of a setting.
+func standIn(setting int) cable {
+	return cable{fmt.Sprintf("wire%d", setting), fmt.Sprintf("orlab%da", setting), fmt.Sprintf("orlab%db", setting)}
+}
+
+// compile puts the files into the command that compiles a program of the role.
+func compile(command []string, name string) string {
+	var words []string
+	for _, word := range command {
+		word = strings.ReplaceAll(word, "SOURCE", "./"+name+".c")
+		word = strings.ReplaceAll(word, "PROGRAM", "/usr/local/bin/"+name)
+		words = append(words, "'"+strings.ReplaceAll(word, "'", `'\''`)+"'")
+	}
+	return strings.Join(words, " ")
+}
+
+func list(words []string) string {
+	quoted := make([]string, len(words))
+	for i, w := range words {
+		quoted[i] = fmt.Sprintf("%q", w)
+	}
+	return "[" + strings.Join(quoted, ", ") + "]"
+}

@@ -1,0 +1,123 @@
+package setting
+
+import (
+	"fmt"
+	"net/netip"
+	"path/filepath"
+
+	"orrery/internal/engine"
+	"orrery/internal/lab/experiment"
+	"orrery/internal/lab/place"
+	"orrery/internal/site"
+	"orrery/internal/site/spec"
+)
+
+// A Ground is where an experiment measures.
+type Ground struct {
+	Near map[string][]*place.Place // by setting, one for each copy
+	Far  map[string]*place.Place   // by setting: the other end, as it is reached from there
+	Bare *place.Bare
+}
+
+// Here is what the host must tell to find its nodes.
+type Here struct {
+	Engine func(name string) engine.Engine
+	Tree   func(digest string) string // of a layer
+	Tools  map[string]string          // files of the host, by the name of the tool
+	Run    string                     // directory that does not survive a reboot
+}
+
+// Places finds the places of a stand whose site is up.
+func (s *Stand) Places(up *site.Site, here Here) (*Ground, error) {
+	g := &Ground{Near: map[string][]*place.Place{}, Far: map[string]*place.Place{}}
+	nodes := map[string]*spec.Node{}
+	maker := spec.NewMaker(up)
+	for i := range up.Nodes {
+		spelt, err := maker.Node(&up.Nodes[i])
+		if err != nil {
+			return nil, err
+		}
+		nodes[spelt.Name] = spelt
+	}
+	far := nodes[Far]
+	g.Bare = &place.Bare{
+		Root: filepath.Join(here.Run, "lab"), Scratch: filepath.Join(s.Work, "layer"), Layers: trees(far, here.Tree), Tools: here.Tools,
+	}
+	network, _ := up.Network(lan)
+	for _, name := range []string{experiment.Bare, experiment.Control} {
+		g.Far[name] = s.node(Far, far, lan, here)
+		for i := range s.mostCopies() {
+			g.Near[name] = append(g.Near[name], s.bare(g.Bare, name, i, network.Gateway, far))
+		}
+	}
+	for _, one := range s.settings {
+		on := lan
+		if one.Network != experiment.Veth {
+			on = nodeName(one.Name)
+		}
+		g.Far[one.Name] = s.node(Far, far, on, here)
+		for _, name := range s.Nodes(one) {
+			p := s.node(one.Name, nodes[name], on, here)
+			p.HostLinks = append(p.HostLinks, g.Far[one.Name].HostLinks...)
+			g.Near[one.Name] = append(g.Near[one.Name], p)
+		}
+	}
+	return g, nil
+}
+
+// trees gives the layers that a node stands on, the topmost first.
+func trees(n *spec.Node, tree func(string) string) []string {
+	if n.Layer == "" {
+		return []string{tree(n.Base)}
+	}
+	return []string{tree(n.Layer), tree(n.Base)}
+}
+
+func (s *Stand) mostCopies() int {
+	most := 1
+	for _, t := range s.Experiment.Tests {
+		for _, n := range t.Copies {
+			most = max(most, n)
+		}
+	}
+	return most
+}
+
+// bare gives the host as a place for one copy.
+func (s *Stand) bare(b *place.Bare, setting string, copied int, gateway netip.Addr, far *spec.Node) *place.Place {
+	p := &place.Place{
+		Runner: b, Name: setting, Address: gateway, Root: b.Root, Programs: b.Words,
+		Dir: filepath.Join(s.Work, nodeName(setting), fmt.Sprint(copied)),
+	}
+	for _, nic := range far.NICs {
+		if nic.Network == lan {
+			p.Interface = nic.Bridge
+			p.HostLinks = []string{nic.Bridge, nic.HostEnd}
+		}
+	}
+	return p
+}
+
+// node gives a node as a place, on the network on which the other end is.
+func (s *Stand) node(setting string, n *spec.Node, on string, here Here) *place.Place {
+	e, ref := here.Engine(n.Engine), engine.RefOf(n)
+	p := &place.Place{Runner: e.Runner(ref), Name: setting, Node: n.Name, Dir: WorkPath + "/data", Root: "/"}
+	if grouped, ok := e.(engine.Grouped); ok {
+		p.Cgroup = grouped.Cgroup(ref)
+	}
+	for _, nic := range n.NICs {
+		if nic.Network != on {
+			continue
+		}
+		p.Interface = nic.Name
+		if prefix, err := netip.ParsePrefix(nic.Address); err == nil {
+			p.Address = prefix.Addr()
+		}
+		for _, link := range []string{nic.HostEnd, nic.Bridge} {
+			if link != "" {
+				p.HostLinks = append(p.HostLinks, link)
+			}
+		}
+	}
+	return p
+}

@@ -1,0 +1,146 @@
+// Package setting makes the settings of an experiment: a site directory with a node for each place that is no bare host, and, once that
+// site is up, the places themselves.
+package setting
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"orrery/internal/lab/experiment"
+	"orrery/internal/lab/test"
+)
+
+// SiteName is the name of the site in which settings are. There is one on a host at a time: two would measure one another.
+const SiteName = "orrery-lab"
+
+// Far is the node at the other end of the traffic.
+const Far = "far"
+
+// The ids of nodes: that of Far, and the first of all others.
+const (
+	farID   = 1
+	firstID = 10
+)
+
+// A Stand is what an experiment needs on a host.
+type Stand struct {
+	Experiment *experiment.Experiment
+	Work       string   // directory of the host on the disk that is measured
+	Subnets    []string // the first three numbers of the address of each network, such as "198.18.0"
+	Needs      test.Needs
+	settings   []experiment.Setting // that this host can have
+}
+
+// New gives the stand of an experiment; prefixes are free /24 networks, as many as Networks says.
+func New(e *experiment.Experiment, work string, prefixes []string) *Stand {
+	s := &Stand{Experiment: e, Work: work, Subnets: prefixes, Needs: needs(e)}
+	for _, one := range e.Settings {
+		if one.Missing == "" {
+			s.settings = append(s.settings, one)
+		}
+	}
+	return s
+}
+
+// needs puts together what all tests need.
+func needs(e *experiment.Experiment) test.Needs {
+	var all test.Needs
+	for _, t := range e.Tests {
+		n := t.Needs()
+		all.Packages = append(all.Packages, n.Packages...)
+		for _, p := range n.Programs {
+			if !slices.ContainsFunc(all.Programs, func(q test.Program) bool { return q.Name == p.Name }) {
+				all.Programs = append(all.Programs, p)
+			}
+		}
+		all.Tools = append(all.Tools, n.Tools...)
+		all.Runs = append(all.Runs, n.Runs...)
+		for _, p := range n.Programs {
+			all.Runs = append(all.Runs, p.Name)
+		}
+		all.Far = all.Far || n.Far
+		all.Disk += n.Disk * int64(slices.Max(t.Copies))
+	}
+	all.Packages = sortedSet(all.Packages)
+	all.Tools = sortedSet(all.Tools)
+	all.Runs = sortedSet(append(all.Runs, all.Tools...))
+	return all
+}
+
+func sortedSet(words []string) []string {
+	slices.Sort(words)
+	return slices.Compact(words)
+}
+
+// Nodes gives the names of the nodes of a setting, one for each copy.
+func (s *Stand) Nodes(of experiment.Setting) []string {
+	names := []string{nodeName(of.Name)}
+	for i := 2; i <= s.copies(of); i++ {
+		names = append(names, fmt.Sprintf("%s-%d", nodeName(of.Name), i))
+	}
+	return names
+}
+
+// copies is how many nodes a setting needs at once. An interface can be in one node only.
+func (s *Stand) copies(of experiment.Setting) int {
+	if of.Network == experiment.Exclusive {
+		return 1
+	}
+	most := 1
+	for _, t := range s.Experiment.Tests {
+		if t.In(of.Name) {
+			most = max(most, slices.Max(t.Copies))
+		}
+	}
+	return most
+}
+
+// nodeName makes a host name of the name of a setting.
+func nodeName(setting string) string {
+	name := strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
+			return r
+		}
+		return '-'
+	}, strings.ToLower(setting))
+	return "s-" + strings.Trim(name, "-")
+}
+
+// About tells a setting in a line.
+func About(of experiment.Setting) string {
+	words := []string{"container"}
+	if of.Engine != "" && of.Engine != "lxc" {
+		words = []string{of.Engine}
+	}
+	switch of.Network {
+	case experiment.Veth:
+		words = append(words, "veth on a bridge")
+	case experiment.Routed:
+		words = append(words, "veth, routed")
+	case experiment.Macvlan:
+		words = append(words, "macvlan on "+orStandIn(of.Interface))
+	case experiment.Exclusive:
+		words = append(words, "interface of its own: "+orStandIn(of.Interface))
+	}
+	if of.Limits.Cpus > 0 {
+		words = append(words, fmt.Sprintf("%g cpus", of.Limits.Cpus))
+	}
+	if of.Limits.Pin != "" {
+		words = append(words, "pinned to "+of.Limits.Pin)
+	}
+	if of.Limits.Memory > 0 {
+		words = append(words, fmt.Sprintf("%d MiB", of.Limits.Memory>>20))
+	}
+	if of.Privileged {
+		words = append(words, "privileged")
+	}
+	return strings.Join(words, ", ")
+}
+
+func orStandIn(name string) string {
+	if name == "" {
+		return "a veth pair that stands in for a NIC"
+	}
+	return name
+}

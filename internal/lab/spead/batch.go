@@ -1,0 +1,73 @@
+package spead
+
+import (
+	"iter"
+
+	"golang.org/x/sys/unix"
+)
+
+// A batch is the memory of the messages that one call of recvmmsg may bring.
+type batch struct {
+	messages []message
+	parts    []unix.Iovec
+	data     [][]byte
+	control  [][]byte
+}
+
+const (
+	whole        = 1 << 16 // bytes of a message that the kernel has put together
+	inBatch      = 16      // messages
+	controlBytes = 64      // of a message: room for UDP_GRO
+)
+
+func newBatch(together bool, packet int) *batch {
+	size := packet + 1 // so that a longer packet is seen
+	if together {
+		size = whole
+	}
+	b := &batch{messages: make([]message, inBatch), parts: make([]unix.Iovec, inBatch)}
+	for i := range b.messages {
+		data, control := make([]byte, size), make([]byte, controlBytes)
+		touch(data)
+		b.data, b.control = append(b.data, data), append(b.control, control)
+		b.parts[i].Base = &data[0]
+		b.parts[i].SetLen(size)
+		b.messages[i].set(&b.parts[i])
+		b.messages[i].head.Control = &control[0]
+	}
+	return b
+}
+
+// ready makes the messages fit to receive: the kernel has written how much control data came.
+func (b *batch) ready() {
+	for i := range b.messages {
+		b.messages[i].head.SetControllen(controlBytes)
+	}
+}
+
+func (b *batch) receive(fd int) (int, error) {
+	b.ready()
+	return receiveSome(fd, b.messages)
+}
+
+// packets gives the packets of n messages one after another.
+func (b *batch) packets(n int) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		for i := range n {
+			m := &b.messages[i]
+			data := b.data[i][:m.size]
+			for size := m.segment(b.control[i]); ; {
+				if len(data) <= size {
+					if !yield(data) {
+						return
+					}
+					break
+				}
+				if !yield(data[:size]) {
+					return
+				}
+				data = data[size:]
+			}
+		}
+	}
+}

@@ -1,0 +1,135 @@
+package spead
+
+import (
+	"encoding/binary"
+	"fmt"
+)
+
+// The items of the heaps that a Sender sends: a number that counts heaps of the stream, and bytes.
+const (
+	idTime = 0x1600
+	idData = 0x1000
+)
+
+// A frame is the packets of some heaps, one behind another in memory, so that the kernel can be given many by one address. Heaps differ only
+// in their id and their time, which are written over those of the heaps before.
+type frame struct {
+	memory []byte
+	heaps  int   // in the frame
+	sizes  []int // of the packets of a heap
+	ids    []int // where in a heap's memory the pointers with the heap's id are
+	time   int   // where the pointer with the time is
+	all    []piece
+}
+
+// atLeast is how much memory a frame has, in bytes: enough for a few full messages.
+const atLeast = 4 * whole
+
+// newFrame lays out as many heaps as make a frame. Extra items come before the data.
+func newFrame(heapBytes, packetBytes int, extra []Item) *frame {
+	data := make([]byte, heapBytes)
+	for i := range data {
+		data[i] = byte(i ^ i>>8 ^ i>>16)
+	}
+	items := append(extra, Item{ID: idTime, Immediate: true}, Item{ID: idData, Data: data})
+	f := &frame{}
+	size := 0
+	for _, p := range encode(0, items, packetBytes) {
+		f.sizes = append(f.sizes, len(p))
+		f.ids = append(f.ids, size+headerBytes)
+		size += len(p)
+		f.memory = append(f.memory, p...)
+	}
+	f.time = f.find(immediate(idTime, 0))
+	f.heaps = max(1, (atLeast+size-1)/size)
+	if len(extra) > 0 {
+		f.heaps = 1
+	}
+	one := f.memory
+	for len(f.memory) < f.heaps*size {
+		f.memory = append(f.memory, one...)
+	}
+	return f
+}
+
+// find gives where a pointer is in the first heap of a frame.
+func (f *frame) find(pointer uint64) int {
+	at := 0
+	for _, size := range f.sizes {
+		count := int(binary.BigEndian.Uint16(f.memory[at+6:]))
+		for i := range count {
+			if w := at + headerBytes + i*pointerBytes; binary.BigEndian.Uint64(f.memory[w:]) == pointer {
+				return w
+			}
+		}
+		at += size
+	}
+	panic(fmt.Sprintf("no pointer %#x in the frame", pointer)) // it was laid out by this package
+}
+
+// heap is the memory of one heap, in bytes.
+func (f *frame) heap() int { return len(f.memory) / f.heaps }
+
+// number writes the ids of the heaps of the frame: id, id+step, …
+func (f *frame) number(id, step uint64) {
+	size := f.heap()
+	for h := range f.heaps {
+		at := f.memory[h*size : (h+1)*size]
+		for _, i := range f.ids {
+			put(at[i:], immediate(idHeap, id))
+		}
+		put(at[f.time:], immediate(idTime, id))
+		id += step
+	}
+}
+
+// A piece is a stretch of packets that are sent at once: by one message if the kernel takes them apart (UDP_SEGMENT), else by one message
+// for each.
+type piece struct {
+	begin, end int // in the memory of the frame
+	packets    []int
+	heaps      int // that end in it
+}
+
+// pieces gives the pieces of the first so many heaps of the frame. All packets of a piece but the last have the size of a full one: so the
+// kernel can take them apart.
+func (f *frame) pieces(heaps, full int) []piece {
+	if heaps < f.heaps {
+		return f.divide(heaps, full, longest, segments)
+	}
+	if f.all == nil {
+		f.all = f.divide(heaps, full, longest, segments)
+	}
+	return f.all
+}
+
+// divide makes pieces of at most limit bytes and count packets.
+func (f *frame) divide(heaps, full, limit, count int) []piece {
+	var all []piece
+	var now piece
+	at := 0
+	flush := func() {
+		if now.end > now.begin {
+			all = append(all, now)
+		}
+		now = piece{begin: at, end: at}
+	}
+	for range heaps {
+		for i, size := range f.sizes {
+			if now.end+size-now.begin > limit || len(now.packets) == count {
+				flush()
+			}
+			at += size
+			now.end = at
+			now.packets = append(now.packets, size)
+			if i == len(f.sizes)-1 {
+				now.heaps++
+			}
+			if size != full {
+				flush()
+			}
+		}
+	}
+	flush()
+	return all
+}

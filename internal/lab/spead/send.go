@@ -1,0 +1,276 @@
+package spead
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net/netip"
+	"runtime"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/sys/unix"
+
+	"orrery/internal/problem"
+)
+
+// SendOptions say where and how to send.
+type SendOptions struct {
+	To      netip.AddrPort // the first stream's; each other goes to the next port
+	Sockets int            // each with a thread and a stream of its own
+	Heap    int            // bytes of data in a heap
+	Packet  int            // the largest packet, in bytes, with its SPEAD header; rounded down to a multiple of 8
+	Buffer  int            // of each socket, in bytes
+	GSO     bool           // the kernel is given many packets at once and takes them apart (UDP_SEGMENT), if it can
+}
+
+// Sent is what was sent in a session.
+type Sent struct {
+	Heaps   uint64  `json:"heaps"`
+	Packets uint64  `json:"packets"`
+	Bytes   uint64  `json:"bytes"` // of packets, with their SPEAD headers
+	Seconds float64 `json:"seconds"`
+	Asked   float64 `json:"asked"`          // bit/s; 0: as fast as it goes
+	Rate    float64 `json:"rate"`           // bit/s of packets, as achieved
+	Full    uint64  `json:"full"`           // times that the kernel had no room (ENOBUFS)
+	Burst   int     `json:"burst"`          // bytes that each stream may send without a pause
+	GSO     bool    `json:"gso"`            // many packets were given to the kernel at once
+	Late    float64 `json:"late,omitempty"` // seconds that the sender was behind its schedule at worst
+}
+
+// A Sender has sockets that are connected.
+type Sender struct {
+	options SendOptions
+	streams []*stream
+}
+
+// A stream is one socket and what is sent by it.
+type stream struct {
+	fd          int
+	next, step  uint64 // ids of heaps
+	gso         bool
+	first, rest *frame
+	described   bool // the receiver was told of the items
+	memory      vector
+}
+
+// segments is how many packets the kernel takes in one message (UDP_MAX_SEGMENTS; 128 since Linux 6.9).
+const segments = 64
+
+// longest is how many bytes the kernel takes in one message: 64 KiB, less the headers of IPv6 and UDP.
+const longest = 65535 - 48
+
+// Check finds what is wrong with the sizes.
+func (o SendOptions) Check() error {
+	switch {
+	case o.Packet < 128 || o.Packet > longest:
+		return problem.New(problem.Usage, "a packet of %d bytes", o.Packet).Try("from 128 to %d bytes, such as 1472", longest)
+	case o.Heap < 1 || o.Heap > maxSize-4096:
+		return problem.New(problem.Usage, "a heap of %d bytes", o.Heap).Try("from 1 byte to 255 MiB")
+	}
+	return nil
+}
+
+// Connect makes the sockets.
+func Connect(o SendOptions) (*Sender, error) {
+	if err := o.Check(); err != nil {
+		return nil, err
+	}
+	o.Packet &^= 7
+	o.Sockets = max(o.Sockets, 1)
+	s := &Sender{options: o}
+	for i := range o.Sockets {
+		to := netip.AddrPortFrom(o.To.Addr(), o.To.Port()+uint16(i))
+		one, err := newStream(to, o)
+		if err != nil {
+			s.Close()
+			return nil, problem.New(problem.Failed, "cannot send SPEAD to UDP %v", to).Because(err).Try("ip route get %v shows the way there", to.Addr())
+		}
+		one.next, one.step = uint64(i)+1, uint64(o.Sockets)
+		s.streams = append(s.streams, one)
+	}
+	return s, nil
+}
+
+func newStream(to netip.AddrPort, o SendOptions) (*stream, error) {
+	fd, err := open(to.Addr())
+	if err != nil {
+		return nil, err
+	}
+	if _, err = buffer(fd, unix.SO_SNDBUFFORCE, unix.SO_SNDBUF, o.Buffer); err == nil {
+		err = unix.Connect(fd, sockaddr(to))
+	}
+	if err != nil {
+		_ = unix.Close(fd)
+		return nil, err
+	}
+	s := &stream{fd: fd, rest: newFrame(o.Heap, o.Packet, nil), first: newFrame(o.Heap, o.Packet, descriptors(o.Heap))}
+	s.gso = o.GSO && unix.SetsockoptInt(fd, unix.SOL_UDP, unix.UDP_SEGMENT, o.Packet) == nil // since Linux 4.18
+	return s, nil
+}
+
+// descriptors tell the receiver of the items; they go with the first heap.
+func descriptors(heap int) []Item {
+	return []Item{
+		{ID: idDescriptor, Data: Descriptor{ID: idTime, Name: "timestamp", Description: "Number of the heap"}.encode()},
+		{ID: idDescriptor, Data: Descriptor{ID: idData, Name: "data", Description: "A pattern of bytes",
+			Type: fmt.Sprintf("{'shape': (%d,), 'fortran_order': False, 'descr': '|u1'}", heap)}.encode()},
+	}
+}
+
+// Close gives the sockets back.
+func (s *Sender) Close() {
+	for _, one := range s.streams {
+		_ = unix.Close(one.fd)
+	}
+}
+
+// HeapBytes is what the packets of a heap have together, with their SPEAD headers.
+func (s *Sender) HeapBytes() int { return s.streams[0].rest.heap() }
+
+// HeapsFor is how many heaps make a trial of some time at a rate in bit/s; at least one for each stream.
+func (s *Sender) HeapsFor(rate float64, time time.Duration) int {
+	return max(len(s.streams), int(math.Round(rate/8*time.Seconds()/float64(s.HeapBytes()))))
+}
+
+// Send sends so many heaps in all at a rate in bit/s of packets, with their SPEAD headers; 0: as fast as it goes. It begins no heap after the
+// longest time, and ends at once if ctx does.
+func (s *Sender) Send(ctx context.Context, heaps int, longest time.Duration, rate float64) (Sent, error) {
+	group, ctx := errgroup.WithContext(ctx)
+	each := make([]Sent, len(s.streams))
+	began := time.Now().Add(100 * time.Microsecond) // all threads are there by then
+	for i, one := range s.streams {
+		share := (heaps + len(s.streams) - 1 - i) / len(s.streams)
+		group.Go(func() (err error) {
+			each[i], err = one.send(ctx, share, s.options.Packet, newPace(rate/float64(len(s.streams)), began), began.Add(longest))
+			return err
+		})
+	}
+	err := group.Wait()
+	all := Sent{Asked: rate}
+	for _, one := range each {
+		all.Heaps += one.Heaps
+		all.Packets += one.Packets
+		all.Bytes += one.Bytes
+		all.Full += one.Full
+		all.Seconds = max(all.Seconds, one.Seconds)
+		all.Late = max(all.Late, one.Late)
+		all.Burst, all.GSO = one.Burst, one.GSO
+	}
+	if all.Seconds > 0 {
+		all.Rate = float64(all.Bytes) * 8 / all.Seconds
+	}
+	return all, err
+}
+
+// Tries are how often the heap that ends a stream should be sent where nobody else tells the receiver: each may be lost.
+const Tries = 3
+
+// End sends the heap that ends each stream, some times. The streams can be sent anew then, from the beginning.
+func (s *Sender) End(tries int) {
+	for try := range tries {
+		time.Sleep(time.Duration(try) * 3 * time.Millisecond)
+		for _, one := range s.streams {
+			packet := encode(one.next, []Item{{ID: idControl, Immediate: true, Value: stop}}, 256)[0]
+			_, _ = unix.Write(one.fd, packet) // nobody may listen any more
+			one.described = false
+		}
+	}
+}
+
+func (s *stream) send(ctx context.Context, heaps, full int, pace *pace, until time.Time) (Sent, error) {
+	runtime.LockOSThread() // and never let go: the thread ends with its exact sleep
+	exact()
+	now := sleepUntil(pace.began)
+	var sent Sent
+	var err error
+	for heaps > 0 && err == nil && ctx.Err() == nil && now.Before(until) {
+		f := s.rest
+		if !s.described {
+			f, s.described = s.first, true
+		}
+		some := min(heaps, f.heaps)
+		f.number(s.next, s.step)
+		s.next += uint64(some) * s.step
+		heaps -= some
+		for _, p := range f.pieces(some, full) {
+			now = sleepUntil(pace.due())
+			sent.Late = max(sent.Late, now.Sub(pace.end()).Seconds())
+			if err = s.piece(f, p, &sent); err != nil {
+				break
+			}
+			pace.note(p.end-p.begin, now)
+			sent.Heaps += uint64(p.heaps)
+			if ctx.Err() != nil || p.heaps > 0 && now.After(until) {
+				break
+			}
+		}
+	}
+	sent.Seconds = sleepUntil(pace.end()).Sub(pace.began).Seconds()
+	sent.Burst, sent.GSO = pace.burst(min(whole/full, segments)*full), s.gso
+	if err != nil {
+		err = problem.New(problem.Failed, "sending SPEAD failed").Because(err)
+	}
+	return sent, err
+}
+
+// piece sends a piece of a frame.
+func (s *stream) piece(f *frame, p piece, sent *Sent) error {
+	for done := 0; done < len(p.packets); {
+		messages := s.memory.fill(f.memory[p.begin:p.end], p.packets[done:], s.gso)
+		n, err := sendAll(s.fd, messages)
+		for range n {
+			k := 1
+			if s.gso {
+				k = len(p.packets)
+			}
+			for _, size := range p.packets[done : done+k] {
+				p.begin += size
+				sent.Bytes += uint64(size)
+			}
+			sent.Packets += uint64(k)
+			done += k
+		}
+		switch {
+		case err == nil:
+		case errors.Is(err, unix.ENOBUFS):
+			sent.Full++
+			time.Sleep(10 * time.Microsecond)
+		case errors.Is(err, unix.ECONNREFUSED): // of a packet before: this one was not sent
+		case s.gso && (errors.Is(err, unix.EIO) || errors.Is(err, unix.EINVAL) || errors.Is(err, unix.EMSGSIZE)):
+			// The interface cannot, or its packets are smaller: IP divides ours then.
+			s.gso = false
+			err = unix.SetsockoptInt(s.fd, unix.SOL_UDP, unix.UDP_SEGMENT, 0)
+			if err != nil {
+				return err
+			}
+		default:
+			return err
+		}
+	}
+	return nil
+}
+
+// A vector is memory for the messages of a piece.
+type vector struct {
+	messages []message
+	parts    []unix.Iovec
+}
+
+// fill makes the messages of packets that lie one behind another: one for all, if the kernel takes them apart.
+func (v *vector) fill(memory []byte, packets []int, together bool) []message {
+	if v.messages == nil {
+		v.messages, v.parts = make([]message, segments), make([]unix.Iovec, segments)
+	}
+	if together {
+		packets = []int{len(memory)}
+	}
+	for i, size := range packets {
+		v.parts[i].Base = &memory[0]
+		v.parts[i].SetLen(size)
+		v.messages[i].set(&v.parts[i])
+		memory = memory[size:]
+	}
+	return v.messages[:len(packets)]
+}

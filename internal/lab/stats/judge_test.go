@@ -1,0 +1,179 @@
+package stats
+
+import (
+	"math"
+	"slices"
+	"testing"
+	"time"
+
+	"gonum.org/v1/gonum/stat"
+	"pgregory.net/rapid"
+)
+
+func differs(j Judged) bool { return j.Verdict == Differs }
+
+// TestIdenticalTables: where every setting is the same, at most one table in twenty says of any row that it differs.
+func TestIdenticalTables(t *testing.T) {
+	for most, tables := range map[int]int{10: 60, 30: 30} {
+		for _, n := range slices.Concat(quiet, loud) {
+			wrong, same := 0, 0
+			for seed := range uint64(tables) {
+				judged := newTable(n, seed, 1).judged(most)
+				if slices.ContainsFunc(judged, differs) {
+					wrong++
+				}
+				for _, j := range judged {
+					if j.Verdict == Same {
+						same++
+					}
+				}
+			}
+			t.Logf("up to %d rounds, %-47s %d of %d tables with a difference; %.0f %% of rows the same", most, n.name+":", wrong, tables,
+				100*float64(same)/float64(tables*12))
+			if wrong > tables/20 {
+				t.Errorf("up to %d rounds, %s: %d of %d tables with identical settings have a difference", most, n.name, wrong, tables)
+			}
+		}
+	}
+}
+
+// TestPlanted: a slow-down of 10 % in one row of twelve is found in nine of ten tables, with the noise called quiet: of each value 2 % at most,
+// outliers and drift as there, with as many rounds, from 10 to 30, as Wide asks for with 0.06. Loud noise is told.
+func TestPlanted(t *testing.T) {
+	const tables = 80
+	for _, n := range slices.Concat(quiet, loud) {
+		found, wrong, rounds := 0, 0, 0
+		for seed := range uint64(tables) {
+			judged := newTable(n, seed, 1.1).judged(30)
+			if differs(judged[0]) {
+				found++
+			}
+			if slices.ContainsFunc(judged[1:], differs) {
+				wrong++
+			}
+			rounds += judged[0].N
+		}
+		t.Logf("%-47s found in %d of %d tables, with %.0f rounds; %d with another difference", n.name+":", found, tables,
+			float64(rounds)/tables, wrong)
+		if isQuiet := slices.ContainsFunc(quiet, func(q noise) bool { return q.name == n.name }); isQuiet && found < tables*9/10 {
+			t.Errorf("%s: found in %d of %d", n.name, found, tables)
+		}
+		if wrong > tables/20 {
+			t.Errorf("%s: another difference in %d of %d", n.name, wrong, tables)
+		}
+	}
+}
+
+// TestDrift: what rounds share cancels in the ratio of a round, not in a ratio of medians.
+func TestDrift(t *testing.T) {
+	n := quiet[4]
+	var paired, apart []float64
+	for seed := range uint64(200) {
+		table := newTable(n, seed, 1)
+		paired = append(paired, table.judged(10)[0].Ratio)
+		apart = append(apart, Summarize(table.rows[0].Setting, 0).Median/Summarize(table.rows[0].Base, 0).Median)
+	}
+	p, a := stat.StdDev(paired, nil), stat.StdDev(apart, nil)
+	t.Logf("%s: the median of ratios is off by %.2f %%, the ratio of medians by %.2f %%", n.name, 100*p, 100*a)
+	if a < 1.5*p {
+		t.Error("the doc comment of the package says otherwise")
+	}
+}
+
+func repeat(value float64, n int) []float64 { return slices.Repeat([]float64{value}, n) }
+
+func TestVerdicts(t *testing.T) {
+	steady := repeat(100, 10)
+	nan := math.NaN()
+	for name, c := range map[string]struct {
+		row  Row
+		want Verdict
+		n    int
+	}{
+		"equal":                     {Row{steady, steady, steady}, Same, 10},
+		"twice":                     {Row{repeat(200, 10), steady, steady}, Differs, 10},
+		"at the margin":             {Row{repeat(105, 10), steady, steady}, Same, 10},
+		"within the band":           {Row{repeat(120, 10), steady, []float64{80, 130, 80, 130, 80, 130, 80, 130, 80, 130}}, Undecided, 10},
+		"no control at all":         {Row{repeat(200, 10), steady, nil}, Differs, 10},
+		"a control that failed":     {Row{repeat(200, 10), steady, repeat(nan, 10)}, Undecided, 10},
+		"four rounds":               {Row{repeat(200, 4), repeat(100, 4), repeat(100, 4)}, Undecided, 4},
+		"rounds that have no value": {Row{[]float64{nan, 200, 0, 200, -1, 200, 200, math.Inf(1), 200}, steady, steady}, Differs, 5},
+		"nothing":                   {Row{}, Undecided, 0},
+	} {
+		j := Judge([]Row{c.row}, 0)[0]
+		if j.Verdict != c.want || j.N != c.n {
+			t.Errorf("%s: %+v", name, j)
+		}
+	}
+}
+
+// TestAnything: no values panic; figures are finite, ordered, the same again, and turned round for the inverse.
+func TestAnything(t *testing.T) {
+	value := rapid.OneOf(rapid.Float64(), rapid.Float64Range(90, 110),
+		rapid.SampledFrom([]float64{0, 1, -1, math.NaN(), math.Inf(1), math.Inf(-1), math.MaxFloat64, math.SmallestNonzeroFloat64}))
+	values := rapid.SliceOfN(value, 0, 24)
+	rapid.Check(t, func(r *rapid.T) {
+		var rows, turned []Row
+		for range rapid.IntRange(0, 4).Draw(r, "rows") {
+			row := Row{values.Draw(r, "setting"), values.Draw(r, "base"), values.Draw(r, "control")}
+			rows, turned = append(rows, row), append(turned, Row{row.Base, row.Setting, nil})
+		}
+		judged, inverse := Judge(rows, 1), Judge(turned, 1)
+		for i, j := range judged {
+			for _, v := range []float64{j.Ratio, j.Low, j.High, j.P, j.Adjusted, j.ControlLow, j.ControlHigh} {
+				if !finite(v) || v < 0 {
+					r.Fatalf("%+v", j)
+				}
+			}
+			if j.Low > j.Ratio || j.Ratio > j.High || j.P > 1 || j.Adjusted < j.P || j.Adjusted > 1 || j.Verdict == "" ||
+				j.N < Enough && j.Verdict != Undecided {
+				r.Fatalf("%+v", j)
+			}
+			if k := inverse[i]; k.N != j.N || math.Abs(k.P-j.P) > 1e-6 || j.Ratio > 1e-300 && k.Ratio > 1e-300 && math.Abs(k.Ratio*j.Ratio-1) > 1e-6 {
+				if j.N > 0 && j.Ratio < 1e300 && k.Ratio < 1e300 {
+					r.Fatalf("%+v and turned %+v", j, k)
+				}
+			}
+		}
+		Wide(rows, 1, value.Draw(r, "width"))
+		s := Summarize(values.Draw(r, "values"), 1)
+		if !finite(s.Spread) || s.Least > s.Low || s.Low > s.Median || s.Median > s.High || s.High > s.Most {
+			r.Fatalf("%+v", s)
+		}
+	})
+}
+
+func TestWide(t *testing.T) {
+	steady, restless := repeat(100, 10), []float64{90, 110, 90, 110, 90, 110, 90, 110, 90, 110}
+	for name, c := range map[string]struct {
+		rows []Row
+		want bool
+	}{
+		"steady":          {[]Row{{steady, steady, steady}}, false},
+		"one is not":      {[]Row{{steady, steady, steady}, {restless, steady, steady}}, true},
+		"a tenth of that": {[]Row{{repeat(10, 10), steady, steady}}, false},
+		"too few rounds":  {[]Row{{steady[:3], steady, steady}}, true},
+		"always fails":    {[]Row{{nil, steady, steady}}, false},
+		"none":            {nil, false},
+	} {
+		if got := Wide(c.rows, 0, 0.1); got != c.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+// TestFast: a table of 60 rows of 30 rounds is judged in less than a second.
+func TestFast(t *testing.T) {
+	table := newTable(loud[0], 1, 1)
+	for round := 1; round <= 30; round++ {
+		table.measure(round)
+	}
+	rows := slices.Repeat(table.rows, 5)
+	began := time.Now()
+	Judge(rows, 1)
+	if took := time.Since(began); took > time.Second {
+		t.Errorf("%d rows took %v", len(rows), took)
+	} else {
+		t.Logf("%d rows took %v", len(rows), took)
+	}
+}

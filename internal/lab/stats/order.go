@@ -1,0 +1,39 @@
+package stats
+
+import "math/rand/v2"
+
+// Order gives the order of n settings in a round.
+//
+// Rounds come in pairs, ABBA: each odd round is the mirror of the round before, so that whatever rises or falls steadily over the two
+// costs every setting the same. Even rounds are shuffled by the seed, but not freely: n pairs are a block, in which each setting is
+// first in one pair and last in one pair. So over the 2n rounds of a block every setting is first exactly twice, and last exactly twice.
+func Order(n, round int, seed uint64) []int {
+	if n <= 0 {
+		return []int{}
+	}
+	pair := max(round, 0) / 2
+	block, at := pair/n, pair%n
+	turns := rand.New(rand.NewPCG(seed, uint64(block))).Perm(n)
+	first, last := turns[at], turns[(at+1)%n]
+
+	order := make([]int, 0, n)
+	order = append(order, first)
+	for _, i := range rand.New(rand.NewPCG(^seed, uint64(pair))).Perm(n) {
+		if i != first && i != last {
+			order = append(order, i)
+		}
+	}
+	if last != first {
+		order = append(order, last)
+	}
+	if round%2 == 1 {
+		mirror(order)
+	}
+	return order
+}
+
+func mirror(order []int) {
+	for i, j := 0, len(order)-1; i < j; i, j = i+1, j-1 {
+		order[i], order[j] = order[j], order[i]
+	}
+}

@@ -1,0 +1,91 @@
+package stats
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// TestPairsCoverage: the interval of the ratio of two runs covers the true one in about 95 %, and two equal runs seldom differ.
+func TestPairsCoverage(t *testing.T) {
+	noise := rand.New(rand.NewPCG(4, 4))
+	for _, n := range []int{6, 10, 11, 16} {
+		const tables = 600
+		covered, wrong := 0, 0
+		for range tables {
+			p := Pair{}
+			for range n {
+				p.Before = append(p.Before, 100*math.Exp(0.03*noise.NormFloat64()))
+				p.After = append(p.After, 80*math.Exp(0.05*noise.NormFloat64()))
+			}
+			j := JudgePairs([]Pair{p})[0]
+			if j.Low <= 0.8 && 0.8 <= j.High {
+				covered++
+			}
+			for i := range p.After {
+				p.After[i] = 100 * math.Exp(0.03*noise.NormFloat64())
+			}
+			if JudgePairs([]Pair{p})[0].Verdict == Differs {
+				wrong++
+			}
+		}
+		if share := float64(covered) / tables; share < 0.92 {
+			t.Errorf("%d values: the interval covers %.3f", n, share)
+		}
+		if share := float64(wrong) / tables; share > 0.05 {
+			t.Errorf("%d values: %.3f of equal runs differ", n, share)
+		}
+	}
+}
+
+// TestPairsFound: a planted 10 % is found.
+func TestPairsFound(t *testing.T) {
+	noise := rand.New(rand.NewPCG(5, 5))
+	found := 0
+	const tables = 300
+	for range tables {
+		p := Pair{ControlLow: 0.98, ControlHigh: 1.02}
+		for range 12 {
+			p.Before = append(p.Before, math.Exp(0.015*noise.NormFloat64()))
+			p.After = append(p.After, 0.9*math.Exp(0.015*noise.NormFloat64()))
+		}
+		if j := JudgePairs([]Pair{p})[0]; j.Verdict == Differs && j.Ratio < 1 {
+			found++
+		}
+	}
+	if found < tables*9/10 {
+		t.Errorf("found %d of %d", found, tables)
+	}
+}
+
+// TestPairsTurned: the other way round gives the inverse.
+func TestPairsTurned(t *testing.T) {
+	values := rapid.SliceOfN(rapid.Float64Range(0.1, 1e9), 1, 14)
+	rapid.Check(t, func(r *rapid.T) {
+		p := Pair{Before: values.Draw(r, "before"), After: values.Draw(r, "after")}
+		j := JudgePairs([]Pair{p})[0]
+		back := JudgePairs([]Pair{{Before: p.After, After: p.Before}})[0]
+		if !pairNear(j.Ratio*back.Ratio, 1) || !pairNear(j.P, back.P) || j.Low > j.Ratio*(1+1e-9) || j.High < j.Ratio*(1-1e-9) {
+			r.Fatalf("%+v and %+v", j, back)
+		}
+	})
+}
+
+func TestPairsNone(t *testing.T) {
+	for _, p := range []Pair{{}, {Before: []float64{1}}, {Before: []float64{0, -1, math.NaN()}, After: []float64{1}}} {
+		if j := JudgePairs([]Pair{p})[0]; j.N != 0 || j.Verdict != Undecided {
+			t.Errorf("%+v: %+v", p, j)
+		}
+	}
+	same := []float64{2, 2, 2, 2, 2}
+	if j := JudgePairs([]Pair{{Before: same, After: same}})[0]; j.Verdict != Same || j.Ratio != 1 {
+		t.Errorf("equal constants: %+v", j)
+	}
+	if j := JudgePairs([]Pair{{Before: same, After: []float64{3, 3, 3, 3, 3}}})[0]; j.Verdict != Differs {
+		t.Errorf("other constants: %+v", j)
+	}
+}
+
+func pairNear(a, b float64) bool { return math.Abs(a-b) <= 1e-6*max(math.Abs(a), math.Abs(b)) }

@@ -1,0 +1,65 @@
+package suspect
+
+import (
+	"fmt"
+
+	"orrery/internal/host"
+	"orrery/internal/lab/facts"
+)
+
+func direct(f facts.Facts, _ Subject) (seen, cure string) {
+	d := f.Directory
+	switch {
+	case d == nil:
+		return "no directory was looked at", ""
+	case d.Direct:
+		return fmt.Sprintf("works in %s (%s)", d.Path, d.Type), ""
+	}
+	return fmt.Sprintf("%s (%s) has no O_DIRECT, so the page cache is measured with the disk: %s", d.Path, d.Type, d.Why),
+		"name a directory on ext4 or xfs in the experiment: dir = \"…\""
+}
+
+// pageCache finds files that memory holds. With O_DIRECT it does not matter, unless the file system is memory itself.
+func pageCache(f facts.Facts, s Subject) (seen, cure string) {
+	d := f.Directory
+	switch {
+	case d == nil:
+		return "no directory was looked at", ""
+	case d.Type == "tmpfs" || d.Type == "ramfs":
+		return fmt.Sprintf("%s is in memory (%s), on no disk", d.Path, d.Type), "name a directory on a disk in the experiment: dir = \"…\""
+	case d.Direct:
+		return "passed by with O_DIRECT", ""
+	case s.File > 0 && s.File < 2*f.Memory.Total:
+		return fmt.Sprintf("the file of %s fits, at least half, into %s of memory", gib(s.File), gib(f.Memory.Total)),
+			fmt.Sprintf("measure with a file of %s, or where there is O_DIRECT", gib(2*f.Memory.Total))
+	}
+	return fmt.Sprintf("%s of memory may hold what is read", gib(f.Memory.Total)), ""
+}
+
+// swap in use says that memory was short once; below a hundredth of the memory, it is what nobody asks for. That it moves during a trial
+// is seen by the probes.
+func swap(f facts.Facts, _ Subject) (seen, cure string) {
+	switch m := f.Memory; {
+	case m.SwapTotal == 0:
+		return "none", ""
+	case m.SwapUsed*100 <= m.Total:
+		return gib(m.SwapUsed) + " in use", ""
+	default:
+		return fmt.Sprintf("%s of swap in use: memory was short", gib(m.SwapUsed)), "swapoff -a && swapon -a, with enough memory free"
+	}
+}
+
+// load wants that the host was idle: a tenth of a processor, in the mean over the last minute, is what daemons take.
+func load(f facts.Facts) host.Fact {
+	fact := host.Fact{Name: "load", OK: true, Level: host.Wanted, Value: untold}
+	if len(f.Load) == 0 {
+		return fact
+	}
+	fact.Value = fmt.Sprintf("%.2f over the last minute, on %d processors", f.Load[0], f.Processors.Threads)
+	if f.Load[0] > idleShare*float64(max(f.Processors.Threads, 1))+0.1 {
+		fact.OK, fact.Fix = false, "stop what else runs (ps -eo pcpu,pid,args --sort=-pcpu | head), and wait a minute"
+	}
+	return fact
+}
+
+func gib(bytes int64) string { return fmt.Sprintf("%.1f GiB", float64(bytes)/(1<<30)) }

@@ -1,0 +1,127 @@
+package suspect
+
+import (
+	"fmt"
+	"slices"
+
+	"orrery/internal/lab/facts"
+	"orrery/internal/lab/probe"
+	"orrery/internal/lab/test"
+)
+
+// The shares from which something is told.
+const (
+	idleShare  = 0.05 // of the host, before the first round
+	stealShare = 0.01 // of all processor time
+	otherShare = 0.05 // of the host
+	otherCores = 0.5  // processors: on a large host 5 % are several
+	stallShare = 0.05 // of the time
+	pathShare  = 0.9  // of the bytes that the test moved
+	pathLeast  = 1 << 20
+)
+
+// A Context is what a trial was, as far as it bears on what the probes saw.
+type Context struct {
+	Kind     string
+	Copies   int // that ran at once; 0: one
+	Facts    facts.Facts
+	Baseline probe.CPU // of the idle host, from probe.Baseline
+	Links    []string  // of the host, through which the traffic was to go; none: it does not matter
+	Bytes    uint64    // that the test says it moved, all directions; 0: it does not say
+}
+
+// Idle says whether the host was idle before the first round: labels for all rows.
+func Idle(base probe.CPU) []test.Label {
+	if base.Share() <= idleShare {
+		return nil
+	}
+	return []test.Label{{
+		Name: Load, Why: fmt.Sprintf("before the first round, %.0f %% of the host's processor time was taken already", 100*base.Share()),
+		Cure: cureLoad,
+	}}
+}
+
+const cureLoad = "stop what else runs: ps -eo pcpu,pid,args --sort=-pcpu | head"
+
+// During gives the labels of one trial. The seconds are those that it took, from probe.Cut at its beginning to probe.Cut after its end,
+// when its programs had been waited for.
+func During(seconds []probe.Second, c Context) []test.Label {
+	s := sum(seconds)
+	if s.took <= 0 {
+		return nil
+	}
+	var labels []test.Label
+	for _, look := range []func(trial, Context) (label test.Label, bad bool){stolen, others, swapped, hot, stalled, elsewhere} {
+		if l, bad := look(s, c); bad {
+			labels = append(labels, l)
+		}
+	}
+	return labels
+}
+
+// A trial is the sum of its seconds.
+type trial struct {
+	took                    float64
+	cpu                     probe.Times
+	self, children, cgroups probe.Usage
+	swapIn, swapOut, hot    uint64
+	ioStall, memoryStall    float64
+	links                   map[string]uint64 // bytes both ways
+}
+
+func sum(seconds []probe.Second) trial {
+	t := trial{links: map[string]uint64{}}
+	for _, s := range seconds {
+		t.took += s.Took
+		t.cpu = t.cpu.Add(s.CPU)
+		t.self, t.children = t.self.Add(s.Self), t.children.Add(s.Children)
+		for _, u := range s.Cgroups {
+			t.cgroups = t.cgroups.Add(u)
+		}
+		t.swapIn, t.swapOut, t.hot = t.swapIn+s.Swap.In, t.swapOut+s.Swap.Out, t.hot+s.Throttled
+		t.ioStall, t.memoryStall = t.ioStall+s.Stalls.IO.Some, t.memoryStall+s.Stalls.Memory.Some
+		for _, l := range s.Net {
+			t.links[l.Name] += l.Received.Bytes + l.Sent.Bytes
+		}
+	}
+	return t
+}
+
+func stolen(t trial, _ Context) (test.Label, bool) {
+	total := t.cpu.Total()
+	share := t.cpu.Steal / max(total, 1e-9)
+	return test.Label{
+		Name: Steal, Why: fmt.Sprintf("the hypervisor took %.1f %% of the processor time for others", 100*share),
+		Cure: "pin this virtual machine to processors of its own, or run when its neighbours are quiet",
+	}, share > stealShare
+}
+
+func swapped(t trial, _ Context) (test.Label, bool) {
+	return test.Label{
+		Name: Swap, Why: fmt.Sprintf("%d pages went to swap and %d came back", t.swapOut, t.swapIn), Cure: "free memory, or swapoff -a",
+	}, t.swapIn+t.swapOut > 0
+}
+
+func hot(t trial, _ Context) (test.Label, bool) {
+	return test.Label{
+		Name: Heat, Why: fmt.Sprintf("processors were slowed for their heat %d times", t.hot),
+		Cure: "look after the cooling (sensors), or turn turbo off",
+	}, t.hot > 0
+}
+
+// stalled finds waits that the test does not make itself, as one of disks waits for disks. Waits for processors come of load from others.
+func stalled(t trial, c Context) (test.Label, bool) {
+	l := test.Label{Name: Stall}
+	share := func(x float64) float64 { return 100 * x / t.took }
+	switch {
+	case t.memoryStall > stallShare*t.took:
+		l.Why = fmt.Sprintf("tasks waited for memory during %.0f %% of the time", share(t.memoryStall))
+		l.Cure = "free memory, or give the nodes more of it"
+	case t.ioStall > stallShare*t.took && !slices.Contains([]string{disk, "command"}, c.Kind):
+		l.Why = fmt.Sprintf("tasks waited for a disk during %.0f %% of the time", share(t.ioStall))
+		l.Cure = "stop what writes: iostat -x 1, or pidstat -d 1"
+	default:
+		return l, false
+	}
+	return l, true
+}

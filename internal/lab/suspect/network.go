@@ -1,0 +1,120 @@
+package suspect
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"orrery/internal/lab/facts"
+)
+
+// A receiver that does not run for hold seconds, as a scheduler may let it wait, loses what its socket cannot hold meanwhile.
+const (
+	hold        = 0.01
+	assumedRate = 1e9 // bit/s
+)
+
+// rmem asks for room in the socket for hold seconds of traffic.
+func rmem(f facts.Facts, s Subject) (seen, cure string) {
+	most, err := strconv.ParseFloat(f.Sysctls["net.core.rmem_max"], 64)
+	if err != nil {
+		return untold, ""
+	}
+	rate := s.Rate
+	if rate == 0 {
+		rate = assumedRate
+	}
+	seen = fmt.Sprintf("net.core.rmem_max of %.0f bytes holds %.2g ms at %.3g Gb/s", most, 1000*8*most/rate, rate/1e9)
+	if want := rate / 8 * hold; most < want {
+		return seen, fmt.Sprintf("sysctl -w net.core.rmem_max=%d", ceil(want))
+	}
+	return seen, ""
+}
+
+// ceil gives the power of two, of at least a MiB, that a size fits in.
+func ceil(size float64) int64 {
+	n := int64(1 << 20)
+	for float64(n) < size {
+		n *= 2
+	}
+	return n
+}
+
+// path gives what is known of the interfaces of a subject.
+func path(f facts.Facts, s Subject) []facts.Interface {
+	var all []facts.Interface
+	for _, name := range s.Links {
+		if i, ok := f.Interface(name); ok {
+			all = append(all, i)
+		}
+	}
+	return all
+}
+
+// bridgeNF finds bridges whose frames go through iptables, where each one costs the rules and a look at conntrack.
+func bridgeNF(f facts.Facts, s Subject) (seen, cure string) {
+	var on []string
+	for _, name := range []string{"iptables", "ip6tables", "arptables"} {
+		if f.Sysctls["net.bridge.bridge-nf-call-"+name] == "1" {
+			on = append(on, "net.bridge.bridge-nf-call-"+name)
+		}
+	}
+	bridged := s.Bridge || slices.ContainsFunc(path(f, s), func(i facts.Interface) bool { return i.Driver == "bridge" || i.Master != "" })
+	switch {
+	case len(on) == 0:
+		return "frames on bridges do not go through iptables", ""
+	case s.Kind != "" && !bridged:
+		return "no bridge on the way", ""
+	}
+	return "frames on bridges go through iptables, too: " + strings.Join(on, ", "), "sysctl -w " + strings.Join(on, "=0 ") + "=0"
+}
+
+// mtu compares the interfaces on the way, but for loopback.
+func mtu(f facts.Facts, s Subject) (seen, cure string) {
+	var said []string
+	least, most := facts.Interface{}, facts.Interface{}
+	for _, i := range path(f, s) {
+		if i.Name == "lo" || i.MTU == 0 {
+			continue
+		}
+		said = append(said, fmt.Sprintf("%s %d", i.Name, i.MTU))
+		if least.MTU == 0 || i.MTU < least.MTU {
+			least = i
+		}
+		if i.MTU > most.MTU {
+			most = i
+		}
+	}
+	if least.MTU == most.MTU {
+		return strings.Join(said, ", "), ""
+	}
+	return "MTUs differ on the way: " + strings.Join(said, ", "), fmt.Sprintf("ip link set dev %s mtu %d", least.Name, most.MTU)
+}
+
+// offload finds interfaces that join or split packets, so that those that are counted are not those of the wire, and a veth passes 64 KiB
+// for the price of one packet.
+func offload(f facts.Facts, s Subject) (seen, cure string) {
+	short := [][2]string{ // the kernel's name, and that of ethtool(8)
+		{"rx-gro", "gro"}, {"rx-lro", "lro"}, {"tx-generic-segmentation", "gso"}, {"tx-tcp-segmentation", "tso"},
+		{"tx-udp-segmentation", "tx-udp-segmentation"}, {"rx-gro-hw", "rx-gro-hw"}, {"rx-gro-list", "rx-gro-list"},
+		{"rx-udp-gro-forwarding", "rx-udp-gro-forwarding"},
+	}
+	var found, cures []string
+	for _, i := range path(f, s) {
+		var on []string
+		for _, o := range short {
+			if i.Has(o[0]) {
+				on = append(on, o[1])
+			}
+		}
+		if len(on) > 0 {
+			found = append(found, i.Name+" ("+strings.Join(on, ", ")+")")
+			cures = append(cures, "ethtool -K "+i.Name+" "+strings.Join(on, " off ")+" off")
+		}
+	}
+	if len(found) == 0 {
+		return "no packets are joined or split on the way", ""
+	}
+	return "packets are joined or split by " + strings.Join(found, ", "), strings.Join(cures, "; ")
+}

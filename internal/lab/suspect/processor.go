@@ -1,0 +1,142 @@
+package suspect
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"orrery/internal/lab/facts"
+)
+
+// untold is what is said of something that a host keeps to itself.
+const untold = "this host does not tell"
+
+func virtual(f facts.Facts, _ Subject) (seen, cure string) {
+	v := f.Virtual
+	if !v.Machine {
+		return "no hypervisor below", ""
+	}
+	about := strings.Join(strings.Fields(strings.Join([]string{v.Kind, v.Vendor, v.Product}, " ")), " ")
+	if about != "" {
+		about = " (" + about + ")"
+	}
+	return "this host is a virtual machine itself" + about + ": what its neighbours do is not seen, and `bare` is not bare metal",
+		"run the lab on the machine below, or take absolute figures as those of this virtual machine"
+}
+
+// governor wants all processors at a steady clock. Only cpufreq's "performance" does not follow the load.
+func governor(f facts.Facts, _ Subject) (seen, cure string) {
+	var slow, all []string
+	for _, s := range f.Processors.Scaling {
+		all = append(all, fmt.Sprintf("%s (%s)", s.Governor, s.Driver))
+		if s.Governor != "performance" {
+			slow = append(slow, fmt.Sprintf("%s (%s) on processors %s", s.Governor, s.Driver, list(s.Processors)))
+		}
+	}
+	switch {
+	case len(all) == 0:
+		return untold, ""
+	case len(slow) == 0:
+		slices.Sort(all)
+		return strings.Join(slices.Compact(all), ", "), ""
+	}
+	return "the clock follows the load: " + strings.Join(slow, ", "),
+		"echo performance | tee /sys/devices/system/cpu/cpufreq/policy*/scaling_governor"
+}
+
+// turbo makes the clock depend on how many cores are busy and how warm they are.
+func turbo(f facts.Facts, _ Subject) (seen, cure string) {
+	switch t := f.Processors.Turbo; t {
+	case "":
+		return untold, ""
+	case facts.TurboOnIntel:
+		return "the clock goes above its nominal rate while few cores are busy", "echo 1 > /sys/devices/system/cpu/intel_pstate/no_turbo"
+	case facts.TurboOn:
+		return "the clock goes above its nominal rate while few cores are busy", "echo 0 > /sys/devices/system/cpu/cpufreq/boost"
+	default:
+		return string(t), ""
+	}
+}
+
+// smt matters where two tasks of a test run on threads of one core: because they are pinned so, or because there are more of them than
+// cores. To be pinned to all processors is not to be pinned.
+func smt(f facts.Facts, s Subject) (seen, cure string) {
+	p := f.Processors
+	if len(p.Siblings) == 0 {
+		return "each core runs one thread", ""
+	}
+	const off = "echo off > /sys/devices/system/cpu/smt/control"
+	if n := len(pinned(s.Pins)); n > 0 && n < p.Threads {
+		for _, core := range p.Siblings {
+			if on := both(pinned(s.Pins), core); len(on) > 1 {
+				return fmt.Sprintf("processors %s, to which tasks are pinned, are threads of one core", list(on)),
+					"pin them to threads of different cores (lscpu --extended), or " + off
+			}
+		}
+		return "what is pinned shares no core", ""
+	}
+	tasks := s.copies()
+	if s.Far {
+		tasks *= 2
+	}
+	switch {
+	case s.Kind == "":
+		return fmt.Sprintf("cores run %d threads: tests with more tasks than the %d cores share them", len(p.Siblings[0]), p.Cores), off
+	case tasks > p.Cores:
+		return fmt.Sprintf("%d tasks on %d cores of %d threads: some share a core", tasks, p.Cores, len(p.Siblings[0])), off
+	}
+	return "there is a core for each task", ""
+}
+
+// pinned gives the processors that anything is pinned to.
+func pinned(pins [][]int) []int {
+	all := slices.Concat(pins...)
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// both gives what is in one list and in the other.
+func both(one, other []int) []int {
+	return slices.DeleteFunc(slices.Clone(one), func(n int) bool { return !slices.Contains(other, n) })
+}
+
+// clocksource wants a counter that is read without leaving the process, nor the virtual machine: that of each architecture.
+func clocksource(f facts.Facts, _ Subject) (seen, cure string) {
+	good := []string{"tsc", "arch_sys_counter", "timebase", "tod", "riscv_clocksource", "stp"}
+	c := f.Clock
+	switch {
+	case c.Source == "":
+		return untold, ""
+	case slices.Contains(good, c.Source):
+		return c.Source, ""
+	}
+	seen = c.Source + ": times are read through something else than the processor's own counter"
+	for _, name := range good {
+		if slices.Contains(c.Available, name) {
+			return seen, "echo " + name + " > /sys/devices/system/clocksource/clocksource0/current_clocksource"
+		}
+	}
+	return seen, "boot with tsc=reliable if the processor's counter is invariant (constant_tsc nonstop_tsc in /proc/cpuinfo), " +
+		"or give the virtual machine one"
+}
+
+// list writes numbers as the kernel does.
+func list(n []int) string {
+	n = slices.Clone(n)
+	slices.Sort(n)
+	n = slices.Compact(n)
+	var parts []string
+	for i := 0; i < len(n); {
+		j := i
+		for j+1 < len(n) && n[j+1] == n[j]+1 {
+			j++
+		}
+		if part := fmt.Sprint(n[i]); i == j {
+			parts = append(parts, part)
+		} else {
+			parts = append(parts, fmt.Sprintf("%s-%d", part, n[j]))
+		}
+		i = j + 1
+	}
+	return strings.Join(parts, ",")
+}

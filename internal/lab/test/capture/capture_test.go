@@ -1,0 +1,229 @@
+package capture
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"orrery/internal/lab/test"
+	"orrery/internal/problem"
+)
+
+// made makes the test with options changed.
+func made(t *testing.T, change func(o *options)) *capture {
+	t.Helper()
+	c, err := New(func(o any) error { change(o.(*options)); return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c.(*capture)
+}
+
+func TestOptions(t *testing.T) {
+	for want, change := range map[string]func(o *options){
+		"program":   func(o *options) { o.Program = "dada" },
+		"packet":    func(o *options) { o.Packet = 100 },
+		"heap":      func(o *options) { o.Heap = 1 << 30 },
+		"sockets":   func(o *options) { o.Sockets = 0 },
+		"trial":     func(o *options) { o.Trial = time.Millisecond },
+		"lossy":     func(o *options) { o.Lossy = 9 },
+		"precision": func(o *options) { o.Precision = 0 },
+	} {
+		_, err := New(func(o any) error { change(o.(*options)); return nil })
+		if problem.Exit(err) != int(problem.Mistake) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", want, err)
+		}
+	}
+	c := made(t, func(*options) {})
+	if n := c.Needs(); !n.Far || len(n.Tools) != 1 || len(c.Figures()) != 4 {
+		t.Errorf("%+v, %v", n, c.Figures())
+	}
+}
+
+func TestUnits(t *testing.T) {
+	for text, want := range map[string]float64{"256KiB": 256 << 10, "16 MiB": 16 << 20, "1472": 1472, "0": -1, "x": -1, "1.5": -1, "-1KiB": -1} {
+		var b bytes
+		if err := b.UnmarshalText([]byte(text)); (err != nil) != (want < 0) || err == nil && float64(b) != want {
+			t.Errorf("%s: %d, %v", text, b, err)
+		}
+	}
+	for text, want := range map[string]float64{"10Gbit/s": 1e10, "1.5 Mbit/s": 1.5e6, "0": 0, "-1": -1, "fast": -1, "NaN": -1} {
+		var r rate
+		if err := r.UnmarshalText([]byte(text)); (err != nil) != (want < 0) || err == nil && float64(r) != want {
+			t.Errorf("%s: %g, %v", text, r, err)
+		}
+	}
+}
+
+// TestCapture searches over a real link, and again from what it found.
+func TestCapture(t *testing.T) {
+	tr := trial(t)
+	c := made(t, func(o *options) { o.Trial, o.Most, o.Buffer = 50*time.Millisecond, 2e9, 4<<20 })
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if err := c.Check(ctx, tr); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		began := time.Now()
+		result, err := c.Run(ctx, tr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		figures(t, c, result)
+		t.Logf("%v %v in %v", result.Samples, result.Labels, time.Since(began))
+	}
+	if left := exec.Command("ip", "netns", "pids", tr.Near.Node); left != nil {
+		if out, _ := left.Output(); len(out) > 0 {
+			t.Errorf("left running: %s", out)
+		}
+	}
+}
+
+func figures(t *testing.T, c *capture, r test.Result) {
+	t.Helper()
+	if len(r.Samples) != len(c.Figures()) {
+		t.Fatalf("%v", r.Samples)
+	}
+	for i, f := range c.Figures() {
+		// A host that did more before the trials than during them has used no processor time for them that could be told.
+		if s := r.Samples[i]; s.Figure != f.Name || !(s.Value > 0 || s.Value == 0 && f.Better == test.Less) {
+			t.Errorf("%v, want a value of %s", s, f.Name)
+		}
+	}
+	if _, err := json.Marshal(r.Detail); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestWherePacketsDie: with a small buffer and a full blast packets die in the socket, and all that were lost are found.
+func TestWherePacketsDie(t *testing.T) {
+	tr := trial(t)
+	c := made(t, func(o *options) { o.Buffer, o.GSO = 64<<10, false })
+	ctx := context.Background()
+	p, err := c.open(ctx, tr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.close()
+	r := &run{capture: c, trial: tr, pair: p}
+	if err := r.begin(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.once(ctx, "search", 20e9, 200*time.Millisecond); err != nil {
+		t.Fatal(err)
+	}
+	d := r.points[0].Died
+	if d == nil {
+		t.Skip("nothing was lost: the receiver is too fast for this sender")
+	}
+	var sum uint64
+	for _, n := range d.Where {
+		sum += n
+	}
+	if sum != d.Lost || d.Where[atSocket] == 0 || d.Where[atUnknown] > 0 {
+		t.Errorf("%+v", d)
+	}
+	t.Logf("%+v", *d)
+}
+
+// TestNobodyHears: what a firewall holds back is found before the first round.
+func TestNobodyHears(t *testing.T) {
+	tr := trial(t)
+	if _, err := exec.LookPath("nft"); err != nil {
+		t.Skip("no nft")
+	}
+	sh(t, `ip netns exec $1 nft 'add table inet x; add chain inet x y { type filter hook input priority 0; }; add rule inet x y udp dport 7148 drop'`, tr.Near.Node)
+	c := made(t, func(*options) {})
+	err := c.Check(context.Background(), tr)
+	if err == nil || !strings.Contains(err.Error(), "firewall") {
+		t.Error(err)
+	}
+}
+
+// TestPortTaken: so is a port that somebody holds.
+func TestPortTaken(t *testing.T) {
+	tr := trial(t)
+	c := made(t, func(*options) {})
+	p, err := c.open(context.Background(), tr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.close()
+	if err := c.Check(context.Background(), tr); err == nil || !strings.Contains(err.Error(), "7148") {
+		t.Error(err)
+	}
+}
+
+// TestKilled: when a program is killed, or the user ends the run, that is an error and nothing hangs.
+func TestKilled(t *testing.T) {
+	tr := trial(t)
+	c := made(t, func(o *options) { o.Trial = time.Second })
+	p, err := c.open(context.Background(), tr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pids, _ := exec.Command("ip", "netns", "pids", tr.Near.Node).Output()
+	sh(t, `kill -9 $1`, strings.Fields(string(pids))[0])
+	began := time.Now()
+	if _, _, err := p.trial(context.Background(), 1e8, time.Second); err == nil {
+		t.Error("nobody noticed that the receiver was killed")
+	}
+	p.close()
+	ctx, cancel := context.WithTimeoutCause(context.Background(), 700*time.Millisecond, errors.New("enough"))
+	defer cancel()
+	if _, err := c.Run(ctx, tr); err == nil {
+		t.Error("nobody noticed that the run was ended")
+	}
+	if took := time.Since(began); took > 8*time.Second {
+		t.Errorf("it took %v", took)
+	}
+}
+
+// theirs gives the place with spead2's programs, or skips.
+func theirs(t *testing.T, tr *test.Trial) {
+	t.Helper()
+	dir := os.Getenv("ORRERY_SPEAD2")
+	if dir == "" {
+		dir = "/var/cache/orrery-test/spead2/build/src"
+	}
+	for _, program := range []string{"spead2_send", "spead2_recv"} {
+		if _, err := os.Stat(dir + "/" + program); err != nil {
+			t.Skipf("no %s: bench/lab/spead/install builds it", program)
+		}
+	}
+	mine := tr.Near.Programs
+	words := func(name string) []string {
+		if strings.HasPrefix(name, "spead2_") {
+			return []string{dir + "/" + name}
+		}
+		return mine(name)
+	}
+	tr.Near.Programs, tr.Far.Programs = words, words
+}
+
+// TestTheirs searches with spead2's own programs.
+func TestTheirs(t *testing.T) {
+	tr := trial(t)
+	theirs(t, tr)
+	c := made(t, func(o *options) {
+		o.Program, o.Trial, o.Most, o.Buffer, o.Trials, o.Lossy, o.Paper = spead2, 200*time.Millisecond, 5e8, 4<<20, 3, 1, false
+	})
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if err := c.Check(ctx, tr); err != nil {
+		t.Fatal(err)
+	}
+	c.remember(tr.Near.Name+" 0 of 1", 4.9e8)
+	result, err := c.Run(ctx, tr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	figures(t, c, result)
+	t.Logf("%v %v", result.Samples, result.Labels)
+}

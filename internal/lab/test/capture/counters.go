@@ -1,0 +1,180 @@
+package capture
+
+import (
+	"bufio"
+	gobytes "bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"orrery/internal/host"
+	"orrery/internal/lab/place"
+)
+
+// Counters are what the kernel counted of packets that it threw away, by a name that begins with where.
+type Counters map[string]uint64
+
+// Where packets may die, on their way. Names of counters begin with these.
+const (
+	atSender      = "sender"      // they were never sent
+	atNIC         = "nic"         // no room in the ring of an interface
+	atSoftnet     = "softnet"     // no room in the backlog of a processor
+	atLink        = "link"        // a bridge, veth or macvlan has dropped them
+	atIP          = "ip"          // fragments that were never whole
+	atSocket      = "socket"      // no room in the buffer of the socket
+	atApplication = "application" // they were delivered, but their heap was never whole
+	atUnknown     = "unknown"     // nobody has counted them
+)
+
+// since gives what was counted after an earlier reading. Counters of interfaces that have gone or were made anew are left out.
+func (c Counters) since(before Counters) Counters {
+	d := Counters{}
+	for name, now := range c {
+		if was, ok := before[name]; ok && now > was {
+			d[name] = now - was
+		}
+	}
+	return d
+}
+
+// sum adds those of a place.
+func (c Counters) sum(where string) (n uint64) {
+	for name, value := range c {
+		if strings.HasPrefix(name, where+" ") && !strings.HasSuffix(name, squeezed) {
+			n += value
+		}
+	}
+	return n
+}
+
+// count reads all counters that the packets of a trial may touch: of the host's interfaces and processors, and in the place.
+func count(ctx context.Context, near, far *place.Place) (Counters, error) {
+	c := Counters{}
+	for _, link := range append(append([]string{}, near.HostLinks...), far.HostLinks...) {
+		c.statistics(filepath.Join("/sys/class/net", link))
+		c.card(ctx, link)
+	}
+	softnet, err := os.ReadFile("/proc/net/softnet_stat")
+	if err != nil {
+		return nil, err
+	}
+	c.softnet(softnet)
+	for _, p := range []*place.Place{near, far} {
+		files := []string{"/proc/net/snmp"}
+		if p.Node != "" {
+			files = append(files, "/proc/net/dev")
+		}
+		text, err := place.Output(ctx, p, append([]string{"cat"}, files...)...)
+		if err != nil {
+			return nil, err
+		}
+		if p == near {
+			c.snmp(text)
+		}
+		c.devices(p.Name, text)
+	}
+	return c, nil
+}
+
+// squeezed is the end of the name of a counter that counts no packets: a processor had more to do than its turn allowed.
+const squeezed = "squeezed"
+
+// softnet reads /proc/net/softnet_stat: a line for each processor of hexadecimal numbers: processed, dropped, squeezed, …
+func (c Counters) softnet(text []byte) {
+	for line := range gobytes.Lines(text) {
+		fields := strings.Fields(string(line))
+		if len(fields) < 3 {
+			continue
+		}
+		for i, name := range []string{1: "dropped", 2: squeezed} {
+			if n, err := strconv.ParseUint(fields[i], 16, 64); err == nil && name != "" {
+				c[atSoftnet+" "+name] += n
+			}
+		}
+	}
+}
+
+// snmp reads /proc/net/snmp: for each protocol a line of names and a line of numbers.
+func (c Counters) snmp(text []byte) {
+	var names []string
+	for scan := bufio.NewScanner(gobytes.NewReader(text)); scan.Scan(); {
+		fields := strings.Fields(scan.Text())
+		if len(fields) < 2 || fields[0] != "Udp:" && fields[0] != "Ip:" {
+			continue
+		}
+		if len(names) == 0 || names[0] != fields[0] {
+			names = fields
+			continue
+		}
+		for i := 1; i < min(len(names), len(fields)); i++ {
+			where := map[string]string{"Udp: RcvbufErrors": atSocket, "Udp: MemErrors": atSocket, "Ip: ReasmFails": atIP, "Ip: InDiscards": atIP}[names[0]+" "+names[i]]
+			if n, err := strconv.ParseUint(fields[i], 10, 64); err == nil && where != "" {
+				c[where+" "+names[i]] = n
+			}
+		}
+	}
+}
+
+// devices reads /proc/net/dev of a place: a line for each interface with eight numbers of what was received and eight of what was sent.
+func (c Counters) devices(at string, text []byte) {
+	for scan := bufio.NewScanner(gobytes.NewReader(text)); scan.Scan(); {
+		name, rest, ok := strings.Cut(scan.Text(), ":")
+		fields := strings.Fields(rest)
+		if name = strings.TrimSpace(name); !ok || len(fields) != 16 || name == "lo" {
+			continue
+		}
+		for i, what := range map[int]string{3: "rx_dropped", 4: "rx_fifo", 11: "tx_dropped"} {
+			where := atLink
+			if what == "rx_fifo" {
+				where = atNIC
+			}
+			if n, err := strconv.ParseUint(fields[i], 10, 64); err == nil {
+				c[where+" "+at+" "+name+" "+what] = n
+			}
+		}
+	}
+}
+
+// statistics reads those of an interface of the host (Documentation/ABI/testing/sysfs-class-net-statistics).
+func (c Counters) statistics(dir string) {
+	for name, where := range map[string]string{
+		"rx_missed_errors": atNIC, "rx_fifo_errors": atNIC, "rx_over_errors": atNIC,
+		"rx_dropped": atLink, "tx_dropped": atLink, "rx_nohandler": atLink,
+	} {
+		text, err := os.ReadFile(filepath.Join(dir, "statistics", name))
+		if err != nil {
+			continue // the interface has gone into a node
+		}
+		if n, err := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 64); err == nil {
+			c[where+" "+filepath.Base(dir)+" "+name] = n
+		}
+	}
+}
+
+// card reads what the driver of a network card counts by itself; other interfaces have no such thing.
+func (c Counters) card(ctx context.Context, link string) {
+	if _, err := os.Stat(filepath.Join("/sys/class/net", link, "device")); err != nil {
+		return
+	}
+	if out, err := place.Output(ctx, host.Local{}, "ethtool", "-S", link); err == nil {
+		c.ethtool(link, out)
+	}
+}
+
+// ethtool reads what ethtool -S prints, and keeps what is about packets that were thrown away for lack of room. Names are up to drivers.
+func (c Counters) ethtool(link string, text []byte) {
+	for scan := bufio.NewScanner(gobytes.NewReader(text)); scan.Scan(); {
+		name, value, ok := strings.Cut(strings.TrimSpace(scan.Text()), ": ")
+		n, err := strconv.ParseUint(strings.TrimSpace(value), 10, 64)
+		if !ok || err != nil {
+			continue
+		}
+		low := strings.ToLower(name)
+		if strings.Contains(low, "rx") && (strings.Contains(low, "no_buf") || strings.Contains(low, "out_of_buffer") ||
+			strings.Contains(low, "missed") || strings.Contains(low, "drop") || strings.Contains(low, "discard")) {
+			c[atNIC+" "+link+" ethtool "+name] = n
+		}
+	}
+}

@@ -1,0 +1,82 @@
+package capture
+
+import (
+	"fmt"
+	"math"
+
+	"orrery/internal/lab/search"
+	"orrery/internal/lab/test"
+)
+
+// Detail is what the bundle keeps of a run.
+type Detail struct {
+	Program string  `json:"program"`
+	Heap    int64   `json:"heap"`   // bytes of data
+	Packet  int64   `json:"packet"` // bytes
+	Sockets int     `json:"sockets"`
+	Buffer  int     `json:"buffer"` // of each socket, as it was obtained
+	Trial   float64 `json:"trial"`  // seconds of each
+	Trials  int     `json:"trials"` // that the search took
+	Idle    float64 `json:"idle"`   // part of all processors that was busy before
+	Curve   []Point `json:"curve"`  // all trials, in order
+}
+
+func (r *run) detail(found search.Result) Detail {
+	return Detail{Program: r.Program, Heap: int64(r.Heap), Packet: int64(r.Packet), Sockets: r.Sockets, Buffer: r.pair.buffer(),
+		Trial: r.Trial.Seconds(), Trials: found.Trials, Idle: r.idle.Share(), Curve: r.points}
+}
+
+// room is for how long a receiver may be set aside without loss: schedulers do that for some milliseconds.
+const room = 0.010 // s
+
+// labels says why the found rate is suspect.
+func (r *run) labels(found search.Result) []test.Label {
+	var all []test.Label
+	got := r.pair.buffer()
+	holds := float64(got*r.Sockets) * 8 / found.Rate
+	switch {
+	case got > 0 && got < int(r.Buffer):
+		all = append(all, test.Label{Name: "rmem", Why: fmt.Sprintf("the receiver asked for a buffer of %d bytes and got %d", r.Buffer, got),
+			Cure: fmt.Sprintf("sysctl net.core.rmem_max=%d", r.Buffer)})
+	case got > 0 && holds < room:
+		need := int64(math.Ceil(found.Rate/8*room/float64(r.Sockets)/(1<<20))) << 20
+		all = append(all, test.Label{Name: "rmem", Why: fmt.Sprintf("the receiver's buffer of %d bytes holds %.1f ms of packets at this rate", got, holds*1e3),
+			Cure: fmt.Sprintf(`buffer = "%dMiB", and sysctl net.core.rmem_max=%d`, need>>20, need)})
+	}
+	if why := r.senderWas(found); why != "" {
+		all = append(all, test.Label{Name: atSender, Why: why, Where: "lossless rate",
+			Cure: "a sender with a processor of its own, gso = true, larger packets; or most = what it reaches"})
+	}
+	return all
+}
+
+// fastest is the most that the sender has sent, in bit/s.
+func (r *run) fastest() (best float64) {
+	for _, p := range r.points {
+		best = max(best, p.Achieved)
+	}
+	return best
+}
+
+// senderWas says how the sender, and not the receiver, has bounded the found rate; "": it has not. That is so if the next higher rate that was
+// tried has failed only because the sender did not reach it.
+func (r *run) senderWas(found search.Result) string {
+	if found.Capped && (r.Most == 0 || found.Rate < float64(r.Most)*(1-r.Precision)) {
+		return fmt.Sprintf("the sender never sent more than %.4g bit/s", r.fastest())
+	}
+	const same = 1e-6
+	next, lossy := math.Inf(1), false
+	for _, p := range r.points {
+		if p.Search != "search" || p.Rate <= found.Rate*(1+same) || p.Rate > next*(1+same) {
+			continue
+		}
+		if p.Rate < next*(1-same) {
+			next, lossy = p.Rate, false
+		}
+		lossy = lossy || p.Valid && p.Received < p.Sent
+	}
+	if math.IsInf(next, 1) || lossy {
+		return ""
+	}
+	return fmt.Sprintf("at %.4g bit/s, the next rate that was tried, the sender did not reach 99 %% of it", next)
+}

@@ -1,0 +1,98 @@
+package capture
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"net/netip"
+	"time"
+
+	"orrery/internal/lab/place"
+	"orrery/internal/lab/spead"
+	"orrery/internal/lab/test"
+)
+
+// A pair is a sender at the far end and a receiver at the near one.
+type pair interface {
+	// trial sends at a rate, +Inf as fast as it goes, for some time, while the receiver listens.
+	trial(ctx context.Context, rate float64, length time.Duration) (spead.Sent, spead.Received, error)
+	// buffer is what each socket of the receiver has obtained, in bytes; 0: not known.
+	buffer() int
+	close()
+}
+
+// open starts what lasts longer than a trial.
+func (c *capture) open(ctx context.Context, t *test.Trial) (pair, error) {
+	if c.Program == spead2 {
+		return &theirPair{options: c.options, near: t.Near, far: t.Far, at: c.endpoint(t)}, nil
+	}
+	return newPair(ctx, c.options, t.Near, t.Far, c.endpoint(t))
+}
+
+// endpoint is where the receiver of a copy listens first.
+func (c *capture) endpoint(t *test.Trial) netip.AddrPort {
+	return netip.AddrPortFrom(t.Near.Address, uint16(c.Port+t.Copy*c.Sockets))
+}
+
+// ourPair are Orrery's own programs. They do one trial after another, so that a trial takes its time and no more.
+type ourPair struct {
+	receiver, sender *peer
+	listening        spead.Listening
+}
+
+// patience is how long a program may take for what takes no time.
+const patience = 10 * time.Second
+
+func newPair(ctx context.Context, o options, near, far *place.Place, at netip.AddrPort) (p *ourPair, err error) {
+	p = &ourPair{}
+	defer func() {
+		if err != nil {
+			p.close()
+		}
+	}()
+	common := []string{fmt.Sprintf("--sockets=%d", o.Sockets), fmt.Sprintf("--packet=%d", o.Packet), fmt.Sprintf("--heap=%d", o.Heap), at.String()}
+	p.receiver, err = start(ctx, near, near.Command(place.Orrery, append([]string{"spead", "receive", "--session", fmt.Sprintf("--buffer=%d", o.Buffer)}, common...)...))
+	if err != nil {
+		return p, err
+	}
+	p.sender, err = start(ctx, far, far.Command(place.Orrery, append([]string{"spead", "send", "--session", fmt.Sprintf("--gso=%t", o.GSO)}, common...)...))
+	if err != nil {
+		return p, err
+	}
+	return p, p.receiver.answer(ctx, patience, &p.listening)
+}
+
+func (p *ourPair) buffer() int { return p.listening.Buffer }
+
+func (p *ourPair) close() {
+	for _, one := range []*peer{p.sender, p.receiver} {
+		if one != nil {
+			one.close()
+		}
+	}
+}
+
+func (p *ourPair) trial(ctx context.Context, rate float64, length time.Duration) (sent spead.Sent, got spead.Received, err error) {
+	if math.IsInf(rate, 1) {
+		rate = 0
+	}
+	order, err := json.Marshal(spead.Order{Rate: rate, Seconds: length.Seconds()})
+	if err != nil {
+		return sent, got, err
+	}
+	var ready spead.Ready
+	for _, step := range []func() error{
+		func() error { return p.receiver.tell([]byte(spead.Begin)) },
+		func() error { return p.receiver.answer(ctx, patience, &ready) },
+		func() error { return p.sender.tell(order) },
+		func() error { return p.sender.answer(ctx, 10*length+patience, &sent) },
+		func() error { return p.receiver.tell([]byte(spead.End)) },
+		func() error { return p.receiver.answer(ctx, patience, &got) },
+	} {
+		if err := step(); err != nil {
+			return sent, got, err
+		}
+	}
+	return sent, got, nil
+}

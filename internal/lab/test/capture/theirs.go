@@ -1,0 +1,175 @@
+package capture
+
+import (
+	gobytes "bytes"
+	"context"
+	"fmt"
+	"math"
+	"net/netip"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"orrery/internal/host"
+	"orrery/internal/lab/place"
+	"orrery/internal/lab/spead"
+	"orrery/internal/problem"
+)
+
+// theirPair are spead2's own programs, spead2_send and spead2_recv, which do one trial and end.
+type theirPair struct {
+	options
+	near, far *place.Place
+	at        netip.AddrPort
+	got       int // buffer of the receiver
+}
+
+func (p *theirPair) buffer() int { return p.got }
+
+func (p *theirPair) close() {}
+
+// blast is the rate that gives the number of heaps of a trial as fast as it goes: spead2_send takes a number and not a time.
+const blast = 20e9
+
+func (p *theirPair) trial(ctx context.Context, rate float64, length time.Duration) (sent spead.Sent, got spead.Received, err error) {
+	size := float64(p.Heap) * float64(p.Packet) / float64(p.Packet-40) // about, with headers
+	asked := rate
+	if math.IsInf(rate, 1) {
+		asked, rate = blast, 0
+	}
+	heaps := max(p.Sockets, int(math.Round(asked/8*length.Seconds()/size)))
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	received := make(chan error, 1)
+	var out, said gobytes.Buffer
+	go func() {
+		received <- p.near.Run(ctx, host.Command{Args: p.receiver(length), Stdout: &out, Stderr: &said})
+	}()
+	if err := p.listens(ctx, received); err != nil {
+		return sent, got, err
+	}
+	report, err := place.Output(ctx, p.far, p.far.Command("spead2_send", p.sender(heaps, rate)...)...)
+	if err != nil {
+		return sent, got, err
+	}
+	if err := <-received; err != nil {
+		return sent, got, err
+	}
+	if sent, err = parseSent(report); err != nil {
+		return sent, got, err
+	}
+	sent.Heaps, sent.Asked = uint64(heaps), rate
+	sent.Packets = uint64(heaps * packets(int(p.Heap), int(p.Packet)))
+	got, err = parseReceived(out.Bytes())
+	got.Buffer = obtained(said.Bytes(), int(p.Buffer))
+	p.got = got.Buffer
+	return sent, got, err
+}
+
+// receiver is the command of the receiver. It ends by the heaps that end the streams; if they are lost, by SIGINT, upon which it tells what it
+// got as well.
+func (p *theirPair) receiver(length time.Duration) []string {
+	most := 3*length + 5*time.Second
+	args := []string{"--quiet", "--mem-pool", "--mem-lower", "1024", "--packet", "9200", "--buffer", strconv.Itoa(int(p.Buffer)), "--threads", strconv.Itoa(p.Sockets)}
+	return append([]string{"timeout", "--preserve-status", "-s", "INT", fmt.Sprintf("%.1f", most.Seconds())},
+		p.near.Command("spead2_recv", append(args, p.endpoints()...)...)...)
+}
+
+func (p *theirPair) sender(heaps int, rate float64) []string {
+	args := []string{"--heap-size", strconv.Itoa(int(p.Heap) &^ 3), "--heaps", strconv.Itoa(heaps), "--packet", strconv.Itoa(int(p.Packet)),
+		"--rate", strconv.FormatFloat(rate/1e9, 'f', -1, 64)}
+	return append(args, p.endpoints()...)
+}
+
+func (p *theirPair) endpoints() []string {
+	var all []string
+	for i := range p.Sockets {
+		all = append(all, netip.AddrPortFrom(p.at.Addr(), p.at.Port()+uint16(i)).String())
+	}
+	return all
+}
+
+// listens waits until the receiver's sockets are bound: it does not say so itself.
+func (p *theirPair) listens(ctx context.Context, received chan error) error {
+	last := uint16(p.Sockets-1) + p.at.Port()
+	for end := time.Now().Add(patience); time.Now().Before(end); {
+		table, err := place.Output(ctx, p.near, "cat", "/proc/net/udp", "/proc/net/udp6")
+		if err != nil {
+			return err
+		}
+		if strings.Contains(string(table), fmt.Sprintf(":%04X ", last)) {
+			return nil
+		}
+		select {
+		case err := <-received:
+			if err == nil {
+				err = problem.New(problem.Failed, "spead2_recv has ended before anything was sent").At(p.near.Name)
+			}
+			return err
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	return problem.New(problem.Failed, "spead2_recv does not listen at port %d", last).At(p.near.Name)
+}
+
+// packets is how many packets spead2_send makes of a heap with one item.
+func packets(heap, packet int) int {
+	packet &^= 7
+	first := packet - 48
+	if heap <= first {
+		return 1
+	}
+	return 1 + (heap-first+packet-40-1)/(packet-40)
+}
+
+var sentLine = regexp.MustCompile(`(?m)^Sent (\d+) bytes in ([0-9.e+-]+) seconds, ([0-9.e+-]+) Gb/s$`)
+
+// parseSent reads what spead2_send prints.
+func parseSent(text []byte) (s spead.Sent, err error) {
+	m := sentLine.FindSubmatch(text)
+	if m == nil {
+		return s, problem.New(problem.Failed, "spead2_send printed %.100q", text).Try("the lab reads spead2 3 and 4")
+	}
+	s.Bytes, _ = strconv.ParseUint(string(m[1]), 10, 64)
+	s.Seconds, _ = strconv.ParseFloat(string(m[2]), 64)
+	if s.Seconds > 0 {
+		s.Rate = float64(s.Bytes) * 8 / s.Seconds
+	}
+	return s, nil
+}
+
+var (
+	receivedLine = regexp.MustCompile(`(?m)^Received (\d+) heaps$`)
+	statLine     = regexp.MustCompile(`(?m)^([a-z_]+): (\d+)$`)
+	bufferLine   = regexp.MustCompile(`requested socket buffer size (\d+) but only received (\d+)`)
+)
+
+// parseReceived reads what spead2_recv prints at its end.
+func parseReceived(text []byte) (r spead.Received, err error) {
+	m := receivedLine.FindSubmatch(text)
+	if m == nil {
+		return r, problem.New(problem.Failed, "spead2_recv printed %.100q", text).Try("the lab reads spead2 3 and 4")
+	}
+	r.Heaps, _ = strconv.ParseUint(string(m[1]), 10, 64)
+	for _, s := range statLine.FindAllSubmatch(text, -1) {
+		n, _ := strconv.ParseUint(string(s[2]), 10, 64)
+		switch string(s[1]) {
+		case "packets":
+			r.Packets = n
+		case "incomplete_heaps_evicted", "incomplete_heaps_flushed":
+			r.Partial += n
+		case "batches":
+			r.Calls = n
+		}
+	}
+	return r, nil
+}
+
+// obtained reads of what spead2_recv complains.
+func obtained(text []byte, asked int) int {
+	if m := bufferLine.FindSubmatch(text); m != nil {
+		asked, _ = strconv.Atoi(string(m[2]))
+	}
+	return asked
+}

@@ -1,0 +1,111 @@
+// Package command measures whatever a command of the user prints: numbers, found by regular expressions (RE2,
+// https://github.com/google/re2/wiki/Syntax) or by paths into JSON (gjson, https://github.com/tidwall/gjson/blob/master/SYNTAX.md).
+package command
+
+import (
+	"regexp"
+	"slices"
+	"time"
+
+	"orrery/internal/lab/test"
+	"orrery/internal/problem"
+)
+
+// options are the keys of the test in an experiment.
+type options struct {
+	Command  any      `toml:"command"`  // a list of words, or a text for sh -c
+	Packages []string `toml:"packages"` // of Debian, that it needs
+	Figures  []figure `toml:"figures"`
+	Seconds  float64  `toml:"seconds"` // about how long it takes
+	// Programs of the packages that the command runs. They are looked for before the first round, and where the command is a text for a shell
+	// they are those of the layer on the bare host as well.
+	Programs []string `toml:"programs"`
+	// The command at the far end, which runs meanwhile; and the port on which it listens before the command is started.
+	FarCommand any    `toml:"far_command"`
+	FarPort    int    `toml:"far_port"`
+	FarProto   string `toml:"far_protocol"` // tcp, udp
+	Far        bool   `toml:"far"`          // there must be a far end, although nothing of ours is run there
+}
+
+// A figure is a number that the command prints.
+type figure struct {
+	Name   string   `toml:"name"`
+	Unit   string   `toml:"unit"`
+	Better string   `toml:"better"`
+	Copies string   `toml:"copies"` // how those of several copies are put together: sum, mean
+	Regex  string   `toml:"regex"`  // its first group is the number
+	JSON   string   `toml:"json"`   // path
+	Factor *float64 `toml:"factor"` // by which the number is multiplied to be in the unit
+
+	pattern *regexp.Regexp
+}
+
+// command is the test.
+type command struct {
+	options
+	near, far line
+}
+
+// New makes the test from its options.
+func New(decode func(options any) error) (test.Test, error) {
+	c := &command{options: options{Seconds: 1, FarProto: "tcp"}}
+	if err := decode(&c.options); err != nil {
+		return nil, err
+	}
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+func (c *command) check() error {
+	var all problem.List
+	wrong := func(cure, format string, args ...any) {
+		all = append(all, problem.New(problem.Mistake, format, args...).Try("%s", cure))
+	}
+	var ok bool
+	if c.near, ok = read(c.Command); !ok || c.near.empty() {
+		wrong(`write command = "fio …" for a shell, or command = ["fio", "…"]`, "command: there is none")
+	}
+	if c.far, ok = read(c.FarCommand); !ok {
+		wrong("write a text for a shell, or a list of words", "far_command is neither")
+	}
+	if c.FarProto != "tcp" && c.FarProto != "udp" {
+		wrong("write tcp or udp", "far_protocol = %q", c.FarProto)
+	}
+	if !c.far.empty() && (c.FarPort < 1 || c.FarPort > 65000) {
+		wrong("give the port on which far_command listens, from 1 to 65000: $ORRERY_PORT is this one for the first copy, and the next for each further one",
+			"far_port = %d", c.FarPort)
+	}
+	if !(c.Seconds > 0 && c.Seconds <= 1e6) {
+		wrong("give about how long the command takes", "seconds = %v", c.Seconds)
+	}
+	if len(c.options.Figures) == 0 {
+		wrong(`write figures = [{name = "…", unit = "s", better = "less", regex = "took ([0-9.]+)"}]`, "figures: there is none")
+	}
+	for i := range c.options.Figures {
+		f := &c.options.Figures[i]
+		f.check(wrong)
+		if slices.ContainsFunc(c.options.Figures[:i], func(g figure) bool { return g.Name == f.Name }) {
+			wrong("give each its own name", "figures: %q is there twice", f.Name)
+		}
+	}
+	return all.OrNil()
+}
+
+// Needs are the user's packages.
+func (c *command) Needs() test.Needs {
+	return test.Needs{Packages: c.Packages, Far: c.Far || !c.far.empty()}
+}
+
+// Figures are the user's.
+func (c *command) Figures() []test.Figure {
+	var all []test.Figure
+	for _, f := range c.options.Figures {
+		all = append(all, test.Figure{Name: f.Name, Unit: f.Unit, Better: test.Better(f.Better), Aggregate: test.Aggregate(f.Copies)})
+	}
+	return all
+}
+
+// Time is the user's guess.
+func (c *command) Time() time.Duration { return time.Duration(c.Seconds * float64(time.Second)) }

@@ -1,0 +1,99 @@
+package command
+
+import (
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"orrery/internal/lab/test"
+	"orrery/internal/problem"
+)
+
+func (f *figure) check(wrong func(cure, format string, args ...any)) {
+	if strings.TrimSpace(f.Name) == "" {
+		wrong("name each", "figures: one has no name")
+	}
+	if f.Unit == "" {
+		wrong(`write "s", "bit/s", "1/s" or, for a ratio, "1"`, "figures: %q has no unit", f.Name)
+	}
+	switch f.Better {
+	case string(test.More), string(test.Less), string(test.Neither):
+	case "":
+		f.Better = string(test.Neither)
+	default:
+		wrong(`write "more", "less" or "neither"`, "figures: %q: better = %q", f.Name, f.Better)
+	}
+	switch f.Copies {
+	case string(test.Sum), string(test.Mean):
+	case "":
+		f.Copies = string(test.Mean)
+		if strings.HasSuffix(f.Unit, "/s") {
+			f.Copies = string(test.Sum)
+		}
+	default:
+		wrong(`write "sum" or "mean"`, "figures: %q: copies = %q", f.Name, f.Copies)
+	}
+	if f.Factor != nil && (*f.Factor == 0 || math.IsNaN(*f.Factor) || math.IsInf(*f.Factor, 0)) {
+		wrong("give a number by which what is printed is multiplied", "figures: %q: factor = %v", f.Name, *f.Factor)
+	}
+	if (f.Regex == "") == (f.JSON == "") {
+		wrong("give one of the two", "figures: %q has both regex and json, or neither", f.Name)
+		return
+	}
+	if f.Regex == "" {
+		return
+	}
+	var err error
+	if f.pattern, err = regexp.Compile(f.Regex); err != nil {
+		wrong("it is in the syntax of RE2", "figures: %q: regex: %v", f.Name, err)
+	} else if f.pattern.NumSubexp() < 1 {
+		wrong(`put the number in parentheses, as in "took ([0-9.]+)"`, "figures: %q: regex has no group", f.Name)
+	}
+}
+
+// read finds the figure in what the command printed.
+func (f *figure) read(text string) (float64, error) {
+	word, err := f.find(text)
+	if err != nil {
+		return 0, err
+	}
+	n, err := strconv.ParseFloat(strings.TrimSpace(word), 64)
+	if err != nil || math.IsNaN(n) || math.IsInf(n, 0) {
+		return 0, problem.New(problem.Failed, "%q: %q is no number", f.Name, beginning(word, 80)).Try("make the group or the path end where the number does")
+	}
+	if f.Factor != nil {
+		n *= *f.Factor
+	}
+	return n, nil
+}
+
+func (f *figure) find(text string) (string, error) {
+	if f.pattern != nil {
+		if found := f.pattern.FindStringSubmatch(text); found != nil {
+			return found[1], nil
+		}
+		return "", problem.New(problem.Failed, "%q: nothing of what the command printed matches %s", f.Name, f.Regex)
+	}
+	if !gjson.Valid(text) {
+		return "", problem.New(problem.Failed, "%q: what the command printed is not whole JSON", f.Name)
+	}
+	switch found := gjson.Get(text, f.JSON); found.Type {
+	case gjson.Number, gjson.String:
+		return found.String(), nil
+	case gjson.Null:
+		return "", problem.New(problem.Failed, "%q: there is nothing at %s in what the command printed", f.Name, f.JSON)
+	default:
+		return "", problem.New(problem.Failed, "%q: at %s is no number but %s", f.Name, f.JSON, beginning(found.Raw, 80))
+	}
+}
+
+// beginning gives the first bytes of a text.
+func beginning(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + " …"
+}

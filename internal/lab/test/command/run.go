@@ -1,0 +1,126 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"path"
+	"strconv"
+	"strings"
+
+	"orrery/internal/host"
+	"orrery/internal/lab/place"
+	"orrery/internal/lab/test"
+	"orrery/internal/lab/test/net/serve"
+	"orrery/internal/problem"
+)
+
+// Check sees that the programs are there and, if there is a far command, that its port is free.
+func (c *command) Check(ctx context.Context, t *test.Trial) error {
+	for _, program := range c.Programs {
+		if err := runs(ctx, t.Near, program); err != nil {
+			return err
+		}
+	}
+	if c.options.Far || !c.far.empty() {
+		if t.Far == nil || !t.Far.Address.IsValid() {
+			return problem.New(problem.Unable, "there is no far end").At(t.Near.Name)
+		}
+	}
+	if c.far.empty() {
+		return nil
+	}
+	return serve.Free(ctx, t.Far, serve.Protocol(c.FarProto), c.FarPort+t.Copy)
+}
+
+// runs sees that there is a program. What runs it ends with its name in a node, and with its file on the bare host.
+func runs(ctx context.Context, p *place.Place, program string) error {
+	words := p.Command(program)
+	if _, err := place.Output(ctx, p, "/bin/sh", "-c", `command -v "$1"`, "sh", words[len(words)-1]); err != nil {
+		return problem.New(problem.Unable, "there is no program %s", program).At(p.Name).Try("put the package that has it into packages")
+	}
+	return nil
+}
+
+// detail is what a trial tells beside its figures.
+type detail struct {
+	Seconds float64 `json:"seconds"` // from the start of the command to its end
+}
+
+// Run runs the command and finds the figures in what it printed.
+func (c *command) Run(ctx context.Context, t *test.Trial) (test.Result, error) {
+	env := c.environment(t)
+	if !c.far.empty() {
+		server, err := serve.Start(ctx, t.Far, serve.Protocol(c.FarProto), c.FarPort+t.Copy, host.Command{Args: c.far.in(t.Far, c.Programs, env.vars)})
+		if err != nil {
+			return test.Result{}, err
+		}
+		defer server.Stop()
+	}
+	if _, err := place.Output(ctx, t.Near, "/bin/mkdir", "-p", env.dir); err != nil {
+		return test.Result{}, problem.New(problem.Failed, "the work directory cannot be made").At(t.Near.Name).Because(err)
+	}
+	args := c.near.in(t.Near, c.Programs, env.vars)
+	out, span, err := asItIs(t).Measure(ctx, args[0], args[1:]...)
+	if keep := t.Keep("output.txt", out); keep != nil {
+		return test.Result{}, keep
+	}
+	if err != nil {
+		return test.Result{}, problem.New(problem.Failed, "the command did not succeed").At(t.Near.Name).Because(err)
+	}
+	r := test.Result{Detail: &detail{span.Ended.Sub(span.Began).Seconds()}}
+	for i := range c.options.Figures {
+		f := &c.options.Figures[i]
+		value, err := f.read(string(out))
+		if err != nil {
+			return test.Result{}, c.shows(err, t.Near, string(out))
+		}
+		r.Samples = append(r.Samples, test.Sample{Figure: f.Name, Value: value})
+	}
+	return r, nil
+}
+
+// asItIs gives a trial that runs words as they stand: they are those of the place already.
+func asItIs(t *test.Trial) *test.Trial {
+	near, trial := *t.Near, *t
+	near.Programs, trial.Near = nil, &near
+	return &trial
+}
+
+// shows adds to an error the beginning of what was printed.
+func (c *command) shows(err error, p *place.Place, out string) error {
+	text := strings.TrimSpace(beginning(out, 600))
+	if text == "" {
+		text = "(nothing)"
+	}
+	return problem.New(problem.Failed, "%v; it printed", err).At(p.Name).
+		Because(errors.New("\n    " + strings.ReplaceAll(text, "\n", "\n    "))).
+		Try("standard output only is looked at: 2>&1 adds what goes to standard error")
+}
+
+// environment is what a command is told by its environment.
+type environment struct {
+	dir  string
+	vars []string
+}
+
+func (c *command) environment(t *test.Trial) environment {
+	e := environment{dir: path.Join(t.Near.Dir, strconv.Itoa(t.Copy))}
+	e.vars = []string{
+		"ORRERY_SETTING=" + t.Near.Name, "ORRERY_ROUND=" + strconv.Itoa(t.Round), "ORRERY_COPY=" + strconv.Itoa(t.Copy),
+		"ORRERY_COPIES=" + strconv.Itoa(max(t.Of, 1)), "ORRERY_DIR=" + e.dir, "ORRERY_NEAR=" + address(t.Near),
+	}
+	if t.Far != nil {
+		e.vars = append(e.vars, "ORRERY_FAR="+address(t.Far))
+	}
+	if c.FarPort > 0 {
+		e.vars = append(e.vars, "ORRERY_PORT="+strconv.Itoa(c.FarPort+t.Copy))
+	}
+	return e
+}
+
+func address(p *place.Place) string {
+	if !p.Address.IsValid() {
+		return ""
+	}
+	return p.Address.String()
+}

@@ -1,0 +1,72 @@
+package cpu
+
+import (
+	"context"
+	"errors"
+	"regexp"
+	"slices"
+
+	"orrery/internal/host"
+	"orrery/internal/lab/place"
+	"orrery/internal/lab/test"
+	"orrery/internal/problem"
+)
+
+var banner = regexp.MustCompile(`^stress-ng, version (\S+)`)
+
+// Check sees that stress-ng is there, knows the methods, and is the same version in all places: the loops change from one to another.
+func (c *cpu) Check(ctx context.Context, t *test.Trial) error {
+	out, err := t.Near.Output(ctx, "stress-ng", "--version")
+	if err != nil {
+		return problem.New(problem.Unable, "stress-ng cannot be run").At(t.Near.Name).Because(err).Try("its layer must have the package stress-ng")
+	}
+	found := banner.FindSubmatch(out)
+	if found == nil {
+		return problem.New(problem.Unable, "stress-ng is another program than the lab knows: --version prints %.60q", out).At(t.Near.Name).
+			Try("the layer must have Debian's package stress-ng")
+	}
+	if err := c.same(string(found[1]), t.Near); err != nil {
+		return err
+	}
+	return c.knows(ctx, t.Near)
+}
+
+// same compares the version with that of the place that was checked first.
+func (c *cpu) same(version string, p *place.Place) error {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	if c.version == "" {
+		c.version, c.first = version, p.Name
+	}
+	if c.version != version {
+		return problem.New(problem.Unable, "stress-ng is %s here and %s in %s: their operations are not the same work", version, c.version, c.first).
+			At(p.Name).Try("run both from the same layer")
+	}
+	return nil
+}
+
+// knows sees that the place has all methods.
+func (c *cpu) knows(ctx context.Context, p *place.Place) error {
+	_, err := p.Output(ctx, "stress-ng", "--cpu", "1", "--cpu-method", "which")
+	var list []string
+	if run := (*host.RunError)(nil); errors.As(err, &run) {
+		list = methods(run.Output)
+	}
+	if len(list) == 0 {
+		return problem.New(problem.Unable, "stress-ng does not list its methods").At(p.Name).Because(err)
+	}
+	var all problem.List
+	for _, m := range c.Methods {
+		if slices.Contains(list, m) {
+			continue
+		}
+		p := problem.New(problem.Mistake, "methods: stress-ng %s has no %q", c.version, m).At(p.Name)
+		if near := problem.Nearest(m, list); near != "" {
+			p = p.Try("did you mean %q?", near)
+		} else {
+			p = p.Try("stress-ng --cpu 1 --cpu-method which lists them")
+		}
+		all = append(all, p)
+	}
+	return all.OrNil()
+}

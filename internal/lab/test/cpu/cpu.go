@@ -1,0 +1,119 @@
+// Package cpu measures what a processor does in a place: stress-ng's own loops, a few of them chosen by name, and a score that is their
+// geometric mean.
+//
+// It follows the CPU tests of INFN, which gave the score of one and of eight copies of a benchmark and its wall clock on virtual and on
+// physical machines. They ran HEP-SPEC06, which stands on SPEC CPU2006 and needs its licence. This score is not HEP-SPEC06, has no relation
+// to it that one could reckon with, and must not be compared with figures of it: a "bogo operation" is one turn of a loop of stress-ng, and
+// means the same thing only for the same method in the same version. Ratios of settings in one run are what it is good for.
+package cpu
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"orrery/internal/lab/test"
+	"orrery/internal/problem"
+)
+
+// options are the keys of the test in an experiment.
+type options struct {
+	Methods []string `toml:"methods"` // of stress-ng --cpu-method
+	Seconds int      `toml:"seconds"` // of each method; 0: rates come from the fixed work
+	Work    int      `toml:"work"`    // bogo operations of each method, whose wall clock is a figure; 0: no fixed work
+	Clock   string   `toml:"clock"`   // by which rates are: real, or cpu, which is user and system time
+}
+
+// defaults are methods with integers, floating point, memory and branches; all of them are in stress-ng 0.15.06, as Debian 12 has it. The
+// work takes a method about a quarter of a second on a core of 2023.
+func defaults() options {
+	return options{
+		Methods: []string{"int64", "float", "double", "fft", "matrixprod", "prime", "crc16", "queens"},
+		Work:    500, Clock: realTime,
+	}
+}
+
+// The clocks.
+const (
+	realTime = "real"
+	cpuTime  = "cpu"
+)
+
+// The figures beside those of methods.
+const (
+	score = "score"
+	wall  = "wall clock"
+)
+
+// cpu is the test.
+type cpu struct {
+	options
+
+	mutex   sync.Mutex
+	version string // of the first place that was checked
+	first   string // its name
+}
+
+// New makes the test from its options.
+func New(decode func(options any) error) (test.Test, error) {
+	c := &cpu{options: defaults()}
+	if err := decode(&c.options); err != nil {
+		return nil, err
+	}
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+func (o *options) check() error {
+	var all problem.List
+	wrong := func(p *problem.Problem) { all = append(all, p) }
+	if len(o.Methods) == 0 {
+		wrong(problem.New(problem.Mistake, "methods: there is none").Try(`write methods = ["int64", "matrixprod"]`))
+	}
+	for i, m := range o.Methods {
+		switch {
+		case m == "" || m == "all" || m == "which":
+			wrong(problem.New(problem.Mistake, "methods: %q is no method", m).Try("name each one; stress-ng --cpu 1 --cpu-method which lists them"))
+		case slices.Contains(o.Methods[:i], m):
+			wrong(problem.New(problem.Mistake, "methods: %s is there twice", m).Try("leave one of them out"))
+		}
+	}
+	if o.Seconds < 0 || o.Seconds > 86400 {
+		wrong(problem.New(problem.Mistake, "seconds = %d", o.Seconds).Try("stress-ng takes whole seconds; 0: rates come from the fixed work"))
+	}
+	if o.Work < 0 {
+		wrong(problem.New(problem.Mistake, "work = %d", o.Work).Try("write a number of bogo operations; 0: no fixed work"))
+	}
+	if o.Seconds == 0 && o.Work == 0 {
+		wrong(problem.New(problem.Mistake, "there is nothing to measure").Try("give seconds, or work, or both"))
+	}
+	if o.Clock != realTime && o.Clock != cpuTime {
+		wrong(problem.New(problem.Mistake, "clock = %q", o.Clock).Try("write %q or %q", realTime, cpuTime))
+	}
+	return all.OrNil()
+}
+
+// Needs names the program.
+func (c *cpu) Needs() test.Needs {
+	return test.Needs{Packages: []string{"stress-ng"}, Runs: []string{"stress-ng"}}
+}
+
+// Figures are the score, the wall clock of the fixed work, and the rate of each method.
+func (c *cpu) Figures() []test.Figure {
+	all := []test.Figure{{Name: score, Unit: "1/s", Better: test.More, Aggregate: test.Sum}}
+	if c.Work > 0 {
+		all = append(all, test.Figure{Name: wall, Unit: "s", Better: test.Less, Aggregate: test.Mean})
+	}
+	for _, m := range c.Methods {
+		all = append(all, test.Figure{Name: m, Unit: "1/s", Better: test.More, Aggregate: test.Sum})
+	}
+	return all
+}
+
+// Time counts 2000 operations a second for the fixed work.
+func (c *cpu) Time() time.Duration {
+	each := time.Duration(c.Seconds)*time.Second + time.Duration(c.Work)*time.Second/2000 + 50*time.Millisecond
+	return time.Duration(len(c.Methods)) * each
+}

@@ -1,0 +1,105 @@
+package disk
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"orrery/internal/lab/test"
+	"orrery/internal/problem"
+)
+
+// bonnie runs bonnie++. Of the memory (-r) it is told half of the file size (-s), because it refuses to work on a file that is not twice as
+// large as memory; what that means for the figures is told by a label instead.
+type bonnie struct{ *ground }
+
+func (b *bonnie) Needs() test.Needs {
+	return test.Needs{Packages: []string{"bonnie++"}, Runs: []string{"bonnie++"}, Disk: int64(b.Size)}
+}
+
+func (b *bonnie) Figures() []test.Figure {
+	var all []test.Figure
+	for _, c := range b.columns() {
+		all = append(all, test.Figure{Name: c.figure, Unit: c.unit, Better: test.More, Aggregate: test.Sum})
+	}
+	return all
+}
+
+// columns are those that are measured.
+func (b *bonnie) columns() []column {
+	if b.Files == 0 {
+		return blockColumns
+	}
+	return append(blockColumns[:len(blockColumns):len(blockColumns)], fileColumns...)
+}
+
+// Time counts four ways through the file at 200 MB/s, the seeks, and 2000 files a second.
+func (b *bonnie) Time() time.Duration {
+	return seconds(4*float64(b.Size)/200e6+float64(b.Files)*1024/2000) + 2*time.Second
+}
+
+func (o *options) checkBonnie(wrong func(cure, format string, args ...any)) {
+	if o.Size%(2<<20) != 0 {
+		wrong("bonnie++ has even numbers of MiB", "size = %s", o.Size)
+	}
+	if o.Files < 0 || o.Files > 1000 {
+		wrong("give thousands of files, from 1 to 1000; 0: none", "files = %d", o.Files)
+	}
+}
+
+func (b *bonnie) Check(ctx context.Context, t *test.Trial) error {
+	// It has no option for its version: a size of which it says what is wrong does nothing and is soon over.
+	out, err := t.Near.Output(ctx, "bonnie++", "-q", "-d", "/", "-s", "0", "-n", "0", "-u", "root")
+	if err != nil && !strings.Contains(err.Error(), "Version:") {
+		return missing(t.Near, "bonnie++", "the package bonnie++", out, err)
+	}
+	at, err := b.floor(ctx, t)
+	if err != nil {
+		return err
+	}
+	return b.room(ctx, t, at.dir)
+}
+
+func (b *bonnie) Run(ctx context.Context, t *test.Trial) (test.Result, error) {
+	at, err := b.floor(ctx, t)
+	if err != nil {
+		return test.Result{}, err
+	}
+	mib := int64(b.Size >> 20)
+	args := []string{"-q", "-d", at.dir, "-s", strconv.FormatInt(mib, 10), "-r", strconv.FormatInt(mib/2, 10), "-n", strconv.Itoa(b.Files),
+		"-u", "root", "-m", "orrery", "-f"}
+	if at.direct {
+		args = append(args, "-D")
+	}
+	out, _, err := t.Measure(ctx, "bonnie++", args...)
+	if keep := t.Keep("bonnie.csv", out); keep != nil {
+		return test.Result{}, keep
+	}
+	if err != nil {
+		return test.Result{}, problem.New(problem.Failed, "bonnie++").At(t.Near.Name).Because(err)
+	}
+	all, err := parseBonnie(string(out), b.columns())
+	if err != nil {
+		return test.Result{}, problem.New(problem.Failed, "bonnie++").At(t.Near.Name).Because(err)
+	}
+	r := test.Result{Labels: append(at.labels(b.ground), all.labels()...), Detail: map[string]any{"version": all.version, "direct": at.direct}}
+	for _, c := range b.columns() {
+		if v, ok := all.rates[c.figure]; ok {
+			r.Samples = append(r.Samples, test.Sample{Figure: c.figure, Value: v})
+		}
+	}
+	return r, nil
+}
+
+func (m *bonnieMarks) labels() []test.Label {
+	var all []test.Label
+	for _, figure := range m.fast {
+		all = append(all, test.Label{
+			Name: "too-fast", Where: figure, Why: fmt.Sprintf("bonnie++ did %q in less than half a second and tells no rate", figure),
+			Cure: "make size or files larger",
+		})
+	}
+	return all
+}

@@ -1,0 +1,68 @@
+package disk
+
+import (
+	"strconv"
+	"strings"
+
+	"orrery/internal/problem"
+)
+
+// A column of bonnie++'s CSV.
+type column struct {
+	index  int // from 0
+	figure string
+	unit   string
+	factor float64
+}
+
+// The columns of format 1.98 (bon_csv2html(1)): rates of blocks in KiB/s, seeks and files in 1/s. After each one stands the processor's share.
+var (
+	blockColumns = []column{
+		{11, "block write", bytesPerSecond, 1024}, {13, "block rewrite", bytesPerSecond, 1024}, {17, "block read", bytesPerSecond, 1024},
+		{19, "seeks", perSecond, 1},
+	}
+	fileColumns = []column{
+		{26, "create sequential", perSecond, 1}, {28, "stat sequential", perSecond, 1}, {30, "delete sequential", perSecond, 1},
+		{32, "create random", perSecond, 1}, {34, "stat random", perSecond, 1}, {36, "delete random", perSecond, 1},
+	}
+)
+
+// columnsOf198 is how many a line of the format has.
+const columnsOf198 = 50
+
+// bonnieMarks is what bonnie++ tells.
+type bonnieMarks struct {
+	version string
+	rates   map[string]float64 // by figure
+	fast    []string           // figures for which it has "+++++" instead of a rate
+}
+
+// parseBonnie reads the line that bonnie++ -q prints.
+func parseBonnie(text string, columns []column) (*bonnieMarks, error) {
+	line, rest, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	words := strings.Split(line, ",")
+	if rest != "" || len(words) < 2 || words[0] != "1.98" {
+		return nil, problem.New(problem.Failed, "what bonnie++ printed is not one line of CSV in format 1.98: %.60q", text).
+			Try("the lab reads what 2.00a prints with -q")
+	}
+	if len(words) != columnsOf198 {
+		return nil, problem.New(problem.Failed, "what bonnie++ printed has %d columns instead of %d", len(words), columnsOf198).Try("was it killed?")
+	}
+	m := &bonnieMarks{version: words[1], rates: map[string]float64{}}
+	for _, c := range columns {
+		word := words[c.index]
+		if strings.HasPrefix(word, "+") {
+			m.fast = append(m.fast, c.figure)
+			continue
+		}
+		n, err := strconv.ParseFloat(word, 64)
+		if err != nil || n <= 0 {
+			return nil, problem.New(problem.Failed, "what bonnie++ printed has %q for %s, in column %d", word, c.figure, c.index+1)
+		}
+		m.rates[c.figure] = n * c.factor
+	}
+	if len(m.rates) == 0 {
+		return nil, problem.New(problem.Failed, "bonnie++ did everything too fast to tell a rate").Try("make size larger")
+	}
+	return m, nil
+}

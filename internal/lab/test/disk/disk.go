@@ -1,0 +1,129 @@
+// Package disk measures the disk of a place, with fio, iozone or bonnie++.
+//
+// It follows the disk tests of INFN (sequential writes on virtual and physical machines), of CERN and Intel (random reads by threads, and by
+// block with 512 threads; mixed; random writes) and of Rx-OSD (iozone: write, rewrite, read, reread and random by record size). fio's JSON
+// is that of fio(1) 3.33; iozone's table and bonnie++'s CSV are those of iozone(1) 3.489 and bonnie++(8) 2.00a, as Debian 12 has them.
+package disk
+
+import (
+	"time"
+
+	"orrery/internal/lab/test"
+	"orrery/internal/problem"
+)
+
+// options are the keys of the test in an experiment.
+type options struct {
+	Program  string   `toml:"program"`  // fio, iozone, bonnie++
+	Size     bytes    `toml:"size"`     // of the file of a copy
+	Direct   string   `toml:"direct"`   // O_DIRECT: auto, yes, no
+	Matrices []string `toml:"matrices"` // fio: named lists of jobs
+	Jobs     []job    `toml:"jobs"`     // fio: further jobs
+	Seconds  float64  `toml:"seconds"`  // fio: of each job
+	Latency  bool     `toml:"latency"`  // fio: percentiles of completion latency are figures
+	Engine   string   `toml:"engine"`   // fio: "": psync, or libaio where a job is deeper than one
+	Records  []bytes  `toml:"records"`  // iozone: record sizes
+	Files    int      `toml:"files"`    // bonnie++: files to create, in 1024; 0: none
+}
+
+// The programs.
+const (
+	byFio    = "fio"
+	byIozone = "iozone"
+	byBonnie = "bonnie++"
+)
+
+// When to use O_DIRECT.
+const (
+	directAuto = "auto" // where the file system can
+	directYes  = "yes"
+	directNo   = "no"
+)
+
+// New makes the test from its options.
+func New(decode func(options any) error) (test.Test, error) {
+	o := options{Program: byFio, Size: 256 << 20, Direct: directAuto}
+	if err := decode(&o); err != nil {
+		return nil, err
+	}
+	o.complete()
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	ground := newGround(o)
+	switch o.Program {
+	case byIozone:
+		return &iozone{ground}, nil
+	case byBonnie:
+		return &bonnie{ground}, nil
+	}
+	return &fio{ground, o.jobs()}, nil
+}
+
+// complete gives the options of a program their defaults, unless they were given.
+func (o *options) complete() {
+	switch o.Program {
+	case byFio:
+		if o.Matrices == nil && o.Jobs == nil {
+			o.Matrices = []string{quick}
+		}
+		if o.Seconds == 0 {
+			o.Seconds = 1
+		}
+	case byIozone:
+		if o.Records == nil {
+			o.Records = []bytes{4 << 10, 64 << 10, 1 << 20}
+		}
+	}
+	for i := range o.Jobs {
+		o.Jobs[i].complete()
+	}
+}
+
+func (o *options) check() error {
+	var all problem.List
+	wrong := func(cure, format string, args ...any) {
+		all = append(all, problem.New(problem.Mistake, format, args...).Try("%s", cure))
+	}
+	switch o.Program {
+	case byFio, byIozone, byBonnie:
+	default:
+		wrong("write fio, iozone or bonnie++", "program = %q", o.Program)
+		return all
+	}
+	if o.Direct != directAuto && o.Direct != directYes && o.Direct != directNo {
+		wrong(`write "auto", "yes" or "no"`, "direct = %q", o.Direct)
+	}
+	if o.Size < 1<<20 || o.Size%4096 != 0 {
+		wrong("give at least 1MiB, in whole blocks of 4KiB", "size = %s", o.Size)
+	}
+	o.foreign(wrong)
+	switch o.Program {
+	case byFio:
+		o.checkFio(wrong)
+	case byIozone:
+		o.checkIozone(wrong)
+	case byBonnie:
+		o.checkBonnie(wrong)
+	}
+	return all.OrNil()
+}
+
+// foreign finds options of another program than the one that is to run.
+func (o *options) foreign(wrong func(cure, format string, args ...any)) {
+	for _, key := range []struct {
+		name, of string
+		given    bool
+	}{
+		{"matrices", byFio, o.Matrices != nil}, {"jobs", byFio, o.Jobs != nil}, {"seconds", byFio, o.Seconds != 0},
+		{"latency", byFio, o.Latency}, {"engine", byFio, o.Engine != ""},
+		{"records", byIozone, o.Records != nil}, {"files", byBonnie, o.Files != 0},
+	} {
+		if key.given && key.of != o.Program {
+			wrong("leave it out", "%s is an option of program = %q, not of %q", key.name, key.of, o.Program)
+		}
+	}
+}
+
+// seconds of a duration in an option.
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

@@ -1,0 +1,186 @@
+package disk
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"strconv"
+	"strings"
+	"time"
+
+	"orrery/internal/lab/place"
+	"orrery/internal/lab/test"
+	"orrery/internal/problem"
+)
+
+// fio runs jobs of fio one after another on one file, which is laid out beforehand: writes overwrite, so no figure depends on what a job
+// before it has allocated.
+type fio struct {
+	*ground
+	list []job
+}
+
+func (f *fio) Needs() test.Needs {
+	return test.Needs{Packages: []string{"fio"}, Runs: []string{"fio"}, Disk: int64(f.Size)}
+}
+
+func (f *fio) Figures() []test.Figure {
+	var all []test.Figure
+	for _, j := range f.list {
+		all = append(all, j.figures(f.Latency)...)
+	}
+	return all
+}
+
+// Time is that of the jobs, and of starting them.
+func (f *fio) Time() time.Duration {
+	return time.Duration(len(f.list)) * (seconds(f.Seconds) + 300*time.Millisecond)
+}
+
+func (f *fio) Check(ctx context.Context, t *test.Trial) error {
+	out, err := t.Near.Output(ctx, "fio", "--version")
+	if err != nil || !strings.HasPrefix(string(out), "fio-3.") {
+		return missing(t.Near, "fio", "the package fio", out, err)
+	}
+	_, err = f.file(ctx, t)
+	return err
+}
+
+// missing says that a program cannot be run, or is another one.
+func missing(p *place.Place, program, cure string, out []byte, err error) error {
+	if err == nil {
+		return problem.New(problem.Unable, "%s is another program than the lab knows: it prints %.60q", program, out).At(p.Name).
+			Try("its layer must have %s", cure)
+	}
+	return problem.New(problem.Unable, "%s cannot be run", program).At(p.Name).Because(err).Try("its layer must have %s", cure)
+}
+
+const fioFile = "fio.data"
+
+// file lays the file of a copy out, unless it is there.
+func (f *fio) file(ctx context.Context, t *test.Trial) (floor, error) {
+	at, err := f.floor(ctx, t)
+	if err != nil {
+		return at, err
+	}
+	file := path.Join(at.dir, fioFile)
+	if shell(ctx, t.Near, `test "$(stat -c %s "$1")" = "$2"`, file, strconv.FormatInt(int64(f.Size), 10)) == nil {
+		return at, nil
+	}
+	if err := f.room(ctx, t, at.dir); err != nil {
+		return at, err
+	}
+	out, err := t.Near.Output(ctx, "fio", "--name=layout", "--filename="+file, fmt.Sprintf("--size=%d", f.Size), "--rw=write", "--bs=1M",
+		"--ioengine=psync", "--end_fsync=1", "--direct="+bit(at.direct), "--output-format=json")
+	if _, unread := parseFio(out); unread != nil || err != nil {
+		return at, problem.New(problem.Failed, "fio cannot lay %s out", file).At(t.Near.Name).Because(worse(err, unread))
+	}
+	return at, nil
+}
+
+func bit(b bool) string {
+	if b {
+		return "1"
+	}
+	return "0"
+}
+
+// fioDetail is what a trial tells beside its figures.
+type fioDetail struct {
+	Version string          `json:"version"`
+	Direct  bool            `json:"direct"`
+	Jobs    map[string]*ran `json:"jobs"`
+}
+
+// Run does the jobs; in each, the copies begin together.
+func (f *fio) Run(ctx context.Context, t *test.Trial) (test.Result, error) {
+	at, err := f.file(ctx, t)
+	if err != nil {
+		return test.Result{}, err
+	}
+	d := fioDetail{Direct: at.direct, Jobs: map[string]*ran{}}
+	r := test.Result{Labels: at.labels(f.ground), Detail: &d}
+	for _, j := range f.list {
+		done, err := f.job(ctx, t, at, j)
+		if err != nil {
+			return test.Result{}, err
+		}
+		d.Version, d.Jobs[j.name()] = done.Version, done
+		samples, err := f.samples(j, done)
+		if err != nil {
+			return test.Result{}, problem.New(problem.Failed, "fio: %s", j.name()).At(t.Near.Name).Because(err)
+		}
+		r.Samples = append(r.Samples, samples...)
+	}
+	return r, nil
+}
+
+func (f *fio) job(ctx context.Context, t *test.Trial, at floor, j job) (*ran, error) {
+	out, _, err := t.Measure(ctx, "fio", f.arguments(at, j)...)
+	if keep := t.Keep(strings.NewReplacer(" ", "-", "/", "-").Replace(j.name())+".json", out); keep != nil {
+		return nil, keep
+	}
+	done, unread := parseFio(out)
+	if err := worse(err, unread); err != nil {
+		return nil, problem.New(problem.Failed, "fio: %s", j.name()).At(t.Near.Name).Because(err)
+	}
+	return done, nil
+}
+
+// arguments of a job. Threads are threads, not processes, and read or write the same file; where that is sequential each has a part of its own.
+func (f *fio) arguments(at floor, j job) []string {
+	engine := f.Engine
+	if engine == "" {
+		if engine = "psync"; j.Depth > 1 {
+			engine = "libaio"
+		}
+	}
+	size := int64(f.Size)
+	args := []string{
+		"--name=orrery", "--filename=" + path.Join(at.dir, fioFile), "--rw=" + j.RW, fmt.Sprintf("--bs=%d", j.Block), fmt.Sprintf("--iodepth=%d", j.Depth),
+		fmt.Sprintf("--numjobs=%d", j.Threads), "--thread", "--group_reporting", "--ioengine=" + engine, "--direct=" + bit(at.direct),
+		"--time_based", fmt.Sprintf("--runtime=%dms", seconds(f.Seconds).Milliseconds()), "--norandommap", "--randrepeat=0",
+		"--percentile_list=50:99", "--output-format=json",
+	}
+	if j.sequential() && j.Threads > 1 {
+		size = size / int64(j.Threads) / int64(j.Block) * int64(j.Block)
+		args = append(args, fmt.Sprintf("--offset_increment=%d", size))
+	}
+	if j.mixed() {
+		args = append(args, fmt.Sprintf("--rwmixread=%d", j.Read))
+	}
+	if j.writes() && !at.direct {
+		args = append(args, "--end_fsync=1") // its time counts
+	}
+	return append(args, fmt.Sprintf("--size=%d", size))
+}
+
+func (f *fio) samples(j job, done *ran) ([]test.Sample, error) {
+	var all []test.Sample
+	for _, s := range j.streams() {
+		way := done.Read
+		if s.write {
+			way = done.Write
+		}
+		value := way.IOPS
+		if j.Unit == bytesPerSecond {
+			value = way.Rate
+		}
+		if value <= 0 {
+			return nil, problem.New(problem.Failed, "not one block of %q was done in %v s", s.figure, f.Seconds).Try("make seconds larger")
+		}
+		all = append(all, test.Sample{Figure: s.figure, Value: value})
+		if f.Latency {
+			all = append(all, test.Sample{Figure: s.median(), Value: way.Median}, test.Sample{Figure: s.tail(), Value: way.Tail})
+		}
+	}
+	return all, nil
+}
+
+// worse gives the error that tells more: how fio ended, or what is wrong with what it printed.
+func worse(ended, unread error) error {
+	if ended != nil {
+		return shortened(ended, "fio:")
+	}
+	return unread
+}

@@ -1,0 +1,89 @@
+package disk
+
+import (
+	stdbytes "bytes"
+	"encoding/json"
+	"errors"
+	"syscall"
+
+	"orrery/internal/problem"
+)
+
+// ran is what fio tells of a job.
+type ran struct {
+	Version string   `json:"version"`
+	Read    way      `json:"read"`
+	Write   way      `json:"write"`
+	User    float64  `json:"user_cpu"`   // percent of one processor
+	System  float64  `json:"system_cpu"` // likewise
+	Disks   []string `json:"disks"`      // that did the work, as far as fio sees them
+}
+
+// A way is one direction.
+type way struct {
+	Bytes   int64   `json:"bytes"`
+	Rate    float64 `json:"rate"` // B/s
+	IOPS    float64 `json:"iops"` // 1/s
+	Runtime float64 `json:"runtime"`
+	Median  float64 `json:"p50"` // s, of completion latency
+	Tail    float64 `json:"p99"` // s
+}
+
+// report is what fio --output-format=json prints; with --group_reporting it has one job.
+type report struct {
+	Version string `json:"fio version"`
+	Jobs    []struct {
+		Error  int      `json:"error"`
+		Read   *reports `json:"read"`
+		Write  *reports `json:"write"`
+		User   float64  `json:"usr_cpu"`
+		System float64  `json:"sys_cpu"`
+	} `json:"jobs"`
+	Disks []struct {
+		Name string `json:"name"`
+	} `json:"disk_util"`
+}
+
+type reports struct {
+	Bytes   int64   `json:"io_bytes"`
+	Rate    float64 `json:"bw_bytes"`
+	IOPS    float64 `json:"iops"`
+	Runtime float64 `json:"runtime"` // ms
+	Latency struct {
+		Percentile map[string]float64 `json:"percentile"` // ns
+	} `json:"clat_ns"`
+}
+
+func (r *reports) way() way {
+	const ms, ns = 1e-3, 1e-9
+	return way{
+		Bytes: r.Bytes, Rate: r.Rate, IOPS: r.IOPS, Runtime: ms * r.Runtime,
+		Median: ns * r.Latency.Percentile["50.000000"], Tail: ns * r.Latency.Percentile["99.000000"],
+	}
+}
+
+// parseFio reads the output of fio. Lines of notes may stand before its JSON.
+func parseFio(text []byte) (*ran, error) {
+	begin := stdbytes.Index(text, []byte("{\n"))
+	var r report
+	err := errors.New("there is none")
+	if begin >= 0 {
+		err = json.Unmarshal(text[begin:], &r)
+	}
+	if err != nil {
+		return nil, problem.New(problem.Failed, "what fio printed is not whole JSON (%d bytes)", len(text)).Because(err).Try("was it killed?")
+	}
+	if len(r.Jobs) != 1 || r.Jobs[0].Read == nil || r.Jobs[0].Write == nil {
+		return nil, problem.New(problem.Failed, "%s printed %d jobs instead of one with read and write", r.Version, len(r.Jobs)).
+			Try("the lab reads fio 3.33 and what prints the same")
+	}
+	j := r.Jobs[0]
+	if j.Error != 0 {
+		return nil, problem.New(problem.Failed, "fio failed").Because(syscall.Errno(j.Error)).Try("run it there by hand")
+	}
+	done := &ran{Version: r.Version, Read: j.Read.way(), Write: j.Write.way(), User: j.User, System: j.System, Disks: []string{}}
+	for _, d := range r.Disks {
+		done.Disks = append(done.Disks, d.Name)
+	}
+	return done, nil
+}

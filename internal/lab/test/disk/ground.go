@@ -1,0 +1,136 @@
+package disk
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"strconv"
+	"strings"
+	"sync"
+
+	"orrery/internal/host"
+	"orrery/internal/lab/place"
+	"orrery/internal/lab/test"
+	"orrery/internal/problem"
+)
+
+// A ground is what the programs have in common: a directory for each copy, what its file system can, and room for the file.
+type ground struct {
+	options
+	mutex sync.Mutex
+	known map[string]floor
+}
+
+// A floor is what was found out about the directory of a copy.
+type floor struct {
+	dir    string
+	direct bool  // O_DIRECT is used
+	can    bool  // the file system has it
+	memory int64 // bytes of the place, most of which can be page cache
+}
+
+func newGround(o options) *ground { return &ground{options: o, known: map[string]floor{}} }
+
+// dir is the directory of a copy.
+func dir(t *test.Trial) string { return path.Join(t.Near.Dir, strconv.Itoa(t.Copy)) }
+
+// floor finds out about the directory of a trial, once, and makes it.
+func (g *ground) floor(ctx context.Context, t *test.Trial) (floor, error) {
+	key := t.Near.Name + "\x00" + t.Near.Node + "\x00" + dir(t)
+	g.mutex.Lock()
+	f, ok := g.known[key]
+	g.mutex.Unlock()
+	if ok {
+		return f, nil
+	}
+	f = floor{dir: dir(t)}
+	if err := shell(ctx, t.Near, `mkdir -p "$1"`, f.dir); err != nil {
+		return f, problem.New(problem.Failed, "the directory %s cannot be made", f.dir).At(t.Near.Name).Because(err)
+	}
+	var err error
+	if f.can, err = direct(ctx, t.Near, f.dir); err != nil {
+		return f, err
+	}
+	if g.Direct == directYes && !f.can {
+		return f, problem.New(problem.Unable, "the file system of %s has no O_DIRECT", f.dir).At(t.Near.Name).
+			Try(`set direct = "auto", or measure on another file system`)
+	}
+	f.direct = f.can && g.Direct != directNo
+	if f.memory, err = memory(ctx, t.Near); err != nil {
+		return f, err
+	}
+	g.mutex.Lock()
+	g.known[key] = f
+	g.mutex.Unlock()
+	return f, nil
+}
+
+// direct reports whether a file can be written past the page cache (open(2), O_DIRECT: EINVAL if the file system cannot).
+func direct(ctx context.Context, p *place.Place, dir string) (bool, error) {
+	file := path.Join(dir, "o_direct")
+	err := shell(ctx, p, `LC_ALL=C dd if=/dev/zero of="$1" bs=64k count=1 oflag=direct status=none; status=$?; rm -f "$1"; exit $status`, file)
+	if run := (*host.RunError)(nil); errors.As(err, &run) && strings.Contains(run.Output, "Invalid argument") {
+		return false, nil
+	}
+	if err != nil {
+		return false, problem.New(problem.Failed, "no file can be written in %s", dir).At(p.Name).Because(err)
+	}
+	return true, nil
+}
+
+// memory gives MemTotal of a place, in bytes (proc(5)).
+func memory(ctx context.Context, p *place.Place) (int64, error) {
+	out, err := place.Output(ctx, p, "/bin/cat", "/proc/meminfo")
+	if err == nil {
+		for line := range strings.Lines(string(out)) {
+			var kib int64
+			if n, _ := fmt.Sscanf(line, "MemTotal: %d kB", &kib); n == 1 {
+				return kib << 10, nil
+			}
+		}
+		err = errors.New("there is no MemTotal")
+	}
+	return 0, problem.New(problem.Failed, "/proc/meminfo cannot be read").At(p.Name).Because(err)
+}
+
+// room sees that the disk has enough for the files of this copy and of those that are checked after it.
+func (g *ground) room(ctx context.Context, t *test.Trial, dir string) error {
+	out, err := place.Output(ctx, t.Near, "stat", "-f", "-c", "%a %S %b", dir)
+	var blocks, size, all int64
+	if err == nil {
+		if _, err = fmt.Sscan(string(out), &blocks, &size, &all); err == nil {
+			copies := int64(max(t.Of-t.Copy, 1))
+			if need := copies * int64(g.Size); all > 0 && blocks*size < need { // ramfs has no size
+				return problem.New(problem.Unable, "the disk of %s has %d bytes free, and %d are needed (%d × %s)", dir, blocks*size, need, copies, g.Size).
+					At(t.Near.Name).Try("make size smaller, make room, or measure in a directory of a larger disk")
+			}
+			return nil
+		}
+	}
+	return problem.New(problem.Failed, "it cannot be told how much room there is in %s", dir).At(t.Near.Name).Because(err)
+}
+
+// labels say what is doubtful about figures of files in a page cache.
+func (f floor) labels(g *ground) []test.Label {
+	var all []test.Label
+	if !f.can {
+		all = append(all, test.Label{
+			Name: "o_direct", Why: "the file system of " + f.dir + " has no O_DIRECT: writes end with fsync, and reads may come from memory",
+			Cure: "measure on a file system that has it, such as ext4 or xfs",
+		})
+	}
+	if !f.direct && int64(g.Size) < f.memory {
+		all = append(all, test.Label{
+			Name: "page-cache", Why: fmt.Sprintf("the file has %d bytes and the page cache up to %d", int64(g.Size), f.memory),
+			Cure: fmt.Sprintf("use O_DIRECT, or make size at least %d", 2*f.memory),
+		})
+	}
+	return all
+}
+
+// shell runs a script in a place; the words are $1 and so on.
+func shell(ctx context.Context, p *place.Place, script string, words ...string) error {
+	_, err := place.Output(ctx, p, append([]string{"/bin/sh", "-c", script, "sh"}, words...)...)
+	return err
+}

@@ -1,0 +1,99 @@
+package disk
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"orrery/internal/lab/test"
+	"orrery/internal/problem"
+)
+
+// iozone runs iozone once for each record size. It is in no part of Debian that is free (non-free: iozone3), so the layer has it only if the
+// user's image brings it.
+type iozone struct{ *ground }
+
+// ways are the columns of iozone that are figures, in its order.
+var ways = []string{"write", "rewrite", "read", "reread", "random read", "random write"}
+
+func (z *iozone) Needs() test.Needs { return test.Needs{Disk: int64(z.Size)} }
+
+func (z *iozone) Figures() []test.Figure {
+	var all []test.Figure
+	for _, r := range z.Records {
+		for _, w := range ways {
+			all = append(all, test.Figure{Name: recordFigure(w, r), Unit: bytesPerSecond, Better: test.More, Aggregate: test.Sum})
+		}
+	}
+	return all
+}
+
+func recordFigure(way string, record bytes) string { return way + " " + record.String() }
+
+// Time counts the six ways through the file at 200 MB/s.
+func (z *iozone) Time() time.Duration {
+	return time.Duration(len(z.Records)) * (seconds(float64(len(ways))*float64(z.Size)/200e6) + 200*time.Millisecond)
+}
+
+func (o *options) checkIozone(wrong func(cure, format string, args ...any)) {
+	if len(o.Records) == 0 {
+		wrong(`write records = ["4KiB", "64KiB", "1MiB"]`, "records: there is none")
+	}
+	for i, r := range o.Records {
+		if r%1024 != 0 || r > o.Size || r > 16<<20 {
+			wrong("iozone has records in whole KiB, up to 16MiB, not larger than the file", "records: %s", r)
+		}
+		if slices.Contains(o.Records[:i], r) {
+			wrong("leave one of them out", "records: %s is there twice", r)
+		}
+	}
+}
+
+func (z *iozone) Check(ctx context.Context, t *test.Trial) error {
+	out, err := t.Near.Output(ctx, "iozone", "-v")
+	if err != nil || !strings.Contains(string(out), "Iozone") {
+		return missing(t.Near, "iozone",
+			"iozone, which is Debian's package iozone3 in the part non-free: let the image have it, or use program = \"fio\"", out, err)
+	}
+	at, err := z.floor(ctx, t)
+	if err != nil {
+		return err
+	}
+	return z.room(ctx, t, at.dir)
+}
+
+// Run runs iozone for each record size; in each, the copies begin together.
+func (z *iozone) Run(ctx context.Context, t *test.Trial) (test.Result, error) {
+	at, err := z.floor(ctx, t)
+	if err != nil {
+		return test.Result{}, err
+	}
+	detail := map[string]any{"direct": at.direct}
+	r := test.Result{Labels: at.labels(z.ground), Detail: detail}
+	for _, record := range z.Records {
+		args := []string{"-i", "0", "-i", "1", "-i", "2", "-e", "-s", fmt.Sprintf("%dk", z.Size>>10), "-r", fmt.Sprintf("%dk", record>>10),
+			"-f", path.Join(at.dir, "iozone.tmp")}
+		if at.direct {
+			args = append(args, "-I")
+		}
+		out, _, err := t.Measure(ctx, "iozone", args...)
+		if keep := t.Keep("iozone-"+record.String()+".txt", out); keep != nil {
+			return test.Result{}, keep
+		}
+		rates, version, unread := parseIozone(string(out))
+		if err != nil {
+			unread = shortened(err, "Can not", "Error", "iozone:")
+		}
+		if unread != nil {
+			return test.Result{}, problem.New(problem.Failed, "iozone with records of %s", record).At(t.Near.Name).Because(unread)
+		}
+		detail["version"] = version
+		for i, w := range ways {
+			r.Samples = append(r.Samples, test.Sample{Figure: recordFigure(w, record), Value: rates[i]})
+		}
+	}
+	return r, nil
+}

@@ -1,0 +1,126 @@
+package disk
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"orrery/internal/lab/test"
+)
+
+// A job is one run of fio, and one figure or, where it both reads and writes, two.
+type job struct {
+	RW      string `toml:"rw"`      // as fio's: read, write, randread, randwrite, rw, randrw
+	Block   bytes  `toml:"block"`   // 4KiB if left out
+	Depth   int    `toml:"depth"`   // of the queue of a thread
+	Threads int    `toml:"threads"` // all of them on the same file
+	Read    int    `toml:"read"`    // percent, of rw and randrw; 70 if left out
+	Unit    string `toml:"unit"`    // 1/s or B/s; left out: 1/s if random, B/s if sequential
+}
+
+// The units of figures.
+const (
+	perSecond      = "1/s"
+	bytesPerSecond = "B/s"
+)
+
+var kinds = []string{"read", "write", "randread", "randwrite", "rw", "randrw"}
+
+func (j *job) complete() {
+	if j.Block == 0 {
+		j.Block = 4 << 10
+	}
+	if j.Depth == 0 {
+		j.Depth = 1
+	}
+	if j.Threads == 0 {
+		j.Threads = 1
+	}
+	if j.mixed() && j.Read == 0 {
+		j.Read = 70
+	}
+	if j.Unit == "" {
+		j.Unit = j.usual()
+	}
+}
+
+func (j job) mixed() bool      { return strings.HasSuffix(j.RW, "rw") }
+func (j job) random() bool     { return strings.HasPrefix(j.RW, "rand") }
+func (j job) writes() bool     { return j.mixed() || strings.HasSuffix(j.RW, "write") }
+func (j job) sequential() bool { return !j.random() }
+
+func (j job) usual() string {
+	if j.random() {
+		return perSecond
+	}
+	return bytesPerSecond
+}
+
+func (j job) check(size bytes, wrong func(cure, format string, args ...any)) {
+	if !slices.Contains(kinds, j.RW) {
+		wrong("give one of "+strings.Join(kinds, ", "), "jobs: rw = %q", j.RW)
+		return
+	}
+	if j.Block%512 != 0 || int64(j.Block)*int64(j.Threads) > int64(size) {
+		wrong("blocks are multiples of 512 bytes, and the file has one for each thread", "jobs: %s: block of %s in a file of %s", j.name(), j.Block, size)
+	}
+	if j.Depth < 1 || j.Depth > 4096 || j.Threads < 1 || j.Threads > 2048 {
+		wrong("give depth from 1 to 4096, threads from 1 to 2048", "jobs: %s", j.name())
+	}
+	if !j.mixed() && j.Read != 0 || j.mixed() && (j.Read < 1 || j.Read > 99) {
+		wrong("give percent from 1 to 99, with rw or randrw only", "jobs: %s: read = %d", j.name(), j.Read)
+	}
+	if j.Unit != perSecond && j.Unit != bytesPerSecond {
+		wrong(`write "1/s" or "B/s"`, "jobs: %s: unit = %q", j.name(), j.Unit)
+	}
+}
+
+// name is the figure of a job, or the beginning of its figures, such as "randread 4k 16 threads".
+func (j job) name() string {
+	words := []string{j.RW}
+	if j.mixed() {
+		words = append(words, fmt.Sprintf("%d/%d", j.Read, 100-j.Read))
+	}
+	words = append(words, j.Block.String())
+	if j.Depth > 1 {
+		words = append(words, fmt.Sprintf("depth %d", j.Depth))
+	}
+	switch {
+	case j.Threads == 1 && j.random():
+		words = append(words, "1 thread")
+	case j.Threads > 1:
+		words = append(words, fmt.Sprintf("%d threads", j.Threads))
+	}
+	if j.Unit != j.usual() {
+		words = append(words, j.Unit)
+	}
+	return strings.Join(words, " ")
+}
+
+// A stream is one direction of a job: a figure, and two of latency if they are wanted.
+type stream struct {
+	figure string
+	write  bool
+}
+
+func (j job) streams() []stream {
+	if j.mixed() {
+		return []stream{{j.name() + " read", false}, {j.name() + " write", true}}
+	}
+	return []stream{{j.name(), j.writes()}}
+}
+
+func (s stream) median() string { return s.figure + " p50" }
+func (s stream) tail() string   { return s.figure + " p99" }
+
+func (j job) figures(latency bool) []test.Figure {
+	var all []test.Figure
+	for _, s := range j.streams() {
+		all = append(all, test.Figure{Name: s.figure, Unit: j.Unit, Better: test.More, Aggregate: test.Sum})
+		if latency {
+			all = append(all, test.Figure{Name: s.median(), Unit: "s", Better: test.Less, Aggregate: test.Mean},
+				test.Figure{Name: s.tail(), Unit: "s", Better: test.Less, Aggregate: test.Mean})
+		}
+	}
+	return all
+}

@@ -1,0 +1,182 @@
+package disk
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"orrery/internal/host"
+	"orrery/internal/lab/place"
+	"orrery/internal/lab/test"
+	"orrery/test/need"
+)
+
+func trial(p *place.Place) *test.Trial {
+	return &test.Trial{Near: p, Of: 1, Barrier: func(context.Context) error { return nil }, Keep: func(string, []byte) error { return nil }}
+}
+
+// here is this machine, in a directory on a disk.
+func here(t *testing.T) *place.Place {
+	dir, err := os.MkdirTemp("/var/tmp", "orrery-disk-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return &place.Place{Runner: host.Local{Name: "bare"}, Name: "bare", Dir: dir}
+}
+
+// apart runs commands in a mount namespace, which ends with the process that holds it.
+type apart struct {
+	host.Local
+	pid int
+}
+
+func (a apart) Run(ctx context.Context, c host.Command) error {
+	c.Args = append([]string{"nsenter", "-t", fmt.Sprint(a.pid), "-m", "--"}, c.Args...)
+	return a.Local.Run(ctx, c)
+}
+
+// mounted is a place whose directory is on a file system of its own.
+func mounted(t *testing.T, kind, options string) *place.Place {
+	t.Helper()
+	dir := t.TempDir()
+	cmd := exec.Command("unshare", "-m", "sh", "-c", `mount -t "$1" -o "$2" none "$3" && echo up && exec sleep 300`, "sh", kind, options, dir)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
+	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || line != "up\n" {
+		t.Fatalf("no %s: %q, %v", kind, line, err)
+	}
+	return &place.Place{Runner: apart{host.Local{Name: kind}, cmd.Process.Pid}, Name: kind, Dir: dir}
+}
+
+// measure checks a place, runs a trial there, and sees that every figure is there that was promised.
+func measure(t *testing.T, p *place.Place, text string) test.Result {
+	t.Helper()
+	d, err := New(from(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Check(t.Context(), trial(p)); err != nil {
+		t.Fatal(err)
+	}
+	r, err := d.Run(t.Context(), trial(p))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]float64{}
+	for _, s := range r.Samples {
+		got[s.Figure] = s.Value
+	}
+	for _, l := range r.Labels {
+		if l.Name == "too-fast" {
+			got[l.Where] = 1
+		}
+	}
+	for _, f := range d.Figures() {
+		if got[f.Name] <= 0 {
+			t.Errorf("%s: %v", f.Name, got[f.Name])
+		}
+	}
+	t.Log(got)
+	return r
+}
+
+func TestLiveFio(t *testing.T) {
+	need.Integration(t)
+	p := here(t)
+	r := measure(t, p, "size = \"16MiB\"\nseconds = 0.3\nlatency = true")
+	if d := r.Detail.(*fioDetail); len(d.Jobs) != 4 || d.Version == "" {
+		t.Errorf("%+v", d)
+	}
+	if info, err := os.Stat(filepath.Join(p.Dir, "0", fioFile)); err != nil || info.Size() != 16<<20 {
+		t.Errorf("the file: %v", err)
+	}
+	measure(t, p, "size = \"16MiB\"\nseconds = 0.2\n[[jobs]]\nrw = \"write\"\nthreads = 4\n[[jobs]]\nrw = \"randread\"\nthreads = 512")
+}
+
+// TestLiveRAM: ramfs has no O_DIRECT, which is seen, told, and refused if it must be there.
+func TestLiveRAM(t *testing.T) {
+	need.Integration(t)
+	p := mounted(t, "ramfs", "rw")
+	r := measure(t, p, "size = \"16MiB\"\nseconds = 0.2")
+	if got := labelNames(r.Labels); got != "o_direct page-cache" {
+		t.Errorf("labels %s", got)
+	}
+	d, err := New(from(`direct = "yes"`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Check(t.Context(), trial(p)); err == nil || !strings.Contains(err.Error(), "has no O_DIRECT (set direct = \"auto\"") {
+		t.Errorf("without O_DIRECT: %v", err)
+	}
+}
+
+// TestLiveFull: a disk that is too small is seen before anything is written, counted over all copies; one that fills up meanwhile is told.
+func TestLiveFull(t *testing.T) {
+	need.Integration(t)
+	p := mounted(t, "tmpfs", "size=24m")
+	d, err := New(from("size = \"16MiB\"\nseconds = 0.1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	many := trial(p)
+	many.Of = 2
+	if err := d.Check(t.Context(), many); err == nil || !strings.Contains(err.Error(), "bytes free, and 33554432 are needed (2 × 16M)") {
+		t.Errorf("of two copies: %v", err)
+	}
+	if err := d.Check(t.Context(), trial(p)); err != nil {
+		t.Error(err)
+	}
+	b, err := New(from("program = \"bonnie++\"\nsize = \"16MiB\""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Run(t.Context(), trial(p)); err == nil || !strings.HasPrefix(err.Error(), "tmpfs: bonnie++: ") {
+		t.Errorf("of a disk that is full: %v", err)
+	}
+	shell(t.Context(), p, `rm -f "$2"; head -c 12M /dev/zero > "$1"`, p.Dir+"/other", p.Dir+"/0/fio.data")
+	if _, err := d.Run(t.Context(), trial(p)); err == nil || !strings.Contains(err.Error(), "bytes free, and 16777216 are needed") {
+		t.Errorf("of a disk that has become full: %v", err)
+	}
+	none := *p
+	none.Dir = "/proc/none"
+	if err := d.Check(t.Context(), trial(&none)); err == nil || !strings.Contains(err.Error(), "the directory /proc/none/0 cannot be made") {
+		t.Errorf("without a directory: %v", err)
+	}
+}
+
+func TestLiveBonnie(t *testing.T) {
+	need.Integration(t)
+	measure(t, here(t), "program = \"bonnie++\"\nsize = \"64MiB\"\nfiles = 1\ndirect = \"yes\"")
+}
+
+// TestLiveIozone: the program is in no free part of Debian; where it is missing, that is said with its cure.
+func TestLiveIozone(t *testing.T) {
+	need.Integration(t)
+	text := "program = \"iozone\"\nsize = \"4MiB\"\nrecords = [\"64KiB\", \"1MiB\"]"
+	if _, err := exec.LookPath("iozone"); err == nil {
+		measure(t, here(t), text)
+	}
+	d, err := New(from(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := here(t)
+	p.Programs = func(name string) []string { return []string{"/nowhere/" + name} }
+	if err := d.Check(t.Context(), trial(p)); err == nil || !strings.Contains(err.Error(), "bare: iozone cannot be run") || !strings.Contains(err.Error(), "iozone3") {
+		t.Errorf("without iozone: %v", err)
+	}
+}

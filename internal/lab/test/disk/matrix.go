@@ -1,0 +1,100 @@
+package disk
+
+import (
+	"slices"
+	"strings"
+
+	"orrery/internal/problem"
+)
+
+// A matrix is a list of jobs that one table or figure of a paper has.
+type matrix struct {
+	name string
+	jobs []job
+}
+
+// quick is the matrix that is run if nothing is asked for.
+const quick = "quick"
+
+// matrices gives all of them.
+func matrices() []matrix {
+	const k, m = bytes(1 << 10), bytes(1 << 20)
+	blocks := []bytes{4 * k, 16 * k, 64 * k, 256 * k, 1 * m, 4 * m}
+	threads := []int{1, 2, 4, 8, 16, 32, 64, 128, 256, 512}
+	return []matrix{
+		{quick, []job{
+			{RW: "write", Block: m, Depth: 4}, {RW: "randread", Block: 4 * k}, {RW: "randread", Block: 4 * k, Threads: 16},
+			{RW: "randrw", Block: 4 * k, Threads: 16},
+		}},
+		{"sequential write by depth", each([]int{1, 4, 16, 32}, func(d int) job { return job{RW: "write", Block: m, Depth: d} })},
+		{"sequential write by block", each(blocks, func(b bytes) job { return job{RW: "write", Block: b} })},
+		{"sequential read by block", each(blocks, func(b bytes) job { return job{RW: "read", Block: b} })},
+		{"random read 4k by threads", each(threads, func(n int) job { return job{RW: "randread", Block: 4 * k, Threads: n} })},
+		{"random read by block at 512 threads", each(blocks[:5], func(b bytes) job {
+			return job{RW: "randread", Block: b, Threads: 512, Unit: bytesPerSecond}
+		})},
+		{"random write", each([]int{1, 16, 64}, func(n int) job { return job{RW: "randwrite", Block: 4 * k, Threads: n} })},
+		{"mixed 70/30", each([]int{1, 16, 64}, func(n int) job { return job{RW: "randrw", Block: 4 * k, Threads: n, Read: 70} })},
+	}
+}
+
+func each[T any](values []T, make func(T) job) []job {
+	var all []job
+	for _, v := range values {
+		all = append(all, make(v))
+	}
+	return all
+}
+
+func names() []string {
+	var all []string
+	for _, m := range matrices() {
+		all = append(all, m.name)
+	}
+	return all
+}
+
+// jobs are those of the matrices and then the others. What is in two of them is done once.
+func (o *options) jobs() []job {
+	var all []job
+	add := func(j job) {
+		j.complete()
+		if !slices.Contains(all, j) {
+			all = append(all, j)
+		}
+	}
+	for _, m := range matrices() {
+		if slices.Contains(o.Matrices, m.name) {
+			for _, j := range m.jobs {
+				add(j)
+			}
+		}
+	}
+	for _, j := range o.Jobs {
+		add(j)
+	}
+	return all
+}
+
+func (o *options) checkFio(wrong func(cure, format string, args ...any)) {
+	for _, name := range o.Matrices {
+		if slices.Contains(names(), name) {
+			continue
+		}
+		cure := "there are: " + strings.Join(names(), ", ")
+		if near := problem.Nearest(name, names()); near != "" {
+			cure = "did you mean " + near + "?"
+		}
+		wrong(cure, "matrices: there is no %q", name)
+	}
+	jobs := o.jobs()
+	if len(jobs) == 0 {
+		wrong("give matrices or jobs", "there is nothing to measure")
+	}
+	for _, j := range jobs {
+		j.check(o.Size, wrong)
+	}
+	if !(o.Seconds >= 0.1 && o.Seconds <= 86400) {
+		wrong("give from 0.1 to 86400", "seconds = %v", o.Seconds)
+	}
+}

@@ -1,0 +1,131 @@
+// Package micro measures what single operations of the kernel and the processor cost in a place, by the program orrery-micro (cmd/orrery-micro).
+//
+// The rows are those of the lmbench table in M. Aldinucci and others, "VirtuaLinux: virtualized high-density clusters with no
+// single point of failure" (ParCo 2007), and a few more. What they mean is defined in L. McVoy and C. Staelin, "lmbench: portable tools for performance
+// analysis" (USENIX 1996). The figures are not lmbench's: its licence lets nobody publish those of a changed program. The differences that matter:
+// RPC rows are a request of four bytes and its answer without Sun's RPC; 500 TCP sockets are 250 connections and not one socket many times; and
+// the cost of catching a signal is not taken off that of a fault.
+package micro
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"orrery/internal/lab/place"
+	"orrery/internal/lab/test"
+	"orrery/internal/problem"
+)
+
+// Options are the keys of a test of this kind.
+type Options struct {
+	Only []string `toml:"rows"` // measurements, by their names in `orrery-micro list`; none: all
+	Time float64  `toml:"time"` // seconds that a trial takes
+	Far  bool     `toml:"far"`  // also latencies to the far end
+	// Pin keeps the program and its other processes on one processor. Without it what goes between two processes takes several times as long at
+	// one time than at another, by where the kernel happens to put them.
+	Pin bool `toml:"pin"`
+}
+
+type micro struct {
+	asked Options
+	rows  []row
+}
+
+var _ test.Test = (*micro)(nil)
+
+// New makes a test from its options.
+func New(decode func(options any) error) (test.Test, error) {
+	m := &micro{asked: Options{Time: 2, Pin: true}}
+	if err := decode(&m.asked); err != nil {
+		return nil, err
+	}
+	for _, name := range m.asked.Only {
+		i := slices.IndexFunc(rows(), func(r row) bool { return r.name == name })
+		if i < 0 {
+			return nil, problem.New(problem.Mistake, "rows: there is no measurement %q", name).Try("%s", cure(name))
+		}
+		if rows()[i].far && !m.asked.Far {
+			return nil, problem.New(problem.Mistake, "rows: %s needs the far end", name).Try("say far = true")
+		}
+	}
+	m.rows = slices.DeleteFunc(rows(), func(r row) bool {
+		if len(m.asked.Only) > 0 {
+			return !slices.Contains(m.asked.Only, r.name)
+		}
+		return r.far && !m.asked.Far
+	})
+	if least := 0.02 * float64(len(m.rows)); !(m.asked.Time >= least && m.asked.Time <= 600) {
+		return nil, problem.New(problem.Mistake, "time = %g: %d measurements take from %.2g to 600 seconds", m.asked.Time, len(m.rows), least)
+	}
+	return m, nil
+}
+
+func cure(name string) string {
+	var names []string
+	for _, r := range rows() {
+		names = append(names, r.name)
+	}
+	if near := problem.Nearest(name, names); near != "" {
+		return "did you mean " + near + "?"
+	}
+	return "there are " + strings.Join(names, ", ")
+}
+
+// Needs says what must be there.
+func (m *micro) Needs() test.Needs {
+	return test.Needs{Packages: []string{"dash"}, Tools: []string{place.Micro}, Far: m.asked.Far}
+}
+
+// Figures are the rows of the table.
+func (m *micro) Figures() []test.Figure {
+	var all []test.Figure
+	for _, r := range m.rows {
+		all = append(all, r.Figure)
+	}
+	return all
+}
+
+// Time is about how long a trial takes: each measurement may run over by a few batches.
+func (m *micro) Time() time.Duration {
+	return time.Duration((m.asked.Time*1.1 + 0.1) * float64(time.Second))
+}
+
+// Check tries each measurement for a moment.
+func (m *micro) Check(ctx context.Context, t *test.Trial) error {
+	peer, done, err := m.peer(ctx, t)
+	if err != nil {
+		return err
+	}
+	defer done()
+	out, err := t.Near.Output(ctx, place.Micro, m.args(t, peer, 0.001)...)
+	if err != nil {
+		return problem.New(problem.Unable, "%s cannot measure", place.Micro).At(t.Near.Name).Because(err).
+			Try("see what it says; orrery-micro run --only NAME tries one measurement")
+	}
+	_, err = m.samples(out)
+	return err
+}
+
+// Run does one trial.
+func (m *micro) Run(ctx context.Context, t *test.Trial) (test.Result, error) {
+	peer, done, err := m.peer(ctx, t)
+	if err != nil {
+		return test.Result{}, err
+	}
+	defer done()
+	out, _, err := t.Measure(ctx, place.Micro, m.args(t, peer, m.asked.Time)...)
+	if err != nil {
+		return test.Result{}, err
+	}
+	if err := t.Keep("micro.jsonl", out); err != nil {
+		return test.Result{}, err
+	}
+	lines, err := Parse(out)
+	if err != nil {
+		return test.Result{}, err
+	}
+	samples, err := m.samples(out)
+	return test.Result{Samples: samples, Detail: lines}, err
+}

@@ -1,0 +1,92 @@
+package micro
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+
+	"orrery/internal/lab/test"
+	"orrery/internal/problem"
+)
+
+// A Line is what orrery-micro prints for a measurement.
+type Line struct {
+	Name    string  `json:"name"`
+	Unit    string  `json:"unit"` // "s" or "B/s"
+	Min     float64 `json:"min"`  // of the batches
+	Median  float64 `json:"median"`
+	Max     float64 `json:"max"`
+	Batches int     `json:"batches"`
+	Reps    uint64  `json:"reps"` // in a batch
+}
+
+// best is the figure: the best batch is the one that was disturbed least.
+func (l Line) best() float64 {
+	if l.Unit == "B/s" {
+		return l.Max
+	}
+	return l.Min
+}
+
+// Parse reads the output of `orrery-micro run`.
+func Parse(out []byte) ([]Line, error) {
+	var all []Line
+	for n, text := range bytes.Split(out, []byte("\n")) {
+		if len(bytes.TrimSpace(text)) == 0 {
+			continue
+		}
+		var l Line
+		if err := json.Unmarshal(text, &l); err != nil {
+			return nil, broken("line %d is no JSON: %.60q", n+1, text)
+		}
+		if err := l.check(); err != nil {
+			return nil, broken("line %d: %v", n+1, err)
+		}
+		all = append(all, l)
+	}
+	return all, nil
+}
+
+func (l Line) check() error {
+	switch {
+	case l.Name == "":
+		return fmt.Errorf("there is no name")
+	case l.Unit != "s" && l.Unit != "B/s":
+		return fmt.Errorf("%s: the unit %q is not known", l.Name, l.Unit)
+	case l.Batches < 1 || l.Reps < 1:
+		return fmt.Errorf("%s: nothing was measured", l.Name)
+	case !(l.Min > 0 && l.Min <= l.Median && l.Median <= l.Max) || math.IsInf(l.Max, 0):
+		return fmt.Errorf("%s: %g, %g and %g are not least, median and most", l.Name, l.Min, l.Median, l.Max)
+	}
+	return nil
+}
+
+// samples finds each figure in the output.
+func (m *micro) samples(out []byte) ([]test.Sample, error) {
+	lines, err := Parse(out)
+	if err != nil {
+		return nil, err
+	}
+	found := map[string]Line{}
+	for _, l := range lines {
+		found[l.Name] = l
+	}
+	var all []test.Sample
+	for _, r := range m.rows {
+		l, ok := found[r.name]
+		if !ok {
+			return nil, broken("the measurement %s is not there", r.name)
+		}
+		if l.Unit != r.Unit {
+			return nil, broken("%s is in %s and not in %s", r.name, l.Unit, r.Unit)
+		}
+		all = append(all, test.Sample{Figure: r.Figure.Name, Value: l.best()})
+	}
+	return all, nil
+}
+
+func broken(format string, args ...any) error {
+	return problem.New(problem.Failed, "what orrery-micro printed: "+format, args...).
+		Try("build it anew: make bin/orrery-micro")
+}

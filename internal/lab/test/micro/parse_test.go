@@ -1,0 +1,73 @@
+package micro
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"orrery/internal/lab/test"
+	"pgregory.net/rapid"
+)
+
+func made(t testing.TB, set func(*Options)) *micro {
+	t.Helper()
+	m, err := New(func(options any) error { set(options.(*Options)); return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m.(*micro)
+}
+
+// TestParse: of a time the least is the figure, of a rate the most.
+func TestParse(t *testing.T) {
+	out, err := os.ReadFile("testdata/run.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := made(t, func(o *Options) { o.Only = []string{"pipe-bandwidth", "syscall"} })
+	got, err := m.samples(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []test.Sample{{Figure: "simple syscall", Value: 9.11708218e-08}, {Figure: "pipe bandwidth", Value: 7.86058884e+09}}
+	if len(got) != 2 || got[0] != want[0] || got[1] != want[1] {
+		t.Errorf("got %v, not %v", got, want)
+	}
+}
+
+// TestParseBroken: whatever is wrong with the output is told with the line or the measurement.
+func TestParseBroken(t *testing.T) {
+	const good = `{"name":"syscall","unit":"s","min":1e-7,"median":2e-7,"max":3e-7,"batches":5,"reps":100}`
+	for what, one := range map[string]struct{ out, says string }{
+		"nothing":       {"", "syscall is not there"},
+		"another":       {strings.Replace(good, "syscall", "read", 1), "syscall is not there"},
+		"cut off":       {good[:40], "line 1 is no JSON"},
+		"text":          {good + "\nSegmentation fault", "line 2 is no JSON"},
+		"no name":       {strings.Replace(good, `"syscall"`, `""`, 1), "no name"},
+		"unit":          {strings.Replace(good, `"s"`, `"us"`, 1), `"us"`},
+		"other unit":    {strings.Replace(good, `"s"`, `"B/s"`, 1), "syscall is in B/s"},
+		"negative":      {strings.Replace(good, "1e-7", "-1e-7", 1), "not least, median and most"},
+		"zero":          {strings.Replace(good, "1e-7", "0", 1), "not least, median and most"},
+		"disorder":      {strings.Replace(good, "2e-7", "9e-7", 1), "not least, median and most"},
+		"no batches":    {strings.Replace(good, `"batches":5`, `"batches":0`, 1), "nothing was measured"},
+		"not a number":  {strings.Replace(good, "1e-7", "nan", 1), "line 1 is no JSON"},
+		"text for time": {strings.Replace(good, "1e-7", `"x"`, 1), "line 1 is no JSON"},
+	} {
+		m := made(t, func(o *Options) { o.Only = []string{"syscall"} })
+		if _, err := m.samples([]byte(one.out)); err == nil || !strings.Contains(err.Error(), one.says) {
+			t.Errorf("%s: %v; it should say %q", what, err, one.says)
+		}
+	}
+}
+
+// TestParseAnything: no output makes the parser panic, or passes for a measurement that is none.
+func TestParseAnything(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		lines, err := Parse([]byte(rapid.String().Draw(t, "out")))
+		for _, l := range lines {
+			if err != nil || l.best() <= 0 {
+				t.Fatalf("%v %v", l, err)
+			}
+		}
+	})
+}

@@ -1,0 +1,63 @@
+package mpi
+
+import (
+	"bytes"
+	"context"
+	"path"
+	"strings"
+
+	"orrery/internal/host"
+	"orrery/internal/lab/place"
+	"orrery/internal/problem"
+)
+
+// below gives a place in which the programs of Open MPI find what belongs to them. That is built in as /usr/…, which on the bare host is
+// another file or none: the layer lies below Root there. The files of a session go into dir, and settings in a user's home are not read.
+func below(ctx context.Context, p *place.Place, dir string) (*place.Place, error) {
+	words := []string{"env", "TMPDIR=" + dir, "HOME=" + dir}
+	if p.Root != "" && p.Root != "/" {
+		lib, err := libraries(ctx, p)
+		if err != nil {
+			return nil, err
+		}
+		words = append(words, directories(p.Root, lib)...)
+	}
+	there := *p
+	there.Programs = func(name string) []string {
+		return append(append([]string(nil), words...), p.Command(name)...)
+	}
+	return &there, nil
+}
+
+// directories is the environment by which Open MPI, PMIx and hwloc are told where they are (opal/mca/installdirs and src/mca/pinstalldirs of
+// their sources; HWLOC_PLUGINS_PATH in hwloc's manual, "Environment Variables"). The prefix alone is not enough for PMIx as Debian builds it. The
+// libraries that plugins need are found by --library-path of the dynamic linker, among the words of Command.
+func directories(root, lib string) []string {
+	pmix := path.Join(lib, "pmix2")
+	return []string{
+		"OPAL_PREFIX=" + path.Join(root, "usr"),
+		"OPAL_LIBDIR=" + path.Join(lib, "openmpi/lib"),
+		"OPAL_PKGLIBDIR=" + path.Join(lib, "openmpi/lib/openmpi3"),
+		"OPAL_SYSCONFDIR=" + path.Join(root, "etc/openmpi"),
+		"PMIX_PREFIX=" + pmix,
+		"PMIX_LIBDIR=" + path.Join(pmix, "lib"),
+		"PMIX_PKGLIBDIR=" + path.Join(pmix, "lib/pmix"),
+		"PMIX_PKGDATADIR=" + path.Join(pmix, "share/pmix"),
+		"PMIX_SYSCONFDIR=" + path.Join(pmix, "share"),
+		"HWLOC_PLUGINS_PATH=" + path.Join(lib, "hwloc"),
+	}
+}
+
+// libraries finds the directory of libraries of the layer's architecture, such as ROOT/usr/lib/x86_64-linux-gnu.
+func libraries(ctx context.Context, p *place.Place) (string, error) {
+	var out bytes.Buffer
+	const script = `for d in "$1"/usr/lib/*/openmpi; do [ ! -d "$d" ] || echo "$d"; done`
+	if err := p.Run(ctx, host.Command{Args: []string{"/bin/sh", "-c", script, "sh", p.Root}, Stdout: &out}); err != nil {
+		return "", err
+	}
+	found := strings.Fields(out.String())
+	if len(found) != 1 {
+		return "", problem.New(problem.Unable, "Open MPI is not below %s", p.Root).At(p.Name).Try("the image needs the package openmpi-bin")
+	}
+	return path.Dir(found[0]), nil
+}

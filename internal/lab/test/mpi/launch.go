@@ -1,0 +1,126 @@
+package mpi
+
+import (
+	"context"
+	"errors"
+	"path"
+	"strconv"
+	"strings"
+	"time"
+
+	"orrery/internal/host"
+	"orrery/internal/lab/place"
+	"orrery/internal/lab/test"
+	"orrery/internal/problem"
+)
+
+// How two ranks come to run without SSH. mpirun starts on each other host a daemon of its own, orted, which then starts the rank; it does so by
+// an agent that gets the host's name and the daemon's command line, and that stays as long as the daemon runs (mpirun(1), plm_rsh_agent). Here
+//
+//	mpirun ── agent ──ask──► listener ──stdout──► the lab ── Far.Run ──► orted ── rank 1
+//	   └── rank 0
+//
+// the agent is a script in the near place that writes the command line into a FIFO. A listener there, run by the lab, reads it and prints it.
+// The lab runs it at the far end. The listener has a lock as long as it lives, and the agent ends when it gets that lock: whoever is killed, nothing
+// stays.
+const (
+	launcher = "orrery_orted" // stands for orted in the command line
+	agent    = `# the launch agent of the lab: see internal/lab/test/mpi/launch.go
+cd "${0%/*}" || exit 1
+shift
+timeout 30 sh -c 'printf "%s\n" "$1" >ask' sh "$*" || exit 1
+exec flock lock true </dev/null >/dev/null 2>&1
+`
+	listener = `cd "$1" && exec 9>lock && flock -n 9 && echo ready && read -r line <ask && printf '%s\n' "$line" && exec cat`
+)
+
+// patience is how long ends may take for what is done at once.
+const patience = 20 * time.Second
+
+// work is where the ends keep their files, a directory for each copy.
+type work struct{ near, far string }
+
+// launch runs both ranks and gives what rank 0 printed.
+func (m *mpi) launch(ctx context.Context, t *test.Trial, rows []row, seconds float64) ([]byte, error) {
+	w, err := prepare(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	defer sweep(context.WithoutCancel(ctx), t, w)
+	near, err := below(ctx, t.Near, w.near)
+	if err != nil {
+		return nil, err
+	}
+	far, err := below(ctx, t.Far, w.far)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	asked, hangUp, err := listen(ctx, t.Near, w.near)
+	if err != nil {
+		return nil, err
+	}
+	defer hangUp()
+	ended := make(chan error, 1)
+	go func() {
+		err := daemon(ctx, far, pinned(t.Far, t.Near), asked)
+		hangUp()
+		if err != nil {
+			cancel() // mpirun would wait for it
+		}
+		ended <- err
+	}()
+	here := *t
+	here.Near = near
+	out, _, err := here.Measure(ctx, "orterun", m.orterun(t, w, rows, seconds)...)
+	if err != nil {
+		cancel()
+		return nil, errors.Join(err, <-ended)
+	}
+	select {
+	case err = <-ended:
+	case <-time.After(patience):
+		cancel()
+		err = <-ended
+		if ctx.Err() != nil { // it was killed here, and all has been measured
+			err = nil
+		}
+	}
+	return out, err
+}
+
+// prepare makes the directories of this copy, the agent and its FIFO.
+func prepare(ctx context.Context, t *test.Trial) (work, error) {
+	w := work{directory(t.Near, t.Copy), directory(t.Far, t.Copy)}
+	for p, script := range map[*place.Place]string{
+		t.Near: `rm -rf "$1" && mkdir -p "$1" && mkfifo "$1/ask"`,
+		t.Far:  `rm -rf "$1" && mkdir -p "$1"`,
+	} {
+		dir := w.near
+		if p == t.Far {
+			dir = w.far
+		}
+		if strings.ContainsAny(dir, " \t\n'\"\\$") {
+			return w, problem.New(problem.Unable, "mpirun cannot work in the directory %q", dir).At(p.Name).Try("name one without blanks and quotes")
+		}
+		if err := p.Run(ctx, host.Command{Args: []string{"/bin/sh", "-c", script, "sh", dir}}); err != nil {
+			return w, err
+		}
+	}
+	return w, t.Near.Put(ctx, host.File{Path: w.near + "/agent", Content: []byte(agent), Mode: 0o644})
+}
+
+func directory(p *place.Place, n int) string {
+	dir := p.Dir
+	if dir == "" {
+		dir = "/tmp"
+	}
+	return path.Join(dir, "orrery-mpi", strconv.Itoa(n))
+}
+
+// sweep removes the directories: those of a session stay there if mpirun was killed.
+func sweep(ctx context.Context, t *test.Trial, w work) {
+	_ = t.Near.Run(ctx, host.Command{Args: []string{"rm", "-rf", w.near}})
+	_ = t.Far.Run(ctx, host.Command{Args: []string{"rm", "-rf", w.far}})
+}

@@ -1,0 +1,196 @@
+package mpi
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"orrery/internal/host"
+	"orrery/internal/lab/place"
+	"orrery/internal/lab/test"
+	"orrery/test/need"
+)
+
+// inside runs commands by way of another one, such as ip netns exec.
+type inside struct {
+	host.Local
+	way []string
+}
+
+func (i inside) Run(ctx context.Context, c host.Command) error {
+	c.Args = append(append([]string(nil), i.way...), c.Args...)
+	return i.Local.Run(ctx, c)
+}
+
+// ground is two network namespaces with a link between, and orrery-mpi.
+type ground struct {
+	near, far *place.Place
+	program   string
+}
+
+func tools(t *testing.T) {
+	t.Helper()
+	need.Integration(t)
+	for _, tool := range []string{"mpicc", "orterun", "ip", "flock"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skipf("no %s: make test-packages installs it", tool)
+		}
+	}
+}
+
+func sh(t *testing.T, script string, args ...string) string {
+	t.Helper()
+	out, err := exec.Command("/bin/sh", append([]string{"-ec", script, "sh"}, args...)...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return string(out)
+}
+
+func newGround(t *testing.T) *ground {
+	tools(t)
+	dir := t.TempDir()
+	g := &ground{program: filepath.Join(dir, own)}
+	sh(t, `mpicc -O2 -Wall -Wextra -Werror -o "$1" program/orrery-mpi.c`, g.program)
+	a, b := fmt.Sprintf("orm%da", os.Getpid()), fmt.Sprintf("orm%db", os.Getpid())
+	remove := func() { _ = exec.Command("/bin/sh", "-c", "ip netns del "+a+"; ip netns del "+b).Run() }
+	remove()
+	t.Cleanup(remove)
+	sh(t, `ip netns add $1; ip netns add $2; ip -n $1 link add here type veth peer name there netns $2
+ip -n $1 addr add 10.99.136.1/24 dev here; ip -n $2 addr add 10.99.136.2/24 dev there
+for l in $1:lo $1:here $2:lo $2:there; do ip -n ${l%:*} link set ${l#*:} up; done`, a, b)
+	end := func(name, node, iface, address string) *place.Place {
+		own := filepath.Join(dir, name)
+		if err := os.Mkdir(own, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		return &place.Place{Runner: inside{host.Local{Name: name}, []string{"ip", "netns", "exec", node}}, Name: name, Dir: own, Root: "/",
+			Interface: iface, Address: netip.MustParseAddr(address), Programs: g.words}
+	}
+	g.near, g.far = end("near", a, "here", "10.99.136.1"), end("far", b, "there", "10.99.136.2")
+	return g
+}
+
+func (g *ground) words(name string) []string {
+	if name == own {
+		return []string{g.program}
+	}
+	return []string{name}
+}
+
+func (g *ground) trial(kept map[string][]byte) *test.Trial {
+	return &test.Trial{Near: g.near, Far: g.far, Of: 1,
+		Barrier: func(context.Context) error { return nil },
+		Keep:    func(name string, content []byte) error { kept[name] = content; return nil }}
+}
+
+// quick measures for a second.
+func quick(o *Options) {
+	o.Time = 1
+	o.Sizes = []int{0, 1 << 10, 1 << 20}
+	o.Collective = []int{64, 1 << 16}
+}
+
+// TestTwoEnds: all figures come, by the interface that was meant, and nothing stays.
+func TestTwoEnds(t *testing.T) {
+	g := newGround(t)
+	m := made(t, quick)
+	trial := g.trial(map[string][]byte{})
+	ctx, cancel := context.WithTimeout(context.Background(), 8*time.Second)
+	defer cancel()
+	if err := m.Check(ctx, trial); err != nil {
+		t.Fatal(err)
+	}
+	complete(ctx, t, m, trial)
+	gone(t, g)
+}
+
+func complete(ctx context.Context, t *testing.T, m *mpi, trial *test.Trial) {
+	t.Helper()
+	result, err := m.Run(ctx, trial)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(result.Labels) != 0 {
+		t.Errorf("labels: %v", result.Labels)
+	}
+	if len(result.Samples) != len(m.Figures()) {
+		t.Fatalf("%d samples for %d figures", len(result.Samples), len(m.Figures()))
+	}
+	value := map[string]float64{}
+	for _, s := range result.Samples {
+		value[s.Figure] = s.Value
+		t.Logf("%-28s %.4g", s.Figure, s.Value)
+	}
+	if v := value["pingpong latency 0 B"]; v < 1e-6 || v > 1e-2 {
+		t.Errorf("a message takes %g s", v)
+	}
+	if v := value["pingpong bandwidth 1 MiB"]; v < 1e7 || v > 1e12 {
+		t.Errorf("bandwidth %g B/s", v)
+	}
+}
+
+// gone checks that no process of a trial is left, nor a file.
+func gone(t *testing.T, g *ground) {
+	t.Helper()
+	var left string
+	for range 30 {
+		out, _ := exec.Command("/bin/sh", "-c", `pgrep -af "$1" | grep -v pgrep`, "sh", filepath.Dir(g.program)).Output()
+		files, _ := filepath.Glob(filepath.Join(filepath.Dir(g.program), "*", "orrery-mpi", "*"))
+		if left = string(out) + strings.Join(files, " "); left == "" {
+			return
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	t.Errorf("left behind:\n%s", left)
+}
+
+// TestEnded: a trial that is ended leaves nothing behind either.
+func TestEnded(t *testing.T) {
+	g := newGround(t)
+	m := made(t, func(o *Options) { quick(o); o.Time = 60 })
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
+	defer cancel()
+	if _, err := m.Run(ctx, g.trial(map[string][]byte{})); err == nil {
+		t.Error("a trial that was ended gave a result")
+	}
+	gone(t, g)
+}
+
+// TestOtherPath: traffic that goes by another interface than meant is told.
+func TestOtherPath(t *testing.T) {
+	g := newGround(t)
+	g.near.Interface = "lo" // what is measured is pinned to it too: so the counters are asked of the wrong one only
+	counted := g.trial(map[string][]byte{})
+	m := made(t, quick)
+	seen := tally{"lo": {1, 1}, "here": {1 << 40, 1 << 40}}
+	got := measured{sent: 100, received: 100}
+	if labels := proof(counted.Near.Interface, seen, got); len(labels) != 1 || !strings.Contains(labels[0].Why, "those of here as much") {
+		t.Errorf("%v", labels)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	if err := m.Check(ctx, counted); err == nil {
+		t.Error("messages went by an interface that does not lead to the far end")
+	}
+	gone(t, g)
+}
+
+// TestNoDaemon: what fails at the far end is told at once, and not that mpirun waits.
+func TestNoDaemon(t *testing.T) {
+	g := newGround(t)
+	g.far.Programs = func(name string) []string { return []string{"no-such-" + name} }
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	err := made(t, quick).Check(ctx, g.trial(map[string][]byte{}))
+	if err == nil || !strings.Contains(err.Error(), "no-such-orted") || ctx.Err() != nil {
+		t.Errorf("without orted at the far end: %v", err)
+	}
+	gone(t, g)
+}

@@ -1,0 +1,171 @@
+// Package mpi measures messages of MPI between the place under test and the far end, over TCP by one interface: PingPong over message sizes,
+// Bcast, Allreduce, Alltoall.
+//
+// The rows follow the MPI figures of M. Aldinucci and others, "VirtuaLinux: virtualized high-density clusters with no single point of failure"
+// (ParCo 2007), which were had by Intel's MPI Benchmarks. The program is Orrery's own (program/orrery-mpi.c), or Intel's IMB-MPI1 where the user
+// has put it into the image. Rank 0 is in the place under test, rank 1 at the far end. The lab itself is the launch agent, so that no SSH is needed:
+// see launch.go.
+package mpi
+
+import (
+	"context"
+	_ "embed" // the program
+	"time"
+
+	"orrery/internal/lab/test"
+	"orrery/internal/problem"
+)
+
+//go:embed program/orrery-mpi.c
+var source []byte
+
+// own is the name of Orrery's own program in the layer.
+const own = "orrery-mpi"
+
+// Options are the keys of a test of this kind.
+type Options struct {
+	Program    string  `toml:"program"`    // "orrery" or "imb"
+	Time       float64 `toml:"time"`       // seconds of measuring in a trial
+	Sizes      []int   `toml:"sizes"`      // bytes of the messages of PingPong
+	Collective []int   `toml:"collective"` // bytes of the messages of the others
+}
+
+func defaults() Options {
+	return Options{Program: "orrery", Time: 4,
+		Sizes:      []int{0, 4, 16, 64, 256, 1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20},
+		Collective: []int{64, 16 << 10, 1 << 20},
+	}
+}
+
+type mpi struct {
+	asked Options
+	rows  []row
+	tool  tool
+}
+
+// A tool is a program that measures.
+type tool interface {
+	name() string
+	args(rows []row, seconds float64) []string
+	parse(out []byte) (measured, error)
+}
+
+// measured is what a tool printed: seconds by row, and what went at least over the network.
+type measured struct {
+	seconds        map[row]float64
+	sent, received uint64 // bytes of payload, as rank 0 sees it
+	detail         any
+}
+
+var _ test.Test = (*mpi)(nil)
+
+// New makes a test from its options.
+func New(decode func(options any) error) (test.Test, error) {
+	m := &mpi{asked: defaults()}
+	if err := decode(&m.asked); err != nil {
+		return nil, err
+	}
+	if err := m.asked.check(); err != nil {
+		return nil, err
+	}
+	m.rows = m.asked.rows()
+	m.tool = orrery{}
+	if m.asked.Program == "imb" {
+		m.tool = imb{}
+	}
+	return m, nil
+}
+
+// Needs says what must be there. The compiler comes with libopenmpi-dev's mpicc; IMB-MPI1 is in no package of Debian.
+func (m *mpi) Needs() test.Needs {
+	needs := test.Needs{Packages: []string{"openmpi-bin", "libopenmpi3"}, Runs: []string{"orterun", "orted"}, Far: true}
+	if m.asked.Program == "orrery" {
+		needs.Packages = append(needs.Packages, "libopenmpi-dev", "gcc", "libc6-dev")
+		needs.Programs = []test.Program{{Name: own, Source: source, Compile: []string{"mpicc", "-O2", "-o", "PROGRAM", "SOURCE"}}}
+	}
+	return needs
+}
+
+// Figures are the rows of the table.
+func (m *mpi) Figures() []test.Figure {
+	var all []test.Figure
+	for _, r := range m.rows {
+		all = append(all, r.figure())
+	}
+	return all
+}
+
+// Time is about how long a trial takes: starting and ending two ranks takes less than a second.
+func (m *mpi) Time() time.Duration {
+	return time.Duration((m.asked.Time*1.2 + 1) * float64(time.Second))
+}
+
+// Check starts both ranks and lets them exchange a few messages.
+func (m *mpi) Check(ctx context.Context, t *test.Trial) error {
+	if err := ends(t); err != nil {
+		return err
+	}
+	if err := version(ctx, t.Near); err != nil {
+		return err
+	}
+	try := *t
+	try.Barrier = func(context.Context) error { return nil }
+	out, err := m.launch(ctx, &try, m.rows[:1], 0.01)
+	if err != nil {
+		return problem.New(problem.Unable, "two ranks of MPI, one here and one at %s, cannot be run", t.Far.Name).At(t.Near.Name).Because(err).
+			Try("see what mpirun says; both ends need %s and openmpi-bin, and a network between them without a firewall", m.tool.name())
+	}
+	_, err = m.tool.parse(out)
+	return err
+}
+
+// Run does one trial.
+func (m *mpi) Run(ctx context.Context, t *test.Trial) (test.Result, error) {
+	if err := ends(t); err != nil {
+		return test.Result{}, err
+	}
+	before, err := count(ctx, t.Near)
+	if err != nil {
+		return test.Result{}, err
+	}
+	out, err := m.launch(ctx, t, m.rows, m.asked.Time)
+	if err != nil {
+		return test.Result{}, err
+	}
+	after, err := count(ctx, t.Near)
+	if err != nil {
+		return test.Result{}, err
+	}
+	if err := t.Keep("mpi.txt", out); err != nil {
+		return test.Result{}, err
+	}
+	got, err := m.tool.parse(out)
+	if err != nil {
+		return test.Result{}, err
+	}
+	samples, err := m.samples(got)
+	seen := after.since(before)
+	detail := Detail{Lines: got.detail, Sent: got.sent, Received: got.received, Interfaces: seen}
+	return test.Result{Samples: samples, Labels: proof(t.Near.Interface, seen, got), Detail: detail}, err
+}
+
+// A Detail is kept beside the samples.
+type Detail struct {
+	Lines      any    `json:"lines"`            // of the program: each with its least and median
+	Sent       uint64 `json:"payload_sent"`     // bytes, by rank 0 and at the least
+	Received   uint64 `json:"payload_received"` // likewise
+	Interfaces tally  `json:"interfaces"`       // what the counters in the near place saw meanwhile
+}
+
+// samples finds each figure in what was measured.
+func (m *mpi) samples(got measured) ([]test.Sample, error) {
+	var all []test.Sample
+	for _, r := range m.rows {
+		seconds, ok := got.seconds[r]
+		if !ok || seconds <= 0 {
+			return nil, problem.New(problem.Failed, "%s told nothing of %s with %d bytes", m.tool.name(), r.benchmark, r.bytes)
+		}
+		all = append(all, test.Sample{Figure: r.figure().Name, Value: r.value(seconds)})
+	}
+	return all, nil
+}

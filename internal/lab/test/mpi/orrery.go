@@ -1,0 +1,71 @@
+package mpi
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	"orrery/internal/problem"
+)
+
+// orrery is Orrery's own program.
+type orrery struct{}
+
+// A Line is what orrery-mpi prints: a measurement, or, without a benchmark, what went over the network.
+type Line struct {
+	Benchmark string  `json:"benchmark"`
+	Bytes     int     `json:"bytes"`
+	Min       float64 `json:"min"` // seconds, of the batches
+	Median    float64 `json:"median"`
+	Max       float64 `json:"max"`
+	Batches   int     `json:"batches"`
+	Reps      int     `json:"reps"` // in a batch
+
+	Sent     uint64 `json:"sent,omitempty"` // bytes of payload, by rank 0
+	Received uint64 `json:"received,omitempty"`
+}
+
+func (orrery) name() string { return own }
+
+func (orrery) args(rows []row, seconds float64) []string {
+	args := []string{strconv.FormatFloat(seconds, 'g', -1, 64)}
+	for _, r := range rows {
+		args = append(args, fmt.Sprintf("%s:%d", r.benchmark, r.bytes))
+	}
+	return args
+}
+
+// parse reads the output. The figure is the median of the batches: the least is kept beside it.
+func (orrery) parse(out []byte) (measured, error) {
+	m := measured{seconds: map[row]float64{}}
+	var lines []Line
+	whole := false // the line at the end was there
+	for n, text := range bytes.Split(out, []byte("\n")) {
+		if len(bytes.TrimSpace(text)) == 0 {
+			continue
+		}
+		var l Line
+		if err := json.Unmarshal(text, &l); err != nil {
+			return m, broken("line %d is no JSON: %.60q", n+1, text)
+		}
+		if l.Benchmark == "" {
+			m.sent, m.received, whole = l.Sent, l.Received, true
+			continue
+		}
+		if !(l.Min > 0 && l.Min <= l.Median && l.Median <= l.Max) || l.Batches < 1 {
+			return m, broken("line %d: %g, %g and %g are not least, median and most", n+1, l.Min, l.Median, l.Max)
+		}
+		lines = append(lines, l)
+		m.seconds[row{l.Benchmark, l.Bytes}] = l.Median
+	}
+	if !whole {
+		return m, broken("it ends after %d measurements, before its end", len(lines))
+	}
+	m.detail = lines
+	return m, nil
+}
+
+func broken(format string, args ...any) error {
+	return problem.New(problem.Failed, "what "+own+" printed: "+format, args...).Try("look at mpi.txt of this trial in the bundle")
+}

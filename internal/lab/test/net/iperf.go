@@ -1,0 +1,92 @@
+package net
+
+import (
+	"encoding/json"
+	"errors"
+
+	"orrery/internal/problem"
+)
+
+// A flow is what iperf3 tells of one run.
+type flow struct {
+	Version     string  `json:"version"`
+	Sent        float64 `json:"sent"`     // bit/s
+	Received    float64 `json:"received"` // bit/s, of payload, at the receiver
+	Bytes       float64 `json:"bytes"`    // received
+	SentBytes   float64 `json:"sent_bytes"`
+	Seconds     float64 `json:"seconds"` // of the receiver
+	Retransmits *int64  `json:"retransmits,omitempty"`
+	Congestion  string  `json:"congestion,omitempty"`
+	Jitter      float64 `json:"jitter,omitempty"` // s, RFC 1889
+	Lost        int64   `json:"lost,omitempty"`   // by gaps in the sequence, as the receiver saw them: not what was sent after the last it got
+	CPU         cpu     `json:"cpu"`
+}
+
+// cpu is what iperf3 says its own two ends used, in percent of one processor.
+type cpu struct {
+	Near float64 `json:"host_total"`
+	Far  float64 `json:"remote_total"`
+}
+
+// output is what iperf3 -J prints. With an error, `end` is empty and the exit status may be 0 all the same.
+type output struct {
+	Error *string `json:"error"`
+	Start struct {
+		Version string `json:"version"`
+	} `json:"start"`
+	End struct {
+		Sent       *sum   `json:"sum_sent"`
+		Received   *sum   `json:"sum_received"`
+		CPU        cpu    `json:"cpu_utilization_percent"`
+		Congestion string `json:"sender_tcp_congestion"`
+	} `json:"end"`
+}
+
+type sum struct {
+	Seconds     float64 `json:"seconds"`
+	Bytes       float64 `json:"bytes"`
+	Rate        float64 `json:"bits_per_second"`
+	Retransmits *int64  `json:"retransmits"`
+	Jitter      float64 `json:"jitter_ms"`
+	Lost        int64   `json:"lost_packets"`
+}
+
+// parseIperf reads the output of iperf3 -J.
+func parseIperf(text []byte) (*flow, error) {
+	var out output
+	if err := json.Unmarshal(text, &out); err != nil {
+		if len(text) == 0 {
+			err = errors.New("it is empty")
+		}
+		return nil, problem.New(problem.Failed, "what iperf3 printed is not whole JSON (%d bytes)", len(text)).Because(err).
+			Try("was it killed? Run it by hand with -J")
+	}
+	if out.Error != nil {
+		return nil, problem.New(problem.Failed, "iperf3 says").Because(said(*out.Error)).
+			Try("is the far end up, and does a firewall let its port through?")
+	}
+	end := out.End
+	if end.Sent == nil || end.Received == nil {
+		return nil, problem.New(problem.Failed, "%q printed no sum_sent and sum_received", out.Start.Version).
+			Try("the lab reads what iperf3 3.12 prints, and versions that print the same")
+	}
+	if end.Sent.Bytes <= 0 || end.Received.Seconds <= 0 {
+		return nil, problem.New(problem.Failed, "iperf3 sent nothing (%.0f bytes in %.3f s)", end.Sent.Bytes, end.Received.Seconds)
+	}
+	return &flow{
+		Version: out.Start.Version, Sent: end.Sent.Rate, Received: end.Received.Rate, Bytes: end.Received.Bytes, SentBytes: end.Sent.Bytes,
+		Seconds: end.Received.Seconds, Retransmits: end.Sent.Retransmits, Congestion: end.Congestion,
+		Jitter: end.Received.Jitter / 1e3, Lost: end.Received.Lost, CPU: end.CPU,
+	}, nil
+}
+
+// loss is the part of what was sent that was not received, the end of it included.
+func (f *flow) loss() float64 { return min(max(0, 1-f.Bytes/f.SentBytes), 1) }
+
+// packetRate is how many datagrams of so many bytes were received in a second.
+func (f *flow) packetRate(bytes int) float64 { return f.Bytes / float64(bytes) / f.Seconds }
+
+// said is what a tool itself says is wrong: it tells more than its exit status.
+type said string
+
+func (s said) Error() string { return string(s) }

@@ -1,0 +1,129 @@
+// Package net measures what a network lets through between a place and the far end: throughput of TCP and UDP in both directions with one and
+// with several streams, small packets, and round trips.
+//
+// It follows the tests of INFN (iperf, throughput of virtual against physical machines) and of CERN (iperf3 in containers); the tools are
+// Debian's iperf3 (iperf3(1), its JSON) and sockperf (sockperf(3), ping-pong).
+package net
+
+import (
+	"fmt"
+	"time"
+
+	"orrery/internal/lab/test"
+)
+
+// packetBytes is the payload of a small packet. With headers of UDP, IPv4 and Ethernet it is a frame of 106 bytes.
+const packetBytes = 64
+
+// net is the test.
+type net struct{ options }
+
+// New makes the test from its options.
+func New(decode func(options any) error) (test.Test, error) {
+	n := &net{defaults()}
+	if err := decode(&n.options); err != nil {
+		return nil, err
+	}
+	if err := n.check(); err != nil {
+		return nil, err
+	}
+	return n, nil
+}
+
+// Needs names the programs, and asks for a far end.
+func (n *net) Needs() test.Needs {
+	needs := test.Needs{Far: true}
+	if n.flows() {
+		needs.Packages, needs.Runs = append(needs.Packages, "iperf3"), append(needs.Runs, "iperf3")
+	}
+	if n.RTT {
+		needs.Packages, needs.Runs = append(needs.Packages, "sockperf"), append(needs.Runs, "sockperf")
+	}
+	return needs
+}
+
+// flows reports whether iperf3 has something to do.
+func (n *net) flows() bool { return len(n.parts()) > 0 && n.parts()[0].protocol != "" }
+
+// Time is that of the measurements and of starting a server for each.
+func (n *net) Time() time.Duration {
+	return time.Duration(len(n.parts())) * (time.Duration(n.Seconds)*time.Second + 400*time.Millisecond)
+}
+
+// A part is one measurement of a trial.
+type part struct {
+	protocol  string // "": round trips
+	direction string
+	streams   int
+	packets   bool // small ones
+}
+
+// parts are the measurements of a trial, in order.
+func (o *options) parts() []part {
+	var all []part
+	for _, p := range o.Protocols {
+		for _, d := range o.Directions {
+			for _, s := range o.Streams {
+				all = append(all, part{protocol: p, direction: d, streams: s})
+			}
+		}
+	}
+	if o.Packets {
+		for _, d := range o.Directions {
+			all = append(all, part{protocol: udp, direction: d, streams: 1, packets: true})
+		}
+	}
+	if o.RTT {
+		all = append(all, part{})
+	}
+	return all
+}
+
+// The figures of round trips.
+const (
+	rttMedian = "rtt median"
+	rttTail   = "rtt 99 %"
+)
+
+// name is the figure of a part that moves data, and the beginning of its others.
+func (p part) name() string {
+	switch {
+	case p.protocol == "":
+		return "rtt"
+	case p.packets:
+		return "packets " + p.direction
+	case p.streams == 1:
+		return p.protocol + " " + p.direction + " 1 stream"
+	}
+	return fmt.Sprintf("%s %s %d streams", p.protocol, p.direction, p.streams)
+}
+
+func (p part) loss() string { return p.name() + " loss" }
+
+// Figures are the throughput of each part as it was received, what UDP lost, and the round trip.
+func (n *net) Figures() []test.Figure {
+	var all []test.Figure
+	for _, p := range n.parts() {
+		switch {
+		case p.protocol == "":
+			all = append(all, test.Figure{Name: rttMedian, Unit: "s", Better: test.Less, Aggregate: test.Mean},
+				test.Figure{Name: rttTail, Unit: "s", Better: test.Less, Aggregate: test.Mean})
+		case p.packets:
+			all = append(all, test.Figure{Name: p.name(), Unit: "1/s", Better: test.More, Aggregate: test.Sum})
+		default:
+			all = append(all, test.Figure{Name: p.name(), Unit: "bit/s", Better: test.More, Aggregate: test.Sum})
+			if p.protocol == udp {
+				all = append(all, test.Figure{Name: p.loss(), Unit: "1", Better: n.lossIs(), Aggregate: test.Mean})
+			}
+		}
+	}
+	return all
+}
+
+// lossIs says how loss is judged: of a sender that sends all it can, it tells of the sender as much as of the way, and is not.
+func (n *net) lossIs() test.Better {
+	if n.Rate == 0 {
+		return test.Neither
+	}
+	return test.Less
+}

@@ -1,0 +1,113 @@
+package net
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"orrery/internal/lab/place"
+	"orrery/internal/lab/test"
+	"orrery/internal/problem"
+)
+
+// moved are the bytes that went through an interface since it was made.
+type moved struct{ received, sent float64 }
+
+// counters reads the byte counters of all interfaces of a place, from /proc/net/dev (proc(5)), which is that of the network namespace in any case.
+func counters(ctx context.Context, p *place.Place) (map[string]moved, error) {
+	out, err := place.Output(ctx, p, "/bin/cat", "/proc/net/dev")
+	if err != nil {
+		return nil, problem.New(problem.Failed, "the byte counters cannot be read").At(p.Name).Because(err)
+	}
+	return parseCounters(string(out)), nil
+}
+
+// parseCounters takes the first and the ninth number of each line.
+func parseCounters(text string) map[string]moved {
+	all := map[string]moved{}
+	for line := range strings.Lines(text) {
+		name, numbers, ok := strings.Cut(line, ":")
+		words := strings.Fields(numbers)
+		if !ok || len(words) < 16 {
+			continue
+		}
+		received, err := strconv.ParseFloat(words[0], 64)
+		sent, also := strconv.ParseFloat(words[8], 64)
+		if err == nil && also == nil {
+			all[strings.TrimSpace(name)] = moved{received, sent}
+		}
+	}
+	return all
+}
+
+// through gives a label if the bytes that a part moved are not in the counters of the interface that it should have gone by. Headers and
+// other traffic only add to them.
+func through(p *place.Place, part part, f *flow, before, after map[string]moved) []test.Label {
+	delta := func(name string) float64 {
+		if part.direction == reverse {
+			return after[name].received - before[name].received
+		}
+		return after[name].sent - before[name].sent
+	}
+	if p.Interface == "" || delta(p.Interface) >= 0.95*f.Bytes {
+		return nil
+	}
+	most, other := 0.0, "none"
+	for name := range after {
+		if d := delta(name); d > most {
+			most, other = d, name
+		}
+	}
+	return []test.Label{{
+		Name: "path", Where: part.name(),
+		Why:  fmt.Sprintf("%.0f bytes were moved, but %.0f through %s; %s had most, %.0f", f.Bytes, delta(p.Interface), p.Interface, other, most),
+		Cure: fmt.Sprintf("look at the routes of %s: the way to the far end should be %s", p.Name, p.Interface),
+	}}
+}
+
+// mtu gives that of the interface of a place; 0: it has none of its own that could be read.
+func mtu(ctx context.Context, p *place.Place) int {
+	if p.Interface == "" {
+		return 0
+	}
+	out, err := place.Output(ctx, p, "/bin/cat", "/sys/class/net/"+p.Interface+"/mtu")
+	if err != nil {
+		return 0
+	}
+	n, _ := strconv.Atoi(strings.TrimSpace(string(out)))
+	return n
+}
+
+// frames are the MTUs of the two ends.
+type frames struct {
+	Near int `json:"near"`
+	Far  int `json:"far"`
+}
+
+// labels tells of ends that do not agree.
+func (f frames) labels() []test.Label {
+	if f.Near == 0 || f.Far == 0 || f.Near == f.Far {
+		return nil
+	}
+	return []test.Label{{
+		Name: "mtu", Why: fmt.Sprintf("the MTU is %d here and %d at the far end", f.Near, f.Far),
+		Cure: "give both ends, and what is between them, the same MTU",
+	}}
+}
+
+// datagram is the largest payload of UDP that goes in one frame through both ends: without the headers of UDP (8 bytes) and IP (20 or 40).
+func (f frames) datagram(to *place.Place) int {
+	least := min(f.Near, f.Far)
+	if least == 0 {
+		least = max(f.Near, f.Far)
+	}
+	if least == 0 {
+		least = 1500
+	}
+	headers := 28
+	if to.Address.Is6() && !to.Address.Is4In6() {
+		headers = 48
+	}
+	return min(max(least-headers, packetBytes), 65507) // the latter: the most that UDP has, and iperf3 takes
+}

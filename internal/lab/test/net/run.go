@@ -1,0 +1,155 @@
+package net
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"orrery/internal/host"
+	"orrery/internal/lab/test"
+	"orrery/internal/lab/test/net/serve"
+	"orrery/internal/problem"
+)
+
+// detail is what a trial tells beside its figures.
+type detail struct {
+	MTU      frames           `json:"mtu"`
+	Datagram int              `json:"datagram"` // bytes of payload, of UDP that is not small packets
+	Flows    map[string]*flow `json:"flows,omitempty"`
+	RTT      *trips           `json:"rtt,omitempty"`
+}
+
+// Run does the parts one after another; in each, the copies begin together.
+func (n *net) Run(ctx context.Context, t *test.Trial) (test.Result, error) {
+	mtus := frames{Near: mtu(ctx, t.Near), Far: mtu(ctx, t.Far)}
+	d := detail{MTU: mtus, Datagram: mtus.datagram(t.Far), Flows: map[string]*flow{}}
+	r := test.Result{Labels: mtus.labels(), Detail: &d}
+	for _, p := range n.parts() {
+		if p.protocol == "" {
+			seen, err := n.trips(ctx, t)
+			if err != nil {
+				return test.Result{}, err
+			}
+			d.RTT = seen
+			r.Samples = append(r.Samples, test.Sample{Figure: rttMedian, Value: seen.Median}, test.Sample{Figure: rttTail, Value: seen.Tail})
+			continue
+		}
+		f, labels, err := n.flow(ctx, t, p, d.Datagram)
+		if err != nil {
+			return test.Result{}, err
+		}
+		d.Flows[p.name()] = f
+		r.Samples = append(r.Samples, p.samples(f)...)
+		r.Labels = append(r.Labels, labels...)
+	}
+	return r, nil
+}
+
+func (p part) samples(f *flow) []test.Sample {
+	if p.packets {
+		return []test.Sample{{Figure: p.name(), Value: f.packetRate(packetBytes)}}
+	}
+	all := []test.Sample{{Figure: p.name(), Value: f.Received}}
+	if p.protocol == udp {
+		all = append(all, test.Sample{Figure: p.loss(), Value: f.loss()})
+	}
+	return all
+}
+
+// flow lets iperf3 move data for one part. The server is one of its own, and takes one client.
+func (n *net) flow(ctx context.Context, t *test.Trial, p part, datagram int) (*flow, []test.Label, error) {
+	server, err := serve.Start(ctx, t.Far, serve.TCP, n.port(t), host.Command{Args: t.Far.Command("iperf3", "-s", "-1", "-p", strconv.Itoa(n.port(t)))})
+	if err != nil {
+		return nil, nil, err
+	}
+	defer server.Leave()
+	before, err := counters(ctx, t.Near)
+	if err != nil {
+		return nil, nil, err
+	}
+	out, _, err := t.Measure(ctx, "iperf3", n.arguments(t, p, datagram)...)
+	if keep := t.Keep(strings.ReplaceAll(p.name(), " ", "-")+".json", out); keep != nil {
+		return nil, nil, keep
+	}
+	f, unread := parseIperf(out)
+	if err = worse(err, unread); err != nil {
+		server.Stop()
+		return nil, nil, ended("iperf3", t, p.name(), err, server)
+	}
+	after, err := counters(ctx, t.Near)
+	if err != nil {
+		return nil, nil, err
+	}
+	return f, append(n.reached(p, f), through(t.Near, p, f, before, after)...), nil
+}
+
+// arguments are those of the client, which is always at the near end: only what is measured is started behind the barrier.
+func (n *net) arguments(t *test.Trial, p part, datagram int) []string {
+	args := []string{"-c", t.Far.Address.String(), "-p", strconv.Itoa(n.port(t)), "-t", strconv.Itoa(n.Seconds), "-P", strconv.Itoa(p.streams), "-J",
+		"--connect-timeout", "5000"}
+	if p.direction == reverse {
+		args = append(args, "-R")
+	}
+	if p.protocol == udp {
+		each := int64(n.Rate) / int64(p.streams) // iperf3's rate is that of a stream
+		if p.packets {
+			datagram, each = packetBytes, 0
+		}
+		args = append(args, "-u", "-b", strconv.FormatInt(each, 10), "-l", strconv.Itoa(datagram), "--udp-counters-64bit")
+	}
+	return args
+}
+
+// reached gives a label if the sender did not send what it was to.
+func (n *net) reached(p part, f *flow) []test.Label {
+	if p.protocol != udp || p.packets || n.Rate == 0 || f.Sent >= 0.99*float64(n.Rate) {
+		return nil
+	}
+	return []test.Label{{
+		Name: "sender", Where: p.name(), Why: fmt.Sprintf("the sender was to send %.4g bit/s and sent %.4g", float64(n.Rate), f.Sent),
+		Cure: "lower the rate, or give the sending end more processor",
+	}}
+}
+
+// trips lets sockperf measure round trips.
+func (n *net) trips(ctx context.Context, t *test.Trial) (*trips, error) {
+	at := []string{"-i", t.Far.Address.Unmap().String(), "-p", strconv.Itoa(n.port(t))}
+	server, err := serve.Start(ctx, t.Far, serve.UDP, n.port(t), host.Command{Args: t.Far.Command("sockperf", append([]string{"server"}, at...)...)})
+	if err != nil {
+		return nil, err
+	}
+	defer server.Stop()
+	out, _, err := t.Measure(ctx, "sockperf", append([]string{"ping-pong", "-t", strconv.Itoa(n.Seconds), "--full-rtt"}, at...)...)
+	if keep := t.Keep("rtt.txt", out); keep != nil {
+		return nil, keep
+	}
+	seen, unread := parseSockperf(out)
+	if err = worse(err, unread); err != nil {
+		server.Stop()
+		return nil, ended("sockperf", t, "rtt", err, server)
+	}
+	return seen, nil
+}
+
+// worse gives the error that tells more: how a client ended, or what is wrong with what it printed.
+func worse(ended, unread error) error {
+	if tells := said(""); ended == nil || errors.As(unread, &tells) {
+		return unread
+	}
+	return ended
+}
+
+// ended says why a client gave no figures; the server may know more than it does.
+func ended(program string, t *test.Trial, part string, err error, server *serve.Server) error {
+	p := problem.New(problem.Failed, "%s: %s", program, part).At(t.Near.Name).Because(err)
+	if text := lastLine(server.Said()); text != "" {
+		p = p.Try("the server at the far end said last: %s", text)
+	}
+	return p
+}
+
+func lastLine(text string) string {
+	return strings.TrimSpace(text[strings.LastIndexByte(text, '\n')+1:])
+}

@@ -1,0 +1,155 @@
+// Package serve runs the server of a test at the far end of its traffic. Whoever starts one goes on when it listens, and nothing that is
+// sent to find that out counts as a client: the sockets of the place are looked at instead.
+package serve
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"time"
+
+	"orrery/internal/host"
+	"orrery/internal/lab/place"
+	"orrery/internal/problem"
+)
+
+// How often and how long the sockets of a place are looked at.
+const (
+	every   = 20 * time.Millisecond
+	atLeast = 10 * time.Second
+)
+
+// A Server runs at the far end until it is stopped.
+type Server struct {
+	place  *place.Place
+	name   string
+	cancel context.CancelFunc
+	done   chan struct{}
+	out    said
+	err    error
+}
+
+// Start starts a command in a place and returns when somebody listens on the port.
+func Start(ctx context.Context, p *place.Place, protocol Protocol, port int, c host.Command) (*Server, error) {
+	if err := Free(ctx, p, protocol, port); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	s := &Server{place: p, name: c.Args[0], cancel: cancel, done: make(chan struct{})}
+	c.Stdout, c.Stderr = &s.out, &s.out
+	go func() {
+		s.err = p.Run(ctx, c)
+		close(s.done)
+	}()
+	if err := s.await(ctx, protocol, port); err != nil {
+		s.Stop()
+		return nil, err
+	}
+	return s, nil
+}
+
+// await returns when the server listens, or with the reason why it never will.
+func (s *Server) await(ctx context.Context, protocol Protocol, port int) error {
+	deadline := time.Now().Add(atLeast)
+	for {
+		taken, err := Taken(ctx, s.place, protocol)
+		if err != nil {
+			return problem.New(problem.Failed, "the sockets there cannot be read").At(s.place.Name).Because(err)
+		}
+		if taken[port] {
+			return nil
+		}
+		select {
+		case <-s.done:
+			return s.ended(protocol, port)
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(every):
+		}
+		if time.Now().After(deadline) {
+			return problem.New(problem.Failed, "after %s the server %s does not listen on %s port %d", atLeast, s.name, protocol, port).
+				At(s.place.Name).Because(s.why())
+		}
+	}
+}
+
+func (s *Server) ended(protocol Protocol, port int) error {
+	return problem.New(problem.Failed, "the server %s ended before it listened on %s port %d", s.name, protocol, port).
+		At(s.place.Name).Because(s.why()).Try("run it there by hand")
+}
+
+// why gives what the server printed, or how it ended, as an error.
+func (s *Server) why() error {
+	if text := strings.TrimSpace(s.out.String()); text != "" {
+		return errors.New(text)
+	}
+	select {
+	case <-s.done:
+		if s.err != nil {
+			return s.err
+		}
+		return errors.New("it printed nothing")
+	default:
+		return errors.New("it has printed nothing yet")
+	}
+}
+
+// Leave waits until a server that serves one client ends by itself, and stops it if it does not.
+func (s *Server) Leave() {
+	select {
+	case <-s.done:
+	case <-time.After(2 * time.Second):
+	}
+	s.Stop()
+}
+
+// Stop ends the server with all of its processes.
+func (s *Server) Stop() {
+	s.cancel()
+	<-s.done
+}
+
+// Said gives the end of what the server has printed.
+func (s *Server) Said() string { return strings.TrimSpace(s.out.String()) }
+
+// Free returns when nobody listens on a port of a place. A server that was stopped just now has a moment to go.
+func Free(ctx context.Context, p *place.Place, protocol Protocol, port int) error {
+	deadline := time.Now().Add(2 * time.Second)
+	for {
+		taken, err := Taken(ctx, p, protocol)
+		if err != nil {
+			return problem.New(problem.Failed, "the sockets there cannot be read").At(p.Name).Because(err)
+		}
+		if !taken[port] {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return problem.New(problem.Failed, "%s port %d is taken", protocol, port).At(p.Name).
+				Try("give the test another port, or end what listens there: ss -lpn 'sport = :%d'", port)
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(10 * every):
+		}
+	}
+}
+
+// said keeps the end of what is printed on both streams at once.
+type said struct {
+	mutex sync.Mutex
+	tail  host.Tail
+}
+
+func (s *said) Write(p []byte) (int, error) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	return s.tail.Write(p)
+}
+
+func (s *said) String() string {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	return s.tail.String()
+}

@@ -1,0 +1,71 @@
+package net
+
+import (
+	"regexp"
+	"strconv"
+
+	"orrery/internal/problem"
+)
+
+// trips is what sockperf tells of round trips, in seconds.
+type trips struct {
+	Version      string  `json:"version"`
+	Observations int     `json:"observations"`
+	Dropped      int     `json:"dropped"`
+	Mean         float64 `json:"mean"`
+	Median       float64 `json:"median"`
+	Tail         float64 `json:"p99"`
+	Least        float64 `json:"least"`
+	Most         float64 `json:"most"`
+}
+
+// What sockperf 3.7 prints with --full-rtt: percentiles in µs, colours included even where there is no terminal.
+var (
+	sockperfVersion = regexp.MustCompile(`== version #(\S+) ==`)
+	sockperfSeen    = regexp.MustCompile(`Total (\d+) observations`)
+	sockperfDropped = regexp.MustCompile(`# dropped messages = (\d+)`)
+	sockperfMean    = regexp.MustCompile(`avg-rtt=([0-9.]+)`)
+	sockperfMedian  = regexp.MustCompile(`percentile 50\.000 =\s*([0-9.]+)`)
+	sockperfTail    = regexp.MustCompile(`percentile 99\.000 =\s*([0-9.]+)`)
+	sockperfLeast   = regexp.MustCompile(`<MIN> observation =\s*([0-9.]+)`)
+	sockperfMost    = regexp.MustCompile(`<MAX> observation =\s*([0-9.]+)`)
+	sockperfSilence = regexp.MustCompile(`No messages were received from the server|Server is down|ERROR:.*`)
+)
+
+// parseSockperf reads the output of sockperf ping-pong --full-rtt. A client that got no answer has exit status 0.
+func parseSockperf(text []byte) (*trips, error) {
+	if said := sockperfSilence.Find(text); said != nil {
+		return nil, problem.New(problem.Failed, "sockperf got no answer: %s", said).Try("does a firewall let UDP through to its port?")
+	}
+	var missing string
+	number := func(what string, in *regexp.Regexp) float64 {
+		found := in.FindSubmatch(text)
+		if found != nil {
+			if n, err := strconv.ParseFloat(string(found[1]), 64); err == nil {
+				return n
+			}
+		}
+		if missing == "" {
+			missing = what
+		}
+		return 0
+	}
+	const us = 1e-6
+	t := trips{
+		Observations: int(number("number of observations", sockperfSeen)),
+		Dropped:      int(number("number of dropped messages", sockperfDropped)),
+		Mean:         us * number("mean", sockperfMean),
+		Median:       us * number("median", sockperfMedian),
+		Tail:         us * number("99 % percentile", sockperfTail),
+		Least:        us * number("least", sockperfLeast),
+		Most:         us * number("most", sockperfMost),
+	}
+	if v := sockperfVersion.FindSubmatch(text); v != nil {
+		t.Version = string(v[1])
+	}
+	if missing != "" {
+		return nil, problem.New(problem.Failed, "sockperf printed no %s (%d bytes in all)", missing, len(text)).
+			Try("was it killed? The lab reads version 3.7 with --full-rtt")
+	}
+	return &t, nil
+}
