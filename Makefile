@@ -31,8 +31,19 @@ GO_FILES := $(shell find cmd internal -name '*.go' -o -name '*.toml' -path '*/cl
 bin/orrery: $(GO_FILES) ## build the program
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w -X orrery/internal/cli.Version=$(VERSION)' -o $@ ./cmd/orrery
 
+# A static program, so that it runs in every place as it is.
+bin/orrery-micro: $(wildcard cmd/orrery-micro/*.c cmd/orrery-micro/*.h) ## build the program that measures single operations of the kernel, for the lab
+	@packaging/packages build
+	@mkdir -p bin
+	$(CC) -std=c11 -O2 -Wall -Wextra -Werror -static -o $@ $(filter %.c,$^)
+
+.PHONY: lab
+lab: packages bin/orrery bin/orrery-micro ## measure what a container costs on this host
+	bin/orrery lab run
+
 .PHONY: test
-test: test-packages bin/orrery ## everything: style, unit and integration tests (as root)
+test: test-packages bin/orrery bin/orrery-micro ## everything: style, unit and integration tests (as root)
+	-bench/lab/spead/install
 	$(MAKE) lint
 	@mkdir -p build
 	ORRERY_INTEGRATION=1 packaging/gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg --jsonfile build/test.json -- \
@@ -53,8 +64,9 @@ bench: test-packages bin/orrery ## measure against the floor and the peers; writ
 	bench/run
 
 .PHONY: install
-install: bin/orrery ## install program, completions, manual pages and the unit that resumes sites after a reboot
+install: bin/orrery bin/orrery-micro ## install program, completions, manual pages and the unit that resumes sites after a reboot
 	install -D -m 755 bin/orrery $(DESTDIR)$(PREFIX)/bin/orrery
+	install -D -m 755 bin/orrery-micro $(DESTDIR)$(PREFIX)/lib/orrery/orrery-micro
 	install -d $(DESTDIR)$(PREFIX)/share/bash-completion/completions $(DESTDIR)$(PREFIX)/share/zsh/site-functions $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
 	bin/orrery completion bash > $(DESTDIR)$(PREFIX)/share/bash-completion/completions/orrery
 	bin/orrery completion zsh  > $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_orrery
@@ -67,7 +79,7 @@ install: bin/orrery ## install program, completions, manual pages and the unit t
 .PHONY: uninstall
 uninstall: ## remove what install installed
 	@if [ -z "$(DESTDIR)" ] && [ -d /run/systemd/system ]; then systemctl disable orrery.service || true; fi
-	rm -f $(DESTDIR)$(PREFIX)/bin/orrery $(DESTDIR)$(PREFIX)/share/bash-completion/completions/orrery \
+	rm -f $(DESTDIR)$(PREFIX)/bin/orrery $(DESTDIR)$(PREFIX)/lib/orrery/orrery-micro $(DESTDIR)$(PREFIX)/share/bash-completion/completions/orrery \
 	  $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_orrery $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/orrery.fish \
 	  $(DESTDIR)$(PREFIX)/share/man/man1/orrery*.1 $(DESTDIR)/etc/systemd/system/orrery.service
 

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"io"
 	"text/tabwriter"
 
 	"github.com/fatih/color"
@@ -23,21 +24,7 @@ func (a *app) doctorVerb() *cobra.Command {
 			if asJSON {
 				return printJSON(a.out, facts)
 			}
-			t := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
-			for _, f := range facts {
-				mark := color.GreenString("ok")
-				if !f.OK {
-					mark = color.YellowString("--")
-					if f.Level == host.Needed {
-						mark = color.RedString("NO")
-					}
-				}
-				fmt.Fprintf(t, "%s\t%s\t%s\n", mark, f.Name, f.Value)
-				if !f.OK && f.Fix != "" {
-					fmt.Fprintf(t, "\t\t  cure: %s\n", f.Fix)
-				}
-			}
-			if err := t.Flush(); err != nil {
+			if err := printFacts(a.out, facts); err != nil {
 				return err
 			}
 			if missing := facts.Lacking(host.Needed); len(missing) > 0 {
@@ -49,4 +36,23 @@ func (a *app) doctorVerb() *cobra.Command {
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return c
+}
+
+// printFacts prints what was found of a host, with the cure for what is not well.
+func printFacts(w io.Writer, facts host.Facts) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, f := range facts {
+		mark := color.GreenString("ok")
+		if !f.OK {
+			mark = color.YellowString("--")
+			if f.Level == host.Needed {
+				mark = color.RedString("NO")
+			}
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\n", mark, f.Name, f.Value)
+		if !f.OK && f.Fix != "" {
+			fmt.Fprintf(t, "\t\t  cure: %s\n", f.Fix)
+		}
+	}
+	return t.Flush()
 }

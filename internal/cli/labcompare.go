@@ -1,0 +1,64 @@
+package cli
+
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"orrery/internal/host"
+	"orrery/internal/lab/bundle"
+	"orrery/internal/lab/report"
+)
+
+func (a *app) labCompareVerb() *cobra.Command {
+	var asJSON, markdown bool
+	var html string
+	c := &cobra.Command{
+		Use:     "compare BEFORE AFTER",
+		Short:   "Set two bundles side by side, with the same statistics",
+		Long:    "Sets two bundles side by side, from before and after a kernel upgrade, say: which figures differ, which of their ratios to the bare host do, and what else is not the same on the two hosts.",
+		Example: "  orrery lab compare default-20261101-120000 default-20261122-120000 --html compared.html",
+		Args:    cobra.ExactArgs(2),
+		RunE: func(_ *cobra.Command, args []string) error {
+			reports := make([]*report.Report, 2)
+			for i, arg := range args {
+				dir, err := a.bundleDir(arg)
+				if err != nil {
+					return err
+				}
+				contents, err := bundle.Read(dir)
+				if err != nil {
+					return err
+				}
+				reports[i] = report.Analyse(contents)
+			}
+			compared := report.Compare(reports[0], reports[1])
+			if html != "" {
+				var page bytes.Buffer
+				if err := compared.HTML(&page); err != nil {
+					return err
+				}
+				if err := host.WriteFile(host.File{Path: html, Content: page.Bytes(), Mode: 0o644}); err != nil {
+					return err
+				}
+			}
+			switch {
+			case asJSON:
+				return compared.JSON(a.out)
+			case markdown:
+				return compared.Markdown(a.out)
+			}
+			compared.Text(a.out)
+			if html != "" {
+				fmt.Fprintf(a.out, "\n  %s\n", html)
+			}
+			return nil
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	c.Flags().BoolVar(&markdown, "markdown", false, "print Markdown")
+	c.Flags().StringVar(&html, "html", "", "also write a page to that `file`")
+	c.MarkFlagsMutuallyExclusive("json", "markdown")
+	return c
+}

@@ -1,0 +1,182 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"github.com/vishvananda/netlink"
+
+	"orrery/internal/apply/local"
+	"orrery/internal/engine"
+	"orrery/internal/host"
+	"orrery/internal/lab/experiment"
+	labplace "orrery/internal/lab/place"
+	"orrery/internal/lab/setting"
+	"orrery/internal/observe"
+	"orrery/internal/plan"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+	"orrery/internal/site/sitefile"
+)
+
+// A labStand is the stand of an experiment on this host: a site like any other, but that it is not there for longer than the run.
+type labStand struct {
+	*app
+	*setting.Stand
+	site *site.Site
+	host *local.Host
+	work string
+}
+
+// stand makes the site directory of an experiment, unless a former run has made it, and reads it.
+func (a *app) stand(e *experiment.Experiment, dir string) (*labStand, error) {
+	work := filepath.Join(a.dirs.State, "lab", ".work")
+	if e.Dir != "" {
+		work = filepath.Join(e.Dir, setting.SiteName)
+	}
+	subnets, err := freeSubnets(setting.Networks(e))
+	if err != nil {
+		return nil, err
+	}
+	s := &labStand{app: a, Stand: setting.New(e, work, subnets), work: work}
+	if _, err := os.Stat(filepath.Join(dir, "site.toml")); errors.Is(err, os.ErrNotExist) {
+		if err := s.Write(dir); err != nil {
+			return nil, err
+		}
+	}
+	if s.site, err = sitefile.Load(dir); err != nil {
+		return nil, err
+	}
+	s.host, err = a.here(s.site)
+	return s, err
+}
+
+// up makes the settings.
+func (s *labStand) up(ctx context.Context) error {
+	if err := os.MkdirAll(s.work, 0o755); err != nil {
+		return err
+	}
+	j := &job{app: s.app, site: s.site, host: s.host, parallel: defaultParallel(), plan: func(hosts []observe.Host) (*plan.Plan, error) {
+		return plan.Up(s.site, hosts, plan.Goal{})
+	}}
+	_, err := j.run(ctx)
+	return err
+}
+
+// down removes the settings and all that was written in them. Layers stay, as ever.
+func (s *labStand) down(ctx context.Context) error {
+	j := &job{app: s.app, site: s.site, host: s.host, parallel: defaultParallel(), plan: func(hosts []observe.Host) (*plan.Plan, error) {
+		return plan.Down(s.site, hosts, plan.Goal{}), nil
+	}}
+	if _, err := j.run(ctx); err != nil {
+		return err
+	}
+	return errors.Join(os.RemoveAll(s.work), os.RemoveAll(s.dirs.Site(s.site.Key())), os.RemoveAll(filepath.Join(s.dirs.Run, "lab")))
+}
+
+// ground finds the places and puts the tools in them that come with Orrery.
+func (s *labStand) ground(ctx context.Context) (*setting.Ground, error) {
+	tools, err := tools(s.Needs.Tools)
+	if err != nil {
+		return nil, err
+	}
+	g, err := s.Places(s.site, setting.Here{
+		Engine: func(name string) engine.Engine { return s.host.Engines[name] },
+		Tree:   s.host.Store.Tree, Tools: tools, Run: s.dirs.Run,
+	})
+	if err != nil {
+		return nil, err
+	}
+	nodes := map[string]*labplace.Place{}
+	for name, all := range g.Near {
+		for _, p := range append([]*labplace.Place{g.Far[name]}, all...) {
+			if p.Node != "" {
+				nodes[p.Node] = p
+			}
+		}
+	}
+	for _, p := range nodes {
+		if err := putTools(ctx, p, tools); err != nil {
+			return nil, err
+		}
+	}
+	return g, nil
+}
+
+func putTools(ctx context.Context, p *labplace.Place, tools map[string]string) error {
+	for name, path := range tools {
+		content, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		if err := p.Put(ctx, host.File{Path: "/usr/local/bin/" + name, Content: content, Mode: 0o755}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tools finds the files of tools on this host: the running program itself, and what was built and installed beside it.
+func tools(names []string) (map[string]string, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	found := map[string]string{}
+	for _, name := range names {
+		if name == labplace.Orrery {
+			found[name] = self
+			continue
+		}
+		for _, dir := range []string{".", "../lib/orrery"} {
+			path := filepath.Join(filepath.Dir(self), dir, name)
+			if _, err := os.Stat(path); err == nil {
+				found[name] = path
+				break
+			}
+		}
+		if found[name] == "" {
+			return nil, problem.New(problem.Unable, "the program %s is not there", name).At(filepath.Dir(self)).
+				Try("make bin/%s builds it; make install installs it", name)
+		}
+	}
+	return found, nil
+}
+
+// freeSubnets finds /24 networks that this host has no route to but by default, in the range that is meant for measuring networks (RFC 2544, appendix C.2.2).
+// It gives the first three numbers of each.
+func freeSubnets(n int) ([]string, error) {
+	routes, err := netlink.RouteList(nil, netlink.FAMILY_V4)
+	if err != nil {
+		return nil, problem.New(problem.Failed, "the routes of this host cannot be read").Because(err)
+	}
+	var free []string
+	for i := 0; i < 512 && len(free) < n; i++ {
+		three := "198." + strconv.Itoa(18+i/256) + "." + strconv.Itoa(i%256)
+		if !taken(netip.MustParsePrefix(three+".0/24"), routes) {
+			free = append(free, three)
+		}
+	}
+	if len(free) < n {
+		return nil, problem.New(problem.Unable, "no %d free networks in 198.18.0.0/15", n).Try("ip route shows who has them")
+	}
+	return free, nil
+}
+
+func taken(subnet netip.Prefix, routes []netlink.Route) bool {
+	for _, r := range routes {
+		if r.Dst == nil {
+			continue
+		}
+		address, ok := netip.AddrFromSlice(r.Dst.IP.To4())
+		bits, _ := r.Dst.Mask.Size()
+		if ok && bits > 0 && netip.PrefixFrom(address, bits).Overlaps(subnet) {
+			return true
+		}
+	}
+	return false
+}

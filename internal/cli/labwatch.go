@@ -1,0 +1,75 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"golang.org/x/term"
+)
+
+// A labWatch shows how an experiment gets on: one line that changes on a terminal, otherwise a line for each round.
+type labWatch struct {
+	w      io.Writer
+	live   bool
+	round  int
+	rounds int
+	told   map[string]bool // tests in settings that have failed
+}
+
+func newLabWatch(w io.Writer) *labWatch {
+	f, ok := w.(*os.File)
+	return &labWatch{w: w, live: ok && term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb", told: map[string]bool{}}
+}
+
+// Round is called when a round begins. Round 0 is a rehearsal.
+func (l *labWatch) Round(round, rounds int) {
+	if l.round, l.rounds = round, rounds; l.live {
+		return
+	}
+	fmt.Fprintf(l.w, "%s\n", l.title())
+}
+
+func (l *labWatch) title() string {
+	if l.round == 0 {
+		return "rehearsal (does not count)"
+	}
+	return fmt.Sprintf("round %d of %d", l.round, l.rounds)
+}
+
+// Trial is called when a trial begins; left is about what the whole run still takes.
+func (l *labWatch) Trial(test, setting string, left time.Duration) {
+	if l.live {
+		fmt.Fprintf(l.w, "\r\033[K%s: %s, %s; %s left", l.title(), test, setting, roughly(left))
+	}
+}
+
+// Failed is called when a test gave nothing in a setting. It is told once: the report has every reason, and what was printed.
+func (l *labWatch) Failed(test, setting string, err error) {
+	cell := fmt.Sprintf("test %s, setting %s", test, setting)
+	if l.told[cell] {
+		return
+	}
+	l.told[cell] = true
+	l.Close()
+	fmt.Fprintf(l.w, "orrery: %s: %v\n", cell, err)
+}
+
+// Close ends the line that changes.
+func (l *labWatch) Close() {
+	if l.live {
+		fmt.Fprint(l.w, "\r\033[K")
+	}
+}
+
+// roughly gives a duration as precisely as a guess is.
+func roughly(d time.Duration) string {
+	switch {
+	case d < 90*time.Second:
+		return fmt.Sprintf("%d s", int(d.Seconds()))
+	case d < 90*time.Minute:
+		return fmt.Sprintf("%d min", int(d.Minutes()+0.5))
+	}
+	return fmt.Sprintf("%.1f h", d.Hours())
+}

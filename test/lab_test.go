@@ -1,0 +1,266 @@
+package test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"orrery/internal/lab/setting"
+)
+
+// plantedLab has a setting like any other, and one in which everything takes a tenth longer.
+const plantedLab = `
+title  = "a planted delay"
+rounds = 10
+most   = 12
+
+[setting.veth]
+network = "veth"
+
+[setting.slow]
+network = "veth"
+
+[test.wait]
+kind = "command"
+command = '''
+case $ORRERY_SETTING in slow) wait=0.110 ;; *) wait=0.100 ;; esac
+began=$(date +%s%N); sleep $wait; ended=$(date +%s%N)
+echo took $((ended - began))
+'''
+figures = [{ name = "wait", unit = "ns", better = "less", regex = "took ([0-9]+)" }]
+
+[test.fails]
+kind = "command"
+only = ["veth"]
+command = '''
+if test "$ORRERY_SETTING" = veth; then echo "no such luck" >&2; exit 3; fi
+echo 1
+'''
+figures = [{ name = "one", unit = "1", better = "neither", regex = "([0-9]+)" }]
+`
+
+// An answer is what these tests read of report.json.
+type answer struct {
+	Kept  int
+	Tests []struct {
+		Name    string
+		Figures []struct {
+			Name  string
+			Cells []struct {
+				Setting string
+				Missing string
+				Ratio   *struct {
+					Value, Low, High float64
+					Verdict          string
+				}
+			}
+		}
+		Failures []struct{ Setting, Reason, Output string }
+	}
+}
+
+// newLab gives a directory for experiments and bundles; the end of the test finds nothing of the lab on the host.
+func newLab(t *testing.T) *site {
+	s := newSite(t, setting.SiteName, "", nil)
+	return s
+}
+
+func (s *site) answer(bundle string) answer {
+	s.Helper()
+	text, err := os.ReadFile(filepath.Join(bundle, "report.json"))
+	if err != nil {
+		s.Fatal(err)
+	}
+	var a answer
+	if err := json.Unmarshal(text, &a); err != nil {
+		s.Fatal(err)
+	}
+	return a
+}
+
+// verdict gives what a table says of a figure in a setting.
+func (a answer) verdict(figure, setting string) string {
+	for _, t := range a.Tests {
+		for _, f := range t.Figures {
+			for _, c := range f.Cells {
+				if f.Name == figure && c.Setting == setting && c.Ratio != nil {
+					return c.Ratio.Verdict
+				}
+			}
+		}
+	}
+	return ""
+}
+
+// TestLab: a planted delay is found and nothing else; a test that fails in one setting is told and keeps nothing from going on; a run that is
+// interrupted and one that is killed are gone on with; the figures can be recomputed; nothing is left behind.
+func TestLab(t *testing.T) {
+	s := newLab(t)
+	s.write("lab/planted.toml", plantedLab)
+	bundle := filepath.Join(s.dir, "bundle")
+	run := []string{"lab", "run", filepath.Join(s.dir, "lab/planted.toml"), "--to", bundle}
+
+	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGKILL} {
+		before := s.trials(bundle)
+		cmd, _, errs := s.command(run...)
+		wait, err := begin(cmd)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.eventually(2*time.Minute, func() error {
+			if s.trials(bundle) >= before+10 {
+				return nil
+			}
+			return os.ErrNotExist
+		})
+		_ = cmd.Process.Signal(signal)
+		_ = wait()
+		if status := cmd.ProcessState.ExitCode(); signal == syscall.SIGINT && status != 130 {
+			t.Fatalf("interrupted, it ends with %d\n%s", status, errs)
+		}
+		if signal == syscall.SIGINT {
+			s.wantNoTrace()
+		}
+	}
+	r := s.run(run...).want(0, "going on with")
+	s.wantNoTrace()
+
+	a := s.answer(bundle)
+	if got := a.verdict("wait", "slow"); got != "differs" {
+		t.Errorf("the planted delay: %q\n%s", got, r.out)
+	}
+	if got := a.verdict("wait", "veth"); got == "differs" || got == "" {
+		t.Errorf("a container without a delay: %q\n%s", got, r.out)
+	}
+	told := false
+	for _, one := range a.Tests {
+		for _, f := range one.Failures {
+			told = told || f.Setting == "veth" && strings.Contains(f.Output, "no such luck")
+		}
+	}
+	if !told {
+		t.Errorf("the test that fails is not told with its output: %+v", a.Tests)
+	}
+
+	s.run("lab", "check", bundle).want(0)
+	s.run("lab", "report", bundle).want(0, "wait")
+	s.run("lab", "compare", bundle, bundle).want(0)
+	s.run("lab", "ls", s.dir).want(0, "bundle", "done", "a planted delay")
+	edited := filepath.Join(bundle, "report.json")
+	text, _ := os.ReadFile(edited)
+	text = regexp.MustCompile(`"median": [0-9.e+-]+`).ReplaceAll(text, []byte(`"median": 1`))
+	if err := os.WriteFile(edited, text, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	s.run("lab", "check", bundle).want(1, "wait")
+}
+
+// trials counts the trials of a bundle so far.
+func (s *site) trials(bundle string) int {
+	text, _ := os.ReadFile(filepath.Join(bundle, "trials.jsonl"))
+	return strings.Count(string(text), "\n")
+}
+
+// everyKind does a little of each kind of test, in each kind of setting that this host can make.
+const everyKind = `
+title  = "every kind of test in every kind of setting"
+rounds = 5
+most   = 5
+
+[setting.veth]
+[setting.routed]
+network = "routed"
+[setting.macvlan]
+network = "macvlan"
+[setting.nic]
+network = "exclusive"
+[setting.limited]
+cpus       = 1
+pin        = "0"
+memory     = "512MiB"
+privileged = true
+[setting.vm]
+engine = "kvm"
+
+[test.capture]
+kind  = "capture"
+only  = ["veth", "routed", "macvlan", "nic"]
+trial = "50ms"
+paper = false
+[test.net]
+kind       = "net"
+only       = ["veth", "routed", "macvlan", "nic"]
+protocols  = ["tcp"]
+directions = ["forward"]
+streams    = [1]
+packets    = false
+rtt        = false
+[test.micro]
+kind = "micro"
+only = ["veth", "limited"]
+rows = ["syscall", "open-close", "fork-execve"]
+time = 0.1
+[test.cpu]
+kind    = "cpu"
+only    = ["veth", "limited"]
+methods = ["int64"]
+work    = 100
+copies  = [1, 2]
+[test.disk]
+kind     = "disk"
+only     = ["veth"]
+size     = "16MiB"
+matrices = []
+jobs     = [{ rw = "randread", block = "4KiB", threads = 4 }]
+seconds  = 0.3
+[test.mpi]
+kind       = "mpi"
+only       = ["nic"]
+time       = 0.5
+`
+
+// TestLabEveryKind: each kind of test gives figures in each kind of setting, which Orrery makes and removes itself; what this host cannot have is told.
+func TestLabEveryKind(t *testing.T) {
+	s := newLab(t)
+	s.write("lab/every.toml", everyKind)
+	bundle := filepath.Join(s.dir, "every")
+	r := s.run("lab", "run", filepath.Join(s.dir, "lab/every.toml"), "--to", bundle).want(0)
+	s.wantNoTrace()
+	figures := 0
+	for _, one := range s.answer(bundle).Tests {
+		for _, f := range one.Failures {
+			t.Errorf("%s in %s: %s\n%s", one.Name, f.Setting, f.Reason, f.Output)
+		}
+		for _, figure := range one.Figures {
+			for _, c := range figure.Cells {
+				switch {
+				case c.Setting == "vm" && c.Missing == "":
+					t.Errorf("%s, %s: the setting vm is not told to be missing", one.Name, figure.Name)
+				case c.Ratio != nil:
+					figures++
+				}
+			}
+		}
+	}
+	if figures < 50 {
+		t.Errorf("only %d figures in settings\n%s%s", figures, r.out, r.errs)
+	}
+	s.run("lab", "check", bundle).want(0)
+}
+
+// TestLabMisuse: what is wrong is told before anything is made.
+func TestLabMisuse(t *testing.T) {
+	s := newLab(t)
+	s.write("lab/wrong.toml", "title = 1\nrouns = 3\n[setting.a]\nnetwork = \"vet\"\n[test.x]\nkind = \"cpus\"\n")
+	s.run("lab", "run", filepath.Join(s.dir, "lab/wrong.toml")).want(3, "wrong.toml:2", "rounds", "veth", "cpu")
+	s.run("lab", "run", filepath.Join(s.dir, "lab/none.toml")).want(3, "none.toml")
+	s.run("lab", "run", "--rounds", "1").want(2, "fewer than 5")
+	s.run("lab", "report", "nothing").want(2, "is no bundle")
+	s.run("lab", "check", s.dir).want(2, "is no bundle")
+	s.run("lab", "run", "--show").want(0, "setting.veth")
+}
