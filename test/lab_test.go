@@ -189,12 +189,12 @@ engine = "kvm"
 
 [test.capture]
 kind  = "capture"
-only  = ["veth", "routed", "macvlan", "nic"]
+only  = ["nic"]
 trial = "50ms"
 paper = false
 [test.net]
 kind       = "net"
-only       = ["veth", "routed", "macvlan", "nic"]
+only       = ["routed", "macvlan"]
 protocols  = ["tcp"]
 directions = ["forward"]
 streams    = [1]

@@ -120,6 +120,9 @@ func (a *app) measure(ctx context.Context, e *experiment.Experiment, stand *labS
 		return err
 	}
 	err = r.Do(ctx)
+	kept.head.Probes = eye.Cost().Share()
+	watch.Close()
+	fmt.Fprintf(a.err, "watching the host took %.2f %% of one processor\n", 100*kept.head.Probes)
 	return errors.Join(interrupted(err), kept.end(err))
 }
 

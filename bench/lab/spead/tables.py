@@ -12,7 +12,7 @@ def tables(lines):
     text += "".join(f"\nFailed: {line['part']}: {line['failed']}\n" for line in lines if "failed" in line)
     for part, title, make in (("receivers", "Lossless rate of receivers, one sender", receivers), ("accuracy", "The sender's accuracy", accuracy),
                               ("searches", "Searches from the same start", searches),
-                              ("planted", "Searches from the same start, with a loss above 2.10 Gbit/s that was planted", searches)):
+                              ("planted", "Searches from the same start, with a loss above 2.1 Gbit/s that was planted", searches)):
         if own := [line for line in lines if line["part"] == part and "failed" not in line]:
             text += f"\n## {title}\n\n{make(own)}\n"
     return text

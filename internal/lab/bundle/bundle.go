@@ -36,9 +36,10 @@ type Head struct {
 	Began      time.Time `json:"began"`
 	Ended      time.Time `json:"ended,omitzero"`
 	State      State     `json:"state"`
-	Rounds     int       `json:"rounds"` // complete, the first included
-	Seed       uint64    `json:"seed"`   // of the order of settings and of resampling
-	Width      float64   `json:"width"`  // of the interval of a ratio that was aimed at
+	Rounds     int       `json:"rounds"`           // complete, the first included
+	Seed       uint64    `json:"seed"`             // of the order of settings and of resampling
+	Width      float64   `json:"width"`            // of the interval of a ratio that was aimed at
+	Probes     float64   `json:"probes,omitempty"` // part of one processor that watching the host took
 	Settings   []Setting `json:"settings"`
 	Tests      []Test    `json:"tests"`
 }

@@ -30,20 +30,10 @@ type Finding struct {
 	Ratio        *Ratio
 }
 
-// String tells it: 9.3 % of lossless rate in capture (8.2 to 10.1).
+// String tells it: lossless rate in capture −9.3 % (−10.1 to −8.2).
 func (f Finding) String() string {
 	r := f.Ratio
-	name := f.Figure + " in " + f.Test
-	of := "less"
-	switch {
-	case r.Value >= 3:
-		return fmt.Sprintf("%.1f times as much %s (%.1f to %.1f)", float64(r.Value), name, float64(r.Low), float64(r.High))
-	case r.Value > 1:
-		return fmt.Sprintf("%s %% more %s (%s to %s)", percent(float64(r.Value)-1), name, percent(float64(r.Low)-1), percent(float64(r.High)-1))
-	case f.Effect == Worse:
-		of = "of"
-	}
-	return fmt.Sprintf("%s %% %s %s (%s to %s)", percent(1-float64(r.Value)), of, name, percent(1-float64(r.High)), percent(1-float64(r.Low)))
+	return fmt.Sprintf("%s in %s %s (%s)", f.Figure, f.Test, change(r.Value), between(r.Low, r.High))
 }
 
 // Answers are one for each setting but bare, in order.
@@ -92,7 +82,7 @@ func size(f Finding) float64 { return math.Abs(math.Log(float64(f.Ratio.Value)))
 func (a Answer) Headline() string {
 	switch {
 	case len(a.Worse) > 0:
-		return "costs " + some(a.Worse, "worse") + "."
+		return "is worse in: " + some(a.Worse, "worse") + "."
 	case a.Same+a.Undecided+len(a.Better) == 0:
 		return "gave no figure that can be compared with bare."
 	case a.Undecided == 0:
@@ -124,7 +114,7 @@ func (a Answer) Rest() string {
 		text = "It is " + strings.Join(parts, ", ") + "."
 	}
 	if len(a.Better) > 0 {
-		text = "It gives " + some(a.Better, "better") + ". " + text
+		text = "It is better in: " + some(a.Better, "better") + ". " + text
 	}
 	return strings.TrimSpace(text)
 }

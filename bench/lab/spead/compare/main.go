@@ -112,7 +112,7 @@ func accuracy(ctx context.Context, o options) error {
 
 // starts are where both searches begin, as parts of the lossless rate that a search before has found. 0: the goodput of a full blast, which may
 // be below the lossless rate, because a receiver that drowns gets less done: stepping down finds nothing above its start.
-var starts = [...]float64{0, 1.25, 1.5}
+var starts = [...]float64{1.25, 1.5, 2}
 
 // searches does both searches from the same start, next to one another.
 func searches(ctx context.Context, o options) error {
@@ -158,6 +158,16 @@ func one(ctx context.Context, way string, start float64, trial search.Trial, res
 	} else {
 		found, err = search.StepDown(ctx, start, search.Options{}, trial)
 	}
+	type point struct {
+		Rate  float64 `json:"rate"`
+		Lost  uint64  `json:"lost"`
+		Valid bool    `json:"valid"`
+	}
+	var curve []point
+	for _, o := range found.Curve {
+		curve = append(curve, point{o.Rate, o.Sent - o.Received, o.Valid})
+	}
+	result["curve"] = curve
 	result["rate"], result["trials"], result["capped"] = found.Rate, found.Trials, found.Capped
 	if err != nil {
 		result["failed"] = err.Error()

@@ -127,5 +127,5 @@ func (m *micro) Run(ctx context.Context, t *test.Trial) (test.Result, error) {
 		return test.Result{}, err
 	}
 	samples, err := m.samples(out)
-	return test.Result{Samples: samples, Detail: lines}, err
+	return test.Result{Samples: samples, Labels: filtered(ctx, t.Near), Detail: lines}, err
 }
