@@ -74,12 +74,11 @@ func (a *app) labRun(ctx context.Context, e *experiment.Experiment, to string, f
 		return err
 	}
 	defer func() { err = errors.Join(err, book.Close()) }()
-	stand, err := a.stand(e, book.Site())
-	if err != nil {
-		return err
+	stand, done := a.stand(e, book.Site())
+	if done == nil {
+		done = a.measure(ctx, e, stand, book, before)
+		done = errors.Join(done, stand.down(context.WithoutCancel(ctx))) // also when the user has ended the run
 	}
-	done := a.measure(ctx, e, stand, book, before)
-	done = errors.Join(done, stand.down(context.WithoutCancel(ctx))) // also when the user has ended the run
 	if c, err := bundle.Read(book.Dir()); err == nil && len(c.Trials) == 0 {
 		return errors.Join(done, os.RemoveAll(book.Dir())) // nothing was measured
 	}
