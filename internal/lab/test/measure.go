@@ -18,6 +18,8 @@ func (t *Trial) Measure(ctx context.Context, program string, args ...string) (ou
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	gate, open := io.Pipe()
+	// A command that is ended while it waits is waited for until its input has ended, too.
+	defer context.AfterFunc(ctx, func() { _ = open.Close() })()
 	ready := make(chan struct{})
 	var stdout bytes.Buffer
 	done := make(chan error, 1)
