@@ -28,7 +28,7 @@ var layers = [][]string{
 	{"apply"},
 	{"apply/local"},
 	{"mirror", "ci"},
-	{"lab/stats", "lab/search", "lab/spead", "lab/facts", "lab/probe", "lab/place", "lab/experiment/strict"},
+	{"lab/stats", "lab/search", "lab/spead", "lab/facts", "lab/probe", "lab/place", "strict"},
 	{"lab/test"},
 	{"lab/experiment"},
 	{"lab/bundle", "lab/suspect", "lab/setting"},

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"orrery/internal/lab/experiment/strict"
+	"orrery/internal/strict"
 )
 
 const root = "../../../"

@@ -3,8 +3,8 @@ package experiment
 import (
 	"time"
 
-	"orrery/internal/lab/experiment/strict"
 	"orrery/internal/problem"
+	"orrery/internal/strict"
 )
 
 // The types of this file are format 1 of lab/*.toml: what may be written, under which key. Pointers are nil where nothing was written.

@@ -10,9 +10,9 @@ import (
 	"regexp"
 	"strings"
 
-	"orrery/internal/lab/experiment/strict"
 	"orrery/internal/lab/test/all"
 	"orrery/internal/problem"
+	"orrery/internal/strict"
 )
 
 // format is the one that the types in file.go describe.

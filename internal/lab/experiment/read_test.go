@@ -11,10 +11,10 @@ import (
 	"testing"
 	"time"
 
-	"orrery/internal/lab/experiment/strict"
 	"orrery/internal/lab/test"
 	"orrery/internal/lab/test/all"
 	"orrery/internal/problem"
+	"orrery/internal/strict"
 )
 
 var update = flag.Bool("update", false, "write the .want files anew")

@@ -6,10 +6,10 @@ import (
 	"slices"
 	"strings"
 
-	"orrery/internal/lab/experiment/strict"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/check"
+	"orrery/internal/strict"
 )
 
 // elsewhere are engines that are known, and that this Orrery does not have: an experiment with one runs without that setting, and the

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"orrery/internal/lab/experiment/strict"
 	"orrery/internal/problem"
+	"orrery/internal/strict"
 )
 
 // tests reads [test.*].

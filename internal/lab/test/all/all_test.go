@@ -10,10 +10,10 @@ import (
 	"strings"
 	"testing"
 
-	"orrery/internal/lab/experiment/strict"
 	"orrery/internal/lab/place"
 	"orrery/internal/lab/test"
 	"orrery/internal/problem"
+	"orrery/internal/strict"
 )
 
 // must are options without which a kind has nothing to do.
