@@ -1,0 +1,159 @@
+package tree
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// Remove removes a file, a link or an empty directory. What is not there is no error.
+func (r *Root) Remove(name string) error {
+	dir, err := r.open(path.Dir(relative(name)), unix.O_PATH|unix.O_DIRECTORY, 0)
+	if err == nil {
+		defer unix.Close(dir) //nolint:errcheck // it was only gone through
+		err = unlink(dir, path.Base(relative(name)))
+	}
+	if errors.Is(err, unix.ENOENT) {
+		return nil
+	}
+	return r.wrong("remove", name, err)
+}
+
+// RemoveAll removes a path of the tree and all that is below it, however deep. What is not there is no error.
+func (r *Root) RemoveAll(name string) error {
+	dir, err := r.open(path.Dir(relative(name)), unix.O_RDONLY|unix.O_DIRECTORY, 0)
+	if err == nil {
+		defer unix.Close(dir) //nolint:errcheck // it was only gone through
+		err = removeAll(dir, path.Base(relative(name)))
+	}
+	if errors.Is(err, unix.ENOENT) {
+		return nil
+	}
+	return r.wrong("remove", name, err)
+}
+
+// RemoveAll removes a directory, or a file, and all that is below it, however deep. The path to it is the caller's own and trusted, its
+// last part is not followed. What is not there is no error.
+func RemoveAll(at string) error {
+	dir, err := unix.Open(path.Dir(at), unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err == nil {
+		defer unix.Close(dir) //nolint:errcheck // it was only gone through
+		err = removeAll(dir, path.Base(at))
+	}
+	if errors.Is(err, unix.ENOENT) {
+		return nil
+	}
+	if err != nil {
+		return &fs.PathError{Op: "remove", Path: at, Err: err}
+	}
+	return nil
+}
+
+// removeAll removes an entry of an open directory.
+func removeAll(dir int, name string) error {
+	err := unlink(dir, name)
+	if !errors.Is(err, unix.ENOTEMPTY) && !errors.Is(err, unix.EEXIST) {
+		return err
+	}
+	top, err := unix.Openat(dir, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	e := emptier{top: os.NewFile(uintptr(top), name)}
+	defer e.top.Close()
+	if err := e.directory(int(e.top.Fd()), 0); err != nil {
+		return err
+	}
+	return unlink(dir, name)
+}
+
+// An emptier empties a directory with few open directories, however deep it is: what is deeper is moved to the top and emptied there.
+type emptier struct {
+	top   *os.File
+	moved int
+}
+
+const deep = 64
+
+func (e *emptier) directory(dir, depth int) error {
+	for {
+		again, err := unix.Openat(dir, ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return err
+		}
+		f := os.NewFile(uintptr(again), "directory")
+		some, err := f.Readdirnames(1 << 14)
+		f.Close()
+		if len(some) == 0 {
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
+			return err
+		}
+		for _, name := range some {
+			if err := e.entry(dir, name, depth); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+func (e *emptier) entry(dir int, name string, depth int) error {
+	err := unlink(dir, name)
+	if errors.Is(err, unix.ENOENT) {
+		return nil
+	}
+	if !errors.Is(err, unix.ENOTEMPTY) && !errors.Is(err, unix.EEXIST) {
+		return err
+	}
+	if depth >= deep {
+		e.moved++
+		return unix.Renameat(dir, name, int(e.top.Fd()), temporary()+strconv.Itoa(e.moved))
+	}
+	inner, err := unix.Openat(dir, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(inner) //nolint:errcheck // it was only gone through
+	if err := e.directory(inner, depth+1); err != nil {
+		return err
+	}
+	return unlink(dir, name)
+}
+
+// unlink removes a file or an empty directory, also one that is marked as not to be changed (chattr(1)).
+func unlink(dir int, name string) error {
+	err := unlinkEither(dir, name)
+	if errors.Is(err, unix.EPERM) && (changeable(dir, ".") || changeable(dir, name)) {
+		changeable(dir, name)
+		err = unlinkEither(dir, name)
+	}
+	return err
+}
+
+func unlinkEither(dir int, name string) error {
+	err := unix.Unlinkat(dir, name, 0)
+	if errors.Is(err, unix.EISDIR) || errors.Is(err, unix.EPERM) {
+		if as := unix.Unlinkat(dir, name, unix.AT_REMOVEDIR); !errors.Is(as, unix.ENOTDIR) {
+			return as
+		}
+	}
+	return err
+}
+
+// changeable takes the marks "immutable" and "append only" off a file or directory, and reports whether it had one.
+func changeable(dir int, name string) bool {
+	fd, err := unix.Openat(dir, name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return false
+	}
+	defer unix.Close(fd) //nolint:errcheck // it was only marked
+	marks, err := unix.IoctlGetUint32(fd, unix.FS_IOC_GETFLAGS)
+	const fixed = 0x10 | 0x20 // FS_IMMUTABLE_FL, FS_APPEND_FL of linux/fs.h
+	return err == nil && marks&fixed != 0 && unix.IoctlSetPointerInt(fd, unix.FS_IOC_SETFLAGS, int(marks&^fixed)) == nil
+}

@@ -1,0 +1,151 @@
+// Package tree reaches into directory trees that others write: private layers and volumes of nodes, snapshots, archives as they are
+// laid down, site directories of strangers. It is the only way there; the import test of internal/ keeps every other package from
+// paths into such trees.
+//
+// A Root stands for the directory at the top. Whatever a path below it goes through, it stays below: links are followed as a process
+// whose root directory it is would follow them (openat2(2), RESOLVE_IN_ROOT), and the magic links of /proc are not followed at all. It
+// holds while others rename directories and links under our hands. Only regular files are read, opened without waiting, so a named pipe
+// or a device in the place of a file is an error and not a way to hang; and whoever reads says how much at most.
+//
+// Nothing is ever written through what is there: a file is made under another name and renamed into its place.
+package tree
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+
+	"golang.org/x/sys/unix"
+)
+
+// A Root is the top directory of a tree. It may be used by several goroutines at once.
+type Root struct{ dir *os.File }
+
+// ErrNotRegular is the cause of an error about something that is no regular file where one is needed.
+var ErrNotRegular = errors.New("not a regular file")
+
+// ErrTooLarge is the cause of an error about something that is larger, or deeper, than the caller takes.
+var ErrTooLarge = errors.New("larger than allowed")
+
+// Open opens the tree in a directory. The path to it is the caller's own and trusted; its last part must be a directory, and no link.
+func Open(dir string) (*Root, error) {
+	fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: dir, Err: err}
+	}
+	return &Root{os.NewFile(uintptr(fd), dir)}, nil
+}
+
+// Sub opens the tree in a directory of the tree.
+func (r *Root) Sub(name string) (*Root, error) {
+	fd, err := r.open(name, unix.O_RDONLY|unix.O_DIRECTORY, 0)
+	if err != nil {
+		return nil, r.wrong("open", name, err)
+	}
+	return &Root{os.NewFile(uintptr(fd), r.at(name))}, nil
+}
+
+// Close ends the use of a tree.
+func (r *Root) Close() error { return r.dir.Close() }
+
+// Name gives the path by which the tree was opened, for messages.
+func (r *Root) Name() string { return r.dir.Name() }
+
+// Fd gives the open directory, for calls that need one; it is valid until Close.
+func (r *Root) Fd() int { return int(r.dir.Fd()) }
+
+// Lstat tells of a path, of a link itself.
+func (r *Root) Lstat(name string) (*unix.Stat_t, error) { return r.stat(name, unix.O_NOFOLLOW) }
+
+// Stat tells of a path, with links followed inside the tree.
+func (r *Root) Stat(name string) (*unix.Stat_t, error) { return r.stat(name, 0) }
+
+func (r *Root) stat(name string, flag int) (*unix.Stat_t, error) {
+	fd, err := r.open(name, unix.O_PATH|flag, 0)
+	if err != nil {
+		return nil, r.wrong("stat", name, err)
+	}
+	defer unix.Close(fd) //nolint:errcheck // it was only looked at
+	st := &unix.Stat_t{}
+	return st, r.wrong("stat", name, unix.Fstat(fd, st))
+}
+
+// Readlink gives what a symbolic link says.
+func (r *Root) Readlink(name string) (string, error) {
+	fd, err := r.open(name, unix.O_PATH|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return "", r.wrong("readlink", name, err)
+	}
+	defer unix.Close(fd)                 //nolint:errcheck // it was only looked at
+	b := make([]byte, unix.PathMax)      // no link is longer
+	n, err := unix.Readlinkat(fd, "", b) // an empty path means the link that is open
+	return string(b[:max(n, 0)]), r.wrong("readlink", name, err)
+}
+
+// Names gives what is in a directory, sorted; more than most is an error.
+func (r *Root) Names(name string, most int) ([]string, error) {
+	fd, err := r.open(name, unix.O_RDONLY|unix.O_DIRECTORY, 0)
+	if err != nil {
+		return nil, r.wrong("open", name, err)
+	}
+	names, err := names(fd, most)
+	return names, r.wrong("list", name, err)
+}
+
+// names lists an open directory, and closes it.
+func names(fd, most int) ([]string, error) {
+	f := os.NewFile(uintptr(fd), "directory")
+	defer f.Close()
+	all, err := f.Readdirnames(most + 1)
+	if len(all) > most {
+		return nil, fmt.Errorf("more than %d names: %w", most, ErrTooLarge)
+	}
+	if len(all) == 0 { // Readdirnames says io.EOF of an empty directory
+		return nil, nil
+	}
+	slices.Sort(all)
+	return all, err
+}
+
+// open opens a path without leaving the tree.
+func (r *Root) open(name string, flags int, mode uint32) (int, error) {
+	return openIn(int(r.dir.Fd()), name, flags, mode)
+}
+
+func openIn(dir int, name string, flags int, mode uint32) (int, error) {
+	how := unix.OpenHow{
+		Flags: uint64(flags | unix.O_CLOEXEC), Mode: uint64(mode),
+		Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS,
+	}
+	const tries = 1000 // the kernel asks for another when something was renamed on the way
+	for try := 0; ; try++ {
+		fd, err := unix.Openat2(dir, relative(name), &how)
+		if (errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR)) && try < tries {
+			continue
+		}
+		return fd, err
+	}
+}
+
+// relative gives a path from the top of the tree.
+func relative(name string) string { return path.Clean("/" + name)[1:] + tail(name) }
+
+func tail(name string) string {
+	if path.Clean("/"+name) == "/" {
+		return "."
+	}
+	return ""
+}
+
+func (r *Root) at(name string) string { return path.Join(r.Name(), path.Clean("/"+name)) }
+
+// wrong says of an error where it was met.
+func (r *Root) wrong(op, name string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &fs.PathError{Op: op, Path: r.at(name), Err: err}
+}

@@ -1,0 +1,170 @@
+package tree
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// A File is what is to be at a path.
+type File struct {
+	Path    string
+	Content []byte
+	Link    string // make a symbolic link that says this instead
+	Uid     int
+	Gid     int
+	Mode    uint32 // as chmod(1) has it
+	Sync    bool   // wait until it is on disk
+}
+
+// Put makes a file in the place of whatever file or link is there, whole or not at all. A directory there is an error. Directories that
+// are missing above it are made, with the mode 0755 and the owner given by uid and gid.
+func (r *Root) Put(f File, uid, gid int) error {
+	dir, base, err := r.above(f.Path, uid, gid)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(dir) //nolint:errcheck // it was only gone through
+	fresh := temporary()
+	err = create(dir, fresh, f)
+	if err == nil {
+		err = unix.Renameat(dir, fresh, dir, base)
+	}
+	if err != nil {
+		_ = unix.Unlinkat(dir, fresh, 0) // it may not be there
+		return r.wrong("write", f.Path, err)
+	}
+	if f.Sync {
+		return r.wrong("sync", path.Dir(f.Path), syncDirectory(dir))
+	}
+	return nil
+}
+
+// create makes a file or link under a name that is not there.
+func create(dir int, name string, f File) error {
+	if f.Link != "" {
+		if err := unix.Symlinkat(f.Link, dir, name); err != nil {
+			return err
+		}
+		return unix.Fchownat(dir, name, f.Uid, f.Gid, unix.AT_SYMLINK_NOFOLLOW)
+	}
+	fd, err := unix.Openat(dir, name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+	if err != nil {
+		return err
+	}
+	file := os.NewFile(uintptr(fd), name)
+	defer file.Close()
+	if _, err := file.Write(f.Content); err != nil {
+		return err
+	}
+	// The owner comes before the mode: to change it clears the set-user-ID bit.
+	if err := unix.Fchown(fd, f.Uid, f.Gid); err != nil {
+		return err
+	}
+	if err := unix.Fchmod(fd, f.Mode); err != nil {
+		return err
+	}
+	if f.Sync {
+		if err := file.Sync(); err != nil {
+			return err
+		}
+	}
+	return file.Close()
+}
+
+// MkdirAll makes a directory and those above it that are missing, with the mode 0755 and an owner. Links to directories are followed
+// inside the tree.
+func (r *Root) MkdirAll(name string, uid, gid int) error {
+	fd, err := r.directory(name, uid, gid)
+	if err == nil {
+		err = unix.Close(fd)
+	}
+	return err
+}
+
+// above opens the directory above a path, made if it is missing, and gives the last part of the path.
+func (r *Root) above(name string, uid, gid int) (dir int, base string, err error) {
+	name = relative(name)
+	if base = path.Base(name); base == "." {
+		return 0, "", r.wrong("write", name, unix.EISDIR)
+	}
+	dir, err = r.directory(path.Dir(name), uid, gid)
+	return dir, base, err
+}
+
+func (r *Root) directory(name string, uid, gid int) (int, error) {
+	const flags = unix.O_RDONLY | unix.O_DIRECTORY
+	fd, err := r.open(name, flags, 0)
+	if !errors.Is(err, unix.ENOENT) {
+		return fd, r.wrong("open", name, err)
+	}
+	fd, err = r.open(".", flags, 0)
+	at := ""
+	for part := range strings.SplitSeq(relative(name), "/") {
+		if err != nil {
+			break
+		}
+		at = path.Join(at, part)
+		next, missing := r.open(at, flags, 0)
+		if errors.Is(missing, unix.ENOENT) {
+			missing = mkdir(fd, part, uid, gid)
+			if missing == nil {
+				next, missing = r.open(at, flags, 0)
+			}
+		}
+		unix.Close(fd) //nolint:errcheck // it was only gone through
+		if fd, err = next, missing; err != nil {
+			return -1, r.wrong("mkdir", at, err)
+		}
+	}
+	return fd, err
+}
+
+func mkdir(dir int, name string, uid, gid int) error {
+	if err := unix.Mkdirat(dir, name, 0o755); err != nil {
+		if errors.Is(err, unix.EEXIST) {
+			return fmt.Errorf("it is a link that leads nowhere: %w", unix.ENOENT)
+		}
+		return err
+	}
+	fd, err := unix.Openat(dir, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd) //nolint:errcheck // it was only gone through
+	if err := unix.Fchown(fd, uid, gid); err != nil {
+		return err
+	}
+	return unix.Fchmod(fd, 0o755) // whatever the umask is
+}
+
+// Rename gives a file or directory of the tree another path in it, in the place of whatever file is there. Neither is followed, if it
+// is a link; the directories above both must be there.
+func (r *Root) Rename(from, to string) error {
+	old, err := r.open(path.Dir(relative(from)), unix.O_PATH|unix.O_DIRECTORY, 0)
+	if err != nil {
+		return r.wrong("rename", from, err)
+	}
+	defer unix.Close(old) //nolint:errcheck // it was only gone through
+	dir, err := r.open(path.Dir(relative(to)), unix.O_PATH|unix.O_DIRECTORY, 0)
+	if err != nil {
+		return r.wrong("rename", to, err)
+	}
+	defer unix.Close(dir) //nolint:errcheck // it was only gone through
+	return r.wrong("rename", from, unix.Renameat(old, path.Base(relative(from)), dir, path.Base(relative(to))))
+}
+
+// temporary is the name of a file until it is whole.
+func temporary() string { return ".orrery-" + rand.Text()[:12] }
+
+func syncDirectory(dir int) error {
+	if err := unix.Fsync(dir); err != nil && !errors.Is(err, unix.EINVAL) {
+		return err
+	}
+	return nil
+}
