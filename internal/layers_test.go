@@ -14,7 +14,7 @@ import (
 
 // layers are the packages in their order: each imports only from layers before its own.
 var layers = [][]string{
-	{"problem", "tree"},
+	{"problem", "tree", "visible"},
 	{"site"},
 	{"site/selector", "site/check", "site/render", "site/spec", "site/sitefile", "site/inventory", "site/twin", "observe"},
 	{"plan", "plan/release"},
