@@ -8,8 +8,8 @@ import (
 	"orrery/internal/site"
 )
 
-// SSHConfig gives an ssh_config(5) with which ssh reaches every node by its name and trusts exactly the keys in a
-// known_hosts file, where they stand as NAME.SITE. Nodes of another host are reached by way of it; those of a twin, to whose addresses
+// SSHConfig gives an ssh_config(5) with which ssh reaches every node by its name or address (Ansible goes by address) and trusts exactly
+// the keys in a known_hosts file, where they stand as NAME.SITE. Nodes of another host are reached by way of it; those of a twin, to whose addresses
 // the host has no way because they are the original's, through the host itself.
 func SSHConfig(s *site.Site, knownHosts string) []byte {
 	var b bytes.Buffer
@@ -37,11 +37,14 @@ func SSHConfig(s *site.Site, knownHosts string) []byte {
 	return b.Bytes()
 }
 
-// names gives those by which a node is called, with those of the nodes for which it stands.
+// names gives those by which a node is called, with those of the nodes for which it stands, and its addresses.
 func names(s *site.Site, n *site.Node) []string {
 	var all []string
 	for _, name := range append([]string{n.Name}, n.Aliases...) {
 		all = append(all, name, name+"."+s.Name)
+	}
+	for _, nic := range n.NICs {
+		all = append(all, nic.Address.String())
 	}
 	return all
 }
