@@ -141,7 +141,7 @@ func volumes(m *backup.Manifest) int {
 // still does something while the nodes stand still and nobody else changes the site. Whoever does so now is waited for.
 func (a *app) still(ctx context.Context, s *site.Site, h *local.Host, nodes []record.Record, do func(context.Context) error) (time.Duration, error) {
 	var pause time.Duration
-	act := func() error {
+	act := func(*account) error {
 		running, err := backup.Running(ctx, h.Engines, s.Key(), nodes)
 		if err != nil {
 			return err

@@ -2,10 +2,12 @@ package cli
 
 import (
 	"fmt"
+	"strconv"
 
 	"github.com/spf13/cobra"
 
 	"orrery/internal/journal"
+	"orrery/internal/problem"
 )
 
 func (a *app) journalVerb() *cobra.Command {
@@ -23,9 +25,13 @@ func (a *app) journalVerb() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			entries, err := journal.Read(a.dirs.Journal(s.Key()))
+			entries, damaged, err := journal.Read(a.dirs.Journal(s.Key()))
 			if err != nil {
-				return err
+				return problem.New(problem.Failed, "the journal cannot be read").At(a.dirs.Journal(s.Key())).Because(err)
+			}
+			if len(damaged) > 0 {
+				fmt.Fprintf(a.err, "orrery: %s: %s cannot be read and are left out: %s.\n", a.dirs.Journal(s.Key()),
+					count(len(damaged), "line"), shortList(numbers(damaged), 8))
 			}
 			entries = lastRuns(entries, runs)
 			if asJSON {
@@ -49,6 +55,14 @@ func (a *app) journalVerb() *cobra.Command {
 	c.Flags().BoolVar(&steps, "steps", false, "every step, not only those that failed")
 	c.Flags().IntVarP(&runs, "runs", "n", 20, "the last so many runs")
 	return c
+}
+
+func numbers(all []int) []string {
+	words := make([]string, len(all))
+	for i, n := range all {
+		words[i] = strconv.Itoa(n)
+	}
+	return words
 }
 
 func lastRuns(entries []journal.Entry, runs int) []journal.Entry {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"time"
 
@@ -17,7 +18,7 @@ import (
 )
 
 // locked does something to a site that is no plan: it holds the lock, clears away what killed runs left, and keeps the journal.
-func (a *app) locked(ctx context.Context, s *site.Site, h *local.Host, do func() error) error {
+func (a *app) locked(ctx context.Context, s *site.Site, h *local.Host, do func(*account) error) error {
 	letGo, err := a.hold(ctx, s)
 	if err != nil {
 		return err
@@ -117,17 +118,25 @@ func (a *app) note(s *site.Site, command, result string) error {
 }
 
 // journalled notes in the journal that something is done, and how it ended.
-func (a *app) journalled(s *site.Site, h *local.Host, do func() error) error {
+func (a *app) journalled(s *site.Site, h *local.Host, do func(*account) error) error {
 	record, err := a.begin(s, a.command)
 	if err != nil {
 		return err
 	}
-	err = do()
+	err = do(record)
 	return errors.Join(err, record.end(outcome(err, h.Keys.Redact)))
 }
 
+// carryOut carries out a plan on one host, shows it, and notes every step as an entry of this kind.
+func (r *account) carryOut(ctx context.Context, show io.Writer, h *local.Host, kind string, p *plan.Plan, parallel int) *apply.Result {
+	watch := newProgress(show, p)
+	defer watch.Close()
+	noted := &recorded{progress: watch, account: r, kind: kind, redact: h.Keys.Redact, began: map[int]time.Time{}}
+	return apply.Run(ctx, p, map[string]apply.Worker{h.Name: h}, noted, parallel)
+}
+
 // carryOut does steps within something that is locked, and gives what went wrong with them.
-func (a *app) carryOut(ctx context.Context, h *local.Host, steps []*plan.Step) error {
+func (a *app) carryOut(ctx context.Context, record *account, h *local.Host, steps []*plan.Step) error {
 	if len(steps) == 0 {
 		return nil
 	}
@@ -135,9 +144,7 @@ func (a *app) carryOut(ctx context.Context, h *local.Host, steps []*plan.Step) e
 		s.N, s.Host = n, h.Name
 	}
 	p := &plan.Plan{Site: h.Site.Name, Steps: steps}
-	watch := newProgress(a.err, p)
-	result := apply.Run(ctx, p, map[string]apply.Worker{h.Name: h}, watch, defaultParallel())
-	watch.Close()
+	result := record.carryOut(ctx, a.err, h, "step", p, defaultParallel())
 	var err error
 	for _, f := range result.Failed {
 		err = errors.Join(err, fmt.Errorf("%s: %s: %w", f.Step.Title(), f.Step.Kind, f.Err))

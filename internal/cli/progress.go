@@ -124,18 +124,17 @@ func (b *bars) Close() {
 // recorded keeps the journal of what a watcher sees.
 type recorded struct {
 	progress
-	journal *journal.Journal
-	run     string
-	began   map[int]time.Time
-	redact  func(string) string
+	*account
+	kind   string // of its entries
+	redact func(string) string
+	mu     sync.Mutex
+	began  map[int]time.Time
 }
 
-var recording sync.Mutex
-
 func (r *recorded) Begin(s *plan.Step) {
-	recording.Lock()
+	r.mu.Lock()
 	r.began[s.N] = time.Now()
-	recording.Unlock()
+	r.mu.Unlock()
 	r.progress.Begin(s)
 }
 
@@ -144,12 +143,12 @@ func (r *recorded) End(s *plan.Step, err error) {
 	if err != nil {
 		result = r.redact(err.Error())
 	}
-	recording.Lock()
+	r.mu.Lock()
 	began := r.began[s.N]
-	recording.Unlock()
+	r.mu.Unlock()
 	// A journal that cannot be written does not stop a run half way; the end of the run says so.
-	_ = r.journal.Add(journal.Entry{
-		Time: time.Now(), Run: r.run, Kind: "step", Step: s.String(), Result: result, Seconds: time.Since(began).Seconds(),
+	_ = r.Add(journal.Entry{
+		Time: time.Now(), Run: r.run, Kind: r.kind, Step: s.String(), Result: result, Seconds: time.Since(began).Seconds(),
 	})
 	r.progress.End(s, err)
 }

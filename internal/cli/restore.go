@@ -249,7 +249,7 @@ func (r *restoration) place(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := r.locked(ctx, r.site(), bare, func() error { return r.from.Place(ctx, bare.Engines) }); err != nil {
+	if err := r.locked(ctx, r.site(), bare, func(*account) error { return r.from.Place(ctx, bare.Engines) }); err != nil {
 		return err
 	}
 	b := *r.app

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
-	"time"
 
 	"orrery/internal/apply"
 	"orrery/internal/apply/local"
@@ -99,16 +98,13 @@ func (j *job) apply(ctx context.Context, p *plan.Plan) (*apply.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	watch := newProgress(j.err, p)
-	workers := map[string]apply.Worker{j.host.Name: j.host}
-	result := apply.Run(ctx, p, workers, &recorded{watch, record.Journal, record.run, map[int]time.Time{}, j.host.Keys.Redact}, j.parallel)
-	watch.Close()
-	err = j.finish(ctx, p, result)
+	result := record.carryOut(ctx, j.err, j.host, "step", p, j.parallel)
+	err = j.finish(ctx, record, p, result)
 	return result, errors.Join(err, record.end(outcome(err, j.host.Keys.Redact)))
 }
 
 // finish settles a run that succeeded, and takes back or explains one that did not.
-func (j *job) finish(ctx context.Context, p *plan.Plan, r *apply.Result) error {
+func (j *job) finish(ctx context.Context, record *account, p *plan.Plan, r *apply.Result) error {
 	if r.OK() {
 		return j.host.Settle(ctx, r.Done)
 	}
@@ -120,7 +116,7 @@ func (j *job) finish(ctx context.Context, p *plan.Plan, r *apply.Result) error {
 		fmt.Fprintf(j.err, "orrery: %s: %s: %v\n", f.Step.Title(), f.Step.Kind, f.Err)
 	}
 	if j.undo {
-		return j.takeBack(p, r)
+		return j.takeBack(record, p, r)
 	}
 	kind, left := problem.Left, len(r.Failed)+len(r.Skipped)
 	if !slices.ContainsFunc(r.Failed, func(f apply.Failure) bool { return problem.Exit(f.Err) != int(problem.Unable) }) {
@@ -131,11 +127,9 @@ func (j *job) finish(ctx context.Context, p *plan.Plan, r *apply.Result) error {
 }
 
 // takeBack undoes what was done. It is not interrupted by Ctrl-C: half undone is worse than late.
-func (j *job) takeBack(p *plan.Plan, r *apply.Result) error {
+func (j *job) takeBack(record *account, p *plan.Plan, r *apply.Result) error {
 	back := plan.Undo(p, append(r.Done, failedSteps(r)...))
-	watch := newProgress(j.err, back)
-	undone := apply.Run(context.Background(), back, map[string]apply.Worker{j.host.Name: j.host}, watch, j.parallel)
-	watch.Close()
+	undone := record.carryOut(context.Background(), j.err, j.host, "undo", back, j.parallel)
 	if undone.OK() {
 		return problem.New(problem.Undone, "failed, and the %d steps that had been done were taken back", len(r.Done)).
 			Try("mend the cause and run the same command")

@@ -32,7 +32,7 @@ and the last (the skew). Volumes on NFS are not in it. Snapshots are kept with t
 				return err
 			}
 			var taken *snapshot.Snapshot
-			err = a.locked(c.Context(), s, h, func() error {
+			err = a.locked(c.Context(), s, h, func(*account) error {
 				taken, err = a.takeSnapshot(c.Context(), s, h, chosen)
 				return err
 			})
@@ -170,7 +170,7 @@ func (a *app) snapshotRemove() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.locked(c.Context(), s, h, func() error {
+			return a.locked(c.Context(), s, h, func(*account) error {
 				for _, id := range ids {
 					if _, err := snapshot.Open(a.dirs, s.Key(), id); problem.Exit(err) == int(problem.Usage) {
 						return err
@@ -207,12 +207,12 @@ It asks for the site's name.`,
 			if err != nil {
 				return err
 			}
-			return a.locked(c.Context(), s, h, func() error {
+			return a.locked(c.Context(), s, h, func(record *account) error {
 				taken, err := snapshot.Open(a.dirs, s.Key(), args[0])
 				if err != nil {
 					return err
 				}
-				r := &restoring{app: a, site: s, host: h, from: taken, chosen: chosen}
+				r := &restoring{app: a, site: s, host: h, record: record, from: taken, chosen: chosen}
 				if err := r.check(c.Context()); err != nil {
 					return err
 				}

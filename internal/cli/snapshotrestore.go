@@ -17,6 +17,7 @@ type restoring struct {
 	*app
 	site   *site.Site
 	host   *local.Host
+	record *account
 	from   *snapshot.Snapshot
 	chosen map[string]bool // nil: all
 	nodes  []snapshot.Node
@@ -53,7 +54,7 @@ func (r *restoring) check(ctx context.Context) error {
 }
 
 func (r *restoring) run(ctx context.Context) error {
-	if err := r.carryOut(ctx, r.host, r.stops()); err != nil {
+	if err := r.carryOut(ctx, r.record, r.host, r.stops()); err != nil {
 		return errors.Join(err, r.startFormer(ctx))
 	}
 	back, err := r.from.PutBack(ctx, r.dirs, r.host.Engines, r.chosen)
@@ -61,7 +62,7 @@ func (r *restoring) run(ctx context.Context) error {
 		return errors.Join(err, r.startFormer(ctx))
 	}
 	r.left = back.Left
-	if err := r.carryOut(ctx, r.host, r.starts()); err != nil {
+	if err := r.carryOut(ctx, r.record, r.host, r.starts()); err != nil {
 		return r.takeBack(back, err)
 	}
 	if err := back.Settle(ctx); err != nil {
@@ -74,7 +75,7 @@ func (r *restoring) run(ctx context.Context) error {
 // takeBack puts back what was there before. It is not interrupted by Ctrl-C: half undone is worse than late.
 func (r *restoring) takeBack(back *snapshot.Return, why error) error {
 	ctx := context.Background()
-	err := r.carryOut(ctx, r.host, r.stopRestored())
+	err := r.carryOut(ctx, r.record, r.host, r.stopRestored())
 	if err == nil {
 		err = back.TakeBack(ctx)
 	}
@@ -124,5 +125,5 @@ func (r *restoring) startFormer(ctx context.Context) error {
 	for _, n := range r.ran {
 		steps = append(steps, &plan.Step{Kind: plan.StartNode, Subject: n.Name, Node: &n.Node})
 	}
-	return r.carryOut(context.WithoutCancel(ctx), r.host, steps)
+	return r.carryOut(context.WithoutCancel(ctx), r.record, r.host, steps)
 }

@@ -2,24 +2,22 @@
 package journal
 
 import (
-	"bufio"
 	"encoding/json"
-	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
 )
 
-// An Entry is one line of a journal. Kinds of entries: "begin" and "end" of a run, "step" for each step of it.
+// An Entry is one line of a journal. Kinds of entries: "begin" and "end" of a run, "step" for each step of it, "undo" for each step of the
+// way back from it.
 type Entry struct {
 	Time    time.Time `json:"time"`
 	Run     string    `json:"run"` // the same for all entries of a run
 	Kind    string    `json:"kind"`
 	Who     string    `json:"who,omitempty"`     // begin
 	Command string    `json:"command,omitempty"` // begin
-	Step    string    `json:"step,omitempty"`    // step: what was done and why
-	Result  string    `json:"result,omitempty"`  // step, end: "done" or the error
+	Step    string    `json:"step,omitempty"`    // step, undo: what was done and why
+	Result  string    `json:"result,omitempty"`  // step, undo, end: "done" or the error
 	Seconds float64   `json:"seconds,omitempty"`
 }
 
@@ -31,12 +29,35 @@ func Open(path string) (*Journal, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, err
 	}
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o640)
-	return &Journal{f}, err
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o640)
+	if err != nil {
+		return nil, err
+	}
+	j := &Journal{f}
+	if err := j.mend(); err != nil {
+		f.Close() //nolint:errcheck // nothing was written
+		return nil, err
+	}
+	return j, nil
 }
 
-// Add appends an entry.
+// mend ends a last line that a power cut left half written, so that the next entry does not go with it.
+func (j *Journal) mend() error {
+	info, err := j.file.Stat()
+	if err != nil || info.Size() == 0 {
+		return err
+	}
+	last := make([]byte, 1)
+	if _, err := j.file.ReadAt(last, info.Size()-1); err != nil || last[0] == '\n' {
+		return err
+	}
+	_, err = j.file.Write([]byte{'\n'})
+	return err
+}
+
+// Add appends an entry. What is longer than anybody reads is cut: much of it is what programs in nodes have said.
 func (j *Journal) Add(e Entry) error {
+	e.Who, e.Command, e.Step, e.Result = cut(e.Who, 256), cut(e.Command, 4<<10), cut(e.Step, 4<<10), cut(e.Result, 16<<10)
 	text, err := json.Marshal(e)
 	if err != nil {
 		return err
@@ -46,26 +67,10 @@ func (j *Journal) Add(e Entry) error {
 }
 
 // Close closes the journal, once it is on disk.
-func (j *Journal) Close() error { return errors.Join(j.file.Sync(), j.file.Close()) }
-
-// Read gives all entries of the journal at path, the oldest first. A line that a power cut left half written is passed over.
-func Read(path string) ([]Entry, error) {
-	f, err := os.Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+func (j *Journal) Close() error {
+	err := j.file.Sync()
+	if closing := j.file.Close(); err == nil {
+		err = closing
 	}
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	var all []Entry
-	lines := bufio.NewScanner(f)
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		var e Entry
-		if json.Unmarshal(lines.Bytes(), &e) == nil {
-			all = append(all, e)
-		}
-	}
-	return all, lines.Err()
+	return err
 }

@@ -1,0 +1,49 @@
+package cli
+
+import (
+	"context"
+	"io"
+	"strings"
+	"testing"
+
+	"orrery/internal/apply/local"
+	"orrery/internal/host"
+	"orrery/internal/journal"
+	"orrery/internal/observe"
+	"orrery/internal/plan"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+	"orrery/internal/site/spec"
+)
+
+// TestUndoInJournal: the journal holds the steps by which a run was taken back as it holds those that were done, and how they ended.
+func TestUndoInJournal(t *testing.T) {
+	dir := t.TempDir()
+	a := &app{out: io.Discard, err: io.Discard, dirs: host.Dirs{State: dir, Run: dir}, command: "orrery switch"}
+	s := &site.Site{Name: "karoo"}
+	h := local.New("local", a.dirs, s, nil, nil)
+	j := &job{app: a, site: s, host: h, undo: true, parallel: 1}
+	p := &plan.Plan{Site: s.Name, Steps: []*plan.Step{
+		{Kind: plan.CommitSwitch, Host: "local", Subject: "web", Releases: &observe.Releases{Active: map[string]int{"web": 701}}, WasReleases: &observe.Releases{}},
+		{N: 1, Kind: plan.StartNode, Host: "local", Subject: "web", Node: &spec.Node{Name: "web", Engine: "none"}, Needs: []int{0}},
+	}}
+	_, err := j.apply(context.Background(), p)
+	if problem.Exit(err) != int(problem.Left) { // what failed to start cannot be stopped either
+		t.Errorf("it ended with %v", err)
+	}
+	entries, _, err := journal.Read(a.dirs.Journal(s.Key()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, e := range entries {
+		result, _, _ := strings.Cut(e.Result, " ")
+		got = append(got, e.Kind+" "+result)
+		if e.Run != entries[0].Run {
+			t.Errorf("%+v is of another run", e)
+		}
+	}
+	if want := "begin |step done|step node|undo node|end failed,"; strings.Join(got, "|") != want {
+		t.Errorf("the journal holds %q, not %q", strings.Join(got, "|"), want)
+	}
+}

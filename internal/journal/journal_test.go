@@ -1,0 +1,64 @@
+package journal
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+)
+
+// TestLongEntry: what a node has said, however much, neither fills the journal nor makes it unreadable.
+func TestLongEntry(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "site", "journal.jsonl")
+	j, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	flood := "beginning " + strings.Repeat("\x01é", 2<<20) + " end"
+	for _, e := range []Entry{{Kind: "begin", Command: "orrery up"}, {Kind: "step", Step: flood, Result: flood}, {Kind: "end", Who: flood, Command: flood, Result: flood}} {
+		e.Time = time.Now()
+		if err := j.Add(e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if info, _ := os.Stat(path); info.Size() > 3*longest {
+		t.Errorf("the journal has %d bytes", info.Size())
+	}
+	all, damaged, err := Read(path)
+	if err != nil || len(all) != 3 || len(damaged) != 0 {
+		t.Fatalf("%d entries, damaged %v: %v", len(all), damaged, err)
+	}
+	got := all[1].Result
+	if !strings.HasPrefix(got, "beginning ") || !strings.HasSuffix(got, " end") || !strings.Contains(got, "bytes left out") || !utf8.ValidString(got) {
+		t.Errorf("of the result is left %q", got)
+	}
+}
+
+// TestDamaged: lines that cannot be read are told by number and hide none of the others; a half line at the end does not take the next with it.
+func TestDamaged(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal.jsonl")
+	text := `{"kind":"begin","who":"ada"}` + "\n" + strings.Repeat("x", 3<<20) + "\n" + `{"kind":"step","step":"one"}` + "\n\x00\x00\n{}\n" + `{"kind":"st`
+	if err := os.WriteFile(path, []byte(text), 0o640); err != nil {
+		t.Fatal(err)
+	}
+	j, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := j.Add(Entry{Kind: "end", Result: "done"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+	all, damaged, err := Read(path)
+	if err != nil || len(all) != 3 || all[0].Who != "ada" || all[1].Step != "one" || all[2].Result != "done" || !slices.Equal(damaged, []int{2, 4, 5, 6}) {
+		t.Errorf("entries %+v, damaged %v: %v", all, damaged, err)
+	}
+}

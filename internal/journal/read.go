@@ -1,0 +1,61 @@
+package journal
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+)
+
+// Read gives all entries of the journal at path, the oldest first, and the numbers of the lines that cannot be read, such as one that a power
+// cut left half written: they hide none of the others.
+func Read(path string) (all []Entry, damaged []int, err error) {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, nil
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	defer f.Close()
+	lines := bufio.NewReaderSize(f, 64<<10)
+	for number := 1; ; number++ {
+		line, err := next(lines)
+		if err == io.EOF { //nolint:errorlint // it is never wrapped
+			return all, damaged, nil
+		}
+		if err != nil {
+			return all, damaged, err
+		}
+		var e Entry
+		if json.Unmarshal(line, &e) == nil && e.Kind != "" {
+			all = append(all, e)
+		} else {
+			damaged = append(damaged, number)
+		}
+	}
+}
+
+// next reads a line. Of one that is longer than any entry nothing is given, and no more than that is held in memory.
+func next(from *bufio.Reader) ([]byte, error) {
+	var line []byte
+	long := false
+	for {
+		part, err := from.ReadSlice('\n')
+		long = long || len(line)+len(part) > longest
+		if long {
+			line = nil
+		} else {
+			line = append(line, part...)
+		}
+		switch {
+		case errors.Is(err, bufio.ErrBufferFull):
+		case err == io.EOF && (len(line) > 0 || long): //nolint:errorlint // it is never wrapped
+			return line, nil
+		default:
+			return line, err
+		}
+	}
+}
