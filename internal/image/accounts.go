@@ -1,16 +1,39 @@
 package image
 
 import (
-	"bufio"
+	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
+	"io/fs"
+	"math"
 	"strconv"
 	"strings"
+
+	"orrery/internal/problem"
+	"orrery/internal/tree"
 )
+
+// accountBytes is how much of a file of accounts is read. Who writes the tree decides how large it is.
+const accountBytes = 4 << 20
 
 // Account gives the numeric ids of "user:group" (or "user") as the topmost of the trees that has the file knows them.
 func Account(trees []string, owner string) (uid, gid int, err error) {
+	var roots []*tree.Root
+	for _, dir := range trees {
+		root, err := tree.Open(dir)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return 0, 0, err
+		}
+		defer root.Close()
+		roots = append(roots, root)
+	}
+	return AccountIn(roots, owner)
+}
+
+// AccountIn is Account for trees that are open.
+func AccountIn(trees []*tree.Root, owner string) (uid, gid int, err error) {
 	user, group, both := strings.Cut(owner, ":")
 	if owner == "" {
 		return 0, 0, nil
@@ -24,28 +47,43 @@ func Account(trees []string, owner string) (uid, gid int, err error) {
 }
 
 // lookUp finds a name in a file of the form of passwd(5) or group(5), and gives its number and the one after.
-func lookUp(trees []string, file, name string) (number, next int, err error) {
-	if n, err := strconv.Atoi(name); err == nil {
-		return n, n, nil
+func lookUp(trees []*tree.Root, file, name string) (number, next int, err error) {
+	if n, err := strconv.ParseUint(name, 10, 31); err == nil {
+		return int(n), int(n), nil
 	}
-	for _, tree := range trees {
-		f, err := os.Open(filepath.Join(tree, file))
-		if err != nil {
+	for _, t := range trees {
+		text, err := t.ReadFile(file, accountBytes)
+		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
-		defer f.Close()
-		for lines := bufio.NewScanner(f); lines.Scan(); {
-			fields := strings.Split(lines.Text(), ":")
-			if fields[0] != name || len(fields) < 3 {
-				continue
+		if err != nil {
+			return 0, 0, problem.New(problem.Failed, "the owner %q cannot be looked up in /%s", name, file).At(t.Name()).Because(err).
+				Try("make /%s a regular file again, or give the owner as numbers", file)
+		}
+		for line := range strings.Lines(string(text)) {
+			if fields := strings.Split(strings.TrimSpace(line), ":"); len(fields) > 2 && fields[0] == name {
+				return numbers(file, fields)
 			}
-			number, err = strconv.Atoi(fields[2])
-			if err == nil && len(fields) > 3 {
-				next, _ = strconv.Atoi(fields[3])
-			}
-			return number, next, err
 		}
 		break
 	}
 	return 0, 0, fmt.Errorf("/%s has no %q", file, name)
+}
+
+// numbers reads the number of an account and, of a user, that of its group. No number that a node has is as large as those that the
+// host's kernel reserves, or that added to the node's first one would come to another's.
+func numbers(file string, fields []string) (number, next int, err error) {
+	wanted := fields[2:3]
+	if len(fields) > 4 { // passwd(5)
+		wanted = fields[2:4]
+	}
+	var found [2]int
+	for i, word := range wanted {
+		n, err := strconv.Atoi(word)
+		if err != nil || n < 0 || n > math.MaxUint16 {
+			return 0, 0, fmt.Errorf("/%s gives %q the number %q, which no account of a node has", file, fields[0], word)
+		}
+		found[i] = n
+	}
+	return found[0], found[1], nil
 }

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"orrery/internal/site/spec"
+	"orrery/internal/tree"
 )
 
 // A staging is where a layer is built: a directory that the builder's lock on the digest protects. One without a live
@@ -117,7 +118,7 @@ func removeTree(dir string) error {
 			return &os.PathError{Op: "unmount", Path: at, Err: err}
 		}
 	}
-	return os.RemoveAll(dir)
+	return tree.RemoveAll(dir)
 }
 
 // mountsIn gives the mount points at or below a directory, the innermost first.

@@ -16,6 +16,7 @@ import (
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
+	"orrery/internal/tree"
 )
 
 // Create makes a node's directory under another name and renames it, so that there is no half-made node.
@@ -39,7 +40,7 @@ func (e *Engine) Create(_ context.Context, n *spec.Node) error {
 func (e *Engine) furnish(c container, r *record.Record) (string, error) {
 	r.Config = spec.Config{} // nothing of it has been applied
 	fresh := filepath.Join(filepath.Dir(c.dir), "."+filepath.Base(c.dir)+"-new")
-	if err := os.RemoveAll(fresh); err != nil {
+	if err := tree.RemoveAll(fresh); err != nil {
 		return "", err
 	}
 	for _, dir := range []string{"rootfs", "binds", "private/upper", "private/work"} {
@@ -51,7 +52,12 @@ func (e *Engine) furnish(c container, r *record.Record) (string, error) {
 	if err := os.Chmod(filepath.Join(fresh, "private"), 0o700); err != nil {
 		return "", err
 	}
-	if err := e.personalise(filepath.Join(fresh, "private/upper"), &r.Node); err != nil {
+	upper, err := tree.Open(filepath.Join(fresh, "private/upper"))
+	if err != nil {
+		return "", err
+	}
+	defer upper.Close()
+	if err := e.personalise(furniture{upper, 0}, &r.Node); err != nil { // on disk, the node's root is 0
 		return "", fmt.Errorf("private layer of node %s: %w", r.Name, err)
 	}
 	return fresh, record.Write(fresh, r)
@@ -120,12 +126,22 @@ func (e *Engine) Change(ctx context.Context, n *spec.Node) error {
 	case running:
 		err = c.changeRunning(ctx, n)
 	case reshaped(&was, n):
-		err = e.personalise(filepath.Join(c.private(), "upper"), n)
+		err = e.personaliseAgain(c, r)
 	}
 	if err != nil {
 		return err
 	}
 	return record.Write(c.dir, r)
+}
+
+// personaliseAgain makes the root of a node that does not run this node's once more, as the node sees it: it has written there itself.
+func (e *Engine) personaliseAgain(c container, r *record.Record) error {
+	err := e.within(c, r, func(root furniture) error { return e.personalise(root, &r.Node) })
+	if err != nil {
+		return problem.New(problem.Failed, "node %s: its host name, machine-id and keys cannot be written", r.Name).At(c.dir).Because(err).
+			Try("put that right in the node; or remove the node with orrery down and make it anew with orrery up")
+	}
+	return nil
 }
 
 // reshaped reports whether two specifications differ in what only a stopped node can change.

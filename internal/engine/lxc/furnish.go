@@ -2,19 +2,14 @@ package lxc
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path"
-	"path/filepath"
-	"strings"
 
 	"orrery/internal/engine"
 	"orrery/internal/engine/record"
 	"orrery/internal/host"
 	"orrery/internal/image"
 	"orrery/internal/problem"
+	"orrery/internal/tree"
 )
 
 // Furnish writes files into the private layer of a node that does not run. Paths are followed inside the node's root only.
@@ -27,16 +22,9 @@ func (e *Engine) Furnish(_ context.Context, ref engine.Ref, files ...host.File) 
 	if c.running() {
 		return problem.New(problem.Surprise, "node %s runs already", ref.Name).At(c.dir).Try("plan again")
 	}
-	o := e.overlay(c, r, nil)
-	return o.Within(func() error {
-		root, err := os.OpenRoot(c.rootfs())
-		if err != nil {
-			return err
-		}
-		defer root.Close()
-		in := furniture{root, ids(r).First, append([]string{o.Upper}, o.Lower...)}
+	return e.within(c, r, func(root furniture) error {
 		for _, f := range files {
-			if err := in.put(f); err != nil {
+			if err := root.put(f); err != nil {
 				return fmt.Errorf("file %s of node %s: %w", f.Path, ref.Name, err)
 			}
 		}
@@ -44,60 +32,35 @@ func (e *Engine) Furnish(_ context.Context, ref engine.Ref, files ...host.File) 
 	})
 }
 
-// furniture is the root of a node, seen from the host.
-type furniture struct {
-	root  *os.Root
-	first int      // the id, on the host, of the node's root
-	trees []string // that know the node's accounts
-}
-
-func (in furniture) put(f host.File) error {
-	name := strings.TrimPrefix(path.Clean(f.Path), "/")
-	uid, gid, err := image.Account(in.trees, f.Owner)
-	if err != nil {
-		return err
-	}
-	if err := in.directories(path.Dir(name)); err != nil {
-		return err
-	}
-	if err := in.root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	if f.Link != "" {
-		return errors.Join(in.root.Symlink(f.Link, name), in.root.Lchown(name, in.first, in.first))
-	}
-	file, err := in.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = file.Write(f.Content)
-	// The owner comes before the mode: to change it clears the set-user-ID bit.
-	return errors.Join(err, file.Chown(in.first+uid, in.first+gid), file.Chmod(fileMode(f.Mode)), file.Close())
-}
-
-// directories makes those that are missing, as the node's root would.
-func (in furniture) directories(dir string) error {
-	made := ""
-	for _, part := range strings.Split(dir, "/") {
-		made = filepath.Join(made, part)
-		err := in.root.Mkdir(made, 0o755)
-		if errors.Is(err, fs.ErrExist) {
-			continue
-		}
-		if err = errors.Join(err, in.root.Lchown(made, in.first, in.first)); err != nil {
+// within does some work on the root of a node that does not run, as the node would see it.
+func (e *Engine) within(c container, r *record.Record, work func(furniture) error) error {
+	return e.overlay(c, r, nil).Within(func() error {
+		root, err := tree.Open(c.rootfs())
+		if err != nil {
 			return err
 		}
-	}
-	return nil
+		defer root.Close()
+		return work(furniture{root, ids(r).First})
+	})
 }
 
-// fileMode gives Go's form of a mode as chmod(1) has it.
-func fileMode(mode uint32) os.FileMode {
-	m := os.FileMode(mode & 0o777)
-	for bit, flag := range map[uint32]os.FileMode{0o4000: os.ModeSetuid, 0o2000: os.ModeSetgid, 0o1000: os.ModeSticky} {
-		if mode&bit != 0 {
-			m |= flag
-		}
+// furniture is the root of a node, seen from the host. Whatever the node has made of it, nothing outside is reached.
+type furniture struct {
+	root  *tree.Root
+	first int // the id, on the host, of the node's root
+}
+
+// put writes a file with an owner that the node knows. Directories that are missing are made, and are the node's root's, as links are.
+func (in furniture) put(f host.File) error {
+	owner := f.Owner
+	if f.Link != "" {
+		owner = ""
 	}
-	return m
+	uid, gid, err := image.AccountIn([]*tree.Root{in.root}, owner)
+	if err != nil {
+		return err
+	}
+	return in.root.Put(tree.File{
+		Path: f.Path, Content: f.Content, Link: f.Link, Uid: in.first + uid, Gid: in.first + gid, Mode: f.Mode,
+	}, in.first, in.first)
 }

@@ -10,6 +10,7 @@ import (
 	"orrery/internal/host"
 	"orrery/internal/problem"
 	"orrery/internal/site/spec"
+	"orrery/internal/tree"
 )
 
 // former is where the node is kept that was replaced.
@@ -31,7 +32,7 @@ func (e *Engine) Replace(_ context.Context, n *spec.Node) error {
 	if err != nil {
 		return err
 	}
-	if err := os.RemoveAll(c.former()); err != nil {
+	if err := tree.RemoveAll(c.former()); err != nil {
 		return err
 	}
 	if err := host.Exchange(fresh, c.dir); err != nil {
@@ -52,10 +53,10 @@ func (e *Engine) Restore(_ context.Context, ref engine.Ref) error {
 	if err := host.Exchange(c.former(), c.dir); err != nil {
 		return err
 	}
-	return os.RemoveAll(c.former())
+	return tree.RemoveAll(c.former())
 }
 
 // Settle removes the former node.
 func (e *Engine) Settle(_ context.Context, ref engine.Ref) error {
-	return os.RemoveAll(e.container(ref).former())
+	return tree.RemoveAll(e.container(ref).former())
 }

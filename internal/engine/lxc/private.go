@@ -5,44 +5,44 @@ import (
 	"path/filepath"
 	"strings"
 
+	"orrery/internal/host"
 	"orrery/internal/site/spec"
 )
 
-// personalise writes into a new private layer what makes a node this node: machine-id, host name, SSH host keys. Directories
-// have the modes that Debian gives them, because those of the upper layer are the ones that the node sees.
-func (e *Engine) personalise(upper string, n *spec.Node) error {
-	files := []struct {
-		path, content string
-		mode          os.FileMode
-	}{
-		{"etc/machine-id", n.MachineID + "\n", 0o444},
-		{"etc/hostname", n.Name + "\n", 0o644},
-		{"etc/resolv.conf", resolvers(), 0o644},
+// personal gives the files that make a node this node: machine-id, host name, SSH host keys.
+func (e *Engine) personal(n *spec.Node) ([]host.File, error) {
+	files := []host.File{
+		{Path: "/etc/machine-id", Content: []byte(n.MachineID + "\n"), Mode: 0o444},
+		{Path: "/etc/hostname", Content: []byte(n.Name + "\n"), Mode: 0o644},
+		{Path: "/etc/resolv.conf", Content: []byte(resolvers()), Mode: 0o644},
 	}
 	keys, err := filepath.Glob(filepath.Join(e.dirs.Keys(n.Site), n.Name, "ssh_host_*"))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for _, key := range keys {
 		text, err := os.ReadFile(key)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		mode := os.FileMode(0o600)
+		mode := uint32(0o600)
 		if strings.HasSuffix(key, ".pub") {
 			mode = 0o644
 		}
-		files = append(files, struct {
-			path, content string
-			mode          os.FileMode
-		}{"etc/ssh/" + filepath.Base(key), string(text), mode})
+		files = append(files, host.File{Path: "/etc/ssh/" + filepath.Base(key), Content: text, Mode: mode})
+	}
+	return files, nil
+}
+
+// personalise makes a root this node's. In a new private layer, which is not mounted yet, directories have the modes that Debian gives
+// them, because those of the upper layer are the ones that the node sees.
+func (e *Engine) personalise(root furniture, n *spec.Node) error {
+	files, err := e.personal(n)
+	if err != nil {
+		return err
 	}
 	for _, f := range files {
-		path := filepath.Join(upper, f.path)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			return err
-		}
-		if err := os.WriteFile(path, []byte(f.content), f.mode); err != nil {
+		if err := root.put(f); err != nil {
 			return err
 		}
 	}

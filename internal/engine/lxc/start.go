@@ -14,6 +14,7 @@ import (
 	"orrery/internal/host"
 	"orrery/internal/network"
 	"orrery/internal/problem"
+	"orrery/internal/tree"
 )
 
 // Start boots a node.
@@ -74,9 +75,8 @@ func (e *Engine) Start(ctx context.Context, ref engine.Ref) error {
 func (c container) awaitOrders(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	private := fmt.Sprintf("/proc/%d/root/run/systemd/private", c.init())
 	for {
-		if _, err := os.Lstat(private); err == nil || !c.running() {
+		if c.listens() || !c.running() {
 			return
 		}
 		select {
@@ -85,6 +85,17 @@ func (c container) awaitOrders(ctx context.Context) {
 			return
 		}
 	}
+}
+
+// listens reports whether the node's systemd has made its socket.
+func (c container) listens() bool {
+	root, err := tree.Open(fmt.Sprintf("/proc/%d/root/.", c.init()))
+	if err != nil {
+		return false
+	}
+	defer root.Close()
+	_, err = root.Lstat("run/systemd/private")
+	return err == nil
 }
 
 // clear removes what a monitor that was killed could not: control groups, under whose names LXC would

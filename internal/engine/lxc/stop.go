@@ -12,6 +12,7 @@ import (
 	"orrery/internal/engine"
 	"orrery/internal/engine/record"
 	"orrery/internal/problem"
+	"orrery/internal/tree"
 )
 
 // Stop asks the node's init to power off and, when ctx has a deadline and it passes, kills it.
@@ -160,7 +161,7 @@ func (e *Engine) Destroy(ctx context.Context, ref engine.Ref) error {
 	}
 	removeCgroups("orrery/"+ref.Site, "orrery")
 	etc := e.dirs.Etc(ref.Site, ref.ID)
-	err = errors.Join(os.RemoveAll(gone), os.RemoveAll(c.former()), os.RemoveAll(etc))
+	err = errors.Join(tree.RemoveAll(gone), tree.RemoveAll(c.former()), os.RemoveAll(etc))
 	_ = os.Remove(filepath.Dir(etc)) // if it was the last
 	return err
 }

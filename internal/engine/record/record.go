@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"orrery/internal/site/spec"
+	"orrery/internal/tree"
 )
 
 // A Record is what is known of a node.
@@ -90,7 +91,7 @@ func Sweep(nodes string) error {
 	}
 	for _, e := range entries {
 		if strings.HasPrefix(e.Name(), ".") {
-			err = errors.Join(err, os.RemoveAll(filepath.Join(nodes, e.Name())))
+			err = errors.Join(err, tree.RemoveAll(filepath.Join(nodes, e.Name())))
 		}
 	}
 	return err

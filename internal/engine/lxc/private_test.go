@@ -1,0 +1,107 @@
+package lxc
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"orrery/internal/engine"
+	"orrery/internal/host"
+	"orrery/internal/image"
+	"orrery/internal/site/spec"
+	"orrery/internal/tree"
+	"orrery/test/need"
+)
+
+// snares are links that a node's root may put where the host writes, each of which leads to a file or directory of the host.
+func snares(t *testing.T, root, outside string) {
+	t.Helper()
+	must(t, os.MkdirAll(filepath.Join(root, "etc"), 0o755))
+	must(t, os.WriteFile(filepath.Join(outside, "authorized_keys"), []byte("of the host\n"), 0o600))
+	for link, to := range map[string]string{
+		"etc/hostname": filepath.Join(outside, "authorized_keys"), "etc/machine-id": "../../../../../../../.." + outside + "/authorized_keys",
+		"etc/resolv.conf": filepath.Join(outside, "new"), "etc/ssh": outside,
+	} {
+		must(t, os.RemoveAll(filepath.Join(root, link)))
+		must(t, os.Symlink(to, filepath.Join(root, link)))
+	}
+	// As a process with that root would go through the link, it comes to a directory of the node.
+	must(t, os.MkdirAll(filepath.Join(root, outside), 0o755))
+	must(t, os.Symlink(filepath.Join(outside, "authorized_keys"), filepath.Join(root, outside, "ssh_host_ed25519_key.pub")))
+}
+
+func untouched(t *testing.T, outside string) {
+	t.Helper()
+	if text, err := os.ReadFile(filepath.Join(outside, "authorized_keys")); err != nil || string(text) != "of the host\n" {
+		t.Errorf("a file of the host holds %q: %v", text, err)
+	}
+	if names, err := os.ReadDir(outside); err != nil || len(names) != 1 {
+		t.Errorf("beside it are %v: %v", names, err)
+	}
+}
+
+// withKeys gives an engine in which a node has SSH host keys.
+func withKeys(t *testing.T, site, node string) *Engine {
+	t.Helper()
+	state := t.TempDir()
+	e := New(host.Dirs{State: state, Run: t.TempDir()}, image.Open(state))
+	keys := filepath.Join(e.dirs.Keys(site), node)
+	must(t, os.MkdirAll(keys, 0o700))
+	must(t, os.WriteFile(filepath.Join(keys, "ssh_host_ed25519_key"), []byte("private\n"), 0o600))
+	must(t, os.WriteFile(filepath.Join(keys, "ssh_host_ed25519_key.pub"), []byte("ssh-ed25519 AAAA node\n"), 0o600))
+	return e
+}
+
+// TestPersonalise: what makes a node this node is written into its own tree, whatever links are there.
+func TestPersonalise(t *testing.T) {
+	if os.Geteuid() != os.Getegid() {
+		t.Skip("the user and its group have different numbers")
+	}
+	e := withKeys(t, "s", "a")
+	top, outside := t.TempDir(), t.TempDir()
+	snares(t, top, outside)
+	root, err := tree.Open(top)
+	must(t, err)
+	defer root.Close()
+	must(t, e.personalise(furniture{root, os.Geteuid()}, &spec.Node{Site: "s", Name: "a", ID: 1, MachineID: "0123"}))
+	untouched(t, outside)
+	for file, want := range map[string]string{
+		"etc/hostname": "a\n", "etc/machine-id": "0123\n", "etc/ssh/ssh_host_ed25519_key.pub": "ssh-ed25519 AAAA node\n",
+	} {
+		if text, err := root.ReadFile(file, 1000); err != nil || string(text) != want {
+			t.Errorf("%s holds %q: %v", file, text, err)
+		}
+	}
+}
+
+// TestChangeWritesInsideTheNode: a node that stands still and is given another interface has its names and keys written anew, into its
+// own tree and with its own root as the owner.
+func TestChangeWritesInsideTheNode(t *testing.T) {
+	need.Integration(t)
+	e := withKeys(t, "it-change", "a")
+	base := filepath.Join(e.dirs.State, "store/ba5e/tree")
+	must(t, os.MkdirAll(filepath.Join(base, "etc"), 0o755))
+	n := &spec.Node{Site: "it-change", Name: "a", ID: 101, Engine: Name, MachineID: "0123", Base: "ba5e"}
+	must(t, e.Create(t.Context(), n))
+	outside := t.TempDir()
+	upper := e.Private(engine.RefOf(n))
+	snares(t, upper, outside)
+	changed := *n
+	changed.NICs = []spec.NIC{{Name: "eth0", Network: "lan", MAC: "02:00:00:00:00:01"}}
+	must(t, e.Change(t.Context(), &changed))
+	untouched(t, outside)
+	root, err := tree.Open(upper)
+	must(t, err)
+	defer root.Close()
+	st, err := root.Lstat("etc/ssh/ssh_host_ed25519_key")
+	if err != nil || st.Uid != 0 || st.Mode&0o7777 != 0o600 {
+		t.Errorf("the key: %+v, %v", st, err)
+	}
+
+	must(t, root.Remove("etc/hostname"))
+	must(t, root.MkdirAll("etc/hostname/in/the/way", 0, 0))
+	if err := e.Change(t.Context(), n); err == nil || !strings.Contains(err.Error(), "node a") {
+		t.Errorf("a directory in the place of /etc/hostname: %v", err)
+	}
+}
