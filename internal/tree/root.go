@@ -22,7 +22,10 @@ import (
 )
 
 // A Root is the top directory of a tree. It may be used by several goroutines at once.
-type Root struct{ dir *os.File }
+type Root struct {
+	dir    *os.File
+	beyond uint64 // what becomes of a link that leads out: RESOLVE_IN_ROOT or RESOLVE_BENEATH
+}
 
 // ErrNotRegular is the cause of an error about something that is no regular file where one is needed.
 var ErrNotRegular = errors.New("not a regular file")
@@ -30,13 +33,22 @@ var ErrNotRegular = errors.New("not a regular file")
 // ErrTooLarge is the cause of an error about something that is larger, or deeper, than the caller takes.
 var ErrTooLarge = errors.New("larger than allowed")
 
+// ErrOutside is the cause of an error about a link that leads out of a tree that was opened by OpenBeneath.
+var ErrOutside error = unix.EXDEV
+
 // Open opens the tree in a directory. The path to it is the caller's own and trusted; its last part must be a directory, and no link.
-func Open(dir string) (*Root, error) {
+func Open(dir string) (*Root, error) { return open(dir, unix.RESOLVE_IN_ROOT) }
+
+// OpenBeneath opens the tree in a directory as Open does, but as it is seen from outside: a link that leads out of it, as every absolute
+// one does, is not followed inside the tree, but is an error whose cause is ErrOutside.
+func OpenBeneath(dir string) (*Root, error) { return open(dir, unix.RESOLVE_BENEATH) }
+
+func open(dir string, beyond uint64) (*Root, error) {
 	fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, &fs.PathError{Op: "open", Path: dir, Err: err}
 	}
-	return &Root{os.NewFile(uintptr(fd), dir)}, nil
+	return &Root{os.NewFile(uintptr(fd), dir), beyond}, nil
 }
 
 // Sub opens the tree in a directory of the tree.
@@ -45,7 +57,7 @@ func (r *Root) Sub(name string) (*Root, error) {
 	if err != nil {
 		return nil, r.wrong("open", name, err)
 	}
-	return &Root{os.NewFile(uintptr(fd), r.at(name))}, nil
+	return &Root{os.NewFile(uintptr(fd), r.at(name)), r.beyond}, nil
 }
 
 // Close ends the use of a tree.
@@ -112,17 +124,13 @@ func names(fd, most int) ([]string, error) {
 
 // open opens a path without leaving the tree.
 func (r *Root) open(name string, flags int, mode uint32) (int, error) {
-	return openIn(int(r.dir.Fd()), name, flags, mode)
-}
-
-func openIn(dir int, name string, flags int, mode uint32) (int, error) {
 	how := unix.OpenHow{
 		Flags: uint64(flags | unix.O_CLOEXEC), Mode: uint64(mode),
-		Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS,
+		Resolve: r.beyond | unix.RESOLVE_NO_MAGICLINKS,
 	}
 	const tries = 1000 // the kernel asks for another when something was renamed on the way
 	for try := 0; ; try++ {
-		fd, err := unix.Openat2(dir, relative(name), &how)
+		fd, err := unix.Openat2(int(r.dir.Fd()), relative(name), &how)
 		if (errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR)) && try < tries {
 			continue
 		}

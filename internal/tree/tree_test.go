@@ -218,3 +218,34 @@ func FuzzPaths(f *testing.F) {
 		}
 	})
 }
+
+func TestBeneath(t *testing.T) {
+	inside, outside := trap(t)
+	r, err := OpenBeneath(inside.Name())
+	must(t, err)
+	t.Cleanup(func() { r.Close() })
+	must(t, os.WriteFile(filepath.Join(r.Name(), "real"), []byte("here"), 0o600))
+	must(t, os.Symlink("../real", filepath.Join(r.Name(), "etc/up")))
+	must(t, os.Symlink("/real", filepath.Join(r.Name(), "top")))
+	must(t, os.Symlink("../../../real", filepath.Join(r.Name(), "etc/far")))
+	if text, err := r.ReadFile("etc/up", 10); err != nil || string(text) != "here" {
+		t.Errorf("%q: %v", text, err)
+	}
+	for _, name := range []string{"absolute/secret", "relative/secret", "etc/key", "top", "etc/far", "inner"} {
+		if _, err := r.ReadFile(name, 10); !errors.Is(err, ErrOutside) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if _, err := r.Stat(name); !errors.Is(err, ErrOutside) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	sub, err := r.Sub("etc")
+	must(t, err)
+	defer sub.Close()
+	if _, err := sub.ReadFile("up", 10); !errors.Is(err, ErrOutside) {
+		t.Error(err)
+	}
+	if text, err := os.ReadFile(filepath.Join(outside, "secret")); err != nil || string(text) != "of the host" {
+		t.Errorf("%q: %v", text, err)
+	}
+}
