@@ -46,5 +46,5 @@ func (j *job) recoverSwitch(ctx context.Context) error {
 		return problem.New(problem.HalfWay, "the set could not be brought to release %s", at(r.Switch.End)).At(j.base.Key()).Because(err).
 			Try("mend the cause and run the same command again")
 	}
-	return nil
+	return j.loadLive(j.host) // which read what was live when this run began, and now another release may be
 }

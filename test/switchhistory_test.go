@@ -1,0 +1,101 @@
+package test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestSwitchHistory: in random histories of several releases, whenever a switch or a rollback is killed, also one to a numbered release, the next
+// run converges by itself, and again when the host has rebooted in between.
+func TestSwitchHistory(t *testing.T) {
+	s := newReleased(t, "it-history", 114)
+	random := seed(t)
+	s.edit("site.toml", "[release.701]\n", "[release.702]\n[release.703]\n[release.701]\n")
+	s.do("up")
+	h := &history{site: s, random: random, releases: []int{701, 702, 703}}
+	for _, n := range h.releases[:2] { // what the first rollback goes back to is a numbered release
+		h.do("stage", "--release", fmt.Sprint(n))
+		h.span = h.run("switch", "--release", fmt.Sprint(n)).want(0).took
+	}
+	h.kill("rollback")
+	for began := time.Now(); h.kills < 25 && time.Since(began) < 4*time.Minute && !t.Failed(); {
+		h.step()
+	}
+	t.Logf("%d kills: %s", h.kills, strings.Join(h.done, ", "))
+}
+
+type history struct {
+	*site
+	random   *rand.Rand
+	releases []int
+	span     time.Duration // of a whole switch
+	kills    int
+	done     []string
+}
+
+// step does, or begins and kills, what can be done with the releases that there are.
+func (h *history) step() {
+	h.Helper()
+	is := h.site.releases()
+	var former bool
+	var staged, free []int
+	for _, n := range h.releases {
+		r := is[n]
+		former = former || r.Former
+		switch {
+		case len(r.Live) > 0 || r.Former:
+		case len(r.Quarantine) == 3:
+			staged = append(staged, n)
+		default:
+			free = append(free, n)
+		}
+	}
+	former = former || is[0].Former
+	switch {
+	case former && h.random.IntN(2) == 0:
+		h.kill("rollback")
+	case len(staged) > 0 && (len(free) == 0 || h.random.IntN(2) == 0):
+		n := staged[h.random.IntN(len(staged))]
+		if r := h.run("stage", "--release", fmt.Sprint(n)); r.status != 0 { // it may have lost its copies when a switch was taken back
+			h.Fatalf("after %s: %s", strings.Join(h.done, ", "), r.errs)
+		}
+		h.kill("switch", "--release", fmt.Sprint(n))
+	case len(free) > 0:
+		h.run("stage", "--release", fmt.Sprint(free[h.random.IntN(len(free))])).want(0)
+	default:
+		h.run("release", "prune", "--keep", "0").want(0)
+	}
+}
+
+// kill kills a verb at a random moment and wants that the next run mends what is left.
+func (h *history) kill(args ...string) {
+	h.Helper()
+	after := time.Duration(1.8 * h.random.Float64() * float64(h.span))
+	dead := h.site.killed(after, args...)
+	intended := h.intended()
+	what := fmt.Sprintf("%s after %s (killed %t, intended %t)", strings.Join(args, " "), after.Round(time.Millisecond), dead, intended)
+	h.done = append(h.done, what)
+	if dead {
+		h.kills++
+	}
+	next := "up"
+	if intended && h.random.IntN(4) == 0 {
+		h.reboot()
+		next = "resume"
+	}
+	if r := h.run(next); r.status != 0 || h.intended() {
+		h.Fatalf("%s, then %s: exit status %d, %s\n%s", strings.Join(h.done, ", "), next, r.status, r.errs, h.kept())
+	}
+	whole, partly := h.onLive()
+	at := whole["web0"]
+	for _, name := range []string{"web0", "web1", "store"} {
+		if len(at) != 1 || !slices.Equal(whole[name], at) || len(partly[name]) > 0 {
+			h.Fatalf("%s: on the live networks are %v, and partly %v", strings.Join(h.done, ", "), whole, partly)
+		}
+	}
+	h.settled()
+}
