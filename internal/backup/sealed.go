@@ -51,8 +51,13 @@ func (s Secrets) seal(to []age.Recipient) ([]byte, error) {
 			return nil, err
 		}
 	}
-	err = errors.Join(w.Close(), safe.Close())
-	return b.Bytes(), err
+	if err := w.Close(); err != nil {
+		return nil, err
+	}
+	if err := safe.Close(); err != nil {
+		return nil, err
+	}
+	return b.Bytes(), nil
 }
 
 func unseal(from io.Reader, with []age.Identity) (Secrets, error) {

@@ -1,7 +1,6 @@
 package backup
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -206,10 +205,10 @@ func (s *Set) releases(nodes []record.Record) ([]Source, error) {
 func (s *Set) secrets() (Secrets, error) {
 	all := Secrets{}
 	key := s.Site.Key()
-	if err := errors.Join(all.collect("secrets", s.Dirs.Secrets(key)), all.collect("keys", s.Dirs.Keys(key))); err != nil {
+	if err := all.collect("secrets", s.Dirs.Secrets(key)); err != nil {
 		return nil, err
 	}
-	return all, nil
+	return all, all.collect("keys", s.Dirs.Keys(key))
 }
 
 // layersOf gives the layers that nodes stand on, bases first.

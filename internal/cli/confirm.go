@@ -136,7 +136,10 @@ func (a *app) forgetLive(s *site.Site, h *local.Host) error {
 		maps.Copy(r.Active, r.Switch.End)
 	}
 	r.Former, r.Switch, r.Trial, r.Ended = nil, nil, nil, nil
-	return errors.Join(h.WriteReleases(r), host.CancelLater(trialName(s), a.dirs))
+	if err := h.WriteReleases(r); err != nil { // while it is on trial, it is watched
+		return err
+	}
+	return host.CancelLater(trialName(s), a.dirs)
 }
 
 // sameSite gives the command line of another verb for this site.

@@ -122,7 +122,8 @@ func (a *app) measure(ctx context.Context, e *experiment.Experiment, stand *labS
 	kept.head.Probes = eye.Cost().Share()
 	watch.Close()
 	fmt.Fprintf(a.err, "watching the host took %.2f %% of one processor\n", 100*kept.head.Probes)
-	return errors.Join(interrupted(err), kept.end(err))
+	ending := kept.end(err)
+	return errors.Join(interrupted(err), ending)
 }
 
 // interrupted says how a run is gone on with that the user has ended.

@@ -75,7 +75,11 @@ func (s *labStand) down(ctx context.Context) error {
 	if _, err := j.run(ctx); err != nil {
 		return err
 	}
-	return errors.Join(os.RemoveAll(s.work), os.RemoveAll(s.dirs.Site(s.site.Key())), os.RemoveAll(filepath.Join(s.dirs.Run, "lab")))
+	var err error
+	for _, dir := range []string{s.work, s.dirs.Site(s.site.Key()), filepath.Join(s.dirs.Run, "lab")} {
+		err = errors.Join(err, os.RemoveAll(dir))
+	}
+	return err
 }
 
 // ground finds the places and puts the tools in them that come with Orrery.

@@ -153,20 +153,12 @@ func (a *app) keepRelease(s *site.Site, number int) error {
 	if _, err := os.Stat(to); errors.Is(err, fs.ErrNotExist) {
 		return os.Rename(fresh, to)
 	}
-	return errors.Join(replace(filepath.Join(fresh, "site"), filepath.Join(to, "site")),
-		replace(filepath.Join(fresh, "release.json"), filepath.Join(to, "release.json")), os.RemoveAll(fresh))
-}
-
-// replace puts a file or directory in the place of another, whose copies of volumes beside it stay.
-func replace(fresh, to string) error {
-	old := to + ".old"
-	if err := os.RemoveAll(old); err != nil {
-		return err
+	for _, part := range []string{"site", "release.json"} { // the copies of volumes beside them stay
+		if err := host.Replace(filepath.Join(fresh, part), filepath.Join(to, part)); err != nil {
+			return err
+		}
 	}
-	if err := os.Rename(to, old); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return errors.Join(os.Rename(fresh, to), os.RemoveAll(old))
+	return os.RemoveAll(fresh)
 }
 
 // copySite copies a site directory, less what is hidden in it, such as its version control.
@@ -206,7 +198,10 @@ func copyFile(from, to string) error {
 		return err
 	}
 	// The time of an imported image is in its recipe.
-	return errors.Join(os.WriteFile(to, text, info.Mode().Perm()), os.Chtimes(to, info.ModTime(), info.ModTime()))
+	if err := os.WriteFile(to, text, info.Mode().Perm()); err != nil {
+		return err
+	}
+	return os.Chtimes(to, info.ModTime(), info.ModTime())
 }
 
 // readReleaseRecord says who staged a release and when, as far as that is known.

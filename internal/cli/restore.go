@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -90,8 +89,12 @@ func (a *app) restore(ctx context.Context, text string, o restoreOptions) error 
 	if r.from, err = r.prepare(v, id, m); err != nil {
 		return err
 	}
-	if there, err := r.there(); err != nil || there != "" && !o.replace && !r.from.Resumes() {
-		return errors.Join(err, r.agree(there))
+	there, err := r.there()
+	if err != nil {
+		return err
+	}
+	if there != "" && !o.replace && !r.from.Resumes() {
+		return r.agree(there)
 	}
 	if err := a.verify(ctx, v, id); err != nil {
 		return err

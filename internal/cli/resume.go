@@ -66,7 +66,8 @@ func (a *app) resumeSite(ctx context.Context, m marker) error {
 	fmt.Fprintf(a.out, "%s from %s\n", name, m.Dir)
 	s, err := b.load()
 	if err == nil {
-		err = errors.Join(b.up(ctx, s, nil, consent{}, false, defaultParallel()), b.resumeTrial(ctx, s))
+		err = b.up(ctx, s, nil, consent{}, false, defaultParallel())
+		err = errors.Join(err, b.resumeTrial(ctx, s)) // also of a site that does not come up
 	}
 	if err != nil {
 		printError(a.err, err)

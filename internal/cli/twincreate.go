@@ -245,7 +245,10 @@ func seed(ctx context.Context, script, name, node, dir string) error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(os.RemoveAll(dir), os.MkdirAll(dir, 0o755)); err != nil { // what a run that was killed left is not whole
+	if err := os.RemoveAll(dir); err != nil { // what a run that was killed left is not whole
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
 	var said strings.Builder

@@ -36,7 +36,10 @@ func (a *app) writeTwin(r twinRecord) error {
 	path := a.twinPath(r.key())
 	dir := filepath.Dir(path)
 	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
-		return errors.Join(err, host.WriteJSON(path, 0o644, r))
+		if err != nil {
+			return err
+		}
+		return host.WriteJSON(path, 0o644, r)
 	}
 	// A new twin appears with its record: a directory without one would be nobody's to remove.
 	fresh := filepath.Join(filepath.Dir(dir), "."+filepath.Base(dir)+"-new")

@@ -2,6 +2,7 @@ package host
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -16,6 +17,35 @@ func Exchange(a, b string) error {
 		return &os.LinkError{Op: "exchange", Old: a, New: b, Err: err}
 	}
 	return nil
+}
+
+// Replace puts a file or directory in the place of another, which is removed: only once the new one is there, and in one step where
+// the file system can.
+func Replace(fresh, to string) error {
+	err := Exchange(fresh, to)
+	switch {
+	case err == nil:
+		return os.RemoveAll(fresh)
+	case errors.Is(err, unix.ENOENT): // nothing was there
+		return os.Rename(fresh, to)
+	case errors.Is(err, unix.EINVAL), errors.Is(err, unix.ENOSYS): // a file system that cannot: NFS
+		return replaceInSteps(fresh, to)
+	}
+	return err
+}
+
+func replaceInSteps(fresh, to string) error {
+	old := fresh + "-old"
+	if err := os.RemoveAll(old); err != nil {
+		return err
+	}
+	if err := os.Rename(to, old); err != nil {
+		return err
+	}
+	if err := os.Rename(fresh, to); err != nil {
+		return errors.Join(err, os.Rename(old, to))
+	}
+	return os.RemoveAll(old)
 }
 
 // WriteJSON writes a file of this machine that holds JSON for people to read, too; whole or not at all.

@@ -43,18 +43,16 @@ func TakeLock(path string, h Holder) (*Lock, error) {
 	}
 	text, err := json.Marshal(h)
 	if err == nil {
-		err = errors.Join(f.Truncate(0), write(f, text))
+		err = f.Truncate(0)
+	}
+	if err == nil {
+		_, err = f.WriteAt(text, 0)
 	}
 	if err != nil {
 		f.Close()
 		return nil, err
 	}
 	return &Lock{f}, nil
-}
-
-func write(f *os.File, text []byte) error {
-	_, err := f.WriteAt(text, 0)
-	return err
 }
 
 func readHolder(f *os.File) string {

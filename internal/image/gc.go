@@ -50,7 +50,8 @@ func (s *Store) GC(ctx context.Context, used map[string]bool) ([]Info, error) {
 			removed = append(removed, all[i])
 		}
 	}
-	return removed, errors.Join(s.clearStale(), s.trimCache(time.Now()))
+	err = s.clearStale()
+	return removed, errors.Join(err, s.trimCache(time.Now()))
 }
 
 // remove removes a layer, unless somebody builds on it. It is moved aside first: no half layer is ever seen.
@@ -111,7 +112,9 @@ func (s *Store) clearStale() error {
 		g := &staging{store: s, digest: digest, dir: filepath.Join(s.stagings(), digest), lock: held}
 		err = g.clear()
 		if err == nil && !s.has(digest) {
-			err = errors.Join(removeTree(filepath.Join(s.Dir, digest)), s.forget(digest))
+			if err = removeTree(filepath.Join(s.Dir, digest)); err == nil {
+				err = s.forget(digest)
+			}
 		}
 		held.release()
 		if err != nil {

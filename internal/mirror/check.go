@@ -39,8 +39,14 @@ func move(from, to string) error {
 	if err != nil {
 		return err
 	}
-	err = errors.Join(f.Sync(), f.Close(), os.MkdirAll(filepath.Dir(to), 0o755), os.Chmod(from, 0o644))
-	if err != nil {
+	err = f.Sync()
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+		return err
+	}
+	if err := os.Chmod(from, 0o644); err != nil {
 		return err
 	}
 	return os.Rename(from, to)

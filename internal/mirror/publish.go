@@ -148,7 +148,10 @@ func (m *Mirror) architectures(pool string) ([]string, error) {
 
 func writeIndex(ctx context.Context, dir, text string) error {
 	path := filepath.Join(dir, "Packages")
-	if err := errors.Join(os.MkdirAll(dir, 0o755), os.WriteFile(path, []byte(text), 0o644)); err != nil {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 		return err
 	}
 	return host.Exec(ctx, "this host", []string{"gzip", "--keep", "--no-name", path}, host.Command{Args: []string{"gzip", path}}, nil)
@@ -183,18 +186,7 @@ func (m *Mirror) exchange(fresh string) error {
 	if err := syncTree(fresh); err != nil {
 		return err
 	}
-	err := host.Exchange(fresh, place)
-	if errors.Is(err, unix.ENOENT) {
-		return os.Rename(fresh, place)
-	}
-	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) { // a file system that cannot: NFS
-		aside := fresh + "-old"
-		if err := os.Rename(place, aside); err != nil {
-			return err
-		}
-		return errors.Join(os.Rename(fresh, place), os.RemoveAll(aside))
-	}
-	return err
+	return host.Replace(fresh, place)
 }
 
 // keepParts links the parts of a former index, which are named by their digests, into the new one.
@@ -254,7 +246,10 @@ func (m *Mirror) writeKey(ctx context.Context) error {
 	made := filepath.Join(m.Keys, "made")
 	if _, err := os.Stat(made); err != nil {
 		// One that was half made is of no use.
-		if err := errors.Join(os.RemoveAll(m.Keys), os.MkdirAll(m.Keys, 0o700)); err != nil {
+		if err := os.RemoveAll(m.Keys); err != nil {
+			return err
+		}
+		if err := os.MkdirAll(m.Keys, 0o700); err != nil {
 			return err
 		}
 		name, err := os.Hostname()

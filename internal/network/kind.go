@@ -1,7 +1,6 @@
 package network
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/vishvananda/netlink"
@@ -151,5 +150,8 @@ func upParent(n spec.Network) error {
 	if !isCable(parent) {
 		return fmt.Errorf("interface %s: %w", n.Parent, unix.ENETDOWN)
 	}
-	return errors.Join(disableIPv6(n.Parent), netlink.LinkSetUp(parent))
+	if err := disableIPv6(n.Parent); err != nil {
+		return err
+	}
+	return netlink.LinkSetUp(parent)
 }

@@ -1,7 +1,6 @@
 package network
 
 import (
-	"errors"
 	"net/netip"
 
 	"github.com/vishvananda/netlink"
@@ -23,7 +22,10 @@ func refuse(n spec.Network, all []bridge) error {
 	if n.Kind == spec.Cable {
 		return refuseCable(n)
 	}
-	if err := errors.Join(refuseKind(n, all), refuseUsers(n, all)); err != nil || hostAddress(n) == "" {
+	if err := refuseKind(n, all); err != nil {
+		return err
+	}
+	if err := refuseUsers(n, all); err != nil || hostAddress(n) == "" {
 		return err
 	}
 	subnet := netip.MustParsePrefix(n.Subnet)

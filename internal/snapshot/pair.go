@@ -65,7 +65,10 @@ func (p *pair) swapBack() error {
 	case p.Former != 0 && now != p.Former && beside == p.Former:
 		err = p.swap()
 	}
-	return errors.Join(err, volume.Erase(p.aside()))
+	if err != nil { // what is beside it may be the former directory
+		return err
+	}
+	return volume.Erase(p.aside())
 }
 
 // restoring is there while directories are swapped, until it is known that the new ones stay.

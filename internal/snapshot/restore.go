@@ -174,6 +174,9 @@ func (r *Return) swap(ctx context.Context) error {
 // Settle removes what was there before.
 func (r *Return) Settle(ctx context.Context) error {
 	err := removePairs(r.dirs, r.from.Site)
+	if err != nil { // as long as it says that all goes back, what goes back stays
+		return err
+	}
 	for _, p := range r.pairs {
 		err = errors.Join(err, volume.Erase(p.aside()))
 	}

@@ -131,7 +131,10 @@ func Remove(dirs host.Dirs, key, id string) error {
 		return errors.Join(err, cutShort(dirs, key, id, nodes))
 	}
 	gone := filepath.Join(dirs.Snapshots(key), "."+id+"-gone")
-	if err := errors.Join(erase(gone), os.Rename(at, gone)); err != nil {
+	if err := erase(gone); err != nil {
+		return err
+	}
+	if err := os.Rename(at, gone); err != nil {
 		return err
 	}
 	return erase(gone)

@@ -274,7 +274,10 @@ func (t *taking) keep() error {
 	if err := os.MkdirAll(t.fresh, 0o700); err != nil {
 		return err
 	}
-	if err := errors.Join(os.WriteFile(filepath.Join(t.fresh, file), append(text, '\n'), 0o600), volume.Sync(t.fresh)); err != nil {
+	if err := os.WriteFile(filepath.Join(t.fresh, file), append(text, '\n'), 0o600); err != nil {
+		return err
+	}
+	if err := volume.Sync(t.fresh); err != nil {
 		return err
 	}
 	t.Dir = filepath.Join(filepath.Dir(t.fresh), t.ID)

@@ -47,7 +47,8 @@ func CloneLive(ctx context.Context, from, to string, freeze, thaw func() error) 
 		if err := freeze(); err != nil {
 			return errors.Join(err, thaw())
 		}
-		return errors.Join(c.Finish(ctx), thaw())
+		err = c.Finish(ctx)
+		return errors.Join(err, thaw())
 	})
 }
 
@@ -65,7 +66,8 @@ func whole(from, to string, make func(fresh string) error) error {
 		err = os.Rename(fresh, to)
 	}
 	if err != nil {
-		return problem.New(problem.Failed, "%s cannot be copied to %s", from, to).Because(errors.Join(err, Erase(fresh)))
+		err = errors.Join(err, Erase(fresh))
+		return problem.New(problem.Failed, "%s cannot be copied to %s", from, to).Because(err)
 	}
 	return nil
 }
@@ -124,7 +126,8 @@ func canReflink(from, dir string) bool {
 	if err != nil {
 		return false
 	}
-	defer func() { _ = errors.Join(try.Close(), os.Remove(try.Name())) }()
+	defer os.Remove(try.Name()) //nolint:errcheck // nothing is in it
+	defer try.Close()
 	return unix.IoctlFileClone(int(try.Fd()), int(source.Fd())) == nil
 }
 

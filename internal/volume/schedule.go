@@ -42,7 +42,10 @@ func ScheduleOf(mirrors []Mirror, key, dir, program string, dirs host.Dirs) Sche
 // Apply makes the host as scheduled. It gives what a user should know of it, and does nothing if it is so already.
 func (s Schedule) Apply(ctx context.Context) (notes []string, err error) {
 	if host.SystemdRuns() {
-		return nil, errors.Join(s.applyUnits(ctx, s.units()), s.removeTable())
+		if err := s.applyUnits(ctx, s.units()); err != nil { // lest neither does it
+			return nil, err
+		}
+		return nil, s.removeTable()
 	}
 	if len(s.Every) == 0 {
 		return nil, s.removeTable()
@@ -159,7 +162,10 @@ func (s Schedule) applyUnits(ctx context.Context, units []host.File) error {
 		if strings.HasSuffix(path, ".timer") {
 			err = run(ctx, "systemctl", "--quiet", "disable", "--now", filepath.Base(path))
 		}
-		if err := errors.Join(err, os.Remove(path)); err != nil {
+		if err == nil { // as long as the timer is at work, the next run must find it
+			err = os.Remove(path)
+		}
+		if err != nil {
 			return scheduleProblem(err)
 		}
 	}

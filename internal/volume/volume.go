@@ -69,10 +69,16 @@ func provide(path, node string, m spec.Mount, account Account) error {
 	}
 	// Made under another name, so that a directory that is there has its owner.
 	fresh := freshName(path)
-	if err := errors.Join(Erase(fresh), makeDirectory(fresh, filepath.Dir(path))); err != nil {
+	if err := Erase(fresh); err != nil {
 		return err
 	}
-	if err := errors.Join(os.Chown(fresh, uid, gid), os.Chmod(fresh, os.FileMode(m.Mode))); err != nil {
+	if err := makeDirectory(fresh, filepath.Dir(path)); err != nil {
+		return err
+	}
+	if err := os.Chown(fresh, uid, gid); err != nil {
+		return err
+	}
+	if err := os.Chmod(fresh, os.FileMode(m.Mode)); err != nil {
 		return err
 	}
 	return os.Rename(fresh, path)

@@ -40,7 +40,8 @@ func (h *Host) move(ctx context.Context, moves []plan.Move) error {
 			now = append(now, m.Is) // clients wait for these
 		}
 	}
-	return errors.Join(h.settled(ctx, now), h.settled(ctx, later))
+	err := h.settled(ctx, now)
+	return errors.Join(err, h.settled(ctx, later))
 }
 
 // settled lets engines know where the links of nodes are now.

@@ -2,9 +2,6 @@ package local
 
 import (
 	"context"
-	"crypto/ed25519"
-	"crypto/rand"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -12,8 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-
-	"golang.org/x/crypto/ssh"
 
 	"orrery/internal/engine"
 	"orrery/internal/engine/record"
@@ -123,11 +118,12 @@ func (h *Host) introduce(s *site.Site, n *site.Node) error {
 		return err
 	}
 	dir := h.Dirs.Etc(s.Key(), n.FullID())
-	return errors.Join(
-		quick(dir, "hosts", hosts, 0o644),
-		quick(dir, "inventory.json", all, 0o644),
-		quick(dir, "ssh_known_hosts", known, 0o644),
-	)
+	for name, text := range map[string][]byte{"hosts": hosts, "inventory.json": all, "ssh_known_hosts": known} {
+		if err := quick(dir, name, text, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // A sharedText names a text that nodes of a site have in common.
@@ -161,38 +157,6 @@ func sshNames(site string, n *site.Node) []string {
 		names = append(names, n.Name+"."+nic.Network+"."+site, nic.Address.String())
 	}
 	return names
-}
-
-// hostKey gives the public SSH host key of a node; the pair is made once, at random, and outlives the node.
-func (h *Host) hostKey(node string) (string, error) {
-	h.keys.Lock() // the first nodes that are made want those of all
-	defer h.keys.Unlock()
-	path := filepath.Join(h.Dirs.Keys(h.Site.Key()), node, "ssh_host_ed25519_key")
-	if text, err := os.ReadFile(path + ".pub"); err == nil {
-		return string(text), nil
-	}
-	public, private, err := ed25519.GenerateKey(rand.Reader)
-	if err != nil {
-		return "", err
-	}
-	block, err := ssh.MarshalPrivateKey(private, node+"."+h.Site.Name)
-	if err != nil {
-		return "", err
-	}
-	wire, err := ssh.NewPublicKey(public)
-	if err != nil {
-		return "", err
-	}
-	line := ssh.MarshalAuthorizedKey(wire)
-	dir := filepath.Dir(path)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return "", err
-	}
-	// The public half comes last: where it is, the pair is whole.
-	return string(line), errors.Join(
-		quick(dir, filepath.Base(path), pem.EncodeToMemory(block), 0o600),
-		quick(dir, filepath.Base(path)+".pub", line, 0o644),
-	)
 }
 
 // tell tells a node of all others: one in quarantine of those as its release has them, a live one of those that are live.
@@ -273,5 +237,11 @@ func (h *Host) put(n *spec.Node, name string, content []byte, owner string, mode
 		return err
 	}
 	path := filepath.Join(dir, name)
-	return errors.Join(os.Chown(path+".new", uid, gid), os.Chmod(path+".new", os.FileMode(mode)), os.Rename(path+".new", path))
+	if err := os.Chown(path+".new", uid, gid); err != nil {
+		return err
+	}
+	if err := os.Chmod(path+".new", os.FileMode(mode)); err != nil {
+		return err
+	}
+	return os.Rename(path+".new", path)
 }

@@ -112,7 +112,8 @@ func (h *Host) Sweep(ctx context.Context) error {
 			}
 		}
 	}
-	return errors.Join(record.Sweep(h.Dirs.Nodes(h.Site.Key())), volume.Sweep(h.Dirs, h.Site.Key()))
+	err := record.Sweep(h.Dirs.Nodes(h.Site.Key()))
+	return errors.Join(err, volume.Sweep(h.Dirs, h.Site.Key()))
 }
 
 // Do does one step.

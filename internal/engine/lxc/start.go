@@ -57,10 +57,12 @@ func (e *Engine) Start(ctx context.Context, ref engine.Ref) error {
 		return err
 	}
 	if err := e.overlay(c, r, mounts).Spawn(cmd); err != nil {
-		return errors.Join(c.startProblem(err, ""), c.giveBack(ctx, r))
+		err = c.startProblem(err, "")
+		return errors.Join(err, c.giveBack(ctx, r))
 	}
 	if err := cmd.Wait(); err != nil {
-		return errors.Join(c.startProblem(err, c.why(tail.String())), c.giveBack(ctx, r))
+		err = c.startProblem(err, c.why(tail.String()))
+		return errors.Join(err, c.giveBack(ctx, r))
 	}
 	if has, err := c.limits(); err == nil && !equalLimits(has, settable(r.Limits)) {
 		return problem.New(problem.Failed, "node %s: limits read back as %+v instead of %+v", r.Name, has, r.Limits).At(c.cgroup()).
@@ -106,7 +108,8 @@ func (c container) clear(ctx context.Context, r *record.Record) error {
 	for _, nic := range r.NICs {
 		ends = append(ends, nic.HostEnd)
 	}
-	return errors.Join(network.RemoveLinks(ends), c.giveBack(ctx, r))
+	err := network.RemoveLinks(ends)
+	return errors.Join(err, c.giveBack(ctx, r))
 }
 
 // why picks the first error out of LXC's log, which is where it says what went wrong.

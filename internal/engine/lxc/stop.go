@@ -161,7 +161,10 @@ func (e *Engine) Destroy(ctx context.Context, ref engine.Ref) error {
 	}
 	removeCgroups("orrery/"+ref.Site, "orrery")
 	etc := e.dirs.Etc(ref.Site, ref.ID)
-	err = errors.Join(tree.RemoveAll(gone), tree.RemoveAll(c.former()), os.RemoveAll(etc))
+	err = nil
+	for _, dir := range []string{gone, c.former(), etc} {
+		err = errors.Join(err, tree.RemoveAll(dir))
+	}
 	_ = os.Remove(filepath.Dir(etc)) // if it was the last
 	return err
 }

@@ -46,7 +46,8 @@ func (e *Engine) Sweep(ctx context.Context, site string) error {
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
-	return errors.Join(e.sweepStops(ctx, site), e.sweepSlots(site))
+	err := e.sweepStops(ctx, site)
+	return errors.Join(err, e.sweepSlots(site))
 }
 
 // sweepFrost lets nodes go on that were frozen by us. Those that somebody else froze have no mark, and stay as they are.

@@ -237,7 +237,8 @@ func (s *remounting) fasten(v view, lacks []mount, loose []*os.File) error {
 		for i, m := range lacks {
 			dir, err := v.open(v.at(m))
 			if err == nil {
-				err = errors.Join(image.Fasten(loose[i], int(dir.Fd())), dir.Close())
+				err = image.Fasten(loose[i], int(dir.Fd()))
+				dir.Close() //nolint:errcheck // it was only opened to be mounted on
 			}
 			if err != nil {
 				return problem.New(problem.Failed, "node %s: the volume cannot be mounted at %s", s.c.ref.Name, m.path).At(s.c.ref.Site).Because(err).

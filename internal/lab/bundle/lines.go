@@ -74,5 +74,6 @@ func (l *lines) close() error {
 	if l == nil {
 		return nil
 	}
-	return errors.Join(l.sync(), l.file.Close())
+	err := l.sync()
+	return errors.Join(err, l.file.Close())
 }

@@ -76,7 +76,8 @@ func open(dir, who string) (*Writer, error) {
 		w.seconds, err = openLines(filepath.Join(dir, SecondsFile))
 	}
 	if err != nil {
-		return nil, errors.Join(writing(dir, err), w.Close())
+		err = writing(dir, err)
+		return nil, errors.Join(err, w.Close())
 	}
 	return w, nil
 }
@@ -145,7 +146,8 @@ func (w *Writer) put(name string, content []byte) error {
 // Close ends the writing.
 func (w *Writer) Close() error {
 	defer w.lock.Release()
-	return errors.Join(w.trials.close(), w.seconds.close())
+	err := w.trials.close()
+	return errors.Join(err, w.seconds.close())
 }
 
 // writing says where writing failed; nil stays nil, and whoever has the lock has been named already.

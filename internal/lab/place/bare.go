@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"debug/elf"
-	"errors"
 	"net"
 	"os"
 	"path"
@@ -55,8 +54,10 @@ func (b *Bare) Dial(ctx context.Context, network, address string) (net.Conn, err
 // within does some work where the layers are mounted at Root. What is written there is its own, as several may be at work at once, and is gone
 // with it.
 func (b *Bare) within(work func() error) error {
-	if err := errors.Join(os.MkdirAll(b.Root, 0o755), os.MkdirAll(b.Scratch, 0o755)); err != nil {
-		return err
+	for _, dir := range []string{b.Root, b.Scratch} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return err
+		}
 	}
 	own, err := os.MkdirTemp(b.Scratch, "")
 	if err != nil {
@@ -64,8 +65,10 @@ func (b *Bare) within(work func() error) error {
 	}
 	defer os.RemoveAll(own) //nolint:errcheck // what is left goes with Scratch
 	overlay := &image.Overlay{Lower: b.Layers, Upper: filepath.Join(own, "upper"), Work: filepath.Join(own, "work"), Target: b.Root}
-	if err := errors.Join(os.Mkdir(overlay.Upper, 0o755), os.Mkdir(overlay.Work, 0o755)); err != nil {
-		return err
+	for _, dir := range []string{overlay.Upper, overlay.Work} {
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			return err
+		}
 	}
 	return overlay.Within(work)
 }

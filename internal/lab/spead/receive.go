@@ -2,7 +2,6 @@ package spead
 
 import (
 	"context"
-	"errors"
 	"net/netip"
 	"runtime"
 	"time"
@@ -89,7 +88,10 @@ func newEnd(at netip.AddrPort, o ReceiveOptions) (*end, error) {
 	e := &end{fd: fd, fit: o.Packet}
 	e.got.Buffer, err = buffer(fd, unix.SO_RCVBUFFORCE, unix.SO_RCVBUF, o.Buffer)
 	e.got.GRO = unix.SetsockoptInt(fd, unix.SOL_UDP, unix.UDP_GRO, 1) == nil // since Linux 5.0
-	if err = errors.Join(err, unix.Bind(fd, sockaddr(at))); err != nil {
+	if err == nil {
+		err = unix.Bind(fd, sockaddr(at))
+	}
+	if err != nil {
 		_ = unix.Close(fd)
 		return nil, err
 	}

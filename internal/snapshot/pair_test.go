@@ -1,0 +1,61 @@
+package snapshot
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// unprivileged lets file modes hold for this test also where root runs it: for the one thread that it has from now on.
+func unprivileged(t *testing.T) {
+	t.Helper()
+	if os.Geteuid() == 0 {
+		runtime.LockOSThread() // for good: the thread ends with the test
+		if _, _, err := unix.RawSyscall(unix.SYS_SETFSUID, 65534, 0, 0); err != 0 {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestFormerStays: a former directory that cannot be put back is not removed. It is the only copy of what nodes have written.
+func TestFormerStays(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil { //nolint:gosec // so that nobody in particular gets there
+		t.Fatal(err)
+	}
+	p := &pair{Path: filepath.Join(dir, "volume")}
+	for _, at := range []string{p.Path, p.aside()} {
+		if err := os.Mkdir(at, 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(at, 0o777); err != nil { //nolint:gosec // whoever runs the test may empty it
+			t.Fatal(err)
+		}
+	}
+	kept := filepath.Join(p.aside(), "data")
+	if err := os.WriteFile(kept, []byte("precious"), 0o666); err != nil { //nolint:gosec // the same
+		t.Fatal(err)
+	}
+	var err error
+	if p.Former, err = inode(p.aside()); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(dir, 0o555); err != nil { //nolint:gosec // nothing in it can be renamed
+		t.Fatal(err)
+	}
+	done := make(chan error)
+	go func() {
+		unprivileged(t)
+		done <- p.swapBack()
+	}()
+	if err := <-done; err == nil {
+		t.Error("it was put back")
+	}
+	_ = os.Chmod(dir, 0o755) //nolint:gosec // so that it can be removed
+	if text, err := os.ReadFile(kept); err != nil || string(text) != "precious" {
+		t.Errorf("of the former directory is left %q: %v", text, err)
+	}
+}
