@@ -30,7 +30,10 @@ func (a *app) shellVerb() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			command := host.Command{Args: args[1:], User: user, TTY: true}
+			command := host.Command{Args: args[1:], User: user, TTY: host.IsTerminal(a.in) && host.IsTerminal(a.out)}
+			if !command.TTY {
+				command.Stdin, command.Stdout, command.Stderr = a.in, a.out, a.err
+			}
 			if len(command.Args) == 0 {
 				command.Args = []string{"/bin/sh", "-c", "cd; exec $(command -v bash || echo sh) -l"}
 			}

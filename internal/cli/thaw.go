@@ -5,16 +5,15 @@ import (
 	"errors"
 	"io"
 	"os"
-	"os/exec"
 	"strconv"
 	"strings"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
 	"orrery/internal/engine"
 	"orrery/internal/engine/all"
 	"orrery/internal/engine/record"
+	"orrery/internal/host"
 	"orrery/internal/image"
 	"orrery/internal/problem"
 )
@@ -26,8 +25,7 @@ func (a *app) guard(nodes ...record.Record) (letGo func(), err error) {
 	for _, n := range nodes {
 		args = append(args, strings.Join([]string{n.Engine, n.Site, strconv.Itoa(n.ID), n.Name}, "/"))
 	}
-	cmd := exec.Command("/proc/self/exe", args...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // a terminal that is closed does not end it
+	cmd := host.Program(context.Background(), "/proc/self/exe", args...) // a terminal that is closed does not end it
 	cmd.Env = append(os.Environ(), "ORRERY_STATE="+a.dirs.State, "ORRERY_RUN="+a.dirs.Run)
 	in, err := cmd.StdinPipe()
 	if err != nil {

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"context"
 	"os/exec"
 	"strings"
 )
@@ -27,7 +28,7 @@ var tools = []struct {
 // containers says which LXC this is.
 func (m machine) containers() Facts {
 	const name = "LXC"
-	out, err := exec.Command("lxc-start", "--version").Output()
+	out, err := Program(context.Background(), "lxc-start", "--version").Output()
 	version := strings.TrimSpace(string(out))
 	if err != nil {
 		return Facts{{name, false, Needed, "not installed", "apt-get install lxc"}}

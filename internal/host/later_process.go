@@ -1,10 +1,10 @@
 package host
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"syscall"
 	"time"
@@ -26,10 +26,9 @@ func beginProcess(w *Waiting, dirs Dirs, command []string, after time.Duration) 
 	}
 	defer log.Close()
 	args := append([]string{"-c", waiter, "orrery-later-" + w.Name, fmt.Sprintf("%.3f", after.Seconds()), laterPath(dirs, w.Name)}, command...)
-	cmd := exec.Command("/bin/sh", args...)
+	cmd := Program(context.Background(), "/bin/sh", args...)
 	cmd.Env = append(os.Environ(), laterEnv(dirs)...)
 	cmd.Stdout, cmd.Stderr = log, log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	hold, err := cmd.StdinPipe()
 	if err != nil {
 		return err

@@ -47,23 +47,13 @@ const Path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 // Tune may change the command before it starts. The whole process group is killed when ctx ends.
 func Exec(ctx context.Context, place string, args []string, c Command, tune func(*exec.Cmd)) error {
 	tail := &Tail{}
-	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
+	cmd := Program(ctx, args[0], args[1:]...)
 	cmd.Env = append(os.Environ(), c.Env...)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = c.Stdin, tee(c.Stdout, tail), tee(c.Stderr, tail)
+	run := func() error { return throughPipes(ctx, cmd, c, tail, tune) }
 	if c.TTY {
-		cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
-	} else {
-		// A command does not outlive us either: the next run must not find the steps of this one still at work. The death signal is
-		// tied to the thread that starts the command, which therefore stays until the command has ended.
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-		cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+		run = func() error { return onTerminal(cmd, tune) }
 	}
-	if tune != nil {
-		tune(cmd)
-	}
-	err := cmd.Run()
+	err := run()
 	if err == nil {
 		return nil
 	}
@@ -78,9 +68,70 @@ func Exec(ctx context.Context, place string, args []string, c Command, tune func
 	return &RunError{Place: place, Command: c.Args, Status: status, Output: tail.String(), Err: err}
 }
 
-func tee(to io.Writer, tail *Tail) io.Writer {
-	if to == nil {
-		return tail
+// throughPipes runs a command to its end; what it prints goes where c says, and the end of it is kept.
+func throughPipes(ctx context.Context, cmd *exec.Cmd, c Command, tail *Tail, tune func(*exec.Cmd)) error {
+	// A command does not outlive us either: the next run must not find the steps of this one still at work. The death signal is
+	// tied to the thread that starts the command, which therefore stays until the command has ended.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
+	outlets, err := openOutlets(cmd, c, tail)
+	if err != nil {
+		return err
 	}
-	return io.MultiWriter(to, tail)
+	feed, err := feeder(cmd, c.Stdin)
+	if err != nil {
+		outlets.close()
+		return err
+	}
+	if tune != nil {
+		tune(cmd)
+	}
+	if err := cmd.Start(); err != nil {
+		outlets.close()
+		return err
+	}
+	outlets.begin()
+	fed := feed()
+	err = cmd.Wait()
+	printed := outlets.end(ctx)
+	switch {
+	case err != nil:
+		return err
+	case printed != nil:
+		return printed
+	}
+	return fed()
+}
+
+// feeder connects the input of a command. A file is handed over, but never a terminal: what could write to it, or type there, is in a node.
+func feeder(cmd *exec.Cmd, from io.Reader) (begin func() (end func() error), err error) {
+	nothing := func() func() error { return func() error { return nil } }
+	if f, ok := from.(*os.File); from == nil || ok && !IsTerminal(f) {
+		cmd.Stdin = from
+		return nothing, nil
+	}
+	to, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	return func() func() error {
+		read := make(chan error, 1)
+		go func() {
+			_, err := io.Copy(to, from)
+			if errors.Is(err, syscall.EPIPE) || errors.Is(err, os.ErrClosed) {
+				err = nil // the command wants no more
+			}
+			read <- err
+			to.Close() //nolint:errcheck // there is nothing in it to be lost
+		}()
+		return func() error {
+			select {
+			case err := <-read:
+				return err
+			default: // nobody waits for input that the command did not wait for
+				return nil
+			}
+		}
+	}, nil
 }

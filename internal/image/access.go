@@ -2,16 +2,17 @@ package image
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"gopkg.in/ini.v1"
 
+	"orrery/internal/host"
 	"orrery/internal/site"
 )
 
@@ -80,7 +81,7 @@ func someArchive() string {
 
 // addApt takes over the settings of the host's apt, if it has one.
 func (a *access) addApt() {
-	dump, err := exec.Command("apt-config", "dump").Output()
+	dump, err := host.Program(context.Background(), "apt-config", "dump").Output()
 	if err != nil {
 		return
 	}
@@ -93,7 +94,7 @@ func (a *access) addApt() {
 		switch {
 		case strings.HasSuffix(key, "Proxy-Auto-Detect") || strings.HasSuffix(key, "ProxyAutoDetect"):
 			// A program of the host; what it says for an archive is asked here, since the scratch container has no such program.
-			out, err := exec.Command(value, someArchive()).Output()
+			out, err := host.Program(context.Background(), value, someArchive()).Output()
 			if proxy := strings.TrimSpace(string(out)); err == nil && proxy != "" && proxy != "DIRECT" {
 				a.apt = append(a.apt, option("Acquire::http::Proxy", proxy))
 			}

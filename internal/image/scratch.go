@@ -85,10 +85,10 @@ func startScratch(ctx context.Context, g *staging, overlay *Overlay, env []strin
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		return nil, err
 	}
-	cmd := exec.Command("lxc-start", "-F", "-n", c.name, "-P", c.dir, "-f", file, "-l", "NOTICE", "-o", filepath.Join(c.dir, "lxc.log"))
+	cmd := host.Program(context.Background(), "lxc-start", "-F", "-n", c.name, "-P", c.dir, "-f", file, "-l", "NOTICE", "-o", filepath.Join(c.dir, "lxc.log"))
 	cmd.Env = []string{"PATH=" + host.Path, "LANG=C.UTF-8"}
 	cmd.Stdout, cmd.Stderr = &c.output, &c.output
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
 	if err := c.spawn(overlay, cmd); err != nil {
 		return nil, problem.New(problem.Failed, "the scratch container could not be started").Because(err)
 	}
@@ -146,7 +146,7 @@ func (c *scratch) wait(ctx context.Context) error {
 // stop ends the container and all in it.
 func (c *scratch) stop() {
 	// Killing its init lets lxc-start remove the cgroups; what it could not is removed with the staging.
-	cmd := exec.Command("lxc-stop", "-k", "-n", c.name, "-P", c.dir)
+	cmd := host.Program(context.Background(), "lxc-stop", "-k", "-n", c.name, "-P", c.dir)
 	cmd.Run() //nolint:errcheck // it may have ended by itself
 	select {
 	case <-c.ended:

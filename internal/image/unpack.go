@@ -15,6 +15,7 @@ import (
 	"regexp"
 	"strings"
 
+	"orrery/internal/host"
 	"orrery/internal/problem"
 )
 
@@ -152,7 +153,7 @@ func pipeThrough(ctx context.Context, from io.Reader, program, pkg string) (io.R
 		return nil, problem.New(problem.Unable, "%s is not installed on this host", program).Try("apt-get install %s", pkg)
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	cmd := exec.CommandContext(ctx, program, "-dc")
+	cmd := host.Program(ctx, program, "-dc")
 	cmd.Stdin = from
 	var said bytes.Buffer
 	cmd.Stderr = &said

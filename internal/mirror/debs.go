@@ -4,7 +4,6 @@ import (
 	"context"
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -190,10 +189,10 @@ func (m *Mirror) kept(ctx context.Context, suite string, is Package) (paragraph,
 			filepath.Join(m.apt(), poolPath(suite, is.Name, is.Version, arch)), m.Store.Archive(cacheName(is.Name, is.Version, arch)),
 		} {
 			digest, err := digestOf(file)
-			if err != nil || digest == "" || exec.CommandContext(ctx, "dpkg-deb", "--fsys-tarfile", file).Run() != nil {
+			if err != nil || digest == "" || host.Program(ctx, "dpkg-deb", "--fsys-tarfile", file).Run() != nil {
 				continue
 			}
-			out, err := exec.CommandContext(ctx, "dpkg-deb", "--field", file).Output()
+			out, err := host.Program(ctx, "dpkg-deb", "--field", file).Output()
 			if own := paragraphs(string(out)); err == nil && len(own) == 1 && own[0].is() == is {
 				p := own[0].paragraph
 				p["SHA256"] = digest

@@ -3,7 +3,6 @@ package mirror
 import (
 	"context"
 	"io"
-	"os/exec"
 
 	"orrery/internal/host"
 	"orrery/internal/problem"
@@ -15,7 +14,7 @@ func (m *Mirror) gpg(ctx context.Context, args ...string) error { return m.gpgTo
 func (m *Mirror) gpgTo(ctx context.Context, out io.Writer, args ...string) error {
 	all := append([]string{"gpg", "--homedir", m.Keys, "--batch", "--quiet", "--yes", "--no-tty", "--pinentry-mode", "loopback"}, args...)
 	err := host.Exec(ctx, "this host", all, host.Command{Args: append([]string{"gpg"}, args...), Stdout: out}, nil)
-	_ = exec.Command("gpgconf", "--homedir", m.Keys, "--kill", "all").Run()
+	_ = host.Program(context.WithoutCancel(ctx), "gpgconf", "--homedir", m.Keys, "--kill", "all").Run()
 	if err != nil {
 		return problem.New(problem.Failed, "the mirror's index could not be signed").At(m.Keys).Because(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -86,7 +87,8 @@ func (k *Keyring) fetch(ctx context.Context, s *site.Secret) (string, error) {
 // ask runs the command that prints the secret. What it printed is not in the error.
 func (k *Keyring) ask(ctx context.Context, s *site.Secret) (string, error) {
 	var out, complaint bytes.Buffer
-	err := host.Local{Name: "host"}.Run(ctx, host.Command{Args: s.Command, Stdin: os.Stdin, Stdout: &out, Stderr: &complaint})
+	command := host.Command{Args: s.Command, Stdout: &out, Stderr: &complaint}
+	err := host.Exec(ctx, "host", s.Command, command, func(cmd *exec.Cmd) { cmd.Stdin = os.Stdin }) // a program of the host: it may ask there
 	if err != nil {
 		return "", problem.New(problem.Failed, "secret %s: %q failed: %s", s.Name, strings.Join(s.Command, " "), strings.TrimSpace(complaint.String()))
 	}

@@ -46,7 +46,7 @@ func (r runner) Run(ctx context.Context, c host.Command) error {
 	// lxc-attach begins where it was called from, if the node has such a directory.
 	return host.Exec(ctx, r.c.ref.Name, append(args, c.Args...), c, func(cmd *exec.Cmd) {
 		cmd.Dir, cmd.Path, cmd.Err = "/", attach, nil
-		if cmd.SysProcAttr != nil {
+		if !c.TTY { // which ends with us
 			// By lxc-attach, Sweep finds the command if we are killed; without it, the command would go on unseen.
 			cmd.SysProcAttr.Pdeathsig = 0
 			cmd.Env = append(slices.DeleteFunc(cmd.Env, func(pair string) bool { return strings.HasPrefix(pair, caller) }),

@@ -44,7 +44,7 @@ func (e *Engine) Start(ctx context.Context, ref engine.Ref) error {
 	if err != nil {
 		return problem.New(problem.Unable, "LXC is not installed on this host").Try("apt-get install lxc; orrery doctor tells what else is missing")
 	}
-	cmd := exec.Command(lxcStart, "--daemon", "--name", c.name, "--lxcpath", c.dir, "--rcfile", c.config(),
+	cmd := host.Program(context.WithoutCancel(ctx), lxcStart, "--daemon", "--name", c.name, "--lxcpath", c.dir, "--rcfile", c.config(),
 		"--pidfile", c.pidfile(), "--logfile", c.log(), "--logpriority", "WARN")
 	cmd.Env = []string{"PATH=" + host.Path}
 	tail := &host.Tail{}

@@ -131,7 +131,7 @@ func (e *Engine) orphans(site string) (busy bool, err error) {
 		case "lxc-start":
 			busy = true
 		case "lxc-attach":
-			// A command has a process group of its own, with all that it started; a user's terminal has not, and ends by itself.
+			// A command has a process group of its own, with all that it started; a user's terminal has no mark, and ends by itself.
 			if group, err := unix.Getpgid(pid); err == nil && group == pid && orphaned(pid) {
 				commands = append(commands, pid)
 			}

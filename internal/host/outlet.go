@@ -1,0 +1,140 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"reflect"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// An outlet carries what a command prints to where it is wanted.
+//
+// It is here and not left to os/exec because of what a command may leave behind: a daemon that holds the pipe open. Whoever waited for the
+// end of it would wait for the daemon; os/exec can be told to close the pipe after some time, but then what the command itself printed is
+// lost if it is taken slowly, as by a pager. So the pipe is read for some time after the end of the command, and after that, at
+// whatever pace, as much as is in it.
+type outlet struct {
+	from *os.File
+	to   io.Writer
+	done chan error
+}
+
+// outlets are the one or two outlets of a command, with the ends that it holds.
+type outlets struct {
+	ours   []*outlet
+	theirs []*os.File
+}
+
+// openOutlets connects the outputs of a command. Both go through one pipe if they go to one place, so that lines keep their order.
+func openOutlets(cmd *exec.Cmd, c Command, tail *Tail) (*outlets, error) {
+	all := &outlets{}
+	open := func(to io.Writer) (*os.File, error) {
+		from, theirs, err := os.Pipe()
+		if err != nil {
+			all.close()
+			return nil, err
+		}
+		all.ours = append(all.ours, &outlet{from, to, make(chan error, 1)})
+		all.theirs = append(all.theirs, theirs)
+		return theirs, nil
+	}
+	var out, errs io.Writer = tail, tail
+	switch {
+	case c.Stdout != nil && c.Stderr == nil:
+		out = c.Stdout // the caller wants it as data: it has no place in a message
+	case c.Stdout != nil:
+		out = io.MultiWriter(c.Stdout, tail)
+	}
+	if c.Stderr != nil {
+		errs = io.MultiWriter(c.Stderr, tail)
+	}
+	theirs, err := open(out)
+	if err != nil {
+		return nil, err
+	}
+	cmd.Stdout, cmd.Stderr = theirs, theirs
+	if same(c.Stdout, c.Stderr) {
+		return all, nil
+	}
+	theirs, err = open(errs)
+	cmd.Stderr = theirs
+	return all, err
+}
+
+func same(a, b io.Writer) bool {
+	if a == nil || b == nil {
+		return a == nil && b == nil
+	}
+	return reflect.ValueOf(a).Comparable() && reflect.ValueOf(b).Comparable() && a == b
+}
+
+func (all *outlets) close() {
+	for _, o := range all.ours {
+		o.from.Close()
+	}
+	for _, f := range all.theirs {
+		f.Close()
+	}
+}
+
+// begin carries, once the command has been started.
+func (all *outlets) begin() {
+	for _, f := range all.theirs {
+		f.Close()
+	}
+	for _, o := range all.ours {
+		go func() {
+			defer o.from.Close()
+			o.done <- o.carry()
+		}()
+	}
+}
+
+func (o *outlet) carry() error {
+	_, err := io.Copy(o.to, o.from)
+	if !errors.Is(err, os.ErrDeadlineExceeded) {
+		return err
+	}
+	if err := o.from.SetReadDeadline(time.Time{}); err != nil {
+		return err
+	}
+	rest, err := unix.IoctlGetInt(int(o.from.Fd()), unix.TIOCINQ) // FIONREAD
+	if err == nil {
+		_, err = io.CopyN(o.to, o.from, int64(rest))
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return nil // ctx has ended
+	}
+	return err
+}
+
+// end waits until all is where it is wanted that the command printed. When ctx has ended nobody waits for one who does not take it.
+func (all *outlets) end(ctx context.Context) error {
+	var errs error
+	for _, o := range all.ours {
+		errs = errors.Join(errs, o.end(ctx))
+	}
+	return errs
+}
+
+func (o *outlet) end(ctx context.Context) error {
+	_ = o.from.SetReadDeadline(time.Now().Add(linger)) // it is closed if all is done
+	stop := context.AfterFunc(ctx, func() { _ = o.from.SetReadDeadline(time.Now()) })
+	defer stop()
+	select {
+	case err := <-o.done:
+		return err
+	case <-ctx.Done():
+	}
+	select {
+	case err := <-o.done:
+		return err
+	case <-time.After(linger):
+		return nil
+	}
+}

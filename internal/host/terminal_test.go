@@ -1,0 +1,139 @@
+package host
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/creack/pty"
+	"golang.org/x/sys/unix"
+)
+
+// helpers are what this program does when it is run by a test on a terminal.
+var helpers = map[string]func(){
+	"without": func() { // as `up` and `logs` do
+		var out bytes.Buffer
+		err := Local{}.Run(context.Background(), Command{Args: []string{"/proc/self/exe"}, Env: []string{"ORRERY_HOST_TEST=type"}, Stdout: &out, Stderr: &out})
+		fmt.Printf("%v %s\n", err, out.String())
+	},
+	"with": func() { // as `shell` does
+		err := Local{}.Run(context.Background(), Command{Args: []string{"/proc/self/exe"}, Env: []string{"ORRERY_HOST_TEST=type"}, TTY: true})
+		fmt.Printf("%v\n", err)
+	},
+	"fed": func() { // as `shell` does with its output in a file
+		var out bytes.Buffer
+		err := Local{}.Run(context.Background(), Command{Args: []string{"/proc/self/exe"}, Env: []string{"ORRERY_HOST_TEST=type"}, Stdin: os.Stdin, Stdout: &out, Stderr: &out})
+		fmt.Printf("%v %s\n", err, out.String())
+	},
+	"shell": func() {
+		var run *RunError
+		err := Local{}.Run(context.Background(), Command{Args: []string{"sh", "-c", `stty size; read word; echo "got $word"; exit 7`}, TTY: true})
+		fmt.Printf("as %v\n", errors.As(err, &run) && run.Status == 7)
+	},
+	"type": typeAhead,
+}
+
+// typeAhead types a word for whoever reads the terminal next, by all ways there are.
+func typeAhead() {
+	var done []string
+	for fd := range 3 {
+		if typed(fd) == nil {
+			done = append(done, fmt.Sprint(fd))
+		}
+	}
+	if fd, err := unix.Open("/dev/tty", unix.O_RDWR, 0); err == nil && typed(fd) == nil {
+		done = append(done, "/dev/tty")
+	}
+	fmt.Printf("typed by %q", done)
+}
+
+func typed(fd int) error {
+	for _, c := range []byte("evil\n") {
+		if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.TIOCSTI, uintptr(unsafe.Pointer(&c))); errno != 0 {
+			return errno
+		}
+	}
+	return nil
+}
+
+// onTerminals runs a helper on a terminal, as an operator's shell would, and gives what it prints, with the terminal.
+func onTerminals(t *testing.T, helper string) (operator *os.File, ended <-chan string) {
+	t.Helper()
+	operator, tty, err := pty.Open()
+	if err != nil {
+		t.Skip(err)
+	}
+	t.Cleanup(func() { operator.Close(); tty.Close() }) // tty stays open: what has been typed there can be counted
+	if err := pty.Setsize(operator, &pty.Winsize{Rows: 33, Cols: 77}); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Env = append(os.Environ(), "ORRERY_HOST_TEST="+helper)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = tty, tty, tty
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 0}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	said := make(chan string, 1)
+	var out bytes.Buffer
+	go io.Copy(&out, operator) //nolint:errcheck // it ends when the test does
+	go func() {
+		_ = cmd.Wait()
+		time.Sleep(100 * time.Millisecond) // until all of it is read
+		left, _ := unix.IoctlGetInt(int(tty.Fd()), unix.TIOCINQ)
+		said <- fmt.Sprintf("%s[%d bytes are typed]", out.String(), left)
+	}()
+	return operator, said
+}
+
+// A command without a terminal cannot type into the operator's, by which it would speak to the operator's shell.
+func TestNoTyping(t *testing.T) {
+	for _, helper := range []string{"without", "with", "fed"} {
+		t.Run(helper, func(t *testing.T) {
+			_, ended := onTerminals(t, helper)
+			select {
+			case said := <-ended:
+				if !strings.Contains(said, "typed by") || !strings.Contains(said, "[0 bytes are typed]") || helper != "with" && !strings.Contains(said, "typed by []") {
+					t.Errorf("%s", said)
+				}
+			case <-time.After(20 * time.Second):
+				t.Fatal("it does not end")
+			}
+		})
+	}
+}
+
+// A command with a terminal has one of its own: of the size of the operator's, and what is typed there comes to it.
+func TestTerminal(t *testing.T) {
+	operator, ended := onTerminals(t, "shell")
+	before, err := unix.IoctlGetTermios(int(operator.Fd()), unix.TCGETS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(300 * time.Millisecond)
+	if _, err := operator.WriteString("word\r"); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case said := <-ended:
+		for _, want := range []string{"33 77", "got word", "as true"} {
+			if !strings.Contains(said, want) {
+				t.Errorf("%q is not in %q", want, said)
+			}
+		}
+	case <-time.After(20 * time.Second):
+		t.Fatal("it does not end")
+	}
+	if after, err := unix.IoctlGetTermios(int(operator.Fd()), unix.TCGETS); err != nil || *after != *before {
+		t.Errorf("the terminal is left as %+v, was %+v: %v", after, before, err)
+	}
+}

@@ -1,0 +1,49 @@
+package internal
+
+import (
+	"go/ast"
+	"slices"
+	"testing"
+)
+
+// starters are the ways of Go to start a program.
+var starters = map[string][]string{
+	"exec":    {"Command", "CommandContext"},
+	"os":      {"StartProcess"},
+	"syscall": {"ForkExec", "StartProcess", "Exec"},
+	"unix":    {"Exec"},
+}
+
+// startersOf are the files that may: host.Program, and two that start this program and never let it run, for the sake of its namespaces.
+var startersOf = []string{"internal/host/program.go", "internal/image/ids.go", "internal/host/facts_namespaces.go"}
+
+// TestPrograms: programs are started in one place, which gives each a session of its own. One in the session of its caller could open the
+// operator's terminal, and type there.
+func TestPrograms(t *testing.T) {
+	eachFile(t, func(pkg, path string, f *ast.File) {
+		if slices.Contains(startersOf, path) {
+			return
+		}
+		ast.Inspect(f, func(n ast.Node) bool {
+			if c, ok := n.(*ast.CompositeLit); ok && is(c.Type, "exec", "Cmd") {
+				t.Errorf("%s: package %s makes an exec.Cmd: let host.Program make it", path, pkg)
+			}
+			for of, names := range starters {
+				if e, ok := n.(*ast.SelectorExpr); ok && is(e, of, names...) {
+					t.Errorf("%s: package %s calls %s.%s: call host.Program", path, pkg, of, e.Sel.Name)
+				}
+			}
+			return true
+		})
+	})
+}
+
+// is reports whether an expression is one of the names of a package.
+func is(e ast.Expr, pkg string, names ...string) bool {
+	s, ok := e.(*ast.SelectorExpr)
+	if !ok {
+		return false
+	}
+	x, ok := s.X.(*ast.Ident)
+	return ok && x.Name == pkg && slices.Contains(names, s.Sel.Name)
+}
