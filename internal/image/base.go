@@ -1,6 +1,7 @@
 package image
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -51,7 +52,7 @@ func (g *staging) base(ctx context.Context, l *spec.Layer, m site.Mirror, log *o
 	tree := filepath.Join(g.dir, "tree")
 	if l.Image.Import != "" {
 		say("imports " + filepath.Base(l.Image.Import))
-		if err := unpack(ctx, l.Image.Import, tree, g.dir); err != nil {
+		if err := unpack(ctx, cmp.Or(l.Image.From, l.Image.Import), tree, g.dir); err != nil {
 			return err
 		}
 		if err := g.complete(ctx, l, m, log, say); err != nil {

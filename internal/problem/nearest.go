@@ -4,7 +4,7 @@ package problem
 // (Damerau-Levenshtein distance at most 2, or a third of the word).
 func Nearest(word string, candidates []string) string {
 	best, bestDistance := "", min(max(2, len(word)/3)+1, len(word))
-	for _, c := range candidates {
+	for _, c := range candidates[:min(len(candidates), maxCandidates)] {
 		if d := distance(word, c); d < bestDistance {
 			best, bestDistance = c, d
 		}
@@ -12,30 +12,34 @@ func Nearest(word string, candidates []string) string {
 	return best
 }
 
+// maxCandidates bounds the time that it takes to seek what was meant.
+const maxCandidates = 5000
+
 func distance(a, b string) int {
+	if len(a) > 256 || len(b) > 256 { // as bytes: whatever is in them, it is more than 64 letters
+		return 64
+	}
 	x, y := []rune(a), []rune(b)
 	if len(x) > 64 || len(y) > 64 {
 		return 64
 	}
-	rows := make([][]int, len(x)+1)
-	for i := range rows {
-		rows[i] = make([]int, len(y)+1)
-		rows[i][0] = i
-	}
+	var rows [3][65]int // of the letter at hand and the two before it
 	for j := range rows[0] {
 		rows[0][j] = j
 	}
 	for i := 1; i <= len(x); i++ {
+		now, last, before := &rows[i%3], &rows[(i+2)%3], &rows[(i+1)%3]
+		now[0] = i
 		for j := 1; j <= len(y); j++ {
 			cost := 1
 			if x[i-1] == y[j-1] {
 				cost = 0
 			}
-			rows[i][j] = min(rows[i-1][j]+1, rows[i][j-1]+1, rows[i-1][j-1]+cost)
+			now[j] = min(last[j]+1, now[j-1]+1, last[j-1]+cost)
 			if i > 1 && j > 1 && x[i-1] == y[j-2] && x[i-2] == y[j-1] {
-				rows[i][j] = min(rows[i][j], rows[i-2][j-2]+1)
+				now[j] = min(now[j], before[j-2]+1)
 			}
 		}
 	}
-	return rows[len(x)][len(y)]
+	return rows[len(x)%3][len(y)]
 }

@@ -79,6 +79,7 @@ type Image struct {
 	Components []string // of the suite; none: main
 	Packages   []string // besides those that every node needs
 	Import     string   // absolute path of a root file system tarball, OCI archive or OCI layout, instead of Suite
+	From       string   // where that is read, if it is in the copy of a site directory that a release keeps; else empty
 	Stamp      string   // of the imported file: size and time of change, so that a new file is a new image
 }
 

@@ -49,18 +49,30 @@ type checker struct {
 	nearby   map[[2]string]string    // see nearest
 }
 
-func (c *checker) add(m Mistake) { c.mistakes = append(c.mistakes, m) }
+// maxMistakes bounds what is found: of ten thousand nodes each may have the same.
+const maxMistakes = 10_000
+
+func (c *checker) add(m Mistake) {
+	if len(c.mistakes) < maxMistakes {
+		c.mistakes = append(c.mistakes, m)
+	}
+}
 
 // wrong adds a mistake whose cure is the last argument.
 func (c *checker) wrong(key []string, cure, what string, args ...any) {
-	c.add(Mistake{Key: key, What: fmt.Sprintf(what, args...), Cure: cure})
+	if len(c.mistakes) < maxMistakes {
+		c.add(Mistake{Key: key, What: fmt.Sprintf(what, args...), Cure: cure})
+	}
 }
+
+// maxSought bounds for how many names the nearest is sought, which takes a while among many.
+const maxSought = 50
 
 // nearest is problem.Nearest, computed once for each name of a kind: ten thousand nodes may have the same mistake.
 func (c *checker) nearest(kind, name string, known []string) string {
 	key := [2]string{kind, name}
 	nearest, ok := c.nearby[key]
-	if !ok {
+	if !ok && len(c.nearby) < maxSought {
 		nearest = problem.Nearest(name, known)
 		c.nearby[key] = nearest
 	}
@@ -69,6 +81,9 @@ func (c *checker) nearest(kind, name string, known []string) string {
 
 // unknown adds the mistake of a name that is declared nowhere.
 func (c *checker) unknown(key []string, kind, name string, known []string) {
+	if len(c.mistakes) >= maxMistakes {
+		return
+	}
 	cure := fmt.Sprintf("declare [%s.%s]", kind, name)
 	if nearest := c.nearest(kind, name, known); nearest != "" {
 		cure = fmt.Sprintf("%q is the nearest", nearest)

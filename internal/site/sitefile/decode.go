@@ -40,11 +40,15 @@ type decoder struct {
 	wrong func(at *place, p *problem.Problem)
 	// misspelt tells that an unknown key was probably meant as this one.
 	misspelt func(table *place, key string)
+	enough   func() bool                       // so many mistakes have been told that no more are sought
 	fields   map[reflect.Type]map[string][]int // see fieldsOf
 }
 
 // decode puts a value, which stands at a place and is called name there, into a variable.
 func (d *decoder) decode(name string, value any, at *place, into reflect.Value) {
+	if d.enough() {
+		return
+	}
 	switch to := into.Addr().Interface().(type) {
 	case named:
 		d.tables(name, value, at, to)
@@ -121,6 +125,9 @@ func (d *decoder) fieldsOf(t reflect.Type) map[string][]int {
 }
 
 func (d *decoder) unknown(table, key string, at *place, fields map[string][]int) {
+	if d.enough() {
+		return
+	}
 	known := make([]string, 0, len(fields))
 	for k := range fields {
 		known = append(known, k)

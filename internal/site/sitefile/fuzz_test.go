@@ -6,11 +6,13 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"orrery/internal/site/inventory"
 	"orrery/internal/site/selector"
+	"orrery/internal/tree"
 )
 
 // FuzzLoad shows that no site.toml and no role.toml makes Load panic, and that a site without mistakes can be used.
@@ -30,7 +32,7 @@ func FuzzLoad(f *testing.F) {
 	f.Fuzz(func(t *testing.T, siteToml, roleToml []byte) {
 		// The fuzzer takes no notice of a loop without end.
 		defer time.AfterFunc(10*time.Second, func() { panic(fmt.Sprintf("no end with %q %q", siteToml, roleToml)) }).Stop()
-		l := newLoader("/nowhere")
+		l := newLoader(nowhere())
 		var role roleFile
 		if l.decode(roleFileOf("x"), roleToml, &role) {
 			l.site.Roles = append(l.site.Roles, l.roleOf("x", &role, map[string][]byte{"setup.sh": nil}))
@@ -65,7 +67,7 @@ func FuzzImportINI(f *testing.F) {
 		if err != nil {
 			return
 		}
-		l := newLoader("/nowhere")
+		l := newLoader(nowhere())
 		l.load(content)
 		for _, p := range l.report.list() {
 			if !strings.HasPrefix(p.What, "there is no role ") && !strings.HasPrefix(p.What, "and ") {
@@ -73,4 +75,17 @@ func FuzzImportINI(f *testing.F) {
 			}
 		}
 	})
+}
+
+// someDirectory is a site directory with a few files in it.
+var someDirectory = sync.OnceValue(func() *tree.Root {
+	root, err := tree.OpenBeneath("testdata")
+	if err != nil {
+		panic(err)
+	}
+	return root
+})
+
+func nowhere() *directory {
+	return &directory{path: "/nowhere", home: "/nowhere", tree: someDirectory(), left: maxAll, files: map[string][]byte{}}
 }

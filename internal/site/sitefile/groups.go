@@ -27,11 +27,18 @@ func (l *loader) groups() {
 	for _, name := range m.groups {
 		g := site.Group{Name: name}
 		members := m.of(name, nil)
+		if !m.look(len(m.names), m.tables[name]) {
+			return
+		}
 		for _, node := range m.names { // in order of id
 			if members[node] {
 				g.Nodes = append(g.Nodes, node)
 				groupsOf[node] = append(groupsOf[node], name)
 			}
+		}
+		if l.parts += len(g.Nodes); l.parts > maxParts {
+			l.report.wrong(Name, m.tables[name].at, tooMuch())
+			return
 		}
 		l.site.Groups = append(l.site.Groups, g)
 	}
@@ -50,6 +57,20 @@ type membership struct {
 	tables  map[string]*table[groupTable]
 	members map[string]map[string]bool // group → nodes, as far as found out
 	sought  int                        // names for which the nearest was sought, which takes a while among many
+	looked  int                        // how many names were looked at, see maxLooked
+	deep    bool                       // it took too long
+}
+
+// maxLooked bounds the time that is taken to find out who is in which group: it is enough for 200 groups of all nodes of the largest site.
+const maxLooked = 200 * maxNodes
+
+// look reports whether so many names may yet be looked at for a group.
+func (m *membership) look(names int, t *table[groupTable]) bool {
+	if m.looked += names; m.looked > maxLooked && !m.deep {
+		m.deep = true
+		m.loader.report.wrong(Name, t.at, mistake("it takes too long to find out who is in the groups").Try("make fewer groups, or name fewer groups in each"))
+	}
+	return !m.deep
 }
 
 // of gives the nodes of a group. The path is that of the groups which led here.
@@ -60,6 +81,9 @@ func (m *membership) of(group string, path []string) map[string]bool {
 	t := m.tables[group]
 	members := map[string]bool{}
 	for i, pattern := range t.value.Nodes {
+		if !m.nodes[pattern] && !m.look(len(m.names), t) {
+			return members
+		}
 		if !m.match(pattern, members) {
 			at, _ := t.at.find("nodes", strconv.Itoa(i))
 			m.wrong(at, "no node is called %q", "no node matches %q", pattern, m.names)
@@ -77,7 +101,11 @@ func (m *membership) of(group string, path []string) map[string]bool {
 				Try("take one of them out"))
 			continue
 		}
-		for node := range m.of(other, path) {
+		more := m.of(other, path)
+		if !m.look(len(more)+len(path), t) {
+			return members
+		}
+		for node := range more {
 			members[node] = true
 		}
 	}

@@ -5,7 +5,7 @@ package sitefile
 import (
 	"errors"
 	"fmt"
-	"os"
+	"io/fs"
 	"path/filepath"
 	"reflect"
 
@@ -21,19 +21,52 @@ const Name = "site.toml"
 const format = 1
 
 // Load reads a site directory. Its error is a problem.List of every mistake that there is.
-func Load(dir string) (*site.Site, error) {
-	abs, err := filepath.Abs(dir)
+func Load(dir string) (*site.Site, error) { return LoadCopy(dir, dir) }
+
+// LoadCopy reads the copy that Keep has made of a site directory. What the site file names outside of that is found from home, where the
+// copy was taken.
+func LoadCopy(dir, home string) (*site.Site, error) {
+	d, s, err := read(dir, home)
 	if err != nil {
-		return nil, problem.List{mistake("no such directory").At(dir).Because(err)}
+		return nil, err
 	}
-	content, err := os.ReadFile(filepath.Join(abs, Name))
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, problem.List{mistake("%s has no %s", dir, Name).Try("orrery init %s writes one", dir)}
+	d.close()
+	return s, nil
+}
+
+// read reads a site directory, and gives that, too, with all that was read of it.
+func read(dir, home string) (*directory, *site.Site, error) {
+	at, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, nil, problem.List{mistake("no such directory").At(dir).Because(err)}
+	}
+	if home, err = filepath.Abs(home); err != nil {
+		return nil, nil, problem.List{mistake("no such directory").At(home).Because(err)}
+	}
+	d, err := openDirectory(at, home)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, problem.List{noSite(dir)}
 	}
 	if err != nil {
-		return nil, problem.List{mistake("cannot be read").At(Name).Because(err)}
+		return nil, nil, problem.List{mistake("the site directory cannot be read").At(dir).Because(reason(err))}
 	}
-	l := newLoader(abs)
+	s, err := d.load(dir)
+	if err != nil {
+		d.close()
+		return nil, nil, err
+	}
+	return d, s, nil
+}
+
+func (d *directory) load(said string) (*site.Site, error) {
+	if _, err := d.tree.Lstat(Name); errors.Is(err, fs.ErrNotExist) {
+		return nil, problem.List{noSite(said)}
+	}
+	content, err := d.read(Name, maxFile)
+	if err != nil {
+		return nil, problem.List{wrong("it", err).At(Name)}
+	}
+	l := newLoader(d)
 	l.load(content)
 	if err := l.report.list().OrNil(); err != nil {
 		return nil, err
@@ -41,16 +74,21 @@ func Load(dir string) (*site.Site, error) {
 	return l.site, nil
 }
 
+func noSite(dir string) *problem.Problem {
+	return mistake("%s has no %s", dir, Name).Try("orrery init %s writes one", dir)
+}
+
 // A loader is one reading of a site directory.
 type loader struct {
-	dir          string
+	dir          *directory
 	report       *report
 	file         siteFile
 	site         *site.Site
 	requirements map[string]site.Requirements // by file
+	parts        int                          // of which all nodes consist, see maxParts
 }
 
-func newLoader(dir string) *loader {
+func newLoader(dir *directory) *loader {
 	return &loader{dir: dir, report: newReport(), site: &site.Site{}, requirements: map[string]site.Requirements{}}
 }
 
@@ -63,6 +101,9 @@ func (l *loader) load(content []byte) {
 	l.tables()
 	l.nodes()
 	l.groups()
+	if l.report.full() || l.parts > maxParts {
+		return // the rules take a time that grows with the site
+	}
 	for _, m := range check.Check(l.site) {
 		l.report.rule(m)
 	}
@@ -70,6 +111,10 @@ func (l *loader) load(content []byte) {
 
 // decode reads TOML into one of the file types and reports whether it could. Mistakes in single values do not count.
 func (l *loader) decode(file string, content []byte, into any) bool {
+	if much := measure(content); much != nil {
+		l.report.add(mistake("%s", much.what).At(fmt.Sprintf("%s:%d", file, much.line)).Try("make several sites, or put data into a file of a role"))
+		return false
+	}
 	values, err := unmarshal(content)
 	if err != nil {
 		l.report.add(mistake("this is not TOML: %s", err.what).At(fmt.Sprintf("%s:%d", file, err.line)))
@@ -84,6 +129,7 @@ func (l *loader) decode(file string, content []byte, into any) bool {
 	d := decoder{
 		wrong:    func(at *place, p *problem.Problem) { l.report.wrong(file, at, p) },
 		misspelt: l.report.misspelt,
+		enough:   l.report.full,
 	}
 	d.decode("", values, at, reflect.ValueOf(into).Elem())
 	if n, ok := values["format"].(int64); ok && n != format {

@@ -5,26 +5,31 @@ import (
 	"net/netip"
 	"slices"
 
+	"orrery/internal/problem"
 	"orrery/internal/site"
 )
 
-// maxNodes bounds a site, so that no range exhausts the memory.
-const maxNodes = 100_000
+// These bound a site, so that no range exhausts the memory. All else that is done with a site grows with the second.
+const (
+	maxNodes = 100_000
+	maxParts = 2_000_000 // nodes, and the networks, roles and groups of each
+)
 
 // nodes fills in the nodes, in order of id, with defaults and addresses.
 func (l *loader) nodes() {
 	networks := l.defaultNetworks()
 	var nodes []site.Node
 	for _, t := range l.file.Nodes {
-		names, p := expand(t.name)
-		if p == nil && len(nodes)+len(names) > maxNodes {
-			p = mistake("the site has more than %d nodes with the %d of %q", maxNodes, len(names), t.name).Try("make several sites")
-		}
+		names, p := expand(t.name, maxNodes-len(nodes))
 		if p != nil {
 			l.report.wrong(Name, t.at, p)
 			continue
 		}
 		first := l.node(&t.value, networks)
+		if l.parts += len(names) * (1 + len(first.NICs) + len(first.Roles)); l.parts > maxParts {
+			l.report.wrong(Name, t.at, tooMuch())
+			return
+		}
 		for i, name := range names {
 			if other, taken := l.report.nodes[name]; taken {
 				l.report.wrong(Name, t.at, mistake("node %s is declared already (%s)", name, where(Name, other)).Try("choose another name"))
@@ -36,6 +41,10 @@ func (l *loader) nodes() {
 	}
 	slices.SortStableFunc(nodes, func(a, b site.Node) int { return cmp.Compare(a.ID, b.ID) })
 	l.site.Nodes = nodes
+}
+
+func tooMuch() *problem.Problem {
+	return mistake("the nodes of the site are on more networks, have more roles and are in more groups than %d in all", maxParts).Try("make several sites")
 }
 
 // node gives what a declaration says of the first of its nodes; the addresses that are to be derived are left out.

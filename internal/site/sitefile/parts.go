@@ -9,9 +9,9 @@ import (
 	"github.com/pelletier/go-toml/v2/unstable"
 )
 
-// partTables is how many tables are given to go-toml at once. It looks for every table among all keys before it, so
+// partSize is how much of a file is given to go-toml at once, in bytes. It looks for every key among all keys before it, so
 // that ten thousand nodes at once would take half a second. In parts they take a tenth of that.
-const partTables = 500
+const partSize = 32 << 10
 
 // A syntaxError tells why a file is not TOML.
 type syntaxError struct {
@@ -47,15 +47,15 @@ func parts(content []byte) [][]byte {
 	var parts [][]byte
 	var parser unstable.Parser
 	parser.Reset(content)
-	tables, start := 0, 0
+	start := 0
 	for parser.NextExpression() {
 		e := parser.Expression()
 		switch e.Kind {
 		case unstable.ArrayTable:
 			return [][]byte{content}
 		case unstable.Table:
-			if tables++; tables%partTables == 0 {
-				end := bytes.LastIndexByte(content[:e.Child().Raw.Offset], '\n') + 1
+			if at := int(e.Child().Raw.Offset); at-start >= partSize {
+				end := bytes.LastIndexByte(content[:at], '\n') + 1
 				parts = append(parts, content[start:end])
 				start = end
 			}

@@ -10,7 +10,7 @@ import (
 )
 
 func TestParts(t *testing.T) {
-	text := large(3 * partTables)
+	text := large(1500)
 	if n := len(parts([]byte(text))); n != 4 {
 		t.Fatalf("%d parts", n)
 	}
@@ -28,7 +28,7 @@ func TestParts(t *testing.T) {
 		"[a]\nx = 1\nx=2": fmt.Sprintf("site.toml:%d: this is not TOML: key x is already defined", line+2),
 		"[b]\nid=1x":      fmt.Sprintf("site.toml:%d: this is not TOML: ", line+1),
 	} {
-		l := newLoader("/nowhere")
+		l := newLoader(nowhere())
 		l.load([]byte(text + more))
 		if list := l.report.list(); len(list) != 1 || !strings.HasPrefix(list.Error(), wrong) {
 			t.Errorf("%v, not %s", list, wrong)

@@ -17,13 +17,13 @@ func TestExpand(t *testing.T) {
 		"a": "a", "a{1..3}": "a1 a2 a3", "a{08..10}": "a08 a09 a10", "a{8..11}b": "a8b a9b a10b a11b",
 		"{00..1}": "00 01", "a{5..5}": "a5", "a{0..2}": "a0 a1 a2",
 	} {
-		names, p := expand(name)
+		names, p := expand(name, maxNodes)
 		if p != nil || strings.Join(names, " ") != want {
 			t.Errorf("%s: %v %v", name, names, p)
 		}
 	}
 	for _, name := range []string{"a{", "a}", "a{1}", "a{1..}", "a{..1}", "a{1..2}{3..4}", "a{2..1}", "a{0..100000}", "a{-1..2}", "{1..99999999999999999999}"} {
-		if names, p := expand(name); p == nil || p.Cure == "" {
+		if names, p := expand(name, maxNodes); p == nil || p.Cure == "" {
 			t.Errorf("%s: %d names, %v", name, len(names), p)
 		}
 	}
@@ -34,7 +34,7 @@ func TestRangeProperties(t *testing.T) {
 		first := rapid.IntRange(0, 2000).Draw(t, "first")
 		count := rapid.IntRange(1, 300).Draw(t, "count")
 		width := rapid.IntRange(1, 6).Draw(t, "width")
-		names, p := expand(fmt.Sprintf("n{%0*d..%0*d}x", width, first, width, first+count-1))
+		names, p := expand(fmt.Sprintf("n{%0*d..%0*d}x", width, first, width, first+count-1), maxNodes)
 		if p != nil {
 			t.Fatal(p)
 		}
@@ -109,7 +109,7 @@ func TestAddingNodesMovesNone(t *testing.T) {
 
 // load is what Load does with a site.toml that needs no other file.
 func load(t *rapid.T, content string) *site.Site {
-	l := newLoader("/nowhere")
+	l := newLoader(nowhere())
 	l.load([]byte(content))
 	if err := l.report.list().OrNil(); err != nil {
 		t.Fatal(err)

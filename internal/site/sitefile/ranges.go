@@ -11,9 +11,18 @@ import (
 
 var rangePattern = regexp.MustCompile(`^([^{}]*)\{([0-9]{1,9})\.\.([0-9]{1,9})\}([^{}]*)$`)
 
-// expand gives the names that a name with a range stands for: "a{08..10}" is a08, a09 and a10.
-func expand(name string) ([]string, *problem.Problem) {
+// maxName bounds what may be a name, so that no range of names exhausts the memory. What is legal is shorter.
+const maxName = 200
+
+// expand gives the names that a name with a range stands for: "a{08..10}" is a08, a09 and a10. They may be so many at most.
+func expand(name string, most int) ([]string, *problem.Problem) {
+	if len(name) > maxName {
+		return nil, mistake("the name %s has more than %d characters", say(name), maxName).Try("choose a shorter one")
+	}
 	if !strings.ContainsAny(name, "{}") {
+		if most < 1 {
+			return nil, mistake("the site has more than %d nodes with %q", maxNodes, name).Try("make several sites")
+		}
 		return []string{name}, nil
 	}
 	m := rangePattern.FindStringSubmatch(name)
@@ -25,8 +34,8 @@ func expand(name string) ([]string, *problem.Problem) {
 	switch {
 	case first > last:
 		return nil, mistake("the range %q goes backwards", name).Try(`write "%s{%s..%s}%s"`, m[1], m[3], m[2], m[4])
-	case last-first >= maxNodes:
-		return nil, mistake("the range %q is of more than %d nodes", name, maxNodes).Try("make several sites")
+	case last-first >= most:
+		return nil, mistake("the site has more than %d nodes with the %d of %q", maxNodes, last-first+1, name).Try("make several sites")
 	}
 	width := 0
 	if padded(m[2]) || padded(m[3]) {

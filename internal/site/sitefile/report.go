@@ -24,6 +24,12 @@ type report struct {
 	more     map[string]int      // those that are not told any more, by place
 }
 
+// maxMistakes bounds what is told in all: who has made so many has another mistake.
+const maxMistakes = 1000
+
+// full reports whether so much is wrong that no more is told.
+func (r *report) full() bool { return len(r.mistakes) > maxMistakes }
+
 // maxTold bounds what is told of one place.
 const maxTold = 5
 
@@ -39,7 +45,15 @@ func newReport() *report {
 	}
 }
 
-func (r *report) add(p *problem.Problem) { r.mistakes = append(r.mistakes, p) }
+func (r *report) add(p *problem.Problem) {
+	switch len(r.mistakes) - maxMistakes {
+	case 0:
+		p = mistake("there are more than %d mistakes: the others are not told", maxMistakes).At(p.Where).Try("mend these first")
+	case 1:
+		return
+	}
+	r.mistakes = append(r.mistakes, p)
+}
 
 // wrong adds a mistake at a place of a file.
 func (r *report) wrong(file string, at *place, p *problem.Problem) {
@@ -53,6 +67,9 @@ func where(file string, at *place) string { return fmt.Sprintf("%s:%d", file, at
 
 // rule adds what package check has found, unless it only follows from a mistake that has been told already.
 func (r *report) rule(m check.Mistake) {
+	if r.full() {
+		return
+	}
 	file, at, rest := r.locate(m.Key)
 	if at == nil {
 		r.add(mistake("%s", m.What).At(file).Try("%s", m.Cure))
@@ -118,7 +135,7 @@ func (r *report) list() problem.List {
 	var all []lined
 	seen := map[string]bool{}
 	for _, place := range slices.Sorted(maps.Keys(r.more)) {
-		r.add(mistake("and %d more like these", r.more[place]).At(place))
+		r.mistakes = append(r.mistakes, mistake("and %d more like these", r.more[place]).At(place))
 	}
 	for _, p := range r.mistakes {
 		if text := p.Error(); !seen[text] {

@@ -1,17 +1,20 @@
 package sitefile
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"maps"
-	"os"
 	"path"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"orrery/internal/problem"
 	"orrery/internal/site"
+	"orrery/internal/tree"
 )
 
 const roleFileName = "role.toml"
@@ -20,30 +23,38 @@ func roleFileOf(role string) string { return "roles/" + role + "/" + roleFileNam
 
 // roles reads every role of the site directory, also those that no node has.
 func (l *loader) roles() {
-	entries, err := os.ReadDir(filepath.Join(l.dir, "roles"))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		l.report.add(mistake("cannot be read").At("roles").Because(err))
+	names, err := l.dir.tree.Names("roles", maxRoles)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return
+	case errors.Is(err, tree.ErrTooLarge):
+		l.report.add(mistake("there are more than %d roles", maxRoles).At("roles").Try("make several sites"))
+		return
+	case err != nil:
+		l.report.add(wrong("it", err).At("roles"))
+		return
 	}
-	for _, e := range entries { // sorted by name
-		info, err := os.Stat(filepath.Join(l.dir, "roles", e.Name()))
-		if err == nil && info.IsDir() && !strings.HasPrefix(e.Name(), ".") {
-			l.role(e.Name())
+	for _, name := range names {
+		where := "roles/" + name
+		info, err := l.dir.tree.Stat(where)
+		switch {
+		case strings.HasPrefix(name, "."):
+		case err != nil:
+			l.report.add(wrong("it", err).At(where))
+		case info.Mode&unix.S_IFMT == unix.S_IFDIR:
+			l.role(name)
 		}
 	}
 }
 
 func (l *loader) role(name string) {
 	dir := "roles/" + name
-	root, err := os.OpenRoot(filepath.Join(l.dir, dir))
-	if err != nil {
-		l.report.add(mistake("cannot be read").At(dir).Because(err))
-		return
-	}
-	defer root.Close()
-	beside := l.beside(dir, root.FS())
+	beside, whole := l.beside(dir)
 	content, ok := beside[roleFileName]
 	if !ok {
-		l.report.add(mistake("there is no %s in the role's directory", roleFileName).At(dir).Try("write one or remove the directory"))
+		if whole {
+			l.report.add(mistake("there is no %s in the role's directory", roleFileName).At(dir).Try("write one or remove the directory"))
+		}
 		l.site.Roles = append(l.site.Roles, site.Role{Name: name, Dir: dir}) // so that nodes that have it are not wrong as well
 		return
 	}
@@ -53,46 +64,42 @@ func (l *loader) role(name string) {
 	l.site.Roles = append(l.site.Roles, l.roleOf(name, &file, beside))
 }
 
-// beside reads all files of a role's directory. That nothing outside of it is read os.Root sees to.
-func (l *loader) beside(dir string, files fs.FS) map[string][]byte {
-	beside := map[string][]byte{}
-	err := fs.WalkDir(files, ".", func(name string, e fs.DirEntry, err error) error {
-		where := path.Join(dir, name)
-		if err != nil {
-			l.report.add(mistake("cannot be read").At(where).Because(err))
-			return nil
-		}
+// beside reads all files of a role's directory, and reports whether it could.
+func (l *loader) beside(dir string) (beside map[string][]byte, whole bool) {
+	beside, before := map[string][]byte{}, len(l.report.mistakes)
+	top, err := l.dir.tree.Sub(dir)
+	if err != nil {
+		l.report.add(wrong("it", err).At(dir))
+		return nil, false
+	}
+	defer top.Close()
+	err = top.Walk(context.Background(), roleBounds, func(e *tree.Entry) error {
 		switch {
-		case e.IsDir() && e.Name() == "__pycache__":
-			return fs.SkipDir
-		case e.IsDir() || leftover(e.Name()):
+		case e.IsDir() && e.Name == "__pycache__":
+			return tree.SkipDir
+		case e.IsDir() || leftover(e.Name):
 			return nil
 		}
-		info, err := fs.Stat(files, name) // of what a symbolic link leads to
-		switch {
-		case err != nil:
-			l.report.add(mistake("it leads out of the role's directory or nowhere").At(where).Try("copy the file here"))
-			return nil
-		case !info.Mode().IsRegular():
-			l.report.add(mistake("this is no file").At(where).Try("a role's directory holds files and directories only"))
-			return nil
-		case info.Size() > maxFile:
-			l.report.add(mistake("the file has %d MiB, more than %d", info.Size()>>20, maxFile>>20).At(where).
-				Try("put it on a volume or in a package"))
-			return nil
+		most := int64(maxFile)
+		if e.Path == roleFileName {
+			most = maxRole
 		}
-		content, err := fs.ReadFile(files, name)
+		where := path.Join(dir, e.Path)
+		content, err := l.dir.read(where, most) // from the top: links lead to wherever they do in the site directory
 		if err != nil {
-			l.report.add(mistake("cannot be read").At(where).Because(err))
+			l.report.add(wrong("it", err).At(where))
 			return nil
 		}
-		beside[name] = content
+		beside[e.Path] = content
 		return nil
 	})
-	if err != nil {
-		l.report.add(mistake("cannot be read").At(dir).Because(err))
+	if errors.Is(err, tree.ErrTooLarge) {
+		l.report.add(mistake("the role's directory has more than %d files, or more than %d directories one in another", roleBounds.All, roleBounds.Depth).At(dir).
+			Try("put them in an archive or a package"))
+	} else if err != nil {
+		l.report.add(wrong("it", err).At(dir))
 	}
-	return beside
+	return beside, len(l.report.mistakes) == before
 }
 
 // leftover tells what tools leave behind: it must not make another layer.

@@ -20,16 +20,16 @@ func TestRoleDirectory(t *testing.T) {
 		t.Fatal(err)
 	}
 	huge.Close()
-	for link, to := range map[string]string{"out": "../../secret", "abs": "/etc/passwd", "nowhere": "gone", "ok": "real"} {
+	for link, to := range map[string]string{"out": "../../../secret", "abs": "/etc/passwd", "nowhere": "gone", "ok": "real", "shared": "../../secret"} {
 		if err := os.Symlink(to, filepath.Join(dir, "roles/a", link)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	_, err = Load(dir)
-	want := `roles/a/abs: it leads out of the role's directory or nowhere (copy the file here)
-roles/a/huge: the file has 16 MiB, more than 16 (put it on a volume or in a package)
-roles/a/nowhere: it leads out of the role's directory or nowhere (copy the file here)
-roles/a/out: it leads out of the role's directory or nowhere (copy the file here)
+	want := `roles/a/abs: it leads out of the site directory (copy into the site directory what it leads to)
+roles/a/huge: it has more than 16 MiB (put data on a volume or in a package)
+roles/a/nowhere: it leads nowhere (take it out, or make what it leads to)
+roles/a/out: it leads out of the site directory (copy into the site directory what it leads to)
 roles/none: there is no role.toml in the role's directory (write one or remove the directory)`
 	if err == nil || err.Error() != want {
 		t.Errorf("got:\n%v\nwant:\n%s", err, want)
@@ -42,7 +42,7 @@ roles/none: there is no role.toml in the role's directory (write one or remove t
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := s.Roles[0].Beside; string(got["ok"]) != "r" || len(got) != 2 || len(s.Roles) != 1 {
+	if got := s.Roles[0].Beside; string(got["ok"]) != "r" || string(got["shared"]) != "s" || len(got) != 3 || len(s.Roles) != 1 {
 		t.Errorf("%v", s.Roles)
 	}
 }

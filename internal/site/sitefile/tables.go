@@ -3,7 +3,6 @@ package sitefile
 import (
 	"bytes"
 	"net/netip"
-	"path/filepath"
 	"strconv"
 	"time"
 
@@ -83,9 +82,8 @@ func (l *loader) image(t table[imageTable]) site.Image {
 	i := site.Image{Name: t.name, Suite: t.value.Suite, Components: t.value.Components, Packages: t.value.Packages}
 	if t.value.Import != nil && *t.value.Import != "" {
 		at := t.at.keys["import"]
-		i.Import = l.path(*t.value.Import)
 		var p *problem.Problem
-		if i.Stamp, p = stamp(i.Import); p != nil {
+		if i.Import, i.From, i.Stamp, p = l.dir.image(*t.value.Import); p != nil {
 			l.report.wrong(Name, at, mistake("import: %s", p.What).Try("%s", p.Cure))
 		}
 	}
@@ -95,8 +93,8 @@ func (l *loader) image(t table[imageTable]) site.Image {
 func (l *loader) secret(t table[secretTable]) site.Secret {
 	x := site.Secret{Name: t.name, Command: t.value.Command, Generate: t.value.Generate}
 	if t.value.File != "" {
-		x.File = l.path(t.value.File)
-		if within(l.dir, x.File) {
+		x.File = l.dir.outward(t.value.File)
+		if _, inside := l.dir.inward(t.value.File); inside {
 			l.report.wrong(Name, t.at.keys["file"], mistake("the secret's file %q is in the site directory, which is under version control", t.value.File).
 				Try("move it elsewhere, such as /root/secrets/%s", t.name))
 		}
@@ -133,7 +131,7 @@ func (l *loader) mirrorFile(key string, name *string) []byte {
 	if name == nil {
 		return nil
 	}
-	content, p := readBounded(l.path(*name))
+	content, p := l.dir.named(*name)
 	if p != nil {
 		at, _ := l.report.roots[Name].find("mirror", key)
 		l.report.wrong(Name, at, mistake("%s: %s", key, p.What).Try("%s", p.Cure))
@@ -142,21 +140,13 @@ func (l *loader) mirrorFile(key string, name *string) []byte {
 	return content
 }
 
-// path makes a path of the site file absolute.
-func (l *loader) path(name string) string {
-	if filepath.IsAbs(name) {
-		return filepath.Clean(name)
-	}
-	return filepath.Join(l.dir, name)
-}
-
 // require reads a requirements file, each once.
 func (l *loader) require(file string, at *place) site.Requirements {
 	if r, ok := l.requirements[file]; ok {
 		return r
 	}
 	r := site.Requirements{File: file}
-	content, p := readBounded(l.path(file))
+	content, p := l.dir.named(file)
 	if p != nil {
 		l.report.wrong(Name, at, mistake("requirements: %s", p.What).Try("%s", p.Cure))
 	}

@@ -1,0 +1,206 @@
+package sitefile
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"orrery/internal/problem"
+	"orrery/internal/tree"
+)
+
+// A site directory may be a stranger's, such as the one of a pull request that is to be checked. So nothing is read but regular files
+// that are in it, and no more than any honest site has.
+const (
+	maxFile  = 16 << 20  // bytes of a file that is read into the model: what is greater belongs elsewhere
+	maxAll   = 128 << 20 // bytes of all of them
+	maxRole  = 1 << 20   // bytes of a role.toml
+	maxRoles = 2000
+)
+
+// roleBounds are how much a role's directory may hold.
+var roleBounds = tree.Bounds{Depth: 32, Names: 10_000, All: 10_000}
+
+// A directory is a site directory that is being read.
+type directory struct {
+	path  string // where it is read
+	home  string // where it stood when the site file was written, from where the paths in it are said
+	tree  *tree.Root
+	left  int64             // bytes that may yet be read
+	files map[string][]byte // all that were read, by their paths in it
+	// images are files, and directories in OCI's layout, that are imported from it: too large to be read here.
+	images []string
+}
+
+// openDirectory opens a site directory that is read in one place and was written in another, or the same.
+func openDirectory(dir, home string) (*directory, error) {
+	// The last part of the path may be a link: whoever names the directory is trusted, but not what is in it.
+	root, err := tree.OpenBeneath(dir + "/.")
+	if err != nil {
+		return nil, err
+	}
+	return &directory{path: dir, home: home, tree: root, left: maxAll, files: map[string][]byte{}}, nil
+}
+
+func (d *directory) close() { d.tree.Close() }
+
+// outward makes a path of the site file absolute that may lead out of the site directory.
+func (d *directory) outward(name string) string {
+	if filepath.IsAbs(name) {
+		return filepath.Clean(name)
+	}
+	return filepath.Join(d.home, name)
+}
+
+// inward gives what a path of the site file is within the site directory, if it is in there.
+func (d *directory) inward(name string) (string, bool) {
+	inside, err := filepath.Rel(d.home, d.outward(name))
+	return inside, err == nil && filepath.IsLocal(inside)
+}
+
+// named reads a file that the site file names. What it says is wrong needs no place.
+func (d *directory) named(name string) ([]byte, *problem.Problem) {
+	inside, ok := d.inward(name)
+	if !ok {
+		return nil, mistake("%q is outside the site directory", name).Try("copy the file into the site directory, and name it there")
+	}
+	content, err := d.read(inside, maxFile)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) {
+		return nil, d.missing(inside)
+	}
+	return content, wrong(filepath.Join(d.path, inside), err)
+}
+
+// A tooLarge is the error of a file that has more bytes than it may have.
+type tooLarge struct{ most int64 }
+
+func (e tooLarge) Error() string { return fmt.Sprintf("more than %d MiB", e.most>>20) }
+
+// errAll is of a file that by itself is not too large.
+var errAll = errors.New("the whole is too large")
+
+// read reads a file of the site directory.
+func (d *directory) read(name string, most int64) ([]byte, error) {
+	if content, before := d.files[name]; before {
+		return content, nil
+	}
+	content, err := d.tree.ReadFile(name, min(most, d.left))
+	switch {
+	case errors.Is(err, tree.ErrTooLarge) && d.left < most:
+		return nil, errAll
+	case errors.Is(err, tree.ErrTooLarge):
+		return nil, tooLarge{most}
+	case err != nil:
+		return nil, err
+	}
+	d.left -= int64(len(content))
+	d.files[name] = content
+	return content, nil
+}
+
+// wrong says why something in a site directory is not read; nil if there is no reason.
+func wrong(what string, err error) *problem.Problem {
+	var large tooLarge
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, tree.ErrOutside), errors.Is(err, unix.ELOOP):
+		return mistake("%s leads out of the site directory", what).Try("copy into the site directory what it leads to")
+	case errors.Is(err, fs.ErrNotExist):
+		return mistake("%s leads nowhere", what).Try("take it out, or make what it leads to")
+	case errors.Is(err, tree.ErrNotRegular), errors.Is(err, unix.ENXIO), errors.Is(err, unix.EISDIR):
+		return mistake("%s is no file", what).Try("put a file there, or take it out")
+	case errors.Is(err, unix.ENOTDIR):
+		return mistake("%s is no directory", what).Try("make a directory there, or take it out")
+	case errors.Is(err, errAll):
+		return mistake("the site directory has more than %d MiB to be read", maxAll>>20).Try("put data on a volume or in a package")
+	case errors.As(err, &large):
+		return mistake("%s has %v", what, large).Try("put data on a volume or in a package")
+	}
+	return mistake("%s cannot be read", what).Because(reason(err)).Try("make it readable")
+}
+
+// missing tells what is near a file that is not there.
+func (d *directory) missing(name string) *problem.Problem {
+	p := mistake("there is no file %s", filepath.Join(d.path, name))
+	beside, _ := d.tree.Names(path.Dir(name), roleBounds.Names) // none are near in a directory that is not there
+	if nearest := problem.Nearest(path.Base(name), beside); nearest != "" {
+		return p.Try("%s is the nearest", filepath.Join(d.path, path.Dir(name), nearest))
+	}
+	return p.Try("create it or correct the path")
+}
+
+// image gives the path of an imported image, from where it is to be read if that is another, and what tells one state of it from
+// another without reading it. It may be outside: images are large, and often shared by sites.
+func (d *directory) image(name string) (at, from, stamp string, p *problem.Problem) {
+	at = d.outward(name)
+	inside, ok := d.inward(name)
+	if !ok {
+		stamp, p = stampOutside(at)
+		return at, "", stamp, p
+	}
+	if stamp, p = d.stampInside(inside); p != nil {
+		return at, "", "", p
+	}
+	d.images = append(d.images, inside)
+	if d.path != d.home {
+		from = filepath.Join(d.path, inside)
+	}
+	return at, from, stamp, nil
+}
+
+func (d *directory) stampInside(name string) (string, *problem.Problem) {
+	info, err := d.tree.Stat(name)
+	if err == nil && info.Mode&unix.S_IFMT == unix.S_IFDIR {
+		name = path.Join(name, ociIndex)
+		info, err = d.tree.Stat(name)
+	}
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.ENOTDIR):
+		return "", d.missing(name)
+	case errors.Is(err, tree.ErrOutside):
+		return "", wrong(filepath.Join(d.path, name), err).Try("name the image by its own path")
+	case err == nil && info.Mode&unix.S_IFMT != unix.S_IFREG:
+		err = tree.ErrNotRegular
+	}
+	if err != nil {
+		return "", wrong(filepath.Join(d.path, name), err)
+	}
+	return stampOf(info), nil
+}
+
+// stampOutside looks at a file that is somewhere on this machine. It tells nothing of what else is there.
+func stampOutside(at string) (string, *problem.Problem) {
+	var info unix.Stat_t
+	err := unix.Stat(at, &info)
+	if err == nil && info.Mode&unix.S_IFMT == unix.S_IFDIR {
+		err = unix.Stat(filepath.Join(at, ociIndex), &info)
+	}
+	switch {
+	case err != nil:
+		return "", mistake("there is no image %s", at).Try("create it or correct the path")
+	case info.Mode&unix.S_IFMT != unix.S_IFREG:
+		return "", mistake("%s is no image", at).Try("name an archive, or a directory in OCI's layout")
+	}
+	return stampOf(&info), nil
+}
+
+// ociIndex is in a directory in OCI's layout; every change of that is a change of it.
+const ociIndex = "index.json"
+
+func stampOf(info *unix.Stat_t) string {
+	return fmt.Sprintf("%d-%d", info.Size, info.Mtim.Nano())
+}
+
+// reason gives the reason of a failed operation on a file without the operation and the path, which the problem names already.
+func reason(err error) error {
+	var p *fs.PathError
+	if errors.As(err, &p) {
+		return p.Err
+	}
+	return err
+}

@@ -1,0 +1,96 @@
+package sitefile
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"orrery/internal/problem"
+	"orrery/internal/site"
+	"orrery/internal/tree"
+)
+
+// Keep reads a site directory and writes all that it has read to another, which must not be there yet: the files that the site consists
+// of and the images that are imported from it, with no link among them, and nothing else. So LoadCopy gives the same site from there.
+func Keep(dir, to string) (*site.Site, error) {
+	d, s, err := read(dir, dir)
+	if err != nil {
+		return nil, err
+	}
+	defer d.close()
+	if err := os.Mkdir(to, 0o700); err != nil {
+		return nil, err
+	}
+	for name, content := range d.files {
+		at := filepath.Join(to, name)
+		if err := os.MkdirAll(filepath.Dir(at), 0o700); err != nil {
+			return nil, err
+		}
+		if err := os.WriteFile(at, content, 0o600); err != nil {
+			return nil, err
+		}
+	}
+	for _, name := range d.images {
+		if err := keepImage(d.tree, name, filepath.Join(to, name)); err != nil {
+			return nil, problem.New(problem.Failed, "the image %s cannot be kept", name).At(dir).Because(err)
+		}
+	}
+	return s, nil
+}
+
+// keepImage copies an archive, or a directory in OCI's layout.
+func keepImage(from *tree.Root, name, to string) error {
+	info, err := from.Stat(name)
+	if err != nil {
+		return err
+	}
+	if info.Mode&unix.S_IFMT != unix.S_IFDIR {
+		return keepFile(from, name, to)
+	}
+	layout, err := from.Sub(name)
+	if err != nil {
+		return err
+	}
+	defer layout.Close()
+	return layout.Walk(context.Background(), tree.Ample, func(e *tree.Entry) error {
+		if e.IsDir() {
+			return os.MkdirAll(filepath.Join(to, e.Path), 0o700)
+		}
+		return keepFile(layout, e.Path, filepath.Join(to, e.Path))
+	})
+}
+
+// keepFile makes a copy that shares its blocks with the original where the file system can do that. It is never the same file: whoever
+// writes to the one does not change the other.
+func keepFile(from *tree.Root, name, to string) error {
+	in, err := from.OpenFile(name)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	info, err := in.Stat()
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
+		return err
+	}
+	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	if unix.IoctlFileClone(int(out.Fd()), int(in.Fd())) != nil {
+		if _, err = io.Copy(out, io.LimitReader(in, info.Size())); err != nil {
+			return errors.Join(err, out.Close())
+		}
+	}
+	if err := out.Close(); err != nil {
+		return err
+	}
+	return os.Chtimes(to, time.Time{}, info.ModTime()) // which is in the image's recipe
+}
