@@ -29,7 +29,7 @@ func TakeLock(path string, h Holder) (*Lock, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, err
 	}
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
+	f, err := openLock(path)
 	if err != nil {
 		return nil, err
 	}
@@ -53,6 +53,38 @@ func TakeLock(path string, h Holder) (*Lock, error) {
 		return nil, err
 	}
 	return &Lock{f}, nil
+}
+
+// openLock opens a file that is to be locked. Whoever can open a file can lock it, to read it is enough; so nobody but its owner can,
+// also if an earlier version of this program made it.
+func openLock(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := f.Chmod(0o600); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// lockFile waits until nobody else has locked a file (flock(2)). To unlock closes it.
+func lockFile(path string) (unlock func(), err error) {
+	f, err := openLock(path)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		err := unix.Flock(int(f.Fd()), unix.LOCK_EX)
+		if err == nil {
+			return func() { f.Close() }, nil
+		}
+		if err != unix.EINTR {
+			f.Close()
+			return nil, &os.PathError{Op: "flock", Path: f.Name(), Err: err}
+		}
+	}
 }
 
 func readHolder(f *os.File) string {

@@ -16,7 +16,7 @@ func HoldInMemory(dir string) (letGo func(), err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
-	unlock, err := lockDirectory(filepath.Dir(dir))
+	unlock, err := lockMount(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -42,7 +42,7 @@ func HoldInMemory(dir string) (letGo func(), err error) {
 
 // releaseMemory takes the tmpfs away that HoldInMemory mounted, unless it is in use. If it cannot be, it stays, and does no harm.
 func releaseMemory(dir string) {
-	unlock, err := lockDirectory(filepath.Dir(dir))
+	unlock, err := lockMount(dir)
 	if err != nil {
 		return
 	}
@@ -59,25 +59,8 @@ func releaseMemory(dir string) {
 	_ = unix.Unmount(dir, unix.UMOUNT_NOFOLLOW)
 }
 
-// lockDirectory waits until nobody else works on what is mounted in a directory.
-func lockDirectory(dir string) (unlock func(), err error) {
-	f, err := os.Open(dir)
-	if err != nil {
-		return nil, err
-	}
-	return lockFile(f)
-}
-
-// lockFile waits until nobody else has locked a file or directory (flock(2)). To unlock closes it.
-func lockFile(f *os.File) (unlock func(), err error) {
-	for {
-		err := unix.Flock(int(f.Fd()), unix.LOCK_EX)
-		if err == nil {
-			return func() { f.Close() }, nil
-		}
-		if err != unix.EINTR {
-			f.Close()
-			return nil, &os.PathError{Op: "flock", Path: f.Name(), Err: err}
-		}
-	}
+// lockMount waits until nobody else mounts or unmounts something on a directory. The lock stands beside it, as what is in it may be covered;
+// the directory above is no lock, because everybody can open and lock that.
+func lockMount(dir string) (unlock func(), err error) {
+	return lockFile(filepath.Join(filepath.Dir(dir), "."+filepath.Base(dir)+".lock"))
 }

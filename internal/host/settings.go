@@ -177,9 +177,5 @@ func lockSettings(runDir string) (unlock func(), err error) {
 	if err := os.MkdirAll(runDir, 0o755); err != nil {
 		return nil, err
 	}
-	f, err := os.OpenFile(filepath.Join(runDir, "settings.lock"), os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	return lockFile(f)
+	return lockFile(filepath.Join(runDir, "settings.lock"))
 }

@@ -1,0 +1,77 @@
+package host
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// TestLocksAreClosed: who can open a file can lock it, so nobody but root can open any lock, also one that was there before.
+func TestLocksAreClosed(t *testing.T) {
+	old := unix.Umask(0)
+	defer unix.Umask(old)
+	dir := t.TempDir()
+	former := filepath.Join(dir, "former")
+	if err := os.WriteFile(former, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{former, filepath.Join(dir, "sites/s/lock")} {
+		l, err := TakeLock(path, Holder{Who: "me"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		closed(t, path)
+		l.Release()
+	}
+	run := filepath.Join(dir, "run")
+	unlock, err := lockSettings(run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	unlock()
+	closed(t, filepath.Join(run, "settings.lock"))
+}
+
+func closed(t *testing.T, path string) {
+	t.Helper()
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%s: %v, %v", path, info, err)
+	}
+}
+
+// TestHoldInMemoryNeedsNoOpenDirectory: everybody can lock the directory above, such as /run, and keeps nobody from anything by that.
+func TestHoldInMemoryNeedsNoOpenDirectory(t *testing.T) {
+	above, err := os.MkdirTemp("/dev/shm", "orrery-test-") // a tmpfs, so that nothing has to be mounted
+	if err != nil {
+		t.Skip(err)
+	}
+	defer os.RemoveAll(above)
+	stranger, err := os.Open(above)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stranger.Close()
+	if err := unix.Flock(int(stranger.Fd()), unix.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() {
+		letGo, err := HoldInMemory(filepath.Join(above, "orrery"))
+		if err == nil {
+			letGo()
+		}
+		done <- err
+	}()
+	select {
+	case err := <-done:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(5 * time.Second):
+		t.Error("it waits for a lock that anybody can take")
+	}
+	closed(t, filepath.Join(above, ".orrery.lock"))
+}
