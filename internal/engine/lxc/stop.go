@@ -91,7 +91,7 @@ func (c container) kill(ctx context.Context) error {
 	}
 	defer unix.Close(watch)
 	err = untilEnded(ctx, watch, func(int) error {
-		for _, pid := range children(monitor) {
+		for _, pid := range proc.children(monitor) {
 			_ = unix.Kill(pid, unix.SIGKILL)
 		}
 		return send(watch, unix.SIGKILL)

@@ -1,13 +1,11 @@
 package lxc
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -103,76 +101,73 @@ func (c container) abandon(ctx context.Context, r *record.Record) error {
 // orphans kills the commands in nodes of a site whose caller has died, and reports whether some of them, or starts of nodes, are
 // still under way.
 func (e *Engine) orphans(site string) (busy bool, err error) {
-	nodes := e.dirs.Nodes(site) + "/"
-	processes, err := os.ReadDir("/proc")
-	if err != nil {
-		return false, err
+	starting, commands, err := proc.leftovers(e.dirs.Nodes(site))
+	// lxc-attach ends by itself when what it has started in the node has ended, and buries that. Were it killed as well, a dead
+	// process would be left in the node, for which systemd waits when it shuts down.
+	for _, pid := range commands {
+		_ = unix.Kill(pid, unix.SIGKILL)
 	}
-	groups := map[int][]int{} // process group -> its processes
-	var commands []int
-	for _, p := range processes {
-		pid, err := strconv.Atoi(p.Name())
-		if err != nil {
+	return starting || len(commands) > 0, err
+}
+
+// leftovers looks for what killed runs have left at work on the nodes in a directory: whether any is being started, and the processes
+// that end the commands whose caller has died.
+func (p procfs) leftovers(nodes string) (starting bool, commands []int, err error) {
+	tasks, err := p.tasks()
+	if err != nil {
+		return false, nil, err
+	}
+	for _, t := range tasks {
+		if filepath.Dir(t.option("--lxcpath")) != nodes {
 			continue
 		}
-		if group, err := unix.Getpgid(pid); err == nil && group != pid {
-			groups[group] = append(groups[group], pid)
-		}
-		text, err := os.ReadFile(filepath.Join("/proc", p.Name(), "cmdline"))
-		if err != nil {
-			continue // it has just ended
-		}
-		args := strings.Split(string(text), "\x00")
-		i := slices.Index(args, "--lxcpath")
-		if i < 0 || i+1 >= len(args) || !strings.HasPrefix(args[i+1], nodes) {
-			continue
-		}
-		switch filepath.Base(args[0]) {
+		switch t.program() {
 		case "lxc-start":
-			busy = true
+			starting = true
 		case "lxc-attach":
 			// A command has a process group of its own, with all that it started; a user's terminal has no mark, and ends by itself.
-			if group, err := unix.Getpgid(pid); err == nil && group == pid && orphaned(pid) {
-				commands = append(commands, pid)
+			if t.group == t.pid && p.orphaned(t) {
+				commands = append(commands, p.groupOf(t.pid)...)
 			}
 		}
 	}
-	for _, attach := range commands {
-		busy = true
-		inside := groups[attach]
-		if len(inside) == 0 {
-			inside = []int{attach}
+	return starting, commands, nil
+}
+
+// groupOf gives the processes of the group that one leads, but that one only if it is alone. They are those of a node.
+func (p procfs) groupOf(leader int) []int {
+	entries, err := os.ReadDir(string(p))
+	if err != nil {
+		return nil
+	}
+	var inside []int
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil || pid == leader {
+			continue
 		}
-		// lxc-attach ends by itself when what it has started in the node has ended, and buries that. Were it killed as well, a dead
-		// process would be left in the node, for which systemd waits when it shuts down.
-		for _, pid := range inside {
-			_ = unix.Kill(pid, unix.SIGKILL)
+		if fields := p.stat(pid); len(fields) > 5-3 && fields[5-3] == strconv.Itoa(leader) {
+			inside = append(inside, pid)
 		}
 	}
-	return busy, nil
+	if len(inside) == 0 {
+		return []int{leader}
+	}
+	return inside
 }
 
 // caller marks a command in a node, in the environment of its lxc-attach, with the process that waits for it.
 const caller = "ORRERY_CALLER="
 
 // orphaned reports whether the process that waited for a command has ended, so that another one has inherited it.
-func orphaned(pid int) bool {
-	dir := filepath.Join("/proc", strconv.Itoa(pid))
-	text, err := os.ReadFile(dir + "/stat")
+func (p procfs) orphaned(t task) bool {
+	environment, err := os.ReadFile(p.file(t.pid, "environ"))
 	if err != nil {
-		return false
-	}
-	environment, err := os.ReadFile(dir + "/environ")
-	if err != nil {
-		return false
-	}
-	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:])) // state, parent, …
-	if len(fields) < 2 {
 		return false
 	}
 	for pair := range strings.SplitSeq(string(environment), "\x00") {
 		if waited, marked := strings.CutPrefix(pair, caller); marked {
-			return waited != fields[1]
+			return waited != strconv.Itoa(t.parent)
 		}
 	}
 	return false // not one of ours, or it only just begins

@@ -23,7 +23,7 @@ func TestOrphaned(t *testing.T) {
 		for environment := []byte(nil); len(environment) == 0; { // it is empty while the program is being loaded
 			environment, _ = os.ReadFile(fmt.Sprintf("/proc/%d/environ", cmd.Process.Pid))
 		}
-		if got := orphaned(cmd.Process.Pid); got != want {
+		if got := proc.orphaned(task{pid: cmd.Process.Pid, parent: os.Getpid()}); got != want {
 			t.Errorf("with %s: %v, want %v", mark, got, want)
 		}
 		_ = cmd.Process.Kill()
