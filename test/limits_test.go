@@ -77,13 +77,18 @@ id = 11
 	if out := s.sh("free", "i=0; while [ $i -lt 200 ]; do sleep 1 & i=$((i+1)); done; echo all"); out != "all" {
 		t.Errorf("free is bounded: %s", out)
 	}
-	s.edit("site.toml", "pids = 80\n", "")
+	s.edit("site.toml", "pids = 80\n", "") // then it is the default
 	s.edit("site.toml", "cpus = 1.5\n", "")
 	s.edit("site.toml", "memory = \"160MiB\"\nswap = \"0\"\n", "")
 	s.wantPlan("limit bound")
 	s.do("up")
 	s.settled()
-	s.wantLimits("bound", 10, map[string][2]string{"pids": {"pids.max=max", "pids.max=max"}, "cpu": {"cpu.cfs_quota_us=-1", "cpu.max=max 100000"}})
+	s.wantLimits("bound", 10, map[string][2]string{"pids": {"pids.max=8192", "pids.max=8192"}, "cpu": {"cpu.cfs_quota_us=-1", "cpu.max=max 100000"}})
+	s.edit("site.toml", "[node.free]\nid = 11\n", "[node.free]\nid = 11\npids = 0\n")
+	s.wantPlan("limit free")
+	s.do("up")
+	s.settled()
+	s.wantLimits("free", 11, map[string][2]string{"pids": {"pids.max=max", "pids.max=max"}})
 }
 
 // wantLimits looks at the files of a node's control group: of each controller in version 1, or else in version 2.

@@ -231,6 +231,9 @@ func (u *nodeDraft) checkReason() string {
 }
 
 func limitsDifference(was, is site.Limits) string {
+	if site.SamePin(was.Pin, is.Pin) {
+		was.Pin = is.Pin
+	}
 	return spec.Differences(limitParts(was), limitParts(is))
 }
 

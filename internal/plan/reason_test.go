@@ -160,6 +160,10 @@ func TestReasons(t *testing.T) {
 			want: []string{"node receptor1: limit: cpus changed, memory changed", "node receptor1: check: prove health"},
 		},
 		{
+			name: "another pin", edit: func(s *site.Site) { s.Nodes[1].Limits.Pin = "0" },
+			want: []string{"node receptor1: limit: pin changed", "node receptor1: check: prove health"},
+		},
+		{
 			name: "volume", edit: func(s *site.Site) { s.Volumes = []site.Volume{{Name: "pgdata", Path: "/srv/pg"}} },
 			want: []string{
 				"node db: stop: volumes changed", "node db: reshape: volumes changed", "node db: start: after the change",

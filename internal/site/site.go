@@ -124,6 +124,13 @@ type Limits struct {
 	Pids   int     `json:"pids,omitempty"`   // processes and threads
 }
 
+// DefaultPids is how many processes and threads a node may have if nothing is said: many more than any ordinary system has, and few enough
+// that no node takes all that the kernel has for its host.
+const DefaultPids = 8192
+
+// MaxPids is how many the kernel can count (PID_MAX_LIMIT of linux/threads.h).
+const MaxPids = 4 << 20
+
 // A NIC is a node's place on a network.
 type NIC struct {
 	Network string

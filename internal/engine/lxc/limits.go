@@ -1,6 +1,7 @@
 package lxc
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -155,8 +156,14 @@ func equalLimits(a, b site.Limits) bool {
 		return *l.Swap
 	}
 	// The kernel rounds memory down to pages.
-	return fmt.Sprintf("%.4f", a.Cpus) == fmt.Sprintf("%.4f", b.Cpus) && a.Pin == b.Pin &&
+	return fmt.Sprintf("%.4f", a.Cpus) == fmt.Sprintf("%.4f", b.Cpus) && samePin(a.Pin, b.Pin) &&
 		a.Memory>>16 == b.Memory>>16 && a.Pids == b.Pids && swap(a)>>16 == swap(b)>>16
+}
+
+// samePin compares pins as the kernel would: one to all processors is none.
+func samePin(a, b string) bool {
+	all := onlineCpus()
+	return site.SamePin(cmp.Or(a, all), cmp.Or(b, all))
 }
 
 // limits reads the limits that are in force.
@@ -175,7 +182,7 @@ func (c container) limits() (site.Limits, error) {
 			l.Cpus = float64(quota) / period
 		}
 	}
-	if pin := read("cpuset", "cpuset.cpus", "cpuset.cpus"); pin != onlineCpus() {
+	if pin := read("cpuset", "cpuset.cpus", "cpuset.cpus"); !samePin(pin, "") {
 		l.Pin = pin
 	}
 	l.Memory = amount(read("memory", "memory.limit_in_bytes", "memory.max"))

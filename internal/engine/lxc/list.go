@@ -68,6 +68,9 @@ func (e *Engine) observe(f record.Found) observe.Node {
 		}
 		c.observeLinks(&n)
 		if has, err := c.limits(); err == nil && !equalLimits(has, settable(n.Limits)) {
+			if samePin(has.Pin, n.Limits.Pin) {
+				has.Pin = n.Limits.Pin
+			}
 			n.Limits = has // somebody changed them behind our back
 		}
 	}

@@ -2,8 +2,6 @@ package check
 
 import (
 	"fmt"
-	"strconv"
-	"strings"
 
 	"slices"
 
@@ -15,7 +13,6 @@ const (
 	minMemory = 16 << 20
 	minPids   = 8
 	minCpus   = 0.01 // a millisecond in a tenth of a second, the least that the kernel accepts
-	maxCpu    = 8191 // NR_CPUS is at most 8192
 )
 
 // nodes checks each node by itself, but for its name, id and addresses.
@@ -73,34 +70,10 @@ func (c *checker) limits(n *site.Node) {
 	if l.Pids != 0 && l.Pids < minPids {
 		c.wrong(at("node", n.Name, "pids"), fmt.Sprintf("at least %d", minPids), "pids = %d is too few to start with", l.Pids)
 	}
-	if what := illPin(l.Pin); what != "" {
-		c.wrong(at("node", n.Name, "pin"), `such as "0-3,8"`, "pin = %q: %s", l.Pin, what)
+	if l.Pids > site.MaxPids {
+		c.wrong(at("node", n.Name, "pids"), fmt.Sprintf("at most %d; 0 is no limit", site.MaxPids), "pids = %d is more than the kernel can count", l.Pids)
 	}
-}
-
-// illPin tells what is wrong with a list of processors, as cpuset(7) has it, or gives "".
-func illPin(pin string) string {
-	if pin == "" {
-		return ""
+	if _, err := site.Processors(l.Pin); err != nil {
+		c.wrong(at("node", n.Name, "pin"), `such as "0-3,8"`, "pin = %q: %v", l.Pin, err)
 	}
-	for part := range strings.SplitSeq(pin, ",") {
-		first, last, isRange := strings.Cut(part, "-")
-		if !isRange {
-			last = first
-		}
-		from, err := strconv.ParseUint(first, 10, 16)
-		if err != nil {
-			return fmt.Sprintf("%q is no processor", part)
-		}
-		to, err := strconv.ParseUint(last, 10, 16)
-		switch {
-		case err != nil:
-			return fmt.Sprintf("%q is no range of processors", part)
-		case from > to:
-			return fmt.Sprintf("%q goes backwards", part)
-		case to > maxCpu:
-			return fmt.Sprintf("no machine has a processor %d", to)
-		}
-	}
-	return ""
 }

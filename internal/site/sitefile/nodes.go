@@ -63,7 +63,7 @@ func (l *loader) node(t *nodeTable, networks []string) site.Node {
 			Cpus:   value(t.Cpus, d.Cpus, 0),
 			Pin:    value(t.Pin, d.Pin, ""),
 			Memory: int64(value(t.Memory, d.Memory, 0)),
-			Pids:   value(t.Pids, d.Pids, 0),
+			Pids:   value(t.Pids, d.Pids, site.DefaultPids),
 		},
 		NICs:        l.interfaces(t, l.nics(t, networks)),
 		SimulatedBy: t.SimulatedBy,

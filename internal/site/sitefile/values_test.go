@@ -148,3 +148,20 @@ func TestSizes(t *testing.T) {
 		}
 	}
 }
+
+// TestDefaultPids: no node may take all processes of its host, unless that is said.
+func TestDefaultPids(t *testing.T) {
+	s := mustLoad(t, `
+site.name = "x"
+network = {}
+image.debian.suite = "bookworm"
+node.a = { id = 1 }
+node.b = { id = 2, pids = 0 }
+node.c = { id = 3, pids = 100 }
+`)
+	for i, want := range []int{site.DefaultPids, 0, 100} {
+		if got := s.Nodes[i].Limits.Pids; got != want {
+			t.Errorf("%s: %d, want %d", s.Nodes[i].Name, got, want)
+		}
+	}
+}

@@ -114,7 +114,7 @@ func sum(a, b site.Limits) site.Limits {
 		both.Memory = a.Memory + b.Memory
 	}
 	if a.Pids > 0 && b.Pids > 0 {
-		both.Pids = a.Pids + b.Pids
+		both.Pids = min(a.Pids+b.Pids, site.MaxPids)
 	}
 	if a.Swap != nil && b.Swap != nil && both.Memory > 0 {
 		swap := *a.Swap + *b.Swap

@@ -1,0 +1,73 @@
+package site
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// maxProcessors is how many processors a machine has at most.
+const maxProcessors = 1024
+
+// Processors gives a list of processors, as in "8,0-2,3" (cpuset(7)), in the one form in which the kernel prints it: "0-3,8". Two lists
+// mean the same if their forms are equal.
+func Processors(list string) (string, error) {
+	var in [maxProcessors + 1]bool // the last is none, and ends the last range
+	if list == "" {
+		return "", nil
+	}
+	for part := range strings.SplitSeq(list, ",") {
+		from, to, err := processors(part)
+		if err != nil {
+			return "", err
+		}
+		for n := from; n <= to; n++ {
+			in[n] = true
+		}
+	}
+	var ranges []string
+	first := -1
+	for n, is := range in {
+		switch {
+		case is && first < 0:
+			first = n
+		case is || first < 0:
+		case first == n-1:
+			ranges, first = append(ranges, strconv.Itoa(first)), -1
+		default:
+			ranges, first = append(ranges, fmt.Sprintf("%d-%d", first, n-1)), -1
+		}
+	}
+	return strings.Join(ranges, ","), nil
+}
+
+// processors reads one part of a list, a number or a range.
+func processors(part string) (from, to uint64, err error) {
+	first, last, isRange := strings.Cut(part, "-")
+	if !isRange {
+		last = first
+	}
+	if from, err = strconv.ParseUint(first, 10, 16); err != nil {
+		return 0, 0, fmt.Errorf("%q is no processor", part)
+	}
+	to, err = strconv.ParseUint(last, 10, 16)
+	switch {
+	case err != nil:
+		return 0, 0, fmt.Errorf("%q is no range of processors", part)
+	case from > to:
+		return 0, 0, fmt.Errorf("%q goes backwards", part)
+	case to >= maxProcessors:
+		return 0, 0, fmt.Errorf("no machine has a processor %d", to)
+	}
+	return from, to, nil
+}
+
+// SamePin reports whether two lists mean the same processors.
+func SamePin(a, b string) bool {
+	x, err := Processors(a)
+	if err != nil {
+		return a == b
+	}
+	y, err := Processors(b)
+	return err == nil && x == y
+}

@@ -1,0 +1,25 @@
+package site
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestProcessors(t *testing.T) {
+	for list, want := range map[string]string{
+		"": "", "0": "0", "0,1": "0-1", "1,0": "0-1", "0-1": "0-1", "0-0": "0", "8,0-2,3": "0-3,8", "0,2,4": "0,2,4", "1-3,2-5,5": "1-5",
+		"0-1023": "0-1023", "1023": "1023", strings.Repeat("0-1023,", 100) + "7": "0-1023",
+	} {
+		if got, err := Processors(list); err != nil || got != want {
+			t.Errorf("%q: %q, %v", list, got, err)
+		}
+	}
+	for _, list := range []string{"x", "-", "1-", "-1", "3-1", "0,", "0-x", "1024", "0-1024", "0-65535", "99999999999999999999"} {
+		if got, err := Processors(list); err == nil {
+			t.Errorf("%q is %q", list, got)
+		}
+	}
+	if !SamePin("0,1", "0-1") || SamePin("0", "0-1") || !SamePin("", "") || SamePin("", "0") {
+		t.Error("SamePin")
+	}
+}
