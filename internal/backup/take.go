@@ -33,8 +33,8 @@ type Taking struct {
 	Who  string
 	Saw  func(bytes int64) // of content read
 
-	// Still runs something while nobody else changes the site and its nodes stand still, and tells for how long they did.
-	Still func(ctx context.Context, nodes []record.Record, do func(context.Context) error) (time.Duration, error)
+	// Still runs something while nobody else changes the site and all Writers of the set stand still, and tells for how long they did.
+	Still func(ctx context.Context, do func(context.Context) error) (time.Duration, error)
 
 	pack  *packer
 	trees map[string]*taken
@@ -107,11 +107,7 @@ func (t *Taking) all(ctx context.Context, sources []Source, m *Manifest, read *a
 			return err
 		}
 	}
-	_, nodes, _, err := t.Set.sources()
-	if err != nil {
-		return err
-	}
-	pause, err := t.Still(ctx, nodes, func(ctx context.Context) error { return t.atOnce(ctx, m, read) })
+	pause, err := t.Still(ctx, func(ctx context.Context) error { return t.atOnce(ctx, m, read) })
 	if err != nil {
 		return err
 	}

@@ -13,7 +13,7 @@ import (
 
 	"orrery/internal/apply/local"
 	"orrery/internal/backup"
-	"orrery/internal/engine/record"
+	"orrery/internal/engine"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 )
@@ -95,8 +95,8 @@ func (a *app) take(ctx context.Context, s *site.Site, h *local.Host, set *backup
 	began := time.Now()
 	shown := newMeter(a.err, s.Name)
 	taking := &backup.Taking{
-		Set: set, Into: into, To: to, By: Version, Who: who(), Saw: shown.add, Still: func(ctx context.Context, nodes []record.Record, do func(context.Context) error) (time.Duration, error) {
-			return a.still(ctx, s, h, nodes, do)
+		Set: set, Into: into, To: to, By: Version, Who: who(), Saw: shown.add, Still: func(ctx context.Context, do func(context.Context) error) (time.Duration, error) {
+			return a.still(ctx, s, h, set, do)
 		},
 	}
 	r, err := taking.Run(ctx)
@@ -138,23 +138,26 @@ func volumes(m *backup.Manifest) int {
 	return n
 }
 
-// still does something while the nodes stand still and nobody else changes the site. Whoever does so now is waited for.
-func (a *app) still(ctx context.Context, s *site.Site, h *local.Host, nodes []record.Record, do func(context.Context) error) (time.Duration, error) {
+// still does something while all who write into a set stand still and nobody else changes the site. Whoever does so now is waited for.
+func (a *app) still(ctx context.Context, s *site.Site, h *local.Host, set *backup.Set, do func(context.Context) error) (time.Duration, error) {
 	var pause time.Duration
 	act := func(*account) error {
-		running, err := backup.Running(ctx, h.Engines, s.Key(), nodes)
+		writers, err := set.Writers(ctx)
 		if err != nil {
 			return err
 		}
-		if len(running) == 0 {
+		if len(writers) == 0 {
 			return do(ctx)
 		}
-		letGo, err := a.guard(running...)
+		letGo, err := a.guard(writers...)
 		if err != nil {
 			return err
 		}
-		defer letGo()
-		pause, err = backup.Frozen(ctx, h.Engines, running, do)
+		stood, err := engine.Still(ctx, h.Engines, writers, do)
+		if err == nil {
+			letGo() // else it lets go on whoever does not, as soon as we end
+		}
+		pause = stood.Long
 		return err
 	}
 	for deadline := time.Now().Add(lockPatience); ; {

@@ -53,12 +53,11 @@ and the last (the skew). Volumes on NFS are not in it. Snapshots are kept with t
 }
 
 func (a *app) takeSnapshot(ctx context.Context, s *site.Site, h *local.Host, chosen map[string]bool) (*snapshot.Snapshot, error) {
-	o := snapshot.Options{Dirs: a.dirs, Key: s.Key(), Engines: h.Engines, Who: who()}
+	o := snapshot.Options{Dirs: a.dirs, Key: s.Key(), Engines: h.Engines, Who: who(), Guard: a.guard}
 	seen, err := h.Observe(ctx)
 	if err != nil {
 		return nil, err
 	}
-	var running []record.Record
 	for i := range seen.Nodes {
 		n := &seen.Nodes[i]
 		if n.State == observe.Broken || !a.meant(n) || chosen != nil && !chosen[n.Name] {
@@ -69,25 +68,11 @@ func (a *app) takeSnapshot(ctx context.Context, s *site.Site, h *local.Host, cho
 			return nil, err
 		}
 		o.Nodes = append(o.Nodes, r)
-		if n.State == observe.Running {
-			running = append(running, *r)
-		}
 	}
 	if len(o.Nodes) == 0 {
 		return nil, problem.New(problem.Failed, "none of these nodes of %s is on this host", s.Name).Try("orrery up")
 	}
-	if len(running) == 0 {
-		return snapshot.Take(ctx, o)
-	}
-	letGo, err := a.guard(running...)
-	if err != nil {
-		return nil, err
-	}
-	taken, err := snapshot.Take(ctx, o)
-	if err == nil {
-		letGo() // else it thaws what may still be frozen, as soon as we end
-	}
-	return taken, err
+	return snapshot.Take(ctx, o)
 }
 
 func (a *app) tellSnapshot(s *site.Site, t *snapshot.Snapshot) {
@@ -97,6 +82,9 @@ func (a *app) tellSnapshot(s *site.Site, t *snapshot.Snapshot) {
 	}
 	for _, why := range t.Omitted {
 		fmt.Fprintf(a.out, "Not in it: volume %s.\n", why)
+	}
+	for _, what := range t.Left {
+		fmt.Fprintf(a.out, "Not in it: %s.\n", what)
 	}
 	fmt.Fprintf(a.out, "\n  orrery snapshot restore %s   put it all back as it was then\n", t.ID)
 }
@@ -109,7 +97,7 @@ func (a *app) snapshotList() *cobra.Command {
 		Use:   "ls",
 		Short: "List the snapshots of the site on this host",
 		Args:  cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
+		RunE: func(c *cobra.Command, _ []string) error {
 			s, err := a.rootLoad()
 			if err != nil {
 				return err
@@ -124,12 +112,12 @@ func (a *app) snapshotList() *cobra.Command {
 			t := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
 			fmt.Fprintln(t, "ID\tTIME\tWHO\tNODES\tVOLUMES\tPAUSE\tSKEW\tSIZE")
 			for _, each := range all {
-				size, err := volume.SizeOf(each.Dir)
+				size, err := volume.SizeOf(c.Context(), each.Dir)
 				if err != nil {
 					return err
 				}
 				fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%d\t%s\t%s\t%s\n", each.ID, each.Time.Local().Format("2006-01-02 15:04:05"), each.Who,
-					len(each.Nodes), len(each.Volumes), milliseconds(each.Pause), milliseconds(each.Skew), sizeText(size.Disk))
+					len(each.Nodes), len(each.Volumes), milliseconds(each.Pause), milliseconds(each.Skew), sizeOnDisk(size))
 			}
 			return t.Flush()
 		},
@@ -144,6 +132,17 @@ func (a *app) rootLoad() (*site.Site, error) {
 		return nil, err
 	}
 	return a.load()
+}
+
+// sizeOnDisk writes what a tree takes on the disk.
+func sizeOnDisk(s volume.Size) string { return more(s) + sizeText(s.Disk) }
+
+// more stands before what is only known to be more than that.
+func more(s volume.Size) string {
+	if s.Partial {
+		return ">"
+	}
+	return ""
 }
 
 // sizeText writes a size for people.

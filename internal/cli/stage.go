@@ -75,6 +75,9 @@ func (a *app) stage(ctx context.Context, s *site.Site, selectors []string, numbe
 	if err := a.status(ctx, s, selectors); err != nil {
 		return err
 	}
+	for _, what := range h.Left() {
+		fmt.Fprintf(a.out, "Not in the copy of %s.\n", what)
+	}
 	of := ""
 	for _, text := range selectors {
 		of += " " + text

@@ -12,15 +12,15 @@ import (
 
 	"orrery/internal/engine"
 	"orrery/internal/engine/all"
-	"orrery/internal/engine/record"
 	"orrery/internal/host"
 	"orrery/internal/image"
 	"orrery/internal/problem"
+	"orrery/internal/site/spec"
 )
 
 // guard starts a process that lets nodes go on if this one is killed while they stand still; nobody else might come for hours. It
 // ends when it is let go.
-func (a *app) guard(nodes ...record.Record) (letGo func(), err error) {
+func (a *app) guard(nodes ...*spec.Node) (letGo func(), err error) {
 	args := []string{"thaw"}
 	for _, n := range nodes {
 		args = append(args, strings.Join([]string{n.Engine, n.Site, strconv.Itoa(n.ID), n.Name}, "/"))

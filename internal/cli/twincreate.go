@@ -206,7 +206,7 @@ func (a *app) fill(ctx context.Context, original, s *site.Site, how string) erro
 	return nil
 }
 
-// snapshotVolume copies a volume of the original, whose node stands still meanwhile.
+// snapshotVolume copies a volume of the original, whose writers stand still meanwhile.
 func (a *app) snapshotVolume(ctx context.Context, h *local.Host, of *spec.Maker, n *site.Node, m spec.Mount, to string) error {
 	name := n.Name
 	declared, ok := of.Site.Node(name)
@@ -231,9 +231,12 @@ func (a *app) snapshotVolume(ctx context.Context, h *local.Host, of *spec.Maker,
 		if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
 			return err
 		}
-		freeze, thaw := h.Still(ctx, name)
-		if _, err := volume.CloneLive(ctx, from, to, freeze, thaw); err != nil {
+		made, err := volume.CloneLive(ctx, from, to, h.Still(from))
+		if err != nil {
 			return err
+		}
+		for _, what := range made.Left {
+			fmt.Fprintf(a.out, "Not in the twin's volume %s of %s: %s.\n", m.Volume, name, what)
 		}
 	}
 	return nil

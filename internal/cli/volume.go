@@ -44,12 +44,12 @@ func (a *app) volumeList() *cobra.Command {
 		Use:   "ls",
 		Short: "List the volumes, how large they are, and how their mirrors are",
 		Args:  cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
+		RunE: func(c *cobra.Command, _ []string) error {
 			s, err := a.rootLoad()
 			if err != nil {
 				return err
 			}
-			rows, err := a.volumeRows(s)
+			rows, err := a.volumeRows(c.Context(), s)
 			if err != nil {
 				return err
 			}
@@ -61,7 +61,7 @@ func (a *app) volumeList() *cobra.Command {
 			for _, r := range rows {
 				size, disk := "-", "-"
 				if r.There {
-					size, disk = sizeText(r.Size.Apparent), sizeText(r.Size.Disk)
+					size, disk = more(r.Size)+sizeText(r.Size.Apparent), sizeOnDisk(r.Size)
 				}
 				last, result, next := r.mirrored()
 				fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Volume, r.Node, size, disk, r.Path, dash(r.Mirror), last, result, next)
@@ -105,7 +105,7 @@ func dash(text string) string {
 	return text
 }
 
-func (a *app) volumeRows(s *site.Site) ([]volumeRow, error) {
+func (a *app) volumeRows(ctx context.Context, s *site.Site) ([]volumeRow, error) {
 	mirrors, err := a.mirrors(s)
 	if err != nil {
 		return nil, err
@@ -131,7 +131,7 @@ func (a *app) volumeRows(s *site.Site) ([]volumeRow, error) {
 			if m.Shared {
 				r.Node = volume.ForAll
 			}
-			r.measure()
+			r.measure(ctx)
 			r.look(mirrors, went)
 			rows = append(rows, r)
 		}
@@ -139,8 +139,8 @@ func (a *app) volumeRows(s *site.Site) ([]volumeRow, error) {
 	return rows, nil
 }
 
-func (r *volumeRow) measure() {
-	size, err := volume.SizeOf(r.Path)
+func (r *volumeRow) measure(ctx context.Context) {
+	size, err := volume.SizeOf(ctx, r.Path)
 	r.Size, r.There = size, err == nil
 }
 

@@ -15,6 +15,7 @@ import (
 	"orrery/internal/engine/record"
 	"orrery/internal/host"
 	"orrery/internal/problem"
+	"orrery/internal/tree"
 	"orrery/internal/volume"
 )
 
@@ -27,6 +28,7 @@ type Snapshot struct {
 	Nodes   []Node    `json:"nodes"`
 	Volumes []Volume  `json:"volumes,omitempty"`
 	Omitted []string  `json:"omitted,omitempty"` // volumes that are not in it, and why
+	Left    []string  `json:"left,omitempty"`    // what of nodes and volumes is not in it, and why
 	Pause   float64   `json:"pause_seconds"`     // from the first freeze to the last thaw; 0: no node ran
 	Skew    float64   `json:"skew_seconds"`      // between the first node that stood still and the last
 	Seconds float64   `json:"seconds"`           // that all of it took
@@ -155,5 +157,5 @@ func erase(dir string) error {
 	for _, path := range kept {
 		err = errors.Join(err, volume.Erase(path))
 	}
-	return errors.Join(err, os.RemoveAll(dir))
+	return errors.Join(err, tree.RemoveAll(dir))
 }

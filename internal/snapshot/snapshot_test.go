@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"orrery/internal/engine"
 	"orrery/internal/engine/record"
 	"orrery/internal/host"
@@ -246,5 +248,77 @@ func TestPutBack(t *testing.T) {
 	r, err = s.PutBack(t.Context(), o.Dirs, o.Engines, map[string]bool{"n1": true, "n2": true})
 	if err != nil || state() != "n1, rows of n1, spoilt, true" || len(r.Left) != 1 {
 		t.Errorf("put back is %s (%v), left %q", state(), err, r.Left)
+	}
+}
+
+// TestTakeSharers: a node that shares a volume with one of the snapshot stands still, too, although it is not in it.
+func TestTakeSharers(t *testing.T) {
+	m, o := farm(t)
+	o.Nodes = o.Nodes[2:] // it does not run, and shares a volume with n2, which does
+	guarded := ""
+	o.Guard = func(nodes ...*spec.Node) (func(), error) {
+		for _, n := range nodes {
+			guarded += n.Name
+		}
+		return func() { guarded += " let go" }, nil
+	}
+	s, err := Take(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, stood := m.frozen[2]; !stood || m.frozen[2] || len(m.frozen) != 1 || s.Pause <= 0 {
+		t.Errorf("frozen: %v, %+v", m.frozen, s)
+	}
+	if guarded != "n2 let go" || len(s.Nodes) != 1 {
+		t.Errorf("guarded: %q, in it %v", guarded, s.Nodes)
+	}
+}
+
+// TestTakeHostile: a node that makes what no copy can hold does not stop the snapshot of a site; what is not in it is told of, also by
+// the snapshot itself.
+func TestTakeHostile(t *testing.T) {
+	_, o := farm(t)
+	deep := filepath.Join(o.Dirs.Volumes("karoo"), "data", "n1")
+	dig(t, deep, 3000)
+	s, err := Take(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(s.Left) != 1 || !strings.HasPrefix(s.Left[0], "volume data of n1: d/d/") || !strings.Contains(s.Left[0], "more than 2048 directories") || len(s.Left[0]) > 400 {
+		t.Errorf("left is %q", s.Left)
+	}
+	opened, err := Open(o.Dirs, "karoo", s.ID)
+	if err != nil || !slices.Equal(opened.Left, s.Left) {
+		t.Errorf("opened %+v (%v)", opened, err)
+	}
+	for path, want := range map[string]string{
+		opened.Kept(Volume{Name: "data", Node: "n1"}) + "/rows": "rows of n1", opened.Private(1) + "/etc/hostname": "n1",
+	} {
+		if is := got(t, path); is != want {
+			t.Errorf("%s holds %q", path, is)
+		}
+	}
+	if err := errors.Join(Remove(o.Dirs, "karoo", s.ID), volume.Erase(deep)); err != nil {
+		t.Error(err)
+	}
+	if names, _ := os.ReadDir(o.Dirs.Snapshots("karoo")); len(names) > 0 {
+		t.Errorf("%v is left", names)
+	}
+}
+
+// dig makes directories one in another.
+func dig(t *testing.T, top string, levels int) {
+	t.Helper()
+	at, err := unix.Open(top, unix.O_RDONLY|unix.O_DIRECTORY, 0)
+	for range levels {
+		if err == nil {
+			err = unix.Mkdirat(at, "d", 0o755)
+		}
+		next, badly := unix.Openat(at, "d", unix.O_RDONLY|unix.O_DIRECTORY, 0)
+		err = errors.Join(err, badly, unix.Close(at))
+		at = next
+	}
+	if err := errors.Join(err, unix.Close(at)); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"time"
 
@@ -16,7 +17,6 @@ import (
 	"orrery/internal/engine"
 	"orrery/internal/engine/record"
 	"orrery/internal/host"
-	"orrery/internal/observe"
 	"orrery/internal/problem"
 	"orrery/internal/site/spec"
 	"orrery/internal/volume"
@@ -29,6 +29,8 @@ type Options struct {
 	Engines map[string]engine.Engine
 	Nodes   []*record.Record
 	Who     string
+	// Guard, if set, sees to it that nodes go on that stand still when this process is killed, until it is let go.
+	Guard func(nodes ...*spec.Node) (letGo func(), err error)
 }
 
 // Take takes a snapshot: most is copied while the nodes run; then all stand still at once, what has changed meanwhile is
@@ -53,15 +55,15 @@ func Take(ctx context.Context, o Options) (*Snapshot, error) {
 // A taking is a snapshot that is being taken.
 type taking struct {
 	Snapshot
-	engines map[string]engine.Engine
+	of      *Options
 	fresh   string
 	copies  []*toCopy
-	frozen  []engine.Ref // nodes that are to stand still, with
-	by      []engine.Freezer
+	writers []*spec.Node // running nodes that write into what is copied
 }
 
 // A toCopy is a tree that goes into the snapshot.
 type toCopy struct {
+	whose    string // for messages
 	from, to string
 	how      *volume.How
 	copying  *volume.Copying
@@ -78,22 +80,24 @@ func (o *Options) prepare(ctx context.Context, now time.Time) (*taking, error) {
 		return nil, err
 	}
 	id := freeID(o.Dirs.Snapshots(o.Key), now.UTC().Format("20060102-150405"))
-	t := &taking{engines: o.Engines, fresh: filepath.Join(o.Dirs.Snapshots(o.Key), "."+id+"-new")}
+	t := &taking{of: o, fresh: filepath.Join(o.Dirs.Snapshots(o.Key), "."+id+"-new")}
 	t.ID, t.Site, t.Who = id, o.Key, o.Who
 	t.Dir = t.fresh
-	running, err := o.running(ctx)
+	running, err := engine.Running(ctx, o.Engines, o.Key)
 	if err != nil {
 		return nil, err
 	}
 	t.Nodes = make([]Node, len(o.Nodes))
 	for i, r := range o.Nodes {
-		t.Nodes[i] = Node{Record: r, Running: running[r.ID]}
+		runs := slices.ContainsFunc(running, func(n *spec.Node) bool { return n.ID == r.ID })
+		t.Nodes[i] = Node{Record: r, Running: runs}
 		if err := t.add(&t.Nodes[i]); err != nil {
 			return nil, err
 		}
 	}
-	t.addVolumes(o.Dirs)
-	return t, nil
+	t.addVolumes()
+	t.addWriters(running)
+	return t, engine.MayStandStill(o.Engines, t.writers)
 }
 
 // freeID gives a name that no snapshot has.
@@ -107,47 +111,25 @@ func freeID(dir, id string) string {
 	}
 }
 
-func (o *Options) running(ctx context.Context) (map[int]bool, error) {
-	is := map[int]bool{}
-	for _, e := range o.Engines {
-		nodes, err := e.List(ctx, o.Key)
-		if err != nil {
-			return nil, err
-		}
-		for _, n := range nodes {
-			is[n.ID] = n.State == observe.Running || n.State == observe.Frozen
-		}
-	}
-	return is, nil
-}
-
-// add notes what a node has to freeze and to copy.
+// add notes what of a node is copied.
 func (t *taking) add(n *Node) error {
-	e, ok := t.engines[n.Record.Engine]
+	e, ok := t.of.Engines[n.Record.Engine]
 	if !ok {
 		return problem.New(problem.Unable, "node %s is of the engine %q, which this host does not have", n.Record.Name, n.Record.Engine)
 	}
-	ref := engine.RefOf(&n.Record.Node)
-	if n.Running {
-		freezer, ok := e.(engine.Freezer)
-		if !ok {
-			return problem.New(problem.Unable, "node %s runs, and its engine %s cannot let it stand still", n.Record.Name, n.Record.Engine).
-				Try("orrery stop %s, then take the snapshot", n.Record.Name)
-		}
-		t.frozen, t.by = append(t.frozen, ref), append(t.by, freezer)
-	}
 	if layered, ok := e.(engine.Layered); ok {
-		t.copies = append(t.copies, &toCopy{from: layered.Private(ref), to: t.Private(ref.ID), how: &n.How})
+		ref := engine.RefOf(&n.Record.Node)
+		t.copies = append(t.copies, &toCopy{whose: "node " + ref.Name, from: layered.Private(ref), to: t.Private(ref.ID), how: &n.How})
 	}
 	return nil
 }
 
 // addVolumes notes the volumes of all nodes, each once.
-func (t *taking) addVolumes(dirs host.Dirs) {
+func (t *taking) addVolumes() {
 	seen := map[string]bool{}
 	for _, n := range t.Nodes {
 		for _, m := range n.Record.Mounts {
-			path := volume.Path(dirs, t.Site, n.Record.Name, m)
+			path := volume.Path(t.of.Dirs, t.Site, n.Record.Name, m)
 			if seen[path] {
 				continue
 			}
@@ -165,7 +147,22 @@ func (t *taking) addVolumes(dirs host.Dirs) {
 	}
 	for i := range t.Volumes {
 		v := &t.Volumes[i]
-		t.copies = append(t.copies, &toCopy{from: v.Path, to: t.Kept(*v), how: &v.How})
+		t.copies = append(t.copies, &toCopy{whose: fmt.Sprintf("volume %s of %s", v.Name, v.Node), from: v.Path, to: t.Kept(*v), how: &v.How})
+	}
+}
+
+// addWriters notes who must stand still: the nodes that are in the snapshot, and all others that write into a volume that is.
+func (t *taking) addWriters(running []*spec.Node) {
+	var paths []string
+	for _, v := range t.Volumes {
+		paths = append(paths, v.Path)
+	}
+	t.writers = volume.Users(t.of.Dirs, t.Site, running, paths...)
+	for _, n := range running {
+		in := slices.ContainsFunc(t.Nodes, func(is Node) bool { return is.Record.ID == n.ID })
+		if in && !slices.Contains(t.writers, n) {
+			t.writers = append(t.writers, n)
+		}
 	}
 }
 
@@ -189,77 +186,49 @@ func (t *taking) take(ctx context.Context) error {
 		if err := os.MkdirAll(filepath.Dir(c.to), 0o700); err != nil {
 			return err
 		}
-		if c.copying, err = volume.Begin(ctx, c.from, c.to); err == nil {
-			*c.how = c.copying.How
-		}
-		return copyProblem(c, err)
+		c.copying, err = volume.Begin(ctx, c.from, c.to)
+		return c.wrong(err)
 	})
+	defer t.close()
 	if err != nil {
 		return err
 	}
-	runtime.GC() // not while nodes stand still
-	began := time.Now()
-	err = t.freeze(ctx)
-	if err == nil {
-		t.Time = time.Now()
-		err = inParallel(t.copies, func(c *toCopy) error { return copyProblem(c, c.copying.Finish(ctx)) })
+	letGo := func() {}
+	if t.of.Guard != nil && len(t.writers) > 0 {
+		if letGo, err = t.of.Guard(t.writers...); err != nil {
+			return err
+		}
 	}
-	err = errors.Join(err, t.thaw(context.WithoutCancel(ctx)))
-	if len(t.frozen) > 0 {
-		t.Pause = time.Since(began).Seconds()
+	runtime.GC() // not while nodes stand still
+	stood, err := engine.Still(ctx, t.of.Engines, t.writers, func(ctx context.Context) error {
+		return inParallel(t.copies, func(c *toCopy) error { return c.wrong(c.copying.Finish(ctx)) })
+	})
+	if err == nil {
+		letGo() // else it lets go on whoever does not, as soon as we end
+	}
+	t.Time, t.Pause, t.Skew = stood.At, stood.Long.Seconds(), stood.Skew.Seconds()
+	for _, c := range t.copies {
+		*c.how = c.copying.How
+		for _, what := range c.copying.Left {
+			t.Left = append(t.Left, c.whose+": "+what)
+		}
 	}
 	return err
 }
 
-func copyProblem(c *toCopy, err error) error {
+func (t *taking) close() {
+	for _, c := range t.copies {
+		if c.copying != nil {
+			c.copying.Close() //nolint:errcheck // what was written is brought to disk when it is kept
+		}
+	}
+}
+
+func (c *toCopy) wrong(err error) error {
 	if err == nil {
 		return nil
 	}
-	return problem.New(problem.Failed, "no copy of it can be made").At(c.from).Because(err)
-}
-
-// freeze lets all nodes stand still and measures how far apart the moments are at which they do.
-func (t *taking) freeze(ctx context.Context) error {
-	still := make([]time.Time, len(t.frozen))
-	var all errgroup.Group
-	for i, ref := range t.frozen {
-		all.Go(func() error {
-			err := t.by[i].Freeze(ctx, ref)
-			still[i] = time.Now()
-			return err
-		})
-	}
-	err := all.Wait()
-	if len(still) > 0 {
-		first, last := still[0], still[0]
-		for _, at := range still {
-			if at.Before(first) {
-				first = at
-			}
-			if at.After(last) {
-				last = at
-			}
-		}
-		t.Skew = last.Sub(first).Seconds()
-	}
-	return err
-}
-
-// thaw lets all nodes go on, whatever becomes of the others.
-func (t *taking) thaw(ctx context.Context) error {
-	errs := make([]error, len(t.frozen))
-	var all errgroup.Group
-	for i, ref := range t.frozen {
-		all.Go(func() error {
-			if err := t.by[i].Thaw(ctx, ref); err != nil {
-				errs[i] = problem.New(problem.Left, "node %s still stands still", ref.Name).Because(err).
-					Try("every orrery command that changes the site lets it go on first, for instance orrery up")
-			}
-			return nil
-		})
-	}
-	_ = all.Wait()
-	return errors.Join(errs...)
+	return volume.Uncopied(c.from, err)
 }
 
 // keep writes down what the snapshot is, and gives it its name once all is on disk.
@@ -275,10 +244,10 @@ func (t *taking) keep() error {
 		return err
 	}
 	if err := os.WriteFile(filepath.Join(t.fresh, file), append(text, '\n'), 0o600); err != nil {
-		return err
+		return volume.Uncopied(t.fresh, err)
 	}
 	if err := volume.Sync(t.fresh); err != nil {
-		return err
+		return volume.Uncopied(t.fresh, err)
 	}
 	t.Dir = filepath.Join(filepath.Dir(t.fresh), t.ID)
 	return os.Rename(t.fresh, t.Dir)

@@ -157,3 +157,11 @@ func changeable(dir int, name string) bool {
 	const fixed = 0x10 | 0x20 // FS_IMMUTABLE_FL, FS_APPEND_FL of linux/fs.h
 	return err == nil && marks&fixed != 0 && unix.IoctlSetPointerInt(fd, unix.FS_IOC_SETFLAGS, int(marks&^fixed)) == nil
 }
+
+// RemoveAllAt removes an entry of an open directory and all that is below it, however deep. What is not there is no error.
+func RemoveAllAt(dir int, name string) error {
+	if err := removeAll(dir, name); !errors.Is(err, unix.ENOENT) {
+		return err
+	}
+	return nil
+}

@@ -157,3 +157,25 @@ func (r *Root) wrong(op, name string, err error) error {
 	}
 	return &fs.PathError{Op: op, Path: r.at(name), Err: err}
 }
+
+// OpenDown opens a directory of the tree, by the names on the way to it from the top, of which none may be a link. They may be longer
+// together than PATH_MAX. The caller closes it.
+func (r *Root) OpenDown(names []string) (fd int, err error) {
+	fd, err = unix.Openat(r.Fd(), ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	for len(names) > 0 && err == nil {
+		part, n := "", 0
+		for n < len(names) && len(part)+1+len(names[n]) < unix.PathMax-1 {
+			part, n = path.Join(part, names[n]), n+1
+		}
+		names = names[n:]
+		above := fd
+		fd, err = unix.Openat2(above, part, &unix.OpenHow{
+			Flags: unix.O_RDONLY | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS,
+		})
+		unix.Close(above) //nolint:errcheck // it was only gone through
+	}
+	if err != nil {
+		return -1, &fs.PathError{Op: "open", Path: r.Name(), Err: err}
+	}
+	return fd, nil
+}

@@ -2,11 +2,16 @@ package volume
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"orrery/internal/tree"
+	"orrery/internal/visible"
 )
 
 // A Copying is a clone of a tree in which somebody writes, under way: most of it has been copied, and when the writers stand still
@@ -17,126 +22,138 @@ import (
 // changed just before it was looked at is taken to have changed since; and a page that is mapped into memory gets a new
 // time only when it is first written after it was on disk, so all is written to disk first.
 type Copying struct {
-	How      How
-	from, to string
-	before   tree  // the source as it was before it was copied last
-	copied   tree  // the copy
-	doubtful int64 // what changed since then, may have changed again
+	// Left is what no copy can hold: devices, and trees beyond all bounds. A writer who makes some is no reason to copy nothing at all.
+	Made
+
+	from, to       string
+	source, copied *tree.Root
+	top            *known // what the copy holds
+	doubtful       int64  // what changed since then, may have changed after it was copied
+	rounds         int
+	unshared       map[uint64]bool // devices of which files cannot share blocks with the copy
+	shared         bool            // a file does
 }
 
 // tick is longer than those of any kernel.
 const tick = 20 * time.Millisecond
 
-// Begin copies what can be copied while it changes. The directory above `to` must be there, and `to` not.
+// bounds are what is copied of a tree at most.
+var bounds = tree.Ample
+
+// Begin copies what can be copied while it changes. The directory above `to` must be there, and `to` not. Whoever begins also closes.
 func Begin(ctx context.Context, from, to string) (*Copying, error) {
-	c := &Copying{How: howTo(from, filepath.Dir(to)), from: from, to: to}
-	switch c.How {
-	case Subvolume:
+	c := &Copying{from: from, to: to, unshared: map[uint64]bool{}}
+	if canSnapshot(from, filepath.Dir(to)) {
+		c.How = Subvolume
 		return c, Sync(from) // so that nothing is to be written while nodes stand still
-	case Reflink:
-		return c, c.share(ctx)
 	}
-	if err := os.Mkdir(to, 0o700); err != nil {
-		return nil, err
+	if err := c.open(); err != nil {
+		return nil, errors.Join(err, c.Close())
 	}
-	const rounds, fewEnough = 3, 8 << 20
-	for range rounds {
-		size, err := c.round(ctx, true)
+	const most, fewEnough = 3, 8 << 20
+	for range most {
+		size, err := c.live(ctx)
 		if err != nil {
-			return nil, err
+			return nil, errors.Join(err, c.Close())
 		}
 		if size < fewEnough {
 			break
 		}
 	}
+	c.tell()
 	return c, nil
 }
 
-// share clones all files as they are. Should some vanish meanwhile, all is left to be done while the nodes stand still.
-func (c *Copying) share(ctx context.Context) error {
+// open opens the source and makes the copy, empty.
+func (c *Copying) open() (err error) {
+	if c.source, err = tree.Open(c.from); err != nil {
+		return err
+	}
+	if err := os.Mkdir(c.to, 0o700); err != nil {
+		return err
+	}
+	c.copied, err = tree.Open(c.to)
+	return err
+}
+
+// Close lets go of the trees.
+func (c *Copying) Close() error {
+	var err error
+	for _, root := range []*tree.Root{c.source, c.copied} {
+		if root != nil {
+			err = errors.Join(err, root.Close())
+		}
+	}
+	c.source, c.copied = nil, nil
+	return err
+}
+
+// live brings the copy up to date with a source that changes meanwhile, and gives how much had to be copied.
+func (c *Copying) live(ctx context.Context) (int64, error) {
 	looked := time.Now().Add(-tick).UnixNano()
 	if err := Sync(c.from); err != nil {
-		return err
+		return 0, err
 	}
-	source, err := look(c.from)
-	if err != nil {
-		return err
-	}
-	if copyTree(ctx, c.from, c.to) != nil {
-		return Erase(c.to)
-	}
-	c.before, c.doubtful = source, looked
-	c.copied, err = look(c.to)
-	return err
+	size, err := c.round(ctx, round{})
+	c.doubtful = looked
+	return size, err
 }
 
 // Finish completes the clone. Nobody may write into the tree meanwhile.
 func (c *Copying) Finish(ctx context.Context) error {
-	switch {
-	case c.How == Subvolume:
-		return snapshot(ctx, c.from, c.to)
-	case c.before == nil:
-		return copyTree(ctx, c.from, c.to)
+	if c.How == Subvolume {
+		return c.finishSubvolume(ctx)
 	}
-	_, err := c.round(ctx, false)
+	if err := c.there(); err != nil {
+		return err
+	}
+	// To share the blocks of a file that is not on disk yet takes as long as to write it, so small ones are rather copied.
+	_, err := c.round(ctx, round{still: true, least: 1 << 20})
+	c.tell()
 	return err
 }
 
-// round makes the copy as the source is at this moment, and gives how much it had to copy.
-func (c *Copying) round(ctx context.Context, live bool) (size int64, err error) {
-	looked := time.Now().Add(-tick).UnixNano()
-	if live {
-		if err := Sync(c.from); err != nil {
-			return 0, err
-		}
+// finishSubvolume makes the snapshot. It leaves out subvolumes inside, which the writers may have made since it was seen that there are none.
+func (c *Copying) finishSubvolume(ctx context.Context) error {
+	if inside, ok := subvolumesIn(c.from); !ok || inside > 0 {
+		c.Left = append(c.Left, "subvolumes of btrfs that were made in it meanwhile")
 	}
-	source, err := look(c.from)
-	if err != nil {
-		return 0, err
-	}
-	d := compare(source, c.before, c.copied, c.doubtful)
-	for _, path := range d.gone {
-		if err := os.RemoveAll(filepath.Join(c.to, path)); err != nil {
-			return 0, err
-		}
-	}
-	rest := d.changed
-	if c.How == Reflink {
-		if rest, err = c.shareLarge(ctx, source, d.changed); err != nil {
-			return 0, err
-		}
-	}
-	if err := transfer(ctx, c.from, c.to, rest, live); err != nil {
-		return 0, err
-	}
-	if live {
-		c.before, c.doubtful = source, looked
-		c.copied, err = look(c.to)
-	}
-	return d.size, err
+	return snapshot(ctx, c.from, c.to)
 }
 
-// large is a file that is cloned by itself rather than copied with all others that have changed.
-const large = 1 << 20
-
-// shareLarge clones the large ones among files that have changed, and gives the others: the directories above them are among these, and get
-// their times last.
-func (c *Copying) shareLarge(ctx context.Context, source tree, changed []string) (rest []string, err error) {
-	for _, path := range changed {
-		if e := source[path]; e.mode&unix.S_IFMT != unix.S_IFREG || e.links > 1 || e.size < large {
-			rest = append(rest, path)
-			continue
-		}
-		to := filepath.Join(c.to, path)
-		if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
-			return nil, err
-		}
-		if err := os.RemoveAll(to); err != nil {
-			return nil, err
-		}
-		if err := copyTree(ctx, filepath.Join(c.from, path), to); err != nil {
-			return nil, err
-		}
+// there wants the source to be where it was: what was removed is still there for those who have it open.
+func (c *Copying) there() error {
+	var is, was unix.Stat_t
+	if err := unix.Fstat(c.source.Fd(), &was); err != nil {
+		return &os.PathError{Op: "look at", Path: c.from, Err: err}
 	}
-	return rest, nil
+	if err := unix.Lstat(c.from, &is); err != nil {
+		return &os.PathError{Op: "look at", Path: c.from, Err: err}
+	}
+	if is.Dev != was.Dev || is.Ino != was.Ino {
+		return fmt.Errorf("%s was replaced while it was copied", c.from)
+	}
+	return nil
+}
+
+// tell says how it was cloned.
+func (c *Copying) tell() {
+	c.How = Copied
+	if c.shared {
+		c.How = Reflink
+	}
+}
+
+// leave notes what is not in the copy. Of many, the first are named.
+func (r *round) leave(at, why string) {
+	const most = 10
+	r.left++
+	switch {
+	case r.left <= most:
+		r.Left = append(r.Left, fmt.Sprintf("%s: %s", visible.Line(tree.Shorten(at)), why))
+	case r.left == most+1:
+		r.Left = append(r.Left, "and 1 more")
+	default:
+		r.Left[most] = fmt.Sprintf("and %d more", r.left-most)
+	}
 }

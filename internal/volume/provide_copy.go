@@ -15,27 +15,27 @@ import (
 // making sees to it that a directory that several nodes share is made by one of them.
 var making singleflight.Group
 
-// ProvideCopy makes the copy of a volume that a node in quarantine uses, unless it is there: from the volume itself while its node
-// stands still, or empty where that is asked for or there is no volume yet. How is "" if nothing was copied.
-func ProvideCopy(ctx context.Context, dirs host.Dirs, key, node string, m spec.Mount, account Account, freeze, thaw func() error) (How, error) {
+// ProvideCopy makes the copy of a volume that a node in quarantine uses, unless it is there: from the volume itself while its nodes
+// stand still, or empty where that is asked for or there is no volume yet. How is "" if nothing was copied.
+func ProvideCopy(ctx context.Context, dirs host.Dirs, key, node string, m spec.Mount, account Account, still Still) (Made, error) {
 	path := Path(dirs, key, node, m)
 	if _, err := os.Stat(path); err == nil {
-		return "", nil
+		return Made{}, nil
 	}
 	from := Path(dirs, key, node, Live(m))
 	if _, err := os.Stat(from); m.Copy != site.Snapshot || m.NFS != "" || err != nil {
-		return "", Provide(dirs, key, node, m, account)
+		return Made{}, Provide(dirs, key, node, m, account)
 	}
-	how, err, _ := making.Do(path, func() (any, error) {
+	made, err, _ := making.Do(path, func() (any, error) {
 		if _, err := os.Stat(path); err == nil {
-			return How(""), nil
+			return Made{}, nil
 		}
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			return How(""), err
+			return Made{}, err
 		}
-		return CloneLive(ctx, from, path, freeze, thaw)
+		return CloneLive(ctx, from, path, still)
 	})
-	return how.(How), err
+	return made.(Made), err
 }
 
 // Live gives the mount of a volume itself, of which another may be a copy.

@@ -20,14 +20,14 @@ func TestProvideCopy(t *testing.T) {
 	dirs := host.Dirs{State: t.TempDir(), Run: t.TempDir()}
 	live := spec.Mount{Volume: "data", Owner: "x", Mode: 0o750}
 	frozen := 0
-	freeze := func() error { frozen++; return nil }
+	still := after(func() error { frozen++; return nil })
 	provide := func(m spec.Mount) How {
 		t.Helper()
-		how, err := ProvideCopy(context.Background(), dirs, "karoo", "db", m, me, freeze, nothing)
+		made, err := ProvideCopy(context.Background(), dirs, "karoo", "db", m, me, still)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return how
+		return made.How
 	}
 	of := func(how string, release int) spec.Mount {
 		m := live
@@ -73,7 +73,7 @@ func TestProvideShared(t *testing.T) {
 	m := live
 	m.Copy, m.Release = site.Snapshot, 701
 	together(t, func(node string) error {
-		_, err := ProvideCopy(t.Context(), dirs, "karoo", node, m, me, nothing, nothing)
+		_, err := ProvideCopy(t.Context(), dirs, "karoo", node, m, me, once)
 		return err
 	})
 	same(t, Path(dirs, "karoo", "a", live), Path(dirs, "karoo", "b", m))
@@ -108,9 +108,9 @@ func TestProvideSubvolume(t *testing.T) {
 	zoo(t, filepath.Join(Path(dirs, "karoo", "db", live), "zoo"))
 	m := live
 	m.Copy, m.Release = site.Snapshot, 701
-	how, err := ProvideCopy(t.Context(), dirs, "karoo", "db", m, me, nothing, nothing)
-	if err != nil || how != Subvolume {
-		t.Errorf("copied by %q (%v)", how, err)
+	made, err := ProvideCopy(t.Context(), dirs, "karoo", "db", m, me, once)
+	if err != nil || made.How != Subvolume {
+		t.Errorf("copied by %q (%v)", made.How, err)
 	}
 	same(t, Path(dirs, "karoo", "db", live), Path(dirs, "karoo", "db", m))
 	if err := Erase(Path(dirs, "karoo", "db", live)); err != nil {

@@ -1,27 +1,50 @@
 package volume
 
+import (
+	"context"
+
+	"golang.org/x/sys/unix"
+
+	"orrery/internal/tree"
+)
+
 // A Size is how much a tree is.
 type Size struct {
 	Apparent int64 `json:"apparent"` // bytes in its files
 	Disk     int64 `json:"disk"`     // bytes that they take; those that are shared with clones are counted for each
 	Files    int   `json:"files"`
+	Partial  bool  `json:"partial,omitempty"` // there is more, beyond the bounds of what is looked at
 }
 
 // SizeOf measures a tree. A file of several names counts once.
-func SizeOf(dir string) (s Size, err error) {
-	found, err := look(dir)
-	seen := map[[2]uint64]bool{}
-	for _, e := range found {
-		id := [2]uint64{e.device, e.inode}
-		if seen[id] {
-			continue
-		}
-		seen[id] = true
-		s.Disk += e.disk
-		if !e.directory() {
-			s.Apparent += e.size
-			s.Files++
-		}
+func SizeOf(ctx context.Context, dir string) (s Size, err error) {
+	root, err := tree.Open(dir)
+	if err != nil {
+		return s, err
 	}
+	defer root.Close()
+	seen := map[file]bool{}
+	err = root.WalkSteps(ctx, bounds, tree.Steps{
+		Visit: func(e *tree.Entry) error {
+			is := stateOf(&e.Stat)
+			if is.several() {
+				id := file{is.device, is.inode}
+				if seen[id] {
+					return nil
+				}
+				seen[id] = true
+			}
+			s.Disk += e.Stat.Blocks * 512
+			if !is.directory() && is.mode&unix.S_IFMT != unix.S_IFSOCK {
+				s.Apparent += is.size
+				s.Files++
+			}
+			return nil
+		},
+		Beyond: func(*tree.Entry, error) error {
+			s.Partial = true
+			return nil
+		},
+	})
 	return s, err
 }

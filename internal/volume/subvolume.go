@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"orrery/internal/host"
+	"orrery/internal/tree"
 )
 
 // rootInode is the number of the root directory of every subvolume of btrfs (BTRFS_FIRST_FREE_OBJECTID).
@@ -124,5 +125,5 @@ func empty(path string) error {
 	if isSubvolume(path) {
 		_ = run(context.Background(), "btrfs", "subvolume", "delete", path) // else it is emptied, which takes longer
 	}
-	return os.RemoveAll(path)
+	return tree.RemoveAll(path)
 }

@@ -4,13 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"orrery/internal/engine"
-	"orrery/internal/engine/record"
 	"orrery/internal/image"
 	"orrery/internal/network"
-	"orrery/internal/observe"
 	"orrery/internal/plan"
 	"orrery/internal/problem"
 	"orrery/internal/role"
@@ -81,55 +80,50 @@ func (h *Host) provide(ctx context.Context, n *spec.Node) error {
 	return nil
 }
 
-// provideCopy copies a volume for the quarantine, while the live node that has it stands still.
+// provideCopy copies a volume for the quarantine, while all who write into it stand still.
 func (h *Host) provideCopy(ctx context.Context, n *spec.Node, m spec.Mount, account volume.Account) error {
-	freeze, thaw := h.Still(ctx, n.Name)
-	_, err := volume.ProvideCopy(ctx, h.Dirs, n.Site, n.Name, m, account, freeze, thaw)
+	made, err := volume.ProvideCopy(ctx, h.Dirs, n.Site, n.Name, m, account, h.Still(volume.Path(h.Dirs, n.Site, n.Name, volume.Live(m))))
+	h.leaving.Lock()
+	defer h.leaving.Unlock()
+	for _, what := range made.Left {
+		h.left = append(h.left, fmt.Sprintf("volume %s of %s: %s", m.Volume, n.Name, what))
+	}
 	return err
 }
 
-// Still gives how the live node of a name is frozen and thawed. Where none runs, or none can be frozen, both do nothing.
-func (h *Host) Still(ctx context.Context, name string) (freeze, thaw func() error) {
-	nothing := func() error { return nil }
-	e, n, ok := h.liveNode(ctx, name)
-	if !ok {
-		return nothing, nothing
-	}
-	f, able := e.(engine.Freezer)
-	if !able {
-		return nothing, nothing
-	}
-	letGo := func() {}
-	freeze = func() error {
+// Left gives what is not in the copies of volumes that were made, and why.
+func (h *Host) Left() []string {
+	h.leaving.Lock()
+	defer h.leaving.Unlock()
+	return slices.Clone(h.left)
+}
+
+// Still makes all nodes of the site that write into a directory of a volume stand still while it is copied. If one runs and cannot be made
+// to, or it is not known which of them run, nothing is copied.
+func (h *Host) Still(path string) volume.Still {
+	return func(ctx context.Context, do func(context.Context) error) error {
+		h.standing.Lock()
+		defer h.standing.Unlock()
+		running, err := engine.Running(ctx, h.Engines, h.Site.Key())
+		if err != nil {
+			return err
+		}
+		writers := volume.Users(h.Dirs, h.Site.Key(), running, path)
+		if len(writers) == 0 {
+			return do(ctx)
+		}
+		letGo := func() {}
 		if h.Guard != nil {
-			var err error
-			if letGo, err = h.Guard(record.Record{Node: *n}); err != nil {
+			if letGo, err = h.Guard(writers...); err != nil {
 				return err
 			}
 		}
-		return f.Freeze(ctx, engine.RefOf(n))
-	}
-	thaw = func() error {
-		defer letGo()
-		return f.Thaw(context.WithoutCancel(ctx), engine.RefOf(n))
-	}
-	return freeze, thaw
-}
-
-// liveNode finds the live node of a name, if it runs.
-func (h *Host) liveNode(ctx context.Context, name string) (engine.Engine, *spec.Node, bool) {
-	for _, e := range h.Engines {
-		nodes, err := e.List(ctx, h.Site.Key())
-		if err != nil {
-			continue
+		_, err = engine.Still(ctx, h.Engines, writers, do)
+		if err == nil {
+			letGo() // else it lets go on whoever does not, as soon as we end
 		}
-		for i := range nodes {
-			if n := &nodes[i]; n.Name == name && !n.Staged && n.State == observe.Running {
-				return e, &n.Node, true
-			}
-		}
+		return err
 	}
-	return nil, nil, false
 }
 
 // retire ends on a node what must not run twice, and takes from it the volumes that are not for two.

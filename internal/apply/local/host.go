@@ -38,11 +38,14 @@ type Host struct {
 	// Releases gives, by number, the site as a release that is or may become live makes it.
 	Releases map[int]*site.Site
 	// Guard, if set, sees to it that nodes go on that stand still when this process is killed, until it is let go.
-	Guard func(nodes ...record.Record) (letGo func(), err error)
+	Guard func(nodes ...*spec.Node) (letGo func(), err error)
 	// Created is told of a node that has been made, before it is started; nil: nobody is.
 	Created func(ctx context.Context, e engine.Engine, n *spec.Node) error
 
 	releases sync.Mutex        // held while what is live is read or written
+	standing sync.Mutex        // held while nodes stand still for a copy: who lets them go on must not do so under another
+	leaving  sync.Mutex        // held while left is read or written
+	left     []string          // what is not in copies of volumes that were made, and why
 	lives    *site.Site        // what Live gave; nil: not yet, or other releases are live since
 	keys     sync.Mutex        // held while an SSH host key is made
 	common   sync.Map          // sharedText -> func that gives it

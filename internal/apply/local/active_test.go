@@ -1,0 +1,117 @@
+package local
+
+import (
+	"context"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"orrery/internal/engine"
+	"orrery/internal/engine/fake"
+	"orrery/internal/host"
+	"orrery/internal/observe"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+	"orrery/internal/site/spec"
+)
+
+// sharers gives a host on which two nodes run that share a volume, and one that does not.
+func sharers(t *testing.T) (*Host, *fake.Engine) {
+	t.Helper()
+	e := fake.New()
+	h := &Host{Dirs: host.Dirs{State: t.TempDir()}, Site: &site.Site{Name: "karoo"}, Engines: map[string]engine.Engine{"fake": e}}
+	for id, name := range []string{"a", "b", "c"} {
+		n := &spec.Node{Site: "karoo", Name: name, ID: id + 1, Engine: "fake", Mounts: []spec.Mount{{Volume: "own"}}}
+		if name != "c" {
+			n.Mounts = append(n.Mounts, spec.Mount{Volume: "common", Shared: true})
+		}
+		if err := e.Create(t.Context(), n); err != nil {
+			t.Fatal(err)
+		}
+		if err := e.Start(t.Context(), engine.RefOf(n)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return h, e
+}
+
+func states(t *testing.T, e *fake.Engine) string {
+	t.Helper()
+	nodes, err := e.List(context.Background(), "karoo")
+	if err != nil {
+		t.Error(err)
+	}
+	text := ""
+	for _, n := range nodes {
+		if n.State == observe.Frozen {
+			text += n.Name
+		}
+	}
+	return text
+}
+
+// TestStillSharers: all nodes that write into a volume stand still while it is copied, and only they.
+func TestStillSharers(t *testing.T) {
+	h, e := sharers(t)
+	guarded := ""
+	h.Guard = func(nodes ...*spec.Node) (func(), error) {
+		for _, n := range nodes {
+			guarded += n.Name
+		}
+		return func() { guarded += " let go" }, nil
+	}
+	volumes := h.Dirs.Volumes("karoo")
+	for path, want := range map[string]string{"common/@all": "ab", "own/a": "a", "own/c": "c", "own/nobody": ""} {
+		guarded = ""
+		err := h.Still(filepath.Join(volumes, path))(t.Context(), func(context.Context) error {
+			if got := states(t, e); got != want || guarded != want {
+				t.Errorf("%s: %q stand still, guarded are %q, want %q", path, got, guarded, want)
+			}
+			return nil
+		})
+		if err != nil || states(t, e) != "" {
+			t.Errorf("%s: %v, %q stand still", path, err, states(t, e))
+		}
+	}
+}
+
+// TestStillUnknown: where it cannot be told who runs, or who runs cannot be made to stand still, nothing is copied.
+func TestStillUnknown(t *testing.T) {
+	h, e := sharers(t)
+	never := func(context.Context) error {
+		t.Error("it was copied")
+		return nil
+	}
+	path := filepath.Join(h.Dirs.Volumes("karoo"), "own/a")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel() // the engine gives an error
+	if err := h.Still(path)(ctx, never); err == nil {
+		t.Error("an engine that cannot tell who runs gives no error")
+	}
+	h.Engines["fake"] = struct{ engine.Engine }{e} // one that cannot freeze
+	if err := h.Still(path)(t.Context(), never); problem.Exit(err) != int(problem.Unable) {
+		t.Errorf("an engine that cannot freeze gives %v", err)
+	}
+}
+
+// TestStillTogether: of two copies at the same time that one node has a part in, none lets it go on under the other.
+func TestStillTogether(t *testing.T) {
+	h, e := sharers(t)
+	var all sync.WaitGroup
+	for i, path := range []string{"own/a", "common/@all"} {
+		all.Go(func() {
+			err := h.Still(filepath.Join(h.Dirs.Volumes("karoo"), path))(t.Context(), func(context.Context) error {
+				time.Sleep(time.Duration(20+40*i) * time.Millisecond)
+				if states(t, e) == "" {
+					t.Errorf("nobody stands still for %s", path)
+				}
+				return nil
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+}

@@ -1,0 +1,37 @@
+package backup
+
+import (
+	"context"
+	"slices"
+
+	"orrery/internal/engine"
+	"orrery/internal/engine/record"
+	"orrery/internal/site/spec"
+	"orrery/internal/volume"
+)
+
+// Writers gives the running nodes that write into what is kept: those of the set, and all that share a volume with one of them.
+func (s *Set) Writers(ctx context.Context) ([]*spec.Node, error) {
+	sources, nodes, _, err := s.sources()
+	if err != nil {
+		return nil, err
+	}
+	running, err := engine.Running(ctx, s.Engines, s.Site.Key())
+	if err != nil {
+		return nil, err
+	}
+	var dirs []string
+	for _, source := range sources {
+		if source.Tree.Kind == VolumeTree {
+			dirs = append(dirs, source.Dir)
+		}
+	}
+	users := volume.Users(s.Dirs, s.Site.Key(), running, dirs...)
+	for _, n := range running {
+		kept := slices.ContainsFunc(nodes, func(r record.Record) bool { return r.ID == n.ID })
+		if kept && !slices.Contains(users, n) {
+			users = append(users, n)
+		}
+	}
+	return users, nil
+}

@@ -1,0 +1,120 @@
+package tree
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// OpenEntry opens a regular file of an open directory for reading, and follows no link. It waits for nothing, and gives what was open when it
+// was looked at: whoever put something else there meanwhile gets an error whose cause is ErrNotRegular. (There is no os.File, which would ask
+// the kernel in vain, for each file, whether it can be polled.)
+func OpenEntry(dir int, name string) (fd int, st unix.Stat_t, err error) {
+	const flags = unix.O_RDONLY | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_NOCTTY | unix.O_CLOEXEC
+	fd, err = unix.Openat(dir, name, flags|unix.O_NOATIME, 0)
+	if errors.Is(err, unix.EPERM) { // it is somebody else's, and we are not root
+		fd, err = unix.Openat(dir, name, flags, 0)
+	}
+	if errors.Is(err, unix.ELOOP) || errors.Is(err, unix.ENXIO) { // a link, or a socket
+		err = fmt.Errorf("%w: %w", err, ErrNotRegular)
+	}
+	if err != nil {
+		return -1, st, err
+	}
+	if err := unix.Fstat(fd, &st); err != nil {
+		unix.Close(fd) //nolint:errcheck // it was not read
+		return -1, st, err
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFREG {
+		unix.Close(fd) //nolint:errcheck // it was not read
+		return -1, st, fmt.Errorf("it is %s: %w", Kind(st.Mode), ErrNotRegular)
+	}
+	return fd, st, nil
+}
+
+// ReadLink gives what a symbolic link in an open directory says.
+func ReadLink(dir int, name string) (string, error) {
+	b := make([]byte, unix.PathMax) // no link is longer
+	n, err := unix.Readlinkat(dir, name, b)
+	if errors.Is(err, unix.EINVAL) { // it is no link any more
+		err = fmt.Errorf("%w: %w", err, ErrGone)
+	}
+	return string(b[:max(n, 0)]), err
+}
+
+// Whiteout reports whether an entry is what overlayfs puts in the place of a file that was removed: a character device 0:0, which
+// opens nothing. Any other device opens something of the host, and goes into no copy.
+func Whiteout(st *unix.Stat_t) bool {
+	return st.Mode&unix.S_IFMT == unix.S_IFCHR && st.Rdev == 0
+}
+
+// Device reports whether an entry is a device node, and not a whiteout.
+func Device(st *unix.Stat_t) bool {
+	kind := st.Mode & unix.S_IFMT
+	return (kind == unix.S_IFCHR || kind == unix.S_IFBLK) && !Whiteout(st)
+}
+
+// Attributes reads the extended attributes of an entry of an open directory; nil: it has none. ACLs and capabilities are among them.
+func Attributes(dir int, name string) (map[string][]byte, error) {
+	at := itself(dir, name)
+	return attributes(
+		func(b []byte) (int, error) { return unix.Llistxattr(at, b) },
+		func(attr string, b []byte) (int, error) { return unix.Lgetxattr(at, attr, b) })
+}
+
+// FileAttributes reads those of an open file or directory.
+func FileAttributes(fd int) (map[string][]byte, error) {
+	return attributes(
+		func(b []byte) (int, error) { return unix.Flistxattr(fd, b) },
+		func(attr string, b []byte) (int, error) { return unix.Fgetxattr(fd, attr, b) })
+}
+
+// SetAttribute sets one of an entry of an open directory.
+func SetAttribute(dir int, name, attr string, value []byte) error {
+	return unix.Lsetxattr(itself(dir, name), attr, value, 0)
+}
+
+// itself names an entry of an open directory to calls that take a path only. No link is followed to come there.
+func itself(dir int, name string) string { return fmt.Sprintf("/proc/self/fd/%d/%s", dir, name) }
+
+func attributes(list func([]byte) (int, error), get func(string, []byte) (int, error)) (map[string][]byte, error) {
+	if n, err := list(nil); n == 0 || errors.Is(err, unix.ENOTSUP) { // as it is of most
+		if errors.Is(err, unix.ENOTSUP) {
+			err = nil
+		}
+		return nil, err
+	}
+	text, err := grown(list)
+	if err != nil || len(text) == 0 {
+		return nil, err
+	}
+	all := map[string][]byte{}
+	for attr := range strings.SplitSeq(strings.TrimSuffix(string(text), "\x00"), "\x00") {
+		value, err := grown(func(b []byte) (int, error) { return get(attr, b) })
+		if errors.Is(err, unix.ENODATA) {
+			continue // it has just been removed
+		}
+		if err != nil {
+			return nil, fmt.Errorf("attribute %s: %w", attr, err)
+		}
+		all[attr] = value
+	}
+	return all, nil
+}
+
+// grown calls with a buffer that is large enough.
+func grown(call func([]byte) (int, error)) ([]byte, error) {
+	for _, size := range []int{512, 64 << 10} { // XATTR_SIZE_MAX and XATTR_LIST_MAX
+		b := make([]byte, size)
+		n, err := call(b)
+		if err == nil {
+			return b[:n], nil
+		}
+		if !errors.Is(err, unix.ERANGE) {
+			return nil, err
+		}
+	}
+	return nil, unix.ERANGE
+}

@@ -1,0 +1,218 @@
+package volume
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"orrery/internal/tree"
+)
+
+// file makes what is no directory as it is in the source.
+func (r *round) file(e *tree.Entry, k *known, is state, same bool) error {
+	id := file{is.device, is.inode}
+	first := r.first[id]
+	if !is.several() {
+		first = nil
+	}
+	switch {
+	case same && (first == nil || first.as == k.as):
+		k.met = r.rounds
+		if first == nil && is.several() {
+			r.first[id] = k
+		}
+		return nil
+	case first != nil:
+		return r.link(e, k, first)
+	}
+	return r.fresh(e, k)
+}
+
+// fresh makes a file anew.
+func (r *round) fresh(e *tree.Entry, k *known) error {
+	if k != nil {
+		if err := r.drop(k); err != nil {
+			return err
+		}
+	}
+	dir, err := r.here()
+	if err != nil {
+		return err
+	}
+	made := &known{name: e.Name, state: stateOf(&e.Stat)}
+	switch e.Stat.Mode & unix.S_IFMT {
+	case unix.S_IFREG:
+		made.state, err = r.regular(e, dir)
+	case unix.S_IFLNK:
+		var says string
+		if says, err = tree.ReadLink(e.Dir, e.Name); err == nil {
+			err = wrote(e.Name, unix.Symlinkat(says, dir, e.Name))
+		}
+	default: // a named pipe, or a whiteout
+		err = wrote(e.Name, unix.Mknodat(dir, e.Name, e.Stat.Mode&unix.S_IFMT|0o600, 0))
+	}
+	if err == nil && made.mode&unix.S_IFMT != unix.S_IFREG {
+		err = r.dressNode(e, dir)
+	}
+	if err == nil && made.several() {
+		err = r.several(made, dir)
+	}
+	if err != nil {
+		return r.failed(e, dir, err)
+	}
+	r.keep(made)
+	return nil
+}
+
+// failed judges why something could not be copied. What vanished is not to be in the copy, and what the source keeps from us is told of; all
+// else is an error.
+func (r *round) failed(e *tree.Entry, dir int, err error) error {
+	var inCopy *unwritten
+	gone := errors.Is(err, unix.ENOENT) || errors.Is(err, tree.ErrNotRegular) || errors.Is(err, tree.ErrGone) || errors.Is(err, unix.ESTALE)
+	closed := errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM) || errors.Is(err, unix.ENOKEY)
+	switch {
+	case errors.As(err, &inCopy):
+	case gone && r.still:
+		err = changed()
+	case closed:
+		r.leave(e.Path, "it cannot be read: "+err.Error())
+		fallthrough
+	case gone:
+		return tree.RemoveAllAt(dir, e.Name)
+	}
+	return fmt.Errorf("%s: %w", tree.Shorten(e.Path), err)
+}
+
+// regular copies a regular file, and gives the state in which it was when it was opened.
+func (r *round) regular(e *tree.Entry, dir int) (state, error) {
+	from, st, err := tree.OpenEntry(e.Dir, e.Name)
+	if err != nil {
+		return state{}, err
+	}
+	defer unix.Close(from) //nolint:errcheck // it was only read
+	to, err := unix.Openat(dir, e.Name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+	if err != nil {
+		return state{}, wrote(e.Name, err)
+	}
+	defer unix.Close(to) //nolint:errcheck // all of it is brought to disk at the end
+	if err := r.content(to, from, &st); err != nil {
+		return state{}, err
+	}
+	attrs, err := tree.FileAttributes(from)
+	if err != nil {
+		return state{}, err
+	}
+	var now unix.Stat_t
+	if err := unix.Fstat(from, &now); err != nil {
+		return state{}, err
+	}
+	if r.still && stateOf(&now) != stateOf(&st) {
+		return state{}, changed()
+	}
+	return stateOf(&st), r.dress(e.Path, to, dir, e.Name, &st, attrs)
+}
+
+// content makes a new file hold what another does: the same blocks, if it can be.
+func (r *round) content(to, from int, st *unix.Stat_t) error {
+	if st.Size == 0 {
+		return nil
+	}
+	if st.Size >= r.least && !r.unshared[st.Dev] {
+		err := tree.Share(to, from)
+		if err == nil {
+			r.shared = true
+			return nil
+		}
+		if !errors.Is(err, unix.ENOSPC) {
+			r.unshared[st.Dev] = !errors.Is(err, unix.EINVAL) // else it is of this file only
+		}
+	}
+	r.size += st.Size
+	if err := r.room(to, min(st.Size, st.Blocks*512)); err != nil {
+		return err
+	}
+	return wrote("", tree.CopyContent(r.ctx, to, from, st))
+}
+
+// several notes the first copy of a file that has more names.
+func (r *round) several(k *known, dir int) error {
+	var st unix.Stat_t
+	if err := unix.Fstatat(dir, k.name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+		return wrote(k.name, err)
+	}
+	k.as = st.Ino
+	r.first[file{k.device, k.inode}] = k
+	return nil
+}
+
+// link gives a file of the copy one name more.
+func (r *round) link(e *tree.Entry, k, first *known) error {
+	if k != nil {
+		if err := r.drop(k); err != nil {
+			return err
+		}
+	}
+	dir, err := r.here()
+	if err != nil {
+		return err
+	}
+	from := dir
+	if first.up != r.in().known {
+		if from, err = r.links.open(r.copied, first.up); err != nil {
+			return wrote(first.name, err)
+		}
+	}
+	err = unix.Linkat(from, first.name, dir, e.Name, 0)
+	if errors.Is(err, unix.EMLINK) { // so many names a file cannot have here: it becomes another
+		return r.fresh(e, nil)
+	}
+	if err != nil {
+		return wrote(e.Name, err)
+	}
+	// It is in the state in which the first was: should that be another by now, both are copied again.
+	r.keep(&known{name: e.Name, state: first.state, as: first.as})
+	return nil
+}
+
+// opened is a directory of the copy that is open.
+type opened struct {
+	of *known
+	fd int
+}
+
+// open opens another directory of the copy, unless it is open.
+func (o *opened) open(copied *tree.Root, of *known) (int, error) {
+	if o.fd >= 0 && o.of == of {
+		return o.fd, nil
+	}
+	o.close()
+	fd, err := copied.OpenDown(of.path())
+	if err != nil {
+		return -1, err
+	}
+	o.of, o.fd = of, fd
+	return fd, nil
+}
+
+func (o *opened) close() {
+	if o.fd >= 0 {
+		unix.Close(o.fd) //nolint:errcheck // it was only gone through
+		o.fd = -1
+	}
+}
+
+// An unwritten is an error that was met in the copy, and not in the source.
+type unwritten struct {
+	name string
+	err  error
+}
+
+func (u *unwritten) Error() string {
+	if u.name == "" {
+		return u.err.Error()
+	}
+	return (&os.PathError{Op: "copy", Path: u.name, Err: u.err}).Error()
+}
+func (u *unwritten) Unwrap() error { return u.err }

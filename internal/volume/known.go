@@ -1,0 +1,55 @@
+package volume
+
+import (
+	"golang.org/x/sys/unix"
+)
+
+// A known is a path of the copy, and what its source was like when it was copied.
+type known struct {
+	state
+	up     *known // the directory that it is in; nil: it is the top
+	name   string
+	inside map[string]*known // of a directory
+	met    int               // the last round that came to it
+	as     uint64            // of a file of several names: the inode of its copy
+	bare   bool              // of a directory: its copy has no extended attributes
+}
+
+// A state is what the kernel says of a file.
+type state struct {
+	device, inode   uint64
+	links           uint64
+	mode            uint32
+	uid, gid        uint32
+	rdev            uint64
+	size            int64
+	modified, since int64 // mtime and ctime in nanoseconds
+}
+
+func stateOf(s *unix.Stat_t) state {
+	is := state{
+		device: s.Dev, inode: s.Ino, links: uint64(s.Nlink), mode: s.Mode, uid: s.Uid, gid: s.Gid, rdev: s.Rdev, //nolint:unconvert // 32 bits on some machines
+		modified: s.Mtim.Nano(), since: s.Ctim.Nano(),
+	}
+	if !is.directory() {
+		is.size = s.Size // that of a directory tells nothing
+	}
+	return is
+}
+
+func (s state) directory() bool { return s.mode&unix.S_IFMT == unix.S_IFDIR }
+
+// several reports whether a file has names besides this one.
+func (s state) several() bool { return s.links > 1 && !s.directory() }
+
+// path gives the names from the top down to a known.
+func (k *known) path() []string {
+	var names []string
+	for ; k.up != nil; k = k.up {
+		names = append(names, k.name)
+	}
+	for i, j := 0, len(names)-1; i < j; i, j = i+1, j-1 {
+		names[i], names[j] = names[j], names[i]
+	}
+	return names
+}

@@ -1,0 +1,56 @@
+package volume
+
+import (
+	"errors"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	"orrery/internal/problem"
+)
+
+// A disk that is full is bad for all that runs, not only for a copy: so copying ends before.
+const (
+	spare    = 256 << 20 // bytes that stay free, but no more than a part of the disk
+	spareOf  = 50        // that part
+	askAfter = 16 << 20  // it is asked again after so many bytes
+)
+
+// room wants so many bytes to be free where a file of the copy is.
+func (r *round) room(fd int, size int64) error {
+	if r.unasked += size; r.unasked < askAfter && r.asked {
+		return nil
+	}
+	r.asked, r.unasked = true, 0
+	free, total, ok := freeOn(fd)
+	if keep := min(spare, total/spareOf); ok && free-keep < size {
+		return wrote("", fmt.Errorf("%d MiB are free, %d MiB of them must stay so, and a file takes %d MiB: %w", free>>20, keep>>20, size>>20, unix.ENOSPC))
+	}
+	return nil
+}
+
+// roomy reports whether there is room where the copy is.
+func (r *round) roomy() bool {
+	free, _, ok := freeOn(r.copied.Fd())
+	return ok && free > 1<<20
+}
+
+func freeOn(fd int) (free, total int64, ok bool) {
+	var st unix.Statfs_t
+	if unix.Fstatfs(fd, &st) != nil || st.Blocks == 0 {
+		return 0, 0, false // it has no end, or does not tell
+	}
+	return int64(st.Bavail) * st.Bsize, int64(st.Blocks) * st.Bsize, true
+}
+
+// Uncopied says that a tree cannot be copied, and what can be done about it.
+func Uncopied(from string, err error) error {
+	var p *problem.Problem
+	switch {
+	case errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EDQUOT):
+		return problem.New(problem.Unable, "there is not enough room to copy it").At(from).Because(err).Try("make room: orrery snapshot rm, orrery image gc")
+	case errors.As(err, &p):
+		return problem.New(p.Kind, "no copy of it can be made").At(from).Because(err)
+	}
+	return problem.New(problem.Failed, "no copy of it can be made").At(from).Because(err)
+}

@@ -1,0 +1,217 @@
+package volume
+
+import (
+	"context"
+	"errors"
+
+	"golang.org/x/sys/unix"
+
+	"orrery/internal/problem"
+	"orrery/internal/tree"
+)
+
+// A round goes through the source once and makes the copy as the source is at that moment. All is done from open directory to open directory,
+// so that whatever is renamed meanwhile, and whatever links say, nothing outside of the source comes into the copy.
+type round struct {
+	*Copying
+	ctx   context.Context
+	still bool  // nobody writes: what changes is an error
+	least int64 // smallest size of a file that shares its blocks with its copy, if it can
+
+	stack   []*frame
+	first   map[file]*known // files of several names that it has come to
+	links   opened          // the directory of the copy in which one of them was found last
+	size    int64           // of what was copied
+	left    int
+	unasked int64 // bytes written since it was asked how much room there is
+	asked   bool
+}
+
+// A file is an inode, by whatever names.
+type file struct{ device, inode uint64 }
+
+// A frame is a directory that a round is in.
+type frame struct {
+	*known
+	fd int // of the copy; -1: it was not needed. What is open is dressed anew at the end
+}
+
+func (c *Copying) round(ctx context.Context, r round) (int64, error) {
+	c.rounds++
+	c.Left = nil // what is left out is found again
+	r.Copying, r.ctx, r.first, r.links.fd = c, ctx, map[file]*known{}, -1
+	defer r.close()
+	err := c.source.WalkSteps(ctx, bounds, tree.Steps{Visit: r.visit, Leave: r.leaveDirectory, Beyond: r.beyond})
+	return r.size, err
+}
+
+// close closes what an error has left open.
+func (r *round) close() {
+	for _, f := range r.stack {
+		f.close()
+	}
+	r.links.close()
+}
+
+func (r *round) visit(e *tree.Entry) error {
+	if e.Stat.Mode&unix.S_IFMT == unix.S_IFSOCK {
+		return nil // it leads nowhere once its process has ended
+	}
+	if tree.Device(&e.Stat) {
+		r.leave(e.Path, "a device")
+		return nil
+	}
+	var k *known
+	if len(r.stack) == 0 {
+		k = r.top
+	} else {
+		k = r.in().inside[e.Name]
+	}
+	is := stateOf(&e.Stat)
+	same := k != nil && is == k.state && is.since < r.doubtful
+	if is.directory() {
+		return r.enter(e, k, is, same)
+	}
+	return r.file(e, k, is, same)
+}
+
+// in gives the directory that the round is in.
+func (r *round) in() *frame { return r.stack[len(r.stack)-1] }
+
+// enter goes into a directory, which is made if it is not there.
+func (r *round) enter(e *tree.Entry, k *known, is state, same bool) error {
+	if k != nil && !k.directory() {
+		if err := r.drop(k); err != nil {
+			return err
+		}
+		k = nil
+	}
+	if k == nil {
+		k = &known{name: e.Name, inside: map[string]*known{}, bare: true}
+		if err := r.makeDirectory(k); err != nil {
+			return err
+		}
+	}
+	k.state, k.met = is, r.rounds
+	r.stack = append(r.stack, &frame{k, -1})
+	if same {
+		return nil
+	}
+	_, err := r.open(len(r.stack) - 1)
+	return err
+}
+
+func (r *round) makeDirectory(k *known) error {
+	if len(r.stack) == 0 {
+		r.top = k // Begin has made it
+		return nil
+	}
+	dir, err := r.here()
+	if err == nil {
+		err = unix.Mkdirat(dir, k.name, 0o700)
+	}
+	if err != nil {
+		return wrote(k.name, err)
+	}
+	r.keep(k)
+	return nil
+}
+
+// keep notes that something is in the copy, in the directory that the round is in.
+func (r *round) keep(k *known) {
+	k.up, k.met = r.in().known, r.rounds
+	k.up.inside[k.name] = k
+}
+
+// here opens the directory of the copy that the round is in.
+func (r *round) here() (int, error) { return r.open(len(r.stack) - 1) }
+
+// open opens a directory of the copy that the round is in, and lets nothing of it have a part in what is made in there: an ACL for
+// what is made anew, for instance. It is dressed again when it is left.
+func (r *round) open(i int) (int, error) {
+	f := r.stack[i]
+	if f.fd >= 0 {
+		return f.fd, nil
+	}
+	above, err := r.copied.Fd(), error(nil)
+	if i > 0 {
+		if above, err = r.open(i - 1); err != nil {
+			return -1, err
+		}
+	}
+	fd, err := unix.Openat(above, f.at(), unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err == nil {
+		f.fd, err = fd, undress(fd, f.bare)
+	}
+	return f.fd, wrote(f.name, err)
+}
+
+func (f *frame) at() string {
+	if f.up == nil {
+		return "."
+	}
+	return f.name
+}
+
+func (f *frame) close() {
+	if f.fd >= 0 {
+		unix.Close(f.fd) //nolint:errcheck // what was written in there has been
+		f.fd = -1
+	}
+}
+
+// leaveDirectory removes from a directory of the copy what is in the source no more, and gives it all that its source has.
+func (r *round) leaveDirectory(e *tree.Entry) error {
+	f := r.in()
+	for _, k := range f.inside {
+		if k.met != r.rounds {
+			if err := r.drop(k); err != nil {
+				return err
+			}
+		}
+	}
+	r.stack = r.stack[:len(r.stack)-1]
+	defer f.close()
+	if f.fd < 0 {
+		return nil
+	}
+	attrs, err := tree.FileAttributes(e.Inner)
+	if err != nil {
+		return err
+	}
+	f.bare = len(attrs) == 0
+	return r.dress(e.Path, f.fd, f.fd, ".", &e.Stat, attrs)
+}
+
+// drop removes what is known from the copy.
+func (r *round) drop(k *known) error {
+	dir, err := r.here()
+	if err == nil {
+		err = tree.RemoveAllAt(dir, k.name)
+	}
+	if err != nil {
+		return wrote(k.name, err)
+	}
+	delete(r.in().inside, k.name)
+	return nil
+}
+
+// beyond notes a directory whose content is not in the copy.
+func (r *round) beyond(e *tree.Entry, why error) error {
+	r.leave(e.Path, why.Error())
+	return nil
+}
+
+// changed is of a file that changes although its writers stand still.
+func changed() error {
+	return problem.New(problem.Failed, "somebody wrote into it who was to stand still")
+}
+
+// wrote says of an error that it was met in the copy.
+func wrote(name string, err error) error {
+	var p *problem.Problem
+	if err == nil || errors.As(err, &p) {
+		return err
+	}
+	return &unwritten{name, err}
+}
