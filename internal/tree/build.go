@@ -31,14 +31,14 @@ func (m *Made) kind() uint32 { return m.Mode & unix.S_IFMT }
 // the paths say.
 type Builder struct {
 	top   string
-	above []open // the directories that the last path is in, the top first
+	above []filling // the directories that the last path is in, the top first
 	last  string
 	lacks func(attr string)
 }
 
-// open is a directory that is being filled. It is given what it is to be when all is in it: what is put into one changes its time, and
+// A filling is a directory that is being filled. It is given what it is to be when all is in it: what is put into one changes its time, and
 // its ACL would be that of what is put into it.
-type open struct {
+type filling struct {
 	fd   int
 	made Made
 }
@@ -53,7 +53,7 @@ func Build(top string, lacks func(attr string)) (*Builder, error) {
 	if err != nil {
 		return nil, &fs.PathError{Op: "open", Path: top, Err: err}
 	}
-	return &Builder{top: top, above: []open{{fd: fd}}, lacks: lacks}, nil
+	return &Builder{top: top, above: []filling{{fd: fd}}, lacks: lacks}, nil
 }
 
 // ErrOrder is the cause of an error about paths that do not come in the order of Walk.
@@ -161,7 +161,7 @@ func (b *Builder) mkdir(dir int, name string, m *Made) error {
 	if err != nil {
 		return err
 	}
-	b.above = append(b.above, open{fd, *m})
+	b.above = append(b.above, filling{fd, *m})
 	return nil
 }
 
