@@ -254,9 +254,7 @@ func seed(ctx context.Context, script, name, node, dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	var said strings.Builder
-	err = host.Local{Name: "host"}.Run(ctx, host.Command{Args: []string{path, name, node, dir}, Stdout: &said, Stderr: &said})
-	if err != nil {
+	if err := (host.Local{Name: "host"}).Run(ctx, host.Command{Args: []string{path, name, node, dir}}); err != nil {
 		return problem.New(problem.Failed, "the script %s did not fill volume %s of node %s", script, name, node).Because(err).
 			Try("it is called with the volume, the node and the directory; the twin is there and can be destroyed")
 	}

@@ -1,7 +1,6 @@
 package image
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -79,14 +78,13 @@ type apt struct {
 
 // aptOf finds the lists by what the scratch's sources say: a role may have brought some of its own.
 func (s *Store) aptOf(ctx context.Context, in host.Runner, log io.Writer) (*apt, error) {
-	var said bytes.Buffer
-	err := in.Run(ctx, host.Command{Stdout: &said, Args: []string{"sh", "-c",
+	said, err := host.Output(ctx, in, host.Command{Args: []string{"sh", "-c",
 		`dpkg --print-architecture --print-foreign-architectures
-		f=` + inScratch + `/sources.list; [ -e $f ] || f=/etc/apt/sources.list; cat $f /etc/apt/sources.list.d/* 2>/dev/null; true`}})
+		f=` + inScratch + `/sources.list; [ -e $f ] || f=/etc/apt/sources.list; cat $f /etc/apt/sources.list.d/* 2>/dev/null; true`}}, 4<<20)
 	if err != nil {
 		return nil, problem.New(problem.Failed, "the image has no dpkg and apt, which its roles' packages need").Because(err)
 	}
-	key := spec.DigestBytes(said.Bytes())
+	key := spec.DigestBytes(said)
 	there := inScratch + "/lists/" + key
 	a := &apt{store: s, in: in, log: log, lists: filepath.Join(s.lists(), key), args: []string{
 		"-o", "Dir::State::Lists=" + there,

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"orrery/internal/host"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
@@ -33,7 +34,7 @@ func (s *Store) BuildBase(ctx context.Context, l *spec.Layer, m site.Mirror, say
 	if err != nil {
 		return err
 	}
-	defer log.Close()
+	defer log.Close() //nolint:errcheck // what a log lacks at its end is no reason to fail
 	err = g.base(ctx, l, m, log, begun, say)
 	if ctx.Err() != nil && err != nil {
 		return interrupted(ctx, l)
@@ -48,7 +49,7 @@ func (s *Store) BuildBase(ctx context.Context, l *spec.Layer, m site.Mirror, say
 	return s.explain(err, baseRoom)
 }
 
-func (g *staging) base(ctx context.Context, l *spec.Layer, m site.Mirror, log *os.File, begun time.Time, say func(string)) error {
+func (g *staging) base(ctx context.Context, l *spec.Layer, m site.Mirror, log *host.Log, begun time.Time, say func(string)) error {
 	tree := filepath.Join(g.dir, "tree")
 	if l.Image.Import != "" {
 		say("imports " + filepath.Base(l.Image.Import))
@@ -102,10 +103,10 @@ func (s *Store) LogOf(digest string) string {
 }
 
 // OpenLog opens the log of a build, afresh.
-func (s *Store) OpenLog(digest string) (*os.File, error) {
+func (s *Store) OpenLog(digest string) (*host.Log, error) {
 	path := s.LogOf(digest)
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
 	}
-	return os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY|os.O_APPEND, 0o600)
+	return host.OpenLog(path, 0o600)
 }

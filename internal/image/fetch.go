@@ -1,7 +1,6 @@
 package image
 
 import (
-	"bytes"
 	"context"
 	"io"
 
@@ -19,13 +18,11 @@ func (s *Store) Offered(ctx context.Context, in host.Runner, names []string, log
 		return nil, err
 	}
 	defer reading.release()
-	var out bytes.Buffer
 	// It also fails if one of many names is unknown, which is for the caller to see.
 	script := `apt-cache "$@" || true`
 	args := append([]string{"/bin/sh", "-c", script, "apt-cache"}, a.args...)
 	args = append(append(args, "show", "--all-versions"), names...)
-	err = in.Run(ctx, host.Command{Args: args, Stdout: &out, Stderr: log})
-	return out.Bytes(), err
+	return host.Output(ctx, in, host.Command{Args: args, Stderr: log}, 256<<20)
 }
 
 // Fetch has apt download packages, NAME=VERSION, into the directory Out of a scratch. apt checks them as when it installs them.

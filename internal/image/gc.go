@@ -96,7 +96,7 @@ func (s *Store) clearStale() error {
 			return err
 		}
 		for _, e := range entries {
-			if IsDigest(e.Name()) && (dir != s.Dir || !s.has(e.Name())) {
+			if isDigest(e.Name()) && (dir != s.Dir || !s.has(e.Name())) {
 				left[e.Name()] = true
 			}
 		}

@@ -155,8 +155,8 @@ func pipeThrough(ctx context.Context, from io.Reader, program, pkg string) (io.R
 	ctx, cancel := context.WithCancel(ctx)
 	cmd := host.Program(ctx, program, "-dc")
 	cmd.Stdin = from
-	var said bytes.Buffer
-	cmd.Stderr = &said
+	said := &host.Tail{}
+	cmd.Stderr = said
 	out, err := cmd.StdoutPipe()
 	if err == nil {
 		err = cmd.Start()
@@ -165,13 +165,13 @@ func pipeThrough(ctx context.Context, from io.Reader, program, pkg string) (io.R
 		cancel()
 		return nil, err
 	}
-	return &piped{Reader: out, cmd: cmd, said: &said, cancel: cancel}, nil
+	return &piped{Reader: out, cmd: cmd, said: said, cancel: cancel}, nil
 }
 
 type piped struct {
 	io.Reader
 	cmd    *exec.Cmd
-	said   *bytes.Buffer
+	said   *host.Tail
 	cancel context.CancelFunc
 }
 

@@ -224,10 +224,21 @@ func syncTree(dir string) error {
 
 // tool runs a program of this host in a directory and gives its output.
 func (m *Mirror) tool(ctx context.Context, dir string, args ...string) ([]byte, error) {
-	var out bytes.Buffer
-	command := host.Command{Args: args[:1], Stdout: &out}
-	err := host.Exec(ctx, "this host", args, command, func(c *exec.Cmd) { c.Dir = dir })
-	return out.Bytes(), err
+	return host.Output(ctx, in{dir: dir}, host.Command{Args: args}, mostIndex)
+}
+
+// mostIndex is the size of an index of the archive at most.
+const mostIndex = 512 << 20
+
+// in is a directory of this host as the place of a command.
+type in struct {
+	host.Local
+	dir string
+}
+
+// Run runs the command in the directory.
+func (i in) Run(ctx context.Context, c host.Command) error {
+	return host.Exec(ctx, "this host", c.Args, c, func(cmd *exec.Cmd) { cmd.Dir = i.dir })
 }
 
 // sign signs a Release with the mirror's own key, in both forms that apt reads.

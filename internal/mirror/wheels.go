@@ -1,7 +1,6 @@
 package mirror
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io/fs"
@@ -143,13 +142,13 @@ func (m *Mirror) needsOfSources(ctx context.Context, in host.Runner) error {
 	if err != nil || !slices.ContainsFunc(files, func(e fs.DirEntry) bool { return isSource(e.Name()) }) {
 		return err
 	}
-	var needed bytes.Buffer
 	script := []string{"/bin/sh", "-c", `cd "$0" && exec "$@"`, out, role.Venv + "/bin/python", "-c", sources}
-	if err := in.Run(ctx, host.Command{Args: script, Stdout: &needed, Stderr: m.Log}); err != nil {
+	needed, err := host.Output(ctx, in, host.Command{Args: script, Stderr: m.Log}, 1<<20)
+	if err != nil {
 		return problem.New(problem.Failed, "what the sources of Python packages need to be built cannot be told").Because(err)
 	}
 	list := filepath.Join(m.incoming(), wanted)
-	if err := os.WriteFile(list, needed.Bytes(), 0o644); err != nil {
+	if err := os.WriteFile(list, needed, 0o644); err != nil {
 		return err
 	}
 	err = m.pip(ctx, in, []string{role.Venv + "/bin/pip", "download", "--no-input", "--disable-pip-version-check", "--progress-bar=off",

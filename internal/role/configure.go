@@ -67,7 +67,7 @@ func AwaitBoot(ctx context.Context, in host.Runner, log io.Writer) (whole bool, 
 		return in.Run(ctx, host.Command{Args: append([]string{"systemctl"}, args...), Stdout: out})
 	}
 	for {
-		var said strings.Builder
+		var said host.Tail
 		err := systemctl(within, &said, "is-system-running", "--wait")
 		state := strings.TrimSpace(said.String())
 		var run *host.RunError

@@ -3,7 +3,6 @@
 package secret
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"crypto/rand"
@@ -86,13 +85,23 @@ func (k *Keyring) fetch(ctx context.Context, s *site.Secret) (string, error) {
 
 // ask runs the command that prints the secret. What it printed is not in the error.
 func (k *Keyring) ask(ctx context.Context, s *site.Secret) (string, error) {
-	var out, complaint bytes.Buffer
-	command := host.Command{Args: s.Command, Stdout: &out, Stderr: &complaint}
-	err := host.Exec(ctx, "host", s.Command, command, func(cmd *exec.Cmd) { cmd.Stdin = os.Stdin }) // a program of the host: it may ask there
-	if err != nil {
-		return "", problem.New(problem.Failed, "secret %s: %q failed: %s", s.Name, strings.Join(s.Command, " "), strings.TrimSpace(complaint.String()))
+	out, err := host.Output(ctx, asker{}, host.Command{Args: s.Command}, largest)
+	var run *host.RunError
+	if errors.As(err, &run) {
+		return "", problem.New(problem.Failed, "secret %s: %q failed: %s", s.Name, strings.Join(s.Command, " "), cmp.Or(strings.TrimSpace(run.Output), run.Err.Error()))
 	}
-	return strings.TrimSuffix(out.String(), "\n"), nil
+	return strings.TrimSuffix(string(out), "\n"), err
+}
+
+// largest is the size of a value at most.
+const largest = 1 << 20
+
+// An asker is this host for a command that may ask something: the command has no terminal, but its input may be one.
+type asker struct{ host.Local }
+
+// Run runs the command.
+func (asker) Run(ctx context.Context, c host.Command) error {
+	return host.Exec(ctx, "host", c.Args, c, func(cmd *exec.Cmd) { cmd.Stdin = os.Stdin })
 }
 
 const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
@@ -156,6 +165,17 @@ func (k *Keyring) Redact(text string) string {
 		pairs = append(pairs, value, names[value])
 	}
 	return strings.NewReplacer(pairs...).Replace(text)
+}
+
+// longest gives the length of the longest value that Redact looks for.
+func (k *Keyring) longest() int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	most := shortest
+	for _, value := range k.values {
+		most = max(most, len(value))
+	}
+	return most
 }
 
 // shortest is the length below which a value is not looked for: it would blot out ordinary words.

@@ -103,9 +103,8 @@ func (m Mirror) there() error {
 }
 
 func (m Mirror) rsync(ctx context.Context, more ...string) (string, error) {
-	var out strings.Builder
-	args := m.arguments(more...)
-	err := host.Local{Name: "host"}.Run(ctx, host.Command{Args: args, Stdout: &out, Env: []string{"LC_ALL=C"}})
+	const most = 64 << 20 // names of files that differ
+	out, err := host.Output(ctx, host.Local{Name: "host"}, host.Command{Args: m.arguments(more...), Env: []string{"LC_ALL=C"}}, most)
 	var ran *host.RunError
 	if errors.As(err, &ran) && ran.Status == 24 {
 		err = nil // files vanished while they were copied: the volume is in use
@@ -113,7 +112,7 @@ func (m Mirror) rsync(ctx context.Context, more ...string) (string, error) {
 	if err != nil {
 		return "", problem.New(problem.Failed, "volume %s of %s was not reached at its mirror %s", m.Volume, m.Node, m.To).Because(err).Try("%s", m.cure(ran))
 	}
-	return out.String(), nil
+	return string(out), nil
 }
 
 func (m Mirror) cure(ran *host.RunError) string {

@@ -247,7 +247,7 @@ func (h *Host) log(name string) (io.WriteCloser, error) {
 	if err := os.MkdirAll(h.Dirs.Logs(h.Site.Key()), 0o750); err != nil {
 		return nil, err
 	}
-	f, err := os.OpenFile(filepath.Join(h.Dirs.Logs(h.Site.Key()), name+".log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o640)
+	f, err := host.OpenLog(filepath.Join(h.Dirs.Logs(h.Site.Key()), name+".log"), 0o640)
 	if err != nil {
 		return nil, err
 	}
@@ -256,12 +256,10 @@ func (h *Host) log(name string) (io.WriteCloser, error) {
 
 type redacted struct {
 	*secret.Writer
-	file *os.File
+	file *host.Log
 }
 
 func (r *redacted) Close() error {
-	if err := r.Flush(); err != nil {
-		return err
-	}
-	return r.file.Close()
+	err := r.Flush()
+	return errors.Join(err, r.file.Close())
 }

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"slices"
+	"strings"
 
 	"orrery/internal/host"
+	"orrery/internal/problem"
 )
 
 // saver is a Runner that remembers files as they were before they were first overwritten, so that
@@ -22,6 +24,9 @@ type saved struct {
 	archive []byte // tar of those that were there
 }
 
+// most is how much is remembered of one Put. What is rendered is smaller by far; a node may have put anything in its place.
+const most = 16 << 20
+
 func newSaver(in host.Runner) *saver { return &saver{Runner: in, seen: map[string]bool{}} }
 
 // Put remembers, then writes.
@@ -34,14 +39,15 @@ func (s *saver) Put(ctx context.Context, files ...host.File) error {
 		}
 	}
 	if len(paths) > 0 {
-		var archive bytes.Buffer
 		const script = `cd /; n=$#; for f; do if [ -e "$f" ] || [ -L "$f" ]; then set -- "$@" ".$f"; fi; done; shift "$n"
 if [ $# -gt 0 ]; then tar -cpf - -- "$@"; fi`
 		args := append([]string{"/bin/sh", "-c", script, "save"}, paths...)
-		if err := s.Run(ctx, host.Command{Args: args, Stdout: &archive}); err != nil {
-			return err
+		archive, err := host.Output(ctx, s, host.Command{Args: args}, most)
+		if err != nil {
+			return problem.New(problem.Failed, "what is there of the files to be written cannot be kept for undoing").Because(err).
+				Try("see in the node what these are: %s", strings.Join(paths, ", "))
 		}
-		s.before = append(s.before, saved{paths, archive.Bytes()})
+		s.before = append(s.before, saved{paths, archive})
 	}
 	return s.Runner.Put(ctx, files...)
 }

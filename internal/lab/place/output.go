@@ -1,15 +1,15 @@
 package place
 
 import (
-	"bytes"
 	"context"
 
 	"orrery/internal/host"
 )
 
+// Most is how much a command of a test may print.
+const Most = 64 << 20
+
 // Output runs a command and gives what it printed on standard output.
 func Output(ctx context.Context, r host.Runner, args ...string) ([]byte, error) {
-	var out bytes.Buffer
-	err := r.Run(ctx, host.Command{Args: args, Stdout: &out})
-	return out.Bytes(), err
+	return host.Output(ctx, r, host.Command{Args: args}, Most)
 }

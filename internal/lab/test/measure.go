@@ -1,12 +1,12 @@
 package test
 
 import (
-	"bytes"
 	"context"
 	"io"
 	"time"
 
 	"orrery/internal/host"
+	"orrery/internal/lab/place"
 )
 
 // A Span is when a measured command ran.
@@ -21,11 +21,11 @@ func (t *Trial) Measure(ctx context.Context, program string, args ...string) (ou
 	// A command that is ended while it waits is waited for until its input has ended, too.
 	defer context.AfterFunc(ctx, func() { _ = open.Close() })()
 	ready := make(chan struct{})
-	var stdout bytes.Buffer
 	done := make(chan error, 1)
 	command := append([]string{"/bin/sh", "-c", `echo >&2; read -r go && exec "$@" </dev/null`, "sh"}, t.Near.Command(program, args...)...)
 	go func() {
-		err := t.Near.Run(ctx, host.Command{Args: command, Stdin: gate, Stdout: &stdout, Stderr: &signal{ready: ready}})
+		var err error
+		out, err = host.Output(ctx, t.Near, host.Command{Args: command, Stdin: gate, Stderr: &signal{ready: ready}}, place.Most)
 		_ = gate.Close() // whoever writes to it does not wait
 		done <- err
 	}()
@@ -44,7 +44,7 @@ func (t *Trial) Measure(ctx context.Context, program string, args ...string) (ou
 	_ = open.Close()
 	err = <-done
 	span.Ended = time.Now()
-	return stdout.Bytes(), span, err
+	return out, span, err
 }
 
 // signal says when something is written for the first time, and lets all of it go: a RunError keeps the end of it.

@@ -33,7 +33,7 @@ func start(ctx context.Context, at *place.Place, args []string) (*peer, error) {
 	p := &peer{where: at.Name, in: in, lines: make(chan []byte, 64), ended: make(chan struct{}), stop: stop}
 	go func() {
 		defer close(p.ended)
-		p.err = at.Run(ctx, host.Command{Args: args, Stdin: theirs, Stdout: &splitter{to: p.lines}})
+		p.err = at.Run(ctx, host.Command{Args: args, Stdin: theirs, Stdout: host.NewLines(longest, p.heard)})
 		_ = theirs.Close()
 	}()
 	return p, nil
@@ -90,23 +90,14 @@ func (p *peer) close() {
 	<-p.ended
 }
 
-// A splitter gives what is written to it as lines.
-type splitter struct {
-	to   chan []byte
-	rest []byte
-}
+// longest is the length of an answer at most.
+const longest = 1 << 20
 
-func (s *splitter) Write(b []byte) (int, error) {
-	s.rest = append(s.rest, b...)
-	for {
-		line, rest, ok := gobytes.Cut(s.rest, []byte("\n"))
-		if !ok {
-			return len(b), nil
-		}
-		select {
-		case s.to <- gobytes.Clone(line):
-		default: // nobody asked for so many: the program is not the one that is meant
-		}
-		s.rest = rest
+// heard takes a line.
+func (p *peer) heard(line []byte) error {
+	select {
+	case p.lines <- gobytes.Clone(gobytes.TrimSuffix(line, []byte("\n"))):
+	default: // nobody asked for so many: the program is not the one that is meant
 	}
+	return nil
 }

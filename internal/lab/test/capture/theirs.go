@@ -1,7 +1,6 @@
 package capture
 
 import (
-	gobytes "bytes"
 	"context"
 	"fmt"
 	"math"
@@ -42,9 +41,12 @@ func (p *theirPair) trial(ctx context.Context, rate float64, length time.Duratio
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	received := make(chan error, 1)
-	var out, said gobytes.Buffer
+	var out []byte
+	var said host.Tail
 	go func() {
-		received <- p.near.Run(ctx, host.Command{Args: p.receiver(length), Stdout: &out, Stderr: &said})
+		var err error
+		out, err = host.Output(ctx, p.near, host.Command{Args: p.receiver(length), Stderr: &said}, place.Most)
+		received <- err
 	}()
 	if err := p.listens(ctx, received); err != nil {
 		return sent, got, err
@@ -61,8 +63,8 @@ func (p *theirPair) trial(ctx context.Context, rate float64, length time.Duratio
 	}
 	sent.Heaps, sent.Asked = uint64(heaps), rate
 	sent.Packets = uint64(heaps * packets(int(p.Heap), int(p.Packet)))
-	got, err = parseReceived(out.Bytes())
-	got.Buffer = obtained(said.Bytes(), int(p.Buffer))
+	got, err = parseReceived(out)
+	got.Buffer = obtained([]byte(said.String()), int(p.Buffer))
 	p.got = got.Buffer
 	return sent, got, err
 }

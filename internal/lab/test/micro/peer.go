@@ -1,7 +1,6 @@
 package micro
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"net/netip"
@@ -65,12 +64,12 @@ func wait(ended <-chan error) {
 type listening struct {
 	once sync.Once
 	said chan struct{}
-	text bytes.Buffer
+	text host.Tail
 }
 
 func (l *listening) Write(p []byte) (int, error) {
-	l.text.Write(p)
-	if bytes.Contains(l.text.Bytes(), []byte(`"listening"`)) {
+	_, _ = l.text.Write(p)
+	if strings.Contains(l.text.String(), `"listening"`) {
 		l.once.Do(func() { close(l.said) })
 	}
 	return len(p), nil

@@ -1,12 +1,10 @@
 package mpi
 
 import (
-	"bytes"
 	"context"
 	"path"
 	"strings"
 
-	"orrery/internal/host"
 	"orrery/internal/lab/place"
 	"orrery/internal/problem"
 )
@@ -50,12 +48,12 @@ func directories(root, lib string) []string {
 
 // libraries finds the directory of libraries of the layer's architecture, such as ROOT/usr/lib/x86_64-linux-gnu.
 func libraries(ctx context.Context, p *place.Place) (string, error) {
-	var out bytes.Buffer
 	const script = `for d in "$1"/usr/lib/*/openmpi; do [ ! -d "$d" ] || echo "$d"; done`
-	if err := p.Run(ctx, host.Command{Args: []string{"/bin/sh", "-c", script, "sh", p.Root}, Stdout: &out}); err != nil {
+	out, err := place.Output(ctx, p, "/bin/sh", "-c", script, "sh", p.Root)
+	if err != nil {
 		return "", err
 	}
-	found := strings.Fields(out.String())
+	found := strings.Fields(string(out))
 	if len(found) != 1 {
 		return "", problem.New(problem.Unable, "Open MPI is not below %s", p.Root).At(p.Name).Try("the image needs the package openmpi-bin")
 	}

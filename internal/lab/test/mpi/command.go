@@ -1,12 +1,10 @@
 package mpi
 
 import (
-	"bytes"
 	"context"
 	"net/netip"
 	"regexp"
 
-	"orrery/internal/host"
 	"orrery/internal/lab/place"
 	"orrery/internal/lab/test"
 	"orrery/internal/problem"
@@ -35,13 +33,13 @@ func version(ctx context.Context, p *place.Place) error {
 	if err != nil {
 		return err
 	}
-	var out bytes.Buffer
-	if err := near.Run(ctx, host.Command{Args: near.Command("orterun", "--version"), Stdout: &out}); err != nil {
+	out, err := place.Output(ctx, near, near.Command("orterun", "--version")...)
+	if err != nil {
 		return problem.New(problem.Unable, "Open MPI is not there").At(p.Name).Because(err).Try("the image needs the package openmpi-bin")
 	}
-	found := versions.FindStringSubmatch(out.String())
+	found := versions.FindStringSubmatch(string(out))
 	if found == nil || found[2] != "4" {
-		return problem.New(problem.Unable, "Open MPI says that it is %.60q, and only version 4 can be started", out.String()).At(p.Name).
+		return problem.New(problem.Unable, "Open MPI says that it is %.60q, and only version 4 can be started", out).At(p.Name).
 			Try("let the experiment have suite = \"bookworm\"")
 	}
 	return nil

@@ -1,13 +1,11 @@
 package mpi
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"strconv"
 	"strings"
 
-	"orrery/internal/host"
 	"orrery/internal/lab/place"
 	"orrery/internal/lab/test"
 	"orrery/internal/problem"
@@ -25,11 +23,11 @@ type tally map[string]traffic
 // count reads the counters of all interfaces in a place (proc_pid_net(5)): those of the network namespace in which the
 // command runs.
 func count(ctx context.Context, p *place.Place) (tally, error) {
-	var out bytes.Buffer
-	if err := p.Run(ctx, host.Command{Args: p.Command("cat", "/proc/self/net/dev"), Stdout: &out}); err != nil {
+	out, err := place.Output(ctx, p, p.Command("cat", "/proc/self/net/dev")...)
+	if err != nil {
 		return nil, err
 	}
-	return parseCounters(out.String())
+	return parseCounters(string(out))
 }
 
 func parseCounters(text string) (tally, error) {

@@ -31,13 +31,10 @@ func listen(ctx context.Context, p *place.Place, dir string) (asked <-chan strin
 	lines := make(chan string, 2)
 	go func() {
 		defer close(lines)
-		for scan := bufio.NewReader(from); ; {
-			line, err := scan.ReadString('\n')
-			if err != nil {
-				return
-			}
-			lines <- strings.TrimSpace(line)
+		for scan := bufio.NewScanner(from); scan.Scan(); {
+			lines <- strings.TrimSpace(scan.Text())
 		}
+		_ = from.CloseWithError(errors.New("the listener printed an endless line"))
 	}()
 	hangUp = func() {
 		once.Do(func() {

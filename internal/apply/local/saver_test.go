@@ -1,0 +1,47 @@
+package local
+
+import (
+	"context"
+	"io"
+	"runtime"
+	"strings"
+	"testing"
+
+	"orrery/internal/host"
+)
+
+// gusher is a node whose tar gives more than anybody has put there.
+type gusher struct {
+	host.Runner
+	puts int
+}
+
+func (g *gusher) Run(_ context.Context, c host.Command) error {
+	block := strings.Repeat("x", 1<<20)
+	for range 1 << 10 {
+		if _, err := io.WriteString(c.Stdout, block); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (g *gusher) Put(context.Context, ...host.File) error { g.puts++; return nil }
+
+// What a node has in the place of files does not fill the host's memory when these are kept for undoing, and is not overwritten either.
+func TestSaverIsBounded(t *testing.T) {
+	var before, now runtime.MemStats
+	runtime.ReadMemStats(&before)
+	node := &gusher{}
+	err := newSaver(node).Put(t.Context(), host.File{Path: "/etc/x"})
+	if err == nil || !strings.Contains(err.Error(), "16 MiB") || !strings.Contains(err.Error(), "/etc/x") {
+		t.Errorf("error %v", err)
+	}
+	if node.puts != 0 {
+		t.Error("what cannot be put back was overwritten")
+	}
+	runtime.ReadMemStats(&now)
+	if grown := now.Sys - min(now.Sys, before.Sys); grown > 128<<20 {
+		t.Errorf("1 GiB takes %d MiB", grown>>20)
+	}
+}

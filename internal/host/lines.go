@@ -1,0 +1,55 @@
+package host
+
+import "bytes"
+
+// Lines gives what is written to it on, line by line, each with its end. A line of more than most bytes is given in pieces, each of which says so, because
+// nobody can wait for the end of a line that has none.
+type Lines struct {
+	most  int
+	to    func(line []byte) error
+	begun []byte
+}
+
+// NewLines gives lines to a function, which must not keep them.
+func NewLines(most int, to func(line []byte) error) *Lines { return &Lines{most: most, to: to} }
+
+// cutMark ends each piece of a line that is too long, but for the last.
+const cutMark = " … (the line goes on)\n"
+
+// Write gives on the lines that are whole.
+func (l *Lines) Write(p []byte) (int, error) {
+	for rest := p; len(rest) > 0; {
+		room := l.most - len(l.begun)
+		end := bytes.IndexByte(rest[:min(room+1, len(rest))], '\n') + 1
+		switch {
+		case end > 0:
+			l.begun = append(l.begun, rest[:end]...)
+		case len(rest) <= room:
+			l.begun = append(l.begun, rest...)
+			return len(p), nil
+		default:
+			end = room
+			l.begun = append(append(l.begun, rest[:end]...), cutMark...)
+		}
+		rest = rest[end:]
+		if err := l.give(); err != nil {
+			return 0, err
+		}
+	}
+	return len(p), nil
+}
+
+// End gives on what is left: a line without an end gets one.
+func (l *Lines) End() error {
+	if len(l.begun) == 0 {
+		return nil
+	}
+	l.begun = append(l.begun, '\n')
+	return l.give()
+}
+
+func (l *Lines) give() error {
+	line := l.begun
+	l.begun = l.begun[:0]
+	return l.to(line)
+}

@@ -1,0 +1,70 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+)
+
+// A Log is a file that keeps what commands print: all of it, up to a size, and then the end of it. A command that prints without end does not fill
+// the disk.
+type Log struct {
+	file  *os.File
+	mutex sync.Mutex
+	room  int
+	lost  int
+	end   Tail
+}
+
+// mostLog is how much is kept of what is printed from when a log is opened until it is closed.
+const mostLog = 32 << 20
+
+// OpenLog opens a log for appending. One that has become long is set aside under the name PATH.old.
+func OpenLog(path string, mode os.FileMode) (*Log, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, err
+	}
+	if info, err := os.Stat(path); err == nil && info.Size() >= mostLog {
+		if err := os.Rename(path, path+".old"); err != nil {
+			return nil, err
+		}
+	}
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, mode)
+	if err != nil {
+		return nil, err
+	}
+	return &Log{file: f, room: mostLog}, nil
+}
+
+// Name gives the path of the log.
+func (l *Log) Name() string { return l.file.Name() }
+
+// Write keeps p, if there is room for it.
+func (l *Log) Write(p []byte) (int, error) {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	fits := p[:min(l.room, len(p))]
+	l.room -= len(fits)
+	if rest := p[len(fits):]; len(rest) > 0 {
+		l.lost += len(rest)
+		_, _ = l.end.Write(rest) // to memory
+	}
+	if _, err := l.file.Write(fits); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// Close writes the end of what there was no room for, and closes the file.
+func (l *Log) Close() error {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	var err error
+	if l.lost > 0 {
+		end := l.end.String()
+		_, err = fmt.Fprintf(l.file, "\n… %d bytes are left out here …\n%s", l.lost-len(end), end)
+	}
+	return errors.Join(err, l.file.Close())
+}

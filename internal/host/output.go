@@ -1,0 +1,45 @@
+package host
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+)
+
+// Output runs a command and gives what it prints, which is data to the caller. One that prints more than most bytes is ended, and fails: what a
+// node says does not fill the host's memory.
+func Output(ctx context.Context, r Runner, c Command, most int) ([]byte, error) {
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	w := &whole{most: most, full: end}
+	c.Stdout = w
+	err := r.Run(ctx, c)
+	if err == nil {
+		err = w.err
+	}
+	return w.text.Bytes(), err
+}
+
+// whole keeps all that is written to it.
+type whole struct {
+	most int
+	full context.CancelCauseFunc
+	text bytes.Buffer
+	err  error
+}
+
+func (w *whole) Write(p []byte) (int, error) {
+	if w.text.Len()+len(p) > w.most {
+		w.err = fmt.Errorf("it printed more than %s", size(w.most))
+		w.full(w.err)
+		return 0, w.err
+	}
+	return w.text.Write(p)
+}
+
+func size(bytes int) string {
+	if bytes%(1<<20) == 0 {
+		return fmt.Sprintf("%d MiB", bytes>>20)
+	}
+	return fmt.Sprintf("%d KiB", bytes>>10)
+}

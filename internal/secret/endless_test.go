@@ -1,0 +1,62 @@
+package secret
+
+import (
+	"bytes"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// count keeps the beginning and the size of what is written to it.
+type count struct {
+	begin bytes.Buffer
+	size  int
+}
+
+func (c *count) Write(p []byte) (int, error) {
+	c.size += len(p)
+	c.begin.Write(p[:min(len(p), max(0, 4<<20-c.begin.Len()))])
+	return len(p), nil
+}
+
+// A line without an end takes no more memory than a long one, and no part of a secret is shown where it is cut.
+func TestEndlessLine(t *testing.T) {
+	const value = "hunter22-hunter22"
+	k := keyring(t, map[string]string{"password": value})
+	for shift := range len(value) {
+		var out count
+		w := k.NewWriter(&out)
+		print := func(text string) {
+			if n, err := w.Write([]byte(text)); n != len(text) || err != nil {
+				t.Fatal(n, err)
+			}
+		}
+		print(strings.Repeat("x", longestLine-shift))
+		print(value)
+		var before, now runtime.MemStats
+		runtime.ReadMemStats(&before)
+		if shift == 0 {
+			for range 1 << 10 {
+				print(strings.Repeat("y", 1<<20))
+			}
+		}
+		runtime.ReadMemStats(&now)
+		if grown := now.Sys - min(now.Sys, before.Sys); grown > 32<<20 {
+			t.Errorf("1 GiB takes %d MiB", grown>>20)
+		}
+		print(strings.Repeat("y", 100))
+		print("\nthe next line, " + value + "\n")
+		if err := w.Flush(); err != nil {
+			t.Fatal(err)
+		}
+		text := out.begin.String()
+		for part := range len(value) - 3 {
+			if strings.Contains(text, value[part:part+4]) {
+				t.Fatalf("%d bytes before the cut: a part of the secret is shown", shift)
+			}
+		}
+		if out.size > 2*longestLine || !strings.Contains(text, "bytes of this line left out)\nthe next line, <secret password>\n") {
+			t.Errorf("%d bytes came, with the end %q", out.size, text[max(0, len(text)-100):])
+		}
+	}
+}
