@@ -14,7 +14,8 @@ import (
 
 // layers are the packages in their order: each imports only from layers before its own.
 var layers = [][]string{
-	{"problem", "tree", "visible"},
+	{"visible"},
+	{"problem", "tree"},
 	{"site"},
 	{"site/selector", "site/check", "site/render", "site/spec", "site/sitefile", "site/inventory", "site/twin", "observe"},
 	{"plan", "plan/release"},

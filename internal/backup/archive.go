@@ -16,7 +16,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"orrery/internal/problem"
-	"orrery/internal/tree"
 )
 
 // An Archive is one backup in one file: a tar archive of what a repository with that backup has in it, so that `tar -xf` makes one of
@@ -44,7 +43,7 @@ var errShort = errors.New("it ends too early")
 
 // OpenArchive opens an archive for reading; it looks at its headers only.
 func OpenArchive(path string) (*Archive, error) {
-	f, err := tree.OpenFile(path)
+	f, err := os.Open(path)
 	if err != nil {
 		return nil, problem.New(problem.Usage, "the backup cannot be read").At(path).Because(reason(err))
 	}
@@ -66,13 +65,9 @@ func WriteArchive(path string) (*Archive, error) {
 		return nil, problem.New(problem.Usage, "there is a file of this name already").At(path).Try("name another, or remove it")
 	}
 	part := path + ".part"
-	f, err := os.OpenFile(part, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600)
+	f, err := os.OpenFile(part, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, problem.New(problem.Usage, "the backup cannot be written").At(part).Because(reason(err)).Try("name a place that can be written to")
-	}
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		f.Close()
-		return nil, problem.New(problem.Usage, "the backup cannot be written: this is no regular file").At(part).Because(err).Try("remove it")
 	}
 	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		f.Close()
@@ -247,10 +242,10 @@ func (a *Archive) scan(ctx context.Context, visit func(member) error, read func(
 		if err != nil {
 			return err
 		}
-		if m.size > info.Size()-m.at-padding(m.size) {
+		next := m.at + m.size + padding(m.size)
+		if next > info.Size() {
 			return damaged(a, m.name, errShort)
 		}
-		next := m.at + m.size + padding(m.size)
 		if err := visit(m); err != nil {
 			return err
 		}
@@ -277,16 +272,7 @@ func (a *Archive) member(raw []byte) (member, error) {
 	if err != nil || !bytes.Equal(want, raw) || first != (h.Name == markName) {
 		return member{}, damaged(a, "the header at byte "+itoa(a.end), errors.New("it is no header of a backup"))
 	}
-	m := member{h.Name, a.end + tarBlock, h.Size}
-	_, isBlock, err := a.named(m)
-	most := int64(mostManifest)
-	if isBlock {
-		most = mostBlock
-	}
-	if err == nil && (m.size < 0 || m.size > most) {
-		err = damaged(a, m.name, errBounds)
-	}
-	return m, err
+	return member{h.Name, a.end + tarBlock, h.Size}, nil
 }
 
 // ends wants the end of the archive where the manifest ended.
@@ -328,7 +314,8 @@ func (a *Archive) look(m member) error {
 	if err != nil {
 		return damaged(a, m.name, err)
 	}
-	return a.note(block, m, pieces)
+	a.note(block, m, pieces)
+	return nil
 }
 
 // check reads a member and compares it with its name.
@@ -354,7 +341,7 @@ func (a *Archive) check(m member) error {
 		if err != nil {
 			return damaged(a, m.name, err)
 		}
-		return a.note(block, m, pieces)
+		a.note(block, m, pieces)
 	case m.name == markName:
 		if !bytes.Equal(content, mark()) {
 			return problem.New(problem.Unable, "this is no backup, or one of another format").At(a.path).Try("use the version of Orrery that wrote it")
@@ -377,18 +364,15 @@ func (a *Archive) hurt(block Digest, content []byte) string {
 	}
 	defer whole.Close() //nolint:errcheck // it was only read
 	if pieces, err := piecesOf(content); err == nil {
-		_ = whole.index.add(block, pieces) // then less can be told
+		whole.index.add(block, pieces)
 	}
 	m, _ := whole.Manifest(whole.id)
 	return hurt(whole, m, block)
 }
 
-func (a *Archive) note(block Digest, m member, pieces []piece) error {
+func (a *Archive) note(block Digest, m member, pieces []piece) {
 	a.at[block] = span{m.at, m.size}
-	if err := a.index.add(block, pieces); err != nil {
-		return damaged(a, m.name, err)
-	}
-	return nil
+	a.index.add(block, pieces)
 }
 
 // named tells what a member is by its name, which must be one that an archive has.
@@ -396,7 +380,7 @@ func (a *Archive) named(m member) (block Digest, isBlock bool, err error) {
 	if m.name == markName {
 		return block, false, nil
 	}
-	if id, ok := strings.CutPrefix(m.name, "backups/"); ok && isManifest(id) {
+	if strings.HasPrefix(m.name, "backups/") && strings.HasSuffix(m.name, ".json") {
 		return block, false, nil
 	}
 	base := filepath.Base(m.name)

@@ -1,22 +1,13 @@
 package backup
 
-import (
-	"fmt"
-	"sync"
-
-	"orrery/internal/tree"
-)
+import "sync"
 
 // An index says which piece is where.
 type index struct {
 	mu     sync.RWMutex
 	pieces map[Digest]place
 	blocks map[Digest][]piece
-	count  int // of pieces in all blocks
 }
-
-// errMany: what a backup is made of would take all memory.
-var errMany = fmt.Errorf("it has more than %d pieces", tree.Ample.All)
 
 // A place is where a piece is: in a block, from an offset on.
 type place struct {
@@ -27,12 +18,9 @@ type place struct {
 
 func newIndex() *index { return &index{pieces: map[Digest]place{}, blocks: map[Digest][]piece{}} }
 
-func (x *index) add(block Digest, pieces []piece) error {
+func (x *index) add(block Digest, pieces []piece) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.count += len(pieces) - len(x.blocks[block]); x.count > tree.Ample.All {
-		return errMany
-	}
 	x.blocks[block] = pieces
 	at := uint32(0)
 	for _, p := range pieces {
@@ -41,7 +29,6 @@ func (x *index) add(block Digest, pieces []piece) error {
 		}
 		at += p.size
 	}
-	return nil
 }
 
 func (x *index) find(d Digest) (place, bool) {

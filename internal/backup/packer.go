@@ -50,9 +50,7 @@ func (p *packer) work() {
 			continue
 		}
 		p.wrote.Add(int64(len(block)))
-		if err := p.known.add(name, j.pieces); err != nil {
-			p.failed.CompareAndSwap(nil, &err)
-		}
+		p.known.add(name, j.pieces)
 	}
 }
 
@@ -76,7 +74,7 @@ func (p *packer) add(content []byte) (Digest, error) {
 	}
 	p.pieces = append(p.pieces, piece{d, uint32(len(content))})
 	p.content = append(p.content, content...)
-	if len(p.content) >= blockSize || len(p.pieces) >= mostPieces {
+	if len(p.content) >= blockSize {
 		p.send()
 	}
 	return d, nil

@@ -1,6 +1,11 @@
 package backup
 
-import "orrery/internal/problem"
+import (
+	"os"
+	"path/filepath"
+
+	"orrery/internal/problem"
+)
 
 // Prune removes all but the last backups of each site, and the blocks of which none of the others needs anything. It gives the names of
 // the backups that went and how many bytes of blocks did.
@@ -31,7 +36,7 @@ func (r *Repository) Prune(keep int) (gone []string, freed int64, err error) {
 		}
 	}
 	for _, id := range gone {
-		if err := r.root.Remove("backups/" + id + ".json"); err != nil {
+		if err := os.Remove(r.path("backups", id+".json")); err != nil {
 			return gone, freed, err
 		}
 	}
@@ -41,7 +46,7 @@ func (r *Repository) Prune(keep int) (gone []string, freed int64, err error) {
 
 // sweep removes the blocks that are not used. The index tells of those that stay before any goes.
 func (r *Repository) sweep(used map[Digest]bool) (freed int64, err error) {
-	former, err := r.indexFiles()
+	former, err := filepath.Glob(r.path("index", "*.idx"))
 	if err != nil {
 		return 0, err
 	}
@@ -60,20 +65,21 @@ func (r *Repository) sweep(used map[Digest]bool) (freed int64, err error) {
 	if err := r.addIndex(stay); err != nil {
 		return 0, err
 	}
-	now, err := r.indexFiles()
+	now, err := filepath.Glob(r.path("index", "*.idx"))
 	if err != nil {
 		return 0, err
 	}
 	if len(now) > len(former) { // else there was one already that tells of just these
-		if err := r.removeIndexes(former); err != nil {
+		if err := removeAll(former); err != nil {
 			return 0, err
 		}
 	}
 	for _, block := range unused {
-		if st, err := r.root.Lstat(blockName(block)); err == nil {
-			freed += st.Size
+		path := r.path(blockName(block))
+		if info, err := os.Stat(path); err == nil {
+			freed += info.Size()
 		}
-		if err := r.root.Remove(blockName(block)); err != nil {
+		if err := os.Remove(path); err != nil {
 			return freed, err
 		}
 	}

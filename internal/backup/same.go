@@ -3,11 +3,12 @@ package backup
 import (
 	"bytes"
 	"context"
+	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 
 	"orrery/internal/problem"
-	"orrery/internal/tree"
-	"orrery/internal/visible"
 )
 
 // CheckSiteDir wants the directory for the site's files to be empty, missing, or to hold the same files.
@@ -20,11 +21,12 @@ func (r *Restoring) CheckSiteDir(ctx context.Context) error {
 		if t.Kind != SiteTree {
 			continue
 		}
-		why, err := different(ctx, newPieces(r.From), t, r.SiteDir)
+		from := newPieces(r.From)
+		entries, err := from.list(t)
 		if err != nil {
 			return err
 		}
-		if why != "" {
+		if why := different(ctx, from, entries, r.SiteDir); why != "" {
 			return problem.New(problem.Usage, "the directory for the site's files is not empty, and is another than in the backup: %s", why).
 				At(r.SiteDir).Try("name another with --dir")
 		}
@@ -32,90 +34,50 @@ func (r *Restoring) CheckSiteDir(ctx context.Context) error {
 	return nil
 }
 
-// different names the first path in which a directory differs from a tree; "": none.
-func different(ctx context.Context, from *pieces, t *Tree, dir string) (string, error) {
-	here, err := openDirectory(dir)
-	if err != nil {
-		return "", err
-	}
-	defer here.Close()
-	listed, why := map[string]bool{}, ""
-	err = from.each(t, func(e *Entry) error {
-		if len(listed) > mostNames {
-			return damaged(from.vault, "the list of "+t.Name, errBounds)
-		}
+// different names the first path in which a directory differs from a list; "": none.
+func different(ctx context.Context, from *pieces, entries []Entry, dir string) string {
+	listed := map[string]bool{}
+	for i := range entries {
+		e := &entries[i]
 		listed[string(e.Name)] = true
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
+		if ctx.Err() != nil || !e.isFile() || !e.isFirst() {
+			continue
 		}
-		if e.isFile() && e.isFirst() && !e.equals(from, here) {
-			why = visible.Line(tree.Shorten(string(e.Name)))
-			return errFound
+		text, err := os.ReadFile(filepath.Join(dir, string(e.Name)))
+		if err != nil || int64(len(text)) != e.Size || !e.holds(from, text) {
+			return string(e.Name)
 		}
-		return nil
-	})
-	if err != nil && why == "" {
-		return "", err
 	}
-	if why != "" {
-		return why, nil
-	}
-	err = here.Walk(ctx, tree.Ample, func(e *tree.Entry) error {
-		switch {
-		case e.Path == ".git":
-			return tree.SkipDir
-		case !e.IsDir() && !listed[e.Path]:
-			why = visible.Line(tree.Shorten(e.Path)) + " is not in the backup"
-			return errFound
+	added := ""
+	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		rel, _ := filepath.Rel(dir, path)
+		if err != nil || rel == ".git" {
+			return fs.SkipDir
+		}
+		if !d.IsDir() && !listed[rel] {
+			added = fmt.Sprintf("%s is not in the backup", rel)
+			return fs.SkipAll
 		}
 		return nil
 	})
-	if why != "" {
-		return why, nil
-	}
-	return "", err
+	return added
 }
 
-// equals reports whether a file here holds what the entry does.
-func (e *Entry) equals(from *pieces, here *tree.Root) bool {
-	f, err := here.OpenFile(string(e.Name))
-	if err != nil {
-		return false
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil || info.Size() != e.Size {
-		return false
-	}
+// holds reports whether a text is what the file holds.
+func (e *Entry) holds(from *pieces, text []byte) bool {
 	at := int64(0)
 	for _, x := range e.Data {
-		if !hole(f, at, x.At) {
+		if !zero(text[at:min(x.At, e.Size)]) {
 			return false
 		}
 		at = x.At
 		for _, d := range x.Pieces {
 			content, err := from.get(d)
-			is := make([]byte, len(content))
-			if err != nil || int64(len(content)) != chunk(at, x.At+x.Size) {
-				return false
-			}
-			if _, err := f.ReadAt(is, at); err != nil || !bytes.Equal(is, content) {
+			if err != nil || at+int64(len(content)) > e.Size || !bytes.Equal(content, text[at:at+int64(len(content))]) {
 				return false
 			}
 			at += int64(len(content))
 		}
 	}
-	return hole(f, at, e.Size)
-}
-
-// hole reports whether a part of a file is zero.
-func hole(f *os.File, from, to int64) bool {
-	b := make([]byte, 64<<10)
-	for ; from < to; from += int64(len(b)) {
-		b = b[:min(int64(cap(b)), to-from)]
-		if _, err := f.ReadAt(b, from); err != nil || !zero(b) {
-			return false
-		}
-	}
-	return true
+	return zero(text[at:])
 }

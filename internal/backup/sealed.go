@@ -13,14 +13,13 @@ import (
 	"filippo.io/age"
 
 	"orrery/internal/problem"
-	"orrery/internal/tree"
 )
 
 // Sealed are secrets, encrypted with age: generated ones and SSH host keys. Nobody who has not got the passphrase or key can read
 // them.
 type Sealed struct {
-	Names  bounded[string] `json:"names"` // of what is in it
-	Pieces digests         `json:"pieces"`
+	Names  []string `json:"names"` // of what is in it
+	Pieces []Digest `json:"pieces"`
 }
 
 // Secrets are files, by path: secrets/NAME, keys/NODE/FILE.
@@ -67,7 +66,7 @@ func unseal(from io.Reader, with []age.Identity) (Secrets, error) {
 		return nil, err
 	}
 	all := Secrets{}
-	r := tar.NewReader(io.LimitReader(plain, mostSecrets))
+	r := tar.NewReader(plain)
 	for {
 		h, err := r.Next()
 		if errors.Is(err, io.EOF) {
@@ -79,17 +78,11 @@ func unseal(from io.Reader, with []age.Identity) (Secrets, error) {
 		if !inside(Name(h.Name)) {
 			return nil, errors.New("a path that leads out")
 		}
-		if !isSecret(h.Name) || h.Typeflag != tar.TypeReg {
-			continue // half written by a run that was killed
-		}
-		if all[h.Name], err = io.ReadAll(r); err != nil {
+		if all[h.Name], err = io.ReadAll(io.LimitReader(r, 16<<20)); err != nil {
 			return nil, err
 		}
 	}
 }
-
-// mostSecrets bounds what all secrets of a site take.
-const mostSecrets = 256 << 20
 
 // Recipients reads for whom secrets are encrypted: age's public keys, or the passphrase in a file.
 func Recipients(keys []string, passphraseFile string) ([]age.Recipient, error) {
@@ -127,11 +120,10 @@ func Identities(keyFile, passphraseFile string) ([]age.Identity, error) {
 		if err != nil {
 			return nil, err
 		}
-		with.SetMaxWorkFactor(18) // with which Recipients encrypts; each step more doubles 256 MiB of memory
 		all = append(all, with)
 	}
 	if keyFile != "" {
-		text, err := tree.ReadFile(keyFile, 1<<20)
+		text, err := os.ReadFile(keyFile)
 		if err != nil {
 			return nil, problem.New(problem.Usage, "the key cannot be read").At(keyFile).Because(reason(err))
 		}
@@ -145,7 +137,7 @@ func Identities(keyFile, passphraseFile string) ([]age.Identity, error) {
 }
 
 func passphrase(file string) (string, error) {
-	text, err := tree.ReadFile(file, 1<<20)
+	text, err := os.ReadFile(file)
 	if err != nil {
 		return "", problem.New(problem.Usage, "the passphrase cannot be read").At(file).Because(reason(err))
 	}

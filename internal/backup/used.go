@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"sync"
-
-	"orrery/internal/tree"
 )
 
 func itoa(n int64) string { return strconv.FormatInt(n, 10) }
@@ -31,16 +29,16 @@ func usedBlocks(v Vault, m *Manifest) ([]Digest, error) {
 		if err := need(t.List); err != nil {
 			return nil, err
 		}
-		err := from.each(t, func(e *Entry) error {
-			for _, x := range e.Data {
-				if err := need(x.Pieces); err != nil {
-					return damaged(v, t.Name+"/"+tree.Shorten(string(e.Name)), err)
-				}
-			}
-			return nil
-		})
+		entries, err := from.list(t)
 		if err != nil {
 			return nil, err
+		}
+		for _, e := range entries {
+			for _, x := range e.Data {
+				if err := need(x.Pieces); err != nil {
+					return nil, damaged(v, t.Name+"/"+string(e.Name), err)
+				}
+			}
 		}
 	}
 	if m.Secrets != nil {

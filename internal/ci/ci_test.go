@@ -91,7 +91,7 @@ func TestJUnit(t *testing.T) {
 		Site: "karoo", Host: "h", Began: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), Took: 90*time.Second + 4*time.Millisecond,
 		Properties: [][2]string{{"release", "701"}, {"layers", "a & b"}},
 		Results: []Result{
-			{Name: "one", Node: "portal", Outcome: Passed, Took: 1500 * time.Microsecond, Output: "\x1b[31mred\x1b[0m <tag> ]]> \x00"},
+			{Name: "one", Node: "portal", Outcome: Passed, Took: 1500 * time.Microsecond, Output: "\x1b[31mred\x1b[0m <tag> ]]> \x00\u202e\r\n\ufffe"},
 			{Name: "two", Node: "db", Outcome: Failed, Reason: "exit status 1\nmore", Output: "x"},
 			{Name: "twin", Outcome: Broken, Reason: "it does not come up"},
 			{Name: "four", Node: "n", Outcome: Skipped, Reason: "its node is not in the twin"},
@@ -109,7 +109,7 @@ func TestJUnit(t *testing.T) {
 	if back.Tests != 4 || s.Failures != 1 || s.Errors != 1 || s.Skipped != 1 || s.Time != "90.004" || s.Timestamp != "2026-03-01T12:00:00" || len(s.Properties) != 2 {
 		t.Errorf("suite %+v", s)
 	}
-	if c := s.Cases[0]; c.Class != "karoo.portal" || c.Time != "0.002" || c.Output.Text != "red <tag> ]]> \uFFFD" || c.Failure != nil || c.Error != nil {
+	if c := s.Cases[0]; c.Class != "karoo.portal" || c.Time != "0.002" || c.Output.Text != "red <tag> ]]> \\x00\\u202e\n\\ufffe" || c.Failure != nil || c.Error != nil {
 		t.Errorf("first %+v", c)
 	}
 	if c := s.Cases[1]; c.Failure == nil || c.Failure.Message != "exit status 1" || c.Failure.Text != "exit status 1\nmore" {

@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"time"
+
+	"orrery/internal/visible"
 )
 
 // A Report is all that is told of one run of the tests of a site.
@@ -130,15 +132,7 @@ func seconds(d time.Duration) string { return fmt.Sprintf("%.3f", d.Seconds()) }
 
 var escapes = regexp.MustCompile("\x1b\\[[0-9;?]*[A-Za-z]")
 
-// plain drops what colours a terminal, and puts U+FFFD in the place of what XML cannot have at all.
+// plain drops what colours a terminal, and shows what else one obeys: XML cannot have most of that, and whoever reads it shall not be misled.
 func plain(text string) string {
-	return strings.Map(func(c rune) rune {
-		switch {
-		case c == '\t', c == '\n', c >= ' ' && c <= 0xd7ff, c >= 0xe000 && c <= 0xfffd, c >= 0x10000:
-			return c
-		case c == '\r':
-			return -1
-		}
-		return 0xfffd
-	}, strings.ToValidUTF8(escapes.ReplaceAllString(text, ""), "\ufffd"))
+	return visible.Text(strings.ReplaceAll(escapes.ReplaceAllString(text, ""), "\r", ""))
 }

@@ -3,7 +3,6 @@ package cli
 import (
 	"fmt"
 	"io"
-	"text/tabwriter"
 
 	"github.com/fatih/color"
 	"github.com/spf13/cobra"
@@ -40,19 +39,25 @@ func (a *app) doctorVerb() *cobra.Command {
 
 // printFacts prints what was found of a host, with the cure for what is not well.
 func printFacts(w io.Writer, facts host.Facts) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	width := 0
 	for _, f := range facts {
-		mark := color.GreenString("ok")
+		width = max(width, len(f.Name))
+	}
+	for _, f := range facts {
+		mark, as := "ok", color.FgGreen
 		if !f.OK {
-			mark = color.YellowString("--")
+			mark, as = "--", color.FgYellow
 			if f.Level == host.Needed {
-				mark = color.RedString("NO")
+				mark, as = "NO", color.FgRed
 			}
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\n", mark, f.Name, f.Value)
+		paint(w, mark, as)
+		if _, err := fmt.Fprintf(w, "  %-*s  %s\n", width, f.Name, f.Value); err != nil {
+			return err
+		}
 		if !f.OK && f.Fix != "" {
-			fmt.Fprintf(t, "\t\t  cure: %s\n", f.Fix)
+			fmt.Fprintf(w, "%*s    cure: %s\n", width+4, "", f.Fix)
 		}
 	}
-	return t.Flush()
+	return nil
 }

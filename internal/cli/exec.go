@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -18,6 +17,7 @@ import (
 
 func (a *app) execVerb() *cobra.Command {
 	var user string
+	var raw bool
 	parallel := 16
 	c := &cobra.Command{
 		Use:     "exec SELECTOR... -- COMMAND...",
@@ -45,6 +45,9 @@ func (a *app) execVerb() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if raw {
+				a.raw()
+			}
 			failed := a.everywhere(c.Context(), nodes, runners, parallel, func(ctx context.Context, in host.Runner, out io.Writer) error {
 				return in.Run(ctx, host.Command{Args: args[dash:], User: user, Stdout: out, Stderr: out})
 			})
@@ -58,6 +61,7 @@ func (a *app) execVerb() *cobra.Command {
 		},
 	}
 	c.Flags().StringVarP(&user, "user", "u", "", "as this `user` of the nodes")
+	rawFlag(c, &raw)
 	c.Flags().IntVar(&parallel, "parallel", parallel, "most nodes at once")
 	a.releaseFlag(c)
 	return c
@@ -79,16 +83,22 @@ func (a *app) everywhere(ctx context.Context, nodes []*site.Node, runners map[st
 		go func() {
 			defer all.Done()
 			defer func() { <-places }()
-			w := &prefixed{mu: &out, to: a.out, prefix: fmt.Sprintf("%-*s | ", width, n.Name)}
+			prefix := fmt.Sprintf("%-*s | ", width, n.Name)
+			w := host.NewLines(longestLine, func(line []byte) error {
+				out.Lock()
+				defer out.Unlock()
+				_, err := fmt.Fprintf(a.out, "%s%s", prefix, line)
+				return err
+			})
 			err := notRunning(n.Name)
 			if in, ok := runners[n.Name]; ok {
 				err = do(ctx, in, w)
 			}
-			w.end()
+			_ = w.End() // whoever reads it has gone: the command has met that error, too
 			if err != nil {
 				wrong[i] = true
 				out.Lock()
-				fmt.Fprintf(a.err, "%s%s\n", w.prefix, brief(err))
+				fmt.Fprintf(a.err, "%s%s\n", prefix, brief(err))
 				out.Unlock()
 			}
 		}()
@@ -112,33 +122,5 @@ func brief(err error) string {
 	return err.Error()
 }
 
-// prefixed writes whole lines behind a prefix.
-type prefixed struct {
-	mu     *sync.Mutex
-	to     io.Writer
-	prefix string
-	line   bytes.Buffer
-}
-
-func (p *prefixed) Write(b []byte) (int, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.line.Write(b)
-	for {
-		i := bytes.IndexByte(p.line.Bytes(), '\n')
-		if i < 0 {
-			return len(b), nil
-		}
-		if _, err := fmt.Fprintf(p.to, "%s%s", p.prefix, p.line.Next(i+1)); err != nil {
-			return 0, err
-		}
-	}
-}
-
-func (p *prefixed) end() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.line.Len() > 0 {
-		fmt.Fprintf(p.to, "%s%s\n", p.prefix, p.line.String())
-	}
-}
+// longestLine is how much of a line without an end is kept for each node.
+const longestLine = 256 << 10

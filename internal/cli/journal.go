@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -43,9 +44,9 @@ func (a *app) journalVerb() *cobra.Command {
 				case e.Kind == "begin":
 					fmt.Fprintf(a.out, "%s  %s: %s\n", when, e.Who, e.Command)
 				case e.Kind == "end":
-					fmt.Fprintf(a.out, "%s  ended after %.1f s: %s\n", when, e.Seconds, e.Result)
+					fmt.Fprintf(a.out, "%s  ended after %.1f s: %s\n", when, e.Seconds, inset(e.Result))
 				case steps || e.Result != "done":
-					fmt.Fprintf(a.out, "%s    %s: %s (%.2f s)\n", when, e.Step, e.Result, e.Seconds)
+					fmt.Fprintf(a.out, "%s    %s: %s (%.2f s)\n", when, e.Step, inset(e.Result), e.Seconds)
 				}
 			}
 			return nil
@@ -64,6 +65,9 @@ func numbers(all []int) []string {
 	}
 	return words
 }
+
+// inset keeps the lines of a text apart from those of the journal, which they could be taken for.
+func inset(text string) string { return strings.ReplaceAll(text, "\n", "\n    ") }
 
 func lastRuns(entries []journal.Entry, runs int) []journal.Entry {
 	for i := len(entries) - 1; i >= 0; i-- {

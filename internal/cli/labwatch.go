@@ -6,26 +6,29 @@ import (
 	"os"
 	"time"
 
-	"golang.org/x/term"
+	"orrery/internal/visible"
 )
 
 // A labWatch shows how an experiment gets on: one line that changes on a terminal, otherwise a line for each round.
 type labWatch struct {
 	w      io.Writer
-	live   bool
+	live   *os.File // the terminal; nil: there is none
 	round  int
 	rounds int
 	told   map[string]bool // tests in settings that have failed
 }
 
 func newLabWatch(w io.Writer) *labWatch {
-	f, ok := w.(*os.File)
-	return &labWatch{w: w, live: ok && term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb", told: map[string]bool{}}
+	l := &labWatch{w: w, told: map[string]bool{}}
+	if f, ok := screen(w); ok {
+		l.live = f
+	}
+	return l
 }
 
 // Round is called when a round begins. Round 0 is a rehearsal.
 func (l *labWatch) Round(round, rounds int) {
-	if l.round, l.rounds = round, rounds; l.live {
+	if l.round, l.rounds = round, rounds; l.live != nil {
 		return
 	}
 	fmt.Fprintf(l.w, "%s\n", l.title())
@@ -40,8 +43,8 @@ func (l *labWatch) title() string {
 
 // Trial is called when a trial begins; left is about what the whole run still takes.
 func (l *labWatch) Trial(test, setting string, left time.Duration) {
-	if l.live {
-		fmt.Fprintf(l.w, "\r\033[K%s: %s, %s; %s left", l.title(), test, setting, roughly(left))
+	if l.live != nil {
+		fmt.Fprintf(l.live, "\r\033[K%s: %s, %s; %s left", l.title(), visible.Line(test), visible.Line(setting), roughly(left))
 	}
 }
 
@@ -58,8 +61,8 @@ func (l *labWatch) Failed(test, setting string, err error) {
 
 // Close ends the line that changes.
 func (l *labWatch) Close() {
-	if l.live {
-		fmt.Fprint(l.w, "\r\033[K")
+	if l.live != nil {
+		fmt.Fprint(l.live, "\r\033[K")
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 
 func (a *app) logsVerb() *cobra.Command {
 	var layer string
-	var follow bool
+	var follow, raw bool
 	var lines int
 	c := &cobra.Command{
 		Use:   "logs [NODE] [UNIT...]",
@@ -26,6 +26,9 @@ func (a *app) logsVerb() *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := needRoot(); err != nil {
 				return err
+			}
+			if raw {
+				a.raw()
 			}
 			if layer != "" {
 				return a.printLog(image.Open(a.dirs.State).LogOf(layer), "layer "+layer)
@@ -63,6 +66,7 @@ func (a *app) logsVerb() *cobra.Command {
 	}
 	c.Flags().StringVar(&layer, "layer", "", "print the building of the layer with this `digest`")
 	c.Flags().BoolVarP(&follow, "follow", "f", false, "go on printing the journal")
+	rawFlag(c, &raw)
 	c.Flags().IntVarP(&lines, "lines", "n", 200, "lines of the journal")
 	a.releaseFlag(c)
 	return c

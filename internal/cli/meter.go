@@ -2,12 +2,12 @@ package cli
 
 import (
 	"io"
-	"os"
 	"time"
 
 	"github.com/vbauerster/mpb/v8"
 	"github.com/vbauerster/mpb/v8/decor"
-	"golang.org/x/term"
+
+	"orrery/internal/visible"
 )
 
 // A meter shows how many bytes have gone by, on a terminal; nothing otherwise.
@@ -17,12 +17,12 @@ type meter struct {
 }
 
 func newMeter(w io.Writer, what string) *meter {
-	f, ok := w.(*os.File)
-	if !ok || !term.IsTerminal(int(f.Fd())) || os.Getenv("TERM") == "dumb" {
+	f, ok := screen(w)
+	if !ok {
 		return &meter{}
 	}
 	all := mpb.New(mpb.WithOutput(f), mpb.WithWidth(20), mpb.WithRefreshRate(100*time.Millisecond))
-	bar := all.New(0, mpb.SpinnerStyle(), mpb.PrependDecorators(decor.Name(what+" ")),
+	bar := all.New(0, mpb.SpinnerStyle(), mpb.PrependDecorators(decor.Name(visible.Line(what)+" ")),
 		mpb.AppendDecorators(decor.CurrentKibiByte("% .1f "), decor.AverageSpeed(decor.SizeB1024(0), "% .1f "), decor.Elapsed(decor.ET_STYLE_GO)))
 	return &meter{all, bar}
 }

@@ -93,7 +93,7 @@ func (a *app) pull(ctx context.Context, s *site.Site, dir string, prune bool) er
 	if err != nil {
 		return err
 	}
-	defer log.Close()
+	defer log.Close() //nolint:errcheck // what a log lacks at its end is no reason to fail
 	say := func(text string) { fmt.Fprintln(a.err, text) }
 	m := &mirror.Mirror{Dir: dir, Keys: filepath.Join(a.dirs.State, "mirror-key"), Store: store, From: upstream.Mirror, Log: log, Say: say}
 	done, err := m.Pull(ctx, layers, prune)

@@ -69,14 +69,14 @@ func printJSON(w io.Writer, x any) error {
 }
 
 // colours tell at a glance what a step does to what is there: makes, changes, ends.
-func colour(k plan.Kind) *color.Color {
+func colour(k plan.Kind) color.Attribute {
 	switch k {
 	case plan.DestroyNode, plan.StopNode, plan.KillNode, plan.RemoveNetwork, plan.RemoveVolume, plan.ForgetNames:
-		return color.New(color.FgRed)
+		return color.FgRed
 	case plan.ReplaceNode, plan.ReshapeNode, plan.LimitNode, plan.ConfigureNode:
-		return color.New(color.FgYellow)
+		return color.FgYellow
 	}
-	return color.New(color.FgGreen)
+	return color.FgGreen
 }
 
 func printPlan(w io.Writer, p *plan.Plan) {
@@ -85,13 +85,17 @@ func printPlan(w io.Writer, p *plan.Plan) {
 		return
 	}
 	for _, s := range p.Steps {
-		fmt.Fprintf(w, "%4d  %s %s: %s", s.N+1, colour(s.Kind).Sprintf("%-10s", s.Kind), s.Title(), s.Reason)
+		fmt.Fprintf(w, "%4d  ", s.N+1)
+		paint(w, fmt.Sprintf("%-10s", s.Kind), colour(s.Kind))
+		fmt.Fprintf(w, " %s: %s", s.Title(), s.Reason)
 		if len(s.Disturbs) > 0 {
 			fmt.Fprintf(w, " (disturbs %s)", strings.Join(s.Disturbs, ", "))
 		}
 		fmt.Fprintln(w)
 		if s.Undo != "" {
-			fmt.Fprintf(w, "      %s\n", color.New(color.Faint).Sprintf("undo: %s", s.Undo))
+			fmt.Fprint(w, "      ")
+			paint(w, "undo: "+s.Undo, color.Faint)
+			fmt.Fprintln(w)
 		}
 	}
 	fmt.Fprintf(w, "\n%s: %s.", count(len(p.Steps), "step"), countsInWords(p))

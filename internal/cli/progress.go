@@ -9,11 +9,11 @@ import (
 
 	"github.com/vbauerster/mpb/v8"
 	"github.com/vbauerster/mpb/v8/decor"
-	"golang.org/x/term"
 
 	"orrery/internal/apply"
 	"orrery/internal/journal"
 	"orrery/internal/plan"
+	"orrery/internal/visible"
 )
 
 // progress shows a run: bars on a terminal, otherwise plain lines.
@@ -23,7 +23,7 @@ type progress interface {
 }
 
 func newProgress(w io.Writer, p *plan.Plan) progress {
-	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb" {
+	if f, ok := screen(w); ok {
 		return newBars(f, p)
 	}
 	return &lines{w: w, total: len(p.Steps), began: map[int]time.Time{}}
@@ -76,7 +76,7 @@ type line struct {
 func newBars(f *os.File, p *plan.Plan) *bars {
 	all := mpb.New(mpb.WithOutput(f), mpb.WithWidth(40), mpb.WithRefreshRate(100*time.Millisecond))
 	total := all.AddBar(int64(len(p.Steps)), mpb.BarPriority(1<<30),
-		mpb.PrependDecorators(decor.Name(p.Site+" "), decor.CountersNoUnit("%d/%d")),
+		mpb.PrependDecorators(decor.Name(visible.Line(p.Site)+" "), decor.CountersNoUnit("%d/%d")),
 		mpb.AppendDecorators(decor.Elapsed(decor.ET_STYLE_GO)))
 	return &bars{all: all, total: total, lines: map[int]*line{}}
 }
@@ -84,7 +84,7 @@ func newBars(f *os.File, p *plan.Plan) *bars {
 func (b *bars) Begin(s *plan.Step) {
 	l := &line{text: string(s.Kind)}
 	l.bar = b.all.New(0, mpb.NopStyle(), mpb.BarRemoveOnComplete(),
-		mpb.PrependDecorators(decor.Name("  "+s.Title(), decor.WCSyncSpaceR), decor.Any(func(decor.Statistics) string {
+		mpb.PrependDecorators(decor.Name("  "+visible.Line(s.Title()), decor.WCSyncSpaceR), decor.Any(func(decor.Statistics) string {
 			l.mu.Lock()
 			defer l.mu.Unlock()
 			return " " + l.text
@@ -104,12 +104,12 @@ func (b *bars) Detail(s *plan.Step, text string) {
 	l := b.line(s)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.text = string(s.Kind) + ": " + text
+	l.text = string(s.Kind) + ": " + visible.Line(text)
 }
 
 func (b *bars) End(s *plan.Step, err error) {
 	if err != nil {
-		fmt.Fprintf(b.all, "  %s: %s: FAILED\n", s.Title(), s.Kind)
+		fmt.Fprintf(b.all, "  %s: %s: FAILED\n", visible.Line(s.Title()), s.Kind)
 	}
 	b.line(s).bar.SetTotal(-1, true)
 	b.total.Increment()

@@ -34,6 +34,9 @@ type app struct {
 // Run runs the command line and gives the exit status.
 func Run(args []string, in io.Reader, out, errs io.Writer) int {
 	syscall.Umask(0o022) // what nodes must be able to reach does not depend on the user's
+	out, errs = shown(out), shown(errs)
+	defer flush(out)
+	defer flush(errs)
 	a := &app{in: in, out: out, err: errs, dirs: host.DefaultDirs(), release: live, command: "orrery " + strings.Join(args, " ")}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

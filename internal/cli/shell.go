@@ -30,7 +30,7 @@ func (a *app) shellVerb() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			command := host.Command{Args: args[1:], User: user, TTY: host.IsTerminal(a.in) && host.IsTerminal(a.out)}
+			command := host.Command{Args: args[1:], User: user, TTY: host.IsTerminal(a.in) && host.IsTerminal(unshown(a.out))}
 			if !command.TTY {
 				command.Stdin, command.Stdout, command.Stderr = a.in, a.out, a.err
 			}

@@ -40,7 +40,7 @@ The exit status is 11 if a node is not as declared.`,
 					return err
 				}
 				if watch {
-					fmt.Fprint(a.out, "\x1b[H\x1b[2J")
+					fmt.Fprint(unshown(a.out), "\x1b[H\x1b[2J")
 				}
 				if asJSON {
 					err = printJSON(a.out, rows)

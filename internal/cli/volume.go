@@ -14,6 +14,7 @@ import (
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
+	"orrery/internal/visible"
 	"orrery/internal/volume"
 )
 
@@ -287,7 +288,7 @@ func (a *app) tellDeviations(m volume.Mirror, all []volume.Deviation) {
 	}
 	fmt.Fprintf(a.out, "%s of %s: %s differs from %s\n", m.Volume, m.Node, m.To, m.From)
 	for _, d := range all {
-		fmt.Fprintf(a.out, "  %s: %s\n", d.Path, d.What)
+		fmt.Fprintf(a.out, "  %s: %s\n", visible.Line(d.Path), d.What) // nodes name their files
 	}
 }
 

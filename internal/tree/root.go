@@ -155,7 +155,7 @@ func (r *Root) wrong(op, name string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return &fs.PathError{Op: op, Path: r.at(name), Err: err}
+	return &fs.PathError{Op: op, Path: Shorten(r.at(name)), Err: err}
 }
 
 // OpenDown opens a directory of the tree, by the names on the way to it from the top, of which none may be a link. They may be longer

@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	"golang.org/x/sys/unix"
+
+	"orrery/internal/visible"
 )
 
 // Bounds are how much of a tree a walk takes. Whoever writes the tree decides how large it is, so every walk has some.
@@ -189,11 +191,11 @@ func gone(err error) bool {
 	return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) || errors.Is(err, unix.ESTALE)
 }
 
-// Shorten gives a path of a length that can be shown.
+// Shorten gives a path as it can be shown: of a bounded length, and without what a terminal obeys.
 func Shorten(name string) string {
 	const most = 200
-	if len(name) <= most {
-		return name
+	if len(name) > most {
+		name = name[:most/2] + "…" + name[len(name)-most/2:]
 	}
-	return name[:most/2] + "…" + name[len(name)-most/2:]
+	return visible.Line(name)
 }

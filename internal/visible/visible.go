@@ -52,12 +52,12 @@ func show(s, kept string) string {
 }
 
 // hidden reports whether a terminal, or a reader, may not see a character for what it is: control characters of ASCII and of ISO 8859,
-// formats (directions of writing, joiners, tags: all that have no width), and the line ends of Unicode.
+// formats (directions of writing, joiners, tags: all that have no width), the line ends of Unicode, and what is no character.
 func hidden(r rune) bool {
 	if r < utf8.RuneSelf {
 		return r < ' ' || r == 0x7f
 	}
-	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp)
+	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Noncharacter_Code_Point)
 }
 
 func form(r rune) string {

@@ -11,7 +11,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"orrery/internal/tree"
-	"orrery/internal/visible"
 )
 
 // A Copying is a clone of a tree in which somebody writes, under way: most of it has been copied, and when the writers stand still
@@ -150,7 +149,7 @@ func (r *round) leave(at, why string) {
 	r.left++
 	switch {
 	case r.left <= most:
-		r.Left = append(r.Left, fmt.Sprintf("%s: %s", visible.Line(tree.Shorten(at)), why))
+		r.Left = append(r.Left, fmt.Sprintf("%s: %s", tree.Shorten(at), why))
 	case r.left == most+1:
 		r.Left = append(r.Left, "and 1 more")
 	default:

@@ -1,0 +1,203 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+	"github.com/fatih/color"
+
+	"orrery/internal/host"
+	"orrery/internal/plan"
+	"orrery/internal/site"
+	"orrery/internal/visible"
+)
+
+// hostile is what a node may print to be taken for something else.
+const hostile = "\x1b]0;title\x07\x1b[2J\u009b31m\u202edetrevni\xff"
+
+// onScreen gives what a terminal is sent by some work.
+func onScreen(t *testing.T, work func(terminal *os.File)) string {
+	t.Helper()
+	ours, theirs, err := pty.Open()
+	if err != nil {
+		t.Skip(err)
+	}
+	defer ours.Close()
+	var sent bytes.Buffer
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_, _ = io.Copy(&sent, ours) // it ends with EIO
+	}()
+	work(theirs)
+	time.Sleep(50 * time.Millisecond)
+	theirs.Close()
+	<-done
+	return strings.ReplaceAll(sent.String(), "\r\n", "\n")
+}
+
+func wantPlain(t *testing.T, sent string) {
+	t.Helper()
+	if sent != visible.Text(sent) {
+		t.Errorf("the terminal is sent %q", sent)
+	}
+}
+
+// Errors name what others have named, with all that is in the names.
+func TestErrorsOnScreen(t *testing.T) {
+	sent := onScreen(t, func(terminal *os.File) {
+		status := Run([]string{"-C", t.TempDir() + "/" + hostile, "check"}, strings.NewReader(""), terminal, terminal)
+		if status == 0 {
+			t.Error("a site was found")
+		}
+	})
+	wantPlain(t, sent)
+	if !strings.Contains(sent, `\x1b[2J\u009b31m\u202edetrevni\xff`) {
+		t.Errorf("the terminal is sent %q", sent)
+	}
+	var out bytes.Buffer
+	printError(shown(&out), errors.New(hostile))
+	if !strings.Contains(out.String(), hostile) {
+		t.Errorf("a pipe is sent %q", out.String())
+	}
+}
+
+// talker is a node that prints.
+type talker struct {
+	host.Runner
+	text string
+}
+
+func (p talker) Run(_ context.Context, c host.Command) error {
+	_, err := io.WriteString(c.Stdout, p.text)
+	if err == nil && c.Args != nil {
+		err = &host.RunError{Place: "n", Command: c.Args, Status: -1, Err: errors.New(hostile), Output: p.text}
+	}
+	return err
+}
+
+func says(ctx context.Context, in host.Runner, out io.Writer) error {
+	return in.Run(ctx, host.Command{Args: []string{"say"}, Stdout: out})
+}
+
+// What nodes print in exec reaches a terminal as text, and a pipe as it is.
+func TestExecOnScreen(t *testing.T) {
+	node := []*site.Node{{Name: "n"}}
+	runners := map[string]host.Runner{"n": talker{text: hostile + "\nwhole\n"}}
+	print := func(a *app) { a.everywhere(t.Context(), node, runners, 1, says) }
+	sent := onScreen(t, func(terminal *os.File) { print(&app{out: shown(terminal), err: shown(terminal)}) })
+	wantPlain(t, sent)
+	if !strings.HasPrefix(sent, "n | "+visible.Text(hostile)+"\nn | whole\n") {
+		t.Errorf("the terminal is sent %q", sent)
+	}
+	sent = onScreen(t, func(terminal *os.File) {
+		a := &app{out: shown(terminal), err: shown(terminal)}
+		a.raw()
+		print(a)
+	})
+	if !strings.Contains(sent, hostile) {
+		t.Errorf("with --raw the terminal is sent %q", sent)
+	}
+	var out bytes.Buffer
+	print(&app{out: shown(&out), err: io.Discard})
+	if out.String() != "n | "+hostile+"\nn | whole\n" {
+		t.Errorf("a pipe is sent %q", out.String())
+	}
+}
+
+// Bars show what steps say of themselves, which may have come from a node.
+func TestProgressOnScreen(t *testing.T) {
+	t.Setenv("TERM", "xterm")
+	sent := onScreen(t, func(terminal *os.File) {
+		s := &plan.Step{N: 0, Kind: plan.ConfigureNode, Subject: "n"}
+		watch := newProgress(shown(terminal), &plan.Plan{Site: "s", Steps: []*plan.Step{s}})
+		if _, ok := watch.(*bars); !ok {
+			t.Error("there are no bars on a terminal")
+		}
+		watch.Begin(s)
+		watch.Detail(s, "\x1b]0;title\x07")
+		time.Sleep(300 * time.Millisecond)
+		watch.End(s, nil)
+		watch.Close()
+	})
+	if strings.Contains(sent, "\x1b]0;") || strings.Contains(sent, "\x07") {
+		t.Errorf("the terminal is sent %q", sent)
+	}
+}
+
+// Colours of our own stay colours.
+func TestPaint(t *testing.T) {
+	was := color.NoColor
+	color.NoColor = false
+	defer func() { color.NoColor = was }()
+	sent := onScreen(t, func(terminal *os.File) {
+		w := shown(terminal)
+		paint(w, "red\x1b[2J", color.FgRed)
+		fmt.Fprintln(w)
+	})
+	if !strings.HasPrefix(sent, "\x1b[31mred\\x1b[2J\x1b[0") {
+		t.Errorf("the terminal is sent %q", sent)
+	}
+	var out bytes.Buffer
+	paint(&out, "red", color.FgRed)
+	if out.String() != "red" {
+		t.Errorf("a pipe is sent %q", out.String())
+	}
+}
+
+// gush is a node that prints without end, and never a whole line.
+type gush struct {
+	host.Runner
+	size int
+}
+
+func (g gush) Run(_ context.Context, c host.Command) error {
+	block := bytes.Repeat([]byte{'x'}, 32<<10)
+	for range g.size / len(block) {
+		if _, err := c.Stdout.Write(block); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// widest counts what is written to it, and keeps the size of the largest write.
+type widest struct {
+	sync.Mutex
+	all, most int
+	end       []byte
+}
+
+func (w *widest) Write(p []byte) (int, error) {
+	w.Lock()
+	defer w.Unlock()
+	w.all, w.most, w.end = w.all+len(p), max(w.most, len(p)), append(w.end[:0], p[max(0, len(p)-30):]...)
+	return len(p), nil
+}
+
+// A line that never ends is printed in pieces, and not kept.
+func TestExecEndlessLine(t *testing.T) {
+	w := &widest{}
+	a := &app{out: w, err: io.Discard}
+	const size = 1 << 30
+	a.everywhere(t.Context(), []*site.Node{{Name: "n"}}, map[string]host.Runner{"n": gush{size: size}}, 1, says)
+	if w.all < size || w.most > longestLine+100 {
+		t.Errorf("%d bytes were printed, at most %d at once", w.all, w.most)
+	}
+}
+
+// In the journal the lines of what a node printed cannot be taken for those of the journal.
+func TestInset(t *testing.T) {
+	if got := inset("failed\n2026-11-22 09:00:00  root: orrery down"); strings.Contains(got, "\n2026") {
+		t.Errorf("%q", got)
+	}
+}
