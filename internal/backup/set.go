@@ -1,6 +1,7 @@
 package backup
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"os"
@@ -211,16 +212,16 @@ func (s *Set) secrets() (Secrets, error) {
 	return all, all.collect("keys", s.Dirs.Keys(key))
 }
 
-// layersOf gives the layers that nodes stand on, bases first.
+// layersOf gives the layers that nodes stand on, each after those that it stands on.
 func layersOf(nodes []record.Record) []string {
-	bases, tops := map[string]bool{}, map[string]bool{}
+	depth := map[string]int{}
 	for i := range nodes {
-		bases[nodes[i].Base] = true
-		if nodes[i].Layer != "" {
-			tops[nodes[i].Layer] = true
+		layers := nodes[i].Layers()
+		for at, digest := range layers {
+			depth[digest] = len(layers) - at
 		}
 	}
-	return append(slices.Sorted(maps.Keys(bases)), slices.Sorted(maps.Keys(tops))...)
+	return slices.SortedFunc(maps.Keys(depth), func(a, b string) int { return cmp.Or(depth[a]-depth[b], strings.Compare(a, b)) })
 }
 
 // below gives the directories in a directory, sorted, but for those that are being made.

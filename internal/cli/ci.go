@@ -122,8 +122,8 @@ func properties(s *site.Site, release int) [][2]string {
 	maker, seen := spec.NewMaker(s), map[string]bool{}
 	var layers []string
 	for i := range s.Nodes {
-		for _, l := range []*spec.Layer{maker.Base(&s.Nodes[i]), maker.Layer(&s.Nodes[i])} {
-			if l != nil && !seen[l.Digest] {
+		for _, l := range maker.Layers(&s.Nodes[i]) {
+			if !seen[l.Digest] {
 				seen[l.Digest] = true
 				layers = append(layers, l.Digest+" "+l.Title)
 			}

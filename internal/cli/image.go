@@ -29,7 +29,9 @@ func (a *app) used(c *cobra.Command, store *image.Store) (map[string]bool, error
 			return nil, err
 		}
 		for _, n := range nodes {
-			used[n.Base], used[n.Layer] = true, true
+			for _, digest := range n.Layers() {
+				used[digest] = true
+			}
 		}
 	}
 	kept, err := snapshot.Layers(a.dirs)

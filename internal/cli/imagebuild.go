@@ -32,8 +32,8 @@ func (a *app) imageBuild() *cobra.Command {
 			}
 			maker, printed := spec.NewMaker(s), map[string]bool{}
 			for _, n := range nodes {
-				for _, l := range []*spec.Layer{maker.Base(n), maker.Layer(n)} {
-					if l != nil && !printed[l.Digest] {
+				for _, l := range maker.Layers(n) {
+					if !printed[l.Digest] {
 						printed[l.Digest] = true
 						fmt.Fprintf(a.out, "%s  %s\n", l.Digest, l.Title)
 					}

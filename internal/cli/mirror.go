@@ -143,17 +143,15 @@ func recipes(s *site.Site) ([]*spec.Layer, error) {
 	for _, view := range views {
 		maker := spec.NewMaker(view)
 		for i := range view.Nodes {
-			for _, l := range []*spec.Layer{maker.Base(&view.Nodes[i]), maker.Layer(&view.Nodes[i])} {
+			for _, l := range maker.Layers(&view.Nodes[i]) {
 				switch {
-				case l == nil || seen[l.Digest]:
+				case seen[l.Digest]:
 				case l.IsBase():
 					bases = append(bases, l)
 				default:
 					roles = append(roles, l)
 				}
-				if l != nil {
-					seen[l.Digest] = true
-				}
+				seen[l.Digest] = true
 			}
 		}
 	}
@@ -174,8 +172,10 @@ func (a *app) buildMissing(ctx context.Context, s *site.Site, recipes []*spec.La
 				continue
 			}
 			var needs []int
-			if base, ok := step[l.Base]; ok {
-				needs = []int{base}
+			for _, digest := range l.Lower() {
+				if below, ok := step[digest]; ok {
+					needs = append(needs, below)
+				}
 			}
 			step[l.Digest] = len(p.Steps)
 			p.Steps = append(p.Steps, &plan.Step{

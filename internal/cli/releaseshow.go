@@ -130,10 +130,7 @@ func (a *app) contentsOf(h *local.Host, s *site.Site, n *observe.Node) (contents
 	if declared, ok := s.Node(n.Name); ok {
 		one.Roles = declared.Roles
 	}
-	for _, digest := range []string{n.Base, n.Layer} {
-		if digest == "" {
-			continue
-		}
+	for _, digest := range slices.Backward(n.Layers()) {
 		r, err := h.Store.Record(digest)
 		if err != nil {
 			return one, problem.New(problem.Failed, "node %s: what layer %s consists of is not known", n.Name, digest).Because(err).Try("orrery image verify")

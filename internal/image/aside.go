@@ -35,8 +35,10 @@ func (s *Store) Aside(ctx context.Context, digest string, m site.Mirror, out str
 		return problem.New(problem.Failed, "layer %s is not in the store", digest).Because(err).Try("orrery image build")
 	}
 	base, trees := record, []string{s.Tree(digest)}
+	for _, below := range record.lower() {
+		trees = append(trees, s.Tree(below))
+	}
 	if record.Base != "" {
-		trees = append(trees, s.Tree(record.Base))
 		if base, err = s.Record(record.Base); err != nil {
 			return broken(s, record.Base, err)
 		}

@@ -17,8 +17,8 @@ import (
 // cacheAge is for how long a package that was fetched is kept for the next build.
 const cacheAge = 30 * 24 * time.Hour
 
-// GC removes the layers that are not used and what killed builders left, and gives the layers that it removed. A base stays as
-// long as a layer on top of it is used; what somebody builds at this moment stays.
+// GC removes the layers that are not used and what killed builders left, and gives the layers that it removed. What a layer stands on stays
+// as long as it is used; what somebody builds at this moment stays.
 func (s *Store) GC(ctx context.Context, used map[string]bool) ([]Info, error) {
 	if err := s.private(); err != nil {
 		return nil, err
@@ -30,11 +30,13 @@ func (s *Store) GC(ctx context.Context, used map[string]bool) ([]Info, error) {
 	keep := map[string]bool{}
 	for _, info := range all {
 		if used[info.Digest] {
-			keep[info.Digest], keep[info.Base] = true, true
+			for _, digest := range append(info.Lower, info.Digest) {
+				keep[digest] = true
+			}
 		}
 	}
 	var removed []Info
-	// Backwards: layers before the bases that they stand on.
+	// Backwards: layers before those that they stand on, whose titles theirs begin with.
 	for i := len(all) - 1; i >= 0; i-- {
 		if ctx.Err() != nil {
 			return removed, context.Cause(ctx)

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -53,16 +54,22 @@ func (s *Store) BuildLayer(ctx context.Context, l *spec.Layer, m site.Mirror, fi
 
 func (g *staging) layer(ctx context.Context, l *spec.Layer, m site.Mirror, fill func(ctx context.Context, in host.Runner) error,
 	log io.Writer, begun time.Time, say func(string)) error {
-	// GC leaves the base alone while somebody builds on it.
-	below, err := takeLock(ctx, g.store.lockOf(l.Base), unix.LOCK_SH, nil)
-	if err != nil {
-		return err
-	}
-	defer below.release()
-	base, err := g.store.Record(l.Base)
-	if err != nil {
-		return problem.New(problem.Failed, "layer %s: its base image %s is not in the store", l.Title, l.Base).Because(err).
-			Try("`orrery up` builds it first")
+	var trees []string
+	var base, under *Record // the image, and what it stands on
+	for _, digest := range slices.Backward(l.Lower()) {
+		below, err := takeLock(ctx, g.store.lockOf(digest), unix.LOCK_SH, nil) // GC leaves it alone while somebody builds on it
+		if err != nil {
+			return err
+		}
+		defer below.release()
+		if under, err = g.store.Record(digest); err != nil {
+			return problem.New(problem.Failed, "layer %s: layer %s below it is not in the store", l.Title, digest).Because(err).
+				Try("`orrery up` builds it first")
+		}
+		if base == nil {
+			base = under
+		}
+		trees = append([]string{g.store.Tree(digest)}, trees...)
 	}
 	if err := g.emptyLayer(g.store.Tree(l.Base)); err != nil {
 		return err
@@ -73,7 +80,7 @@ func (g *staging) layer(ctx context.Context, l *spec.Layer, m site.Mirror, fill 
 	}
 	say("starts a scratch container")
 	overlay := &Overlay{
-		Lower: []string{g.store.Tree(l.Base)}, Upper: filepath.Join(g.dir, "tree"), Work: filepath.Join(g.dir, "work"),
+		Lower: trees, Upper: filepath.Join(g.dir, "tree"), Work: filepath.Join(g.dir, "work"),
 	}
 	c, err := startScratch(ctx, g, overlay, env, binds)
 	if err != nil {
@@ -94,7 +101,7 @@ func (g *staging) layer(ctx context.Context, l *spec.Layer, m site.Mirror, fill 
 		return err
 	}
 	if record.Packages == nil {
-		record.Packages = base.Packages // it installed nothing: the node sees the base's
+		record.Packages = under.Packages // it installed nothing: the node sees those below
 	}
 	if record.Python, err = pythonPackages(tree); err != nil {
 		return err

@@ -14,6 +14,7 @@ type Info struct {
 	Digest   string    `json:"digest"`
 	Title    string    `json:"title"`
 	Base     string    `json:"base,omitempty"`
+	Lower    []string  `json:"lower,omitempty"` // digests of the layers that it stands on, the topmost first
 	Content  string    `json:"content"`
 	Size     int64     `json:"size"` // bytes on disk
 	Built    time.Time `json:"built"`
@@ -37,14 +38,16 @@ func (s *Store) List() ([]Info, error) {
 			return nil, broken(s, digest, err)
 		}
 		byDigest[digest] = &Info{
-			Digest: digest, Title: r.Title, Base: r.Base, Content: r.Content, Size: r.Size, Built: r.Built, Seconds: r.Seconds,
+			Digest: digest, Title: r.Title, Base: r.Base, Lower: r.lower(), Content: r.Content, Size: r.Size, Built: r.Built, Seconds: r.Seconds,
 			By: r.By, Packages: len(r.Packages), Python: len(r.Python),
 		}
 	}
 	var all []Info
 	for _, digest := range slices.Sorted(maps.Keys(byDigest)) {
-		if base := byDigest[byDigest[digest].Base]; base != nil {
-			base.UsedBy = append(base.UsedBy, digest)
+		for _, below := range byDigest[digest].Lower {
+			if lower := byDigest[below]; lower != nil {
+				lower.UsedBy = append(lower.UsedBy, digest)
+			}
 		}
 	}
 	for _, info := range byDigest {

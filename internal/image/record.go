@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"orrery/internal/site/spec"
@@ -15,12 +16,14 @@ type Record struct {
 	Digest   string     `json:"digest"` // of the recipe
 	Title    string     `json:"title"`
 	Base     string     `json:"base,omitempty"`
-	Parts    spec.Parts `json:"parts"`    // of the recipe
-	Content  string     `json:"content"`  // digest of the tree
-	Size     int64      `json:"size"`     // bytes that the tree takes on disk
-	Files    int        `json:"files"`    // paths in the tree
-	Packages []string   `json:"packages"` // Debian packages, NAME=VERSION, all that the node sees
+	Below    []string   `json:"below,omitempty"` // role layers between it and its base, the topmost first
+	Parts    spec.Parts `json:"parts"`           // of the recipe
+	Content  string     `json:"content"`         // digest of the tree
+	Size     int64      `json:"size"`            // bytes that the tree takes on disk
+	Files    int        `json:"files"`           // paths in the tree
+	Packages []string   `json:"packages"`        // Debian packages, NAME=VERSION, all that the node sees
 	Python   []string   `json:"python,omitempty"`
+	Starts   []string   `json:"starts,omitempty"` // services that start when a node boots
 	Built    time.Time  `json:"built"`
 	Seconds  float64    `json:"seconds"` // how long it took
 	By       string     `json:"by"`      // version of the builder
@@ -28,9 +31,17 @@ type Record struct {
 
 func newRecord(l *spec.Layer, begun time.Time) *Record {
 	return &Record{
-		Digest: l.Digest, Title: l.Title, Base: l.Base, Parts: l.Parts,
+		Digest: l.Digest, Title: l.Title, Base: l.Base, Below: l.Below, Parts: l.Parts, Starts: l.Starts(),
 		Built: time.Now().UTC().Truncate(time.Second), Seconds: time.Since(begun).Seconds(), By: builder(),
 	}
+}
+
+// lower gives the layers that it stands on, the topmost first.
+func (r *Record) lower() []string {
+	if r.Base == "" {
+		return nil
+	}
+	return append(slices.Clone(r.Below), r.Base)
 }
 
 func (r *Record) write(path string) error {

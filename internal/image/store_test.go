@@ -321,7 +321,7 @@ func TestHalfLayer(t *testing.T) {
 func TestBaseMissing(t *testing.T) {
 	s := Open(t.TempDir())
 	err := s.BuildLayer(t.Context(), &spec.Layer{Digest: "ab", Title: "x", Base: "cd"}, site.Mirror{}, nil, nil, sayTo(t))
-	if problem.Exit(err) != int(problem.Failed) || !strings.Contains(err.Error(), "cd is not in the store") {
+	if problem.Exit(err) != int(problem.Failed) || !strings.Contains(err.Error(), "layer cd below it is not in the store") {
 		t.Errorf("got %v", err)
 	}
 }

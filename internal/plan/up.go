@@ -133,16 +133,12 @@ func (d *draft) writeNames(h *observe.Host, nodes []*site.Node) (int, bool) {
 	}), true
 }
 
-// layer plans the layers that a node needs, each once a host, and gives the steps to wait for.
+// layer plans the layers that a node needs, each once a host and after the one that it stands on, and gives the steps to wait for.
 func (d *draft) layer(h *observe.Host, n *site.Node) []int {
 	var needs []int
-	base := d.makerOf(n).Base(n)
-	if step, ok := d.build(h, base, nil); ok {
-		needs = append(needs, step)
-	}
-	if role := d.makerOf(n).Layer(n); role != nil {
-		if step, ok := d.build(h, role, needs); ok {
-			return []int{step}
+	for _, l := range d.makerOf(n).Layers(n) {
+		if step, ok := d.build(h, l, needs); ok {
+			needs = []int{step}
 		}
 	}
 	return needs

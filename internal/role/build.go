@@ -56,7 +56,7 @@ func Build(ctx context.Context, in host.Runner, l *spec.Layer, apt Apt, log io.W
 			return err
 		}
 	}
-	return settleServices(ctx, in, l.Roles, log)
+	return settleServices(ctx, in, slices.Concat(l.Under, l.Roles), log)
 }
 
 // plainOwner reports whether a file can be laid down before packages make users.
@@ -114,11 +114,7 @@ func buildSteps(ctx context.Context, in host.Runner, r *site.Role, log io.Writer
 // settleServices lets services start when a node boots, if their roles need no more than their files; otherwise it keeps them from
 // it, whatever their packages say: they start once the node is configured.
 func settleServices(ctx context.Context, in host.Runner, roles []*site.Role, log io.Writer) error {
-	var services []string
-	for _, r := range roles {
-		services = append(services, r.Services...)
-		services = append(services, r.Active...)
-	}
+	services := site.ServicesOf(roles)
 	if len(services) == 0 {
 		return nil
 	}

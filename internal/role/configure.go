@@ -29,9 +29,9 @@ type Job struct {
 	Say     func(string)
 
 	Host      string
-	Furnished bool // the rendered files were there when the node booted
-	Layered   bool // it has a role layer
-	Live      bool // it is not in quarantine
+	Furnished bool     // the rendered files were there when the node booted
+	Starts    []string // services that start when it boots, because its layer says so
+	Live      bool     // it is not in quarantine
 }
 
 // Configure does on a running node what its roles ask for: rendered files, boot steps, services. What has not changed since Was
@@ -42,7 +42,7 @@ func (j *Job) Configure(ctx context.Context) error {
 		return err
 	}
 	roles := j.Site.RolesOf(j.Node)
-	if whole && j.Furnished && j.Layered && site.SelfStarting(roles) {
+	if whole && j.Furnished && site.SelfStarting(roles) && j.started(roles) {
 		return nil // its services have started with it
 	}
 	for _, r := range roles {
@@ -54,6 +54,11 @@ func (j *Job) Configure(ctx context.Context) error {
 		}
 	}
 	return j.dropServices(ctx)
+}
+
+// started reports whether all services have started with the node. A layer that was built before one was declared knows nothing of it.
+func (j *Job) started(roles []*site.Role) bool {
+	return !slices.ContainsFunc(site.ServicesOf(roles), func(s string) bool { return !slices.Contains(j.Starts, s) })
 }
 
 // bootPatience is how long a node may take to boot.

@@ -114,6 +114,15 @@ func (r *Role) LiveOnly() bool {
 	return len(r.Active) > 0 || slices.ContainsFunc(r.Steps, func(s Step) bool { return s.When == Active })
 }
 
+// ServicesOf gives the services of roles, those that run only on a live node among them.
+func ServicesOf(roles []*Role) []string {
+	var all []string
+	for _, r := range roles {
+		all = slices.Concat(all, r.Services, r.Active)
+	}
+	return all
+}
+
 // SelfStarting reports whether roles have all that they need once their files are there: no step is done on the node,
 // no other node is waited for, and the units of their services are in the layer, so that these may start when the node boots.
 func SelfStarting(roles []*Role) bool {

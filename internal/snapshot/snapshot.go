@@ -116,7 +116,7 @@ func Layers(dirs host.Dirs) ([]string, error) {
 		err = errors.Join(err, badly)
 		for _, s := range some {
 			for _, n := range s.Nodes {
-				digests = append(digests, n.Record.Base, n.Record.Layer)
+				digests = append(digests, n.Record.Layers()...)
 			}
 		}
 	}

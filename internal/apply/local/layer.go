@@ -37,10 +37,8 @@ func (h *Host) build(ctx context.Context, l *spec.Layer, say func(string)) error
 // trees gives the file trees of a node's layers, the topmost first.
 func (h *Host) trees(n *spec.Node) []string {
 	var trees []string
-	for _, digest := range []string{n.Layer, n.Base} {
-		if digest != "" {
-			trees = append(trees, h.Store.Tree(digest))
-		}
+	for _, digest := range n.Layers() {
+		trees = append(trees, h.Store.Tree(digest))
 	}
 	return trees
 }

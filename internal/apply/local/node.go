@@ -129,9 +129,21 @@ func (h *Host) job(e engine.Engine, spelt *spec.Node, say func(string)) (*role.J
 		return nil, nil, err
 	}
 	return &role.Job{
-		Host: h.Name, Layered: spelt.Layer != "", Live: !spelt.Staged, Site: s, View: render.New(s), Node: n,
+		Host: h.Name, Starts: h.starts(spelt), Live: !spelt.Staged, Site: s, View: render.New(s), Node: n,
 		In: e.Runner(engine.RefOf(spelt)), Is: spelt.Config, Log: log, Say: say,
 	}, log, nil
+}
+
+// starts gives the services that start when a node boots from its layers.
+func (h *Host) starts(n *spec.Node) []string {
+	if n.Layer == "" {
+		return nil
+	}
+	r, err := h.Store.Record(n.Layer)
+	if err != nil {
+		return nil // then they are started as the node is configured
+	}
+	return r.Starts
 }
 
 // revert puts the files back that ConfigureNode has changed in this run.

@@ -25,8 +25,10 @@ func (h *Host) doShared(s *plan.Step, halfway error) error {
 			h.settings, h.former = h.former, nil
 		}
 	case plan.BuildLayer:
-		if !s.Layer.IsBase() && !h.layers[s.Layer.Base] {
-			return fmt.Errorf("layer %s: its base is not there", s.Layer.Title)
+		for _, digest := range s.Layer.Lower() {
+			if !h.layers[digest] {
+				return fmt.Errorf("layer %s: layer %s below it is not there", s.Layer.Title, digest)
+			}
 		}
 		if halfway == nil { // atomic: a layer is there whole or not at all
 			h.layers[s.Layer.Digest] = true

@@ -56,10 +56,8 @@ func (e *Engine) overlay(c container, r *record.Record, mounts []mount) *image.O
 		Upper: filepath.Join(c.private(), "upper"), Work: filepath.Join(c.private(), "work"),
 		Target: c.rootfs(), IDs: ids(r),
 	}
-	for _, digest := range []string{r.Layer, r.Base} {
-		if digest != "" {
-			o.Lower = append(o.Lower, e.store.Tree(digest))
-		}
+	for _, digest := range r.Layers() {
+		o.Lower = append(o.Lower, e.store.Tree(digest))
 	}
 	for _, m := range mounts {
 		o.Binds = append(o.Binds, image.Bind{Source: m.source, Target: m.bind, ReadOnly: m.readOnly})

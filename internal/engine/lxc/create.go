@@ -118,7 +118,7 @@ func (e *Engine) Change(ctx context.Context, n *spec.Node) error {
 	}
 	was := r.Node
 	r.Node = *n
-	r.Base, r.Layer, r.Parts, r.Config = was.Base, was.Layer, was.Parts, was.Config
+	r.Base, r.Layer, r.Below, r.Parts, r.Config = was.Base, was.Layer, was.Below, was.Parts, was.Config
 	running := c.running()
 	switch {
 	case running && reshaped(&was, n):

@@ -67,10 +67,11 @@ func (s *Stand) Places(up *site.Site, here Here) (*Ground, error) {
 
 // trees gives the layers that a node stands on, the topmost first.
 func trees(n *spec.Node, tree func(string) string) []string {
-	if n.Layer == "" {
-		return []string{tree(n.Base)}
+	var all []string
+	for _, digest := range n.Layers() {
+		all = append(all, tree(digest))
 	}
-	return []string{tree(n.Layer), tree(n.Base)}
+	return all
 }
 
 func (s *Stand) mostCopies() int {

@@ -21,14 +21,24 @@ var BasePackages = []string{
 
 // A Layer is the recipe of a read-only file tree.
 type Layer struct {
-	Digest string `json:"digest"`
-	Title  string `json:"title"` // for people: "debian" or "debian + base, receptor"
-	Base   string `json:"base,omitempty"`
-	Parts  Parts  `json:"parts"`
+	Digest string   `json:"digest"`
+	Title  string   `json:"title"` // for people: "debian" or "debian + base, receptor"
+	Base   string   `json:"base,omitempty"`
+	Below  []string `json:"below,omitempty"` // the role layers between it and its base, the topmost first
+	Parts  Parts    `json:"parts"`
 
 	Image site.Image   `json:"-"` // of a base
-	Roles []*site.Role `json:"-"` // of a role layer, in order
+	Roles []*site.Role `json:"-"` // whose part it is, in order
+	Under []*site.Role `json:"-"` // whose parts are below it, in order
 	Pins  string       `json:"-"` // requirements, if a role needs Python packages
+}
+
+// Lower gives the layers that it stands on, the topmost first.
+func (l *Layer) Lower() []string {
+	if l.IsBase() {
+		return nil
+	}
+	return append(slices.Clone(l.Below), l.Base)
 }
 
 // IsBase reports whether the layer is a base image.
@@ -55,8 +65,30 @@ func Packages(img site.Image) []string {
 	return slices.Compact(all)
 }
 
-// RoleLayer gives the recipe of what roles put on top of a base, or nil if they put nothing there.
-func RoleLayer(m site.Mirror, base *Layer, roles []*site.Role, pins string) *Layer {
+// mostRoleLayers is how many role layers a node stands on at most: each one costs the kernel a look-up for every path.
+const mostRoleLayers = 4
+
+// RoleLayers gives the recipes of what roles put on top of a base, the lowest first; none, if they put nothing there. Each of the first roles
+// has a layer of its own, so that nodes whose roles begin alike share what they begin with, whatever else is in the site; the
+// roles that are left share the last.
+func RoleLayers(m site.Mirror, base *Layer, roles []*site.Role, pins string) []*Layer {
+	var chain []*Layer
+	under := base
+	for first := 0; first < len(roles); {
+		next := first + 1
+		if len(chain) == mostRoleLayers-1 {
+			next = len(roles)
+		}
+		if l := roleLayer(m, base, under, roles[:first], roles[first:next], pins); l != nil {
+			chain, under = append(chain, l), l
+		}
+		first = next
+	}
+	return chain
+}
+
+// roleLayer gives the recipe of what roles put on top of a layer, or nil if they put nothing there.
+func roleLayer(m site.Mirror, base, under *Layer, before, roles []*site.Role, pins string) *Layer {
 	parts := Parts{}
 	var names []string
 	needsPython := false
@@ -77,11 +109,24 @@ func RoleLayer(m site.Mirror, base *Layer, roles []*site.Role, pins string) *Lay
 	}
 	parts["fit"] = fit
 	parts["order"] = strings.Join(names, " ")
-	return &Layer{
-		Digest: Digest(map[string]any{"base": base.Digest, "parts": parts}),
-		Title:  base.Title + " + " + strings.Join(names, ", "),
-		Base:   base.Digest, Parts: parts, Roles: roles, Pins: pins,
+	title, below := base.Title+" + ", []string(nil)
+	if under != base {
+		title, below = under.Title+", ", append([]string{under.Digest}, under.Below...)
 	}
+	return &Layer{
+		Digest: Digest(map[string]any{"base": under.Digest, "parts": parts}),
+		Title:  title + strings.Join(names, ", "),
+		Base:   base.Digest, Below: below, Parts: parts, Roles: roles, Under: before, Pins: pins,
+	}
+}
+
+// Starts gives the services that start when a node boots from the layer: all or none, as this depends on all roles.
+func (l *Layer) Starts() []string {
+	roles := slices.Concat(l.Under, l.Roles)
+	if !site.SelfStarting(roles) {
+		return nil
+	}
+	return site.ServicesOf(roles)
 }
 
 func addRole(parts Parts, r *site.Role) {

@@ -16,16 +16,16 @@ type Maker struct {
 	Site   *site.Site
 	View   *render.View
 	bases  map[string]*Layer
-	layers map[recipe]*Layer
+	layers map[recipe][]*Layer
 	fixed  map[string]Parts // by role: what it does on every node alike
 }
 
-// A recipe is all that the layer of a node follows from.
+// A recipe is all that the role layers of a node follow from.
 type recipe struct{ image, roles, pins string }
 
 // NewMaker makes the Maker of a site.
 func NewMaker(s *site.Site) *Maker {
-	return &Maker{Site: s, View: render.New(s), bases: map[string]*Layer{}, layers: map[recipe]*Layer{}, fixed: map[string]Parts{}}
+	return &Maker{Site: s, View: render.New(s), bases: map[string]*Layer{}, layers: map[recipe][]*Layer{}, fixed: map[string]Parts{}}
 }
 
 // Networks spells out the networks of the site.
@@ -86,15 +86,16 @@ func (m *Maker) Base(n *site.Node) *Layer {
 	return l
 }
 
-// Layer gives the recipe of a node's role layer, or nil if its roles need none.
-func (m *Maker) Layer(n *site.Node) *Layer {
+// Layers gives the recipes of the layers that a node stands on, its base first.
+func (m *Maker) Layers(n *site.Node) []*Layer {
 	key := recipe{n.Image, strings.Join(n.Roles, " "), n.Requirements.Text}
-	if l, ok := m.layers[key]; ok {
-		return l
+	if chain, ok := m.layers[key]; ok {
+		return chain
 	}
-	l := RoleLayer(m.Site.Mirror, m.Base(n), m.Site.RolesOf(n), n.Requirements.Text)
-	m.layers[key] = l
-	return l
+	base := m.Base(n)
+	chain := append([]*Layer{base}, RoleLayers(m.Site.Mirror, base, m.Site.RolesOf(n), n.Requirements.Text)...)
+	m.layers[key] = chain
+	return chain
 }
 
 // Node spells out a node. A template that cannot be rendered is an error.
@@ -105,10 +106,18 @@ func (m *Maker) Node(n *site.Node) (*Node, error) {
 		Base:      m.Base(n).Digest, Privileged: n.Privileged, Autostart: n.Autostart, Limits: n.Limits,
 		NICs: m.nics(n),
 	}
-	if l := m.Layer(n); l != nil {
-		spelt.Layer, spelt.Parts = l.Digest, l.Parts
-	}
 	roles := m.Site.RolesOf(n)
+	chain := m.Layers(n)
+	if len(chain) > 1 {
+		top := chain[len(chain)-1]
+		spelt.Layer, spelt.Below, spelt.Parts = top.Digest, top.Below, top.Parts
+		if len(chain) > 2 {
+			spelt.Parts = Parts{}
+			for _, l := range chain[1:] {
+				maps.Copy(spelt.Parts, l.Parts)
+			}
+		}
+	}
 	for _, r := range roles {
 		for _, use := range r.Volumes {
 			spelt.Mounts = append(spelt.Mounts, m.there(m.mount(use), use))

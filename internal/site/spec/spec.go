@@ -62,14 +62,23 @@ type Node struct {
 	Engine     string      `json:"engine"`
 	MachineID  string      `json:"machine_id"`
 	Base       string      `json:"base"`            // digest of the base image's recipe
-	Layer      string      `json:"layer,omitempty"` // digest of the role layer's recipe; "": the roles need none
-	Parts      Parts       `json:"parts,omitempty"` // of Layer's recipe: they tell why a layer is another
+	Layer      string      `json:"layer,omitempty"` // digest of the topmost role layer's recipe; "": the roles need none
+	Below      []string    `json:"below,omitempty"` // the role layers between Layer and Base, the topmost first
+	Parts      Parts       `json:"parts,omitempty"` // of the role layers' recipes: they tell why a layer is another
 	Privileged bool        `json:"privileged,omitempty"`
 	Autostart  bool        `json:"autostart"`
 	Limits     site.Limits `json:"limits"`
 	NICs       []NIC       `json:"nics,omitempty"`
 	Mounts     []Mount     `json:"mounts,omitempty"`
 	Config     Config      `json:"config"`
+}
+
+// Layers gives the layers that the node stands on, the topmost first.
+func (n *Node) Layers() []string {
+	if n.Layer == "" {
+		return []string{n.Base}
+	}
+	return append(append([]string{n.Layer}, n.Below...), n.Base)
 }
 
 // A NIC is a network interface of a node.

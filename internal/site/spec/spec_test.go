@@ -145,7 +145,7 @@ func TestWhatChanges(t *testing.T) {
 		{name: "template beside", edit: func(s *site.Site) { role(s).Beside["receptor.tmpl"] = nil }},
 		{name: "volume", edit: func(s *site.Site) { s.Volumes[0].NFS = "nas:/x" }, config: "receptor: volume archive changed"},
 		{name: "health", edit: func(s *site.Site) { role(s).Health[0].TCP = 1 }, health: true},
-		{name: "need", edit: func(s *site.Site) { role(s).NeedsRoles = nil }, layer: "base: apt removed, order changed"},
+		{name: "need", edit: func(s *site.Site) { role(s).NeedsRoles = nil }, layer: "base: apt removed"},
 		{
 			name: "packages", edit: func(s *site.Site) { s.Images[0].Packages = nil }, base: true,
 		},
@@ -181,12 +181,12 @@ func TestWhatChanges(t *testing.T) {
 
 func TestOrderOfRolesIsInTheLayer(t *testing.T) {
 	s := observatory()
-	a := NewMaker(s).Layer(&s.Nodes[0])
+	a := top(s, 0)
 	s.Nodes[0].Roles = []string{"base", "receptor"} // what is needed comes first anyway
-	if b := NewMaker(s).Layer(&s.Nodes[0]); a.Digest != b.Digest || a.Title != "debian + base, receptor" {
+	if b := top(s, 0); a.Digest != b.Digest || a.Title != "debian + base, receptor" {
 		t.Errorf("%s %s, %s %s", a.Title, a.Digest, b.Title, b.Digest)
 	}
-	if l := NewMaker(s).Layer(&s.Nodes[1]); l != nil {
+	if l := top(s, 1); !l.IsBase() {
 		t.Errorf("a node without roles has the layer %s", l.Title)
 	}
 }
@@ -195,9 +195,15 @@ func TestLayerIsSpeltOnce(t *testing.T) {
 	s := observatory()
 	s.Nodes = append(s.Nodes, s.Nodes[0])
 	m := NewMaker(s)
-	if m.Layer(&s.Nodes[0]) != m.Layer(&s.Nodes[2]) {
-		t.Error("two nodes alike have not the same layer")
+	if a, b := m.Layers(&s.Nodes[0]), m.Layers(&s.Nodes[2]); a[len(a)-1] != b[len(b)-1] {
+		t.Error("two nodes alike have not the same layers")
 	}
+}
+
+// top gives the topmost layer of a node.
+func top(s *site.Site, node int) *Layer {
+	all := NewMaker(s).Layers(&s.Nodes[node])
+	return all[len(all)-1]
 }
 
 func TestDifferences(t *testing.T) {
