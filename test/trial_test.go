@@ -2,6 +2,7 @@ package test
 
 import (
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -11,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"orrery/internal/host"
 )
 
 // watchers gives the processes of the program that are at work on this site directory now.
@@ -190,5 +193,127 @@ func TestTrialAlone(t *testing.T) {
 	s.wantLive(0)
 	s.run("confirm").want(13, "nobody confirmed it")
 	s.run("journal", "-n", "1").want(0, "trial")
+	s.wantUnwatched()
+}
+
+// TestTrialForgotten: where a watcher was killed and nothing starts it again, status says so, and whoever changes the site next sees to the trial.
+// A twin whose waiter was killed is destroyed by whoever changes the site after its time.
+func TestTrialForgotten(t *testing.T) {
+	if host.SystemdRuns() {
+		t.Skip("systemd starts again what was killed")
+	}
+	t.Parallel()
+	s := newReleased(t, "it-forgotten", 118)
+	s.do("up")
+	s.do("stage", "--release", "701")
+	const unwatched = "on trial until .* but nobody watches over it"
+
+	// Its time is not over: it is watched again.
+	s.run("switch", "--release", "701", "--confirm-within", "10m").want(12)
+	s.killWatchers()
+	s.run("status").want(0, unwatched)
+	s.run("snapshot").want(0, "on trial until")
+	s.eventually(10*time.Second, func() error {
+		if len(s.watchers()) != 1 {
+			return errors.New("nobody watches")
+		}
+		return nil
+	})
+	if r := s.run("status").want(0, "then it is confirmed or goes back"); strings.Contains(r.errs, "nobody") {
+		t.Errorf("a trial that is watched: %s", r.errs)
+	}
+	s.do("rollback")
+	s.wantLive(0)
+	s.wantUnwatched()
+
+	// Its time is over, and nobody has seen whether its checks held: it goes back.
+	s.do("stage", "--release", "701")
+	s.run("switch", "--release", "701", "--confirm-within", "2s").want(12)
+	s.killWatchers()
+	time.Sleep(3 * time.Second)
+	s.run("status").want(0, unwatched)
+	s.run("confirm").want(13, "its time was over while nobody watched over it")
+	s.wantLive(0)
+
+	s.do("down")
+	s.wantNoTrace()
+}
+
+// TestTwinForgotten: a twin whose waiter was killed is told as such, and whoever changes a site next sees to its end, or to that of one that
+// is overdue at once. It runs alone, for others would.
+func TestTwinForgotten(t *testing.T) {
+	if host.SystemdRuns() {
+		t.Skip("systemd starts again what was killed")
+	}
+	s := newSite(t, "it-forgottentwin", fmt.Sprintf(soleSite, 119), nil)
+	s.do("up")
+	key := s.name + ".f"
+	waiter := func() int {
+		waiting, err := host.ListLater(dirs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, w := range waiting {
+			if w.Name == "expiry-"+key {
+				return w.Pid
+			}
+		}
+		return 0
+	}
+	kill := func() {
+		t.Helper()
+		pid := waiter()
+		if pid == 0 {
+			t.Fatal("nobody waits for the end of the twin")
+		}
+		if err := syscall.Kill(-pid, syscall.SIGKILL); err != nil {
+			t.Error(err)
+		}
+		s.run("twin", "ls").want(0, `(?m)^f .*\(nobody waits for it\)`)
+	}
+	s.do("twin", "create", s.dir, "f", "--expires", "20s")
+	over := time.Now().Add(20 * time.Second)
+	kill()
+	s.run("--twin", "f", "status").want(0, "twin f is to end at .* but the process that waited for that has ended")
+	s.do("up")
+	if waiter() == 0 {
+		t.Error("nobody sees to the end of the twin")
+	}
+	kill()
+	time.Sleep(time.Until(over.Add(16 * time.Second)))
+	s.run("--twin", "f", "stop").want(6, "twin "+key+" was over at .* it is destroyed now", "Twin f of "+s.name+" is gone")
+	if _, err := os.Stat(dirs.Site(key)); err == nil {
+		t.Error("the twin is there")
+	}
+	s.do("down")
+	s.wantNoTrace()
+}
+
+// soleSite is a site of one node that does nothing.
+const soleSite = `
+[network.lan]
+subnet = "10.99.%d.0/24"
+[image.debian]
+suite = "bookworm"
+[defaults]
+memory = "128MiB"
+[node.sole]
+id = 1
+net = { lan = "auto" }
+`
+
+// killWatchers kills whoever watches over a trial of the site.
+func (s *site) killWatchers() {
+	s.Helper()
+	s.eventually(10*time.Second, func() error {
+		all := s.watchers()
+		if len(all) == 0 {
+			return errors.New("nobody watches yet")
+		}
+		for _, pid := range all {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+		return nil
+	})
 	s.wantUnwatched()
 }

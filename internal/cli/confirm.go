@@ -2,11 +2,8 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
-	"slices"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -38,6 +35,9 @@ The exit status is 0 if it does and 13 if the set has gone back already.`,
 func (a *app) confirm(ctx context.Context, s *site.Site, why string) error {
 	t, err := a.newTurn(s)
 	if err != nil {
+		return err
+	}
+	if err := a.catchUp(ctx, s, t.host); err != nil {
 		return err
 	}
 	letGo, err := a.patiently().hold(ctx, s)
@@ -96,32 +96,6 @@ func (a *app) verdictOf(s *site.Site, r observe.Releases) error {
 // trialName is what the process that watches over a trial is known by.
 func trialName(s *site.Site) string { return "trial-" + s.Key() }
 
-// beginTrial tells of the trial that has begun, and waits for its end if it shall.
-func (a *app) beginTrial(ctx context.Context, s *site.Site, wait bool) error {
-	t, err := a.newTurn(s)
-	if err != nil || t.before.Trial == nil {
-		return err
-	}
-	a.tellTrial(s, t.before.Trial)
-	if !wait {
-		return problem.Status(problem.Trial)
-	}
-	for {
-		r, err := t.host.ReadReleases()
-		if err != nil {
-			return err
-		}
-		if r.Trial == nil && r.Switch == nil {
-			return a.verdictOf(s, r)
-		}
-		select {
-		case <-time.After(200 * time.Millisecond):
-		case <-ctx.Done():
-			return problem.New(problem.Interrupted, "no longer waited for; the trial goes on")
-		}
-	}
-}
-
 // forgetLive ends what was under way of releases when all nodes of a site have ended. Which were live is kept for the next up.
 func (a *app) forgetLive(s *site.Site, h *local.Host) error {
 	r, err := h.ReadReleases()
@@ -153,118 +127,4 @@ func (a *app) sameSite(verb ...string) ([]string, error) {
 		args = append(args, "--twin", a.twin)
 	}
 	return append(args, verb...), nil
-}
-
-// trialVerb watches over a trial. It is begun by switch, and by resume after a reboot.
-func (a *app) trialVerb() *cobra.Command {
-	return &cobra.Command{
-		Use: "trial", Hidden: true, Args: cobra.NoArgs,
-		Short: "Watch over the release that is on trial until it is confirmed or goes back",
-		RunE: func(c *cobra.Command, _ []string) error {
-			s, err := a.load()
-			if err != nil {
-				return err
-			}
-			return a.watch(c.Context(), s)
-		},
-	}
-}
-
-// failures are how many times in a row a health check fails before the release goes back.
-const failures = 3
-
-func (a *app) watch(ctx context.Context, s *site.Site) error {
-	bad := 0
-	for {
-		t, err := a.newTurn(s)
-		if err != nil {
-			return err
-		}
-		trial := t.before.Trial
-		if trial == nil && t.before.Switch != nil {
-			if err := a.awaitSwitch(ctx, s, t); err != nil {
-				return err
-			}
-			continue
-		}
-		if trial == nil {
-			return a.verdictOf(s, t.before)
-		}
-		sick, err := a.sick(ctx, s, slices.Sorted(maps.Keys(trial.Back)))
-		if err != nil { // whoever cannot look cannot say that it holds
-			sick = "how its nodes are cannot be told: " + err.Error()
-		}
-		if sick == "" {
-			bad = 0
-		} else {
-			bad++
-		}
-		over := !time.Now().Before(trial.Until)
-		switch {
-		case bad >= failures:
-			return a.goBack(ctx, s, t, sick)
-		case over && trial.ByHand:
-			return a.goBack(ctx, s, t, "nobody confirmed it")
-		case over && bad == 0:
-			return a.confirm(ctx, s, "its health checks held")
-		}
-		select {
-		case <-time.After(min(time.Second, max(time.Until(trial.Until), 50*time.Millisecond))):
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
-}
-
-// awaitSwitch waits for the switch that begins a trial. One that was killed has begun none. It does not take the site's lock, so that
-// nobody finds that taken who comes right after the switch.
-func (a *app) awaitSwitch(ctx context.Context, s *site.Site, t *turn) error {
-	for {
-		goesOn := syscall.Kill(t.before.Switch.Pid, 0) == nil // asked before what is on record, because it writes that and ends
-		r, err := t.host.ReadReleases()
-		switch {
-		case err != nil || r.Switch == nil:
-			return err
-		case !goesOn || r.Switch.Pid != t.before.Switch.Pid:
-			return a.verdictOf(s, r)
-		}
-		select {
-		case <-time.After(100 * time.Millisecond):
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
-}
-
-// sick names a node that is not healthy, and why; "": all are.
-func (a *app) sick(ctx context.Context, s *site.Site, nodes []string) (string, error) {
-	rows, err := a.rows(ctx, s, nodes, true)
-	if err != nil {
-		return "", err
-	}
-	for _, r := range rows {
-		if !r.Quarantine && !r.good() {
-			return fmt.Sprintf("node %s is %s, %s %s", r.Node, r.State, r.Health, r.Detail), nil
-		}
-	}
-	return "", nil
-}
-
-// goBack ends a trial with the return to what was live before it. Somebody who is at work is waited for.
-func (a *app) goBack(ctx context.Context, s *site.Site, t *turn, why string) error {
-	trial := t.before.Trial
-	t.to, t.back, t.ends, t.why = trial.Back, true, trial, why
-	t.consent.production = s.Name
-	if err := a.loadReleases(t.host, t.to); err != nil {
-		return err
-	}
-	t.app = a.patiently()
-	if err := t.run(ctx); err != nil && !errors.Is(err, errTrialOver) {
-		return err
-	}
-	r, err := t.host.ReadReleases()
-	if err != nil {
-		return err
-	}
-	return a.verdictOf(s, r)
 }

@@ -19,6 +19,9 @@ import (
 
 // locked does something to a site that is no plan: it holds the lock, clears away what killed runs left, and keeps the journal.
 func (a *app) locked(ctx context.Context, s *site.Site, h *local.Host, do func(*account) error) error {
+	if err := a.catchUp(ctx, s, h); err != nil {
+		return err
+	}
 	letGo, err := a.hold(ctx, s)
 	if err != nil {
 		return err

@@ -65,7 +65,7 @@ func (a *app) releaseList() *cobra.Command {
 func (i releaseInfo) state() string {
 	switch {
 	case i.Trial:
-		return "on trial until " + i.Until.Local().Format("15:04:05")
+		return "on trial until " + clock(i.Until)
 	case len(i.Live) > 0 && i.Confirmed:
 		return "live, confirmed"
 	case len(i.Live) > 0:

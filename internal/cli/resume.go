@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"slices"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -37,17 +35,8 @@ A release that was on trial is watched again, and goes back if its time was over
 // did not outlive the reboot.
 func (a *app) resumeExpiries(ctx context.Context) error {
 	var all error
-	for _, r := range a.twins() {
-		if r.Expires.IsZero() {
-			continue
-		}
-		b := *a
-		b.siteDir, b.twin, b.force = r.Dir, r.Options.Name, true
-		end := func() error { return b.expire(r) }
-		if !time.Now().Before(r.Expires) {
-			end = func() error { return b.destroyTwin(ctx, r) }
-		}
-		if err := end(); err != nil {
+	for _, r := range a.forgottenTwins(0) {
+		if err := a.endForgotten(ctx, r); err != nil {
 			printError(a.err, err)
 			all = errors.Join(all, problem.New(problem.Failed, "twin %s is not ended in its time", r.key()).Try("orrery twin destroy %s", r.Options.Name))
 		}
@@ -57,7 +46,7 @@ func (a *app) resumeExpiries(ctx context.Context) error {
 
 // resumeSite brings up a site that was up, and goes on with the trial of a release.
 func (a *app) resumeSite(ctx context.Context, m marker) error {
-	b := *a
+	b := a.atWork()
 	b.siteDir, b.twin, b.force = m.Dir, m.Twin, true
 	name := m.Site
 	if m.Twin != "" {
@@ -76,28 +65,6 @@ func (a *app) resumeSite(ctx context.Context, m marker) error {
 	return nil
 }
 
-// resumeTrial lets a trial be watched again, or ends it if its time is over: nobody has seen then whether the checks held.
-func (a *app) resumeTrial(ctx context.Context, s *site.Site) error {
-	t, err := a.newTurn(s)
-	if err != nil || t.before.Trial == nil {
-		return err
-	}
-	if time.Now().Before(t.before.Trial.Until) {
-		waiting, err := host.ListLater(a.dirs)
-		if err != nil || slices.ContainsFunc(waiting, func(w host.Waiting) bool { return w.Name == trialName(s) }) {
-			return err
-		}
-		a.tellTrial(s, t.before.Trial)
-		return a.watchTrial(s)
-	}
-	err = a.goBack(ctx, s, t, "its time was over while the host was down")
-	if problem.Exit(err) == int(problem.Reverted) {
-		printError(a.err, err) // that is how it was to end
-		return nil
-	}
-	return err
-}
-
 // watchTrial lets a process watch over a trial, whatever becomes of this one.
 func (a *app) watchTrial(s *site.Site) error {
 	args, err := a.sameSite("trial")
@@ -114,5 +81,5 @@ func (a *app) tellTrial(s *site.Site, trial *observe.Trial) {
 		how = "stays with \"orrery confirm\" only,"
 	}
 	fmt.Fprintf(a.out, "%s: release %s is on trial until %s: it %s and goes back to release %s otherwise.\n",
-		s.Key(), site.ReleaseName(trial.Release), trial.Until.Local().Format("15:04:05"), how, at(trial.Back))
+		s.Key(), site.ReleaseName(trial.Release), clock(trial.Until), how, at(trial.Back))
 }

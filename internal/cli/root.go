@@ -26,6 +26,7 @@ type app struct {
 	twin     string // --twin; "": the site itself
 	force    bool   // --force: also what is somebody else's
 	patient  bool   // wait for whoever else changes the site
+	late     bool   // it is about what is overdue, and does not ask what else is
 	asked    bool   // the user had to type something
 	release  int    // --release of verbs that work with nodes; -1: what is live
 	command  string // as typed, for the journal

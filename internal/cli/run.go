@@ -35,6 +35,9 @@ func defaultParallel() int { return max(8, 4*runtime.NumCPU()) }
 
 // run does the job. It gives the result of the plan, or nil if there was nothing to do.
 func (j *job) run(ctx context.Context) (*apply.Result, error) {
+	if err := j.catchUp(ctx, j.site, j.host); err != nil {
+		return nil, err
+	}
 	letGo, err := j.hold(ctx, j.site)
 	if err != nil {
 		return nil, err

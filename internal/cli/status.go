@@ -86,9 +86,18 @@ func (a *app) underWay(s *site.Site) error {
 	if err != nil {
 		return err
 	}
-	if r.Trial != nil {
+	switch {
+	case r.Trial == nil:
+	case a.watched(s):
 		fmt.Fprintf(a.err, "orrery: release %d is on trial until %s; then it is confirmed or goes back to release %s.\n",
-			r.Trial.Release, r.Trial.Until.Local().Format("15:04:05"), at(r.Trial.Back))
+			r.Trial.Release, clock(r.Trial.Until), at(r.Trial.Back))
+	default:
+		fmt.Fprintf(a.err, "orrery: release %d is on trial until %s, but nobody watches over it: the process that did has ended (orrery resume, and whatever changes the site, sees to it).\n",
+			r.Trial.Release, clock(r.Trial.Until))
+	}
+	if twin, so := a.forgotten(s.Key()); so {
+		fmt.Fprintf(a.err, "orrery: twin %s is to end at %s, but the process that waited for that has ended (orrery resume, and whatever changes a site here, sees to it).\n",
+			s.Twin, clock(twin.Expires))
 	}
 	if r.Switch == nil {
 		return nil
@@ -169,6 +178,7 @@ func (a *app) rows(ctx context.Context, s *site.Site, selectors []string, probe 
 		}
 	}
 	rows := make([]row, 0, len(nodes))
+	var round probes
 	makers := map[*site.Site]*spec.Maker{}
 	for _, n := range nodes {
 		of := h.SiteOf(n)
@@ -179,14 +189,15 @@ func (a *app) rows(ctx context.Context, s *site.Site, selectors []string, probe 
 		r := newRow(makers[of], n, h.Name, has, ok)
 		if probe && r.State == string(observe.Running) {
 			in := h.Engines[n.Engine].Runner(engine.RefOf(&has.Node))
-			if err := role.Probe(ctx, in, render.New(of), of, n); err != nil {
-				r.Health, r.Detail = "unhealthy", h.Keys.Redact(err.Error())
-			}
+			round.add(len(rows), role.Allowance(of, n), func(ctx context.Context) error { return role.Probe(ctx, in, render.New(of), of, n) })
 		}
 		rows = append(rows, r)
 		for i := range beside[n.Name] {
 			rows = append(rows, quarantined(r, &beside[n.Name][i]))
 		}
+	}
+	for i, err := range round.run(ctx) {
+		rows[i].Health, rows[i].Detail = "unhealthy", h.Keys.Redact(err.Error())
 	}
 	return rows, nil
 }

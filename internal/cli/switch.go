@@ -21,7 +21,7 @@ func (a *app) switchVerb() *cobra.Command {
 those of the old into quarantine, in one batch; volumes that are not for two change hands, and what only live nodes do is done. Health
 is proven again. If anything fails, all of it is taken back. The former release is kept: "orrery rollback" returns to it.
 
-With --confirm-within, the release is on trial for that time: it goes back by itself unless "orrery confirm" comes or its health
+With --confirm-within, the release is on trial for that time, which begins when it is live: it goes back by itself unless "orrery confirm" comes or its health
 checks hold for all of the time (--confirm-by hand: unless "orrery confirm" comes), and at once if a check fails for good.
 The exit status is 0 when the release is live and confirmed, 12 when it is on trial, 13 when the set is back at its former release and 14
 when it is not wholly at one release.`,
@@ -45,7 +45,7 @@ when it is not wholly at one release.`,
 			}
 			t.consent = k
 			if within > 0 {
-				t.trial = &observe.Trial{Release: number, Until: time.Now().Add(within), ByHand: byHand, Who: who()}
+				t.trial = &observe.Trial{Release: number, Within: within, ByHand: byHand, Who: who()}
 			}
 			if err := t.run(c.Context()); err != nil || within == 0 {
 				return err

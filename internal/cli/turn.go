@@ -149,7 +149,7 @@ func (t *turn) mayTurn(live map[string]int) error {
 	case t.ends != nil && (on == nil || !on.Until.Equal(t.ends.Until)):
 		return errTrialOver
 	case on != nil && !t.back:
-		return problem.New(problem.Mistake, "release %s is on trial until %s", site.ReleaseName(on.Release), on.Until.Local().Format("15:04:05")).At(t.site.Key()).
+		return problem.New(problem.Mistake, "release %s is on trial until %s", site.ReleaseName(on.Release), clock(on.Until)).At(t.site.Key()).
 			Try("orrery confirm or orrery rollback first")
 	case on != nil && len(t.to) < len(on.Back):
 		return problem.New(problem.Mistake, "release %s is on trial with %s, which go back together", site.ReleaseName(on.Release), count(len(on.Back), "node")).At(t.site.Key()).

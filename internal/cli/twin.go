@@ -89,6 +89,9 @@ func (a *app) twinList() *cobra.Command {
 				expires := "-"
 				if !r.Expires.IsZero() {
 					expires = r.Expires.Local().Format("2006-01-02 15:04")
+					if _, so := a.forgotten(r.key()); so {
+						expires += " (nobody waits for it)"
+					}
 				}
 				fmt.Fprintf(t, "%s\t%s\t%s\t%d of %d run\t%s\t%s\t%s\t%s\n", r.Options.Name, r.Site, r.Options.Owner, running, nodes,
 					site.ReleaseName(r.Options.Release), r.Created.Local().Format("2006-01-02 15:04"), expires, r.Dir)
@@ -124,7 +127,7 @@ func (a *app) twinDestroy() *cobra.Command {
 			if err := needRoot(); err != nil {
 				return err
 			}
-			b := *a
+			b := a.atWork()
 			b.twin = args[0]
 			dir, err := b.twinOf()
 			if err != nil {

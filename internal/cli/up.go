@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"text/tabwriter"
 
@@ -27,7 +28,8 @@ Without a selector, nodes and networks that are no longer declared are removed.`
 			if err != nil {
 				return err
 			}
-			return a.up(c.Context(), s, args, k, undo, parallel)
+			err = a.up(c.Context(), s, args, k, undo, parallel)
+			return errors.Join(err, a.resumeTrial(c.Context(), s))
 		},
 	}
 	k.flags(c)

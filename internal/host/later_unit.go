@@ -25,6 +25,7 @@ func beginUnit(w *Waiting, dirs Dirs, command []string, after time.Duration) err
 	args := []string{
 		"systemd-run", "--quiet", "--collect", "--unit=" + w.Unit, fmt.Sprintf("--on-active=%dms", after.Milliseconds()),
 		"--timer-property=AccuracySec=100ms", "--description=orrery: " + w.Name,
+		"--property=Restart=on-abnormal", "--property=RestartSec=2s", // one that is killed has not done what it was to do
 	}
 	if dir, err := os.Getwd(); err == nil { // a site directory may be given from there
 		args = append(args, "--working-directory="+dir)

@@ -87,6 +87,16 @@ func lockFile(path string) (unlock func(), err error) {
 	}
 }
 
+// Held reports whether somebody holds the lock at path.
+func Held(path string) bool {
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	return errors.Is(unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB), unix.EWOULDBLOCK)
+}
+
 func readHolder(f *os.File) string {
 	text := make([]byte, 4096)
 	n, _ := f.ReadAt(text, 0)

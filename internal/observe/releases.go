@@ -25,15 +25,6 @@ type Switch struct {
 	Pid   int            `json:"pid,omitempty"` // of the process that makes it
 }
 
-// A Trial ends with a confirmation, or with the return to the former release.
-type Trial struct {
-	Release int            `json:"release"`
-	Back    map[string]int `json:"back"` // node -> release
-	Until   time.Time      `json:"until"`
-	ByHand  bool           `json:"by_hand"` // health checks that hold for all of the time are not enough
-	Who     string         `json:"who"`
-}
-
 // A TrialEnd is how a trial ended.
 type TrialEnd struct {
 	Release int       `json:"release"`

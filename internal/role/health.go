@@ -47,6 +47,17 @@ func Probe(ctx context.Context, in host.Runner, v *render.View, s *site.Site, n 
 	return nil
 }
 
+// Allowance is how long Probe may take for a node.
+func Allowance(s *site.Site, n *site.Node) time.Duration {
+	var all time.Duration
+	for _, r := range s.RolesOf(n) {
+		for i := range r.Health {
+			all += r.Health[i].Timeout
+		}
+	}
+	return all
+}
+
 // Describe names a health check in a few words.
 func Describe(h *site.HealthCheck) string {
 	switch {

@@ -147,7 +147,7 @@ func (h *Host) Do(ctx context.Context, s *plan.Step, say func(string)) error {
 	case plan.RemoveVolume:
 		return volume.Erase(s.Path)
 	case plan.CommitSwitch:
-		return h.WriteReleases(*s.Releases)
+		return h.commit(*s.Releases)
 	case plan.ForgetRelease:
 		return h.forgetRelease(s.Release)
 	}

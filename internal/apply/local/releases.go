@@ -57,6 +57,16 @@ func (h *Host) WriteReleases(r observe.Releases) error {
 	return host.WriteJSON(h.releasesFile(), 0o644, r)
 }
 
+// commit takes down what a switch has made live. The time of a trial that begins with it begins now, when all of the rest is done.
+func (h *Host) commit(r observe.Releases) error {
+	if r.Trial != nil && r.Trial.Until.IsZero() {
+		now, trial := host.Now(), *r.Trial
+		trial.Begin(now, trial.Within)
+		r.Trial = &trial
+	}
+	return h.WriteReleases(r)
+}
+
 // dropCopies removes the copies of volumes of nodes that have the volumes now.
 func (h *Host) dropCopies() error {
 	found, err := record.All(h.Dirs.Nodes(h.Site.Key()))

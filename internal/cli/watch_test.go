@@ -1,0 +1,194 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"orrery/internal/observe"
+	"orrery/internal/problem"
+)
+
+// A stage is a host in memory on which a release is on trial: its clock goes on while somebody waits, and what happens meanwhile is ordered.
+type stage struct {
+	observe.Releases
+	now     observe.Moment
+	sick    func() (string, error)
+	refuse  int // so many tries to end the trial fail
+	unread  int // so many tries to read what is on record fail
+	rounds  int
+	said    []error
+	events  map[int]func() // before a round
+	waited  []time.Duration
+	cancels context.CancelFunc
+}
+
+func onTrial(within time.Duration) *stage {
+	s := &stage{now: observe.Moment{Calendar: time.Unix(1e9, 0), Boot: "this", Since: time.Hour}, sick: func() (string, error) { return "", nil }}
+	s.Trial = &observe.Trial{Release: 701, Back: map[string]int{"web": 0}, Within: within}
+	s.Trial.Begin(s.now, within)
+	return s
+}
+
+// watch lets a watch run to its end, which must come within an hour of the stage's time.
+func (s *stage) watch(t *testing.T) observe.Releases {
+	t.Helper()
+	ctx, cancel := context.WithCancelCause(t.Context())
+	end := func(result, why string) error {
+		if s.refuse--; s.refuse >= 0 {
+			return problem.New(problem.Reverted, "the switch failed; all are back at release 701")
+		}
+		s.Ended, s.Trial = ended(s.Trial, result, why), nil
+		if result == observe.Reverted {
+			return problem.New(problem.Reverted, "it has gone back")
+		}
+		return nil
+	}
+	w := &watch{
+		look: func() (observe.Releases, error) {
+			if s.unread--; s.unread >= 0 {
+				return observe.Releases{}, errors.New("too many open files")
+			}
+			return s.Releases, nil
+		},
+		lives: func(pid int) bool { return pid == 1 },
+		sick: func(context.Context, []string) (string, error) {
+			s.rounds++
+			if do := s.events[s.rounds]; do != nil {
+				do()
+			}
+			return s.sick()
+		},
+		confirm: func(context.Context) error { return end(observe.Confirmed, "its health checks held") },
+		goBack:  func(_ context.Context, why string) error { return end(observe.Reverted, why) },
+		now:     func() observe.Moment { return s.now },
+		wait: func(_ context.Context, d time.Duration) {
+			s.waited = append(s.waited, d)
+			s.now.Since += d
+			s.now.Calendar = s.now.Calendar.Add(d)
+			if s.now.Since > 2*time.Hour {
+				cancel(errors.New("it watches and watches"))
+			}
+		},
+		say: func(err error) { s.said = append(s.said, err) },
+	}
+	r, err := w.run(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func (s *stage) want(t *testing.T, result, why string) {
+	t.Helper()
+	r := s.watch(t)
+	if r.Trial != nil || r.Ended == nil || r.Ended.Result != result || r.Ended.Why != why {
+		t.Errorf("it ended with %+v", r.Ended)
+	}
+}
+
+// TestShortTrial: however short a trial is, its checks are tried before it is confirmed.
+func TestShortTrial(t *testing.T) {
+	s := onTrial(time.Nanosecond)
+	s.now.Since += time.Minute // nobody looked until long after its time
+	s.want(t, observe.Confirmed, "its health checks held")
+	if s.rounds != 1 {
+		t.Errorf("the checks were tried %d times", s.rounds)
+	}
+	s = onTrial(time.Nanosecond)
+	s.sick = func() (string, error) { return "node web is running, unhealthy", nil }
+	s.want(t, observe.Reverted, "node web is running, unhealthy")
+	if s.rounds != failures {
+		t.Errorf("it went back after %d rounds", s.rounds)
+	}
+}
+
+// TestClockSet: whoever sets the host's clock makes a trial neither longer nor shorter.
+func TestClockSet(t *testing.T) {
+	for _, by := range []time.Duration{-24 * time.Hour, 24 * time.Hour} {
+		s := onTrial(time.Minute)
+		begun := s.now.Since
+		s.events = map[int]func(){3: func() { s.now.Calendar = s.now.Calendar.Add(by) }}
+		s.want(t, observe.Confirmed, "its health checks held")
+		if took := s.now.Since - begun; took < time.Minute || took > time.Minute+2*heartbeat {
+			t.Errorf("with the clock set by %s the trial of a minute took %s", by, took)
+		}
+	}
+}
+
+// TestByHand: checks that hold do not confirm what is to be confirmed by hand.
+func TestByHand(t *testing.T) {
+	s := onTrial(time.Minute)
+	s.Trial.ByHand = true
+	s.want(t, observe.Reverted, "nobody confirmed it")
+	s = onTrial(time.Minute)
+	s.Trial.ByHand = true
+	s.events = map[int]func(){5: func() { s.Ended, s.Trial = ended(s.Trial, observe.Confirmed, "by hand"), nil }}
+	s.sick = func() (string, error) { return "", nil }
+	s.want(t, observe.Confirmed, "by hand")
+}
+
+// TestStubbornWatch: no error ends a watch. What fails is tried again, less and less often, until the trial is over.
+func TestStubbornWatch(t *testing.T) {
+	s := onTrial(10 * time.Minute)
+	s.unread = 3
+	s.events = map[int]func(){4: func() { s.unread = 2 }, 9: func() {
+		s.sick = func() (string, error) { return "", errors.New("no engine answers") }
+		s.refuse = 8
+	}}
+	s.want(t, observe.Reverted, "how its nodes are cannot be told: no engine answers")
+	if s.refuse != -1 {
+		t.Errorf("left to refuse: %d", s.refuse)
+	}
+	if len(s.said) < 13 {
+		t.Errorf("said was %v", s.said)
+	}
+	longest := time.Duration(0)
+	for _, d := range s.waited {
+		longest = max(longest, d)
+	}
+	if longest != longPause {
+		t.Errorf("the longest pause was %s", longest)
+	}
+}
+
+// TestAwaitSwitch: a watch begins before the switch that it waits for, and ends with one that was killed.
+func TestAwaitSwitch(t *testing.T) {
+	s := onTrial(time.Minute)
+	trial := s.Trial
+	s.Trial, s.Switch = nil, &observe.Switch{Pid: 2}
+	if r := s.watch(t); r.Switch == nil || s.rounds != 0 {
+		t.Errorf("of a switch that was killed: %+v after %d rounds", r, s.rounds)
+	}
+	s.Switch.Pid = 1
+	w := &watch{
+		look:  func() (observe.Releases, error) { return s.Releases, nil },
+		lives: func(int) bool { return true },
+		wait:  func(context.Context, time.Duration) { s.Trial, s.Switch = trial, nil },
+	}
+	if over, err := w.awaitSwitch(t.Context(), s.Releases); over || err != nil || s.Trial == nil {
+		t.Errorf("of a switch that goes on: %v, %v", over, err)
+	}
+}
+
+// TestProbes: nodes that do not answer keep neither one another nor a round for longer than one of them may, even if they do not let go.
+func TestProbes(t *testing.T) {
+	var round probes
+	never := make(chan struct{})
+	for i := range 32 {
+		round = append(round, probe{i, 50 * time.Millisecond, func(context.Context) error { <-never; return nil }})
+	}
+	round = append(round, probe{32, time.Second, func(context.Context) error { return nil }},
+		probe{33, time.Second, func(context.Context) error { return errors.New("status 1") }},
+		probe{34, 50 * time.Millisecond, func(ctx context.Context) error { <-ctx.Done(); return errors.New("tcp 80: no answer") }})
+	began := time.Now()
+	wrong := round.run(t.Context())
+	if took := time.Since(began); took > probeSlack+time.Second {
+		t.Errorf("a round took %s", took)
+	}
+	if len(wrong) != 34 || wrong[0] == nil || wrong[0].Error() != "no answer within 50ms" || wrong[32] != nil ||
+		wrong[33].Error() != "status 1" || wrong[34].Error() != "tcp 80: no answer" {
+		t.Errorf("wrong are %v", wrong)
+	}
+}

@@ -1,0 +1,22 @@
+package host
+
+import (
+	"os"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"orrery/internal/observe"
+)
+
+// Now tells the time on this machine. What counts on since the boot goes on while the machine sleeps (CLOCK_BOOTTIME).
+func Now() observe.Moment {
+	now := observe.Moment{Calendar: time.Now()}
+	var since unix.Timespec
+	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err == nil && unix.ClockGettime(unix.CLOCK_BOOTTIME, &since) == nil {
+		now.Boot, now.Since = strings.TrimSpace(string(boot)), time.Duration(since.Nano())
+	}
+	return now
+}
