@@ -51,6 +51,12 @@ type Shifter interface {
 	Shift(ref Ref) (first int, err error)
 }
 
+// A Spacer is an engine whose running nodes have network namespaces.
+type Spacer interface {
+	// Space gives the file of a node's network namespace; "" if it does not run.
+	Space(ref Ref) string
+}
+
 // A Sweeper is an engine of which something may still be under way when the program is killed.
 type Sweeper interface {
 	// Sweep ends what a killed run of a site left under way, and removes what it left half made. Only the holder of the site's lock

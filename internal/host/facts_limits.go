@@ -13,5 +13,15 @@ func (m machine) limits() Facts {
 	if n, err := strconv.Atoi(instances); err == nil && n < 1024 {
 		f.Value += "; raised while nodes are up"
 	}
-	return Facts{f}
+	return Facts{f, m.urgency()}
+}
+
+// urgency says whether a switch can move the links of nodes at once when all processors are busy.
+func (m machine) urgency() Fact {
+	const name = "real-time priority"
+	if why := Urgently(func() {}); why != nil {
+		return Fact{name, false, Info, why.Error(), "on a host whose processors are all busy a switch takes longer; " +
+			"with cgroup v1, give the control group that orrery runs in some of cpu.rt_runtime_us, or run it from another"}
+	}
+	return Fact{name, true, Info, "usable: a switch does not wait for busy processors", ""}
 }

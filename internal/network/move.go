@@ -10,19 +10,23 @@ import (
 	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 
+	"orrery/internal/host"
 	"orrery/internal/problem"
 )
 
 // A Move puts the host's end of a node's link onto a bridge.
 type Move struct{ Link, Bridge string }
 
-// MoveLinks moves links to other bridges, all or none of them, in the order given. A link that is on its bridge already is left out.
+// MoveLinks moves links to other bridges, all or none of them, in the order given. A link that is on its bridge already is left out. Nodes
+// that go live with it, given by the files of their network namespaces, then forget whom they have called in vain.
 //
 // All moves go to the kernel in one system call, which no signal cuts short: a process that is killed has moved all of them or none.
 // If the kernel refuses one, all go back where they were, and only a process killed right then leaves some behind. No lock is taken,
 // so that a switch waits for nobody who makes networks: what others do to bridges of their own does not touch these, and if
 // a bridge goes in between, its moves are refused.
-func MoveLinks(ctx context.Context, moves []Move) error {
+//
+// Clients wait from the first move on, so all that can be is prepared before, and the rest is done urgently.
+func MoveLinks(ctx context.Context, moves []Move, live ...string) error {
 	links, err := whole(netlink.LinkList)
 	if err != nil {
 		return problem.New(problem.Failed, "list the host's links").Because(err)
@@ -31,10 +35,25 @@ func MoveLinks(ctx context.Context, moves []Move) error {
 	if err != nil || len(there) == 0 {
 		return err
 	}
+	batch, err := newBatch(there)
+	if err != nil {
+		return problem.New(problem.Failed, "prepare to move links").Because(err)
+	}
+	defer batch.close()
+	forgetful := lookInto(live)
+	defer forgetful.close()
 	if err := ctx.Err(); err != nil {
 		return context.Cause(ctx)
 	}
-	refused := relinkAll(there)
+	var refused error
+	_ = host.Urgently(func() { // or as well as it can be: orrery doctor tells
+		if refused = batch.send(); refused == nil {
+			forgetful.forget()
+		}
+	})
+	if refused == nil {
+		refused = batch.answers()
+	}
 	if refused == nil {
 		return nil
 	}
@@ -84,29 +103,53 @@ func relinks(moves []Move, links []netlink.Link) (there, back []relink, err erro
 	return there, back, nil
 }
 
+// A batch is relinks as the kernel takes them in one system call, and the socket on which it answers.
+type batch struct {
+	all     []relink
+	message []byte
+	socket  *nl.NetlinkSocket
+}
+
+func newBatch(all []relink) (*batch, error) {
+	socket, err := nl.Subscribe(unix.NETLINK_ROUTE)
+	if err != nil {
+		return nil, err
+	}
+	b := &batch{all: all, socket: socket}
+	for i, t := range all {
+		b.message = append(b.message, t.request(uint32(i+1)).Serialize()...)
+	}
+	// The answers wait in the socket until the last message is done with.
+	room := max(2048*len(all), 1<<18)
+	err = socket.SetReceiveBufferSize(room, true)
+	if err == nil {
+		err = unix.SetsockoptInt(socket.GetFd(), unix.SOL_SOCKET, unix.SO_SNDBUFFORCE, room)
+	}
+	if err != nil {
+		b.close()
+		return nil, err
+	}
+	return b, nil
+}
+
+func (b *batch) close() { b.socket.Close() }
+
+// send has the kernel do all relinks.
+func (b *batch) send() error {
+	return unix.Sendto(b.socket.GetFd(), b.message, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK})
+}
+
 // relinkAll has the kernel do all relinks in one system call, and gives those that it refused.
 func relinkAll(all []relink) error {
-	socket, err := nl.Subscribe(unix.NETLINK_ROUTE)
+	b, err := newBatch(all)
 	if err != nil {
 		return err
 	}
-	defer socket.Close()
-	var batch []byte
-	for i, t := range all {
-		batch = append(batch, t.request(uint32(i+1)).Serialize()...)
-	}
-	// The answers wait in the socket until the last message is done with.
-	room := 2048 * len(all)
-	if err := socket.SetReceiveBufferSize(max(room, 1<<18), true); err != nil {
+	defer b.close()
+	if err := b.send(); err != nil {
 		return err
 	}
-	if err := unix.SetsockoptInt(socket.GetFd(), unix.SOL_SOCKET, unix.SO_SNDBUFFORCE, max(room, 1<<18)); err != nil {
-		return err
-	}
-	if err := unix.Sendto(socket.GetFd(), batch, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
-		return err
-	}
-	return answers(socket, all)
+	return b.answers()
 }
 
 func (t relink) request(sequence uint32) *nl.NetlinkRequest {
@@ -120,22 +163,22 @@ func (t relink) request(sequence uint32) *nl.NetlinkRequest {
 }
 
 // answers reads the kernel's answer to each relink. They are there already: sending has waited for the work.
-func answers(socket *nl.NetlinkSocket, all []relink) error {
-	if err := socket.SetReceiveTimeout(&unix.Timeval{Sec: 5}); err != nil {
+func (b *batch) answers() error {
+	if err := b.socket.SetReceiveTimeout(&unix.Timeval{Sec: 5}); err != nil {
 		return err
 	}
 	var refused []error
-	for answered := 0; answered < len(all); {
-		messages, _, err := socket.Receive()
+	for answered := 0; answered < len(b.all); {
+		messages, _, err := b.socket.Receive()
 		if err != nil {
-			return fmt.Errorf("after %d of %d answers of the kernel: %w", answered, len(all), err)
+			return fmt.Errorf("after %d of %d answers of the kernel: %w", answered, len(b.all), err)
 		}
 		for _, m := range messages {
-			if m.Header.Type != unix.NLMSG_ERROR || m.Header.Seq == 0 || int(m.Header.Seq) > len(all) {
+			if m.Header.Type != unix.NLMSG_ERROR || m.Header.Seq == 0 || int(m.Header.Seq) > len(b.all) {
 				continue
 			}
 			answered++
-			t := all[m.Header.Seq-1]
+			t := b.all[m.Header.Seq-1]
 			if code := int32(nl.NativeEndian().Uint32(m.Data)); code != 0 {
 				refused = append(refused, fmt.Errorf("%s to %s: %w", t.Link, t.Bridge, unix.Errno(-code)))
 			}

@@ -21,14 +21,20 @@ import (
 // move takes the links of nodes to other networks, all in one batch, and then on record.
 func (h *Host) move(ctx context.Context, moves []plan.Move) error {
 	var links []network.Move
+	var live []string // network namespaces of those that go live
 	for _, m := range moves {
+		if s, able := h.Engines[m.Is.Engine].(engine.Spacer); able && !m.Is.Staged {
+			if at := s.Space(engine.RefOf(m.Is)); at != "" {
+				live = append(live, at)
+			}
+		}
 		for _, nic := range m.Is.NICs {
 			if m.Is.KindOf(nic) == site.Bridge {
 				links = append(links, network.Move{Link: nic.HostEnd, Bridge: nic.Bridge})
 			}
 		}
 	}
-	if err := network.MoveLinks(ctx, links); err != nil {
+	if err := network.MoveLinks(ctx, links, live...); err != nil {
 		return err
 	}
 	var now, later []*spec.Node

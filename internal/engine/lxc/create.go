@@ -163,12 +163,23 @@ func (c container) changeRunning(ctx context.Context, is *spec.Node) error {
 			return err
 		}
 	}
-	if pid := c.init(); pid != 0 && !is.Staged { // its links may have been moved out of quarantine, in one batch with others
-		if err := network.ForgetNeighbours("/proc/" + strconv.Itoa(pid) + "/ns/net"); err != nil {
+	if at := c.space(); at != "" && !is.Staged { // its links may have been moved out of quarantine, in one batch with others
+		if err := network.ForgetNeighbours(at); err != nil {
 			return err
 		}
 	}
 	return c.applyLimits(is.Limits)
+}
+
+// Space gives the file of a node's network namespace.
+func (e *Engine) Space(ref engine.Ref) string { return e.container(ref).space() }
+
+func (c container) space() string {
+	pid := c.init()
+	if pid == 0 {
+		return ""
+	}
+	return "/proc/" + strconv.Itoa(pid) + "/ns/net"
 }
 
 // Mark records how far a node has come.
