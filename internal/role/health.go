@@ -2,12 +2,7 @@ package role
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"net"
-	"net/http"
-	"net/url"
 	"strings"
 	"time"
 
@@ -24,7 +19,7 @@ func Check(ctx context.Context, in host.Runner, v *render.View, s *site.Site, n 
 		for i := range r.Health {
 			h := &r.Health[i]
 			say("role " + r.Name + ": " + Describe(h))
-			if err := await(ctx, in, h, env); err != nil {
+			if err := await(ctx, in, n, h, env); err != nil {
 				return problem.New(problem.Failed, "node %s is not healthy: role %s: %s within %s", n.Name, r.Name, Describe(h), h.Within).
 					At(fmt.Sprintf("%s/role.toml:%d", r.Dir, h.Line)).Because(err).
 					Try("orrery logs %s tells what its services printed", n.Name)
@@ -39,7 +34,7 @@ func Probe(ctx context.Context, in host.Runner, v *render.View, s *site.Site, n 
 	for _, r := range s.RolesOf(n) {
 		env := bootEnv(v, s, n.Name, r)
 		for i := range r.Health {
-			if err := try(ctx, in, &r.Health[i], env); err != nil {
+			if err := try(ctx, in, n, &r.Health[i], env); err != nil {
 				return fmt.Errorf("role %s: %s: %w", r.Name, Describe(&r.Health[i]), err)
 			}
 		}
@@ -71,13 +66,13 @@ func Describe(h *site.HealthCheck) string {
 
 const shortestPause = 20 * time.Millisecond
 
-func await(ctx context.Context, in host.Runner, h *site.HealthCheck, env []string) error {
+func await(ctx context.Context, in host.Runner, n *site.Node, h *site.HealthCheck, env []string) error {
 	ctx, cancel := context.WithTimeout(ctx, h.Within)
 	defer cancel()
 	var last error
 	// What has just been started is asked again soon, then less and less often.
 	for pause := shortestPause; ; pause = min(2*pause, h.Interval) {
-		err := try(ctx, in, h, env)
+		err := try(ctx, in, n, h, env)
 		if err == nil {
 			return nil
 		}
@@ -92,7 +87,7 @@ func await(ctx context.Context, in host.Runner, h *site.HealthCheck, env []strin
 	}
 }
 
-func try(ctx context.Context, in host.Runner, h *site.HealthCheck, env []string) error {
+func try(ctx context.Context, in host.Runner, n *site.Node, h *site.HealthCheck, env []string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, h.Timeout, fmt.Errorf("no answer within %s", h.Timeout))
 	defer cancel()
 	switch {
@@ -103,50 +98,7 @@ func try(ctx context.Context, in host.Runner, h *site.HealthCheck, env []string)
 		}
 		return conn.Close()
 	case h.HTTP != "":
-		return get(ctx, in, h.HTTP)
+		return get(ctx, in, n, h.HTTP)
 	}
 	return in.Run(ctx, host.Command{Args: h.Command, Env: env})
-}
-
-// get asks a URL from inside the node; any status of 200 to 299 will do.
-func get(ctx context.Context, in host.Runner, address string) error {
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: in.Dial}}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, loopback(address), nil)
-	if err != nil {
-		return err
-	}
-	answer, err := client.Do(request)
-	if err != nil {
-		var inner *url.Error
-		if errors.As(err, &inner) {
-			err = inner.Err
-		}
-		return err
-	}
-	defer answer.Body.Close()
-	if answer.StatusCode/100 == 2 {
-		return nil
-	}
-	text, _ := io.ReadAll(io.LimitReader(answer.Body, 500))
-	return fmt.Errorf("%s: %s", answer.Status, strings.TrimSpace(string(text)))
-}
-
-// loopback writes localhost as an address, because names are looked up on the host and not in the node.
-func loopback(address string) string {
-	u, err := url.Parse(address)
-	if err == nil && u.Hostname() == "localhost" {
-		u.Host = net.JoinHostPort("127.0.0.1", portOf(u))
-		return u.String()
-	}
-	return address
-}
-
-func portOf(u *url.URL) string {
-	switch {
-	case u.Port() != "":
-		return u.Port()
-	case u.Scheme == "https":
-		return "443"
-	}
-	return "80"
 }

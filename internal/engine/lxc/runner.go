@@ -2,15 +2,11 @@ package lxc
 
 import (
 	"context"
-	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
-
-	"golang.org/x/sys/unix"
 
 	"orrery/internal/engine"
 	"orrery/internal/host"
@@ -58,36 +54,6 @@ func (r runner) Run(ctx context.Context, c host.Command) error {
 // Put writes files in the node.
 func (r runner) Put(ctx context.Context, files ...host.File) error {
 	return host.PutByCommand(ctx, r, files...)
-}
-
-// Dial connects from inside the node's network.
-func (r runner) Dial(ctx context.Context, network, address string) (net.Conn, error) {
-	pid := r.c.init()
-	if pid == 0 {
-		return nil, notRunning(r.c.ref)
-	}
-	type result struct {
-		conn net.Conn
-		err  error
-	}
-	done := make(chan result, 1)
-	host.OnOwnThread(func() {
-		space, err := os.Open(fmt.Sprintf("/proc/%d/ns/net", pid))
-		if err != nil {
-			done <- result{nil, err}
-			return
-		}
-		defer space.Close()
-		if err := unix.Setns(int(space.Fd()), unix.CLONE_NEWNET); err != nil {
-			done <- result{nil, err}
-			return
-		}
-		// A numeric address keeps the dialling on this thread.
-		conn, err := new(net.Dialer).DialContext(ctx, network, address)
-		done <- result{conn, err}
-	})
-	r2 := <-done
-	return r2.conn, r2.err
 }
 
 func notRunning(ref engine.Ref) error {

@@ -3,6 +3,7 @@ package check
 import (
 	"fmt"
 	"maps"
+	"net/netip"
 	"net/url"
 	"path"
 	"slices"
@@ -87,6 +88,8 @@ func (c *checker) roleHealth() {
 				c.wrong(append(key, "tcp"), "1 to 65535", "port %d is out of range", h.TCP)
 			case h.HTTP != "" && !isHTTP(h.HTTP):
 				c.wrong(append(key, "http"), `such as "http://127.0.0.1:80/healthz"`, "%q is no URL of a web page", h.HTTP)
+			case h.HTTP != "" && !c.known(h.HTTP):
+				c.wrong(append(key, "http"), "write localhost, an address, or the name of the node that has the role", "the health check %q needs a name looked up", h.HTTP)
 			case len(h.Command) > 0 && h.Command[0] == "":
 				c.wrong(append(key, "command"), `such as ["pg_isready"]`, "the command has no name")
 			}
@@ -100,6 +103,17 @@ func (c *checker) roleHealth() {
 func isHTTP(text string) bool {
 	u, err := url.Parse(text)
 	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
+}
+
+// known reports whether the host of a URL can be told without asking a resolver.
+func (c *checker) known(text string) bool {
+	u, err := url.Parse(text)
+	if err != nil {
+		return false
+	}
+	name := u.Hostname()
+	_, err = netip.ParseAddr(name)
+	return err == nil || name == "localhost" || slices.ContainsFunc(c.site.Nodes, func(n site.Node) bool { return n.Name == name })
 }
 
 // together checks roles that meet on a node, once for each set of roles that some node has.

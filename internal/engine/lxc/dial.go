@@ -1,0 +1,78 @@
+package lxc
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"orrery/internal/host"
+	"orrery/internal/problem"
+)
+
+// Dial connects from inside the node's network. The address must be numeric: a name would be looked up on the host, and what is found be dialled there.
+func (r runner) Dial(ctx context.Context, network, address string) (net.Conn, error) {
+	if _, err := netip.ParseAddrPort(address); err != nil {
+		return nil, problem.New(problem.Failed, "%s is no address, and names are not looked up", address).At(r.c.ref.Name)
+	}
+	type result struct {
+		conn net.Conn
+		err  error
+	}
+	done := make(chan result, 1)
+	host.OnOwnThread(func() {
+		conn, err := r.c.dial(ctx, network, address)
+		done <- result{conn, err}
+	})
+	got := <-done
+	return got.conn, got.err
+}
+
+// dial connects on the calling thread, which stays in the node's network.
+func (c container) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	space, err := c.networkSpace()
+	if err != nil {
+		return nil, err
+	}
+	defer space.Close()
+	if err := unix.Setns(int(space.Fd()), unix.CLONE_NEWNET); err != nil {
+		return nil, os.NewSyscallError("setns", err)
+	}
+	thread := unix.Gettid()
+	dialer := net.Dialer{Control: func(string, string, syscall.RawConn) error {
+		if unix.Gettid() != thread { // it would be a socket of the host's
+			return problem.New(problem.Failed, "the connection to %s was not begun in the node", address)
+		}
+		return nil
+	}}
+	return dialer.DialContext(ctx, network, address)
+}
+
+// networkSpace opens the network namespace of the node. While a node starts, its first process is in the host's for a moment.
+func (c container) networkSpace() (*os.File, error) {
+	pid := c.init()
+	if pid == 0 {
+		return nil, notRunning(c.ref)
+	}
+	space, err := os.Open(fmt.Sprintf("/proc/%d/ns/net", pid))
+	if err != nil {
+		return nil, notRunning(c.ref)
+	}
+	var its, ours unix.Stat_t
+	err = unix.Fstat(int(space.Fd()), &its)
+	if err == nil {
+		err = unix.Stat("/proc/self/ns/net", &ours)
+	}
+	if err == nil && its.Dev == ours.Dev && its.Ino == ours.Ino || c.init() != pid {
+		err = notRunning(c.ref)
+	}
+	if err != nil {
+		space.Close()
+		return nil, err
+	}
+	return space, nil
+}

@@ -1,0 +1,100 @@
+package role
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+
+	"orrery/internal/host"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+	"orrery/internal/visible"
+)
+
+// get asks a URL from inside the node; any status of 200 to 299 will do.
+//
+// What answers is the node's, and may be hostile: it is not asked where else to go (a redirect could name what only the host reaches), no name is
+// looked up, no proxy of the host's is used, and no more is read than a message has room for.
+func get(ctx context.Context, in host.Runner, n *site.Node, address string) error {
+	u, err := url.Parse(address)
+	if err != nil {
+		return err
+	}
+	name := u.Host
+	if u.Host, err = numeric(u, n); err != nil {
+		return err
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	if err != nil {
+		return err
+	}
+	request.Host = name
+	client := &http.Client{
+		Transport:     &http.Transport{DisableKeepAlives: true, DisableCompression: true, MaxResponseHeaderBytes: 64 << 10, DialContext: in.Dial},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	answer, err := client.Do(request)
+	if err != nil {
+		var inner *url.Error
+		if errors.As(err, &inner) {
+			err = inner.Err
+		}
+		return &said{err}
+	}
+	defer answer.Body.Close()
+	what := fmt.Sprintf("%d %s", answer.StatusCode, http.StatusText(answer.StatusCode))
+	switch answer.StatusCode / 100 {
+	case 2:
+		return nil
+	case 3:
+		return fmt.Errorf("%s, to %s: health checks follow no redirects", what, short(answer.Header.Get("Location")))
+	}
+	text, _ := io.ReadAll(io.LimitReader(answer.Body, longest))
+	return fmt.Errorf("%s: %s", what, short(string(text)))
+}
+
+// numeric gives the host of a URL as an address of the node. The host's resolver knows other names than the node's, and does not stand in the node's network.
+func numeric(u *url.URL, n *site.Node) (string, error) {
+	port := u.Port()
+	if port == "" {
+		port = map[string]string{"https": "443"}[u.Scheme]
+	}
+	if port == "" {
+		port = "80"
+	}
+	name := u.Hostname()
+	if address, err := netip.ParseAddr(name); err == nil {
+		return net.JoinHostPort(address.String(), port), nil
+	}
+	if name == "localhost" || name == n.Name && len(n.NICs) == 0 {
+		return net.JoinHostPort("127.0.0.1", port), nil
+	}
+	if name == n.Name {
+		return net.JoinHostPort(n.NICs[0].Address.String(), port), nil
+	}
+	return "", problem.New(problem.Mistake, "%q is no address, and names are not looked up", name).
+		Try("let the health check ask localhost, an address, or the node by its own name; or use `command`, which runs in the node")
+}
+
+// longest is how much is told of what an answer says.
+const longest = 500
+
+// short gives what an answer says as it can be shown on a line.
+func short(text string) string {
+	if len(text) > longest {
+		text = text[:longest] + "…"
+	}
+	return visible.Line(strings.TrimSpace(text))
+}
+
+// said is an error in the words of whoever answered.
+type said struct{ error }
+
+func (s *said) Error() string { return short(s.error.Error()) }
+func (s *said) Unwrap() error { return s.error }
