@@ -2,6 +2,7 @@ package test
 
 import (
 	"fmt"
+	"net"
 	"testing"
 )
 
@@ -42,6 +43,18 @@ id = 11
 `, nil)
 	a.do("up")
 	b.do("up")
+	// Of the host, the gateway answers, and no service of it is open: not the one that listens everywhere.
+	sshd, err := net.Listen("tcp", ":0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sshd.Close()
+	port := sshd.Addr().(*net.TCPAddr).Port
+	for _, address := range []string{"10.99.5.1", a.world(), "127.0.0.1"} {
+		if a.run("shell", "cam", "--", "timeout", "1", "bash", "-c", fmt.Sprintf("exec 3<>/dev/tcp/%s/%d", address, port)).status == 0 {
+			t.Errorf("a node reaches a service of the host at %s", address)
+		}
+	}
 	reach := func(s *site, from, to string, want bool) {
 		s.Helper()
 		ping := s.run("shell", from, "--", "ping", "-n", "-c", "1", "-W", "1", to).status == 0

@@ -26,6 +26,7 @@ const doubled = `
 subnet = "10.99.116.0/24"
 gateway = "10.99.116.1"
 nat = true
+host = ["all"]
 [network.data]
 subnet = "10.99.117.0/24"
 [image.debian]

@@ -15,6 +15,7 @@ func (m machine) network() Facts {
 		proven("bridge", Needed, inNewNetwork(tryBridge), "run orrery as root on a kernel with bridges: modprobe bridge"),
 		proven("veth", Needed, inNewNetwork(tryVeth), "run orrery as root on a kernel with veth: modprobe veth"),
 		proven("nftables", Needed, inNewNetwork(tryTable), "run orrery as root on a kernel with nf_tables: modprobe nf_tables nft_ct"),
+		proven("bounds", Needed, inNewNetwork(tryBound), "connections of nodes cannot be bounded: modprobe nft_connlimit nft_fib_inet"),
 		proven("masquerading", Wanted, inNewNetwork(tryMasquerade), "networks with nat do not work: modprobe nft_chain_nat nft_masq"),
 		m.forwarding(),
 	}
@@ -34,6 +35,13 @@ func tryVeth() error {
 func tryTable() error {
 	return tryRule(nftables.ChainTypeFilter, nftables.ChainHookForward, nftables.ChainPriorityFilter,
 		&expr.Ct{Register: 1, Key: expr.CtKeySTATE}, &expr.Verdict{Kind: expr.VerdictAccept})
+}
+
+// tryBound makes a rule that counts connections, and one that asks for the way back.
+func tryBound() error {
+	return tryRule(nftables.ChainTypeFilter, nftables.ChainHookForward, nftables.ChainPriorityFilter,
+		&expr.Connlimit{Count: 1, Flags: expr.NFT_CONNLIMIT_F_INV}, &expr.Fib{Register: 1, FlagSADDR: true, FlagIIF: true, ResultOIF: true},
+		&expr.Verdict{Kind: expr.VerdictAccept})
 }
 
 func tryMasquerade() error {

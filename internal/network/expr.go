@@ -7,6 +7,8 @@ import (
 	"github.com/google/nftables/binaryutil"
 	"github.com/google/nftables/expr"
 	"golang.org/x/sys/unix"
+
+	"orrery/internal/site"
 )
 
 // exprs gives the rule in the instructions of the kernel's nf_tables: load into register 1, compare.
@@ -14,14 +16,29 @@ func (r rule) exprs() []expr.Any {
 	var all []expr.Any
 	all = append(all, r.in.exprs(expr.MetaKeyIIFNAME)...)
 	all = append(all, r.out.exprs(expr.MetaKeyOIFNAME)...)
-	all = append(all, addressExprs(r.source, 12)...) // offsets in the IPv4 header
-	all = append(all, addressExprs(r.dest, 16)...)
+	if r.ipv6 {
+		all = append(all, familyExprs(unix.NFPROTO_IPV6)...)
+	}
+	all = append(all, addressExprs(r.source, 12, r.forged)...) // offsets in the IPv4 header
+	if r.astray {
+		all = append(all, familyExprs(unix.NFPROTO_IPV4)...)
+		all = append(all, &expr.Fib{Register: 1, FlagSADDR: true, FlagIIF: true, ResultOIF: true}, equal(make([]byte, 4)))
+	}
+	all = append(all, addressExprs(r.dest, 16, false)...)
+	if r.ask {
+		const echoRequest = 8
+		all = append(all, protoExprs(unix.IPPROTO_ICMP)...)
+		all = append(all, &expr.Payload{DestRegister: 1, Base: expr.PayloadBaseTransportHeader, Offset: 0, Len: 1}, equal([]byte{echoRequest}))
+	}
+	if r.port.Proto != "" {
+		all = append(all, portExprs(r.port)...)
+	}
 	if r.replies {
-		states := expr.CtStateBitESTABLISHED | expr.CtStateBitRELATED
-		all = append(all,
-			&expr.Ct{Register: 1, Key: expr.CtKeySTATE},
-			&expr.Bitwise{SourceRegister: 1, DestRegister: 1, Len: 4, Mask: binaryutil.NativeEndian.PutUint32(states), Xor: make([]byte, 4)},
-			&expr.Cmp{Op: expr.CmpOpNeq, Register: 1, Data: make([]byte, 4)})
+		all = append(all, stateExprs(expr.CtStateBitESTABLISHED|expr.CtStateBitRELATED)...)
+	}
+	if r.beyond > 0 {
+		all = append(all, stateExprs(expr.CtStateBitNEW)...)
+		all = append(all, &expr.Connlimit{Count: r.beyond, Flags: expr.NFT_CONNLIMIT_F_INV})
 	}
 	switch r.verdict {
 	case masquerade:
@@ -51,16 +68,49 @@ func (m linkMatch) exprs(key expr.MetaKey) []expr.Any {
 	return []expr.Any{&expr.Meta{Key: key, Register: 1}, &expr.Cmp{Op: op, Register: 1, Data: data}}
 }
 
-func addressExprs(p netip.Prefix, offset uint32) []expr.Any {
+// equal goes on with a rule if register 1 holds data.
+func equal(data []byte) *expr.Cmp { return &expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: data} }
+
+// addressExprs matches an address of the IPv4 header: one in p or, if not, one that is not.
+func addressExprs(p netip.Prefix, offset uint32, not bool) []expr.Any {
 	if !p.IsValid() {
 		return nil
 	}
+	op := expr.CmpOpEq
+	if not {
+		op = expr.CmpOpNeq
+	}
 	address := p.Addr().As4()
-	return []expr.Any{
-		&expr.Meta{Key: expr.MetaKeyNFPROTO, Register: 1},
-		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: []byte{unix.NFPROTO_IPV4}},
+	return append(familyExprs(unix.NFPROTO_IPV4),
 		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseNetworkHeader, Offset: offset, Len: 4},
 		&expr.Bitwise{SourceRegister: 1, DestRegister: 1, Len: 4, Mask: net.CIDRMask(p.Bits(), 32), Xor: make([]byte, 4)},
-		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: address[:]},
+		&expr.Cmp{Op: op, Register: 1, Data: address[:]})
+}
+
+func familyExprs(family byte) []expr.Any {
+	return []expr.Any{&expr.Meta{Key: expr.MetaKeyNFPROTO, Register: 1}, equal([]byte{family})}
+}
+
+func protoExprs(proto byte) []expr.Any {
+	return []expr.Any{&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: 1}, equal([]byte{proto})}
+}
+
+func portExprs(o site.Opening) []expr.Any {
+	proto := byte(unix.IPPROTO_TCP)
+	if o.Proto == "udp" {
+		proto = unix.IPPROTO_UDP
+	}
+	return append(protoExprs(proto),
+		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseTransportHeader, Offset: 2, Len: 2},
+		&expr.Cmp{Op: expr.CmpOpGte, Register: 1, Data: binaryutil.BigEndian.PutUint16(o.First)},
+		&expr.Cmp{Op: expr.CmpOpLte, Register: 1, Data: binaryutil.BigEndian.PutUint16(o.Last)})
+}
+
+// stateExprs matches packets of connections in one of some states.
+func stateExprs(states uint32) []expr.Any {
+	return []expr.Any{
+		&expr.Ct{Register: 1, Key: expr.CtKeySTATE},
+		&expr.Bitwise{SourceRegister: 1, DestRegister: 1, Len: 4, Mask: binaryutil.NativeEndian.PutUint32(states), Xor: make([]byte, 4)},
+		&expr.Cmp{Op: expr.CmpOpNeq, Register: 1, Data: make([]byte, 4)},
 	}
 }

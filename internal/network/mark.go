@@ -8,8 +8,8 @@ import (
 )
 
 // mark says, in the alias of a link, what it was made for: "orrery SITE NETWORK SUBNET GATEWAY nat", with "-" for what
-// there is not, and "outlet" in place of "nat" if a router of its own does that; of a network that is no bridge, its kind and
-// interface are behind, and of a cable its ends. It holds all that the rules follow from, so that the table of a site can be
+// there is not, and "outlet" in place of "nat" if a router of its own does that; what it opens of the host ("host=tcp/22,udp/53") and
+// "spoof" are behind, if there are any; of a network that is no bridge, its kind and interface come next, and of a cable its ends. It holds all that the rules follow from, so that the table of a site can be
 // written anew when only one of its networks is at hand.
 func mark(n spec.Network) string {
 	nat := ""
@@ -20,6 +20,12 @@ func mark(n spec.Network) string {
 		nat = "nat"
 	}
 	words := []string{"orrery", n.Site, n.Name, dash(n.Subnet), dash(n.Gateway), dash(nat)}
+	if n.Host != "" {
+		words = append(words, markHost+n.Host)
+	}
+	if n.Spoof {
+		words = append(words, markSpoof)
+	}
 	switch n.Kind {
 	case "":
 	case spec.Cable:
@@ -40,7 +46,16 @@ func readMark(alias string) (spec.Network, bool) {
 		Site: words[1], Name: words[2], Bridge: site.BridgeName(words[1], words[2]), Subnet: undash(words[3]), Gateway: undash(words[4]),
 		NAT: words[5] == "nat" || words[5] == "outlet", Outlet: words[5] == "outlet",
 	}
-	switch more := words[6:]; {
+	more := words[6:]
+	if len(more) > 0 {
+		if host, ok := strings.CutPrefix(more[0], markHost); ok {
+			n.Host, more = host, more[1:]
+		}
+	}
+	if len(more) > 0 && more[0] == markSpoof {
+		n.Spoof, more = true, more[1:]
+	}
+	switch {
 	case len(more) == 0:
 	case len(more) == 3 && more[0] == spec.Cable:
 		n.Kind, n.Ends = more[0], [2]string{more[1], more[2]}
@@ -51,6 +66,11 @@ func readMark(alias string) (spec.Network, bool) {
 	}
 	return n, check(n) == nil // anybody may write an alias
 }
+
+const (
+	markHost  = "host="
+	markSpoof = "spoof"
+)
 
 func dash(word string) string {
 	if word == "" {

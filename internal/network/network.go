@@ -146,6 +146,9 @@ func check(n spec.Network) error {
 	if err != nil || !subnet.Addr().Is4() {
 		return problem.New(problem.Unable, "network %s: %q is no IPv4 subnet", n.Name, n.Subnet).Because(err)
 	}
+	if _, err := opened(n); err != nil {
+		return problem.New(problem.Unable, "network %s: what it opens of the host cannot be read", n.Name).Because(err)
+	}
 	if n.Outlet && (!n.NAT || n.Gateway == "") {
 		return problem.New(problem.Unable, "network %s: an outlet needs a gateway and nat", n.Name)
 	}

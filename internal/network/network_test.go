@@ -25,10 +25,15 @@ import (
 	"orrery/internal/site/spec"
 )
 
+// declared gives a network whose nodes may have the answer of the host (port).
 func declared(siteName, name, subnet, gateway string, nat bool) spec.Network {
-	return spec.Network{
+	n := spec.Network{
 		Site: siteName, Name: name, Bridge: site.BridgeName(siteName, name), Subnet: subnet, Gateway: gateway, NAT: nat, MTU: 1500,
 	}
+	if gateway != "" {
+		n.Host = "tcp/" + port
+	}
+	return n
 }
 
 var (
@@ -217,7 +222,7 @@ func TestMakeFollowsTheDeclaration(t *testing.T) {
 	n.Subnet, n.Gateway, n.NAT, n.MTU = "10.8.70.0/25", "10.8.70.126/25", false, 1400
 	makeAll(t, n)
 	same(t, []spec.Network{n, data})
-	n.Gateway = ""
+	n.Gateway, n.Host = "", ""
 	makeAll(t, n)
 	same(t, []spec.Network{n, data})
 	// Two networks change places.

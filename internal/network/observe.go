@@ -54,8 +54,11 @@ func observeSite(siteName string, all []bridge) ([]spec.Network, error) {
 	if err != nil {
 		return nil, err
 	}
-	wanted := meant(all, siteName)
-	changed := !slices.Equal(there, ruleComments(rules(wanted)))
+	shall, err := wanted(meant(all, siteName))
+	if err != nil {
+		return nil, err
+	}
+	changed := !slices.Equal(there, ruleComments(shall))
 	masqueraded, known := commented(there)
 	var networks []spec.Network
 	for _, b := range all {
@@ -138,7 +141,7 @@ func commented(comments []string) (masqueraded, known map[string]bool) {
 	for _, c := range comments {
 		chain, text, _ := strings.Cut(c, " ")
 		name, why, ok := strings.Cut(text, ": ")
-		if !ok {
+		if !ok || name == ofHost {
 			continue
 		}
 		known[name] = true

@@ -21,18 +21,22 @@ const forwarding = "/proc/sys/net/ipv4/ip_forward"
 
 var routerTable = &nftables.Table{Name: "orrery", Family: nftables.TableFamilyINet}
 
-// routerRules let a network out and replies in, and nothing to the router itself but what asks whether it is there.
+// routerRules let a network out and replies in, and nothing to the router itself but what asks whether it is there. Connections are bounded here
+// as on the host: routers have tables of connections of their own, of the kernel's memory all the same.
 func routerRules(n spec.Network) []rule {
 	in, out := linkMatch{name: gate}, linkMatch{name: exit}
-	return []rule{
-		{network: n.Name, chain: forward, why: "out", in: in, out: out, source: subnet(n), verdict: accept},
-		{network: n.Name, chain: forward, why: "replies", in: out, out: in, replies: true, verdict: accept},
-		{network: n.Name, chain: forward, why: "closed", verdict: drop},
-		{network: n.Name, chain: input, why: "gateway", in: in, dest: gateway(n), verdict: accept},
-		{network: n.Name, chain: input, why: "replies", in: out, replies: true, verdict: accept},
-		{network: n.Name, chain: input, why: "closed", verdict: drop},
-		{network: n.Name, chain: postrouting, why: "nat", out: out, source: subnet(n), verdict: masquerade},
+	all := []rule{
+		{network: n.Name, chain: prerouting, why: "forged", in: in, source: subnet(n), forged: true, verdict: drop},
+		{network: n.Name, chain: prerouting, why: "ping", in: in, dest: gateway(n), ask: true, verdict: notrack},
 	}
+	all = append(all, bounded(rule{network: n.Name, chain: forward, why: "out", in: in, out: out, source: subnet(n), verdict: accept})...)
+	return append(all,
+		rule{network: n.Name, chain: forward, why: "replies", in: out, out: in, replies: true, verdict: accept},
+		rule{network: n.Name, chain: forward, why: "closed", verdict: drop},
+		rule{network: n.Name, chain: input, why: "ping", in: in, dest: gateway(n), ask: true, verdict: accept},
+		rule{network: n.Name, chain: input, why: "replies", in: out, replies: true, verdict: accept},
+		rule{network: n.Name, chain: input, why: "closed", verdict: drop},
+		rule{network: n.Name, chain: postrouting, why: "nat", out: out, source: subnet(n), verdict: masquerade})
 }
 
 // setUpRouter gives a router all that it needs.

@@ -5,18 +5,20 @@ import (
 	"net/netip"
 	"strings"
 
+	"orrery/internal/site"
 	"orrery/internal/site/spec"
 )
 
 // The chains of a table.
 const (
 	prerouting  = "prerouting"
+	output      = "output"
 	forward     = "forward"
 	input       = "input"
 	postrouting = "postrouting"
 )
 
-var chainNames = []string{prerouting, forward, input, postrouting}
+var chainNames = []string{prerouting, output, forward, input, postrouting}
 
 // What a rule does with a packet.
 const (
@@ -33,8 +35,14 @@ type rule struct {
 	why     string
 	in, out linkMatch
 	source  netip.Prefix // the zero Prefix: any
+	forged  bool         // only from sources that are not source
+	astray  bool         // only from sources to which the way is not the one by which the packet came
+	ipv6    bool
 	dest    netip.Prefix
-	replies bool // only of connections that are there already, and errors about them
+	ask     bool         // only what asks whether somebody is there (ping)
+	port    site.Opening // the zero Opening: any
+	replies bool         // only of connections that are there already, and errors about them
+	beyond  uint32       // only new connections, when there are more than so many that this rule has seen; 0: all
 	verdict string
 }
 
@@ -66,14 +74,32 @@ func (r rule) String() string {
 	if r.out.name != "" {
 		words = append(words, "oifname "+r.out.String())
 	}
-	if r.source.IsValid() {
+	if r.ipv6 {
+		words = append(words, "meta nfproto ipv6")
+	}
+	if r.source.IsValid() && r.forged {
+		words = append(words, "ip saddr != "+r.source.String())
+	} else if r.source.IsValid() {
 		words = append(words, "ip saddr "+r.source.String())
+	}
+	if r.astray {
+		words = append(words, "fib saddr . iif oif missing")
 	}
 	if r.dest.IsValid() {
 		words = append(words, "ip daddr "+r.dest.String())
 	}
+	if r.ask {
+		words = append(words, "icmp type echo-request")
+	}
+	if r.port != (site.Opening{}) {
+		proto, ports, _ := strings.Cut(r.port.String(), "/")
+		words = append(words, proto+" dport "+ports)
+	}
 	if r.replies {
 		words = append(words, "ct state established,related")
+	}
+	if r.beyond > 0 {
+		words = append(words, fmt.Sprintf("ct state new ct count over %d", r.beyond))
 	}
 	return strings.Join(append(words, r.verdict), " ")
 }

@@ -17,8 +17,12 @@ import (
 func rules(networks []spec.Network) []rule {
 	networks = slices.SortedFunc(slices.Values(networks), func(a, b spec.Network) int { return strings.Compare(a.Name, b.Name) })
 	var all []rule
+	if len(networks) > 0 {
+		all = append(all, othersRules()...)
+	}
 	for _, n := range networks {
 		all = append(all, unseenRules(n)...)
+		all = append(all, seenRules(n)...)
 	}
 	for _, n := range networks {
 		all = append(all, astrayRules(n, networks)...)
@@ -63,6 +67,57 @@ func unseenRules(n spec.Network) []rule {
 	return []rule{{network: n.Name, chain: prerouting, why: "unseen", in: on(n), verdict: notrack}}
 }
 
+// ofHost stands for the network in rules that are of none.
+const ofHost = "(host)"
+
+// othersRules let pass at once what is no business of ours: most of what a host hears.
+func othersRules() []rule {
+	not := linkMatch{name: ownPrefix, prefix: true, not: true}
+	return []rule{
+		{network: ofHost, chain: prerouting, why: "not ours", in: not, verdict: accept},
+		{network: ofHost, chain: input, why: "not ours", in: not, verdict: accept},
+	}
+}
+
+// untrackedRules keep the host's own loopback from being tracked, which would be for nobody's sake.
+func untrackedRules() []rule {
+	lo := linkMatch{name: "lo"}
+	return []rule{
+		{network: ofHost, chain: prerouting, why: "loopback", in: lo, verdict: notrack},
+		{network: ofHost, chain: output, why: "loopback", out: lo, verdict: notrack},
+	}
+}
+
+// seenRules are for networks where the host has an address. They drop what is forged, before there is a connection that it could count for,
+// and leave untracked what needs no connection: what asks whether the gateway is there, and, where br_netfilter or a routed network shows it
+// here, what nodes say to one another.
+func seenRules(n spec.Network) []rule {
+	if hostAddress(n) == "" {
+		return nil
+	}
+	all := []rule{{network: n.Name, chain: prerouting, why: "forged", in: on(n), source: subnet(n), forged: true, verdict: drop}}
+	if n.Kind == site.Routed {
+		// A link stands for an address. So says rp_filter, too, unless the host's own settings make it loose.
+		all = append(all, rule{network: n.Name, chain: prerouting, why: "forged", in: on(n), astray: true, verdict: drop})
+	}
+	return append(all,
+		rule{network: n.Name, chain: prerouting, why: "ping", in: on(n), dest: gateway(n), ask: true, verdict: notrack},
+		rule{network: n.Name, chain: prerouting, why: "gateway", in: on(n), dest: gateway(n), verdict: accept},
+		rule{network: n.Name, chain: prerouting, why: "within", in: on(n), dest: subnet(n), verdict: notrack},
+		rule{network: n.Name, chain: prerouting, why: "within", in: on(n), ipv6: true, verdict: notrack})
+}
+
+// maxConnections is how many connections of its own making a network may have through the host at a time, by each of the ways that lead out of it.
+// All networks and the host itself share one table of the kernel's (nf_conntrack_max), which a node must not fill.
+const maxConnections = 4096
+
+// bounded puts before a rule that lets new connections pass one that drops those beyond maxConnections.
+func bounded(r rule) []rule {
+	most := r
+	most.why, most.beyond, most.verdict = r.why+" bound", maxConnections, drop
+	return []rule{most, r}
+}
+
 // astrayRules keep what is meant for a network from going elsewhere: to one without a gateway, and to any whose bridge is not up, the host
 // has no route, and would send that to the world. The networks of twins and quarantines are meant by those of their own site only: to all
 // others their addresses are those of the original, wherever that is.
@@ -94,10 +149,9 @@ func forwardRules(n spec.Network) []rule {
 	if n.Outlet {
 		all = append(all, outletRules(n)...)
 	} else if n.NAT {
-		all = append(all,
-			// With the source spelt out, what cannot be masqueraded (forged, or IPv6) does not get out.
-			rule{network: n.Name, chain: forward, why: "out", in: on(n), out: noNetwork, source: subnet(n), verdict: accept},
-			rule{network: n.Name, chain: forward, why: "replies", in: noNetwork, out: on(n), replies: true, verdict: accept})
+		// With the source spelt out, what cannot be masqueraded (forged, or IPv6) does not get out.
+		all = append(all, bounded(rule{network: n.Name, chain: forward, why: "out", in: on(n), out: noNetwork, source: subnet(n), verdict: accept})...)
+		all = append(all, rule{network: n.Name, chain: forward, why: "replies", in: noNetwork, out: on(n), replies: true, verdict: accept})
 	}
 	return append(all,
 		rule{network: n.Name, chain: forward, why: "closed", in: on(n), verdict: drop},
@@ -106,31 +160,53 @@ func forwardRules(n spec.Network) []rule {
 
 // outletRules let a network's router reach the world, but no network of this host.
 func outletRules(n spec.Network) []rule {
-	return []rule{
+	all := []rule{
 		{network: n.Name, chain: forward, why: "foreign network", in: uplink(n), out: anyNetwork, verdict: drop},
 		{network: n.Name, chain: forward, why: "foreign outlet", in: uplink(n), out: anyOutlet, verdict: drop},
-		{network: n.Name, chain: forward, why: "out", in: uplink(n), source: transfers, verdict: accept},
-		{network: n.Name, chain: forward, why: "replies", in: noNetwork, out: uplink(n), replies: true, verdict: accept},
-		{network: n.Name, chain: forward, why: "closed", in: uplink(n), verdict: drop},
-		{network: n.Name, chain: forward, why: "closed", out: uplink(n), verdict: drop},
 	}
+	all = append(all, bounded(rule{network: n.Name, chain: forward, why: "out", in: uplink(n), source: transfers, verdict: accept})...)
+	return append(all,
+		rule{network: n.Name, chain: forward, why: "replies", in: noNetwork, out: uplink(n), replies: true, verdict: accept},
+		rule{network: n.Name, chain: forward, why: "closed", in: uplink(n), verdict: drop},
+		rule{network: n.Name, chain: forward, why: "closed", out: uplink(n), verdict: drop})
 }
 
-// gatewayRules let the network's own nodes reach its gateway, and those of no other network.
+// gatewayRules let the network's own nodes ask their gateway whether it is there, answer it and use what of the host is open to them, and those of
+// no other network.
 func gatewayRules(n spec.Network) []rule {
 	if hostAddress(n) == "" {
 		return nil
 	}
 	gateway := gateway(n)
-	return []rule{
-		{network: n.Name, chain: input, why: "gateway", in: on(n), dest: gateway, verdict: accept},
-		// What the host asked of a node of another network is answered to that network's gateway, so replies need no way here.
-		{network: n.Name, chain: input, why: "foreign gateway", in: anyNetwork, dest: gateway, verdict: drop},
+	all := []rule{
+		{network: n.Name, chain: input, why: "answers", in: on(n), source: subnet(n), dest: gateway, replies: true, verdict: accept},
+		{network: n.Name, chain: input, why: "ping", in: on(n), source: subnet(n), dest: gateway, ask: true, verdict: accept},
 	}
+	all = append(all, openRules(n, gateway)...)
+	// What the host asked of a node of another network is answered to that network's gateway, so answers need no way here.
+	return append(all, rule{network: n.Name, chain: input, why: "foreign gateway", in: anyNetwork, dest: gateway, verdict: drop})
 }
 
-// inputRules let nodes answer the host, if it has an address among them; a network that leads out also leads to the host's own outer
-// addresses, where a name server or a package cache may be. Not so one that leads out by a router of its own.
+// openRules let nodes use what of the host is open to them, at an address of its or, if it is the zero Prefix, at all.
+func openRules(n spec.Network, at netip.Prefix) []rule {
+	ports, _ := opened(n) // check has seen that they can be read
+	var all []rule
+	for _, port := range ports {
+		all = append(all, bounded(rule{network: n.Name, chain: input, why: "open", in: on(n), source: subnet(n), dest: at, port: port, verdict: accept})...)
+	}
+	return all
+}
+
+// opened gives what of the host the nodes of a network may use.
+func opened(n spec.Network) ([]site.Opening, error) {
+	if n.Host == "" {
+		return nil, nil
+	}
+	return site.ParseOpenings(strings.Split(n.Host, ","))
+}
+
+// inputRules let nodes answer the host, if it has an address among them. Where a way leads out of the network, what is open to its nodes is so at the
+// host's outer addresses, too, where a name server or a package cache may be. Not so one that leads out by a router of its own.
 func inputRules(n spec.Network) []rule {
 	closed := rule{network: n.Name, chain: input, why: "closed", in: on(n), verdict: drop}
 	if n.Outlet {
@@ -139,9 +215,10 @@ func inputRules(n spec.Network) []rule {
 	if n.Gateway == "" {
 		return []rule{closed}
 	}
-	all := []rule{{network: n.Name, chain: input, why: "replies", in: on(n), replies: true, verdict: accept}}
+	all := []rule{{network: n.Name, chain: input, why: "answers", in: on(n), source: subnet(n), replies: true, verdict: accept}}
 	if n.NAT {
-		all = append(all, rule{network: n.Name, chain: input, why: "host", in: on(n), source: subnet(n), verdict: accept})
+		all = append(all, openRules(n, netip.Prefix{})...)
+		all = append(all, bounded(rule{network: n.Name, chain: input, why: "ping", in: on(n), source: subnet(n), ask: true, verdict: accept})...)
 	}
 	return append(all, closed)
 }

@@ -45,6 +45,7 @@ func chains(t *nftables.Table) map[string]*nftables.Chain {
 	}
 	return map[string]*nftables.Chain{
 		prerouting:  chain(prerouting, nftables.ChainTypeFilter, nftables.ChainHookPrerouting, -300),
+		output:      chain(output, nftables.ChainTypeFilter, nftables.ChainHookOutput, -300),
 		forward:     chain(forward, nftables.ChainTypeFilter, nftables.ChainHookForward, -10),
 		input:       chain(input, nftables.ChainTypeFilter, nftables.ChainHookInput, -10),
 		postrouting: chain(postrouting, nftables.ChainTypeNAT, nftables.ChainHookPostrouting, 90),
@@ -53,7 +54,54 @@ func chains(t *nftables.Table) map[string]*nftables.Chain {
 
 // writeTable replaces a site's table by that for its networks.
 func writeTable(site string, networks []spec.Network) error {
-	return replaceTable(siteTable(site), rules(networks))
+	all, err := wanted(networks)
+	if err != nil {
+		return err
+	}
+	return replaceTable(siteTable(site), all)
+}
+
+// wanted gives the rules that a site's table shall have on this host as it is now.
+func wanted(networks []spec.Network) ([]rule, error) {
+	all := rules(networks)
+	if len(all) == 0 {
+		return nil, nil
+	}
+	others, err := othersFilter()
+	if err != nil || others {
+		return all, err
+	}
+	return append(untrackedRules(), all...), nil
+}
+
+// othersFilter reports whether somebody else on this host has rules that may look at connections, those of the loopback too: ufw, firewalld, docker,
+// podman, or the host's own. Then connections are tracked for their sake in any case.
+func othersFilter() (bool, error) {
+	if legacy, err := os.ReadFile("/proc/net/ip_tables_names"); err == nil && len(legacy) > 0 {
+		return true, nil
+	}
+	c, err := nftables.New()
+	if err != nil {
+		return false, unusable(err)
+	}
+	for _, family := range []nftables.TableFamily{nftables.TableFamilyINet, nftables.TableFamilyIPv4, nftables.TableFamilyIPv6} {
+		found, err := c.ListChainsOfTableFamily(family)
+		if err != nil {
+			return false, unusable(err)
+		}
+		for _, chain := range found {
+			if chain.Hooknum == nil || strings.HasPrefix(chain.Table.Name, tablePrefix) {
+				continue
+			}
+			if chain.Type == nftables.ChainTypeNAT {
+				return true, nil
+			}
+			if rules, err := c.GetRules(chain.Table, chain); err != nil || len(rules) > 0 {
+				return true, nil //nolint:nilerr // it went while we looked: leave well alone
+			}
+		}
+	}
+	return false, nil
 }
 
 // replaceTable replaces a table, in one transaction, by one with these rules; for none of them there is no table.
@@ -71,7 +119,9 @@ func replaceTable(t *nftables.Table, all []rule) error {
 		c.AddTable(t)
 		base := chains(t)
 		for _, name := range chainNames {
-			c.AddChain(base[name])
+			if slices.ContainsFunc(all, func(r rule) bool { return r.chain == name }) {
+				c.AddChain(base[name])
+			}
 		}
 		for _, r := range all {
 			c.AddRule(&nftables.Rule{

@@ -28,7 +28,7 @@ func twinOf(twin string, n spec.Network) spec.Network {
 // outletOf gives a network as a twin has it that may reach the world.
 func outletOf(twin string, n spec.Network) spec.Network {
 	o := declared("karoo."+twin, n.Name, n.Subnet, n.Gateway, true)
-	o.Outlet = true
+	o.Outlet, o.Host = true, ""
 	return o
 }
 

@@ -63,6 +63,8 @@ type Network struct {
 	Subnet  netip.Prefix
 	Gateway netip.Addr // address of the host; the zero Addr: no way out
 	NAT     bool       // masquerade what leaves through the gateway
+	Host    []string   // what of the host its nodes may use (ParseOpenings), besides asking its gateway whether it is there
+	Spoof   bool       // its nodes may send as others than themselves
 	MTU     int        // bytes; 0: 1500
 	Kind    string     // one of Kinds; "": Bridge
 	// Interface is that of the host on which a Macvlan network is.

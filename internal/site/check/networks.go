@@ -19,6 +19,7 @@ func (c *checker) networks() {
 		c.label(at("network", n.Name), "network", n.Name)
 		c.kind(&n)
 		c.mtu(at("network", n.Name, "mtu"), n.MTU)
+		c.openings(&n)
 		if n.NAT && !n.Gateway.IsValid() && n.Kind != site.Exclusive {
 			c.wrong(at("network", n.Name, "nat"), "give a gateway", "nat has no gateway through which to leave")
 		}
@@ -35,6 +36,30 @@ func (c *checker) networks() {
 				c.wrong(at("network", n.Name, "gateway"), fmt.Sprintf("%s is usual", n.Subnet.Addr().Next()), "gateway %s %s", n.Gateway, wrong)
 			}
 		}
+	}
+}
+
+// maxOpenings is how many ports and ranges of the host a network may open: they stand in the mark of its link, which has little room.
+const maxOpenings = 6
+
+// openings checks what a network says of the host.
+func (c *checker) openings(n *site.Network) {
+	key := func(i ...any) []string { return at(append([]any{"network", n.Name, "host"}, i...)...) }
+	for i, word := range n.Host {
+		if _, err := site.ParseOpenings([]string{word}); err != nil {
+			c.wrong(key(i), `such as "tcp/22", "udp/6000-6007", "dns" or "all"`, "%s", err)
+		}
+	}
+	all, err := site.ParseOpenings(n.Host)
+	switch {
+	case err != nil:
+	case len(all) > maxOpenings:
+		c.wrong(key(), "write ranges", "network %s opens %d ports and ranges of the host; %d are possible", n.Name, len(all), maxOpenings)
+	case len(all) > 0 && (!n.Gateway.IsValid() || n.Kind == site.Exclusive):
+		c.wrong(key(), "give a gateway, or take it out", "network %s opens ports of the host, which is not on it", n.Name)
+	}
+	if n.Spoof && n.Kind != "" {
+		c.wrong(at("network", n.Name, "spoof"), "take it out", "%s network %s cannot let its nodes send as others", n.Kind, n.Name)
 	}
 }
 

@@ -35,12 +35,14 @@ type hostTable struct {
 }
 
 type networkTable struct {
-	Subnet    subnet  `toml:"subnet"`
-	Gateway   address `toml:"gateway"`
-	NAT       bool    `toml:"nat"`
-	MTU       *int    `toml:"mtu"`
-	Kind      string  `toml:"kind"`
-	Interface string  `toml:"interface"`
+	Subnet    subnet   `toml:"subnet"`
+	Gateway   address  `toml:"gateway"`
+	NAT       bool     `toml:"nat"`
+	Host      []string `toml:"host"`
+	Spoof     bool     `toml:"spoof"`
+	MTU       *int     `toml:"mtu"`
+	Kind      string   `toml:"kind"`
+	Interface string   `toml:"interface"`
 }
 
 type cableTable struct {

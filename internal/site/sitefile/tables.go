@@ -25,7 +25,7 @@ func (l *loader) tables() {
 	for _, t := range f.Networks {
 		n := site.Network{
 			Name: t.name, Subnet: netip.Prefix(t.value.Subnet), Gateway: netip.Addr(t.value.Gateway), NAT: t.value.NAT, MTU: 1500,
-			Kind: t.value.Kind, Interface: t.value.Interface,
+			Kind: t.value.Kind, Interface: t.value.Interface, Host: t.value.Host, Spoof: t.value.Spoof,
 		}
 		if n.Kind == site.Bridge {
 			n.Kind = "" // what is said and what is meant without a word is the same

@@ -56,7 +56,7 @@ func CableOf(key string, c site.Cable) Network {
 func (m *Maker) network(n site.Network) Network {
 	spelt := Network{
 		Site: m.Site.Key(), Name: n.Name, Bridge: site.BridgeName(m.Site.Key(), n.Name),
-		Subnet: n.Subnet.String(), MTU: n.MTU, Kind: n.Kind, Parent: n.Interface,
+		Subnet: n.Subnet.String(), MTU: n.MTU, Kind: n.Kind, Parent: n.Interface, Spoof: n.Spoof,
 	}
 	if spelt.MTU == 0 {
 		spelt.MTU = 1500
@@ -69,7 +69,22 @@ func (m *Maker) network(n site.Network) Network {
 	}
 	spelt.NAT, spelt.Outlet = n.NAT, n.Isolated
 	spelt.Gateway = netip.PrefixFrom(n.Gateway, n.Subnet.Bits()).String()
+	if !n.Isolated { // else the host is not on it
+		spelt.Host = openings(n.Host)
+	}
 	return spelt
+}
+
+func openings(words []string) string {
+	all, err := site.ParseOpenings(words)
+	if err != nil {
+		return "" // check has told
+	}
+	var texts []string
+	for _, o := range all {
+		texts = append(texts, o.String())
+	}
+	return strings.Join(texts, ",")
 }
 
 // Base gives the recipe of a node's base image.

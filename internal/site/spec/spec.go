@@ -24,8 +24,10 @@ type Network struct {
 	NAT     bool   `json:"nat,omitempty"`
 	// Outlet: not the host has the gateway's address but a router of the network's own, as in a twin, whose gateway may be one
 	// that the host has for production.
-	Outlet bool `json:"outlet,omitempty"`
-	MTU    int  `json:"mtu"`
+	Outlet bool   `json:"outlet,omitempty"`
+	Host   string `json:"host,omitempty"`  // what of the host its nodes may use: site.Openings, with commas between them
+	Spoof  bool   `json:"spoof,omitempty"` // its nodes may send as others than themselves
+	MTU    int    `json:"mtu"`
 
 	Kind   string    `json:"kind,omitempty"`   // one of site.Kinds, or Cable; "": site.Bridge
 	Parent string    `json:"parent,omitempty"` // of site.Macvlan: the interface of the host on which it is
@@ -47,7 +49,7 @@ func (n *Network) Joins(name string) bool {
 func (n Network) Quarantined(release int) Network {
 	n.Site = site.Quarantine(n.Site, release)
 	n.Bridge = site.BridgeName(n.Site, n.Name)
-	n.Gateway, n.NAT, n.Outlet = "", false, false
+	n.Gateway, n.NAT, n.Outlet, n.Host = "", false, false, ""
 	n.Kind, n.Parent = "", "" // what is shut in is on a bridge, whatever it is on when it is live
 	return n
 }

@@ -1,0 +1,65 @@
+package site
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// An Opening is what of the host the nodes of a network may use: ports of a protocol.
+type Opening struct {
+	Proto       string // "tcp" or "udp"
+	First, Last uint16
+}
+
+// String gives the opening as a site file says it.
+func (o Opening) String() string {
+	if o.First == o.Last {
+		return fmt.Sprintf("%s/%d", o.Proto, o.First)
+	}
+	return fmt.Sprintf("%s/%d-%d", o.Proto, o.First, o.Last)
+}
+
+// Openings that have names.
+var namedOpenings = map[string][]Opening{
+	"dns": {{"tcp", 53, 53}, {"udp", 53, 53}},
+	"all": {{"tcp", 1, 65535}, {"udp", 1, 65535}},
+}
+
+// ParseOpenings reads what [network.NAME] says of the host: "dns", "all", "tcp/22", "udp/6000-6007". They are given sorted, each once.
+func ParseOpenings(words []string) ([]Opening, error) {
+	var all []Opening
+	for _, word := range words {
+		if named, ok := namedOpenings[word]; ok {
+			all = append(all, named...)
+			continue
+		}
+		o, ok := parseOpening(word)
+		if !ok {
+			return nil, fmt.Errorf("%q is no port of the host", word)
+		}
+		all = append(all, o)
+	}
+	slices.SortFunc(all, func(a, b Opening) int {
+		return cmp.Or(strings.Compare(a.Proto, b.Proto), cmp.Compare(a.First, b.First), cmp.Compare(a.Last, b.Last))
+	})
+	return slices.Compact(all), nil
+}
+
+func parseOpening(word string) (Opening, bool) {
+	proto, ports, _ := strings.Cut(word, "/")
+	if proto != "tcp" && proto != "udp" {
+		return Opening{}, false
+	}
+	from, to, isRange := strings.Cut(ports, "-")
+	if !isRange {
+		to = from
+	}
+	first, err1 := strconv.ParseUint(from, 10, 16)
+	last, err2 := strconv.ParseUint(to, 10, 16)
+	o := Opening{proto, uint16(first), uint16(last)}
+	plain := o.String() == word // no signs, no zeros before it
+	return o, err1 == nil && err2 == nil && first > 0 && first <= last && plain
+}
