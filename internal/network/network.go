@@ -74,7 +74,7 @@ func Make(ctx context.Context, n spec.Network) error {
 			return failed(n, "make its outlet", err)
 		}
 	}
-	return nil
+	return release(n)
 }
 
 // Remove removes a network, and with the last one of a site the site's table. One that is not there is no error.
@@ -113,7 +113,10 @@ func Remove(ctx context.Context, n spec.Network) error {
 	if err := sweep(all, n.Bridge); err != nil {
 		return failed(n, "remove half-made bridges", err)
 	}
-	return nil
+	if slices.ContainsFunc(all, func(b bridge) bool { return b.marked && b.mark.Bridge != n.Bridge }) {
+		return nil
+	}
+	return releaseAll()
 }
 
 // Sweep removes bridges that were made by a run that was killed before it could mark them. Make and Remove do so too; it is

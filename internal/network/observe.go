@@ -28,6 +28,14 @@ func Observe(siteName string) ([]spec.Network, error) {
 		}
 		return nil, err
 	}
+	guards, err := openGuards()
+	if err != nil {
+		return nil, err
+	}
+	links, err := whole(netlink.LinkList)
+	if err != nil {
+		return nil, problem.New(problem.Failed, "list the host's links").Because(err)
+	}
 	sites := slices.Clone(tabled)
 	for _, b := range all {
 		if b.marked {
@@ -40,7 +48,7 @@ func Observe(siteName string) ([]spec.Network, error) {
 		if siteName != "" && s != siteName && !site.IsQuarantine(siteName, s) {
 			continue
 		}
-		found, err := observeSite(s, all)
+		found, err := observeSite(s, all, guards, links)
 		if err != nil {
 			return nil, err
 		}
@@ -49,7 +57,7 @@ func Observe(siteName string) ([]spec.Network, error) {
 	return networks, nil
 }
 
-func observeSite(siteName string, all []bridge) ([]spec.Network, error) {
+func observeSite(siteName string, all []bridge, g *guards, links []netlink.Link) ([]spec.Network, error) {
 	there, err := comments(siteTable(siteName))
 	if err != nil {
 		return nil, err
@@ -65,7 +73,7 @@ func observeSite(siteName string, all []bridge) ([]spec.Network, error) {
 		if !b.marked || b.mark.Site != siteName {
 			continue
 		}
-		n, err := observed(b)
+		n, err := observed(b, g, links)
 		if err != nil {
 			return nil, err
 		}
@@ -87,7 +95,7 @@ func observeSite(siteName string, all []bridge) ([]spec.Network, error) {
 
 // observed gives a network as its bridge is. The subnet is as marked; if the bridge is not on it, the gateway tells. So it does for a
 // network with an outlet, if the bridge has an address, which it should not.
-func observed(b bridge) (spec.Network, error) {
+func observed(b bridge, g *guards, links []netlink.Link) (spec.Network, error) {
 	n, attrs := b.mark, b.link.Attrs()
 	n.MTU = attrs.MTU
 	if b.link.Type() != linkType(n) {
@@ -112,6 +120,9 @@ func observed(b bridge) (spec.Network, error) {
 	}
 	if attrs.Flags&net.FlagUp == 0 {
 		n.Bridge += " (down)"
+	}
+	if g.lacks(b.mark, links) {
+		n.Bridge += " (ports not guarded)"
 	}
 	if n.Outlet && checkOutlet(n, b.link) != nil {
 		n.Bridge += " (outlet changed)"

@@ -95,7 +95,11 @@ func seenRules(n spec.Network) []rule {
 	if hostAddress(n) == "" {
 		return nil
 	}
-	all := []rule{{network: n.Name, chain: prerouting, why: "forged", in: on(n), source: subnet(n), forged: true, verdict: drop}}
+	forged := rule{network: n.Name, chain: prerouting, why: "forged", in: on(n), source: subnet(n), forged: true, verdict: drop}
+	if n.Spoof {
+		forged.verdict = notrack // br_netfilter shows here what nodes say to one another, which they may
+	}
+	all := []rule{forged}
 	if n.Kind == site.Routed {
 		// A link stands for an address. So says rp_filter, too, unless the host's own settings make it loose.
 		all = append(all, rule{network: n.Name, chain: prerouting, why: "forged", in: on(n), astray: true, verdict: drop})

@@ -1,6 +1,7 @@
 package network
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -156,6 +157,28 @@ func (p *place) join(t *testing.T, bridge string) {
 	br, err := netlink.LinkByName(bridge)
 	must(t, err)
 	must(t, netlink.LinkSetMaster(link, br))
+	must(t, Guard(context.Background(), []Port{p.port(t, bridge)}))
+}
+
+// port gives what a place may send as: what it has.
+func (p *place) port(t *testing.T, bridge string) Port {
+	t.Helper()
+	port := Port{Link: p.name, Bridge: bridge, MAC: "02:00:00:00:00:01", Address: "192.0.2.99/24"}
+	if p.fd <= 0 { // only the end of a link
+		return port
+	}
+	p.do(t, func() error {
+		link, err := netlink.LinkByName("eth0")
+		if err != nil {
+			return err
+		}
+		has, err := netlink.AddrList(link, netlink.FAMILY_V4)
+		if err == nil && len(has) > 0 {
+			port.MAC, port.Address = link.Attrs().HardwareAddr.String(), has[0].IPNet.String()
+		}
+		return err
+	})
+	return port
 }
 
 // setting sets a kernel setting of this network namespace.

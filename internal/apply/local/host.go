@@ -133,7 +133,7 @@ func (h *Host) Do(ctx context.Context, s *plan.Step, say func(string)) error {
 	case plan.RestoreHost:
 		return h.restore(ctx)
 	case plan.MakeNetwork:
-		return network.Make(ctx, *s.Network)
+		return h.makeNetwork(ctx, *s.Network)
 	case plan.RemoveNetwork:
 		return network.Remove(ctx, *s.Network)
 	case plan.WriteNames:

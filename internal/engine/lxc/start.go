@@ -56,6 +56,9 @@ func (e *Engine) Start(ctx context.Context, ref engine.Ref) error {
 	if err := c.borrow(ctx, r); err != nil {
 		return err
 	}
+	if err := network.Guard(ctx, network.Ports(&r.Node)); err != nil {
+		return errors.Join(err, c.giveBack(ctx, r))
+	}
 	if err := e.overlay(c, r, mounts).Spawn(cmd); err != nil {
 		err = c.startProblem(err, "")
 		return errors.Join(err, c.giveBack(ctx, r))
@@ -109,7 +112,8 @@ func (c container) clear(ctx context.Context, r *record.Record) error {
 		ends = append(ends, nic.HostEnd)
 	}
 	err := network.RemoveLinks(ends)
-	return errors.Join(err, c.giveBack(ctx, r))
+	unguarded := network.Unguard(ctx, ends)
+	return errors.Join(err, unguarded, c.giveBack(ctx, r))
 }
 
 // why picks the first error out of LXC's log, which is where it says what went wrong.

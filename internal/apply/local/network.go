@@ -1,0 +1,36 @@
+package local
+
+import (
+	"context"
+
+	"orrery/internal/network"
+	"orrery/internal/site"
+	"orrery/internal/site/spec"
+)
+
+// makeNetwork makes a network. If nodes are on it whose ports nobody guards, since they come from an Orrery that did not or somebody has taken the rules
+// away, their ports are guarded again.
+func (h *Host) makeNetwork(ctx context.Context, n spec.Network) error {
+	if err := network.Make(ctx, n); err != nil {
+		return err
+	}
+	if open, err := network.Unguarded(n); err != nil || !open {
+		return err
+	}
+	on := site.BridgeName(n.Site, n.Name)
+	var ports []network.Port
+	for _, e := range h.Engines {
+		nodes, err := e.List(ctx, h.Site.Key())
+		if err != nil {
+			return err
+		}
+		for i := range nodes {
+			for _, p := range network.Ports(&nodes[i].Node) {
+				if p.Bridge == on {
+					ports = append(ports, p)
+				}
+			}
+		}
+	}
+	return network.Guard(ctx, ports)
+}

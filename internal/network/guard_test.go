@@ -1,0 +1,329 @@
+package network
+
+import (
+	"context"
+	"encoding/binary"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/nftables"
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"orrery/internal/site/spec"
+)
+
+// guarded gives a network a node whose port is guarded.
+func guarded(t *testing.T, n spec.Network, link, address string) (*place, Port) {
+	t.Helper()
+	p := newPlace(t, link, address, "")
+	p.join(t, n.Bridge)
+	p.do(t, answer)
+	return p, p.port(t, n.Bridge)
+}
+
+// A frame is what a node sends at will.
+type frame struct {
+	from, to net.HardwareAddr
+	tags     []uint16 // of VLANs: the protocol of each
+	proto    uint16
+	payload  []byte
+}
+
+func (f frame) bytes() []byte {
+	b := slices.Concat(f.to, f.from)
+	for i, tag := range f.tags {
+		b = binary.BigEndian.AppendUint16(b, tag)
+		b = binary.BigEndian.AppendUint16(b, uint16(i+5))
+	}
+	b = append(binary.BigEndian.AppendUint16(b, f.proto), f.payload...)
+	return append(b, make([]byte, max(0, 60-len(b)))...)
+}
+
+// injects has a place send frames as they are.
+func (p *place) injects(t *testing.T, frames ...frame) {
+	t.Helper()
+	p.do(t, func() error {
+		link, err := netlink.LinkByName("eth0")
+		if err != nil {
+			return err
+		}
+		fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
+		if err != nil {
+			return err
+		}
+		defer unix.Close(fd)
+		for _, f := range frames {
+			if err := unix.Sendto(fd, f.bytes(), 0, &unix.SockaddrLinklayer{Ifindex: link.Attrs().Index, Halen: 6}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func ipOf(from, to string) []byte {
+	b, _ := udpPacket(netip.MustParseAddrPort(from), netip.MustParseAddrPort(to))
+	return b
+}
+
+// arpOf gives an answer to nobody's question, or a question.
+func arpOf(op byte, mac net.HardwareAddr, address, target string) []byte {
+	b := []byte{0, 1, 8, 0, 6, 4, 0, op}
+	sender, asked := netip.MustParseAddr(address).As4(), netip.MustParseAddr(target).As4()
+	return slices.Concat(b, mac, sender[:], make([]byte, 6), asked[:])
+}
+
+// TestNodesSendAsThemselves has a node say all that it should not, to another node and to all.
+func TestNodesSendAsThemselves(t *testing.T) {
+	if !sandbox(t) {
+		return
+	}
+	makeAll(t, closed, quarantined)
+	bad, port := guarded(t, closed, "orv1", "10.8.69.11/24")
+	good, _ := guarded(t, closed, "orv2", "10.8.69.12/24")
+	self, other, fake := bad.mac(t), good.mac(t), net.HardwareAddr{2, 0, 0, 0, 0, 9}
+	all := net.HardwareAddr{255, 255, 255, 255, 255, 255}
+	ip := func(f, t string) []byte { return ipOf(f+":9", t+":9") }
+	const me, you, third = "10.8.69.11", "10.8.69.12", "10.8.69.13"
+	good6 := slices.Concat([]byte{0x60, 0, 0, 0, 0, 0, 59, 64}, net.ParseIP("fe80::9"), net.ParseIP("fe80::1"))
+	cases := map[string]struct {
+		frame
+		passes bool
+	}{
+		"as itself":                       {frame{self, other, nil, unix.ETH_P_IP, ip(me, you)}, true},
+		"to all":                          {frame{self, all, nil, unix.ETH_P_IP, ip(me, "255.255.255.255")}, true},
+		"ARP as itself":                   {frame{self, all, nil, unix.ETH_P_ARP, arpOf(1, self, me, you)}, true},
+		"ARP that looks whether one is":   {frame{self, all, nil, unix.ETH_P_ARP, arpOf(1, self, "0.0.0.0", me)}, true},
+		"IPv6":                            {frame{self, other, nil, unix.ETH_P_IPV6, good6}, true},
+		"another MAC":                     {frame{fake, other, nil, unix.ETH_P_IP, ip(me, you)}, false},
+		"the MAC of the other":            {frame{other, all, nil, unix.ETH_P_IP, ip(me, you)}, false},
+		"IPv6 with another MAC":           {frame{fake, other, nil, unix.ETH_P_IPV6, good6}, false},
+		"another address":                 {frame{self, other, nil, unix.ETH_P_IP, ip(third, you)}, false},
+		"the address of the other":        {frame{self, other, nil, unix.ETH_P_IP, ip(you, you)}, false},
+		"no address":                      {frame{self, all, nil, unix.ETH_P_IP, ip("0.0.0.0", "255.255.255.255")}, false},
+		"ARP for the other":               {frame{self, all, nil, unix.ETH_P_ARP, arpOf(2, self, you, third)}, false},
+		"ARP for the gateway":             {frame{self, all, nil, unix.ETH_P_ARP, arpOf(2, self, "10.8.69.1", you)}, false},
+		"ARP with another MAC in it":      {frame{self, all, nil, unix.ETH_P_ARP, arpOf(2, fake, me, you)}, false},
+		"a question with another MAC":     {frame{self, all, nil, unix.ETH_P_ARP, arpOf(1, fake, "0.0.0.0", you)}, false},
+		"a VLAN":                          {frame{self, other, []uint16{unix.ETH_P_8021Q}, unix.ETH_P_IP, ip(me, you)}, false},
+		"a VLAN, and another address":     {frame{self, other, []uint16{unix.ETH_P_8021Q}, unix.ETH_P_IP, ip(third, you)}, false},
+		"a VLAN of a provider":            {frame{self, other, []uint16{unix.ETH_P_8021AD}, unix.ETH_P_IP, ip(me, you)}, false},
+		"a VLAN in a VLAN":                {frame{self, other, []uint16{unix.ETH_P_8021AD, unix.ETH_P_8021Q}, unix.ETH_P_IP, ip(me, you)}, false},
+		"a VLAN in a VLAN as ARP of one":  {frame{self, all, []uint16{unix.ETH_P_8021Q, unix.ETH_P_8021Q}, unix.ETH_P_ARP, arpOf(2, self, you, third)}, false},
+		"a VLAN in a VLAN of the old way": {frame{self, other, []uint16{unix.ETH_P_QINQ1}, unix.ETH_P_IP, ip(me, you)}, false},
+	}
+	hears := func(f frame) bool {
+		var seen func() [][]byte
+		must(t, good.in(func() error { seen = capture(t, "eth0"); return nil }))
+		good.injects(t, frame{other, all, nil, unix.ETH_P_ARP, arpOf(2, other, you, you)}) // so that the bridge knows where it is
+		bad.injects(t, f)
+		// The kernel takes the first tag off and puts it beside; what is behind it tells.
+		want := f.payload
+		return slices.ContainsFunc(seen(), func(b []byte) bool { return len(b) > 14 && strings.Contains(string(b[12:]), string(want)) })
+	}
+	for what, c := range cases {
+		if got := hears(c.frame); got != c.passes {
+			t.Errorf("%s: passes %t, want %t", what, got, c.passes)
+		}
+	}
+	good.reaches(t, me, you)
+	bad.reaches(t, you, me)
+
+	// On another bridge, and with a link made anew, it is the same.
+	must(t, MoveLinks(context.Background(), []Move{{"orv1", quarantined.Bridge}, {"orv2", quarantined.Bridge}}))
+	if hears(cases["another address"].frame) {
+		t.Error("on another bridge the port is not guarded")
+	}
+	if !hears(cases["as itself"].frame) {
+		t.Error("on another bridge the port is shut")
+	}
+	must(t, MoveLinks(context.Background(), []Move{{"orv1", closed.Bridge}, {"orv2", closed.Bridge}}))
+
+	// spoof lets go, and does so for those alone.
+	free := closed
+	free.Spoof = true
+	makeAll(t, free)
+	same(t, []spec.Network{free, quarantined})
+	for what, c := range cases {
+		if !hears(c.frame) {
+			t.Errorf("%s: does not pass, although the network lets its nodes send as others", what)
+		}
+	}
+	makeAll(t, closed)
+	if open, err := Unguarded(closed); err != nil || !open {
+		t.Errorf("the ports are held: %t, %v", !open, err)
+	}
+	must(t, Guard(context.Background(), []Port{port}))
+	if hears(cases["another address"].frame) {
+		t.Error("the port is not guarded again")
+	}
+	must(t, Unguard(context.Background(), []string{"orv1", "orv2"}))
+	must(t, RemoveLinks([]string{"orv1", "orv2"}))
+	removeAll(t, closed, quarantined)
+	nothingLeft(t)
+}
+
+// TestGuardsAreObserved takes away what guards a port, in part and altogether.
+func TestGuardsAreObserved(t *testing.T) {
+	if !sandbox(t) {
+		return
+	}
+	makeAll(t, closed)
+	_, port := guarded(t, closed, "orv1", "10.8.69.11/24")
+	other := Port{Link: "orv9", Bridge: closed.Bridge, MAC: "02:00:00:00:00:07", Address: "10.8.69.19/24"}
+	must(t, Guard(context.Background(), []Port{other}))
+	for what, change := range map[string]func(c *nftables.Conn){
+		"no table": func(c *nftables.Conn) { c.DelTable(guardTable) },
+		"no rules": func(c *nftables.Conn) { c.FlushTable(guardTable) },
+		"no port":  func(c *nftables.Conn) { c.FlushSet(heldSet); c.FlushSet(macSet); c.FlushSet(addressSet) },
+		"no chain": func(c *nftables.Conn) { c.FlushChain(guardChain()); c.DelChain(guardChain()) },
+	} {
+		same(t, []spec.Network{closed})
+		must(t, flush(change))
+		got, err := Observe("karoo")
+		must(t, err)
+		if len(got) != 1 || !strings.Contains(got[0].Bridge, "ports not guarded") {
+			t.Errorf("%s: observed %+v", what, got)
+		}
+		must(t, Guard(context.Background(), []Port{port, other}))
+	}
+	removeAll(t, closed) // although orv9 has not been let go
+	must(t, RemoveLinks([]string{"orv1"}))
+	nothingLeft(t)
+}
+
+// TestGuardsOfMany guards more ports than one message holds, from several sides at once.
+func TestGuardsOfMany(t *testing.T) {
+	if !sandbox(t) {
+		return
+	}
+	makeAll(t, closed)
+	const sides, each = 4, 300
+	var wait sync.WaitGroup
+	var links [sides][]string
+	for side := range sides {
+		wait.Go(func() {
+			var ports []Port
+			for i := range each {
+				n := side*each + i
+				p := Port{Link: "orv" + string(rune('a'+side)) + strings.Repeat("0", 3) + itoa(i), Bridge: closed.Bridge,
+					MAC: net.HardwareAddr{2, 0, 0, 0, byte(n >> 8), byte(n)}.String(), Address: netip.AddrFrom4([4]byte{10, 9, byte(n >> 8), byte(n)}).String() + "/16"}
+				ports, links[side] = append(ports, p), append(links[side], p.Link)
+			}
+			if err := Guard(context.Background(), ports); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wait.Wait()
+	g, err := openGuards()
+	must(t, err)
+	if len(g.held) != sides*each || !g.whole {
+		t.Errorf("%d ports are held", len(g.held))
+	}
+	for side := range sides {
+		must(t, Unguard(context.Background(), links[side]))
+	}
+	removeAll(t, closed)
+	nothingLeft(t)
+}
+
+func itoa(i int) string {
+	return string([]byte{byte('0' + i/100), byte('0' + i/10%10), byte('0' + i%10)})
+}
+
+// A turn is the time for which a release is live: from when it begins to be so until the next one is.
+type turn struct {
+	live         string
+	begun, ended time.Time
+}
+
+// TestNothingSlipsThroughASwitch has the nodes of two releases at the same address send without pause while they change places, again and again.
+// At the gateway, what is heard of a release comes from the time at which it was live.
+func TestNothingSlipsThroughASwitch(t *testing.T) {
+	if !sandbox(t) {
+		return
+	}
+	open := cam
+	open.Host = "udp/" + port
+	makeAll(t, open, quarantined)
+	places := map[string]*place{}
+	for release, on := range map[string]spec.Network{"orv1": cam, "orv2": quarantined} {
+		p := newPlace(t, release, "10.8.67.11/24", "10.8.67.1")
+		p.knows(t, "10.8.67.1", bridgeMAC(cam.Bridge))
+		p.join(t, on.Bridge)
+		places[release] = p
+	}
+
+	c, err := net.ListenPacket("udp4", "10.8.67.1:"+port)
+	must(t, err)
+	type heard struct {
+		release string
+		at      time.Time
+	}
+	var all []heard
+	done := make(chan bool)
+	go func() {
+		defer close(done)
+		for b := make([]byte, 64); ; {
+			n, _, err := c.ReadFrom(b)
+			if err != nil {
+				return
+			}
+			all = append(all, heard{string(b[:n]), time.Now()})
+		}
+	}()
+	var stop atomic.Bool
+	var senders sync.WaitGroup
+	for release, p := range places {
+		senders.Go(func() {
+			_ = p.in(func() error {
+				s, err := net.Dial("udp4", "10.8.67.1:"+port)
+				for err == nil && !stop.Load() {
+					_, _ = s.Write([]byte(release))
+					time.Sleep(50 * time.Microsecond)
+				}
+				return err
+			})
+		})
+	}
+	turns := []turn{{live: "orv1", begun: time.Now()}}
+	for i := range 40 {
+		time.Sleep(15 * time.Millisecond)
+		live, other := "orv1", "orv2"
+		if i%2 == 0 {
+			live, other = other, live
+		}
+		at := turn{live: live, begun: time.Now()}
+		must(t, MoveLinks(context.Background(), []Move{{other, quarantined.Bridge}, {live, cam.Bridge}}))
+		turns[len(turns)-1].ended = time.Now()
+		turns = append(turns, at)
+	}
+	turns[len(turns)-1].ended = time.Now().Add(time.Second)
+	stop.Store(true)
+	senders.Wait()
+	time.Sleep(20 * time.Millisecond)
+	c.Close()
+	<-done
+	const grace = 10 * time.Millisecond // between the arrival of a packet and the time at which somebody reads it
+	count := map[string]int{}
+	for _, h := range all {
+		count[h.release]++
+		if !slices.ContainsFunc(turns, func(x turn) bool {
+			return x.live == h.release && !h.at.Before(x.begun) && !h.at.After(x.ended.Add(grace))
+		}) {
+			t.Errorf("a packet of %s slipped through at %s", h.release, h.at)
+		}
+	}
+	if count["orv1"] < 100 || count["orv2"] < 100 {
+		t.Errorf("heard %v", count)
+	}
+	t.Logf("heard %v", count)
+}
