@@ -14,8 +14,8 @@ import (
 // exprs gives the rule in the instructions of the kernel's nf_tables: load into register 1, compare.
 func (r rule) exprs() []expr.Any {
 	var all []expr.Any
-	all = append(all, r.in.exprs(expr.MetaKeyIIFNAME)...)
-	all = append(all, r.out.exprs(expr.MetaKeyOIFNAME)...)
+	all = append(all, r.in.exprs(expr.MetaKeyIIFNAME, expr.MetaKeyIIF)...)
+	all = append(all, r.out.exprs(expr.MetaKeyOIFNAME, expr.MetaKeyOIF)...)
 	if r.ipv6 {
 		all = append(all, familyExprs(unix.NFPROTO_IPV6)...)
 	}
@@ -52,9 +52,12 @@ func (r rule) exprs() []expr.Any {
 	}
 }
 
-func (m linkMatch) exprs(key expr.MetaKey) []expr.Any {
+func (m linkMatch) exprs(byName, byIndex expr.MetaKey) []expr.Any {
 	if m.name == "" {
 		return nil
+	}
+	if m.first {
+		return []expr.Any{&expr.Meta{Key: byIndex, Register: 1}, equal(binaryutil.NativeEndian.PutUint32(1))}
 	}
 	op := expr.CmpOpEq
 	if m.not {
@@ -65,7 +68,7 @@ func (m linkMatch) exprs(key expr.MetaKey) []expr.Any {
 		data = make([]byte, unix.IFNAMSIZ)
 		copy(data, m.name)
 	}
-	return []expr.Any{&expr.Meta{Key: key, Register: 1}, &expr.Cmp{Op: op, Register: 1, Data: data}}
+	return []expr.Any{&expr.Meta{Key: byName, Register: 1}, &expr.Cmp{Op: op, Register: 1, Data: data}}
 }
 
 // equal goes on with a rule if register 1 holds data.

@@ -51,10 +51,14 @@ type linkMatch struct {
 	name   string
 	prefix bool // all links whose names begin with name
 	not    bool
+	first  bool // the link of index 1, which every namespace has: numbers are compared faster than names
 }
 
-// String gives the match as nft(8) does.
+// String gives the match as nft(8) does, behind "iif" or "oif".
 func (m linkMatch) String() string {
+	if m.first {
+		return fmt.Sprintf(" %q", m.name)
+	}
 	not, star := "", ""
 	if m.not {
 		not = "!= "
@@ -62,17 +66,17 @@ func (m linkMatch) String() string {
 	if m.prefix {
 		star = "*"
 	}
-	return fmt.Sprintf("%s\"%s%s\"", not, m.name, star)
+	return fmt.Sprintf("name %s\"%s%s\"", not, m.name, star)
 }
 
 // String gives the rule as nft(8) does.
 func (r rule) String() string {
 	var words []string
 	if r.in.name != "" {
-		words = append(words, "iifname "+r.in.String())
+		words = append(words, "iif"+r.in.String())
 	}
 	if r.out.name != "" {
-		words = append(words, "oifname "+r.out.String())
+		words = append(words, "oif"+r.out.String())
 	}
 	if r.ipv6 {
 		words = append(words, "meta nfproto ipv6")

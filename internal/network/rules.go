@@ -56,6 +56,7 @@ var (
 	anyNetwork = linkMatch{name: bridgePrefix, prefix: true}
 	noNetwork  = linkMatch{name: bridgePrefix, prefix: true, not: true}
 	anyOutlet  = linkMatch{name: outletPrefix, prefix: true}
+	loopback   = linkMatch{name: "lo", first: true}
 )
 
 // unseenRules keep what is on a bridge where the host has no address from being tracked as connections. Its nodes may have the
@@ -74,18 +75,16 @@ const ofHost = "(host)"
 func othersRules() []rule {
 	not := linkMatch{name: ownPrefix, prefix: true, not: true}
 	return []rule{
+		{network: ofHost, chain: prerouting, why: "loopback", in: loopback, verdict: accept},
 		{network: ofHost, chain: prerouting, why: "not ours", in: not, verdict: accept},
+		{network: ofHost, chain: input, why: "loopback", in: loopback, verdict: accept},
 		{network: ofHost, chain: input, why: "not ours", in: not, verdict: accept},
 	}
 }
 
-// untrackedRules keep the host's own loopback from being tracked, which would be for nobody's sake.
+// untrackedRules keep the host's own loopback from being tracked, which would be for nobody's sake. What goes out untracked comes in untracked.
 func untrackedRules() []rule {
-	lo := linkMatch{name: "lo"}
-	return []rule{
-		{network: ofHost, chain: prerouting, why: "loopback", in: lo, verdict: notrack},
-		{network: ofHost, chain: output, why: "loopback", out: lo, verdict: notrack},
-	}
+	return []rule{{network: ofHost, chain: output, why: "loopback", out: loopback, verdict: notrack}}
 }
 
 // seenRules are for networks where the host has an address. They drop what is forged, before there is a connection that it could count for,

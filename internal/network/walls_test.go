@@ -273,7 +273,7 @@ func TestLoopbackIsNotTracked(t *testing.T) {
 		c.AddRule(&nftables.Rule{Table: filter, Chain: chain, Exprs: []expr.Any{&expr.Counter{}}})
 	}))
 	makeAll(t, cam)
-	if there, err := comments(siteTable("karoo")); err != nil || strings.Contains(strings.Join(there, "\n"), "loopback (") && strings.Contains(strings.Join(there, "\n"), "output ") {
+	if there, err := comments(siteTable("karoo")); err != nil || strings.Contains(strings.Join(there, "\n"), "output ") {
 		t.Errorf("beside another's filter the rules are %q, %v", there, err)
 	}
 	must(t, flush(func(c *nftables.Conn) { c.DelTable(filter) }))
