@@ -121,7 +121,6 @@ sync`)
 	must(s.T, os.Mkdir(filepath.Join(data, "inherits"), 0o755))
 	must(s.T, os.WriteFile(filepath.Join(data, "inherits/file"), []byte("x"), 0o600))
 	must(s.T, unix.Setxattr(filepath.Join(data, "inherits"), "system.posix_acl_default", acl, 0))
-	must(s.T, unix.Mknod(filepath.Join(data, "device"), unix.S_IFBLK|0o640, int(unix.Mkdev(7, 3))))
 }
 
 func must(t *testing.T, err error) {
@@ -361,7 +360,7 @@ func TestBackup(t *testing.T) {
 	s.run("exec", "all", "--", "systemctl", "is-system-running").want(0) // they go on
 
 	restored := filepath.Join(at, "restored")
-	s.run("restore", repository, "--dir", restored).want(9, "already", "--replace")
+	s.run("restore", "--yes-paths", s.name, repository, "--dir", restored).want(9, "already", "--replace")
 	s.do("down", "--volumes", "--yes-volumes", s.name)
 	must(t, os.RemoveAll(dirs.Site(s.name)))
 	outside := filepath.Join(filepath.Dir(s.outside()), "outside")
@@ -371,9 +370,9 @@ func TestBackup(t *testing.T) {
 		s := s.of(t)
 		must(t, os.MkdirAll(restored, 0o755))
 		must(t, os.WriteFile(filepath.Join(restored, "other.toml"), nil, 0o600))
-		s.run("restore", repository, "--dir", restored).want(2, "another than in the backup")
+		s.run("restore", "--yes-paths", s.name, repository, "--dir", restored).want(2, "another than in the backup")
 		must(t, os.RemoveAll(restored))
-		s.run("restore", repository, "--dir", restored).want(0, "made anew")
+		s.run("restore", "--yes-paths", s.name, repository, "--dir", restored).want(0, "made anew")
 		s.dir = restored
 		s.settled()
 		s.wantHoldings(was, s.holdings())
@@ -390,11 +389,11 @@ func TestBackup(t *testing.T) {
 	t.Run("another host", func(t *testing.T) {
 		other := s.of(t).elsewhere()
 		dir := filepath.Join(at, "elsewhere")
-		other.run("restore", file, "--dir", dir, "--secrets-passphrase-file", file).want(9, "decrypt")
+		other.run("restore", "--trust-layers", "--yes-paths", other.name, file, "--dir", dir, "--secrets-passphrase-file", file).want(9, "decrypt")
 		if _, err := os.Stat(dir); err == nil {
 			t.Error("it was refused, but something was done")
 		}
-		other.run("restore", file, "--dir", dir, "--secrets-passphrase-file", phrase).want(0)
+		other.run("restore", "--trust-layers", "--yes-paths", other.name, file, "--dir", dir, "--secrets-passphrase-file", phrase).want(0)
 		other.dir = dir
 		other.sh("keep0", "test ! -e /run/applied") // boot steps are not done again
 		other.settled()
@@ -466,7 +465,7 @@ func TestBackupDamage(t *testing.T) {
 		broken := slices.Clone(whole)
 		broken[i] ^= byte(1 + random.IntN(255))
 		must(t, os.WriteFile(file, broken, 0o600))
-		s.run("restore", file, "--dir", dir).want(1, file, "damaged|another format|no backup")
+		s.run("restore", "--yes-paths", s.name, file, "--dir", dir).want(1, file, "damaged|another format|no backup")
 		for _, path := range []string{dir, dirs.Site(s.name), s.outside()} {
 			if _, err := os.Lstat(path); err == nil {
 				t.Fatalf("byte %d of %d: %s was touched", i, len(whole), path)
@@ -474,7 +473,7 @@ func TestBackupDamage(t *testing.T) {
 		}
 	}
 	must(t, os.WriteFile(file, whole[:len(whole)/2], 0o600))
-	s.run("restore", file, "--dir", dir).want(1, file, "damaged")
+	s.run("restore", "--yes-paths", s.name, file, "--dir", dir).want(1, file, "damaged")
 }
 
 // TestBackupKill: whenever backup or restore is killed, nodes go on, and the next run makes it good.
@@ -510,7 +509,7 @@ func TestBackupKill(t *testing.T) {
 	took := 6 * time.Second
 	for round := range 3 {
 		for range 3 {
-			if s.killed(time.Duration(random.Float64()*float64(took)), "restore", file, "--dir", dir) {
+			if s.killed(time.Duration(random.Float64()*float64(took)), "restore", "--yes-paths", s.name, file, "--dir", dir) {
 				killed++
 			}
 			if round == 1 { // somebody who does not know of it
@@ -522,7 +521,7 @@ func TestBackupKill(t *testing.T) {
 			}
 		}
 		begun := time.Now()
-		r := s.run("restore", file, "--dir", dir)
+		r := s.run("restore", "--yes-paths", s.name, file, "--dir", dir)
 		if r.status == 9 { // it had come to its end, or as far as up goes on from
 			s.do("up")
 		} else {
@@ -586,11 +585,11 @@ func TestRestoreBeside(t *testing.T) {
 		t.Error("something of the twin is left")
 	}
 
-	s.run("restore", repository+"@"+first, "--dir", s.dir, "--replace").want(9, "not confirmed")
+	s.run("restore", "--yes-paths", s.name, repository+"@"+first, "--dir", s.dir, "--replace").want(9, "not confirmed")
 	if got := s.sh("keep0", "cat /srv/data/later"); got != "later" {
 		t.Errorf("it was refused, but something was done: %q", got)
 	}
-	s.run("restore", repository+"@"+first, "--dir", s.dir, "--replace", "--yes-replace", s.name).want(0)
+	s.run("restore", "--yes-paths", s.name, repository+"@"+first, "--dir", s.dir, "--replace", "--yes-replace", s.name).want(0)
 	s.settled()
 	s.wantHoldings(was, s.holdings())
 	wantBack(s, s.outside())
@@ -608,7 +607,7 @@ func TestBackupOfSome(t *testing.T) {
 	s.do("down", "--volumes", "--yes-volumes", s.name)
 	must(t, os.RemoveAll(dirs.Site(s.name)))
 	must(t, os.RemoveAll(s.outside()))
-	s.run("restore", file, "--dir", s.dir).want(0)
+	s.run("restore", "--yes-paths", s.name, file, "--dir", s.dir).want(0)
 	if got := s.sh("keep1", "cat /root/mine /srv/data/mine"); got != "mine\nmine" {
 		t.Errorf("%q", got)
 	}
@@ -677,7 +676,7 @@ func TestBackupOfRelease(t *testing.T) {
 	s.write("roles/greeter2/greeter.py", greeterSays("edited since it was staged"))
 	s.do("down", "--volumes", "--yes-volumes", s.name)
 	must(t, os.RemoveAll(dirs.Site(s.name)))
-	s.run("restore", file, "--dir", dir).want(0)
+	s.run("restore", "--yes-paths", s.name, file, "--dir", dir).want(0)
 	s.dir = dir
 	s.wantLive(701)
 	if says, err := greeting("10.99.86.101:7000"); says != "two" {

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"orrery/internal/problem"
+	"orrery/internal/tree"
 )
 
 // An Archive is one backup in one file: a tar archive of what a repository with that backup has in it, so that `tar -xf` makes one of
@@ -43,7 +44,7 @@ var errShort = errors.New("it ends too early")
 
 // OpenArchive opens an archive for reading; it looks at its headers only.
 func OpenArchive(path string) (*Archive, error) {
-	f, err := os.Open(path)
+	f, err := tree.OpenFile(path)
 	if err != nil {
 		return nil, problem.New(problem.Usage, "the backup cannot be read").At(path).Because(reason(err))
 	}
@@ -65,9 +66,13 @@ func WriteArchive(path string) (*Archive, error) {
 		return nil, problem.New(problem.Usage, "there is a file of this name already").At(path).Try("name another, or remove it")
 	}
 	part := path + ".part"
-	f, err := os.OpenFile(part, os.O_RDWR|os.O_CREATE, 0o600)
+	f, err := os.OpenFile(part, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600)
 	if err != nil {
 		return nil, problem.New(problem.Usage, "the backup cannot be written").At(part).Because(reason(err)).Try("name a place that can be written to")
+	}
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		f.Close()
+		return nil, problem.New(problem.Usage, "the backup cannot be written: this is no regular file").At(part).Because(err).Try("remove it")
 	}
 	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		f.Close()
@@ -242,10 +247,10 @@ func (a *Archive) scan(ctx context.Context, visit func(member) error, read func(
 		if err != nil {
 			return err
 		}
-		next := m.at + m.size + padding(m.size)
-		if next > info.Size() {
+		if m.size > info.Size()-m.at-padding(m.size) {
 			return damaged(a, m.name, errShort)
 		}
+		next := m.at + m.size + padding(m.size)
 		if err := visit(m); err != nil {
 			return err
 		}
@@ -272,7 +277,16 @@ func (a *Archive) member(raw []byte) (member, error) {
 	if err != nil || !bytes.Equal(want, raw) || first != (h.Name == markName) {
 		return member{}, damaged(a, "the header at byte "+itoa(a.end), errors.New("it is no header of a backup"))
 	}
-	return member{h.Name, a.end + tarBlock, h.Size}, nil
+	m := member{h.Name, a.end + tarBlock, h.Size}
+	_, isBlock, err := a.named(m)
+	most := int64(mostManifest)
+	if isBlock {
+		most = mostBlock
+	}
+	if err == nil && (m.size < 0 || m.size > most) {
+		err = damaged(a, m.name, errBounds)
+	}
+	return m, err
 }
 
 // ends wants the end of the archive where the manifest ended.
@@ -314,8 +328,7 @@ func (a *Archive) look(m member) error {
 	if err != nil {
 		return damaged(a, m.name, err)
 	}
-	a.note(block, m, pieces)
-	return nil
+	return a.note(block, m, pieces)
 }
 
 // check reads a member and compares it with its name.
@@ -341,7 +354,7 @@ func (a *Archive) check(m member) error {
 		if err != nil {
 			return damaged(a, m.name, err)
 		}
-		a.note(block, m, pieces)
+		return a.note(block, m, pieces)
 	case m.name == markName:
 		if !bytes.Equal(content, mark()) {
 			return problem.New(problem.Unable, "this is no backup, or one of another format").At(a.path).Try("use the version of Orrery that wrote it")
@@ -364,15 +377,18 @@ func (a *Archive) hurt(block Digest, content []byte) string {
 	}
 	defer whole.Close() //nolint:errcheck // it was only read
 	if pieces, err := piecesOf(content); err == nil {
-		whole.index.add(block, pieces)
+		_ = whole.index.add(block, pieces) // then less can be told
 	}
 	m, _ := whole.Manifest(whole.id)
 	return hurt(whole, m, block)
 }
 
-func (a *Archive) note(block Digest, m member, pieces []piece) {
+func (a *Archive) note(block Digest, m member, pieces []piece) error {
 	a.at[block] = span{m.at, m.size}
-	a.index.add(block, pieces)
+	if err := a.index.add(block, pieces); err != nil {
+		return damaged(a, m.name, err)
+	}
+	return nil
 }
 
 // named tells what a member is by its name, which must be one that an archive has.
@@ -380,7 +396,7 @@ func (a *Archive) named(m member) (block Digest, isBlock bool, err error) {
 	if m.name == markName {
 		return block, false, nil
 	}
-	if strings.HasPrefix(m.name, "backups/") && strings.HasSuffix(m.name, ".json") {
+	if id, ok := strings.CutPrefix(m.name, "backups/"); ok && isManifest(id) {
 		return block, false, nil
 	}
 	base := filepath.Base(m.name)

@@ -3,8 +3,11 @@ package backup
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"orrery/internal/problem"
+	"orrery/internal/tree"
+	"orrery/internal/visible"
 )
 
 // errDigest: content is not what its name says.
@@ -23,6 +26,9 @@ func damaged(v Vault, what string, err error) error {
 		Try("take another copy of it, or an older backup")
 }
 
+// errFound ends a search.
+var errFound = errors.New("found")
+
 // hurt tells of which files a damaged block holds a part.
 func hurt(v Vault, m *Manifest, block Digest) string {
 	name := blockName(block)
@@ -36,18 +42,21 @@ func hurt(v Vault, m *Manifest, block Digest) string {
 	from := newPieces(v)
 	for i := range m.Trees {
 		t := &m.Trees[i]
-		entries, err := from.list(t)
-		if err != nil {
-			return fmt.Sprintf("%s, which holds the list of %s", name, t.Name)
-		}
-		for _, e := range entries {
+		found := ""
+		err := from.each(t, func(e *Entry) error {
 			for _, x := range e.Data {
-				for _, d := range x.Pieces {
-					if broken[d] {
-						return fmt.Sprintf("%s, which holds %s/%s", name, t.Name, e.Name)
-					}
+				if slices.ContainsFunc(x.Pieces, func(d Digest) bool { return broken[d] }) {
+					found = visible.Line(tree.Shorten(string(e.Name)))
+					return errFound
 				}
 			}
+			return nil
+		})
+		switch {
+		case found != "":
+			return fmt.Sprintf("%s, which holds %s/%s", name, t.Name, found)
+		case err != nil:
+			return fmt.Sprintf("%s, which holds the list of %s", name, t.Name)
 		}
 	}
 	return name

@@ -1,13 +1,22 @@
 package backup
 
-import "sync"
+import (
+	"fmt"
+	"sync"
+
+	"orrery/internal/tree"
+)
 
 // An index says which piece is where.
 type index struct {
 	mu     sync.RWMutex
 	pieces map[Digest]place
 	blocks map[Digest][]piece
+	count  int // of pieces in all blocks
 }
+
+// errMany: what a backup is made of would take all memory.
+var errMany = fmt.Errorf("it has more than %d pieces", tree.Ample.All)
 
 // A place is where a piece is: in a block, from an offset on.
 type place struct {
@@ -18,9 +27,12 @@ type place struct {
 
 func newIndex() *index { return &index{pieces: map[Digest]place{}, blocks: map[Digest][]piece{}} }
 
-func (x *index) add(block Digest, pieces []piece) {
+func (x *index) add(block Digest, pieces []piece) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	if x.count += len(pieces) - len(x.blocks[block]); x.count > tree.Ample.All {
+		return errMany
+	}
 	x.blocks[block] = pieces
 	at := uint32(0)
 	for _, p := range pieces {
@@ -29,6 +41,7 @@ func (x *index) add(block Digest, pieces []piece) {
 		}
 		at += p.size
 	}
+	return nil
 }
 
 func (x *index) find(d Digest) (place, bool) {

@@ -1,55 +1,93 @@
 package backup
 
 import (
+	"bufio"
 	"bytes"
+	"crypto/sha256"
 	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"io"
+	"io/fs"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
-	"orrery/internal/host"
+	"orrery/internal/tree"
 )
 
-// readIndex reads an index file, if it is what its name says.
-func readIndex(path string) (map[Digest][]piece, error) {
-	text, err := os.ReadFile(path)
+// readIndex reads an index file of the repository, if it is what its name says.
+func (r *Repository) readIndex(name string) (map[Digest][]piece, error) {
+	f, err := r.root.OpenFile("index/" + name)
 	if err != nil {
 		return nil, err
 	}
-	if digestOf(text).String() != strings.TrimSuffix(filepath.Base(path), ".idx") {
-		return nil, errDigest
+	defer f.Close()
+	sum := sha256.New()
+	all, err := blocksOf(bufio.NewReaderSize(io.TeeReader(f, sum), 1<<16))
+	if err != nil {
+		return nil, err
 	}
-	all := map[Digest][]piece{}
-	for len(text) >= len(Digest{})+4 {
-		var block Digest
-		text = text[copy(block[:], text):]
-		n := int(binary.LittleEndian.Uint32(text))
-		text = text[4:]
-		if len(text) < n*pieceLine {
-			return nil, errShort
-		}
-		pieces := make([]piece, n)
-		for i := range pieces {
-			text = text[copy(pieces[i].digest[:], text):]
-			pieces[i].size = binary.LittleEndian.Uint32(text)
-			text = text[4:]
-		}
-		all[block] = pieces
+	if hex.EncodeToString(sum.Sum(nil)) != strings.TrimSuffix(name, ".idx") {
+		return nil, errDigest
 	}
 	return all, nil
 }
 
+// blocksOf reads which pieces are in which block: the block's digest, the number of pieces, and these.
+func blocksOf(from io.Reader) (map[Digest][]piece, error) {
+	all := map[Digest][]piece{}
+	for count := 0; ; {
+		var head [len(Digest{}) + 4]byte
+		if _, err := io.ReadFull(from, head[:]); errors.Is(err, io.EOF) {
+			return all, nil
+		} else if err != nil {
+			return nil, err
+		}
+		n := int(binary.LittleEndian.Uint32(head[len(Digest{}):]))
+		if n > mostHead/pieceLine || count+n > tree.Ample.All {
+			return nil, errBounds
+		}
+		count += n
+		var pieces []piece // as many as there are, and not as are said
+		for range n {
+			var line [pieceLine]byte
+			if _, err := io.ReadFull(from, line[:]); err != nil {
+				return nil, errShort
+			}
+			p := piece{size: binary.LittleEndian.Uint32(line[len(Digest{}):])}
+			copy(p.digest[:], line[:])
+			pieces = append(pieces, p)
+		}
+		if err := sound(pieces); err != nil {
+			return nil, err
+		}
+		all[Digest(head[:len(Digest{})])] = pieces
+	}
+}
+
+// indexFiles gives the names of the index files.
+func (r *Repository) indexFiles() ([]string, error) {
+	names, err := r.root.Names("index", mostNames)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return slices.DeleteFunc(names, func(name string) bool {
+		var d Digest
+		digest, is := strings.CutSuffix(name, ".idx")
+		return !is || d.UnmarshalText([]byte(digest)) != nil
+	}), err
+}
+
 // writeIndex tells of all blocks in one file, and removes those that tell of less. There is nothing to do if the files tell of all.
 func (r *Repository) writeIndex() error {
-	paths, err := filepath.Glob(r.path("index", "*.idx"))
+	names, err := r.indexFiles()
 	if err != nil {
 		return err
 	}
 	known := map[Digest]bool{}
-	for _, path := range paths {
-		some, _ := readIndex(path)
+	for _, name := range names {
+		some, _ := r.readIndex(name)
 		for block := range some {
 			known[block] = true
 		}
@@ -58,17 +96,17 @@ func (r *Repository) writeIndex() error {
 	defer r.index.mu.RUnlock()
 	fresh := map[Digest][]piece{}
 	for block, pieces := range r.index.blocks {
-		if !known[block] || len(paths) >= mostIndexes {
+		if !known[block] || len(names) >= mostIndexes {
 			fresh[block] = pieces
 		}
 	}
 	if len(fresh) == 0 {
 		return nil
 	}
-	if err := r.addIndex(fresh); err != nil || len(paths) < mostIndexes {
+	if err := r.addIndex(fresh); err != nil || len(names) < mostIndexes {
 		return err
 	}
-	return removeAll(paths)
+	return r.removeIndexes(names)
 }
 
 // mostIndexes is how many index files there are before they are made one.
@@ -86,13 +124,12 @@ func (r *Repository) addIndex(blocks map[Digest][]piece) error {
 			b.Write(binary.LittleEndian.AppendUint32(nil, p.size))
 		}
 	}
-	path := r.path("index", digestOf(b.Bytes()).String()+".idx")
-	return host.WriteFile(host.File{Path: path, Content: b.Bytes(), Mode: 0o600})
+	return r.write("index/"+digestOf(b.Bytes()).String()+".idx", b.Bytes())
 }
 
-func removeAll(paths []string) error {
-	for _, path := range paths {
-		if err := os.Remove(path); err != nil {
+func (r *Repository) removeIndexes(names []string) error {
+	for _, name := range names {
+		if err := r.root.Remove("index/" + name); err != nil {
 			return err
 		}
 	}

@@ -5,114 +5,184 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path"
-	"slices"
+	"path/filepath"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"orrery/internal/problem"
+	"orrery/internal/tree"
 )
 
-// A layer lays a tree down in a directory that is empty, and that nobody else can enter meanwhile. All names are followed below that
-// directory only, whatever the list says.
+// A layer lays a tree down in a directory that nobody else can enter meanwhile. All names are followed below that directory only,
+// whatever the list says.
 type layer struct {
 	ctx   context.Context
 	from  *pieces
-	root  *os.Root
+	of    *Tree
+	shut  bool // users of the host cannot come to it
 	saw   func(int64)
-	lacks func(attr string) // told of attributes that the file system does not take
+	lacks func(what string) // told of what is not kept
 }
 
-// Lay lays a tree down in a new directory; its parent is there.
+// lay lays a tree down in a new directory; its parent is there.
 func lay(ctx context.Context, from *pieces, t *Tree, dir string, saw func(int64), lacks func(string)) error {
-	entries, err := from.list(t)
+	shut, err := closed(filepath.Dir(dir))
 	if err != nil {
 		return err
 	}
-	if len(entries) == 0 || entries[0].Name != "." || !entries[0].isDir() {
+	b, err := tree.Build(dir, lacks)
+	if err != nil {
+		return err
+	}
+	l := &layer{ctx: ctx, from: from, of: t, shut: shut, saw: saw, lacks: lacks}
+	empty := true
+	err = from.each(t, func(e *Entry) error { empty = false; return l.make(b, e) })
+	if err != nil {
+		b.Abandon()
+		return err
+	}
+	if empty {
+		b.Abandon()
 		return damaged(from.vault, "the list of "+t.Name, errors.New("it does not begin with its top"))
 	}
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		return err
-	}
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return err
-	}
-	defer root.Close()
-	l := &layer{ctx: ctx, from: from, root: root, saw: saw, lacks: lacks}
-	for i := range entries {
-		if err := l.make(&entries[i]); err != nil {
-			return fmt.Errorf("%s/%s: %w", t.Name, entries[i].Name, err)
-		}
-	}
-	// Directories last, the innermost first: what is put into one changes its time, and its ACL would be that of what is put into it.
-	for i := range slices.Backward(entries) {
-		if e := &entries[i]; e.isDir() {
-			if err := l.dress(e); err != nil {
-				return fmt.Errorf("%s/%s: %w", t.Name, e.Name, err)
-			}
-		}
-	}
-	return nil
+	return b.Close()
 }
 
-func (l *layer) make(e *Entry) error {
-	if err := l.ctx.Err(); err != nil {
+// closed reports whether users of the host are kept out of a directory, by itself or by one above it.
+func closed(dir string) (bool, error) {
+	dir, err := filepath.EvalSymlinks(dir)
+	if err == nil {
+		dir, err = filepath.Abs(dir)
+	}
+	for ; err == nil; dir = filepath.Dir(dir) {
+		var st unix.Stat_t
+		if err = unix.Stat(dir, &st); err == nil && st.Mode&0o011 == 0 && int(st.Uid) == os.Geteuid() {
+			return true, nil
+		}
+		if dir == "/" {
+			break
+		}
+	}
+	return false, err
+}
+
+func (l *layer) make(b *tree.Builder, e *Entry) error {
+	if l.ctx.Err() != nil {
 		return context.Cause(l.ctx)
 	}
-	name := string(e.Name)
-	switch {
-	case e.Same != "":
-		return l.root.Link(string(e.Same), name)
-	case e.isDir():
-		if name == "." {
-			return nil
-		}
-		return l.root.Mkdir(name, 0o700)
-	case e.isFile():
-		return l.file(e)
-	case e.kind() == unix.S_IFLNK:
-		if err := l.root.Symlink(string(e.Link), name); err != nil {
-			return err
-		}
-	case e.kind() == unix.S_IFCHR, e.kind() == unix.S_IFBLK, e.kind() == unix.S_IFIFO:
-		err := l.beside(name, func(dir int, base string) error {
-			return unix.Mknodat(dir, base, e.Mode&^0o7777|0o600, int(unix.Mkdev(e.Major, e.Minor)))
-		})
-		if err != nil {
-			return err
-		}
-	default:
-		return fmt.Errorf("there is no such kind of file: %o", e.Mode)
+	keep, err := l.admits(e)
+	if err != nil {
+		return damaged(l.from.vault, l.of.Name+"/"+tree.Shorten(string(e.Name)), err)
 	}
-	return l.dress(e)
+	if !keep {
+		return nil
+	}
+	made := &tree.Made{
+		Path: string(e.Name), Mode: e.Mode, Uid: int(e.Uid), Gid: int(e.Gid), Modified: time.Unix(0, e.Time), Link: string(e.Link), Same: string(e.Same),
+		Attrs: l.attributes(e),
+	}
+	const setID = unix.S_ISUID | unix.S_ISGID
+	if !l.shut && !e.isDir() && made.Mode&setID != 0 {
+		made.Mode &^= setID
+		l.lacks("set-user-ID or set-group-ID")
+	}
+	err = b.Add(made, func(f *os.File) error { return l.fill(f, e) })
+	if errors.Is(err, unix.ENOENT) && e.Same != "" && e.kind() == unix.S_IFCHR {
+		return nil // another name of a device that was left out
+	}
+	if errors.Is(err, tree.ErrOrder) || errors.Is(err, tree.ErrNotRegular) || errors.Is(err, tree.ErrTooLarge) || errors.Is(err, unix.EINVAL) {
+		return damaged(l.from.vault, "the list of "+l.of.Name, err)
+	}
+	return err
 }
 
-// beside does something in the directory that a path is in.
-func (l *layer) beside(name string, do func(dir int, base string) error) error {
-	dir, err := l.root.Open(path.Dir(name))
-	if err != nil {
-		return err
+// admits tells whether an entry is kept, and refuses one that its kind of tree does not have. Devices are left out: a node has those that
+// its engine gives it, and what a device of the host is here, nobody knows.
+func (l *layer) admits(e *Entry) (bool, error) {
+	if !inPlace(l.of.Kind, e) {
+		return false, fmt.Errorf("%s does not belong there", tree.Kind(e.Mode))
 	}
-	defer dir.Close()
-	return do(int(dir.Fd()), path.Base(name))
+	switch e.kind() {
+	case unix.S_IFREG, unix.S_IFDIR, unix.S_IFLNK:
+		return true, nil
+	case unix.S_IFIFO:
+		declares := l.of.Kind == SiteTree || l.of.Kind == ReleaseTree
+		if declares {
+			l.lacks("named pipes")
+		}
+		return !declares, nil
+	case unix.S_IFCHR, unix.S_IFBLK:
+		whiteout := e.kind() == unix.S_IFCHR && e.Major == 0 && e.Minor == 0
+		if !whiteout && l.of.Kind == LayerTree {
+			return false, problem.New(problem.Refused, "there are devices in layer %s of the backup; nothing was done", l.of.Layer).At(l.from.vault.Where()).
+				Try("leave --trust-layers out: it is built from its recipe then")
+		}
+		if !whiteout {
+			l.lacks("devices")
+		}
+		return whiteout, nil
+	}
+	return false, fmt.Errorf("there is no such kind of file: %o", e.Mode)
 }
 
-func (l *layer) file(e *Entry) error {
-	f, err := l.root.OpenFile(string(e.Name), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
+// inPlace tells what may be where in a kind of tree: the directories of releases and snapshots are gone through by path later, so none of
+// them may be a link.
+func inPlace(kind string, e *Entry) bool {
+	parts := strings.Split(string(e.Name), "/")
+	switch kind {
+	case ReleaseTree:
+		return len(parts) > 1 || e.isDir() || e.isFile() && e.Name == "release.json"
+	case SnapshotTree:
+		switch {
+		case len(parts) == 1:
+			return e.isDir() || e.isFile() && e.Name == "snapshot.json"
+		case len(parts) <= 3: // nodes/ID/upper, volumes/NAME/NODE
+			return e.isDir()
+		}
 	}
-	defer f.Close()
+	return true
+}
+
+// attributes gives those that are content. Others steer the overlayfs or the security modules of the host.
+func (l *layer) attributes(e *Entry) Attrs {
+	kept := Attrs{}
+	for name, value := range e.Attrs {
+		if carried[name] || strings.HasPrefix(name, "user.") && (!strings.HasPrefix(name, "user.overlay.") || carried[name]) {
+			if name != "security.capability" || l.shut {
+				kept[name] = value
+				continue
+			}
+		}
+		l.lacks(strings.ToValidUTF8(name, "?"))
+	}
+	return kept
+}
+
+// carried are the attributes that come back, besides those of users: ACLs and capabilities, and what hides in an overlay what is below.
+var carried = map[string]bool{
+	"system.posix_acl_access": true, "system.posix_acl_default": true, "security.capability": true,
+	"trusted.overlay.opaque": true, "trusted.overlay.whiteout": true, "user.overlay.opaque": true, "user.overlay.whiteout": true,
+}
+
+// fill writes the parts of a file that are no holes.
+func (l *layer) fill(f *os.File, e *Entry) error {
 	if err := f.Truncate(e.Size); err != nil {
 		return err
 	}
 	for _, x := range e.Data {
-		at := x.At
+		at, end := x.At, x.At+x.Size
 		for _, d := range x.Pieces {
+			if l.ctx.Err() != nil {
+				return context.Cause(l.ctx)
+			}
 			content, err := l.from.get(d)
 			if err != nil {
 				return err
+			}
+			if int64(len(content)) != chunk(at, end) {
+				return damaged(l.from.vault, l.of.Name+"/"+tree.Shorten(string(e.Name)), errors.New("its parts are not as long as it says"))
 			}
 			if _, err := f.WriteAt(content, at); err != nil {
 				return err
@@ -120,39 +190,6 @@ func (l *layer) file(e *Entry) error {
 			at += int64(len(content))
 			l.saw(int64(len(content)))
 		}
-		if at != x.At+x.Size {
-			return fmt.Errorf("its parts are %d bytes instead of %d", at-x.At, x.Size)
-		}
 	}
-	if err := f.Close(); err != nil {
-		return err
-	}
-	return l.dress(e)
-}
-
-// dress gives a path its owner, mode, attributes and time, in this order: a change of owner drops the set-user-ID bit and capabilities, and
-// an ACL goes with the mode.
-func (l *layer) dress(e *Entry) error {
-	return l.beside(string(e.Name), func(dir int, base string) error {
-		if err := unix.Fchownat(dir, base, int(e.Uid), int(e.Gid), unix.AT_SYMLINK_NOFOLLOW); err != nil && os.Geteuid() == 0 {
-			return err
-		}
-		if e.kind() != unix.S_IFLNK {
-			if err := unix.Fchmodat(dir, base, e.Mode&0o7777, 0); err != nil {
-				return err
-			}
-		}
-		for attr, value := range e.Attrs {
-			err := unix.Lsetxattr(itself(dir, base), attr, value, 0)
-			if errors.Is(err, unix.ENOTSUP) || errors.Is(err, unix.EPERM) && os.Geteuid() != 0 {
-				l.lacks(attr)
-				continue
-			}
-			if err != nil {
-				return fmt.Errorf("attribute %s: %w", attr, err)
-			}
-		}
-		when := unix.NsecToTimespec(e.Time)
-		return unix.UtimesNanoAt(dir, base, []unix.Timespec{unix.NsecToTimespec(time.Now().UnixNano()), when}, unix.AT_SYMLINK_NOFOLLOW)
-	})
+	return nil
 }

@@ -7,10 +7,12 @@ package backup
 
 import (
 	"encoding/json"
+	"regexp"
 	"time"
 
 	"orrery/internal/engine/record"
 	"orrery/internal/image"
+	"orrery/internal/problem"
 )
 
 // format is the version of all that is written; it is in every manifest and beside the blocks.
@@ -18,23 +20,23 @@ const format = 1
 
 // A Manifest says what is in a backup. It is written last: a backup without one is none.
 type Manifest struct {
-	Format     int             `json:"format"`
-	Site       string          `json:"site"`
-	Key        string          `json:"key"`            // what its host kept it under
-	Twin       string          `json:"twin,omitempty"` // of which it is
-	Production bool            `json:"production,omitempty"`
-	Time       time.Time       `json:"time"`
-	Host       string          `json:"host"` // that it was on
-	By         string          `json:"by"`   // version of the program
-	Who        string          `json:"who"`
-	Nodes      []record.Record `json:"nodes"`
-	Partial    bool            `json:"partial,omitempty"` // not all nodes of the site are in it
-	Layers     []image.Record  `json:"layers"`            // that the nodes stand on: recipes, contents, package versions
-	Trees      []Tree          `json:"trees"`
-	Releases   json.RawMessage `json:"releases,omitempty"` // the host's releases.json
-	Secrets    *Sealed         `json:"secrets,omitempty"`
-	Left       []string        `json:"left,omitempty"`  // what is not in it, and why
-	Pause      float64         `json:"pause,omitempty"` // seconds for which the nodes stood still
+	Format     int                    `json:"format"`
+	Site       string                 `json:"site"`
+	Key        string                 `json:"key"`            // what its host kept it under
+	Twin       string                 `json:"twin,omitempty"` // of which it is
+	Production bool                   `json:"production,omitempty"`
+	Time       time.Time              `json:"time"`
+	Host       string                 `json:"host"` // that it was on
+	By         string                 `json:"by"`   // version of the program
+	Who        string                 `json:"who"`
+	Nodes      bounded[record.Record] `json:"nodes"`
+	Partial    bool                   `json:"partial,omitempty"` // not all nodes of the site are in it
+	Layers     bounded[image.Record]  `json:"layers"`            // that the nodes stand on: recipes, contents, package versions
+	Trees      bounded[Tree]          `json:"trees"`
+	Releases   json.RawMessage        `json:"releases,omitempty"` // the host's releases.json
+	Secrets    *Sealed                `json:"secrets,omitempty"`
+	Left       bounded[string]        `json:"left,omitempty"`  // what is not in it, and why
+	Pause      float64                `json:"pause,omitempty"` // seconds for which the nodes stood still
 }
 
 // Kinds of trees.
@@ -49,17 +51,17 @@ const (
 
 // A Tree is a directory as it was.
 type Tree struct {
-	Name    string   `json:"name"` // of all trees in the backup
-	Kind    string   `json:"kind"`
-	Node    string   `json:"node,omitempty"`   // of a private layer or volume; a volume that all share has the name of none
-	ID      int      `json:"id,omitempty"`     // of the node
-	Volume  string   `json:"volume,omitempty"` // name
-	Path    string   `json:"path,omitempty"`   // directory of the host that the site file names for the volume
-	Layer   string   `json:"layer,omitempty"`  // digest of the recipe
-	Number  int      `json:"number,omitempty"` // of the release
-	Entries int      `json:"entries"`
-	Bytes   int64    `json:"bytes"`
-	List    []Digest `json:"list"` // pieces of the list of entries
+	Name    string  `json:"name"` // of all trees in the backup
+	Kind    string  `json:"kind"`
+	Node    string  `json:"node,omitempty"`   // of a private layer or volume; a volume that all share has the name of none
+	ID      int     `json:"id,omitempty"`     // of the node
+	Volume  string  `json:"volume,omitempty"` // name
+	Path    string  `json:"path,omitempty"`   // directory of the host that the site file names for the volume
+	Layer   string  `json:"layer,omitempty"`  // digest of the recipe
+	Number  int     `json:"number,omitempty"` // of the release
+	Entries int     `json:"entries"`
+	Bytes   int64   `json:"bytes"`
+	List    digests `json:"list"` // pieces of the list of entries
 }
 
 // Tree gives a tree by name.
@@ -78,4 +80,49 @@ func (m *Manifest) Bytes() (sum int64) {
 		sum += t.Bytes
 	}
 	return sum
+}
+
+// spell writes a manifest, and gives it a name with the time and its digest in it.
+func spell(m *Manifest) (text []byte, id string, err error) {
+	text, err = json.MarshalIndent(m, "", " ")
+	if err != nil {
+		return nil, "", err
+	}
+	text = append(text, '\n')
+	if len(text) > mostManifest {
+		return nil, "", problem.New(problem.Unable, "the site is too large for one backup: what is in it takes %d MiB to tell", len(text)>>20).
+			Try("choose some of the nodes")
+	}
+	return text, nameOf(m, text), nil
+}
+
+func nameOf(m *Manifest, text []byte) string {
+	return m.Time.UTC().Format("20060102-150405") + "-" + digestOf(text).String()[:16]
+}
+
+// mostManifest bounds a manifest; that of 32 nodes has half a MiB.
+const mostManifest = 64 << 20
+
+// manifestName is that of a manifest's file: the time of the backup, and half a digest.
+var manifestName = regexp.MustCompile(`^[0-9]{8}-[0-9]{6}-[0-9a-f]{16}\.json$`)
+
+func isManifest(name string) bool { return manifestName.MatchString(name) }
+
+// understand reads a manifest, which must be what its name says.
+func understand(v Vault, id string, text []byte) (*Manifest, error) {
+	m := &Manifest{}
+	err := json.Unmarshal(text, m)
+	if err == nil && m.Format != format {
+		return nil, problem.New(problem.Unable, "backup %s is of format %d; this Orrery reads format %d", id, m.Format, format).At(v.Where())
+	}
+	if err == nil && nameOf(m, text) != id {
+		err = errDigest
+	}
+	if err == nil {
+		err = m.check()
+	}
+	if err != nil {
+		return nil, damaged(v, "backups/"+id+".json", err)
+	}
+	return m, nil
 }

@@ -50,7 +50,9 @@ func (p *packer) work() {
 			continue
 		}
 		p.wrote.Add(int64(len(block)))
-		p.known.add(name, j.pieces)
+		if err := p.known.add(name, j.pieces); err != nil {
+			p.failed.CompareAndSwap(nil, &err)
+		}
 	}
 }
 
@@ -74,7 +76,7 @@ func (p *packer) add(content []byte) (Digest, error) {
 	}
 	p.pieces = append(p.pieces, piece{d, uint32(len(content))})
 	p.content = append(p.content, content...)
-	if len(p.content) >= blockSize {
+	if len(p.content) >= blockSize || len(p.pieces) >= mostPieces {
 		p.send()
 	}
 	return d, nil

@@ -10,10 +10,13 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"orrery/internal/engine"
 	"orrery/internal/engine/record"
 	"orrery/internal/problem"
 	"orrery/internal/site/spec"
+	"orrery/internal/tree"
 	"orrery/internal/volume"
 )
 
@@ -39,6 +42,33 @@ func (r *Restoring) InTheWay() []string {
 		}
 		if at := r.volume(t); exists(at) && !empty(at) {
 			all = append(all, at)
+		}
+	}
+	return all
+}
+
+// Outside gives the directories beyond the state of this host that volumes of the backup come to.
+func (r *Restoring) Outside() []string {
+	var all []string
+	for i := range r.Manifest.Trees {
+		if t := &r.Manifest.Trees[i]; t.Kind == VolumeTree && t.Path != "" && !r.Twin {
+			all = append(all, r.volume(t))
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// Distrusted gives the titles of layers that the backup has, and that are built from their recipes nevertheless.
+func (r *Restoring) Distrusted() []string {
+	var all []string
+	for i := range r.Manifest.Layers {
+		l := &r.Manifest.Layers[i]
+		if _, brought := r.Manifest.Tree("layer/" + l.Digest); !brought || r.TrustLayers {
+			continue
+		}
+		if _, err := r.Store.Record(l.Digest); err != nil {
+			all = append(all, l.Title)
 		}
 	}
 	return all
@@ -78,7 +108,7 @@ func (r *Restoring) away(path string) error {
 	if !r.Replace {
 		return problem.New(problem.Surprise, "there is something already").At(path)
 	}
-	return os.RemoveAll(path)
+	return tree.RemoveAll(path)
 }
 
 // removeUnfilled removes nodes that a run made that was killed before it could give them their private layers.
@@ -123,10 +153,16 @@ func (r *Restoring) Fill(ctx context.Context, e engine.Engine, n *spec.Node) err
 	}
 	// Until the second rename the node lacks its layer, and what was laid down says so.
 	old := fresh + "-made"
-	if err := errors.Join(os.RemoveAll(old), os.Rename(fresh, old), os.Rename(staged, fresh)); err != nil {
+	if err := tree.RemoveAll(old); err != nil {
 		return err
 	}
-	return os.RemoveAll(old)
+	if err := os.Rename(fresh, old); err != nil {
+		return err
+	}
+	if err := os.Rename(staged, fresh); err != nil {
+		return err
+	}
+	return tree.RemoveAll(old)
 }
 
 // renewed reports whether a node's secrets may have been made anew: then its roles are applied anew, so that what they have set up with the
@@ -169,47 +205,52 @@ func (r *Restoring) record(n *spec.Node) *record.Record {
 	return nil
 }
 
-// carry takes over from the private layer that an engine has just made what is of this host: SSH host keys and name servers.
+// carry takes over from the private layer that an engine has made what is of this host: SSH host keys and name servers. The node may run,
+// and what it is given was written by others.
 func carry(from, to string) error {
-	made, err := os.OpenRoot(from)
+	made, err := tree.Open(from)
 	if err != nil {
 		return err
 	}
 	defer made.Close()
-	root, err := os.OpenRoot(to)
+	root, err := tree.Open(to)
 	if err != nil {
 		return err
 	}
 	defer root.Close()
-	keys, err := filepath.Glob(filepath.Join(from, "etc/ssh/ssh_host_*"))
-	if err != nil {
-		return err
-	}
 	names := []string{"etc/resolv.conf"}
+	keys, _ := made.Names("etc/ssh", mostNames) // the engine may have written none
 	for _, key := range keys {
-		names = append(names, "etc/ssh/"+filepath.Base(key))
+		if hostKeyFile.MatchString(key) {
+			names = append(names, "etc/ssh/"+key)
+		}
 	}
 	for _, name := range names {
-		info, err := made.Lstat(name)
-		if err != nil {
-			continue // the engine writes none
-		}
-		text, err := made.ReadFile(name)
-		if err != nil {
+		if err := carryFile(made, root, name); err != nil {
 			return err
-		}
-		if err := root.MkdirAll(path.Dir(name), 0o755); err != nil {
-			return err
-		}
-		before, _ := root.Lstat(path.Dir(name))
-		if err := errors.Join(root.RemoveAll(name), root.WriteFile(name, text, info.Mode().Perm()), root.Chmod(name, info.Mode().Perm())); err != nil {
-			return err
-		}
-		if before != nil {
-			_ = root.Chtimes(path.Dir(name), before.ModTime(), before.ModTime())
 		}
 	}
 	return nil
+}
+
+func carryFile(from, to *tree.Root, name string) error {
+	st, err := from.Lstat(name)
+	if err != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {
+		return nil // the engine writes none
+	}
+	text, err := from.ReadFile(name, 1<<20)
+	if err != nil {
+		return err
+	}
+	above, before := to.Stat(path.Dir(name))
+	if err := to.RemoveAll(name); err != nil {
+		return err
+	}
+	file := tree.File{Path: name, Content: text, Uid: int(st.Uid), Gid: int(st.Gid), Mode: st.Mode & 0o777}
+	if err := to.Put(file, int(st.Uid), int(st.Gid)); err != nil || before != nil {
+		return err
+	}
+	return to.Stamp(path.Dir(name), above.Mtim)
 }
 
 // Unfilled gives the nodes in the backup whose private layers have found no node: those of releases that were not live.

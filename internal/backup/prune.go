@@ -1,11 +1,6 @@
 package backup
 
-import (
-	"os"
-	"path/filepath"
-
-	"orrery/internal/problem"
-)
+import "orrery/internal/problem"
 
 // Prune removes all but the last backups of each site, and the blocks of which none of the others needs anything. It gives the names of
 // the backups that went and how many bytes of blocks did.
@@ -36,7 +31,7 @@ func (r *Repository) Prune(keep int) (gone []string, freed int64, err error) {
 		}
 	}
 	for _, id := range gone {
-		if err := os.Remove(r.path("backups", id+".json")); err != nil {
+		if err := r.root.Remove("backups/" + id + ".json"); err != nil {
 			return gone, freed, err
 		}
 	}
@@ -46,7 +41,7 @@ func (r *Repository) Prune(keep int) (gone []string, freed int64, err error) {
 
 // sweep removes the blocks that are not used. The index tells of those that stay before any goes.
 func (r *Repository) sweep(used map[Digest]bool) (freed int64, err error) {
-	former, err := filepath.Glob(r.path("index", "*.idx"))
+	former, err := r.indexFiles()
 	if err != nil {
 		return 0, err
 	}
@@ -65,21 +60,20 @@ func (r *Repository) sweep(used map[Digest]bool) (freed int64, err error) {
 	if err := r.addIndex(stay); err != nil {
 		return 0, err
 	}
-	now, err := filepath.Glob(r.path("index", "*.idx"))
+	now, err := r.indexFiles()
 	if err != nil {
 		return 0, err
 	}
 	if len(now) > len(former) { // else there was one already that tells of just these
-		if err := removeAll(former); err != nil {
+		if err := r.removeIndexes(former); err != nil {
 			return 0, err
 		}
 	}
 	for _, block := range unused {
-		path := r.path(blockName(block))
-		if info, err := os.Stat(path); err == nil {
-			freed += info.Size()
+		if st, err := r.root.Lstat(blockName(block)); err == nil {
+			freed += st.Size
 		}
-		if err := os.Remove(path); err != nil {
+		if err := r.root.Remove(blockName(block)); err != nil {
 			return freed, err
 		}
 	}

@@ -2,7 +2,6 @@ package backup
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -17,6 +16,7 @@ import (
 
 	"orrery/internal/host"
 	"orrery/internal/problem"
+	"orrery/internal/tree"
 )
 
 // A Repository is a directory with many backups, which share their blocks.
@@ -26,8 +26,11 @@ import (
 //	index/….idx          which pieces are in blocks, so that not each of these must be opened; made anew when it lacks something
 //	backups/ID.json      manifests
 //	new/                 what is being written
+//
+// Whoever carries it about may have written it, so it is reached through package tree, and every name in it is a digest or ends with one.
 type Repository struct {
 	dir   string
+	root  *tree.Root
 	lock  *os.File
 	index *index
 	made  sync.Map // directories of blocks that are there
@@ -38,26 +41,42 @@ const markName = "orrery-backup"
 // mark is what a repository and an archive begin with.
 func mark() []byte { return fmt.Appendf(nil, "orrery backup %d\n", format) }
 
+// mostNames is how many names there may be in one directory of a repository.
+const mostNames = 1 << 20
+
 // OpenRepository opens a repository for reading.
 func OpenRepository(dir string) (*Repository, error) {
-	text, err := os.ReadFile(filepath.Join(dir, markName))
-	if err != nil {
-		return nil, problem.New(problem.Usage, "this directory holds no backups").At(dir).Because(reason(err)).
-			Try("name the directory that was given to orrery backup")
-	}
-	if string(text) != string(mark()) {
-		return nil, problem.New(problem.Unable, "the backups in this directory are of another format: %q", strings.TrimSpace(string(text))).
-			At(dir).Try("use the version of Orrery that wrote them")
-	}
 	r := &Repository{dir: dir, index: newIndex()}
-	if r.lock, err = hold(dir, unix.LOCK_SH); err != nil {
-		return nil, err
+	text, err := []byte(nil), error(nil)
+	if r.root, err = openDirectory(dir); err == nil {
+		text, err = r.root.ReadFile(markName, 1<<10)
 	}
-	if err := r.read(); err != nil {
+	switch {
+	case err != nil:
+		err = problem.New(problem.Usage, "this directory holds no backups").At(dir).Because(reason(err)).
+			Try("name the directory that was given to orrery backup")
+	case string(text) != string(mark()):
+		err = problem.New(problem.Unable, "the backups in this directory are of another format: %q", strings.TrimSpace(string(text))).
+			At(dir).Try("use the version of Orrery that wrote them")
+	default:
+		if r.lock, err = r.hold(unix.LOCK_SH); err == nil {
+			err = r.read()
+		}
+	}
+	if err != nil {
 		r.Close() //nolint:errcheck // it was only read
 		return nil, err
 	}
 	return r, nil
+}
+
+// openDirectory opens a directory that the operator names, perhaps by a link.
+func openDirectory(dir string) (*tree.Root, error) {
+	real, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return nil, err
+	}
+	return tree.Open(real)
 }
 
 // WriteRepository opens a repository for writing; an empty or missing directory becomes one.
@@ -65,20 +84,24 @@ func WriteRepository(dir string) (*Repository, error) {
 	if err := begin(dir); err != nil {
 		return nil, err
 	}
-	lock, err := hold(dir, unix.LOCK_EX)
-	if err != nil {
-		return nil, err
+	r := &Repository{dir: dir, index: newIndex()}
+	var err error
+	if r.root, err = openDirectory(dir); err == nil {
+		r.lock, err = r.hold(unix.LOCK_EX)
 	}
-	r := &Repository{dir: dir, index: newIndex(), lock: lock}
-	err = os.RemoveAll(r.path("new")) // of a run that was killed
+	if err == nil {
+		err = r.root.RemoveAll("new") // of a run that was killed
+	}
 	for _, part := range []string{"new", "blocks", "index", "backups"} {
-		err = errors.Join(err, os.MkdirAll(r.path(part), 0o700))
+		if err == nil {
+			err = r.root.Mkdir(part, 0o700)
+		}
 	}
 	if err == nil {
 		err = r.read()
 	}
 	if err != nil {
-		lock.Close()
+		r.Close() //nolint:errcheck // nothing was written
 		return nil, err
 	}
 	return r, nil
@@ -90,7 +113,7 @@ func begin(dir string) error {
 		return problem.New(problem.Usage, "the directory for backups cannot be read").At(dir).Because(reason(err))
 	}
 	at := filepath.Join(dir, markName)
-	is, err := os.ReadFile(at)
+	is, err := tree.ReadFile(at, 1<<10)
 	if err == nil {
 		if string(is) != string(mark()) {
 			return problem.New(problem.Unable, "the backups in this directory are of another format").At(dir).Try("name another directory")
@@ -107,27 +130,32 @@ func begin(dir string) error {
 }
 
 // hold takes the lock of a repository: shared for readers, alone for a writer.
-func hold(dir string, how int) (*os.File, error) {
-	f, err := os.OpenFile(filepath.Join(dir, markName), os.O_RDONLY, 0)
+func (r *Repository) hold(how int) (*os.File, error) {
+	f, err := r.root.OpenFile(markName)
 	if err != nil {
 		return nil, err
 	}
 	if err := unix.Flock(int(f.Fd()), how|unix.LOCK_NB); err != nil {
 		f.Close()
-		return nil, problem.New(problem.Locked, "another orrery is at work in this directory of backups").At(dir).Try("wait for it, or end that process")
+		return nil, problem.New(problem.Locked, "another orrery is at work in this directory of backups").At(r.dir).Try("wait for it, or end that process")
 	}
 	return f, nil
-}
-
-func (r *Repository) path(parts ...string) string {
-	return filepath.Join(append([]string{r.dir}, parts...)...)
 }
 
 // Where names the directory.
 func (r *Repository) Where() string { return r.dir }
 
 // Close lets others write.
-func (r *Repository) Close() error { return r.lock.Close() }
+func (r *Repository) Close() error {
+	var err error
+	if r.lock != nil {
+		err = r.lock.Close()
+	}
+	if r.root != nil {
+		err = errors.Join(err, r.root.Close())
+	}
+	return err
+}
 
 func (r *Repository) has() *index { return r.index }
 
@@ -138,18 +166,21 @@ func (r *Repository) read() error {
 	if err != nil {
 		return err
 	}
-	indexes, err := filepath.Glob(r.path("index", "*.idx"))
+	indexes, err := r.indexFiles()
 	if err != nil {
 		return err
 	}
-	for _, path := range indexes {
-		told, err := readIndex(path)
+	for _, name := range indexes {
+		told, err := r.readIndex(name)
 		if err != nil {
 			continue // it is only a shortcut
 		}
 		for block, pieces := range told {
-			if there[block] {
-				r.index.add(block, pieces)
+			if !there[block] {
+				continue
+			}
+			if err := r.index.add(block, pieces); err != nil {
+				return damaged(r, "index/"+name, err)
 			}
 		}
 	}
@@ -162,8 +193,11 @@ func (r *Repository) read() error {
 			return err
 		}
 		pieces, err := piecesOf(stored)
-		if err == nil && digestOf(stored) == block {
-			r.index.add(block, pieces)
+		if err != nil || digestOf(stored) != block {
+			continue
+		}
+		if err := r.index.add(block, pieces); err != nil {
+			return damaged(r, blockName(block), err)
 		}
 	}
 	return nil
@@ -171,22 +205,31 @@ func (r *Repository) read() error {
 
 // there gives the blocks of which there is a file.
 func (r *Repository) there() (map[Digest]bool, error) {
-	paths, err := filepath.Glob(r.path("blocks", "*", "*.zst"))
-	if err != nil {
-		return nil, err
+	parts, err := r.root.Names("blocks", mostNames)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, damaged(r, "blocks", reason(err))
 	}
 	all := map[Digest]bool{}
-	for _, path := range paths {
-		var d Digest
-		if d.UnmarshalText([]byte(strings.TrimSuffix(filepath.Base(path), ".zst"))) == nil {
-			all[d] = true
+	for _, part := range parts {
+		if len(part) != 2 {
+			continue
+		}
+		names, err := r.root.Names("blocks/"+part, mostNames)
+		if err != nil {
+			return nil, damaged(r, "blocks/"+part, reason(err))
+		}
+		for _, name := range names {
+			var d Digest
+			if d.UnmarshalText([]byte(strings.TrimSuffix(name, ".zst"))) == nil && blockName(d) == "blocks/"+part+"/"+name {
+				all[d] = true
+			}
 		}
 	}
 	return all, nil
 }
 
 func (r *Repository) block(name Digest) ([]byte, error) {
-	stored, err := os.ReadFile(r.path(blockName(name)))
+	stored, err := r.root.ReadFile(blockName(name), mostBlock)
 	if err != nil {
 		return nil, damaged(r, blockName(name), reason(err))
 	}
@@ -195,21 +238,36 @@ func (r *Repository) block(name Digest) ([]byte, error) {
 
 // put writes a block. It does not wait for the disk: a power cut leaves a block that no index tells of, and whose digest is looked at.
 func (r *Repository) put(name Digest, block []byte) error {
-	fresh, path := r.path("new", name.String()), r.path(blockName(name))
-	if err := os.WriteFile(fresh, block, 0o600); err != nil {
+	fresh, path := "new/"+name.String(), blockName(name)
+	err := r.root.Put(tree.File{Path: fresh, Content: block, Uid: os.Geteuid(), Gid: os.Getegid(), Mode: 0o600}, os.Geteuid(), os.Getegid())
+	if err == nil && !r.known(filepath.Dir(path)) {
+		err = r.root.Mkdir(filepath.Dir(path), 0o700)
+	}
+	if err == nil {
+		err = r.root.Rename(fresh, path)
+	}
+	if err != nil {
 		return unwritten(r.dir, err)
 	}
-	if dir := filepath.Dir(path); !r.known(dir) {
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return unwritten(r.dir, err)
-		}
-	}
-	return os.Rename(fresh, path)
+	return nil
 }
 
+// known reports whether a directory of blocks was there before.
 func (r *Repository) known(dir string) bool {
-	_, loaded := r.made.LoadOrStore(dir, true)
-	return loaded && exists(dir)
+	if _, loaded := r.made.LoadOrStore(dir, true); !loaded {
+		return false
+	}
+	_, err := r.root.Lstat(dir)
+	return err == nil
+}
+
+// write writes a file whole or not at all, and waits until it is on disk.
+func (r *Repository) write(name string, content []byte) error {
+	f := tree.File{Path: name, Content: content, Uid: os.Geteuid(), Gid: os.Getegid(), Mode: 0o600, Sync: true}
+	if err := r.root.Put(f, os.Geteuid(), os.Getegid()); err != nil {
+		return unwritten(r.dir, err)
+	}
+	return nil
 }
 
 func exists(path string) bool {
@@ -229,16 +287,11 @@ func (r *Repository) commit(m *Manifest) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return id, host.WriteFile(host.File{Path: r.path("backups", id+".json"), Content: text, Mode: 0o600})
+	return id, r.write("backups/"+id+".json", text)
 }
 
 func (r *Repository) sync() error {
-	dir, err := os.Open(r.dir)
-	if err != nil {
-		return err
-	}
-	defer dir.Close()
-	if err := unix.Syncfs(int(dir.Fd())); err != nil {
+	if err := unix.Syncfs(r.root.Fd()); err != nil {
 		return unwritten(r.dir, err)
 	}
 	return nil
@@ -246,20 +299,31 @@ func (r *Repository) sync() error {
 
 // Backups gives the names of the backups, the oldest first.
 func (r *Repository) Backups() ([]string, error) {
-	paths, err := filepath.Glob(r.path("backups", "*.json"))
-	var ids []string
-	for _, path := range paths {
-		ids = append(ids, strings.TrimSuffix(filepath.Base(path), ".json"))
+	names, err := r.root.Names("backups", mostNames)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
 	}
-	slices.Sort(ids)
+	var ids []string
+	for _, name := range names {
+		if isManifest(name) {
+			ids = append(ids, strings.TrimSuffix(name, ".json"))
+		}
+	}
 	return ids, err
 }
 
 // Manifest reads what a backup has in it.
 func (r *Repository) Manifest(id string) (*Manifest, error) {
-	text, err := os.ReadFile(r.path("backups", id+".json"))
+	missing := problem.New(problem.Usage, "there is no backup %s", id).At(r.dir).Try("orrery backup ls %s", r.dir)
+	if !isManifest(id + ".json") {
+		return nil, missing
+	}
+	text, err := r.root.ReadFile("backups/"+id+".json", mostManifest)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, missing
+	}
 	if err != nil {
-		return nil, problem.New(problem.Usage, "there is no backup %s", id).At(r.dir).Try("orrery backup ls %s", r.dir)
+		return nil, damaged(r, "backups/"+id+".json", reason(err))
 	}
 	return understand(r, id, text)
 }
@@ -285,36 +349,6 @@ func (r *Repository) Verify(ctx context.Context, id string, read func(int64)) er
 		}
 		return nil
 	})
-}
-
-// spell writes a manifest, and gives it a name with the time and its digest in it.
-func spell(m *Manifest) (text []byte, id string, err error) {
-	text, err = json.MarshalIndent(m, "", " ")
-	if err != nil {
-		return nil, "", err
-	}
-	text = append(text, '\n')
-	return text, nameOf(m, text), nil
-}
-
-func nameOf(m *Manifest, text []byte) string {
-	return m.Time.UTC().Format("20060102-150405") + "-" + digestOf(text).String()[:16]
-}
-
-// understand reads a manifest, which must be what its name says.
-func understand(v Vault, id string, text []byte) (*Manifest, error) {
-	m := &Manifest{}
-	err := json.Unmarshal(text, m)
-	if err == nil && m.Format != format {
-		return nil, problem.New(problem.Unable, "backup %s is of format %d; this Orrery reads format %d", id, m.Format, format).At(v.Where())
-	}
-	if err == nil && nameOf(m, text) != id {
-		err = errDigest
-	}
-	if err != nil {
-		return nil, damaged(v, "backups/"+id+".json", err)
-	}
-	return m, nil
 }
 
 // unwritten says that a backup cannot be written.

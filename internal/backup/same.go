@@ -3,12 +3,11 @@ package backup
 import (
 	"bytes"
 	"context"
-	"fmt"
-	"io/fs"
 	"os"
-	"path/filepath"
 
 	"orrery/internal/problem"
+	"orrery/internal/tree"
+	"orrery/internal/visible"
 )
 
 // CheckSiteDir wants the directory for the site's files to be empty, missing, or to hold the same files.
@@ -21,12 +20,11 @@ func (r *Restoring) CheckSiteDir(ctx context.Context) error {
 		if t.Kind != SiteTree {
 			continue
 		}
-		from := newPieces(r.From)
-		entries, err := from.list(t)
+		why, err := different(ctx, newPieces(r.From), t, r.SiteDir)
 		if err != nil {
 			return err
 		}
-		if why := different(ctx, from, entries, r.SiteDir); why != "" {
+		if why != "" {
 			return problem.New(problem.Usage, "the directory for the site's files is not empty, and is another than in the backup: %s", why).
 				At(r.SiteDir).Try("name another with --dir")
 		}
@@ -34,50 +32,90 @@ func (r *Restoring) CheckSiteDir(ctx context.Context) error {
 	return nil
 }
 
-// different names the first path in which a directory differs from a list; "": none.
-func different(ctx context.Context, from *pieces, entries []Entry, dir string) string {
-	listed := map[string]bool{}
-	for i := range entries {
-		e := &entries[i]
-		listed[string(e.Name)] = true
-		if ctx.Err() != nil || !e.isFile() || !e.isFirst() {
-			continue
-		}
-		text, err := os.ReadFile(filepath.Join(dir, string(e.Name)))
-		if err != nil || int64(len(text)) != e.Size || !e.holds(from, text) {
-			return string(e.Name)
-		}
+// different names the first path in which a directory differs from a tree; "": none.
+func different(ctx context.Context, from *pieces, t *Tree, dir string) (string, error) {
+	here, err := openDirectory(dir)
+	if err != nil {
+		return "", err
 	}
-	added := ""
-	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		rel, _ := filepath.Rel(dir, path)
-		if err != nil || rel == ".git" {
-			return fs.SkipDir
+	defer here.Close()
+	listed, why := map[string]bool{}, ""
+	err = from.each(t, func(e *Entry) error {
+		if len(listed) > mostNames {
+			return damaged(from.vault, "the list of "+t.Name, errBounds)
 		}
-		if !d.IsDir() && !listed[rel] {
-			added = fmt.Sprintf("%s is not in the backup", rel)
-			return fs.SkipAll
+		listed[string(e.Name)] = true
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if e.isFile() && e.isFirst() && !e.equals(from, here) {
+			why = visible.Line(tree.Shorten(string(e.Name)))
+			return errFound
 		}
 		return nil
 	})
-	return added
+	if err != nil && why == "" {
+		return "", err
+	}
+	if why != "" {
+		return why, nil
+	}
+	err = here.Walk(ctx, tree.Ample, func(e *tree.Entry) error {
+		switch {
+		case e.Path == ".git":
+			return tree.SkipDir
+		case !e.IsDir() && !listed[e.Path]:
+			why = visible.Line(tree.Shorten(e.Path)) + " is not in the backup"
+			return errFound
+		}
+		return nil
+	})
+	if why != "" {
+		return why, nil
+	}
+	return "", err
 }
 
-// holds reports whether a text is what the file holds.
-func (e *Entry) holds(from *pieces, text []byte) bool {
+// equals reports whether a file here holds what the entry does.
+func (e *Entry) equals(from *pieces, here *tree.Root) bool {
+	f, err := here.OpenFile(string(e.Name))
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil || info.Size() != e.Size {
+		return false
+	}
 	at := int64(0)
 	for _, x := range e.Data {
-		if !zero(text[at:min(x.At, e.Size)]) {
+		if !hole(f, at, x.At) {
 			return false
 		}
 		at = x.At
 		for _, d := range x.Pieces {
 			content, err := from.get(d)
-			if err != nil || at+int64(len(content)) > e.Size || !bytes.Equal(content, text[at:at+int64(len(content))]) {
+			is := make([]byte, len(content))
+			if err != nil || int64(len(content)) != chunk(at, x.At+x.Size) {
+				return false
+			}
+			if _, err := f.ReadAt(is, at); err != nil || !bytes.Equal(is, content) {
 				return false
 			}
 			at += int64(len(content))
 		}
 	}
-	return zero(text[at:])
+	return hole(f, at, e.Size)
+}
+
+// hole reports whether a part of a file is zero.
+func hole(f *os.File, from, to int64) bool {
+	b := make([]byte, 64<<10)
+	for ; from < to; from += int64(len(b)) {
+		b = b[:min(int64(cap(b)), to-from)]
+		if _, err := f.ReadAt(b, from); err != nil || !zero(b) {
+			return false
+		}
+	}
+	return true
 }

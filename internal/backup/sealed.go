@@ -13,13 +13,14 @@ import (
 	"filippo.io/age"
 
 	"orrery/internal/problem"
+	"orrery/internal/tree"
 )
 
 // Sealed are secrets, encrypted with age: generated ones and SSH host keys. Nobody who has not got the passphrase or key can read
 // them.
 type Sealed struct {
-	Names  []string `json:"names"` // of what is in it
-	Pieces []Digest `json:"pieces"`
+	Names  bounded[string] `json:"names"` // of what is in it
+	Pieces digests         `json:"pieces"`
 }
 
 // Secrets are files, by path: secrets/NAME, keys/NODE/FILE.
@@ -66,7 +67,7 @@ func unseal(from io.Reader, with []age.Identity) (Secrets, error) {
 		return nil, err
 	}
 	all := Secrets{}
-	r := tar.NewReader(plain)
+	r := tar.NewReader(io.LimitReader(plain, mostSecrets))
 	for {
 		h, err := r.Next()
 		if errors.Is(err, io.EOF) {
@@ -78,11 +79,17 @@ func unseal(from io.Reader, with []age.Identity) (Secrets, error) {
 		if !inside(Name(h.Name)) {
 			return nil, errors.New("a path that leads out")
 		}
-		if all[h.Name], err = io.ReadAll(io.LimitReader(r, 16<<20)); err != nil {
+		if !isSecret(h.Name) || h.Typeflag != tar.TypeReg {
+			continue // half written by a run that was killed
+		}
+		if all[h.Name], err = io.ReadAll(r); err != nil {
 			return nil, err
 		}
 	}
 }
+
+// mostSecrets bounds what all secrets of a site take.
+const mostSecrets = 256 << 20
 
 // Recipients reads for whom secrets are encrypted: age's public keys, or the passphrase in a file.
 func Recipients(keys []string, passphraseFile string) ([]age.Recipient, error) {
@@ -120,10 +127,11 @@ func Identities(keyFile, passphraseFile string) ([]age.Identity, error) {
 		if err != nil {
 			return nil, err
 		}
+		with.SetMaxWorkFactor(18) // with which Recipients encrypts; each step more doubles 256 MiB of memory
 		all = append(all, with)
 	}
 	if keyFile != "" {
-		text, err := os.ReadFile(keyFile)
+		text, err := tree.ReadFile(keyFile, 1<<20)
 		if err != nil {
 			return nil, problem.New(problem.Usage, "the key cannot be read").At(keyFile).Because(reason(err))
 		}
@@ -137,7 +145,7 @@ func Identities(keyFile, passphraseFile string) ([]age.Identity, error) {
 }
 
 func passphrase(file string) (string, error) {
-	text, err := os.ReadFile(file)
+	text, err := tree.ReadFile(file, 1<<20)
 	if err != nil {
 		return "", problem.New(problem.Usage, "the passphrase cannot be read").At(file).Because(reason(err))
 	}

@@ -1,49 +1,157 @@
 package backup
 
 import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
 	"path/filepath"
-	"strings"
 
 	"orrery/internal/engine"
 	"orrery/internal/engine/record"
 	"orrery/internal/host"
+	"orrery/internal/problem"
+	"orrery/internal/site/check"
 	"orrery/internal/snapshot"
+	"orrery/internal/tree"
+	"orrery/internal/visible"
+	"orrery/internal/volume"
 )
 
-// FitSnapshots lets snapshots that were restored be of use here: what in them is of the host is that of this one, as in the nodes
-// that have just been made.
-func (r *Restoring) FitSnapshots(engines map[string]engine.Engine) error {
+// A snapshot says what its nodes were made from and where its volumes are used, and whoever puts it back later believes it. So those of a
+// backup stay aside until the site file that was restored has made the nodes: then what each of them says is what is here.
+
+// mostSnapshot bounds what a snapshot says of itself.
+const mostSnapshot = mostManifest
+
+// eachSnapshot goes through the snapshots that are laid down.
+func (r *Restoring) eachSnapshot(do func(staged string, s *snapshot.Snapshot) error) error {
 	for i := range r.Manifest.Trees {
 		t := &r.Manifest.Trees[i]
-		if t.Kind != SnapshotTree || r.Twin {
+		at, _ := r.places(t)
+		if t.Kind != SnapshotTree || at == "" || !exists(at) {
 			continue
 		}
-		s, err := snapshot.Open(r.Dirs, r.Key, filepath.Base(t.Name))
-		if err != nil {
-			return err
+		s, err := readSnapshot(at)
+		if err == nil {
+			err = wellFormed(s, t.snapshot(), r.Key)
 		}
-		if err := r.fit(s, engines); err != nil {
+		if err != nil {
+			return damaged(r.From, t.Name, err)
+		}
+		if err := do(at, s); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (r *Restoring) fit(s *snapshot.Snapshot, engines map[string]engine.Engine) error {
+func readSnapshot(dir string) (*snapshot.Snapshot, error) {
+	root, err := tree.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	text, err := root.ReadFile("snapshot.json", mostSnapshot)
+	if err != nil {
+		return nil, err
+	}
+	s := &snapshot.Snapshot{Dir: dir}
+	return s, json.Unmarshal(text, s)
+}
+
+// wellFormed refuses a snapshot whose names are none.
+func wellFormed(s *snapshot.Snapshot, id, key string) error {
+	if s.ID != id || s.Site != key {
+		return fmt.Errorf("it says that it is %q of %q", s.ID, s.Site)
+	}
 	for _, n := range s.Nodes {
-		layered, ok := engines[n.Record.Engine].(engine.Layered)
-		if _, err := record.Read(r.Dirs.Node(r.Key, n.Record.ID)); err != nil || !ok || !exists(s.Private(n.Record.ID)) {
-			continue // of a node that did not come back
+		if n.Record == nil || !check.Label(n.Record.Name) || n.Record.ID <= 0 {
+			return errors.New("a node in it has no name")
 		}
-		if err := carry(layered.Private(engine.RefOf(&n.Record.Node)), s.Private(n.Record.ID)); err != nil {
+	}
+	for _, v := range s.Volumes {
+		if !check.Word(v.Name) || v.Node != volume.ForAll && !check.Label(v.Node) {
+			return illegal("volume", v.Name)
+		}
+	}
+	for _, text := range append([]string{s.Who}, s.Omitted...) {
+		if visible.Line(text) != text {
+			return illegal("text", text)
+		}
+	}
+	return nil
+}
+
+// snapshots wants that those laid down can come to their place.
+func (r *Restoring) snapshots() error {
+	return r.eachSnapshot(func(_ string, s *snapshot.Snapshot) error {
+		if to := filepath.Join(r.Dirs.Snapshots(r.Key), s.ID); exists(to) && !r.Replace {
+			return problem.New(problem.Refused, "there is a snapshot %s of %s already; nothing was done", s.ID, r.Key).At(to).
+				Try("orrery snapshot rm %s, or --replace", s.ID)
+		}
+		return nil
+	})
+}
+
+// FitSnapshots puts snapshots in their place: what in them is of the host is that of this one, as in the nodes that have just been made. Of
+// nodes that did not come back nothing is left in them.
+func (r *Restoring) FitSnapshots(engines map[string]engine.Engine) error {
+	return r.eachSnapshot(func(staged string, s *snapshot.Snapshot) error {
+		if err := r.fit(s, engines); err != nil {
 			return err
 		}
+		if err := host.WriteJSON(filepath.Join(staged, "snapshot.json"), 0o600, s); err != nil {
+			return err
+		}
+		return r.move(move{From: staged, To: filepath.Join(r.Dirs.Snapshots(r.Key), s.ID)})
+	})
+}
+
+func (r *Restoring) fit(s *snapshot.Snapshot, engines map[string]engine.Engine) error {
+	var nodes []snapshot.Node
+	used := map[string]string{} // where the volumes are used here, by the directories in which the snapshot keeps them
+	for _, n := range s.Nodes {
+		here, err := record.Read(r.Dirs.Node(r.Key, n.Record.ID))
+		if errors.Is(err, os.ErrNotExist) || err == nil && here.Name != n.Record.Name {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		for _, m := range here.Mounts {
+			if m.NFS == "" && m.Copy == "" {
+				kept := snapshot.Volume{Name: m.Volume, Node: here.Name}
+				if m.Shared {
+					kept.Node = volume.ForAll
+				}
+				used[s.Kept(kept)] = volume.Path(r.Dirs, r.Key, here.Name, m)
+			}
+		}
+		if layered, ok := engines[here.Engine].(engine.Layered); ok && exists(s.Private(here.ID)) {
+			if err := carry(layered.Private(engine.RefOf(&here.Node)), s.Private(here.ID)); err != nil {
+				return err
+			}
+		}
+		n.Record = asThen(here, n.Record)
+		nodes = append(nodes, n)
 	}
-	for i := range s.Volumes {
-		v := &s.Volumes[i]
-		if strings.HasSuffix(v.Path, filepath.Join("/sites", r.Key, "volumes", v.Name, v.Node)) { // kept with the state, which may be elsewhere here
-			v.Path = filepath.Join(r.Dirs.Volumes(r.Key), v.Name, v.Node)
+	s.Nodes = nodes
+	var volumes []snapshot.Volume
+	for _, v := range s.Volumes {
+		if at, is := used[s.Kept(v)]; is {
+			v.Path = at
+			volumes = append(volumes, v)
 		}
 	}
-	return host.WriteJSON(filepath.Join(s.Dir, "snapshot.json"), 0o600, s)
+	s.Volumes = volumes
+	return nil
+}
+
+// asThen gives a node as the site file makes it here, on the layers on which it stood and as it was configured then.
+func asThen(here, then *record.Record) *record.Record {
+	r := *here
+	r.Base, r.Layer, r.Parts, r.Config = then.Base, then.Layer, then.Parts, then.Config
+	r.Configured, r.Active = then.Configured, then.Active
+	return &r
 }

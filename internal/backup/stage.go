@@ -15,8 +15,8 @@ import (
 
 	"orrery/internal/host"
 	"orrery/internal/image"
-	"orrery/internal/observe"
 	"orrery/internal/problem"
+	"orrery/internal/tree"
 )
 
 // A Restoring puts a backup in place. First all of it is laid down aside, where nothing sees it; then it is moved to where it belongs,
@@ -32,9 +32,12 @@ type Restoring struct {
 	Key     string // under which the site will be kept here
 	SiteDir string // where the site directory will be
 	Twin    bool   // it is restored as a twin: volumes are with the host's state
-	Replace bool   // what is in the way goes
-	With    []age.Identity
-	Saw     func(bytes int64)
+	// TrustLayers: layers in the backup come into the store, where all sites of the host find them by the digest of their recipe. That
+	// they are what the recipe makes nothing but the word of whoever made the backup says.
+	TrustLayers bool
+	Replace     bool // what is in the way goes
+	With        []age.Identity
+	Saw         func(bytes int64)
 
 	Lacked map[string]int // attributes that a file system here does not take, and how often
 
@@ -101,6 +104,9 @@ func (r *Restoring) Stage(ctx context.Context) error {
 			return err
 		}
 	}
+	if err := r.snapshots(); err != nil {
+		return errors.Join(err, r.Clear())
+	}
 	if err := r.releases(); err != nil {
 		return err
 	}
@@ -123,35 +129,13 @@ func (r *Restoring) explain(ctx context.Context, err error) error {
 	return problem.New(kind, "the backup cannot be laid down; nothing was put in place").At(r.aside()).Because(err)
 }
 
-// room wants that there is space for what is laid down, before it is.
-func (r *Restoring) room() error {
-	var st unix.Statfs_t
-	if err := unix.Statfs(r.aside(), &st); err != nil {
-		return nil // it will show
-	}
-	need := int64(0)
-	from := newPieces(r.From)
-	for i := range r.Manifest.Trees {
-		entries, err := from.list(&r.Manifest.Trees[i])
-		if err != nil {
-			return err
-		}
-		for _, e := range entries {
-			for _, x := range e.Data {
-				need += x.Size
-			}
-		}
-	}
-	if free := int64(st.Bavail) * st.Bsize; free < need {
-		return problem.New(problem.Unable, "the backup has %d MiB in it, and there are %d MiB free", need>>20, free>>20).At(r.Dirs.State).Try("make room")
-	}
-	return nil
-}
-
 // tree lays down one tree.
 func (r *Restoring) tree(ctx context.Context, from *pieces, t *Tree) error {
 	lacks := func(attr string) { r.Lacked[attr]++ }
 	if t.Kind == LayerTree {
+		if !r.TrustLayers {
+			return nil
+		}
 		for i := range r.Manifest.Layers {
 			if l := &r.Manifest.Layers[i]; l.Digest == t.Layer {
 				return r.Store.Adopt(ctx, l, func(tree string) error { return lay(ctx, from, t, tree, r.Saw, lacks) })
@@ -163,11 +147,14 @@ func (r *Restoring) tree(ctx context.Context, from *pieces, t *Tree) error {
 	if at == "" {
 		return nil
 	}
-	closed := os.FileMode(0o700)
+	mode := os.FileMode(0o700)
 	if t.Kind == SiteTree {
-		closed = 0o755
+		mode = 0o755
 	}
-	if err := errors.Join(os.MkdirAll(filepath.Dir(at), closed), os.RemoveAll(at)); err != nil {
+	if err := os.MkdirAll(filepath.Dir(at), mode); err != nil {
+		return err
+	}
+	if err := tree.RemoveAll(at); err != nil {
 		return err
 	}
 	// It may be that it takes long: whoever comes after a kill must know of it.
@@ -200,8 +187,7 @@ func (r *Restoring) places(t *Tree) (at, to string) {
 		if r.Twin {
 			return "", "" // they tell of the original's directories
 		}
-		to = filepath.Join(r.Dirs.Site(r.Key), "snapshots", filepath.Base(t.Name))
-	}
+	} // a snapshot stays there until it is fitted
 	return r.aside("trees", t.Name), to
 }
 
@@ -242,8 +228,8 @@ func (r *Restoring) releases() error {
 	if len(r.Manifest.Releases) == 0 {
 		return nil
 	}
-	var known observe.Releases
-	if err := json.Unmarshal(r.Manifest.Releases, &known); err != nil {
+	known, err := r.Manifest.releases()
+	if err != nil {
 		return damaged(r.From, "what it says of releases", err)
 	}
 	known.Switch, known.Trial, known.Former = nil, nil, nil
@@ -308,12 +294,12 @@ func Clear(dirs host.Dirs, key string) error {
 	if json.Unmarshal(text, &p) == nil {
 		for _, m := range p.Moves {
 			if m.From == beside(m.To) || filepath.Dir(m.From) == at || within(m.From, at) {
-				err = errors.Join(err, os.RemoveAll(m.From))
+				err = errors.Join(err, tree.RemoveAll(m.From))
 			}
 		}
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil
 	}
-	return errors.Join(err, os.RemoveAll(at))
+	return errors.Join(err, tree.RemoveAll(at))
 }

@@ -172,7 +172,12 @@ func (t *Taking) formerly() error {
 			continue
 		}
 		for i := range m.Trees {
-			if entries, err := from.list(&m.Trees[i]); err == nil && t.trees[m.Trees[i].Name] == nil && t.whole(entries) {
+			if t.trees[m.Trees[i].Name] != nil {
+				continue
+			}
+			var entries []Entry
+			err := from.each(&m.Trees[i], func(e *Entry) error { entries = append(entries, *e); return nil })
+			if err == nil && t.whole(entries) {
 				t.trees[m.Trees[i].Name] = &taken{entries: entries}
 			}
 		}

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+
+	"orrery/internal/tree"
 )
 
 func itoa(n int64) string { return strconv.FormatInt(n, 10) }
@@ -29,16 +31,16 @@ func usedBlocks(v Vault, m *Manifest) ([]Digest, error) {
 		if err := need(t.List); err != nil {
 			return nil, err
 		}
-		entries, err := from.list(t)
-		if err != nil {
-			return nil, err
-		}
-		for _, e := range entries {
+		err := from.each(t, func(e *Entry) error {
 			for _, x := range e.Data {
 				if err := need(x.Pieces); err != nil {
-					return nil, damaged(v, t.Name+"/"+string(e.Name), err)
+					return damaged(v, t.Name+"/"+tree.Shorten(string(e.Name)), err)
 				}
 			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
 		}
 	}
 	if m.Secrets != nil {

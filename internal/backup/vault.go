@@ -121,11 +121,15 @@ func (s *stream) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// list reads the entries of a tree.
-func (p *pieces) list(t *Tree) ([]Entry, error) {
-	entries, err := readList(p.stream(t.List))
-	if err != nil {
-		return nil, damaged(p.vault, "the list of "+t.Name, err)
+// each reads the entries of a tree, one after another. What visit gives ends it.
+func (p *pieces) each(t *Tree, visit func(*Entry) error) error {
+	var stop error
+	err := eachEntry(p.stream(t.List), func(e *Entry) error {
+		stop = visit(e)
+		return stop
+	})
+	if err != nil && stop == nil {
+		return damaged(p.vault, "the list of "+t.Name, err)
 	}
-	return entries, nil
+	return stop
 }

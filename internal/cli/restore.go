@@ -21,6 +21,7 @@ import (
 	"orrery/internal/site"
 	"orrery/internal/site/sitefile"
 	"orrery/internal/site/twin"
+	"orrery/internal/visible"
 	"orrery/internal/volume"
 )
 
@@ -28,6 +29,8 @@ import (
 type restoreOptions struct {
 	dir, to          string
 	replace          bool
+	trust            bool   // layers in the backup come into the store
+	outside          string // of the site whose volumes come to directories that its site file names
 	name             string // of the site whose data is replaced
 	keys, passphrase string
 	parallel         int
@@ -42,6 +45,10 @@ func (a *app) restoreVerb() *cobra.Command {
 		Long: `Reads the whole backup and compares it with its digests, before anything is touched; lays all of it down; puts the site directory, volumes and what
 nodes had written in place; builds the layers that are missing; and brings the nodes up, until they are healthy.
 
+A backup is taken for that of a stranger: its names are checked, and nothing is written but where this command says. The site in it is brought up,
+though, and whoever wrote a site file decides what root does here: look at it first if you did not write it. Layers in the backup are used only with
+--trust-layers, because other sites on this host would stand on them, too.
+
 Secrets that the backup does not hold, or for which no key is given, are made anew. A site that is on this host already is not touched, unless --replace
 is given, or --to, which restores a twin beside it.`,
 		Example: "  orrery restore /srv/backups --dir /srv/karoo\n  orrery restore karoo.orrery --to yesterday",
@@ -52,6 +59,8 @@ is given, or --to, which restores a twin beside it.`,
 	f.StringVar(&o.dir, "dir", "", "where the site `directory` goes (default: one with the site's name; of a twin: with its state)")
 	f.StringVar(&o.to, "to", "", "restore a twin of that `name`")
 	f.BoolVar(&o.replace, "replace", false, "the site that is on this host goes, with its data (asks for its name)")
+	f.BoolVar(&o.trust, "trust-layers", false, "use the layers in the backup, which you made, instead of building them from their recipes")
+	f.StringVar(&o.outside, "yes-paths", "", "the `name` of the site whose volumes come back to directories that its site file names, given instead of asked for")
 	f.StringVar(&o.name, "yes-replace", "", "the `name` of the site whose data goes, given instead of asked for")
 	f.StringVar(&o.keys, "secrets-identity", "", "decrypt the secrets with the secret key of age in this `file`")
 	f.StringVar(&o.passphrase, "secrets-passphrase-file", "", "decrypt the secrets with the passphrase in this `file`")
@@ -95,6 +104,9 @@ func (a *app) restore(ctx context.Context, text string, o restoreOptions) error 
 	}
 	if there != "" && !o.replace && !r.from.Resumes() {
 		return r.agree(there)
+	}
+	if err := r.agreePaths(); err != nil {
+		return err
 	}
 	if err := a.verify(ctx, v, id); err != nil {
 		return err
@@ -144,7 +156,7 @@ func (r *restoration) prepare(v backup.Vault, id string, m *backup.Manifest) (*b
 	}
 	return &backup.Restoring{
 		From: v, ID: id, Manifest: m, Dirs: r.dirs, Store: image.Open(r.dirs.State), Key: r.site().Key(), SiteDir: dir, Twin: r.twin != "",
-		Replace: r.o.replace, With: with,
+		Replace: r.o.replace, TrustLayers: r.o.trust, With: with,
 	}, nil
 }
 
@@ -183,8 +195,11 @@ func (r *restoration) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for attr, n := range r.from.Lacked {
-		fmt.Fprintf(r.err, "orrery: %s not kept: the file system here does not take it (%s)\n", attr, count(n, "file"))
+	for what, n := range r.from.Lacked {
+		fmt.Fprintf(r.err, "orrery: not restored, because they are not taken here: %s (%s)\n", visible.Line(what), count(n, "file"))
+	}
+	if titles := r.from.Distrusted(); len(titles) > 0 {
+		fmt.Fprintf(r.err, "orrery: built from their recipes, and not taken from the backup: %s (--trust-layers takes those of a backup that you made)\n", visible.Line(shortList(titles, 4)))
 	}
 	if there != "" {
 		if err := r.clear(ctx); err != nil {
@@ -230,6 +245,20 @@ func (r *restoration) agree(there string) error {
 		return err
 	}
 	return r.askProduction(r.site(), why, r.o.consent)
+}
+
+// agreePaths asks before volumes come to directories of the host that are not Orrery's: the backup says where they are.
+func (r *restoration) agreePaths() error {
+	outside := r.from.Outside()
+	if len(outside) == 0 || r.from.Resumes() {
+		return nil
+	}
+	why := fmt.Sprintf("Volumes in the backup come to directories outside of %s: %s.", r.dirs.State, strings.Join(outside, ", "))
+	if err := r.askName(r.site(), why, "--yes-paths", r.o.outside); err != nil {
+		return problem.New(problem.Refused, "volumes in the backup come to directories outside of %s: %s; nothing was done", r.dirs.State, shortList(outside, 8)).
+			Try("type %s when asked, or say --yes-paths %s; --to NAME restores a twin, whose volumes stay with its state", r.name, r.name)
+	}
+	return nil
 }
 
 // clear takes down what is there, with its data.
@@ -313,21 +342,18 @@ func (r *restoration) up(ctx context.Context, b *app, s *site.Site, h *local.Hos
 			return plan.Up(s, hosts, plan.Goal{Nodes: chosen, Releases: h.Releases})
 		}}
 	_, failed := j.run(ctx)
-	if err := r.say(s); err != nil {
+	if err := r.say(s, h); err != nil {
 		return err
 	}
 	if failed != nil {
 		return failed
-	}
-	if err := r.from.FitSnapshots(h.Engines); err != nil {
-		return err
 	}
 	fmt.Fprintf(r.out, "%s: restored from %s, into %s.\n\n", s.Key(), chosenName(r.from.From, r.from.ID), r.from.SiteDir)
 	return b.status(ctx, s, names)
 }
 
 // say tells what is other than it was. When all private layers are in place, an interrupted restore has nothing left to be gone on with.
-func (r *restoration) say(s *site.Site) error {
+func (r *restoration) say(s *site.Site, h *local.Host) error {
 	found, err := record.All(r.dirs.Nodes(s.Key()))
 	if err != nil {
 		return err
@@ -359,6 +385,9 @@ func (r *restoration) say(s *site.Site) error {
 	}
 	if waits {
 		return nil // the same command goes on
+	}
+	if err := r.from.FitSnapshots(h.Engines); err != nil {
+		return err
 	}
 	return r.from.Clear()
 }

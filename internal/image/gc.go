@@ -98,7 +98,7 @@ func (s *Store) clearStale() error {
 			return err
 		}
 		for _, e := range entries {
-			if isDigest(e.Name()) && (dir != s.Dir || !s.has(e.Name())) {
+			if IsDigest(e.Name()) && (dir != s.Dir || !s.has(e.Name())) {
 				left[e.Name()] = true
 			}
 		}

@@ -49,7 +49,7 @@ func (s *Store) Layers() (map[string]bool, error) {
 	}
 	whole := map[string]bool{}
 	for _, e := range entries {
-		if isDigest(e.Name()) && s.has(e.Name()) {
+		if IsDigest(e.Name()) && s.has(e.Name()) {
 			whole[e.Name()] = true
 		}
 	}
@@ -61,9 +61,9 @@ func (s *Store) has(digest string) bool {
 	return err == nil
 }
 
-// isDigest tells the name of a layer from the other names in the store, which begin with a dot.
-func isDigest(name string) bool {
-	if name == "" {
+// IsDigest tells the name of a layer from the other names in the store, which begin with a dot.
+func IsDigest(name string) bool {
+	if name == "" || len(name) > 64 {
 		return false
 	}
 	for _, c := range name {

@@ -37,18 +37,28 @@ func (r *Root) ReadFile(name string, most int64) ([]byte, error) {
 	return text, r.wrong("read", name, err)
 }
 
-// ReadFile reads a regular file of at most so many bytes whose path is trusted, such as one that an operator names, but not what is there:
-// a named pipe, a device or an endless file is an error.
-func ReadFile(path string, most int64) ([]byte, error) {
+// OpenFile opens a regular file for reading whose path is trusted, such as one that an operator names, but not what is there: a named
+// pipe or a device is an error.
+func OpenFile(path string) (*os.File, error) {
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, &os.PathError{Op: "open", Path: path, Err: err}
 	}
 	f := os.NewFile(uintptr(fd), path)
-	defer f.Close()
 	if err := regular(fd); err != nil {
+		f.Close()
 		return nil, &os.PathError{Op: "open", Path: path, Err: err}
 	}
+	return f, nil
+}
+
+// ReadFile reads a regular file of at most so many bytes, as OpenFile opens it.
+func ReadFile(path string, most int64) ([]byte, error) {
+	f, err := OpenFile(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
 	text, err := io.ReadAll(io.LimitReader(f, most+1))
 	if err == nil && int64(len(text)) > most {
 		return nil, &os.PathError{Op: "read", Path: path, Err: fmt.Errorf("more than %d bytes: %w", most, ErrTooLarge)}

@@ -87,6 +87,34 @@ func (r *Root) MkdirAll(name string, uid, gid int) error {
 	return err
 }
 
+// Mkdir makes a directory with a mode, unless there is one, in a directory that is there.
+func (r *Root) Mkdir(name string, mode uint32) error {
+	dir, err := r.open(path.Dir(relative(name)), unix.O_PATH|unix.O_DIRECTORY, 0)
+	if err != nil {
+		return r.wrong("mkdir", name, err)
+	}
+	defer unix.Close(dir) //nolint:errcheck // it was only gone through
+	err = unix.Mkdirat(dir, path.Base(relative(name)), mode)
+	if errors.Is(err, unix.EEXIST) {
+		var st *unix.Stat_t
+		if st, err = r.Lstat(name); err == nil && st.Mode&unix.S_IFMT != unix.S_IFDIR {
+			err = unix.ENOTDIR
+		}
+	}
+	return r.wrong("mkdir", name, err)
+}
+
+// Stamp sets the time of the last change of a directory; links are followed inside the tree.
+func (r *Root) Stamp(name string, when unix.Timespec) error {
+	fd, err := r.open(name, unix.O_RDONLY|unix.O_DIRECTORY, 0)
+	if err != nil {
+		return r.wrong("stamp", name, err)
+	}
+	defer unix.Close(fd) //nolint:errcheck // nothing was written to it
+	times := []unix.Timespec{{Nsec: unix.UTIME_OMIT}, when}
+	return r.wrong("stamp", name, unix.UtimesNanoAt(unix.AT_FDCWD, fmt.Sprintf("/proc/self/fd/%d", fd), times, 0))
+}
+
 // above opens the directory above a path, made if it is missing, and gives the last part of the path.
 func (r *Root) above(name string, uid, gid int) (dir int, base string, err error) {
 	name = relative(name)

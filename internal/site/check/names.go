@@ -118,3 +118,9 @@ func (c *checker) ids() {
 		}
 	}
 }
+
+// Label reports whether a name may be that of a site or node.
+func Label(name string) bool { return label.MatchString(name) }
+
+// Word reports whether a name may be that of a file or directory: of a secret, a volume.
+func Word(name string) bool { return word.MatchString(name) }

@@ -1,0 +1,593 @@
+package backup
+
+import (
+	"archive/tar"
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"orrery/internal/engine/record"
+	"orrery/internal/host"
+	"orrery/internal/image"
+	"orrery/internal/problem"
+	"orrery/internal/site/spec"
+)
+
+// A forger writes backups of which Orrery would write none.
+type forger struct {
+	t    testing.TB
+	into Vault
+	pack *packer
+	m    Manifest
+}
+
+func forge(t testing.TB, into Vault) *forger {
+	return &forger{t, into, newPacker(into), Manifest{Format: format, Site: "s", Key: "s", Time: time.Unix(1, 0)}}
+}
+
+// forgeArchive begins one in a file.
+func forgeArchive(t testing.TB) *forger {
+	v, err := WriteArchive(filepath.Join(t.TempDir(), "file"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return forge(t, v)
+}
+
+// tree adds a tree; its top is added, too.
+func (f *forger) tree(tree Tree, entries ...Entry) {
+	f.t.Helper()
+	text, err := writeList(append([]Entry{{Name: ".", Mode: unix.S_IFDIR | 0o755, Uid: uint32(os.Geteuid()), Gid: uint32(os.Getegid())}}, entries...))
+	if err == nil {
+		tree.List, err = f.pack.addAll(text)
+	}
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.m.Trees = append(f.m.Trees, tree)
+}
+
+// file gives an entry of a file, whose content is packed.
+func (f *forger) file(name, content string) Entry {
+	f.t.Helper()
+	e := Entry{Name: Name(name), Mode: unix.S_IFREG | 0o644, Uid: uint32(os.Geteuid()), Gid: uint32(os.Getegid()), Size: int64(len(content))}
+	pieces, err := f.pack.addAll([]byte(content))
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	if len(content) > 0 {
+		e.Data = []Extent{{Size: e.Size, Pieces: pieces}}
+	}
+	return e
+}
+
+// done ends the backup, and gives where it is.
+func (f *forger) done() (where, id string) {
+	f.t.Helper()
+	err := f.pack.close()
+	if err == nil {
+		id, err = f.into.commit(&f.m)
+	}
+	if err = errors.Join(err, f.into.Close()); err != nil {
+		f.t.Fatal(err)
+	}
+	return f.into.Where(), id
+}
+
+// stage opens a backup and lays it down with a state and a site directory below dir, as restore does, as far as it comes.
+func stage(t testing.TB, where, dir string) (*Restoring, error) {
+	v, _, err := Open(where)
+	if err != nil {
+		return nil, err
+	}
+	t.Cleanup(func() { v.Close() })
+	id, m, err := Choose(v, "")
+	if err != nil {
+		return nil, err
+	}
+	dirs := host.Dirs{State: filepath.Join(dir, "state"), Run: filepath.Join(dir, "run")}
+	r := &Restoring{
+		From: v, ID: id, Manifest: m, Dirs: dirs, Store: image.Open(dirs.State), Key: m.Key, SiteDir: filepath.Join(dir, "site"), Saw: func(int64) {},
+	}
+	if err := v.Verify(t.Context(), id, r.Saw); err != nil {
+		return r, err
+	}
+	if err := r.CheckSiteDir(t.Context()); err != nil {
+		return r, err
+	}
+	return r, r.Stage(t.Context())
+}
+
+// yard is a directory with one for a restore in it, beside which there is something that it must leave alone. Intact says so.
+func yard(t testing.TB) (dir string, intact func()) {
+	top := t.TempDir()
+	if err := os.Chmod(top, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	dir, beside := filepath.Join(top, "restored"), filepath.Join(top, "beside")
+	err := errors.Join(os.Mkdir(dir, 0o755), os.Mkdir(beside, 0o755), os.WriteFile(filepath.Join(beside, "mine"), []byte("of the host"), 0o600))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir, func() {
+		t.Helper()
+		text, err := os.ReadFile(filepath.Join(beside, "mine"))
+		names, _ := os.ReadDir(beside)
+		all, _ := os.ReadDir(top)
+		if err != nil || string(text) != "of the host" || len(names) != 1 || len(all) != 2 {
+			t.Errorf("something beside was touched: %q, %v, %v, %v", text, err, names, all)
+		}
+	}
+}
+
+// TestNamesOfStrangers: no name in a manifest leads anywhere.
+func TestNamesOfStrangers(t *testing.T) {
+	up := "../../../../../beside"
+	node := func(name string, id int) record.Record {
+		return record.Record{Node: spec.Node{Name: name, ID: id, Base: "abc"}}
+	}
+	for name, change := range map[string]func(*forger){
+		"site":        func(f *forger) { f.m.Site, f.m.Key = up, up },
+		"no site":     func(f *forger) { f.m.Site, f.m.Key = "", "" },
+		"key":         func(f *forger) { f.m.Key = "t" },
+		"twin":        func(f *forger) { f.m.Twin, f.m.Key = "../x", "s.../x" },
+		"volume":      func(f *forger) { f.tree(Tree{Name: "volume/" + up, Kind: VolumeTree, Volume: up}) },
+		"volume node": func(f *forger) { f.tree(Tree{Name: "volume/v/" + up, Kind: VolumeTree, Volume: "v", Node: up}) },
+		"volume path": func(f *forger) { f.tree(Tree{Name: "volume/v", Kind: VolumeTree, Volume: "v", Path: "../beside"}) },
+		"volume root": func(f *forger) { f.tree(Tree{Name: "volume/v", Kind: VolumeTree, Volume: "v", Path: "/"}) },
+		"tree": func(f *forger) {
+			f.tree(Tree{Name: up, Kind: VolumeTree, Volume: "v"}, f.file("mine", "of a stranger"))
+		},
+		"release":   func(f *forger) { f.tree(Tree{Name: up, Kind: ReleaseTree, Number: 7}) },
+		"number":    func(f *forger) { f.tree(Tree{Name: "release/-1", Kind: ReleaseTree, Number: -1}) },
+		"snapshot":  func(f *forger) { f.tree(Tree{Name: "snapshot/..", Kind: SnapshotTree}) },
+		"snapshots": func(f *forger) { f.tree(Tree{Name: "snapshot/a/b", Kind: SnapshotTree}) },
+		"layer":     func(f *forger) { f.tree(Tree{Name: "layer/" + up, Kind: LayerTree, Layer: up}) },
+		"private":   func(f *forger) { f.tree(Tree{Name: up, Kind: PrivateTree, ID: 1, Node: "n"}) },
+		"no kind":   func(f *forger) { f.tree(Tree{Name: "x", Kind: "x"}) },
+		"twice": func(f *forger) {
+			f.tree(Tree{Name: "private/1", Kind: PrivateTree, ID: 1, Node: "n"})
+			f.tree(Tree{Name: "private/1", Kind: PrivateTree, ID: 1, Node: "n"})
+		},
+		"node":           func(f *forger) { f.m.Nodes = []record.Record{node(up, 1)} },
+		"node id":        func(f *forger) { f.m.Nodes = []record.Record{node("n", -1)} },
+		"recipe":         func(f *forger) { f.m.Layers = []image.Record{{Digest: up}} },
+		"base":           func(f *forger) { f.m.Layers = []image.Record{{Digest: "abc", Base: up}} },
+		"escape":         func(f *forger) { f.m.Who = "me\x1b[2J" },
+		"live":           func(f *forger) { f.m.Releases = json.RawMessage(`{"active":{"../x":1}}`) },
+		"live number":    func(f *forger) { f.m.Releases = json.RawMessage(`{"active":{"n":-1}}`) },
+		"endless number": func(f *forger) { f.m.Releases = json.RawMessage(`{"confirmed":[99999999]}`) },
+	} {
+		f := forgeArchive(t)
+		change(f)
+		where, _ := f.done()
+		dir, intact := yard(t)
+		if _, err := stage(t, where, dir); err == nil {
+			t.Errorf("%s: it was laid down", name)
+		} else if p := (*problem.Problem)(nil); !errors.As(err, &p) || strings.Contains(err.Error(), "\x1b") {
+			t.Errorf("%s: %q", name, err)
+		}
+		intact()
+	}
+}
+
+// TestLayersOfStrangers: what lies in a backup under the digest of a recipe is not what other sites stand on.
+func TestLayersOfStrangers(t *testing.T) {
+	f := forgeArchive(t)
+	f.tree(Tree{Name: "layer/abc", Kind: LayerTree, Layer: "abc"}, f.file("evil", "evil"))
+	f.m.Layers = []image.Record{{Digest: "abc", Title: "base image", Content: "never read"}}
+	where, _ := f.done()
+	dir, intact := yard(t)
+	r, err := stage(t, where, dir)
+	must(t, err)
+	if layers, err := r.Store.Layers(); err != nil || len(layers) > 0 {
+		t.Errorf("in the store are %v: %v", layers, err)
+	}
+	if got := r.Distrusted(); !slices.Equal(got, []string{"base image"}) {
+		t.Errorf("distrusted: %q", got)
+	}
+	intact()
+}
+
+// limited runs what must end, with an error, within bounds of memory and time.
+func limited(t *testing.T, most uint64, do func() error) error {
+	t.Helper()
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	begun := time.Now()
+	err := do()
+	runtime.ReadMemStats(&after)
+	if took := time.Since(begun); took > 20*time.Second {
+		t.Errorf("it took %s", took)
+	}
+	if all := after.TotalAlloc - before.TotalAlloc; all > most {
+		t.Errorf("it took %d MiB of memory", all>>20)
+	}
+	if err == nil {
+		t.Error("it was taken")
+	}
+	return err
+}
+
+// repeat gives as many of one digest.
+func repeat(d Digest, n int) []Digest {
+	all := make([]Digest, n)
+	for i := range all {
+		all[i] = d
+	}
+	return all
+}
+
+// TestBombs: a backup that would be much more than it is ends with an error before it is.
+func TestBombs(t *testing.T) {
+	private := Tree{Name: "private/1", Kind: PrivateTree, Node: "n", ID: 1}
+	big := strings.Repeat("x", pieceSize)
+	reg := func(name string) Entry { return Entry{Name: Name(name), Mode: unix.S_IFREG | 0o600} }
+	for name, fill := range map[string]func(*testing.T, *forger){
+		"a piece 200,000 times": func(t *testing.T, f *forger) {
+			var st unix.Statfs_t
+			must(t, unix.Statfs(t.TempDir(), &st))
+			if int64(st.Bavail)*st.Bsize > 200_000*pieceSize {
+				t.Skip("there would be room for it")
+			}
+			e := f.file("file", big)
+			e.Size = 200_000 * pieceSize
+			e.Data[0] = Extent{Size: e.Size, Pieces: repeat(e.Data[0].Pieces[0], 200_000)}
+			f.tree(private, e)
+		},
+		"more pieces than it says": func(t *testing.T, f *forger) {
+			e := f.file("file", big)
+			e.Data[0].Pieces = repeat(e.Data[0].Pieces[0], 200_000)
+			f.tree(private, e)
+		},
+		"larger pieces than it says": func(t *testing.T, f *forger) {
+			e := f.file("file", big)
+			e.Size, e.Data[0].Size = 1, 1
+			f.tree(private, e)
+		},
+		"parts over one another": func(t *testing.T, f *forger) {
+			e := f.file("file", big)
+			e.Data = slices.Repeat(e.Data, 1000)
+			f.tree(private, e)
+		},
+		"a list 200,000 times": func(t *testing.T, f *forger) {
+			line, err := json.Marshal(reg("x" + strings.Repeat("y", 200)))
+			must(t, err)
+			d, err := f.pack.add(bytes.Repeat(append(line, '\n'), pieceSize/(len(line)+1)))
+			must(t, err)
+			private := private
+			private.List = repeat(d, 200_000)
+			f.m.Trees = append(f.m.Trees, private)
+		},
+		"a line that never ends": func(t *testing.T, f *forger) {
+			d, err := f.pack.add([]byte(`{"p":"` + strings.Repeat("x", pieceSize-6)))
+			must(t, err)
+			private := private
+			private.List = repeat(d, 200_000)
+			f.m.Trees = append(f.m.Trees, private)
+		},
+		"a negative size": func(t *testing.T, f *forger) { f.tree(private, Entry{Name: "f", Mode: unix.S_IFREG | 0o600, Size: -1}) },
+		"a size of 8 EiB": func(t *testing.T, f *forger) {
+			f.tree(private, Entry{Name: "f", Mode: unix.S_IFREG | 0o600, Size: 1<<63 - 1})
+		},
+		"a part of 8 EiB": func(t *testing.T, f *forger) {
+			f.tree(private, Entry{Name: "f", Mode: unix.S_IFREG | 0o600, Size: 1<<63 - 1, Data: []Extent{{At: 1<<63 - 2, Size: 3, Pieces: repeat(Digest{}, 1)}}})
+		},
+		"a deep path": func(t *testing.T, f *forger) { f.tree(private, reg(strings.Repeat("d/", 1<<20)+"x")) },
+		"in no order": func(t *testing.T, f *forger) { f.tree(private, reg("b"), reg("a")) },
+		"twice":       func(t *testing.T, f *forger) { f.tree(private, reg("a"), reg("a")) },
+		"a link of 1 MiB": func(t *testing.T, f *forger) {
+			f.tree(private, Entry{Name: "l", Mode: unix.S_IFLNK | 0o777, Link: Name(big)})
+		},
+		"another of itself": func(t *testing.T, f *forger) { e := reg("a"); e.Same = "a"; f.tree(private, e) },
+		"a million of none": func(t *testing.T, f *forger) { f.m.Left = slices.Repeat([]string{""}, 1_000_000) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := forgeArchive(t)
+			fill(t, f)
+			where, _ := f.done()
+			dir, intact := yard(t)
+			err := limited(t, 1<<30, func() error { _, err := stage(t, where, dir); return err })
+			if p := (*problem.Problem)(nil); err != nil && (!errors.As(err, &p) || len(err.Error()) > 2000) {
+				t.Errorf("%.3000q", err)
+			}
+			if _, err := os.Lstat(Aside(host.Dirs{State: filepath.Join(dir, "state")}, "s")); err == nil {
+				t.Error("something of it is left")
+			}
+			intact()
+		})
+	}
+}
+
+// head makes a header of a member as an archive has it, with any size.
+func head(t testing.TB, name string, size int64) []byte {
+	var b bytes.Buffer
+	h := &tar.Header{Name: name, Size: size, Mode: 0o600, Typeflag: tar.TypeReg, ModTime: time.Unix(0, 0), Format: tar.FormatGNU}
+	if size < 1<<33 {
+		h.Format = tar.FormatUSTAR
+	}
+	if err := tar.NewWriter(&b).WriteHeader(h); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// TestHeadsOfStrangers: an archive whose headers tell of more than any machine has is refused, and nothing panics.
+func TestHeadsOfStrangers(t *testing.T) {
+	block := blockName(Digest{1})
+	begin := append(head(t, markName, int64(len(mark()))), append(mark(), make([]byte, tarBlock-len(mark()))...)...)
+	sparse := func(size int64) func(*os.File) error { return func(f *os.File) error { return f.Truncate(size) } }
+	listed := binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(nil, skippable), uint32(64<<20/pieceLine*pieceLine))
+	for name, c := range map[string]struct {
+		text []byte
+		more func(*os.File) error
+	}{
+		"8 EiB":                         {slices.Concat(begin, head(t, block, 1<<63-1)), sparse(1 << 20)},
+		"almost":                        {slices.Concat(begin, head(t, block, 1<<63-1024)), sparse(1 << 20)},
+		"1 TiB, sparse":                 {slices.Concat(begin, head(t, block, 1<<40)), sparse(1 << 41)},
+		"a mark of 1 GiB":               {head(t, markName, 1<<30), sparse(1 << 31)},
+		"a manifest":                    {slices.Concat(begin, head(t, "backups/19700101-000001-0123456789abcdef.json", 1<<30)), sparse(1 << 31)},
+		"a block of no pieces but zero": {slices.Concat(begin, head(t, block, 65<<20), listed), sparse(1 << 30)},
+		"no name":                       {slices.Concat(begin, head(t, "backups/../../x.json", 5)), sparse(1 << 20)},
+	} {
+		path := filepath.Join(t.TempDir(), "file")
+		must(t, os.WriteFile(path, c.text, 0o600))
+		f, err := os.OpenFile(path, os.O_RDWR, 0)
+		must(t, err)
+		must(t, errors.Join(c.more(f), f.Close()))
+		err = limited(t, 300<<20, func() error {
+			a, err := OpenArchive(path)
+			if err == nil {
+				a.Close()
+			}
+			return err
+		})
+		if err != nil && problem.Exit(err) != int(problem.Failed) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestManifestBombs: what JSON there is in a manifest is not a hundred times more in memory.
+func TestManifestBombs(t *testing.T) {
+	for name, text := range map[string]string{
+		"nodes":   `{"format":1,"nodes":[` + strings.Repeat("1,", 8<<20) + `1]}`,
+		"objects": `{"format":1,"nodes":[` + strings.Repeat("{},", 8<<20) + `{}]}`,
+		"trees":   `{"format":1,"trees":[` + strings.Repeat("{},", 8<<20) + `{}]}`,
+		"pieces":  `{"format":1,"secrets":{"pieces":[` + strings.Repeat("1,", 8<<20) + `1]}}`,
+		"deep":    `{"format":1,"nodes":` + strings.Repeat("[", 8<<20),
+	} {
+		t.Run(name, func(t *testing.T) {
+			_ = limited(t, 1<<30, func() error { return json.Unmarshal([]byte(text), &Manifest{}) })
+		})
+	}
+}
+
+// TestWhatIsLaidDown: what could be of use to users of the host, or to overlayfs, is left out, and told.
+func TestWhatIsLaidDown(t *testing.T) {
+	f := forgeArchive(t)
+	shell := f.file("shell", "#!")
+	shell.Mode |= 0o6000
+	shell.Attrs = Attrs{"trusted.overlay.redirect": []byte("/etc"), "user.overlay.redirect": []byte("/etc")}
+	for _, tree := range []Tree{{Name: "site", Kind: SiteTree}, {Name: "volume/v", Kind: VolumeTree, Volume: "v"}} {
+		f.tree(tree, Entry{Name: "disk", Mode: unix.S_IFBLK | 0o666, Major: 8}, Entry{Name: "pipe", Mode: unix.S_IFIFO | 0o600, Uid: shell.Uid, Gid: shell.Gid},
+			shell, Entry{Name: "zero", Mode: unix.S_IFCHR | 0o666, Major: 1, Minor: 5})
+	}
+	where, _ := f.done()
+	dir, intact := yard(t)
+	must(t, errors.Join(os.Chmod(filepath.Dir(dir), 0o755), os.Chmod(filepath.Dir(filepath.Dir(dir)), 0o755))) // open to users of the host
+	r, err := stage(t, where, dir)
+	must(t, err)
+	intact()
+	for _, at := range []string{beside(r.SiteDir), r.aside("trees/volume/v")} {
+		site := at == beside(r.SiteDir)
+		info, err := os.Lstat(filepath.Join(at, "shell"))
+		must(t, err)
+		if setID := info.Mode()&(fs.ModeSetuid|fs.ModeSetgid) != 0; setID == site {
+			t.Errorf("%s: the mode is %s", at, info.Mode())
+		}
+		for _, name := range []string{"disk", "zero"} {
+			if _, err := os.Lstat(filepath.Join(at, name)); err == nil {
+				t.Errorf("%s: %s is there", at, name)
+			}
+		}
+		if _, err := os.Lstat(filepath.Join(at, "pipe")); (err == nil) == site {
+			t.Errorf("%s: the pipe: %v", at, err)
+		}
+		for _, attr := range []string{"trusted.overlay.redirect", "user.overlay.redirect"} {
+			if _, err := unix.Lgetxattr(filepath.Join(at, "shell"), attr, nil); err == nil {
+				t.Errorf("%s: it has %s", at, attr)
+			}
+		}
+	}
+	if r.Lacked["devices"] != 4 || r.Lacked["set-user-ID or set-group-ID"] != 1 || r.Lacked["named pipes"] != 1 || r.Lacked["trusted.overlay.redirect"] != 2 {
+		t.Errorf("it lacks %v", r.Lacked)
+	}
+}
+
+// TestDirectoryOfStrangers: links and named pipes in a directory of backups are damage; nothing waits, nothing is read or written outside.
+func TestDirectoryOfStrangers(t *testing.T) {
+	outside := t.TempDir()
+	must(t, os.WriteFile(filepath.Join(outside, "secret"), []byte("of the host"), 0o600))
+	for name, spoil := range map[string]func(at, id, block string){
+		"a block is a pipe":  func(at, _, block string) { must(t, errors.Join(os.Remove(block), unix.Mkfifo(block, 0o600))) },
+		"a block is endless": func(at, _, block string) { must(t, errors.Join(os.Remove(block), os.Symlink("/dev/zero", block))) },
+		"the manifest is endless": func(at, id, _ string) {
+			file := filepath.Join(at, "backups", id+".json")
+			must(t, errors.Join(os.Remove(file), os.Symlink("/dev/zero", file)))
+		},
+		"the mark is a pipe": func(at, _, _ string) {
+			must(t, errors.Join(os.Remove(filepath.Join(at, markName)), unix.Mkfifo(filepath.Join(at, markName), 0o600)))
+		},
+		"all are elsewhere": func(at, _, _ string) {
+			must(t, errors.Join(os.RemoveAll(filepath.Join(at, "blocks")), os.Symlink(outside, filepath.Join(at, "blocks"))))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			at := filepath.Join(t.TempDir(), "backups")
+			v, err := WriteRepository(at)
+			must(t, err)
+			f := forge(t, v)
+			f.tree(Tree{Name: "site", Kind: SiteTree}, f.file("text", "text"))
+			_, id := f.done()
+			blocks, err := filepath.Glob(filepath.Join(at, "blocks/*/*.zst"))
+			must(t, err)
+			spoil(at, id, blocks[0])
+			dir, intact := yard(t)
+			_ = limited(t, 300<<20, func() error { _, err := stage(t, at, dir); return err })
+			intact()
+			if w, err := WriteRepository(at); err == nil {
+				f := forge(t, w)
+				f.tree(Tree{Name: "site", Kind: SiteTree}, f.file("text", "another text"))
+				_ = f.pack.close()
+				_, _ = w.commit(&f.m)
+				must(t, w.Close())
+			}
+			if names, _ := os.ReadDir(outside); len(names) != 1 {
+				t.Errorf("outside there are %v", names)
+			}
+		})
+	}
+}
+
+// TestIndexOfStrangers: a crafted index tells of nothing that is not there, whatever numbers are in it.
+func TestIndexOfStrangers(t *testing.T) {
+	one := make([]byte, pieceLine)
+	binary.LittleEndian.PutUint32(one[len(Digest{}):], 7)
+	head := func(n uint32) []byte { return binary.LittleEndian.AppendUint32(make([]byte, len(Digest{})), n) }
+	for name, text := range map[string][]byte{
+		"10^9 pieces":     head(1e9),
+		"more than 2^31":  head(1<<32 - 1),
+		"cut short":       append(head(2), one...),
+		"the same twice":  slices.Concat(head(2), one, one),
+		"a piece of none": slices.Concat(head(1), make([]byte, pieceLine)),
+		"half a head":     make([]byte, 7),
+	} {
+		err := limited(t, 1<<20, func() error { _, err := blocksOf(bytes.NewReader(text)); return err })
+		if err == nil {
+			t.Errorf("%s is taken", name)
+		}
+	}
+}
+
+// TestSecretsOfStrangers: only what is named like a secret comes out.
+func TestSecretsOfStrangers(t *testing.T) {
+	for path, is := range map[string]bool{
+		"secrets/token": true, "keys/n1/ssh_host_ed25519_key": true, "keys/n1/ssh_host_ed25519_key.pub": true, "keys/known_hosts": true,
+		"secrets/../../x": false, "secrets/a/b": false, "secrets/.x": false, "keys/../n1/ssh_host_x": false, "keys/n1/authorized_keys": false, "x": false,
+		"secrets/": false, "keys/N/ssh_host_x": false, "secrets/a\nb": false,
+	} {
+		if isSecret(path) != is {
+			t.Errorf("%q: %v", path, !is)
+		}
+	}
+}
+
+// TestSnapshotOfStrangers: a snapshot that comes with a backup says what is here, and not what its writer would have.
+func TestSnapshotOfStrangers(t *testing.T) {
+	snapshots := func(text string) (*Restoring, error) {
+		f := forgeArchive(t)
+		f.tree(Tree{Name: "snapshot/one", Kind: SnapshotTree}, Entry{Name: "nodes", Mode: unix.S_IFDIR | 0o700, Uid: uint32(os.Geteuid()), Gid: uint32(os.Getegid())},
+			f.file("snapshot.json", text))
+		where, _ := f.done()
+		dir, intact := yard(t)
+		r, err := stage(t, where, dir)
+		intact()
+		return r, err
+	}
+	for name, text := range map[string]string{
+		"another name": `{"id":"two","site":"s"}`, "another site": `{"id":"one","site":"../s"}`, "no record": `{"id":"one","site":"s","nodes":[{}]}`,
+		"volume": `{"id":"one","site":"s","volumes":[{"name":"../x","node":"n"}]}`, "node": `{"id":"one","site":"s","nodes":[{"record":{"name":"../x","id":1}}]}`,
+	} {
+		if _, err := snapshots(text); err == nil {
+			t.Errorf("%s: it was laid down", name)
+		}
+	}
+	r, err := snapshots(`{"id":"one","site":"s","nodes":[{"record":{"name":"n","id":1,"privileged":true,"base":"abc","mounts":[{"volume":"v","source":"/etc"}]}},` +
+		`{"record":{"name":"gone","id":2,"privileged":true}}],"volumes":[{"name":"v","node":"n","path":"/etc"},{"name":"w","node":"n","path":"/root"}]}`)
+	must(t, err)
+	if exists(filepath.Join(r.Dirs.Snapshots("s"), "one")) {
+		t.Error("it is in its place before the nodes are there")
+	}
+	must(t, os.MkdirAll(r.Dirs.Node("s", 1), 0o700))
+	must(t, record.Write(r.Dirs.Node("s", 1), &record.Record{Node: spec.Node{Site: "s", Name: "n", ID: 1, Base: "def", Mounts: []spec.Mount{{Volume: "v", Path: "/v"}}}}))
+	must(t, r.FitSnapshots(nil))
+	s, err := readSnapshot(filepath.Join(r.Dirs.Snapshots("s"), "one"))
+	must(t, err)
+	if len(s.Nodes) != 1 || s.Nodes[0].Record.Privileged || s.Nodes[0].Record.Mounts[0].Source != "" || s.Nodes[0].Record.Base != "abc" {
+		t.Errorf("its nodes are %+v", s.Nodes)
+	}
+	if len(s.Volumes) != 1 || s.Volumes[0].Path != filepath.Join(r.Dirs.Volumes("s"), "v/n") {
+		t.Errorf("its volumes are %+v", s.Volumes)
+	}
+}
+
+// TestLinksInSnapshots: the directories of a snapshot are gone through by path, so none of them may be a link.
+func TestLinksInSnapshots(t *testing.T) {
+	for _, name := range []string{"nodes", "volumes", "nodes/1", "nodes/1/upper", "volumes/v", "volumes/v/n"} {
+		f := forgeArchive(t)
+		var above []Entry
+		for i, c := range name {
+			if c == '/' {
+				above = append(above, Entry{Name: Name(name[:i]), Mode: unix.S_IFDIR | 0o700, Uid: uint32(os.Geteuid()), Gid: uint32(os.Getegid())})
+			}
+		}
+		f.tree(Tree{Name: "snapshot/one", Kind: SnapshotTree}, append(above, Entry{Name: Name(name), Mode: unix.S_IFLNK | 0o777, Link: "/etc"})...)
+		where, _ := f.done()
+		dir, intact := yard(t)
+		if _, err := stage(t, where, dir); err == nil {
+			t.Errorf("%s is a link", name)
+		}
+		intact()
+	}
+}
+
+// TestCarryStaysInside: what is given to a private layer from a backup does not follow its links, and waits for nothing.
+func TestCarryStaysInside(t *testing.T) {
+	made, staged, outside := t.TempDir(), t.TempDir(), t.TempDir()
+	must(t, os.MkdirAll(filepath.Join(made, "etc/ssh"), 0o755))
+	must(t, os.WriteFile(filepath.Join(made, "etc/ssh/ssh_host_ed25519_key"), []byte("key"), 0o600))
+	must(t, unix.Mkfifo(filepath.Join(made, "etc/ssh/ssh_host_rsa_key"), 0o600))
+	must(t, os.Symlink("/dev/zero", filepath.Join(made, "etc/resolv.conf")))
+	must(t, os.Mkdir(filepath.Join(staged, "etc"), 0o755))
+	must(t, os.Symlink(outside, filepath.Join(staged, "etc/ssh")))
+	done := make(chan error, 1)
+	go func() { done <- carry(made, staged) }()
+	select {
+	case <-done:
+	case <-time.After(10 * time.Second):
+		t.Fatal("it waits")
+	}
+	if names, _ := os.ReadDir(outside); len(names) > 0 {
+		t.Errorf("outside there are %v", names)
+	}
+	must(t, os.Remove(filepath.Join(staged, "etc/ssh")))
+	must(t, carry(made, staged))
+	if text, err := os.ReadFile(filepath.Join(staged, "etc/ssh/ssh_host_ed25519_key")); string(text) != "key" {
+		t.Errorf("the key is %q: %v", text, err)
+	}
+}
+
+func TestPartIsNoLink(t *testing.T) {
+	path, mine := filepath.Join(t.TempDir(), "file"), filepath.Join(t.TempDir(), "mine")
+	must(t, os.WriteFile(mine, []byte("of the host"), 0o600))
+	must(t, os.Symlink(mine, path+".part"))
+	if _, err := WriteArchive(path); problem.Exit(err) != int(problem.Usage) {
+		t.Errorf("written: %v", err)
+	}
+	if text, _ := os.ReadFile(mine); string(text) != "of the host" {
+		t.Errorf("it holds %q", text)
+	}
+}

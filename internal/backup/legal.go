@@ -1,0 +1,139 @@
+package backup
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"orrery/internal/image"
+	"orrery/internal/observe"
+	"orrery/internal/site"
+	"orrery/internal/site/check"
+	"orrery/internal/site/twin"
+	"orrery/internal/visible"
+)
+
+// Whoever wrote a backup is a stranger: all names in it are checked by the rules by which a site file is, before anything is made of
+// them, and where a tree goes follows from its kind and these names.
+
+// check refuses a manifest that no backup of a site has.
+func (m *Manifest) check() error {
+	if !check.Label(m.Site) {
+		return illegal("site", m.Site)
+	}
+	if m.Twin != "" {
+		if err := twin.Legal(m.Twin); err != nil {
+			return err
+		}
+	}
+	if s := (site.Site{Name: m.Site, Twin: m.Twin}); m.Key != s.Key() {
+		return illegal("key", m.Key)
+	}
+	for _, text := range append([]string{m.Host, m.By, m.Who}, m.Left...) {
+		if visible.Line(text) != text {
+			return illegal("text", text)
+		}
+	}
+	for i := range m.Nodes {
+		n := &m.Nodes[i].Node
+		if !check.Label(n.Name) || n.ID <= 0 || !image.IsDigest(n.Base) || n.Layer != "" && !image.IsDigest(n.Layer) {
+			return illegal("node", n.Name)
+		}
+	}
+	for i := range m.Layers {
+		l := &m.Layers[i]
+		if !image.IsDigest(l.Digest) || l.Base != "" && !image.IsDigest(l.Base) || visible.Line(l.Title) != l.Title {
+			return illegal("layer", l.Digest)
+		}
+	}
+	names := map[string]bool{}
+	for i := range m.Trees {
+		t := &m.Trees[i]
+		if name, ok := t.derived(); !ok || t.Name != name || names[name] || t.Bytes < 0 {
+			return illegal("tree", t.Name)
+		}
+		names[t.Name] = true
+	}
+	_, err := m.releases()
+	return err
+}
+
+func illegal(what, name string) error {
+	return fmt.Errorf("%s %q is none that Orrery writes", what, name)
+}
+
+const mostRelease = 9999
+
+// derived gives the name that a tree has by its kind and what it is of; not ok: there is no such thing.
+func (t *Tree) derived() (name string, ok bool) {
+	switch t.Kind {
+	case SiteTree:
+		return "site", true
+	case PrivateTree:
+		return "private/" + strconv.Itoa(t.ID), t.ID > 0 && check.Label(t.Node)
+	case VolumeTree:
+		name = "volume/" + t.Volume
+		if t.Node != "" {
+			name += "/" + t.Node
+		}
+		return name, check.Word(t.Volume) && (t.Node == "" || check.Label(t.Node)) && (t.Path == "" || legalPath(t.Path))
+	case ReleaseTree:
+		return "release/" + strconv.Itoa(t.Number), t.Number > 0 && t.Number <= mostRelease
+	case SnapshotTree:
+		return "snapshot/" + t.snapshot(), check.Word(t.snapshot())
+	case LayerTree:
+		return "layer/" + t.Layer, image.IsDigest(t.Layer)
+	}
+	return "", false
+}
+
+// snapshot gives the name of the snapshot that a tree is of.
+func (t *Tree) snapshot() string { return strings.TrimPrefix(t.Name, "snapshot/") }
+
+// legalPath tells a path that a site file may name for a volume.
+func legalPath(path string) bool {
+	return filepath.IsAbs(path) && filepath.Clean(path) == path && path != "/" && visible.Line(path) == path
+}
+
+// releases reads what the host knew of releases.
+func (m *Manifest) releases() (observe.Releases, error) {
+	var r observe.Releases
+	if len(m.Releases) == 0 {
+		return r, nil
+	}
+	if err := json.Unmarshal(m.Releases, &r); err != nil {
+		return r, err
+	}
+	for node, number := range r.Active {
+		if !check.Label(node) || number < 0 || number > mostRelease {
+			return r, illegal("release of node", node)
+		}
+	}
+	for _, number := range r.Confirmed {
+		if number < 0 || number > mostRelease {
+			return r, illegal("release", strconv.Itoa(number))
+		}
+	}
+	if r.Ended != nil && (visible.Line(r.Ended.Why) != r.Ended.Why || visible.Line(r.Ended.Result) != r.Ended.Result) {
+		return r, illegal("end of a trial", r.Ended.Why)
+	}
+	return r, nil
+}
+
+// hostKeyFile matches the files of a node's SSH host keys.
+var hostKeyFile = regexp.MustCompile(`^ssh_host_[a-z0-9_]+(\.pub)?$`)
+
+// isSecret tells the paths of secrets: secrets/NAME, keys/NODE/ssh_host_TYPE_key[.pub] and keys/known_hosts.
+func isSecret(path string) bool {
+	parts := strings.Split(path, "/")
+	switch {
+	case len(parts) == 2 && parts[0] == "secrets":
+		return check.Word(parts[1])
+	case len(parts) == 3 && parts[0] == "keys":
+		return check.Label(parts[1]) && hostKeyFile.MatchString(parts[2])
+	}
+	return path == "keys/known_hosts"
+}
