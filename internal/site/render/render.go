@@ -1,8 +1,8 @@
 package render
 
 import (
-	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/netip"
 	"strconv"
@@ -32,6 +32,7 @@ type parsed struct {
 	template *template.Template
 	secrets  Secrets
 	secret   bool
+	work     int // that filling it has taken, see maxWork
 }
 
 // File renders a file of a role for a node. A wrong template gives a Mistake at its line.
@@ -40,8 +41,8 @@ func (v *View) File(role *site.Role, f *site.File, node string, secrets Secrets)
 	if err != nil {
 		return Text{}, mistake(role, f, err)
 	}
-	p.secrets, p.secret = secrets, false
-	var out bytes.Buffer
+	p.secrets, p.secret, p.work = secrets, false, 0
+	var out bounded
 	err = p.template.Execute(&out, map[string]any{
 		"Node":     v.byName[node],
 		"Site":     SiteView{v.site.Name, v.site.Twin, v.site.Owner, v.site.Production, v.site.Vars},
@@ -53,7 +54,7 @@ func (v *View) File(role *site.Role, f *site.File, node string, secrets Secrets)
 	if err != nil {
 		return Text{}, mistake(role, f, err)
 	}
-	return Text{out.Bytes(), p.secret}, nil
+	return Text{out.text, p.secret}, nil
 }
 
 func (v *View) parse(role *site.Role, f *site.File) (*parsed, error) {
@@ -61,9 +62,15 @@ func (v *View) parse(role *site.Role, f *site.File) (*parsed, error) {
 	if p, ok := v.parsed[key]; ok {
 		return p, nil
 	}
+	if len(f.Content) > maxSource {
+		return nil, &exhausted{what: fmt.Sprintf("the template has more than %d MiB", maxSource>>20)}
+	}
 	p := &parsed{}
 	t, err := template.New(f.Template).Option("missingkey=error").Funcs(v.functions(role, p)).Parse(string(f.Content))
 	if err != nil {
+		return nil, err
+	}
+	if err := counted(t); err != nil {
 		return nil, err
 	}
 	p.template = t
@@ -73,8 +80,9 @@ func (v *View) parse(role *site.Role, f *site.File) (*parsed, error) {
 
 func (v *View) functions(role *site.Role, p *parsed) template.FuncMap {
 	return template.FuncMap{
+		count:    func(cost, line int) (string, error) { return "", p.spend(cost, line) },
 		"peers":  v.Peers,
-		"select": v.Select,
+		"select": func(text string) ([]*NodeView, error) { return v.choose(p, text) },
 		"node": func(name string) (*NodeView, error) {
 			if n, ok := v.byName[name]; ok {
 				return n, nil
@@ -103,11 +111,30 @@ func (v *View) functions(role *site.Role, p *parsed) template.FuncMap {
 		},
 		"json": func(x any) (string, error) {
 			text, err := json.Marshal(x)
-			return string(text), err
+			if err != nil {
+				return "", err
+			}
+			return p.made(string(text))
 		},
-		"join":  func(sep string, list any) string { return strings.Join(texts(list), sep) },
-		"quote": func(x any) string { return strconv.Quote(fmt.Sprint(x)) },
+		"join":     p.join,
+		"quote":    p.quote,
+		"printf":   p.printf,
+		"print":    p.plain(fmt.Sprint),
+		"println":  p.plain(fmt.Sprintln),
+		"html":     p.plain(template.HTMLEscaper),
+		"js":       p.plain(template.JSEscaper),
+		"urlquery": p.plain(template.URLQueryEscaper),
 	}
+}
+
+// choose is Select for a template, which may ask for many selectors, none of them twice.
+func (v *View) choose(p *parsed, text string) ([]*NodeView, error) {
+	if _, before := v.chosen[text]; !before {
+		if err := p.spend((1+len(text)/8)*len(v.nodes), 0); err != nil {
+			return nil, err
+		}
+	}
+	return v.Select(text)
 }
 
 // Select gives the nodes that a selector chooses, in order of id.
@@ -126,6 +153,8 @@ func (v *View) Select(text string) ([]*NodeView, error) {
 	v.chosen[text] = views
 	return views, nil
 }
+
+func quoted(x any) string { return strconv.Quote(fmt.Sprint(x)) }
 
 func texts(list any) []string {
 	var out []string
@@ -149,12 +178,18 @@ func texts(list any) []string {
 // mistake turns an error of text/template ("template: NAME:LINE:COLUMN: …") into a problem at that line.
 func mistake(role *site.Role, f *site.File, err error) error {
 	where, what := role.Dir+"/"+f.Template, err.Error()
+	if end := (*exhausted)(nil); errors.As(err, &end) {
+		if end.line > 0 {
+			where += ":" + strconv.Itoa(end.line)
+		}
+		return problem.New(problem.Mistake, "%s", end.what).At(where).Try("docs/roles.md says how much a template may do")
+	}
 	if rest, ok := strings.CutPrefix(what, "template: "+f.Template+":"); ok {
 		if line, text, ok := strings.Cut(rest, ":"); ok {
 			where += ":" + line
 			what = strings.TrimSpace(text)
 		}
 	}
-	return problem.New(problem.Mistake, "template: %s", what).At(where).
+	return problem.New(problem.Mistake, "template: %s", shown(what)).At(where).
 		Try("docs/roles.md lists what a template can use")
 }

@@ -3,10 +3,15 @@ package selector
 import (
 	"path"
 	"slices"
+
+	"orrery/internal/problem"
 )
 
 // maxDepth bounds parentheses and nots, so that no text exhausts the stack.
 const maxDepth = 100
+
+// maxLength bounds a selector, in bytes: what it takes to look for nodes grows with it.
+const maxLength = 64 << 10
 
 // Parse reads a selector:
 //
@@ -18,6 +23,9 @@ const maxDepth = 100
 //
 // A value without a property in a list has the property of the item before it; at its beginning, it is a name.
 func Parse(text string) (Selector, error) {
+	if len(text) > maxLength {
+		return Selector{}, problem.New(problem.Usage, "a selector of %d bytes: more than %d", len(text), maxLength).Try("make a group of the nodes")
+	}
 	p := &parser{text: text, tokens: lex(text)}
 	e, err := p.or(0)
 	if err == nil && p.peek().kind != end {
