@@ -651,6 +651,50 @@ func TestReleasePart(t *testing.T) {
 	s.wantLive(0)
 }
 
+// TestReleaseCopy: what is live of a release follows what it was staged from, which has all that the site directory reads, and nothing else.
+func TestReleaseCopy(t *testing.T) {
+	t.Parallel()
+	s := newReleased(t, "it-relcopy", 121)
+	// The second edition is a directory that is linked, with a hidden source, in a site directory with a link to a key beside it.
+	s.write("editions/two/role.toml", strings.ReplaceAll(greeterRole, `"greeter.py"`, `".greeter.py"`))
+	s.write("editions/two/.greeter.py", greeterSays("two"))
+	key := filepath.Join(t.TempDir(), "key")
+	for _, step := range []error{
+		os.RemoveAll(filepath.Join(s.dir, "roles/greeter2")), os.Symlink("../editions/two", filepath.Join(s.dir, "roles/greeter2")),
+		os.WriteFile(key, []byte("a key of the host"), 0o600), os.Symlink(key, filepath.Join(s.dir, "key")),
+	} {
+		if step != nil {
+			t.Fatal(step)
+		}
+	}
+	s.do("up")
+	s.do("stage", "web0", "--release", "701")
+	s.do("switch", "web0", "--release", "701")
+	if text, err := greeting("10.99.121.101:7000"); text != "two" {
+		t.Errorf("web0 says %q (%v)", text, err)
+	}
+	copied := filepath.Join(dirs.Release(s.name, 701), "site")
+	if _, err := os.Lstat(filepath.Join(copied, "key")); err == nil {
+		t.Error("a key of the host is in the copy")
+	}
+	s.settled()
+
+	s.write("editions/two/.greeter.py", greeterSays("three"))
+	before := s.inits()
+	s.run("stage", "web1", "--release", "701").want(3, "release 701 is that of node web0", "greeter: file /usr/local/bin/greeter.py changed", "another release")
+	s.settled()
+	s.do("up")
+	if after := s.inits(); !maps.Equal(before, after) {
+		t.Errorf("first processes were %v and are %v", before, after)
+	}
+	s.write("editions/two/.greeter.py", greeterSays("two"))
+	s.edit("site.toml", "[release.700]", "# a remark\n[release.700]")
+	s.do("stage", "web1", "--release", "701")
+	s.do("switch", "web1", "--release", "701")
+	s.wantLive(701, "web0", "web1")
+	s.settled()
+}
+
 // TestReleaseProduction: in production, what changes which release is live asks for the site's name. The journal knows who.
 func TestReleaseProduction(t *testing.T) {
 	t.Parallel()

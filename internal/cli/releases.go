@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"io/fs"
@@ -14,6 +15,7 @@ import (
 
 	"orrery/internal/apply/local"
 	"orrery/internal/host"
+	"orrery/internal/plan/release"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/sitefile"
@@ -43,12 +45,21 @@ func (a *app) loadRelease(s *site.Site, number int) (*site.Site, error) {
 	if _, err := os.Stat(dir); err != nil {
 		return nil, problem.New(problem.Mistake, "release %d of site %s was not staged here", number, s.Key()).Try("orrery stage --release %d", number)
 	}
-	kept, err := sitefile.Load(dir)
+	made, err := a.keptRelease(s, dir, a.readReleaseRecord(s.Key(), number).Dir, number)
 	if err != nil {
 		return nil, problem.New(problem.Failed, "release %d of site %s: what it was staged from cannot be read", number, s.Key()).At(dir).Because(err).
 			Try("stage it again under another number")
 	}
-	if s.Twin != "" {
+	return made, nil
+}
+
+// keptRelease gives a release of a site, or of a twin of it, as a copy of the site directory that was taken from home makes it.
+func (a *app) keptRelease(s *site.Site, dir, home string, number int) (*site.Site, error) {
+	kept, err := sitefile.LoadCopy(dir, cmp.Or(home, dir))
+	switch {
+	case err != nil:
+		return nil, err
+	case s.Twin != "":
 		return a.asTwin(kept, s.Twin, number)
 	}
 	return twin.Release(kept, number)
@@ -118,11 +129,9 @@ func releaseNumber(s *site.Site, text string) (int, error) {
 	return number, nil
 }
 
-// big files, such as images that are imported, are linked and not copied where that can be done.
-const big = 4 << 20
-
-// keepRelease keeps a copy of the site directory for a release. It appears as a whole, in the place of a former one.
-func (a *app) keepRelease(s *site.Site, number int) error {
+// keepRelease keeps a copy of the site directory from which a release is staged. It appears as a whole, in the place of a former one, and
+// only if it makes the same of the release.
+func (a *app) keepRelease(s, staged *site.Site, number int) error {
 	from, err := a.directory()
 	if err != nil {
 		return err
@@ -135,11 +144,11 @@ func (a *app) keepRelease(s *site.Site, number int) error {
 	if err := os.RemoveAll(fresh); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(a.dirs.Releases(s.Key()), 0o700); err != nil { // the site directory may be closed to the host's users
+	if err := os.MkdirAll(fresh, 0o700); err != nil { // the site directory may be closed to the host's users
 		return err
 	}
-	if err := copySite(from, filepath.Join(fresh, "site")); err != nil {
-		return problem.New(problem.Failed, "the site directory cannot be kept for release %d", number).At(fresh).Because(err)
+	if err := a.copySite(s, staged, from, filepath.Join(fresh, "site"), number); err != nil {
+		return err
 	}
 	record := releaseRecord{Number: number, Staged: time.Now().UTC().Truncate(time.Second), Who: who(), Dir: from}
 	for _, r := range s.Releases {
@@ -147,7 +156,7 @@ func (a *app) keepRelease(s *site.Site, number int) error {
 			record.Notes = r.Notes
 		}
 	}
-	if err := host.WriteJSON(filepath.Join(fresh, "release.json"), 0o644, record); err != nil {
+	if err := host.WriteJSON(filepath.Join(fresh, "release.json"), 0o600, record); err != nil {
 		return err
 	}
 	if _, err := os.Stat(to); errors.Is(err, fs.ErrNotExist) {
@@ -161,47 +170,20 @@ func (a *app) keepRelease(s *site.Site, number int) error {
 	return os.RemoveAll(fresh)
 }
 
-// copySite copies a site directory, less what is hidden in it, such as its version control.
-func copySite(from, to string) error {
-	return filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		inside, err := filepath.Rel(from, path)
-		if err != nil {
-			return err
-		}
-		target := filepath.Join(to, inside)
-		switch {
-		case path != from && strings.HasPrefix(entry.Name(), "."):
-			if entry.IsDir() {
-				return fs.SkipDir
-			}
-			return nil
-		case entry.IsDir():
-			return os.MkdirAll(target, 0o755)
-		}
-		return copyFile(path, target)
-	})
-}
-
-func copyFile(from, to string) error {
-	info, err := os.Stat(from) // what a link leads to is what counts
-	if err != nil || !info.Mode().IsRegular() {
-		return err
+// copySite copies what a site directory consists of, and sees to it that the copy is the same site.
+func (a *app) copySite(s, staged *site.Site, from, to string, number int) error {
+	if _, err := sitefile.Keep(from, to); err != nil {
+		return problem.New(problem.Failed, "the site directory cannot be kept for release %d", number).At(from).Because(err)
 	}
-	if info.Size() > big && os.Link(from, to) == nil {
-		return nil
-	}
-	text, err := os.ReadFile(from)
+	kept, err := a.keptRelease(s, to, from, number)
 	if err != nil {
-		return err
+		return problem.New(problem.Failed, "the copy of the site directory that is kept for release %d cannot be read", number).At(to).Because(err)
 	}
-	// The time of an imported image is in its recipe.
-	if err := os.WriteFile(to, text, info.Mode().Perm()); err != nil {
-		return err
+	what, err := release.Difference(staged, kept)
+	if err == nil && what != "" {
+		err = problem.New(problem.Surprise, "the site directory has changed while release %d was planned: %s; nothing was done", number, what).Try("run it again")
 	}
-	return os.Chtimes(to, info.ModTime(), info.ModTime())
+	return err
 }
 
 // readReleaseRecord says who staged a release and when, as far as that is known.

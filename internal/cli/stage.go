@@ -59,9 +59,18 @@ func (a *app) stage(ctx context.Context, s *site.Site, selectors []string, numbe
 	}
 	h.Site = staged
 	j := &job{app: a, site: staged, base: s, host: h, parallel: parallel,
-		begin: func() error { return a.keepRelease(s, number) },
+		begin: func() error {
+			if h.Site != staged { // of the copy that is kept already
+				return nil
+			}
+			return a.keepRelease(s, staged, number)
+		},
 		plan: func(hosts []observe.Host) (*plan.Plan, error) {
-			return release.Stage(staged, hosts, plan.Goal{Nodes: withStaged(hosts, chosen, number)})
+			p, of, err := release.Stage(staged, a.stagedBefore(s, number), hosts, plan.Goal{Nodes: chosen})
+			if err == nil {
+				h.Site = of
+			}
+			return p, err
 		},
 	}
 	result, err := j.run(ctx)
@@ -88,6 +97,17 @@ func (a *app) stage(ctx context.Context, s *site.Site, selectors []string, numbe
 	return nil
 }
 
+// stagedBefore gives the site of a release's quarantine as it was staged before, or nil if it was not, or that cannot be read.
+func (a *app) stagedBefore(s *site.Site, number int) *site.Site {
+	made, err := a.loadRelease(s, number)
+	if err != nil {
+		return nil
+	}
+	staged := *made
+	staged.Stage = number
+	return &staged
+}
+
 // quarantine gives the site of a release's quarantine.
 func (a *app) quarantine(s *site.Site, number int) (*site.Site, error) {
 	if s.Original == nil {
@@ -100,23 +120,4 @@ func (a *app) quarantine(s *site.Site, number int) (*site.Site, error) {
 	staged := *made
 	staged.Stage = number
 	return &staged, nil
-}
-
-// withStaged adds to chosen nodes those that are in the quarantine of the release already: the copy of the site directory is of all of them.
-func withStaged(hosts []observe.Host, chosen map[string]bool, number int) map[string]bool {
-	if chosen == nil {
-		return nil
-	}
-	all := map[string]bool{}
-	for name := range chosen {
-		all[name] = true
-	}
-	for i := range hosts {
-		for j := range hosts[i].Nodes {
-			if n := &hosts[i].Nodes[j]; n.Staged && n.Release == number {
-				all[n.Name] = true
-			}
-		}
-	}
-	return all
 }

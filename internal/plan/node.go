@@ -128,6 +128,35 @@ func (u *nodeDraft) shape() (undisturbed bool) {
 	return true
 }
 
+// Outdated says why Up would do something to a node that runs and is configured, apart from what depends on where its links are and on
+// whether it is live; "": it is as it is declared.
+func Outdated(was, is *spec.Node) string {
+	switch {
+	case was.Base != is.Base:
+		return "base image changed"
+	case was.Layer != is.Layer:
+		return "role layer changed"
+	case was.Privileged != is.Privileged:
+		return "privileges changed"
+	case !slices.Equal(spec.Linked(was), spec.Linked(is)):
+		return "network interfaces changed"
+	case !slices.Equal(was.Mounts, is.Mounts):
+		return "volumes changed"
+	case was.MachineID != is.MachineID:
+		return "machine-id changed"
+	case was.Autostart != is.Autostart:
+		return "autostart changed"
+	case !slices.Equal(was.Config.Services, is.Config.Services):
+		return "services changed"
+	case was.Config.Health != is.Config.Health:
+		return "health checks changed"
+	}
+	if why := limitsDifference(was.Limits, is.Limits); why != "" {
+		return why
+	}
+	return spec.Differences(was.Config.Parts, is.Config.Parts)
+}
+
 func (u *nodeDraft) replaceReason() string {
 	was, is := &u.has.Node, u.wanted
 	switch {

@@ -152,6 +152,8 @@ func (d *draft) fit(m *member) error {
 		what = "is not proven"
 	case bereft(&m.to.Node) && !m.former():
 		what = "was live and has no copy of the volumes that others have now"
+	case m.to.Release != 0 && !m.former() && d.outdated(m) != "":
+		what = "was not staged anew when others were: " + d.outdated(m)
 	default:
 		return nil
 	}

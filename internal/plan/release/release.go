@@ -15,26 +15,49 @@ import (
 	"orrery/internal/site"
 )
 
-// Stage plans that nodes of a release are built, boot and are proven in quarantine. The site is that of the quarantine
-// (twin.Quarantine).
-func Stage(s *site.Site, hosts []observe.Host, goal plan.Goal) (*plan.Plan, error) {
+// Stage plans that nodes of a release are built, boot and are proven in quarantine, and gives the site of the quarantine (as
+// twin.Quarantine does) that they are made of: is, as the release is declared now, or was, as it was staged before (nil: it was not).
+func Stage(is, was *site.Site, hosts []observe.Host, goal plan.Goal) (*plan.Plan, *site.Site, error) {
 	for i := range hosts {
 		r := &hosts[i].Releases
-		for _, n := range s.Nodes {
+		for _, n := range is.Nodes {
 			if goal.Nodes != nil && !goal.Nodes[n.Name] {
 				continue
 			}
-			if live, known := r.Active[n.Name]; known && live == s.Stage {
-				return nil, problem.New(problem.Mistake, "release %d of node %s is live: nothing changes under it", s.Stage, n.Name).
+			if live, known := r.Active[n.Name]; known && live == is.Stage {
+				return nil, nil, problem.New(problem.Mistake, "release %d of node %s is live: nothing changes under it", is.Stage, n.Name).
 					Try("declare the change as another release and stage that")
 			}
-			if former, known := r.Former[n.Name]; known && former == s.Stage {
-				return nil, problem.New(problem.Mistake, "release %d of node %s is what rollback returns to: nothing changes under it", s.Stage, n.Name).
+			if former, known := r.Former[n.Name]; known && former == is.Stage {
+				return nil, nil, problem.New(problem.Mistake, "release %d of node %s is what rollback returns to: nothing changes under it", is.Stage, n.Name).
 					Try("declare the change as another release and stage that")
 			}
 		}
 	}
-	return plan.Up(s, hosts, goal)
+	of, err := from(is, was, hosts)
+	if err != nil {
+		return nil, nil, err
+	}
+	goal.Nodes = withStaged(hosts, goal.Nodes, is.Stage)
+	p, err := plan.Up(of, hosts, goal)
+	return p, of, err
+}
+
+// withStaged adds to chosen nodes (nil: all) those that are in the quarantine of the release already: the copy of the site directory is of
+// all of them.
+func withStaged(hosts []observe.Host, chosen map[string]bool, number int) map[string]bool {
+	if chosen == nil {
+		return nil
+	}
+	all := maps.Clone(chosen)
+	for i := range hosts {
+		for j := range hosts[i].Nodes {
+			if n := &hosts[i].Nodes[j]; n.Staged && n.Release == number {
+				all[n.Name] = true
+			}
+		}
+	}
+	return all
 }
 
 // Former gives, for nodes, the release that was live before the one that is.

@@ -8,6 +8,7 @@ import (
 	"orrery/internal/plan"
 	"orrery/internal/problem"
 	"orrery/internal/site"
+	"orrery/internal/site/spec"
 )
 
 // A Goal says which releases shall be live.
@@ -56,6 +57,7 @@ type draft struct {
 	members map[string]*member
 	order   []*member // those that others wait for come first
 	proofs  []int     // steps after which all of the set is proven
+	makers  map[int]*spec.Maker
 }
 
 // prove plans that every instance is healthy in quarantine, before anything is disturbed.

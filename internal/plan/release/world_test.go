@@ -145,15 +145,41 @@ func (w *world) up() (*plan.Plan, error) {
 
 func (w *world) stage(number int) {
 	w.t.Helper()
-	staged, err := twin.Quarantine(w.site, number)
+	if err := w.stageOf(w.site, number, nil, false); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// stageOf stages nodes (nil: all) of a release as a site directory declares it. The run may be cut short.
+func (w *world) stageOf(s *site.Site, number int, nodes map[string]bool, cut bool) error {
+	w.t.Helper()
+	staged, err := twin.Quarantine(s, number)
 	if err != nil {
 		w.t.Fatal(err)
 	}
+	var was *site.Site
+	if slices.Contains(w.observe()[0].Releases.Staged, number) {
+		kept := *w.host.Releases[number]
+		kept.Stage = number
+		was = &kept
+	}
+	p, of, err := release.Stage(staged, was, w.observe(), plan.Goal{Nodes: nodes})
+	if err != nil || p.Empty() {
+		return err
+	}
 	w.host.Keep(number)
-	live := w.host.Releases[number]
-	w.host.Releases[number] = staged
-	w.must(release.Stage(staged, w.observe(), plan.Goal{}))
-	w.host.Releases[number] = live
+	w.host.Releases[number] = of
+	if cut {
+		w.host.KillAt(1 + rapid.IntRange(0, 30).Draw(w.t, "killed at"))
+		w.run(p)
+		w.host.Revive()
+	} else {
+		w.must(p, nil)
+	}
+	live := *of
+	live.Stage = 0
+	w.host.Releases[number] = &live
+	return nil
 }
 
 // reboot lets all nodes stand still, as a host's boot does, and those that are live start again.

@@ -1,0 +1,140 @@
+package release
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"orrery/internal/observe"
+	"orrery/internal/plan"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+	"orrery/internal/site/spec"
+)
+
+// from gives the site of which nodes of a release are made, in quarantine: is, as the site directory declares it now, or was, as the
+// release was staged from before (nil: it was not, or that cannot be read).
+//
+// One copy of the site directory is kept for a release, and nodes of it that are live follow that copy. So as long as some are live, or
+// may be again, it stays, and more nodes can be staged only if both directories make the same of the release.
+func from(is, was *site.Site, hosts []observe.Host) (*site.Site, error) {
+	bound := bound(hosts, is.Stage)
+	if len(bound) == 0 {
+		return is, nil
+	}
+	what, err := "what it was staged from is gone or cannot be read", error(nil)
+	if was != nil {
+		if what, err = Difference(was, is); err != nil || what == "" {
+			return was, err
+		}
+		what = "the site directory makes other nodes of it now: " + what
+	}
+	return nil, problem.New(problem.Mistake, "release %d is that of %s, and %s", is.Stage, bound[0], what).
+		Try("declare the change as another release and stage that")
+}
+
+// bound gives the nodes, sorted, of which a release is live or may be so again without being staged.
+func bound(hosts []observe.Host, release int) []string {
+	all := map[string]bool{}
+	for i := range hosts {
+		r := &hosts[i].Releases
+		groups := []map[string]int{r.Active, r.Former}
+		if r.Trial != nil {
+			groups = append(groups, r.Trial.Back)
+		}
+		if r.Switch != nil {
+			groups = append(groups, r.Switch.To, r.Switch.End)
+		}
+		for _, g := range groups {
+			for node, number := range g {
+				if number == release {
+					all["node "+node] = true
+				}
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(all))
+}
+
+// Difference says in words how the nodes differ that two site directories make of a release, in quarantine and when it is live; "": in
+// nothing. Networks, which are no release's, count as far as they reach nodes.
+func Difference(was, is *site.Site) (string, error) {
+	for _, stage := range []int{is.Stage, 0} {
+		before, after := *was, *is
+		before.Stage, after.Stage = stage, stage
+		if what, err := difference(&before, &after); what != "" || err != nil {
+			return what, err
+		}
+	}
+	return "", nil
+}
+
+func difference(was, is *site.Site) (string, error) {
+	before, after := spec.NewMaker(was), spec.NewMaker(is)
+	nodes := map[string]*site.Node{}
+	for i := range was.Nodes {
+		nodes[was.Nodes[i].Name] = &was.Nodes[i]
+	}
+	for i := range is.Nodes {
+		name := is.Nodes[i].Name
+		old := nodes[name]
+		delete(nodes, name)
+		if old == nil {
+			return fmt.Sprintf("node %s was not there", name), nil
+		}
+		b, err := before.Node(old)
+		if err != nil {
+			return "", err
+		}
+		a, err := after.Node(&is.Nodes[i])
+		if err != nil {
+			return "", err
+		}
+		if !same(b, a) {
+			return strings.TrimSuffix(fmt.Sprintf("node %s: %s", name, parts(b, a)), ": "), nil
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(nodes)) {
+		return fmt.Sprintf("node %s is not there", name), nil
+	}
+	return "", nil
+}
+
+// same compares by what would be on record.
+func same(was, is any) bool { return spec.Digest(was) == spec.Digest(is) }
+
+// parts says which of the parts of a node differ, if it is in these.
+func parts(was, is *spec.Node) string {
+	var words []string
+	for _, text := range []string{spec.Differences(was.Parts, is.Parts), spec.Differences(was.Config.Parts, is.Config.Parts)} {
+		if text != "" {
+			words = append(words, text)
+		}
+	}
+	return strings.Join(words, ", ")
+}
+
+// outdated says how an instance differs from what its release declares; "": in nothing. The release may have been staged anew, from another
+// site directory, and the run ended before it came to this node.
+func (d *draft) outdated(m *member) string {
+	made := *m.site
+	made.Stage = m.to.Release
+	node, err := d.maker(&made, m.to.Release).Node(m.node)
+	if err != nil {
+		return "" // it was made before templates could have this mistake
+	}
+	live := Live(*node)
+	return plan.Outdated(&m.live, &live)
+}
+
+// maker gives what spells out the nodes of a release in quarantine.
+func (d *draft) maker(s *site.Site, release int) *spec.Maker {
+	if d.makers == nil {
+		d.makers = map[int]*spec.Maker{}
+	}
+	if d.makers[release] == nil {
+		d.makers[release] = spec.NewMaker(s)
+	}
+	return d.makers[release]
+}
