@@ -47,6 +47,7 @@ func MoveLinks(ctx context.Context, moves []Move, live ...string) error {
 	}
 	var refused error
 	_ = host.Urgently(func() { // or as well as it can be: orrery doctor tells
+		forgetful.forget() // right before, so that few have to wait for the other time, when all have moved
 		if refused = batch.send(); refused == nil {
 			forgetful.forget()
 		}
