@@ -389,7 +389,7 @@ func TestBackup(t *testing.T) {
 	t.Run("another host", func(t *testing.T) {
 		other := s.of(t).elsewhere()
 		dir := filepath.Join(at, "elsewhere")
-		other.run("restore", "--trust-layers", "--yes-paths", other.name, file, "--dir", dir, "--secrets-passphrase-file", file).want(9, "decrypt")
+		other.run("restore", "--trust-layers", "--yes-paths", other.name, file, "--dir", dir, "--secrets-passphrase-file", filepath.Join(s.dir, "site.toml")).want(9, "decrypt")
 		if _, err := os.Stat(dir); err == nil {
 			t.Error("it was refused, but something was done")
 		}
