@@ -106,8 +106,14 @@ func stage(t testing.TB, where, dir string) (*Restoring, error) {
 	if err := r.CheckSiteDir(t.Context()); err != nil {
 		return r, err
 	}
+	if len(r.Outside()) > 0 {
+		return r, errAsks
+	}
 	return r, r.Stage(t.Context())
 }
+
+// errAsks: the user would be asked.
+var errAsks = errors.New("volumes come to directories of the host")
 
 // yard is a directory with one for a restore in it, beside which there is something that it must leave alone. Intact says so.
 func yard(t testing.TB) (dir string, intact func()) {

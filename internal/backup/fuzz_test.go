@@ -1,0 +1,148 @@
+package backup
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"orrery/internal/engine/record"
+	"orrery/internal/image"
+	"orrery/internal/problem"
+	"orrery/internal/site/spec"
+)
+
+// seed writes a backup with one of everything.
+func seed(t testing.TB) (archive []byte, manifest []byte) {
+	f := forgeArchive(t)
+	dir := Entry{Name: "dir", Mode: unix.S_IFDIR | 0o755, Uid: uint32(os.Geteuid()), Gid: uint32(os.Getegid())}
+	link := Entry{Name: "link", Mode: unix.S_IFLNK | 0o777, Link: "/etc", Uid: dir.Uid, Gid: dir.Gid}
+	same := Entry{Name: "same", Mode: unix.S_IFREG | 0o644, Same: "dir/file"}
+	f.tree(Tree{Name: "site", Kind: SiteTree}, dir, f.file("dir/file", "text"), link, same, f.file("site.toml", "[site]"))
+	f.tree(Tree{Name: "private/1", Kind: PrivateTree, ID: 1, Node: "n"}, dir, f.file("dir/file", "text"), link)
+	f.tree(Tree{Name: "volume/v/n", Kind: VolumeTree, Volume: "v", Node: "n"})
+	f.tree(Tree{Name: "release/7", Kind: ReleaseTree, Number: 7}, f.file("release.json", "{}"))
+	f.tree(Tree{Name: "snapshot/one", Kind: SnapshotTree}, f.file("snapshot.json", `{"id":"one","site":"s"}`))
+	f.m.Nodes = []record.Record{{Node: spec.Node{Site: "s", Name: "n", ID: 1, Base: "abc"}}}
+	f.m.Layers = []image.Record{{Digest: "abc", Title: "base"}}
+	f.m.Releases = json.RawMessage(`{"active":{"n":7},"confirmed":[7]}`)
+	manifest, err := json.Marshal(&f.m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	where, _ := f.done()
+	if archive, err = os.ReadFile(where); err != nil {
+		t.Fatal(err)
+	}
+	return archive, manifest
+}
+
+// try lays down whatever it is, as restore does. It may not touch anything beside, nor take much memory; what it says is a problem.
+func try(t *testing.T, where string) {
+	dir, intact := yard(t)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, err := stage(t, where, dir)
+	runtime.ReadMemStats(&after)
+	if all := after.TotalAlloc - before.TotalAlloc; all > 1<<30 {
+		t.Errorf("it took %d MiB of memory", all>>20)
+	}
+	var p *problem.Problem
+	if err != nil && !errors.As(err, &p) && !errors.Is(err, errAsks) {
+		t.Errorf("%T: %v", err, err)
+	}
+	intact()
+}
+
+// FuzzArchive: whatever the bytes of a file are.
+func FuzzArchive(f *testing.F) {
+	archive, _ := seed(f)
+	f.Add(archive)
+	f.Add(archive[:tarBlock*2])
+	f.Add(slices.Concat(archive[:tarBlock*2], head(f, blockName(Digest{}), 1<<63-1)))
+	f.Fuzz(func(t *testing.T, archive []byte) {
+		path := filepath.Join(t.TempDir(), "file")
+		must(t, os.WriteFile(path, archive, 0o600))
+		try(t, path)
+	})
+}
+
+// FuzzManifest: whatever a manifest and the list of a tree say, all digests being right. LIST stands for the digest of the list, TEXT for
+// that of a piece that is there.
+func FuzzManifest(f *testing.F) {
+	_, manifest := seed(f)
+	const list = `{"p":".","m":16877,"u":0,"g":0,"t":0}` + "\n" + `{"p":"file","m":33188,"u":0,"g":0,"t":0,"s":4,"c":[{"o":0,"n":4,"d":["TEXT"]}]}` + "\n"
+	for _, kind := range []string{
+		`"name":"site","kind":"site"`, `"name":"private/1","kind":"private","id":1,"node":"n"`, `"name":"volume/v","kind":"volume","volume":"v"`,
+		`"name":"snapshot/a","kind":"snapshot"`, `"name":"release/1","kind":"release","number":1`, `"name":"layer/abc","kind":"layer","layer":"abc"`,
+	} {
+		f.Add([]byte(`{"format":1,"site":"s","key":"s","time":"1970-01-01T00:00:01Z","trees":[{`+kind+`,"list":["LIST"]}]}`), []byte(list))
+	}
+	f.Add(manifest, []byte(list))
+	f.Add([]byte(`{"format":1,"site":"s","key":"s","time":"1970-01-01T00:00:01Z","trees":[{"name":"volume/v","kind":"volume","volume":"v","path":"/srv/x","list":["LIST"]}]}`), []byte(`{"p":"../x","m":41471,"l":"/etc"}`))
+	f.Fuzz(func(t *testing.T, manifest, list []byte) {
+		path := filepath.Join(t.TempDir(), "file")
+		v, err := WriteArchive(path)
+		must(t, err)
+		pack := newPacker(v)
+		text, err := pack.add([]byte("text"))
+		must(t, err)
+		list = bytes.ReplaceAll(list, []byte("TEXT"), []byte(text.String()))
+		pieces, err := pack.addAll(list)
+		must(t, errors.Join(err, pack.close()))
+		name := ""
+		if len(pieces) > 0 {
+			name = pieces[0].String()
+		}
+		manifest = bytes.ReplaceAll(manifest, []byte("LIST"), []byte(name))
+		m := &Manifest{}
+		if json.Unmarshal(manifest, m) != nil {
+			m = &Manifest{}
+		}
+		id := nameOf(m, manifest)
+		if m.Time.Year() < 0 || !isManifest(id+".json") {
+			id = "19700101-000001-0123456789abcdef"
+		}
+		must(t, v.append("backups/"+id+".json", manifest))
+		_, err = v.file.WriteAt(make([]byte, 2*tarBlock), v.end)
+		must(t, errors.Join(err, v.Close(), os.Rename(path+".part", path)))
+		try(t, path)
+	})
+}
+
+// FuzzIndex: whatever an index and a block say of their pieces.
+func FuzzIndex(f *testing.F) {
+	block := seal(nil, []piece{{digestOf([]byte("text")), 4}}, []byte("text"))
+	f.Add(block)
+	f.Add(slices.Concat(make([]byte, len(Digest{})), []byte{1, 0, 0, 0}, make([]byte, len(Digest{})), []byte{4, 0, 0, 0}))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		all, err := blocksOf(bytes.NewReader(text))
+		if err == nil {
+			x := newIndex()
+			for block, pieces := range all {
+				must(t, x.add(block, pieces))
+			}
+		}
+		if content, err := contentOf(text); err == nil && len(content) > mostContent {
+			t.Errorf("%d bytes", len(content))
+		}
+	})
+}
+
+// FuzzSecrets: whatever is among the secrets, once they are decrypted.
+func FuzzSecrets(f *testing.F) {
+	f.Add("secrets/token")
+	f.Add("keys/n/../../x")
+	f.Fuzz(func(t *testing.T, path string) {
+		if isSecret(path) && (strings.Contains(path, "..") && strings.Contains(filepath.Clean("/"+path), "..") || filepath.Clean("/" + path)[1:] != path || len(path) > 300) {
+			t.Errorf("%q is one", path)
+		}
+	})
+}
