@@ -3,6 +3,7 @@ package image
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -22,6 +23,15 @@ func freeBytes(path string) (uint64, error) {
 		return 0, fmt.Errorf("statfs %s: %w", path, err)
 	}
 	return st.Bavail * uint64(st.Bsize), nil
+}
+
+// spare gives how many bytes an import may take, so that a build has what it needs besides.
+func (s *Store) spare() int64 {
+	free, err := s.free(s.Dir)
+	if err != nil {
+		return math.MaxInt64 // it will show
+	}
+	return int64(min(free-min(free, baseRoom/2), math.MaxInt64))
 }
 
 // room tells whether a build that needs so many bytes may begin.

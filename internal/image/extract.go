@@ -68,7 +68,9 @@ func (x *extractor) lay(h *tar.Header, content io.Reader) error {
 		return problem.New(problem.Mistake, "import: %s belongs to %d:%d, but a node has the ids 0 to %d only", h.Name, h.Uid, h.Gid, scratchIDs.Size-1).
 			Try("export the file system with the owners that the container itself sees")
 	}
-	x.fresh[name] = true
+	if x.layered {
+		x.fresh[name] = true
+	}
 	if h.Typeflag == tar.TypeDir {
 		return x.directory(h, name)
 	}

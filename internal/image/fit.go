@@ -181,32 +181,3 @@ func clear(root *os.Root, names ...string) error {
 	}
 	return nil
 }
-
-// empty removes what is in directories of a tree, but not the directories, whose owners and modes matter.
-func empty(tree string, names ...string) error {
-	root, err := os.OpenRoot(tree)
-	if err != nil {
-		return err
-	}
-	defer root.Close()
-	for _, name := range names {
-		dir, err := root.Open(name)
-		if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		inside, err := dir.Readdirnames(-1)
-		dir.Close()
-		if err != nil {
-			return err
-		}
-		for _, entry := range inside {
-			if err := clear(root, filepath.Join(name, entry)); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}

@@ -197,7 +197,7 @@ func TestExtractorStaysInside(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer x.close()
-			err = entries(t.Context(), bytes.NewReader(archive(t, items...)), x.entry)
+			err = entries(t.Context(), bytes.NewReader(archive(t, items...)), newBounds(1<<30), x.entry)
 			if left, _ := os.ReadDir(outside); len(left) > 0 {
 				t.Errorf("%v was written outside", left)
 			}

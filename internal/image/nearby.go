@@ -9,6 +9,7 @@ import (
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
+	"orrery/internal/tree"
 )
 
 // MirrorKey is the name, in an archive that is a directory of this host, of the key that it is signed with.
@@ -47,7 +48,7 @@ func settled(m site.Mirror) (site.Mirror, error) {
 		return m, problem.New(problem.Mistake, "[mirror] apt = %q: no archive is there", m.Apt).At("site.toml").Because(err).
 			Try("orrery mirror pull makes one")
 	}
-	if key, err := os.ReadFile(filepath.Join(dir, MirrorKey)); err == nil && len(m.Key) == 0 {
+	if key, err := tree.ReadFile(filepath.Join(dir, MirrorKey), mostSettings); err == nil && len(m.Key) == 0 {
 		m.Key = key
 	}
 	if pockets, _ := filepath.Glob(filepath.Join(dir, "dists", "*-security")); len(pockets) > 0 && m.Security == "" {
@@ -83,7 +84,7 @@ func bring(m site.Mirror) (site.Mirror, []nearby, error) {
 		}
 		text := []byte(dir)
 		for _, release := range releases {
-			is, err := os.ReadFile(release)
+			is, err := tree.ReadFile(release, 16<<20)
 			if err != nil {
 				return err
 			}

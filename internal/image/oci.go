@@ -1,85 +1,157 @@
 package image
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"hash"
+	"io"
+	"io/fs"
 	"runtime"
 	"strings"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
-	"github.com/google/go-containerregistry/pkg/v1/layout"
-	"github.com/google/go-containerregistry/pkg/v1/tarball"
 
 	"orrery/internal/problem"
+	"orrery/internal/tree"
 )
 
-// unpackLayout makes a tree of the image in an OCI layout directory.
-func unpackLayout(ctx context.Context, dir, tree string) error {
-	index, err := layout.ImageIndexFromPath(dir)
-	if err != nil {
-		return fmt.Errorf("no OCI layout: %w", err)
-	}
-	img, err := choose(index, 0)
+// mostJSON bounds an index, a manifest or a configuration of an image; the specification wants registries to take 4 MiB.
+const mostJSON = 4 << 20
+
+// Images are in a directory, as an OCI layout or what `docker save` wrote, unpacked. Anybody may have written it: every
+// blob is compared with its digest.
+type imagesIn struct {
+	root *tree.Root
+	seen int // entries of indexes
+}
+
+// unpackImages makes a tree of the image for this machine in such a directory.
+func unpackImages(ctx context.Context, from, dir string, b *bounds) error {
+	root, err := tree.Open(from)
 	if err != nil {
 		return err
 	}
-	return unpackImage(ctx, img, tree)
-}
-
-func unpackDocker(ctx context.Context, file, tree string) error {
-	img, err := tarball.ImageFromPath(file, nil)
+	defer root.Close()
+	in := &imagesIn{root: root}
+	layers, err := in.layout()
+	if errors.Is(err, fs.ErrNotExist) {
+		layers, err = in.saved()
+	}
 	if err != nil {
-		return fmt.Errorf("no image archive: %w", err)
+		return err
 	}
-	return unpackImage(ctx, img, tree)
+	return in.unpack(ctx, layers, dir, b)
 }
 
-// choose finds the image for this machine in an index, which may hold others.
-func choose(index v1.ImageIndex, depth int) (v1.Image, error) {
-	if depth > 4 {
-		return nil, fmt.Errorf("indexes within indexes, deeper than makes sense")
-	}
-	manifest, err := index.IndexManifest()
+// A packed layer is a file, and what is known of what is in it.
+type packed struct {
+	name   string
+	digest string // of the file; "": not known
+	plain  string // of what is in it when it is decompressed; "": not known
+}
+
+// layout gives the layers of the image in an OCI layout.
+func (in *imagesIn) layout() ([]packed, error) {
+	text, err := in.root.ReadFile("index.json", mostJSON)
 	if err != nil {
 		return nil, err
 	}
-	var others []string
-	var found []v1.Image
-	for _, d := range manifest.Manifests {
-		if d.MediaType.IsIndex() {
-			inner, err := index.ImageIndex(d.Digest)
-			if err != nil {
-				return nil, err
-			}
-			img, err := choose(inner, depth+1)
-			if err != nil {
-				return nil, err
-			}
-			found = append(found, img)
-			continue
-		}
-		if !d.MediaType.IsImage() {
-			continue // a signature, an attestation
-		}
-		if p := d.Platform; p != nil && p.Architecture != "" && (p.Architecture != runtime.GOARCH || p.OS != "linux") {
-			others = append(others, p.String())
-			continue
-		}
-		img, err := index.Image(d.Digest)
+	m, err := in.choose(text, 0)
+	if err != nil {
+		return nil, err
+	}
+	var all []packed
+	for _, d := range m.Layers {
+		name, err := blobName(d.Digest)
 		if err != nil {
 			return nil, err
 		}
-		found = append(found, img)
+		all = append(all, packed{name: name, digest: d.Digest.Hex})
+	}
+	return all, nil
+}
+
+func blobName(d v1.Hash) (string, error) {
+	if d.Algorithm != "sha256" || len(d.Hex) != 2*sha256.Size || !IsDigest(d.Hex) {
+		return "", fmt.Errorf("%q is no digest by SHA-256", d.String())
+	}
+	return "blobs/sha256/" + d.Hex, nil
+}
+
+// blob reads what an index or manifest names.
+func (in *imagesIn) blob(d v1.Hash) ([]byte, error) {
+	name, err := blobName(d)
+	if err != nil {
+		return nil, err
+	}
+	text, err := in.root.ReadFile(name, mostJSON)
+	if err == nil && digestOfBytes(text) != d.Hex {
+		err = errOther(name)
+	}
+	return text, err
+}
+
+func errOther(name string) error {
+	return fmt.Errorf("%s is damaged: its digest is another than it should be", name)
+}
+
+func digestOfBytes(text []byte) string {
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
+}
+
+// choose finds the manifest of the image for this machine in an index, which may hold others.
+func (in *imagesIn) choose(text []byte, depth int) (*v1.Manifest, error) {
+	index, err := v1.ParseIndexManifest(bytes.NewReader(text))
+	if err != nil {
+		return nil, err
+	}
+	if in.seen += len(index.Manifests); depth > 4 || in.seen > 1000 {
+		return nil, fmt.Errorf("indexes within indexes, deeper or more than makes sense")
+	}
+	var others []string
+	var found []*v1.Manifest
+	for _, d := range index.Manifests {
+		if !d.MediaType.IsIndex() && !d.MediaType.IsImage() {
+			continue // a signature, an attestation
+		}
+		if p := d.Platform; d.MediaType.IsImage() && p != nil && p.Architecture != "" && (p.Architecture != runtime.GOARCH || p.OS != "linux") {
+			others = append(others, p.String())
+			continue
+		}
+		text, err := in.blob(d.Digest)
+		if err != nil {
+			return nil, err
+		}
+		var m *v1.Manifest
+		if d.MediaType.IsIndex() {
+			m, err = in.choose(text, depth+1)
+		} else {
+			m, err = v1.ParseManifest(bytes.NewReader(text))
+		}
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, m)
 	}
 	if len(found) == 0 {
-		return nil, problem.New(problem.Mistake, "import: it holds no image for linux/%s, only %s", runtime.GOARCH, orNone(others)).
+		return nil, problem.New(problem.Mistake, "import: it holds no image for linux/%s, only %q", runtime.GOARCH, orNone(others)).
 			Try("export the image for this machine's processor")
 	}
 	if len(found) > 1 {
-		return nil, problem.New(problem.Mistake, "import: it holds %d images", len(found)).
-			Try("export one image only, such as with `skopeo copy docker://NAME oci-archive:FILE`")
+		return nil, severalImages(len(found))
 	}
 	return found[0], nil
+}
+
+func severalImages(n int) error {
+	return problem.New(problem.Mistake, "import: it holds %d images", n).
+		Try("export one image only, such as with `skopeo copy docker://NAME oci-archive:FILE`")
 }
 
 func orNone(words []string) string {
@@ -89,28 +161,90 @@ func orNone(words []string) string {
 	return strings.Join(words, ", ")
 }
 
-// unpackImage lays the layers of an image over one another.
-func unpackImage(ctx context.Context, img v1.Image, tree string) error {
-	layers, err := img.Layers()
+// saved gives the layers of the image in what `docker save` writes.
+func (in *imagesIn) saved() ([]packed, error) {
+	text, err := in.root.ReadFile("manifest.json", mostJSON)
 	if err != nil {
-		return err
+		return nil, fmt.Errorf("no image: %w", err)
 	}
-	x, err := newExtractor(tree, true)
+	var manifests []struct {
+		Config string
+		Layers []string
+	}
+	if err := json.Unmarshal(text, &manifests); err != nil {
+		return nil, fmt.Errorf("manifest.json: %w", err)
+	}
+	if len(manifests) != 1 {
+		return nil, severalImages(len(manifests))
+	}
+	m := manifests[0]
+	if text, err = in.root.ReadFile(m.Config, mostJSON); err != nil {
+		return nil, err
+	}
+	config, err := v1.ParseConfigFile(bytes.NewReader(text))
+	if err != nil {
+		return nil, err
+	}
+	if len(config.RootFS.DiffIDs) != len(m.Layers) {
+		return nil, fmt.Errorf("it has %d layers and tells of %d", len(m.Layers), len(config.RootFS.DiffIDs))
+	}
+	var all []packed
+	for i, name := range m.Layers {
+		all = append(all, packed{name: name, plain: config.RootFS.DiffIDs[i].Hex})
+	}
+	return all, nil
+}
+
+// unpack lays the layers of an image over one another.
+func (in *imagesIn) unpack(ctx context.Context, layers []packed, dir string, b *bounds) error {
+	x, err := newExtractor(dir, true)
 	if err != nil {
 		return err
 	}
 	defer x.close()
-	for i, layer := range layers {
+	for i, l := range layers {
 		x.next()
-		content, err := layer.Uncompressed()
-		if err != nil {
-			return fmt.Errorf("layer %d: %w", i+1, err)
-		}
-		err = entries(ctx, content, x.entry)
-		content.Close()
-		if err != nil {
+		if err := in.layer(ctx, l, x, b); err != nil {
 			return fmt.Errorf("layer %d: %w", i+1, err)
 		}
 	}
 	return x.finish()
 }
+
+// layer lays a layer down, and then says whether it was what it should be.
+func (in *imagesIn) layer(ctx context.Context, l packed, x *extractor, b *bounds) error {
+	f, err := in.root.OpenFile(l.name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	file, plain := sha256.New(), sha256.New()
+	raw := io.TeeReader(f, file)
+	content, err := decompress(ctx, raw)
+	if err != nil {
+		return err
+	}
+	from := io.TeeReader(b.reader(content), plain)
+	err = entries(ctx, from, b, x.entry)
+	if err == nil {
+		_, err = io.Copy(io.Discard, from) // the padding behind an archive is of it, too
+	}
+	if closing := content.Close(); err == nil {
+		err = closing
+	}
+	if err == nil {
+		_, err = io.Copy(io.Discard, raw)
+	}
+	if err != nil {
+		return err
+	}
+	if is := sum(file); l.digest != "" && is != l.digest {
+		return errOther(l.digest)
+	}
+	if is := sum(plain); l.plain != "" && is != l.plain {
+		return errOther(l.plain)
+	}
+	return nil
+}
+
+func sum(h hash.Hash) string { return hex.EncodeToString(h.Sum(nil)) }

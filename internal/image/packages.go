@@ -3,23 +3,27 @@ package image
 import (
 	"errors"
 	"io/fs"
-	"os"
-	"path/filepath"
+	"path"
 	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"orrery/internal/tree"
 )
 
+// mostStatus bounds what dpkg knows of the packages of a system; of four thousand it is 5 MiB.
+const mostStatus = 128 << 20
+
 // installed reads the Debian packages of a tree, NAME=VERSION, from dpkg's own file: no program of the tree is run.
-func installed(tree string) ([]string, error) {
-	root, err := os.OpenRoot(tree)
+func installed(dir string) ([]string, error) {
+	in, err := tree.Open(dir)
 	if err != nil {
 		return nil, err
 	}
-	defer root.Close()
-	text, err := root.ReadFile("var/lib/dpkg/status")
-	if errors.Is(err, fs.ErrNotExist) {
+	defer in.Close()
+	text, err := in.ReadFile("var/lib/dpkg/status", mostStatus)
+	if absent(err) {
 		return nil, nil
 	}
 	if err != nil {
@@ -48,38 +52,76 @@ func installed(tree string) ([]string, error) {
 	return all, nil
 }
 
-// metadata is where Python packages say what they are: those that pip installed from a wheel, and those that setup.py installed.
-var metadata = []string{"*.dist-info/METADATA", "*.egg-info/PKG-INFO", "*.egg-info"}
+// venvLib is where the Python packages of a node lie, by version of Python.
+const venvLib = "opt/orrery/venv/lib"
 
 // pythonPackages reads the Python packages of the node's virtual environment, NAME==VERSION, from their metadata.
-func pythonPackages(tree string) ([]string, error) {
+func pythonPackages(dir string) ([]string, error) {
+	in, err := tree.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	pythons, err := in.Names(venvLib, 1<<10)
+	if absent(err) {
+		return nil, nil
+	}
 	var all []string
-	for _, pattern := range metadata {
-		files, err := filepath.Glob(filepath.Join(tree, "opt/orrery/venv/lib/python*/site-packages", pattern))
-		if err != nil {
-			return nil, err
+	for _, python := range pythons {
+		if err == nil && strings.HasPrefix(python, "python") {
+			var some []string
+			some, err = packagesIn(in, path.Join(venvLib, python, "site-packages"))
+			all = append(all, some...)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all), err
+}
+
+func absent(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) }
+
+// packagesIn reads the packages in a directory: those that pip installed from a wheel, and those that setup.py installed.
+func packagesIn(in *tree.Root, dir string) ([]string, error) {
+	names, err := in.Names(dir, 1<<16)
+	if err != nil && !absent(err) {
+		return nil, err
+	}
+	var all []string
+	for _, name := range names {
+		var files []string
+		switch {
+		case strings.HasSuffix(name, ".dist-info"):
+			files = []string{"METADATA"}
+		case strings.HasSuffix(name, ".egg-info"):
+			files = []string{"PKG-INFO", "."}
 		}
 		for _, file := range files {
-			text, err := os.ReadFile(file)
-			if errors.Is(err, unix.EISDIR) {
+			text, err := in.ReadFile(path.Join(dir, name, file), mostMetadata)
+			if absent(err) || errors.Is(err, tree.ErrNotRegular) {
 				continue
 			}
 			if err != nil {
 				return nil, err
 			}
-			header, _, _ := strings.Cut(string(text), "\n\n")
-			var name, version string
-			for line := range strings.Lines(header) {
-				if value, ok := strings.CutPrefix(line, "Name: "); ok {
-					name = strings.TrimSpace(value)
-				}
-				if value, ok := strings.CutPrefix(line, "Version: "); ok {
-					version = strings.TrimSpace(value)
-				}
-			}
-			all = append(all, name+"=="+version)
+			all = append(all, packageOf(string(text)))
 		}
 	}
-	slices.Sort(all)
-	return slices.Compact(all), nil
+	return all, nil
+}
+
+// mostMetadata bounds what a Python package says of itself, its whole description included.
+const mostMetadata = 16 << 20
+
+func packageOf(metadata string) string {
+	header, _, _ := strings.Cut(metadata, "\n\n")
+	var name, version string
+	for line := range strings.Lines(header) {
+		if value, ok := strings.CutPrefix(line, "Name: "); ok {
+			name = strings.TrimSpace(value)
+		}
+		if value, ok := strings.CutPrefix(line, "Version: "); ok {
+			version = strings.TrimSpace(value)
+		}
+	}
+	return name + "==" + version
 }

@@ -2,8 +2,11 @@ package image
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -11,6 +14,7 @@ import (
 
 	"orrery/internal/problem"
 	"orrery/internal/site"
+	"orrery/internal/tree"
 )
 
 // A source is an archive of packages that apt is to use.
@@ -153,8 +157,13 @@ func splitSuite(suite string) (base, pocket string) {
 // osRelease reads the name and version of the system in a tree.
 func osRelease(root string) map[string]string {
 	values := map[string]string{}
+	in, err := tree.Open(root)
+	if err != nil {
+		return values
+	}
+	defer in.Close()
 	for _, name := range []string{"etc/os-release", "usr/lib/os-release"} {
-		text, err := os.ReadFile(filepath.Join(root, name))
+		text, err := in.ReadFile(name, mostSettings)
 		if err != nil {
 			continue
 		}
@@ -168,21 +177,33 @@ func osRelease(root string) map[string]string {
 	return values
 }
 
-// hostSources reads what apt uses on a machine: sources.list and sources.list.d, in both forms.
+// mostSettings bounds a file of settings. It may lie in an image that a stranger made.
+const mostSettings = 1 << 20
+
+// hostSources reads what apt uses on a machine, or in an image: sources.list and sources.list.d, in both forms.
 func hostSources(root string) ([]source, error) {
-	dir := filepath.Join(root, "etc/apt")
-	files := []string{filepath.Join(dir, "sources.list")}
-	for _, pattern := range []string{"*.list", "*.sources"} {
-		more, err := filepath.Glob(filepath.Join(dir, "sources.list.d", pattern))
-		if err != nil {
-			return nil, err
+	in, err := tree.Open(root)
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	const dir = "etc/apt/sources.list.d"
+	files := []string{"etc/apt/sources.list"}
+	names, err := in.Names(dir, 1<<12)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	for _, end := range []string{".list", ".sources"} {
+		for _, name := range names {
+			if strings.HasSuffix(name, end) && !strings.HasPrefix(name, ".") {
+				files = append(files, path.Join(dir, name))
+			}
 		}
-		files = append(files, more...)
 	}
 	var all []source
 	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if os.IsNotExist(err) {
+		text, err := in.ReadFile(file, mostSettings)
+		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		if err != nil {

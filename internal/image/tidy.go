@@ -1,12 +1,11 @@
 package image
 
 import (
-	"errors"
-	"os"
-	"path/filepath"
-	"syscall"
+	"path"
 
 	"golang.org/x/sys/unix"
+
+	"orrery/internal/tree"
 )
 
 // volatile are the directories whose content is of this moment or of this build.
@@ -21,30 +20,57 @@ var leavings = []string{
 
 // tidy removes what is no part of the content of a tree. Whiteouts and opaque directories stay: in a role layer they
 // hide what the base has.
-func tidy(tree string) error {
-	if err := empty(tree, volatile...); err != nil {
+func tidy(dir string) error {
+	if err := empty(dir, volatile...); err != nil {
 		return err
 	}
-	root, err := os.OpenRoot(tree)
+	in, err := tree.Open(dir)
 	if err != nil {
 		return err
 	}
-	defer root.Close()
+	defer in.Close()
 	for _, pattern := range leavings {
-		found, err := filepath.Glob(filepath.Join(tree, pattern))
+		names, err := in.Names(path.Dir(pattern), mostLeavings)
+		if err != nil && !absent(err) {
+			return err
+		}
+		for _, name := range names {
+			at := path.Join(path.Dir(pattern), name)
+			if fits, _ := path.Match(pattern, at); !fits {
+				continue
+			}
+			st, err := in.Lstat(at)
+			if err == nil && st.Mode&unix.S_IFMT == unix.S_IFCHR && st.Rdev == 0 {
+				continue
+			}
+			if err := in.RemoveAll(at); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// mostLeavings is how many names there may be in a directory that is tidied.
+const mostLeavings = 1 << 20
+
+// empty removes what is in directories of a tree, but not the directories, whose owners and modes matter.
+func empty(dir string, names ...string) error {
+	in, err := tree.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	for _, name := range names {
+		inside, err := in.Names(name, mostLeavings)
+		if absent(err) {
+			continue
+		}
 		if err != nil {
 			return err
 		}
-		for _, path := range found {
-			name, err := filepath.Rel(tree, path)
-			if err != nil {
-				return err
-			}
-			var st syscall.Stat_t
-			if err := syscall.Lstat(path, &st); err == nil && isWhiteout(&st) {
-				continue
-			}
-			if err := root.RemoveAll(name); err != nil && !errors.Is(err, unix.ENOENT) {
+		for _, entry := range inside {
+			if err := in.RemoveAll(path.Join(name, entry)); err != nil {
 				return err
 			}
 		}

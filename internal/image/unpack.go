@@ -17,19 +17,20 @@ import (
 
 	"orrery/internal/host"
 	"orrery/internal/problem"
+	"orrery/internal/tree"
 )
 
 // unpack makes a tree of a file: a root file system tarball, an OCI archive or layout directory, or what `docker save` writes.
 // Scratch is a directory for what is needed only meanwhile.
-func unpack(ctx context.Context, file, tree, scratch string) error {
+func unpack(ctx context.Context, file, dir, scratch string, b *bounds) error {
 	info, err := os.Stat(file)
 	if err != nil {
 		return problem.New(problem.Mistake, "import %s: there is no such file", file).Because(err).Try("correct `import` of the image in site.toml")
 	}
-	if err := os.Mkdir(tree, 0o755); err != nil {
+	if err := os.Mkdir(dir, 0o755); err != nil {
 		return err
 	}
-	err = unpackAny(ctx, file, info.IsDir(), tree, scratch)
+	err = unpackAny(ctx, file, info.IsDir(), dir, scratch, b)
 	var p *problem.Problem
 	if err != nil && !errors.As(err, &p) && ctx.Err() == nil {
 		err = problem.New(problem.Failed, "import %s: it could not be unpacked", file).Because(err).
@@ -38,50 +39,47 @@ func unpack(ctx context.Context, file, tree, scratch string) error {
 	return err
 }
 
-func unpackAny(ctx context.Context, file string, dir bool, tree, scratch string) error {
-	if dir {
-		return unpackLayout(ctx, file, tree)
+func unpackAny(ctx context.Context, file string, isDir bool, dir, scratch string, b *bounds) error {
+	if isDir {
+		real, err := filepath.EvalSymlinks(file)
+		if err != nil {
+			return err
+		}
+		return unpackImages(ctx, real, dir, b)
 	}
-	kind, err := archiveKind(ctx, file)
+	once := *b // the archive is only looked at
+	kind, err := archiveKind(ctx, file, &once)
 	if err != nil {
 		return err
 	}
-	switch kind {
-	case ociArchive:
-		layout := filepath.Join(scratch, "oci")
-		if err := unpackTar(ctx, file, layout, false); err != nil {
-			return err
-		}
-		return unpackLayout(ctx, layout, tree)
-	case dockerArchive:
-		return unpackDocker(ctx, file, tree)
-	default:
-		return unpackTar(ctx, file, tree, true)
+	if kind == rootTarball {
+		return unpackTar(ctx, file, dir, true, b)
 	}
+	images := filepath.Join(scratch, "oci")
+	if err := unpackTar(ctx, file, images, false, b); err != nil {
+		return err
+	}
+	return unpackImages(ctx, images, dir, b)
 }
 
 type kind int
 
 const (
 	rootTarball kind = iota
-	ociArchive
-	dockerArchive
+	images           // an OCI layout, or what docker save writes
 )
 
 // imagePart matches the names that archives of images consist of ("." is in both kinds); those of a root file system are none of them.
 var imagePart = regexp.MustCompile(`^(\.|blobs(/sha(256|512)(/[0-9a-f]+)?)?|[0-9a-f]{64}(\.json|\.tar(\.gz)?|/.*)?|sha256:[0-9a-f]+|repositories)$`)
 
 // archiveKind tells archives apart by the names in them.
-func archiveKind(ctx context.Context, file string) (kind, error) {
+func archiveKind(ctx context.Context, file string, b *bounds) (kind, error) {
 	found := rootTarball
-	err := eachEntry(ctx, file, func(h *tar.Header, _ io.Reader) error {
+	err := eachEntry(ctx, file, b, func(h *tar.Header, _ io.Reader) error {
 		switch name := path.Clean(h.Name); {
-		case name == "oci-layout" || name == "index.json":
-			found = ociArchive
+		case name == "oci-layout" || name == "index.json" || name == "manifest.json":
+			found = images
 			return io.EOF
-		case name == "manifest.json":
-			found = dockerArchive // `docker save` of today writes both; the OCI layout's files may follow
-			return nil
 		case imagePart.MatchString(name):
 			return nil
 		}
@@ -91,8 +89,8 @@ func archiveKind(ctx context.Context, file string) (kind, error) {
 }
 
 // eachEntry reads a tar archive, compressed or not; when visit gives io.EOF the rest is left.
-func eachEntry(ctx context.Context, file string, visit func(h *tar.Header, content io.Reader) error) error {
-	f, err := os.Open(file)
+func eachEntry(ctx context.Context, file string, b *bounds, visit func(h *tar.Header, content io.Reader) error) error {
+	f, err := tree.OpenFile(file)
 	if err != nil {
 		return err
 	}
@@ -101,7 +99,7 @@ func eachEntry(ctx context.Context, file string, visit func(h *tar.Header, conte
 	if err != nil {
 		return err
 	}
-	err = entries(ctx, plain, visit)
+	err = entries(ctx, b.reader(plain), b, visit)
 	closing := plain.Close()
 	if errors.Is(err, io.EOF) {
 		return nil // what is left may not be read: no fault of the archive
@@ -110,7 +108,7 @@ func eachEntry(ctx context.Context, file string, visit func(h *tar.Header, conte
 }
 
 // entries gives io.EOF only if visit did.
-func entries(ctx context.Context, from io.Reader, visit func(h *tar.Header, content io.Reader) error) error {
+func entries(ctx context.Context, from io.Reader, b *bounds, visit func(h *tar.Header, content io.Reader) error) error {
 	archive := tar.NewReader(from)
 	for {
 		h, err := archive.Next()
@@ -123,6 +121,9 @@ func entries(ctx context.Context, from io.Reader, visit func(h *tar.Header, cont
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
+		if err := b.entry(h.Name, h.Size); err != nil {
+			return err
+		}
 		if err := visit(h, archive); err != nil {
 			return err
 		}
@@ -130,8 +131,8 @@ func entries(ctx context.Context, from io.Reader, visit func(h *tar.Header, cont
 }
 
 // decompress goes by the first bytes of a file, not by its name.
-func decompress(ctx context.Context, f *os.File) (io.ReadCloser, error) {
-	buffered := bufio.NewReaderSize(f, 256<<10)
+func decompress(ctx context.Context, from io.Reader) (io.ReadCloser, error) {
+	buffered := bufio.NewReaderSize(from, 256<<10)
 	magic, err := buffered.Peek(6)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
@@ -140,20 +141,20 @@ func decompress(ctx context.Context, f *os.File) (io.ReadCloser, error) {
 	case bytes.HasPrefix(magic, []byte{0x1f, 0x8b}):
 		return gzip.NewReader(buffered)
 	case bytes.HasPrefix(magic, []byte("\xfd7zXZ\x00")):
-		return pipeThrough(ctx, buffered, "xz", "xz-utils")
+		return pipeThrough(ctx, buffered, "xz-utils", "xz", "-dc", "--memlimit-decompress=512MiB")
 	case bytes.HasPrefix(magic, []byte{0x28, 0xb5, 0x2f, 0xfd}):
-		return pipeThrough(ctx, buffered, "zstd", "zstd")
+		return pipeThrough(ctx, buffered, "zstd", "zstd", "-dc", "--memory=512MB")
 	}
 	return io.NopCloser(buffered), nil
 }
 
 // pipeThrough decompresses by the format's own program, which is several times faster than what Go has.
-func pipeThrough(ctx context.Context, from io.Reader, program, pkg string) (io.ReadCloser, error) {
+func pipeThrough(ctx context.Context, from io.Reader, pkg, program string, args ...string) (io.ReadCloser, error) {
 	if _, err := exec.LookPath(program); err != nil {
 		return nil, problem.New(problem.Unable, "%s is not installed on this host", program).Try("apt-get install %s", pkg)
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	cmd := host.Program(ctx, program, "-dc")
+	cmd := host.Program(ctx, program, args...)
 	cmd.Stdin = from
 	said := &host.Tail{}
 	cmd.Stderr = said
@@ -191,13 +192,13 @@ func (p *piped) Close() error {
 }
 
 // unpackTar unpacks an archive into a directory; owned: with owners, modes and all that a root file system has.
-func unpackTar(ctx context.Context, file, dir string, owned bool) error {
+func unpackTar(ctx context.Context, file, dir string, owned bool, b *bounds) error {
 	x, err := newExtractor(dir, owned)
 	if err != nil {
 		return err
 	}
 	defer x.close()
-	if err := eachEntry(ctx, file, x.entry); err != nil {
+	if err := eachEntry(ctx, file, b, x.entry); err != nil {
 		return err
 	}
 	return x.finish()

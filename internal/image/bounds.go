@@ -1,0 +1,67 @@
+package image
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"orrery/internal/problem"
+	"orrery/internal/tree"
+)
+
+// Bounds are what is left of what an import may become. Whoever made the archive decides what is in it, and a few kilobytes, compressed or
+// with holes, can say that it is more than any disk holds.
+type bounds struct {
+	content int64 // bytes of files: what is free on the disk
+	stream  int64 // bytes of archives, once they are decompressed
+	paths   int
+	names   int // bytes of all names
+}
+
+// newBounds gives those of an import with so many bytes free on the disk.
+func newBounds(free int64) *bounds {
+	const most = 1 << 50 // so that nothing overflows
+	free = min(free, most)
+	return &bounds{content: free, stream: 2*free + 256<<20, paths: 4 << 20, names: 512 << 20}
+}
+
+var errMuch = errors.New("there is more in it than fits on this disk")
+
+// entry takes an entry of an archive.
+func (b *bounds) entry(name string, size int64) error {
+	if len(name) >= unix.PathMax || strings.Count(path.Clean(name), "/") > tree.Ample.Depth {
+		return problem.New(problem.Mistake, "import: a path in it is too long: %s", tree.Shorten(fmt.Sprintf("%q", name)))
+	}
+	if b.content -= max(size, 0); size < 0 || b.content < 0 {
+		return b.over(errMuch)
+	}
+	b.paths--
+	if b.names -= len(name); b.paths < 0 || b.names < 0 {
+		return b.over(errors.New("there are more than 4 million paths in it, or their names take more than 512 MiB"))
+	}
+	return nil
+}
+
+func (b *bounds) over(why error) error {
+	return problem.New(problem.Unable, "import: it is too large").Because(why).Try("import a smaller image, or make room")
+}
+
+// reader bounds what is read of an archive.
+func (b *bounds) reader(from io.Reader) io.Reader { return &bounded{from, b} }
+
+type bounded struct {
+	from io.Reader
+	by   *bounds
+}
+
+func (r *bounded) Read(p []byte) (int, error) {
+	n, err := r.from.Read(p)
+	if r.by.stream -= int64(n); r.by.stream < 0 {
+		return 0, r.by.over(errMuch)
+	}
+	return n, err
+}
