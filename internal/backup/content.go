@@ -5,6 +5,8 @@ import (
 	"os"
 
 	"golang.org/x/sys/unix"
+
+	"orrery/internal/tree"
 )
 
 // file reads a regular file, but not its holes.
@@ -13,7 +15,7 @@ import (
 // disk since the last change. So the file's pages are written out first; if its time of change is the same afterwards, and it is from then on,
 // then nothing has been changed since. (fsync(2) would flush the disk's cache for each file, which nobody needs.)
 func (w *walk) file(dir int, name string, e *Entry) error {
-	f, err := openFile(dir, name)
+	f, st, err := tree.OpenEntry(dir, name)
 	if err != nil {
 		return err
 	}
@@ -22,12 +24,8 @@ func (w *walk) file(dir int, name string, e *Entry) error {
 	if err := unix.SyncFileRange(f, 0, 0, whole); err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOSYS) {
 		return &os.PathError{Op: "sync", Path: name, Err: err}
 	}
-	var st unix.Stat_t
 	if err := unix.Fstat(f, &st); err != nil {
 		return err
-	}
-	if st.Mode&unix.S_IFMT != unix.S_IFREG {
-		return errVanished
 	}
 	same := st.Ctim.Nano() == e.Changed && st.Ino == e.Ino
 	e.Mode, e.Uid, e.Gid, e.Time, e.Size, e.Ino, e.Changed = st.Mode, st.Uid, st.Gid, st.Mtim.Nano(), st.Size, st.Ino, st.Ctim.Nano()
@@ -36,16 +34,6 @@ func (w *walk) file(dir int, name string, e *Entry) error {
 	}
 	e.Data, err = w.extents(f, &st)
 	return err
-}
-
-// openFile opens without os.File, which would ask the kernel in vain, for each file, whether it can be polled.
-func openFile(dir int, name string) (int, error) {
-	const flags = unix.O_RDONLY | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_CLOEXEC
-	fd, err := unix.Openat(dir, name, flags|unix.O_NOATIME, 0)
-	if errors.Is(err, unix.EPERM) {
-		fd, err = unix.Openat(dir, name, flags, 0)
-	}
-	return fd, err
 }
 
 // extents reads the parts of a file that are no holes.

@@ -64,6 +64,19 @@ type Tree struct {
 	List    digests `json:"list"` // pieces of the list of entries
 }
 
+// title names a tree for people.
+func (t *Tree) title() string {
+	switch {
+	case t.Kind == PrivateTree:
+		return "node " + t.Node
+	case t.Kind == VolumeTree && t.Node != "":
+		return "volume " + t.Volume + " of " + t.Node
+	case t.Kind == VolumeTree:
+		return "volume " + t.Volume
+	}
+	return t.Name
+}
+
 // Tree gives a tree by name.
 func (m *Manifest) Tree(name string) (*Tree, bool) {
 	for i := range m.Trees {

@@ -44,6 +44,7 @@ type taken struct {
 	source  Source
 	entries []Entry
 	bytes   int64
+	left    []string // what is not in it, and why
 }
 
 // enough is how many bytes may be left to be read while the nodes stand still; most is how often it is tried to come below that.
@@ -222,7 +223,7 @@ func (t *Taking) pass(ctx context.Context, sources []Source, read *atomic.Int64)
 				return fmt.Errorf("%s: %w", sources[i].Tree.Name, err)
 			}
 			if err == nil {
-				results[i] = &taken{sources[i], entries, w.bytes}
+				results[i] = &taken{sources[i], entries, w.bytes, w.left}
 			}
 			return nil
 		})
@@ -254,7 +255,11 @@ func (t *Taking) rest(m *Manifest) error {
 			return err
 		}
 		m.Trees = append(m.Trees, is)
+		for _, what := range tree.left {
+			m.Left = append(m.Left, is.title()+": "+what)
+		}
 	}
+	slices.Sort(m.Left)
 	slices.SortFunc(m.Trees, func(a, b Tree) int { return strings.Compare(a.Name, b.Name) })
 	secrets, err := t.Set.secrets()
 	if err != nil || len(secrets) == 0 {

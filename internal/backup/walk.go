@@ -3,9 +3,8 @@ package backup
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
-	"os"
-	"path"
 	"slices"
 	"strings"
 	"time"
@@ -13,10 +12,10 @@ import (
 	"golang.org/x/sys/unix"
 
 	"orrery/internal/problem"
+	"orrery/internal/tree"
 )
 
-// A walk makes the list of a tree. Processes of nodes may change the tree meanwhile, so every directory and file is opened from
-// the directory above it, and no link is followed: nothing outside of the tree can be slipped in.
+// A walk makes the list of a tree. Processes of nodes may change the tree meanwhile.
 type walk struct {
 	ctx     context.Context
 	source  *Source
@@ -24,6 +23,7 @@ type walk struct {
 	pack    *packer
 	buffer  []byte
 	entries []Entry
+	left    []string      // what is not in the list, and why
 	first   map[file]Name // files with several names
 	bytes   int64         // in all files
 	read    int64         // of these read now
@@ -36,93 +36,68 @@ type file struct{ dev, ino uint64 }
 // ticks of up to ten milliseconds.
 const settled = 50 * time.Millisecond
 
+// bounds are what a list takes of a tree at most. All paths of a tree are in memory, and in one text.
+var bounds = tree.Bounds{Depth: tree.Ample.Depth, Names: tree.Ample.Names, All: tree.Ample.All, Text: 1 << 30}
+
+// mostAttributes is how many bytes of extended attributes a file may have; half of what a list is read with.
+const mostAttributes = 1 << 20
+
 // run goes through the tree. What is as it was the last time is not read.
 func (w *walk) run() ([]Entry, error) {
-	top, err := unix.Open(w.source.Dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	root, err := tree.Open(w.source.Dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, errVanished
+	}
 	if err != nil {
-		return nil, &os.PathError{Op: "open", Path: w.source.Dir, Err: err}
-	}
-	defer unix.Close(top) //nolint:errcheck // it was only read
-	w.first = map[file]Name{}
-	var st unix.Stat_t
-	if err := unix.Fstat(top, &st); err != nil {
-		return nil, &os.PathError{Op: "stat", Path: w.source.Dir, Err: err}
-	}
-	if err := w.add(top, ".", ".", &st); err != nil {
 		return nil, err
 	}
-	err = w.directory(top, "")
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errVanished) {
-		err = errVanished
-	}
+	defer root.Close()
+	w.first = map[file]Name{}
+	err = root.WalkSteps(w.ctx, bounds, tree.Steps{Visit: w.visit, Beyond: func(e *tree.Entry, why error) error {
+		w.leave(e.Path, why.Error())
+		return nil
+	}})
 	return w.entries, err
 }
 
-// directory adds all that is in an open directory.
-func (w *walk) directory(dir int, at string) error {
-	if err := w.ctx.Err(); err != nil {
-		return context.Cause(w.ctx)
+func (w *walk) visit(e *tree.Entry) error {
+	if w.source.Skip != nil && w.source.Skip(e.Path) {
+		return tree.SkipDir
 	}
-	names, err := namesIn(dir)
-	if err != nil {
-		return err
+	if e.Stat.Mode&unix.S_IFMT == unix.S_IFSOCK {
+		return nil // nobody listens any more when it comes back
 	}
-	for _, name := range names {
-		inner := path.Join(at, name)
-		if w.source.Skip != nil && w.source.Skip(inner) {
-			continue
-		}
-		if err := w.one(dir, name, inner); err != nil && !gone(err) {
-			return err
-		}
+	if tree.Device(&e.Stat) {
+		w.leave(e.Path, "a device")
+		return nil
 	}
-	return nil
+	err := w.add(e)
+	if gone(err) {
+		return tree.ErrGone
+	}
+	return err
+}
+
+// leave notes what is not in the list. Of many, the first are named.
+func (w *walk) leave(at, why string) {
+	const most = 10
+	if len(w.left) < most {
+		w.left = append(w.left, fmt.Sprintf("%s: %s", tree.Shorten(at), why))
+	} else if len(w.left) == most {
+		w.left = append(w.left, "and more")
+	}
 }
 
 // gone tells errors that mean that a path has vanished, or become another thing, since it was listed.
 func gone(err error) bool {
-	return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ELOOP) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ENXIO) ||
-		errors.Is(err, unix.ESTALE) || errors.Is(err, errVanished)
-}
-
-func namesIn(dir int) ([]string, error) {
-	again, err := unix.Openat(dir, ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return nil, err
-	}
-	f := os.NewFile(uintptr(again), "directory")
-	defer f.Close()
-	names, err := f.Readdirnames(-1)
-	slices.Sort(names)
-	return names, err
-}
-
-func (w *walk) one(dir int, name, at string) error {
-	var st unix.Stat_t
-	if err := unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
-		return err
-	}
-	switch st.Mode & unix.S_IFMT {
-	case unix.S_IFSOCK:
-		return nil // nobody listens any more when it comes back
-	case unix.S_IFDIR:
-	default:
-		return w.add(dir, name, Name(at), &st)
-	}
-	inner, err := unix.Openat(dir, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return err
-	}
-	defer unix.Close(inner) //nolint:errcheck // it was only read
-	if err := w.add(dir, name, Name(at), &st); err != nil {
-		return err
-	}
-	return w.directory(inner, at)
+	return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ESTALE) || errors.Is(err, tree.ErrNotRegular) ||
+		errors.Is(err, tree.ErrGone) || errors.Is(err, errVanished)
 }
 
 // add adds one path.
-func (w *walk) add(dir int, name string, at Name, st *unix.Stat_t) error {
-	e := Entry{Name: at, Mode: st.Mode, Uid: st.Uid, Gid: st.Gid, Time: st.Mtim.Nano(), Ino: st.Ino, Changed: st.Ctim.Nano()}
+func (w *walk) add(at *tree.Entry) error {
+	st := &at.Stat
+	e := Entry{Name: Name(at.Path), Mode: st.Mode, Uid: st.Uid, Gid: st.Gid, Time: st.Mtim.Nano(), Ino: st.Ino, Changed: st.Ctim.Nano()}
 	id := file{st.Dev, st.Ino}
 	if st.Nlink > 1 && !e.isDir() {
 		if first, has := w.first[id]; has {
@@ -139,14 +114,21 @@ func (w *walk) add(dir int, name string, at Name, st *unix.Stat_t) error {
 				Try("keep large files elsewhere: the site directory is for what declares the site")
 		}
 	}
-	if was := w.former[at]; was != nil && unchanged(was, &e) {
+	if was := w.former[e.Name]; was != nil && unchanged(was, &e) {
 		kept := *was
 		e = kept
-	} else if err := w.fresh(dir, name, &e); err != nil {
+	} else if err := w.fresh(at, &e); err != nil {
 		return err
 	}
+	if why := e.tooMuch(); why != "" {
+		w.leave(at.Path, why)
+		if e.isDir() {
+			return tree.SkipDir
+		}
+		return nil
+	}
 	if st.Nlink > 1 && !e.isDir() {
-		w.first[id] = at
+		w.first[id] = e.Name
 	}
 	w.entries = append(w.entries, e)
 	return nil
@@ -158,43 +140,43 @@ func unchanged(was, is *Entry) bool {
 		was.Time == is.Time && was.Uid == is.Uid && was.Gid == is.Gid
 }
 
+// tooMuch says why an entry is more than a list can be read with.
+func (e *Entry) tooMuch() string {
+	size := 0
+	for name, value := range e.Attrs {
+		size += len(name) + len(value)
+	}
+	switch {
+	case size > mostAttributes && e.Name != ".":
+		return fmt.Sprintf("%d bytes of extended attributes", size)
+	case len(e.Data) > mostElements:
+		return fmt.Sprintf("a file of %d parts with holes between them", len(e.Data))
+	}
+	return ""
+}
+
 // fresh reads all of an entry but what stat(2) told.
-func (w *walk) fresh(dir int, name string, e *Entry) error {
+func (w *walk) fresh(at *tree.Entry, e *Entry) error {
 	begun := time.Now()
 	var err error
 	switch e.kind() {
 	case unix.S_IFREG:
-		if err := w.file(dir, name, e); err != nil {
-			return err
-		}
+		err = w.file(at.Dir, at.Name, e)
 	case unix.S_IFLNK:
-		if e.Link, err = readLink(dir, name); err != nil {
-			return err
-		}
-	case unix.S_IFCHR, unix.S_IFBLK:
-		var st unix.Stat_t
-		if err := unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
-			return err
-		}
-		e.Major, e.Minor = unix.Major(st.Rdev), unix.Minor(st.Rdev)
+		var says string
+		says, err = tree.ReadLink(at.Dir, at.Name)
+		e.Link = Name(says)
 	}
-	if e.Attrs, err = attributes(dir, name); err != nil {
+	if err != nil {
+		return err
+	}
+	if e.Attrs, err = attributes(at); err != nil {
 		return err
 	}
 	if e.Changed > begun.Add(-settled).UnixNano() {
 		e.Changed = 0
 	}
 	return nil
-}
-
-func readLink(dir int, name string) (Name, error) {
-	for size := 256; ; size *= 2 {
-		b := make([]byte, size)
-		n, err := unix.Readlinkat(dir, name, b)
-		if err != nil || n < size {
-			return Name(b[:max(n, 0)]), err
-		}
-	}
 }
 
 // within reports whether a path is one of these, or below it.

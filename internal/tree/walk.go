@@ -33,7 +33,7 @@ type Entry struct {
 // IsDir reports whether it is a directory.
 func (e *Entry) IsDir() bool { return e.Stat.Mode&unix.S_IFMT == unix.S_IFDIR }
 
-// SkipDir is what visit gives for a directory that the walk shall not go into.
+// SkipDir is what visit gives for a directory that the walk shall not go into; for anything else it says nothing.
 var SkipDir = errors.New("skip this directory") //nolint:staticcheck // named like fs.SkipDir, and no error either
 
 // Steps are what a walk does on its way. Only Visit must be there.
@@ -162,7 +162,10 @@ func (w *walk) one(above *Entry, name string, depth int) error {
 		return w.missed("stat", e.Path, err)
 	}
 	if !e.IsDir() {
-		return w.Visit(&e)
+		if err := w.Visit(&e); !errors.Is(err, SkipDir) {
+			return err
+		}
+		return nil
 	}
 	inner, err := unix.Openat(e.Dir, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
