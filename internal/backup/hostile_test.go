@@ -169,6 +169,7 @@ func TestNamesOfStrangers(t *testing.T) {
 		"node":           func(f *forger) { f.m.Nodes = []record.Record{node(up, 1)} },
 		"node id":        func(f *forger) { f.m.Nodes = []record.Record{node("n", -1)} },
 		"recipe":         func(f *forger) { f.m.Layers = []image.Record{{Digest: up}} },
+		"below":          func(f *forger) { f.m.Layers = []image.Record{{Digest: "abc", Below: []string{up}}} },
 		"base":           func(f *forger) { f.m.Layers = []image.Record{{Digest: "abc", Base: up}} },
 		"escape":         func(f *forger) { f.m.Who = "me\x1b[2J" },
 		"live":           func(f *forger) { f.m.Releases = json.RawMessage(`{"active":{"../x":1}}`) },

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -39,13 +40,13 @@ func (m *Manifest) check() error {
 	}
 	for i := range m.Nodes {
 		n := &m.Nodes[i].Node
-		if !check.Label(n.Name) || n.ID <= 0 || !image.IsDigest(n.Base) || n.Layer != "" && !image.IsDigest(n.Layer) {
+		if !check.Label(n.Name) || n.ID <= 0 || !image.IsDigest(n.Base) || !allDigests(n.Below) || n.Layer != "" && !image.IsDigest(n.Layer) {
 			return illegal("node", n.Name)
 		}
 	}
 	for i := range m.Layers {
 		l := &m.Layers[i]
-		if !image.IsDigest(l.Digest) || l.Base != "" && !image.IsDigest(l.Base) || visible.Line(l.Title) != l.Title {
+		if !image.IsDigest(l.Digest) || l.Base != "" && !image.IsDigest(l.Base) || !allDigests(l.Below) || visible.Line(l.Title) != l.Title {
 			return illegal("layer", l.Digest)
 		}
 	}
@@ -59,6 +60,11 @@ func (m *Manifest) check() error {
 	}
 	_, err := m.releases()
 	return err
+}
+
+// allDigests reports whether all are names of layers.
+func allDigests(names []string) bool {
+	return !slices.ContainsFunc(names, func(name string) bool { return !image.IsDigest(name) })
 }
 
 func illegal(what, name string) error {

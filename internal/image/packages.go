@@ -103,7 +103,9 @@ func packagesIn(in *tree.Root, dir string) ([]string, error) {
 			if err != nil {
 				return nil, err
 			}
-			all = append(all, packageOf(string(text)))
+			if is := packageOf(string(text)); !strings.HasPrefix(is, "==") && !strings.HasSuffix(is, "==") {
+				all = append(all, is)
+			}
 		}
 	}
 	return all, nil

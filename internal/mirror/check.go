@@ -8,12 +8,16 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"orrery/internal/tree"
 )
 
-// digestOf gives the SHA-256 of a file; "" if it is not there.
+// digestOf gives the SHA-256 of a file; "" if it is not there, or is no regular file.
 func digestOf(path string) (string, error) {
-	f, err := os.Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
+	f, err := tree.OpenFile(path)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, tree.ErrNotRegular) {
 		return "", nil
 	}
 	if err != nil {
@@ -33,36 +37,39 @@ func intact(path, digest string) (bool, error) {
 	return is != "" && is == digest, err
 }
 
-// move puts a file that is whole under its name: written to disk before, so that no half one is ever found there.
-func move(from, to string) error {
-	f, err := os.Open(from)
-	if err != nil {
-		return err
+// take copies a file of a tree that a container writes to under its name in the mirror, if it has the digest that is wanted ("": any), and
+// gives that. It is a copy, because whoever has opened the file there can change it later; and it is written to disk before it has its
+// name, so that no half one is ever found there. The digest is "" if there is no such file.
+func (m *Mirror) take(from *tree.Root, name, to, want string) (digest string, bytes int64, err error) {
+	f, err := from.OpenFile(name)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, tree.ErrNotRegular) || errors.Is(err, unix.ENOTDIR) {
+		return "", 0, nil
 	}
-	err = f.Sync()
-	if err = errors.Join(err, f.Close()); err != nil {
-		return err
+	if err != nil {
+		return "", 0, err
+	}
+	defer f.Close()
+	fresh, err := os.CreateTemp(m.Dir, ".taken-*")
+	if err != nil {
+		return "", 0, err
+	}
+	defer os.Remove(fresh.Name()) //nolint:errcheck // it has another name by then, or is of no use
+	defer fresh.Close()           //nolint:errcheck // what is of use is closed below
+	h := sha256.New()
+	if bytes, err = io.Copy(io.MultiWriter(fresh, h), f); err != nil {
+		return "", 0, err
+	}
+	if digest = hex.EncodeToString(h.Sum(nil)); want != "" && digest != want {
+		return "", 0, nil
+	}
+	if err := fresh.Sync(); err != nil {
+		return "", 0, err
+	}
+	if err := fresh.Chmod(0o644); err != nil {
+		return "", 0, err
 	}
 	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
-		return err
+		return "", 0, err
 	}
-	if err := os.Chmod(from, 0o644); err != nil {
-		return err
-	}
-	return os.Rename(from, to)
-}
-
-// duplicate copies a file; the kernel shares the blocks if the file system can.
-func duplicate(from, to string) error {
-	in, err := os.Open(from)
-	if err != nil {
-		return err
-	}
-	defer in.Close()
-	out, err := os.OpenFile(to, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o644)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(out, in)
-	return errors.Join(err, out.Close())
+	return digest, bytes, os.Rename(fresh.Name(), to)
 }

@@ -2,13 +2,15 @@ package mirror
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"orrery/internal/host"
+	"orrery/internal/tree"
 )
 
 // debs are the Debian packages of the mirror, as its index has them, and what is to become of them.
@@ -28,7 +30,7 @@ func (m *Mirror) readDebs() (*debs, error) {
 		return nil, err
 	}
 	for _, file := range indexes {
-		text, err := os.ReadFile(file)
+		text, err := tree.ReadFile(file, mostIndex)
 		if err != nil {
 			return nil, err
 		}
@@ -42,7 +44,7 @@ func (m *Mirror) readDebs() (*debs, error) {
 		return nil, err
 	}
 	for _, file := range files {
-		text, err := os.ReadFile(file)
+		text, err := tree.ReadFile(file, mostIndex)
 		if err != nil {
 			return nil, err
 		}
@@ -64,7 +66,7 @@ func (d *debs) missing(apt, suite string, packages []Package) ([]Package, error)
 	for _, is := range packages {
 		p, known := d.known[suite][is]
 		if known {
-			whole, err := intact(filepath.Join(apt, p["Filename"]), p["SHA256"])
+			whole, err := intact(filepath.Join(apt, filepath.Clean("/"+p["Filename"])), p["SHA256"])
 			if err != nil {
 				return nil, err
 			}
@@ -133,40 +135,50 @@ func (m *Mirror) place(suite string, is Package, p paragraph, d *debs, done *Pul
 	arch := p["Architecture"]
 	inPool := poolPath(suite, is.Name, is.Version, arch)
 	to := filepath.Join(m.apt(), inPool)
-	fetched, fresh := filepath.Join(m.incoming(), cacheName(is.Name, is.Version, arch)), filepath.Join(m.incoming(), "copy")
-	for _, from := range []string{to, fetched, m.Store.Archive(cacheName(is.Name, is.Version, arch))} {
-		whole, err := intact(from, p["SHA256"])
+	whole, err := intact(to, p["SHA256"])
+	if err != nil || p["SHA256"] == "" || !architectureName.MatchString(arch) {
+		return false, err
+	}
+	file := cacheName(is.Name, is.Version, arch)
+	for _, source := range []struct {
+		dir   string
+		count *int
+	}{{m.incoming(), &done.Fetched}, {filepath.Dir(m.Store.Archive(file)), &done.Cached}} {
+		if whole {
+			break
+		}
+		bytes, err := m.takeFrom(source.dir, file, to, p["SHA256"])
 		if err != nil {
 			return false, err
 		}
-		if !whole {
-			continue
+		if whole = bytes > 0; whole {
+			*source.count++
+			done.Bytes += bytes
 		}
-		switch from {
-		case to:
-		case fetched:
-			done.Fetched++
-		default:
-			done.Cached++
-			if err := duplicate(from, fresh); err != nil {
-				return false, err
-			}
-			from = fresh
-		}
-		if from != to {
-			if err := move(from, to); err != nil {
-				return false, err
-			}
-			if info, err := os.Stat(to); err == nil {
-				done.Bytes += info.Size()
-			}
-		}
+	}
+	if whole {
 		there := maps.Clone(p)
 		there["Filename"] = inPool
 		d.note(suite, is, there)
-		return true, nil
 	}
-	return false, nil
+	return whole, nil
+}
+
+// takeFrom takes a file out of a directory, if it is there and has a digest, and gives its size.
+func (m *Mirror) takeFrom(dir, file, to, digest string) (int64, error) {
+	from, err := tree.Open(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	defer from.Close()
+	_, bytes, err := m.take(from, file, to, digest)
+	if err == nil && bytes > 0 && dir == m.incoming() {
+		err = from.Remove(file)
+	}
+	return bytes, err
 }
 
 // note takes a package that is in the pool into the index to be.
@@ -226,7 +238,9 @@ func (d *debs) remaining(apt, index string) string {
 		if file := s.paragraph["Filename"]; d.keep[file] {
 			b.WriteString(s.text)
 		} else {
-			d.doomed = append(d.doomed, filepath.Join(apt, file))
+			if strings.HasPrefix(file, "pool/") && filepath.IsLocal(file) {
+				d.doomed = append(d.doomed, filepath.Join(apt, file))
+			}
 		}
 	}
 	slices.Sort(d.doomed)

@@ -11,6 +11,9 @@ import (
 	"testing"
 
 	"orrery/internal/site"
+	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 func TestNormal(t *testing.T) {
@@ -279,5 +282,80 @@ func TestHold(t *testing.T) {
 		t.Error(err)
 	} else {
 		release()
+	}
+}
+
+// TestIncomingOfStrangers: programs of packages run where packages are fetched to. What they leave there in the place of files leads nowhere.
+func TestIncomingOfStrangers(t *testing.T) {
+	outside := t.TempDir()
+	mine, wheel := filepath.Join(outside, "mine"), "six-1.16.0-py2.py3-none-any.whl"
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(os.WriteFile(mine, []byte("of the host"), 0o600))
+	must(os.WriteFile(filepath.Join(outside, wheel), []byte("of the host"), 0o600))
+	for name, spoil := range map[string]func(incoming string){
+		"a link":  func(in string) { must(os.Symlink(mine, filepath.Join(in, "wheels", wheel))) },
+		"a pipe":  func(in string) { must(unix.Mkfifo(filepath.Join(in, "wheels", wheel), 0o600)) },
+		"endless": func(in string) { must(os.Symlink("/dev/zero", filepath.Join(in, "wheels", wheel))) },
+		"another directory": func(in string) {
+			must(os.Remove(filepath.Join(in, "wheels")))
+			must(os.Symlink(outside, filepath.Join(in, "wheels")))
+		},
+		"a link for the list": func(in string) { must(os.Symlink(mine, filepath.Join(in, wanted))) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := &Mirror{Dir: t.TempDir(), Log: io.Discard, Say: func(string) {}}
+			must(os.MkdirAll(filepath.Join(m.incoming(), "wheels"), 0o755))
+			spoil(m.incoming())
+			w, err := m.readWheels()
+			must(err)
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				var pulled Pulled
+				_ = m.want([]byte("six==1.16.0\n"))
+				if _ = m.placeWheels(w, &pulled); pulled.Fetched > 0 {
+					t.Errorf("%d were taken", pulled.Fetched)
+				}
+			}()
+			select {
+			case <-done:
+			case <-time.After(20 * time.Second):
+				t.Fatal("it waits")
+			}
+			if found, _ := filepath.Glob(m.simple() + "/*/*"); len(found) > 0 {
+				t.Errorf("in the mirror are %v", found)
+			}
+			if text, _ := os.ReadFile(mine); string(text) != "of the host" {
+				t.Errorf("it holds %q", text)
+			}
+			if names, _ := os.ReadDir(outside); len(names) != 2 {
+				t.Errorf("outside there are %v", names)
+			}
+		})
+	}
+}
+
+// TestNamesOfPackages: what a layer says of its packages becomes paths and arguments only if it is a name and a version.
+func TestNamesOfPackages(t *testing.T) {
+	for _, l := range []*Layer{
+		{Debian: []string{"../../../etc/x=1"}}, {Debian: []string{"-o=Dir::Etc=1"}}, {Debian: []string{"bash=../1"}}, {Debian: []string{"=1"}},
+		{Python: []string{"../x==1"}}, {Python: []string{"six==1/../.."}}, {Python: []string{"--index-url==1"}}, {Python: []string{"==1"}},
+	} {
+		l.Digest = "x"
+		if legalNeeds(needs([]*Layer{l})) == nil {
+			t.Errorf("%q and %q are taken", l.Debian, l.Python)
+		}
+	}
+	good := &Layer{Digest: "x", Debian: []string{"libstdc++6=1:12.2.0-14+deb12u1~x", "g++=4:12.2.0-3"}, Python: []string{"typing_extensions==4.9.0", "A.b==1!2.0+local"}}
+	if err := legalNeeds(needs([]*Layer{good})); err != nil {
+		t.Error(err)
+	}
+	if all := links(`<a href="..%2F..%2Fmine#sha256=` + strings.Repeat("0", 64) + `">x</a>`); len(all) > 0 {
+		t.Errorf("links: %v", all)
 	}
 }

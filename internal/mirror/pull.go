@@ -43,6 +43,9 @@ func (m *Mirror) Pull(ctx context.Context, layers []*Layer, prune bool) (*Pulled
 	}
 	var lost []string
 	all := needs(layers)
+	if err := legalNeeds(all); err != nil {
+		return nil, err
+	}
 	done.Debian, done.Python = distinct(all)
 	for _, n := range all {
 		gone, err := m.supply(ctx, n, debs, wheels, done)

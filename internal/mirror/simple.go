@@ -23,7 +23,9 @@ func links(page string) map[string]string {
 	all := map[string]string{}
 	for _, found := range anchor.FindAllStringSubmatch(page, -1) {
 		if file, err := url.PathUnescape(html.UnescapeString(found[1])); err == nil {
-			all[file] = found[2]
+			if file == filepath.Base(file) && !strings.HasPrefix(file, ".") {
+				all[file] = found[2]
+			}
 		}
 	}
 	return all

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"orrery/internal/image"
 	"orrery/internal/problem"
 	"orrery/internal/role"
+	"orrery/internal/tree"
 )
 
 // wheels are the Python packages of the mirror, wheels and source archives, as its index has them.
@@ -31,7 +33,7 @@ func (m *Mirror) readWheels() (*wheels, error) {
 		return nil, err
 	}
 	for _, page := range pages {
-		text, err := os.ReadFile(page)
+		text, err := tree.ReadFile(page, mostIndex)
 		if err != nil {
 			return nil, err
 		}
@@ -84,8 +86,7 @@ func (m *Mirror) supplyWheels(ctx context.Context, in host.Runner, n need, missi
 		}
 	}
 	// A run before may have left some; pip itself sees whether they are as the index says.
-	list := filepath.Join(m.incoming(), wanted)
-	if err := os.WriteFile(list, []byte(strings.Join(lines, "\n")+"\n"), 0o644); err != nil {
+	if err := m.want([]byte(strings.Join(lines, "\n") + "\n")); err != nil {
 		return err
 	}
 	if err := m.pip(ctx, in, append(args, "--requirement", wanted)); err != nil {
@@ -103,6 +104,16 @@ func (m *Mirror) supplyWheels(ctx context.Context, in host.Runner, n need, missi
 		return err
 	}
 	return problem.New(problem.Failed, "%s: the index gave no file of %s that its Python %s can install", n.layer.Title, still[0], n.layer.Runs)
+}
+
+// want writes what pip is to fetch. Programs in the container may have put anything in its place.
+func (m *Mirror) want(text []byte) error {
+	in, err := tree.Open(m.incoming())
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	return in.Put(tree.File{Path: wanted, Content: text, Uid: os.Geteuid(), Gid: os.Getegid(), Mode: 0o644}, os.Geteuid(), os.Getegid())
 }
 
 func (m *Mirror) pip(ctx context.Context, in host.Runner, args []string) error {
@@ -138,8 +149,13 @@ print(*sorted(needs), sep="\n")
 
 // needsOfSources gets what building needs of those packages of which there is only the source: pip would want it when it installs them.
 func (m *Mirror) needsOfSources(ctx context.Context, in host.Runner) error {
-	files, err := os.ReadDir(filepath.Join(m.incoming(), "wheels"))
-	if err != nil || !slices.ContainsFunc(files, func(e fs.DirEntry) bool { return isSource(e.Name()) }) {
+	incoming, err := tree.Open(m.incoming())
+	if err != nil {
+		return err
+	}
+	defer incoming.Close()
+	files, err := incoming.Names("wheels", mostWheels)
+	if err != nil || !slices.ContainsFunc(files, isSource) {
 		return err
 	}
 	script := []string{"/bin/sh", "-c", `cd "$0" && exec "$@"`, out, role.Venv + "/bin/python", "-c", sources}
@@ -147,8 +163,7 @@ func (m *Mirror) needsOfSources(ctx context.Context, in host.Runner) error {
 	if err != nil {
 		return problem.New(problem.Failed, "what the sources of Python packages need to be built cannot be told").Because(err)
 	}
-	list := filepath.Join(m.incoming(), wanted)
-	if err := os.WriteFile(list, needed, 0o644); err != nil {
+	if err := m.want(needed); err != nil {
 		return err
 	}
 	err = m.pip(ctx, in, []string{role.Venv + "/bin/pip", "download", "--no-input", "--disable-pip-version-check", "--progress-bar=off",
@@ -159,27 +174,37 @@ func (m *Mirror) needsOfSources(ctx context.Context, in host.Runner) error {
 	return nil
 }
 
-// placeWheels puts what pip has downloaded into the index to be.
+// mostWheels is how many files pip may have downloaded.
+const mostWheels = 1 << 16
+
+// placeWheels puts what pip has downloaded into the index to be. Programs of packages ran where it lies.
 func (m *Mirror) placeWheels(w *wheels, done *Pulled) error {
+	in, err := tree.Open(m.incoming())
+	if err != nil {
+		return err
+	}
+	defer in.Close()
 	for _, dir := range []string{"wheels", "for-builds"} {
-		files, err := os.ReadDir(filepath.Join(m.incoming(), dir))
+		files, err := in.Names(dir, mostWheels)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-		for _, f := range files {
-			is, ok := fileOf(f.Name())
-			if !ok {
+		for _, file := range files {
+			is, ok := fileOf(file)
+			if !ok || !legalPython(is) {
 				continue
 			}
-			if err := m.placeWheel(w, filepath.Join(m.incoming(), dir, f.Name()), is.Name); err != nil {
+			bytes, err := m.placeWheel(w, in, dir, file, is.Name)
+			if err != nil {
 				return err
 			}
-			if info, err := f.Info(); err == nil {
-				done.Bytes += info.Size()
+			if bytes == 0 {
+				continue
 			}
+			done.Bytes += bytes
 			done.Fetched++
 			if dir == "for-builds" {
-				if err := m.noteForBuilds(f.Name()); err != nil {
+				if err := m.noteForBuilds(file); err != nil {
 					return err
 				}
 			}
@@ -188,20 +213,16 @@ func (m *Mirror) placeWheels(w *wheels, done *Pulled) error {
 	return nil
 }
 
-func (m *Mirror) placeWheel(w *wheels, from, name string) error {
-	digest, err := digestOf(from)
-	if err != nil {
-		return err
-	}
-	file := filepath.Base(from)
-	if err := move(from, filepath.Join(m.simple(), name, file)); err != nil {
-		return err
+func (m *Mirror) placeWheel(w *wheels, in *tree.Root, dir, file, name string) (int64, error) {
+	digest, bytes, err := m.take(in, path.Join(dir, file), filepath.Join(m.simple(), name, file), "")
+	if err != nil || digest == "" {
+		return 0, err
 	}
 	if w.known[name] == nil {
 		w.known[name] = map[string]string{}
 	}
 	w.known[name][file], w.changed[name] = digest, true
-	return nil
+	return bytes, in.Remove(path.Join(dir, file))
 }
 
 // forBuilds lists the files that are there only because sources are built with them, so that prune leaves them.

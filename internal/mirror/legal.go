@@ -1,0 +1,44 @@
+package mirror
+
+import (
+	"regexp"
+
+	"orrery/internal/problem"
+)
+
+// What a layer says of its packages was written by these, and becomes paths, and arguments of apt and pip.
+var (
+	debianName       = regexp.MustCompile(`^[a-z0-9][a-z0-9+.-]{1,127}$`)
+	debianVersion    = regexp.MustCompile(`^([0-9]+:)?[A-Za-z0-9][A-Za-z0-9.+~-]{0,127}$`)
+	pythonName       = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,126}[a-z0-9])?$`)
+	pythonVersion    = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9.!+_-]{0,127}$`)
+	architectureName = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,31}$`)
+)
+
+func legalDebian(p Package) bool {
+	return debianName.MatchString(p.Name) && debianVersion.MatchString(p.Version)
+}
+func legalPython(p Package) bool {
+	return pythonName.MatchString(p.Name) && pythonVersion.MatchString(p.Version)
+}
+
+// legalNeeds refuses packages whose names or versions are none.
+func legalNeeds(all []need) error {
+	wrong := func(n need, p Package) error {
+		return problem.New(problem.Failed, "layer %s says that it has a package %q, which is no name and version", n.layer.Title, p).
+			Try("find out which package of the layer wrote that")
+	}
+	for _, n := range all {
+		for _, p := range n.debian {
+			if !legalDebian(p) {
+				return wrong(n, p)
+			}
+		}
+		for _, p := range n.python {
+			if !legalPython(p) {
+				return wrong(n, p)
+			}
+		}
+	}
+	return nil
+}
