@@ -29,12 +29,24 @@ func (r *Root) ReadFile(name string, most int64) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, most+1))
-	if err == nil && int64(len(text)) > most {
-		err = fmt.Errorf("more than %d bytes: %w", most, ErrTooLarge)
-		text = nil
-	}
+	text, err := readAll(f, most)
 	return text, r.wrong("read", name, err)
+}
+
+// readAll reads at most so many bytes, and does not begin with what is larger.
+func readAll(f *os.File, most int64) ([]byte, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if info.Size() > most {
+		return nil, fmt.Errorf("more than %d bytes: %w", most, ErrTooLarge)
+	}
+	text, err := io.ReadAll(io.LimitReader(f, most+1)) // it may grow, and files of /proc do not tell their size
+	if err == nil && int64(len(text)) > most {
+		return nil, fmt.Errorf("more than %d bytes: %w", most, ErrTooLarge)
+	}
+	return text, err
 }
 
 // OpenFile opens a regular file for reading whose path is trusted, such as one that an operator names, but not what is there: a named
@@ -59,11 +71,11 @@ func ReadFile(path string, most int64) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, most+1))
-	if err == nil && int64(len(text)) > most {
-		return nil, &os.PathError{Op: "read", Path: path, Err: fmt.Errorf("more than %d bytes: %w", most, ErrTooLarge)}
+	text, err := readAll(f, most)
+	if err != nil {
+		return nil, &os.PathError{Op: "read", Path: path, Err: err}
 	}
-	return text, err
+	return text, nil
 }
 
 func regular(fd int) error {
