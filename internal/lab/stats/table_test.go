@@ -3,6 +3,7 @@ package stats
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"gonum.org/v1/gonum/stat/distuv"
 )
@@ -67,46 +68,103 @@ var (
 	}
 )
 
-// A table as the lab makes it: four figures, each in bare, in control and in three settings, in the order that Order gives, one after
-// another. Twelve rows, of which three each have the same base. The setting of row 0 is slower by a factor.
+// A mood is what an instance of a setting has for as long as it lives: begin makes one, and what it gives is the factor of each round.
+type mood struct {
+	name  string
+	begin func(g *rand.Rand) func() float64
+}
+
+func steady(factor float64) func() float64 { return func() float64 { return factor } }
+
+var none = mood{"no luck", func(*rand.Rand) func() float64 { return steady(1) }}
+
+// The moods of the issue "Hold the walls", each with noise of 1 % besides.
+var moods = []mood{
+	{"instances of 2 %", func(g *rand.Rand) func() float64 { return steady(lognormal(g, 0.02)) }},
+	{"instances of 4 %", func(g *rand.Rand) func() float64 { return steady(lognormal(g, 0.04)) }},
+	{"sticky modes: a tenth slower in one of three", func(g *rand.Rand) func() float64 {
+		if g.Float64() < 1./3 {
+			return steady(1.1)
+		}
+		return steady(1)
+	}},
+	{"slow autocorrelation: 3 %, 0.95 from round to round", func(g *rand.Rand) func() float64 {
+		x := 0.03 * g.NormFloat64()
+		return func() float64 {
+			x = 0.95*x + math.Sqrt(1-0.95*0.95)*0.03*g.NormFloat64()
+			return math.Exp(x)
+		}
+	}},
+	{"bimodal: a tenth slower in one of two, anew each round", func(g *rand.Rand) func() float64 {
+		return func() float64 { return 1 + 0.1*float64(g.IntN(2)) }
+	}},
+}
+
+// A table as the lab makes it: four figures, each in bare, in bare again, in three settings, and in the first of these again, in the order
+// that Order gives, one after another. Twelve rows, of which three each have the same base. The setting of row 0 is slower by a factor.
 type table struct {
 	noise  noise
 	random *rand.Rand
 	seed   uint64
 	slower float64
+	mood   mood
+	per    int  // rounds of an instance; 0: all
+	untold bool // which instance a round was in, as in bundles of old
+	lives  [4][6]func() float64
 	rows   []Row
 }
 
 func newTable(n noise, seed uint64, slower float64) *table {
-	return &table{noise: n, random: rand.New(rand.NewPCG(seed, 4)), seed: seed, slower: slower, rows: make([]Row, 12)}
+	return &table{noise: n, random: rand.New(rand.NewPCG(seed, 4)), seed: seed, slower: slower, mood: none, per: 1, rows: make([]Row, 12)}
 }
 
 // measure adds a round; round 0 is dropped, as the lab does.
 func (t *table) measure(round int) {
-	const settings = 5
+	instance := 0
+	if t.per > 0 {
+		instance = (round - 1) / t.per
+	}
+	if t.lives[0][0] == nil || t.per > 0 && (round-1)%t.per == 0 {
+		for figure := range t.lives {
+			for setting := range t.lives[figure] {
+				t.lives[figure][setting] = t.mood.begin(t.random)
+			}
+		}
+	}
+	const settings = 6
 	for figure := range 4 {
 		values := make([]float64, settings)
 		for slot, setting := range Order(settings, round, t.seed) {
-			values[setting] = 1000 * t.noise.factor(t.random, (float64(round-1)+float64(slot)/settings)/10)
+			values[setting] = 1000 * t.noise.factor(t.random, (float64(round-1)+float64(slot)/settings)/10) * t.lives[figure][setting]()
 		}
 		for k := range 3 {
 			row, value := &t.rows[figure*3+k], values[2+k]
 			if figure == 0 && k == 0 {
 				value *= t.slower
 			}
-			row.Base, row.Control, row.Setting = append(row.Base, values[0]), append(row.Control, values[1]), append(row.Setting, value)
+			if row.Controls == nil {
+				row.Controls = make([]Pairing, 2)
+			}
+			row.Base, row.Setting = append(row.Base, values[0]), append(row.Setting, value)
+			row.Controls[0] = Pairing{append(row.Controls[0].Again, values[1]), row.Base}
+			row.Controls[1] = Pairing{append(row.Controls[1].Again, values[5]), append(row.Controls[1].Once, values[2])}
+			if !t.untold {
+				row.Instances = append(row.Instances, instance)
+			}
 		}
 	}
 }
 
-// judged measures ten rounds, then two more as long as Wide says so, up to a bound.
+// judged measures ten rounds, then two more as long as an interval is wider than 6 %, up to a bound.
 func (t *table) judged(most int) []Judged {
 	for round := 1; round <= 10; round++ {
 		t.measure(round)
 	}
-	for round := 11; round < most && Wide(t.rows, 0, 0.06); round += 2 {
+	judged := Judge(t.rows)
+	for round := 11; round < most && slices.ContainsFunc(judged, func(j Judged) bool { return j.High-j.Low > 0.06 }); round += 2 {
 		t.measure(round)
 		t.measure(round + 1)
+		judged = Judge(t.rows)
 	}
-	return Judge(t.rows, 0)
+	return judged
 }

@@ -11,7 +11,9 @@ import (
 // A Pair holds the values of one figure from two runs, whose rounds have nothing to do with each other: their numbers may differ. Values
 // that are no finite numbers above zero do not count.
 type Pair struct {
-	Before, After []float64
+	Before, After                   []float64
+	BeforeInstances, AfterInstances []int // of their rounds, as in a Row
+	Disturbed                       bool  // the host was, in too many of the rounds of one
 	// ControlLow and ControlHigh are how far apart bare and bare again were within the runs; 0: not known.
 	ControlLow, ControlHigh float64
 }
@@ -25,7 +27,7 @@ func JudgePairs(pairs []Pair) []Judged {
 	var p []float64
 	for i, pair := range pairs {
 		judged[i] = pair.compare()
-		if judged[i].N >= Enough {
+		if judged[i].decidable() && !pair.Disturbed {
 			tested = append(tested, i)
 			p = append(p, judged[i].P)
 		}
@@ -34,36 +36,42 @@ func JudgePairs(pairs []Pair) []Judged {
 		judged[tested[k]].Adjusted = adjusted
 	}
 	for i := range judged {
-		judged[i].Verdict = judged[i].verdict(true)
+		if judged[i].Verdict = judged[i].verdict(true); pairs[i].Disturbed {
+			judged[i].Verdict = Unmeasurable
+		}
 	}
 	return judged
 }
 
 func (pair Pair) compare() Judged {
-	j := Judged{P: 1, Adjusted: 1, ControlLow: pair.ControlLow, ControlHigh: pair.ControlHigh}
-	before, after := logs(pair.Before), logs(pair.After)
-	j.N = min(len(before), len(after))
+	j := Judged{P: 1, Adjusted: 1, ControlLow: pair.ControlLow, ControlHigh: pair.ControlHigh, Block: 1}
+	before, after := gather(logs(pair.Before), pair.BeforeInstances), gather(logs(pair.After), pair.AfterInstances)
+	j.N, j.Instances = min(before.values(), after.values()), min(len(before), len(after))
 	if j.N == 0 {
 		return j
 	}
-	g := apart{resample(before), resample(after)}
+	g := apart{resample(before.units()), resample(after.units())}
 	low, high := g.interval()
 	j.Ratio, j.Low, j.High = ratio(g.after.median-g.before.median), ratio(low), ratio(high)
-	if j.N >= Enough {
+	j.Modes = modes(slices.Concat(before...)) || modes(slices.Concat(after...))
+	if j.decidable() {
 		j.P = g.p()
+		if j.Modes {
+			j.P = max(j.P, ofTwoMeans(before.medians(), after.medians()))
+		}
 	}
 	return j
 }
 
-// logs gives the logarithms of the values that count, ascending.
+// logs gives the logarithms of values; NaN where there is none.
 func logs(x []float64) []float64 {
-	var all []float64
-	for _, v := range x {
+	all := make([]float64, len(x))
+	for i, v := range x {
+		all[i] = math.NaN()
 		if v > 0 && finite(v) {
-			all = append(all, math.Log(v))
+			all[i] = math.Log(v)
 		}
 	}
-	slices.Sort(all)
 	return all
 }
 

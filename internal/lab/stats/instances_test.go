@@ -1,0 +1,220 @@
+package stats
+
+import (
+	"flag"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// onePercent is the noise of the issue.
+var onePercent = noise{"1 %", func(g *rand.Rand, _ float64) float64 { return lognormal(g, 0.01) }}
+
+// An outcome is what tables of a mood came to.
+type outcome struct{ tables, wrong, found, covered, rows, instances int }
+
+func (o *outcome) share(n int) float64 { return float64(n) / float64(o.tables) }
+
+// tablesOf judges tables in which all settings are the same but for row 0, which is slower by a factor.
+func tablesOf(m mood, tables, per, most int, slower float64) (o outcome) {
+	for seed := range uint64(tables) {
+		t := newTable(onePercent, seed, slower)
+		t.mood, t.per = m, per
+		judged := t.judged(most)
+		o.tables++
+		others := judged
+		if slower != 1 {
+			others = judged[1:]
+			if differs(judged[0]) {
+				o.found++
+			}
+		}
+		if slices.ContainsFunc(others, differs) {
+			o.wrong++
+		}
+		for _, j := range others {
+			o.rows++
+			o.instances += j.Instances
+			if j.Low <= 1 && 1 <= j.High {
+				o.covered++
+			}
+		}
+	}
+	return o
+}
+
+// untold gives the share of equal tables with a difference where nodes are made once and that is not known.
+func untold(m mood, tables int) float64 {
+	wrong := 0
+	for seed := range uint64(tables) {
+		t := newTable(onePercent, seed, 1)
+		t.mood, t.per, t.untold = m, 0, true
+		if slices.ContainsFunc(t.judged(30), differs) {
+			wrong++
+		}
+	}
+	return float64(wrong) / float64(tables)
+}
+
+// tables is how many of each kind TestInstances judges: bench/lab/run takes more.
+var tables = flag.Int("tables", 20, "tables of each kind")
+
+// TestInstances: whatever luck the instances of settings have, of tables in which all settings are the same at most one in twenty says of
+// any row that it differs, intervals cover what is true, and a slow-down of 10 % is found. With one instance of each setting nothing is
+// decided. At 5fbdf5d, which knew of no instances, these tables said so in 73 % (2 %), 100 % (4 %), 80 % (sticky modes) and 52 to 97 %.
+func TestInstances(t *testing.T) {
+	tables := *tables
+	for _, m := range moods {
+		for _, per := range []int{1, 3} {
+			alike := tablesOf(m, tables, per, 30, 1)
+			slow := tablesOf(m, tables, per, 30, 1.1)
+			covered := float64(alike.covered) / float64(alike.rows)
+			t.Logf("%-56s %d rounds each, %.0f instances: %.0f %% of equal tables differ, intervals cover %.1f %%, 10 %% found in %.0f %%",
+				m.name, per, float64(alike.instances)/float64(alike.rows), 100*alike.share(alike.wrong), 100*covered, 100*slow.share(slow.found))
+			if alike.wrong > tables/20 || slow.wrong > tables/20 {
+				t.Errorf("%s, %d rounds for each instance: %d and %d of %d tables have a difference that is none", m.name, per, alike.wrong, slow.wrong, tables)
+			}
+			if m.name == moods[0].name && per == 1 && slow.share(slow.found) < 0.9 {
+				t.Errorf("%s: 10 %% is found in %.2f of tables", m.name, slow.share(slow.found))
+			}
+			if covered < 0.92 {
+				t.Errorf("%s, %d rounds for each instance: intervals cover %.3f", m.name, per, covered)
+			}
+		}
+		if one := tablesOf(m, 5, 0, 30, 1.1); one.wrong+one.found > 0 {
+			t.Errorf("%s: with one instance something is decided", m.name)
+		}
+		// What the same values say if the rounds of one instance are taken for independent, as they were at 5fbdf5d.
+		t.Logf("%-56s one instance, its rounds taken for independent: %.0f %% of equal tables differ", m.name, 100*untold(m, max(5, tables/4)))
+	}
+}
+
+// TestComponents: what instances and what rounds add is told apart, and a sample without two rounds of an instance does not tell.
+func TestComponents(t *testing.T) {
+	g := rand.New(rand.NewPCG(2, 2))
+	var s sample
+	for range 400 {
+		luck := 0.04 * g.NormFloat64()
+		s = append(s, []float64{luck + 0.01*g.NormFloat64(), luck + 0.01*g.NormFloat64(), luck + 0.01*g.NormFloat64()})
+	}
+	if c := s.components(); !c.Known || math.Abs(c.Instances-0.04) > 0.004 || math.Abs(c.Rounds-0.01) > 0.001 {
+		t.Errorf("%+v, not 4 %% and 1 %%", c)
+	}
+	if c := (sample{{1}, {2}, {3}}).components(); c.Known {
+		t.Errorf("single rounds: %+v", c)
+	}
+	if c := (sample{{1, 2, 3}}).components(); c.Known {
+		t.Errorf("one instance: %+v", c)
+	}
+}
+
+// TestRounds: instances that cost much and differ little get many rounds.
+func TestRounds(t *testing.T) {
+	row := Row{Base: repeat(1, 600)}
+	g := rand.New(rand.NewPCG(3, 3))
+	luck := 0.0
+	for round := range 600 {
+		if round%3 == 0 {
+			luck = 0.02 * g.NormFloat64()
+		}
+		row.Setting = append(row.Setting, math.Exp(luck+0.04*g.NormFloat64()))
+		row.Instances = append(row.Instances, round/3)
+	}
+	if got := Rounds([]Components{Judge([]Row{row})[0].Spread}, 4); math.Abs(got-4) > 1.2 { // sqrt(4) × 4 % / 2 %
+		t.Errorf("%.1f rounds, not about 4", got)
+	}
+	if got := Rounds([]Components{{}}, 4); got != 0 {
+		t.Errorf("%.1f rounds, of rows that tell nothing", got)
+	}
+}
+
+// TestSerial: a host with slow moods that outlive the instances is noticed, and then neighbours count for one.
+func TestSerial(t *testing.T) {
+	g := rand.New(rand.NewPCG(9, 9))
+	const tables = 100
+	for _, c := range []struct {
+		correlation float64
+		least, most int // tables in which it is to be noticed
+	}{{0, 0, 10}, {0.7, 60, 100}, {0.95, 70, 100}} {
+		noticed, wrong := 0, 0
+		for range tables {
+			rows := make([]Row, 12)
+			for i := range rows {
+				x := 0.03 * g.NormFloat64()
+				for range 20 {
+					x = c.correlation*x + math.Sqrt(1-c.correlation*c.correlation)*0.03*g.NormFloat64()
+					rows[i].Setting, rows[i].Base = append(rows[i].Setting, math.Exp(x)), append(rows[i].Base, lognormal(g, 0.01))
+				}
+			}
+			judged := Judge(rows)
+			if judged[0].Block > 1 {
+				noticed++
+			}
+			if slices.ContainsFunc(judged, differs) {
+				wrong++
+			}
+		}
+		t.Logf("correlation %.2f: noticed in %d of %d tables, %d with a difference", c.correlation, noticed, tables, wrong)
+		if noticed < c.least || noticed > c.most || wrong > tables/20 {
+			t.Errorf("correlation %.2f: noticed in %d of %d tables, %d with a difference", c.correlation, noticed, tables, wrong)
+		}
+	}
+}
+
+// TestModes: heaps are told from one hill, whatever its shape, and equal pairs of runs with two heaps do not differ oftener than they may.
+func TestModes(t *testing.T) {
+	g := rand.New(rand.NewPCG(11, 12))
+	const samples = 1000
+	heaps := func(share, apart, noise float64) func(*rand.Rand) float64 {
+		return func(g *rand.Rand) float64 {
+			if g.Float64() < share {
+				return apart + noise*g.NormFloat64()
+			}
+			return noise * g.NormFloat64()
+		}
+	}
+	for name, shape := range shapes {
+		for _, n := range []int{10, 20, 30} {
+			seen := 0
+			for range samples {
+				if modes(draw(g, n, shape)) {
+					seen++
+				}
+			}
+			if name != "bimodal" && seen > samples*3/100 {
+				t.Errorf("%s, %d values: modes in %d of %d", name, n, seen, samples)
+			}
+		}
+	}
+	for _, n := range []int{10, 20, 30} {
+		seen, low, before := 0, 0, 0
+		shape := heaps(0.5, 0.1, 0.005)
+		for range samples {
+			x, y := draw(g, n, shape), draw(g, n, shape)
+			if modes(x) {
+				seen++
+			}
+			p := Pair{Before: exps(x), After: exps(y)}
+			if JudgePairs([]Pair{p})[0].P < 0.05 {
+				low++
+			}
+			if (apart{resample(x), resample(y)}).p() < 0.05 {
+				before++
+			}
+		}
+		t.Logf("%d values in two heaps: noticed in %d of %d; p below 0.05 in %.1f %% of equal pairs, of medians alone %.1f %%", n, seen, samples,
+			float64(low)/samples*100, float64(before)/samples*100)
+		if seen < samples*80/100 || low > samples*6/100 {
+			t.Errorf("%d values in two heaps: noticed in %d of %d; p below 0.05 in %d", n, seen, samples, low)
+		}
+	}
+}
+
+func exps(x []float64) []float64 {
+	all := make([]float64, len(x))
+	for i, v := range x {
+		all[i] = math.Exp(v)
+	}
+	return all
+}
