@@ -36,10 +36,11 @@ type Head struct {
 	Began      time.Time `json:"began"`
 	Ended      time.Time `json:"ended,omitzero"`
 	State      State     `json:"state"`
-	Rounds     int       `json:"rounds"`           // complete, the first included
-	Seed       uint64    `json:"seed"`             // of the order of settings and of resampling
-	Width      float64   `json:"width"`            // of the interval of a ratio that was aimed at
-	Probes     float64   `json:"probes,omitempty"` // part of one processor that watching the host took
+	Rounds     int       `json:"rounds"`              // complete, the first included
+	Seed       uint64    `json:"seed"`                // of the order of settings
+	Width      float64   `json:"width"`               // of the interval of a ratio that was aimed at
+	Disturbed  float64   `json:"disturbed,omitempty"` // share of rounds above which steal or load makes a figure not measurable; 0: the default
+	Probes     float64   `json:"probes,omitempty"`    // part of one processor that watching the host took
 	Settings   []Setting `json:"settings"`
 	Tests      []Test    `json:"tests"`
 }
@@ -59,6 +60,7 @@ type Setting struct {
 	Name    string   `json:"name"`
 	About   string   `json:"about"`             // in a line, such as "container, veth on a bridge, 2 cpus"
 	Missing string   `json:"missing,omitempty"` // why it could not be had
+	Again   string   `json:"again,omitempty"`   // the setting that this one is once more, as a control
 	Nodes   []string `json:"nodes,omitempty"`
 }
 
@@ -73,16 +75,18 @@ type Test struct {
 
 // A Trial is one run of a test in one place: a line of trials.jsonl.
 type Trial struct {
-	Round   int             `json:"round"` // 0 does not count
-	Slot    int             `json:"slot"`  // which in its round, from 0
-	Setting string          `json:"setting"`
-	Test    string          `json:"test"`
-	Copy    int             `json:"copy"`
-	Began   time.Time       `json:"began"`
-	Ended   time.Time       `json:"ended"`
-	Samples []test.Sample   `json:"samples,omitempty"`
-	Labels  []test.Label    `json:"labels,omitempty"`
-	Detail  json.RawMessage `json:"detail,omitempty"`
-	Error   string          `json:"error,omitempty"`  // why it gave nothing
-	Output  string          `json:"output,omitempty"` // the end of what was printed then
+	Round int `json:"round"` // 0 does not count
+	Slot  int `json:"slot"`  // which in its round, from 0
+	// Instance counts from 1 how often the nodes were made anew; 0: this was not recorded, and they were made once.
+	Instance int             `json:"instance,omitempty"`
+	Setting  string          `json:"setting"`
+	Test     string          `json:"test"`
+	Copy     int             `json:"copy"`
+	Began    time.Time       `json:"began"`
+	Ended    time.Time       `json:"ended"`
+	Samples  []test.Sample   `json:"samples,omitempty"`
+	Labels   []test.Label    `json:"labels,omitempty"`
+	Detail   json.RawMessage `json:"detail,omitempty"`
+	Error    string          `json:"error,omitempty"`  // why it gave nothing
+	Output   string          `json:"output,omitempty"` // the end of what was printed then
 }

@@ -1,10 +1,9 @@
 package bundle
 
 import (
-	"os"
-	"path/filepath"
-
 	"golang.org/x/sys/unix"
+
+	"orrery/internal/tree"
 )
 
 // The files of a bundle, by their names in it.
@@ -21,7 +20,16 @@ const (
 
 // Busy reports whether a run is writing the bundle. A head that says Running without one was left by a run that was killed.
 func Busy(dir string) bool {
-	f, err := os.Open(filepath.Join(dir, lockFile))
+	root, err := enter(dir)
+	if err != nil {
+		return false
+	}
+	defer root.Close()
+	return busy(root)
+}
+
+func busy(root *tree.Root) bool {
+	f, err := root.OpenFile(lockFile)
 	if err != nil {
 		return false
 	}

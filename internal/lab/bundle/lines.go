@@ -7,6 +7,8 @@ import (
 	"io"
 	"os"
 	"sync"
+
+	"orrery/internal/problem"
 )
 
 // lines is a file of JSON lines that is appended to. Each line is one write, so a killed run leaves at most the last one torn.
@@ -28,6 +30,9 @@ func openLines(path string) (*lines, error) {
 	return &lines{path: path, file: f}, nil
 }
 
+// longestLine is how far the end of the last whole line is looked for.
+const longestLine = 32 << 20
+
 // cutTorn shortens the file to the end of its last whole line.
 func cutTorn(f *os.File) error {
 	end, err := f.Seek(0, io.SeekEnd)
@@ -36,6 +41,9 @@ func cutTorn(f *os.File) error {
 	}
 	const step = 64 << 10
 	for from := end; from > 0; {
+		if end-from > longestLine {
+			return problem.New(problem.Failed, "the last line has more than %d MiB", longestLine>>20).At(f.Name()).Try("is it what orrery lab run left?")
+		}
 		n := min(from, step)
 		part := make([]byte, n)
 		if _, err := f.ReadAt(part, from-n); err != nil {

@@ -11,6 +11,8 @@ import (
 	"slices"
 
 	"orrery/internal/problem"
+	"orrery/internal/tree"
+	"orrery/internal/visible"
 )
 
 // Contents are what a bundle holds, but for the output of tools and the report.
@@ -22,39 +24,75 @@ type Contents struct {
 	Seconds    []json.RawMessage // the lines of probes.jsonl
 	Facts      json.RawMessage   // nil: there are none
 	Damaged    problem.List      // lines and files that cannot be read, which the rest does without
+
+	root *tree.Root // while it is read
 }
 
-// Read reads a bundle, also one that is being written. The error says why it is none; what is damaged within it is in Contents.Damaged.
+// Read reads a bundle, also one that is being written, or that a stranger sent: only regular files in its directory, and only so much of them.
+// The error says why it is none; what is damaged within it is in Contents.Damaged.
 func Read(dir string) (*Contents, error) {
-	h, err := readHead(dir)
+	root, err := enter(dir)
 	if err != nil {
 		return nil, err
 	}
-	c := &Contents{Dir: dir, Head: h}
-	c.Experiment = c.file(ExperimentFile)
-	if facts := c.file(FactsFile); facts != nil {
+	defer root.Close()
+	h, err := readHead(root)
+	if err != nil {
+		return nil, err
+	}
+	c := &Contents{Dir: dir, Head: h, root: root}
+	c.Experiment = c.file(ExperimentFile, mostExperiment)
+	if facts := c.file(FactsFile, mostFacts); facts != nil {
 		if json.Valid(facts) {
 			c.Facts = facts
 		} else {
 			c.damaged(FactsFile, errors.New("it is not JSON"))
 		}
 	}
-	c.each(TrialsFile, func(line []byte) error {
+	c.each(TrialsFile, mostTrials, func(line []byte) error {
 		var t Trial
 		err := json.Unmarshal(line, &t)
 		if err == nil {
-			c.Trials = append(c.Trials, t)
+			err = t.legal()
+		}
+		if err == nil {
+			c.Trials = append(c.Trials, t.shown())
 		}
 		return err
 	})
-	c.each(SecondsFile, func(line []byte) error {
+	c.each(SecondsFile, mostSeconds, func(line []byte) error {
 		if !json.Valid(line) {
 			return errors.New("it is not JSON")
 		}
 		c.Seconds = append(c.Seconds, line)
 		return nil
 	})
-	return c, nil
+	return c, c.within()
+}
+
+// enter opens the directory of a bundle, the path to which is whoever names it's own.
+func enter(dir string) (*tree.Root, error) {
+	path, err := filepath.EvalSymlinks(dir)
+	if err == nil {
+		var root *tree.Root
+		if root, err = tree.OpenBeneath(path); err == nil {
+			return root, nil
+		}
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, problem.New(problem.Failed, "this is no bundle: it is not there").At(dir).Try("orrery lab ls lists the bundles")
+	}
+	return nil, problem.New(problem.Failed, "the bundle cannot be read").At(dir).Because(err)
+}
+
+// ReadFile reads another file of a bundle, such as its report.
+func ReadFile(dir, name string, most int64) ([]byte, error) {
+	root, err := enter(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	return root.ReadFile(name, most)
 }
 
 // List gives the heads of the bundles in a directory, the oldest first. The error tells of those that cannot be read, and the others are there.
@@ -69,27 +107,40 @@ func List(dir string) ([]Head, error) {
 	var heads []Head
 	var unreadable problem.List
 	for _, e := range entries {
-		path := filepath.Join(dir, e.Name())
-		if _, err := os.Stat(filepath.Join(path, HeadFile)); !e.IsDir() || errors.Is(err, fs.ErrNotExist) {
+		if !e.IsDir() {
 			continue // something else
 		}
-		h, err := readHead(path)
+		h, err := listed(filepath.Join(dir, e.Name()))
 		var p *problem.Problem
-		if errors.As(err, &p) {
+		switch {
+		case errors.As(err, &p):
 			unreadable = append(unreadable, p)
-			continue
+		case err == nil && h.Format > 0:
+			h.ID = visible.Line(e.Name()) // it may have been renamed
+			heads = append(heads, h)
 		}
-		h.ID = e.Name() // it may have been renamed
-		heads = append(heads, h)
 	}
 	slices.SortStableFunc(heads, func(a, b Head) int { return a.Began.Compare(b.Began) })
 	return heads, unreadable.OrNil()
 }
 
+// listed gives the head of a bundle; without a format if the directory is none.
+func listed(dir string) (Head, error) {
+	root, err := enter(dir)
+	if err != nil {
+		return Head{}, err
+	}
+	defer root.Close()
+	if _, err := root.Lstat(HeadFile); errors.Is(err, fs.ErrNotExist) {
+		return Head{}, nil
+	}
+	return readHead(root)
+}
+
 // readHead reads bundle.json. A run that was killed could not say so: it is Interrupted.
-func readHead(dir string) (Head, error) {
-	path := filepath.Join(dir, HeadFile)
-	text, err := os.ReadFile(path)
+func readHead(root *tree.Root) (Head, error) {
+	dir, path := root.Name(), filepath.Join(root.Name(), HeadFile)
+	text, err := root.ReadFile(HeadFile, mostHead)
 	if errors.Is(err, fs.ErrNotExist) {
 		return Head{}, problem.New(problem.Failed, "this is no bundle: it has no %s", HeadFile).At(dir).Try("orrery lab ls lists the bundles")
 	}
@@ -112,27 +163,34 @@ func readHead(dir string) (Head, error) {
 	if err := json.Unmarshal(text, &h); err != nil {
 		return Head{}, problem.New(problem.Failed, "the head of the bundle is damaged").At(at(path, text, err)).Because(plain(err))
 	}
-	if h.State == Running && !Busy(dir) {
+	if err := h.legal(); err != nil {
+		return Head{}, problem.New(problem.Failed, "the head of the bundle is damaged").At(path).Because(err)
+	}
+	if h.State == Running && !busy(root) {
 		h.State = Interrupted
 	}
-	return h, nil
+	return h.shown(), nil
 }
 
 // file reads a file that may be missing.
-func (c *Contents) file(name string) []byte {
-	text, err := os.ReadFile(filepath.Join(c.Dir, name))
+func (c *Contents) file(name string, most int64) []byte {
+	text, err := c.root.ReadFile(name, most)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		c.damaged(name, err)
 	}
 	return text
 }
 
-// each gives the whole lines of a file. What stands after the last newline is being written, or was when its run was killed.
-func (c *Contents) each(name string, take func(line []byte) error) {
-	text := c.file(name)
+// each gives the whole lines of a file, as many as are taken at most. What stands after the last newline is being written, or was when its run was killed.
+func (c *Contents) each(name string, most lineBounds, take func(line []byte) error) {
+	text := c.file(name, most.bytes)
 	for n := 1; ; n++ {
 		line, rest, whole := bytes.Cut(text, []byte("\n"))
-		if !whole {
+		if !whole || len(c.Damaged) >= mostDamaged {
+			return
+		}
+		if n > most.lines {
+			c.damaged(fmt.Sprintf("%s:%d", name, n), fmt.Errorf("there are more than %d lines", most.lines))
 			return
 		}
 		if err := take(line); err != nil {

@@ -33,6 +33,11 @@ func Create(dir string, h Head) (*Writer, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, problem.New(problem.Failed, "the directory for the bundle cannot be read").At(dir).Because(err)
 	}
+	if err == nil {
+		if err := own(dir); err != nil {
+			return nil, err
+		}
+	}
 	h.Format = Format
 	w, err := open(dir, h.Who)
 	if err != nil {
@@ -46,7 +51,7 @@ func Create(dir string, h Head) (*Writer, error) {
 
 // Open opens a bundle for going on with its run, and gives what it holds. A line that a killed run left half written is cut off.
 func Open(dir, who string) (*Writer, *Contents, error) {
-	if _, err := readHead(dir); err != nil {
+	if err := own(dir); err != nil {
 		return nil, nil, err
 	}
 	w, err := open(dir, who)

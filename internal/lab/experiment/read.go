@@ -13,6 +13,7 @@ import (
 	"orrery/internal/lab/test/all"
 	"orrery/internal/problem"
 	"orrery/internal/strict"
+	"orrery/internal/tree"
 )
 
 // format is the one that the types in file.go describe.
@@ -38,19 +39,15 @@ func Default() *Experiment {
 
 // Read reads an experiment's file. Its error is a problem.List of every mistake that there is.
 func Read(path string) (*Experiment, error) {
-	info, err := os.Stat(path)
+	text, err := tree.ReadFile(path, maxFile)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, problem.List{absent(path)}
-	case err != nil:
-		return nil, problem.List{mistake("cannot be read").At(path).Because(err).Try("make it readable")}
-	case !info.Mode().IsRegular():
+	case errors.Is(err, tree.ErrNotRegular):
 		return nil, problem.List{mistake("this is no file").At(path).Try("name an experiment, such as lab/x%s", Suffix)}
-	case info.Size() > maxFile:
-		return nil, problem.List{mistake("the file has %d KiB, more than %d", info.Size()>>10, maxFile>>10).At(path).Try("is it the right file?")}
-	}
-	text, err := os.ReadFile(path)
-	if err != nil {
+	case errors.Is(err, tree.ErrTooLarge):
+		return nil, problem.List{mistake("the file has more than %d KiB", maxFile>>10).At(path).Try("is it the right file?")}
+	case err != nil:
 		return nil, problem.List{mistake("cannot be read").At(path).Because(err).Try("make it readable")}
 	}
 	return Parse(path, text)
@@ -113,6 +110,7 @@ func (r *reading) read(text []byte) {
 	r.settings()
 	r.tests()
 	r.fit()
+	r.again()
 }
 
 // name is a legal name of an experiment, a setting or a test: nodes and directories are called by it.

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io/fs"
 	"math"
-	"os"
 	"path/filepath"
 	"sort"
 	"strconv"
@@ -18,6 +17,7 @@ import (
 
 	"orrery/internal/lab/bundle"
 	"orrery/internal/problem"
+	"orrery/internal/visible"
 )
 
 // Checked is what Check found.
@@ -43,7 +43,7 @@ func Check(dir string) (*Checked, error) {
 	if err != nil {
 		return nil, err
 	}
-	recorded, err := readReport(filepath.Join(dir, "report.json"))
+	recorded, err := readReport(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -64,8 +64,12 @@ func Check(dir string) (*Checked, error) {
 	return checked, checked.csv(dir, r)
 }
 
-func readReport(path string) (map[string]any, error) {
-	text, err := os.ReadFile(path)
+// mostReport is how large a report may be that is compared.
+const mostReport = 128 << 20
+
+func readReport(dir string) (map[string]any, error) {
+	path := filepath.Join(dir, "report.json")
+	text, err := bundle.ReadFile(dir, "report.json", mostReport)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, problem.New(problem.Failed, "the bundle has no report yet").At(path).Try("orrery lab report %s", filepath.Dir(path))
 	}
@@ -89,7 +93,7 @@ func (c *Checked) experiment(b *bundle.Contents) {
 }
 
 func (c *Checked) differ(file, row, recorded, recomputed string) {
-	c.Differences = append(c.Differences, Difference{file, row, recorded, recomputed})
+	c.Differences = append(c.Differences, Difference{file, visible.Line(row), visible.Line(recorded), visible.Line(recomputed)})
 }
 
 // walk compares two values of JSON. A list is named by what its items call themselves, so that a row is told as net, tcp forward, veth.
@@ -179,7 +183,7 @@ func clip(text string) string {
 
 // csv compares report.csv cell by cell; without it there is nothing to say.
 func (c *Checked) csv(dir string, r *Report) error {
-	text, err := os.ReadFile(filepath.Join(dir, "report.csv"))
+	text, err := bundle.ReadFile(dir, "report.csv", mostReport)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

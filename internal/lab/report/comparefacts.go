@@ -19,22 +19,26 @@ var fleeting = []string{"taken", "collected", "load", "available", "swap used", 
 // factDifferences lists what differs, in the order of the first, and what only the second has at the end.
 func factDifferences(before, after json.RawMessage) (all []FactDifference) {
 	a, b := rows(before), rows(after)
-	value := func(of []factRow, name string) string {
-		for _, r := range of {
-			if r.Name == name {
-				return r.Value
-			}
-		}
-		return ""
-	}
+	was, is := values(a), values(b)
 	for _, r := range a {
-		if other := value(b, r.Name); other != r.Value {
+		if other := is[r.Name]; other != r.Value {
 			all = append(all, shortened(r.Name, r.Value, other))
 		}
 	}
 	for _, r := range b {
-		if value(a, r.Name) == "" {
+		if was[r.Name] == "" {
 			all = append(all, shortened(r.Name, "", r.Value))
+		}
+	}
+	return all
+}
+
+// values gives the first value of each name.
+func values(of []factRow) map[string]string {
+	all := map[string]string{}
+	for _, r := range of {
+		if _, there := all[r.Name]; !there {
+			all[r.Name] = r.Value
 		}
 	}
 	return all
@@ -44,7 +48,7 @@ func rows(facts json.RawMessage) (kept []factRow) {
 	if len(facts) == 0 {
 		return nil
 	}
-	for _, r := range flatten("", facts) {
+	for _, r := range flatten("", facts, deepest) {
 		r.Name = spoken(r.Name)
 		if !slices.ContainsFunc(fleeting, func(end string) bool { return r.Name == end || strings.HasSuffix(r.Name, " "+end) }) {
 			kept = append(kept, r)

@@ -12,7 +12,7 @@ import (
 // columnsOfCSV are the columns of report.csv; values are in the unit that is named, ratios are to bare.
 var columnsOfCSV = []string{"test", "kind", "copies", "figure", "unit", "better", "setting", "n", "median", "low", "high", "least", "most", "spread",
 	"single_median", "single_spread", "ratio", "ratio_low", "ratio_high", "percent_of_bare", "p", "p_adjusted", "control_low", "control_high",
-	"verdict", "effect", "labels", "failed", "missing"}
+	"verdict", "effect", "labels", "failed", "missing", "instances", "between_instances", "between_rounds", "again"}
 
 // CSV writes report.csv: a row for each test, figure and setting.
 func (r *Report) CSV(w io.Writer) error {
@@ -43,7 +43,7 @@ func record(t Test, f *Figure, c *Cell) []string {
 	if c.Single != nil {
 		single = *c.Single
 	}
-	r := Ratio{Value: None(), Low: None(), High: None(), P: None(), Adjusted: None()}
+	r := Ratio{Value: None(), Low: None(), High: None(), P: None(), Adjusted: None(), Between: None(), Within: None()}
 	if c.Ratio != nil {
 		r = *c.Ratio
 	}
@@ -55,10 +55,19 @@ func record(t Test, f *Figure, c *Cell) []string {
 	for _, m := range c.Labels {
 		labels = append(labels, fmt.Sprintf("%s %d/%d", m.Name, m.Count, m.Of))
 	}
-	return []string{t.Name, t.Kind, strconv.Itoa(t.Copies), f.Name, f.Unit, string(f.Better), c.Setting, strconv.Itoa(s.N),
+	return []string{told(t.Name), told(t.Kind), strconv.Itoa(t.Copies), told(f.Name), told(f.Unit), told(string(f.Better)), told(c.Setting), strconv.Itoa(s.N),
 		exact(s.Median), exact(s.Low), exact(s.High), exact(s.Least), exact(s.Most), exact(s.Spread), exact(single.Median), exact(single.Spread),
 		exact(r.Value), exact(r.Low), exact(r.High), exact(r.Value * 100), exact(r.P), exact(r.Adjusted), exact(band.Low), exact(band.High),
-		string(r.Verdict), string(f.Effect(c)), strings.Join(labels, "; "), strconv.Itoa(c.Failed), c.Missing}
+		string(r.Verdict), string(f.Effect(c)), told(strings.Join(labels, "; ")), strconv.Itoa(c.Failed), told(c.Missing),
+		strconv.Itoa(r.Instances), exact(r.Between), exact(r.Within), told(c.Again)}
+}
+
+// told keeps a spreadsheet from taking words for a formula, as OWASP advises ("CSV Injection").
+func told(words string) string {
+	if words != "" && strings.ContainsRune("=+-@\t\r", rune(words[0])) {
+		return "'" + words
+	}
+	return words
 }
 
 // exact gives all digits, or nothing.

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"orrery/internal/visible"
 )
 
 // A factGroup is a part of facts.json as the page shows it; the first, without a name, has what is not nested.
@@ -23,10 +25,11 @@ func facts(text json.RawMessage) (groups []factGroup) { return factGroups("", te
 
 func factGroups(title string, text json.RawMessage, depth int) (groups []factGroup) {
 	const short = 14 // rows that are shown at once
+	title = visible.Line(title)
 	plain := factGroup{Name: spoken(title), Open: true}
 	for _, m := range object(text) {
 		name := strings.TrimSpace(title + " " + m.name)
-		rows := flatten("", m.value)
+		rows := flatten("", m.value, deepest)
 		switch {
 		case depth > 1 && collection(m.value):
 			groups = append(groups, factGroups(name, m.value, depth-1)...)
@@ -73,19 +76,25 @@ func object(text json.RawMessage) (all []member) {
 		if d.Decode(&value) != nil {
 			return all
 		}
-		all = append(all, member{fmt.Sprint(name), value})
+		all = append(all, member{visible.Line(fmt.Sprint(name)), value})
 	}
 	return all
 }
 
 func nested(value json.RawMessage) bool { return value[0] == '{' || value[0] == '[' }
 
+// deepest is how many objects and lists one in another are taken apart: facts have four, and each costs reading all that is in it again.
+const deepest = 8
+
 // flatten gives a row for each value below; lists of plain values are one row.
-func flatten(path string, value json.RawMessage) (rows []factRow) {
+func flatten(path string, value json.RawMessage, depth int) (rows []factRow) {
+	if depth == 0 {
+		return []factRow{{path, clip(visible.Line(string(value)))}}
+	}
 	switch value[0] {
 	case '{':
 		for _, m := range object(value) {
-			rows = append(rows, flatten(strings.TrimSpace(path+" "+m.name), m.value)...)
+			rows = append(rows, flatten(strings.TrimSpace(path+" "+m.name), m.value, depth-1)...)
 		}
 		return rows
 	case '[':
@@ -99,7 +108,7 @@ func flatten(path string, value json.RawMessage) (rows []factRow) {
 		for i, item := range items {
 			name := named(item, i)
 			within := strings.TrimSpace(path + " " + name)
-			rows = append(rows, slices.DeleteFunc(flatten(within, item), func(r factRow) bool { return r.Name == within+" name" && r.Value == name })...)
+			rows = append(rows, slices.DeleteFunc(flatten(within, item, depth-1), func(r factRow) bool { return r.Name == within+" name" && r.Value == name })...)
 		}
 		return rows
 	}
@@ -125,6 +134,7 @@ func texts(values []json.RawMessage) []string {
 		if json.Unmarshal(v, &all[i]) != nil {
 			all[i] = string(v)
 		}
+		all[i] = visible.Line(all[i])
 	}
 	return all
 }

@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 	"unicode/utf8"
 )
@@ -75,8 +76,6 @@ func pad(text string, width int, right bool) string {
 	return text + space
 }
 
-var marked = strings.NewReplacer("|", `\|`, "\n", " ", "*", `\*`, "_", `\_`, "`", "\\`", "<", "&lt;")
-
 // escape keeps what was measured or printed from being taken for Markdown.
 func escape(cells []string) []string {
 	all := make([]string, len(cells))
@@ -84,4 +83,20 @@ func escape(cells []string) []string {
 		all[i] = marked.Replace(c)
 	}
 	return all
+}
+
+// marked makes text plain where Markdown is read: it cannot mark anything, begin HTML, or become a link, neither a written one nor one that
+// readers make of addresses by themselves.
+var marked plainly
+
+type plainly struct{}
+
+var (
+	syntax = strings.NewReplacer(`\`, `\\`, "|", `\|`, "\n", " ", "*", `\*`, "_", `\_`, "`", "\\`", "<", "&lt;", "[", `\[`, "]", `\]`, "&", "&amp;", "@", `\@`)
+	scheme = regexp.MustCompile(`([A-Za-z][A-Za-z0-9+.-]*):(\S)`)
+	www    = regexp.MustCompile(`(?i)(www)\.`)
+)
+
+func (plainly) Replace(text string) string {
+	return www.ReplaceAllString(scheme.ReplaceAllString(syntax.Replace(text), `$1\:$2`), `$1\.`)
 }

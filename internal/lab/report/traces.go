@@ -9,6 +9,7 @@ import (
 
 	"orrery/internal/lab/bundle"
 	"orrery/internal/lab/probe"
+	"orrery/internal/visible"
 )
 
 // A Trace is what one counter did over the run, second by second.
@@ -113,7 +114,7 @@ func position(seconds []probe.Second, at []float64, when time.Time) float64 {
 func counters(seconds []probe.Second, at []float64) []Trace {
 	var all []Trace
 	add := func(name, unit string, value func(probe.Second) float64) {
-		t := Trace{Name: name, Unit: unit, Points: make([]Tick, len(seconds))}
+		t := Trace{Name: visible.Line(name), Unit: unit, Points: make([]Tick, len(seconds))}
 		moved := false
 		for i, s := range seconds {
 			t.Points[i] = Tick{at[i], value(s)}
