@@ -18,6 +18,9 @@ const plantedLab = `
 title  = "a planted delay"
 rounds = 10
 most   = 12
+rounds_per_instance = 2
+quiet     = "0s"     # whatever else this machine does, the delay is there
+disturbed = 1
 
 [setting.veth]
 network = "veth"
@@ -53,6 +56,7 @@ type answer struct {
 			Name  string
 			Cells []struct {
 				Setting string
+				Again   string
 				Missing string
 				Ratio   *struct {
 					Value, Low, High float64
@@ -137,6 +141,12 @@ func TestLab(t *testing.T) {
 	if got := a.verdict("wait", "veth"); got == "differs" || got == "" {
 		t.Errorf("a container without a delay: %q\n%s", got, r.out)
 	}
+	if all := s.labInstances(bundle); len(all) < 5 || all[0] {
+		t.Errorf("the nodes were not made anew: instances %v", all)
+	}
+	if got := a.verdict("wait", "veth again"); got != "" {
+		t.Errorf("the twin of the container is judged as a setting: %q", got)
+	}
 	told := false
 	for _, one := range a.Tests {
 		for _, f := range one.Failures {
@@ -160,6 +170,20 @@ func TestLab(t *testing.T) {
 	s.run("lab", "check", bundle).want(1, "wait")
 }
 
+// labInstances gives those of the nodes in which rounds were done.
+func (s *site) labInstances(bundle string) map[int]bool {
+	all := map[int]bool{}
+	text, _ := os.ReadFile(filepath.Join(bundle, "trials.jsonl"))
+	for line := range strings.Lines(string(text)) {
+		var t struct{ Instance int }
+		if err := json.Unmarshal([]byte(line), &t); err != nil {
+			s.Fatal(err)
+		}
+		all[t.Instance] = true
+	}
+	return all
+}
+
 // trials counts the trials of a bundle so far.
 func (s *site) trials(bundle string) int {
 	text, _ := os.ReadFile(filepath.Join(bundle, "trials.jsonl"))
@@ -171,6 +195,9 @@ const everyKind = `
 title  = "every kind of test in every kind of setting"
 rounds = 5
 most   = 5
+rounds_per_instance = 3
+again  = "none"
+quiet  = "0s"
 
 [setting.veth]
 [setting.routed]

@@ -109,10 +109,19 @@ func (a *app) measure(ctx context.Context, e *experiment.Experiment, stand *labS
 	}
 	defer eye.Close()
 	kept := &labBook{book, before.Head}
+	sofar := func(trials []bundle.Trial) *report.Report {
+		return report.Analyse(&bundle.Contents{Head: kept.head, Trials: trials})
+	}
 	r := &run.Run{
-		Experiment: e, Ground: ground, Seed: before.Head.Seed, Before: before.Trials, Book: kept, Watch: watch, Look: eye.Look,
-		More: func(trials []bundle.Trial) bool {
-			return report.Analyse(&bundle.Contents{Head: kept.head, Trials: trials}).Wide()
+		Experiment: e, Ground: ground, Seed: before.Head.Seed, Before: before.Trials, Book: kept, Watch: watch, Eye: eye,
+		More:  func(trials []bundle.Trial) bool { return sofar(trials).Wide() },
+		Worth: func(trials []bundle.Trial, cost float64) float64 { return sofar(trials).Worth(cost) },
+		Anew: func(ctx context.Context) (*setting.Ground, error) {
+			ground, err := stand.anew(ctx)
+			if err != nil {
+				return nil, err
+			}
+			return ground, eye.Started(ctx)
 		},
 	}
 	if err := r.Check(ctx); err != nil {
@@ -139,7 +148,8 @@ func (a *app) openBundle(e *experiment.Experiment, to string, fresh bool) (*bund
 	digest := sha256.Sum256(e.Text)
 	h := bundle.Head{
 		Format: bundle.Format, Orrery: Version, Experiment: e.Name, Title: e.Title, Source: e.Source, Digest: hex.EncodeToString(digest[:]), Who: who(),
-		Began: time.Now(), State: bundle.Running, Seed: rand.Uint64() >> 11, Width: e.Width, Settings: labSettings(e), Tests: labTests(e),
+		Began: time.Now(), State: bundle.Running, Seed: rand.Uint64() >> 11, Width: e.Width, Disturbed: e.Disturbed,
+		Settings: labSettings(e), Tests: labTests(e),
 	}
 	h.Host, _ = os.Hostname()
 	dir := to
@@ -206,11 +216,14 @@ func (b *labBook) end(err error) error {
 func labSettings(e *experiment.Experiment) []bundle.Setting {
 	all := []bundle.Setting{
 		{Name: experiment.Bare, About: "this host, with the same binaries as the nodes"},
-		{Name: experiment.Control, About: "the same once more: what a comparison of the same with the same gives"},
+		{Name: experiment.Control, About: "the same once more: what a comparison of the same with the same gives", Again: experiment.Bare},
 	}
 	stand := setting.New(e, "", nil)
 	for _, s := range e.Settings {
-		is := bundle.Setting{Name: s.Name, About: setting.About(s), Missing: s.Missing}
+		is := bundle.Setting{Name: s.Name, About: setting.About(s), Again: s.Again, Missing: s.Missing}
+		if s.Again != "" {
+			is.About = s.Again + " once more: what a container differs by from itself"
+		}
 		if s.Missing == "" {
 			is.Nodes = stand.Nodes(s)
 		}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"net/netip"
@@ -21,6 +22,7 @@ import (
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/sitefile"
+	"orrery/internal/tree"
 )
 
 // A labStand is the stand of an experiment on this host: a site like any other, but that it is not there for longer than the run.
@@ -69,17 +71,44 @@ func (s *labStand) up(ctx context.Context) error {
 
 // down removes the settings and all that was written in them. Layers stay, as ever.
 func (s *labStand) down(ctx context.Context) error {
+	if err := s.clear(ctx); err != nil {
+		return err
+	}
+	var err error
+	for _, dir := range []string{s.dirs.Site(s.site.Key()), filepath.Join(s.dirs.Run, "lab")} {
+		err = errors.Join(err, os.RemoveAll(dir))
+	}
+	return err
+}
+
+// clear removes the nodes, their networks, and the work directories.
+func (s *labStand) clear(ctx context.Context) error {
 	j := &job{app: s.app, site: s.site, host: s.host, parallel: defaultParallel(), plan: func(hosts []observe.Host) (*plan.Plan, error) {
 		return plan.Down(s.site, hosts, plan.Goal{}), nil
 	}}
 	if _, err := j.run(ctx); err != nil {
 		return err
 	}
-	var err error
-	for _, dir := range []string{s.work, s.dirs.Site(s.site.Key()), filepath.Join(s.dirs.Run, "lab")} {
-		err = errors.Join(err, os.RemoveAll(dir))
+	return tree.RemoveAll(s.work) // nodes wrote it
+}
+
+// anew removes the settings and makes them again, with their networks and all that was written in them. Steps are shown only if one fails.
+func (s *labStand) anew(ctx context.Context) (*setting.Ground, error) {
+	loud := s.app
+	defer func() { s.app = loud }()
+	var said bytes.Buffer
+	quiet := *loud
+	quiet.err = &said
+	s.app = &quiet
+	err := s.clear(ctx)
+	if err == nil {
+		err = s.up(ctx)
 	}
-	return err
+	if err != nil {
+		_, _ = loud.err.Write(said.Bytes())
+		return nil, err
+	}
+	return s.ground(ctx)
 }
 
 // ground finds the places and puts the tools in them that come with Orrery.

@@ -16,6 +16,7 @@ type labWatch struct {
 	round  int
 	rounds int
 	told   map[string]bool // tests in settings that have failed
+	waits  bool            // for others, since the last round
 }
 
 func newLabWatch(w io.Writer) *labWatch {
@@ -28,6 +29,7 @@ func newLabWatch(w io.Writer) *labWatch {
 
 // Round is called when a round begins. Round 0 is a rehearsal.
 func (l *labWatch) Round(round, rounds int) {
+	l.waits = false
 	if l.round, l.rounds = round, rounds; l.live != nil {
 		return
 	}
@@ -46,6 +48,25 @@ func (l *labWatch) Trial(test, setting string, left time.Duration) {
 	if l.live != nil {
 		fmt.Fprintf(l.live, "\r\033[K%s: %s, %s; %s left", l.title(), visible.Line(test), visible.Line(setting), roughly(left))
 	}
+}
+
+// Renewing is called when the nodes are made anew.
+func (l *labWatch) Renewing(n int) {
+	if l.live != nil {
+		fmt.Fprintf(l.live, "\r\033[K%s done; making the nodes anew, instance %d", l.title(), n)
+	}
+}
+
+// Waiting is called while others use the host. On a terminal the line changes; otherwise it is told once for each round.
+func (l *labWatch) Waiting(why string, patience time.Duration) {
+	text := fmt.Sprintf("waiting for a quiet host: %s; at most %s more in all", why, roughly(patience))
+	switch {
+	case l.live != nil:
+		fmt.Fprintf(l.live, "\r\033[K%s", text)
+	case !l.waits:
+		fmt.Fprintln(l.w, text)
+	}
+	l.waits = true
 }
 
 // Failed is called when a test gave nothing in a setting. It is told once: the report has every reason, and what was printed.

@@ -67,7 +67,7 @@ func TestExamples(t *testing.T) {
 	}
 }
 
-// TestDefault: the experiment that comes with Orrery takes about ten minutes, and has a container against the bare host in all that issue 4 asks for.
+// TestDefault: the experiment that comes with Orrery takes about a quarter of an hour, and has a container against the bare host in all that issue 4 asks for.
 func TestDefault(t *testing.T) {
 	e := Default()
 	var kinds []string
@@ -77,7 +77,7 @@ func TestDefault(t *testing.T) {
 		kinds = append(kinds, one.Kind)
 		round += one.Time() * time.Duration(len(one.Copies)*places(e, one))
 	}
-	if total := time.Duration(e.Most+1) * round; total > 10*time.Minute {
+	if total := time.Duration(e.Most+1) * round; total > 14*time.Minute {
 		t.Errorf("it takes %v", total)
 	}
 	slices.Sort(kinds)

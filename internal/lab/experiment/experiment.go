@@ -3,6 +3,7 @@ package experiment
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"orrery/internal/lab/test"
@@ -11,18 +12,22 @@ import (
 
 // An Experiment is one file lab/*.toml, checked.
 type Experiment struct {
-	Name     string
-	Title    string
-	Source   string  // paper and table that it follows; "": none
-	Rounds   int     // kept, at least
-	Most     int     // rounds kept, at most
-	Width    float64 // of the 95 % interval of a ratio, above which there are more rounds; 0.1: from 0.95 to 1.05
-	Suite    string  // of the image of nodes
-	Dir      string  // on the disk that is measured; "": with the host's state
-	Settings []Setting
-	Tests    []Test
-	Text     []byte // the file
-	Path     string
+	Name   string
+	Title  string
+	Source string // paper and table that it follows; "": none
+	Rounds int    // kept, at least
+	Most   int    // rounds kept, at most
+	// PerInstance is how many rounds nodes live until they are made anew; 0: as many as are worth it.
+	PerInstance int
+	Quiet       time.Duration // how long the whole run waits at most for others to leave the host alone
+	Disturbed   float64       // share of the rounds of a figure that others may disturb; with more it is not measurable
+	Width       float64       // of the 95 % interval of a ratio, above which there are more rounds; 0.1: from 0.95 to 1.05
+	Suite       string        // of the image of nodes
+	Dir         string        // on the disk that is measured; "": with the host's state
+	Settings    []Setting
+	Tests       []Test
+	Text        []byte // the file
+	Path        string
 }
 
 // The settings that always are there. Control is bare once more: what a comparison of the same with the same gives.
@@ -30,6 +35,12 @@ const (
 	Bare    = "bare"
 	Control = "bare again"
 )
+
+// Again ends the name of the setting that is another once more.
+const Again = " again"
+
+// DefaultDisturbed is the share of rounds above which steal or load makes a figure not measurable, unless the experiment says otherwise.
+const DefaultDisturbed = 0.2
 
 // A Setting is a kind of place to measure, besides the bare host.
 type Setting struct {
@@ -39,6 +50,7 @@ type Setting struct {
 	Interface  string // of the host, for Macvlan and Exclusive; "": one end of a veth pair stands in for it
 	Limits     site.Limits
 	Privileged bool
+	Again      string // the setting that this one is once more, as a control; "": it is none
 	Missing    string // why this host cannot have it: it is told in the report instead; "": it can
 }
 
@@ -63,5 +75,5 @@ type Test struct {
 
 // In reports whether the test is done in a setting.
 func (t *Test) In(setting string) bool {
-	return len(t.Only) == 0 || setting == Bare || setting == Control || slices.Contains(t.Only, setting)
+	return len(t.Only) == 0 || setting == Bare || setting == Control || slices.Contains(t.Only, strings.TrimSuffix(setting, Again))
 }

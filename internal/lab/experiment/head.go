@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"orrery/internal/problem"
 )
@@ -21,6 +22,9 @@ const (
 	mostRounds  = 1000
 	leastWidth  = 0.001
 	mostWidth   = 2
+
+	defaultQuiet = 2 * time.Minute
+	mostQuiet    = 24 * time.Hour
 )
 
 // suite is the name of a release of Debian, as package site/check has it.
@@ -42,6 +46,18 @@ func (r *reading) head() {
 	if at := r.root.At("most"); !r.bad[at] && !r.bad[r.root.At("rounds")] && (e.Most < e.Rounds || e.Most > mostRounds) {
 		r.wrong(at, mistake("most = %d is not from rounds = %d to %d", e.Most, e.Rounds, mostRounds).
 			Try("write most = %d for no more rounds than that", e.Rounds))
+	}
+	e.PerInstance = int(valueOf(f.PerInstance, 0))
+	if at := r.root.At("rounds_per_instance"); !r.bad[at] && e.PerInstance > mostRounds {
+		r.wrong(at, mistake("rounds_per_instance = %d is more than %d", e.PerInstance, mostRounds).Try(`write "auto", or leave it out`))
+	}
+	e.Quiet, e.Disturbed = valueOf(f.Quiet, defaultQuiet), valueOf(f.Disturbed, DefaultDisturbed)
+	if at := r.root.At("quiet"); !r.bad[at] && (e.Quiet < 0 || e.Quiet > mostQuiet) {
+		r.wrong(at, mistake("quiet = %v is not from 0s to %v", e.Quiet, mostQuiet).Try("it is how long a run waits in all for others to leave the host alone"))
+	}
+	if at := r.root.At("disturbed"); !r.bad[at] && !(e.Disturbed > 0 && e.Disturbed <= 1) {
+		r.wrong(at, mistake("disturbed = %v is no share above 0, up to 1", e.Disturbed).
+			Try("%v is the default; 1: figures are judged however the host was disturbed", DefaultDisturbed))
 	}
 	if at := r.root.At("width"); !r.bad[at] && !(e.Width >= leastWidth && e.Width <= mostWidth) {
 		r.wrong(at, mistake("width = %v is not from %v to %v", e.Width, leastWidth, mostWidth).

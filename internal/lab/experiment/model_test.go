@@ -1,12 +1,15 @@
 package experiment
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"orrery/internal/problem"
 	"orrery/internal/site"
@@ -24,12 +27,16 @@ func TestModel(t *testing.T) {
 	}
 	none := int64(0)
 	want := &Experiment{
-		Name: "valid-full", Title: "All keys", Source: "A paper, table 1", Rounds: 12, Most: 40, Width: 0.05, Suite: "bookworm", Dir: "/srv/lab",
+		Name: "valid-full", Title: "All keys", Source: "A paper, table 1", Rounds: 12, Most: 40, PerInstance: 3, Quiet: 30 * time.Second, Disturbed: 0.1, Width: 0.05, Suite: "bookworm", Dir: "/srv/lab",
 		Text: text, Path: "lab/valid-full.toml",
 		Settings: []Setting{
 			{Name: "veth", Engine: "lxc", Network: Veth},
 			{
 				Name: "routed", Engine: "lxc", Network: Routed, Privileged: true,
+				Limits: site.Limits{Cpus: 1.5, Pin: "0-1", Memory: 512 << 20, Swap: &none, Pids: 500},
+			},
+			{
+				Name: "routed again", Again: "routed", Engine: "lxc", Network: Routed, Privileged: true,
 				Limits: site.Limits{Cpus: 1.5, Pin: "0-1", Memory: 512 << 20, Swap: &none, Pids: 500},
 			},
 			{Name: "mac", Engine: "lxc", Network: Macvlan, Interface: "eth1"},
@@ -74,12 +81,17 @@ func TestRead(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	if err := errors.Join(unix.Mkfifo(filepath.Join(dir, "pipe.toml"), 0o644), os.Symlink("/dev/zero", filepath.Join(dir, "zero.toml"))); err != nil {
+		t.Fatal(err)
+	}
 	for path, want := range map[string]string{
+		"pipe.toml":       "DIR/pipe.toml: this is no file (name an experiment, such as lab/x.toml)",
+		"zero.toml":       "DIR/zero.toml: this is no file (name an experiment, such as lab/x.toml)",
 		"disc.toml":       "DIR/disc.toml: there is no such experiment (DIR/disk.toml is the nearest)",
-		"memory.toml":     "DIR/memory.toml: there is no such experiment (DIR has Large File.toml, disk.toml, huge.toml)",
+		"memory.toml":     "DIR/memory.toml: there is no such experiment (DIR has Large File.toml, disk.toml, huge.toml, pipe.toml, zero.toml)",
 		"no/x.toml":       "DIR/no/x.toml: there is no such experiment (orrery lab run --show prints one to begin with)",
 		".":               "DIR: this is no file (name an experiment, such as lab/x.toml)",
-		"huge.toml":       "DIR/huge.toml: the file has 1024 KiB, more than 1024 (is it the right file?)",
+		"huge.toml":       "DIR/huge.toml: the file has more than 1024 KiB (is it the right file?)",
 		"Large File.toml": `DIR/Large File.toml:1: experiment name "Large File", that of the file, is not legal (rename it: lower case letters, digits and "-", at most 32)`,
 		"disk.toml":       "DIR/disk.toml:1: title must be a string, not 1 (put it in quotation marks: \"1\")",
 	} {

@@ -1,7 +1,6 @@
 package report
 
 import (
-	"hash/fnv"
 	"slices"
 
 	"orrery/internal/lab/bundle"
@@ -13,7 +12,7 @@ import (
 // Analyse makes the report. It reads nothing but what it is given.
 func Analyse(c *bundle.Contents) *Report {
 	s := collect(c.Trials)
-	r := &Report{Format: Format, Bundle: c.Head, Kept: s.kept, Facts: c.Facts}
+	r := &Report{Format: Format, Bundle: c.Head, Kept: s.kept, Nodes: s.instances, Facts: c.Facts}
 	r.Traces, r.Round = traces(c)
 	for _, p := range c.Damaged {
 		r.Damaged = append(r.Damaged, p.Error())
@@ -30,6 +29,7 @@ func Analyse(c *bundle.Contents) *Report {
 		}
 	}
 	judge(r)
+	r.notable()
 	r.Suspects = suspects(r.Tests, s)
 	return r
 }
@@ -44,12 +44,13 @@ func analyse(t bundle.Test, h bundle.Head, s samples) Test {
 			if len(trials) == 0 && setting.Missing == "" && setting.Name != experiment.Bare {
 				continue // the test is not for this setting, or its turn has not come
 			}
-			cell := Cell{Setting: setting.Name, Missing: setting.Missing, Labels: marks(trials, f.Name), Failed: failed(trials)}
+			cell := Cell{Setting: setting.Name, Again: again(setting), Missing: setting.Missing, Labels: marks(trials, f.Name), Failed: failed(trials)}
+			cell.Disturbed = disturbed(cell.Labels, h.Disturbed)
 			var single []float64
 			cell.Values, single = s.of(t, f, setting.Name)
-			cell.Summary = summarize(present(cell.Values), seed(h.Seed, t.Name, f.Name, setting.Name))
+			cell.Summary = summarize(floats(cell.Values), s.instances)
 			if a.Copies > 1 {
-				cell.Single = summarize(single, seed(h.Seed, t.Name, f.Name, setting.Name, "single"))
+				cell.Single = summarize(single, nil)
 			}
 			if cell.Summary == nil && cell.Missing == "" {
 				cell.Missing = why(t.Name, setting.Name, a.Failures, trials)
@@ -112,22 +113,21 @@ func failures(name string, settings []bundle.Setting, s samples) (all []Failure)
 	return all
 }
 
-func summarize(x []float64, seed uint64) *Summary {
-	if len(x) == 0 {
+func summarize(x []float64, instances []int) *Summary {
+	s := stats.Summarize(x, instances)
+	if s.N == 0 {
 		return nil
 	}
-	s := stats.Summarize(x, seed)
 	return &Summary{N: s.N, Median: Number(s.Median), Low: Number(s.Low), High: Number(s.High), Least: Number(s.Least), Most: Number(s.Most),
 		Spread: Number(s.Spread)}
 }
 
-// seed gives each row its own resampling, the same each time.
-func seed(of uint64, names ...string) uint64 {
-	h := fnv.New64a()
-	for _, n := range names {
-		_, _ = h.Write(append([]byte(n), 0))
+// again gives the setting that one is once more. Bundles of old knew of bare only.
+func again(s bundle.Setting) string {
+	if s.Name == experiment.Control {
+		return experiment.Bare
 	}
-	return of ^ h.Sum64()
+	return s.Again
 }
 
 // cell finds the cell of a setting.

@@ -18,6 +18,8 @@ type Comparison struct {
 	Only   []string         `json:"only,omitempty"` // what one of them has no value for
 	Facts  []FactDifference `json:"facts,omitempty"`
 	Notes  []string         `json:"notes,omitempty"` // why to be careful
+
+	before, after []int // the instances of the rounds
 }
 
 // A Compared is one figure in one setting in both bundles. Rounds of two runs are not paired, so intervals are those of stats.JudgePairs.
@@ -38,7 +40,8 @@ type Compared struct {
 
 // Compare compares what two reports both have. It is pure.
 func Compare(before, after *Report) *Comparison {
-	c := &Comparison{Before: before.Bundle, After: after.Bundle, Facts: factDifferences(before.Facts, after.Facts), Notes: careful(before, after)}
+	c := &Comparison{Before: before.Bundle, After: after.Bundle, Facts: factDifferences(before.Facts, after.Facts), Notes: careful(before, after),
+		before: before.Nodes, after: after.Nodes}
 	var values, costs table
 	for i := range before.Tests {
 		for k := range before.Tests[i].Figures {
@@ -98,10 +101,10 @@ func (t *table) judge() map[int]*Ratio {
 
 // add adds a row if both bundles have values for it.
 func (c *Comparison) add(name string, f, other *Figure, setting string, values, costs *table) {
-	if setting == experiment.Control {
+	x := f.cell(setting)
+	if x.Again != "" {
 		return
 	}
-	x := f.cell(setting)
 	var y *Cell
 	if other != nil {
 		y = other.cell(setting)
@@ -117,10 +120,14 @@ func (c *Comparison) add(name string, f, other *Figure, setting string, values, 
 	row := Compared{Test: name, Figure: f.Name, Setting: setting, Unit: f.Unit, Better: f.Better, Before: *x.Summary, After: *y.Summary,
 		CostBefore: None(), CostAfter: None()}
 	low, high := band(f.Control, other.Control)
-	values.add(len(c.Rows), stats.Pair{Before: present(x.Values), After: present(y.Values), ControlLow: low, ControlHigh: high}, !judged(f.Better))
+	pair := stats.Pair{Before: floats(x.Values), After: floats(y.Values), BeforeInstances: c.before, AfterInstances: c.after, ControlLow: low, ControlHigh: high,
+		Disturbed: x.Disturbed || y.Disturbed}
+	values.add(len(c.Rows), pair, !judged(f.Better))
 	if setting != experiment.Bare && x.Ratio != nil && y.Ratio != nil {
 		row.CostBefore, row.CostAfter = x.Ratio.Value, y.Ratio.Value
-		pair := stats.Pair{Before: ratios(x, f.cell(experiment.Bare)), After: ratios(y, other.cell(experiment.Bare)), ControlLow: low, ControlHigh: high}
+		once, then := f.cell(experiment.Bare), other.cell(experiment.Bare)
+		pair.Before, pair.After = ratios(x, once), ratios(y, then)
+		pair.Disturbed = pair.Disturbed || once.Disturbed || then.Disturbed
 		costs.add(len(c.Rows), pair, !judged(f.Better))
 	}
 	c.Rows = append(c.Rows, row)
@@ -130,7 +137,7 @@ func (c *Comparison) add(name string, f, other *Figure, setting string, values, 
 func (c *Comparison) onlyAfter(before *Report, name string, f *Figure) {
 	other := before.figure(name, f.Name)
 	for _, y := range f.Cells {
-		if y.Summary != nil && y.Setting != experiment.Control && (other == nil || other.cell(y.Setting) == nil) {
+		if y.Summary != nil && y.Again == "" && (other == nil || other.cell(y.Setting) == nil) {
 			c.Only = append(c.Only, only(name, f.Name, y.Setting, c.After.ID, nil))
 		}
 	}
@@ -144,12 +151,11 @@ func only(name, figure, setting, id string, other *Cell) string {
 	return text
 }
 
-// ratios are those of rounds that have both.
-func ratios(c, bare *Cell) (all []float64) {
-	for i := range min(len(c.Values), len(bare.Values)) {
-		if c.Values[i].Is() && bare.Values[i].Is() && bare.Values[i] != 0 {
-			all = append(all, float64(c.Values[i]/bare.Values[i]))
-		}
+// ratios are those of rounds; of a round that does not have both it is no number.
+func ratios(c, bare *Cell) []float64 {
+	all := make([]float64, min(len(c.Values), len(bare.Values)))
+	for i := range all {
+		all[i] = float64(c.Values[i] / bare.Values[i])
 	}
 	return all
 }
@@ -199,6 +205,9 @@ func careful(before, after *Report) (notes []string) {
 		if r.Bundle.State != bundle.Done {
 			notes = append(notes, r.Bundle.ID+" is not finished: "+string(r.Bundle.State)+".")
 		}
+	}
+	for _, r := range []*Report{before, after} {
+		notes = append(notes, r.reliance()...)
 	}
 	for _, x := range [][2]*Report{{before, after}, {after, before}} {
 		if names := labelled(x[0], x[1]); len(names) > 0 {

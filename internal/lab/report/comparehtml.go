@@ -96,7 +96,7 @@ func (c *Comparison) headline() string {
 	}
 	tell := func(n map[Effect]int) string {
 		var parts []string
-		for _, e := range []Effect{Worse, Gain, Alike, Undecided} {
+		for _, e := range []Effect{Worse, Gain, Alike, Undecided, Disturbed} {
 			if n[e] > 0 {
 				parts = append(parts, fmt.Sprintf("%d %s", n[e], e))
 			}

@@ -18,6 +18,8 @@ func (c Compared) effect(r *Ratio) Effect {
 		return Nothing
 	case !judged(c.Better):
 		return Told
+	case r.Verdict == stats.Unmeasurable:
+		return Disturbed
 	case r.Verdict == stats.Same:
 		return Alike
 	case r.Verdict != stats.Differs:
@@ -74,7 +76,7 @@ func (c Compared) changed(r *Ratio) []string {
 	return []string{change(r.Value), between(r.Low, r.High), c.effect(r).sign()}
 }
 
-const compareLegend = "Change: after against before, with its 95 % interval: = same within ±5 %, ▼ worse, ▲ better, ? undecided. Cost: against bare in the same run. " +
+const compareLegend = "Change: after against before, with its 95 % interval: = same within ±5 %, ▼ worse, ▲ better, ? undecided, ≈ not measurable now. Cost: against bare in the same run. " +
 	"Rounds of two runs are not paired, so what changed in the room or on the host between them is in the change of values, but hardly in that of costs."
 
 // names tell which is which.

@@ -5,7 +5,6 @@ import (
 	"math"
 	"slices"
 
-	"orrery/internal/lab/experiment"
 	"orrery/internal/lab/stats"
 )
 
@@ -74,7 +73,7 @@ const rowHeight = 24
 func (r *ruler) row(f *Figure, c *Cell) template.HTML {
 	effect := f.Effect(c)
 	class := string(effect)
-	if c.Setting == experiment.Control {
+	if c.Again != "" {
 		class = "control"
 	}
 	return r.interval(c.Ratio, f.Control, effect, class)

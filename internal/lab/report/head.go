@@ -18,9 +18,12 @@ func (r *Report) circumstances() string {
 	if took := h.Ended.Sub(h.Began); took > 0 {
 		parts = append(parts, "took "+lasting(took))
 	}
-	parts = append(parts, count(r.Kept, "round")+" kept", count(r.Trials, "trial"))
+	parts = append(parts, count(r.Kept, "round")+" kept", count(r.instances(), "instance"), count(r.Trials, "trial"))
 	if r.Failed > 0 {
 		parts = append(parts, fmt.Sprintf("%d failed", r.Failed))
+	}
+	if between, within := r.spread(); between.Is() {
+		parts = append(parts, fmt.Sprintf("instances add %s %% to the spread of ratios and rounds %s %%", percent(float64(between)), percent(float64(within))))
 	}
 	if h.State != bundle.Done {
 		parts = append(parts, "not finished: "+string(h.State))

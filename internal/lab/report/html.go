@@ -161,6 +161,9 @@ func (r *Report) answerCell(f *Figure, c *Cell, s scale) answerCell {
 		cell.Range = s.number(c.Summary.Low) + " to " + s.number(c.Summary.High)
 	} else if c.Ratio != nil {
 		cell.Change, cell.Range = change(c.Ratio.Value), between(c.Ratio.Low, c.Ratio.High)+" %"
+		if cell.Effect == Disturbed {
+			cell.Change, cell.Range = string(Disturbed), "" // the number would be taken for one
+		}
 	}
 	for _, m := range c.Labels {
 		if !r.everywhere(m.Name) {

@@ -1,66 +1,101 @@
 package report
 
 import (
+	"fmt"
+	"slices"
+
 	"orrery/internal/lab/experiment"
 	"orrery/internal/lab/stats"
+	"orrery/internal/lab/suspect"
 )
 
-// judge sets the ratios to bare. Those that have a verdict are one table, over which p is adjusted; the control and figures that are only
-// told have none, and so do not make it harder for the others to show a difference.
+// A sheet collects rows that are judged together.
+type sheet struct {
+	rows  []stats.Row
+	cells []*Cell
+	names []string
+}
+
+func (s *sheet) add(row stats.Row, cell *Cell, name string) {
+	s.rows, s.cells, s.names = append(s.rows, row), append(s.cells, cell), append(s.names, name)
+}
+
+// judge sets the ratios. Those that have a verdict are one table, over which p is adjusted. The controls are another: what they say is of
+// the table, not in it. Figures that are only told are judged apart, and so do not make it harder for the others to show a difference.
 func judge(r *Report) {
-	var rows []stats.Row
-	var cells []*Cell
+	var table, controls sheet
 	for i := range r.Tests {
 		for k := range r.Tests[i].Figures {
 			f := &r.Tests[i].Figures[k]
-			base, control := f.cell(experiment.Bare), f.cell(experiment.Control)
-			if base == nil || base.Summary == nil {
-				continue
-			}
-			f.Control = compare(base, control, control, r.Bundle.Seed)
-			for c := range f.Cells {
-				cell := &f.Cells[c]
-				switch {
-				case cell == base || cell == control || cell.Summary == nil:
-				case judged(f.Better):
-					rows = append(rows, row(cell, base, control))
-					cells = append(cells, cell)
-				default:
-					compare(base, cell, control, r.Bundle.Seed)
-				}
-			}
+			r.lay(f, r.Tests[i].Name+", "+f.Name, &table, &controls)
 		}
 	}
-	if len(rows) == 0 {
-		return
+	for i, j := range stats.Judge(table.rows) {
+		if table.cells[i].Ratio = ratio(j); table.cells[i].Ratio != nil {
+			table.cells[i].Ratio.Verdict = j.Verdict
+		}
 	}
-	for i, j := range stats.Judge(rows, r.Bundle.Seed) {
-		if cells[i].Ratio = ratio(j); cells[i].Ratio != nil {
-			cells[i].Ratio.Verdict = j.Verdict
+	for i, j := range stats.Judge(controls.rows) {
+		c := controls.cells[i]
+		if c.Ratio = ratio(j); j.Verdict == stats.Differs {
+			r.Controls = append(r.Controls, fmt.Sprintf("%s: %s against %s %s (%s)", controls.names[i], c.Setting, c.Again, change(c.Ratio.Value),
+				between(c.Ratio.Low, c.Ratio.High)))
 		}
 	}
 }
 
-// compare sets the ratio of a cell that has no verdict, and gives the band of the control.
-func compare(base, cell, control *Cell, seed uint64) *Band {
-	if cell == nil || cell.Summary == nil {
-		return nil
+// lay puts the rows of a figure where they are judged.
+func (r *Report) lay(f *Figure, name string, table, controls *sheet) {
+	base := f.cell(experiment.Bare)
+	pairs := f.pairings()
+	for c := range f.Cells {
+		cell := &f.Cells[c]
+		once := base
+		if cell.Again != "" {
+			once = f.cell(cell.Again)
+		}
+		if once == nil || once.Summary == nil || cell == once || cell.Summary == nil {
+			continue
+		}
+		row := stats.Row{Setting: floats(cell.Values), Base: floats(once.Values), Controls: pairs, Instances: r.Nodes,
+			Disturbed: cell.Disturbed || once.Disturbed}
+		switch {
+		case cell.Again != "" && judged(f.Better):
+			row.Controls = nil
+			controls.add(row, cell, name)
+		case judged(f.Better):
+			table.add(row, cell, name)
+		default:
+			cell.Ratio = ratio(stats.Judge([]stats.Row{row})[0])
+		}
 	}
-	j := stats.Judge([]stats.Row{row(cell, base, control)}, seed)[0]
-	cell.Ratio = ratio(j)
-	if j.ControlLow == 0 { // no round has both
-		return nil
+	if low, high := stats.Band(pairs, r.Nodes); low > 0 {
+		f.Control = &Band{Low: Number(low), High: Number(high)}
 	}
-	return &Band{Low: Number(j.ControlLow), High: Number(j.ControlHigh)}
 }
 
-// row is what is compared. A control without values is still one that nothing was shown to be beyond; without one, there is nothing to show.
-func row(cell, base, control *Cell) stats.Row {
-	r := stats.Row{Setting: floats(cell.Values), Base: floats(base.Values)}
-	if control != nil {
-		r.Control = floats(control.Values)
+// pairings are the controls of a figure. One without values is still one that nothing was shown to be beyond.
+func (f *Figure) pairings() (all []stats.Pairing) {
+	for i := range f.Cells {
+		cell := &f.Cells[i]
+		if cell.Again == "" {
+			continue
+		}
+		if once := f.cell(cell.Again); once != nil {
+			all = append(all, stats.Pairing{Again: floats(cell.Values), Once: floats(once.Values)})
+		}
 	}
-	return r
+	return all
+}
+
+// disturbed reports whether others used the host in so many of a cell's rounds that its figure says nothing; most is the share of them, 0 the default.
+func disturbed(labels []Mark, most float64) bool {
+	if most == 0 {
+		most = experiment.DefaultDisturbed
+	}
+	return slices.ContainsFunc(labels, func(m Mark) bool {
+		return (m.Name == suspect.Load || m.Name == suspect.Steal) && float64(m.Count) > most*float64(m.Of)
+	})
 }
 
 // ratio is nil if no round has both values above zero.
@@ -68,5 +103,13 @@ func ratio(j stats.Judged) *Ratio {
 	if j.N == 0 {
 		return nil
 	}
-	return &Ratio{N: j.N, Value: Number(j.Ratio), Low: Number(j.Low), High: Number(j.High), P: Number(j.P), Adjusted: Number(j.Adjusted)}
+	r := &Ratio{N: j.N, Instances: j.Instances, Value: Number(j.Ratio), Low: Number(j.Low), High: Number(j.High), P: Number(j.P), Adjusted: Number(j.Adjusted),
+		Between: None(), Within: None(), Modes: j.Modes}
+	if j.Spread.Known {
+		r.Between, r.Within = Number(j.Spread.Instances), Number(j.Spread.Rounds)
+	}
+	if j.Block > 1 {
+		r.Block = j.Block
+	}
+	return r
 }

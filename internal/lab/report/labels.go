@@ -60,6 +60,11 @@ func suspects(tests []Test, s samples) []Suspect {
 						by[m.Name] = l
 					}
 					l.Cells++
+					if cure, own := cures()[m.Name]; own {
+						if l.Cure = cure; len(l.Why) < whys && !slices.Contains(l.Why, m.Why) {
+							l.Why = append(l.Why, m.Why)
+						}
+					}
 					where[m.Name] = append(where[m.Name], c.Setting)
 				}
 			}

@@ -54,7 +54,7 @@ func (r *Report) test(w io.Writer, t *Test) {
 		f := &t.Figures[k]
 		s := f.scale()
 		fmt.Fprintf(w, "\n**%s** (%s), A/A %s\n\n", marked.Replace(f.Name), f.way(), aa(f.Control))
-		g := &grid{head: []string{"setting", unitHead("median", s), "95 %", "n", "% of bare", "change", "95 %", "verdict", "suspect"}}
+		g := &grid{head: []string{"setting", unitHead("median", s), "95 %", "n", "% of bare", "change", "95 %", "instances, rounds add", "verdict", "suspect"}}
 		for c := range f.Cells {
 			if f.Cells[c].absent() {
 				continue
@@ -88,16 +88,24 @@ func unitHead(name string, s scale) string {
 // numbers is the row of a cell.
 func (r *Report) numbers(f *Figure, c *Cell, s scale) []string {
 	if c.Summary == nil {
-		return []string{c.Setting, "–", "", "", "", "", "", firstLine(c.Missing), ""}
+		return []string{c.Setting, "–", "", "", "", "", "", "", firstLine(c.Missing), ""}
 	}
 	row := []string{c.Setting, s.number(c.Summary.Median), s.number(c.Summary.Low) + " to " + s.number(c.Summary.High), fmt.Sprint(c.Summary.N),
-		"", "", "", string(f.Effect(c)), strings.Join(c.suspect(), ", ")}
+		"", "", "", "", string(f.Effect(c)), strings.Join(c.suspect(), ", ")}
 	if c.Setting == experiment.Bare {
 		row[4] = "100"
 	} else if c.Ratio != nil {
-		row[4], row[5], row[6] = percent(float64(c.Ratio.Value)), change(c.Ratio.Value), between(c.Ratio.Low, c.Ratio.High)
+		row[4], row[5], row[6], row[7] = percent(float64(c.Ratio.Value)), change(c.Ratio.Value), between(c.Ratio.Low, c.Ratio.High), c.Ratio.spread()
 	}
 	return row
+}
+
+// spread tells what instances and what rounds add to the spread of a ratio.
+func (x *Ratio) spread() string {
+	if !x.Between.Is() || !x.Within.Is() {
+		return "–"
+	}
+	return percent(float64(x.Between)) + ", " + percent(float64(x.Within)) + " %"
 }
 
 // suspect names the labels of a cell, with how many of its trials bear them where it is not all.

@@ -38,14 +38,3 @@ func floats(all []Number) []float64 {
 	}
 	return x
 }
-
-// present leaves out what is none.
-func present(all []Number) []float64 {
-	var x []float64
-	for _, n := range all {
-		if n.Is() {
-			x = append(x, float64(n))
-		}
-	}
-	return x
-}

@@ -21,7 +21,9 @@ const Format = 1
 type Report struct {
 	Format   int             `json:"format"`
 	Bundle   bundle.Head     `json:"bundle"`
-	Kept     int             `json:"kept"` // rounds that count
+	Kept     int             `json:"kept"`               // rounds that count
+	Nodes    []int           `json:"instances"`          // of the nodes, by kept round
+	Controls []string        `json:"controls,omitempty"` // where the same differs from the same, so that nothing here can be relied on
 	Trials   int             `json:"trials"`
 	Failed   int             `json:"failed"` // trials that gave nothing
 	Tests    []Test          `json:"tests"`
@@ -49,7 +51,7 @@ type Figure struct {
 	Name    string      `json:"name"`
 	Unit    string      `json:"unit"`
 	Better  test.Better `json:"better"`
-	Control *Band       `json:"control,omitempty"` // of bare again to bare
+	Control *Band       `json:"control,omitempty"` // of what is the same to the same: bare again to bare, and a container likewise
 	Cells   []Cell      `json:"cells"`
 }
 
@@ -61,14 +63,16 @@ type Band struct {
 
 // A Cell is one figure in one setting. Summary is nil if it has no value, and Ratio if there is none to bare.
 type Cell struct {
-	Setting string   `json:"setting"`
-	Values  []Number `json:"values"` // by kept round; of copies that ran at once, together
-	Summary *Summary `json:"summary,omitempty"`
-	Single  *Summary `json:"single,omitempty"` // of single copies, if several ran at once
-	Ratio   *Ratio   `json:"ratio,omitempty"`
-	Labels  []Mark   `json:"labels,omitempty"`
-	Failed  int      `json:"failed,omitempty"`  // trials
-	Missing string   `json:"missing,omitempty"` // why there is no value
+	Setting   string   `json:"setting"`
+	Again     string   `json:"again,omitempty"` // the setting that this one is once more: it is compared with that, not with bare
+	Values    []Number `json:"values"`          // by kept round; of copies that ran at once, together
+	Summary   *Summary `json:"summary,omitempty"`
+	Single    *Summary `json:"single,omitempty"` // of single copies, if several ran at once
+	Ratio     *Ratio   `json:"ratio,omitempty"`
+	Labels    []Mark   `json:"labels,omitempty"`
+	Disturbed bool     `json:"disturbed,omitempty"` // others used the host in too many of its rounds
+	Failed    int      `json:"failed,omitempty"`    // trials
+	Missing   string   `json:"missing,omitempty"`   // why there is no value
 }
 
 // A Summary is stats.Summary with fixed names.
@@ -82,15 +86,20 @@ type Summary struct {
 	Spread Number `json:"spread"` // median absolute deviation / median
 }
 
-// A Ratio is that of a setting to bare. Verdict is empty where nothing is judged: for bare again, and for figures that are only told.
+// A Ratio is that of a setting to bare. Verdict is empty where nothing is judged: for controls, and for figures that are only told.
 type Ratio struct {
-	N        int           `json:"n"` // rounds that have both
-	Value    Number        `json:"value"`
-	Low      Number        `json:"low"` // of its 95 % interval
-	High     Number        `json:"high"`
-	P        Number        `json:"p"`
-	Adjusted Number        `json:"adjusted"` // p after Holm, over the whole table
-	Verdict  stats.Verdict `json:"verdict,omitempty"`
+	N         int           `json:"n"`                 // rounds that have both
+	Instances int           `json:"instances"`         // in which they were done
+	Between   Number        `json:"between_instances"` // what instances add to its spread, as a share; null: cannot be told apart
+	Within    Number        `json:"between_rounds"`    // what rounds of an instance add
+	Modes     bool          `json:"modes,omitempty"`   // the values lie in two heaps
+	Block     int           `json:"block,omitempty"`   // instances in a row that count for one, since neighbours are too much alike
+	Value     Number        `json:"value"`
+	Low       Number        `json:"low"` // of its 95 % interval
+	High      Number        `json:"high"`
+	P         Number        `json:"p"`
+	Adjusted  Number        `json:"adjusted"` // p after Holm, over the whole table
+	Verdict   stats.Verdict `json:"verdict,omitempty"`
 }
 
 // A Mark is a suspect label on a cell.

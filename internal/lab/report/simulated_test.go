@@ -7,6 +7,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -48,6 +49,7 @@ func simulate(seed uint64) *simulation {
 				{Name: experiment.Bare, About: "the host"},
 				{Name: experiment.Control, About: "the host once more"},
 				{Name: "veth", About: "container, veth on a bridge", Nodes: []string{"veth"}},
+				{Name: "veth again", About: "veth once more", Again: "veth", Nodes: []string{"veth-again"}},
 				{Name: "routed", About: "container, veth without a bridge", Nodes: []string{"routed"}},
 				{Name: "macvlan", About: "container, macvlan on eth1", Nodes: []string{"macvlan"}},
 				{Name: "exclusive", About: "container, an interface of its own", Nodes: []string{"exclusive"}},
@@ -137,7 +139,7 @@ func (s *simulation) write(t *testing.T) string {
 }
 
 func (s *simulation) trial(round, slot int, setting string, of bundle.Test, c int) bundle.Trial {
-	t := bundle.Trial{Round: round, Slot: slot, Setting: setting, Test: of.Name, Copy: c, Began: s.at, Ended: s.at.Add(2 * time.Second)}
+	t := bundle.Trial{Round: round, Instance: max(1, round), Slot: slot, Setting: setting, Test: of.Name, Copy: c, Began: s.at, Ended: s.at.Add(2 * time.Second)}
 	if of.Name == "disk" && setting == "macvlan" {
 		t.Error = "fio: the work directory has no room for 4 GiB"
 		t.Output = "fio: native_fallocate call failed: No space left on device\nfio: pid=0, err=28/file:filesetup.c:257, func=write, error=No space left on device"
@@ -148,9 +150,7 @@ func (s *simulation) trial(round, slot int, setting string, of bundle.Test, c in
 		return t
 	}
 	ratio := 1.0
-	if setting == experiment.Control {
-		setting = experiment.Bare
-	}
+	setting = strings.TrimSuffix(setting, experiment.Again)
 	if r, ok := s.cost[setting][of.Name]; ok {
 		ratio = r
 	}

@@ -45,8 +45,8 @@ type forestRow struct {
 }
 
 type numberLine struct {
-	Figure, Setting, Median, Interval, Reach, N, Relative, P, Verdict, Suspect, Why string
-	Effect                                                                          Effect
+	Figure, Setting, Median, Interval, Reach, N, Relative, Spread, P, Verdict, Suspect, Why string
+	Effect                                                                                  Effect
 }
 
 func (r *Report) testPage(t *Test, id string) testPage {
@@ -102,10 +102,11 @@ func (r *Report) numberLine(f *Figure, c *Cell, s scale) numberLine {
 		return numberLine{Figure: f.Name, Setting: c.Setting, Why: firstLine(c.Missing)}
 	}
 	n := r.numbers(f, c, s)
-	line := numberLine{Figure: f.Name, Setting: n[0], Median: n[1], Interval: n[2], N: n[3], Relative: n[4], Verdict: n[7], Suspect: n[8], Effect: f.Effect(c)}
+	line := numberLine{Figure: f.Name, Setting: n[0], Median: n[1], Interval: n[2], N: n[3], Relative: n[4], Spread: n[7], Verdict: n[8], Suspect: n[9],
+		Effect: f.Effect(c)}
 	line.Median = s.value(c.Summary.Median)
 	line.Reach = s.number(c.Summary.Least) + " to " + s.number(c.Summary.Most)
-	if c.Ratio != nil && judged(f.Better) && c.Setting != experiment.Control {
+	if c.Ratio != nil && judged(f.Better) && c.Again == "" {
 		line.P = probability(c.Ratio.Adjusted)
 	}
 	return line

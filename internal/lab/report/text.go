@@ -36,7 +36,7 @@ func (r *Report) Text(w io.Writer) {
 	}
 }
 
-const legend = "Against bare: = same within ±5 %, ▼ worse, ▲ better, ? undecided. A/A: bare against bare once more, in the same rounds."
+const legend = "Against bare: = same within ±5 %, ▼ worse, ▲ better, ? undecided, ≈ not measurable now: others used the host. A/A: the same against the same, bare and a container, in the same rounds."
 
 // answer is the table of all figures: bare, then how each setting differs from it.
 func (r *Report) answer() *grid {
@@ -79,6 +79,9 @@ func (r *Report) brief(f *Figure, c *Cell, s scale) string {
 		return s.value(c.Summary.Median) + r.notes(c)
 	}
 	text := change(c.Ratio.Value)
+	if f.Effect(c) == Disturbed {
+		return Disturbed.sign() + r.notes(c) // the number would be taken for one
+	}
 	if sign := f.Effect(c).sign(); sign != "" {
 		text += " " + sign
 	}

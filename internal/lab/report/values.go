@@ -10,8 +10,9 @@ import (
 
 // samples are the trials of a bundle by test, setting, round and copy. A round that was begun again after an interruption counts as it was last.
 type samples struct {
-	trials map[place][]bundle.Trial // sorted by round and copy
-	kept   int                      // the last round
+	trials    map[place][]bundle.Trial // sorted by round and copy
+	kept      int                      // the last round
+	instances []int                    // of the nodes, by kept round
 }
 
 type place struct{ test, setting string }
@@ -30,8 +31,14 @@ func collect(trials []bundle.Trial) samples {
 	for k, t := range last {
 		s.trials[k.place] = append(s.trials[k.place], t)
 	}
+	s.instances = make([]int, s.kept)
 	for _, all := range s.trials {
 		slices.SortFunc(all, func(a, b bundle.Trial) int { return cmp.Or(a.Round-b.Round, a.Copy-b.Copy) })
+		for _, t := range all {
+			if t.Round > 0 { // a round that was gone on with was ended in the later instance
+				s.instances[t.Round-1] = max(s.instances[t.Round-1], t.Instance)
+			}
+		}
 	}
 	return s
 }

@@ -2,7 +2,6 @@ package report
 
 import (
 	"orrery/internal/lab/bundle"
-	"orrery/internal/lab/experiment"
 	"orrery/internal/lab/stats"
 	"orrery/internal/lab/test"
 )
@@ -16,6 +15,7 @@ const (
 	Gain      Effect = "better"
 	Alike     Effect = "same"
 	Undecided Effect = "undecided"
+	Disturbed Effect = "not measurable now"
 	Told      Effect = "told"
 	Nothing   Effect = ""
 )
@@ -31,6 +31,8 @@ func (e Effect) sign() string {
 		return "="
 	case Undecided:
 		return "?"
+	case Disturbed:
+		return "≈"
 	}
 	return ""
 }
@@ -38,10 +40,12 @@ func (e Effect) sign() string {
 // Effect of a cell of this figure.
 func (f *Figure) Effect(c *Cell) Effect {
 	switch {
-	case c.Ratio == nil || c.Setting == experiment.Control:
+	case c.Ratio == nil || c.Again != "":
 		return Nothing
 	case !judged(f.Better):
 		return Told
+	case c.Ratio.Verdict == stats.Unmeasurable:
+		return Disturbed
 	case c.Ratio.Verdict == stats.Same:
 		return Alike
 	case c.Ratio.Verdict != stats.Differs:
@@ -74,7 +78,7 @@ func (f *Figure) way() string {
 	return "not judged"
 }
 
-// columns are the settings that have a cell somewhere, without the control, in order: the first is bare.
+// columns are the settings that have a cell somewhere, without the controls, in order: the first is bare.
 func (r *Report) columns() (names []string) {
 	used := map[string]bool{}
 	for _, t := range r.Tests {
@@ -85,7 +89,7 @@ func (r *Report) columns() (names []string) {
 		}
 	}
 	for _, s := range r.Bundle.Settings {
-		if used[s.Name] && s.Name != experiment.Control && s.Missing == "" {
+		if used[s.Name] && again(s) == "" && s.Missing == "" {
 			names = append(names, s.Name)
 		}
 	}

@@ -17,6 +17,7 @@ func (r *Report) warnings() (all []string) {
 	case bundle.Running:
 		all = append(all, "This run is still under way.")
 	}
+	all = append(all, r.reliance()...)
 	if text := r.unsteady(); text != "" {
 		all = append(all, text)
 	}
@@ -26,7 +27,7 @@ func (r *Report) warnings() (all []string) {
 	return all
 }
 
-// unsteady tells where bare differs from bare measured once more by so much that a setting's cost cannot be told.
+// unsteady tells where what is the same differs from the same by so much that a setting's cost cannot be told.
 func (r *Report) unsteady() string {
 	const told = 5
 	var where []string
@@ -47,7 +48,7 @@ func (r *Report) unsteady() string {
 	if len(where) == 0 {
 		return ""
 	}
-	text := fmt.Sprintf("In %d of %d figures bare against bare once more is uncertain by up to %s %%; less than that cannot be told there: %s", len(where), of,
+	text := fmt.Sprintf("In %d of %d figures the same against the same is uncertain by up to %s %%; less than that cannot be told there: %s", len(where), of,
 		percent(most), strings.Join(where[:min(told, len(where))], ", "))
 	if more := len(where) - told; more > 0 {
 		text += fmt.Sprintf(", and %d more", more)

@@ -20,6 +20,7 @@ type Answer struct {
 	Better    []Finding
 	Same      int
 	Undecided int
+	Disturbed int // not measurable now
 	Failed    int // figures without a value
 }
 
@@ -70,6 +71,8 @@ func (a *Answer) add(t *Test) {
 			a.Same++
 		case Undecided:
 			a.Undecided++
+		case Disturbed:
+			a.Disturbed++
 		default:
 			a.Failed++
 		}
@@ -83,9 +86,11 @@ func (a Answer) Headline() string {
 	switch {
 	case len(a.Worse) > 0:
 		return "is worse in: " + some(a.Worse, "worse") + "."
+	case a.Same+a.Undecided+len(a.Better) == 0 && a.Disturbed > 0:
+		return "cannot be measured now: others use this host."
 	case a.Same+a.Undecided+len(a.Better) == 0:
 		return "gave no figure that can be compared with bare."
-	case a.Undecided == 0:
+	case a.Undecided+a.Disturbed == 0:
 		return "costs nothing."
 	case a.Same+len(a.Better) == 0:
 		return "cannot be told from bare by these rounds, nor called the same."
@@ -108,6 +113,7 @@ func (a Answer) Rest() string {
 	}
 	in(a.Same, fmt.Sprintf("the same as bare within ±%.0f %%", stats.Margin*100))
 	in(a.Undecided, "undecided")
+	in(a.Disturbed, "not measurable now")
 	in(a.Failed, "without a value")
 	text := ""
 	if len(parts) > 0 {

@@ -25,7 +25,7 @@ func (r *Run) copies(ctx context.Context, round int, u *Unit, name string) []bun
 	near := r.Ground.Near[name]
 	if len(near) < u.Copies {
 		now := time.Now()
-		return []bundle.Trial{{Round: round, Slot: r.slot, Setting: name, Test: u.Title, Began: now, Ended: now,
+		return []bundle.Trial{{Round: round, Instance: r.instance, Slot: r.slot, Setting: name, Test: u.Title, Began: now, Ended: now,
 			Error: fmt.Sprintf("setting %s can be had %d times at once, not %d: its interface is in one node only", name, len(near), u.Copies)}}
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, u.patience(), problem.New(problem.Failed, "it took more than %s", u.patience()).
@@ -33,7 +33,7 @@ func (r *Run) copies(ctx context.Context, round int, u *Unit, name string) []bun
 	defer cancel()
 	gate := newBarrier(u.Copies)
 	all := make([]bundle.Trial, u.Copies)
-	seen := r.Look(u, near[:u.Copies])
+	seen := r.Eye.Look(u, near[:u.Copies])
 	var group sync.WaitGroup
 	for i := range all {
 		group.Go(func() {
@@ -68,7 +68,7 @@ func join(labels, more []test.Label) []test.Label {
 
 // trial does one trial in one place.
 func (r *Run) trial(ctx context.Context, t *test.Trial, u *Unit) bundle.Trial {
-	is := bundle.Trial{Round: t.Round, Slot: r.slot, Setting: t.Near.Name, Test: u.Title, Copy: t.Copy, Began: time.Now()}
+	is := bundle.Trial{Round: t.Round, Instance: r.instance, Slot: r.slot, Setting: t.Near.Name, Test: u.Title, Copy: t.Copy, Began: time.Now()}
 	result, err := u.Run(ctx, t)
 	is.Ended = time.Now()
 	if err == nil {

@@ -26,8 +26,12 @@ type Eye struct {
 	seconds []probe.Second // of the trial under way
 }
 
-// idleFor is how long the host is watched before the first round.
-const idleFor = 2 * time.Second
+// How long the host is watched before the first round, and for a moment before each; and how long nodes are waited for that start.
+const (
+	idleFor  = 2 * time.Second
+	moment   = 500 * time.Millisecond
+	starting = 10 * time.Second
+)
 
 // OpenEye begins to watch. Every second is kept in a book.
 func OpenEye(ctx context.Context, e *experiment.Experiment, g *setting.Ground, f facts.Facts, keep func(any) error) (*Eye, error) {
@@ -77,6 +81,35 @@ func (e *Eye) Look(u *Unit, near []*place.Place) func() []test.Label {
 		during := suspect.During(e.take(), suspect.Context{Kind: u.Kind, Copies: u.Copies, Facts: e.facts, Baseline: e.baseline, Links: links})
 		return slices.Concat(suspect.Idle(e.baseline), suspect.Before(e.facts, e.subject(u, near)), during)
 	}
+}
+
+// Restless watches the host for a moment, and says who uses it while no trial is under way; "": nobody.
+func (e *Eye) Restless(ctx context.Context) (string, error) {
+	seconds, err := e.watch(ctx, moment)
+	return suspect.Restless(seconds), err
+}
+
+// Started waits until nodes that were just made have come to rest.
+func (e *Eye) Started(ctx context.Context) error {
+	for end := time.Now().Add(starting); time.Now().Before(end); {
+		seconds, err := e.watch(ctx, moment)
+		if err != nil || suspect.AtRest(seconds) {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *Eye) watch(ctx context.Context, d time.Duration) ([]probe.Second, error) {
+	e.probe.Cut()
+	e.take()
+	select {
+	case <-time.After(d):
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	e.probe.Cut()
+	return e.take(), nil
 }
 
 // links gives the interfaces of the host through which the traffic of some places goes.

@@ -23,8 +23,11 @@ type Run struct {
 	Before     []bundle.Trial // of a run that is gone on with
 	Book       Book
 	Watch      Watch
-	// Look begins to watch the host for a trial; what it gives ends that and says why the trial is suspect.
-	Look func(u *Unit, near []*place.Place) func() []test.Label
+	Eye        Observer
+	// Anew makes all nodes anew, and gives where to measure then.
+	Anew func(context.Context) (*setting.Ground, error)
+	// Worth says how many rounds an instance of the nodes is worth that costs as much as so many; 0: not known yet.
+	Worth func(trials []bundle.Trial, cost float64) float64
 	// More reports, after the rounds that must be, whether there shall be another.
 	More func([]bundle.Trial) bool
 
@@ -33,6 +36,19 @@ type Run struct {
 	spent  map[cell]time.Duration // the last trial of each cell
 	failed map[cell]int           // trials in a row that gave nothing
 	slot   int
+
+	instance, first       int           // of the nodes: that of now, and that with which this run began
+	lived                 int           // rounds that count, in this instance
+	perInstance, perRound time.Duration // what the last of each took
+	patience              time.Duration // for others on the host
+}
+
+// An Observer watches the host.
+type Observer interface {
+	// Look begins to watch a trial; what it gives ends that and says why the trial is suspect.
+	Look(u *Unit, near []*place.Place) func() []test.Label
+	// Restless watches the host for a moment while no trial is under way, and says who uses it; "": nobody.
+	Restless(context.Context) (why string, err error)
 }
 
 // A Book is where trials are kept.
@@ -47,6 +63,10 @@ type Watch interface {
 	Round(round, rounds int)
 	Trial(test, setting string, left time.Duration)
 	Failed(test, setting string, err error)
+	// Renewing is told before the nodes are made for the n-th time.
+	Renewing(n int)
+	// Waiting is told while others use the host, with what is left of the patience.
+	Waiting(why string, patience time.Duration)
 }
 
 // A Unit is a test with a number of copies: a row of the table.
@@ -104,8 +124,15 @@ const enough = 3
 func (r *Run) Do(ctx context.Context) error {
 	r.begin()
 	for round := 0; r.goesOn(round); round++ {
+		if r.whole(round) {
+			continue
+		}
+		if err := r.ready(ctx); err != nil {
+			return err
+		}
 		r.Watch.Round(round, r.rounds(round))
 		r.slot = 0
+		began := time.Now()
 		for n, u := range r.units {
 			if r.complete(round, u) {
 				continue
@@ -116,6 +143,9 @@ func (r *Run) Do(ctx context.Context) error {
 					return err
 				}
 			}
+		}
+		if r.perRound = time.Since(began); round > 0 {
+			r.lived++
 		}
 		if err := r.Book.Round(round + 1); err != nil {
 			return err
@@ -130,7 +160,10 @@ func (r *Run) begin() {
 	r.spent, r.failed = map[cell]time.Duration{}, map[cell]int{}
 	for _, t := range r.trials {
 		r.note(t)
+		r.instance = max(r.instance, t.Instance)
 	}
+	r.instance++ // what a former run had is gone
+	r.first, r.patience = r.instance, r.Experiment.Quiet
 }
 
 // goesOn reports whether there is a round of that number: the rehearsal, those that must be, and more while the intervals are too wide.
@@ -147,7 +180,17 @@ func (r *Run) goesOn(round int) bool {
 // rounds is how many there will be, as far as is known.
 func (r *Run) rounds(round int) int { return max(r.Experiment.Rounds, round) }
 
-// complete reports whether all trials of a unit were done in a round that a former run began.
+// whole reports whether a former run has done a round to its end.
+func (r *Run) whole(round int) bool {
+	for _, u := range r.units {
+		if !r.complete(round, u) {
+			return false
+		}
+	}
+	return true
+}
+
+// complete reports whether a former run did all trials of a unit in a round, but for those that it had given up.
 func (r *Run) complete(round int, u *Unit) bool {
 	seen := map[string]bool{}
 	for _, t := range r.Before {
@@ -155,12 +198,22 @@ func (r *Run) complete(round int, u *Unit) bool {
 			seen[t.Setting] = true
 		}
 	}
-	return len(seen) == len(r.settings(u))
+	for _, name := range r.settings(u) {
+		if !seen[name] && !r.givenUp(u, name) {
+			return false
+		}
+	}
+	return true
+}
+
+// givenUp reports whether a unit has failed too often in a setting to be tried there again.
+func (r *Run) givenUp(u *Unit, setting string) bool {
+	return r.failed[cell{u.Title, setting}] >= enough
 }
 
 // cell does one unit in one setting once.
 func (r *Run) cell(ctx context.Context, round int, u *Unit, name string) error {
-	if r.failed[cell{u.Title, name}] >= enough {
+	if r.givenUp(u, name) {
 		return nil
 	}
 	r.Watch.Trial(u.Title, name, r.left(round))
@@ -204,7 +257,7 @@ func (r *Run) left(round int) time.Duration {
 			if !known {
 				took = u.Time()
 			}
-			if r.failed[cell{u.Title, name}] >= enough {
+			if r.givenUp(u, name) {
 				took = 0
 			}
 			whole += took

@@ -76,7 +76,27 @@ func (b *notebook) Keep(string, []byte) error { return nil }
 func (b *notebook) Round(n int) error         { b.rounds = n; return nil }
 
 // A listener keeps what it is told.
-type listener struct{ failed []string }
+type listener struct {
+	failed  []string
+	renewed []int
+	waited  int
+}
+
+func (l *listener) Renewing(n int)                { l.renewed = append(l.renewed, n) }
+func (l *listener) Waiting(string, time.Duration) { l.waited++ }
+
+// A closed eye sees nothing, but restlessness for so many moments.
+type closed struct{ restless int }
+
+func (*closed) Look(*Unit, []*place.Place) func() []test.Label {
+	return func() []test.Label { return nil }
+}
+func (c *closed) Restless(context.Context) (string, error) {
+	if c.restless--; c.restless >= 0 {
+		return "others", nil
+	}
+	return "", nil
+}
 
 func (l *listener) Round(int, int)                      {}
 func (l *listener) Trial(string, string, time.Duration) {}
@@ -103,8 +123,8 @@ func runOf(g *gauge, copies ...int) (*Run, *notebook, *listener) {
 	book, watch := &notebook{}, &listener{}
 	return &Run{
 		Experiment: e, Ground: ground, Seed: 7, Book: book, Watch: watch,
-		Look: func(*Unit, []*place.Place) func() []test.Label { return func() []test.Label { return nil } },
-		More: func([]bundle.Trial) bool { return false },
+		Eye: &closed{}, Anew: func(context.Context) (*setting.Ground, error) { return ground, nil },
+		More: func([]bundle.Trial) bool { return false }, Worth: func([]bundle.Trial, float64) float64 { return 0 },
 	}, book, watch
 }
 

@@ -1,0 +1,71 @@
+package experiment
+
+import (
+	"slices"
+
+	"orrery/internal/problem"
+	"orrery/internal/strict"
+)
+
+// noTwin is what is written for no setting to be measured twice.
+const noTwin = "none"
+
+// again adds the twin of a setting, the control of containers: the one that is named, or the first that can be had twice.
+func (r *reading) again() {
+	e, at := r.experiment, r.root.At("again")
+	if r.bad[at] || r.file.Again != nil && *r.file.Again == noTwin {
+		return
+	}
+	i := slices.IndexFunc(e.Settings, Setting.twice)
+	if r.file.Again != nil {
+		named := *r.file.Again
+		i = slices.IndexFunc(e.Settings, func(s Setting) bool { return s.Name == named })
+		switch {
+		case i < 0:
+			names := []string{noTwin}
+			for _, s := range e.Settings {
+				names = append(names, s.Name)
+			}
+			r.wrong(at, choose(mistake("again = %q is no setting", named), named, names))
+			return
+		case !e.Settings[i].twice():
+			r.wrong(at, mistake("setting %q cannot be had twice", named).Try("name another one, or write again = %q", noTwin))
+			return
+		}
+	}
+	if i < 0 {
+		return
+	}
+	twin := e.Settings[i]
+	twin.Again, twin.Name = twin.Name, twin.Name+Again
+	if other := r.file.Settings.Keys[twin.Again+"-again"]; other != nil {
+		r.wrong(other, mistake("setting %q is called as the node of %q is", twin.Again+"-again", twin.Name).Try("rename it, or write again = %q", noTwin))
+	}
+	e.Settings = slices.Insert(e.Settings, i+1, twin)
+}
+
+// twice reports whether a setting can be had twice at once: an interface of the host is in one node only.
+func (s Setting) twice() bool {
+	return s.Missing == "" && (s.Network != Exclusive || s.Interface == "")
+}
+
+// perInstance is written as a number or as "auto", which is 0.
+type perInstance int
+
+// Parse takes both forms.
+func (p *perInstance) Parse(value any) *problem.Problem {
+	switch v := value.(type) {
+	case string:
+		if v == "auto" {
+			*p = 0
+			return nil
+		}
+	case int64:
+		if v >= 1 && v <= 1<<30 {
+			*p = perInstance(v)
+			return nil
+		}
+	}
+	return mistake("%s is neither \"auto\" nor a number from 1 on", strict.Say(value)).
+		Try("1: nodes are made anew for every round; \"auto\": as often as it is worth")
+}

@@ -1,0 +1,45 @@
+package experiment
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestAgain: the first setting that can be had twice is, unless another is named, or none.
+func TestAgain(t *testing.T) {
+	const settings = "[setting.vm]\nengine = \"kvm\"\n[setting.nic]\nnetwork = \"exclusive\"\ninterface = \"eth1\"\n[setting.veth]\n[setting.mac]\nnetwork = \"macvlan\"\n" +
+		"[test.x]\nkind = \"echo\"\nonly = [\"veth\"]\n"
+	for head, want := range map[string]string{"": "veth again", "again = \"mac\"\n": "mac again", "again = \"none\"\n": ""} {
+		e, err := parse("x.toml", []byte(head+settings))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		for i, s := range e.Settings {
+			if s.Again != "" {
+				if got = s.Name; e.Settings[i-1].Name != s.Again {
+					t.Errorf("%s does not stand behind %s", s.Name, s.Again)
+				}
+			}
+		}
+		if got != want {
+			t.Errorf("%q: twin %q, want %q", head, got, want)
+		}
+		if e.Tests[0].In("veth"+Again) != true || e.Tests[0].In("mac"+Again) {
+			t.Errorf("%q: the twin is not in the tests of its setting only", head)
+		}
+	}
+	for text, want := range map[string]string{
+		"again = \"vet\"\n" + settings:                             `x.toml:1: again = "vet" is no setting ("veth" is the nearest)`,
+		"again = \"nic\"\n" + settings:                             `x.toml:1: setting "nic" cannot be had twice`,
+		settings + "[setting.veth-again]\n":                        `x.toml:12: setting "veth-again" is called as the node of "veth again" is`,
+		"rounds_per_instance = \"many\"\n" + settings:              `x.toml:1: rounds_per_instance: "many" is neither "auto" nor a number`,
+		"rounds_per_instance = 0\n" + settings:                     `x.toml:1: rounds_per_instance: 0 is neither`,
+		"disturbed = 0\n" + settings:                               `x.toml:1: disturbed = 0 is no share`,
+		"quiet = \"-1s\"\nrounds_per_instance = 2000\n" + settings: "x.toml:2: rounds_per_instance = 2000 is more than 1000",
+	} {
+		if _, err := parse("x.toml", []byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+}

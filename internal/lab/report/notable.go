@@ -1,0 +1,102 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"orrery/internal/lab/stats"
+)
+
+// The labels that the report gives itself, of what only the whole table shows.
+const (
+	controlLabel = "control"
+	modesLabel   = "modes"
+	serialLabel  = "autocorrelation"
+)
+
+// cures are what to do about these.
+func cures() map[string]string {
+	return map[string]string{
+		controlLabel: "do not rely on any figure of this run; look for what the host does besides (orrery lab doctor), and run it again",
+		modesLabel:   "look for what is at times so and at times otherwise: where memory lies, which queue or processor takes the packets; pin what can be pinned",
+		serialLabel:  "more rounds (--rounds), or a host without slow moods: look at the traces below",
+	}
+}
+
+// notable labels cells with what the ratios show.
+func (r *Report) notable() {
+	for i := range r.Tests {
+		for k := range r.Tests[i].Figures {
+			for c := range r.Tests[i].Figures[k].Cells {
+				cell := &r.Tests[i].Figures[k].Cells[c]
+				if cell.Summary != nil && len(r.Controls) > 0 {
+					cell.mark(controlLabel, "the same differs from the same: "+r.Controls[0])
+				}
+				if cell.Ratio != nil && cell.Ratio.Modes {
+					cell.mark(modesLabel, "values lie in two heaps with nothing in between, so p is that of means as well as of medians")
+				}
+				if cell.Ratio != nil && cell.Ratio.Block > 1 {
+					cell.mark(serialLabel, fmt.Sprintf("neighbours in time are alike, so %d instances in a row count for one", cell.Ratio.Block))
+				}
+			}
+		}
+	}
+}
+
+// mark puts a label on a cell that all of its trials bear.
+func (c *Cell) mark(name, why string) {
+	c.Labels = append(c.Labels, Mark{Name: name, Count: c.Summary.N, Of: c.Summary.N, Why: why})
+	slices.SortFunc(c.Labels, func(a, b Mark) int { return cmp.Compare(a.Name, b.Name) })
+}
+
+// instances counts those in which the rounds were done.
+func (r *Report) instances() int {
+	all := slices.Clone(r.Nodes)
+	slices.Sort(all)
+	return len(slices.Compact(all))
+}
+
+// spread is what instances and rounds add to the spread of the ratio in the middle; none if no ratio tells.
+func (r *Report) spread() (between, within Number) {
+	var instances, rounds []float64
+	for _, c := range r.judgedCells() {
+		if c.Ratio.Between.Is() {
+			instances, rounds = append(instances, float64(c.Ratio.Between)), append(rounds, float64(c.Ratio.Within))
+		}
+	}
+	if len(instances) == 0 {
+		return None(), None()
+	}
+	return Number(stats.Summarize(instances, nil).Median), Number(stats.Summarize(rounds, nil).Median)
+}
+
+// reliance tells what of the whole table cannot be relied on.
+func (r *Report) reliance() (all []string) {
+	if n := r.instances(); r.Kept > 0 && n < stats.Enough {
+		text := fmt.Sprintf("All rounds were done in %s of the nodes", count(n, "instance"))
+		if r.Nodes[0] == 0 {
+			text = "It was not recorded that nodes were made anew between rounds, so all rounds count as one instance of them"
+		}
+		all = append(all, text+fmt.Sprintf(". An instance is not a setting: what it costs may be its luck. With fewer than %d nothing is decided.", stats.Enough))
+	}
+	if len(r.Controls) > 0 {
+		all = append(all, "The control differs, so the whole table is suspect. What is the same was measured as different: "+strings.Join(r.Controls, "; ")+".")
+	}
+	return append(all, r.shut()...)
+}
+
+// shut tells how much could not be measured.
+func (r *Report) shut() []string {
+	not, cells := 0, r.judgedCells()
+	for _, c := range cells {
+		if c.Ratio.Verdict == stats.Unmeasurable {
+			not++
+		}
+	}
+	if not == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("%d of %d figures are not measurable now: others used this host in too many of their rounds. Run it again when the host is quiet.", not, len(cells))}
+}

@@ -1,0 +1,140 @@
+package report
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"orrery/internal/lab/bundle"
+	"orrery/internal/lab/experiment"
+	"orrery/internal/lab/stats"
+	"orrery/internal/lab/test"
+)
+
+// twins is a bundle of one test in bare, a container, and both once more; each setting takes so many times what bare does.
+func twins(rounds int, factors map[string]float64, change func(*bundle.Trial)) *bundle.Contents {
+	c := small()
+	c.Head.Tests[0].Copies = 1
+	c.Head.Settings = []bundle.Setting{{Name: experiment.Bare}, {Name: experiment.Control}, {Name: "veth"}, {Name: "veth" + experiment.Again, Again: "veth"}}
+	for round := range rounds + 1 {
+		for i, s := range c.Head.Settings {
+			factor := factors[s.Name]
+			if factor == 0 {
+				factor = 1
+			}
+			x := trial(round, 0, s.Name, factor*(100+float64((round*7+i*3)%5)/10))
+			x.Instance = max(1, round)
+			if change != nil {
+				change(&x)
+			}
+			c.Trials = append(c.Trials, x)
+		}
+	}
+	return c
+}
+
+func (r *Report) verdict(setting string) stats.Verdict {
+	return r.figure("cpu", "score").cell(setting).Ratio.Verdict
+}
+
+// all is what a report says, in all of its forms.
+func all(t *testing.T, r *Report) string {
+	t.Helper()
+	return text(t, plain(r.Text)) + text(t, r.Markdown) + text(t, r.HTML) + text(t, r.CSV) + text(t, r.JSON)
+}
+
+// TestOneInstance: a bundle that does not say that nodes were made anew, as those of old, is one instance: nothing of it is decided, and it is said why.
+func TestOneInstance(t *testing.T) {
+	slow := map[string]float64{"veth": 1.3, "veth" + experiment.Again: 1.3}
+	if got := Analyse(twins(10, slow, nil)).verdict("veth"); got != stats.Differs {
+		t.Errorf("with an instance for each round: %q", got)
+	}
+	for name, change := range map[string]func(*bundle.Trial){
+		"as one instance of them":      func(x *bundle.Trial) { x.Instance = 0 },
+		"in 1 instance of the nodes":   func(x *bundle.Trial) { x.Instance = 1 },
+		"in 4 instances of the nodes.": func(x *bundle.Trial) { x.Instance = 1 + x.Round/3 },
+	} {
+		r := Analyse(twins(10, slow, change))
+		if got := r.verdict("veth"); got != stats.Undecided {
+			t.Errorf("%s: %q", name, got)
+		}
+		if said := text(t, plain(r.Text)); !strings.Contains(said, name) || !strings.Contains(said, "An instance is not a setting") {
+			t.Errorf("it is not said that all was done %s:\n%s", name, said)
+		}
+	}
+}
+
+// TestTwin: a container is compared with itself, and not told as a setting; where the same differs from the same, the whole table is suspect.
+func TestTwin(t *testing.T) {
+	r := Analyse(twins(10, nil, nil))
+	if len(r.Controls) > 0 || r.verdict("veth") != stats.Same || slices.Contains(r.columns(), "veth"+experiment.Again) {
+		t.Errorf("controls %q, verdict %q, columns %q", r.Controls, r.verdict("veth"), r.columns())
+	}
+	for _, slow := range []string{"veth" + experiment.Again, experiment.Control} {
+		r = Analyse(twins(10, map[string]float64{slow: 1.5}, nil))
+		if len(r.Controls) == 0 || !strings.Contains(r.Controls[0], slow) {
+			t.Errorf("%s is half as slow again, and controls are %q", slow, r.Controls)
+		}
+		for _, said := range []string{text(t, plain(r.Text)), text(t, r.Markdown), text(t, r.HTML)} {
+			if !strings.Contains(said, "the whole table is suspect") {
+				t.Errorf("%s: not said:\n%s", slow, said)
+			}
+		}
+		for _, c := range r.figure("cpu", "score").Cells {
+			if !slices.Contains(c.suspect(), controlLabel) {
+				t.Errorf("%s does not bear the label: %q", c.Setting, c.suspect())
+			}
+		}
+	}
+	// A difference within what a container differs from itself is none.
+	r = Analyse(twins(10, map[string]float64{"veth": 1.1, "veth" + experiment.Again: 1.25}, nil))
+	if got := r.verdict("veth"); got != stats.Undecided {
+		t.Errorf("within the band of the container: %q", got)
+	}
+}
+
+// TestDisturbed: steal or load in more than a share of the rounds, of a setting or of bare, is a verdict of its own, and no number is told in its place.
+func TestDisturbed(t *testing.T) {
+	slow := map[string]float64{"veth": 1.97, "veth" + experiment.Again: 1.97}
+	for _, label := range []string{"load", "steal"} {
+		for _, setting := range []string{"veth", experiment.Bare} {
+			for rounds, want := range map[int]stats.Verdict{2: stats.Differs, 3: stats.Unmeasurable} {
+				r := Analyse(twins(10, slow, func(x *bundle.Trial) {
+					if x.Setting == setting && x.Round > 0 && x.Round <= rounds {
+						x.Labels = []test.Label{{Name: label, Why: "others", Cure: "stop them"}}
+					}
+				}))
+				if got := r.verdict("veth"); got != want {
+					t.Errorf("%s of %s in %d of 10 rounds: %q, want %q", label, setting, rounds, got, want)
+				}
+				if want != stats.Unmeasurable {
+					continue
+				}
+				said := all(t, r)
+				if strings.Count(said, "not measurable now") < 8 || !strings.Contains(said, "figures are not measurable now: others used this host") {
+					t.Errorf("it is not said:\n%s", said)
+				}
+				if answer := text(t, plain(r.Text)); strings.Contains(answer, "97.0 %") {
+					t.Errorf("a number is told:\n%s", answer)
+				}
+			}
+		}
+	}
+	c := twins(10, slow, func(x *bundle.Trial) { x.Labels = []test.Label{{Name: "load"}} })
+	c.Head.Disturbed = 1
+	if got := Analyse(c).verdict("veth"); got != stats.Differs {
+		t.Errorf("with a share of 1: %q", got)
+	}
+}
+
+// TestModesAreLabelled: values in two heaps are told.
+func TestModesAreLabelled(t *testing.T) {
+	r := Analyse(twins(20, nil, func(x *bundle.Trial) {
+		if x.Setting == "veth" && x.Round*x.Round%7 > 2 {
+			x.Samples[0].Value *= 1.3
+		}
+	}))
+	if got := r.figure("cpu", "score").cell("veth").suspect(); !slices.Contains(got, modesLabel) {
+		t.Errorf("labels %q", got)
+	}
+}

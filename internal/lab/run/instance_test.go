@@ -1,0 +1,170 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"orrery/internal/lab/bundle"
+	"orrery/internal/lab/place"
+	"orrery/internal/lab/setting"
+	"orrery/internal/lab/test"
+)
+
+// instances gives that of each kept round.
+func instances(trials []bundle.Trial) []int {
+	var all []int
+	for _, t := range trials {
+		for len(all) <= t.Round {
+			all = append(all, 0)
+		}
+		all[t.Round] = t.Instance
+	}
+	return all
+}
+
+// TestAnew: nodes live as many rounds as the experiment says, the rehearsal with the first, and trials are done in those of now.
+func TestAnew(t *testing.T) {
+	for per, want := range map[int][]int{
+		1: {1, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, 3: {1, 1, 1, 1, 2, 2, 2, 3, 3, 3, 4}, 100: {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1},
+	} {
+		r, book, watch := runOf(&gauge{}, 1)
+		r.Experiment.PerInstance = per
+		made := 1
+		r.Anew = func(context.Context) (*setting.Ground, error) {
+			made++
+			ground := &setting.Ground{Near: map[string][]*place.Place{}, Far: map[string]*place.Place{}}
+			for name := range r.Ground.Near {
+				ground.Near[name] = []*place.Place{{Name: name, Runner: nowhere{}, Dir: "/nowhere"}}
+			}
+			return ground, nil
+		}
+		first := r.Ground
+		if err := r.Do(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got := instances(book.trials); !slices.Equal(got, want) || len(watch.renewed) != made-1 || made != want[10] {
+			t.Errorf("%d rounds for each: instances %v, want %v; %d were made, told %v", per, got, want, made, watch.renewed)
+		}
+		if made > 1 && r.Ground == first {
+			t.Errorf("%d rounds for each: the old nodes were measured", per)
+		}
+	}
+}
+
+// TestAuto: without a word of the experiment the first instances live two rounds, and then as many as they are worth, but never so many
+// that there would be too few instances; with few rounds each has its own.
+func TestAuto(t *testing.T) {
+	for name, c := range map[string]struct {
+		rounds int
+		worth  float64
+		want   []int
+	}{
+		"they are worth one":  {10, 0.2, []int{1, 1, 1, 2, 2, 3, 4, 5, 6, 7, 8}},
+		"they are worth many": {10, 9, []int{1, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5}},
+		"nothing is known":    {10, 0, []int{1, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5}},
+		"many in many rounds": {15, 9, []int{1, 1, 1, 2, 2, 3, 3, 3, 4, 4, 4, 5, 5, 5, 6, 6}},
+		"few rounds":          {5, 9, []int{1, 1, 2, 3, 4, 5}},
+	} {
+		r, book, _ := runOf(&gauge{}, 1)
+		r.Experiment.Rounds, r.Experiment.Most = c.rounds, c.rounds
+		r.Worth = func([]bundle.Trial, float64) float64 { return c.worth }
+		if err := r.Do(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got := instances(book.trials); !slices.Equal(got, c.want) {
+			t.Errorf("%s: instances %v, want %v", name, got, c.want)
+		}
+	}
+}
+
+// TestAnewFails: a run whose nodes cannot be made anew ends, with what was measured.
+func TestAnewFails(t *testing.T) {
+	r, book, _ := runOf(&gauge{}, 1)
+	r.Experiment.PerInstance = 2
+	r.Anew = func(context.Context) (*setting.Ground, error) { return nil, errors.New("no room") }
+	if err := r.Do(t.Context()); err == nil || len(book.trials) != 3*3 {
+		t.Errorf("%v, %d trials", err, len(book.trials))
+	}
+}
+
+// TestGivenUp: a cell that was given up is not tried again when the run is gone on with, and keeps no round that is done from being so.
+func TestGivenUp(t *testing.T) {
+	for _, fails := range []string{"veth", "bare"} {
+		r, book, _ := runOf(&gauge{fails: fails}, 1)
+		ctx, cancel := context.WithCancel(t.Context())
+		book.after = func(n int) {
+			if n == 20 { // in round 7
+				cancel()
+			}
+		}
+		_ = r.Do(ctx)
+		last := book.trials[len(book.trials)-1].Round
+		for again := range 3 {
+			g := &gauge{fails: fails}
+			r, rest, _ := runOf(g, 1)
+			r.Before = book.trials
+			ctx, cancel := context.WithCancel(t.Context())
+			rest.after = func(int) { cancel() }
+			_ = r.Do(ctx)
+			for _, trial := range rest.trials {
+				if trial.Setting == fails || trial.Round < last {
+					t.Errorf("gone on with, time %d: round %d, setting %s is measured again; round %d is under way", again+1, trial.Round, trial.Setting, last)
+				}
+				if trial.Instance <= instances(book.trials)[last] {
+					t.Errorf("the instance %d of a run that has ended goes on", trial.Instance)
+				}
+			}
+			book.trials = append(book.trials, rest.trials...)
+			last = book.trials[len(book.trials)-1].Round
+		}
+	}
+}
+
+// TestQuiet: a round waits for others to leave the host alone, but the whole run no longer than it may; without patience it does not look.
+func TestQuiet(t *testing.T) {
+	for _, c := range []struct {
+		quiet    time.Duration
+		restless int
+		waited   int
+	}{{time.Hour, 0, 0}, {time.Hour, 3, 3}, {0, 3, 0}, {1, 100, 1}} {
+		r, book, watch := runOf(&gauge{}, 1)
+		r.Experiment.Quiet, r.Eye = c.quiet, &closed{restless: c.restless}
+		if err := r.Do(t.Context()); err != nil || book.rounds != 11 {
+			t.Errorf("%d rounds: %v", book.rounds, err)
+		}
+		if watch.waited != c.waited {
+			t.Errorf("quiet = %v, restless for %d moments: waited %d times, not %d", c.quiet, c.restless, watch.waited, c.waited)
+		}
+	}
+}
+
+// TestPrepare: new places are laid out before they are measured, but not for what was given up.
+func TestPrepare(t *testing.T) {
+	g := &laid{gauge: gauge{fails: "veth"}}
+	r, _, _ := runOf(&g.gauge, 1)
+	r.Experiment.Tests[0].Test = g
+	r.Experiment.PerInstance = 1
+	if err := r.Do(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if g.places["bare"] != 9 || g.places["veth"] != 1 { // given up in round 2, the instance of which was laid out before
+		t.Errorf("laid out %v", g.places)
+	}
+}
+
+// laid counts where it was laid out.
+type laid struct {
+	gauge
+	places map[string]int
+}
+
+func (l *laid) Check(_ context.Context, t *test.Trial) error {
+	if l.places == nil {
+		l.places = map[string]int{}
+	}
+	l.places[t.Near.Name]++
+	return nil
+}
