@@ -213,9 +213,9 @@ func plain(err error) error {
 	case errors.As(err, &syntax):
 		return fmt.Errorf("it is not JSON from byte %d on", syntax.Offset)
 	case errors.As(err, &kind):
-		return fmt.Errorf("%q must not be a %s", kind.Field, kind.Value)
+		return fmt.Errorf("%q must not be a %s", visible.Line(kind.Field), kind.Value)
 	}
-	return err
+	return errors.New(visible.Line(err.Error())) // it may quote what is there
 }
 
 // at gives file:line of a mistake in JSON.

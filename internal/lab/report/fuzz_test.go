@@ -77,6 +77,7 @@ func FuzzBundle(f *testing.F) {
 	f.Add(head, strings.ReplaceAll(trials.String(), `"round":3`, `"round":-3`), "{}\n{\"took\":-1}\n", `[[[[]]]]`, "{\"tests\":[]}")
 	f.Add(strings.ReplaceAll(head, `"t"`, `"[x](javascript:alert(1)) \u001b[2J\u009b1m\u202e http://x www.x.y a@b.c <javascript:x> \\"`),
 		strings.ReplaceAll(trials.String(), `"samples"`, `"error":"\u001b]0;x\u0007 [y](data:z)","output":"`+"```"+`\r\u001b","labels":[{"name":"\u001b","why":"[a](b:c)"}],"samples"`), "", "{}", "")
+	f.Add(head, strings.ReplaceAll(trials.String(), "2026-01-01T00:00:00", "2026-01-01T00:00\x7f00"), strings.ReplaceAll(seconds.String(), "eth0", "\u009b"), "{\"\x7f\":\"\x7f\"}", "a,b\n\x1b,c\n")
 	f.Add(`{"format":1,"tests":[{"name":"`+strings.Repeat("a", 300)+`","copies":-1,"figures":[{"Name":"x"},{"Name":"x"}]}],"settings":[{"name":"bare"},{"name":"bare"},{"name":"a","again":"a"}]}`,
 		`{"round":1000,"setting":"bare","test":"a","samples":[{"figure":"x","value":1e308}]}`+"\n", "", "null", "")
 	f.Fuzz(func(t *testing.T, head, trials, seconds, facts, report string) {
