@@ -15,7 +15,10 @@ import (
 // tests reads [test.*].
 func (r *reading) tests() {
 	names := r.tables(r.file.Tests, "test", "[test.net]")
-	misspelt := slices.ContainsFunc(r.root.Order, func(key string) bool { return key != "test" && problem.Nearest(key, []string{"test"}) != "" })
+	known := strict.Keys(&r.file) // "most" is near to "test", and no mistake
+	misspelt := slices.ContainsFunc(r.root.Order, func(key string) bool {
+		return !slices.Contains(known, key) && problem.Nearest(key, []string{"test"}) != ""
+	})
 	if len(names) == 0 && !misspelt && (r.file.Tests == nil || !r.bad[r.file.Tests]) {
 		r.wrong(r.root, mistake("there is no test").Try("write one: [test.net], and in it kind = \"net\"; kinds: %s", strings.Join(r.known(), ", ")))
 	}
