@@ -19,7 +19,7 @@ title  = "a planted delay"
 rounds = 10
 most   = 12
 rounds_per_instance = 2
-quiet     = "0s"     # whatever else this machine does, the delay is there
+quiet     = "none"   # whatever else this machine does, the delay is there
 disturbed = 1
 
 [setting.veth]
@@ -197,7 +197,7 @@ rounds = 5
 most   = 5
 rounds_per_instance = 3
 again  = "none"
-quiet  = "0s"
+quiet  = "none"
 
 [setting.veth]
 [setting.routed]

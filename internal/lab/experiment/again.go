@@ -1,11 +1,6 @@
 package experiment
 
-import (
-	"slices"
-
-	"orrery/internal/problem"
-	"orrery/internal/strict"
-)
+import "slices"
 
 // noTwin is what is written for no setting to be measured twice.
 const noTwin = "none"
@@ -47,25 +42,4 @@ func (r *reading) again() {
 // twice reports whether a setting can be had twice at once: an interface of the host is in one node only.
 func (s Setting) twice() bool {
 	return s.Missing == "" && (s.Network != Exclusive || s.Interface == "")
-}
-
-// perInstance is written as a number or as "auto", which is 0.
-type perInstance int
-
-// Parse takes both forms.
-func (p *perInstance) Parse(value any) *problem.Problem {
-	switch v := value.(type) {
-	case string:
-		if v == "auto" {
-			*p = 0
-			return nil
-		}
-	case int64:
-		if v >= 1 && v <= 1<<30 {
-			*p = perInstance(v)
-			return nil
-		}
-	}
-	return mistake("%s is neither \"auto\" nor a number from 1 on", strict.Say(value)).
-		Try("1: nodes are made anew for every round; \"auto\": as often as it is worth")
 }

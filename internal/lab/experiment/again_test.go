@@ -30,13 +30,14 @@ func TestAgain(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"again = \"vet\"\n" + settings:                             `x.toml:1: again = "vet" is no setting ("veth" is the nearest)`,
-		"again = \"nic\"\n" + settings:                             `x.toml:1: setting "nic" cannot be had twice`,
-		settings + "[setting.veth-again]\n":                        `x.toml:12: setting "veth-again" is called as the node of "veth again" is`,
-		"rounds_per_instance = \"many\"\n" + settings:              `x.toml:1: rounds_per_instance: "many" is neither "auto" nor a number`,
-		"rounds_per_instance = 0\n" + settings:                     `x.toml:1: rounds_per_instance: 0 is neither`,
-		"disturbed = 0\n" + settings:                               `x.toml:1: disturbed = 0 is no share`,
-		"quiet = \"-1s\"\nrounds_per_instance = 2000\n" + settings: "x.toml:2: rounds_per_instance = 2000 is more than 1000",
+		"again = \"vet\"\n" + settings:                              `x.toml:1: again = "vet" is no setting ("veth" is the nearest)`,
+		"again = \"nic\"\n" + settings:                              `x.toml:1: setting "nic" cannot be had twice`,
+		settings + "[setting.veth-again]\n":                         `x.toml:12: setting "veth-again" is called as the node of "veth again" is`,
+		"rounds_per_instance = \"many\"\n" + settings:               `x.toml:1: rounds_per_instance: "many" is neither "auto" nor a number`,
+		"rounds_per_instance = 0\n" + settings:                      `x.toml:1: rounds_per_instance: 0 is neither`,
+		"disturbed = 0\n" + settings:                                `x.toml:1: disturbed = 0 is no share`,
+		"quiet = \"-1s\"\n" + settings:                              `x.toml:1: quiet: "-1s" is neither "none" nor a time`,
+		"quiet = \"none\"\nrounds_per_instance = 2000\n" + settings: "x.toml:2: rounds_per_instance = 2000 is more than 1000",
 	} {
 		if _, err := parse("x.toml", []byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %s", err, want)

@@ -10,20 +10,20 @@ import (
 // The types of this file are format 1 of lab/*.toml: what may be written, under which key. Pointers are nil where nothing was written.
 
 type file struct {
-	Format      *int           `toml:"format"`
-	Title       string         `toml:"title"`
-	Source      string         `toml:"source"`
-	Rounds      *int           `toml:"rounds"`
-	Most        *int           `toml:"most"`
-	PerInstance *perInstance   `toml:"rounds_per_instance"`
-	Quiet       *time.Duration `toml:"quiet"`
-	Disturbed   *float64       `toml:"disturbed"`
-	Again       *string        `toml:"again"`
-	Width       *float64       `toml:"width"`
-	Suite       *string        `toml:"suite"`
-	Dir         string         `toml:"dir"`
-	Settings    *strict.Node   `toml:"setting"`
-	Tests       *strict.Node   `toml:"test"`
+	Format      *int         `toml:"format"`
+	Title       string       `toml:"title"`
+	Source      string       `toml:"source"`
+	Rounds      *int         `toml:"rounds"`
+	Most        *int         `toml:"most"`
+	PerInstance *perInstance `toml:"rounds_per_instance"`
+	Quiet       *patience    `toml:"quiet"`
+	Disturbed   *float64     `toml:"disturbed"`
+	Again       *string      `toml:"again"`
+	Width       *float64     `toml:"width"`
+	Suite       *string      `toml:"suite"`
+	Dir         string       `toml:"dir"`
+	Settings    *strict.Node `toml:"setting"`
+	Tests       *strict.Node `toml:"test"`
 }
 
 type settingTable struct {

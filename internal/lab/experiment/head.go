@@ -51,10 +51,7 @@ func (r *reading) head() {
 	if at := r.root.At("rounds_per_instance"); !r.bad[at] && e.PerInstance > mostRounds {
 		r.wrong(at, mistake("rounds_per_instance = %d is more than %d", e.PerInstance, mostRounds).Try(`write "auto", or leave it out`))
 	}
-	e.Quiet, e.Disturbed = valueOf(f.Quiet, defaultQuiet), valueOf(f.Disturbed, DefaultDisturbed)
-	if at := r.root.At("quiet"); !r.bad[at] && (e.Quiet < 0 || e.Quiet > mostQuiet) {
-		r.wrong(at, mistake("quiet = %v is not from 0s to %v", e.Quiet, mostQuiet).Try("it is how long a run waits in all for others to leave the host alone"))
-	}
+	e.Quiet, e.Disturbed = time.Duration(valueOf(f.Quiet, patience(defaultQuiet))), valueOf(f.Disturbed, DefaultDisturbed)
 	if at := r.root.At("disturbed"); !r.bad[at] && !(e.Disturbed > 0 && e.Disturbed <= 1) {
 		r.wrong(at, mistake("disturbed = %v is no share above 0, up to 1", e.Disturbed).
 			Try("%v is the default; 1: figures are judged however the host was disturbed", DefaultDisturbed))

@@ -1,0 +1,47 @@
+package experiment
+
+import (
+	"time"
+
+	"orrery/internal/problem"
+	"orrery/internal/strict"
+)
+
+// perInstance is written as a number or as "auto", which is 0.
+type perInstance int
+
+// Parse takes both forms.
+func (p *perInstance) Parse(value any) *problem.Problem {
+	switch v := value.(type) {
+	case string:
+		if v == "auto" {
+			*p = 0
+			return nil
+		}
+	case int64:
+		if v >= 1 && v <= 1<<30 {
+			*p = perInstance(v)
+			return nil
+		}
+	}
+	return mistake("%s is neither \"auto\" nor a number from 1 on", strict.Say(value)).
+		Try("1: nodes are made anew for every round; \"auto\": as often as it is worth")
+}
+
+// patience is written as a duration or as "none", which is 0.
+type patience time.Duration
+
+// Parse takes both forms.
+func (p *patience) Parse(value any) *problem.Problem {
+	text, _ := value.(string)
+	d, err := time.ParseDuration(text)
+	switch {
+	case text == "none":
+		d = 0
+	case err != nil || d <= 0 || d > mostQuiet:
+		return mistake("%s is neither \"none\" nor a time up to %v", strict.Say(value), mostQuiet).
+			Try("such as \"2m\": how long a run waits in all for others to leave the host alone")
+	}
+	*p = patience(d)
+	return nil
+}
