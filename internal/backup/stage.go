@@ -96,7 +96,8 @@ func (r *Restoring) Stage(ctx context.Context) error {
 	from := newPieces(r.From)
 	for i := range r.Manifest.Trees {
 		if err := r.tree(ctx, from, &r.Manifest.Trees[i]); err != nil {
-			return errors.Join(r.explain(ctx, err), r.Clear())
+			err = r.explain(ctx, err)
+			return errors.Join(err, r.Clear())
 		}
 	}
 	for _, name := range secrets.Names() {
@@ -301,5 +302,8 @@ func Clear(dirs host.Dirs, key string) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil
 	}
-	return errors.Join(err, tree.RemoveAll(at))
+	if err != nil { // the record of what is left stays with it
+		return err
+	}
+	return tree.RemoveAll(at)
 }
