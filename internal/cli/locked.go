@@ -41,6 +41,9 @@ func (a *app) hold(ctx context.Context, s *site.Site) (letGo func(), err error) 
 	if err := a.mayChange(s); err != nil {
 		return nil, err
 	}
+	if err := a.dirs.Close(s.Key()); err != nil {
+		return nil, err
+	}
 	evict, err := host.HoldInMemory(a.dirs.Run)
 	if err != nil {
 		return nil, err

@@ -100,7 +100,11 @@ and virtual machines. Start with "orrery init", or with one of the examples.`,
 			root.AddCommand(c)
 		}
 	}
-	add("site", a.initVerb(), a.checkVerb(), a.queryVerb(), a.inventoryVerb(), a.sshConfigVerb(), a.importVerb())
+	reading := []*cobra.Command{a.checkVerb(), a.queryVerb(), a.inventoryVerb(), a.sshConfigVerb(), a.importVerb()}
+	for _, c := range reading {
+		c.RunE = ample.around(c.RunE)
+	}
+	add("site", append([]*cobra.Command{a.initVerb()}, reading...)...)
 	add("life", a.planVerb(), a.upVerb(), a.downVerb(), a.startVerb(), a.stopVerb(), a.resumeVerb(),
 		a.backupVerb(), a.restoreVerb(), a.thawVerb())
 	add("releases", a.stageVerb(), a.switchVerb(), a.confirmVerb(), a.rollbackVerb(), a.releaseVerb(), a.twinVerb(), a.ciVerb(), a.trialVerb())

@@ -89,7 +89,7 @@ func (a *app) markUp(s *site.Site) error {
 	if err != nil {
 		return err
 	}
-	return host.WriteFile(host.File{Path: a.markerPath(s.Key()), Content: text, Mode: 0o644})
+	return host.WriteFile(host.File{Path: a.markerPath(s.Key()), Content: text, Mode: 0o600})
 }
 
 // here gives this machine as the host of a site, with the releases that are live on it.

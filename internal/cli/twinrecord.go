@@ -39,14 +39,14 @@ func (a *app) writeTwin(r twinRecord) error {
 		if err != nil {
 			return err
 		}
-		return host.WriteJSON(path, 0o644, r)
+		return host.WriteJSON(path, 0o600, r)
 	}
 	// A new twin appears with its record: a directory without one would be nobody's to remove.
 	fresh := filepath.Join(filepath.Dir(dir), "."+filepath.Base(dir)+"-new")
 	if err := os.RemoveAll(fresh); err != nil {
 		return err
 	}
-	if err := host.WriteJSON(filepath.Join(fresh, filepath.Base(path)), 0o644, r); err != nil {
+	if err := host.WriteJSON(filepath.Join(fresh, filepath.Base(path)), 0o600, r); err != nil {
 		return err
 	}
 	return os.Rename(fresh, dir)

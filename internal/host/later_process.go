@@ -17,10 +17,10 @@ const waiter = `read -r go; sleep "$1" && rm -f -- "$2" && shift 2 && exec "$@" 
 // beginProcess starts a process in a session of its own, which neither the terminal nor the end of its caller's process group reaches.
 func beginProcess(w *Waiting, dirs Dirs, command []string, after time.Duration) error {
 	path := filepath.Join(dirs.State, "log", "later-"+w.Name+".log")
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
-	log, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o640)
+	log, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return err
 	}

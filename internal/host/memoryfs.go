@@ -13,7 +13,7 @@ import (
 // Where its parent is none, as on a machine whose /run is on a disk, a tmpfs is mounted, which whoever lets go of it last takes
 // away if there is nothing in it any more.
 func HoldInMemory(dir string) (letGo func(), err error) {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
 	unlock, err := lockMount(dir)
@@ -26,7 +26,7 @@ func HoldInMemory(dir string) (letGo func(), err error) {
 		return nil, &os.PathError{Op: "statfs", Path: dir, Err: err}
 	}
 	if s.Type != unix.TMPFS_MAGIC && s.Type != unix.RAMFS_MAGIC {
-		if err := unix.Mount("orrery", dir, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=755"); err != nil {
+		if err := unix.Mount("orrery", dir, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=700"); err != nil {
 			return nil, problem.New(problem.Unable, "no tmpfs can be mounted for secrets").At(dir).Because(err)
 		}
 	}

@@ -169,12 +169,12 @@ func readSettings(runDir string) (map[string]changed, error) {
 }
 
 func writeSettings(runDir string, record map[string]changed) error {
-	return WriteJSON(settingsFile(runDir), 0o644, record)
+	return WriteJSON(settingsFile(runDir), 0o600, record)
 }
 
 // lockSettings keeps runs for different sites from changing the record at the same time.
 func lockSettings(runDir string) (unlock func(), err error) {
-	if err := os.MkdirAll(runDir, 0o755); err != nil {
+	if err := os.MkdirAll(runDir, 0o700); err != nil {
 		return nil, err
 	}
 	return lockFile(filepath.Join(runDir, "settings.lock"))

@@ -223,6 +223,7 @@ type File struct {
 	Path     string
 	Owner    string
 	Mode     uint32
+	Unsaid   bool   // the role does not say the mode
 	Template string // name, beside role.toml, of the template it is rendered from
 	Source   string // name, beside role.toml, of the file it is
 	Content  []byte // of Template, Source, or as given
@@ -230,6 +231,14 @@ type File struct {
 
 // Rendered reports whether the file differs from node to node and so is not part of the layer.
 func (f File) Rendered() bool { return f.Template != "" }
+
+// ModeFor gives the mode of the file. One that has the value of a secret in it is its owner's alone, unless the role says otherwise.
+func (f File) ModeFor(secret bool) uint32 {
+	if secret && f.Unsaid {
+		return 0o600
+	}
+	return f.Mode
+}
 
 // A Step is a command of a role.
 type Step struct {

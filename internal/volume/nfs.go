@@ -23,7 +23,7 @@ func mountNFS(at, export string) error {
 	if mounted(at) {
 		return nil
 	}
-	if err := os.MkdirAll(at, 0o755); err != nil {
+	if err := os.MkdirAll(at, 0o700); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)

@@ -41,7 +41,7 @@ func (h *Host) writeNames(digest string) error {
 			return err
 		}
 	}
-	return host.WriteFile(host.File{Path: h.Dirs.Names(h.Site.Key()), Content: []byte(digest), Mode: 0o644})
+	return host.WriteFile(host.File{Path: h.Dirs.Names(h.Site.Key()), Content: []byte(digest), Mode: 0o600})
 }
 
 // writeKnownHosts tells the public SSH host keys of all nodes, and makes those that are not there.
@@ -55,7 +55,7 @@ func (h *Host) writeKnownHosts(s *site.Site) error {
 		}
 		fmt.Fprintf(&known, "%s %s", strings.Join(sshNames(s.Name, n), ","), public)
 	}
-	return host.WriteFile(host.File{Path: h.knownHosts(), Content: []byte(known.String()), Mode: 0o644})
+	return host.WriteFile(host.File{Path: h.knownHosts(), Content: []byte(known.String()), Mode: 0o600})
 }
 
 func (h *Host) knownHosts() string { return filepath.Join(h.Dirs.Keys(h.Site.Key()), "known_hosts") }
@@ -216,7 +216,7 @@ func (h *Host) secretFile(ctx context.Context, n *spec.Node, r *site.Role, f *si
 	if err != nil || !text.Secret {
 		return err
 	}
-	return h.put(n, role.SecretFile(f.Path), text.Content, f.Owner, f.Mode)
+	return h.put(n, role.SecretFile(f.Path), text.Content, f.Owner, f.ModeFor(true))
 }
 
 // put writes a file with an owner of the node's onto the tmpfs; nobody can read it before it has its owner and mode.

@@ -244,10 +244,10 @@ func (h *Host) restore(ctx context.Context) error {
 
 // log opens the log of a node or layer for appending, behind a writer that hides secrets.
 func (h *Host) log(name string) (io.WriteCloser, error) {
-	if err := os.MkdirAll(h.Dirs.Logs(h.Site.Key()), 0o750); err != nil {
+	if err := os.MkdirAll(h.Dirs.Logs(h.Site.Key()), 0o700); err != nil {
 		return nil, err
 	}
-	f, err := host.OpenLog(filepath.Join(h.Dirs.Logs(h.Site.Key()), name+".log"), 0o640)
+	f, err := host.OpenLog(filepath.Join(h.Dirs.Logs(h.Site.Key()), name+".log"), 0o600)
 	if err != nil {
 		return nil, err
 	}

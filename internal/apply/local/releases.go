@@ -54,7 +54,7 @@ func (h *Host) WriteReleases(r observe.Releases) error {
 	h.releases.Lock()
 	defer h.releases.Unlock()
 	r.Staged, h.lives = nil, nil
-	return host.WriteJSON(h.releasesFile(), 0o644, r)
+	return host.WriteJSON(h.releasesFile(), 0o600, r)
 }
 
 // commit takes down what a switch has made live. The time of a trial that begins with it begins now, when all of the rest is done.

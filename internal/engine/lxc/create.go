@@ -12,6 +12,7 @@ import (
 
 	"orrery/internal/engine"
 	"orrery/internal/engine/record"
+	"orrery/internal/image"
 	"orrery/internal/network"
 	"orrery/internal/problem"
 	"orrery/internal/site"
@@ -60,7 +61,23 @@ func (e *Engine) furnish(c container, r *record.Record) (string, error) {
 	if err := e.personalise(furniture{upper, 0}, &r.Node); err != nil { // on disk, the node's root is 0
 		return "", fmt.Errorf("private layer of node %s: %w", r.Name, err)
 	}
-	return fresh, record.Write(fresh, r)
+	if err := record.Write(fresh, r); err != nil {
+		return "", err
+	}
+	return fresh, enclose(fresh, ids(r))
+}
+
+// enclose closes the directory of a node to all users of the host but root and, if it is another, the root of the node, from whose
+// namespace LXC mounts what is in there: that one may go through it.
+func enclose(dir string, to image.IDs) error {
+	mode, group := os.FileMode(0o700), 0
+	if to.Size > 0 {
+		mode, group = 0o710, to.First
+	}
+	if err := os.Chown(dir, 0, group); err != nil {
+		return err
+	}
+	return os.Chmod(dir, mode)
 }
 
 // takeSlot chooses a range of ids that no node on this host has. A file that only one can make takes it, so that
@@ -69,7 +86,7 @@ func (e *Engine) takeSlot(site string, id int) (int, error) {
 	e.slots.Lock()
 	defer e.slots.Unlock()
 	dir := filepath.Join(e.dirs.State, "slots")
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return 0, err
 	}
 	owner := site + "/" + strconv.Itoa(id)

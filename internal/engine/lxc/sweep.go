@@ -44,6 +44,9 @@ func (e *Engine) Sweep(ctx context.Context, site string) error {
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
+	if err := e.sweepModes(site); err != nil {
+		return err
+	}
 	err := e.sweepStops(ctx, site)
 	return errors.Join(err, e.sweepSlots(site))
 }
@@ -58,6 +61,24 @@ func (e *Engine) sweepFrost(site string) error {
 		}
 	}
 	return err
+}
+
+// sweepModes closes the directories of nodes that an earlier version has left open.
+func (e *Engine) sweepModes(site string) error {
+	found, err := record.All(e.dirs.Nodes(site))
+	if err != nil {
+		return err
+	}
+	for _, f := range found {
+		c := e.container(engine.RefOf(&f.Record.Node))
+		if info, err := os.Stat(c.dir); err != nil || info.Mode().Perm()&0o007 == 0 {
+			continue
+		}
+		if err := enclose(c.dir, ids(f.Record)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // sweepStops lets nodes that were shutting down come to the end of it. A monitor whose init has ended is about to end, too.

@@ -148,6 +148,18 @@ func TestSecrets(t *testing.T) {
 	}
 }
 
+// TestModeOfSecrets: whoever does not say that others may read a file with a secret in it does not mean it.
+func TestModeOfSecrets(t *testing.T) {
+	for _, c := range []struct {
+		unsaid, secret bool
+		want           uint32
+	}{{true, true, 0o600}, {true, false, 0o644}, {false, true, 0o644}, {false, false, 0o644}} {
+		if got := (site.File{Mode: 0o644, Unsaid: c.unsaid}).ModeFor(c.secret); got != c.want {
+			t.Errorf("%+v: %04o", c, got)
+		}
+	}
+}
+
 // A template is parsed once for all nodes and all callers: neither the value nor the flag of one may reach the next.
 func TestSecretsOfOneReachNoOther(t *testing.T) {
 	v := New(observatory())

@@ -31,7 +31,9 @@ func ImportINI(r io.Reader, name string) (content []byte, unplaced []string, err
 		return nil, nil, mistake("this is not INI").At(name).Because(err)
 	}
 	m := &iniImport{name: name, lines: iniLines(string(text)), nodes: map[string]*iniNode{}, taken: map[string]bool{}, addresses: map[string]bool{}}
-	m.read(file)
+	if p := m.read(file); p != nil {
+		return nil, nil, p
+	}
 	m.hostsOf()
 	m.networksOf()
 	m.idsOf()
@@ -90,7 +92,7 @@ func iniLines(text string) map[string]int {
 	return lines
 }
 
-func (m *iniImport) read(file *ini.File) {
+func (m *iniImport) read(file *ini.File) *problem.Problem {
 	defaults := file.Section(ini.DefaultSection)
 	for _, s := range file.Sections() {
 		if s.Name() == ini.DefaultSection {
@@ -101,7 +103,12 @@ func (m *iniImport) read(file *ini.File) {
 		for _, from := range []*ini.Section{s, defaults} { // as Python's ConfigParser: what [DEFAULT] says holds for all
 			for _, k := range from.Keys() {
 				if _, said := n.keys[k.Name()]; !said {
-					n.keys[k.Name()] = strings.TrimSpace(k.String())
+					value, ok := iniValue(from, defaults, k)
+					if !ok {
+						return mistake("%s of [%s] has no end, or one of more than %d bytes: values name one another", k.Name(), s.Name(), maxValue).At(m.name).
+							Try("write it out")
+					}
+					n.keys[k.Name()] = strings.TrimSpace(value)
 					n.order = append(n.order, k.Name())
 				}
 			}
@@ -109,6 +116,7 @@ func (m *iniImport) read(file *ini.File) {
 		m.sections = append(m.sections, n)
 		m.nodes[n.section] = n
 	}
+	return nil
 }
 
 // shortName gives a host's name without its domain; an address is no name with a domain.

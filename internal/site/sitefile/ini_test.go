@@ -2,6 +2,7 @@ package sitefile
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -53,5 +54,23 @@ func TestImportINI(t *testing.T) {
 	portal, _ := s.Node("portal")
 	if portal.ID != 101 || s.Releases[0].Number != 700 || portal.Host != "kat-sv1" || portal.NICs[0].Address.String() != "192.168.193.11" {
 		t.Errorf("%+v", portal)
+	}
+}
+
+// TestImportedValues: values may name others, but neither in circles nor without measure.
+func TestImportedValues(t *testing.T) {
+	doubled := "[a]\nip = 10.0.0.1\n"
+	for i := range 60 {
+		doubled += fmt.Sprintf("k%d = %%(k%d)s%%(k%d)s\n", i, i+1, i+1)
+	}
+	for text, want := range map[string]string{
+		"[a]\nip = %(b)s\nb = %(c)s\nc = %(b)s\n":    "ip of [a] has no end",
+		doubled + "k60 = x\n":                        "has no end, or one of more than 65536 bytes",
+		"[DEFAULT]\nnet=10.0.0\n[a]\nip=%(net)s.7\n": "",
+	} {
+		content, _, err := ImportINI(strings.NewReader(text), "hosts.ini")
+		if want == "" && (err != nil || !strings.Contains(string(content), "10.0.0.7")) || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%.60s: %v\n%s", text, err, content)
+		}
 	}
 }

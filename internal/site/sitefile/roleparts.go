@@ -74,7 +74,7 @@ func (l *loader) service(r *site.Role, t *serviceTable) {
 
 func (l *loader) roleContent(r *site.Role, t *fileTable) site.File {
 	f := site.File{
-		Line: t.At.line, Path: t.Path, Owner: value(t.Owner, nil, "root:root"), Mode: uint32(value(t.Mode, nil, 0o644)),
+		Line: t.At.line, Path: t.Path, Owner: value(t.Owner, nil, "root:root"), Mode: uint32(value(t.Mode, nil, 0o644)), Unsaid: t.Mode == nil,
 	}
 	given := 0
 	if t.Source != nil {

@@ -227,7 +227,7 @@ func (m *Maker) config(n *site.Node, roles []*site.Role) (Config, error) {
 			if err != nil {
 				return c, err
 			}
-			c.Parts[r.Name+": file "+f.Path] = Digest([]any{f.Owner, f.Mode, text.Secret, DigestBytes(text.Content)})
+			c.Parts[r.Name+": file "+f.Path] = Digest([]any{f.Owner, f.ModeFor(text.Secret), text.Secret, DigestBytes(text.Content)})
 		}
 		c.Services = append(c.Services, r.Services...)
 		if len(r.Health) > 0 {

@@ -1,0 +1,64 @@
+package host
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// Close keeps the other users of this host from what is kept here of a site, and of all sites, also what an earlier version has left open.
+//
+// The root of a node is one of these users. LXC mounts what the node sees from within the node's own namespace, so the way to the node's
+// directory can be gone by whoever knows it, but not listed. The directory itself only its node's root may enter (package lxc sees to
+// that), and all that is beside the way nobody.
+func (d Dirs) Close(site string) error {
+	for _, dir := range []string{d.State, filepath.Join(d.State, "sites"), d.Site(site), d.Nodes(site)} {
+		if err := mode(dir, 0o711); err != nil {
+			return err
+		}
+	}
+	for _, name := range []string{"slots", "log", "lab", "mirror-key"} {
+		if err := shut(filepath.Join(d.State, name)); err != nil {
+			return err
+		}
+	}
+	entries, err := os.ReadDir(d.Site(site))
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		path := filepath.Join(d.Site(site), e.Name())
+		if path == d.Nodes(site) || e.Type()&fs.ModeSymlink != 0 {
+			continue
+		}
+		if err := shut(path); err != nil {
+			return err
+		}
+	}
+	return mode(d.Run, 0o700) // what of it nodes see is mounted by root
+}
+
+// mode makes a directory, if it is not there, and gives it a mode.
+func mode(dir string, mode fs.FileMode) error {
+	if err := os.MkdirAll(dir, mode); err != nil {
+		return err
+	}
+	info, err := os.Stat(dir)
+	if err != nil || info.Mode().Perm() == mode {
+		return err
+	}
+	return os.Chmod(dir, mode)
+}
+
+// shut takes from a file or directory what others may do with it. What is not there is no error: it may be gone since it was listed.
+func shut(path string) error {
+	info, err := os.Lstat(path)
+	if err == nil && info.Mode().Perm()&0o077 != 0 && info.Mode()&fs.ModeSymlink == 0 {
+		err = os.Chmod(path, info.Mode().Perm()&^0o077|info.Mode()&(fs.ModeSetuid|fs.ModeSetgid|fs.ModeSticky))
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}

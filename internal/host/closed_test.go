@@ -1,0 +1,63 @@
+package host
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// TestClose: all that is kept of a site is closed to other users but the way to its nodes, which cannot be listed.
+func TestClose(t *testing.T) {
+	top := t.TempDir()
+	d := Dirs{State: filepath.Join(top, "state"), Run: filepath.Join(top, "run")}
+	if err := d.Close("s"); err != nil { // there is nothing yet
+		t.Fatal(err)
+	}
+	for _, dir := range []string{d.State, d.Run, filepath.Join(d.State, "sites"), d.Site("s"), d.Nodes("s"), d.Keys("s"), d.Logs("s"), d.Releases("s"), filepath.Join(d.State, "slots")} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, path := range []string{d.Journal("s"), d.Lock("s"), filepath.Join(d.Site("s"), "up.json")} {
+		if err := os.WriteFile(path, nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	outside := filepath.Join(top, "outside")
+	if err := os.WriteFile(outside, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(outside, filepath.Join(d.Site("s"), "link")); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Close("s"); err != nil {
+		t.Fatal(err)
+	}
+	passages := map[string]bool{d.State: true, filepath.Join(d.State, "sites"): true, d.Site("s"): true, d.Nodes("s"): true}
+	for _, root := range []string{d.State, d.Run} {
+		err := filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
+			if err != nil || e.Type()&fs.ModeSymlink != 0 {
+				return err
+			}
+			info, err := e.Info()
+			want := fs.FileMode(0)
+			if passages[path] {
+				want = 0o011
+			}
+			if err == nil && info.Mode().Perm()&0o077 != want {
+				t.Errorf("%s is %v", path, info.Mode())
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if info, _ := os.Stat(outside); info.Mode().Perm() != 0o644 {
+		t.Errorf("what a link leads to is %v", info.Mode())
+	}
+}

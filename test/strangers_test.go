@@ -1,0 +1,114 @@
+package test
+
+import (
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+const nobody = 65534
+
+// TestStrangers: a user of the host can read and write nothing of what a site has on it, whatever its paths are, nor list a directory.
+func TestStrangers(t *testing.T) {
+	t.Parallel()
+	const value = "stranger-Wq81-secret"
+	outside := t.TempDir()
+	if err := os.WriteFile(filepath.Join(outside, "key"), []byte(value), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := newSite(t, "it-strangers", `
+[network.lan]
+subnet = "10.99.122.0/24"
+[image.debian]
+suite = "bookworm"
+[node.one]
+id = 10
+roles = ["holder"]
+[secret.key]
+file = "`+outside+`/key"
+[secret.made]
+generate = 40
+[release.701]
+`, files{
+		"roles/holder/role.toml": `
+[[secret]]
+name = "key"
+mode = "0444"
+[[secret]]
+name = "made"
+[[file]]
+path = "/etc/holder.conf"
+template = "holder.conf.tmpl"
+[[volume]]
+name = "data"
+path = "/srv/data"
+mode = "0777"
+[[step]]
+name = "write"
+when = "boot"
+script = "echo here > /srv/data/open; chmod 0666 /srv/data/open; cat /etc/holder.conf"
+`,
+		"roles/holder/holder.conf.tmpl": "key={{secret \"key\"}}\n",
+	})
+	s.do("up")
+	s.do("stage", "--release", "701")
+	s.do("snapshot")
+	if got := s.sh("one", "su -s /bin/sh nobody -c 'cat /etc/orrery/secrets/key /srv/data/open; ls /etc/orrery'"); !strings.Contains(got, value) || !strings.Contains(got, "here") {
+		t.Errorf("in the node, its users see %q", got)
+	}
+	loosen(s) // as a version before had them
+	s.do("up")
+	wantClosed(t, s.closedTo(nobody, dirs.State, dirs.Run))
+}
+
+// loosen gives what is a host's the modes that it had once.
+func loosen(s *site) {
+	for _, path := range append(glob(dirs.State+"/sites/"+s.name+"/*"), dirs.State, dirs.Run, dirs.Run+"/sites", dirs.Run+"/sites/"+s.name, dirs.State+"/sites") {
+		if info, err := os.Stat(path); err == nil && info.IsDir() && filepath.Base(path) != "volumes" {
+			_ = os.Chmod(path, 0o755)
+		} else if err == nil {
+			_ = os.Chmod(path, info.Mode().Perm()|0o044)
+		}
+	}
+}
+
+func wantClosed(t *testing.T, open []string) {
+	t.Helper()
+	for _, line := range open {
+		t.Errorf("a stranger can %s", line)
+	}
+}
+
+// closedTo gives what a user of the host can do with any path below some directories. The paths are found by root.
+func (s *site) closedTo(uid uint32, tops ...string) []string {
+	s.Helper()
+	var paths strings.Builder
+	for _, top := range tops {
+		err := filepath.WalkDir(top, func(path string, e fs.DirEntry, err error) error {
+			if err == nil && e.Type()&fs.ModeSymlink == 0 {
+				paths.WriteString(path + "\n")
+			}
+			if err == nil && e.IsDir() && e.Name() == "tree" {
+				return fs.SkipDir // a layer
+			}
+			return nil // what goes while we look was there for a moment only
+		})
+		if err != nil {
+			s.Fatal(err)
+		}
+	}
+	const ask = `while IFS= read -r p; do [ -r "$p" ] && echo "read $p"; [ -w "$p" ] && echo "write $p"; done; echo asked`
+	cmd := exec.Command("/bin/sh", "-c", ask)
+	cmd.Dir, cmd.Stdin = "/", strings.NewReader(paths.String())
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}}
+	out, err := cmd.CombinedOutput()
+	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+	if err != nil || lines[len(lines)-1] != "asked" || strings.Count(paths.String(), "\n") < 50 {
+		s.Fatalf("%v\n%s", err, out)
+	}
+	return lines[:len(lines)-1]
+}
