@@ -26,12 +26,20 @@ func (i IDs) open() (*os.File, error) {
 		{ContainerID: 0, HostID: i.First, Size: i.Size},
 		{ContainerID: i.Size, HostID: 0, Size: 1},
 	}
-	// A process that stops before its first instruction (ptrace(2), PTRACE_TRACEME) holds the namespace while we open it.
-	p, err := os.StartProcess("/proc/self/exe", []string{"orrery: ids"}, &os.ProcAttr{Sys: &syscall.SysProcAttr{
-		Cloneflags: unix.CLONE_NEWUSER, UidMappings: ids, GidMappings: ids, Ptrace: true, Pdeathsig: syscall.SIGKILL,
-	}})
+	space, err := held("/proc/self/exe", &syscall.SysProcAttr{UidMappings: ids, GidMappings: ids})
 	if err != nil {
 		return nil, fmt.Errorf("new user namespace: %w", err)
+	}
+	return space, nil
+}
+
+// held gives a new user namespace. A program that stops before its first instruction (ptrace(2), PTRACE_TRACEME) holds it while we open it;
+// it must be one that it can run in there.
+func held(program string, in *syscall.SysProcAttr) (*os.File, error) {
+	in.Cloneflags, in.Ptrace, in.Pdeathsig = unix.CLONE_NEWUSER, true, syscall.SIGKILL
+	p, err := os.StartProcess(program, []string{"orrery: ids"}, &os.ProcAttr{Dir: "/", Sys: in})
+	if err != nil {
+		return nil, err
 	}
 	defer func() {
 		p.Kill() //nolint:errcheck // it has ended then

@@ -26,6 +26,8 @@ type Overlay struct {
 	Target string   // directory on which it is mounted
 	IDs    IDs      // of the node; the zero IDs: not shifted
 	Binds  []Bind   // directories of the host that the node sees
+
+	Namespace string // file at which a user namespace of the ids is found (lxc.container.conf(5), lxc.namespace.share.user); "": none is
 }
 
 // A Bind is a directory of the host made visible at a directory of the host from which the container can bind it further: with
@@ -80,6 +82,11 @@ func (o *Overlay) enter() error {
 	if err := hideIDTools(); err != nil {
 		return err
 	}
+	if o.Namespace != "" {
+		if err := o.showNamespace(); err != nil {
+			return err
+		}
+	}
 	return o.mount(ids)
 }
 
@@ -103,7 +110,7 @@ func (o *Overlay) mount(ids *os.File) error {
 	if len(o.Lower) == 0 {
 		return o.mountPlain(ids)
 	}
-	if err := unix.Mount("orrery", o.Target, "tmpfs", 0, "mode=755,size=64k"); err != nil {
+	if err := unix.Mount("orrery", o.Target, "tmpfs", unix.MS_NODEV, "mode=755,size=64k"); err != nil {
 		return fmt.Errorf("tmpfs on %s: %w", o.Target, err)
 	}
 	var lower []string
@@ -128,7 +135,7 @@ func (o *Overlay) mount(ids *os.File) error {
 	// Whatever this kernel's defaults are: what is written must be a layer by itself, which refers to no file below.
 	options := fmt.Sprintf("metacopy=off,redirect_dir=off,index=off,lowerdir=%s,upperdir=%s,workdir=%s", strings.Join(lower, ":"),
 		filepath.Join(private, filepath.Base(o.Upper)), filepath.Join(private, filepath.Base(o.Work)))
-	if err := unix.Mount("overlay", o.Target, "overlay", 0, options); err != nil {
+	if err := unix.Mount("overlay", o.Target, "overlay", unix.MS_NODEV, options); err != nil {
 		return fmt.Errorf("overlay of %s: %w", strings.Join(o.Lower, ", "), err)
 	}
 	return nil
@@ -178,7 +185,8 @@ func clone(tree string, ids *os.File, readOnly bool) (*os.File, error) {
 		return nil, fmt.Errorf("open_tree %s: %w", tree, err)
 	}
 	loose := os.NewFile(uintptr(fd), tree)
-	attr := unix.MountAttr{}
+	// What is in there may have come from anywhere: no device that it has is one.
+	attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_NODEV}
 	if ids != nil {
 		attr.Attr_set |= unix.MOUNT_ATTR_IDMAP
 		attr.Userns_fd = uint64(ids.Fd())
@@ -186,10 +194,8 @@ func clone(tree string, ids *os.File, readOnly bool) (*os.File, error) {
 	if readOnly {
 		attr.Attr_set |= unix.MOUNT_ATTR_RDONLY
 	}
-	if attr.Attr_set != 0 {
-		if err := unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH, &attr); err != nil {
-			return nil, errors.Join(fmt.Errorf("mount_setattr %s: %w", tree, err), loose.Close())
-		}
+	if err := unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH, &attr); err != nil {
+		return nil, errors.Join(fmt.Errorf("mount_setattr %s: %w", tree, err), loose.Close())
 	}
 	return loose, nil
 }

@@ -49,6 +49,7 @@ lxc.uts.name = build
 lxc.rootfs.path = dir:%[1]s/rootfs
 lxc.idmap = u 0 %[2]d %[3]d
 lxc.idmap = g 0 %[2]d %[3]d
+lxc.namespace.share.user = %[5]s
 lxc.net.0.type = none
 lxc.apparmor.profile = unconfined
 lxc.console.path = none
@@ -75,7 +76,8 @@ func startScratch(ctx context.Context, g *staging, overlay *Overlay, env []strin
 		return nil, err
 	}
 	overlay.Target, overlay.IDs = filepath.Join(c.dir, "rootfs"), scratchIDs
-	config := fmt.Sprintf(scratchConfig, c.dir, scratchIDs.First, scratchIDs.Size, c.name)
+	overlay.Namespace = filepath.Join(c.dir, "user-namespace")
+	config := fmt.Sprintf(scratchConfig, c.dir, scratchIDs.First, scratchIDs.Size, c.name, overlay.Namespace) + DeviceRules(Devices)
 	for i, b := range binds {
 		from := filepath.Join(c.dir, fmt.Sprintf("bind%d", i))
 		overlay.Binds = append(overlay.Binds, Bind{Source: b.source, Target: from, ReadOnly: b.readOnly})

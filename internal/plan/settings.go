@@ -10,9 +10,9 @@ import (
 
 const forwarding = "net.ipv4.ip_forward"
 
-// HostSettings are the kernel settings (sysctl.d(5)) of a host that runs many nodes: inotify(7) counts all containers of
-// a host against one user, and 128 instances are enough for a handful of systemds; neighbours
-// are kept for all networks together; forwarding is needed to masquerade.
+// HostSettings are the kernel settings (sysctl.d(5)) of a host that runs many nodes: inotify(7) counts all users of
+// a node against one, its root, and 128 instances are soon taken by systemd and its services; what is privileged counts against the host's root;
+// neighbours are kept for all networks together; forwarding is needed to masquerade.
 var HostSettings = map[string]string{
 	"fs.inotify.max_user_instances":     "8192",
 	"fs.inotify.max_user_watches":       "524288",

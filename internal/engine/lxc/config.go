@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"orrery/internal/engine/record"
@@ -20,7 +21,9 @@ func (e *Engine) writeConfig(c container, r *record.Record, mounts []mount) erro
 		set("lxc.include", "/usr/share/lxc/config/userns.conf")
 		set("lxc.idmap", "u 0 %d %d", shift.First, shift.Size)
 		set("lxc.idmap", "g 0 %d %d", shift.First, shift.Size)
+		set("lxc.namespace.share.user", "%s", c.namespace())
 	}
+	b.WriteString(image.DeviceRules(devices(r)))
 	set("lxc.uts.name", "%s", r.Name)
 	set("lxc.rootfs.path", "dir:%s", c.rootfs())
 	set("lxc.signal.halt", "SIGRTMIN+3") // systemd(1): poweroff
@@ -48,6 +51,14 @@ func (e *Engine) writeConfig(c container, r *record.Record, mounts []mount) erro
 		return err
 	}
 	return os.WriteFile(c.config(), []byte(b.String()), 0o600)
+}
+
+// devices are those that a node may use. One that is privileged may mount file systems of its own by FUSE.
+func devices(r *record.Record) []string {
+	if r.Privileged {
+		return append(slices.Clone(image.Devices), "c 10:229 rwm")
+	}
+	return image.Devices
 }
 
 // overlay is the root file system of a node.

@@ -67,6 +67,9 @@ func (c container) log() string     { return filepath.Join(c.dir, "lxc.log") }
 func (c container) fstab() string   { return filepath.Join(c.dir, "fstab") }
 func (c container) pidfile() string { return filepath.Join(c.dir, "pid") }
 
+// namespace is the file at which LXC finds the node's user namespace, in the mount namespace that the node has.
+func (c container) namespace() string { return filepath.Join(c.dir, "user-namespace") }
+
 // Private gives the upper directory of the node's overlay.
 func (e *Engine) Private(ref engine.Ref) string {
 	return filepath.Join(e.container(ref).private(), "upper")

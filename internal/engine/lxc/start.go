@@ -59,7 +59,11 @@ func (e *Engine) Start(ctx context.Context, ref engine.Ref) error {
 	if err := network.Guard(ctx, network.Ports(&r.Node)); err != nil {
 		return errors.Join(err, c.giveBack(ctx, r))
 	}
-	if err := e.overlay(c, r, mounts).Spawn(cmd); err != nil {
+	o := e.overlay(c, r, mounts)
+	if o.IDs.Size > 0 {
+		o.Namespace = c.namespace()
+	}
+	if err := o.Spawn(cmd); err != nil {
 		err = c.startProblem(err, "")
 		return errors.Join(err, c.giveBack(ctx, r))
 	}
