@@ -21,7 +21,7 @@ import (
 // An extractor lays down the entries of archives in a directory, and nothing outside of it, whatever links they contain.
 type extractor struct {
 	root  *os.Root
-	owned bool // with owners, modes, attributes and devices
+	owned bool // with owners, modes, attributes and named pipes
 
 	layered bool            // the archive is one of several, whose marks remove what earlier ones brought
 	fresh   map[string]bool // what this archive has brought, which its marks do not concern
@@ -64,6 +64,9 @@ func (x *extractor) lay(h *tar.Header, content io.Reader) error {
 	if h.Typeflag == tar.TypeXGlobalHeader {
 		return nil
 	}
+	if strings.HasPrefix(name, "dev/") {
+		return nil // each node gets its own
+	}
 	if x.owned && (h.Uid < 0 || h.Gid < 0 || h.Uid >= scratchIDs.Size || h.Gid >= scratchIDs.Size) {
 		return problem.New(problem.Mistake, "import: %s belongs to %d:%d, but a node has the ids 0 to %d only", h.Name, h.Uid, h.Gid, scratchIDs.Size-1).
 			Try("export the file system with the owners that the container itself sees")
@@ -101,11 +104,14 @@ func (x *extractor) lay(h *tar.Header, content io.Reader) error {
 			return err
 		}
 		return x.root.Lchown(name, h.Uid, h.Gid)
-	case tar.TypeChar, tar.TypeBlock, tar.TypeFifo:
+	case tar.TypeChar, tar.TypeBlock:
+		return problem.New(problem.Mistake, "import: %s is a device, and no node has devices but those that Orrery gives it", h.Name).
+			Try("leave it out of the archive")
+	case tar.TypeFifo:
 		if !x.owned {
 			return nil
 		}
-		return x.node(h, name)
+		return x.pipe(h, name)
 	}
 	return fmt.Errorf("an entry of an unknown type %q", h.Typeflag)
 }
@@ -275,24 +281,15 @@ func carried(name string) bool {
 	return name == "security.capability" || strings.HasPrefix(name, "user.") || strings.HasPrefix(name, "system.posix_acl_")
 }
 
-// node makes a device or a named pipe.
-func (x *extractor) node(h *tar.Header, name string) error {
-	mode := uint32(h.Mode & 0o7777)
-	switch h.Typeflag {
-	case tar.TypeChar:
-		mode |= unix.S_IFCHR
-	case tar.TypeBlock:
-		mode |= unix.S_IFBLK
-	default:
-		mode |= unix.S_IFIFO
-	}
+// pipe makes a named pipe.
+func (x *extractor) pipe(h *tar.Header, name string) error {
 	dir, err := x.root.Open(path.Dir(name))
 	if err != nil {
 		return err
 	}
 	defer dir.Close()
-	base := path.Base(name)
-	if err := unix.Mknodat(int(dir.Fd()), base, mode, int(unix.Mkdev(uint32(h.Devmajor), uint32(h.Devminor)))); err != nil {
+	base, mode := path.Base(name), uint32(h.Mode&0o7777)
+	if err := unix.Mknodat(int(dir.Fd()), base, unix.S_IFIFO|mode, 0); err != nil {
 		return fmt.Errorf("mknod: %w", err)
 	}
 	if os.Geteuid() == 0 {
@@ -300,7 +297,7 @@ func (x *extractor) node(h *tar.Header, name string) error {
 			return err
 		}
 	}
-	return unix.Fchmodat(int(dir.Fd()), base, mode&0o7777, 0)
+	return unix.Fchmodat(int(dir.Fd()), base, mode, 0)
 }
 
 // next begins another archive, laid over what is there.

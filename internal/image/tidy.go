@@ -9,7 +9,7 @@ import (
 )
 
 // volatile are the directories whose content is of this moment or of this build.
-var volatile = []string{"tmp", "run", "var/tmp", "var/lib/apt/lists", "var/cache/apt", "var/cache/ldconfig", "root/.cache"}
+var volatile = []string{"dev", "tmp", "run", "var/tmp", "var/lib/apt/lists", "var/cache/apt", "var/cache/ldconfig", "root/.cache"}
 
 // leavings are files that installing packages leaves: logs, and dpkg's copies of what was there before.
 var leavings = []string{
