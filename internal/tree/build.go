@@ -103,10 +103,10 @@ func (b *Builder) add(m *Made, fill func(*os.File) error) error {
 
 // enter leaves the directories in which a path is not. What is then left must be the one in which it is.
 func (b *Builder) enter(name string) error {
-	if !legal(name) {
+	if !Legal(name) {
 		return fmt.Errorf("no path leads there from the top of a tree: %w", unix.EINVAL)
 	}
-	if !before(b.last, name) {
+	if !Before(b.last, name) {
 		return ErrOrder
 	}
 	dir := path.Dir(name)
@@ -122,8 +122,8 @@ func (b *Builder) enter(name string) error {
 	return nil
 }
 
-// legal tells a path below the top of a tree, in the one way in which it is written.
-func legal(name string) bool {
+// Legal tells a path below the top of a tree, in the one way in which it is written.
+func Legal(name string) bool {
 	for part := range strings.SplitSeq(name, "/") {
 		if part == "" || part == "." || part == ".." || len(part) > unix.NAME_MAX || strings.Contains(part, "\x00") {
 			return false
@@ -132,8 +132,8 @@ func legal(name string) bool {
 	return true
 }
 
-// before reports whether Walk comes to one path before it comes to another.
-func before(a, b string) bool {
+// Before reports whether Walk comes to one path before it comes to another.
+func Before(a, b string) bool {
 	if a == "." {
 		return true
 	}
@@ -183,7 +183,7 @@ func (b *Builder) file(dir int, name string, m *Made, fill func(*os.File) error)
 
 // link gives a file that was made before another name.
 func (b *Builder) link(same string, dir int, name string) error {
-	if !legal(same) || !before(same, b.last) {
+	if !Legal(same) || !Before(same, b.last) {
 		return fmt.Errorf("the file that it is another name of does not come before it: %w", ErrOrder)
 	}
 	at, err := unix.Openat(b.above[0].fd, ".", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)

@@ -1,0 +1,251 @@
+package cli
+
+import (
+	"archive/tar"
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"orrery/internal/problem"
+	"orrery/internal/tree"
+)
+
+// A cargo is what a node's tar sends, of which nothing is believed: the node may have any program under that name. It consists of regular
+// files, directories and links below one name, in the order of a walk; so nothing comes twice, and nothing below a link. What else a tree may have (devices,
+// named pipes) is left out, and told.
+type cargo struct {
+	from  *bufio.Reader
+	tar   *tar.Reader
+	top   string   // the name that all others begin with
+	above []string // the directories that the last path is in
+	last  string
+	seen  int
+	left  leftOut
+}
+
+// An item is one path of a cargo: below ITS top, whose own path is "".
+type item struct {
+	tree.Made
+	size int64
+}
+
+func unpack(from io.Reader, top string) *cargo {
+	buffered := bufio.NewReaderSize(from, 256<<10)
+	return &cargo{from: buffered, tar: tar.NewReader(buffered), top: top}
+}
+
+// next gives the next item; io.EOF: there is none. The content is read from the cargo.
+func (c *cargo) next(ctx context.Context) (*item, error) {
+	for {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		h, err := c.tar.Next()
+		if errors.Is(err, io.EOF) {
+			return nil, c.end()
+		}
+		if err != nil {
+			return nil, err
+		}
+		if c.seen++; c.seen > tree.Ample.All {
+			return nil, wrongCargo("it has more than %d paths", tree.Ample.All)
+		}
+		it, err := c.item(h)
+		if it != nil || err != nil {
+			return it, err
+		}
+	}
+}
+
+func wrongCargo(format string, args ...any) error {
+	return problem.New(problem.Failed, "what the node sends is no tree of files: "+format, args...)
+}
+
+// item gives what a header stands for; nil: it is left out.
+func (c *cargo) item(h *tar.Header) (*item, error) {
+	name := strings.TrimSuffix(h.Name, "/")
+	if err := c.fits(name); err != nil {
+		return nil, err
+	}
+	it := &item{size: h.Size, Made: tree.Made{
+		Path: name, Mode: uint32(h.Mode & 0o777), Uid: os.Geteuid(), Gid: os.Getegid(), Modified: h.ModTime,
+	}}
+	switch h.Typeflag {
+	case tar.TypeReg:
+		for key := range h.PAXRecords {
+			if strings.HasPrefix(key, "GNU.sparse.") {
+				return nil, wrongCargo("%s has holes", tree.Shorten(name)) // of any size, in no bytes
+			}
+		}
+		it.Mode |= unix.S_IFREG
+	case tar.TypeDir:
+		it.Mode |= unix.S_IFDIR
+		c.above = append(c.above, name)
+	case tar.TypeSymlink:
+		it.Mode, it.Link, it.size = unix.S_IFLNK|0o777, h.Linkname, 0
+	case tar.TypeLink:
+		if !c.below(h.Linkname) || !tree.Before(h.Linkname, name) {
+			return nil, wrongCargo("%s is another name of %s, which does not come before it", tree.Shorten(name), tree.Shorten(h.Linkname))
+		}
+		it.Mode, it.Same, it.size = unix.S_IFREG|it.Mode, h.Linkname, 0
+	case tar.TypeChar, tar.TypeBlock, tar.TypeFifo:
+		kind := map[byte]string{tar.TypeChar: "a device", tar.TypeBlock: "a device", tar.TypeFifo: "a named pipe"}
+		return nil, c.left.add(name, c.top, kind[h.Typeflag])
+	default:
+		return nil, wrongCargo("%s is of an unknown kind (%q)", tree.Shorten(name), h.Typeflag)
+	}
+	return it, nil
+}
+
+// fits wants a path that comes after the last, in a directory that has come.
+func (c *cargo) fits(name string) error {
+	if !c.below(name) {
+		return wrongCargo("%q is not below %q", tree.Shorten(name), tree.Shorten(c.top))
+	}
+	if c.last != "" && !tree.Before(c.last, name) {
+		return wrongCargo("%q comes after %q", tree.Shorten(name), tree.Shorten(c.last))
+	}
+	for len(c.above) > 0 && !strings.HasPrefix(name, c.above[len(c.above)-1]+"/") {
+		c.above = c.above[:len(c.above)-1]
+	}
+	if name != c.top && (len(c.above) == 0 || c.above[len(c.above)-1] != path.Dir(name)) {
+		return wrongCargo("%q is in no directory of it", tree.Shorten(name))
+	}
+	c.last = name
+	return nil
+}
+
+func (c *cargo) below(name string) bool {
+	return tree.Legal(name) && (name == c.top || strings.HasPrefix(name, c.top+"/"))
+}
+
+// end reads what fills the last record, so that the node's tar does not meet a closed pipe.
+func (c *cargo) end() error {
+	const record = 1 << 20
+	if n, err := io.CopyN(io.Discard, c.from, record); n == record || !errors.Is(err, io.EOF) {
+		return errors.Join(wrongCargo("there is more behind its end"), err)
+	}
+	if c.last == "" {
+		return wrongCargo("it is empty")
+	}
+	return io.EOF
+}
+
+// lay makes a cargo in a directory of this host that is not there yet.
+func (c *cargo) lay(ctx context.Context, in string) (err error) {
+	b, err := tree.Build(in, func(string) {})
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			b.Abandon()
+		}
+	}()
+	top := tree.Made{Path: ".", Mode: unix.S_IFDIR | 0o700, Uid: os.Geteuid(), Gid: os.Getegid()}
+	if err := b.Add(&top, nil); err != nil {
+		return err
+	}
+	buffer := make([]byte, 256<<10)
+	for {
+		it, err := c.next(ctx)
+		if errors.Is(err, io.EOF) {
+			return b.Close()
+		}
+		if err != nil {
+			return err
+		}
+		err = b.Add(&it.Made, func(f *os.File) error {
+			_, err := io.CopyBuffer(struct{ io.Writer }{f}, untilDone{ctx, c.tar}, buffer)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// pass sends a cargo on to another node.
+func (c *cargo) pass(ctx context.Context, to io.Writer) error {
+	w := tar.NewWriter(to)
+	buffer := make([]byte, 256<<10)
+	for {
+		it, err := c.next(ctx)
+		if errors.Is(err, io.EOF) {
+			return w.Close()
+		}
+		if err == nil {
+			err = w.WriteHeader(it.header())
+		}
+		if err == nil && it.size > 0 {
+			_, err = io.CopyBuffer(struct{ io.Writer }{w}, untilDone{ctx, c.tar}, buffer)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func (it *item) header() *tar.Header {
+	h := &tar.Header{Name: it.Path, Mode: int64(it.Mode & 0o7777), Size: it.size, ModTime: it.Modified, Format: tar.FormatPAX}
+	switch {
+	case it.Same != "":
+		h.Typeflag, h.Linkname = tar.TypeLink, it.Same
+	case it.Mode&unix.S_IFMT == unix.S_IFLNK:
+		h.Typeflag, h.Linkname = tar.TypeSymlink, it.Link
+	case it.Mode&unix.S_IFMT == unix.S_IFDIR:
+		h.Typeflag, h.Name, h.Size = tar.TypeDir, it.Path+"/", 0
+	default:
+		h.Typeflag = tar.TypeReg
+	}
+	return h
+}
+
+// untilDone reads until ctx ends.
+type untilDone struct {
+	ctx context.Context
+	io.Reader
+}
+
+func (u untilDone) Read(p []byte) (int, error) {
+	if u.ctx.Err() != nil {
+		return 0, context.Cause(u.ctx)
+	}
+	return u.Reader.Read(p)
+}
+
+// leftOut are paths that were not copied.
+type leftOut struct {
+	count int
+	some  []string
+}
+
+// add leaves out a path. The whole cannot be left out.
+func (l *leftOut) add(name, top, kind string) error {
+	if name == top {
+		return problem.New(problem.Failed, "%s is %s, and only files, directories and links are copied", tree.Shorten(name), kind)
+	}
+	if l.count++; len(l.some) < 5 {
+		l.some = append(l.some, tree.Shorten(name)+" is "+kind)
+	}
+	return nil
+}
+
+// problem says what was left out, if anything was.
+func (l *leftOut) problem() error {
+	if l.count == 0 {
+		return nil
+	}
+	more := ""
+	if l.count > len(l.some) {
+		more = fmt.Sprintf(" and %d more", l.count-len(l.some))
+	}
+	return problem.New(problem.Failed, "all was copied but what is neither a file nor a directory nor a link: %s%s", strings.Join(l.some, ", "), more)
+}

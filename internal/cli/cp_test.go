@@ -1,0 +1,386 @@
+package cli
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"orrery/internal/host"
+)
+
+// honest is a node whose file system is that of this machine.
+type honest struct{ host.Local }
+
+// liar is a node whose tar sends whatever it likes.
+type liar struct {
+	host.Runner
+	sends func(w io.Writer) error
+}
+
+func (l liar) Run(_ context.Context, c host.Command) error { return l.sends(c.Stdout) }
+
+// entries gives a stream of these entries; a content is as long as the size says.
+func entries(all ...tar.Header) func(io.Writer) error {
+	return func(to io.Writer) error {
+		w := tar.NewWriter(to)
+		for i := range all {
+			h := all[i]
+			if h.Typeflag == 0 {
+				h.Typeflag = tar.TypeReg
+			}
+			if h.Mode == 0 {
+				h.Mode = 0o755
+			}
+			if err := w.WriteHeader(&h); err != nil {
+				return err
+			}
+			if _, err := w.Write(bytes.Repeat([]byte("x"), int(h.Size))); err != nil {
+				return err
+			}
+		}
+		return w.Close()
+	}
+}
+
+func dirEntry(name string) tar.Header { return tar.Header{Name: name + "/", Typeflag: tar.TypeDir} }
+
+// copied copies thing from a node that sends something, to a directory below which nobody may reach, and gives the directory.
+func copied(t *testing.T, to string, sends func(io.Writer) error) (dir string, err error) {
+	t.Helper()
+	dir = t.TempDir()
+	mustDo(t, os.MkdirAll(filepath.Join(dir, "outside"), 0o755))
+	mustDo(t, os.WriteFile(filepath.Join(dir, "outside", "key"), []byte("of the host"), 0o600))
+	mustDo(t, os.MkdirAll(filepath.Join(dir, "into"), 0o755))
+	err = transfer(t.Context(), place{liar{sends: sends}, "/srv/thing"}, place{nil, filepath.Join(dir, "into", to)}, false)
+	text, read := os.ReadFile(filepath.Join(dir, "outside", "key"))
+	if read != nil || string(text) != "of the host" {
+		t.Errorf("the host's file holds %q: %v", text, read)
+	}
+	if names, _ := os.ReadDir(filepath.Join(dir, "outside")); len(names) != 1 {
+		t.Errorf("there are %d files outside", len(names))
+	}
+	hidden, _ := filepath.Glob(filepath.Join(dir, "into", ".orrery*"))
+	if len(hidden) > 0 {
+		t.Errorf("%q are left", hidden)
+	}
+	return dir, err
+}
+
+func mustDo(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A node's tar may send anything; nothing of it comes beside the destination, and nothing of a stream that is none is laid down.
+func TestHostileTar(t *testing.T) {
+	link := func(name, to string) tar.Header {
+		return tar.Header{Name: name, Linkname: to, Typeflag: tar.TypeSymlink}
+	}
+	same := func(name, of string) tar.Header { return tar.Header{Name: name, Linkname: of, Typeflag: tar.TypeLink} }
+	for name, c := range map[string]struct {
+		sends func(io.Writer) error
+		want  string
+	}{
+		"above":               {entries(tar.Header{Name: "../outside/key", Size: 1}), "is not below"},
+		"above, in it":        {entries(dirEntry("thing"), tar.Header{Name: "thing/../../outside/key", Size: 1}), "is not below"},
+		"absolute":            {entries(tar.Header{Name: "/etc/orrery-test", Size: 1}), "is not below"},
+		"another":             {entries(tar.Header{Name: "other", Size: 1}), "is not below"},
+		"the top itself":      {entries(dirEntry(".")), "is not below"},
+		"below a link":        {entries(dirEntry("thing"), link("thing/a", "../../outside"), tar.Header{Name: "thing/a/key", Size: 1}), "in no directory"},
+		"below a link at top": {entries(link("thing", "../outside"), tar.Header{Name: "thing/key", Size: 1}), "in no directory"},
+		"a link for a dir":    {entries(dirEntry("thing"), dirEntry("thing/a"), link("thing/a", "../../outside"), tar.Header{Name: "thing/a/key", Size: 1}), "comes after"},
+		"twice":               {entries(dirEntry("thing"), tar.Header{Name: "thing/a", Size: 1}, tar.Header{Name: "thing/a", Size: 2}), "comes after"},
+		"without directory":   {entries(dirEntry("thing"), tar.Header{Name: "thing/a/b", Size: 1}), "in no directory"},
+		"another name of":     {entries(dirEntry("thing"), same("thing/a", "../outside/key")), "does not come before"},
+		"another name of /":   {entries(dirEntry("thing"), same("thing/a", "/etc/passwd")), "does not come before"},
+		"a name below a link": {entries(dirEntry("thing"), link("thing/a", "../../outside"), same("thing/b", "thing/a/key")), "not a directory"},
+		"a device at top":     {entries(tar.Header{Name: "thing", Typeflag: tar.TypeBlock, Devmajor: 8}), "is a device"},
+		"a long name":         {entries(dirEntry("thing"), tar.Header{Name: "thing/" + strings.Repeat("x", 300), Size: 1}), "is not below"},
+		"nothing":             {entries(), "it is empty"},
+		"no archive":          {func(w io.Writer) error { _, err := io.WriteString(w, strings.Repeat("x", 2048)); return err }, "invalid tar header"},
+		"cut short": {func(w io.Writer) error {
+			tw := tar.NewWriter(w)
+			_ = tw.WriteHeader(&tar.Header{Name: "thing", Size: 1 << 20, Mode: 0o600})
+			_, _ = tw.Write(make([]byte, 1000))
+			return nil
+		}, "unexpected EOF"},
+		"it fails": {func(w io.Writer) error {
+			_, _ = io.WriteString(w, "")
+			return &host.RunError{Place: "n", Status: 1, Output: "there is no such file"}
+		}, "there is no such file"},
+		"never ends": {func(w io.Writer) error {
+			if err := entries(tar.Header{Name: "thing", Size: 1})(w); err != nil {
+				return err
+			}
+			for {
+				if _, err := w.Write(make([]byte, 1<<16)); err != nil {
+					return err
+				}
+			}
+		}, "more behind its end"},
+		"holes": {func(w io.Writer) error {
+			tw := tar.NewWriter(w)
+			_ = tw.WriteHeader(&tar.Header{Name: "thing/", Typeflag: tar.TypeDir, Mode: 0o755})
+			_ = tw.Flush()
+			return sparse(w)
+		}, "unknown kind"},
+		"holes, of PAX": {holes(t), "has holes"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir, err := copied(t, "", c.sends)
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("error %v, want %q", err, c.want)
+			}
+			if names, _ := os.ReadDir(filepath.Join(dir, "into")); len(names) > 0 {
+				t.Errorf("%v was laid down", names)
+			}
+		})
+	}
+}
+
+// holes gives what tar makes of a file of 1 TiB without a byte in it.
+func holes(t *testing.T) func(io.Writer) error {
+	file := filepath.Join(t.TempDir(), "thing")
+	mustDo(t, os.WriteFile(file, nil, 0o600))
+	mustDo(t, os.Truncate(file, 1<<40))
+	return func(w io.Writer) error {
+		args := []string{"tar", "--format=posix", "--sparse", "-C", filepath.Dir(file), "-cf", "-", "thing"}
+		return host.Local{}.Run(context.Background(), host.Command{Args: args, Stdout: w})
+	}
+}
+
+// sparse writes a file of GNU's old form for such with holes: no byte for 1 TiB.
+func sparse(w io.Writer) error {
+	b := make([]byte, 512)
+	copy(b, "thing/holes")
+	copy(b[100:], "0000644\x00")
+	copy(b[108:], "0000000\x00")
+	copy(b[116:], "0000000\x00")
+	copy(b[124:], "00000000000\x00")
+	copy(b[136:], "00000000000\x00")
+	b[156] = 'S'
+	copy(b[257:], "ustar  \x00")
+	copy(b[386:], "00000000000\x0000000000000\x00")
+	copy(b[483:], "77777777777\x00")
+	copy(b[148:], "        ")
+	sum := 0
+	for _, c := range b {
+		sum += int(c)
+	}
+	copy(b[148:], fmt.Sprintf("%06o\x00 ", sum))
+	_, err := w.Write(append(b, make([]byte, 1024)...))
+	return err
+}
+
+// What a node's files are to it they are not to the host: no set-user-ID of root, no device, no named pipe.
+func TestOnlyFiles(t *testing.T) {
+	dir, err := copied(t, "", entries(dirEntry("thing"),
+		tar.Header{Name: "thing/console", Typeflag: tar.TypeChar, Devmajor: 5, Devminor: 1},
+		tar.Header{Name: "thing/link", Linkname: "/etc/shadow", Typeflag: tar.TypeSymlink},
+		tar.Header{Name: "thing/pipe\x1b[2J", Typeflag: tar.TypeFifo},
+		tar.Header{Name: "thing/suid", Mode: 0o6755, Size: 5, Uid: 1234, Gid: 1234},
+		tar.Header{Name: "thing/twin", Linkname: "thing/suid", Typeflag: tar.TypeLink},
+	))
+	if err == nil || !strings.Contains(err.Error(), "thing/console is a device") || !strings.Contains(err.Error(), `thing/pipe\x1b[2J is a named pipe`) {
+		t.Errorf("error %v", err)
+	}
+	at := filepath.Join(dir, "into", "thing")
+	var st unix.Stat_t
+	mustDo(t, unix.Lstat(filepath.Join(at, "suid"), &st))
+	if st.Mode&0o7777 != 0o755 || int(st.Uid) != os.Geteuid() || st.Nlink != 2 || st.Size != 5 {
+		t.Errorf("mode %o of %d, %d names, %d bytes", st.Mode, st.Uid, st.Nlink, st.Size)
+	}
+	if to, _ := os.Readlink(filepath.Join(at, "link")); to != "/etc/shadow" {
+		t.Errorf("the link says %q", to)
+	}
+	if names, _ := os.ReadDir(at); len(names) != 3 {
+		t.Errorf("there are %v", names)
+	}
+}
+
+// Links that are there below the destination are replaced; nothing is written through them.
+func TestLinksAtTheDestination(t *testing.T) {
+	for name, lay := range map[string]func(into string) error{
+		"a file":      func(into string) error { return os.Symlink("../outside/key", filepath.Join(into, "thing")) },
+		"a directory": func(into string) error { return os.Symlink("../outside", filepath.Join(into, "thing")) },
+		"one below": func(into string) error {
+			return errors.Join(os.Mkdir(filepath.Join(into, "thing"), 0o755), os.Symlink("../../outside/key", filepath.Join(into, "thing", "key")))
+		},
+		"a directory, below": func(into string) error {
+			return errors.Join(os.Mkdir(filepath.Join(into, "thing"), 0o755), os.Symlink("../../outside", filepath.Join(into, "thing", "sub")))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			into := filepath.Join(dir, "into")
+			mustDo(t, errors.Join(os.Mkdir(into, 0o755), os.Mkdir(filepath.Join(dir, "outside"), 0o755)))
+			mustDo(t, os.WriteFile(filepath.Join(dir, "outside", "key"), []byte("of the host"), 0o600))
+			mustDo(t, lay(into))
+			again := place{liar{sends: entries(dirEntry("thing"), tar.Header{Name: "thing/key", Size: 3}, dirEntry("thing/sub"), tar.Header{Name: "thing/sub/key", Size: 4})}, "/srv/thing"}
+			mustDo(t, transfer(t.Context(), again, place{nil, into}, true))
+			for file, want := range map[string]string{"thing/key": "xxx", "thing/sub/key": "xxxx"} {
+				if text, err := os.ReadFile(filepath.Join(into, file)); err != nil || string(text) != want {
+					t.Errorf("%s holds %q: %v", file, text, err)
+				}
+			}
+			if text, _ := os.ReadFile(filepath.Join(dir, "outside", "key")); string(text) != "of the host" {
+				t.Errorf("the host's file holds %q", text)
+			}
+			if _, err := os.Lstat(filepath.Join(dir, "outside", "sub")); err == nil {
+				t.Error("something was made outside")
+			}
+		})
+	}
+}
+
+// Between honest places, in all directions: contents, modes, times, links and names arrive as they are.
+func TestCopies(t *testing.T) {
+	when := time.Date(2020, 1, 2, 3, 4, 5, 600, time.UTC)
+	node := func(path string) place { return place{honest{}, path} }
+	here := func(path string) place { return place{nil, path} }
+	for name, ways := range map[string][2]func(string) place{"in": {here, node}, "out": {node, here}, "across": {node, node}} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			from := filepath.Join(dir, "a thing")
+			mustDo(t, os.MkdirAll(filepath.Join(from, "sub", "empty"), 0o755))
+			mustDo(t, os.WriteFile(filepath.Join(from, "sub", "-x\n"), bytes.Repeat([]byte("0123456789abcdef"), 1<<16), 0o640))
+			mustDo(t, os.WriteFile(filepath.Join(from, "sub.file"), nil, 0o600))
+			mustDo(t, os.Link(filepath.Join(from, "sub", "-x\n"), filepath.Join(from, "twin")))
+			mustDo(t, os.Symlink("nowhere", filepath.Join(from, "link")))
+			mustDo(t, os.Chmod(filepath.Join(from, "sub"), 0o711))
+			for _, p := range []string{"sub/-x\n", "sub/empty", "sub", ""} {
+				mustDo(t, os.Chtimes(filepath.Join(from, p), when, when))
+			}
+			to := filepath.Join(dir, "new", "other")
+			mustDo(t, os.Mkdir(filepath.Join(dir, "new"), 0o755))
+			for range 2 { // the second time into what is there
+				mustDo(t, transfer(t.Context(), ways[0](from), ways[1](to), false))
+				if _, err := os.Stat(filepath.Join(to, "a thing")); err == nil {
+					mustDo(t, os.RemoveAll(filepath.Join(to, "a thing")))
+				}
+			}
+			mustDo(t, transfer(t.Context(), ways[0](filepath.Join(from, "link")), ways[1](filepath.Join(dir, "made")+"/"), false))
+			if link, _ := os.Readlink(filepath.Join(dir, "made", "link")); link != "nowhere" {
+				t.Errorf("the link says %q", link)
+			}
+			info, err := os.Stat(filepath.Join(to, "sub"))
+			mustDo(t, err)
+			if info.Mode().Perm() != 0o711 || !info.ModTime().Equal(when) {
+				t.Errorf("directory: %v, %v", info.Mode(), info.ModTime())
+			}
+			info, err = os.Stat(filepath.Join(to, "sub", "-x\n"))
+			mustDo(t, err)
+			if info.Mode().Perm() != 0o640 || !info.ModTime().Equal(when) || info.Size() != 1<<20 {
+				t.Errorf("file: %v, %v, %d bytes", info.Mode(), info.ModTime(), info.Size())
+			}
+			if twin, err := os.Stat(filepath.Join(to, "twin")); err != nil || !os.SameFile(info, twin) {
+				t.Errorf("the second name: %v", err)
+			}
+			err = transfer(t.Context(), ways[0](filepath.Join(dir, "none")), ways[1](dir), false)
+			if err == nil || !strings.Contains(err.Error(), "there is no such file") {
+				t.Errorf("of no file: %v", err)
+			}
+			left, _ := filepath.Glob(filepath.Join(dir, "*", ".orrery*"))
+			if len(left) > 0 {
+				t.Errorf("%q are left", left)
+			}
+		})
+	}
+}
+
+// An interrupted copy leaves nothing behind.
+func TestInterruptedCopy(t *testing.T) {
+	into := t.TempDir()
+	ctx, cancel := context.WithCancel(t.Context())
+	endless := liar{sends: func(w io.Writer) error {
+		tw := tar.NewWriter(w)
+		if err := tw.WriteHeader(&tar.Header{Name: "thing", Size: 1 << 40, Mode: 0o600}); err != nil {
+			return err
+		}
+		for i := 0; ; i++ {
+			if _, err := tw.Write(make([]byte, 1<<16)); err != nil {
+				return err
+			}
+			if i == 10 {
+				cancel()
+			}
+		}
+	}}
+	if err := transfer(ctx, place{endless, "/srv/thing"}, place{nil, into}, false); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v", err)
+	}
+	if names, _ := os.ReadDir(into); len(names) > 0 {
+		t.Errorf("%v are left", names)
+	}
+}
+
+// What is copied into a node is read without following what others put in its way.
+func TestLoad(t *testing.T) {
+	dir := t.TempDir()
+	mustDo(t, os.Mkdir(filepath.Join(dir, "thing"), 0o755))
+	mustDo(t, unix.Mkfifo(filepath.Join(dir, "thing", "pipe"), 0o600))
+	mustDo(t, os.Symlink("/etc/passwd", filepath.Join(dir, "thing", "passwd")))
+	var sent bytes.Buffer
+	l, err := pack(t.Context(), filepath.Join(dir, "thing"), &sent)
+	mustDo(t, err)
+	if err := l.left.problem(); err == nil || !strings.Contains(err.Error(), "thing/pipe is a named pipe") {
+		t.Errorf("left out: %v", err)
+	}
+	r := tar.NewReader(&sent)
+	for {
+		h, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		mustDo(t, err)
+		if h.Typeflag == tar.TypeReg {
+			t.Errorf("%s was followed", h.Name)
+		}
+	}
+}
+
+func FuzzCargo(f *testing.F) {
+	for _, sends := range []func(io.Writer) error{
+		entries(dirEntry("thing"), tar.Header{Name: "thing/a", Size: 5}, tar.Header{Name: "thing/b", Linkname: "/etc", Typeflag: tar.TypeSymlink}),
+		entries(dirEntry("thing"), tar.Header{Name: "thing/a", Size: 5}, tar.Header{Name: "thing/b", Linkname: "thing/a", Typeflag: tar.TypeLink}),
+		entries(tar.Header{Name: "../thing", Size: 5}),
+		sparse,
+	} {
+		var b bytes.Buffer
+		_ = sends(&b)
+		f.Add(b.Bytes())
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		dir := t.TempDir()
+		err := transfer(t.Context(), place{liar{sends: func(w io.Writer) error { _, err := w.Write(text); return err }}, "/srv/thing"}, place{nil, filepath.Join(dir, "into") + "/"}, false)
+		names, _ := os.ReadDir(dir)
+		inner, _ := os.ReadDir(filepath.Join(dir, "into"))
+		if len(names) > 1 || len(inner) > 1 || len(inner) == 1 && inner[0].Name() != "thing" {
+			t.Errorf("%v, %v, %v", names, inner, err)
+		}
+		var out bytes.Buffer
+		if err := unpack(bytes.NewReader(text), "thing").pass(t.Context(), &out); err == nil {
+			for again := tar.NewReader(&out); ; {
+				h, err := again.Next()
+				if errors.Is(err, io.EOF) {
+					break
+				}
+				if err != nil || !strings.HasPrefix(h.Name, "thing") || strings.Contains(h.Name, "..") && strings.Contains("/"+h.Name+"/", "/../") || h.Mode&^0o777 != 0 {
+					t.Fatalf("%+v, %v", h, err)
+				}
+			}
+		}
+	})
+}

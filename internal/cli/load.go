@@ -1,0 +1,123 @@
+package cli
+
+import (
+	"archive/tar"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"orrery/internal/problem"
+	"orrery/internal/tree"
+)
+
+// A load is a file or directory of this host on its way into a node. The path to it is trusted, what is below it not: others may write there meanwhile.
+type load struct {
+	ctx   context.Context
+	top   string
+	tar   *tar.Writer
+	names map[[2]uint64]string // of files with several names, the first
+	left  leftOut
+}
+
+// pack sends a file or directory of this host as a tar archive.
+func pack(ctx context.Context, source string, to io.Writer) (*load, error) {
+	above, err := filepath.EvalSymlinks(path.Dir(source))
+	if err != nil {
+		return nil, missingSource(source, err)
+	}
+	dir, err := tree.Open(above)
+	if err != nil {
+		return nil, missingSource(source, err)
+	}
+	defer dir.Close() //nolint:errcheck // it was only read
+	base := path.Base(source)
+	st, err := dir.Lstat(base)
+	if err != nil {
+		return nil, missingSource(source, err)
+	}
+	l := &load{ctx: ctx, top: base, tar: tar.NewWriter(to), names: map[[2]uint64]string{}}
+	if st.Mode&unix.S_IFMT == unix.S_IFDIR {
+		err = l.tree(path.Join(above, base), base)
+	} else {
+		err = l.one(&tree.Entry{Path: base, Dir: dir.Fd(), Name: base, Stat: *st}, base)
+	}
+	if err == nil {
+		err = l.tar.Close()
+	}
+	return l, err
+}
+
+func missingSource(source string, err error) error {
+	if errors.Is(err, os.ErrNotExist) {
+		return problem.New(problem.Failed, "%s: there is no such file", source).At("this host")
+	}
+	return problem.New(problem.Failed, "%s cannot be read", source).At("this host").Because(cause(err))
+}
+
+func (l *load) tree(dir, as string) error {
+	top, err := tree.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer top.Close() //nolint:errcheck // it was only read
+	return top.Walk(l.ctx, tree.Ample, func(e *tree.Entry) error { return l.one(e, path.Join(as, e.Path)) })
+}
+
+// one sends one path.
+func (l *load) one(e *tree.Entry, as string) error {
+	st := &e.Stat
+	it := &item{Made: tree.Made{Path: as, Mode: st.Mode, Modified: time.Unix(st.Mtim.Unix())}}
+	switch st.Mode & unix.S_IFMT {
+	case unix.S_IFDIR:
+		return l.tar.WriteHeader(it.header())
+	case unix.S_IFLNK:
+		var err error
+		if it.Link, err = tree.ReadLink(e.Dir, e.Name); err != nil {
+			return vanished(err)
+		}
+		return l.tar.WriteHeader(it.header())
+	case unix.S_IFREG:
+		return l.file(e, it)
+	}
+	return l.left.add(as, l.top, tree.Kind(st.Mode))
+}
+
+func (l *load) file(e *tree.Entry, it *item) error {
+	fd, st, err := tree.OpenEntry(e.Dir, e.Name)
+	if err != nil {
+		return vanished(err)
+	}
+	f := os.NewFile(uintptr(fd), it.Path)
+	defer f.Close() //nolint:errcheck // it was only read
+	if key := [2]uint64{st.Dev, st.Ino}; st.Nlink > 1 {
+		if first, ok := l.names[key]; ok {
+			it.Same = first
+			return l.tar.WriteHeader(it.header())
+		}
+		l.names[key] = it.Path
+	}
+	it.size, it.Mode = st.Size, st.Mode
+	if err := l.tar.WriteHeader(it.header()); err != nil {
+		return err
+	}
+	n, err := io.CopyBuffer(struct{ io.Writer }{l.tar}, untilDone{l.ctx, io.LimitReader(f, st.Size)}, make([]byte, min(256<<10, st.Size+1)))
+	if err == nil && n < st.Size {
+		err = fmt.Errorf("%s became shorter while it was read", tree.Shorten(it.Path))
+	}
+	return err
+}
+
+// vanished: what is gone, or has become another thing, since it was listed is no fault.
+func vanished(err error) error {
+	if errors.Is(err, tree.ErrGone) || errors.Is(err, tree.ErrNotRegular) || errors.Is(err, unix.ENOENT) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,87 @@
+package tree
+
+import (
+	"os"
+	"path"
+
+	"golang.org/x/sys/unix"
+)
+
+// Merge moves a file or directory to another place of the same file system. A directory is merged into one that is there; a file or link takes the
+// place of whatever file or link is there, which is not followed. The path to the directory above either is trusted.
+func Merge(from, to string) error {
+	source, err := unix.Open(path.Dir(from), unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return &os.PathError{Op: "open", Path: path.Dir(from), Err: err}
+	}
+	defer unix.Close(source) //nolint:errcheck // nothing was written to it
+	dest, err := unix.Open(path.Dir(to), unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return &os.PathError{Op: "open", Path: path.Dir(to), Err: err}
+	}
+	defer unix.Close(dest) //nolint:errcheck // nothing was written to it
+	return merge(source, path.Base(from), dest, path.Base(to), to)
+}
+
+// merge moves an entry of one open directory to another; at tells of the place in messages.
+func merge(source int, from string, dest int, to, at string) error {
+	var is, has unix.Stat_t
+	err := unix.Fstatat(source, from, &is, unix.AT_SYMLINK_NOFOLLOW)
+	if err == nil {
+		err = unix.Fstatat(dest, to, &has, unix.AT_SYMLINK_NOFOLLOW)
+	}
+	dir := func(st *unix.Stat_t) bool { return st.Mode&unix.S_IFMT == unix.S_IFDIR }
+	switch {
+	case err != nil && err != unix.ENOENT:
+	case err == nil && dir(&is) && dir(&has):
+		return mergeDirectory(source, from, dest, to, at)
+	case err == nil && dir(&has):
+		err = unix.EISDIR
+	case err == nil && dir(&is) && has.Mode&unix.S_IFMT != unix.S_IFLNK:
+		err = unix.ENOTDIR
+	default:
+		if err == nil && dir(&is) { // a directory takes no other place
+			_ = unix.Unlinkat(dest, to, 0)
+		}
+		err = unix.Renameat(source, from, dest, to)
+	}
+	if err != nil {
+		return &os.PathError{Op: "put", Path: Shorten(at), Err: err}
+	}
+	return nil
+}
+
+func mergeDirectory(source int, from string, dest int, to, at string) error {
+	const flags = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
+	inner, err := unix.Openat(source, from, flags, 0)
+	if err != nil {
+		return &os.PathError{Op: "open", Path: Shorten(at), Err: err}
+	}
+	defer unix.Close(inner) //nolint:errcheck // nothing was written to it
+	there, err := unix.Openat(dest, to, flags, 0)
+	if err != nil {
+		return &os.PathError{Op: "open", Path: Shorten(at), Err: err}
+	}
+	defer unix.Close(there) //nolint:errcheck // nothing was written to it
+	var st unix.Stat_t
+	if err := unix.Fstat(inner, &st); err != nil { // before its time changes
+		return &os.PathError{Op: "stat", Path: Shorten(at), Err: err}
+	}
+	again, err := unix.Openat(inner, ".", flags, 0)
+	if err != nil {
+		return &os.PathError{Op: "open", Path: Shorten(at), Err: err}
+	}
+	all, err := names(again, Ample.Names)
+	if err != nil {
+		return &os.PathError{Op: "list", Path: Shorten(at), Err: err}
+	}
+	for _, name := range all {
+		if err := merge(inner, name, there, name, path.Join(at, name)); err != nil {
+			return err
+		}
+	}
+	if err := unix.Fchmod(there, st.Mode&0o7777); err != nil {
+		return &os.PathError{Op: "chmod", Path: Shorten(at), Err: err}
+	}
+	return unix.UtimesNanoAt(dest, to, []unix.Timespec{st.Atim, st.Mtim}, unix.AT_SYMLINK_NOFOLLOW)
+}
