@@ -30,19 +30,7 @@ func TestExchange(t *testing.T) {
 	if err := os.Symlink(host, filepath.Join(from, "link")); err != nil {
 		t.Fatal(err)
 	}
-	stop, done := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(done)
-		for {
-			select {
-			case <-stop:
-				return
-			default:
-				_ = unix.Renameat2(unix.AT_FDCWD, filepath.Join(from, "turns"), unix.AT_FDCWD, filepath.Join(from, "link"), unix.RENAME_EXCHANGE)
-			}
-		}
-	}()
-	defer func() { close(stop); <-done }()
+	defer exchange(filepath.Join(from, "turns"), filepath.Join(from, "link"))()
 	for i, end := 0, time.Now().Add(3*time.Second); time.Now().Before(end); i++ {
 		to := filepath.Join(dir, fmt.Sprint("to", i))
 		if _, err := CloneLive(t.Context(), from, to, once); err != nil && !strings.Contains(err.Error(), "stand still") {
@@ -53,6 +41,23 @@ func TestExchange(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// exchange lets two paths change places again and again, until it is ended.
+func exchange(a, b string) (end func()) {
+	stop, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				_ = unix.Renameat2(unix.AT_FDCWD, a, unix.AT_FDCWD, b, unix.RENAME_EXCHANGE)
+			}
+		}
+	}()
+	return func() { close(stop); <-done }
 }
 
 // wantNone wants a text in no file of a tree.

@@ -69,10 +69,11 @@ const ssh = "ssh -o BatchMode=yes -o ConnectTimeout=20 -o ServerAliveInterval=20
 // patience is how long rsync waits for the other side to say or take anything.
 const patience = 5 * time.Minute
 
-// arguments are those of rsync(1): all that a file can have is kept, and times are compared to the nanosecond. On the other side, whoever is not root there cannot give files to their
+// arguments are those of rsync(1): all that a file can have is kept, and times are compared to the nanosecond. Devices are left out: one that
+// a node has made would open a disk of the place where the mirror is. On the other side, whoever is not root there cannot give files to their
 // owners, and lets rsync note them beside the files instead, from where they come back with the same option.
 func (m Mirror) arguments(more ...string) []string {
-	args := append([]string{"rsync", "-aHAXS", "--numeric-ids", "--modify-window=-1", "--mkpath", "--timeout=" + strconv.Itoa(int(patience.Seconds()))}, more...)
+	args := append([]string{"rsync", "-aHAXS", "--numeric-ids", "--no-devices", "--modify-window=-1", "--mkpath", "--timeout=" + strconv.Itoa(int(patience.Seconds()))}, more...)
 	if place, _, remote := strings.Cut(m.To, ":"); remote && !strings.Contains(place, "/") {
 		args = append(args, "-e", ssh)
 		if user, _, named := strings.Cut(place, "@"); named && user != "root" {
@@ -88,6 +89,11 @@ func (m Mirror) Run(ctx context.Context) (sent int64, err error) {
 	if err := m.there(); err != nil {
 		return 0, err
 	}
+	if m.local() {
+		if err := os.MkdirAll(m.To, 0o700); err != nil {
+			return 0, problem.New(problem.Failed, "the mirror of volume %s of %s cannot be made", m.Volume, m.Node).At(m.To).Because(err)
+		}
+	}
 	out, err := m.rsync(ctx, "--partial-dir=.rsync-partial", "--stats", "--no-human-readable")
 	return transferred(out), err
 }
@@ -96,15 +102,24 @@ func (m Mirror) there() error {
 	if _, err := os.Stat(m.From); err != nil {
 		return problem.New(problem.Failed, "volume %s of %s is not there", m.Volume, m.Node).At(m.From).Try("orrery up makes it")
 	}
-	if local := strings.HasPrefix(m.To, "/"); local && strings.HasPrefix(filepath.Clean(m.To)+"/", filepath.Clean(m.From)+"/") {
+	if m.local() && strings.HasPrefix(filepath.Clean(m.To)+"/", filepath.Clean(m.From)+"/") {
 		return problem.New(problem.Mistake, "volume %s cannot be mirrored into itself", m.Volume).At(m.To)
 	}
 	return nil
 }
 
+// rsync runs rsync(1). It goes by path through what nodes write meanwhile, as root: it is shut in there.
 func (m Mirror) rsync(ctx context.Context, more ...string) (string, error) {
 	const most = 64 << 20 // names of files that differ
-	out, err := host.Output(ctx, host.Local{Name: "host"}, host.Command{Args: m.arguments(more...), Env: []string{"LC_ALL=C"}}, most)
+	var out []byte
+	err := confined(m.shut(), func() (err error) {
+		out, err = host.Output(ctx, host.Local{Name: "host"}, host.Command{Args: m.arguments(more...), Env: []string{"LC_ALL=C"}}, most)
+		return err
+	})
+	var p *problem.Problem
+	if errors.As(err, &p) {
+		return "", p
+	}
 	var ran *host.RunError
 	if errors.As(err, &ran) && ran.Status == 24 {
 		err = nil // files vanished while they were copied: the volume is in use
@@ -114,6 +129,18 @@ func (m Mirror) rsync(ctx context.Context, more ...string) (string, error) {
 	}
 	return string(out), nil
 }
+
+// shut gives the directories that rsync is shut in: the volume, and a mirror on this host, where what nodes have written is, too.
+func (m Mirror) shut() []shut {
+	dirs := []shut{{dir: m.From, readOnly: true}}
+	if _, err := os.Stat(m.To); err == nil && m.local() {
+		dirs = append(dirs, shut{dir: m.To})
+	}
+	return dirs
+}
+
+// local reports whether the mirror is on this host.
+func (m Mirror) local() bool { return strings.HasPrefix(m.To, "/") }
 
 func (m Mirror) cure(ran *host.RunError) string {
 	place, _, remote := strings.Cut(m.To, ":")

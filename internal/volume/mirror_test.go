@@ -71,6 +71,7 @@ func needRsync(t *testing.T) {
 func tryMirror(t *testing.T, m Mirror, at string) {
 	t.Helper()
 	zoo(t, m.From)
+	sh(t, `rm -f "$1/whiteout"`, m.From) // devices are left out
 	sent, err := m.Run(t.Context())
 	if err != nil || sent < 1000 {
 		t.Fatal(sent, err)
@@ -98,6 +99,100 @@ func tryMirror(t *testing.T, m Mirror, at string) {
 	}
 	if _, err := os.Stat(filepath.Join(at, "will-go", "x")); err != nil {
 		t.Errorf("what was removed from the volume is gone from the mirror: %v", err)
+	}
+}
+
+// TestMirrorExchange: while a node lets a directory and a link to one of the host change places, rsync, which is root, takes
+// no file of the host into a mirror.
+func TestMirrorExchange(t *testing.T) {
+	needRsync(t)
+	needRoot(t)
+	dir := t.TempDir()
+	secret, from := filepath.Join(dir, "host"), filepath.Join(dir, "from")
+	for i := range 300 {
+		write(t, filepath.Join(secret, fmt.Sprint(i)), "of the host")
+		write(t, filepath.Join(from, "turns", fmt.Sprint(i)), "of the node")
+	}
+	if err := os.Symlink(secret, filepath.Join(from, "link")); err != nil {
+		t.Fatal(err)
+	}
+	defer exchange(filepath.Join(from, "turns"), filepath.Join(from, "link"))()
+	for i, end := 0, time.Now().Add(4*time.Second); time.Now().Before(end); i++ {
+		m := Mirror{Volume: "rows", Node: "db", From: from, To: filepath.Join(dir, fmt.Sprint("to", i))}
+		_, _ = m.Run(t.Context()) // files that are links meanwhile are an error of rsync's
+		wantNone(t, m.To, "of the host")
+	}
+}
+
+// TestMirrorConfined: a program that follows links as old versions of rsync(1) did finds no way out of the volume, nor of a mirror on this host.
+func TestMirrorConfined(t *testing.T) {
+	needRoot(t)
+	dir := t.TempDir()
+	m := Mirror{Volume: "rows", Node: "db", From: filepath.Join(dir, "from"), To: filepath.Join(dir, "to")}
+	write(t, filepath.Join(dir, "host", "secret"), "of the host")
+	for _, at := range []string{m.From, m.To} {
+		write(t, filepath.Join(at, "own"), "of the node")
+		if err := os.Symlink(filepath.Join(dir, "host"), filepath.Join(at, "link")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(t, filepath.Join(dir, "bin", "rsync"), `#!/bin/sh
+for last in "$@"; do from=$to; to=$last; done
+cat "$from/own" "$from/link/secret" > "$to/stolen"; echo overwritten > "$to/link/secret"; readlink "$from/link" > "$to/says"; echo x > "$from/made"
+exit 0`)
+	if err := os.Chmod(filepath.Join(dir, "bin", "rsync"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", filepath.Join(dir, "bin")+":"+os.Getenv("PATH"))
+	if _, err := m.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{
+		"to/stolen": "of the node", "host/secret": "of the host", "to/says": filepath.Join(dir, "host") + "\n",
+	} {
+		if text, err := os.ReadFile(filepath.Join(dir, path)); err != nil || string(text) != want {
+			t.Errorf("%s holds %q (%v)", path, text, err)
+		}
+	}
+	if _, err := os.Lstat(filepath.Join(m.From, "made")); err == nil {
+		t.Error("the volume was written to")
+	}
+}
+
+// TestMirrorOld: a link that an earlier mirror has brought leads nowhere when there are files below its name later; and what devices there are
+// does not come along.
+func TestMirrorOld(t *testing.T) {
+	needRsync(t)
+	needRoot(t)
+	dir := t.TempDir()
+	outside := filepath.Join(dir, "outside")
+	write(t, filepath.Join(outside, "x"), "of the host")
+	m := Mirror{Volume: "rows", Node: "db", From: filepath.Join(dir, "from"), To: filepath.Join(dir, "to")}
+	sh(t, `mkdir "$1"; ln -s "$2" "$1/d"; mknod "$1/null" c 1 3`, m.From, outside)
+	if _, err := m.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(m.From, "d")); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(m.From, "d", "x"), "of the node")
+	if _, err := m.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := os.ReadFile(filepath.Join(outside, "x")); err != nil || string(text) != "of the host" {
+		t.Errorf("the file outside holds %q (%v)", text, err)
+	}
+	if text, err := os.ReadFile(filepath.Join(m.To, "d", "x")); err != nil || string(text) != "of the node" {
+		t.Errorf("the mirror holds %q (%v)", text, err)
+	}
+	if _, err := os.Lstat(filepath.Join(m.To, "null")); err == nil {
+		t.Error("a device is in the mirror")
+	}
+}
+
+func needRoot(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root mounts")
 	}
 }
 
@@ -179,7 +274,7 @@ func TestMirrorUser(t *testing.T) {
 printf '#!/bin/sh\nwhile [ "$1" != ct ]; do shift; done; shift; exec setpriv --reuid=4242 --regid=4242 --clear-groups sh -c "$*"\n' > bin/ssh; chmod 755 bin/ssh`, dir)
 	t.Setenv("PATH", filepath.Join(dir, "bin")+":"+os.Getenv("PATH"))
 	m := Mirror{Volume: "rows", Node: "db", From: filepath.Join(dir, "from"), To: "backup@ct:" + filepath.Join(dir, "theirs", "db")}
-	sh(t, `set -e; mkdir "$1"; cd "$1"; echo x > x; chown 12:34 x; mknod disk b 7 200; chmod 4755 x; ln x y`, m.From)
+	sh(t, `set -e; mkdir "$1"; cd "$1"; echo x > x; chown 12:34 x; chmod 4755 x; ln x y`, m.From)
 	if _, err := m.Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,70 @@
+package volume
+
+import (
+	"errors"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"orrery/internal/host"
+	"orrery/internal/problem"
+)
+
+// A shut directory is one in which a program finds no way out, although it goes through it by path and others write there: no link is followed,
+// no device opens anything. Links can still be read, and made.
+type shut struct {
+	dir      string
+	readOnly bool
+}
+
+// confined does some work in a mount namespace of its own, in which directories are shut. Programs that it starts are in there, too.
+func confined(dirs []shut, work func() error) error {
+	done := make(chan error, 1)
+	host.OnOwnThread(func() {
+		if err := apart(dirs); err != nil {
+			done <- problem.New(problem.Unable, "what nodes have written cannot be shut off from the host").Because(err)
+			return
+		}
+		done <- work()
+	})
+	return <-done
+}
+
+func apart(dirs []shut) error {
+	if err := unix.Unshare(unix.CLONE_FS | unix.CLONE_NEWNS); err != nil {
+		return os.NewSyscallError("unshare", err)
+	}
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return &os.PathError{Op: "make mounts private", Path: "/", Err: err}
+	}
+	for _, d := range dirs {
+		if err := d.close(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// close mounts the directory over itself, with all that is mounted in it.
+func (d shut) close() error {
+	tree, err := unix.OpenTree(unix.AT_FDCWD, d.dir, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE)
+	if err != nil {
+		return &os.PathError{Op: "open_tree", Path: d.dir, Err: err}
+	}
+	defer unix.Close(tree) //nolint:errcheck // it is mounted by then
+	as := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_NOSYMFOLLOW | unix.MOUNT_ATTR_NODEV | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NOEXEC}
+	if d.readOnly {
+		as.Attr_set |= unix.MOUNT_ATTR_RDONLY
+	}
+	err = unix.MountSetattr(tree, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, &as)
+	if err == nil {
+		err = unix.MoveMount(tree, "", unix.AT_FDCWD, d.dir, unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_SYMLINKS)
+	}
+	if errors.Is(err, unix.EINVAL) {
+		err = errors.Join(err, errors.New("a kernel of 5.19 or newer can"))
+	}
+	if err != nil {
+		return &os.PathError{Op: "mount", Path: d.dir, Err: err}
+	}
+	return nil
+}
