@@ -16,6 +16,7 @@ import (
 	"orrery/internal/problem"
 	"orrery/internal/role"
 	"orrery/internal/site"
+	"orrery/internal/tree"
 )
 
 func (r *ciRun) run(ctx context.Context, junit string, keep bool, timeout time.Duration) error {
@@ -150,7 +151,7 @@ func (r *ciRun) sweepCI(ctx context.Context) error {
 func (r *ciRun) sweepOne(ctx context.Context, key string) error {
 	record, err := r.readTwin(key)
 	if errors.Is(err, os.ErrNotExist) { // it was killed before there was a twin
-		return os.RemoveAll(r.dirs.Site(key))
+		return tree.RemoveAll(r.dirs.Site(key))
 	}
 	if err != nil {
 		return err

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"text/tabwriter"
@@ -15,6 +14,7 @@ import (
 	"orrery/internal/plan"
 	"orrery/internal/problem"
 	"orrery/internal/site"
+	"orrery/internal/tree"
 )
 
 func (a *app) twinVerb() *cobra.Command {
@@ -189,7 +189,7 @@ func (a *app) destroyTwin(ctx context.Context, r twinRecord) error {
 		return err
 	}
 	// Last, because it is what shows that there is something to destroy.
-	if err := os.RemoveAll(a.dirs.Site(r.key())); err != nil {
+	if err := tree.RemoveAll(a.dirs.Site(r.key())); err != nil {
 		return err
 	}
 	fmt.Fprintf(a.out, "Twin %s of %s is gone.\n", r.Options.Name, r.Site)

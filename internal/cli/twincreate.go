@@ -18,6 +18,7 @@ import (
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
 	"orrery/internal/site/twin"
+	"orrery/internal/tree"
 	"orrery/internal/volume"
 )
 
@@ -248,7 +249,7 @@ func seed(ctx context.Context, script, name, node, dir string) error {
 	if err != nil {
 		return err
 	}
-	if err := os.RemoveAll(dir); err != nil { // what a run that was killed left is not whole
+	if err := tree.RemoveAll(dir); err != nil { // what a run that was killed left is not whole
 		return err
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {

@@ -14,6 +14,7 @@ import (
 	"orrery/internal/observe"
 	"orrery/internal/problem"
 	"orrery/internal/site/spec"
+	"orrery/internal/tree"
 	"orrery/internal/volume"
 )
 
@@ -109,5 +110,5 @@ func (h *Host) forgetRelease(number int) error {
 	for _, path := range volumes {
 		err = errors.Join(err, volume.Erase(path))
 	}
-	return errors.Join(err, os.RemoveAll(dir))
+	return errors.Join(err, tree.RemoveAll(dir))
 }
