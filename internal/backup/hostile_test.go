@@ -342,6 +342,7 @@ func TestHeadsOfStrangers(t *testing.T) {
 		more func(*os.File) error
 	}{
 		"8 EiB":                         {slices.Concat(begin, head(t, block, 1<<63-1)), sparse(1 << 20)},
+		"a manifest of 8 EiB":           {slices.Concat(begin, head(t, "backups/19700101-000001-0123456789abcdef.json", 1<<63-1024)), sparse(1 << 20)},
 		"almost":                        {slices.Concat(begin, head(t, block, 1<<63-1024)), sparse(1 << 20)},
 		"1 TiB, sparse":                 {slices.Concat(begin, head(t, block, 1<<40)), sparse(1 << 41)},
 		"a mark of 1 GiB":               {head(t, markName, 1<<30), sparse(1 << 31)},
