@@ -372,6 +372,10 @@ func TestBackup(t *testing.T) {
 		must(t, os.WriteFile(filepath.Join(restored, "other.toml"), nil, 0o600))
 		s.run("restore", "--yes-paths", s.name, repository, "--dir", restored).want(2, "another than in the backup")
 		must(t, os.RemoveAll(restored))
+		s.run("restore", repository, "--dir", restored).want(9, "outside of", outside, "--yes-paths")
+		if _, err := os.Stat(outside); err == nil {
+			t.Error("a volume came back to a directory that nobody agreed to")
+		}
 		s.run("restore", "--yes-paths", s.name, repository, "--dir", restored).want(0, "made anew")
 		s.dir = restored
 		s.settled()

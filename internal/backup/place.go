@@ -278,7 +278,7 @@ func (r *Restoring) Rebuilt(nodes []record.Record) (content, recipe []string) {
 			recipe = append(recipe, was.Title)
 			continue
 		}
-		if is, err := r.Store.Record(was.Digest); err == nil && is.Content != was.Content {
+		if is, err := r.Store.Portable(was.Digest); err == nil && is.Content != was.Content {
 			content = append(content, was.Title)
 		}
 	}

@@ -147,7 +147,7 @@ func (t *Taking) atOnce(ctx context.Context, m *Manifest, read *atomic.Int64) er
 func (s *Set) recipes(nodes []record.Record) ([]image.Record, error) {
 	var all []image.Record
 	for _, digest := range layersOf(nodes) {
-		r, err := s.Store.Record(digest)
+		r, err := s.Store.Portable(digest)
 		if err != nil {
 			return nil, problem.New(problem.Failed, "layer %s, on which nodes stand, is not in the store", digest).At(s.Store.Dir).Because(reason(err)).
 				Try("orrery image verify, then orrery up")

@@ -4,6 +4,9 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
 
 	"orrery/internal/problem"
 	"orrery/internal/site/spec"
@@ -39,4 +42,30 @@ func (s *Store) Adopt(ctx context.Context, r *Record, lay func(tree string) erro
 	adopted := *r
 	adopted.Size = bytes
 	return g.commit(&adopted, lines)
+}
+
+// Portable gives the record of a layer as another host may have it: without devices, which layers had that were built formerly.
+func (s *Store) Portable(digest string) (*Record, error) {
+	r, err := s.Record(digest)
+	if err != nil {
+		return nil, err
+	}
+	lines, err := readManifest(filepath.Join(s.Dir, digest, "manifest.gz"))
+	if err != nil {
+		return nil, err
+	}
+	if without := slices.DeleteFunc(slices.Clone(lines), ofDevice); len(without) < len(lines) {
+		r.Content, r.Files = without.digest(), len(without)
+	}
+	return r, nil
+}
+
+// ofDevice tells the lines of devices, but for overlayfs's marks.
+func ofDevice(line string) bool {
+	quoted, err := strconv.QuotedPrefix(line)
+	if err != nil {
+		return false
+	}
+	is := strings.Fields(line[len(quoted):]) // mode, owner, and of a device "dev" and its numbers
+	return len(is) > 3 && is[2] == "dev" && (is[3] != "0:0" || !strings.HasPrefix(is[0], "02"))
 }

@@ -308,3 +308,17 @@ func TestTreesOfStrangers(t *testing.T) {
 		t.Errorf("outside there are %v", names)
 	}
 }
+
+// TestPortable: a layer that was built with devices is, for a backup, one without.
+func TestPortable(t *testing.T) {
+	s := Open(t.TempDir())
+	at := filepath.Join(s.Dir, "abc")
+	must(t, os.MkdirAll(at, 0o700))
+	lines := manifest{`"/" 040755 0:0`, `"/dev dev 1:3" 100644 0:0 00`, `"/dev/null" 020666 0:0 dev 1:3`, `"/disk" 060660 0:0 dev 0:0`, `"/gone" 020000 0:0 dev 0:0`}
+	must(t, errors.Join(lines.write(filepath.Join(at, "manifest.gz")), (&Record{Digest: "abc", Content: lines.digest()}).write(filepath.Join(at, "layer.json"))))
+	r, err := s.Portable("abc")
+	must(t, err)
+	if want := (manifest{lines[0], lines[1], lines[4]}); r.Content != want.digest() || r.Files != 3 {
+		t.Errorf("%d lines are left", r.Files)
+	}
+}
