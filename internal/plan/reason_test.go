@@ -159,6 +159,10 @@ func TestReasons(t *testing.T) {
 			want: []string{"node receptor1: limit: cpus changed, memory changed", "node receptor1: check: prove health"},
 		},
 		{
+			name: "a bound of processes where there was none", edit: func(s *site.Site) { s.Nodes[1].Limits.Pids = site.DefaultPids },
+			want: []string{"node receptor1: limit: pids changed", "node receptor1: check: prove health"},
+		},
+		{
 			name: "another pin", edit: func(s *site.Site) { s.Nodes[1].Limits.Pin = "0" },
 			want: []string{"node receptor1: limit: pin changed", "node receptor1: check: prove health"},
 		},
