@@ -18,7 +18,7 @@ const plantedLab = `
 title  = "a planted delay"
 rounds = 10
 most   = 12
-rounds_per_instance = 2
+rounds_per_instance = 1
 quiet     = "none"   # whatever else this machine does, the delay is there
 disturbed = 1
 

@@ -4,8 +4,6 @@ import (
 	"context"
 	"math"
 	"time"
-
-	"orrery/internal/lab/stats"
 )
 
 // An instance is not a setting: nodes that were made once may have been lucky, and are so in all their rounds. So they are made anew every
@@ -13,10 +11,13 @@ import (
 // in a mount namespace and a process of their own each time as it is.
 
 // The bounds of how many rounds an instance lives where the experiment does not say: until something is known of what instances and
-// rounds add to the spread it is pilotRounds, and then what Kalibera and Jones give for what both cost, but never more than mostRounds.
+// rounds add to the spread it is pilotRounds, and then what Kalibera and Jones give for what both cost, but never more than mostRounds, nor
+// so many that there would be less than about fewest instances: with few, one that others disturbed makes all intervals wide.
 const (
+	pilots      = 2
 	pilotRounds = 2
 	mostRounds  = 3
+	fewest      = 10
 )
 
 // lives gives how many rounds the nodes of now are to live.
@@ -24,15 +25,16 @@ func (r *Run) lives() int {
 	if n := r.Experiment.PerInstance; n > 0 {
 		return n
 	}
-	most := min(mostRounds, r.Experiment.Rounds/stats.Enough) // so that there are instances enough
-	if most < 2 || r.instance <= r.first+1 || r.perRound == 0 {
-		return max(1, min(most, pilotRounds))
+	switch rounds := r.Experiment.Rounds; {
+	case rounds < fewest:
+		return 1
+	case r.instance <= pilots && r.first == 1:
+		return pilotRounds
+	default:
+		most := float64(min(mostRounds, max(1, rounds/fewest)))
+		worth := r.Worth(r.trials, float64(r.perInstance)/float64(max(1, r.perRound)))
+		return int(math.Round(min(max(worth, 1), most)))
 	}
-	worth := r.Worth(r.trials, float64(r.perInstance)/float64(r.perRound))
-	if worth == 0 {
-		return min(most, pilotRounds)
-	}
-	return int(math.Round(min(max(worth, 1), float64(most))))
 }
 
 // ready is what comes before a round.

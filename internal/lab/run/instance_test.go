@@ -62,11 +62,12 @@ func TestAuto(t *testing.T) {
 		worth  float64
 		want   []int
 	}{
-		"they are worth one":  {10, 0.2, []int{1, 1, 1, 2, 2, 3, 4, 5, 6, 7, 8}},
-		"they are worth many": {10, 9, []int{1, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5}},
-		"nothing is known":    {10, 0, []int{1, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5}},
-		"many in many rounds": {15, 9, []int{1, 1, 1, 2, 2, 3, 3, 3, 4, 4, 4, 5, 5, 5, 6, 6}},
-		"few rounds":          {5, 9, []int{1, 1, 2, 3, 4, 5}},
+		"they are worth one":    {10, 0.2, []int{1, 1, 1, 2, 2, 3, 4, 5, 6, 7, 8}},
+		"many, in ten rounds":   {10, 9, []int{1, 1, 1, 2, 2, 3, 4, 5, 6, 7, 8}},
+		"many, in twenty":       {20, 9, []int{1, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7, 8, 8, 9, 9, 10, 10}},
+		"three, in thirty":      {30, 3.2, []int{1, 1, 1, 2, 2, 3, 3, 3, 4, 4, 4, 5, 5, 5, 6, 6, 6, 7, 7, 7, 8, 8, 8, 9, 9, 9, 10, 10, 10, 11, 11}},
+		"nothing is known":      {10, 0, []int{1, 1, 1, 2, 2, 3, 4, 5, 6, 7, 8}},
+		"fewer than ten rounds": {5, 9, []int{1, 1, 2, 3, 4, 5}},
 	} {
 		r, book, _ := runOf(&gauge{}, 1)
 		r.Experiment.Rounds, r.Experiment.Most = c.rounds, c.rounds
