@@ -127,6 +127,9 @@ func (a *app) measure(ctx context.Context, e *experiment.Experiment, stand *labS
 	if err := r.Check(ctx); err != nil {
 		return err
 	}
+	if err := eye.Started(ctx); err != nil {
+		return err
+	}
 	err = r.Do(ctx)
 	kept.head.Probes = eye.Cost().Share()
 	watch.Close()

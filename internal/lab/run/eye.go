@@ -53,9 +53,6 @@ func OpenEye(ctx context.Context, e *experiment.Experiment, g *setting.Ground, f
 		}
 	}
 	var err error
-	if eye.baseline, err = probe.Baseline(ctx, idleFor); err != nil {
-		return nil, err
-	}
 	eye.probe, err = probe.Start(context.WithoutCancel(ctx), probe.Options{Cgroups: cgroups, Deliver: func(s probe.Second) {
 		_ = keep(s) // that the disk is full is told by the next trial
 		eye.mutex.Lock()
@@ -63,6 +60,12 @@ func OpenEye(ctx context.Context, e *experiment.Experiment, g *setting.Ground, f
 		eye.seconds = append(eye.seconds, s)
 	}})
 	return eye, err
+}
+
+// Begin takes the measure of the host as it is before the first round, when nodes have come to rest and others have been waited for.
+func (e *Eye) Begin(ctx context.Context) (err error) {
+	e.baseline, err = probe.Baseline(ctx, idleFor)
+	return err
 }
 
 // Close ends the watch.

@@ -42,7 +42,11 @@ func (r *Run) ready(ctx context.Context) error {
 	if err := r.renew(ctx); err != nil {
 		return err
 	}
-	return r.settle(ctx)
+	if err := r.settle(ctx); err != nil || r.begun {
+		return err
+	}
+	r.begun = true
+	return r.Eye.Begin(ctx)
 }
 
 // renew makes the nodes anew if those of now have lived long enough. The rehearsal and the first round that counts have the same.

@@ -41,10 +41,13 @@ type Run struct {
 	lived                 int           // rounds that count, in this instance
 	perInstance, perRound time.Duration // what the last of each took
 	patience              time.Duration // for others on the host
+	begun                 bool
 }
 
 // An Observer watches the host.
 type Observer interface {
+	// Begin is called before the first round, and once.
+	Begin(context.Context) error
 	// Look begins to watch a trial; what it gives ends that and says why the trial is suspect.
 	Look(u *Unit, near []*place.Place) func() []test.Label
 	// Restless watches the host for a moment while no trial is under way, and says who uses it; "": nobody.

@@ -86,7 +86,9 @@ func (l *listener) Renewing(n int)                { l.renewed = append(l.renewed
 func (l *listener) Waiting(string, time.Duration) { l.waited++ }
 
 // A closed eye sees nothing, but restlessness for so many moments.
-type closed struct{ restless int }
+type closed struct{ restless, begun int }
+
+func (c *closed) Begin(context.Context) error { c.begun++; return nil }
 
 func (*closed) Look(*Unit, []*place.Place) func() []test.Label {
 	return func() []test.Label { return nil }
