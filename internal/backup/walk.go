@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -44,7 +45,11 @@ const mostAttributes = 1 << 20
 
 // run goes through the tree. What is as it was the last time is not read.
 func (w *walk) run() ([]Entry, error) {
-	root, err := tree.Open(w.source.Dir)
+	var root *tree.Root
+	dir, err := filepath.EvalSymlinks(w.source.Dir) // it is the operator's who says where a volume is
+	if err == nil {
+		root, err = tree.Open(dir)
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, errVanished
 	}

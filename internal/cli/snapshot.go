@@ -240,5 +240,8 @@ func (r *restoring) done() {
 	for _, why := range r.left {
 		fmt.Fprintf(r.out, "Left as it is: volume %s.\n", why)
 	}
+	for _, what := range r.lost {
+		fmt.Fprintf(r.out, "Not put back: %s.\n", what)
+	}
 	fmt.Fprintf(r.out, "%s: %s as in snapshot %s.\n", r.site.Name, count(len(r.nodes), "node"), r.from.ID)
 }

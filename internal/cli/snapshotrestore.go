@@ -23,6 +23,7 @@ type restoring struct {
 	nodes  []snapshot.Node
 	ran    []*observe.Node // those that run now
 	left   []string
+	lost   []string
 }
 
 // check sees whether the nodes can be put back: each must still have the place that it had.
@@ -61,7 +62,7 @@ func (r *restoring) run(ctx context.Context) error {
 	if err != nil {
 		return errors.Join(err, r.startFormer(ctx))
 	}
-	r.left = back.Left
+	r.left, r.lost = back.Left, back.Lost
 	if err := r.carryOut(ctx, r.record, r.host, r.starts()); err != nil {
 		return r.takeBack(back, err)
 	}

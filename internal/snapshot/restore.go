@@ -19,6 +19,7 @@ import (
 // TakeBack.
 type Return struct {
 	Left []string // volumes that stay as they are, and why
+	Lost []string // what of the snapshot could not be put back, and why
 
 	from     *Snapshot
 	dirs     host.Dirs
@@ -148,7 +149,10 @@ func (r *Return) prepare(ctx context.Context, from, to string) error {
 	if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
 		return err
 	}
-	_, err = volume.Clone(ctx, from, p.aside())
+	made, err := volume.Clone(ctx, from, p.aside())
+	for _, what := range made.Left {
+		r.Lost = append(r.Lost, to+": "+what)
+	}
 	return err
 }
 

@@ -97,6 +97,23 @@ func TestFails(t *testing.T) {
 	}
 }
 
+// TestCloneLinked: the operator may say by a link where a volume is.
+func TestCloneLinked(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "disk", "x"), "x")
+	from, to := filepath.Join(dir, "from"), filepath.Join(dir, "to")
+	if err := os.Symlink("disk", from); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := CloneLive(t.Context(), from, to, once); err != nil {
+		t.Fatal(err)
+	}
+	same(t, filepath.Join(dir, "disk"), to)
+	if s, err := SizeOf(t.Context(), from); err != nil || s.Files != 1 {
+		t.Errorf("%+v (%v)", s, err)
+	}
+}
+
 // TestSameTick: a change that leaves size and time of a file as they were is seen, even in the tick of the kernel's clock
 // in which the file was looked at.
 func TestSameTick(t *testing.T) {

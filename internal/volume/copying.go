@@ -41,6 +41,10 @@ var bounds = tree.Ample
 
 // Begin copies what can be copied while it changes. The directory above `to` must be there, and `to` not. Whoever begins also closes.
 func Begin(ctx context.Context, from, to string) (*Copying, error) {
+	from, err := filepath.EvalSymlinks(from) // it is the operator's who says where a volume is
+	if err != nil {
+		return nil, err
+	}
 	c := &Copying{from: from, to: to, unshared: map[uint64]bool{}}
 	if canSnapshot(from, filepath.Dir(to)) {
 		c.How = Subvolume

@@ -2,6 +2,7 @@ package volume
 
 import (
 	"context"
+	"path/filepath"
 
 	"golang.org/x/sys/unix"
 
@@ -18,6 +19,9 @@ type Size struct {
 
 // SizeOf measures a tree. A file of several names counts once.
 func SizeOf(ctx context.Context, dir string) (s Size, err error) {
+	if dir, err = filepath.EvalSymlinks(dir); err != nil {
+		return s, err
+	}
 	root, err := tree.Open(dir)
 	if err != nil {
 		return s, err
