@@ -37,6 +37,9 @@ func intact(path, digest string) (bool, error) {
 	return is != "" && is == digest, err
 }
 
+// taken begins the names of files that are being taken.
+const taken = ".taken-"
+
 // take copies a file of a tree that a container writes to under its name in the mirror, if it has the digest that is wanted ("": any), and
 // gives that. It is a copy, because whoever has opened the file there can change it later; and it is written to disk before it has its
 // name, so that no half one is ever found there. The digest is "" if there is no such file.
@@ -49,7 +52,7 @@ func (m *Mirror) take(from *tree.Root, name, to, want string) (digest string, by
 		return "", 0, err
 	}
 	defer f.Close()
-	fresh, err := os.CreateTemp(m.Dir, ".taken-*")
+	fresh, err := os.CreateTemp(m.Dir, taken+"*")
 	if err != nil {
 		return "", 0, err
 	}

@@ -78,6 +78,16 @@ func (m *Mirror) hold(ctx context.Context) (release func(), err error) {
 		f.Close()
 		return nil, problem.New(problem.Locked, "another orrery writes to the mirror").At(m.Dir).Try("wait until it is done")
 	}
+	left, err := filepath.Glob(filepath.Join(m.Dir, taken+"*")) // of runs that were killed
+	for _, file := range left {
+		if err == nil {
+			err = os.Remove(file)
+		}
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
 	return func() { f.Close() }, ctx.Err()
 }
 

@@ -270,9 +270,15 @@ func TestWheels(t *testing.T) {
 // TestHold: two do not write at once.
 func TestHold(t *testing.T) {
 	m := &Mirror{Dir: t.TempDir()}
+	if err := os.WriteFile(filepath.Join(m.Dir, taken+"1"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	release, err := m.hold(context.Background())
 	if err != nil {
 		t.Fatal(err)
+	}
+	if left, _ := filepath.Glob(filepath.Join(m.Dir, taken+"*")); len(left) > 0 {
+		t.Errorf("left are %v", left)
 	}
 	if _, err := m.hold(context.Background()); err == nil {
 		t.Error("held twice")
