@@ -84,7 +84,7 @@ func onTerminals(t *testing.T, helper string) (operator *os.File, ended <-chan s
 		t.Fatal(err)
 	}
 	said := make(chan string, 1)
-	var out bytes.Buffer
+	var out Tail
 	go io.Copy(&out, operator) //nolint:errcheck // it ends when the test does
 	go func() {
 		_ = cmd.Wait()
