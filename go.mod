@@ -30,6 +30,7 @@ require (
 require (
 	github.com/tidwall/match v1.1.1 // indirect
 	github.com/tidwall/pretty v1.2.0 // indirect
+	golang.org/x/text v0.43.0 // indirect
 )
 
 require (
@@ -51,5 +52,5 @@ require (
 	github.com/spf13/pflag v1.0.10 // indirect
 	github.com/vishvananda/netns v0.0.5 // indirect
 	go.yaml.in/yaml/v3 v3.0.4
-	golang.org/x/net v0.60.0 // indirect
+	golang.org/x/net v0.60.0
 )

@@ -20,6 +20,7 @@ var layers = [][]string{
 	{"site/selector", "site/check", "site/render", "site/spec", "site/sitefile", "site/inventory", "site/twin", "observe"},
 	{"plan", "plan/release"},
 	{"host"},
+	{"relay"},
 	{"image", "role", "network", "volume", "secret", "journal"},
 	{"engine", "engine/record"},
 	{"engine/lxc", "engine/fake", "engine/enginetest"},

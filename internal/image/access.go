@@ -157,14 +157,3 @@ func (a *access) environ() []string {
 	}
 	return all
 }
-
-// resolver gives the resolv.conf of the host, or the servers behind systemd's stub, which a node could not trust to be there.
-func resolver() []byte {
-	text, err := os.ReadFile("/etc/resolv.conf")
-	if err == nil && bytes.Contains(text, []byte("127.0.0.53")) {
-		if real, err := os.ReadFile("/run/systemd/resolve/resolv.conf"); err == nil {
-			return real
-		}
-	}
-	return text
-}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -48,6 +49,7 @@ func (g *staging) bootstrap(ctx context.Context, l *spec.Layer, m site.Mirror, l
 		return err
 	}
 	access := hostAccess(m)
+	way := access.divert(access.places(from, m))
 	args := []string{
 		// In namespaces of its own: whatever it mounts and starts goes with it, even if it is killed.
 		"unshare", "--mount", "--pid", "--fork", "--mount-proc", "--kill-child", "--",
@@ -86,7 +88,11 @@ func (g *staging) bootstrap(ctx context.Context, l *spec.Layer, m site.Mirror, l
 		fmt.Sprintf(`--setup-hook=mkdir -p "$1/var/cache/apt/archives/partial" && find '%s' -maxdepth 1 -name '*.deb' -exec ln -t "$1/var/cache/apt/archives" {} +`, shared),
 		fmt.Sprintf(`--customize-hook=find "$1/var/cache/apt/archives" -maxdepth 1 -name '*.deb' -exec cp --link --no-clobber -t '%s' {} +`, shared),
 		l.Image.Suite, tree, list)
-	if err := runBound(ctx, "mmdebstrap "+l.Image.Suite, args, append(os.Environ(), access.environ()...), log); err != nil {
+	env := slices.DeleteFunc(os.Environ(), func(v string) bool { name, _, _ := strings.Cut(v, "="); return proxyVariables[name] })
+	err = way.apart(args, func(args []string) error {
+		return runBound(ctx, "mmdebstrap "+l.Image.Suite, args, append(env, access.environ()...), log)
+	})
+	if err != nil {
 		return problem.New(problem.Failed, "image %s: mmdebstrap could not make %s", l.Image.Name, l.Image.Suite).Because(err).
 			Try("see whether `apt-get update` works on this host; [mirror] in site.toml names other archives")
 	}

@@ -1,6 +1,7 @@
 package image
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -22,7 +24,7 @@ import (
 // scratchIDs are the ids that scratch containers have on the host: a range of their own, far from those of nodes and users.
 var scratchIDs = IDs{First: 1900000000, Size: 65536}
 
-// A scratch is the container in which a role layer is filled: the base below, the layer to be on top, the host's network, no
+// A scratch is the container in which a role layer is filled: the base below, the layer to be on top, a network without links, no
 // init system, nobody's ids. It lives no longer than the process that builds in it.
 type scratch struct {
 	name   string
@@ -30,6 +32,7 @@ type scratch struct {
 	env    []string      // of every command in it
 	ended  chan struct{} // closed when the container is gone
 	output host.Tail     // of lxc-start
+	space  *os.File      // its network namespace
 }
 
 var _ host.Runner = (*scratch)(nil)
@@ -50,14 +53,16 @@ lxc.rootfs.path = dir:%[1]s/rootfs
 lxc.idmap = u 0 %[2]d %[3]d
 lxc.idmap = g 0 %[2]d %[3]d
 lxc.namespace.share.user = %[5]s
-lxc.net.0.type = none
+# A loopback, and no other link: the way out is by proxies on it (way).
+lxc.net.0.type = empty
+lxc.net.0.flags = up
 lxc.apparmor.profile = unconfined
 lxc.console.path = none
 lxc.cgroup.dir.container = orrery-build-%[4]s
 lxc.cgroup.dir.monitor = orrery-build-%[4]s.monitor
 lxc.cgroup.dir.monitor.pivot = orrery-build-%[4]s.pivot
 lxc.init.cmd = /bin/sleep infinity
-# No sysfs: it could be mounted only by who owns the network, and that is the host's.
+# No sysfs: builds have no business there.
 lxc.mount.auto =
 lxc.mount.auto = proc:mixed
 lxc.mount.entry = tmpfs run tmpfs mode=755,nosuid,nodev,create=dir 0 0
@@ -94,11 +99,32 @@ func startScratch(ctx context.Context, g *staging, overlay *Overlay, env []strin
 	if err := c.spawn(overlay, cmd); err != nil {
 		return nil, problem.New(problem.Failed, "the scratch container could not be started").Because(err)
 	}
-	if err := c.wait(ctx); err != nil {
+	err := c.wait(ctx)
+	if err == nil {
+		err = c.openWay(ctx, g.way)
+	}
+	if err != nil {
 		c.stop()
 		return nil, err
 	}
 	return c, nil
+}
+
+// openWay lets those in the container out by the way.
+func (c *scratch) openWay(ctx context.Context, w *way) (err error) {
+	var out bytes.Buffer
+	args := []string{"lxc-info", "-n", c.name, "-P", c.dir, "-p", "-H"}
+	if err := host.Exec(ctx, "this host", args, host.Command{Args: args, Stdout: &out}, func(e *exec.Cmd) { e.Env = []string{"PATH=" + host.Path} }); err != nil {
+		return err
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(out.String()))
+	if err != nil || pid <= 1 {
+		return problem.New(problem.Failed, "the scratch container has no init").Because(err)
+	}
+	if c.space, err = os.Open(fmt.Sprintf("/proc/%d/ns/net", pid)); err != nil {
+		return err
+	}
+	return w.open(c.space)
 }
 
 // spawn is Overlay.Spawn for a command that must die with this process: its death signal is tied to the thread that starts it,
@@ -156,6 +182,7 @@ func (c *scratch) stop() {
 		killCgroups(cgroupsOf(c.name))
 		<-c.ended
 	}
+	c.space.Close()
 }
 
 // Run runs a command in the container.
@@ -181,9 +208,13 @@ func (c *scratch) Put(ctx context.Context, files ...host.File) error {
 	return host.PutByCommand(ctx, c, files...)
 }
 
-// Dial connects from the container, whose network is the host's.
-func (c *scratch) Dial(ctx context.Context, network, address string) (net.Conn, error) {
-	return new(net.Dialer).DialContext(ctx, network, address)
+// Dial connects from the container.
+func (c *scratch) Dial(ctx context.Context, network, address string) (conn net.Conn, err error) {
+	err = host.InNetwork(c.space, func() error {
+		conn, err = new(net.Dialer).DialContext(ctx, network, address)
+		return err
+	})
+	return conn, err
 }
 
 // A mountBind is a directory of the host, or a file in one, that the scratch sees.

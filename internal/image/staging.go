@@ -21,6 +21,7 @@ type staging struct {
 	digest string
 	dir    string // in the store, hence renamed into place
 	lock   *lock
+	way    *way // out of the scratch in which it is built; nil: there is none yet
 }
 
 // stage takes the digest's lock and an empty staging directory; nil if another builder made the layer in the meantime.
@@ -69,6 +70,7 @@ func (g *staging) clear() error {
 
 // close gives up the staging: nothing of it stays, unless commit has moved it.
 func (g *staging) close() {
+	g.way.close()
 	g.clear() //nolint:errcheck // the next builder or GC tries again
 	g.lock.release()
 }

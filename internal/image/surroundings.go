@@ -16,7 +16,7 @@ import (
 //	sources.list  the host's archives, or the site's mirrors, if the base was built from a suite
 //	keys/         what they are signed with
 //	ca.pem        certificates to trust (SSL_CERT_FILE, PIP_CERT, …)
-//	resolv.conf   as /etc/resolv.conf
+//	resolv.conf   as /etc/resolv.conf: empty, since proxies look names up
 //	orrery/       as /etc/orrery: the host's hosts
 //	archives/     Debian packages, shared by all builds
 //	lists/        package lists, shared by all builds from the same sources
@@ -60,8 +60,19 @@ func (g *staging) surround(tree string, base *Record, m site.Mirror) (binds []mo
 		return nil, nil, err
 	}
 	access := hostAccess(m)
+	suite := base.Parts["suite"]
+	foreign := suite == "" && (m.Apt != "" || !hasSources(tree)) // the site's mirror instead of whatever the image was made from
+	if foreign {
+		suite = osRelease(tree)["VERSION_CODENAME"]
+	}
+	img := site.Image{Suite: suite, Components: strings.Fields(base.Parts["components"])}
+	from, err := archives(tree, img, m)
+	if err != nil {
+		return nil, nil, err
+	}
+	g.way = access.divert(access.places(from, m))
 	conf := aptAlways + strings.Join(access.apt, "\n") + "\n"
-	files := map[string][]byte{"resolv.conf": resolver(), "orrery/hosts": hosts()}
+	files := map[string][]byte{"resolv.conf": []byte("# Nothing is reached from here but by the proxies of the environment.\n"), "orrery/hosts": hosts()}
 	env = []string{
 		"PATH=" + host.Path, "HOME=/root", "LANG=C.UTF-8",
 		"DEBIAN_FRONTEND=noninteractive", "DEBCONF_NONINTERACTIVE_SEEN=true", "APT_CONFIG=" + inScratch + "/apt.conf",
@@ -80,14 +91,11 @@ func (g *staging) surround(tree string, base *Record, m site.Mirror) (binds []mo
 		files["auth.conf"] = access.netrc
 		conf += option("Dir::Etc::netrc", inScratch+"/auth.conf") + "\n"
 	}
-	suite := base.Parts["suite"]
-	if imported := suite == ""; imported && (m.Apt != "" || !hasSources(tree)) {
-		// The site's mirror instead of whatever the image was made from.
-		suite = osRelease(tree)["VERSION_CODENAME"]
+	if foreign {
 		conf += option("Dir::Etc::sourceparts", "/dev/null") + "\n"
 	}
 	if suite != "" {
-		list, err := g.scratchSources(site.Image{Suite: suite, Components: strings.Fields(base.Parts["components"])}, m, dir)
+		list, err := g.scratchSources(img, m, dir)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -116,6 +124,14 @@ func (g *staging) surround(tree string, base *Record, m site.Mirror) (binds []mo
 		binds = append(binds, mountBind{source: n.dir, target: inScratch[1:] + "/" + n.name, readOnly: true})
 	}
 	return binds, env, nil
+}
+
+// archives gives the sources that apt has in a scratch: those of its suite, or those that the image itself names.
+func archives(tree string, img site.Image, m site.Mirror) ([]source, error) {
+	if img.Suite == "" {
+		return hostSources(tree)
+	}
+	return sources("/", img, m)
 }
 
 // scratchSources gives the sources.list of a scratch, with its keys beside it: those of the host as they are now, which may have

@@ -88,8 +88,9 @@ type Image struct {
 // A Mirror says where packages come from; empty fields mean: where the host gets its own.
 type Mirror struct {
 	Apt, Security, PyPI, Proxy string
-	CA                         []byte // PEM
-	Key                        []byte `json:",omitempty"` // that Apt and Security are signed with, armoured; nil: that of the distribution
+	Hosts                      []string `json:",omitempty"` // HOST or HOST:PORT, which builds may reach besides
+	CA                         []byte   // PEM
+	Key                        []byte   `json:",omitempty"` // that Apt and Security are signed with, armoured; nil: that of the distribution
 }
 
 // A Node is a logical machine.

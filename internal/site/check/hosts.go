@@ -70,6 +70,7 @@ func (c *checker) images() {
 
 // mirror refuses what is no URL; an apt mirror may be given as apt understands it.
 func (c *checker) mirror() {
+	c.beyond()
 	m := &c.site.Mirror
 	for _, part := range []struct{ key, value, schemes string }{
 		{"apt", m.Apt, "http https file copy mirror mirror+file mirror+http mirror+https"},
@@ -83,6 +84,18 @@ func (c *checker) mirror() {
 		}
 		if part.value != "" && (u.Scheme == "file" || u.Scheme == "copy") && (u.Host != "" || !strings.HasPrefix(u.Path, "/")) {
 			c.wrong(at("mirror", part.key), "write file:///srv/mirror, with three slashes", "%s = %q is no directory of this host", part.key, part.value)
+		}
+	}
+}
+
+// reachable is a name or address of a machine, and perhaps a port.
+var reachable = regexp.MustCompile(`^([A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?)(:[1-9][0-9]{0,4})?$`)
+
+// beyond checks what builds may reach besides the mirrors.
+func (c *checker) beyond() {
+	for i, h := range c.site.Mirror.Hosts {
+		if !reachable.MatchString(h) {
+			c.wrong(at("mirror", "hosts", i), `such as "github.com" or "10.1.2.3:8080"`, "hosts names %q, which is no machine", h)
 		}
 	}
 }

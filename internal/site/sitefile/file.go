@@ -58,12 +58,13 @@ type imageTable struct {
 }
 
 type mirrorTable struct {
-	Apt      string  `toml:"apt"`
-	Security string  `toml:"security"`
-	PyPI     string  `toml:"pypi"`
-	Proxy    string  `toml:"proxy"`
-	CA       *string `toml:"ca"`
-	Key      *string `toml:"key"`
+	Apt      string   `toml:"apt"`
+	Security string   `toml:"security"`
+	PyPI     string   `toml:"pypi"`
+	Proxy    string   `toml:"proxy"`
+	Hosts    []string `toml:"hosts"`
+	CA       *string  `toml:"ca"`
+	Key      *string  `toml:"key"`
 }
 
 // choices are what a node says of itself or [defaults] says of all.

@@ -118,7 +118,7 @@ func (l *loader) release(t table[releaseTable]) {
 func (l *loader) mirror() {
 	m := &l.file.Mirror
 	l.site.Mirror = site.Mirror{
-		Apt: m.Apt, Security: m.Security, PyPI: m.PyPI, Proxy: m.Proxy, CA: l.mirrorFile("ca", m.CA), Key: l.mirrorFile("key", m.Key),
+		Apt: m.Apt, Security: m.Security, PyPI: m.PyPI, Proxy: m.Proxy, Hosts: m.Hosts, CA: l.mirrorFile("ca", m.CA), Key: l.mirrorFile("key", m.Key),
 	}
 	if key := l.site.Mirror.Key; m.Key != nil && key != nil && !bytes.Contains(key, []byte("BEGIN PGP PUBLIC KEY")) {
 		at, _ := l.report.roots[Name].find("mirror", "key")

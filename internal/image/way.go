@@ -1,0 +1,193 @@
+package image
+
+import (
+	"fmt"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+
+	"golang.org/x/net/http/httpproxy"
+
+	"orrery/internal/host"
+	"orrery/internal/problem"
+	"orrery/internal/relay"
+	"orrery/internal/site"
+)
+
+// A way is how those who fetch packages get out of where they run, which is a network namespace without links: by proxies on its loopback that
+// lead to the places where packages come from, each through the proxy that the host has for it, and nowhere else.
+type way struct {
+	relay *relay.Relay
+	ways  []proxied
+}
+
+// A proxied is an address at which a proxy is to be, and what is behind it on the host.
+type proxied struct {
+	address string
+	up      relay.Upstream
+}
+
+// The addresses of the proxies, for who goes by which of the host's settings.
+const (
+	aptProxy = "127.0.0.1:3128"
+	envProxy = "127.0.0.1:3129"
+	pipProxy = "127.0.0.1:3130"
+)
+
+// divert turns an access as the host has it into that of one who has no way out but by proxies.
+func (a *access) divert(places []string) *way {
+	w := &way{relay: relay.New(places)}
+	byEnv := envUpstream(a.env)
+	aptProxies, options := aptProxies(a.apt)
+	w.ways = append(w.ways,
+		proxied{envProxy, byEnv},
+		proxied{aptProxy, func(u *url.URL) (*url.URL, error) { return aptUpstream(aptProxies, u, byEnv) }})
+	for name := range proxyVariables {
+		delete(a.env, name)
+	}
+	for _, name := range []string{"http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"} {
+		a.env[name] = "http://" + envProxy
+	}
+	a.apt = append(options, option("Acquire::http::Proxy", "http://"+aptProxy), option("Acquire::https::Proxy", "http://"+aptProxy))
+	if own := a.env["PIP_PROXY"]; own != "" {
+		w.ways = append(w.ways, proxied{pipProxy, func(*url.URL) (*url.URL, error) { return proxyURL(own) }})
+		a.env["PIP_PROXY"] = "http://" + pipProxy
+	}
+	return w
+}
+
+// open lets those in a network namespace go the way.
+func (w *way) open(space *os.File) error {
+	for _, p := range w.ways {
+		if err := w.relay.Listen(space, p.address, p.up); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *way) close() {
+	if w != nil {
+		w.relay.Close()
+	}
+}
+
+// explain says of what failed which places it could not reach, if it wanted to reach any.
+func (w *way) explain(err error) error {
+	refused := w.relay.Refused()
+	if err == nil || len(refused) == 0 {
+		return err
+	}
+	slices.Sort(refused)
+	refused = slices.Compact(refused)
+	return problem.New(problem.Failed, "a build reaches the places of packages only, and this one wanted to reach %s", strings.Join(refused, ", ")).Because(err).
+		Try("if it shall, say so in site.toml: [mirror] hosts = [%q]", refused[0])
+}
+
+// proxyVariables are those of the environment that say how to get out.
+var proxyVariables = map[string]bool{
+	"http_proxy": true, "https_proxy": true, "ftp_proxy": true, "all_proxy": true, "no_proxy": true,
+	"HTTP_PROXY": true, "HTTPS_PROXY": true, "FTP_PROXY": true, "ALL_PROXY": true, "NO_PROXY": true,
+}
+
+func envUpstream(env map[string]string) relay.Upstream {
+	first := func(names ...string) string {
+		i := slices.IndexFunc(names, func(name string) bool { return env[name] != "" })
+		if i < 0 {
+			return ""
+		}
+		return env[names[i]]
+	}
+	c := httpproxy.Config{
+		HTTPProxy:  first("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"),
+		HTTPSProxy: first("https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"),
+		NoProxy:    first("no_proxy", "NO_PROXY"),
+	}
+	return c.ProxyFunc()
+}
+
+// aptProxies takes out of apt's options what they say of proxies.
+func aptProxies(options []string) (proxies map[string]string, others []string) {
+	proxies = map[string]string{}
+	for _, o := range options {
+		key, value, _ := strings.Cut(strings.TrimSuffix(o, ";"), " ")
+		if method, host, ok := strings.Cut(key, "::Proxy"); ok && (host == "" || strings.HasPrefix(host, "::")) {
+			proxies[strings.ToLower(strings.TrimPrefix(method, "Acquire::")+host)] = strings.Trim(value, `"`)
+		} else {
+			others = append(others, o)
+		}
+	}
+	return proxies, others
+}
+
+// aptUpstream finds apt's proxy for a place as apt does (apt-transport-http(1)): that for the host, that for all, that of the environment.
+func aptUpstream(proxies map[string]string, u *url.URL, byEnv relay.Upstream) (*url.URL, error) {
+	for _, key := range []string{u.Scheme + "::" + strings.ToLower(u.Hostname()), u.Scheme, "http::" + strings.ToLower(u.Hostname()), "http"} {
+		if text, ok := proxies[key]; ok {
+			return proxyURL(text)
+		}
+	}
+	return byEnv(u)
+}
+
+func proxyURL(text string) (*url.URL, error) {
+	if text == "" || text == "DIRECT" || text == "false" {
+		return nil, nil
+	}
+	if !strings.Contains(text, "://") {
+		text = "http://" + text
+	}
+	u, err := url.Parse(text)
+	if err != nil {
+		return nil, fmt.Errorf("proxy %q: %w", text, err)
+	}
+	return u, nil
+}
+
+// places gives where packages come from: archives, indexes of Python packages, and what the site declares besides.
+func (a *access) places(from []source, m site.Mirror) []string {
+	var all []string
+	add := func(uri string) {
+		if u, err := url.Parse(uri); err == nil && relay.Place(u) != "" {
+			all = append(all, relay.Place(u))
+		}
+	}
+	for _, s := range from {
+		add(strings.TrimPrefix(s.URI, "mirror+"))
+	}
+	indexes := strings.Fields(a.env["PIP_INDEX_URL"] + " " + a.env["PIP_EXTRA_INDEX_URL"])
+	if a.env["PIP_INDEX_URL"] == "" {
+		indexes = append(indexes, "https://pypi.org/simple")
+	}
+	for _, index := range indexes {
+		add(index)
+		if u, err := url.Parse(index); err == nil && u.Hostname() == "pypi.org" {
+			add("https://files.pythonhosted.org/")
+		}
+	}
+	for _, h := range m.Hosts {
+		if strings.Contains(h, ":") {
+			add("http://" + h)
+		} else {
+			add("http://" + h)
+			add("https://" + h)
+		}
+	}
+	return all
+}
+
+// apart runs a command in a network namespace of its own from which the way leads.
+func (w *way) apart(args []string, run func(args []string) error) error {
+	space, err := host.NewNetwork()
+	if err != nil {
+		return err
+	}
+	defer space.Close()
+	if err := w.open(space); err != nil {
+		return err
+	}
+	defer w.close()
+	in := fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), space.Fd())
+	return run(append([]string{"nsenter", "--net=" + in, "--"}, args...))
+}
