@@ -57,8 +57,8 @@ func (s *site) traces() []string {
 		}
 	}
 	add("file", glob(filepath.Join(dirs.Run, "sites", s.name), dirs.Nodes(s.name)+"/*", dirs.Nodes(s.name)+"/.??*")...)
-	for _, slot := range glob(filepath.Join(dirs.State, "slots/*")) {
-		if owner, _ := os.Readlink(slot); strings.HasPrefix(owner, s.name+"/") {
+	for _, slot := range glob("/var/lib/orrery/slots/*") {
+		if owner, _ := os.Readlink(slot); strings.HasPrefix(owner, dirs.State+":"+s.name+"/") {
 			add("slot", slot+" of "+owner)
 		}
 	}

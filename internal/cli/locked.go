@@ -53,6 +53,11 @@ func (a *app) hold(ctx context.Context, s *site.Site) (letGo func(), err error) 
 		evict()
 		return nil, err
 	}
+	if err := a.dirs.Claim(s.Key()); err != nil {
+		lock.Release()
+		evict()
+		return nil, err
+	}
 	return func() { lock.Release(); evict() }, nil
 }
 

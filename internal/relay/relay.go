@@ -83,7 +83,9 @@ func (r *Relay) serve(l net.Listener, up Upstream) {
 	}
 	plain := &httputil.ReverseProxy{
 		Rewrite: func(*httputil.ProxyRequest) {}, Transport: transport, FlushInterval: -1, ErrorLog: log.New(io.Discard, "", 0),
-		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) { http.Error(w, "orrery: "+err.Error(), http.StatusBadGateway) },
+		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
+			http.Error(w, "orrery: "+err.Error(), http.StatusBadGateway)
+		},
 	}
 	server := &http.Server{
 		ReadHeaderTimeout: dialPatience, IdleTimeout: 5 * time.Minute, MaxHeaderBytes: 64 << 10, ErrorLog: log.New(io.Discard, "", 0),

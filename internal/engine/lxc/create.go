@@ -85,11 +85,14 @@ func enclose(dir string, to image.IDs) error {
 func (e *Engine) takeSlot(site string, id int) (int, error) {
 	e.slots.Lock()
 	defer e.slots.Unlock()
-	dir := filepath.Join(e.dirs.State, "slots")
+	dir := slots
+	if err := os.MkdirAll(filepath.Dir(dir), 0o711); err != nil { // nodes' trees are below it, if this is the usual state directory
+		return 0, err
+	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return 0, err
 	}
-	owner := site + "/" + strconv.Itoa(id)
+	owner := e.slotsOf(site) + strconv.Itoa(id)
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return 0, err
@@ -119,11 +122,22 @@ func (e *Engine) takeSlot(site string, id int) (int, error) {
 }
 
 func (e *Engine) freeSlot(r *record.Record) error {
-	path := filepath.Join(e.dirs.State, "slots", strconv.Itoa(r.Slot))
-	if who, _ := os.Readlink(path); who != r.Site+"/"+strconv.Itoa(r.ID) {
+	path := filepath.Join(slots, strconv.Itoa(r.Slot))
+	if who, _ := os.Readlink(path); who != e.slotsOf(r.Site)+strconv.Itoa(r.ID) {
 		return nil
 	}
 	return os.Remove(path)
+}
+
+// slots says whose each range of user ids is. It is one for the machine, whatever state directories there are: user ids are the kernel's.
+var slots = "/var/lib/orrery/slots"
+
+// slotsOf gives what the owners of the slots of a site's nodes begin with: SITE/, and before that the state directory if it is not the usual one.
+func (e *Engine) slotsOf(site string) string {
+	if e.dirs.State == filepath.Dir(slots) {
+		return site + "/"
+	}
+	return e.dirs.State + ":" + site + "/"
 }
 
 // Change records what the node shall be and, if it runs, moves its links and applies its limits.

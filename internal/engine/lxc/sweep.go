@@ -196,7 +196,6 @@ func (p procfs) orphaned(t task) bool {
 
 // sweepSlots gives back the ranges of ids of nodes that are not there.
 func (e *Engine) sweepSlots(site string) error {
-	slots := filepath.Join(e.dirs.State, "slots")
 	entries, err := os.ReadDir(slots)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -204,8 +203,11 @@ func (e *Engine) sweepSlots(site string) error {
 	for _, entry := range entries {
 		path := filepath.Join(slots, entry.Name())
 		who, _ := os.Readlink(path)
-		id, mine := strings.CutPrefix(who, site+"/")
+		id, mine := strings.CutPrefix(who, e.slotsOf(site))
 		if !mine {
+			if state, _, other := strings.Cut(who, ":"); other && !exists(state) { // removed with all that was in it
+				err = errors.Join(err, os.Remove(path))
+			}
 			continue
 		}
 		if _, missing := os.Stat(filepath.Join(e.dirs.Nodes(site), id)); errors.Is(missing, fs.ErrNotExist) {
@@ -213,4 +215,9 @@ func (e *Engine) sweepSlots(site string) error {
 		}
 	}
 	return err
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return !errors.Is(err, fs.ErrNotExist)
 }

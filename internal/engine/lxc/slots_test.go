@@ -1,0 +1,51 @@
+package lxc
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"orrery/internal/engine/record"
+	"orrery/internal/host"
+)
+
+// TestSlotsOfTwoStateDirectories has nodes of the same site and number in two state directories: they do not share user ids.
+func TestSlotsOfTwoStateDirectories(t *testing.T) {
+	was := slots
+	slots = filepath.Join(t.TempDir(), "slots")
+	defer func() { slots = was }()
+	usual, other := New(host.Dirs{State: filepath.Dir(slots)}, nil), New(host.Dirs{State: t.TempDir()}, nil)
+	take := func(e *Engine, id int) int {
+		t.Helper()
+		slot, err := e.takeSlot("karoo", id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return slot
+	}
+	if a, b, c := take(usual, 1), take(other, 1), take(usual, 2); a != 1 || b != 2 || c != 3 || take(other, 1) != b {
+		t.Errorf("slots are %d, %d and %d", a, b, c)
+	}
+	// Nobody gives back what is not his.
+	r := &record.Record{Slot: 2}
+	r.Site, r.ID = "karoo", 1
+	if err := usual.freeSlot(r); err != nil || !exists(filepath.Join(slots, "2")) {
+		t.Errorf("another's slot was freed: %v", err)
+	}
+	if err := os.MkdirAll(usual.dirs.Nodes("karoo")+"/1", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := usual.sweepSlots("karoo"); err != nil || !exists(filepath.Join(slots, "1")) || !exists(filepath.Join(slots, "2")) || exists(filepath.Join(slots, "3")) {
+		t.Errorf("not swept as it should be: %v", err)
+	}
+	// But what was kept in a directory that is gone is free.
+	if err := os.RemoveAll(other.dirs.State); err != nil {
+		t.Fatal(err)
+	}
+	if err := usual.sweepSlots("karoo"); err != nil || exists(filepath.Join(slots, "2")) {
+		t.Errorf("the slot of a state directory that is gone is kept: %v", err)
+	}
+	if err := other.freeSlot(r); err != nil {
+		t.Error(err)
+	}
+}

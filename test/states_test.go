@@ -1,0 +1,35 @@
+package test
+
+import (
+	"os"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// TestTwoStateDirectories: a site that is up is not brought up, nor taken down, from another state directory.
+func TestTwoStateDirectories(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, "it-states", "[network.lan]\nsubnet = \"10.99.126.0/24\"\n[image.debian]\nsuite = \"bookworm\"\n[node.one]\nid = 1\n", nil)
+	s.do("up")
+	before := s.init("one")
+	other := *s
+	state, run := t.TempDir(), "/run/orrery-test-states"
+	if err := os.Chmod(state, 0o711); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = unix.Unmount(run, unix.MNT_DETACH)
+		_ = os.RemoveAll(run)
+	})
+	other.env = append(os.Environ(), "ORRERY_STATE="+state, "ORRERY_RUN="+run)
+	for _, verb := range []string{"up", "down"} {
+		other.run(verb).want(4, "site it-states is on this machine already, kept in "+dirs.State, "ORRERY_STATE="+dirs.State+" orrery down")
+	}
+	if is := s.init("one"); is != before {
+		t.Errorf("init of the node was %s and is %s", before, is)
+	}
+	s.settled()
+	s.do("down")
+	other.run("down").want(0)
+}
