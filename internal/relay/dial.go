@@ -48,7 +48,7 @@ func dial(ctx context.Context, place string, up Upstream) (net.Conn, error) {
 	}
 	joined, err := ask(c, place, by.User)
 	if err != nil {
-		c.Close()
+		_ = c.Close()
 		return nil, err
 	}
 	return joined, c.SetDeadline(time.Time{})

@@ -108,7 +108,7 @@ func (r *Relay) Close() {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	for _, s := range r.servers {
-		s.Close()
+		_ = s.Close()
 	}
 }
 
@@ -149,7 +149,7 @@ func (r *Relay) connect(w http.ResponseWriter, q *http.Request, up Upstream) {
 		http.Error(w, "orrery: "+err.Error(), http.StatusBadGateway)
 		return
 	}
-	defer there.Close()
+	defer there.Close() //nolint:errcheck // nothing of it is kept
 	hijacker, ok := w.(http.Hijacker)
 	if !ok {
 		http.Error(w, "orrery: HTTP/1.1 is needed", http.StatusHTTPVersionNotSupported)
@@ -159,7 +159,7 @@ func (r *Relay) connect(w http.ResponseWriter, q *http.Request, up Upstream) {
 	if err != nil {
 		return
 	}
-	defer here.Close()
+	defer here.Close() //nolint:errcheck // likewise
 	if _, err := io.WriteString(here, "HTTP/1.1 200 Connection established\r\n\r\n"); err != nil {
 		return
 	}
