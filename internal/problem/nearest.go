@@ -1,5 +1,7 @@
 package problem
 
+import "strings"
+
 // Nearest gives the candidate closest to a misspelt word, or "" if none is close enough to be meant
 // (Damerau-Levenshtein distance at most 2, or a third of the word).
 func Nearest(word string, candidates []string) string {
@@ -42,4 +44,12 @@ func distance(a, b string) int {
 		}
 	}
 	return rows[len(x)%3][len(y)]
+}
+
+// Short gives text, cut after so many bytes if it is longer: what somebody has written into a file may be of any length.
+func Short(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + "…"
 }

@@ -54,15 +54,22 @@ const maxMistakes = 10_000
 
 func (c *checker) add(m Mistake) {
 	if len(c.mistakes) < maxMistakes {
+		m.What, m.Cure = problem.Short(m.What, 2000), problem.Short(m.Cure, 2000)
 		c.mistakes = append(c.mistakes, m)
 	}
 }
 
 // wrong adds a mistake whose cure is the last argument.
 func (c *checker) wrong(key []string, cure, what string, args ...any) {
-	if len(c.mistakes) < maxMistakes {
-		c.add(Mistake{Key: key, What: fmt.Sprintf(what, args...), Cure: cure})
+	if len(c.mistakes) >= maxMistakes {
+		return
 	}
+	for i := range args {
+		if text, ok := args[i].(string); ok {
+			args[i] = problem.Short(text, 200)
+		}
+	}
+	c.add(Mistake{Key: key, What: fmt.Sprintf(what, args...), Cure: cure})
 }
 
 // maxSought bounds for how many names the nearest is sought, which takes a while among many.
@@ -84,7 +91,7 @@ func (c *checker) unknown(key []string, kind, name string, known []string) {
 	if len(c.mistakes) >= maxMistakes {
 		return
 	}
-	cure := fmt.Sprintf("declare [%s.%s]", kind, name)
+	cure := fmt.Sprintf("declare [%s.%s]", kind, problem.Short(name, 200))
 	if nearest := c.nearest(kind, name, known); nearest != "" {
 		cure = fmt.Sprintf("%q is the nearest", nearest)
 	} else if len(known) > 0 && len(known) <= 8 {
@@ -121,7 +128,7 @@ func sentence(words []string) string {
 		default:
 			text += ", "
 		}
-		text += word
+		text += problem.Short(word, 200)
 	}
 	return text
 }

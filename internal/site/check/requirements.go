@@ -50,8 +50,8 @@ type requirement struct {
 
 func requirementsIn(text string) []requirement {
 	var all []requirement
-	joined, first := "", 0
-	number := 0
+	var joined strings.Builder
+	first, number := 0, 0
 	for line := range strings.Lines(text) {
 		number++
 		line = strings.TrimRight(line, "\r\n")
@@ -59,19 +59,22 @@ func requirementsIn(text string) []requirement {
 			first = number
 		}
 		if head, continued := strings.CutSuffix(line, "\\"); continued {
-			joined += head + " "
+			joined.WriteString(head)
+			joined.WriteByte(' ')
 			continue
 		}
-		joined += line
-		if i := strings.Index(" "+joined, " #"); i >= 0 {
-			joined = joined[:i]
+		joined.WriteString(line)
+		whole := joined.String()
+		if i := strings.Index(" "+whole, " #"); i >= 0 {
+			whole = whole[:i]
 		}
 		requirement := requirement{line: first}
-		requirement.text, requirement.hashed = cutHashes(joined)
+		requirement.text, requirement.hashed = cutHashes(whole)
 		if requirement.text != "" {
 			all = append(all, requirement)
 		}
-		joined, first = "", 0
+		joined.Reset()
+		first = 0
 	}
 	return all
 }

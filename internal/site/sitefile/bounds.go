@@ -8,9 +8,10 @@ import (
 // What go-toml takes of a file costs it time and memory that no file of an honest site needs: its time grows with the square of the keys of
 // one table, and what is one in another it reads by recursion. So more than the following is refused before it sees the file.
 const (
-	maxNesting = 64      // lists, tables and dotted keys one in another
-	maxKeys    = 20_000  // in one table; in all of a file with arrays of tables
-	maxValues  = 2 << 20 // keys, values and tables of a file, a part of a dotted key counting for four
+	maxNesting = 64       // lists, tables and dotted keys one in another
+	maxKeys    = 20_000   // in one table; in all of a file with arrays of tables
+	maxString  = 16 << 10 // bytes of a string of site.toml
+	maxValues  = 2 << 20  // keys, values and tables of a file, a part of a dotted key counting for four
 )
 
 // measure tells what is too much in a file, whether it is TOML or not.

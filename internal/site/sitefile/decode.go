@@ -40,6 +40,7 @@ type decoder struct {
 	wrong func(at *place, p *problem.Problem)
 	// misspelt tells that an unknown key was probably meant as this one.
 	misspelt func(table *place, key string)
+	longest  int                               // string, in bytes
 	enough   func() bool                       // so many mistakes have been told that no more are sought
 	fields   map[reflect.Type]map[string][]int // see fieldsOf
 }
@@ -83,6 +84,10 @@ func (d *decoder) tables(name string, value any, at *place, to named) {
 	}
 	for _, key := range at.order {
 		there := at.keys[key]
+		if len(key) > maxName {
+			d.wrong(there, problem.New(problem.Mistake, "the name %s has more than %d characters", say(key), maxName).Try("choose a shorter one"))
+			continue
+		}
 		d.decode(name+"."+key, all[key], there, reflect.ValueOf(to.add(key, there)).Elem())
 	}
 }

@@ -19,6 +19,7 @@ const (
 	maxFile  = 16 << 20  // bytes of a file that is read into the model: what is greater belongs elsewhere
 	maxAll   = 128 << 20 // bytes of all of them
 	maxRole  = 1 << 20   // bytes of a role.toml
+	maxNamed = 1 << 20   // bytes of requirements, and of keys and certificates
 	maxRoles = 2000
 )
 
@@ -68,7 +69,7 @@ func (d *directory) named(name string) ([]byte, *problem.Problem) {
 	if !ok {
 		return nil, mistake("%q is outside the site directory", name).Try("copy the file into the site directory, and name it there")
 	}
-	content, err := d.read(inside, maxFile)
+	content, err := d.read(inside, maxNamed)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) {
 		return nil, d.missing(inside)
 	}

@@ -129,7 +129,11 @@ func (l *loader) decode(file string, content []byte, into any) bool {
 	d := decoder{
 		wrong:    func(at *place, p *problem.Problem) { l.report.wrong(file, at, p) },
 		misspelt: l.report.misspelt,
+		longest:  maxString,
 		enough:   l.report.full,
+	}
+	if file != Name {
+		d.longest = maxRole // scripts, and contents of files
 	}
 	d.decode("", values, at, reflect.ValueOf(into).Elem())
 	if n, ok := values["format"].(int64); ok && n != format {

@@ -52,6 +52,7 @@ func (r *report) add(p *problem.Problem) {
 	case 1:
 		return
 	}
+	p.What, p.Cure = problem.Short(p.What, 2000), problem.Short(p.Cure, 2000)
 	r.mistakes = append(r.mistakes, p)
 }
 

@@ -11,6 +11,8 @@ import (
 func (d *decoder) scalar(name string, value any, at *place, into reflect.Value) {
 	given := reflect.ValueOf(value)
 	switch kind := into.Kind(); {
+	case kind == reflect.String && given.Kind() == reflect.String && given.Len() > d.longest:
+		d.wrong(at, problem.New(problem.Mistake, "%s has more than %d characters", name, d.longest).Try("put it into a file of a role"))
 	case kind == reflect.String && given.Kind() == reflect.String:
 		into.SetString(given.String())
 	case kind == reflect.Bool && given.Kind() == reflect.Bool:
