@@ -18,7 +18,7 @@ func (d Dirs) Close(site string) error {
 			return err
 		}
 	}
-	for _, name := range []string{"slots", "log", "lab", "mirror-key"} {
+	for _, name := range []string{"slots", "log", "mirror-key"} { // bundles of the lab and a mirror are for others to read
 		if err := shut(filepath.Join(d.State, name)); err != nil {
 			return err
 		}
