@@ -76,7 +76,7 @@ func (s *labStand) down(ctx context.Context) error {
 	}
 	var err error
 	for _, dir := range []string{s.dirs.Site(s.site.Key()), filepath.Join(s.dirs.Run, "lab")} {
-		err = errors.Join(err, os.RemoveAll(dir))
+		err = errors.Join(err, tree.RemoveAll(dir))
 	}
 	return err
 }
