@@ -13,15 +13,14 @@ import (
 // A stage is a host in memory on which a release is on trial: its clock goes on while somebody waits, and what happens meanwhile is ordered.
 type stage struct {
 	observe.Releases
-	now     observe.Moment
-	sick    func() (string, error)
-	refuse  int // so many tries to end the trial fail
-	unread  int // so many tries to read what is on record fail
-	rounds  int
-	said    []error
-	events  map[int]func() // before a round
-	waited  []time.Duration
-	cancels context.CancelFunc
+	now    observe.Moment
+	sick   func() (string, error)
+	refuse int // so many tries to end the trial fail
+	unread int // so many tries to read what is on record fail
+	rounds int
+	said   []error
+	events map[int]func() // before a round
+	waited []time.Duration
 }
 
 func onTrial(within time.Duration) *stage {
