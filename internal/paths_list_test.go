@@ -15,6 +15,8 @@ const (
 
 // paths are the files that take paths outside internal/tree, each with the reason.
 var paths = map[string]string{
+	"internal/host/claim.go":                ofOwn,
+	"internal/host/netspace.go":             ofKernel,
 	"internal/backup/walk.go":               ofNamed,
 	"internal/volume/size.go":               ofTop,
 	"internal/apply/local/etc.go":           ofOwn,
@@ -196,9 +198,9 @@ var functions = map[string][]string{
 	"internal/engine/lxc/space.go":        {"command", "container.processes", "container.spaces", "directory", "inSpace", "tableOf"},
 	"internal/engine/lxc/start.go":        {"Engine.Start", "container.why"},
 	"internal/engine/lxc/stop.go":         {"Engine.Destroy", "container.powerOff", "removeCgroups", "removeTree"},
-	"internal/engine/lxc/sweep.go":        {"Engine.sweepFrost", "Engine.sweepModes", "Engine.sweepSlots", "Engine.sweepStops", "container.abandon", "procfs.groupOf", "procfs.orphaned"},
+	"internal/engine/lxc/sweep.go":        {"Engine.sweepFrost", "Engine.sweepModes", "Engine.sweepSlots", "Engine.sweepStops", "container.abandon", "exists", "procfs.groupOf", "procfs.orphaned"},
 	"internal/engine/lxc/view.go":         {"remounting.monitor"},
-	"internal/image/access.go":            {"access.addApt", "access.addPip", "hostAccess", "resolver"},
+	"internal/image/access.go":            {"access.addApt", "access.addPip", "hostAccess"},
 	"internal/image/apt.go":               {"Store.aptOf", "apt.install", "apt.readLists"},
 	"internal/image/aside.go":             {"Store.Python", "staging.aside"},
 	"internal/image/attributes.go":        {"attributeNames", "attributes"},
@@ -217,7 +219,7 @@ var functions = map[string][]string{
 	"internal/image/nearby.go":            {"bring", "settled"},
 	"internal/image/overlay.go":           {"attach"},
 	"internal/image/record.go":            {"Record.write", "Store.Record"},
-	"internal/image/scratch.go":           {"cgroupsOf", "killCgroup", "scratch.wait", "startScratch"},
+	"internal/image/scratch.go":           {"cgroupsOf", "killCgroup", "scratch.openWay", "scratch.wait", "startScratch"},
 	"internal/image/source.go":            {"sources"},
 	"internal/image/staging.go":           {"Store.stage", "mountsIn", "staging.commit"},
 	"internal/image/store.go":             {"Store.Layers", "Store.has", "Store.private"},
