@@ -8,7 +8,7 @@ import (
 
 // What is below serialLevel is taken for no chance; shuffles is how many orders a series is compared with.
 const (
-	serialLevel = 0.05
+	serialLevel = 0.01
 	shuffles    = 199
 )
 
