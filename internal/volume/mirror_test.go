@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -228,6 +229,8 @@ printf '#!/bin/sh\nexec /usr/bin/ssh -F none -p %s -i %s/key -o UserKnownHostsFi
 printf 'Port %s\nListenAddress 127.0.0.1\nHostKey %s/host\nAuthorizedKeysFile %s/authorized\nStrictModes no\nUsePAM no\nPidFile none\nPermitRootLogin prohibit-password\n' "$2" "$1" "$1" > config`, dir, port)
 	cmd := exec.Command("/usr/sbin/sshd", "-D", "-e", "-f", filepath.Join(dir, "config"))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	runtime.LockOSThread() // which must not end before sshd: Pdeathsig is tied to it, and what is done on threads of its own ends them
+	t.Cleanup(runtime.UnlockOSThread)
 	var said strings.Builder
 	cmd.Stderr = &said
 	if err := cmd.Start(); err != nil {
