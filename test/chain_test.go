@@ -1,8 +1,10 @@
 package test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 )
 
 // TestChain: what roles of several nodes begin with is built once, and a node has the parts of all of its roles. A service that a role gets
@@ -22,7 +24,7 @@ roles = ["portal"]
 id = 12
 roles = ["db"]
 `, files{
-		"roles/cam/role.toml":    "apt = [\"tree\"]\n[[step]]\nname = \"once\"\nwhen = \"build\"\nscript = \"date +%N >/srv/once\"\n",
+		"roles/cam/role.toml":    "apt = [\"tree\"]\n[[step]]\nname = \"once\"\nwhen = \"build\"\nscript = \"date +%N >/srv/once # " + fmt.Sprint(time.Now().UnixNano()) + "\"\n", // not yet in the store
 		"roles/portal/role.toml": "services = [\"portal.service\"]\n[needs]\nroles = [\"cam\"]\n" + unit("portal") + unit("mail"),
 		"roles/db/role.toml":     "services = [\"db.service\"]\n[needs]\nroles = [\"cam\"]\n[[step]]\nname = \"after\"\nwhen = \"build\"\nscript = \"cp /srv/once /srv/seen; tree --version\"\n" + unit("db"),
 	})

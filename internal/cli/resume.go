@@ -44,7 +44,7 @@ func (a *app) resumeExpiries(ctx context.Context) error {
 	return all
 }
 
-// resumeSite brings up a site that was up, and goes on with the trial of a release.
+// resumeSite brings up a site that was up.
 func (a *app) resumeSite(ctx context.Context, m marker) error {
 	b := a.atWork()
 	b.siteDir, b.twin, b.force = m.Dir, m.Twin, true
@@ -56,7 +56,6 @@ func (a *app) resumeSite(ctx context.Context, m marker) error {
 	s, err := b.load()
 	if err == nil {
 		err = b.up(ctx, s, nil, consent{}, false, defaultParallel())
-		err = errors.Join(err, b.resumeTrial(ctx, s)) // also of a site that does not come up
 	}
 	if err != nil {
 		printError(a.err, err)

@@ -28,8 +28,7 @@ Without a selector, nodes and networks that are no longer declared are removed.`
 			if err != nil {
 				return err
 			}
-			err = a.up(c.Context(), s, args, k, undo, parallel)
-			return errors.Join(err, a.resumeTrial(c.Context(), s))
+			return a.up(c.Context(), s, args, k, undo, parallel)
 		},
 	}
 	k.flags(c)
@@ -38,7 +37,8 @@ Without a selector, nodes and networks that are no longer declared are removed.`
 	return c
 }
 
-func (a *app) up(ctx context.Context, s *site.Site, selectors []string, k consent, undo bool, parallel int) error {
+// up brings a site up, and goes on with the trial of a release, also if not all of the site comes up.
+func (a *app) up(ctx context.Context, s *site.Site, selectors []string, k consent, undo bool, parallel int) (err error) {
 	chosen, err := choose(s, selectors)
 	if err != nil {
 		return err
@@ -47,6 +47,7 @@ func (a *app) up(ctx context.Context, s *site.Site, selectors []string, k consen
 	if err != nil {
 		return err
 	}
+	defer func() { err = errors.Join(err, a.resumeTrial(ctx, s)) }()
 	if err := a.fillOnce(ctx, s); err != nil {
 		return err
 	}

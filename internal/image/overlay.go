@@ -164,7 +164,7 @@ func (o *Overlay) mountBinds(ids *os.File) error {
 
 // attach makes a tree visible at a directory, with its owners shifted into ids if there are any.
 func attach(tree, at string, ids *os.File, readOnly bool) error {
-	if err := os.MkdirAll(at, 0o755); err != nil {
+	if err := os.MkdirAll(at, 0o711); err != nil {
 		return err
 	}
 	loose, err := clone(tree, ids, readOnly)

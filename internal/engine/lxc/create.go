@@ -162,7 +162,10 @@ func (e *Engine) Change(ctx context.Context, n *spec.Node) error {
 	if err != nil {
 		return err
 	}
-	return record.Write(c.dir, r)
+	if err := record.Write(c.dir, r); err != nil || was.Privileged == n.Privileged {
+		return err
+	}
+	return enclose(c.dir, ids(r))
 }
 
 // personaliseAgain makes the root of a node that does not run this node's once more, as the node sees it: it has written there itself.
