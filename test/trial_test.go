@@ -203,7 +203,7 @@ func TestTrialForgotten(t *testing.T) {
 		t.Skip("systemd starts again what was killed")
 	}
 	t.Parallel()
-	s := newReleased(t, "it-forgotten", 118)
+	s := newReleased(t, "it-forgotten", 123)
 	s.do("up")
 	s.do("stage", "--release", "701")
 	const unwatched = "on trial until .* but nobody watches over it"
