@@ -11,6 +11,7 @@
 package tree
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -139,14 +140,7 @@ func (r *Root) open(name string, flags int, mode uint32) (int, error) {
 }
 
 // relative gives a path from the top of the tree.
-func relative(name string) string { return path.Clean("/" + name)[1:] + tail(name) }
-
-func tail(name string) string {
-	if path.Clean("/"+name) == "/" {
-		return "."
-	}
-	return ""
-}
+func relative(name string) string { return cmp.Or(path.Clean("/" + name)[1:], ".") }
 
 func (r *Root) at(name string) string { return path.Join(r.Name(), path.Clean("/"+name)) }
 
