@@ -32,4 +32,5 @@ func TestTwoStateDirectories(t *testing.T) {
 	s.settled()
 	s.do("down")
 	other.run("down").want(0)
+	s.wantNoTrace()
 }

@@ -12,7 +12,7 @@ import (
 	"orrery/internal/image"
 )
 
-// wantNoTrace wants that nothing is left of a site on this host: no process, control group, mount, link or table, and no file
+// wantNoTrace wants that nothing is left of a site on this host: no process, control group, mount, link, table or claim, and no file
 // but what is kept on purpose. Whether links are left is told by their marks, and those of nodes by their bridges.
 func (s *site) wantNoTrace() {
 	s.Helper()
@@ -57,6 +57,7 @@ func (s *site) traces() []string {
 		}
 	}
 	add("file", glob(filepath.Join(dirs.Run, "sites", s.name), dirs.Nodes(s.name)+"/*", dirs.Nodes(s.name)+"/.??*")...)
+	add("claim", glob(filepath.Join("/run/orrery/claims", s.name))...)
 	for _, slot := range glob("/var/lib/orrery/slots/*") {
 		if owner, _ := os.Readlink(slot); strings.HasPrefix(owner, dirs.State+":"+s.name+"/") {
 			add("slot", slot+" of "+owner)

@@ -58,7 +58,11 @@ func (a *app) hold(ctx context.Context, s *site.Site) (letGo func(), err error) 
 		evict()
 		return nil, err
 	}
-	return func() { lock.Release(); evict() }, nil
+	return func() {
+		a.dirs.Yield(s.Key())
+		lock.Release()
+		evict()
+	}, nil
 }
 
 // lock takes the lock of a site; who is patient waits for whoever has it.

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -12,21 +13,24 @@ import (
 	"orrery/internal/problem"
 )
 
-// claims tells of each site that is or was on this machine in which state directory it is kept. It is one for the machine, whatever state directories
+// claims tells of each site on this machine in which state directory it is kept. It is one for the machine, whatever state directories
 // there are: bridges, links, tables and control groups are named by sites, and the kernel has one of each.
+//
+// A claim holds as long as nodes of the site are in that directory, or somebody holds the site's lock there; beyond that it protects nothing, and Yield
+// removes it. That leaves no gap for a second site of the same name: who claims and who yields both hold the lock of the site in their own state
+// directory, and the lock of all claims while they look and change. Whoever yields does so last, before it gives the site's lock back, so what it made is
+// gone or is a node by then; another state directory is refused until that moment, and within the same one the site's lock keeps all others out.
 var claims = "/run/orrery/claims"
 
 // Claim notes that a site is kept in this state directory. It is refused if nodes of it are in another one, or somebody is at work on it there. The
 // caller holds the site's lock.
 func (d Dirs) Claim(key string) error {
-	if err := os.MkdirAll(claims, 0o700); err != nil {
-		return err
-	}
-	unlock, err := lockFile(filepath.Join(claims, ".lock"))
+	unlock, err := lockClaims()
 	if err != nil {
 		return err
 	}
 	defer unlock()
+	sweepClaims()
 	path := filepath.Join(claims, key)
 	where, err := os.Readlink(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -45,13 +49,45 @@ func (d Dirs) Claim(key string) error {
 	return os.Symlink(d.State, path)
 }
 
+// Yield gives up the claim to a site of which no node is left in this state directory. The caller holds the site's lock, and does nothing more under it.
+// A claim that stays because something is in the way does no harm.
+func (d Dirs) Yield(key string) {
+	unlock, err := lockClaims()
+	if err != nil {
+		return
+	}
+	defer unlock()
+	path := filepath.Join(claims, key)
+	if where, err := os.Readlink(path); err == nil && sameDir(where, d.State) && !d.hasNodes(key) {
+		_ = os.Remove(path)
+	}
+}
+
+func lockClaims() (unlock func(), err error) {
+	if err := os.MkdirAll(claims, 0o700); err != nil {
+		return nil, err
+	}
+	return lockFile(filepath.Join(claims, ".lock"))
+}
+
+// sweepClaims removes claims of which nothing is kept any more: a twin that was killed while it was destroyed, or a state directory that was removed.
+func sweepClaims() {
+	all, _ := os.ReadDir(claims)
+	for _, c := range all {
+		where, err := os.Readlink(filepath.Join(claims, c.Name()))
+		if err != nil { // the lock
+			continue
+		}
+		if _, err := os.Lstat(Dirs{State: where}.Site(c.Name())); errors.Is(err, fs.ErrNotExist) {
+			_ = os.Remove(filepath.Join(claims, c.Name()))
+		}
+	}
+}
+
 // keeps reports whether nodes of a site are in this state directory, or somebody is about to make some.
 func (d Dirs) keeps(key string) bool {
-	nodes, _ := os.ReadDir(d.Nodes(key))
-	for _, n := range nodes {
-		if !strings.HasPrefix(n.Name(), ".") {
-			return true
-		}
+	if d.hasNodes(key) {
+		return true
 	}
 	f, err := os.Open(d.Lock(key))
 	if err != nil {
@@ -59,6 +95,14 @@ func (d Dirs) keeps(key string) bool {
 	}
 	defer f.Close()
 	return errors.Is(unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB), unix.EWOULDBLOCK)
+}
+
+func (d Dirs) hasNodes(key string) bool {
+	nodes, err := os.ReadDir(d.Nodes(key))
+	if err != nil {
+		return !errors.Is(err, fs.ErrNotExist)
+	}
+	return slices.ContainsFunc(nodes, func(n fs.DirEntry) bool { return !strings.HasPrefix(n.Name(), ".") })
 }
 
 func sameDir(a, b string) bool {

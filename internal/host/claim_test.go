@@ -58,3 +58,52 @@ func TestClaim(t *testing.T) {
 	}
 	granted(b, "karoo")
 }
+
+// TestYield gives claims up, and only those of which nothing is left.
+func TestYield(t *testing.T) {
+	was := claims
+	claims = filepath.Join(t.TempDir(), "claims")
+	defer func() { claims = was }()
+	a, b := Dirs{State: t.TempDir()}, Dirs{State: t.TempDir()}
+	claim := func(d Dirs, key string) {
+		t.Helper()
+		if err := os.MkdirAll(d.Site(key), 0o755); err != nil { // as the site's lock does
+			t.Fatal(err)
+		}
+		if err := d.Claim(key); err != nil {
+			t.Fatal(err)
+		}
+	}
+	left := func(want string) {
+		t.Helper()
+		all, _ := filepath.Glob(filepath.Join(claims, "[^.]*"))
+		for i := range all {
+			all[i] = filepath.Base(all[i])
+		}
+		if is := strings.Join(all, " "); is != want {
+			t.Errorf("claims: %q, want %q", is, want)
+		}
+	}
+	claim(a, "karoo")
+	claim(b, "toy")
+	b.Yield("karoo") // it is not b's
+	left("karoo toy")
+	node := filepath.Join(a.Nodes("karoo"), "101")
+	if err := os.MkdirAll(node, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	a.Yield("karoo") // a node is there
+	left("karoo toy")
+	if err := os.Rename(node, filepath.Join(a.Nodes("karoo"), ".101")); err != nil { // what the next run sweeps away
+		t.Fatal(err)
+	}
+	a.Yield("karoo")
+	left("toy")
+	a.Yield("karoo")
+	claim(a, "karoo.dev1")
+	if err := os.RemoveAll(a.Site("karoo.dev1")); err != nil {
+		t.Fatal(err)
+	}
+	claim(a, "karoo") // the next run that claims anything clears away what is nobody's
+	left("karoo toy")
+}

@@ -51,7 +51,7 @@ func releaseMemory(dir string) {
 	if unix.Stat(dir, &here) != nil || unix.Stat(filepath.Dir(dir), &above) != nil || here.Dev == above.Dev {
 		return
 	}
-	for _, pattern := range []string{"settings.json", "sites/*", "nfs/*", "later/*"} {
+	for _, pattern := range []string{"settings.json", "sites/*", "nfs/*", "later/*", "claims/[^.]*"} {
 		if found, err := filepath.Glob(filepath.Join(dir, pattern)); err != nil || len(found) > 0 {
 			return
 		}
