@@ -62,8 +62,8 @@ func Exec(ctx context.Context, place string, args []string, c Command, tune func
 	if errors.As(err, &exit) {
 		status = exit.ExitCode()
 	}
-	if ctx.Err() != nil {
-		err = context.Cause(ctx)
+	if ctx.Err() != nil { // how it ended is how it was ended
+		err, status = context.Cause(ctx), -1
 	}
 	return &RunError{Place: place, Command: c.Args, Status: status, Output: tail.String(), Err: err}
 }
