@@ -210,7 +210,7 @@ var functions = map[string][]string{
 	"internal/image/complete.go":          {"staging.complete"},
 	"internal/image/extract.go":           {"extractor.pipe", "newExtractor"},
 	"internal/image/fit.go":               {"fit", "fitSSH"},
-	"internal/image/gc.go":                {"Store.clearStale", "Store.forget", "Store.remove", "Store.trimCache"},
+	"internal/image/gc.go":                {"Store.Sweep", "Store.forget", "Store.remove", "Store.trimCache"},
 	"internal/image/ids.go":               {"held"},
 	"internal/image/layer.go":             {"staging.emptyLayer", "staging.settle"},
 	"internal/image/lock.go":              {"takeLock", "tryLock"},

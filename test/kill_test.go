@@ -1,10 +1,12 @@
 package test
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -196,4 +198,46 @@ script = "sleep 60"
 	s.write("roles/user/role.toml", eventful["roles/user/role.toml"])
 	s.do("up")
 	s.settled()
+}
+
+// TestKilledBuild: after a build that was killed, down leaves no process, control group or file of it.
+func TestKilledBuild(t *testing.T) {
+	t.Parallel()
+	step := "sleep 7" + strconv.Itoa(os.Getpid()) // another layer each time
+	s := newSite(t, "it-killbuild", "[image.debian]\nsuite = \"bookworm\"\n[node.one]\nid = 1\nroles = [\"slow\"]\n[network.lan]\nsubnet = \"10.99.130.0/24\"\n",
+		files{"roles/slow/role.toml": "[[step]]\nname = \"long\"\nwhen = \"build\"\nscript = \"" + step + "\"\n"})
+	cmd, _, errs := s.command("up")
+	wait, err := begin(cmd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var group string
+	s.eventually(4*time.Minute, func() error {
+		for _, path := range glob("/proc/[0-9]*/cmdline") {
+			text, _ := os.ReadFile(path)
+			if !strings.HasPrefix(string(text), "sleep\x007"+strconv.Itoa(os.Getpid())) {
+				continue
+			}
+			text, _ = os.ReadFile(filepath.Dir(path) + "/cgroup")
+			if _, after, ok := strings.Cut(string(text), "orrery-build-"); ok {
+				group, _, _ = strings.Cut(strings.Fields(after)[0], "/")
+				return nil
+			}
+		}
+		return errors.New("the build step does not run:\n" + errs.String())
+	})
+	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+	_ = wait()
+	digest, _, _ := strings.Cut(group, "-")
+	left := func() []string {
+		return glob("/sys/fs/cgroup/orrery-build-"+digest+"*", "/sys/fs/cgroup/*/orrery-build-"+digest+"*",
+			filepath.Join(dirs.State, "build", digest+"*"), filepath.Join(dirs.State, "store", ".staging", digest+"*"))
+	}
+	if len(left()) == 0 {
+		t.Error("the killed build has left nothing, so this shows nothing")
+	}
+	s.run("down").want(0)
+	if found := left(); len(found) > 0 {
+		t.Errorf("left of the build:\n  %s", strings.Join(found, "\n  "))
+	}
 }

@@ -52,7 +52,7 @@ func (s *Store) GC(ctx context.Context, used map[string]bool) ([]Info, error) {
 			removed = append(removed, all[i])
 		}
 	}
-	err = s.clearStale()
+	err = s.Sweep()
 	return removed, errors.Join(err, s.trimCache(time.Now()))
 }
 
@@ -89,8 +89,8 @@ func (s *Store) forget(digest string) error {
 	return nil
 }
 
-// clearStale removes what killed builders left: whatever has no live lock.
-func (s *Store) clearStale() error {
+// Sweep removes what killed builders left, processes and control groups too: whatever has no live lock.
+func (s *Store) Sweep() error {
 	left := map[string]bool{}
 	for _, dir := range []string{s.stagings(), filepath.Join(s.state, "build"), s.Dir} {
 		entries, err := os.ReadDir(dir)
@@ -102,6 +102,12 @@ func (s *Store) clearStale() error {
 				left[e.Name()] = true
 			}
 		}
+	}
+	if len(left) == 0 {
+		return nil
+	}
+	if err := s.private(); err != nil {
+		return err
 	}
 	for digest := range left {
 		held, err := tryLock(s.lockOf(digest), unix.LOCK_EX)

@@ -80,5 +80,5 @@ func (s *Store) drop(digest string) error {
 			return err
 		}
 	}
-	return s.clearStale()
+	return s.Sweep()
 }

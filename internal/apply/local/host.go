@@ -116,7 +116,8 @@ func (h *Host) Sweep(ctx context.Context) error {
 		}
 	}
 	err := record.Sweep(h.Dirs.Nodes(h.Site.Key()))
-	return errors.Join(err, volume.Sweep(h.Dirs, h.Site.Key()))
+	err = errors.Join(err, volume.Sweep(h.Dirs, h.Site.Key()))
+	return errors.Join(err, h.Store.Sweep())
 }
 
 // Do does one step.

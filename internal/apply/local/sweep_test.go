@@ -1,0 +1,32 @@
+package local
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"orrery/internal/host"
+	"orrery/internal/image"
+	"orrery/internal/site"
+)
+
+// TestSweepBuilds: whoever holds the lock of a site next clears away what a killed build left, a power cut's too.
+func TestSweepBuilds(t *testing.T) {
+	state := t.TempDir()
+	var left []string
+	for _, dir := range []string{"build/0123456789abcdef/rootfs", "store/.staging/0123456789abcdef/tree/etc", "store/fedcba9876543210/tree"} {
+		if err := os.MkdirAll(filepath.Join(state, dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		left = append(left, filepath.Join(state, dir))
+	}
+	h := New("local", host.Dirs{State: state, Run: t.TempDir()}, &site.Site{Name: "karoo"}, nil, image.Open(state))
+	if err := h.Sweep(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range left {
+		if _, err := os.Lstat(filepath.Dir(dir)); err == nil {
+			t.Errorf("%s is left", dir)
+		}
+	}
+}
