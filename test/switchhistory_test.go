@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"orrery/internal/observe"
 )
 
 // TestSwitchHistory: in random histories of several releases, whenever a switch or a rollback is killed, also one to a numbered release, the next
@@ -66,6 +68,7 @@ func (h *history) step() {
 		h.kill("switch", "--release", fmt.Sprint(n))
 	case len(free) > 0:
 		h.run("stage", "--release", fmt.Sprint(free[h.random.IntN(len(free))])).want(0)
+		h.wantQuiet()
 	default:
 		h.run("release", "prune", "--keep", "0").want(0)
 	}
@@ -98,4 +101,17 @@ func (h *history) kill(args ...string) {
 		}
 	}
 	h.settled()
+	h.wantQuiet()
+}
+
+// wantQuiet: what only a live node does is done by no instance in quarantine, also when it was live as the host went down.
+func (h *history) wantQuiet() {
+	h.Helper()
+	for release, n := range h.instances()["store"] {
+		if n.Staged && n.State == observe.Running {
+			if is := h.in(release, "store", "systemctl is-active only.service || true"); is != "inactive" {
+				h.Fatalf("%s: in the quarantine of release %d only.service is %s", strings.Join(h.done, ", "), release, is)
+			}
+		}
+	}
 }

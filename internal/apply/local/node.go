@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"strings"
 	"time"
 
 	"orrery/internal/engine"
@@ -32,8 +33,15 @@ func (h *Host) start(ctx context.Context, e engine.Engine, n *spec.Node) error {
 	if err != nil {
 		return err
 	}
-	if was.Proven != "" { // of what ran before
-		if err := e.Mark(ctx, ref, engine.Mark{Configured: was.Configured, Config: was.Config, Active: was.Active}); err != nil {
+	active := was.Active
+	if active && n.Staged { // it was live, and stopped before it could be retired
+		if err := h.quieten(ctx, e, n); err != nil {
+			return err
+		}
+		active = false
+	}
+	if was.Proven != "" || was.Active != active { // health is of what ran before
+		if err := e.Mark(ctx, ref, engine.Mark{Configured: was.Configured, Config: was.Config, Active: active}); err != nil {
 			return err
 		}
 	}
@@ -41,6 +49,27 @@ func (h *Host) start(ctx context.Context, e engine.Engine, n *spec.Node) error {
 		h.ready.Store(n.Name, true)
 	}
 	return e.Start(ctx, ref)
+}
+
+// quieten lets a node that does not run boot without what only a live node does.
+func (h *Host) quieten(ctx context.Context, e engine.Engine, n *spec.Node) error {
+	s, declared, err := h.declared(n)
+	if err != nil {
+		return err
+	}
+	var units []string
+	for _, r := range s.RolesOf(declared) {
+		units = append(units, r.Active...)
+	}
+	if len(units) == 0 {
+		return nil
+	}
+	f, able := e.(engine.Furnisher)
+	if !able {
+		return problem.New(problem.Unable, "engine %s cannot let node %s boot without %s, which are for a live node only", n.Engine, n.Name, strings.Join(units, ", ")).
+			Try("orrery stage --release %d makes it anew", n.Release)
+	}
+	return f.Disable(ctx, engine.RefOf(n), units...)
 }
 
 // furnish writes the files of a node's roles before it boots, which saves going into it afterwards. Where that cannot be

@@ -71,13 +71,14 @@ func (h *Host) now(ref engine.Ref) (engine.Mark, spec.Node, observe.State) {
 	return engine.Mark{}, spec.Node{}, ""
 }
 
-// start also forgets that the node was healthy: it has to prove that anew.
+// start also forgets that the node was healthy: it has to prove that anew. In quarantine it does nothing that only a live node does.
 func (h *Host) start(ctx context.Context, ref engine.Ref) error {
 	mark, n, _ := h.now(ref)
 	if err := h.grounds(&n); err != nil {
 		return err
 	}
 	mark.Proven = ""
+	mark.Active = mark.Active && !n.Staged
 	if err := h.Mark(ctx, ref, mark); err != nil {
 		return err
 	}

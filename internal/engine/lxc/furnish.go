@@ -14,6 +14,31 @@ import (
 
 // Furnish writes files into the private layer of a node that does not run. Paths are followed inside the node's root only.
 func (e *Engine) Furnish(_ context.Context, ref engine.Ref, files ...host.File) error {
+	return e.withinStopped(ref, func(root furniture) error {
+		for _, f := range files {
+			if err := root.put(f); err != nil {
+				return fmt.Errorf("file %s of node %s: %w", f.Path, ref.Name, err)
+			}
+		}
+		return nil
+	})
+}
+
+// Disable removes the links by which systemd pulls in units when a node that does not run boots.
+func (e *Engine) Disable(_ context.Context, ref engine.Ref, units ...string) error {
+	return e.withinStopped(ref, func(root furniture) error {
+		for _, unit := range units {
+			if err := root.disable(unit); err != nil {
+				return problem.New(problem.Failed, "node %s: unit %s cannot be disabled", ref.Name, unit).At(e.container(ref).dir).Because(err).
+					Try("put /etc/systemd/system right in the node; or remove the release with orrery release prune and stage it again")
+			}
+		}
+		return nil
+	})
+}
+
+// withinStopped does some work on the root of a node if that does not run.
+func (e *Engine) withinStopped(ref engine.Ref, work func(furniture) error) error {
 	c := e.container(ref)
 	r, err := record.Read(c.dir)
 	if err != nil {
@@ -22,14 +47,7 @@ func (e *Engine) Furnish(_ context.Context, ref engine.Ref, files ...host.File) 
 	if c.running() {
 		return problem.New(problem.Surprise, "node %s runs already", ref.Name).At(c.dir).Try("plan again")
 	}
-	return e.within(c, r, func(root furniture) error {
-		for _, f := range files {
-			if err := root.put(f); err != nil {
-				return fmt.Errorf("file %s of node %s: %w", f.Path, ref.Name, err)
-			}
-		}
-		return nil
-	})
+	return e.within(c, r, work)
 }
 
 // within does some work on the root of a node that does not run, as the node would see it.

@@ -28,8 +28,12 @@ func gone(hosts []observe.Host, name string) bool {
 // standing reports whether an instance is live, or half so.
 func standing(n *observe.Node) bool {
 	retired := Retired(n.Node)
-	return n.Active || n.Holds() || elsewhere(n, &retired)
+	return active(n) || n.Holds() || elsewhere(n, &retired)
 }
+
+// active reports whether an instance does what only a live node does. One that stands still does nothing, and before it starts in quarantine
+// it is made to do nothing of that.
+func active(n *observe.Node) bool { return running(n) && n.Active }
 
 // A member is a node of the set that is switched.
 type member struct {
@@ -42,7 +46,8 @@ type member struct {
 	site  *site.Site      // as its release makes it
 	peers []*member       // that must be healthy before it
 
-	wake, retire, ready, active, check int // its steps; -1: none
+	wake, ready, active, check int   // its steps; -1: none
+	retire                     []int // of each that is live, or half so
 }
 
 // find finds the members on a host.
@@ -53,7 +58,7 @@ func (d *draft) find(h *observe.Host) error {
 		if !concerned || n.Release != release || n.State == observe.Broken {
 			continue
 		}
-		m := &member{name: n.Name, host: h, to: n, live: Live(n.Node), wake: -1, retire: -1, ready: -1, active: -1, check: -1}
+		m := &member{name: n.Name, host: h, to: n, live: Live(n.Node), wake: -1, ready: -1, active: -1, check: -1}
 		if m.site = d.goal.Releases[release]; m.site == nil {
 			return problem.New(problem.Failed, "what release %s was staged from is gone", site.ReleaseName(release)).Try("stage it again")
 		}
@@ -111,7 +116,7 @@ func (d *draft) waits() error {
 }
 
 // staged reports whether the member's instance is wholly in quarantine.
-func (m *member) staged() bool { return m.to.Staged && !m.to.Active && !m.to.Holds() }
+func (m *member) staged() bool { return m.to.Staged && !active(m.to) && !m.to.Holds() }
 
 // changes reports whether anything has to be done for the member.
 func (m *member) changes() bool {
@@ -168,11 +173,9 @@ func (d *draft) fit(m *member) error {
 func running(n *observe.Node) bool { return n.State == observe.Running || n.State == observe.Frozen }
 
 func (m *member) steps() []int {
-	var all []int
-	for _, n := range []int{m.retire, m.ready} {
-		if n >= 0 {
-			all = append(all, n)
-		}
+	all := slices.Clone(m.retire)
+	if m.ready >= 0 {
+		all = append(all, m.ready)
 	}
 	return all
 }

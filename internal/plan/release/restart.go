@@ -63,10 +63,7 @@ func (d *draft) restart(h *observe.Host, set []*member, why string) {
 
 // halt plans that an instance stands still and is put in its place; it gives the last step.
 func (d *draft) halt(m *member, n *observe.Node, shall *spec.Node, why string) int {
-	needs := slices.Clone(d.proofs)
-	if m.retire >= 0 {
-		needs = append(needs, m.retire)
-	}
+	needs := slices.Concat(d.proofs, m.retire)
 	if running(n) {
 		needs = []int{add(d.Plan, plan.Step{
 			Kind: plan.StopNode, Host: m.host.Name, Subject: m.name, Reason: why, Disturbs: []string{m.name}, Was: &n.Node, Needs: needs, Undo: "start",

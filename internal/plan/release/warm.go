@@ -61,26 +61,26 @@ func (d *draft) retire(m *member) {
 	for _, old := range m.olds {
 		if !running(old) {
 			cold := Retired(old.Node)
-			m.retire = add(d.Plan, plan.Step{
+			m.retire = append(m.retire, add(d.Plan, plan.Step{
 				Kind: plan.ReshapeNode, Host: m.host.Name, Subject: m.name, Reason: "release " + site.ReleaseName(old.Release) + " is no longer live",
 				Node: &cold, Was: &old.Node, Needs: d.proofs, Undo: "put the former interfaces and mounts back",
-			})
+			}))
 			continue
 		}
-		if !old.Active && !old.Holds() && !d.doesOnlyLive(old) {
+		if !active(old) && !old.Holds() && !d.doesOnlyLive(old) {
 			continue
 		}
 		retired := mounting(old.Node, Retired(old.Node))
 		needs := slices.Clone(d.proofs)
 		for _, other := range d.order {
-			if slices.Contains(other.peers, m) && other.retire >= 0 {
-				needs = append(needs, other.retire)
+			if slices.Contains(other.peers, m) {
+				needs = append(needs, other.retire...)
 			}
 		}
-		m.retire = add(d.Plan, plan.Step{
+		m.retire = append(m.retire, add(d.Plan, plan.Step{
 			Kind: plan.RetireNode, Host: m.host.Name, Subject: m.name, Reason: "release " + site.ReleaseName(old.Release) + " lets go of what is not for two",
 			Node: &retired, Was: &old.Node, Needs: needs, Disturbs: []string{m.name}, Undo: "activate",
-		})
+		}))
 	}
 }
 
@@ -88,9 +88,7 @@ func (d *draft) retire(m *member) {
 func (d *draft) take(m *member) {
 	needs := slices.Clone(d.proofs)
 	for _, other := range d.order { // a volume may be shared by all of the set
-		if other.retire >= 0 {
-			needs = append(needs, other.retire)
-		}
+		needs = append(needs, other.retire...)
 	}
 	s := plan.Step{
 		Host: m.host.Name, Subject: m.name, Reason: "release " + site.ReleaseName(m.to.Release) + " takes its volumes", Was: &m.to.Node, Needs: needs,

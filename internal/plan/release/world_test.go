@@ -185,13 +185,19 @@ func (w *world) stageOf(s *site.Site, number int, nodes map[string]bool, cut boo
 // reboot lets all nodes stand still, as a host's boot does, and those that are live start again.
 func (w *world) reboot() {
 	w.t.Helper()
+	w.stop()
+	w.must(w.up())
+}
+
+// stop lets all nodes stand still.
+func (w *world) stop() {
+	w.t.Helper()
 	for _, n := range w.observe()[0].Nodes {
 		if err := w.host.Stop(context.Background(), engine.RefOf(&n.Node)); err != nil {
 			w.t.Fatal(err)
 		}
 	}
 	w.cold = true
-	w.must(w.up())
 }
 
 // set draws nodes and gives the release that they are to go to.
@@ -249,7 +255,7 @@ func (w *world) want(releases map[string]int) {
 			w.t.Fatalf("node %s of release %d is not where it shall be: %+v", n.Name, n.Release, n.NICs)
 		case !slices.Equal(n.Mounts, shall.Mounts):
 			w.t.Fatalf("node %s of release %d has %+v", n.Name, n.Release, n.Mounts)
-		case n.Active && shall.Staged:
+		case n.Active && shall.Staged && n.State == observe.Running:
 			w.t.Fatalf("node %s of release %d does what only a live node does", n.Name, n.Release)
 		}
 	}

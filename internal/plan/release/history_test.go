@@ -1,0 +1,78 @@
+package release_test
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"orrery/internal/observe"
+	"orrery/internal/plan/release"
+)
+
+// TestHistory: in random histories of switches and rollbacks, some of them killed, and of boots of the host, each next recovery ends with the
+// set at one release, and nothing else is left live in any way.
+func TestHistory(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld(t)
+		at := map[string]int{}
+		for _, n := range w.site.Nodes {
+			at[n.Name] = 0
+		}
+		w.must(w.up())
+		w.stage(700)
+		w.stage(701)
+		for range rapid.IntRange(1, 6).Draw(t, "turns") {
+			goal := release.Goal{To: w.anywhere(at)}
+			if former, err := release.Former(w.observe()[0].Releases, slices.Collect(maps.Keys(at))); err == nil && rapid.Bool().Draw(t, "rollback") {
+				goal = release.Goal{To: former, Back: true}
+			}
+			p, err := w.turn(goal)
+			if err != nil {
+				continue // it has been live, and has no copies of its volumes
+			}
+			end := goal.To
+			if !goal.Back && rapid.Bool().Draw(t, "taken back") {
+				end = at
+			}
+			w.intend(goal.To, end)
+			if rapid.Bool().Draw(t, "killed") {
+				w.host.KillAt(1 + rapid.IntRange(0, 60).Draw(t, "killed at"))
+			}
+			w.run(p)
+			w.host.Revive()
+			at = w.observe()[0].Releases.Active
+			if w.observe()[0].Releases.Switch != nil {
+				at = end
+				if rapid.Bool().Draw(t, "booted") {
+					w.stop()
+				}
+				w.must(w.turn(release.Goal{To: end, Recover: true, Back: goal.Back}))
+			}
+			w.must(w.up())
+			w.want(at)
+			w.wantOneLive()
+		}
+	})
+}
+
+// anywhere draws the release to which all nodes go.
+func (w *world) anywhere(at map[string]int) map[string]int {
+	number := rapid.SampledFrom([]int{0, 700, 701}).Draw(w.t, "to")
+	to := map[string]int{}
+	for name := range at {
+		to[name] = number
+	}
+	return to
+}
+
+// wantOneLive: an instance that is not live does nothing that only a live one does, also when it stands still.
+func (w *world) wantOneLive() {
+	w.t.Helper()
+	for _, n := range w.observe()[0].Nodes {
+		if n.Staged && (n.Active && n.State == observe.Running || n.Holds()) {
+			w.t.Fatalf("node %s of release %d (%s) is not live, and is on record as active: %t, with volumes %+v", n.Name, n.Release, n.State, n.Active, n.Mounts)
+		}
+	}
+}
