@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -62,6 +63,7 @@ nodes = ["w0[0-2]"]
 		t.Errorf("arguments arrive as %s", got)
 	}
 
+	t.Run("Many", func(t *testing.T) { many(s.of(t)) })
 	t.Run("Copy", func(t *testing.T) { copies(s.of(t)) })
 
 	if got := s.do("query", "w0[12]"); got != "w01\nw02\n" {
@@ -94,6 +96,7 @@ nodes = ["w0[0-2]"]
 		t.Errorf("status of 8 nodes takes %s", quickest)
 	}
 	s.run("logs", "w07").want(0, "journal of node w07")
+	s.run("logs", "group=some", "ssh.service", "-n", "3").want(0, "(?m)^w00 \\| ==> journal of node w00$", `(?m)^w02 \| `)
 	s.run("journal").want(0, "orrery -C .* up", "ended after .* done")
 }
 
@@ -123,4 +126,56 @@ func copies(s *site) {
 	}
 	s.run("cp", "w00:/no/such/file", here).want(1, "no/such/file", "there is no such file")
 	s.run("cp", "w99:/etc/passwd", here).want(2, `no node is called "w99"`)
+}
+
+// many: what goes to many nodes at once, and how it ends on each.
+func many(s *site) {
+	say := func(text string, args ...string) result {
+		s.Helper()
+		cmd, out, errs := s.command(args...)
+		cmd.Stdin = strings.NewReader(text)
+		_ = cmd.Run()
+		return result{s, args, cmd.ProcessState.ExitCode(), out.String(), errs.String(), 0}
+	}
+	long := strings.Repeat("a line of many\n", 100_000)
+	say(long, "exec", "w00", "--", "wc", "-c").want(0, `w00 \| 1500000`)
+	say(long, "exec", "w0[0-3]", "--", "sh", "-c", "test $(hostname) = w01 || wc -c").want(0, `w00 \| 1500000`, `w03 \| 1500000`, "4 of 4")
+	say("x", "exec", "w0[0-3]", "--parallel", "2", "--", "cat").want(2, "< /dev/null")
+
+	r := s.run("exec", "all", "--json", "--timeout", "2s", "--", "sh", "-c", "echo out; echo err >&2; case $(hostname) in w01) exit 3;; w02) exec sleep 1234;; esac").want(102)
+	var all []struct {
+		Node, Error, Output, Errors string
+		Status                      int
+	}
+	if err := json.Unmarshal([]byte(r.out), &all); err != nil || len(all) != 8 {
+		s.Fatalf("%v\n%s", err, r.out)
+	}
+	for _, one := range all {
+		want := map[string]int{"w01": 3, "w02": -1}[one.Node]
+		if one.Status != want || one.Output != "out\n" || one.Errors != "err\n" || (one.Error != "") != (want < 0) {
+			s.Errorf("%+v", one)
+		}
+	}
+	s.eventually(5*time.Second, func() error {
+		if s.run("exec", "w02", "--", "pgrep", "-f", "sleep 1234").status == 0 {
+			return errors.New("a command goes on whose time was over")
+		}
+		return nil
+	})
+
+	cmd, out, errs := s.command("logs", "w00,w03", "-f")
+	if err := cmd.Start(); err != nil {
+		s.Fatal(err)
+	}
+	time.Sleep(time.Second)
+	s.do("exec", "w00,w03", "--", "logger", "said while it was followed")
+	time.Sleep(time.Second)
+	if err := errors.Join(cmd.Process.Signal(os.Interrupt), cmd.Wait()); err != nil {
+		s.Errorf("logs -f ended with %v: %s", err, errs)
+	}
+	for _, node := range []string{"w00", "w03"} {
+		if !regexp.MustCompile(node + ` \| .*said while it was followed`).MatchString(out.String()) {
+			s.Errorf("nothing of %s was followed:\n%s", node, out)
+		}
+	}
 }

@@ -2,125 +2,142 @@ package cli
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"io"
-	"sync"
+	"os"
+	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
 	"orrery/internal/host"
 	"orrery/internal/problem"
-	"orrery/internal/site"
 	"orrery/internal/site/selector"
 )
 
 func (a *app) execVerb() *cobra.Command {
-	var user string
-	var raw bool
-	parallel := 16
+	var o execution
 	c := &cobra.Command{
-		Use:     "exec SELECTOR... -- COMMAND...",
-		Short:   "Run a command on many nodes at once",
-		Long:    `Runs a command on all nodes that the selectors mean, in parallel, with each line of output behind the name of its node. The exit status is 0 if it succeeded everywhere, otherwise 100 + the number of nodes on which it failed (at most 200).`,
-		Example: `  orrery exec role=receptor -- systemctl is-system-running`,
+		Use:   "exec SELECTOR... -- COMMAND...",
+		Short: "Run a command on many nodes at once",
+		Long: `Runs a command on all nodes that the selectors mean, in parallel, with each line of output behind the name of its node. Standard input, if it is no
+terminal, goes to every one of the nodes; these run all at once then, and the slowest sets the pace. The exit status is 0 if it succeeded everywhere,
+otherwise 100 + the number of nodes on which it failed (at most 200). With --json, a list has of each node its exit status (-1: the command did not run to its
+end, and "error" says why) and the first MiB of what it printed.`,
+		Example: "  orrery exec role=receptor -- systemctl is-system-running\n  orrery exec role=db --timeout 30s -- psql -f - < schema.sql",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := needRoot(); err != nil {
-				return err
-			}
 			dash := c.ArgsLenAtDash()
 			if dash < 1 || dash == len(args) {
 				return problem.New(problem.Usage, "what to run, and where?").Try("orrery exec SELECTOR -- COMMAND")
 			}
-			s, err := a.load()
-			if err != nil {
-				return err
-			}
-			nodes, err := selector.Select(s, args[:dash]...)
-			if err != nil {
-				return err
-			}
-			runners, err := a.runners(c.Context(), s)
-			if err != nil {
-				return err
-			}
-			if raw {
-				a.raw()
-			}
-			failed := a.everywhere(c.Context(), nodes, runners, parallel, func(ctx context.Context, in host.Runner, out io.Writer) error {
-				return in.Run(ctx, host.Command{Args: args[dash:], User: user, Stdout: out, Stderr: out})
-			})
-			fmt.Fprintf(a.err, "%d of %d nodes succeeded", len(nodes)-len(failed), len(nodes))
-			if len(failed) == 0 {
-				fmt.Fprintln(a.err, ".")
-				return nil
-			}
-			fmt.Fprintf(a.err, "; failed: %s.\n", shortList(failed, 20))
-			return problem.Status(problem.FailedNodes + min(len(failed), 100))
+			o.chosen = c.Flags().Changed("parallel")
+			return a.exec(c.Context(), args[:dash], args[dash:], &o)
 		},
 	}
-	c.Flags().StringVarP(&user, "user", "u", "", "as this `user` of the nodes")
-	rawFlag(c, &raw)
-	c.Flags().IntVar(&parallel, "parallel", parallel, "most nodes at once")
+	f := c.Flags()
+	f.StringVarP(&o.user, "user", "u", "", "as this `user` of the nodes")
+	rawFlag(c, &o.raw)
+	f.IntVar(&o.parallel, "parallel", 16, "most nodes at once")
+	f.DurationVar(&o.timeout, "timeout", 0, "end the command on a node where it takes longer (default: never)")
+	f.BoolVar(&o.grouped, "group", false, "print the lines of a node together, when it has ended (at most 1 MiB of each)")
+	f.BoolVar(&o.json, "json", false, "print a list in JSON")
 	a.releaseFlag(c)
 	return c
 }
 
-// everywhere does something on many nodes at once and gives the names of those on which it failed, in order.
-func (a *app) everywhere(ctx context.Context, nodes []*site.Node, runners map[string]host.Runner, parallel int, do func(context.Context, host.Runner, io.Writer) error) []string {
-	width := 0
-	for _, n := range nodes {
-		width = max(width, len(n.Name))
-	}
-	var all sync.WaitGroup
-	var out sync.Mutex
-	places := make(chan struct{}, max(1, parallel))
-	wrong := make([]bool, len(nodes))
-	for i, n := range nodes {
-		all.Add(1)
-		places <- struct{}{}
-		go func() {
-			defer all.Done()
-			defer func() { <-places }()
-			prefix := fmt.Sprintf("%-*s | ", width, n.Name)
-			w := host.NewLines(longestLine, func(line []byte) error {
-				out.Lock()
-				defer out.Unlock()
-				_, err := fmt.Fprintf(a.out, "%s%s", prefix, line)
-				return err
-			})
-			err := notRunning(n.Name)
-			if in, ok := runners[n.Name]; ok {
-				err = do(ctx, in, w)
-			}
-			_ = w.End() // whoever reads it has gone: the command has met that error, too
-			if err != nil {
-				wrong[i] = true
-				out.Lock()
-				fmt.Fprintf(a.err, "%s%s\n", prefix, brief(err))
-				out.Unlock()
-			}
-		}()
-	}
-	all.Wait()
-	var failed []string
-	for i, n := range nodes {
-		if wrong[i] {
-			failed = append(failed, n.Name)
-		}
-	}
-	return failed
+// An execution says how a command is run on many nodes.
+type execution struct {
+	user               string
+	parallel           int
+	chosen             bool // by the user
+	timeout            time.Duration
+	raw, grouped, json bool
 }
 
-// brief gives an error without the output of the command, which has been printed.
-func brief(err error) string {
-	var run *host.RunError
-	if errors.As(err, &run) && run.Status > 0 {
-		return fmt.Sprintf("exit status %d", run.Status)
+func (a *app) exec(ctx context.Context, selectors, command []string, o *execution) error {
+	if err := needRoot(); err != nil {
+		return err
 	}
-	return err.Error()
+	s, err := a.load()
+	if err != nil {
+		return err
+	}
+	nodes, err := selector.Select(s, selectors...)
+	if err != nil {
+		return err
+	}
+	runners, err := a.runners(ctx, s)
+	if err != nil {
+		return err
+	}
+	if o.raw {
+		a.raw()
+	}
+	var show speech = newPrefixed(a.out, a.err, nodes, o.grouped)
+	if o.json {
+		show = &reported{to: a.out}
+	}
+	input, err := a.inputs(len(nodes), o)
+	if err != nil {
+		return err
+	}
+	crowd := &crowd{nodes: nodes, runners: runners, parallel: o.parallel, timeout: o.timeout}
+	endings, err := crowd.speak(ctx, show, func(ctx context.Context, i int, in host.Runner, to speaker) error {
+		defer input.close(i)
+		return in.Run(ctx, host.Command{Args: command, User: o.user, Stdin: input.of(i), Stdout: to.out(), Stderr: to.errs()})
+	})
+	if err != nil {
+		return err
+	}
+	return a.tally(endings)
 }
 
-// longestLine is how much of a line without an end is kept for each node.
-const longestLine = 256 << 10
+// inputs are what the nodes read: nothing, the standard input itself, or copies of it.
+type inputs struct {
+	only   io.Reader
+	copies []*io.PipeReader
+}
+
+// inputs parts the standard input among nodes. A terminal is not passed: the nodes would read what is typed for the shell.
+func (a *app) inputs(nodes int, o *execution) (*inputs, error) {
+	switch {
+	case a.in == nil || host.IsTerminal(a.in) || isNull(a.in):
+		return &inputs{}, nil
+	case nodes == 1:
+		return &inputs{only: a.in}, nil
+	case o.chosen && o.parallel < nodes:
+		return nil, problem.New(problem.Usage, "standard input goes to %d nodes at once, and no more than %d are to run at once", nodes, o.parallel).
+			Try("leave --parallel out, or say < /dev/null")
+	}
+	o.parallel = max(o.parallel, nodes)
+	return &inputs{copies: host.Copies(a.in, nodes)}, nil
+}
+
+func (p *inputs) of(i int) io.Reader {
+	if p.copies != nil {
+		return p.copies[i]
+	}
+	return p.only
+}
+
+// close says that a node wants no more, and no others wait for it.
+func (p *inputs) close(i int) {
+	if p.copies != nil {
+		p.copies[i].Close()
+	}
+}
+
+// isNull reports whether a stream is /dev/null, as it is where nobody has anything to say.
+func isNull(stream io.Reader) bool {
+	f, ok := stream.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return false
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	return ok && st.Mode&syscall.S_IFMT == syscall.S_IFCHR && st.Rdev == unix.Mkdev(1, 3)
+}

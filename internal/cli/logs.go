@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -12,77 +13,131 @@ import (
 	"orrery/internal/host"
 	"orrery/internal/image"
 	"orrery/internal/problem"
+	"orrery/internal/site"
+	"orrery/internal/site/selector"
 )
 
 func (a *app) logsVerb() *cobra.Command {
-	var layer string
-	var follow, raw bool
-	var lines int
+	var o logging
 	c := &cobra.Command{
-		Use:   "logs [NODE] [UNIT...]",
-		Short: "What roles and services of a node printed",
+		Use:   "logs [SELECTOR] [UNIT...]",
+		Short: "What roles and services of nodes printed",
 		Long: `Prints what the roles printed when they were applied to a node, then the end of the journal of its systemd
-(of the named units only, if any are named). --layer DIGEST prints the building of a layer instead.`,
+(of the named units only, if any are named). Of several nodes, each line stands behind the name of its node; with --follow, they are
+followed all at once. --layer DIGEST prints the building of a layer instead.`,
+		Example: "  orrery logs portal nginx.service\n  orrery logs role=receptor -f",
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := needRoot(); err != nil {
 				return err
 			}
-			if raw {
+			if o.raw {
 				a.raw()
 			}
-			if layer != "" {
-				return a.printLog(image.Open(a.dirs.State).LogOf(layer), "layer "+layer)
-			}
-			s, err := a.load()
-			if err != nil {
-				return err
+			if o.layer != "" {
+				return printLog(a.out, image.Open(a.dirs.State).LogOf(o.layer), "layer "+o.layer)
 			}
 			if len(args) == 0 {
 				return problem.New(problem.Usage, "of which node?").Try("orrery logs NODE")
 			}
-			if _, err := declared(s, args[0]); err != nil {
-				return err
-			}
-			if !follow {
-				if err := a.printLog(filepath.Join(a.dirs.Logs(s.Key()), args[0]+".log"), "node "+args[0]); err != nil {
-					return err
-				}
-			}
-			in, err := a.running(c.Context(), s, args[0])
-			if err != nil {
-				fmt.Fprintf(a.err, "orrery: %v\n", err)
-				return nil
-			}
-			command := []string{"journalctl", "--no-pager", "--lines", strconv.Itoa(lines)}
-			if follow {
-				command = append(command, "--follow")
-			}
-			for _, unit := range args[1:] {
-				command = append(command, "--unit", unit)
-			}
-			fmt.Fprintf(a.out, "==> journal of node %s\n", args[0])
-			return in.Run(c.Context(), host.Command{Args: command, Stdout: a.out, Stderr: a.err})
+			return a.logs(c.Context(), args[0], args[1:], &o)
 		},
 	}
-	c.Flags().StringVar(&layer, "layer", "", "print the building of the layer with this `digest`")
-	c.Flags().BoolVarP(&follow, "follow", "f", false, "go on printing the journal")
-	rawFlag(c, &raw)
-	c.Flags().IntVarP(&lines, "lines", "n", 200, "lines of the journal")
+	c.Flags().StringVar(&o.layer, "layer", "", "print the building of the layer with this `digest`")
+	c.Flags().BoolVarP(&o.follow, "follow", "f", false, "go on printing the journal")
+	rawFlag(c, &o.raw)
+	c.Flags().IntVarP(&o.lines, "lines", "n", 200, "lines of the journal")
 	a.releaseFlag(c)
 	return c
 }
 
-func (a *app) printLog(path, of string) error {
+// logging says what of logs is printed.
+type logging struct {
+	layer       string
+	follow, raw bool
+	lines       int
+}
+
+func (a *app) logs(ctx context.Context, of string, units []string, o *logging) error {
+	s, err := a.load()
+	if err != nil {
+		return err
+	}
+	if _, ok := s.Node(of); ok {
+		return a.logsOfOne(ctx, s, of, units, o)
+	}
+	nodes, err := selector.Select(s, of)
+	if err != nil {
+		return err
+	}
+	runners, err := a.runners(ctx, s)
+	if err != nil {
+		return err
+	}
+	crowd := &crowd{nodes: nodes, runners: runners, parallel: 1} // one after the other
+	if o.follow {
+		crowd.parallel = len(nodes)
+	}
+	endings, err := crowd.speak(ctx, newPrefixed(a.out, a.err, nodes, false), func(ctx context.Context, i int, in host.Runner, to speaker) error {
+		return a.printLogs(ctx, s, nodes[i].Name, in, units, o, to.out(), to.errs())
+	})
+	switch {
+	case o.follow && ctx.Err() != nil: // it has no other end
+		return nil
+	case err != nil || len(failed(endings)) == 0:
+		return err
+	}
+	return a.tally(endings)
+}
+
+func (a *app) logsOfOne(ctx context.Context, s *site.Site, name string, units []string, o *logging) error {
+	runners, err := a.runners(ctx, s)
+	if err != nil {
+		return err
+	}
+	in, ok := runners[name]
+	if err := a.printLogs(ctx, s, name, in, units, o, a.out, a.err); err != nil || ok {
+		return err
+	}
+	fmt.Fprintf(a.err, "orrery: %v\n", notRunning(name))
+	return nil
+}
+
+// printLogs prints what is known of a node: what its roles printed and, if there is a way into it, its journal.
+func (a *app) printLogs(ctx context.Context, s *site.Site, name string, in host.Runner, units []string, o *logging, out, errs io.Writer) error {
+	if !o.follow {
+		if err := printLog(out, filepath.Join(a.dirs.Logs(s.Key()), name+".log"), "node "+name); err != nil {
+			return err
+		}
+	}
+	if in == nil {
+		return nil
+	}
+	command := []string{"journalctl", "--no-pager", "--lines", strconv.Itoa(o.lines)}
+	if o.follow {
+		command = append(command, "--follow")
+	}
+	for _, unit := range units {
+		command = append(command, "--unit", unit)
+	}
+	fmt.Fprintf(out, "==> journal of node %s\n", name)
+	err := in.Run(ctx, host.Command{Args: command, Stdout: out, Stderr: errs})
+	if o.follow && ctx.Err() != nil {
+		return nil // it has no other end
+	}
+	return err
+}
+
+func printLog(to io.Writer, path, of string) error {
 	f, err := os.Open(path)
 	if os.IsNotExist(err) {
-		fmt.Fprintf(a.out, "==> %s: nothing was printed\n", of)
+		fmt.Fprintf(to, "==> %s: nothing was printed\n", of)
 		return nil
 	}
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	fmt.Fprintf(a.out, "==> %s (%s)\n", of, path)
-	_, err = io.Copy(a.out, f)
+	fmt.Fprintf(to, "==> %s (%s)\n", of, path)
+	_, err = io.Copy(to, f)
 	return err
 }

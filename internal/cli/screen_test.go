@@ -85,15 +85,20 @@ func (p talker) Run(_ context.Context, c host.Command) error {
 	return err
 }
 
-func says(ctx context.Context, in host.Runner, out io.Writer) error {
-	return in.Run(ctx, host.Command{Args: []string{"say"}, Stdout: out})
+// sayAll lets nodes print as exec does.
+func sayAll(t *testing.T, a *app, nodes []*site.Node, runners map[string]host.Runner) {
+	c := &crowd{nodes: nodes, runners: runners, parallel: 1}
+	_, _ = c.speak(t.Context(), newPrefixed(a.out, a.err, nodes, false),
+		func(ctx context.Context, _ int, in host.Runner, to speaker) error {
+			return in.Run(ctx, host.Command{Args: []string{"say"}, Stdout: to.out()})
+		})
 }
 
 // What nodes print in exec reaches a terminal as text, and a pipe as it is.
 func TestExecOnScreen(t *testing.T) {
 	node := []*site.Node{{Name: "n"}}
 	runners := map[string]host.Runner{"n": talker{text: hostile + "\nwhole\n"}}
-	print := func(a *app) { a.everywhere(t.Context(), node, runners, 1, says) }
+	print := func(a *app) { sayAll(t, a, node, runners) }
 	sent := onScreen(t, func(terminal *os.File) { print(&app{out: shown(terminal), err: shown(terminal)}) })
 	wantPlain(t, sent)
 	if !strings.HasPrefix(sent, "n | "+visible.Text(hostile)+"\nn | whole\n") {
@@ -189,7 +194,7 @@ func TestExecEndlessLine(t *testing.T) {
 	w := &widest{}
 	a := &app{out: w, err: io.Discard}
 	const size = 1 << 30
-	a.everywhere(t.Context(), []*site.Node{{Name: "n"}}, map[string]host.Runner{"n": gush{size: size}}, 1, says)
+	sayAll(t, a, []*site.Node{{Name: "n"}}, map[string]host.Runner{"n": gush{size: size}})
 	if w.all < size || w.most > longestLine+100 {
 		t.Errorf("%d bytes were printed, at most %d at once", w.all, w.most)
 	}

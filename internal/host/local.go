@@ -104,10 +104,11 @@ func throughPipes(ctx context.Context, cmd *exec.Cmd, c Command, tail *Tail, tun
 	return fed()
 }
 
-// feeder connects the input of a command. A file is handed over, but never a terminal: what could write to it, or type there, is in a node.
+// feeder connects the input of a command. A regular file and a pipe are handed over, but nothing else: what could type at a terminal, or go from a directory to
+// others, is in a node.
 func feeder(cmd *exec.Cmd, from io.Reader) (begin func() (end func() error), err error) {
 	nothing := func() func() error { return func() error { return nil } }
-	if f, ok := from.(*os.File); from == nil || ok && !IsTerminal(f) {
+	if from == nil || isFlat(from) {
 		cmd.Stdin = from
 		return nothing, nil
 	}
@@ -134,4 +135,14 @@ func feeder(cmd *exec.Cmd, from io.Reader) (begin func() (end func() error), err
 			}
 		}
 	}, nil
+}
+
+// isFlat reports whether a stream is a file or a pipe: whoever holds it has what is in it and nothing else.
+func isFlat(stream io.Reader) bool {
+	f, ok := stream.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeType&^os.ModeNamedPipe == 0
 }

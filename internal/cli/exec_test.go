@@ -1,0 +1,163 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"orrery/internal/host"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+)
+
+// doer is a node in which a command is a function.
+type doer struct {
+	host.Runner
+	do func(ctx context.Context, c host.Command) error
+}
+
+func (d doer) Run(ctx context.Context, c host.Command) error { return d.do(ctx, c) }
+
+// three are nodes of which "b" prints much and fails, "c" takes for ever, and "d" does not run.
+func three() *crowd {
+	says := func(ctx context.Context, c host.Command) error {
+		_, err := io.WriteString(c.Stdout, "one\ntwo\n")
+		return err
+	}
+	return &crowd{
+		nodes:   []*site.Node{{Name: "a"}, {Name: "b"}, {Name: "c"}, {Name: "d"}},
+		timeout: 100 * time.Millisecond, parallel: 2,
+		runners: map[string]host.Runner{
+			"a": doer{do: says},
+			"b": doer{do: func(ctx context.Context, c host.Command) error {
+				_, err := c.Stdout.Write(bytes.Repeat([]byte("much\n"), mostKept))
+				return errors.Join(err, &host.RunError{Place: "b", Status: 3})
+			}},
+			"c": doer{do: func(ctx context.Context, c host.Command) error {
+				<-ctx.Done()
+				return &host.RunError{Place: "c", Status: -1, Err: context.Cause(ctx)}
+			}},
+		},
+	}
+}
+
+func prints(ctx context.Context, _ int, in host.Runner, to speaker) error {
+	return in.Run(ctx, host.Command{Stdout: to.out(), Stderr: to.errs()})
+}
+
+// Programs are told of each node how it ended, and not more than they can take.
+func TestExecJSON(t *testing.T) {
+	var out, errs bytes.Buffer
+	a := &app{out: &out, err: &errs}
+	endings, err := three().speak(t.Context(), &reported{to: a.out}, prints)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []answer
+	if err := json.Unmarshal(out.Bytes(), &all); err != nil || len(all) != 4 {
+		t.Fatalf("%v, %d answers", err, len(all))
+	}
+	of := map[string]answer{}
+	for _, one := range all {
+		of[one.Node] = one
+	}
+	if one := of["a"]; one.Status != 0 || one.Output != "one\ntwo\n" || one.Cut || one.Error != "" {
+		t.Errorf("a: %+v", one)
+	}
+	if one := of["b"]; one.Status != 3 || len(one.Output) != mostKept || !one.Cut {
+		t.Errorf("b: status %d, %d bytes, cut: %v", one.Status, len(one.Output), one.Cut)
+	}
+	if one := of["c"]; one.Status != -1 || one.Error != "not done within 100ms" {
+		t.Errorf("c: %+v", one)
+	}
+	if one := of["d"]; one.Status != -1 || !strings.Contains(one.Error, "does not run") {
+		t.Errorf("d: %+v", one)
+	}
+	if err := a.tally(endings); problem.Exit(err) != 103 || !strings.Contains(errs.String(), "1 of 4 nodes succeeded; failed: b, c, d.") {
+		t.Errorf("status %d: %s", problem.Exit(err), errs.String())
+	}
+	out.Reset()
+	if err := (&reported{to: &out}).close(); err != nil || out.String() != "[]\n" {
+		t.Errorf("%q, %v", out.String(), err)
+	}
+}
+
+// The lines of a node stand together, behind its name, and are not kept without end.
+func TestExecGrouped(t *testing.T) {
+	var out, errs bytes.Buffer
+	c := three()
+	if _, err := c.speak(t.Context(), newPrefixed(&out, &errs, c.nodes, true), prints); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(out.String(), "a | one\na | two\n") || out.Len() > mostKept+1<<10 {
+		t.Errorf("%d bytes are printed: %.200s", out.Len(), out.String())
+	}
+	if !regexp.MustCompile(`b \| … and \d+ bytes more, which are left out\nb \| exit status 3\n`).MatchString(errs.String()) {
+		t.Errorf("%s", errs.String())
+	}
+	if strings.Contains(regexp.MustCompile(`(?s)b \| .*b \| much\n`).FindString(out.String()), "a | ") {
+		t.Error("the lines of two nodes are mixed")
+	}
+}
+
+// Ctrl-C is no failure of the nodes.
+func TestExecInterrupted(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	c := three()
+	c.timeout = 0
+	time.AfterFunc(50*time.Millisecond, stop)
+	var errs bytes.Buffer
+	_, err := c.speak(ctx, newPrefixed(io.Discard, &errs, c.nodes, false), prints)
+	if problem.Exit(err) != int(problem.Interrupted) || !strings.Contains(errs.String(), "c | interrupted\n") {
+		t.Errorf("%v\n%s", err, errs.String())
+	}
+}
+
+// Standard input goes to one node as it is and to several in copies; what is typed at a terminal goes to none.
+func TestExecInputs(t *testing.T) {
+	given := strings.NewReader("text")
+	a := &app{in: given}
+	one, err := a.inputs(1, &execution{})
+	if err != nil || one.of(0) != io.Reader(given) {
+		t.Errorf("one node reads %v (%v)", one, err)
+	}
+	if _, err := a.inputs(3, &execution{parallel: 2, chosen: true}); problem.Exit(err) != int(problem.Usage) {
+		t.Errorf("more nodes than may run at once: %v", err)
+	}
+	o := &execution{parallel: 2}
+	many, err := a.inputs(3, o)
+	if err != nil || o.parallel != 3 {
+		t.Fatalf("%v, %d at once", err, o.parallel)
+	}
+	many.close(1)
+	got := make(chan string)
+	for _, i := range []int{0, 2} {
+		go func() {
+			text, _ := io.ReadAll(many.of(i))
+			got <- string(text)
+		}()
+	}
+	if one, two := <-got, <-got; one != "text" || two != "text" {
+		t.Errorf("they read %q and %q", one, two)
+	}
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer null.Close()
+	if none, err := (&app{in: null}).inputs(3, &execution{parallel: 2, chosen: true}); err != nil || none.of(0) != nil {
+		t.Errorf("of nothing they read %v (%v)", none, err)
+	}
+	onScreen(t, func(terminal *os.File) {
+		if none, err := (&app{in: terminal}).inputs(1, &execution{}); err != nil || none.of(0) != nil {
+			t.Errorf("of a terminal they read %v (%v)", none, err)
+		}
+	})
+}
