@@ -34,6 +34,7 @@ var paths = map[string]string{
 	"internal/backup/set.go":                ofOwn,
 	"internal/backup/stage.go":              ofTop,
 	"internal/backup/take.go":               ofOwn,
+	"internal/cli/beside.go":                ofNamed,
 	"internal/cli/cirun.go":                 ofOwn,
 	"internal/cli/cp.go":                    ofNamed,
 	"internal/cli/down.go":                  ofOwn,

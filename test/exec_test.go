@@ -3,11 +3,13 @@ package test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -126,6 +128,49 @@ func copies(s *site) {
 	}
 	s.run("cp", "w00:/no/such/file", here).want(1, "no/such/file", "there is no such file")
 	s.run("cp", "w99:/etc/passwd", here).want(2, `no node is called "w99"`)
+	s.on("w00", "truncate", "-s", "64G", "/srv/endless")
+	if err := os.WriteFile(at("endless"), nil, 0o644); err != nil {
+		s.Fatal(err)
+	}
+	if err := os.Truncate(at("endless"), 64<<30); err != nil {
+		s.Fatal(err)
+	}
+	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGKILL} {
+		for _, from := range []string{at("endless"), "w00:/srv/endless"} {
+			s.interruptedCopy(from, signal)
+		}
+	}
+}
+
+// interruptedCopy interrupts a copy into a node when it is under way: nothing is left of it there, and no content is printed.
+func (s *site) interruptedCopy(from string, signal syscall.Signal) {
+	s.Helper()
+	s.on("w01", "mkdir", "-p", "/srv/into")
+	cmd, out, errs := s.command("cp", from, "w01:/srv/into/")
+	wait, err := begin(cmd)
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.eventually(10*time.Second, func() error {
+		if s.run("shell", "w01", "--", "sh", "-c", "test -s /srv/into/.orrery.*/endless").status != 0 {
+			return errors.New("the copy does not begin")
+		}
+		return nil
+	})
+	_ = cmd.Process.Signal(signal)
+	_ = wait()
+	if status := cmd.ProcessState.ExitCode(); signal == syscall.SIGINT && status != 130 {
+		s.Errorf("interrupted, it ends with %d\n%s", status, errs)
+	}
+	if out.Len() > 0 || errs.Len() > 500 || strings.ContainsRune(errs.String(), 0) {
+		s.Errorf("it printed %d bytes and, as errors, %.500q", out.Len(), errs)
+	}
+	s.eventually(5*time.Second, func() error {
+		if left := s.on("w01", "ls", "-A", "/srv/into"); left != "" {
+			return fmt.Errorf("%s of %s: left is %s", signal, from, left)
+		}
+		return nil
+	})
 }
 
 // many: what goes to many nodes at once, and how it ends on each.

@@ -179,7 +179,7 @@ func (c *cargo) pass(ctx context.Context, to io.Writer) error {
 	for {
 		it, err := c.next(ctx)
 		if errors.Is(err, io.EOF) {
-			return w.Close()
+			return seal(w)
 		}
 		if err == nil {
 			err = w.WriteHeader(it.header())

@@ -1,9 +1,9 @@
 package cli
 
 import (
+	"archive/tar"
 	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +11,7 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -89,6 +90,7 @@ func transfer(ctx context.Context, from, to place, several bool) error {
 	if from.in == nil && to.in == nil {
 		return problem.New(problem.Usage, "neither %s nor %s is in a node", from.path, to.path).Try("NODE:PATH names a path in a node; cp(1) copies on this host")
 	}
+	called := ctx
 	ctx, stop := context.WithCancel(ctx)
 	defer stop() // whoever sends what nobody takes need not go on
 	sent := through(func(w io.Writer) error { return from.send(ctx, w) })
@@ -96,6 +98,8 @@ func transfer(ctx context.Context, from, to place, several bool) error {
 	var run *host.RunError
 	var said *problem.Problem
 	switch {
+	case err != nil && called.Err() != nil:
+		return problem.New(problem.Interrupted, "interrupted: %s was not copied to %s", from.path, to.path).Because(context.Cause(called))
 	case err == nil || errors.As(err, &said):
 		return err
 	case errors.As(err, &run):
@@ -175,19 +179,43 @@ func (p place) take(ctx context.Context, sent io.Reader, from place, several boo
 	return c.left.problem()
 }
 
-// unpack has a node lay down what it is sent.
+// unpack has a node lay down what it is sent: beside its place, and only what came whole. However the copy ends, by Ctrl-C or because this program is
+// killed, the input of the node's shell ends, and the shell clears away what it has begun; so it is not killed itself, unless it takes too long. What it could
+// not clear away, because the node ended, is cleared away by the next copy into that directory.
 func (p place) unpack(ctx context.Context, sent io.Reader, name string, several bool) error {
 	const script = `set -e
 d=$1 new=$3
 if [ "$2" = dir ] || [ -d "$d" ] || [ "${d%/}" != "$d" ]; then mkdir -p -- "$d"; into=$d; else into=$(dirname -- "$d"); new=$(basename -- "$d"); fi
-t=$(mktemp -d -- "$into/.orrery.XXXXXX"); trap 'rm -rf -- "$t"' EXIT
+find "$into/." -maxdepth 1 -type d -user "$(id -u)" -name '.orrery.??????' -mmin +1 -exec flock -n {} rm -rf -- {} ';' 2>/dev/null || :
+t=$(mktemp -d -- "$into/.orrery.XXXXXX"); trap 'rm -rf -- "$t"' EXIT; trap 'exit 1' HUP INT TERM
+exec 9<"$t"; flock -n 9 2>/dev/null || :
 tar -xpf - --no-same-owner -C "$t"
+[ -e "$t/$4" ] || { echo "it was cut short" >&2; exit 1; }
 if [ -d "$t/$3" ] && [ -d "$into/$new" ]; then cp -a -- "$t/$3/." "$into/$new/"; else mv -fT -- "$t/$3" "$into/$new"; fi`
 	form := "any"
 	if several {
 		form = "dir"
 	}
-	return p.in.Run(ctx, host.Command{Args: []string{"/bin/sh", "-c", script, "cp", p.path, form, name}, Stdin: sent})
+	late, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer cancel(nil)
+	defer context.AfterFunc(ctx, func() {
+		time.AfterFunc(clearing, func() { cancel(context.Cause(ctx)) })
+	})()
+	return p.in.Run(late, host.Command{Args: []string{"/bin/sh", "-c", script, "cp", p.path, form, name, sealName}, Stdin: sent})
+}
+
+// clearing is how long a node may take to clear away a copy that was interrupted.
+const clearing = 10 * time.Second
+
+// sealName is the last name of an archive that goes into a node: tar takes one for whole that ends with any of its files.
+const sealName = ".orrery-whole"
+
+// seal ends an archive that goes into a node.
+func seal(to *tar.Writer) error {
+	if err := to.WriteHeader(&tar.Header{Name: sealName, Typeflag: tar.TypeReg, Mode: 0o600, Format: tar.FormatPAX}); err != nil {
+		return err
+	}
+	return to.Close()
 }
 
 // lay makes on this host what a node sends: beside its place, and whole before it comes there. The path that the operator named is trusted; links below it,
@@ -205,12 +233,15 @@ func (p place) lay(ctx context.Context, c *cargo, name string, several bool) err
 	if err != nil {
 		return problem.New(problem.Failed, "%s is not there to be copied into", path.Dir(path.Clean(p.path))).At("this host").Because(cause(err))
 	}
-	beside := path.Join(into, ".orrery-"+rand.Text()[:12])
-	defer tree.RemoveAll(beside) //nolint:errcheck // after success it is empty; after a failure that is what is told
-	if err := c.lay(ctx, beside); err != nil {
+	beside, err := newBeside(into)
+	if err != nil {
 		return err
 	}
-	if err := tree.Merge(path.Join(beside, name), path.Join(into, as)); err != nil {
+	defer beside.remove()
+	if err := c.lay(ctx, beside.cargo()); err != nil {
+		return err
+	}
+	if err := tree.Merge(path.Join(beside.cargo(), name), path.Join(into, as)); err != nil {
 		return err
 	}
 	return c.left.problem()

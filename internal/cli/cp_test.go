@@ -300,11 +300,9 @@ func TestCopies(t *testing.T) {
 	}
 }
 
-// An interrupted copy leaves nothing behind.
-func TestInterruptedCopy(t *testing.T) {
-	into := t.TempDir()
-	ctx, cancel := context.WithCancel(t.Context())
-	endless := liar{sends: func(w io.Writer) error {
+// endless gives a stream of one file that has no end; after some of it, something is done.
+func endless(then func()) func(io.Writer) error {
+	return func(w io.Writer) error {
 		tw := tar.NewWriter(w)
 		if err := tw.WriteHeader(&tar.Header{Name: "thing", Size: 1 << 40, Mode: 0o600}); err != nil {
 			return err
@@ -313,16 +311,106 @@ func TestInterruptedCopy(t *testing.T) {
 			if _, err := tw.Write(make([]byte, 1<<16)); err != nil {
 				return err
 			}
-			if i == 10 {
-				cancel()
+			if i == 10 && then != nil {
+				then()
 			}
 		}
-	}}
-	if err := transfer(ctx, place{endless, "/srv/thing"}, place{nil, into}, false); !errors.Is(err, context.Canceled) {
+	}
+}
+
+// An interrupted copy leaves nothing behind.
+func TestInterruptedCopy(t *testing.T) {
+	into := t.TempDir()
+	ctx, cancel := context.WithCancel(t.Context())
+	if err := transfer(ctx, place{liar{sends: endless(cancel)}, "/srv/thing"}, place{nil, into}, false); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v", err)
 	}
 	if names, _ := os.ReadDir(into); len(names) > 0 {
 		t.Errorf("%v are left", names)
+	}
+}
+
+// An interrupted copy into a node leaves nothing behind either, from this host and from another node.
+func TestInterruptedCopyIntoNode(t *testing.T) {
+	from := filepath.Join(t.TempDir(), "thing")
+	mustDo(t, os.WriteFile(from, nil, 0o600))
+	mustDo(t, os.Truncate(from, 1<<40))
+	for name, source := range map[string]place{"in": {nil, from}, "across": {liar{sends: endless(nil)}, from}} {
+		t.Run(name, func(t *testing.T) {
+			into := t.TempDir()
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			go func() {
+				for {
+					begun, _ := filepath.Glob(filepath.Join(into, ".orrery.*", "thing"))
+					if len(begun) > 0 || ctx.Err() != nil {
+						cancel()
+						return
+					}
+					time.Sleep(time.Millisecond)
+				}
+			}()
+			began := time.Now()
+			if err := transfer(ctx, source, place{honest{}, into}, false); !errors.Is(err, context.Canceled) {
+				t.Errorf("error %v", err)
+			}
+			if names, _ := os.ReadDir(into); len(names) > 0 {
+				t.Errorf("%v are left", names)
+			}
+			if took := time.Since(began); took > clearing {
+				t.Errorf("it took %s", took)
+			}
+		})
+	}
+}
+
+// A stream that ends with a file is one that tar takes for whole: what came before a sender was killed is no copy.
+func TestCutShort(t *testing.T) {
+	into := t.TempDir()
+	var sent bytes.Buffer
+	mustDo(t, entries(dirEntry("thing"), tar.Header{Name: "thing/a", Size: 512})(&sent))
+	sent.Truncate(1536) // two headers and a content
+	err := place{honest{}, into}.unpack(t.Context(), &sent, "thing", false)
+	if err == nil || !strings.Contains(err.Error(), "cut short") {
+		t.Errorf("error %v", err)
+	}
+	if names, _ := os.ReadDir(into); len(names) > 0 {
+		t.Errorf("%v are left", names)
+	}
+}
+
+// What a copy left that was killed is cleared away by the next one, and what another makes at this moment is not.
+func TestLeftCopies(t *testing.T) {
+	dir := t.TempDir()
+	from := filepath.Join(dir, "thing")
+	mustDo(t, os.WriteFile(from, []byte("text"), 0o600))
+	long := time.Now().Add(-time.Hour)
+	for name, ways := range map[string][2]place{
+		"in":  {{nil, from}, {honest{}, filepath.Join(dir, "in")}},
+		"out": {{honest{}, from}, {nil, filepath.Join(dir, "out")}},
+	} {
+		into := ways[1].path
+		left := filepath.Join(into, map[string]string{"in": ".orrery.Xyzabc", "out": ".orrery-ABCDEFGHIJKL"}[name])
+		live := filepath.Join(into, map[string]string{"in": ".orrery.XyzabC", "out": ".orrery-ABCDEFGHIJKM"}[name])
+		fresh := filepath.Join(into, map[string]string{"in": ".orrery.XyzaBC", "out": ".orrery-ABCDEFGHIJKN"}[name])
+		theirs := filepath.Join(into, ".orrery-of-the-user")
+		for _, path := range []string{left, live, theirs, fresh} {
+			mustDo(t, os.MkdirAll(filepath.Join(path, "part"), 0o755))
+			mustDo(t, os.Chtimes(path, long, long))
+		}
+		mustDo(t, os.Chtimes(fresh, time.Now(), time.Now()))
+		lock, err := lockBeside(live)
+		mustDo(t, err)
+		defer lock.Close()
+		mustDo(t, transfer(t.Context(), ways[0], ways[1], false))
+		if _, err := os.Lstat(left); err == nil {
+			t.Errorf("%s: what was left stays", name)
+		}
+		for _, path := range []string{live, theirs, fresh, filepath.Join(into, "thing")} {
+			if _, err := os.Lstat(path); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
 	}
 }
 
@@ -345,7 +433,7 @@ func TestLoad(t *testing.T) {
 			break
 		}
 		mustDo(t, err)
-		if h.Typeflag == tar.TypeReg {
+		if h.Typeflag == tar.TypeReg && h.Name != sealName {
 			t.Errorf("%s was followed", h.Name)
 		}
 	}
@@ -376,6 +464,9 @@ func FuzzCargo(f *testing.F) {
 				h, err := again.Next()
 				if errors.Is(err, io.EOF) {
 					break
+				}
+				if err == nil && h.Name == sealName {
+					continue
 				}
 				if err != nil || !strings.HasPrefix(h.Name, "thing") || strings.Contains(h.Name, "..") && strings.Contains("/"+h.Name+"/", "/../") || h.Mode&^0o777 != 0 {
 					t.Fatalf("%+v, %v", h, err)

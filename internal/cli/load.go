@@ -49,7 +49,7 @@ func pack(ctx context.Context, source string, to io.Writer) (*load, error) {
 		err = l.one(&tree.Entry{Path: base, Dir: dir.Fd(), Name: base, Stat: *st}, base)
 	}
 	if err == nil {
-		err = l.tar.Close()
+		err = seal(l.tar)
 	}
 	return l, err
 }
