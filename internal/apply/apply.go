@@ -93,7 +93,9 @@ func (r *run) launch(n int) {
 		}
 		r.watch.Begin(s)
 		var err error
-		if w, ok := r.workers[s.Host]; ok {
+		if s.Kind == plan.BeginBatch {
+			r.watch.Detail(s, s.Reason) // it is there for others to wait for
+		} else if w, ok := r.workers[s.Host]; ok {
 			err = w.Do(r.ctx, s, func(text string) { r.watch.Detail(s, text) })
 		} else {
 			err = problem.New(problem.Failed, "nobody works on host %q", s.Host)

@@ -12,10 +12,12 @@ import (
 
 	"orrery/internal/plan"
 	"orrery/internal/problem"
+	"orrery/internal/site"
 )
 
 func (a *app) planVerb() *cobra.Command {
 	var asJSON, down, volumes bool
+	var batch site.Batch
 	c := &cobra.Command{
 		Use:   "plan [SELECTOR...]",
 		Short: "Show what up would do, and why; nothing is done",
@@ -33,7 +35,7 @@ The exit status is 0 if there is nothing to do and 10 if there is.`,
 			if err != nil {
 				return err
 			}
-			goal := plan.Goal{Nodes: chosen, Volumes: volumes, Releases: h.Releases}
+			goal := plan.Goal{Nodes: chosen, Volumes: volumes, Batch: batch, Releases: h.Releases}
 			p := plan.Down(s, hosts, goal)
 			if !down {
 				if p, err = plan.Up(s, hosts, goal); err != nil {
@@ -54,11 +56,15 @@ The exit status is 0 if there is nothing to do and 10 if there is.`,
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	c.Flags().BoolVar(&down, "down", false, "show what down would do instead")
 	c.Flags().BoolVar(&volumes, "volumes", false, "with --down: of persistent data too")
+	batchFlag(c, &batch)
 	return c
 }
 
 func planJSON(p *plan.Plan) any {
-	return map[string]any{"site": p.Site, "steps": p.Steps, "counts": p.Counts(), "disturbs": p.Disturbed()}
+	if p.Batches == nil {
+		p.Batches = [][]string{}
+	}
+	return map[string]any{"site": p.Site, "steps": p.Steps, "batches": p.Batches, "counts": p.Counts(), "disturbs": p.Disturbed()}
 }
 
 func printJSON(w io.Writer, x any) error {
@@ -98,6 +104,7 @@ func printPlan(w io.Writer, p *plan.Plan) {
 			fmt.Fprintln(w)
 		}
 	}
+	printBatches(w, p)
 	fmt.Fprintf(w, "\n%s: %s.", count(len(p.Steps), "step"), countsInWords(p))
 	if disturbed := p.Disturbed(); len(disturbed) > 0 {
 		fmt.Fprintf(w, " Disturbed: %s.", shortList(disturbed, 12))

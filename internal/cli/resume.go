@@ -55,7 +55,7 @@ func (a *app) resumeSite(ctx context.Context, m marker) error {
 	fmt.Fprintf(a.out, "%s from %s\n", name, m.Dir)
 	s, err := b.load()
 	if err == nil {
-		err = b.up(ctx, s, nil, consent{}, false, defaultParallel())
+		err = b.up(ctx, s, nil, manner{parallel: defaultParallel()})
 	}
 	if err != nil {
 		printError(a.err, err)

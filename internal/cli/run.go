@@ -121,6 +121,9 @@ func (j *job) finish(ctx context.Context, record *account, p *plan.Plan, r *appl
 	if j.undo {
 		return j.takeBack(record, p, r)
 	}
+	if len(p.Batches) > 0 {
+		j.putBack(record, p, r)
+	}
 	kind, left := problem.Left, len(r.Failed)+len(r.Skipped)
 	if !slices.ContainsFunc(r.Failed, func(f apply.Failure) bool { return problem.Exit(f.Err) != int(problem.Unable) }) {
 		kind = problem.Unable // whoever tries again gets no further
@@ -142,6 +145,21 @@ func (j *job) takeBack(record *account, p *plan.Plan, r *apply.Result) error {
 	}
 	return problem.New(problem.Left, "failed, and not all of it could be taken back: %s", subjects(undone)).
 		Try("orrery plan shows what is left; orrery up goes on, orrery down clears")
+}
+
+// putBack lets the nodes of a batch that failed be what they were. What of that fails is said: the run has failed already.
+func (j *job) putBack(record *account, p *plan.Plan, r *apply.Result) {
+	back, left := plan.PutBack(p, r.Done, failedSteps(r))
+	undone := record.carryOut(context.Background(), j.err, j.host, "undo", back, j.parallel)
+	for _, f := range undone.Failed {
+		fmt.Fprintf(j.err, "orrery: put back: %s: %s: %v\n", f.Step.Title(), f.Step.Kind, f.Err)
+	}
+	if restored := back.Nodes(); undone.OK() && len(restored) > 0 {
+		fmt.Fprintf(j.err, "orrery: as before again: %s\n", shortList(restored, 12))
+	}
+	if len(left) > 0 {
+		fmt.Fprintf(j.err, "orrery: left as they are, because what they were cannot come back: %s\n", shortList(left, 12))
+	}
 }
 
 // failedSteps gives the steps that failed: they may have done a part of their work.

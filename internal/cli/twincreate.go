@@ -149,7 +149,7 @@ func (a *app) createTwin(ctx context.Context, r twinRecord) error {
 	if err := a.note(original, a.command, "twin "+r.Options.Name); err != nil {
 		return err
 	}
-	return b.up(ctx, s, nil, consent{}, false, defaultParallel())
+	return b.up(ctx, s, nil, manner{parallel: defaultParallel()})
 }
 
 // expire lets a twin be destroyed when its time is over.

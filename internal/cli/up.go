@@ -14,31 +14,41 @@ import (
 )
 
 func (a *app) upVerb() *cobra.Command {
-	var undo bool
-	var k consent
-	parallel := defaultParallel()
+	how := manner{parallel: defaultParallel()}
 	c := &cobra.Command{
 		Use:   "up [SELECTOR...]",
 		Short: "Make the hosts as declared: nodes running, configured and healthy",
 		Long: `Makes the hosts as the site file declares: builds the layers that are missing, makes networks and nodes,
 applies roles and waits until every node is healthy. What is as declared already is left alone.
-Without a selector, nodes and networks that are no longer declared are removed.`,
+Without a selector, nodes and networks that are no longer declared are removed.
+
+Where a group has a batch, or with --batch, running nodes that have to be disturbed are so in batches: each begins when the nodes of the one before
+are healthy, and none begins after one that failed. The nodes of that are put back as they were.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			s, err := a.load()
 			if err != nil {
 				return err
 			}
-			return a.up(c.Context(), s, args, k, undo, parallel)
+			return a.up(c.Context(), s, args, how)
 		},
 	}
-	k.flags(c)
-	c.Flags().BoolVar(&undo, "undo", false, "take everything back if anything fails")
-	c.Flags().IntVar(&parallel, "parallel", parallel, "most steps under way at once")
+	how.consent.flags(c)
+	c.Flags().BoolVar(&how.undo, "undo", false, "take everything back if anything fails")
+	c.Flags().IntVar(&how.parallel, "parallel", how.parallel, "most steps under way at once")
+	batchFlag(c, &how.batch)
 	return c
 }
 
+// A manner is how a site is brought up.
+type manner struct {
+	consent  consent
+	undo     bool // take everything back if anything fails
+	parallel int
+	batch    site.Batch
+}
+
 // up brings a site up, and goes on with the trial of a release, also if not all of the site comes up.
-func (a *app) up(ctx context.Context, s *site.Site, selectors []string, k consent, undo bool, parallel int) (err error) {
+func (a *app) up(ctx context.Context, s *site.Site, selectors []string, how manner) (err error) {
 	chosen, err := choose(s, selectors)
 	if err != nil {
 		return err
@@ -51,15 +61,15 @@ func (a *app) up(ctx context.Context, s *site.Site, selectors []string, k consen
 	if err := a.fillOnce(ctx, s); err != nil {
 		return err
 	}
-	j := &job{app: a, site: s, base: s, host: h, undo: undo, parallel: parallel, begin: func() error { return a.markUp(s) }, plan: func(hosts []observe.Host) (*plan.Plan, error) {
-		return plan.Up(s, hosts, plan.Goal{Nodes: chosen, Releases: h.Releases})
+	j := &job{app: a, site: s, base: s, host: h, undo: how.undo, parallel: how.parallel, begin: func() error { return a.markUp(s) }, plan: func(hosts []observe.Host) (*plan.Plan, error) {
+		return plan.Up(s, hosts, plan.Goal{Nodes: chosen, Batch: how.batch, Releases: h.Releases})
 	}}
 	j.ask = func(p *plan.Plan) error {
 		disturbed := p.Disturbed()
 		if len(disturbed) == 0 {
 			return nil
 		}
-		return a.askProduction(s, "Disturbed would be "+shortList(disturbed, 12)+".", k)
+		return a.askProduction(s, "Disturbed would be "+shortList(disturbed, 12)+".", how.consent)
 	}
 	result, err := j.run(ctx)
 	if err != nil {

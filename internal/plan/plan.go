@@ -16,12 +16,15 @@ import (
 type Plan struct {
 	Site  string  `json:"site"`
 	Steps []*Step `json:"steps"`
+	// Batches are the names of the nodes that are disturbed one batch after the other; none: they need not wait.
+	Batches [][]string `json:"batches,omitempty"`
 }
 
 // A Goal says what a plan is to reach.
 type Goal struct {
 	Nodes   map[string]bool // names of the nodes concerned; nil: all, and what is no longer declared is removed
 	Volumes bool            // Down also removes persistent data
+	Batch   site.Batch      // so many nodes Up disturbs at once, whatever groups say; the zero one: as they say
 	// Releases gives, by number, the site as a release that may be live makes it.
 	Releases map[int]*site.Site
 }
@@ -45,6 +48,18 @@ func (p *Plan) Disturbed() []string {
 	var all []string
 	for _, s := range p.Steps {
 		all = append(all, s.Disturbs...)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// Nodes gives the names of all nodes that steps of the plan are about, sorted.
+func (p *Plan) Nodes() []string {
+	var all []string
+	for _, s := range p.Steps {
+		if s.ForNode() {
+			all = append(all, s.Subject)
+		}
 	}
 	slices.Sort(all)
 	return slices.Compact(all)

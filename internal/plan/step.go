@@ -15,6 +15,7 @@ const (
 	PrepareHost   Kind = "prepare"   // kernel settings that containers in number need
 	BuildLayer    Kind = "build"     // a base image or role layer into the host's store
 	MakeNetwork   Kind = "network"   // a bridge with its address and rules
+	BeginBatch    Kind = "batch"     // nothing is done; nodes of the batch wait for it, and it for the batches before
 	WriteNames    Kind = "names"     // what nodes know of one another: hosts, inventory, host keys; the former ones are kept aside until the run has succeeded
 	CreateNode    Kind = "create"    // a node, stopped
 	ReplaceNode   Kind = "replace"   // a node by one of the same identity with other layers; the old private layer is kept until the run has succeeded
@@ -54,6 +55,7 @@ type Step struct {
 	Disturbs []string `json:"disturbs,omitempty"` // nodes that do not answer for a while, or lose what they wrote
 	Needs    []int    `json:"needs,omitempty"`    // steps that come before
 	Undo     string   `json:"undo"`               // how it is taken back; "": it cannot be, or need not be
+	Batch    int      `json:"batch,omitempty"`    // of Plan.Batches, in which its node is; 0: in none
 
 	Node    *spec.Node    `json:"-"` // as it shall be
 	Was     *spec.Node    `json:"-"` // as it was
@@ -92,6 +94,8 @@ func (s *Step) Title() string {
 		return "network " + s.Subject
 	case RemoveVolume:
 		return "volume " + s.Subject
+	case BeginBatch:
+		return "batch " + s.Subject
 	case MoveLinks, CommitSwitch:
 		return "set " + s.Subject
 	case ForgetRelease:

@@ -45,7 +45,11 @@ func Up(s *site.Site, hosts []observe.Host, goal Goal) (*Plan, error) {
 		return nil, err
 	}
 	d.settle()
-	return d.sorted(), nil
+	p := d.sorted()
+	if d.roll() {
+		p = d.sorted()
+	}
+	return p, nil
 }
 
 // waiting is a node whose configuration waits until other nodes are healthy.

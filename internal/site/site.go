@@ -152,6 +152,7 @@ type Requirements struct {
 type Group struct {
 	Name  string
 	Nodes []string // names of all nodes in it, in order of id
+	Batch Batch    // so many of them Up disturbs at once
 }
 
 // A Volume says where the persistent data of that name is kept.

@@ -101,6 +101,7 @@ type defaultsTable struct {
 type groupTable struct {
 	Nodes  []string `toml:"nodes"`
 	Groups []string `toml:"groups"`
+	Batch  batch    `toml:"batch"`
 }
 
 type volumeTable struct {

@@ -25,7 +25,7 @@ func (l *loader) groups() {
 	}
 	groupsOf := map[string][]string{}
 	for _, name := range m.groups {
-		g := site.Group{Name: name}
+		g := site.Group{Name: name, Batch: site.Batch(m.tables[name].value.Batch)}
 		members := m.of(name, nil)
 		if !m.look(len(m.names), m.tables[name]) {
 			return

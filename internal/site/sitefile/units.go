@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"orrery/internal/problem"
+	"orrery/internal/site"
 )
 
 type (
@@ -16,6 +17,7 @@ type (
 	mode     uint32 // of a file
 	subnet   netip.Prefix
 	address  netip.Addr
+	batch    site.Batch
 )
 
 func mistake(format string, args ...any) *problem.Problem {
@@ -129,5 +131,23 @@ func (a *address) parse(value any) *problem.Problem {
 		return mistake("%s is no address", say(text)).Try(`write "10.8.67.1"`)
 	}
 	*a = address(addr)
+	return nil
+}
+
+func (b *batch) parse(value any) *problem.Problem {
+	var parsed site.Batch
+	ok := false
+	switch v := value.(type) {
+	case int64:
+		parsed, ok = site.ParseBatch(strconv.FormatInt(v, 10))
+	case string:
+		if parsed, ok = site.ParseBatch(v); parsed.Nodes > 0 {
+			return mistake("a number of nodes must be a whole number, not %s", say(value)).Try("write it without quotation marks: %s", v)
+		}
+	}
+	if !ok {
+		return mistake("%s is neither a number of nodes nor a share of them", say(value)).Try(`write 1 or more, or "1%%" to "100%%"`)
+	}
+	*b = batch(parsed)
 	return nil
 }

@@ -2,6 +2,7 @@ package sitefile
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -19,15 +20,23 @@ defaults = { cpus = 2, memory = "1.5GiB", pids = 100 }
 node."r{00..02}" = { id = 7, roles = ["receptor"] }
 node.portal = { id = 1, roles = ["portal"], cpus = 0, net = { data = "10.0.1.77" } }
 node."f{1..2}" = { id = 30, net = { lan = "10.0.0.99", data = "auto" }, swap = "0" }
-group.g = { nodes = ["r*"], groups = ["h"] }
-group.h = { nodes = ["portal"] }
+group.g = { nodes = ["r*"], groups = ["h"], batch = 2 }
+group.h = { nodes = ["portal"], batch = "25%" }
+group.i = { nodes = ["portal"] }
 `)
+	var batches []site.Batch
+	for _, g := range s.Groups {
+		batches = append(batches, g.Batch)
+	}
+	if want := []site.Batch{{Nodes: 2}, {Percent: 25}, {}}; !slices.Equal(batches, want) {
+		t.Errorf("batches %v, not %v", batches, want)
+	}
 	var lines []string
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
 		lines = append(lines, fmt.Sprintf("%d %s %s %s %s %v %v %v", n.ID, n.Name, n.Image, n.Host, n.Engine, n.Autostart, n.Groups, places(n)))
 	}
-	want := `1 portal debian local lxc true [g h] [{data 10.0.1.77}]
+	want := `1 portal debian local lxc true [g h i] [{data 10.0.1.77}]
 7 r00 debian local lxc true [g] [{lan 10.0.0.7} {data 10.0.1.7}]
 8 r01 debian local lxc true [g] [{lan 10.0.0.8} {data 10.0.1.8}]
 9 r02 debian local lxc true [g] [{lan 10.0.0.9} {data 10.0.1.9}]

@@ -1,0 +1,153 @@
+package plan
+
+import "slices"
+
+// An assignment puts nodes into batches such that none waits for a node of a later one: for its health, its address or the network that it leaves.
+// Nodes that wait for one another in a circle change together. It is Tarjan's algorithm on the steps, with those of one node taken as one:
+// it comes to what is needed before it comes to what needs it.
+type assignment struct {
+	*draft
+	batches int
+	chainOf map[int]*chain // the first of the steps that are taken as one -> their node
+	as      []int          // step -> the first of those with which it is taken as one
+	parts   map[int][]int  // that -> all of them
+
+	visited, lowest []int // Tarjan's; 0: not yet
+	count           int
+	open            []int // his stack
+	closed          []bool
+	earliest        []int // batch before which the nodes of a closed step cannot be
+}
+
+func (d *draft) assign(rolled, away []*chain) *assignment {
+	all := len(d.Steps)
+	a := &assignment{
+		draft: d, batches: 1, chainOf: map[int]*chain{}, as: make([]int, all), parts: map[int][]int{},
+		visited: make([]int, all), lowest: make([]int, all), closed: make([]bool, all), earliest: make([]int, all),
+	}
+	for n := range a.as {
+		a.as[n] = n
+	}
+	for _, c := range rolled {
+		a.unite(c, c.steps[c.gate(d):])
+	}
+	for _, c := range away {
+		a.unite(c, c.steps)
+	}
+	for _, c := range slices.Concat(rolled, away) {
+		if first := a.as[c.last()]; a.visited[first] == 0 {
+			a.visit(first)
+		}
+	}
+	return a
+}
+
+// unite lets steps of a node be taken as one.
+func (a *assignment) unite(c *chain, steps []int) {
+	for _, n := range steps {
+		a.as[n] = steps[0]
+	}
+	a.chainOf[steps[0]], a.parts[steps[0]] = c, steps
+}
+
+// needs gives what a step, or those taken as one with it, need.
+func (a *assignment) needs(first int) []int {
+	parts := a.parts[first]
+	if parts == nil {
+		parts = []int{first}
+	}
+	var needs []int
+	for _, part := range parts {
+		for _, need := range a.Steps[part].Needs {
+			if need = a.as[need]; need != first {
+				needs = append(needs, need)
+			}
+		}
+	}
+	return needs
+}
+
+func (a *assignment) visit(n int) {
+	a.count++
+	a.visited[n], a.lowest[n] = a.count, a.count
+	a.open = append(a.open, n)
+	for _, need := range a.needs(n) {
+		switch {
+		case a.visited[need] == 0:
+			a.visit(need)
+			a.lowest[n] = min(a.lowest[n], a.lowest[need])
+		case !a.closed[need]:
+			a.lowest[n] = min(a.lowest[n], a.visited[need])
+		}
+	}
+	if a.lowest[n] < a.visited[n] {
+		return
+	}
+	from := len(a.open) - 1
+	for a.open[from] != n {
+		from--
+	}
+	a.close(a.open[from:])
+	a.open = a.open[:from]
+}
+
+// close puts the nodes of a circle of steps, mostly of a single one, into a batch.
+func (a *assignment) close(circle []int) {
+	batch := 0
+	var nodes []*chain
+	for _, n := range circle {
+		a.closed[n] = true
+		for _, need := range a.needs(n) {
+			batch = max(batch, a.earliest[need])
+		}
+		if c := a.chainOf[n]; c != nil {
+			nodes = append(nodes, c)
+		}
+	}
+	if slices.ContainsFunc(nodes, func(c *chain) bool { return c.rolls }) {
+		batch = a.place(nodes, max(1, batch))
+	}
+	for _, c := range nodes {
+		c.batch = batch
+	}
+	for _, n := range circle {
+		a.earliest[n] = batch
+	}
+}
+
+// place finds the earliest batch that has room for nodes which change together; more of them than any has room for have one that is empty yet.
+func (a *assignment) place(nodes []*chain, batch int) int {
+	wanted := map[*bound]int{}
+	for _, c := range nodes {
+		if c.rolls {
+			for _, b := range c.bounds {
+				wanted[b]++
+				batch = max(batch, b.full+1)
+			}
+		}
+	}
+	for !fits(wanted, batch) {
+		batch++
+	}
+	for b, more := range wanted {
+		b.add(batch, more)
+	}
+	a.batches = max(a.batches, batch)
+	return batch
+}
+
+func fits(wanted map[*bound]int, batch int) bool {
+	for b, more := range wanted {
+		if b.in[batch] > 0 && b.in[batch]+more > b.most {
+			return false
+		}
+	}
+	return true
+}
+
+func (b *bound) add(batch, more int) {
+	b.in[batch] += more
+	for b.in[b.full+1] >= b.most {
+		b.full++
+	}
+}

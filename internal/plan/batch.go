@@ -1,0 +1,188 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"orrery/internal/observe"
+	"orrery/internal/site"
+)
+
+// A chain is the steps of one node that is there.
+type chain struct {
+	node   string
+	steps  []int // in order
+	rolls  bool  // it runs, and is disturbed
+	proven bool  // its health, as it is now
+	bounds []*bound
+	batch  int // 0: before the first
+}
+
+// gate gives where the chain waits for the batches before: at the first step that disturbs its node.
+func (c *chain) gate(d *draft) int {
+	return slices.IndexFunc(c.steps, func(n int) bool { return len(d.Steps[n].Disturbs) > 0 })
+}
+
+func (c *chain) last() int { return c.steps[len(c.steps)-1] }
+
+// A bound holds for some nodes together: no batch has more of them.
+type bound struct {
+	most int
+	in   map[int]int // batch -> how many of them are in it
+	full int         // all batches up to this one are
+}
+
+// roll puts the running nodes that a plan disturbs into batches, if anything bounds how many of them may be away at once. Each batch begins
+// when all nodes of those before have come to the end of their steps, which is a check of their health; so the first failure leaves later
+// batches untouched. The first begins when every layer is built, and when the nodes of which there are bounds and that are away already are back.
+// It reports whether there are batches.
+func (d *draft) roll() bool {
+	if d.site.Stage != 0 || !d.bounded() {
+		return false
+	}
+	rolled, away := d.chains()
+	if !slices.ContainsFunc(rolled, func(c *chain) bool { return len(c.bounds) > 0 }) {
+		return false
+	}
+	a := d.assign(rolled, away)
+	if a.batches == 1 && !crowded(rolled, 1) && !slices.ContainsFunc(away, func(c *chain) bool { return c.batch == 0 }) {
+		return false
+	}
+	d.Batches = make([][]string, a.batches)
+	for _, c := range rolled {
+		d.Batches[c.batch-1] = append(d.Batches[c.batch-1], c.node)
+	}
+	begin := make([]int, a.batches+1) // batch -> the step with which it begins
+	for batch := 1; batch <= a.batches; batch++ {
+		begin[batch] = d.beginBatch(batch, rolled, away)
+	}
+	for _, c := range rolled {
+		for _, n := range c.steps {
+			d.Steps[n].Batch = c.batch
+		}
+		gate := d.Steps[c.steps[c.gate(d)]]
+		gate.Needs = append(gate.Needs, begin[c.batch])
+	}
+	return true
+}
+
+// bounded reports whether a bound is declared or asked for.
+func (d *draft) bounded() bool {
+	if d.goal.Batch != (site.Batch{}) {
+		return d.goal.Batch.Bounds()
+	}
+	return slices.ContainsFunc(d.site.Groups, func(g site.Group) bool { return g.Batch.Bounds() })
+}
+
+// chains gives the nodes that batches are made of, and those of which there are bounds and that are away, or not known to be healthy, already.
+// Among the former those come first that are not known to be healthy: what failed before fails again before another node is touched.
+func (d *draft) chains() (rolled, away []*chain) {
+	there := map[string]*observe.Node{}
+	for _, h := range d.hosts {
+		for i := range h.Nodes {
+			if n := &h.Nodes[i]; there[n.Name] == nil || n.State == observe.Running {
+				there[n.Name] = n
+			}
+		}
+	}
+	all := map[string]*chain{}
+	for i := range d.site.Nodes {
+		if name := d.site.Nodes[i].Name; there[name] != nil && d.goal.concerns(name) {
+			all[name] = &chain{node: name}
+		}
+	}
+	for n, s := range d.Steps {
+		if c := all[s.Subject]; c != nil && s.ForNode() {
+			c.steps = append(c.steps, n)
+		}
+	}
+	for i := range d.site.Nodes {
+		c := all[d.site.Nodes[i].Name]
+		if c == nil || len(c.steps) == 0 {
+			continue
+		}
+		has := there[c.node]
+		c.proven = has.Configured && has.Proven == has.Config.Health
+		if c.rolls = has.State == observe.Running && c.gate(d) >= 0; c.rolls {
+			rolled = append(rolled, c)
+		} else {
+			away = append(away, c)
+		}
+	}
+	d.bind(all, len(rolled))
+	away = slices.DeleteFunc(away, func(c *chain) bool { return len(c.bounds) == 0 })
+	slices.SortStableFunc(rolled, func(a, b *chain) int { return cmp.Compare(ordinal(a.proven), ordinal(b.proven)) })
+	return rolled, away
+}
+
+func ordinal(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// bind gives chains their bounds: that of the goal for all of them, else those of their groups. A share is one of the nodes that are disturbed, or of the
+// nodes of the group.
+func (d *draft) bind(all map[string]*chain, disturbed int) {
+	if d.goal.Batch.Bounds() {
+		b := &bound{most: d.goal.Batch.Of(disturbed), in: map[int]int{}}
+		for _, c := range all {
+			c.bounds = append(c.bounds, b)
+		}
+		return
+	}
+	for _, g := range d.site.Groups {
+		if !g.Batch.Bounds() {
+			continue
+		}
+		b := &bound{most: g.Batch.Of(len(g.Nodes)), in: map[int]int{}}
+		for _, name := range g.Nodes {
+			if c := all[name]; c != nil {
+				c.bounds = append(c.bounds, b)
+			}
+		}
+	}
+}
+
+// beginBatch adds the step for which the nodes of a batch wait.
+func (d *draft) beginBatch(batch int, rolled, away []*chain) int {
+	s := Step{
+		Kind: BeginBatch, Host: d.Steps[rolled[0].steps[0]].Host, Subject: fmt.Sprintf("%d of %d", batch, len(d.Batches)),
+		Reason: strings.Join(d.Batches[batch-1], ", "),
+	}
+	for _, c := range slices.Concat(rolled, away) {
+		if c.batch == batch-1 {
+			s.Needs = append(s.Needs, c.last())
+		}
+		if batch == 1 && c.rolls {
+			s.Needs = append(s.Needs, d.layersUnder(c)...)
+		}
+	}
+	if crowded(rolled, batch) {
+		s.Reason += ": more than a batch shall have, which cannot change without one another"
+	}
+	return d.add(s)
+}
+
+// crowded reports whether a batch has more nodes than it shall have.
+func crowded(rolled []*chain, batch int) bool {
+	return slices.ContainsFunc(rolled, func(c *chain) bool {
+		return c.batch == batch && slices.ContainsFunc(c.bounds, func(b *bound) bool { return b.in[batch] > b.most })
+	})
+}
+
+// layersUnder gives the steps that build what a node is to stand on.
+func (d *draft) layersUnder(c *chain) []int {
+	var layers []int
+	for _, n := range c.steps {
+		for _, need := range d.Steps[n].Needs {
+			if d.Steps[need].Kind == BuildLayer {
+				layers = append(layers, need)
+			}
+		}
+	}
+	return layers
+}

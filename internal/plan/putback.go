@@ -1,0 +1,50 @@
+package plan
+
+import "slices"
+
+// PutBack plans, after a run in batches that failed, that nodes of the batch which failed are what they were before: those that were disturbed and have not
+// come to the end of their steps. What they were is kept until the whole run has succeeded. Left are those of which nothing is kept, or
+// whose networks are not what they were.
+func PutBack(p *Plan, done, failed []*Step) (back *Plan, left []string) {
+	ended := map[int]bool{}
+	for _, s := range done {
+		ended[s.N] = true
+	}
+	tried := slices.Concat(done, failed)
+	away := map[string]bool{}
+	for _, s := range tried {
+		if s.Batch > 0 && len(s.Disturbs) > 0 {
+			away[s.Subject] = true
+		}
+	}
+	whole, kept := map[string]bool{}, map[string]bool{}
+	for _, s := range p.Steps {
+		if s.Batch == 0 || !away[s.Subject] {
+			continue
+		}
+		if _, known := whole[s.Subject]; !known {
+			whole[s.Subject], kept[s.Subject] = true, true
+		}
+		whole[s.Subject] = whole[s.Subject] && ended[s.N]
+		kept[s.Subject] = kept[s.Subject] && keeps(s)
+	}
+	steps := slices.DeleteFunc(tried, func(s *Step) bool {
+		return s.Batch == 0 || whole[s.Subject] || !kept[s.Subject]
+	})
+	for name := range away {
+		if !whole[name] && !kept[name] {
+			left = append(left, name)
+		}
+	}
+	slices.Sort(left)
+	return Undo(p, steps), left
+}
+
+// keeps reports whether what the node was before a step can come back, with all else as the plan has made it.
+func keeps(s *Step) bool {
+	switch s.Kind {
+	case StopNode, KillNode, ReplaceNode, ReshapeNode, LimitNode, StartNode, ConfigureNode, CheckNode:
+		return s.Was != nil && (s.Node == nil || slices.Equal(s.Was.NICs, s.Node.NICs))
+	}
+	return false
+}
