@@ -23,7 +23,7 @@ func TestSwitchHistory(t *testing.T) {
 		h.do("stage", "--release", fmt.Sprint(n))
 		h.span = h.run("switch", "--release", fmt.Sprint(n)).want(0).took
 	}
-	h.kill("rollback")
+	h.powerCut()
 	for began := time.Now(); h.kills < 25 && time.Since(began) < 4*time.Minute && !t.Failed(); {
 		h.step()
 	}
@@ -37,6 +37,23 @@ type history struct {
 	span     time.Duration // of a whole switch
 	kills    int
 	done     []string
+}
+
+// powerCut lets the host go down as a rollback has just begun. What was live then is staged again.
+func (h *history) powerCut() {
+	h.Helper()
+	for after := 10 * time.Millisecond; !h.intended(); after += 5 * time.Millisecond {
+		if !h.site.killed(after, "rollback") {
+			h.Fatal("the rollback was over before it was seen to begin")
+		}
+	}
+	if was := h.instances()["store"][702]; !was.Active {
+		h.Fatal("release 702 is no longer on record as live: it was killed too late")
+	}
+	h.reboot()
+	h.do("resume")
+	h.do("stage", "--release", "702")
+	h.wantQuiet()
 }
 
 // step does, or begins and kills, what can be done with the releases that there are.
