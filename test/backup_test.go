@@ -355,6 +355,7 @@ func TestBackup(t *testing.T) {
 	if n := len(s.backupsOf(repository)); n != 2 {
 		t.Errorf("%d backups", n)
 	}
+	s.rots(repository)
 	wantNowhere(t, repository, secrets...)
 	wantNowhere(t, file, secrets...)
 	s.run("exec", "all", "--", "systemctl", "is-system-running").want(0) // they go on
@@ -416,6 +417,30 @@ func TestBackup(t *testing.T) {
 			t.Errorf("keep.conf: %q", got)
 		}
 	})
+}
+
+// rots lets a block rot twice: the next backup makes it good, and so does repair.
+func (s *site) rots(repository string) {
+	s.Helper()
+	rot := func() {
+		largest, size := "", int64(0) // what is in it cannot be compressed: that is /srv/data/random
+		for _, path := range glob(filepath.Join(repository, "blocks/*/*.zst")) {
+			if info, err := os.Stat(path); err == nil && info.Size() > size {
+				largest, size = path, info.Size()
+			}
+		}
+		block, err := os.ReadFile(largest)
+		must(s.T, err)
+		block[len(block)/2] ^= 1
+		must(s.T, os.WriteFile(largest, block, 0o600))
+		s.run("backup", "verify", repository).want(1, "damaged", "which holds volume/data/keep0/random", "backup repair")
+	}
+	rot()
+	s.run("backup", repository).want(0, "damaged in", "was written again", "were read again")
+	s.run("backup", "verify", repository).want(0, "whole")
+	rot()
+	s.run("backup", "repair", repository).want(0, "1 of them damaged", "is whole again")
+	s.run("backup", "verify", repository).want(0, "whole")
 }
 
 // outside is the directory of the volume that the site file names.

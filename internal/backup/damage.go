@@ -22,8 +22,11 @@ func damaged(v Vault, what string, err error) error {
 	if errors.As(err, &p) {
 		return err
 	}
-	return problem.New(problem.Failed, "the backup is damaged, and nothing of it is used: %s", what).At(v.Where()).Because(err).
-		Try("take another copy of it, or an older backup")
+	p = problem.New(problem.Failed, "the backup is damaged, and nothing of it is used: %s", what).At(v.Where()).Because(err)
+	if _, many := v.(*Repository); many {
+		return p.Try("orrery backup repair %s, another copy of it, or an older backup", v.Where())
+	}
+	return p.Try("take another copy of it, or an older backup")
 }
 
 // errFound ends a search.

@@ -50,3 +50,35 @@ func (x *index) find(d Digest) (place, bool) {
 	p, ok := x.pieces[d]
 	return p, ok
 }
+
+// drop forgets a block. What else is in the index of its pieces stays unknown until it is made anew.
+func (x *index) drop(block Digest) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, p := range x.blocks[block] {
+		if x.pieces[p.digest].block == block {
+			delete(x.pieces, p.digest)
+		}
+	}
+	x.count -= len(x.blocks[block])
+	delete(x.blocks, block)
+}
+
+// of gives the pieces that are in a block, as far as it is known.
+func (x *index) of(block Digest) []piece {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return x.blocks[block]
+}
+
+// anew finds for each piece a block that there is.
+func (x *index) anew() error {
+	fresh := newIndex()
+	for block, pieces := range x.blocks {
+		if err := fresh.add(block, pieces); err != nil {
+			return err
+		}
+	}
+	x.pieces = fresh.pieces
+	return nil
+}

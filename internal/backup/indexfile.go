@@ -129,7 +129,7 @@ func (r *Repository) addIndex(blocks map[Digest][]piece) error {
 
 func (r *Repository) removeIndexes(names []string) error {
 	for _, name := range names {
-		if err := r.root.Remove("index/" + name); err != nil {
+		if err := r.root.RemoveAll("index/" + name); err != nil {
 			return err
 		}
 	}

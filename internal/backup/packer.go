@@ -10,6 +10,7 @@ import (
 type packer struct {
 	vault Vault
 	known *index
+	only  map[Digest]bool // which pieces are wanted; nil: all
 
 	mu      sync.Mutex
 	pieces  []piece
@@ -59,7 +60,7 @@ func (p *packer) work() {
 // add takes a piece; the packer keeps a copy.
 func (p *packer) add(content []byte) (Digest, error) {
 	d := digestOf(content)
-	if _, has := p.known.find(d); has {
+	if p.only != nil && !p.only[d] || p.has(d) {
 		return d, nil
 	}
 	if err := p.failed.Load(); err != nil {
@@ -80,6 +81,12 @@ func (p *packer) add(content []byte) (Digest, error) {
 		p.send()
 	}
 	return d, nil
+}
+
+// has reports whether a piece is in the vault, in a block that may be reused.
+func (p *packer) has(d Digest) bool {
+	at, has := p.known.find(d)
+	return has && p.vault.sound(at.block)
 }
 
 func (p *packer) send() {

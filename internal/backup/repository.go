@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -24,7 +26,9 @@ import (
 //	orrery-backup        the format
 //	blocks/ab/abcd….zst  blocks, by the digest of the file
 //	index/….idx          which pieces are in blocks, so that not each of these must be opened; made anew when it lacks something
+//	index/read           how the files of blocks were when they were last read; made anew when it lacks something
 //	backups/ID.json      manifests
+//	rotten/              blocks that are no longer what their names say, and of which something was found nowhere else
 //	new/                 what is being written
 //
 // Whoever carries it about may have written it, so it is reached through package tree, and every name in it is a digest or ends with one.
@@ -34,6 +38,10 @@ type Repository struct {
 	lock  *os.File
 	index *index
 	made  sync.Map // directories of blocks that are there
+
+	mu      sync.Mutex
+	files   map[Digest]*blockFile
+	checked Checked
 }
 
 const markName = "orrery-backup"
@@ -162,10 +170,10 @@ func (r *Repository) has() *index { return r.index }
 // read finds out what is there. Blocks that no index tells of were written by a run that did not come to its end: they are
 // used if they are whole.
 func (r *Repository) read() error {
-	there, err := r.there()
-	if err != nil {
+	if err := r.list(); err != nil {
 		return err
 	}
+	r.recall()
 	indexes, err := r.indexFiles()
 	if err != nil {
 		return err
@@ -176,7 +184,7 @@ func (r *Repository) read() error {
 			continue // it is only a shortcut
 		}
 		for block, pieces := range told {
-			if !there[block] {
+			if r.files[block] == nil {
 				continue
 			}
 			if err := r.index.add(block, pieces); err != nil {
@@ -184,18 +192,16 @@ func (r *Repository) read() error {
 			}
 		}
 	}
-	for block := range there {
+	for block := range maps.Clone(r.files) {
 		if _, known := r.index.blocks[block]; known {
 			continue
 		}
-		stored, err := r.block(block)
+		pieces, err := r.whole(block)
 		if err != nil {
-			return err
-		}
-		pieces, err := piecesOf(stored)
-		if err != nil || digestOf(stored) != block {
+			r.condemn(block, err)
 			continue
 		}
+		r.files[block].read = time.Now().Unix()
 		if err := r.index.add(block, pieces); err != nil {
 			return damaged(r, blockName(block), err)
 		}
@@ -203,29 +209,35 @@ func (r *Repository) read() error {
 	return nil
 }
 
-// there gives the blocks of which there is a file.
-func (r *Repository) there() (map[Digest]bool, error) {
-	parts, err := r.root.Names("blocks", mostNames)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, damaged(r, "blocks", reason(err))
+// list finds the files of blocks.
+func (r *Repository) list() error {
+	r.files = map[Digest]*blockFile{}
+	blocks, err := r.root.Sub("blocks")
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
 	}
-	all := map[Digest]bool{}
-	for _, part := range parts {
-		if len(part) != 2 {
-			continue
-		}
-		names, err := r.root.Names("blocks/"+part, mostNames)
-		if err != nil {
-			return nil, damaged(r, "blocks/"+part, reason(err))
-		}
-		for _, name := range names {
-			var d Digest
-			if d.UnmarshalText([]byte(strings.TrimSuffix(name, ".zst"))) == nil && blockName(d) == "blocks/"+part+"/"+name {
-				all[d] = true
+	if err != nil {
+		return damaged(r, "blocks", reason(err))
+	}
+	defer blocks.Close()
+	err = blocks.Walk(context.Background(), tree.Bounds{Depth: 2, Names: mostNames, All: tree.Ample.All}, func(e *tree.Entry) error {
+		part, name, inner := strings.Cut(e.Path, "/")
+		if !inner {
+			if e.Path != "." && len(part) != 2 {
+				return tree.SkipDir
 			}
+			return nil
 		}
+		var d Digest
+		if d.UnmarshalText([]byte(strings.TrimSuffix(name, ".zst"))) == nil && blockName(d) == "blocks/"+e.Path {
+			r.files[d] = fileOf(&e.Stat)
+		}
+		return tree.SkipDir
+	})
+	if err != nil {
+		return damaged(r, "blocks", reason(err))
 	}
-	return all, nil
+	return nil
 }
 
 func (r *Repository) block(name Digest) ([]byte, error) {
@@ -241,15 +253,40 @@ func (r *Repository) put(name Digest, block []byte) error {
 	fresh, path := "new/"+name.String(), blockName(name)
 	err := r.root.Put(tree.File{Path: fresh, Content: block, Uid: os.Geteuid(), Gid: os.Getegid(), Mode: 0o600}, os.Geteuid(), os.Getegid())
 	if err == nil && !r.known(filepath.Dir(path)) {
-		err = r.root.Mkdir(filepath.Dir(path), 0o700)
+		err = r.directory(filepath.Dir(path))
 	}
 	if err == nil {
 		err = r.root.Rename(fresh, path)
 	}
+	if errors.Is(err, unix.EISDIR) { // what is in the place of a block is none
+		if err = r.root.RemoveAll(path); err == nil {
+			err = r.root.Rename(fresh, path)
+		}
+	}
 	if err != nil {
 		return unwritten(r.dir, err)
 	}
+	st, err := r.root.Lstat(path)
+	if err != nil {
+		return unwritten(r.dir, err)
+	}
+	file := fileOf(st)
+	file.read, file.fresh = time.Now().Unix(), true
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.files[name] = file
 	return nil
+}
+
+// directory makes one for blocks, in the place of what is none.
+func (r *Repository) directory(dir string) error {
+	err := r.root.Mkdir(dir, 0o700)
+	if errors.Is(err, unix.ENOTDIR) {
+		if err = r.root.RemoveAll(dir); err == nil {
+			err = r.root.Mkdir(dir, 0o700)
+		}
+	}
+	return err
 }
 
 // known reports whether a directory of blocks was there before.
@@ -264,7 +301,13 @@ func (r *Repository) known(dir string) bool {
 // write writes a file whole or not at all, and waits until it is on disk.
 func (r *Repository) write(name string, content []byte) error {
 	f := tree.File{Path: name, Content: content, Uid: os.Geteuid(), Gid: os.Getegid(), Mode: 0o600, Sync: true}
-	if err := r.root.Put(f, os.Geteuid(), os.Getegid()); err != nil {
+	err := r.root.Put(f, os.Geteuid(), os.Getegid())
+	if errors.Is(err, unix.EISDIR) { // nobody wrote that
+		if err = r.root.RemoveAll(name); err == nil {
+			err = r.root.Put(f, os.Geteuid(), os.Getegid())
+		}
+	}
+	if err != nil {
 		return unwritten(r.dir, err)
 	}
 	return nil
@@ -275,19 +318,30 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// commit brings all blocks to disk, then the index, then the manifest.
+// commit brings all blocks to disk, then the index, then the manifest. Only then do blocks go that are no longer whole.
 func (r *Repository) commit(m *Manifest) (string, error) {
-	if err := r.sync(); err != nil {
-		return "", err
-	}
-	if err := r.writeIndex(); err != nil {
+	if err := r.settle(); err != nil {
 		return "", err
 	}
 	text, id, err := spell(m)
 	if err != nil {
 		return "", err
 	}
-	return id, r.write("backups/"+id+".json", text)
+	if err := r.write("backups/"+id+".json", text); err != nil {
+		return "", err
+	}
+	return id, r.retire()
+}
+
+// settle brings all blocks to disk, and then the index.
+func (r *Repository) settle() error {
+	if err := r.sync(); err != nil {
+		return err
+	}
+	if err := r.writeIndex(); err != nil {
+		return err
+	}
+	return r.remember()
 }
 
 func (r *Repository) sync() error {
@@ -339,14 +393,10 @@ func (r *Repository) Verify(ctx context.Context, id string, read func(int64)) er
 		return err
 	}
 	return eachBlock(ctx, used, func(block Digest) error {
-		stored, err := r.block(block)
-		if err != nil {
+		if _, err := r.whole(block); err != nil {
 			return damaged(r, hurt(r, m, block), err)
 		}
-		read(int64(len(stored)))
-		if digestOf(stored) != block {
-			return damaged(r, hurt(r, m, block), errDigest)
-		}
+		read(r.files[block].size)
 		return nil
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -59,6 +60,7 @@ type Report struct {
 	Manifest *Manifest
 	Read     int64 // bytes of content that were not read before
 	Wrote    int64 // bytes of blocks that were added
+	Checked  Checked
 }
 
 // Run makes the backup.
@@ -75,12 +77,33 @@ func (t *Taking) Run(ctx context.Context) (*Report, error) {
 	}
 	m.Host, _ = os.Hostname()
 	err = t.all(ctx, sources, m, &read)
+	if err == nil {
+		err = t.salvage()
+	}
 	err = errors.Join(err, t.pack.close())
 	if err != nil {
 		return nil, explain(ctx, t.Into, err)
 	}
 	id, err := t.Into.commit(m)
-	return &Report{ID: id, Manifest: m, Read: read.Load(), Wrote: t.pack.wrote.Load()}, err
+	report := &Report{ID: id, Manifest: m, Read: read.Load(), Wrote: t.pack.wrote.Load()}
+	if r, is := t.Into.(*Repository); is {
+		report.Checked = r.Checked()
+	}
+	return report, err
+}
+
+// salvage writes once more what is left of rotten blocks: older backups may need it.
+func (t *Taking) salvage() error {
+	r, is := t.Into.(*Repository)
+	if !is {
+		return nil
+	}
+	for _, rotten := range r.Checked().Rotten {
+		if err := r.salvage(&rotten, func(content []byte) error { _, err := t.pack.add(content); return err }); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func explain(ctx context.Context, v Vault, err error) error {
@@ -95,7 +118,7 @@ func explain(ctx context.Context, v Vault, err error) error {
 }
 
 func (t *Taking) all(ctx context.Context, sources []Source, m *Manifest, read *atomic.Int64) error {
-	if err := t.formerly(); err != nil {
+	if err := t.formerly(ctx); err != nil {
 		return err
 	}
 	if err := t.pass(ctx, sources, read); err != nil {
@@ -157,50 +180,81 @@ func (s *Set) recipes(nodes []record.Record) ([]image.Record, error) {
 	return all, nil
 }
 
-// formerly reads the lists of the last backup of this site in the vault.
-func (t *Taking) formerly() error {
-	if _, archive := t.Into.(*Archive); archive {
+// formerly reads the lists of the last backup of this site in the vault, and looks at what of it is to be reused.
+func (t *Taking) formerly(ctx context.Context) error {
+	r, is := t.Into.(*Repository)
+	if !is {
 		return nil
 	}
-	ids, err := t.Into.Backups()
+	ids, err := r.Backups()
 	if err != nil {
 		return err
 	}
-	from := newPieces(t.Into)
+	used := map[Digest]bool{}
+	from := newPieces(r)
 	for _, id := range slices.Backward(ids) {
-		m, err := t.Into.Manifest(id)
-		if err != nil || m.Key != t.Set.Site.Key() {
+		m, err := r.Manifest(id)
+		if err != nil {
+			r.checked.Manifests = append(r.checked.Manifests, id)
+			continue
+		}
+		if m.Key != t.Set.Site.Key() {
 			continue
 		}
 		for i := range m.Trees {
-			if t.trees[m.Trees[i].Name] != nil {
-				continue
-			}
-			var entries []Entry
-			err := from.each(&m.Trees[i], func(e *Entry) error { entries = append(entries, *e); return nil })
-			if err == nil && t.whole(entries) {
-				t.trees[m.Trees[i].Name] = &taken{entries: entries}
+			if t.trees[m.Trees[i].Name] == nil {
+				t.former(from, &m.Trees[i], used)
 			}
 		}
 		if !m.Partial {
-			return nil
+			break
 		}
+	}
+	if err := r.sample(ctx, slices.Collect(maps.Keys(used))); err != nil {
+		return err
+	}
+	for _, tree := range t.trees {
+		tree.entries = slices.DeleteFunc(tree.entries, func(e Entry) bool { return t.lacks(&e) })
 	}
 	return nil
 }
 
-// whole reports whether the vault has all of the pieces of a tree; otherwise it is read anew, and so made good.
-func (t *Taking) whole(entries []Entry) bool {
-	for i := range entries {
-		for _, x := range entries[i].Data {
-			for _, d := range x.Pieces {
-				if _, ok := t.pack.known.find(d); !ok {
-					return false
-				}
+// former reads the list of a tree, and notes in which blocks it and what it names are.
+func (t *Taking) former(from *pieces, is *Tree, used map[Digest]bool) {
+	note := func(pieces []Digest) {
+		for _, d := range pieces {
+			if at, has := t.pack.known.find(d); has {
+				used[at.block] = true
 			}
 		}
 	}
-	return true
+	var entries []Entry
+	err := from.each(is, func(e *Entry) error { entries = append(entries, *e); return nil })
+	if err != nil { // the tree is read anew
+		for _, d := range is.List {
+			if at, has := t.pack.known.find(d); has {
+				from.vault.(*Repository).doubt(at.block)
+			}
+		}
+		return
+	}
+	note(is.List)
+	for i := range entries {
+		for _, x := range entries[i].Data {
+			note(x.Pieces)
+		}
+	}
+	t.trees[is.Name] = &taken{entries: entries}
+}
+
+// lacks reports whether the vault lacks a piece of an entry; then it is read anew, and so made good.
+func (t *Taking) lacks(e *Entry) bool {
+	for _, x := range e.Data {
+		if slices.ContainsFunc(x.Pieces, func(d Digest) bool { return !t.pack.has(d) }) {
+			return true
+		}
+	}
+	return false
 }
 
 // pass goes through directories, several at once, and reads what is not as it was when it was last read.

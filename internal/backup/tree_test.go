@@ -65,17 +65,24 @@ func kept(t *testing.T, into Vault, dir string, at time.Time) (*Report, error) {
 	taking.pack, taking.trees = newPacker(into), map[string]*taken{}
 	taking.Set.Site = aSite
 	m := &Manifest{Format: format, Site: "s", Key: "s", Time: at}
-	must(t, taking.formerly())
+	must(t, taking.formerly(t.Context()))
 	var read atomic.Int64
 	err := taking.pass(t.Context(), []Source{{Tree: Tree{Name: "private/1", Kind: PrivateTree, Node: "n", ID: 1}, Dir: dir}}, &read)
 	if err == nil {
 		err = taking.rest(m)
 	}
+	if err == nil {
+		err = taking.salvage()
+	}
 	if err = errors.Join(err, taking.pack.close()); err != nil {
 		return nil, err
 	}
 	id, err := into.commit(m)
-	return &Report{ID: id, Manifest: m, Read: read.Load(), Wrote: taking.pack.wrote.Load()}, err
+	report := &Report{ID: id, Manifest: m, Read: read.Load(), Wrote: taking.pack.wrote.Load()}
+	if r, is := into.(*Repository); is {
+		report.Checked = r.Checked()
+	}
+	return report, err
 }
 
 // back lays the tree of a backup down.
@@ -339,10 +346,9 @@ func TestPrune(t *testing.T) {
 	before := len(w.index.blocks)
 	gone, freed, err := w.Prune(1)
 	must(t, err)
-	there, err := w.there()
-	must(t, err)
-	if len(gone) != 2 || freed == 0 || len(there) >= before {
-		t.Errorf("pruned %v, %d bytes; %d blocks of %d are left", gone, freed, len(there), before)
+	must(t, w.list())
+	if len(gone) != 2 || freed == 0 || len(w.files) >= before {
+		t.Errorf("pruned %v, %d bytes; %d blocks of %d are left", gone, freed, len(w.files), before)
 	}
 	r, err := WriteRepository(t.TempDir())
 	must(t, err)

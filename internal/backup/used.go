@@ -15,11 +15,11 @@ func itoa(n int64) string { return strconv.FormatInt(n, 10) }
 // usedBlocks gives the blocks of which a backup needs something. A piece that is missing is damage.
 func usedBlocks(v Vault, m *Manifest) ([]Digest, error) {
 	used := map[Digest]bool{}
-	need := func(all []Digest) error {
+	need := func(what string, all []Digest) error {
 		for _, d := range all {
 			at, ok := v.has().find(d)
 			if !ok {
-				return damaged(v, "a block that holds the piece "+d.String(), errMissing)
+				return damaged(v, "a block that holds a part of "+what, errMissing)
 			}
 			used[at.block] = true
 		}
@@ -28,13 +28,13 @@ func usedBlocks(v Vault, m *Manifest) ([]Digest, error) {
 	from := newPieces(v)
 	for i := range m.Trees {
 		t := &m.Trees[i]
-		if err := need(t.List); err != nil {
+		if err := need("the list of "+t.Name, t.List); err != nil {
 			return nil, err
 		}
 		err := from.each(t, func(e *Entry) error {
 			for _, x := range e.Data {
-				if err := need(x.Pieces); err != nil {
-					return damaged(v, t.Name+"/"+tree.Shorten(string(e.Name)), err)
+				if err := need(t.Name+"/"+tree.Shorten(string(e.Name)), x.Pieces); err != nil {
+					return err
 				}
 			}
 			return nil
@@ -44,7 +44,7 @@ func usedBlocks(v Vault, m *Manifest) ([]Digest, error) {
 		}
 	}
 	if m.Secrets != nil {
-		if err := need(m.Secrets.Pieces); err != nil {
+		if err := need("the secrets", m.Secrets.Pieces); err != nil {
 			return nil, err
 		}
 	}

@@ -25,6 +25,7 @@ type Vault interface {
 	Close() error
 
 	has() *index
+	sound(block Digest) bool // it may be reused
 	block(name Digest) ([]byte, error)
 	put(name Digest, block []byte) error
 	commit(m *Manifest) (id string, err error)

@@ -49,7 +49,7 @@ Generated secrets and SSH host keys are in it only if there is something to encr
 	f.StringArrayVar(&o.keys, "secrets-to", nil, "encrypt secrets for this public `key` of age; may be repeated")
 	f.StringVar(&o.passphrase, "secrets-passphrase-file", "", "encrypt secrets with the passphrase in this `file`")
 	f.BoolVar(&o.json, "json", false, "print JSON")
-	c.AddCommand(a.backupList(), a.backupVerify(), a.backupPrune())
+	c.AddCommand(a.backupList(), a.backupVerify(), a.backupRepair(), a.backupPrune())
 	return c
 }
 
@@ -104,12 +104,14 @@ func (a *app) take(ctx context.Context, s *site.Site, h *local.Host, set *backup
 	if err != nil {
 		return err
 	}
+	a.tellRotten(into, &r.Checked)
 	if o.json {
 		return printJSON(a.out, backupLine(into.Where(), r.ID, r.Manifest, r))
 	}
 	took := time.Since(began)
 	fmt.Fprintf(a.out, "%s: %s and %s, %s, in %s (%.1f s; %s read, %s added).\n", s.Name, count(len(r.Manifest.Nodes), "node"),
 		count(volumes(r.Manifest), "volume"), sizeText(r.Manifest.Bytes()), into.Where(), took.Seconds(), sizeText(r.Read), sizeText(r.Wrote))
+	a.tellChecked(into, &r.Checked)
 	if r.Manifest.Pause > 0 {
 		fmt.Fprintf(a.out, "The nodes stood still for %s.\n", milliseconds(r.Manifest.Pause))
 	}
@@ -118,6 +120,34 @@ func (a *app) take(ctx context.Context, s *site.Site, h *local.Host, set *backup
 	}
 	fmt.Fprintf(a.out, "\n  orrery restore %s   put it back, on any host\n", chosenName(into, r.ID))
 	return nil
+}
+
+// tellChecked says how much of what a backup has in common with earlier ones was looked at.
+func (a *app) tellChecked(into backup.Vault, c *backup.Checked) {
+	if c.Blocks > 0 {
+		fmt.Fprintf(a.out, "It shares %s (%s) with earlier backups; %d of them (%s) were read again and are whole.\n",
+			count(c.Blocks, "block"), sizeText(c.Bytes), c.Read, sizeText(c.Reread))
+	}
+	if len(c.Rotten) > 0 {
+		fmt.Fprintln(a.out, "What this backup needs of damaged blocks was written again.")
+	}
+}
+
+// tellRotten names what is damaged in a directory of backups.
+func (a *app) tellRotten(into backup.Vault, c *backup.Checked) {
+	const most = 8
+	for i := range c.Rotten[:min(len(c.Rotten), most)] {
+		fmt.Fprintf(a.err, "orrery: damaged in %s: %s (%v)\n", into.Where(), c.Rotten[i].Name(), c.Rotten[i].Why)
+	}
+	if more := len(c.Rotten) - most; more > 0 {
+		fmt.Fprintf(a.err, "orrery: damaged in %s: %s more\n", into.Where(), count(more, "block"))
+	}
+	for _, id := range c.Manifests {
+		fmt.Fprintf(a.err, "orrery: damaged in %s: the manifest of backup %s, which is lost with it\n", into.Where(), id)
+	}
+	if len(c.Rotten) > 0 && !c.Anew {
+		fmt.Fprintf(a.err, "orrery: earlier backups may lack something of it: orrery backup repair %s\n", into.Where())
+	}
 }
 
 // chosenName is how a user names a backup.
@@ -193,6 +223,9 @@ type listed struct {
 	Pause   float64   `json:"pause_seconds"`
 	Read    int64     `json:"read,omitempty"`
 	Added   int64     `json:"added,omitempty"`
+	Shared  int64     `json:"shared,omitempty"`  // bytes of blocks that are in earlier backups, too
+	Checked int64     `json:"checked,omitempty"` // bytes of these that were read again and compared
+	Damaged []string  `json:"damaged,omitempty"` // blocks and manifests
 }
 
 func backupLine(where, id string, m *backup.Manifest, r *backup.Report) listed {
@@ -204,7 +237,13 @@ func backupLine(where, id string, m *backup.Manifest, r *backup.Report) listed {
 		l.Layers = l.Layers || t.Kind == backup.LayerTree
 	}
 	if r != nil {
-		l.Read, l.Added = r.Read, r.Wrote
+		l.Read, l.Added, l.Shared, l.Checked = r.Read, r.Wrote, r.Checked.Bytes, r.Checked.Reread
+		for i := range r.Checked.Rotten {
+			l.Damaged = append(l.Damaged, r.Checked.Rotten[i].Name())
+		}
+		for _, id := range r.Checked.Manifests {
+			l.Damaged = append(l.Damaged, "backups/"+id+".json")
+		}
 	}
 	return l
 }
@@ -280,13 +319,20 @@ func (a *app) backupVerify() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			for _, id := range ids {
-				if err := a.verify(c.Context(), v, id); err != nil {
+			var failed error
+			for _, id := range ids { // one that is damaged does not hide how the others are
+				err := a.verify(c.Context(), v, id)
+				if c.Context().Err() != nil {
 					return err
+				}
+				if err != nil {
+					printError(a.err, err)
+					failed = err
+					continue
 				}
 				fmt.Fprintf(a.out, "%s is whole.\n", id)
 			}
-			return nil
+			return said(failed)
 		},
 	}
 }
@@ -302,12 +348,7 @@ func (a *app) backupPrune() *cobra.Command {
 	c := &cobra.Command{
 		Use: "prune DIR", Short: "Remove all but the last backups of each site from a directory", Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			was, err := backup.OpenRepository(args[0]) // a directory that is none does not become one
-			if err != nil {
-				return err
-			}
-			was.Close() //nolint:errcheck // it was only read
-			r, err := backup.WriteRepository(args[0])
+			r, err := writable(args[0])
 			if err != nil {
 				return err
 			}

@@ -1,0 +1,289 @@
+package backup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync/atomic"
+
+	"orrery/internal/tree"
+	"orrery/internal/visible"
+)
+
+// A Repairing makes the backups in a repository whole again, as far as what they lack is still somewhere: in blocks that are damaged only in part, in other
+// copies, or in the site itself. Whatever it takes from there is what it was: it is found by its digest.
+type Repairing struct {
+	Into *Repository
+	Set  *Set    // what there is of the site on this host
+	From []Vault // other copies
+	Saw  func(bytes int64)
+
+	seekIn func(*Taking) error // in the place of Set, in tests
+}
+
+// Repaired says what became of a repository.
+type Repaired struct {
+	Blocks  int   // that were read
+	Bytes   int64 // of these
+	Wrote   int64
+	Rotten  []Rotten
+	Backups []Mended
+}
+
+// A Mended is a backup, and what it lacked and lacks.
+type Mended struct {
+	ID   string
+	Site string // under what its host kept it; "": that cannot be told
+	Was  Loss
+	Is   Loss
+}
+
+// A Loss is what a backup lacks: files, lists of trees, secrets.
+type Loss struct {
+	Some []string // the first of them
+	All  int
+}
+
+func (l *Loss) add(what string) {
+	const most = 20
+	if l.All++; len(l.Some) < most {
+		l.Some = append(l.Some, visible.Line(what))
+	}
+}
+
+// Run reads all blocks, and takes from elsewhere what they lack.
+func (p *Repairing) Run(ctx context.Context) (*Repaired, error) {
+	r := p.Into
+	done, err := p.readAll(ctx)
+	if err != nil {
+		return nil, explain(ctx, r, err)
+	}
+	before, wanted, err := p.survey()
+	if err != nil {
+		return nil, err
+	}
+	after := before
+	for len(wanted) > 0 { // a list that is found names more
+		wrote, err := p.fetch(ctx, wanted, after)
+		done.Wrote += wrote
+		if err != nil {
+			return nil, explain(ctx, r, err)
+		}
+		if after, wanted, err = p.survey(); err != nil {
+			return nil, err
+		}
+		if wrote == 0 {
+			break
+		}
+	}
+	if err := r.settle(); err != nil {
+		return nil, err
+	}
+	if err := r.retire(); err != nil {
+		return nil, err
+	}
+	done.Rotten = r.Checked().Rotten
+	for i := range before {
+		done.Backups = append(done.Backups, Mended{before[i].id, before[i].site(), before[i].loss, after[i].loss})
+	}
+	return done, nil
+}
+
+// readAll reads all blocks, and condemns those that are not whole.
+func (p *Repairing) readAll(ctx context.Context) (*Repaired, error) {
+	r, done := p.Into, &Repaired{}
+	sizes := map[Digest]int64{}
+	for block, file := range r.files {
+		sizes[block] = max(file.size, 0)
+		done.Bytes += sizes[block]
+	}
+	done.Blocks = len(sizes) + len(r.checked.Rotten) // which were found when it was opened
+	err := eachBlock(ctx, slices.Collect(maps.Keys(sizes)), func(block Digest) error {
+		r.reread(block)
+		p.Saw(sizes[block])
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return done, r.index.anew()
+}
+
+// A surveyed backup is one whose trees were gone through.
+type surveyed struct {
+	id   string
+	m    *Manifest // nil: it is damaged
+	loss Loss
+}
+
+func (s *surveyed) site() string {
+	if s.m == nil {
+		return ""
+	}
+	return s.m.Key
+}
+
+// survey tells what each backup lacks, and which pieces that is.
+func (p *Repairing) survey() ([]surveyed, map[Digest]bool, error) {
+	ids, err := p.Into.Backups()
+	if err != nil {
+		return nil, nil, err
+	}
+	var all []surveyed
+	wanted := map[Digest]bool{}
+	for _, id := range ids {
+		s := surveyed{id: id}
+		m, err := p.Into.Manifest(id)
+		if err != nil {
+			s.loss.add("its manifest")
+		} else {
+			s.m, s.loss = m, lossOf(p.Into, m, wanted)
+		}
+		all = append(all, s)
+	}
+	return all, wanted, nil
+}
+
+// lossOf tells what a backup lacks, and adds the pieces to those that are wanted.
+func lossOf(r *Repository, m *Manifest, wanted map[Digest]bool) Loss {
+	var loss Loss
+	lacks := func(pieces []Digest) bool {
+		some := false
+		for _, d := range pieces {
+			if _, has := r.index.find(d); !has {
+				wanted[d], some = true, true
+			}
+		}
+		return some
+	}
+	from := newPieces(r)
+	for i := range m.Trees {
+		t := &m.Trees[i]
+		if lacks(t.List) {
+			loss.add(t.title() + ": all of it")
+			continue
+		}
+		err := from.each(t, func(e *Entry) error {
+			lost := false
+			for _, x := range e.Data {
+				lost = lacks(x.Pieces) || lost
+			}
+			if lost {
+				loss.add(t.title() + ": " + tree.Shorten(string(e.Name)))
+			}
+			return nil
+		})
+		if err != nil {
+			loss.add(t.title() + ": all of it")
+		}
+	}
+	if m.Secrets != nil && lacks(m.Secrets.Pieces) {
+		loss.add("secrets and SSH host keys")
+	}
+	return loss
+}
+
+// fetch looks for pieces wherever they may be.
+func (p *Repairing) fetch(ctx context.Context, wanted map[Digest]bool, lacking []surveyed) (wrote int64, err error) {
+	t := &Taking{Set: p.Set, Into: p.Into, Saw: p.Saw, pack: newPacker(p.Into), trees: map[string]*taken{}}
+	t.pack.only = wanted
+	err = t.salvage()
+	for _, v := range p.From {
+		if err == nil {
+			err = t.copy(ctx, v)
+		}
+	}
+	if err == nil {
+		err = p.seek(ctx, t, lacking)
+	}
+	err = errors.Join(err, t.pack.close())
+	return t.pack.wrote.Load(), err
+}
+
+// copy takes what is wanted out of another vault.
+func (t *Taking) copy(ctx context.Context, v Vault) error {
+	from := newPieces(v)
+	for d := range t.pack.only {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		content, err := from.get(d)
+		if err != nil {
+			continue // it is not there either
+		}
+		if _, err := t.pack.add(content); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// seek goes through the site on this host, if one of its backups lacks something. What is as it was in its last backup, and whole there, is not read.
+func (p *Repairing) seek(ctx context.Context, t *Taking, lacking []surveyed) error {
+	if p.seekIn != nil {
+		return p.seekIn(t)
+	}
+	if p.Set == nil {
+		return nil
+	}
+	set, has := *p.Set, false
+	for i := range lacking {
+		if m := lacking[i].m; m != nil && m.Key == set.Site.Key() && lacking[i].loss.All > 0 {
+			has = true
+			for _, tree := range m.Trees {
+				set.WithLayers = set.WithLayers || tree.Kind == LayerTree
+				set.WithSnapshots = set.WithSnapshots || tree.Kind == SnapshotTree
+			}
+		}
+	}
+	if !has {
+		return nil
+	}
+	t.Set = &set
+	sources, _, _, err := set.sources()
+	if err != nil {
+		return err
+	}
+	return t.seek(ctx, sources)
+}
+
+// seek reads what is not in the last backup of a site, and the lists of its trees.
+func (t *Taking) seek(ctx context.Context, sources []Source) error {
+	if err := t.formerly(ctx); err != nil {
+		return err
+	}
+	var read atomic.Int64
+	if err := t.pass(ctx, sources, &read); err != nil {
+		return err
+	}
+	for _, tree := range t.trees {
+		text, err := writeList(tree.entries)
+		if err != nil {
+			return err
+		}
+		if _, err := t.pack.addAll(text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Whole reports whether it lacks nothing.
+func (l *Loss) Whole() bool { return l.All == 0 }
+
+// String names some of what is lost.
+func (l *Loss) String() string {
+	text := ""
+	for i, what := range l.Some {
+		if i > 0 {
+			text += "; "
+		}
+		text += what
+	}
+	if more := l.All - len(l.Some); more > 0 {
+		text += fmt.Sprintf("; and %d more", more)
+	}
+	return text
+}

@@ -1,0 +1,337 @@
+package backup
+
+import (
+	"crypto/rand"
+	"errors"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// rot is what may become of the file of a block.
+var rot = map[string]func(t *testing.T, path string){
+	"a flipped byte": func(t *testing.T, path string) {
+		text, err := os.ReadFile(path)
+		must(t, err)
+		text[len(text)-1] ^= 1
+		must(t, os.WriteFile(path, text, 0o600))
+	},
+	"a flipped byte in its head": func(t *testing.T, path string) {
+		text, err := os.ReadFile(path)
+		must(t, err)
+		text[9] ^= 1
+		must(t, os.WriteFile(path, text, 0o600))
+	},
+	"cut off": func(t *testing.T, path string) { must(t, os.Truncate(path, 100)) },
+	"emptied": func(t *testing.T, path string) { must(t, os.Truncate(path, 0)) },
+	"missing": func(t *testing.T, path string) { must(t, os.Remove(path)) },
+	"a link": func(t *testing.T, path string) {
+		must(t, os.Rename(path, path+".x"))
+		must(t, os.Symlink(filepath.Base(path)+".x", path))
+	},
+	"a pipe": func(t *testing.T, path string) { must(t, os.Remove(path)); must(t, unix.Mkfifo(path, 0o600)) },
+	"a socket": func(t *testing.T, path string) {
+		must(t, os.Remove(path))
+		must(t, unix.Mknod(path, unix.S_IFSOCK|0o600, 0))
+	},
+	"a directory": func(t *testing.T, path string) {
+		must(t, os.Remove(path))
+		must(t, os.MkdirAll(filepath.Join(path, "in/it"), 0o700))
+	},
+	"its directory a file": func(t *testing.T, path string) {
+		must(t, os.RemoveAll(filepath.Dir(path)))
+		must(t, os.WriteFile(filepath.Dir(path), []byte("x"), 0o600))
+	},
+	"its directory a link": func(t *testing.T, path string) {
+		must(t, os.Rename(filepath.Dir(path), filepath.Dir(path)+"x"))
+		must(t, os.Symlink(filepath.Base(filepath.Dir(path))+"x", filepath.Dir(path)))
+	},
+}
+
+// noise fills a file with what cannot be compressed.
+func noise(t *testing.T, path string, size int) {
+	t.Helper()
+	text := make([]byte, size)
+	_, err := rand.Read(text)
+	must(t, errors.Join(err, os.WriteFile(path, text, 0o600)))
+}
+
+// A kept tree has been backed up twice: so blocks are in use that nobody has just written.
+func keepTwice(t *testing.T) (dir, at string, last *Report) {
+	dir, at = t.TempDir(), filepath.Join(t.TempDir(), "backups")
+	writeTree(t, dir)
+	noise(t, filepath.Join(dir, "noise"), 6*pieceSize)
+	time.Sleep(2 * settled)
+	for range 2 {
+		last = keepAgain(t, at, dir)
+	}
+	if last.Read != 0 || last.Wrote != 0 || len(last.Checked.Rotten) > 0 {
+		t.Fatalf("unchanged: %+v", last)
+	}
+	return dir, at, last
+}
+
+var keptAt = time.Date(2026, 7, 30, 12, 0, 0, 0, time.UTC)
+
+func keepAgain(t *testing.T, at, dir string) *Report {
+	t.Helper()
+	w, err := WriteRepository(at)
+	must(t, err)
+	defer w.Close()
+	keptAt = keptAt.Add(time.Hour)
+	r, err := kept(t, w, dir, keptAt)
+	must(t, err)
+	return r
+}
+
+// wantWhole wants that all backups are whole, and that the last one has what is in the directory.
+func wantWhole(t *testing.T, at, dir string) {
+	t.Helper()
+	last := wantVerified(t, at)
+	v, err := OpenRepository(at)
+	must(t, err)
+	defer v.Close()
+	wantSame(t, dir, back(t, v, last))
+}
+
+// wantVerified wants that all backups are whole, and gives the last.
+func wantVerified(t *testing.T, at string) string {
+	t.Helper()
+	v, err := OpenRepository(at)
+	must(t, err)
+	defer v.Close()
+	ids, err := v.Backups()
+	must(t, err)
+	for _, id := range ids {
+		if err := v.Verify(t.Context(), id, func(int64) {}); err != nil {
+			t.Error(err)
+		}
+	}
+	return ids[len(ids)-1]
+}
+
+func blocksOfRepository(t *testing.T, at string) []Digest {
+	t.Helper()
+	r, err := OpenRepository(at)
+	must(t, err)
+	defer r.Close()
+	return slices.Collect(maps.Keys(r.index.blocks))
+}
+
+// TestRot: whatever has become of a block, the next backup notices, writes what it needs of it again, and the one after that has nothing more to do.
+func TestRot(t *testing.T) {
+	for name, spoil := range rot {
+		t.Run(name, func(t *testing.T) {
+			dir, at, _ := keepTwice(t)
+			for _, block := range blocksOfRepository(t, at) {
+				path := filepath.Join(at, blockName(block))
+				spoil(t, path)
+				r := keepAgain(t, at, dir)
+				if name != "missing" && !strings.HasPrefix(name, "its directory") && (len(r.Checked.Rotten) != 1 || r.Checked.Rotten[0].Block != block || r.Checked.Rotten[0].Why == nil) {
+					t.Errorf("it found %v", r.Checked.Rotten)
+				}
+				if r.Wrote == 0 {
+					t.Error("nothing was written over rot")
+				}
+				wantWhole(t, at, dir)
+				if r := keepAgain(t, at, dir); r.Wrote != 0 || r.Read != 0 || len(r.Checked.Rotten) > 0 {
+					t.Errorf("then again: %d read, %d written, %v", r.Read, r.Wrote, r.Checked.Rotten)
+				}
+			}
+		})
+	}
+}
+
+// forget makes a block rot as a disk makes it: no time tells of it.
+func forget(t *testing.T, at string, block Digest) {
+	t.Helper()
+	flip := rot["a flipped byte"]
+	flip(t, filepath.Join(at, blockName(block)))
+	w, err := WriteRepository(at)
+	must(t, err)
+	defer w.Close()
+	for _, file := range w.files {
+		file.read = max(file.read, 1)
+	}
+	must(t, w.remember())
+}
+
+// TestSilentRot: what no time tells of is found in the sample, which comes round to every block; and at once, wherever the list of a tree is.
+func TestSilentRot(t *testing.T) {
+	dir, at, _ := keepTwice(t)
+	for _, block := range blocksOfRepository(t, at) {
+		forget(t, at, block)
+		if r := keepAgain(t, at, dir); len(r.Checked.Rotten) != 1 || r.Wrote == 0 {
+			t.Errorf("%v, %d written", r.Checked.Rotten, r.Wrote)
+		}
+		wantWhole(t, at, dir)
+	}
+}
+
+// TestSampleComesRound: what is read is bounded, and what was read longest ago comes first.
+func TestSampleComesRound(t *testing.T) {
+	dir, at := t.TempDir(), filepath.Join(t.TempDir(), "backups")
+	noise(t, filepath.Join(dir, "noise"), 5*leastRead)
+	time.Sleep(2 * settled)
+	keepAgain(t, at, dir)
+	seen := map[Digest]bool{}
+	blocks := blocksOfRepository(t, at)
+	for range 6 {
+		w, err := WriteRepository(at)
+		must(t, err)
+		for _, file := range w.files { // as if it was long ago
+			file.read -= 3600
+		}
+		r, err := kept(t, w, dir, time.Now())
+		must(t, err)
+		if c := r.Checked; c.Blocks != len(blocks) || c.Reread < leastRead || c.Reread > leastRead+mostBlock || c.Read >= c.Blocks {
+			t.Errorf("%+v of %d", c, len(blocks))
+		}
+		now := time.Now().Unix()
+		for block, file := range w.files {
+			seen[block] = seen[block] || file.read > now-1800
+		}
+		must(t, w.Close())
+	}
+	for _, block := range blocks {
+		if !seen[block] {
+			t.Errorf("%s was never read", block)
+		}
+	}
+}
+
+// TestCopiedRepository: a copy, whose files have other inodes and times, is read once, and then no more than any other.
+func TestCopiedRepository(t *testing.T) {
+	dir, at, _ := keepTwice(t)
+	other := filepath.Join(t.TempDir(), "other")
+	must(t, os.CopyFS(other, os.DirFS(at)))
+	if r := keepAgain(t, other, dir); r.Checked.Read != r.Checked.Blocks || r.Wrote != 0 || len(r.Checked.Rotten) > 0 {
+		t.Errorf("%+v", r.Checked)
+	}
+	w, err := WriteRepository(other)
+	must(t, err)
+	defer w.Close()
+	for block, file := range w.files {
+		if file.read == 0 {
+			t.Errorf("%s is not known to be whole", block)
+		}
+	}
+}
+
+// TestRottenNotes: notes about blocks that have rotted themselves are as good as none.
+func TestRottenNotes(t *testing.T) {
+	dir, at, _ := keepTwice(t)
+	for name, spoil := range rot {
+		if strings.HasPrefix(name, "its directory") {
+			continue
+		}
+		for _, note := range append(below(at+"/index"), readName) {
+			spoil(t, filepath.Join(at, note))
+			r := keepAgain(t, at, dir)
+			if r.Read != 0 || len(r.Checked.Rotten) > 0 {
+				t.Errorf("%s, %s: %+v", name, note, r)
+			}
+			wantWhole(t, at, dir)
+		}
+	}
+}
+
+// repair repairs a repository, from a directory that is a node's private layer and from others.
+func repair(t *testing.T, at, dir string, from ...Vault) *Repaired {
+	t.Helper()
+	w, err := WriteRepository(at)
+	must(t, err)
+	defer w.Close()
+	p := &Repairing{Into: w, From: from, Saw: func(int64) {}}
+	if dir != "" {
+		p.seekIn = func(tk *Taking) error {
+			tk.Set = &Set{Site: aSite}
+			return tk.seek(t.Context(), []Source{{Tree: Tree{Name: "private/1", Kind: PrivateTree, Node: "n", ID: 1}, Dir: dir}})
+		}
+	}
+	done, err := p.Run(t.Context())
+	must(t, err)
+	return done
+}
+
+// TestRepair: whatever has become of blocks, they are taken from the source again, and nothing else is written.
+func TestRepair(t *testing.T) {
+	for name, spoil := range rot {
+		t.Run(name, func(t *testing.T) {
+			dir, at, _ := keepTwice(t)
+			if done := repair(t, at, dir); done.Wrote != 0 || len(done.Rotten) > 0 || len(done.Backups) != 2 {
+				t.Errorf("nothing was damaged: %+v", done)
+			}
+			for _, block := range blocksOfRepository(t, at) {
+				spoil(t, filepath.Join(at, blockName(block)))
+				done := repair(t, at, dir)
+				for _, b := range done.Backups {
+					if b.Was.Whole() || !b.Is.Whole() || b.Site != "s" {
+						t.Errorf("backup %s lacked %v, and lacks %v", b.ID, b.Was.String(), b.Is.String())
+					}
+				}
+			}
+			wantWhole(t, at, dir)
+		})
+	}
+}
+
+// TestRepairWritesWhatIsLacking: of a site that has changed since, nothing else comes into the repository.
+func TestRepairWritesWhatIsLacking(t *testing.T) {
+	dir, at, _ := keepTwice(t)
+	noise(t, filepath.Join(dir, "later"), 3*pieceSize)
+	must(t, os.Rename(filepath.Join(dir, "noise"), filepath.Join(dir, "elsewhere"))) // content is found wherever it is
+	v, err := OpenRepository(at)
+	must(t, err)
+	place, _ := v.index.find(digestOf([]byte("some text\n")))
+	must(t, v.Close())
+	rot["emptied"](t, filepath.Join(at, blockName(place.block)))
+	before := len(blocksOfRepository(t, at))
+	done := repair(t, at, dir)
+	if len(done.Rotten) != 1 || !done.Backups[0].Is.Whole() || !done.Backups[1].Is.Whole() || len(blocksOfRepository(t, at)) != before {
+		t.Errorf("%+v; %d blocks, then %d", done, before, len(blocksOfRepository(t, at)))
+	}
+}
+
+// TestRepairTellsWhatIsLost: what is nowhere any more is named, for each backup that lacks it; all else is saved, also out of the damaged block; another copy
+// brings back the rest.
+func TestRepairTellsWhatIsLost(t *testing.T) {
+	dir, at := t.TempDir(), filepath.Join(t.TempDir(), "backups")
+	for _, name := range []string{"a", "b", "c"} {
+		noise(t, filepath.Join(dir, name), pieceSize)
+	}
+	time.Sleep(2 * settled)
+	first := keepAgain(t, at, dir)
+	was, err := os.ReadFile(filepath.Join(dir, "c"))
+	must(t, err)
+	whole := filepath.Join(t.TempDir(), "copy")
+	must(t, os.CopyFS(whole, os.DirFS(at)))
+	must(t, os.Remove(filepath.Join(dir, "c")))
+	second := keepAgain(t, at, dir)
+
+	w, err := OpenRepository(at)
+	must(t, err)
+	place, _ := w.index.find(digestOf(was))
+	must(t, w.Close())
+	rot["a flipped byte"](t, filepath.Join(at, blockName(place.block))) // of noise, the last byte of a block is that of its last piece
+	done := repair(t, at, "")
+	if done.Backups[0].ID != first.ID || done.Backups[0].Is.String() != "node n: c" || !done.Backups[1].Is.Whole() || done.Backups[1].ID != second.ID {
+		t.Errorf("%+v", done.Backups)
+	}
+	if _, err := os.Lstat(filepath.Join(at, "rotten", place.block.String()+".zst")); err != nil {
+		t.Error("the damaged block was not kept: ", err)
+	}
+	other, err := OpenRepository(whole)
+	must(t, err)
+	defer other.Close()
+	if done := repair(t, at, "", other); done.Wrote == 0 || !done.Backups[0].Is.Whole() {
+		t.Errorf("with a copy: %+v", done.Backups)
+	}
+	wantVerified(t, at)
+}

@@ -1,0 +1,305 @@
+package backup
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"orrery/internal/tree"
+)
+
+// What a backup reuses of former ones may have rotted since, and then it would be no better than they. So no block is reused unless its file is as it was
+// when all of it was last read: its size, its inode, and its time of change, which nobody can set. Any other is read and compared with its digest, and so are, at
+// each backup, some of those that were read longest ago: a disk that forgets tells nobody. A block that is not whole is no longer used, so what was in it is
+// read from its source and written once more.
+
+// A blockFile is the file of a block.
+type blockFile struct {
+	size    int64 // -1: it is no regular file
+	inode   uint64
+	changed int64 // nanoseconds
+	read    int64 // when all of it was last found right, in seconds; 0: not since the file is as it is
+	reused  bool  // by this run
+	fresh   bool  // written by this run
+}
+
+func fileOf(st *unix.Stat_t) *blockFile {
+	if st.Mode&unix.S_IFMT != unix.S_IFREG {
+		return &blockFile{size: -1}
+	}
+	return &blockFile{size: st.Size, inode: st.Ino, changed: st.Ctim.Nano()}
+}
+
+func (f *blockFile) is(g *blockFile) bool {
+	return f.size == g.size && f.inode == g.inode && f.changed == g.changed
+}
+
+// A Rotten block is no longer what its name says.
+type Rotten struct {
+	Block  Digest
+	Why    error
+	pieces []piece // that were in it, as far as it is known
+}
+
+// Name is the path of its file.
+func (b *Rotten) Name() string { return blockName(b.Block) }
+
+// Checked says what of the blocks that a backup reuses was looked at.
+type Checked struct {
+	Blocks int   // that are reused
+	Bytes  int64 // of these
+	Read   int   // of these, blocks that were read and compared
+	Reread int64 // bytes of these
+	Rotten []Rotten
+	Anew   bool // all that was in rotten blocks is in others now
+
+	Manifests []string // IDs of backups whose manifests are damaged
+}
+
+// whole reads a block, wants it to be what its name says, and gives what is in it.
+func (r *Repository) whole(block Digest) ([]piece, error) {
+	r.mu.Lock()
+	file := r.files[block]
+	r.mu.Unlock()
+	switch {
+	case file == nil:
+		return nil, errMissing
+	case file.size < 0:
+		return nil, tree.ErrNotRegular
+	}
+	stored, err := r.block(block)
+	if err != nil {
+		return nil, err
+	}
+	if digestOf(stored) != block {
+		return nil, errDigest
+	}
+	pieces, err := piecesOf(stored)
+	if told := r.index.of(block); err == nil && told != nil && !slices.Equal(told, pieces) {
+		err = errIndex
+	}
+	return pieces, err
+}
+
+// errIndex: what an index tells of a block is not so.
+var errIndex = errors.New("there are other pieces in it than the index says")
+
+// sound reports whether a block may be reused.
+func (r *Repository) sound(block Digest) bool {
+	r.mu.Lock()
+	file := r.files[block]
+	known := file != nil && file.read > 0
+	if known {
+		file.reused = true
+	}
+	r.mu.Unlock()
+	return known || file != nil && r.reread(block)
+}
+
+// reread reads a block that is to be reused, and condemns it if it is not whole.
+func (r *Repository) reread(block Digest) bool {
+	if _, err := r.whole(block); err != nil {
+		r.condemn(block, err)
+		return false
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	file := r.files[block]
+	if file == nil {
+		return false
+	}
+	file.read, file.reused = time.Now().Unix(), true
+	r.checked.Read++
+	r.checked.Reread += file.size
+	return true
+}
+
+// condemn lets a block be used no more.
+func (r *Repository) condemn(block Digest, why error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.files[block] == nil {
+		return // somebody else has done so
+	}
+	r.checked.Rotten = append(r.checked.Rotten, Rotten{block, reason(why), r.index.of(block)})
+	delete(r.files, block)
+	r.index.drop(block)
+}
+
+// doubt lets a block be read before it is reused.
+func (r *Repository) doubt(block Digest) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if file := r.files[block]; file != nil {
+		file.read = 0
+	}
+}
+
+// Of what is reused, a part is read at each backup: at least and at most so many bytes.
+const (
+	sampled    = 128 // one of so many bytes
+	leastRead  = 8 << 20
+	mostReread = 256 << 20
+)
+
+// sample reads some of the blocks that are to be reused: those that were read longest ago, so that each comes round.
+func (r *Repository) sample(ctx context.Context, used []Digest) error {
+	type one struct {
+		block Digest
+		blockFile
+	}
+	var all []one
+	total := int64(0)
+	r.mu.Lock()
+	for _, block := range used {
+		if file := r.files[block]; file != nil && file.read > 0 { // others are read in any case
+			all = append(all, one{block, *file})
+			total += file.size
+		}
+	}
+	r.mu.Unlock()
+	rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	slices.SortStableFunc(all, func(a, b one) int { return cmp.Compare(a.read, b.read) })
+	var some []Digest
+	for left := min(max(total/sampled, leastRead), mostReread); left > 0 && len(some) < len(all); {
+		left -= all[len(some)].size
+		some = append(some, all[len(some)].block)
+	}
+	return eachBlock(ctx, some, func(block Digest) error {
+		r.reread(block)
+		return nil
+	})
+}
+
+// Checked tells what was looked at.
+func (r *Repository) Checked() Checked {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c := r.checked
+	c.Anew = true
+	for _, file := range r.files {
+		if file.reused && !file.fresh {
+			c.Blocks++
+			c.Bytes += file.size
+		}
+	}
+	for _, rotten := range c.Rotten {
+		c.Anew = c.Anew && r.replaced(&rotten)
+	}
+	slices.SortFunc(c.Rotten, func(a, b Rotten) int { return bytes.Compare(a.Block[:], b.Block[:]) })
+	return c
+}
+
+// replaced reports whether all that was in a block is in others.
+func (r *Repository) replaced(b *Rotten) bool {
+	return b.pieces != nil && !slices.ContainsFunc(b.pieces, func(p piece) bool {
+		_, has := r.index.find(p.digest)
+		return !has
+	})
+}
+
+// retire takes blocks that are not whole out of the way. One of which something is nowhere else is kept aside: whoever has nothing better may look into it.
+func (r *Repository) retire() error {
+	for i := range r.checked.Rotten {
+		rotten := &r.checked.Rotten[i]
+		if r.files[rotten.Block] != nil {
+			continue // it was written once more
+		}
+		st, err := r.root.Lstat(rotten.Name())
+		switch {
+		case err != nil:
+			continue // it is not there
+		case fileOf(st).size > 0 && !r.replaced(rotten):
+			if err = r.root.Mkdir("rotten", 0o700); err == nil {
+				err = r.root.Rename(rotten.Name(), "rotten/"+rotten.Block.String()+".zst")
+			}
+		default:
+			err = r.root.RemoveAll(rotten.Name())
+		}
+		if err != nil {
+			return unwritten(r.dir, err)
+		}
+	}
+	return nil
+}
+
+// salvage gives the pieces of a rotten block that are what they were.
+func (r *Repository) salvage(b *Rotten, keep func(content []byte) error) error {
+	stored, err := r.block(b.Block)
+	if err != nil {
+		return nil // nothing of it can be read
+	}
+	pieces := b.pieces
+	if pieces == nil {
+		if pieces, err = piecesOf(stored); err != nil {
+			return nil
+		}
+	}
+	head := 8 + len(pieces)*pieceLine
+	if len(stored) < head {
+		return nil
+	}
+	content, _ := unpacking.DecodeAll(stored[head:], nil) // as far as it can be unpacked
+	for _, p := range pieces {
+		if int(p.size) > len(content) {
+			return nil
+		}
+		if digestOf(content[:p.size]) == p.digest {
+			if err := keep(content[:p.size]); err != nil {
+				return err
+			}
+		}
+		content = content[p.size:]
+	}
+	return nil
+}
+
+// readName is the file in which it is kept how the files of blocks were when they were last read.
+const readName = "index/read"
+
+const blockLine = len(Digest{}) + 4*8
+
+// remember writes down how the files of blocks are that were read.
+func (r *Repository) remember() error {
+	r.mu.Lock()
+	text := make([]byte, 0, len(r.files)*blockLine+sha256.Size)
+	for block, file := range r.files {
+		if file.read == 0 {
+			continue
+		}
+		text = append(text, block[:]...)
+		for _, n := range []uint64{uint64(file.size), file.inode, uint64(file.changed), uint64(file.read)} {
+			text = binary.LittleEndian.AppendUint64(text, n)
+		}
+	}
+	r.mu.Unlock()
+	sum := sha256.Sum256(text)
+	return r.write(readName, append(text, sum[:]...))
+}
+
+// recall reads what remember wrote. It is only a shortcut: without it, each block is read before it is reused.
+func (r *Repository) recall() {
+	text, err := r.root.ReadFile(readName, int64(len(r.files)+mostNames)*int64(blockLine)+sha256.Size)
+	if err != nil || len(text) < sha256.Size {
+		return
+	}
+	text, sum := text[:len(text)-sha256.Size], text[len(text)-sha256.Size:]
+	if is := sha256.Sum256(text); !bytes.Equal(is[:], sum) || len(text)%blockLine != 0 {
+		return
+	}
+	for ; len(text) > 0; text = text[blockLine:] {
+		number := func(n int) uint64 { return binary.LittleEndian.Uint64(text[len(Digest{})+8*n:]) }
+		was := blockFile{size: int64(number(0)), inode: number(1), changed: int64(number(2)), read: int64(number(3))}
+		if file := r.files[Digest(text)]; file != nil && file.is(&was) {
+			file.read = was.read
+		}
+	}
+}
