@@ -326,6 +326,7 @@ func (a *app) backupVerify() *cobra.Command {
 					return err
 				}
 				if err != nil {
+					fmt.Fprintf(a.out, "%s is damaged.\n", id)
 					printError(a.err, err)
 					failed = err
 					continue
