@@ -71,7 +71,7 @@ class Client:
         self.say("await")
         time.sleep(0.2)
         said = self.say("end")
-        for way in "udp", "tcp":
+        for way in "ping", "udp", "tcp":
             result[way] = round(max(said[way]), 5)
 
 

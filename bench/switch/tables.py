@@ -13,7 +13,7 @@ def tables(lines):
             f"Linux {machine['kernel']}, load at the start {machine['load']:.1f}.\n")
     text += "".join(f"\nFailed: {line['peer']} with {line['n']} nodes: {line['failed']}\n" for line in lines if "failed" in line)
     samples = [line for line in lines if "udp" in line]
-    for way, title in ("udp", "UDP, a request each ms"), ("tcp", "TCP, a connection each 10 ms"):
+    for way, title in ("ping", "ping, which the kernel answers, each ms"), ("udp", "UDP, a request each ms"), ("tcp", "TCP, a connection each 10 ms"):
         loads = sorted({s.get("load", False) for s in samples})
         rows = [row([s for s in samples if s.get("load", False) == load], peer, n, way, load)
                 for n in sorted({s["n"] for s in samples}) for peer in NAMES for load in loads]

@@ -1,8 +1,8 @@
-// Client asks nodes 1,000 times a second over UDP, and opens a TCP connection to each every 10 ms, and tells for how long none of
-// them answered. It is told what to do on standard input, a line each, and says a line of JSON when that is done:
+// Client asks nodes 1,000 times a second over UDP and by ping, and opens a TCP connection to each every 10 ms, and tells for how long none of
+// them answered. A ping is answered by the kernel, so it shows the network alone, also where the service has to wait for a processor. It is told what to do on standard input, a line each, and says a line of JSON when that is done:
 //
 //	targets ADDRESS…   begin to ask these
-//	await              wait until all answer, on UDP and TCP
+//	await              wait until all answer, in each way
 //	begin              begin a window
 //	changed            wait until another instance of each node answers than at its beginning
 //	end                end it: the longest times without an answer, for each node, in seconds
@@ -19,6 +19,9 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"golang.org/x/net/icmp"
+	"golang.org/x/net/ipv4"
 )
 
 const (
@@ -76,6 +79,7 @@ func (e *ear) changed() bool {
 type target struct {
 	address  netip.AddrPort
 	udp, tcp ear
+	ping     ear // which instance answers it does not tell
 }
 
 type client struct{ targets []*target }
@@ -90,15 +94,20 @@ func main() {
 		case "targets":
 			c.start(strings.Fields(rest))
 		case "await":
-			c.until(said, (*ear).answers)
+			c.until(said, func(t *target) bool { return t.udp.answers() && t.tcp.answers() && t.ping.answers() })
 		case "changed":
-			c.until(said, (*ear).changed)
+			c.until(said, func(t *target) bool { return t.udp.changed() && t.tcp.changed() })
 		case "begin":
-			c.each(func(e *ear) { e.begin() })
+			for _, t := range c.targets {
+				t.udp.begin()
+				t.tcp.begin()
+				t.ping.begin()
+			}
 		case "end":
 			for _, t := range c.targets {
 				said["udp"] = append(list(said["udp"]), t.udp.gap())
 				said["tcp"] = append(list(said["tcp"]), t.tcp.gap())
+				said["ping"] = append(list(said["ping"]), t.ping.gap())
 			}
 		default:
 			log.Fatalf("client: %q", lines.Text())
@@ -114,43 +123,42 @@ func list(x any) []float64 {
 	return all
 }
 
-func (c *client) each(do func(*ear)) {
-	for _, t := range c.targets {
-		do(&t.udp)
-		do(&t.tcp)
-	}
-}
-
-func (c *client) until(said map[string]any, so func(*ear) bool) {
+func (c *client) until(said map[string]any, so func(*target) bool) {
 	for deadline := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
 		lacking := 0
-		c.each(func(e *ear) {
-			if !so(e) {
+		for _, t := range c.targets {
+			if !so(t) {
 				lacking++
 			}
-		})
+		}
 		if lacking == 0 {
 			return
 		}
 		if time.Now().After(deadline) {
-			said["failed"] = fmt.Sprintf("%d of %d not %s within %s", lacking, 2*len(c.targets), said["done"], patience)
+			said["failed"] = fmt.Sprintf("%d of %d not %s within %s", lacking, len(c.targets), said["done"], patience)
 			return
 		}
 	}
 }
 
 func (c *client) start(addresses []string) {
-	byAddress := map[netip.AddrPort]*target{}
+	byAddress := map[netip.Addr]*target{}
 	for _, text := range addresses {
 		t := &target{address: netip.AddrPortFrom(netip.MustParseAddr(text), port)}
 		c.targets = append(c.targets, t)
-		byAddress[t.address] = t
+		byAddress[t.address.Addr()] = t
 	}
 	socket, err := net.ListenUDP("udp4", nil)
 	if err != nil {
 		log.Fatal(err)
 	}
 	go listen(socket, byAddress)
+	pinger, err := icmp.ListenPacket("ip4:icmp", "0.0.0.0")
+	if err != nil {
+		log.Fatal(err)
+	}
+	go pong(pinger, byAddress)
+	go every(everyUDP, func() { c.pings(pinger) })
 	go every(everyUDP, func() {
 		for _, t := range c.targets {
 			_, _ = socket.WriteToUDPAddrPort(make([]byte, 8), t.address) // that nobody hears it shows by itself
@@ -172,10 +180,33 @@ func every(interval time.Duration, do func()) {
 	}
 }
 
-func listen(socket *net.UDPConn, byAddress map[netip.AddrPort]*target) {
+// pings asks the kernel of each node (RFC 792).
+func (c *client) pings(socket *icmp.PacketConn) {
+	request, err := (&icmp.Message{Type: ipv4.ICMPTypeEcho, Body: &icmp.Echo{ID: os.Getpid() & 0xffff}}).Marshal(nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, t := range c.targets {
+		_, _ = socket.WriteTo(request, &net.IPAddr{IP: t.address.Addr().AsSlice()})
+	}
+}
+
+func pong(socket *icmp.PacketConn, byAddress map[netip.Addr]*target) {
+	for buffer := make([]byte, 64); ; {
+		n, from, err := socket.ReadFrom(buffer)
+		if err != nil || n == 0 || buffer[0] != byte(ipv4.ICMPTypeEchoReply) {
+			continue
+		}
+		if address, ok := netip.AddrFromSlice(from.(*net.IPAddr).IP); ok && byAddress[address.Unmap()] != nil {
+			byAddress[address.Unmap()].ping.hear([8]byte{}, time.Now())
+		}
+	}
+}
+
+func listen(socket *net.UDPConn, byAddress map[netip.Addr]*target) {
 	for buffer := make([]byte, 64); ; {
 		n, from, err := socket.ReadFromUDPAddrPort(buffer)
-		if t := byAddress[netip.AddrPortFrom(from.Addr().Unmap(), from.Port())]; err == nil && t != nil && n >= 8 {
+		if t := byAddress[from.Addr().Unmap()]; err == nil && t != nil && n >= 8 {
 			t.udp.hear([8]byte(buffer), time.Now())
 		}
 	}
