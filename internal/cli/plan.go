@@ -46,6 +46,7 @@ The exit status is 0 if there is nothing to do and 10 if there is.`,
 				err = printJSON(a.out, planJSON(p))
 			} else {
 				printPlan(a.out, p)
+				tellOrphans(a.out, p.Orphans)
 			}
 			if err == nil && !p.Empty() {
 				err = problem.Status(problem.Changes)
@@ -64,7 +65,21 @@ func planJSON(p *plan.Plan) any {
 	if p.Batches == nil {
 		p.Batches = [][]string{}
 	}
-	return map[string]any{"site": p.Site, "steps": p.Steps, "batches": p.Batches, "counts": p.Counts(), "disturbs": p.Disturbed()}
+	if p.Orphans == nil {
+		p.Orphans = []plan.Orphan{}
+	}
+	return map[string]any{
+		"site": p.Site, "steps": p.Steps, "batches": p.Batches, "counts": p.Counts(), "disturbs": p.Disturbed(), "orphans": p.Orphans,
+	}
+}
+
+// tellOrphans names the volumes that no node uses any more. What volume adopt has set aside is called as no node can be, and is not unexpected.
+func tellOrphans(w io.Writer, orphans []plan.Orphan) {
+	for _, o := range orphans {
+		if !strings.Contains(o.Node, ".") {
+			fmt.Fprintf(w, "Note: %s.\n", o)
+		}
+	}
 }
 
 func printJSON(w io.Writer, x any) error {

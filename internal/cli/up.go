@@ -65,6 +65,7 @@ func (a *app) up(ctx context.Context, s *site.Site, selectors []string, how mann
 		return plan.Up(s, hosts, plan.Goal{Nodes: chosen, Batch: how.batch, Releases: h.Releases})
 	}}
 	j.ask = func(p *plan.Plan) error {
+		tellOrphans(a.err, p.Orphans)
 		disturbed := p.Disturbed()
 		if len(disturbed) == 0 {
 			return nil

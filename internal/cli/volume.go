@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"orrery/internal/host"
+	"orrery/internal/plan"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
@@ -23,7 +25,7 @@ func (a *app) volumeVerb() *cobra.Command {
 		Use: "volume", Short: "The persistent data of nodes, and its mirrors",
 		Args: someVerb, RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(a.volumeList(), a.volumeMirror(), a.volumeVerify())
+	c.AddCommand(a.volumeList(), a.volumeMirror(), a.volumeVerify(), a.volumeAdopt())
 	return c
 }
 
@@ -37,6 +39,8 @@ type volumeRow struct {
 	Mirror string           `json:"mirror,omitempty"`
 	Last   *volume.Mirrored `json:"last,omitempty"`
 	Next   time.Time        `json:"next,omitzero"`
+	Idle   string           `json:"idle,omitempty"`   // why nothing mirrors it by itself, although the site file says so
+	Orphan bool             `json:"orphan,omitempty"` // no node uses it
 }
 
 func (a *app) volumeList() *cobra.Command {
@@ -46,7 +50,10 @@ func (a *app) volumeList() *cobra.Command {
 		Short: "List the volumes, how large they are, and how their mirrors are",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			s, err := a.rootLoad()
+			if err := needRoot(); err != nil {
+				return err
+			}
+			s, h, _, err := a.target(nil)
 			if err != nil {
 				return err
 			}
@@ -54,6 +61,12 @@ func (a *app) volumeList() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			hosts, err := a.seen(c.Context(), h)
+			if err != nil {
+				return err
+			}
+			orphans := plan.Orphans(s, &hosts[0], h.Releases)
+			rows = append(rows, orphanRows(c.Context(), orphans)...)
 			if asJSON {
 				return printJSON(a.out, rows)
 			}
@@ -65,13 +78,31 @@ func (a *app) volumeList() *cobra.Command {
 					size, disk = more(r.Size)+sizeText(r.Size.Apparent), sizeOnDisk(r.Size)
 				}
 				last, result, next := r.mirrored()
-				fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Volume, r.Node, size, disk, r.Path, dash(r.Mirror), last, result, next)
+				node := r.Node
+				if r.Orphan {
+					node += " (unused)"
+				}
+				fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Volume, node, size, disk, r.Path, dash(r.Mirror), last, result, next)
 			}
-			return t.Flush()
+			if err := t.Flush(); err != nil {
+				return err
+			}
+			tellOrphans(a.out, orphans)
+			return nil
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return c
+}
+
+func orphanRows(ctx context.Context, orphans []plan.Orphan) []volumeRow {
+	var rows []volumeRow
+	for _, o := range orphans {
+		r := volumeRow{Volume: o.Volume, Node: cmp.Or(o.Node, volume.ForAll), Path: o.Path, Orphan: true}
+		r.measure(ctx)
+		rows = append(rows, r)
+	}
+	return rows
 }
 
 // mirrored says when the mirror was made last, how that went, and when it is due again.
@@ -90,6 +121,8 @@ func (r volumeRow) mirrored() (last, result, next string) {
 		}
 	}
 	switch {
+	case r.Idle != "":
+		next = r.Idle
 	case r.Next.IsZero():
 	case time.Now().After(r.Next):
 		next = "overdue"
@@ -133,7 +166,7 @@ func (a *app) volumeRows(ctx context.Context, s *site.Site) ([]volumeRow, error)
 				r.Node = volume.ForAll
 			}
 			r.measure(ctx)
-			r.look(mirrors, went)
+			r.look(mirrors, went, s.Key())
 			rows = append(rows, r)
 		}
 	}
@@ -145,7 +178,7 @@ func (r *volumeRow) measure(ctx context.Context) {
 	r.Size, r.There = size, err == nil
 }
 
-func (r *volumeRow) look(mirrors []volume.Mirror, went []volume.Mirrored) {
+func (r *volumeRow) look(mirrors []volume.Mirror, went []volume.Mirrored, key string) {
 	for _, m := range mirrors {
 		if m.From != r.Path {
 			continue
@@ -156,9 +189,14 @@ func (r *volumeRow) look(mirrors []volume.Mirror, went []volume.Mirrored) {
 				r.Last = &w
 			}
 		}
-		if m.Every > 0 && r.Last != nil {
-			r.Next = r.Last.At.Add(m.Every)
+		if m.Every == 0 {
+			continue
 		}
+		var last time.Time
+		if r.Last != nil {
+			last = r.Last.At
+		}
+		r.Next, r.Idle = volume.NextRun(key, m.Volume, m.Every, last, time.Now())
 	}
 }
 

@@ -18,6 +18,8 @@ type Plan struct {
 	Steps []*Step `json:"steps"`
 	// Batches are the names of the nodes that are disturbed one batch after the other; none: they need not wait.
 	Batches [][]string `json:"batches,omitempty"`
+	// Orphans are volumes that no node uses any more. No step is about them.
+	Orphans []Orphan `json:"orphans,omitempty"`
 }
 
 // A Goal says what a plan is to reach.

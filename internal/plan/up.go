@@ -45,6 +45,11 @@ func Up(s *site.Site, hosts []observe.Host, goal Goal) (*Plan, error) {
 		return nil, err
 	}
 	d.settle()
+	for i := range hosts {
+		if goal.Nodes == nil {
+			d.Orphans = append(d.Orphans, Orphans(s, &hosts[i], goal.Releases)...)
+		}
+	}
 	p := d.sorted()
 	if d.roll() {
 		p = d.sorted()

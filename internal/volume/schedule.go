@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"hash/fnv"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -51,7 +50,7 @@ func (s Schedule) Apply(ctx context.Context) (notes []string, err error) {
 		return nil, s.removeTable()
 	}
 	table, notes := s.table()
-	if _, missing := exec.LookPath("cron"); missing != nil {
+	if !cronRuns() {
 		notes = append(notes, "neither systemd nor cron runs on this host: until one does, nothing mirrors the volumes but orrery volume mirror")
 	}
 	if asWritten(table) {

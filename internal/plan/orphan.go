@@ -1,0 +1,131 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"orrery/internal/observe"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+)
+
+// An Orphan is the directory of a volume that no node uses any more, because its node or the volume is called otherwise now, or is gone. What is in it is kept.
+type Orphan struct {
+	Host   string `json:"host"`
+	Volume string `json:"volume"`
+	Node   string `json:"node,omitempty"` // "": it was shared by all
+	Path   string `json:"path,omitempty"`
+	// Heir is the node that looks as if it were to have the data, and As the volume as which it has it; "": none does.
+	Heir string `json:"heir,omitempty"`
+	As   string `json:"as,omitempty"`
+}
+
+// String says what a user can do about it.
+func (o Orphan) String() string {
+	if o.Node == "" {
+		return fmt.Sprintf("volume %s, which nodes shared, is used by no node any more: it is kept at %s", o.Volume, o.Path)
+	}
+	what := fmt.Sprintf("volume %s of %s is used by no node any more", o.Volume, o.Node)
+	if o.Heir == "" {
+		return what + ": orrery volume adopt " + o.Node + " NODE gives it to another"
+	}
+	adopt := "orrery volume adopt " + o.Node + " " + o.Heir
+	if o.As != o.Volume {
+		adopt += " " + o.Volume + "=" + o.As
+	}
+	return what + ", and " + o.Heir + " looks like its heir: " + adopt + " gives it the data"
+}
+
+// Orphans gives the volumes on a host that no node of the site uses, neither as it is declared nor as a release of it that is kept makes it.
+func Orphans(s *site.Site, h *observe.Host, releases map[int]*site.Site) []Orphan {
+	there := volumesOn(h)
+	if len(there) == 0 || s.Stage != 0 {
+		return nil
+	}
+	declared := usesOf(s)
+	kept := []map[use]bool{declared}
+	for _, of := range releases {
+		kept = append(kept, usesOf(of))
+	}
+	var orphans []Orphan
+	for _, v := range there {
+		if slices.ContainsFunc(kept, func(uses map[use]bool) bool { return uses[use{v.Name, v.Node}] }) {
+			continue
+		}
+		o := Orphan{Host: h.Name, Volume: v.Name, Node: v.Node, Path: v.Path}
+		if o.Node != "" {
+			o.Heir, o.As = heir(s, h, declared, there, o)
+		}
+		orphans = append(orphans, o)
+	}
+	return orphans
+}
+
+// A use is a volume as a node uses it; of one that nodes share, the node is "".
+type use struct{ volume, node string }
+
+func usesOf(s *site.Site) map[use]bool {
+	uses := map[use]bool{}
+	for i := range s.Nodes {
+		for _, r := range s.RolesOf(&s.Nodes[i]) {
+			for _, v := range r.Volumes {
+				if s.Volume(v.Name).Shared {
+					uses[use{v.Name, ""}] = true
+				} else {
+					uses[use{v.Name, s.Nodes[i].Name}] = true
+				}
+			}
+		}
+	}
+	return uses
+}
+
+// volumesOn gives the volumes that are on a host: with its state, or elsewhere as far as nodes that are there have them. What is on NFS is not on the host.
+func volumesOn(h *observe.Host) []observe.Volume {
+	all := slices.Clone(h.Volumes)
+	for _, n := range h.Nodes {
+		for _, m := range n.Mounts {
+			if m.Source != "" && m.NFS == "" && m.Copy == "" && !m.Shared {
+				all = append(all, observe.Volume{Name: m.Volume, Node: n.Name, Path: strings.TrimSuffix(m.Source, "/") + "/" + n.Name})
+			}
+		}
+	}
+	return all
+}
+
+// heir tells to which node the data of an orphan seems to belong: to the one that has the id of the node that had it, else to the one that has nothing yet
+// where it would be, else to the same node under another volume's name.
+func heir(s *site.Site, h *observe.Host, uses map[use]bool, there []observe.Volume, o Orphan) (node, as string) {
+	if was, ok := h.Node(o.Node); ok {
+		for i := range s.Nodes {
+			if n := &s.Nodes[i]; n.FullID() == was.ID && n.Name != o.Node && uses[use{o.Volume, n.Name}] {
+				return n.Name, o.Volume
+			}
+		}
+	}
+	lacking := func(u use) bool {
+		return uses[u] && !slices.ContainsFunc(there, func(v observe.Volume) bool { return v.Name == u.volume && v.Node == u.node })
+	}
+	var nodes, volumes []string
+	for i := range s.Nodes {
+		if name := s.Nodes[i].Name; lacking(use{o.Volume, name}) {
+			nodes = append(nodes, name)
+		}
+	}
+	if len(nodes) == 1 {
+		return nodes[0], o.Volume
+	}
+	if near := problem.Nearest(o.Node, nodes); near != "" {
+		return near, o.Volume
+	}
+	for u := range uses {
+		if u.node == o.Node && lacking(u) {
+			volumes = append(volumes, u.volume)
+		}
+	}
+	if len(volumes) == 1 {
+		return o.Node, volumes[0]
+	}
+	return "", ""
+}

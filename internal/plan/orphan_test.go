@@ -1,0 +1,75 @@
+package plan_test
+
+import (
+	"strings"
+	"testing"
+
+	"orrery/internal/observe"
+	"orrery/internal/plan"
+	"orrery/internal/site"
+	"orrery/internal/site/spec"
+)
+
+// TestOrphans: the plan says which volumes no node uses any more, and who seems to be meant to have them.
+func TestOrphans(t *testing.T) {
+	pgdata := func(node string) observe.Volume {
+		return observe.Volume{Name: "pgdata", Node: node, Path: "/v/pgdata/" + node}
+	}
+	was := observe.Node{Node: spec.Node{Name: "db0", ID: 101, Mounts: []spec.Mount{{Volume: "pgdata"}}}}
+	for name, c := range map[string]struct {
+		edit  func(s *site.Site)
+		there []observe.Volume
+		nodes []observe.Node
+		want  string // what the user reads; "": nothing
+	}{
+		"in use":              {there: []observe.Volume{pgdata("db")}},
+		"the only one":        {there: []observe.Volume{pgdata("old")}, want: "volume pgdata of old is used by no node any more, and db looks like its heir: orrery volume adopt old db gives it the data"},
+		"has data of its own": {there: []observe.Volume{pgdata("db"), pgdata("old")}, want: "volume pgdata of old is used by no node any more: orrery volume adopt old NODE"},
+		"the same id": {there: []observe.Volume{pgdata("db"), pgdata("db0")}, nodes: []observe.Node{was},
+			want: "orrery volume adopt db0 db gives it the data"},
+		"another volume": {
+			edit:  func(s *site.Site) { s.Roles[2].Volumes[0].Name = "postgres" },
+			there: []observe.Volume{pgdata("db")}, want: "volume pgdata of db is used by no node any more, and db looks like its heir: orrery volume adopt db db pgdata=postgres gives",
+		},
+		"the nearest": {
+			edit: func(s *site.Site) {
+				s.Nodes[1].Roles, s.Nodes[1].Name = []string{"db"}, "db2"
+				s.Nodes[0].Name = "archive"
+			},
+			there: []observe.Volume{pgdata("db1")}, want: "orrery volume adopt db1 db2 gives",
+		},
+		"shared": {there: []observe.Volume{{Name: "common", Path: "/v/common/@all"}}, want: "volume common, which nodes shared, is used by no node any more: it is kept at /v/common/@all"},
+		"shared, and used": {
+			edit:  func(s *site.Site) { s.Volumes = []site.Volume{{Name: "pgdata", Shared: true}} },
+			there: []observe.Volume{{Name: "pgdata", Path: "/v/pgdata/@all"}},
+		},
+		"elsewhere": {
+			nodes: []observe.Node{{Node: spec.Node{Name: "db0", ID: 101, Mounts: []spec.Mount{{Volume: "pgdata", Source: "/srv/pg"}}}}},
+			want:  "orrery volume adopt db0 db gives",
+		},
+		"of a release that is kept": {there: []observe.Volume{{Name: "former", Node: "db", Path: "/v/former/db"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := observatory()
+			if c.edit != nil {
+				c.edit(s)
+			}
+			kept := observatory()
+			kept.Roles[2].Volumes[0].Name = "former"
+			releases := map[int]*site.Site{}
+			if strings.Contains(name, "release") {
+				releases[700] = kept
+			}
+			p, err := plan.Up(s, []observe.Host{{Name: "sv1", Cpus: 8, Memory: 1 << 40, Volumes: c.there, Nodes: c.nodes}}, plan.Goal{Releases: releases})
+			if err != nil {
+				t.Fatal(err)
+			}
+			switch {
+			case c.want == "" && len(p.Orphans) > 0:
+				t.Errorf("orphans %v", p.Orphans)
+			case c.want != "" && (len(p.Orphans) != 1 || !strings.Contains(p.Orphans[0].String(), c.want)):
+				t.Errorf("orphans %v, want %q", p.Orphans, c.want)
+			}
+		})
+	}
+}

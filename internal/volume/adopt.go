@@ -1,0 +1,89 @@
+package volume
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"orrery/internal/host"
+	"orrery/internal/problem"
+	"orrery/internal/site/spec"
+)
+
+// An Adoption is a directory of a volume that was one node's and is to be another's.
+type Adoption struct {
+	Volume string // as it was called
+	As     string // as the heir calls it
+	From   string
+	To     string
+}
+
+// Adoptions gives what a node is to take over from one that is called, or was called, otherwise: the volumes that are named, as VOLUME or as WAS=IS, or all
+// that both have.
+func Adoptions(dirs host.Dirs, key, from string, heir *spec.Node, named []string) ([]Adoption, error) {
+	if from == "" || strings.ContainsAny(from, "/@") || strings.HasPrefix(from, ".") {
+		return nil, problem.New(problem.Usage, "%q is no name of a node", from)
+	}
+	var all []Adoption
+	for _, m := range heir.Mounts {
+		was, asked := m.Volume, len(named) == 0
+		for _, name := range named {
+			if before, is, renamed := strings.Cut(name, "="); name == m.Volume || renamed && is == m.Volume {
+				was, asked = before, true
+			}
+		}
+		if !asked || m.Copy != "" || m.Shared || m.NFS != "" || strings.ContainsAny(was, "/@.") || was == "" {
+			continue
+		}
+		then := m
+		if was != m.Volume {
+			then.Volume, then.Source = was, "" // of another volume, only what is with the host's state can be known
+		}
+		one := Adoption{was, m.Volume, Path(dirs, key, from, then), Path(dirs, key, heir.Name, m)}
+		if info, err := os.Lstat(one.From); err == nil && info.IsDir() && one.From != one.To {
+			all = append(all, one)
+		}
+	}
+	if len(all) == 0 || len(all) < len(named) {
+		return nil, problem.New(problem.Usage, "there is no such data of %s that %s could have", from, heir.Name).At(dirs.Volumes(key)).
+			Try("orrery volume ls shows what is there and who uses it; what nodes share or is on NFS can be moved by hand")
+	}
+	return all, nil
+}
+
+// Adopt gives the directory its new place. What is in that place, if anything, is set aside before, and kept tells where. Whatever moment a kill hits, the
+// same once more does what is left. Nobody may use either.
+func (a Adoption) Adopt() (kept string, err error) {
+	if err := os.MkdirAll(filepath.Dir(a.To), 0o700); err != nil {
+		return "", err
+	}
+	switch err := unix.Rmdir(a.To); err {
+	case nil, unix.ENOENT:
+	case unix.ENOTEMPTY, unix.EEXIST:
+		kept = aside(a.To)
+		if err := os.Rename(a.To, kept); err != nil {
+			return "", err
+		}
+	default:
+		return "", &fs.PathError{Op: "rmdir", Path: a.To, Err: err}
+	}
+	return kept, os.Rename(a.From, a.To)
+}
+
+// aside gives a name for what was in the place of something: one that no node can have.
+func aside(path string) string {
+	for i := 1; ; i++ {
+		name := path + ".before"
+		if i > 1 {
+			name += strconv.Itoa(i)
+		}
+		if _, err := os.Lstat(name); errors.Is(err, fs.ErrNotExist) {
+			return name
+		}
+	}
+}

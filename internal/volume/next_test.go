@@ -1,0 +1,61 @@
+package volume
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"orrery/internal/host"
+)
+
+// TestNextOf finds the times of tables as cron would.
+func TestNextOf(t *testing.T) {
+	now := time.Date(2026, 11, 22, 13, 20, 30, 0, time.Local) // a Sunday
+	for when, want := range map[string]string{
+		"* * * * *":      "22 13:21",
+		"*/6 * * * *":    "22 13:24",
+		"5 * * * *":      "22 14:05",
+		"30 */12 * * *":  "23 00:30",
+		"20 13 * * *":    "23 13:20",
+		"10 9 * * 0":     "29 09:10",
+		"21 13 * * 0":    "22 13:21",
+		"never * * * * ": "01 00:00",
+	} {
+		if is := nextOf(when, now).Format("02 15:04"); is != want {
+			t.Errorf("%q: %s, want %s", when, is, want)
+		}
+	}
+}
+
+// TestNextRun promises no run that nothing will make.
+func TestNextRun(t *testing.T) {
+	if host.SystemdRuns() {
+		t.Skip("systemd runs this machine: scenarios/metal tries its timers")
+	}
+	was := etc
+	etc = t.TempDir()
+	t.Cleanup(func() { etc = was })
+	now := time.Now()
+	next := func(volume string) (time.Time, string) { return NextRun("karoo", volume, 90*time.Minute, now, now) }
+	if at, idle := next("archive"); !at.IsZero() || !strings.Contains(idle, "not scheduled: orrery up") {
+		t.Errorf("of a site that is down: %s, %q", at, idle)
+	}
+	s := Schedule{Key: "karoo", Dir: "/srv", Program: "/bin/orrery", Dirs: host.Dirs{State: "/x", Run: "/y"}, Every: map[string]time.Duration{"archive": 90 * time.Minute}}
+	if err := os.Mkdir(filepath.Join(etc, "cron.d"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Apply(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if at, idle := next("db"); !at.IsZero() || idle == "" {
+		t.Errorf("of a volume that was not scheduled: %s, %q", at, idle)
+	}
+	switch at, idle := next("archive"); {
+	case cronRuns() && (idle != "" || at.Before(now) || at.After(now.Add(time.Hour+time.Minute))): // cron cannot say 90 minutes
+		t.Errorf("next %s, %q", at, idle)
+	case !cronRuns() && (idle != "cron does not run" || !at.IsZero()):
+		t.Errorf("without cron: %s, %q", at, idle)
+	}
+}
