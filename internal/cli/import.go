@@ -17,7 +17,7 @@ func (a *app) importVerb() *cobra.Command {
 	c := &cobra.Command{
 		Use:     "import HOSTS.INI",
 		Short:   "Read a host database in INI style and print a site file",
-		Long:    `Reads a host database with a section for each host name (ip, gateway, roles, groups, ctid, host_server, cpus, ram, production, …), prints a site.toml, and says on standard error which keys it could not place. "-" reads standard input.`,
+		Long:    `Reads a host database with a section for each host name (ip, gateway, roles, groups, ctid, host_server, cpus, ram, production, …), prints a site.toml, and says on standard error which keys it could not place, by file and line, and what is left to do. The exit status is 8 if anything could not be placed. "-" reads standard input.`,
 		Example: "  orrery import hosts.ini > site.toml",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -33,15 +33,24 @@ func (a *app) importVerb() *cobra.Command {
 			if name == "" {
 				name = strings.TrimSuffix(filepath.Base(args[0]), filepath.Ext(args[0]))
 			}
-			text, unplaced, err := sitefile.ImportINI(in, name)
+			made, err := sitefile.ImportINI(in, name)
 			if err != nil {
 				return err
 			}
-			for _, key := range unplaced {
-				fmt.Fprintf(a.err, "orrery: not placed: %s\n", key)
+			for _, lost := range made.Lost {
+				fmt.Fprintf(a.err, "orrery: not placed: %s\n", lost)
 			}
-			_, err = a.out.Write(text)
-			return err
+			for _, open := range made.ToDo {
+				fmt.Fprintf(a.err, "orrery: to do: %s\n", open)
+			}
+			if _, err := a.out.Write(made.Content); err != nil {
+				return err
+			}
+			if len(made.Lost) > 0 {
+				return problem.New(problem.Left, "the site file is written, but %s of the database is not in it, or not as it was", count(len(made.Lost), "item")).At(args[0]).
+					Try("see above, or the comments in the site file")
+			}
+			return nil
 		},
 	}
 	c.Flags().StringVar(&name, "name", "", "name of the `site` (default: that of the file)")

@@ -15,35 +15,43 @@ import (
 // ImportINI reads a host database in the INI style of KAT-7, where a section describes the machine it is named
 // after, and gives the site file that says the same. What it could not place, and what is left to do, it tells in
 // lines that begin with the name and line of the database.
-func ImportINI(r io.Reader, name string) (content []byte, unplaced []string, err error) {
+func ImportINI(r io.Reader, name string) (i *Imported, err error) {
 	text, err := io.ReadAll(io.LimitReader(r, maxFile+1))
 	if err != nil {
-		return nil, nil, problem.New(problem.Failed, "cannot be read").At(name).Because(err)
+		return nil, problem.New(problem.Failed, "cannot be read").At(name).Because(err)
 	}
 	if len(text) > maxFile {
-		return nil, nil, mistake("more than %d MiB are no host database", maxFile>>20).At(name)
+		return nil, mistake("more than %d MiB are no host database", maxFile>>20).At(name)
 	}
 	file, err := ini.LoadSources(ini.LoadOptions{
 		InsensitiveKeys: true, AllowBooleanKeys: true, SpaceBeforeInlineComment: true, AllowPythonMultilineValues: true,
 		ChildSectionDelimiter: "\x00", // a dot in a section's name is one of a host name
 	}, text)
 	if err != nil {
-		return nil, nil, mistake("this is not INI").At(name).Because(err)
+		return nil, mistake("this is not INI").At(name).Because(err)
 	}
 	m := &iniImport{name: name, lines: iniLines(string(text)), nodes: map[string]*iniNode{}, taken: map[string]bool{}, addresses: map[string]bool{}}
 	if p := m.read(file); p != nil {
-		return nil, nil, p
+		return nil, p
 	}
 	m.hostsOf()
 	m.networksOf()
 	m.idsOf()
-	content = m.write()
+	m.Content = m.write()
 	m.roleNotes()
-	return content, m.unplaced, nil
+	return &m.Imported, nil
+}
+
+// Imported is what became of a database.
+type Imported struct {
+	Content []byte   // the site file
+	Lost    []string // what the database says and the site file does not
+	ToDo    []string // what the database leaves open
 }
 
 // An iniImport is what has been found out about a database.
 type iniImport struct {
+	Imported
 	name     string
 	lines    map[string]int
 	sections []*iniNode          // nodes and hosts, as written
@@ -51,7 +59,6 @@ type iniImport struct {
 	hosts    []*iniNode
 	networks []*iniNetwork
 	releases []int
-	unplaced []string
 	taken    map[string]bool // names of nodes and hosts
 
 	addresses map[string]bool // of hosts
@@ -153,24 +160,34 @@ func bareName(name string) string { return legalName(shortName(name), map[string
 
 // lose tells that a key has no place in the site file.
 func (m *iniImport) lose(n *iniNode, key, why string) {
-	line := m.lines[n.section+"\x00"+key]
-	if line == 0 {
-		line = m.lines["DEFAULT\x00"+key]
-	}
+	line := m.lineOf(n, key)
 	text := fmt.Sprintf("%s = %s", key, oneLine(n.keys[key]))
-	m.unplaced = append(m.unplaced, fmt.Sprintf("%s:%d: [%s] %s: %s", m.name, line, oneLine(n.section), text, why))
+	m.Lost = append(m.Lost, fmt.Sprintf("%s:%d: [%s] %s: %s", m.name, line, oneLine(n.section), text, why))
 	n.lost = append(n.lost, fmt.Sprintf("%s (line %d: %s)", text, line, why))
 }
 
+// lineOf gives the line that says a key of a section.
+func (m *iniImport) lineOf(n *iniNode, key string) int {
+	if line := m.lines[n.section+"\x00"+key]; line != 0 {
+		return line
+	}
+	return m.lines["DEFAULT\x00"+key]
+}
+
+// tell tells what a section says that the site file does not, and is no single key.
 func (m *iniImport) tell(section, format string, args ...any) {
-	m.unplaced = append(m.unplaced, fmt.Sprintf("%s:%d: [%s] %s", m.name, m.lines[section+"\x00"], oneLine(section), fmt.Sprintf(format, args...)))
+	m.Lost = append(m.Lost, m.at(section)+fmt.Sprintf(format, args...))
+}
+
+func (m *iniImport) at(section string) string {
+	return fmt.Sprintf("%s:%d: [%s] ", m.name, m.lines[section+"\x00"], oneLine(section))
 }
 
 // roleNotes tells which roles the user has to write.
 func (m *iniImport) roleNotes() {
 	roles, _ := m.rolesUsed()
 	for _, role := range roles {
-		m.unplaced = append(m.unplaced, fmt.Sprintf("%s: role %s: write roles/%s/role.toml", m.name, role, role))
+		m.ToDo = append(m.ToDo, fmt.Sprintf("%s: role %s: write roles/%s/role.toml", m.name, role, role))
 	}
 }
 

@@ -41,9 +41,10 @@ func (m *iniImport) networksOf() {
 		}
 	}
 	m.subnets(all)
-	taken := map[netip.Addr]bool{}
+	taken := map[netip.Addr]string{} // by whom
 	for _, n := range m.networks {
-		taken[n.gateway], taken[n.subnet.Addr()], taken[site.Broadcast(n.subnet)] = true, true, true
+		taken[n.subnet.Addr()], taken[site.Broadcast(n.subnet)] = "the network itself", "broadcasts"
+		taken[n.gateway] = "the gateway of network " + n.name
 	}
 	for _, a := range all {
 		n := a.node
@@ -52,23 +53,23 @@ func (m *iniImport) networksOf() {
 			m.lose(n, a.key, "a node has one address on a network")
 			continue
 		}
-		if taken[a.address] {
-			a.address = network.free(taken)
-			if !a.address.IsValid() {
-				m.lose(n, a.key, "the address is taken, and no other is free")
+		if by := taken[a.address]; by != "" {
+			was := a.address
+			if a.address = network.free(taken); !a.address.IsValid() {
+				m.lose(n, a.key, fmt.Sprintf("%s is taken by %s, and no other is free", was, by))
 				continue
 			}
-			m.lose(n, a.key, "the address is taken; the node has another")
+			m.lose(n, a.key, fmt.Sprintf("%s is taken by %s; the node has %s", was, by, a.address))
 		}
-		taken[a.address] = true
+		taken[a.address] = fmt.Sprintf("[%s] in line %d", oneLine(n.section), m.lineOf(n, a.key))
 		n.nics = append(n.nics, iniNIC{network, a.address})
 	}
 }
 
 // free gives the first address that is not taken, or the zero Addr.
-func (n *iniNetwork) free(taken map[netip.Addr]bool) netip.Addr {
+func (n *iniNetwork) free(taken map[netip.Addr]string) netip.Addr {
 	for a := n.subnet.Addr(); n.subnet.Contains(a); a = a.Next() {
-		if !taken[a] {
+		if taken[a] == "" {
 			return a
 		}
 	}

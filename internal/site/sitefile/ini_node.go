@@ -1,6 +1,7 @@
 package sitefile
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,7 +24,7 @@ func (m *iniImport) hostsOf() {
 		}
 		if host == nil {
 			host = &iniNode{section: server, name: legalName(shortName(server), m.taken), keys: map[string]string{}}
-			m.tell(n.section, "host_server %s has no section: check its address", oneLine(server))
+			m.ToDo = append(m.ToDo, m.at(n.section)+fmt.Sprintf("host_server %s has no section: check its address", oneLine(server)))
 		}
 		if !host.isHost {
 			host.isHost = true
@@ -35,7 +36,7 @@ func (m *iniImport) hostsOf() {
 
 // idsOf takes a node's id from its ctid, which is a release number and the id, and finds ids for the others.
 func (m *iniImport) idsOf() {
-	taken := map[int]bool{}
+	taken := map[int]*iniNode{}
 	var without []*iniNode
 	for _, n := range m.sections {
 		if n.isHost {
@@ -47,12 +48,16 @@ func (m *iniImport) idsOf() {
 		case n.keys["ctid"] == "":
 			without = append(without, n)
 			continue
-		case err != nil || id < 1 || taken[id] || release > 9999:
-			m.lose(n, "ctid", "no id, or one that is taken")
+		case err != nil || id < 1 || release > 9999:
+			m.lose(n, "ctid", "no id: it is a number, of a release and of three digits for the node; the node gets one that is free")
+			without = append(without, n)
+			continue
+		case taken[id] != nil:
+			m.lose(n, "ctid", fmt.Sprintf("[%s] in line %d has the id %d already; the node gets one that is free", oneLine(taken[id].section), m.lineOf(taken[id], "ctid"), id))
 			without = append(without, n)
 			continue
 		}
-		taken[id], n.id = true, id
+		taken[id], n.id = n, id
 		if release > 0 && !slices.Contains(m.releases, release) {
 			m.releases = append(m.releases, release)
 		}
@@ -60,9 +65,12 @@ func (m *iniImport) idsOf() {
 	slices.Sort(m.releases)
 	next := 1
 	for _, n := range without {
-		for ; taken[next]; next++ {
+		for ; taken[next] != nil; next++ {
 		}
-		taken[next], n.id, n.note = true, next, "the database has none: the first that was free"
+		taken[next], n.id, n.note = n, next, "the database has none: the first that was free"
+		if n.keys["ctid"] != "" {
+			n.note = "the first that was free"
+		}
 	}
 }
 

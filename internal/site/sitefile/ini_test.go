@@ -16,11 +16,12 @@ func TestImportINI(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer in.Close()
-	content, unplaced, err := ImportINI(in, "karoo.ini")
+	made, err := ImportINI(in, "karoo.ini")
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := string(content) + "\n--- not placed:\n" + strings.Join(unplaced, "\n") + "\n"
+	content := made.Content
+	got := string(content) + "\n--- not placed:\n" + strings.Join(made.Lost, "\n") + "\n--- to do:\n" + strings.Join(made.ToDo, "\n") + "\n"
 	if *update {
 		if err := os.WriteFile("testdata/karoo.want", []byte(got), 0o644); err != nil {
 			t.Fatal(err)
@@ -68,9 +69,36 @@ func TestImportedValues(t *testing.T) {
 		doubled + "k60 = x\n":                        "has no end, or one of more than 65536 bytes",
 		"[DEFAULT]\nnet=10.0.0\n[a]\nip=%(net)s.7\n": "",
 	} {
-		content, _, err := ImportINI(strings.NewReader(text), "hosts.ini")
-		if want == "" && (err != nil || !strings.Contains(string(content), "10.0.0.7")) || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+		made, err := ImportINI(strings.NewReader(text), "hosts.ini")
+		content := ""
+		if err == nil {
+			content = string(made.Content)
+		}
+		if want == "" && (err != nil || !strings.Contains(content, "10.0.0.7")) || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%.60s: %v\n%s", text, err, content)
 		}
+	}
+}
+
+// TestImportTaken: of an id, an address or a name that is taken it is said by whom.
+func TestImportTaken(t *testing.T) {
+	text := "[one.karoo]\nctid = 700101\nip = 10.0.0.1\n[two]\nctid = 701101\nip = 10.0.0.1\n[three]\nctid = many\ngateway = 10.0.0.254\nip = 10.0.0.254\n"
+	made, err := ImportINI(strings.NewReader(text), "hosts.ini")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lost := strings.Join(made.Lost, "\n")
+	for _, want := range []string{
+		"hosts.ini:5: [two] ctid = 701101: [one.karoo] in line 2 has the id 101 already; the node gets one that is free",
+		"hosts.ini:6: [two] ip = 10.0.0.1: 10.0.0.1 is taken by [one.karoo] in line 3; the node has 10.0.0.2",
+		"hosts.ini:8: [three] ctid = many: no id",
+		"hosts.ini:10: [three] ip = 10.0.0.254: 10.0.0.254 is taken by the gateway of network lan; the node has 10.0.0.3",
+	} {
+		if !strings.Contains(lost, want) {
+			t.Errorf("%q is not among\n%s", want, lost)
+		}
+	}
+	if len(made.Lost) != 4 || !strings.Contains(string(made.Content), "# the first that was free") {
+		t.Errorf("lost:\n%s\n%s", lost, made.Content)
 	}
 }

@@ -78,7 +78,7 @@ func (m *iniImport) production(out printer) {
 	}
 	if yes > 0 && no > 0 {
 		out("# Some sections of the database are not of production: a site is or is not. Make two of it if need be.\n")
-		m.unplaced = append(m.unplaced, fmt.Sprintf("%s: %d sections are of production and %d are not: the site is", m.name, yes, no))
+		m.Lost = append(m.Lost, fmt.Sprintf("%s: %d sections are of production and %d are not: the site is", m.name, yes, no))
 	}
 }
 
