@@ -5,6 +5,7 @@ VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo deve
 PREFIX  ?= /usr/local
 DESTDIR ?=
 SITE    ?= examples/toykat
+GROUP   ?= orrery
 
 .PHONY: help
 help: ## list the targets
@@ -67,6 +68,11 @@ bench: test-packages bin/orrery ## measure against the floor and the peers; writ
 install: bin/orrery bin/orrery-micro ## install program, completions, manual pages and the unit that resumes sites after a reboot
 	install -D -m 755 bin/orrery $(DESTDIR)$(PREFIX)/bin/orrery
 	install -D -m 755 bin/orrery-micro $(DESTDIR)$(PREFIX)/lib/orrery/orrery-micro
+	sed 's|@BIN@|$(PREFIX)/bin|g' packaging/orrery-member > $(DESTDIR)$(PREFIX)/bin/orrery-member && chmod 755 $(DESTDIR)$(PREFIX)/bin/orrery-member
+	install -d $(DESTDIR)$(PREFIX)/share/orrery
+	sed 's|@BIN@|$(PREFIX)/bin|g; s|@GROUP@|$(GROUP)|g' packaging/sudoers > $(DESTDIR)$(PREFIX)/share/orrery/sudoers
+	@visudo=$$(command -v visudo || echo /usr/sbin/visudo); [ ! -x $$visudo ] || $$visudo -cqf $(DESTDIR)$(PREFIX)/share/orrery/sudoers
+	@echo "people who are not root: make members GROUP=$(GROUP) lets that group call orrery-member, by the rule in $(PREFIX)/share/orrery/sudoers"
 	install -d $(DESTDIR)$(PREFIX)/share/bash-completion/completions $(DESTDIR)$(PREFIX)/share/zsh/site-functions $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
 	bin/orrery completion bash > $(DESTDIR)$(PREFIX)/share/bash-completion/completions/orrery
 	bin/orrery completion zsh  > $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_orrery
@@ -76,9 +82,14 @@ install: bin/orrery bin/orrery-micro ## install program, completions, manual pag
 	sed 's|@BIN@|$(PREFIX)/bin|' packaging/orrery.service > $(DESTDIR)/etc/systemd/system/orrery.service
 	@if [ -z "$(DESTDIR)" ] && [ -d /run/systemd/system ]; then systemctl daemon-reload && systemctl enable orrery.service; fi
 
+.PHONY: members
+members: ## let the members of GROUP call orrery-member by sudo
+	DESTDIR=$(DESTDIR) PREFIX=$(PREFIX) packaging/members $(GROUP)
+
 .PHONY: uninstall
 uninstall: ## remove what install installed
 	@if [ -z "$(DESTDIR)" ] && [ -d /run/systemd/system ]; then systemctl disable orrery.service || true; fi
+	rm -f $(DESTDIR)/etc/sudoers.d/orrery $(DESTDIR)$(PREFIX)/bin/orrery-member $(DESTDIR)$(PREFIX)/share/orrery/sudoers
 	rm -f $(DESTDIR)$(PREFIX)/bin/orrery $(DESTDIR)$(PREFIX)/lib/orrery/orrery-micro $(DESTDIR)$(PREFIX)/share/bash-completion/completions/orrery \
 	  $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_orrery $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/orrery.fish \
 	  $(DESTDIR)$(PREFIX)/share/man/man1/orrery*.1 $(DESTDIR)/etc/systemd/system/orrery.service

@@ -31,6 +31,7 @@ var layers = [][]string{
 	{"apply/local"},
 	{"mirror", "ci"},
 	{"lab/stats", "lab/search", "lab/spead", "lab/facts", "lab/probe", "lab/place", "strict"},
+	{"member"},
 	{"lab/test"},
 	{"lab/experiment"},
 	{"lab/bundle", "lab/suspect", "lab/setting"},

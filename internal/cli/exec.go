@@ -83,14 +83,16 @@ func (a *app) exec(ctx context.Context, selectors, command []string, o *executio
 		return err
 	}
 	crowd := &crowd{nodes: nodes, runners: runners, parallel: o.parallel, timeout: o.timeout}
-	endings, err := crowd.speak(ctx, show, func(ctx context.Context, i int, in host.Runner, to speaker) error {
-		defer input.close(i)
-		return in.Run(ctx, host.Command{Args: command, User: o.user, Stdin: input.of(i), Stdout: to.out(), Stderr: to.errs()})
+	return a.noted(s, func() error {
+		endings, err := crowd.speak(ctx, show, func(ctx context.Context, i int, in host.Runner, to speaker) error {
+			defer input.close(i)
+			return in.Run(ctx, host.Command{Args: command, User: o.user, Stdin: input.of(i), Stdout: to.out(), Stderr: to.errs()})
+		})
+		if err != nil {
+			return err
+		}
+		return a.tally(endings)
 	})
-	if err != nil {
-		return err
-	}
-	return a.tally(endings)
 }
 
 // inputs are what the nodes read: nothing, the standard input itself, or copies of it.
@@ -124,7 +126,7 @@ func (p *inputs) of(i int) io.Reader {
 // close says that a node wants no more, and no others wait for it.
 func (p *inputs) close(i int) {
 	if p.copies != nil {
-		p.copies[i].Close()
+		_ = p.copies[i].Close() // it never fails
 	}
 }
 

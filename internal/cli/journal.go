@@ -42,7 +42,7 @@ func (a *app) journalVerb() *cobra.Command {
 				when := e.Time.Local().Format("2006-01-02 15:04:05")
 				switch {
 				case e.Kind == "begin":
-					fmt.Fprintf(a.out, "%s  %s: %s\n", when, e.Who, e.Command)
+					fmt.Fprintf(a.out, "%s  %s: %s\n", when, inset(e.Who), inset(e.Command))
 				case e.Kind == "end":
 					fmt.Fprintf(a.out, "%s  ended after %.1f s: %s\n", when, e.Seconds, inset(e.Result))
 				case steps || e.Result != "done":

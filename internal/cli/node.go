@@ -26,11 +26,19 @@ func (a *app) runners(ctx context.Context, s *site.Site) (map[string]host.Runner
 		}
 		for _, n := range nodes {
 			if n.State == observe.Running && a.meant(&n) {
-				all[n.Name] = e.Runner(engine.RefOf(&n.Node))
+				all[n.Name] = a.wayInto(e, &n)
 			}
 		}
 	}
 	return all, nil
+}
+
+// wayInto gives the way into a node, which for those who are not root does not lead to where they would become that.
+func (a *app) wayInto(e engine.Engine, n *observe.Node) host.Runner {
+	if a.member != nil && n.Privileged {
+		return barred{name: n.Name}
+	}
+	return e.Runner(engine.RefOf(&n.Node))
 }
 
 // live stands for the release that is live, whichever that is.

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"orrery/internal/host"
+	"orrery/internal/member"
 	"orrery/internal/problem"
 )
 
@@ -30,6 +31,9 @@ type app struct {
 	asked    bool   // the user had to type something
 	release  int    // --release of verbs that work with nodes; -1: what is live
 	command  string // as typed, for the journal
+
+	member *member.Person // who calls without being root, through sudo; nil: root, or whoever runs it as himself
+	from   string         // the directory of a member
 }
 
 // Run runs the command line and gives the exit status.
@@ -41,6 +45,15 @@ func Run(args []string, in io.Reader, out, errs io.Writer) int {
 	a := &app{in: in, out: out, err: errs, dirs: host.DefaultDirs(), release: live, command: "orrery " + strings.Join(args, " ")}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	if len(args) > 1 && args[0] == asMember {
+		file := args[1]
+		args = args[2:]
+		a.command = "orrery " + strings.Join(args, " ")
+		if err := a.enter(ctx, file); err != nil {
+			printError(errs, err)
+			return problem.Exit(err)
+		}
+	}
 	root := a.root()
 	root.SetArgs(args)
 	root.SetIn(in)
@@ -73,8 +86,9 @@ func (a *app) root() *cobra.Command {
 		Long: `Orrery turns one version-controlled site file into running virtual clusters of containers
 and virtual machines. Start with "orrery init", or with one of the examples.`,
 		SilenceUsage: true, SilenceErrors: true,
-		Args: someVerb,
-		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+		Args:              someVerb,
+		RunE:              func(c *cobra.Command, _ []string) error { return c.Help() },
+		PersistentPreRunE: a.mayCall,
 	}
 	root.PersistentFlags().StringVarP(&a.siteDir, "site", "C", "", "site `directory` (default: the current one, else the only site that is up here)")
 	root.PersistentFlags().StringVar(&a.twin, "twin", "", "the twin of that `name` instead of the site itself")

@@ -37,7 +37,7 @@ func (a *app) shellVerb() *cobra.Command {
 			if len(command.Args) == 0 {
 				command.Args = []string{"/bin/sh", "-c", "cd; exec $(command -v bash || echo sh) -l"}
 			}
-			err = in.Run(c.Context(), command)
+			err = a.noted(s, func() error { return in.Run(c.Context(), command) })
 			var run *host.RunError
 			if errors.As(err, &run) && run.Status > 0 {
 				return problem.Status(run.Status) // the command has said itself what was wrong

@@ -57,12 +57,20 @@ simulator ("simulated_by") have that instead. Nothing leads out of a twin unless
 			if o.Only, err = chosenNames(original, only); err != nil {
 				return err
 			}
-			if err := seedable(volumes); err != nil {
-				return err
+			if volumes != site.Empty && volumes != site.Snapshot {
+				if volumes, err = filepath.Abs(volumes); err != nil { // whoever fills them may be elsewhere
+					return err
+				}
 			}
 			r := twinRecord{Site: original.Name, Dir: dir, Options: o, Volumes: volumes, Created: time.Now().UTC().Truncate(time.Second)}
 			if expires > 0 {
 				r.Expires = r.Created.Add(expires)
+			}
+			if err := a.grant(original, &r); err != nil {
+				return err
+			}
+			if err := seedable(volumes); err != nil {
+				return err
 			}
 			return a.createTwin(c.Context(), r)
 		},

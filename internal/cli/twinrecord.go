@@ -139,7 +139,9 @@ func (a *app) mayChange(s *site.Site) error {
 // original loads the site of which a twin is to be made: a directory, or the name of a site that is up here.
 func (a *app) original(text string) (*site.Site, string, error) {
 	dir := text
-	if _, err := os.Stat(filepath.Join(text, sitefile.Name)); err != nil {
+	if a.member != nil {
+		dir = a.siteDir // that was settled
+	} else if _, err := os.Stat(filepath.Join(text, sitefile.Name)); err != nil {
 		for _, m := range a.sitesUp() {
 			if m.Site == text && m.Twin == "" {
 				dir = m.Dir

@@ -12,9 +12,15 @@ type Dirs struct {
 	Run   string // does not: /run/orrery, a tmpfs
 }
 
+// Where they are unless something else is said.
+const (
+	StateDir = "/var/lib/orrery"
+	RunDir   = "/run/orrery"
+)
+
 // DefaultDirs gives the directories of this host; ORRERY_STATE and ORRERY_RUN in the environment name others.
 func DefaultDirs() Dirs {
-	d := Dirs{State: "/var/lib/orrery", Run: "/run/orrery"}
+	d := Dirs{State: StateDir, Run: RunDir}
 	if dir := os.Getenv("ORRERY_STATE"); dir != "" {
 		d.State = dir
 	}

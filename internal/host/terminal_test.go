@@ -20,6 +20,7 @@ import (
 
 // helpers are what this program does when it is run by a test on a terminal.
 var helpers = map[string]func(){
+	"surroundings": printSurroundings,
 	"without": func() { // as `up` and `logs` do
 		var out bytes.Buffer
 		err := Local{}.Run(context.Background(), Command{Args: []string{"/proc/self/exe"}, Env: []string{"ORRERY_HOST_TEST=type"}, Stdout: &out, Stderr: &out})

@@ -20,6 +20,8 @@ type Site struct {
 	Original   *Site  // of which it is a twin: what is known there is not misspelt here, although it may be left out
 	Stage      int    // number of the release of which this is the quarantine; 0: none
 	Owner      string
+	Owners     []string // people who may change it without being root: names of users and, behind "@", of their groups
+	Twins      TwinRules
 	Production bool           // destructive verbs ask for the site's name
 	Vars       map[string]any // free values for templates
 
@@ -44,6 +46,15 @@ func (s *Site) Key() string {
 		return s.Name
 	}
 	return s.Name + "." + s.Twin
+}
+
+// TwinRules say what twins may be made of a site by people who are not root.
+type TwinRules struct {
+	Members []string      // who may; as Owners
+	Most    int           // twins that one of them has at a time
+	Expires time.Duration // after which a twin ends at the latest
+	NAT     bool          // its nodes may reach the outside
+	Data    bool          // its volumes may begin with the site's data
 }
 
 // A Host is a machine that runs nodes.

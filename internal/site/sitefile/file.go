@@ -17,6 +17,7 @@ type siteFile struct {
 	Volumes  tables[volumeTable]  `toml:"volume"`
 	Secrets  tables[secretTable]  `toml:"secret"`
 	Defaults defaultsTable        `toml:"defaults"`
+	Twin     twinTable            `toml:"twin"`
 	Releases tables[releaseTable] `toml:"release"`
 	Tests    tables[testTable]    `toml:"test"`
 }
@@ -24,8 +25,18 @@ type siteFile struct {
 type siteTable struct {
 	Name       string         `toml:"name"`
 	Owner      string         `toml:"owner"`
+	Owners     []string       `toml:"owners"`
 	Production bool           `toml:"production"`
 	Vars       map[string]any `toml:"vars"`
+}
+
+// twinTable is what twins people may make who are not root.
+type twinTable struct {
+	Members []string  `toml:"members"`
+	Most    *int      `toml:"most"`
+	Expires *duration `toml:"expires"`
+	NAT     bool      `toml:"nat"`
+	Data    bool      `toml:"data"`
 }
 
 type hostTable struct {

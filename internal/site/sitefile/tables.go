@@ -14,6 +14,7 @@ import (
 func (l *loader) tables() {
 	f, s := &l.file, l.site
 	s.Name, s.Owner, s.Production, s.Vars = f.Site.Name, f.Site.Owner, f.Site.Production, f.Site.Vars
+	s.Owners, s.Twins = f.Site.Owners, twinRules(&f.Twin)
 	for _, t := range f.Hosts {
 		s.Hosts = append(s.Hosts, site.Host{
 			Name: t.name, Address: orElse(t.value.Address, "local"), Cpus: t.value.Cpus, Memory: int64(t.value.Memory),
@@ -152,5 +153,16 @@ func (l *loader) require(file string, at *place) site.Requirements {
 	}
 	r.Text = string(content)
 	l.requirements[file] = r
+	return r
+}
+
+func twinRules(t *twinTable) site.TwinRules {
+	r := site.TwinRules{Members: t.Members, Most: 1, Expires: 24 * time.Hour, NAT: t.NAT, Data: t.Data}
+	if t.Most != nil {
+		r.Most = *t.Most
+	}
+	if t.Expires != nil {
+		r.Expires = time.Duration(*t.Expires)
+	}
 	return r
 }

@@ -1,0 +1,57 @@
+package host
+
+import (
+	"errors"
+	"os"
+	"regexp"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// plainWord is a value of the environment that can do nothing but name something.
+var plainWord = regexp.MustCompile(`^[A-Za-z0-9._+-]{1,64}$`)
+
+// OwnSurroundings frees this program, and all that it starts, of what a caller who is not root may have given it besides arguments and streams:
+// environment, directory, limits and priority.
+func OwnSurroundings() error {
+	kept := map[string]string{"PATH": Path, "HOME": "/root", "LANG": "C.UTF-8"}
+	for _, name := range []string{"TERM", "NO_COLOR", "SUDO_UID", "SUDO_GID"} {
+		if value := os.Getenv(name); plainWord.MatchString(value) {
+			kept[name] = value
+		}
+	}
+	os.Clearenv()
+	var all error
+	for name, value := range kept {
+		all = errors.Join(all, os.Setenv(name, value))
+	}
+	if err := errors.Join(all, os.Chdir("/")); err != nil {
+		return err
+	}
+	ownLimits()
+	return nil
+}
+
+// ownLimits gives this program the limits of the first process and an ordinary priority, as far as the kernel lets it: in a container, root may
+// raise nothing. A run that meets a limit ends like one that was killed, and the next one goes on.
+func ownLimits() {
+	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("0"), 0)
+	for limit := unix.RLIMIT_CPU; limit <= unix.RLIMIT_RTTIME; limit++ {
+		var of unix.Rlimit
+		if err := unix.Prlimit(1, limit, nil, &of); err == nil {
+			_ = unix.Setrlimit(limit, &of)
+		}
+	}
+	var everywhere unix.CPUSet
+	for i := range 1024 {
+		everywhere.Set(i)
+	}
+	threads, _ := os.ReadDir("/proc/self/task")
+	for _, t := range threads {
+		if id, err := strconv.Atoi(t.Name()); err == nil {
+			_ = unix.Setpriority(unix.PRIO_PROCESS, id, 0)
+			_ = unix.SchedSetaffinity(id, &everywhere)
+		}
+	}
+}

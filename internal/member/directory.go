@@ -1,0 +1,53 @@
+package member
+
+import (
+	"context"
+	"path"
+
+	"golang.org/x/sys/unix"
+
+	"orrery/internal/problem"
+	"orrery/internal/tree"
+)
+
+// RootsAlone refuses a site directory in which others than root can change anything: what is in it runs as root. It holds for the
+// directory, all that is in it, and all directories on the way to it.
+func RootsAlone(ctx context.Context, dir string) error {
+	for at := path.Clean(dir); ; at = path.Dir(at) {
+		var st unix.Stat_t
+		if err := unix.Lstat(at, &st); err != nil {
+			return problem.New(problem.Failed, "%s cannot be looked at", at).Because(err)
+		}
+		sticky := at != dir && st.Mode&unix.S_ISVTX != 0 && st.Uid == 0 // others may put things there, but not move ours
+		if st.Mode&unix.S_IFMT != unix.S_IFDIR || !sticky && !roots(&st) {
+			return exposed(at, &st)
+		}
+		if at == "/" {
+			break
+		}
+	}
+	top, err := tree.Open(dir)
+	if err != nil {
+		return problem.New(problem.Failed, "the site directory cannot be read").At(dir).Because(err)
+	}
+	defer top.Close() //nolint:errcheck // it was only read
+	return top.Walk(ctx, tree.Ample, func(e *tree.Entry) error {
+		if !roots(&e.Stat) {
+			return exposed(path.Join(dir, e.Path), &e.Stat)
+		}
+		return nil
+	})
+}
+
+// roots reports whether only root can write to something. What access control lists grant shows in the bits of the group.
+func roots(st *unix.Stat_t) bool {
+	if st.Mode&unix.S_IFMT == unix.S_IFLNK {
+		return st.Uid == 0 // its mode says nothing
+	}
+	return st.Uid == 0 && st.Mode&0o022 == 0
+}
+
+func exposed(at string, st *unix.Stat_t) error {
+	return refused("%s belongs to user %d with mode %04o, so others than root can change the site", tree.Shorten(at), st.Uid, st.Mode&0o7777).
+		Try("let the site directory, and those above it, be root's: chown -R root: DIRECTORY; chmod -R go-w DIRECTORY; then orrery up from there")
+}

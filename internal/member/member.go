@@ -1,0 +1,205 @@
+// Package member says what people may do on this host who are not root, and who somebody is that sudo has let in.
+//
+// Sudo lets the members of a group run one command line as root, packaging/orrery-member, which calls this program so that it holds itself to what is
+// allowed here. All that is not allowed by name is refused.
+package member
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"orrery/internal/problem"
+	"orrery/internal/site"
+)
+
+// A Person is who has called.
+type Person struct {
+	UID    int
+	Name   string
+	Groups []string // by name
+}
+
+// In reports whether a list of users and, behind "@", groups names the person.
+func (p *Person) In(list []string) bool {
+	return slices.ContainsFunc(list, func(name string) bool {
+		if group, ok := strings.CutPrefix(name, "@"); ok {
+			return slices.Contains(p.Groups, group)
+		}
+		return name == p.Name
+	})
+}
+
+// A Call is what a person wants to be done. The site is one that root has brought up on this host, from a directory in which nobody else can write.
+type Call struct {
+	Verb  string // as "twin create"
+	Flags []string
+	Site  *site.Site
+	Twin  string // of the site; "": the site itself
+	Owner string // whose the twin is
+}
+
+// On tells on what a verb works.
+type On int
+
+// What verbs work on.
+const (
+	Nothing On = iota // it says something of the program
+	Inner             // it is another verb for a twin that is named first, and that is looked at
+	Host              // it lists what is on the host
+	Site              // a site or a twin
+	NewTwin           // a twin that is to be
+	OldTwin           // a twin that is named
+)
+
+// A rule says who may call a verb, and with which flags.
+type rule struct {
+	on    On
+	all   bool // every member; else owners of the site, or of the twin
+	flags []string
+}
+
+// everywhere are flags of all verbs.
+var everywhere = []string{"help", "site", "twin"}
+
+// rules are all verbs that members may call. A flag that reads or writes a file of the host, runs a program there, reaches past a node or past its owner is not
+// among them, and neither is any verb that has to.
+var rules = map[string]rule{
+	"":            {on: Nothing},
+	"help":        {on: Nothing},
+	"version":     {on: Nothing},
+	"twin":        {on: Nothing},
+	"release":     {on: Nothing},
+	"twin status": {on: Inner},
+	"twin exec":   {on: Inner},
+	"twin shell":  {on: Inner},
+	"twin ls":     {on: Host, flags: []string{"json"}},
+
+	"status": {on: Site, all: true, flags: []string{"json", "watch", "probe", "usage"}},
+
+	"logs":         {on: Site, flags: []string{"follow", "lines", "raw", "release"}},
+	"journal":      {on: Site, flags: []string{"json", "steps", "runs"}},
+	"exec":         {on: Site, flags: []string{"user", "raw", "parallel", "timeout", "group", "json", "release"}},
+	"shell":        {on: Site, flags: []string{"user", "release"}},
+	"plan":         {on: Site, flags: []string{"json"}},
+	"stage":        {on: Site, flags: []string{"release", "parallel"}},
+	"switch":       {on: Site, flags: []string{"release", "confirm-within", "confirm-by", "wait", "yes-production"}},
+	"rollback":     {on: Site, flags: []string{"yes-production"}},
+	"confirm":      {on: Site},
+	"release ls":   {on: Site, flags: []string{"json"}},
+	"release show": {on: Site, flags: []string{"json"}},
+	"release diff": {on: Site},
+
+	"twin create":  {on: NewTwin, flags: []string{"only", "scale", "volumes", "release", "expires", "collapse", "nat"}},
+	"twin destroy": {on: OldTwin, flags: []string{"wait"}},
+}
+
+// ofTwins are verbs that the owner of a twin may call besides, for the twin.
+var ofTwins = map[string]rule{
+	"up":    {on: Site, flags: []string{"undo", "parallel"}},
+	"start": {on: Site, flags: []string{"parallel"}},
+	"stop":  {on: Site, flags: []string{"parallel"}},
+}
+
+// Works tells on what a verb works, for members; false: no member may call it at all.
+func Works(verb string) (On, bool) {
+	r, ok := ruleOf(verb)
+	return r.on, ok
+}
+
+func ruleOf(verb string) (rule, bool) {
+	r, ok := rules[verb]
+	if !ok {
+		r, ok = ofTwins[verb]
+	}
+	return r, ok
+}
+
+// May refuses what a person may not do.
+func (p *Person) May(c Call) error {
+	r, ok := ruleOf(c.Verb)
+	_, ofSites := rules[c.Verb]
+	if !ok {
+		return refused("orrery %s is for root only", c.Verb).Try("ask whoever administers this host; orrery-member --help lists all verbs, docs/operations.md those for members")
+	}
+	for _, flag := range c.Flags {
+		if !slices.Contains(everywhere, flag) && !slices.Contains(r.flags, flag) {
+			return refused("--%s of orrery %s is for root only", flag, c.Verb).Try("leave it out, or ask whoever administers this host")
+		}
+	}
+	switch {
+	case r.on == Nothing || r.on == Inner || r.on == Host:
+		return nil
+	case c.Site == nil:
+		return refused("orrery %s needs a site that is known here", c.Verb)
+	case r.on == NewTwin:
+		return p.mayMake(c.Site)
+	case c.Twin != "":
+		return p.mayTouch(c)
+	case r.on == OldTwin:
+		return refused("no twin is named")
+	case !ofSites:
+		return refused("orrery %s of site %s is for root only", c.Verb, c.Site.Name).Try("stage and switch a release; of a twin of your own, say --twin NAME")
+	case r.all || p.In(c.Site.Owners):
+		return nil
+	}
+	return refused("%s is no owner of site %s", p.Name, c.Site.Name).Try("%s; owners in [site] of its site.toml says who is", ask(c.Site.Owners))
+}
+
+func (p *Person) mayMake(s *site.Site) error {
+	if p.In(s.Twins.Members) || len(s.Twins.Members) == 0 && p.In(s.Owners) {
+		return nil
+	}
+	return refused("%s may make no twins of site %s", p.Name, s.Name).Try("%s; members in [twin] of its site.toml says who may", ask(s.Owners))
+}
+
+// mayTouch lets people do with twins of their own what they may do with any.
+func (p *Person) mayTouch(c Call) error {
+	if rules[c.Verb].all || c.Owner != "" && c.Owner == p.Name {
+		return nil
+	}
+	return refused("twin %s belongs to %s", c.Twin, c.Owner).Try("ask %s, or make one of your own", c.Owner)
+}
+
+// A Wish is a twin as somebody wants it.
+type Wish struct {
+	NAT     bool
+	Volumes string  // how they begin: site.Empty, site.Snapshot, or a program
+	Scale   float64 // the most that any limit is multiplied by
+	Expires time.Duration
+	Has     int // twins of the site that the person has already
+}
+
+// MayHave refuses a twin that the site does not grant, and gives the time for which it is granted.
+func MayHave(rules site.TwinRules, w Wish) (time.Duration, error) {
+	switch {
+	case w.Volumes != site.Empty && w.Volumes != site.Snapshot:
+		return 0, refused("--volumes with a program is for root only: it would be run as root").Try("--volumes empty")
+	case w.Volumes == site.Snapshot && !rules.Data:
+		return 0, refused("the data of the site is not for twins of members").Try("--volumes empty, or data = true in [twin] of the site file")
+	case w.NAT && !rules.NAT:
+		return 0, refused("--nat is not for twins of members").Try("leave it out, or have nat = true in [twin] of the site file")
+	case w.Scale > 1:
+		return 0, refused("a twin of a member is not larger than the site").Try("--scale with at most 1")
+	case w.Has >= rules.Most:
+		return 0, refused("a member has at most %d at a time of the twins of this site", rules.Most).Try("orrery-member twin destroy TWIN, or most in [twin] of the site file")
+	case w.Expires > rules.Expires:
+		return 0, refused("a twin of a member ends after %s at the latest", rules.Expires).Try("--expires %s, or expires in [twin] of the site file", rules.Expires)
+	case w.Expires <= 0:
+		return rules.Expires, nil
+	}
+	return w.Expires, nil
+}
+
+func refused(format string, args ...any) *problem.Problem {
+	return problem.New(problem.Refused, "%s; nothing was done", fmt.Sprintf(format, args...))
+}
+
+// ask names those who can be asked.
+func ask(owners []string) string {
+	if len(owners) == 0 {
+		return "ask whoever administers this host"
+	}
+	return "ask " + strings.Join(owners, " or ")
+}

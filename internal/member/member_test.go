@@ -1,0 +1,183 @@
+package member
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"orrery/internal/problem"
+	"orrery/internal/site"
+)
+
+var (
+	ada  = &Person{UID: 1001, Name: "ada", Groups: []string{"ada", "orrery", "operators"}}
+	bob  = &Person{UID: 1002, Name: "bob", Groups: []string{"bob", "orrery", "students"}}
+	carl = &Person{UID: 1003, Name: "carl", Groups: []string{"carl", "orrery"}}
+
+	karoo  = &site.Site{Name: "karoo", Owners: []string{"@operators"}, Twins: site.TwinRules{Members: []string{"ada", "@students"}, Most: 2, Expires: 8 * time.Hour}}
+	closed = &site.Site{Name: "closed"}
+)
+
+// TestMay: who may what.
+func TestMay(t *testing.T) {
+	call := func(verb string, flags ...string) Call { return Call{Verb: verb, Flags: flags, Site: karoo} }
+	of := func(c Call, s *site.Site) Call { c.Site = s; return c }
+	twin := func(c Call, owner string) Call { c.Twin, c.Owner = "dev", owner; return c }
+	for _, test := range []struct {
+		who  *Person
+		call Call
+		why  string // "": they may
+	}{
+		// Everybody looks.
+		{carl, call("status", "json", "probe"), ""}, {carl, of(call("status"), closed), ""}, {carl, twin(call("status"), "ada"), ""},
+		{carl, call("twin ls"), ""}, {carl, call("version"), ""}, {carl, call("help"), ""}, {carl, call(""), ""},
+		// Owners stage, switch, and go into nodes.
+		{ada, call("stage", "release"), ""}, {ada, call("switch", "release", "confirm-within", "yes-production"), ""}, {ada, call("rollback"), ""}, {ada, call("confirm"), ""},
+		{ada, call("exec", "timeout"), ""}, {ada, call("shell"), ""}, {ada, call("logs", "follow"), ""}, {ada, call("journal"), ""}, {ada, call("release ls"), ""},
+		{bob, call("stage"), "bob is no owner of site karoo"}, {bob, call("exec"), "no owner"}, {bob, call("logs"), "no owner"}, {carl, call("journal"), "no owner"},
+		{ada, of(call("stage"), closed), "no owner"}, {ada, of(call("shell"), closed), "no owner"},
+		// Twins: those whom the site names, each with his own.
+		{ada, call("twin create", "expires"), ""}, {bob, call("twin create"), ""}, {carl, call("twin create"), "carl may make no twins"}, {bob, of(call("twin create"), closed), "no twins"},
+		{bob, twin(call("exec"), "bob"), ""}, {bob, twin(call("up"), "bob"), ""}, {bob, twin(call("stop"), "bob"), ""}, {bob, twin(call("stage"), "bob"), ""}, {bob, twin(call("twin destroy"), "bob"), ""},
+		{bob, twin(call("twin destroy"), "ada"), "twin dev belongs to ada"}, {ada, twin(call("exec"), "bob"), "belongs to bob"}, {carl, twin(call("logs"), ""), "belongs to"},
+		{ada, twin(call("up"), "root"), "belongs to root"}, {&Person{}, twin(call("exec"), ""), "belongs to"},
+		// What changes the host, or reads and writes its files, is root's.
+		{ada, call("up"), "of site karoo is for root only"}, {ada, call("stop"), "root only"}, {ada, call("down"), "root only"}, {ada, twin(call("down"), "ada"), "root only"},
+		{ada, call("cp"), "root only"}, {ada, call("backup"), "root only"}, {ada, call("restore"), "root only"}, {ada, call("resume"), "root only"}, {ada, call("trial"), "root only"},
+		{ada, call("snapshot restore"), "root only"}, {ada, call("volume mirror"), "root only"}, {ada, call("image import"), "root only"}, {ada, call("lab run"), "root only"},
+		{ada, call("ci"), "root only"}, {ada, call("init"), "root only"}, {ada, call("man"), "root only"}, {ada, call("check"), "root only"}, {ada, call("release prune"), "root only"},
+		{ada, call("__complete"), "root only"}, {ada, call("completion bash"), "root only"}, {ada, call("forward"), "root only"},
+		// Flags that would lead further.
+		{ada, call("logs", "layer"), "--layer of orrery logs is for root only"}, {ada, call("stage", "force"), "--force"}, {ada, twin(call("exec", "force"), "bob"), "--force"},
+		{ada, call("twin create", "owner"), "--owner"}, {ada, call("plan", "down"), "--down"}, {ada, call("exec", "some-flag-of-tomorrow"), "root only"},
+		{ada, Call{Verb: "exec"}, "needs a site"}, {ada, call("twin destroy"), "no twin is named"},
+	} {
+		err := test.who.May(test.call)
+		switch {
+		case test.why == "" && err != nil:
+			t.Errorf("%s: %+v: %v", test.who.Name, test.call, err)
+		case test.why != "" && (err == nil || !strings.Contains(err.Error(), test.why) || problem.Exit(err) != int(problem.Refused)):
+			t.Errorf("%s: %s %v on %s%s: %v", test.who.Name, test.call.Verb, test.call.Flags, test.call.Twin, test.call.Owner, err)
+		}
+	}
+}
+
+// TestMayHave: what twins of members are.
+func TestMayHave(t *testing.T) {
+	rules := site.TwinRules{Most: 2, Expires: 8 * time.Hour}
+	for _, test := range []struct {
+		wish Wish
+		time time.Duration
+		why  string
+	}{
+		{Wish{Volumes: "empty"}, 8 * time.Hour, ""},
+		{Wish{Volumes: "empty", Has: 1, Expires: time.Hour, Scale: 0.5}, time.Hour, ""},
+		{Wish{Volumes: "empty", Has: 2}, 0, "at most 2"},
+		{Wish{Volumes: "empty", Expires: 9 * time.Hour}, 0, "8h0m0s at the latest"},
+		{Wish{Volumes: "empty", Scale: 2}, 0, "not larger"},
+		{Wish{Volumes: "empty", NAT: true}, 0, "--nat"},
+		{Wish{Volumes: "snapshot"}, 0, "not for twins of members"},
+		{Wish{Volumes: "/home/bob/fill"}, 0, "it would be run as root"},
+		{Wish{}, 0, "run as root"},
+	} {
+		granted, err := MayHave(rules, test.wish)
+		if (err == nil) != (test.why == "") || err != nil && !strings.Contains(err.Error(), test.why) || granted != test.time {
+			t.Errorf("%+v: %s, %v", test.wish, granted, err)
+		}
+	}
+	rules.NAT, rules.Data = true, true
+	if _, err := MayHave(rules, Wish{Volumes: "snapshot", NAT: true}); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestRootsAlone: a site directory in which anybody but root can write is none for members, wherever in it or above it that is.
+func TestRootsAlone(t *testing.T) {
+	dir := t.TempDir() + "/a/site"
+	if err := os.MkdirAll(dir+"/roles/x", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(dir+"/roles/x/role.toml", nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	err := RootsAlone(t.Context(), dir)
+	if os.Geteuid() != 0 {
+		if err == nil || !strings.Contains(err.Error(), "others than root can change the site") {
+			t.Errorf("a directory of user %d: %v", os.Getuid(), err)
+		}
+		return
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, at := range []string{"..", ".", "roles", "roles/x", "roles/x/role.toml"} {
+		at = filepath.Join(dir, at)
+		for name, spoil := range map[string]func() error{
+			"group":  func() error { return os.Chmod(at, 0o775) },
+			"others": func() error { return os.Chmod(at, 0o757) },
+			"owner":  func() error { return os.Lchown(at, 1001, 0) },
+		} {
+			if err := spoil(); err != nil {
+				t.Fatal(err)
+			}
+			if err := RootsAlone(t.Context(), dir); problem.Exit(err) != int(problem.Refused) {
+				t.Errorf("%s of %s can write: %v", name, at, err)
+			}
+			if err := os.Lchown(at, 0, 0); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Chmod(at, 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := os.Symlink(dir, dir+"-link"); err != nil {
+		t.Fatal(err)
+	}
+	if err := RootsAlone(t.Context(), dir+"-link"); problem.Exit(err) != int(problem.Refused) {
+		t.Errorf("a link: %v", err)
+	}
+}
+
+// TestConfigured: what a host says of its members counts only if root has written it, and is understood as a whole or not at all.
+func TestConfigured(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "host.toml")
+	write := func(text string, mode os.FileMode) {
+		if err := os.WriteFile(file, []byte(text), mode); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(file, mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := Configured(file); problem.Exit(err) != int(problem.Unable) {
+		t.Errorf("none: %v", err)
+	}
+	write("[members]\ngroup = \"orrery\"\n", 0o666)
+	if _, err := Configured(file); problem.Exit(err) != int(problem.Refused) {
+		t.Errorf("one of anybody: %v", err)
+	}
+	if os.Geteuid() != 0 {
+		return
+	}
+	write("state = \"/srv/state\"\n[members]\ngroup = \"orrery\"\n", 0o644)
+	c, err := Configured(file)
+	if err != nil || c.Members.Group != "orrery" || c.Dirs().State != "/srv/state" || c.Dirs().Run != "/run/orrery" {
+		t.Errorf("%+v, %v", c, err)
+	}
+	for text, why := range map[string]string{
+		"":                              "no group's name",
+		"[members]\ngroup = \"\"\n":     "no group's name",
+		"[members]\ngroups = [\"a\"]\n": `"group" is the nearest`,
+		"[members]\ngroup = [\"a\"]\n":  "host.toml:2",
+		"state = \"x\"\n[members]\ngroup = \"a\"\n": "does not begin with /",
+		"[members\n": "host.toml:1",
+	} {
+		write(text, 0o644)
+		if _, err := Configured(file); err == nil || !strings.Contains(err.Error(), why) {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
