@@ -356,6 +356,7 @@ func TestBackup(t *testing.T) {
 		t.Errorf("%d backups", n)
 	}
 	s.rots(repository)
+	s.picks(repository, file)
 	wantNowhere(t, repository, secrets...)
 	wantNowhere(t, file, secrets...)
 	s.run("exec", "all", "--", "systemctl", "is-system-running").want(0) // they go on
@@ -441,6 +442,26 @@ func (s *site) rots(repository string) {
 	rot()
 	s.run("backup", "repair", repository).want(0, "1 of them damaged", "is whole again")
 	s.run("backup", "verify", repository).want(0, "whole")
+}
+
+// picks takes a file and a node out of backups, while the site is up.
+func (s *site) picks(repository, file string) {
+	s.Helper()
+	to := s.TempDir()
+	s.run("restore", repository, "--file", "keep0:/srv/data/boots", "--file", "keep0:/root/kept/inner", "--dir", to).want(0, filepath.Join(to, "boots"))
+	for name, want := range map[string]string{"boots": "once\n", "inner/same": "text\n"} {
+		if text, _ := os.ReadFile(filepath.Join(to, name)); string(text) != want {
+			s.Errorf("%s: %q", name, text)
+		}
+	}
+	s.run("restore", repository, "--file", "keep0:/srv/data/boots", "--dir", to).want(9, "already")
+	s.run("restore", repository, "--file", "keep0:/srv/data/boots", "--replace").want(2, "--replace")
+	s.run("restore", file, "--node", "keep1", "--dir", filepath.Join(to, "keep1")).want(0)
+	for _, name := range []string{"private/etc/hostname", "volumes/data/boots", "volumes/common/shared", "volumes/outside"} {
+		if _, err := os.Stat(filepath.Join(to, "keep1", name)); err != nil {
+			s.Error(err)
+		}
+	}
 }
 
 // outside is the directory of the volume that the site file names.

@@ -106,5 +106,5 @@ func (a *app) tellRepaired(into *backup.Repository, done *backup.Repaired) error
 		return nil
 	}
 	p := problem.New(problem.Failed, "%d of %s stay damaged", lost, count(len(done.Backups), "backup")).At(into.Where())
-	return p.Try("name another copy with --from, and the site whose backups they are with -C")
+	return p.Try("name another copy with --from, and the site whose backups they are with -C; orrery restore --file and --node bring back what is whole")
 }

@@ -34,6 +34,8 @@ type restoreOptions struct {
 	name             string // of the site whose data is replaced
 	keys, passphrase string
 	parallel         int
+	node             string   // which alone is laid down
+	files            []string // NODE:PATH, which alone are
 	consent
 }
 
@@ -49,14 +51,23 @@ A backup is taken for that of a stranger: its names are checked, and nothing is 
 though, and whoever wrote a site file decides what root does here: look at it first if you did not write it. Layers in the backup are used only with
 --trust-layers, because other sites on this host would stand on them, too.
 
+With --file or --node, single files or what one node has are laid down in a directory, and nothing of the site is touched.
+
 Secrets that the backup does not hold, or for which no key is given, are made anew. A site that is on this host already is not touched, unless --replace
 is given, or --to, which restores a twin beside it.`,
-		Example: "  orrery restore /srv/backups --dir /srv/karoo\n  orrery restore karoo.orrery --to yesterday",
+		Example: "  orrery restore /srv/backups --dir /srv/karoo\n  orrery restore karoo.orrery --to yesterday\n  orrery restore /srv/backups --file db:/srv/data/ledger --dir /root/found",
 		Args:    cobra.ExactArgs(1),
-		RunE:    func(c *cobra.Command, args []string) error { return a.restore(c.Context(), args[0], o) },
+		RunE: func(c *cobra.Command, args []string) error {
+			if o.node != "" || len(o.files) > 0 {
+				return a.pick(c, args[0], o)
+			}
+			return a.restore(c.Context(), args[0], o)
+		},
 	}
 	f := c.Flags()
 	f.StringVar(&o.dir, "dir", "", "where the site `directory` goes (default: one with the site's name; of a twin: with its state)")
+	f.StringArrayVar(&o.files, "file", nil, "only this file or directory, as `NODE:PATH`, into the current directory or --dir; may be repeated")
+	f.StringVar(&o.node, "node", "", "only what the node of this `name` has, into a new directory: ./NAME or --dir")
 	f.StringVar(&o.to, "to", "", "restore a twin of that `name`")
 	f.BoolVar(&o.replace, "replace", false, "the site that is on this host goes, with its data (asks for its name)")
 	f.BoolVar(&o.trust, "trust-layers", false, "use the layers in the backup, which you made, instead of building them from their recipes")

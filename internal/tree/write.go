@@ -187,6 +187,29 @@ func (r *Root) Rename(from, to string) error {
 	return r.wrong("rename", from, unix.Renameat(old, path.Base(relative(from)), dir, path.Base(relative(to))))
 }
 
+// RenameFresh is Rename to a path at which there is nothing yet; if there is, that is an error whose cause is fs.ErrExist.
+func (r *Root) RenameFresh(from, to string) error {
+	old, err := r.open(path.Dir(relative(from)), unix.O_PATH|unix.O_DIRECTORY, 0)
+	if err != nil {
+		return r.wrong("rename", from, err)
+	}
+	defer unix.Close(old) //nolint:errcheck // it was only gone through
+	dir, err := r.open(path.Dir(relative(to)), unix.O_PATH|unix.O_DIRECTORY, 0)
+	if err != nil {
+		return r.wrong("rename", to, err)
+	}
+	defer unix.Close(dir) //nolint:errcheck // it was only gone through
+	err = unix.Renameat2(old, path.Base(relative(from)), dir, path.Base(relative(to)), unix.RENAME_NOREPLACE)
+	if errors.Is(err, unix.EINVAL) { // a file system that does not know how to
+		var st unix.Stat_t
+		if unix.Fstatat(dir, path.Base(relative(to)), &st, unix.AT_SYMLINK_NOFOLLOW) == nil {
+			return r.wrong("rename", to, unix.EEXIST)
+		}
+		err = unix.Renameat(old, path.Base(relative(from)), dir, path.Base(relative(to)))
+	}
+	return r.wrong("rename", to, err)
+}
+
 // temporary is the name of a file until it is whole.
 func temporary() string { return ".orrery-" + rand.Text()[:12] }
 

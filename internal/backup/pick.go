@@ -1,0 +1,365 @@
+package backup
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"orrery/internal/engine/record"
+	"orrery/internal/problem"
+	"orrery/internal/site/check"
+	"orrery/internal/site/spec"
+	"orrery/internal/tree"
+	"orrery/internal/visible"
+)
+
+// A Pick takes single files, or what one node has, out of a backup, and touches nothing of a site. It reads and compares no more than it takes: so it brings
+// back what is whole in a backup that is damaged elsewhere.
+type Pick struct {
+	From     Vault
+	Manifest *Manifest
+	Saw      func(bytes int64)
+
+	Lacked map[string]int // attributes that the file system here does not take, and how often
+	Lost   Loss           // what is damaged in the backup, and left out
+}
+
+// File lays down a file of a node, or a directory with all that is in it, in a directory, under its own name. It gives the path.
+func (p *Pick) File(ctx context.Context, node, name, dir string) (string, error) {
+	n, err := p.node(node)
+	if err != nil {
+		return "", err
+	}
+	name = path.Clean("/" + name)
+	t, inner, err := p.where(n, name)
+	if err != nil {
+		return "", err
+	}
+	of := part{t, inner, path.Base(name), node + ":" + name}
+	if of.base == "/" {
+		of.base = node
+	}
+	return filepath.Join(dir, of.base), p.lay(ctx, of, dir)
+}
+
+// Node lays down all that a node has in a new directory: what it wrote outside of volumes in private, and its volumes in volumes/NAME. It gives the names of
+// volumes that are not in the backup.
+func (p *Pick) Node(ctx context.Context, node, dir string) (without []string, err error) {
+	n, err := p.node(node)
+	if err != nil {
+		return nil, err
+	}
+	at, err := newYard(filepath.Dir(dir))
+	if err != nil {
+		return nil, err
+	}
+	defer at.close()
+	if err := at.root.Mkdir(path.Join(at.name, "new"), 0o700); err != nil {
+		return nil, unpicked(dir, err)
+	}
+	if t, has := p.Manifest.Tree(privateName(n)); has {
+		if err := p.lay(ctx, part{t, ".", "private", node}, filepath.Join(at.path(), "new")); err != nil {
+			return nil, err
+		}
+	}
+	for i := range n.Mounts {
+		m := &n.Mounts[i]
+		t, has := p.Manifest.Tree(volumeName(n, m))
+		if !has || !check.Word(m.Volume) {
+			without = append(without, visible.Line(m.Volume))
+			continue
+		}
+		if err := p.lay(ctx, part{t, ".", m.Volume, node}, filepath.Join(at.path(), "new/volumes")); err != nil {
+			return nil, err
+		}
+	}
+	return without, at.settle("new", filepath.Base(dir))
+}
+
+// node gives what is on record of a node; of several releases, of the one that was live.
+func (p *Pick) node(name string) (*record.Record, error) {
+	var found *record.Record
+	for i := range p.Manifest.Nodes {
+		if n := &p.Manifest.Nodes[i]; n.Name == name && (found == nil || found.Staged) {
+			found = n
+		}
+	}
+	if found == nil {
+		var names []string
+		for i := range p.Manifest.Nodes {
+			names = append(names, p.Manifest.Nodes[i].Name)
+		}
+		slices.Sort(names)
+		return nil, problem.New(problem.Usage, "there is no node %s in this backup", name).At(p.From.Where()).Try("in it are %s", strings.Join(slices.Compact(names), ", "))
+	}
+	return found, nil
+}
+
+func privateName(n *record.Record) string { return "private/" + itoa(int64(n.ID)) }
+
+// volumeName is the name of the tree of a volume.
+func volumeName(n *record.Record, m *spec.Mount) string {
+	if m.Shared {
+		return "volume/" + m.Volume
+	}
+	return "volume/" + m.Volume + "/" + n.Name
+}
+
+// where finds the tree that a path of a node is in, and what of it.
+func (p *Pick) where(n *record.Record, name string) (t *Tree, inner string, err error) {
+	of, below := privateName(n), strings.TrimPrefix(name, "/")
+	longest := ""
+	for i := range n.Mounts {
+		m := &n.Mounts[i]
+		at := path.Clean("/" + m.Path)
+		rest, is := strings.CutPrefix(name+"/", strings.TrimSuffix(at, "/")+"/")
+		if !is || len(at) < len(longest) {
+			continue
+		}
+		longest, of, below = at, volumeName(n, m), strings.TrimSuffix(rest, "/")
+		if m.NFS != "" {
+			return nil, "", problem.New(problem.Unable, "%s:%s is in volume %s, which is on a server and in no backup", n.Name, name, m.Volume).At(visible.Line(m.NFS))
+		}
+	}
+	t, has := p.Manifest.Tree(of)
+	if !has {
+		return nil, "", problem.New(problem.Failed, "%s:%s is in %s, which is not in this backup", n.Name, name, of).At(p.From.Where()).Try("orrery backup ls %s", p.From.Where())
+	}
+	if below == "" {
+		below = "."
+	}
+	return t, below, nil
+}
+
+// A part of a tree is a path in it with all that is below.
+type part struct {
+	of    *Tree
+	inner string // the path
+	base  string // its name where it is laid down
+	title string // for people
+}
+
+// named gives the path that a path of the tree has where the part is laid down; not in: it is not of the part.
+func (p *part) named(name Name) (made Name, in bool) {
+	switch {
+	case string(name) == p.inner:
+		return Name(p.base), true
+	case p.inner == ".":
+		return Name(p.base) + "/" + name, true
+	case strings.HasPrefix(string(name), p.inner+"/"):
+		return Name(p.base) + name[len(p.inner):], true
+	}
+	return "", false
+}
+
+// lay lays a part down in a directory in which nothing of its name is.
+func (p *Pick) lay(ctx context.Context, of part, dir string) error {
+	at, err := newYard(dir)
+	if err != nil {
+		return err
+	}
+	defer at.close()
+	shut, err := closed(at.root.Name())
+	if err != nil {
+		return unpicked(dir, err)
+	}
+	if err := p.build(ctx, of, filepath.Join(at.path(), "new"), shut); err != nil {
+		if ctx.Err() != nil {
+			return problem.New(problem.Interrupted, "interrupted; nothing was laid down").At(dir)
+		}
+		return err
+	}
+	return at.settle("new/"+of.base, of.base)
+}
+
+// build makes a tree in which there is nothing but the part. Shut: users of the host cannot come to where it will be.
+func (p *Pick) build(ctx context.Context, of part, top string, shut bool) error {
+	lacks := func(what string) { p.Lacked[what]++ }
+	b, err := tree.Build(top, lacks)
+	if err != nil {
+		return unpicked(top, err)
+	}
+	defer b.Abandon()
+	if err := b.Add(&tree.Made{Path: ".", Mode: unix.S_IFDIR | 0o700, Uid: os.Geteuid(), Gid: os.Getegid()}, nil); err != nil {
+		return unpicked(top, err)
+	}
+	from := newPieces(p.From)
+	c := cutting{
+		layer: layer{ctx: ctx, from: from, of: of.of, shut: shut, saw: p.Saw, lacks: lacks},
+		part:  of, pick: p, tree: b, linked: map[Name]bool{}, outer: map[Name]*Entry{}, here: map[Name]Name{},
+	}
+	if err := from.each(of.of, c.look); err != nil {
+		return err
+	}
+	if !c.found {
+		return c.missing()
+	}
+	if err := from.each(of.of, c.take); err != nil {
+		return unpicked(top, err)
+	}
+	return unpicked(top, b.Close())
+}
+
+// A cutting cuts a part out of a tree.
+type cutting struct {
+	layer
+	part   part
+	pick   *Pick
+	tree   *tree.Builder
+	found  bool
+	gone   bool            // the node had removed it
+	link   string          // through which the path of the part leads
+	linked map[Name]bool   // the first names of files that have others in the part
+	outer  map[Name]*Entry // those that are not in the part
+	here   map[Name]Name   // their names where the part is laid down, as far as they have been made
+}
+
+// look finds out what else of the tree the part needs.
+func (c *cutting) look(e *Entry) error {
+	if e.kind() == unix.S_IFLNK && strings.HasPrefix(c.part.inner, string(e.Name)+"/") {
+		c.link = string(e.Name)
+	}
+	if _, in := c.part.named(e.Name); !in {
+		return nil
+	}
+	if e.kind() == unix.S_IFCHR { // overlayfs's mark that something was removed
+		c.gone = c.gone || string(e.Name) == c.part.inner
+		return nil
+	}
+	c.found = true
+	if e.Same != "" {
+		c.linked[e.Same] = true
+	}
+	return nil
+}
+
+func (c *cutting) missing() error {
+	p := problem.New(problem.Failed, "there is no %s in this backup", c.part.title).At(c.pick.From.Where())
+	switch {
+	case c.gone:
+		return p.Because(errors.New("the node had removed it"))
+	case c.link != "":
+		return p.Because(fmt.Errorf("%s is a link there", visible.Line(c.link))).Try("name where it leads to, or the link itself")
+	}
+	return p.Try("what a node has from its image and roles, and has not changed, is in its layers")
+}
+
+// take makes one path of the part.
+func (c *cutting) take(e *Entry) error {
+	name, in := c.part.named(e.Name)
+	if !in {
+		if c.linked[e.Name] {
+			kept := *e
+			c.outer[e.Name] = &kept
+		}
+		return nil
+	}
+	if e.kind() == unix.S_IFCHR {
+		return nil
+	}
+	made, first := *e, e.Name
+	if e.isDir() {
+		made.Attrs = plain(e.Attrs)
+	}
+	if e.Same != "" {
+		first = e.Same
+		if other, has := c.outer[e.Same]; has {
+			made = *other
+		}
+	}
+	made.Name = name
+	if here, has := c.here[first]; has {
+		made = Entry{Name: name, Mode: e.Mode, Same: here}
+	} else if made.Same != "" || !c.readable(&made) {
+		c.pick.Lost.add(c.part.of.title() + ": " + tree.Shorten(string(e.Name)))
+		return nil
+	}
+	if c.linked[first] && made.Same == "" {
+		c.here[first] = name
+	}
+	return c.make(c.tree, &made)
+}
+
+// plain leaves out what only overlayfs understands.
+func plain(attrs Attrs) Attrs {
+	kept := maps.Clone(attrs)
+	maps.DeleteFunc(kept, func(name string, _ []byte) bool { return strings.Contains(name, ".overlay.") })
+	return kept
+}
+
+// readable reports whether all of a file is whole in the backup.
+func (c *cutting) readable(e *Entry) bool {
+	for _, x := range e.Data {
+		for _, d := range x.Pieces {
+			if _, err := c.from.get(d); err != nil {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// A building yard is a directory, closed to others, in which something is made before it comes to its place beside.
+type buildingYard struct {
+	root *tree.Root
+	name string
+}
+
+func newYard(dir string) (*buildingYard, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, unpicked(dir, err)
+	}
+	root, err := openDirectory(dir)
+	if err != nil {
+		return nil, unpicked(dir, err)
+	}
+	y := &buildingYard{root, ".orrery-" + rand.Text()[:12]}
+	if err := root.Mkdir(y.name, 0o700); err != nil {
+		root.Close()
+		return nil, unpicked(dir, err)
+	}
+	return y, nil
+}
+
+func (y *buildingYard) path() string { return filepath.Join(y.root.Name(), y.name) }
+
+// settle brings what is made to its place, unless there is something already.
+func (y *buildingYard) settle(from, to string) error {
+	err := y.root.RenameFresh(path.Join(y.name, from), to)
+	if errors.Is(err, fs.ErrExist) {
+		return inTheWay(filepath.Join(y.root.Name(), to))
+	}
+	return unpicked(y.root.Name(), err)
+}
+
+func (y *buildingYard) close() {
+	_ = y.root.RemoveAll(y.name) // it is in nobody's way
+	y.root.Close()
+}
+
+func inTheWay(at string) error {
+	return problem.New(problem.Refused, "there is something already; nothing was done").At(at).Try("name another directory with --dir")
+}
+
+// unpicked says why something could not be laid down.
+func unpicked(at string, err error) error {
+	var p *problem.Problem
+	if err == nil || errors.As(err, &p) || errors.Is(err, context.Canceled) {
+		return err
+	}
+	kind := problem.Failed
+	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
+		kind = problem.Unable
+	}
+	return problem.New(kind, "it cannot be laid down").At(at).Because(reason(err))
+}

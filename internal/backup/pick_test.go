@@ -1,0 +1,201 @@
+package backup
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"orrery/internal/engine/record"
+	"orrery/internal/problem"
+	"orrery/internal/site/spec"
+)
+
+// pickOf opens a backup to take something out; its node n has two volumes and an export.
+func pickOf(t *testing.T, where string) *Pick {
+	t.Helper()
+	v, _, err := Open(where)
+	must(t, err)
+	t.Cleanup(func() { v.Close() })
+	_, m, err := Choose(v, "")
+	must(t, err)
+	m.Nodes = bounded[record.Record]{{Node: spec.Node{Name: "n", ID: 1, Mounts: []spec.Mount{
+		{Volume: "data", Path: "/srv/data"}, {Volume: "inner", Path: "/srv/data/inner/", Shared: true}, {Volume: "far", Path: "/far", NFS: "server:/far"},
+	}}}}
+	return &Pick{From: v, Manifest: m, Saw: func(int64) {}, Lacked: map[string]int{}}
+}
+
+// TestPickFile: one file comes back as it was, or a directory, with all that it is, and nothing else.
+func TestPickFile(t *testing.T) {
+	dir, where := t.TempDir(), filepath.Join(t.TempDir(), "file")
+	writeTree(t, dir)
+	v, err := WriteArchive(where)
+	must(t, err)
+	_, err = kept(t, v, dir, time.Unix(1, 0))
+	must(t, errors.Join(err, v.Close()))
+	p := pickOf(t, where)
+	for _, name := range []string{"a/b/same", "a/link", "empty", "odd \xff\n\"name", "big", "sparse", "a", "fifo"} {
+		to := filepath.Join(t.TempDir(), "new", "to")
+		at, err := p.File(t.Context(), "n", "/"+name, to)
+		must(t, err)
+		if at != filepath.Join(to, filepath.Base(name)) {
+			t.Errorf("%q is at %q", name, at)
+		}
+		was, is := listOf(t, filepath.Join(dir, filepath.Dir(name))), listOf(t, to)
+		if name == "a" {
+			wantListed(t, listOf(t, filepath.Join(dir, "a")), listOf(t, at))
+			continue
+		}
+		base := `"p":"` + filepath.Base(name)
+		for _, lines := range []*[]string{&was, &is} {
+			var of []string
+			for _, line := range *lines {
+				if strings.Contains(line, base+`"`) || strings.Contains(name, "odd") && strings.Contains(line, "base64:b2Rk") {
+					of = append(of, line)
+				}
+			}
+			*lines = of
+		}
+		wantListed(t, was, is)
+		if names, _ := os.ReadDir(to); len(names) != 1 {
+			t.Errorf("%q: there are %v", name, names)
+		}
+	}
+	at, err := p.File(t.Context(), "n", "/a/text", t.TempDir()) // another name of what is not picked
+	must(t, err)
+	if text, _ := os.ReadFile(at); string(text) != "some text\n" {
+		t.Errorf("a/text holds %q", text)
+	}
+	to := t.TempDir()
+	must(t, os.WriteFile(filepath.Join(to, "text"), []byte("mine"), 0o600))
+	if _, err := p.File(t.Context(), "n", "/a/text", to); problem.Exit(err) != int(problem.Refused) {
+		t.Errorf("over what is there: %v", err)
+	}
+	if text, _ := os.ReadFile(filepath.Join(to, "text")); string(text) != "mine" {
+		t.Error("what was there is gone")
+	}
+	for name, says := range map[string]string{"/a/nothing": "there is no n:/a/nothing", "/a/link/x": "a/link is a link", "/srv/data/x": "not in this backup", "/far/x": "on a server"} {
+		if _, err := p.File(t.Context(), "n", name, to); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := p.File(t.Context(), "m", "/a", to); problem.Exit(err) != int(problem.Usage) || !strings.Contains(err.Error(), "in it are n") {
+		t.Errorf("a node that is not in it: %v", err)
+	}
+	if names, _ := os.ReadDir(to); len(names) != 1 {
+		t.Errorf("left are %v", names)
+	}
+}
+
+func wantListed(t *testing.T, was, is []string) {
+	t.Helper()
+	if len(was) == 0 || strings.Join(was, "") != strings.Join(is, "") {
+		t.Errorf("was\n%sis\n%s", strings.Join(was, ""), strings.Join(is, ""))
+	}
+}
+
+// TestPickNode: all that a node has comes into a directory, each volume into one of its own; what it had removed does not become a device.
+func TestPickNode(t *testing.T) {
+	f := forgeArchive(t)
+	removed := Entry{Name: "removed", Mode: unix.S_IFCHR | 0o600}
+	f.tree(Tree{Name: "private/1", Kind: PrivateTree, Node: "n", ID: 1}, f.file("etc", "private"), removed)
+	f.tree(Tree{Name: "private/2", Kind: PrivateTree, Node: "m", ID: 2}, f.file("etc", "of another"))
+	f.tree(Tree{Name: "volume/data/n", Kind: VolumeTree, Volume: "data", Node: "n"}, f.file("x", "data"))
+	f.tree(Tree{Name: "volume/data/m", Kind: VolumeTree, Volume: "data", Node: "m"}, f.file("x", "of another"))
+	f.tree(Tree{Name: "volume/inner", Kind: VolumeTree, Volume: "inner"}, f.file("x", "shared"))
+	where, _ := f.done()
+	p := pickOf(t, where)
+	to := filepath.Join(t.TempDir(), "n")
+	without, err := p.Node(t.Context(), "n", to)
+	must(t, err)
+	if strings.Join(without, " ") != "far" {
+		t.Errorf("without %v", without)
+	}
+	got := ""
+	must(t, filepath.WalkDir(to, func(path string, e fs.DirEntry, err error) error {
+		if err == nil && !e.IsDir() {
+			text, _ := os.ReadFile(path)
+			got += strings.TrimPrefix(path, to) + "=" + string(text) + " "
+		}
+		return err
+	}))
+	if got != "/private/etc=private /volumes/data/x=data /volumes/inner/x=shared " {
+		t.Error(got)
+	}
+	if _, err := p.Node(t.Context(), "n", to); problem.Exit(err) != int(problem.Refused) {
+		t.Errorf("again: %v", err)
+	}
+	for name, want := range map[string]string{"/etc": "private", "/srv/data/x": "data", "/srv/data/inner/x": "shared"} {
+		at, err := p.File(t.Context(), "n", name, t.TempDir())
+		must(t, err)
+		if text, _ := os.ReadFile(at); string(text) != want {
+			t.Errorf("%s: %q", name, text)
+		}
+	}
+	if _, err := p.File(t.Context(), "n", "/removed", t.TempDir()); err == nil || !strings.Contains(err.Error(), "the node had removed it") {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestPickFromDamaged: what is whole in a damaged backup comes back, and what is not is named, with its other names.
+func TestPickFromDamaged(t *testing.T) {
+	dir, at := t.TempDir(), filepath.Join(t.TempDir(), "backups")
+	noise(t, filepath.Join(dir, "a"), 5*pieceSize)
+	noise(t, filepath.Join(dir, "b"), pieceSize)
+	must(t, os.Link(filepath.Join(dir, "a"), filepath.Join(dir, "c")))
+	keepAgain(t, at, dir)
+	a, err := os.ReadFile(filepath.Join(dir, "a"))
+	must(t, err)
+	v, err := OpenRepository(at)
+	must(t, err)
+	place, _ := v.index.find(digestOf(a[:pieceSize]))
+	must(t, v.Close())
+	must(t, os.Truncate(filepath.Join(at, blockName(place.block)), 1000))
+	p := pickOf(t, at)
+	to := filepath.Join(t.TempDir(), "n")
+	_, err = p.Node(t.Context(), "n", to)
+	must(t, err)
+	if p.Lost.String() != "node n: a; node n: c" {
+		t.Errorf("lost are %s", p.Lost.String())
+	}
+	if is, _ := os.ReadFile(filepath.Join(to, "private/b")); len(is) != pieceSize {
+		t.Errorf("b has %d bytes", len(is))
+	}
+	if _, err := os.Lstat(filepath.Join(to, "private/a")); !errors.Is(err, fs.ErrNotExist) {
+		t.Error("what is damaged came back")
+	}
+}
+
+// TestPickOfStrangers: nothing that a list says leads out of the directory.
+func TestPickOfStrangers(t *testing.T) {
+	for name, entries := range map[string]func(f *forger, beside string) []Entry{
+		"through a link": func(f *forger, beside string) []Entry {
+			return []Entry{{Name: "x", Mode: unix.S_IFLNK | 0o777, Link: Name(beside)}, f.file("x/mine", "changed")}
+		},
+		"another name of what is outside": func(_ *forger, _ string) []Entry {
+			return []Entry{{Name: "x", Mode: unix.S_IFREG | 0o600, Same: "../../../beside/mine"}}
+		},
+		"a name twice": func(f *forger, beside string) []Entry {
+			return []Entry{{Name: "x", Mode: unix.S_IFLNK | 0o777, Link: Name(beside)}, {Name: "x", Mode: unix.S_IFDIR | 0o755}, f.file("x/mine", "changed")}
+		},
+	} {
+		dir, intact := yard(t)
+		f := forgeArchive(t)
+		f.tree(Tree{Name: "private/1", Kind: PrivateTree, Node: "n", ID: 1}, entries(f, filepath.Join(filepath.Dir(dir), "beside"))...)
+		where, _ := f.done()
+		p := pickOf(t, where)
+		for _, path := range []string{"/x", "/x/mine", "/", "/../../beside/mine"} {
+			if at, err := p.File(t.Context(), "n", path, dir); err == nil && filepath.Dir(at) != dir {
+				t.Errorf("%s: %s is at %s", name, path, at)
+			}
+			intact()
+		}
+		_, _ = p.Node(t.Context(), "n", filepath.Join(dir, "node"))
+		intact()
+	}
+}
