@@ -322,7 +322,26 @@ func TestLend(t *testing.T) {
 		}
 		return netlink.LinkSetNsFd(l, int(here.Fd()))
 	})
+	// Its root has given it another address, and an alias by which it would be another node's, or another interface of the host.
+	honest, own := link("eth1").Attrs().Alias, link("eth1").Attrs().HardwareAddr
+	for _, alias := range []string{
+		"orrery lent prod/7 eth0 up", strings.Replace(honest, "karoo/101", "prod/7", 1), strings.Replace(honest, " w0 ", " eth0 ", 1), honest + "x", lent, lent + "a b c d e",
+	} {
+		must(t, netlink.LinkSetAlias(link("eth1"), alias))
+		must(t, Reclaim(ctx, "eth0", "prod/7"))
+		must(t, Reclaim(ctx, "w0", "prod/7"))
+		must(t, Reclaim(ctx, "eth0", "karoo/101"))
+		must(t, Reclaim(ctx, "w0", "karoo/101"))
+		if got := link("eth1"); ownAlias(got) != "" || got.Attrs().Alias != alias {
+			t.Errorf("%q is believed", alias)
+		}
+	}
+	must(t, netlink.LinkSetAlias(link("eth1"), honest))
+	must(t, netlink.LinkSetHardwareAddr(link("eth1"), net.HardwareAddr{2, 0, 0, 0, 0, 9}))
 	must(t, Reclaim(ctx, "w0", "karoo/101"))
+	if got := link("w0").Attrs().HardwareAddr; !slices.Equal(got, own) {
+		t.Errorf("it has the hardware address %s, not %s", got, own)
+	}
 	if w0 := link("w0"); w0.Attrs().Alias != cableAlias(wire) || !isUp(w0) || !isCable(w0) {
 		t.Errorf("%+v", w0.Attrs())
 	}

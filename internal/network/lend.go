@@ -3,21 +3,12 @@ package network
 import (
 	"context"
 	"net"
-	"strings"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
 	"orrery/internal/problem"
 )
-
-// lent begins the alias of an interface of the host that a node has taken: "orrery lent NODE INTERFACE up|down", and behind that the
-// alias that it had before. The alias goes where the interface goes: it says whose it is when a node was killed and the kernel has put
-// its interface back on the host under the name that it had in the node.
-const lent = "orrery lent "
-
-// maxAlias is how long an alias can be: IFALIASZ of linux/if.h, less the final 0.
-const maxAlias = 255
 
 // Lend prepares an interface of the host for being taken by a node, which is given as SITE/ID. It refuses one that the
 // host itself needs: it must not cut the host off.
@@ -41,11 +32,10 @@ func Lend(ctx context.Context, name, node string) error {
 	if err := refuseLoan(link, node); err != nil {
 		return err
 	}
-	state := "down"
-	if isUp(link) {
-		state = "up"
+	alias, err := loanOf(link, node).text(link)
+	if err != nil {
+		return err
 	}
-	alias := strings.TrimSpace(lent + node + " " + name + " " + state + " " + ownAlias(link))
 	if len(alias) > maxAlias {
 		return problem.New(problem.Unable, "the alias of interface %s is too long to keep", name).Try("ip link set %s alias ''", name)
 	}
@@ -70,42 +60,38 @@ func reclaim(name, node string) error {
 	if err != nil {
 		return err
 	}
-	mark := lent + node + " " + name + " "
 	for _, link := range links {
-		rest, ok := strings.CutPrefix(link.Attrs().Alias, mark)
-		if !ok {
-			continue
+		if l, ok := readLoan(link); ok && l.node == node && l.name == name {
+			return l.end(link)
 		}
-		if link.Attrs().Name != name {
-			if err := netlink.LinkSetDown(link); err != nil {
-				return err
-			}
-			if err := netlink.LinkSetName(link, name); err != nil {
-				return err
-			}
-		}
-		state, alias, _ := strings.Cut(rest, " ")
-		if state == "up" {
-			if err := netlink.LinkSetUp(link); err != nil {
-				return err
-			}
-		}
-		return netlink.LinkSetAlias(link, alias)
 	}
 	return nil
 }
 
-// ownAlias gives the alias that an interface has when no node has taken it.
-func ownAlias(link netlink.Link) string {
-	rest, ok := strings.CutPrefix(link.Attrs().Alias, lent)
-	if !ok {
-		return link.Attrs().Alias
+// end makes an interface that is on the host again what it was.
+func (l loan) end(link netlink.Link) error {
+	attrs := link.Attrs()
+	if attrs.Name != l.name || attrs.HardwareAddr.String() != l.mac {
+		if err := netlink.LinkSetDown(link); err != nil {
+			return err
+		}
 	}
-	words := strings.SplitN(rest, " ", 4)
-	if len(words) < 4 {
-		return ""
+	if mac, err := net.ParseMAC(l.mac); err == nil && attrs.HardwareAddr.String() != l.mac {
+		if err := netlink.LinkSetHardwareAddr(link, mac); err != nil {
+			return err
+		}
 	}
-	return words[3]
+	if attrs.Name != l.name {
+		if err := netlink.LinkSetName(link, l.name); err != nil {
+			return err
+		}
+	}
+	if l.state == "up" {
+		if err := netlink.LinkSetUp(link); err != nil {
+			return err
+		}
+	}
+	return netlink.LinkSetAlias(link, l.alias)
 }
 
 // refuseLoan says why a node cannot take an interface: the host uses it.

@@ -1,0 +1,105 @@
+package network
+
+import (
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/vishvananda/netlink"
+
+	"orrery/internal/problem"
+)
+
+// lent begins the alias of an interface of the host that a node has taken: "orrery lent NODE INTERFACE up|down MAC SEAL", and behind that the
+// alias that it had before. The alias goes where the interface goes: it says whose it is when a node was killed and the kernel has put
+// its interface back on the host under the name that it had in the node.
+const lent = "orrery lent "
+
+// maxAlias is how long an alias can be: IFALIASZ of linux/if.h, less the final 0.
+const maxAlias = 255
+
+// A loan is what the host had before a node took an interface.
+type loan struct {
+	node  string // SITE/ID
+	name  string
+	state string // up or down
+	mac   string
+	alias string
+}
+
+func loanOf(link netlink.Link, node string) loan {
+	state := "down"
+	if isUp(link) {
+		state = "up"
+	}
+	return loan{node: node, name: link.Attrs().Name, state: state, mac: link.Attrs().HardwareAddr.String(), alias: ownAlias(link)}
+}
+
+// text gives the alias that says it. The seal is there because the node's root can give its interface any alias: it must not pass for
+// another one of the host's, or for another node's.
+func (l loan) text(link netlink.Link) (string, error) {
+	key, err := sealKey()
+	if err != nil {
+		return "", err
+	}
+	return strings.TrimSpace(lent + strings.Join([]string{l.node, l.name, l.state, l.mac, l.seal(link, key), l.alias}, " ")), nil
+}
+
+// seal binds what a loan says to the card, by the address that is burnt into it.
+func (l loan) seal(link netlink.Link, key []byte) string {
+	m := hmac.New(sha256.New, key)
+	for _, part := range []string{l.node, l.name, l.state, l.mac, l.alias, link.Attrs().PermHWAddr.String()} {
+		m.Write([]byte(part + "\x00"))
+	}
+	return hex.EncodeToString(m.Sum(nil)[:16])
+}
+
+// readLoan gives what the alias of an interface says, if it is Orrery that says it.
+func readLoan(link netlink.Link) (loan, bool) {
+	rest, ok := strings.CutPrefix(link.Attrs().Alias, lent)
+	words := strings.SplitN(rest, " ", 6)
+	if !ok || len(words) < 5 {
+		return loan{}, false
+	}
+	l := loan{node: words[0], name: words[1], state: words[2], mac: words[3]}
+	if len(words) > 5 {
+		l.alias = words[5]
+	}
+	key, err := sealKey()
+	return l, err == nil && hmac.Equal([]byte(words[4]), []byte(l.seal(link, key)))
+}
+
+// ownAlias gives the alias that an interface has when no node has taken it.
+func ownAlias(link netlink.Link) string {
+	if l, ok := readLoan(link); ok {
+		return l.alias
+	}
+	if strings.HasPrefix(link.Attrs().Alias, lent) {
+		return ""
+	}
+	return link.Attrs().Alias
+}
+
+// sealPath is lost when the host is booted, and so is every loan.
+var sealPath = filepath.Join(filepath.Dir(lockPath), "loans.key")
+
+// sealKey gives the key of this host's seals; the first time it is made. The caller holds the lock, or finds no loans yet.
+func sealKey() ([]byte, error) {
+	key, err := os.ReadFile(sealPath)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && len(key) != sha256.Size {
+		key = make([]byte, sha256.Size)
+		rand.Read(key) //nolint:errcheck // it never fails
+		err = os.WriteFile(sealPath, key, 0o600)
+	}
+	if err != nil {
+		return nil, problem.New(problem.Failed, "the key that proves which interfaces nodes have borrowed cannot be used").At(sealPath).Because(err).
+			Try("remove it while no node with an exclusive interface runs")
+	}
+	return key, nil
+}
