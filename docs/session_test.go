@@ -19,7 +19,7 @@ func TestSession(t *testing.T) {
 	run(t, ".", nil, "go", "build", "-o", filepath.Join(bin, "orrery"), "../cmd/orrery")
 	other := strings.NewReplacer("karoo", "it-session", "10.8.70.", "10.99.125.")
 	// What is not the same each time: how long steps took, times, who it was and where.
-	varies := regexp.MustCompile(`\(\d+\.\d\d s\)|in \d+ms|\d\d:\d\d:\d\d|\d{4}-\d\d-\d\d \d\d:\d\d|\bada\b|/srv/\S+|\[\d+/\d+\]|^\d+ Debian packages|-> \S+$`)
+	varies := regexp.MustCompile(`\(\d+\.\d\d s\)|in \d+ms|\d\d:\d\d:\d\d|\d{4}-\d\d-\d\d \d\d:\d\d|healthy \d+ s ago|\bada\b|/srv/\S+|\[\d+/\d+\]|^\d+ Debian packages|-> \S+$`)
 	site := filepath.Join(dir, "site")
 	siteOf(t, site, one(t, "docs/releases.md"), other)
 	env := append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "ORRERY_STATE="+need.State(), "ORRERY_RUN="+need.Run())

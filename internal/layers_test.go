@@ -27,6 +27,7 @@ var layers = [][]string{
 	{"engine/all"},
 	{"snapshot"},
 	{"backup"},
+	{"drift"},
 	{"apply"},
 	{"apply/local"},
 	{"mirror", "ci"},

@@ -16,12 +16,14 @@ import (
 )
 
 func (a *app) planVerb() *cobra.Command {
-	var asJSON, down, volumes bool
+	var asJSON, down, volumes, probe bool
 	var batch site.Batch
 	c := &cobra.Command{
 		Use:   "plan [SELECTOR...]",
 		Short: "Show what up would do, and why; nothing is done",
 		Long: `Shows what "orrery up" would do: every step in order, with its reason, the nodes that it disturbs and how it is undone.
+With --probe it also looks into the nodes that run, and says what of them is no longer as their roles and layers made it: services
+that do not run, files that are gone or were changed, health checks that fail now.
 The exit status is 0 if there is nothing to do and 10 if there is.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			s, h, chosen, err := a.target(args)
@@ -34,6 +36,11 @@ The exit status is 0 if there is nothing to do and 10 if there is.`,
 			hosts, err := a.seen(c.Context(), h)
 			if err != nil {
 				return err
+			}
+			if probe {
+				if err := a.probe(c.Context(), h, hosts, chosen); err != nil {
+					return err
+				}
 			}
 			goal := plan.Goal{Nodes: chosen, Volumes: volumes, Batch: batch, Releases: h.Releases}
 			p := plan.Down(s, hosts, goal)
@@ -55,8 +62,10 @@ The exit status is 0 if there is nothing to do and 10 if there is.`,
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	c.Flags().BoolVar(&probe, "probe", false, "look into the nodes that run for what has drifted")
 	c.Flags().BoolVar(&down, "down", false, "show what down would do instead")
 	c.Flags().BoolVar(&volumes, "volumes", false, "with --down: of persistent data too")
+	c.MarkFlagsMutuallyExclusive("probe", "down")
 	batchFlag(c, &batch)
 	return c
 }
@@ -94,7 +103,7 @@ func colour(k plan.Kind) color.Attribute {
 	switch k {
 	case plan.DestroyNode, plan.StopNode, plan.KillNode, plan.RemoveNetwork, plan.RemoveVolume, plan.ForgetNames:
 		return color.FgRed
-	case plan.ReplaceNode, plan.ReshapeNode, plan.LimitNode, plan.ConfigureNode:
+	case plan.ReplaceNode, plan.ReshapeNode, plan.LimitNode, plan.ConfigureNode, plan.MendNode:
 		return color.FgYellow
 	}
 	return color.FgGreen
@@ -113,6 +122,9 @@ func printPlan(w io.Writer, p *plan.Plan) {
 			fmt.Fprintf(w, " (disturbs %s)", strings.Join(s.Disturbs, ", "))
 		}
 		fmt.Fprintln(w)
+		for _, d := range s.Drift {
+			fmt.Fprintf(w, "      %s\n", d)
+		}
 		if s.Undo != "" {
 			fmt.Fprint(w, "      ")
 			paint(w, "undo: "+s.Undo, color.Faint)

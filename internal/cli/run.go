@@ -22,11 +22,12 @@ type job struct {
 	site     *site.Site
 	host     *local.Host
 	plan     func([]observe.Host) (*plan.Plan, error)
-	ask      func(*plan.Plan) error // before anything is done; nil: nothing to ask
-	begin    func() error           // when there is something to do; nil: nothing
-	undo     bool                   // take everything back if anything fails
-	base     *site.Site             // to which a switch is recovered that was interrupted; nil: it is left as it is
-	restores bool                   // it may go on with a restore that was interrupted
+	probe    func([]observe.Host) error // looks for more than is on record; nil: nobody does
+	ask      func(*plan.Plan) error     // before anything is done; nil: nothing to ask
+	begin    func() error               // when there is something to do; nil: nothing
+	undo     bool                       // take everything back if anything fails
+	base     *site.Site                 // to which a switch is recovered that was interrupted; nil: it is left as it is
+	restores bool                       // it may go on with a restore that was interrupted
 	parallel int
 }
 
@@ -79,8 +80,14 @@ func (j *job) look(ctx context.Context) (*plan.Plan, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
+	before := spec.Digest(hosts)
+	if j.probe != nil {
+		if err := j.probe(hosts); err != nil {
+			return nil, "", err
+		}
+	}
 	p, err := j.plan(hosts)
-	return p, spec.Digest(hosts), err
+	return p, before, err
 }
 
 // unchanged stops the run if the host is not as it was when the plan was shown.

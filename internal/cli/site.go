@@ -132,6 +132,16 @@ func (a *app) seen(ctx context.Context, h *local.Host) ([]observe.Host, error) {
 	return []observe.Host{o}, err
 }
 
+// probe looks into the nodes that run, and notes with them what has drifted.
+func (a *app) probe(ctx context.Context, h *local.Host, hosts []observe.Host, chosen map[string]bool) error {
+	for i := range hosts {
+		if err := h.Probe(ctx, hosts[i].Nodes, chosen); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // target gives the site that is meant, this machine as its host, and the names of the nodes that selectors mean (nil: all).
 func (a *app) target(selectors []string) (*site.Site, *local.Host, map[string]bool, error) {
 	s, err := a.load()

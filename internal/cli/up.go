@@ -20,7 +20,8 @@ func (a *app) upVerb() *cobra.Command {
 		Short: "Make the hosts as declared: nodes running, configured and healthy",
 		Long: `Makes the hosts as the site file declares: builds the layers that are missing, makes networks and nodes,
 applies roles and waits until every node is healthy. What is as declared already is left alone.
-Without a selector, nodes and networks that are no longer declared are removed.
+With --probe it also looks into the nodes that run, and mends what of them is no longer as their roles and layers made it; what neither a
+role nor a layer has put there is left alone. Without a selector, nodes and networks that are no longer declared are removed.
 
 Where a group has a batch, or with --batch, running nodes that have to be disturbed are so in batches: each begins when the nodes of the one before
 are healthy, and none begins after one that failed. The nodes of that are put back as they were.`,
@@ -34,6 +35,7 @@ are healthy, and none begins after one that failed. The nodes of that are put ba
 	}
 	how.consent.flags(c)
 	c.Flags().BoolVar(&how.undo, "undo", false, "take everything back if anything fails")
+	c.Flags().BoolVar(&how.probe, "probe", false, "look into the nodes that run, and mend what has drifted")
 	c.Flags().IntVar(&how.parallel, "parallel", how.parallel, "most steps under way at once")
 	batchFlag(c, &how.batch)
 	return c
@@ -43,6 +45,7 @@ are healthy, and none begins after one that failed. The nodes of that are put ba
 type manner struct {
 	consent  consent
 	undo     bool // take everything back if anything fails
+	probe    bool // look into the nodes that run, and mend what has drifted
 	parallel int
 	batch    site.Batch
 }
@@ -64,6 +67,9 @@ func (a *app) up(ctx context.Context, s *site.Site, selectors []string, how mann
 	j := &job{app: a, site: s, base: s, host: h, undo: how.undo, parallel: how.parallel, begin: func() error { return a.markUp(s) }, plan: func(hosts []observe.Host) (*plan.Plan, error) {
 		return plan.Up(s, hosts, plan.Goal{Nodes: chosen, Batch: how.batch, Releases: h.Releases})
 	}}
+	if how.probe {
+		j.probe = func(hosts []observe.Host) error { return a.probe(ctx, h, hosts, chosen) }
+	}
 	j.ask = func(p *plan.Plan) error {
 		tellOrphans(a.err, p.Orphans)
 		disturbed := p.Disturbed()

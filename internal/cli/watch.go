@@ -233,11 +233,12 @@ func (a *app) beginTrial(ctx context.Context, s *site.Site, wait bool) error {
 
 // sick names a node that is not healthy, and why; "": all are.
 func (a *app) sick(ctx context.Context, s *site.Site, nodes []string) (string, error) {
-	rows, err := a.rows(ctx, s, nodes, true)
+	all, err := a.roll(ctx, s, nodes)
 	if err != nil {
 		return "", err
 	}
-	for _, r := range rows {
+	all.probe(ctx)
+	for _, r := range all.rows {
 		if !r.Quarantine && !r.good() {
 			return fmt.Sprintf("node %s is %s, %s %s", r.Node, r.State, r.Health, r.Detail), nil
 		}

@@ -170,24 +170,3 @@ func TestAwaitSwitch(t *testing.T) {
 		t.Errorf("of a switch that goes on: %v, %v", over, err)
 	}
 }
-
-// TestProbes: nodes that do not answer keep neither one another nor a round for longer than one of them may, even if they do not let go.
-func TestProbes(t *testing.T) {
-	var round probes
-	never := make(chan struct{})
-	for i := range 32 {
-		round = append(round, probe{i, 50 * time.Millisecond, func(context.Context) error { <-never; return nil }})
-	}
-	round = append(round, probe{32, time.Second, func(context.Context) error { return nil }},
-		probe{33, time.Second, func(context.Context) error { return errors.New("status 1") }},
-		probe{34, 50 * time.Millisecond, func(ctx context.Context) error { <-ctx.Done(); return errors.New("tcp 80: no answer") }})
-	began := time.Now()
-	wrong := round.run(t.Context())
-	if took := time.Since(began); took > probeSlack+time.Second {
-		t.Errorf("a round took %s", took)
-	}
-	if len(wrong) != 34 || wrong[0] == nil || wrong[0].Error() != "no answer within 50ms" || wrong[32] != nil ||
-		wrong[33].Error() != "status 1" || wrong[34].Error() != "tcp 80: no answer" {
-		t.Errorf("wrong are %v", wrong)
-	}
-}

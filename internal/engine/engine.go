@@ -3,10 +3,12 @@ package engine
 
 import (
 	"context"
+	"time"
 
 	"orrery/internal/host"
 	"orrery/internal/observe"
 	"orrery/internal/site/spec"
+	"orrery/internal/tree"
 )
 
 // An Engine makes, runs and removes nodes on one host. Its methods may be called for different nodes at the
@@ -94,6 +96,13 @@ type Layered interface {
 	Private(ref Ref) (dir string)
 }
 
+// A Viewer is an engine by which the host can reach the files of a running node without running anything in it.
+type Viewer interface {
+	// View opens the root of a running node, as the node sees it and through its own mounts: what is written there is written as the node's
+	// processes do. Owners in there are those that the host sees, see Shifter.
+	View(ref Ref) (*tree.Root, error)
+}
+
 // A Grouped engine keeps the processes of a node in a control group of the host, of the same name in every hierarchy.
 type Grouped interface {
 	Cgroup(ref Ref) (path string) // from the root of a hierarchy
@@ -121,6 +130,7 @@ type Capabilities struct {
 type Mark struct {
 	Configured bool
 	Config     spec.Config // as applied
-	Proven     string      // digest of the health checks passed last
+	Proven     string      // digest of the health checks passed last,
+	ProvenAt   time.Time   // and when that was
 	Active     bool        // what only a live node does has been done, or may have been
 }

@@ -2,6 +2,8 @@
 package observe
 
 import (
+	"time"
+
 	"orrery/internal/site/spec"
 )
 
@@ -34,10 +36,12 @@ type Host struct {
 // A Node is a node as its host has it.
 type Node struct {
 	spec.Node
-	State      State  `json:"state"`
-	Configured bool   `json:"configured"` // its roles have been applied in full
-	Proven     string `json:"proven"`     // digest of the health checks that it last passed
-	Active     bool   `json:"active"`     // what only a live node does has been done on it, or may have been
+	State      State     `json:"state"`
+	Configured bool      `json:"configured"`         // its roles have been applied in full
+	Proven     string    `json:"proven"`             // digest of the health checks that it last passed,
+	ProvenAt   time.Time `json:"proven_at,omitzero"` // and when that was
+	Active     bool      `json:"active"`             // what only a live node does has been done on it, or may have been
+	Drift      []Drift   `json:"drift,omitempty"`    // what is no longer as it was made, if somebody looked
 }
 
 // A Volume is persistent data kept with a host's state.

@@ -104,7 +104,8 @@ func (d *draft) chains() (rolled, away []*chain) {
 			continue
 		}
 		has := there[c.node]
-		c.proven = has.Configured && has.Proven == has.Config.Health
+		sick := func(d observe.Drift) bool { return d.How == observe.Failing }
+		c.proven = has.Configured && has.Proven == has.Config.Health && !slices.ContainsFunc(has.Drift, sick)
 		if c.rolls = has.State == observe.Running && c.gate(d) >= 0; c.rolls {
 			rolled = append(rolled, c)
 		} else {

@@ -22,6 +22,7 @@ func (u *nodeDraft) upNode() (configure int, planned bool) {
 		}
 		u.step(StartNode, u.startReason(), "stop")
 	}
+	u.mend()
 	reason := u.configureReason()
 	if reason != "" {
 		configure, planned = u.step(ConfigureNode, reason, "put the files back as they were"), true
@@ -82,6 +83,18 @@ func (u *nodeDraft) step(kind Kind, reason, undo string) int {
 	n := u.add(s)
 	u.steps = append(u.steps, n)
 	return n
+}
+
+// mend plans that what of a running node has drifted is put right, unless all of it is made anew.
+func (u *nodeDraft) mend() {
+	if u.fresh || u.has == nil || len(u.has.Drift) == 0 {
+		return
+	}
+	n := u.step(MendNode, "drifted: "+observe.Drifts(u.has.Drift), "")
+	u.Steps[n].Drift = u.has.Drift
+	if slices.ContainsFunc(u.has.Drift, observe.Drift.Disturbs) {
+		u.Steps[n].Disturbs = []string{u.node.Name}
+	}
 }
 
 // halt stops the node, if it does not stand still.

@@ -23,6 +23,7 @@ const (
 	LimitNode     Kind = "limit"     // limits, of a running node too
 	StartNode     Kind = "start"     // a node that is stopped
 	ConfigureNode Kind = "configure" // apply the roles on the node
+	MendNode      Kind = "mend"      // put right what of a running node has drifted
 	CheckNode     Kind = "check"     // wait until the node's health checks pass
 	StopNode      Kind = "stop"
 	KillNode      Kind = "kill" // a node that has nothing to save is not shut down in order
@@ -65,8 +66,9 @@ type Step struct {
 
 	Settings map[string]string `json:"settings,omitempty"` // of the host's kernel, with the values that they shall have
 
-	Moves       []Move            `json:"-"` // of MoveLinks
-	Releases    *observe.Releases `json:"-"` // of CommitSwitch: as they shall be
+	Drift       []observe.Drift   `json:"drift,omitempty"` // of MendNode
+	Moves       []Move            `json:"-"`               // of MoveLinks
+	Releases    *observe.Releases `json:"-"`               // of CommitSwitch: as they shall be
 	WasReleases *observe.Releases `json:"-"`
 	Release     int               `json:"release,omitempty"` // of ForgetRelease
 

@@ -117,6 +117,11 @@ func (j *Job) role(ctx context.Context, r *site.Role) error {
 	if err := j.files(ctx, r); err != nil {
 		return err
 	}
+	return j.work(ctx, r)
+}
+
+// work does what a role does once its files are there: boot steps, services.
+func (j *Job) work(ctx context.Context, r *site.Role) error {
 	if err := j.steps(ctx, r, site.Boot); err != nil {
 		return err
 	}
@@ -131,8 +136,15 @@ func (j *Job) files(ctx context.Context, r *site.Role) error {
 		return nil
 	}
 	files, err := Files(j.View, r, j.Node.Name)
-	if err != nil || len(files) == 0 {
+	if err != nil {
 		return err
+	}
+	return j.put(ctx, r, files)
+}
+
+func (j *Job) put(ctx context.Context, r *site.Role, files []host.File) error {
+	if len(files) == 0 {
+		return nil
 	}
 	j.Say("role " + r.Name + ": files")
 	if err := j.In.Put(ctx, files...); err != nil {

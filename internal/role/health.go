@@ -2,6 +2,7 @@ package role
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -19,8 +20,13 @@ func Check(ctx context.Context, in host.Runner, v *render.View, s *site.Site, n 
 		for i := range r.Health {
 			h := &r.Health[i]
 			say("role " + r.Name + ": " + Describe(h))
-			if err := await(ctx, in, n, h, env); err != nil {
-				return problem.New(problem.Failed, "node %s is not healthy: role %s: %s within %s", n.Name, r.Name, Describe(h), h.Within).
+			if err := await(ctx, in, n, h, env, behind(s, n, r)); err != nil {
+				how := "within " + h.Within.String()
+				var up *givenUp
+				if errors.As(err, &up) {
+					how = "and " + up.unit + " has failed"
+				}
+				return problem.New(problem.Failed, "node %s is not healthy: role %s: %s %s", n.Name, r.Name, Describe(h), how).
 					At(fmt.Sprintf("%s/role.toml:%d", r.Dir, h.Line)).Because(err).
 					Try("orrery logs %s tells what its services printed", n.Name)
 			}
@@ -29,13 +35,26 @@ func Check(ctx context.Context, in host.Runner, v *render.View, s *site.Site, n 
 	return nil
 }
 
-// Probe tries each health check of a node once.
+// A Sickness is a health check that fails.
+type Sickness struct {
+	Role  string
+	Check string // in a few words
+	Err   error
+}
+
+// Error says which check of which role fails, and how.
+func (s *Sickness) Error() string { return fmt.Sprintf("role %s: %s: %v", s.Role, s.Check, s.Err) }
+
+// Unwrap gives how it fails.
+func (s *Sickness) Unwrap() error { return s.Err }
+
+// Probe tries each health check of a node once, and gives the first that fails as a *Sickness.
 func Probe(ctx context.Context, in host.Runner, v *render.View, s *site.Site, n *site.Node) error {
 	for _, r := range s.RolesOf(n) {
 		env := bootEnv(v, s, n.Name, r)
 		for i := range r.Health {
 			if err := try(ctx, in, n, &r.Health[i], env); err != nil {
-				return fmt.Errorf("role %s: %s: %w", r.Name, Describe(&r.Health[i]), err)
+				return &Sickness{r.Name, Describe(&r.Health[i]), err}
 			}
 		}
 	}
@@ -66,10 +85,12 @@ func Describe(h *site.HealthCheck) string {
 
 const shortestPause = 20 * time.Millisecond
 
-func await(ctx context.Context, in host.Runner, n *site.Node, h *site.HealthCheck, env []string) error {
-	ctx, cancel := context.WithTimeout(ctx, h.Within)
+// await tries a check until it succeeds, as long as it may take, or until systemd has given up a service that is behind it.
+func await(whole context.Context, in host.Runner, n *site.Node, h *site.HealthCheck, env, units []string) error {
+	ctx, cancel := context.WithTimeout(whole, h.Within)
 	defer cancel()
 	var last error
+	asked := time.Now()
 	// What has just been started is asked again soon, then less and less often.
 	for pause := shortestPause; ; pause = min(2*pause, h.Interval) {
 		err := try(ctx, in, n, h, env)
@@ -78,6 +99,12 @@ func await(ctx context.Context, in host.Runner, n *site.Node, h *site.HealthChec
 		}
 		if ctx.Err() == nil || last == nil {
 			last = err // the error of a try that the deadline cut short tells less than that of the one before
+		}
+		if time.Since(asked) >= askEvery && ctx.Err() == nil {
+			if unit := failed(ctx, in, units); unit != "" {
+				return &givenUp{unit, last, lastWords(whole, in, unit)}
+			}
+			asked = time.Now()
 		}
 		select {
 		case <-time.After(min(pause, h.Interval)):

@@ -212,6 +212,7 @@ type Role struct {
 	Services     []string // systemd units that run wherever the node does
 	Active       []string // systemd units that run only on a node that is live, not in quarantine
 	SimulatedBy  string   // role that twins have instead; "": none
+	Changes      []string // paths, with all below them, that nodes change by themselves: no drift
 	NeedsRoles   []string
 	NeedsHealthy []string // selectors
 	Env          map[string]string

@@ -34,6 +34,12 @@ func OpenEntry(dir int, name string) (fd int, st unix.Stat_t, err error) {
 	return fd, st, nil
 }
 
+// StatEntry tells of an entry of an open directory, of a link itself.
+func StatEntry(dir int, name string) (st unix.Stat_t, err error) {
+	err = unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW)
+	return st, err
+}
+
 // ReadLink gives what a symbolic link in an open directory says.
 func ReadLink(dir int, name string) (string, error) {
 	b := make([]byte, unix.PathMax) // no link is longer

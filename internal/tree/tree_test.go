@@ -249,3 +249,50 @@ func TestBeneath(t *testing.T) {
 		t.Errorf("%q: %v", text, err)
 	}
 }
+
+// TestPutWhole: a file that is filled by its caller has its owner, mode, attributes and time, or is not there at all; a directory is given an owner and
+// a mode, and what a link leads to is not.
+func TestPutWhole(t *testing.T) {
+	r, outside := trap(t)
+	uid, gid, when := os.Geteuid(), os.Getegid(), time.Unix(1e9, 0)
+	fill := func(text string, err error) func(*os.File) error {
+		return func(to *os.File) error {
+			_, _ = to.WriteString(text)
+			return err
+		}
+	}
+	must(t, r.Put(File{Path: "etc/filled", Fill: fill("text", nil), Uid: uid, Gid: gid, Mode: 0o750, Modified: when}, uid, gid))
+	st, err := r.Lstat("etc/filled")
+	if err != nil || st.Mode&0o7777 != 0o750 || st.Size != 4 || st.Mtim.Sec != when.Unix() {
+		t.Errorf("%+v, %v", st, err)
+	}
+	if err := r.Put(File{Path: "etc/filled", Fill: fill("other", errors.New("no more")), Uid: uid, Gid: gid, Mode: 0o644}, uid, gid); err == nil {
+		t.Error("half a file was put")
+	}
+	if text, err := r.ReadFile("etc/filled", 100); err != nil || string(text) != "text" {
+		t.Errorf("it holds %q: %v", text, err)
+	}
+	err = r.Put(File{Path: "etc/attr", Fill: fill("x", nil), Uid: uid, Gid: gid, Mode: 0o644, Attrs: map[string][]byte{"user.of": []byte("it")}}, uid, gid)
+	if !errors.Is(err, unix.ENOTSUP) {
+		must(t, err)
+		f, err := r.OpenFile("etc/attr")
+		must(t, err)
+		defer f.Close()
+		if attrs, err := FileAttributes(int(f.Fd())); err != nil || string(attrs["user.of"]) != "it" {
+			t.Errorf("%q, %v", attrs, err)
+		}
+	}
+	must(t, r.Own("etc", uid, gid, 0o711))
+	if st, err := r.Lstat("etc"); err != nil || st.Mode&0o7777 != 0o711 {
+		t.Errorf("%+v, %v", st, err)
+	}
+	if err := r.Own("inner", uid, gid, 0o700); err == nil {
+		t.Error("a link was followed")
+	}
+	if info, err := os.Stat(outside); err != nil || info.Mode().Perm() != 0o755 {
+		t.Errorf("outside is of mode %v: %v", info.Mode(), err)
+	}
+	if all, err := r.Names("etc", 100); err != nil || strings.Contains(strings.Join(all, " "), ".orrery") {
+		t.Errorf("left are %q, %v", all, err)
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -20,6 +21,10 @@ type File struct {
 	Gid     int
 	Mode    uint32 // as chmod(1) has it
 	Sync    bool   // wait until it is on disk
+
+	Fill     func(*os.File) error // writes the content, of what is too large for Content
+	Attrs    map[string][]byte    // extended attributes
+	Modified time.Time            // the zero time: now
 }
 
 // Put makes a file in the place of whatever file or link is there, whole or not at all. A directory there is an error. Directories that
@@ -59,7 +64,13 @@ func create(dir int, name string, f File) error {
 	}
 	file := os.NewFile(uintptr(fd), name)
 	defer file.Close()
-	if _, err := file.Write(f.Content); err != nil {
+	if f.Fill == nil {
+		f.Fill = func(to *os.File) error {
+			_, err := to.Write(f.Content)
+			return err
+		}
+	}
+	if err := f.Fill(file); err != nil {
 		return err
 	}
 	// The owner comes before the mode: to change it clears the set-user-ID bit.
@@ -68,6 +79,17 @@ func create(dir int, name string, f File) error {
 	}
 	if err := unix.Fchmod(fd, f.Mode); err != nil {
 		return err
+	}
+	for attr, value := range f.Attrs { // capabilities among them, which a change of owner would have dropped
+		if err := unix.Fsetxattr(fd, attr, value, 0); err != nil {
+			return fmt.Errorf("attribute %q: %w", Shorten(attr), err)
+		}
+	}
+	if !f.Modified.IsZero() {
+		when := unix.NsecToTimespec(f.Modified.UnixNano())
+		if err := unix.UtimesNanoAt(dir, name, []unix.Timespec{when, when}, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+			return err
+		}
 	}
 	if f.Sync {
 		if err := file.Sync(); err != nil {
@@ -102,6 +124,19 @@ func (r *Root) Mkdir(name string, mode uint32) error {
 		}
 	}
 	return r.wrong("mkdir", name, err)
+}
+
+// Own gives a file or directory another owner and mode; a link is not followed.
+func (r *Root) Own(name string, uid, gid int, mode uint32) error {
+	fd, err := r.open(name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
+	if err != nil {
+		return r.wrong("own", name, err)
+	}
+	defer unix.Close(fd) //nolint:errcheck // nothing was written to it
+	if err := unix.Fchown(fd, uid, gid); err != nil {
+		return r.wrong("own", name, err)
+	}
+	return r.wrong("own", name, unix.Fchmod(fd, mode))
 }
 
 // Stamp sets the time of the last change of a directory; links are followed inside the tree.

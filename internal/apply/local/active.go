@@ -224,7 +224,7 @@ func (h *Host) unsettle(ctx context.Context, e engine.Engine, n *spec.Node) erro
 		return err
 	}
 	h.whole.LoadOrStore(n.ID, was.Configured)
-	return e.Mark(ctx, engine.RefOf(n), engine.Mark{Config: was.Config, Proven: was.Proven, Active: was.Active || !n.Staged})
+	return e.Mark(ctx, engine.RefOf(n), engine.Mark{Config: was.Config, Proven: was.Proven, ProvenAt: was.ProvenAt, Active: was.Active || !n.Staged})
 }
 
 // settle takes down that it is known again, and whether the node does what only a live node does, and what (nil: as before).
@@ -241,5 +241,5 @@ func (h *Host) settle(ctx context.Context, e engine.Engine, n *spec.Node, active
 	if before, ok := h.whole.LoadAndDelete(n.ID); ok {
 		configured = before.(bool)
 	}
-	return e.Mark(ctx, engine.RefOf(n), engine.Mark{Configured: configured, Config: config, Proven: was.Proven, Active: active})
+	return e.Mark(ctx, engine.RefOf(n), engine.Mark{Configured: configured, Config: config, Proven: was.Proven, ProvenAt: was.ProvenAt, Active: active})
 }

@@ -196,6 +196,8 @@ func (h *Host) doNode(ctx context.Context, s *plan.Step, say func(string)) error
 		return e.Destroy(ctx, ref)
 	case plan.ConfigureNode:
 		return h.configure(ctx, e, s, say)
+	case plan.MendNode:
+		return h.mend(ctx, e, s, say)
 	case plan.RevertNode:
 		return h.revert(ctx, e, s)
 	case plan.CheckNode:

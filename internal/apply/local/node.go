@@ -214,7 +214,9 @@ func (h *Host) check(ctx context.Context, e engine.Engine, n *spec.Node, say fun
 	}
 	config := was.Config
 	config.Health = n.Config.Health
-	return e.Mark(ctx, ref, engine.Mark{Configured: was.Configured, Config: config, Proven: n.Config.Health, Active: was.Active})
+	return e.Mark(ctx, ref, engine.Mark{
+		Configured: was.Configured, Config: config, Proven: n.Config.Health, ProvenAt: time.Now().UTC().Truncate(time.Second), Active: was.Active,
+	})
 }
 
 // recorded gives what the host has on record of a node.

@@ -89,6 +89,7 @@ func Run(t *testing.T, fixture func(t *testing.T) Fixture) {
 		{"Freeze", freeze},
 		{"FrozenEnds", frozenEnds},
 		{"Layered", layered},
+		{"View", view},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.test(&suite{T: t, Fixture: fixture(t)})

@@ -2,6 +2,7 @@ package enginetest
 
 import (
 	"strings"
+	"time"
 
 	"orrery/internal/engine"
 	"orrery/internal/host"
@@ -91,7 +92,7 @@ func sharedVolume(s *suite) {
 func mark(s *suite) {
 	n := s.made("mark", 27)
 	m := engine.Mark{
-		Configured: true, Proven: "p1", Active: true,
+		Configured: true, Proven: "p1", ProvenAt: time.Unix(1e9, 0).UTC(), Active: true,
 		Config: spec.Config{Parts: spec.Parts{"role: file /x": "d1"}, Services: []string{"x.service"}, Health: "h1"},
 	}
 	s.must(s.Engine.Mark(s.Context(), engine.RefOf(n), m))
@@ -115,7 +116,7 @@ func mark(s *suite) {
 func (s *suite) wantMark(n *spec.Node, m engine.Mark) {
 	s.Helper()
 	o := s.listed(n)
-	if o.Configured != m.Configured || o.Active != m.Active || o.Proven != m.Proven || spec.Digest(o.Config) != spec.Digest(m.Config) {
+	if o.Configured != m.Configured || o.Active != m.Active || o.Proven != m.Proven || !o.ProvenAt.Equal(m.ProvenAt) || spec.Digest(o.Config) != spec.Digest(m.Config) {
 		s.Errorf("marked %+v, listed configured %t, active %t, proven %q, %+v", m, o.Configured, o.Active, o.Proven, o.Config)
 	}
 }

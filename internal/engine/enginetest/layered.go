@@ -7,6 +7,7 @@ import (
 
 	"orrery/internal/engine"
 	"orrery/internal/host"
+	"orrery/internal/tree"
 )
 
 // layered: what a node writes is in a directory of the host, with the owners that the node sees.
@@ -33,5 +34,41 @@ func layered(s *suite) {
 	s.must(err)
 	if info.Mode()&os.ModeCharDevice == 0 || info.Sys().(*syscall.Stat_t).Rdev != 0 {
 		s.Errorf("a deleted file is %v", info.Mode())
+	}
+}
+
+// view: the host reads and writes the files of a running node as its processes do, by the owners that it sees, without running anything in it.
+func view(s *suite) {
+	v, ok := s.Engine.(engine.Viewer)
+	if !ok {
+		s.Skip("the engine is no Viewer")
+	}
+	n := s.running("view", 85)
+	s.put(n, host.File{Path: "/var/lib/enginetest", Content: []byte("mine"), Owner: "nobody:nogroup"})
+	first := 0
+	if shifter, ok := s.Engine.(engine.Shifter); ok {
+		var err error
+		first, err = shifter.Shift(engine.RefOf(n))
+		s.must(err)
+	}
+	root, err := v.View(engine.RefOf(n))
+	s.must(err)
+	text, err := root.ReadFile("/var/lib/enginetest", 100)
+	s.must(err)
+	s.want("what the node wrote", string(text), "mine")
+	st, err := root.Lstat("/var/lib/enginetest")
+	s.must(err)
+	if int(st.Uid) != first+65534 {
+		s.Errorf("it belongs to %d, and the node's root is %d", st.Uid, first)
+	}
+	s.ask(n, "rm", "/etc/issue.net")
+	s.must(root.Put(tree.File{Path: "/etc/issue.net", Content: []byte("again"), Uid: first, Gid: first + 4, Mode: 0o640}, first, first))
+	s.must(root.Close())
+	s.want("what the host wrote", s.ask(n, "cat", "/etc/issue.net"), "again")
+	s.want("its dress", s.ask(n, "stat", "-c", "%U:%G %a", "/etc/issue.net"), "root:adm 640")
+	s.stop(n)
+	if root, err := v.View(engine.RefOf(n)); err == nil {
+		root.Close() //nolint:errcheck // nothing was written
+		s.Error("a node that does not run has a root")
 	}
 }

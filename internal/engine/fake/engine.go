@@ -45,7 +45,8 @@ type node struct {
 	spec      spec.Node // Config is as applied, not as specified
 	state     observe.State
 	mark      engine.Mark
-	files     tree // the private layer
+	drift     []observe.Drift // as a look into the node would find it
+	files     tree            // the private layer
 	former    *node
 	listeners map[string]serve
 	commands  []host.Command
@@ -79,13 +80,22 @@ func (e *Engine) List(ctx context.Context, site string) ([]observe.Node, error) 
 	var all []observe.Node
 	for ref, n := range e.nodes {
 		if site == "" || ref.Site == site {
-			o := observe.Node{Node: copyOf(&n.spec), State: n.state, Configured: n.mark.Configured, Proven: n.mark.Proven, Active: n.mark.Active}
-			o.Config = n.mark.Config
+			o := observe.Node{Node: copyOf(&n.spec), State: n.state, Configured: n.mark.Configured, Proven: n.mark.Proven, ProvenAt: n.mark.ProvenAt, Active: n.mark.Active}
+			o.Config, o.Drift = n.mark.Config, slices.Clone(n.drift)
 			all = append(all, o)
 		}
 	}
 	slices.SortFunc(all, func(a, b observe.Node) int { return strings.Compare(a.Name, b.Name) })
 	return all, nil
+}
+
+// Drift lets something of a running node drift, as List tells from then on.
+func (e *Engine) Drift(ref engine.Ref, all ...observe.Drift) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if n, ok := e.nodes[ref]; ok {
+		n.drift = append(n.drift, all...)
+	}
 }
 
 // Create makes a node, stopped.

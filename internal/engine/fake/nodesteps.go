@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 
 	"orrery/internal/engine"
 	"orrery/internal/observe"
@@ -38,6 +39,8 @@ func (h *Host) doNode(ctx context.Context, s *plan.Step) error {
 		return h.Destroy(ctx, ref)
 	case plan.ConfigureNode:
 		return h.configure(ctx, ref, n)
+	case plan.MendNode:
+		return h.mend(ctx, ref, s.Drift)
 	case plan.RevertNode:
 		return h.revert(ctx, ref)
 	case plan.CheckNode:
@@ -148,6 +151,23 @@ func (h *Host) configure(ctx context.Context, ref engine.Ref, n *spec.Node) erro
 		}
 	}
 	return h.Mark(ctx, ref, engine.Mark{Configured: true, Config: n.Config, Active: active})
+}
+
+// mend ends what has drifted of a node. It has to prove its health anew.
+func (h *Host) mend(ctx context.Context, ref engine.Ref, drift []observe.Drift) error {
+	mark, _, state := h.now(ref)
+	if state != observe.Running {
+		return fmt.Errorf("node %s is %s", ref.Name, state)
+	}
+	mark.Proven = ""
+	if err := h.Mark(ctx, ref, mark); err != nil {
+		return err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	n := h.nodes[ref]
+	n.drift = slices.DeleteFunc(slices.Clone(n.drift), func(d observe.Drift) bool { return slices.Contains(drift, d) })
+	return nil
 }
 
 // revert does nothing to a node whose configuration had not begun.

@@ -223,7 +223,7 @@ func (e *Engine) Mark(_ context.Context, ref engine.Ref, m engine.Mark) error {
 	if err != nil {
 		return missing(c, err)
 	}
-	r.Configured, r.Config, r.Proven, r.Active = m.Configured, m.Config, m.Proven, m.Active
+	r.Configured, r.Config, r.Proven, r.ProvenAt, r.Active = m.Configured, m.Config, m.Proven, m.ProvenAt, m.Active
 	return record.Write(c.dir, r)
 }
 

@@ -56,7 +56,7 @@ func (e *Engine) sites() ([]string, error) {
 }
 
 func (e *Engine) observe(f record.Found) observe.Node {
-	n := observe.Node{Node: f.Record.Node, State: observe.Stopped, Configured: f.Record.Configured, Proven: f.Record.Proven, Active: f.Record.Active}
+	n := observe.Node{Node: f.Record.Node, State: observe.Stopped, Configured: f.Record.Configured, Proven: f.Record.Proven, ProvenAt: f.Record.ProvenAt, Active: f.Record.Active}
 	c := e.container(engine.RefOf(&n.Node))
 	switch {
 	case !f.Whole:

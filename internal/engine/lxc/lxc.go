@@ -17,6 +17,7 @@ import (
 	"orrery/internal/engine/record"
 	"orrery/internal/host"
 	"orrery/internal/image"
+	"orrery/internal/tree"
 )
 
 // Engine makes nodes with LXC.
@@ -36,6 +37,7 @@ var (
 	_ engine.Freezer   = (*Engine)(nil)
 	_ engine.Layered   = (*Engine)(nil)
 	_ engine.Grouped   = (*Engine)(nil)
+	_ engine.Viewer    = (*Engine)(nil)
 )
 
 // New gives the engine that keeps its nodes in dirs and takes layers from store.
@@ -73,6 +75,24 @@ func (c container) namespace() string { return filepath.Join(c.dir, "user-namesp
 // Private gives the upper directory of the node's overlay.
 func (e *Engine) Private(ref engine.Ref) string {
 	return filepath.Join(e.container(ref).private(), "upper")
+}
+
+// View opens the root of a running node.
+func (e *Engine) View(ref engine.Ref) (*tree.Root, error) {
+	c := e.container(ref)
+	pid := c.init()
+	if pid == 0 {
+		return nil, notRunning(ref)
+	}
+	root, err := tree.Open(fmt.Sprintf("/proc/%d/root/.", pid))
+	if err != nil {
+		return nil, err
+	}
+	if c.init() != pid { // it ended meanwhile, and the number may be another's
+		root.Close() //nolint:errcheck // nothing was written
+		return nil, notRunning(ref)
+	}
+	return root, nil
 }
 
 // Cgroup gives the node's control group.

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"orrery/internal/site/spec"
 	"orrery/internal/tree"
@@ -18,10 +19,11 @@ import (
 // A Record is what is known of a node.
 type Record struct {
 	spec.Node
-	Slot       int    `json:"slot"` // its range of user ids on this host
-	Configured bool   `json:"configured"`
-	Proven     string `json:"proven,omitempty"`
-	Active     bool   `json:"active,omitempty"` // what only a live node does has been done, or may have been
+	Slot       int       `json:"slot"` // its range of user ids on this host
+	Configured bool      `json:"configured"`
+	Proven     string    `json:"proven,omitempty"`
+	ProvenAt   time.Time `json:"proven_at,omitzero"`
+	Active     bool      `json:"active,omitempty"` // what only a live node does has been done, or may have been
 }
 
 const file = "node.json"

@@ -43,6 +43,17 @@ func (c *checker) roleFiles() {
 	}
 }
 
+func (c *checker) roleChanges() {
+	for i := range c.site.Roles {
+		r := &c.site.Roles[i]
+		for k, p := range r.Changes {
+			if !path.IsAbs(p) || path.Clean(p) != p || p == "/" {
+				c.wrong(at("role", r.Name, "changes", k), `such as "/etc/portal.json", or a directory`, "%q in changes is no plain absolute path", p)
+			}
+		}
+	}
+}
+
 func (c *checker) roleVolumes() {
 	for i := range c.site.Roles {
 		r := &c.site.Roles[i]

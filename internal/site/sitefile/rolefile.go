@@ -10,6 +10,7 @@ type roleFile struct {
 	Services      []string          `toml:"services"`
 	ServiceTables []serviceTable    `toml:"service"`
 	SimulatedBy   string            `toml:"simulated_by"`
+	Changes       []string          `toml:"changes"`
 	Needs         needsTable        `toml:"needs"`
 	Env           map[string]string `toml:"env"`
 	Files         []fileTable       `toml:"file"`

@@ -13,7 +13,7 @@ import (
 func (l *loader) roleOf(name string, f *roleFile, beside map[string][]byte) site.Role {
 	r := site.Role{
 		Name: name, Dir: "roles/" + name, Description: f.Description, Apt: f.Apt, Pip: f.Pip, Services: f.Services,
-		SimulatedBy: f.SimulatedBy, NeedsRoles: f.Needs.Roles, NeedsHealthy: f.Needs.Healthy, Env: f.Env, Beside: beside,
+		SimulatedBy: f.SimulatedBy, Changes: f.Changes, NeedsRoles: f.Needs.Roles, NeedsHealthy: f.Needs.Healthy, Env: f.Env, Beside: beside,
 	}
 	for i, unit := range f.Services {
 		l.report.units[[2]string{name, unit}], _ = l.report.roots[roleFileOf(name)].find("services", strconv.Itoa(i))

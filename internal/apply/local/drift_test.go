@@ -1,0 +1,230 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"orrery/internal/engine"
+	"orrery/internal/engine/fake"
+	"orrery/internal/engine/record"
+	"orrery/internal/host"
+	"orrery/internal/image"
+	"orrery/internal/observe"
+	"orrery/internal/plan"
+	"orrery/internal/site"
+	"orrery/internal/site/spec"
+	"orrery/internal/tree"
+)
+
+// A viewed engine shows the files of its one node as directories.
+type viewed struct {
+	*fake.Engine
+	dir string
+}
+
+func (v viewed) View(engine.Ref) (*tree.Root, error) { return tree.Open(filepath.Join(v.dir, "root")) }
+func (v viewed) Private(engine.Ref) string           { return filepath.Join(v.dir, "upper") }
+func (v viewed) Shift(engine.Ref) (int, error)       { return os.Geteuid(), nil }
+
+// A served node is one that runs in memory, with its files in directories.
+type served struct {
+	*testing.T
+	*Host
+	engine viewed
+	node   *spec.Node
+	unit   string // what systemd says of its service
+	sick   bool
+}
+
+func newServed(t *testing.T) *served {
+	t.Helper()
+	if os.Geteuid() != os.Getegid() {
+		t.Skip("this user's group is of another number")
+	}
+	s := &site.Site{
+		Name: "karoo", Images: []site.Image{{Name: "debian", Suite: "bookworm"}},
+		Roles: []site.Role{{
+			Name: "web", Dir: "roles/web", Services: []string{"web.service"}, Changes: []string{"/etc/state"},
+			Files: []site.File{
+				{Path: "/etc/web.conf", Template: "t", Content: []byte("of {{ .Node.Name }}\n"), Owner: "root:root", Mode: 0o644},
+				{Path: "/etc/state", Template: "s", Content: []byte("begun\n"), Owner: "root:root", Mode: 0o644},
+				{Path: "/srv/web.py", Source: "web.py", Content: []byte("serve()\n"), Owner: "root:root", Mode: 0o644},
+			},
+			Health: []site.HealthCheck{{Command: []string{"ask"}, Timeout: time.Second, Interval: time.Second, Within: time.Second}},
+		}},
+		Nodes: []site.Node{{Name: "one", ID: 1, Image: "debian", Engine: "fake", Host: "local", Roles: []string{"web"}}},
+	}
+	dir := t.TempDir()
+	n := &served{T: t, engine: viewed{fake.New(), dir}, unit: "active"}
+	n.engine.Command = n.command
+	n.Host = New("local", host.Dirs{State: dir, Run: dir}, s, map[string]engine.Engine{"fake": n.engine}, image.Open(dir))
+	spelt, err := spec.NewMaker(s).Node(&s.Nodes[0])
+	n.must(err)
+	n.node = spelt
+	for path, text := range map[string]string{
+		"root/etc/web.conf": "of one\n", "root/etc/state": "begun\n", "root/srv/web.py": "serve()\n", "root/usr/bin/tar": "tar", "upper/etc/web.conf": "of one\n",
+		"root/etc/passwd": "root:x:0:0::/:\n", "root/etc/group": "root:x:0:\n",
+	} {
+		n.write(path, text)
+	}
+	n.writeTo(filepath.Join(n.Store.Tree(spelt.Base), "usr/bin/tar"), "tar")
+	n.writeTo(filepath.Join(n.Store.Tree(spelt.Layer), "srv/web.py"), "serve()\n")
+	n.must(n.engine.Create(t.Context(), spelt))
+	n.must(n.engine.Start(t.Context(), engine.RefOf(spelt)))
+	n.mark(engine.Mark{Configured: true, Config: spelt.Config, Proven: spelt.Config.Health})
+	return n
+}
+
+func (n *served) must(err error) {
+	n.Helper()
+	if err != nil {
+		n.Fatal(err)
+	}
+}
+
+func (n *served) mark(m engine.Mark) {
+	n.Helper()
+	n.must(n.engine.Mark(n.T.Context(), engine.RefOf(n.node), m))
+	r := &record.Record{Node: *n.node, Configured: m.Configured, Proven: m.Proven, Active: m.Active}
+	r.Config = m.Config
+	dir := n.Dirs.Node("karoo", 1)
+	n.must(os.MkdirAll(dir, 0o755))
+	n.must(record.Write(dir, r))
+}
+
+func (n *served) write(path, text string) { n.writeTo(filepath.Join(n.engine.dir, path), text) }
+
+func (n *served) writeTo(path, text string) {
+	n.Helper()
+	n.must(os.MkdirAll(filepath.Dir(path), 0o755))
+	n.must(os.WriteFile(path, []byte(text), 0o644))
+}
+
+// command is what the node does when it is told to.
+func (n *served) command(_ context.Context, _ engine.Ref, c host.Command) error {
+	line := strings.Join(c.Args, " ")
+	switch {
+	case strings.HasPrefix(line, "systemctl show"):
+		_, err := io.WriteString(c.Stdout, "LoadState=loaded\nActiveState="+n.unit+"\nSubState=x\nUnitFileState=enabled\n")
+		return err
+	case strings.HasPrefix(line, "/bin/sh -c systemctl enable"):
+		n.unit = "active"
+	case line == "ask" && n.sick:
+		return errors.New("exit status 1")
+	}
+	return nil
+}
+
+// drift looks into the node.
+func (n *served) drift() []observe.Drift {
+	n.Helper()
+	nodes, err := n.engine.List(n.T.Context(), "karoo")
+	n.must(err)
+	n.must(n.Probe(n.T.Context(), nodes, nil))
+	return nodes[0].Drift
+}
+
+func (n *served) want(want ...string) []observe.Drift {
+	n.Helper()
+	all := n.drift()
+	var got []string
+	for _, d := range all {
+		got = append(got, d.String())
+	}
+	if !slices.Equal(got, want) {
+		n.Errorf("found is\n  %s\nnot\n  %s", strings.Join(got, "\n  "), strings.Join(want, "\n  "))
+	}
+	return all
+}
+
+// TestProbe: what has drifted of a node is found, mended and then gone; what is on record meanwhile lets the next run make it good, if this one is killed.
+func TestProbe(t *testing.T) {
+	n := newServed(t)
+	n.want()
+	n.unit, n.sick = "inactive", true
+	n.write("root/etc/web.conf", "of me\n")
+	n.write("root/etc/state", "grown\n")
+	n.must(os.Remove(filepath.Join(n.engine.dir, "root/srv/web.py")))
+	n.must(os.Remove(filepath.Join(n.engine.dir, "root/usr/bin/tar")))
+	n.must(os.MkdirAll(filepath.Join(n.engine.dir, "upper/usr/bin"), 0o755))
+	if err := unix.Mknod(filepath.Join(n.engine.dir, "upper/usr/bin/tar"), unix.S_IFCHR, 0); err != nil {
+		t.Skipf("this user cannot make a whiteout: %v", err)
+	}
+	all := n.want(
+		"program /usr/bin/tar is gone, not as in its layer",
+		"file /srv/web.py is gone, not as in its layer",
+		"file /etc/web.conf is changed, not as its role makes it",
+		"service web.service is stopped, not running",
+		"health command ask is failing (one: ask: exit status 1), not passed",
+	)
+	if all[1].Role != "web" || all[3].Kind != observe.DriftService || all[4].How != observe.Failing {
+		t.Errorf("%+v", all)
+	}
+	mend := &plan.Step{Kind: plan.MendNode, Node: n.node, Was: n.node, Subject: "one", Drift: all}
+
+	// A run that ends half way leaves a node that is to be configured.
+	n.engine.Crash("Run", "one", 1)
+	if err := n.Do(t.Context(), mend, func(string) {}); err == nil {
+		t.Error("a run that was killed has mended it")
+	}
+	n.engine.Revive()
+	if nodes, _ := n.engine.List(t.Context(), "karoo"); nodes[0].Configured || nodes[0].Proven != "" {
+		t.Errorf("it is on record as %+v", nodes[0])
+	}
+	n.sick = false
+	n.must(n.Do(t.Context(), mend, func(string) {}))
+	for path, text := range map[string]string{"usr/bin/tar": "tar", "srv/web.py": "serve()\n", "etc/state": "grown\n"} {
+		if got, err := os.ReadFile(filepath.Join(n.engine.dir, "root", path)); err != nil || string(got) != text {
+			t.Errorf("%s: %q, %v", path, got, err)
+		}
+	}
+	if f, ok := n.engine.File(engine.RefOf(n.node), "/etc/web.conf"); !ok || string(f.Content) != "of one\n" {
+		t.Errorf("/etc/web.conf: %q", f.Content)
+	}
+	if _, ok := n.engine.File(engine.RefOf(n.node), "/etc/state"); ok {
+		t.Error("what the node may change was put there again")
+	}
+	nodes, _ := n.engine.List(t.Context(), "karoo")
+	if !nodes[0].Configured || nodes[0].Proven != "" || n.unit != "active" {
+		t.Errorf("it is on record as %+v, its service is %s", nodes[0], n.unit)
+	}
+	n.write("root/etc/web.conf", "of one\n") // which is in memory only
+	n.must(os.Remove(filepath.Join(n.engine.dir, "upper/usr/bin/tar")))
+	n.want()
+}
+
+// TestProbeOther: what has not been applied yet is no drift, nor what is of nodes that nobody asked for, that are in quarantine or do not run.
+func TestProbeOther(t *testing.T) {
+	n := newServed(t)
+	n.write("root/etc/web.conf", "of me\n")
+	n.write("root/srv/web.py", "other()\n")
+	n.unit = "inactive"
+	nodes, err := n.engine.List(t.Context(), "karoo")
+	n.must(err)
+	n.must(n.Probe(t.Context(), nodes, map[string]bool{"two": true}))
+	staged := slices.Clone(nodes)
+	staged[0].Staged = true
+	n.must(n.Probe(t.Context(), staged, nil))
+	stopped := slices.Clone(nodes)
+	stopped[0].State = observe.Stopped
+	n.must(n.Probe(t.Context(), stopped, nil))
+	if d := slices.Concat(nodes[0].Drift, staged[0].Drift, stopped[0].Drift); len(d) > 0 {
+		t.Errorf("found is %v", d)
+	}
+	r := &n.Site.Roles[0]
+	r.Files[0].Content, r.Files[2].Content = []byte("new {{ .Node.Name }}\n"), []byte("new()\n")
+	n.want("service web.service is stopped, not running")
+	n.mark(engine.Mark{Config: n.node.Config}) // it was not finished: its services and files come with the rest
+	n.want()
+	r.Files[2].Content = []byte("serve()\n")
+	n.want("file /srv/web.py is changed, not as in its layer")
+}

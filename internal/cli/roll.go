@@ -1,0 +1,267 @@
+package cli
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"time"
+
+	"orrery/internal/apply/local"
+	"orrery/internal/drift"
+	"orrery/internal/engine"
+	"orrery/internal/host"
+	"orrery/internal/observe"
+	"orrery/internal/role"
+	"orrery/internal/site"
+	"orrery/internal/site/render"
+	"orrery/internal/site/selector"
+	"orrery/internal/site/spec"
+)
+
+// A row is one node in the table.
+type row struct {
+	Node       string            `json:"node"`
+	ID         int               `json:"id"`
+	Release    int               `json:"release,omitempty"`
+	Quarantine bool              `json:"quarantine,omitempty"` // beside the live one
+	Host       string            `json:"host"`
+	State      string            `json:"state"`
+	Health     string            `json:"health"`
+	ProvenAt   time.Time         `json:"proven_at,omitzero"` // when its checks were last passed
+	Probed     bool              `json:"probed,omitempty"`   // it was looked into just now
+	Roles      []string          `json:"roles"`
+	Addresses  map[string]string `json:"addresses"`
+	Detail     string            `json:"detail,omitempty"`
+	Drift      []observe.Drift   `json:"drift,omitempty"`
+	Usage      *local.Usage      `json:"usage,omitempty"`
+	networks   []string
+}
+
+// standing says of which release a node is, and whether that is live.
+func (r row) standing() string {
+	release := "none"
+	if r.Release != 0 {
+		release = strconv.Itoa(r.Release)
+	}
+	if r.Quarantine {
+		return release + " (quarantine)"
+	}
+	return release
+}
+
+// What the health of a node can be.
+const (
+	healthy   = "healthy"
+	unhealthy = "unhealthy"
+	drifted   = "drifted" // its checks pass, or it has none, but it is not as its roles and layers made it
+)
+
+// good reports whether the node is as declared.
+func (r row) good() bool {
+	return r.State == string(observe.Running) && (r.Health == healthy || r.Health == "-") || r.State == string(observe.Stopped) && r.Health == "off"
+}
+
+// A roll is the nodes of a site as this host has them.
+type roll struct {
+	host     *local.Host
+	rows     []row
+	there    []*observe.Node // by row; nil: it is not there
+	declared []*site.Node
+}
+
+// roll calls the nodes that selectors mean, in the order in which they are declared, with those beside the live ones.
+func (a *app) roll(ctx context.Context, s *site.Site, selectors []string) (*roll, error) {
+	if err := needRoot(); err != nil {
+		return nil, err // the records of nodes are nobody else's to read
+	}
+	h, err := a.here(s)
+	if err != nil {
+		return nil, err
+	}
+	if s, err = h.Live(); err != nil {
+		return nil, err
+	}
+	nodes, err := selector.Select(s, selectors...)
+	if err != nil {
+		return nil, err
+	}
+	there, beside := map[string]*observe.Node{}, map[string][]*observe.Node{}
+	for _, e := range h.Engines {
+		list, err := e.List(ctx, s.Key())
+		if err != nil {
+			return nil, err
+		}
+		for i := range list {
+			if n := &list[i]; n.Staged {
+				beside[n.Name] = append(beside[n.Name], n)
+			} else {
+				there[n.Name] = n
+			}
+		}
+	}
+	all := &roll{host: h}
+	makers := map[*site.Site]*spec.Maker{}
+	for _, n := range nodes {
+		of := h.SiteOf(n)
+		if makers[of] == nil {
+			makers[of] = spec.NewMaker(of)
+		}
+		r := newRow(makers[of], n, h.Name, there[n.Name])
+		all.add(r, there[n.Name], n)
+		for _, other := range beside[n.Name] {
+			all.add(quarantined(r, other), other, n)
+		}
+	}
+	return all, nil
+}
+
+func (all *roll) add(r row, there *observe.Node, declared *site.Node) {
+	all.rows, all.there, all.declared = append(all.rows, r), append(all.there, there), append(all.declared, declared)
+}
+
+// probe tries the health checks of live nodes now.
+func (all *roll) probe(ctx context.Context) {
+	var round drift.Round
+	for i, r := range all.rows {
+		if r.Quarantine || r.State != string(observe.Running) {
+			continue
+		}
+		n, of := all.declared[i], all.host.SiteOf(all.declared[i])
+		in := all.host.Engines[n.Engine].Runner(engine.RefOf(&all.there[i].Node))
+		round.Add(i, role.Allowance(of, n), func(ctx context.Context) error { return role.Probe(ctx, in, render.New(of), of, n) })
+	}
+	for i, err := range round.Run(ctx) {
+		all.rows[i].Health, all.rows[i].Detail = unhealthy, all.host.Keys.Redact(err.Error())
+	}
+}
+
+// look tries the health checks of live nodes now, and looks for what has drifted.
+func (all *roll) look(ctx context.Context) error {
+	var nodes []observe.Node
+	var rows []int
+	for i, n := range all.there {
+		if n != nil && !n.Staged {
+			nodes, rows = append(nodes, *n), append(rows, i)
+		}
+	}
+	if err := all.host.Probe(ctx, nodes, nil); err != nil {
+		return err
+	}
+	for k, i := range rows {
+		r := &all.rows[i]
+		if r.State != string(observe.Running) {
+			continue
+		}
+		r.Probed, r.Drift = true, nodes[k].Drift
+		r.judge()
+	}
+	return nil
+}
+
+// judge lets the health of a node be what a look into it has found.
+func (r *row) judge() {
+	sick := func(d observe.Drift) bool { return d.Kind == observe.DriftHealth || d.Kind == observe.DriftNode }
+	switch {
+	case slices.ContainsFunc(r.Drift, sick):
+		r.Health = unhealthy
+	case len(r.Drift) > 0:
+		r.Health = drifted
+	case r.Health == "not proven":
+		r.Health = healthy
+	}
+}
+
+// measure notes what running nodes use now. How many processors that are is told from one reading to the next: what it gives is for the next round,
+// and without any of one before it waits for a moment.
+func (all *roll) measure(ctx context.Context, before map[int]host.Sample) (map[int]host.Sample, error) {
+	sample := func() map[int]host.Sample {
+		now := map[int]host.Sample{}
+		for i, r := range all.rows {
+			if r.State == string(observe.Running) {
+				now[r.ID] = all.host.Sample(&all.there[i].Node)
+			}
+		}
+		return now
+	}
+	if before == nil {
+		before = sample()
+		select {
+		case <-time.After(500 * time.Millisecond):
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+	now := sample()
+	for i := range all.rows {
+		r := &all.rows[i]
+		if n := all.there[i]; n != nil {
+			was, has := before[r.ID]
+			if !has {
+				was = now[r.ID]
+			}
+			r.Usage = all.host.Usage(ctx, n, was, now[r.ID])
+		}
+	}
+	return now, ctx.Err()
+}
+
+// sickFirst puts those first that are not as declared, otherwise as they are.
+func (all *roll) sickFirst() {
+	slices.SortStableFunc(all.rows, func(a, b row) int { return a.rank() - b.rank() })
+}
+
+func (r row) rank() int {
+	if r.good() || r.Quarantine {
+		return 1
+	}
+	return 0
+}
+
+// quarantined gives the row of an instance beside the live one.
+func quarantined(of row, n *observe.Node) row {
+	r := of
+	r.ID, r.Release, r.Quarantine, r.State, r.Health, r.Detail, r.ProvenAt = n.ID, n.Release, true, string(n.State), "-", "", n.ProvenAt
+	switch {
+	case n.State != observe.Running:
+	case slices.ContainsFunc(n.Mounts, func(m spec.Mount) bool { return m.Copy == spec.NoCopy }):
+		r.Health = "retired" // it lets others have its volumes
+	case !n.Configured:
+		r.Health = "not configured"
+	case n.Config.Health != "" && n.Proven != n.Config.Health:
+		r.Health = "not proven"
+	case n.Config.Health != "":
+		r.Health = healthy
+	}
+	return r
+}
+
+func newRow(maker *spec.Maker, n *site.Node, hostName string, has *observe.Node) row {
+	r := row{Node: n.Name, ID: n.FullID(), Release: n.Release, Host: hostName, State: "absent", Health: "-", Roles: n.Roles, Addresses: map[string]string{}}
+	for _, nic := range n.NICs {
+		r.networks = append(r.networks, nic.Network)
+		r.Addresses[nic.Network] = nic.Address.String()
+	}
+	if has == nil {
+		return r
+	}
+	r.State = string(has.State)
+	r.ID, r.Release = has.ID, has.Release // others than declared, if a switch was interrupted
+	if has.Proven != "" {
+		r.ProvenAt = has.ProvenAt
+	}
+	wanted, err := maker.Node(n)
+	switch {
+	case has.State == observe.Stopped && !n.Autostart:
+		r.Health = "off"
+	case has.State != observe.Running:
+	case !has.Configured:
+		r.Health = "not configured"
+	case err == nil && wanted.Config.Health != "" && has.Proven == "":
+		r.Health = "not proven"
+	case err == nil && wanted.Config.Health == "":
+		r.Health = "-"
+	default:
+		r.Health = healthy
+	}
+	return r
+}

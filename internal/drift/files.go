@@ -1,0 +1,91 @@
+package drift
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"golang.org/x/sys/unix"
+
+	"orrery/internal/host"
+	"orrery/internal/image"
+	"orrery/internal/observe"
+	"orrery/internal/tree"
+)
+
+// A Rendered file is one that a role puts onto the node.
+type Rendered struct {
+	host.File
+	Role string
+}
+
+const asRendered = "as its role makes it"
+
+// Files gives what has become of files that roles have put onto a node. First is the id, on the host, of the node's root.
+func Files(node string, root *tree.Root, first int, files []Rendered, free Free) ([]observe.Drift, error) {
+	f := finding{node: node}
+	for _, want := range files {
+		if free.has(want.Path) {
+			continue
+		}
+		if err := f.file(root, first, &want); err != nil {
+			return nil, err
+		}
+	}
+	return f.all, nil
+}
+
+func (f *finding) file(root *tree.Root, first int, want *Rendered) error {
+	altered := func(as, found string) { f.add(observe.DriftFile, observe.Altered, want.Path, want.Role, as, found) }
+	is, err := root.Lstat(want.Path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.ENOTDIR):
+		f.add(observe.DriftFile, observe.Gone, want.Path, want.Role, asRendered, gone)
+		return nil
+	case err != nil:
+		return err
+	case want.Link != "":
+		if says, err := root.Readlink(want.Path); err != nil || says != want.Link {
+			altered("a link to "+want.Link, changed)
+		}
+		return nil
+	case is.Mode&unix.S_IFMT != unix.S_IFREG:
+		altered(asRendered, tree.Kind(is.Mode))
+		return nil
+	}
+	uid, gid, err := image.AccountIn([]*tree.Root{root}, want.Owner)
+	if err != nil {
+		altered("owned by "+want.Owner, "owned by nobody whom the node knows by that name")
+		return nil
+	}
+	as := unix.Stat_t{Mode: unix.S_IFREG | want.Mode, Uid: uint32(uid), Gid: uint32(gid)}
+	if want, found := dress(&as, is, first); found != "" {
+		altered(want, found)
+		return nil
+	}
+	if is.Size == int64(len(want.Content)) {
+		text, err := root.ReadFile(want.Path, is.Size)
+		if err := vanished(err); err != nil && !errors.Is(err, tree.ErrTooLarge) {
+			return err
+		}
+		if err == nil && bytes.Equal(text, want.Content) {
+			return nil
+		}
+	}
+	altered(asRendered, changed)
+	return nil
+}
+
+// dress compares mode and owner of a path; "": they are the same. First is the id, where it is now, of the node's root.
+func dress(was, is *unix.Stat_t, first int) (want, found string) {
+	uid, gid := int(is.Uid)-first, int(is.Gid)-first
+	switch {
+	case was.Mode&unix.S_IFMT == unix.S_IFLNK: // which has no mode, and an owner that is of no matter
+	case was.Mode&0o7777 != is.Mode&0o7777:
+		return fmt.Sprintf("of mode %04o", was.Mode&0o7777), fmt.Sprintf("of mode %04o", is.Mode&0o7777)
+	case int(was.Uid) != uid || int(was.Gid) != gid:
+		return fmt.Sprintf("owned by %d:%d", was.Uid, was.Gid), fmt.Sprintf("owned by %d:%d", uid, gid)
+	}
+	return "", ""
+}

@@ -1,0 +1,260 @@
+package drift
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"orrery/internal/observe"
+	"orrery/internal/tree"
+)
+
+// programs are the directories of which a node has nothing to change: what is in them came with packages, pip and build steps. What is elsewhere
+// (/etc, /var, /root, /home) belongs to the node as well.
+var programs = []string{"usr", "opt"}
+
+// Programs gives what a node has deleted or changed of the programs in its layers, but for what is free. What it has added is its own business.
+func Programs(ctx context.Context, node string, private *tree.Root, layers Stack, free Free) ([]observe.Drift, error) {
+	w := &walk{finding: finding{node: node}, ctx: ctx, layers: layers, free: free}
+	for _, top := range programs {
+		inside, err := private.Sub(top)
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) {
+			if err := w.instead(private, top); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		w.top = top
+		err = inside.Walk(ctx, most, w.visit)
+		inside.Close() //nolint:errcheck // it was only read
+		if err != nil && !errors.Is(err, errFull) {
+			return nil, err
+		}
+	}
+	return w.all, nil
+}
+
+var errFull = errors.New("enough has been found")
+
+type walk struct {
+	finding
+	ctx    context.Context
+	layers Stack
+	free   Free
+	top    string
+}
+
+// instead looks at what stands in the private layer where a whole directory of programs should.
+func (w *walk) instead(private *tree.Root, top string) error {
+	st, err := private.Lstat(top)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil {
+		_, _, has, err := w.layers.find(top)
+		if err != nil {
+			return err
+		}
+		if has {
+			w.replaced(top, st)
+		}
+	}
+	return err
+}
+
+func (w *walk) visit(e *tree.Entry) error {
+	name := path.Join(w.top, e.Path)
+	switch {
+	case w.full():
+		return errFull
+	case w.free.has(name), e.Name == "__pycache__", strings.HasSuffix(e.Name, ".pyc"): // which Python writes as it likes
+		return tree.SkipDir
+	}
+	layer, was, has, err := w.layers.find(name)
+	switch {
+	case err != nil:
+		return err
+	case !has && e.IsDir():
+		return tree.SkipDir // the node has made it, and all that is in it
+	case !has:
+		return nil
+	case e.Stat.Mode&unix.S_IFMT != was.Mode&unix.S_IFMT:
+		w.replaced(name, &e.Stat)
+		return tree.SkipDir
+	}
+	if want, found := dress(was, &e.Stat, 0); found != "" {
+		w.add(observe.DriftProgram, observe.Altered, "/"+name, "", want, found)
+		return nil
+	}
+	same, err := true, error(nil)
+	switch was.Mode & unix.S_IFMT {
+	case unix.S_IFDIR:
+		return w.emptied(e, name)
+	case unix.S_IFREG:
+		same, err = sameContent(w.ctx, layer, name, was, func() (*os.File, int64, error) {
+			fd, st, err := tree.OpenEntry(e.Dir, e.Name)
+			return os.NewFile(uintptr(fd), name), st.Size, err
+		})
+	case unix.S_IFLNK:
+		same, err = sameLink(layer, name, func() (string, error) { return tree.ReadLink(e.Dir, e.Name) })
+	}
+	if err == nil && !same {
+		w.add(observe.DriftProgram, observe.Altered, "/"+name, "", asLayer, changed)
+	}
+	return vanished(err)
+}
+
+// vanished: what has become another thing, since it was listed, is found the next time.
+func vanished(err error) error {
+	if errors.Is(err, tree.ErrGone) || errors.Is(err, tree.ErrNotRegular) || errors.Is(err, unix.ENOENT) {
+		return nil
+	}
+	return err
+}
+
+const (
+	asLayer = "as in its layer"
+	changed = "changed"
+	gone    = "gone"
+)
+
+// replaced tells of something of another kind in the place of what a layer has; overlayfs's mark for what was removed is of none.
+func (w *walk) replaced(name string, is *unix.Stat_t) {
+	if tree.Whiteout(is) {
+		w.add(observe.DriftProgram, observe.Gone, "/"+name, "", asLayer, gone)
+		return
+	}
+	w.add(observe.DriftProgram, observe.Altered, "/"+name, "", asLayer, tree.Kind(is.Mode))
+}
+
+// emptied tells what a directory lacks that was removed as a whole and made anew.
+func (w *walk) emptied(e *tree.Entry, name string) error {
+	fresh, err := opaqueFile(e.Inner)
+	if err != nil || !fresh {
+		return err
+	}
+	all, err := w.layers.names(name)
+	if err != nil {
+		return err
+	}
+	for _, each := range all {
+		if _, err := tree.StatEntry(e.Inner, each); errors.Is(err, unix.ENOENT) && !w.free.has(path.Join(name, each)) {
+			w.add(observe.DriftProgram, observe.Gone, "/"+path.Join(name, each), "", asLayer, gone)
+		}
+	}
+	return nil
+}
+
+// sameContent compares a file of a layer with another, of which it is given the size.
+func sameContent(ctx context.Context, layer *tree.Root, name string, was *unix.Stat_t, open func() (*os.File, int64, error)) (bool, error) {
+	other, size, err := open()
+	if err != nil {
+		return false, err
+	}
+	defer other.Close()
+	if size != was.Size {
+		return false, nil
+	}
+	file, err := layer.OpenFile(name)
+	if err != nil {
+		return false, err
+	}
+	defer file.Close()
+	return sameBytes(untilDone{ctx, io.LimitReader(file, size)}, io.LimitReader(other, size+1))
+}
+
+func sameBytes(a, b io.Reader) (bool, error) {
+	one, other := make([]byte, 64<<10), make([]byte, 64<<10)
+	for {
+		n, err := io.ReadFull(a, one)
+		m, wrong := io.ReadFull(b, other)
+		if !bytes.Equal(one[:n], other[:m]) {
+			return false, nil
+		}
+		for _, err := range []error{err, wrong} {
+			if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+				return false, err
+			}
+		}
+		if err != nil || wrong != nil {
+			return err != nil && wrong != nil, nil
+		}
+	}
+}
+
+func sameLink(layer *tree.Root, name string, read func() (string, error)) (bool, error) {
+	was, err := layer.Readlink(name)
+	if err != nil {
+		return false, err
+	}
+	is, err := read()
+	return was == is, err
+}
+
+// Laid gives what has become of files that roles have put into the layers. Paths are followed as the node would.
+func Laid(ctx context.Context, node string, root *tree.Root, first int, layers Stack, files []Owned, free Free) ([]observe.Drift, error) {
+	f := finding{node: node}
+	for _, o := range files {
+		if free.has(o.Path) {
+			continue
+		}
+		name := relative(o.Path)
+		layer, was, has, err := layers.find(name)
+		if err != nil {
+			return nil, err
+		}
+		if !has || was.Mode&unix.S_IFMT != unix.S_IFREG {
+			continue // a later role or a build step has made something else of it
+		}
+		is, err := root.Lstat(name)
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) {
+			f.add(observe.DriftFile, observe.Gone, o.Path, o.Role, asLayer, gone)
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if is.Mode&unix.S_IFMT != unix.S_IFREG {
+			f.add(observe.DriftFile, observe.Altered, o.Path, o.Role, asLayer, tree.Kind(is.Mode))
+			continue
+		}
+		if want, found := dress(was, is, first); found != "" {
+			f.add(observe.DriftFile, observe.Altered, o.Path, o.Role, want, found)
+			continue
+		}
+		same, err := sameContent(ctx, layer, name, was, func() (*os.File, int64, error) { return openIn(root, name) })
+		if err := vanished(err); err != nil {
+			return nil, err
+		}
+		if !same {
+			f.add(observe.DriftFile, observe.Altered, o.Path, o.Role, asLayer, changed)
+		}
+	}
+	return f.all, nil
+}
+
+func openIn(root *tree.Root, name string) (*os.File, int64, error) {
+	file, err := root.OpenFile(name)
+	if err != nil {
+		return nil, 0, err
+	}
+	info, err := file.Stat()
+	if err != nil {
+		file.Close()
+		return nil, 0, err
+	}
+	return file, info.Size(), nil
+}
+
+// An Owned path is one that a role answers for.
+type Owned struct{ Path, Role string }

@@ -1,0 +1,232 @@
+package drift
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"orrery/internal/tree"
+)
+
+// A Stack is the layers that a node stands on, the topmost first, seen as overlayfs shows them: without the node's private layer.
+type Stack []*tree.Root
+
+// OpenStack opens the trees of layers, the topmost first.
+func OpenStack(dirs []string) (Stack, error) {
+	var s Stack
+	for _, dir := range dirs {
+		layer, err := tree.Open(dir)
+		if err != nil {
+			s.Close()
+			return nil, err
+		}
+		s = append(s, layer)
+	}
+	return s, nil
+}
+
+// Close ends the use of the layers.
+func (s Stack) Close() {
+	for _, layer := range s {
+		layer.Close() //nolint:errcheck // it was only read
+	}
+}
+
+// find gives the topmost layer that has a path, and what it has there; ok is false if a node without a private layer would see nothing.
+func (s Stack) find(name string) (layer *tree.Root, st *unix.Stat_t, ok bool, err error) {
+	for _, layer := range s {
+		st, hides, err := at(layer, name)
+		if err != nil || st != nil {
+			return layer, st, err == nil && !tree.Whiteout(st), err
+		}
+		if hides {
+			break
+		}
+	}
+	return nil, nil, false, nil
+}
+
+// at gives what one layer has at a path, nil if nothing, and whether it hides then what the layers below have there.
+func at(layer *tree.Root, name string) (st *unix.Stat_t, hides bool, err error) {
+	parts := strings.Split(name, "/")
+	for n := range parts {
+		part := strings.Join(parts[:n+1], "/")
+		st, err = layer.Lstat(part)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return nil, hides, nil
+		case err != nil || n == len(parts)-1:
+			return st, false, err
+		case st.Mode&unix.S_IFMT != unix.S_IFDIR: // what is above the path is no directory in this layer
+			return nil, true, nil
+		}
+		opaque, err := opaque(layer, part)
+		if err != nil {
+			return nil, false, err
+		}
+		hides = hides || opaque
+	}
+	return nil, hides, nil
+}
+
+// names gives what is in a directory of the stack, sorted.
+func (s Stack) names(dir string) ([]string, error) {
+	seen := map[string]bool{} // and whether it is shown
+	for _, layer := range s {
+		st, hides, err := at(layer, dir)
+		if err != nil {
+			return nil, err
+		}
+		if st != nil && st.Mode&unix.S_IFMT == unix.S_IFDIR {
+			if hides, err = list(layer, dir, seen); err != nil {
+				return nil, err
+			}
+		}
+		if hides || st != nil && st.Mode&unix.S_IFMT != unix.S_IFDIR {
+			break
+		}
+	}
+	var all []string
+	for name, shown := range seen {
+		if shown {
+			all = append(all, name)
+		}
+	}
+	slices.Sort(all)
+	return all, nil
+}
+
+// list adds what one layer has in a directory, and reports whether it hides what is below.
+func list(layer *tree.Root, dir string, seen map[string]bool) (hides bool, err error) {
+	names, err := layer.Names(dir, most.Names)
+	if err != nil {
+		return false, err
+	}
+	for _, name := range names {
+		if _, above := seen[name]; above {
+			continue
+		}
+		st, err := layer.Lstat(path.Join(dir, name))
+		if err != nil {
+			return false, err
+		}
+		seen[name] = !tree.Whiteout(st)
+	}
+	return opaque(layer, dir)
+}
+
+// opaque reports whether a directory of a layer hides what the layers below have in it.
+func opaque(layer *tree.Root, dir string) (bool, error) {
+	inside, err := layer.Sub(dir)
+	if err != nil {
+		return false, err
+	}
+	defer inside.Close()
+	return opaqueFile(inside.Fd())
+}
+
+func opaqueFile(fd int) (bool, error) {
+	attrs, err := tree.FileAttributes(fd)
+	return string(attrs["trusted.overlay.opaque"]) == "y", err
+}
+
+// Restore puts a path of the layers back into the tree of a node in which it is gone or altered, with all that is missing below it. What
+// else is there below stays. First is the id, on the host, of the node's root.
+func (s Stack) Restore(ctx context.Context, to *tree.Root, first int, name string) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	name = relative(name)
+	layer, st, ok, err := s.find(name)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		return fmt.Errorf("/%s is in no layer of the node", tree.Shorten(name))
+	}
+	switch st.Mode & unix.S_IFMT {
+	case unix.S_IFDIR:
+		return s.restoreDirectory(ctx, to, first, name, st)
+	case unix.S_IFLNK:
+		says, err := layer.Readlink(name)
+		if err != nil {
+			return err
+		}
+		return to.Put(tree.File{Path: name, Link: says, Uid: first + int(st.Uid), Gid: first + int(st.Gid)}, first, first)
+	case unix.S_IFREG:
+		return restoreFile(ctx, to, first, layer, name, st)
+	}
+	return nil // a pipe or a device says nothing
+}
+
+func (s Stack) restoreDirectory(ctx context.Context, to *tree.Root, first int, name string, st *unix.Stat_t) error {
+	if err := to.MkdirAll(name, first+int(st.Uid), first+int(st.Gid)); err != nil {
+		return err
+	}
+	if err := to.Own(name, first+int(st.Uid), first+int(st.Gid), st.Mode&0o7777); err != nil {
+		return err
+	}
+	inside, err := s.names(name)
+	if err != nil {
+		return err
+	}
+	for _, each := range inside {
+		each = path.Join(name, each)
+		if _, err := to.Lstat(each); !errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err := s.Restore(ctx, to, first, each); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func restoreFile(ctx context.Context, to *tree.Root, first int, layer *tree.Root, name string, st *unix.Stat_t) error {
+	from, err := layer.OpenFile(name)
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	all, err := tree.FileAttributes(int(from.Fd()))
+	if err != nil {
+		return err
+	}
+	attrs := map[string][]byte{}
+	if value, has := all["security.capability"]; has {
+		attrs["security.capability"] = value
+	}
+	fill := func(file *os.File) error {
+		_, err := io.Copy(file, untilDone{ctx, from})
+		return err
+	}
+	return to.Put(tree.File{
+		Path: name, Fill: fill, Uid: first + int(st.Uid), Gid: first + int(st.Gid), Mode: st.Mode & 0o7777, Attrs: attrs,
+		Modified: time.Unix(st.Mtim.Unix()),
+	}, first, first)
+}
+
+// untilDone reads until somebody has had enough.
+type untilDone struct {
+	ctx  context.Context
+	from io.Reader
+}
+
+func (r untilDone) Read(p []byte) (int, error) {
+	if r.ctx.Err() != nil {
+		return 0, context.Cause(r.ctx)
+	}
+	return r.from.Read(p)
+}
+
+// relative gives a path as the trees have it, from their tops.
+func relative(name string) string { return strings.TrimPrefix(path.Clean("/"+name), "/") }

@@ -1,0 +1,34 @@
+package host
+
+import (
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// Keys gives what is typed at a terminal as it is typed, a key or a few at a time, and does not show it. What interrupts a program does so as ever.
+func Keys(terminal *os.File) (keys <-chan string, letGo func(), err error) {
+	fd := int(terminal.Fd())
+	before, err := unix.IoctlGetTermios(fd, unix.TCGETS)
+	if err != nil {
+		return nil, nil, err
+	}
+	now := *before
+	now.Lflag &^= unix.ICANON | unix.ECHO
+	now.Cc[unix.VMIN], now.Cc[unix.VTIME] = 1, 0
+	if err := unix.IoctlSetTermios(fd, unix.TCSETS, &now); err != nil {
+		return nil, nil, err
+	}
+	typed := make(chan string)
+	go func() { // it ends with the program: there is no other way to end the reading of a terminal
+		defer close(typed)
+		for b := make([]byte, 16); ; {
+			n, err := terminal.Read(b)
+			if err != nil {
+				return
+			}
+			typed <- string(b[:n])
+		}
+	}()
+	return typed, func() { _ = unix.IoctlSetTermios(fd, unix.TCSETS, before) }, nil
+}

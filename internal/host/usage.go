@@ -1,0 +1,75 @@
+package host
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A Sample is what the kernel has counted of a control group until a moment. What it does not count is negative.
+type Sample struct {
+	At     time.Time
+	CPU    time.Duration // processor time, of all processors together
+	Memory int64         // bytes, without what of the page cache goes by itself when memory is needed
+	Pids   int64         // processes and threads
+}
+
+// SampleOf reads a control group of this machine, by its path from the root of a hierarchy: from those of version 1 where there are such, else from
+// that of version 2.
+func SampleOf(path string) Sample { return sampleOf("/sys/fs/cgroup", path) }
+
+func sampleOf(root, path string) Sample {
+	s := Sample{At: time.Now(), CPU: -1, Memory: -1, Pids: -1}
+	v1 := func(controller, file string) string { return filepath.Join(root, controller, path, file) }
+	v2 := func(file string) string { return filepath.Join(root, path, file) }
+	if n, ok := counted(v1("cpuacct", "cpuacct.usage"), ""); ok {
+		s.CPU = time.Duration(n)
+	} else if n, ok := counted(v2("cpu.stat"), "usage_usec"); ok {
+		s.CPU = time.Duration(n) * time.Microsecond
+	}
+	if n, ok := counted(v1("memory", "memory.usage_in_bytes"), ""); ok {
+		cache, _ := counted(v1("memory", "memory.stat"), "total_inactive_file")
+		s.Memory = max(0, n-cache)
+	} else if n, ok := counted(v2("memory.current"), ""); ok {
+		cache, _ := counted(v2("memory.stat"), "inactive_file")
+		s.Memory = max(0, n-cache)
+	}
+	if n, ok := counted(v1("pids", "pids.current"), ""); ok {
+		s.Pids = n
+	} else if n, ok := counted(v2("pids.current"), ""); ok {
+		s.Pids = n
+	}
+	return s
+}
+
+// counted reads a number from a file of a control group: its only one, or that behind a name.
+func counted(file, name string) (n int64, ok bool) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return 0, false
+	}
+	for line := range strings.Lines(string(text)) {
+		value := strings.TrimSpace(line)
+		if name != "" {
+			key, rest, _ := strings.Cut(value, " ")
+			if key != name {
+				continue
+			}
+			value = rest
+		}
+		n, err := strconv.ParseInt(value, 10, 64)
+		return n, err == nil
+	}
+	return 0, false
+}
+
+// Processors gives how many processors were used on average between two samples; negative: that was not counted.
+func Processors(before, after Sample) float64 {
+	took := after.At.Sub(before.At)
+	if before.CPU < 0 || after.CPU < before.CPU || took <= 0 {
+		return -1
+	}
+	return float64(after.CPU-before.CPU) / float64(took)
+}

@@ -1,0 +1,86 @@
+package plan_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"orrery/internal/engine"
+	"orrery/internal/observe"
+	"orrery/internal/plan"
+	"orrery/internal/site/spec"
+)
+
+// drifting gives a fleet on which the observatory is up, and a way to let its nodes drift.
+func drifting(t *testing.T) (*fleet, func(node string, all ...observe.Drift)) {
+	t.Helper()
+	f := newFleet("sv1")
+	s := observatory()
+	f.reach(t, s)
+	return f, func(name string, all ...observe.Drift) {
+		n, _ := s.Node(name)
+		spelt, err := spec.NewMaker(s).Node(n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.hosts[0].Drift(engine.RefOf(spelt), all...)
+	}
+}
+
+var (
+	stoppedUnit = observe.Drift{Kind: observe.DriftService, How: observe.Halted, Subject: "receptor.service", Role: "receptor", Want: "running", Found: "stopped"}
+	goneProgram = observe.Drift{Kind: observe.DriftProgram, How: observe.Gone, Subject: "/usr/bin/tar", Want: "as in its layer", Found: "gone"}
+	editedFile  = observe.Drift{Kind: observe.DriftFile, How: observe.Altered, Subject: "/etc/receptor.json", Role: "receptor", Want: "as its role makes it", Found: "changed"}
+	sickNode    = observe.Drift{Kind: observe.DriftHealth, How: observe.Failing, Subject: "tcp 7147", Role: "receptor", Want: "passed", Found: "failing"}
+)
+
+// TestMend: what has drifted of a node, if somebody has looked, is mended, and its health proven; only what has to restart services disturbs.
+func TestMend(t *testing.T) {
+	f, drift := drifting(t)
+	s := observatory()
+	drift("receptor1", goneProgram, stoppedUnit)
+	drift("receptor2", editedFile, goneProgram, stoppedUnit, sickNode)
+	p := f.up(t, s, plan.Goal{})
+	wantLines(t, p,
+		"node receptor1: mend: drifted: program /usr/bin/tar is gone, not as in its layer; service receptor.service is stopped, not running",
+		"node receptor1: check: prove health",
+		"node receptor2: mend: drifted: file /etc/receptor.json is changed, not as its role makes it; program /usr/bin/tar is gone, not as in its layer; "+
+			"service receptor.service is stopped, not running; and 1 more",
+		"node receptor2: check: prove health",
+	)
+	if got := p.Disturbed(); !slices.Equal(got, []string{"receptor2"}) {
+		t.Errorf("disturbed are %v", got)
+	}
+	if len(p.Steps[2].Drift) != 4 {
+		t.Errorf("the step has %+v", p.Steps[2].Drift)
+	}
+	if r := f.run(p, 4); !r.OK() {
+		t.Fatal(r.Failed)
+	}
+	f.wantReached(t, s)
+	if again := f.up(t, s, plan.Goal{}); !again.Empty() {
+		t.Errorf("left is\n%s", text(again))
+	}
+}
+
+// TestMendOther: what is made anew need not be mended, and what nobody has asked for is not.
+func TestMendOther(t *testing.T) {
+	f, drift := drifting(t)
+	drift("receptor1", goneProgram)
+	drift("receptor2", editedFile)
+	s := observatory()
+	s.Roles[1].Apt = append(s.Roles[1].Apt, "jq")
+	for _, line := range lines(f.up(t, s, plan.Goal{})) {
+		if strings.Contains(line, "mend") {
+			t.Error(line)
+		}
+	}
+	wantLines(t, f.up(t, observatory(), plan.Goal{Nodes: map[string]bool{"receptor1": true}}),
+		"node receptor1: mend: drifted: program /usr/bin/tar is gone, not as in its layer", "node receptor1: check: prove health")
+
+	s = observatory() // a role has been changed as well
+	s.Roles[1].Files[0].Content = []byte("{{.Node.ID}}\n")
+	wantLines(t, f.up(t, s, plan.Goal{Nodes: map[string]bool{"receptor1": true}}),
+		"node receptor1: mend: drifted: program /usr/bin/tar is gone, not as in its layer",
+		"node receptor1: configure: receptor: file /etc/receptor.json changed", "node receptor1: check: prove health")
+}

@@ -1,0 +1,81 @@
+package role
+
+import (
+	"bytes"
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"orrery/internal/host"
+	"orrery/internal/site"
+	"orrery/internal/visible"
+)
+
+// askEvery is how often it is asked, while a health check fails, whether systemd has given up.
+const askEvery = time.Second
+
+// A givenUp is a health check that need not be tried any longer: systemd does not start the service again.
+type givenUp struct {
+	unit  string
+	err   error  // of the last try
+	words string // what the service said last
+}
+
+func (g *givenUp) Error() string {
+	if g.words == "" {
+		return g.err.Error()
+	}
+	return g.err.Error() + "\n" + g.words
+}
+
+func (g *givenUp) Unwrap() error { return g.err }
+
+// behind gives the services that are behind the health checks of a role on a node: its own or, if it has none, those of the roles that it needs.
+func behind(s *site.Site, n *site.Node, r *site.Role) []string {
+	own := slices.Concat(r.Services, r.Active)
+	if len(own) > 0 {
+		return own
+	}
+	for _, other := range s.RolesOf(n) {
+		if slices.Contains(r.NeedsRoles, other.Name) {
+			own = append(own, behind(s, n, other)...)
+		}
+	}
+	return own
+}
+
+// failed gives the first of some units that systemd has given up: one that has failed is not started again. What is started again, however often, is
+// "activating" meanwhile.
+func failed(ctx context.Context, in host.Runner, units []string) string {
+	if len(units) == 0 {
+		return ""
+	}
+	args := append([]string{"systemctl", "is-failed", "--"}, units...)
+	said, _ := host.Output(ctx, in, host.Command{Args: args}, 64*len(units)) // its status says the same
+	states := strings.Fields(string(said))
+	if len(states) != len(units) {
+		return ""
+	}
+	if i := slices.Index(states, "failed"); i >= 0 {
+		return units[i]
+	}
+	return ""
+}
+
+// lastWords gives the last lines that a service has printed, and what systemd says of its end.
+func lastWords(ctx context.Context, in host.Runner, unit string) string {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	args := []string{"journalctl", "--quiet", "--no-pager", "--output=cat", "--lines=10", "--unit=" + unit}
+	said, _ := host.Output(ctx, in, host.Command{Args: args}, 256<<10) // without it, it is only known that it failed
+	var lines []string
+	for line := range bytes.Lines(said) {
+		text := visible.Line(strings.TrimRight(string(line), "\r\n"))
+		if runes := []rune(text); len(runes) > longest {
+			text = string(runes[:longest]) + "…"
+		}
+		lines = append(lines, "    "+unit+": "+text)
+	}
+	return strings.Join(lines[max(0, len(lines)-10):], "\n")
+}

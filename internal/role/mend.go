@@ -1,0 +1,114 @@
+package role
+
+import (
+	"context"
+	"slices"
+
+	"orrery/internal/host"
+	"orrery/internal/observe"
+	"orrery/internal/site"
+)
+
+// Mend puts right what of a running node has drifted, apart from what its layers have, which is there again. A role of which a file was not as it
+// makes it is applied as if it had changed: those files, boot steps, services. Of the others only those services are touched that did not run, unless
+// a program was changed that any of them may have running, or nothing but a health check tells that something is wrong.
+func (j *Job) Mend(ctx context.Context, drift []observe.Drift) error {
+	again := map[string][]string{} // roles that are applied again, and their files that have drifted
+	var start, enable []string
+	sick := map[string]bool{}
+	altered, silent := false, false
+	for _, d := range drift {
+		switch {
+		case d.Kind == observe.DriftFile:
+			again[d.Role] = append(again[d.Role], d.Subject)
+		case d.Kind == observe.DriftProgram:
+			altered = altered || d.How != observe.Gone
+		case d.Kind == observe.DriftService && d.How == observe.Unenabled:
+			enable = append(enable, d.Subject)
+		case d.Kind == observe.DriftService:
+			start = append(start, d.Subject)
+		case d.Kind == observe.DriftHealth:
+			sick[d.Role] = true
+		case d.Kind == observe.DriftNode:
+			silent = true
+		}
+	}
+	alone := !silent && len(sick) > 0 && len(again)+len(start)+len(enable) == 0 && !altered
+	for _, r := range j.Site.RolesOf(j.Node) {
+		own := j.running(r)
+		if paths := again[r.Name]; paths != nil {
+			if err := j.again(ctx, r, paths); err != nil {
+				return err
+			}
+			continue
+		}
+		restart := intersection(own, start)
+		if altered || alone && sick[r.Name] {
+			restart = own
+		}
+		if err := j.bring(ctx, r, restart, intersection(own, enable)); err != nil {
+			return err
+		}
+		if silent { // nobody could say which of them run
+			if err := j.systemctl(ctx, r, own, "start"); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// again applies a role anew of which some files have drifted. The others are as they shall be, or the node's to change.
+func (j *Job) again(ctx context.Context, r *site.Role, paths []string) error {
+	all, err := Files(j.View, r, j.Node.Name)
+	if err != nil {
+		return err
+	}
+	all = slices.DeleteFunc(all, func(f host.File) bool { return !slices.Contains(paths, f.Path) })
+	if err := j.put(ctx, r, all); err != nil {
+		return err
+	}
+	return j.work(ctx, r)
+}
+
+// running gives the services of a role that run on the node now.
+func (j *Job) running(r *site.Role) []string {
+	if !j.Live {
+		return r.Services
+	}
+	return slices.Concat(r.Services, r.Active)
+}
+
+func intersection(all, some []string) []string {
+	var both []string
+	for _, one := range all {
+		if slices.Contains(some, one) {
+			both = append(both, one)
+		}
+	}
+	return both
+}
+
+// bring lets services of a role run anew, and others start at each boot. What somebody has masked is unmasked, and how often it has failed
+// forgotten.
+func (j *Job) bring(ctx context.Context, r *site.Role, restart, enable []string) error {
+	all := slices.Concat(restart, enable)
+	if len(all) == 0 {
+		return nil
+	}
+	quietly := func(verb string) { // what is not masked, or not known, is no fault
+		args := append([]string{"systemctl", verb, "--quiet"}, all...)
+		_ = j.In.Run(ctx, host.Command{Args: args, Stdout: j.Log, Stderr: j.Log})
+	}
+	quietly("unmask")
+	if err := j.systemctl(ctx, r, all, "enable", "--quiet"); err != nil {
+		return err
+	}
+	if len(restart) == 0 {
+		return nil
+	}
+	quietly("reset-failed")
+	as := *r
+	as.Services = restart
+	return j.services(ctx, &as)
+}
