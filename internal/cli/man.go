@@ -1,7 +1,10 @@
 package cli
 
 import (
+	"errors"
 	"os"
+	"path/filepath"
+	"regexp"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
@@ -18,7 +21,25 @@ func (a *app) manVerb(root *cobra.Command) *cobra.Command {
 				return err
 			}
 			root.DisableAutoGenTag = true
-			return doc.GenManTree(root, &doc.GenManHeader{Title: "ORRERY", Section: "1", Source: "Orrery " + Version}, args[0])
+			if err := doc.GenManTree(root, &doc.GenManHeader{Title: "ORRERY", Section: "1", Source: "Orrery " + Version}, args[0]); err != nil {
+				return err
+			}
+			pages, err := filepath.Glob(filepath.Join(args[0], "orrery*.1"))
+			for _, page := range pages {
+				err = errors.Join(err, hideEmpty(page))
+			}
+			return err
 		},
 	}
 }
+
+// hideEmpty takes defaults from a manual page that say nothing: what is empty, zero or false, which --help does not show either.
+func hideEmpty(page string) error {
+	text, err := os.ReadFile(page)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(page, emptyDefault.ReplaceAll(text, []byte("$1")), 0o644)
+}
+
+var emptyDefault = regexp.MustCompile(`(?m)^((?:\\fB-\w\\fP, )?\\fB--[a-z-]+\\fP)(?:=(?:""|\[\]|0s?)?|\[=false\])$`)

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -54,9 +55,29 @@ func (a *app) meant(n *observe.Node) bool {
 
 // releaseFlag lets a verb work with nodes of a release that is not live.
 func (a *app) releaseFlag(c *cobra.Command) {
-	c.Flags().IntVar(&a.release, "release", live, "with the nodes of this release `number`, be they in quarantine (default: with those that are live)")
-	c.Flags().Lookup("release").DefValue = ""
+	c.Flags().Var((*releaseValue)(&a.release), "release", "with the nodes of this release `number`, be they in quarantine (default: with those that are live)")
 }
+
+// A releaseValue is the value of --release. That it is not said has no number, and none is shown as the default.
+type releaseValue int
+
+func (r *releaseValue) Set(text string) error {
+	n, err := strconv.Atoi(text)
+	if err == nil && n < 0 {
+		err = problem.New(problem.Usage, "a release has no number below 0")
+	}
+	*r = releaseValue(n)
+	return err
+}
+
+func (r *releaseValue) String() string {
+	if *r < 0 {
+		return ""
+	}
+	return strconv.Itoa(int(*r))
+}
+
+func (r *releaseValue) Type() string { return "int" }
 
 // running gives a way into a node that runs.
 func (a *app) running(ctx context.Context, s *site.Site, name string) (host.Runner, error) {

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/pelletier/go-toml/v2"
+
+	"orrery/internal/visible"
 )
 
 // A Node is a value of a file, where it stands, and all that is within it.
@@ -30,6 +32,10 @@ func (e *SyntaxError) Error() string { return e.What }
 
 // Parse reads a file.
 func Parse(content []byte) (*Node, *SyntaxError) {
+	content, encoded := visible.Unmarked(content)
+	if encoded != nil {
+		return nil, &SyntaxError{Line: 1, What: encoded.Error()}
+	}
 	var values map[string]any
 	if err := toml.Unmarshal(content, &values); err != nil {
 		e := &SyntaxError{Line: 1, What: strings.TrimPrefix(err.Error(), "toml: ")}

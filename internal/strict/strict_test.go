@@ -158,3 +158,14 @@ func TestSizes(t *testing.T) {
 		t.Error("no bound")
 	}
 }
+
+// TestParseMark: a mark of the encoding is no part of the text.
+func TestParseMark(t *testing.T) {
+	root, err := Parse([]byte("\xef\xbb\xbfkey = 1\nother = 2\n"))
+	if err != nil || root.Keys["other"].Line != 2 || root.Order[0] != "key" {
+		t.Errorf("%+v, %v", root, err)
+	}
+	if _, err = Parse([]byte("\xfe\xff\x00k")); err == nil || err.Line != 1 || err.What != "it is encoded as UTF-16; save it as UTF-8" {
+		t.Errorf("%v", err)
+	}
+}

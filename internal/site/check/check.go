@@ -15,6 +15,8 @@ type Mistake struct {
 	What  string   // with the offending value
 	Cure  string
 	Other []string // the key of another thing that has to do with it, if any
+	// Written is told in place of What where the key itself is written; "": What is.
+	Written string
 }
 
 // Check tells every mistake in a site. It takes a time that is proportional to the size of the site.

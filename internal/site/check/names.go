@@ -107,7 +107,11 @@ func (c *checker) ids() {
 		key := at("node", n.Name, "id")
 		switch other := first[n.ID]; {
 		case n.ID == 0:
-			c.wrong(key, fmt.Sprintf("id = %d is free", free(minID)), "node %s has no id", n.Name)
+			vacant := free(minID)
+			c.add(Mistake{
+				Key: key, What: fmt.Sprintf("node %s has no id", n.Name), Cure: fmt.Sprintf("id = %d is free", vacant),
+				Written: fmt.Sprintf("id 0 of node %s is out of range: ids are %d to %d", n.Name, minID, maxID),
+			})
 		case n.ID < minID || n.ID > maxID:
 			c.wrong(key, fmt.Sprintf("%d to %d; %d is free", minID, maxID, free(minID)), "id %d is out of range", n.ID)
 		case other != n:

@@ -10,6 +10,7 @@ import (
 	"gopkg.in/ini.v1"
 
 	"orrery/internal/problem"
+	"orrery/internal/visible"
 )
 
 // ImportINI reads a host database in the INI style of KAT-7, where a section describes the machine it is named
@@ -22,6 +23,9 @@ func ImportINI(r io.Reader, name string) (i *Imported, err error) {
 	}
 	if len(text) > maxFile {
 		return nil, mistake("more than %d MiB are no host database", maxFile>>20).At(name)
+	}
+	if text, err = visible.Unmarked(text); err != nil {
+		return nil, mistake("this is not INI: %v", err).At(name + ":1")
 	}
 	file, err := ini.LoadSources(ini.LoadOptions{
 		InsensitiveKeys: true, AllowBooleanKeys: true, SpaceBeforeInlineComment: true, AllowPythonMultilineValues: true,

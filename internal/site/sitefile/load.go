@@ -12,6 +12,7 @@ import (
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/check"
+	"orrery/internal/visible"
 )
 
 // Name is the file in a site directory that declares the site.
@@ -111,6 +112,11 @@ func (l *loader) load(content []byte) {
 
 // decode reads TOML into one of the file types and reports whether it could. Mistakes in single values do not count.
 func (l *loader) decode(file string, content []byte, into any) bool {
+	content, encoded := visible.Unmarked(content)
+	if encoded != nil {
+		l.report.add(mistake("this is not TOML: %s", encoded).At(file + ":1"))
+		return false
+	}
 	if much := measure(content); much != nil {
 		l.report.add(mistake("%s", much.what).At(fmt.Sprintf("%s:%d", file, much.line)).Try("make several sites, or put data into a file of a role"))
 		return false

@@ -76,6 +76,9 @@ func (r *report) rule(m check.Mistake) {
 		r.add(mistake("%s", m.What).At(file).Try("%s", m.Cure))
 		return
 	}
+	if len(rest) == 0 && m.Written != "" {
+		m.What = m.Written
+	}
 	if r.bad[at] || len(rest) > 0 && r.meant[meaning{at, rest[0]}] {
 		return
 	}

@@ -8,6 +8,7 @@ import (
 
 	"orrery/internal/problem"
 	"orrery/internal/site"
+	"orrery/internal/visible"
 )
 
 // tables fills in all that is declared but nodes, groups and roles.
@@ -150,6 +151,10 @@ func (l *loader) require(file string, at *place) site.Requirements {
 	content, p := l.dir.named(file)
 	if p != nil {
 		l.report.wrong(Name, at, mistake("requirements: %s", p.What).Try("%s", p.Cure))
+	}
+	content, encoded := visible.Unmarked(content)
+	if encoded != nil {
+		l.report.wrong(Name, at, mistake("requirements: %s: %s", file, encoded))
 	}
 	r.Text = string(content)
 	l.requirements[file] = r

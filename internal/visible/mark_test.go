@@ -1,0 +1,25 @@
+package visible
+
+import "testing"
+
+func TestUnmarked(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                              "",
+		"x":                             "x",
+		"\xef\xbb\xbfx":                 "x",
+		"\xef\xbb\xbf\xef\xbb\xbfx":     "\xef\xbb\xbfx", // the second is a character of the text
+		"x\xef\xbb\xbf":                 "x\xef\xbb\xbf",
+		"\xff\xfex\x00":                 "UTF-16",
+		"\xfe\xff\x00x":                 "UTF-16",
+		"\xff\xfe\x00\x00x\x00\x00\x00": "UTF-32",
+		"\x00\x00\xfe\xff\x00\x00\x00x": "UTF-32",
+	} {
+		is, err := Unmarked([]byte(text))
+		if err != nil {
+			is = []byte(err.Error()[len("it is encoded as "):][:6])
+		}
+		if string(is) != want {
+			t.Errorf("%q: %q, want %q", text, is, want)
+		}
+	}
+}
