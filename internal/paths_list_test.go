@@ -89,6 +89,7 @@ var paths = map[string]string{
 	"internal/host/later_process.go":        ofOwn,
 	"internal/host/later_unit.go":           ofKernel,
 	"internal/host/lock.go":                 ofOwn,
+	"internal/host/online.go":               ofKernel,
 	"internal/host/log.go":                  ofOwn,
 	"internal/host/memoryfs.go":             ofKernel,
 	"internal/host/now.go":                  ofKernel,

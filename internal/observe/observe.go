@@ -22,7 +22,8 @@ const (
 type Host struct {
 	Name     string            `json:"name"`
 	Cpus     int               `json:"cpus"`
-	Memory   int64             `json:"memory"` // bytes
+	Online   string            `json:"online,omitempty"` // processors, as the kernel lists them: "0-3,8"; "": not known
+	Memory   int64             `json:"memory"`           // bytes
 	Networks []spec.Network    `json:"networks"`
 	Nodes    []Node            `json:"nodes"`
 	Layers   map[string]bool   `json:"layers"` // digests of the layers in the host's store

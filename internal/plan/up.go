@@ -76,6 +76,9 @@ func (d *draft) upHost(h *observe.Host, nodes []*site.Node) ([]waiting, error) {
 	}
 	var wait []waiting
 	for _, n := range nodes {
+		if err := pinned(n, h); err != nil {
+			return nil, err
+		}
 		wanted, err := d.makerOf(n).Node(n)
 		if err != nil {
 			return nil, err

@@ -12,19 +12,46 @@ const maxProcessors = 1024
 // Processors gives a list of processors, as in "8,0-2,3" (cpuset(7)), in the one form in which the kernel prints it: "0-3,8". Two lists
 // mean the same if their forms are equal.
 func Processors(list string) (string, error) {
-	var in [maxProcessors + 1]bool // the last is none, and ends the last range
+	in, err := processorsIn(list)
+	if err != nil {
+		return "", err
+	}
+	return in.String(), nil
+}
+
+// Beyond gives those of a list of processors that another one has not; "" if it has all of them, or either is no list.
+func Beyond(list, there string) string {
+	in, err := processorsIn(list)
+	has, err2 := processorsIn(there)
+	if err != nil || err2 != nil {
+		return ""
+	}
+	for n := range in {
+		in[n] = in[n] && !has[n]
+	}
+	return in.String()
+}
+
+// A processorSet says of each processor whether it is in it. The last is none, and ends the last range.
+type processorSet [maxProcessors + 1]bool
+
+func processorsIn(list string) (in processorSet, err error) {
 	if list == "" {
-		return "", nil
+		return in, nil
 	}
 	for part := range strings.SplitSeq(list, ",") {
 		from, to, err := processors(part)
 		if err != nil {
-			return "", err
+			return in, err
 		}
 		for n := from; n <= to; n++ {
 			in[n] = true
 		}
 	}
+	return in, nil
+}
+
+func (in *processorSet) String() string {
 	var ranges []string
 	first := -1
 	for n, is := range in {
@@ -38,7 +65,7 @@ func Processors(list string) (string, error) {
 			ranges, first = append(ranges, fmt.Sprintf("%d-%d", first, n-1)), -1
 		}
 	}
-	return strings.Join(ranges, ","), nil
+	return strings.Join(ranges, ",")
 }
 
 // processors reads one part of a list, a number or a range.

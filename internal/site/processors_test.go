@@ -19,6 +19,11 @@ func TestProcessors(t *testing.T) {
 			t.Errorf("%q is %q", list, got)
 		}
 	}
+	for _, c := range [][3]string{{"0-3", "0-1", "2-3"}, {"0,1", "0-1", ""}, {"5", "0-1,4-7", ""}, {"0-1023", "0-1022", "1023"}, {"", "0", ""}, {"x", "0", ""}} {
+		if got := Beyond(c[0], c[1]); got != c[2] {
+			t.Errorf("of %q, %q has not %q", c[0], c[1], got)
+		}
+	}
 	if !SamePin("0,1", "0-1") || SamePin("0", "0-1") || !SamePin("", "") || SamePin("", "0") {
 		t.Error("SamePin")
 	}

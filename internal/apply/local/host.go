@@ -67,7 +67,7 @@ func New(name string, dirs host.Dirs, s *site.Site, engines map[string]engine.En
 
 // Observe looks at what is there of the site.
 func (h *Host) Observe(ctx context.Context) (observe.Host, error) {
-	seen := observe.Host{Name: h.Name, Cpus: runtime.NumCPU(), Memory: host.TotalMemory()}
+	seen := observe.Host{Name: h.Name, Cpus: runtime.NumCPU(), Online: host.Online(), Memory: host.TotalMemory()}
 	for _, e := range h.Engines {
 		nodes, err := e.List(ctx, h.Site.Key())
 		if err != nil {
