@@ -30,8 +30,12 @@ func from(is, was *site.Site, hosts []observe.Host) (*site.Site, error) {
 		}
 		what = "the site directory makes other nodes of it now: " + what
 	}
-	return nil, problem.New(problem.Mistake, "release %d is that of %s, and %s", is.Stage, bound[0], what).
+	p := problem.New(problem.Mistake, "release %d is that of %s, and %s", is.Stage, bound[0], what).
 		Try("declare the change as another release and stage that")
+	if returned(hosts, is.Stage) {
+		p.Try("or, with --give-up-rollback, stage it over what rollback returns to")
+	}
+	return nil, p
 }
 
 // bound gives the nodes, sorted, of which a release is live or may be so again without being staged.
@@ -55,6 +59,15 @@ func bound(hosts []observe.Host, release int) []string {
 		}
 	}
 	return slices.Sorted(maps.Keys(all))
+}
+
+// returned reports whether a release is bound by nothing but that rollback returns to it.
+func returned(hosts []observe.Host, release int) bool {
+	given := slices.Clone(hosts)
+	for i := range given {
+		given[i].Releases = GiveUp(given[i].Releases, release, plan.Goal{})
+	}
+	return len(bound(given, release)) == 0
 }
 
 // Difference says in words how the nodes differ that two site directories make of a release, in quarantine and when it is live; "": in

@@ -137,26 +137,26 @@ func (m *member) former() bool {
 	return known && release == m.to.Release
 }
 
+// served reports whether the member's instance was live before, and need not be proven in quarantine: it has proven itself, and may lack the
+// volumes that others have now.
+func (m *member) served() bool { return m.former() || bereft(&m.to.Node) }
+
 // runs reports whether the member's instance runs, or will.
 func (m *member) runs() bool { return running(m.to) || m.wake >= 0 }
 
-// fit says why an instance cannot be made live now.
+// fit says why an instance cannot be made live now. One that stands still, as after a boot of the host, is woken first.
 func (d *draft) fit(m *member) error {
 	if d.goal.Recover || !m.to.Staged {
 		return nil
 	}
 	what := ""
 	switch {
-	case m.former() && m.to.State == observe.Stopped && m.to.Configured: // since the host was booted, or because its engine wants it
-		return nil
-	case m.to.State != observe.Running:
-		what = fmt.Sprintf("is %s", m.to.State)
 	case !m.to.Configured:
 		what = "is not configured"
-	case m.to.Proven != m.to.Config.Health:
+	case !intact(m.to):
+		what = fmt.Sprintf("is %s", m.to.State)
+	case m.to.State == observe.Running && m.to.Proven != m.to.Config.Health && !m.served():
 		what = "is not proven"
-	case bereft(&m.to.Node) && !m.former():
-		what = "was live and has no copy of the volumes that others have now"
 	case m.to.Release != 0 && !m.former() && d.outdated(m) != "":
 		what = "was not staged anew when others were: " + d.outdated(m)
 	default:

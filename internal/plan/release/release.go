@@ -17,19 +17,12 @@ import (
 
 // Stage plans that nodes of a release are built, boot and are proven in quarantine, and gives the site of the quarantine (as
 // twin.Quarantine does) that they are made of: is, as the release is declared now, or was, as it was staged before (nil: it was not).
+// Nodes to which rollback returns are not touched, see Spared.
 func Stage(is, was *site.Site, hosts []observe.Host, goal plan.Goal) (*plan.Plan, *site.Site, error) {
 	for i := range hosts {
-		r := &hosts[i].Releases
 		for _, n := range is.Nodes {
-			if goal.Nodes != nil && !goal.Nodes[n.Name] {
-				continue
-			}
-			if live, known := r.Active[n.Name]; known && live == is.Stage {
+			if live, known := hosts[i].Releases.Active[n.Name]; known && live == is.Stage && concerns(goal, n.Name) {
 				return nil, nil, problem.New(problem.Mistake, "release %d of node %s is live: nothing changes under it", is.Stage, n.Name).
-					Try("declare the change as another release and stage that")
-			}
-			if former, known := r.Former[n.Name]; known && former == is.Stage {
-				return nil, nil, problem.New(problem.Mistake, "release %d of node %s is what rollback returns to: nothing changes under it", is.Stage, n.Name).
 					Try("declare the change as another release and stage that")
 			}
 		}
@@ -38,9 +31,54 @@ func Stage(is, was *site.Site, hosts []observe.Host, goal plan.Goal) (*plan.Plan
 	if err != nil {
 		return nil, nil, err
 	}
+	spared := Spared(is, hosts, goal)
 	goal.Nodes = withStaged(hosts, goal.Nodes, is.Stage)
+	if len(spared) > 0 {
+		goal.Nodes = without(of, goal, spared)
+	}
 	p, err := plan.Up(of, hosts, goal)
 	return p, of, err
+}
+
+func concerns(goal plan.Goal, node string) bool { return goal.Nodes == nil || goal.Nodes[node] }
+
+// Spared gives the nodes of a release, sorted, to which rollback returns and which are there for that, as they were when they were live: to stage
+// them anew might leave nothing to return to.
+func Spared(is *site.Site, hosts []observe.Host, goal plan.Goal) []string {
+	var all []string
+	for i := range hosts {
+		for j := range hosts[i].Nodes {
+			n := &hosts[i].Nodes[j]
+			former, known := hosts[i].Releases.Former[n.Name]
+			_, declared := is.Node(n.Name)
+			if known && former == is.Stage && n.Release == former && declared && concerns(goal, n.Name) && intact(n) {
+				all = append(all, n.Name)
+			}
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// intact reports whether an instance in quarantine is whole, and can be switched to as it is.
+func intact(n *observe.Node) bool {
+	return n.Staged && n.Configured && (n.State == observe.Running || n.State == observe.Stopped)
+}
+
+// without gives the nodes of a goal less some.
+func without(s *site.Site, goal plan.Goal, some []string) map[string]bool {
+	left := map[string]bool{}
+	for _, n := range s.Nodes {
+		left[n.Name] = concerns(goal, n.Name) && !slices.Contains(some, n.Name)
+	}
+	return left
+}
+
+// GiveUp gives what is on record of releases when rollback no longer returns to one, for nodes that a goal concerns.
+func GiveUp(r observe.Releases, number int, goal plan.Goal) observe.Releases {
+	r.Former = maps.Clone(r.Former)
+	maps.DeleteFunc(r.Former, func(name string, former int) bool { return former == number && concerns(goal, name) })
+	return r
 }
 
 // withStaged adds to chosen nodes (nil: all) those that are in the quarantine of the release already: the copy of the site directory is of

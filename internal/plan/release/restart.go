@@ -39,6 +39,7 @@ func immovable(h *observe.Host, set []*member) string {
 func (d *draft) restart(h *observe.Host, set []*member, why string) {
 	why += ": stopped and started"
 	networks := d.networks(h, set)
+	d.wake(slices.DeleteFunc(slices.Clone(set), (*member).served), networks) // to be proven
 	var still []int
 	for _, m := range slices.Backward(set) {
 		d.retire(m)
@@ -64,7 +65,7 @@ func (d *draft) restart(h *observe.Host, set []*member, why string) {
 // halt plans that an instance stands still and is put in its place; it gives the last step.
 func (d *draft) halt(m *member, n *observe.Node, shall *spec.Node, why string) int {
 	needs := slices.Concat(d.proofs, m.retire)
-	if running(n) {
+	if running(n) || n == m.to && m.wake >= 0 {
 		needs = []int{add(d.Plan, plan.Step{
 			Kind: plan.StopNode, Host: m.host.Name, Subject: m.name, Reason: why, Disturbs: []string{m.name}, Was: &n.Node, Needs: needs, Undo: "start",
 		})}

@@ -66,12 +66,18 @@ func (d *draft) prove() {
 		return
 	}
 	for _, m := range d.order {
-		// What was live before has proven itself, and in quarantine lacks the volumes that others have now.
-		if m.staged() && m.to.Config.Health != "" && !m.former() {
-			d.proofs = append(d.proofs, add(d.Plan, plan.Step{
-				Kind: plan.CheckNode, Host: m.host.Name, Subject: m.name, Reason: "still healthy in quarantine", Node: &m.to.Node, Was: &m.to.Node,
-			}))
+		if m.staged() && running(m.to) && !m.served() {
+			d.proof(m, "still healthy in quarantine")
 		}
+	}
+}
+
+// proof plans that an instance is healthy in quarantine, after other steps.
+func (d *draft) proof(m *member, why string, needs ...int) {
+	if m.to.Config.Health != "" {
+		d.proofs = append(d.proofs, add(d.Plan, plan.Step{
+			Kind: plan.CheckNode, Host: m.host.Name, Subject: m.name, Reason: why, Node: &m.to.Node, Was: &m.to.Node, Needs: needs,
+		}))
 	}
 }
 

@@ -38,7 +38,7 @@ func (d *draft) warm(h *observe.Host, set []*member) {
 	}
 }
 
-// wake plans that instances that were live before run, in quarantine, before anything is disturbed.
+// wake plans that instances which stand still run, in quarantine, before anything is disturbed.
 func (d *draft) wake(set []*member, networks []int) {
 	if d.goal.Recover {
 		return
@@ -53,6 +53,9 @@ func (d *draft) wake(set []*member, networks []int) {
 		s.Kind, s.Reason, s.Undo = plan.ConfigureNode, "boot", ""
 		m.wake = add(d.Plan, s)
 		d.proofs = append(d.proofs, m.wake)
+		if !m.served() {
+			d.proof(m, "healthy in quarantine", m.wake)
+		}
 	}
 }
 

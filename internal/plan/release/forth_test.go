@@ -1,0 +1,117 @@
+package release_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"orrery/internal/engine"
+	"orrery/internal/plan"
+	"orrery/internal/plan/release"
+	"orrery/internal/site/twin"
+)
+
+// TestBackAndForth: what was staged once can be switched to for as long as it is there, also when it was live before and has let go of its
+// volumes, and when the host was booted in between.
+func TestBackAndForth(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld(t)
+		all := map[string]int{}
+		for _, n := range w.site.Nodes {
+			all[n.Name] = 0
+		}
+		w.must(w.up())
+		w.stage(700)
+		w.stage(701)
+		for range rapid.IntRange(2, 6).Draw(t, "turns") {
+			to := w.anywhere(all)
+			back := map[string]int(nil)
+			if former, err := release.Former(w.observe()[0].Releases, []string{w.site.Nodes[0].Name}); err == nil && rapid.Bool().Draw(t, "rollback") {
+				back = w.anywhere(all)
+				for name := range back {
+					back[name] = former[w.site.Nodes[0].Name]
+				}
+				to = back
+			}
+			if w.site.Networks[1].Kind == "" && rapid.IntRange(0, 3).Draw(t, "booted") == 0 {
+				w.reboot()
+			}
+			p, err := w.turn(release.Goal{To: to, Back: back != nil})
+			if err == nil {
+				wantProofs(t, p)
+			}
+			w.must(p, err)
+			w.must(w.up()) // names may have changed
+			w.want(to)
+		}
+	})
+}
+
+// TestStageSparesTheWayBack: what rollback returns to stays as it was live, however often it is staged; it is staged anew when it is no longer
+// whole, or when the way back is given up.
+func TestStageSparesTheWayBack(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld(t)
+		w.must(w.up())
+		w.stage(701)
+		w.stage(700)
+		all := map[string]int{}
+		for _, number := range []int{701, 700} {
+			for _, n := range w.site.Nodes {
+				all[n.Name] = number
+			}
+			w.must(w.turn(release.Goal{To: all}))
+			w.must(w.up())
+		}
+		staged, err := twin.Quarantine(w.site, 701)
+		if err != nil {
+			t.Fatal(err)
+		}
+		was := *w.host.Releases[701]
+		was.Stage = 701
+		p, _, err := release.Stage(staged, &was, w.observe(), plan.Goal{})
+		if err != nil || !p.Empty() {
+			t.Fatalf("%v\n%s", err, text(p))
+		}
+		if spared := release.Spared(staged, w.observe(), plan.Goal{}); len(spared) != len(w.site.Nodes) {
+			t.Fatalf("spared are %q", spared)
+		}
+		e, other := edited(t, w.site)
+		anew, err := twin.Quarantine(e, 701)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := release.Stage(anew, &was, w.observe(), plan.Goal{}); other == (err == nil) || other && !strings.Contains(err.Error(), "--give-up-rollback") {
+			t.Fatalf("other: %t, but %v", other, err)
+		}
+		first := w.site.Nodes[0].Name
+		for _, n := range w.observe()[0].Nodes { // a stage that was killed, or whatever else, has left it half done
+			if n.Name == first && n.Release == 701 {
+				if err := w.host.Mark(context.Background(), engine.RefOf(&n.Node), engine.Mark{Config: n.Config}); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		w.stage(701)
+		for name := range all {
+			all[name] = 701
+		}
+		w.must(w.turn(release.Goal{To: all, Back: true}))
+		w.must(w.up())
+		w.want(all)
+		for name := range all {
+			all[name] = 700
+		}
+		w.must(w.turn(release.Goal{To: all}))
+		w.host.SetReleases(release.GiveUp(w.observe()[0].Releases, 701, plan.Goal{}))
+		if err := w.stageOf(e, 701, nil, false); err != nil {
+			t.Fatal(err)
+		}
+		for name := range all {
+			all[name] = 701
+		}
+		w.must(w.turn(release.Goal{To: all}))
+	})
+}
