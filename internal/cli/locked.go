@@ -144,7 +144,7 @@ func (a *app) journalled(s *site.Site, h *local.Host, do func(*account) error) e
 
 // carryOut carries out a plan on one host, shows it, and notes every step as an entry of this kind.
 func (r *account) carryOut(ctx context.Context, show io.Writer, h *local.Host, kind string, p *plan.Plan, parallel int) *apply.Result {
-	watch := newProgress(show, p)
+	watch := newProgress(show, p, h.Took)
 	defer watch.Close()
 	noted := &recorded{progress: watch, account: r, kind: kind, redact: h.Keys.Redact, began: map[int]time.Time{}}
 	return apply.Run(ctx, p, map[string]apply.Worker{h.Name: h}, noted, parallel)

@@ -32,6 +32,9 @@ func onScreen(t *testing.T, work func(terminal *os.File)) string {
 		t.Skip(err)
 	}
 	defer ours.Close()
+	if err := pty.Setsize(ours, &pty.Winsize{Rows: 25, Cols: 120}); err != nil { // without a size, bars are not drawn
+		t.Fatal(err)
+	}
 	var sent bytes.Buffer
 	done := make(chan struct{})
 	go func() {
@@ -124,7 +127,8 @@ func TestProgressOnScreen(t *testing.T) {
 	t.Setenv("TERM", "xterm")
 	sent := onScreen(t, func(terminal *os.File) {
 		s := &plan.Step{N: 0, Kind: plan.ConfigureNode, Subject: "n"}
-		watch := newProgress(shown(terminal), &plan.Plan{Site: "s", Steps: []*plan.Step{s}})
+		took := func(*plan.Step) time.Duration { return 70 * time.Second }
+		watch := newProgress(shown(terminal), &plan.Plan{Site: "s", Steps: []*plan.Step{s}}, took)
 		if _, ok := watch.(*bars); !ok {
 			t.Error("there are no bars on a terminal")
 		}
@@ -136,6 +140,9 @@ func TestProgressOnScreen(t *testing.T) {
 	})
 	if strings.Contains(sent, "\x1b]0;") || strings.Contains(sent, "\x07") {
 		t.Errorf("the terminal is sent %q", sent)
+	}
+	if !strings.Contains(sent, "about 70 s left") {
+		t.Errorf("no estimate in %q", sent)
 	}
 }
 

@@ -62,6 +62,24 @@ func (s *Store) Record(digest string) (*Record, error) {
 	return r, json.Unmarshal(text, r)
 }
 
+// Took tells how long the last build of a layer took that has this title; 0: none is in the store.
+func (s *Store) Took(title string) time.Duration {
+	whole, err := s.Layers()
+	if err != nil {
+		return 0
+	}
+	var last *Record
+	for digest := range whole {
+		if r, err := s.Record(digest); err == nil && r.Title == title && r.Seconds > 0 && (last == nil || r.Built.After(last.Built)) {
+			last = r
+		}
+	}
+	if last == nil {
+		return 0
+	}
+	return time.Duration(last.Seconds * float64(time.Second))
+}
+
 // builder names this program: its module version or the commit that it was built from.
 func builder() string {
 	info, ok := debug.ReadBuildInfo()

@@ -106,5 +106,23 @@ func (s *Step) Title() string {
 	return "node " + s.Subject
 }
 
+// doing says of each kind of step what is done, but for a batch, which says who is in it.
+var doing = map[Kind]string{
+	PrepareHost: "preparing", BuildLayer: "building", MakeNetwork: "making", WriteNames: "writing the names on", CreateNode: "creating", ReplaceNode: "replacing",
+	ReshapeNode: "reshaping", LimitNode: "limiting", StartNode: "starting", ConfigureNode: "configuring", CheckNode: "checking", StopNode: "stopping",
+	KillNode: "killing", DestroyNode: "destroying", ForgetNames: "removing the names from", RemoveNetwork: "removing", RemoveVolume: "removing",
+	RestoreHost: "restoring", RestoreNode: "restoring", RestoreNames: "restoring the names on", RevertNode: "restoring the files of",
+	RetireNode: "retiring", TakeVolumes: "giving its volumes to", ReturnVolumes: "giving copies of its volumes to", MoveLinks: "moving the links of",
+	ActivateNode: "activating", CommitSwitch: "recording", ForgetRelease: "removing",
+}
+
+// Doing says what is done while the step is under way: "building layer debian + portal".
+func (s *Step) Doing() string {
+	if s.Kind == BeginBatch {
+		return s.Title() + ": " + s.Reason
+	}
+	return doing[s.Kind] + " " + s.Title()
+}
+
 // ForNode reports whether the step is about one node.
 func (s *Step) ForNode() bool { return s.Node != nil || s.Was != nil }

@@ -3,6 +3,7 @@ package local
 import (
 	"context"
 	"errors"
+	"time"
 
 	"orrery/internal/host"
 	"orrery/internal/observe"
@@ -32,6 +33,14 @@ func (h *Host) build(ctx context.Context, l *spec.Layer, say func(string)) error
 			Try("the whole output: orrery logs --layer %s", l.Digest)
 	}
 	return nil
+}
+
+// Took tells how long a step took that was like this one, the last build of a layer of the same image and roles; 0: none is on record.
+func (h *Host) Took(s *plan.Step) time.Duration {
+	if s.Kind != plan.BuildLayer || h.Store == nil {
+		return 0
+	}
+	return h.Store.Took(s.Layer.Title)
 }
 
 // trees gives the file trees of a node's layers, the topmost first.

@@ -1,0 +1,79 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/vbauerster/mpb/v8"
+	"github.com/vbauerster/mpb/v8/decor"
+
+	"orrery/internal/plan"
+	"orrery/internal/visible"
+)
+
+// bars shows one bar for the whole and, for each step under way, a line that says what it does.
+type bars struct {
+	all   *mpb.Progress
+	total *mpb.Bar
+	mu    sync.Mutex
+	took  outlook
+	lines map[int]*line
+}
+
+type line struct {
+	bar      *mpb.Bar
+	began    time.Time
+	estimate time.Duration // 0: none
+	mu       sync.Mutex
+	text     string
+}
+
+func newBars(f *os.File, p *plan.Plan, took outlook) *bars {
+	all := mpb.New(mpb.WithOutput(f), mpb.WithWidth(40), mpb.WithRefreshRate(100*time.Millisecond))
+	total := all.AddBar(int64(len(p.Steps)), mpb.BarPriority(1<<30),
+		mpb.PrependDecorators(decor.Name(visible.Line(p.Site)+" "), decor.CountersNoUnit("%d/%d")),
+		mpb.AppendDecorators(decor.Elapsed(decor.ET_STYLE_GO)))
+	return &bars{all: all, total: total, took: took, lines: map[int]*line{}}
+}
+
+func (b *bars) Begin(s *plan.Step) {
+	l := &line{text: string(s.Kind), began: time.Now(), estimate: b.took(s)}
+	l.bar = b.all.New(0, mpb.NopStyle(), mpb.BarRemoveOnComplete(),
+		mpb.PrependDecorators(decor.Name("  "+visible.Line(s.Title()), decor.WCSyncSpaceR), decor.Any(func(decor.Statistics) string {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			return " " + l.text + left(l.estimate, time.Since(l.began))
+		})))
+	b.mu.Lock()
+	b.lines[s.N] = l
+	b.mu.Unlock()
+}
+
+func (b *bars) line(s *plan.Step) *line {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.lines[s.N]
+}
+
+func (b *bars) Detail(s *plan.Step, text string) {
+	l := b.line(s)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.text = string(s.Kind) + ": " + visible.Line(text)
+}
+
+func (b *bars) End(s *plan.Step, err error) {
+	if err != nil {
+		fmt.Fprintf(b.all, "  %s: %s: FAILED\n", visible.Line(s.Title()), s.Kind)
+	}
+	b.line(s).bar.SetTotal(-1, true)
+	b.total.Increment()
+}
+
+func (b *bars) Close() {
+	b.total.EnableTriggerComplete()
+	b.total.Abort(false)
+	b.all.Wait()
+}

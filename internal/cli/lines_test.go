@@ -1,0 +1,60 @@
+package cli
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"orrery/internal/plan"
+	"orrery/internal/site/spec"
+)
+
+// TestLines: without a terminal a line says when a step begins and one when it ends, and every ten seconds one that it goes on.
+func TestLines(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		build := &plan.Step{Kind: plan.BuildLayer, Subject: "debian + cam", Layer: &spec.Layer{Title: "debian + cam"}}
+		check := &plan.Step{N: 1, Kind: plan.CheckNode, Subject: "web"}
+		took := func(s *plan.Step) time.Duration { return map[*plan.Step]time.Duration{build: 32 * time.Second}[s] }
+		w := newProgress(&out, &plan.Plan{Site: "s", Steps: []*plan.Step{build, check}}, took)
+		w.Begin(build)
+		time.Sleep(5 * time.Second)
+		w.Begin(check)
+		w.Detail(check, "tcp 80\nrefused")
+		time.Sleep(11 * time.Second)
+		w.End(check, errors.New("sick"))
+		w.Detail(build, "apt")
+		time.Sleep(25 * time.Second)
+		w.End(build, nil)
+		w.Close()
+		time.Sleep(time.Minute) // nothing is said of what has ended
+		want := strings.Join([]string{
+			"building layer debian + cam, about 35 s left",
+			"checking node web",
+			"still building layer debian + cam, 10 s, about 25 s left",
+			"still checking node web, 10 s: tcp 80\\nrefused",
+			"[1/2] node web: check: FAILED (11.00 s)",
+			"still building layer debian + cam, 20 s, about 12 s left: apt",
+			"still building layer debian + cam, 30 s, about 2 s left: apt",
+			"still building layer debian + cam, 40 s: apt",
+			"[2/2] layer debian + cam: build: ok (41.00 s)",
+		}, "\n") + "\n"
+		if got := out.String(); got != want {
+			t.Errorf("printed was\n%s\nnot\n%s", got, want)
+		}
+	})
+}
+
+func TestSeconds(t *testing.T) {
+	for d, want := range map[time.Duration]string{0: "0 s", 1500 * time.Millisecond: "2 s", 119 * time.Second: "119 s", 125 * time.Second: "2 min 5 s", time.Hour: "60 min 0 s"} {
+		if got := seconds(d); got != want {
+			t.Errorf("%s is %q, not %q", d, got, want)
+		}
+	}
+	if got := left(0, time.Second) + left(time.Second, 2*time.Second); got != "" {
+		t.Errorf("without an estimate it says %q", got)
+	}
+}
