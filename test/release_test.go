@@ -633,7 +633,7 @@ func TestReleaseReboot(t *testing.T) {
 	// One that is on trial, which nobody confirms. It was live before, and stands still since the boot.
 	s.reboot()
 	s.run("resume").want(0)
-	s.run("switch", "--release", "701", "--confirm-within", "3s", "--confirm-by", "hand").want(12)
+	s.run("switch", "--release", "701", "--confirm-within", "8s", "--confirm-by", "hand").want(12)
 	s.reboot()
 	s.run("resume").want(0)
 	s.trialOver(30 * time.Second)
