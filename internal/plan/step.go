@@ -113,7 +113,7 @@ var doing = map[Kind]string{
 	KillNode: "killing", DestroyNode: "destroying", ForgetNames: "removing the names from", RemoveNetwork: "removing", RemoveVolume: "removing",
 	RestoreHost: "restoring", RestoreNode: "restoring", RestoreNames: "restoring the names on", RevertNode: "restoring the files of",
 	RetireNode: "retiring", TakeVolumes: "giving its volumes to", ReturnVolumes: "giving copies of its volumes to", MoveLinks: "moving the links of",
-	ActivateNode: "activating", CommitSwitch: "recording", ForgetRelease: "removing",
+	ActivateNode: "activating", MendNode: "mending", CommitSwitch: "recording", ForgetRelease: "removing",
 }
 
 // Doing says what is done while the step is under way: "building layer debian + portal".
