@@ -33,7 +33,7 @@ func three() *crowd {
 	}
 	return &crowd{
 		nodes:   []*site.Node{{Name: "a"}, {Name: "b"}, {Name: "c"}, {Name: "d"}},
-		timeout: 100 * time.Millisecond, parallel: 2,
+		timeout: time.Second, parallel: 2,
 		runners: map[string]host.Runner{
 			"a": doer{do: says},
 			"b": doer{do: func(ctx context.Context, c host.Command) error {
@@ -74,7 +74,7 @@ func TestExecJSON(t *testing.T) {
 	if one := of["b"]; one.Status != 3 || len(one.Output) != mostKept || !one.Cut {
 		t.Errorf("b: status %d, %d bytes, cut: %v", one.Status, len(one.Output), one.Cut)
 	}
-	if one := of["c"]; one.Status != -1 || one.Error != "not done within 100ms" {
+	if one := of["c"]; one.Status != -1 || one.Error != "not done within 1s" {
 		t.Errorf("c: %+v", one)
 	}
 	if one := of["d"]; one.Status != -1 || !strings.Contains(one.Error, "does not run") {
