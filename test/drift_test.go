@@ -1,10 +1,14 @@
 package test
 
 import (
+	"bytes"
 	"encoding/json"
+	"io"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/creack/pty"
 
 	"orrery/internal/observe"
 )
@@ -104,11 +108,59 @@ tcp = 8080
 	}
 	s.run("status", "--usage").want(0, `web1 .* \d+\.\d\d +\d+ +\d+ +\d+\.\d [KM]iB`)
 
+	driftWatched(s)
+
 	// A service that systemd gives up is not waited for.
 	s.edit("roles/web/web.conf.tmpl", "port 8080", "no port")
 	began := time.Now()
 	s.run("up", "web2").want(8, "web2 is not healthy: role web: tcp 8080 and web.service has failed", "web.service: these settings say no port")
 	if took := time.Since(began); took > 20*time.Second {
 		t.Errorf("it took %s", took)
+	}
+}
+
+// driftWatched: on a small terminal the nodes are shown in place, and no more of them than it has room for; what is typed moves them, and ends it.
+func driftWatched(s *site) {
+	s.Helper()
+	cmd, _, _ := s.command("status", "--watch", "--probe")
+	cmd.Stdout, cmd.Stderr = nil, nil
+	cmd.Env = append(cmd.Env, "TERM=xterm")
+	terminal, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 3, Cols: 40})
+	if err != nil {
+		s.Fatal(err)
+	}
+	defer terminal.Close()
+	var sent bytes.Buffer
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		_, _ = io.Copy(&sent, terminal) // it ends with EIO
+	}()
+	time.Sleep(3 * time.Second)
+	_, err = terminal.WriteString("j")
+	time.Sleep(time.Second)
+	if _, again := terminal.WriteString("q"); err != nil || again != nil {
+		s.Error(err, again)
+	}
+	impatient := time.AfterFunc(time.Minute, func() { _ = cmd.Process.Kill() })
+	defer impatient.Stop()
+	if err := cmd.Wait(); err != nil {
+		s.Errorf("status --watch: %v", err)
+	}
+	<-read
+	screens := strings.Split(sent.String(), "\x1b[H")
+	if len(screens) < 4 {
+		s.Fatalf("it was drawn %d times: %q", len(screens), sent.String())
+	}
+	for _, screen := range screens[1:] {
+		if strings.Count(screen, "\r\n") > 3 { // the last ends with one
+			s.Errorf("more is drawn than there is room for: %q", screen)
+		}
+		if !strings.Contains(screen, "NODE") {
+			s.Errorf("the heading is not in %q", screen)
+		}
+	}
+	if first, last := screens[1], screens[len(screens)-1]; !strings.Contains(first, "web1") || !strings.Contains(last, "web2") {
+		s.Errorf("first it showed %q, and then %q", first, last)
 	}
 }

@@ -263,7 +263,9 @@ func TestRelease(t *testing.T) {
 	s.settled()
 	s.run("stage", "--release", "701").want(0, "nothing to do")
 	releaseQuarantine(s)
+	s.run("plan", "--probe").want(0, "nothing to do")
 	releaseSwitch(s)
+	s.run("plan", "--probe").want(0, "nothing to do") // services that only run where it is live are as they shall be, too
 	releaseLookedAt(s)
 	releaseUnchanged(s)
 	releaseBack(s)

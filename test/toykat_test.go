@@ -20,6 +20,7 @@ func TestToykat(t *testing.T) {
 	t.Parallel()
 	s := newExample(t, "toykat", "it-toykat", "10.8.67.", "10.99.67.", "10.8.68.", "10.99.68.")
 	s.run("up").want(0, `portal .*healthy`)
+	s.run("plan", "--probe").want(0, "nothing to do")
 	nodes := []string{"portal", "db", "receptor1", "receptor2", "receptor3", "receptor4"}
 	ok := t.Run("Portal", func(t *testing.T) { toykatPortal(s.of(t)) }) &&
 		t.Run("Exec", func(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"orrery/internal/engine"
 	"orrery/internal/observe"
 	"orrery/internal/plan"
+	"orrery/internal/site"
 	"orrery/internal/site/spec"
 )
 
@@ -83,4 +84,23 @@ func TestMendOther(t *testing.T) {
 	wantLines(t, f.up(t, s, plan.Goal{Nodes: map[string]bool{"receptor1": true}}),
 		"node receptor1: mend: drifted: program /usr/bin/tar is gone, not as in its layer",
 		"node receptor1: configure: receptor: file /etc/receptor.json changed", "node receptor1: check: prove health")
+}
+
+// TestMendInBatches: what disturbs is mended in batches, those first that are not healthy now, whatever is on record.
+func TestMendInBatches(t *testing.T) {
+	f, drift := drifting(t)
+	drift("receptor1", editedFile)
+	drift("receptor2", editedFile, sickNode)
+	s := observatory()
+	s.Groups = []site.Group{{Name: "receptors", Nodes: []string{"receptor1", "receptor2"}, Batch: site.Batch{Nodes: 1}}}
+	p := f.up(t, s, plan.Goal{})
+	if len(p.Batches) != 2 || !slices.Equal(p.Batches[0], []string{"receptor2"}) || !slices.Equal(p.Batches[1], []string{"receptor1"}) {
+		t.Errorf("the batches are %v of\n%s", p.Batches, text(p))
+	}
+	if r := f.run(p, 4); !r.OK() {
+		t.Fatal(r.Failed)
+	}
+	if again := f.up(t, s, plan.Goal{}); !again.Empty() {
+		t.Errorf("left is\n%s", text(again))
+	}
 }

@@ -61,6 +61,16 @@ func (r *Root) Sub(name string) (*Root, error) {
 	return &Root{os.NewFile(uintptr(fd), r.at(name)), r.beyond}, nil
 }
 
+// Alone gives the tree without what is mounted in it: whoever can mount there does not decide on which file system is written. What is mounted
+// is an error whose cause is ErrOutside.
+func (r *Root) Alone() (*Root, error) {
+	fd, err := unix.FcntlInt(r.dir.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return nil, r.wrong("open", ".", err)
+	}
+	return &Root{os.NewFile(uintptr(fd), r.Name()), r.beyond | unix.RESOLVE_NO_XDEV}, nil
+}
+
 // Close ends the use of a tree.
 func (r *Root) Close() error { return r.dir.Close() }
 

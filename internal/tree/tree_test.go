@@ -296,3 +296,28 @@ func TestPutWhole(t *testing.T) {
 		t.Errorf("left are %q, %v", all, err)
 	}
 }
+
+// TestAlone: what is mounted in a tree is no part of it for those who want it alone.
+func TestAlone(t *testing.T) {
+	whole, err := Open("/")
+	must(t, err)
+	defer whole.Close()
+	alone, err := whole.Alone()
+	must(t, err)
+	defer alone.Close()
+	if _, err := whole.Lstat("proc/version"); err != nil {
+		t.Skip("nothing is mounted at /proc")
+	}
+	for _, name := range []string{"proc/version", "/proc", "usr/../proc/version"} {
+		if _, err := alone.Lstat(name); !errors.Is(err, ErrOutside) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := alone.Lstat("etc/passwd"); err != nil && !errors.Is(err, ErrOutside) {
+		t.Error(err)
+	}
+	must(t, whole.Close())
+	if _, err := alone.Lstat("."); err != nil {
+		t.Errorf("it ended with the other: %v", err)
+	}
+}

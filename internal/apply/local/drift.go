@@ -91,6 +91,7 @@ type look struct {
 	rendered []drift.Rendered
 	laid     []drift.Owned // files of roles in the layers
 	free     drift.Free    // what nodes may change
+	settled  bool          // its roles have been applied in full, and are at work
 	answered drift.Free    // what roles answer for, and is not looked at as a program of the layers
 }
 
@@ -111,6 +112,8 @@ func (h *Host) lookInto(n *observe.Node, makers map[*site.Site]*spec.Maker) (*lo
 		return nil, problem.New(problem.Unable, "node %s wants the engine %q, which this host does not have", n.Name, n.Engine)
 	}
 	l := &look{host: h, node: n, site: s, declared: declared, engine: e}
+	// What is to be activated is given its files, volumes and services then.
+	l.settled = n.Configured && (n.Active || !role.Holders(s, declared))
 	for _, r := range s.RolesOf(declared) {
 		if err := l.role(makers[s].View, r, wanted); err != nil {
 			return nil, err
@@ -130,7 +133,7 @@ func (l *look) role(view *render.View, r *site.Role, wanted *spec.Node) error {
 		}
 	}
 	l.free = append(l.free, r.Changes...)
-	if !has.Configured {
+	if !l.settled {
 		return nil // the rest is done anyway
 	}
 	files, err := role.Files(view, r, l.declared.Name)
@@ -141,9 +144,6 @@ func (l *look) role(view *render.View, r *site.Role, wanted *spec.Node) error {
 		if part := r.Name + ": file " + f.Path; has.Config.Parts[part] == wanted.Config.Parts[part] {
 			l.rendered = append(l.rendered, drift.Rendered{File: f, Role: r.Name})
 		}
-	}
-	if role.Holders(l.site, l.declared) && !has.Active {
-		return nil // it is to be activated, which starts its services
 	}
 	for _, name := range r.Services {
 		if slices.Contains(has.Config.Services, name) {
@@ -170,7 +170,7 @@ func (l *look) all(ctx context.Context) ([]observe.Drift, error) {
 	defer cancel()
 	services, wrong := drift.Services(asked, l.node.Name, in, l.units)
 	all = append(all, services...)
-	if !l.node.Configured {
+	if !l.settled {
 		return all, errors.Join(err, wrong)
 	}
 	err = errors.Join(err, wrong)
@@ -290,10 +290,14 @@ func (h *Host) putBack(ctx context.Context, e engine.Engine, n *spec.Node, all [
 		return nil
 	}
 	return h.inside(e, n, func(in inner) error {
-		var err error
+		to, err := in.root.Alone() // whatever the node has mounted over it
+		if err != nil {
+			return err
+		}
+		defer to.Close()
 		for _, d := range all {
 			say(d.Subject + " from its layer")
-			err = errors.Join(err, in.layers.Restore(ctx, in.root, in.first, d.Subject))
+			err = errors.Join(err, in.layers.Restore(ctx, to, in.first, d.Subject))
 		}
 		return err
 	})
