@@ -240,7 +240,7 @@ var functions = map[string][]string{
 	"internal/site/sitefile/keep.go":      {"Keep", "keepFile", "keepImage"},
 	"internal/snapshot/pair.go":           {"inode", "pair.swap", "pair.swapBack", "readPairs", "removePairs"},
 	"internal/snapshot/restore.go":        {"Return.prepare"},
-	"internal/snapshot/snapshot.go":       {"Layers", "List", "Open", "Remove", "erase", "sweep"},
+	"internal/snapshot/snapshot.go":       {"Layers", "List", "Open", "Remove", "Sweep", "erase"},
 	"internal/snapshot/take.go":           {"Options.prepare", "freeID", "omit", "taking.keep", "taking.take"},
 	"internal/volume/adopt.go":            {"Adoption.Adopt", "Adoptions", "aside"},
 	"internal/volume/clone.go":            {"Sync", "whole"},

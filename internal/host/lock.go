@@ -41,19 +41,28 @@ func TakeLock(path string, h Holder) (*Lock, error) {
 		return nil, problem.New(problem.Locked, "another run is at work here: %s", readHolder(f)).At(path).
 			Try("wait for it, or end that process")
 	}
-	text, err := json.Marshal(h)
-	if err == nil {
-		err = f.Truncate(0)
-	}
-	if err == nil {
-		_, err = f.WriteAt(text, 0)
-	}
-	if err != nil {
+	if err := h.write(f); err != nil && !full(err) { // on a full disk nobody is told who it is, but whoever makes room can be at work
 		f.Close()
 		return nil, err
 	}
 	return &Lock{f}, nil
 }
+
+// write says in a lock who has it.
+func (h Holder) write(f *os.File) error {
+	text, err := json.Marshal(h)
+	if err != nil {
+		return err
+	}
+	if err := f.Truncate(0); err != nil {
+		return err
+	}
+	_, err = f.WriteAt(text, 0)
+	return err
+}
+
+// full reports whether an error is that of a disk without room.
+func full(err error) bool { return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) }
 
 // openLock opens a file that is to be locked. Whoever can open a file can lock it, to read it is enough; so nobody but its owner can,
 // also if an earlier version of this program made it.

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"orrery/test/need"
 )
 
 // TestLocksAreClosed: who can open a file can lock it, so nobody but root can open any lock, also one that was there before.
@@ -74,4 +76,25 @@ func TestHoldInMemoryNeedsNoOpenDirectory(t *testing.T) {
 		t.Error("it waits for a lock that anybody can take")
 	}
 	closed(t, filepath.Join(above, ".orrery.lock"))
+}
+
+// TestLockOnFullDisk: whoever makes room can take the lock of a site, though nothing can be written into it.
+func TestLockOnFullDisk(t *testing.T) {
+	need.Integration(t)
+	small := t.TempDir()
+	if err := unix.Mount("orrery-test", small, "tmpfs", 0, "size=4k"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = unix.Unmount(small, unix.MNT_DETACH) })
+	if err := os.WriteFile(filepath.Join(small, "ballast"), make([]byte, 4096), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l, err := TakeLock(filepath.Join(small, "lock"), Holder{Who: "me"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := TakeLock(filepath.Join(small, "lock"), Holder{Who: "you"}); err == nil {
+		t.Error("two have it")
+	}
+	l.Release()
 }

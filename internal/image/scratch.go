@@ -30,6 +30,7 @@ type scratch struct {
 	name   string
 	dir    string        // its mount points and configuration
 	env    []string      // of every command in it
+	attach string        // the program by which commands run in it
 	ended  chan struct{} // closed when the container is gone
 	output host.Tail     // of lxc-start
 	space  *os.File      // its network namespace
@@ -73,8 +74,12 @@ func startScratch(ctx context.Context, g *staging, overlay *Overlay, env []strin
 	if _, err := exec.LookPath("lxc-start"); err != nil {
 		return nil, problem.New(problem.Unable, "LXC is not installed on this host").Try("apt-get install lxc")
 	}
+	attach, err := host.Seal("lxc-attach")
+	if err != nil {
+		return nil, err
+	}
 	c := &scratch{
-		env: env, name: scratchName(g.store, g.digest), dir: scratchDir(g.store, g.digest),
+		env: env, attach: attach, name: scratchName(g.store, g.digest), dir: scratchDir(g.store, g.digest),
 		ended: make(chan struct{}),
 	}
 	if err := os.MkdirAll(filepath.Join(c.dir, "rootfs"), 0o711); err != nil {
@@ -99,7 +104,7 @@ func startScratch(ctx context.Context, g *staging, overlay *Overlay, env []strin
 	if err := c.spawn(overlay, cmd); err != nil {
 		return nil, problem.New(problem.Failed, "the scratch container could not be started").Because(err)
 	}
-	err := c.wait(ctx)
+	err = c.wait(ctx)
 	if err == nil {
 		err = c.openWay(ctx, g.way)
 	}
@@ -191,15 +196,11 @@ func (c *scratch) Run(ctx context.Context, cmd host.Command) error {
 	if cmd.User != "" && cmd.User != "root" {
 		args = append([]string{"runuser", "-u", cmd.User, "--"}, args...)
 	}
-	attach, err := host.Seal("lxc-attach")
-	if err != nil {
-		return err
-	}
 	args = append([]string{"lxc-attach", "-n", c.name, "-P", c.dir, "--"}, args...)
 	return host.Exec(ctx, "scratch container", args, cmd, func(e *exec.Cmd) {
 		// Not on the command line, where every user of the host could read it.
 		e.Env = append(append([]string{}, c.env...), cmd.Env...)
-		e.Dir, e.Path, e.Err = "/", attach, nil
+		e.Dir, e.Path, e.Err = "/", c.attach, nil
 	})
 }
 

@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // An Entry is one line of a journal. Kinds of entries: "begin" and "end" of a run, "step" for each step of it, "undo" for each step of the
@@ -34,11 +36,22 @@ func Open(path string) (*Journal, error) {
 		return nil, err
 	}
 	j := &Journal{f}
+	j.reserve()
 	if err := j.mend(); err != nil {
 		f.Close() //nolint:errcheck // nothing was written
 		return nil, err
 	}
 	return j, nil
+}
+
+// room is what a journal has of the disk before it needs it, so that what is done to make room on a full disk is on record, too.
+const room = 64 << 10
+
+// reserve takes the room, where the file system can.
+func (j *Journal) reserve() {
+	if info, err := j.file.Stat(); err == nil {
+		_ = unix.Fallocate(int(j.file.Fd()), unix.FALLOC_FL_KEEP_SIZE, info.Size(), room)
+	}
 }
 
 // mend ends a last line that a power cut left half written, so that the next entry does not go with it.

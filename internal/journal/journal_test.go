@@ -8,6 +8,10 @@ import (
 	"testing"
 	"time"
 	"unicode/utf8"
+
+	"golang.org/x/sys/unix"
+
+	"orrery/test/need"
 )
 
 // TestLongEntry: what a node has said, however much, neither fills the journal nor makes it unreadable.
@@ -60,5 +64,39 @@ func TestDamaged(t *testing.T) {
 	all, damaged, err := Read(path)
 	if err != nil || len(all) != 3 || all[0].Who != "ada" || all[1].Step != "one" || all[2].Result != "done" || !slices.Equal(damaged, []int{2, 4, 5, 6}) {
 		t.Errorf("entries %+v, damaged %v: %v", all, damaged, err)
+	}
+}
+
+// TestFullDisk: what is done to make room on a full disk is on record.
+func TestFullDisk(t *testing.T) {
+	need.Integration(t)
+	small := t.TempDir()
+	if err := unix.Mount("orrery-test", small, "tmpfs", 0, "size=256k"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = unix.Unmount(small, unix.MNT_DETACH) })
+	path := filepath.Join(small, "journal.jsonl")
+	add := func(e Entry) {
+		t.Helper()
+		j, err := Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := j.Add(e); err != nil {
+			t.Error(err)
+		}
+		if err := j.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	add(Entry{Kind: "begin", Command: "orrery up"})
+	if err := os.WriteFile(filepath.Join(small, "ballast"), make([]byte, 1<<20), 0o600); err == nil {
+		t.Fatal("the disk has no end")
+	}
+	for range 100 {
+		add(Entry{Kind: "begin", Command: "orrery down " + strings.Repeat("n", 200)})
+	}
+	if all, _, err := Read(path); err != nil || len(all) != 101 {
+		t.Errorf("%d entries: %v", len(all), err)
 	}
 }

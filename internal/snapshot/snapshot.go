@@ -142,8 +142,8 @@ func Remove(dirs host.Dirs, key, id string) error {
 	return erase(gone)
 }
 
-// sweep removes what killed runs left beside the snapshots. Only the holder of the site's lock may call it.
-func sweep(dirs host.Dirs, key string) error {
+// Sweep removes what killed runs left beside the snapshots. Only the holder of the site's lock may call it.
+func Sweep(dirs host.Dirs, key string) error {
 	left, err := filepath.Glob(filepath.Join(dirs.Snapshots(key), ".*"))
 	for _, path := range left {
 		err = errors.Join(err, erase(path))

@@ -73,9 +73,6 @@ func (o *Options) prepare(ctx context.Context, now time.Time) (*taking, error) {
 	if id, nodes, err := Unfinished(o.Dirs, o.Key); err != nil || id != "" {
 		return nil, errors.Join(err, cutShort(o.Dirs, o.Key, id, nodes))
 	}
-	if err := sweep(o.Dirs, o.Key); err != nil {
-		return nil, err
-	}
 	if err := os.MkdirAll(o.Dirs.Snapshots(o.Key), 0o700); err != nil {
 		return nil, err
 	}

@@ -24,6 +24,7 @@ import (
 	"orrery/internal/secret"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
+	"orrery/internal/snapshot"
 	"orrery/internal/volume"
 )
 
@@ -117,6 +118,7 @@ func (h *Host) Sweep(ctx context.Context) error {
 	}
 	err := record.Sweep(h.Dirs.Nodes(h.Site.Key()))
 	err = errors.Join(err, volume.Sweep(h.Dirs, h.Site.Key()))
+	err = errors.Join(err, snapshot.Sweep(h.Dirs, h.Site.Key()))
 	return errors.Join(err, h.Store.Sweep())
 }
 

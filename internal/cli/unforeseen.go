@@ -1,0 +1,30 @@
+package cli
+
+import (
+	"errors"
+
+	"golang.org/x/sys/unix"
+
+	"orrery/internal/problem"
+)
+
+// unforeseen makes a problem, with a cure, of what the system said and no package below has made one of: what a disk is like befalls whoever writes.
+func unforeseen(err error) error {
+	var p *problem.Problem
+	if err == nil || errors.As(err, &p) {
+		return err
+	}
+	switch {
+	case errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EDQUOT):
+		return problem.New(problem.Unable, "a disk of this host is full").Because(err).
+			Try("make room by orrery snapshot rm, orrery release prune, orrery image gc or orrery down, and run the same command again")
+	case errors.Is(err, unix.EROFS):
+		return problem.New(problem.Unable, "a file system of this host is read-only").Because(err).
+			Try("dmesg tells whether it was damaged; mount it for writing and run the same command again")
+	case errors.Is(err, unix.EIO):
+		return problem.New(problem.Unable, "a disk of this host fails").Because(err).Try("dmesg tells which; mend it and run the same command again")
+	case errors.Is(err, unix.EMFILE), errors.Is(err, unix.ENFILE):
+		return problem.New(problem.Unable, "too many files are open").Because(err).Try("raise the limit, ulimit -n, and run the same command again")
+	}
+	return err
+}
