@@ -50,6 +50,11 @@ test: test-packages bin/orrery bin/orrery-micro ## everything: style, unit and i
 	ORRERY_INTEGRATION=1 packaging/gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg --jsonfile build/test.json -- \
 	  -count=1 -p 2 -parallel 3 -timeout 25m ./...
 
+.PHONY: test-chaos
+test-chaos: test-packages bin/orrery-micro ## random verbs with kills, full disks and other mishaps, 200 histories of them (make test: 30)
+	ORRERY_INTEGRATION=1 ORRERY_CHAOS_RUNS=$${ORRERY_CHAOS_RUNS:-200} \
+	  $(GO) test -count=1 -timeout 90m -v -run '^TestChaos$$' ./test
+
 .PHONY: test-metal
 test-metal: test-packages bin/orrery ## prove the program on an ordinary server in QEMU's software emulation
 	scenarios/metal/run --orrery bin/orrery --logs build/metal-logs

@@ -78,6 +78,9 @@ func alone(m *testing.M) (int, error) {
 
 // reap takes down and forgets every site that these tests have made, so that nothing of a run that was killed stays.
 func reap() error {
+	if err := dropChaosDisk(); err != nil {
+		return err
+	}
 	sites, err := filepath.Glob(dirs.Site("*"))
 	if err != nil {
 		return err

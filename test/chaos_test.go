@@ -1,0 +1,277 @@
+package test
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"orrery/internal/host"
+	"orrery/test/need"
+)
+
+// chaosRuns is how many runs there are where nobody says: make test-chaos says more.
+const chaosRuns = 30
+
+// TestChaos: whatever is done to a site in whatever order, and whatever befalls what is being done (it is killed, interrupted, has no room on the disk,
+// lacks a program, finds the clock set, the host reboots), the next up brings the site up whole, no line is lost that was written, down leaves nothing,
+// and what fails says why and what to do. A run is told by its seed:
+//
+//	ORRERY_CHAOS_SEED=17 make test-chaos       # the same verbs and mishaps again; when exactly a kill strikes is up to the machine
+func TestChaos(t *testing.T) {
+	need.Integration(t)
+	first, runs := uint64(time.Now().UnixNano()/1e6), uint64(chaosRuns)
+	if text := os.Getenv("ORRERY_CHAOS_RUNS"); text != "" {
+		runs = number64(t, text)
+	}
+	if text := os.Getenv("ORRERY_CHAOS_SEED"); text != "" {
+		first, runs = number64(t, text), 1
+	}
+	w := newChaosWorld(t)
+	began, failed := time.Now(), 0
+	for n := range runs {
+		at := first + n
+		if !t.Run(strconv.FormatUint(at, 10), func(t *testing.T) { w.history(t, at) }) {
+			if failed++; failed == 5 {
+				t.Errorf("no more than %d histories are tried after so many have failed", n+1)
+				break
+			}
+		}
+	}
+	t.Logf("%d histories in %s; of verbs, how they ended and how often:\n%s", runs, time.Since(began).Round(time.Second), w.tally())
+}
+
+func number64(t *testing.T, text string) uint64 {
+	t.Helper()
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// A chaosWorld is what histories have in common: a disk of their own, small enough to be filled, and a program that can be told a wrong time.
+type chaosWorld struct {
+	*chaosDisk
+	clocked string // the program, going by a clock that may be set
+	spans   map[string]time.Duration
+	ended   map[string]int // how verbs ended, by verb, mishap and exit status
+}
+
+func newChaosWorld(t *testing.T) *chaosWorld {
+	t.Helper()
+	w := &chaosWorld{spans: map[string]time.Duration{}, ended: map[string]int{}}
+	built := make(chan error)
+	w.clocked = filepath.Join(t.TempDir(), "orrery")
+	go func() { built <- buildClocked(w.clocked) }()
+	w.chaosDisk = newChaosDisk(t)
+	if err := <-built; err != nil {
+		t.Fatal(err)
+	}
+	was := dirs
+	dirs = w.dirs() // no other test runs meanwhile, because this one is not parallel
+	t.Cleanup(func() { dirs = was })
+	return w
+}
+
+func (w *chaosWorld) dirs() host.Dirs { return chaosDirs }
+
+// tally tells what was done and how it ended.
+func (w *chaosWorld) tally() string {
+	var lines []string
+	for what, n := range w.ended {
+		lines = append(lines, fmt.Sprintf("%6d × %s", n, what))
+	}
+	slices.SortFunc(lines, func(a, b string) int { return cmp.Compare(a[7:], b[7:]) })
+	return strings.Join(lines, "\n")
+}
+
+// A chaos is one history of a site.
+type chaos struct {
+	*site
+	*chaosWorld
+	random  *rand.Rand
+	said    []string // what was done, as told when it fails
+	clock   time.Duration
+	edition int
+	now     chaosData
+	kept    map[string][]string // the lines of the ledger that are in snapshots and backups, by what restores them
+}
+
+// history is one of them: some verbs with mishaps, and then what must hold whatever they were.
+func (w *chaosWorld) history(t *testing.T, seed uint64) {
+	c := &chaos{site: newReleased(t, "it-chaos", 128), chaosWorld: w, random: rand.New(rand.NewPCG(seed, 0)), kept: map[string][]string{}}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("What was done:\n  %s\nThe same again: ORRERY_CHAOS_SEED=%d make test-chaos", strings.Join(c.said, "\n  "), seed)
+		}
+	})
+	c.furnishChaos()
+	c.spans["up"] = max(c.spans["up"], c.whole("up").took)
+	for _, n := range []string{"701", "702"}[:c.random.IntN(3)] { // there is something to go back to
+		c.whole("stage", "--release", n)
+		c.spans["switch"] = c.whole("switch", "--release", n).took
+	}
+	c.now.read(c)
+	for range 3 + c.random.IntN(4) {
+		c.act()
+		if t.Failed() {
+			return
+		}
+	}
+	c.mended()
+	c.gone()
+}
+
+// furnishChaos makes the site directory: three nodes, three releases, a file that is rendered.
+func (c *chaos) furnishChaos() {
+	c.edit("site.toml", "[release.701]\n", "[release.702]\n[release.703]\n[release.701]\n")
+	c.write("roles/ledger/role.toml", strings.Replace(ledger["roles/ledger/role.toml"], "[[volume]]", "[[file]]\npath = \"/etc/edition\"\ntemplate = \"edition.tmpl\"\n[[volume]]", 1))
+	c.write("roles/ledger/ledger.py", patientLedger)
+	c.write("roles/ledger/edition.tmpl", "0\n")
+	c.write("roles/greeter/greeter.py", greeterSays("one"))
+}
+
+// patientLedger is the ledger of a disk that may be full for a while.
+const patientLedger = `
+import os, time
+me = os.urandom(8).hex()
+with open("/srv/data/ledger", "a+b", buffering=0) as f:
+    f.seek(0)
+    text = f.read()
+    whole = text.rfind(b"\n") + 1
+    n = text.count(b"\n")
+    os.ftruncate(f.fileno(), whole)
+    while True:
+        line = b"%d %s\n" % (n + 1, me.encode())
+        try:
+            if f.write(line) != len(line):
+                raise OSError("half a line")
+            os.fsync(f.fileno())
+            n += 1
+            whole += len(line)
+        except OSError:
+            os.ftruncate(f.fileno(), whole)
+        time.sleep(0.02)
+`
+
+// whole runs the program without any mishap, and wants it to succeed.
+func (c *chaos) whole(args ...string) result {
+	c.Helper()
+	r := c.run(args...)
+	c.tell(args, "", r.status)
+	if r.status == 0 {
+		return r
+	}
+	c.Fatalf("orrery %s: exit status %d\n%s%s", strings.Join(args, " "), r.status, r.out, r.errs)
+	return r
+}
+
+// tell notes what was done.
+func (c *chaos) tell(args []string, mishap string, status int) {
+	text := "orrery " + strings.ReplaceAll(strings.Join(args, " "), c.dir, "SITE")
+	if mishap != "" {
+		text += ", " + mishap
+	}
+	c.said = append(c.said, fmt.Sprintf("%s: exit status %d", text, status))
+	kind, _, _ := strings.Cut(mishap, ":")
+	c.ended[fmt.Sprintf("%-9s %-12s status %d", args[0], cmp.Or(kind, "-"), status)]++
+}
+
+// mended wants that the site comes up whole by up alone, or by what up says is to be done first.
+func (c *chaos) mended() {
+	c.Helper()
+	r := c.run("up")
+	c.tell([]string{"up"}, "", r.status)
+	if r.status != 0 && c.now.restoring != nil && strings.Contains(r.errs, "orrery restore") {
+		c.whole(c.now.restoring...)
+		r = c.run("up")
+	}
+	if r.status != 0 {
+		c.Fatalf("up does not bring the site up: exit status %d\n%s%s", r.status, r.out, r.errs)
+	}
+	if r := c.run("plan"); r.status != 0 {
+		c.Errorf("after up the plan is not empty: exit status %d\n%s%s", r.status, r.out, r.errs)
+	}
+	if r := c.run("status", "--probe"); r.status != 0 {
+		c.Errorf("after up: exit status %d\n%s%s", r.status, r.out, r.errs)
+	}
+	whole, partly := c.onLive()
+	for _, name := range []string{"web0", "web1", "store"} {
+		if len(whole[name]) != 1 || len(partly[name]) > 0 {
+			c.Errorf("node %s is on the live networks at releases %v, partly at %v", name, whole[name], partly[name])
+		}
+	}
+	if all := c.writers("store"); len(all) != 1 {
+		c.Errorf("the volume can be written by %v", all)
+	}
+	c.now.restoring = nil
+	c.now.check(c)
+	c.wantKept("store", c.now.lines)
+}
+
+// gone wants that nothing is left when the site and its twin are taken down.
+func (c *chaos) gone() {
+	c.Helper()
+	if r := c.run("twin", "destroy", chaosTwin); r.status != 0 && r.status != 3 {
+		c.Errorf("the twin cannot be destroyed: exit status %d\n%s%s", r.status, r.out, r.errs)
+	}
+	repository := filepath.Join(dirs.State, "backups")
+	if len(glob(repository)) > 0 {
+		c.whole("backup", repository)
+		c.whole("backup", "verify", repository)
+	}
+	c.whole("down")
+	twin := *c.site
+	twin.name += "." + chaosTwin
+	twin.wantNoTrace()
+	c.wantNoTrace()
+	c.wantUnwatched()
+	left := glob(dirs.Site(c.name)+".*", dirs.Site(c.name)+"/restore", dirs.Site(c.name)+"/restoring.json", dirs.Site(c.name)+"/volumes/*/.*", dirs.Site(c.name)+"/snapshots/.*",
+		dirs.State+"/store/.staging/*", dirs.State+"/build/*", repository+"/.*", repository+"/*/.*", filepath.Join(dirs.Run, "later", "*"+c.name+"*"))
+	if len(left) > 0 {
+		c.Errorf("after down, left are %v", left)
+	}
+	if err := os.RemoveAll(repository); err != nil {
+		c.Error(err)
+	}
+}
+
+// chaosData is the ledger as it must be: what was read last, and what may be there instead because a restore was begun since.
+type chaosData struct {
+	lines     []string
+	instead   [][]string
+	restoring []string // the restore of a backup that was cut short
+}
+
+// read takes what the ledger has now for what must be kept, if it can be read.
+func (d *chaosData) read(c *chaos) {
+	c.Helper()
+	if _, err := os.Stat(filepath.Join(dirs.Volumes(c.name), "data", "store", "ledger")); err != nil {
+		if len(d.lines) > 0 && len(d.instead) == 0 {
+			c.Errorf("the ledger is gone: %v", err)
+		}
+		return
+	}
+	if len(d.instead) > 0 { // who knows which of them it is just now
+		return
+	}
+	d.check(c)
+}
+
+// check wants that the ledger goes on from what must be kept, or from what was restored.
+func (d *chaosData) check(c *chaos) {
+	c.Helper()
+	now := c.lines("store")
+	begins := func(with []string) bool { return len(now) >= len(with) && slices.Equal(now[:len(with)], with) }
+	if !begins(d.lines) && !slices.ContainsFunc(d.instead, begins) {
+		c.Errorf("the ledger has %d lines; lost is something of the %d that were there", len(now), len(d.lines))
+	}
+	d.lines, d.instead = now, nil
+}

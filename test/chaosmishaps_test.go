@@ -1,0 +1,256 @@
+package test
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"orrery/internal/host"
+	"orrery/test/need"
+)
+
+// befall runs a verb, and has something happen before or meanwhile.
+func (c *chaos) befall(args []string) (r result, mishap string) {
+	c.Helper()
+	span := cmp.Or(c.spans[args[0]], 500*time.Millisecond)
+	at := time.Duration(c.random.Float64() * float64(span))
+	switch c.random.IntN(13) {
+	case 0, 1, 2, 3, 12:
+		r, late := c.struck(args, at, syscall.SIGKILL)
+		if late {
+			return r, ""
+		}
+		return r, fmt.Sprintf("killed: after %s", at.Round(time.Millisecond))
+	case 4:
+		r, late := c.struck(args, at, syscall.SIGINT)
+		if late {
+			return r, ""
+		}
+		return r, fmt.Sprintf("interrupted: after %s", at.Round(time.Millisecond))
+	case 5, 6:
+		room := []int64{0, 16, 256, 4096}[c.random.IntN(4)]
+		c.fill(room)
+		defer c.unfill()
+		return c.run(args...), fmt.Sprintf("full disk: but for %d KiB", room)
+	case 7:
+		without := []string{"lxc-start", "lxc-start", "lxc-attach", "lxc-stop", "lxc-info", "runuser", "tar"}[c.random.IntN(7)]
+		was := c.env
+		c.env = append(slices.Clone(c.env), "PATH="+c.pathWithout(without))
+		defer func() { c.env = was }()
+		return c.run(args...), "lacking: " + without
+	case 8:
+		jump := []time.Duration{time.Hour, -time.Hour, 40 * 24 * time.Hour, -40 * 24 * time.Hour}[c.random.IntN(4)]
+		c.clock += jump
+		c.env = append(c.env, fmt.Sprintf("ORRERY_TEST_CLOCK=%d", int(c.clock.Seconds())))
+		return c.set(args), "clock: set by " + jump.String()
+	case 9:
+		c.reboot()
+		return c.run(args...), "reboot: before"
+	}
+	r = c.run(args...)
+	if r.status == 0 {
+		c.spans[args[0]] = (cmp.Or(c.spans[args[0]], r.took) + r.took) / 2
+	}
+	return r, ""
+}
+
+// struck runs a verb, and sends a signal to it and to all that it has started after a while, unless it has ended by then.
+func (c *chaos) struck(args []string, after time.Duration, signal syscall.Signal) (r result, late bool) {
+	c.Helper()
+	cmd, out, errs := c.command(args...)
+	began := time.Now()
+	wait, err := begin(cmd)
+	if err != nil {
+		c.Fatal(err)
+	}
+	struck := make(chan bool, 1)
+	timer := time.AfterFunc(after, func() { struck <- syscall.Kill(-cmd.Process.Pid, signal) == nil })
+	_ = wait()
+	late = timer.Stop() || !<-struck
+	status := cmd.ProcessState.ExitCode()
+	if status < 0 {
+		status = 128 + int(syscall.SIGKILL)
+	}
+	return result{c.site, args, status, out.String(), errs.String(), time.Since(began)}, late
+}
+
+// set runs a verb by a clock that was set.
+func (c *chaos) set(args []string) result {
+	was := program
+	program = c.clocked
+	defer func() { program = was }()
+	return c.run(args...)
+}
+
+// documented are the exit statuses of docs/operations.md.
+func documented(status int) bool {
+	return status >= 0 && status <= 14 || status == 130 || status > 100 && status <= 200
+}
+
+var (
+	goRuntime = regexp.MustCompile(`(?m)^(goroutine \d|panic:|fatal error:|runtime error)`)
+	withCure  = regexp.MustCompile(`cure: |\([^()]*[a-z][^()]*(\([^()]*\)[^()]*)*\)|same command|orrery [a-z]`)
+)
+
+// wantSaid wants that a run that failed says why and what to do, and that one which nothing befell fails only for a reason.
+func (c *chaos) wantSaid(r result, mishap string) {
+	c.Helper()
+	text := fmt.Sprintf("orrery %s (%s): exit status %d\n%s%s", strings.Join(r.args, " "), mishap, r.status, r.out, r.errs)
+	if goRuntime.MatchString(r.out + r.errs) {
+		c.Errorf("a trace of the program itself: %s", text)
+	}
+	if strings.HasPrefix(mishap, "killed") {
+		return
+	}
+	if !documented(r.status) {
+		c.Errorf("an exit status that is not documented: %s", text)
+	}
+	if strings.HasPrefix(mishap, "full disk") && makesRoom(r.args) && r.status != 0 {
+		c.Errorf("it would make room, but does not: %s", text)
+	}
+	switch r.status {
+	case 0, 12, 10, 11:
+	default:
+		if len(strings.TrimSpace(r.errs)) == 0 || !withCure.MatchString(r.errs) {
+			c.Errorf("no cure is told: %s", text)
+		}
+		c.Logf("%s", text)
+	}
+}
+
+// makesRoom reports whether a verb is one to which people turn when a disk is full.
+func makesRoom(args []string) bool {
+	return args[0] == "down" || slices.Contains([]string{"release prune", "snapshot rm", "twin destroy"}, strings.Join(args[:min(2, len(args))], " "))
+}
+
+// A chaosDisk is a small file system that holds the state directory of histories.
+type chaosDisk struct{ ballast string }
+
+// chaosDirs are those of histories, on a disk of their own.
+var chaosDirs = host.Dirs{State: filepath.Join(need.State(), "chaos"), Run: need.Run() + "-chaos"}
+
+// newChaosDisk makes the disk, with the base layer that all stand on, and removes it when the test ends.
+func newChaosDisk(t *testing.T) *chaosDisk {
+	t.Helper()
+	base := newSite(t, "it-chaosbase", fmt.Sprintf(failingSite, 129), files{"roles/worker/role.toml": "description = \"none\"\n"}).base()
+	disk := chaosDirs.State
+	must(t, os.MkdirAll(disk, 0o711))
+	t.Cleanup(func() {
+		if err := dropChaosDisk(); err != nil {
+			t.Error(err)
+		}
+	})
+	out, err := sh(fmt.Sprintf(`set -e; size=$(du -sm --apparent-size %[1]s | cut -f1)
+truncate -s $((2*size + 900))M %[2]s.img; mkfs.ext4 -q -m 0 %[2]s.img; mount -o loop %[2]s.img %[2]s; chmod 711 %[2]s; mkdir -m 700 %[2]s/store; cp -a %[1]s %[2]s/store/ 2>&1`, base, disk))
+	if err != nil {
+		t.Fatalf("no disk: %v %s", err, out)
+	}
+	return &chaosDisk{ballast: filepath.Join(disk, "ballast")}
+}
+
+// dropChaosDisk takes down what stands on the disk and removes it, also where a test was killed.
+func dropChaosDisk() error {
+	was := dirs
+	dirs = chaosDirs
+	defer func() { dirs = was }()
+	for _, site := range glob(dirs.Site("*")) {
+		if err := forget(filepath.Base(site)); err != nil {
+			return err
+		}
+	}
+	_ = unix.Unmount(dirs.Run, unix.MNT_DETACH)
+	_ = unix.Unmount(dirs.State, unix.MNT_DETACH)
+	for _, path := range []string{dirs.Run, dirs.State, dirs.State + ".img"} {
+		if err := os.RemoveAll(path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fill leaves so many KiB of the disk.
+func (d *chaosDisk) fill(room int64) {
+	var fs unix.Statfs_t
+	if unix.Statfs(filepath.Dir(d.ballast), &fs) == nil {
+		_, _ = sh(fmt.Sprintf("fallocate -l %d %s", max(0, int64(fs.Bavail)*fs.Bsize-room<<10), d.ballast))
+	}
+}
+
+func (d *chaosDisk) unfill() { _ = os.Remove(d.ballast) }
+
+// pathWithout gives a search path on which all programs of this host are but one.
+func (c *chaos) pathWithout(program string) string {
+	c.Helper()
+	dir := c.TempDir()
+	for _, from := range filepath.SplitList("/usr/sbin:/usr/bin:/sbin:/bin") {
+		for _, path := range glob(from + "/*") {
+			if name := filepath.Base(path); name != program {
+				_ = os.Symlink(path, filepath.Join(dir, name))
+			}
+		}
+	}
+	return dir
+}
+
+// buildClocked builds the program with a clock that goes ahead of the host's by so many seconds as ORRERY_TEST_CLOCK says: the host's own clock
+// cannot be set for one process, and setting it would befall the whole machine.
+func buildClocked(to string) error {
+	dir := filepath.Join(need.State(), "clock") // the same each time, so that Go finds what it has compiled
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	root, err := exec.Command("go", "env", "GOROOT").Output()
+	if err != nil {
+		return err
+	}
+	from := filepath.Join(strings.TrimSpace(string(root)), "src/time")
+	text, err := os.ReadFile(filepath.Join(from, "time.go"))
+	if err != nil {
+		return err
+	}
+	now := regexp.MustCompile(`(func Now\(\) Time \{\n\tsec, nsec, mono := \w+\(\)\n)`)
+	if !now.Match(text) {
+		return fmt.Errorf("time.Now of this Go is not as it was")
+	}
+	text = now.ReplaceAll(text, []byte("${1}\tsec += aheadForTests\n"))
+	overlay := fmt.Sprintf(`{"Replace": {%q: %q, %q: %q}}`, from+"/time.go", dir+"/time.go", from+"/ahead.go", dir+"/ahead.go")
+	for name, content := range map[string]string{"time.go": string(text), "ahead.go": aheadForTests, "overlay.json": overlay} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o644); err != nil {
+			return err
+		}
+	}
+	build := exec.Command("go", "build", "-trimpath", "-overlay", dir+"/overlay.json", "-o", to, "orrery/cmd/orrery")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		return fmt.Errorf("go build: %w\n%s", err, out)
+	}
+	return nil
+}
+
+const aheadForTests = `package time
+
+import "syscall"
+
+var aheadForTests = func() (ahead int64) {
+	text, _ := syscall.Getenv("ORRERY_TEST_CLOCK")
+	sign := int64(1)
+	for _, c := range []byte(text) {
+		if c == '-' {
+			sign = -1
+		} else {
+			ahead = 10*ahead + int64(c-'0')
+		}
+	}
+	return sign * ahead
+}()
+`
