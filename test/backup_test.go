@@ -639,12 +639,47 @@ func TestRestoreBeside(t *testing.T) {
 	if got := s.sh("keep0", "cat /srv/data/later"); got != "later" {
 		t.Errorf("it was refused, but something was done: %q", got)
 	}
-	s.run("restore", "--yes-paths", s.name, repository+"@"+first, "--dir", s.dir, "--replace", "--yes-replace", s.name).want(0)
+	replace := []string{"restore", "--yes-paths", s.name, repository + "@" + first, "--dir", s.dir, "--replace", "--yes-replace", s.name}
+	took := s.run(replace...).want(0).took
 	s.settled()
 	s.wantHoldings(was, s.holdings())
 	wantBack(s, s.outside())
+	s.killsReplacing(replace, took, was)
 	s.run("backup", "prune", repository, "--keep", "1").want(0, "1 backup removed")
 	s.run("backup", "verify", repository).want(0)
+}
+
+// killsReplacing kills a restore in the place of the site, early and late: whatever comes next brings the site up, wholly as it was or wholly restored.
+func (s *site) killsReplacing(replace []string, took time.Duration, was map[string][]string) {
+	s.Helper()
+	random := seed(s.T)
+	const rounds = 5
+	former, restored := 0, 0
+	for round := range rounds {
+		s.sh("keep0", "echo later > /srv/data/later; echo later > /root/kept/text; sync")
+		moment := time.Duration((float64(round) + random.Float64()) / rounds * float64(took))
+		killed := s.killed(moment, replace...)
+		if round%2 == 0 {
+			s.reboot()
+			s.do("resume")
+		} else {
+			s.do("up")
+		}
+		s.settled()
+		if _, err := os.Stat(s.state("restore")); err == nil {
+			s.Error("something of the restore is left")
+		}
+		switch got := s.sh("keep0", "cat /root/kept/text /srv/data/later 2>/dev/null || true"); got {
+		case "later\nlater":
+			former++
+		case "text":
+			restored++
+			s.wantHoldings(was, s.holdings())
+		default:
+			s.Errorf("killed (%v) after %s of %s: it has %q", killed, moment, took, got)
+		}
+	}
+	s.Logf("%d times as it was, %d times restored", former, restored)
 }
 
 // TestBackupOfSome: some nodes are backed up and restored, and the others are left alone.

@@ -16,8 +16,11 @@ var errDigest = errors.New("its digest is another than its name says")
 // errMissing: something is not there at all.
 var errMissing = errors.New("it is missing")
 
+// Whereabouts are those of a backup.
+type whereabouts interface{ Where() string }
+
 // damaged says which file is damaged; nothing has been touched then.
-func damaged(v Vault, what string, err error) error {
+func damaged(v whereabouts, what string, err error) error {
 	var p *problem.Problem
 	if errors.As(err, &p) {
 		return err

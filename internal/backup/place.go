@@ -168,7 +168,7 @@ func (r *Restoring) Fill(ctx context.Context, e engine.Engine, n *spec.Node) err
 // renewed reports whether a node's secrets may have been made anew: then its roles are applied anew, so that what they have set up with the
 // former ones, such as the password of a database, is brought in line.
 func (r *Restoring) renewed(n *spec.Node) bool {
-	if len(r.With) > 0 {
+	if r.plan.Opened {
 		return false
 	}
 	for part := range n.Config.Parts {

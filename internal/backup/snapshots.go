@@ -37,7 +37,7 @@ func (r *Restoring) eachSnapshot(do func(staged string, s *snapshot.Snapshot) er
 			err = wellFormed(s, t.snapshot(), r.Key)
 		}
 		if err != nil {
-			return damaged(r.From, t.Name, err)
+			return damaged(r.source(), t.Name, err)
 		}
 		if err := do(at, s); err != nil {
 			return err

@@ -25,6 +25,7 @@ import (
 type Restoring struct {
 	From     Vault
 	ID       string
+	Title    string // how a user names the backup
 	Manifest *Manifest
 
 	Dirs    host.Dirs
@@ -36,6 +37,7 @@ type Restoring struct {
 	// they are what the recipe makes nothing but the word of whoever made the backup says.
 	TrustLayers bool
 	Replace     bool // what is in the way goes
+	Was         bool // the site is on this host, and is taken down once all is laid down
 	With        []age.Identity
 	Saw         func(bytes int64)
 
@@ -44,13 +46,18 @@ type Restoring struct {
 	plan progress
 }
 
-// progress is kept beside what is laid down: how far it has come.
+// progress is kept beside what is laid down: how far it has come, and, once all is laid down, what is needed to go on without the backup.
 type progress struct {
-	ID     string `json:"id"` // of the backup
-	From   string `json:"from"`
-	Moves  []move `json:"moves"`
-	Staged bool   `json:"staged"` // all is laid down
-	Opened bool   `json:"opened"` // the secrets are among it
+	ID      string `json:"id"` // of the backup
+	From    string `json:"from"`
+	Moves   []move `json:"moves"`
+	Staged  bool   `json:"staged"` // all is laid down
+	Opened  bool   `json:"opened"` // the secrets are among it
+	SiteDir string `json:"dir"`
+	Twin    bool   `json:"twin,omitempty"`
+	Replace bool   `json:"replace,omitempty"`
+	Was     bool   `json:"was,omitempty"`     // the site was on this host when it began
+	Cleared bool   `json:"cleared,omitempty"` // and has been taken down
 }
 
 // A move takes what is laid down to its place.
@@ -69,8 +76,12 @@ func (r *Restoring) aside(parts ...string) string {
 
 // Resumes reports whether a restore of the same backup was interrupted when all was laid down.
 func (r *Restoring) Resumes() bool {
-	text, err := os.ReadFile(r.aside("restore.json"))
-	return err == nil && json.Unmarshal(text, &r.plan) == nil && r.plan.ID == r.ID && r.plan.Staged && r.plan.Opened == (len(r.With) > 0)
+	p, err := readProgress(r.Dirs, r.Key)
+	if err != nil || p.ID != r.ID || !p.Staged || p.Opened != (len(r.With) > 0) {
+		return false
+	}
+	r.take(p)
+	return true
 }
 
 // Stage lays all down.
@@ -82,12 +93,15 @@ func (r *Restoring) Stage(ctx context.Context) error {
 	if err := r.Clear(); err != nil {
 		return err
 	}
-	r.plan = progress{ID: r.ID, From: r.From.Where(), Opened: len(r.With) > 0}
+	r.plan = progress{ID: r.ID, From: r.Title, Opened: len(r.With) > 0, SiteDir: r.SiteDir, Twin: r.Twin, Replace: r.Replace, Was: r.Was}
 	secrets, err := r.open()
 	if err != nil {
 		return err
 	}
 	if err := os.MkdirAll(r.aside(), 0o700); err != nil {
+		return err
+	}
+	if err := r.note(); err != nil {
 		return err
 	}
 	if err := r.room(); err != nil {
@@ -248,11 +262,22 @@ func (r *Restoring) note() error {
 	if err != nil {
 		return err
 	}
-	return host.WriteFile(host.File{Path: r.aside("restore.json"), Content: text, Mode: 0o600})
+	if err := host.WriteFile(host.File{Path: r.aside("restore.json"), Content: text, Mode: 0o600}); err != nil {
+		return err
+	}
+	dir, err := os.Open(r.aside())
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	return dir.Sync()
 }
 
 // settle brings all to disk and notes that it is laid down.
 func (r *Restoring) settle() error {
+	if err := host.WriteJSON(r.aside(manifestAside), 0o600, r.Manifest); err != nil {
+		return err
+	}
 	dir, err := os.Open(r.aside())
 	if err != nil {
 		return err
@@ -287,20 +312,14 @@ func (r *Restoring) Clear() error { return Clear(r.Dirs, r.Key) }
 // Clear removes what an interrupted restore of a site has laid down and not moved to its place.
 func Clear(dirs host.Dirs, key string) error {
 	at := Aside(dirs, key)
-	text, err := os.ReadFile(filepath.Join(at, "restore.json"))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	var p progress
-	if json.Unmarshal(text, &p) == nil {
-		for _, m := range p.Moves {
-			if m.From == beside(m.To) || filepath.Dir(m.From) == at || within(m.From, at) {
-				err = errors.Join(err, tree.RemoveAll(m.From))
-			}
-		}
-	}
+	p, err := readProgress(dirs, key)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil
+	}
+	for _, m := range p.Moves {
+		if m.From == beside(m.To) || filepath.Dir(m.From) == at || within(m.From, at) {
+			err = errors.Join(err, tree.RemoveAll(m.From))
+		}
 	}
 	if err != nil { // the record of what is left stays with it
 		return err

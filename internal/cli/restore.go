@@ -167,7 +167,7 @@ func (r *restoration) prepare(v backup.Vault, id string, m *backup.Manifest) (*b
 	}
 	return &backup.Restoring{
 		From: v, ID: id, Manifest: m, Dirs: r.dirs, Store: image.Open(r.dirs.State), Key: r.site().Key(), SiteDir: dir, Twin: r.twin != "",
-		Replace: r.o.replace, TrustLayers: r.o.trust, With: with,
+		Replace: r.o.replace, TrustLayers: r.o.trust, With: with, Title: chosenName(v, id),
 	}, nil
 }
 
@@ -199,6 +199,7 @@ func (r *restoration) run(ctx context.Context) error {
 			return err
 		}
 	}
+	r.from.Was = r.from.Was || there != ""
 	shown := newMeter(r.err, "restore")
 	r.from.Saw = shown.add
 	err = r.from.Stage(ctx)
@@ -211,11 +212,6 @@ func (r *restoration) run(ctx context.Context) error {
 	}
 	if titles := r.from.Distrusted(); len(titles) > 0 {
 		fmt.Fprintf(r.err, "orrery: built from their recipes, and not taken from the backup: %s (--trust-layers takes those of a backup that you made)\n", visible.Line(shortList(titles, 4)))
-	}
-	if there != "" {
-		if err := r.clear(ctx); err != nil {
-			return err
-		}
 	}
 	return r.place(ctx)
 }
@@ -286,8 +282,16 @@ func (r *restoration) clear(ctx context.Context) error {
 	return err
 }
 
-// place puts all in its place and brings the site up.
+// place takes down what was there, puts all in its place and brings the site up. Whoever goes on after a kill begins here.
 func (r *restoration) place(ctx context.Context) error {
+	if r.from.ToClear() {
+		if err := r.clear(ctx); err != nil {
+			return err
+		}
+		if err := r.from.Cleared(); err != nil {
+			return err
+		}
+	}
 	bare, err := r.bare(r.site())
 	if err != nil {
 		return err
@@ -359,7 +363,7 @@ func (r *restoration) up(ctx context.Context, b *app, s *site.Site, h *local.Hos
 	if failed != nil {
 		return failed
 	}
-	fmt.Fprintf(r.out, "%s: restored from %s, into %s.\n\n", s.Key(), chosenName(r.from.From, r.from.ID), r.from.SiteDir)
+	fmt.Fprintf(r.out, "%s: restored from %s, into %s.\n\n", s.Key(), r.from.Title, r.from.SiteDir)
 	return b.status(ctx, s, names)
 }
 
@@ -383,7 +387,7 @@ func (r *restoration) say(s *site.Site, h *local.Host) error {
 	if len(recipe) > 0 && len(nodes) > 0 {
 		fmt.Fprintf(r.err, "orrery: no node stands on it any more, because the site file makes other layers: layer %s\n", shortList(recipe, 4))
 	}
-	if len(r.from.With) == 0 {
+	if !r.from.Opened() {
 		fmt.Fprintf(r.err, "orrery: generated secrets and SSH host keys were made anew, and roles that have secrets applied anew; data that was made with the former secrets may not accept them\n")
 	}
 	waits := false
@@ -401,17 +405,4 @@ func (r *restoration) say(s *site.Site, h *local.Host) error {
 		return err
 	}
 	return r.from.Clear()
-}
-
-// unfinished refuses to bring up nodes that would lack what they had written, because their restore was interrupted.
-func (j *job) unfinished(p *plan.Plan) error {
-	at := backup.Aside(j.dirs, j.site.Key())
-	if _, err := os.Stat(at); err != nil || j.restores {
-		return nil
-	}
-	if c := p.Counts(); c[plan.CreateNode]+c[plan.StartNode] == 0 {
-		return nil
-	}
-	return problem.New(problem.Left, "a restore of %s was interrupted: its nodes would lack what they had written", j.site.Key()).At(at).
-		Try("run the same orrery restore again, or orrery down --volumes to begin anew")
 }

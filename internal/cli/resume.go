@@ -53,11 +53,7 @@ func (a *app) resumeSite(ctx context.Context, m marker) error {
 		name += "." + m.Twin
 	}
 	fmt.Fprintf(a.out, "%s from %s\n", name, m.Dir)
-	s, err := b.load()
-	if err == nil {
-		err = b.up(ctx, s, nil, manner{parallel: defaultParallel()})
-	}
-	if err != nil {
+	if err := b.resumeRestored(ctx, m); err != nil {
 		printError(a.err, err)
 		return problem.New(problem.Failed, "site %s was not brought up", name).At(filepath.Join(m.Dir, "site.toml"))
 	}

@@ -30,6 +30,9 @@ are healthy, and none begins after one that failed. The nodes of that are put ba
 			if err != nil {
 				return err
 			}
+			if over, err := a.restoreFirst(c.Context(), s); err != nil || over {
+				return err
+			}
 			return a.up(c.Context(), s, args, how)
 		},
 	}

@@ -1,0 +1,126 @@
+package backup
+
+import (
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"orrery/internal/host"
+	"orrery/internal/image"
+	"orrery/internal/problem"
+)
+
+// A restore that is interrupted, at whatever moment, is brought to its end by whoever brings the site up next. Until all is laid down nothing of the site has been
+// touched, so that what there is of it can go. From then on the backup is not needed any more: what was laid down tells all.
+
+// manifestAside is the manifest of the backup, beside what was laid down of it.
+const manifestAside = "manifest.json"
+
+// Interrupted gives the restore of a site that was interrupted; nil: none was.
+func Interrupted(dirs host.Dirs, store *image.Store, key string) (*Restoring, error) {
+	at := Aside(dirs, key)
+	if !exists(at) {
+		return nil, nil
+	}
+	r := &Restoring{Dirs: dirs, Store: store, Key: key, Saw: func(int64) {}, Lacked: map[string]int{}}
+	p, err := readProgress(dirs, key)
+	if err == nil {
+		r.take(p)
+	}
+	if err == nil && p.Staged {
+		err = r.recall()
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, problem.New(problem.Left, "a restore of %s was interrupted, and it cannot be told how far it had come", key).At(at).Because(reason(err)).
+			Try("run the same orrery restore again, or orrery down --volumes to begin anew")
+	}
+	return r, nil
+}
+
+// readProgress reads how far a restore of a site has come.
+func readProgress(dirs host.Dirs, key string) (p progress, err error) {
+	text, err := os.ReadFile(filepath.Join(Aside(dirs, key), "restore.json"))
+	if err == nil {
+		err = json.Unmarshal(text, &p)
+	}
+	return p, err
+}
+
+// take goes on from where another run has come to.
+func (r *Restoring) take(p progress) {
+	r.plan, r.ID, r.Title = p, p.ID, p.From
+	r.SiteDir, r.Twin, r.Was, r.Replace = p.SiteDir, p.Twin, p.Was, r.Replace || p.Replace
+}
+
+// recall reads what was in the backup.
+func (r *Restoring) recall() error {
+	text, err := os.ReadFile(r.aside(manifestAside))
+	if err != nil {
+		return err
+	}
+	r.Manifest = &Manifest{}
+	if err := json.Unmarshal(text, r.Manifest); err != nil {
+		return err
+	}
+	return r.Manifest.check()
+}
+
+// Staged reports whether all is laid down: from then on, what was there goes.
+func (r *Restoring) Staged() bool { return r.plan.Staged }
+
+// Harmless reports whether nothing has been touched, and the site was there before: so it is as it was.
+func (r *Restoring) Harmless() bool { return !r.plan.Staged && (r.plan.Was || r.plan.ID == "") }
+
+// Opened reports whether the secrets of the backup come back.
+func (r *Restoring) Opened() bool { return r.plan.Opened }
+
+// ToClear reports whether what was there is still to be taken down.
+func (r *Restoring) ToClear() bool { return r.plan.Was && !r.plan.Cleared }
+
+// Cleared notes that what was there has been taken down: what is there from now on is what was restored.
+func (r *Restoring) Cleared() error {
+	r.plan.Cleared = true
+	return r.note()
+}
+
+// Placed reports whether all but private layers is in its place.
+func (r *Restoring) Placed() bool {
+	for _, m := range r.plan.Moves {
+		if exists(m.From) {
+			return false
+		}
+	}
+	return r.plan.Staged && !r.ToClear()
+}
+
+// Waits reports whether a node would lack what it had written, or what is on its volumes, if it came up now.
+func (r *Restoring) Waits(node string) bool {
+	if r.Harmless() {
+		return false
+	}
+	if r.Manifest == nil || !r.Placed() {
+		return true
+	}
+	for i := range r.Manifest.Nodes {
+		if n := &r.Manifest.Nodes[i]; n.Name == node && exists(r.private(n.ID)) {
+			return true
+		}
+	}
+	return false
+}
+
+// A source is where a backup is, or was.
+type source string
+
+// Where names it.
+func (s source) Where() string { return string(s) }
+
+// source gives it: whoever goes on with a restore has the backup no more.
+func (r *Restoring) source() whereabouts {
+	if r.From == nil {
+		return source(r.Title)
+	}
+	return r.From
+}

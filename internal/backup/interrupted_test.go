@@ -1,0 +1,131 @@
+package backup
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"orrery/internal/engine/record"
+	"orrery/internal/host"
+	"orrery/internal/image"
+	"orrery/internal/site/spec"
+)
+
+// interruptible gives a restore of a site with two nodes, one of which has a volume, over one that is there (was) or not.
+func interruptible(t *testing.T, was bool) *Restoring {
+	t.Helper()
+	f := forgeArchive(t)
+	layer := image.Record{Digest: "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"}
+	for id, name := range []string{1: "one", 2: "two"} {
+		if name == "" {
+			continue
+		}
+		f.m.Nodes = append(f.m.Nodes, record.Record{Node: spec.Node{Name: name, ID: id, Base: layer.Digest}})
+		f.tree(Tree{Name: privateName(&f.m.Nodes[id-1]), Kind: PrivateTree, Node: name, ID: id}, f.file("x", "private "+name))
+	}
+	f.tree(Tree{Name: "site", Kind: SiteTree}, f.file("site.toml", "[site]\n"))
+	f.tree(Tree{Name: "volume/data/two", Kind: VolumeTree, Volume: "data", Node: "two"}, f.file("x", "data"))
+	where, _ := f.done()
+	dir := t.TempDir()
+	must(t, os.Chmod(dir, 0o755))
+	v, _, err := Open(where)
+	must(t, err)
+	t.Cleanup(func() { v.Close() })
+	id, m, err := Choose(v, "")
+	must(t, err)
+	dirs := host.Dirs{State: filepath.Join(dir, "state"), Run: filepath.Join(dir, "run")}
+	r := &Restoring{Dirs: dirs, Store: image.Open(dirs.State), Saw: func(int64) {}}
+	r.From, r.ID, r.Manifest, r.Key, r.SiteDir = v, id, m, m.Key, filepath.Join(dir, "site")
+	r.Title, r.Was, r.Replace = "the backup", was, was
+	must(t, os.MkdirAll(r.Dirs.Site(r.Key), 0o700))
+	return r
+}
+
+// again gives what the next run finds.
+func again(t *testing.T, r *Restoring) *Restoring {
+	t.Helper()
+	found, err := Interrupted(r.Dirs, r.Store, r.Key)
+	must(t, err)
+	return found
+}
+
+// TestInterruptedWhileLaidDown: a restore that is killed while it lays down has touched nothing. If the site was there, it goes on as it was; if not, its nodes wait.
+func TestInterruptedWhileLaidDown(t *testing.T) {
+	for _, was := range []bool{true, false} {
+		for after := range 5 { // files
+			r := interruptible(t, was)
+			if again(t, r) != nil {
+				t.Fatal("it was interrupted before it began")
+			}
+			seen := 0
+			r.Saw = func(int64) {
+				if seen++; seen > after {
+					panic("killed")
+				}
+			}
+			if !killed(func() error { return r.Stage(t.Context()) }) {
+				if after < 4 {
+					t.Fatalf("it was not killed after %d files", after)
+				}
+				continue
+			}
+			found := again(t, r)
+			if found.Staged() || found.Harmless() != was || found.Waits("one") == was {
+				t.Errorf("after %d files, was %v: %+v", after, was, found.plan)
+			}
+			must(t, found.Clear())
+			if again(t, r) != nil || exists(beside(r.SiteDir)) || exists(r.SiteDir) {
+				t.Error("something of it is left")
+			}
+		}
+	}
+}
+
+// killed reports whether something was killed, as by SIGKILL: nothing of it tidies up.
+func killed(do func() error) (was bool) {
+	defer func() { was = recover() != nil }()
+	return do() != nil
+}
+
+// TestInterruptedAfterwards: once all is laid down, whoever comes next goes on without the backup; a node waits until it has what it had written.
+func TestInterruptedAfterwards(t *testing.T) {
+	r := interruptible(t, true)
+	must(t, r.Stage(t.Context()))
+	must(t, errors.Join(r.From.Close(), os.Remove(r.From.Where())))
+	r = again(t, r)
+	if !r.Staged() || r.Harmless() || !r.ToClear() || r.Placed() || !r.Waits("one") || !r.Waits("other") || r.Title != "the backup" || !r.Replace {
+		t.Fatalf("laid down: %+v", r)
+	}
+	must(t, r.Cleared())
+	r = again(t, r)
+	if r.ToClear() || r.Placed() {
+		t.Fatalf("taken down: %+v", r)
+	}
+	must(t, r.move(r.plan.Moves[0])) // and killed
+	r = again(t, r)
+	if r.Placed() || !r.Waits("other") {
+		t.Fatalf("placed in part: %+v", r)
+	}
+	must(t, r.Place(t.Context(), nil))
+	r = again(t, r)
+	if !r.Placed() || !r.Waits("one") || !r.Waits("two") || r.Waits("other") {
+		t.Fatalf("placed: %+v", r)
+	}
+	must(t, os.Rename(r.private(1), filepath.Join(t.TempDir(), "filled"))) // as Fill does
+	if r = again(t, r); r.Waits("one") || !r.Waits("two") {
+		t.Fatal("it does not tell the nodes apart")
+	}
+	for name, want := range map[string]string{
+		filepath.Join(r.SiteDir, "site.toml"): "[site]\n", filepath.Join(r.Dirs.Volumes(r.Key), "data/two/x"): "data",
+	} {
+		if text, _ := os.ReadFile(name); string(text) != want {
+			t.Errorf("%s: %q", name, text)
+		}
+	}
+	must(t, r.FitSnapshots(nil))
+	must(t, r.Clear())
+	if again(t, r) != nil {
+		t.Error("it has not come to its end")
+	}
+}
