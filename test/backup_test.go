@@ -653,7 +653,7 @@ func TestRestoreBeside(t *testing.T) {
 func (s *site) killsReplacing(replace []string, took time.Duration, was map[string][]string) {
 	s.Helper()
 	random := seed(s.T)
-	const rounds = 5
+	const rounds = 4
 	former, restored := 0, 0
 	for round := range rounds {
 		s.sh("keep0", "echo later > /srv/data/later; echo later > /root/kept/text; sync")
