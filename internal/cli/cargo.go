@@ -28,7 +28,11 @@ type cargo struct {
 	last  string
 	seen  int
 	left  leftOut
+	moved func(bytes int64) // nil: nobody asks
 }
+
+// piece is how much is carried at once: with less, the switching between those who write and those who read takes the larger part of the time.
+const piece = 512 << 10
 
 // An item is one path of a cargo: below ITS top, whose own path is "".
 type item struct {
@@ -37,7 +41,7 @@ type item struct {
 }
 
 func unpack(from io.Reader, top string) *cargo {
-	buffered := bufio.NewReaderSize(from, 256<<10)
+	buffered := bufio.NewReaderSize(from, piece)
 	return &cargo{from: buffered, tar: tar.NewReader(buffered), top: top}
 }
 
@@ -153,7 +157,7 @@ func (c *cargo) lay(ctx context.Context, in string) (err error) {
 	if err := b.Add(&top, nil); err != nil {
 		return err
 	}
-	buffer := make([]byte, 256<<10)
+	buffer := make([]byte, piece)
 	for {
 		it, err := c.next(ctx)
 		if errors.Is(err, io.EOF) {
@@ -163,7 +167,7 @@ func (c *cargo) lay(ctx context.Context, in string) (err error) {
 			return err
 		}
 		err = b.Add(&it.Made, func(f *os.File) error {
-			_, err := io.CopyBuffer(struct{ io.Writer }{f}, untilDone{ctx, c.tar}, buffer)
+			_, err := io.CopyBuffer(struct{ io.Writer }{f}, untilDone{ctx, c.tar, c.moved}, buffer)
 			return err
 		})
 		if err != nil {
@@ -175,7 +179,7 @@ func (c *cargo) lay(ctx context.Context, in string) (err error) {
 // pass sends a cargo on to another node.
 func (c *cargo) pass(ctx context.Context, to io.Writer) error {
 	w := tar.NewWriter(to)
-	buffer := make([]byte, 256<<10)
+	buffer := make([]byte, piece)
 	for {
 		it, err := c.next(ctx)
 		if errors.Is(err, io.EOF) {
@@ -185,7 +189,7 @@ func (c *cargo) pass(ctx context.Context, to io.Writer) error {
 			err = w.WriteHeader(it.header())
 		}
 		if err == nil && it.size > 0 {
-			_, err = io.CopyBuffer(struct{ io.Writer }{w}, untilDone{ctx, c.tar}, buffer)
+			_, err = io.CopyBuffer(struct{ io.Writer }{w}, untilDone{ctx, c.tar, c.moved}, buffer)
 		}
 		if err != nil {
 			return err
@@ -208,17 +212,22 @@ func (it *item) header() *tar.Header {
 	return h
 }
 
-// untilDone reads until ctx ends.
+// untilDone reads until ctx ends, and tells how much.
 type untilDone struct {
 	ctx context.Context
 	io.Reader
+	moved func(bytes int64) // nil: nobody asks
 }
 
 func (u untilDone) Read(p []byte) (int, error) {
 	if u.ctx.Err() != nil {
 		return 0, context.Cause(u.ctx)
 	}
-	return u.Reader.Read(p)
+	n, err := u.Reader.Read(p)
+	if u.moved != nil {
+		u.moved(int64(n))
+	}
+	return n, err
 }
 
 // leftOut are paths that were not copied.

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,15 +19,19 @@ import (
 	"orrery/internal/host"
 	"orrery/internal/problem"
 	"orrery/internal/site"
+	"orrery/internal/site/selector"
 	"orrery/internal/tree"
 )
 
 func (a *app) cpVerb() *cobra.Command {
+	o := copying{parallel: 4}
 	c := &cobra.Command{
-		Use:     "cp SOURCE... DESTINATION",
-		Short:   "Copy files and directories to, from and between nodes",
-		Long:    `Copies files, directories and links, with their modes and times; NODE:PATH names a path in a node. What comes into a node belongs to root there; what comes onto this host belongs to the caller, without set-user-ID and set-group-ID. Devices and named pipes are left out, and told. A destination that ends in / is a directory, and is made if it is not there.`,
-		Example: "  orrery cp portal:/var/log/dpkg.log .\n  orrery cp table.csv db:/tmp/",
+		Use:   "cp SOURCE... DESTINATION",
+		Short: "Copy files and directories to, from and between nodes",
+		Long: `Copies files, directories and links, with their modes and times; NODE:PATH names a path in a node. What comes into a node belongs to root there; what comes onto this host belongs to the caller, without set-user-ID and set-group-ID. Devices and named pipes are left out, and told. A destination that ends in / is a directory, and is made if it is not there.
+
+SELECTOR:PATH copies to each of several nodes, or from each of them: then into a directory NODE below the destination. The exit status is 100 + the number of nodes with which it failed (at most 200).`,
+		Example: "  orrery cp portal:/var/log/dpkg.log .\n  orrery cp table.csv db:/tmp/\n  orrery cp role=receptor:/var/log/daemon.log logs",
 		Args:    cobra.MinimumNArgs(2),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := needRoot(); err != nil {
@@ -36,49 +41,142 @@ func (a *app) cpVerb() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			to, err := a.place(c.Context(), s, args[len(args)-1])
-			if err != nil {
-				return err
-			}
-			for _, arg := range args[:len(args)-1] {
-				from, err := a.place(c.Context(), s, arg)
-				if err != nil {
-					return err
-				}
-				if err := transfer(c.Context(), from, to, len(args) > 2); err != nil {
-					return err
-				}
-			}
-			return nil
+			return a.copy(c.Context(), s, args[:len(args)-1], args[len(args)-1], &o)
 		},
 	}
+	f := c.Flags()
+	f.IntVar(&o.parallel, "parallel", o.parallel, "most nodes at once")
+	f.DurationVar(&o.timeout, "timeout", 0, "give up a node with which it takes longer (default: never)")
+	f.BoolVar(&o.json, "json", false, "print how it ended with each node, as a list in JSON")
 	a.releaseFlag(c)
 	return c
 }
 
-// place is a path somewhere.
-type place struct {
-	in   host.Runner // nil: this host
-	path string
+// copying says how is copied.
+type copying struct {
+	parallel int
+	timeout  time.Duration
+	json     bool
 }
 
-func (a *app) place(ctx context.Context, s *site.Site, arg string) (place, error) {
+// A spot is what an argument names: a path on this host, in a node, or in each of several.
+type spot struct {
+	nodes []*site.Node // none: this host
+	many  bool         // by a selector and not by name, were it only one
+	path  string
+}
+
+func (a *app) spot(s *site.Site, arg string) (spot, error) {
 	name, at, inNode := strings.Cut(arg, ":")
 	if !inNode || strings.Contains(name, "/") {
 		absolute, err := filepath.Abs(arg)
 		if strings.HasSuffix(arg, "/") {
 			absolute += "/"
 		}
-		return place{nil, absolute}, err
-	}
-	if _, err := declared(s, name); err != nil {
-		return place{}, err
+		return spot{path: absolute}, err
 	}
 	if !strings.HasPrefix(at, "/") {
 		at = "/root/" + at
 	}
-	in, err := a.running(ctx, s, name)
-	return place{in, at}, err
+	if n, ok := s.Node(name); ok {
+		return spot{nodes: []*site.Node{n}, path: at}, nil
+	}
+	nodes, err := selector.Select(s, name)
+	return spot{nodes: nodes, many: true, path: at}, err
+}
+
+// in gives the place of a spot in one of its nodes.
+func (p spot) in(c *crowd, node string) place {
+	if p.nodes == nil {
+		return place{path: p.path}
+	}
+	if !p.many {
+		node = p.nodes[0].Name
+	}
+	return place{in: c.in(node), path: p.path}
+}
+
+func (a *app) copy(ctx context.Context, s *site.Site, sources []string, destination string, o *copying) error {
+	to, err := a.spot(s, destination)
+	if err != nil {
+		return err
+	}
+	all := []spot{to}
+	for _, source := range sources {
+		from, err := a.spot(s, source)
+		if err != nil {
+			return err
+		}
+		all = append(all, from)
+	}
+	c, err := a.crowdOf(ctx, s, all)
+	if err != nil {
+		return err
+	}
+	c.parallel, c.timeout = o.parallel, o.timeout
+	show := newMeter(a.err, "copied")
+	defer show.close()
+	if c.nodes == nil || !o.json && !manySpots(all) {
+		return c.within(ctx, func(ctx context.Context) error { return copyOne(ctx, c, all[1:], to, "", show.add) })
+	}
+	var list speech = newPrefixed(a.out, a.err, c.nodes, false)
+	if o.json {
+		list = &reported{to: a.out}
+	}
+	endings, err := c.speak(ctx, list, func(ctx context.Context, i int, _ host.Runner, _ speaker) error {
+		return copyOne(ctx, c, all[1:], to, c.nodes[i].Name, show.add)
+	})
+	if err != nil {
+		return err
+	}
+	return a.tally(endings)
+}
+
+// copyOne copies what concerns one of the nodes of a crowd. What comes from each of several has a directory of its own.
+func copyOne(ctx context.Context, c *crowd, sources []spot, to spot, node string, moved func(int64)) error {
+	for _, from := range sources {
+		at, in, several := to.in(c, node), from.in(c, node), len(sources) > 1
+		if from.many {
+			at.path, several = path.Join(at.path, node)+"/", true
+		}
+		in.moved = moved
+		if err := transfer(ctx, in, at, several); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func manySpots(all []spot) bool { return slices.ContainsFunc(all, func(p spot) bool { return p.many }) }
+
+// crowdOf gives the nodes with each of which something is to be done: those of the only selector or, if there is none, one.
+func (a *app) crowdOf(ctx context.Context, s *site.Site, all []spot) (*crowd, error) {
+	c := &crowd{}
+	for i, p := range all {
+		switch {
+		case p.nodes == nil:
+		case p.many && i > 0 && all[0].many:
+			return nil, problem.New(problem.Usage, "from several nodes to several is more than one copy says").Try("name one node, or a directory of this host")
+		case p.many || c.nodes == nil:
+			if c.nodes != nil && manySpots(all[:i]) && !slices.Equal(c.nodes, p.nodes) {
+				return nil, problem.New(problem.Usage, "two selectors mean different nodes").Try("copy from one after the other")
+			}
+			c.nodes = p.nodes
+		}
+	}
+	if c.nodes == nil {
+		return c, nil // which is refused with words for that
+	}
+	var err error
+	c.runners, err = a.runners(ctx, s)
+	return c, err
+}
+
+// place is a path somewhere.
+type place struct {
+	in    host.Runner // nil: this host
+	path  string
+	moved func(bytes int64) // what of it has gone by; nil: nobody asks
 }
 
 // transfer copies one file or directory from place to place, under the name that cp(1) would give it. What a node has to do with it goes through a pipe as
@@ -93,8 +191,14 @@ func transfer(ctx context.Context, from, to place, several bool) error {
 	called := ctx
 	ctx, stop := context.WithCancel(ctx)
 	defer stop() // whoever sends what nobody takes need not go on
-	sent := through(func(w io.Writer) error { return from.send(ctx, w) })
-	err := sent.end(to.take(ctx, sent, from, several))
+	begin := through
+	if from.in == nil {
+		begin = intoNode
+	}
+	sent, err := begin(func(w io.Writer) error { return from.send(ctx, w) })
+	if err == nil {
+		err = sent.end(to.take(ctx, sent, from, several))
+	}
 	var run *host.RunError
 	var said *problem.Problem
 	switch {
@@ -108,72 +212,38 @@ func transfer(ctx context.Context, from, to place, several bool) error {
 	return problem.New(problem.Failed, "%s was not copied to %s", from.path, to.path).Because(err)
 }
 
-// A stream is what one end of a copy writes and the other reads.
-type stream struct {
-	*io.PipeReader
-	wrote chan error
-}
-
-// through begins to write a stream.
-func through(write func(io.Writer) error) *stream {
-	r, w := io.Pipe()
-	s := &stream{r, make(chan error, 1)}
-	go func() {
-		err := write(w)
-		s.wrote <- err // before the reader can know of it
-		w.CloseWithError(err)
-	}()
-	return s
-}
-
-// end gives why a copy failed, or what is to be said of one that did not: of two ends that fail, the first is the cause.
-func (s *stream) end(read error) error {
-	defer s.CloseWithError(errTakenNoMore)
-	if read != nil {
-		select {
-		case wrote := <-s.wrote:
-			return cmp.Or(wrote, read)
-		default:
-			return read
-		}
-	}
-	s.CloseWithError(errTakenNoMore)
-	if wrote := <-s.wrote; !errors.Is(wrote, errTakenNoMore) {
-		return wrote
-	}
-	return nil
-}
-
-var errTakenNoMore = errors.New("nothing more of it is taken")
-
 // send packs what is at a place.
 func (p place) send(ctx context.Context, to io.Writer) error {
 	source := path.Clean(p.path)
 	if p.in == nil {
-		l, err := pack(ctx, source, to)
+		l, err := pack(ctx, source, to, p.moved)
 		if err == nil {
 			err = l.left.problem()
 		}
 		return err
 	}
 	const script = `[ -e "$1" ] || [ -L "$1" ] || { echo "there is no such file" >&2; exit 1; }
-cd -- "$(dirname -- "$1")" && exec tar --format=posix --sort=name -cf - -- "$(basename -- "$1")"`
+cd -- "$(dirname -- "$1")" && exec tar -b 1024 --format=posix --sort=name -cf - -- "$(basename -- "$1")"`
 	return p.in.Run(ctx, host.Command{Args: []string{"/bin/sh", "-c", script, "cp", source}, Stdout: to})
 }
 
 // take lays down what is sent.
-func (p place) take(ctx context.Context, sent io.Reader, from place, several bool) error {
+func (p place) take(ctx context.Context, sent *stream, from place, several bool) error {
 	name := path.Base(path.Clean(from.path))
 	if from.in == nil {
-		return p.unpack(ctx, sent, name, several)
+		return p.unpack(ctx, sent.Reader, name, several)
 	}
 	c := unpack(sent, name)
+	c.moved = from.moved
 	if p.in == nil {
 		return p.lay(ctx, c, name, several)
 	}
 	// Nothing comes from one node to another that was not looked at.
-	seen := through(func(w io.Writer) error { return c.pass(ctx, w) })
-	if err := seen.end(p.unpack(ctx, seen, name, several)); err != nil {
+	seen, err := intoNode(func(w io.Writer) error { return c.pass(ctx, w) })
+	if err == nil {
+		err = seen.end(p.unpack(ctx, seen.Reader, name, several))
+	}
+	if err != nil {
 		return err
 	}
 	return c.left.problem()
@@ -189,7 +259,7 @@ if [ "$2" = dir ] || [ -d "$d" ] || [ "${d%/}" != "$d" ]; then mkdir -p -- "$d";
 find "$into/." -maxdepth 1 -type d -user "$(id -u)" -name '.orrery.??????' -mmin +1 -exec flock -n {} rm -rf -- {} ';' 2>/dev/null || :
 t=$(mktemp -d -- "$into/.orrery.XXXXXX"); trap 'rm -rf -- "$t"' EXIT; trap 'exit 1' HUP INT TERM
 exec 9<"$t"; flock -n 9 2>/dev/null || :
-tar -xpf - --no-same-owner -C "$t"
+tar -b 1024 -xpf - --no-same-owner -C "$t"
 [ -e "$t/$4" ] || { echo "it was cut short" >&2; exit 1; }
 if [ -d "$t/$3" ] && [ -d "$into/$new" ]; then cp -a -- "$t/$3/." "$into/$new/"; else mv -fT -- "$t/$3" "$into/$new"; fi`
 	form := "any"

@@ -61,7 +61,7 @@ func copied(t *testing.T, to string, sends func(io.Writer) error) (dir string, e
 	mustDo(t, os.MkdirAll(filepath.Join(dir, "outside"), 0o755))
 	mustDo(t, os.WriteFile(filepath.Join(dir, "outside", "key"), []byte("of the host"), 0o600))
 	mustDo(t, os.MkdirAll(filepath.Join(dir, "into"), 0o755))
-	err = transfer(t.Context(), place{liar{sends: sends}, "/srv/thing"}, place{nil, filepath.Join(dir, "into", to)}, false)
+	err = transfer(t.Context(), place{in: liar{sends: sends}, path: "/srv/thing"}, place{path: filepath.Join(dir, "into", to)}, false)
 	text, read := os.ReadFile(filepath.Join(dir, "outside", "key"))
 	if read != nil || string(text) != "of the host" {
 		t.Errorf("the host's file holds %q: %v", text, read)
@@ -228,8 +228,8 @@ func TestLinksAtTheDestination(t *testing.T) {
 			mustDo(t, errors.Join(os.Mkdir(into, 0o755), os.Mkdir(filepath.Join(dir, "outside"), 0o755)))
 			mustDo(t, os.WriteFile(filepath.Join(dir, "outside", "key"), []byte("of the host"), 0o600))
 			mustDo(t, lay(into))
-			again := place{liar{sends: entries(dirEntry("thing"), tar.Header{Name: "thing/key", Size: 3}, dirEntry("thing/sub"), tar.Header{Name: "thing/sub/key", Size: 4})}, "/srv/thing"}
-			mustDo(t, transfer(t.Context(), again, place{nil, into}, true))
+			again := place{in: liar{sends: entries(dirEntry("thing"), tar.Header{Name: "thing/key", Size: 3}, dirEntry("thing/sub"), tar.Header{Name: "thing/sub/key", Size: 4})}, path: "/srv/thing"}
+			mustDo(t, transfer(t.Context(), again, place{path: into}, true))
 			for file, want := range map[string]string{"thing/key": "xxx", "thing/sub/key": "xxxx"} {
 				if text, err := os.ReadFile(filepath.Join(into, file)); err != nil || string(text) != want {
 					t.Errorf("%s holds %q: %v", file, text, err)
@@ -248,8 +248,8 @@ func TestLinksAtTheDestination(t *testing.T) {
 // Between honest places, in all directions: contents, modes, times, links and names arrive as they are.
 func TestCopies(t *testing.T) {
 	when := time.Date(2020, 1, 2, 3, 4, 5, 600, time.UTC)
-	node := func(path string) place { return place{honest{}, path} }
-	here := func(path string) place { return place{nil, path} }
+	node := func(path string) place { return place{in: honest{}, path: path} }
+	here := func(path string) place { return place{path: path} }
 	for name, ways := range map[string][2]func(string) place{"in": {here, node}, "out": {node, here}, "across": {node, node}} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -322,7 +322,7 @@ func endless(then func()) func(io.Writer) error {
 func TestInterruptedCopy(t *testing.T) {
 	into := t.TempDir()
 	ctx, cancel := context.WithCancel(t.Context())
-	if err := transfer(ctx, place{liar{sends: endless(cancel)}, "/srv/thing"}, place{nil, into}, false); !errors.Is(err, context.Canceled) {
+	if err := transfer(ctx, place{in: liar{sends: endless(cancel)}, path: "/srv/thing"}, place{path: into}, false); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v", err)
 	}
 	if names, _ := os.ReadDir(into); len(names) > 0 {
@@ -335,7 +335,7 @@ func TestInterruptedCopyIntoNode(t *testing.T) {
 	from := filepath.Join(t.TempDir(), "thing")
 	mustDo(t, os.WriteFile(from, nil, 0o600))
 	mustDo(t, os.Truncate(from, 1<<40))
-	for name, source := range map[string]place{"in": {nil, from}, "across": {liar{sends: endless(nil)}, from}} {
+	for name, source := range map[string]place{"in": {path: from}, "across": {in: liar{sends: endless(nil)}, path: from}} {
 		t.Run(name, func(t *testing.T) {
 			into := t.TempDir()
 			ctx, cancel := context.WithCancel(t.Context())
@@ -351,7 +351,7 @@ func TestInterruptedCopyIntoNode(t *testing.T) {
 				}
 			}()
 			began := time.Now()
-			if err := transfer(ctx, source, place{honest{}, into}, false); !errors.Is(err, context.Canceled) {
+			if err := transfer(ctx, source, place{in: honest{}, path: into}, false); !errors.Is(err, context.Canceled) {
 				t.Errorf("error %v", err)
 			}
 			if names, _ := os.ReadDir(into); len(names) > 0 {
@@ -370,7 +370,7 @@ func TestCutShort(t *testing.T) {
 	var sent bytes.Buffer
 	mustDo(t, entries(dirEntry("thing"), tar.Header{Name: "thing/a", Size: 512})(&sent))
 	sent.Truncate(1536) // two headers and a content
-	err := place{honest{}, into}.unpack(t.Context(), &sent, "thing", false)
+	err := place{in: honest{}, path: into}.unpack(t.Context(), &sent, "thing", false)
 	if err == nil || !strings.Contains(err.Error(), "cut short") {
 		t.Errorf("error %v", err)
 	}
@@ -386,8 +386,8 @@ func TestLeftCopies(t *testing.T) {
 	mustDo(t, os.WriteFile(from, []byte("text"), 0o600))
 	long := time.Now().Add(-time.Hour)
 	for name, ways := range map[string][2]place{
-		"in":  {{nil, from}, {honest{}, filepath.Join(dir, "in")}},
-		"out": {{honest{}, from}, {nil, filepath.Join(dir, "out")}},
+		"in":  {{path: from}, {in: honest{}, path: filepath.Join(dir, "in")}},
+		"out": {{in: honest{}, path: from}, {path: filepath.Join(dir, "out")}},
 	} {
 		into := ways[1].path
 		left := filepath.Join(into, map[string]string{"in": ".orrery.Xyzabc", "out": ".orrery-ABCDEFGHIJKL"}[name])
@@ -421,7 +421,7 @@ func TestLoad(t *testing.T) {
 	mustDo(t, unix.Mkfifo(filepath.Join(dir, "thing", "pipe"), 0o600))
 	mustDo(t, os.Symlink("/etc/passwd", filepath.Join(dir, "thing", "passwd")))
 	var sent bytes.Buffer
-	l, err := pack(t.Context(), filepath.Join(dir, "thing"), &sent)
+	l, err := pack(t.Context(), filepath.Join(dir, "thing"), &sent, nil)
 	mustDo(t, err)
 	if err := l.left.problem(); err == nil || !strings.Contains(err.Error(), "thing/pipe is a named pipe") {
 		t.Errorf("left out: %v", err)
@@ -452,7 +452,7 @@ func FuzzCargo(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		dir := t.TempDir()
-		err := transfer(t.Context(), place{liar{sends: func(w io.Writer) error { _, err := w.Write(text); return err }}, "/srv/thing"}, place{nil, filepath.Join(dir, "into") + "/"}, false)
+		err := transfer(t.Context(), place{in: liar{sends: func(w io.Writer) error { _, err := w.Write(text); return err }}, path: "/srv/thing"}, place{path: filepath.Join(dir, "into") + "/"}, false)
 		names, _ := os.ReadDir(dir)
 		inner, _ := os.ReadDir(filepath.Join(dir, "into"))
 		if len(names) > 1 || len(inner) > 1 || len(inner) == 1 && inner[0].Name() != "thing" {

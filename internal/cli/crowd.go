@@ -54,8 +54,9 @@ func (c *crowd) within(ctx context.Context, work func(context.Context) error) er
 		defer stop()
 	}
 	err := work(ctx)
+	var said *problem.Problem
 	switch why := context.Cause(ctx); {
-	case err == nil || why == nil:
+	case err == nil || why == nil || errors.As(err, &said):
 		return err
 	case errors.Is(why, context.Canceled):
 		return errors.New("interrupted")

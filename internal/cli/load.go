@@ -21,13 +21,15 @@ import (
 type load struct {
 	ctx   context.Context
 	top   string
+	to    io.Writer
+	moved func(bytes int64) // nil: nobody asks
 	tar   *tar.Writer
 	names map[[2]uint64]string // of files with several names, the first
 	left  leftOut
 }
 
 // pack sends a file or directory of this host as a tar archive.
-func pack(ctx context.Context, source string, to io.Writer) (*load, error) {
+func pack(ctx context.Context, source string, to io.Writer, moved func(int64)) (*load, error) {
 	above, err := filepath.EvalSymlinks(path.Dir(source))
 	if err != nil {
 		return nil, missingSource(source, err)
@@ -42,7 +44,7 @@ func pack(ctx context.Context, source string, to io.Writer) (*load, error) {
 	if err != nil {
 		return nil, missingSource(source, err)
 	}
-	l := &load{ctx: ctx, top: base, tar: tar.NewWriter(to), names: map[[2]uint64]string{}}
+	l := &load{ctx: ctx, top: base, to: to, moved: moved, tar: tar.NewWriter(to), names: map[[2]uint64]string{}}
 	if st.Mode&unix.S_IFMT == unix.S_IFDIR {
 		err = l.tree(path.Join(above, base), base)
 	} else {
@@ -104,11 +106,43 @@ func (l *load) file(e *tree.Entry, it *item) error {
 		l.names[key] = it.Path
 	}
 	it.size, it.Mode = st.Size, st.Mode
+	if pipe, ok := l.to.(*os.File); ok && st.Size >= worthSplicing {
+		return l.splice(pipe, f, it)
+	}
 	if err := l.tar.WriteHeader(it.header()); err != nil {
 		return err
 	}
-	n, err := io.CopyBuffer(struct{ io.Writer }{l.tar}, untilDone{l.ctx, io.LimitReader(f, st.Size)}, make([]byte, min(256<<10, st.Size+1)))
-	if err == nil && n < st.Size {
+	n, err := l.copy(l.tar, f, it.size)
+	return cutShort(it, n, err)
+}
+
+func (l *load) copy(to io.Writer, f *os.File, bytes int64) (int64, error) {
+	return io.CopyBuffer(struct{ io.Writer }{to}, untilDone{l.ctx, io.LimitReader(f, bytes), l.moved}, make([]byte, min(piece, bytes+1)))
+}
+
+// splice sends a file without its content coming here: an archive is headers with what they announce behind them, filled up to blocks.
+func (l *load) splice(pipe, f *os.File, it *item) error {
+	if err := l.tar.Flush(); err != nil { // the last block of the file before
+		return err
+	}
+	if err := tar.NewWriter(pipe).WriteHeader(it.header()); err != nil {
+		return err
+	}
+	n, err := splice(l.ctx, pipe, f, it.size, l.moved)
+	if errors.Is(err, errors.ErrUnsupported) {
+		n, err = l.copy(pipe, f, it.size)
+	}
+	if err := cutShort(it, n, err); err != nil {
+		return err
+	}
+	const block = 512
+	_, err = pipe.Write(make([]byte, (block-it.size%block)%block))
+	return err
+}
+
+// cutShort gives why not all came of a file that was announced.
+func cutShort(it *item, came int64, err error) error {
+	if err == nil && came < it.size {
 		err = fmt.Errorf("%s became shorter while it was read", tree.Shorten(it.Path))
 	}
 	return err

@@ -119,7 +119,7 @@ func feeder(cmd *exec.Cmd, from io.Reader) (begin func() (end func() error), err
 	return func() func() error {
 		read := make(chan error, 1)
 		go func() {
-			_, err := io.Copy(to, from)
+			err := pour(to, from)
 			if errors.Is(err, syscall.EPIPE) || errors.Is(err, os.ErrClosed) {
 				err = nil // the command wants no more
 			}

@@ -96,7 +96,7 @@ func (all *outlets) begin() {
 }
 
 func (o *outlet) carry() error {
-	_, err := io.Copy(o.to, o.from)
+	err := pour(o.to, o.from)
 	if !errors.Is(err, os.ErrDeadlineExceeded) {
 		return err
 	}

@@ -1,0 +1,56 @@
+package host
+
+import (
+	"errors"
+	"io"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// A little is enough for most of what passes between programs; the pieces in which it passes, and the pipe itself, grow only where much does. The kernel bounds
+// how much a user who is not root has in pipes.
+const (
+	little = 32 << 10
+	much   = 512 << 10
+)
+
+// pour carries a stream from one place to another; either may be a pipe.
+func pour(to io.Writer, from io.Reader) error {
+	piece := make([]byte, little)
+	for {
+		n, err := from.Read(piece)
+		if n > 0 {
+			if _, err := to.Write(piece[:n]); err != nil {
+				return err
+			}
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		case n == little:
+			Widen(to)
+			Widen(from)
+		}
+		if n == len(piece) && n < much {
+			piece = make([]byte, 2*n)
+		}
+	}
+}
+
+// Widen gives a pipe more room, if there is that much to be had; whatever else it is stays as it is.
+func Widen(pipe any) {
+	file, ok := pipe.(syscall.Conn)
+	if !ok {
+		return
+	}
+	if raw, err := file.SyscallConn(); err == nil {
+		_ = raw.Control(func(fd uintptr) {
+			if was, err := unix.FcntlInt(fd, unix.F_GETPIPE_SZ, 0); err == nil && was < much {
+				_, _ = unix.FcntlInt(fd, unix.F_SETPIPE_SZ, much)
+			}
+		})
+	}
+}
