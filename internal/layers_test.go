@@ -22,6 +22,7 @@ var layers = [][]string{
 	{"host"},
 	{"relay"},
 	{"image", "role", "network", "volume", "secret", "journal"},
+	{"hook"},
 	{"engine", "engine/record"},
 	{"engine/lxc", "engine/fake", "engine/enginetest"},
 	{"engine/all"},

@@ -52,6 +52,8 @@ var paths = map[string]string{
 	"internal/cli/releases.go":              ofOwn,
 	"internal/cli/restore.go":               ofOwn,
 	"internal/cli/site.go":                  ofOwn,
+	"internal/hook/deliver.go":              ofOwn,
+	"internal/hook/hook.go":                 ofOwn,
 	"internal/host/surroundings.go":         ofKernel,
 	"internal/member/configuration.go":      ofHosts,
 	"internal/member/directory.go":          "looked at and not followed, each directory on the way, and what is below through internal/tree",

@@ -14,6 +14,7 @@ import (
 	"orrery/internal/apply/local"
 	"orrery/internal/backup"
 	"orrery/internal/engine"
+	"orrery/internal/hook"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 )
@@ -104,6 +105,7 @@ func (a *app) take(ctx context.Context, s *site.Site, h *local.Host, set *backup
 	if err != nil {
 		return err
 	}
+	a.tell(s, hook.Event{Event: site.BackupDone, Result: "done", Backup: chosenName(into, r.ID), Bytes: r.Manifest.Bytes()})
 	a.tellRotten(into, &r.Checked)
 	if o.json {
 		return printJSON(a.out, backupLine(into.Where(), r.ID, r.Manifest, r))

@@ -58,6 +58,7 @@ func (a *app) confirm(ctx context.Context, s *site.Site, why string) error {
 	if err := t.host.WriteReleases(r); err != nil {
 		return err
 	}
+	a.tellTrialEnd(s, number, observe.Confirmed, why)
 	fmt.Fprintf(a.out, "%s: release %d is confirmed (%s).\n", s.Key(), number, why)
 	return a.note(s, "orrery confirm", fmt.Sprintf("release %d is confirmed (%s)", number, why))
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 
+	"orrery/internal/observe"
 	"orrery/internal/plan/release"
 	"orrery/internal/problem"
 )
@@ -45,6 +46,9 @@ func (j *job) recoverSwitch(ctx context.Context) error {
 	if _, err := mend.apply(ctx, p); err != nil {
 		return problem.New(problem.HalfWay, "the set could not be brought to release %s", at(r.Switch.End)).At(j.base.Key()).Because(err).
 			Try("mend the cause and run the same command again")
+	}
+	if back && r.Trial != nil {
+		j.tellTrialEnd(j.base, r.Trial.Release, observe.Reverted, rolledBack)
 	}
 	return j.loadLive(j.host) // which read what was live when this run began, and now another release may be
 }

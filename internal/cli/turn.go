@@ -125,7 +125,9 @@ func (t *turn) run(ctx context.Context) error {
 	began := time.Now()
 	result, err := j.run(ctx)
 	if err != nil {
-		return t.explain(err, live)
+		err = t.explain(err, live)
+		t.tellFailedSwitch(err)
+		return err
 	}
 	if result == nil {
 		fmt.Fprintf(t.out, "%s: release %s is live already.\n", t.site.Key(), at(t.to))
@@ -135,6 +137,9 @@ func (t *turn) run(ctx context.Context) error {
 		t.site.Key(), count(len(t.to), "node"), at(t.to), at(live), time.Since(began).Round(time.Millisecond))
 	if !t.back && len(live) > 0 {
 		fmt.Fprintln(t.out, "What was live before is kept: orrery rollback returns to it.")
+	}
+	if trial := t.before.Trial; t.back && trial != nil {
+		t.tellTrialEnd(t.site, trial.Release, observe.Reverted, t.why)
 	}
 	return nil
 }

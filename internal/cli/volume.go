@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"orrery/internal/hook"
 	"orrery/internal/host"
 	"orrery/internal/plan"
 	"orrery/internal/problem"
@@ -270,6 +271,7 @@ func (a *app) mirror(ctx context.Context, s *site.Site, m volume.Mirror) error {
 	r.Bytes, r.Seconds = sent, time.Since(r.At).Seconds()
 	if err != nil {
 		r.Problem = err.Error()
+		a.tell(s, hook.Event{Event: site.MirrorFailed, Result: "failed", Why: r.Problem, Volume: m.Volume, Node: m.Node})
 	} else {
 		fmt.Fprintf(a.out, "%s of %s: %s sent to %s in %.1f s\n", m.Volume, m.Node, sizeText(sent), m.To, r.Seconds)
 	}

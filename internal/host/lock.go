@@ -96,6 +96,9 @@ func lockFile(path string) (unlock func(), err error) {
 	}
 }
 
+// WaitLock takes a lock that nobody holds for long, and waits until it is free.
+func WaitLock(path string) (unlock func(), err error) { return lockFile(path) }
+
 // Held reports whether somebody holds the lock at path.
 func Held(path string) bool {
 	f, err := os.Open(path)

@@ -36,6 +36,7 @@ type Site struct {
 	Releases []Release
 	Roles    []Role
 	Tests    []Test
+	Hooks    []Hook
 	Mirror   Mirror
 }
 
@@ -55,6 +56,27 @@ type TwinRules struct {
 	Expires time.Duration // after which a twin ends at the latest
 	NAT     bool          // its nodes may reach the outside
 	Data    bool          // its volumes may begin with the site's data
+}
+
+// Events are what hooks can be told of.
+const (
+	TrialEnded   = "trial-ended"
+	SwitchFailed = "switch-failed"
+	MirrorFailed = "mirror-failed"
+	BackupDone   = "backup-done"
+)
+
+// Events lists them all.
+var Events = []string{TrialEnded, SwitchFailed, MirrorFailed, BackupDone}
+
+// A Hook is who is told when something happens to the site: a program of the host, or a server.
+type Hook struct {
+	Name    string
+	On      []string // of Events
+	Command []string // that gets the event as its input
+	User    string   // of the host, as whom it is run
+	URL     string   // to which the event is posted, instead of Command
+	Timeout time.Duration
 }
 
 // A Host is a machine that runs nodes.

@@ -20,6 +20,7 @@ type siteFile struct {
 	Twin     twinTable            `toml:"twin"`
 	Releases tables[releaseTable] `toml:"release"`
 	Tests    tables[testTable]    `toml:"test"`
+	Hooks    tables[hookTable]    `toml:"hook"`
 }
 
 type siteTable struct {
@@ -134,6 +135,14 @@ type releaseTable struct {
 	Image        string            `toml:"image"`
 	Notes        string            `toml:"notes"`
 	Roles        map[string]string `toml:"roles"`
+}
+
+type hookTable struct {
+	On      []string  `toml:"on"`
+	Command []string  `toml:"command"`
+	User    string    `toml:"user"`
+	URL     string    `toml:"url"`
+	Timeout *duration `toml:"timeout"`
 }
 
 type testTable struct {

@@ -61,6 +61,12 @@ func (l *loader) tables() {
 			Timeout: time.Duration(value(t.value.Timeout, nil, duration(time.Minute))),
 		})
 	}
+	for _, t := range f.Hooks {
+		s.Hooks = append(s.Hooks, site.Hook{
+			Name: t.name, On: t.value.On, Command: t.value.Command, User: orElse(t.value.User, "nobody"), URL: t.value.URL,
+			Timeout: time.Duration(value(t.value.Timeout, nil, duration(10*time.Second))),
+		})
+	}
 	l.mirror()
 }
 

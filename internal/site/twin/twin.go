@@ -28,6 +28,7 @@ func Of(s *site.Site, o Options) (*site.Site, error) {
 	if o.Owner != "" {
 		made.Owner = o.Owner
 	}
+	made.Hooks = nil // what happens to a twin is nobody else's concern
 	made.Hosts = here(s.Hosts)
 	made.Networks = isolated(s.Networks, o.NAT)
 	made.Volumes, made.Cables = ownVolumes(s.Volumes), nil

@@ -301,3 +301,15 @@ func TestRequirementsOfCollapsed(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestNoHooks: what happens to a twin is told to nobody.
+func TestNoHooks(t *testing.T) {
+	s := &site.Site{Name: "karoo", Hosts: []site.Host{{Name: "local"}}, Nodes: []site.Node{{Name: "a", ID: 1}}, Hooks: []site.Hook{{Name: "page", On: site.Events}}}
+	made, err := twin.Of(s, twin.Options{Name: "dev"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(made.Hooks) > 0 || len(s.Hooks) != 1 {
+		t.Errorf("the twin has %v, the site %v", made.Hooks, s.Hooks)
+	}
+}

@@ -1,0 +1,116 @@
+package hook
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"time"
+
+	"orrery/internal/host"
+	"orrery/internal/journal"
+	"orrery/internal/site"
+)
+
+// Deliver tells all that waits of a site, one after the other, each within the time that its hook has. How that ended is in the site's journal.
+func Deliver(ctx context.Context, dirs host.Dirs, key string) error {
+	dir := directory(dirs, key)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	lock, err := host.WaitLock(filepath.Join(dir, ".lock"))
+	if err != nil {
+		return err
+	}
+	defer lock()
+	for ctx.Err() == nil {
+		waiting, err := letters(dir)
+		if err != nil || len(waiting) == 0 {
+			return err
+		}
+		l, err := take(waiting[0])
+		if err != nil {
+			return err
+		}
+		began := time.Now()
+		err = tell(ctx, &l.To, &l.What)
+		if err := note(dirs.Journal(key), &l, err, time.Since(began)); err != nil {
+			return err
+		}
+	}
+	return context.Cause(ctx)
+}
+
+func note(path string, l *letter, told error, took time.Duration) error {
+	j, err := journal.Open(path)
+	if err != nil {
+		return err
+	}
+	defer j.Close() //nolint:errcheck // the entry has been written by then
+	result := "done"
+	if told != nil {
+		result = told.Error()
+	}
+	return j.Add(journal.Entry{
+		Time: time.Now(), Run: fmt.Sprintf("%x", l.What.Time.UnixNano()), Kind: "hook",
+		Step: fmt.Sprintf("hook %s: %s", l.To.Name, l.What.Event), Result: result, Seconds: took.Seconds(),
+	})
+}
+
+// tell gives one hook an event.
+func tell(ctx context.Context, to *site.Hook, e *Event) error {
+	text, err := json.Marshal(e)
+	if err != nil {
+		return err
+	}
+	text = append(text, '\n')
+	ctx, stop := context.WithTimeoutCause(ctx, to.Timeout, fmt.Errorf("not done within %s", to.Timeout))
+	defer stop()
+	if to.URL != "" {
+		err = request(ctx, to.URL, text)
+	} else {
+		err = run(ctx, to, text)
+	}
+	if late := context.Cause(ctx); err != nil && late != nil {
+		return late
+	}
+	return err
+}
+
+// run starts the program of a hook as its user, with nothing of our environment.
+func run(ctx context.Context, to *site.Hook, text []byte) error {
+	args := []string{"env", "-i", "-C", "/", "PATH=" + host.Path, "LANG=C.UTF-8"}
+	if to.User != "root" {
+		args = append(args, "runuser", "-u", to.User, "--")
+	}
+	return host.Local{Name: "host"}.Run(ctx, host.Command{Args: append(args, to.Command...), Stdin: bytes.NewReader(text)})
+}
+
+// request posts to the address of a hook and to no other: a redirect is not followed. Errors do not name the address, which may hold what gives access.
+func request(ctx context.Context, address string, text []byte) error {
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(text))
+	if err != nil {
+		return errors.New("its url is none")
+	}
+	r.Header.Set("Content-Type", "application/json")
+	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	answer, err := client.Do(r)
+	if wrapped := (*url.Error)(nil); errors.As(err, &wrapped) {
+		return wrapped.Err
+	}
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	_, _ = io.CopyN(io.Discard, answer.Body, 64<<10) // what it says is of no use to us
+	if answer.StatusCode < 200 || answer.StatusCode > 299 {
+		return fmt.Errorf("the server answers %d %s", answer.StatusCode, http.StatusText(answer.StatusCode))
+	}
+	return nil
+}
