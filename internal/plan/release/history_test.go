@@ -3,6 +3,7 @@ package release_test
 import (
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -29,8 +30,15 @@ func TestHistory(t *testing.T) {
 				goal = release.Goal{To: former, Back: true}
 			}
 			p, err := w.turn(goal)
+			if err != nil && strings.Contains(err.Error(), "(orrery stage ") { // a kill has left an instance half way: what it says helps
+				for _, number := range goal.To {
+					w.stage(number)
+					break
+				}
+				p, err = w.turn(goal)
+			}
 			if err != nil {
-				continue // it has been live, and has no copies of its volumes
+				t.Fatal(err)
 			}
 			end := goal.To
 			if !goal.Back && rapid.Bool().Draw(t, "taken back") {

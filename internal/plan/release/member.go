@@ -123,8 +123,13 @@ func (m *member) changes() bool {
 	return len(m.olds) > 0 || elsewhere(m.to, &m.live) || !slices.Equal(m.to.Mounts, m.live.Mounts)
 }
 
-// cutShort reports whether a switch was killed while it stopped or started services of the member's instance.
-func (d *draft) cutShort(m *member) bool { return d.goal.Recover && running(m.to) && !m.to.Configured }
+// cutShort reports whether a switch was killed while it stopped or started services of the member's instance, so that it has to be configured anew.
+func (d *draft) cutShort(m *member) bool {
+	if d.goal.Recover { // what does not run is left to up
+		return running(m.to) && !m.to.Configured
+	}
+	return m.served() && !m.to.Configured
+}
 
 // there reports whether the member's host has an instance of a release.
 func (m *member) there(release int) bool {
@@ -138,8 +143,8 @@ func (m *member) former() bool {
 }
 
 // served reports whether the member's instance was live before, and need not be proven in quarantine: it has proven itself, and may lack the
-// volumes that others have now.
-func (m *member) served() bool { return m.former() || bereft(&m.to.Node) }
+// volumes that others have now. What is of no release is in quarantine for no other reason.
+func (m *member) served() bool { return m.former() || bereft(&m.to.Node) || m.to.Release == 0 }
 
 // runs reports whether the member's instance runs, or will.
 func (m *member) runs() bool { return running(m.to) || m.wake >= 0 }
@@ -151,9 +156,9 @@ func (d *draft) fit(m *member) error {
 	}
 	what := ""
 	switch {
-	case !m.to.Configured:
+	case !m.to.Configured && !d.cutShort(m):
 		what = "is not configured"
-	case !intact(m.to):
+	case !sound(m.to):
 		what = fmt.Sprintf("is %s", m.to.State)
 	case m.to.State == observe.Running && m.to.Proven != m.to.Config.Health && !m.served():
 		what = "is not proven"

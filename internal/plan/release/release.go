@@ -62,8 +62,11 @@ func Spared(is *site.Site, hosts []observe.Host, goal plan.Goal) []string {
 
 // intact reports whether an instance in quarantine is whole, and can be switched to as it is.
 func intact(n *observe.Node) bool {
-	return n.Staged && n.Configured && (n.State == observe.Running || n.State == observe.Stopped)
+	return n.Staged && n.Configured && sound(n)
 }
+
+// sound reports whether an instance is neither half made nor frozen.
+func sound(n *observe.Node) bool { return n.State == observe.Running || n.State == observe.Stopped }
 
 // without gives the nodes of a goal less some.
 func without(s *site.Site, goal plan.Goal, some []string) map[string]bool {

@@ -49,7 +49,12 @@ func (d *draft) wake(set []*member, networks []int) {
 		}
 		s := plan.Step{Host: m.host.Name, Subject: m.name, Node: &m.to.Node, Was: &m.to.Node, Needs: networks}
 		s.Kind, s.Reason, s.Undo = plan.StartNode, "release "+site.ReleaseName(m.to.Release)+" does not run", "stop"
-		s.Needs = []int{add(d.Plan, s)}
+		m.wake = add(d.Plan, s)
+		d.proofs = append(d.proofs, m.wake)
+		if d.cutShort(m) { // it is configured when it is live
+			continue
+		}
+		s.Needs = []int{m.wake}
 		s.Kind, s.Reason, s.Undo = plan.ConfigureNode, "boot", ""
 		m.wake = add(d.Plan, s)
 		d.proofs = append(d.proofs, m.wake)
