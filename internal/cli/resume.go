@@ -66,7 +66,7 @@ func (a *app) watchTrial(s *site.Site) error {
 	if err != nil {
 		return err
 	}
-	return host.RunLater(host.Later{Name: trialName(s), Args: args}, a.dirs)
+	return a.later(host.Later{Name: trialName(s), Args: args})
 }
 
 // tellTrial says how a trial will end.

@@ -162,9 +162,9 @@ func (a *app) createTwin(ctx context.Context, r twinRecord) error {
 
 // expire lets a twin be destroyed when its time is over.
 func (a *app) expire(r twinRecord) error {
-	return host.RunLater(host.Later{
+	return a.later(host.Later{
 		Name: expiryName(r.key()), After: time.Until(r.Expires), Args: []string{"--force", "-C", r.Dir, "twin", "destroy", r.Options.Name, "--wait"},
-	}, a.dirs)
+	})
 }
 
 // fillOnce gives the volumes of a twin what they begin with, before it is up for the first time.

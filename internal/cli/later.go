@@ -1,0 +1,14 @@
+package cli
+
+import "orrery/internal/host"
+
+// later lets a command line of this program run later. What is put on record for that must not be covered by what is mounted over the run directory
+// when a site comes up, where /run is on a disk: nobody would know then that somebody waits.
+func (a *app) later(l host.Later) error {
+	letGo, err := host.HoldInMemory(a.dirs.Run)
+	if err != nil {
+		return err
+	}
+	defer letGo()
+	return host.RunLater(l, a.dirs)
+}
