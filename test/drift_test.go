@@ -63,7 +63,8 @@ tcp = 8080
 	})
 	s.do("up")
 	s.run("status").want(0, `web1 .*healthy (now|\d+ s ago)`)
-	s.run("plan", "--probe").want(0, "nothing to do")
+	looked := s.run("plan", "--probe").want(0, "nothing to do")
+	t.Logf("plan --probe of two nodes took %s, plan %s", looked.took, s.run("plan").took)
 
 	// Nobody sees it who does not look.
 	other := s.sh("web2", "systemctl show -p MainPID web.service")

@@ -82,7 +82,7 @@ var rules = map[string]rule{
 	"journal":      {on: Site, flags: []string{"json", "steps", "runs"}},
 	"exec":         {on: Site, flags: []string{"user", "raw", "parallel", "timeout", "group", "json", "release"}},
 	"shell":        {on: Site, flags: []string{"user", "release"}},
-	"plan":         {on: Site, flags: []string{"json"}},
+	"plan":         {on: Site, flags: []string{"json", "probe"}},
 	"stage":        {on: Site, flags: []string{"release", "parallel"}},
 	"switch":       {on: Site, flags: []string{"release", "confirm-within", "confirm-by", "wait", "yes-production"}},
 	"rollback":     {on: Site, flags: []string{"yes-production"}},
