@@ -58,3 +58,25 @@ func TestSeconds(t *testing.T) {
 		t.Errorf("without an estimate it says %q", got)
 	}
 }
+
+// TestMeterWithoutTerminal: what takes long says every ten seconds how far it has come, and what is short says nothing.
+func TestMeterWithoutTerminal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		m := newMeter(&out, "karoo")
+		m.add(3 << 20)
+		time.Sleep(11 * time.Second)
+		m.add(5 << 20)
+		time.Sleep(10 * time.Second)
+		m.close()
+		time.Sleep(time.Minute)
+		want := "karoo: " + sizeText(3<<20) + " in 10 s\nkaroo: " + sizeText(8<<20) + " in 20 s\n"
+		if got := out.String(); got != want {
+			t.Errorf("printed was %q, not %q", got, want)
+		}
+		newMeter(&out, "short").close()
+		if got := out.String(); got != want {
+			t.Errorf("then %q", got)
+		}
+	})
+}

@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"fmt"
 	"io"
+	"sync/atomic"
 	"time"
 
 	"github.com/vbauerster/mpb/v8"
@@ -10,32 +12,58 @@ import (
 	"orrery/internal/visible"
 )
 
-// A meter shows how many bytes have gone by, on a terminal; nothing otherwise.
+// A meter shows how many bytes have gone by: all the time on a terminal, otherwise on a line now and then.
 type meter struct {
 	all *mpb.Progress
-	bar *mpb.Bar
+	bar *mpb.Bar // nil: there is no terminal
+
+	bytes atomic.Int64
+	done  chan struct{} // closed at the end
+	ended chan struct{} // closed when no line comes any more
 }
 
 func newMeter(w io.Writer, what string) *meter {
 	f, ok := screen(w)
 	if !ok {
-		return &meter{}
+		m := &meter{done: make(chan struct{}), ended: make(chan struct{})}
+		go m.tell(w, what)
+		return m
 	}
 	all := mpb.New(mpb.WithOutput(f), mpb.WithWidth(20), mpb.WithRefreshRate(100*time.Millisecond))
 	bar := all.New(0, mpb.SpinnerStyle(), mpb.PrependDecorators(decor.Name(visible.Line(what)+" ")),
 		mpb.AppendDecorators(decor.CurrentKibiByte("% .1f "), decor.AverageSpeed(decor.SizeB1024(0), "% .1f "), decor.Elapsed(decor.ET_STYLE_GO)))
-	return &meter{all, bar}
+	return &meter{all: all, bar: bar}
+}
+
+// tell prints a line now and then.
+func (m *meter) tell(w io.Writer, what string) {
+	defer close(m.ended)
+	began, tick := time.Now(), time.NewTicker(still)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			fmt.Fprintf(w, "%s: %s in %s\n", what, sizeText(m.bytes.Load()), seconds(time.Since(began)))
+		case <-m.done:
+			return
+		}
+	}
 }
 
 func (m *meter) add(bytes int64) {
 	if m.bar != nil {
 		m.bar.IncrInt64(bytes)
+		return
 	}
+	m.bytes.Add(bytes)
 }
 
 func (m *meter) close() {
-	if m.bar != nil {
-		m.bar.SetTotal(-1, true)
-		m.all.Wait()
+	if m.bar == nil {
+		close(m.done)
+		<-m.ended
+		return
 	}
+	m.bar.SetTotal(-1, true)
+	m.all.Wait()
 }
