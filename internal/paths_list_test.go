@@ -40,7 +40,7 @@ var paths = map[string]string{
 	"internal/cli/beside.go":                ofNamed,
 	"internal/cli/cirun.go":                 ofOwn,
 	"internal/cli/cp.go":                    ofNamed,
-	"internal/cli/down.go":                  ofOwn,
+	"internal/cli/ls.go":                    ofOwn,
 	"internal/cli/import.go":                ofNamed,
 	"internal/cli/init.go":                  ofNamed,
 	"internal/cli/lab.go":                   ofNamed,

@@ -30,6 +30,24 @@ func TestMinimal(t *testing.T) {
 	}
 	s.run("down").want(0, "nothing to take down")
 	s.run("status").want(11, "absent")
+
+	// Without its directory.
+	s.do("up")
+	nowhere := s.nowhere()
+	nowhere.run("ls").want(0, `it-minimal +up +1 of 1 run +`+s.dir+`\n`)
+	if err := os.Rename(s.dir, s.dir+"-moved"); err != nil {
+		t.Fatal(err)
+	}
+	nowhere.run("ls").want(0, `it-minimal +up +1 of 1 run +`+s.dir+` \(gone\)`)
+	nowhere.run("down", "--name", "it-minimal", "one").want(2, "leave out selectors")
+	nowhere.run("down", "--name", "it-minima").want(2, "it-minimal is the nearest")
+	nowhere.run("down", "--name", "it-minimal").want(0, "1 node taken down")
+	s.wantNoTrace()
+	nowhere.run("ls").want(0, `it-minimal +down +0 of 0 run `)
+	nowhere.run("down", "--name", "it-minimal").want(0, "nothing to take down")
+	if err := os.Rename(s.dir+"-moved", s.dir); err != nil {
+		t.Fatal(err)
+	}
 	if after := host.Settings(slices.Collect(maps.Keys(plan.HostSettings))); !maps.Equal(before, after) {
 		t.Errorf("kernel settings were %v and are %v", before, after)
 	}

@@ -101,9 +101,19 @@ type result struct {
 	took   time.Duration
 }
 
+// nowhere gives the site to one who has not its directory.
+func (s *site) nowhere() *site {
+	other := *s
+	other.dir = ""
+	return &other
+}
+
 func (s *site) command(args ...string) (cmd *exec.Cmd, out, errs *bytes.Buffer) {
 	out, errs = &bytes.Buffer{}, &bytes.Buffer{}
-	cmd = exec.Command(program, append([]string{"-C", s.dir}, args...)...)
+	if s.dir != "" {
+		args = append([]string{"-C", s.dir}, args...)
+	}
+	cmd = exec.Command(program, args...)
 	cmd.Env, cmd.Stdout, cmd.Stderr = s.env, out, errs
 	cmd.WaitDelay = time.Second // what it leaves in a node may hold the pipes
 	return cmd, out, errs

@@ -92,7 +92,7 @@ func (a *app) recorded(said string) (m marker, owner string, err error) {
 		case 0:
 			return m, "", a.noTwin("", a.twin)
 		case 1:
-			return marker{found[0].Site, a.twin, found[0].Dir}, found[0].Options.Owner, nil
+			return marker{Site: found[0].Site, Twin: a.twin, Dir: found[0].Dir}, found[0].Options.Owner, nil
 		}
 		return m, "", problem.New(problem.Usage, "twins of %s are called %s", count(len(found), "site"), a.twin).Try("say -C %s, for instance", found[0].Site)
 	}

@@ -34,11 +34,15 @@ func (a *app) directory() (string, error) {
 	up := slices.DeleteFunc(a.sitesUp(), func(m marker) bool { return m.Twin != "" })
 	switch len(up) {
 	case 1:
+		if !up[0].there() {
+			return "", problem.New(problem.Usage, "site %s is up on this host, but its directory is gone", up[0].Site).At(up[0].Dir).
+				Try("orrery down --name %s takes it down; -C names the directory if it is elsewhere now", up[0].Site)
+		}
 		return up[0].Dir, nil
 	case 0:
-		return "", problem.New(problem.Usage, "no site: there is no site.toml here").Try("say -C DIRECTORY, or make one with orrery init")
+		return "", problem.New(problem.Usage, "no site: there is no site.toml here").Try("say -C DIRECTORY, or make one with orrery init; orrery ls lists the sites of this host")
 	}
-	return "", problem.New(problem.Usage, "which site? %d are up on this host", len(up)).Try("say -C %s, for instance", up[0].Dir)
+	return "", problem.New(problem.Usage, "which site? %d are up on this host", len(up)).Try("say -C %s, for instance; orrery ls lists them", up[0].Dir)
 }
 
 // load reads the site directory that is meant.
@@ -54,11 +58,32 @@ func (a *app) load() (*site.Site, error) {
 	return a.asTwin(s, a.twin, 0)
 }
 
-// marker says, beside the state of a site, from which directory it was brought up; it is there while the site is up.
+// marker says, beside the state of a site, from which directory it was brought up; it is there while the site is up, and afterwards under another name.
 type marker struct {
 	Site string `json:"site"`
 	Twin string `json:"twin,omitempty"`
-	Dir  string `json:"dir"`
+	// Production: whether it is in production; nil: whoever wrote this down did not say so.
+	Production *bool  `json:"production,omitempty"`
+	Dir        string `json:"dir"`
+}
+
+// there reports whether a site file is still in the directory.
+func (m marker) there() bool {
+	_, err := os.Stat(filepath.Join(m.Dir, sitefile.Name))
+	return err == nil
+}
+
+// formerPath is the marker of a site that was taken down.
+func (a *app) formerPath(key string) string { return filepath.Join(a.dirs.Site(key), "down.json") }
+
+// unmark notes that a site is not up any more.
+func (a *app) unmark(key string) {
+	_ = os.Rename(a.markerPath(key), a.formerPath(key))
+}
+
+func readMarker(path string) (m marker, ok bool) {
+	text, err := os.ReadFile(path)
+	return m, err == nil && json.Unmarshal(text, &m) == nil
 }
 
 func (a *app) markerPath(key string) string { return filepath.Join(a.dirs.Site(key), "up.json") }
@@ -68,8 +93,7 @@ func (a *app) sitesUp() []marker {
 	paths, _ := filepath.Glob(a.markerPath("*"))
 	var up []marker
 	for _, path := range paths {
-		var m marker
-		if text, err := os.ReadFile(path); err == nil && json.Unmarshal(text, &m) == nil {
+		if m, ok := readMarker(path); ok {
 			up = append(up, m)
 		}
 	}
@@ -85,7 +109,7 @@ func (a *app) markUp(s *site.Site) error {
 	if err != nil {
 		return err
 	}
-	text, err := json.Marshal(marker{s.Name, s.Twin, absolute})
+	text, err := json.Marshal(marker{Site: s.Name, Twin: s.Twin, Dir: absolute, Production: &s.Production})
 	if err != nil {
 		return err
 	}

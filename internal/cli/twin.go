@@ -85,7 +85,7 @@ func (a *app) twinList() *cobra.Command {
 			t := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
 			fmt.Fprintln(t, "TWIN\tSITE\tOWNER\tNODES\tRELEASE\tCREATED\tEXPIRES\tDIRECTORY")
 			for _, r := range all {
-				nodes, running := a.countNodes(c.Context(), r)
+				nodes, running := a.countNodes(c.Context(), &site.Site{Name: r.Site, Twin: r.Options.Name})
 				expires := "-"
 				if !r.Expires.IsZero() {
 					expires = r.Expires.Local().Format("2006-01-02 15:04")
@@ -103,13 +103,14 @@ func (a *app) twinList() *cobra.Command {
 	return c
 }
 
-func (a *app) countNodes(ctx context.Context, r twinRecord) (all, running int) {
-	h, err := a.bare(&site.Site{Name: r.Site, Twin: r.Options.Name})
+// countNodes tells how many nodes of a site there are, and how many of them run.
+func (a *app) countNodes(ctx context.Context, s *site.Site) (all, running int) {
+	h, err := a.bare(s)
 	if err != nil {
 		return 0, 0
 	}
 	for _, e := range h.Engines {
-		nodes, _ := e.List(ctx, r.key())
+		nodes, _ := e.List(ctx, s.Key())
 		for _, n := range nodes {
 			all++
 			if n.State == observe.Running {
