@@ -16,6 +16,7 @@ import (
 var layers = [][]string{
 	{"visible"},
 	{"problem", "tree"},
+	{"strict"},
 	{"site"},
 	{"site/selector", "site/check", "site/render", "site/spec", "site/sitefile", "site/inventory", "site/twin", "observe"},
 	{"plan", "plan/release"},
@@ -32,7 +33,7 @@ var layers = [][]string{
 	{"apply"},
 	{"apply/local"},
 	{"mirror", "ci"},
-	{"lab/stats", "lab/search", "lab/spead", "lab/facts", "lab/probe", "lab/place", "strict"},
+	{"lab/stats", "lab/search", "lab/spead", "lab/facts", "lab/probe", "lab/place"},
 	{"member"},
 	{"lab/test"},
 	{"lab/experiment"},

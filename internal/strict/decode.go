@@ -4,6 +4,7 @@ import (
 	"encoding"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -20,10 +21,26 @@ type Text interface {
 // Wrong takes a mistake and the value that it is of.
 type Wrong func(at *Node, p *problem.Problem)
 
-// Table decodes a table, which is called name in messages, into structures: pointers, whose fields have a tag toml:"key". Each key must be
-// of one of them; the first that has it gets it. A field that is a *Node is given what stands there.
+// A Decoder puts what a file says into structures. Fields have a tag toml:"key"; of those of type *Node, one with a tag is given what stands there, and one
+// called At, without, the table itself. go-toml could decode too, but it stops at the first value of a wrong type, and every mistake is to be told at once.
+type Decoder struct {
+	Wrong    Wrong
+	Misspelt func(table *Node, key string) // an unknown key of a table was probably meant as this one; may be nil
+	Longest  int                           // string, in bytes; 0: any
+	Name     int                           // longest name of a table of Tables, in bytes; 0: any
+	Enough   func() bool                   // so many mistakes have been told that no more are sought; may be nil
+
+	fields map[reflect.Type]map[string][]int // see fieldsOf
+}
+
+// Table decodes a table, which is called name in messages, into structures: pointers. Each key must be of one of them; the first that has it gets it.
 func Table(at *Node, name string, wrong Wrong, into ...any) {
-	d := decoder{wrong: wrong}
+	d := Decoder{Wrong: wrong}
+	d.Table(at, name, into...)
+}
+
+// Table is as the function of this name.
+func (d *Decoder) Table(at *Node, name string, into ...any) {
 	structs := make([]reflect.Value, len(into))
 	for i, s := range into {
 		structs[i] = reflect.ValueOf(s).Elem()
@@ -43,12 +60,16 @@ func Keys(into ...any) []string {
 	return all
 }
 
-type decoder struct{ wrong Wrong }
-
-func (d decoder) decode(name string, at *Node, into reflect.Value) {
+func (d *Decoder) decode(name string, at *Node, into reflect.Value) {
+	if d.Enough != nil && d.Enough() {
+		return
+	}
 	switch to := into.Addr().Interface().(type) {
 	case **Node:
 		*to = at
+		return
+	case named:
+		d.tables(name, at, to)
 		return
 	case Text:
 		d.tell(name, at, to.Parse(at.Value))
@@ -77,15 +98,15 @@ func (d decoder) decode(name string, at *Node, into reflect.Value) {
 	}
 }
 
-func (d decoder) tell(name string, at *Node, p *problem.Problem) {
+func (d *Decoder) tell(name string, at *Node, p *problem.Problem) {
 	if p != nil {
 		p.What = name + ": " + p.What
-		d.wrong(at, p)
+		d.Wrong(at, p)
 	}
 }
 
 // text decodes into what reads itself from text; of a number it gets the digits.
-func (d decoder) text(name string, at *Node, to encoding.TextUnmarshaler) {
+func (d *Decoder) text(name string, at *Node, to encoding.TextUnmarshaler) {
 	var text string
 	switch v := at.Value.(type) {
 	case string:
@@ -101,31 +122,27 @@ func (d decoder) text(name string, at *Node, to encoding.TextUnmarshaler) {
 		told := *p
 		d.tell(name, at, &told)
 	} else if err != nil {
-		d.wrong(at, problem.New(problem.Mistake, "%s = %s", name, Say(at.Value)).Because(err))
+		d.Wrong(at, problem.New(problem.Mistake, "%s = %s", name, Say(at.Value)).Because(err))
 	}
 }
 
-func (d decoder) table(name string, at *Node, into ...reflect.Value) {
+func (d *Decoder) table(name string, at *Node, into ...reflect.Value) {
+	for _, s := range into {
+		if field := s.FieldByName("At"); field.IsValid() && field.Type() == reflect.TypeFor[*Node]() {
+			field.Set(reflect.ValueOf(at))
+		}
+	}
 	if _, ok := at.Value.(map[string]any); !ok {
 		d.mismatch(name, "a table", at)
 		return
 	}
-	var known []string
-	to := map[string]reflect.Value{}
-	for _, s := range into {
-		for key, index := range fields(s.Type()) {
-			if _, taken := to[key]; !taken {
-				to[key] = s.FieldByIndex(index)
-				known = append(known, key)
-			}
-		}
-	}
 	for _, key := range at.Order {
-		if field, ok := to[key]; ok {
-			d.decode(key, at.Keys[key], field)
-		} else {
-			d.wrong(at.Keys[key], unknown(name, key, known))
+		i := slices.IndexFunc(into, func(s reflect.Value) bool { return d.fieldsOf(s.Type())[key] != nil })
+		if i < 0 {
+			d.unknown(name, key, at, into)
+			continue
 		}
+		d.decode(key, at.Keys[key], into[i].FieldByIndex(d.fieldsOf(into[i].Type())[key]))
 	}
 }
 
@@ -140,33 +157,66 @@ func fields(t reflect.Type) map[string][]int {
 	return all
 }
 
-func unknown(table, key string, known []string) *problem.Problem {
+// fieldsOf is fields, of each type once.
+func (d *Decoder) fieldsOf(t reflect.Type) map[string][]int {
+	all, known := d.fields[t]
+	if !known {
+		all = fields(t)
+		if d.fields == nil {
+			d.fields = map[reflect.Type]map[string][]int{}
+		}
+		d.fields[t] = all
+	}
+	return all
+}
+
+func (d *Decoder) unknown(table, key string, at *Node, into []reflect.Value) {
+	if d.Enough != nil && d.Enough() {
+		return
+	}
+	var known []string
+	for _, s := range into {
+		known = slices.AppendSeq(known, maps.Keys(d.fieldsOf(s.Type())))
+	}
 	slices.Sort(known)
+	known = slices.Compact(known)
 	what := fmt.Sprintf("unknown key %q", key)
 	if table != "" {
 		what += " in " + table
 	}
 	p := problem.New(problem.Mistake, "%s", what)
 	if nearest := problem.Nearest(key, known); nearest != "" {
-		return p.Try("%q is the nearest", nearest)
+		if d.Misspelt != nil {
+			d.Misspelt(at, nearest)
+		}
+		p.Try("%q is the nearest", nearest)
+	} else {
+		p.Try("known: %s", strings.Join(known, ", "))
 	}
-	return p.Try("known: %s", strings.Join(known, ", "))
+	d.Wrong(at.Keys[key], p)
 }
 
-func (d decoder) list(name string, at *Node, into reflect.Value) {
+func (d *Decoder) list(name string, at *Node, into reflect.Value) {
+	want, itemName, isTable := "a list", name, into.Type().Elem().Kind() == reflect.Struct
+	if isTable {
+		want = "a list of tables"
+	}
 	items, ok := at.Value.([]any)
 	if !ok {
-		d.mismatch(name, "a list", at)
+		d.mismatch(name, want, at)
 		return
 	}
 	into.Set(reflect.MakeSlice(into.Type(), len(items), len(items)))
 	for i, item := range at.Items {
-		d.decode(fmt.Sprintf("%s[%d]", name, i), item, into.Index(i))
+		if !isTable {
+			itemName = fmt.Sprintf("%s[%d]", name, i)
+		}
+		d.decode(itemName, item, into.Index(i))
 	}
 }
 
 // free decodes a table whose keys are the user's.
-func (d decoder) free(name string, at *Node, into reflect.Value) {
+func (d *Decoder) free(name string, at *Node, into reflect.Value) {
 	if _, ok := at.Value.(map[string]any); !ok || into.Type().Key().Kind() != reflect.String {
 		d.mismatch(name, "a table", at)
 		return

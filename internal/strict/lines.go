@@ -6,8 +6,8 @@ import (
 	"github.com/pelletier/go-toml/v2/unstable"
 )
 
-// lines tells where everything stands in a file that is valid TOML.
-func lines(content []byte) *Node {
+// lines tells where everything stands in a file that is valid TOML, but may have the same header in two parts.
+func lines(content []byte) (*Node, *SyntaxError) {
 	root := &Node{Line: 1}
 	current := root
 	var parser unstable.Parser
@@ -16,12 +16,16 @@ func lines(content []byte) *Node {
 	for parser.NextExpression() {
 		switch e := parser.Expression(); e.Kind {
 		case unstable.Table, unstable.ArrayTable:
-			current = count.header(root, e)
+			table, wrong := count.header(root, e)
+			if wrong != nil {
+				return nil, wrong
+			}
+			current = table
 		case unstable.KeyValue:
 			count.pair(current, e)
 		}
 	}
-	return root
+	return root, nil
 }
 
 // A counter turns offsets into lines, going forward only.
@@ -39,7 +43,7 @@ func (c *counter) at(n *unstable.Node) int {
 }
 
 // header gives the table that begins with a header.
-func (c *counter) header(root *Node, e *unstable.Node) *Node {
+func (c *counter) header(root *Node, e *unstable.Node) (*Node, *SyntaxError) {
 	current := root
 	for it := e.Key(); it.Next(); {
 		line := c.at(it.Node())
@@ -50,11 +54,15 @@ func (c *counter) header(root *Node, e *unstable.Node) *Node {
 		if len(child.Items) > 0 {
 			child = child.Items[len(child.Items)-1]
 		}
-		if current = child; it.IsLast() {
-			current.Line = line // and not that of a [table.within] before
+		if current = child; !it.IsLast() {
+			continue
 		}
+		if current.head {
+			return nil, &SyntaxError{line, "table " + string(it.Node().Data) + " already exists"}
+		}
+		current.head, current.Line = true, line // and not that of a [table.within] before
 	}
-	return current
+	return current, nil
 }
 
 func (c *counter) pair(table *Node, pair *unstable.Node) {

@@ -2,12 +2,9 @@
 package strict
 
 import (
-	"errors"
 	"maps"
 	"slices"
-	"strings"
-
-	"github.com/pelletier/go-toml/v2"
+	"strconv"
 
 	"orrery/internal/visible"
 )
@@ -19,6 +16,8 @@ type Node struct {
 	Keys  map[string]*Node // of a table
 	Order []string         // the keys as they were written
 	Items []*Node          // of a list
+
+	head bool // a table with a header of its own
 }
 
 // A SyntaxError says why a file is not TOML.
@@ -36,15 +35,14 @@ func Parse(content []byte) (*Node, *SyntaxError) {
 	if encoded != nil {
 		return nil, &SyntaxError{Line: 1, What: encoded.Error()}
 	}
-	var values map[string]any
-	if err := toml.Unmarshal(content, &values); err != nil {
-		e := &SyntaxError{Line: 1, What: strings.TrimPrefix(err.Error(), "toml: ")}
-		if at := (*toml.DecodeError)(nil); errors.As(err, &at) {
-			e.Line, _ = at.Position()
-		}
-		return nil, e
+	values, wrong := unmarshal(content)
+	if wrong != nil {
+		return nil, wrong
 	}
-	root := lines(content)
+	root, wrong := lines(content)
+	if wrong != nil {
+		return nil, wrong
+	}
 	root.fill(values)
 	return root, nil
 }
@@ -56,8 +54,13 @@ func (n *Node) fill(value any) {
 	case map[string]any:
 		n.Items = nil
 		n.Order = slices.DeleteFunc(n.Order, func(key string) bool { _, ok := value[key]; return !ok })
-		for _, key := range slices.Sorted(maps.Keys(value)) {
-			n.key(key, n.Line).fill(value[key])
+		if len(n.Order) < len(value) {
+			for _, key := range slices.Sorted(maps.Keys(value)) {
+				n.key(key, n.Line)
+			}
+		}
+		for _, key := range n.Order {
+			n.Keys[key].fill(value[key])
 		}
 	case []any:
 		n.Keys, n.Order = nil, nil
@@ -93,6 +96,21 @@ func (n *Node) At(key string) *Node {
 		return child
 	}
 	return n
+}
+
+// Find follows keys, and numbers of items, as far as they are written. It also gives how many it followed.
+func (n *Node) Find(path ...string) (*Node, int) {
+	for i, part := range path {
+		next, ok := n.Keys[part]
+		if item, err := strconv.Atoi(part); !ok && err == nil && 0 <= item && item < len(n.Items) {
+			next, ok = n.Items[item], true
+		}
+		if !ok {
+			return n, i
+		}
+		n = next
+	}
+	return n, len(path)
 }
 
 // Only gives a table with none but some keys.

@@ -8,22 +8,24 @@ import (
 	"orrery/internal/problem"
 )
 
-func (d decoder) scalar(name string, at *Node, into reflect.Value) {
+func (d *Decoder) scalar(name string, at *Node, into reflect.Value) {
 	given := reflect.ValueOf(at.Value)
 	switch kind := into.Kind(); {
+	case kind == reflect.String && given.Kind() == reflect.String && d.Longest > 0 && given.Len() > d.Longest:
+		d.Wrong(at, problem.New(problem.Mistake, "%s has more than %d characters", name, d.Longest).Try("put it into a file of a role"))
 	case kind == reflect.String && given.Kind() == reflect.String:
 		into.SetString(given.String())
 	case kind == reflect.Bool && given.Kind() == reflect.Bool:
 		into.SetBool(given.Bool())
 	case into.CanInt() && given.Kind() == reflect.Int64:
 		if into.OverflowInt(given.Int()) {
-			d.wrong(at, problem.New(problem.Mistake, "%s = %d is too great", name, given.Int()))
+			d.Wrong(at, problem.New(problem.Mistake, "%s = %d is too great", name, given.Int()))
 			return
 		}
 		into.SetInt(given.Int())
 	case into.CanUint() && given.Kind() == reflect.Int64:
 		if given.Int() < 0 || into.OverflowUint(uint64(given.Int())) {
-			d.wrong(at, problem.New(problem.Mistake, "%s = %d is out of range", name, given.Int()))
+			d.Wrong(at, problem.New(problem.Mistake, "%s = %d is out of range", name, given.Int()))
 			return
 		}
 		into.SetUint(uint64(given.Int()))
@@ -48,7 +50,7 @@ func wanted(into reflect.Value) string {
 	return "a string"
 }
 
-func (d decoder) mismatch(name, want string, at *Node) {
+func (d *Decoder) mismatch(name, want string, at *Node) {
 	p := problem.New(problem.Mistake, "%s must be %s, not %s", name, want, Say(at.Value))
 	switch s, isString := at.Value.(string); {
 	case want == "a string":
@@ -65,7 +67,7 @@ func (d decoder) mismatch(name, want string, at *Node) {
 	case isString && plain(s, want):
 		p.Try("write it without quotation marks: %s", s)
 	}
-	d.wrong(at, p)
+	d.Wrong(at, p)
 }
 
 // Say names a value of a TOML file in a message.

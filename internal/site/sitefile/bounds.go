@@ -3,6 +3,8 @@ package sitefile
 import (
 	"bytes"
 	"fmt"
+
+	"orrery/internal/strict"
 )
 
 // What go-toml takes of a file costs it time and memory that no file of an honest site needs: its time grows with the square of the keys of
@@ -15,12 +17,12 @@ const (
 )
 
 // measure tells what is too much in a file, whether it is TOML or not.
-func measure(content []byte) *syntaxError {
+func measure(content []byte) *strict.SyntaxError {
 	m := meter{line: 1, fresh: true}
 	for len(content) > 0 {
 		n := m.token(content)
 		if m.wrong != "" {
-			return &syntaxError{m.line, m.wrong}
+			return &strict.SyntaxError{Line: m.line, What: m.wrong}
 		}
 		m.line += bytes.Count(content[:n], []byte{'\n'})
 		content = content[n:]

@@ -1,26 +1,32 @@
 package sitefile
 
+import (
+	"time"
+
+	"orrery/internal/strict"
+)
+
 // The types of this file are format 1 of site.toml: what may be written, under which key. They are apart from the
 // model so that the format can change without the model, and the model without the format. Pointers are nil where
 // nothing was written and something else then holds.
 
 type siteFile struct {
-	Format   *int                 `toml:"format"`
-	Site     siteTable            `toml:"site"`
-	Hosts    tables[hostTable]    `toml:"host"`
-	Networks tables[networkTable] `toml:"network"`
-	Cables   tables[cableTable]   `toml:"cable"`
-	Images   tables[imageTable]   `toml:"image"`
-	Mirror   mirrorTable          `toml:"mirror"`
-	Nodes    tables[nodeTable]    `toml:"node"`
-	Groups   tables[groupTable]   `toml:"group"`
-	Volumes  tables[volumeTable]  `toml:"volume"`
-	Secrets  tables[secretTable]  `toml:"secret"`
-	Defaults defaultsTable        `toml:"defaults"`
-	Twin     twinTable            `toml:"twin"`
-	Releases tables[releaseTable] `toml:"release"`
-	Tests    tables[testTable]    `toml:"test"`
-	Hooks    tables[hookTable]    `toml:"hook"`
+	Format   *int                        `toml:"format"`
+	Site     siteTable                   `toml:"site"`
+	Hosts    strict.Tables[hostTable]    `toml:"host"`
+	Networks strict.Tables[networkTable] `toml:"network"`
+	Cables   strict.Tables[cableTable]   `toml:"cable"`
+	Images   strict.Tables[imageTable]   `toml:"image"`
+	Mirror   mirrorTable                 `toml:"mirror"`
+	Nodes    strict.Tables[nodeTable]    `toml:"node"`
+	Groups   strict.Tables[groupTable]   `toml:"group"`
+	Volumes  strict.Tables[volumeTable]  `toml:"volume"`
+	Secrets  strict.Tables[secretTable]  `toml:"secret"`
+	Defaults defaultsTable               `toml:"defaults"`
+	Twin     twinTable                   `toml:"twin"`
+	Releases strict.Tables[releaseTable] `toml:"release"`
+	Tests    strict.Tables[testTable]    `toml:"test"`
+	Hooks    strict.Tables[hookTable]    `toml:"hook"`
 }
 
 type siteTable struct {
@@ -33,17 +39,17 @@ type siteTable struct {
 
 // twinTable is what twins people may make who are not root.
 type twinTable struct {
-	Members []string  `toml:"members"`
-	Most    *int      `toml:"most"`
-	Expires *duration `toml:"expires"`
-	NAT     bool      `toml:"nat"`
-	Data    bool      `toml:"data"`
+	Members []string       `toml:"members"`
+	Most    *int           `toml:"most"`
+	Expires *time.Duration `toml:"expires"`
+	NAT     bool           `toml:"nat"`
+	Data    bool           `toml:"data"`
 }
 
 type hostTable struct {
-	Address string  `toml:"address"`
-	Cpus    float64 `toml:"cpus"`
-	Memory  size    `toml:"memory"`
+	Address string      `toml:"address"`
+	Cpus    float64     `toml:"cpus"`
+	Memory  strict.Size `toml:"memory"`
 }
 
 type networkTable struct {
@@ -81,27 +87,27 @@ type mirrorTable struct {
 
 // choices are what a node says of itself or [defaults] says of all.
 type choices struct {
-	Image        *string  `toml:"image"`
-	Host         *string  `toml:"host"`
-	Engine       *string  `toml:"engine"`
-	Cpus         *float64 `toml:"cpus"`
-	Pin          *string  `toml:"pin"`
-	Memory       *size    `toml:"memory"`
-	Swap         *size    `toml:"swap"`
-	Pids         *int     `toml:"pids"`
-	Privileged   *bool    `toml:"privileged"`
-	Autostart    *bool    `toml:"autostart"`
-	Requirements *string  `toml:"requirements"`
+	Image        *string      `toml:"image"`
+	Host         *string      `toml:"host"`
+	Engine       *string      `toml:"engine"`
+	Cpus         *float64     `toml:"cpus"`
+	Pin          *string      `toml:"pin"`
+	Memory       *strict.Size `toml:"memory"`
+	Swap         *strict.Size `toml:"swap"`
+	Pids         *int         `toml:"pids"`
+	Privileged   *bool        `toml:"privileged"`
+	Autostart    *bool        `toml:"autostart"`
+	Requirements *string      `toml:"requirements"`
 }
 
 type nodeTable struct {
-	At          *place         `toml:"-"`
-	ID          *int           `toml:"id"`
-	Roles       []string       `toml:"roles"`
-	Net         tables[string] `toml:"net"`
-	Interface   tables[string] `toml:"interface"`
-	SimulatedBy string         `toml:"simulated_by"`
-	Vars        map[string]any `toml:"vars"`
+	At          *strict.Node          `toml:"-"`
+	ID          *int                  `toml:"id"`
+	Roles       []string              `toml:"roles"`
+	Net         strict.Tables[string] `toml:"net"`
+	Interface   strict.Tables[string] `toml:"interface"`
+	SimulatedBy string                `toml:"simulated_by"`
+	Vars        map[string]any        `toml:"vars"`
 	choices
 }
 
@@ -117,11 +123,11 @@ type groupTable struct {
 }
 
 type volumeTable struct {
-	Path   string    `toml:"path"`
-	NFS    string    `toml:"nfs"`
-	Shared bool      `toml:"shared"`
-	Mirror string    `toml:"mirror"`
-	Every  *duration `toml:"every"`
+	Path   string         `toml:"path"`
+	NFS    string         `toml:"nfs"`
+	Shared bool           `toml:"shared"`
+	Mirror string         `toml:"mirror"`
+	Every  *time.Duration `toml:"every"`
 }
 
 type secretTable struct {
@@ -138,16 +144,16 @@ type releaseTable struct {
 }
 
 type hookTable struct {
-	On      []string  `toml:"on"`
-	Command []string  `toml:"command"`
-	User    string    `toml:"user"`
-	URL     string    `toml:"url"`
-	Timeout *duration `toml:"timeout"`
+	On      []string       `toml:"on"`
+	Command []string       `toml:"command"`
+	User    string         `toml:"user"`
+	URL     string         `toml:"url"`
+	Timeout *time.Duration `toml:"timeout"`
 }
 
 type testTable struct {
-	Node    string    `toml:"node"`
-	Command []string  `toml:"command"`
-	User    string    `toml:"user"`
-	Timeout *duration `toml:"timeout"`
+	Node    string         `toml:"node"`
+	Command []string       `toml:"command"`
+	User    string         `toml:"user"`
+	Timeout *time.Duration `toml:"timeout"`
 }

@@ -8,24 +8,25 @@ import (
 
 	"orrery/internal/problem"
 	"orrery/internal/site"
+	"orrery/internal/strict"
 )
 
 // groups finds out which nodes are in which group. The model knows only that; so what may be wrong with the
 // words that say so is found here.
 func (l *loader) groups() {
-	m := membership{loader: l, tables: map[string]*table[groupTable]{}, members: map[string]map[string]bool{}, nodes: map[string]bool{}}
+	m := membership{loader: l, tables: map[string]*strict.Named[groupTable]{}, members: map[string]map[string]bool{}, nodes: map[string]bool{}}
 	for i := range l.site.Nodes {
 		m.nodes[l.site.Nodes[i].Name] = true
 		m.names = append(m.names, l.site.Nodes[i].Name)
 	}
 	for i := range l.file.Groups {
 		t := &l.file.Groups[i]
-		m.tables[t.name] = t
-		m.groups = append(m.groups, t.name)
+		m.tables[t.Name] = t
+		m.groups = append(m.groups, t.Name)
 	}
 	groupsOf := map[string][]string{}
 	for _, name := range m.groups {
-		g := site.Group{Name: name, Batch: site.Batch(m.tables[name].value.Batch)}
+		g := site.Group{Name: name, Batch: site.Batch(m.tables[name].Value.Batch)}
 		members := m.of(name, nil)
 		if !m.look(len(m.names), m.tables[name]) {
 			return
@@ -37,7 +38,7 @@ func (l *loader) groups() {
 			}
 		}
 		if l.parts += len(g.Nodes); l.parts > maxParts {
-			l.report.wrong(Name, m.tables[name].at, tooMuch())
+			l.report.wrong(Name, m.tables[name].At, tooMuch())
 			return
 		}
 		l.site.Groups = append(l.site.Groups, g)
@@ -54,7 +55,7 @@ type membership struct {
 	names   []string // of the nodes, in order of id
 	nodes   map[string]bool
 	groups  []string // names, as written
-	tables  map[string]*table[groupTable]
+	tables  map[string]*strict.Named[groupTable]
 	members map[string]map[string]bool // group → nodes, as far as found out
 	sought  int                        // names for which the nearest was sought, which takes a while among many
 	looked  int                        // how many names were looked at, see maxLooked
@@ -65,10 +66,10 @@ type membership struct {
 const maxLooked = 200 * maxNodes
 
 // look reports whether so many names may yet be looked at for a group.
-func (m *membership) look(names int, t *table[groupTable]) bool {
+func (m *membership) look(names int, t *strict.Named[groupTable]) bool {
 	if m.looked += names; m.looked > maxLooked && !m.deep {
 		m.deep = true
-		m.loader.report.wrong(Name, t.at, mistake("it takes too long to find out who is in the groups").Try("make fewer groups, or name fewer groups in each"))
+		m.loader.report.wrong(Name, t.At, mistake("it takes too long to find out who is in the groups").Try("make fewer groups, or name fewer groups in each"))
 	}
 	return !m.deep
 }
@@ -80,18 +81,18 @@ func (m *membership) of(group string, path []string) map[string]bool {
 	}
 	t := m.tables[group]
 	members := map[string]bool{}
-	for i, pattern := range t.value.Nodes {
+	for i, pattern := range t.Value.Nodes {
 		if !m.nodes[pattern] && !m.look(len(m.names), t) {
 			return members
 		}
 		if !m.match(pattern, members) {
-			at, _ := t.at.find("nodes", strconv.Itoa(i))
+			at, _ := t.At.Find("nodes", strconv.Itoa(i))
 			m.wrong(at, "no node is called %q", "no node matches %q", pattern, m.names)
 		}
 	}
 	path = append(path, group)
-	for i, other := range t.value.Groups {
-		at, _ := t.at.find("groups", strconv.Itoa(i))
+	for i, other := range t.Value.Groups {
+		at, _ := t.At.Find("groups", strconv.Itoa(i))
 		if _, known := m.tables[other]; !known {
 			m.wrong(at, "no group is called %q", "no group is called %q", other, m.groups)
 			continue
@@ -131,7 +132,7 @@ func (m *membership) match(pattern string, to map[string]bool) bool {
 	return found
 }
 
-func (m *membership) wrong(at *place, what, ofGlob, name string, known []string) {
+func (m *membership) wrong(at *strict.Node, what, ofGlob, name string, known []string) {
 	if strings.ContainsAny(name, `*?[\`) {
 		what = ofGlob
 	}

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"orrery/internal/strict"
 )
 
 // hostsOf tells hosts from nodes: a host is what some host_server names.
@@ -118,7 +120,7 @@ func sizeOf(text string) (string, bool) {
 		letter = unit[:1]
 	}
 	written := strconv.FormatFloat(amount, 'f', -1, 64) + letter + "iB"
-	return written, new(size).parse(written) == nil
+	return written, new(strict.Size).Parse(written) == nil
 }
 
 // truth reads yes and no as Python's ConfigParser does.
@@ -163,6 +165,6 @@ func templateOf(n *iniNode) string {
 
 // enough tells whether a size is one that a node can start with.
 func enough(text string) bool {
-	var s size
-	return s.parse(text) == nil && (s == 0 || s >= 16<<20)
+	var s strict.Size
+	return s.Parse(text) == nil && (s == 0 || s >= 16<<20)
 }

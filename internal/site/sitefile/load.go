@@ -7,12 +7,11 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
-	"reflect"
 
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/check"
-	"orrery/internal/visible"
+	"orrery/internal/strict"
 )
 
 // Name is the file in a site directory that declares the site.
@@ -112,38 +111,29 @@ func (l *loader) load(content []byte) {
 
 // decode reads TOML into one of the file types and reports whether it could. Mistakes in single values do not count.
 func (l *loader) decode(file string, content []byte, into any) bool {
-	content, encoded := visible.Unmarked(content)
-	if encoded != nil {
-		l.report.add(mistake("this is not TOML: %s", encoded).At(file + ":1"))
-		return false
-	}
 	if much := measure(content); much != nil {
-		l.report.add(mistake("%s", much.what).At(fmt.Sprintf("%s:%d", file, much.line)).Try("make several sites, or put data into a file of a role"))
+		l.report.add(mistake("%s", much.What).At(fmt.Sprintf("%s:%d", file, much.Line)).Try("make several sites, or put data into a file of a role"))
 		return false
 	}
-	values, err := unmarshal(content)
+	at, err := strict.Parse(content)
 	if err != nil {
-		l.report.add(mistake("this is not TOML: %s", err.what).At(fmt.Sprintf("%s:%d", file, err.line)))
-		return false
-	}
-	at, twice := positions(content)
-	if twice != nil {
-		l.report.add(mistake("this is not TOML: %s", twice.what).At(fmt.Sprintf("%s:%d", file, twice.line)))
+		l.report.add(mistake("this is not TOML: %s", err.What).At(fmt.Sprintf("%s:%d", file, err.Line)))
 		return false
 	}
 	l.report.roots[file] = at
-	d := decoder{
-		wrong:    func(at *place, p *problem.Problem) { l.report.wrong(file, at, p) },
-		misspelt: l.report.misspelt,
-		longest:  maxString,
-		enough:   l.report.full,
+	d := strict.Decoder{
+		Wrong:    func(at *strict.Node, p *problem.Problem) { l.report.wrong(file, at, p) },
+		Misspelt: l.report.misspelt,
+		Longest:  maxString,
+		Name:     maxName,
+		Enough:   l.report.full,
 	}
 	if file != Name {
-		d.longest = maxRole // scripts, and contents of files
+		d.Longest = maxRole // scripts, and contents of files
 	}
-	d.decode("", values, at, reflect.ValueOf(into).Elem())
-	if n, ok := values["format"].(int64); ok && n != format {
-		l.report.wrong(file, at.keys["format"], mistake("format %d is not known here", n).Try("this Orrery reads format %d", format))
+	d.Table(at, "", into)
+	if n, ok := at.At("format").Value.(int64); ok && n != format {
+		l.report.wrong(file, at.Keys["format"], mistake("format %d is not known here", n).Try("this Orrery reads format %d", format))
 	}
 	return true
 }

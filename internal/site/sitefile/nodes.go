@@ -7,6 +7,7 @@ import (
 
 	"orrery/internal/problem"
 	"orrery/internal/site"
+	"orrery/internal/strict"
 )
 
 // These bound a site, so that no range exhausts the memory. All else that is done with a site grows with the second.
@@ -20,23 +21,23 @@ func (l *loader) nodes() {
 	networks := l.defaultNetworks()
 	var nodes []site.Node
 	for _, t := range l.file.Nodes {
-		names, p := expand(t.name, maxNodes-len(nodes))
+		names, p := expand(t.Name, maxNodes-len(nodes))
 		if p != nil {
-			l.report.wrong(Name, t.at, p)
+			l.report.wrong(Name, t.At, p)
 			continue
 		}
-		first := l.node(&t.value, networks)
+		first := l.node(&t.Value, networks)
 		if l.parts += len(names) * (1 + len(first.NICs) + len(first.Roles)); l.parts > maxParts {
-			l.report.wrong(Name, t.at, tooMuch())
+			l.report.wrong(Name, t.At, tooMuch())
 			return
 		}
 		for i, name := range names {
 			if other, taken := l.report.nodes[name]; taken {
-				l.report.wrong(Name, t.at, mistake("node %s is declared already (%s)", name, where(Name, other)).Try("choose another name"))
+				l.report.wrong(Name, t.At, mistake("node %s is declared already (%s)", name, where(Name, other)).Try("choose another name"))
 				continue
 			}
-			l.report.nodes[name] = t.at
-			nodes = append(nodes, l.following(first, name, i, &t.value))
+			l.report.nodes[name] = t.At
+			nodes = append(nodes, l.following(first, name, i, &t.Value))
 		}
 	}
 	slices.SortStableFunc(nodes, func(a, b site.Node) int { return cmp.Compare(a.ID, b.ID) })
@@ -73,9 +74,9 @@ func (l *loader) node(t *nodeTable, networks []string) site.Node {
 		n.Limits.Swap = &bytes
 	}
 	if file := either(t.Requirements, d.Requirements); file != nil && *file != "" {
-		at, _ := l.report.roots[Name].find("defaults", "requirements")
+		at, _ := l.report.roots[Name].Find("defaults", "requirements")
 		if t.Requirements != nil {
-			at = t.At.keys["requirements"]
+			at = t.At.Keys["requirements"]
 		}
 		n.Requirements = l.require(*file, at)
 	}
@@ -85,7 +86,7 @@ func (l *loader) node(t *nodeTable, networks []string) site.Node {
 // nics gives the networks that a node is on, with the addresses that it says; the zero Addr is to be derived.
 func (l *loader) nics(t *nodeTable, networks []string) []site.NIC {
 	var nics []site.NIC
-	if t.At.keys["net"] == nil { // net = {} is on no network
+	if t.At.Keys["net"] == nil { // net = {} is on no network
 		for _, name := range networks {
 			if l.file.Defaults.Networks != nil || !l.exclusive(name) || t.takes(name) {
 				nics = append(nics, site.NIC{Network: name})
@@ -94,11 +95,11 @@ func (l *loader) nics(t *nodeTable, networks []string) []site.NIC {
 		return nics
 	}
 	for _, net := range t.Net {
-		nic := site.NIC{Network: net.name}
-		if net.value != "auto" && !l.report.bad[net.at] {
+		nic := site.NIC{Network: net.Name}
+		if net.Value != "auto" && !l.report.bad[net.At] {
 			var a address
-			if p := a.parse(net.value); p != nil {
-				l.report.wrong(Name, net.at, mistake("net.%s: %s", net.name, p.What).Try(`%s or "auto"`, p.Cure))
+			if p := a.Parse(net.Value); p != nil {
+				l.report.wrong(Name, net.At, mistake("net.%s: %s", net.Name, p.What).Try(`%s or "auto"`, p.Cure))
 			}
 			nic.Address = netip.Addr(a)
 		}
@@ -115,19 +116,19 @@ func (l *loader) exclusive(network string) bool {
 
 // takes reports whether a node takes an interface of the host on a network.
 func (t *nodeTable) takes(network string) bool {
-	return slices.ContainsFunc(t.Interface, func(taken table[string]) bool { return taken.name == network })
+	return slices.ContainsFunc(t.Interface, func(taken strict.Named[string]) bool { return taken.Name == network })
 }
 
 // interfaces adds the interfaces of the host that a node takes.
 func (l *loader) interfaces(t *nodeTable, nics []site.NIC) []site.NIC {
 	for _, taken := range t.Interface {
-		i := slices.IndexFunc(nics, func(nic site.NIC) bool { return nic.Network == taken.name })
+		i := slices.IndexFunc(nics, func(nic site.NIC) bool { return nic.Network == taken.Name })
 		if i < 0 {
-			l.report.wrong(Name, taken.at, mistake("interface.%s: the node is not on network %s", taken.name, taken.name).
-				Try(`add net.%s = "auto", or take it out`, taken.name))
+			l.report.wrong(Name, taken.At, mistake("interface.%s: the node is not on network %s", taken.Name, taken.Name).
+				Try(`add net.%s = "auto", or take it out`, taken.Name))
 			continue
 		}
-		nics[i].Interface = taken.value
+		nics[i].Interface = taken.Value
 	}
 	return nics
 }

@@ -2,26 +2,13 @@ package sitefile
 
 import (
 	"fmt"
-	"reflect"
 	"strings"
 	"testing"
-
-	"github.com/pelletier/go-toml/v2"
 )
 
-func TestParts(t *testing.T) {
+// TestLate: a mistake far down a large file is told with its line, also one of two parts that strict.Parse reads one by one.
+func TestLate(t *testing.T) {
 	text := large(1500)
-	if n := len(parts([]byte(text))); n != 4 {
-		t.Fatalf("%d parts", n)
-	}
-	var want map[string]any
-	if err := toml.Unmarshal([]byte(text), &want); err != nil {
-		t.Fatal(err)
-	}
-	got, err := unmarshal([]byte(text))
-	if err != nil || !reflect.DeepEqual(got, want) {
-		t.Error("parts are not the whole", err)
-	}
 	line := strings.Count(text, "\n") + 1
 	for more, wrong := range map[string]string{
 		"[node.n0]\n":     fmt.Sprintf("site.toml:%d: this is not TOML: table n0 already exists", line),

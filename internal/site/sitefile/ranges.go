@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"orrery/internal/problem"
+	"orrery/internal/strict"
 )
 
 var rangePattern = regexp.MustCompile(`^([^{}]*)\{([0-9]{1,9})\.\.([0-9]{1,9})\}([^{}]*)$`)
@@ -17,7 +18,7 @@ const maxName = 200
 // expand gives the names that a name with a range stands for: "a{08..10}" is a08, a09 and a10. They may be so many at most.
 func expand(name string, most int) ([]string, *problem.Problem) {
 	if len(name) > maxName {
-		return nil, mistake("the name %s has more than %d characters", say(name), maxName).Try("choose a shorter one")
+		return nil, mistake("the name %s has more than %d characters", strict.Say(name), maxName).Try("choose a shorter one")
 	}
 	if !strings.ContainsAny(name, "{}") {
 		if most < 1 {

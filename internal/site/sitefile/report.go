@@ -10,18 +10,19 @@ import (
 
 	"orrery/internal/problem"
 	"orrery/internal/site/check"
+	"orrery/internal/strict"
 )
 
 // A report gathers mistakes and knows where everything stands.
 type report struct {
 	mistakes problem.List
-	roots    map[string]*place    // by file: site.toml, roles/NAME/role.toml
-	nodes    map[string]*place    // by name, also of those that a range declares
-	units    map[[2]string]*place // by role and name: a service is written in one of two forms
-	bad      map[*place]bool      // what has been found to be wrong: no rule need look at it
+	roots    map[string]*strict.Node    // by file: site.toml, roles/NAME/role.toml
+	nodes    map[string]*strict.Node    // by name, also of those that a range declares
+	units    map[[2]string]*strict.Node // by role and name: a service is written in one of two forms
+	bad      map[*strict.Node]bool      // what has been found to be wrong: no rule need look at it
 	meant    map[meaning]bool
-	told     map[*place][]string // what is told of a place: a range of nodes may have as many mistakes as nodes
-	more     map[string]int      // those that are not told any more, by place
+	told     map[*strict.Node][]string // what is told of a place: a range of nodes may have as many mistakes as nodes
+	more     map[string]int            // those that are not told any more, by place
 }
 
 // maxMistakes bounds what is told in all: who has made so many has another mistake.
@@ -35,13 +36,13 @@ const maxTold = 5
 
 // A meaning is a key that was probably meant by an unknown one: that it is missing is no mistake besides.
 type meaning struct {
-	table *place
+	table *strict.Node
 	key   string
 }
 
 func newReport() *report {
 	return &report{
-		roots: map[string]*place{}, nodes: map[string]*place{}, units: map[[2]string]*place{}, bad: map[*place]bool{}, meant: map[meaning]bool{}, told: map[*place][]string{}, more: map[string]int{},
+		roots: map[string]*strict.Node{}, nodes: map[string]*strict.Node{}, units: map[[2]string]*strict.Node{}, bad: map[*strict.Node]bool{}, meant: map[meaning]bool{}, told: map[*strict.Node][]string{}, more: map[string]int{},
 	}
 }
 
@@ -57,14 +58,14 @@ func (r *report) add(p *problem.Problem) {
 }
 
 // wrong adds a mistake at a place of a file.
-func (r *report) wrong(file string, at *place, p *problem.Problem) {
+func (r *report) wrong(file string, at *strict.Node, p *problem.Problem) {
 	r.bad[at] = true
 	r.add(p.At(where(file, at)))
 }
 
-func (r *report) misspelt(table *place, key string) { r.meant[meaning{table, key}] = true }
+func (r *report) misspelt(table *strict.Node, key string) { r.meant[meaning{table, key}] = true }
 
-func where(file string, at *place) string { return fmt.Sprintf("%s:%d", file, at.line) }
+func where(file string, at *strict.Node) string { return fmt.Sprintf("%s:%d", file, at.Line) }
 
 // rule adds what package check has found, unless it only follows from a mistake that has been told already.
 func (r *report) rule(m check.Mistake) {
@@ -101,7 +102,7 @@ func (r *report) rule(m check.Mistake) {
 
 // locate finds the place of a key of the model, or of the nearest thing around it that is written somewhere,
 // and tells what of the key is not written.
-func (r *report) locate(key []string) (file string, at *place, rest []string) {
+func (r *report) locate(key []string) (file string, at *strict.Node, rest []string) {
 	switch {
 	case len(key) == 4 && key[2] == "unit" && r.units[[2]string{key[1], key[3]}] != nil:
 		return roleFileOf(key[1]), r.units[[2]string{key[1], key[3]}], nil
@@ -110,12 +111,12 @@ func (r *report) locate(key []string) (file string, at *place, rest []string) {
 		at, rest = r.roots[file], key[2:]
 	case len(key) == 3 && key[0] == "requirements":
 		line, _ := strconv.Atoi(key[2])
-		return key[1], &place{line: line}, nil
+		return key[1], &strict.Node{Line: line}, nil
 	case len(key) >= 2 && key[0] == "node" && r.nodes[key[1]] != nil:
 		file, at, rest = Name, r.nodes[key[1]], key[2:]
-		if len(rest) > 0 && at.keys[rest[0]] == nil && !r.meant[meaning{at, rest[0]}] {
+		if len(rest) > 0 && at.Keys[rest[0]] == nil && !r.meant[meaning{at, rest[0]}] {
 			// What the node does not say itself it has from [defaults].
-			if inherited, n := r.roots[Name].find("defaults", rest[0]); n == 2 {
+			if inherited, n := r.roots[Name].Find("defaults", rest[0]); n == 2 {
 				return Name, inherited, nil
 			}
 		}
@@ -125,7 +126,7 @@ func (r *report) locate(key []string) (file string, at *place, rest []string) {
 	if at == nil {
 		return file, nil, rest
 	}
-	found, n := at.find(rest...)
+	found, n := at.Find(rest...)
 	return file, found, rest[n:]
 }
 

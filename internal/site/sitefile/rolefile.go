@@ -1,5 +1,11 @@
 package sitefile
 
+import (
+	"time"
+
+	"orrery/internal/strict"
+)
+
 // The types of this file are format 1 of role.toml.
 
 type roleFile struct {
@@ -22,9 +28,9 @@ type roleFile struct {
 
 // serviceTable is the long form of an entry of services.
 type serviceTable struct {
-	At   *place  `toml:"-"`
-	Name string  `toml:"name"`
-	When *string `toml:"when"`
+	At   *strict.Node `toml:"-"`
+	Name string       `toml:"name"`
+	When *string      `toml:"when"`
 }
 
 type needsTable struct {
@@ -33,49 +39,49 @@ type needsTable struct {
 }
 
 type fileTable struct {
-	At       *place  `toml:"-"`
-	Path     string  `toml:"path"`
-	Owner    *string `toml:"owner"`
-	Mode     *mode   `toml:"mode"`
-	Source   *string `toml:"source"`
-	Template *string `toml:"template"`
-	Content  *string `toml:"content"`
+	At       *strict.Node `toml:"-"`
+	Path     string       `toml:"path"`
+	Owner    *string      `toml:"owner"`
+	Mode     *mode        `toml:"mode"`
+	Source   *string      `toml:"source"`
+	Template *string      `toml:"template"`
+	Content  *string      `toml:"content"`
 }
 
 type secretUseTable struct {
-	At    *place  `toml:"-"`
-	Name  string  `toml:"name"`
-	Owner *string `toml:"owner"`
-	Mode  *mode   `toml:"mode"`
+	At    *strict.Node `toml:"-"`
+	Name  string       `toml:"name"`
+	Owner *string      `toml:"owner"`
+	Mode  *mode        `toml:"mode"`
 }
 
 type stepTable struct {
-	At          *place    `toml:"-"`
-	Name        string    `toml:"name"`
-	When        *string   `toml:"when"`
-	Run         *string   `toml:"run"`
-	Script      *string   `toml:"script"`
-	Interpreter []string  `toml:"interpreter"`
-	User        *string   `toml:"user"`
-	Timeout     *duration `toml:"timeout"`
+	At          *strict.Node   `toml:"-"`
+	Name        string         `toml:"name"`
+	When        *string        `toml:"when"`
+	Run         *string        `toml:"run"`
+	Script      *string        `toml:"script"`
+	Interpreter []string       `toml:"interpreter"`
+	User        *string        `toml:"user"`
+	Timeout     *time.Duration `toml:"timeout"`
 }
 
 type volumeUseTable struct {
-	At         *place  `toml:"-"`
-	Name       string  `toml:"name"`
-	Path       string  `toml:"path"`
-	Owner      *string `toml:"owner"`
-	Mode       *mode   `toml:"mode"`
-	Exclusive  *bool   `toml:"exclusive"`
-	Quarantine *string `toml:"quarantine"`
+	At         *strict.Node `toml:"-"`
+	Name       string       `toml:"name"`
+	Path       string       `toml:"path"`
+	Owner      *string      `toml:"owner"`
+	Mode       *mode        `toml:"mode"`
+	Exclusive  *bool        `toml:"exclusive"`
+	Quarantine *string      `toml:"quarantine"`
 }
 
 type healthTable struct {
-	At       *place    `toml:"-"`
-	TCP      int       `toml:"tcp"`
-	HTTP     string    `toml:"http"`
-	Command  []string  `toml:"command"`
-	Timeout  *duration `toml:"timeout"`
-	Interval *duration `toml:"interval"`
-	Within   *duration `toml:"within"`
+	At       *strict.Node   `toml:"-"`
+	TCP      int            `toml:"tcp"`
+	HTTP     string         `toml:"http"`
+	Command  []string       `toml:"command"`
+	Timeout  *time.Duration `toml:"timeout"`
+	Interval *time.Duration `toml:"interval"`
+	Within   *time.Duration `toml:"within"`
 }

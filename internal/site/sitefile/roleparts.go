@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"orrery/internal/site"
+	"orrery/internal/strict"
 )
 
 // roleOf makes the model's role of what role.toml says.
@@ -16,7 +17,7 @@ func (l *loader) roleOf(name string, f *roleFile, beside map[string][]byte) site
 		SimulatedBy: f.SimulatedBy, Changes: f.Changes, NeedsRoles: f.Needs.Roles, NeedsHealthy: f.Needs.Healthy, Env: f.Env, Beside: beside,
 	}
 	for i, unit := range f.Services {
-		l.report.units[[2]string{name, unit}], _ = l.report.roots[roleFileOf(name)].find("services", strconv.Itoa(i))
+		l.report.units[[2]string{name, unit}], _ = l.report.roots[roleFileOf(name)].Find("services", strconv.Itoa(i))
 	}
 	for i := range f.ServiceTables {
 		l.service(&r, &f.ServiceTables[i])
@@ -26,7 +27,7 @@ func (l *loader) roleOf(name string, f *roleFile, beside map[string][]byte) site
 	}
 	for _, t := range f.Secrets {
 		r.Secrets = append(r.Secrets, site.SecretUse{
-			Line: t.At.line, Name: t.Name, Owner: value(t.Owner, nil, "root:root"), Mode: uint32(value(t.Mode, nil, 0o400)),
+			Line: t.At.Line, Name: t.Name, Owner: value(t.Owner, nil, "root:root"), Mode: uint32(value(t.Mode, nil, 0o400)),
 		})
 	}
 	for i := range f.Steps {
@@ -34,25 +35,25 @@ func (l *loader) roleOf(name string, f *roleFile, beside map[string][]byte) site
 	}
 	for _, t := range f.Volumes {
 		use := site.VolumeUse{
-			Line: t.At.line, Name: t.Name, Path: t.Path, Owner: value(t.Owner, nil, "root:root"), Mode: uint32(value(t.Mode, nil, 0o755)),
+			Line: t.At.Line, Name: t.Name, Path: t.Path, Owner: value(t.Owner, nil, "root:root"), Mode: uint32(value(t.Mode, nil, 0o755)),
 			Exclusive: value(t.Exclusive, nil, true), Quarantine: value(t.Quarantine, nil, site.Snapshot),
 		}
 		if use.Quarantine != site.Empty && use.Quarantine != site.Snapshot {
-			l.report.wrong(roleFileOf(r.Name), t.At.keys["quarantine"], mistake("quarantine = %q does not say what the volume begins with there", use.Quarantine).
+			l.report.wrong(roleFileOf(r.Name), t.At.Keys["quarantine"], mistake("quarantine = %q does not say what the volume begins with there", use.Quarantine).
 				Try(`write "snapshot" for a copy of what is on it or "empty"`))
 		}
 		if t.Quarantine != nil && !use.Exclusive {
-			l.report.wrong(roleFileOf(r.Name), t.At.keys["quarantine"], mistake("quarantine = %q is of no use without exclusive: the nodes in quarantine have the volume itself", use.Quarantine).
+			l.report.wrong(roleFileOf(r.Name), t.At.Keys["quarantine"], mistake("quarantine = %q is of no use without exclusive: the nodes in quarantine have the volume itself", use.Quarantine).
 				Try("take it out, or write exclusive = true"))
 		}
 		r.Volumes = append(r.Volumes, use)
 	}
 	for _, t := range f.Health {
 		r.Health = append(r.Health, site.HealthCheck{
-			Line: t.At.line, TCP: t.TCP, HTTP: t.HTTP, Command: t.Command,
-			Timeout:  time.Duration(value(t.Timeout, nil, duration(5*time.Second))),
-			Interval: time.Duration(value(t.Interval, nil, duration(500*time.Millisecond))),
-			Within:   time.Duration(value(t.Within, nil, duration(time.Minute))),
+			Line: t.At.Line, TCP: t.TCP, HTTP: t.HTTP, Command: t.Command,
+			Timeout:  value(t.Timeout, nil, 5*time.Second),
+			Interval: value(t.Interval, nil, 500*time.Millisecond),
+			Within:   value(t.Within, nil, time.Minute),
 		})
 	}
 	return r
@@ -60,32 +61,32 @@ func (l *loader) roleOf(name string, f *roleFile, beside map[string][]byte) site
 
 // service takes the long form of a service.
 func (l *loader) service(r *site.Role, t *serviceTable) {
-	l.report.units[[2]string{r.Name, t.Name}] = orAt(t.At.keys["name"], t.At)
+	l.report.units[[2]string{r.Name, t.Name}] = orAt(t.At.Keys["name"], t.At)
 	switch when := value(t.When, nil, site.Boot); when {
 	case site.Boot:
 		r.Services = append(r.Services, t.Name)
 	case site.Active:
 		r.Active = append(r.Active, t.Name)
 	default:
-		l.report.wrong(roleFileOf(r.Name), t.At.keys["when"], mistake("when = %q does not say when the service runs", when).
+		l.report.wrong(roleFileOf(r.Name), t.At.Keys["when"], mistake("when = %q does not say when the service runs", when).
 			Try(`write when = "boot" or, for one that must run only on a live node, when = "active"`))
 	}
 }
 
 func (l *loader) roleContent(r *site.Role, t *fileTable) site.File {
 	f := site.File{
-		Line: t.At.line, Path: t.Path, Owner: value(t.Owner, nil, "root:root"), Mode: uint32(value(t.Mode, nil, 0o644)), Unsaid: t.Mode == nil,
+		Line: t.At.Line, Path: t.Path, Owner: value(t.Owner, nil, "root:root"), Mode: uint32(value(t.Mode, nil, 0o644)), Unsaid: t.Mode == nil,
 	}
 	given := 0
 	if t.Source != nil {
 		given++
 		f.Source = path.Clean(*t.Source)
-		f.Content = l.besideNamed(r, "source", *t.Source, t.At.keys["source"])
+		f.Content = l.besideNamed(r, "source", *t.Source, t.At.Keys["source"])
 	}
 	if t.Template != nil {
 		given++
 		f.Template = path.Clean(*t.Template)
-		f.Content = l.besideNamed(r, "template", *t.Template, t.At.keys["template"])
+		f.Content = l.besideNamed(r, "template", *t.Template, t.At.Keys["template"])
 	}
 	if t.Content != nil {
 		given++
@@ -101,7 +102,7 @@ func (l *loader) roleContent(r *site.Role, t *fileTable) site.File {
 func (l *loader) step(r *site.Role, t *stepTable, number int) site.Step {
 	file := roleFileOf(r.Name)
 	s := site.Step{
-		Line: t.At.line, Name: t.Name, When: value(t.When, nil, ""), Interpreter: t.Interpreter,
+		Line: t.At.Line, Name: t.Name, When: value(t.When, nil, ""), Interpreter: t.Interpreter,
 		User: value(t.User, nil, "root"), Timeout: 2 * time.Minute,
 	}
 	switch s.When {
@@ -109,7 +110,7 @@ func (l *loader) step(r *site.Role, t *stepTable, number int) site.Step {
 		s.Timeout = 10 * time.Minute
 	case site.Boot, site.Active:
 	default:
-		at := orAt(t.At.keys["when"], t.At)
+		at := orAt(t.At.Keys["when"], t.At)
 		if l.report.bad[at] {
 			break
 		}
@@ -117,7 +118,7 @@ func (l *loader) step(r *site.Role, t *stepTable, number int) site.Step {
 			Try(`write when = "build" for what goes into the layer, when = "boot" for what is done on the node or when = "active" for what only a live node does`))
 	}
 	if t.Timeout != nil {
-		s.Timeout = time.Duration(*t.Timeout)
+		s.Timeout = *t.Timeout
 	}
 	if len(s.Interpreter) == 0 {
 		s.Interpreter = []string{"/bin/sh", "-eu"}
@@ -128,7 +129,7 @@ func (l *loader) step(r *site.Role, t *stepTable, number int) site.Step {
 			Try(`write run = "FILE" for a script beside %s or script = """…""" for one here`, roleFileName))
 	case t.Run != nil:
 		s.Run = path.Clean(*t.Run)
-		s.Script = l.besideNamed(r, "run", *t.Run, t.At.keys["run"])
+		s.Script = l.besideNamed(r, "run", *t.Run, t.At.Keys["run"])
 	default:
 		s.Script = []byte(*t.Script)
 	}
@@ -141,7 +142,7 @@ func (l *loader) step(r *site.Role, t *stepTable, number int) site.Step {
 	return s
 }
 
-func orAt(at, otherwise *place) *place {
+func orAt(at, otherwise *strict.Node) *strict.Node {
 	if at != nil {
 		return at
 	}

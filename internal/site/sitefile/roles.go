@@ -14,6 +14,7 @@ import (
 
 	"orrery/internal/problem"
 	"orrery/internal/site"
+	"orrery/internal/strict"
 	"orrery/internal/tree"
 )
 
@@ -108,7 +109,7 @@ func leftover(name string) bool {
 }
 
 // besideNamed gives the content of a file that a role names.
-func (l *loader) besideNamed(role *site.Role, key, name string, at *place) []byte {
+func (l *loader) besideNamed(role *site.Role, key, name string, at *strict.Node) []byte {
 	file := roleFileOf(role.Name)
 	if name == "" || !filepath.IsLocal(name) {
 		l.report.wrong(file, at, mistake("%s = %q is not in the role's directory", key, name).Try("move it beside %s", roleFileName))

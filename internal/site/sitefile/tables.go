@@ -8,6 +8,7 @@ import (
 
 	"orrery/internal/problem"
 	"orrery/internal/site"
+	"orrery/internal/strict"
 	"orrery/internal/visible"
 )
 
@@ -18,7 +19,7 @@ func (l *loader) tables() {
 	s.Owners, s.Twins = f.Site.Owners, twinRules(&f.Twin)
 	for _, t := range f.Hosts {
 		s.Hosts = append(s.Hosts, site.Host{
-			Name: t.name, Address: orElse(t.value.Address, "local"), Cpus: t.value.Cpus, Memory: int64(t.value.Memory),
+			Name: t.Name, Address: orElse(t.Value.Address, "local"), Cpus: t.Value.Cpus, Memory: int64(t.Value.Memory),
 		})
 	}
 	if len(s.Hosts) == 0 {
@@ -26,14 +27,14 @@ func (l *loader) tables() {
 	}
 	for _, t := range f.Networks {
 		n := site.Network{
-			Name: t.name, Subnet: netip.Prefix(t.value.Subnet), Gateway: netip.Addr(t.value.Gateway), NAT: t.value.NAT, MTU: 1500,
-			Kind: t.value.Kind, Interface: t.value.Interface, Host: t.value.Host, Spoof: t.value.Spoof,
+			Name: t.Name, Subnet: netip.Prefix(t.Value.Subnet), Gateway: netip.Addr(t.Value.Gateway), NAT: t.Value.NAT, MTU: 1500,
+			Kind: t.Value.Kind, Interface: t.Value.Interface, Host: t.Value.Host, Spoof: t.Value.Spoof,
 		}
 		if n.Kind == site.Bridge {
 			n.Kind = "" // what is said and what is meant without a word is the same
 		}
-		if t.value.MTU != nil {
-			n.MTU = *t.value.MTU
+		if t.Value.MTU != nil {
+			n.MTU = *t.Value.MTU
 		}
 		s.Networks = append(s.Networks, n)
 	}
@@ -45,8 +46,8 @@ func (l *loader) tables() {
 	}
 	for _, t := range f.Volumes {
 		s.Volumes = append(s.Volumes, site.Volume{
-			Name: t.name, Path: t.value.Path, NFS: t.value.NFS, Shared: t.value.Shared,
-			Mirror: t.value.Mirror, Every: time.Duration(value(t.value.Every, nil, 0)),
+			Name: t.Name, Path: t.Value.Path, NFS: t.Value.NFS, Shared: t.Value.Shared,
+			Mirror: t.Value.Mirror, Every: value(t.Value.Every, nil, 0),
 		})
 	}
 	for _, t := range f.Secrets {
@@ -57,14 +58,14 @@ func (l *loader) tables() {
 	}
 	for _, t := range f.Tests {
 		s.Tests = append(s.Tests, site.Test{
-			Name: t.name, Node: t.value.Node, Command: t.value.Command, User: orElse(t.value.User, "root"),
-			Timeout: time.Duration(value(t.value.Timeout, nil, duration(time.Minute))),
+			Name: t.Name, Node: t.Value.Node, Command: t.Value.Command, User: orElse(t.Value.User, "root"),
+			Timeout: value(t.Value.Timeout, nil, time.Minute),
 		})
 	}
 	for _, t := range f.Hooks {
 		s.Hooks = append(s.Hooks, site.Hook{
-			Name: t.name, On: t.value.On, Command: t.value.Command, User: orElse(t.value.User, "nobody"), URL: t.value.URL,
-			Timeout: time.Duration(value(t.value.Timeout, nil, duration(10*time.Second))),
+			Name: t.Name, On: t.Value.On, Command: t.Value.Command, User: orElse(t.Value.User, "nobody"), URL: t.Value.URL,
+			Timeout: value(t.Value.Timeout, nil, 10*time.Second),
 		})
 	}
 	l.mirror()
@@ -77,48 +78,48 @@ func orElse(value, otherwise string) string {
 	return value
 }
 
-func (l *loader) cable(t table[cableTable]) site.Cable {
-	c := site.Cable{Name: t.name, MTU: value(t.value.MTU, nil, 1500)}
-	copy(c.Ends[:], t.value.Ends)
-	if at := t.at.keys["ends"]; at != nil && !l.report.bad[at] && len(t.value.Ends) != len(c.Ends) {
-		l.report.wrong(Name, at, mistake("cable %s has %d ends", t.name, len(t.value.Ends)).Try(`write ends = ["w0", "w1"]`))
+func (l *loader) cable(t strict.Named[cableTable]) site.Cable {
+	c := site.Cable{Name: t.Name, MTU: value(t.Value.MTU, nil, 1500)}
+	copy(c.Ends[:], t.Value.Ends)
+	if at := t.At.Keys["ends"]; at != nil && !l.report.bad[at] && len(t.Value.Ends) != len(c.Ends) {
+		l.report.wrong(Name, at, mistake("cable %s has %d ends", t.Name, len(t.Value.Ends)).Try(`write ends = ["w0", "w1"]`))
 	}
 	return c
 }
 
-func (l *loader) image(t table[imageTable]) site.Image {
-	i := site.Image{Name: t.name, Suite: t.value.Suite, Components: t.value.Components, Packages: t.value.Packages}
-	if t.value.Import != nil && *t.value.Import != "" {
-		at := t.at.keys["import"]
+func (l *loader) image(t strict.Named[imageTable]) site.Image {
+	i := site.Image{Name: t.Name, Suite: t.Value.Suite, Components: t.Value.Components, Packages: t.Value.Packages}
+	if t.Value.Import != nil && *t.Value.Import != "" {
+		at := t.At.Keys["import"]
 		var p *problem.Problem
-		if i.Import, i.From, i.Stamp, p = l.dir.image(*t.value.Import); p != nil {
+		if i.Import, i.From, i.Stamp, p = l.dir.image(*t.Value.Import); p != nil {
 			l.report.wrong(Name, at, mistake("import: %s", p.What).Try("%s", p.Cure))
 		}
 	}
 	return i
 }
 
-func (l *loader) secret(t table[secretTable]) site.Secret {
-	x := site.Secret{Name: t.name, Command: t.value.Command, Generate: t.value.Generate}
-	if t.value.File != "" {
-		x.File = l.dir.outward(t.value.File)
-		if _, inside := l.dir.inward(t.value.File); inside {
-			l.report.wrong(Name, t.at.keys["file"], mistake("the secret's file %q is in the site directory, which is under version control", t.value.File).
-				Try("move it elsewhere, such as /root/secrets/%s", t.name))
+func (l *loader) secret(t strict.Named[secretTable]) site.Secret {
+	x := site.Secret{Name: t.Name, Command: t.Value.Command, Generate: t.Value.Generate}
+	if t.Value.File != "" {
+		x.File = l.dir.outward(t.Value.File)
+		if _, inside := l.dir.inward(t.Value.File); inside {
+			l.report.wrong(Name, t.At.Keys["file"], mistake("the secret's file %q is in the site directory, which is under version control", t.Value.File).
+				Try("move it elsewhere, such as /root/secrets/%s", t.Name))
 		}
 	}
 	return x
 }
 
-func (l *loader) release(t table[releaseTable]) {
-	number, err := strconv.Atoi(t.name)
-	if err != nil || strconv.Itoa(number) != t.name {
-		l.report.wrong(Name, t.at, mistake("release %q is no number", t.name).Try("write [release.700]"))
+func (l *loader) release(t strict.Named[releaseTable]) {
+	number, err := strconv.Atoi(t.Name)
+	if err != nil || strconv.Itoa(number) != t.Name {
+		l.report.wrong(Name, t.At, mistake("release %q is no number", t.Name).Try("write [release.700]"))
 		return
 	}
-	r := site.Release{Number: number, Image: t.value.Image, Notes: t.value.Notes, Roles: t.value.Roles}
-	if t.value.Requirements != nil {
-		r.Requirements = l.require(*t.value.Requirements, t.at.keys["requirements"])
+	r := site.Release{Number: number, Image: t.Value.Image, Notes: t.Value.Notes, Roles: t.Value.Roles}
+	if t.Value.Requirements != nil {
+		r.Requirements = l.require(*t.Value.Requirements, t.At.Keys["requirements"])
 	}
 	l.site.Releases = append(l.site.Releases, r)
 }
@@ -129,7 +130,7 @@ func (l *loader) mirror() {
 		Apt: m.Apt, Security: m.Security, PyPI: m.PyPI, Proxy: m.Proxy, Hosts: m.Hosts, CA: l.mirrorFile("ca", m.CA), Key: l.mirrorFile("key", m.Key),
 	}
 	if key := l.site.Mirror.Key; m.Key != nil && key != nil && !bytes.Contains(key, []byte("BEGIN PGP PUBLIC KEY")) {
-		at, _ := l.report.roots[Name].find("mirror", "key")
+		at, _ := l.report.roots[Name].Find("mirror", "key")
 		l.report.wrong(Name, at, mistake("key: %s is no armoured public key", *m.Key).Try("write one with gpg --armor --export"))
 	}
 }
@@ -141,7 +142,7 @@ func (l *loader) mirrorFile(key string, name *string) []byte {
 	}
 	content, p := l.dir.named(*name)
 	if p != nil {
-		at, _ := l.report.roots[Name].find("mirror", key)
+		at, _ := l.report.roots[Name].Find("mirror", key)
 		l.report.wrong(Name, at, mistake("%s: %s", key, p.What).Try("%s", p.Cure))
 		return nil
 	}
@@ -149,7 +150,7 @@ func (l *loader) mirrorFile(key string, name *string) []byte {
 }
 
 // require reads a requirements file, each once.
-func (l *loader) require(file string, at *place) site.Requirements {
+func (l *loader) require(file string, at *strict.Node) site.Requirements {
 	if r, ok := l.requirements[file]; ok {
 		return r
 	}
@@ -173,7 +174,7 @@ func twinRules(t *twinTable) site.TwinRules {
 		r.Most = *t.Most
 	}
 	if t.Expires != nil {
-		r.Expires = time.Duration(*t.Expires)
+		r.Expires = *t.Expires
 	}
 	return r
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"orrery/internal/site"
+	"orrery/internal/strict"
 )
 
 func TestDefaults(t *testing.T) {
@@ -145,14 +146,14 @@ name = "known"
 
 func TestSizes(t *testing.T) {
 	for text, want := range map[string]int64{"0": 0, "512MiB": 512 << 20, "2GiB": 2 << 30, "1.5KiB": 1536, "1 TiB": 1 << 40, "77": 77} {
-		var s size
-		if p := s.parse(text); p != nil || int64(s) != want {
+		var s strict.Size
+		if p := s.Parse(text); p != nil || int64(s) != want {
 			t.Errorf("%s: %d %v", text, s, p)
 		}
 	}
 	for text, cure := range map[string]string{"512M": `write "512MiB"`, "2GB": `write "2GiB"`, "2 gb": "", "-1": "", "nan": "", "1e99": "", "0x10": "", "MiB": "", "": "", "99999999TiB": ""} {
-		var s size
-		if p := s.parse(text); p == nil || cure != "" && p.Cure != cure {
+		var s strict.Size
+		if p := s.Parse(text); p == nil || cure != "" && p.Cure != cure {
 			t.Errorf("%s: %d %v", text, s, p)
 		}
 	}

@@ -1,4 +1,4 @@
-package sitefile
+package strict
 
 import (
 	"bytes"
@@ -13,28 +13,22 @@ import (
 // that ten thousand nodes at once would take half a second. In parts they take a tenth of that.
 const partSize = 32 << 10
 
-// A syntaxError tells why a file is not TOML.
-type syntaxError struct {
-	line int
-	what string
-}
-
 // unmarshal is toml.Unmarshal, in a time proportional to the size of the file.
-func unmarshal(content []byte) (map[string]any, *syntaxError) {
+func unmarshal(content []byte) (map[string]any, *SyntaxError) {
 	values := map[string]any{}
 	line := 1
 	for _, part := range parts(content) {
 		var some map[string]any
 		if err := toml.Unmarshal(part, &some); err != nil {
-			e := &syntaxError{line, strings.TrimPrefix(err.Error(), "toml: ")}
+			e := &SyntaxError{line, strings.TrimPrefix(err.Error(), "toml: ")}
 			if at := (*toml.DecodeError)(nil); errors.As(err, &at) {
 				row, _ := at.Position()
-				e.line = line + row - 1
+				e.Line = line + row - 1
 			}
 			return nil, e
 		}
 		if key, ok := merge(values, some); !ok {
-			return nil, &syntaxError{line, "key " + key + " is already defined"}
+			return nil, &SyntaxError{line, "key " + key + " is already defined"}
 		}
 		line += bytes.Count(part, []byte{'\n'})
 	}

@@ -1,0 +1,43 @@
+package strict
+
+import (
+	"reflect"
+
+	"orrery/internal/problem"
+)
+
+// Tables are tables with names of the user's, such as [node.portal], in the order in which they are written.
+type Tables[T any] []Named[T]
+
+// A Named is one of Tables.
+type Named[T any] struct {
+	Name  string
+	At    *Node
+	Value T
+}
+
+// add gives where the table of that name is to be decoded into.
+func (t *Tables[T]) add(name string, at *Node) any {
+	*t = append(*t, Named[T]{Name: name, At: at})
+	return &(*t)[len(*t)-1].Value
+}
+
+// named is a pointer to Tables.
+type named interface {
+	add(name string, at *Node) any
+}
+
+func (d *Decoder) tables(name string, at *Node, to named) {
+	if _, ok := at.Value.(map[string]any); !ok {
+		d.mismatch(name, "a table", at)
+		return
+	}
+	for _, key := range at.Order {
+		there := at.Keys[key]
+		if d.Name > 0 && len(key) > d.Name {
+			d.Wrong(there, problem.New(problem.Mistake, "the name %s has more than %d characters", Say(key), d.Name).Try("choose a shorter one"))
+			continue
+		}
+		d.decode(name+"."+key, there, reflect.ValueOf(to.add(key, there)).Elem())
+	}
+}
