@@ -207,7 +207,11 @@ func transfer(ctx context.Context, from, to place, several bool) error {
 	case err == nil || errors.As(err, &said):
 		return err
 	case errors.As(err, &run):
-		return problem.New(problem.Failed, "%s was not copied to %s: %s", from.path, to.path, cmp.Or(strings.TrimSpace(run.Output), fmt.Sprintf("exit status %d", run.Status))).At(run.Place)
+		p := problem.New(problem.Failed, "%s was not copied to %s: %s", from.path, to.path, cmp.Or(strings.TrimSpace(run.Output), fmt.Sprintf("exit status %d", run.Status))).At(run.Place)
+		if strings.Contains(run.Output, "No space left on device") {
+			return p.Try("make room there; df in the node tells on which file system")
+		}
+		return p
 	}
 	return problem.New(problem.Failed, "%s was not copied to %s", from.path, to.path).Because(err)
 }

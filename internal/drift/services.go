@@ -15,7 +15,7 @@ type Unit struct{ Name, Role string }
 
 // properties are what is asked of each unit (systemctl(1), org.freedesktop.systemd1(5)).
 var properties = []string{
-	"LoadState", "ActiveState", "SubState", "UnitFileState", "Result", "Type", "RemainAfterExit", "ConditionResult", "ConditionTimestampMonotonic",
+	"LoadState", "ActiveState", "SubState", "UnitFileState", "Result", "Type", "RemainAfterExit", "ConditionResult", "ConditionTimestampMonotonic", "Job",
 }
 
 // mostSaid is how much a node may say of one unit.
@@ -91,13 +91,16 @@ func (s state) verdict() (how observe.DriftHow, want, found string) {
 		return observe.Halted, running, "failed" + because
 	case s["ActiveState"] == "activating" && s["SubState"] == "auto-restart":
 		return observe.Halted, running, "failing again and again" + because
-	case s["ActiveState"] == "inactive" && !s.done() || s["ActiveState"] == "deactivating":
+	case s["ActiveState"] == "inactive" && !s.done() && !s.awaited() || s["ActiveState"] == "deactivating":
 		return observe.Halted, running, "stopped"
 	case off:
 		return observe.Unenabled, "enabled", "disabled"
 	}
 	return "", "", ""
 }
+
+// awaited reports whether a unit that does not run is about to be started, because the node boots.
+func (s state) awaited() bool { return s["Job"] != "" && s["Job"] != "0" }
 
 // done reports whether a unit that does not run has done what it is for: a service that ends by itself, or one whose conditions do not hold.
 func (s state) done() bool {

@@ -37,6 +37,8 @@ func TestServices(t *testing.T) {
 		{"without a section to install", block("active", "running", "static"), "", ""},
 		{"starting", block("activating", "start", "enabled"), "", ""},
 		{"stopped", block("inactive", "dead", "enabled", "Result=success"), observe.Halted, "stopped"},
+		{"about to start", block("inactive", "dead", "enabled", "ConditionTimestampMonotonic=0", "ConditionResult=no", "Job=35"), "", ""},
+		{"about to start, and disabled", block("inactive", "dead", "disabled", "Job=35"), observe.Unenabled, "disabled"},
 		{"never started", block("inactive", "dead", "enabled", "ConditionTimestampMonotonic=0", "ConditionResult=no"), observe.Halted, "stopped"},
 		{"failed", block("failed", "failed", "enabled", "Result=exit-code"), observe.Halted, "failed (exit-code)"},
 		{"given up", block("failed", "failed", "enabled", "Result=start-limit-hit"), observe.Halted, "failed (start-limit-hit)"},
