@@ -60,7 +60,7 @@ func Run(args []string, in io.Reader, out, errs io.Writer) int {
 	root.SetOut(out)
 	root.SetErr(errs)
 	err := root.ExecuteContext(ctx)
-	err = unforeseen(err)
+	err = unforeseen(ctx, err)
 	var said problem.Status
 	if err != nil && !errors.As(err, &said) {
 		printError(errs, err)

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -17,14 +18,35 @@ func TestUnforeseen(t *testing.T) {
 	for number, cure := range map[unix.Errno]string{
 		unix.ENOSPC: "orrery image gc", unix.EDQUOT: "orrery image gc", unix.EROFS: "mount it for writing", unix.EIO: "dmesg", unix.EMFILE: "ulimit",
 	} {
-		err := unforeseen(fmt.Errorf("reading: %w", &fs.PathError{Op: "write", Path: "/x/lock", Err: number}))
+		err := unforeseen(t.Context(), fmt.Errorf("reading: %w", &fs.PathError{Op: "write", Path: "/x/lock", Err: number}))
 		if problem.Exit(err) != int(problem.Unable) || !strings.Contains(err.Error(), cure) || !strings.Contains(err.Error(), "/x/lock") {
 			t.Errorf("%v: status %d, %v", number, problem.Exit(err), err)
 		}
 	}
 	for _, err := range []error{nil, errors.New("other"), problem.New(problem.Mistake, "known").Because(unix.ENOSPC)} {
-		if got := unforeseen(err); got != err { //nolint:errorlint // the very same
+		if got := unforeseen(t.Context(), err); got != err { //nolint:errorlint // the very same
 			t.Errorf("%v became %v", err, got)
+		}
+	}
+}
+
+// TestInterruptedWork: whatever Ctrl-C cut short, the exit status says that it was Ctrl-C, unless the verb knows better how it ended.
+func TestInterruptedWork(t *testing.T) {
+	ctx, interrupt := context.WithCancelCause(t.Context())
+	signal := errors.New("interrupt signal received")
+	failed := problem.New(problem.Failed, "no copy of it can be made").Because(fmt.Errorf("etc: %w", signal))
+	if err := unforeseen(ctx, failed); problem.Exit(err) != int(problem.Failed) {
+		t.Errorf("of a run that goes on: %v", err)
+	}
+	interrupt(signal)
+	if err := unforeseen(ctx, failed); problem.Exit(err) != int(problem.Interrupted) || !strings.Contains(err.Error(), "run the same command") {
+		t.Errorf("status %d: %v", problem.Exit(err), err)
+	}
+	for kind, err := range map[problem.Kind]error{
+		problem.Reverted: problem.New(problem.Reverted, "gone back").Because(signal), problem.Failed: problem.New(problem.Failed, "of another reason"),
+	} {
+		if got := problem.Exit(unforeseen(ctx, err)); got != int(kind) {
+			t.Errorf("%v: status %d", err, got)
 		}
 	}
 }
