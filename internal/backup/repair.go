@@ -251,7 +251,7 @@ func (p *Repairing) seek(ctx context.Context, t *Taking, lacking []surveyed) err
 
 // seek reads what is not in the last backup of a site, and the lists of its trees.
 func (t *Taking) seek(ctx context.Context, sources []Source) error {
-	if err := t.formerly(ctx); err != nil {
+	if _, err := t.formerly(ctx); err != nil {
 		return err
 	}
 	var read atomic.Int64

@@ -8,6 +8,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"time"
 
@@ -27,6 +28,7 @@ type blockFile struct {
 	inode   uint64
 	changed int64 // nanoseconds
 	read    int64 // when all of it was last found right, in seconds; 0: not since the file is as it is
+	now     bool  // it was this run that has read it
 	reused  bool  // by this run
 	fresh   bool  // written by this run
 }
@@ -116,7 +118,7 @@ func (r *Repository) reread(block Digest) bool {
 	if file == nil {
 		return false
 	}
-	file.read, file.reused = time.Now().Unix(), true
+	file.read, file.now, file.reused = time.Now().Unix(), true, true
 	r.checked.Read++
 	r.checked.Reread += file.size
 	return true
@@ -146,7 +148,7 @@ func (r *Repository) doubt(block Digest) {
 // Of what is reused, a part is read at each backup: at least and at most so many bytes.
 const (
 	sampled    = 128 // one of so many bytes
-	leastRead  = 8 << 20
+	leastRead  = 4 << 20
 	mostReread = 256 << 20
 )
 
@@ -160,7 +162,7 @@ func (r *Repository) sample(ctx context.Context, used []Digest) error {
 	total := int64(0)
 	r.mu.Lock()
 	for _, block := range used {
-		if file := r.files[block]; file != nil && file.read > 0 { // others are read in any case
+		if file := r.files[block]; file != nil && file.read > 0 && !file.now {
 			all = append(all, one{block, *file})
 			total += file.size
 		}
@@ -177,6 +179,13 @@ func (r *Repository) sample(ctx context.Context, used []Digest) error {
 		r.reread(block)
 		return nil
 	})
+}
+
+// rots reports whether something was condemned.
+func (r *Repository) rots() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.checked.Rotten) > 0
 }
 
 // Checked tells what was looked at.
@@ -282,7 +291,17 @@ func (r *Repository) remember() error {
 	}
 	r.mu.Unlock()
 	sum := sha256.Sum256(text)
-	return r.write(readName, append(text, sum[:]...))
+	if st, err := r.root.Lstat(readName); err == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR { // nobody wrote that
+		if err := r.root.RemoveAll(readName); err != nil {
+			return unwritten(r.dir, err)
+		}
+	}
+	// It does not wait for the disk: what a power cut leaves of it is known by its digest.
+	f := tree.File{Path: readName, Content: append(text, sum[:]...), Uid: os.Geteuid(), Gid: os.Getegid(), Mode: 0o600}
+	if err := r.root.Put(f, os.Geteuid(), os.Getegid()); err != nil {
+		return unwritten(r.dir, err)
+	}
+	return nil
 }
 
 // recall reads what remember wrote. It is only a shortcut: without it, each block is read before it is reused.

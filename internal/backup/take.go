@@ -37,8 +37,9 @@ type Taking struct {
 	// Still runs something while nobody else changes the site and all Writers of the set stand still, and tells for how long they did.
 	Still func(ctx context.Context, do func(context.Context) error) (time.Duration, error)
 
-	pack  *packer
-	trees map[string]*taken
+	pack       *packer
+	trees      map[string]*taken
+	incomplete bool // the last backup lacks something
 }
 
 type taken struct {
@@ -118,10 +119,7 @@ func explain(ctx context.Context, v Vault, err error) error {
 }
 
 func (t *Taking) all(ctx context.Context, sources []Source, m *Manifest, read *atomic.Int64) error {
-	if err := t.formerly(ctx); err != nil {
-		return err
-	}
-	if err := t.pass(ctx, sources, read); err != nil {
+	if err := t.first(ctx, sources, read); err != nil {
 		return err
 	}
 	moving := slices.DeleteFunc(slices.Clone(sources), func(s Source) bool { return !s.Moving })
@@ -180,17 +178,41 @@ func (s *Set) recipes(nodes []record.Record) ([]image.Record, error) {
 	return all, nil
 }
 
-// formerly reads the lists of the last backup of this site in the vault, and looks at what of it is to be reused.
-func (t *Taking) formerly(ctx context.Context) error {
-	r, is := t.Into.(*Repository)
-	if !is {
-		return nil
-	}
-	ids, err := r.Backups()
+// first reads all that is not as it was in the last backup, and meanwhile some of what is reused of that.
+func (t *Taking) first(ctx context.Context, sources []Source, read *atomic.Int64) error {
+	used, err := t.formerly(ctx)
 	if err != nil {
 		return err
 	}
-	used := map[Digest]bool{}
+	sampled := make(chan error, 1)
+	go func() {
+		var err error
+		if r, is := t.Into.(*Repository); is {
+			err = r.sample(ctx, used)
+		}
+		sampled <- err
+	}()
+	err = t.pass(ctx, sources, read)
+	if wrong := <-sampled; err == nil {
+		err = wrong
+	}
+	if err != nil || !t.forget() {
+		return err
+	}
+	return t.pass(ctx, sources, read)
+}
+
+// formerly reads the lists of the last backup of this site in the vault, and gives the blocks of which something is reused.
+func (t *Taking) formerly(ctx context.Context) (used []Digest, err error) {
+	r, is := t.Into.(*Repository)
+	if !is {
+		return nil, nil
+	}
+	ids, err := r.Backups()
+	if err != nil {
+		return nil, err
+	}
+	blocks := map[Digest]bool{}
 	from := newPieces(r)
 	for _, id := range slices.Backward(ids) {
 		m, err := r.Manifest(id)
@@ -203,29 +225,47 @@ func (t *Taking) formerly(ctx context.Context) error {
 		}
 		for i := range m.Trees {
 			if t.trees[m.Trees[i].Name] == nil {
-				t.former(from, &m.Trees[i], used)
+				t.former(from, &m.Trees[i], blocks)
 			}
 		}
 		if !m.Partial {
 			break
 		}
 	}
-	if err := r.sample(ctx, slices.Collect(maps.Keys(used))); err != nil {
-		return err
+	used = slices.Collect(maps.Keys(blocks))
+	err = eachBlock(ctx, used, func(block Digest) error {
+		r.sound(block) // else it is condemned
+		return nil
+	})
+	t.forget()
+	return used, err
+}
+
+// forget lets entries be read anew of which the vault lacks something, and so be made good. It reports whether there were any.
+func (t *Taking) forget() bool {
+	r, is := t.Into.(*Repository)
+	if !is || !t.incomplete && !r.rots() {
+		return false
 	}
+	some := false
 	for _, tree := range t.trees {
+		before := len(tree.entries)
 		tree.entries = slices.DeleteFunc(tree.entries, func(e Entry) bool { return t.lacks(&e) })
+		some = some || len(tree.entries) < before
 	}
-	return nil
+	return some
 }
 
 // former reads the list of a tree, and notes in which blocks it and what it names are.
 func (t *Taking) former(from *pieces, is *Tree, used map[Digest]bool) {
 	note := func(pieces []Digest) {
 		for _, d := range pieces {
-			if at, has := t.pack.known.find(d); has {
-				used[at.block] = true
+			at, has := t.pack.known.find(d)
+			if !has {
+				t.incomplete = true
+				continue
 			}
+			used[at.block] = true
 		}
 	}
 	var entries []Entry

@@ -65,9 +65,8 @@ func kept(t *testing.T, into Vault, dir string, at time.Time) (*Report, error) {
 	taking.pack, taking.trees = newPacker(into), map[string]*taken{}
 	taking.Set.Site = aSite
 	m := &Manifest{Format: format, Site: "s", Key: "s", Time: at}
-	must(t, taking.formerly(t.Context()))
 	var read atomic.Int64
-	err := taking.pass(t.Context(), []Source{{Tree: Tree{Name: "private/1", Kind: PrivateTree, Node: "n", ID: 1}, Dir: dir}}, &read)
+	err := taking.first(t.Context(), []Source{{Tree: Tree{Name: "private/1", Kind: PrivateTree, Node: "n", ID: 1}, Dir: dir}}, &read)
 	if err == nil {
 		err = taking.rest(m)
 	}
