@@ -49,8 +49,9 @@ var rot = map[string]func(t *testing.T, path string){
 		must(t, os.WriteFile(filepath.Dir(path), []byte("x"), 0o600))
 	},
 	"its directory a link": func(t *testing.T, path string) {
-		must(t, os.Rename(filepath.Dir(path), filepath.Dir(path)+"x"))
-		must(t, os.Symlink(filepath.Base(filepath.Dir(path))+"x", filepath.Dir(path)))
+		to := filepath.Dir(path) + filepath.Base(path)
+		must(t, os.Rename(filepath.Dir(path), to))
+		must(t, os.Symlink(filepath.Base(to), filepath.Dir(path)))
 	},
 }
 
@@ -66,7 +67,7 @@ func noise(t *testing.T, path string, size int) {
 func keepTwice(t *testing.T) (dir, at string, last *Report) {
 	dir, at = t.TempDir(), filepath.Join(t.TempDir(), "backups")
 	writeTree(t, dir)
-	noise(t, filepath.Join(dir, "noise"), 6*pieceSize)
+	noise(t, filepath.Join(dir, "noise"), 2*pieceSize)
 	time.Sleep(2 * settled)
 	for range 2 {
 		last = keepAgain(t, at, dir)
@@ -129,7 +130,7 @@ func TestRot(t *testing.T) {
 	for name, spoil := range rot {
 		t.Run(name, func(t *testing.T) {
 			dir, at, _ := keepTwice(t)
-			for _, block := range blocksOfRepository(t, at) {
+			for _, block := range blocksOfRepository(t, at)[:2] { // in any order
 				path := filepath.Join(at, blockName(block))
 				spoil(t, path)
 				r := keepAgain(t, at, dir)
@@ -268,7 +269,7 @@ func TestRepair(t *testing.T) {
 			if done := repair(t, at, dir); done.Wrote != 0 || len(done.Rotten) > 0 || len(done.Backups) != 2 {
 				t.Errorf("nothing was damaged: %+v", done)
 			}
-			for _, block := range blocksOfRepository(t, at) {
+			for _, block := range blocksOfRepository(t, at)[:2] { // in any order
 				spoil(t, filepath.Join(at, blockName(block)))
 				done := repair(t, at, dir)
 				for _, b := range done.Backups {
