@@ -82,7 +82,7 @@ var rules = map[string]rule{
 	"journal":      {on: Site, flags: []string{"json", "steps", "runs"}},
 	"exec":         {on: Site, flags: []string{"user", "raw", "parallel", "timeout", "group", "json", "release"}},
 	"shell":        {on: Site, flags: []string{"user", "release"}},
-	"plan":         {on: Site, flags: []string{"json", "probe"}},
+	"plan":         {on: Site, flags: []string{"batch", "json", "probe"}},
 	"stage":        {on: Site, flags: []string{"release", "parallel"}},
 	"switch":       {on: Site, flags: []string{"release", "confirm-within", "confirm-by", "wait", "yes-production"}},
 	"rollback":     {on: Site, flags: []string{"yes-production"}},
@@ -97,7 +97,7 @@ var rules = map[string]rule{
 
 // ofTwins are verbs that the owner of a twin may call besides, for the twin.
 var ofTwins = map[string]rule{
-	"up":    {on: Site, flags: []string{"undo", "parallel"}},
+	"up":    {on: Site, flags: []string{"batch", "undo", "parallel"}},
 	"start": {on: Site, flags: []string{"parallel"}},
 	"stop":  {on: Site, flags: []string{"parallel"}},
 }
