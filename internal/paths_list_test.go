@@ -251,7 +251,7 @@ var functions = map[string][]string{
 	"internal/volume/copying.go":          {"Begin", "Copying.open", "Copying.there"},
 	"internal/volume/dress.go":            {"round.dress", "round.dressNode"},
 	"internal/volume/file.go":             {"round.fresh", "round.link", "round.regular", "round.several"},
-	"internal/volume/mirror.go":           {"Mirror.Run", "Mirror.arguments", "Mirror.shut", "Mirror.there"},
+	"internal/volume/mirror.go":           {"Mirror.copy", "Mirror.arguments", "Mirror.shut", "Mirror.there"},
 	"internal/volume/mirrored.go":         {"ReadMirrored"},
 	"internal/volume/next.go":             {"NextRun", "cronRuns"},
 	"internal/volume/nfs.go":              {"Release", "mountNFS", "mounted"},

@@ -235,13 +235,17 @@ func (a *app) chosenMirrors(s *site.Site, names []string) ([]volume.Mirror, erro
 }
 
 func (a *app) volumeMirror() *cobra.Command {
-	return &cobra.Command{
+	contents := false
+	c := &cobra.Command{
 		Use:   "mirror [NAME]",
 		Short: "Copy volumes to their mirrors now",
 		Long: `Copies what is new in volumes to the places that the site file names, by rsync(1) over SSH, each directory of a node beneath its target.
 Nothing is ever removed from a mirror: what an archive holds is not lost because the original was. SSH asks nobody: root of this host must
 be able to log in there by a key, and the host must be known. If the login is not root's, owners are noted beside the files (rsync --fake-super).
-What is mirrored on a schedule (every = "1h") is done so by "orrery up".`,
+What is mirrored on a schedule (every = "1h") is done so by "orrery up".
+
+What is new is told by size and time, which a file that has rotted in the mirror keeps; "orrery volume verify" finds it. With --contents all is read on both
+sides and compared, and what differs is taken from the volume: see first that it is not there that it has rotted.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, names []string) error {
 			s, err := a.rootLoad()
@@ -257,17 +261,24 @@ What is mirrored on a schedule (every = "1h") is done so by "orrery up".`,
 				return err
 			}
 			defer lock.Release()
+			bring := volume.Mirror.Run
+			if contents {
+				bring = volume.Mirror.Mend
+			}
 			for _, m := range chosen {
-				err = errors.Join(err, a.mirror(c.Context(), s, m))
+				err = errors.Join(err, a.mirror(c.Context(), s, m, bring))
 			}
 			return err
 		},
 	}
+	c.Flags().BoolVar(&contents, "contents", false, "compare contents instead of sizes and times, and so mend what has rotted in the mirror")
+	return c
 }
 
-func (a *app) mirror(ctx context.Context, s *site.Site, m volume.Mirror) error {
+// mirror brings a mirror up to date, in the one way or the other.
+func (a *app) mirror(ctx context.Context, s *site.Site, m volume.Mirror, bring func(volume.Mirror, context.Context) (int64, error)) error {
 	r := volume.Mirrored{Volume: m.Volume, Node: m.Node, To: m.To, At: time.Now()}
-	sent, err := m.Run(ctx)
+	sent, err := bring(m, ctx)
 	r.Bytes, r.Seconds = sent, time.Since(r.At).Seconds()
 	if err != nil {
 		r.Problem = err.Error()

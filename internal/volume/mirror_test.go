@@ -101,6 +101,15 @@ func tryMirror(t *testing.T, m Mirror, at string) {
 	if _, err := os.Stat(filepath.Join(at, "will-go", "x")); err != nil {
 		t.Errorf("what was removed from the volume is gone from the mirror: %v", err)
 	}
+	if all, err := m.Verify(t.Context()); err != nil || len(all) != 1 || all[0].Path != "a" {
+		t.Errorf("after it was mirrored by size and time, it differs in %v (%v)", all, err)
+	}
+	if sent, err := m.Mend(t.Context()); err != nil || sent == 0 {
+		t.Errorf("%d bytes were sent to mend it (%v)", sent, err)
+	}
+	if all, err := m.Verify(t.Context()); err != nil || len(all) != 0 {
+		t.Errorf("mended, it differs in %v (%v)", all, err)
+	}
 }
 
 // TestMirrorExchange: while a node lets a directory and a link to one of the host change places, rsync, which is root, takes
