@@ -9,14 +9,14 @@ import (
 	"orrery/internal/problem"
 )
 
-// unforeseen makes a problem, with a cure, of what the system said and no package below has made one of: what a disk is like befalls whoever writes.
+// unforeseen makes a problem with a cure of what the system said, where no package below has one: what a disk is like befalls whoever writes.
 // So it is with Ctrl-C, which ends whatever was under way.
 func unforeseen(ctx context.Context, err error) error {
 	if ctx.Err() != nil && problem.Exit(err) == int(problem.Failed) && (errors.Is(err, context.Cause(ctx)) || errors.Is(err, ctx.Err())) {
 		return problem.New(problem.Interrupted, "interrupted").Because(err).Try("run the same command again")
 	}
 	var p *problem.Problem
-	if err == nil || errors.As(err, &p) {
+	if err == nil || errors.As(err, &p) && (p.Cure != "" || p.Kind != problem.Failed) {
 		return err
 	}
 	switch {

@@ -23,7 +23,11 @@ func TestUnforeseen(t *testing.T) {
 			t.Errorf("%v: status %d, %v", number, problem.Exit(err), err)
 		}
 	}
-	for _, err := range []error{nil, errors.New("other"), problem.New(problem.Mistake, "known").Because(unix.ENOSPC)} {
+	if err := unforeseen(t.Context(), problem.New(problem.Failed, "it cannot be kept").Because(unix.ENOSPC)); problem.Exit(err) != int(problem.Unable) {
+		t.Errorf("of a problem without a cure: %v", err)
+	}
+	known := []error{problem.New(problem.Mistake, "known").Because(unix.ENOSPC), problem.New(problem.Failed, "known").Because(unix.ENOSPC).Try("this")}
+	for _, err := range append(known, nil, errors.New("other")) {
 		if got := unforeseen(t.Context(), err); got != err { //nolint:errorlint // the very same
 			t.Errorf("%v became %v", err, got)
 		}
