@@ -126,6 +126,17 @@ func copies(s *site) {
 	if text, err := os.ReadFile(at("back")); err != nil || string(text) != big {
 		s.Errorf("%d of %d bytes came back (%v)", len(text), len(big), err)
 	}
+	s.run("cp", at("big"), at("a file"), "group=some:/srv/all/").want(0, "3 of 3 nodes succeeded")
+	s.run("cp", "group=some:/srv/all", "w0[1-2]:/srv/all/big", at("each")).want(2, "two selectors mean different nodes")
+	s.run("cp", "group=some:/srv/all", at("each")).want(0, "3 of 3")
+	for _, node := range []string{"w00", "w01", "w02"} {
+		if text, err := os.ReadFile(at("each/" + node + "/all/big")); err != nil || string(text) != big {
+			s.Errorf("%d of %d bytes came from %s (%v)", len(text), len(big), node, err)
+		}
+	}
+	s.run("cp", "w0[0-3]:/srv/all/big", "w04:/srv/names").want(101, "3 of 4 nodes succeeded; failed: w03", `w03 \| .*there is no such file`)
+	s.on("w04", "test", "-s", "/srv/names/w02/big")
+	s.run("cp", "--json", at("big"), "w05:/srv/").want(0, `"node":"w05","status":0`)
 	s.run("cp", "w00:/no/such/file", here).want(1, "no/such/file", "there is no such file")
 	s.run("cp", "w99:/etc/passwd", here).want(2, `no node is called "w99"`)
 	s.on("w00", "truncate", "-s", "64G", "/srv/endless")

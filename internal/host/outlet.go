@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"reflect"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -95,23 +96,54 @@ func (all *outlets) begin() {
 	}
 }
 
-func (o *outlet) carry() error {
-	err := pour(o.to, o.from)
-	if !errors.Is(err, os.ErrDeadlineExceeded) {
-		return err
-	}
-	if err := o.from.SetReadDeadline(time.Time{}); err != nil {
-		return err
-	}
-	rest, err := unix.IoctlGetInt(int(o.from.Fd()), unix.TIOCINQ) // FIONREAD
-	if err == nil {
-		_, err = io.CopyN(o.to, o.from, int64(rest))
-	}
-	if errors.Is(err, os.ErrDeadlineExceeded) {
-		return nil // ctx has ended
-	}
-	return err
+// A Taker takes what a command prints from where that comes, instead of having it written to it in pieces: it is copied once less.
+type Taker interface {
+	TakeFrom(from io.Reader) error
 }
+
+func (o *outlet) carry() error {
+	from := &remainder{from: o.from}
+	if taker, ok := o.to.(Taker); ok {
+		Widen(o.from)
+		return taker.TakeFrom(from)
+	}
+	return pour(o.to, from)
+}
+
+// A remainder is what comes through the pipe of a command, which others may hold open for ever: once its time is over, as much as is in it then.
+type remainder struct {
+	from *os.File
+	over bool
+	left int
+}
+
+func (r *remainder) Read(p []byte) (int, error) {
+	if !r.over {
+		n, err := r.from.Read(p)
+		if n > 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
+			return n, err
+		}
+		if err := r.from.SetReadDeadline(time.Time{}); err != nil {
+			return 0, err
+		}
+		if r.left, err = unix.IoctlGetInt(int(r.from.Fd()), unix.TIOCINQ); err != nil { // FIONREAD
+			return 0, err
+		}
+		r.over = true
+	}
+	if r.left == 0 {
+		return 0, io.EOF
+	}
+	n, err := r.from.Read(p[:min(len(p), r.left)])
+	r.left -= n
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		err = io.EOF // ctx has ended
+	}
+	return n, err
+}
+
+// SyscallConn lets the pipe be widened.
+func (r *remainder) SyscallConn() (syscall.RawConn, error) { return r.from.SyscallConn() }
 
 // end waits until all is where it is wanted that the command printed. When ctx has ended nobody waits for one who does not take it.
 func (all *outlets) end(ctx context.Context) error {
