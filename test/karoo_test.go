@@ -22,6 +22,7 @@ func TestKaroo(t *testing.T) {
 	}
 	s.run("up").want(0, `portal .*healthy`)
 	s.settled()
+	s.run("plan", "--probe").want(0, "nothing to do") // nothing has drifted of what has just been brought up
 	t.Logf("twelve nodes were up after %s", time.Since(began).Round(time.Second))
 	k.whole()
 
