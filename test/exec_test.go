@@ -66,6 +66,7 @@ nodes = ["w0[0-2]"]
 	}
 
 	t.Run("Many", func(t *testing.T) { many(s.of(t)) })
+	s.nowhere().run("__complete", "-C", s.dir, "cp", "w00:/etc/host").want(0, "(?m)^w00:/etc/hostname$")
 	t.Run("Copy", func(t *testing.T) { copies(s.of(t)) })
 
 	if got := s.do("query", "w0[12]"); got != "w01\nw02\n" {

@@ -1,19 +1,341 @@
 package cli
 
-import "github.com/spf13/cobra"
+import (
+	"bytes"
+	"context"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
 
-// completeNodes offers the shell the names of nodes and groups where a verb takes nodes.
-func (a *app) completeNodes(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	"github.com/spf13/cobra"
+
+	"orrery/internal/host"
+	"orrery/internal/image"
+	"orrery/internal/site"
+	"orrery/internal/snapshot"
+	"orrery/internal/volume"
+)
+
+// An offer gives the shell the words that may stand in a place of the command line. A word may have a description behind a tab.
+type offer func(words) ([]string, cobra.ShellCompDirective)
+
+// words are those that may stand where something has been typed already.
+type words struct {
+	*app
+	typed string
+}
+
+const (
+	noFiles = cobra.ShellCompDirectiveNoFileComp
+	orFiles = cobra.ShellCompDirectiveDefault // the shell offers files of this host as well
+	goesOn  = cobra.ShellCompDirectiveNoSpace
+)
+
+// places are what the arguments of each verb may be, in their order; of a verb that takes any number, the last is of all that follow.
+var places = map[string][]offer{
+	"query": {words.selectors}, "plan": {words.selectors}, "up": {words.selectors}, "down": {words.selectors}, "start": {words.selectors}, "stop": {words.selectors},
+	"stage": {words.selectors}, "switch": {words.selectors}, "rollback": {words.selectors}, "status": {words.selectors}, "exec": {words.selectors}, "logs": {words.selectors, words.units},
+	"shell": {words.nodes}, "forward": {words.ports}, "cp": {words.copied},
+	"release show": {words.releases, words.selectors}, "release diff": {words.releases, words.releases, words.selectors},
+	"twin create": {words.sites, words.nothing}, "twin destroy": {words.twins},
+	"twin status": {words.twins, words.selectors}, "twin exec": {words.twins, words.selectors}, "twin shell": {words.twins, words.nodes}, "twin forward": {words.twins, words.ports}, "ci": {words.sites},
+	"snapshot": {words.selectors}, "snapshot restore": {words.snapshots, words.selectors}, "snapshot rm": {words.snapshots},
+	"volume mirror": {words.mirrored}, "volume verify": {words.mirrored}, "volume adopt": {words.formers, words.nodes, words.nothing},
+	"image build": {words.selectors}, "image verify": {words.layers},
+	"backup": {words.selectorsOrFiles}, "backup ls": {words.files}, "backup verify": {words.files}, "backup prune": {words.directories}, "backup repair": {words.directories},
+	"restore": {words.files}, "import": {words.files}, "init": {words.directories}, "mirror pull": {words.directories}, "man": {words.directories},
+	"lab run": {words.files}, "lab check": {words.files}, "lab compare": {words.files}, "lab report": {words.files}, "lab ls": {words.directories},
+}
+
+// values are what flags may be, of whatever verb they are. What is a file's name is completed by the shell itself.
+var values = map[string]offer{
+	"site": words.directories, "twin": words.twins, "release": words.releases, "only": words.selectors, "host": words.nodes, "node": words.nodes, "layer": words.layers,
+	"confirm-by": oneOf("checks", "hand"), "owner": words.nothing, "user": words.nothing, "scale": oneOf("cpus=", "memory="),
+	"yes-production": words.nothing, "yes-volumes": words.nothing, "yes-restore": words.nothing, "yes-replace": words.nothing,
+}
+
+// complete lets the shell complete the arguments and flags of a verb and of those below it.
+func (a *app) complete(c *cobra.Command) {
+	_, verb, _ := strings.Cut(c.CommandPath(), " ")
+	c.ValidArgsFunction = func(c *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+		return a.offers(c, verb, args, typed)
+	}
+	for name, gives := range values {
+		if c.LocalNonPersistentFlags().Lookup(name) == nil && (c.HasParent() || c.PersistentFlags().Lookup(name) == nil) {
+			continue
+		}
+		_ = c.RegisterFlagCompletionFunc(name, func(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+			return gives(words{a, typed})
+		})
+	}
+	if down := c.Flags().Lookup("name"); verb == "down" && down != nil {
+		_ = c.RegisterFlagCompletionFunc("name", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return a.known(), noFiles
+		})
+	}
+	for _, inner := range c.Commands() {
+		a.complete(inner)
+	}
+}
+
+// offers gives the words for the next argument of a verb.
+func (a *app) offers(c *cobra.Command, verb string, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	of := places[verb]
+	if strings.Contains(a.command, " -- ") { // cobra does not tell whether it was typed
+		return nil, orFiles // a command
+	}
+	if c.DisableFlagParsing { // twin status and its like
+		var flags []string
+		if flags, args = sharedFlags(args); len(args) > 0 {
+			a.twin = args[0]
+		}
+		if i := slices.Index(flags, "-C"); i >= 0 && i+1 < len(flags) {
+			a.siteDir = flags[i+1]
+		}
+	}
+	usage, _, _ := strings.Cut(c.Use, "-- ")
+	switch at := len(args); {
+	case at < len(of):
+		return of[at](words{a, typed})
+	case len(of) > 0 && strings.Contains(usage, "..."):
+		return of[len(of)-1](words{a, typed})
+	}
+	return nil, noFiles
+}
+
+func (words) nothing() ([]string, cobra.ShellCompDirective) { return nil, noFiles }
+
+func (words) files() ([]string, cobra.ShellCompDirective) { return nil, orFiles }
+
+func (words) directories() ([]string, cobra.ShellCompDirective) {
+	return nil, cobra.ShellCompDirectiveFilterDirs
+}
+
+func oneOf(all ...string) offer {
+	return func(words) ([]string, cobra.ShellCompDirective) { return all, noFiles }
+}
+
+// completed gives the site that is meant; an empty one if it cannot be read: completion never fails aloud.
+func (a *app) completed() *site.Site {
 	s, err := a.load()
 	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
+		return &site.Site{}
 	}
-	var words []string
-	for _, n := range s.Nodes {
-		words = append(words, n.Name)
+	return s
+}
+
+func (a words) nodes() ([]string, cobra.ShellCompDirective) {
+	var names []string
+	for _, n := range a.completed().Nodes {
+		names = append(names, n.Name)
+	}
+	return names, noFiles
+}
+
+// selectors gives the names of nodes, and what else nodes are selected by.
+func (a words) selectors() ([]string, cobra.ShellCompDirective) {
+	s := a.completed()
+	some, _ := a.nodes()
+	add := func(property string, names ...string) {
+		for _, name := range names {
+			some = append(some, property+"="+name)
+		}
 	}
 	for _, g := range s.Groups {
-		words = append(words, "group="+g.Name)
+		add("group", g.Name)
 	}
-	return words, cobra.ShellCompDirectiveNoFileComp
+	for _, r := range s.Roles {
+		add("role", r.Name)
+	}
+	for _, n := range s.Networks {
+		add("network", n.Name)
+	}
+	for _, h := range s.Hosts {
+		add("host", h.Name)
+	}
+	return append(some, "all"), noFiles
+}
+
+func (a words) selectorsOrFiles() ([]string, cobra.ShellCompDirective) {
+	some, _ := a.selectors()
+	return some, orFiles
+}
+
+// units gives the services of the site's roles.
+func (a words) units() ([]string, cobra.ShellCompDirective) {
+	var all []string
+	for _, r := range a.completed().Roles {
+		all = append(all, r.Services...)
+	}
+	slices.Sort(all)
+	return slices.Compact(all), noFiles
+}
+
+// ports gives nodes, behind which a port is to follow.
+func (a words) ports() ([]string, cobra.ShellCompDirective) {
+	names, _ := a.nodes()
+	for i := range names {
+		names[i] += ":"
+	}
+	return names, noFiles | goesOn
+}
+
+// copied gives nodes and, behind one, paths in it. Other paths are those of this host.
+func (a words) copied() ([]string, cobra.ShellCompDirective) {
+	name, at, inNode := strings.Cut(a.typed, ":")
+	if !inNode || strings.Contains(name, "/") {
+		some, _ := a.ports()
+		return some, orFiles | goesOn
+	}
+	var some []string
+	for _, found := range a.pathsIn(name, at) {
+		some = append(some, name+":"+found)
+	}
+	return some, noFiles | goesOn
+}
+
+// pathsIn gives the paths in a node that begin so; directories end in a slash. A node that does not answer soon has none.
+func (a *app) pathsIn(name, begin string) []string {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	s := a.completed()
+	if _, err := declared(s, name); err != nil || needRoot() != nil {
+		return nil
+	}
+	in, err := a.running(ctx, s, name)
+	if err != nil {
+		return nil
+	}
+	return pathsIn(ctx, in, begin)
+}
+
+func pathsIn(ctx context.Context, in host.Runner, begin string) []string {
+	if !strings.HasPrefix(begin, "/") {
+		begin = "/root/" + begin
+	}
+	dir, base := path.Split(begin)
+	const script = `cd -- "$1" && ls -1Ap | head -n 2000`
+	out, err := host.Output(ctx, in, host.Command{Args: []string{"/bin/sh", "-c", script, "complete", dir}}, 1<<20)
+	if err != nil {
+		return nil
+	}
+	var all []string
+	for line := range bytes.Lines(out) {
+		found := strings.TrimSuffix(string(line), "\n")
+		if strings.HasPrefix(found, base) && isPlain(found) {
+			all = append(all, dir+found)
+		}
+	}
+	return all
+}
+
+// isPlain reports whether a name has only what stands for itself in a shell and on a terminal: names are a node's to choose.
+func isPlain(name string) bool {
+	return !strings.ContainsFunc(name, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("._-+@%,=/", r)
+	})
+}
+
+// releases gives the releases that are declared, and those that are kept.
+func (a words) releases() ([]string, cobra.ShellCompDirective) {
+	s := a.completed()
+	if s.Name == "" {
+		return nil, noFiles
+	}
+	var some []string
+	all, err := a.releaseInfos(context.Background(), s)
+	if err != nil { // those that are declared need no rights
+		for _, r := range s.Releases {
+			some = append(some, strconv.Itoa(r.Number))
+		}
+		return some, noFiles
+	}
+	for _, i := range all {
+		if i.Number > 0 {
+			some = append(some, strconv.Itoa(i.Number)+"\t"+strings.TrimSpace(i.state()+" "+i.Notes))
+		}
+	}
+	return some, noFiles
+}
+
+// twins gives the twins of the site that is meant, or of all if none is.
+func (a words) twins() ([]string, cobra.ShellCompDirective) {
+	b := *a.app
+	b.twin = ""
+	of := b.completed().Name
+	var some []string
+	for _, r := range a.app.twins() {
+		if of == "" || r.Site == of {
+			some = append(some, r.Options.Name+"\tof "+r.Site+", "+r.Options.Owner+"'s")
+		}
+	}
+	return some, noFiles
+}
+
+// sites gives the names of the sites that are up; a directory will do, too.
+func (a words) sites() ([]string, cobra.ShellCompDirective) {
+	var some []string
+	for _, m := range a.sitesUp() {
+		if m.Twin == "" {
+			some = append(some, m.Site+"\t"+m.Dir)
+		}
+	}
+	return some, orFiles
+}
+
+// known gives the names of the sites of which something is on this host.
+func (a *app) known() []string {
+	var some []string
+	rows, _ := a.sites(context.Background())
+	for _, r := range rows {
+		if r.Twin == "" {
+			some = append(some, r.Site+"\t"+r.state()+", "+dash(r.Dir))
+		}
+	}
+	return some
+}
+
+func (a words) snapshots() ([]string, cobra.ShellCompDirective) {
+	var some []string
+	all, _ := snapshot.List(a.dirs, a.completed().Key())
+	for _, each := range all {
+		some = append(some, each.ID+"\t"+count(len(each.Nodes), "node")+", "+count(len(each.Volumes), "volume"))
+	}
+	return some, noFiles
+}
+
+// mirrored gives the volumes that have a mirror.
+func (a words) mirrored() ([]string, cobra.ShellCompDirective) {
+	var some []string
+	all, _ := a.mirrors(a.completed())
+	for _, m := range all {
+		some = append(some, m.Volume)
+	}
+	slices.Sort(some)
+	return slices.Compact(some), noFiles
+}
+
+// formers gives whose data is there of whom no node is declared.
+func (a words) formers() ([]string, cobra.ShellCompDirective) {
+	s := a.completed()
+	var some []string
+	all, _ := volume.List(a.dirs, s.Key())
+	for _, v := range all {
+		if _, still := s.Node(v.Node); !still && v.Node != "" {
+			some = append(some, v.Node)
+		}
+	}
+	slices.Sort(some)
+	return slices.Compact(some), noFiles
+}
+
+func (a words) layers() ([]string, cobra.ShellCompDirective) {
+	var some []string
+	all, _ := image.Open(a.dirs.State).List()
+	for _, l := range all {
+		some = append(some, l.Digest+"\t"+l.Title)
+	}
+	return some, noFiles
 }

@@ -108,9 +108,6 @@ and virtual machines. Start with "orrery init", or with one of the examples.`,
 	add := func(group string, commands ...*cobra.Command) {
 		for _, c := range commands {
 			c.GroupID = group
-			if strings.Contains(c.Use, "SELECTOR") || strings.Contains(c.Use, "NODE]") || strings.Contains(c.Use, "NODE ") {
-				c.ValidArgsFunction = a.completeNodes
-			}
 			usageErrors(c)
 			root.AddCommand(c)
 		}
@@ -126,6 +123,7 @@ and virtual machines. Start with "orrery init", or with one of the examples.`,
 	add("nodes", a.snapshotVerb(), a.volumeVerb())
 	add("nodes", a.statusVerb(), a.shellVerb(), a.execVerb(), a.cpVerb(), a.forwardVerb(), a.logsVerb(), a.journalVerb())
 	add("host", a.labVerb(), a.imageVerb(), a.mirrorVerb(), a.doctorVerb(), a.lsVerb(), a.versionVerb(), a.manVerb(root), a.speadVerb(), a.hookVerb())
+	a.complete(root)
 	return root
 }
 

@@ -1,0 +1,122 @@
+package cli
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+
+	"orrery/internal/host"
+	"orrery/internal/site/twin"
+)
+
+// offered gives what the shell would offer for the last word of a command line, without descriptions.
+func offered(t *testing.T, line ...string) []string {
+	t.Helper()
+	var out bytes.Buffer
+	Run(append([]string{cobra.ShellCompNoDescRequestCmd, "-C", "../../examples/toykat"}, line...), strings.NewReader(""), &out, &bytes.Buffer{})
+	all := strings.Split(strings.TrimSpace(out.String()), "\n")
+	return all[:len(all)-1] // without the directive
+}
+
+// TestComplete offers what is there: nodes, what they are selected by, releases, twins, snapshots, sites, volumes.
+func TestComplete(t *testing.T) {
+	state := t.TempDir()
+	t.Setenv("ORRERY_STATE", state)
+	t.Setenv("ORRERY_RUN", t.TempDir())
+	a := &app{dirs: host.DefaultDirs(), siteDir: "../../examples/toykat"}
+	dir, err := filepath.Abs(a.siteDir)
+	mustDo(t, err)
+	s := a.completed()
+	mustDo(t, os.MkdirAll(a.dirs.Site("toykat"), 0o700))
+	mustDo(t, a.markUp(s))
+	mustDo(t, a.writeTwin(twinRecord{Site: "toykat", Dir: dir, Options: twin.Options{Name: "dev1", Owner: "ada"}}))
+	mustDo(t, a.writeTwin(twinRecord{Site: "other", Dir: "/srv/other", Options: twin.Options{Name: "dev2"}}))
+	const id = "20260730-120000"
+	mustDo(t, os.MkdirAll(filepath.Join(a.dirs.Snapshots("toykat"), id), 0o700))
+	mustDo(t, os.WriteFile(filepath.Join(a.dirs.Snapshots("toykat"), id, "snapshot.json"), []byte(`{"id": "`+id+`"}`), 0o600))
+	mustDo(t, os.MkdirAll(filepath.Join(a.dirs.Volumes("toykat"), "pgdata", "db0"), 0o700))
+	for line, want := range map[string]string{ // it is the shell that drops what does not begin as has been typed
+		"exec":                   "portal group=system role=db network=cam all",
+		"exec portal --":         "",
+		"shell":                  "portal !group=system !role=db",
+		"shell portal":           "!portal",
+		"cp":                     "portal:",
+		"forward":                "portal: db: !portal",
+		"logs portal":            "receptor.service !portal",
+		"switch --release":       "700 701",
+		"release show":           "700 701",
+		"release diff 700":       "701",
+		"twin destroy":           "dev1 !dev2",
+		"twin shell dev1":        "portal !role=portal",
+		"status --twin":          "dev1",
+		"snapshot restore":       id,
+		"snapshot rm " + id:      id,
+		"snapshot restore " + id: "portal role=db",
+		"twin create":            "toykat",
+		"down --name":            "toykat",
+		"volume adopt":           "db0 !db",
+		"volume adopt db0":       "db !db0",
+		"switch --confirm-by":    "checks hand",
+		"version":                "!portal",
+	} {
+		got := offered(t, append(strings.Fields(line), "")...)
+		if want == "" && len(got) > 0 {
+			t.Errorf("%s: offered are %q", line, got)
+		}
+		for _, word := range strings.Fields(want) {
+			name, not := strings.CutPrefix(word, "!")
+			if slices.Contains(got, name) == not {
+				t.Errorf("%s: offered are %q, want %s", line, got, word)
+			}
+		}
+	}
+}
+
+// TestPlaces: for each verb with arguments it is said what they may be.
+func TestPlaces(t *testing.T) {
+	root := (&app{release: live}).root()
+	seen := map[string]bool{}
+	var each func(c *cobra.Command)
+	each = func(c *cobra.Command) {
+		_, verb, _ := strings.Cut(c.CommandPath(), " ")
+		seen[verb] = true
+		_, takes, _ := strings.Cut(c.Use, " ")
+		if takes != "" && !strings.HasPrefix(takes, "--") && !c.Hidden && !strings.HasPrefix(verb, "spead ") && places[verb] == nil {
+			t.Errorf("orrery %s takes %s, of which the shell offers nothing", verb, takes)
+		}
+		for _, inner := range c.Commands() {
+			each(inner)
+		}
+	}
+	each(root)
+	for verb := range places {
+		if !seen[verb] {
+			t.Errorf("%s is no verb", verb)
+		}
+	}
+}
+
+// TestPathsIn offers paths of a node, but no name that would be more than a name to a shell or terminal.
+func TestPathsIn(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"log", "logs.d/x", ".hidden", "lo$(reboot)", "lo\x1b[2J", "lo'g", "other"} {
+		path := filepath.Join(dir, name)
+		mustDo(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		mustDo(t, os.WriteFile(path, nil, 0o600))
+	}
+	for begin, want := range map[string]string{"/lo": "/log /logs.d/", "/": "/.hidden /log /logs.d/ /other", "/logs.d/": "/logs.d/x", "/none/": ""} {
+		got := pathsIn(t.Context(), host.Local{}, dir+begin)
+		for i := range got {
+			got[i] = strings.TrimPrefix(got[i], dir)
+		}
+		slices.Sort(got)
+		if is := strings.Join(got, " "); is != want {
+			t.Errorf("%s: %q, want %q", begin, is, want)
+		}
+	}
+}
