@@ -98,7 +98,7 @@ func WriteRepository(dir string) (*Repository, error) {
 		r.lock, err = r.hold(unix.LOCK_EX)
 	}
 	if err == nil {
-		err = r.root.RemoveAll("new") // of a run that was killed
+		err = r.clear()
 	}
 	for _, part := range []string{"new", "blocks", "index", "backups"} {
 		if err == nil {
@@ -115,6 +115,26 @@ func WriteRepository(dir string) (*Repository, error) {
 	return r, nil
 }
 
+// clear removes what a run that was killed left half written. The caller is alone here.
+func (r *Repository) clear() error {
+	if err := r.root.RemoveAll("new"); err != nil {
+		return err
+	}
+	names, err := r.root.Names(".", mostNames)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if strings.HasPrefix(name, "."+markName) {
+			if err := r.root.Remove(name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// begin makes a directory a repository, unless it is one.
 func begin(dir string) error {
 	names, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -134,7 +154,11 @@ func begin(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return problem.New(problem.Failed, "the directory for backups cannot be made").At(dir).Because(reason(err))
 	}
-	return host.WriteFile(host.File{Path: at, Content: mark(), Mode: 0o600})
+	err = host.WriteFile(host.File{Path: at, Content: mark(), Mode: 0o600})
+	if is, other := tree.ReadFile(at, 1<<10); err != nil && other == nil && string(is) == string(mark()) {
+		return nil // another run was here first, and has cleared our part away
+	}
+	return err
 }
 
 // hold takes the lock of a repository: shared for readers, alone for a writer.
