@@ -26,15 +26,18 @@ func (c *chaos) befall(args []string) (r result, mishap string) {
 	at := time.Duration(c.random.Float64() * float64(span))
 	switch c.random.IntN(13) {
 	case 0, 1, 2, 3, 12:
-		r, late := c.struck(args, at, syscall.SIGKILL)
+		r, late, _ := c.struck(args, at, syscall.SIGKILL)
 		if late {
 			return r, ""
 		}
 		return r, fmt.Sprintf("killed: after %s", at.Round(time.Millisecond))
 	case 4:
-		r, late := c.struck(args, at, syscall.SIGINT)
-		if late {
+		r, late, died := c.struck(args, at, syscall.SIGINT)
+		switch {
+		case late:
 			return r, ""
+		case died: // it had not begun to listen
+			return r, fmt.Sprintf("killed: by Ctrl-C after %s", at.Round(time.Millisecond))
 		}
 		return r, fmt.Sprintf("interrupted: after %s", at.Round(time.Millisecond))
 	case 5, 6:
@@ -64,8 +67,8 @@ func (c *chaos) befall(args []string) (r result, mishap string) {
 	return r, ""
 }
 
-// struck runs a verb, and sends a signal to it and to all that it has started after a while, unless it has ended by then.
-func (c *chaos) struck(args []string, after time.Duration, signal syscall.Signal) (r result, late bool) {
+// struck runs a verb, and sends a signal to it and to all that it has started after a while, unless it has ended by then. It tells whether it died of that.
+func (c *chaos) struck(args []string, after time.Duration, signal syscall.Signal) (r result, late, died bool) {
 	c.Helper()
 	cmd, out, errs := c.command(args...)
 	began := time.Now()
@@ -78,10 +81,10 @@ func (c *chaos) struck(args []string, after time.Duration, signal syscall.Signal
 	_ = wait()
 	late = timer.Stop() || !<-struck
 	status := cmd.ProcessState.ExitCode()
-	if status < 0 {
-		status = 128 + int(syscall.SIGKILL)
+	if by := cmd.ProcessState.Sys().(syscall.WaitStatus); by.Signaled() {
+		status, died = 128+int(by.Signal()), true
 	}
-	return result{c.site, args, status, out.String(), errs.String(), time.Since(began)}, late
+	return result{c.site, args, status, out.String(), errs.String(), time.Since(began)}, late, died
 }
 
 // set runs a verb by a clock that was set.
