@@ -78,8 +78,8 @@ func (h *house) as(who, script string) result {
 }
 
 // TestMember: people who are not root, through sudo as it is.
+// Alone, because they name no site where only one is up.
 func TestMember(t *testing.T) {
-	t.Parallel()
 	s := newSite(t, "it-member", `
 site.owners = ["@operators"]
 [twin]

@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"orrery/internal/engine"
 	"orrery/internal/observe"
 	"orrery/internal/plan/release"
 )
@@ -83,4 +84,29 @@ func (w *world) wantOneLive() {
 			w.t.Fatalf("node %s of release %d (%s) is not live, and is on record as active: %t, with volumes %+v", n.Name, n.Release, n.State, n.Active, n.Mounts)
 		}
 	}
+}
+
+// TestCutShort: an instance that a killed switch left half way, before it had ever done what only a live node does, does that once it is switched to.
+func TestCutShort(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld(t)
+		w.must(w.up())
+		w.stage(700)
+		all := map[string]int{}
+		for _, n := range w.site.Nodes {
+			all[n.Name] = 700
+		}
+		w.must(w.turn(release.Goal{To: all}))
+		for _, n := range w.observe()[0].Nodes {
+			if n.Release == 0 {
+				n.Config.Active = nil
+				if err := w.host.Mark(t.Context(), engine.RefOf(&n.Node), engine.Mark{Config: n.Config}); err != nil {
+					t.Fatal(err)
+				}
+				all[n.Name] = 0
+			}
+		}
+		w.must(w.turn(release.Goal{To: all}))
+		w.want(all)
+	})
 }

@@ -6,6 +6,7 @@ import (
 	"orrery/internal/observe"
 	"orrery/internal/plan"
 	"orrery/internal/site"
+	"orrery/internal/site/spec"
 )
 
 // warm plans a switch in which no node is stopped.
@@ -124,6 +125,7 @@ func (d *draft) activate(m *member, moved []int) {
 		}
 	}
 	if d.cutShort(m) {
+		live.Config.Active = spec.Active(m.site.RolesOf(m.node)) // which it may never have done
 		m.active = add(d.Plan, plan.Step{
 			Kind: plan.ConfigureNode, Host: m.host.Name, Subject: m.name, Reason: "not finished before",
 			Node: &live, Was: &live, Needs: needs, Disturbs: []string{m.name},
