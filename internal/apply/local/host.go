@@ -53,6 +53,7 @@ type Host struct {
 	saved    sync.Map          // node -> what it was before ConfigureNode, for RevertNode
 	whole    sync.Map          // nodes whose services were stopped or started in this run -> whether they had been configured
 	ready    sync.Map          // nodes that were furnished before they booted in this run
+	booting  sync.Map          // nodes, by id, that were started in this run, and that nobody has seen at the end of their boot
 	former   map[string][]byte // files as they were before writeNames, for restoreNames
 }
 

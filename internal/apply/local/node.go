@@ -48,6 +48,7 @@ func (h *Host) start(ctx context.Context, e engine.Engine, n *spec.Node) error {
 	if !was.Configured && h.furnish(ctx, e, n) == nil {
 		h.ready.Store(n.Name, true)
 	}
+	h.booting.Store(n.ID, true)
 	return e.Start(ctx, ref)
 }
 
@@ -144,6 +145,7 @@ func (h *Host) configure(ctx context.Context, e engine.Engine, s *plan.Step, say
 	if err := job.Configure(ctx); err != nil {
 		return h.redact(err)
 	}
+	h.booting.Delete(s.Node.ID)
 	return e.Mark(ctx, ref, engine.Mark{Configured: true, Config: s.Node.Config, Active: active})
 }
 
@@ -205,6 +207,9 @@ func (h *Host) check(ctx context.Context, e engine.Engine, n *spec.Node, say fun
 		return err
 	}
 	ref := engine.RefOf(n)
+	if err := h.awaitBoot(ctx, e, n); err != nil {
+		return err
+	}
 	if err := role.Check(ctx, e.Runner(ref), render.New(s), s, declared, say); err != nil {
 		return h.redact(err)
 	}
@@ -217,6 +222,20 @@ func (h *Host) check(ctx context.Context, e engine.Engine, n *spec.Node, say fun
 	return e.Mark(ctx, ref, engine.Mark{
 		Configured: was.Configured, Config: config, Proven: n.Config.Health, ProvenAt: time.Now().UTC().Truncate(time.Second), Active: was.Active,
 	})
+}
+
+// awaitBoot waits for the boot of a node that was started in this run as it is: a check may succeed by what is on a volume, before services have started.
+func (h *Host) awaitBoot(ctx context.Context, e engine.Engine, n *spec.Node) error {
+	if _, starts := h.booting.LoadAndDelete(n.ID); !starts {
+		return nil
+	}
+	log, err := h.log(n.Name)
+	if err != nil {
+		return err
+	}
+	defer log.Close() //nolint:errcheck // what a log lacks at its end is no reason to fail
+	_, err = role.AwaitBoot(ctx, e.Runner(engine.RefOf(n)), log)
+	return err
 }
 
 // recorded gives what the host has on record of a node.
