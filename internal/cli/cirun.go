@@ -47,7 +47,7 @@ func (r *ciRun) run(ctx context.Context, junit string, keep bool, timeout time.D
 	}
 	fmt.Fprintln(r.out, r.report.Summary())
 	if ctx.Err() != nil {
-		return problem.New(problem.Interrupted, "interrupted").Because(wrong)
+		return problem.New(problem.Interrupted, "interrupted").Because(wrong).Try("run the same command again")
 	}
 	if wrong == nil && !r.report.OK() {
 		return problem.Status(problem.Unhealthy)

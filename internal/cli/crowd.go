@@ -77,7 +77,7 @@ func (c *crowd) speak(ctx context.Context, show speech, do func(ctx context.Cont
 	if err := show.close(); err != nil || ctx.Err() == nil {
 		return endings, err
 	}
-	return endings, problem.New(problem.Interrupted, "interrupted")
+	return endings, problem.New(problem.Interrupted, "interrupted").Try("the lines above say where it has ended; run the same command again for the others")
 }
 
 // in gives the way into a node, which says so if there is none.

@@ -115,7 +115,7 @@ func TestExecInterrupted(t *testing.T) {
 	time.AfterFunc(50*time.Millisecond, stop)
 	var errs bytes.Buffer
 	_, err := c.speak(ctx, newPrefixed(io.Discard, &errs, c.nodes, false), prints)
-	if problem.Exit(err) != int(problem.Interrupted) || !strings.Contains(errs.String(), "c | interrupted\n") {
+	if problem.Exit(err) != int(problem.Interrupted) || !strings.Contains(err.Error(), "same command") || !strings.Contains(errs.String(), "c | interrupted\n") {
 		t.Errorf("%v\n%s", err, errs.String())
 	}
 }

@@ -226,7 +226,7 @@ func (a *app) beginTrial(ctx context.Context, s *site.Site, wait bool) error {
 		select {
 		case <-time.After(200 * time.Millisecond):
 		case <-ctx.Done():
-			return problem.New(problem.Interrupted, "no longer waited for; the trial goes on")
+			return problem.New(problem.Interrupted, "no longer waited for; the trial goes on").Try("orrery status shows it, orrery confirm or orrery rollback ends it")
 		}
 	}
 }
