@@ -113,7 +113,7 @@ type chaos struct {
 
 // history is one of them: some verbs with mishaps, and then what must hold whatever they were.
 func (w *chaosWorld) history(t *testing.T, seed uint64) {
-	c := &chaos{site: newReleased(t, "it-chaos", 128), chaosWorld: w, random: rand.New(rand.NewPCG(seed, 0)), kept: map[string][]string{}}
+	c := &chaos{site: newReleased(t, "it-chaos", 144), chaosWorld: w, random: rand.New(rand.NewPCG(seed, 0)), kept: map[string][]string{}}
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Logf("What was done:\n  %s\nThe same again: ORRERY_CHAOS_SEED=%d make test-chaos", strings.Join(c.said, "\n  "), seed)

@@ -145,7 +145,7 @@ var chaosDirs = host.Dirs{State: filepath.Join(need.State(), "chaos"), Run: need
 // newChaosDisk makes the disk, with the base layer that all stand on, and removes it when the test ends.
 func newChaosDisk(t *testing.T) *chaosDisk {
 	t.Helper()
-	base := newSite(t, "it-chaosbase", fmt.Sprintf(failingSite, 129), files{"roles/worker/role.toml": "description = \"none\"\n"}).base()
+	base := newSite(t, "it-chaosbase", fmt.Sprintf(failingSite, 145), files{"roles/worker/role.toml": "description = \"none\"\n"}).base()
 	disk := chaosDirs.State
 	must(t, os.MkdirAll(disk, 0o711))
 	t.Cleanup(func() {
