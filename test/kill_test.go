@@ -204,7 +204,7 @@ script = "sleep 60"
 func TestKilledBuild(t *testing.T) {
 	t.Parallel()
 	step := "sleep 7" + strconv.Itoa(os.Getpid()) // another layer each time
-	s := newSite(t, "it-killbuild", "[image.debian]\nsuite = \"bookworm\"\n[node.one]\nid = 1\nroles = [\"slow\"]\n[network.lan]\nsubnet = \"10.99.130.0/24\"\n",
+	s := newSite(t, "it-killbuild", "[image.debian]\nsuite = \"bookworm\"\n[node.one]\nid = 1\nroles = [\"slow\"]\n[network.lan]\nsubnet = \"10.99.146.0/24\"\n",
 		files{"roles/slow/role.toml": "[[step]]\nname = \"long\"\nwhen = \"build\"\nscript = \"" + step + "\"\n"})
 	cmd, _, errs := s.command("up")
 	wait, err := begin(cmd)
