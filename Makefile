@@ -51,7 +51,7 @@ test: test-packages bin/orrery bin/orrery-micro ## everything: style, unit and i
 	  -count=1 -p 2 -parallel 3 -timeout 25m ./...
 
 .PHONY: test-chaos
-test-chaos: test-packages bin/orrery-micro ## random verbs with kills, full disks and other mishaps, 200 histories of them (make test: 30)
+test-chaos: test-packages bin/orrery-micro ## random verbs with kills, full disks and other mishaps, 200 new histories of them (make test: the same 30 each time)
 	ORRERY_INTEGRATION=1 ORRERY_CHAOS_RUNS=$${ORRERY_CHAOS_RUNS:-200} \
 	  $(GO) test -count=1 -timeout 90m -v -run '^TestChaos$$' ./test
 
