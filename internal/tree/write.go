@@ -209,21 +209,28 @@ func mkdir(dir int, name string, uid, gid int) error {
 // Rename gives a file or directory of the tree another path in it, in the place of whatever file is there. Neither is followed, if it
 // is a link; the directories above both must be there.
 func (r *Root) Rename(from, to string) error {
-	old, err := r.open(path.Dir(relative(from)), unix.O_PATH|unix.O_DIRECTORY, 0)
-	if err != nil {
-		return r.wrong("rename", from, err)
-	}
-	defer unix.Close(old) //nolint:errcheck // it was only gone through
-	dir, err := r.open(path.Dir(relative(to)), unix.O_PATH|unix.O_DIRECTORY, 0)
-	if err != nil {
-		return r.wrong("rename", to, err)
-	}
-	defer unix.Close(dir) //nolint:errcheck // it was only gone through
-	return r.wrong("rename", from, unix.Renameat(old, path.Base(relative(from)), dir, path.Base(relative(to))))
+	return r.between(from, to, func(old int, name string, dir int, as string) error {
+		return r.wrong("rename", from, unix.Renameat(old, name, dir, as))
+	})
 }
 
 // RenameFresh is Rename to a path at which there is nothing yet; if there is, that is an error whose cause is fs.ErrExist.
 func (r *Root) RenameFresh(from, to string) error {
+	return r.between(from, to, func(old int, name string, dir int, as string) error {
+		err := unix.Renameat2(old, name, dir, as, unix.RENAME_NOREPLACE)
+		if errors.Is(err, unix.EINVAL) { // a file system that does not know how to
+			var st unix.Stat_t
+			if unix.Fstatat(dir, as, &st, unix.AT_SYMLINK_NOFOLLOW) == nil {
+				return r.wrong("rename", to, unix.EEXIST)
+			}
+			err = unix.Renameat(old, name, dir, as)
+		}
+		return r.wrong("rename", to, err)
+	})
+}
+
+// between does something with two paths of the tree, given by the open directories above them and their last names.
+func (r *Root) between(from, to string, do func(old int, name string, dir int, as string) error) error {
 	old, err := r.open(path.Dir(relative(from)), unix.O_PATH|unix.O_DIRECTORY, 0)
 	if err != nil {
 		return r.wrong("rename", from, err)
@@ -234,15 +241,7 @@ func (r *Root) RenameFresh(from, to string) error {
 		return r.wrong("rename", to, err)
 	}
 	defer unix.Close(dir) //nolint:errcheck // it was only gone through
-	err = unix.Renameat2(old, path.Base(relative(from)), dir, path.Base(relative(to)), unix.RENAME_NOREPLACE)
-	if errors.Is(err, unix.EINVAL) { // a file system that does not know how to
-		var st unix.Stat_t
-		if unix.Fstatat(dir, path.Base(relative(to)), &st, unix.AT_SYMLINK_NOFOLLOW) == nil {
-			return r.wrong("rename", to, unix.EEXIST)
-		}
-		err = unix.Renameat(old, path.Base(relative(from)), dir, path.Base(relative(to)))
-	}
-	return r.wrong("rename", to, err)
+	return do(old, path.Base(relative(from)), dir, path.Base(relative(to)))
 }
 
 // temporary is the name of a file until it is whole.
