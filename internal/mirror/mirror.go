@@ -78,17 +78,27 @@ func (m *Mirror) hold(ctx context.Context) (release func(), err error) {
 		f.Close()
 		return nil, problem.New(problem.Locked, "another orrery writes to the mirror").At(m.Dir).Try("wait until it is done")
 	}
-	left, err := filepath.Glob(filepath.Join(m.Dir, taken+"*")) // of runs that were killed
-	for _, file := range left {
-		if err == nil {
-			err = os.Remove(file)
-		}
-	}
-	if err != nil {
+	if err := m.clear(); err != nil {
 		f.Close()
 		return nil, err
 	}
 	return func() { f.Close() }, ctx.Err()
+}
+
+// clear removes what runs have left that were killed, whether there is anything to fetch now or not.
+func (m *Mirror) clear() error {
+	for _, pattern := range []string{filepath.Join(m.Dir, taken+"*"), filepath.Join(m.apt(), unpublished+"*")} {
+		left, err := filepath.Glob(pattern)
+		if err != nil {
+			return err
+		}
+		for _, path := range left {
+			if err := os.RemoveAll(path); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // architectures are Debian's names of those whose Go names differ.

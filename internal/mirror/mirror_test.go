@@ -273,12 +273,17 @@ func TestHold(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(m.Dir, taken+"1"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	if err := os.MkdirAll(filepath.Join(m.apt(), unpublished+"1", "bookworm"), 0o755); err != nil {
+		t.Fatal(err)
+	}
 	release, err := m.hold(context.Background())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if left, _ := filepath.Glob(filepath.Join(m.Dir, taken+"*")); len(left) > 0 {
-		t.Errorf("left are %v", left)
+	for _, pattern := range []string{filepath.Join(m.Dir, taken+"*"), filepath.Join(m.apt(), unpublished+"*")} {
+		if left, _ := filepath.Glob(pattern); len(left) > 0 {
+			t.Errorf("left are %v", left)
+		}
 	}
 	if _, err := m.hold(context.Background()); err == nil {
 		t.Error("held twice")

@@ -24,6 +24,9 @@ import (
 // pockets are what a release may be spread over; in a mirror all of it is in the first.
 var pockets = []string{"", "-updates", "-security"}
 
+// unpublished begins the name of an index until it is whole.
+const unpublished = ".dists-"
+
 // publishDebs puts an index of all that is in the pool in the place of the former one, if it says anything else.
 func (m *Mirror) publishDebs(ctx context.Context, d *debs, wanted map[string][]string) error {
 	for suite := range wanted {
@@ -46,16 +49,7 @@ func (m *Mirror) publishDebs(ctx context.Context, d *debs, wanted map[string][]s
 	if err := m.writeKey(ctx); err != nil {
 		return err
 	}
-	stale, err := filepath.Glob(filepath.Join(m.apt(), ".dists-*")) // of runs that were killed
-	if err != nil {
-		return err
-	}
-	for _, dir := range stale {
-		if err := os.RemoveAll(dir); err != nil {
-			return err
-		}
-	}
-	fresh := filepath.Join(m.apt(), fmt.Sprintf(".dists-%d", os.Getpid()))
+	fresh := filepath.Join(m.apt(), fmt.Sprintf("%s%d", unpublished, os.Getpid()))
 	defer os.RemoveAll(fresh) //nolint:errcheck // the next run does it
 	all, err := m.inPool(wanted)
 	if err != nil {
