@@ -86,7 +86,7 @@ func (f *forger) done() (where, id string) {
 }
 
 // stage opens a backup and lays it down with a state and a site directory below dir, as restore does, as far as it comes.
-func stage(t testing.TB, where, dir string) (*Restoring, error) {
+func stage(t testing.TB, where, dir string) (*Restore, error) {
 	v, _, err := Open(where)
 	if err != nil {
 		return nil, err
@@ -97,7 +97,7 @@ func stage(t testing.TB, where, dir string) (*Restoring, error) {
 		return nil, err
 	}
 	dirs := host.Dirs{State: filepath.Join(dir, "state"), Run: filepath.Join(dir, "run")}
-	r := &Restoring{
+	r := &Restore{
 		From: v, ID: id, Manifest: m, Dirs: dirs, Store: image.Open(dirs.State), Key: m.Key, SiteDir: filepath.Join(dir, "site"), Saw: func(int64) {},
 	}
 	if err := v.Verify(t.Context(), id, r.Saw); err != nil {
@@ -505,7 +505,7 @@ func TestSecretsOfStrangers(t *testing.T) {
 
 // TestSnapshotOfStrangers: a snapshot that comes with a backup says what is here, and not what its writer would have.
 func TestSnapshotOfStrangers(t *testing.T) {
-	snapshots := func(text string) (*Restoring, error) {
+	snapshots := func(text string) (*Restore, error) {
 		f := forgeArchive(t)
 		f.tree(Tree{Name: "snapshot/one", Kind: SnapshotTree}, Entry{Name: "nodes", Mode: unix.S_IFDIR | 0o700, Uid: uint32(os.Geteuid()), Gid: uint32(os.Getegid())},
 			f.file("snapshot.json", text))

@@ -19,12 +19,12 @@ import (
 const manifestAside = "manifest.json"
 
 // Interrupted gives the restore of a site that was interrupted; nil: none was.
-func Interrupted(dirs host.Dirs, store *image.Store, key string) (*Restoring, error) {
+func Interrupted(dirs host.Dirs, store *image.Store, key string) (*Restore, error) {
 	at := Aside(dirs, key)
 	if !exists(at) {
 		return nil, nil
 	}
-	r := &Restoring{Dirs: dirs, Store: store, Key: key, Saw: func(int64) {}, Lacked: map[string]int{}}
+	r := &Restore{Dirs: dirs, Store: store, Key: key, Saw: func(int64) {}, Lacked: map[string]int{}}
 	p, err := readProgress(dirs, key)
 	if err == nil {
 		r.take(p)
@@ -49,13 +49,13 @@ func readProgress(dirs host.Dirs, key string) (p progress, err error) {
 }
 
 // take goes on from where another run has come to.
-func (r *Restoring) take(p progress) {
+func (r *Restore) take(p progress) {
 	r.plan, r.ID, r.Title = p, p.ID, p.From
 	r.SiteDir, r.Twin, r.Was, r.Replace = p.SiteDir, p.Twin, p.Was, r.Replace || p.Replace
 }
 
 // recall reads what was in the backup.
-func (r *Restoring) recall() error {
+func (r *Restore) recall() error {
 	text, err := os.ReadFile(r.aside(manifestAside))
 	if err != nil {
 		return err
@@ -68,25 +68,25 @@ func (r *Restoring) recall() error {
 }
 
 // Staged reports whether all is laid down: from then on, what was there goes.
-func (r *Restoring) Staged() bool { return r.plan.Staged }
+func (r *Restore) Staged() bool { return r.plan.Staged }
 
 // Harmless reports whether nothing has been touched, and the site was there before: so it is as it was.
-func (r *Restoring) Harmless() bool { return !r.plan.Staged && (r.plan.Was || r.plan.ID == "") }
+func (r *Restore) Harmless() bool { return !r.plan.Staged && (r.plan.Was || r.plan.ID == "") }
 
 // Opened reports whether the secrets of the backup come back.
-func (r *Restoring) Opened() bool { return r.plan.Opened }
+func (r *Restore) Opened() bool { return r.plan.Opened }
 
 // ToClear reports whether what was there is still to be taken down.
-func (r *Restoring) ToClear() bool { return r.plan.Was && !r.plan.Cleared }
+func (r *Restore) ToClear() bool { return r.plan.Was && !r.plan.Cleared }
 
 // Cleared notes that what was there has been taken down: what is there from now on is what was restored.
-func (r *Restoring) Cleared() error {
+func (r *Restore) Cleared() error {
 	r.plan.Cleared = true
 	return r.note()
 }
 
 // Placed reports whether all but private layers is in its place.
-func (r *Restoring) Placed() bool {
+func (r *Restore) Placed() bool {
 	for _, m := range r.plan.Moves {
 		if exists(m.From) {
 			return false
@@ -96,7 +96,7 @@ func (r *Restoring) Placed() bool {
 }
 
 // Waits reports whether a node would lack what it had written, or what is on its volumes, if it came up now.
-func (r *Restoring) Waits(node string) bool {
+func (r *Restore) Waits(node string) bool {
 	if r.Harmless() {
 		return false
 	}
@@ -118,7 +118,7 @@ type source string
 func (s source) Where() string { return string(s) }
 
 // source gives it: whoever goes on with a restore has the backup no more.
-func (r *Restoring) source() whereabouts {
+func (r *Restore) source() whereabouts {
 	if r.From == nil {
 		return source(r.Title)
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 // interruptible gives a restore of a site with two nodes, one of which has a volume, over one that is there (was) or not.
-func interruptible(t *testing.T, was bool) *Restoring {
+func interruptible(t *testing.T, was bool) *Restore {
 	t.Helper()
 	f := forgeArchive(t)
 	layer := image.Record{Digest: "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"}
@@ -35,7 +35,7 @@ func interruptible(t *testing.T, was bool) *Restoring {
 	id, m, err := Choose(v, "")
 	must(t, err)
 	dirs := host.Dirs{State: filepath.Join(dir, "state"), Run: filepath.Join(dir, "run")}
-	r := &Restoring{Dirs: dirs, Store: image.Open(dirs.State), Saw: func(int64) {}}
+	r := &Restore{Dirs: dirs, Store: image.Open(dirs.State), Saw: func(int64) {}}
 	r.From, r.ID, r.Manifest, r.Key, r.SiteDir = v, id, m, m.Key, filepath.Join(dir, "site")
 	r.Title, r.Was, r.Replace = "the backup", was, was
 	must(t, os.MkdirAll(r.Dirs.Site(r.Key), 0o700))
@@ -43,7 +43,7 @@ func interruptible(t *testing.T, was bool) *Restoring {
 }
 
 // again gives what the next run finds.
-func again(t *testing.T, r *Restoring) *Restoring {
+func again(t *testing.T, r *Restore) *Restore {
 	t.Helper()
 	found, err := Interrupted(r.Dirs, r.Store, r.Key)
 	must(t, err)

@@ -24,7 +24,7 @@ import (
 func cut(name string) (first, rest string, both bool) { return strings.Cut(name, "/") }
 
 // volume is where a volume belongs on this host.
-func (r *Restoring) volume(t *Tree) string {
+func (r *Restore) volume(t *Tree) string {
 	m := spec.Mount{Volume: t.Volume, Source: t.Path, Shared: t.Node == ""}
 	if r.Twin {
 		m.Source = ""
@@ -33,7 +33,7 @@ func (r *Restoring) volume(t *Tree) string {
 }
 
 // InTheWay gives the directories that are there already where something is to be put, besides those of the site on this host.
-func (r *Restoring) InTheWay() []string {
+func (r *Restore) InTheWay() []string {
 	var all []string
 	for i := range r.Manifest.Trees {
 		t := &r.Manifest.Trees[i]
@@ -48,7 +48,7 @@ func (r *Restoring) InTheWay() []string {
 }
 
 // Outside gives the directories beyond the state of this host that volumes of the backup come to.
-func (r *Restoring) Outside() []string {
+func (r *Restore) Outside() []string {
 	var all []string
 	for i := range r.Manifest.Trees {
 		if t := &r.Manifest.Trees[i]; t.Kind == VolumeTree && t.Path != "" && !r.Twin {
@@ -60,7 +60,7 @@ func (r *Restoring) Outside() []string {
 }
 
 // Distrusted gives the titles of layers that the backup has, and that are built from their recipes nevertheless.
-func (r *Restoring) Distrusted() []string {
+func (r *Restore) Distrusted() []string {
 	var all []string
 	for i := range r.Manifest.Layers {
 		l := &r.Manifest.Layers[i]
@@ -75,7 +75,7 @@ func (r *Restoring) Distrusted() []string {
 }
 
 // Place moves all to where it belongs but the private layers. What has been moved already by a run that was killed stays.
-func (r *Restoring) Place(ctx context.Context, engines map[string]engine.Engine) error {
+func (r *Restore) Place(ctx context.Context, engines map[string]engine.Engine) error {
 	for _, m := range r.plan.Moves {
 		if !exists(m.From) {
 			continue
@@ -88,7 +88,7 @@ func (r *Restoring) Place(ctx context.Context, engines map[string]engine.Engine)
 	return r.removeUnfilled(ctx, engines)
 }
 
-func (r *Restoring) move(m move) error {
+func (r *Restore) move(m move) error {
 	if err := os.MkdirAll(filepath.Dir(m.To), 0o700); err != nil {
 		return err
 	}
@@ -101,7 +101,7 @@ func (r *Restoring) move(m move) error {
 }
 
 // away makes way: an empty directory goes, another only if it was asked for.
-func (r *Restoring) away(path string) error {
+func (r *Restore) away(path string) error {
 	if empty(path) {
 		return os.Remove(path)
 	}
@@ -112,7 +112,7 @@ func (r *Restoring) away(path string) error {
 }
 
 // removeUnfilled removes nodes that a run made that was killed before it could give them their private layers.
-func (r *Restoring) removeUnfilled(ctx context.Context, engines map[string]engine.Engine) error {
+func (r *Restore) removeUnfilled(ctx context.Context, engines map[string]engine.Engine) error {
 	found, err := record.All(r.Dirs.Nodes(r.Key))
 	if err != nil {
 		return err
@@ -130,7 +130,7 @@ func (r *Restoring) removeUnfilled(ctx context.Context, engines map[string]engin
 }
 
 // Fill gives a node that has just been made the private layer that it had, but for what an engine writes for this host.
-func (r *Restoring) Fill(ctx context.Context, e engine.Engine, n *spec.Node) error {
+func (r *Restore) Fill(ctx context.Context, e engine.Engine, n *spec.Node) error {
 	staged := r.private(n.ID)
 	if !exists(staged) {
 		return nil // it was not in the backup
@@ -167,7 +167,7 @@ func (r *Restoring) Fill(ctx context.Context, e engine.Engine, n *spec.Node) err
 
 // renewed reports whether a node's secrets may have been made anew: then its roles are applied anew, so that what they have set up with the
 // former ones, such as the password of a database, is brought in line.
-func (r *Restoring) renewed(n *spec.Node) bool {
+func (r *Restore) renewed(n *spec.Node) bool {
 	if r.plan.Opened {
 		return false
 	}
@@ -181,7 +181,7 @@ func (r *Restoring) renewed(n *spec.Node) bool {
 
 // applied is what had been applied to a node. Volumes that a twin has in another place than the original came back with what is on
 // them: boot steps, which see to that, need not be done again.
-func (r *Restoring) applied(was *record.Record, n *spec.Node) spec.Config {
+func (r *Restore) applied(was *record.Record, n *spec.Node) spec.Config {
 	config := was.Config
 	if !r.Twin {
 		return config
@@ -196,7 +196,7 @@ func (r *Restoring) applied(was *record.Record, n *spec.Node) spec.Config {
 }
 
 // record gives what was on record of a node.
-func (r *Restoring) record(n *spec.Node) *record.Record {
+func (r *Restore) record(n *spec.Node) *record.Record {
 	for i := range r.Manifest.Nodes {
 		if r.Manifest.Nodes[i].ID == n.ID && r.Manifest.Nodes[i].Name == n.Name {
 			return &r.Manifest.Nodes[i]
@@ -254,7 +254,7 @@ func carryFile(from, to *tree.Root, name string) error {
 }
 
 // Unfilled gives the nodes in the backup whose private layers have found no node: those of releases that were not live.
-func (r *Restoring) Unfilled() []string {
+func (r *Restore) Unfilled() []string {
 	var names []string
 	for _, n := range r.Manifest.Nodes {
 		if exists(r.private(n.ID)) {
@@ -267,7 +267,7 @@ func (r *Restoring) Unfilled() []string {
 
 // Rebuilt compares the layers that the nodes stand on now with those on which they stood: it gives the titles of those that were built
 // anew from the same recipe and have another content, and of those that are of another recipe.
-func (r *Restoring) Rebuilt(nodes []record.Record) (content, recipe []string) {
+func (r *Restore) Rebuilt(nodes []record.Record) (content, recipe []string) {
 	here := map[string]bool{}
 	for _, digest := range layersOf(nodes) {
 		here[digest] = true

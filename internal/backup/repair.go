@@ -12,15 +12,15 @@ import (
 	"orrery/internal/visible"
 )
 
-// A Repairing makes the backups in a repository whole again, as far as what they lack is still somewhere: in blocks that are damaged only in part, in other
+// A Repair makes the backups in a repository whole again, as far as what they lack is still somewhere: in blocks that are damaged only in part, in other
 // copies, or in the site itself. Whatever it takes from there is what it was: it is found by its digest.
-type Repairing struct {
+type Repair struct {
 	Into *Repository
 	Set  *Set    // what there is of the site on this host
 	From []Vault // other copies
 	Saw  func(bytes int64)
 
-	seekIn func(*Taking) error // in the place of Set, in tests
+	seekIn func(*Backup) error // in the place of Set, in tests
 }
 
 // Repaired says what became of a repository.
@@ -54,7 +54,7 @@ func (l *Loss) add(what string) {
 }
 
 // Run reads all blocks, and takes from elsewhere what they lack.
-func (p *Repairing) Run(ctx context.Context) (*Repaired, error) {
+func (p *Repair) Run(ctx context.Context) (*Repaired, error) {
 	r := p.Into
 	done, err := p.readAll(ctx)
 	if err != nil {
@@ -92,7 +92,7 @@ func (p *Repairing) Run(ctx context.Context) (*Repaired, error) {
 }
 
 // readAll reads all blocks, and condemns those that are not whole.
-func (p *Repairing) readAll(ctx context.Context) (*Repaired, error) {
+func (p *Repair) readAll(ctx context.Context) (*Repaired, error) {
 	r, done := p.Into, &Repaired{}
 	sizes := map[Digest]int64{}
 	for block, file := range r.files {
@@ -126,7 +126,7 @@ func (s *surveyed) site() string {
 }
 
 // survey tells what each backup lacks, and which pieces that is.
-func (p *Repairing) survey() ([]surveyed, map[Digest]bool, error) {
+func (p *Repair) survey() ([]surveyed, map[Digest]bool, error) {
 	ids, err := p.Into.Backups()
 	if err != nil {
 		return nil, nil, err
@@ -186,8 +186,8 @@ func lossOf(r *Repository, m *Manifest, wanted map[Digest]bool) Loss {
 }
 
 // fetch looks for pieces wherever they may be.
-func (p *Repairing) fetch(ctx context.Context, wanted map[Digest]bool, lacking []surveyed) (wrote int64, err error) {
-	t := &Taking{Set: p.Set, Into: p.Into, Saw: p.Saw, pack: newPacker(p.Into), trees: map[string]*taken{}}
+func (p *Repair) fetch(ctx context.Context, wanted map[Digest]bool, lacking []surveyed) (wrote int64, err error) {
+	t := &Backup{Set: p.Set, Into: p.Into, Saw: p.Saw, pack: newPacker(p.Into), trees: map[string]*taken{}}
 	t.pack.only = wanted
 	err = t.salvage()
 	for _, v := range p.From {
@@ -203,7 +203,7 @@ func (p *Repairing) fetch(ctx context.Context, wanted map[Digest]bool, lacking [
 }
 
 // copy takes what is wanted out of another vault.
-func (t *Taking) copy(ctx context.Context, v Vault) error {
+func (t *Backup) copy(ctx context.Context, v Vault) error {
 	from := newPieces(v)
 	for d := range t.pack.only {
 		if ctx.Err() != nil {
@@ -221,7 +221,7 @@ func (t *Taking) copy(ctx context.Context, v Vault) error {
 }
 
 // seek goes through the site on this host, if one of its backups lacks something. What is as it was in its last backup, and whole there, is not read.
-func (p *Repairing) seek(ctx context.Context, t *Taking, lacking []surveyed) error {
+func (p *Repair) seek(ctx context.Context, t *Backup, lacking []surveyed) error {
 	if p.seekIn != nil {
 		return p.seekIn(t)
 	}
@@ -250,7 +250,7 @@ func (p *Repairing) seek(ctx context.Context, t *Taking, lacking []surveyed) err
 }
 
 // seek reads what is not in the last backup of a site, and the lists of its trees.
-func (t *Taking) seek(ctx context.Context, sources []Source) error {
+func (t *Backup) seek(ctx context.Context, sources []Source) error {
 	if _, err := t.formerly(ctx); err != nil {
 		return err
 	}

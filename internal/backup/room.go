@@ -17,7 +17,7 @@ type need struct {
 }
 
 // room wants that there is space for what is laid down, before it is: a backup may say that there is more in it than it has.
-func (r *Restoring) room() error {
+func (r *Restore) room() error {
 	needs := map[uint64]*need{}
 	from := newPieces(r.From)
 	for i := range r.Manifest.Trees {

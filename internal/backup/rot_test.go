@@ -249,9 +249,9 @@ func repair(t *testing.T, at, dir string, from ...Vault) *Repaired {
 	w, err := WriteRepository(at)
 	must(t, err)
 	defer w.Close()
-	p := &Repairing{Into: w, From: from, Saw: func(int64) {}}
+	p := &Repair{Into: w, From: from, Saw: func(int64) {}}
 	if dir != "" {
-		p.seekIn = func(tk *Taking) error {
+		p.seekIn = func(tk *Backup) error {
 			tk.Set = &Set{Site: aSite}
 			return tk.seek(t.Context(), []Source{{Tree: Tree{Name: "private/1", Kind: PrivateTree, Node: "n", ID: 1}, Dir: dir}})
 		}

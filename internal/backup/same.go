@@ -11,7 +11,7 @@ import (
 )
 
 // CheckSiteDir wants the directory for the site's files to be empty, missing, or to hold the same files.
-func (r *Restoring) CheckSiteDir(ctx context.Context) error {
+func (r *Restore) CheckSiteDir(ctx context.Context) error {
 	if !exists(r.SiteDir) || empty(r.SiteDir) {
 		return nil
 	}

@@ -25,7 +25,7 @@ import (
 const mostSnapshot = mostManifest
 
 // eachSnapshot goes through the snapshots that are laid down.
-func (r *Restoring) eachSnapshot(do func(staged string, s *snapshot.Snapshot) error) error {
+func (r *Restore) eachSnapshot(do func(staged string, s *snapshot.Snapshot) error) error {
 	for i := range r.Manifest.Trees {
 		t := &r.Manifest.Trees[i]
 		at, _ := r.places(t)
@@ -84,7 +84,7 @@ func wellFormed(s *snapshot.Snapshot, id, key string) error {
 }
 
 // snapshots wants that those laid down can come to their place.
-func (r *Restoring) snapshots() error {
+func (r *Restore) snapshots() error {
 	return r.eachSnapshot(func(_ string, s *snapshot.Snapshot) error {
 		if to := filepath.Join(r.Dirs.Snapshots(r.Key), s.ID); exists(to) && !r.Replace {
 			return problem.New(problem.Refused, "there is a snapshot %s of %s already; nothing was done", s.ID, r.Key).At(to).
@@ -96,7 +96,7 @@ func (r *Restoring) snapshots() error {
 
 // FitSnapshots puts snapshots in their place: what in them is of the host is that of this one, as in the nodes that have just been made. Of
 // nodes that did not come back nothing is left in them.
-func (r *Restoring) FitSnapshots(engines map[string]engine.Engine) error {
+func (r *Restore) FitSnapshots(engines map[string]engine.Engine) error {
 	return r.eachSnapshot(func(staged string, s *snapshot.Snapshot) error {
 		if err := r.fit(s, engines); err != nil {
 			return err
@@ -108,7 +108,7 @@ func (r *Restoring) FitSnapshots(engines map[string]engine.Engine) error {
 	})
 }
 
-func (r *Restoring) fit(s *snapshot.Snapshot, engines map[string]engine.Engine) error {
+func (r *Restore) fit(s *snapshot.Snapshot, engines map[string]engine.Engine) error {
 	var nodes []snapshot.Node
 	used := map[string]string{} // where the volumes are used here, by the directories in which the snapshot keeps them
 	for _, n := range s.Nodes {

@@ -19,10 +19,10 @@ import (
 	"orrery/internal/tree"
 )
 
-// A Restoring puts a backup in place. First all of it is laid down aside, where nothing sees it; then it is moved to where it belongs,
+// A Restore puts a backup in place. First all of it is laid down aside, where nothing sees it; then it is moved to where it belongs,
 // each tree by one rename; private layers come last, each when its node has been made. A run that is killed has laid down all or not, and
 // the next one goes on from there.
-type Restoring struct {
+type Restore struct {
 	From     Vault
 	ID       string
 	Title    string // how a user names the backup
@@ -70,12 +70,12 @@ type move struct {
 // Aside is where a backup is laid down before it is moved to its place. While it is there, a restore is under way or was interrupted.
 func Aside(dirs host.Dirs, key string) string { return filepath.Join(dirs.Site(key), "restore") }
 
-func (r *Restoring) aside(parts ...string) string {
+func (r *Restore) aside(parts ...string) string {
 	return filepath.Join(append([]string{Aside(r.Dirs, r.Key)}, parts...)...)
 }
 
 // Resumes reports whether a restore of the same backup was interrupted when all was laid down.
-func (r *Restoring) Resumes() bool {
+func (r *Restore) Resumes() bool {
 	p, err := readProgress(r.Dirs, r.Key)
 	if err != nil || p.ID != r.ID || !p.Staged || p.Opened != (len(r.With) > 0) {
 		return false
@@ -85,7 +85,7 @@ func (r *Restoring) Resumes() bool {
 }
 
 // Stage lays all down.
-func (r *Restoring) Stage(ctx context.Context) error {
+func (r *Restore) Stage(ctx context.Context) error {
 	r.Lacked = map[string]int{}
 	if r.Resumes() {
 		return nil
@@ -129,7 +129,7 @@ func (r *Restoring) Stage(ctx context.Context) error {
 }
 
 // explain says why it was not laid down; what there was of it goes.
-func (r *Restoring) explain(ctx context.Context, err error) error {
+func (r *Restore) explain(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return problem.New(problem.Interrupted, "interrupted; nothing was put in place").At(r.From.Where())
 	}
@@ -145,7 +145,7 @@ func (r *Restoring) explain(ctx context.Context, err error) error {
 }
 
 // tree lays down one tree.
-func (r *Restoring) tree(ctx context.Context, from *pieces, t *Tree) error {
+func (r *Restore) tree(ctx context.Context, from *pieces, t *Tree) error {
 	lacks := func(attr string) { r.Lacked[attr]++ }
 	if t.Kind == LayerTree {
 		if !r.TrustLayers {
@@ -183,7 +183,7 @@ func (r *Restoring) tree(ctx context.Context, from *pieces, t *Tree) error {
 }
 
 // places tells where a tree is laid down, and where it is moved to; private layers are moved when their nodes have been made.
-func (r *Restoring) places(t *Tree) (at, to string) {
+func (r *Restore) places(t *Tree) (at, to string) {
 	switch t.Kind {
 	case PrivateTree:
 		return r.private(t.ID), ""
@@ -206,7 +206,7 @@ func (r *Restoring) places(t *Tree) (at, to string) {
 	return r.aside("trees", t.Name), to
 }
 
-func (r *Restoring) private(id int) string { return r.aside("private", strconv.Itoa(id)) }
+func (r *Restore) private(id int) string { return r.aside("private", strconv.Itoa(id)) }
 
 // beside is a name for what will be in a place: on the same file system, so that a rename takes it there.
 func beside(path string) string {
@@ -219,7 +219,7 @@ func empty(dir string) bool {
 }
 
 // secret lays down a secret.
-func (r *Restoring) secret(name string, content []byte) error {
+func (r *Restore) secret(name string, content []byte) error {
 	at, to := r.aside("secret", name), ""
 	switch part, rest, _ := cut(name); part {
 	case "secrets":
@@ -239,7 +239,7 @@ func (r *Restoring) secret(name string, content []byte) error {
 
 // releases lays down what the host knew of releases. What was under way on the other host is not under way here, and
 // the nodes of former releases do not come back: only what was live does.
-func (r *Restoring) releases() error {
+func (r *Restore) releases() error {
 	if len(r.Manifest.Releases) == 0 {
 		return nil
 	}
@@ -257,7 +257,7 @@ func (r *Restoring) releases() error {
 	return host.WriteFile(host.File{Path: at, Content: text, Mode: 0o644})
 }
 
-func (r *Restoring) note() error {
+func (r *Restore) note() error {
 	text, err := json.Marshal(r.plan)
 	if err != nil {
 		return err
@@ -274,7 +274,7 @@ func (r *Restoring) note() error {
 }
 
 // settle brings all to disk and notes that it is laid down.
-func (r *Restoring) settle() error {
+func (r *Restore) settle() error {
 	if err := host.WriteJSON(r.aside(manifestAside), 0o600, r.Manifest); err != nil {
 		return err
 	}
@@ -291,7 +291,7 @@ func (r *Restoring) settle() error {
 }
 
 // open decrypts the secrets, if there is something to do so with.
-func (r *Restoring) open() (Secrets, error) {
+func (r *Restore) open() (Secrets, error) {
 	if len(r.With) == 0 {
 		return nil, nil
 	}
@@ -307,7 +307,7 @@ func (r *Restoring) open() (Secrets, error) {
 }
 
 // Clear removes what an interrupted restore has laid down.
-func (r *Restoring) Clear() error { return Clear(r.Dirs, r.Key) }
+func (r *Restore) Clear() error { return Clear(r.Dirs, r.Key) }
 
 // Clear removes what an interrupted restore of a site has laid down and not moved to its place.
 func Clear(dirs host.Dirs, key string) error {

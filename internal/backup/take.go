@@ -21,12 +21,12 @@ import (
 	"orrery/internal/problem"
 )
 
-// A Taking makes one backup of a set.
+// A Backup is made of a set by Run.
 //
 // What nodes write to is read twice. First while they run: that takes as long as it takes, and is done again while much
 // has changed meanwhile. Then all of them are frozen, and what has changed since is read: little. So the backup is of one moment for the
 // whole set, and the nodes stand still for a moment only, on any file system and whatever the size of the volumes.
-type Taking struct {
+type Backup struct {
 	Set  *Set
 	Into Vault
 	To   []age.Recipient // for whom secrets are encrypted; none: they are left out
@@ -65,7 +65,7 @@ type Report struct {
 }
 
 // Run makes the backup.
-func (t *Taking) Run(ctx context.Context) (*Report, error) {
+func (t *Backup) Run(ctx context.Context) (*Report, error) {
 	sources, _, _, err := t.Set.sources()
 	if err != nil {
 		return nil, err
@@ -94,7 +94,7 @@ func (t *Taking) Run(ctx context.Context) (*Report, error) {
 }
 
 // salvage writes once more what is left of rotten blocks: older backups may need it.
-func (t *Taking) salvage() error {
+func (t *Backup) salvage() error {
 	r, is := t.Into.(*Repository)
 	if !is {
 		return nil
@@ -118,7 +118,7 @@ func explain(ctx context.Context, v Vault, err error) error {
 	return problem.New(problem.Failed, "the backup could not be made").At(v.Where()).Because(err)
 }
 
-func (t *Taking) all(ctx context.Context, sources []Source, m *Manifest, read *atomic.Int64) error {
+func (t *Backup) all(ctx context.Context, sources []Source, m *Manifest, read *atomic.Int64) error {
 	if err := t.first(ctx, sources, read); err != nil {
 		return err
 	}
@@ -138,7 +138,7 @@ func (t *Taking) all(ctx context.Context, sources []Source, m *Manifest, read *a
 }
 
 // atOnce reads what has changed since it was read, while the nodes stand still. Whoever came to be meanwhile is read, too.
-func (t *Taking) atOnce(ctx context.Context, m *Manifest, read *atomic.Int64) error {
+func (t *Backup) atOnce(ctx context.Context, m *Manifest, read *atomic.Int64) error {
 	sources, nodes, left, err := t.Set.sources()
 	if err != nil {
 		return err
@@ -179,7 +179,7 @@ func (s *Set) recipes(nodes []record.Record) ([]image.Record, error) {
 }
 
 // first reads all that is not as it was in the last backup, and meanwhile some of what is reused of that.
-func (t *Taking) first(ctx context.Context, sources []Source, read *atomic.Int64) error {
+func (t *Backup) first(ctx context.Context, sources []Source, read *atomic.Int64) error {
 	used, err := t.formerly(ctx)
 	if err != nil {
 		return err
@@ -203,7 +203,7 @@ func (t *Taking) first(ctx context.Context, sources []Source, read *atomic.Int64
 }
 
 // formerly reads the lists of the last backup of this site in the vault, and gives the blocks of which something is reused.
-func (t *Taking) formerly(ctx context.Context) (used []Digest, err error) {
+func (t *Backup) formerly(ctx context.Context) (used []Digest, err error) {
 	r, is := t.Into.(*Repository)
 	if !is {
 		return nil, nil
@@ -242,7 +242,7 @@ func (t *Taking) formerly(ctx context.Context) (used []Digest, err error) {
 }
 
 // forget lets entries be read anew of which the vault lacks something, and so be made good. It reports whether there were any.
-func (t *Taking) forget() bool {
+func (t *Backup) forget() bool {
 	r, is := t.Into.(*Repository)
 	if !is || !t.incomplete && !r.rots() {
 		return false
@@ -257,7 +257,7 @@ func (t *Taking) forget() bool {
 }
 
 // former reads the list of a tree, and notes in which blocks it and what it names are.
-func (t *Taking) former(from *pieces, is *Tree, used map[Digest]bool) {
+func (t *Backup) former(from *pieces, is *Tree, used map[Digest]bool) {
 	note := func(pieces []Digest) {
 		for _, d := range pieces {
 			at, has := t.pack.known.find(d)
@@ -288,7 +288,7 @@ func (t *Taking) former(from *pieces, is *Tree, used map[Digest]bool) {
 }
 
 // lacks reports whether the vault lacks a piece of an entry; then it is read anew, and so made good.
-func (t *Taking) lacks(e *Entry) bool {
+func (t *Backup) lacks(e *Entry) bool {
 	for _, x := range e.Data {
 		if slices.ContainsFunc(x.Pieces, func(d Digest) bool { return !t.pack.has(d) }) {
 			return true
@@ -298,7 +298,7 @@ func (t *Taking) lacks(e *Entry) bool {
 }
 
 // pass goes through directories, several at once, and reads what is not as it was when it was last read.
-func (t *Taking) pass(ctx context.Context, sources []Source, read *atomic.Int64) error {
+func (t *Backup) pass(ctx context.Context, sources []Source, read *atomic.Int64) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(max(2, runtime.NumCPU()))
 	results := make([]*taken, len(sources))
@@ -336,7 +336,7 @@ func (t *Taking) pass(ctx context.Context, sources []Source, read *atomic.Int64)
 }
 
 // rest packs the lists and the secrets.
-func (t *Taking) rest(m *Manifest) error {
+func (t *Backup) rest(m *Manifest) error {
 	t.pack.cut() // of content that is damaged, the lists can tell the names
 	for _, tree := range t.trees {
 		text, err := writeList(tree.entries)

@@ -61,23 +61,23 @@ func must(t *testing.T, err error) {
 // kept backs one directory up.
 func kept(t *testing.T, into Vault, dir string, at time.Time) (*Report, error) {
 	t.Helper()
-	taking := &Taking{Into: into, Saw: func(int64) {}, Set: &Set{}}
-	taking.pack, taking.trees = newPacker(into), map[string]*taken{}
-	taking.Set.Site = aSite
+	backup := &Backup{Into: into, Saw: func(int64) {}, Set: &Set{}}
+	backup.pack, backup.trees = newPacker(into), map[string]*taken{}
+	backup.Set.Site = aSite
 	m := &Manifest{Format: format, Site: "s", Key: "s", Time: at}
 	var read atomic.Int64
-	err := taking.first(t.Context(), []Source{{Tree: Tree{Name: "private/1", Kind: PrivateTree, Node: "n", ID: 1}, Dir: dir}}, &read)
+	err := backup.first(t.Context(), []Source{{Tree: Tree{Name: "private/1", Kind: PrivateTree, Node: "n", ID: 1}, Dir: dir}}, &read)
 	if err == nil {
-		err = taking.rest(m)
+		err = backup.rest(m)
 	}
 	if err == nil {
-		err = taking.salvage()
+		err = backup.salvage()
 	}
-	if err = errors.Join(err, taking.pack.close()); err != nil {
+	if err = errors.Join(err, backup.pack.close()); err != nil {
 		return nil, err
 	}
 	id, err := into.commit(m)
-	report := &Report{ID: id, Manifest: m, Read: read.Load(), Wrote: taking.pack.wrote.Load()}
+	report := &Report{ID: id, Manifest: m, Read: read.Load(), Wrote: backup.pack.wrote.Load()}
 	if r, is := into.(*Repository); is {
 		report.Checked = r.Checked()
 	}

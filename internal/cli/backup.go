@@ -95,12 +95,12 @@ func (a *app) backup(ctx context.Context, selectors []string, target string, o b
 func (a *app) take(ctx context.Context, s *site.Site, h *local.Host, set *backup.Set, into backup.Vault, to []age.Recipient, o backupOptions) error {
 	began := time.Now()
 	shown := newMeter(a.err, s.Name)
-	taking := &backup.Taking{
+	b := &backup.Backup{
 		Set: set, Into: into, To: to, By: Version, Who: who(), Saw: shown.add, Still: func(ctx context.Context, do func(context.Context) error) (time.Duration, error) {
 			return a.still(ctx, s, h, set, do)
 		},
 	}
-	r, err := taking.Run(ctx)
+	r, err := b.Run(ctx)
 	shown.close()
 	if err != nil {
 		return err

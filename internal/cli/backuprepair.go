@@ -40,7 +40,7 @@ func (a *app) repair(ctx context.Context, dir string, copies []string) error {
 	}
 	defer into.Close() //nolint:errcheck // what is written has been synced by then
 	shown := newMeter(a.err, "repair")
-	repairing := &backup.Repairing{Into: into, Set: set, Saw: shown.add}
+	repair := &backup.Repair{Into: into, Set: set, Saw: shown.add}
 	for _, text := range copies {
 		v, _, err := backup.Open(text)
 		if err != nil {
@@ -48,9 +48,9 @@ func (a *app) repair(ctx context.Context, dir string, copies []string) error {
 			return err
 		}
 		defer v.Close() //nolint:errcheck // it was only read
-		repairing.From = append(repairing.From, v)
+		repair.From = append(repair.From, v)
 	}
-	done, err := repairing.Run(ctx)
+	done, err := repair.Run(ctx)
 	shown.close()
 	if err != nil {
 		return err

@@ -84,7 +84,7 @@ is given, or --to, which restores a twin beside it.`,
 type restoration struct {
 	*app
 	o    restoreOptions
-	from *backup.Restoring
+	from *backup.Restore
 	name string // of the site
 	twin string
 }
@@ -145,7 +145,7 @@ func (a *app) clearRestore(s *site.Site) error {
 }
 
 // prepare says where all of the backup goes.
-func (r *restoration) prepare(v backup.Vault, id string, m *backup.Manifest) (*backup.Restoring, error) {
+func (r *restoration) prepare(v backup.Vault, id string, m *backup.Manifest) (*backup.Restore, error) {
 	with, err := backup.Identities(r.o.keys, r.o.passphrase)
 	if err != nil {
 		return nil, err
@@ -165,7 +165,7 @@ func (r *restoration) prepare(v backup.Vault, id string, m *backup.Manifest) (*b
 	if dir, err = filepath.Abs(dir); err != nil {
 		return nil, err
 	}
-	return &backup.Restoring{
+	return &backup.Restore{
 		From: v, ID: id, Manifest: m, Dirs: r.dirs, Store: image.Open(r.dirs.State), Key: r.site().Key(), SiteDir: dir, Twin: r.twin != "",
 		Replace: r.o.replace, TrustLayers: r.o.trust, With: with, Title: chosenName(v, id),
 	}, nil

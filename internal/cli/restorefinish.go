@@ -13,13 +13,13 @@ import (
 )
 
 // interrupted gives the restore of a site that was interrupted; nil: none was, or it is not for us to see.
-func (a *app) interrupted(s *site.Site) (*backup.Restoring, error) {
+func (a *app) interrupted(s *site.Site) (*backup.Restore, error) {
 	return backup.Interrupted(a.dirs, image.Open(a.dirs.State), s.Key())
 }
 
 // finishRestore brings a restore that was interrupted to its end, if the site had been touched; if not, what was laid down goes. It gives the restore that it has
 // tried to bring to its end, if there was one. Of the site nothing but its name and twin need be known.
-func (a *app) finishRestore(ctx context.Context, s *site.Site) (*backup.Restoring, error) {
+func (a *app) finishRestore(ctx context.Context, s *site.Site) (*backup.Restore, error) {
 	if needRoot() != nil {
 		return nil, nil // whoever needs root says so
 	}
@@ -88,7 +88,7 @@ func (a *app) resumeRestored(ctx context.Context, m marker) error {
 }
 
 // notIn gives the nodes of a site that are not in a backup.
-func notIn(from *backup.Restoring, s *site.Site) []string {
+func notIn(from *backup.Restore, s *site.Site) []string {
 	in := map[string]bool{}
 	for i := range from.Manifest.Nodes {
 		in[from.Manifest.Nodes[i].Name] = true

@@ -74,7 +74,7 @@ func (r *restoring) run(ctx context.Context) error {
 }
 
 // takeBack puts back what was there before. It is not interrupted by Ctrl-C: half undone is worse than late.
-func (r *restoring) takeBack(back *snapshot.Return, why error) error {
+func (r *restoring) takeBack(back *snapshot.Restore, why error) error {
 	ctx := context.Background()
 	err := r.carryOut(ctx, r.record, r.host, r.stopRestored())
 	if err == nil {

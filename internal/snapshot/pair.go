@@ -82,7 +82,7 @@ func pairsPath(dirs host.Dirs, key string) string {
 	return filepath.Join(dirs.Site(key), "restoring.json")
 }
 
-func (r *Return) writePairs() error {
+func (r *Restore) writePairs() error {
 	under := restoring{Snapshot: r.from.ID, Pairs: r.pairs}
 	for _, n := range r.nodes {
 		under.Nodes = append(under.Nodes, n.Record.Name)

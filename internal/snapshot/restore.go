@@ -15,9 +15,9 @@ import (
 	"orrery/internal/volume"
 )
 
-// A Return puts nodes, all stopped, back as they were in a snapshot. What was there before is kept until Settle, and comes back with
+// A Restore puts nodes, all stopped, back as they were in a snapshot. What was there before is kept until Settle, and comes back with
 // TakeBack.
-type Return struct {
+type Restore struct {
 	Left []string // volumes that stay as they are, and why
 	Lost []string // what of the snapshot could not be put back, and why
 
@@ -32,14 +32,14 @@ type Return struct {
 }
 
 // PutBack puts some nodes of a snapshot (nil: all) back as they were, with their volumes. If it fails, all is as it was before.
-func (s *Snapshot) PutBack(ctx context.Context, dirs host.Dirs, engines map[string]engine.Engine, chosen map[string]bool) (*Return, error) {
+func (s *Snapshot) PutBack(ctx context.Context, dirs host.Dirs, engines map[string]engine.Engine, chosen map[string]bool) (*Restore, error) {
 	if err := s.MayPutBack(dirs, chosen); err != nil {
 		return nil, err
 	}
 	if err := Recover(dirs, s.Site); err != nil {
 		return nil, err
 	}
-	r := &Return{from: s, dirs: dirs, engines: engines, nodes: s.Chosen(chosen)}
+	r := &Restore{from: s, dirs: dirs, engines: engines, nodes: s.Chosen(chosen)}
 	err := r.chooseVolumes()
 	for _, n := range r.nodes {
 		if err == nil {
@@ -79,7 +79,7 @@ func (s *Snapshot) Chosen(chosen map[string]bool) []Node {
 }
 
 // chooseVolumes leaves alone what a node uses that stays as it is.
-func (r *Return) chooseVolumes() error {
+func (r *Restore) chooseVolumes() error {
 	back := map[int]bool{}
 	uses := map[string]bool{}
 	for _, n := range r.nodes {
@@ -108,7 +108,7 @@ func (r *Return) chooseVolumes() error {
 }
 
 // prepareNode makes a node stand on the layers of then, and its private layer of then ready beside that of now.
-func (r *Return) prepareNode(ctx context.Context, n Node) error {
+func (r *Restore) prepareNode(ctx context.Context, n Node) error {
 	e, ok := r.engines[n.Record.Engine]
 	layered, able := e.(engine.Layered)
 	if !ok || !able || n.How == "" {
@@ -137,7 +137,7 @@ func (r *Return) prepareNode(ctx context.Context, n Node) error {
 }
 
 // prepare clones a tree of the snapshot beside the place where it belongs.
-func (r *Return) prepare(ctx context.Context, from, to string) error {
+func (r *Restore) prepare(ctx context.Context, from, to string) error {
 	p, err := newPair(to)
 	if err != nil {
 		return err
@@ -157,7 +157,7 @@ func (r *Return) prepare(ctx context.Context, from, to string) error {
 }
 
 // swap puts everything in place, and notes on the nodes how far they had come then. That they are healthy is to be proven again.
-func (r *Return) swap(ctx context.Context) error {
+func (r *Restore) swap(ctx context.Context) error {
 	if err := r.writePairs(); err != nil {
 		return err
 	}
@@ -176,7 +176,7 @@ func (r *Return) swap(ctx context.Context) error {
 }
 
 // Settle removes what was there before.
-func (r *Return) Settle(ctx context.Context) error {
+func (r *Restore) Settle(ctx context.Context) error {
 	err := removePairs(r.dirs, r.from.Site)
 	if err != nil { // as long as it says that all goes back, what goes back stays
 		return err
@@ -191,7 +191,7 @@ func (r *Return) Settle(ctx context.Context) error {
 }
 
 // TakeBack puts all back as it was before PutBack. The nodes must be stopped.
-func (r *Return) TakeBack(ctx context.Context) error {
+func (r *Restore) TakeBack(ctx context.Context) error {
 	var err error
 	for _, p := range r.pairs {
 		err = errors.Join(err, p.swapBack())
@@ -208,9 +208,9 @@ func (r *Return) TakeBack(ctx context.Context) error {
 	return err
 }
 
-func (r *Return) engineOf(ref engine.Ref) engine.Engine {
+func (r *Restore) engineOf(ref engine.Ref) engine.Engine {
 	i := slices.IndexFunc(r.nodes, func(n Node) bool { return n.Record.ID == ref.ID })
 	return r.engines[r.nodes[i].Record.Engine]
 }
 
-func (r *Return) keeper(ref engine.Ref) engine.Keeper { return r.engineOf(ref).(engine.Keeper) }
+func (r *Restore) keeper(ref engine.Ref) engine.Keeper { return r.engineOf(ref).(engine.Keeper) }

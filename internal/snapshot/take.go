@@ -52,8 +52,8 @@ func Take(ctx context.Context, o Options) (*Snapshot, error) {
 	return &t.Snapshot, nil
 }
 
-// A taking is a snapshot that is being taken.
-type taking struct {
+// A capture is a snapshot that is being taken.
+type capture struct {
 	Snapshot
 	of      *Options
 	fresh   string
@@ -69,7 +69,7 @@ type toCopy struct {
 	copying  *volume.Copying
 }
 
-func (o *Options) prepare(ctx context.Context, now time.Time) (*taking, error) {
+func (o *Options) prepare(ctx context.Context, now time.Time) (*capture, error) {
 	if id, nodes, err := Unfinished(o.Dirs, o.Key); err != nil || id != "" {
 		return nil, errors.Join(err, cutShort(o.Dirs, o.Key, id, nodes))
 	}
@@ -77,7 +77,7 @@ func (o *Options) prepare(ctx context.Context, now time.Time) (*taking, error) {
 		return nil, err
 	}
 	id := freeID(o.Dirs.Snapshots(o.Key), now.UTC().Format("20060102-150405"))
-	t := &taking{of: o, fresh: filepath.Join(o.Dirs.Snapshots(o.Key), "."+id+"-new")}
+	t := &capture{of: o, fresh: filepath.Join(o.Dirs.Snapshots(o.Key), "."+id+"-new")}
 	t.ID, t.Site, t.Who = id, o.Key, o.Who
 	t.Dir = t.fresh
 	running, err := engine.Running(ctx, o.Engines, o.Key)
@@ -109,7 +109,7 @@ func freeID(dir, id string) string {
 }
 
 // add notes what of a node is copied.
-func (t *taking) add(n *Node) error {
+func (t *capture) add(n *Node) error {
 	e, ok := t.of.Engines[n.Record.Engine]
 	if !ok {
 		return problem.New(problem.Unable, "node %s is of the engine %q, which this host does not have", n.Record.Name, n.Record.Engine)
@@ -122,7 +122,7 @@ func (t *taking) add(n *Node) error {
 }
 
 // addVolumes notes the volumes of all nodes, each once.
-func (t *taking) addVolumes() {
+func (t *capture) addVolumes() {
 	seen := map[string]bool{}
 	for _, n := range t.Nodes {
 		for _, m := range n.Record.Mounts {
@@ -149,7 +149,7 @@ func (t *taking) addVolumes() {
 }
 
 // addWriters notes who must stand still: the nodes that are in the snapshot, and all others that write into a volume that is.
-func (t *taking) addWriters(running []*spec.Node) {
+func (t *capture) addWriters(running []*spec.Node) {
 	var paths []string
 	for _, v := range t.Volumes {
 		paths = append(paths, v.Path)
@@ -178,7 +178,7 @@ func omit(m spec.Mount, path string) string {
 }
 
 // take copies, lets all nodes stand still, and completes the copies.
-func (t *taking) take(ctx context.Context) error {
+func (t *capture) take(ctx context.Context) error {
 	err := inParallel(t.copies, func(c *toCopy) (err error) {
 		if err := os.MkdirAll(filepath.Dir(c.to), 0o700); err != nil {
 			return err
@@ -213,7 +213,7 @@ func (t *taking) take(ctx context.Context) error {
 	return err
 }
 
-func (t *taking) close() {
+func (t *capture) close() {
 	for _, c := range t.copies {
 		if c.copying != nil {
 			c.copying.Close() //nolint:errcheck // what was written is brought to disk when it is kept
@@ -229,7 +229,7 @@ func (c *toCopy) wrong(err error) error {
 }
 
 // keep writes down what the snapshot is, and gives it its name once all is on disk.
-func (t *taking) keep() error {
+func (t *capture) keep() error {
 	if t.Time.IsZero() {
 		t.Time = time.Now()
 	}

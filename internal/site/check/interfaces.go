@@ -79,8 +79,8 @@ func (c *checker) cables() {
 	}
 }
 
-// A taking is who takes an interface of a host.
-type taking struct {
+// A use is one user of an interface of a host.
+type use struct {
 	who  string
 	host string // "": of any
 	key  []string
@@ -89,8 +89,8 @@ type taking struct {
 // interfaces checks who takes what of the hosts: whatever it is, only one can have it.
 func (c *checker) interfaces() {
 	c.cableEnds()
-	taken := map[string][]taking{}
-	take := func(name, kind string, t taking) {
+	taken := map[string][]use{}
+	take := func(name, kind string, t use) {
 		if name == "" {
 			return
 		}
@@ -110,7 +110,7 @@ func (c *checker) interfaces() {
 		n := &c.site.Networks[i]
 		kinds[n.Name] = n.Kind
 		if n.Kind == site.Macvlan {
-			take(n.Interface, "; networks on one would be one", taking{who: "network " + n.Name, key: at("network", n.Name, "interface")})
+			take(n.Interface, "; networks on one would be one", use{who: "network " + n.Name, key: at("network", n.Name, "interface")})
 		}
 	}
 	for i := range c.site.Nodes {
@@ -131,7 +131,7 @@ func (c *checker) interfaces() {
 				if what := illInterface(nic.Interface); what != "" {
 					c.wrong(key, `such as "enp3s0f1"`, "interface %q %s", nic.Interface, what)
 				}
-				take(nic.Interface, "", taking{"node " + n.Name, n.Host, key})
+				take(nic.Interface, "", use{"node " + n.Name, n.Host, key})
 			}
 		}
 	}
