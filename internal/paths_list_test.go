@@ -197,7 +197,7 @@ var functions = map[string][]string{
 	"internal/backup/stage.go":            {"Restore.Stage", "Restore.note", "Restore.settle", "Restore.tree", "empty"},
 	"internal/backup/take.go":             {"Backup.atOnce"},
 	"internal/engine/lxc/config.go":       {"Engine.writeConfig", "hasAppArmor"},
-	"internal/engine/lxc/create.go":       {"Engine.Create", "Engine.freeSlot", "Engine.furnish", "Engine.takeSlot", "enclose"},
+	"internal/engine/lxc/create.go":       {"Engine.Create", "Engine.freeSlot", "Engine.prepare", "Engine.takeSlot", "enclose"},
 	"internal/engine/lxc/dial.go":         {"container.networkSpace"},
 	"internal/engine/lxc/freeze.go":       {"Engine.Freeze", "container.awaitFrost", "container.setFrozen", "container.thaw"},
 	"internal/engine/lxc/holders.go":      {"held", "holders"},

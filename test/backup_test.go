@@ -92,8 +92,8 @@ func (s *site) state(parts ...string) string {
 	return filepath.Join(append([]string{dirs.Site(s.name)}, parts...)...)
 }
 
-// furnish writes into the private layer and the volumes of keep0 all that a file system can have in it.
-func (s *site) furnish() {
+// populate writes into the private layer and the volumes of keep0 all that a file system can have in it.
+func (s *site) populate() {
 	s.Helper()
 	s.sh("keep0", `set -e
 mkdir -p /root/kept/inner; cd /root/kept
@@ -341,7 +341,7 @@ func TestBackup(t *testing.T) {
 	repository, file, phrase := filepath.Join(at, "backups")+"/", filepath.Join(at, "file.orrery"), filepath.Join(at, "phrase")
 	must(t, os.WriteFile(phrase, []byte("correct horse\n"), 0o600))
 	s.do("up")
-	s.furnish()
+	s.populate()
 	secrets := s.secretsOf()
 	s.run("backup", repository).want(0, "Not in it: secrets", "stood still")
 	second := s.run("backup", repository).want(0, "2 nodes and 5 volumes")
@@ -533,7 +533,7 @@ func TestBackupKill(t *testing.T) {
 	repository, file, dir := filepath.Join(at, "backups")+"/", filepath.Join(at, "file"), filepath.Join(at, "dir")
 	random := seed(t)
 	s.do("up")
-	s.furnish()
+	s.populate()
 	whole := s.run("backup", filepath.Join(at, "first")).want(0).took
 	killed := 0
 	for range 8 {
@@ -609,7 +609,7 @@ func TestRestoreBeside(t *testing.T) {
 	s := newKeeping(t, "it-backup-beside", 88)
 	repository := filepath.Join(t.TempDir(), "backups") + "/"
 	s.do("up")
-	s.furnish()
+	s.populate()
 	s.do("backup", repository)
 	was := s.holdings()
 	s.sh("keep0", "echo later > /srv/data/later; rm /root/kept/text; echo changed > /srv/outside/file; sync")

@@ -119,7 +119,7 @@ func (w *chaosWorld) history(t *testing.T, seed uint64) {
 			t.Logf("What was done:\n  %s\nThe same again: ORRERY_CHAOS_SEED=%d make test-chaos", strings.Join(c.said, "\n  "), seed)
 		}
 	})
-	c.furnishChaos()
+	c.populateChaos()
 	c.spans["up"] = max(c.spans["up"], c.whole("up").took)
 	for _, n := range []string{"701", "702"}[:c.random.IntN(3)] { // there is something to go back to
 		c.whole("stage", "--release", n)
@@ -136,8 +136,8 @@ func (w *chaosWorld) history(t *testing.T, seed uint64) {
 	c.gone()
 }
 
-// furnishChaos makes the site directory: three nodes, three releases, a file that is rendered.
-func (c *chaos) furnishChaos() {
+// populateChaos makes the site directory: three nodes, three releases, a file that is rendered.
+func (c *chaos) populateChaos() {
 	c.edit("site.toml", "[release.701]\n", "[release.702]\n[release.703]\n[release.701]\n")
 	c.write("roles/ledger/role.toml", strings.Replace(ledger["roles/ledger/role.toml"], "[[volume]]", "[[file]]\npath = \"/etc/edition\"\ntemplate = \"edition.tmpl\"\n[[volume]]", 1))
 	c.write("roles/ledger/ledger.py", patientLedger)

@@ -66,10 +66,10 @@ type Sweeper interface {
 	Sweep(ctx context.Context, site string) error
 }
 
-// A Furnisher is an engine that can change the files of a node that does not run, so that it boots with them.
-type Furnisher interface {
-	// Furnish writes files.
-	Furnish(ctx context.Context, ref Ref, files ...host.File) error
+// An Injector is an engine that can change the files of a node that does not run, so that it boots with them.
+type Injector interface {
+	// Inject writes files.
+	Inject(ctx context.Context, ref Ref, files ...host.File) error
 	// Disable lets systemd units not start when the node boots, as systemctl disable does. One that is not enabled stays so.
 	Disable(ctx context.Context, ref Ref, units ...string) error
 }

@@ -28,10 +28,10 @@ type Job struct {
 	Log     io.Writer
 	Say     func(string)
 
-	Host      string
-	Furnished bool     // the rendered files were there when the node booted
-	Starts    []string // services that start when it boots, because its layer says so
-	Live      bool     // it is not in quarantine
+	Host     string
+	Injected bool     // the rendered files were there when the node booted
+	Starts   []string // services that start when it boots, because its layer says so
+	Live     bool     // it is not in quarantine
 }
 
 // Configure does on a running node what its roles ask for: rendered files, boot steps, services. What has not changed since Was
@@ -42,7 +42,7 @@ func (j *Job) Configure(ctx context.Context) error {
 		return err
 	}
 	roles := j.Site.RolesOf(j.Node)
-	if whole && j.Furnished && site.SelfStarting(roles) && j.started(roles) {
+	if whole && j.Injected && site.SelfStarting(roles) && j.started(roles) {
 		return nil // its services have started with it
 	}
 	for _, r := range roles {
@@ -132,7 +132,7 @@ func (j *Job) work(ctx context.Context, r *site.Role) error {
 }
 
 func (j *Job) files(ctx context.Context, r *site.Role) error {
-	if j.Furnished {
+	if j.Injected {
 		return nil
 	}
 	files, err := Files(j.View, r, j.Node.Name)

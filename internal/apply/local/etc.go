@@ -174,8 +174,8 @@ func (h *Host) tell(spelt *spec.Node, s *site.Site, n *site.Node) error {
 	return h.introduce(s, n)
 }
 
-// furnishEtc writes what a node sees as /etc/orrery: names, the environment of its roles, its secrets and the files with secrets in them.
-func (h *Host) furnishEtc(ctx context.Context, spelt *spec.Node) error {
+// provideEtc writes what a node sees as /etc/orrery: names, the environment of its roles, its secrets and the files with secrets in them.
+func (h *Host) provideEtc(ctx context.Context, spelt *spec.Node) error {
 	s, n, err := h.declared(spelt)
 	if err != nil {
 		return err

@@ -52,7 +52,7 @@ type Host struct {
 	common   sync.Map          // sharedText -> func that gives it
 	saved    sync.Map          // node -> what it was before ConfigureNode, for RevertNode
 	whole    sync.Map          // nodes whose services were stopped or started in this run -> whether they had been configured
-	ready    sync.Map          // nodes that were furnished before they booted in this run
+	ready    sync.Map          // nodes whose files were injected before they booted in this run
 	booting  sync.Map          // nodes, by id, that were started in this run, and that nobody has seen at the end of their boot
 	former   map[string][]byte // files as they were before writeNames, for restoreNames
 }

@@ -25,7 +25,7 @@ func (h *Host) start(ctx context.Context, e engine.Engine, n *spec.Node) error {
 	if err := h.provide(ctx, n); err != nil {
 		return err
 	}
-	if err := h.furnishEtc(ctx, n); err != nil && !errors.Is(err, errNoNode) {
+	if err := h.provideEtc(ctx, n); err != nil && !errors.Is(err, errNoNode) {
 		return err
 	}
 	ref := engine.RefOf(n)
@@ -45,7 +45,7 @@ func (h *Host) start(ctx context.Context, e engine.Engine, n *spec.Node) error {
 			return err
 		}
 	}
-	if !was.Configured && h.furnish(ctx, e, n) == nil {
+	if !was.Configured && h.inject(ctx, e, n) == nil {
 		h.ready.Store(n.Name, true)
 	}
 	h.booting.Store(n.ID, true)
@@ -65,7 +65,7 @@ func (h *Host) quieten(ctx context.Context, e engine.Engine, n *spec.Node) error
 	if len(units) == 0 {
 		return nil
 	}
-	f, able := e.(engine.Furnisher)
+	f, able := e.(engine.Injector)
 	if !able {
 		return problem.New(problem.Unable, "engine %s cannot let node %s boot without %s, which are for a live node only", n.Engine, n.Name, strings.Join(units, ", ")).
 			Try("orrery stage --release %d makes it anew", n.Release)
@@ -73,10 +73,10 @@ func (h *Host) quieten(ctx context.Context, e engine.Engine, n *spec.Node) error
 	return f.Disable(ctx, engine.RefOf(n), units...)
 }
 
-// furnish writes the files of a node's roles before it boots, which saves going into it afterwards. Where that cannot be
+// inject writes the files of a node's roles before it boots, which saves going into it afterwards. Where that cannot be
 // done they are written once it runs, and what is wrong with them is said then. In a node with volumes a file may belong on one.
-func (h *Host) furnish(ctx context.Context, e engine.Engine, n *spec.Node) error {
-	furnisher, able := e.(engine.Furnisher)
+func (h *Host) inject(ctx context.Context, e engine.Engine, n *spec.Node) error {
+	injector, able := e.(engine.Injector)
 	s, declared, err := h.declared(n)
 	if !able || err != nil || len(n.Mounts) > 0 {
 		return errors.ErrUnsupported
@@ -93,7 +93,7 @@ func (h *Host) furnish(ctx context.Context, e engine.Engine, n *spec.Node) error
 	if len(files) == 0 {
 		return nil
 	}
-	return furnisher.Furnish(ctx, engine.RefOf(n), files...)
+	return injector.Inject(ctx, engine.RefOf(n), files...)
 }
 
 // restoreNode puts a replaced node back, unless it was never replaced.
@@ -135,13 +135,13 @@ func (h *Host) configure(ctx context.Context, e engine.Engine, s *plan.Step, say
 	if err := e.Mark(ctx, ref, engine.Mark{Config: was.Config, Active: active}); err != nil {
 		return err
 	}
-	_, furnished := h.ready.LoadAndDelete(s.Node.Name)
-	if !furnished { // otherwise it has been done in this run, when the node was started
-		if err := h.furnishEtc(ctx, s.Node); err != nil {
+	_, injected := h.ready.LoadAndDelete(s.Node.Name)
+	if !injected { // otherwise it has been done in this run, when the node was started
+		if err := h.provideEtc(ctx, s.Node); err != nil {
 			return err
 		}
 	}
-	job.In, job.Was, job.Furnished = in, before, furnished && !was.Configured
+	job.In, job.Was, job.Injected = in, before, injected && !was.Configured
 	if err := job.Configure(ctx); err != nil {
 		return h.redact(err)
 	}

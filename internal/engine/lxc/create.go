@@ -30,15 +30,15 @@ func (e *Engine) Create(_ context.Context, n *spec.Node) error {
 	if err != nil {
 		return err
 	}
-	fresh, err := e.furnish(c, &record.Record{Node: *n, Slot: slot})
+	fresh, err := e.prepare(c, &record.Record{Node: *n, Slot: slot})
 	if err != nil {
 		return err
 	}
 	return os.Rename(fresh, c.dir)
 }
 
-// furnish makes the directory of a node beside the place where it will be.
-func (e *Engine) furnish(c container, r *record.Record) (string, error) {
+// prepare makes the directory of a node beside the place where it will be.
+func (e *Engine) prepare(c container, r *record.Record) (string, error) {
 	r.Config = spec.Config{} // nothing of it has been applied
 	fresh := filepath.Join(filepath.Dir(c.dir), "."+filepath.Base(c.dir)+"-new")
 	if err := tree.RemoveAll(fresh); err != nil {
@@ -58,7 +58,7 @@ func (e *Engine) furnish(c container, r *record.Record) (string, error) {
 		return "", err
 	}
 	defer upper.Close()
-	if err := e.personalise(furniture{upper, 0}, &r.Node); err != nil { // on disk, the node's root is 0
+	if err := e.personalise(stopped{upper, 0}, &r.Node); err != nil { // on disk, the node's root is 0
 		return "", fmt.Errorf("private layer of node %s: %w", r.Name, err)
 	}
 	if err := record.Write(fresh, r); err != nil {
@@ -170,7 +170,7 @@ func (e *Engine) Change(ctx context.Context, n *spec.Node) error {
 
 // personaliseAgain makes the root of a node that does not run this node's once more, as the node sees it: it has written there itself.
 func (e *Engine) personaliseAgain(c container, r *record.Record) error {
-	err := e.within(c, r, func(root furniture) error { return e.personalise(root, &r.Node) })
+	err := e.within(c, r, func(root stopped) error { return e.personalise(root, &r.Node) })
 	if err != nil {
 		return problem.New(problem.Failed, "node %s: its host name, machine-id and keys cannot be written", r.Name).At(c.dir).Because(err).
 			Try("put that right in the node; or remove the node with orrery down and make it anew with orrery up")

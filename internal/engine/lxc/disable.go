@@ -14,7 +14,7 @@ const unitsDir = "/etc/systemd/system"
 const mostUnits = 4096
 
 // disable removes the links that pull a unit in (systemd.unit(5): .wants, .requires and .upholds directories).
-func (in furniture) disable(unit string) error {
+func (in stopped) disable(unit string) error {
 	if path.Ext(unit) == "" {
 		unit += ".service" // as systemctl takes it
 	}

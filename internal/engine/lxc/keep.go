@@ -28,7 +28,7 @@ func (e *Engine) Replace(_ context.Context, n *spec.Node) error {
 	if c.running() {
 		return problem.New(problem.Surprise, "node %s runs and cannot be replaced", n.Name).At(c.dir).Try("plan again")
 	}
-	fresh, err := e.furnish(c, &record.Record{Node: *n, Slot: was.Slot})
+	fresh, err := e.prepare(c, &record.Record{Node: *n, Slot: was.Slot})
 	if err != nil {
 		return err
 	}

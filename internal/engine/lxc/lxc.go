@@ -31,7 +31,7 @@ var (
 	_ engine.Engine    = (*Engine)(nil)
 	_ engine.Keeper    = (*Engine)(nil)
 	_ engine.Shifter   = (*Engine)(nil)
-	_ engine.Furnisher = (*Engine)(nil)
+	_ engine.Injector  = (*Engine)(nil)
 	_ engine.Sweeper   = (*Engine)(nil)
 	_ engine.Remounter = (*Engine)(nil)
 	_ engine.Freezer   = (*Engine)(nil)

@@ -25,7 +25,7 @@ const (
 
 // ground is an engine with layers and bridges for its nodes.
 type ground struct {
-	furnished
+	provisioned
 	base, layer string
 	lan, apart  spec.Network // the same addresses
 }
@@ -75,7 +75,7 @@ func newGround(t *testing.T) ground {
 	}
 	must(t, network.Make(t.Context(), apart))
 	t.Cleanup(func() { must(t, network.Remove(context.Background(), apart)) })
-	return ground{furnished{e}, base.Digest, other.Digest, lan, apart}
+	return ground{provisioned{e}, base.Digest, other.Digest, lan, apart}
 }
 
 func (g ground) node(name string, id int) *spec.Node {
@@ -93,7 +93,7 @@ func TestEngine(t *testing.T) {
 	g.otherKinds(t)
 	enginetest.Run(t, func(*testing.T) enginetest.Fixture {
 		return enginetest.Fixture{
-			Engine: g.furnished, Site: testSite, Kernel: true, Bridge: g.apart.Bridge, Onto: onto, Reboot: g.reboot,
+			Engine: g.provisioned, Site: testSite, Kernel: true, Bridge: g.apart.Bridge, Onto: onto, Reboot: g.reboot,
 			Node:    g.node,
 			Relayer: func(n *spec.Node) { n.Layer = g.layer },
 			InForce: func(t *testing.T, ref engine.Ref) site.Limits {
@@ -111,35 +111,35 @@ func TestEngine(t *testing.T) {
 	})
 }
 
-// furnished provides volumes before a node starts, as package local does.
-type furnished struct{ *Engine }
+// provisioned provides volumes before a node starts, as package local does.
+type provisioned struct{ *Engine }
 
-func (f furnished) Start(ctx context.Context, ref engine.Ref) error {
-	nodes, err := f.List(ctx, ref.Site)
+func (p provisioned) Start(ctx context.Context, ref engine.Ref) error {
+	nodes, err := p.List(ctx, ref.Site)
 	if err != nil {
 		return err
 	}
 	for i := range nodes {
 		if n := &nodes[i].Node; n.ID == ref.ID {
-			if err := f.provide(n); err != nil {
+			if err := p.provide(n); err != nil {
 				return err
 			}
 		}
 	}
-	return f.Engine.Start(ctx, ref)
+	return p.Engine.Start(ctx, ref)
 }
 
-func (f furnished) Remount(ctx context.Context, n *spec.Node) error {
-	if err := f.provide(n); err != nil {
+func (p provisioned) Remount(ctx context.Context, n *spec.Node) error {
+	if err := p.provide(n); err != nil {
 		return err
 	}
-	return f.Engine.Remount(ctx, n)
+	return p.Engine.Remount(ctx, n)
 }
 
-func (f furnished) provide(n *spec.Node) error {
+func (p provisioned) provide(n *spec.Node) error {
 	for _, m := range n.Mounts {
 		root := func(string) (int, int, error) { return 0, 0, nil }
-		if err := volume.Provide(f.dirs, n.Site, n.Name, m, root); err != nil {
+		if err := volume.Provide(p.dirs, n.Site, n.Name, m, root); err != nil {
 			return err
 		}
 	}

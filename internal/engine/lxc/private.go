@@ -36,7 +36,7 @@ func (e *Engine) personal(n *spec.Node) ([]host.File, error) {
 
 // personalise makes a root this node's. In a new private layer, which is not mounted yet, directories have the modes that Debian gives
 // them, because those of the upper layer are the ones that the node sees.
-func (e *Engine) personalise(root furniture, n *spec.Node) error {
+func (e *Engine) personalise(root stopped, n *spec.Node) error {
 	files, err := e.personal(n)
 	if err != nil {
 		return err

@@ -111,7 +111,7 @@ func (s *remounting) to(wanted []mount) error {
 			return err
 		}
 	}
-	if err := s.furnish(s.monitor(), s.node()); err != nil {
+	if err := s.supply(s.monitor(), s.node()); err != nil {
 		return err
 	}
 	for _, m := range s.known {

@@ -179,8 +179,8 @@ func (s *remounting) users() []string {
 	return append(slices.Compact(names), holders(doomed)...)
 }
 
-// furnish mounts what the node shall see and views lack, the outermost first.
-func (s *remounting) furnish(views ...view) error {
+// supply mounts what the node shall see and views lack, the outermost first.
+func (s *remounting) supply(views ...view) error {
 	lacks := make([][]mount, len(views))
 	var sources []string
 	for i, v := range views {

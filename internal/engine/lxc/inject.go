@@ -12,9 +12,9 @@ import (
 	"orrery/internal/tree"
 )
 
-// Furnish writes files into the private layer of a node that does not run. Paths are followed inside the node's root only.
-func (e *Engine) Furnish(_ context.Context, ref engine.Ref, files ...host.File) error {
-	return e.withinStopped(ref, func(root furniture) error {
+// Inject writes files into the private layer of a node that does not run. Paths are followed inside the node's root only.
+func (e *Engine) Inject(_ context.Context, ref engine.Ref, files ...host.File) error {
+	return e.withinStopped(ref, func(root stopped) error {
 		for _, f := range files {
 			if err := root.put(f); err != nil {
 				return fmt.Errorf("file %s of node %s: %w", f.Path, ref.Name, err)
@@ -26,7 +26,7 @@ func (e *Engine) Furnish(_ context.Context, ref engine.Ref, files ...host.File) 
 
 // Disable removes the links by which systemd pulls in units when a node that does not run boots.
 func (e *Engine) Disable(_ context.Context, ref engine.Ref, units ...string) error {
-	return e.withinStopped(ref, func(root furniture) error {
+	return e.withinStopped(ref, func(root stopped) error {
 		for _, unit := range units {
 			if err := root.disable(unit); err != nil {
 				return problem.New(problem.Failed, "node %s: unit %s cannot be disabled", ref.Name, unit).At(e.container(ref).dir).Because(err).
@@ -38,7 +38,7 @@ func (e *Engine) Disable(_ context.Context, ref engine.Ref, units ...string) err
 }
 
 // withinStopped does some work on the root of a node if that does not run.
-func (e *Engine) withinStopped(ref engine.Ref, work func(furniture) error) error {
+func (e *Engine) withinStopped(ref engine.Ref, work func(stopped) error) error {
 	c := e.container(ref)
 	r, err := record.Read(c.dir)
 	if err != nil {
@@ -51,25 +51,25 @@ func (e *Engine) withinStopped(ref engine.Ref, work func(furniture) error) error
 }
 
 // within does some work on the root of a node that does not run, as the node would see it.
-func (e *Engine) within(c container, r *record.Record, work func(furniture) error) error {
+func (e *Engine) within(c container, r *record.Record, work func(stopped) error) error {
 	return e.overlay(c, r, nil).Within(func() error {
 		root, err := tree.Open(c.rootfs())
 		if err != nil {
 			return err
 		}
 		defer root.Close()
-		return work(furniture{root, ids(r).First})
+		return work(stopped{root, ids(r).First})
 	})
 }
 
-// furniture is the root of a node, seen from the host. Whatever the node has made of it, nothing outside is reached.
-type furniture struct {
+// stopped is the root of a node, seen from the host. Whatever the node has made of it, nothing outside is reached.
+type stopped struct {
 	root  *tree.Root
 	first int // the id, on the host, of the node's root
 }
 
 // put writes a file with an owner that the node knows. Directories that are missing are made, and are the node's root's, as links are.
-func (in furniture) put(f host.File) error {
+func (in stopped) put(f host.File) error {
 	owner := f.Owner
 	if f.Link != "" {
 		owner = ""
