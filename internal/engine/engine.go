@@ -47,10 +47,10 @@ type Keeper interface {
 	Settle(ctx context.Context, ref Ref) error
 }
 
-// A Shifter is an engine whose nodes see files of the host, but have user ids of their own.
-type Shifter interface {
-	// Shift gives the id, on the host, of a node's root; its other ids follow.
-	Shift(ref Ref) (first int, err error)
+// An Idmapper is an engine whose nodes see files of the host, but have user ids of their own.
+type Idmapper interface {
+	// Idmap gives the id, on the host, of a node's root; its other ids follow.
+	Idmap(ref Ref) (first int, err error)
 }
 
 // A Spacer is an engine whose running nodes have network namespaces.
@@ -99,7 +99,7 @@ type Layered interface {
 // A Viewer is an engine by which the host can reach the files of a running node without running anything in it.
 type Viewer interface {
 	// View opens the root of a running node, as the node sees it and through its own mounts: what is written there is written as the node's
-	// processes do. Owners in there are those that the host sees, see Shifter.
+	// processes do. Owners in there are those that the host sees, see Idmapper.
 	View(ref Ref) (*tree.Root, error)
 }
 

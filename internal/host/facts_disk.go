@@ -30,7 +30,7 @@ func (m machine) disk() Facts {
 	return Facts{room, fileSystem(fs.Type, m.state)}
 }
 
-// fileSystem checks that overlayfs can write its private layers there, and shift their owners.
+// fileSystem checks that overlayfs can write its private layers there, and that it can be idmapped.
 func fileSystem(kind int64, dir string) Fact {
 	const name = "file system"
 	good := map[int64]string{

@@ -14,7 +14,7 @@ type IDs struct {
 	Size  int
 }
 
-// open gives a user namespace with the ids, by which mounts can be shifted.
+// open gives a user namespace with the ids, by which mounts can be idmapped.
 //
 // Besides the node's ids it maps the host's root to an id that no node has (Size): overlayfs makes its work files as
 // whoever mounted it, and could not if root had no id on disk.

@@ -300,7 +300,7 @@ func TestImportMistakes(t *testing.T) {
 		"cut short": {compress(t, "gz", good)[:200], "could not be unpacked"},
 		"no system": {archive(t, item{name: "a", text: "x"}), "no /etc"},
 		"no init":   {archive(t, item{name: "etc/x", text: "x"}), "no systemd"},
-		"shifted":   {archive(t, append([]item{{name: "etc/y", uid: 100000}}, small...)...), "belongs to 100000"},
+		"idmapped":  {archive(t, append([]item{{name: "etc/y", uid: 100000}}, small...)...), "belongs to 100000"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			file := "/nonexistent.tar"

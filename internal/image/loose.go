@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Loose gives mounts of directories of the host that are nowhere yet, with their owners shifted into ids: whoever has them can put them where
+// Loose gives mounts of directories of the host that are nowhere yet, with their owners mapped into ids: whoever has them can put them where
 // the directories themselves cannot be seen.
 func Loose(ids IDs, trees ...string) ([]*os.File, error) {
 	space, err := ids.open()

@@ -17,21 +17,21 @@ import (
 // An Overlay is a root file system put together from read-only layers and one private, writable layer.
 //
 // On disk, every tree bears the owners that the node sees: root's files are 0's. A node in a user namespace gets
-// them shifted by idmapped mounts (mount_setattr(2), Linux 5.19 for overlayfs), so that privileged and
+// them mapped by idmapped mounts (mount_setattr(2), Linux 5.19 for overlayfs), so that privileged and
 // unprivileged nodes, and nodes with different ranges of ids, share the same layers.
 type Overlay struct {
 	Lower  []string // trees, the topmost first; none: Upper is the whole root
 	Upper  string   // private layer
 	Work   string   // overlayfs's work directory, empty, on Upper's file system
 	Target string   // directory on which it is mounted
-	IDs    IDs      // of the node; the zero IDs: not shifted
+	IDs    IDs      // of the node; the zero IDs: not idmapped
 	Binds  []Bind   // directories of the host that the node sees
 
 	Namespace string // file at which a user namespace of the ids is found (lxc.container.conf(5), lxc.namespace.share.user); "": none is
 }
 
 // A Bind is a directory of the host made visible at a directory of the host from which the container can bind it further: with
-// the same shift of owners, unless it is only read. What is only read may lie on a tmpfs, which cannot shift owners before Linux 6.3.
+// the same idmap, unless it is only read. What is only read may lie on a tmpfs, which cannot be idmapped before Linux 6.3.
 type Bind struct {
 	Source, Target string
 	ReadOnly       bool
@@ -151,18 +151,18 @@ func (o *Overlay) mountPlain(ids *os.File) error {
 
 func (o *Overlay) mountBinds(ids *os.File) error {
 	for _, b := range o.Binds {
-		shift := ids
+		idmap := ids
 		if b.ReadOnly {
-			shift = nil
+			idmap = nil
 		}
-		if err := attach(b.Source, b.Target, shift, b.ReadOnly); err != nil {
+		if err := attach(b.Source, b.Target, idmap, b.ReadOnly); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// attach makes a tree visible at a directory, with its owners shifted into ids if there are any.
+// attach makes a tree visible at a directory, with its owners mapped into ids if there are any.
 func attach(tree, at string, ids *os.File, readOnly bool) error {
 	if err := os.MkdirAll(at, 0o711); err != nil {
 		return err
@@ -178,7 +178,7 @@ func attach(tree, at string, ids *os.File, readOnly bool) error {
 	return nil
 }
 
-// clone gives a mount of a tree that is nowhere yet, with its owners shifted into ids if there are any.
+// clone gives a mount of a tree that is nowhere yet, with its owners mapped into ids if there are any.
 func clone(tree string, ids *os.File, readOnly bool) (*os.File, error) {
 	fd, err := unix.OpenTree(unix.AT_FDCWD, tree, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
 	if err != nil {

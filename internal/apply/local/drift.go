@@ -224,9 +224,9 @@ func (h *Host) inside(e engine.Engine, n *spec.Node, do func(inner) error) error
 	}
 	ref := engine.RefOf(n)
 	in := inner{}
-	if shifter, shifts := e.(engine.Shifter); shifts {
+	if mapper, maps := e.(engine.Idmapper); maps {
 		var err error
-		if in.first, err = shifter.Shift(ref); err != nil {
+		if in.first, err = mapper.Idmap(ref); err != nil {
 			return err
 		}
 	}

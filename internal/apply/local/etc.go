@@ -225,8 +225,8 @@ func (h *Host) put(n *spec.Node, name string, content []byte, owner string, mode
 	if err != nil {
 		return fmt.Errorf("owner of /etc/orrery/%s: %w", name, err)
 	}
-	if shifter, ok := h.Engines[n.Engine].(engine.Shifter); ok {
-		first, err := shifter.Shift(engine.RefOf(n))
+	if mapper, ok := h.Engines[n.Engine].(engine.Idmapper); ok {
+		first, err := mapper.Idmap(engine.RefOf(n))
 		if err != nil {
 			return err
 		}

@@ -108,7 +108,7 @@ func unprivileged(s *suite) {
 	if !s.Kernel || !s.Engine.Capabilities().Containers {
 		s.Skip("user ids of the host can only be seen where nodes share its kernel")
 	}
-	n := s.running("shifted", 34)
+	n := s.running("idmapped", 34)
 	idMap := func() (inside, outside string) {
 		fields := strings.Fields(s.ask(n, "cat", "/proc/1/uid_map"))
 		if len(fields) < 3 {

@@ -46,9 +46,9 @@ func view(s *suite) {
 	n := s.running("view", 85)
 	s.put(n, host.File{Path: "/var/lib/enginetest", Content: []byte("mine"), Owner: "nobody:nogroup"})
 	first := 0
-	if shifter, ok := s.Engine.(engine.Shifter); ok {
+	if mapper, ok := s.Engine.(engine.Idmapper); ok {
 		var err error
-		first, err = shifter.Shift(engine.RefOf(n))
+		first, err = mapper.Idmap(engine.RefOf(n))
 		s.must(err)
 	}
 	root, err := v.View(engine.RefOf(n))

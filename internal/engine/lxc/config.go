@@ -17,10 +17,10 @@ func (e *Engine) writeConfig(c container, r *record.Record, mounts []mount) erro
 	set := func(key, format string, args ...any) { fmt.Fprintf(&b, key+" = "+format+"\n", args...) }
 	// LXC's common profile: seccomp, capabilities, devices, mixed mounts of proc, sys and cgroup.
 	set("lxc.include", "/usr/share/lxc/config/common.conf")
-	if shift := ids(r); shift.Size > 0 {
+	if idmap := ids(r); idmap.Size > 0 {
 		set("lxc.include", "/usr/share/lxc/config/userns.conf")
-		set("lxc.idmap", "u 0 %d %d", shift.First, shift.Size)
-		set("lxc.idmap", "g 0 %d %d", shift.First, shift.Size)
+		set("lxc.idmap", "u 0 %d %d", idmap.First, idmap.Size)
+		set("lxc.idmap", "g 0 %d %d", idmap.First, idmap.Size)
 		set("lxc.namespace.share.user", "%s", c.namespace())
 	}
 	b.WriteString(image.DeviceRules(devices(r)))

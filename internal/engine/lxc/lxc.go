@@ -30,7 +30,7 @@ type Engine struct {
 var (
 	_ engine.Engine    = (*Engine)(nil)
 	_ engine.Keeper    = (*Engine)(nil)
-	_ engine.Shifter   = (*Engine)(nil)
+	_ engine.Idmapper  = (*Engine)(nil)
 	_ engine.Injector  = (*Engine)(nil)
 	_ engine.Sweeper   = (*Engine)(nil)
 	_ engine.Remounter = (*Engine)(nil)
@@ -114,8 +114,8 @@ const (
 	idsEach = 65536
 )
 
-// Shift gives the id that a node's root has on the host.
-func (e *Engine) Shift(ref engine.Ref) (int, error) {
+// Idmap gives the id that a node's root has on the host.
+func (e *Engine) Idmap(ref engine.Ref) (int, error) {
 	c := e.container(ref)
 	r, err := record.Read(c.dir)
 	if err != nil {

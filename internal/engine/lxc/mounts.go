@@ -16,7 +16,7 @@ import (
 // mount is a directory that a node sees.
 type mount struct {
 	source   string // directory of the host
-	bind     string // where it stands, with owners shifted, in the container's mount namespace before the container has a root
+	bind     string // where it stands, with owners idmapped, in the container's mount namespace before the container has a root
 	path     string // in the node
 	readOnly bool
 }
