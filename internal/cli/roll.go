@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"orrery/internal/apply"
 	"orrery/internal/apply/local"
 	"orrery/internal/drift"
 	"orrery/internal/engine"
@@ -33,7 +34,7 @@ type row struct {
 	Addresses  map[string]string `json:"addresses"`
 	Detail     string            `json:"detail,omitempty"`
 	Drift      []observe.Drift   `json:"drift,omitempty"`
-	Usage      *local.Usage      `json:"usage,omitempty"`
+	Usage      *apply.Usage      `json:"usage,omitempty"`
 	networks   []string
 }
 

@@ -11,7 +11,7 @@ import (
 
 	"github.com/creack/pty"
 
-	"orrery/internal/apply/local"
+	"orrery/internal/apply"
 	"orrery/internal/observe"
 	"orrery/internal/site"
 )
@@ -78,9 +78,9 @@ func TestTableFits(t *testing.T) {
 func TestUsageFits(t *testing.T) {
 	rows := twelve()
 	for i := range rows {
-		rows[i].Usage = &local.Usage{Processors: 1.5, Memory: 100 << 20, Pids: 40, Disk: 12 << 20, Volumes: 3 << 30, Limits: site.Limits{Cpus: 2, Memory: 256 << 20}}
+		rows[i].Usage = &apply.Usage{Processors: 1.5, Memory: 100 << 20, Pids: 40, Disk: 12 << 20, Volumes: 3 << 30, Limits: site.Limits{Cpus: 2, Memory: 256 << 20}}
 	}
-	rows[1].Usage = &local.Usage{Processors: -1, Memory: -1, Pids: -1, Disk: -1}
+	rows[1].Usage = &apply.Usage{Processors: -1, Memory: -1, Pids: -1, Disk: -1}
 	rows[2].Usage, rows[2].State, rows[2].Health = nil, "absent", "-"
 	lines := (&table{width: 120}).lines(rows, true, noon)
 	if !strings.Contains(lines[1], "1.50 of 2") || !strings.Contains(lines[1], "100 of 256 ") || !strings.Contains(lines[1], "3.0 GiB") {

@@ -11,7 +11,6 @@ import (
 	"orrery/internal/image"
 	"orrery/internal/network"
 	"orrery/internal/plan"
-	"orrery/internal/problem"
 	"orrery/internal/role"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
@@ -55,12 +54,11 @@ func (h *Host) settled(ctx context.Context, nodes []*spec.Node) error {
 	var all sync.WaitGroup
 	for i, n := range nodes {
 		all.Go(func() {
-			e, ok := h.Engines[n.Engine]
-			if !ok {
-				errs[i] = problem.New(problem.Unable, "node %s wants the engine %q, which this host does not have", n.Name, n.Engine)
-				return
+			e, err := h.engine(n)
+			if err == nil {
+				err = e.Change(ctx, n)
 			}
-			errs[i] = e.Change(ctx, n)
+			errs[i] = err
 		})
 	}
 	all.Wait()

@@ -107,9 +107,9 @@ func (h *Host) lookInto(n *observe.Node, makers map[*site.Site]*spec.Maker) (*lo
 	if err != nil {
 		return nil, err
 	}
-	e, ok := h.Engines[n.Engine]
-	if !ok {
-		return nil, problem.New(problem.Unable, "node %s wants the engine %q, which this host does not have", n.Name, n.Engine)
+	e, err := h.engine(&n.Node)
+	if err != nil {
+		return nil, err
 	}
 	l := &look{host: h, node: n, site: s, declared: declared, engine: e}
 	// What is to be activated is given its files, volumes and services then.

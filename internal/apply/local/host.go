@@ -20,7 +20,6 @@ import (
 	"orrery/internal/network"
 	"orrery/internal/observe"
 	"orrery/internal/plan"
-	"orrery/internal/problem"
 	"orrery/internal/secret"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
@@ -57,7 +56,7 @@ type Host struct {
 	former   map[string][]byte // files as they were before writeNames, for restoreNames
 }
 
-var _ apply.Worker = (*Host)(nil)
+var _ apply.Host = (*Host)(nil)
 
 // New gives the host that runs Orrery, for a site.
 func New(name string, dirs host.Dirs, s *site.Site, engines map[string]engine.Engine, store *image.Store) *Host {
@@ -163,9 +162,9 @@ func (h *Host) doNode(ctx context.Context, s *plan.Step, say func(string)) error
 	if n == nil {
 		n = s.Was
 	}
-	e, ok := h.Engines[n.Engine]
-	if !ok {
-		return problem.New(problem.Unable, "node %s wants the engine %q, which this host does not have", n.Name, n.Engine)
+	e, err := h.engine(n)
+	if err != nil {
+		return err
 	}
 	ref := engine.RefOf(n)
 	switch s.Kind {
@@ -246,6 +245,11 @@ func (h *Host) restore(ctx context.Context) error {
 		return err
 	}
 	return host.Restore(h.Dirs.Run)
+}
+
+// Log opens what the roles of a node printed.
+func (h *Host) Log(node string) (io.ReadCloser, error) {
+	return os.Open(filepath.Join(h.Dirs.Logs(h.Site.Key()), node+".log"))
 }
 
 // log opens the log of a node or layer for appending, behind a writer that hides secrets.

@@ -4,24 +4,13 @@ import (
 	"context"
 	"path/filepath"
 
+	"orrery/internal/apply"
 	"orrery/internal/engine"
 	"orrery/internal/host"
 	"orrery/internal/observe"
-	"orrery/internal/site"
 	"orrery/internal/site/spec"
 	"orrery/internal/volume"
 )
-
-// Usage is what a node uses now. What cannot be told is negative.
-type Usage struct {
-	Processors float64     `json:"processors"` // on average, between two readings
-	Memory     int64       `json:"memory"`     // bytes, without what of the page cache goes by itself
-	Pids       int64       `json:"pids"`       // processes and threads
-	Disk       int64       `json:"disk"`       // bytes of its private layer
-	Volumes    int64       `json:"volumes"`    // bytes of its own volumes that are kept with the host's state
-	Partial    bool        `json:"partial,omitempty"`
-	Limits     site.Limits `json:"limits"`
-}
 
 // Sample reads what the kernel has counted of a node.
 func (h *Host) Sample(n *spec.Node) host.Sample {
@@ -32,8 +21,8 @@ func (h *Host) Sample(n *spec.Node) host.Sample {
 }
 
 // Usage tells what a node uses, from two samples of it.
-func (h *Host) Usage(ctx context.Context, n *observe.Node, before, now host.Sample) *Usage {
-	u := &Usage{Processors: -1, Memory: -1, Pids: -1, Disk: -1, Limits: n.Limits}
+func (h *Host) Usage(ctx context.Context, n *observe.Node, before, now host.Sample) *apply.Usage {
+	u := &apply.Usage{Processors: -1, Memory: -1, Pids: -1, Disk: -1, Limits: n.Limits}
 	if n.State == observe.Running || n.State == observe.Frozen {
 		u.Processors, u.Memory, u.Pids = host.Processors(before, now), now.Memory, now.Pids
 	}

@@ -1,0 +1,71 @@
+package apply
+
+import (
+	"context"
+	"io"
+	"time"
+
+	"orrery/internal/host"
+	"orrery/internal/journal"
+	"orrery/internal/observe"
+	"orrery/internal/plan"
+	"orrery/internal/site"
+	"orrery/internal/site/spec"
+)
+
+// A Host is a machine that has a part of a site, as the operations on the site see it: they look at it, do the steps of a plan on it, and keep the
+// record of what they did. Nothing in it says whether the machine is this one. What it is given and gives is plain data or a stream.
+type Host interface {
+	Worker
+
+	// Hold takes the site's lock on the host, which all need who change anything. If somebody else has it, that is a Locked problem that names them.
+	Hold(ctx context.Context, by host.Holder) (letGo func(), err error)
+	// Sweep ends and removes what runs that were killed left behind. Only the holder of the lock may call it.
+	Sweep(ctx context.Context) error
+	// Observe looks at what is there of the site.
+	Observe(ctx context.Context) (observe.Host, error)
+	// Probe looks into the live nodes that run (of these names; nil: all), and notes with each what has drifted since its roles were applied.
+	Probe(ctx context.Context, nodes []observe.Node, names map[string]bool) error
+	// Settle removes what was kept for undoing, once a run that did these steps has succeeded.
+	Settle(ctx context.Context, done []*plan.Step) error
+	// Took tells how long a step took that was like this one; 0: nobody knows.
+	Took(s *plan.Step) time.Duration
+
+	// ReadReleases tells which releases of the site are live on the host, and which are kept there.
+	ReadReleases() (observe.Releases, error)
+	// WriteReleases takes down which are live, safe against a power cut.
+	WriteReleases(r observe.Releases) error
+
+	// Journal opens the site's journal on the host for writing.
+	Journal() (Journal, error)
+	// Entries gives what the journal has, the oldest first, and the numbers of the lines that cannot be read.
+	Entries() (all []journal.Entry, damaged []int, err error)
+	// Log opens what the roles of a node printed when they were applied. If they printed nothing, that is fs.ErrNotExist.
+	Log(node string) (io.ReadCloser, error)
+	// Redact hides the values of secrets in what something on the host printed.
+	Redact(text string) string
+
+	// Runner gives the way into a running node: commands, files, connections.
+	Runner(n *spec.Node) (host.Runner, error)
+	// Usage tells what a node uses, from two samples of it.
+	Usage(ctx context.Context, n *observe.Node, before, now host.Sample) *Usage
+	// Sample reads what the kernel has counted of a node.
+	Sample(n *spec.Node) host.Sample
+}
+
+// A Journal is where is noted what is done to a site.
+type Journal interface {
+	Add(e journal.Entry) error
+	Close() error
+}
+
+// Usage is what a node uses now. What cannot be told is negative.
+type Usage struct {
+	Processors float64     `json:"processors"` // on average, between two readings
+	Memory     int64       `json:"memory"`     // bytes, without what of the page cache goes by itself
+	Pids       int64       `json:"pids"`       // processes and threads
+	Disk       int64       `json:"disk"`       // bytes of its private layer
+	Volumes    int64       `json:"volumes"`    // bytes of its own volumes that are kept with the host's state
+	Partial    bool        `json:"partial,omitempty"`
+	Limits     site.Limits `json:"limits"`
+}
