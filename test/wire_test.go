@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// wireSite has a macvlan and an exclusive network at the two ends of a cable, and no other way to its nodes.
+// wireSite has a macvlan and an exclusive network at the two ends of a veth pair, and no other way to its nodes.
 const wireSite = `
-[cable.itwire]
+[vethpair.itwire]
 ends = ["itw0", "itw1"]
 [network.air]
 kind = "macvlan"

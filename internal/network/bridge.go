@@ -20,7 +20,7 @@ import (
 // another site without having to know it.
 const bridgePrefix = "orb"
 
-// ownPrefix begins the names of all links of Orrery's on the host but for the ends of cables, and hardly those of others.
+// ownPrefix begins the names of all links of Orrery's on the host but for the ends of veth pairs, and hardly those of others.
 const ownPrefix = "or"
 
 // A bridge is the link of the host's that carries the mark of a network: a bridge, whatever the network is, but for macvlan ones.

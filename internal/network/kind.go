@@ -17,7 +17,7 @@ import (
 //	routed     a bridge with nothing on it, for the gateway's address; the links of nodes stand by themselves and have a route each
 //	macvlan    a macvlan of the host's own, beside those of the nodes
 //	exclusive  a bridge with nothing on it, for the mark alone
-//	cable      the same
+//	vethpair   the same
 //
 // A bridge with nothing on it is what dummy(4) is elsewhere, and every host that has networks at all has bridges.
 
@@ -135,7 +135,7 @@ func routedLinks(n spec.Network) ([]netlink.Link, error) {
 	return all, nil
 }
 
-// upParent sets the interface of a macvlan network up, if it is the end of a cable: those are Orrery's.
+// upParent sets the interface of a macvlan network up, if it is the end of a veth pair: those are Orrery's.
 func upParent(n spec.Network) error {
 	if !isMacvlan(n) {
 		return nil
@@ -147,7 +147,7 @@ func upParent(n spec.Network) error {
 	if isUp(parent) {
 		return nil
 	}
-	if !isCable(parent) {
+	if !isVethEnd(parent) {
 		return fmt.Errorf("interface %s: %w", n.Parent, unix.ENETDOWN)
 	}
 	if err := disableIPv6(n.Parent); err != nil {

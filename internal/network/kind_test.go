@@ -25,7 +25,7 @@ func kindOf(name, kind, subnet, gateway string, nat bool) spec.Network {
 var (
 	venet = kindOf("venet", site.Routed, "10.8.71.0/24", "10.8.71.1/24", true)
 	quiet = kindOf("quiet", site.Routed, "10.8.72.0/24", "10.8.72.1/24", false)
-	wire  = spec.CableOf("karoo", site.Cable{Name: "wire", Ends: [2]string{"w0", "w1"}, MTU: 1500})
+	wire  = spec.VethPairOf("karoo", site.VethPair{Name: "wire", Ends: [2]string{"w0", "w1"}, MTU: 1500})
 	nics  = kindOf("nics", site.Exclusive, "10.8.74.0/24", "", false)
 )
 
@@ -49,7 +49,7 @@ func TestMarkOfKinds(t *testing.T) {
 	}
 	for _, alias := range []string{
 		"orrery karoo venet 10.8.71.0/24 - - routed -", "orrery karoo mac 10.8.73.0/24 - - macvlan -", "orrery karoo x 10.8.73.0/24 - - tunnel -",
-		"orrery karoo cable.wire - - - cable w0", "orrery karoo cable.wire - - - cable w0 w0", "orrery karoo x 10.8.73.0/24 - - exclusive",
+		"orrery karoo vethpair.wire - - - vethpair w0", "orrery karoo vethpair.wire - - - vethpair w0 w0", "orrery karoo x 10.8.73.0/24 - - exclusive",
 	} {
 		if n, ok := readMark(alias); ok {
 			t.Errorf("alias %q reads %+v", alias, n)
@@ -235,23 +235,15 @@ func TestMacvlanParents(t *testing.T) {
 	removeAll(t, cam, macvlanOn("nic0"))
 }
 
-func TestCable(t *testing.T) {
+func TestVethPair(t *testing.T) {
 	if !sandbox(t) {
 		return
 	}
-	ctx := context.Background()
-	a, b, err := MakeCable(ctx, "lab", "one")
+	one := spec.VethPairOf("lab", site.VethPair{Name: "one", Ends: [2]string{"x0", "x1"}})
+	makeAll(t, one, one, one)
+	first, err := netlink.LinkByName("x0")
 	must(t, err)
-	for range 2 {
-		again, other, err := MakeCable(ctx, "lab", "one")
-		must(t, err)
-		if again != a || other != b {
-			t.Errorf("%s and %s are now %s and %s", a, b, again, other)
-		}
-	}
-	first, err := netlink.LinkByName(a)
-	must(t, err)
-	second, err := netlink.LinkByName(b)
+	second, err := netlink.LinkByName("x1")
 	must(t, err)
 	if first.Attrs().ParentIndex != second.Attrs().Index || !isUp(first) || !isUp(second) {
 		t.Errorf("%+v %+v", first.Attrs(), second.Attrs())
@@ -260,7 +252,7 @@ func TestCable(t *testing.T) {
 	other := wire
 	other.Site = "toy"
 	other.Bridge = site.BridgeName(other.Site, other.Name)
-	wantRefused(t, other, "is an end of another cable")
+	wantRefused(t, other, "is an end of another veth pair")
 	other.Ends = [2]string{"w2", "lo"}
 	wantRefused(t, other, "that is not Orrery's")
 	longer := wire
@@ -275,8 +267,7 @@ func TestCable(t *testing.T) {
 	must(t, err)
 	must(t, netlink.LinkSetAlias(link, ""))
 	makeAll(t, longer)
-	must(t, RemoveCable(ctx, "lab", "one"))
-	must(t, RemoveCable(ctx, "lab", "one"))
+	removeAll(t, one, one)
 	all, err := Observe("")
 	must(t, err)
 	if len(all) != 1 {
@@ -287,6 +278,33 @@ func TestCable(t *testing.T) {
 	if left := linkNames(t); slices.Contains(left, "w0") || slices.Contains(left, "w3") {
 		t.Errorf("left are %q", left)
 	}
+}
+
+// TestVethPairMadeBefore has a veth pair as it was made and marked when it was called a cable: it is there, and is made no other.
+func TestVethPairMadeBefore(t *testing.T) {
+	if !sandbox(t) {
+		return
+	}
+	makeAll(t, wire)
+	link := func(name string) netlink.Link {
+		l, err := netlink.LinkByName(name)
+		must(t, err)
+		return l
+	}
+	const bridge = "orb0e60759079" // of karoo's cable.wire
+	must(t, netlink.LinkSetAlias(link(bridge), "orrery karoo cable.wire - - - cable w0 w1"))
+	for _, end := range wire.Ends {
+		must(t, netlink.LinkSetAlias(link(end), "orrery cable karoo cable.wire"))
+	}
+	before := link("w0").Attrs().Index
+	same(t, []spec.Network{wire})
+	makeAll(t, wire)
+	same(t, []spec.Network{wire})
+	if link("w0").Attrs().Index != before || link("w0").Attrs().Alias != vethPairAlias(wire) || link(bridge).Attrs().Alias != mark(wire) {
+		t.Errorf("%+v", link("w0").Attrs())
+	}
+	removeAll(t, wire)
+	nothingLeft(t)
 }
 
 func TestLend(t *testing.T) {
@@ -342,14 +360,14 @@ func TestLend(t *testing.T) {
 	if got := link("w0").Attrs().HardwareAddr; !slices.Equal(got, own) {
 		t.Errorf("it has the hardware address %s, not %s", got, own)
 	}
-	if w0 := link("w0"); w0.Attrs().Alias != cableAlias(wire) || !isUp(w0) || !isCable(w0) {
+	if w0 := link("w0"); w0.Attrs().Alias != vethPairAlias(wire) || !isUp(w0) || !isVethEnd(w0) {
 		t.Errorf("%+v", w0.Attrs())
 	}
 	must(t, Reclaim(ctx, "w0", "karoo/101"))
 	must(t, Lend(ctx, "w0", "karoo/101")) // and the node has ended by itself
 	must(t, Lend(ctx, "w0", "karoo/102"))
 	must(t, Reclaim(ctx, "w0", "karoo/102"))
-	if alias := link("w0").Attrs().Alias; alias != cableAlias(wire) {
+	if alias := link("w0").Attrs().Alias; alias != vethPairAlias(wire) {
 		t.Error(alias)
 	}
 

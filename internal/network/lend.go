@@ -24,7 +24,7 @@ func Lend(ctx context.Context, name, node string) error {
 	link, err := netlink.LinkByName(name)
 	if missing(err) {
 		return problem.New(problem.Unable, "the host has no interface %s for node %s to take", name, node).
-			Try("ip link lists those that it has; another node may have taken it, and orrery up makes the ends of cables anew")
+			Try("ip link lists those that it has; another node may have taken it, and orrery up makes the ends of veth pairs anew")
 	}
 	if err != nil {
 		return err

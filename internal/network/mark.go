@@ -9,7 +9,7 @@ import (
 
 // mark says, in the alias of a link, what it was made for: "orrery SITE NETWORK SUBNET GATEWAY nat", with "-" for what
 // there is not, and "outlet" in place of "nat" if a router of its own does that; what it opens of the host ("host=tcp/22,udp/53") and
-// "spoof" are behind, if there are any; of a network that is no bridge, its kind and interface come next, and of a cable its ends. It holds all that the rules follow from, so that the table of a site can be
+// "spoof" are behind, if there are any; of a network that is no bridge, its kind and interface come next, and of a veth pair its ends. It holds all that the rules follow from, so that the table of a site can be
 // written anew when only one of its networks is at hand.
 func mark(n spec.Network) string {
 	nat := ""
@@ -28,7 +28,7 @@ func mark(n spec.Network) string {
 	}
 	switch n.Kind {
 	case "":
-	case spec.Cable:
+	case spec.VethPair:
 		words = append(words, n.Kind, n.Ends[0], n.Ends[1])
 	default:
 		words = append(words, n.Kind, dash(n.Parent))
@@ -38,7 +38,7 @@ func mark(n spec.Network) string {
 
 // readMark gives the network that an alias marks.
 func readMark(alias string) (spec.Network, bool) {
-	words := strings.Fields(alias)
+	words := renamed(strings.Fields(alias))
 	if len(words) < 6 || words[0] != "orrery" {
 		return spec.Network{}, false
 	}
@@ -57,14 +57,22 @@ func readMark(alias string) (spec.Network, bool) {
 	}
 	switch {
 	case len(more) == 0:
-	case len(more) == 3 && more[0] == spec.Cable:
+	case len(more) == 3 && more[0] == spec.VethPair:
 		n.Kind, n.Ends = more[0], [2]string{more[1], more[2]}
-	case len(more) == 2 && more[0] != spec.Cable:
+	case len(more) == 2 && more[0] != spec.VethPair:
 		n.Kind, n.Parent = more[0], undash(more[1])
 	default:
 		return spec.Network{}, false
 	}
 	return n, check(n) == nil // anybody may write an alias
+}
+
+// renamed gives the words of a mark as they are written now; that of a veth pair said "cable" before.
+func renamed(words []string) []string {
+	if len(words) == 9 && words[6] == "cable" {
+		words[2], words[6] = strings.Replace(words[2], "cable.", spec.VethPair+".", 1), spec.VethPair
+	}
+	return words
 }
 
 const (

@@ -43,7 +43,7 @@ func Make(ctx context.Context, n spec.Network) error {
 			return failed(n, "remove its outlet", err)
 		}
 	}
-	if err := recable(n, all); err != nil {
+	if err := replaceEnds(n, all); err != nil {
 		return failed(n, "remove its former ends", err)
 	}
 	// The rules come before the link is up, so that there is no moment at which it is open.
@@ -52,14 +52,14 @@ func Make(ctx context.Context, n spec.Network) error {
 		return failed(n, "make link "+n.Bridge, err)
 	}
 	others := slices.DeleteFunc(meant(all, n.Site), func(o spec.Network) bool { return o.Name == n.Name })
-	if n.Kind != spec.Cable {
+	if n.Kind != spec.VethPair {
 		others = append(others, n)
 	}
 	if err := writeTable(n.Site, others); err != nil {
 		return err
 	}
-	if n.Kind == spec.Cable {
-		if err := layCable(n); err != nil {
+	if n.Kind == spec.VethPair {
+		if err := layVethPair(n); err != nil {
 			return failed(n, "make it", err)
 		}
 	}
@@ -94,8 +94,8 @@ func Remove(ctx context.Context, n spec.Network) error {
 		return failed(n, "set link "+n.Bridge+" down", err)
 	}
 	for _, b := range all {
-		if b.marked && b.mark.Kind == spec.Cable && b.mark.Bridge == n.Bridge {
-			if err := cutCable(b.mark); err != nil {
+		if b.marked && b.mark.Kind == spec.VethPair && b.mark.Bridge == n.Bridge {
+			if err := removeEnds(b.mark); err != nil {
 				return failed(n, "remove its ends", err)
 			}
 		}
@@ -136,9 +136,9 @@ func Sweep(ctx context.Context) error {
 
 // check finds what would make no network, before anything is touched.
 func check(n spec.Network) error {
-	if n.Kind == spec.Cable {
+	if n.Kind == spec.VethPair {
 		if n.Ends[0] == "" || n.Ends[1] == "" || n.Ends[0] == n.Ends[1] || isOwn(n.Ends[0]) || isOwn(n.Ends[1]) {
-			return problem.New(problem.Unable, "cable %s: its ends cannot be %q and %q", n.Name, n.Ends[0], n.Ends[1])
+			return problem.New(problem.Unable, "network %s: its ends cannot be %q and %q", n.Name, n.Ends[0], n.Ends[1])
 		}
 		return nil
 	}
@@ -169,7 +169,7 @@ func check(n spec.Network) error {
 func meant(all []bridge, ofSite string) []spec.Network {
 	var networks []spec.Network
 	for _, b := range all {
-		if b.marked && b.mark.Site == ofSite && b.mark.Kind != spec.Cable {
+		if b.marked && b.mark.Site == ofSite && b.mark.Kind != spec.VethPair {
 			networks = append(networks, b.mark)
 		}
 	}

@@ -79,7 +79,7 @@ func observeSite(siteName string, all []bridge, g *guards, links []netlink.Link)
 		}
 		n.NAT = masqueraded[n.Name]
 		delete(known, n.Name)
-		if changed && n.Kind != spec.Cable {
+		if changed && n.Kind != spec.VethPair {
 			n.Bridge += " (rules changed)"
 		}
 		networks = append(networks, n)
@@ -101,8 +101,8 @@ func observed(b bridge, g *guards, links []netlink.Link) (spec.Network, error) {
 	if b.link.Type() != linkType(n) {
 		n.Bridge += " (" + b.link.Type() + ")"
 	}
-	if n.Kind == spec.Cable {
-		if wrong := checkCable(n); wrong != "" {
+	if n.Kind == spec.VethPair {
+		if wrong := checkVethPair(n); wrong != "" {
 			n.Bridge += " (" + wrong + ")"
 		}
 		return n, nil

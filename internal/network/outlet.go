@@ -49,11 +49,11 @@ func makeOutlet(n spec.Network, bridge netlink.Link) error {
 		return err
 	}
 	defer router.Close()
-	port, err := openCable(portName(n), gate, n.MTU, router)
+	port, err := openVethPair(portName(n), gate, n.MTU, router)
 	if err != nil {
 		return err
 	}
-	up, err := openCable(uplinkName(n), exit, n.MTU, router)
+	up, err := openVethPair(uplinkName(n), exit, n.MTU, router)
 	if err != nil {
 		return err
 	}
@@ -81,21 +81,21 @@ func makeOutlet(n spec.Network, bridge netlink.Link) error {
 // removeOutlet removes the outlet of a network, if there is one or part of one.
 func removeOutlet(n spec.Network) error {
 	for _, name := range []string{uplinkName(n), portName(n)} {
-		if err := removeCable(name); err != nil {
+		if err := removeVethPair(name); err != nil {
 			return err
 		}
 	}
 	return removeNamespace(routerName(n), routerMark(n))
 }
 
-// openCable gives the host's end of a link to a router; it makes the link if it is not there, or not whole.
-func openCable(near, far string, mtu int, router *os.File) (netlink.Link, error) {
+// openVethPair gives the host's end of a link to a router; it makes the link if it is not there, or not whole.
+func openVethPair(near, far string, mtu int, router *os.File) (netlink.Link, error) {
 	link, err := netlink.LinkByName(near)
 	switch {
 	case missing(err):
 	case err != nil:
 		return nil, err
-	case !isCable(link):
+	case !isVethEnd(link):
 		return nil, problem.New(problem.Unable, "the host has an interface %s that is not Orrery's", near).
 			Try("rename it or remove it: ip link delete %s", near)
 	case leadsTo(link, far, router):
@@ -108,10 +108,10 @@ func openCable(near, far string, mtu int, router *os.File) (netlink.Link, error)
 	if err := inside(router, func() error { return removeLink(far) }); err != nil {
 		return nil, err
 	}
-	cable := newCable(near, far, mtu)
-	cable.PeerHardwareAddr = derivedMAC(near + " " + far) // all routers have ends of these names
-	cable.PeerNamespace = netlink.NsFd(int(router.Fd()))
-	if err := netlink.LinkAdd(cable); err != nil {
+	veth := newVethPair(near, far, mtu)
+	veth.PeerHardwareAddr = derivedMAC(near + " " + far) // all routers have ends of these names
+	veth.PeerNamespace = netlink.NsFd(int(router.Fd()))
+	if err := netlink.LinkAdd(veth); err != nil {
 		return nil, err
 	}
 	return netlink.LinkByName(near)

@@ -19,8 +19,8 @@ func refuse(n spec.Network, all []bridge) error {
 	if err := refuseName(n); err != nil {
 		return err
 	}
-	if n.Kind == spec.Cable {
-		return refuseCable(n)
+	if n.Kind == spec.VethPair {
+		return refuseVethPair(n)
 	}
 	if err := refuseKind(n, all); err != nil {
 		return err
@@ -32,7 +32,7 @@ func refuse(n spec.Network, all []bridge) error {
 	own := map[int]bool{}
 	for _, b := range all {
 		own[b.link.Attrs().Index] = true
-		if b.mark.Site == n.Site || hostAddress(b.mark) == "" || b.mark.Kind == spec.Cable {
+		if b.mark.Site == n.Site || hostAddress(b.mark) == "" || b.mark.Kind == spec.VethPair {
 			continue
 		}
 		if other, err := netip.ParsePrefix(b.mark.Subnet); err == nil && other.Overlaps(subnet) {

@@ -50,7 +50,7 @@ func refuseParent(n spec.Network, parent netlink.Link) error {
 	case attrs.MTU < n.MTU:
 		return problem.New(problem.Unable, "network %s: mtu %d is more than the %d of interface %s", n.Name, n.MTU, attrs.MTU, n.Parent).
 			Try("give the network mtu = %d, or the interface more: ip link set %s mtu %d", attrs.MTU, n.Parent, n.MTU)
-	case !isUp(parent) && !isCable(parent):
+	case !isUp(parent) && !isVethEnd(parent):
 		return problem.New(problem.Unable, "network %s: interface %s is down", n.Name, n.Parent).Try("ip link set %s up", n.Parent)
 	}
 	return nil

@@ -43,10 +43,10 @@ func (d *draft) downHost(h *observe.Host) {
 		return
 	}
 	last := gone
-	for _, cables := range []bool{false, true} { // what is on a cable goes first
+	for _, vethPairs := range []bool{false, true} { // what is on a veth pair goes first
 		needs := last
 		for i := range h.Networks {
-			if n := &h.Networks[i]; (n.Kind == spec.Cable) == cables {
+			if n := &h.Networks[i]; (n.Kind == spec.VethPair) == vethPairs {
 				last = append(last, d.removeNetwork(h, n, "asked for", needs))
 			}
 		}

@@ -166,7 +166,7 @@ func (f *fleet) wantReached(t failer, s *site.Site) {
 			t.Fatalf("host %s has %d nodes, not %d", h.Name, len(h.Nodes), count)
 		}
 		for _, n := range maker.Networks() {
-			if used[n.Name] || n.Kind == spec.Cable && (ends[n.Ends[0]] || ends[n.Ends[1]]) {
+			if used[n.Name] || n.Kind == spec.VethPair && (ends[n.Ends[0]] || ends[n.Ends[1]]) {
 				networks = append(networks, n)
 			}
 		}

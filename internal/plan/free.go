@@ -74,12 +74,12 @@ func (d *draft) settle() {
 			if s.Network.Parent != "" {
 				d.claims(n, interfaceClaim(s.Host, s.Network.Parent))
 			}
-			if s.Network.Kind == spec.Cable && s.WasNetwork == nil {
+			if s.Network.Kind == spec.VethPair && s.WasNetwork == nil {
 				d.vacated(n, s.Network)
 			}
 		case RemoveNetwork:
 			d.vacated(n, s.Network)
-			for _, other := range d.hosts[s.Host].Networks { // what is on a cable goes first
+			for _, other := range d.hosts[s.Host].Networks { // what is on a veth pair goes first
 				if s.Network.Joins(other.Parent) {
 					d.claims(n, claim{s.Host, "network " + other.Name})
 				}

@@ -13,12 +13,12 @@ import (
 
 // genes are what a random site is built from. Two sites that share most of their genes are a site before and after an edit.
 type genes struct {
-	hosts    int
-	networks [4]*networkGenes
-	cables   [2]*cableGenes
-	roles    [4]roleGenes
-	nodes    [7]*nodeGenes
-	packages int // of the base image
+	hosts     int
+	networks  [4]*networkGenes
+	vethPairs [2]*vethPairGenes
+	roles     [4]roleGenes
+	nodes     [7]*nodeGenes
+	packages  int // of the base image
 }
 
 type networkGenes struct {
@@ -29,10 +29,10 @@ type networkGenes struct {
 	parent int // of macvlan
 }
 
-// cableGenes say what a cable is: either may come to have ends that the other had.
-type cableGenes struct{ ends int }
+// vethPairGenes say what a veth pair is: either may come to have ends that the other had.
+type vethPairGenes struct{ ends int }
 
-// interfaceNames are those of the machines, and ends of cables.
+// interfaceNames are those of the machines, and ends of veth pairs.
 var interfaceNames = []string{"enp1", "enp2", "w0", "w1", "w2", "w3"}
 
 type roleGenes struct {
@@ -73,11 +73,11 @@ func drawNetwork(t *rapid.T, i int) *networkGenes {
 	return &networkGenes{subnet: i + small(t, 1, "subnet"), nat: rapid.Bool().Draw(t, "nat"), mtu: 1500 - small(t, 1, "mtu"), kind: small(t, 3, "kind"), parent: small(t, 5, "parent")}
 }
 
-func drawCable(t *rapid.T) *cableGenes {
-	if small(t, 2, "cable") == 0 {
+func drawVethPair(t *rapid.T) *vethPairGenes {
+	if small(t, 2, "vethpair") == 0 {
 		return nil
 	}
-	return &cableGenes{small(t, 2, "ends")}
+	return &vethPairGenes{small(t, 2, "ends")}
 }
 
 func drawRole(t *rapid.T, i int) roleGenes {
@@ -104,8 +104,8 @@ func drawGenes(t *rapid.T) *genes {
 	for i := range g.networks {
 		g.networks[i] = drawNetwork(t, i)
 	}
-	for i := range g.cables {
-		g.cables[i] = drawCable(t)
+	for i := range g.vethPairs {
+		g.vethPairs[i] = drawVethPair(t)
 	}
 	for i := range g.roles {
 		g.roles[i] = drawRole(t, i)
@@ -122,8 +122,8 @@ func (g *genes) edited(t *rapid.T) *genes {
 	for range 1 + small(t, 5, "edits") {
 		switch small(t, 5, "edit") {
 		case 5:
-			i := small(t, len(e.cables)-1, "of")
-			e.cables[i] = drawCable(t)
+			i := small(t, len(e.vethPairs)-1, "of")
+			e.vethPairs[i] = drawVethPair(t)
 		case 0:
 			i := small(t, len(e.networks)-1, "of")
 			e.networks[i] = drawNetwork(t, i)
@@ -151,7 +151,7 @@ func (g *genes) site() *site.Site {
 	for i := range g.hosts {
 		s.Hosts = append(s.Hosts, site.Host{Name: hostNames[i]})
 	}
-	g.addCables(s)
+	g.addVethPairs(s)
 	taken, parents := map[int]bool{}, map[string]bool{}
 	for i, n := range g.networks {
 		if n == nil || taken[n.subnet] {
@@ -174,24 +174,24 @@ func (g *genes) site() *site.Site {
 	return s
 }
 
-// addCables declares the cables; of two with a common end only the first.
-func (g *genes) addCables(s *site.Site) {
-	for i, c := range g.cables {
+// addVethPairs declares the veth pairs; of two with a common end only the first.
+func (g *genes) addVethPairs(s *site.Site) {
+	for i, c := range g.vethPairs {
 		if c == nil {
 			continue
 		}
 		ends := [][2]string{{"w0", "w1"}, {"w1", "w2"}, {"w2", "w3"}}[c.ends]
-		_, first := s.CableOf(ends[0])
-		_, second := s.CableOf(ends[1])
+		_, first := s.VethPairOf(ends[0])
+		_, second := s.VethPairOf(ends[1])
 		if !first && !second {
-			s.Cables = append(s.Cables, site.Cable{Name: fmt.Sprint("cable", i), Ends: ends, MTU: 1500})
+			s.VethPairs = append(s.VethPairs, site.VethPair{Name: fmt.Sprint("wire", i), Ends: ends, MTU: 1500})
 		}
 	}
 }
 
 // usable reports whether every host has an interface.
 func usable(s *site.Site, name string) bool {
-	_, end := s.CableOf(name)
+	_, end := s.VethPairOf(name)
 	return end || name[0] == 'e'
 }
 

@@ -9,15 +9,15 @@ import (
 	"orrery/internal/site"
 )
 
-// wired gives a site with a cable of which one end carries a macvlan network, and nodes take both ends of another.
+// wired gives a site with a veth pair of which one end carries a macvlan network, and nodes take both ends of another.
 func wired() *site.Site {
 	network := func(name, kind, subnet string) site.Network {
 		return site.Network{Name: name, Kind: kind, Subnet: netip.MustParsePrefix(subnet), MTU: 1500}
 	}
 	s := &site.Site{
 		Name: "rapid", Images: []site.Image{{Name: "debian", Suite: "bookworm"}}, Hosts: []site.Host{{Name: "sv1"}},
-		Networks: []site.Network{network("mac", site.Macvlan, "10.0.0.0/24"), network("nic", site.Exclusive, "10.0.1.0/24")},
-		Cables:   []site.Cable{{Name: "one", Ends: [2]string{"w0", "w1"}}, {Name: "two", Ends: [2]string{"x0", "x1"}}},
+		Networks:  []site.Network{network("mac", site.Macvlan, "10.0.0.0/24"), network("nic", site.Exclusive, "10.0.1.0/24")},
+		VethPairs: []site.VethPair{{Name: "one", Ends: [2]string{"w0", "w1"}}, {Name: "two", Ends: [2]string{"x0", "x1"}}},
 	}
 	s.Networks[0].Interface = "w0"
 	for i, end := range []string{"x0", "x1"} {
@@ -32,7 +32,7 @@ func wired() *site.Site {
 	return s
 }
 
-func TestCablesComeFirstAndGoLast(t *testing.T) {
+func TestVethPairsComeFirstAndGoLast(t *testing.T) {
 	f := newFleet("sv1")
 	p := f.reach(t, wired())
 	before := func(p *plan.Plan, first, then string) {
@@ -50,14 +50,14 @@ func TestCablesComeFirstAndGoLast(t *testing.T) {
 			t.Errorf("%s is not before %s in\n%s", first, then, text(p))
 		}
 	}
-	before(p, "network cable.one: network", "network mac: network")
-	before(p, "network cable.two: network", "node a: start")
-	if again := f.up(t, wired(), plan.Goal{}); !again.Empty() { // although neither end of cable two is to be seen
+	before(p, "network vethpair.one: network", "network mac: network")
+	before(p, "network vethpair.two: network", "node a: start")
+	if again := f.up(t, wired(), plan.Goal{}); !again.Empty() { // although neither end of veth pair two is to be seen
 		t.Errorf("the second plan is not empty:\n%s", text(again))
 	}
 	down := plan.Down(wired(), f.observe(), plan.Goal{})
-	before(down, "network mac: unnetwork", "network cable.one: unnetwork")
-	before(down, "node a: destroy", "network cable.two: unnetwork")
+	before(down, "network mac: unnetwork", "network vethpair.one: unnetwork")
+	before(down, "node a: destroy", "network vethpair.two: unnetwork")
 }
 
 func TestAnotherKindIsMadeAnew(t *testing.T) {
@@ -82,7 +82,7 @@ func TestInterfacePassesFromNodeToNode(t *testing.T) {
 	s := wired()
 	for i := range s.Nodes { // they exchange their ends
 		nic := &s.Nodes[i].NICs[1]
-		nic.Interface = s.Cables[1].Ends[1-i]
+		nic.Interface = s.VethPairs[1].Ends[1-i]
 	}
 	f.reach(t, s)
 	f.wantReached(t, s)

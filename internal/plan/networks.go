@@ -11,11 +11,11 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// networks plans the networks that nodes are on, and the cables that these stand on, and gives the steps by network.
+// networks plans the networks that nodes are on, and the veth pairs that these stand on, and gives the steps by network.
 func (d *draft) networks(h *observe.Host, nodes []*site.Node, ready []int) (map[string]int, error) {
 	steps := map[string]int{}
 	used := d.uses(nodes)
-	for _, wanted := range d.maker.Networks() { // cables come first
+	for _, wanted := range d.maker.Networks() { // veth pairs come first
 		if !used[wanted.Name] {
 			continue
 		}
@@ -23,14 +23,14 @@ func (d *draft) networks(h *observe.Host, nodes []*site.Node, ready []int) (map[
 			Kind: MakeNetwork, Host: h.Name, Subject: wanted.Name, Reason: "new", Needs: ready,
 			Network: &wanted, Undo: "remove network " + wanted.Name,
 		}
-		cable, anew := d.cableUnder(wanted.Parent, steps)
+		veth, anew := d.vethPairUnder(wanted.Parent, steps)
 		if i := slices.IndexFunc(h.Networks, func(n spec.Network) bool { return n.Name == wanted.Name }); i >= 0 {
 			was := &h.Networks[i]
 			if (*was == wanted || LentOut(h, was, &wanted)) && !anew {
 				continue
 			}
 			if s.Reason = networkDifference(*was, wanted); s.Reason == "" {
-				s.Reason = "its cable is made anew"
+				s.Reason = "its veth pair is made anew"
 			}
 			if anew || relinks(was, &wanted) {
 				removed, err := d.unlink(h, was, s.Reason)
@@ -43,7 +43,7 @@ func (d *draft) networks(h *observe.Host, nodes []*site.Node, ready []int) (map[
 			}
 		}
 		if anew {
-			s.Needs = append(slices.Clone(s.Needs), cable)
+			s.Needs = append(slices.Clone(s.Needs), veth)
 		}
 		steps[wanted.Name] = d.add(s)
 		if freed := (claim{h.Name, "network " + wanted.Name}); !d.relinked[freed] {
@@ -82,7 +82,7 @@ func (d *draft) freeNetwork(h *observe.Host, n *spec.Network, step int) {
 	}
 }
 
-// uses gives the names of the networks that nodes are on, and of the cables that these networks or the nodes stand on.
+// uses gives the names of the networks that nodes are on, and of the veth pairs that these networks or the nodes stand on.
 func (d *draft) uses(nodes []*site.Node) map[string]bool {
 	used, interfaces := map[string]bool{}, map[string]bool{}
 	for _, n := range nodes {
@@ -96,15 +96,15 @@ func (d *draft) uses(nodes []*site.Node) map[string]bool {
 		}
 	}
 	for _, n := range d.maker.Networks() {
-		if n.Kind == spec.Cable && (interfaces[n.Ends[0]] || interfaces[n.Ends[1]]) {
+		if n.Kind == spec.VethPair && (interfaces[n.Ends[0]] || interfaces[n.Ends[1]]) {
 			used[n.Name] = true
 		}
 	}
 	return used
 }
 
-// cableUnder gives the step that makes the cable on which an interface is, and whether it makes other ends than there were.
-func (d *draft) cableUnder(name string, steps map[string]int) (step int, anew bool) {
+// vethPairUnder gives the step that makes the veth pair on which an interface is, and whether it makes other ends than there were.
+func (d *draft) vethPairUnder(name string, steps map[string]int) (step int, anew bool) {
 	for _, step := range steps {
 		if s := d.Steps[step]; s.Network.Joins(name) && s.WasNetwork == nil {
 			return step, true
@@ -115,27 +115,27 @@ func (d *draft) cableUnder(name string, steps map[string]int) (step int, anew bo
 
 // relinks reports whether what nodes are on is another link when a network has been changed.
 func relinks(was, is *spec.Network) bool {
-	return was.Kind != is.Kind || was.Parent != is.Parent || was.Ends != is.Ends || is.Kind == spec.Cable && was.Bridge != is.Bridge
+	return was.Kind != is.Kind || was.Parent != is.Parent || was.Ends != is.Ends || is.Kind == spec.VethPair && was.Bridge != is.Bridge
 }
 
-// LentOut reports whether a cable is as it shall be, but for that neither end is on the host, because nodes that run have taken them.
+// LentOut reports whether a veth pair is as it shall be, but for that neither end is on the host, because nodes that run have taken them.
 func LentOut(h *observe.Host, was, is *spec.Network) bool {
 	here := *was
 	here.Bridge = is.Bridge
-	return is.Kind == spec.Cable && here == *is && was.Bridge == is.Bridge+" ("+spec.EndsGone+")" &&
+	return is.Kind == spec.VethPair && here == *is && was.Bridge == is.Bridge+" ("+spec.EndsGone+")" &&
 		slices.ContainsFunc(h.Nodes, func(n observe.Node) bool { return runs(&n) && has(&n.Node, is) })
 }
 
-// stands reports whether a node is on a network or, if that is a cable, has taken an end of it or is on one.
+// stands reports whether a node is on a network or, if that is a veth pair, has taken an end of it or is on one.
 func stands(n *spec.Node, on *spec.Network) bool {
 	return slices.ContainsFunc(n.NICs, func(nic spec.NIC) bool {
 		return nic.Network == on.Name || on.Joins(nic.Parent) && n.KindOf(nic) == nic.Kind
 	})
 }
 
-// has reports whether a node has taken an end of a cable.
-func has(n *spec.Node, cable *spec.Network) bool {
-	return slices.ContainsFunc(n.NICs, func(nic spec.NIC) bool { return cable.Joins(nic.Parent) && n.Takes(nic) })
+// has reports whether a node has taken an end of a veth pair.
+func has(n *spec.Node, veth *spec.Network) bool {
+	return slices.ContainsFunc(n.NICs, func(nic spec.NIC) bool { return veth.Joins(nic.Parent) && n.Takes(nic) })
 }
 
 func runs(n *observe.Node) bool { return n.State == observe.Running || n.State == observe.Frozen }

@@ -210,8 +210,8 @@ func (u *nodeDraft) relinkReason() string {
 		}
 	}
 	for _, s := range u.Steps {
-		if s.Kind == MakeNetwork && s.Host == u.host.Name && s.WasNetwork == nil && s.Network.Kind == spec.Cable && stands(&u.has.Node, s.Network) {
-			return "cable " + s.Subject + " is made anew"
+		if s.Kind == MakeNetwork && s.Host == u.host.Name && s.WasNetwork == nil && s.Network.Kind == spec.VethPair && stands(&u.has.Node, s.Network) {
+			return "network " + s.Subject + " is made anew"
 		}
 	}
 	return ""

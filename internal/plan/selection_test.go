@@ -37,8 +37,8 @@ func TestSelectionTouchesOnlyTheSelected(t *testing.T) {
 					ends = append(ends, on.Interface)
 				}
 				for _, end := range ends {
-					if cable, ok := s.CableOf(end); ok {
-						networks["cable."+cable.Name] = true
+					if veth, ok := s.VethPairOf(end); ok {
+						networks["vethpair."+veth.Name] = true
 					}
 				}
 			}

@@ -88,7 +88,7 @@ func (d *draft) upHost(h *observe.Host, nodes []*site.Node) ([]waiting, error) {
 			if step, ok := networks[nic.Network]; ok {
 				u.ground = append(u.ground, step)
 			}
-			if step, ok := d.cableUnder(nic.Parent, networks); ok {
+			if step, ok := d.vethPairUnder(nic.Parent, networks); ok {
 				u.ground = append(u.ground, step)
 			}
 		}

@@ -63,7 +63,12 @@ func MachineID(site, node string) string {
 
 // BridgeName gives the name of a network's bridge on a host. It is a digest, because an interface
 // name has at most 15 characters (IFNAMSIZ) and two sites may both call a network "cam".
+//
+// That of a veth pair is digested as "cable.NAME", as it was called before: so the links that hosts have are found.
 func BridgeName(site, network string) string {
+	if name, ok := strings.CutPrefix(network, "vethpair."); ok {
+		network = "cable." + name
+	}
 	d := digest("bridge", site, network)
 	return "orb" + hex.EncodeToString(d[:5])
 }

@@ -17,15 +17,17 @@ const (
 // Kinds are the kinds of networks that a site file may name.
 var Kinds = []string{Bridge, Routed, Macvlan, Exclusive}
 
-// A Cable is a veth pair of a host whose ends stand in for network interfaces of the machine.
-type Cable struct {
+// A VethPair is a veth pair of a host whose ends stand in for network interfaces of the machine.
+type VethPair struct {
 	Name string
 	Ends [2]string // names of interfaces
 	MTU  int       // bytes; 0: 1500
 }
 
-// Joins reports whether an interface is an end of the cable.
-func (c Cable) Joins(name string) bool { return name != "" && (c.Ends[0] == name || c.Ends[1] == name) }
+// Joins reports whether an interface is an end of the veth pair.
+func (c VethPair) Joins(name string) bool {
+	return name != "" && (c.Ends[0] == name || c.Ends[1] == name)
+}
 
 // routedPrefix begins the names of the host's ends of links on routed networks. No bridge has such a name, for the rest of that
 // is hexadecimal; but the rules of every site take what begins as the name of a bridge does for a network that is not theirs.

@@ -26,11 +26,11 @@ func (s *Site) Network(name string) (*Network, bool) {
 	return find(s.Networks, name, func(n *Network) string { return n.Name })
 }
 
-// CableOf gives the cable of which an interface is an end.
-func (s *Site) CableOf(end string) (*Cable, bool) {
-	for i := range s.Cables {
-		if s.Cables[i].Joins(end) {
-			return &s.Cables[i], true
+// VethPairOf gives the veth pair of which an interface is an end.
+func (s *Site) VethPairOf(end string) (*VethPair, bool) {
+	for i := range s.VethPairs {
+		if s.VethPairs[i].Joins(end) {
+			return &s.VethPairs[i], true
 		}
 	}
 	return nil, false

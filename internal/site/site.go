@@ -25,19 +25,19 @@ type Site struct {
 	Production bool           // destructive verbs ask for the site's name
 	Vars       map[string]any // free values for templates
 
-	Hosts    []Host
-	Networks []Network
-	Cables   []Cable
-	Images   []Image
-	Nodes    []Node // in order of id
-	Groups   []Group
-	Volumes  []Volume
-	Secrets  []Secret
-	Releases []Release
-	Roles    []Role
-	Tests    []Test
-	Hooks    []Hook
-	Mirror   Mirror
+	Hosts     []Host
+	Networks  []Network
+	VethPairs []VethPair
+	Images    []Image
+	Nodes     []Node // in order of id
+	Groups    []Group
+	Volumes   []Volume
+	Secrets   []Secret
+	Releases  []Release
+	Roles     []Role
+	Tests     []Test
+	Hooks     []Hook
+	Mirror    Mirror
 }
 
 // Key is what a host keeps the site under, as apart from what its nodes call it: twins have the same names and addresses, but

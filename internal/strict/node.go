@@ -113,6 +113,14 @@ func (n *Node) Find(path ...string) (*Node, int) {
 	return n, len(path)
 }
 
+// Rename gives the value of a key to another one.
+func (n *Node) Rename(from, to string) {
+	n.Keys[to] = n.Keys[from]
+	delete(n.Keys, from)
+	n.Order = slices.DeleteFunc(n.Order, func(key string) bool { return key == to })
+	n.Order[slices.Index(n.Order, from)] = to
+}
+
 // Only gives a table with none but some keys.
 func (n *Node) Only(keys ...string) *Node {
 	part := &Node{Line: n.Line, Value: n.Value, Keys: map[string]*Node{}}

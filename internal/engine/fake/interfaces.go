@@ -10,7 +10,7 @@ import (
 
 // What is here is about interfaces of the host that nodes and networks take. The host must be locked.
 
-// there reports whether the host has an interface, be it the end of a cable, that no network is on.
+// there reports whether the host has an interface, be it the end of a veth pair, that no network is on.
 func (h *Host) there(name string) error {
 	known := h.Interfaces == nil || slices.Contains(h.Interfaces, name)
 	for _, n := range h.networks {
@@ -46,7 +46,7 @@ func (h *Host) interfaces(made spec.Network) error {
 	}
 	for _, n := range h.networks {
 		if n.Bridge != made.Bridge && (made.Joins(n.Ends[0]) || made.Joins(n.Ends[1])) {
-			return fmt.Errorf("cable %s: an end is one of %s", made.Name, n.Name)
+			return fmt.Errorf("network %s: an end is one of %s", made.Name, n.Name)
 		}
 	}
 	if made.Parent == "" || found && !changes {
@@ -73,8 +73,8 @@ func (h *Host) thereBut(made spec.Network) error {
 	return fmt.Errorf("network %s: the host has no interface %s", made.Name, made.Parent)
 }
 
-// lentOut reports whether nodes that run have both ends of a cable.
-func (h *Host) lentOut(cable spec.Network, nodes []observe.Node) bool {
+// lentOut reports whether nodes that run have both ends of a veth pair.
+func (h *Host) lentOut(veth spec.Network, nodes []observe.Node) bool {
 	taken := map[string]bool{}
 	for i := range nodes {
 		n := &nodes[i]
@@ -84,5 +84,5 @@ func (h *Host) lentOut(cable spec.Network, nodes []observe.Node) bool {
 			}
 		}
 	}
-	return taken[cable.Ends[0]] && taken[cable.Ends[1]]
+	return taken[veth.Ends[0]] && taken[veth.Ends[1]]
 }

@@ -63,13 +63,13 @@ func (h *Host) makeNetwork(s *plan.Step, halfway error) error {
 	if err := h.interfaces(made); err != nil {
 		return err
 	}
-	if made.Kind == spec.Cable {
+	if made.Kind == spec.VethPair {
 		h.networks[made.Bridge] = made
 		return halfway
 	}
 	subnet := netip.MustParsePrefix(made.Subnet)
 	for _, n := range h.networks {
-		if n.Kind == spec.Cable {
+		if n.Kind == spec.VethPair {
 			continue
 		}
 		if n.Bridge != made.Bridge && n.Gateway != "" && n.Gateway == made.Gateway && !n.Outlet && !made.Outlet && netip.MustParsePrefix(n.Subnet).Overlaps(subnet) {
@@ -95,7 +95,7 @@ func (h *Host) removeNetwork(s *plan.Step, halfway error) error {
 	}
 	for _, n := range h.networks {
 		if s.Network.Joins(n.Parent) {
-			return fmt.Errorf("cable %s: network %s is on it", s.Subject, n.Name)
+			return fmt.Errorf("network %s: network %s is on it", s.Subject, n.Name)
 		}
 	}
 	key := site.BridgeName(s.Network.Site, s.Network.Name)

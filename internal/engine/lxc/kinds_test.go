@@ -20,8 +20,8 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// The ends of the test's cables. The first carries macvlans, nodes take those of the second.
-var testCables = []site.Cable{
+// The ends of the test's veth pairs. The first carries macvlans, nodes take those of the second.
+var testVethPairs = []site.VethPair{
 	{Name: "mac", Ends: [2]string{"orit0a", "orit0b"}}, {Name: "nic", Ends: [2]string{"orit1a", "orit1b"}},
 }
 
@@ -32,8 +32,8 @@ func (g ground) otherKinds(t *testing.T) {
 		must(t, network.Make(t.Context(), n))
 		t.Cleanup(func() { must(t, network.Remove(context.Background(), n)) })
 	}
-	for _, c := range testCables {
-		made(spec.CableOf(testSite, c))
+	for _, c := range testVethPairs {
+		made(spec.VethPairOf(testSite, c))
 	}
 	for i, kind := range []string{site.Routed, site.Macvlan, site.Exclusive} {
 		n := spec.Network{
@@ -42,7 +42,7 @@ func (g ground) otherKinds(t *testing.T) {
 		}
 		switch kind {
 		case site.Macvlan:
-			n.Parent = testCables[0].Ends[0]
+			n.Parent = testVethPairs[0].Ends[0]
 		case site.Exclusive:
 			n.Gateway = ""
 		}
@@ -61,9 +61,9 @@ func onto(_ *testing.T, n *spec.Node, kind string) {
 	case site.Routed:
 		nic.Via, nic.HostEnd = nic.Gateway, site.RoutedName(testSite, testSite, n.Name, kind)
 	case site.Macvlan:
-		nic.Parent = testCables[0].Ends[0]
+		nic.Parent = testVethPairs[0].Ends[0]
 	case site.Exclusive:
-		nic.Parent, nic.Gateway = testCables[1].Ends[n.ID%2], ""
+		nic.Parent, nic.Gateway = testVethPairs[1].Ends[n.ID%2], ""
 	}
 }
 
@@ -88,7 +88,7 @@ func (g ground) reboot(t *testing.T, ref engine.Ref) {
 func TestInterfaceComesBack(t *testing.T) {
 	g := newGround(t)
 	g.otherKinds(t)
-	name := testCables[1].Ends[1]
+	name := testVethPairs[1].Ends[1]
 	n := g.node("taker", 1)
 	onto(t, n, site.Exclusive)
 	n.NICs[0].MTU = 1400
@@ -143,7 +143,7 @@ func look(t *testing.T, name string) string {
 }
 
 // TestLostInterfaceIsSeen checks that a node whose interface somebody has removed is not taken for being on its network; and what is
-// killed with all that it had is refused with a cure, until its cable is made anew.
+// killed with all that it had is refused with a cure, until its veth pair is made anew.
 func TestLostInterfaceIsSeen(t *testing.T) {
 	g := newGround(t)
 	g.otherKinds(t)
@@ -159,15 +159,15 @@ func TestLostInterfaceIsSeen(t *testing.T) {
 		all, err := network.Observe(testSite)
 		must(t, err)
 		for _, n := range all {
-			if n.Name == "cable.nic" {
+			if n.Name == "vethpair.nic" {
 				return n
 			}
 		}
-		t.Fatal("the cable is not observed")
+		t.Fatal("the veth pair is not observed")
 		return spec.Network{}
 	}
-	cable := spec.CableOf(testSite, testCables[1])
-	if got := gone().Bridge; got != cable.Bridge+" ("+spec.EndsGone+")" {
+	veth := spec.VethPairOf(testSite, testVethPairs[1])
+	if got := gone().Bridge; got != veth.Bridge+" ("+spec.EndsGone+")" {
 		t.Errorf("observed is %s", got)
 	}
 	bridges := func() string {
@@ -201,7 +201,7 @@ func TestLostInterfaceIsSeen(t *testing.T) {
 	if err := g.Start(t.Context(), engine.RefOf(n)); err == nil || !strings.Contains(err.Error(), "no interface "+n.NICs[0].Parent) {
 		t.Errorf("it starts without: %v", err)
 	}
-	must(t, network.Make(t.Context(), cable))
+	must(t, network.Make(t.Context(), veth))
 	must(t, g.Start(t.Context(), engine.RefOf(n)))
 	if _, err := os.Stat(filepath.Join("/sys/class/net", peer.NICs[0].Parent)); err != nil {
 		t.Error("the other end is not on the host")

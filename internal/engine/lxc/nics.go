@@ -107,7 +107,7 @@ func (c container) borrow(ctx context.Context, r *record.Record) error {
 	return nil
 }
 
-// giveBack makes interfaces of the host that the node had what they were before. LXC has moved them back, or the kernel has; a cable that was
+// giveBack makes interfaces of the host that the node had what they were before. LXC has moved them back, or the kernel has; a veth pair that was
 // all in nodes that were killed is gone.
 func (c container) giveBack(ctx context.Context, r *record.Record) error {
 	ctx = context.WithoutCancel(ctx)

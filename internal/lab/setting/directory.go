@@ -43,8 +43,8 @@ type node struct {
 	NICs       []nic
 }
 
-// cable is a veth pair the ends of which stand in for NICs.
-type cable struct{ Name, A, B string }
+// vethPair is a veth pair the ends of which stand in for NICs.
+type vethPair struct{ Name, A, B string }
 
 // plan is what the site file says.
 type plan struct {
@@ -53,7 +53,7 @@ type plan struct {
 	Suite      string
 	Work       string
 	Networks   []network
-	Cables     []cable
+	VethPairs  []vethPair
 	Nodes      []node
 }
 
@@ -115,7 +115,7 @@ func (s *Stand) plan() *plan {
 			on.Interface = one.Interface
 			if on.Interface == "" {
 				c := standIn(i)
-				p.Cables, on.Interface = append(p.Cables, c), c.A
+				p.VethPairs, on.Interface = append(p.VethPairs, c), c.A
 			}
 		}
 		for _, name := range s.Nodes(one) {
@@ -124,7 +124,7 @@ func (s *Stand) plan() *plan {
 				to.Interface = one.Interface
 				if to.Interface == "" {
 					c := standIn(i)
-					p.Cables = append(p.Cables, c)
+					p.VethPairs = append(p.VethPairs, c)
 					to.Interface = c.A
 					far.NICs = append(far.NICs, nic{Network: on.Name, Address: on.Prefix + ".2", Interface: c.B})
 				}
@@ -144,8 +144,8 @@ func (s *Stand) plan() *plan {
 }
 
 // standIn names the pair that stands in for the NIC of a setting.
-func standIn(setting int) cable {
-	return cable{fmt.Sprintf("wire%d", setting), fmt.Sprintf("orlab%da", setting), fmt.Sprintf("orlab%db", setting)}
+func standIn(setting int) vethPair {
+	return vethPair{fmt.Sprintf("wire%d", setting), fmt.Sprintf("orlab%da", setting), fmt.Sprintf("orlab%db", setting)}
 }
 
 // compile puts the files into the command that compiles a program of the role.

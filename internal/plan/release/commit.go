@@ -42,7 +42,7 @@ func (d *draft) networks(h *observe.Host, set []*member) []int {
 		})
 	}
 	var steps []int
-	for _, n := range spec.NewMaker(d.site).Networks() { // cables come first
+	for _, n := range spec.NewMaker(d.site).Networks() { // veth pairs come first
 		if live[n.Name] || stands(&n) {
 			steps = d.network(h, n, steps)
 		}

@@ -64,10 +64,10 @@ func drawSite(t *rapid.T) *site.Site {
 		s.Networks[1].Kind, s.Networks[1].Gateway = site.Routed, netip.MustParseAddr("10.0.1.1")
 	case 2:
 		s.Networks[1].Kind, s.Networks[1].Interface = site.Macvlan, "w0"
-		s.Cables = []site.Cable{{Name: "wire", Ends: [2]string{"w0", "w1"}}}
+		s.VethPairs = []site.VethPair{{Name: "wire", Ends: [2]string{"w0", "w1"}}}
 	case 3:
 		s.Networks[1].Kind = site.Exclusive
-		s.Cables = []site.Cable{{Name: "wire", Ends: [2]string{"enp0", "enp1"}}}
+		s.VethPairs = []site.VethPair{{Name: "wire", Ends: [2]string{"enp0", "enp1"}}}
 	}
 	for i := range 3 {
 		name := fmt.Sprint("role", i)

@@ -23,7 +23,7 @@ type Mistake struct {
 func Check(s *site.Site) []Mistake {
 	c := newChecker(s)
 	for _, rule := range []func(){
-		c.siteNames, c.people, c.hooks, c.hosts, c.networks, c.overlaps, c.cables, c.images, c.mirror, c.volumes, c.secrets, c.releases, c.groups,
+		c.siteNames, c.people, c.hooks, c.hosts, c.networks, c.overlaps, c.vethPairs, c.images, c.mirror, c.volumes, c.secrets, c.releases, c.groups,
 		c.nodeNames, c.ids, c.numbers, c.nodes, c.addresses, c.interfaces, c.vars,
 		c.roleWords, c.roleNeeds, c.roleCycles, c.roleFiles, c.roleSecrets, c.roleSteps, c.roleChanges, c.roleVolumes, c.roleHealth,
 		c.together, c.requirements, c.pips, c.waits, c.simulators, c.tests, c.variants,

@@ -60,20 +60,20 @@ func (c *checker) kind(n *site.Network) {
 	}
 }
 
-func (c *checker) cables() {
-	for _, cable := range c.site.Cables {
-		key := at("cable", cable.Name)
-		c.label(key, "cable", cable.Name)
-		c.mtu(at("cable", cable.Name, "mtu"), cable.MTU)
-		for i, end := range cable.Ends {
+func (c *checker) vethPairs() {
+	for _, veth := range c.site.VethPairs {
+		key := at("vethpair", veth.Name)
+		c.label(key, "vethpair", veth.Name)
+		c.mtu(at("vethpair", veth.Name, "mtu"), veth.MTU)
+		for i, end := range veth.Ends {
 			switch what := illInterface(end); {
-			case end == "" && i == 1 && cable.Ends[0] == "":
+			case end == "" && i == 1 && veth.Ends[0] == "":
 			case end == "":
-				c.wrong(at("cable", cable.Name, "ends"), `write ends = ["w0", "w1"]`, "cable %s does not have two ends", cable.Name)
+				c.wrong(at("vethpair", veth.Name, "ends"), `write ends = ["w0", "w1"]`, "veth pair %s does not have two ends", veth.Name)
 			case what != "":
-				c.wrong(at("cable", cable.Name, "ends", i), `such as "w0"`, "end %q of cable %s %s", end, cable.Name, what)
-			case i == 1 && cable.Ends[0] == end:
-				c.wrong(at("cable", cable.Name, "ends", i), "give each its own name", "both ends of cable %s are called %q", cable.Name, end)
+				c.wrong(at("vethpair", veth.Name, "ends", i), `such as "w0"`, "end %q of veth pair %s %s", end, veth.Name, what)
+			case i == 1 && veth.Ends[0] == end:
+				c.wrong(at("vethpair", veth.Name, "ends", i), "give each its own name", "both ends of veth pair %s are called %q", veth.Name, end)
 			}
 		}
 	}
@@ -88,7 +88,7 @@ type use struct {
 
 // interfaces checks who takes what of the hosts: whatever it is, only one can have it.
 func (c *checker) interfaces() {
-	c.cableEnds()
+	c.vethEnds()
 	taken := map[string][]use{}
 	take := func(name, kind string, t use) {
 		if name == "" {
@@ -137,18 +137,18 @@ func (c *checker) interfaces() {
 	}
 }
 
-// cableEnds checks that no two cables have ends of one name.
-func (c *checker) cableEnds() {
+// vethEnds checks that no two veth pairs have ends of one name.
+func (c *checker) vethEnds() {
 	ends := map[string]string{}
-	for _, cable := range c.site.Cables {
-		for i, end := range cable.Ends {
-			if other, taken := ends[end]; taken && end != "" && other != cable.Name {
+	for _, veth := range c.site.VethPairs {
+		for i, end := range veth.Ends {
+			if other, taken := ends[end]; taken && end != "" && other != veth.Name {
 				c.add(Mistake{
-					Key: at("cable", cable.Name, "ends", i), Other: at("cable", other, "ends"),
-					What: fmt.Sprintf("end %q of cable %s is already that of cable %s", end, cable.Name, other), Cure: "give each its own",
+					Key: at("vethpair", veth.Name, "ends", i), Other: at("vethpair", other, "ends"),
+					What: fmt.Sprintf("end %q of veth pair %s is already that of veth pair %s", end, veth.Name, other), Cure: "give each its own",
 				})
 			}
-			ends[end] = cable.Name
+			ends[end] = veth.Name
 		}
 	}
 }

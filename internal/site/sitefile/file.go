@@ -11,22 +11,22 @@ import (
 // nothing was written and something else then holds.
 
 type siteFile struct {
-	Format   *int                        `toml:"format"`
-	Site     siteTable                   `toml:"site"`
-	Hosts    strict.Tables[hostTable]    `toml:"host"`
-	Networks strict.Tables[networkTable] `toml:"network"`
-	Cables   strict.Tables[cableTable]   `toml:"cable"`
-	Images   strict.Tables[imageTable]   `toml:"image"`
-	Mirror   mirrorTable                 `toml:"mirror"`
-	Nodes    strict.Tables[nodeTable]    `toml:"node"`
-	Groups   strict.Tables[groupTable]   `toml:"group"`
-	Volumes  strict.Tables[volumeTable]  `toml:"volume"`
-	Secrets  strict.Tables[secretTable]  `toml:"secret"`
-	Defaults defaultsTable               `toml:"defaults"`
-	Twin     twinTable                   `toml:"twin"`
-	Releases strict.Tables[releaseTable] `toml:"release"`
-	Tests    strict.Tables[testTable]    `toml:"test"`
-	Hooks    strict.Tables[hookTable]    `toml:"hook"`
+	Format    *int                         `toml:"format"`
+	Site      siteTable                    `toml:"site"`
+	Hosts     strict.Tables[hostTable]     `toml:"host"`
+	Networks  strict.Tables[networkTable]  `toml:"network"`
+	VethPairs strict.Tables[vethPairTable] `toml:"vethpair"`
+	Images    strict.Tables[imageTable]    `toml:"image"`
+	Mirror    mirrorTable                  `toml:"mirror"`
+	Nodes     strict.Tables[nodeTable]     `toml:"node"`
+	Groups    strict.Tables[groupTable]    `toml:"group"`
+	Volumes   strict.Tables[volumeTable]   `toml:"volume"`
+	Secrets   strict.Tables[secretTable]   `toml:"secret"`
+	Defaults  defaultsTable                `toml:"defaults"`
+	Twin      twinTable                    `toml:"twin"`
+	Releases  strict.Tables[releaseTable]  `toml:"release"`
+	Tests     strict.Tables[testTable]     `toml:"test"`
+	Hooks     strict.Tables[hookTable]     `toml:"hook"`
 }
 
 type siteTable struct {
@@ -63,7 +63,7 @@ type networkTable struct {
 	Interface string   `toml:"interface"`
 }
 
-type cableTable struct {
+type vethPairTable struct {
 	Ends []string `toml:"ends"`
 	MTU  *int     `toml:"mtu"`
 }

@@ -109,6 +109,18 @@ func (l *loader) load(content []byte) {
 	}
 }
 
+// formerKeys gives tables the keys that they have now: site files say "cable", too, where it is "vethpair".
+func (l *loader) formerKeys(root *strict.Node) {
+	was := root.Keys["cable"]
+	if was == nil {
+		return
+	}
+	if root.Keys["vethpair"] != nil {
+		l.report.wrong(Name, was, mistake(`"cable" and "vethpair" are the same`).Try("write [vethpair.NAME] everywhere"))
+	}
+	root.Rename("cable", "vethpair")
+}
+
 // decode reads TOML into one of the file types and reports whether it could. Mistakes in single values do not count.
 func (l *loader) decode(file string, content []byte, into any) bool {
 	if much := measure(content); much != nil {
@@ -119,6 +131,9 @@ func (l *loader) decode(file string, content []byte, into any) bool {
 	if err != nil {
 		l.report.add(mistake("this is not TOML: %s", err.What).At(fmt.Sprintf("%s:%d", file, err.Line)))
 		return false
+	}
+	if file == Name {
+		l.formerKeys(at)
 	}
 	l.report.roots[file] = at
 	d := strict.Decoder{

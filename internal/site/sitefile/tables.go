@@ -38,8 +38,8 @@ func (l *loader) tables() {
 		}
 		s.Networks = append(s.Networks, n)
 	}
-	for _, t := range f.Cables {
-		s.Cables = append(s.Cables, l.cable(t))
+	for _, t := range f.VethPairs {
+		s.VethPairs = append(s.VethPairs, l.vethPair(t))
 	}
 	for _, t := range f.Images {
 		s.Images = append(s.Images, l.image(t))
@@ -78,11 +78,11 @@ func orElse(value, otherwise string) string {
 	return value
 }
 
-func (l *loader) cable(t strict.Named[cableTable]) site.Cable {
-	c := site.Cable{Name: t.Name, MTU: value(t.Value.MTU, nil, 1500)}
+func (l *loader) vethPair(t strict.Named[vethPairTable]) site.VethPair {
+	c := site.VethPair{Name: t.Name, MTU: value(t.Value.MTU, nil, 1500)}
 	copy(c.Ends[:], t.Value.Ends)
 	if at := t.At.Keys["ends"]; at != nil && !l.report.bad[at] && len(t.Value.Ends) != len(c.Ends) {
-		l.report.wrong(Name, at, mistake("cable %s has %d ends", t.Name, len(t.Value.Ends)).Try(`write ends = ["w0", "w1"]`))
+		l.report.wrong(Name, at, mistake("veth pair %s has %d ends", t.Name, len(t.Value.Ends)).Try(`write ends = ["w0", "w1"]`))
 	}
 	return c
 }

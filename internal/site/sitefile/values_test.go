@@ -2,6 +2,7 @@ package sitefile
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -72,22 +73,26 @@ func places(n *site.Node) []string {
 }
 
 func TestKinds(t *testing.T) {
-	s := mustLoad(t, `
+	const declared = `
 site.name = "x"
 image.debian.suite = "bookworm"
 network.lan = { subnet = "10.0.0.0/24", gateway = "10.0.0.1", kind = "bridge" }
 network.venet = { subnet = "10.0.1.0/24", gateway = "10.0.1.1", kind = "routed", nat = true }
 network.wire = { subnet = "10.0.2.0/24", kind = "macvlan", interface = "w0" }
 network.nic = { subnet = "10.0.3.0/24", gateway = "10.0.3.1", kind = "exclusive" }
-cable.wire = { ends = ["w0", "w1"], mtu = 9000 }
+vethpair.wire = { ends = ["w0", "w1"], mtu = 9000 }
 node.a = { id = 1 }
 node.b = { id = 2, interface.nic = "enp3s0f1" }
 node.c = { id = 3, net.nic = "auto", interface.nic = "w1" }
-`)
+`
+	s := mustLoad(t, declared)
+	if former := mustLoad(t, strings.Replace(declared, "vethpair.wire", "cable.wire", 1)); !reflect.DeepEqual(former, s) {
+		t.Errorf("%+v", former)
+	}
 	if s.Networks[0].Kind != "" || s.Networks[1].Kind != site.Routed || s.Networks[2].Interface != "w0" || s.Networks[3].Kind != site.Exclusive {
 		t.Errorf("%+v", s.Networks)
 	}
-	if c := s.Cables; len(c) != 1 || c[0] != (site.Cable{Name: "wire", Ends: [2]string{"w0", "w1"}, MTU: 9000}) {
+	if c := s.VethPairs; len(c) != 1 || c[0] != (site.VethPair{Name: "wire", Ends: [2]string{"w0", "w1"}, MTU: 9000}) {
 		t.Errorf("%+v", c)
 	}
 	// An exclusive network is none of those on which nodes are that say nothing.

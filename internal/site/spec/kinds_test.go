@@ -13,7 +13,7 @@ func kinds(kind string) *site.Site {
 	s := observatory()
 	cam := &s.Networks[1]
 	cam.Kind = kind
-	s.Cables = []site.Cable{{Name: "wire", Ends: [2]string{"w0", "w1"}}}
+	s.VethPairs = []site.VethPair{{Name: "wire", Ends: [2]string{"w0", "w1"}}}
 	switch kind {
 	case site.Macvlan:
 		cam.Interface = "w0"
@@ -28,8 +28,8 @@ func TestKinds(t *testing.T) {
 	for _, kind := range []string{site.Routed, site.Macvlan, site.Exclusive} {
 		s := kinds(kind)
 		networks := NewMaker(s).Networks()
-		if cable := networks[0]; cable.Kind != Cable || !cable.Joins("w0") || !cable.Joins("w1") || cable.Joins("") || cable.Joins("w2") || cable.MTU != 1500 {
-			t.Errorf("%+v", cable)
+		if veth := networks[0]; veth.Kind != VethPair || !veth.Joins("w0") || !veth.Joins("w1") || veth.Joins("") || veth.Joins("w2") || veth.MTU != 1500 {
+			t.Errorf("%+v", veth)
 		}
 		on := networks[2]
 		if on.Kind != kind || (on.Gateway == "") != (kind == site.Exclusive) || (on.Parent == "w0") != (kind == site.Macvlan) || on.Bridge != site.BridgeName("karoo", "cam") {

@@ -32,8 +32,8 @@ func NewMaker(s *site.Site) *Maker {
 func (m *Maker) Networks() []Network {
 	var all []Network
 	if m.Site.Stage == 0 { // what is in quarantine is on bridges
-		for _, c := range m.Site.Cables {
-			all = append(all, CableOf(m.Site.Key(), c))
+		for _, c := range m.Site.VethPairs {
+			all = append(all, VethPairOf(m.Site.Key(), c))
 		}
 	}
 	for _, n := range m.Site.Networks {
@@ -42,11 +42,11 @@ func (m *Maker) Networks() []Network {
 	return all
 }
 
-// CableOf spells out a cable of a site. It is a network as others are, of a name that no declared one has, and its link carries
+// VethPairOf spells out a veth pair of a site. It is a network as others are, of a name that no declared one has, and its link carries
 // nothing but its mark.
-func CableOf(key string, c site.Cable) Network {
-	name := Cable + "." + c.Name
-	n := Network{Site: key, Name: name, Bridge: site.BridgeName(key, name), MTU: c.MTU, Kind: Cable, Ends: c.Ends}
+func VethPairOf(key string, c site.VethPair) Network {
+	name := VethPair + "." + c.Name
+	n := Network{Site: key, Name: name, Bridge: site.BridgeName(key, name), MTU: c.MTU, Kind: VethPair, Ends: c.Ends}
 	if n.MTU == 0 {
 		n.MTU = 1500
 	}

@@ -29,20 +29,20 @@ type Network struct {
 	Spoof  bool   `json:"spoof,omitempty"` // its nodes may send as others than themselves
 	MTU    int    `json:"mtu"`
 
-	Kind   string    `json:"kind,omitempty"`   // one of site.Kinds, or Cable; "": site.Bridge
+	Kind   string    `json:"kind,omitempty"`   // one of site.Kinds, or VethPair; "": site.Bridge
 	Parent string    `json:"parent,omitempty"` // of site.Macvlan: the interface of the host on which it is
-	Ends   [2]string `json:"ends,omitzero"`    // of Cable
+	Ends   [2]string `json:"ends,omitzero"`    // of VethPair
 }
 
-// Cable is the Network.Kind of a veth pair whose ends stand in for interfaces of the host. It has no subnet.
-const Cable = "cable"
+// VethPair is the Network.Kind of a veth pair whose ends stand in for interfaces of the host. It has no subnet.
+const VethPair = "vethpair"
 
-// EndsGone is said beside the name of a cable's link when neither end is on the host: nodes may have taken both.
+// EndsGone is said beside the name of a veth pair's link when neither end is on the host: nodes may have taken both.
 const EndsGone = "ends gone"
 
-// Joins reports whether the network is a cable of which an interface is an end.
+// Joins reports whether the network is a veth pair of which an interface is an end.
 func (n *Network) Joins(name string) bool {
-	return n.Kind == Cable && name != "" && (n.Ends[0] == name || n.Ends[1] == name)
+	return n.Kind == VethPair && name != "" && (n.Ends[0] == name || n.Ends[1] == name)
 }
 
 // Quarantined gives a site's network as the quarantine of a release has it: apart, and with no way out.

@@ -63,7 +63,7 @@ func become(s *site.Site, kind string) {
 		data.Gateway = netip.MustParseAddr("10.8.68.1")
 	case site.Macvlan:
 		data.Interface = "w0"
-		s.Cables = []site.Cable{{Name: "wire", Ends: [2]string{"w0", "w1"}, MTU: 1500}}
+		s.VethPairs = []site.VethPair{{Name: "wire", Ends: [2]string{"w0", "w1"}, MTU: 1500}}
 	case site.Exclusive:
 		for i := range s.Nodes {
 			for k := range s.Nodes[i].NICs {

@@ -31,7 +31,7 @@ func Of(s *site.Site, o Options) (*site.Site, error) {
 	made.Hooks = nil // what happens to a twin is nobody else's concern
 	made.Hosts = here(s.Hosts)
 	made.Networks = isolated(s.Networks, o.NAT)
-	made.Volumes, made.Cables = ownVolumes(s.Volumes), nil
+	made.Volumes, made.VethPairs = ownVolumes(s.Volumes), nil
 	simulate(&made)
 	for i := range made.Nodes {
 		n := &made.Nodes[i]

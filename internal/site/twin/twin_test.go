@@ -157,8 +157,8 @@ func TestIsolated(t *testing.T) {
 			if !n.Isolated || n.NAT != (o.NAT && n.Gateway.IsValid()) || n.Gateway != s.Networks[i].Gateway || n.Subnet != s.Networks[i].Subnet {
 				t.Fatalf("%+v", n)
 			}
-			if n.Kind != "" || n.Interface != "" || len(made.Cables) > 0 {
-				t.Fatalf("it is no bridge: %+v %+v", n, made.Cables)
+			if n.Kind != "" || n.Interface != "" || len(made.VethPairs) > 0 {
+				t.Fatalf("it is no bridge: %+v %+v", n, made.VethPairs)
 			}
 		}
 		for i, v := range made.Volumes {
