@@ -24,7 +24,7 @@ var layers = [][]string{
 	{"relay"},
 	{"image", "role", "network", "volume", "secret", "journal"},
 	{"hook"},
-	{"engine", "engine/record"},
+	{"engine", "engine/nodedir"},
 	{"engine/lxc", "engine/fake", "engine/enginetest"},
 	{"engine/all"},
 	{"snapshot"},
@@ -47,7 +47,7 @@ var layers = [][]string{
 var within = [][]string{
 	{"site/selector", "site/render", "site/spec", "site/twin", "site/check", "site/inventory", "site/sitefile"},
 	{"site/spec", "observe"},
-	{"engine", "engine/record"},
+	{"engine", "engine/nodedir"},
 	{"plan", "plan/release"},
 }
 

@@ -80,7 +80,7 @@ var paths = map[string]string{
 	"internal/engine/lxc/stop.go":           ofOwn,
 	"internal/engine/lxc/sweep.go":          ofOwn,
 	"internal/engine/lxc/view.go":           ofOwn,
-	"internal/engine/record/record.go":      ofOwn,
+	"internal/engine/nodedir/record.go":     ofOwn,
 	"internal/host/closed.go":               ofOwn,
 	"internal/host/facts.go":                ofKernel,
 	"internal/host/facts_cgroup.go":         ofKernel,

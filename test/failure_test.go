@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"orrery/internal/engine/record"
+	"orrery/internal/engine/nodedir"
 )
 
 const failingSite = `
@@ -200,7 +200,7 @@ func TestFullDisk(t *testing.T) {
 func (s *site) base() string {
 	s.Helper()
 	s.do("up", "other")
-	r, err := record.Read(dirs.Node(s.name, 20))
+	r, err := nodedir.Read(dirs.Node(s.name, 20))
 	if err != nil {
 		s.Fatal(err)
 	}

@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"orrery/internal/engine/record"
+	"orrery/internal/engine/nodedir"
 	"orrery/internal/image"
 	"orrery/internal/problem"
 	"orrery/internal/site/spec"
@@ -30,7 +30,7 @@ func seed(t testing.TB) (archive []byte, manifest []byte) {
 	f.tree(Tree{Name: "volume/v/n", Kind: VolumeTree, Volume: "v", Node: "n"})
 	f.tree(Tree{Name: "release/7", Kind: ReleaseTree, Number: 7}, f.file("release.json", "{}"))
 	f.tree(Tree{Name: "snapshot/one", Kind: SnapshotTree}, f.file("snapshot.json", `{"id":"one","site":"s"}`))
-	f.m.Nodes = []record.Record{{Node: spec.Node{Site: "s", Name: "n", ID: 1, Base: "abc"}}}
+	f.m.Nodes = []nodedir.Record{{Node: spec.Node{Site: "s", Name: "n", ID: 1, Base: "abc"}}}
 	f.m.Layers = []image.Record{{Digest: "abc", Title: "base"}}
 	f.m.Releases = json.RawMessage(`{"active":{"n":7},"confirmed":[7]}`)
 	manifest, err := json.Marshal(&f.m)

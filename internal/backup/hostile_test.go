@@ -17,7 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"orrery/internal/engine/record"
+	"orrery/internal/engine/nodedir"
 	"orrery/internal/host"
 	"orrery/internal/image"
 	"orrery/internal/problem"
@@ -140,8 +140,8 @@ func yard(t testing.TB) (dir string, intact func()) {
 // TestNamesOfStrangers: no name in a manifest leads anywhere.
 func TestNamesOfStrangers(t *testing.T) {
 	up := "../../../../../beside"
-	node := func(name string, id int) record.Record {
-		return record.Record{Node: spec.Node{Name: name, ID: id, Base: "abc"}}
+	node := func(name string, id int) nodedir.Record {
+		return nodedir.Record{Node: spec.Node{Name: name, ID: id, Base: "abc"}}
 	}
 	for name, change := range map[string]func(*forger){
 		"site":        func(f *forger) { f.m.Site, f.m.Key = up, up },
@@ -166,8 +166,8 @@ func TestNamesOfStrangers(t *testing.T) {
 			f.tree(Tree{Name: "private/1", Kind: PrivateTree, ID: 1, Node: "n"})
 			f.tree(Tree{Name: "private/1", Kind: PrivateTree, ID: 1, Node: "n"})
 		},
-		"node":           func(f *forger) { f.m.Nodes = []record.Record{node(up, 1)} },
-		"node id":        func(f *forger) { f.m.Nodes = []record.Record{node("n", -1)} },
+		"node":           func(f *forger) { f.m.Nodes = []nodedir.Record{node(up, 1)} },
+		"node id":        func(f *forger) { f.m.Nodes = []nodedir.Record{node("n", -1)} },
 		"recipe":         func(f *forger) { f.m.Layers = []image.Record{{Digest: up}} },
 		"below":          func(f *forger) { f.m.Layers = []image.Record{{Digest: "abc", Below: []string{up}}} },
 		"base":           func(f *forger) { f.m.Layers = []image.Record{{Digest: "abc", Base: up}} },
@@ -530,7 +530,7 @@ func TestSnapshotOfStrangers(t *testing.T) {
 		t.Error("it is in its place before the nodes are there")
 	}
 	must(t, os.MkdirAll(r.Dirs.Node("s", 1), 0o700))
-	must(t, record.Write(r.Dirs.Node("s", 1), &record.Record{Node: spec.Node{Site: "s", Name: "n", ID: 1, Base: "def", Mounts: []spec.Mount{{Volume: "v", Path: "/v"}}}}))
+	must(t, nodedir.Write(r.Dirs.Node("s", 1), &nodedir.Record{Node: spec.Node{Site: "s", Name: "n", ID: 1, Base: "def", Mounts: []spec.Mount{{Volume: "v", Path: "/v"}}}}))
 	must(t, r.FitSnapshots(nil))
 	s, err := readSnapshot(filepath.Join(r.Dirs.Snapshots("s"), "one"))
 	must(t, err)

@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"orrery/internal/engine/record"
+	"orrery/internal/engine/nodedir"
 	"orrery/internal/host"
 	"orrery/internal/image"
 	"orrery/internal/site/spec"
@@ -21,7 +21,7 @@ func interruptible(t *testing.T, was bool) *Restore {
 		if name == "" {
 			continue
 		}
-		f.m.Nodes = append(f.m.Nodes, record.Record{Node: spec.Node{Name: name, ID: id, Base: layer.Digest}})
+		f.m.Nodes = append(f.m.Nodes, nodedir.Record{Node: spec.Node{Name: name, ID: id, Base: layer.Digest}})
 		f.tree(Tree{Name: privateName(&f.m.Nodes[id-1]), Kind: PrivateTree, Node: name, ID: id}, f.file("x", "private "+name))
 	}
 	f.tree(Tree{Name: "site", Kind: SiteTree}, f.file("site.toml", "[site]\n"))

@@ -10,7 +10,7 @@ import (
 	"regexp"
 	"time"
 
-	"orrery/internal/engine/record"
+	"orrery/internal/engine/nodedir"
 	"orrery/internal/image"
 	"orrery/internal/problem"
 )
@@ -20,23 +20,23 @@ const format = 1
 
 // A Manifest says what is in a backup. It is written last: a backup without one is none.
 type Manifest struct {
-	Format     int                    `json:"format"`
-	Site       string                 `json:"site"`
-	Key        string                 `json:"key"`            // what its host kept it under
-	Twin       string                 `json:"twin,omitempty"` // of which it is
-	Production bool                   `json:"production,omitempty"`
-	Time       time.Time              `json:"time"`
-	Host       string                 `json:"host"` // that it was on
-	By         string                 `json:"by"`   // version of the program
-	Who        string                 `json:"who"`
-	Nodes      bounded[record.Record] `json:"nodes"`
-	Partial    bool                   `json:"partial,omitempty"` // not all nodes of the site are in it
-	Layers     bounded[image.Record]  `json:"layers"`            // that the nodes stand on: recipes, contents, package versions
-	Trees      bounded[Tree]          `json:"trees"`
-	Releases   json.RawMessage        `json:"releases,omitempty"` // the host's releases.json
-	Secrets    *Sealed                `json:"secrets,omitempty"`
-	Left       bounded[string]        `json:"left,omitempty"`  // what is not in it, and why
-	Pause      float64                `json:"pause,omitempty"` // seconds for which the nodes stood still
+	Format     int                     `json:"format"`
+	Site       string                  `json:"site"`
+	Key        string                  `json:"key"`            // what its host kept it under
+	Twin       string                  `json:"twin,omitempty"` // of which it is
+	Production bool                    `json:"production,omitempty"`
+	Time       time.Time               `json:"time"`
+	Host       string                  `json:"host"` // that it was on
+	By         string                  `json:"by"`   // version of the program
+	Who        string                  `json:"who"`
+	Nodes      bounded[nodedir.Record] `json:"nodes"`
+	Partial    bool                    `json:"partial,omitempty"` // not all nodes of the site are in it
+	Layers     bounded[image.Record]   `json:"layers"`            // that the nodes stand on: recipes, contents, package versions
+	Trees      bounded[Tree]           `json:"trees"`
+	Releases   json.RawMessage         `json:"releases,omitempty"` // the host's releases.json
+	Secrets    *Sealed                 `json:"secrets,omitempty"`
+	Left       bounded[string]         `json:"left,omitempty"`  // what is not in it, and why
+	Pause      float64                 `json:"pause,omitempty"` // seconds for which the nodes stood still
 }
 
 // Kinds of trees.

@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"orrery/internal/engine/record"
+	"orrery/internal/engine/nodedir"
 	"orrery/internal/problem"
 	"orrery/internal/site/check"
 	"orrery/internal/site/spec"
@@ -87,8 +87,8 @@ func (p *Pick) Node(ctx context.Context, node, dir string) (without []string, er
 }
 
 // node gives what is on record of a node; of several releases, of the one that was live.
-func (p *Pick) node(name string) (*record.Record, error) {
-	var found *record.Record
+func (p *Pick) node(name string) (*nodedir.Record, error) {
+	var found *nodedir.Record
 	for i := range p.Manifest.Nodes {
 		if n := &p.Manifest.Nodes[i]; n.Name == name && (found == nil || found.Staged) {
 			found = n
@@ -105,10 +105,10 @@ func (p *Pick) node(name string) (*record.Record, error) {
 	return found, nil
 }
 
-func privateName(n *record.Record) string { return "private/" + itoa(int64(n.ID)) }
+func privateName(n *nodedir.Record) string { return "private/" + itoa(int64(n.ID)) }
 
 // volumeName is the name of the tree of a volume.
-func volumeName(n *record.Record, m *spec.Mount) string {
+func volumeName(n *nodedir.Record, m *spec.Mount) string {
 	if m.Shared {
 		return "volume/" + m.Volume
 	}
@@ -116,7 +116,7 @@ func volumeName(n *record.Record, m *spec.Mount) string {
 }
 
 // where finds the tree that a path of a node is in, and what of it.
-func (p *Pick) where(n *record.Record, name string) (t *Tree, inner string, err error) {
+func (p *Pick) where(n *nodedir.Record, name string) (t *Tree, inner string, err error) {
 	of, below := privateName(n), strings.TrimPrefix(name, "/")
 	longest := ""
 	for i := range n.Mounts {

@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"orrery/internal/engine/record"
+	"orrery/internal/engine/nodedir"
 	"orrery/internal/problem"
 	"orrery/internal/site/spec"
 )
@@ -24,7 +24,7 @@ func pickOf(t *testing.T, where string) *Pick {
 	t.Cleanup(func() { v.Close() })
 	_, m, err := Choose(v, "")
 	must(t, err)
-	m.Nodes = bounded[record.Record]{{Node: spec.Node{Name: "n", ID: 1, Mounts: []spec.Mount{
+	m.Nodes = bounded[nodedir.Record]{{Node: spec.Node{Name: "n", ID: 1, Mounts: []spec.Mount{
 		{Volume: "data", Path: "/srv/data"}, {Volume: "inner", Path: "/srv/data/inner/", Shared: true}, {Volume: "far", Path: "/far", NFS: "server:/far"},
 	}}}}
 	return &Pick{From: v, Manifest: m, Saw: func(int64) {}, Lacked: map[string]int{}}

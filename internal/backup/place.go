@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"orrery/internal/engine"
-	"orrery/internal/engine/record"
+	"orrery/internal/engine/nodedir"
 	"orrery/internal/problem"
 	"orrery/internal/site/spec"
 	"orrery/internal/tree"
@@ -113,7 +113,7 @@ func (r *Restore) away(path string) error {
 
 // removeUnfilled removes nodes that a run made that was killed before it could give them their private layers.
 func (r *Restore) removeUnfilled(ctx context.Context, engines map[string]engine.Engine) error {
-	found, err := record.All(r.Dirs.Nodes(r.Key))
+	found, err := nodedir.All(r.Dirs.Nodes(r.Key))
 	if err != nil {
 		return err
 	}
@@ -181,7 +181,7 @@ func (r *Restore) renewed(n *spec.Node) bool {
 
 // applied is what had been applied to a node. Volumes that a twin has in another place than the original came back with what is on
 // them: boot steps, which see to that, need not be done again.
-func (r *Restore) applied(was *record.Record, n *spec.Node) spec.Config {
+func (r *Restore) applied(was *nodedir.Record, n *spec.Node) spec.Config {
 	config := was.Config
 	if !r.Twin {
 		return config
@@ -196,7 +196,7 @@ func (r *Restore) applied(was *record.Record, n *spec.Node) spec.Config {
 }
 
 // record gives what was on record of a node.
-func (r *Restore) record(n *spec.Node) *record.Record {
+func (r *Restore) record(n *spec.Node) *nodedir.Record {
 	for i := range r.Manifest.Nodes {
 		if r.Manifest.Nodes[i].ID == n.ID && r.Manifest.Nodes[i].Name == n.Name {
 			return &r.Manifest.Nodes[i]
@@ -267,7 +267,7 @@ func (r *Restore) Unfilled() []string {
 
 // Rebuilt compares the layers that the nodes stand on now with those on which they stood: it gives the titles of those that were built
 // anew from the same recipe and have another content, and of those that are of another recipe.
-func (r *Restore) Rebuilt(nodes []record.Record) (content, recipe []string) {
+func (r *Restore) Rebuilt(nodes []nodedir.Record) (content, recipe []string) {
 	here := map[string]bool{}
 	for _, digest := range layersOf(nodes) {
 		here[digest] = true

@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"orrery/internal/engine"
-	"orrery/internal/engine/record"
+	"orrery/internal/engine/nodedir"
 	"orrery/internal/host"
 	"orrery/internal/image"
 	"orrery/internal/problem"
@@ -46,7 +46,7 @@ type Source struct {
 const siteBound = 1 << 30
 
 // sources gives all directories to be kept, the records of the nodes, and what is left out.
-func (s *Set) sources() (all []Source, nodes []record.Record, left []string, err error) {
+func (s *Set) sources() (all []Source, nodes []nodedir.Record, left []string, err error) {
 	key := s.Site.Key()
 	if nodes, left, err = s.records(); err != nil {
 		return nil, nil, nil, err
@@ -88,8 +88,8 @@ func (s *Set) sources() (all []Source, nodes []record.Record, left []string, err
 }
 
 // records gives what is on record of the nodes.
-func (s *Set) records() (nodes []record.Record, left []string, err error) {
-	found, err := record.All(s.Dirs.Nodes(s.Site.Key()))
+func (s *Set) records() (nodes []nodedir.Record, left []string, err error) {
+	found, err := nodedir.All(s.Dirs.Nodes(s.Site.Key()))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -105,7 +105,7 @@ func (s *Set) records() (nodes []record.Record, left []string, err error) {
 	return nodes, left, nil
 }
 
-func (s *Set) private(r *record.Record) (string, error) {
+func (s *Set) private(r *nodedir.Record) (string, error) {
 	layered, ok := s.Engines[r.Engine].(engine.Layered)
 	if !ok {
 		return "", problem.New(problem.Unable, "node %s: the engine %q does not tell where the node has what it wrote", r.Name, r.Engine).
@@ -132,7 +132,7 @@ func (s *Set) unkept() func(string) bool {
 }
 
 // volumes gives the directories of the nodes' volumes, and those that the host keeps for nodes that are not there now.
-func (s *Set) volumes(nodes []record.Record) (all []Source, left []string, err error) {
+func (s *Set) volumes(nodes []nodedir.Record) (all []Source, left []string, err error) {
 	seen := map[string]bool{}
 	add := func(name, node, dir, path string) {
 		if seen[dir] || !exists(dir) {
@@ -174,7 +174,7 @@ func (s *Set) volumes(nodes []record.Record) (all []Source, left []string, err e
 }
 
 // owner is the node to which a volume belongs; "": all share it.
-func owner(n *record.Record, m spec.Mount) string {
+func owner(n *nodedir.Record, m spec.Mount) string {
 	if m.Shared {
 		return ""
 	}
@@ -183,7 +183,7 @@ func owner(n *record.Record, m spec.Mount) string {
 
 // releases gives what the host keeps of releases, but for the copies that their quarantines have of volumes. Of some nodes, it is
 // those releases only that they are of.
-func (s *Set) releases(nodes []record.Record) ([]Source, error) {
+func (s *Set) releases(nodes []nodedir.Record) ([]Source, error) {
 	var all []Source
 	of := map[int]bool{}
 	for i := range nodes {
@@ -213,7 +213,7 @@ func (s *Set) secrets() (Secrets, error) {
 }
 
 // layersOf gives the layers that nodes stand on, each after those that it stands on.
-func layersOf(nodes []record.Record) []string {
+func layersOf(nodes []nodedir.Record) []string {
 	depth := map[string]int{}
 	for i := range nodes {
 		layers := nodes[i].Layers()

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 
 	"orrery/internal/engine"
-	"orrery/internal/engine/record"
+	"orrery/internal/engine/nodedir"
 	"orrery/internal/host"
 	"orrery/internal/problem"
 	"orrery/internal/site/check"
@@ -112,7 +112,7 @@ func (r *Restore) fit(s *snapshot.Snapshot, engines map[string]engine.Engine) er
 	var nodes []snapshot.Node
 	used := map[string]string{} // where the volumes are used here, by the directories in which the snapshot keeps them
 	for _, n := range s.Nodes {
-		here, err := record.Read(r.Dirs.Node(r.Key, n.Record.ID))
+		here, err := nodedir.Read(r.Dirs.Node(r.Key, n.Record.ID))
 		if errors.Is(err, os.ErrNotExist) || err == nil && here.Name != n.Record.Name {
 			continue
 		}
@@ -149,7 +149,7 @@ func (r *Restore) fit(s *snapshot.Snapshot, engines map[string]engine.Engine) er
 }
 
 // asThen gives a node as the site file makes it here, on the layers on which it stood and as it was configured then.
-func asThen(here, then *record.Record) *record.Record {
+func asThen(here, then *nodedir.Record) *nodedir.Record {
 	r := *here
 	r.Base, r.Layer, r.Parts, r.Config = then.Base, then.Layer, then.Parts, then.Config
 	r.Configured, r.Active = then.Configured, then.Active

@@ -16,7 +16,7 @@ import (
 	"filippo.io/age"
 	"golang.org/x/sync/errgroup"
 
-	"orrery/internal/engine/record"
+	"orrery/internal/engine/nodedir"
 	"orrery/internal/image"
 	"orrery/internal/problem"
 )
@@ -165,7 +165,7 @@ func (t *Backup) atOnce(ctx context.Context, m *Manifest, read *atomic.Int64) er
 }
 
 // recipes gives what is known of the layers that nodes stand on.
-func (s *Set) recipes(nodes []record.Record) ([]image.Record, error) {
+func (s *Set) recipes(nodes []nodedir.Record) ([]image.Record, error) {
 	var all []image.Record
 	for _, digest := range layersOf(nodes) {
 		r, err := s.Store.Portable(digest)

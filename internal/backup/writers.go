@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"orrery/internal/engine"
-	"orrery/internal/engine/record"
+	"orrery/internal/engine/nodedir"
 	"orrery/internal/site/spec"
 	"orrery/internal/volume"
 )
@@ -28,7 +28,7 @@ func (s *Set) Writers(ctx context.Context) ([]*spec.Node, error) {
 	}
 	users := volume.Users(s.Dirs, s.Site.Key(), running, dirs...)
 	for _, n := range running {
-		kept := slices.ContainsFunc(nodes, func(r record.Record) bool { return r.ID == n.ID })
+		kept := slices.ContainsFunc(nodes, func(r nodedir.Record) bool { return r.ID == n.ID })
 		if kept && !slices.Contains(users, n) {
 			users = append(users, n)
 		}

@@ -12,7 +12,7 @@ import (
 
 	"orrery/internal/apply/local"
 	"orrery/internal/backup"
-	"orrery/internal/engine/record"
+	"orrery/internal/engine/nodedir"
 	"orrery/internal/host"
 	"orrery/internal/image"
 	"orrery/internal/observe"
@@ -219,7 +219,7 @@ func (r *restoration) run(ctx context.Context) error {
 // there tells what of the site is on this host already; "": nothing that matters.
 func (r *restoration) there() (string, error) {
 	key := r.from.Key
-	nodes, err := record.All(r.dirs.Nodes(key))
+	nodes, err := nodedir.All(r.dirs.Nodes(key))
 	if err != nil {
 		return "", err
 	}
@@ -369,11 +369,11 @@ func (r *restoration) up(ctx context.Context, b *app, s *site.Site, h *local.Hos
 
 // say tells what is other than it was. When all private layers are in place, an interrupted restore has nothing left to be gone on with.
 func (r *restoration) say(s *site.Site, h *local.Host) error {
-	found, err := record.All(r.dirs.Nodes(s.Key()))
+	found, err := nodedir.All(r.dirs.Nodes(s.Key()))
 	if err != nil {
 		return err
 	}
-	var nodes []record.Record
+	var nodes []nodedir.Record
 	made := map[string]bool{}
 	for _, f := range found {
 		nodes = append(nodes, *f.Record)

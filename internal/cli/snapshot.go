@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"orrery/internal/apply/local"
-	"orrery/internal/engine/record"
+	"orrery/internal/engine/nodedir"
 	"orrery/internal/observe"
 	"orrery/internal/problem"
 	"orrery/internal/site"
@@ -63,7 +63,7 @@ func (a *app) takeSnapshot(ctx context.Context, s *site.Site, h *local.Host, cho
 		if n.State == observe.Broken || !a.meant(n) || chosen != nil && !chosen[n.Name] {
 			continue
 		}
-		r, err := record.Read(a.dirs.Node(s.Key(), n.ID))
+		r, err := nodedir.Read(a.dirs.Node(s.Key(), n.ID))
 		if err != nil {
 			return nil, err
 		}

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"orrery/internal/engine/record"
+	"orrery/internal/engine/nodedir"
 	"orrery/internal/host"
 	"orrery/internal/problem"
 	"orrery/internal/tree"
@@ -37,9 +37,9 @@ type Snapshot struct {
 
 // A Node is one node of a snapshot.
 type Node struct {
-	Record  *record.Record `json:"record"` // node.json as it was
-	Running bool           `json:"running"`
-	How     volume.How     `json:"how,omitempty"` // "": its engine keeps no private layer as a directory
+	Record  *nodedir.Record `json:"record"` // node.json as it was
+	Running bool            `json:"running"`
+	How     volume.How      `json:"how,omitempty"` // "": its engine keeps no private layer as a directory
 }
 
 // A Volume is the persistent data of one node, or of all that share it.

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"orrery/internal/engine"
-	"orrery/internal/engine/record"
+	"orrery/internal/engine/nodedir"
 	"orrery/internal/host"
 	"orrery/internal/observe"
 	"orrery/internal/site/spec"
@@ -79,11 +79,11 @@ func farm(t *testing.T) (*machines, Options) {
 			state = observe.Stopped
 		}
 		m.nodes = append(m.nodes, observe.Node{Node: n, State: state})
-		r := &record.Record{Node: n, Configured: true, Proven: "x"}
+		r := &nodedir.Record{Node: n, Configured: true, Proven: "x"}
 		o.Nodes = append(o.Nodes, r)
 		put(t, filepath.Join(m.Private(engine.RefOf(&n)), "etc", "hostname"), n.Name)
 		put(t, filepath.Join(dirs.Volumes("karoo"), "data", n.Name, "rows"), "rows of "+n.Name)
-		if err := record.Write(dirs.Node("karoo", id), r); err != nil {
+		if err := nodedir.Write(dirs.Node("karoo", id), r); err != nil {
 			t.Fatal(err)
 		}
 	}

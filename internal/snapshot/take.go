@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"orrery/internal/engine"
-	"orrery/internal/engine/record"
+	"orrery/internal/engine/nodedir"
 	"orrery/internal/host"
 	"orrery/internal/problem"
 	"orrery/internal/site/spec"
@@ -27,7 +27,7 @@ type Options struct {
 	Dirs    host.Dirs
 	Key     string // of the site
 	Engines map[string]engine.Engine
-	Nodes   []*record.Record
+	Nodes   []*nodedir.Record
 	Who     string
 	// Guard, if set, sees to it that nodes go on that stand still when this process is killed, until it is let go.
 	Guard func(nodes ...*spec.Node) (letGo func(), err error)

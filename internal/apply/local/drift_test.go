@@ -15,7 +15,7 @@ import (
 
 	"orrery/internal/engine"
 	"orrery/internal/engine/fake"
-	"orrery/internal/engine/record"
+	"orrery/internal/engine/nodedir"
 	"orrery/internal/host"
 	"orrery/internal/image"
 	"orrery/internal/observe"
@@ -94,11 +94,11 @@ func (n *served) must(err error) {
 func (n *served) mark(m engine.Mark) {
 	n.Helper()
 	n.must(n.engine.Mark(n.T.Context(), engine.RefOf(n.node), m))
-	r := &record.Record{Node: *n.node, Configured: m.Configured, Proven: m.Proven, Active: m.Active}
+	r := &nodedir.Record{Node: *n.node, Configured: m.Configured, Proven: m.Proven, Active: m.Active}
 	r.Config = m.Config
 	dir := n.Dirs.Node("karoo", 1)
 	n.must(os.MkdirAll(dir, 0o755))
-	n.must(record.Write(dir, r))
+	n.must(nodedir.Write(dir, r))
 }
 
 func (n *served) write(path, text string) { n.writeTo(filepath.Join(n.engine.dir, path), text) }

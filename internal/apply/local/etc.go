@@ -11,7 +11,7 @@ import (
 	"sync"
 
 	"orrery/internal/engine"
-	"orrery/internal/engine/record"
+	"orrery/internal/engine/nodedir"
 	"orrery/internal/host"
 	"orrery/internal/image"
 	"orrery/internal/role"
@@ -88,7 +88,7 @@ func (h *Host) restoreNames() error {
 // forgetNames removes what the nodes of this host were told. While there are nodes they keep it, and only the record
 // of it goes, so that the next run tells them anew.
 func (h *Host) forgetNames() error {
-	nodes, err := record.All(h.Dirs.Nodes(h.Site.Key()))
+	nodes, err := nodedir.All(h.Dirs.Nodes(h.Site.Key()))
 	if err != nil {
 		return err
 	}

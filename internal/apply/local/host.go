@@ -14,7 +14,7 @@ import (
 
 	"orrery/internal/apply"
 	"orrery/internal/engine"
-	"orrery/internal/engine/record"
+	"orrery/internal/engine/nodedir"
 	"orrery/internal/host"
 	"orrery/internal/image"
 	"orrery/internal/network"
@@ -116,7 +116,7 @@ func (h *Host) Sweep(ctx context.Context) error {
 			}
 		}
 	}
-	err := record.Sweep(h.Dirs.Nodes(h.Site.Key()))
+	err := nodedir.Sweep(h.Dirs.Nodes(h.Site.Key()))
 	err = errors.Join(err, volume.Sweep(h.Dirs, h.Site.Key()))
 	err = errors.Join(err, snapshot.Sweep(h.Dirs, h.Site.Key()))
 	return errors.Join(err, h.Store.Sweep())

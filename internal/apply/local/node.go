@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"orrery/internal/engine"
-	"orrery/internal/engine/record"
+	"orrery/internal/engine/nodedir"
 	"orrery/internal/host"
 	"orrery/internal/plan"
 	"orrery/internal/problem"
@@ -239,8 +239,8 @@ func (h *Host) awaitBoot(ctx context.Context, e engine.Engine, n *spec.Node) err
 }
 
 // recorded gives what the host has on record of a node.
-func (h *Host) recorded(n *spec.Node) (*record.Record, error) {
-	r, err := record.Read(h.Dirs.Node(n.Site, n.ID))
+func (h *Host) recorded(n *spec.Node) (*nodedir.Record, error) {
+	r, err := nodedir.Read(h.Dirs.Node(n.Site, n.ID))
 	if err != nil {
 		return nil, problem.New(problem.Surprise, "node %s is gone", n.Name).At(h.Dirs.Node(n.Site, n.ID)).Try("plan again")
 	}

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strconv"
 
-	"orrery/internal/engine/record"
+	"orrery/internal/engine/nodedir"
 	"orrery/internal/host"
 	"orrery/internal/observe"
 	"orrery/internal/problem"
@@ -70,7 +70,7 @@ func (h *Host) commit(r observe.Releases) error {
 
 // dropCopies removes the copies of volumes of nodes that have the volumes now.
 func (h *Host) dropCopies() error {
-	found, err := record.All(h.Dirs.Nodes(h.Site.Key()))
+	found, err := nodedir.All(h.Dirs.Nodes(h.Site.Key()))
 	if err != nil {
 		return err
 	}

@@ -7,12 +7,12 @@ import (
 	"slices"
 	"strings"
 
-	"orrery/internal/engine/record"
+	"orrery/internal/engine/nodedir"
 	"orrery/internal/image"
 )
 
 // writeConfig writes the LXC configuration of a node that is about to start.
-func (e *Engine) writeConfig(c container, r *record.Record, mounts []mount) error {
+func (e *Engine) writeConfig(c container, r *nodedir.Record, mounts []mount) error {
 	var b strings.Builder
 	set := func(key, format string, args ...any) { fmt.Fprintf(&b, key+" = "+format+"\n", args...) }
 	// LXC's common profile: seccomp, capabilities, devices, mixed mounts of proc, sys and cgroup.
@@ -54,7 +54,7 @@ func (e *Engine) writeConfig(c container, r *record.Record, mounts []mount) erro
 }
 
 // devices are those that a node may use. One that is privileged may mount file systems of its own by FUSE.
-func devices(r *record.Record) []string {
+func devices(r *nodedir.Record) []string {
 	if r.Privileged {
 		return append(slices.Clone(image.Devices), "c 10:229 rwm")
 	}
@@ -62,7 +62,7 @@ func devices(r *record.Record) []string {
 }
 
 // overlay is the root file system of a node.
-func (e *Engine) overlay(c container, r *record.Record, mounts []mount) *image.Overlay {
+func (e *Engine) overlay(c container, r *nodedir.Record, mounts []mount) *image.Overlay {
 	o := &image.Overlay{
 		Upper: filepath.Join(c.private(), "upper"), Work: filepath.Join(c.private(), "work"),
 		Target: c.rootfs(), IDs: ids(r),

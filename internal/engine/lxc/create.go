@@ -11,7 +11,7 @@ import (
 	"strconv"
 
 	"orrery/internal/engine"
-	"orrery/internal/engine/record"
+	"orrery/internal/engine/nodedir"
 	"orrery/internal/image"
 	"orrery/internal/network"
 	"orrery/internal/problem"
@@ -30,7 +30,7 @@ func (e *Engine) Create(_ context.Context, n *spec.Node) error {
 	if err != nil {
 		return err
 	}
-	fresh, err := e.prepare(c, &record.Record{Node: *n, Slot: slot})
+	fresh, err := e.prepare(c, &nodedir.Record{Node: *n, Slot: slot})
 	if err != nil {
 		return err
 	}
@@ -38,7 +38,7 @@ func (e *Engine) Create(_ context.Context, n *spec.Node) error {
 }
 
 // prepare makes the directory of a node beside the place where it will be.
-func (e *Engine) prepare(c container, r *record.Record) (string, error) {
+func (e *Engine) prepare(c container, r *nodedir.Record) (string, error) {
 	r.Config = spec.Config{} // nothing of it has been applied
 	fresh := filepath.Join(filepath.Dir(c.dir), "."+filepath.Base(c.dir)+"-new")
 	if err := tree.RemoveAll(fresh); err != nil {
@@ -61,7 +61,7 @@ func (e *Engine) prepare(c container, r *record.Record) (string, error) {
 	if err := e.personalise(stopped{upper, 0}, &r.Node); err != nil { // on disk, the node's root is 0
 		return "", fmt.Errorf("private layer of node %s: %w", r.Name, err)
 	}
-	if err := record.Write(fresh, r); err != nil {
+	if err := nodedir.Write(fresh, r); err != nil {
 		return "", err
 	}
 	return fresh, enclose(fresh, ids(r))
@@ -121,7 +121,7 @@ func (e *Engine) takeSlot(site string, id int) (int, error) {
 	}
 }
 
-func (e *Engine) freeSlot(r *record.Record) error {
+func (e *Engine) freeSlot(r *nodedir.Record) error {
 	path := filepath.Join(slots, strconv.Itoa(r.Slot))
 	if who, _ := os.Readlink(path); who != e.slotsOf(r.Site)+strconv.Itoa(r.ID) {
 		return nil
@@ -143,7 +143,7 @@ func (e *Engine) slotsOf(site string) string {
 // Change records what the node shall be and, if it runs, moves its links and applies its limits.
 func (e *Engine) Change(ctx context.Context, n *spec.Node) error {
 	c := e.container(engine.RefOf(n))
-	r, err := record.Read(c.dir)
+	r, err := nodedir.Read(c.dir)
 	if err != nil {
 		return missing(c, err)
 	}
@@ -162,14 +162,14 @@ func (e *Engine) Change(ctx context.Context, n *spec.Node) error {
 	if err != nil {
 		return err
 	}
-	if err := record.Write(c.dir, r); err != nil || was.Privileged == n.Privileged {
+	if err := nodedir.Write(c.dir, r); err != nil || was.Privileged == n.Privileged {
 		return err
 	}
 	return enclose(c.dir, ids(r))
 }
 
 // personaliseAgain makes the root of a node that does not run this node's once more, as the node sees it: it has written there itself.
-func (e *Engine) personaliseAgain(c container, r *record.Record) error {
+func (e *Engine) personaliseAgain(c container, r *nodedir.Record) error {
 	err := e.within(c, r, func(root stopped) error { return e.personalise(root, &r.Node) })
 	if err != nil {
 		return problem.New(problem.Failed, "node %s: its host name, machine-id and keys cannot be written", r.Name).At(c.dir).Because(err).
@@ -219,12 +219,12 @@ func (c container) space() string {
 // Mark records how far a node has come.
 func (e *Engine) Mark(_ context.Context, ref engine.Ref, m engine.Mark) error {
 	c := e.container(ref)
-	r, err := record.Read(c.dir)
+	r, err := nodedir.Read(c.dir)
 	if err != nil {
 		return missing(c, err)
 	}
 	r.Configured, r.Config, r.Proven, r.ProvenAt, r.Active = m.Configured, m.Config, m.Proven, m.ProvenAt, m.Active
-	return record.Write(c.dir, r)
+	return nodedir.Write(c.dir, r)
 }
 
 func missing(c container, err error) error {

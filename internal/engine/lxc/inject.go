@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"orrery/internal/engine"
-	"orrery/internal/engine/record"
+	"orrery/internal/engine/nodedir"
 	"orrery/internal/host"
 	"orrery/internal/image"
 	"orrery/internal/problem"
@@ -40,7 +40,7 @@ func (e *Engine) Disable(_ context.Context, ref engine.Ref, units ...string) err
 // withinStopped does some work on the root of a node if that does not run.
 func (e *Engine) withinStopped(ref engine.Ref, work func(stopped) error) error {
 	c := e.container(ref)
-	r, err := record.Read(c.dir)
+	r, err := nodedir.Read(c.dir)
 	if err != nil {
 		return missing(c, err)
 	}
@@ -51,7 +51,7 @@ func (e *Engine) withinStopped(ref engine.Ref, work func(stopped) error) error {
 }
 
 // within does some work on the root of a node that does not run, as the node would see it.
-func (e *Engine) within(c container, r *record.Record, work func(stopped) error) error {
+func (e *Engine) within(c container, r *nodedir.Record, work func(stopped) error) error {
 	return e.overlay(c, r, nil).Within(func() error {
 		root, err := tree.Open(c.rootfs())
 		if err != nil {

@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 
 	"orrery/internal/engine"
-	"orrery/internal/engine/record"
+	"orrery/internal/engine/nodedir"
 	"orrery/internal/host"
 	"orrery/internal/problem"
 	"orrery/internal/site/spec"
@@ -21,14 +21,14 @@ func (c container) former() string {
 // Replace makes a stopped node anew and keeps the former one aside.
 func (e *Engine) Replace(_ context.Context, n *spec.Node) error {
 	c := e.container(engine.RefOf(n))
-	was, err := record.Read(c.dir)
+	was, err := nodedir.Read(c.dir)
 	if err != nil {
 		return missing(c, err)
 	}
 	if c.running() {
 		return problem.New(problem.Surprise, "node %s runs and cannot be replaced", n.Name).At(c.dir).Try("plan again")
 	}
-	fresh, err := e.prepare(c, &record.Record{Node: *n, Slot: was.Slot})
+	fresh, err := e.prepare(c, &nodedir.Record{Node: *n, Slot: was.Slot})
 	if err != nil {
 		return err
 	}

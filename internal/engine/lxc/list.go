@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"orrery/internal/engine"
-	"orrery/internal/engine/record"
+	"orrery/internal/engine/nodedir"
 	"orrery/internal/observe"
 )
 
@@ -26,7 +26,7 @@ func (e *Engine) List(_ context.Context, site string) ([]observe.Node, error) {
 	}
 	var nodes []observe.Node
 	for _, name := range sites {
-		found, err := record.All(e.dirs.Nodes(name))
+		found, err := nodedir.All(e.dirs.Nodes(name))
 		if err != nil {
 			return nil, err
 		}
@@ -55,7 +55,7 @@ func (e *Engine) sites() ([]string, error) {
 	return names, err
 }
 
-func (e *Engine) observe(f record.Found) observe.Node {
+func (e *Engine) observe(f nodedir.Found) observe.Node {
 	n := observe.Node{Node: f.Record.Node, State: observe.Stopped, Configured: f.Record.Configured, Proven: f.Record.Proven, ProvenAt: f.Record.ProvenAt, Active: f.Record.Active}
 	c := e.container(engine.RefOf(&n.Node))
 	switch {

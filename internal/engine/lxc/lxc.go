@@ -14,7 +14,7 @@ import (
 	"sync"
 
 	"orrery/internal/engine"
-	"orrery/internal/engine/record"
+	"orrery/internal/engine/nodedir"
 	"orrery/internal/host"
 	"orrery/internal/image"
 	"orrery/internal/tree"
@@ -117,14 +117,14 @@ const (
 // Idmap gives the id that a node's root has on the host.
 func (e *Engine) Idmap(ref engine.Ref) (int, error) {
 	c := e.container(ref)
-	r, err := record.Read(c.dir)
+	r, err := nodedir.Read(c.dir)
 	if err != nil {
 		return 0, missing(c, err)
 	}
 	return ids(r).First, nil
 }
 
-func ids(r *record.Record) image.IDs {
+func ids(r *nodedir.Record) image.IDs {
 	if r.Privileged {
 		return image.IDs{}
 	}

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"orrery/internal/engine/record"
+	"orrery/internal/engine/nodedir"
 	"orrery/internal/site/spec"
 	"orrery/internal/volume"
 )
@@ -22,7 +22,7 @@ type mount struct {
 }
 
 // mounts gives /etc/orrery and the volumes of a node.
-func (e *Engine) mounts(c container, r *record.Record) ([]mount, error) {
+func (e *Engine) mounts(c container, r *nodedir.Record) ([]mount, error) {
 	etc := mount{e.dirs.Etc(r.Site, r.ID), c.bind("etc"), "/etc/orrery", true}
 	return append([]mount{etc}, e.volumes(c, &r.Node, r.Mounts)...), os.MkdirAll(etc.source, 0o755)
 }

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"text/template"
 
-	"orrery/internal/engine/record"
+	"orrery/internal/engine/nodedir"
 	"orrery/internal/network"
 	"orrery/internal/observe"
 	"orrery/internal/site"
@@ -95,7 +95,7 @@ func (c container) writeLaying(nic spec.NIC) error {
 func (c container) borrower() string { return c.ref.Site + "/" + strconv.Itoa(c.ref.ID) }
 
 // borrow prepares the interfaces that the node takes when it starts.
-func (c container) borrow(ctx context.Context, r *record.Record) error {
+func (c container) borrow(ctx context.Context, r *nodedir.Record) error {
 	for _, nic := range r.NICs {
 		if !r.Takes(nic) {
 			continue
@@ -109,7 +109,7 @@ func (c container) borrow(ctx context.Context, r *record.Record) error {
 
 // giveBack makes interfaces of the host that the node had what they were before. LXC has moved them back, or the kernel has; a veth pair that was
 // all in nodes that were killed is gone.
-func (c container) giveBack(ctx context.Context, r *record.Record) error {
+func (c container) giveBack(ctx context.Context, r *nodedir.Record) error {
 	ctx = context.WithoutCancel(ctx)
 	var err error
 	for _, nic := range r.NICs {

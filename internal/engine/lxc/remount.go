@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"orrery/internal/engine"
-	"orrery/internal/engine/record"
+	"orrery/internal/engine/nodedir"
 	"orrery/internal/image"
 	"orrery/internal/site/spec"
 )
@@ -17,7 +17,7 @@ import (
 // was killed is made good by the next.
 func (e *Engine) Remount(ctx context.Context, n *spec.Node) error {
 	c := e.container(engine.RefOf(n))
-	r, err := record.Read(c.dir)
+	r, err := nodedir.Read(c.dir)
 	if err != nil {
 		return missing(c, err)
 	}
@@ -47,12 +47,12 @@ func (e *Engine) Remount(ctx context.Context, n *spec.Node) error {
 	return c.recordMounts(r, n.Mounts)
 }
 
-func (c container) recordMounts(r *record.Record, mounts []spec.Mount) error {
+func (c container) recordMounts(r *nodedir.Record, mounts []spec.Mount) error {
 	if slices.Equal(r.Mounts, mounts) {
 		return nil
 	}
 	r.Mounts = slices.Clone(mounts)
-	return record.Write(c.dir, r)
+	return nodedir.Write(c.dir, r)
 }
 
 // remounting is the volumes of a running node while they change.
@@ -67,9 +67,9 @@ type remounting struct {
 }
 
 // seen looks at which of the volumes on record a running node sees.
-func (e *Engine) seen(c container, r *record.Record) (*remounting, error) {
+func (e *Engine) seen(c container, r *nodedir.Record) (*remounting, error) {
 	s := &remounting{c: c, ids: ids(r), origins: map[string]image.Origin{}}
-	fixed, err := e.mounts(c, &record.Record{Node: spec.Node{Site: r.Site, ID: r.ID}})
+	fixed, err := e.mounts(c, &nodedir.Record{Node: spec.Node{Site: r.Site, ID: r.ID}})
 	if err != nil {
 		return nil, err
 	}

@@ -15,7 +15,7 @@ import (
 
 	"orrery/internal/engine"
 	"orrery/internal/engine/enginetest"
-	"orrery/internal/engine/record"
+	"orrery/internal/engine/nodedir"
 	"orrery/internal/host"
 	"orrery/internal/image"
 	"orrery/internal/problem"
@@ -68,7 +68,7 @@ func (r *remounted) dir(m spec.Mount) string { return volume.Path(r.dirs, r.n.Si
 // wantSeen compares what is on record, and what the kernel's tables have of it in all namespaces of the node.
 func (r *remounted) wantSeen(mounts ...spec.Mount) {
 	r.Helper()
-	rec, err := record.Read(r.c.dir)
+	rec, err := nodedir.Read(r.c.dir)
 	must(r.T, err)
 	if !slices.Equal(rec.Mounts, mounts) {
 		r.Errorf("on record: %+v, want %+v", rec.Mounts, mounts)
@@ -196,10 +196,10 @@ func remountKilled(t *testing.T, g ground, n *spec.Node) {
 	a, b := at("a", "/srv/data"), at("b", "/srv/data")
 	r := remountOf(t, g, n, a)
 	both := func(mounts ...spec.Mount) {
-		rec, err := record.Read(r.c.dir)
+		rec, err := nodedir.Read(r.c.dir)
 		must(t, err)
 		rec.Mounts = mounts
-		must(t, record.Write(r.c.dir, rec))
+		must(t, nodedir.Write(r.c.dir, rec))
 	}
 	umount := func(pid int, path string) {
 		must(t, inSpace(pid, func(func() ([]image.Mounted, error)) error { return unix.Unmount(path, 0) }))

@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"orrery/internal/engine/record"
+	"orrery/internal/engine/nodedir"
 	"orrery/internal/host"
 )
 
@@ -27,7 +27,7 @@ func TestSlotsOfTwoStateDirectories(t *testing.T) {
 		t.Errorf("slots are %d, %d and %d", a, b, c)
 	}
 	// Nobody gives back what is not his.
-	r := &record.Record{Slot: 2}
+	r := &nodedir.Record{Slot: 2}
 	r.Site, r.ID = "karoo", 1
 	if err := usual.freeSlot(r); err != nil || !exists(filepath.Join(slots, "2")) {
 		t.Errorf("another's slot was freed: %v", err)

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"orrery/internal/engine"
-	"orrery/internal/engine/record"
+	"orrery/internal/engine/nodedir"
 	"orrery/internal/host"
 	"orrery/internal/network"
 	"orrery/internal/problem"
@@ -20,7 +20,7 @@ import (
 // Start boots a node.
 func (e *Engine) Start(ctx context.Context, ref engine.Ref) error {
 	c := e.container(ref)
-	r, err := record.Read(c.dir)
+	r, err := nodedir.Read(c.dir)
 	if err != nil {
 		return missing(c, err)
 	}
@@ -109,7 +109,7 @@ func (c container) listens() bool {
 
 // clear removes what a monitor that was killed could not: control groups, under whose names LXC would
 // not start another node, and interfaces.
-func (c container) clear(ctx context.Context, r *record.Record) error {
+func (c container) clear(ctx context.Context, r *nodedir.Record) error {
 	removeCgroups(c.cgroup(), c.cgroup()+".monitor", c.cgroup()+".pivot")
 	var ends []string
 	for _, nic := range r.NICs {

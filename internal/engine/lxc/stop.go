@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"orrery/internal/engine"
-	"orrery/internal/engine/record"
+	"orrery/internal/engine/nodedir"
 	"orrery/internal/problem"
 	"orrery/internal/tree"
 )
@@ -25,7 +25,7 @@ func (e *Engine) Stop(ctx context.Context, ref engine.Ref) error {
 		return problem.New(problem.Failed, "node %s does not stop", ref.Name).At(c.dir).Because(err)
 	}
 	removeCgroups(c.cgroup(), c.cgroup()+".monitor", c.cgroup()+".pivot")
-	if r, err := record.Read(c.dir); err == nil {
+	if r, err := nodedir.Read(c.dir); err == nil {
 		return c.giveBack(ctx, r)
 	}
 	return nil
@@ -132,9 +132,9 @@ func untilEnded(ctx context.Context, pidfd int, try func(n int) error) error {
 // Destroy kills the node, if it runs: whoever wants it to shut down in order stops it first.
 func (e *Engine) Destroy(ctx context.Context, ref engine.Ref) error {
 	c := e.container(ref)
-	r, err := record.Read(c.dir)
+	r, err := nodedir.Read(c.dir)
 	if errors.Is(err, os.ErrNotExist) {
-		r = &record.Record{}
+		r = &nodedir.Record{}
 		r.Site, r.ID = ref.Site, ref.ID
 	}
 	if c.running() {

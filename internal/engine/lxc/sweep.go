@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"orrery/internal/engine"
-	"orrery/internal/engine/record"
+	"orrery/internal/engine/nodedir"
 	"orrery/internal/problem"
 )
 
@@ -53,7 +53,7 @@ func (e *Engine) Sweep(ctx context.Context, site string) error {
 
 // sweepFrost lets nodes go on that were frozen by us. Those that somebody else froze have no mark, and stay as they are.
 func (e *Engine) sweepFrost(site string) error {
-	found, err := record.All(e.dirs.Nodes(site))
+	found, err := nodedir.All(e.dirs.Nodes(site))
 	for _, f := range found {
 		c := e.container(engine.RefOf(&f.Record.Node))
 		if _, none := os.Stat(c.freezing()); none == nil {
@@ -65,7 +65,7 @@ func (e *Engine) sweepFrost(site string) error {
 
 // sweepModes closes the directories of nodes that an earlier version has left open.
 func (e *Engine) sweepModes(site string) error {
-	found, err := record.All(e.dirs.Nodes(site))
+	found, err := nodedir.All(e.dirs.Nodes(site))
 	if err != nil {
 		return err
 	}
@@ -83,7 +83,7 @@ func (e *Engine) sweepModes(site string) error {
 
 // sweepStops lets nodes that were shutting down come to the end of it. A monitor whose init has ended is about to end, too.
 func (e *Engine) sweepStops(ctx context.Context, site string) error {
-	found, err := record.All(e.dirs.Nodes(site))
+	found, err := nodedir.All(e.dirs.Nodes(site))
 	if err != nil {
 		return err
 	}
@@ -109,7 +109,7 @@ func (e *Engine) sweepStops(ctx context.Context, site string) error {
 }
 
 // abandon ends a node whose starter was killed: it may be about to fail.
-func (c container) abandon(ctx context.Context, r *record.Record) error {
+func (c container) abandon(ctx context.Context, r *nodedir.Record) error {
 	if err := c.kill(ctx); err != nil {
 		return err
 	}

@@ -1,6 +1,6 @@
-// Package record keeps node.json beside each node: what it was made from and how far it has come. The records
+// Package nodedir keeps node.json beside each node: what it was made from and how far it has come. The records
 // of a host are the truth about it; there is no other database.
-package record
+package nodedir
 
 import (
 	"encoding/json"
