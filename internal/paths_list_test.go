@@ -80,6 +80,7 @@ var paths = map[string]string{
 	"internal/engine/lxc/stop.go":           ofOwn,
 	"internal/engine/lxc/sweep.go":          ofOwn,
 	"internal/engine/lxc/view.go":           ofOwn,
+	"internal/engine/nodedir/nodedir.go":    ofOwn,
 	"internal/engine/nodedir/record.go":     ofOwn,
 	"internal/host/closed.go":               ofOwn,
 	"internal/host/facts.go":                ofKernel,

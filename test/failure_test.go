@@ -200,7 +200,7 @@ func TestFullDisk(t *testing.T) {
 func (s *site) base() string {
 	s.Helper()
 	s.do("up", "other")
-	r, err := nodedir.Read(dirs.Node(s.name, 20))
+	r, err := nodedir.Of(dirs, s.name, 20).Read()
 	if err != nil {
 		s.Fatal(err)
 	}

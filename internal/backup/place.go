@@ -113,7 +113,7 @@ func (r *Restore) away(path string) error {
 
 // removeUnfilled removes nodes that a run made that was killed before it could give them their private layers.
 func (r *Restore) removeUnfilled(ctx context.Context, engines map[string]engine.Engine) error {
-	found, err := nodedir.All(r.Dirs.Nodes(r.Key))
+	found, err := nodedir.All(r.Dirs, r.Key)
 	if err != nil {
 		return err
 	}

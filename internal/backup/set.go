@@ -89,7 +89,7 @@ func (s *Set) sources() (all []Source, nodes []nodedir.Record, left []string, er
 
 // records gives what is on record of the nodes.
 func (s *Set) records() (nodes []nodedir.Record, left []string, err error) {
-	found, err := nodedir.All(s.Dirs.Nodes(s.Site.Key()))
+	found, err := nodedir.All(s.Dirs, s.Site.Key())
 	if err != nil {
 		return nil, nil, err
 	}

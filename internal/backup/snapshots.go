@@ -112,7 +112,7 @@ func (r *Restore) fit(s *snapshot.Snapshot, engines map[string]engine.Engine) er
 	var nodes []snapshot.Node
 	used := map[string]string{} // where the volumes are used here, by the directories in which the snapshot keeps them
 	for _, n := range s.Nodes {
-		here, err := nodedir.Read(r.Dirs.Node(r.Key, n.Record.ID))
+		here, err := nodedir.Of(r.Dirs, r.Key, n.Record.ID).Read()
 		if errors.Is(err, os.ErrNotExist) || err == nil && here.Name != n.Record.Name {
 			continue
 		}

@@ -219,7 +219,7 @@ func (r *restoration) run(ctx context.Context) error {
 // there tells what of the site is on this host already; "": nothing that matters.
 func (r *restoration) there() (string, error) {
 	key := r.from.Key
-	nodes, err := nodedir.All(r.dirs.Nodes(key))
+	nodes, err := nodedir.All(r.dirs, key)
 	if err != nil {
 		return "", err
 	}
@@ -369,7 +369,7 @@ func (r *restoration) up(ctx context.Context, b *app, s *site.Site, h *local.Hos
 
 // say tells what is other than it was. When all private layers are in place, an interrupted restore has nothing left to be gone on with.
 func (r *restoration) say(s *site.Site, h *local.Host) error {
-	found, err := nodedir.All(r.dirs.Nodes(s.Key()))
+	found, err := nodedir.All(r.dirs, s.Key())
 	if err != nil {
 		return err
 	}

@@ -63,7 +63,7 @@ func (a *app) takeSnapshot(ctx context.Context, s *site.Site, h *local.Host, cho
 		if n.State == observe.Broken || !a.meant(n) || chosen != nil && !chosen[n.Name] {
 			continue
 		}
-		r, err := nodedir.Read(a.dirs.Node(s.Key(), n.ID))
+		r, err := nodedir.Of(a.dirs, s.Key(), n.ID).Read()
 		if err != nil {
 			return nil, err
 		}

@@ -89,7 +89,7 @@ func (r *Restore) chooseVolumes() error {
 		}
 	}
 	others := map[string]string{}
-	found, err := nodedir.All(r.dirs.Nodes(r.from.Site))
+	found, err := nodedir.All(r.dirs, r.from.Site)
 	for _, f := range found {
 		for _, m := range f.Record.Mounts {
 			if !back[f.Record.ID] {
@@ -115,7 +115,7 @@ func (r *Restore) prepareNode(ctx context.Context, n Node) error {
 		return problem.New(problem.Unable, "the private layer of node %s is not in snapshot %s", n.Record.Name, r.from.ID)
 	}
 	ref := engine.RefOf(&n.Record.Node)
-	now, err := nodedir.Read(r.dirs.Node(ref.Site, ref.ID))
+	now, err := nodedir.Of(r.dirs, ref.Site, ref.ID).Read()
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		r.created = append(r.created, ref)

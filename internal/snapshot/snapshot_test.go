@@ -83,7 +83,7 @@ func farm(t *testing.T) (*machines, Options) {
 		o.Nodes = append(o.Nodes, r)
 		put(t, filepath.Join(m.Private(engine.RefOf(&n)), "etc", "hostname"), n.Name)
 		put(t, filepath.Join(dirs.Volumes("karoo"), "data", n.Name, "rows"), "rows of "+n.Name)
-		if err := nodedir.Write(dirs.Node("karoo", id), r); err != nil {
+		if err := nodedir.Of(dirs, "karoo", id).Write(r); err != nil {
 			t.Fatal(err)
 		}
 	}

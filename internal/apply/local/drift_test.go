@@ -96,9 +96,9 @@ func (n *served) mark(m engine.Mark) {
 	n.must(n.engine.Mark(n.T.Context(), engine.RefOf(n.node), m))
 	r := &nodedir.Record{Node: *n.node, Configured: m.Configured, Proven: m.Proven, Active: m.Active}
 	r.Config = m.Config
-	dir := n.Dirs.Node("karoo", 1)
-	n.must(os.MkdirAll(dir, 0o755))
-	n.must(nodedir.Write(dir, r))
+	dir := nodedir.Of(n.Dirs, "karoo", 1)
+	n.must(os.MkdirAll(dir.Path(), 0o755))
+	n.must(dir.Write(r))
 }
 
 func (n *served) write(path, text string) { n.writeTo(filepath.Join(n.engine.dir, path), text) }

@@ -88,7 +88,7 @@ func (h *Host) restoreNames() error {
 // forgetNames removes what the nodes of this host were told. While there are nodes they keep it, and only the record
 // of it goes, so that the next run tells them anew.
 func (h *Host) forgetNames() error {
-	nodes, err := nodedir.All(h.Dirs.Nodes(h.Site.Key()))
+	nodes, err := nodedir.All(h.Dirs, h.Site.Key())
 	if err != nil {
 		return err
 	}

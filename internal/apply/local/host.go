@@ -116,7 +116,7 @@ func (h *Host) Sweep(ctx context.Context) error {
 			}
 		}
 	}
-	err := nodedir.Sweep(h.Dirs.Nodes(h.Site.Key()))
+	err := nodedir.Sweep(h.Dirs, h.Site.Key())
 	err = errors.Join(err, volume.Sweep(h.Dirs, h.Site.Key()))
 	err = errors.Join(err, snapshot.Sweep(h.Dirs, h.Site.Key()))
 	return errors.Join(err, h.Store.Sweep())

@@ -70,7 +70,7 @@ func (h *Host) commit(r observe.Releases) error {
 
 // dropCopies removes the copies of volumes of nodes that have the volumes now.
 func (h *Host) dropCopies() error {
-	found, err := nodedir.All(h.Dirs.Nodes(h.Site.Key()))
+	found, err := nodedir.All(h.Dirs, h.Site.Key())
 	if err != nil {
 		return err
 	}

@@ -23,8 +23,8 @@ import (
 // Create makes a node's directory under another name and renames it, so that there is no half-made node.
 func (e *Engine) Create(_ context.Context, n *spec.Node) error {
 	c := e.container(engine.RefOf(n))
-	if _, err := os.Stat(c.dir); err == nil {
-		return problem.New(problem.Surprise, "node %s (id %d) is there already", n.Name, n.ID).At(c.dir).Try("plan again")
+	if _, err := os.Stat(c.Path()); err == nil {
+		return problem.New(problem.Surprise, "node %s (id %d) is there already", n.Name, n.ID).At(c.Path()).Try("plan again")
 	}
 	slot, err := e.takeSlot(n.Site, n.ID)
 	if err != nil {
@@ -34,13 +34,13 @@ func (e *Engine) Create(_ context.Context, n *spec.Node) error {
 	if err != nil {
 		return err
 	}
-	return os.Rename(fresh, c.dir)
+	return os.Rename(fresh, c.Path())
 }
 
 // prepare makes the directory of a node beside the place where it will be.
 func (e *Engine) prepare(c container, r *nodedir.Record) (string, error) {
 	r.Config = spec.Config{} // nothing of it has been applied
-	fresh := filepath.Join(filepath.Dir(c.dir), "."+filepath.Base(c.dir)+"-new")
+	fresh := filepath.Join(filepath.Dir(c.Path()), "."+filepath.Base(c.Path())+"-new")
 	if err := tree.RemoveAll(fresh); err != nil {
 		return "", err
 	}
@@ -61,7 +61,7 @@ func (e *Engine) prepare(c container, r *nodedir.Record) (string, error) {
 	if err := e.personalise(stopped{upper, 0}, &r.Node); err != nil { // on disk, the node's root is 0
 		return "", fmt.Errorf("private layer of node %s: %w", r.Name, err)
 	}
-	if err := nodedir.Write(fresh, r); err != nil {
+	if err := nodedir.At(fresh).Write(r); err != nil {
 		return "", err
 	}
 	return fresh, enclose(fresh, ids(r))
@@ -143,7 +143,7 @@ func (e *Engine) slotsOf(site string) string {
 // Change records what the node shall be and, if it runs, moves its links and applies its limits.
 func (e *Engine) Change(ctx context.Context, n *spec.Node) error {
 	c := e.container(engine.RefOf(n))
-	r, err := nodedir.Read(c.dir)
+	r, err := c.Read()
 	if err != nil {
 		return missing(c, err)
 	}
@@ -153,7 +153,7 @@ func (e *Engine) Change(ctx context.Context, n *spec.Node) error {
 	running := c.running()
 	switch {
 	case running && reshaped(&was, n):
-		return problem.New(problem.Surprise, "node %s runs: its interfaces, mounts and privileges cannot be changed", n.Name).At(c.dir).Try("plan again")
+		return problem.New(problem.Surprise, "node %s runs: its interfaces, mounts and privileges cannot be changed", n.Name).At(c.Path()).Try("plan again")
 	case running:
 		err = c.changeRunning(ctx, n)
 	case reshaped(&was, n):
@@ -162,17 +162,17 @@ func (e *Engine) Change(ctx context.Context, n *spec.Node) error {
 	if err != nil {
 		return err
 	}
-	if err := nodedir.Write(c.dir, r); err != nil || was.Privileged == n.Privileged {
+	if err := c.Write(r); err != nil || was.Privileged == n.Privileged {
 		return err
 	}
-	return enclose(c.dir, ids(r))
+	return enclose(c.Path(), ids(r))
 }
 
 // personaliseAgain makes the root of a node that does not run this node's once more, as the node sees it: it has written there itself.
 func (e *Engine) personaliseAgain(c container, r *nodedir.Record) error {
 	err := e.within(c, r, func(root stopped) error { return e.personalise(root, &r.Node) })
 	if err != nil {
-		return problem.New(problem.Failed, "node %s: its host name, machine-id and keys cannot be written", r.Name).At(c.dir).Because(err).
+		return problem.New(problem.Failed, "node %s: its host name, machine-id and keys cannot be written", r.Name).At(c.Path()).Because(err).
 			Try("put that right in the node; or remove the node with orrery down and make it anew with orrery up")
 	}
 	return nil
@@ -219,18 +219,18 @@ func (c container) space() string {
 // Mark records how far a node has come.
 func (e *Engine) Mark(_ context.Context, ref engine.Ref, m engine.Mark) error {
 	c := e.container(ref)
-	r, err := nodedir.Read(c.dir)
+	r, err := c.Read()
 	if err != nil {
 		return missing(c, err)
 	}
 	r.Configured, r.Config, r.Proven, r.ProvenAt, r.Active = m.Configured, m.Config, m.Proven, m.ProvenAt, m.Active
-	return nodedir.Write(c.dir, r)
+	return c.Write(r)
 }
 
 func missing(c container, err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
-		return problem.New(problem.Surprise, "node %s (id %d) is not there", c.ref.Name, c.ref.ID).At(c.dir).Try("plan again")
+		return problem.New(problem.Surprise, "node %s (id %d) is not there", c.ref.Name, c.ref.ID).At(c.Path()).Try("plan again")
 	}
-	return problem.New(problem.Failed, "node %s: its record cannot be read", c.ref.Name).At(c.dir).Because(err).
+	return problem.New(problem.Failed, "node %s: its record cannot be read", c.ref.Name).At(c.Path()).Because(err).
 		Try("orrery up makes the node anew")
 }

@@ -35,7 +35,7 @@ func (e *Engine) Freeze(ctx context.Context, ref engine.Ref) error {
 		err = c.awaitFrost(ctx, true)
 	}
 	if err != nil {
-		return errors.Join(problem.New(problem.Failed, "node %s does not stand still", ref.Name).At(c.dir).Because(err), c.thaw())
+		return errors.Join(problem.New(problem.Failed, "node %s does not stand still", ref.Name).At(c.Path()).Because(err), c.thaw())
 	}
 	return nil
 }
@@ -44,13 +44,13 @@ func (e *Engine) Freeze(ctx context.Context, ref engine.Ref) error {
 func (e *Engine) Thaw(ctx context.Context, ref engine.Ref) error {
 	c := e.container(ref)
 	if err := c.thaw(); err != nil {
-		return problem.New(problem.Failed, "node %s stays frozen", ref.Name).At(c.dir).Because(err)
+		return problem.New(problem.Failed, "node %s stays frozen", ref.Name).At(c.Path()).Because(err)
 	}
 	return c.awaitFrost(ctx, false)
 }
 
 // freezing is a file that is there from before the node is frozen by us until after it goes on.
-func (c container) freezing() string { return filepath.Join(c.dir, "freezing") }
+func (c container) freezing() string { return c.File("freezing") }
 
 // thaw lets a frozen node go on, whoever froze it.
 func (c container) thaw() error {

@@ -29,7 +29,7 @@ func (e *Engine) Disable(_ context.Context, ref engine.Ref, units ...string) err
 	return e.withinStopped(ref, func(root stopped) error {
 		for _, unit := range units {
 			if err := root.disable(unit); err != nil {
-				return problem.New(problem.Failed, "node %s: unit %s cannot be disabled", ref.Name, unit).At(e.container(ref).dir).Because(err).
+				return problem.New(problem.Failed, "node %s: unit %s cannot be disabled", ref.Name, unit).At(e.container(ref).Path()).Because(err).
 					Try("put /etc/systemd/system right in the node; or remove the release with orrery release prune and stage it again")
 			}
 		}
@@ -40,12 +40,12 @@ func (e *Engine) Disable(_ context.Context, ref engine.Ref, units ...string) err
 // withinStopped does some work on the root of a node if that does not run.
 func (e *Engine) withinStopped(ref engine.Ref, work func(stopped) error) error {
 	c := e.container(ref)
-	r, err := nodedir.Read(c.dir)
+	r, err := c.Read()
 	if err != nil {
 		return missing(c, err)
 	}
 	if c.running() {
-		return problem.New(problem.Surprise, "node %s runs already", ref.Name).At(c.dir).Try("plan again")
+		return problem.New(problem.Surprise, "node %s runs already", ref.Name).At(c.Path()).Try("plan again")
 	}
 	return e.within(c, r, work)
 }

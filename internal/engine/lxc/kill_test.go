@@ -14,7 +14,6 @@ import (
 
 	"orrery/internal/engine"
 	"orrery/internal/engine/enginetest"
-	"orrery/internal/engine/nodedir"
 	"orrery/internal/host"
 	"orrery/internal/image"
 	"orrery/internal/site/spec"
@@ -58,7 +57,7 @@ func TestKilledWhileChanging(t *testing.T) {
 	node := fmt.Sprintf("%s/%d", r.n.Site, r.n.ID)
 	for i := range 40 {
 		killSoon(t)
-		rec, err := nodedir.Read(r.c.dir)
+		rec, err := r.c.Read()
 		must(t, err)
 		for _, m := range []spec.Mount{a, b, c} {
 			writers, err := enginetest.Writers(r.dir(m))

@@ -26,7 +26,7 @@ func (e *Engine) List(_ context.Context, site string) ([]observe.Node, error) {
 	}
 	var nodes []observe.Node
 	for _, name := range sites {
-		found, err := nodedir.All(e.dirs.Nodes(name))
+		found, err := nodedir.All(e.dirs, name)
 		if err != nil {
 			return nil, err
 		}

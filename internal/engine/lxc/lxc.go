@@ -1,7 +1,7 @@
 // Package lxc makes nodes as system containers with LXC 5 (lxc.container.conf(5)): a systemd of their own, unprivileged
 // unless asked otherwise, on an overlay of shared layers.
 //
-// A node's directory holds node.json (package record), private/{upper,work} (the private layer, with the owners
+// A node's directory holds node.json (package nodedir), private/{upper,work} (the private layer, with the owners
 // that the node sees), and rootfs and binds, on which mounts are made in a namespace that only the container has; fstab says
 // which of the binds the node sees where.
 // So the host's mount table shows nothing of a node, and nothing stays mounted when one dies.
@@ -53,24 +53,24 @@ func (e *Engine) Capabilities() engine.Capabilities {
 
 // container is one node as LXC knows it.
 type container struct {
-	dir  string // the node's directory
+	nodedir.Dir
 	name string // LXC's name for it
 	ref  engine.Ref
 }
 
 func (e *Engine) container(ref engine.Ref) container {
-	return container{e.dirs.Node(ref.Site, ref.ID), ref.Site + "-" + strconv.Itoa(ref.ID), ref}
+	return container{nodedir.Of(e.dirs, ref.Site, ref.ID), ref.Site + "-" + strconv.Itoa(ref.ID), ref}
 }
 
-func (c container) private() string { return filepath.Join(c.dir, "private") }
-func (c container) rootfs() string  { return filepath.Join(c.dir, "rootfs") }
-func (c container) config() string  { return filepath.Join(c.dir, "lxc.conf") }
-func (c container) log() string     { return filepath.Join(c.dir, "lxc.log") }
-func (c container) fstab() string   { return filepath.Join(c.dir, "fstab") }
-func (c container) pidfile() string { return filepath.Join(c.dir, "pid") }
+func (c container) private() string { return c.File("private") }
+func (c container) rootfs() string  { return c.File("rootfs") }
+func (c container) config() string  { return c.File("lxc.conf") }
+func (c container) log() string     { return c.File("lxc.log") }
+func (c container) fstab() string   { return c.File("fstab") }
+func (c container) pidfile() string { return c.File("pid") }
 
 // namespace is the file at which LXC finds the node's user namespace, in the mount namespace that the node has.
-func (c container) namespace() string { return filepath.Join(c.dir, "user-namespace") }
+func (c container) namespace() string { return c.File("user-namespace") }
 
 // Private gives the upper directory of the node's overlay.
 func (e *Engine) Private(ref engine.Ref) string {
@@ -99,10 +99,10 @@ func (e *Engine) View(ref engine.Ref) (*tree.Root, error) {
 func (e *Engine) Cgroup(ref engine.Ref) string { return e.container(ref).cgroup() }
 
 // starting is a file that is there until the node has been started. One whose starter was killed may come up or not.
-func (c container) starting() string { return filepath.Join(c.dir, "starting") }
+func (c container) starting() string { return c.File("starting") }
 
 // stopping is a file that is there while the node shuts down.
-func (c container) stopping() string { return filepath.Join(c.dir, "stopping") }
+func (c container) stopping() string { return c.File("stopping") }
 
 // cgroup is the node's control group, in every hierarchy.
 func (c container) cgroup() string { return fmt.Sprintf("orrery/%s/%d", c.ref.Site, c.ref.ID) }
@@ -117,7 +117,7 @@ const (
 // Idmap gives the id that a node's root has on the host.
 func (e *Engine) Idmap(ref engine.Ref) (int, error) {
 	c := e.container(ref)
-	r, err := nodedir.Read(c.dir)
+	r, err := c.Read()
 	if err != nil {
 		return 0, missing(c, err)
 	}

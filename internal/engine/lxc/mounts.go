@@ -48,7 +48,7 @@ func (e *Engine) volumes(c container, n *spec.Node, mounts []spec.Mount) []mount
 }
 
 // bind is the directory behind a mount of the node. It is called by what it is, so that others can come and go beside it.
-func (c container) bind(name string) string { return filepath.Join(c.dir, "binds", name) }
+func (c container) bind(name string) string { return filepath.Join(c.File("binds"), name) }
 
 // writeFstab tells LXC what the node sees (fstab(5)). The node's root reads it, as LXC does that from inside.
 func (c container) writeFstab(mounts []mount) error {

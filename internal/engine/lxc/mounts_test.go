@@ -44,7 +44,7 @@ func TestVolumes(t *testing.T) {
 func TestFstab(t *testing.T) {
 	e := New(host.Dirs{State: t.TempDir()}, image.Open(t.TempDir()))
 	c := e.container(engine.Ref{Site: "karoo", ID: 101, Name: "db"})
-	if err := os.MkdirAll(c.dir, 0o755); err != nil {
+	if err := os.MkdirAll(c.Path(), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	if err := c.writeFstab([]mount{{bind: "/binds/etc", path: "/etc/orrery", readOnly: true}, {bind: "/binds/x", path: `/srv/a b\c`}}); err != nil {

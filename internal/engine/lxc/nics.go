@@ -58,7 +58,7 @@ func (c container) writeNIC(set func(string, string, ...any), i int, n *spec.Nod
 
 // laying is a script that LXC runs on the host whenever it has made the link of a routed network, which it does also when the node
 // reboots by itself.
-func (c container) laying(nic spec.NIC) string { return filepath.Join(c.dir, "up-"+nic.Name) }
+func (c container) laying(nic spec.NIC) string { return c.File("up-" + nic.Name) }
 
 // The host answers for the gateway and, by proxy ARP (proxy_arp of ip-sysctl), for every other address of the subnet, and at once; it takes
 // from the link nothing but what comes from the node's address (rp_filter), so that rules which go by links hold for addresses, too.

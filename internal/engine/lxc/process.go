@@ -17,7 +17,7 @@ func (c container) monitor() int {
 	if err != nil {
 		return 0
 	}
-	if t, ok := proc.task(pid); !ok || !t.monitors(c.dir, c.name) {
+	if t, ok := proc.task(pid); !ok || !t.monitors(c.Path(), c.name) {
 		return 0
 	}
 	return pid

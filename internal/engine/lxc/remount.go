@@ -17,7 +17,7 @@ import (
 // was killed is made good by the next.
 func (e *Engine) Remount(ctx context.Context, n *spec.Node) error {
 	c := e.container(engine.RefOf(n))
-	r, err := nodedir.Read(c.dir)
+	r, err := c.Read()
 	if err != nil {
 		return missing(c, err)
 	}
@@ -52,7 +52,7 @@ func (c container) recordMounts(r *nodedir.Record, mounts []spec.Mount) error {
 		return nil
 	}
 	r.Mounts = slices.Clone(mounts)
-	return nodedir.Write(c.dir, r)
+	return c.Write(r)
 }
 
 // remounting is the volumes of a running node while they change.

@@ -15,7 +15,6 @@ import (
 
 	"orrery/internal/engine"
 	"orrery/internal/engine/enginetest"
-	"orrery/internal/engine/nodedir"
 	"orrery/internal/host"
 	"orrery/internal/image"
 	"orrery/internal/problem"
@@ -68,7 +67,7 @@ func (r *remounted) dir(m spec.Mount) string { return volume.Path(r.dirs, r.n.Si
 // wantSeen compares what is on record, and what the kernel's tables have of it in all namespaces of the node.
 func (r *remounted) wantSeen(mounts ...spec.Mount) {
 	r.Helper()
-	rec, err := nodedir.Read(r.c.dir)
+	rec, err := r.c.Read()
 	must(r.T, err)
 	if !slices.Equal(rec.Mounts, mounts) {
 		r.Errorf("on record: %+v, want %+v", rec.Mounts, mounts)
@@ -196,10 +195,10 @@ func remountKilled(t *testing.T, g ground, n *spec.Node) {
 	a, b := at("a", "/srv/data"), at("b", "/srv/data")
 	r := remountOf(t, g, n, a)
 	both := func(mounts ...spec.Mount) {
-		rec, err := nodedir.Read(r.c.dir)
+		rec, err := r.c.Read()
 		must(t, err)
 		rec.Mounts = mounts
-		must(t, nodedir.Write(r.c.dir, rec))
+		must(t, r.c.Write(rec))
 	}
 	umount := func(pid int, path string) {
 		must(t, inSpace(pid, func(func() ([]image.Mounted, error)) error { return unix.Unmount(path, 0) }))

@@ -27,7 +27,7 @@ func (r runner) Run(ctx context.Context, c host.Command) error {
 	if err != nil {
 		return err
 	}
-	args := []string{"lxc-attach", "--name", r.c.name, "--lxcpath", r.c.dir, "--clear-env", "--quiet",
+	args := []string{"lxc-attach", "--name", r.c.name, "--lxcpath", r.c.Path(), "--clear-env", "--quiet",
 		"--set-var", "PATH=" + host.Path, "--set-var", "LANG=C.UTF-8", "--set-var", "HOME=/root"}
 	if term := os.Getenv("TERM"); c.TTY && term != "" {
 		args = append(args, "--set-var", "TERM="+term)

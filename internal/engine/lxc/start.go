@@ -20,7 +20,7 @@ import (
 // Start boots a node.
 func (e *Engine) Start(ctx context.Context, ref engine.Ref) error {
 	c := e.container(ref)
-	r, err := nodedir.Read(c.dir)
+	r, err := c.Read()
 	if err != nil {
 		return missing(c, err)
 	}
@@ -44,7 +44,7 @@ func (e *Engine) Start(ctx context.Context, ref engine.Ref) error {
 	if err != nil {
 		return problem.New(problem.Unable, "LXC is not installed on this host").Try("apt-get install lxc; orrery doctor tells what else is missing")
 	}
-	cmd := host.Program(context.WithoutCancel(ctx), lxcStart, "--daemon", "--name", c.name, "--lxcpath", c.dir, "--rcfile", c.config(),
+	cmd := host.Program(context.WithoutCancel(ctx), lxcStart, "--daemon", "--name", c.name, "--lxcpath", c.Path(), "--rcfile", c.config(),
 		"--pidfile", c.pidfile(), "--logfile", c.log(), "--logpriority", "WARN")
 	cmd.Env = []string{"PATH=" + host.Path}
 	tail := &host.Tail{}

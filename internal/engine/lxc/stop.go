@@ -22,10 +22,10 @@ func (e *Engine) Stop(ctx context.Context, ref engine.Ref) error {
 		return err
 	}
 	if err := c.powerOff(ctx); err != nil {
-		return problem.New(problem.Failed, "node %s does not stop", ref.Name).At(c.dir).Because(err)
+		return problem.New(problem.Failed, "node %s does not stop", ref.Name).At(c.Path()).Because(err)
 	}
 	removeCgroups(c.cgroup(), c.cgroup()+".monitor", c.cgroup()+".pivot")
-	if r, err := nodedir.Read(c.dir); err == nil {
+	if r, err := c.Read(); err == nil {
 		return c.giveBack(ctx, r)
 	}
 	return nil
@@ -132,7 +132,7 @@ func untilEnded(ctx context.Context, pidfd int, try func(n int) error) error {
 // Destroy kills the node, if it runs: whoever wants it to shut down in order stops it first.
 func (e *Engine) Destroy(ctx context.Context, ref engine.Ref) error {
 	c := e.container(ref)
-	r, err := nodedir.Read(c.dir)
+	r, err := c.Read()
 	if errors.Is(err, os.ErrNotExist) {
 		r = &nodedir.Record{}
 		r.Site, r.ID = ref.Site, ref.ID
@@ -142,7 +142,7 @@ func (e *Engine) Destroy(ctx context.Context, ref engine.Ref) error {
 			return err
 		}
 		if err := c.signal(ctx, unix.SIGKILL); err != nil {
-			return problem.New(problem.Failed, "node %s does not end", ref.Name).At(c.dir).Because(err)
+			return problem.New(problem.Failed, "node %s does not end", ref.Name).At(c.Path()).Because(err)
 		}
 	}
 	if r != nil {
@@ -150,8 +150,8 @@ func (e *Engine) Destroy(ctx context.Context, ref engine.Ref) error {
 			return err
 		}
 	}
-	gone := filepath.Join(filepath.Dir(c.dir), "."+filepath.Base(c.dir)+"-gone")
-	if err := os.Rename(c.dir, gone); err != nil && !errors.Is(err, os.ErrNotExist) {
+	gone := filepath.Join(filepath.Dir(c.Path()), "."+filepath.Base(c.Path())+"-gone")
+	if err := os.Rename(c.Path(), gone); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
 	if r != nil {

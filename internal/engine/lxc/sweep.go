@@ -53,7 +53,7 @@ func (e *Engine) Sweep(ctx context.Context, site string) error {
 
 // sweepFrost lets nodes go on that were frozen by us. Those that somebody else froze have no mark, and stay as they are.
 func (e *Engine) sweepFrost(site string) error {
-	found, err := nodedir.All(e.dirs.Nodes(site))
+	found, err := nodedir.All(e.dirs, site)
 	for _, f := range found {
 		c := e.container(engine.RefOf(&f.Record.Node))
 		if _, none := os.Stat(c.freezing()); none == nil {
@@ -65,16 +65,16 @@ func (e *Engine) sweepFrost(site string) error {
 
 // sweepModes closes the directories of nodes that an earlier version has left open.
 func (e *Engine) sweepModes(site string) error {
-	found, err := nodedir.All(e.dirs.Nodes(site))
+	found, err := nodedir.All(e.dirs, site)
 	if err != nil {
 		return err
 	}
 	for _, f := range found {
 		c := e.container(engine.RefOf(&f.Record.Node))
-		if info, err := os.Stat(c.dir); err != nil || info.Mode().Perm()&0o007 == 0 {
+		if info, err := os.Stat(c.Path()); err != nil || info.Mode().Perm()&0o007 == 0 {
 			continue
 		}
-		if err := enclose(c.dir, ids(f.Record)); err != nil {
+		if err := enclose(c.Path(), ids(f.Record)); err != nil {
 			return err
 		}
 	}
@@ -83,7 +83,7 @@ func (e *Engine) sweepModes(site string) error {
 
 // sweepStops lets nodes that were shutting down come to the end of it. A monitor whose init has ended is about to end, too.
 func (e *Engine) sweepStops(ctx context.Context, site string) error {
-	found, err := nodedir.All(e.dirs.Nodes(site))
+	found, err := nodedir.All(e.dirs, site)
 	if err != nil {
 		return err
 	}

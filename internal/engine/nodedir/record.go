@@ -1,5 +1,3 @@
-// Package nodedir keeps node.json beside each node: what it was made from and how far it has come. The records
-// of a host are the truth about it; there is no other database.
 package nodedir
 
 import (
@@ -9,11 +7,10 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"time"
 
+	"orrery/internal/host"
 	"orrery/internal/site/spec"
-	"orrery/internal/tree"
 )
 
 // A Record is what is known of a node.
@@ -28,9 +25,9 @@ type Record struct {
 
 const file = "node.json"
 
-// Read reads the record in a node's directory.
-func Read(dir string) (*Record, error) {
-	text, err := os.ReadFile(filepath.Join(dir, file))
+// Read reads the record of a node.
+func (d Dir) Read() (*Record, error) {
+	text, err := os.ReadFile(d.File(file))
 	if err != nil {
 		return nil, err
 	}
@@ -38,30 +35,29 @@ func Read(dir string) (*Record, error) {
 	return r, json.Unmarshal(text, r)
 }
 
-// Write writes the record into a node's directory, whole or not at all. It does not wait for the disk: after a
-// power cut the node is at worst made anew.
-func Write(dir string, r *Record) error {
+// Write writes the record of a node, whole or not at all. It does not wait for the disk: after a power cut the node is at worst made
+// anew.
+func (d Dir) Write(r *Record) error {
 	text, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
 		return err
 	}
-	temporary := filepath.Join(dir, "."+file)
+	temporary := d.File("." + file)
 	if err := os.WriteFile(temporary, append(text, '\n'), 0o600); err != nil {
 		return err
 	}
-	return os.Rename(temporary, filepath.Join(dir, file))
+	return os.Rename(temporary, d.File(file))
 }
 
-// Found is a node's directory with its record, or what is known of it without one.
+// Found is the record of a node that is on the host, or what is known of it without one.
 type Found struct {
-	Dir    string
-	Record *Record
-	Whole  bool
+	*Record
+	Whole bool
 }
 
-// All finds the nodes in a site's directory of nodes. A record that cannot be read gives a node that is not whole.
-func All(nodes string) ([]Found, error) {
-	entries, err := os.ReadDir(nodes)
+// All finds the nodes of a site. A record that cannot be read gives a node that is not whole.
+func All(dirs host.Dirs, site string) ([]Found, error) {
+	entries, err := os.ReadDir(dirs.Nodes(site))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -74,27 +70,11 @@ func All(nodes string) ([]Found, error) {
 		if err != nil || !e.IsDir() {
 			continue
 		}
-		dir := filepath.Join(nodes, e.Name())
-		r, err := Read(dir)
-		whole := err == nil
-		if !whole {
-			r = &Record{Node: spec.Node{ID: id, Name: "node-" + e.Name(), Site: filepath.Base(filepath.Dir(nodes))}}
+		r, err := Of(dirs, site, id).Read()
+		if err != nil {
+			r = &Record{Node: spec.Node{ID: id, Name: "node-" + e.Name(), Site: filepath.Base(filepath.Dir(dirs.Nodes(site)))}}
 		}
-		all = append(all, Found{dir, r, whole})
+		all = append(all, Found{r, err == nil})
 	}
 	return all, nil
-}
-
-// Sweep removes what killed runs left beside the nodes: directories whose names begin with a dot.
-func Sweep(nodes string) error {
-	entries, err := os.ReadDir(nodes)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), ".") {
-			err = errors.Join(err, tree.RemoveAll(filepath.Join(nodes, e.Name())))
-		}
-	}
-	return err
 }
