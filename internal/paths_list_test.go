@@ -153,7 +153,7 @@ var paths = map[string]string{
 	"internal/network/lock.go":              ofOwn,
 	"internal/network/namespace.go":         ofKernel,
 	"internal/network/neighbours.go":        ofKernel,
-	"internal/network/router.go":            ofKernel,
+	"internal/network/router_inside.go":     ofKernel,
 	"internal/network/table.go":             ofKernel,
 	"internal/role/build.go":                ofNode,
 	"internal/secret/secret.go":             ofNamed,

@@ -98,7 +98,7 @@ func raiseLink(n spec.Network, link netlink.Link) error {
 
 // hostAddress gives the address that the host has on a network, with prefix length, or "".
 func hostAddress(n spec.Network) string {
-	if n.Outlet {
+	if n.Router {
 		return "" // its router has the gateway's
 	}
 	return n.Gateway

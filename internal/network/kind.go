@@ -43,8 +43,8 @@ func checkKind(n spec.Network) error {
 	default:
 		return problem.New(problem.Unable, "network %s: kind %q is not known", n.Name, n.Kind)
 	}
-	if n.Kind != "" && n.Outlet {
-		return problem.New(problem.Unable, "network %s: only a bridge has an outlet", n.Name)
+	if n.Kind != "" && n.Router {
+		return problem.New(problem.Unable, "network %s: only a bridge has a router", n.Name)
 	}
 	if n.Kind == site.Routed && n.Gateway == "" {
 		return problem.New(problem.Unable, "network %s: a routed network needs a gateway", n.Name)
@@ -111,7 +111,7 @@ func isOwn(name string) bool {
 		return false
 	}
 	switch name[:3] {
-	case bridgePrefix, linkPrefix, outletPrefix:
+	case bridgePrefix, linkPrefix, routerPrefix:
 		return true
 	}
 	return false

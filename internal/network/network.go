@@ -38,9 +38,9 @@ func Make(ctx context.Context, n spec.Network) error {
 	if err := sweep(all, n.Bridge); err != nil {
 		return failed(n, "remove half-made bridges", err)
 	}
-	if !n.Outlet {
-		if err := removeOutlet(n); err != nil {
-			return failed(n, "remove its outlet", err)
+	if !n.Router {
+		if err := removeRouter(n); err != nil {
+			return failed(n, "remove its router", err)
 		}
 	}
 	if err := replaceEnds(n, all); err != nil {
@@ -69,9 +69,9 @@ func Make(ctx context.Context, n spec.Network) error {
 	if err := raiseLink(n, link); err != nil {
 		return failed(n, "set up link "+n.Bridge, err)
 	}
-	if n.Outlet {
-		if err := makeOutlet(n, link); err != nil {
-			return failed(n, "make its outlet", err)
+	if n.Router {
+		if err := makeRouter(n, link); err != nil {
+			return failed(n, "make its router", err)
 		}
 	}
 	return release(n)
@@ -100,8 +100,8 @@ func Remove(ctx context.Context, n spec.Network) error {
 			}
 		}
 	}
-	if err := removeOutlet(n); err != nil {
-		return failed(n, "remove its outlet", err)
+	if err := removeRouter(n); err != nil {
+		return failed(n, "remove its router", err)
 	}
 	others := slices.DeleteFunc(meant(all, n.Site), func(o spec.Network) bool { return o.Name == n.Name })
 	if err := writeTable(n.Site, others); err != nil {
@@ -152,8 +152,8 @@ func check(n spec.Network) error {
 	if _, err := opened(n); err != nil {
 		return problem.New(problem.Unable, "network %s: what it opens of the host cannot be read", n.Name).Because(err)
 	}
-	if n.Outlet && (!n.NAT || n.Gateway == "") {
-		return problem.New(problem.Unable, "network %s: an outlet needs a gateway and nat", n.Name)
+	if n.Router && (!n.NAT || n.Gateway == "") {
+		return problem.New(problem.Unable, "network %s: a router needs a gateway and nat", n.Name)
 	}
 	if n.Gateway == "" {
 		return nil

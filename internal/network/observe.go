@@ -94,7 +94,7 @@ func observeSite(siteName string, all []bridge, g *guards, links []netlink.Link)
 }
 
 // observed gives a network as its bridge is. The subnet is as marked; if the bridge is not on it, the gateway tells. So it does for a
-// network with an outlet, if the bridge has an address, which it should not.
+// network with a router, if the bridge has an address, which it should not.
 func observed(b bridge, g *guards, links []netlink.Link) (spec.Network, error) {
 	n, attrs := b.mark, b.link.Attrs()
 	n.MTU = attrs.MTU
@@ -124,10 +124,10 @@ func observed(b bridge, g *guards, links []netlink.Link) (spec.Network, error) {
 	if g.lacks(b.mark, links) {
 		n.Bridge += " (ports not guarded)"
 	}
-	if n.Outlet && checkOutlet(n, b.link) != nil {
-		n.Bridge += " (outlet changed)"
+	if n.Router && checkRouter(n, b.link) != nil {
+		n.Bridge += " (router changed)"
 	}
-	if len(texts) > 0 || !n.Outlet {
+	if len(texts) > 0 || !n.Router {
 		n.Gateway = strings.Join(texts, " ")
 	}
 	return n, nil

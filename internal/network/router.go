@@ -1,125 +1,157 @@
 package network
 
 import (
-	"errors"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"net"
-	"net/netip"
 	"os"
-	"slices"
-	"strings"
 
-	"github.com/google/nftables"
 	"github.com/vishvananda/netlink"
 
+	"orrery/internal/problem"
 	"orrery/internal/site/spec"
 )
 
-// What is here is done inside the network namespace of a router.
+// A router is the way out of a network whose gateway's address the host cannot have, because it has it on another one: a twin has
+// the addresses of its original. The router, which is a network namespace of its own, has that address instead, on a link to the
+// bridge; it masquerades as its end of a link to the host, and the host masquerades that as itself:
+//
+//	bridge ═ port ─── gate [router] exit ─── uplink [host] ─── world
 
-const forwarding = "/proc/sys/net/ipv4/ip_forward"
+// routerPrefix begins the names of the host's ends of a router's links.
+const routerPrefix = "oro"
 
-var routerTable = &nftables.Table{Name: "orrery", Family: nftables.TableFamilyINet}
+// The names of the router's ends.
+const (
+	gate = "gate" // towards the network
+	exit = "exit" // towards the host
+)
 
-// routerRules let a network out and replies in, and nothing to the router itself but what asks whether it is there. Connections are bounded here
-// as on the host: routers have tables of connections of their own, of the kernel's memory all the same.
-func routerRules(n spec.Network) []rule {
-	in, out := linkMatch{name: gate}, linkMatch{name: exit}
-	all := []rule{
-		{network: n.Name, chain: prerouting, why: "forged", in: in, source: subnet(n), forged: true, verdict: drop},
-		{network: n.Name, chain: prerouting, why: "ping", in: in, dest: gateway(n), ask: true, verdict: notrack},
-	}
-	all = append(all, bounded(rule{network: n.Name, chain: forward, why: "out", in: in, out: out, source: subnet(n), verdict: accept})...)
-	return append(all,
-		rule{network: n.Name, chain: forward, why: "replies", in: out, out: in, replies: true, verdict: accept},
-		rule{network: n.Name, chain: forward, why: "closed", verdict: drop},
-		rule{network: n.Name, chain: input, why: "ping", in: in, dest: gateway(n), ask: true, verdict: accept},
-		rule{network: n.Name, chain: input, why: "replies", in: out, replies: true, verdict: accept},
-		rule{network: n.Name, chain: input, why: "closed", verdict: drop},
-		rule{network: n.Name, chain: postrouting, why: "nat", out: out, source: subnet(n), verdict: masquerade})
+func uplinkName(n spec.Network) string { return routerLink("uplink", n) }
+func portName(n spec.Network) string   { return routerLink("port", n) }
+func routerName(n spec.Network) string { return "orrery-" + routerLink("router", n) }
+
+// routerLink names what belongs to a router. What is digested keeps the word of before, so that the routers that hosts have are found.
+func routerLink(what string, n spec.Network) string {
+	d := sha256.Sum256([]byte("outlet\x00" + what + "\x00" + n.Site + "\x00" + n.Name))
+	return routerPrefix + hex.EncodeToString(d[:5])
 }
 
-// setUpRouter gives a router all that it needs.
-func setUpRouter(n spec.Network, addresses pair) error {
-	if err := replaceTable(routerTable, routerRules(n)); err != nil {
+func routerMark(n spec.Network) string { return "orrery router " + n.Site + " " + n.Name }
+
+func uplink(n spec.Network) linkMatch { return linkMatch{name: uplinkName(n)} }
+
+// makeRouter makes the router of a network, or brings one that is there to its spec. The host's rules for it are there already, and its
+// own come before its links are up.
+func makeRouter(n spec.Network, bridge netlink.Link) error {
+	router, err := openNamespace(routerName(n), routerMark(n))
+	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(forwarding, []byte("1"), 0o644); err != nil {
+	defer router.Close()
+	port, err := openVethPair(portName(n), gate, n.MTU, router)
+	if err != nil {
 		return err
 	}
-	for _, end := range []struct{ name, address string }{{"lo", ""}, {gate, n.Gateway}, {exit, addresses.router.String()}} {
-		if err := setUpEnd(end.name, end.address, n.MTU); err != nil {
-			return fmt.Errorf("%s: %w", end.name, err)
+	up, err := openVethPair(uplinkName(n), exit, n.MTU, router)
+	if err != nil {
+		return err
+	}
+	addresses, err := choosePair(up)
+	if err != nil {
+		return err
+	}
+	if err := inside(router, func() error { return setUpRouter(n, addresses) }); err != nil {
+		return fmt.Errorf("router %s: %w", routerName(n), err)
+	}
+	if err := setAddress(up, addresses.host.String()); err != nil {
+		return err
+	}
+	for _, link := range []netlink.Link{up, port} {
+		if err := disableIPv6(link.Attrs().Name); err != nil {
+			return err
 		}
-	}
-	return netlink.RouteReplace(&netlink.Route{Dst: everywhere(), Gw: addresses.host.Addr().AsSlice()})
-}
-
-func setUpEnd(name, address string, mtu int) error {
-	link, err := netlink.LinkByName(name)
-	if err != nil {
-		return err
-	}
-	if name == "lo" {
-		return netlink.LinkSetUp(link)
-	}
-	if err := disableIPv6(name); err != nil {
-		return err
-	}
-	if err := netlink.LinkSetMTU(link, mtu); err != nil {
-		return err
-	}
-	if err := setAddress(link, address); err != nil {
-		return err
-	}
-	return netlink.LinkSetUp(link)
-}
-
-func everywhere() *net.IPNet { return &net.IPNet{IP: net.IPv4zero.To4(), Mask: net.CIDRMask(0, 32)} }
-
-// checkRouter says what is not as setUpRouter left it.
-func checkRouter(n spec.Network, addresses pair) error {
-	there, err := comments(routerTable)
-	if err != nil {
-		return err
-	}
-	if !slices.Equal(there, ruleComments(routerRules(n))) {
-		return errors.New("the router's rules have changed")
-	}
-	if value, err := os.ReadFile(forwarding); err != nil || strings.TrimSpace(string(value)) != "1" {
-		return errors.New("the router does not forward")
-	}
-	for _, end := range []struct{ name, address string }{{gate, n.Gateway}, {exit, addresses.router.String()}} {
-		if err := checkEnd(end.name, end.address, n.MTU); err != nil {
+		if err := netlink.LinkSetUp(link); err != nil {
 			return err
 		}
 	}
-	routes, err := whole(func() ([]netlink.Route, error) { return netlink.RouteList(nil, netlink.FAMILY_V4) })
-	if err != nil {
-		return err
-	}
-	if !slices.ContainsFunc(routes, func(r netlink.Route) bool { return leadsOut(r, addresses.host.Addr()) }) {
-		return errors.New("the router has no way out")
-	}
-	return nil
+	return netlink.LinkSetMaster(port, bridge)
 }
 
-func checkEnd(name, address string, mtu int) error {
-	link, err := netlink.LinkByName(name)
-	if err != nil {
-		return err
+// removeRouter removes the router of a network, if there is one or part of one.
+func removeRouter(n spec.Network) error {
+	for _, name := range []string{uplinkName(n), portName(n)} {
+		if err := removeVethPair(name); err != nil {
+			return err
+		}
 	}
-	has, err := whole(func() ([]netlink.Addr, error) { return netlink.AddrList(link, netlink.FAMILY_V4) })
-	if err != nil {
-		return err
-	}
-	if len(has) != 1 || has[0].IPNet.String() != address || link.Attrs().MTU != mtu || !isUp(link) {
-		return fmt.Errorf("the router's %s has changed", name)
-	}
-	return nil
+	return removeNamespace(routerName(n), routerMark(n))
 }
 
-func leadsOut(r netlink.Route, by netip.Addr) bool {
-	gw, ok := netip.AddrFromSlice(r.Gw.To4())
-	return ok && gw == by && (r.Dst == nil || r.Dst.String() == everywhere().String())
+// openVethPair gives the host's end of a link to a router; it makes the link if it is not there, or not whole.
+func openVethPair(near, far string, mtu int, router *os.File) (netlink.Link, error) {
+	link, err := netlink.LinkByName(near)
+	switch {
+	case missing(err):
+	case err != nil:
+		return nil, err
+	case !isVethEnd(link):
+		return nil, problem.New(problem.Unable, "the host has an interface %s that is not Orrery's", near).
+			Try("rename it or remove it: ip link delete %s", near)
+	case leadsTo(link, far, router):
+		return link, netlink.LinkSetMTU(link, mtu)
+	default: // to a router that somebody has removed, say
+		if err := removeLink(near); err != nil {
+			return nil, err
+		}
+	}
+	if err := inside(router, func() error { return removeLink(far) }); err != nil {
+		return nil, err
+	}
+	veth := newVethPair(near, far, mtu)
+	veth.PeerHardwareAddr = derivedMAC(near + " " + far) // all routers have ends of these names
+	veth.PeerNamespace = netlink.NsFd(int(router.Fd()))
+	if err := netlink.LinkAdd(veth); err != nil {
+		return nil, err
+	}
+	return netlink.LinkByName(near)
 }
+
+// leadsTo reports whether the other end of a link is in a router, under its name.
+func leadsTo(link netlink.Link, far string, router *os.File) bool {
+	return inside(router, func() error {
+		other, err := netlink.LinkByName(far)
+		if err == nil && (other.Attrs().ParentIndex != link.Attrs().Index || other.Attrs().Index != link.Attrs().ParentIndex) {
+			err = fmt.Errorf("%s leads elsewhere", far)
+		}
+		return err
+	}) == nil
+}
+
+// checkRouter says what is not as makeRouter left it.
+func checkRouter(n spec.Network, bridge netlink.Link) error {
+	port, err := netlink.LinkByName(portName(n))
+	if err != nil {
+		return err
+	}
+	up, err := netlink.LinkByName(uplinkName(n))
+	if err != nil {
+		return err
+	}
+	addresses, ok := pairOf(up)
+	if !ok || port.Attrs().MasterIndex != bridge.Attrs().Index || !isUp(port) || !isUp(up) {
+		return fmt.Errorf("%s or %s is not as it was made", portName(n), uplinkName(n))
+	}
+	if !isNamespace(namespaceDir + "/" + routerName(n)) {
+		return fmt.Errorf("%s is not there", routerName(n))
+	}
+	router, err := openNamespace(routerName(n), routerMark(n))
+	if err != nil {
+		return err
+	}
+	defer router.Close()
+	return inside(router, func() error { return checkInside(n, addresses) })
+}
+
+func isUp(link netlink.Link) bool { return link.Attrs().Flags&net.FlagUp != 0 }

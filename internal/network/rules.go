@@ -55,7 +55,7 @@ func on(n spec.Network) linkMatch {
 var (
 	anyNetwork = linkMatch{name: bridgePrefix, prefix: true}
 	noNetwork  = linkMatch{name: bridgePrefix, prefix: true, not: true}
-	anyOutlet  = linkMatch{name: outletPrefix, prefix: true}
+	anyRouter  = linkMatch{name: routerPrefix, prefix: true}
 	loopback   = linkMatch{name: "lo", first: true}
 )
 
@@ -134,7 +134,7 @@ func astrayRules(n spec.Network, networks []spec.Network) []rule {
 	var all []rule
 	for _, o := range networks {
 		switch {
-		case o.Outlet:
+		case o.Router:
 			all = append(all, astray(uplink(o)))
 		case o.NAT:
 			all = append(all, astray(on(o)))
@@ -149,8 +149,8 @@ func isCopy(key string) bool { return strings.Contains(key, ".") }
 func forwardRules(n spec.Network) []rule {
 	// With br_netfilter the kernel shows frames between two nodes of a bridge here, too.
 	all := []rule{{network: n.Name, chain: forward, why: "within", in: on(n), out: on(n), verdict: accept}}
-	if n.Outlet {
-		all = append(all, outletRules(n)...)
+	if n.Router {
+		all = append(all, uplinkRules(n)...)
 	} else if n.NAT {
 		// With the source spelt out, what cannot be masqueraded (forged, or IPv6) does not get out.
 		all = append(all, bounded(rule{network: n.Name, chain: forward, why: "out", in: on(n), out: noNetwork, source: subnet(n), verdict: accept})...)
@@ -161,11 +161,11 @@ func forwardRules(n spec.Network) []rule {
 		rule{network: n.Name, chain: forward, why: "closed", out: on(n), verdict: drop})
 }
 
-// outletRules let a network's router reach the world, but no network of this host.
-func outletRules(n spec.Network) []rule {
+// uplinkRules let a network's router reach the world, but no network of this host.
+func uplinkRules(n spec.Network) []rule {
 	all := []rule{
 		{network: n.Name, chain: forward, why: "foreign network", in: uplink(n), out: anyNetwork, verdict: drop},
-		{network: n.Name, chain: forward, why: "foreign outlet", in: uplink(n), out: anyOutlet, verdict: drop},
+		{network: n.Name, chain: forward, why: "foreign router", in: uplink(n), out: anyRouter, verdict: drop},
 	}
 	all = append(all, bounded(rule{network: n.Name, chain: forward, why: "out", in: uplink(n), source: transfers, verdict: accept})...)
 	return append(all,
@@ -212,7 +212,7 @@ func opened(n spec.Network) ([]site.Opening, error) {
 // host's outer addresses, too, where a name server or a package cache may be. Not so one that leads out by a router of its own.
 func inputRules(n spec.Network) []rule {
 	closed := rule{network: n.Name, chain: input, why: "closed", in: on(n), verdict: drop}
-	if n.Outlet {
+	if n.Router {
 		return []rule{closed, {network: n.Name, chain: input, why: "closed", in: uplink(n), verdict: drop}}
 	}
 	if n.Gateway == "" {
@@ -232,7 +232,7 @@ func natRules(n spec.Network) []rule {
 	if !n.NAT {
 		return nil
 	}
-	if n.Outlet {
+	if n.Router {
 		return []rule{{network: n.Name, chain: postrouting, why: "nat", in: uplink(n), out: noNetwork, source: transfers, verdict: masquerade}}
 	}
 	return []rule{

@@ -17,11 +17,11 @@ func TestRules(t *testing.T) {
 	golden(t, "testdata/rules.txt", rules([]spec.Network{cam, data, closed}))
 }
 
-// TestOutletRules shows the table of a twin that may reach the world, and that of its router.
-func TestOutletRules(t *testing.T) {
-	n := outletOf("dev1", cam)
-	golden(t, "testdata/outlet.txt", rules([]spec.Network{n, twinOf("dev1", closed)}))
-	golden(t, "testdata/router.txt", routerRules(n))
+// TestRouterRules shows the table of a twin that may reach the world, and that of its router.
+func TestRouterRules(t *testing.T) {
+	n := routerOf("dev1", cam)
+	golden(t, "testdata/router.txt", rules([]spec.Network{n, twinOf("dev1", closed)}))
+	golden(t, "testdata/router_inside.txt", routerRules(n))
 }
 
 func golden(t *testing.T, path string, all []rule) {
@@ -95,11 +95,15 @@ func TestCommentsTellRulesApart(t *testing.T) {
 }
 
 func TestMark(t *testing.T) {
-	for _, n := range []spec.Network{cam, data, closed, outletOf("dev1", cam)} {
+	for _, n := range []spec.Network{cam, data, closed, routerOf("dev1", cam)} {
 		want := n
 		want.MTU = 0
 		if got, ok := readMark(mark(n)); !ok || got != want {
 			t.Errorf("mark %q reads %+v", mark(n), got)
+		}
+		former := strings.Replace(mark(n), " router", " outlet", 1) // as it was written before
+		if got, ok := readMark(former); !ok || got != want {
+			t.Errorf("mark %q reads %+v", former, got)
 		}
 	}
 	for _, alias := range []string{

@@ -25,10 +25,10 @@ func twinOf(twin string, n spec.Network) spec.Network {
 	return declared("karoo."+twin, n.Name, n.Subnet, "", false)
 }
 
-// outletOf gives a network as a twin has it that may reach the world.
-func outletOf(twin string, n spec.Network) spec.Network {
+// routerOf gives a network as a twin has it that may reach the world.
+func routerOf(twin string, n spec.Network) spec.Network {
 	o := declared("karoo."+twin, n.Name, n.Subnet, n.Gateway, true)
-	o.Outlet, o.Host = true, ""
+	o.Router, o.Host = true, ""
 	return o
 }
 
@@ -173,14 +173,14 @@ func TestClosedTwins(t *testing.T) {
 	nothingLeft(t)
 }
 
-// TestOutlets has twins that reach the world by the gateway's address that production's bridge has.
-func TestOutlets(t *testing.T) {
+// TestRouters has twins that reach the world by the gateway's address that production's bridge has.
+func TestRouters(t *testing.T) {
 	if !sandbox(t) {
 		return
 	}
 	outside := world(t)
-	one, two, oneClosed := outletOf("dev1", cam), outletOf("dev2", cam), twinOf("dev1", closed)
-	oneData := outletOf("dev1", data)
+	one, two, oneClosed := routerOf("dev1", cam), routerOf("dev2", cam), twinOf("dev1", closed)
+	oneData := routerOf("dev1", data)
 	makeAll(t, one, cam, data, two, oneClosed, oneData, toyCam)
 	prod11 := newNode(t, cam, "orv1", "10.8.67.11/24")
 	newNode(t, data, "orv2", "10.8.68.12/24")
@@ -214,7 +214,7 @@ func TestOutlets(t *testing.T) {
 		}
 	}
 	if len(pairs) != 3 {
-		t.Errorf("outlets share addresses: %v", pairs)
+		t.Errorf("routers share addresses: %v", pairs)
 	}
 	outside.misses(t, "10.8.67.31")
 	// What it sends to its own networks' addresses by the gateway does not go to others who have them.
@@ -244,12 +244,12 @@ func TestOutlets(t *testing.T) {
 	nothingLeft(t)
 }
 
-func TestMakeBringsBackAnOutlet(t *testing.T) {
+func TestMakeBringsBackARouter(t *testing.T) {
 	if !sandbox(t) {
 		return
 	}
 	world(t)
-	n := outletOf("dev1", cam)
+	n := routerOf("dev1", cam)
 	n.MTU = 1400
 	makeAll(t, cam, n)
 	same(t, []spec.Network{n})
@@ -319,11 +319,11 @@ func mustNet(text string) *net.IPNet {
 	return n
 }
 
-func TestOutletsLeaveOthersAlone(t *testing.T) {
+func TestRoutersLeaveOthersAlone(t *testing.T) {
 	if !sandbox(t) {
 		return
 	}
-	n := outletOf("dev1", cam)
+	n := routerOf("dev1", cam)
 	for what, make := range map[string]func(){
 		uplinkName(n): func() {
 			must(t, netlink.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: uplinkName(n)}, PeerName: "foreign"}))
@@ -354,7 +354,7 @@ func TestChoosePair(t *testing.T) {
 	if !sandbox(t) {
 		return
 	}
-	n := outletOf("dev1", cam)
+	n := routerOf("dev1", cam)
 	makeAll(t, n)
 	pairNow := func() pair {
 		link, err := netlink.LinkByName(uplinkName(n))
@@ -384,8 +384,8 @@ func TestChoosePair(t *testing.T) {
 	}
 }
 
-func TestOutletKilledAtAnyMoment(t *testing.T) {
-	n := outletOf("dev1", cam)
+func TestRouterKilledAtAnyMoment(t *testing.T) {
+	n := routerOf("dev1", cam)
 	killed(t, func(t *testing.T) {
 		makeAll(t, n)
 		removeAll(t, n)

@@ -161,7 +161,7 @@ func networkDifference(was, is spec.Network) string {
 
 func networkParts(n spec.Network) spec.Parts {
 	return spec.Parts{
-		"subnet": n.Subnet, "gateway": n.Gateway, "nat": fmt.Sprint(n.NAT), "mtu": fmt.Sprint(n.MTU), "bridge": n.Bridge, "outlet": fmt.Sprint(n.Outlet),
+		"subnet": n.Subnet, "gateway": n.Gateway, "nat": fmt.Sprint(n.NAT), "mtu": fmt.Sprint(n.MTU), "bridge": n.Bridge, "router": fmt.Sprint(n.Router),
 		"host": n.Host, "spoof": fmt.Sprint(n.Spoof),
 		"kind": n.Kind, "interface": n.Parent, "ends": strings.Join(n.Ends[:], " "),
 	}

@@ -72,7 +72,7 @@ func (h *Host) makeNetwork(s *plan.Step, halfway error) error {
 		if n.Kind == spec.VethPair {
 			continue
 		}
-		if n.Bridge != made.Bridge && n.Gateway != "" && n.Gateway == made.Gateway && !n.Outlet && !made.Outlet && netip.MustParsePrefix(n.Subnet).Overlaps(subnet) {
+		if n.Bridge != made.Bridge && n.Gateway != "" && n.Gateway == made.Gateway && !n.Router && !made.Router && netip.MustParsePrefix(n.Subnet).Overlaps(subnet) {
 			return fmt.Errorf("network %s: address %s is taken by network %s", made.Name, n.Gateway, n.Name)
 		}
 	}

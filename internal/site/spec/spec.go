@@ -22,9 +22,9 @@ type Network struct {
 	Subnet  string `json:"subnet"`            // CIDR
 	Gateway string `json:"gateway,omitempty"` // the host's address with prefix length
 	NAT     bool   `json:"nat,omitempty"`
-	// Outlet: not the host has the gateway's address but a router of the network's own, as in a twin, whose gateway may be one
+	// Router: not the host has the gateway's address but a router of the network's own, as in a twin, whose gateway may be one
 	// that the host has for production.
-	Outlet bool   `json:"outlet,omitempty"`
+	Router bool   `json:"router,omitempty"`
 	Host   string `json:"host,omitempty"`  // what of the host its nodes may use: site.Openings, with commas between them
 	Spoof  bool   `json:"spoof,omitempty"` // its nodes may send as others than themselves
 	MTU    int    `json:"mtu"`
@@ -49,7 +49,7 @@ func (n *Network) Joins(name string) bool {
 func (n Network) Quarantined(release int) Network {
 	n.Site = site.Quarantine(n.Site, release)
 	n.Bridge = site.BridgeName(n.Site, n.Name)
-	n.Gateway, n.NAT, n.Outlet, n.Host = "", false, false, ""
+	n.Gateway, n.NAT, n.Router, n.Host = "", false, false, ""
 	n.Kind, n.Parent = "", "" // what is shut in is on a bridge, whatever it is on when it is live
 	return n
 }
