@@ -35,7 +35,7 @@ const (
 
 // places are what the arguments of each verb may be, in their order; of a verb that takes any number, the last is of all that follow.
 var places = map[string][]offer{
-	"query": {words.selectors}, "plan": {words.selectors}, "up": {words.selectors}, "down": {words.selectors}, "start": {words.selectors}, "stop": {words.selectors},
+	"query": {words.selectors}, "graph": {words.selectors}, "plan": {words.selectors}, "up": {words.selectors}, "down": {words.selectors}, "start": {words.selectors}, "stop": {words.selectors},
 	"stage": {words.selectors}, "switch": {words.selectors}, "rollback": {words.selectors}, "status": {words.selectors}, "exec": {words.selectors}, "logs": {words.selectors, words.units},
 	"shell": {words.nodes}, "forward": {words.ports}, "cp": {words.copied},
 	"release show": {words.releases, words.selectors}, "release diff": {words.releases, words.releases, words.selectors},

@@ -112,7 +112,7 @@ and virtual machines. Start with "orrery init", or with one of the examples.`,
 			root.AddCommand(c)
 		}
 	}
-	reading := []*cobra.Command{a.checkVerb(), a.queryVerb(), a.inventoryVerb(), a.sshConfigVerb(), a.importVerb()}
+	reading := []*cobra.Command{a.checkVerb(), a.queryVerb(), a.inventoryVerb(), a.sshConfigVerb(), a.graphVerb(), a.importVerb()}
 	for _, c := range reading {
 		c.RunE = ample.around(c.RunE)
 	}

@@ -1,0 +1,193 @@
+package graph
+
+import (
+	"math"
+	"slices"
+
+	"orrery/internal/site"
+)
+
+// Sizes, in pixels.
+const (
+	margin    = 20
+	lineGap   = 9 // between two networks that run side by side
+	labelRow  = 20
+	headRow   = 56 // title and summary
+	hostHead  = 30
+	padding   = 14 // within the box of a host
+	cardWide  = 176
+	cardHigh  = 66
+	cardGap   = 14
+	leastCols = 3
+	mostCols  = 16
+)
+
+// A box is a place in the picture.
+type box struct{ x, y, w, h int }
+
+func (b box) right() int  { return b.x + b.w }
+func (b box) bottom() int { return b.y + b.h }
+
+// A layout says where everything is.
+type layout struct {
+	width, height int
+	hosts         []*hostBox
+	networks      []*line
+	cards         []*card
+	roles         []string // by which cards are coloured
+	legend        int      // where the legend begins, from above
+}
+
+// A hostBox is a host with its nodes.
+type hostBox struct {
+	box
+	title string
+	nodes int
+}
+
+// A card is a node.
+type card struct {
+	box
+	node *site.Node
+	role int // of layout.roles; -1: it has none
+}
+
+// A line is a network: a trunk at the left and a branch into each row of cards that has nodes of it.
+type line struct {
+	network  *site.Network
+	colour   int
+	x, y     int // where the trunk begins, beside its name
+	nodes    int
+	branches []branch
+}
+
+// A branch runs below a row of cards.
+type branch struct {
+	y     int
+	stubs []stub
+}
+
+// A stub leads from a branch up to a card.
+type stub struct{ x, top int }
+
+// layout places all that is drawn.
+func (p *Picture) layout() *layout {
+	l := &layout{}
+	for _, n := range p.Nodes {
+		if len(n.Roles) > 0 && !slices.Contains(l.roles, n.Roles[0]) {
+			l.roles = append(l.roles, n.Roles[0])
+		}
+	}
+	y := headRow
+	lines := map[string]*line{}
+	for i := range p.Site.Networks {
+		n := &line{network: &p.Site.Networks[i], colour: i, x: margin + i*lineGap, y: y + labelRow/2}
+		lines[n.network.Name] = n
+		l.networks = append(l.networks, n)
+		y += labelRow
+	}
+	y += margin / 2
+	left := margin + len(l.networks)*lineGap + margin/2
+	columns := leastCols
+	groups := p.byHost()
+	for _, g := range groups {
+		columns = max(columns, min(mostCols, int(math.Ceil(math.Sqrt(float64(len(g.nodes)))))))
+	}
+	inside := columns*cardWide + (columns-1)*cardGap
+	l.width = left + inside + 2*padding + margin
+	for _, g := range groups {
+		h := &hostBox{title: g.title, nodes: len(g.nodes), box: box{left, y, inside + 2*padding, 0}}
+		y += hostHead
+		for row := range slices.Chunk(g.nodes, columns) {
+			y = l.row(row, lines, left+padding, y)
+		}
+		h.h = y - h.y
+		l.hosts = append(l.hosts, h)
+		y += margin
+	}
+	l.legend = y
+	l.height = y + legendHeight(l) + margin/2
+	return l
+}
+
+// row places a row of cards and the branches below it, and gives where the next begins.
+func (l *layout) row(nodes []*site.Node, lines map[string]*line, x, y int) int {
+	below := map[string]*branch{}
+	var used []*line
+	for _, n := range l.networks {
+		joined := slices.ContainsFunc(nodes, func(of *site.Node) bool { return joins(of, n.network.Name) })
+		if joined {
+			used = append(used, n)
+			below[n.network.Name] = &branch{y: y + cardHigh + lineGap*len(used)}
+		}
+	}
+	for _, n := range nodes {
+		role := -1
+		if len(n.Roles) > 0 {
+			role = slices.Index(l.roles, n.Roles[0])
+		}
+		l.cards = append(l.cards, &card{box: box{x, y, cardWide, cardHigh}, node: n, role: role})
+		var on []*line
+		for _, each := range used {
+			if joins(n, each.network.Name) {
+				on = append(on, each)
+			}
+		}
+		for i, each := range on { // spread over the width of the card
+			b := below[each.network.Name]
+			b.stubs = append(b.stubs, stub{x: x + cardWide*(i+1)/(len(on)+1), top: y + cardHigh})
+			each.nodes++
+		}
+		x += cardWide + cardGap
+	}
+	for _, each := range used {
+		each.branches = append(each.branches, *below[each.network.Name])
+	}
+	return y + cardHigh + lineGap*len(used) + padding
+}
+
+func joins(n *site.Node, network string) bool {
+	return slices.ContainsFunc(n.NICs, func(nic site.NIC) bool { return nic.Network == network })
+}
+
+// A group is the nodes of a host.
+type group struct {
+	title string
+	nodes []*site.Node
+}
+
+// byHost gives hosts in the order in which they are declared, each with its nodes; those that are not placed come last.
+func (p *Picture) byHost() []group {
+	var all []group
+	rest := group{title: "not placed yet"}
+	if p.Host != "" {
+		rest.title = "host " + p.Host
+	}
+	at := map[string]int{}
+	for _, h := range p.Site.Hosts {
+		at[h.Name] = len(all)
+		all = append(all, group{title: hostTitle(h)})
+	}
+	for _, n := range p.Nodes {
+		name := n.Host
+		if name == "" {
+			name = p.Host
+		}
+		if i, ok := at[name]; ok {
+			all[i].nodes = append(all[i].nodes, n)
+		} else {
+			rest.nodes = append(rest.nodes, n)
+		}
+	}
+	if len(rest.nodes) > 0 || len(all) == 0 {
+		all = append(all, rest)
+	}
+	return all
+}
+
+func hostTitle(h site.Host) string {
+	if h.Local() {
+		return "host " + h.Name
+	}
+	return "host " + h.Name + ", " + h.Address
+}
