@@ -5,7 +5,6 @@ import (
 	"go/ast"
 	"go/token"
 	"maps"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -77,7 +76,7 @@ func TestPaths(t *testing.T) {
 }
 
 func guardOf(path string) (string, bool) {
-	i := slices.IndexFunc(guarded, func(at string) bool { return path == at || filepath.Dir(path) == at })
+	i := slices.IndexFunc(guarded, func(at string) bool { return path == at || strings.HasPrefix(path, at+"/") })
 	if i < 0 {
 		return "", false
 	}

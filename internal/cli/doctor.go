@@ -7,7 +7,7 @@ import (
 	"github.com/fatih/color"
 	"github.com/spf13/cobra"
 
-	"orrery/internal/host"
+	"orrery/internal/host/doctor"
 	"orrery/internal/problem"
 )
 
@@ -19,14 +19,14 @@ func (a *app) doctorVerb() *cobra.Command {
 		Long:  "Tries what nodes need on this machine. The exit status is 4 if something needed is missing.",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			facts := host.LookAt(a.dirs.State)
+			facts := doctor.Look(a.dirs.State)
 			if asJSON {
 				return printJSON(a.out, facts)
 			}
 			if err := printFacts(a.out, facts); err != nil {
 				return err
 			}
-			if missing := facts.Lacking(host.Needed); len(missing) > 0 {
+			if missing := facts.Lacking(doctor.Needed); len(missing) > 0 {
 				fmt.Fprintf(a.out, "\n%d things that nodes need are missing.\n", len(missing))
 				return problem.Status(problem.Unable)
 			}
@@ -38,7 +38,7 @@ func (a *app) doctorVerb() *cobra.Command {
 }
 
 // printFacts prints what was found of a host, with the cure for what is not well.
-func printFacts(w io.Writer, facts host.Facts) error {
+func printFacts(w io.Writer, facts doctor.Facts) error {
 	width := 0
 	for _, f := range facts {
 		width = max(width, len(f.Name))
@@ -47,7 +47,7 @@ func printFacts(w io.Writer, facts host.Facts) error {
 		mark, as := "ok", color.FgGreen
 		if !f.OK {
 			mark, as = "--", color.FgYellow
-			if f.Level == host.Needed {
+			if f.Level == doctor.Needed {
 				mark, as = "NO", color.FgRed
 			}
 		}

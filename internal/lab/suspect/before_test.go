@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"orrery/internal/host"
+	"orrery/internal/host/doctor"
 	"orrery/internal/lab/facts"
 	"orrery/internal/lab/test"
 )
@@ -165,7 +165,7 @@ func TestHost(t *testing.T) {
 	} {
 		var bad []string
 		for _, found := range Host(c.facts) {
-			if found.Name == "" || found.Value == "" || found.OK != (found.Fix == "") || found.Level != host.Wanted {
+			if found.Name == "" || found.Value == "" || found.OK != (found.Fix == "") || found.Level != doctor.Wanted {
 				t.Errorf("%s: %+v", name, found)
 			}
 			if !found.OK {

@@ -3,7 +3,7 @@ package suspect
 import (
 	"fmt"
 
-	"orrery/internal/host"
+	"orrery/internal/host/doctor"
 	"orrery/internal/lab/facts"
 )
 
@@ -50,8 +50,8 @@ func swap(f facts.Facts, _ Subject) (seen, cure string) {
 }
 
 // load wants that the host was idle: a tenth of a processor, in the mean over the last minute, is what daemons take.
-func load(f facts.Facts) host.Fact {
-	fact := host.Fact{Name: "load", OK: true, Level: host.Wanted, Value: untold}
+func load(f facts.Facts) doctor.Fact {
+	fact := doctor.Fact{Name: "load", OK: true, Level: doctor.Wanted, Value: untold}
 	if len(f.Load) == 0 {
 		return fact
 	}

@@ -11,7 +11,7 @@
 package suspect
 
 import (
-	"orrery/internal/host"
+	"orrery/internal/host/doctor"
 	"orrery/internal/lab/facts"
 	"orrery/internal/lab/test"
 )
@@ -117,14 +117,14 @@ func Before(f facts.Facts, s Subject) []test.Label {
 
 // Host says how fit a host is to be measured on, in the words and levels of `orrery doctor`: nothing here is needed, but what is not well
 // will be a label.
-func Host(f facts.Facts) host.Facts {
-	var all host.Facts
+func Host(f facts.Facts) doctor.Facts {
+	var all doctor.Facts
 	for _, v := range views() {
 		if v.host == "" {
 			continue
 		}
 		seen, cure := v.see(f, Subject{})
-		all = append(all, host.Fact{Name: v.host, OK: cure == "", Level: host.Wanted, Value: seen, Fix: cure})
+		all = append(all, doctor.Fact{Name: v.host, OK: cure == "", Level: doctor.Wanted, Value: seen, Fix: cure})
 	}
 	return append(all, load(f))
 }

@@ -1,7 +1,8 @@
-package host
+package doctor
 
 import (
 	"fmt"
+	"orrery/internal/host"
 	"os"
 	"path/filepath"
 	"strings"
@@ -34,7 +35,7 @@ func (m machine) overlay() Fact {
 // inNamespace does something on a thread that is alone in new namespaces, which end with it.
 func inNamespace(flags int, try func() error) error {
 	done := make(chan error)
-	OnOwnThread(func() {
+	host.OnOwnThread(func() {
 		err := unix.Unshare(flags)
 		if err == nil {
 			err = try()

@@ -1,4 +1,4 @@
-package host
+package doctor
 
 import (
 	"os"
@@ -42,7 +42,7 @@ func TestLookAtThisMachine(t *testing.T) {
 	links, err := os.ReadDir("/sys/class/net")
 	ok(t, err)
 	seen := map[string]bool{}
-	for _, f := range LookAt(t.TempDir()) {
+	for _, f := range Look(t.TempDir()) {
 		if f.Name == "" || f.Value == "" || seen[f.Name] || !f.OK && f.Fix == "" || f.OK && f.Fix != "" {
 			t.Errorf("%+v", f)
 		}
@@ -219,4 +219,11 @@ func TestFirewall(t *testing.T) {
 		}()
 	}()
 	ok(t, <-done)
+}
+
+func ok(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

@@ -1,7 +1,8 @@
-package host
+package doctor
 
 import (
 	"context"
+	"orrery/internal/host"
 	"os/exec"
 	"strings"
 )
@@ -28,7 +29,7 @@ var tools = []struct {
 // containers says which LXC this is.
 func (m machine) containers() Facts {
 	const name = "LXC"
-	out, err := Program(context.Background(), "lxc-start", "--version").Output()
+	out, err := host.Program(context.Background(), "lxc-start", "--version").Output()
 	version := strings.TrimSpace(string(out))
 	if err != nil {
 		return Facts{{name, false, Needed, "not installed", "apt-get install lxc"}}

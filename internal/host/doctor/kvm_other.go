@@ -1,6 +1,6 @@
 //go:build !amd64
 
-package host
+package doctor
 
 import "errors"
 

@@ -1,4 +1,11 @@
-package host
+// Package doctor examines a machine: what of that which nodes need is there, and what to do where it is not.
+//
+// Look gives Facts. What can be tried is tried and not read from a version: a bridge is made, an overlay is mounted, a rule is loaded, each in
+// namespaces of its own that vanish with the trial. So a fact holds whatever the distribution has patched, and the machine is left as it was.
+// Facts that are Needed and not OK keep every node from running; those that are Wanted cost something that the fact's value tells.
+//
+// The command `orrery doctor` prints them, and the lab adds what makes its figures doubtful (lab/suspect) in the same form.
+package doctor
 
 import (
 	"os"
@@ -39,9 +46,9 @@ func (f Facts) Lacking(level Level) Facts {
 	return some
 }
 
-// LookAt finds out what this machine can do for nodes whose state is kept in a directory. What can be tried is tried, in
+// Look finds out what this machine can do for nodes whose state is kept in a directory. What can be tried is tried, in
 // namespaces of its own that vanish with the trial; nothing on the machine is changed.
-func LookAt(stateDir string) Facts {
+func Look(stateDir string) Facts {
 	m := machine{root: "/", state: stateDir}
 	var all Facts
 	for _, look := range []func() Facts{

@@ -1,7 +1,8 @@
-package host
+package doctor
 
 import (
 	"fmt"
+	"orrery/internal/host"
 	"os"
 	"runtime"
 	"strings"
@@ -24,7 +25,7 @@ func (m machine) processors() Fact {
 }
 
 func (m machine) memory() Fact {
-	value := gib(TotalMemory())
+	value := gib(host.TotalMemory())
 	if swap := m.meminfo("SwapTotal"); swap > 0 {
 		value += ", " + gib(swap) + " swap"
 	}

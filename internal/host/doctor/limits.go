@@ -1,7 +1,8 @@
-package host
+package doctor
 
 import (
 	"fmt"
+	"orrery/internal/host"
 	"strconv"
 )
 
@@ -19,7 +20,7 @@ func (m machine) limits() Facts {
 // urgency says whether a switch can move the links of nodes at once when all processors are busy.
 func (m machine) urgency() Fact {
 	const name = "real-time priority"
-	if why := Urgently(func() {}); why != nil {
+	if why := host.Urgently(func() {}); why != nil {
 		return Fact{name, false, Info, why.Error(), "on a host whose processors are all busy a switch takes longer; " +
 			"with cgroup v1, give the control group that orrery runs in some of cpu.rt_runtime_us, or run it from another"}
 	}
