@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"orrery/internal/host"
+	"orrery/internal/host/later"
 )
 
 // watchers gives the processes of the program that are at work on this site directory now.
@@ -289,7 +290,7 @@ func TestTwinForgotten(t *testing.T) {
 	s.do("up")
 	key := s.name + ".f"
 	waiter := func() int {
-		waiting, err := host.ListLater(dirs)
+		waiting, err := later.List(dirs)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"orrery/internal/apply/local"
-	"orrery/internal/host"
+	"orrery/internal/host/later"
 	"orrery/internal/observe"
 	"orrery/internal/problem"
 	"orrery/internal/site"
@@ -114,7 +114,7 @@ func (a *app) forgetLive(s *site.Site, h *local.Host) error {
 	if err := h.WriteReleases(r); err != nil { // while it is on trial, it is watched
 		return err
 	}
-	return host.CancelLater(trialName(s), a.dirs)
+	return later.Cancel(trialName(s), a.dirs)
 }
 
 // sameSite gives the command line of another verb for this site.

@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"orrery/internal/hook"
-	"orrery/internal/host"
+	"orrery/internal/host/later"
 	"orrery/internal/observe"
 	"orrery/internal/problem"
 	"orrery/internal/site"
@@ -32,7 +32,7 @@ func (a *app) tell(s *site.Site, e hook.Event) {
 	e.Who, e.Time = who(), time.Now()
 	some, err := hook.Post(a.dirs, s, e)
 	if err == nil && some {
-		err = host.RunLater(host.Later{Name: "hooks-" + s.Key(), Args: []string{"hook", s.Key()}}, a.dirs)
+		err = later.Run(later.Call{Name: "hooks-" + s.Key(), Args: []string{"hook", s.Key()}}, a.dirs)
 	}
 	if err == nil {
 		return

@@ -1,14 +1,17 @@
 package cli
 
-import "orrery/internal/host"
+import (
+	"orrery/internal/host"
+	"orrery/internal/host/later"
+)
 
 // later lets a command line of this program run later. What is put on record for that must not be covered by what is mounted over the run directory
 // when a site comes up, where /run is on a disk: nobody would know then that somebody waits.
-func (a *app) later(l host.Later) error {
+func (a *app) later(l later.Call) error {
 	letGo, err := host.HoldInMemory(a.dirs.Run)
 	if err != nil {
 		return err
 	}
 	defer letGo()
-	return host.RunLater(l, a.dirs)
+	return later.Run(l, a.dirs)
 }

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"orrery/internal/host"
+	"orrery/internal/host/later"
 	"orrery/test/need"
 )
 
@@ -29,17 +30,17 @@ func TestLaterIsKnown(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	if err := a.later(host.Later{Name: "try", After: time.Hour, Args: []string{"version"}}); err != nil {
+	if err := a.later(later.Call{Name: "try", After: time.Hour, Args: []string{"version"}}); err != nil {
 		t.Fatal(err)
 	}
 	letGo, err := host.HoldInMemory(a.dirs.Run) // as every site does that comes up
 	if err != nil {
 		t.Fatal(err)
 	}
-	if waiting, err := host.ListLater(a.dirs); err != nil || len(waiting) != 1 {
+	if waiting, err := later.List(a.dirs); err != nil || len(waiting) != 1 {
 		t.Errorf("what waits is %v: %v", waiting, err)
 	}
-	if err := host.CancelLater("try", a.dirs); err != nil {
+	if err := later.Cancel("try", a.dirs); err != nil {
 		t.Error(err)
 	}
 	letGo()

@@ -8,6 +8,7 @@ import (
 
 	"orrery/internal/apply/local"
 	"orrery/internal/host"
+	"orrery/internal/host/later"
 	"orrery/internal/observe"
 	"orrery/internal/problem"
 	"orrery/internal/site"
@@ -60,14 +61,14 @@ const punctual = 15 * time.Second
 // forgottenTwins gives the twins that have an end for which nobody waits, but not those whose time was over just now: for so long whoever
 // has waited may be at work.
 func (a *app) forgottenTwins(just time.Duration) []twinRecord {
-	waiting, err := host.ListLater(a.dirs)
+	waiting, err := later.List(a.dirs)
 	if err != nil || needRoot() != nil { // nobody else may read who waits
 		return nil
 	}
 	return slices.DeleteFunc(a.twins(), func(r twinRecord) bool {
 		over := time.Since(r.Expires)
 		return r.Expires.IsZero() || over >= 0 && over < just ||
-			slices.ContainsFunc(waiting, func(w host.Waiting) bool { return w.Name == expiryName(r.key()) })
+			slices.ContainsFunc(waiting, func(w later.Waiting) bool { return w.Name == expiryName(r.key()) })
 	})
 }
 

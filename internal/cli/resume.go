@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"orrery/internal/host"
+	"orrery/internal/host/later"
 	"orrery/internal/observe"
 	"orrery/internal/problem"
 	"orrery/internal/site"
@@ -66,7 +66,7 @@ func (a *app) watchTrial(s *site.Site) error {
 	if err != nil {
 		return err
 	}
-	return a.later(host.Later{Name: trialName(s), Args: args})
+	return a.later(later.Call{Name: trialName(s), Args: args})
 }
 
 // tellTrial says how a trial will end.

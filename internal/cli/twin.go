@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"orrery/internal/host"
+	"orrery/internal/host/later"
 	"orrery/internal/observe"
 	"orrery/internal/plan"
 	"orrery/internal/problem"
@@ -183,7 +183,7 @@ func (a *app) destroyTwin(ctx context.Context, r twinRecord) error {
 	if _, err := j.run(ctx); err != nil {
 		return err
 	}
-	if err := host.CancelLater(expiryName(r.key()), a.dirs); err != nil {
+	if err := later.Cancel(expiryName(r.key()), a.dirs); err != nil {
 		return err
 	}
 	if err := a.note(&site.Site{Name: r.Site}, a.command, "twin "+r.Options.Name+" ended"); err != nil {

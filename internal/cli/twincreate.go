@@ -14,6 +14,7 @@ import (
 
 	"orrery/internal/apply/local"
 	"orrery/internal/host"
+	"orrery/internal/host/later"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
@@ -162,7 +163,7 @@ func (a *app) createTwin(ctx context.Context, r twinRecord) error {
 
 // expire lets a twin be destroyed when its time is over.
 func (a *app) expire(r twinRecord) error {
-	return a.later(host.Later{
+	return a.later(later.Call{
 		Name: expiryName(r.key()), After: time.Until(r.Expires), Args: []string{"--force", "-C", r.Dir, "twin", "destroy", r.Options.Name, "--wait"},
 	})
 }

@@ -1,4 +1,4 @@
-package host
+package later
 
 import (
 	"context"
@@ -7,20 +7,16 @@ import (
 	"os"
 	"strconv"
 	"time"
+
+	"orrery/internal/host"
 )
 
-// systemdDirectory is there where systemd(1) runs the host: sd_booted(3).
-var systemdDirectory = "/run/systemd/system"
-
-// SystemdRuns reports whether systemd(1) runs the host.
-func SystemdRuns() bool {
-	_, err := os.Lstat(systemdDirectory)
-	return err == nil
-}
+// systemdRuns is another in tests.
+var systemdRuns = host.SystemdRuns
 
 // beginUnit makes a timer that systemd forgets once it has elapsed. Every one has a name of its own, so that the command may itself let one
 // follow under the same name.
-func beginUnit(w *Waiting, dirs Dirs, command []string, after time.Duration) error {
+func beginUnit(w *Waiting, dirs host.Dirs, command []string, after time.Duration) error {
 	w.Unit = "orrery-" + w.Name + "-" + strconv.FormatInt(time.Now().UnixNano(), 36)
 	args := []string{
 		"systemd-run", "--quiet", "--collect", "--unit=" + w.Unit, fmt.Sprintf("--on-active=%dms", after.Milliseconds()),
@@ -50,5 +46,5 @@ func unitWaits(unit string) bool {
 func systemctl(args ...string) error {
 	ctx, cancel := context.WithTimeoutCause(context.Background(), 30*time.Second, errors.New("systemd does not answer"))
 	defer cancel()
-	return Local{Name: "host"}.Run(ctx, Command{Args: args})
+	return host.Local{Name: "host"}.Run(ctx, host.Command{Args: args})
 }

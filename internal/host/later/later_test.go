@@ -1,4 +1,4 @@
-package host
+package later
 
 import (
 	"errors"
@@ -10,19 +10,17 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"orrery/internal/host"
 )
 
 // TestMain lets this test program be what runs later, and what asks for that.
 func TestMain(m *testing.M) {
-	if do := helpers[os.Getenv("ORRERY_HOST_TEST")]; do != nil {
-		do()
-		return
-	}
 	switch os.Getenv("ORRERY_LATER_TEST") {
 	case "caller": // asks for a later in a process group that will be killed
 		os.Setenv("ORRERY_LATER_TEST", "later")
-		dirs := Dirs{State: os.Args[1], Run: os.Args[1]}
-		if err := RunLater(Later{Name: "try", After: 500 * time.Millisecond, Args: []string{os.Args[1] + "/done", "a b", "$c"}}, dirs); err != nil {
+		dirs := host.Dirs{State: os.Args[1], Run: os.Args[1]}
+		if err := Run(Call{Name: "try", After: 500 * time.Millisecond, Args: []string{os.Args[1] + "/done", "a b", "$c"}}, dirs); err != nil {
 			panic(err)
 		}
 		os.Stdout.WriteString("asked\n")
@@ -38,9 +36,9 @@ func TestMain(m *testing.M) {
 
 // TestLater: what is to run later runs although the whole process group of its caller has been killed, and the terminal has gone.
 func TestLater(t *testing.T) {
-	noSystemd(t)
+	systemd(t, false)
 	dir := t.TempDir()
-	dirs := Dirs{State: dir, Run: dir}
+	dirs := host.Dirs{State: dir, Run: dir}
 	cmd := exec.Command(os.Args[0], dir)
 	cmd.Env = append(os.Environ(), "ORRERY_LATER_TEST=caller")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -57,40 +55,40 @@ func TestLater(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	waiting, err := ListLater(dirs)
+	waiting, err := List(dirs)
 	if err != nil || len(waiting) != 1 || waiting[0].Name != "try" || time.Until(waiting[0].Due) > time.Second {
 		t.Errorf("waiting are %+v (%v)", waiting, err)
 	}
 	if got := await(t, dir+"/done"); got != "a b|$c" {
 		t.Errorf("it ran with %q", got)
 	}
-	if waiting, err := ListLater(dirs); err != nil || len(waiting) != 0 {
+	if waiting, err := List(dirs); err != nil || len(waiting) != 0 {
 		t.Errorf("still waiting: %+v (%v)", waiting, err)
 	}
-	if err := CancelLater("try", dirs); err != nil {
+	if err := Cancel("try", dirs); err != nil {
 		t.Error(err)
 	}
 }
 
 // TestCancelLater: one that is cancelled or replaced does not run.
 func TestCancelLater(t *testing.T) {
-	noSystemd(t)
+	systemd(t, false)
 	t.Setenv("ORRERY_LATER_TEST", "later")
 	dir := t.TempDir()
-	dirs := Dirs{State: dir, Run: dir}
+	dirs := host.Dirs{State: dir, Run: dir}
 	later := func(name, file string) {
 		t.Helper()
-		if err := RunLater(Later{Name: name, After: 300 * time.Millisecond, Args: []string{filepath.Join(dir, file)}}, dirs); err != nil {
+		if err := Run(Call{Name: name, After: 300 * time.Millisecond, Args: []string{filepath.Join(dir, file)}}, dirs); err != nil {
 			t.Fatal(err)
 		}
 	}
 	later("a", "first")
 	later("a", "second")
 	later("b", "third")
-	if waiting, _ := ListLater(dirs); len(waiting) != 2 {
+	if waiting, _ := List(dirs); len(waiting) != 2 {
 		t.Errorf("waiting are %+v", waiting)
 	}
-	if err := CancelLater("b", dirs); err != nil {
+	if err := Cancel("b", dirs); err != nil {
 		t.Error(err)
 	}
 	await(t, dir+"/second")
@@ -100,19 +98,19 @@ func TestCancelLater(t *testing.T) {
 			t.Errorf("the %s ran", file)
 		}
 	}
-	if err := CancelLater("never", dirs); err != nil {
+	if err := Cancel("never", dirs); err != nil {
 		t.Error(err)
 	}
-	if err := RunLater(Later{Name: "../x"}, dirs); err == nil {
+	if err := Run(Call{Name: "../x"}, dirs); err == nil {
 		t.Error("a path is no name")
 	}
 }
 
 // TestLaterOther: a process that has got the number of one that has ended is left alone.
 func TestLaterOther(t *testing.T) {
-	noSystemd(t)
+	systemd(t, false)
 	dir := t.TempDir()
-	dirs := Dirs{State: dir, Run: dir}
+	dirs := host.Dirs{State: dir, Run: dir}
 	other := exec.Command("sleep", "60")
 	other.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := other.Start(); err != nil {
@@ -120,13 +118,13 @@ func TestLaterOther(t *testing.T) {
 	}
 	defer func() { _ = other.Process.Kill(); _ = other.Wait() }()
 	text := `{"name": "x", "pid": ` + strconv.Itoa(other.Process.Pid) + `, "began": "1"}`
-	if err := WriteFile(File{Path: laterPath(dirs, "x"), Content: []byte(text), Mode: 0o600}); err != nil {
+	if err := host.WriteFile(host.File{Path: laterPath(dirs, "x"), Content: []byte(text), Mode: 0o600}); err != nil {
 		t.Fatal(err)
 	}
-	if waiting, _ := ListLater(dirs); len(waiting) != 0 {
+	if waiting, _ := List(dirs); len(waiting) != 0 {
 		t.Errorf("waiting are %+v", waiting)
 	}
-	if err := CancelLater("x", dirs); err != nil {
+	if err := Cancel("x", dirs); err != nil {
 		t.Error(err)
 	}
 	if began(other.Process.Pid) == "" {
@@ -137,7 +135,7 @@ func TestLaterOther(t *testing.T) {
 // TestLaterUnit: where systemd runs the host, it is asked for a timer.
 func TestLaterUnit(t *testing.T) {
 	dir := t.TempDir()
-	dirs := Dirs{State: dir + "/state", Run: dir + "/run"}
+	dirs := host.Dirs{State: dir + "/state", Run: dir + "/run"}
 	for _, program := range []string{"systemd-run", "systemctl"} {
 		script := "#!/bin/sh\necho \"$0 $*\" >> " + dir + "/log\ncase \"$*\" in *is-active*.service) exit 3;; esac\n"
 		if err := os.WriteFile(filepath.Join(dir, program), []byte(script), 0o755); err != nil {
@@ -146,17 +144,15 @@ func TestLaterUnit(t *testing.T) {
 	}
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
 	t.Setenv("SUDO_USER", "ada")
-	was := systemdDirectory
-	systemdDirectory = dir
-	t.Cleanup(func() { systemdDirectory = was })
-	if err := RunLater(Later{Name: "revert-karoo", After: 10 * time.Minute, Args: []string{"rollback", "--yes"}}, dirs); err != nil {
+	systemd(t, true)
+	if err := Run(Call{Name: "revert-karoo", After: 10 * time.Minute, Args: []string{"rollback", "--yes"}}, dirs); err != nil {
 		t.Fatal(err)
 	}
-	waiting, err := ListLater(dirs)
+	waiting, err := List(dirs)
 	if err != nil || len(waiting) != 1 || !strings.HasPrefix(waiting[0].Unit, "orrery-revert-karoo-") {
 		t.Fatalf("waiting are %+v (%v)", waiting, err)
 	}
-	if err := CancelLater("revert-karoo", dirs); err != nil {
+	if err := Cancel("revert-karoo", dirs); err != nil {
 		t.Error(err)
 	}
 	program, _ := os.Executable()
@@ -173,10 +169,10 @@ func TestLaterUnit(t *testing.T) {
 	}
 }
 
-func noSystemd(t *testing.T) {
-	was := systemdDirectory
-	systemdDirectory = filepath.Join(t.TempDir(), "none")
-	t.Cleanup(func() { systemdDirectory = was })
+func systemd(t *testing.T, runs bool) {
+	was := systemdRuns
+	systemdRuns = func() bool { return runs }
+	t.Cleanup(func() { systemdRuns = was })
 }
 
 func await(t *testing.T, path string) string {

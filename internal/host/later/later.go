@@ -1,4 +1,9 @@
-package host
+// Package later lets this program run once more after a while, whatever becomes of its caller and of the caller's terminal: a trial ends, a twin expires.
+//
+// Run puts a Call on record under the host's run directory and hands it to who waits for it: a timer of systemd(1) where that runs the host (unit.go),
+// else a process in a session of its own (process.go). List gives those that still wait and Cancel ends one, told by its record; one that runs already
+// goes on. Nothing of it survives a reboot: what must is kept in a file by its caller, for `orrery resume` to find.
+package later
 
 import (
 	"encoding/json"
@@ -12,12 +17,13 @@ import (
 	"strings"
 	"time"
 
+	"orrery/internal/host"
 	"orrery/internal/problem"
 )
 
-// A Later is a command line of this very program that runs after a while, whatever becomes of its caller and of the terminal.
+// A Call is a command line of this very program that runs after a while, whatever becomes of its caller and of the terminal.
 // It does not survive a reboot: what must, is kept in a file by its caller, for `orrery resume` to find.
-type Later struct {
+type Call struct {
 	Name  string // one of the same name that waits is replaced
 	After time.Duration
 	Args  []string
@@ -33,12 +39,12 @@ type Waiting struct {
 	Began string    `json:"began,omitempty"` // when that process began, so that another with its number is not taken for it
 }
 
-// RunLater lets a command line of this program run later: by a timer of systemd(1) where that runs the host, else by a process of its own.
-func RunLater(l Later, dirs Dirs) error {
+// Run lets a command line of this program run later: by a timer of systemd(1) where that runs the host, else by a process of its own.
+func Run(l Call, dirs host.Dirs) error {
 	if l.Name == "" || strings.ContainsAny(l.Name, "/ ") || strings.HasPrefix(l.Name, ".") {
 		return fmt.Errorf("%q cannot be the name of what is to run later", l.Name)
 	}
-	if err := CancelLater(l.Name, dirs); err != nil {
+	if err := Cancel(l.Name, dirs); err != nil {
 		return err
 	}
 	program, err := os.Executable()
@@ -46,7 +52,7 @@ func RunLater(l Later, dirs Dirs) error {
 		return err
 	}
 	begin := beginProcess
-	if SystemdRuns() {
+	if systemdRuns() {
 		begin = beginUnit
 	}
 	w := &Waiting{Name: l.Name, Due: time.Now().Add(l.After), Args: l.Args}
@@ -57,10 +63,10 @@ func RunLater(l Later, dirs Dirs) error {
 }
 
 // keep puts it on record.
-func (w *Waiting) keep(dirs Dirs) error {
+func (w *Waiting) keep(dirs host.Dirs) error {
 	text, err := json.Marshal(w)
 	if err == nil {
-		err = WriteFile(File{Path: laterPath(dirs, w.Name), Content: text, Mode: 0o600})
+		err = host.WriteFile(host.File{Path: laterPath(dirs, w.Name), Content: text, Mode: 0o600})
 	}
 	if err != nil {
 		return errors.Join(err, w.end())
@@ -68,8 +74,8 @@ func (w *Waiting) keep(dirs Dirs) error {
 	return nil
 }
 
-// CancelLater sees to it that a command does not run that waits. One that runs already goes on, and that there is none is no error.
-func CancelLater(name string, dirs Dirs) error {
+// Cancel sees to it that a command does not run that waits. One that runs already goes on, and that there is none is no error.
+func Cancel(name string, dirs host.Dirs) error {
 	w, err := readWaiting(laterPath(dirs, name))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -83,8 +89,8 @@ func CancelLater(name string, dirs Dirs) error {
 	return removed(laterPath(dirs, name))
 }
 
-// ListLater gives what waits, the next first.
-func ListLater(dirs Dirs) ([]Waiting, error) {
+// List gives what waits, the next first.
+func List(dirs host.Dirs) ([]Waiting, error) {
 	paths, err := filepath.Glob(laterPath(dirs, "*"))
 	if err != nil {
 		return nil, err
@@ -113,7 +119,7 @@ func (w *Waiting) end() error {
 	return endProcess(w)
 }
 
-func laterPath(dirs Dirs, name string) string { return filepath.Join(dirs.Run, "later", name) }
+func laterPath(dirs host.Dirs, name string) string { return filepath.Join(dirs.Run, "later", name) }
 
 func readWaiting(path string) (*Waiting, error) {
 	text, err := os.ReadFile(path)

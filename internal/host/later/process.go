@@ -1,4 +1,4 @@
-package host
+package later
 
 import (
 	"context"
@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"time"
+
+	"orrery/internal/host"
 )
 
 // waiter is the process that waits: a shell, which has nothing to lose and becomes the program itself. It begins when it has
@@ -15,7 +17,7 @@ import (
 const waiter = `read -r go; sleep "$1" && rm -f -- "$2" && shift 2 && exec "$@" < /dev/null`
 
 // beginProcess starts a process in a session of its own, which neither the terminal nor the end of its caller's process group reaches.
-func beginProcess(w *Waiting, dirs Dirs, command []string, after time.Duration) error {
+func beginProcess(w *Waiting, dirs host.Dirs, command []string, after time.Duration) error {
 	path := filepath.Join(dirs.State, "log", "later-"+w.Name+".log")
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
@@ -26,7 +28,7 @@ func beginProcess(w *Waiting, dirs Dirs, command []string, after time.Duration) 
 	}
 	defer log.Close()
 	args := append([]string{"-c", waiter, "orrery-later-" + w.Name, fmt.Sprintf("%.3f", after.Seconds()), laterPath(dirs, w.Name)}, command...)
-	cmd := Program(context.Background(), "/bin/sh", args...)
+	cmd := host.Program(context.Background(), "/bin/sh", args...)
 	cmd.Env = append(os.Environ(), laterEnv(dirs)...)
 	cmd.Stdout, cmd.Stderr = log, log
 	hold, err := cmd.StdinPipe()
@@ -44,7 +46,7 @@ func beginProcess(w *Waiting, dirs Dirs, command []string, after time.Duration) 
 }
 
 // laterEnv keeps the host's directories, and who has called.
-func laterEnv(dirs Dirs) []string {
+func laterEnv(dirs host.Dirs) []string {
 	env := []string{"ORRERY_STATE=" + dirs.State, "ORRERY_RUN=" + dirs.Run}
 	if name := os.Getenv("SUDO_USER"); name != "" {
 		env = append(env, "SUDO_USER="+name)
