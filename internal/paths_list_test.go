@@ -149,7 +149,7 @@ var paths = map[string]string{
 	"internal/mirror/simple.go":             ofOwn,
 	"internal/mirror/wheels.go":             ofOwn,
 	"internal/network/bridge.go":            ofKernel,
-	"internal/network/loan.go":              ofOwn,
+	"internal/network/passthrough_alias.go": ofOwn,
 	"internal/network/lock.go":              ofOwn,
 	"internal/network/namespace.go":         ofKernel,
 	"internal/network/neighbours.go":        ofKernel,

@@ -63,7 +63,7 @@ func TestWire(t *testing.T) {
 	s.run("shell", "sly0", "--", "ping", "-c", "1", "-W", "2", "10.99.124.11").want(0)
 	s.run("shell", "alone", "--", "ip", "address", "show", "eth0").want(0, "10.99.125.20")
 	// It says that its interface is one of the host's own, and goes down with it: the host is as it was.
-	s.run("shell", "alone", "--", "ip", "link", "set", "eth0", "alias", "orrery lent it-wire/10 lo up", "address", "02:00:00:00:00:99").want(0)
+	s.run("shell", "alone", "--", "ip", "link", "set", "eth0", "alias", "orrery passthrough it-wire/10 lo up", "address", "02:00:00:00:00:99").want(0)
 	s.run("shell", "alone", "--", "poweroff", "-ff")
 	s.do("up")
 	s.settled()

@@ -307,7 +307,7 @@ func TestVethPairMadeBefore(t *testing.T) {
 	nothingLeft(t)
 }
 
-func TestLend(t *testing.T) {
+func TestPassthrough(t *testing.T) {
 	if !sandbox(t) {
 		return
 	}
@@ -321,11 +321,11 @@ func TestLend(t *testing.T) {
 	here, err := os.Open("/proc/thread-self/ns/net")
 	must(t, err)
 	defer here.Close()
-	must(t, Lend(ctx, "w0", "karoo/101"))
+	must(t, PassThrough(ctx, "w0", "karoo/101"))
 	p := &place{name: "node", fd: -1}
 	p.new(t)
 	must(t, netlink.LinkSetNsFd(link("w0"), p.fd))
-	if err := Lend(ctx, "w0", "karoo/102"); err == nil || !strings.Contains(err.Error(), "no interface w0") {
+	if err := PassThrough(ctx, "w0", "karoo/102"); err == nil || !strings.Contains(err.Error(), "no interface w0") {
 		t.Error(err)
 	}
 	makeAll(t, wire) // one end is away
@@ -343,7 +343,7 @@ func TestLend(t *testing.T) {
 	// Its root has given it another address, and an alias by which it would be another node's, or another interface of the host.
 	honest, own := link("eth1").Attrs().Alias, link("eth1").Attrs().HardwareAddr
 	for _, alias := range []string{
-		"orrery lent prod/7 eth0 up", strings.Replace(honest, "karoo/101", "prod/7", 1), strings.Replace(honest, " w0 ", " eth0 ", 1), honest + "x", lent, lent + "a b c d e",
+		"orrery passthrough prod/7 eth0 up", "orrery lent prod/7 eth0 up", strings.Replace(honest, "karoo/101", "prod/7", 1), strings.Replace(honest, " w0 ", " eth0 ", 1), honest + "x", taken, taken + "a b c d e", formerTaken, formerTaken + "a b c d e",
 	} {
 		must(t, netlink.LinkSetAlias(link("eth1"), alias))
 		must(t, Reclaim(ctx, "eth0", "prod/7"))
@@ -354,7 +354,7 @@ func TestLend(t *testing.T) {
 			t.Errorf("%q is believed", alias)
 		}
 	}
-	must(t, netlink.LinkSetAlias(link("eth1"), honest))
+	must(t, netlink.LinkSetAlias(link("eth1"), strings.Replace(honest, taken, formerTaken, 1))) // by an Orrery of before
 	must(t, netlink.LinkSetHardwareAddr(link("eth1"), net.HardwareAddr{2, 0, 0, 0, 0, 9}))
 	must(t, Reclaim(ctx, "w0", "karoo/101"))
 	if got := link("w0").Attrs().HardwareAddr; !slices.Equal(got, own) {
@@ -364,8 +364,8 @@ func TestLend(t *testing.T) {
 		t.Errorf("%+v", w0.Attrs())
 	}
 	must(t, Reclaim(ctx, "w0", "karoo/101"))
-	must(t, Lend(ctx, "w0", "karoo/101")) // and the node has ended by itself
-	must(t, Lend(ctx, "w0", "karoo/102"))
+	must(t, PassThrough(ctx, "w0", "karoo/101")) // and the node has ended by itself
+	must(t, PassThrough(ctx, "w0", "karoo/102"))
 	must(t, Reclaim(ctx, "w0", "karoo/102"))
 	if alias := link("w0").Attrs().Alias; alias != vethPairAlias(wire) {
 		t.Error(alias)
@@ -374,7 +374,7 @@ func TestLend(t *testing.T) {
 	refused := func(name, why string) {
 		t.Helper()
 		before := link(name).Attrs().Alias
-		if err := Lend(ctx, name, "karoo/101"); err == nil || !strings.Contains(err.Error(), why) || problem.Exit(err) != int(problem.Unable) {
+		if err := PassThrough(ctx, name, "karoo/101"); err == nil || !strings.Contains(err.Error(), why) || problem.Exit(err) != int(problem.Unable) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if link(name).Attrs().Alias != before {

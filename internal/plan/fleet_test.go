@@ -173,7 +173,7 @@ func (f *fleet) wantReached(t failer, s *site.Site) {
 		slices.SortFunc(networks, func(a, b spec.Network) int { return cmp.Compare(a.Name, b.Name) })
 		for i := range networks {
 			j := slices.IndexFunc(h.Networks, func(n spec.Network) bool { return n.Name == networks[i].Name })
-			if j >= 0 && plan.LentOut(&h, &h.Networks[j], &networks[i]) {
+			if j >= 0 && plan.PassedThrough(&h, &h.Networks[j], &networks[i]) {
 				h.Networks[j] = networks[i]
 			}
 		}

@@ -26,7 +26,7 @@ func (d *draft) networks(h *observe.Host, nodes []*site.Node, ready []int) (map[
 		veth, anew := d.vethPairUnder(wanted.Parent, steps)
 		if i := slices.IndexFunc(h.Networks, func(n spec.Network) bool { return n.Name == wanted.Name }); i >= 0 {
 			was := &h.Networks[i]
-			if (*was == wanted || LentOut(h, was, &wanted)) && !anew {
+			if (*was == wanted || PassedThrough(h, was, &wanted)) && !anew {
 				continue
 			}
 			if s.Reason = networkDifference(*was, wanted); s.Reason == "" {
@@ -118,8 +118,8 @@ func relinks(was, is *spec.Network) bool {
 	return was.Kind != is.Kind || was.Parent != is.Parent || was.Ends != is.Ends || is.Kind == spec.VethPair && was.Bridge != is.Bridge
 }
 
-// LentOut reports whether a veth pair is as it shall be, but for that neither end is on the host, because nodes that run have taken them.
-func LentOut(h *observe.Host, was, is *spec.Network) bool {
+// PassedThrough reports whether a veth pair is as it shall be, but for that neither end is on the host, because nodes that run have taken them.
+func PassedThrough(h *observe.Host, was, is *spec.Network) bool {
 	here := *was
 	here.Bridge = is.Bridge
 	return is.Kind == spec.VethPair && here == *is && was.Bridge == is.Bridge+" ("+spec.EndsGone+")" &&

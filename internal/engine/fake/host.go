@@ -83,7 +83,7 @@ func (h *Host) Observe() observe.Host {
 	}
 	o.Releases.Staged = slices.Compact(slices.Sorted(slices.Values(append(copies, slices.Collect(maps.Keys(h.kept))...))))
 	for _, n := range h.networks {
-		if n.Kind == spec.VethPair && h.lentOut(n, nodes) {
+		if n.Kind == spec.VethPair && h.passedThrough(n, nodes) {
 			n.Bridge += " (" + spec.EndsGone + ")"
 		}
 		o.Networks = append(o.Networks, n)

@@ -73,8 +73,8 @@ func (h *Host) thereBut(made spec.Network) error {
 	return fmt.Errorf("network %s: the host has no interface %s", made.Name, made.Parent)
 }
 
-// lentOut reports whether nodes that run have both ends of a veth pair.
-func (h *Host) lentOut(veth spec.Network, nodes []observe.Node) bool {
+// passedThrough reports whether nodes that run have both ends of a veth pair.
+func (h *Host) passedThrough(veth spec.Network, nodes []observe.Node) bool {
 	taken := map[string]bool{}
 	for i := range nodes {
 		n := &nodes[i]

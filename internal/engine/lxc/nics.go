@@ -91,16 +91,16 @@ func (c container) writeLaying(nic spec.NIC) error {
 	return os.Chmod(c.laying(nic), 0o700) //nolint:gosec // a script that root runs
 }
 
-// borrower says of interfaces of the host which node has taken them.
-func (c container) borrower() string { return c.ref.Site + "/" + strconv.Itoa(c.ref.ID) }
+// taker says of interfaces of the host which node has taken them.
+func (c container) taker() string { return c.ref.Site + "/" + strconv.Itoa(c.ref.ID) }
 
-// borrow prepares the interfaces that the node takes when it starts.
-func (c container) borrow(ctx context.Context, r *nodedir.Record) error {
+// passThrough prepares the interfaces that the node takes when it starts.
+func (c container) passThrough(ctx context.Context, r *nodedir.Record) error {
 	for _, nic := range r.NICs {
 		if !r.Takes(nic) {
 			continue
 		}
-		if err := network.Lend(ctx, nic.Parent, c.borrower()); err != nil {
+		if err := network.PassThrough(ctx, nic.Parent, c.taker()); err != nil {
 			return errors.Join(err, c.giveBack(ctx, r))
 		}
 	}
@@ -114,7 +114,7 @@ func (c container) giveBack(ctx context.Context, r *nodedir.Record) error {
 	var err error
 	for _, nic := range r.NICs {
 		if nic.Kind == site.Exclusive { // even if it is on a bridge now
-			err = errors.Join(err, network.Reclaim(ctx, nic.Parent, c.borrower()))
+			err = errors.Join(err, network.Reclaim(ctx, nic.Parent, c.taker()))
 		}
 	}
 	return err

@@ -53,7 +53,7 @@ func (e *Engine) Start(ctx context.Context, ref engine.Ref) error {
 		return err
 	}
 	defer os.Remove(c.starting()) //nolint:errcheck // what is left of it ends the node at the next sweep
-	if err := c.borrow(ctx, r); err != nil {
+	if err := c.passThrough(ctx, r); err != nil {
 		return err
 	}
 	if err := network.Guard(ctx, network.Ports(&r.Node)); err != nil {

@@ -62,7 +62,7 @@ func (d *draft) network(h *observe.Host, wanted spec.Network, steps []int) []int
 	}
 	has := slices.IndexFunc(h.Networks, func(n spec.Network) bool { return n.Site == wanted.Site && n.Name == wanted.Name })
 	switch {
-	case has >= 0 && (h.Networks[has].Bridge == wanted.Bridge || plan.LentOut(h, &h.Networks[has], &wanted)):
+	case has >= 0 && (h.Networks[has].Bridge == wanted.Bridge || plan.PassedThrough(h, &h.Networks[has], &wanted)):
 		return steps
 	case has >= 0:
 		s.WasNetwork, s.Undo = &wanted, "" // somebody has damaged it, and mended it stays

@@ -10,9 +10,9 @@ import (
 	"orrery/internal/problem"
 )
 
-// Lend prepares an interface of the host for being taken by a node, which is given as SITE/ID. It refuses one that the
+// PassThrough prepares an interface of the host for being taken by a node, which is given as SITE/ID. It refuses one that the
 // host itself needs: it must not cut the host off.
-func Lend(ctx context.Context, name, node string) error {
+func PassThrough(ctx context.Context, name, node string) error {
 	unlock, err := lock(ctx)
 	if err != nil {
 		return err
@@ -29,10 +29,10 @@ func Lend(ctx context.Context, name, node string) error {
 	if err != nil {
 		return err
 	}
-	if err := refuseLoan(link, node); err != nil {
+	if err := refusePassthrough(link, node); err != nil {
 		return err
 	}
-	alias, err := loanOf(link, node).text(link)
+	alias, err := passthroughOf(link, node).text(link)
 	if err != nil {
 		return err
 	}
@@ -61,41 +61,41 @@ func reclaim(name, node string) error {
 		return err
 	}
 	for _, link := range links {
-		if l, ok := readLoan(link); ok && l.node == node && l.name == name {
-			return l.end(link)
+		if p, ok := readPassthrough(link); ok && p.node == node && p.name == name {
+			return p.end(link)
 		}
 	}
 	return nil
 }
 
 // end makes an interface that is on the host again what it was.
-func (l loan) end(link netlink.Link) error {
+func (p passthrough) end(link netlink.Link) error {
 	attrs := link.Attrs()
-	if attrs.Name != l.name || attrs.HardwareAddr.String() != l.mac {
+	if attrs.Name != p.name || attrs.HardwareAddr.String() != p.mac {
 		if err := netlink.LinkSetDown(link); err != nil {
 			return err
 		}
 	}
-	if mac, err := net.ParseMAC(l.mac); err == nil && attrs.HardwareAddr.String() != l.mac {
+	if mac, err := net.ParseMAC(p.mac); err == nil && attrs.HardwareAddr.String() != p.mac {
 		if err := netlink.LinkSetHardwareAddr(link, mac); err != nil {
 			return err
 		}
 	}
-	if attrs.Name != l.name {
-		if err := netlink.LinkSetName(link, l.name); err != nil {
+	if attrs.Name != p.name {
+		if err := netlink.LinkSetName(link, p.name); err != nil {
 			return err
 		}
 	}
-	if l.state == "up" {
+	if p.state == "up" {
 		if err := netlink.LinkSetUp(link); err != nil {
 			return err
 		}
 	}
-	return netlink.LinkSetAlias(link, l.alias)
+	return netlink.LinkSetAlias(link, p.alias)
 }
 
-// refuseLoan says why a node cannot take an interface: the host uses it.
-func refuseLoan(link netlink.Link, node string) error {
+// refusePassthrough says why a node cannot take an interface: the host uses it.
+func refusePassthrough(link netlink.Link, node string) error {
 	attrs := link.Attrs()
 	used := func(how string, args ...any) *problem.Problem {
 		return problem.New(problem.Unable, "node "+node+" cannot take interface "+attrs.Name+": "+how, args...)

@@ -1,0 +1,116 @@
+package network
+
+import (
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/vishvananda/netlink"
+
+	"orrery/internal/problem"
+)
+
+// taken begins the alias of an interface of the host that a node has taken: "orrery passthrough NODE INTERFACE up|down MAC SEAL", and behind
+// that the alias that it had before. The alias goes where the interface goes: it says whose it is when a node was killed and the kernel has put
+// its interface back on the host under the name that it had in the node.
+const (
+	taken       = "orrery passthrough "
+	formerTaken = "orrery lent " // of a node that was started by an Orrery that said so
+)
+
+// maxAlias is how long an alias can be: IFALIASZ of linux/if.h, less the final 0.
+const maxAlias = 255
+
+// A passthrough is what the host had before a node took an interface.
+type passthrough struct {
+	node  string // SITE/ID
+	name  string
+	state string // up or down
+	mac   string
+	alias string
+}
+
+func passthroughOf(link netlink.Link, node string) passthrough {
+	state := "down"
+	if isUp(link) {
+		state = "up"
+	}
+	return passthrough{node: node, name: link.Attrs().Name, state: state, mac: link.Attrs().HardwareAddr.String(), alias: ownAlias(link)}
+}
+
+// text gives the alias that says it. The seal is there because the node's root can give its interface any alias: it must not pass for
+// another one of the host's, or for another node's.
+func (p passthrough) text(link netlink.Link) (string, error) {
+	key, err := sealKey()
+	if err != nil {
+		return "", err
+	}
+	return strings.TrimSpace(taken + strings.Join([]string{p.node, p.name, p.state, p.mac, p.seal(link, key), p.alias}, " ")), nil
+}
+
+// seal binds what a passthrough says to the card, by the address that is burnt into it.
+func (p passthrough) seal(link netlink.Link, key []byte) string {
+	m := hmac.New(sha256.New, key)
+	for _, part := range []string{p.node, p.name, p.state, p.mac, p.alias, link.Attrs().PermHWAddr.String()} {
+		m.Write([]byte(part + "\x00"))
+	}
+	return hex.EncodeToString(m.Sum(nil)[:16])
+}
+
+// readPassthrough gives what the alias of an interface says, if it is Orrery that says it.
+func readPassthrough(link netlink.Link) (passthrough, bool) {
+	rest, ok := cutTaken(link)
+	words := strings.SplitN(rest, " ", 6)
+	if !ok || len(words) < 5 {
+		return passthrough{}, false
+	}
+	p := passthrough{node: words[0], name: words[1], state: words[2], mac: words[3]}
+	if len(words) > 5 {
+		p.alias = words[5]
+	}
+	key, err := sealKey()
+	return p, err == nil && hmac.Equal([]byte(words[4]), []byte(p.seal(link, key)))
+}
+
+// ownAlias gives the alias that an interface has when no node has taken it.
+func ownAlias(link netlink.Link) string {
+	if p, ok := readPassthrough(link); ok {
+		return p.alias
+	}
+	if _, ok := cutTaken(link); ok {
+		return ""
+	}
+	return link.Attrs().Alias
+}
+
+// cutTaken gives what an alias says behind the words with which that of a taken interface begins.
+func cutTaken(link netlink.Link) (rest string, ok bool) {
+	if rest, ok = strings.CutPrefix(link.Attrs().Alias, formerTaken); ok {
+		return rest, true
+	}
+	return strings.CutPrefix(link.Attrs().Alias, taken)
+}
+
+// sealPath is lost when the host is booted, and so is every passthrough. Its name is that of before: what it has sealed must stay so.
+var sealPath = filepath.Join(filepath.Dir(lockPath), "loans.key")
+
+// sealKey gives the key of this host's seals; the first time it is made. The caller holds the lock, or finds no passthroughs yet.
+func sealKey() ([]byte, error) {
+	key, err := os.ReadFile(sealPath)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && len(key) != sha256.Size {
+		key = make([]byte, sha256.Size)
+		rand.Read(key) //nolint:errcheck // it never fails
+		err = os.WriteFile(sealPath, key, 0o600)
+	}
+	if err != nil {
+		return nil, problem.New(problem.Failed, "the key that proves which interfaces nodes have taken cannot be used").At(sealPath).Because(err).
+			Try("remove it while no node with an exclusive interface runs")
+	}
+	return key, nil
+}
