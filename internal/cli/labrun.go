@@ -103,17 +103,17 @@ func (a *app) measure(ctx context.Context, e *experiment.Experiment, stand *labS
 	if err := book.Facts(known); err != nil {
 		return err
 	}
-	eye, err := run.OpenEye(ctx, e, ground, known.Facts, book.Second)
+	watcher, err := run.OpenWatcher(ctx, e, ground, known.Facts, book.Second)
 	if err != nil {
 		return err
 	}
-	defer eye.Close()
+	defer watcher.Close()
 	kept := &labBook{book, before.Head}
 	sofar := func(trials []bundle.Trial) *report.Report {
 		return report.Analyse(&bundle.Contents{Head: kept.head, Trials: trials})
 	}
 	r := &run.Run{
-		Experiment: e, Ground: ground, Seed: before.Head.Seed, Before: before.Trials, Book: kept, Watch: watch, Eye: eye,
+		Experiment: e, Ground: ground, Seed: before.Head.Seed, Before: before.Trials, Book: kept, Progress: watch, Watcher: watcher,
 		More:  func(trials []bundle.Trial) bool { return sofar(trials).Wide() },
 		Worth: func(trials []bundle.Trial, cost float64) float64 { return sofar(trials).Worth(cost) },
 		Anew: func(ctx context.Context) (*setting.Ground, error) {
@@ -121,17 +121,17 @@ func (a *app) measure(ctx context.Context, e *experiment.Experiment, stand *labS
 			if err != nil {
 				return nil, err
 			}
-			return ground, eye.Started(ctx)
+			return ground, watcher.Started(ctx)
 		},
 	}
 	if err := r.Check(ctx); err != nil {
 		return err
 	}
-	if err := eye.Started(ctx); err != nil {
+	if err := watcher.Started(ctx); err != nil {
 		return err
 	}
 	err = r.Do(ctx)
-	kept.head.Probes = eye.Cost().Share()
+	kept.head.Probes = watcher.Cost().Share()
 	watch.Close()
 	fmt.Fprintf(a.err, "watching the host took %.2f %% of one processor\n", 100*kept.head.Probes)
 	ending := kept.end(err)

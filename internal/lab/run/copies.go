@@ -33,7 +33,7 @@ func (r *Run) copies(ctx context.Context, round int, u *Unit, name string) []bun
 	defer cancel()
 	gate := newBarrier(u.Copies)
 	all := make([]bundle.Trial, u.Copies)
-	seen := r.Eye.Look(u, near[:u.Copies])
+	seen := r.Watcher.Look(u, near[:u.Copies])
 	var group sync.WaitGroup
 	for i := range all {
 		group.Go(func() {
@@ -144,7 +144,7 @@ func (r *Run) Check(ctx context.Context) error {
 		for _, name := range names {
 			if err := r.check(ctx, u, name); err != nil {
 				failed = append(failed, err)
-				r.Watch.Failed(u.Title, name, err)
+				r.Progress.Failed(u.Title, name, err)
 			}
 			if ctx.Err() != nil {
 				return context.Cause(ctx)

@@ -46,7 +46,7 @@ func (r *Run) ready(ctx context.Context) error {
 		return err
 	}
 	r.begun = true
-	return r.Eye.Begin(ctx)
+	return r.Watcher.Begin(ctx)
 }
 
 // renew makes the nodes anew if those of now have lived long enough. The rehearsal and the first round that counts have the same.
@@ -55,7 +55,7 @@ func (r *Run) renew(ctx context.Context) error {
 		return nil
 	}
 	began := time.Now()
-	r.Watch.Renewing(r.instance + 1)
+	r.Progress.Renewing(r.instance + 1)
 	ground, err := r.Anew(ctx)
 	if err != nil {
 		return err
@@ -75,7 +75,7 @@ func (r *Run) prepare(ctx context.Context) error {
 				continue
 			}
 			if err := r.check(ctx, u, name); err != nil {
-				r.Watch.Failed(u.Title, name, err)
+				r.Progress.Failed(u.Title, name, err)
 			}
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
@@ -89,11 +89,11 @@ func (r *Run) prepare(ctx context.Context) error {
 func (r *Run) settle(ctx context.Context) error {
 	for r.patience > 0 {
 		began := time.Now()
-		why, err := r.Eye.Restless(ctx)
+		why, err := r.Watcher.Restless(ctx)
 		if err != nil || why == "" {
 			return err
 		}
-		r.Watch.Waiting(why, r.patience)
+		r.Progress.Waiting(why, r.patience)
 		r.patience -= time.Since(began)
 	}
 	return nil

@@ -132,13 +132,13 @@ func TestQuiet(t *testing.T) {
 		waited   int
 	}{{time.Hour, 0, 0}, {time.Hour, 3, 3}, {0, 3, 0}, {1, 100, 1}} {
 		r, book, watch := runOf(&gauge{}, 1)
-		eye := &closed{restless: c.restless}
-		r.Experiment.Quiet, r.Eye = c.quiet, eye
+		watcher := &closed{restless: c.restless}
+		r.Experiment.Quiet, r.Watcher = c.quiet, watcher
 		if err := r.Do(t.Context()); err != nil || book.rounds != 11 {
 			t.Errorf("%d rounds: %v", book.rounds, err)
 		}
-		if eye.begun != 1 {
-			t.Errorf("the measure of the idle host was taken %d times", eye.begun)
+		if watcher.begun != 1 {
+			t.Errorf("the measure of the idle host was taken %d times", watcher.begun)
 		}
 		if watch.waited != c.waited {
 			t.Errorf("quiet = %v, restless for %d moments: waited %d times, not %d", c.quiet, c.restless, watch.waited, c.waited)

@@ -22,8 +22,8 @@ type Run struct {
 	Seed       uint64
 	Before     []bundle.Trial // of a run that is gone on with
 	Book       Book
-	Watch      Watch
-	Eye        Observer
+	Progress   Progress
+	Watcher    Observer
 	// Anew makes all nodes anew, and gives where to measure then.
 	Anew func(context.Context) (*setting.Ground, error)
 	// Worth says how many rounds an instance of the nodes is worth that costs as much as so many; 0: not known yet.
@@ -61,8 +61,8 @@ type Book interface {
 	Round(complete int) error
 }
 
-// A Watch is told how a run gets on.
-type Watch interface {
+// A Progress is told how a run gets on.
+type Progress interface {
 	Round(round, rounds int)
 	Trial(test, setting string, left time.Duration)
 	Failed(test, setting string, err error)
@@ -133,7 +133,7 @@ func (r *Run) Do(ctx context.Context) error {
 		if err := r.ready(ctx); err != nil {
 			return err
 		}
-		r.Watch.Round(round, r.rounds(round))
+		r.Progress.Round(round, r.rounds(round))
 		r.slot = 0
 		began := time.Now()
 		for n, u := range r.units {
@@ -219,13 +219,13 @@ func (r *Run) cell(ctx context.Context, round int, u *Unit, name string) error {
 	if r.givenUp(u, name) {
 		return nil
 	}
-	r.Watch.Trial(u.Title, name, r.left(round))
+	r.Progress.Trial(u.Title, name, r.left(round))
 	for _, t := range r.copies(ctx, round, u, name) {
 		if ctx.Err() != nil {
 			return context.Cause(ctx) // a trial that was cut short says nothing
 		}
 		if t.Error != "" && t.Copy == 0 {
-			r.Watch.Failed(u.Title, name, fmt.Errorf("%s", t.Error))
+			r.Progress.Failed(u.Title, name, fmt.Errorf("%s", t.Error))
 		}
 		r.trials = append(r.trials, t)
 		r.note(t)

@@ -85,7 +85,7 @@ type listener struct {
 func (l *listener) Renewing(n int)                { l.renewed = append(l.renewed, n) }
 func (l *listener) Waiting(string, time.Duration) { l.waited++ }
 
-// A closed eye sees nothing, but restlessness for so many moments.
+// A closed watcher sees nothing, but restlessness for so many moments.
 type closed struct{ restless, begun int }
 
 func (c *closed) Begin(context.Context) error { c.begun++; return nil }
@@ -124,8 +124,8 @@ func runOf(g *gauge, copies ...int) (*Run, *notebook, *listener) {
 	}
 	book, watch := &notebook{}, &listener{}
 	return &Run{
-		Experiment: e, Ground: ground, Seed: 7, Book: book, Watch: watch,
-		Eye: &closed{}, Anew: func(context.Context) (*setting.Ground, error) { return ground, nil },
+		Experiment: e, Ground: ground, Seed: 7, Book: book, Progress: watch,
+		Watcher: &closed{}, Anew: func(context.Context) (*setting.Ground, error) { return ground, nil },
 		More: func([]bundle.Trial) bool { return false }, Worth: func([]bundle.Trial, float64) float64 { return 0 },
 	}, book, watch
 }

@@ -15,8 +15,8 @@ import (
 	"orrery/internal/lab/test"
 )
 
-// An Eye watches the host while trials run, and says what of it makes them suspect.
-type Eye struct {
+// A Watcher watches the host while trials run, and says what of it makes them suspect.
+type Watcher struct {
 	facts    facts.Facts
 	baseline probe.CPU
 	probe    *probe.Probe
@@ -33,11 +33,11 @@ const (
 	starting = 10 * time.Second
 )
 
-// OpenEye begins to watch. Every second is kept in a book.
-func OpenEye(ctx context.Context, e *experiment.Experiment, g *setting.Ground, f facts.Facts, keep func(any) error) (*Eye, error) {
-	eye := &Eye{facts: f, settings: map[string]experiment.Setting{}}
+// OpenWatcher begins to watch. Every second is kept in a book.
+func OpenWatcher(ctx context.Context, e *experiment.Experiment, g *setting.Ground, f facts.Facts, keep func(any) error) (*Watcher, error) {
+	watcher := &Watcher{facts: f, settings: map[string]experiment.Setting{}}
 	for _, s := range e.Settings {
-		eye.settings[s.Name] = s
+		watcher.settings[s.Name] = s
 	}
 	cgroups := map[string]string{}
 	for _, all := range g.Near {
@@ -53,49 +53,49 @@ func OpenEye(ctx context.Context, e *experiment.Experiment, g *setting.Ground, f
 		}
 	}
 	var err error
-	eye.probe, err = probe.Start(context.WithoutCancel(ctx), probe.Options{Cgroups: cgroups, Deliver: func(s probe.Second) {
+	watcher.probe, err = probe.Start(context.WithoutCancel(ctx), probe.Options{Cgroups: cgroups, Deliver: func(s probe.Second) {
 		_ = keep(s) // that the disk is full is told by the next trial
-		eye.mutex.Lock()
-		defer eye.mutex.Unlock()
-		eye.seconds = append(eye.seconds, s)
+		watcher.mutex.Lock()
+		defer watcher.mutex.Unlock()
+		watcher.seconds = append(watcher.seconds, s)
 	}})
-	return eye, err
+	return watcher, err
 }
 
 // Begin takes the measure of the host as it is before the first round, when nodes have come to rest and others have been waited for.
-func (e *Eye) Begin(ctx context.Context) (err error) {
-	e.baseline, err = probe.Baseline(ctx, idleFor)
+func (w *Watcher) Begin(ctx context.Context) (err error) {
+	w.baseline, err = probe.Baseline(ctx, idleFor)
 	return err
 }
 
 // Close ends the watch.
-func (e *Eye) Close() { e.probe.Stop() }
+func (w *Watcher) Close() { w.probe.Stop() }
 
 // Cost is what watching itself has taken.
-func (e *Eye) Cost() probe.Cost { return e.probe.Cost() }
+func (w *Watcher) Cost() probe.Cost { return w.probe.Cost() }
 
 // Look begins to watch a trial of a unit in places of one setting. What it gives ends that, and says why the trial is suspect.
-func (e *Eye) Look(u *Unit, near []*place.Place) func() []test.Label {
-	e.probe.Cut()
-	e.take()
+func (w *Watcher) Look(u *Unit, near []*place.Place) func() []test.Label {
+	w.probe.Cut()
+	w.take()
 	return func() []test.Label {
-		e.probe.Cut()
+		w.probe.Cut()
 		links := links(near)
-		during := suspect.During(e.take(), suspect.Context{Kind: u.Kind, Copies: u.Copies, Facts: e.facts, Baseline: e.baseline, Links: links})
-		return slices.Concat(suspect.Idle(e.baseline), suspect.Before(e.facts, e.subject(u, near)), during)
+		during := suspect.During(w.take(), suspect.Context{Kind: u.Kind, Copies: u.Copies, Facts: w.facts, Baseline: w.baseline, Links: links})
+		return slices.Concat(suspect.Idle(w.baseline), suspect.Before(w.facts, w.subject(u, near)), during)
 	}
 }
 
 // Restless watches the host for a moment, and says who uses it while no trial is under way; "": nobody.
-func (e *Eye) Restless(ctx context.Context) (string, error) {
-	seconds, err := e.watch(ctx, moment)
+func (w *Watcher) Restless(ctx context.Context) (string, error) {
+	seconds, err := w.watch(ctx, moment)
 	return suspect.Restless(seconds), err
 }
 
 // Started waits until nodes that were just made have come to rest.
-func (e *Eye) Started(ctx context.Context) error {
+func (w *Watcher) Started(ctx context.Context) error {
 	for end := time.Now().Add(starting); time.Now().Before(end); {
-		seconds, err := e.watch(ctx, moment)
+		seconds, err := w.watch(ctx, moment)
 		if err != nil || suspect.AtRest(seconds) {
 			return err
 		}
@@ -103,16 +103,16 @@ func (e *Eye) Started(ctx context.Context) error {
 	return nil
 }
 
-func (e *Eye) watch(ctx context.Context, d time.Duration) ([]probe.Second, error) {
-	e.probe.Cut()
-	e.take()
+func (w *Watcher) watch(ctx context.Context, d time.Duration) ([]probe.Second, error) {
+	w.probe.Cut()
+	w.take()
 	select {
 	case <-time.After(d):
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
-	e.probe.Cut()
-	return e.take(), nil
+	w.probe.Cut()
+	return w.take(), nil
 }
 
 // links gives the interfaces of the host through which the traffic of some places goes.
@@ -125,18 +125,18 @@ func links(near []*place.Place) []string {
 	return slices.Compact(all)
 }
 
-func (e *Eye) take() []probe.Second {
-	e.mutex.Lock()
-	defer e.mutex.Unlock()
-	all := e.seconds
-	e.seconds = nil
+func (w *Watcher) take() []probe.Second {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	all := w.seconds
+	w.seconds = nil
 	return all
 }
 
 // subject tells what facts matter to a unit in a setting.
-func (e *Eye) subject(u *Unit, near []*place.Place) suspect.Subject {
+func (w *Watcher) subject(u *Unit, near []*place.Place) suspect.Subject {
 	s := suspect.Subject{Kind: u.Kind, Copies: u.Copies, Far: u.Needs().Far, Links: links(near)}
-	of, made := e.settings[near[0].Name]
+	of, made := w.settings[near[0].Name]
 	s.Bridge = !made || of.Network == experiment.Veth // the bare host talks through the bridge, too
 	if of.Limits.Pin != "" {
 		for range near {
