@@ -358,7 +358,7 @@ func unpicked(at string, err error) error {
 		return err
 	}
 	kind := problem.Failed
-	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
+	if problem.DiskFull(err) {
 		kind = problem.Unable
 	}
 	return problem.New(kind, "it cannot be laid down").At(at).Because(reason(err))

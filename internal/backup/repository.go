@@ -428,7 +428,7 @@ func (r *Repository) Verify(ctx context.Context, id string, read func(int64)) er
 // unwritten says that a backup cannot be written.
 func unwritten(where string, err error) error {
 	kind := problem.Failed
-	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
+	if problem.DiskFull(err) {
 		kind = problem.Unable
 	}
 	return problem.New(kind, "the backup cannot be written").At(where).Because(reason(err)).

@@ -138,7 +138,7 @@ func (r *Restore) explain(ctx context.Context, err error) error {
 		return p
 	}
 	kind := problem.Failed
-	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
+	if problem.DiskFull(err) {
 		kind = problem.Unable
 	}
 	return problem.New(kind, "the backup cannot be laid down; nothing was put in place").At(r.aside()).Because(err)

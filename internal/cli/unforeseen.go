@@ -20,7 +20,7 @@ func unforeseen(ctx context.Context, err error) error {
 		return err
 	}
 	switch {
-	case errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EDQUOT):
+	case problem.DiskFull(err):
 		return problem.New(problem.Unable, "a disk of this host is full").Because(err).
 			Try("make room by orrery snapshot rm, orrery release prune, orrery image gc or orrery down, and run the same command again")
 	case errors.Is(err, unix.EROFS):

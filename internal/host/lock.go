@@ -41,7 +41,7 @@ func TakeLock(path string, h Holder) (*Lock, error) {
 		return nil, problem.New(problem.Locked, "another run is at work here: %s", readHolder(f)).At(path).
 			Try("wait for it, or end that process")
 	}
-	if err := h.write(f); err != nil && !full(err) { // on a full disk nobody is told who it is, but whoever makes room can be at work
+	if err := h.write(f); err != nil && !problem.DiskFull(err) { // on a full disk nobody is told who it is, but whoever makes room can be at work
 		f.Close()
 		return nil, err
 	}
@@ -60,9 +60,6 @@ func (h Holder) write(f *os.File) error {
 	_, err = f.WriteAt(text, 0)
 	return err
 }
-
-// full reports whether an error is that of a disk without room.
-func full(err error) bool { return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) }
 
 // openLock opens a file that is to be locked. Whoever can open a file can lock it, to read it is enough; so nobody but its owner can,
 // also if an earlier version of this program made it.

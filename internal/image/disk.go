@@ -57,7 +57,7 @@ func (s *Store) explain(err error, need uint64) error {
 	if err == nil || errors.As(err, &p) && p.Kind == problem.Unable {
 		return err
 	}
-	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) || strings.Contains(err.Error(), unix.ENOSPC.Error()) ||
+	if problem.DiskFull(err) || strings.Contains(err.Error(), unix.ENOSPC.Error()) ||
 		strings.Contains(err.Error(), "No space left on device") || strings.Contains(err.Error(), "don't have enough free space") {
 		free, _ := s.free(s.Dir)
 		return s.full(need, free).Because(err)

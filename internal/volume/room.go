@@ -47,7 +47,7 @@ func freeOn(fd int) (free, total int64, ok bool) {
 func Uncopied(from string, err error) error {
 	var p *problem.Problem
 	switch {
-	case errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EDQUOT):
+	case problem.DiskFull(err):
 		return problem.New(problem.Unable, "there is not enough room to copy it").At(from).Because(err).Try("make room: orrery snapshot rm, orrery image gc")
 	case errors.As(err, &p):
 		return problem.New(p.Kind, "no copy of it can be made").At(from).Because(err)
