@@ -46,7 +46,7 @@ var errShort = errors.New("it ends too early")
 func OpenArchive(path string) (*Archive, error) {
 	f, err := tree.OpenFile(path)
 	if err != nil {
-		return nil, problem.New(problem.Usage, "the backup cannot be read").At(path).Because(reason(err))
+		return nil, problem.New(problem.Usage, "the backup cannot be read").At(path).Because(problem.Reason(err))
 	}
 	a := &Archive{path: path, file: f, index: newIndex(), at: map[Digest]span{}}
 	if err := a.scan(context.Background(), a.look, func(int64) {}); err != nil {
@@ -68,7 +68,7 @@ func WriteArchive(path string) (*Archive, error) {
 	part := path + ".part"
 	f, err := os.OpenFile(part, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600)
 	if err != nil {
-		return nil, problem.New(problem.Usage, "the backup cannot be written").At(part).Because(reason(err)).Try("name a place that can be written to")
+		return nil, problem.New(problem.Usage, "the backup cannot be written").At(part).Because(problem.Reason(err)).Try("name a place that can be written to")
 	}
 	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
 		f.Close()

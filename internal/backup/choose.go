@@ -17,7 +17,7 @@ func Open(text string) (v Vault, id string, err error) {
 	}
 	info, err := os.Stat(path)
 	if err != nil {
-		return nil, "", problem.New(problem.Usage, "there is no backup here").At(path).Because(reason(err)).
+		return nil, "", problem.New(problem.Usage, "there is no backup here").At(path).Because(problem.Reason(err)).
 			Try("name the file or directory that was given to orrery backup; one of several backups is DIRECTORY@ID")
 	}
 	if info.IsDir() {

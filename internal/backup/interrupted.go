@@ -33,7 +33,7 @@ func Interrupted(dirs host.Dirs, store *image.Store, key string) (*Restore, erro
 		err = r.recall()
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, problem.New(problem.Left, "a restore of %s was interrupted, and it cannot be told how far it had come", key).At(at).Because(reason(err)).
+		return nil, problem.New(problem.Left, "a restore of %s was interrupted, and it cannot be told how far it had come", key).At(at).Because(problem.Reason(err)).
 			Try("run the same orrery restore again, or orrery down --volumes to begin anew")
 	}
 	return r, nil

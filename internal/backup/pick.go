@@ -361,5 +361,5 @@ func unpicked(at string, err error) error {
 	if problem.DiskFull(err) {
 		kind = problem.Unable
 	}
-	return problem.New(kind, "it cannot be laid down").At(at).Because(reason(err))
+	return problem.New(kind, "it cannot be laid down").At(at).Because(problem.Reason(err))
 }

@@ -81,7 +81,7 @@ func (r *Restore) Place(ctx context.Context, engines map[string]engine.Engine) e
 			continue
 		}
 		if err := r.move(m); err != nil {
-			return problem.New(problem.Failed, "what was restored cannot be put in its place").At(m.To).Because(reason(err)).
+			return problem.New(problem.Failed, "what was restored cannot be put in its place").At(m.To).Because(problem.Reason(err)).
 				Try("make room there and run the same command again, or clear with orrery down")
 		}
 	}

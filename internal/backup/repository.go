@@ -61,7 +61,7 @@ func OpenRepository(dir string) (*Repository, error) {
 	}
 	switch {
 	case err != nil:
-		err = problem.New(problem.Usage, "this directory holds no backups").At(dir).Because(reason(err)).
+		err = problem.New(problem.Usage, "this directory holds no backups").At(dir).Because(problem.Reason(err)).
 			Try("name the directory that was given to orrery backup")
 	case string(text) != string(mark()):
 		err = problem.New(problem.Unable, "the backups in this directory are of another format: %q", strings.TrimSpace(string(text))).
@@ -138,7 +138,7 @@ func (r *Repository) clear() error {
 func begin(dir string) error {
 	names, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return problem.New(problem.Usage, "the directory for backups cannot be read").At(dir).Because(reason(err))
+		return problem.New(problem.Usage, "the directory for backups cannot be read").At(dir).Because(problem.Reason(err))
 	}
 	at := filepath.Join(dir, markName)
 	is, err := tree.ReadFile(at, 1<<10)
@@ -152,7 +152,7 @@ func begin(dir string) error {
 		return problem.New(problem.Usage, "this directory holds other things than backups").At(dir).Try("name one that is empty, or new")
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return problem.New(problem.Failed, "the directory for backups cannot be made").At(dir).Because(reason(err))
+		return problem.New(problem.Failed, "the directory for backups cannot be made").At(dir).Because(problem.Reason(err))
 	}
 	err = host.WriteFile(host.File{Path: at, Content: mark(), Mode: 0o600})
 	if is, other := tree.ReadFile(at, 1<<10); err != nil && other == nil && string(is) == string(mark()) {
@@ -241,7 +241,7 @@ func (r *Repository) list() error {
 		return nil
 	}
 	if err != nil {
-		return damaged(r, "blocks", reason(err))
+		return damaged(r, "blocks", problem.Reason(err))
 	}
 	defer blocks.Close()
 	err = blocks.Walk(context.Background(), tree.Bounds{Depth: 2, Names: mostNames, All: tree.Ample.All}, func(e *tree.Entry) error {
@@ -259,7 +259,7 @@ func (r *Repository) list() error {
 		return tree.SkipDir
 	})
 	if err != nil {
-		return damaged(r, "blocks", reason(err))
+		return damaged(r, "blocks", problem.Reason(err))
 	}
 	return nil
 }
@@ -267,7 +267,7 @@ func (r *Repository) list() error {
 func (r *Repository) block(name Digest) ([]byte, error) {
 	stored, err := r.root.ReadFile(blockName(name), mostBlock)
 	if err != nil {
-		return nil, damaged(r, blockName(name), reason(err))
+		return nil, damaged(r, blockName(name), problem.Reason(err))
 	}
 	return stored, nil
 }
@@ -401,7 +401,7 @@ func (r *Repository) Manifest(id string) (*Manifest, error) {
 		return nil, missing
 	}
 	if err != nil {
-		return nil, damaged(r, "backups/"+id+".json", reason(err))
+		return nil, damaged(r, "backups/"+id+".json", problem.Reason(err))
 	}
 	return understand(r, id, text)
 }
@@ -431,17 +431,8 @@ func unwritten(where string, err error) error {
 	if problem.DiskFull(err) {
 		kind = problem.Unable
 	}
-	return problem.New(kind, "the backup cannot be written").At(where).Because(reason(err)).
+	return problem.New(kind, "the backup cannot be written").At(where).Because(problem.Reason(err)).
 		Try("what was written stays, and the same command goes on with it")
-}
-
-// reason gives why an operation on a file failed, without the path, which the problem names already.
-func reason(err error) error {
-	var p *fs.PathError
-	if errors.As(err, &p) {
-		return p.Err
-	}
-	return err
 }
 
 var _ io.Closer = (*Repository)(nil)

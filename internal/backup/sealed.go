@@ -133,7 +133,7 @@ func Identities(keyFile, passphraseFile string) ([]age.Identity, error) {
 	if keyFile != "" {
 		text, err := tree.ReadFile(keyFile, 1<<20)
 		if err != nil {
-			return nil, problem.New(problem.Usage, "the key cannot be read").At(keyFile).Because(reason(err))
+			return nil, problem.New(problem.Usage, "the key cannot be read").At(keyFile).Because(problem.Reason(err))
 		}
 		keys, err := age.ParseIdentities(bytes.NewReader(text))
 		if err != nil {
@@ -147,7 +147,7 @@ func Identities(keyFile, passphraseFile string) ([]age.Identity, error) {
 func passphrase(file string) (string, error) {
 	text, err := tree.ReadFile(file, 1<<20)
 	if err != nil {
-		return "", problem.New(problem.Usage, "the passphrase cannot be read").At(file).Because(reason(err))
+		return "", problem.New(problem.Usage, "the passphrase cannot be read").At(file).Because(problem.Reason(err))
 	}
 	phrase := strings.TrimRight(string(text), "\r\n")
 	if phrase == "" {

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"orrery/internal/problem"
 	"orrery/internal/tree"
 )
 
@@ -131,7 +132,7 @@ func (r *Repository) condemn(block Digest, why error) {
 	if r.files[block] == nil {
 		return // somebody else has done so
 	}
-	r.checked.Rotten = append(r.checked.Rotten, Rotten{block, reason(why), r.index.of(block)})
+	r.checked.Rotten = append(r.checked.Rotten, Rotten{block, problem.Reason(why), r.index.of(block)})
 	delete(r.files, block)
 	r.index.drop(block)
 }

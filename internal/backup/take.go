@@ -170,7 +170,7 @@ func (s *Set) recipes(nodes []nodedir.Record) ([]image.Record, error) {
 	for _, digest := range layersOf(nodes) {
 		r, err := s.Store.Portable(digest)
 		if err != nil {
-			return nil, problem.New(problem.Failed, "layer %s, on which nodes stand, is not in the store", digest).At(s.Store.Dir).Because(reason(err)).
+			return nil, problem.New(problem.Failed, "layer %s, on which nodes stand, is not in the store", digest).At(s.Store.Dir).Because(problem.Reason(err)).
 				Try("orrery image verify, then orrery up")
 		}
 		all = append(all, *r)

@@ -121,7 +121,7 @@ func (r *ciRun) write(junit string) error {
 		return err
 	}
 	if err := host.WriteFile(host.File{Path: junit, Content: b.Bytes(), Mode: 0o644}); err != nil {
-		return problem.New(problem.Failed, "the report cannot be written").At(junit).Because(cause(err))
+		return problem.New(problem.Failed, "the report cannot be written").At(junit).Because(problem.Reason(err))
 	}
 	return nil
 }

@@ -305,7 +305,7 @@ func (p place) lay(ctx context.Context, c *cargo, name string, several bool) err
 	}
 	into, err = filepath.EvalSymlinks(into)
 	if err != nil {
-		return problem.New(problem.Failed, "%s is not there to be copied into", path.Dir(path.Clean(p.path))).At("this host").Because(cause(err))
+		return problem.New(problem.Failed, "%s is not there to be copied into", path.Dir(path.Clean(p.path))).At("this host").Because(problem.Reason(err))
 	}
 	beside, err := newBeside(into)
 	if err != nil {

@@ -25,7 +25,7 @@ func (a *app) importVerb() *cobra.Command {
 			if args[0] != "-" {
 				f, err := os.Open(args[0])
 				if err != nil {
-					return problem.New(problem.Usage, "the host database cannot be read").At(args[0]).Because(cause(err))
+					return problem.New(problem.Usage, "the host database cannot be read").At(args[0]).Because(problem.Reason(err))
 				}
 				defer f.Close()
 				in = f

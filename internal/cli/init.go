@@ -45,7 +45,7 @@ func (a *app) initVerb() *cobra.Command {
 				{Path: role, Content: []byte(initRole), Mode: 0o644},
 			} {
 				if err := host.WriteFile(f); err != nil {
-					return problem.New(problem.Failed, "cannot be written").At(f.Path).Because(cause(err))
+					return problem.New(problem.Failed, "cannot be written").At(f.Path).Because(problem.Reason(err))
 				}
 			}
 			fmt.Fprintf(a.out, "wrote %s and %s\n\n  orrery -C %s check\n  sudo orrery -C %s up\n", path, role, dir, dir)

@@ -60,7 +60,7 @@ func missingSource(source string, err error) error {
 	if errors.Is(err, os.ErrNotExist) {
 		return problem.New(problem.Failed, "%s: there is no such file", source).At("this host")
 	}
-	return problem.New(problem.Failed, "%s cannot be read", source).At("this host").Because(cause(err))
+	return problem.New(problem.Failed, "%s cannot be read", source).At("this host").Because(problem.Reason(err))
 }
 
 func (l *load) tree(dir, as string) error {

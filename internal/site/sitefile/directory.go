@@ -122,7 +122,7 @@ func wrong(what string, err error) *problem.Problem {
 	case errors.As(err, &large):
 		return mistake("%s has %v", what, large).Try("put data on a volume or in a package")
 	}
-	return mistake("%s cannot be read", what).Because(reason(err)).Try("make it readable")
+	return mistake("%s cannot be read", what).Because(problem.Reason(err)).Try("make it readable")
 }
 
 // missing tells what is near a file that is not there.
@@ -195,13 +195,4 @@ const ociIndex = "index.json"
 
 func stampOf(info *unix.Stat_t) string {
 	return fmt.Sprintf("%d-%d", info.Size, info.Mtim.Nano())
-}
-
-// reason gives the reason of a failed operation on a file without the operation and the path, which the problem names already.
-func reason(err error) error {
-	var p *fs.PathError
-	if errors.As(err, &p) {
-		return p.Err
-	}
-	return err
 }

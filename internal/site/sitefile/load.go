@@ -48,7 +48,7 @@ func read(dir, home string) (*directory, *site.Site, error) {
 		return nil, nil, problem.List{noSite(dir)}
 	}
 	if err != nil {
-		return nil, nil, problem.List{mistake("the site directory cannot be read").At(dir).Because(reason(err))}
+		return nil, nil, problem.List{mistake("the site directory cannot be read").At(dir).Because(problem.Reason(err))}
 	}
 	s, err := d.load(dir)
 	if err != nil {
