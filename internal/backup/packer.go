@@ -1,7 +1,6 @@
 package backup
 
 import (
-	"errors"
 	"sync"
 	"sync/atomic"
 )
@@ -127,6 +126,3 @@ func (p *packer) close() error {
 	}
 	return nil
 }
-
-// errVanished: a file was gone when it was to be read.
-var errVanished = errors.New("it has vanished")

@@ -19,6 +19,7 @@ import (
 	"orrery/internal/engine/nodedir"
 	"orrery/internal/image"
 	"orrery/internal/problem"
+	"orrery/internal/tree"
 )
 
 // A Backup is made of a set by Run.
@@ -313,7 +314,7 @@ func (t *Backup) pass(ctx context.Context, sources []Source, read *atomic.Int64)
 			w := &walk{ctx: ctx, source: &sources[i], former: former, pack: t.pack, buffer: make([]byte, pieceSize), saw: t.Saw}
 			entries, err := w.run()
 			read.Add(w.read)
-			if err != nil && !errors.Is(err, errVanished) {
+			if err != nil && !errors.Is(err, tree.ErrGone) {
 				return fmt.Errorf("%s: %w", sources[i].Tree.Name, err)
 			}
 			if err == nil {

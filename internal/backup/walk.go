@@ -51,7 +51,7 @@ func (w *walk) run() ([]Entry, error) {
 		root, err = tree.Open(dir)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, errVanished
+		return nil, tree.ErrGone
 	}
 	if err != nil {
 		return nil, err
@@ -77,7 +77,7 @@ func (w *walk) visit(e *tree.Entry) error {
 		return nil
 	}
 	err := w.add(e)
-	if gone(err) {
+	if tree.Vanished(err) {
 		return tree.ErrGone
 	}
 	return err
@@ -91,12 +91,6 @@ func (w *walk) leave(at, why string) {
 	} else if len(w.left) == most {
 		w.left = append(w.left, "and more")
 	}
-}
-
-// gone tells errors that mean that a path has vanished, or become another thing, since it was listed.
-func gone(err error) bool {
-	return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ESTALE) || errors.Is(err, tree.ErrNotRegular) ||
-		errors.Is(err, tree.ErrGone) || errors.Is(err, errVanished)
 }
 
 // add adds one path.

@@ -82,7 +82,7 @@ func (l *load) one(e *tree.Entry, as string) error {
 	case unix.S_IFLNK:
 		var err error
 		if it.Link, err = tree.ReadLink(e.Dir, e.Name); err != nil {
-			return vanished(err)
+			return tree.Standing(err)
 		}
 		return l.tar.WriteHeader(it.header())
 	case unix.S_IFREG:
@@ -94,7 +94,7 @@ func (l *load) one(e *tree.Entry, as string) error {
 func (l *load) file(e *tree.Entry, it *item) error {
 	fd, st, err := tree.OpenEntry(e.Dir, e.Name)
 	if err != nil {
-		return vanished(err)
+		return tree.Standing(err)
 	}
 	f := os.NewFile(uintptr(fd), it.Path)
 	defer f.Close() //nolint:errcheck // it was only read
@@ -144,14 +144,6 @@ func (l *load) splice(pipe, f *os.File, it *item) error {
 func cutShort(it *item, came int64, err error) error {
 	if err == nil && came < it.size {
 		err = fmt.Errorf("%s became shorter while it was read", tree.Shorten(it.Path))
-	}
-	return err
-}
-
-// vanished: what is gone, or has become another thing, since it was listed is no fault.
-func vanished(err error) error {
-	if errors.Is(err, tree.ErrGone) || errors.Is(err, tree.ErrNotRegular) || errors.Is(err, unix.ENOENT) {
-		return nil
 	}
 	return err
 }

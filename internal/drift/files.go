@@ -66,7 +66,7 @@ func (f *finding) file(root *tree.Root, first int, want *Rendered) error {
 	}
 	if is.Size == int64(len(want.Content)) {
 		text, err := root.ReadFile(want.Path, is.Size)
-		if err := vanished(err); err != nil && !errors.Is(err, tree.ErrTooLarge) {
+		if err := tree.Standing(err); err != nil && !errors.Is(err, tree.ErrTooLarge) {
 			return err
 		}
 		if err == nil && bytes.Equal(text, want.Content) {

@@ -111,15 +111,7 @@ func (w *walk) visit(e *tree.Entry) error {
 	if err == nil && !same {
 		w.add(observe.DriftProgram, observe.Altered, "/"+name, "", asLayer, changed)
 	}
-	return vanished(err)
-}
-
-// vanished: what has become another thing, since it was listed, is found the next time.
-func vanished(err error) error {
-	if errors.Is(err, tree.ErrGone) || errors.Is(err, tree.ErrNotRegular) || errors.Is(err, unix.ENOENT) {
-		return nil
-	}
-	return err
+	return tree.Standing(err)
 }
 
 const (
@@ -233,7 +225,7 @@ func Laid(ctx context.Context, node string, root *tree.Root, first int, layers S
 			continue
 		}
 		same, err := sameContent(ctx, layer, name, was, func() (*os.File, int64, error) { return openIn(root, name) })
-		if err := vanished(err); err != nil {
+		if err := tree.Standing(err); err != nil {
 			return nil, err
 		}
 		if !same {

@@ -183,15 +183,25 @@ func (w *walk) one(above *Entry, name string, depth int) error {
 }
 
 func (w *walk) missed(op, at string, err error) error {
-	if gone(err) {
+	if Vanished(err) {
 		return ErrGone
 	}
 	return w.root.wrong(op, Shorten(at), err)
 }
 
-// gone tells errors that mean that a path has vanished, or become another thing, since it was listed.
-func gone(err error) bool {
-	return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) || errors.Is(err, unix.ESTALE)
+// Vanished tells errors that mean that a path has vanished, or become another thing, since it was listed. In a tree in which somebody works
+// that is no fault.
+func Vanished(err error) bool {
+	return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) || errors.Is(err, unix.ESTALE) ||
+		errors.Is(err, ErrGone) || errors.Is(err, ErrNotRegular)
+}
+
+// Standing gives an error, but for one that means that a path has vanished.
+func Standing(err error) error {
+	if Vanished(err) {
+		return nil
+	}
+	return err
 }
 
 // Shorten gives a path as it can be shown: of a bounded length, and without what a terminal obeys.

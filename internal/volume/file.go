@@ -70,7 +70,7 @@ func (r *round) fresh(e *tree.Entry, k *known) error {
 // else is an error.
 func (r *round) failed(e *tree.Entry, dir int, err error) error {
 	var inCopy *unwritten
-	gone := errors.Is(err, unix.ENOENT) || errors.Is(err, tree.ErrNotRegular) || errors.Is(err, tree.ErrGone) || errors.Is(err, unix.ESTALE)
+	gone := tree.Vanished(err)
 	closed := errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM) || errors.Is(err, unix.ENOKEY)
 	switch {
 	case errors.As(err, &inCopy):

@@ -1,0 +1,25 @@
+package tree
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// TestVanished: what has gone, or become another thing, is told from what fails; whoever goes through a tree drops only that.
+func TestVanished(t *testing.T) {
+	_, missing := os.Lstat(t.TempDir() + "/x")
+	for _, err := range []error{missing, ErrGone, fmt.Errorf("x: %w", ErrNotRegular), unix.ELOOP, unix.ENOTDIR, unix.ESTALE} {
+		if !Vanished(err) || Standing(err) != nil {
+			t.Errorf("%v is no fault", err)
+		}
+	}
+	for _, err := range []error{nil, unix.EIO, unix.EACCES, ErrTooLarge, errors.Join(unix.EIO)} {
+		if Vanished(err) || Standing(err) != err {
+			t.Errorf("%v is one", err)
+		}
+	}
+}
