@@ -1,7 +1,6 @@
 package image
 
 import (
-	"bufio"
 	"context"
 	"os"
 	"path/filepath"
@@ -125,24 +124,12 @@ func removeTree(dir string) error {
 
 // mountsIn gives the mount points at or below a directory, the innermost first.
 func mountsIn(dir string) ([]string, error) {
-	f, err := os.Open("/proc/thread-self/mountinfo")
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
+	all, err := MountsOf("thread-self")
 	var found []string
-	lines := bufio.NewScanner(f)
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		fields := strings.Fields(lines.Text())
-		if len(fields) < 5 {
-			continue
-		}
-		at := strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(fields[4])
-		if at == dir || strings.HasPrefix(at, dir+"/") {
-			found = append(found, at)
+	for _, m := range slices.Backward(all) {
+		if m.At == dir || strings.HasPrefix(m.At, dir+"/") {
+			found = append(found, m.At)
 		}
 	}
-	slices.Reverse(found)
-	return found, lines.Err()
+	return found, err
 }

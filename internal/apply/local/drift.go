@@ -70,14 +70,7 @@ func (h *Host) Probe(ctx context.Context, nodes []observe.Node, names map[string
 }
 
 // brief gives an error that may be in a node's own words as a part of a line.
-func brief(err error) string {
-	const most = 200
-	text := visible.Line(err.Error())
-	if runes := []rune(text); len(runes) > most {
-		text = string(runes[:most]) + "…"
-	}
-	return text
-}
+func brief(err error) string { return problem.Short(visible.Line(err.Error()), 200) }
 
 // A look is what is to be looked for in one node.
 type look struct {
