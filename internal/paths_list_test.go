@@ -237,7 +237,7 @@ var functions = map[string][]string{
 	"internal/image/record.go":            {"Record.write", "Store.Record"},
 	"internal/image/scratch.go":           {"cgroupsOf", "killCgroup", "scratch.openWay", "scratch.wait", "startScratch"},
 	"internal/image/source.go":            {"sources"},
-	"internal/image/staging.go":           {"Store.stage", "mountsIn", "staging.commit"},
+	"internal/image/staging.go":           {"Store.stage", "staging.commit"},
 	"internal/image/store.go":             {"Store.Layers", "Store.has", "Store.private"},
 	"internal/image/surroundings.go":      {"hosts", "staging.scratchSources", "staging.surround"},
 	"internal/image/unpack.go":            {"unpack", "unpackAny"},

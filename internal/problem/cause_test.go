@@ -12,7 +12,7 @@ import (
 func TestDiskFull(t *testing.T) {
 	for err, want := range map[error]bool{
 		nil: false, unix.ENOSPC: true, unix.EIO: false,
-		&fs.PathError{Op: "write", Path: "/x", Err: unix.EDQUOT}:             true,
+		&fs.PathError{Op: "write", Path: "/x", Err: unix.EDQUOT}:              true,
 		New(Failed, "x").Because(fmt.Errorf("while: %w", error(unix.ENOSPC))): true,
 	} {
 		if DiskFull(err) != want {
