@@ -6,6 +6,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"orrery/internal/engine/nodedir"
 )
 
 // TestLife: what else becomes of nodes: privileged ones, ranges that shrink, those that do not start by themselves, stop and start.
@@ -58,7 +60,7 @@ autostart = false
 	if is := s.init("n1") + s.init("strong"); is != others {
 		t.Error("other nodes were started anew")
 	}
-	if left := glob(dirs.Node(s.name, 14)); len(left) > 0 {
+	if left := glob(nodedir.Of(dirs, s.name, 14).Path()); len(left) > 0 {
 		t.Errorf("n4 is still there: %v", left)
 	}
 	if got := s.run("shell", "n1", "--", "getent", "-s", "files", "hosts", "n4").status; got == 0 {

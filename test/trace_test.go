@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"orrery/internal/engine/lxc"
+	"orrery/internal/engine/nodedir"
 	"orrery/internal/image"
 )
 
@@ -90,7 +91,7 @@ func (s *site) init(node string) string {
 		if n.Name != node {
 			continue
 		}
-		monitor, _ := os.ReadFile(filepath.Join(dirs.Node(s.name, n.ID), "pid"))
+		monitor, _ := os.ReadFile(nodedir.Of(dirs, s.name, n.ID).File("pid"))
 		pid := strings.TrimSpace(string(monitor))
 		child, err := os.ReadFile("/proc/" + pid + "/task/" + pid + "/children")
 		if err != nil || strings.TrimSpace(string(child)) == "" {

@@ -529,7 +529,7 @@ func TestSnapshotOfStrangers(t *testing.T) {
 	if exists(filepath.Join(r.Dirs.Snapshots("s"), "one")) {
 		t.Error("it is in its place before the nodes are there")
 	}
-	must(t, os.MkdirAll(r.Dirs.Node("s", 1), 0o700))
+	must(t, os.MkdirAll(nodedir.Of(r.Dirs, "s", 1).Path(), 0o700))
 	must(t, nodedir.Of(r.Dirs, "s", 1).Write(&nodedir.Record{Node: spec.Node{Site: "s", Name: "n", ID: 1, Base: "def", Mounts: []spec.Mount{{Volume: "v", Path: "/v"}}}}))
 	must(t, r.FitSnapshots(nil))
 	s, err := readSnapshot(filepath.Join(r.Dirs.Snapshots("s"), "one"))

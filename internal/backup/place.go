@@ -151,18 +151,7 @@ func (r *Restore) Fill(ctx context.Context, e engine.Engine, n *spec.Node) error
 			return err
 		}
 	}
-	// Until the second rename the node lacks its layer, and what was laid down says so.
-	old := fresh + "-made"
-	if err := tree.RemoveAll(old); err != nil {
-		return err
-	}
-	if err := os.Rename(fresh, old); err != nil {
-		return err
-	}
-	if err := os.Rename(staged, fresh); err != nil {
-		return err
-	}
-	return tree.RemoveAll(old)
+	return layered.Fill(ref, staged)
 }
 
 // renewed reports whether a node's secrets may have been made anew: then its roles are applied anew, so that what they have set up with the

@@ -94,6 +94,8 @@ type Freezer interface {
 // (deleted files are character devices 0:0, see overlayfs.rst of the kernel), with the owners that the node sees.
 type Layered interface {
 	Private(ref Ref) (dir string)
+	// Fill puts another such directory in its place. The node has just been made, and has never run.
+	Fill(ref Ref, layer string) error
 }
 
 // A Viewer is an engine by which the host can reach the files of a running node without running anything in it.

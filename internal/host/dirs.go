@@ -33,11 +33,8 @@ func DefaultDirs() Dirs {
 // Site is the state of one site.
 func (d Dirs) Site(site string) string { return filepath.Join(d.State, "sites", site) }
 
-// Nodes holds a directory for each node of a site.
+// Nodes holds a directory for each node of a site, which package nodedir knows.
 func (d Dirs) Nodes(site string) string { return filepath.Join(d.Site(site), "nodes") }
-
-// Node is the state of one node.
-func (d Dirs) Node(site string, id int) string { return filepath.Join(d.Nodes(site), strconv.Itoa(id)) }
 
 // Keys holds the SSH host keys of a site's nodes, which outlive the nodes.
 func (d Dirs) Keys(site string) string { return filepath.Join(d.Site(site), "keys") }

@@ -34,10 +34,10 @@ type machines struct {
 }
 
 func (m *machines) List(context.Context, string) ([]observe.Node, error) { return m.nodes, nil }
-func (m *machines) Private(ref engine.Ref) string {
-	return filepath.Join(m.dirs.Node(ref.Site, ref.ID), "private", "upper")
-}
-func (m *machines) Freeze(_ context.Context, ref engine.Ref) error { return m.set(ref, "Freeze", true) }
+func (m *machines) Private(ref engine.Ref) string                        { return m.kept().Private(ref) }
+func (m *machines) Fill(ref engine.Ref, dir string) error                { return m.kept().Fill(ref, dir) }
+func (m *machines) kept() *nodedir.Nodes                                 { return &nodedir.Nodes{Dirs: m.dirs} }
+func (m *machines) Freeze(_ context.Context, ref engine.Ref) error       { return m.set(ref, "Freeze", true) }
 func (m *machines) Thaw(ctx context.Context, ref engine.Ref) error {
 	if ctx.Err() != nil {
 		return ctx.Err()

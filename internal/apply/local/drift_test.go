@@ -33,6 +33,7 @@ type viewed struct {
 
 func (v viewed) View(engine.Ref) (*tree.Root, error) { return tree.Open(filepath.Join(v.dir, "root")) }
 func (v viewed) Private(engine.Ref) string           { return filepath.Join(v.dir, "upper") }
+func (v viewed) Fill(engine.Ref, string) error       { return errors.ErrUnsupported }
 func (v viewed) Idmap(engine.Ref) (int, error)       { return os.Geteuid(), nil }
 
 // A served node is one that runs in memory, with its files in directories.

@@ -14,7 +14,6 @@ import (
 
 	"orrery/internal/apply"
 	"orrery/internal/engine"
-	"orrery/internal/engine/nodedir"
 	"orrery/internal/host"
 	"orrery/internal/image"
 	"orrery/internal/network"
@@ -116,8 +115,7 @@ func (h *Host) Sweep(ctx context.Context) error {
 			}
 		}
 	}
-	err := nodedir.Sweep(h.Dirs, h.Site.Key())
-	err = errors.Join(err, volume.Sweep(h.Dirs, h.Site.Key()))
+	err := volume.Sweep(h.Dirs, h.Site.Key())
 	err = errors.Join(err, snapshot.Sweep(h.Dirs, h.Site.Key()))
 	return errors.Join(err, h.Store.Sweep())
 }

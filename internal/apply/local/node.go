@@ -240,9 +240,10 @@ func (h *Host) awaitBoot(ctx context.Context, e engine.Engine, n *spec.Node) err
 
 // recorded gives what the host has on record of a node.
 func (h *Host) recorded(n *spec.Node) (*nodedir.Record, error) {
-	r, err := nodedir.Of(h.Dirs, n.Site, n.ID).Read()
+	dir := nodedir.Of(h.Dirs, n.Site, n.ID)
+	r, err := dir.Read()
 	if err != nil {
-		return nil, problem.New(problem.Surprise, "node %s is gone", n.Name).At(h.Dirs.Node(n.Site, n.ID)).Try("plan again")
+		return nil, problem.New(problem.Surprise, "node %s is gone", n.Name).At(dir.Path()).Try("plan again")
 	}
 	return r, nil
 }

@@ -3,7 +3,6 @@ package lxc
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -17,7 +16,7 @@ func (e *Engine) writeConfig(c container, r *nodedir.Record, mounts []mount) err
 	set := func(key, format string, args ...any) { fmt.Fprintf(&b, key+" = "+format+"\n", args...) }
 	// LXC's common profile: seccomp, capabilities, devices, mixed mounts of proc, sys and cgroup.
 	set("lxc.include", "/usr/share/lxc/config/common.conf")
-	if idmap := ids(r); idmap.Size > 0 {
+	if idmap := r.IDs(); idmap.Size > 0 {
 		set("lxc.include", "/usr/share/lxc/config/userns.conf")
 		set("lxc.idmap", "u 0 %d %d", idmap.First, idmap.Size)
 		set("lxc.idmap", "g 0 %d %d", idmap.First, idmap.Size)
@@ -25,7 +24,7 @@ func (e *Engine) writeConfig(c container, r *nodedir.Record, mounts []mount) err
 	}
 	b.WriteString(image.DeviceRules(devices(r)))
 	set("lxc.uts.name", "%s", r.Name)
-	set("lxc.rootfs.path", "dir:%s", c.rootfs())
+	set("lxc.rootfs.path", "dir:%s", c.Root())
 	set("lxc.signal.halt", "SIGRTMIN+3") // systemd(1): poweroff
 	set("lxc.pty.max", "1024")
 	if hasAppArmor() {
@@ -61,15 +60,9 @@ func devices(r *nodedir.Record) []string {
 	return image.Devices
 }
 
-// overlay is the root file system of a node.
+// overlay is the root file system of a node, with what it sees of the host.
 func (e *Engine) overlay(c container, r *nodedir.Record, mounts []mount) *image.Overlay {
-	o := &image.Overlay{
-		Upper: filepath.Join(c.private(), "upper"), Work: filepath.Join(c.private(), "work"),
-		Target: c.rootfs(), IDs: ids(r),
-	}
-	for _, digest := range r.Layers() {
-		o.Lower = append(o.Lower, e.store.Tree(digest))
-	}
+	o := c.Overlay(e.Store, r)
 	for _, m := range mounts {
 		o.Binds = append(o.Binds, image.Bind{Source: m.source, Target: m.bind, ReadOnly: m.readOnly})
 	}

@@ -3,8 +3,6 @@ package lxc
 import (
 	"cmp"
 	"context"
-	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,42 +15,18 @@ import (
 
 // List gives the nodes of a site. It starts no process, so that a look at many nodes costs no more than their files.
 func (e *Engine) List(_ context.Context, site string) ([]observe.Node, error) {
-	sites := []string{site}
-	if site == "" {
-		var err error
-		if sites, err = e.sites(); err != nil {
-			return nil, err
-		}
+	found, err := e.Found(site)
+	if err != nil {
+		return nil, err
 	}
 	var nodes []observe.Node
-	for _, name := range sites {
-		found, err := nodedir.All(e.dirs, name)
-		if err != nil {
-			return nil, err
-		}
-		for _, f := range found {
-			if f.Whole && f.Record.Engine != Name {
-				continue
-			}
-			nodes = append(nodes, e.observe(f))
-		}
+	for _, f := range found {
+		nodes = append(nodes, e.observe(f))
 	}
 	slices.SortFunc(nodes, func(a, b observe.Node) int {
 		return cmp.Or(strings.Compare(a.Site, b.Site), strings.Compare(a.Name, b.Name))
 	})
 	return nodes, nil
-}
-
-func (e *Engine) sites() ([]string, error) {
-	entries, err := os.ReadDir(filepath.Join(e.dirs.State, "sites"))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	var names []string
-	for _, entry := range entries {
-		names = append(names, entry.Name())
-	}
-	return names, err
 }
 
 func (e *Engine) observe(f nodedir.Found) observe.Node {

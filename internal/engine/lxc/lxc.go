@@ -1,17 +1,14 @@
 // Package lxc makes nodes as system containers with LXC 5 (lxc.container.conf(5)): a systemd of their own, unprivileged
 // unless asked otherwise, on an overlay of shared layers.
 //
-// A node's directory holds node.json (package nodedir), private/{upper,work} (the private layer, with the owners
-// that the node sees), and rootfs and binds, on which mounts are made in a namespace that only the container has; fstab says
-// which of the binds the node sees where.
+// What a node's directory holds, package nodedir tells; this one keeps LXC's configuration and logs in it beside. Mounts are made on
+// rootfs and binds in a namespace that only the container has; fstab says which of the binds the node sees where.
 // So the host's mount table shows nothing of a node, and nothing stays mounted when one dies.
 package lxc
 
 import (
 	"fmt"
-	"path/filepath"
 	"strconv"
-	"sync"
 
 	"orrery/internal/engine"
 	"orrery/internal/engine/nodedir"
@@ -20,12 +17,8 @@ import (
 	"orrery/internal/tree"
 )
 
-// Engine makes nodes with LXC.
-type Engine struct {
-	dirs  host.Dirs
-	store *image.Store
-	slots sync.Mutex // held while a range of user ids is chosen
-}
+// Engine makes nodes with LXC. What is done to one that does not run, Nodes do.
+type Engine struct{ *nodedir.Nodes }
 
 var (
 	_ engine.Engine    = (*Engine)(nil)
@@ -41,7 +34,11 @@ var (
 )
 
 // New gives the engine that keeps its nodes in dirs and takes layers from store.
-func New(dirs host.Dirs, store *image.Store) *Engine { return &Engine{dirs: dirs, store: store} }
+func New(dirs host.Dirs, store *image.Store) *Engine {
+	e := &Engine{&nodedir.Nodes{Dirs: dirs, Store: store, Engine: Name}}
+	e.Running = func(ref engine.Ref) bool { return e.container(ref).running() }
+	return e
+}
 
 // Name is what site files call this engine.
 const Name = "lxc"
@@ -59,11 +56,9 @@ type container struct {
 }
 
 func (e *Engine) container(ref engine.Ref) container {
-	return container{nodedir.Of(e.dirs, ref.Site, ref.ID), ref.Site + "-" + strconv.Itoa(ref.ID), ref}
+	return container{e.Dir(ref), ref.Site + "-" + strconv.Itoa(ref.ID), ref}
 }
 
-func (c container) private() string { return c.File("private") }
-func (c container) rootfs() string  { return c.File("rootfs") }
 func (c container) config() string  { return c.File("lxc.conf") }
 func (c container) log() string     { return c.File("lxc.log") }
 func (c container) fstab() string   { return c.File("fstab") }
@@ -71,11 +66,6 @@ func (c container) pidfile() string { return c.File("pid") }
 
 // namespace is the file at which LXC finds the node's user namespace, in the mount namespace that the node has.
 func (c container) namespace() string { return c.File("user-namespace") }
-
-// Private gives the upper directory of the node's overlay.
-func (e *Engine) Private(ref engine.Ref) string {
-	return filepath.Join(e.container(ref).private(), "upper")
-}
 
 // View opens the root of a running node.
 func (e *Engine) View(ref engine.Ref) (*tree.Root, error) {
@@ -106,27 +96,3 @@ func (c container) stopping() string { return c.File("stopping") }
 
 // cgroup is the node's control group, in every hierarchy.
 func (c container) cgroup() string { return fmt.Sprintf("orrery/%s/%d", c.ref.Site, c.ref.ID) }
-
-// Nodes have ids of their own, so that the kernel's limits for one user (inotify instances, keys, processes) are not shared, and
-// so that one node's root is nobody to all others. They lie above those of systemd-nspawn, LXD and subuid(5)'s defaults.
-const (
-	firstID = 1_900_000_000
-	idsEach = 65536
-)
-
-// Idmap gives the id that a node's root has on the host.
-func (e *Engine) Idmap(ref engine.Ref) (int, error) {
-	c := e.container(ref)
-	r, err := c.Read()
-	if err != nil {
-		return 0, missing(c, err)
-	}
-	return ids(r).First, nil
-}
-
-func ids(r *nodedir.Record) image.IDs {
-	if r.Privileged {
-		return image.IDs{}
-	}
-	return image.IDs{First: firstID + r.Slot*idsEach, Size: idsEach}
-}

@@ -103,9 +103,9 @@ func TestEngine(t *testing.T) {
 			},
 			Break: func(t *testing.T, n *spec.Node) {
 				// A power cut may leave an empty record.
-				dir := g.dirs.Node(n.Site, n.ID)
+				dir := g.container(engine.RefOf(n))
 				must(t, g.Create(t.Context(), n))
-				must(t, os.WriteFile(filepath.Join(dir, "node.json"), nil, 0o600))
+				must(t, os.WriteFile(dir.File("node.json"), nil, 0o600))
 			},
 		}
 	})
@@ -139,7 +139,7 @@ func (p provisioned) Remount(ctx context.Context, n *spec.Node) error {
 func (p provisioned) provide(n *spec.Node) error {
 	for _, m := range n.Mounts {
 		root := func(string) (int, int, error) { return 0, 0, nil }
-		if err := volume.Provide(p.dirs, n.Site, n.Name, m, root); err != nil {
+		if err := volume.Provide(p.Dirs, n.Site, n.Name, m, root); err != nil {
 			return err
 		}
 	}

@@ -23,7 +23,7 @@ type mount struct {
 
 // mounts gives /etc/orrery and the volumes of a node.
 func (e *Engine) mounts(c container, r *nodedir.Record) ([]mount, error) {
-	etc := mount{e.dirs.Etc(r.Site, r.ID), c.bind("etc"), "/etc/orrery", true}
+	etc := mount{e.Dirs.Etc(r.Site, r.ID), c.Bind("etc"), "/etc/orrery", true}
 	return append([]mount{etc}, e.volumes(c, &r.Node, r.Mounts)...), os.MkdirAll(etc.source, 0o755)
 }
 
@@ -32,12 +32,12 @@ func (e *Engine) mounts(c container, r *nodedir.Record) ([]mount, error) {
 func (e *Engine) volumes(c container, n *spec.Node, mounts []spec.Mount) []mount {
 	byPath := map[string]mount{}
 	for _, m := range mounts {
-		path, source := filepath.Clean(m.Path), volume.Path(e.dirs, n.Site, n.Name, m)
+		path, source := filepath.Clean(m.Path), volume.Path(e.Dirs, n.Site, n.Name, m)
 		if m.Copy == spec.NoCopy {
 			delete(byPath, path)
 			continue
 		}
-		byPath[path] = mount{source, c.bind(spec.DigestBytes([]byte(source + "\x00" + path))), path, false}
+		byPath[path] = mount{source, c.Bind(spec.DigestBytes([]byte(source + "\x00" + path))), path, false}
 	}
 	var all []mount
 	for _, m := range byPath {
@@ -46,9 +46,6 @@ func (e *Engine) volumes(c container, n *spec.Node, mounts []spec.Mount) []mount
 	slices.SortFunc(all, func(a, b mount) int { return cmp.Compare(a.path, b.path) })
 	return all
 }
-
-// bind is the directory behind a mount of the node. It is called by what it is, so that others can come and go beside it.
-func (c container) bind(name string) string { return filepath.Join(c.File("binds"), name) }
 
 // writeFstab tells LXC what the node sees (fstab(5)). The node's root reads it, as LXC does that from inside.
 func (c container) writeFstab(mounts []mount) error {

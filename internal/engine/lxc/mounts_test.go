@@ -20,7 +20,7 @@ func TestVolumes(t *testing.T) {
 	paths := func(mounts ...spec.Mount) string {
 		var all []string
 		for _, m := range e.volumes(c, n, mounts) {
-			all = append(all, strings.TrimPrefix(m.source, e.dirs.Volumes("karoo"))+" at "+m.path)
+			all = append(all, strings.TrimPrefix(m.source, e.Dirs.Volumes("karoo"))+" at "+m.path)
 		}
 		return strings.Join(all, ", ")
 	}

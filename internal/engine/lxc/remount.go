@@ -17,9 +17,9 @@ import (
 // was killed is made good by the next.
 func (e *Engine) Remount(ctx context.Context, n *spec.Node) error {
 	c := e.container(engine.RefOf(n))
-	r, err := c.Read()
+	r, err := e.Record(c.ref)
 	if err != nil {
-		return missing(c, err)
+		return err
 	}
 	if !c.running() {
 		return notRunning(c.ref)
@@ -68,7 +68,7 @@ type remounting struct {
 
 // seen looks at which of the volumes on record a running node sees.
 func (e *Engine) seen(c container, r *nodedir.Record) (*remounting, error) {
-	s := &remounting{c: c, ids: ids(r), origins: map[string]image.Origin{}}
+	s := &remounting{c: c, ids: r.IDs(), origins: map[string]image.Origin{}}
 	fixed, err := e.mounts(c, &nodedir.Record{Node: spec.Node{Site: r.Site, ID: r.ID}})
 	if err != nil {
 		return nil, err

@@ -62,7 +62,7 @@ func (r *remounted) sh(script string) string {
 	return strings.TrimSpace(out.String())
 }
 
-func (r *remounted) dir(m spec.Mount) string { return volume.Path(r.dirs, r.n.Site, r.n.Name, m) }
+func (r *remounted) dir(m spec.Mount) string { return volume.Path(r.Dirs, r.n.Site, r.n.Name, m) }
 
 // wantSeen compares what is on record, and what the kernel's tables have of it in all namespaces of the node.
 func (r *remounted) wantSeen(mounts ...spec.Mount) {
@@ -73,7 +73,7 @@ func (r *remounted) wantSeen(mounts ...spec.Mount) {
 		r.Errorf("on record: %+v, want %+v", rec.Mounts, mounts)
 	}
 	node := fmt.Sprintf("%s/%d", r.n.Site, r.n.ID)
-	volumes, err := filepath.Glob(filepath.Join(r.dirs.Volumes(r.n.Site), "*", r.n.Name))
+	volumes, err := filepath.Glob(filepath.Join(r.Dirs.Volumes(r.n.Site), "*", r.n.Name))
 	must(r.T, err)
 	for _, dir := range volumes {
 		writers, err := enginetest.Writers(dir)
@@ -89,7 +89,7 @@ func (r *remounted) wantSeen(mounts ...spec.Mount) {
 		}
 		r.wantSame(r.dir(m), m.Path)
 	}
-	entries, err := os.ReadDir(r.c.bind(""))
+	entries, err := os.ReadDir(r.c.Bind(""))
 	must(r.T, err)
 	if have := len(mounts); len(entries) > have+1 {
 		r.Errorf("%d directories to bind are left of %d mounts", len(entries), have)
@@ -363,9 +363,9 @@ func remountNone(t *testing.T, g ground, n *spec.Node) {
 
 // A volume may lie on a file system of its own, of which it is the root.
 func remountSource(t *testing.T, g ground, n *spec.Node) {
-	source := filepath.Join(g.dirs.State, "a source")
+	source := filepath.Join(g.Dirs.State, "a source")
 	must(t, os.MkdirAll(source, 0o700))
-	disk := filepath.Join(g.dirs.State, "disk")
+	disk := filepath.Join(g.Dirs.State, "disk")
 	must(t, os.WriteFile(disk, nil, 0o600))
 	must(t, os.Truncate(disk, 16<<20))
 	must(t, host.Local{Name: "host"}.Run(t.Context(), host.Command{Args: []string{"mkfs.ext4", "-q", disk}}))

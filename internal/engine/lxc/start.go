@@ -20,9 +20,9 @@ import (
 // Start boots a node.
 func (e *Engine) Start(ctx context.Context, ref engine.Ref) error {
 	c := e.container(ref)
-	r, err := c.Read()
+	r, err := e.Record(c.ref)
 	if err != nil {
-		return missing(c, err)
+		return err
 	}
 	if c.running() {
 		return c.thaw()

@@ -12,7 +12,6 @@ import (
 	"orrery/internal/engine"
 	"orrery/internal/engine/nodedir"
 	"orrery/internal/problem"
-	"orrery/internal/tree"
 )
 
 // Stop asks the node's init to power off and, when ctx has a deadline and it passes, kills it.
@@ -132,10 +131,9 @@ func untilEnded(ctx context.Context, pidfd int, try func(n int) error) error {
 // Destroy kills the node, if it runs: whoever wants it to shut down in order stops it first.
 func (e *Engine) Destroy(ctx context.Context, ref engine.Ref) error {
 	c := e.container(ref)
-	r, err := c.Read()
-	if errors.Is(err, os.ErrNotExist) {
-		r = &nodedir.Record{}
-		r.Site, r.ID = ref.Site, ref.ID
+	r, _ := c.Read()
+	if r == nil {
+		r = &nodedir.Record{} // it is half made, or not there
 	}
 	if c.running() {
 		if err := c.thaw(); err != nil {
@@ -145,28 +143,11 @@ func (e *Engine) Destroy(ctx context.Context, ref engine.Ref) error {
 			return problem.New(problem.Failed, "node %s does not end", ref.Name).At(c.Path()).Because(err)
 		}
 	}
-	if r != nil {
-		if err := c.clear(ctx, r); err != nil {
-			return err
-		}
-	}
-	gone := filepath.Join(filepath.Dir(c.Path()), "."+filepath.Base(c.Path())+"-gone")
-	if err := os.Rename(c.Path(), gone); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := c.clear(ctx, r); err != nil {
 		return err
 	}
-	if r != nil {
-		if err := e.freeSlot(r); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return err
-		}
-	}
 	removeCgroups("orrery/"+ref.Site, "orrery")
-	etc := e.dirs.Etc(ref.Site, ref.ID)
-	err = nil
-	for _, dir := range []string{gone, c.former(), etc} {
-		err = errors.Join(err, tree.RemoveAll(dir))
-	}
-	_ = os.Remove(filepath.Dir(etc)) // if it was the last
-	return err
+	return e.Remove(ref)
 }
 
 // removeCgroups removes control groups that have no processes in them, with those inside, from every hierarchy.

@@ -3,7 +3,6 @@ package lxc
 import (
 	"context"
 	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -21,8 +20,8 @@ import (
 // patience is how long what a killed run has begun may take to end.
 const patience = 30 * time.Second
 
-// Sweep lets nodes go on that a killed run froze, waits for starts and stops that it left under way, kills its commands, and frees ranges
-// of user ids that it took for nodes that it did not come to make.
+// Sweep lets nodes go on that a killed run froze, waits for starts and stops that it left under way, kills its commands, and
+// removes what it left beside the nodes.
 func (e *Engine) Sweep(ctx context.Context, site string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, problem.New(problem.Failed,
 		"processes of a run of site %s that was killed are still at work", site).Try("end those processes and run the same command again"))
@@ -44,16 +43,13 @@ func (e *Engine) Sweep(ctx context.Context, site string) error {
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
-	if err := e.sweepModes(site); err != nil {
-		return err
-	}
 	err := e.sweepStops(ctx, site)
-	return errors.Join(err, e.sweepSlots(site))
+	return errors.Join(err, e.Nodes.Sweep(site))
 }
 
 // sweepFrost lets nodes go on that were frozen by us. Those that somebody else froze have no mark, and stay as they are.
 func (e *Engine) sweepFrost(site string) error {
-	found, err := nodedir.All(e.dirs, site)
+	found, err := e.Found(site)
 	for _, f := range found {
 		c := e.container(engine.RefOf(&f.Record.Node))
 		if _, none := os.Stat(c.freezing()); none == nil {
@@ -63,27 +59,9 @@ func (e *Engine) sweepFrost(site string) error {
 	return err
 }
 
-// sweepModes closes the directories of nodes that an earlier version has left open.
-func (e *Engine) sweepModes(site string) error {
-	found, err := nodedir.All(e.dirs, site)
-	if err != nil {
-		return err
-	}
-	for _, f := range found {
-		c := e.container(engine.RefOf(&f.Record.Node))
-		if info, err := os.Stat(c.Path()); err != nil || info.Mode().Perm()&0o007 == 0 {
-			continue
-		}
-		if err := enclose(c.Path(), ids(f.Record)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // sweepStops lets nodes that were shutting down come to the end of it. A monitor whose init has ended is about to end, too.
 func (e *Engine) sweepStops(ctx context.Context, site string) error {
-	found, err := nodedir.All(e.dirs, site)
+	found, err := e.Found(site)
 	if err != nil {
 		return err
 	}
@@ -122,7 +100,7 @@ func (c container) abandon(ctx context.Context, r *nodedir.Record) error {
 // orphans kills the commands in nodes of a site whose caller has died, and reports whether some of them, or starts of nodes, are
 // still under way.
 func (e *Engine) orphans(site string) (busy bool, err error) {
-	starting, commands, err := proc.leftovers(e.dirs.Nodes(site))
+	starting, commands, err := proc.leftovers(e.Top(site))
 	// lxc-attach ends by itself when what it has started in the node has ended, and buries that. Were it killed as well, a dead
 	// process would be left in the node, for which systemd waits when it shuts down.
 	for _, pid := range commands {
@@ -192,32 +170,4 @@ func (p procfs) orphaned(t task) bool {
 		}
 	}
 	return false // not one of ours, or it only just begins
-}
-
-// sweepSlots gives back the ranges of ids of nodes that are not there.
-func (e *Engine) sweepSlots(site string) error {
-	entries, err := os.ReadDir(slots)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	for _, entry := range entries {
-		path := filepath.Join(slots, entry.Name())
-		who, _ := os.Readlink(path)
-		id, mine := strings.CutPrefix(who, e.slotsOf(site))
-		if !mine {
-			if state, _, other := strings.Cut(who, ":"); other && !exists(state) { // removed with all that was in it
-				err = errors.Join(err, os.Remove(path))
-			}
-			continue
-		}
-		if _, missing := os.Stat(filepath.Join(e.dirs.Nodes(site), id)); errors.Is(missing, fs.ErrNotExist) {
-			err = errors.Join(err, os.Remove(path))
-		}
-	}
-	return err
-}
-
-func exists(path string) bool {
-	_, err := os.Lstat(path)
-	return !errors.Is(err, fs.ErrNotExist)
 }

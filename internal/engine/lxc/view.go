@@ -33,7 +33,7 @@ func (s *remounting) node() view {
 
 // monitor is what LXC's monitor sees: the host with the binds, from which LXC takes the volumes again when the node reboots.
 func (s *remounting) monitor() view {
-	binds := s.c.bind("") + "/"
+	binds := s.c.Bind("") + "/"
 	return view{
 		s.c.monitor(), func(m mount) string { return m.bind }, func(m image.Mounted) bool { return strings.HasPrefix(m.At, binds) },
 		func(path string) (*os.File, error) {

@@ -1,43 +1,80 @@
 // Package nodedir keeps what a host has of each node: node.json, which says what it was made from and how far it has come, its private
 // layer, and what else its engine keeps there. The records of a host are the truth about it; there is no other database.
+//
+// Nobody else knows what is where in there. Nodes are what engines have in common whose nodes stand on layers, and do to a node that does
+// not run: an engine embeds them and brings what runs. A node is made under another name and renamed, replaced by an exchange, and
+// removed under another name again, so that at every moment there is a whole one, or none. What has a name with a dot is left over, and
+// swept by the next who holds the site's lock.
 package nodedir
 
 import (
-	"errors"
-	"io/fs"
-	"os"
 	"path/filepath"
-	"strings"
+	"strconv"
 
+	"orrery/internal/engine"
 	"orrery/internal/host"
-	"orrery/internal/tree"
+	"orrery/internal/image"
 )
 
 // A Dir is the directory of a node, which may not be there.
 type Dir struct{ path string }
 
 // Of gives the directory of a node of a site.
-func Of(dirs host.Dirs, site string, id int) Dir { return Dir{dirs.Node(site, id)} }
-
-// At gives the directory of a node that is, or is being made, at a path.
-func At(path string) Dir { return Dir{path} }
+func Of(dirs host.Dirs, site string, id int) Dir {
+	return Dir{filepath.Join(dirs.Nodes(site), strconv.Itoa(id))}
+}
 
 // Path says where it is.
 func (d Dir) Path() string { return d.path }
 
-// File is a file in it.
+// File is a file in it, of the engine's.
 func (d Dir) File(name string) string { return filepath.Join(d.path, name) }
 
-// Sweep removes what killed runs left beside the nodes of a site: directories whose names begin with a dot.
-func Sweep(dirs host.Dirs, site string) error {
-	entries, err := os.ReadDir(dirs.Nodes(site))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+// Root is where the root of the node is mounted, in a namespace that only the node has.
+func (d Dir) Root() string { return d.File("rootfs") }
+
+// Bind is the directory behind a mount of the node, in that namespace. It is called by what it is, so that others can come and go beside it.
+func (d Dir) Bind(name string) string { return filepath.Join(d.File("binds"), name) }
+
+// private is the private layer: what the node has written outside volumes, with the owners that it sees.
+func (d Dir) private() string { return d.File("private/upper") }
+
+// beside is a directory that a change of the node makes, or leaves until it is complete.
+func (d Dir) beside(what string) Dir {
+	return Dir{filepath.Join(filepath.Dir(d.path), "."+filepath.Base(d.path)+"-"+what)}
+}
+
+// Overlay is the root of a node as it is mounted: the layers that it stands on and the private one.
+func (d Dir) Overlay(store *image.Store, r *Record) *image.Overlay {
+	o := &image.Overlay{Upper: d.private(), Work: d.File("private/work"), Target: d.Root(), IDs: r.IDs()}
+	for _, digest := range r.Layers() {
+		o.Lower = append(o.Lower, store.Tree(digest))
 	}
-	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), ".") {
-			err = errors.Join(err, tree.RemoveAll(filepath.Join(dirs.Nodes(site), e.Name())))
-		}
+	return o
+}
+
+// Nodes are the nodes of an engine on this host.
+type Nodes struct {
+	Dirs    host.Dirs
+	Store   *image.Store
+	Engine  string                // what site files call the engine
+	Running func(engine.Ref) bool // tells whether a node runs, which only the engine knows
+}
+
+// Dir gives the directory of a node.
+func (n *Nodes) Dir(ref engine.Ref) Dir { return Of(n.Dirs, ref.Site, ref.ID) }
+
+// Top is the directory in which those of a site are.
+func (n *Nodes) Top(site string) string { return n.Dirs.Nodes(site) }
+
+// Private gives the private layer of a node.
+func (n *Nodes) Private(ref engine.Ref) string { return n.Dir(ref).private() }
+
+// Idmap gives the id that a node's root has on the host.
+func (n *Nodes) Idmap(ref engine.Ref) (int, error) {
+	r, err := n.Record(ref)
+	if err != nil {
+		return 0, err
 	}
-	return err
+	return r.IDs().First, nil
 }

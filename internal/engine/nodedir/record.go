@@ -1,6 +1,7 @@
 package nodedir
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"io/fs"
@@ -9,7 +10,9 @@ import (
 	"strconv"
 	"time"
 
+	"orrery/internal/engine"
 	"orrery/internal/host"
+	"orrery/internal/problem"
 	"orrery/internal/site/spec"
 )
 
@@ -49,6 +52,30 @@ func (d Dir) Write(r *Record) error {
 	return os.Rename(temporary, d.File(file))
 }
 
+// Record reads the record of a node that is to be there.
+func (n *Nodes) Record(ref engine.Ref) (*Record, error) {
+	d := n.Dir(ref)
+	r, err := d.Read()
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, problem.New(problem.Surprise, "node %s (id %d) is not there", ref.Name, ref.ID).At(d.Path()).Try("plan again")
+	case err != nil:
+		return nil, problem.New(problem.Failed, "node %s: its record cannot be read", ref.Name).At(d.Path()).Because(err).
+			Try("orrery up makes the node anew")
+	}
+	return r, nil
+}
+
+// Mark records how far a node has come.
+func (n *Nodes) Mark(_ context.Context, ref engine.Ref, m engine.Mark) error {
+	r, err := n.Record(ref)
+	if err != nil {
+		return err
+	}
+	r.Configured, r.Config, r.Proven, r.ProvenAt, r.Active = m.Configured, m.Config, m.Proven, m.ProvenAt, m.Active
+	return n.Dir(ref).Write(r)
+}
+
 // Found is the record of a node that is on the host, or what is known of it without one.
 type Found struct {
 	*Record
@@ -72,9 +99,37 @@ func All(dirs host.Dirs, site string) ([]Found, error) {
 		}
 		r, err := Of(dirs, site, id).Read()
 		if err != nil {
-			r = &Record{Node: spec.Node{ID: id, Name: "node-" + e.Name(), Site: filepath.Base(filepath.Dir(dirs.Nodes(site)))}}
+			r = &Record{Node: spec.Node{ID: id, Name: "node-" + e.Name(), Site: site}}
 		}
 		all = append(all, Found{r, err == nil})
+	}
+	return all, nil
+}
+
+// Found finds the engine's nodes of a site, or of all sites if the site is "". One that is not whole may be any engine's.
+func (n *Nodes) Found(site string) ([]Found, error) {
+	sites := []string{site}
+	if site == "" {
+		entries, err := os.ReadDir(filepath.Dir(n.Dirs.Site("any")))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+		sites = nil
+		for _, e := range entries {
+			sites = append(sites, e.Name())
+		}
+	}
+	var all []Found
+	for _, name := range sites {
+		found, err := All(n.Dirs, name)
+		if err != nil {
+			return nil, err
+		}
+		for _, f := range found {
+			if !f.Whole || f.Engine == n.Engine {
+				all = append(all, f)
+			}
+		}
 	}
 	return all, nil
 }

@@ -1,12 +1,9 @@
-package lxc
+package nodedir
 
 import (
 	"os"
 	"path/filepath"
 	"testing"
-
-	"orrery/internal/engine/nodedir"
-	"orrery/internal/host"
 )
 
 // TestSlotsOfTwoStateDirectories has nodes of the same site and number in two state directories: they do not share user ids.
@@ -14,8 +11,8 @@ func TestSlotsOfTwoStateDirectories(t *testing.T) {
 	was := slots
 	slots = filepath.Join(t.TempDir(), "slots")
 	defer func() { slots = was }()
-	usual, other := New(host.Dirs{State: filepath.Dir(slots)}, nil), New(host.Dirs{State: t.TempDir()}, nil)
-	take := func(e *Engine, id int) int {
+	usual, other := nodesIn(filepath.Dir(slots)), nodesIn(t.TempDir())
+	take := func(e *Nodes, id int) int {
 		t.Helper()
 		slot, err := e.takeSlot("karoo", id)
 		if err != nil {
@@ -27,19 +24,19 @@ func TestSlotsOfTwoStateDirectories(t *testing.T) {
 		t.Errorf("slots are %d, %d and %d", a, b, c)
 	}
 	// Nobody gives back what is not his.
-	r := &nodedir.Record{Slot: 2}
+	r := &Record{Slot: 2}
 	r.Site, r.ID = "karoo", 1
 	if err := usual.freeSlot(r); err != nil || !exists(filepath.Join(slots, "2")) {
 		t.Errorf("another's slot was freed: %v", err)
 	}
-	if err := os.MkdirAll(usual.dirs.Nodes("karoo")+"/1", 0o755); err != nil {
+	if err := os.MkdirAll(usual.Dirs.Nodes("karoo")+"/1", 0o755); err != nil {
 		t.Fatal(err)
 	}
 	if err := usual.sweepSlots("karoo"); err != nil || !exists(filepath.Join(slots, "1")) || !exists(filepath.Join(slots, "2")) || exists(filepath.Join(slots, "3")) {
 		t.Errorf("not swept as it should be: %v", err)
 	}
 	// But what was kept in a directory that is gone is free.
-	if err := os.RemoveAll(other.dirs.State); err != nil {
+	if err := os.RemoveAll(other.Dirs.State); err != nil {
 		t.Fatal(err)
 	}
 	if err := usual.sweepSlots("karoo"); err != nil || exists(filepath.Join(slots, "2")) {

@@ -1,11 +1,10 @@
-package lxc
+package nodedir
 
 import (
 	"context"
 	"fmt"
 
 	"orrery/internal/engine"
-	"orrery/internal/engine/nodedir"
 	"orrery/internal/host"
 	"orrery/internal/image"
 	"orrery/internal/problem"
@@ -13,8 +12,8 @@ import (
 )
 
 // Inject writes files into the private layer of a node that does not run. Paths are followed inside the node's root only.
-func (e *Engine) Inject(_ context.Context, ref engine.Ref, files ...host.File) error {
-	return e.withinStopped(ref, func(root stopped) error {
+func (n *Nodes) Inject(_ context.Context, ref engine.Ref, files ...host.File) error {
+	return n.withinStopped(ref, func(root stopped) error {
 		for _, f := range files {
 			if err := root.put(f); err != nil {
 				return fmt.Errorf("file %s of node %s: %w", f.Path, ref.Name, err)
@@ -25,11 +24,11 @@ func (e *Engine) Inject(_ context.Context, ref engine.Ref, files ...host.File) e
 }
 
 // Disable removes the links by which systemd pulls in units when a node that does not run boots.
-func (e *Engine) Disable(_ context.Context, ref engine.Ref, units ...string) error {
-	return e.withinStopped(ref, func(root stopped) error {
+func (n *Nodes) Disable(_ context.Context, ref engine.Ref, units ...string) error {
+	return n.withinStopped(ref, func(root stopped) error {
 		for _, unit := range units {
 			if err := root.disable(unit); err != nil {
-				return problem.New(problem.Failed, "node %s: unit %s cannot be disabled", ref.Name, unit).At(e.container(ref).Path()).Because(err).
+				return problem.New(problem.Failed, "node %s: unit %s cannot be disabled", ref.Name, unit).At(n.Dir(ref).Path()).Because(err).
 					Try("put /etc/systemd/system right in the node; or remove the release with orrery release prune and stage it again")
 			}
 		}
@@ -38,27 +37,27 @@ func (e *Engine) Disable(_ context.Context, ref engine.Ref, units ...string) err
 }
 
 // withinStopped does some work on the root of a node if that does not run.
-func (e *Engine) withinStopped(ref engine.Ref, work func(stopped) error) error {
-	c := e.container(ref)
-	r, err := c.Read()
+func (n *Nodes) withinStopped(ref engine.Ref, work func(stopped) error) error {
+	r, err := n.Record(ref)
 	if err != nil {
-		return missing(c, err)
+		return err
 	}
-	if c.running() {
-		return problem.New(problem.Surprise, "node %s runs already", ref.Name).At(c.Path()).Try("plan again")
+	if n.Running(ref) {
+		return problem.New(problem.Surprise, "node %s runs already", ref.Name).At(n.Dir(ref).Path()).Try("plan again")
 	}
-	return e.within(c, r, work)
+	return n.within(r, work)
 }
 
 // within does some work on the root of a node that does not run, as the node would see it.
-func (e *Engine) within(c container, r *nodedir.Record, work func(stopped) error) error {
-	return e.overlay(c, r, nil).Within(func() error {
-		root, err := tree.Open(c.rootfs())
+func (n *Nodes) within(r *Record, work func(stopped) error) error {
+	o := n.Dir(engine.RefOf(&r.Node)).Overlay(n.Store, r)
+	return o.Within(func() error {
+		root, err := tree.Open(o.Target)
 		if err != nil {
 			return err
 		}
 		defer root.Close()
-		return work(stopped{root, ids(r).First})
+		return work(stopped{root, o.IDs.First})
 	})
 }
 

@@ -1,4 +1,4 @@
-package lxc
+package nodedir
 
 import (
 	"os"
@@ -42,15 +42,29 @@ func untouched(t *testing.T, outside string) {
 }
 
 // withKeys gives an engine in which a node has SSH host keys.
-func withKeys(t *testing.T, site, node string) *Engine {
+func withKeys(t *testing.T, site, node string) *Nodes {
 	t.Helper()
-	state := t.TempDir()
-	e := New(host.Dirs{State: state, Run: t.TempDir()}, image.Open(state))
-	keys := filepath.Join(e.dirs.Keys(site), node)
+	e := nodesIn(t.TempDir())
+	keys := filepath.Join(e.Dirs.Keys(site), node)
 	must(t, os.MkdirAll(keys, 0o700))
 	must(t, os.WriteFile(filepath.Join(keys, "ssh_host_ed25519_key"), []byte("private\n"), 0o600))
 	must(t, os.WriteFile(filepath.Join(keys, "ssh_host_ed25519_key.pub"), []byte("ssh-ed25519 AAAA node\n"), 0o600))
 	return e
+}
+
+// nodesIn gives nodes of which none runs.
+func nodesIn(state string) *Nodes {
+	return &Nodes{
+		Dirs: host.Dirs{State: state, Run: filepath.Join(state, "run")}, Store: image.Open(state), Engine: "lxc",
+		Running: func(engine.Ref) bool { return false },
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // TestPersonalise: what makes a node this node is written into its own tree, whatever links are there.
@@ -80,16 +94,16 @@ func TestPersonalise(t *testing.T) {
 func TestChangeWritesInsideTheNode(t *testing.T) {
 	need.Integration(t)
 	e := withKeys(t, "it-change", "a")
-	base := filepath.Join(e.dirs.State, "store/ba5e/tree")
+	base := filepath.Join(e.Dirs.State, "store/ba5e/tree")
 	must(t, os.MkdirAll(filepath.Join(base, "etc"), 0o755))
-	n := &spec.Node{Site: "it-change", Name: "a", ID: 101, Engine: Name, MachineID: "0123", Base: "ba5e"}
+	n := &spec.Node{Site: "it-change", Name: "a", ID: 101, Engine: "lxc", MachineID: "0123", Base: "ba5e"}
 	must(t, e.Create(t.Context(), n))
 	outside := t.TempDir()
 	upper := e.Private(engine.RefOf(n))
 	snares(t, upper, outside)
 	changed := *n
 	changed.NICs = []spec.NIC{{Name: "eth0", Network: "lan", MAC: "02:00:00:00:00:01"}}
-	must(t, e.Change(t.Context(), &changed))
+	must(t, e.Change(&changed, nil))
 	untouched(t, outside)
 	root, err := tree.Open(upper)
 	must(t, err)
@@ -101,7 +115,7 @@ func TestChangeWritesInsideTheNode(t *testing.T) {
 
 	must(t, root.Remove("etc/hostname"))
 	must(t, root.MkdirAll("etc/hostname/in/the/way", 0, 0))
-	if err := e.Change(t.Context(), n); err == nil || !strings.Contains(err.Error(), "node a") {
+	if err := e.Change(n, nil); err == nil || !strings.Contains(err.Error(), "node a") {
 		t.Errorf("a directory in the place of /etc/hostname: %v", err)
 	}
 }

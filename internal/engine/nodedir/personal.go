@@ -1,4 +1,4 @@
-package lxc
+package nodedir
 
 import (
 	"os"
@@ -10,13 +10,13 @@ import (
 )
 
 // personal gives the files that make a node this node: machine-id, host name, SSH host keys.
-func (e *Engine) personal(n *spec.Node) ([]host.File, error) {
+func (n *Nodes) personal(s *spec.Node) ([]host.File, error) {
 	files := []host.File{
-		{Path: "/etc/machine-id", Content: []byte(n.MachineID + "\n"), Mode: 0o444},
-		{Path: "/etc/hostname", Content: []byte(n.Name + "\n"), Mode: 0o644},
+		{Path: "/etc/machine-id", Content: []byte(s.MachineID + "\n"), Mode: 0o444},
+		{Path: "/etc/hostname", Content: []byte(s.Name + "\n"), Mode: 0o644},
 		{Path: "/etc/resolv.conf", Content: []byte(resolvers()), Mode: 0o644},
 	}
-	keys, err := filepath.Glob(filepath.Join(e.dirs.Keys(n.Site), n.Name, "ssh_host_*"))
+	keys, err := filepath.Glob(filepath.Join(n.Dirs.Keys(s.Site), s.Name, "ssh_host_*"))
 	if err != nil {
 		return nil, err
 	}
@@ -36,8 +36,8 @@ func (e *Engine) personal(n *spec.Node) ([]host.File, error) {
 
 // personalise makes a root this node's. In a new private layer, which is not mounted yet, directories have the modes that Debian gives
 // them, because those of the upper layer are the ones that the node sees.
-func (e *Engine) personalise(root stopped, n *spec.Node) error {
-	files, err := e.personal(n)
+func (n *Nodes) personalise(root stopped, s *spec.Node) error {
+	files, err := n.personal(s)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,48 @@
+package lxc
+
+import (
+	"context"
+	"strconv"
+
+	"orrery/internal/engine"
+	"orrery/internal/network"
+	"orrery/internal/site"
+	"orrery/internal/site/spec"
+)
+
+// Change records what the node shall be and, if it runs, moves its links and applies its limits.
+func (e *Engine) Change(ctx context.Context, n *spec.Node) error {
+	return e.Nodes.Change(n, func() error { return e.container(engine.RefOf(n)).changeRunning(ctx, n) })
+}
+
+// changeRunning moves the links that are not where they shall be, all or none, and applies limits.
+func (c container) changeRunning(ctx context.Context, is *spec.Node) error {
+	var moves []network.Move
+	for _, nic := range is.NICs {
+		if is.KindOf(nic) == site.Bridge && bridgeOf(nic.HostEnd) != nic.Bridge {
+			moves = append(moves, network.Move{Link: nic.HostEnd, Bridge: nic.Bridge})
+		}
+	}
+	if len(moves) > 0 {
+		if err := network.MoveLinks(ctx, moves); err != nil {
+			return err
+		}
+	}
+	if at := c.space(); at != "" && !is.Staged { // its links may have been moved out of quarantine, in one batch with others
+		if err := network.ForgetNeighbours(at); err != nil {
+			return err
+		}
+	}
+	return c.applyLimits(is.Limits)
+}
+
+// Space gives the file of a node's network namespace.
+func (e *Engine) Space(ref engine.Ref) string { return e.container(ref).space() }
+
+func (c container) space() string {
+	pid := c.init()
+	if pid == 0 {
+		return ""
+	}
+	return "/proc/" + strconv.Itoa(pid) + "/ns/net"
+}

@@ -1,0 +1,85 @@
+package nodedir
+
+import (
+	"context"
+	"os"
+
+	"orrery/internal/engine"
+	"orrery/internal/host"
+	"orrery/internal/problem"
+	"orrery/internal/site/spec"
+	"orrery/internal/tree"
+)
+
+// Replace makes a stopped node anew and keeps the former one aside.
+func (n *Nodes) Replace(_ context.Context, s *spec.Node) error {
+	ref := engine.RefOf(s)
+	d := n.Dir(ref)
+	was, err := n.Record(ref)
+	if err != nil {
+		return err
+	}
+	if err := n.mayBeReplaced(ref); err != nil {
+		return err
+	}
+	fresh, err := n.prepare(d, &Record{Node: *s, Slot: was.Slot})
+	if err != nil {
+		return err
+	}
+	former := d.beside("former")
+	if err := tree.RemoveAll(former.Path()); err != nil {
+		return err
+	}
+	if err := host.Exchange(fresh.Path(), d.Path()); err != nil {
+		return err
+	}
+	return os.Rename(fresh.Path(), former.Path())
+}
+
+// Restore puts the former node back.
+func (n *Nodes) Restore(_ context.Context, ref engine.Ref) error {
+	if err := n.mayBeReplaced(ref); err != nil {
+		return err
+	}
+	d := n.Dir(ref)
+	former := d.beside("former")
+	if !exists(former.Path()) {
+		return problem.New(problem.Failed, "node %s: nothing was kept of what it was before", ref.Name).At(d.Path())
+	}
+	if err := host.Exchange(former.Path(), d.Path()); err != nil {
+		return err
+	}
+	return tree.RemoveAll(former.Path())
+}
+
+// Settle removes the former node.
+func (n *Nodes) Settle(_ context.Context, ref engine.Ref) error {
+	return tree.RemoveAll(n.Dir(ref).beside("former").Path())
+}
+
+func (n *Nodes) mayBeReplaced(ref engine.Ref) error {
+	if n.Running(ref) {
+		return problem.New(problem.Surprise, "node %s runs and cannot be replaced", ref.Name).At(n.Dir(ref).Path()).Try("plan again")
+	}
+	return nil
+}
+
+// Fill puts another private layer in the place of the one with which a node was made. Until the second rename the node lacks its own, and
+// that the other is still where it was says so.
+func (n *Nodes) Fill(ref engine.Ref, layer string) error {
+	private := n.Private(ref)
+	made := private + "-made"
+	if _, err := os.Lstat(layer); err != nil {
+		return err
+	}
+	if err := tree.RemoveAll(made); err != nil {
+		return err
+	}
+	if err := os.Rename(private, made); err != nil {
+		return err
+	}
+	if err := os.Rename(layer, private); err != nil {
+		return err
+	}
+	return tree.RemoveAll(made)
+}

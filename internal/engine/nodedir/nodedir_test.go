@@ -1,0 +1,183 @@
+package nodedir
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"orrery/internal/engine"
+	"orrery/internal/problem"
+	"orrery/internal/site/spec"
+)
+
+// whoever runs a test may make privileged nodes: their owners are those of the host.
+func privileged(id int, base string) *spec.Node {
+	return &spec.Node{Site: "s", Name: "a", ID: id, Engine: "lxc", MachineID: "0123", Base: base, Privileged: true}
+}
+
+func mayChown(t *testing.T) {
+	t.Helper()
+	if os.Geteuid() != os.Getegid() {
+		t.Skip("the user and its group have different numbers")
+	}
+}
+
+// wrote has a node write a file, and reads gives what it has written.
+func wrote(t *testing.T, n *Nodes, ref engine.Ref, text string) {
+	t.Helper()
+	must(t, os.WriteFile(filepath.Join(n.Private(ref), "written"), []byte(text), 0o600))
+}
+
+func reads(n *Nodes, ref engine.Ref) string {
+	text, _ := os.ReadFile(filepath.Join(n.Private(ref), "written"))
+	return string(text)
+}
+
+// beside gives what is in the directory of a site's nodes.
+func beside(t *testing.T, n *Nodes) []string {
+	t.Helper()
+	entries, err := os.ReadDir(n.Dirs.Nodes("s"))
+	must(t, err)
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names
+}
+
+// TestLife: a node is made, marked, found, and removed with all that there was of it.
+func TestLife(t *testing.T) {
+	mayChown(t)
+	n, s := nodesIn(t.TempDir()), privileged(1, "one")
+	s.Config.Health = "to be applied"
+	ref := engine.RefOf(s)
+	var p *problem.Problem
+	if _, err := n.Record(ref); !errors.As(err, &p) || p.Kind != problem.Surprise {
+		t.Errorf("the record of a node that is not there: %v", err)
+	}
+	must(t, n.Create(t.Context(), s))
+	if err := n.Create(t.Context(), s); !errors.As(err, &p) || p.Kind != problem.Surprise {
+		t.Errorf("made twice: %v", err)
+	}
+	r, err := n.Record(ref)
+	if err != nil || r.Base != "one" || r.Config.Health != "" || r.Slot == 0 || r.Configured {
+		t.Errorf("the record of a new node is %+v: %v", r, err)
+	}
+	info, err := os.Stat(n.Dir(ref).Path())
+	if err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("others may enter: %v, %v", info.Mode(), err)
+	}
+	at := time.Now().UTC().Truncate(time.Second)
+	must(t, n.Mark(t.Context(), ref, engine.Mark{Configured: true, Config: s.Config, Proven: "x", ProvenAt: at, Active: true}))
+	if r, err := n.Record(ref); err != nil || !r.Configured || r.Config.Health != "to be applied" || r.Proven != "x" || !r.ProvenAt.Equal(at) || !r.Active {
+		t.Errorf("a node that was marked is %+v: %v", r, err)
+	}
+	must(t, os.WriteFile(n.Dir(engine.Ref{Site: "s", ID: 1}).File(file), []byte("{"), 0o600))
+	found, err := n.Found("")
+	if err != nil || len(found) != 1 || found[0].Whole || found[0].ID != 1 || found[0].Site != "s" {
+		t.Errorf("half a record: found %+v, %v", found, err)
+	}
+	must(t, os.MkdirAll(n.Dirs.Etc("s", 1), 0o755))
+	must(t, n.Remove(ref))
+	must(t, n.Remove(ref))
+	if left := beside(t, n); len(left) > 0 || exists(n.Dirs.Etc("s", 1)) {
+		t.Errorf("left of it: %v", left)
+	}
+	must(t, n.Sweep("s"))
+	if entries, err := os.ReadDir(slots); err != nil || len(entries) > 0 {
+		t.Errorf("its user ids are taken: %v, %v", entries, err)
+	}
+}
+
+// TestKept: a node that was replaced comes back as it was, until that is settled; a running one is neither replaced nor restored.
+func TestKept(t *testing.T) {
+	mayChown(t)
+	n, was, is := nodesIn(t.TempDir()), privileged(2, "one"), privileged(2, "two")
+	ref := engine.RefOf(was)
+	must(t, n.Create(t.Context(), was))
+	wrote(t, n, ref, "former")
+	must(t, n.Replace(t.Context(), is))
+	if r, err := n.Record(ref); err != nil || r.Base != "two" || reads(n, ref) != "" {
+		t.Errorf("replaced by %+v with %q: %v", r, reads(n, ref), err)
+	}
+	must(t, n.Restore(t.Context(), ref))
+	if r, err := n.Record(ref); err != nil || r.Base != "one" || reads(n, ref) != "former" {
+		t.Errorf("restored: %+v with %q: %v", r, reads(n, ref), err)
+	}
+	if err := n.Restore(t.Context(), ref); err == nil {
+		t.Error("restored twice")
+	}
+	must(t, n.Replace(t.Context(), is))
+	if got := beside(t, n); !slices.Equal(got, []string{".2-former", "2"}) {
+		t.Errorf("before it is settled: %v", got)
+	}
+	must(t, n.Settle(t.Context(), ref))
+	if got := beside(t, n); !slices.Equal(got, []string{"2"}) {
+		t.Errorf("after it was settled: %v", got)
+	}
+	n.Running = func(engine.Ref) bool { return true }
+	for what, err := range map[string]error{
+		"replaced": n.Replace(t.Context(), was), "restored": n.Restore(t.Context(), ref), "injected": n.Inject(t.Context(), ref),
+		"reshaped": n.Change(&spec.Node{Site: "s", Name: "a", ID: 2, MachineID: "other"}, nil),
+	} {
+		var p *problem.Problem
+		if !errors.As(err, &p) || p.Kind != problem.Surprise {
+			t.Errorf("a running node is %s: %v", what, err)
+		}
+	}
+}
+
+// TestFill: a private layer that was laid down takes the place of the one with which a node was made. As long as the node may lack it, it
+// is where it was.
+func TestFill(t *testing.T) {
+	mayChown(t)
+	n, s := nodesIn(t.TempDir()), privileged(3, "one")
+	ref := engine.RefOf(s)
+	must(t, n.Create(t.Context(), s))
+	laid := filepath.Join(n.Dirs.Site("s"), "laid")
+	for _, text := range []string{"first", "second"} {
+		must(t, os.MkdirAll(laid, 0o755))
+		must(t, os.WriteFile(filepath.Join(laid, "written"), []byte(text), 0o600))
+		must(t, n.Fill(ref, laid))
+		if reads(n, ref) != text || exists(laid) {
+			t.Errorf("filled with %q", reads(n, ref))
+		}
+	}
+	if err := n.Fill(ref, laid); !errors.Is(err, fs.ErrNotExist) || reads(n, ref) != "second" {
+		t.Errorf("filled with nothing: %v, %q", err, reads(n, ref))
+	}
+	if entries, err := os.ReadDir(filepath.Dir(n.Private(ref))); err != nil || len(entries) != 2 {
+		t.Errorf("beside it: %v, %v", entries, err)
+	}
+}
+
+// TestSweep: what killed runs have left beside nodes goes, ids that they took for nodes which they did not make are free, and directories that an
+// earlier version has left open are closed. Nodes stay.
+func TestSweep(t *testing.T) {
+	mayChown(t)
+	n, s := nodesIn(t.TempDir()), privileged(4, "one")
+	must(t, n.Create(t.Context(), s))
+	must(t, os.Chmod(n.Dir(engine.RefOf(s)).Path(), 0o755))
+	if _, err := n.takeSlot("s", 5); err != nil {
+		t.Fatal(err)
+	}
+	for _, left := range []string{".5-new", ".4-former", ".6-gone"} {
+		must(t, os.MkdirAll(filepath.Join(n.Dirs.Nodes("s"), left, "private/upper/deep"), 0o755))
+	}
+	must(t, n.Sweep("s"))
+	if got := beside(t, n); !slices.Equal(got, []string{"4"}) {
+		t.Errorf("after the sweep: %v", got)
+	}
+	info, err := os.Stat(n.Dir(engine.RefOf(s)).Path())
+	if err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("still open: %v, %v", info.Mode(), err)
+	}
+	if entries, err := os.ReadDir(slots); err != nil || len(entries) != 1 {
+		t.Errorf("ids: %v, %v", entries, err)
+	}
+	must(t, n.Sweep("never was"))
+}

@@ -1,0 +1,62 @@
+package nodedir
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"orrery/internal/engine"
+	"orrery/internal/tree"
+)
+
+// Remove removes a node that does not run, the one kept aside and what the host shows it in /etc/orrery. One that is not there is no error.
+func (n *Nodes) Remove(ref engine.Ref) error {
+	d := n.Dir(ref)
+	r, _ := d.Read()
+	gone := d.beside("gone")
+	if err := os.Rename(d.Path(), gone.Path()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if r != nil {
+		if err := n.freeSlot(r); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	etc := n.Dirs.Etc(ref.Site, ref.ID)
+	var err error
+	for _, dir := range []string{gone.Path(), d.beside("former").Path(), etc} {
+		err = errors.Join(err, tree.RemoveAll(dir))
+	}
+	_ = os.Remove(filepath.Dir(etc)) // if it was the last
+	return err
+}
+
+// Sweep removes what killed runs left beside the nodes of a site, gives back ranges of user ids of nodes that they did not come to make, and
+// closes directories that an earlier version has left open.
+func (n *Nodes) Sweep(site string) error {
+	found, err := n.Found(site)
+	for _, f := range found {
+		d := n.Dir(engine.RefOf(&f.Node))
+		if info, badly := os.Stat(d.Path()); badly == nil && info.Mode().Perm()&0o007 != 0 {
+			err = errors.Join(err, d.enclose(f.Record))
+		}
+	}
+	err = errors.Join(err, sweepBeside(n.Dirs.Nodes(site)))
+	return errors.Join(err, n.sweepSlots(site))
+}
+
+// sweepBeside removes directories whose names begin with a dot.
+func sweepBeside(nodes string) error {
+	entries, err := os.ReadDir(nodes)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), ".") {
+			err = errors.Join(err, tree.RemoveAll(filepath.Join(nodes, e.Name())))
+		}
+	}
+	return err
+}

@@ -1,0 +1,119 @@
+package nodedir
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+
+	"orrery/internal/image"
+)
+
+// Nodes have ids of their own, so that the kernel's limits for one user (inotify instances, keys, processes) are not shared, and
+// so that one node's root is nobody to all others. They lie above those of systemd-nspawn, LXD and subuid(5)'s defaults.
+const (
+	firstID = 1_900_000_000
+	idsEach = 65536
+)
+
+// IDs are those that a node has on the host.
+func (r *Record) IDs() image.IDs {
+	if r.Privileged {
+		return image.IDs{}
+	}
+	return image.IDs{First: firstID + r.Slot*idsEach, Size: idsEach}
+}
+
+// slots says whose each range of user ids is. It is one for the machine, whatever state directories there are: user ids are the kernel's.
+var slots = "/var/lib/orrery/slots"
+
+// choosing is held while one is chosen.
+var choosing sync.Mutex
+
+// takeSlot chooses a range of ids that no node on this host has. A file that only one can make takes it, so that
+// two sites being brought up at once do not choose the same.
+func (n *Nodes) takeSlot(site string, id int) (int, error) {
+	choosing.Lock()
+	defer choosing.Unlock()
+	if err := os.MkdirAll(filepath.Dir(slots), 0o711); err != nil { // nodes' trees are below it, if this is the usual state directory
+		return 0, err
+	}
+	if err := os.MkdirAll(slots, 0o700); err != nil {
+		return 0, err
+	}
+	owner := n.slotsOf(site) + strconv.Itoa(id)
+	entries, err := os.ReadDir(slots)
+	if err != nil {
+		return 0, err
+	}
+	taken := map[int]bool{}
+	for _, entry := range entries {
+		slot, err := strconv.Atoi(entry.Name())
+		if err != nil {
+			continue
+		}
+		who, _ := os.Readlink(filepath.Join(slots, entry.Name()))
+		if who == owner {
+			return slot, nil // taken by a run that was killed before it made the node
+		}
+		taken[slot] = true
+	}
+	for slot := 1; ; slot++ { // 0 is where layers are built
+		if taken[slot] {
+			continue
+		}
+		err := os.Symlink(owner, filepath.Join(slots, strconv.Itoa(slot)))
+		if errors.Is(err, fs.ErrExist) {
+			continue
+		}
+		return slot, err
+	}
+}
+
+// freeSlot gives back the range of a node.
+func (n *Nodes) freeSlot(r *Record) error {
+	path := filepath.Join(slots, strconv.Itoa(r.Slot))
+	if who, _ := os.Readlink(path); who != n.slotsOf(r.Site)+strconv.Itoa(r.ID) {
+		return nil
+	}
+	return os.Remove(path)
+}
+
+// sweepSlots gives back the ranges of nodes that are not there.
+func (n *Nodes) sweepSlots(site string) error {
+	entries, err := os.ReadDir(slots)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	for _, entry := range entries {
+		path := filepath.Join(slots, entry.Name())
+		who, _ := os.Readlink(path)
+		id, mine := strings.CutPrefix(who, n.slotsOf(site))
+		if !mine {
+			if state, _, other := strings.Cut(who, ":"); other && !exists(state) { // removed with all that was in it
+				err = errors.Join(err, os.Remove(path))
+			}
+			continue
+		}
+		if !exists(filepath.Join(n.Dirs.Nodes(site), id)) {
+			err = errors.Join(err, os.Remove(path))
+		}
+	}
+	return err
+}
+
+// slotsOf gives what the owners of the slots of a site's nodes begin with: SITE/, and before that the state directory if it is not the usual one.
+func (n *Nodes) slotsOf(site string) string {
+	if n.Dirs.State == filepath.Dir(slots) {
+		return site + "/"
+	}
+	return n.Dirs.State + ":" + site + "/"
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return !errors.Is(err, fs.ErrNotExist)
+}
