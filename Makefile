@@ -99,6 +99,11 @@ uninstall: ## remove what install installed
 	  $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_orrery $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/orrery.fish \
 	  $(DESTDIR)$(PREFIX)/share/man/man1/orrery*.1 $(DESTDIR)/etc/systemd/system/orrery.service
 
+.PHONY: dist
+dist: ## make Debian packages, tarballs, SBOMs and checksums for amd64 and arm64 in build/dist
+	-@packaging/packages dist
+	packaging/dist
+
 .PHONY: clean
 clean: ## remove what was built here
 	rm -rf bin build

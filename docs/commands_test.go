@@ -57,10 +57,10 @@ func help(t *testing.T, path string) *verb {
 	return v
 }
 
-// TestVerbs compares the README's table with the verbs of the program.
+// TestVerbs compares the table of commands with the verbs of the program.
 func TestVerbs(t *testing.T) {
 	var listed []string
-	for _, row := range table(t, one(t, "README.md"), "verb | what it does") {
+	for _, row := range table(t, one(t, "docs/commands.md"), "verb | what it does") {
 		for _, m := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(row[0], -1) {
 			listed = append(listed, m[1])
 		}
@@ -71,12 +71,12 @@ func TestVerbs(t *testing.T) {
 	}
 	for _, v := range has {
 		if !slices.Contains(listed, v) {
-			t.Errorf("the README's table does not have the verb %s", v)
+			t.Errorf("docs/commands.md does not have the verb %s", v)
 		}
 	}
 	for _, v := range listed {
 		if !slices.Contains(has, v) {
-			t.Errorf("the README's table has %s, which is no verb", v)
+			t.Errorf("docs/commands.md has %s, which is no verb", v)
 		}
 	}
 }

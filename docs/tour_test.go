@@ -14,17 +14,33 @@ import (
 	"orrery/test/need"
 )
 
-// TestTour does what the README's tour does, in order, on a copy of the example under another name and at other addresses, and
-// sees that it prints what the README says.
+// TestTour does what the README and the tour do, in order, on copies of the examples under other names and at other addresses, and
+// sees that it prints what they say, and that the picture in the README is what the program draws.
 func TestTour(t *testing.T) {
 	need.Integration(t)
-	dir := t.TempDir()
-	bin := filepath.Join(dir, "bin")
+	bin := t.TempDir()
 	run(t, ".", nil, "go", "build", "-o", filepath.Join(bin, "orrery"), "../cmd/orrery")
-	// In the place of the documents' names, those of this test.
-	other := strings.NewReplacer("toykat:", "tour:", `"toykat"`, `"tour"`, "of toykat", "of tour", "10.8.67.", "10.213.67.", "10.8.68.", "10.213.68.")
-	site := filepath.Join(dir, "site")
-	if err := os.CopyFS(site, os.DirFS(filepath.Join(root, "examples/toykat"))); err != nil {
+	env := append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "ORRERY_STATE="+need.State(), "ORRERY_RUN="+need.Run())
+	t.Run("README", func(t *testing.T) {
+		tour(t, env, "README.md", "quickstart", 2, func(dir string) {
+			drawn := run(t, dir, env, "orrery", "graph")
+			if drawn = strings.NewReplacer("10.99.73.", "10.8.73.", "10.99.74.", "10.8.74.", "tour", "quickstart").Replace(drawn); drawn != string(picture(t)) {
+				t.Errorf("orrery graph does not draw %s", quickstartPicture)
+			}
+		}, "quickstart:", "tour:", `"quickstart"`, `"tour"`, "10.8.73.", "10.99.73.", "10.8.74.", "10.99.74.",
+			"21 steps: 2 network, 1 names, 2 build,", "… steps: 2 network, 1 names, …") // layers may be there from another run
+	})
+	t.Run("tour", func(t *testing.T) {
+		tour(t, env, "docs/tour.md", "toykat", 8, func(string) {},
+			"toykat:", "tour:", `"toykat"`, `"tour"`, "of toykat", "of tour", "10.8.67.", "10.213.67.", "10.8.68.", "10.213.68.")
+	})
+}
+
+// tour does what a page does with an example, at least so many commands, and then something else. In the place of the documents' names stand those of this test.
+func tour(t *testing.T, env []string, page, example string, least int, then func(dir string), replace ...string) {
+	other := strings.NewReplacer(replace...)
+	site := filepath.Join(t.TempDir(), "site")
+	if err := os.CopyFS(site, os.DirFS(filepath.Join(root, "examples", example))); err != nil {
 		t.Fatal(err)
 	}
 	file := filepath.Join(site, "site.toml")
@@ -35,14 +51,13 @@ func TestTour(t *testing.T) {
 	if err := os.WriteFile(file, []byte(other.Replace(string(text))), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	env := append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "ORRERY_STATE="+need.State(), "ORRERY_RUN="+need.Run())
 	t.Cleanup(func() {
 		run(t, site, env, "orrery", "twin", "destroy", "dev1")
 		run(t, site, env, "orrery", "down", "--volumes", "--yes-volumes", "tour")
 		os.RemoveAll(filepath.Join(need.State(), "sites/tour"))
 	})
 	commands := 0
-	for _, b := range one(t, "README.md").blocks {
+	for _, b := range one(t, page).blocks {
 		if b.info != "console" {
 			continue
 		}
@@ -54,9 +69,10 @@ func TestTour(t *testing.T) {
 			}
 		}
 	}
-	if commands < 8 {
-		t.Errorf("the tour has only %d commands", commands)
+	if commands < least {
+		t.Errorf("%s has only %d commands", page, commands)
 	}
+	then(site)
 }
 
 // A step is a command of a console block and what it prints.

@@ -88,10 +88,10 @@ func (p *Picture) layout() *layout {
 	}
 	y += margin / 2
 	left := margin + len(l.networks)*lineGap + margin/2
-	columns := leastCols
 	groups := p.byHost()
+	columns := leastCols
 	for _, g := range groups {
-		columns = max(columns, min(mostCols, int(math.Ceil(math.Sqrt(float64(len(g.nodes)))))))
+		columns = max(columns, columnsFor(len(g.nodes)))
 	}
 	inside := columns*cardWide + (columns-1)*cardGap
 	l.width = left + inside + 2*padding + margin
@@ -108,6 +108,14 @@ func (p *Picture) layout() *layout {
 	l.legend = y
 	l.height = y + legendHeight(l) + margin/2
 	return l
+}
+
+// columnsFor gives how many cards stand side by side: a few in one row, more in about as many rows as columns.
+func columnsFor(nodes int) int {
+	if nodes <= 4 {
+		return nodes
+	}
+	return min(mostCols, int(math.Ceil(math.Sqrt(float64(nodes)))))
 }
 
 // row places a row of cards and the branches below it, and gives where the next begins.
