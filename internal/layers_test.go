@@ -14,7 +14,7 @@ import (
 
 // layers are the packages in their order: each imports only from layers before its own.
 var layers = [][]string{
-	{"visible"},
+	{"visible", "phrase"},
 	{"problem", "tree"},
 	{"strict"},
 	{"site"},
@@ -41,6 +41,7 @@ var layers = [][]string{
 	{"lab/bundle", "lab/suspect", "lab/setting"},
 	{"lab/report"},
 	{"lab/run"},
+	{"control"},
 	{"cli"},
 }
 

@@ -13,8 +13,10 @@ import (
 
 	"orrery/internal/apply/local"
 	"orrery/internal/backup"
+	"orrery/internal/control"
 	"orrery/internal/engine"
 	"orrery/internal/hook"
+	"orrery/internal/phrase"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 )
@@ -55,17 +57,17 @@ Generated secrets and SSH host keys are in it only if there is something to encr
 }
 
 func (a *app) backup(ctx context.Context, selectors []string, target string, o backupOptions) error {
-	if err := needRoot(); err != nil {
+	if err := control.NeedRoot(); err != nil {
 		return err
 	}
-	s, h, chosen, err := a.target(selectors)
+	s, h, chosen, err := a.Target(selectors)
 	if err != nil {
 		return err
 	}
 	if len(chosen) == len(s.Nodes) {
 		chosen = nil // it is the whole site, by whatever name
 	}
-	dir, err := a.absolute()
+	dir, err := a.Absolute()
 	if err != nil {
 		return err
 	}
@@ -78,7 +80,7 @@ func (a *app) backup(ctx context.Context, selectors []string, target string, o b
 		return err
 	}
 	set := &backup.Set{
-		Site: s, Dir: dir, Dirs: a.dirs, Engines: h.Engines, Store: h.Store, Nodes: chosen, Target: absolute,
+		Site: s, Dir: dir, Dirs: a.Dirs, Engines: h.Engines, Store: h.Store, Nodes: chosen, Target: absolute,
 		WithLayers: o.layers, WithSnapshots: o.snapshots,
 	}
 	if err := set.Check(); err != nil {
@@ -96,23 +98,23 @@ func (a *app) take(ctx context.Context, s *site.Site, h *local.Host, set *backup
 	began := time.Now()
 	shown := newMeter(a.err, s.Name)
 	b := &backup.Backup{
-		Set: set, Into: into, To: to, By: Version, Who: who(), Saw: shown.add, Still: func(ctx context.Context, do func(context.Context) error) (time.Duration, error) {
+		Set: set, Into: into, To: to, By: Version, Who: control.Who(), Saw: shown.Add, Still: func(ctx context.Context, do func(context.Context) error) (time.Duration, error) {
 			return a.still(ctx, s, h, set, do)
 		},
 	}
 	r, err := b.Run(ctx)
-	shown.close()
+	shown.Close()
 	if err != nil {
 		return err
 	}
-	a.tell(s, hook.Event{Event: site.BackupDone, Result: "done", Backup: chosenName(into, r.ID), Bytes: r.Manifest.Bytes()})
+	a.Tell(s, hook.Event{Event: site.BackupDone, Result: "done", Backup: backupName(into, r.ID), Bytes: r.Manifest.Bytes()})
 	a.tellRotten(into, &r.Checked)
 	if o.json {
 		return printJSON(a.out, backupLine(into.Where(), r.ID, r.Manifest, r))
 	}
 	took := time.Since(began)
-	fmt.Fprintf(a.out, "%s: %s and %s, %s, in %s (%.1f s; %s read, %s added).\n", s.Name, count(len(r.Manifest.Nodes), "node"),
-		count(volumes(r.Manifest), "volume"), sizeText(r.Manifest.Bytes()), into.Where(), took.Seconds(), sizeText(r.Read), sizeText(r.Wrote))
+	fmt.Fprintf(a.out, "%s: %s and %s, %s, in %s (%.1f s; %s read, %s added).\n", s.Name, phrase.Count(len(r.Manifest.Nodes), "node"),
+		phrase.Count(volumes(r.Manifest), "volume"), sizeText(r.Manifest.Bytes()), into.Where(), took.Seconds(), sizeText(r.Read), sizeText(r.Wrote))
 	a.tellChecked(into, &r.Checked)
 	if r.Manifest.Pause > 0 {
 		fmt.Fprintf(a.out, "The nodes stood still for %s.\n", milliseconds(r.Manifest.Pause))
@@ -120,7 +122,7 @@ func (a *app) take(ctx context.Context, s *site.Site, h *local.Host, set *backup
 	for _, why := range r.Manifest.Left {
 		fmt.Fprintf(a.out, "Not in it: %s.\n", why)
 	}
-	fmt.Fprintf(a.out, "\n  orrery restore %s   put it back, on any host\n", chosenName(into, r.ID))
+	fmt.Fprintf(a.out, "\n  orrery restore %s   put it back, on any host\n", backupName(into, r.ID))
 	return nil
 }
 
@@ -128,7 +130,7 @@ func (a *app) take(ctx context.Context, s *site.Site, h *local.Host, set *backup
 func (a *app) tellChecked(into backup.Vault, c *backup.Checked) {
 	if c.Blocks > 0 {
 		fmt.Fprintf(a.out, "It shares %s (%s) with earlier backups; %d of them (%s) were read again and are whole.\n",
-			count(c.Blocks, "block"), sizeText(c.Bytes), c.Read, sizeText(c.Reread))
+			phrase.Count(c.Blocks, "block"), sizeText(c.Bytes), c.Read, sizeText(c.Reread))
 	}
 	if len(c.Rotten) > 0 {
 		fmt.Fprintln(a.out, "What this backup needs of damaged blocks was written again.")
@@ -142,7 +144,7 @@ func (a *app) tellRotten(into backup.Vault, c *backup.Checked) {
 		fmt.Fprintf(a.err, "orrery: damaged in %s: %s (%v)\n", into.Where(), c.Rotten[i].Name(), c.Rotten[i].Why)
 	}
 	if more := len(c.Rotten) - most; more > 0 {
-		fmt.Fprintf(a.err, "orrery: damaged in %s: %s more\n", into.Where(), count(more, "block"))
+		fmt.Fprintf(a.err, "orrery: damaged in %s: %s more\n", into.Where(), phrase.Count(more, "block"))
 	}
 	for _, id := range c.Manifests {
 		fmt.Fprintf(a.err, "orrery: damaged in %s: the manifest of backup %s, which is lost with it\n", into.Where(), id)
@@ -153,7 +155,7 @@ func (a *app) tellRotten(into backup.Vault, c *backup.Checked) {
 }
 
 // chosenName is how a user names a backup.
-func chosenName(v backup.Vault, id string) string {
+func backupName(v backup.Vault, id string) string {
 	if _, one := v.(*backup.Archive); one {
 		return v.Where()
 	}
@@ -173,7 +175,7 @@ func volumes(m *backup.Manifest) int {
 // still does something while all who write into a set stand still and nobody else changes the site. Whoever does so now is waited for.
 func (a *app) still(ctx context.Context, s *site.Site, h *local.Host, set *backup.Set, do func(context.Context) error) (time.Duration, error) {
 	var pause time.Duration
-	act := func(*account) error {
+	act := func(*control.Account) error {
 		writers, err := set.Writers(ctx)
 		if err != nil {
 			return err
@@ -181,7 +183,7 @@ func (a *app) still(ctx context.Context, s *site.Site, h *local.Host, set *backu
 		if len(writers) == 0 {
 			return do(ctx)
 		}
-		letGo, err := a.guard(writers...)
+		letGo, err := a.Guard(writers...)
 		if err != nil {
 			return err
 		}
@@ -193,7 +195,7 @@ func (a *app) still(ctx context.Context, s *site.Site, h *local.Host, set *backu
 		return err
 	}
 	for deadline := time.Now().Add(lockPatience); ; {
-		err := a.locked(ctx, s, h, act)
+		err := a.Locked(ctx, s, h, act)
 		if problem.Exit(err) != int(problem.Locked) || time.Now().After(deadline) {
 			return pause, err
 		}
@@ -342,8 +344,8 @@ func (a *app) backupVerify() *cobra.Command {
 
 func (a *app) verify(ctx context.Context, v backup.Vault, id string) error {
 	shown := newMeter(a.err, "verify")
-	defer shown.close()
-	return v.Verify(ctx, id, shown.add)
+	defer shown.Close()
+	return v.Verify(ctx, id, shown.Add)
 }
 
 func (a *app) backupPrune() *cobra.Command {
@@ -363,7 +365,7 @@ func (a *app) backupPrune() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(a.out, "%s removed, %s freed.\n", count(len(gone), "backup"), sizeText(freed))
+			fmt.Fprintf(a.out, "%s removed, %s freed.\n", phrase.Count(len(gone), "backup"), sizeText(freed))
 			return nil
 		},
 	}

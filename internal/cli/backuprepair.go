@@ -8,6 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"orrery/internal/backup"
+	"orrery/internal/control"
+	"orrery/internal/phrase"
 	"orrery/internal/problem"
 )
 
@@ -27,7 +29,7 @@ backup that was not in it. Then it says of each backup whether it is whole, and 
 }
 
 func (a *app) repair(ctx context.Context, dir string, copies []string) error {
-	if err := needRoot(); err != nil {
+	if err := control.NeedRoot(); err != nil {
 		return err
 	}
 	set, err := a.repairSet(dir)
@@ -40,18 +42,18 @@ func (a *app) repair(ctx context.Context, dir string, copies []string) error {
 	}
 	defer into.Close() //nolint:errcheck // what is written has been synced by then
 	shown := newMeter(a.err, "repair")
-	repair := &backup.Repair{Into: into, Set: set, Saw: shown.add}
+	repair := &backup.Repair{Into: into, Set: set, Saw: shown.Add}
 	for _, text := range copies {
 		v, _, err := backup.Open(text)
 		if err != nil {
-			shown.close()
+			shown.Close()
 			return err
 		}
 		defer v.Close() //nolint:errcheck // it was only read
 		repair.From = append(repair.From, v)
 	}
 	done, err := repair.Run(ctx)
-	shown.close()
+	shown.Close()
 	if err != nil {
 		return err
 	}
@@ -60,20 +62,20 @@ func (a *app) repair(ctx context.Context, dir string, copies []string) error {
 
 // repairSet is the site that is meant, of which something may be taken; nil: none is.
 func (a *app) repairSet(target string) (*backup.Set, error) {
-	if _, err := a.directory(); err != nil {
+	if _, err := a.Directory(); err != nil {
 		fmt.Fprintln(a.err, "orrery: no site is meant (-C DIRECTORY): what is damaged is sought in copies only")
 		return nil, nil
 	}
-	s, h, _, err := a.target(nil)
+	s, h, _, err := a.Target(nil)
 	if err != nil {
 		return nil, err
 	}
-	dir, err := a.absolute()
+	dir, err := a.Absolute()
 	if err != nil {
 		return nil, err
 	}
 	target, err = filepath.Abs(target)
-	return &backup.Set{Site: s, Dir: dir, Dirs: a.dirs, Engines: h.Engines, Store: h.Store, Target: target}, err
+	return &backup.Set{Site: s, Dir: dir, Dirs: a.Dirs, Engines: h.Engines, Store: h.Store, Target: target}, err
 }
 
 // writable opens a directory of backups that is one already.
@@ -88,7 +90,7 @@ func writable(dir string) (*backup.Repository, error) {
 
 func (a *app) tellRepaired(into *backup.Repository, done *backup.Repaired) error {
 	a.tellRotten(into, &backup.Checked{Rotten: done.Rotten, Anew: true})
-	fmt.Fprintf(a.out, "%s (%s) read, %d of them damaged; %s added.\n", count(done.Blocks, "block"), sizeText(done.Bytes), len(done.Rotten), sizeText(done.Wrote))
+	fmt.Fprintf(a.out, "%s (%s) read, %d of them damaged; %s added.\n", phrase.Count(done.Blocks, "block"), sizeText(done.Bytes), len(done.Rotten), sizeText(done.Wrote))
 	lost := 0
 	for i := range done.Backups {
 		b := &done.Backups[i]
@@ -105,6 +107,6 @@ func (a *app) tellRepaired(into *backup.Repository, done *backup.Repaired) error
 	if lost == 0 {
 		return nil
 	}
-	p := problem.New(problem.Failed, "%d of %s stay damaged", lost, count(len(done.Backups), "backup")).At(into.Where())
+	p := problem.New(problem.Failed, "%d of %s stay damaged", lost, phrase.Count(len(done.Backups), "backup")).At(into.Where())
 	return p.Try("name another copy with --from, and the site whose backups they are with -C; orrery restore --file and --node bring back what is whole")
 }

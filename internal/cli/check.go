@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"orrery/internal/phrase"
 	"orrery/internal/site/spec"
 )
 
@@ -14,7 +15,7 @@ func (a *app) checkVerb() *cobra.Command {
 		Short: "Print every mistake in the site directory, with its place and its cure",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			s, err := a.load()
+			s, err := a.Load()
 			if err != nil {
 				return err
 			}
@@ -25,7 +26,7 @@ func (a *app) checkVerb() *cobra.Command {
 				}
 			}
 			fmt.Fprintf(a.out, "%s: %s, %s, %s: no mistakes.\n", s.Name,
-				count(len(s.Nodes), "node"), count(len(s.Roles), "role"), count(len(s.Networks), "network"))
+				phrase.Count(len(s.Nodes), "node"), phrase.Count(len(s.Roles), "role"), phrase.Count(len(s.Networks), "network"))
 			return nil
 		},
 	}

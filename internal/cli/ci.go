@@ -11,6 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"orrery/internal/ci"
+	"orrery/internal/control"
+	"orrery/internal/phrase"
 	"orrery/internal/problem"
 	"orrery/internal/secret"
 	"orrery/internal/site"
@@ -22,7 +24,7 @@ import (
 type ciRun struct {
 	*app
 	original *site.Site
-	record   twinRecord
+	record   control.TwinRecord
 	site     *site.Site // the twin
 	keys     *secret.Keyring
 	log      bytes.Buffer // what bringing up and ending it printed
@@ -43,7 +45,7 @@ passed and 11 if a test did not. For nightly timers and services for continuous 
 		Example: "  orrery ci examples/toykat --release next --junit build/toykat.xml",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := needRoot(); err != nil {
+			if err := control.NeedRoot(); err != nil {
 				return err
 			}
 			r, err := a.newCI(args, release, only)
@@ -64,26 +66,26 @@ passed and 11 if a test did not. For nightly timers and services for continuous 
 
 // newCI finds out what is to be tested; whatever is wrong with the command or the site file is said before anything is done.
 func (a *app) newCI(args []string, release string, only []string) (*ciRun, error) {
-	if a.twin != "" {
+	if a.Twin != "" {
 		return nil, problem.New(problem.Usage, "orrery ci makes a twin of its own").Try("leave out --twin")
 	}
 	if len(args) == 0 {
-		here, err := a.directory()
+		here, err := a.Directory()
 		if err != nil {
 			return nil, err
 		}
 		args = []string{here}
 	}
-	s, dir, err := a.original(args[0])
+	s, dir, err := a.Original(args[0])
 	if err != nil {
 		return nil, err
 	}
 	if len(s.Tests) == 0 {
 		return nil, problem.New(problem.Mistake, "site %s declares no test", s.Name).At(filepath.Join(dir, "site.toml")).Try("[test.NAME] node = …, command = […]")
 	}
-	o := twin.Options{Name: ciName(time.Now(), os.Getpid()), Owner: who()}
+	o := twin.Options{Name: ciName(time.Now(), os.Getpid()), Owner: control.Who()}
 	if release != "" {
-		if o.Release, err = releaseNumber(s, release); err != nil {
+		if o.Release, err = control.ReleaseNumber(s, release); err != nil {
 			return nil, err
 		}
 	}
@@ -95,16 +97,16 @@ func (a *app) newCI(args []string, release string, only []string) (*ciRun, error
 		return nil, err
 	}
 	if len(made.Tests) == 0 {
-		return nil, problem.New(problem.Usage, "none of the %s is on a node of --only", count(len(s.Tests), "test")).Try("orrery query all lists the nodes")
+		return nil, problem.New(problem.Usage, "none of the %s is on a node of --only", phrase.Count(len(s.Tests), "test")).Try("orrery query all lists the nodes")
 	}
 	name, err := os.Hostname()
 	if err != nil {
 		return nil, err
 	}
-	b := *a
-	b.siteDir = dir
-	r := &ciRun{app: &b, original: s, site: made, keys: secret.NewKeyring(made, a.dirs)}
-	r.record = twinRecord{Site: s.Name, Dir: dir, Options: o, Volumes: site.Empty, Created: time.Now().UTC().Truncate(time.Second)}
+	b := a.another()
+	b.SiteDir = dir
+	r := &ciRun{app: b, original: s, site: made, keys: secret.NewKeyring(made, a.Dirs)}
+	r.record = control.TwinRecord{Site: s.Name, Dir: dir, Options: o, Volumes: site.Empty, Created: time.Now().UTC().Truncate(time.Second)}
 	r.report = ci.Report{Site: s.Name, Host: name, Began: time.Now(), Properties: properties(made, o.Release)}
 	return r, nil
 }

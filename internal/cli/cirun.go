@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"orrery/internal/ci"
+	"orrery/internal/control"
 	"orrery/internal/host"
 	"orrery/internal/problem"
 	"orrery/internal/role"
@@ -24,7 +25,7 @@ func (r *ciRun) run(ctx context.Context, junit string, keep bool, timeout time.D
 		return err
 	}
 	// Whoever finds the twin later knows by this lock whether the run that made it still lives.
-	lock, err := host.TakeLock(r.ciLock(r.record.key()), host.Holder{Who: who(), Pid: os.Getpid(), Since: time.Now(), Command: r.command})
+	lock, err := host.TakeLock(r.ciLock(r.record.Key()), host.Holder{Who: control.Who(), Pid: os.Getpid(), Since: time.Now(), Command: r.Command})
 	if err != nil {
 		return err
 	}
@@ -37,9 +38,9 @@ func (r *ciRun) run(ctx context.Context, junit string, keep bool, timeout time.D
 	cancel()
 	r.report.Took = time.Since(r.report.Began)
 	if keep {
-		wrong = errors.Join(wrong, os.Remove(r.ciLock(r.record.key())))
+		wrong = errors.Join(wrong, os.Remove(r.ciLock(r.record.Key())))
 		fmt.Fprintf(r.err, "The twin is left: orrery -C %s --twin %s status\n", r.record.Dir, r.record.Options.Name)
-	} else if err := r.quiet().destroyTwin(context.WithoutCancel(ctx), r.record); err != nil {
+	} else if err := r.quiet().EndTwin(context.WithoutCancel(ctx), r.record); err != nil {
 		wrong = errors.Join(wrong, err)
 	}
 	if err := r.write(junit); err != nil {
@@ -58,7 +59,7 @@ func (r *ciRun) run(ctx context.Context, junit string, keep bool, timeout time.D
 // prove brings the twin up and runs the tests.
 func (r *ciRun) prove(ctx context.Context) error {
 	began := time.Now()
-	if err := r.quiet().createTwin(ctx, r.record); err != nil {
+	if _, _, err := r.quiet().CreateTwin(ctx, r.record); err != nil {
 		if cause := context.Cause(ctx); cause != nil {
 			err = errors.Join(cause, err)
 		}
@@ -73,7 +74,7 @@ func (r *ciRun) prove(ctx context.Context) error {
 			return err
 		}
 	}
-	runners, err := r.runners(ctx, r.site)
+	runners, err := r.Runners(ctx, r.site)
 	if err != nil {
 		return err
 	}
@@ -81,7 +82,7 @@ func (r *ciRun) prove(ctx context.Context) error {
 		if in, ok := runners[node]; ok {
 			return in, nil
 		}
-		return nil, notRunning(node)
+		return nil, control.NotRunning(node)
 	}}, r.tell)
 	for _, t := range r.original.Tests {
 		if !slices.ContainsFunc(r.site.Tests, func(x site.Test) bool { return x.Name == t.Name }) {
@@ -106,10 +107,10 @@ func (r *ciRun) testEnv(t site.Test) []string {
 
 // quiet is the program with nothing but results on its standard output; what it tells meanwhile is kept for the report.
 func (r *ciRun) quiet() *app {
-	b := *r.app
+	b := r.app.another()
 	b.err = io.MultiWriter(r.err, &r.log)
 	b.out = b.err
-	return &b
+	return b
 }
 
 func (r *ciRun) write(junit string) error {
@@ -126,7 +127,7 @@ func (r *ciRun) write(junit string) error {
 	return nil
 }
 
-func (a *app) ciLock(key string) string { return filepath.Join(a.dirs.Site(key), "ci.lock") }
+func (a *app) ciLock(key string) string { return filepath.Join(a.Dirs.Site(key), "ci.lock") }
 
 // sweepCI ends the twins of runs that were killed. One that was left on purpose has no such lock.
 func (r *ciRun) sweepCI(ctx context.Context) error {
@@ -135,7 +136,7 @@ func (r *ciRun) sweepCI(ctx context.Context) error {
 		return err
 	}
 	for _, path := range locks {
-		lock, err := host.TakeLock(path, host.Holder{Who: who(), Pid: os.Getpid(), Since: time.Now(), Command: r.command})
+		lock, err := host.TakeLock(path, host.Holder{Who: control.Who(), Pid: os.Getpid(), Since: time.Now(), Command: r.Command})
 		if err != nil {
 			continue // its run lives
 		}
@@ -149,15 +150,15 @@ func (r *ciRun) sweepCI(ctx context.Context) error {
 }
 
 func (r *ciRun) sweepOne(ctx context.Context, key string) error {
-	record, err := r.readTwin(key)
+	record, err := r.ReadTwin(key)
 	if errors.Is(err, os.ErrNotExist) { // it was killed before there was a twin
-		return tree.RemoveAll(r.dirs.Site(key))
+		return tree.RemoveAll(r.Dirs.Site(key))
 	}
 	if err != nil {
 		return err
 	}
 	fmt.Fprintf(r.err, "ends twin %s, left by a run that was killed\n", record.Options.Name)
-	b := *r.quiet()
-	b.force = true
-	return b.destroyTwin(ctx, record)
+	b := r.quiet()
+	b.Force = true
+	return b.EndTwin(ctx, record)
 }

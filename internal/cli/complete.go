@@ -11,8 +11,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"orrery/internal/control"
 	"orrery/internal/host"
 	"orrery/internal/image"
+	"orrery/internal/phrase"
 	"orrery/internal/site"
 	"orrery/internal/snapshot"
 	"orrery/internal/volume"
@@ -83,16 +85,16 @@ func (a *app) complete(c *cobra.Command) {
 // offers gives the words for the next argument of a verb.
 func (a *app) offers(c *cobra.Command, verb string, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 	of := places[verb]
-	if strings.Contains(a.command, " -- ") { // cobra does not tell whether it was typed
+	if strings.Contains(a.Command, " -- ") { // cobra does not tell whether it was typed
 		return nil, orFiles // a command
 	}
 	if c.DisableFlagParsing { // twin status and its like
 		var flags []string
 		if flags, args = sharedFlags(args); len(args) > 0 {
-			a.twin = args[0]
+			a.Twin = args[0]
 		}
 		if i := slices.Index(flags, "-C"); i >= 0 && i+1 < len(flags) {
-			a.siteDir = flags[i+1]
+			a.SiteDir = flags[i+1]
 		}
 	}
 	usage, _, _ := strings.Cut(c.Use, "-- ")
@@ -119,7 +121,7 @@ func oneOf(all ...string) offer {
 
 // completed gives the site that is meant; an empty one if it cannot be read: completion never fails aloud.
 func (a *app) completed() *site.Site {
-	s, err := a.load()
+	s, err := a.Load()
 	if err != nil {
 		return &site.Site{}
 	}
@@ -201,10 +203,10 @@ func (a *app) pathsIn(name, begin string) []string {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
 	s := a.completed()
-	if _, err := declared(s, name); err != nil || needRoot() != nil {
+	if _, err := control.Declared(s, name); err != nil || control.NeedRoot() != nil {
 		return nil
 	}
-	in, err := a.running(ctx, s, name)
+	in, err := a.Running(ctx, s, name)
 	if err != nil {
 		return nil
 	}
@@ -262,11 +264,11 @@ func (a words) releases() ([]string, cobra.ShellCompDirective) {
 
 // twins gives the twins of the site that is meant, or of all if none is.
 func (a words) twins() ([]string, cobra.ShellCompDirective) {
-	b := *a.app
-	b.twin = ""
+	b := a.app.another()
+	b.Twin = ""
 	of := b.completed().Name
 	var some []string
-	for _, r := range a.app.twins() {
+	for _, r := range a.app.Twins() {
 		if of == "" || r.Site == of {
 			some = append(some, r.Options.Name+"\tof "+r.Site+", "+r.Options.Owner+"'s")
 		}
@@ -277,7 +279,7 @@ func (a words) twins() ([]string, cobra.ShellCompDirective) {
 // sites gives the names of the sites that are up; a directory will do, too.
 func (a words) sites() ([]string, cobra.ShellCompDirective) {
 	var some []string
-	for _, m := range a.sitesUp() {
+	for _, m := range a.SitesUp() {
 		if m.Twin == "" {
 			some = append(some, m.Site+"\t"+m.Dir)
 		}
@@ -288,10 +290,10 @@ func (a words) sites() ([]string, cobra.ShellCompDirective) {
 // known gives the names of the sites of which something is on this host.
 func (a *app) known() []string {
 	var some []string
-	rows, _ := a.sites(context.Background())
+	rows, _ := a.Sites(context.Background())
 	for _, r := range rows {
 		if r.Twin == "" {
-			some = append(some, r.Site+"\t"+r.state()+", "+dash(r.Dir))
+			some = append(some, r.Site+"\t"+upOrDown(r)+", "+dash(r.Dir))
 		}
 	}
 	return some
@@ -299,9 +301,9 @@ func (a *app) known() []string {
 
 func (a words) snapshots() ([]string, cobra.ShellCompDirective) {
 	var some []string
-	all, _ := snapshot.List(a.dirs, a.completed().Key())
+	all, _ := snapshot.List(a.Dirs, a.completed().Key())
 	for _, each := range all {
-		some = append(some, each.ID+"\t"+count(len(each.Nodes), "node")+", "+count(len(each.Volumes), "volume"))
+		some = append(some, each.ID+"\t"+phrase.Count(len(each.Nodes), "node")+", "+phrase.Count(len(each.Volumes), "volume"))
 	}
 	return some, noFiles
 }
@@ -309,7 +311,7 @@ func (a words) snapshots() ([]string, cobra.ShellCompDirective) {
 // mirrored gives the volumes that have a mirror.
 func (a words) mirrored() ([]string, cobra.ShellCompDirective) {
 	var some []string
-	all, _ := a.mirrors(a.completed())
+	all, _ := a.Mirrors(a.completed())
 	for _, m := range all {
 		some = append(some, m.Volume)
 	}
@@ -321,7 +323,7 @@ func (a words) mirrored() ([]string, cobra.ShellCompDirective) {
 func (a words) formers() ([]string, cobra.ShellCompDirective) {
 	s := a.completed()
 	var some []string
-	all, _ := volume.List(a.dirs, s.Key())
+	all, _ := volume.List(a.Dirs, s.Key())
 	for _, v := range all {
 		if _, still := s.Node(v.Node); !still && v.Node != "" {
 			some = append(some, v.Node)
@@ -333,7 +335,7 @@ func (a words) formers() ([]string, cobra.ShellCompDirective) {
 
 func (a words) layers() ([]string, cobra.ShellCompDirective) {
 	var some []string
-	all, _ := image.Open(a.dirs.State).List()
+	all, _ := image.Open(a.Dirs.State).List()
 	for _, l := range all {
 		some = append(some, l.Digest+"\t"+l.Title)
 	}

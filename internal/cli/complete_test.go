@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"orrery/internal/control"
 	"orrery/internal/host"
 	"orrery/internal/site/twin"
 )
@@ -28,18 +29,18 @@ func TestComplete(t *testing.T) {
 	state := t.TempDir()
 	t.Setenv("ORRERY_STATE", state)
 	t.Setenv("ORRERY_RUN", t.TempDir())
-	a := &app{dirs: host.DefaultDirs(), siteDir: "../../examples/toykat"}
-	dir, err := filepath.Abs(a.siteDir)
+	a := &app{Session: control.Session{Dirs: host.DefaultDirs(), SiteDir: "../../examples/toykat"}}
+	dir, err := filepath.Abs(a.SiteDir)
 	mustDo(t, err)
 	s := a.completed()
-	mustDo(t, os.MkdirAll(a.dirs.Site("toykat"), 0o700))
-	mustDo(t, a.markUp(s))
-	mustDo(t, a.writeTwin(twinRecord{Site: "toykat", Dir: dir, Options: twin.Options{Name: "dev1", Owner: "ada"}}))
-	mustDo(t, a.writeTwin(twinRecord{Site: "other", Dir: "/srv/other", Options: twin.Options{Name: "dev2"}}))
+	mustDo(t, os.MkdirAll(a.Dirs.Site("toykat"), 0o700))
+	mustDo(t, a.MarkUp(s))
+	mustDo(t, a.WriteTwin(control.TwinRecord{Site: "toykat", Dir: dir, Options: twin.Options{Name: "dev1", Owner: "ada"}}))
+	mustDo(t, a.WriteTwin(control.TwinRecord{Site: "other", Dir: "/srv/other", Options: twin.Options{Name: "dev2"}}))
 	const id = "20260730-120000"
-	mustDo(t, os.MkdirAll(filepath.Join(a.dirs.Snapshots("toykat"), id), 0o700))
-	mustDo(t, os.WriteFile(filepath.Join(a.dirs.Snapshots("toykat"), id, "snapshot.json"), []byte(`{"id": "`+id+`"}`), 0o600))
-	mustDo(t, os.MkdirAll(filepath.Join(a.dirs.Volumes("toykat"), "pgdata", "db0"), 0o700))
+	mustDo(t, os.MkdirAll(filepath.Join(a.Dirs.Snapshots("toykat"), id), 0o700))
+	mustDo(t, os.WriteFile(filepath.Join(a.Dirs.Snapshots("toykat"), id, "snapshot.json"), []byte(`{"id": "`+id+`"}`), 0o600))
+	mustDo(t, os.MkdirAll(filepath.Join(a.Dirs.Volumes("toykat"), "pgdata", "db0"), 0o700))
 	for line, want := range map[string]string{ // it is the shell that drops what does not begin as has been typed
 		"exec":                   "portal group=system role=db network=cam all",
 		"exec portal --":         "",
@@ -79,7 +80,7 @@ func TestComplete(t *testing.T) {
 
 // TestPlaces: for each verb with arguments it is said what they may be.
 func TestPlaces(t *testing.T) {
-	root := (&app{release: live}).root()
+	root := (&app{Session: control.Session{Release: control.Live}}).root()
 	seen := map[string]bool{}
 	var each func(c *cobra.Command)
 	each = func(c *cobra.Command) {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"orrery/internal/control"
 	"orrery/internal/host"
 	"orrery/internal/problem"
 	"orrery/internal/site"
@@ -34,10 +35,10 @@ SELECTOR:PATH copies to each of several nodes, or from each of them: then into a
 		Example: "  orrery cp portal:/var/log/dpkg.log .\n  orrery cp table.csv db:/tmp/\n  orrery cp role=receptor:/var/log/daemon.log logs",
 		Args:    cobra.MinimumNArgs(2),
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := needRoot(); err != nil {
+			if err := control.NeedRoot(); err != nil {
 				return err
 			}
-			s, err := a.load()
+			s, err := a.Load()
 			if err != nil {
 				return err
 			}
@@ -115,16 +116,16 @@ func (a *app) copy(ctx context.Context, s *site.Site, sources []string, destinat
 	}
 	c.parallel, c.timeout = o.parallel, o.timeout
 	show := newMeter(a.err, "copied")
-	defer show.close()
+	defer show.Close()
 	if c.nodes == nil || !o.json && !manySpots(all) {
-		return c.within(ctx, func(ctx context.Context) error { return copyOne(ctx, c, all[1:], to, "", show.add) })
+		return c.within(ctx, func(ctx context.Context) error { return copyOne(ctx, c, all[1:], to, "", show.Add) })
 	}
 	var list speech = newPrefixed(a.out, a.err, c.nodes, false)
 	if o.json {
 		list = &reported{to: a.out}
 	}
 	endings, err := c.speak(ctx, list, func(ctx context.Context, i int, _ host.Runner, _ speaker) error {
-		return copyOne(ctx, c, all[1:], to, c.nodes[i].Name, show.add)
+		return copyOne(ctx, c, all[1:], to, c.nodes[i].Name, show.Add)
 	})
 	if err != nil {
 		return err
@@ -168,7 +169,7 @@ func (a *app) crowdOf(ctx context.Context, s *site.Site, all []spot) (*crowd, er
 		return c, nil // which is refused with words for that
 	}
 	var err error
-	c.runners, err = a.runners(ctx, s)
+	c.runners, err = a.Runners(ctx, s)
 	return c, err
 }
 

@@ -7,7 +7,9 @@ import (
 	"sync"
 	"time"
 
+	"orrery/internal/control"
 	"orrery/internal/host"
+	"orrery/internal/phrase"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 )
@@ -94,7 +96,7 @@ type absent struct {
 	name string
 }
 
-func (a absent) Run(context.Context, host.Command) error { return notRunning(a.name) }
+func (a absent) Run(context.Context, host.Command) error { return control.NotRunning(a.name) }
 
 // failed names the nodes on which it failed.
 func failed(endings []ending) []string {
@@ -115,6 +117,6 @@ func (a *app) tally(endings []ending) error {
 		fmt.Fprintln(a.err, ".")
 		return nil
 	}
-	fmt.Fprintf(a.err, "; failed: %s.\n", shortList(wrong, 20))
+	fmt.Fprintf(a.err, "; failed: %s.\n", phrase.List(wrong, 20))
 	return problem.Status(problem.FailedNodes + min(len(wrong), 100))
 }

@@ -19,7 +19,7 @@ func (a *app) doctorVerb() *cobra.Command {
 		Long:  "Tries what nodes need on this machine. The exit status is 4 if something needed is missing.",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			facts := doctor.Look(a.dirs.State)
+			facts := doctor.Look(a.Dirs.State)
 			if asJSON {
 				return printJSON(a.out, facts)
 			}

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
+	"orrery/internal/control"
 	"orrery/internal/host"
 	"orrery/internal/problem"
 	"orrery/internal/site/selector"
@@ -56,10 +57,10 @@ type execution struct {
 }
 
 func (a *app) exec(ctx context.Context, selectors, command []string, o *execution) error {
-	if err := needRoot(); err != nil {
+	if err := control.NeedRoot(); err != nil {
 		return err
 	}
-	s, err := a.load()
+	s, err := a.Load()
 	if err != nil {
 		return err
 	}
@@ -67,7 +68,7 @@ func (a *app) exec(ctx context.Context, selectors, command []string, o *executio
 	if err != nil {
 		return err
 	}
-	runners, err := a.runners(ctx, s)
+	runners, err := a.Runners(ctx, s)
 	if err != nil {
 		return err
 	}
@@ -83,7 +84,7 @@ func (a *app) exec(ctx context.Context, selectors, command []string, o *executio
 		return err
 	}
 	crowd := &crowd{nodes: nodes, runners: runners, parallel: o.parallel, timeout: o.timeout}
-	return a.noted(s, func() error {
+	return a.Noted(s, func() error {
 		endings, err := crowd.speak(ctx, show, func(ctx context.Context, i int, in host.Runner, to speaker) error {
 			defer input.close(i)
 			return in.Run(ctx, host.Command{Args: command, User: o.user, Stdin: input.of(i), Stdout: to.out(), Stderr: to.errs()})

@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"orrery/internal/control"
 	"orrery/internal/host"
 	"orrery/internal/problem"
 	"orrery/internal/site"
@@ -29,10 +30,10 @@ func (a *app) forwardVerb() *cobra.Command {
 		Example: "  orrery forward portal:80 --listen 127.0.0.1:8080",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := needRoot(); err != nil {
+			if err := control.NeedRoot(); err != nil {
 				return err
 			}
-			s, err := a.load()
+			s, err := a.Load()
 			if err != nil {
 				return err
 			}
@@ -113,7 +114,7 @@ func (a *app) wayTo(s *site.Site, target string) (*way, error) {
 	if !ok || !validPort(port) {
 		return nil, problem.New(problem.Usage, "%q is no NODE:PORT", target).Try("orrery forward portal:80")
 	}
-	n, err := declared(s, name)
+	n, err := control.Declared(s, name)
 	if err != nil {
 		return nil, err
 	}
@@ -128,7 +129,7 @@ func (w *way) in(ctx context.Context) (host.Runner, error) {
 		return w.runner, nil
 	}
 	var err error
-	w.runner, err = w.a.running(ctx, w.site, w.node.Name)
+	w.runner, err = w.a.Running(ctx, w.site, w.node.Name)
 	w.lookedFor = time.Now()
 	return w.runner, err
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"orrery/internal/control"
 	"orrery/internal/host"
 	"orrery/internal/site"
 	"orrery/internal/site/graph"
@@ -27,7 +28,7 @@ shows what the site file declares. The picture goes to standard output, or to th
 		Example: `  orrery graph > site.svg
   orrery graph --output receptors.svg role=receptor`,
 		RunE: func(c *cobra.Command, args []string) error {
-			s, err := a.load()
+			s, err := a.Load()
 			if err != nil {
 				return err
 			}
@@ -36,7 +37,7 @@ shows what the site file declares. The picture goes to standard output, or to th
 				return err
 			}
 			p := graph.Picture{Site: s, Nodes: nodes, Host: hostName(s)}
-			if up := slices.ContainsFunc(a.sitesUp(), func(m marker) bool { return m.Site == s.Name && m.Twin == s.Twin }); up && !declared {
+			if up := slices.ContainsFunc(a.SitesUp(), func(m control.Marker) bool { return m.Site == s.Name && m.Twin == s.Twin }); up && !declared {
 				if os.Geteuid() != 0 {
 					fmt.Fprintln(a.err, "orrery: only root can see how nodes are: the picture shows what is declared.")
 				} else if err = a.see(c.Context(), &p, args); err != nil {
@@ -68,17 +69,17 @@ func hostName(s *site.Site) string {
 
 // see puts into a picture how the nodes are that are live.
 func (a *app) see(ctx context.Context, p *graph.Picture, selectors []string) error {
-	r, err := a.roll(ctx, p.Site, selectors)
+	r, err := a.Status(ctx, p.Site, selectors)
 	if err != nil {
 		return err
 	}
 	p.Nodes, p.Seen = nil, map[string]graph.Look{}
-	for i, each := range r.rows {
+	for i, each := range r.Nodes {
 		look := p.Seen[each.Node]
 		if each.Quarantine { // it comes behind the live one
 			look.Beside = append(look.Beside, "release "+strconv.Itoa(each.Release)+" in quarantine, "+each.State)
 		} else {
-			p.Nodes, look = append(p.Nodes, r.declared[i]), each.look()
+			p.Nodes, look = append(p.Nodes, r.Declared(i)), lookOf(each)
 		}
 		p.Seen[each.Node] = look
 	}
@@ -86,19 +87,19 @@ func (a *app) see(ctx context.Context, p *graph.Picture, selectors []string) err
 }
 
 // look gives how a node is, for a picture.
-func (r row) look() graph.Look {
+func lookOf(r control.NodeStatus) graph.Look {
 	switch {
 	case r.State == "absent":
 		return graph.Look{Health: graph.Absent, Word: r.State}
-	case r.State != "running" && r.good():
+	case r.State != "running" && r.Good():
 		return graph.Look{Health: graph.Off, Word: r.State}
 	case r.State != "running":
 		return graph.Look{Health: graph.Bad, Word: r.State, Detail: r.Detail}
-	case r.good() && r.Health == "-":
+	case r.Good() && r.Health == "-":
 		return graph.Look{Health: graph.Good, Word: r.State}
-	case r.good():
+	case r.Good():
 		return graph.Look{Health: graph.Good, Word: r.Health}
-	case r.Health == unhealthy:
+	case r.Health == control.Unhealthy:
 		return graph.Look{Health: graph.Bad, Word: r.Health, Detail: r.Detail}
 	}
 	return graph.Look{Health: graph.Doubtful, Word: r.Health, Detail: r.Detail}

@@ -8,12 +8,14 @@ import (
 	"strings"
 	"testing"
 
+	"orrery/internal/control"
+
 	"github.com/spf13/cobra"
 )
 
 // TestEmptyDefaults: no help text and no manual page tells of a default that is none.
 func TestEmptyDefaults(t *testing.T) {
-	root := (&app{release: live}).root()
+	root := (&app{Session: control.Session{Release: control.Live}}).root()
 	empty := regexp.MustCompile(`\(default(:? *| "")\)|\(default \[?\]?\)`)
 	var each func(c *cobra.Command)
 	each = func(c *cobra.Command) {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"orrery/internal/control"
 	"orrery/internal/engine/all"
 	"orrery/internal/image"
 	"orrery/internal/snapshot"
@@ -23,7 +24,7 @@ func (a *app) imageVerb() *cobra.Command {
 // used gives the digests of the layers that nodes of any site on this host stand on, or stood on in a snapshot.
 func (a *app) used(c *cobra.Command, store *image.Store) (map[string]bool, error) {
 	used := map[string]bool{}
-	for _, e := range all.Engines(a.dirs, store) {
+	for _, e := range all.Engines(a.Dirs, store) {
 		nodes, err := e.List(c.Context(), "")
 		if err != nil {
 			return nil, err
@@ -34,7 +35,7 @@ func (a *app) used(c *cobra.Command, store *image.Store) (map[string]bool, error
 			}
 		}
 	}
-	kept, err := snapshot.Layers(a.dirs)
+	kept, err := snapshot.Layers(a.Dirs)
 	if err != nil {
 		return nil, err
 	}
@@ -52,7 +53,7 @@ func (a *app) imageList() *cobra.Command {
 		Short: "List the layers",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			store := image.Open(a.dirs.State)
+			store := image.Open(a.Dirs.State)
 			infos, err := store.List()
 			if err != nil {
 				return err
@@ -86,10 +87,10 @@ func (a *app) imageGC() *cobra.Command {
 		Short: "Remove layers that no node stands on",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if err := needRoot(); err != nil {
+			if err := control.NeedRoot(); err != nil {
 				return err
 			}
-			store := image.Open(a.dirs.State)
+			store := image.Open(a.Dirs.State)
 			used, err := a.used(c, store)
 			if err != nil {
 				return err
@@ -111,10 +112,10 @@ func (a *app) imageVerify() *cobra.Command {
 		Use:   "verify [DIGEST...]",
 		Short: "See whether layers are as they were built",
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := needRoot(); err != nil {
+			if err := control.NeedRoot(); err != nil {
 				return err
 			}
-			store := image.Open(a.dirs.State)
+			store := image.Open(a.Dirs.State)
 			if len(args) == 0 {
 				infos, err := store.List()
 				if err != nil {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"orrery/internal/control"
 	"orrery/internal/observe"
 	"orrery/internal/plan"
 	"orrery/internal/site/selector"
@@ -16,14 +17,14 @@ func (a *app) imageBuild() *cobra.Command {
 		Use:   "build [SELECTOR...]",
 		Short: "Build the layers that nodes need, ahead of up, and print their digests",
 		RunE: func(c *cobra.Command, args []string) error {
-			s, h, chosen, err := a.target(args)
+			s, h, chosen, err := a.Target(args)
 			if err != nil {
 				return err
 			}
-			j := &job{app: a, site: s, host: h, parallel: defaultParallel(), plan: func(hosts []observe.Host) (*plan.Plan, error) {
+			j := &control.Job{Session: &a.Session, Site: s, Host: h, Plan: func(hosts []observe.Host) (*plan.Plan, error) {
 				return plan.Build(s, hosts, plan.Goal{Releases: h.Releases, Nodes: chosen})
 			}}
-			if _, err := j.run(c.Context()); err != nil {
+			if _, err := j.Run(c.Context()); err != nil {
 				return err
 			}
 			nodes, err := selector.Select(s, args...)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"orrery/internal/phrase"
 	"orrery/internal/problem"
 	"orrery/internal/site/sitefile"
 )
@@ -47,7 +48,7 @@ func (a *app) importVerb() *cobra.Command {
 				return err
 			}
 			if len(made.Lost) > 0 {
-				return problem.New(problem.Left, "the site file is written, but %s of the database is not in it, or not as it was", count(len(made.Lost), "item")).At(args[0]).
+				return problem.New(problem.Left, "the site file is written, but %s of the database is not in it, or not as it was", phrase.Count(len(made.Lost), "item")).At(args[0]).
 					Try("see above, or the comments in the site file")
 			}
 			return nil

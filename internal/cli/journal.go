@@ -7,7 +7,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"orrery/internal/control"
 	"orrery/internal/journal"
+	"orrery/internal/phrase"
 	"orrery/internal/problem"
 )
 
@@ -19,20 +21,20 @@ func (a *app) journalVerb() *cobra.Command {
 		Short: "Who did what to this site on this host, when, and how it ended",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			if err := needRoot(); err != nil {
+			if err := control.NeedRoot(); err != nil {
 				return err
 			}
-			s, err := a.load()
+			s, err := a.Load()
 			if err != nil {
 				return err
 			}
-			entries, damaged, err := journal.Read(a.dirs.Journal(s.Key()))
+			entries, damaged, err := journal.Read(a.Dirs.Journal(s.Key()))
 			if err != nil {
-				return problem.New(problem.Failed, "the journal cannot be read").At(a.dirs.Journal(s.Key())).Because(err)
+				return problem.New(problem.Failed, "the journal cannot be read").At(a.Dirs.Journal(s.Key())).Because(err)
 			}
 			if len(damaged) > 0 {
-				fmt.Fprintf(a.err, "orrery: %s: %s cannot be read and are left out: %s.\n", a.dirs.Journal(s.Key()),
-					count(len(damaged), "line"), shortList(numbers(damaged), 8))
+				fmt.Fprintf(a.err, "orrery: %s: %s cannot be read and are left out: %s.\n", a.Dirs.Journal(s.Key()),
+					phrase.Count(len(damaged), "line"), phrase.List(numbers(damaged), 8))
 			}
 			entries = lastRuns(entries, runs)
 			if asJSON {

@@ -26,7 +26,7 @@ what differs, by how much, and how far to believe it. What a run gives is a bund
 }
 
 // bundles is where runs leave their bundles unless they are told otherwise.
-func (a *app) bundles() string { return filepath.Join(a.dirs.State, "lab") }
+func (a *app) bundles() string { return filepath.Join(a.Dirs.State, "lab") }
 
 // experiment reads the experiment that is meant: the file that is named, or the one that comes with Orrery.
 func (a *app) experiment(args []string) (*experiment.Experiment, error) {

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"orrery/internal/lab/report"
+	"orrery/internal/phrase"
 	"orrery/internal/problem"
 )
 
@@ -29,13 +30,13 @@ func (a *app) labCheckVerb() *cobra.Command {
 				fmt.Fprintln(a.out, d)
 			}
 			if len(c.Differences) > 0 {
-				err = problem.New(problem.Failed, "%s differ from what the samples give", count(len(c.Differences), "figure")).At(dir).
+				err = problem.New(problem.Failed, "%s differ from what the samples give", phrase.Count(len(c.Differences), "figure")).At(dir).
 					Try("orrery lab report %s writes the report again", dir)
 			}
 			if err := errors.Join(err, c.Damaged.OrNil()); err != nil {
 				return err
 			}
-			fmt.Fprintf(a.out, "%s: %s computed again, all the same.\n", dir, count(c.Figures, "figure"))
+			fmt.Fprintf(a.out, "%s: %s computed again, all the same.\n", dir, phrase.Count(c.Figures, "figure"))
 			return nil
 		},
 	}

@@ -15,7 +15,7 @@ func (a *app) labDoctorVerb() *cobra.Command {
 		Long:  "Tells what of this host makes figures suspect. Nothing of it keeps an experiment from being run: it becomes a label in the report.",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			known, err := facts.Collect(c.Context(), facts.Options{Dir: a.dirs.State})
+			known, err := facts.Collect(c.Context(), facts.Options{Dir: a.Dirs.State})
 			if err != nil {
 				return err
 			}

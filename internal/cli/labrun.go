@@ -14,12 +14,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"orrery/internal/control"
 	"orrery/internal/host"
 	"orrery/internal/lab/bundle"
 	"orrery/internal/lab/experiment"
 	"orrery/internal/lab/report"
 	"orrery/internal/lab/run"
 	"orrery/internal/lab/setting"
+	"orrery/internal/phrase"
 	"orrery/internal/problem"
 )
 
@@ -61,10 +63,10 @@ A run that was interrupted or killed is gone on with by the same command.`,
 
 // labRun runs an experiment from wherever a former run of it has come to.
 func (a *app) labRun(ctx context.Context, e *experiment.Experiment, to string, fresh bool) (err error) {
-	if err := needRoot(); err != nil {
+	if err := control.NeedRoot(); err != nil {
 		return err
 	}
-	lock, err := host.TakeLock(filepath.Join(a.bundles(), ".lock"), host.Holder{Who: who(), Pid: os.Getpid(), Since: time.Now(), Command: a.command})
+	lock, err := host.TakeLock(filepath.Join(a.bundles(), ".lock"), host.Holder{Who: control.Who(), Pid: os.Getpid(), Since: time.Now(), Command: a.Command})
 	if err != nil {
 		return err
 	}
@@ -150,7 +152,7 @@ func interrupted(err error) error {
 func (a *app) openBundle(e *experiment.Experiment, to string, fresh bool) (*bundle.Writer, *bundle.Contents, error) {
 	digest := sha256.Sum256(e.Text)
 	h := bundle.Head{
-		Format: bundle.Format, Orrery: Version, Experiment: e.Name, Title: e.Title, Source: e.Source, Digest: hex.EncodeToString(digest[:]), Who: who(),
+		Format: bundle.Format, Orrery: Version, Experiment: e.Name, Title: e.Title, Source: e.Source, Digest: hex.EncodeToString(digest[:]), Who: control.Who(),
 		Began: time.Now(), State: bundle.Running, Seed: rand.Uint64() >> 11, Width: e.Width, Disturbed: e.Disturbed,
 		Settings: labSettings(e), Tests: labTests(e),
 	}
@@ -162,7 +164,7 @@ func (a *app) openBundle(e *experiment.Experiment, to string, fresh bool) (*bund
 	if last := a.unfinishedBundle(h, to); last != "" && !fresh {
 		w, c, err := bundle.Open(last, h.Who)
 		if err == nil {
-			fmt.Fprintf(a.err, "going on with %s, which has %s so far (--fresh begins anew)\n", last, count(max(0, c.Head.Rounds-1), "round"))
+			fmt.Fprintf(a.err, "going on with %s, which has %s so far (--fresh begins anew)\n", last, phrase.Count(max(0, c.Head.Rounds-1), "round"))
 			c.Head.State = bundle.Running
 		}
 		return w, c, err

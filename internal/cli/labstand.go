@@ -12,6 +12,7 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"orrery/internal/apply/local"
+	"orrery/internal/control"
 	"orrery/internal/engine"
 	"orrery/internal/host"
 	"orrery/internal/lab/experiment"
@@ -36,7 +37,7 @@ type labStand struct {
 
 // stand makes the site directory of an experiment, unless a former run has made it, and reads it.
 func (a *app) stand(e *experiment.Experiment, dir string) (*labStand, error) {
-	work := filepath.Join(a.dirs.State, "lab", ".work")
+	work := filepath.Join(a.Dirs.State, "lab", ".work")
 	if e.Dir != "" {
 		work = filepath.Join(e.Dir, setting.SiteName)
 	}
@@ -53,7 +54,7 @@ func (a *app) stand(e *experiment.Experiment, dir string) (*labStand, error) {
 	if s.site, err = sitefile.Load(dir); err != nil {
 		return nil, err
 	}
-	s.host, err = a.here(s.site)
+	s.host, err = a.Here(s.site)
 	return s, err
 }
 
@@ -62,10 +63,10 @@ func (s *labStand) up(ctx context.Context) error {
 	if err := os.MkdirAll(s.work, 0o755); err != nil {
 		return err
 	}
-	j := &job{app: s.app, site: s.site, host: s.host, parallel: defaultParallel(), plan: func(hosts []observe.Host) (*plan.Plan, error) {
+	j := &control.Job{Session: &s.app.Session, Site: s.site, Host: s.host, Plan: func(hosts []observe.Host) (*plan.Plan, error) {
 		return plan.Up(s.site, hosts, plan.Goal{})
 	}}
-	_, err := j.run(ctx)
+	_, err := j.Run(ctx)
 	return err
 }
 
@@ -75,7 +76,7 @@ func (s *labStand) down(ctx context.Context) error {
 		return err
 	}
 	var err error
-	for _, dir := range []string{s.dirs.Site(s.site.Key()), filepath.Join(s.dirs.Run, "lab")} {
+	for _, dir := range []string{s.Dirs.Site(s.site.Key()), filepath.Join(s.Dirs.Run, "lab")} {
 		err = errors.Join(err, tree.RemoveAll(dir))
 	}
 	return err
@@ -83,10 +84,10 @@ func (s *labStand) down(ctx context.Context) error {
 
 // clear removes the nodes, their networks, and the work directories.
 func (s *labStand) clear(ctx context.Context) error {
-	j := &job{app: s.app, site: s.site, host: s.host, parallel: defaultParallel(), plan: func(hosts []observe.Host) (*plan.Plan, error) {
+	j := &control.Job{Session: &s.app.Session, Site: s.site, Host: s.host, Plan: func(hosts []observe.Host) (*plan.Plan, error) {
 		return plan.Down(s.site, hosts, plan.Goal{}), nil
 	}}
-	if _, err := j.run(ctx); err != nil {
+	if _, err := j.Run(ctx); err != nil {
 		return err
 	}
 	return tree.RemoveAll(s.work) // nodes wrote it
@@ -119,7 +120,7 @@ func (s *labStand) ground(ctx context.Context) (*setting.Ground, error) {
 	}
 	g, err := s.Places(s.site, setting.Here{
 		Engine: func(name string) engine.Engine { return s.host.Engines[name] },
-		Tree:   s.host.Store.Tree, Tools: tools, Run: s.dirs.Run,
+		Tree:   s.host.Store.Tree, Tools: tools, Run: s.Dirs.Run,
 	})
 	if err != nil {
 		return nil, err

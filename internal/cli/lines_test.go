@@ -64,17 +64,17 @@ func TestMeterWithoutTerminal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
 		m := newMeter(&out, "karoo")
-		m.add(3 << 20)
+		m.Add(3 << 20)
 		time.Sleep(11 * time.Second)
-		m.add(5 << 20)
+		m.Add(5 << 20)
 		time.Sleep(10 * time.Second)
-		m.close()
+		m.Close()
 		time.Sleep(time.Minute)
 		want := "karoo: " + sizeText(3<<20) + " in 10 s\nkaroo: " + sizeText(8<<20) + " in 20 s\n"
 		if got := out.String(); got != want {
 			t.Errorf("printed was %q, not %q", got, want)
 		}
-		newMeter(&out, "short").close()
+		newMeter(&out, "short").Close()
 		if got := out.String(); got != want {
 			t.Errorf("then %q", got)
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"orrery/internal/control"
 	"orrery/internal/host"
 	"orrery/internal/image"
 	"orrery/internal/problem"
@@ -27,14 +28,14 @@ func (a *app) logsVerb() *cobra.Command {
 followed all at once. --layer DIGEST prints the building of a layer instead.`,
 		Example: "  orrery logs portal nginx.service\n  orrery logs role=receptor -f",
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := needRoot(); err != nil {
+			if err := control.NeedRoot(); err != nil {
 				return err
 			}
 			if o.raw {
 				a.raw()
 			}
 			if o.layer != "" {
-				return printLog(a.out, image.Open(a.dirs.State).LogOf(o.layer), "layer "+o.layer)
+				return printLog(a.out, image.Open(a.Dirs.State).LogOf(o.layer), "layer "+o.layer)
 			}
 			if len(args) == 0 {
 				return problem.New(problem.Usage, "of which node?").Try("orrery logs NODE")
@@ -58,7 +59,7 @@ type logging struct {
 }
 
 func (a *app) logs(ctx context.Context, of string, units []string, o *logging) error {
-	s, err := a.load()
+	s, err := a.Load()
 	if err != nil {
 		return err
 	}
@@ -69,7 +70,7 @@ func (a *app) logs(ctx context.Context, of string, units []string, o *logging) e
 	if err != nil {
 		return err
 	}
-	runners, err := a.runners(ctx, s)
+	runners, err := a.Runners(ctx, s)
 	if err != nil {
 		return err
 	}
@@ -90,7 +91,7 @@ func (a *app) logs(ctx context.Context, of string, units []string, o *logging) e
 }
 
 func (a *app) logsOfOne(ctx context.Context, s *site.Site, name string, units []string, o *logging) error {
-	runners, err := a.runners(ctx, s)
+	runners, err := a.Runners(ctx, s)
 	if err != nil {
 		return err
 	}
@@ -98,14 +99,14 @@ func (a *app) logsOfOne(ctx context.Context, s *site.Site, name string, units []
 	if err := a.printLogs(ctx, s, name, in, units, o, a.out, a.err); err != nil || ok {
 		return err
 	}
-	fmt.Fprintf(a.err, "orrery: %v\n", notRunning(name))
+	fmt.Fprintf(a.err, "orrery: %v\n", control.NotRunning(name))
 	return nil
 }
 
 // printLogs prints what is known of a node: what its roles printed and, if there is a way into it, its journal.
 func (a *app) printLogs(ctx context.Context, s *site.Site, name string, in host.Runner, units []string, o *logging, out, errs io.Writer) error {
 	if !o.follow {
-		if err := printLog(out, filepath.Join(a.dirs.Logs(s.Key()), name+".log"), "node "+name); err != nil {
+		if err := printLog(out, filepath.Join(a.Dirs.Logs(s.Key()), name+".log"), "node "+name); err != nil {
 			return err
 		}
 	}

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,10 +10,11 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"orrery/internal/control"
 	"orrery/internal/host"
 	"orrery/internal/member"
+	"orrery/internal/phrase"
 	"orrery/internal/problem"
-	"orrery/internal/site"
 	"orrery/internal/site/sitefile"
 )
 
@@ -39,13 +39,13 @@ func (a *app) enter(ctx context.Context, file string) error {
 	if err != nil {
 		return err
 	}
-	a.member, a.from, a.dirs = p, from, in.Dirs()
+	a.Member, a.From, a.Dirs = p, from, in.Dirs()
 	return os.Setenv("SUDO_USER", p.Name) // whom the journal, locks and what runs later name
 }
 
 // mayCall refuses a member what is not for members, and settles which site directory is meant: one that root has brought up. It is run before every verb.
 func (a *app) mayCall(c *cobra.Command, args []string) error {
-	if a.member == nil {
+	if a.Member == nil {
 		return nil
 	}
 	_, verb, _ := strings.Cut(c.CommandPath(), " ")
@@ -53,14 +53,14 @@ func (a *app) mayCall(c *cobra.Command, args []string) error {
 	c.Flags().Visit(func(f *pflag.Flag) { call.Flags = append(call.Flags, f.Name) })
 	on, known := member.Works(verb)
 	if !known || on == member.Nothing || on == member.Inner || on == member.Host {
-		return a.member.May(call)
+		return a.Member.May(call)
 	}
-	said := a.siteDir
+	said := a.SiteDir
 	switch {
 	case on == member.NewTwin && len(args) > 0:
 		said = args[0]
 	case on == member.OldTwin && len(args) > 0:
-		a.twin = args[0]
+		a.Twin = args[0]
 	}
 	m, owner, err := a.recorded(said)
 	if err != nil {
@@ -76,29 +76,29 @@ func (a *app) mayCall(c *cobra.Command, args []string) error {
 	if s.Name != m.Site {
 		return problem.New(problem.Refused, "site %s is now called %s; nothing was done", m.Site, s.Name).At(m.Dir).Try("have root bring it up")
 	}
-	a.siteDir = m.Dir
-	call.Site, call.Twin, call.Owner = s, a.twin, owner
-	return a.member.May(call)
+	a.SiteDir = m.Dir
+	call.Site, call.Twin, call.Owner = s, a.Twin, owner
+	return a.Member.May(call)
 }
 
 // recorded gives the site or twin that a member means, as root has put it on record, and whose the twin is. What is said is the name of a site or its directory.
-func (a *app) recorded(said string) (m marker, owner string, err error) {
+func (a *app) recorded(said string) (m control.Marker, owner string, err error) {
 	meant := func(name, dir string) bool {
 		return said == "" || said == name || a.pathOf(said) == dir
 	}
-	if a.twin != "" {
-		found := slices.DeleteFunc(a.twins(), func(r twinRecord) bool { return r.Options.Name != a.twin || !meant(r.Site, r.Dir) })
+	if a.Twin != "" {
+		found := slices.DeleteFunc(a.Twins(), func(r control.TwinRecord) bool { return r.Options.Name != a.Twin || !meant(r.Site, r.Dir) })
 		switch len(found) {
 		case 0:
-			return m, "", a.noTwin("", a.twin)
+			return m, "", a.NoTwin("", a.Twin)
 		case 1:
-			return marker{Site: found[0].Site, Twin: a.twin, Dir: found[0].Dir}, found[0].Options.Owner, nil
+			return control.Marker{Site: found[0].Site, Twin: a.Twin, Dir: found[0].Dir}, found[0].Options.Owner, nil
 		}
-		return m, "", problem.New(problem.Usage, "twins of %s are called %s", count(len(found), "site"), a.twin).Try("say -C %s, for instance", found[0].Site)
+		return m, "", problem.New(problem.Usage, "twins of %s are called %s", phrase.Count(len(found), "site"), a.Twin).Try("say -C %s, for instance", found[0].Site)
 	}
-	up := slices.DeleteFunc(a.sitesUp(), func(m marker) bool { return m.Twin != "" })
-	here := slices.DeleteFunc(slices.Clone(up), func(m marker) bool { return m.Dir != a.from })
-	found := slices.DeleteFunc(up, func(m marker) bool { return !meant(m.Site, m.Dir) })
+	up := slices.DeleteFunc(a.SitesUp(), func(m control.Marker) bool { return m.Twin != "" })
+	here := slices.DeleteFunc(slices.Clone(up), func(m control.Marker) bool { return m.Dir != a.From })
+	found := slices.DeleteFunc(up, func(m control.Marker) bool { return !meant(m.Site, m.Dir) })
 	switch {
 	case said == "" && len(here) == 1:
 		return here[0], "", nil
@@ -118,55 +118,5 @@ func (a *app) pathOf(said string) string {
 	if filepath.IsAbs(said) {
 		return filepath.Clean(said)
 	}
-	return filepath.Join(a.from, said)
-}
-
-// grant settles what a twin of a member may be.
-func (a *app) grant(original *site.Site, r *twinRecord) error {
-	if a.member == nil {
-		return nil
-	}
-	w := member.Wish{NAT: r.Options.NAT, Volumes: r.Volumes, Scale: max(r.Options.Cpus, r.Options.Memory)}
-	for _, other := range a.twins() {
-		if other.Site == r.Site && other.Options.Owner == a.member.Name {
-			w.Has++
-		}
-	}
-	if !r.Expires.IsZero() {
-		w.Expires = r.Expires.Sub(r.Created)
-	}
-	granted, err := member.MayHave(original.Twins, w)
-	r.Expires = r.Created.Add(granted)
-	return err
-}
-
-// noted keeps in the journal what a member does in nodes.
-func (a *app) noted(s *site.Site, do func() error) error {
-	if a.member == nil {
-		return do()
-	}
-	record, err := a.begin(s, a.command)
-	if err != nil {
-		return err
-	}
-	err = do()
-	result := "done"
-	if status := problem.Exit(err); status != 0 {
-		result = fmt.Sprintf("exit status %d", status)
-	}
-	if ended := record.end(result); err == nil {
-		err = ended
-	}
-	return err
-}
-
-// barred is the way into a node that is not for members.
-type barred struct {
-	host.Runner
-	name string
-}
-
-func (b barred) Run(context.Context, host.Command) error {
-	return problem.New(problem.Refused, "node %s is privileged, so whoever runs programs in it is root on this host; nothing was done", b.name).
-		Try("ask whoever administers this host")
+	return filepath.Join(a.From, said)
 }

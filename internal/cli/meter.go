@@ -50,7 +50,8 @@ func (m *meter) tell(w io.Writer, what string) {
 	}
 }
 
-func (m *meter) add(bytes int64) {
+// Add counts bytes.
+func (m *meter) Add(bytes int64) {
 	if m.bar != nil {
 		m.bar.IncrInt64(bytes)
 		return
@@ -58,7 +59,8 @@ func (m *meter) add(bytes int64) {
 	m.bytes.Add(bytes)
 }
 
-func (m *meter) close() {
+// Close ends what is shown.
+func (m *meter) Close() {
 	if m.bar == nil {
 		close(m.done)
 		<-m.ended

@@ -7,9 +7,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"orrery/internal/control"
 	"orrery/internal/image"
 	"orrery/internal/mirror"
 	"orrery/internal/observe"
+	"orrery/internal/phrase"
 	"orrery/internal/plan"
 	"orrery/internal/problem"
 	"orrery/internal/site"
@@ -36,10 +38,10 @@ versions, into an archive for apt and an index for pip. Layers that are missing 
 whole is not fetched again. [mirror] in site.toml can then point at the directory.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := needRoot(); err != nil {
+			if err := control.NeedRoot(); err != nil {
 				return err
 			}
-			s, err := a.load()
+			s, err := a.Load()
 			if err != nil {
 				return err
 			}
@@ -66,7 +68,7 @@ func (a *app) mirrorDir(s *site.Site, args []string) (string, error) {
 		}
 		return filepath.Dir(dir), nil
 	}
-	return filepath.Join(a.dirs.State, "mirror"), nil
+	return filepath.Join(a.Dirs.State, "mirror"), nil
 }
 
 func (a *app) pull(ctx context.Context, s *site.Site, dir string, prune bool) error {
@@ -84,7 +86,7 @@ func (a *app) pull(ctx context.Context, s *site.Site, dir string, prune bool) er
 	if err := a.buildMissing(ctx, &upstream, recipes); err != nil {
 		return err
 	}
-	store := image.Open(a.dirs.State)
+	store := image.Open(a.Dirs.State)
 	layers, err := mirrored(store, recipes)
 	if err != nil {
 		return err
@@ -95,7 +97,7 @@ func (a *app) pull(ctx context.Context, s *site.Site, dir string, prune bool) er
 	}
 	defer log.Close() //nolint:errcheck // what a log lacks at its end is no reason to fail
 	say := func(text string) { fmt.Fprintln(a.err, text) }
-	m := &mirror.Mirror{Dir: dir, Keys: filepath.Join(a.dirs.State, "mirror-key"), Store: store, From: upstream.Mirror, Log: log, Say: say}
+	m := &mirror.Mirror{Dir: dir, Keys: filepath.Join(a.Dirs.State, "mirror-key"), Store: store, From: upstream.Mirror, Log: log, Say: say}
 	done, err := m.Pull(ctx, layers, prune)
 	if err != nil {
 		return err
@@ -108,14 +110,14 @@ func (a *app) pull(ctx context.Context, s *site.Site, dir string, prune bool) er
 }
 
 func (a *app) sayPulled(dir string, p *mirror.Pulled) {
-	all := count(p.Debian, "Debian package") + " and " + count(p.Python, "Python package")
+	all := phrase.Count(p.Debian, "Debian package") + " and " + phrase.Count(p.Python, "Python package")
 	if p.New() {
 		fmt.Fprintf(a.out, "%s: %s; %d were fetched and %d copied from this host's cache, %d MiB.\n", dir, all, p.Fetched, p.Cached, p.Bytes>>20)
 	} else {
 		fmt.Fprintf(a.out, "%s: nothing to fetch: %s are there.\n", dir, all)
 	}
 	if p.Removed > 0 {
-		fmt.Fprintf(a.out, "%s that no layer needs removed.\n", count(p.Removed, "file"))
+		fmt.Fprintf(a.out, "%s that no layer needs removed.\n", phrase.Count(p.Removed, "file"))
 	}
 }
 
@@ -160,11 +162,11 @@ func recipes(s *site.Site) ([]*spec.Layer, error) {
 
 // buildMissing builds the layers that are not in the store.
 func (a *app) buildMissing(ctx context.Context, s *site.Site, recipes []*spec.Layer) error {
-	h, err := a.here(s)
+	h, err := a.Here(s)
 	if err != nil {
 		return err
 	}
-	j := &job{app: a, site: s, host: h, parallel: defaultParallel(), plan: func(hosts []observe.Host) (*plan.Plan, error) {
+	j := &control.Job{Session: &a.Session, Site: s, Host: h, Plan: func(hosts []observe.Host) (*plan.Plan, error) {
 		p := &plan.Plan{Site: s.Name}
 		step := map[string]int{}
 		for _, l := range recipes {
@@ -184,7 +186,7 @@ func (a *app) buildMissing(ctx context.Context, s *site.Site, recipes []*spec.La
 		}
 		return p, nil
 	}}
-	_, err = j.run(ctx)
+	_, err = j.Run(ctx)
 	return err
 }
 

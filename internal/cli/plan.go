@@ -10,6 +10,7 @@ import (
 	"github.com/fatih/color"
 	"github.com/spf13/cobra"
 
+	"orrery/internal/phrase"
 	"orrery/internal/plan"
 	"orrery/internal/problem"
 	"orrery/internal/site"
@@ -26,19 +27,19 @@ With --probe it also looks into the nodes that run, and says what of them is no 
 that do not run, files that are gone or were changed, health checks that fail now.
 The exit status is 0 if there is nothing to do and 10 if there is.`,
 		RunE: func(c *cobra.Command, args []string) error {
-			s, h, chosen, err := a.target(args)
+			s, h, chosen, err := a.Target(args)
 			if err != nil {
 				return err
 			}
-			if err := a.underWay(s); err != nil {
+			if err := a.UnderWay(s); err != nil {
 				return err // up goes on from what there is once that is settled
 			}
-			hosts, err := a.seen(c.Context(), h)
+			hosts, err := a.Seen(c.Context(), h)
 			if err != nil {
 				return err
 			}
 			if probe {
-				if err := a.probe(c.Context(), h, hosts, chosen); err != nil {
+				if err := a.Probe(c.Context(), h, hosts, chosen); err != nil {
 					return err
 				}
 			}
@@ -132,9 +133,9 @@ func printPlan(w io.Writer, p *plan.Plan) {
 		}
 	}
 	printBatches(w, p)
-	fmt.Fprintf(w, "\n%s: %s.", count(len(p.Steps), "step"), countsInWords(p))
+	fmt.Fprintf(w, "\n%s: %s.", phrase.Count(len(p.Steps), "step"), countsInWords(p))
 	if disturbed := p.Disturbed(); len(disturbed) > 0 {
-		fmt.Fprintf(w, " Disturbed: %s.", shortList(disturbed, 12))
+		fmt.Fprintf(w, " Disturbed: %s.", phrase.List(disturbed, 12))
 	}
 	fmt.Fprintln(w)
 }

@@ -17,7 +17,7 @@ func (a *app) queryVerb() *cobra.Command {
 		Short:   "Print the names of the nodes that a selector means",
 		Example: `  orrery query 'role=receptor and not host=sv1'`,
 		RunE: func(_ *cobra.Command, args []string) error {
-			s, err := a.load()
+			s, err := a.Load()
 			if err != nil {
 				return err
 			}
@@ -50,7 +50,7 @@ func (a *app) inventoryVerb() *cobra.Command {
 		Short: "Print the site as an Ansible dynamic inventory",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			s, err := a.load()
+			s, err := a.Load()
 			if err != nil {
 				return err
 			}

@@ -14,7 +14,7 @@ func (a *app) releaseDiff() *cobra.Command {
 	return &cobra.Command{
 		Use: "diff A B [SELECTOR...]", Short: "How two releases differ, node by node", Args: cobra.MinimumNArgs(2),
 		RunE: func(c *cobra.Command, args []string) error {
-			s, err := a.load()
+			s, err := a.Load()
 			if err != nil {
 				return err
 			}

@@ -11,6 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"orrery/internal/control"
+	"orrery/internal/phrase"
 	"orrery/internal/site"
 )
 
@@ -24,7 +26,7 @@ type releaseInfo struct {
 	Trial      bool      `json:"trial"`
 	Until      time.Time `json:"until,omitzero"` // when the trial ends
 	Confirmed  bool      `json:"confirmed"`
-	releaseRecord
+	control.ReleaseRecord
 }
 
 func (a *app) releaseList() *cobra.Command {
@@ -32,7 +34,7 @@ func (a *app) releaseList() *cobra.Command {
 	c := &cobra.Command{
 		Use: "ls", Short: "List the releases", Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			s, err := a.load()
+			s, err := a.Load()
 			if err != nil {
 				return err
 			}
@@ -55,7 +57,7 @@ func (a *app) releaseList() *cobra.Command {
 			if err := t.Flush(); err != nil {
 				return err
 			}
-			return a.underWay(s)
+			return a.UnderWay(s)
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
@@ -65,7 +67,7 @@ func (a *app) releaseList() *cobra.Command {
 func (i releaseInfo) state() string {
 	switch {
 	case i.Trial:
-		return "on trial until " + clock(i.Until)
+		return "on trial until " + phrase.Clock(i.Until)
 	case len(i.Live) > 0 && i.Confirmed:
 		return "live, confirmed"
 	case len(i.Live) > 0:
@@ -81,11 +83,11 @@ func (i releaseInfo) state() string {
 }
 
 func (a *app) releaseInfos(ctx context.Context, s *site.Site) ([]releaseInfo, error) {
-	h, err := a.here(s)
+	h, err := a.Here(s)
 	if err != nil {
 		return nil, err
 	}
-	hosts, err := a.seen(ctx, h)
+	hosts, err := a.Seen(ctx, h)
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +95,7 @@ func (a *app) releaseInfos(ctx context.Context, s *site.Site) ([]releaseInfo, er
 	infos := map[int]*releaseInfo{}
 	of := func(number int) *releaseInfo {
 		if infos[number] == nil {
-			infos[number] = &releaseInfo{Number: number, releaseRecord: a.readReleaseRecord(s.Key(), number)}
+			infos[number] = &releaseInfo{Number: number, ReleaseRecord: a.ReadReleaseRecord(s.Key(), number)}
 		}
 		return infos[number]
 	}

@@ -7,7 +7,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"orrery/internal/control"
 	"orrery/internal/observe"
+	"orrery/internal/phrase"
 	"orrery/internal/plan"
 	"orrery/internal/plan/release"
 	"orrery/internal/problem"
@@ -15,30 +17,29 @@ import (
 
 func (a *app) releasePrune() *cobra.Command {
 	keep := 2
-	var k consent
 	c := &cobra.Command{
 		Use: "prune", Short: "Remove old releases", Args: cobra.NoArgs,
 		Long: `Removes all releases but those that are live, to which a rollback or the end of a trial returns, the one that was confirmed last, and
 the newest of the others.`,
 		RunE: func(c *cobra.Command, _ []string) error {
-			s, err := a.load()
+			s, err := a.Load()
 			if err != nil {
 				return err
 			}
-			h, err := a.here(s)
+			h, err := a.Here(s)
 			if err != nil {
 				return err
 			}
 			if keep < 0 {
 				return problem.New(problem.Usage, "--keep %d", keep).Try("0 or more")
 			}
-			j := &job{app: a, site: s, base: s, host: h, parallel: defaultParallel(),
-				plan: func(hosts []observe.Host) (*plan.Plan, error) { return release.Prune(s, hosts, keep), nil },
-				ask: func(p *plan.Plan) error {
-					return a.askProduction(s, fmt.Sprintf("%s would be removed.", count(p.Counts()[plan.ForgetRelease], "release")), k)
+			j := &control.Job{Session: &a.Session, Site: s, Base: s, Host: h,
+				Plan: func(hosts []observe.Host) (*plan.Plan, error) { return release.Prune(s, hosts, keep), nil },
+				Ask: func(p *plan.Plan) (bool, error) {
+					return a.AskProduction(s, fmt.Sprintf("%s would be removed.", phrase.Count(p.Counts()[plan.ForgetRelease], "release")))
 				},
 			}
-			result, err := j.run(c.Context())
+			result, err := j.Run(c.Context())
 			if err != nil {
 				return err
 			}
@@ -52,11 +53,11 @@ the newest of the others.`,
 					gone = append(gone, strconv.Itoa(step.Release))
 				}
 			}
-			fmt.Fprintf(a.out, "%s: %s of releases removed (%s).\n", s.Key(), count(done(result.Done, plan.DestroyNode), "node"), strings.Join(gone, ", "))
+			fmt.Fprintf(a.out, "%s: %s of releases removed (%s).\n", s.Key(), phrase.Count(done(result.Done, plan.DestroyNode), "node"), strings.Join(gone, ", "))
 			return nil
 		},
 	}
-	k.flags(c)
+	a.productionFlag(c)
 	c.Flags().IntVar(&keep, "keep", keep, "how many of those that need not be kept are kept all the same, the newest")
 	return c
 }

@@ -11,7 +11,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"orrery/internal/apply/local"
+	"orrery/internal/control"
 	"orrery/internal/observe"
+	"orrery/internal/phrase"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 )
@@ -33,7 +35,7 @@ func (a *app) releaseShow() *cobra.Command {
 	c := &cobra.Command{
 		Use: "show NUMBER [SELECTOR...]", Short: "What a release consists of: layers and package versions, node by node", Args: cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			s, err := a.load()
+			s, err := a.Load()
 			if err != nil {
 				return err
 			}
@@ -58,7 +60,7 @@ func (a *app) printContents(all []contents) {
 	for _, n := range all {
 		var b strings.Builder
 		fmt.Fprintf(&b, "  roles %s\n  layers %s\n  content %s\n  %s, %s\n", strings.Join(n.Roles, ", "), strings.TrimSpace(n.Base+" "+n.Layer),
-			strings.Join(n.Content, " "), count(len(n.Packages), "Debian package"), count(len(n.Python), "Python package"))
+			strings.Join(n.Content, " "), phrase.Count(len(n.Packages), "Debian package"), phrase.Count(len(n.Python), "Python package"))
 		for _, name := range slices.Sorted(maps.Keys(n.Python)) {
 			fmt.Fprintf(&b, "    %s==%s\n", name, n.Python[name])
 		}
@@ -85,25 +87,25 @@ func (t *told) add(node, text string) {
 
 func (t *told) print(to io.Writer) {
 	for _, text := range t.order {
-		fmt.Fprintf(to, "%s:\n%s", shortList(t.nodes[text], 12), text)
+		fmt.Fprintf(to, "%s:\n%s", phrase.List(t.nodes[text], 12), text)
 	}
 }
 
 // contents tells what the nodes of a release consist of, from the records of their layers.
 func (a *app) contents(ctx context.Context, s *site.Site, text string, selectors []string) ([]contents, error) {
-	number, err := releaseNumber(s, text)
+	number, err := control.ReleaseNumber(s, text)
 	if err != nil {
 		return nil, err
 	}
-	chosen, err := choose(s, selectors)
+	chosen, err := control.Choose(s, selectors)
 	if err != nil {
 		return nil, err
 	}
-	h, err := a.here(s)
+	h, err := a.Here(s)
 	if err != nil {
 		return nil, err
 	}
-	hosts, err := a.seen(ctx, h)
+	hosts, err := a.Seen(ctx, h)
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"orrery/internal/backup"
+	"orrery/internal/phrase"
 	"orrery/internal/problem"
 	"orrery/internal/visible"
 )
@@ -32,19 +33,19 @@ func (a *app) pick(c *cobra.Command, text string, o restoreOptions) error {
 		return err
 	}
 	shown := newMeter(a.err, "restore")
-	p := &backup.Pick{From: v, Manifest: m, Saw: shown.add, Lacked: map[string]int{}}
+	p := &backup.Pick{From: v, Manifest: m, Saw: shown.Add, Lacked: map[string]int{}}
 	var all []string
 	if o.node != "" {
 		all, err = a.pickNode(c.Context(), p, o)
 	} else {
 		all, err = pickFiles(c.Context(), p, o)
 	}
-	shown.close()
+	shown.Close()
 	for _, at := range all {
 		fmt.Fprintf(a.out, "%s\n", visible.Line(at))
 	}
 	for what, n := range p.Lacked {
-		fmt.Fprintf(a.err, "orrery: not restored, because they are not taken here: %s (%s)\n", visible.Line(what), count(n, "file"))
+		fmt.Fprintf(a.err, "orrery: not restored, because they are not taken here: %s (%s)\n", visible.Line(what), phrase.Count(n, "file"))
 	}
 	if err == nil && !p.Lost.Whole() {
 		err = problem.New(problem.Failed, "the backup is damaged; left out are: %s", p.Lost.String()).At(v.Where()).Try("orrery backup repair, or an older backup")
@@ -54,7 +55,7 @@ func (a *app) pick(c *cobra.Command, text string, o restoreOptions) error {
 
 // pickFiles gives the paths at which files are now.
 func pickFiles(ctx context.Context, p *backup.Pick, o restoreOptions) (all []string, err error) {
-	dir := o.dir
+	dir := o.Dir
 	if dir == "" {
 		dir = "."
 	}
@@ -74,7 +75,7 @@ func pickFiles(ctx context.Context, p *backup.Pick, o restoreOptions) (all []str
 
 // pickNode gives the directory in which a node is now.
 func (a *app) pickNode(ctx context.Context, p *backup.Pick, o restoreOptions) ([]string, error) {
-	dir := o.dir
+	dir := o.Dir
 	if dir == "" {
 		dir = o.node
 	}
@@ -83,7 +84,7 @@ func (a *app) pickNode(ctx context.Context, p *backup.Pick, o restoreOptions) ([
 		return nil, err
 	}
 	if len(without) > 0 {
-		fmt.Fprintf(a.err, "orrery: not in the backup: volume %s\n", shortList(without, 8))
+		fmt.Fprintf(a.err, "orrery: not in the backup: volume %s\n", phrase.List(without, 8))
 	}
 	return []string{dir}, nil
 }

@@ -13,28 +13,36 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"orrery/internal/control"
 	"orrery/internal/host"
-	"orrery/internal/member"
 	"orrery/internal/problem"
 )
 
 // An app is one call of the program: its streams and the options that all verbs share.
 type app struct {
+	control.Session
 	in       io.Reader
 	out, err io.Writer
-	dirs     host.Dirs
-	siteDir  string // -C; "": found
-	twin     string // --twin; "": the site itself
-	force    bool   // --force: also what is somebody else's
-	patient  bool   // wait for whoever else changes the site
-	late     bool   // it is about what is overdue, and does not ask what else is
-	asked    bool   // the user had to type something
-	release  int    // --release of verbs that work with nodes; -1: what is live
-	command  string // as typed, for the journal
-
-	member *member.Person // who calls without being root, through sudo; nil: root, or whoever runs it as himself
-	from   string         // the directory of a member
+	consent  consent
 }
+
+// newApp gives a call of the program by a command line.
+func newApp(in io.Reader, out, errs io.Writer, args []string) *app {
+	a := &app{Session: control.Session{Dirs: host.DefaultDirs(), Release: control.Live}, in: in, out: out, err: errs}
+	a.Asker, a.Watcher = &asker{a}, &watcher{a}
+	a.said(args)
+	return a
+}
+
+// another gives another call by the same caller, which may be about another site or print elsewhere.
+func (a *app) another() *app {
+	b := *a
+	b.Asker, b.Watcher = &asker{&b}, &watcher{&b}
+	return &b
+}
+
+// said notes the command line, as the journal and locks name it.
+func (a *app) said(args []string) { a.Command = "orrery " + strings.Join(args, " ") }
 
 // Run runs the command line and gives the exit status.
 func Run(args []string, in io.Reader, out, errs io.Writer) int {
@@ -42,13 +50,13 @@ func Run(args []string, in io.Reader, out, errs io.Writer) int {
 	out, errs = shown(out), shown(errs)
 	defer flush(out)
 	defer flush(errs)
-	a := &app{in: in, out: out, err: errs, dirs: host.DefaultDirs(), release: live, command: "orrery " + strings.Join(args, " ")}
+	a := newApp(in, out, errs, args)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if len(args) > 1 && args[0] == asMember {
 		file := args[1]
 		args = args[2:]
-		a.command = "orrery " + strings.Join(args, " ")
+		a.said(args)
 		if err := a.enter(ctx, file); err != nil {
 			printError(errs, err)
 			return problem.Exit(err)
@@ -91,9 +99,9 @@ and virtual machines. Start with "orrery init", or with one of the examples.`,
 		RunE:              func(c *cobra.Command, _ []string) error { return c.Help() },
 		PersistentPreRunE: a.mayCall,
 	}
-	root.PersistentFlags().StringVarP(&a.siteDir, "site", "C", "", "site `directory` (default: the current one, else the only site that is up here)")
-	root.PersistentFlags().StringVar(&a.twin, "twin", "", "the twin of that `name` instead of the site itself")
-	root.PersistentFlags().BoolVar(&a.force, "force", false, "also change a twin that is somebody else's")
+	root.PersistentFlags().StringVarP(&a.SiteDir, "site", "C", "", "site `directory` (default: the current one, else the only site that is up here)")
+	root.PersistentFlags().StringVar(&a.Twin, "twin", "", "the twin of that `name` instead of the site itself")
+	root.PersistentFlags().BoolVar(&a.Force, "force", false, "also change a twin that is somebody else's")
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		what, _, _ := strings.Cut(err.Error(), ": strconv.") // which says no more
 		return problem.New(problem.Usage, "%s", what).Try("%s --help", c.CommandPath())

@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"orrery/internal/control"
 	"orrery/internal/host"
 	"orrery/internal/problem"
 )
@@ -16,17 +17,17 @@ func (a *app) shellVerb() *cobra.Command {
 		Short: "A terminal in a node, or one command there with its exit status",
 		Args:  cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := needRoot(); err != nil {
+			if err := control.NeedRoot(); err != nil {
 				return err
 			}
-			s, err := a.load()
+			s, err := a.Load()
 			if err != nil {
 				return err
 			}
-			if _, err := declared(s, args[0]); err != nil {
+			if _, err := control.Declared(s, args[0]); err != nil {
 				return err
 			}
-			in, err := a.running(c.Context(), s, args[0])
+			in, err := a.Running(c.Context(), s, args[0])
 			if err != nil {
 				return err
 			}
@@ -37,7 +38,7 @@ func (a *app) shellVerb() *cobra.Command {
 			if len(command.Args) == 0 {
 				command.Args = []string{"/bin/sh", "-c", "cd; exec $(command -v bash || echo sh) -l"}
 			}
-			err = a.noted(s, func() error { return in.Run(c.Context(), command) })
+			err = a.Noted(s, func() error { return in.Run(c.Context(), command) })
 			var run *host.RunError
 			if errors.As(err, &run) && run.Status > 0 {
 				return problem.Status(run.Status) // the command has said itself what was wrong

@@ -9,8 +9,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"orrery/internal/apply/local"
+	"orrery/internal/control"
 	"orrery/internal/engine/nodedir"
 	"orrery/internal/observe"
+	"orrery/internal/phrase"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/snapshot"
@@ -27,12 +29,12 @@ cannot share blocks, most is copied before, so that the pause is short; it is pr
 and the last (the skew). Volumes on NFS are not in it. Snapshots are kept with the state of the site on this host.`,
 		Example: "  orrery snapshot group=system\n  orrery snapshot ls\n  orrery snapshot restore 20260730-120000",
 		RunE: func(c *cobra.Command, args []string) error {
-			s, h, chosen, err := a.target(args)
+			s, h, chosen, err := a.Target(args)
 			if err != nil {
 				return err
 			}
 			var taken *snapshot.Snapshot
-			err = a.locked(c.Context(), s, h, func(*account) error {
+			err = a.Locked(c.Context(), s, h, func(*control.Account) error {
 				taken, err = a.takeSnapshot(c.Context(), s, h, chosen)
 				return err
 			})
@@ -53,17 +55,17 @@ and the last (the skew). Volumes on NFS are not in it. Snapshots are kept with t
 }
 
 func (a *app) takeSnapshot(ctx context.Context, s *site.Site, h *local.Host, chosen map[string]bool) (*snapshot.Snapshot, error) {
-	o := snapshot.Options{Dirs: a.dirs, Key: s.Key(), Engines: h.Engines, Who: who(), Guard: a.guard}
+	o := snapshot.Options{Dirs: a.Dirs, Key: s.Key(), Engines: h.Engines, Who: control.Who(), Guard: a.Guard}
 	seen, err := h.Observe(ctx)
 	if err != nil {
 		return nil, err
 	}
 	for i := range seen.Nodes {
 		n := &seen.Nodes[i]
-		if n.State == observe.Broken || !a.meant(n) || chosen != nil && !chosen[n.Name] {
+		if n.State == observe.Broken || !a.Meant(n) || chosen != nil && !chosen[n.Name] {
 			continue
 		}
-		r, err := nodedir.Of(a.dirs, s.Key(), n.ID).Read()
+		r, err := nodedir.Of(a.Dirs, s.Key(), n.ID).Read()
 		if err != nil {
 			return nil, err
 		}
@@ -76,7 +78,7 @@ func (a *app) takeSnapshot(ctx context.Context, s *site.Site, h *local.Host, cho
 }
 
 func (a *app) tellSnapshot(s *site.Site, t *snapshot.Snapshot) {
-	fmt.Fprintf(a.out, "%s: snapshot %s of %s and %s in %.2f s.\n", s.Name, t.ID, count(len(t.Nodes), "node"), count(len(t.Volumes), "volume"), t.Seconds)
+	fmt.Fprintf(a.out, "%s: snapshot %s of %s and %s in %.2f s.\n", s.Name, t.ID, phrase.Count(len(t.Nodes), "node"), phrase.Count(len(t.Volumes), "volume"), t.Seconds)
 	if t.Pause > 0 {
 		fmt.Fprintf(a.out, "Pause: %s. Skew between nodes: %s.\n", milliseconds(t.Pause), milliseconds(t.Skew))
 	}
@@ -102,7 +104,7 @@ func (a *app) snapshotList() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			all, err := snapshot.List(a.dirs, s.Key())
+			all, err := snapshot.List(a.Dirs, s.Key())
 			if err != nil {
 				return err
 			}
@@ -128,10 +130,10 @@ func (a *app) snapshotList() *cobra.Command {
 
 // rootLoad loads the site for a verb that looks at what only root may see.
 func (a *app) rootLoad() (*site.Site, error) {
-	if err := needRoot(); err != nil {
+	if err := control.NeedRoot(); err != nil {
 		return nil, err
 	}
-	return a.load()
+	return a.Load()
 }
 
 // sizeOnDisk writes what a tree takes on the disk.
@@ -159,27 +161,26 @@ func sizeText(n int64) string {
 }
 
 func (a *app) snapshotRemove() *cobra.Command {
-	var k consent
 	c := &cobra.Command{
 		Use:   "rm ID...",
 		Short: "Remove snapshots for good",
 		Args:  cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, ids []string) error {
-			s, h, _, err := a.target(nil)
+			s, h, _, err := a.Target(nil)
 			if err != nil {
 				return err
 			}
-			return a.locked(c.Context(), s, h, func(*account) error {
+			return a.Locked(c.Context(), s, h, func(*control.Account) error {
 				for _, id := range ids {
-					if _, err := snapshot.Open(a.dirs, s.Key(), id); problem.Exit(err) == int(problem.Usage) {
+					if _, err := snapshot.Open(a.Dirs, s.Key(), id); problem.Exit(err) == int(problem.Usage) {
 						return err
 					}
 				}
-				if err := a.askProduction(s, fmt.Sprintf("%s would be removed for good.", count(len(ids), "snapshot")), k); err != nil {
+				if _, err := a.AskProduction(s, fmt.Sprintf("%s would be removed for good.", phrase.Count(len(ids), "snapshot"))); err != nil {
 					return err
 				}
 				for _, id := range ids {
-					if err := snapshot.Remove(a.dirs, s.Key(), id); err != nil {
+					if err := snapshot.Remove(a.Dirs, s.Key(), id); err != nil {
 						return err
 					}
 				}
@@ -187,13 +188,11 @@ func (a *app) snapshotRemove() *cobra.Command {
 			})
 		},
 	}
-	k.flags(c)
+	a.productionFlag(c)
 	return c
 }
 
 func (a *app) snapshotRestore() *cobra.Command {
-	var k consent
-	var given string
 	c := &cobra.Command{
 		Use:   "restore ID [SELECTOR...]",
 		Short: "Put nodes and their volumes back as they were in a snapshot",
@@ -202,12 +201,12 @@ are healthy. What they have written since is lost; it is kept until all of that 
 It asks for the site's name.`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			s, h, chosen, err := a.target(args[1:])
+			s, h, chosen, err := a.Target(args[1:])
 			if err != nil {
 				return err
 			}
-			return a.locked(c.Context(), s, h, func(record *account) error {
-				taken, err := snapshot.Open(a.dirs, s.Key(), args[0])
+			return a.Locked(c.Context(), s, h, func(record *control.Account) error {
+				taken, err := snapshot.Open(a.Dirs, s.Key(), args[0])
 				if err != nil {
 					return err
 				}
@@ -215,24 +214,25 @@ It asks for the site's name.`,
 				if err := r.check(c.Context()); err != nil {
 					return err
 				}
-				if err := a.askRestore(s, taken, len(r.nodes), given, k); err != nil {
+				if err := a.askRestore(s, taken, len(r.nodes)); err != nil {
 					return err
 				}
 				return r.run(c.Context())
 			})
 		},
 	}
-	k.flags(c)
-	c.Flags().StringVar(&given, "yes-restore", "", "the `name` of the site whose data is replaced, given instead of asked for")
+	a.productionFlag(c)
+	a.consent.flag(c, control.Restore, "the `name` of the site whose data is replaced, given instead of asked for")
 	return c
 }
 
-func (a *app) askRestore(s *site.Site, taken *snapshot.Snapshot, nodes int, given string, k consent) error {
-	why := fmt.Sprintf("What %s of %s and their volumes have written since %s would be lost.", count(nodes, "node"), s.Name, taken.Time.Local().Format(time.DateTime))
-	if err := a.askName(s, why, "--yes-restore", given); err != nil {
+func (a *app) askRestore(s *site.Site, taken *snapshot.Snapshot, nodes int) error {
+	why := fmt.Sprintf("What %s of %s and their volumes have written since %s would be lost.", phrase.Count(nodes, "node"), s.Name, taken.Time.Local().Format(time.DateTime))
+	if _, err := a.Asker.Ask(control.Question{About: control.Restore, Site: s.Name, Why: why}); err != nil {
 		return err
 	}
-	return a.askProduction(s, why, k)
+	_, err := a.AskProduction(s, why)
+	return err
 }
 
 // done says what has been restored.
@@ -243,5 +243,5 @@ func (r *restoring) done() {
 	for _, what := range r.lost {
 		fmt.Fprintf(r.out, "Not put back: %s.\n", what)
 	}
-	fmt.Fprintf(r.out, "%s: %s as in snapshot %s.\n", r.site.Name, count(len(r.nodes), "node"), r.from.ID)
+	fmt.Fprintf(r.out, "%s: %s as in snapshot %s.\n", r.site.Name, phrase.Count(len(r.nodes), "node"), r.from.ID)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"orrery/internal/apply/local"
+	"orrery/internal/control"
 	"orrery/internal/observe"
 	"orrery/internal/plan"
 	"orrery/internal/problem"
@@ -17,7 +18,7 @@ type restoring struct {
 	*app
 	site   *site.Site
 	host   *local.Host
-	record *account
+	record *control.Account
 	from   *snapshot.Snapshot
 	chosen map[string]bool // nil: all
 	nodes  []snapshot.Node
@@ -32,7 +33,7 @@ func (r *restoring) check(ctx context.Context) error {
 	if len(r.nodes) == 0 {
 		return problem.New(problem.Usage, "none of these nodes is in snapshot %s", r.from.ID).Try("orrery snapshot ls --json tells what is in it")
 	}
-	if err := r.from.MayPutBack(r.dirs, r.chosen); err != nil {
+	if err := r.from.MayPutBack(r.Dirs, r.chosen); err != nil {
 		return err
 	}
 	seen, err := r.host.Observe(ctx)
@@ -55,15 +56,15 @@ func (r *restoring) check(ctx context.Context) error {
 }
 
 func (r *restoring) run(ctx context.Context) error {
-	if err := r.carryOut(ctx, r.record, r.host, r.stops()); err != nil {
+	if err := r.CarryOut(ctx, r.record, r.host, r.stops()); err != nil {
 		return errors.Join(err, r.startFormer(ctx))
 	}
-	back, err := r.from.PutBack(ctx, r.dirs, r.host.Engines, r.chosen)
+	back, err := r.from.PutBack(ctx, r.Dirs, r.host.Engines, r.chosen)
 	if err != nil {
 		return errors.Join(err, r.startFormer(ctx))
 	}
 	r.left, r.lost = back.Left, back.Lost
-	if err := r.carryOut(ctx, r.record, r.host, r.starts()); err != nil {
+	if err := r.CarryOut(ctx, r.record, r.host, r.starts()); err != nil {
 		return r.takeBack(back, err)
 	}
 	if err := back.Settle(ctx); err != nil {
@@ -76,7 +77,7 @@ func (r *restoring) run(ctx context.Context) error {
 // takeBack puts back what was there before. It is not interrupted by Ctrl-C: half undone is worse than late.
 func (r *restoring) takeBack(back *snapshot.Restore, why error) error {
 	ctx := context.Background()
-	err := r.carryOut(ctx, r.record, r.host, r.stopRestored())
+	err := r.CarryOut(ctx, r.record, r.host, r.stopRestored())
 	if err == nil {
 		err = back.TakeBack(ctx)
 	}
@@ -126,5 +127,5 @@ func (r *restoring) startFormer(ctx context.Context) error {
 	for _, n := range r.ran {
 		steps = append(steps, &plan.Step{Kind: plan.StartNode, Subject: n.Name, Node: &n.Node})
 	}
-	return r.carryOut(context.WithoutCancel(ctx), r.record, r.host, steps)
+	return r.CarryOut(context.WithoutCancel(ctx), r.record, r.host, steps)
 }

@@ -15,11 +15,11 @@ func (a *app) sshConfigVerb() *cobra.Command {
 		Example: "  orrery ssh-config > ~/.ssh/karoo.conf && ssh -F ~/.ssh/karoo.conf portal",
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			s, err := a.load()
+			s, err := a.Load()
 			if err != nil {
 				return err
 			}
-			known := filepath.Join(a.dirs.Keys(s.Key()), "known_hosts")
+			known := filepath.Join(a.Dirs.Keys(s.Key()), "known_hosts")
 			_, err = a.out.Write(inventory.SSHConfig(s, known))
 			return err
 		},

@@ -2,10 +2,10 @@ package cli
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
+	"orrery/internal/control"
 	"orrery/internal/host"
 	"orrery/internal/problem"
 	"orrery/internal/site"
@@ -45,43 +45,43 @@ type survey struct {
 
 // survey shows how the nodes are, once.
 func (a *app) survey(ctx context.Context, how *survey, to *table) error {
-	s, err := a.load()
+	s, err := a.Load()
 	if err != nil {
 		return err
 	}
-	r, err := a.roll(ctx, s, how.selectors)
+	r, err := a.Status(ctx, s, how.selectors)
 	if err != nil {
 		return err
 	}
 	if how.probe {
-		if err := r.look(ctx); err != nil {
+		if err := r.Probe(ctx); err != nil {
 			return err
 		}
 	}
 	if how.usage {
-		if how.before, err = r.measure(ctx, how.before); err != nil {
+		if how.before, err = r.Measure(ctx, how.before); err != nil {
 			return err
 		}
 	}
-	r.sickFirst()
+	r.SickFirst()
 	if how.asJSON {
-		err = printJSON(a.out, r.rows)
+		err = printJSON(a.out, r.Nodes)
 	} else {
-		err = to.show(r.rows, how.usage)
+		err = to.show(r.Nodes, how.usage)
 	}
 	if err == nil {
-		err = a.underWay(s)
+		err = a.UnderWay(s)
 	}
-	return firstError(err, verdict(r.rows))
+	return firstError(err, verdict(r.Nodes))
 }
 
 // status shows how nodes are that have just been brought up.
 func (a *app) status(ctx context.Context, s *site.Site, selectors []string) error {
-	r, err := a.roll(ctx, s, selectors)
+	r, err := a.Status(ctx, s, selectors)
 	if err != nil {
 		return err
 	}
-	return (&table{out: a.out, width: widthOf(a.out)}).show(r.rows, false)
+	return (&table{out: a.out, width: widthOf(a.out)}).show(r.Nodes, false)
 }
 
 func firstError(errs ...error) error {
@@ -93,41 +93,11 @@ func firstError(errs ...error) error {
 	return nil
 }
 
-func verdict(rows []row) error {
+func verdict(rows []control.NodeStatus) error {
 	for _, r := range rows {
-		if !r.Quarantine && !r.good() {
+		if !r.Quarantine && !r.Good() {
 			return problem.Status(problem.Unhealthy)
 		}
 	}
 	return nil
-}
-
-// underWay tells of a trial, and of a switch that was interrupted.
-func (a *app) underWay(s *site.Site) error {
-	h, err := a.bare(s)
-	if err != nil {
-		return err
-	}
-	r, err := h.ReadReleases()
-	if err != nil {
-		return err
-	}
-	switch {
-	case r.Trial == nil:
-	case a.watched(s):
-		fmt.Fprintf(a.err, "orrery: release %d is on trial until %s; then it is confirmed or goes back to release %s.\n",
-			r.Trial.Release, clock(r.Trial.Until), at(r.Trial.Back))
-	default:
-		fmt.Fprintf(a.err, "orrery: release %d is on trial until %s, but nobody watches over it: the process that did has ended (orrery resume, and whatever changes the site, sees to it).\n",
-			r.Trial.Release, clock(r.Trial.Until))
-	}
-	if twin, so := a.forgotten(s.Key()); so {
-		fmt.Fprintf(a.err, "orrery: twin %s is to end at %s, but the process that waited for that has ended (orrery resume, and whatever changes a site here, sees to it).\n",
-			s.Twin, clock(twin.Expires))
-	}
-	if r.Switch == nil {
-		return nil
-	}
-	return problem.New(problem.HalfWay, "a switch of %s to release %s is under way or was interrupted; the set may not be wholly at one release",
-		r.Switch.Who, at(r.Switch.To)).At(s.Key()).Try("orrery up takes it to release %s", at(r.Switch.End))
 }

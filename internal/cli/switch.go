@@ -1,11 +1,13 @@
 package cli
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"orrery/internal/observe"
+	"orrery/internal/control"
+	"orrery/internal/phrase"
 	"orrery/internal/problem"
 )
 
@@ -13,7 +15,6 @@ func (a *app) switchVerb() *cobra.Command {
 	var text, by string
 	var within time.Duration
 	var wait bool
-	var k consent
 	c := &cobra.Command{
 		Use:   "switch [SELECTOR...] --release NUMBER",
 		Short: "Make a staged release live, all of it or nothing",
@@ -27,11 +28,11 @@ The exit status is 0 when the release is live and confirmed, 12 when it is on tr
 when it is not wholly at one release.`,
 		Example: "  orrery switch system --release 701 --confirm-within 10m",
 		RunE: func(c *cobra.Command, args []string) error {
-			s, err := a.load()
+			s, err := a.Load()
 			if err != nil {
 				return err
 			}
-			number, err := releaseNumber(s, text)
+			number, err := control.ReleaseNumber(s, text)
 			if err != nil {
 				return err
 			}
@@ -39,21 +40,23 @@ when it is not wholly at one release.`,
 			if err != nil {
 				return err
 			}
-			t, err := a.turnTo(s, args, number)
+			made, err := a.Switch(c.Context(), s, args, control.SwitchOptions{Release: number, Within: within, ByHand: byHand})
 			if err != nil {
 				return err
 			}
-			t.consent = k
-			if within > 0 {
-				t.trial = &observe.Trial{Release: number, Within: within, ByHand: byHand, Who: who()}
+			a.tellSwitched(made)
+			if made.Trial == nil {
+				return nil
 			}
-			if err := t.run(c.Context()); err != nil || within == 0 {
-				return err
+			a.TellTrial(s, made.Trial)
+			if !wait {
+				return problem.Status(problem.Trial)
 			}
-			return a.beginTrial(c.Context(), s, wait)
+			end, err := a.AwaitTrial(c.Context(), s)
+			return a.tellEnd(s, end, err)
 		},
 	}
-	k.flags(c)
+	a.productionFlag(c)
 	c.Flags().StringVar(&text, "release", "", `the release's number, "next" for the highest that is declared, or 0 for what is of no release`)
 	c.Flags().DurationVar(&within, "confirm-within", 0, "go back by itself after this time, unless confirmed")
 	c.Flags().StringVar(&by, "confirm-by", "checks", `what confirms: "checks" that hold for all of the time, or only "orrery confirm" by "hand"`)
@@ -69,4 +72,16 @@ func confirmedBy(text string) (byHand bool, err error) {
 		return true, nil
 	}
 	return false, problem.New(problem.Usage, "--confirm-by %q", text).Try("checks or hand")
+}
+
+func (a *app) tellSwitched(made *control.Switched) {
+	if made.Already {
+		fmt.Fprintf(a.out, "%s: release %s is live already.\n", made.Site, control.ReleaseNames(made.To))
+		return
+	}
+	fmt.Fprintf(a.out, "%s: %s at release %s, formerly %s, switched in %s.\n", made.Site, phrase.Count(len(made.To), "node"),
+		control.ReleaseNames(made.To), control.ReleaseNames(made.From), made.Took.Round(time.Millisecond))
+	if made.Kept {
+		fmt.Fprintln(a.out, "What was live before is kept: orrery rollback returns to it.")
+	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/term"
 
+	"orrery/internal/control"
 	"orrery/internal/visible"
 )
 
@@ -30,28 +31,31 @@ func widthOf(w io.Writer) int {
 	return 0
 }
 
-func (t *table) show(rows []row, usage bool) error {
+func (t *table) show(rows []control.NodeStatus, usage bool) error {
 	_, err := io.WriteString(t.out, strings.Join(t.lines(rows, usage, time.Now()), ""))
 	return err
 }
 
 // lines gives the table, and below it what there is to say of single nodes, each line with its end.
-func (t *table) lines(rows []row, usage bool, now time.Time) []string {
+func (t *table) lines(rows []control.NodeStatus, usage bool, now time.Time) []string {
 	cells := [][]string{headings(rows, usage)}
 	for _, r := range rows {
-		cells = append(cells, r.cells(cells[0], now))
+		cells = append(cells, row{r}.cells(cells[0], now))
 	}
 	var all []string
 	for _, line := range fit(cells, t.width) {
 		all = append(all, line+"\n")
 	}
 	for _, r := range rows {
-		for _, text := range r.remarks() {
+		for _, text := range (row{r}).remarks() {
 			all = append(all, cut(visible.Line(r.Node+": "+strings.ReplaceAll(text, "\n", " ")), t.width)+"\n")
 		}
 	}
 	return all
 }
+
+// A row is one node in the table.
+type row struct{ control.NodeStatus }
 
 // remarks gives what there is to say of a node besides.
 func (r row) remarks() []string {
@@ -65,12 +69,12 @@ func (r row) remarks() []string {
 	return all
 }
 
-func headings(rows []row, usage bool) []string {
+func headings(rows []control.NodeStatus, usage bool) []string {
 	all := []string{"NODE"}
 	if !usage { // of which there is more to show than a small terminal has room for
 		all = append(all, "ID", "HOST")
 	}
-	if slices.ContainsFunc(rows, func(r row) bool { return r.Release != 0 || r.Quarantine }) {
+	if slices.ContainsFunc(rows, func(r control.NodeStatus) bool { return r.Release != 0 || r.Quarantine }) {
 		all = append(all, "RELEASE")
 	}
 	if usage {
@@ -96,7 +100,7 @@ func (r row) cell(heading string, now time.Time) string {
 	case "HOST":
 		return r.Host
 	case "RELEASE":
-		return r.standing()
+		return standing(r.NodeStatus)
 	case "STATE":
 		return r.State
 	case "HEALTH":
@@ -106,7 +110,7 @@ func (r row) cell(heading string, now time.Time) string {
 		return r.word(now)
 	case "ADDRESSES":
 		var all []string
-		for _, network := range r.networks {
+		for _, network := range r.Networks {
 			all = append(all, network+"="+r.Addresses[network])
 		}
 		return strings.Join(all, " ")
@@ -169,7 +173,7 @@ func (r row) word(now time.Time) string {
 	switch {
 	case r.Probed:
 		return r.Health + " now"
-	case r.Health != healthy || r.ProvenAt.IsZero():
+	case r.Health != control.Healthy || r.ProvenAt.IsZero():
 		return r.Health
 	}
 	return r.Health + " " + ago(now.Sub(r.ProvenAt))
@@ -229,4 +233,16 @@ func cut(text string, width int) string {
 		return string(runes[:width-1]) + "…"
 	}
 	return text
+}
+
+// standing says of which release a node is, and whether that is live.
+func standing(r control.NodeStatus) string {
+	release := "none"
+	if r.Release != 0 {
+		release = strconv.Itoa(r.Release)
+	}
+	if r.Quarantine {
+		return release + " (quarantine)"
+	}
+	return release
 }

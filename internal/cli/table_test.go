@@ -12,26 +12,26 @@ import (
 	"github.com/creack/pty"
 
 	"orrery/internal/apply"
-	"orrery/internal/observe"
+	"orrery/internal/control"
 	"orrery/internal/site"
 )
 
 var noon = time.Date(2026, 7, 30, 12, 0, 0, 0, time.UTC)
 
 // twelve gives the rows of a site of twelve nodes, of which two are sick.
-func twelve() []row {
-	var rows []row
+func twelve() []control.NodeStatus {
+	var rows []control.NodeStatus
 	for n := range 12 {
-		r := row{
-			Node: fmt.Sprintf("receptor%d", n+1), ID: 101 + n, Host: "local", State: "running", Health: healthy, ProvenAt: noon.Add(-time.Duration(n) * 3 * time.Minute),
-			Roles: []string{"cam-base", "receptor", "digitiser"}, networks: []string{"cam", "data"},
+		r := control.NodeStatus{
+			Node: fmt.Sprintf("receptor%d", n+1), ID: 101 + n, Host: "local", State: "running", Health: control.Healthy, ProvenAt: noon.Add(-time.Duration(n) * 3 * time.Minute),
+			Roles: []string{"cam-base", "receptor", "digitiser"}, Networks: []string{"cam", "data"},
 			Addresses: map[string]string{"cam": fmt.Sprintf("10.8.70.%d", 101+n), "data": fmt.Sprintf("10.8.71.%d", 101+n)},
 		}
 		switch n {
 		case 4:
 			r.State, r.Health = "stopped", "-"
 		case 9:
-			r.Health, r.Detail = unhealthy, "role receptor: tcp 7147: dial tcp 127.0.0.1:7147: connect: connection refused, and more than goes onto one line of a terminal"
+			r.Health, r.Detail = control.Unhealthy, "role receptor: tcp 7147: dial tcp 127.0.0.1:7147: connect: connection refused, and more than goes onto one line of a terminal"
 		}
 		rows = append(rows, r)
 	}
@@ -41,9 +41,9 @@ func twelve() []row {
 // TestTableFits: twelve nodes are shown on a terminal of 80 by 24, those first that are not as declared, and no line wraps; where there is no terminal
 // nothing is cut.
 func TestTableFits(t *testing.T) {
-	all := &roll{rows: twelve()}
-	all.sickFirst()
-	lines := (&table{width: 80}).lines(all.rows, false, noon)
+	all := &control.Status{Nodes: twelve()}
+	all.SickFirst()
+	lines := (&table{width: 80}).lines(all.Nodes, false, noon)
 	if len(lines) != 14 {
 		t.Errorf("%d lines", len(lines))
 	}
@@ -62,11 +62,11 @@ func TestTableFits(t *testing.T) {
 			t.Errorf("%q is not in\n%s", want, strings.Join(lines, ""))
 		}
 	}
-	whole := strings.Join((&table{}).lines(all.rows, false, noon), "")
+	whole := strings.Join((&table{}).lines(all.Nodes, false, noon), "")
 	if strings.Contains(whole, "…") || strings.Count(whole, "cam-base,receptor,digitiser\n") != 12 {
 		t.Errorf("it is cut:\n%s", whole)
 	}
-	narrow := (&table{width: 20}).lines(all.rows, false, noon)
+	narrow := (&table{width: 20}).lines(all.Nodes, false, noon)
 	for _, line := range narrow {
 		if utf8.RuneCountInString(line) > 21 {
 			t.Errorf("%q", line)
@@ -104,35 +104,18 @@ func TestWord(t *testing.T) {
 	for d, want := range map[time.Duration]string{
 		0: "now", -time.Hour: "now", 59 * time.Second: "59 s ago", 3*time.Minute + 59*time.Second: "3 min ago", 47 * time.Hour: "47 h ago", 49 * time.Hour: "2 days ago",
 	} {
-		r := row{Health: healthy, ProvenAt: noon.Add(-d)}
+		r := row{control.NodeStatus{Health: control.Healthy, ProvenAt: noon.Add(-d)}}
 		if got := r.word(noon); got != "healthy "+want {
 			t.Errorf("%s: %q", d, got)
 		}
 	}
-	for _, r := range []row{{Health: "not proven", ProvenAt: noon}, {Health: "-"}, {Health: healthy}} {
-		if got := r.word(noon); got != r.Health {
+	for _, r := range []control.NodeStatus{{Health: "not proven", ProvenAt: noon}, {Health: "-"}, {Health: control.Healthy}} {
+		if got := (row{r}).word(noon); got != r.Health {
 			t.Errorf("%+v: %q", r, got)
 		}
 	}
-	if got := (row{Health: drifted, Probed: true}).word(noon); got != "drifted now" {
+	if got := (row{control.NodeStatus{Health: control.Drifted, Probed: true}}).word(noon); got != "drifted now" {
 		t.Errorf("%q", got)
-	}
-}
-
-// TestJudge: what a look into a node has found decides on its health.
-func TestJudge(t *testing.T) {
-	for _, c := range []struct {
-		was, want string
-		drift     []observe.Drift
-	}{
-		{healthy, healthy, nil}, {"not proven", healthy, nil}, {"-", "-", nil}, {"not configured", "not configured", nil},
-		{healthy, drifted, []observe.Drift{{Kind: observe.DriftFile}}}, {"-", drifted, []observe.Drift{{Kind: observe.DriftService}}},
-		{healthy, unhealthy, []observe.Drift{{Kind: observe.DriftFile}, {Kind: observe.DriftHealth}}}, {healthy, unhealthy, []observe.Drift{{Kind: observe.DriftNode}}},
-	} {
-		r := row{State: "running", Health: c.was, Drift: c.drift}
-		if r.judge(); r.Health != c.want || r.good() != (c.want == healthy || c.want == "-") {
-			t.Errorf("%s with %v is %s", c.was, c.drift, r.Health)
-		}
 	}
 }
 

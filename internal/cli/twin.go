@@ -1,20 +1,14 @@
 package cli
 
 import (
-	"context"
 	"fmt"
-	"path/filepath"
 	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
-	"orrery/internal/host/later"
-	"orrery/internal/observe"
-	"orrery/internal/plan"
 	"orrery/internal/problem"
 	"orrery/internal/site"
-	"orrery/internal/tree"
 )
 
 func (a *app) twinVerb() *cobra.Command {
@@ -48,7 +42,7 @@ func (a *app) twinAlso(name, use, short string) *cobra.Command {
 			if len(rest) == 0 {
 				return problem.New(problem.Usage, "of which twin?").Try("orrery twin %s", use)
 			}
-			b := *a
+			b := a.another()
 			root := b.root()
 			line := append(shared, "--twin", rest[0], name)
 			root.SetArgs(append(line, rest[1:]...))
@@ -78,18 +72,18 @@ func (a *app) twinList() *cobra.Command {
 	c := &cobra.Command{
 		Use: "ls", Short: "List the twins on this host", Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			all := a.twins()
+			all := a.Twins()
 			if asJSON {
 				return printJSON(a.out, all)
 			}
 			t := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
 			fmt.Fprintln(t, "TWIN\tSITE\tOWNER\tNODES\tRELEASE\tCREATED\tEXPIRES\tDIRECTORY")
 			for _, r := range all {
-				nodes, running := a.countNodes(c.Context(), &site.Site{Name: r.Site, Twin: r.Options.Name})
+				nodes, running := a.CountNodes(c.Context(), &site.Site{Name: r.Site, Twin: r.Options.Name})
 				expires := "-"
 				if !r.Expires.IsZero() {
 					expires = r.Expires.Local().Format("2006-01-02 15:04")
-					if _, so := a.forgotten(r.key()); so {
+					if _, so := a.Forgotten(r.Key()); so {
 						expires += " (nobody waits for it)"
 					}
 				}
@@ -103,107 +97,13 @@ func (a *app) twinList() *cobra.Command {
 	return c
 }
 
-// countNodes tells how many nodes of a site there are, and how many of them run.
-func (a *app) countNodes(ctx context.Context, s *site.Site) (all, running int) {
-	h, err := a.bare(s)
-	if err != nil {
-		return 0, 0
-	}
-	for _, e := range h.Engines {
-		nodes, _ := e.List(ctx, s.Key())
-		for _, n := range nodes {
-			all++
-			if n.State == observe.Running {
-				running++
-			}
-		}
-	}
-	return all, running
-}
-
 func (a *app) twinDestroy() *cobra.Command {
 	c := &cobra.Command{
 		Use: "destroy TWIN", Short: "End a twin, with its data and all that is known of it", Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := needRoot(); err != nil {
-				return err
-			}
-			b := a.atWork()
-			b.twin = args[0]
-			dir, err := b.twinOf()
-			if err != nil {
-				return err
-			}
-			r, err := a.readTwin(dir)
-			if err != nil {
-				return err
-			}
-			return b.destroyTwin(c.Context(), r)
+			return a.DestroyTwin(c.Context(), args[0])
 		},
 	}
-	c.Flags().BoolVar(&a.patient, "wait", false, "wait until nobody else changes it")
+	c.Flags().BoolVar(&a.Patient, "wait", false, "wait until nobody else changes it")
 	return c
 }
-
-// twinOf gives the key of the twin that is meant: of the site of -C or of here, else of the only site with a twin of that name.
-func (a *app) twinOf() (string, error) {
-	var found []string
-	here := ""
-	if dir, err := a.absolute(); err == nil {
-		here = dir
-	}
-	for _, r := range a.twins() {
-		if r.Options.Name != a.twin {
-			continue
-		}
-		if r.Dir == here {
-			return r.key(), nil
-		}
-		found = append(found, r.key())
-	}
-	switch len(found) {
-	case 0:
-		return "", a.noTwin("", a.twin)
-	case 1:
-		return found[0], nil
-	}
-	return "", problem.New(problem.Usage, "twins of %d sites are called %s: %s", len(found), a.twin, strings.Join(found, ", ")).Try("say -C DIRECTORY of the site")
-}
-
-// destroyTwin ends a twin. Its site file need not be readable any more: what is on the host tells what there is.
-func (a *app) destroyTwin(ctx context.Context, r twinRecord) error {
-	s := &site.Site{Name: r.Site, Twin: r.Options.Name}
-	h, err := a.bare(s)
-	if err != nil {
-		return err
-	}
-	j := &job{app: a, site: s, host: h, parallel: defaultParallel(), plan: func(hosts []observe.Host) (*plan.Plan, error) {
-		return plan.Down(s, hosts, plan.Goal{Volumes: true}), nil
-	}}
-	if _, err := j.run(ctx); err != nil {
-		return err
-	}
-	if err := later.Cancel(expiryName(r.key()), a.dirs); err != nil {
-		return err
-	}
-	if err := a.note(&site.Site{Name: r.Site}, a.command, "twin "+r.Options.Name+" ended"); err != nil {
-		return err
-	}
-	// Last, because it is what shows that there is something to destroy.
-	if err := tree.RemoveAll(a.dirs.Site(r.key())); err != nil {
-		return err
-	}
-	fmt.Fprintf(a.out, "Twin %s of %s is gone.\n", r.Options.Name, r.Site)
-	return nil
-}
-
-// absolute gives the site directory that is meant, as an absolute path.
-func (a *app) absolute() (string, error) {
-	dir, err := a.directory()
-	if err != nil {
-		return "", err
-	}
-	return filepath.Abs(dir)
-}
-
-func expiryName(key string) string { return "expiry-" + key }

@@ -1,10 +1,6 @@
 package cli
 
 import (
-	"context"
-	"errors"
-	"fmt"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -12,15 +8,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"orrery/internal/apply/local"
-	"orrery/internal/host"
-	"orrery/internal/host/later"
+	"orrery/internal/control"
 	"orrery/internal/problem"
 	"orrery/internal/site"
-	"orrery/internal/site/spec"
 	"orrery/internal/site/twin"
-	"orrery/internal/tree"
-	"orrery/internal/volume"
 )
 
 func (a *app) twinCreate() *cobra.Command {
@@ -36,22 +27,22 @@ simulator ("simulated_by") have that instead. Nothing leads out of a twin unless
 		Example: "  orrery twin create karoo dev1 --scale cpus=0.5,memory=0.5 --expires 8h",
 		Args:    cobra.ExactArgs(2),
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := needRoot(); err != nil {
+			if err := control.NeedRoot(); err != nil {
 				return err
 			}
-			original, dir, err := a.original(args[0])
+			original, dir, err := a.Original(args[0])
 			if err != nil {
 				return err
 			}
 			o.Name = args[1]
 			if o.Owner == "" {
-				o.Owner = who()
+				o.Owner = control.Who()
 			}
 			if err := scaled(&o, scale); err != nil {
 				return err
 			}
 			if release != "" {
-				if o.Release, err = releaseNumber(original, release); err != nil {
+				if o.Release, err = control.ReleaseNumber(original, release); err != nil {
 					return err
 				}
 			}
@@ -63,17 +54,20 @@ simulator ("simulated_by") have that instead. Nothing leads out of a twin unless
 					return err
 				}
 			}
-			r := twinRecord{Site: original.Name, Dir: dir, Options: o, Volumes: volumes, Created: time.Now().UTC().Truncate(time.Second)}
+			r := control.TwinRecord{Site: original.Name, Dir: dir, Options: o, Volumes: volumes, Created: time.Now().UTC().Truncate(time.Second)}
 			if expires > 0 {
 				r.Expires = r.Created.Add(expires)
 			}
-			if err := a.grant(original, &r); err != nil {
+			if err := a.Grant(original, &r); err != nil {
 				return err
 			}
-			if err := seedable(volumes); err != nil {
+			s, result, err := a.CreateTwin(c.Context(), r)
+			if err != nil {
 				return err
 			}
-			return a.createTwin(c.Context(), r)
+			b := a.another()
+			b.SiteDir, b.Twin = r.Dir, o.Name
+			return b.tellUp(c.Context(), s, nil, result)
 		},
 	}
 	f := c.Flags()
@@ -86,17 +80,6 @@ simulator ("simulated_by") have that instead. Nothing leads out of a twin unless
 	f.BoolVar(&o.Collapse, "collapse", false, "all roles on one node")
 	f.BoolVar(&o.NAT, "nat", false, "let its nodes reach the outside")
 	return c
-}
-
-// seedable tells, before anything is made, that what volumes are to begin with is no program.
-func seedable(how string) error {
-	if how == site.Empty || how == site.Snapshot {
-		return nil
-	}
-	if info, err := os.Stat(how); err != nil || !info.Mode().IsRegular() || info.Mode()&0o111 == 0 {
-		return problem.New(problem.Usage, "--volumes %s: no program is there that could be run", how).Try("empty, snapshot, or the path of a script")
-	}
-	return nil
 }
 
 // scaled reads --scale.
@@ -117,7 +100,7 @@ func scaled(o *twin.Options, text string) error {
 }
 
 func chosenNames(s *site.Site, selectors []string) ([]string, error) {
-	chosen, err := choose(s, selectors)
+	chosen, err := control.Choose(s, selectors)
 	if err != nil || chosen == nil {
 		return nil, err
 	}
@@ -128,166 +111,4 @@ func chosenNames(s *site.Site, selectors []string) ([]string, error) {
 		}
 	}
 	return names, nil
-}
-
-// createTwin makes a twin, fills its volumes and brings it up. What is known of it is written first, so that a run
-// that is killed leaves a twin that can be brought up or destroyed.
-func (a *app) createTwin(ctx context.Context, r twinRecord) error {
-	b := *a
-	b.twin, b.siteDir, b.force = r.Options.Name, r.Dir, true // whoever makes it for somebody else brings it up
-	if was, err := a.readTwin(r.key()); err == nil {
-		return problem.New(problem.Mistake, "site %s has a twin %s already, of %s", r.Site, was.Options.Name, was.Options.Owner).
-			Try("orrery --twin %s up brings it up; orrery twin destroy %s ends it", was.Options.Name, was.Options.Name)
-	}
-	original, _, err := a.original(r.Dir)
-	if err != nil {
-		return err
-	}
-	s, err := twin.Of(original, r.Options) // whatever is wrong is said before anything is written
-	if err != nil {
-		return err
-	}
-	if err := b.writeTwin(r); err != nil {
-		return err
-	}
-	if !r.Expires.IsZero() {
-		if err := b.expire(r); err != nil {
-			return err
-		}
-	}
-	if err := a.note(original, a.command, "twin "+r.Options.Name); err != nil {
-		return err
-	}
-	return b.up(ctx, s, nil, manner{parallel: defaultParallel()})
-}
-
-// expire lets a twin be destroyed when its time is over.
-func (a *app) expire(r twinRecord) error {
-	return a.later(later.Call{
-		Name: expiryName(r.key()), After: time.Until(r.Expires), Args: []string{"--force", "-C", r.Dir, "twin", "destroy", r.Options.Name, "--wait"},
-	})
-}
-
-// fillOnce gives the volumes of a twin what they begin with, before it is up for the first time.
-func (a *app) fillOnce(ctx context.Context, s *site.Site) error {
-	if s.Twin == "" {
-		return nil
-	}
-	r, err := a.readTwin(s.Key())
-	if err != nil || r.Filled {
-		return err
-	}
-	if r.Volumes != site.Empty {
-		if err := a.fill(ctx, s.Original, s, r.Volumes); err != nil {
-			return err
-		}
-	}
-	r.Filled = true
-	return a.writeTwin(r)
-}
-
-func (a *app) fill(ctx context.Context, original, s *site.Site, how string) error {
-	from, err := a.here(original)
-	if err != nil {
-		return err
-	}
-	maker, of := spec.NewMaker(s), spec.NewMaker(original)
-	for i := range s.Nodes {
-		n := &s.Nodes[i]
-		spelt, err := maker.Node(n)
-		if err != nil {
-			return err
-		}
-		for _, m := range spelt.Mounts {
-			at := volume.Path(a.dirs, s.Key(), n.Name, m)
-			if how != site.Snapshot {
-				err = seed(ctx, how, m.Volume, n.Name, at)
-			} else {
-				err = a.snapshotVolume(ctx, from, of, n, m, at)
-			}
-			if err != nil {
-				return err
-			}
-		}
-	}
-	if how == site.Snapshot { // data may be of use only with the secrets that were made for it
-		return a.copySecrets(original.Key(), s.Key())
-	}
-	return nil
-}
-
-// snapshotVolume copies a volume of the original, whose writers stand still meanwhile.
-func (a *app) snapshotVolume(ctx context.Context, h *local.Host, of *spec.Maker, n *site.Node, m spec.Mount, to string) error {
-	name := n.Name
-	declared, ok := of.Site.Node(name)
-	if !ok {
-		return nil
-	}
-	spelt, err := of.Node(declared)
-	if err != nil {
-		return err
-	}
-	for _, theirs := range spelt.Mounts {
-		if theirs.Volume != m.Volume || theirs.NFS != "" {
-			continue
-		}
-		from := volume.Path(h.Dirs, of.Site.Key(), name, theirs)
-		if _, err := os.Stat(from); err != nil {
-			continue
-		}
-		if _, err := os.Stat(to); err == nil { // copied by a run that was killed: a copy is whole or not there
-			continue
-		}
-		if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
-			return err
-		}
-		made, err := volume.CloneLive(ctx, from, to, h.Still(from))
-		if err != nil {
-			return err
-		}
-		for _, what := range made.Left {
-			fmt.Fprintf(a.out, "Not in the twin's volume %s of %s: %s.\n", m.Volume, name, what)
-		}
-	}
-	return nil
-}
-
-// seed lets a script fill a volume.
-func seed(ctx context.Context, script, name, node, dir string) error {
-	path, err := filepath.Abs(script)
-	if err != nil {
-		return err
-	}
-	if err := tree.RemoveAll(dir); err != nil { // what a run that was killed left is not whole
-		return err
-	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
-	}
-	if err := (host.Local{Name: "host"}).Run(ctx, host.Command{Args: []string{path, name, node, dir}}); err != nil {
-		return problem.New(problem.Failed, "the script %s did not fill volume %s of node %s", script, name, node).Because(err).
-			Try("it is called with the volume, the node and the directory; the twin is there and can be destroyed")
-	}
-	return nil
-}
-
-// copySecrets gives a twin the secrets that were generated for the original.
-func (a *app) copySecrets(from, to string) error {
-	entries, err := os.ReadDir(a.dirs.Secrets(from))
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	for _, e := range entries {
-		text, err := os.ReadFile(filepath.Join(a.dirs.Secrets(from), e.Name()))
-		if err != nil {
-			return err
-		}
-		if err := host.WriteFile(host.File{Path: filepath.Join(a.dirs.Secrets(to), e.Name()), Content: text, Mode: 0o600}); err != nil {
-			return fmt.Errorf("secret %s: %w", e.Name(), err)
-		}
-	}
-	return nil
 }

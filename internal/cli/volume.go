@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"orrery/internal/control"
 	"orrery/internal/hook"
 	"orrery/internal/host"
 	"orrery/internal/plan"
@@ -51,10 +52,10 @@ func (a *app) volumeList() *cobra.Command {
 		Short: "List the volumes, how large they are, and how their mirrors are",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if err := needRoot(); err != nil {
+			if err := control.NeedRoot(); err != nil {
 				return err
 			}
-			s, h, _, err := a.target(nil)
+			s, h, _, err := a.Target(nil)
 			if err != nil {
 				return err
 			}
@@ -62,7 +63,7 @@ func (a *app) volumeList() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			hosts, err := a.seen(c.Context(), h)
+			hosts, err := a.Seen(c.Context(), h)
 			if err != nil {
 				return err
 			}
@@ -141,11 +142,11 @@ func dash(text string) string {
 }
 
 func (a *app) volumeRows(ctx context.Context, s *site.Site) ([]volumeRow, error) {
-	mirrors, err := a.mirrors(s)
+	mirrors, err := a.Mirrors(s)
 	if err != nil {
 		return nil, err
 	}
-	went, err := volume.ReadMirrored(a.dirs, s.Key())
+	went, err := volume.ReadMirrored(a.Dirs, s.Key())
 	if err != nil {
 		return nil, err
 	}
@@ -158,7 +159,7 @@ func (a *app) volumeRows(ctx context.Context, s *site.Site) ([]volumeRow, error)
 			return nil, err
 		}
 		for _, m := range spelt.Mounts {
-			r := volumeRow{Volume: m.Volume, Node: spelt.Name, Path: volume.Path(a.dirs, s.Key(), spelt.Name, m)}
+			r := volumeRow{Volume: m.Volume, Node: spelt.Name, Path: volume.Path(a.Dirs, s.Key(), spelt.Name, m)}
 			if seen[r.Path] {
 				continue
 			}
@@ -201,20 +202,12 @@ func (r *volumeRow) look(mirrors []volume.Mirror, went []volume.Mirrored, key st
 	}
 }
 
-// mirrors gives what is mirrored of a site. Nothing is of a twin: its data is a copy, and must not go over that of the original.
-func (a *app) mirrors(s *site.Site) ([]volume.Mirror, error) {
-	if s.Twin != "" {
-		return nil, nil
-	}
-	return volume.Mirrors(a.dirs, s)
-}
-
 // chosenMirrors gives those of the volumes that are named, or all.
 func (a *app) chosenMirrors(s *site.Site, names []string) ([]volume.Mirror, error) {
 	if s.Twin != "" {
 		return nil, problem.New(problem.Refused, "the volumes of a twin are not mirrored: they would go over those of %s", s.Name)
 	}
-	all, err := a.mirrors(s)
+	all, err := a.Mirrors(s)
 	if err != nil {
 		return nil, err
 	}
@@ -256,7 +249,7 @@ sides and compared, and what differs is taken from the volume: see first that it
 			if err != nil {
 				return err
 			}
-			lock, err := volume.LockMirrors(a.dirs, s.Key(), host.Holder{Who: who(), Pid: os.Getpid(), Since: time.Now(), Command: a.command})
+			lock, err := volume.LockMirrors(a.Dirs, s.Key(), host.Holder{Who: control.Who(), Pid: os.Getpid(), Since: time.Now(), Command: a.Command})
 			if err != nil {
 				return err
 			}
@@ -282,11 +275,11 @@ func (a *app) mirror(ctx context.Context, s *site.Site, m volume.Mirror, bring f
 	r.Bytes, r.Seconds = sent, time.Since(r.At).Seconds()
 	if err != nil {
 		r.Problem = err.Error()
-		a.tell(s, hook.Event{Event: site.MirrorFailed, Result: "failed", Why: r.Problem, Volume: m.Volume, Node: m.Node})
+		a.Tell(s, hook.Event{Event: site.MirrorFailed, Result: "failed", Why: r.Problem, Volume: m.Volume, Node: m.Node})
 	} else {
 		fmt.Fprintf(a.out, "%s of %s: %s sent to %s in %.1f s\n", m.Volume, m.Node, sizeText(sent), m.To, r.Seconds)
 	}
-	return errors.Join(err, r.Note(a.dirs, s.Key()))
+	return errors.Join(err, r.Note(a.Dirs, s.Key()))
 }
 
 func (a *app) volumeVerify() *cobra.Command {
@@ -341,28 +334,4 @@ func (a *app) tellDeviations(m volume.Mirror, all []volume.Deviation) {
 	for _, d := range all {
 		fmt.Fprintf(a.out, "  %s: %s\n", visible.Line(d.Path), d.What) // nodes name their files
 	}
-}
-
-// scheduleMirrors lets the host mirror the volumes of a site as often as the site file says.
-func (a *app) scheduleMirrors(ctx context.Context, s *site.Site) error {
-	if s.Twin != "" {
-		return nil
-	}
-	mirrors, err := a.mirrors(s)
-	if err != nil {
-		return err
-	}
-	dir, err := a.absolute()
-	if err != nil {
-		return err
-	}
-	program, err := os.Executable()
-	if err != nil {
-		return err
-	}
-	notes, err := volume.ScheduleOf(mirrors, s.Key(), dir, program, a.dirs).Apply(ctx)
-	for _, note := range notes {
-		fmt.Fprintf(a.err, "orrery: %s\n", note)
-	}
-	return err
 }

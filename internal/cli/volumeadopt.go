@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"orrery/internal/apply/local"
+	"orrery/internal/control"
 	"orrery/internal/engine"
 	"orrery/internal/observe"
 	"orrery/internal/plan"
@@ -18,7 +19,6 @@ import (
 )
 
 func (a *app) volumeAdopt() *cobra.Command {
-	var k consent
 	c := &cobra.Command{
 		Use:   "adopt FORMER NODE [VOLUME...]",
 		Short: "Give a node the data of one that was called otherwise",
@@ -28,11 +28,11 @@ If NODE has data of its own already, that is kept beside it, as NODE.before. NOD
 		Example: "  orrery volume adopt db0 db",
 		Args:    cobra.MinimumNArgs(2),
 		RunE: func(c *cobra.Command, args []string) error {
-			s, h, _, err := a.target(nil)
+			s, h, _, err := a.Target(nil)
 			if err != nil {
 				return err
 			}
-			n, err := declared(s, args[1])
+			n, err := control.Declared(s, args[1])
 			if err != nil {
 				return err
 			}
@@ -40,26 +40,26 @@ If NODE has data of its own already, that is kept beside it, as NODE.before. NOD
 			if err != nil {
 				return err
 			}
-			all, err := volume.Adoptions(a.dirs, s.Key(), args[0], heir, args[2:])
+			all, err := volume.Adoptions(a.Dirs, s.Key(), args[0], heir, args[2:])
 			if err != nil {
 				return err
 			}
-			return a.locked(c.Context(), s, h, func(r *account) error {
-				return a.adopt(c.Context(), r, s, h, k, args[0], heir, all)
+			return a.Locked(c.Context(), s, h, func(r *control.Account) error {
+				return a.adopt(c.Context(), r, s, h, args[0], heir, all)
 			})
 		},
 	}
-	k.flags(c)
+	a.productionFlag(c)
 	return c
 }
 
 // adopt ends what is there of a former node, and gives its data to the heir. The caller has the site's lock.
-func (a *app) adopt(ctx context.Context, r *account, s *site.Site, h *local.Host, k consent, former string, heir *spec.Node, all []volume.Adoption) error {
-	hosts, err := a.seen(ctx, h)
+func (a *app) adopt(ctx context.Context, r *control.Account, s *site.Site, h *local.Host, former string, heir *spec.Node, all []volume.Adoption) error {
+	hosts, err := a.Seen(ctx, h)
 	if err != nil {
 		return err
 	}
-	ends, err := a.ending(s, hosts, former, k)
+	ends, err := a.ending(s, hosts, former)
 	if err != nil {
 		return err
 	}
@@ -73,7 +73,7 @@ func (a *app) adopt(ctx context.Context, r *account, s *site.Site, h *local.Host
 			continue
 		}
 		for _, v := range all {
-			if n.State != observe.Stopped && len(volume.Users(a.dirs, s.Key(), []*spec.Node{&n.Node}, v.From, v.To)) > 0 {
+			if n.State != observe.Stopped && len(volume.Users(a.Dirs, s.Key(), []*spec.Node{&n.Node}, v.From, v.To)) > 0 {
 				return problem.New(problem.Refused, "node %s runs and uses volume %s; nothing was done", n.Name, v.As).Try("orrery stop %s", n.Name)
 			}
 		}
@@ -81,7 +81,7 @@ func (a *app) adopt(ctx context.Context, r *account, s *site.Site, h *local.Host
 			there = n
 		}
 	}
-	if err := a.carryOut(ctx, r, h, ends); err != nil {
+	if err := a.CarryOut(ctx, r, h, ends); err != nil {
 		return err
 	}
 	if there != nil { // from before it has other data: roles prepare what they find
@@ -121,7 +121,7 @@ func unused(s *site.Site, former string, all []volume.Adoption) error {
 }
 
 // ending gives the steps that end a former node, if it is still there. One that is declared ends only by down.
-func (a *app) ending(s *site.Site, hosts []observe.Host, former string, k consent) ([]*plan.Step, error) {
+func (a *app) ending(s *site.Site, hosts []observe.Host, former string) ([]*plan.Step, error) {
 	if _, still := s.Node(former); still {
 		return nil, nil
 	}
@@ -129,5 +129,6 @@ func (a *app) ending(s *site.Site, hosts []observe.Host, former string, k consen
 	if p.Empty() {
 		return nil, nil
 	}
-	return p.Steps, a.askProduction(s, former+" would end.", k)
+	_, err := a.AskProduction(s, former+" would end.")
+	return p.Steps, err
 }

@@ -102,7 +102,7 @@ type frame struct {
 func (a *app) frames(ctx context.Context, how *survey, terminal *os.File, to chan<- frame) {
 	for ctx.Err() == nil {
 		var text bytes.Buffer
-		b := *a
+		b := a.another()
 		b.out, b.err = &text, &text
 		width, _, _ := term.GetSize(int(terminal.Fd()))
 		err := b.survey(ctx, how, &table{out: &text, width: width})

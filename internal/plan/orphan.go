@@ -21,6 +21,9 @@ type Orphan struct {
 	As   string `json:"as,omitempty"`
 }
 
+// Unexpected reports whether nobody has set it aside: what volume adopt has is called as no node can be.
+func (o Orphan) Unexpected() bool { return !strings.Contains(o.Node, ".") }
+
 // String says what a user can do about it.
 func (o Orphan) String() string {
 	if o.Node == "" {

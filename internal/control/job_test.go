@@ -1,8 +1,7 @@
-package cli
+package control
 
 import (
 	"context"
-	"io"
 	"strings"
 	"testing"
 
@@ -19,10 +18,10 @@ import (
 // TestUndoInJournal: the journal holds the steps by which a run was taken back as it holds those that were done, and how they ended.
 func TestUndoInJournal(t *testing.T) {
 	dir := t.TempDir()
-	a := &app{out: io.Discard, err: io.Discard, dirs: host.Dirs{State: dir, Run: dir}, command: "orrery switch"}
+	a := &Session{Watcher: silent{}, Dirs: host.Dirs{State: dir, Run: dir}, Command: "orrery switch"}
 	s := &site.Site{Name: "karoo"}
-	h := local.New("local", a.dirs, s, nil, nil)
-	j := &job{app: a, site: s, host: h, undo: true, parallel: 1}
+	h := local.New("local", a.Dirs, s, nil, nil)
+	j := &Job{Session: a, Site: s, Host: h, Undo: true, Parallel: 1}
 	p := &plan.Plan{Site: s.Name, Steps: []*plan.Step{
 		{Kind: plan.CommitSwitch, Host: "local", Subject: "web", Releases: &observe.Releases{Active: map[string]int{"web": 701}}, WasReleases: &observe.Releases{}},
 		{N: 1, Kind: plan.StartNode, Host: "local", Subject: "web", Node: &spec.Node{Name: "web", Engine: "none"}, Needs: []int{0}},
@@ -31,7 +30,7 @@ func TestUndoInJournal(t *testing.T) {
 	if problem.Exit(err) != int(problem.Left) { // what failed to start cannot be stopped either
 		t.Errorf("it ended with %v", err)
 	}
-	entries, _, err := journal.Read(a.dirs.Journal(s.Key()))
+	entries, _, err := journal.Read(a.Dirs.Journal(s.Key()))
 	if err != nil {
 		t.Fatal(err)
 	}

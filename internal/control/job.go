@@ -1,50 +1,54 @@
-package cli
+package control
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"slices"
 
 	"orrery/internal/apply"
 	"orrery/internal/apply/local"
 	"orrery/internal/observe"
+	"orrery/internal/phrase"
 	"orrery/internal/plan"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
 )
 
-// A job is one change of a site on this host: observe, plan, ask, apply.
-type job struct {
-	*app
-	site     *site.Site
-	host     *local.Host
-	plan     func([]observe.Host) (*plan.Plan, error)
-	probe    func([]observe.Host) error // looks for more than is on record; nil: nobody does
-	ask      func(*plan.Plan) error     // before anything is done; nil: nothing to ask
-	begin    func() error               // when there is something to do; nil: nothing
-	undo     bool                       // take everything back if anything fails
-	base     *site.Site                 // to which a switch is recovered that was interrupted; nil: it is left as it is
-	restores bool                       // it may go on with a restore that was interrupted
-	parallel int
+// A Job is one change of a site on this host: observe, plan, ask, apply.
+type Job struct {
+	*Session
+	Site     *site.Site
+	Host     *local.Host
+	Plan     func([]observe.Host) (*plan.Plan, error)
+	Probe    func([]observe.Host) error               // looks for more than is on record; nil: nobody does
+	Ask      func(*plan.Plan) (asked bool, err error) // before anything is done, see Asker; nil: nothing to ask
+	Before   func() error                             // when there is something to do; nil: nothing
+	Undo     bool                                     // take everything back if anything fails
+	Base     *site.Site                               // to which a switch is recovered that was interrupted; nil: it is left as it is
+	Restores bool                                     // it may go on with a restore that was interrupted
+	Parallel int                                      // most steps under way at once; 0: DefaultParallel
 }
 
-// defaultParallel is how many steps are under way at once. Steps mostly wait for disks and for systemd, so there are more of them than processors.
-func defaultParallel() int { return max(8, 4*runtime.NumCPU()) }
+func (j *Job) parallel() int {
+	if j.Parallel > 0 {
+		return j.Parallel
+	}
+	return DefaultParallel()
+}
 
-// run does the job. It gives the result of the plan, or nil if there was nothing to do.
-func (j *job) run(ctx context.Context) (*apply.Result, error) {
-	if err := j.catchUp(ctx, j.site, j.host); err != nil {
+// Run does the job. It gives the result of the plan, or nil if there was nothing to do.
+func (j *Job) Run(ctx context.Context) (*apply.Result, error) {
+	if err := j.catchUp(ctx, j.Site, j.Host); err != nil {
 		return nil, err
 	}
-	letGo, err := j.hold(ctx, j.site)
+	letGo, err := j.Hold(ctx, j.Site)
 	if err != nil {
 		return nil, err
 	}
 	defer letGo()
-	if err := j.host.Sweep(ctx); err != nil {
+	if err := j.Host.Sweep(ctx); err != nil {
 		return nil, err
 	}
 	if err := j.recoverSwitch(ctx); err != nil {
@@ -57,42 +61,47 @@ func (j *job) run(ctx context.Context) (*apply.Result, error) {
 	if err := j.unfinished(p); err != nil {
 		return nil, err
 	}
-	if j.ask != nil {
-		if err := j.ask(p); err != nil {
-			return nil, err
-		}
+	if err := j.consent(ctx, p, before); err != nil {
+		return nil, err
 	}
-	if j.asked { // and time has passed
-		if err := j.unchanged(ctx, before); err != nil {
-			return nil, err
-		}
-	}
-	if j.begin != nil {
-		if err := j.begin(); err != nil {
+	if j.Before != nil {
+		if err := j.Before(); err != nil {
 			return nil, err
 		}
 	}
 	return j.apply(ctx, p)
 }
 
-func (j *job) look(ctx context.Context) (*plan.Plan, string, error) {
-	hosts, err := j.seen(ctx, j.host)
+// consent gets the caller's consent to a plan. If he was waited for, the host must still be as it was when the plan was made.
+func (j *Job) consent(ctx context.Context, p *plan.Plan, before string) error {
+	if j.Ask == nil {
+		return nil
+	}
+	asked, err := j.Ask(p)
+	if err != nil || !asked {
+		return err
+	}
+	return j.unchanged(ctx, before)
+}
+
+func (j *Job) look(ctx context.Context) (*plan.Plan, string, error) {
+	hosts, err := j.Seen(ctx, j.Host)
 	if err != nil {
 		return nil, "", err
 	}
 	before := spec.Digest(hosts)
-	if j.probe != nil {
-		if err := j.probe(hosts); err != nil {
+	if j.Probe != nil {
+		if err := j.Probe(hosts); err != nil {
 			return nil, "", err
 		}
 	}
-	p, err := j.plan(hosts)
+	p, err := j.Plan(hosts)
 	return p, before, err
 }
 
 // unchanged stops the run if the host is not as it was when the plan was shown.
-func (j *job) unchanged(ctx context.Context, before string) error {
-	hosts, err := j.seen(ctx, j.host)
+func (j *Job) unchanged(ctx context.Context, before string) error {
+	hosts, err := j.Seen(ctx, j.Host)
 	if err != nil {
 		return err
 	}
@@ -103,29 +112,29 @@ func (j *job) unchanged(ctx context.Context, before string) error {
 }
 
 // apply carries out a plan, keeps the journal, and says what is left if not all of it could be done.
-func (j *job) apply(ctx context.Context, p *plan.Plan) (*apply.Result, error) {
-	record, err := j.app.begin(j.site, j.command)
+func (j *Job) apply(ctx context.Context, p *plan.Plan) (*apply.Result, error) {
+	record, err := j.Session.Begin(j.Site, j.Command)
 	if err != nil {
 		return nil, err
 	}
-	result := record.carryOut(ctx, j.err, j.host, "step", p, j.parallel)
+	result := record.carryOut(ctx, j.Watcher, j.Host, "step", p, j.parallel())
 	err = j.finish(ctx, record, p, result)
-	return result, errors.Join(err, record.end(outcome(err, j.host.Keys.Redact)))
+	return result, errors.Join(err, record.end(outcome(err, j.Host.Keys.Redact)))
 }
 
 // finish settles a run that succeeded, and takes back or explains one that did not.
-func (j *job) finish(ctx context.Context, record *account, p *plan.Plan, r *apply.Result) error {
+func (j *Job) finish(ctx context.Context, record *Account, p *plan.Plan, r *apply.Result) error {
 	if r.OK() {
-		return j.host.Settle(ctx, r.Done)
+		return j.Host.Settle(ctx, r.Done)
 	}
-	if ctx.Err() != nil && !j.undo {
+	if ctx.Err() != nil && !j.Undo {
 		return problem.New(problem.Interrupted, "interrupted: %d of %d steps are done; left are: %s", len(r.Done), len(p.Steps), subjects(r)).
 			Try("run the same command to go on, or orrery down")
 	}
 	for _, f := range r.Failed {
-		fmt.Fprintf(j.err, "orrery: %s: %s: %v\n", f.Step.Title(), f.Step.Kind, f.Err)
+		j.failed("", f)
 	}
-	if j.undo {
+	if j.Undo {
 		return j.takeBack(record, p, r)
 	}
 	if len(p.Batches) > 0 {
@@ -140,32 +149,32 @@ func (j *job) finish(ctx context.Context, record *account, p *plan.Plan, r *appl
 }
 
 // takeBack undoes what was done. It is not interrupted by Ctrl-C: half undone is worse than late.
-func (j *job) takeBack(record *account, p *plan.Plan, r *apply.Result) error {
+func (j *Job) takeBack(record *Account, p *plan.Plan, r *apply.Result) error {
 	back := plan.Undo(p, append(r.Done, failedSteps(r)...))
-	undone := record.carryOut(context.Background(), j.err, j.host, "undo", back, j.parallel)
+	undone := record.carryOut(context.Background(), j.Watcher, j.Host, "undo", back, j.parallel())
 	if undone.OK() {
 		return problem.New(problem.Undone, "failed, and the %d steps that had been done were taken back", len(r.Done)).
 			Try("mend the cause and run the same command")
 	}
 	for _, f := range undone.Failed {
-		fmt.Fprintf(j.err, "orrery: undo: %s: %s: %v\n", f.Step.Title(), f.Step.Kind, f.Err)
+		j.failed("undo: ", f)
 	}
 	return problem.New(problem.Left, "failed, and not all of it could be taken back: %s", subjects(undone)).
 		Try("orrery plan shows what is left; orrery up goes on, orrery down clears")
 }
 
 // putBack lets the nodes of a batch that failed be what they were. What of that fails is said: the run has failed already.
-func (j *job) putBack(record *account, p *plan.Plan, r *apply.Result) {
+func (j *Job) putBack(record *Account, p *plan.Plan, r *apply.Result) {
 	back, left := plan.PutBack(p, r.Done, failedSteps(r))
-	undone := record.carryOut(context.Background(), j.err, j.host, "undo", back, j.parallel)
+	undone := record.carryOut(context.Background(), j.Watcher, j.Host, "undo", back, j.parallel())
 	for _, f := range undone.Failed {
-		fmt.Fprintf(j.err, "orrery: put back: %s: %s: %v\n", f.Step.Title(), f.Step.Kind, f.Err)
+		j.failed("put back: ", f)
 	}
 	if restored := back.Nodes(); undone.OK() && len(restored) > 0 {
-		fmt.Fprintf(j.err, "orrery: as before again: %s\n", shortList(restored, 12))
+		j.notice(j.Site.Key(), "as before again: %s", phrase.List(restored, 12))
 	}
 	if len(left) > 0 {
-		fmt.Fprintf(j.err, "orrery: left as they are, because what they were cannot come back: %s\n", shortList(left, 12))
+		j.notice(j.Site.Key(), "left as they are, because what they were cannot come back: %s", phrase.List(left, 12))
 	}
 }
 
@@ -194,5 +203,10 @@ func subjects(r *apply.Result) string {
 	for _, s := range r.Skipped {
 		add(s)
 	}
-	return shortList(names, 8)
+	return phrase.List(names, 8)
+}
+
+// failed tells of a step that failed.
+func (j *Job) failed(during string, f apply.Failure) {
+	j.Watcher.Tell(Event{Kind: Trouble, Site: j.Site.Key(), Text: fmt.Sprintf("%s%s: %s: %v", during, f.Step.Title(), f.Step.Kind, f.Err), Err: f.Err})
 }

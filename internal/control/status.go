@@ -1,9 +1,8 @@
-package cli
+package control
 
 import (
 	"context"
 	"slices"
-	"strconv"
 	"time"
 
 	"orrery/internal/apply"
@@ -19,8 +18,8 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// A row is one node in the table.
-type row struct {
+// A NodeStatus is how one instance of a node is.
+type NodeStatus struct {
 	Node       string            `json:"node"`
 	ID         int               `json:"id"`
 	Release    int               `json:"release,omitempty"`
@@ -35,47 +34,35 @@ type row struct {
 	Detail     string            `json:"detail,omitempty"`
 	Drift      []observe.Drift   `json:"drift,omitempty"`
 	Usage      *apply.Usage      `json:"usage,omitempty"`
-	networks   []string
-}
-
-// standing says of which release a node is, and whether that is live.
-func (r row) standing() string {
-	release := "none"
-	if r.Release != 0 {
-		release = strconv.Itoa(r.Release)
-	}
-	if r.Quarantine {
-		return release + " (quarantine)"
-	}
-	return release
+	Networks   []string          `json:"-"` // in the order in which they are declared
 }
 
 // What the health of a node can be.
 const (
-	healthy   = "healthy"
-	unhealthy = "unhealthy"
-	drifted   = "drifted" // its checks pass, or it has none, but it is not as its roles and layers made it
+	Healthy   = "healthy"
+	Unhealthy = "unhealthy"
+	Drifted   = "drifted" // its checks pass, or it has none, but it is not as its roles and layers made it
 )
 
-// good reports whether the node is as declared.
-func (r row) good() bool {
-	return r.State == string(observe.Running) && (r.Health == healthy || r.Health == "-") || r.State == string(observe.Stopped) && r.Health == "off"
+// Good reports whether the node is as declared.
+func (r NodeStatus) Good() bool {
+	return r.State == string(observe.Running) && (r.Health == Healthy || r.Health == "-") || r.State == string(observe.Stopped) && r.Health == "off"
 }
 
-// A roll is the nodes of a site as this host has them.
-type roll struct {
+// A Status is how the nodes of a site are on this host.
+type Status struct {
 	host     *local.Host
-	rows     []row
-	there    []*observe.Node // by row; nil: it is not there
+	Nodes    []NodeStatus
+	there    []*observe.Node // of each; nil: it is not there
 	declared []*site.Node
 }
 
-// roll calls the nodes that selectors mean, in the order in which they are declared, with those beside the live ones.
-func (a *app) roll(ctx context.Context, s *site.Site, selectors []string) (*roll, error) {
-	if err := needRoot(); err != nil {
+// Status gives the nodes that selectors mean, in the order in which they are declared, with those beside the live ones.
+func (c *Session) Status(ctx context.Context, s *site.Site, selectors []string) (*Status, error) {
+	if err := NeedRoot(); err != nil {
 		return nil, err // the records of nodes are nobody else's to read
 	}
-	h, err := a.here(s)
+	h, err := c.Here(s)
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +87,7 @@ func (a *app) roll(ctx context.Context, s *site.Site, selectors []string) (*roll
 			}
 		}
 	}
-	all := &roll{host: h}
+	all := &Status{host: h}
 	makers := map[*site.Site]*spec.Maker{}
 	for _, n := range nodes {
 		of := h.SiteOf(n)
@@ -116,14 +103,17 @@ func (a *app) roll(ctx context.Context, s *site.Site, selectors []string) (*roll
 	return all, nil
 }
 
-func (all *roll) add(r row, there *observe.Node, declared *site.Node) {
-	all.rows, all.there, all.declared = append(all.rows, r), append(all.there, there), append(all.declared, declared)
+// Declared gives the node as it is declared of which instance i is.
+func (all *Status) Declared(i int) *site.Node { return all.declared[i] }
+
+func (all *Status) add(r NodeStatus, there *observe.Node, declared *site.Node) {
+	all.Nodes, all.there, all.declared = append(all.Nodes, r), append(all.there, there), append(all.declared, declared)
 }
 
-// probe tries the health checks of live nodes now.
-func (all *roll) probe(ctx context.Context) {
+// CheckHealth tries the health checks of live nodes now.
+func (all *Status) CheckHealth(ctx context.Context) {
 	var round drift.Round
-	for i, r := range all.rows {
+	for i, r := range all.Nodes {
 		if r.Quarantine || r.State != string(observe.Running) {
 			continue
 		}
@@ -132,12 +122,12 @@ func (all *roll) probe(ctx context.Context) {
 		round.Add(i, role.Allowance(of, n), func(ctx context.Context) error { return role.Probe(ctx, in, render.New(of), of, n) })
 	}
 	for i, err := range round.Run(ctx) {
-		all.rows[i].Health, all.rows[i].Detail = unhealthy, all.host.Keys.Redact(err.Error())
+		all.Nodes[i].Health, all.Nodes[i].Detail = Unhealthy, all.host.Keys.Redact(err.Error())
 	}
 }
 
-// look tries the health checks of live nodes now, and looks for what has drifted.
-func (all *roll) look(ctx context.Context) error {
+// Probe tries the health checks of live nodes now, and looks for what has drifted.
+func (all *Status) Probe(ctx context.Context) error {
 	var nodes []observe.Node
 	var rows []int
 	for i, n := range all.there {
@@ -149,7 +139,7 @@ func (all *roll) look(ctx context.Context) error {
 		return err
 	}
 	for k, i := range rows {
-		r := &all.rows[i]
+		r := &all.Nodes[i]
 		if r.State != string(observe.Running) {
 			continue
 		}
@@ -160,24 +150,24 @@ func (all *roll) look(ctx context.Context) error {
 }
 
 // judge lets the health of a node be what a look into it has found.
-func (r *row) judge() {
+func (r *NodeStatus) judge() {
 	sick := func(d observe.Drift) bool { return d.Kind == observe.DriftHealth || d.Kind == observe.DriftNode }
 	switch {
 	case slices.ContainsFunc(r.Drift, sick):
-		r.Health = unhealthy
+		r.Health = Unhealthy
 	case len(r.Drift) > 0:
-		r.Health = drifted
+		r.Health = Drifted
 	case r.Health == "not proven":
-		r.Health = healthy
+		r.Health = Healthy
 	}
 }
 
-// measure notes what running nodes use now. How many processors that are is told from one reading to the next: what it gives is for the next round,
+// Measure notes what running nodes use now. How many processors that are is told from one reading to the next: what it gives is for the next round,
 // and without any of one before it waits for a moment.
-func (all *roll) measure(ctx context.Context, before map[int]host.Sample) (map[int]host.Sample, error) {
+func (all *Status) Measure(ctx context.Context, before map[int]host.Sample) (map[int]host.Sample, error) {
 	sample := func() map[int]host.Sample {
 		now := map[int]host.Sample{}
-		for i, r := range all.rows {
+		for i, r := range all.Nodes {
 			if r.State == string(observe.Running) {
 				now[r.ID] = all.host.Sample(&all.there[i].Node)
 			}
@@ -193,8 +183,8 @@ func (all *roll) measure(ctx context.Context, before map[int]host.Sample) (map[i
 		}
 	}
 	now := sample()
-	for i := range all.rows {
-		r := &all.rows[i]
+	for i := range all.Nodes {
+		r := &all.Nodes[i]
 		if n := all.there[i]; n != nil {
 			was, has := before[r.ID]
 			if !has {
@@ -206,20 +196,20 @@ func (all *roll) measure(ctx context.Context, before map[int]host.Sample) (map[i
 	return now, ctx.Err()
 }
 
-// sickFirst puts those first that are not as declared, otherwise as they are.
-func (all *roll) sickFirst() {
-	slices.SortStableFunc(all.rows, func(a, b row) int { return a.rank() - b.rank() })
+// SickFirst puts those first that are not as declared, otherwise as they are.
+func (all *Status) SickFirst() {
+	slices.SortStableFunc(all.Nodes, func(a, b NodeStatus) int { return a.rank() - b.rank() })
 }
 
-func (r row) rank() int {
-	if r.good() || r.Quarantine {
+func (r NodeStatus) rank() int {
+	if r.Good() || r.Quarantine {
 		return 1
 	}
 	return 0
 }
 
-// quarantined gives the row of an instance beside the live one.
-func quarantined(of row, n *observe.Node) row {
+// quarantined gives the status of an instance beside the live one.
+func quarantined(of NodeStatus, n *observe.Node) NodeStatus {
 	r := of
 	r.ID, r.Release, r.Quarantine, r.State, r.Health, r.Detail, r.ProvenAt = n.ID, n.Release, true, string(n.State), "-", "", n.ProvenAt
 	switch {
@@ -231,15 +221,15 @@ func quarantined(of row, n *observe.Node) row {
 	case n.Config.Health != "" && n.Proven != n.Config.Health:
 		r.Health = "not proven"
 	case n.Config.Health != "":
-		r.Health = healthy
+		r.Health = Healthy
 	}
 	return r
 }
 
-func newRow(maker *spec.Maker, n *site.Node, hostName string, has *observe.Node) row {
-	r := row{Node: n.Name, ID: n.FullID(), Release: n.Release, Host: hostName, State: "absent", Health: "-", Roles: n.Roles, Addresses: map[string]string{}}
+func newRow(maker *spec.Maker, n *site.Node, hostName string, has *observe.Node) NodeStatus {
+	r := NodeStatus{Node: n.Name, ID: n.FullID(), Release: n.Release, Host: hostName, State: "absent", Health: "-", Roles: n.Roles, Addresses: map[string]string{}}
 	for _, nic := range n.NICs {
-		r.networks = append(r.networks, nic.Network)
+		r.Networks = append(r.Networks, nic.Network)
 		r.Addresses[nic.Network] = nic.Address.String()
 	}
 	if has == nil {
@@ -262,7 +252,7 @@ func newRow(maker *spec.Maker, n *site.Node, hostName string, has *observe.Node)
 	case err == nil && wanted.Config.Health == "":
 		r.Health = "-"
 	default:
-		r.Health = healthy
+		r.Health = Healthy
 	}
 	return r
 }

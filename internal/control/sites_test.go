@@ -1,6 +1,7 @@
-package cli
+package control
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,45 +16,41 @@ import (
 
 // TestSites: a host knows its sites and the directories that they came from, be they up or down and the directories there or gone.
 func TestSites(t *testing.T) {
-	a := &app{dirs: host.Dirs{State: t.TempDir(), Run: t.TempDir()}}
+	a := &Session{Dirs: host.Dirs{State: t.TempDir(), Run: t.TempDir()}}
 	here := t.TempDir()
 	if err := os.WriteFile(filepath.Join(here, "site.toml"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for _, s := range []site.Site{{Name: "karoo", Production: true}, {Name: "lost"}, {Name: "rest"}} {
 		b := *a
-		if b.siteDir = here; s.Name == "lost" {
-			b.siteDir = "/no/such/directory"
+		if b.SiteDir = here; s.Name == "lost" {
+			b.SiteDir = "/no/such/directory"
 		}
-		if err := os.MkdirAll(a.dirs.Site(s.Key()), 0o700); err != nil {
+		if err := os.MkdirAll(a.Dirs.Site(s.Key()), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		if err := b.markUp(&s); err != nil {
+		if err := b.MarkUp(&s); err != nil {
 			t.Fatal(err)
 		}
 	}
-	a.unmark("rest")
+	a.Unmark("rest")
 	for _, dir := range []string{"unknown", ".karoo.dev2-new"} {
-		if err := os.MkdirAll(a.dirs.Site(dir), 0o700); err != nil {
+		if err := os.MkdirAll(a.Dirs.Site(dir), 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := a.writeTwin(twinRecord{Site: "karoo", Dir: here, Options: twin.Options{Name: "dev1"}, Created: time.Now()}); err != nil {
+	if err := a.WriteTwin(TwinRecord{Site: "karoo", Dir: here, Options: twin.Options{Name: "dev1"}, Created: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
-	rows, err := a.sites(t.Context())
+	rows, err := a.Sites(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	var got []string
 	for _, r := range rows {
-		line := r.site().Key() + " " + r.state() + " " + dash(strings.Replace(r.Dir, here, "here", 1))
-		if r.Gone {
-			line += " gone"
-		}
-		got = append(got, line)
+		got = append(got, fmt.Sprint(r.Key(), " ", r.Up, " ", strings.Replace(r.Dir, here, "here", 1), " ", r.Gone))
 	}
-	want := "karoo up here\nkaroo.dev1 down here\nlost up /no/such/directory gone\nrest down here\nunknown down -"
+	want := "karoo true here false\nkaroo.dev1 false here false\nlost true /no/such/directory true\nrest false here false\nunknown false  false"
 	if strings.Join(got, "\n") != want {
 		t.Errorf("%s\nwant:\n%s", strings.Join(got, "\n"), want)
 	}

@@ -1,4 +1,4 @@
-package cli
+package control
 
 import (
 	"encoding/json"
@@ -17,8 +17,8 @@ import (
 	"orrery/internal/site/twin"
 )
 
-// A twinRecord says, beside the state of a twin, what it is a twin of.
-type twinRecord struct {
+// A TwinRecord says, beside the state of a twin, what it is a twin of.
+type TwinRecord struct {
 	Site    string       `json:"site"`
 	Dir     string       `json:"dir"` // site directory of which it is made
 	Options twin.Options `json:"options"`
@@ -28,12 +28,13 @@ type twinRecord struct {
 	Expires time.Time    `json:"expires,omitzero"`
 }
 
-func (r twinRecord) key() string { return r.Site + "." + r.Options.Name }
+// Key is what the twin is known by on the host.
+func (r TwinRecord) Key() string { return r.Site + "." + r.Options.Name }
 
-func (a *app) twinPath(key string) string { return filepath.Join(a.dirs.Site(key), "twin.json") }
+func (c *Session) TwinPath(key string) string { return filepath.Join(c.Dirs.Site(key), "twin.json") }
 
-func (a *app) writeTwin(r twinRecord) error {
-	path := a.twinPath(r.key())
+func (c *Session) WriteTwin(r TwinRecord) error {
+	path := c.TwinPath(r.Key())
 	dir := filepath.Dir(path)
 	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
 		if err != nil {
@@ -52,31 +53,31 @@ func (a *app) writeTwin(r twinRecord) error {
 	return os.Rename(fresh, dir)
 }
 
-func (a *app) readTwin(key string) (twinRecord, error) {
-	var r twinRecord
-	text, err := os.ReadFile(a.twinPath(key))
+func (c *Session) ReadTwin(key string) (TwinRecord, error) {
+	var r TwinRecord
+	text, err := os.ReadFile(c.TwinPath(key))
 	if err != nil {
 		return r, err
 	}
 	return r, json.Unmarshal(text, &r)
 }
 
-// twins gives all twins on this host, by key.
-func (a *app) twins() []twinRecord {
-	paths, _ := filepath.Glob(a.twinPath("*"))
-	all := []twinRecord{}
+// Twins gives all twins on this host, by key.
+func (c *Session) Twins() []TwinRecord {
+	paths, _ := filepath.Glob(c.TwinPath("*"))
+	all := []TwinRecord{}
 	for _, path := range paths {
-		if r, err := a.readTwin(filepath.Base(filepath.Dir(path))); err == nil {
+		if r, err := c.ReadTwin(filepath.Base(filepath.Dir(path))); err == nil {
 			all = append(all, r)
 		}
 	}
 	return all
 }
 
-// noTwin says that there is no such twin, and which there are. The site is "" if it is not known which.
-func (a *app) noTwin(site, name string) error {
+// NoTwin says that there is no such twin, and which there are. The site is "" if it is not known which.
+func (c *Session) NoTwin(site, name string) error {
 	var names []string
-	for _, r := range a.twins() {
+	for _, r := range c.Twins() {
 		if site == "" || r.Site == site {
 			names = append(names, r.Options.Name)
 		}
@@ -94,27 +95,27 @@ func (a *app) noTwin(site, name string) error {
 	return p.Try("orrery twin create SITE %s", name)
 }
 
-// twinDirectory gives the site directory of the twin that is meant, if only one is called so.
-func (a *app) twinDirectory() (string, error) {
-	found := slices.DeleteFunc(a.twins(), func(r twinRecord) bool { return r.Options.Name != a.twin })
+// TwinDirectory gives the site directory of the twin that is meant, if only one is called so.
+func (c *Session) TwinDirectory() (string, error) {
+	found := slices.DeleteFunc(c.Twins(), func(r TwinRecord) bool { return r.Options.Name != c.Twin })
 	switch len(found) {
 	case 0:
-		return "", a.noTwin("", a.twin)
+		return "", c.NoTwin("", c.Twin)
 	case 1:
 		return found[0].Dir, nil
 	}
-	return "", problem.New(problem.Usage, "twins of %d sites are called %s", len(found), a.twin).Try("say -C %s, for instance", found[0].Dir)
+	return "", problem.New(problem.Usage, "twins of %d sites are called %s", len(found), c.Twin).Try("say -C %s, for instance", found[0].Dir)
 }
 
-// asTwin gives a twin of a site as a release makes it; 0: as it was created.
-func (a *app) asTwin(s *site.Site, name string, release int) (*site.Site, error) {
+// AsTwin gives a twin of a site as a release makes it; 0: as it was created.
+func (c *Session) AsTwin(s *site.Site, name string, release int) (*site.Site, error) {
 	key := s.Name + "." + name
-	r, err := a.readTwin(key)
+	r, err := c.ReadTwin(key)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, a.noTwin(s.Name, name)
+		return nil, c.NoTwin(s.Name, name)
 	}
 	if err != nil {
-		return nil, problem.New(problem.Failed, "what is known of twin %s cannot be read", name).At(a.twinPath(key)).Because(err).
+		return nil, problem.New(problem.Failed, "what is known of twin %s cannot be read", name).At(c.TwinPath(key)).Because(err).
 			Try("orrery twin destroy %s, and create it anew", name)
 	}
 	o := r.Options
@@ -124,25 +125,25 @@ func (a *app) asTwin(s *site.Site, name string, release int) (*site.Site, error)
 	return twin.Of(s, o)
 }
 
-// mayChange refuses to change a twin that is somebody else's.
-func (a *app) mayChange(s *site.Site) error {
-	if s.Twin == "" || a.force {
+// MayChange refuses to change a twin that is somebody else's.
+func (c *Session) MayChange(s *site.Site) error {
+	if s.Twin == "" || c.Force {
 		return nil
 	}
-	r, err := a.readTwin(s.Key())
-	if err != nil || r.Options.Owner == who() {
+	r, err := c.ReadTwin(s.Key())
+	if err != nil || r.Options.Owner == Who() {
 		return nil
 	}
 	return problem.New(problem.Refused, "twin %s belongs to %s; nothing was done", s.Twin, r.Options.Owner).Try("ask them, or say --force")
 }
 
-// original loads the site of which a twin is to be made: a directory, or the name of a site that is up here.
-func (a *app) original(text string) (*site.Site, string, error) {
+// Original loads the site of which a twin is to be made: a directory, or the name of a site that is up here.
+func (c *Session) Original(text string) (*site.Site, string, error) {
 	dir := text
-	if a.member != nil {
-		dir = a.siteDir // that was settled
+	if c.Member != nil {
+		dir = c.SiteDir // that was settled
 	} else if _, err := os.Stat(filepath.Join(text, sitefile.Name)); err != nil {
-		for _, m := range a.sitesUp() {
+		for _, m := range c.SitesUp() {
 			if m.Site == text && m.Twin == "" {
 				dir = m.Dir
 			}

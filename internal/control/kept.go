@@ -1,4 +1,4 @@
-package cli
+package control
 
 import (
 	"cmp"
@@ -23,7 +23,7 @@ import (
 )
 
 // Beside the copy of its site directory, releases/NUMBER/release.json says who staged a release and when.
-type releaseRecord struct {
+type ReleaseRecord struct {
 	Number int       `json:"number"`
 	Notes  string    `json:"notes,omitempty"`
 	Staged time.Time `json:"staged"`
@@ -31,21 +31,21 @@ type releaseRecord struct {
 	Dir    string    `json:"dir"` // of which the site directory is a copy
 }
 
-func (a *app) releaseSite(key string, number int) string {
-	return filepath.Join(a.dirs.Release(key, number), "site")
+func (c *Session) ReleaseSite(key string, number int) string {
+	return filepath.Join(c.Dirs.Release(key, number), "site")
 }
 
-// loadRelease gives the site as a release makes it that was staged on this host: from the copy of the site directory that was taken
+// LoadRelease gives the site as a release makes it that was staged on this host: from the copy of the site directory that was taken
 // then, so that nothing changes under a release.
-func (a *app) loadRelease(s *site.Site, number int) (*site.Site, error) {
+func (c *Session) LoadRelease(s *site.Site, number int) (*site.Site, error) {
 	if len(s.Nodes) > 0 && s.Nodes[0].Release == number { // a twin that was made of this release, or no release at all
 		return s, nil
 	}
-	dir := a.releaseSite(s.Key(), number)
+	dir := c.ReleaseSite(s.Key(), number)
 	if _, err := os.Stat(dir); err != nil {
 		return nil, problem.New(problem.Mistake, "release %d of site %s was not staged here", number, s.Key()).Try("orrery stage --release %d", number)
 	}
-	made, err := a.keptRelease(s, dir, a.readReleaseRecord(s.Key(), number).Dir, number)
+	made, err := c.KeptRelease(s, dir, c.ReadReleaseRecord(s.Key(), number).Dir, number)
 	if err != nil {
 		return nil, problem.New(problem.Failed, "release %d of site %s: what it was staged from cannot be read", number, s.Key()).At(dir).Because(err).
 			Try("stage it again under another number")
@@ -53,31 +53,31 @@ func (a *app) loadRelease(s *site.Site, number int) (*site.Site, error) {
 	return made, nil
 }
 
-// keptRelease gives a release of a site, or of a twin of it, as a copy of the site directory that was taken from home makes it.
-func (a *app) keptRelease(s *site.Site, dir, home string, number int) (*site.Site, error) {
+// KeptRelease gives a release of a site, or of a twin of it, as a copy of the site directory that was taken from home makes it.
+func (c *Session) KeptRelease(s *site.Site, dir, home string, number int) (*site.Site, error) {
 	kept, err := sitefile.LoadCopy(dir, cmp.Or(home, dir))
 	switch {
 	case err != nil:
 		return nil, err
 	case s.Twin != "":
-		return a.asTwin(kept, s.Twin, number)
+		return c.AsTwin(kept, s.Twin, number)
 	}
 	return twin.Release(kept, number)
 }
 
-// loadLive gives a host the releases that are live on it. What of them cannot be read is told by whoever needs it: it
+// LoadLive gives a host the releases that are live on it. What of them cannot be read is told by whoever needs it: it
 // must not keep a site from being taken down.
-func (a *app) loadLive(h *local.Host) error {
+func (c *Session) LoadLive(h *local.Host) error {
 	r, err := h.ReadReleases()
 	if err != nil {
 		return err
 	}
-	_ = a.loadReleases(h, r.Active)
+	_ = c.LoadReleases(h, r.Active)
 	return nil
 }
 
-// loadReleases gives a host the releases of some nodes, if it has not got them yet.
-func (a *app) loadReleases(h *local.Host, of map[string]int) error {
+// LoadReleases gives a host the releases of some nodes, if it has not got them yet.
+func (c *Session) LoadReleases(h *local.Host, of map[string]int) error {
 	if h.Releases == nil {
 		h.Releases = map[int]*site.Site{}
 	}
@@ -85,7 +85,7 @@ func (a *app) loadReleases(h *local.Host, of map[string]int) error {
 		if number == 0 || h.Releases[number] != nil || h.Site.Stage == number {
 			continue
 		}
-		s, err := a.loadRelease(h.Site, number)
+		s, err := c.LoadRelease(h.Site, number)
 		if err != nil {
 			return err
 		}
@@ -95,8 +95,8 @@ func (a *app) loadReleases(h *local.Host, of map[string]int) error {
 	return nil
 }
 
-// sitesOf gives what a switch needs: the site as each of the releases makes it, and as it is without any.
-func sitesOf(h *local.Host) map[int]*site.Site {
+// SitesOf gives what a switch needs: the site as each of the releases makes it, and as it is without any.
+func SitesOf(h *local.Host) map[int]*site.Site {
 	all := map[int]*site.Site{}
 	maps.Copy(all, h.Releases)
 	base := 0
@@ -107,8 +107,8 @@ func sitesOf(h *local.Host) map[int]*site.Site {
 	return all
 }
 
-// releaseNumber reads the number of a release; "next" is the highest that the site declares.
-func releaseNumber(s *site.Site, text string) (int, error) {
+// ReleaseNumber reads the number of a release; "next" is the highest that the site declares.
+func ReleaseNumber(s *site.Site, text string) (int, error) {
 	switch text {
 	case "":
 		return 0, problem.New(problem.Usage, "which release?").Try("--release 701, or --release next for the highest that is declared")
@@ -129,28 +129,28 @@ func releaseNumber(s *site.Site, text string) (int, error) {
 	return number, nil
 }
 
-// keepRelease keeps a copy of the site directory from which a release is staged. It appears as a whole, in the place of a former one, and
+// KeepRelease keeps a copy of the site directory from which a release is staged. It appears as a whole, in the place of a former one, and
 // only if it makes the same of the release.
-func (a *app) keepRelease(s, staged *site.Site, number int) error {
-	from, err := a.directory()
+func (c *Session) KeepRelease(s, staged *site.Site, number int) error {
+	from, err := c.Directory()
 	if err != nil {
 		return err
 	}
 	if from, err = filepath.Abs(from); err != nil {
 		return err
 	}
-	to := a.dirs.Release(s.Key(), number)
-	fresh := filepath.Join(a.dirs.Releases(s.Key()), "."+strconv.Itoa(number)+"-new")
+	to := c.Dirs.Release(s.Key(), number)
+	fresh := filepath.Join(c.Dirs.Releases(s.Key()), "."+strconv.Itoa(number)+"-new")
 	if err := os.RemoveAll(fresh); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(fresh, 0o700); err != nil { // the site directory may be closed to the host's users
 		return err
 	}
-	if err := a.copySite(s, staged, from, filepath.Join(fresh, "site"), number); err != nil {
+	if err := c.CopySite(s, staged, from, filepath.Join(fresh, "site"), number); err != nil {
 		return err
 	}
-	record := releaseRecord{Number: number, Staged: time.Now().UTC().Truncate(time.Second), Who: who(), Dir: from}
+	record := ReleaseRecord{Number: number, Staged: time.Now().UTC().Truncate(time.Second), Who: Who(), Dir: from}
 	for _, r := range s.Releases {
 		if r.Number == number {
 			record.Notes = r.Notes
@@ -170,12 +170,12 @@ func (a *app) keepRelease(s, staged *site.Site, number int) error {
 	return os.RemoveAll(fresh)
 }
 
-// copySite copies what a site directory consists of, and sees to it that the copy is the same site.
-func (a *app) copySite(s, staged *site.Site, from, to string, number int) error {
+// CopySite copies what a site directory consists of, and sees to it that the copy is the same site.
+func (c *Session) CopySite(s, staged *site.Site, from, to string, number int) error {
 	if _, err := sitefile.Keep(from, to); err != nil {
 		return problem.New(problem.Failed, "the site directory cannot be kept for release %d", number).At(from).Because(err)
 	}
-	kept, err := a.keptRelease(s, to, from, number)
+	kept, err := c.KeptRelease(s, to, from, number)
 	if err != nil {
 		return problem.New(problem.Failed, "the copy of the site directory that is kept for release %d cannot be read", number).At(to).Because(err)
 	}
@@ -186,17 +186,17 @@ func (a *app) copySite(s, staged *site.Site, from, to string, number int) error 
 	return err
 }
 
-// readReleaseRecord says who staged a release and when, as far as that is known.
-func (a *app) readReleaseRecord(key string, number int) releaseRecord {
-	r := releaseRecord{Number: number}
-	if text, err := os.ReadFile(filepath.Join(a.dirs.Release(key, number), "release.json")); err == nil {
+// ReadReleaseRecord says who staged a release and when, as far as that is known.
+func (c *Session) ReadReleaseRecord(key string, number int) ReleaseRecord {
+	r := ReleaseRecord{Number: number}
+	if text, err := os.ReadFile(filepath.Join(c.Dirs.Release(key, number), "release.json")); err == nil {
 		_ = json.Unmarshal(text, &r)
 	}
 	return r
 }
 
 // at says at which releases nodes are.
-func at(r map[string]int) string {
+func ReleaseNames(r map[string]int) string {
 	var numbers []int
 	for _, n := range r {
 		numbers = append(numbers, n)

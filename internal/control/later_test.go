@@ -1,4 +1,4 @@
-package cli
+package control
 
 import (
 	"os"
@@ -23,28 +23,28 @@ func TestLaterIsKnown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := &app{dirs: host.Dirs{State: filepath.Join(top, "state"), Run: filepath.Join(top, "run")}}
+	a := &Session{Dirs: host.Dirs{State: filepath.Join(top, "state"), Run: filepath.Join(top, "run")}}
 	t.Cleanup(func() {
-		_ = unix.Unmount(a.dirs.Run, unix.MNT_DETACH)
+		_ = unix.Unmount(a.Dirs.Run, unix.MNT_DETACH)
 		if err := os.RemoveAll(top); err != nil {
 			t.Error(err)
 		}
 	})
-	if err := a.later(later.Call{Name: "try", After: time.Hour, Args: []string{"version"}}); err != nil {
+	if err := a.Later(later.Call{Name: "try", After: time.Hour, Args: []string{"version"}}); err != nil {
 		t.Fatal(err)
 	}
-	letGo, err := host.HoldInMemory(a.dirs.Run) // as every site does that comes up
+	letGo, err := host.HoldInMemory(a.Dirs.Run) // as every site does that comes up
 	if err != nil {
 		t.Fatal(err)
 	}
-	if waiting, err := later.List(a.dirs); err != nil || len(waiting) != 1 {
+	if waiting, err := later.List(a.Dirs); err != nil || len(waiting) != 1 {
 		t.Errorf("what waits is %v: %v", waiting, err)
 	}
-	if err := later.Cancel("try", a.dirs); err != nil {
+	if err := later.Cancel("try", a.Dirs); err != nil {
 		t.Error(err)
 	}
 	letGo()
-	if left, _ := filepath.Glob(filepath.Join(a.dirs.Run, "*", "*")); len(left) > 0 {
+	if left, _ := filepath.Glob(filepath.Join(a.Dirs.Run, "*", "*")); len(left) > 0 {
 		t.Errorf("left are %v", left)
 	}
 }

@@ -1,0 +1,57 @@
+package cli
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"orrery/internal/control"
+	"orrery/internal/problem"
+)
+
+// consent is how a script says beforehand the name of the site for which a user would be asked.
+type consent map[control.Consent]*string
+
+// flag lets a verb be told beforehand that the user agrees.
+func (k *consent) flag(c *cobra.Command, about control.Consent, usage string) {
+	if *k == nil {
+		*k = consent{}
+	}
+	if (*k)[about] == nil {
+		(*k)[about] = new(string)
+	}
+	c.Flags().StringVar((*k)[about], flagOf[about], "", usage)
+}
+
+// productionFlag lets a verb be told beforehand that it may disturb production.
+func (a *app) productionFlag(c *cobra.Command) {
+	a.consent.flag(c, control.Production, "the `name` of the production site, given instead of asked for")
+}
+
+var flagOf = map[control.Consent]string{
+	control.Production: "yes-production", control.Volumes: "yes-volumes", control.Replace: "yes-replace", control.Paths: "yes-paths", control.Restore: "yes-restore",
+}
+
+// An asker lets the user type the name of the site, if he has not given it beforehand.
+type asker struct{ *app }
+
+// Ask asks at the terminal.
+func (a *asker) Ask(q control.Question) (asked bool, err error) {
+	if given := a.consent[q.About]; given != nil && *given == q.Site {
+		return false, nil
+	}
+	refused := problem.New(problem.Refused, "not confirmed; nothing was done").Try("type %s when asked, or say --%s %s", q.Site, flagOf[q.About], q.Site)
+	if f, ok := a.in.(*os.File); !ok || !term.IsTerminal(int(f.Fd())) {
+		return false, refused
+	}
+	fmt.Fprintf(a.err, "%s\nType its name to go on: ", q.Why)
+	answer, err := bufio.NewReader(a.in).ReadString('\n')
+	if err != nil || strings.TrimSpace(answer) != q.Site {
+		return true, refused
+	}
+	return true, nil
+}

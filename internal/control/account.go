@@ -1,0 +1,132 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"orrery/internal/apply"
+	"orrery/internal/apply/local"
+	"orrery/internal/journal"
+	"orrery/internal/plan"
+	"orrery/internal/site"
+)
+
+// An Account is the entries of something in a site's journal.
+type Account struct {
+	*journal.Journal
+	run   string // by which the entries know one another
+	began time.Time
+}
+
+// Begin notes in a site's journal that something begins.
+func (c *Session) Begin(s *site.Site, command string) (*Account, error) {
+	record, err := journal.Open(c.Dirs.Journal(s.Key()))
+	if err != nil {
+		return nil, err
+	}
+	began := time.Now()
+	run := fmt.Sprintf("%x", began.UnixNano())
+	if err := record.Add(journal.Entry{Time: began, Run: run, Kind: "begin", Who: Who(), Command: command}); err != nil {
+		record.Close() //nolint:errcheck // the error to tell is that before
+		return nil, err
+	}
+	return &Account{record, run, began}, nil
+}
+
+// end notes how it ended.
+func (r *Account) end(result string) error {
+	defer r.Close() //nolint:errcheck // every entry has been written by then
+	return r.Add(journal.Entry{Time: time.Now(), Run: r.run, Kind: "end", Result: result, Seconds: time.Since(r.began).Seconds()})
+}
+
+// outcome gives how something ended that may have failed.
+func outcome(err error, redact func(string) string) string {
+	if err == nil {
+		return "done"
+	}
+	return redact(err.Error())
+}
+
+// Note adds to a site's journal what was done to it outside a plan.
+func (c *Session) Note(s *site.Site, command, result string) error {
+	record, err := c.Begin(s, command)
+	if err != nil {
+		return err
+	}
+	return record.end(result)
+}
+
+// Journalled notes in the journal that something is done, and how it ended.
+func (c *Session) Journalled(s *site.Site, h *local.Host, do func(*Account) error) error {
+	record, err := c.Begin(s, c.Command)
+	if err != nil {
+		return err
+	}
+	err = do(record)
+	return errors.Join(err, record.end(outcome(err, h.Keys.Redact)))
+}
+
+// carryOut carries out a plan on one host, shows it, and notes every step as an entry of this kind.
+func (r *Account) carryOut(ctx context.Context, show Watcher, h *local.Host, kind string, p *plan.Plan, parallel int) *apply.Result {
+	watch := show.Steps(p, h.Took)
+	defer watch.Close()
+	noted := &recorded{StepWatcher: watch, Account: r, kind: kind, redact: h.Keys.Redact, began: map[int]time.Time{}}
+	return apply.Run(ctx, p, map[string]apply.Worker{h.Name: h}, noted, parallel)
+}
+
+// CarryOut does steps within something that is locked, and gives what went wrong with them.
+func (c *Session) CarryOut(ctx context.Context, record *Account, h *local.Host, steps []*plan.Step) error {
+	if len(steps) == 0 {
+		return nil
+	}
+	for n, s := range steps {
+		s.N, s.Host = n, h.Name
+	}
+	p := &plan.Plan{Site: h.Site.Name, Steps: steps}
+	result := record.carryOut(ctx, c.Watcher, h, "step", p, DefaultParallel())
+	var err error
+	for _, f := range result.Failed {
+		err = errors.Join(err, fmt.Errorf("%s: %s: %w", f.Step.Title(), f.Step.Kind, f.Err))
+	}
+	if err == nil && len(result.Skipped) > 0 {
+		err = context.Cause(ctx)
+	}
+	return err
+}
+
+// recorded keeps the journal of what a watcher sees.
+type recorded struct {
+	StepWatcher
+	*Account
+	kind   string // of its entries
+	redact func(string) string
+	mu     sync.Mutex
+	began  map[int]time.Time
+}
+
+func (r *recorded) Begin(s *plan.Step) {
+	r.mu.Lock()
+	r.began[s.N] = time.Now()
+	r.mu.Unlock()
+	r.StepWatcher.Begin(s)
+}
+
+func (r *recorded) Detail(s *plan.Step, text string) { r.StepWatcher.Detail(s, r.redact(text)) }
+
+func (r *recorded) End(s *plan.Step, err error) {
+	result := "done"
+	if err != nil {
+		result = r.redact(err.Error())
+	}
+	r.mu.Lock()
+	began := r.began[s.N]
+	r.mu.Unlock()
+	// A journal that cannot be written does not stop a run half way; the end of the run says so.
+	_ = r.Add(journal.Entry{
+		Time: time.Now(), Run: r.run, Kind: r.kind, Step: s.String(), Result: result, Seconds: time.Since(began).Seconds(),
+	})
+	r.StepWatcher.End(s, err)
+}

@@ -1,0 +1,42 @@
+package control
+
+import "orrery/internal/site"
+
+// An Asker gets the consent of the caller to what cannot be taken back, or disturbs production.
+type Asker interface {
+	// Ask returns nil if the caller agrees, and a Refused problem if not. Asked reports whether somebody was waited for: what was seen before may not be so any more.
+	Ask(q Question) (asked bool, err error)
+}
+
+// A Question is what a caller has to agree to, by the name of the site.
+type Question struct {
+	About Consent
+	Site  string // its name
+	Why   string // what would happen, in whole sentences
+}
+
+// A Consent is a kind of what callers have to agree to.
+type Consent string
+
+// What callers have to agree to.
+const (
+	Production Consent = "production" // nodes of a site in production are disturbed
+	Volumes    Consent = "volumes"    // persistent data is removed for good
+	Replace    Consent = "replace"    // data gives way to what is restored
+	Restore    Consent = "restore"    // what was written since a snapshot is lost
+	Paths      Consent = "paths"      // volumes of a backup come to directories that its site file names
+)
+
+// Agreed is the Asker of a caller who has agreed to everything beforehand.
+type Agreed struct{}
+
+// Ask agrees.
+func (Agreed) Ask(Question) (bool, error) { return false, nil }
+
+// AskProduction asks, if a site is in production, whether what follows may be.
+func (c *Session) AskProduction(s *site.Site, what string) (asked bool, err error) {
+	if !s.Production {
+		return false, nil
+	}
+	return c.Asker.Ask(Question{Production, s.Name, s.Name + " is in production. " + what})
+}

@@ -1,0 +1,106 @@
+package control
+
+import (
+	"context"
+	"fmt"
+
+	"orrery/internal/apply"
+	"orrery/internal/apply/local"
+	"orrery/internal/observe"
+	"orrery/internal/phrase"
+	"orrery/internal/plan"
+	"orrery/internal/site"
+	"orrery/internal/volume"
+)
+
+// Down ends the nodes that selectors mean or, without, all that there is of a site but volumes, and these too if that is said. The
+// result is nil if there was nothing to do.
+func (c *Session) Down(ctx context.Context, s *site.Site, selectors []string, volumes bool) (*apply.Result, error) {
+	chosen, err := Choose(s, selectors)
+	if err != nil {
+		return nil, err
+	}
+	h, err := c.Here(s)
+	if err != nil {
+		return nil, err
+	}
+	return c.down(ctx, s, h, chosen, volumes)
+}
+
+// DownNamed takes down a site of which no directory need be there any more: what is on the host tells what there is of it.
+func (c *Session) DownNamed(ctx context.Context, name string, volumes bool) (*apply.Result, error) {
+	if err := NeedRoot(); err != nil {
+		return nil, err
+	}
+	s, err := c.siteByName(name)
+	if err != nil {
+		return nil, err
+	}
+	h, err := c.Bare(s)
+	if err != nil {
+		return nil, err
+	}
+	return c.atWork().down(ctx, s, h, nil, volumes)
+}
+
+// down ends nodes; those that are chosen or, if that is nil, all that there is of a site.
+func (c *Session) down(ctx context.Context, s *site.Site, h *local.Host, chosen map[string]bool, volumes bool) (*apply.Result, error) {
+	j := &Job{Session: c, Site: s, Host: h,
+		Plan: func(hosts []observe.Host) (*plan.Plan, error) {
+			return plan.Down(s, hosts, plan.Goal{Nodes: chosen, Volumes: volumes}), nil
+		},
+		Ask: func(p *plan.Plan) (bool, error) { return c.askDown(s, p, volumes) },
+	}
+	result, err := j.Run(ctx)
+	if err != nil || chosen != nil {
+		return result, err
+	}
+	if err := c.forgetLive(s, h); err != nil {
+		return result, err
+	}
+	if err := volume.Unschedule(ctx, s.Key()); err != nil {
+		return result, err
+	}
+	c.Unmark(s.Key())
+	return result, c.clearRestore(s)
+}
+
+func (c *Session) askDown(s *site.Site, p *plan.Plan, volumes bool) (asked bool, err error) {
+	if n := p.Counts()[plan.RemoveVolume]; volumes && n > 0 {
+		why := fmt.Sprintf("The data of %s of %s would be removed for good.", phrase.Count(n, "volume"), s.Name)
+		if asked, err = c.Asker.Ask(Question{Volumes, s.Name, why}); err != nil {
+			return asked, err
+		}
+	}
+	more, err := c.AskProduction(s, fmt.Sprintf("%s would end.", phrase.Count(p.Counts()[plan.DestroyNode], "node")))
+	return asked || more, err
+}
+
+// Start starts nodes that are there, as they are. The result is nil if all of them run.
+func (c *Session) Start(ctx context.Context, s *site.Site, selectors []string) (*apply.Result, error) {
+	return c.setState(ctx, s, selectors, plan.Start, func(*plan.Plan) (bool, error) { return false, nil })
+}
+
+// Stop shuts nodes down and keeps all that is theirs. The result is nil if none of them runs.
+func (c *Session) Stop(ctx context.Context, s *site.Site, selectors []string) (*apply.Result, error) {
+	return c.setState(ctx, s, selectors, plan.Stop, func(p *plan.Plan) (bool, error) {
+		return c.AskProduction(s, fmt.Sprintf("%s would stop.", phrase.Count(len(p.Steps), "node")))
+	})
+}
+
+type planner func(*site.Site, []observe.Host, plan.Goal) *plan.Plan
+
+func (c *Session) setState(ctx context.Context, s *site.Site, selectors []string, make planner, ask func(*plan.Plan) (bool, error)) (*apply.Result, error) {
+	chosen, err := Choose(s, selectors)
+	if err != nil {
+		return nil, err
+	}
+	h, err := c.Here(s)
+	if err != nil {
+		return nil, err
+	}
+	j := &Job{Session: c, Site: s, Base: s, Host: h, Ask: ask, Plan: func(hosts []observe.Host) (*plan.Plan, error) {
+		return make(s, hosts, plan.Goal{Nodes: chosen}), nil
+	}}
+	return j.Run(ctx)
+}

@@ -1,0 +1,93 @@
+package control
+
+import (
+	"context"
+
+	"orrery/internal/apply/local"
+	"orrery/internal/engine/all"
+	"orrery/internal/image"
+	"orrery/internal/observe"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+	"orrery/internal/site/selector"
+)
+
+// Here gives this machine as the host of a site, with the releases that are live on it.
+func (c *Session) Here(s *site.Site) (*local.Host, error) {
+	h, err := c.Bare(s)
+	if err != nil {
+		return nil, err
+	}
+	return h, c.LoadLive(h)
+}
+
+// Bare gives this machine as the host of a site of which not much more than the key need be known.
+func (c *Session) Bare(s *site.Site) (*local.Host, error) {
+	store := image.Open(c.Dirs.State)
+	for _, h := range s.Hosts {
+		if !h.Local() {
+			return nil, problem.New(problem.Unable, "host %s is at %s: this version works on one machine only", h.Name, h.Address).
+				At("site.toml").Try(`say address = "local", or leave the host out`)
+		}
+	}
+	if len(s.Hosts) > 1 {
+		return nil, problem.New(problem.Mistake, "hosts %s and %s are both this machine", s.Hosts[0].Name, s.Hosts[1].Name).At("site.toml").
+			Try("keep one of them")
+	}
+	name := "local"
+	if len(s.Hosts) == 1 {
+		name = s.Hosts[0].Name
+	}
+	h := local.New(name, c.Dirs, s, all.Engines(c.Dirs, store), store)
+	h.Guard = c.Guard
+	return h, nil
+}
+
+// Seen gives the hosts of a site as they are.
+func (c *Session) Seen(ctx context.Context, h *local.Host) ([]observe.Host, error) {
+	if err := NeedRoot(); err != nil {
+		return nil, err
+	}
+	o, err := h.Observe(ctx)
+	return []observe.Host{o}, err
+}
+
+// Probe looks into the nodes that run, and notes with them what has drifted.
+func (c *Session) Probe(ctx context.Context, h *local.Host, hosts []observe.Host, chosen map[string]bool) error {
+	for i := range hosts {
+		if err := h.Probe(ctx, hosts[i].Nodes, chosen); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Target gives the site that is meant, this machine as its host, and the names of the nodes that selectors mean (nil: all).
+func (c *Session) Target(selectors []string) (*site.Site, *local.Host, map[string]bool, error) {
+	s, err := c.Load()
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	chosen, err := Choose(s, selectors)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	h, err := c.Here(s)
+	return s, h, chosen, err
+}
+
+// Choose gives the names of the nodes that selectors mean; nil means all.
+func Choose(s *site.Site, selectors []string) (map[string]bool, error) {
+	if len(selectors) == 0 {
+		return nil, nil
+	}
+	nodes, err := selector.Select(s, selectors...)
+	if err != nil {
+		return nil, err
+	}
+	chosen := map[string]bool{}
+	for _, n := range nodes {
+		chosen[n.Name] = true
+	}
+	return chosen, nil
+}

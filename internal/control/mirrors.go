@@ -1,0 +1,41 @@
+package control
+
+import (
+	"context"
+	"os"
+
+	"orrery/internal/site"
+	"orrery/internal/volume"
+)
+
+// scheduleMirrors lets the host mirror the volumes of a site as often as the site file says.
+func (c *Session) scheduleMirrors(ctx context.Context, s *site.Site) error {
+	if s.Twin != "" {
+		return nil
+	}
+	mirrors, err := c.Mirrors(s)
+	if err != nil {
+		return err
+	}
+	dir, err := c.Absolute()
+	if err != nil {
+		return err
+	}
+	program, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	notes, err := volume.ScheduleOf(mirrors, s.Key(), dir, program, c.Dirs).Apply(ctx)
+	for _, note := range notes {
+		c.notice(s.Key(), "%s", note)
+	}
+	return err
+}
+
+// Mirrors gives what is mirrored of a site. Nothing is of a twin: its data is a copy, and must not go over that of the original.
+func (c *Session) Mirrors(s *site.Site) ([]volume.Mirror, error) {
+	if s.Twin != "" {
+		return nil, nil
+	}
+	return volume.Mirrors(c.Dirs, s)
+}

@@ -1,0 +1,143 @@
+package control
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"orrery/internal/apply/local"
+	"orrery/internal/host"
+	"orrery/internal/host/later"
+	"orrery/internal/observe"
+	"orrery/internal/phrase"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+)
+
+// atWork gives a session that is about what is overdue, and does not ask what else is.
+func (c *Session) atWork() *Session {
+	b := *c
+	b.Late = true
+	return &b
+}
+
+// catchUp does what was to happen by itself and did not, because the process that waited for it was killed: whoever changes a site does it first.
+// What goes wrong with it is said, and keeps nobody from anything.
+func (c *Session) catchUp(ctx context.Context, s *site.Site, h *local.Host) error {
+	if c.Late {
+		return nil
+	}
+	if err := NeedRoot(); err != nil {
+		return err
+	}
+	for _, r := range c.forgottenTwins(punctual) {
+		if err := c.endForgotten(ctx, r); err != nil {
+			c.trouble(r.Key(), err)
+			continue
+		}
+		if r.Key() == s.Key() {
+			return problem.New(problem.Surprise, "the time of twin %s was over at %s; it is gone", s.Twin, phrase.Clock(r.Expires)).At(s.Key()).
+				Try("orrery twin create makes another")
+		}
+	}
+	r, err := h.ReadReleases()
+	if err != nil || r.Trial == nil || c.watched(s) {
+		return err
+	}
+	if r.Trial.Boot != host.Now().Boot {
+		c.notice(s.Key(), "%s: nobody has watched over the trial of release %d since the host rebooted (orrery up or orrery resume goes on with it)",
+			s.Key(), r.Trial.Release)
+		return nil // its nodes come up first
+	}
+	if err := c.atWork().resumeTrial(ctx, s); err != nil {
+		c.trouble(s.Key(), err)
+	}
+	return c.LoadLive(h)
+}
+
+// punctual is how late whoever waits may be: it is at work then.
+const punctual = 15 * time.Second
+
+// forgottenTwins gives the twins that have an end for which nobody waits, but not those whose time was over just now: for so long whoever
+// has waited may be at work.
+func (c *Session) forgottenTwins(just time.Duration) []TwinRecord {
+	waiting, err := later.List(c.Dirs)
+	if err != nil || NeedRoot() != nil { // nobody else may read who waits
+		return nil
+	}
+	return slices.DeleteFunc(c.Twins(), func(r TwinRecord) bool {
+		over := time.Since(r.Expires)
+		return r.Expires.IsZero() || over >= 0 && over < just ||
+			slices.ContainsFunc(waiting, func(w later.Waiting) bool { return w.Name == expiryName(r.Key()) })
+	})
+}
+
+// Forgotten says of a twin that nobody sees to its end, if so.
+func (c *Session) Forgotten(key string) (r TwinRecord, so bool) {
+	all := c.forgottenTwins(punctual)
+	i := slices.IndexFunc(all, func(r TwinRecord) bool { return r.Key() == key })
+	if i < 0 {
+		return r, false
+	}
+	return all[i], true
+}
+
+// endForgotten destroys a twin whose time is over, and lets somebody wait for the end of another.
+func (c *Session) endForgotten(ctx context.Context, r TwinRecord) error {
+	b := c.atWork()
+	b.SiteDir, b.Twin, b.Force = r.Dir, r.Options.Name, true
+	if time.Now().Before(r.Expires) {
+		return b.expire(r)
+	}
+	c.notice(r.Key(), "the time of twin %s was over at %s, and nobody saw to it; it is destroyed now", r.Key(), phrase.Clock(r.Expires))
+	return b.EndTwin(ctx, r)
+}
+
+// resumeTrial lets a trial be watched again, or ends it if its time is over: nobody has seen then whether the checks held.
+func (c *Session) resumeTrial(ctx context.Context, s *site.Site) error {
+	h, err := c.Bare(s)
+	if err != nil {
+		return err
+	}
+	r, err := h.ReadReleases()
+	if err != nil || r.Trial == nil || r.Switch != nil || c.watched(s) { // somebody switches now, or will be told that a switch was cut short
+		return err
+	}
+	now := host.Now()
+	if left := r.Trial.Left(now); left > 0 {
+		return c.watchAgain(ctx, s, now, left)
+	}
+	t, err := c.newChange(s)
+	if err != nil || t.before.Trial == nil {
+		return err
+	}
+	err = c.goBack(ctx, s, t, "its time was over while nobody watched over it")
+	if problem.Exit(err) == int(problem.Reverted) {
+		c.trouble(s.Key(), err) // that is how it was to end
+		return nil
+	}
+	return err
+}
+
+// watchAgain lets a trial be watched that nobody watches. After a reboot, what is left of its time goes by the clock of this boot.
+func (c *Session) watchAgain(ctx context.Context, s *site.Site, now observe.Moment, left time.Duration) error {
+	h, err := c.Bare(s)
+	if err != nil {
+		return err
+	}
+	letGo, err := c.atWork().Hold(ctx, s)
+	if err != nil {
+		return err
+	}
+	r, err := h.ReadReleases()
+	if err == nil && r.Trial != nil && r.Trial.Boot != now.Boot {
+		r.Trial.Begin(now, left)
+		err = h.WriteReleases(r)
+	}
+	letGo()
+	if err != nil || r.Trial == nil {
+		return err
+	}
+	c.TellTrial(s, r.Trial)
+	return c.watchTrial(s)
+}

@@ -1,0 +1,53 @@
+package control
+
+import (
+	"context"
+	"maps"
+
+	"orrery/internal/observe"
+	"orrery/internal/plan/release"
+	"orrery/internal/problem"
+)
+
+// recoverSwitch brings the set of a switch that was interrupted to one release, before anything else is done.
+func (j *Job) recoverSwitch(ctx context.Context) error {
+	if j.Base == nil {
+		return nil
+	}
+	h, err := j.Here(j.Base)
+	if err != nil {
+		return err
+	}
+	r, err := h.ReadReleases()
+	if err != nil || r.Switch == nil {
+		return err
+	}
+	j.notice(j.Base.Key(), "a switch of %s to release %s was interrupted; the set goes to release %s first", r.Switch.Who, ReleaseNames(r.Switch.To), ReleaseNames(r.Switch.End))
+	all := []map[string]int{r.Switch.To, r.Switch.End, r.Active}
+	for _, of := range all {
+		if err := j.LoadReleases(h, of); err != nil {
+			return err
+		}
+	}
+	hosts, err := j.Seen(ctx, h)
+	if err != nil {
+		return err
+	}
+	trial, back := r.Trial, maps.Equal(r.Switch.End, r.Switch.To)
+	if back { // it was to end the trial, too
+		trial = nil
+	}
+	p, err := release.Switch(j.Base, hosts, release.Goal{To: r.Switch.End, Releases: SitesOf(h), Trial: trial, Back: back, Ended: wentBack(r.Trial, back, rolledBack), Recover: true})
+	if err != nil {
+		return err
+	}
+	mend := &Job{Session: j.Session, Site: j.Base, Host: h, Parallel: j.Parallel}
+	if _, err := mend.apply(ctx, p); err != nil {
+		return problem.New(problem.HalfWay, "the set could not be brought to release %s", ReleaseNames(r.Switch.End)).At(j.Base.Key()).Because(err).
+			Try("mend the cause and run the same command again")
+	}
+	if back && r.Trial != nil {
+		j.TellTrialEnd(j.Base, r.Trial.Release, observe.Reverted, rolledBack)
+	}
+	return j.LoadLive(j.Host) // which read what was live when this run began, and now another release may be
+}

@@ -1,0 +1,81 @@
+package control
+
+import (
+	"context"
+
+	"orrery/internal/engine"
+	"orrery/internal/host"
+	"orrery/internal/observe"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+)
+
+// Runners gives the ways into all nodes that run. The site file may be ahead of what runs, so the ids are those on record.
+func (c *Session) Runners(ctx context.Context, s *site.Site) (map[string]host.Runner, error) {
+	h, err := c.Here(s)
+	if err != nil {
+		return nil, err
+	}
+	all := map[string]host.Runner{}
+	for _, e := range h.Engines {
+		nodes, err := e.List(ctx, s.Key())
+		if err != nil {
+			return nil, err
+		}
+		for _, n := range nodes {
+			if n.State == observe.Running && c.Meant(&n) {
+				all[n.Name] = c.WayInto(e, &n)
+			}
+		}
+	}
+	return all, nil
+}
+
+// WayInto gives the way into a node, which for those who are not root does not lead to where they would become that.
+func (c *Session) WayInto(e engine.Engine, n *observe.Node) host.Runner {
+	if c.Member != nil && n.Privileged {
+		return barred{name: n.Name}
+	}
+	return e.Runner(engine.RefOf(&n.Node))
+}
+
+// Meant reports whether an instance of a node is of the release that was asked for.
+func (c *Session) Meant(n *observe.Node) bool {
+	if c.Release == Live {
+		return !n.Staged
+	}
+	return n.Release == c.Release
+}
+
+// Running gives a way into a node that runs.
+func (c *Session) Running(ctx context.Context, s *site.Site, name string) (host.Runner, error) {
+	all, err := c.Runners(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	if in, ok := all[name]; ok {
+		return in, nil
+	}
+	return nil, NotRunning(name)
+}
+
+// NotRunning says that a node does not run.
+func NotRunning(name string) error {
+	return problem.New(problem.Failed, "node %s does not run", name).Try("orrery up %s", name)
+}
+
+// Declared gives a node by name.
+func Declared(s *site.Site, name string) (*site.Node, error) {
+	if n, ok := s.Node(name); ok {
+		return n, nil
+	}
+	var names []string
+	for _, n := range s.Nodes {
+		names = append(names, n.Name)
+	}
+	p := problem.New(problem.Usage, "no node is called %q", name)
+	if near := problem.Nearest(name, names); near != "" {
+		return nil, p.Try("did you mean %s?", near)
+	}
+	return nil, p.Try("orrery query lists the nodes")
+}

@@ -1,0 +1,20 @@
+package control
+
+import (
+	"time"
+
+	"orrery/internal/plan"
+)
+
+// silent is a Watcher that nobody listens to.
+type silent struct{}
+
+func (silent) Steps(*plan.Plan, func(*plan.Step) time.Duration) StepWatcher { return silent{} }
+func (silent) Tell(Event)                                                   {}
+func (silent) Begin(*plan.Step)                                             {}
+func (silent) Detail(*plan.Step, string)                                    {}
+func (silent) End(*plan.Step, error)                                        {}
+func (silent) Close()                                                       {}
+
+func (silent) Bytes(string) ByteWatcher { return silent{} }
+func (silent) Add(int64)                {}

@@ -1,0 +1,71 @@
+package control
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+
+	"orrery/internal/problem"
+	"orrery/internal/site"
+	"orrery/internal/site/sitefile"
+)
+
+// Directory gives the site directory that is meant: -C, else the current one, else that of the only site that is up here.
+func (c *Session) Directory() (string, error) {
+	if c.SiteDir != "" {
+		return c.SiteDir, nil
+	}
+	if _, err := os.Stat("site.toml"); err == nil {
+		return ".", nil
+	}
+	if c.Twin != "" {
+		return c.TwinDirectory()
+	}
+	up := slices.DeleteFunc(c.SitesUp(), func(m Marker) bool { return m.Twin != "" })
+	switch len(up) {
+	case 1:
+		if !up[0].There() {
+			return "", problem.New(problem.Usage, "site %s is up on this host, but its directory is gone", up[0].Site).At(up[0].Dir).
+				Try("orrery down --name %s takes it down; -C names the directory if it is elsewhere now", up[0].Site)
+		}
+		return up[0].Dir, nil
+	case 0:
+		return "", problem.New(problem.Usage, "no site: there is no site.toml here").Try("say -C DIRECTORY, or make one with orrery init; orrery ls lists the sites of this host")
+	}
+	return "", problem.New(problem.Usage, "which site? %d are up on this host", len(up)).Try("say -C %s, for instance; orrery ls lists them", up[0].Dir)
+}
+
+// Load reads the site directory that is meant.
+func (c *Session) Load() (*site.Site, error) {
+	dir, err := c.Directory()
+	if err != nil {
+		return nil, err
+	}
+	s, err := sitefile.Load(dir)
+	if err != nil || c.Twin == "" {
+		return s, err
+	}
+	return c.AsTwin(s, c.Twin, 0)
+}
+
+// Absolute gives the site directory that is meant, as an absolute path.
+func (c *Session) Absolute() (string, error) {
+	dir, err := c.Directory()
+	if err != nil {
+		return "", err
+	}
+	return filepath.Abs(dir)
+}
+
+// SameSite gives the command line of another verb for this site.
+func (c *Session) SameSite(verb ...string) ([]string, error) {
+	dir, err := c.Absolute()
+	if err != nil {
+		return nil, err
+	}
+	args := []string{"-C", dir, "--force"}
+	if c.Twin != "" {
+		args = append(args, "--twin", c.Twin)
+	}
+	return append(args, verb...), nil
+}

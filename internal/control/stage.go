@@ -1,0 +1,112 @@
+package control
+
+import (
+	"context"
+	"slices"
+
+	"orrery/internal/apply"
+	"orrery/internal/apply/local"
+	"orrery/internal/observe"
+	"orrery/internal/plan"
+	"orrery/internal/plan/release"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+	"orrery/internal/site/twin"
+)
+
+// StageOptions say what is staged, and how.
+type StageOptions struct {
+	Release  int
+	GiveUp   bool // also what rollback returns to
+	Parallel int  // most steps under way at once; 0: DefaultParallel
+}
+
+// Staged is what came of staging.
+type Staged struct {
+	Result *apply.Result // nil: there was nothing to do
+	Spared []string      // nodes that were left alone, because rollback returns to them
+	Left   []string      // what is not in the copies of volumes, and why
+}
+
+// Stage makes a release beside what is live, and proves it in quarantine.
+func (c *Session) Stage(ctx context.Context, s *site.Site, selectors []string, o StageOptions) (*Staged, error) {
+	if o.Release == 0 {
+		return nil, problem.New(problem.Usage, "what is of no release cannot be staged").Try("declare it as a release: [release.700]")
+	}
+	staged, err := c.quarantine(s, o.Release)
+	if err != nil {
+		return nil, err
+	}
+	chosen, err := Choose(staged, selectors)
+	if err != nil {
+		return nil, err
+	}
+	h, err := c.Here(s)
+	if err != nil {
+		return nil, err
+	}
+	h.Site = staged
+	goal, end := plan.Goal{Nodes: chosen}, &Staged{}
+	j := &Job{Session: c, Site: staged, Base: s, Host: h, Parallel: o.Parallel,
+		Before: func() error {
+			if o.GiveUp {
+				if err := giveUp(h, o.Release, goal); err != nil {
+					return err
+				}
+			}
+			if h.Site != staged { // of the copy that is kept already
+				return nil
+			}
+			return c.KeepRelease(s, staged, o.Release)
+		},
+		Plan: func(hosts []observe.Host) (*plan.Plan, error) {
+			if o.GiveUp {
+				hosts = slices.Clone(hosts)
+				hosts[0].Releases = release.GiveUp(hosts[0].Releases, o.Release, goal)
+			}
+			end.Spared = release.Spared(staged, hosts, goal)
+			p, of, err := release.Stage(staged, c.stagedBefore(s, o.Release), hosts, goal)
+			if err == nil {
+				h.Site = of
+			}
+			return p, err
+		},
+	}
+	end.Result, err = j.Run(ctx)
+	end.Left = h.Left()
+	return end, err
+}
+
+// giveUp takes down that rollback returns to a release no longer.
+func giveUp(h *local.Host, number int, goal plan.Goal) error {
+	r, err := h.ReadReleases()
+	if err != nil {
+		return err
+	}
+	return h.WriteReleases(release.GiveUp(r, number, goal))
+}
+
+// stagedBefore gives the site of a release's quarantine as it was staged before, or nil if it was not, or that cannot be read.
+func (c *Session) stagedBefore(s *site.Site, number int) *site.Site {
+	made, err := c.LoadRelease(s, number)
+	if err != nil {
+		return nil
+	}
+	staged := *made
+	staged.Stage = number
+	return &staged
+}
+
+// quarantine gives the site of a release's quarantine.
+func (c *Session) quarantine(s *site.Site, number int) (*site.Site, error) {
+	if s.Original == nil {
+		return twin.Quarantine(s, number)
+	}
+	made, err := c.AsTwin(s.Original, s.Twin, number)
+	if err != nil {
+		return nil, err
+	}
+	staged := *made
+	staged.Stage = number
+	return &staged, nil
+}

@@ -1,0 +1,24 @@
+package control
+
+import (
+	"testing"
+
+	"orrery/internal/observe"
+)
+
+// TestJudge: what a look into a node has found decides on its health.
+func TestJudge(t *testing.T) {
+	for _, c := range []struct {
+		was, want string
+		drift     []observe.Drift
+	}{
+		{Healthy, Healthy, nil}, {"not proven", Healthy, nil}, {"-", "-", nil}, {"not configured", "not configured", nil},
+		{Healthy, Drifted, []observe.Drift{{Kind: observe.DriftFile}}}, {"-", Drifted, []observe.Drift{{Kind: observe.DriftService}}},
+		{Healthy, Unhealthy, []observe.Drift{{Kind: observe.DriftFile}, {Kind: observe.DriftHealth}}}, {Healthy, Unhealthy, []observe.Drift{{Kind: observe.DriftNode}}},
+	} {
+		r := NodeStatus{State: "running", Health: c.was, Drift: c.drift}
+		if r.judge(); r.Health != c.want || r.Good() != (c.want == Healthy || c.want == "-") {
+			t.Errorf("%s with %v is %s", c.was, c.drift, r.Health)
+		}
+	}
+}

@@ -1,0 +1,301 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"time"
+
+	"orrery/internal/apply/local"
+	"orrery/internal/observe"
+	"orrery/internal/phrase"
+	"orrery/internal/plan"
+	"orrery/internal/plan/release"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+)
+
+// A change is a switch of a set of nodes to other releases.
+type change struct {
+	*Session
+	site   *site.Site
+	host   *local.Host
+	to     map[string]int // node -> release
+	back   bool           // to what was live before; interrupted, it is brought to its end and not taken back
+	trial  *observe.Trial // that it begins; nil: none
+	why    string         // it goes back: for the record of a trial that ends so
+	ends   *observe.Trial // the one that it ends, and nothing if that is over; nil: whatever is on trial
+	before observe.Releases
+}
+
+// SwitchOptions say to which release a set of nodes is switched, and whether that is on trial.
+type SwitchOptions struct {
+	Release int
+	Within  time.Duration // how long it is on trial; 0: it is not
+	ByHand  bool          // only Confirm ends the trial well; else also checks that hold for all of the time
+}
+
+// Switched is what came of a switch.
+type Switched struct {
+	Site     string         // its key
+	To, From map[string]int // node -> release; of those that were live before
+	Already  bool           // there was nothing to do
+	Took     time.Duration
+	Kept     bool           // Rollback returns to what was live before
+	Trial    *observe.Trial // that has begun; nil: none
+}
+
+// Switch makes a staged release live for the nodes that selectors mean (none: all that are staged), all of it or nothing.
+func (c *Session) Switch(ctx context.Context, s *site.Site, selectors []string, o SwitchOptions) (*Switched, error) {
+	t, err := c.switchTo(s, selectors, o.Release)
+	if err != nil {
+		return nil, err
+	}
+	if o.Within > 0 {
+		t.trial = &observe.Trial{Release: o.Release, Within: o.Within, ByHand: o.ByHand, Who: Who()}
+	}
+	made, err := t.run(ctx)
+	if err != nil || t.trial == nil {
+		return made, err
+	}
+	r, err := t.host.ReadReleases()
+	made.Trial = r.Trial
+	return made, err
+}
+
+// Rollback returns to what was live before: the nodes that selectors mean or, without, all that have a former release.
+func (c *Session) Rollback(ctx context.Context, s *site.Site, selectors []string) (*Switched, error) {
+	t, err := c.goingBack(s, selectors)
+	if err != nil {
+		return nil, err
+	}
+	return t.run(ctx)
+}
+
+// switchTo prepares a switch of the nodes that selectors mean (none: all that are staged) to a release.
+func (c *Session) switchTo(s *site.Site, selectors []string, number int) (*change, error) {
+	t, err := c.newChange(s)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.LoadReleases(t.host, map[string]int{"": number}); err != nil {
+		return nil, err
+	}
+	of := SitesOf(t.host)[number]
+	if of == nil {
+		of = s
+	}
+	chosen, err := Choose(of, selectors)
+	if err != nil {
+		return nil, err
+	}
+	there, err := t.instances(number)
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range of.Nodes {
+		if chosen[n.Name] || chosen == nil && there[n.Name] {
+			t.to[n.Name] = number
+		}
+	}
+	if len(t.to) == 0 {
+		return nil, problem.New(problem.Mistake, "no node of release %s is on this host", site.ReleaseName(number)).Try("orrery stage --release %d", number)
+	}
+	return t, nil
+}
+
+func (c *Session) newChange(s *site.Site) (*change, error) {
+	if err := NeedRoot(); err != nil {
+		return nil, err
+	}
+	h, err := c.Here(s)
+	if err != nil {
+		return nil, err
+	}
+	before, err := h.ReadReleases()
+	return &change{Session: c, site: s, host: h, to: map[string]int{}, before: before}, err
+}
+
+// instances gives the names of nodes of which there is an instance of a release.
+func (t *change) instances(number int) (map[string]bool, error) {
+	all := map[string]bool{}
+	for _, e := range t.host.Engines {
+		nodes, err := e.List(context.Background(), t.site.Key())
+		if err != nil {
+			return nil, err
+		}
+		for _, n := range nodes {
+			if n.Release == number {
+				all[n.Name] = true
+			}
+		}
+	}
+	return all, nil
+}
+
+// run makes the switch.
+func (t *change) run(ctx context.Context) (*Switched, error) {
+	var live map[string]int
+	j := &Job{Session: t.Session, Site: t.site, Base: t.site, Host: t.host, Undo: true, Parallel: max(DefaultParallel(), len(t.to)),
+		Plan: func(hosts []observe.Host) (*plan.Plan, error) {
+			t.before, live = hosts[0].Releases, liveNow(hosts, t.to)
+			if err := t.may(live); err != nil {
+				return nil, err
+			}
+			if err := t.LoadReleases(t.host, live); err != nil {
+				return nil, err
+			}
+			p, err := release.Switch(t.site, hosts, release.Goal{
+				To: t.to, Releases: SitesOf(t.host), Trial: t.trial, Back: t.back, Ended: wentBack(t.before.Trial, t.back, t.why),
+			})
+			if err == nil && maps.Equal(live, t.to) && onlyRecords(p) {
+				p.Steps = nil
+			}
+			return p, err
+		},
+		Ask: func(*plan.Plan) (bool, error) {
+			return t.AskProduction(t.site, fmt.Sprintf("%s would go from release %s to %s.", phrase.Count(len(t.to), "node"), ReleaseNames(live), ReleaseNames(t.to)))
+		},
+		Before: func() error {
+			if err := t.MarkUp(t.site); err != nil { // its first release may be the first of it that is up
+				return err
+			}
+			return t.intend(live)
+		},
+	}
+	began := time.Now()
+	result, err := j.Run(ctx)
+	if err != nil {
+		err = t.explain(err, live)
+		t.tellFailedSwitch(err)
+		return nil, err
+	}
+	made := &Switched{Site: t.site.Key(), To: t.to, From: live, Already: result == nil, Took: time.Since(began), Kept: result != nil && !t.back && len(live) > 0}
+	if trial := t.before.Trial; result != nil && t.back && trial != nil {
+		t.TellTrialEnd(t.site, trial.Release, observe.Reverted, t.why)
+	}
+	return made, nil
+}
+
+// errTrialOver is why a trial is not ended: somebody has confirmed it, or gone back, in the meantime.
+var errTrialOver = errors.New("the trial is over")
+
+// may says why the switch cannot be, with what is on trial and what is live.
+func (t *change) may(live map[string]int) error {
+	on := t.before.Trial
+	switch {
+	case t.ends != nil && (on == nil || !on.Until.Equal(t.ends.Until)):
+		return errTrialOver
+	case on != nil && !t.back:
+		return problem.New(problem.Mistake, "release %s is on trial until %s", site.ReleaseName(on.Release), phrase.Clock(on.Until)).At(t.site.Key()).
+			Try("orrery confirm or orrery rollback first")
+	case on != nil && len(t.to) < len(on.Back):
+		return problem.New(problem.Mistake, "release %s is on trial with %s, which go back together", site.ReleaseName(on.Release), phrase.Count(len(on.Back), "node")).At(t.site.Key()).
+			Try("orrery rollback, without naming nodes, or orrery confirm first")
+	case t.trial != nil && len(live) < len(t.to):
+		return problem.New(problem.Mistake, "nothing is live to which the trial of release %s could go back", site.ReleaseName(t.trial.Release)).At(t.site.Key()).
+			Try("switch to it without --confirm-within")
+	}
+	if t.trial != nil {
+		t.trial.Back = live
+	}
+	return nil
+}
+
+// onlyRecords reports whether a plan changes nothing but what is on record.
+func onlyRecords(p *plan.Plan) bool {
+	return !slices.ContainsFunc(p.Steps, func(s *plan.Step) bool { return s.Kind != plan.CommitSwitch && s.Kind != plan.WriteNames })
+}
+
+// liveNow gives the releases of those nodes that are live.
+func liveNow(hosts []observe.Host, of map[string]int) map[string]int {
+	live := map[string]int{}
+	for i := range hosts {
+		for j := range hosts[i].Nodes {
+			n := &hosts[i].Nodes[j]
+			if _, concerned := of[n.Name]; concerned && !n.Staged {
+				live[n.Name] = n.Release
+			}
+		}
+	}
+	return live
+}
+
+// intend takes down where the set is to end, before anything is done.
+func (t *change) intend(live map[string]int) error {
+	end := live
+	if t.back || len(live) < len(t.to) { // nothing was live to which it could go back
+		end = t.to
+	}
+	r := t.before
+	r.Switch = &observe.Switch{To: t.to, End: end, Who: Who(), Since: time.Now().UTC(), Pid: os.Getpid()}
+	if err := t.host.WriteReleases(r); err != nil || t.trial == nil {
+		return err
+	}
+	return t.watchTrial(t.site) // before the trial begins, lest it begin and nobody watch
+}
+
+// explain says where the set is after a switch that failed. What was intended is forgotten if it is wholly back.
+func (t *change) explain(err error, live map[string]int) error {
+	var p *problem.Problem
+	if !errors.As(err, &p) {
+		return err
+	}
+	switch p.Kind {
+	case problem.Undone:
+		if wrong := t.host.WriteReleases(t.before); wrong != nil {
+			return errors.Join(err, wrong)
+		}
+		return problem.New(problem.Reverted, "the switch failed; all %s are back at release %s", phrase.Count(len(t.to), "node"), ReleaseNames(live)).
+			At(t.site.Key()).Try("the messages above say why; orrery logs NODE --release N tells more")
+	case problem.Left:
+		return t.halfWay(err)
+	}
+	return err
+}
+
+// halfWay says of each node at which release it is.
+func (t *change) halfWay(cause error) error {
+	hosts, err := t.Seen(context.Background(), t.host)
+	if err != nil {
+		return errors.Join(cause, err)
+	}
+	now := liveNow(hosts, t.to)
+	var words []string
+	for _, name := range slices.Sorted(maps.Keys(t.to)) {
+		text := "none is live"
+		if n, ok := now[name]; ok {
+			text = site.ReleaseName(n)
+		}
+		words = append(words, name+": "+text)
+	}
+	return problem.New(problem.HalfWay, "the switch failed and could not be taken back wholly; %s", phrase.List(words, 40)).At(t.site.Key()).Because(cause).
+		Try("mend the cause; the next orrery up, switch or rollback brings the set to one release first")
+}
+
+// goingBack prepares the return to the former release.
+func (c *Session) goingBack(s *site.Site, selectors []string) (*change, error) {
+	t, err := c.newChange(s)
+	if err != nil {
+		return nil, err
+	}
+	names := slices.Sorted(maps.Keys(t.before.Former))
+	if len(selectors) > 0 {
+		chosen, err := Choose(s, selectors)
+		if err != nil {
+			return nil, err
+		}
+		names = slices.Sorted(maps.Keys(chosen))
+	}
+	if len(names) == 0 {
+		return nil, problem.New(problem.Mistake, "site %s has no former release to return to", s.Key()).Try("orrery release ls shows which are there")
+	}
+	if t.to, err = release.Former(t.before, names); err != nil {
+		return nil, err
+	}
+	t.back, t.why = true, rolledBack
+	return t, c.LoadReleases(t.host, t.to)
+}

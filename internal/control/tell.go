@@ -1,0 +1,48 @@
+package control
+
+import (
+	"fmt"
+	"time"
+
+	"orrery/internal/hook"
+	"orrery/internal/host/later"
+	"orrery/internal/observe"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+)
+
+// Tell lets the hooks of a site know of something. What goes wrong with that is said, and changes nothing else.
+func (c *Session) Tell(s *site.Site, e hook.Event) {
+	e.Who, e.Time = Who(), time.Now()
+	some, err := hook.Post(c.Dirs, s, e)
+	if err == nil && some {
+		err = later.Run(later.Call{Name: "hooks-" + s.Key(), Args: []string{"hook", s.Key()}}, c.Dirs)
+	}
+	if err == nil {
+		return
+	}
+	err = problem.New(problem.Failed, "the hooks of site %s are not told that: %s", s.Name, e.Event).Because(err)
+	c.trouble(s.Key(), err)
+	if err := c.Note(s, "hooks: "+e.Event, err.Error()); err != nil {
+		c.trouble(s.Key(), err)
+	}
+}
+
+// TellTrialEnd lets the hooks know how a trial has ended.
+func (c *Session) TellTrialEnd(s *site.Site, release int, result, why string) {
+	c.Tell(s, hook.Event{Event: site.TrialEnded, Result: result, Why: why, Release: &release})
+}
+
+// tellFailedSwitch lets the hooks know of a switch that was tried and failed. One that was refused has changed nothing.
+func (t *change) tellFailedSwitch(err error) {
+	result, tried := map[int]string{int(problem.Reverted): observe.Reverted, int(problem.HalfWay): "half-way"}[problem.Exit(err)]
+	if !tried {
+		return
+	}
+	e := hook.Event{Event: site.SwitchFailed, Result: result, Why: t.host.Keys.Redact(fmt.Sprint(err))}
+	for _, number := range t.to {
+		e.Release = &number
+		break
+	}
+	t.Tell(t.site, e)
+}

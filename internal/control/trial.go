@@ -1,0 +1,98 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"time"
+
+	"orrery/internal/apply/local"
+	"orrery/internal/host/later"
+	"orrery/internal/observe"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+)
+
+// rolledBack is why a trial ends that somebody ends by a rollback.
+const rolledBack = "it was rolled back"
+
+// ended gives the record of how a trial ends now.
+func ended(trial *observe.Trial, result, why string) *observe.TrialEnd {
+	return &observe.TrialEnd{Release: trial.Release, Result: result, Why: why, When: time.Now().UTC().Truncate(time.Second)}
+}
+
+// wentBack gives the record of how a trial ends with a switch back; nil: none does.
+func wentBack(trial *observe.Trial, back bool, why string) *observe.TrialEnd {
+	if trial == nil || !back {
+		return nil
+	}
+	return ended(trial, observe.Reverted, why)
+}
+
+// Confirm ends the trial of a release: it stays live. If there is none, it gives how the last one ended.
+func (c *Session) Confirm(ctx context.Context, s *site.Site, why string) (*observe.TrialEnd, error) {
+	t, err := c.newChange(s)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.catchUp(ctx, s, t.host); err != nil {
+		return nil, err
+	}
+	letGo, err := c.Patiently().Hold(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	defer letGo()
+	r, err := t.host.ReadReleases()
+	if err != nil {
+		return nil, err
+	}
+	if r.Trial == nil {
+		return verdictOf(s, r)
+	}
+	number := r.Trial.Release
+	r.Confirm(number)
+	r.Ended, r.Trial = ended(r.Trial, observe.Confirmed, why), nil
+	if err := t.host.WriteReleases(r); err != nil {
+		return nil, err
+	}
+	c.TellTrialEnd(s, number, observe.Confirmed, why)
+	return r.Ended, c.Note(s, "orrery confirm", fmt.Sprintf("release %d is confirmed (%s)", number, why))
+}
+
+// verdictOf says how the last trial ended. That it did not end well is the error.
+func verdictOf(s *site.Site, r observe.Releases) (*observe.TrialEnd, error) {
+	switch {
+	case r.Switch != nil:
+		return nil, problem.New(problem.HalfWay, "a switch to release %s was interrupted", ReleaseNames(r.Switch.To)).At(s.Key()).
+			Try("orrery up brings the set to one release")
+	case r.Ended == nil:
+		return nil, problem.New(problem.Mistake, "no release is on trial").At(s.Key()).Try("orrery switch --confirm-within 10m begins one")
+	case r.Ended.Result == observe.Reverted:
+		return r.Ended, problem.New(problem.Reverted, "release %d has gone back: %s", r.Ended.Release, r.Ended.Why).At(s.Key())
+	}
+	return r.Ended, nil
+}
+
+// trialName is what the process that watches over a trial is known by.
+func trialName(s *site.Site) string { return "trial-" + s.Key() }
+
+// forgetLive ends what was under way of releases when all nodes of a site have ended. Which were live is kept for the next up.
+func (c *Session) forgetLive(s *site.Site, h *local.Host) error {
+	r, err := h.ReadReleases()
+	if err != nil || r.Former == nil && r.Switch == nil && r.Trial == nil && r.Ended == nil {
+		return err
+	}
+	if r.Switch != nil { // interrupted; the next up goes where it was to end
+		r.Active = maps.Clone(r.Active)
+		if r.Active == nil {
+			r.Active = map[string]int{}
+		}
+		maps.Copy(r.Active, r.Switch.End)
+	}
+	r.Former, r.Switch, r.Trial, r.Ended = nil, nil, nil, nil
+	if err := h.WriteReleases(r); err != nil { // while it is on trial, it is watched
+		return err
+	}
+	return later.Cancel(trialName(s), c.Dirs)
+}

@@ -1,0 +1,103 @@
+package control
+
+import (
+	"context"
+	"strings"
+
+	"orrery/internal/host/later"
+	"orrery/internal/observe"
+	"orrery/internal/plan"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+	"orrery/internal/tree"
+)
+
+// CountNodes tells how many nodes of a site there are, and how many of them run.
+func (c *Session) CountNodes(ctx context.Context, s *site.Site) (all, running int) {
+	h, err := c.Bare(s)
+	if err != nil {
+		return 0, 0
+	}
+	for _, e := range h.Engines {
+		nodes, _ := e.List(ctx, s.Key())
+		for _, n := range nodes {
+			all++
+			if n.State == observe.Running {
+				running++
+			}
+		}
+	}
+	return all, running
+}
+
+// twinMeant gives the key of the twin that is meant: of the site of -C or of here, else of the only site with a twin of that name.
+func (c *Session) twinMeant() (string, error) {
+	var found []string
+	here := ""
+	if dir, err := c.Absolute(); err == nil {
+		here = dir
+	}
+	for _, r := range c.Twins() {
+		if r.Options.Name != c.Twin {
+			continue
+		}
+		if r.Dir == here {
+			return r.Key(), nil
+		}
+		found = append(found, r.Key())
+	}
+	switch len(found) {
+	case 0:
+		return "", c.NoTwin("", c.Twin)
+	case 1:
+		return found[0], nil
+	}
+	return "", problem.New(problem.Usage, "twins of %d sites are called %s: %s", len(found), c.Twin, strings.Join(found, ", ")).Try("say -C DIRECTORY of the site")
+}
+
+// DestroyTwin ends the twin of a name, with its data and all that is known of it.
+func (c *Session) DestroyTwin(ctx context.Context, name string) error {
+	if err := NeedRoot(); err != nil {
+		return err
+	}
+	b := c.atWork()
+	b.Twin = name
+	key, err := b.twinMeant()
+	if err != nil {
+		return err
+	}
+	r, err := c.ReadTwin(key)
+	if err != nil {
+		return err
+	}
+	return b.EndTwin(ctx, r)
+}
+
+// EndTwin ends a twin. Its site file need not be readable any more: what is on the host tells what there is.
+func (c *Session) EndTwin(ctx context.Context, r TwinRecord) error {
+	s := &site.Site{Name: r.Site, Twin: r.Options.Name}
+	h, err := c.Bare(s)
+	if err != nil {
+		return err
+	}
+	j := &Job{Session: c, Site: s, Host: h, Plan: func(hosts []observe.Host) (*plan.Plan, error) {
+		return plan.Down(s, hosts, plan.Goal{Volumes: true}), nil
+	}}
+	if _, err := j.Run(ctx); err != nil {
+		return err
+	}
+	if err := later.Cancel(expiryName(r.Key()), c.Dirs); err != nil {
+		return err
+	}
+	if err := c.Note(&site.Site{Name: r.Site}, c.Command, "twin "+r.Options.Name+" ended"); err != nil {
+		return err
+	}
+	// Last, because it is what shows that there is something to destroy.
+	if err := tree.RemoveAll(c.Dirs.Site(r.Key())); err != nil {
+		return err
+	}
+	c.outcome(r.Key(), "Twin %s of %s is gone", r.Options.Name, r.Site)
+	return nil
+}
+
+func expiryName(key string) string { return "expiry-" + key }

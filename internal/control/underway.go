@@ -1,0 +1,37 @@
+package control
+
+import (
+	"orrery/internal/phrase"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+)
+
+// UnderWay tells of a trial, and of the end of a twin. A switch that is under way, or was interrupted, is the error.
+func (c *Session) UnderWay(s *site.Site) error {
+	h, err := c.Bare(s)
+	if err != nil {
+		return err
+	}
+	r, err := h.ReadReleases()
+	if err != nil {
+		return err
+	}
+	switch {
+	case r.Trial == nil:
+	case c.watched(s):
+		c.notice(s.Key(), "release %d is on trial until %s; then it is confirmed or goes back to release %s",
+			r.Trial.Release, phrase.Clock(r.Trial.Until), ReleaseNames(r.Trial.Back))
+	default:
+		c.notice(s.Key(), "release %d is on trial until %s, but nobody watches over it: the process that did has ended (orrery resume, and whatever changes the site, sees to it)",
+			r.Trial.Release, phrase.Clock(r.Trial.Until))
+	}
+	if twin, so := c.Forgotten(s.Key()); so {
+		c.notice(s.Key(), "twin %s is to end at %s, but the process that waited for that has ended (orrery resume, and whatever changes a site here, sees to it)",
+			s.Twin, phrase.Clock(twin.Expires))
+	}
+	if r.Switch == nil {
+		return nil
+	}
+	return problem.New(problem.HalfWay, "a switch of %s to release %s is under way or was interrupted; the set may not be wholly at one release",
+		r.Switch.Who, ReleaseNames(r.Switch.To)).At(s.Key()).Try("orrery up takes it to release %s", ReleaseNames(r.Switch.End))
+}

@@ -1,0 +1,76 @@
+package control
+
+import (
+	"context"
+	"errors"
+
+	"orrery/internal/apply"
+	"orrery/internal/observe"
+	"orrery/internal/phrase"
+	"orrery/internal/plan"
+	"orrery/internal/site"
+)
+
+// UpOptions say how a site is brought up.
+type UpOptions struct {
+	Undo     bool       // take everything back if anything fails
+	Probe    bool       // look into the nodes that run, and mend what has drifted
+	Parallel int        // most steps under way at once; 0: DefaultParallel
+	Batch    site.Batch // how many running nodes are disturbed at once; zero: as groups say
+}
+
+// Up brings up the nodes that selectors mean, or all of a site, and goes on with the trial of a release, also if not all of the site comes up. The result
+// is nil if there was nothing to do. A restore that was interrupted is brought to its end first: if that has brought the site up from
+// another directory, elsewhere names it, and nothing else is done.
+func (c *Session) Up(ctx context.Context, s *site.Site, selectors []string, o UpOptions) (r *apply.Result, elsewhere string, err error) {
+	if elsewhere, err = c.restoreFirst(ctx, s); err != nil || elsewhere != "" {
+		return nil, elsewhere, err
+	}
+	r, err = c.up(ctx, s, selectors, o)
+	return r, "", err
+}
+
+func (c *Session) up(ctx context.Context, s *site.Site, selectors []string, o UpOptions) (r *apply.Result, err error) {
+	chosen, err := Choose(s, selectors)
+	if err != nil {
+		return nil, err
+	}
+	h, err := c.Here(s)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, c.resumeTrial(ctx, s)) }()
+	if err := c.fillOnce(ctx, s); err != nil {
+		return nil, err
+	}
+	j := &Job{
+		Session: c, Site: s, Base: s, Host: h, Undo: o.Undo, Parallel: o.Parallel, Before: func() error { return c.MarkUp(s) },
+		Plan: func(hosts []observe.Host) (*plan.Plan, error) {
+			return plan.Up(s, hosts, plan.Goal{Nodes: chosen, Batch: o.Batch, Releases: h.Releases})
+		},
+		Ask: func(p *plan.Plan) (bool, error) {
+			c.tellOrphans(s, p.Orphans)
+			disturbed := p.Disturbed()
+			if len(disturbed) == 0 {
+				return false, nil
+			}
+			return c.AskProduction(s, "Disturbed would be "+phrase.List(disturbed, 12)+".")
+		},
+	}
+	if o.Probe {
+		j.Probe = func(hosts []observe.Host) error { return c.Probe(ctx, h, hosts, chosen) }
+	}
+	if r, err = j.Run(ctx); err != nil {
+		return r, err
+	}
+	return r, c.scheduleMirrors(ctx, s)
+}
+
+// tellOrphans names the volumes that no node uses any more.
+func (c *Session) tellOrphans(s *site.Site, orphans []plan.Orphan) {
+	for _, o := range orphans {
+		if o.Unexpected() {
+			c.Watcher.Tell(Event{Kind: Orphan, Site: s.Key(), Text: o.String()})
+		}
+	}
+}

@@ -1,0 +1,63 @@
+package control
+
+import (
+	"fmt"
+	"time"
+
+	"orrery/internal/apply"
+	"orrery/internal/plan"
+)
+
+// A Watcher is told how an operation goes. It may be called from several goroutines.
+type Watcher interface {
+	// Steps gives who watches the steps of a plan that is about to be carried out. Took tells how long a step took the last time; 0: that is not known.
+	Steps(p *plan.Plan, took func(*plan.Step) time.Duration) StepWatcher
+	// Bytes gives who watches how many bytes have been moved by something that is called so.
+	Bytes(what string) ByteWatcher
+	// Tell lets the caller know of something at once.
+	Tell(e Event)
+}
+
+// A StepWatcher is told of steps, and closed when the plan has been carried out.
+type StepWatcher interface {
+	apply.Watcher
+	Close()
+}
+
+// A ByteWatcher is told of bytes that have been moved, and closed when there are no more.
+type ByteWatcher interface {
+	Add(bytes int64)
+	Close()
+}
+
+// An Event is something that a caller should know of while an operation is under way.
+type Event struct {
+	Kind EventKind
+	Site string // its key; "": it is about no site
+	Text string // what a person is told; a line, without a full stop
+	Err  error  // what went wrong, of a Trouble
+}
+
+// An EventKind says what an event is about.
+type EventKind string
+
+// The kinds of events.
+const (
+	Notice  EventKind = "notice"  // something that may be unexpected
+	Trouble EventKind = "trouble" // something went wrong that does not end the operation, or that will have ended it
+	Outcome EventKind = "outcome" // something was done on the way that the caller did not ask for
+	Orphan  EventKind = "orphan"  // a volume that no node uses any more
+)
+
+func (c *Session) outcome(site, format string, args ...any) {
+	c.Watcher.Tell(Event{Kind: Outcome, Site: site, Text: fmt.Sprintf(format, args...)})
+}
+
+func (c *Session) notice(site, format string, args ...any) {
+	c.Watcher.Tell(Event{Kind: Notice, Site: site, Text: fmt.Sprintf(format, args...)})
+}
+
+// trouble tells of an error that does not end the operation.
+func (c *Session) trouble(site string, err error) {
+	c.Watcher.Tell(Event{Kind: Trouble, Site: site, Text: err.Error(), Err: err})
+}

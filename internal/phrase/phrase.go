@@ -1,0 +1,38 @@
+// Package phrase puts numbers, lists and times into the words of messages.
+package phrase
+
+import (
+	"fmt"
+	"time"
+)
+
+// Count says how many there are of something.
+func Count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// List joins at most so many words, and says how many more there are.
+func List(words []string, most int) string {
+	text := ""
+	for i, w := range words {
+		if i == most {
+			return fmt.Sprintf("%s and %d more", text, len(words)-most)
+		}
+		if i > 0 {
+			text += ", "
+		}
+		text += w
+	}
+	return text
+}
+
+// Clock says when something is, to the second if that is within half a day.
+func Clock(t time.Time) string {
+	if time.Since(t).Abs() > 12*time.Hour {
+		return t.Local().Format("2006-01-02 15:04")
+	}
+	return t.Local().Format("15:04:05")
+}
