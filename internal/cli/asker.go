@@ -29,7 +29,7 @@ func (k *consent) flag(c *cobra.Command, about control.Consent, usage string) {
 
 // productionFlag lets a verb be told beforehand that it may disturb production.
 func (a *app) productionFlag(c *cobra.Command) {
-	a.consent.flag(c, control.Production, "the `name` of the production site, given instead of asked for")
+	a.consent.flag(c, control.Production, "the `name` of the production site, so that you are not asked for it")
 }
 
 var flagOf = map[control.Consent]string{

@@ -33,12 +33,12 @@ func (a *app) backupVerb() *cobra.Command {
 	var o backupOptions
 	c := &cobra.Command{
 		Use:   "backup [SELECTOR...] FILE|DIR",
-		Short: "Keep a whole site, or some of its nodes, in a file or directory",
-		Long: `Keeps the site directory, what each node has written, and all volumes but those on NFS, as they are at one moment: the nodes stand still for
-as long as it takes to read what has changed while the rest was being read. A directory (one that is there, or whose name ends with "/") holds
-many backups and what they have in common once; all else is a file. A run that was killed is gone on with by the same command.
+		Short: "Back up a site, or some of its nodes, to a file or directory",
+		Long: `Backs up the site directory, what each node has written, and all volumes except those on NFS, as they are at one moment. The nodes pause only
+while the last changes are read. If the target is an existing directory, or its name ends with "/", it holds many backups and stores what they have
+in common only once. Otherwise the target is a single file. If a run was killed, run the same command to resume.
 
-Generated secrets and SSH host keys are in it only if there is something to encrypt them with.`,
+Generated secrets and SSH host keys are included only if you say how to encrypt them.`,
 		Example: "  orrery backup /srv/backups/\n  orrery backup group=system karoo.orrery --with-layers --secrets-passphrase-file phrase",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -47,8 +47,8 @@ Generated secrets and SSH host keys are in it only if there is something to encr
 		},
 	}
 	f := c.Flags()
-	f.BoolVar(&o.layers, "with-layers", false, "also the layers, so that none must be built where it is restored")
-	f.BoolVar(&o.snapshots, "snapshots", false, "also the snapshots of the site")
+	f.BoolVar(&o.layers, "with-layers", false, "include the layers, so that restoring need not build any")
+	f.BoolVar(&o.snapshots, "snapshots", false, "include the snapshots of the site")
 	f.StringArrayVar(&o.keys, "secrets-to", nil, "encrypt secrets for this public `key` of age; may be repeated")
 	f.StringVar(&o.passphrase, "secrets-passphrase-file", "", "encrypt secrets with the passphrase in this `file`")
 	f.BoolVar(&o.json, "json", false, "print JSON")
@@ -369,6 +369,6 @@ func (a *app) backupPrune() *cobra.Command {
 			return nil
 		},
 	}
-	c.Flags().IntVar(&keep, "keep", 0, "how many of each site are kept (at least 1)")
+	c.Flags().IntVar(&keep, "keep", 0, "how many backups of each site to keep (at least 1)")
 	return c
 }

@@ -16,10 +16,10 @@ import (
 func (a *app) backupRepair() *cobra.Command {
 	var from []string
 	c := &cobra.Command{
-		Use: "repair DIR", Short: "Take what is damaged in a directory of backups from the site, or from a copy, again",
-		Long: `Reads all of a directory of backups and compares it with its digests. What is damaged or missing is taken again: out of what is left of damaged blocks,
-out of other copies (--from), and out of the site on this host, if it is still there, in whatever file; it is found by its digest, so nothing comes into a
-backup that was not in it. Then it says of each backup whether it is whole, and which of its files are lost.`,
+		Use: "repair DIR", Short: "Repair a directory of backups from the site, or from a copy",
+		Long: `Reads a whole directory of backups and compares it with its digests. What is damaged or missing is recovered from the intact parts of damaged blocks,
+from other copies (--from), and from the site on this host if it still has the data. Data is found by its digest, so a repair never puts anything into a
+backup that was not in it. At the end you see which backups are whole, and which files are lost.`,
 		Example: "  orrery backup repair /srv/backups\n  orrery backup repair /srv/backups --from /mnt/copy",
 		Args:    cobra.ExactArgs(1),
 		RunE:    func(c *cobra.Command, args []string) error { return a.repair(c.Context(), args[0], from) },

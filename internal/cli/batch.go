@@ -14,7 +14,7 @@ import (
 
 // batchFlag lets a verb be told how many nodes are disturbed at once.
 func batchFlag(c *cobra.Command, b *site.Batch) {
-	c.Flags().Var((*batchValue)(b), "batch", "so many nodes at once, or such a share of those that are disturbed (\"25%\"), and on only when they are healthy\n(default: as groups say; else all at once)")
+	c.Flags().Var((*batchValue)(b), "batch", "disturb this many nodes at once, or this share of them (\"25%\"), and continue only when they are healthy\n(default: as groups say, else all at once)")
 }
 
 // A batchValue is what is said of batches on the command line.

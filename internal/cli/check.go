@@ -12,7 +12,7 @@ import (
 func (a *app) checkVerb() *cobra.Command {
 	return &cobra.Command{
 		Use:   "check",
-		Short: "Print every mistake in the site directory, with its place and its cure",
+		Short: "Report every mistake in the site directory: where it is and how to fix it",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			s, err := a.Load()

@@ -38,10 +38,10 @@ func (a *app) ciVerb() *cobra.Command {
 	timeout := 30 * time.Minute
 	c := &cobra.Command{
 		Use:   "ci [SITE]",
-		Short: "Prove a site or a release: a fresh twin, its integration tests, a report",
-		Long: `Makes a fresh twin of a site, which is given by its directory or, if it is up here, by its name; waits until it is healthy; runs
-the commands of [test.*] inside its nodes, in the order of the site file; and ends it, whatever happens. The exit status is 0 if all
-passed and 11 if a test did not. For nightly timers and services for continuous integration.`,
+		Short: "Test a site or a release: make a fresh twin, run its tests, write a report",
+		Long: `Makes a fresh twin of a site, waits until it is healthy, runs the commands of [test.*] inside its nodes in the order of the site file, and destroys
+the twin, whatever happens. Name the site by its directory or, if it is up on this host, by its name. The exit status is 0 if all tests passed and
+11 if one failed. Use it in nightly jobs and continuous integration.`,
 		Example: "  orrery ci examples/toykat --release next --junit build/toykat.xml",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -59,8 +59,8 @@ passed and 11 if a test did not. For nightly timers and services for continuous 
 	f.StringVar(&release, "release", "", `the site as this release makes it; "next": the highest (default: the site as declared)`)
 	f.StringVar(&junit, "junit", "", "write the report to this `file` as JUnit's XML")
 	f.StringArrayVar(&only, "only", nil, "only the nodes that this `selector` means, and their tests; may be repeated")
-	f.BoolVar(&keep, "keep", false, "leave the twin, to look at what went wrong")
-	f.DurationVar(&timeout, "timeout", timeout, "for all of it but the end of the twin")
+	f.BoolVar(&keep, "keep", false, "keep the twin, so that you can see what went wrong")
+	f.DurationVar(&timeout, "timeout", timeout, "time limit of the whole run, without destroying the twin")
 	return c
 }
 

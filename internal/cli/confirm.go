@@ -14,7 +14,7 @@ func (a *app) confirmVerb() *cobra.Command {
 		Use:   "confirm",
 		Short: "Keep the release that is on trial",
 		Long: `Ends the trial that "orrery switch --confirm-within" began: the release stays live.
-The exit status is 0 if it does and 13 if the set has gone back already.`,
+The exit status is 0 if so, and 13 if the nodes have already returned to the former release.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			s, err := a.Load()

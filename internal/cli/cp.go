@@ -29,9 +29,9 @@ func (a *app) cpVerb() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "cp SOURCE... DESTINATION",
 		Short: "Copy files and directories to, from and between nodes",
-		Long: `Copies files, directories and links, with their modes and times; NODE:PATH names a path in a node. What comes into a node belongs to root there; what comes onto this host belongs to the caller, without set-user-ID and set-group-ID. Devices and named pipes are left out, and told. A destination that ends in / is a directory, and is made if it is not there.
+		Long: `Copies files, directories and links, with their modes and times; NODE:PATH names a path in a node. Files copied into a node belong to root there. Files copied to this host belong to you, without set-user-ID and set-group-ID. Devices and named pipes are skipped and reported. A destination that ends in / is a directory, and is created if it is missing.
 
-SELECTOR:PATH copies to each of several nodes, or from each of them: then into a directory NODE below the destination. The exit status is 100 + the number of nodes with which it failed (at most 200).`,
+SELECTOR:PATH copies to each of several nodes, or from each of them into a directory NODE below the destination. The exit status is 100 + the number of nodes that failed (at most 200).`,
 		Example: "  orrery cp portal:/var/log/dpkg.log .\n  orrery cp table.csv db:/tmp/\n  orrery cp role=receptor:/var/log/daemon.log logs",
 		Args:    cobra.MinimumNArgs(2),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -46,8 +46,8 @@ SELECTOR:PATH copies to each of several nodes, or from each of them: then into a
 		},
 	}
 	f := c.Flags()
-	f.IntVar(&o.parallel, "parallel", o.parallel, "most nodes at once")
-	f.DurationVar(&o.timeout, "timeout", 0, "give up a node with which it takes longer (default: never)")
+	f.IntVar(&o.parallel, "parallel", o.parallel, "how many nodes at once, at most")
+	f.DurationVar(&o.timeout, "timeout", 0, "give up on a node after this time (default: never)")
 	f.BoolVar(&o.json, "json", false, "print how it ended with each node, as a list in JSON")
 	a.releaseFlag(c)
 	return c

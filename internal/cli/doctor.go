@@ -15,8 +15,8 @@ func (a *app) doctorVerb() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "doctor",
-		Short: "What this machine can do, and the cure for what it cannot",
-		Long:  "Tries what nodes need on this machine. The exit status is 4 if something needed is missing.",
+		Short: "Check what this machine can do, and how to fix what it cannot",
+		Long:  "Checks everything that nodes need of this machine. The exit status is 4 if something is missing.",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			facts := doctor.Look(a.Dirs.State)

@@ -18,10 +18,10 @@ func (a *app) downVerb() *cobra.Command {
 	var name string
 	c := &cobra.Command{
 		Use:   "down [SELECTOR...]",
-		Short: "End nodes; without a selector, everything of the site on this host",
-		Long: `Ends nodes and removes what they wrote outside volumes. Without a selector, networks, rules and settings go too.
-Volumes, SSH host keys, the journal and layers in the store are kept; --volumes removes the volumes for good.
-With --name no site directory is needed: the host knows what there is of the site. orrery ls lists the sites.`,
+		Short: "Take down nodes or, without a selector, the whole site",
+		Long: `Destroys nodes and what they wrote outside volumes. Without a selector, it also removes the site's networks, firewall rules and kernel settings.
+Volumes, SSH host keys, the journal and layers in the store are kept; --volumes deletes the volumes for good.
+With --name you need no site directory: the host knows what belongs to the site. "orrery ls" lists the sites.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			if name != "" {
 				return a.downNamed(c.Context(), name, args, volumes)
@@ -36,8 +36,8 @@ With --name no site directory is needed: the host knows what there is of the sit
 	}
 	a.productionFlag(c)
 	c.Flags().StringVar(&name, "name", "", "the `site` of that name, wherever its directory is")
-	c.Flags().BoolVar(&volumes, "volumes", false, "also remove persistent data for good (always asks)")
-	a.consent.flag(c, control.Volumes, "the `name` of the site whose data goes, given instead of asked for")
+	c.Flags().BoolVar(&volumes, "volumes", false, "also delete persistent data for good (always asks)")
+	a.consent.flag(c, control.Volumes, "the `name` of the site whose data is deleted, so that you are not asked for it")
 	return c
 }
 

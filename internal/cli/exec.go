@@ -21,10 +21,10 @@ func (a *app) execVerb() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "exec SELECTOR... -- COMMAND...",
 		Short: "Run a command on many nodes at once",
-		Long: `Runs a command on all nodes that the selectors mean, in parallel, with each line of output behind the name of its node. Standard input, if it is no
-terminal, goes to every one of the nodes; these run all at once then, and the slowest sets the pace. The exit status is 0 if it succeeded everywhere,
-otherwise 100 + the number of nodes on which it failed (at most 200). With --json, a list has of each node its exit status (-1: the command did not run to its
-end, and "error" says why) and the first MiB of what it printed.`,
+		Long: `Runs a command on all selected nodes in parallel and prefixes each line of output with the name of its node. If standard input is not a terminal,
+every node gets a copy of it; all nodes then run at once, at the pace of the slowest. The exit status is 0 if the command succeeded everywhere, otherwise
+100 + the number of nodes on which it failed (at most 200). --json prints a list with the exit status of each node (-1: the command did not finish,
+and "error" says why) and the first MiB of its output.`,
 		Example: "  orrery exec role=receptor -- systemctl is-system-running\n  orrery exec role=db --timeout 30s -- psql -f - < schema.sql",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -37,11 +37,11 @@ end, and "error" says why) and the first MiB of what it printed.`,
 		},
 	}
 	f := c.Flags()
-	f.StringVarP(&o.user, "user", "u", "", "as this `user` of the nodes")
+	f.StringVarP(&o.user, "user", "u", "", "run as this `user` in the nodes")
 	rawFlag(c, &o.raw)
-	f.IntVar(&o.parallel, "parallel", 16, "most nodes at once")
-	f.DurationVar(&o.timeout, "timeout", 0, "end the command on a node where it takes longer (default: never)")
-	f.BoolVar(&o.grouped, "group", false, "print the lines of a node together, when it has ended (at most 1 MiB of each)")
+	f.IntVar(&o.parallel, "parallel", 16, "how many nodes at once, at most")
+	f.DurationVar(&o.timeout, "timeout", 0, "stop the command on a node after this time (default: never)")
+	f.BoolVar(&o.grouped, "group", false, "print the output of each node together when it has finished (at most 1 MiB of each)")
 	f.BoolVar(&o.json, "json", false, "print a list in JSON")
 	a.releaseFlag(c)
 	return c

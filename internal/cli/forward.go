@@ -25,8 +25,8 @@ func (a *app) forwardVerb() *cobra.Command {
 	var listen string
 	c := &cobra.Command{
 		Use:     "forward NODE:PORT",
-		Short:   "Publish a TCP port of a node on this host's loopback, until Ctrl-C",
-		Long:    `Publishes a TCP port of a node on this host's loopback until it is ended by Ctrl-C, so that a browser of this host, or one behind "ssh -L", can be pointed at the node. Connections are made from inside the node: to its loopback, or to its address if nothing listens there. After a switch, new connections go to the release that is live then.`,
+		Short:   "Forward a port on this host's loopback to a TCP port of a node, until Ctrl-C",
+		Long:    `Forwards a port on this host's loopback to a TCP port of a node until you press Ctrl-C, so that a browser on this host, or one behind "ssh -L", can reach the node. Connections are made inside the node: to its loopback or, if nothing listens there, to its address. After a switch, new connections go to the release that is then live.`,
 		Example: "  orrery forward portal:80 --listen 127.0.0.1:8080",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {

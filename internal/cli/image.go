@@ -14,7 +14,7 @@ import (
 
 func (a *app) imageVerb() *cobra.Command {
 	c := &cobra.Command{
-		Use: "image", Short: "Base images and role layers in the store of this host",
+		Use: "image", Short: "Manage the base images and role layers on this host",
 		Args: someVerb, RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.AddCommand(a.imageBuild(), a.imageList(), a.imageGC(), a.imageVerify())
@@ -84,7 +84,7 @@ func (a *app) imageList() *cobra.Command {
 func (a *app) imageGC() *cobra.Command {
 	return &cobra.Command{
 		Use:   "gc",
-		Short: "Remove layers that no node stands on",
+		Short: "Remove layers that no node uses",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := control.NeedRoot(); err != nil {
@@ -110,7 +110,7 @@ func (a *app) imageGC() *cobra.Command {
 func (a *app) imageVerify() *cobra.Command {
 	return &cobra.Command{
 		Use:   "verify [DIGEST...]",
-		Short: "See whether layers are as they were built",
+		Short: "Check that layers are as they were built",
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := control.NeedRoot(); err != nil {
 				return err

@@ -15,7 +15,7 @@ import (
 func (a *app) imageBuild() *cobra.Command {
 	return &cobra.Command{
 		Use:   "build [SELECTOR...]",
-		Short: "Build the layers that nodes need, ahead of up, and print their digests",
+		Short: "Build the layers that nodes need before you run up, and print their digests",
 		RunE: func(c *cobra.Command, args []string) error {
 			s, h, chosen, err := a.Target(args)
 			if err != nil {

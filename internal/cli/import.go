@@ -17,8 +17,8 @@ func (a *app) importVerb() *cobra.Command {
 	var name string
 	c := &cobra.Command{
 		Use:     "import HOSTS.INI",
-		Short:   "Read a host database in INI style and print a site file",
-		Long:    `Reads a host database with a section for each host name (ip, gateway, roles, groups, ctid, host_server, cpus, ram, production, …), prints a site.toml, and says on standard error which keys it could not place, by file and line, and what is left to do. The exit status is 8 if anything could not be placed. "-" reads standard input.`,
+		Short:   "Convert a host database in INI format to a site file",
+		Long:    `Reads a host database with a section for each host name (ip, gateway, roles, groups, ctid, host_server, cpus, ram, production, …) and prints a site.toml. Unrecognised entries are reported on standard error with their line numbers, as is what is left for you to do. The exit status is 8 if an entry was not recognised. "-" reads standard input.`,
 		Example: "  orrery import hosts.ini > site.toml",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {

@@ -23,7 +23,7 @@ var initRole string
 func (a *app) initVerb() *cobra.Command {
 	return &cobra.Command{
 		Use:   "init [DIRECTORY]",
-		Short: "Write a small site with comments, to begin from",
+		Short: "Write a small site with comments to start from",
 		Args:  cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			dir := "."

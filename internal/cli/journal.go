@@ -18,7 +18,7 @@ func (a *app) journalVerb() *cobra.Command {
 	var runs int
 	c := &cobra.Command{
 		Use:   "journal",
-		Short: "Who did what to this site on this host, when, and how it ended",
+		Short: "Show who did what to this site on this host, when, and how it ended",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			if err := control.NeedRoot(); err != nil {
@@ -56,7 +56,7 @@ func (a *app) journalVerb() *cobra.Command {
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	c.Flags().BoolVar(&steps, "steps", false, "every step, not only those that failed")
-	c.Flags().IntVarP(&runs, "runs", "n", 20, "the last so many runs")
+	c.Flags().IntVarP(&runs, "runs", "n", 20, "how many runs to show")
 	return c
 }
 

@@ -16,8 +16,8 @@ func (a *app) labVerb() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "lab",
 		Short: "Measure what virtualization costs on this host",
-		Long: `Measures the same in several settings, in turns: the bare host, containers on each kind of network, with limits or without. It says
-what differs, by how much, and how far to believe it. What a run gives is a bundle: a directory with the raw samples and a report.`,
+		Long: `Runs the same tests in several settings in turn: on the bare host, and in containers on each kind of network, with and without limits. It reports
+what differs, by how much, and how far you can trust that. Each run makes a bundle: a directory with the raw samples and a report.`,
 		Args: someVerb,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}

@@ -14,8 +14,8 @@ import (
 func (a *app) labCheckVerb() *cobra.Command {
 	return &cobra.Command{
 		Use:   "check BUNDLE",
-		Short: "Compute every figure of a report again from the raw samples",
-		Long:  "Computes every figure of a bundle's report again from its raw samples. The exit status is 1 if one of them is another, or if the bundle is damaged.",
+		Short: "Recompute every figure of a report from the raw samples",
+		Long:  "Recomputes every figure of a bundle's report from its raw samples. The exit status is 1 if a figure differs or the bundle is damaged.",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			dir, err := a.bundleDir(args[0])

@@ -16,8 +16,8 @@ func (a *app) labCompareVerb() *cobra.Command {
 	var html string
 	c := &cobra.Command{
 		Use:     "compare BEFORE AFTER",
-		Short:   "Set two bundles side by side, with the same statistics",
-		Long:    "Sets two bundles side by side, from before and after a kernel upgrade, say: which figures differ, which of their ratios to the bare host do, and what else is not the same on the two hosts.",
+		Short:   "Compare two bundles with the same statistics",
+		Long:    "Compares two bundles, for instance from before and after a kernel upgrade: which figures differ, which of their ratios to the bare host differ, and what else is different between the two hosts.",
 		Example: "  orrery lab compare default-20261101-120000 default-20261122-120000 --html compared.html",
 		Args:    cobra.ExactArgs(2),
 		RunE: func(_ *cobra.Command, args []string) error {

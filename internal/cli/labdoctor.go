@@ -11,8 +11,8 @@ func (a *app) labDoctorVerb() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "doctor",
-		Short: "Whether this host is fit to measure on, and the cure for what is not",
-		Long:  "Tells what of this host makes figures suspect. Nothing of it keeps an experiment from being run: it becomes a label in the report.",
+		Short: "Check whether this host is fit for measuring, and how to fix what is not",
+		Long:  "Reports what makes figures from this host suspect. None of it stops you from running an experiment; it becomes a label in the report.",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			known, err := facts.Collect(c.Context(), facts.Options{Dir: a.Dirs.State})

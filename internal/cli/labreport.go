@@ -13,7 +13,7 @@ import (
 func (a *app) labReportVerb() *cobra.Command {
 	return &cobra.Command{
 		Use:   "report BUNDLE",
-		Short: "Write the report of a bundle again, and print the answer",
+		Short: "Rewrite the report of a bundle, and print the answer",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			dir, err := a.bundleDir(args[0])

@@ -31,9 +31,9 @@ func (a *app) labRunVerb() *cobra.Command {
 	var fresh, show bool
 	c := &cobra.Command{
 		Use:   "run [EXPERIMENT]",
-		Short: "Run an experiment and report; without a file, what a container costs here against the bare host",
-		Long: `Makes the settings of an experiment, does its tests in all of them in turns, removes the settings and writes a report.
-A run that was interrupted or killed is gone on with by the same command.`,
+		Short: "Run an experiment; without a file, compare a container with the bare host",
+		Long: `Makes the settings of an experiment, runs its tests in all of them in turn, removes the settings and writes a report.
+If a run was interrupted or killed, run the same command to resume.`,
 		Example: "  orrery lab run\n  orrery lab run lab/disk.toml --rounds 20",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -55,8 +55,8 @@ A run that was interrupted or killed is gone on with by the same command.`,
 		},
 	}
 	c.Flags().StringVar(&to, "to", "", "the `directory` of the bundle (default: one of its own where orrery lab ls looks)")
-	c.Flags().IntVar(&rounds, "rounds", 0, "keep at least so many rounds")
-	c.Flags().BoolVar(&fresh, "fresh", false, "begin anew, even if a run of this experiment was interrupted")
+	c.Flags().IntVar(&rounds, "rounds", 0, "keep at least this many rounds")
+	c.Flags().BoolVar(&fresh, "fresh", false, "start again, even if a run of this experiment was interrupted")
 	c.Flags().BoolVar(&show, "show", false, "print the experiment instead of running it")
 	return c
 }

@@ -22,10 +22,10 @@ func (a *app) logsVerb() *cobra.Command {
 	var o logging
 	c := &cobra.Command{
 		Use:   "logs [SELECTOR] [UNIT...]",
-		Short: "What roles and services of nodes printed",
-		Long: `Prints what the roles printed when they were applied to a node, then the end of the journal of its systemd
-(of the named units only, if any are named). Of several nodes, each line stands behind the name of its node; with --follow, they are
-followed all at once. --layer DIGEST prints the building of a layer instead.`,
+		Short: "Show what roles and services printed on nodes",
+		Long: `Prints what the roles printed when they were applied to a node, then the end of its systemd journal (only of the units that you name, if any). With
+several nodes, each line is prefixed with the name of its node. --follow follows all of them at once. --layer DIGEST prints the build log of a
+layer instead.`,
 		Example: "  orrery logs portal nginx.service\n  orrery logs role=receptor -f",
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := control.NeedRoot(); err != nil {
@@ -44,7 +44,7 @@ followed all at once. --layer DIGEST prints the building of a layer instead.`,
 		},
 	}
 	c.Flags().StringVar(&o.layer, "layer", "", "print the building of the layer with this `digest`")
-	c.Flags().BoolVarP(&o.follow, "follow", "f", false, "go on printing the journal")
+	c.Flags().BoolVarP(&o.follow, "follow", "f", false, "keep printing the journal as it is written")
 	rawFlag(c, &o.raw)
 	c.Flags().IntVarP(&o.lines, "lines", "n", 200, "lines of the journal")
 	a.releaseFlag(c)

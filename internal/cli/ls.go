@@ -13,8 +13,8 @@ func (a *app) lsVerb() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use: "ls", Short: "List the sites on this host, and the directories that they came from", Args: cobra.NoArgs,
-		Long: `Lists the sites and twins of which something is on this host, be they up or down, with the directory that each came from. That
-needs no site directory; "orrery down --name SITE" takes one down whose directory is gone.`,
+		Long: `Lists the sites and twins on this host, up or down, with the directory that each came from. You need no site directory for this.
+"orrery down --name SITE" takes down a site whose directory is gone.`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := control.NeedRoot(); err != nil {
 				return err

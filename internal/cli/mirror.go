@@ -21,7 +21,7 @@ import (
 
 func (a *app) mirrorVerb() *cobra.Command {
 	c := &cobra.Command{
-		Use: "mirror", Short: "A mirror of the packages that the site needs, for building away from the internet",
+		Use: "mirror", Short: "Mirror the packages that the site needs, to build without the internet",
 		Args: someVerb, RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.AddCommand(a.mirrorPull())
@@ -32,10 +32,10 @@ func (a *app) mirrorPull() *cobra.Command {
 	var prune bool
 	c := &cobra.Command{
 		Use:   "pull [DIRECTORY]",
-		Short: "Get the exact packages of all layers that the site and its releases need",
-		Long: `Gets the Debian and Python packages that the layers of the site, its releases and its twins consist of, in exactly these
-versions, into an archive for apt and an index for pip. Layers that are missing are built first. What is there and
-whole is not fetched again. [mirror] in site.toml can then point at the directory.`,
+		Short: "Download the exact packages of all layers that the site and its releases need",
+		Long: `Downloads the Debian and Python packages in the layers of the site, its releases and its twins, in exactly these versions, into an archive for apt
+and an index for pip. Missing layers are built first. Packages that are already there and intact are not downloaded again. [mirror] in
+site.toml can then point at the directory.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := control.NeedRoot(); err != nil {

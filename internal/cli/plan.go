@@ -21,10 +21,10 @@ func (a *app) planVerb() *cobra.Command {
 	var batch site.Batch
 	c := &cobra.Command{
 		Use:   "plan [SELECTOR...]",
-		Short: "Show what up would do, and why; nothing is done",
+		Short: "Show what up would do, and why, without doing it",
 		Long: `Shows what "orrery up" would do: every step in order, with its reason, the nodes that it disturbs and how it is undone.
-With --probe it also looks into the nodes that run, and says what of them is no longer as their roles and layers made it: services
-that do not run, files that are gone or were changed, health checks that fail now.
+With --probe it also looks into the running nodes and reports drift: services that do not run, files that are gone or changed, health checks
+that fail now.
 The exit status is 0 if there is nothing to do and 10 if there is.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			s, h, chosen, err := a.Target(args)
@@ -63,9 +63,9 @@ The exit status is 0 if there is nothing to do and 10 if there is.`,
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	c.Flags().BoolVar(&probe, "probe", false, "look into the nodes that run for what has drifted")
+	c.Flags().BoolVar(&probe, "probe", false, "look for drift in the running nodes")
 	c.Flags().BoolVar(&down, "down", false, "show what down would do instead")
-	c.Flags().BoolVar(&volumes, "volumes", false, "with --down: of persistent data too")
+	c.Flags().BoolVar(&volumes, "volumes", false, "with --down: also delete persistent data")
 	c.MarkFlagsMutuallyExclusive("probe", "down")
 	batchFlag(c, &batch)
 	return c

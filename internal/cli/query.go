@@ -14,7 +14,7 @@ func (a *app) queryVerb() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:     "query [SELECTOR...]",
-		Short:   "Print the names of the nodes that a selector means",
+		Short:   "Print the names of the nodes that a selector matches",
 		Example: `  orrery query 'role=receptor and not host=sv1'`,
 		RunE: func(_ *cobra.Command, args []string) error {
 			s, err := a.Load()
@@ -38,7 +38,7 @@ func (a *app) queryVerb() *cobra.Command {
 			return nil
 		},
 	}
-	c.Flags().BoolVar(&asJSON, "json", false, "print all that is declared of them, as JSON")
+	c.Flags().BoolVar(&asJSON, "json", false, "print everything that is declared of them, as JSON")
 	return c
 }
 

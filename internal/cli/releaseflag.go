@@ -10,7 +10,7 @@ import (
 
 // releaseFlag lets a verb work with nodes of a release that is not live.
 func (a *app) releaseFlag(c *cobra.Command) {
-	c.Flags().Var((*releaseValue)(&a.Release), "release", "with the nodes of this release `number`, be they in quarantine (default: with those that are live)")
+	c.Flags().Var((*releaseValue)(&a.Release), "release", "use the nodes of this release `number`, live or in quarantine (default: the live nodes)")
 }
 
 // A releaseValue is the value of --release. That it is not said has no number, and none is shown as the default.

@@ -58,6 +58,6 @@ the newest of the others.`,
 		},
 	}
 	a.productionFlag(c)
-	c.Flags().IntVar(&keep, "keep", keep, "how many of those that need not be kept are kept all the same, the newest")
+	c.Flags().IntVar(&keep, "keep", keep, "how many releases to keep that could be removed, newest first")
 	return c
 }

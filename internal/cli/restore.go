@@ -20,13 +20,13 @@ func (a *app) restoreVerb() *cobra.Command {
 	var o restoreOptions
 	c := &cobra.Command{
 		Use:   "restore FILE|DIR[@ID]",
-		Short: "Bring back a site that was backed up, on any host",
-		Long: `Reads the whole backup and compares it with its digests, before anything is touched; lays all of it down; puts the site directory, volumes and what
-nodes had written in place; builds the layers that are missing; and brings the nodes up, until they are healthy.
+		Short: "Restore a site from a backup, on any host",
+		Long: `Reads the whole backup and compares it with its digests before it touches anything. Then it restores the site directory, the volumes and what the
+nodes had written, builds missing layers, brings the nodes up and waits until they are healthy.
 
-A backup is taken for that of a stranger: its names are checked, and nothing is written but where this command says. The site in it is brought up,
-though, and whoever wrote a site file decides what root does here: look at it first if you did not write it. Layers in the backup are used only with
---trust-layers, because other sites on this host would stand on them, too.
+Orrery does not trust a backup: names in it are checked, and nothing is written except where this command says. But the site in it is brought up,
+and whoever wrote a site file decides what root does on this host. If you did not write it, look at it first. Layers in the backup are used only with
+--trust-layers, because other sites on this host would use them too.
 
 With --file or --node, single files or what one node has are laid down in a directory, and nothing of the site is touched.
 
@@ -46,13 +46,13 @@ is given, or --to, which restores a twin beside it.`,
 	f.StringArrayVar(&o.files, "file", nil, "only this file or directory, as `NODE:PATH`, into the current directory or --dir; may be repeated")
 	f.StringVar(&o.node, "node", "", "only what the node of this `name` has, into a new directory: ./NAME or --dir")
 	f.StringVar(&o.To, "to", "", "restore a twin of that `name`")
-	f.BoolVar(&o.Replace, "replace", false, "the site that is on this host goes, with its data (asks for its name)")
-	f.BoolVar(&o.TrustLayers, "trust-layers", false, "use the layers in the backup, which you made, instead of building them from their recipes")
-	a.consent.flag(c, control.Paths, "the `name` of the site whose volumes come back to directories that its site file names, given instead of asked for")
-	a.consent.flag(c, control.Replace, "the `name` of the site whose data goes, given instead of asked for")
+	f.BoolVar(&o.Replace, "replace", false, "replace the site on this host and its data (asks for its name)")
+	f.BoolVar(&o.TrustLayers, "trust-layers", false, "use the layers in the backup instead of building them (only if you made it)")
+	a.consent.flag(c, control.Paths, "the `name` of the site whose volumes are restored to directories that its site file names, so that you are not asked for it")
+	a.consent.flag(c, control.Replace, "the `name` of the site whose data is deleted, so that you are not asked for it")
 	f.StringVar(&o.Identity, "secrets-identity", "", "decrypt the secrets with the secret key of age in this `file`")
 	f.StringVar(&o.Passphrase, "secrets-passphrase-file", "", "decrypt the secrets with the passphrase in this `file`")
-	f.IntVar(&o.Parallel, "parallel", control.DefaultParallel(), "most steps under way at once")
+	f.IntVar(&o.Parallel, "parallel", control.DefaultParallel(), "how many steps at once, at most")
 	a.productionFlag(c)
 	return c
 }

@@ -13,9 +13,9 @@ import (
 func (a *app) resumeVerb() *cobra.Command {
 	return &cobra.Command{
 		Use:   "resume",
-		Short: "Bring up again every site that was up on this host (after a reboot)",
-		Long: `Brings up again every site and twin that was up on this host and was not taken down. Twins whose time was over meanwhile are destroyed.
-A release that was on trial is watched again, and goes back if its time was over meanwhile.`,
+		Short: "Bring every site up again that was up on this host (after a reboot)",
+		Long: `Brings up again every site and twin that was up on this host and was not taken down. Twins that have expired meanwhile are destroyed.
+A release that was on trial is watched again; if its time is over, the nodes return to the former release.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			err := a.ResumeExpiries(c.Context())

@@ -7,9 +7,9 @@ import (
 func (a *app) rollbackVerb() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "rollback [SELECTOR...]",
-		Short: "Return to the former release in one switch; nothing is rebuilt",
-		Long: `Returns to the release that was live before, in one switch as "orrery switch" does it. Without a selector, all nodes go back that
-have a former release. Data that was written meanwhile to volumes stays there.`,
+		Short: "Return to the former release, without rebuilding anything",
+		Long: `Returns to the release that was live before, in the same way as "orrery switch". Without a selector, all nodes that have a former release
+return to it. Data written to volumes meanwhile stays there.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			s, err := a.Load()
 			if err != nil {

@@ -91,9 +91,9 @@ func printError(w io.Writer, err error) {
 func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "orrery",
-		Short: "One site file to running virtual clusters",
-		Long: `Orrery turns one version-controlled site file into running virtual clusters of containers
-and virtual machines. Start with "orrery init", or with one of the examples.`,
+		Short: "From one site file to running virtual clusters",
+		Long: `Orrery turns one version-controlled site file into running virtual clusters of system containers.
+Start with "orrery init", or with one of the examples.`,
 		SilenceUsage: true, SilenceErrors: true,
 		Args:              someVerb,
 		RunE:              func(c *cobra.Command, _ []string) error { return c.Help() },

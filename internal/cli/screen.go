@@ -45,7 +45,7 @@ func paint(w io.Writer, text string, as ...color.Attribute) {
 func (a *app) raw() { a.out, a.err = unshown(a.out), unshown(a.err) }
 
 func rawFlag(c *cobra.Command, raw *bool) {
-	c.Flags().BoolVar(raw, "raw", false, "also what a terminal obeys: colours, and whatever else the node sends (default: shown, as \\x1b)")
+	c.Flags().BoolVar(raw, "raw", false, "pass on terminal escape sequences, such as colours (default: show them as \\x1b)")
 }
 
 // flush writes what is left of a character that was begun.

@@ -14,7 +14,7 @@ func (a *app) shellVerb() *cobra.Command {
 	var user string
 	c := &cobra.Command{
 		Use:   "shell NODE [-- COMMAND...]",
-		Short: "A terminal in a node, or one command there with its exit status",
+		Short: "Open a terminal in a node, or run one command there",
 		Args:  cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := control.NeedRoot(); err != nil {
@@ -46,7 +46,7 @@ func (a *app) shellVerb() *cobra.Command {
 			return err
 		},
 	}
-	c.Flags().StringVarP(&user, "user", "u", "", "as this `user` of the node")
+	c.Flags().StringVarP(&user, "user", "u", "", "run as this `user` in the node")
 	a.releaseFlag(c)
 	return c
 }

@@ -23,10 +23,10 @@ func (a *app) snapshotVerb() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "snapshot [SELECTOR...]",
-		Short: "Keep the state of nodes as it is at one moment",
-		Long: `Lets all nodes stand still at once, keeps what each has written and the volumes that it uses, and lets them go on. Where the file system
-cannot share blocks, most is copied before, so that the pause is short; it is printed, as is the time between the first node that stood still
-and the last (the skew). Volumes on NFS are not in it. Snapshots are kept with the state of the site on this host.`,
+		Short: "Take a snapshot of nodes at one moment",
+		Long: `Pauses all nodes at once, keeps what each has written and the volumes that it uses, and resumes them. On a file system that cannot share blocks, most
+data is copied beforehand to keep the pause short. The length of the pause is printed, and so is the skew: the time between the first node that paused
+and the last. Volumes on NFS are not included. Snapshots are kept with the state of the site on this host.`,
 		Example: "  orrery snapshot group=system\n  orrery snapshot ls\n  orrery snapshot restore 20260730-120000",
 		RunE: func(c *cobra.Command, args []string) error {
 			s, h, chosen, err := a.Target(args)
@@ -163,7 +163,7 @@ func sizeText(n int64) string {
 func (a *app) snapshotRemove() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "rm ID...",
-		Short: "Remove snapshots for good",
+		Short: "Delete snapshots",
 		Args:  cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, ids []string) error {
 			s, h, _, err := a.Target(nil)
@@ -195,10 +195,10 @@ func (a *app) snapshotRemove() *cobra.Command {
 func (a *app) snapshotRestore() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "restore ID [SELECTOR...]",
-		Short: "Put nodes and their volumes back as they were in a snapshot",
-		Long: `Stops the nodes, puts what they had written and their volumes back as they were in the snapshot, starts those that ran then and waits until they
-are healthy. What they have written since is lost; it is kept until all of that has succeeded, and comes back if not.
-It asks for the site's name.`,
+		Short: "Restore nodes and their volumes from a snapshot",
+		Long: `Stops the nodes, restores what they had written and their volumes from the snapshot, starts those that were running then and waits until they are
+healthy. What they have written since is lost, but only once all of this has succeeded; otherwise it is put back.
+You are asked for the site's name.`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			s, h, chosen, err := a.Target(args[1:])
@@ -222,7 +222,7 @@ It asks for the site's name.`,
 		},
 	}
 	a.productionFlag(c)
-	a.consent.flag(c, control.Restore, "the `name` of the site whose data is replaced, given instead of asked for")
+	a.consent.flag(c, control.Restore, "the `name` of the site whose data is replaced, so that you are not asked for it")
 	return c
 }
 

@@ -11,7 +11,7 @@ import (
 func (a *app) sshConfigVerb() *cobra.Command {
 	return &cobra.Command{
 		Use:     "ssh-config",
-		Short:   "Print a configuration for ssh that knows every node and trusts its host key",
+		Short:   "Print an ssh configuration with every node and its host key",
 		Example: "  orrery ssh-config > ~/.ssh/karoo.conf && ssh -F ~/.ssh/karoo.conf portal",
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {

@@ -16,13 +16,13 @@ func (a *app) stageVerb() *cobra.Command {
 	how := control.StageOptions{Parallel: control.DefaultParallel()}
 	c := &cobra.Command{
 		Use:   "stage [SELECTOR...] --release NUMBER",
-		Short: "Build a release and prove it in quarantine, beside what is live",
-		Long: `Makes the nodes of a release beside those that are live: the same names, addresses and MACs, on networks of their own that lead nowhere.
-Their roles are applied and their health is proven in there. Volumes that are not for two are copies; what only live nodes do is not done.
-From then on nothing changes under the release: it keeps a copy of the site directory. "orrery switch" makes it live.
+		Short: "Build a release and prove it in quarantine, beside the live one",
+		Long: `Makes the nodes of a release beside the live ones: with the same names, addresses and MACs, but on networks of their own that lead nowhere (quarantine).
+There, their roles are applied and their health is proven. Exclusive volumes are copies, and what only live nodes may do is not done.
+The release keeps a copy of the site directory, so later edits do not change it. "orrery switch" makes it live.
 
-Nodes of the release that "orrery rollback" returns to are left as they are: they need not be staged, "orrery switch" makes them live again. A change of
-them is refused, unless --give-up-rollback says that there need be no way back to them.`,
+Nodes of the release that "orrery rollback" would return to need not be staged: "orrery switch" makes them live again. Changing them is refused, unless
+you give up that way back with --give-up-rollback.`,
 		Example: "  orrery stage system --release 701",
 		RunE: func(c *cobra.Command, args []string) error {
 			s, err := a.Load()
@@ -40,8 +40,8 @@ them is refused, unless --give-up-rollback says that there need be no way back t
 		},
 	}
 	c.Flags().StringVar(&text, "release", "", `the release's number, or "next": the highest that is declared`)
-	c.Flags().BoolVar(&how.GiveUp, "give-up-rollback", false, "stage anew also what rollback returns to; there is no way back to it then")
-	c.Flags().IntVar(&how.Parallel, "parallel", how.Parallel, "most steps under way at once")
+	c.Flags().BoolVar(&how.GiveUp, "give-up-rollback", false, "also stage again what rollback would return to, which makes that impossible")
+	c.Flags().IntVar(&how.Parallel, "parallel", how.Parallel, "how many steps at once, at most")
 	return c
 }
 

@@ -15,10 +15,10 @@ func (a *app) statusVerb() *cobra.Command {
 	var how survey
 	c := &cobra.Command{
 		Use:   "status [SELECTOR...]",
-		Short: "How the nodes are",
-		Long: `Shows every node with its addresses and how it is, those first that are not as declared. Health is that which was proven last, and how
-long ago that was; --probe tries the checks now, and looks into the nodes for what has drifted. On a terminal the columns are cut to its width.
-With --watch on a terminal the arrows, PgUp and PgDn move through what does not fit, and q ends it.
+		Short: "Show how the nodes are",
+		Long: `Shows every node with its addresses, state and health; nodes that are not as declared come first. Health is what the last check found, and how long
+ago that was. --probe runs the checks now and looks for drift. On a terminal the columns are cut to fit.
+With --watch on a terminal, scroll with the arrow keys, PgUp and PgDn, and press q to quit.
 The exit status is 11 if a node is not as declared.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			how.selectors = args
@@ -29,8 +29,8 @@ The exit status is 11 if a node is not as declared.`,
 		},
 	}
 	c.Flags().BoolVar(&how.asJSON, "json", false, "print JSON")
-	c.Flags().BoolVarP(&how.watch, "watch", "w", false, "again every second")
-	c.Flags().BoolVar(&how.probe, "probe", false, "try the health checks now, and look for what has drifted")
+	c.Flags().BoolVarP(&how.watch, "watch", "w", false, "show it again every second")
+	c.Flags().BoolVar(&how.probe, "probe", false, "run the health checks now, and look for drift")
 	c.Flags().BoolVar(&how.usage, "usage", false, "show the processors, memory and disk that each node uses now, instead of addresses and roles")
 	return c
 }

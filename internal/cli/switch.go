@@ -17,13 +17,13 @@ func (a *app) switchVerb() *cobra.Command {
 	var wait bool
 	c := &cobra.Command{
 		Use:   "switch [SELECTOR...] --release NUMBER",
-		Short: "Make a staged release live, all of it or nothing",
-		Long: `Makes a release live for a set of nodes. All of them are proven in quarantine once more; then the links of the new nodes go onto the live networks and
-those of the old into quarantine, in one batch; volumes that are not for two change hands, and what only live nodes do is done. Health
-is proven again. If anything fails, all of it is taken back. The former release is kept: "orrery rollback" returns to it.
+		Short: "Make a staged release live, on all nodes or on none",
+		Long: `Makes a release live for a set of nodes. First, all of them are checked in quarantine once more. Then, in one batch, the new nodes move onto the live
+networks and the old ones into quarantine; exclusive volumes move to the new nodes, and what only live nodes may do is done. Health is checked again.
+If anything fails, everything is undone. The former release is kept: "orrery rollback" returns to it.
 
-With --confirm-within, the release is on trial for that time, which begins when it is live: it goes back by itself unless "orrery confirm" comes or its health
-checks hold for all of the time (--confirm-by hand: unless "orrery confirm" comes), and at once if a check fails for good.
+With --confirm-within, the release is on trial for that time once it is live. It returns to the former release unless you run "orrery confirm" or its health
+checks pass for the whole time (with --confirm-by hand: unless you run "orrery confirm"), and at once if a check fails for good.
 The exit status is 0 when the release is live and confirmed, 12 when it is on trial, 13 when the set is back at its former release and 14
 when it is not wholly at one release.`,
 		Example: "  orrery switch system --release 701 --confirm-within 10m",
@@ -58,9 +58,9 @@ when it is not wholly at one release.`,
 	}
 	a.productionFlag(c)
 	c.Flags().StringVar(&text, "release", "", `the release's number, "next" for the highest that is declared, or 0 for what is of no release`)
-	c.Flags().DurationVar(&within, "confirm-within", 0, "go back by itself after this time, unless confirmed")
-	c.Flags().StringVar(&by, "confirm-by", "checks", `what confirms: "checks" that hold for all of the time, or only "orrery confirm" by "hand"`)
-	c.Flags().BoolVar(&wait, "wait", false, "with --confirm-within: wait for how it ends")
+	c.Flags().DurationVar(&within, "confirm-within", 0, "return to the former release after this time unless confirmed")
+	c.Flags().StringVar(&by, "confirm-by", "checks", `what confirms: "checks" that pass for the whole time, or only "orrery confirm" ("hand")`)
+	c.Flags().BoolVar(&wait, "wait", false, "with --confirm-within: wait until the trial ends")
 	return c
 }
 

@@ -13,9 +13,9 @@ import (
 
 func (a *app) twinVerb() *cobra.Command {
 	c := &cobra.Command{
-		Use: "twin", Short: "Isolated copies of a site at its own names and addresses",
+		Use: "twin", Short: "Manage twins: isolated copies of a site at its own names and addresses",
 		Long: `Twins are copies of a site with the same names, addresses, MACs and roles, on isolated networks of their own. They share all layers with the
-original. Every verb works on a twin with --twin NAME.`,
+original. Every command works on a twin with --twin NAME.`,
 		Args: someVerb, RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.AddCommand(a.twinCreate(), a.twinList(), a.twinDestroy())
@@ -104,6 +104,6 @@ func (a *app) twinDestroy() *cobra.Command {
 			return a.DestroyTwin(c.Context(), args[0])
 		},
 	}
-	c.Flags().BoolVar(&a.Patient, "wait", false, "wait until nobody else changes it")
+	c.Flags().BoolVar(&a.Patient, "wait", false, "wait until nobody else is changing it")
 	return c
 }

@@ -22,8 +22,8 @@ func (a *app) twinCreate() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "create SITE TWIN",
 		Short: "Make a twin of a site and bring it up",
-		Long: `Makes a twin of a site, which is given by its directory or, if it is up here, by its name, and brings it up. Roles and nodes that name a
-simulator ("simulated_by") have that instead. Nothing leads out of a twin unless --nat is given; nothing of it reaches the original.`,
+		Long: `Makes a twin of a site and brings it up. Name the site by its directory or, if it is up on this host, by its name. Roles and nodes that name a
+simulator ("simulated_by") are replaced by it. A twin has no way out unless you give --nat, and can never reach the original.`,
 		Example: "  orrery twin create karoo dev1 --scale cpus=0.5,memory=0.5 --expires 8h",
 		Args:    cobra.ExactArgs(2),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -75,9 +75,9 @@ simulator ("simulated_by") have that instead. Nothing leads out of a twin unless
 	f.StringVar(&scale, "scale", "", "share of the limits of nodes, as in cpus=0.5,memory=0.5")
 	f.StringVar(&volumes, "volumes", site.Empty, `what volumes begin with: "empty", "snapshot" of the original's, or the path of a script, called with volume, node and directory`)
 	f.StringVar(&release, "release", "", `the site as this release makes it; "next": the highest`)
-	f.StringVar(&o.Owner, "owner", "", "to whom it belongs (default: you)")
+	f.StringVar(&o.Owner, "owner", "", "who owns it (default: you)")
 	f.DurationVar(&expires, "expires", 0, "destroy it after this time")
-	f.BoolVar(&o.Collapse, "collapse", false, "all roles on one node")
+	f.BoolVar(&o.Collapse, "collapse", false, "put all roles on one node")
 	f.BoolVar(&o.NAT, "nat", false, "let its nodes reach the outside")
 	return c
 }

@@ -16,14 +16,13 @@ func (a *app) upVerb() *cobra.Command {
 	how := control.UpOptions{Parallel: control.DefaultParallel()}
 	c := &cobra.Command{
 		Use:   "up [SELECTOR...]",
-		Short: "Make the hosts as declared: nodes running, configured and healthy",
-		Long: `Makes the hosts as the site file declares: builds the layers that are missing, makes networks and nodes,
-applies roles and waits until every node is healthy. What is as declared already is left alone.
-With --probe it also looks into the nodes that run, and mends what of them is no longer as their roles and layers made it; what neither a
-role nor a layer has put there is left alone. Without a selector, nodes and networks that are no longer declared are removed.
+		Short: "Bring the site up as declared: nodes running, configured and healthy",
+		Long: `Brings the site up as the site file declares it: builds missing layers, makes networks and nodes, applies roles and waits until every node is healthy.
+What is already as declared is left alone. With --probe it also looks into the running nodes and repairs drift: whatever is no longer as roles and
+layers made it. Without a selector, it removes nodes and networks that are no longer declared.
 
-Where a group has a batch, or with --batch, running nodes that have to be disturbed are so in batches: each begins when the nodes of the one before
-are healthy, and none begins after one that failed. The nodes of that are put back as they were.`,
+With --batch, or if a group sets a batch, running nodes are disturbed in batches. Each batch begins when the nodes of the one before are healthy. If a batch
+fails, its nodes are put back as they were, and no other begins.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			s, err := a.Load()
 			if err != nil {
@@ -41,9 +40,9 @@ are healthy, and none begins after one that failed. The nodes of that are put ba
 		},
 	}
 	a.productionFlag(c)
-	c.Flags().BoolVar(&how.Undo, "undo", false, "take everything back if anything fails")
-	c.Flags().BoolVar(&how.Probe, "probe", false, "look into the nodes that run, and mend what has drifted")
-	c.Flags().IntVar(&how.Parallel, "parallel", how.Parallel, "most steps under way at once")
+	c.Flags().BoolVar(&how.Undo, "undo", false, "undo everything if anything fails")
+	c.Flags().BoolVar(&how.Probe, "probe", false, "look for drift in the running nodes, and repair it")
+	c.Flags().IntVar(&how.Parallel, "parallel", how.Parallel, "how many steps at once, at most")
 	batchFlag(c, &how.Batch)
 	return c
 }

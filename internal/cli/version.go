@@ -14,7 +14,7 @@ var Version = "development"
 func (a *app) versionVerb() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
-		Short: "The version of this program",
+		Short: "Print the version of this program",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			revision := ""

@@ -24,7 +24,7 @@ import (
 
 func (a *app) volumeVerb() *cobra.Command {
 	c := &cobra.Command{
-		Use: "volume", Short: "The persistent data of nodes, and its mirrors",
+		Use: "volume", Short: "Manage persistent data of nodes, and its mirrors",
 		Args: someVerb, RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.AddCommand(a.volumeList(), a.volumeMirror(), a.volumeVerify(), a.volumeAdopt())
@@ -49,7 +49,7 @@ func (a *app) volumeList() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "ls",
-		Short: "List the volumes, how large they are, and how their mirrors are",
+		Short: "List the volumes, their sizes and the state of their mirrors",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := control.NeedRoot(); err != nil {
@@ -232,13 +232,13 @@ func (a *app) volumeMirror() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "mirror [NAME]",
 		Short: "Copy volumes to their mirrors now",
-		Long: `Copies what is new in volumes to the places that the site file names, by rsync(1) over SSH, each directory of a node beneath its target.
-Nothing is ever removed from a mirror: what an archive holds is not lost because the original was. SSH asks nobody: root of this host must
-be able to log in there by a key, and the host must be known. If the login is not root's, owners are noted beside the files (rsync --fake-super).
-What is mirrored on a schedule (every = "1h") is done so by "orrery up".
+		Long: `Copies what is new in volumes to the targets that the site file names, by rsync(1) over SSH, with a directory for each node. Nothing is ever removed
+from a mirror, so data survives even if the original is lost. SSH must not ask for anything: root on this host needs a key for the target, and the
+target's host key must be known. If you log in there as another user than root, owners are recorded beside the files (rsync --fake-super).
+Mirroring on a schedule (every = "1h") is set up by "orrery up".
 
-What is new is told by size and time, which a file that has rotted in the mirror keeps; "orrery volume verify" finds it. With --contents all is read on both
-sides and compared, and what differs is taken from the volume: see first that it is not there that it has rotted.`,
+New files are recognised by size and time. That misses files that have rotted in the mirror; "orrery volume verify" finds them. --contents reads and
+compares everything on both sides and takes what differs from the volume. Make sure first that the volume is the side that is intact.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, names []string) error {
 			s, err := a.rootLoad()
@@ -264,7 +264,7 @@ sides and compared, and what differs is taken from the volume: see first that it
 			return err
 		},
 	}
-	c.Flags().BoolVar(&contents, "contents", false, "compare contents instead of sizes and times, and so mend what has rotted in the mirror")
+	c.Flags().BoolVar(&contents, "contents", false, "compare contents instead of sizes and times, which repairs files that rotted in the mirror")
 	return c
 }
 
@@ -286,9 +286,9 @@ func (a *app) volumeVerify() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "verify [NAME]",
-		Short: "Compare volumes with their mirrors, by the contents of all files",
-		Long: `Reads every file of a volume and of its mirror and lists what is not the same. Files that are only in the mirror are not: they are kept there.
-The exit status is 11 if anything differs. Of a volume in use, what has been written since it was mirrored differs.`,
+		Short: "Compare all files of volumes with their mirrors",
+		Long: `Reads every file of a volume and of its mirror and lists the differences. Files that exist only in the mirror are ignored: mirrors keep them.
+The exit status is 11 if anything differs. In a volume that is in use, whatever was written since the last mirroring differs.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, names []string) error {
 			s, err := a.rootLoad()

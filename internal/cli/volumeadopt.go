@@ -21,10 +21,10 @@ import (
 func (a *app) volumeAdopt() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "adopt FORMER NODE [VOLUME...]",
-		Short: "Give a node the data of one that was called otherwise",
-		Long: `Gives NODE the volumes of FORMER, a node that the site file no longer declares, because it has another name now, or that no longer uses them. Without
-VOLUME it is all that NODE uses and FORMER had; WAS=IS names a volume that was called otherwise, too. What is there of FORMER itself is ended, as up would.
-If NODE has data of its own already, that is kept beside it, as NODE.before. NODE must not run; the next up applies its roles to the data.`,
+		Short: "Give a node the data of a node that was renamed",
+		Long: `Gives NODE the volumes of FORMER, a node that was renamed and is no longer declared, or that no longer uses them. Without VOLUME, it takes all volumes
+that NODE uses and FORMER had. WAS=IS names a volume that was renamed as well. FORMER itself is destroyed, as up would do. If NODE has data of its own, it
+is kept as NODE.before. NODE must not be running; the next up applies its roles to the data.`,
 		Example: "  orrery volume adopt db0 db",
 		Args:    cobra.MinimumNArgs(2),
 		RunE: func(c *cobra.Command, args []string) error {
