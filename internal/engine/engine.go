@@ -16,14 +16,14 @@ import (
 // removed), and that Destroy removes.
 type Engine interface {
 	// Capabilities says what the engine can do beyond the methods here.
-	Capabilities() Capabilities
+	Capabilities() observe.Capabilities
 	// List gives the engine's nodes of a site, by name; of all sites, if the site is "".
 	List(ctx context.Context, site string) ([]observe.Node, error)
 	// Create makes a node, stopped. The layers of the spec are in the store. A node that is there already is a Surprise.
 	Create(ctx context.Context, n *spec.Node) error
-	// Change makes a node as specified in all but its layers; interfaces, mounts and privileges only of a
-	// stopped node, limits of a running one at once. The limits are read back. An engine that has Capabilities.MoveNIC also
-	// changes the bridges on which the interfaces of a running node are.
+	// Change makes a node as specified in all but its layers; interfaces, mounts, privileges and limits only of a stopped node. An
+	// engine that has Capabilities.LiveLimits changes limits of a running one at once, and reads them back; one that has
+	// Capabilities.MoveNIC the bridges on which its interfaces are.
 	Change(ctx context.Context, n *spec.Node) error
 	// Start boots a node; it returns as soon as commands can be run in it. A running node is left as it is.
 	Start(ctx context.Context, ref Ref) error
@@ -37,7 +37,7 @@ type Engine interface {
 	Runner(ref Ref) host.Runner
 }
 
-// A Keeper is an engine that can set a node's private layer aside, so that a replacement can be undone at once.
+// A Keeper is an engine that can set a node's private layer aside, so that a replacement can be undone at once: it has Capabilities.Keep.
 type Keeper interface {
 	// Replace makes a stopped node anew with other layers and keeps the former one aside.
 	Replace(ctx context.Context, n *spec.Node) error
@@ -119,14 +119,6 @@ type Ref struct {
 
 // RefOf gives the Ref of a specified node.
 func RefOf(n *spec.Node) Ref { return Ref{n.Site, n.ID, n.Name} }
-
-// Capabilities say what an engine can do beyond the methods of Engine.
-type Capabilities struct {
-	Name       string
-	Containers bool // nodes share the host's kernel
-	LiveLimits bool // Change applies limits to a running node
-	MoveNIC    bool // a running node's interface can be moved to another bridge
-}
 
 // A Mark says how far a node has come.
 type Mark struct {

@@ -31,7 +31,16 @@ type Host struct {
 	Settings map[string]string `json:"settings"`
 	Volumes  []Volume          `json:"volumes"`
 	Releases Releases          `json:"releases"`
-	Fixed    map[string]bool   `json:"fixed,omitempty"` // engines that cannot move the interfaces of a running node
+
+	Engines map[string]Capabilities `json:"engines"`
+}
+
+// Capabilities are what an engine can do beyond what all of them do.
+type Capabilities struct {
+	Containers bool `json:"containers"`  // nodes share the host's kernel
+	LiveLimits bool `json:"live_limits"` // the limits of a running node can be changed
+	MoveNIC    bool `json:"move_nic"`    // an interface of a running node can be moved to another bridge
+	Keep       bool `json:"keep"`        // a node that is replaced can come back
 }
 
 // A Node is a node as its host has it.

@@ -120,7 +120,14 @@ func drawGenes(t *rapid.T) *genes {
 func (g *genes) edited(t *rapid.T) *genes {
 	e := *g
 	for range 1 + small(t, 5, "edits") {
-		switch small(t, 5, "edit") {
+		switch small(t, 6, "edit") {
+		case 6: // nothing but the limits
+			i := small(t, len(e.nodes)-1, "of")
+			if was := e.nodes[i]; was != nil {
+				n := *was
+				n.cpus, n.memory = small(t, 2, "cpus"), small(t, 2, "memory")
+				e.nodes[i] = &n
+			}
 		case 5:
 			i := small(t, len(e.vethPairs)-1, "of")
 			e.vethPairs[i] = drawVethPair(t)

@@ -37,7 +37,8 @@ func (u *nodeDraft) upNode() (configure int, planned bool) {
 }
 
 // unfit says why a node that is there cannot become the wanted one, so that it has to go first; "" if it can.
-func unfit(has *observe.Node, wanted *spec.Node) string {
+func (u *nodeDraft) unfit() string {
+	has, wanted := u.has, u.wanted
 	switch {
 	case has.State == observe.Broken:
 		return "half made"
@@ -45,6 +46,8 @@ func unfit(has *observe.Node, wanted *spec.Node) string {
 		return fmt.Sprintf("id changed from %d to %d", has.ID, wanted.ID)
 	case has.Engine != wanted.Engine:
 		return fmt.Sprintf("engine changed from %s to %s", has.Engine, wanted.Engine)
+	case !u.can().Keep && u.replaceReason() != "":
+		return u.replaceReason() + "; the engine " + has.Engine + " keeps nothing of what it replaces"
 	}
 	return ""
 }
@@ -97,9 +100,12 @@ func (u *nodeDraft) mend() {
 	}
 }
 
+// can tells what the engine of the node that is there can do.
+func (u *nodeDraft) can() observe.Capabilities { return u.host.Engines[u.has.Engine] }
+
 // halt stops the node, if it does not stand still.
 func (u *nodeDraft) halt(kind Kind, why string) {
-	if u.has.State == observe.Running || u.has.State == observe.Frozen {
+	if runs(u.has) {
 		u.stops(u.host, &u.has.Node, u.step(kind, why, "start"))
 	}
 }
@@ -131,6 +137,11 @@ func (u *nodeDraft) shape() (undisturbed bool) {
 	if why := limitsDifference(u.has.Limits, u.wanted.Limits); why != "" || u.has.Autostart != u.wanted.Autostart {
 		if why == "" {
 			why = "autostart changed"
+		} else if runs(u.has) && !u.can().LiveLimits {
+			why += "; the engine " + u.has.Engine + " limits only what does not run"
+			u.halt(StopNode, why)
+			u.step(ReshapeNode, why, "put the former limits back")
+			return false
 		}
 		u.step(LimitNode, why, "put the former limits back")
 	}
@@ -219,7 +230,7 @@ func (u *nodeDraft) relinkReason() string {
 
 // linked leaves out on which bridge links are, where that can be changed while the node runs.
 func (u *nodeDraft) linked(n *spec.Node) []spec.NIC {
-	if u.has.State != observe.Running || u.host.Fixed[u.has.Engine] {
+	if u.has.State != observe.Running || !u.can().MoveNIC {
 		return n.NICs
 	}
 	return spec.Linked(n)

@@ -5,6 +5,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"orrery/internal/observe"
 	"orrery/internal/plan"
 )
 
@@ -12,6 +13,11 @@ import (
 func begun(t *rapid.T) (*fleet, *genes) {
 	g := drawGenes(t)
 	f := newFleet(hostNames[:g.hosts]...)
+	for _, h := range f.hosts { // an engine that can do everything is one of those that it may be
+		h.Can = observe.Capabilities{
+			LiveLimits: rapid.Bool().Draw(t, "live limits"), MoveNIC: rapid.Bool().Draw(t, "moves interfaces"), Keep: rapid.Bool().Draw(t, "keeps"),
+		}
+	}
 	if rapid.Bool().Draw(t, "up before") {
 		f.reach(t, g.site())
 	}

@@ -93,8 +93,8 @@ func (d *draft) upHost(h *observe.Host, nodes []*site.Node) ([]waiting, error) {
 			}
 		}
 		if u.has != nil {
-			if why := unfit(u.has, wanted); why != "" {
-				u.before = append(u.before, d.removeNode(h, u.has, why, ready...))
+			if why := u.unfit(); why != "" {
+				u.before = append(u.before, d.removeNode(h, u.has, why, append(d.layer(h, n), ready...)...))
 				u.has = nil
 			}
 		}

@@ -88,11 +88,9 @@ func (h *Host) Observe(ctx context.Context) (observe.Host, error) {
 	names, _ := os.ReadFile(h.Dirs.Names(h.Site.Key()))
 	seen.Names = string(names)
 	seen.Settings = host.Settings(settingNames())
-	seen.Fixed = map[string]bool{}
+	seen.Engines = map[string]observe.Capabilities{}
 	for name, e := range h.Engines {
-		if !e.Capabilities().MoveNIC {
-			seen.Fixed[name] = true
-		}
+		seen.Engines[name] = e.Capabilities()
 	}
 	seen.Releases, err = h.ReadReleases()
 	return seen, err

@@ -57,6 +57,21 @@ func limits(s *suite) {
 	s.ask(n, "true")
 }
 
+// limitsOfRunning: what an engine says that it cannot do, it refuses, and leaves the node as it was.
+func limitsOfRunning(s *suite) {
+	if s.Engine.Capabilities().LiveLimits {
+		s.Skip("the engine changes limits of a running node")
+	}
+	n := s.running("unlimited", 29)
+	changed := *n
+	changed.Limits = someLimits()
+	if err := s.Engine.Change(s.Context(), &changed); problem.Exit(err) != int(problem.Surprise) {
+		s.Errorf("limits of a running node were changed: %v", err)
+	}
+	s.wantState(n, observe.Running)
+	s.wantLimits(n, site.Limits{})
+}
+
 func limitsOfStopped(s *suite) {
 	n := s.Node("limited", 31)
 	n.Limits = someLimits()

@@ -65,6 +65,7 @@ func Run(t *testing.T, fixture func(t *testing.T) Fixture) {
 		{"Volume", volumes},
 		{"SharedVolume", sharedVolume},
 		{"Limits", limits},
+		{"LimitsOfRunning", limitsOfRunning},
 		{"LimitsOfStopped", limitsOfStopped},
 		{"Reshape", reshape},
 		{"ReshapeRunning", reshapeRunning},

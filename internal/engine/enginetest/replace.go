@@ -16,8 +16,11 @@ func fileOf(path, text string) host.File {
 func (s *suite) replaced(name string, id int) (keeper engine.Keeper, was, is *spec.Node) {
 	s.Helper()
 	keeper, ok := s.Engine.(engine.Keeper)
+	if !s.Engine.Capabilities().Keep {
+		s.Skip("the engine keeps nothing of what it replaces")
+	}
 	if !ok {
-		s.Skip("the engine is no Keeper")
+		s.Fatal("the engine says that it can keep what it replaces, and is no Keeper")
 	}
 	if s.Relayer == nil {
 		s.Skip("there is but one layer")

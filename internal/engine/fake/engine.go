@@ -20,6 +20,8 @@ import (
 // instances of a node be live at once, or have one exclusive volume.
 type Engine struct {
 	*Faults
+	// Can is what the engine can do; what it cannot it refuses. New gives it all there is.
+	Can observe.Capabilities
 	// Command, if set, runs the commands that the node itself does not know (see shell.go); all succeed without it.
 	Command func(ctx context.Context, ref engine.Ref, c host.Command) error
 
@@ -37,7 +39,8 @@ var (
 
 // New makes an engine without nodes.
 func New() *Engine {
-	return &Engine{Faults: &Faults{}, nodes: map[engine.Ref]*node{}, volumes: map[volume]tree{}}
+	all := observe.Capabilities{Containers: true, LiveLimits: true, MoveNIC: true, Keep: true}
+	return &Engine{Can: all, Faults: &Faults{}, nodes: map[engine.Ref]*node{}, volumes: map[volume]tree{}}
 }
 
 // node is a node in memory; the engine's lock guards it.
@@ -66,9 +69,7 @@ func copyOf(n *spec.Node) spec.Node {
 }
 
 // Capabilities says what the engine can do beyond the methods of engine.Engine.
-func (e *Engine) Capabilities() engine.Capabilities {
-	return engine.Capabilities{Name: "fake", Containers: true, LiveLimits: true, MoveNIC: true}
-}
+func (e *Engine) Capabilities() observe.Capabilities { return e.Can }
 
 // List gives the nodes of a site, by name.
 func (e *Engine) List(ctx context.Context, site string) ([]observe.Node, error) {
@@ -136,7 +137,7 @@ func (e *Engine) Change(ctx context.Context, n *spec.Node) error {
 	if err != nil {
 		return err
 	}
-	if there.state != observe.Stopped && !sameShape(&there.spec, n) {
+	if there.state != observe.Stopped && !e.sameShape(&there.spec, n) {
 		return problem.New(problem.Surprise, "node %s is %s: only a stopped node can be reshaped", n.Name, there.state)
 	}
 	if there.running() {
@@ -155,8 +156,11 @@ func (e *Engine) Change(ctx context.Context, n *spec.Node) error {
 	return nil
 }
 
-// sameShape reports whether a running node can become as specified: links can be moved.
-func sameShape(was, is *spec.Node) bool {
+// sameShape reports whether a running node can become as specified: links and limits if the engine can change these.
+func (e *Engine) sameShape(was, is *spec.Node) bool {
+	if !e.Can.MoveNIC && !slices.Equal(was.NICs, is.NICs) || !e.Can.LiveLimits && spec.Digest(was.Limits) != spec.Digest(is.Limits) {
+		return false
+	}
 	return was.Privileged == is.Privileged && was.MachineID == is.MachineID &&
 		slices.Equal(spec.Linked(was), spec.Linked(is)) && slices.Equal(was.Mounts, is.Mounts)
 }

@@ -11,13 +11,20 @@ import (
 	"orrery/internal/engine"
 	"orrery/internal/engine/enginetest"
 	"orrery/internal/engine/fake"
+	"orrery/internal/observe"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
 )
 
-func TestEngine(t *testing.T) {
+func TestEngine(t *testing.T) { conforms(t, fake.New().Can) }
+
+// TestModestEngine: so does one that can do no more than it must.
+func TestModestEngine(t *testing.T) { conforms(t, observe.Capabilities{}) }
+
+func conforms(t *testing.T, can observe.Capabilities) {
 	enginetest.Run(t, func(*testing.T) enginetest.Fixture {
 		e := fake.New()
+		e.Can = can
 		return enginetest.Fixture{
 			Engine: e,
 			Site:   "suite",

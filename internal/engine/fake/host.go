@@ -79,7 +79,7 @@ func (h *Host) Observe() observe.Host {
 	o := observe.Host{
 		Name: h.Name, Cpus: h.Cpus, Memory: h.Memory, Nodes: nodes, Volumes: volumes,
 		Layers: maps.Clone(h.layers), Names: h.names, Settings: maps.Clone(h.settings),
-		Releases: cloneOf(h.releases),
+		Releases: cloneOf(h.releases), Engines: map[string]observe.Capabilities{"fake": h.Can},
 	}
 	o.Releases.Staged = slices.Compact(slices.Sorted(slices.Values(append(copies, slices.Collect(maps.Keys(h.kept))...))))
 	for _, n := range h.networks {

@@ -16,6 +16,9 @@ func (e *Engine) Replace(ctx context.Context, n *spec.Node) error {
 	if what.err != nil {
 		return what.err
 	}
+	if !e.Can.Keep {
+		return problem.New(problem.Unable, "node %s: the engine keeps nothing of a node that is replaced", n.Name)
+	}
 	ref := engine.RefOf(n)
 	e.mu.Lock()
 	former, err := e.find(ref)

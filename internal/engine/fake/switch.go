@@ -102,7 +102,7 @@ func (h *Host) movable(n *node, is *spec.Node) error {
 	if !n.running() {
 		return fmt.Errorf("node %s (id %d) is %s: it has no links to move", is.Name, is.ID, n.state)
 	}
-	if !sameShape(&n.spec, is) {
+	if !h.sameShape(&n.spec, is) {
 		return fmt.Errorf("node %s (id %d) runs: only its links can be moved", is.Name, is.ID)
 	}
 	for _, nic := range is.NICs {

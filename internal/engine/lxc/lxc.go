@@ -14,6 +14,7 @@ import (
 	"orrery/internal/engine/nodedir"
 	"orrery/internal/host"
 	"orrery/internal/image"
+	"orrery/internal/observe"
 	"orrery/internal/tree"
 )
 
@@ -44,8 +45,8 @@ func New(dirs host.Dirs, store *image.Store) *Engine {
 const Name = "lxc"
 
 // Capabilities says what LXC can do.
-func (e *Engine) Capabilities() engine.Capabilities {
-	return engine.Capabilities{Name: Name, Containers: true, LiveLimits: true, MoveNIC: true}
+func (e *Engine) Capabilities() observe.Capabilities {
+	return observe.Capabilities{Containers: true, LiveLimits: true, MoveNIC: true, Keep: true}
 }
 
 // container is one node as LXC knows it.

@@ -15,7 +15,7 @@ func immovable(h *observe.Host, set []*member) string {
 	for _, m := range set {
 		for _, n := range append([]*observe.Node{m.to}, m.olds...) {
 			engines[n.Engine] = true
-			if h.Fixed[n.Engine] {
+			if !h.Engines[n.Engine].MoveNIC {
 				return "engine " + n.Engine + " cannot move the links of running nodes"
 			}
 			for _, nic := range n.NICs {

@@ -34,7 +34,7 @@ func begun(t *rapid.T) (w *world, live map[string]int) {
 func TestSwitchReaches(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w, live := begun(t)
-		w.fixed = rapid.Bool().Draw(t, "fixed")
+		w.host.Can.MoveNIC = rapid.Bool().Draw(t, "moves interfaces")
 		to := w.set(701)
 		p, err := w.turn(release.Goal{To: to})
 		if err == nil {
@@ -106,7 +106,7 @@ func TestSwitchTakenBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w, live := begun(t)
 		before := w.now()
-		w.fixed = rapid.Bool().Draw(t, "fixed")
+		w.host.Can.MoveNIC = rapid.Bool().Draw(t, "moves interfaces")
 		p, err := w.turn(release.Goal{To: w.set(701)})
 		if err != nil {
 			t.Fatal(err)

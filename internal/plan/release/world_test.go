@@ -25,11 +25,10 @@ const host = "sv1"
 
 // A world is a random site with releases, and a host in memory that runs it.
 type world struct {
-	t     *rapid.T
-	site  *site.Site
-	host  *fake.Host
-	fixed bool // the engine cannot move the links of running nodes
-	cold  bool // the host was booted: only what is live has started again
+	t    *rapid.T
+	site *site.Site
+	host *fake.Host
+	cold bool // the host was booted: only what is live has started again
 }
 
 func newWorld(t *rapid.T) *world {
@@ -110,9 +109,7 @@ func drawSite(t *rapid.T) *site.Site {
 }
 
 func (w *world) observe() []observe.Host {
-	h := w.host.Observe()
-	h.Fixed = map[string]bool{"fake": w.fixed}
-	return []observe.Host{h}
+	return []observe.Host{w.host.Observe()}
 }
 
 type silent struct{}
@@ -249,7 +246,7 @@ func (w *world) want(releases map[string]int) {
 			shall = release.Live(n.Node)
 		}
 		switch {
-		case n.State != observe.Running && (!shall.Staged || !w.fixed && !w.cold && w.site.Networks[1].Kind == ""): // which stands still when it is not live
+		case n.State != observe.Running && (!shall.Staged || w.host.Can.MoveNIC && !w.cold && w.site.Networks[1].Kind == ""): // which stands still when it is not live
 			w.t.Fatalf("node %s of release %d is %s", n.Name, n.Release, n.State)
 		case !slices.Equal(n.NICs, shall.NICs) || n.Staged != shall.Staged:
 			w.t.Fatalf("node %s of release %d is not where it shall be: %+v", n.Name, n.Release, n.NICs)
