@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -62,7 +63,7 @@ func OpenArchive(path string) (*Archive, error) {
 
 // WriteArchive opens an archive for writing. It grows under another name, and what a run that was killed has left there is gone on with.
 func WriteArchive(path string) (*Archive, error) {
-	if exists(path) {
+	if tree.Exists(path) {
 		return nil, problem.New(problem.Usage, "there is a file of this name already").At(path).Try("name another, or remove it")
 	}
 	part := path + ".part"
@@ -273,12 +274,12 @@ func (a *Archive) scan(ctx context.Context, visit func(member) error, read func(
 func (a *Archive) member(raw []byte) (member, error) {
 	h, err := tar.NewReader(bytes.NewReader(raw)).Next()
 	if err != nil {
-		return member{}, damaged(a, "the header at byte "+itoa(a.end), errors.New("it is no header of a backup"))
+		return member{}, damaged(a, "the header at byte "+strconv.FormatInt(a.end, 10), errors.New("it is no header of a backup"))
 	}
 	want, err := header(h.Name, h.Size)
 	first := a.end == 0
 	if err != nil || !bytes.Equal(want, raw) || first != (h.Name == markName) {
-		return member{}, damaged(a, "the header at byte "+itoa(a.end), errors.New("it is no header of a backup"))
+		return member{}, damaged(a, "the header at byte "+strconv.FormatInt(a.end, 10), errors.New("it is no header of a backup"))
 	}
 	m := member{h.Name, a.end + tarBlock, h.Size}
 	_, isBlock, err := a.named(m)

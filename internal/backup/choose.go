@@ -7,12 +7,13 @@ import (
 	"strings"
 
 	"orrery/internal/problem"
+	"orrery/internal/tree"
 )
 
 // Open opens what a user named: an archive, a repository, or one of the backups in it as DIR@ID. The ID is "" if none was named.
 func Open(text string) (v Vault, id string, err error) {
 	path := text
-	if at := strings.LastIndex(text, "@"); !exists(text) && at > 0 {
+	if at := strings.LastIndex(text, "@"); !tree.Exists(text) && at > 0 {
 		path, id = text[:at], text[at+1:]
 	}
 	info, err := os.Stat(path)

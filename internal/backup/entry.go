@@ -202,3 +202,21 @@ func inside(n Name) bool {
 	name := string(n)
 	return name != "" && !path.IsAbs(name) && path.Clean(name) == name && name != ".." && !strings.HasPrefix(name, "../") && !strings.Contains(name, "\x00")
 }
+
+// tooMuch says why an entry is more than a list can be read with.
+func (e *Entry) tooMuch() string {
+	size := 0
+	for name, value := range e.Attrs {
+		size += len(name) + len(value)
+	}
+	switch {
+	case size > mostAttributes && e.Name != ".":
+		return fmt.Sprintf("%d bytes of extended attributes", size)
+	case len(e.Data) > mostElements:
+		return fmt.Sprintf("a file of %d parts with holes between them", len(e.Data))
+	}
+	return ""
+}
+
+// mostAttributes is how many bytes of extended attributes a file may have; half of what a list is read with.
+const mostAttributes = 1 << 20

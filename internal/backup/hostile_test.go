@@ -22,6 +22,7 @@ import (
 	"orrery/internal/image"
 	"orrery/internal/problem"
 	"orrery/internal/site/spec"
+	"orrery/internal/tree"
 )
 
 // A forger writes backups of which Orrery would write none.
@@ -526,7 +527,7 @@ func TestSnapshotOfStrangers(t *testing.T) {
 	r, err := snapshots(`{"id":"one","site":"s","nodes":[{"record":{"name":"n","id":1,"privileged":true,"base":"abc","mounts":[{"volume":"v","source":"/etc"}]}},` +
 		`{"record":{"name":"gone","id":2,"privileged":true}}],"volumes":[{"name":"v","node":"n","path":"/etc"},{"name":"w","node":"n","path":"/root"}]}`)
 	must(t, err)
-	if exists(filepath.Join(r.Dirs.Snapshots("s"), "one")) {
+	if tree.Exists(filepath.Join(r.Dirs.Snapshots("s"), "one")) {
 		t.Error("it is in its place before the nodes are there")
 	}
 	must(t, os.MkdirAll(nodedir.Of(r.Dirs, "s", 1).Path(), 0o700))

@@ -10,6 +10,7 @@ import (
 	"orrery/internal/host"
 	"orrery/internal/image"
 	"orrery/internal/problem"
+	"orrery/internal/tree"
 )
 
 // A restore that is interrupted, at whatever moment, is brought to its end by whoever brings the site up next. Until all is laid down nothing of the site has been
@@ -21,7 +22,7 @@ const manifestAside = "manifest.json"
 // Interrupted gives the restore of a site that was interrupted; nil: none was.
 func Interrupted(dirs host.Dirs, store *image.Store, key string) (*Restore, error) {
 	at := Aside(dirs, key)
-	if !exists(at) {
+	if !tree.Exists(at) {
 		return nil, nil
 	}
 	r := &Restore{Dirs: dirs, Store: store, Key: key, Saw: func(int64) {}, Lacked: map[string]int{}}
@@ -88,7 +89,7 @@ func (r *Restore) Cleared() error {
 // Placed reports whether all but private layers is in its place.
 func (r *Restore) Placed() bool {
 	for _, m := range r.plan.Moves {
-		if exists(m.From) {
+		if tree.Exists(m.From) {
 			return false
 		}
 	}
@@ -104,7 +105,7 @@ func (r *Restore) Waits(node string) bool {
 		return true
 	}
 	for i := range r.Manifest.Nodes {
-		if n := &r.Manifest.Nodes[i]; n.Name == node && exists(r.private(n.ID)) {
+		if n := &r.Manifest.Nodes[i]; n.Name == node && tree.Exists(r.private(n.ID)) {
 			return true
 		}
 	}

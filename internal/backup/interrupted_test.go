@@ -10,6 +10,7 @@ import (
 	"orrery/internal/host"
 	"orrery/internal/image"
 	"orrery/internal/site/spec"
+	"orrery/internal/tree"
 )
 
 // interruptible gives a restore of a site with two nodes, one of which has a volume, over one that is there (was) or not.
@@ -75,7 +76,7 @@ func TestInterruptedWhileLaidDown(t *testing.T) {
 				t.Errorf("after %d files, was %v: %+v", after, was, found.plan)
 			}
 			must(t, found.Clear())
-			if again(t, r) != nil || exists(beside(r.SiteDir)) || exists(r.SiteDir) {
+			if again(t, r) != nil || tree.Exists(beside(r.SiteDir)) || tree.Exists(r.SiteDir) {
 				t.Error("something of it is left")
 			}
 		}

@@ -45,7 +45,7 @@ func lay(ctx context.Context, from *pieces, t *Tree, dir string, saw func(int64)
 	}
 	if empty {
 		b.Abandon()
-		return damaged(from.vault, "the list of "+t.Name, errors.New("it does not begin with its top"))
+		return from.damaged("the list of "+t.Name, errors.New("it does not begin with its top"))
 	}
 	return b.Close()
 }
@@ -74,7 +74,7 @@ func (l *layer) make(b *tree.Builder, e *Entry) error {
 	}
 	keep, err := l.admits(e)
 	if err != nil {
-		return damaged(l.from.vault, l.of.Name+"/"+tree.Shorten(string(e.Name)), err)
+		return l.from.damaged(l.of.Name+"/"+tree.Shorten(string(e.Name)), err)
 	}
 	if !keep {
 		return nil
@@ -93,7 +93,7 @@ func (l *layer) make(b *tree.Builder, e *Entry) error {
 		return nil // another name of a device that was left out
 	}
 	if errors.Is(err, tree.ErrOrder) || errors.Is(err, tree.ErrNotRegular) || errors.Is(err, tree.ErrTooLarge) || errors.Is(err, unix.EINVAL) {
-		return damaged(l.from.vault, "the list of "+l.of.Name, err)
+		return l.from.damaged("the list of "+l.of.Name, err)
 	}
 	return err
 }
@@ -116,7 +116,7 @@ func (l *layer) admits(e *Entry) (bool, error) {
 	case unix.S_IFCHR, unix.S_IFBLK:
 		whiteout := e.kind() == unix.S_IFCHR && e.Major == 0 && e.Minor == 0
 		if !whiteout && l.of.Kind == LayerTree {
-			return false, problem.New(problem.Refused, "there are devices in layer %s of the backup; nothing was done", l.of.Layer).At(l.from.vault.Where()).
+			return false, problem.New(problem.Refused, "there are devices in layer %s of the backup; nothing was done", l.of.Layer).At(l.from.where()).
 				Try("leave --trust-layers out: it is built from its recipe then")
 		}
 		if !whiteout {
@@ -182,7 +182,7 @@ func (l *layer) fill(f *os.File, e *Entry) error {
 				return err
 			}
 			if int64(len(content)) != chunk(at, end) {
-				return damaged(l.from.vault, l.of.Name+"/"+tree.Shorten(string(e.Name)), errors.New("its parts are not as long as it says"))
+				return l.from.damaged(l.of.Name+"/"+tree.Shorten(string(e.Name)), errors.New("its parts are not as long as it says"))
 			}
 			if _, err := f.WriteAt(content, at); err != nil {
 				return err

@@ -132,6 +132,9 @@ func (m *Manifest) releases() (observe.Releases, error) {
 // hostKeyFile matches the files of a node's SSH host keys.
 var hostKeyFile = regexp.MustCompile(`^ssh_host_[a-z0-9_]+(\.pub)?$`)
 
+// isHostKey tells the name of such a file.
+func isHostKey(name string) bool { return hostKeyFile.MatchString(name) }
+
 // isSecret tells the paths of secrets: secrets/NAME, keys/NODE/ssh_host_TYPE_key[.pub] and keys/known_hosts.
 func isSecret(path string) bool {
 	parts := strings.Split(path, "/")
@@ -139,7 +142,7 @@ func isSecret(path string) bool {
 	case len(parts) == 2 && parts[0] == "secrets":
 		return check.Word(parts[1])
 	case len(parts) == 3 && parts[0] == "keys":
-		return check.Label(parts[1]) && hostKeyFile.MatchString(parts[2])
+		return check.Label(parts[1]) && isHostKey(parts[2])
 	}
 	return path == "keys/known_hosts"
 }

@@ -84,9 +84,18 @@ func (p *packer) add(content []byte) (Digest, error) {
 
 // has reports whether a piece is in the vault, in a block that may be reused.
 func (p *packer) has(d Digest) bool {
-	at, has := p.known.find(d)
-	return has && p.vault.sound(at.block)
+	block, has := p.block(d)
+	return has && p.vault.sound(block)
 }
+
+// block gives the block of the vault that a piece is in.
+func (p *packer) block(d Digest) (Digest, bool) {
+	at, has := p.known.find(d)
+	return at.block, has
+}
+
+// written tells how many bytes of blocks were written.
+func (p *packer) written() int64 { return p.wrote.Load() }
 
 func (p *packer) send() {
 	if len(p.pieces) > 0 {

@@ -11,6 +11,7 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -105,7 +106,7 @@ func (p *Pick) node(name string) (*nodedir.Record, error) {
 	return found, nil
 }
 
-func privateName(n *nodedir.Record) string { return "private/" + itoa(int64(n.ID)) }
+func privateName(n *nodedir.Record) string { return "private/" + strconv.Itoa(n.ID) }
 
 // volumeName is the name of the tree of a volume.
 func volumeName(n *nodedir.Record, m *spec.Mount) string {

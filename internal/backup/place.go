@@ -40,7 +40,7 @@ func (r *Restore) InTheWay() []string {
 		if t.Kind != VolumeTree || t.Path == "" || r.Twin {
 			continue
 		}
-		if at := r.volume(t); exists(at) && !empty(at) {
+		if at := r.volume(t); tree.Exists(at) && !empty(at) {
 			all = append(all, at)
 		}
 	}
@@ -77,7 +77,7 @@ func (r *Restore) Distrusted() []string {
 // Place moves all to where it belongs but the private layers. What has been moved already by a run that was killed stays.
 func (r *Restore) Place(ctx context.Context, engines map[string]engine.Engine) error {
 	for _, m := range r.plan.Moves {
-		if !exists(m.From) {
+		if !tree.Exists(m.From) {
 			continue
 		}
 		if err := r.move(m); err != nil {
@@ -92,7 +92,7 @@ func (r *Restore) move(m move) error {
 	if err := os.MkdirAll(filepath.Dir(m.To), 0o700); err != nil {
 		return err
 	}
-	if !m.File && exists(m.To) {
+	if !m.File && tree.Exists(m.To) {
 		if err := r.away(m.To); err != nil {
 			return err
 		}
@@ -118,7 +118,7 @@ func (r *Restore) removeUnfilled(ctx context.Context, engines map[string]engine.
 		return err
 	}
 	for _, f := range found {
-		if !exists(r.private(f.Record.ID)) {
+		if !tree.Exists(r.private(f.Record.ID)) {
 			continue
 		}
 		name := f.Record.Engine
@@ -132,7 +132,7 @@ func (r *Restore) removeUnfilled(ctx context.Context, engines map[string]engine.
 // Fill gives a node that has just been made the private layer that it had, but for what an engine writes for this host.
 func (r *Restore) Fill(ctx context.Context, e engine.Engine, n *spec.Node) error {
 	staged := r.private(n.ID)
-	if !exists(staged) {
+	if !tree.Exists(staged) {
 		return nil // it was not in the backup
 	}
 	layered, ok := e.(engine.Layered)
@@ -210,7 +210,7 @@ func carry(from, to string) error {
 	names := []string{"etc/resolv.conf"}
 	keys, _ := made.Names("etc/ssh", mostNames) // the engine may have written none
 	for _, key := range keys {
-		if hostKeyFile.MatchString(key) {
+		if isHostKey(key) {
 			names = append(names, "etc/ssh/"+key)
 		}
 	}
@@ -246,7 +246,7 @@ func carryFile(from, to *tree.Root, name string) error {
 func (r *Restore) Unfilled() []string {
 	var names []string
 	for _, n := range r.Manifest.Nodes {
-		if exists(r.private(n.ID)) {
+		if tree.Exists(r.private(n.ID)) {
 			names = append(names, n.Name)
 		}
 	}

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"sync/atomic"
 
 	"orrery/internal/tree"
@@ -56,8 +54,8 @@ func (l *Loss) add(what string) {
 // Run reads all blocks, and takes from elsewhere what they lack.
 func (p *Repair) Run(ctx context.Context) (*Repaired, error) {
 	r := p.Into
-	done, err := p.readAll(ctx)
-	if err != nil {
+	done, err := &Repaired{}, error(nil)
+	if done.Blocks, done.Bytes, err = r.rereadAll(ctx, p.Saw); err != nil {
 		return nil, explain(ctx, r, err)
 	}
 	before, wanted, err := p.survey()
@@ -89,26 +87,6 @@ func (p *Repair) Run(ctx context.Context) (*Repaired, error) {
 		done.Backups = append(done.Backups, Mended{before[i].id, before[i].site(), before[i].loss, after[i].loss})
 	}
 	return done, nil
-}
-
-// readAll reads all blocks, and condemns those that are not whole.
-func (p *Repair) readAll(ctx context.Context) (*Repaired, error) {
-	r, done := p.Into, &Repaired{}
-	sizes := map[Digest]int64{}
-	for block, file := range r.files {
-		sizes[block] = max(file.size, 0)
-		done.Bytes += sizes[block]
-	}
-	done.Blocks = len(sizes) + len(r.checked.Rotten) // which were found when it was opened
-	err := eachBlock(ctx, slices.Collect(maps.Keys(sizes)), func(block Digest) error {
-		r.reread(block)
-		p.Saw(sizes[block])
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	return done, r.index.anew()
 }
 
 // A surveyed backup is one whose trees were gone through.
@@ -152,7 +130,7 @@ func lossOf(r *Repository, m *Manifest, wanted map[Digest]bool) Loss {
 	lacks := func(pieces []Digest) bool {
 		some := false
 		for _, d := range pieces {
-			if _, has := r.index.find(d); !has {
+			if !r.holds(d) {
 				wanted[d], some = true, true
 			}
 		}
@@ -199,7 +177,7 @@ func (p *Repair) fetch(ctx context.Context, wanted map[Digest]bool, lacking []su
 		err = p.seek(ctx, t, lacking)
 	}
 	err = errors.Join(err, t.pack.close())
-	return t.pack.wrote.Load(), err
+	return t.pack.written(), err
 }
 
 // copy takes what is wanted out of another vault.

@@ -337,11 +337,6 @@ func (r *Repository) write(name string, content []byte) error {
 	return nil
 }
 
-func exists(path string) bool {
-	_, err := os.Lstat(path)
-	return err == nil
-}
-
 // commit brings all blocks to disk, then the index, then the manifest. Only then do blocks go that are no longer whole.
 func (r *Repository) commit(m *Manifest) (string, error) {
 	if err := r.settle(); err != nil {
@@ -436,3 +431,12 @@ func unwritten(where string, err error) error {
 }
 
 var _ io.Closer = (*Repository)(nil)
+
+// holds reports whether a piece is in it.
+func (r *Repository) holds(d Digest) bool {
+	_, has := r.index.find(d)
+	return has
+}
+
+// unread notes that the manifest of a backup could not be read.
+func (r *Repository) unread(id string) { r.checked.Manifests = append(r.checked.Manifests, id) }

@@ -12,7 +12,7 @@ import (
 
 // CheckSiteDir wants the directory for the site's files to be empty, missing, or to hold the same files.
 func (r *Restore) CheckSiteDir(ctx context.Context) error {
-	if !exists(r.SiteDir) || empty(r.SiteDir) {
+	if !tree.Exists(r.SiteDir) || empty(r.SiteDir) {
 		return nil
 	}
 	for i := range r.Manifest.Trees {
@@ -42,13 +42,13 @@ func different(ctx context.Context, from *pieces, t *Tree, dir string) (string, 
 	listed, why := map[string]bool{}, ""
 	err = from.each(t, func(e *Entry) error {
 		if len(listed) > mostNames {
-			return damaged(from.vault, "the list of "+t.Name, errBounds)
+			return from.damaged("the list of "+t.Name, errBounds)
 		}
 		listed[string(e.Name)] = true
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if e.isFile() && e.isFirst() && !e.equals(from, here) {
+		if e.isFile() && e.isFirst() && !holds(here, e, from) {
 			why = visible.Line(tree.Shorten(string(e.Name)))
 			return errFound
 		}
@@ -76,8 +76,8 @@ func different(ctx context.Context, from *pieces, t *Tree, dir string) (string, 
 	return "", err
 }
 
-// equals reports whether a file here holds what the entry does.
-func (e *Entry) equals(from *pieces, here *tree.Root) bool {
+// holds reports whether a file here holds what an entry does.
+func holds(here *tree.Root, e *Entry, from *pieces) bool {
 	f, err := here.OpenFile(string(e.Name))
 	if err != nil {
 		return false
@@ -113,7 +113,7 @@ func hole(f *os.File, from, to int64) bool {
 	b := make([]byte, 64<<10)
 	for ; from < to; from += int64(len(b)) {
 		b = b[:min(int64(cap(b)), to-from)]
-		if _, err := f.ReadAt(b, from); err != nil || !zero(b) {
+		if _, err := f.ReadAt(b, from); err != nil || len(bytes.TrimLeft(b, "\x00")) > 0 {
 			return false
 		}
 	}

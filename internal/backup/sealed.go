@@ -5,8 +5,6 @@ import (
 	"bytes"
 	"errors"
 	"io"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -154,26 +152,4 @@ func passphrase(file string) (string, error) {
 		return "", problem.New(problem.Usage, "the passphrase is empty").At(file)
 	}
 	return phrase, nil
-}
-
-// collect reads the secrets of a site that the host keeps.
-func (s Secrets) collect(prefix, dir string) error {
-	names, err := filepath.Glob(filepath.Join(dir, "*"))
-	if err != nil {
-		return err
-	}
-	deeper, err := filepath.Glob(filepath.Join(dir, "*", "*"))
-	if err != nil {
-		return err
-	}
-	for _, path := range append(names, deeper...) {
-		info, err := os.Lstat(path)
-		if err != nil || !info.Mode().IsRegular() {
-			continue
-		}
-		if s[prefix+"/"+strings.TrimPrefix(path, dir+"/")], err = os.ReadFile(path); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -17,6 +17,7 @@ import (
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
+	"orrery/internal/tree"
 	"orrery/internal/volume"
 )
 
@@ -135,7 +136,7 @@ func (s *Set) unkept() func(string) bool {
 func (s *Set) volumes(nodes []nodedir.Record) (all []Source, left []string, err error) {
 	seen := map[string]bool{}
 	add := func(name, node, dir, path string) {
-		if seen[dir] || !exists(dir) {
+		if seen[dir] || !tree.Exists(dir) {
 			return
 		}
 		seen[dir] = true
@@ -206,10 +207,10 @@ func (s *Set) releases(nodes []nodedir.Record) ([]Source, error) {
 func (s *Set) secrets() (Secrets, error) {
 	all := Secrets{}
 	key := s.Site.Key()
-	if err := all.collect("secrets", s.Dirs.Secrets(key)); err != nil {
+	if err := collect(all, "secrets", s.Dirs.Secrets(key)); err != nil {
 		return nil, err
 	}
-	return all, all.collect("keys", s.Dirs.Keys(key))
+	return all, collect(all, "keys", s.Dirs.Keys(key))
 }
 
 // layersOf gives the layers that nodes stand on, each after those that it stands on.
@@ -245,6 +246,28 @@ func (s *Set) Check() error {
 	moving := slices.ContainsFunc(sources, func(s Source) bool { return s.Moving })
 	if len(nodes) == 0 && !moving {
 		return problem.New(problem.Failed, "nothing of these nodes of %s is on this host", s.Site.Name).Try("orrery up")
+	}
+	return nil
+}
+
+// collect reads the secrets of a site that the host keeps.
+func collect(s Secrets, prefix, dir string) error {
+	names, err := filepath.Glob(filepath.Join(dir, "*"))
+	if err != nil {
+		return err
+	}
+	deeper, err := filepath.Glob(filepath.Join(dir, "*", "*"))
+	if err != nil {
+		return err
+	}
+	for _, path := range append(names, deeper...) {
+		info, err := os.Lstat(path)
+		if err != nil || !info.Mode().IsRegular() {
+			continue
+		}
+		if s[prefix+"/"+strings.TrimPrefix(path, dir+"/")], err = os.ReadFile(path); err != nil {
+			return err
+		}
 	}
 	return nil
 }

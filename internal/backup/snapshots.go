@@ -29,7 +29,7 @@ func (r *Restore) eachSnapshot(do func(staged string, s *snapshot.Snapshot) erro
 	for i := range r.Manifest.Trees {
 		t := &r.Manifest.Trees[i]
 		at, _ := r.places(t)
-		if t.Kind != SnapshotTree || at == "" || !exists(at) {
+		if t.Kind != SnapshotTree || at == "" || !tree.Exists(at) {
 			continue
 		}
 		s, err := readSnapshot(at)
@@ -86,7 +86,7 @@ func wellFormed(s *snapshot.Snapshot, id, key string) error {
 // snapshots wants that those laid down can come to their place.
 func (r *Restore) snapshots() error {
 	return r.eachSnapshot(func(_ string, s *snapshot.Snapshot) error {
-		if to := filepath.Join(r.Dirs.Snapshots(r.Key), s.ID); exists(to) && !r.Replace {
+		if to := filepath.Join(r.Dirs.Snapshots(r.Key), s.ID); tree.Exists(to) && !r.Replace {
 			return problem.New(problem.Refused, "there is a snapshot %s of %s already; nothing was done", s.ID, r.Key).At(to).
 				Try("orrery snapshot rm %s, or --replace", s.ID)
 		}
@@ -128,7 +128,7 @@ func (r *Restore) fit(s *snapshot.Snapshot, engines map[string]engine.Engine) er
 				used[s.Kept(kept)] = volume.Path(r.Dirs, r.Key, here.Name, m)
 			}
 		}
-		if layered, ok := engines[here.Engine].(engine.Layered); ok && exists(s.Private(here.ID)) {
+		if layered, ok := engines[here.Engine].(engine.Layered); ok && tree.Exists(s.Private(here.ID)) {
 			if err := carry(layered.Private(engine.RefOf(&here.Node)), s.Private(here.ID)); err != nil {
 				return err
 			}

@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -322,4 +323,23 @@ func (r *Repository) recall() {
 			file.read = was.read
 		}
 	}
+}
+
+// rereadAll reads all blocks, and condemns those that are not whole. It tells how many there are, and what they take.
+func (r *Repository) rereadAll(ctx context.Context, saw func(bytes int64)) (blocks int, bytes int64, err error) {
+	sizes := map[Digest]int64{}
+	for block, file := range r.files {
+		sizes[block] = max(file.size, 0)
+		bytes += sizes[block]
+	}
+	blocks = len(sizes) + len(r.checked.Rotten) // which were found when it was opened
+	err = eachBlock(ctx, slices.Collect(maps.Keys(sizes)), func(block Digest) error {
+		r.reread(block)
+		saw(sizes[block])
+		return nil
+	})
+	if err != nil {
+		return 0, 0, err
+	}
+	return blocks, bytes, r.index.anew()
 }

@@ -9,9 +9,8 @@ import (
 	"path/filepath"
 	"strconv"
 
-	"golang.org/x/sys/unix"
-
 	"filippo.io/age"
+	"golang.org/x/sys/unix"
 
 	"orrery/internal/host"
 	"orrery/internal/image"
@@ -188,7 +187,7 @@ func (r *Restore) places(t *Tree) (at, to string) {
 	case PrivateTree:
 		return r.private(t.ID), ""
 	case SiteTree:
-		if exists(r.SiteDir) && !empty(r.SiteDir) {
+		if tree.Exists(r.SiteDir) && !empty(r.SiteDir) {
 			return "", "" // it is the same
 		}
 		return beside(r.SiteDir), r.SiteDir

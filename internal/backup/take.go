@@ -87,7 +87,7 @@ func (t *Backup) Run(ctx context.Context) (*Report, error) {
 		return nil, explain(ctx, t.Into, err)
 	}
 	id, err := t.Into.commit(m)
-	report := &Report{ID: id, Manifest: m, Read: read.Load(), Wrote: t.pack.wrote.Load()}
+	report := &Report{ID: id, Manifest: m, Read: read.Load(), Wrote: t.pack.written()}
 	if r, is := t.Into.(*Repository); is {
 		report.Checked = r.Checked()
 	}
@@ -218,7 +218,7 @@ func (t *Backup) formerly(ctx context.Context) (used []Digest, err error) {
 	for _, id := range slices.Backward(ids) {
 		m, err := r.Manifest(id)
 		if err != nil {
-			r.checked.Manifests = append(r.checked.Manifests, id)
+			r.unread(id)
 			continue
 		}
 		if m.Key != t.Set.Site.Key() {
@@ -261,22 +261,17 @@ func (t *Backup) forget() bool {
 func (t *Backup) former(from *pieces, is *Tree, used map[Digest]bool) {
 	note := func(pieces []Digest) {
 		for _, d := range pieces {
-			at, has := t.pack.known.find(d)
-			if !has {
+			if block, has := t.pack.block(d); has {
+				used[block] = true
+			} else {
 				t.incomplete = true
-				continue
 			}
-			used[at.block] = true
 		}
 	}
 	var entries []Entry
 	err := from.each(is, func(e *Entry) error { entries = append(entries, *e); return nil })
 	if err != nil { // the tree is read anew
-		for _, d := range is.List {
-			if at, has := t.pack.known.find(d); has {
-				from.vault.(*Repository).doubt(at.block)
-			}
-		}
+		from.doubt(is.List)
 		return
 	}
 	note(is.List)

@@ -4,13 +4,10 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"strconv"
 	"sync"
 
 	"orrery/internal/tree"
 )
-
-func itoa(n int64) string { return strconv.FormatInt(n, 10) }
 
 // usedBlocks gives the blocks of which a backup needs something. A piece that is missing is damage.
 func usedBlocks(v Vault, m *Manifest) ([]Digest, error) {

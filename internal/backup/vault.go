@@ -134,3 +134,19 @@ func (p *pieces) each(t *Tree, visit func(*Entry) error) error {
 	}
 	return stop
 }
+
+// where names the vault.
+func (p *pieces) where() string { return p.vault.Where() }
+
+// damaged says what is damaged in the vault.
+func (p *pieces) damaged(what string, err error) error { return damaged(p.vault, what, err) }
+
+// doubt lets blocks be read before they are reused, since what is in these pieces cannot be understood.
+func (p *pieces) doubt(all []Digest) {
+	r, is := p.vault.(*Repository)
+	for _, d := range all {
+		if at, has := p.vault.has().find(d); is && has {
+			r.doubt(at.block)
+		}
+	}
+}

@@ -40,9 +40,6 @@ const settled = 50 * time.Millisecond
 // bounds are what a list takes of a tree at most. All paths of a tree are in memory, and in one text.
 var bounds = tree.Bounds{Depth: tree.Ample.Depth, Names: tree.Ample.Names, All: tree.Ample.All, Text: 1 << 30}
 
-// mostAttributes is how many bytes of extended attributes a file may have; half of what a list is read with.
-const mostAttributes = 1 << 20
-
 // run goes through the tree. What is as it was the last time is not read.
 func (w *walk) run() ([]Entry, error) {
 	var root *tree.Root
@@ -137,21 +134,6 @@ func (w *walk) add(at *tree.Entry) error {
 func unchanged(was, is *Entry) bool {
 	return was.Changed != 0 && was.Same == "" && was.Changed == is.Changed && was.Ino == is.Ino && was.Mode == is.Mode && was.Size == is.Size &&
 		was.Time == is.Time && was.Uid == is.Uid && was.Gid == is.Gid
-}
-
-// tooMuch says why an entry is more than a list can be read with.
-func (e *Entry) tooMuch() string {
-	size := 0
-	for name, value := range e.Attrs {
-		size += len(name) + len(value)
-	}
-	switch {
-	case size > mostAttributes && e.Name != ".":
-		return fmt.Sprintf("%d bytes of extended attributes", size)
-	case len(e.Data) > mostElements:
-		return fmt.Sprintf("a file of %d parts with holes between them", len(e.Data))
-	}
-	return ""
 }
 
 // fresh reads all of an entry but what stat(2) told.

@@ -183,3 +183,9 @@ func (r *Root) OpenDown(names []string) (fd int, err error) {
 	}
 	return fd, nil
 }
+
+// Exists reports whether there is something at a path, whose last part is not followed. The path to it is the caller's own.
+func Exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
