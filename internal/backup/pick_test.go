@@ -24,7 +24,7 @@ func pickOf(t *testing.T, where string) *Pick {
 	t.Cleanup(func() { v.Close() })
 	_, m, err := Choose(v, "")
 	must(t, err)
-	m.Nodes = bounded[nodedir.Record]{{Node: spec.Node{Name: "n", ID: 1, Mounts: []spec.Mount{
+	m.Nodes = []nodedir.Record{{Node: spec.Node{Name: "n", ID: 1, Mounts: []spec.Mount{
 		{Volume: "data", Path: "/srv/data"}, {Volume: "inner", Path: "/srv/data/inner/", Shared: true}, {Volume: "far", Path: "/far", NFS: "server:/far"},
 	}}}}
 	return &Pick{From: v, Manifest: m, Saw: func(int64) {}, Lacked: map[string]int{}}
@@ -153,9 +153,9 @@ func TestPickFromDamaged(t *testing.T) {
 	must(t, err)
 	v, err := OpenRepository(at)
 	must(t, err)
-	place, _ := v.index.find(digestOf(a[:pieceSize]))
+	block := blockWith(t, v, a[:pieceSize])
 	must(t, v.Close())
-	must(t, os.Truncate(filepath.Join(at, blockName(place.block)), 1000))
+	must(t, os.Truncate(filepath.Join(at, blockPath(block)), 1000))
 	p := pickOf(t, at)
 	to := filepath.Join(t.TempDir(), "n")
 	_, err = p.Node(t.Context(), "n", to)

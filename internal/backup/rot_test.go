@@ -3,10 +3,8 @@ package backup
 import (
 	"crypto/rand"
 	"errors"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -117,21 +115,13 @@ func wantVerified(t *testing.T, at string) string {
 	return ids[len(ids)-1]
 }
 
-func blocksOfRepository(t *testing.T, at string) []Digest {
-	t.Helper()
-	r, err := OpenRepository(at)
-	must(t, err)
-	defer r.Close()
-	return slices.Collect(maps.Keys(r.index.blocks))
-}
-
 // TestRot: whatever has become of a block, the next backup notices, writes what it needs of it again, and the one after that has nothing more to do.
 func TestRot(t *testing.T) {
 	for name, spoil := range rot {
 		t.Run(name, func(t *testing.T) {
 			dir, at, _ := keepTwice(t)
 			for _, block := range blocksOfRepository(t, at)[:2] { // in any order
-				path := filepath.Join(at, blockName(block))
+				path := filepath.Join(at, blockPath(block))
 				spoil(t, path)
 				r := keepAgain(t, at, dir)
 				if name != "missing" && !strings.HasPrefix(name, "its directory") && (len(r.Checked.Rotten) != 1 || r.Checked.Rotten[0].Block != block || r.Checked.Rotten[0].Why == nil) {
@@ -153,14 +143,14 @@ func TestRot(t *testing.T) {
 func forget(t *testing.T, at string, block Digest) {
 	t.Helper()
 	flip := rot["a flipped byte"]
-	flip(t, filepath.Join(at, blockName(block)))
-	w, err := WriteRepository(at)
-	must(t, err)
-	defer w.Close()
-	for _, file := range w.files {
-		file.read = max(file.read, 1)
-	}
-	must(t, w.remember())
+	flip(t, filepath.Join(at, blockPath(block)))
+	changeNotes(t, at, func(other Digest, n *note) {
+		if other == block {
+			var st unix.Stat_t
+			must(t, unix.Stat(filepath.Join(at, blockPath(block)), &st))
+			n.Size, n.Inode, n.Changed = uint64(st.Size), st.Ino, uint64(st.Ctim.Nano())
+		}
+	})
 }
 
 // TestSilentRot: what no time tells of is found in the sample, which comes round to every block; and at once, wherever the list of a tree is.
@@ -177,6 +167,7 @@ func TestSilentRot(t *testing.T) {
 
 // TestSampleComesRound: what is read is bounded, and what was read longest ago comes first.
 func TestSampleComesRound(t *testing.T) {
+	const leastRead, mostBlock = 4 << 20, 6 << 20
 	dir, at := t.TempDir(), filepath.Join(t.TempDir(), "backups")
 	noise(t, filepath.Join(dir, "noise"), 5*leastRead)
 	time.Sleep(2 * settled)
@@ -184,21 +175,13 @@ func TestSampleComesRound(t *testing.T) {
 	seen := map[Digest]bool{}
 	blocks := blocksOfRepository(t, at)
 	for range 6 {
-		w, err := WriteRepository(at)
-		must(t, err)
-		for _, file := range w.files { // as if it was long ago
-			file.read -= 3600
-		}
-		r, err := kept(t, w, dir, time.Now())
-		must(t, err)
+		changeNotes(t, at, func(_ Digest, n *note) { n.Read -= 3600 }) // as if it was long ago
+		r := keepAgain(t, at, dir)
 		if c := r.Checked; c.Blocks != len(blocks) || c.Reread < leastRead || c.Reread > leastRead+mostBlock || c.Read >= c.Blocks {
 			t.Errorf("%+v of %d", c, len(blocks))
 		}
-		now := time.Now().Unix()
-		for block, file := range w.files {
-			seen[block] = seen[block] || file.read > now-1800
-		}
-		must(t, w.Close())
+		now := uint64(time.Now().Unix())
+		changeNotes(t, at, func(block Digest, n *note) { seen[block] = seen[block] || n.Read > now-1800 })
 	}
 	for _, block := range blocks {
 		if !seen[block] {
@@ -215,11 +198,10 @@ func TestCopiedRepository(t *testing.T) {
 	if r := keepAgain(t, other, dir); r.Checked.Read != r.Checked.Blocks || r.Wrote != 0 || len(r.Checked.Rotten) > 0 {
 		t.Errorf("%+v", r.Checked)
 	}
-	w, err := WriteRepository(other)
-	must(t, err)
-	defer w.Close()
-	for block, file := range w.files {
-		if file.read == 0 {
+	known := map[Digest]bool{}
+	changeNotes(t, other, func(block Digest, n *note) { known[block] = n.Read > 0 })
+	for _, block := range blocksOfRepository(t, other) {
+		if !known[block] {
 			t.Errorf("%s is not known to be whole", block)
 		}
 	}
@@ -232,7 +214,7 @@ func TestRottenNotes(t *testing.T) {
 		if strings.HasPrefix(name, "its directory") {
 			continue
 		}
-		for _, note := range append(below(at+"/index"), readName) {
+		for _, note := range append(below(at+"/index"), "index/read") {
 			spoil(t, filepath.Join(at, note))
 			r := keepAgain(t, at, dir)
 			if r.Read != 0 || len(r.Checked.Rotten) > 0 {
@@ -270,7 +252,7 @@ func TestRepair(t *testing.T) {
 				t.Errorf("nothing was damaged: %+v", done)
 			}
 			for _, block := range blocksOfRepository(t, at)[:2] { // in any order
-				spoil(t, filepath.Join(at, blockName(block)))
+				spoil(t, filepath.Join(at, blockPath(block)))
 				done := repair(t, at, dir)
 				for _, b := range done.Backups {
 					if b.Was.Whole() || !b.Is.Whole() || b.Site != "s" {
@@ -290,9 +272,9 @@ func TestRepairWritesWhatIsLacking(t *testing.T) {
 	must(t, os.Rename(filepath.Join(dir, "noise"), filepath.Join(dir, "elsewhere"))) // content is found wherever it is
 	v, err := OpenRepository(at)
 	must(t, err)
-	place, _ := v.index.find(digestOf([]byte("some text\n")))
+	block := blockWith(t, v, []byte("some text\n"))
 	must(t, v.Close())
-	rot["emptied"](t, filepath.Join(at, blockName(place.block)))
+	rot["emptied"](t, filepath.Join(at, blockPath(block)))
 	before := len(blocksOfRepository(t, at))
 	done := repair(t, at, dir)
 	if len(done.Rotten) != 1 || !done.Backups[0].Is.Whole() || !done.Backups[1].Is.Whole() || len(blocksOfRepository(t, at)) != before {
@@ -318,14 +300,14 @@ func TestRepairTellsWhatIsLost(t *testing.T) {
 
 	w, err := OpenRepository(at)
 	must(t, err)
-	place, _ := w.index.find(digestOf(was))
+	block := blockWith(t, w, was)
 	must(t, w.Close())
-	rot["a flipped byte"](t, filepath.Join(at, blockName(place.block))) // of noise, the last byte of a block is that of its last piece
+	rot["a flipped byte"](t, filepath.Join(at, blockPath(block))) // of noise, the last byte of a block is that of its last piece
 	done := repair(t, at, "")
 	if done.Backups[0].ID != first.ID || done.Backups[0].Is.String() != "node n: c" || !done.Backups[1].Is.Whole() || done.Backups[1].ID != second.ID {
 		t.Errorf("%+v", done.Backups)
 	}
-	if _, err := os.Lstat(filepath.Join(at, "rotten", place.block.String()+".zst")); err != nil {
+	if _, err := os.Lstat(filepath.Join(at, "rotten", block.String()+".zst")); err != nil {
 		t.Error("the damaged block was not kept: ", err)
 	}
 	other, err := OpenRepository(whole)

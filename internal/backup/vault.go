@@ -135,6 +135,12 @@ func (p *pieces) each(t *Tree, visit func(*Entry) error) error {
 	return stop
 }
 
+// block gives the block in which a piece is.
+func (p *pieces) block(d Digest) (Digest, bool) {
+	at, has := p.vault.has().find(d)
+	return at.block, has
+}
+
 // where names the vault.
 func (p *pieces) where() string { return p.vault.Where() }
 
@@ -145,8 +151,8 @@ func (p *pieces) damaged(what string, err error) error { return damaged(p.vault,
 func (p *pieces) doubt(all []Digest) {
 	r, is := p.vault.(*Repository)
 	for _, d := range all {
-		if at, has := p.vault.has().find(d); is && has {
-			r.doubt(at.block)
+		if block, has := p.block(d); is && has {
+			r.doubt(block)
 		}
 	}
 }
