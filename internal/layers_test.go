@@ -29,6 +29,7 @@ var layers = [][]string{
 	{"engine/lxc", "engine/fake", "engine/enginetest"},
 	{"engine/all"},
 	{"snapshot"},
+	{"backup/vault"},
 	{"backup"},
 	{"drift"},
 	{"apply"},

@@ -1,6 +1,9 @@
 package backup
 
-import "orrery/internal/tree"
+import (
+	"orrery/internal/backup/vault"
+	"orrery/internal/tree"
+)
 
 // bookkeeping are overlayfs's notes about where a file came from: they hold numbers of this disk and mean nothing on another. Those
 // that hide what is below are content.
@@ -10,7 +13,7 @@ var bookkeeping = map[string]bool{
 }
 
 // attributes reads the extended attributes of an entry, but for those.
-func attributes(e *tree.Entry) (Attrs, error) {
+func attributes(e *tree.Entry) (vault.Attrs, error) {
 	all, err := tree.Attributes(e.Dir, e.Name)
 	for attr := range all {
 		if bookkeeping[attr] {

@@ -6,17 +6,19 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"orrery/internal/backup/vault"
 )
 
 // What follows knows of the format only what docs/decisions/0012 says, so that a test notices when it changes.
 
 // blockPath gives where a block is in a repository, and what it is called in an archive.
-func blockPath(d Digest) string { return "blocks/" + d.String()[:2] + "/" + d.String() + ".zst" }
+func blockPath(d vault.Digest) string { return "blocks/" + d.String()[:2] + "/" + d.String() + ".zst" }
 
 // blockWith gives the block in which a piece is.
-func blockWith(t *testing.T, v Vault, content []byte) Digest {
+func blockWith(t *testing.T, v vault.Vault, content []byte) vault.Digest {
 	t.Helper()
-	block, has := newPieces(v).block(sha256.Sum256(content))
+	block, has := vault.NewPieces(v).Block(sha256.Sum256(content))
 	if !has {
 		t.Fatal("the vault lacks it")
 	}
@@ -24,12 +26,12 @@ func blockWith(t *testing.T, v Vault, content []byte) Digest {
 }
 
 // blocksOfRepository gives the blocks for which there is something that is called like a file.
-func blocksOfRepository(t *testing.T, at string) (all []Digest) {
+func blocksOfRepository(t *testing.T, at string) (all []vault.Digest) {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(at, "blocks/*/*.zst"))
 	must(t, err)
 	for _, path := range paths {
-		var d Digest
+		var d vault.Digest
 		must(t, d.UnmarshalText([]byte(filepath.Base(path)[:64])))
 		all = append(all, d)
 	}
@@ -42,19 +44,19 @@ type note struct {
 }
 
 // changeNotes goes through them.
-func changeNotes(t *testing.T, at string, change func(block Digest, n *note)) {
+func changeNotes(t *testing.T, at string, change func(block vault.Digest, n *note)) {
 	t.Helper()
 	path := filepath.Join(at, "index/read")
 	text, err := os.ReadFile(path)
 	must(t, err)
-	const line = len(Digest{}) + 4*8
+	const line = len(vault.Digest{}) + 4*8
 	text = text[:len(text)-sha256.Size]
 	for i := 0; i < len(text); i += line {
 		var n note
-		_, err := binary.Decode(text[i+len(Digest{}):], binary.LittleEndian, &n)
+		_, err := binary.Decode(text[i+len(vault.Digest{}):], binary.LittleEndian, &n)
 		must(t, err)
-		change(Digest(text[i:]), &n)
-		_, err = binary.Encode(text[i+len(Digest{}):], binary.LittleEndian, &n)
+		change(vault.Digest(text[i:]), &n)
+		_, err = binary.Encode(text[i+len(vault.Digest{}):], binary.LittleEndian, &n)
 		must(t, err)
 	}
 	sum := sha256.Sum256(text)

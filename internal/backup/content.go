@@ -6,6 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"orrery/internal/backup/vault"
 	"orrery/internal/tree"
 )
 
@@ -14,7 +15,7 @@ import (
 // A process that has the file mapped can change what is on a page without the time of change, as long as that page has not been written to
 // disk since the last change. So the file's pages are written out first; if its time of change is the same afterwards, and it is from then on,
 // then nothing has been changed since. (fsync(2) would flush the disk's cache for each file, which nobody needs.)
-func (w *walk) file(dir int, name string, e *Entry) error {
+func (w *walk) file(dir int, name string, e *vault.Entry) error {
 	f, st, err := tree.OpenEntry(dir, name)
 	if err != nil {
 		return err
@@ -37,15 +38,15 @@ func (w *walk) file(dir int, name string, e *Entry) error {
 }
 
 // extents reads the parts of a file that are no holes.
-func (w *walk) extents(f int, st *unix.Stat_t) ([]Extent, error) {
+func (w *walk) extents(f int, st *unix.Stat_t) ([]vault.Extent, error) {
 	if st.Size == 0 {
 		return nil, nil
 	}
 	if st.Blocks*512 >= st.Size {
 		x, err := w.extent(f, 0, st.Size)
-		return []Extent{x}, err
+		return []vault.Extent{x}, err
 	}
-	var all []Extent
+	var all []vault.Extent
 	for at := int64(0); at < st.Size; {
 		from, err := unix.Seek(f, at, unix.SEEK_DATA)
 		if errors.Is(err, unix.ENXIO) {
@@ -75,19 +76,19 @@ func (w *walk) extents(f int, st *unix.Stat_t) ([]Extent, error) {
 	return all, nil
 }
 
-func (w *walk) extent(f int, from, to int64) (Extent, error) {
-	x := Extent{At: from, Size: to - from}
+func (w *walk) extent(f int, from, to int64) (vault.Extent, error) {
+	x := vault.Extent{At: from, Size: to - from}
 	for at := from; at < to; {
 		if w.ctx.Err() != nil {
 			return x, w.ctx.Err()
 		}
-		n := min(pieceSize-at%pieceSize, to-at)
+		n := min(vault.PieceSize-at%vault.PieceSize, to-at)
 		got, err := readAt(f, w.buffer[:n], at)
 		if err != nil {
 			return x, err
 		}
 		clear(w.buffer[got:n]) // it has been cut off meanwhile: it will be read again
-		d, err := w.pack.add(w.buffer[:n])
+		d, err := w.pack.Add(w.buffer[:n])
 		if err != nil {
 			return x, err
 		}

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"orrery/internal/backup/vault"
 	"orrery/internal/engine/nodedir"
 	"orrery/internal/image"
 	"orrery/internal/problem"
@@ -22,14 +23,14 @@ import (
 // seed writes a backup with one of everything.
 func seed(t testing.TB) (archive []byte, manifest []byte) {
 	f := forgeArchive(t)
-	dir := Entry{Name: "dir", Mode: unix.S_IFDIR | 0o755, Uid: uint32(os.Geteuid()), Gid: uint32(os.Getegid())}
-	link := Entry{Name: "link", Mode: unix.S_IFLNK | 0o777, Link: "/etc", Uid: dir.Uid, Gid: dir.Gid}
-	same := Entry{Name: "same", Mode: unix.S_IFREG | 0o644, Same: "dir/file"}
-	f.tree(Tree{Name: "site", Kind: SiteTree}, dir, f.file("dir/file", "text"), link, same, f.file("site.toml", "[site]"))
-	f.tree(Tree{Name: "private/1", Kind: PrivateTree, ID: 1, Node: "n"}, dir, f.file("dir/file", "text"), link)
-	f.tree(Tree{Name: "volume/v/n", Kind: VolumeTree, Volume: "v", Node: "n"})
-	f.tree(Tree{Name: "release/7", Kind: ReleaseTree, Number: 7}, f.file("release.json", "{}"))
-	f.tree(Tree{Name: "snapshot/one", Kind: SnapshotTree}, f.file("snapshot.json", `{"id":"one","site":"s"}`))
+	dir := vault.Entry{Name: "dir", Mode: unix.S_IFDIR | 0o755, Uid: uint32(os.Geteuid()), Gid: uint32(os.Getegid())}
+	link := vault.Entry{Name: "link", Mode: unix.S_IFLNK | 0o777, Link: "/etc", Uid: dir.Uid, Gid: dir.Gid}
+	same := vault.Entry{Name: "same", Mode: unix.S_IFREG | 0o644, Same: "dir/file"}
+	f.tree(vault.Tree{Name: "site", Kind: vault.SiteTree}, dir, f.file("dir/file", "text"), link, same, f.file("site.toml", "[site]"))
+	f.tree(vault.Tree{Name: "private/1", Kind: vault.PrivateTree, ID: 1, Node: "n"}, dir, f.file("dir/file", "text"), link)
+	f.tree(vault.Tree{Name: "volume/v/n", Kind: vault.VolumeTree, Volume: "v", Node: "n"})
+	f.tree(vault.Tree{Name: "release/7", Kind: vault.ReleaseTree, Number: 7}, f.file("release.json", "{}"))
+	f.tree(vault.Tree{Name: "snapshot/one", Kind: vault.SnapshotTree}, f.file("snapshot.json", `{"id":"one","site":"s"}`))
 	f.m.Nodes = []nodedir.Record{{Node: spec.Node{Site: "s", Name: "n", ID: 1, Base: "abc"}}}
 	f.m.Layers = []image.Record{{Digest: "abc", Title: "base"}}
 	f.m.Releases = json.RawMessage(`{"active":{"n":7},"confirmed":[7]}`)
@@ -66,7 +67,7 @@ func FuzzArchive(f *testing.F) {
 	archive, _ := seed(f)
 	f.Add(archive)
 	f.Add(archive[:1024])
-	f.Add(slices.Concat(archive[:1024], head(f, blockPath(Digest{}), 1<<63-1)))
+	f.Add(slices.Concat(archive[:1024], head(f, blockPath(vault.Digest{}), 1<<63-1)))
 	f.Fuzz(func(t *testing.T, archive []byte) {
 		path := filepath.Join(t.TempDir(), "file")
 		must(t, os.WriteFile(path, archive, 0o600))
@@ -89,24 +90,24 @@ func FuzzManifest(f *testing.F) {
 	f.Add([]byte(`{"format":1,"site":"s","key":"s","time":"1970-01-01T00:00:01Z","trees":[{"name":"volume/v","kind":"volume","volume":"v","path":"/srv/x","list":["LIST"]}]}`), []byte(`{"p":"../x","m":41471,"l":"/etc"}`))
 	f.Fuzz(func(t *testing.T, manifest, list []byte) {
 		path := filepath.Join(t.TempDir(), "file")
-		v, err := WriteArchive(path)
+		v, err := vault.WriteArchive(path)
 		must(t, err)
-		pack := newPacker(v)
-		text, err := pack.add([]byte("text"))
+		pack := vault.NewPacker(v)
+		text, err := pack.Add([]byte("text"))
 		must(t, err)
 		list = bytes.ReplaceAll(list, []byte("TEXT"), []byte(text.String()))
-		pieces, err := pack.addAll(list)
-		must(t, errors.Join(err, pack.close()))
+		pieces, err := pack.AddAll(list)
+		must(t, errors.Join(err, pack.Close()))
 		name := ""
 		if len(pieces) > 0 {
 			name = pieces[0].String()
 		}
 		manifest = bytes.ReplaceAll(manifest, []byte("LIST"), []byte(name))
-		m := &Manifest{}
+		m := &vault.Manifest{}
 		if json.Unmarshal(manifest, m) != nil {
-			m = &Manifest{}
+			m = &vault.Manifest{}
 		}
-		id := m.Time.UTC().Format("20060102-150405") + "-" + Digest(sha256.Sum256(manifest)).String()[:16]
+		id := m.Time.UTC().Format("20060102-150405") + "-" + vault.Digest(sha256.Sum256(manifest)).String()[:16]
 		if m.Time.Year() < 0 || len(id) != len("19700101-000001-0123456789abcdef") {
 			id = "19700101-000001-0123456789abcdef"
 		}

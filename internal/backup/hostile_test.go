@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"orrery/internal/backup/vault"
 	"orrery/internal/engine/nodedir"
 	"orrery/internal/host"
 	"orrery/internal/image"
@@ -28,18 +29,18 @@ import (
 // A forger writes backups of which Orrery would write none.
 type forger struct {
 	t    testing.TB
-	into Vault
-	pack *packer
-	m    Manifest
+	into vault.Vault
+	pack *vault.Packer
+	m    vault.Manifest
 }
 
-func forge(t testing.TB, into Vault) *forger {
-	return &forger{t, into, newPacker(into), Manifest{Format: format, Site: "s", Key: "s", Time: time.Unix(1, 0)}}
+func forge(t testing.TB, into vault.Vault) *forger {
+	return &forger{t, into, vault.NewPacker(into), vault.Manifest{Format: vault.Format, Site: "s", Key: "s", Time: time.Unix(1, 0)}}
 }
 
 // forgeArchive begins one in a file.
 func forgeArchive(t testing.TB) *forger {
-	v, err := WriteArchive(filepath.Join(t.TempDir(), "file"))
+	v, err := vault.WriteArchive(filepath.Join(t.TempDir(), "file"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,11 +48,11 @@ func forgeArchive(t testing.TB) *forger {
 }
 
 // tree adds a tree; its top is added, too.
-func (f *forger) tree(tree Tree, entries ...Entry) {
+func (f *forger) tree(tree vault.Tree, entries ...vault.Entry) {
 	f.t.Helper()
-	text, err := writeList(append([]Entry{{Name: ".", Mode: unix.S_IFDIR | 0o755, Uid: uint32(os.Geteuid()), Gid: uint32(os.Getegid())}}, entries...))
+	text, err := vault.WriteList(append([]vault.Entry{{Name: ".", Mode: unix.S_IFDIR | 0o755, Uid: uint32(os.Geteuid()), Gid: uint32(os.Getegid())}}, entries...))
 	if err == nil {
-		tree.List, err = f.pack.addAll(text)
+		tree.List, err = f.pack.AddAll(text)
 	}
 	if err != nil {
 		f.t.Fatal(err)
@@ -60,15 +61,15 @@ func (f *forger) tree(tree Tree, entries ...Entry) {
 }
 
 // file gives an entry of a file, whose content is packed.
-func (f *forger) file(name, content string) Entry {
+func (f *forger) file(name, content string) vault.Entry {
 	f.t.Helper()
-	e := Entry{Name: Name(name), Mode: unix.S_IFREG | 0o644, Uid: uint32(os.Geteuid()), Gid: uint32(os.Getegid()), Size: int64(len(content))}
-	pieces, err := f.pack.addAll([]byte(content))
+	e := vault.Entry{Name: vault.Name(name), Mode: unix.S_IFREG | 0o644, Uid: uint32(os.Geteuid()), Gid: uint32(os.Getegid()), Size: int64(len(content))}
+	pieces, err := f.pack.AddAll([]byte(content))
 	if err != nil {
 		f.t.Fatal(err)
 	}
 	if len(content) > 0 {
-		e.Data = []Extent{{Size: e.Size, Pieces: pieces}}
+		e.Data = []vault.Extent{{Size: e.Size, Pieces: pieces}}
 	}
 	return e
 }
@@ -76,9 +77,9 @@ func (f *forger) file(name, content string) Entry {
 // done ends the backup, and gives where it is.
 func (f *forger) done() (where, id string) {
 	f.t.Helper()
-	err := f.pack.close()
+	err := f.pack.Close()
 	if err == nil {
-		id, err = f.into.commit(&f.m)
+		id, err = f.into.Commit(&f.m)
 	}
 	if err = errors.Join(err, f.into.Close()); err != nil {
 		f.t.Fatal(err)
@@ -88,12 +89,12 @@ func (f *forger) done() (where, id string) {
 
 // stage opens a backup and lays it down with a state and a site directory below dir, as restore does, as far as it comes.
 func stage(t testing.TB, where, dir string) (*Restore, error) {
-	v, _, err := Open(where)
+	v, _, err := vault.Open(where)
 	if err != nil {
 		return nil, err
 	}
 	t.Cleanup(func() { v.Close() })
-	id, m, err := Choose(v, "")
+	id, m, err := vault.Choose(v, "")
 	if err != nil {
 		return nil, err
 	}
@@ -145,27 +146,31 @@ func TestNamesOfStrangers(t *testing.T) {
 		return nodedir.Record{Node: spec.Node{Name: name, ID: id, Base: "abc"}}
 	}
 	for name, change := range map[string]func(*forger){
-		"site":        func(f *forger) { f.m.Site, f.m.Key = up, up },
-		"no site":     func(f *forger) { f.m.Site, f.m.Key = "", "" },
-		"key":         func(f *forger) { f.m.Key = "t" },
-		"twin":        func(f *forger) { f.m.Twin, f.m.Key = "../x", "s.../x" },
-		"volume":      func(f *forger) { f.tree(Tree{Name: "volume/" + up, Kind: VolumeTree, Volume: up}) },
-		"volume node": func(f *forger) { f.tree(Tree{Name: "volume/v/" + up, Kind: VolumeTree, Volume: "v", Node: up}) },
-		"volume path": func(f *forger) { f.tree(Tree{Name: "volume/v", Kind: VolumeTree, Volume: "v", Path: "../beside"}) },
-		"volume root": func(f *forger) { f.tree(Tree{Name: "volume/v", Kind: VolumeTree, Volume: "v", Path: "/"}) },
-		"tree": func(f *forger) {
-			f.tree(Tree{Name: up, Kind: VolumeTree, Volume: "v"}, f.file("mine", "of a stranger"))
+		"site":    func(f *forger) { f.m.Site, f.m.Key = up, up },
+		"no site": func(f *forger) { f.m.Site, f.m.Key = "", "" },
+		"key":     func(f *forger) { f.m.Key = "t" },
+		"twin":    func(f *forger) { f.m.Twin, f.m.Key = "../x", "s.../x" },
+		"volume":  func(f *forger) { f.tree(vault.Tree{Name: "volume/" + up, Kind: vault.VolumeTree, Volume: up}) },
+		"volume node": func(f *forger) {
+			f.tree(vault.Tree{Name: "volume/v/" + up, Kind: vault.VolumeTree, Volume: "v", Node: up})
 		},
-		"release":   func(f *forger) { f.tree(Tree{Name: up, Kind: ReleaseTree, Number: 7}) },
-		"number":    func(f *forger) { f.tree(Tree{Name: "release/-1", Kind: ReleaseTree, Number: -1}) },
-		"snapshot":  func(f *forger) { f.tree(Tree{Name: "snapshot/..", Kind: SnapshotTree}) },
-		"snapshots": func(f *forger) { f.tree(Tree{Name: "snapshot/a/b", Kind: SnapshotTree}) },
-		"layer":     func(f *forger) { f.tree(Tree{Name: "layer/" + up, Kind: LayerTree, Layer: up}) },
-		"private":   func(f *forger) { f.tree(Tree{Name: up, Kind: PrivateTree, ID: 1, Node: "n"}) },
-		"no kind":   func(f *forger) { f.tree(Tree{Name: "x", Kind: "x"}) },
+		"volume path": func(f *forger) {
+			f.tree(vault.Tree{Name: "volume/v", Kind: vault.VolumeTree, Volume: "v", Path: "../beside"})
+		},
+		"volume root": func(f *forger) { f.tree(vault.Tree{Name: "volume/v", Kind: vault.VolumeTree, Volume: "v", Path: "/"}) },
+		"tree": func(f *forger) {
+			f.tree(vault.Tree{Name: up, Kind: vault.VolumeTree, Volume: "v"}, f.file("mine", "of a stranger"))
+		},
+		"release":   func(f *forger) { f.tree(vault.Tree{Name: up, Kind: vault.ReleaseTree, Number: 7}) },
+		"number":    func(f *forger) { f.tree(vault.Tree{Name: "release/-1", Kind: vault.ReleaseTree, Number: -1}) },
+		"snapshot":  func(f *forger) { f.tree(vault.Tree{Name: "snapshot/..", Kind: vault.SnapshotTree}) },
+		"snapshots": func(f *forger) { f.tree(vault.Tree{Name: "snapshot/a/b", Kind: vault.SnapshotTree}) },
+		"layer":     func(f *forger) { f.tree(vault.Tree{Name: "layer/" + up, Kind: vault.LayerTree, Layer: up}) },
+		"private":   func(f *forger) { f.tree(vault.Tree{Name: up, Kind: vault.PrivateTree, ID: 1, Node: "n"}) },
+		"no kind":   func(f *forger) { f.tree(vault.Tree{Name: "x", Kind: "x"}) },
 		"twice": func(f *forger) {
-			f.tree(Tree{Name: "private/1", Kind: PrivateTree, ID: 1, Node: "n"})
-			f.tree(Tree{Name: "private/1", Kind: PrivateTree, ID: 1, Node: "n"})
+			f.tree(vault.Tree{Name: "private/1", Kind: vault.PrivateTree, ID: 1, Node: "n"})
+			f.tree(vault.Tree{Name: "private/1", Kind: vault.PrivateTree, ID: 1, Node: "n"})
 		},
 		"node":           func(f *forger) { f.m.Nodes = []nodedir.Record{node(up, 1)} },
 		"node id":        func(f *forger) { f.m.Nodes = []nodedir.Record{node("n", -1)} },
@@ -193,7 +198,7 @@ func TestNamesOfStrangers(t *testing.T) {
 // TestLayersOfStrangers: what lies in a backup under the digest of a recipe is not what other sites stand on.
 func TestLayersOfStrangers(t *testing.T) {
 	f := forgeArchive(t)
-	f.tree(Tree{Name: "layer/abc", Kind: LayerTree, Layer: "abc"}, f.file("evil", "evil"))
+	f.tree(vault.Tree{Name: "layer/abc", Kind: vault.LayerTree, Layer: "abc"}, f.file("evil", "evil"))
 	f.m.Layers = []image.Record{{Digest: "abc", Title: "base image", Content: "never read"}}
 	where, _ := f.done()
 	dir, intact := yard(t)
@@ -230,8 +235,8 @@ func limited(t *testing.T, most uint64, do func() error) error {
 }
 
 // repeat gives as many of one digest.
-func repeat(d Digest, n int) []Digest {
-	all := make([]Digest, n)
+func repeat(d vault.Digest, n int) []vault.Digest {
+	all := make([]vault.Digest, n)
 	for i := range all {
 		all[i] = d
 	}
@@ -240,19 +245,19 @@ func repeat(d Digest, n int) []Digest {
 
 // TestBombs: a backup that would be much more than it is ends with an error before it is.
 func TestBombs(t *testing.T) {
-	private := Tree{Name: "private/1", Kind: PrivateTree, Node: "n", ID: 1}
-	big := strings.Repeat("x", pieceSize)
-	reg := func(name string) Entry { return Entry{Name: Name(name), Mode: unix.S_IFREG | 0o600} }
+	private := vault.Tree{Name: "private/1", Kind: vault.PrivateTree, Node: "n", ID: 1}
+	big := strings.Repeat("x", vault.PieceSize)
+	reg := func(name string) vault.Entry { return vault.Entry{Name: vault.Name(name), Mode: unix.S_IFREG | 0o600} }
 	for name, fill := range map[string]func(*testing.T, *forger){
 		"a piece 200,000 times": func(t *testing.T, f *forger) {
 			var st unix.Statfs_t
 			must(t, unix.Statfs(t.TempDir(), &st))
-			if int64(st.Bavail)*st.Bsize > 200_000*pieceSize {
+			if int64(st.Bavail)*st.Bsize > 200_000*vault.PieceSize {
 				t.Skip("there would be room for it")
 			}
 			e := f.file("file", big)
-			e.Size = 200_000 * pieceSize
-			e.Data[0] = Extent{Size: e.Size, Pieces: repeat(e.Data[0].Pieces[0], 200_000)}
+			e.Size = 200_000 * vault.PieceSize
+			e.Data[0] = vault.Extent{Size: e.Size, Pieces: repeat(e.Data[0].Pieces[0], 200_000)}
 			f.tree(private, e)
 		},
 		"more pieces than it says": func(t *testing.T, f *forger) {
@@ -273,31 +278,33 @@ func TestBombs(t *testing.T) {
 		"a list 200,000 times": func(t *testing.T, f *forger) {
 			line, err := json.Marshal(reg("x" + strings.Repeat("y", 200)))
 			must(t, err)
-			d, err := f.pack.add(bytes.Repeat(append(line, '\n'), pieceSize/(len(line)+1)))
+			d, err := f.pack.Add(bytes.Repeat(append(line, '\n'), vault.PieceSize/(len(line)+1)))
 			must(t, err)
 			private := private
 			private.List = repeat(d, 200_000)
 			f.m.Trees = append(f.m.Trees, private)
 		},
 		"a line that never ends": func(t *testing.T, f *forger) {
-			d, err := f.pack.add([]byte(`{"p":"` + strings.Repeat("x", pieceSize-6)))
+			d, err := f.pack.Add([]byte(`{"p":"` + strings.Repeat("x", vault.PieceSize-6)))
 			must(t, err)
 			private := private
 			private.List = repeat(d, 200_000)
 			f.m.Trees = append(f.m.Trees, private)
 		},
-		"a negative size": func(t *testing.T, f *forger) { f.tree(private, Entry{Name: "f", Mode: unix.S_IFREG | 0o600, Size: -1}) },
+		"a negative size": func(t *testing.T, f *forger) {
+			f.tree(private, vault.Entry{Name: "f", Mode: unix.S_IFREG | 0o600, Size: -1})
+		},
 		"a size of 8 EiB": func(t *testing.T, f *forger) {
-			f.tree(private, Entry{Name: "f", Mode: unix.S_IFREG | 0o600, Size: 1<<63 - 1})
+			f.tree(private, vault.Entry{Name: "f", Mode: unix.S_IFREG | 0o600, Size: 1<<63 - 1})
 		},
 		"a part of 8 EiB": func(t *testing.T, f *forger) {
-			f.tree(private, Entry{Name: "f", Mode: unix.S_IFREG | 0o600, Size: 1<<63 - 1, Data: []Extent{{At: 1<<63 - 2, Size: 3, Pieces: repeat(Digest{}, 1)}}})
+			f.tree(private, vault.Entry{Name: "f", Mode: unix.S_IFREG | 0o600, Size: 1<<63 - 1, Data: []vault.Extent{{At: 1<<63 - 2, Size: 3, Pieces: repeat(vault.Digest{}, 1)}}})
 		},
 		"a deep path": func(t *testing.T, f *forger) { f.tree(private, reg(strings.Repeat("d/", 1<<20)+"x")) },
 		"in no order": func(t *testing.T, f *forger) { f.tree(private, reg("b"), reg("a")) },
 		"twice":       func(t *testing.T, f *forger) { f.tree(private, reg("a"), reg("a")) },
 		"a link of 1 MiB": func(t *testing.T, f *forger) {
-			f.tree(private, Entry{Name: "l", Mode: unix.S_IFLNK | 0o777, Link: Name(big)})
+			f.tree(private, vault.Entry{Name: "l", Mode: unix.S_IFLNK | 0o777, Link: vault.Name(big)})
 		},
 		"another of itself": func(t *testing.T, f *forger) { e := reg("a"); e.Same = "a"; f.tree(private, e) },
 		"a million of none": func(t *testing.T, f *forger) { f.m.Left = slices.Repeat([]string{""}, 1_000_000) },
@@ -337,7 +344,7 @@ const marked, mark1 = "orrery-backup", "orrery backup 1\n"
 
 // TestHeadsOfStrangers: an archive whose headers tell of more than any machine has is refused, and nothing panics.
 func TestHeadsOfStrangers(t *testing.T) {
-	block := blockPath(Digest{1})
+	block := blockPath(vault.Digest{1})
 	begin := slices.Concat(head(t, marked, int64(len(mark1))), []byte(mark1), make([]byte, 512-len(mark1)))
 	sparse := func(size int64) func(*os.File) error { return func(f *os.File) error { return f.Truncate(size) } }
 	const skippable, pieceLine = 0x184D2A5E, 36
@@ -361,7 +368,7 @@ func TestHeadsOfStrangers(t *testing.T) {
 		must(t, err)
 		must(t, errors.Join(c.more(f), f.Close()))
 		err = limited(t, 300<<20, func() error {
-			a, err := OpenArchive(path)
+			a, err := vault.OpenArchive(path)
 			if err == nil {
 				a.Close()
 			}
@@ -383,7 +390,7 @@ func TestManifestBombs(t *testing.T) {
 		"deep":    `{"format":1,"nodes":` + strings.Repeat("[", 8<<20),
 	} {
 		t.Run(name, func(t *testing.T) {
-			_ = limited(t, 1<<30, func() error { return json.Unmarshal([]byte(text), &Manifest{}) })
+			_ = limited(t, 1<<30, func() error { return json.Unmarshal([]byte(text), &vault.Manifest{}) })
 		})
 	}
 }
@@ -393,10 +400,10 @@ func TestWhatIsLaidDown(t *testing.T) {
 	f := forgeArchive(t)
 	shell := f.file("shell", "#!")
 	shell.Mode |= 0o6000
-	shell.Attrs = Attrs{"trusted.overlay.redirect": []byte("/etc"), "user.overlay.redirect": []byte("/etc")}
-	for _, tree := range []Tree{{Name: "site", Kind: SiteTree}, {Name: "volume/v", Kind: VolumeTree, Volume: "v"}} {
-		f.tree(tree, Entry{Name: "disk", Mode: unix.S_IFBLK | 0o666, Major: 8}, Entry{Name: "pipe", Mode: unix.S_IFIFO | 0o600, Uid: shell.Uid, Gid: shell.Gid},
-			shell, Entry{Name: "zero", Mode: unix.S_IFCHR | 0o666, Major: 1, Minor: 5})
+	shell.Attrs = vault.Attrs{"trusted.overlay.redirect": []byte("/etc"), "user.overlay.redirect": []byte("/etc")}
+	for _, tree := range []vault.Tree{{Name: "site", Kind: vault.SiteTree}, {Name: "volume/v", Kind: vault.VolumeTree, Volume: "v"}} {
+		f.tree(tree, vault.Entry{Name: "disk", Mode: unix.S_IFBLK | 0o666, Major: 8}, vault.Entry{Name: "pipe", Mode: unix.S_IFIFO | 0o600, Uid: shell.Uid, Gid: shell.Gid},
+			shell, vault.Entry{Name: "zero", Mode: unix.S_IFCHR | 0o666, Major: 1, Minor: 5})
 	}
 	where, _ := f.done()
 	dir, intact := yard(t)
@@ -450,10 +457,10 @@ func TestDirectoryOfStrangers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			at := filepath.Join(t.TempDir(), "backups")
-			v, err := WriteRepository(at)
+			v, err := vault.WriteRepository(at)
 			must(t, err)
 			f := forge(t, v)
-			f.tree(Tree{Name: "site", Kind: SiteTree}, f.file("text", "text"))
+			f.tree(vault.Tree{Name: "site", Kind: vault.SiteTree}, f.file("text", "text"))
 			_, id := f.done()
 			blocks, err := filepath.Glob(filepath.Join(at, "blocks/*/*.zst"))
 			must(t, err)
@@ -461,11 +468,11 @@ func TestDirectoryOfStrangers(t *testing.T) {
 			dir, intact := yard(t)
 			_ = limited(t, 300<<20, func() error { _, err := stage(t, at, dir); return err })
 			intact()
-			if w, err := WriteRepository(at); err == nil {
+			if w, err := vault.WriteRepository(at); err == nil {
 				f := forge(t, w)
-				f.tree(Tree{Name: "site", Kind: SiteTree}, f.file("text", "another text"))
-				_ = f.pack.close()
-				_, _ = w.commit(&f.m)
+				f.tree(vault.Tree{Name: "site", Kind: vault.SiteTree}, f.file("text", "another text"))
+				_ = f.pack.Close()
+				_, _ = w.Commit(&f.m)
 				must(t, w.Close())
 			}
 			if names, _ := os.ReadDir(outside); len(names) != 1 {
@@ -479,7 +486,7 @@ func TestDirectoryOfStrangers(t *testing.T) {
 func TestSnapshotOfStrangers(t *testing.T) {
 	snapshots := func(text string) (*Restore, error) {
 		f := forgeArchive(t)
-		f.tree(Tree{Name: "snapshot/one", Kind: SnapshotTree}, Entry{Name: "nodes", Mode: unix.S_IFDIR | 0o700, Uid: uint32(os.Geteuid()), Gid: uint32(os.Getegid())},
+		f.tree(vault.Tree{Name: "snapshot/one", Kind: vault.SnapshotTree}, vault.Entry{Name: "nodes", Mode: unix.S_IFDIR | 0o700, Uid: uint32(os.Geteuid()), Gid: uint32(os.Getegid())},
 			f.file("snapshot.json", text))
 		where, _ := f.done()
 		dir, intact := yard(t)
@@ -518,13 +525,13 @@ func TestSnapshotOfStrangers(t *testing.T) {
 func TestLinksInSnapshots(t *testing.T) {
 	for _, name := range []string{"nodes", "volumes", "nodes/1", "nodes/1/upper", "volumes/v", "volumes/v/n"} {
 		f := forgeArchive(t)
-		var above []Entry
+		var above []vault.Entry
 		for i, c := range name {
 			if c == '/' {
-				above = append(above, Entry{Name: Name(name[:i]), Mode: unix.S_IFDIR | 0o700, Uid: uint32(os.Geteuid()), Gid: uint32(os.Getegid())})
+				above = append(above, vault.Entry{Name: vault.Name(name[:i]), Mode: unix.S_IFDIR | 0o700, Uid: uint32(os.Geteuid()), Gid: uint32(os.Getegid())})
 			}
 		}
-		f.tree(Tree{Name: "snapshot/one", Kind: SnapshotTree}, append(above, Entry{Name: Name(name), Mode: unix.S_IFLNK | 0o777, Link: "/etc"})...)
+		f.tree(vault.Tree{Name: "snapshot/one", Kind: vault.SnapshotTree}, append(above, vault.Entry{Name: vault.Name(name), Mode: unix.S_IFLNK | 0o777, Link: "/etc"})...)
 		where, _ := f.done()
 		dir, intact := yard(t)
 		if _, err := stage(t, where, dir); err == nil {
@@ -564,7 +571,7 @@ func TestPartIsNoLink(t *testing.T) {
 	path, mine := filepath.Join(t.TempDir(), "file"), filepath.Join(t.TempDir(), "mine")
 	must(t, os.WriteFile(mine, []byte("of the host"), 0o600))
 	must(t, os.Symlink(mine, path+".part"))
-	if _, err := WriteArchive(path); problem.Exit(err) != int(problem.Usage) {
+	if _, err := vault.WriteArchive(path); problem.Exit(err) != int(problem.Usage) {
 		t.Errorf("written: %v", err)
 	}
 	if text, _ := os.ReadFile(mine); string(text) != "of the host" {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"orrery/internal/backup/vault"
 	"orrery/internal/host"
 	"orrery/internal/image"
 	"orrery/internal/problem"
@@ -61,11 +62,11 @@ func (r *Restore) recall() error {
 	if err != nil {
 		return err
 	}
-	r.Manifest = &Manifest{}
+	r.Manifest = &vault.Manifest{}
 	if err := json.Unmarshal(text, r.Manifest); err != nil {
 		return err
 	}
-	return r.Manifest.check()
+	return r.Manifest.Check()
 }
 
 // Staged reports whether all is laid down: from then on, what was there goes.
@@ -119,7 +120,7 @@ type source string
 func (s source) Where() string { return string(s) }
 
 // source gives it: whoever goes on with a restore has the backup no more.
-func (r *Restore) source() whereabouts {
+func (r *Restore) source() vault.Whereabouts {
 	if r.From == nil {
 		return source(r.Title)
 	}

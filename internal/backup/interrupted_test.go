@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"orrery/internal/backup/vault"
 	"orrery/internal/engine/nodedir"
 	"orrery/internal/host"
 	"orrery/internal/image"
@@ -23,17 +24,17 @@ func interruptible(t *testing.T, was bool) *Restore {
 			continue
 		}
 		f.m.Nodes = append(f.m.Nodes, nodedir.Record{Node: spec.Node{Name: name, ID: id, Base: layer.Digest}})
-		f.tree(Tree{Name: privateName(&f.m.Nodes[id-1]), Kind: PrivateTree, Node: name, ID: id}, f.file("x", "private "+name))
+		f.tree(vault.Tree{Name: privateName(&f.m.Nodes[id-1]), Kind: vault.PrivateTree, Node: name, ID: id}, f.file("x", "private "+name))
 	}
-	f.tree(Tree{Name: "site", Kind: SiteTree}, f.file("site.toml", "[site]\n"))
-	f.tree(Tree{Name: "volume/data/two", Kind: VolumeTree, Volume: "data", Node: "two"}, f.file("x", "data"))
+	f.tree(vault.Tree{Name: "site", Kind: vault.SiteTree}, f.file("site.toml", "[site]\n"))
+	f.tree(vault.Tree{Name: "volume/data/two", Kind: vault.VolumeTree, Volume: "data", Node: "two"}, f.file("x", "data"))
 	where, _ := f.done()
 	dir := t.TempDir()
 	must(t, os.Chmod(dir, 0o755))
-	v, _, err := Open(where)
+	v, _, err := vault.Open(where)
 	must(t, err)
 	t.Cleanup(func() { v.Close() })
-	id, m, err := Choose(v, "")
+	id, m, err := vault.Choose(v, "")
 	must(t, err)
 	dirs := host.Dirs{State: filepath.Join(dir, "state"), Run: filepath.Join(dir, "run")}
 	r := &Restore{Dirs: dirs, Store: image.Open(dirs.State), Saw: func(int64) {}}

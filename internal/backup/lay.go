@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"orrery/internal/backup/vault"
 	"orrery/internal/problem"
 	"orrery/internal/tree"
 )
@@ -19,15 +20,15 @@ import (
 // whatever the list says.
 type layer struct {
 	ctx   context.Context
-	from  *pieces
-	of    *Tree
+	from  *vault.Pieces
+	of    *vault.Tree
 	shut  bool // users of the host cannot come to it
 	saw   func(int64)
 	lacks func(what string) // told of what is not kept
 }
 
 // lay lays a tree down in a new directory; its parent is there.
-func lay(ctx context.Context, from *pieces, t *Tree, dir string, saw func(int64), lacks func(string)) error {
+func lay(ctx context.Context, from *vault.Pieces, t *vault.Tree, dir string, saw func(int64), lacks func(string)) error {
 	shut, err := closed(filepath.Dir(dir))
 	if err != nil {
 		return err
@@ -38,14 +39,14 @@ func lay(ctx context.Context, from *pieces, t *Tree, dir string, saw func(int64)
 	}
 	l := &layer{ctx: ctx, from: from, of: t, shut: shut, saw: saw, lacks: lacks}
 	empty := true
-	err = from.each(t, func(e *Entry) error { empty = false; return l.make(b, e) })
+	err = from.Each(t, func(e *vault.Entry) error { empty = false; return l.make(b, e) })
 	if err != nil {
 		b.Abandon()
 		return err
 	}
 	if empty {
 		b.Abandon()
-		return from.damaged("the list of "+t.Name, errors.New("it does not begin with its top"))
+		return from.Damaged("the list of "+t.Name, errors.New("it does not begin with its top"))
 	}
 	return b.Close()
 }
@@ -68,13 +69,13 @@ func closed(dir string) (bool, error) {
 	return false, err
 }
 
-func (l *layer) make(b *tree.Builder, e *Entry) error {
+func (l *layer) make(b *tree.Builder, e *vault.Entry) error {
 	if l.ctx.Err() != nil {
 		return context.Cause(l.ctx)
 	}
 	keep, err := l.admits(e)
 	if err != nil {
-		return l.from.damaged(l.of.Name+"/"+tree.Shorten(string(e.Name)), err)
+		return l.from.Damaged(l.of.Name+"/"+tree.Shorten(string(e.Name)), err)
 	}
 	if !keep {
 		return nil
@@ -84,39 +85,39 @@ func (l *layer) make(b *tree.Builder, e *Entry) error {
 		Attrs: l.attributes(e),
 	}
 	const setID = unix.S_ISUID | unix.S_ISGID
-	if !l.shut && !e.isDir() && made.Mode&setID != 0 {
+	if !l.shut && !e.IsDir() && made.Mode&setID != 0 {
 		made.Mode &^= setID
 		l.lacks("set-user-ID or set-group-ID")
 	}
 	err = b.Add(made, func(f *os.File) error { return l.fill(f, e) })
-	if errors.Is(err, unix.ENOENT) && e.Same != "" && e.kind() == unix.S_IFCHR {
+	if errors.Is(err, unix.ENOENT) && e.Same != "" && e.Kind() == unix.S_IFCHR {
 		return nil // another name of a device that was left out
 	}
 	if errors.Is(err, tree.ErrOrder) || errors.Is(err, tree.ErrNotRegular) || errors.Is(err, tree.ErrTooLarge) || errors.Is(err, unix.EINVAL) {
-		return l.from.damaged("the list of "+l.of.Name, err)
+		return l.from.Damaged("the list of "+l.of.Name, err)
 	}
 	return err
 }
 
 // admits tells whether an entry is kept, and refuses one that its kind of tree does not have. Devices are left out: a node has those that
 // its engine gives it, and what a device of the host is here, nobody knows.
-func (l *layer) admits(e *Entry) (bool, error) {
+func (l *layer) admits(e *vault.Entry) (bool, error) {
 	if !inPlace(l.of.Kind, e) {
 		return false, fmt.Errorf("%s does not belong there", tree.Kind(e.Mode))
 	}
-	switch e.kind() {
+	switch e.Kind() {
 	case unix.S_IFREG, unix.S_IFDIR, unix.S_IFLNK:
 		return true, nil
 	case unix.S_IFIFO:
-		declares := l.of.Kind == SiteTree || l.of.Kind == ReleaseTree
+		declares := l.of.Kind == vault.SiteTree || l.of.Kind == vault.ReleaseTree
 		if declares {
 			l.lacks("named pipes")
 		}
 		return !declares, nil
 	case unix.S_IFCHR, unix.S_IFBLK:
-		whiteout := e.kind() == unix.S_IFCHR && e.Major == 0 && e.Minor == 0
-		if !whiteout && l.of.Kind == LayerTree {
-			return false, problem.New(problem.Refused, "there are devices in layer %s of the backup; nothing was done", l.of.Layer).At(l.from.where()).
+		whiteout := e.Kind() == unix.S_IFCHR && e.Major == 0 && e.Minor == 0
+		if !whiteout && l.of.Kind == vault.LayerTree {
+			return false, problem.New(problem.Refused, "there are devices in layer %s of the backup; nothing was done", l.of.Layer).At(l.from.Where()).
 				Try("leave --trust-layers out: it is built from its recipe then")
 		}
 		if !whiteout {
@@ -129,25 +130,25 @@ func (l *layer) admits(e *Entry) (bool, error) {
 
 // inPlace tells what may be where in a kind of tree: the directories of releases and snapshots are gone through by path later, so none of
 // them may be a link.
-func inPlace(kind string, e *Entry) bool {
+func inPlace(kind string, e *vault.Entry) bool {
 	parts := strings.Split(string(e.Name), "/")
 	switch kind {
-	case ReleaseTree:
-		return len(parts) > 1 || e.isDir() || e.isFile() && e.Name == "release.json"
-	case SnapshotTree:
+	case vault.ReleaseTree:
+		return len(parts) > 1 || e.IsDir() || e.IsFile() && e.Name == "release.json"
+	case vault.SnapshotTree:
 		switch {
 		case len(parts) == 1:
-			return e.isDir() || e.isFile() && e.Name == "snapshot.json"
+			return e.IsDir() || e.IsFile() && e.Name == "snapshot.json"
 		case len(parts) <= 3: // nodes/ID/upper, volumes/NAME/NODE
-			return e.isDir()
+			return e.IsDir()
 		}
 	}
 	return true
 }
 
 // attributes gives those that are content. Others steer the overlayfs or the security modules of the host.
-func (l *layer) attributes(e *Entry) Attrs {
-	kept := Attrs{}
+func (l *layer) attributes(e *vault.Entry) vault.Attrs {
+	kept := vault.Attrs{}
 	for name, value := range e.Attrs {
 		if carried[name] || strings.HasPrefix(name, "user.") && (!strings.HasPrefix(name, "user.overlay.") || carried[name]) {
 			if name != "security.capability" || l.shut {
@@ -167,7 +168,7 @@ var carried = map[string]bool{
 }
 
 // fill writes the parts of a file that are no holes.
-func (l *layer) fill(f *os.File, e *Entry) error {
+func (l *layer) fill(f *os.File, e *vault.Entry) error {
 	if err := f.Truncate(e.Size); err != nil {
 		return err
 	}
@@ -177,12 +178,12 @@ func (l *layer) fill(f *os.File, e *Entry) error {
 			if l.ctx.Err() != nil {
 				return context.Cause(l.ctx)
 			}
-			content, err := l.from.get(d)
+			content, err := l.from.Get(d)
 			if err != nil {
 				return err
 			}
-			if int64(len(content)) != chunk(at, end) {
-				return l.from.damaged(l.of.Name+"/"+tree.Shorten(string(e.Name)), errors.New("its parts are not as long as it says"))
+			if int64(len(content)) != vault.Chunk(at, end) {
+				return l.from.Damaged(l.of.Name+"/"+tree.Shorten(string(e.Name)), errors.New("its parts are not as long as it says"))
 			}
 			if _, err := f.WriteAt(content, at); err != nil {
 				return err

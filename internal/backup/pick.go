@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"orrery/internal/backup/vault"
 	"orrery/internal/engine/nodedir"
 	"orrery/internal/problem"
 	"orrery/internal/site/check"
@@ -27,8 +28,8 @@ import (
 // A Pick takes single files, or what one node has, out of a backup, and touches nothing of a site. It reads and compares no more than it takes: so it brings
 // back what is whole in a backup that is damaged elsewhere.
 type Pick struct {
-	From     Vault
-	Manifest *Manifest
+	From     vault.Vault
+	Manifest *vault.Manifest
 	Saw      func(bytes int64)
 
 	Lacked map[string]int // attributes that the file system here does not take, and how often
@@ -117,7 +118,7 @@ func volumeName(n *nodedir.Record, m *spec.Mount) string {
 }
 
 // where finds the tree that a path of a node is in, and what of it.
-func (p *Pick) where(n *nodedir.Record, name string) (t *Tree, inner string, err error) {
+func (p *Pick) where(n *nodedir.Record, name string) (t *vault.Tree, inner string, err error) {
 	of, below := privateName(n), strings.TrimPrefix(name, "/")
 	longest := ""
 	for i := range n.Mounts {
@@ -144,21 +145,21 @@ func (p *Pick) where(n *nodedir.Record, name string) (t *Tree, inner string, err
 
 // A part of a tree is a path in it with all that is below.
 type part struct {
-	of    *Tree
+	of    *vault.Tree
 	inner string // the path
 	base  string // its name where it is laid down
 	title string // for people
 }
 
 // named gives the path that a path of the tree has where the part is laid down; not in: it is not of the part.
-func (p *part) named(name Name) (made Name, in bool) {
+func (p *part) named(name vault.Name) (made vault.Name, in bool) {
 	switch {
 	case string(name) == p.inner:
-		return Name(p.base), true
+		return vault.Name(p.base), true
 	case p.inner == ".":
-		return Name(p.base) + "/" + name, true
+		return vault.Name(p.base) + "/" + name, true
 	case strings.HasPrefix(string(name), p.inner+"/"):
-		return Name(p.base) + name[len(p.inner):], true
+		return vault.Name(p.base) + name[len(p.inner):], true
 	}
 	return "", false
 }
@@ -194,18 +195,18 @@ func (p *Pick) build(ctx context.Context, of part, top string, shut bool) error 
 	if err := b.Add(&tree.Made{Path: ".", Mode: unix.S_IFDIR | 0o700, Uid: os.Geteuid(), Gid: os.Getegid()}, nil); err != nil {
 		return unpicked(top, err)
 	}
-	from := newPieces(p.From)
+	from := vault.NewPieces(p.From)
 	c := cutting{
 		layer: layer{ctx: ctx, from: from, of: of.of, shut: shut, saw: p.Saw, lacks: lacks},
-		part:  of, pick: p, tree: b, linked: map[Name]bool{}, outer: map[Name]*Entry{}, here: map[Name]Name{},
+		part:  of, pick: p, tree: b, linked: map[vault.Name]bool{}, outer: map[vault.Name]*vault.Entry{}, here: map[vault.Name]vault.Name{},
 	}
-	if err := from.each(of.of, c.look); err != nil {
+	if err := from.Each(of.of, c.look); err != nil {
 		return err
 	}
 	if !c.found {
 		return c.missing()
 	}
-	if err := from.each(of.of, c.take); err != nil {
+	if err := from.Each(of.of, c.take); err != nil {
 		return unpicked(top, err)
 	}
 	return unpicked(top, b.Close())
@@ -218,22 +219,22 @@ type cutting struct {
 	pick   *Pick
 	tree   *tree.Builder
 	found  bool
-	gone   bool            // the node had removed it
-	link   string          // through which the path of the part leads
-	linked map[Name]bool   // the first names of files that have others in the part
-	outer  map[Name]*Entry // those that are not in the part
-	here   map[Name]Name   // their names where the part is laid down, as far as they have been made
+	gone   bool                        // the node had removed it
+	link   string                      // through which the path of the part leads
+	linked map[vault.Name]bool         // the first names of files that have others in the part
+	outer  map[vault.Name]*vault.Entry // those that are not in the part
+	here   map[vault.Name]vault.Name   // their names where the part is laid down, as far as they have been made
 }
 
 // look finds out what else of the tree the part needs.
-func (c *cutting) look(e *Entry) error {
-	if e.kind() == unix.S_IFLNK && strings.HasPrefix(c.part.inner, string(e.Name)+"/") {
+func (c *cutting) look(e *vault.Entry) error {
+	if e.Kind() == unix.S_IFLNK && strings.HasPrefix(c.part.inner, string(e.Name)+"/") {
 		c.link = string(e.Name)
 	}
 	if _, in := c.part.named(e.Name); !in {
 		return nil
 	}
-	if e.kind() == unix.S_IFCHR { // overlayfs's mark that something was removed
+	if e.Kind() == unix.S_IFCHR { // overlayfs's mark that something was removed
 		c.gone = c.gone || string(e.Name) == c.part.inner
 		return nil
 	}
@@ -256,7 +257,7 @@ func (c *cutting) missing() error {
 }
 
 // take makes one path of the part.
-func (c *cutting) take(e *Entry) error {
+func (c *cutting) take(e *vault.Entry) error {
 	name, in := c.part.named(e.Name)
 	if !in {
 		if c.linked[e.Name] {
@@ -265,11 +266,11 @@ func (c *cutting) take(e *Entry) error {
 		}
 		return nil
 	}
-	if e.kind() == unix.S_IFCHR {
+	if e.Kind() == unix.S_IFCHR {
 		return nil
 	}
 	made, first := *e, e.Name
-	if e.isDir() {
+	if e.IsDir() {
 		made.Attrs = plain(e.Attrs)
 	}
 	if e.Same != "" {
@@ -280,9 +281,9 @@ func (c *cutting) take(e *Entry) error {
 	}
 	made.Name = name
 	if here, has := c.here[first]; has {
-		made = Entry{Name: name, Mode: e.Mode, Same: here}
+		made = vault.Entry{Name: name, Mode: e.Mode, Same: here}
 	} else if made.Same != "" || !c.readable(&made) {
-		c.pick.Lost.add(c.part.of.title() + ": " + tree.Shorten(string(e.Name)))
+		c.pick.Lost.add(c.part.of.Title() + ": " + tree.Shorten(string(e.Name)))
 		return nil
 	}
 	if c.linked[first] && made.Same == "" {
@@ -292,17 +293,17 @@ func (c *cutting) take(e *Entry) error {
 }
 
 // plain leaves out what only overlayfs understands.
-func plain(attrs Attrs) Attrs {
+func plain(attrs vault.Attrs) vault.Attrs {
 	kept := maps.Clone(attrs)
 	maps.DeleteFunc(kept, func(name string, _ []byte) bool { return strings.Contains(name, ".overlay.") })
 	return kept
 }
 
 // readable reports whether all of a file is whole in the backup.
-func (c *cutting) readable(e *Entry) bool {
+func (c *cutting) readable(e *vault.Entry) bool {
 	for _, x := range e.Data {
 		for _, d := range x.Pieces {
-			if _, err := c.from.get(d); err != nil {
+			if _, err := c.from.Get(d); err != nil {
 				return false
 			}
 		}
@@ -320,7 +321,7 @@ func newYard(dir string) (*buildingYard, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, unpicked(dir, err)
 	}
-	root, err := openDirectory(dir)
+	root, err := vault.OpenDirectory(dir)
 	if err != nil {
 		return nil, unpicked(dir, err)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"orrery/internal/backup/vault"
 	"orrery/internal/engine/nodedir"
 	"orrery/internal/problem"
 	"orrery/internal/site/spec"
@@ -19,10 +20,10 @@ import (
 // pickOf opens a backup to take something out; its node n has two volumes and an export.
 func pickOf(t *testing.T, where string) *Pick {
 	t.Helper()
-	v, _, err := Open(where)
+	v, _, err := vault.Open(where)
 	must(t, err)
 	t.Cleanup(func() { v.Close() })
-	_, m, err := Choose(v, "")
+	_, m, err := vault.Choose(v, "")
 	must(t, err)
 	m.Nodes = []nodedir.Record{{Node: spec.Node{Name: "n", ID: 1, Mounts: []spec.Mount{
 		{Volume: "data", Path: "/srv/data"}, {Volume: "inner", Path: "/srv/data/inner/", Shared: true}, {Volume: "far", Path: "/far", NFS: "server:/far"},
@@ -34,7 +35,7 @@ func pickOf(t *testing.T, where string) *Pick {
 func TestPickFile(t *testing.T) {
 	dir, where := t.TempDir(), filepath.Join(t.TempDir(), "file")
 	writeTree(t, dir)
-	v, err := WriteArchive(where)
+	v, err := vault.WriteArchive(where)
 	must(t, err)
 	_, err = kept(t, v, dir, time.Unix(1, 0))
 	must(t, errors.Join(err, v.Close()))
@@ -102,12 +103,12 @@ func wantListed(t *testing.T, was, is []string) {
 // TestPickNode: all that a node has comes into a directory, each volume into one of its own; what it had removed does not become a device.
 func TestPickNode(t *testing.T) {
 	f := forgeArchive(t)
-	removed := Entry{Name: "removed", Mode: unix.S_IFCHR | 0o600}
-	f.tree(Tree{Name: "private/1", Kind: PrivateTree, Node: "n", ID: 1}, f.file("etc", "private"), removed)
-	f.tree(Tree{Name: "private/2", Kind: PrivateTree, Node: "m", ID: 2}, f.file("etc", "of another"))
-	f.tree(Tree{Name: "volume/data/n", Kind: VolumeTree, Volume: "data", Node: "n"}, f.file("x", "data"))
-	f.tree(Tree{Name: "volume/data/m", Kind: VolumeTree, Volume: "data", Node: "m"}, f.file("x", "of another"))
-	f.tree(Tree{Name: "volume/inner", Kind: VolumeTree, Volume: "inner"}, f.file("x", "shared"))
+	removed := vault.Entry{Name: "removed", Mode: unix.S_IFCHR | 0o600}
+	f.tree(vault.Tree{Name: "private/1", Kind: vault.PrivateTree, Node: "n", ID: 1}, f.file("etc", "private"), removed)
+	f.tree(vault.Tree{Name: "private/2", Kind: vault.PrivateTree, Node: "m", ID: 2}, f.file("etc", "of another"))
+	f.tree(vault.Tree{Name: "volume/data/n", Kind: vault.VolumeTree, Volume: "data", Node: "n"}, f.file("x", "data"))
+	f.tree(vault.Tree{Name: "volume/data/m", Kind: vault.VolumeTree, Volume: "data", Node: "m"}, f.file("x", "of another"))
+	f.tree(vault.Tree{Name: "volume/inner", Kind: vault.VolumeTree, Volume: "inner"}, f.file("x", "shared"))
 	where, _ := f.done()
 	p := pickOf(t, where)
 	to := filepath.Join(t.TempDir(), "n")
@@ -145,15 +146,15 @@ func TestPickNode(t *testing.T) {
 // TestPickFromDamaged: what is whole in a damaged backup comes back, and what is not is named, with its other names.
 func TestPickFromDamaged(t *testing.T) {
 	dir, at := t.TempDir(), filepath.Join(t.TempDir(), "backups")
-	noise(t, filepath.Join(dir, "a"), 5*pieceSize)
-	noise(t, filepath.Join(dir, "b"), pieceSize)
+	noise(t, filepath.Join(dir, "a"), 5*vault.PieceSize)
+	noise(t, filepath.Join(dir, "b"), vault.PieceSize)
 	must(t, os.Link(filepath.Join(dir, "a"), filepath.Join(dir, "c")))
 	keepAgain(t, at, dir)
 	a, err := os.ReadFile(filepath.Join(dir, "a"))
 	must(t, err)
-	v, err := OpenRepository(at)
+	v, err := vault.OpenRepository(at)
 	must(t, err)
-	block := blockWith(t, v, a[:pieceSize])
+	block := blockWith(t, v, a[:vault.PieceSize])
 	must(t, v.Close())
 	must(t, os.Truncate(filepath.Join(at, blockPath(block)), 1000))
 	p := pickOf(t, at)
@@ -163,7 +164,7 @@ func TestPickFromDamaged(t *testing.T) {
 	if p.Lost.String() != "node n: a; node n: c" {
 		t.Errorf("lost are %s", p.Lost.String())
 	}
-	if is, _ := os.ReadFile(filepath.Join(to, "private/b")); len(is) != pieceSize {
+	if is, _ := os.ReadFile(filepath.Join(to, "private/b")); len(is) != vault.PieceSize {
 		t.Errorf("b has %d bytes", len(is))
 	}
 	if _, err := os.Lstat(filepath.Join(to, "private/a")); !errors.Is(err, fs.ErrNotExist) {
@@ -173,20 +174,20 @@ func TestPickFromDamaged(t *testing.T) {
 
 // TestPickOfStrangers: nothing that a list says leads out of the directory.
 func TestPickOfStrangers(t *testing.T) {
-	for name, entries := range map[string]func(f *forger, beside string) []Entry{
-		"through a link": func(f *forger, beside string) []Entry {
-			return []Entry{{Name: "x", Mode: unix.S_IFLNK | 0o777, Link: Name(beside)}, f.file("x/mine", "changed")}
+	for name, entries := range map[string]func(f *forger, beside string) []vault.Entry{
+		"through a link": func(f *forger, beside string) []vault.Entry {
+			return []vault.Entry{{Name: "x", Mode: unix.S_IFLNK | 0o777, Link: vault.Name(beside)}, f.file("x/mine", "changed")}
 		},
-		"another name of what is outside": func(_ *forger, _ string) []Entry {
-			return []Entry{{Name: "x", Mode: unix.S_IFREG | 0o600, Same: "../../../beside/mine"}}
+		"another name of what is outside": func(_ *forger, _ string) []vault.Entry {
+			return []vault.Entry{{Name: "x", Mode: unix.S_IFREG | 0o600, Same: "../../../beside/mine"}}
 		},
-		"a name twice": func(f *forger, beside string) []Entry {
-			return []Entry{{Name: "x", Mode: unix.S_IFLNK | 0o777, Link: Name(beside)}, {Name: "x", Mode: unix.S_IFDIR | 0o755}, f.file("x/mine", "changed")}
+		"a name twice": func(f *forger, beside string) []vault.Entry {
+			return []vault.Entry{{Name: "x", Mode: unix.S_IFLNK | 0o777, Link: vault.Name(beside)}, {Name: "x", Mode: unix.S_IFDIR | 0o755}, f.file("x/mine", "changed")}
 		},
 	} {
 		dir, intact := yard(t)
 		f := forgeArchive(t)
-		f.tree(Tree{Name: "private/1", Kind: PrivateTree, Node: "n", ID: 1}, entries(f, filepath.Join(filepath.Dir(dir), "beside"))...)
+		f.tree(vault.Tree{Name: "private/1", Kind: vault.PrivateTree, Node: "n", ID: 1}, entries(f, filepath.Join(filepath.Dir(dir), "beside"))...)
 		where, _ := f.done()
 		p := pickOf(t, where)
 		for _, path := range []string{"/x", "/x/mine", "/", "/../../beside/mine"} {

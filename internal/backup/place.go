@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"orrery/internal/backup/vault"
 	"orrery/internal/engine"
 	"orrery/internal/engine/nodedir"
 	"orrery/internal/problem"
@@ -24,7 +25,7 @@ import (
 func cut(name string) (first, rest string, both bool) { return strings.Cut(name, "/") }
 
 // volume is where a volume belongs on this host.
-func (r *Restore) volume(t *Tree) string {
+func (r *Restore) volume(t *vault.Tree) string {
 	m := spec.Mount{Volume: t.Volume, Source: t.Path, Shared: t.Node == ""}
 	if r.Twin {
 		m.Source = ""
@@ -37,7 +38,7 @@ func (r *Restore) InTheWay() []string {
 	var all []string
 	for i := range r.Manifest.Trees {
 		t := &r.Manifest.Trees[i]
-		if t.Kind != VolumeTree || t.Path == "" || r.Twin {
+		if t.Kind != vault.VolumeTree || t.Path == "" || r.Twin {
 			continue
 		}
 		if at := r.volume(t); tree.Exists(at) && !empty(at) {
@@ -51,7 +52,7 @@ func (r *Restore) InTheWay() []string {
 func (r *Restore) Outside() []string {
 	var all []string
 	for i := range r.Manifest.Trees {
-		if t := &r.Manifest.Trees[i]; t.Kind == VolumeTree && t.Path != "" && !r.Twin {
+		if t := &r.Manifest.Trees[i]; t.Kind == vault.VolumeTree && t.Path != "" && !r.Twin {
 			all = append(all, r.volume(t))
 		}
 	}
@@ -208,9 +209,9 @@ func carry(from, to string) error {
 	}
 	defer root.Close()
 	names := []string{"etc/resolv.conf"}
-	keys, _ := made.Names("etc/ssh", mostNames) // the engine may have written none
+	keys, _ := made.Names("etc/ssh", vault.MostNames) // the engine may have written none
 	for _, key := range keys {
-		if isHostKey(key) {
+		if vault.IsHostKey(key) {
 			names = append(names, "etc/ssh/"+key)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync/atomic"
 
+	"orrery/internal/backup/vault"
 	"orrery/internal/tree"
 	"orrery/internal/visible"
 )
@@ -13,9 +14,9 @@ import (
 // A Repair makes the backups in a repository whole again, as far as what they lack is still somewhere: in blocks that are damaged only in part, in other
 // copies, or in the site itself. Whatever it takes from there is what it was: it is found by its digest.
 type Repair struct {
-	Into *Repository
-	Set  *Set    // what there is of the site on this host
-	From []Vault // other copies
+	Into *vault.Repository
+	Set  *Set          // what there is of the site on this host
+	From []vault.Vault // other copies
 	Saw  func(bytes int64)
 
 	seekIn func(*Backup) error // in the place of Set, in tests
@@ -26,7 +27,7 @@ type Repaired struct {
 	Blocks  int   // that were read
 	Bytes   int64 // of these
 	Wrote   int64
-	Rotten  []Rotten
+	Rotten  []vault.Rotten
 	Backups []Mended
 }
 
@@ -55,7 +56,7 @@ func (l *Loss) add(what string) {
 func (p *Repair) Run(ctx context.Context) (*Repaired, error) {
 	r := p.Into
 	done, err := &Repaired{}, error(nil)
-	if done.Blocks, done.Bytes, err = r.rereadAll(ctx, p.Saw); err != nil {
+	if done.Blocks, done.Bytes, err = r.RereadAll(ctx, p.Saw); err != nil {
 		return nil, explain(ctx, r, err)
 	}
 	before, wanted, err := p.survey()
@@ -76,10 +77,10 @@ func (p *Repair) Run(ctx context.Context) (*Repaired, error) {
 			break
 		}
 	}
-	if err := r.settle(); err != nil {
+	if err := r.Settle(); err != nil {
 		return nil, err
 	}
-	if err := r.retire(); err != nil {
+	if err := r.Retire(); err != nil {
 		return nil, err
 	}
 	done.Rotten = r.Checked().Rotten
@@ -92,7 +93,7 @@ func (p *Repair) Run(ctx context.Context) (*Repaired, error) {
 // A surveyed backup is one whose trees were gone through.
 type surveyed struct {
 	id   string
-	m    *Manifest // nil: it is damaged
+	m    *vault.Manifest // nil: it is damaged
 	loss Loss
 }
 
@@ -104,13 +105,13 @@ func (s *surveyed) site() string {
 }
 
 // survey tells what each backup lacks, and which pieces that is.
-func (p *Repair) survey() ([]surveyed, map[Digest]bool, error) {
+func (p *Repair) survey() ([]surveyed, map[vault.Digest]bool, error) {
 	ids, err := p.Into.Backups()
 	if err != nil {
 		return nil, nil, err
 	}
 	var all []surveyed
-	wanted := map[Digest]bool{}
+	wanted := map[vault.Digest]bool{}
 	for _, id := range ids {
 		s := surveyed{id: id}
 		m, err := p.Into.Manifest(id)
@@ -125,36 +126,36 @@ func (p *Repair) survey() ([]surveyed, map[Digest]bool, error) {
 }
 
 // lossOf tells what a backup lacks, and adds the pieces to those that are wanted.
-func lossOf(r *Repository, m *Manifest, wanted map[Digest]bool) Loss {
+func lossOf(r *vault.Repository, m *vault.Manifest, wanted map[vault.Digest]bool) Loss {
 	var loss Loss
-	lacks := func(pieces []Digest) bool {
+	lacks := func(pieces []vault.Digest) bool {
 		some := false
 		for _, d := range pieces {
-			if !r.holds(d) {
+			if !r.Holds(d) {
 				wanted[d], some = true, true
 			}
 		}
 		return some
 	}
-	from := newPieces(r)
+	from := vault.NewPieces(r)
 	for i := range m.Trees {
 		t := &m.Trees[i]
 		if lacks(t.List) {
-			loss.add(t.title() + ": all of it")
+			loss.add(t.Title() + ": all of it")
 			continue
 		}
-		err := from.each(t, func(e *Entry) error {
+		err := from.Each(t, func(e *vault.Entry) error {
 			lost := false
 			for _, x := range e.Data {
 				lost = lacks(x.Pieces) || lost
 			}
 			if lost {
-				loss.add(t.title() + ": " + tree.Shorten(string(e.Name)))
+				loss.add(t.Title() + ": " + tree.Shorten(string(e.Name)))
 			}
 			return nil
 		})
 		if err != nil {
-			loss.add(t.title() + ": all of it")
+			loss.add(t.Title() + ": all of it")
 		}
 	}
 	if m.Secrets != nil && lacks(m.Secrets.Pieces) {
@@ -164,9 +165,9 @@ func lossOf(r *Repository, m *Manifest, wanted map[Digest]bool) Loss {
 }
 
 // fetch looks for pieces wherever they may be.
-func (p *Repair) fetch(ctx context.Context, wanted map[Digest]bool, lacking []surveyed) (wrote int64, err error) {
-	t := &Backup{Set: p.Set, Into: p.Into, Saw: p.Saw, pack: newPacker(p.Into), trees: map[string]*taken{}}
-	t.pack.only = wanted
+func (p *Repair) fetch(ctx context.Context, wanted map[vault.Digest]bool, lacking []surveyed) (wrote int64, err error) {
+	t := &Backup{Set: p.Set, Into: p.Into, Saw: p.Saw, pack: vault.NewPacker(p.Into), trees: map[string]*taken{}}
+	t.pack.Only = wanted
 	err = t.salvage()
 	for _, v := range p.From {
 		if err == nil {
@@ -176,22 +177,22 @@ func (p *Repair) fetch(ctx context.Context, wanted map[Digest]bool, lacking []su
 	if err == nil {
 		err = p.seek(ctx, t, lacking)
 	}
-	err = errors.Join(err, t.pack.close())
-	return t.pack.written(), err
+	err = errors.Join(err, t.pack.Close())
+	return t.pack.Written(), err
 }
 
 // copy takes what is wanted out of another vault.
-func (t *Backup) copy(ctx context.Context, v Vault) error {
-	from := newPieces(v)
-	for d := range t.pack.only {
+func (t *Backup) copy(ctx context.Context, v vault.Vault) error {
+	from := vault.NewPieces(v)
+	for d := range t.pack.Only {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		content, err := from.get(d)
+		content, err := from.Get(d)
 		if err != nil {
 			continue // it is not there either
 		}
-		if _, err := t.pack.add(content); err != nil {
+		if _, err := t.pack.Add(content); err != nil {
 			return err
 		}
 	}
@@ -211,8 +212,8 @@ func (p *Repair) seek(ctx context.Context, t *Backup, lacking []surveyed) error 
 		if m := lacking[i].m; m != nil && m.Key == set.Site.Key() && lacking[i].loss.All > 0 {
 			has = true
 			for _, tree := range m.Trees {
-				set.WithLayers = set.WithLayers || tree.Kind == LayerTree
-				set.WithSnapshots = set.WithSnapshots || tree.Kind == SnapshotTree
+				set.WithLayers = set.WithLayers || tree.Kind == vault.LayerTree
+				set.WithSnapshots = set.WithSnapshots || tree.Kind == vault.SnapshotTree
 			}
 		}
 	}
@@ -237,11 +238,11 @@ func (t *Backup) seek(ctx context.Context, sources []Source) error {
 		return err
 	}
 	for _, tree := range t.trees {
-		text, err := writeList(tree.entries)
+		text, err := vault.WriteList(tree.entries)
 		if err != nil {
 			return err
 		}
-		if _, err := t.pack.addAll(text); err != nil {
+		if _, err := t.pack.AddAll(text); err != nil {
 			return err
 		}
 	}

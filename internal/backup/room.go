@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"orrery/internal/backup/vault"
 	"orrery/internal/problem"
 )
 
@@ -19,21 +20,21 @@ type need struct {
 // room wants that there is space for what is laid down, before it is: a backup may say that there is more in it than it has.
 func (r *Restore) room() error {
 	needs := map[uint64]*need{}
-	from := newPieces(r.From)
+	from := vault.NewPieces(r.From)
 	for i := range r.Manifest.Trees {
 		t := &r.Manifest.Trees[i]
 		at := r.Dirs.State
-		if t.Kind != LayerTree {
+		if t.Kind != vault.LayerTree {
 			at, _ = r.places(t)
 		}
-		if at == "" || t.Kind == LayerTree && !r.TrustLayers {
+		if at == "" || t.Kind == vault.LayerTree && !r.TrustLayers {
 			continue
 		}
 		n, err := needOf(needs, at)
 		if err != nil {
 			return err
 		}
-		err = from.each(t, func(e *Entry) error {
+		err = from.Each(t, func(e *vault.Entry) error {
 			n.paths++
 			for _, x := range e.Data {
 				n.bytes = min(n.bytes, math.MaxInt64-x.Size) + x.Size

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"orrery/internal/backup/vault"
 )
 
 // rot is what may become of the file of a block.
@@ -65,7 +67,7 @@ func noise(t *testing.T, path string, size int) {
 func keepTwice(t *testing.T) (dir, at string, last *Report) {
 	dir, at = t.TempDir(), filepath.Join(t.TempDir(), "backups")
 	writeTree(t, dir)
-	noise(t, filepath.Join(dir, "noise"), 2*pieceSize)
+	noise(t, filepath.Join(dir, "noise"), 2*vault.PieceSize)
 	time.Sleep(2 * settled)
 	for range 2 {
 		last = keepAgain(t, at, dir)
@@ -80,7 +82,7 @@ var keptAt = time.Date(2026, 7, 30, 12, 0, 0, 0, time.UTC)
 
 func keepAgain(t *testing.T, at, dir string) *Report {
 	t.Helper()
-	w, err := WriteRepository(at)
+	w, err := vault.WriteRepository(at)
 	must(t, err)
 	defer w.Close()
 	keptAt = keptAt.Add(time.Hour)
@@ -93,7 +95,7 @@ func keepAgain(t *testing.T, at, dir string) *Report {
 func wantWhole(t *testing.T, at, dir string) {
 	t.Helper()
 	last := wantVerified(t, at)
-	v, err := OpenRepository(at)
+	v, err := vault.OpenRepository(at)
 	must(t, err)
 	defer v.Close()
 	wantSame(t, dir, back(t, v, last))
@@ -102,7 +104,7 @@ func wantWhole(t *testing.T, at, dir string) {
 // wantVerified wants that all backups are whole, and gives the last.
 func wantVerified(t *testing.T, at string) string {
 	t.Helper()
-	v, err := OpenRepository(at)
+	v, err := vault.OpenRepository(at)
 	must(t, err)
 	defer v.Close()
 	ids, err := v.Backups()
@@ -140,11 +142,11 @@ func TestRot(t *testing.T) {
 }
 
 // forget makes a block rot as a disk makes it: no time tells of it.
-func forget(t *testing.T, at string, block Digest) {
+func forget(t *testing.T, at string, block vault.Digest) {
 	t.Helper()
 	flip := rot["a flipped byte"]
 	flip(t, filepath.Join(at, blockPath(block)))
-	changeNotes(t, at, func(other Digest, n *note) {
+	changeNotes(t, at, func(other vault.Digest, n *note) {
 		if other == block {
 			var st unix.Stat_t
 			must(t, unix.Stat(filepath.Join(at, blockPath(block)), &st))
@@ -172,16 +174,16 @@ func TestSampleComesRound(t *testing.T) {
 	noise(t, filepath.Join(dir, "noise"), 5*leastRead)
 	time.Sleep(2 * settled)
 	keepAgain(t, at, dir)
-	seen := map[Digest]bool{}
+	seen := map[vault.Digest]bool{}
 	blocks := blocksOfRepository(t, at)
 	for range 6 {
-		changeNotes(t, at, func(_ Digest, n *note) { n.Read -= 3600 }) // as if it was long ago
+		changeNotes(t, at, func(_ vault.Digest, n *note) { n.Read -= 3600 }) // as if it was long ago
 		r := keepAgain(t, at, dir)
 		if c := r.Checked; c.Blocks != len(blocks) || c.Reread < leastRead || c.Reread > leastRead+mostBlock || c.Read >= c.Blocks {
 			t.Errorf("%+v of %d", c, len(blocks))
 		}
 		now := uint64(time.Now().Unix())
-		changeNotes(t, at, func(block Digest, n *note) { seen[block] = seen[block] || n.Read > now-1800 })
+		changeNotes(t, at, func(block vault.Digest, n *note) { seen[block] = seen[block] || n.Read > now-1800 })
 	}
 	for _, block := range blocks {
 		if !seen[block] {
@@ -198,8 +200,8 @@ func TestCopiedRepository(t *testing.T) {
 	if r := keepAgain(t, other, dir); r.Checked.Read != r.Checked.Blocks || r.Wrote != 0 || len(r.Checked.Rotten) > 0 {
 		t.Errorf("%+v", r.Checked)
 	}
-	known := map[Digest]bool{}
-	changeNotes(t, other, func(block Digest, n *note) { known[block] = n.Read > 0 })
+	known := map[vault.Digest]bool{}
+	changeNotes(t, other, func(block vault.Digest, n *note) { known[block] = n.Read > 0 })
 	for _, block := range blocksOfRepository(t, other) {
 		if !known[block] {
 			t.Errorf("%s is not known to be whole", block)
@@ -226,16 +228,16 @@ func TestRottenNotes(t *testing.T) {
 }
 
 // repair repairs a repository, from a directory that is a node's private layer and from others.
-func repair(t *testing.T, at, dir string, from ...Vault) *Repaired {
+func repair(t *testing.T, at, dir string, from ...vault.Vault) *Repaired {
 	t.Helper()
-	w, err := WriteRepository(at)
+	w, err := vault.WriteRepository(at)
 	must(t, err)
 	defer w.Close()
 	p := &Repair{Into: w, From: from, Saw: func(int64) {}}
 	if dir != "" {
 		p.seekIn = func(tk *Backup) error {
 			tk.Set = &Set{Site: aSite}
-			return tk.seek(t.Context(), []Source{{Tree: Tree{Name: "private/1", Kind: PrivateTree, Node: "n", ID: 1}, Dir: dir}})
+			return tk.seek(t.Context(), []Source{{Tree: vault.Tree{Name: "private/1", Kind: vault.PrivateTree, Node: "n", ID: 1}, Dir: dir}})
 		}
 	}
 	done, err := p.Run(t.Context())
@@ -268,9 +270,9 @@ func TestRepair(t *testing.T) {
 // TestRepairWritesWhatIsLacking: of a site that has changed since, nothing else comes into the repository.
 func TestRepairWritesWhatIsLacking(t *testing.T) {
 	dir, at, _ := keepTwice(t)
-	noise(t, filepath.Join(dir, "later"), 3*pieceSize)
+	noise(t, filepath.Join(dir, "later"), 3*vault.PieceSize)
 	must(t, os.Rename(filepath.Join(dir, "noise"), filepath.Join(dir, "elsewhere"))) // content is found wherever it is
-	v, err := OpenRepository(at)
+	v, err := vault.OpenRepository(at)
 	must(t, err)
 	block := blockWith(t, v, []byte("some text\n"))
 	must(t, v.Close())
@@ -287,7 +289,7 @@ func TestRepairWritesWhatIsLacking(t *testing.T) {
 func TestRepairTellsWhatIsLost(t *testing.T) {
 	dir, at := t.TempDir(), filepath.Join(t.TempDir(), "backups")
 	for _, name := range []string{"a", "b", "c"} {
-		noise(t, filepath.Join(dir, name), pieceSize)
+		noise(t, filepath.Join(dir, name), vault.PieceSize)
 	}
 	time.Sleep(2 * settled)
 	first := keepAgain(t, at, dir)
@@ -298,7 +300,7 @@ func TestRepairTellsWhatIsLost(t *testing.T) {
 	must(t, os.Remove(filepath.Join(dir, "c")))
 	second := keepAgain(t, at, dir)
 
-	w, err := OpenRepository(at)
+	w, err := vault.OpenRepository(at)
 	must(t, err)
 	block := blockWith(t, w, was)
 	must(t, w.Close())
@@ -310,7 +312,7 @@ func TestRepairTellsWhatIsLost(t *testing.T) {
 	if _, err := os.Lstat(filepath.Join(at, "rotten", block.String()+".zst")); err != nil {
 		t.Error("the damaged block was not kept: ", err)
 	}
-	other, err := OpenRepository(whole)
+	other, err := vault.OpenRepository(whole)
 	must(t, err)
 	defer other.Close()
 	if done := repair(t, at, "", other); done.Wrote == 0 || !done.Backups[0].Is.Whole() {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"os"
 
+	"orrery/internal/backup/vault"
 	"orrery/internal/problem"
 	"orrery/internal/tree"
 	"orrery/internal/visible"
@@ -17,10 +18,10 @@ func (r *Restore) CheckSiteDir(ctx context.Context) error {
 	}
 	for i := range r.Manifest.Trees {
 		t := &r.Manifest.Trees[i]
-		if t.Kind != SiteTree {
+		if t.Kind != vault.SiteTree {
 			continue
 		}
-		why, err := different(ctx, newPieces(r.From), t, r.SiteDir)
+		why, err := different(ctx, vault.NewPieces(r.From), t, r.SiteDir)
 		if err != nil {
 			return err
 		}
@@ -33,24 +34,24 @@ func (r *Restore) CheckSiteDir(ctx context.Context) error {
 }
 
 // different names the first path in which a directory differs from a tree; "": none.
-func different(ctx context.Context, from *pieces, t *Tree, dir string) (string, error) {
-	here, err := openDirectory(dir)
+func different(ctx context.Context, from *vault.Pieces, t *vault.Tree, dir string) (string, error) {
+	here, err := vault.OpenDirectory(dir)
 	if err != nil {
 		return "", err
 	}
 	defer here.Close()
 	listed, why := map[string]bool{}, ""
-	err = from.each(t, func(e *Entry) error {
-		if len(listed) > mostNames {
-			return from.damaged("the list of "+t.Name, errBounds)
+	err = from.Each(t, func(e *vault.Entry) error {
+		if len(listed) > vault.MostNames {
+			return from.Damaged("the list of "+t.Name, vault.ErrBounds)
 		}
 		listed[string(e.Name)] = true
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if e.isFile() && e.isFirst() && !holds(here, e, from) {
+		if e.IsFile() && e.IsFirst() && !holds(here, e, from) {
 			why = visible.Line(tree.Shorten(string(e.Name)))
-			return errFound
+			return vault.ErrFound
 		}
 		return nil
 	})
@@ -66,7 +67,7 @@ func different(ctx context.Context, from *pieces, t *Tree, dir string) (string, 
 			return tree.SkipDir
 		case !e.IsDir() && !listed[e.Path]:
 			why = visible.Line(tree.Shorten(e.Path)) + " is not in the backup"
-			return errFound
+			return vault.ErrFound
 		}
 		return nil
 	})
@@ -77,7 +78,7 @@ func different(ctx context.Context, from *pieces, t *Tree, dir string) (string, 
 }
 
 // holds reports whether a file here holds what an entry does.
-func holds(here *tree.Root, e *Entry, from *pieces) bool {
+func holds(here *tree.Root, e *vault.Entry, from *vault.Pieces) bool {
 	f, err := here.OpenFile(string(e.Name))
 	if err != nil {
 		return false
@@ -94,9 +95,9 @@ func holds(here *tree.Root, e *Entry, from *pieces) bool {
 		}
 		at = x.At
 		for _, d := range x.Pieces {
-			content, err := from.get(d)
+			content, err := from.Get(d)
 			is := make([]byte, len(content))
-			if err != nil || int64(len(content)) != chunk(at, x.At+x.Size) {
+			if err != nil || int64(len(content)) != vault.Chunk(at, x.At+x.Size) {
 				return false
 			}
 			if _, err := f.ReadAt(is, at); err != nil || !bytes.Equal(is, content) {

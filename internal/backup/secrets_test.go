@@ -8,6 +8,7 @@ import (
 
 	"filippo.io/age"
 
+	"orrery/internal/backup/vault"
 	"orrery/internal/site"
 )
 
@@ -18,31 +19,31 @@ func TestSecrets(t *testing.T) {
 	must(t, err)
 	other, err := age.GenerateX25519Identity()
 	must(t, err)
-	to, err := Recipients([]string{key.Recipient().String()}, "")
+	to, err := vault.Recipients([]string{key.Recipient().String()}, "")
 	must(t, err)
-	all := Secrets{"secrets/token": []byte("very-secret-token"), "keys/n/ssh_host_ed25519_key": []byte("private")}
-	sealed, err := all.seal(to)
+	all := vault.Secrets{"secrets/token": []byte("very-secret-token"), "keys/n/ssh_host_ed25519_key": []byte("private")}
+	sealed, err := all.Seal(to)
 	must(t, err)
 	if bytes.Contains(sealed, []byte("very-secret-token")) || bytes.Contains(sealed, []byte("secrets/token")) {
 		t.Error("it can be read")
 	}
-	back, err := unseal(bytes.NewReader(sealed), []age.Identity{key})
+	back, err := vault.Unseal(bytes.NewReader(sealed), []age.Identity{key})
 	must(t, err)
 	if string(back["secrets/token"]) != "very-secret-token" || len(back) != 2 {
 		t.Errorf("%v", back)
 	}
-	if _, err := unseal(bytes.NewReader(sealed), []age.Identity{other}); err == nil {
+	if _, err := vault.Unseal(bytes.NewReader(sealed), []age.Identity{other}); err == nil {
 		t.Error("another key opens it")
 	}
 	phrase := filepath.Join(t.TempDir(), "phrase")
 	must(t, os.WriteFile(phrase, []byte("correct horse\n"), 0o600))
-	to, err = Recipients(nil, phrase)
+	to, err = vault.Recipients(nil, phrase)
 	must(t, err)
-	sealed, err = all.seal(to)
+	sealed, err = all.Seal(to)
 	must(t, err)
-	with, err := Identities("", phrase)
+	with, err := vault.Identities("", phrase)
 	must(t, err)
-	if back, err = unseal(bytes.NewReader(sealed), with); err != nil || len(back) != 2 {
+	if back, err = vault.Unseal(bytes.NewReader(sealed), with); err != nil || len(back) != 2 {
 		t.Errorf("%v %v", back, err)
 	}
 }

@@ -1,3 +1,13 @@
+// Package backup keeps whole sites and brings them back: their files, the private layers of their nodes, volumes, and the layers or the recipes of these.
+//
+// A Set says what of a site there is to keep: a Source for each directory. A Backup reads the sources into a vault, twice: while the nodes run, and what
+// has changed since while they stand still. A Repair reads a vault again and fetches what it lacks from wherever it still is.
+//
+// A Restore goes the other way, and may be killed at any moment: Stage lays all trees down aside, where nothing sees them, and notes how far it has come;
+// what was there is cleared; Place moves directories to where they belong; Fill gives each node its private layer as the engine makes it. Interrupted
+// finds one that was cut short. A Pick takes one file or node out of a backup and touches no site.
+//
+// How content is stored is the business of package vault.
 package backup
 
 import (
@@ -10,6 +20,7 @@ import (
 	"strconv"
 	"strings"
 
+	"orrery/internal/backup/vault"
 	"orrery/internal/engine"
 	"orrery/internal/engine/nodedir"
 	"orrery/internal/host"
@@ -36,7 +47,7 @@ type Set struct {
 
 // A Source is a directory to be kept, and what of it is not.
 type Source struct {
-	Tree   Tree
+	Tree   vault.Tree
 	Dir    string
 	Skip   func(path string) bool // tells what is left out, with all below it; nil: nothing
 	Bound  int64                  // most bytes that the files may have; 0: any number
@@ -52,14 +63,14 @@ func (s *Set) sources() (all []Source, nodes []nodedir.Record, left []string, er
 	if nodes, left, err = s.records(); err != nil {
 		return nil, nil, nil, err
 	}
-	all = append(all, Source{Tree: Tree{Name: "site", Kind: SiteTree}, Dir: s.Dir, Skip: s.unkept(), Bound: siteBound})
+	all = append(all, Source{Tree: vault.Tree{Name: "site", Kind: vault.SiteTree}, Dir: s.Dir, Skip: s.unkept(), Bound: siteBound})
 	for i := range nodes {
 		dir, err := s.private(&nodes[i])
 		if err != nil {
 			return nil, nil, nil, err
 		}
 		all = append(all, Source{
-			Tree: Tree{Name: "private/" + strconv.Itoa(nodes[i].ID), Kind: PrivateTree, Node: nodes[i].Name, ID: nodes[i].ID},
+			Tree: vault.Tree{Name: "private/" + strconv.Itoa(nodes[i].ID), Kind: vault.PrivateTree, Node: nodes[i].Name, ID: nodes[i].ID},
 			Dir:  dir, Skip: hostKey, Moving: true,
 		})
 	}
@@ -76,13 +87,13 @@ func (s *Set) sources() (all []Source, nodes []nodedir.Record, left []string, er
 	if s.WithSnapshots {
 		for _, dir := range below(filepath.Join(s.Dirs.Site(key), "snapshots")) {
 			all = append(all, Source{
-				Tree: Tree{Name: "snapshot/" + filepath.Base(dir), Kind: SnapshotTree}, Dir: dir, Skip: hostKeyOfSnapshot,
+				Tree: vault.Tree{Name: "snapshot/" + filepath.Base(dir), Kind: vault.SnapshotTree}, Dir: dir, Skip: hostKeyOfSnapshot,
 			})
 		}
 	}
 	if s.WithLayers {
 		for _, digest := range layersOf(nodes) {
-			all = append(all, Source{Tree: Tree{Name: "layer/" + digest, Kind: LayerTree, Layer: digest}, Dir: s.Store.Tree(digest)})
+			all = append(all, Source{Tree: vault.Tree{Name: "layer/" + digest, Kind: vault.LayerTree, Layer: digest}, Dir: s.Store.Tree(digest)})
 		}
 	}
 	return all, nodes, left, nil
@@ -140,7 +151,7 @@ func (s *Set) volumes(nodes []nodedir.Record) (all []Source, left []string, err 
 			return
 		}
 		seen[dir] = true
-		tree := Tree{Name: "volume/" + name, Kind: VolumeTree, Volume: name, Node: node, Path: path}
+		tree := vault.Tree{Name: "volume/" + name, Kind: vault.VolumeTree, Volume: name, Node: node, Path: path}
 		if node != "" {
 			tree.Name += "/" + node
 		}
@@ -196,7 +207,7 @@ func (s *Set) releases(nodes []nodedir.Record) ([]Source, error) {
 			continue
 		}
 		all = append(all, Source{
-			Tree: Tree{Name: "release/" + strconv.Itoa(number), Kind: ReleaseTree, Number: number}, Dir: dir,
+			Tree: vault.Tree{Name: "release/" + strconv.Itoa(number), Kind: vault.ReleaseTree, Number: number}, Dir: dir,
 			Skip: func(path string) bool { return within(path, "volumes", "site/.git") },
 		})
 	}
@@ -204,8 +215,8 @@ func (s *Set) releases(nodes []nodedir.Record) ([]Source, error) {
 }
 
 // secrets reads the secrets that go with the site.
-func (s *Set) secrets() (Secrets, error) {
-	all := Secrets{}
+func (s *Set) secrets() (vault.Secrets, error) {
+	all := vault.Secrets{}
 	key := s.Site.Key()
 	if err := collect(all, "secrets", s.Dirs.Secrets(key)); err != nil {
 		return nil, err
@@ -251,7 +262,7 @@ func (s *Set) Check() error {
 }
 
 // collect reads the secrets of a site that the host keeps.
-func collect(s Secrets, prefix, dir string) error {
+func collect(s vault.Secrets, prefix, dir string) error {
 	names, err := filepath.Glob(filepath.Join(dir, "*"))
 	if err != nil {
 		return err

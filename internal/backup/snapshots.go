@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"orrery/internal/backup/vault"
 	"orrery/internal/engine"
 	"orrery/internal/engine/nodedir"
 	"orrery/internal/host"
@@ -22,22 +23,22 @@ import (
 // backup stay aside until the site file that was restored has made the nodes: then what each of them says is what is here.
 
 // mostSnapshot bounds what a snapshot says of itself.
-const mostSnapshot = mostManifest
+const mostSnapshot = vault.MostManifest
 
 // eachSnapshot goes through the snapshots that are laid down.
 func (r *Restore) eachSnapshot(do func(staged string, s *snapshot.Snapshot) error) error {
 	for i := range r.Manifest.Trees {
 		t := &r.Manifest.Trees[i]
 		at, _ := r.places(t)
-		if t.Kind != SnapshotTree || at == "" || !tree.Exists(at) {
+		if t.Kind != vault.SnapshotTree || at == "" || !tree.Exists(at) {
 			continue
 		}
 		s, err := readSnapshot(at)
 		if err == nil {
-			err = wellFormed(s, t.snapshot(), r.Key)
+			err = wellFormed(s, t.SnapshotName(), r.Key)
 		}
 		if err != nil {
-			return damaged(r.source(), t.Name, err)
+			return vault.Damaged(r.source(), t.Name, err)
 		}
 		if err := do(at, s); err != nil {
 			return err
@@ -72,12 +73,12 @@ func wellFormed(s *snapshot.Snapshot, id, key string) error {
 	}
 	for _, v := range s.Volumes {
 		if !check.Word(v.Name) || v.Node != volume.ForAll && !check.Label(v.Node) {
-			return illegal("volume", v.Name)
+			return vault.Illegal("volume", v.Name)
 		}
 	}
 	for _, text := range append([]string{s.Who}, s.Omitted...) {
 		if visible.Line(text) != text {
-			return illegal("text", text)
+			return vault.Illegal("text", text)
 		}
 	}
 	return nil

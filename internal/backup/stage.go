@@ -12,6 +12,7 @@ import (
 	"filippo.io/age"
 	"golang.org/x/sys/unix"
 
+	"orrery/internal/backup/vault"
 	"orrery/internal/host"
 	"orrery/internal/image"
 	"orrery/internal/problem"
@@ -22,10 +23,10 @@ import (
 // each tree by one rename; private layers come last, each when its node has been made. A run that is killed has laid down all or not, and
 // the next one goes on from there.
 type Restore struct {
-	From     Vault
+	From     vault.Vault
 	ID       string
 	Title    string // how a user names the backup
-	Manifest *Manifest
+	Manifest *vault.Manifest
 
 	Dirs    host.Dirs
 	Store   *image.Store
@@ -106,7 +107,7 @@ func (r *Restore) Stage(ctx context.Context) error {
 	if err := r.room(); err != nil {
 		return errors.Join(err, r.Clear())
 	}
-	from := newPieces(r.From)
+	from := vault.NewPieces(r.From)
 	for i := range r.Manifest.Trees {
 		if err := r.tree(ctx, from, &r.Manifest.Trees[i]); err != nil {
 			err = r.explain(ctx, err)
@@ -144,9 +145,9 @@ func (r *Restore) explain(ctx context.Context, err error) error {
 }
 
 // tree lays down one tree.
-func (r *Restore) tree(ctx context.Context, from *pieces, t *Tree) error {
+func (r *Restore) tree(ctx context.Context, from *vault.Pieces, t *vault.Tree) error {
 	lacks := func(attr string) { r.Lacked[attr]++ }
-	if t.Kind == LayerTree {
+	if t.Kind == vault.LayerTree {
 		if !r.TrustLayers {
 			return nil
 		}
@@ -155,14 +156,14 @@ func (r *Restore) tree(ctx context.Context, from *pieces, t *Tree) error {
 				return r.Store.Adopt(ctx, l, func(tree string) error { return lay(ctx, from, t, tree, r.Saw, lacks) })
 			}
 		}
-		return damaged(r.From, "layer "+t.Layer, errMissing)
+		return vault.Damaged(r.From, "layer "+t.Layer, vault.ErrMissing)
 	}
 	at, to := r.places(t)
 	if at == "" {
 		return nil
 	}
 	mode := os.FileMode(0o700)
-	if t.Kind == SiteTree {
+	if t.Kind == vault.SiteTree {
 		mode = 0o755
 	}
 	if err := os.MkdirAll(filepath.Dir(at), mode); err != nil {
@@ -182,22 +183,22 @@ func (r *Restore) tree(ctx context.Context, from *pieces, t *Tree) error {
 }
 
 // places tells where a tree is laid down, and where it is moved to; private layers are moved when their nodes have been made.
-func (r *Restore) places(t *Tree) (at, to string) {
+func (r *Restore) places(t *vault.Tree) (at, to string) {
 	switch t.Kind {
-	case PrivateTree:
+	case vault.PrivateTree:
 		return r.private(t.ID), ""
-	case SiteTree:
+	case vault.SiteTree:
 		if tree.Exists(r.SiteDir) && !empty(r.SiteDir) {
 			return "", "" // it is the same
 		}
 		return beside(r.SiteDir), r.SiteDir
-	case VolumeTree:
+	case vault.VolumeTree:
 		if to = r.volume(t); t.Path != "" && !r.Twin {
 			return beside(to), to
 		}
-	case ReleaseTree:
+	case vault.ReleaseTree:
 		to = r.Dirs.Release(r.Key, t.Number)
-	case SnapshotTree:
+	case vault.SnapshotTree:
 		if r.Twin {
 			return "", "" // they tell of the original's directories
 		}
@@ -242,9 +243,9 @@ func (r *Restore) releases() error {
 	if len(r.Manifest.Releases) == 0 {
 		return nil
 	}
-	known, err := r.Manifest.releases()
+	known, err := r.Manifest.ReadReleases()
 	if err != nil {
-		return damaged(r.From, "what it says of releases", err)
+		return vault.Damaged(r.From, "what it says of releases", err)
 	}
 	known.Switch, known.Trial, known.Former = nil, nil, nil
 	text, err := json.Marshal(known)
@@ -290,14 +291,14 @@ func (r *Restore) settle() error {
 }
 
 // open decrypts the secrets, if there is something to do so with.
-func (r *Restore) open() (Secrets, error) {
+func (r *Restore) open() (vault.Secrets, error) {
 	if len(r.With) == 0 {
 		return nil, nil
 	}
 	if r.Manifest.Secrets == nil {
 		return nil, problem.New(problem.Usage, "there are no secrets in this backup to be decrypted").At(r.From.Where()).Try("leave the key or passphrase out")
 	}
-	all, err := unseal(newPieces(r.From).stream(r.Manifest.Secrets.Pieces), r.With)
+	all, err := vault.Unseal(vault.NewPieces(r.From).Stream(r.Manifest.Secrets.Pieces), r.With)
 	if err != nil {
 		return nil, problem.New(problem.Refused, "the secrets cannot be decrypted with this key or passphrase; nothing was done").At(r.From.Where()).Because(err).
 			Try("give the one with which the backup was made")

@@ -16,6 +16,7 @@ import (
 	"filippo.io/age"
 	"golang.org/x/sync/errgroup"
 
+	"orrery/internal/backup/vault"
 	"orrery/internal/engine/nodedir"
 	"orrery/internal/image"
 	"orrery/internal/problem"
@@ -29,7 +30,7 @@ import (
 // whole set, and the nodes stand still for a moment only, on any file system and whatever the size of the volumes.
 type Backup struct {
 	Set  *Set
-	Into Vault
+	Into vault.Vault
 	To   []age.Recipient // for whom secrets are encrypted; none: they are left out
 	By   string          // version of the program
 	Who  string
@@ -38,14 +39,14 @@ type Backup struct {
 	// Still runs something while nobody else changes the site and all Writers of the set stand still, and tells for how long they did.
 	Still func(ctx context.Context, do func(context.Context) error) (time.Duration, error)
 
-	pack       *packer
+	pack       *vault.Packer
 	trees      map[string]*taken
 	incomplete bool // the last backup lacks something
 }
 
 type taken struct {
 	source  Source
-	entries []Entry
+	entries []vault.Entry
 	bytes   int64
 	left    []string // what is not in it, and why
 }
@@ -59,10 +60,10 @@ const (
 // A Report says what a backup cost.
 type Report struct {
 	ID       string
-	Manifest *Manifest
+	Manifest *vault.Manifest
 	Read     int64 // bytes of content that were not read before
 	Wrote    int64 // bytes of blocks that were added
-	Checked  Checked
+	Checked  vault.Checked
 }
 
 // Run makes the backup.
@@ -71,10 +72,10 @@ func (t *Backup) Run(ctx context.Context) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	t.pack, t.trees = newPacker(t.Into), map[string]*taken{}
+	t.pack, t.trees = vault.NewPacker(t.Into), map[string]*taken{}
 	var read atomic.Int64
-	m := &Manifest{
-		Format: format, Site: t.Set.Site.Name, Key: t.Set.Site.Key(), Twin: t.Set.Site.Twin, Production: t.Set.Site.Production,
+	m := &vault.Manifest{
+		Format: vault.Format, Site: t.Set.Site.Name, Key: t.Set.Site.Key(), Twin: t.Set.Site.Twin, Production: t.Set.Site.Production,
 		Time: time.Now().UTC().Truncate(time.Second), By: t.By, Who: t.Who, Partial: t.Set.Nodes != nil,
 	}
 	m.Host, _ = os.Hostname()
@@ -82,13 +83,13 @@ func (t *Backup) Run(ctx context.Context) (*Report, error) {
 	if err == nil {
 		err = t.salvage()
 	}
-	err = errors.Join(err, t.pack.close())
+	err = errors.Join(err, t.pack.Close())
 	if err != nil {
 		return nil, explain(ctx, t.Into, err)
 	}
-	id, err := t.Into.commit(m)
-	report := &Report{ID: id, Manifest: m, Read: read.Load(), Wrote: t.pack.written()}
-	if r, is := t.Into.(*Repository); is {
+	id, err := t.Into.Commit(m)
+	report := &Report{ID: id, Manifest: m, Read: read.Load(), Wrote: t.pack.Written()}
+	if r, is := t.Into.(*vault.Repository); is {
 		report.Checked = r.Checked()
 	}
 	return report, err
@@ -96,19 +97,19 @@ func (t *Backup) Run(ctx context.Context) (*Report, error) {
 
 // salvage writes once more what is left of rotten blocks: older backups may need it.
 func (t *Backup) salvage() error {
-	r, is := t.Into.(*Repository)
+	r, is := t.Into.(*vault.Repository)
 	if !is {
 		return nil
 	}
 	for _, rotten := range r.Checked().Rotten {
-		if err := r.salvage(&rotten, func(content []byte) error { _, err := t.pack.add(content); return err }); err != nil {
+		if err := r.Salvage(&rotten, func(content []byte) error { _, err := t.pack.Add(content); return err }); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func explain(ctx context.Context, v Vault, err error) error {
+func explain(ctx context.Context, v vault.Vault, err error) error {
 	if ctx.Err() != nil {
 		return problem.New(problem.Interrupted, "interrupted; what was written stays, and the same command goes on with it").At(v.Where())
 	}
@@ -119,7 +120,7 @@ func explain(ctx context.Context, v Vault, err error) error {
 	return problem.New(problem.Failed, "the backup could not be made").At(v.Where()).Because(err)
 }
 
-func (t *Backup) all(ctx context.Context, sources []Source, m *Manifest, read *atomic.Int64) error {
+func (t *Backup) all(ctx context.Context, sources []Source, m *vault.Manifest, read *atomic.Int64) error {
 	if err := t.first(ctx, sources, read); err != nil {
 		return err
 	}
@@ -139,7 +140,7 @@ func (t *Backup) all(ctx context.Context, sources []Source, m *Manifest, read *a
 }
 
 // atOnce reads what has changed since it was read, while the nodes stand still. Whoever came to be meanwhile is read, too.
-func (t *Backup) atOnce(ctx context.Context, m *Manifest, read *atomic.Int64) error {
+func (t *Backup) atOnce(ctx context.Context, m *vault.Manifest, read *atomic.Int64) error {
 	sources, nodes, left, err := t.Set.sources()
 	if err != nil {
 		return err
@@ -188,8 +189,8 @@ func (t *Backup) first(ctx context.Context, sources []Source, read *atomic.Int64
 	sampled := make(chan error, 1)
 	go func() {
 		var err error
-		if r, is := t.Into.(*Repository); is {
-			err = r.sample(ctx, used)
+		if r, is := t.Into.(*vault.Repository); is {
+			err = r.Sample(ctx, used)
 		}
 		sampled <- err
 	}()
@@ -204,8 +205,8 @@ func (t *Backup) first(ctx context.Context, sources []Source, read *atomic.Int64
 }
 
 // formerly reads the lists of the last backup of this site in the vault, and gives the blocks of which something is reused.
-func (t *Backup) formerly(ctx context.Context) (used []Digest, err error) {
-	r, is := t.Into.(*Repository)
+func (t *Backup) formerly(ctx context.Context) (used []vault.Digest, err error) {
+	r, is := t.Into.(*vault.Repository)
 	if !is {
 		return nil, nil
 	}
@@ -213,12 +214,12 @@ func (t *Backup) formerly(ctx context.Context) (used []Digest, err error) {
 	if err != nil {
 		return nil, err
 	}
-	blocks := map[Digest]bool{}
-	from := newPieces(r)
+	blocks := map[vault.Digest]bool{}
+	from := vault.NewPieces(r)
 	for _, id := range slices.Backward(ids) {
 		m, err := r.Manifest(id)
 		if err != nil {
-			r.unread(id)
+			r.Unreadable(id)
 			continue
 		}
 		if m.Key != t.Set.Site.Key() {
@@ -234,8 +235,8 @@ func (t *Backup) formerly(ctx context.Context) (used []Digest, err error) {
 		}
 	}
 	used = slices.Collect(maps.Keys(blocks))
-	err = eachBlock(ctx, used, func(block Digest) error {
-		r.sound(block) // else it is condemned
+	err = vault.EachBlock(ctx, used, func(block vault.Digest) error {
+		r.Sound(block) // else it is condemned
 		return nil
 	})
 	t.forget()
@@ -244,34 +245,34 @@ func (t *Backup) formerly(ctx context.Context) (used []Digest, err error) {
 
 // forget lets entries be read anew of which the vault lacks something, and so be made good. It reports whether there were any.
 func (t *Backup) forget() bool {
-	r, is := t.Into.(*Repository)
-	if !is || !t.incomplete && !r.rots() {
+	r, is := t.Into.(*vault.Repository)
+	if !is || !t.incomplete && !r.Rots() {
 		return false
 	}
 	some := false
 	for _, tree := range t.trees {
 		before := len(tree.entries)
-		tree.entries = slices.DeleteFunc(tree.entries, func(e Entry) bool { return t.lacks(&e) })
+		tree.entries = slices.DeleteFunc(tree.entries, func(e vault.Entry) bool { return t.lacks(&e) })
 		some = some || len(tree.entries) < before
 	}
 	return some
 }
 
 // former reads the list of a tree, and notes in which blocks it and what it names are.
-func (t *Backup) former(from *pieces, is *Tree, used map[Digest]bool) {
-	note := func(pieces []Digest) {
+func (t *Backup) former(from *vault.Pieces, is *vault.Tree, used map[vault.Digest]bool) {
+	note := func(pieces []vault.Digest) {
 		for _, d := range pieces {
-			if block, has := t.pack.block(d); has {
+			if block, has := t.pack.Block(d); has {
 				used[block] = true
 			} else {
 				t.incomplete = true
 			}
 		}
 	}
-	var entries []Entry
-	err := from.each(is, func(e *Entry) error { entries = append(entries, *e); return nil })
+	var entries []vault.Entry
+	err := from.Each(is, func(e *vault.Entry) error { entries = append(entries, *e); return nil })
 	if err != nil { // the tree is read anew
-		from.doubt(is.List)
+		from.Doubt(is.List)
 		return
 	}
 	note(is.List)
@@ -284,9 +285,9 @@ func (t *Backup) former(from *pieces, is *Tree, used map[Digest]bool) {
 }
 
 // lacks reports whether the vault lacks a piece of an entry; then it is read anew, and so made good.
-func (t *Backup) lacks(e *Entry) bool {
+func (t *Backup) lacks(e *vault.Entry) bool {
 	for _, x := range e.Data {
-		if slices.ContainsFunc(x.Pieces, func(d Digest) bool { return !t.pack.has(d) }) {
+		if slices.ContainsFunc(x.Pieces, func(d vault.Digest) bool { return !t.pack.Has(d) }) {
 			return true
 		}
 	}
@@ -299,14 +300,14 @@ func (t *Backup) pass(ctx context.Context, sources []Source, read *atomic.Int64)
 	group.SetLimit(max(2, runtime.NumCPU()))
 	results := make([]*taken, len(sources))
 	for i := range sources {
-		former := map[Name]*Entry{}
+		former := map[vault.Name]*vault.Entry{}
 		if was := t.trees[sources[i].Tree.Name]; was != nil {
 			for j := range was.entries {
 				former[was.entries[j].Name] = &was.entries[j]
 			}
 		}
 		group.Go(func() error {
-			w := &walk{ctx: ctx, source: &sources[i], former: former, pack: t.pack, buffer: make([]byte, pieceSize), saw: t.Saw}
+			w := &walk{ctx: ctx, source: &sources[i], former: former, pack: t.pack, buffer: make([]byte, vault.PieceSize), saw: t.Saw}
 			entries, err := w.run()
 			read.Add(w.read)
 			if err != nil && !errors.Is(err, tree.ErrGone) {
@@ -332,25 +333,25 @@ func (t *Backup) pass(ctx context.Context, sources []Source, read *atomic.Int64)
 }
 
 // rest packs the lists and the secrets.
-func (t *Backup) rest(m *Manifest) error {
-	t.pack.cut() // of content that is damaged, the lists can tell the names
+func (t *Backup) rest(m *vault.Manifest) error {
+	t.pack.Cut() // of content that is damaged, the lists can tell the names
 	for _, tree := range t.trees {
-		text, err := writeList(tree.entries)
+		text, err := vault.WriteList(tree.entries)
 		if err != nil {
 			return err
 		}
 		is := tree.source.Tree
 		is.Entries, is.Bytes = len(tree.entries), tree.bytes
-		if is.List, err = t.pack.addAll(text); err != nil {
+		if is.List, err = t.pack.AddAll(text); err != nil {
 			return err
 		}
 		m.Trees = append(m.Trees, is)
 		for _, what := range tree.left {
-			m.Left = append(m.Left, is.title()+": "+what)
+			m.Left = append(m.Left, is.Title()+": "+what)
 		}
 	}
 	slices.Sort(m.Left)
-	slices.SortFunc(m.Trees, func(a, b Tree) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(m.Trees, func(a, b vault.Tree) int { return strings.Compare(a.Name, b.Name) })
 	secrets, err := t.Set.secrets()
 	if err != nil || len(secrets) == 0 {
 		return err
@@ -359,11 +360,11 @@ func (t *Backup) rest(m *Manifest) error {
 		m.Left = append(m.Left, fmt.Sprintf("secrets and SSH host keys (%d): nothing was given to encrypt them with", len(secrets)))
 		return nil
 	}
-	sealed, err := secrets.seal(t.To)
+	sealed, err := secrets.Seal(t.To)
 	if err != nil {
 		return err
 	}
-	m.Secrets = &Sealed{Names: secrets.Names()}
-	m.Secrets.Pieces, err = t.pack.addAll(sealed)
+	m.Secrets = &vault.Sealed{Names: secrets.Names()}
+	m.Secrets.Pieces, err = t.pack.AddAll(sealed)
 	return err
 }

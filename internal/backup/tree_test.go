@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"orrery/internal/backup/vault"
 	"orrery/internal/problem"
 )
 
@@ -37,7 +38,7 @@ func writeTree(t *testing.T, dir string) {
 	if err := unix.Setxattr(filepath.Join(dir, "a/text"), "user.note", []byte("n\x00te"), 0); err != nil && !errors.Is(err, unix.ENOTSUP) {
 		t.Fatal(err)
 	}
-	big := make([]byte, 3*pieceSize+17)
+	big := make([]byte, 3*vault.PieceSize+17)
 	for i := range big {
 		big[i] = byte(i * i >> 7)
 	}
@@ -60,55 +61,55 @@ func must(t *testing.T, err error) {
 }
 
 // kept backs one directory up.
-func kept(t *testing.T, into Vault, dir string, at time.Time) (*Report, error) {
+func kept(t *testing.T, into vault.Vault, dir string, at time.Time) (*Report, error) {
 	t.Helper()
 	backup := &Backup{Into: into, Saw: func(int64) {}, Set: &Set{}}
-	backup.pack, backup.trees = newPacker(into), map[string]*taken{}
+	backup.pack, backup.trees = vault.NewPacker(into), map[string]*taken{}
 	backup.Set.Site = aSite
-	m := &Manifest{Format: format, Site: "s", Key: "s", Time: at}
+	m := &vault.Manifest{Format: vault.Format, Site: "s", Key: "s", Time: at}
 	var read atomic.Int64
-	err := backup.first(t.Context(), []Source{{Tree: Tree{Name: "private/1", Kind: PrivateTree, Node: "n", ID: 1}, Dir: dir}}, &read)
+	err := backup.first(t.Context(), []Source{{Tree: vault.Tree{Name: "private/1", Kind: vault.PrivateTree, Node: "n", ID: 1}, Dir: dir}}, &read)
 	if err == nil {
 		err = backup.rest(m)
 	}
 	if err == nil {
 		err = backup.salvage()
 	}
-	if err = errors.Join(err, backup.pack.close()); err != nil {
+	if err = errors.Join(err, backup.pack.Close()); err != nil {
 		return nil, err
 	}
-	id, err := into.commit(m)
-	report := &Report{ID: id, Manifest: m, Read: read.Load(), Wrote: backup.pack.written()}
-	if r, is := into.(*Repository); is {
+	id, err := into.Commit(m)
+	report := &Report{ID: id, Manifest: m, Read: read.Load(), Wrote: backup.pack.Written()}
+	if r, is := into.(*vault.Repository); is {
 		report.Checked = r.Checked()
 	}
 	return report, err
 }
 
 // back lays the tree of a backup down.
-func back(t *testing.T, v Vault, id string) string {
+func back(t *testing.T, v vault.Vault, id string) string {
 	t.Helper()
 	m, err := v.Manifest(id)
 	must(t, err)
 	dir := filepath.Join(t.TempDir(), "back") // closed, so set-user-ID programs may be in it
-	must(t, lay(t.Context(), newPieces(v), &m.Trees[0], dir, func(int64) {}, func(string) {}))
+	must(t, lay(t.Context(), vault.NewPieces(v), &m.Trees[0], dir, func(int64) {}, func(string) {}))
 	return dir
 }
 
 // listOf gives a tree's entries without what is of this disk.
 func listOf(t *testing.T, dir string) []string {
 	t.Helper()
-	into, err := WriteRepository(filepath.Join(t.TempDir(), "r"))
+	into, err := vault.WriteRepository(filepath.Join(t.TempDir(), "r"))
 	must(t, err)
 	defer into.Close()
-	pack := newPacker(into)
-	w := &walk{ctx: t.Context(), source: &Source{Dir: dir}, pack: pack, buffer: make([]byte, pieceSize), saw: func(int64) {}}
+	pack := vault.NewPacker(into)
+	w := &walk{ctx: t.Context(), source: &Source{Dir: dir}, pack: pack, buffer: make([]byte, vault.PieceSize), saw: func(int64) {}}
 	entries, err := w.run()
-	must(t, errors.Join(err, pack.close()))
+	must(t, errors.Join(err, pack.Close()))
 	var lines []string
 	for _, e := range entries {
 		e.Ino, e.Changed = 0, 0
-		text, err := writeList([]Entry{e})
+		text, err := vault.WriteList([]vault.Entry{e})
 		must(t, err)
 		lines = append(lines, string(text))
 	}
@@ -139,7 +140,7 @@ func TestRepository(t *testing.T) {
 	time.Sleep(2 * settled)
 	now := time.Date(2026, 7, 30, 12, 0, 0, 0, time.UTC)
 	write := func(n int) *Report {
-		v, err := WriteRepository(at)
+		v, err := vault.WriteRepository(at)
 		must(t, err)
 		defer v.Close()
 		r, err := kept(t, v, dir, now.Add(time.Duration(n)*time.Hour))
@@ -159,7 +160,7 @@ func TestRepository(t *testing.T) {
 	if third.Read == 0 || third.Read > 100 {
 		t.Errorf("%d bytes read", third.Read)
 	}
-	v, err := OpenRepository(at)
+	v, err := vault.OpenRepository(at)
 	must(t, err)
 	for _, id := range []string{first.ID, third.ID} {
 		must(t, v.Verify(t.Context(), id, func(int64) {}))
@@ -169,7 +170,7 @@ func TestRepository(t *testing.T) {
 		t.Errorf("the first backup has %q", text)
 	}
 	must(t, v.Close())
-	w, err := WriteRepository(at)
+	w, err := vault.WriteRepository(at)
 	must(t, err)
 	gone, _, err := w.Prune(1)
 	must(t, err)
@@ -185,7 +186,7 @@ func TestRepository(t *testing.T) {
 func TestArchiveDamage(t *testing.T) {
 	dir, path := t.TempDir(), filepath.Join(t.TempDir(), "file")
 	must(t, os.WriteFile(filepath.Join(dir, "text"), []byte("some text"), 0o644))
-	v, err := WriteArchive(path)
+	v, err := vault.WriteArchive(path)
 	must(t, err)
 	_, err = kept(t, v, dir, time.Unix(1, 0))
 	must(t, errors.Join(err, v.Close()))
@@ -193,7 +194,7 @@ func TestArchiveDamage(t *testing.T) {
 	must(t, err)
 	try := func(content []byte) error {
 		must(t, os.WriteFile(path, content, 0o600))
-		a, err := OpenArchive(path)
+		a, err := vault.OpenArchive(path)
 		if err != nil {
 			return err
 		}
@@ -226,14 +227,14 @@ func TestDamageNamesFile(t *testing.T) {
 	writeTree(t, dir)
 	file := filepath.Join(at, "file")
 	for _, where := range []string{file, filepath.Join(at, "dir") + "/"} {
-		v, err := Write(where)
+		v, err := vault.Write(where)
 		must(t, err)
 		r, err := kept(t, v, dir, time.Unix(1, 0))
 		must(t, err)
 		block := blockWith(t, v, []byte("some text\n"))
 		must(t, v.Close())
 		damage(t, where, block)
-		v, id, err := Open(where)
+		v, id, err := vault.Open(where)
 		must(t, err)
 		err = v.Verify(t.Context(), r.ID, func(int64) {})
 		if err == nil || !strings.Contains(err.Error(), blockPath(block)) || !strings.Contains(err.Error(), "which holds private/1/") {
@@ -247,7 +248,7 @@ func TestDamageNamesFile(t *testing.T) {
 }
 
 // damage changes the last byte of a block.
-func damage(t *testing.T, where string, block Digest) {
+func damage(t *testing.T, where string, block vault.Digest) {
 	t.Helper()
 	path, at := filepath.Join(where, blockPath(block)), int64(0)
 	if f, err := os.Open(where); err == nil && !strings.HasSuffix(where, "/") {
@@ -279,28 +280,28 @@ func damage(t *testing.T, where string, block Digest) {
 func TestResume(t *testing.T) {
 	dir, path := t.TempDir(), filepath.Join(t.TempDir(), "file")
 	writeTree(t, dir)
-	v, err := WriteArchive(path)
+	v, err := vault.WriteArchive(path)
 	must(t, err)
-	pack := newPacker(v)
-	w := &walk{ctx: t.Context(), source: &Source{Dir: dir}, pack: pack, buffer: make([]byte, pieceSize), saw: func(int64) {}}
+	pack := vault.NewPacker(v)
+	w := &walk{ctx: t.Context(), source: &Source{Dir: dir}, pack: pack, buffer: make([]byte, vault.PieceSize), saw: func(int64) {}}
 	_, err = w.run()
-	must(t, errors.Join(err, pack.close(), v.Close()))
+	must(t, errors.Join(err, pack.Close(), v.Close()))
 	f, err := os.OpenFile(path+".part", os.O_WRONLY|os.O_APPEND, 0)
 	must(t, err)
 	_, err = f.WriteString("half a head")
 	must(t, errors.Join(err, f.Close()))
-	v, err = WriteArchive(path)
+	v, err = vault.WriteArchive(path)
 	must(t, err)
 	r, err := kept(t, v, dir, time.Unix(1, 0))
 	must(t, errors.Join(err, v.Close()))
 	if r.Wrote > 4096 {
 		t.Errorf("%d bytes were written again", r.Wrote)
 	}
-	again, err := OpenArchive(path)
+	again, err := vault.OpenArchive(path)
 	must(t, err)
 	must(t, again.Verify(t.Context(), r.ID, func(int64) {}))
 	wantSame(t, dir, back(t, again, r.ID))
-	if _, err := WriteArchive(path); problem.Exit(err) != int(problem.Usage) {
+	if _, err := vault.WriteArchive(path); problem.Exit(err) != int(problem.Usage) {
 		t.Errorf("an archive that is there: %v", err)
 	}
 }
@@ -308,19 +309,19 @@ func TestResume(t *testing.T) {
 // TestLinkInTheWay: a list that would write through a link that it made does not come out of its directory.
 func TestLinkInTheWay(t *testing.T) {
 	outside := t.TempDir()
-	v, err := WriteRepository(filepath.Join(t.TempDir(), "r"))
+	v, err := vault.WriteRepository(filepath.Join(t.TempDir(), "r"))
 	must(t, err)
 	defer v.Close()
-	pack := newPacker(v)
-	list, err := writeList([]Entry{
-		{Name: ".", Mode: unix.S_IFDIR | 0o755}, {Name: "x", Mode: unix.S_IFLNK | 0o777, Link: Name(outside)},
+	pack := vault.NewPacker(v)
+	list, err := vault.WriteList([]vault.Entry{
+		{Name: ".", Mode: unix.S_IFDIR | 0o755}, {Name: "x", Mode: unix.S_IFLNK | 0o777, Link: vault.Name(outside)},
 		{Name: "x/file", Mode: unix.S_IFREG | 0o644},
 	})
 	must(t, err)
-	tree := &Tree{Name: "t", Kind: PrivateTree}
-	tree.List, err = pack.addAll(list)
-	must(t, errors.Join(err, pack.close()))
-	if err := lay(t.Context(), newPieces(v), tree, filepath.Join(t.TempDir(), "to"), func(int64) {}, func(string) {}); err == nil {
+	tree := &vault.Tree{Name: "t", Kind: vault.PrivateTree}
+	tree.List, err = pack.AddAll(list)
+	must(t, errors.Join(err, pack.Close()))
+	if err := lay(t.Context(), vault.NewPieces(v), tree, filepath.Join(t.TempDir(), "to"), func(int64) {}, func(string) {}); err == nil {
 		t.Error("it was laid down")
 	}
 	if names, _ := os.ReadDir(outside); len(names) > 0 {
@@ -330,12 +331,12 @@ func TestLinkInTheWay(t *testing.T) {
 
 func TestPrune(t *testing.T) {
 	dir, at := t.TempDir(), filepath.Join(t.TempDir(), "backups")
-	w, err := WriteRepository(at)
+	w, err := vault.WriteRepository(at)
 	must(t, err)
 	defer w.Close()
 	var last *Report
 	for n := range 3 {
-		content := make([]byte, pieceSize)
+		content := make([]byte, vault.PieceSize)
 		for i := range content {
 			content[i] = byte(i*n + i>>8)
 		}
@@ -349,11 +350,11 @@ func TestPrune(t *testing.T) {
 	if left := len(blocksOfRepository(t, at)); len(gone) != 2 || freed == 0 || left >= before {
 		t.Errorf("pruned %v, %d bytes; %d blocks of %d are left", gone, freed, left, before)
 	}
-	r, err := WriteRepository(t.TempDir())
+	r, err := vault.WriteRepository(t.TempDir())
 	must(t, err)
 	must(t, r.Close())
 	must(t, w.Close())
-	again, err := OpenRepository(at)
+	again, err := vault.OpenRepository(at)
 	must(t, err)
 	defer again.Close()
 	must(t, again.Verify(t.Context(), last.ID, func(int64) {}))

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"orrery/internal/backup/vault"
 	"orrery/internal/problem"
 	"orrery/internal/tree"
 )
@@ -20,14 +21,14 @@ import (
 type walk struct {
 	ctx     context.Context
 	source  *Source
-	former  map[Name]*Entry // as the tree was when it was last read
-	pack    *packer
+	former  map[vault.Name]*vault.Entry // as the tree was when it was last read
+	pack    *vault.Packer
 	buffer  []byte
-	entries []Entry
-	left    []string      // what is not in the list, and why
-	first   map[file]Name // files with several names
-	bytes   int64         // in all files
-	read    int64         // of these read now
+	entries []vault.Entry
+	left    []string            // what is not in the list, and why
+	first   map[file]vault.Name // files with several names
+	bytes   int64               // in all files
+	read    int64               // of these read now
 	saw     func(int64)
 }
 
@@ -41,7 +42,7 @@ const settled = 50 * time.Millisecond
 var bounds = tree.Bounds{Depth: tree.Ample.Depth, Names: tree.Ample.Names, All: tree.Ample.All, Text: 1 << 30}
 
 // run goes through the tree. What is as it was the last time is not read.
-func (w *walk) run() ([]Entry, error) {
+func (w *walk) run() ([]vault.Entry, error) {
 	var root *tree.Root
 	dir, err := filepath.EvalSymlinks(w.source.Dir) // it is the operator's who says where a volume is
 	if err == nil {
@@ -54,7 +55,7 @@ func (w *walk) run() ([]Entry, error) {
 		return nil, err
 	}
 	defer root.Close()
-	w.first = map[file]Name{}
+	w.first = map[file]vault.Name{}
 	err = root.WalkSteps(w.ctx, bounds, tree.Steps{Visit: w.visit, Beyond: func(e *tree.Entry, why error) error {
 		w.leave(e.Path, why.Error())
 		return nil
@@ -93,16 +94,16 @@ func (w *walk) leave(at, why string) {
 // add adds one path.
 func (w *walk) add(at *tree.Entry) error {
 	st := &at.Stat
-	e := Entry{Name: Name(at.Path), Mode: st.Mode, Uid: st.Uid, Gid: st.Gid, Time: st.Mtim.Nano(), Ino: st.Ino, Changed: st.Ctim.Nano()}
+	e := vault.Entry{Name: vault.Name(at.Path), Mode: st.Mode, Uid: st.Uid, Gid: st.Gid, Time: st.Mtim.Nano(), Ino: st.Ino, Changed: st.Ctim.Nano()}
 	id := file{st.Dev, st.Ino}
-	if st.Nlink > 1 && !e.isDir() {
+	if st.Nlink > 1 && !e.IsDir() {
 		if first, has := w.first[id]; has {
 			e.Same, e.Ino, e.Changed = first, 0, 0
 			w.entries = append(w.entries, e)
 			return nil
 		}
 	}
-	if e.isFile() {
+	if e.IsFile() {
 		e.Size = st.Size
 		w.bytes += st.Size
 		if w.source.Bound > 0 && w.bytes > w.source.Bound {
@@ -116,14 +117,14 @@ func (w *walk) add(at *tree.Entry) error {
 	} else if err := w.fresh(at, &e); err != nil {
 		return err
 	}
-	if why := e.tooMuch(); why != "" {
+	if why := e.TooMuch(); why != "" {
 		w.leave(at.Path, why)
-		if e.isDir() {
+		if e.IsDir() {
 			return tree.SkipDir
 		}
 		return nil
 	}
-	if st.Nlink > 1 && !e.isDir() {
+	if st.Nlink > 1 && !e.IsDir() {
 		w.first[id] = e.Name
 	}
 	w.entries = append(w.entries, e)
@@ -131,22 +132,22 @@ func (w *walk) add(at *tree.Entry) error {
 }
 
 // unchanged reports whether an entry is as it was: every change of a file gives it another time of change, which nobody can set.
-func unchanged(was, is *Entry) bool {
+func unchanged(was, is *vault.Entry) bool {
 	return was.Changed != 0 && was.Same == "" && was.Changed == is.Changed && was.Ino == is.Ino && was.Mode == is.Mode && was.Size == is.Size &&
 		was.Time == is.Time && was.Uid == is.Uid && was.Gid == is.Gid
 }
 
 // fresh reads all of an entry but what stat(2) told.
-func (w *walk) fresh(at *tree.Entry, e *Entry) error {
+func (w *walk) fresh(at *tree.Entry, e *vault.Entry) error {
 	begun := time.Now()
 	var err error
-	switch e.kind() {
+	switch e.Kind() {
 	case unix.S_IFREG:
 		err = w.file(at.Dir, at.Name, e)
 	case unix.S_IFLNK:
 		var says string
 		says, err = tree.ReadLink(at.Dir, at.Name)
-		e.Link = Name(says)
+		e.Link = vault.Name(says)
 	}
 	if err != nil {
 		return err

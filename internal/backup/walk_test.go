@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"orrery/internal/backup/vault"
 	"orrery/internal/tree"
 )
 
@@ -29,7 +30,7 @@ func TestDeep(t *testing.T) {
 	}
 	must(t, errors.Join(err, unix.Mknodat(at, "leaf", unix.S_IFIFO|0o600, 0), unix.Close(at)))
 	must(t, os.WriteFile(filepath.Join(dir, "shallow"), []byte("x"), 0o600))
-	into, err := WriteRepository(filepath.Join(t.TempDir(), "r"))
+	into, err := vault.WriteRepository(filepath.Join(t.TempDir(), "r"))
 	must(t, err)
 	defer into.Close()
 	r, err := kept(t, into, dir, time.Now())
@@ -61,7 +62,7 @@ func TestDevices(t *testing.T) {
 	dir := t.TempDir()
 	must(t, unix.Mknod(filepath.Join(dir, "null"), unix.S_IFCHR|0o666, int(unix.Mkdev(1, 3))))
 	must(t, unix.Mknod(filepath.Join(dir, "whiteout"), unix.S_IFCHR, 0))
-	into, err := WriteRepository(filepath.Join(t.TempDir(), "r"))
+	into, err := vault.WriteRepository(filepath.Join(t.TempDir(), "r"))
 	must(t, err)
 	defer into.Close()
 	r, err := kept(t, into, dir, time.Now())

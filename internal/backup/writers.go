@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"orrery/internal/backup/vault"
 	"orrery/internal/engine"
 	"orrery/internal/engine/nodedir"
 	"orrery/internal/site/spec"
@@ -22,7 +23,7 @@ func (s *Set) Writers(ctx context.Context) ([]*spec.Node, error) {
 	}
 	var dirs []string
 	for _, source := range sources {
-		if source.Tree.Kind == VolumeTree {
+		if source.Tree.Kind == vault.VolumeTree {
 			dirs = append(dirs, source.Dir)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 
 	"orrery/internal/apply/local"
 	"orrery/internal/backup"
+	"orrery/internal/backup/vault"
 	"orrery/internal/control"
 	"orrery/internal/engine"
 	"orrery/internal/hook"
@@ -71,7 +72,7 @@ func (a *app) backup(ctx context.Context, selectors []string, target string, o b
 	if err != nil {
 		return err
 	}
-	to, err := backup.Recipients(o.keys, o.passphrase)
+	to, err := vault.Recipients(o.keys, o.passphrase)
 	if err != nil {
 		return err
 	}
@@ -86,7 +87,7 @@ func (a *app) backup(ctx context.Context, selectors []string, target string, o b
 	if err := set.Check(); err != nil {
 		return err
 	}
-	into, err := backup.Write(target)
+	into, err := vault.Write(target)
 	if err != nil {
 		return err
 	}
@@ -94,7 +95,7 @@ func (a *app) backup(ctx context.Context, selectors []string, target string, o b
 	return a.take(ctx, s, h, set, into, to, o)
 }
 
-func (a *app) take(ctx context.Context, s *site.Site, h *local.Host, set *backup.Set, into backup.Vault, to []age.Recipient, o backupOptions) error {
+func (a *app) take(ctx context.Context, s *site.Site, h *local.Host, set *backup.Set, into vault.Vault, to []age.Recipient, o backupOptions) error {
 	began := time.Now()
 	shown := newMeter(a.err, s.Name)
 	b := &backup.Backup{
@@ -127,7 +128,7 @@ func (a *app) take(ctx context.Context, s *site.Site, h *local.Host, set *backup
 }
 
 // tellChecked says how much of what a backup has in common with earlier ones was looked at.
-func (a *app) tellChecked(into backup.Vault, c *backup.Checked) {
+func (a *app) tellChecked(into vault.Vault, c *vault.Checked) {
 	if c.Blocks > 0 {
 		fmt.Fprintf(a.out, "It shares %s (%s) with earlier backups; %d of them (%s) were read again and are whole.\n",
 			phrase.Count(c.Blocks, "block"), sizeText(c.Bytes), c.Read, sizeText(c.Reread))
@@ -138,7 +139,7 @@ func (a *app) tellChecked(into backup.Vault, c *backup.Checked) {
 }
 
 // tellRotten names what is damaged in a directory of backups.
-func (a *app) tellRotten(into backup.Vault, c *backup.Checked) {
+func (a *app) tellRotten(into vault.Vault, c *vault.Checked) {
 	const most = 8
 	for i := range c.Rotten[:min(len(c.Rotten), most)] {
 		fmt.Fprintf(a.err, "orrery: damaged in %s: %s (%v)\n", into.Where(), c.Rotten[i].Name(), c.Rotten[i].Why)
@@ -155,17 +156,17 @@ func (a *app) tellRotten(into backup.Vault, c *backup.Checked) {
 }
 
 // chosenName is how a user names a backup.
-func backupName(v backup.Vault, id string) string {
-	if _, one := v.(*backup.Archive); one {
+func backupName(v vault.Vault, id string) string {
+	if _, one := v.(*vault.Archive); one {
 		return v.Where()
 	}
 	return v.Where() + "@" + id
 }
 
-func volumes(m *backup.Manifest) int {
+func volumes(m *vault.Manifest) int {
 	n := 0
 	for _, t := range m.Trees {
-		if t.Kind == backup.VolumeTree {
+		if t.Kind == vault.VolumeTree {
 			n++
 		}
 	}
@@ -232,13 +233,13 @@ type listed struct {
 	Damaged []string  `json:"damaged,omitempty"` // blocks and manifests
 }
 
-func backupLine(where, id string, m *backup.Manifest, r *backup.Report) listed {
+func backupLine(where, id string, m *vault.Manifest, r *backup.Report) listed {
 	l := listed{
 		ID: id, Where: where, Site: m.Key, Time: m.Time, Host: m.Host, Who: m.Who, Nodes: len(m.Nodes), Volumes: volumes(m), Bytes: m.Bytes(),
 		Secrets: m.Secrets != nil, Left: m.Left, Pause: m.Pause,
 	}
 	for _, t := range m.Trees {
-		l.Layers = l.Layers || t.Kind == backup.LayerTree
+		l.Layers = l.Layers || t.Kind == vault.LayerTree
 	}
 	if r != nil {
 		l.Read, l.Added, l.Shared, l.Checked = r.Read, r.Wrote, r.Checked.Bytes, r.Checked.Reread
@@ -257,7 +258,7 @@ func (a *app) backupList() *cobra.Command {
 	c := &cobra.Command{
 		Use: "ls FILE|DIR", Short: "List the backups in a directory, or what is in a file", Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			v, _, err := backup.Open(args[0])
+			v, _, err := vault.Open(args[0])
 			if err != nil {
 				return err
 			}
@@ -309,7 +310,7 @@ func (a *app) backupVerify() *cobra.Command {
 	return &cobra.Command{
 		Use: "verify FILE|DIR[@ID]", Short: "Read a backup, or all of a directory, and compare it with its digests", Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			v, id, err := backup.Open(args[0])
+			v, id, err := vault.Open(args[0])
 			if err != nil {
 				return err
 			}
@@ -318,7 +319,7 @@ func (a *app) backupVerify() *cobra.Command {
 			if id == "" {
 				ids, err = v.Backups()
 			} else {
-				ids[0], _, err = backup.Choose(v, id)
+				ids[0], _, err = vault.Choose(v, id)
 			}
 			if err != nil {
 				return err
@@ -342,7 +343,7 @@ func (a *app) backupVerify() *cobra.Command {
 	}
 }
 
-func (a *app) verify(ctx context.Context, v backup.Vault, id string) error {
+func (a *app) verify(ctx context.Context, v vault.Vault, id string) error {
 	shown := newMeter(a.err, "verify")
 	defer shown.Close()
 	return v.Verify(ctx, id, shown.Add)

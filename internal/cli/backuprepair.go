@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"orrery/internal/backup"
+	"orrery/internal/backup/vault"
 	"orrery/internal/control"
 	"orrery/internal/phrase"
 	"orrery/internal/problem"
@@ -44,7 +45,7 @@ func (a *app) repair(ctx context.Context, dir string, copies []string) error {
 	shown := newMeter(a.err, "repair")
 	repair := &backup.Repair{Into: into, Set: set, Saw: shown.Add}
 	for _, text := range copies {
-		v, _, err := backup.Open(text)
+		v, _, err := vault.Open(text)
 		if err != nil {
 			shown.Close()
 			return err
@@ -79,17 +80,17 @@ func (a *app) repairSet(target string) (*backup.Set, error) {
 }
 
 // writable opens a directory of backups that is one already.
-func writable(dir string) (*backup.Repository, error) {
-	was, err := backup.OpenRepository(dir) // a directory that is none does not become one
+func writable(dir string) (*vault.Repository, error) {
+	was, err := vault.OpenRepository(dir) // a directory that is none does not become one
 	if err != nil {
 		return nil, err
 	}
 	was.Close() //nolint:errcheck // it was only read
-	return backup.WriteRepository(dir)
+	return vault.WriteRepository(dir)
 }
 
-func (a *app) tellRepaired(into *backup.Repository, done *backup.Repaired) error {
-	a.tellRotten(into, &backup.Checked{Rotten: done.Rotten, Anew: true})
+func (a *app) tellRepaired(into *vault.Repository, done *backup.Repaired) error {
+	a.tellRotten(into, &vault.Checked{Rotten: done.Rotten, Anew: true})
 	fmt.Fprintf(a.out, "%s (%s) read, %d of them damaged; %s added.\n", phrase.Count(done.Blocks, "block"), sizeText(done.Bytes), len(done.Rotten), sizeText(done.Wrote))
 	lost := 0
 	for i := range done.Backups {

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"orrery/internal/backup"
+	"orrery/internal/backup/vault"
 	"orrery/internal/phrase"
 	"orrery/internal/problem"
 	"orrery/internal/visible"
@@ -23,12 +24,12 @@ func (a *app) pick(c *cobra.Command, text string, o restoreOptions) error {
 			return problem.New(problem.Usage, "--%s is about a site, and --file and --node touch none", flag).Try("leave it out")
 		}
 	}
-	v, id, err := backup.Open(text)
+	v, id, err := vault.Open(text)
 	if err != nil {
 		return err
 	}
 	defer v.Close() //nolint:errcheck // it was only read
-	_, m, err := backup.Choose(v, id)
+	_, m, err := vault.Choose(v, id)
 	if err != nil {
 		return err
 	}

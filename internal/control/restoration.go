@@ -12,6 +12,7 @@ import (
 	"orrery/internal/apply"
 	"orrery/internal/apply/local"
 	"orrery/internal/backup"
+	"orrery/internal/backup/vault"
 	"orrery/internal/engine/nodedir"
 	"orrery/internal/host"
 	"orrery/internal/image"
@@ -59,12 +60,12 @@ func (c *Session) Restore(ctx context.Context, text string, o RestoreOptions) (*
 	if err := NeedRoot(); err != nil {
 		return nil, err
 	}
-	v, id, err := backup.Open(text)
+	v, id, err := vault.Open(text)
 	if err != nil {
 		return nil, err
 	}
 	defer v.Close() //nolint:errcheck // it was only read
-	id, m, err := backup.Choose(v, id)
+	id, m, err := vault.Choose(v, id)
 	if err != nil {
 		return nil, err
 	}
@@ -111,8 +112,8 @@ func (c *Session) clearRestore(s *site.Site) error {
 }
 
 // prepare says where all of the backup goes.
-func (r *restoration) prepare(v backup.Vault, id string, m *backup.Manifest) (*backup.Restore, error) {
-	with, err := backup.Identities(r.o.Identity, r.o.Passphrase)
+func (r *restoration) prepare(v vault.Vault, id string, m *vault.Manifest) (*backup.Restore, error) {
+	with, err := vault.Identities(r.o.Identity, r.o.Passphrase)
 	if err != nil {
 		return nil, err
 	}
@@ -460,15 +461,15 @@ func notIn(from *backup.Restore, s *site.Site) []string {
 }
 
 // backupName is how a user names a backup.
-func backupName(v backup.Vault, id string) string {
-	if _, one := v.(*backup.Archive); one {
+func backupName(v vault.Vault, id string) string {
+	if _, one := v.(*vault.Archive); one {
 		return v.Where()
 	}
 	return v.Where() + "@" + id
 }
 
 // Verify reads a backup and compares it with its digests.
-func (c *Session) Verify(ctx context.Context, v backup.Vault, id string) error {
+func (c *Session) Verify(ctx context.Context, v vault.Vault, id string) error {
 	watch := c.Watcher.Bytes("verify")
 	defer watch.Close()
 	return v.Verify(ctx, id, watch.Add)

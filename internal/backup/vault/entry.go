@@ -1,4 +1,4 @@
-package backup
+package vault
 
 import (
 	"bufio"
@@ -47,10 +47,10 @@ type Extent struct {
 // Attrs are extended attributes by name.
 type Attrs map[string][]byte
 
-func (e *Entry) kind() uint32  { return e.Mode & unix.S_IFMT }
-func (e *Entry) isFile() bool  { return e.kind() == unix.S_IFREG }
-func (e *Entry) isDir() bool   { return e.kind() == unix.S_IFDIR }
-func (e *Entry) isFirst() bool { return e.Same == "" }
+func (e *Entry) Kind() uint32  { return e.Mode & unix.S_IFMT }
+func (e *Entry) IsFile() bool  { return e.Kind() == unix.S_IFREG }
+func (e *Entry) IsDir() bool   { return e.Kind() == unix.S_IFDIR }
+func (e *Entry) IsFirst() bool { return e.Same == "" }
 
 // A Name is a file name or path: any bytes but 0. Such as are no UTF-8 are written in base64.
 type Name string
@@ -77,8 +77,8 @@ func (n *Name) UnmarshalText(text []byte) error {
 	return err
 }
 
-// writeList writes entries, a line of JSON for each.
-func writeList(entries []Entry) ([]byte, error) {
+// WriteList writes entries, a line of JSON for each.
+func WriteList(entries []Entry) ([]byte, error) {
 	var b bytes.Buffer
 	lines := json.NewEncoder(&b)
 	lines.SetEscapeHTML(false)
@@ -97,8 +97,8 @@ func writeList(entries []Entry) ([]byte, error) {
 // mostLine bounds a line of a list. A file of 1.9 TiB has one that long.
 const mostLine = 128 << 20
 
-// errBounds: there is more of something than any backup has.
-var errBounds = errors.New("there is more of it than in any backup")
+// ErrBounds: there is more of something than any backup has.
+var ErrBounds = errors.New("there is more of it than in any backup")
 
 // eachEntry reads what writeList wrote, one entry after another, and refuses what no walk of a tree can have given. Whoever wrote the
 // list decides how long it is, so it is not kept in memory.
@@ -114,7 +114,7 @@ func eachEntry(from io.Reader, visit func(*Entry) error) error {
 			return err
 		}
 		if n > tree.Ample.All {
-			return fmt.Errorf("more than %d paths: %w", tree.Ample.All, errBounds)
+			return fmt.Errorf("more than %d paths: %w", tree.Ample.All, ErrBounds)
 		}
 		var e Entry
 		if err := json.Unmarshal(line, &e); err != nil {
@@ -134,7 +134,7 @@ func readLine(from *bufio.Reader, room []byte) ([]byte, error) {
 	for {
 		part, err := from.ReadSlice('\n')
 		if len(room)+len(part) > mostLine {
-			return nil, fmt.Errorf("a line of more than %d MiB: %w", mostLine>>20, errBounds)
+			return nil, fmt.Errorf("a line of more than %d MiB: %w", mostLine>>20, ErrBounds)
 		}
 		room = append(room, part...)
 		switch {
@@ -157,7 +157,7 @@ func (e *Entry) check() error {
 	if e.Size < 0 || len(e.Link) >= unix.PathMax || strings.Contains(string(e.Link), "\x00") {
 		return errors.New("no file is like that")
 	}
-	if (len(e.Data) > 0 || e.Size > 0) && (!e.isFile() || !e.isFirst()) {
+	if (len(e.Data) > 0 || e.Size > 0) && (!e.IsFile() || !e.IsFirst()) {
 		return errors.New("it is no file, but has content")
 	}
 	end := int64(0)
@@ -180,20 +180,20 @@ func (x *Extent) UnmarshalJSON(text []byte) error {
 	if x.At < 0 || x.Size <= 0 || x.At > math.MaxInt64-x.Size {
 		return errors.New("a part of no file")
 	}
-	if want := (x.At+x.Size-1)/pieceSize - x.At/pieceSize + 1; int64(len(x.Pieces)) != want {
+	if want := (x.At+x.Size-1)/PieceSize - x.At/PieceSize + 1; int64(len(x.Pieces)) != want {
 		return fmt.Errorf("a part of %d bytes with %d pieces", x.Size, len(x.Pieces))
 	}
 	return nil
 }
 
-// chunk gives the size of the piece of a file that begins at an offset, of a part that ends at another.
-func chunk(at, end int64) int64 { return min(pieceSize-at%pieceSize, end-at) }
+// Chunk gives the size of the piece of a file that begins at an offset, of a part that ends at another.
+func Chunk(at, end int64) int64 { return min(PieceSize-at%PieceSize, end-at) }
 
 // UnmarshalJSON reads attributes, of which no file has many.
 func (a *Attrs) UnmarshalJSON(text []byte) error {
 	const most = 2 << 20 // the kernel takes names of 64 KiB together; each value may have as much, but hardly any file system takes that
 	if len(text) > most {
-		return fmt.Errorf("extended attributes of %d bytes: %w", len(text), errBounds)
+		return fmt.Errorf("extended attributes of %d bytes: %w", len(text), ErrBounds)
 	}
 	return json.Unmarshal(text, (*map[string][]byte)(a))
 }
@@ -203,8 +203,8 @@ func inside(n Name) bool {
 	return name != "" && !path.IsAbs(name) && path.Clean(name) == name && name != ".." && !strings.HasPrefix(name, "../") && !strings.Contains(name, "\x00")
 }
 
-// tooMuch says why an entry is more than a list can be read with.
-func (e *Entry) tooMuch() string {
+// TooMuch says why an entry is more than a list can be read with.
+func (e *Entry) TooMuch() string {
 	size := 0
 	for name, value := range e.Attrs {
 		size += len(name) + len(value)

@@ -1,4 +1,4 @@
-package backup
+package vault
 
 import (
 	"context"
@@ -16,19 +16,19 @@ func usedBlocks(v Vault, m *Manifest) ([]Digest, error) {
 		for _, d := range all {
 			at, ok := v.has().find(d)
 			if !ok {
-				return damaged(v, "a block that holds a part of "+what, errMissing)
+				return Damaged(v, "a block that holds a part of "+what, ErrMissing)
 			}
 			used[at.block] = true
 		}
 		return nil
 	}
-	from := newPieces(v)
+	from := NewPieces(v)
 	for i := range m.Trees {
 		t := &m.Trees[i]
 		if err := need("the list of "+t.Name, t.List); err != nil {
 			return nil, err
 		}
-		err := from.each(t, func(e *Entry) error {
+		err := from.Each(t, func(e *Entry) error {
 			for _, x := range e.Data {
 				if err := need(t.Name+"/"+tree.Shorten(string(e.Name)), x.Pieces); err != nil {
 					return err
@@ -48,8 +48,8 @@ func usedBlocks(v Vault, m *Manifest) ([]Digest, error) {
 	return slices.Collect(maps.Keys(used)), nil
 }
 
-// eachBlock does something with blocks, several at once, until one of them fails.
-func eachBlock(ctx context.Context, blocks []Digest, do func(Digest) error) error {
+// EachBlock does something with blocks, several at once, until one of them fails.
+func EachBlock(ctx context.Context, blocks []Digest, do func(Digest) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	next := make(chan Digest)

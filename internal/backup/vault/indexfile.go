@@ -1,4 +1,4 @@
-package backup
+package vault
 
 import (
 	"bufio"
@@ -46,7 +46,7 @@ func blocksOf(from io.Reader) (map[Digest][]piece, error) {
 		}
 		n := int(binary.LittleEndian.Uint32(head[len(Digest{}):]))
 		if n > mostHead/pieceLine || count+n > tree.Ample.All {
-			return nil, errBounds
+			return nil, ErrBounds
 		}
 		count += n
 		var pieces []piece // as many as there are, and not as are said
@@ -68,7 +68,7 @@ func blocksOf(from io.Reader) (map[Digest][]piece, error) {
 
 // indexFiles gives the names of the index files.
 func (r *Repository) indexFiles() ([]string, error) {
-	names, err := r.root.Names("index", mostNames)
+	names, err := r.root.Names("index", MostNames)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

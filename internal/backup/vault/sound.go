@@ -1,4 +1,4 @@
-package backup
+package vault
 
 import (
 	"bytes"
@@ -75,7 +75,7 @@ func (r *Repository) whole(block Digest) ([]piece, error) {
 	r.mu.Unlock()
 	switch {
 	case file == nil:
-		return nil, errMissing
+		return nil, ErrMissing
 	case file.size < 0:
 		return nil, tree.ErrNotRegular
 	}
@@ -96,8 +96,8 @@ func (r *Repository) whole(block Digest) ([]piece, error) {
 // errIndex: what an index tells of a block is not so.
 var errIndex = errors.New("there are other pieces in it than the index says")
 
-// sound reports whether a block may be reused.
-func (r *Repository) sound(block Digest) bool {
+// Sound reports whether a block may be reused.
+func (r *Repository) Sound(block Digest) bool {
 	r.mu.Lock()
 	file := r.files[block]
 	known := file != nil && file.read > 0
@@ -154,8 +154,8 @@ const (
 	mostReread = 256 << 20
 )
 
-// sample reads some of the blocks that are to be reused: those that were read longest ago, so that each comes round.
-func (r *Repository) sample(ctx context.Context, used []Digest) error {
+// Sample reads some of the blocks that are to be reused: those that were read longest ago, so that each comes round.
+func (r *Repository) Sample(ctx context.Context, used []Digest) error {
 	type one struct {
 		block Digest
 		blockFile
@@ -177,14 +177,14 @@ func (r *Repository) sample(ctx context.Context, used []Digest) error {
 		left -= all[len(some)].size
 		some = append(some, all[len(some)].block)
 	}
-	return eachBlock(ctx, some, func(block Digest) error {
+	return EachBlock(ctx, some, func(block Digest) error {
 		r.reread(block)
 		return nil
 	})
 }
 
-// rots reports whether something was condemned.
-func (r *Repository) rots() bool {
+// Rots reports whether something was condemned.
+func (r *Repository) Rots() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return len(r.checked.Rotten) > 0
@@ -217,8 +217,8 @@ func (r *Repository) replaced(b *Rotten) bool {
 	})
 }
 
-// retire takes blocks that are not whole out of the way. One of which something is nowhere else is kept aside: whoever has nothing better may look into it.
-func (r *Repository) retire() error {
+// Retire takes blocks that are not whole out of the way. One of which something is nowhere else is kept aside: whoever has nothing better may look into it.
+func (r *Repository) Retire() error {
 	for i := range r.checked.Rotten {
 		rotten := &r.checked.Rotten[i]
 		if r.files[rotten.Block] != nil {
@@ -242,8 +242,8 @@ func (r *Repository) retire() error {
 	return nil
 }
 
-// salvage gives the pieces of a rotten block that are what they were.
-func (r *Repository) salvage(b *Rotten, keep func(content []byte) error) error {
+// Salvage gives the pieces of a rotten block that are what they were.
+func (r *Repository) Salvage(b *Rotten, keep func(content []byte) error) error {
 	stored, err := r.block(b.Block)
 	if err != nil {
 		return nil // nothing of it can be read
@@ -308,7 +308,7 @@ func (r *Repository) remember() error {
 
 // recall reads what remember wrote. It is only a shortcut: without it, each block is read before it is reused.
 func (r *Repository) recall() {
-	text, err := r.root.ReadFile(readName, int64(len(r.files)+mostNames)*int64(blockLine)+sha256.Size)
+	text, err := r.root.ReadFile(readName, int64(len(r.files)+MostNames)*int64(blockLine)+sha256.Size)
 	if err != nil || len(text) < sha256.Size {
 		return
 	}
@@ -325,15 +325,15 @@ func (r *Repository) recall() {
 	}
 }
 
-// rereadAll reads all blocks, and condemns those that are not whole. It tells how many there are, and what they take.
-func (r *Repository) rereadAll(ctx context.Context, saw func(bytes int64)) (blocks int, bytes int64, err error) {
+// RereadAll reads all blocks, and condemns those that are not whole. It tells how many there are, and what they take.
+func (r *Repository) RereadAll(ctx context.Context, saw func(bytes int64)) (blocks int, bytes int64, err error) {
 	sizes := map[Digest]int64{}
 	for block, file := range r.files {
 		sizes[block] = max(file.size, 0)
 		bytes += sizes[block]
 	}
 	blocks = len(sizes) + len(r.checked.Rotten) // which were found when it was opened
-	err = eachBlock(ctx, slices.Collect(maps.Keys(sizes)), func(block Digest) error {
+	err = EachBlock(ctx, slices.Collect(maps.Keys(sizes)), func(block Digest) error {
 		r.reread(block)
 		saw(sizes[block])
 		return nil

@@ -1,4 +1,4 @@
-package backup
+package vault
 
 import (
 	"crypto/sha256"

@@ -1,4 +1,4 @@
-package backup
+package vault
 
 import (
 	"errors"
@@ -13,14 +13,14 @@ import (
 // errDigest: content is not what its name says.
 var errDigest = errors.New("its digest is another than its name says")
 
-// errMissing: something is not there at all.
-var errMissing = errors.New("it is missing")
+// ErrMissing: something is not there at all.
+var ErrMissing = errors.New("it is missing")
 
 // Whereabouts are those of a backup.
-type whereabouts interface{ Where() string }
+type Whereabouts interface{ Where() string }
 
-// damaged says which file is damaged; nothing has been touched then.
-func damaged(v whereabouts, what string, err error) error {
+// Damaged says which file is damaged; nothing has been touched then.
+func Damaged(v Whereabouts, what string, err error) error {
 	var p *problem.Problem
 	if errors.As(err, &p) {
 		return err
@@ -32,8 +32,8 @@ func damaged(v whereabouts, what string, err error) error {
 	return p.Try("take another copy of it, or an older backup")
 }
 
-// errFound ends a search.
-var errFound = errors.New("found")
+// ErrFound ends a search.
+var ErrFound = errors.New("found")
 
 // hurt tells of which files a damaged block holds a part.
 func hurt(v Vault, m *Manifest, block Digest) string {
@@ -45,15 +45,15 @@ func hurt(v Vault, m *Manifest, block Digest) string {
 	if m == nil {
 		return name
 	}
-	from := newPieces(v)
+	from := NewPieces(v)
 	for i := range m.Trees {
 		t := &m.Trees[i]
 		found := ""
-		err := from.each(t, func(e *Entry) error {
+		err := from.Each(t, func(e *Entry) error {
 			for _, x := range e.Data {
 				if slices.ContainsFunc(x.Pieces, func(d Digest) bool { return broken[d] }) {
 					found = visible.Line(tree.Shorten(string(e.Name)))
-					return errFound
+					return ErrFound
 				}
 			}
 			return nil

@@ -1,4 +1,4 @@
-package backup
+package vault
 
 import (
 	"archive/tar"
@@ -56,7 +56,7 @@ func OpenArchive(path string) (*Archive, error) {
 	}
 	if a.id == "" {
 		f.Close()
-		return nil, damaged(a, "its manifest", errShort)
+		return nil, Damaged(a, "its manifest", errShort)
 	}
 	return a, nil
 }
@@ -103,8 +103,8 @@ func (a *Archive) Close() error { return a.file.Close() }
 
 func (a *Archive) has() *index { return a.index }
 
-// sound: whoever goes on writing an archive has compared all that is in it.
-func (a *Archive) sound(Digest) bool { return true }
+// Sound: whoever goes on writing an archive has compared all that is in it.
+func (a *Archive) Sound(Digest) bool { return true }
 
 // header makes the header of a member. There is one way only to write it.
 func header(name string, size int64) ([]byte, error) {
@@ -150,8 +150,8 @@ func (a *Archive) put(name Digest, block []byte) error {
 	return nil
 }
 
-// commit ends the archive and gives it its name, once it is on disk.
-func (a *Archive) commit(m *Manifest) (string, error) {
+// Commit ends the archive and gives it its name, once it is on disk.
+func (a *Archive) Commit(m *Manifest) (string, error) {
 	text, id, err := spell(m)
 	if err != nil {
 		return "", err
@@ -187,11 +187,11 @@ func (a *Archive) block(name Digest) ([]byte, error) {
 	at, ok := a.at[name]
 	a.mu.Unlock()
 	if !ok {
-		return nil, damaged(a, blockName(name), fs.ErrNotExist)
+		return nil, Damaged(a, blockName(name), fs.ErrNotExist)
 	}
 	stored := make([]byte, at.size)
 	if _, err := a.file.ReadAt(stored, at.at); err != nil {
-		return nil, damaged(a, blockName(name), err)
+		return nil, Damaged(a, blockName(name), err)
 	}
 	return stored, nil
 }
@@ -218,7 +218,7 @@ func (a *Archive) Verify(ctx context.Context, id string, read func(int64)) error
 		return err
 	}
 	if again.id != id {
-		return damaged(a, "its manifest", errDigest)
+		return Damaged(a, "its manifest", errDigest)
 	}
 	_, err = usedBlocks(again, m)
 	return err
@@ -245,14 +245,14 @@ func (a *Archive) scan(ctx context.Context, visit func(member) error, read func(
 			break
 		}
 		if _, err := a.file.ReadAt(raw, a.end); err != nil {
-			return damaged(a, "its end", errShort)
+			return Damaged(a, "its end", errShort)
 		}
 		m, err := a.member(raw)
 		if err != nil {
 			return err
 		}
 		if m.size > info.Size()-m.at-padding(m.size) {
-			return damaged(a, m.name, errShort)
+			return Damaged(a, m.name, errShort)
 		}
 		next := m.at + m.size + padding(m.size)
 		if err := visit(m); err != nil {
@@ -274,21 +274,21 @@ func (a *Archive) scan(ctx context.Context, visit func(member) error, read func(
 func (a *Archive) member(raw []byte) (member, error) {
 	h, err := tar.NewReader(bytes.NewReader(raw)).Next()
 	if err != nil {
-		return member{}, damaged(a, "the header at byte "+strconv.FormatInt(a.end, 10), errors.New("it is no header of a backup"))
+		return member{}, Damaged(a, "the header at byte "+strconv.FormatInt(a.end, 10), errors.New("it is no header of a backup"))
 	}
 	want, err := header(h.Name, h.Size)
 	first := a.end == 0
 	if err != nil || !bytes.Equal(want, raw) || first != (h.Name == markName) {
-		return member{}, damaged(a, "the header at byte "+strconv.FormatInt(a.end, 10), errors.New("it is no header of a backup"))
+		return member{}, Damaged(a, "the header at byte "+strconv.FormatInt(a.end, 10), errors.New("it is no header of a backup"))
 	}
 	m := member{h.Name, a.end + tarBlock, h.Size}
 	_, isBlock, err := a.named(m)
-	most := int64(mostManifest)
+	most := int64(MostManifest)
 	if isBlock {
 		most = mostBlock
 	}
 	if err == nil && (m.size < 0 || m.size > most) {
-		err = damaged(a, m.name, errBounds)
+		err = Damaged(a, m.name, ErrBounds)
 	}
 	return m, err
 }
@@ -297,10 +297,10 @@ func (a *Archive) member(raw []byte) (member, error) {
 func (a *Archive) ends(size int64) error {
 	rest := make([]byte, 2*tarBlock)
 	if _, err := a.file.ReadAt(rest, a.end); err != nil {
-		return damaged(a, "its end", errShort)
+		return Damaged(a, "its end", errShort)
 	}
 	if size-a.end != int64(len(rest)) || !zero(rest) {
-		return damaged(a, "its end", errors.New("something follows the manifest that does not belong there"))
+		return Damaged(a, "its end", errors.New("something follows the manifest that does not belong there"))
 	}
 	return nil
 }
@@ -318,19 +318,19 @@ func (a *Archive) look(m member) error {
 	}
 	first := make([]byte, 8)
 	if _, err := a.file.ReadAt(first, m.at); err != nil {
-		return damaged(a, m.name, err)
+		return Damaged(a, m.name, err)
 	}
 	size, err := headSize(first)
 	if err != nil || int64(size) > m.size {
-		return damaged(a, m.name, errBlock)
+		return Damaged(a, m.name, errBlock)
 	}
 	head := make([]byte, size)
 	if _, err := a.file.ReadAt(head, m.at); err != nil {
-		return damaged(a, m.name, err)
+		return Damaged(a, m.name, err)
 	}
 	pieces, err := piecesOf(head)
 	if err != nil {
-		return damaged(a, m.name, err)
+		return Damaged(a, m.name, err)
 	}
 	return a.note(block, m, pieces)
 }
@@ -343,20 +343,20 @@ func (a *Archive) check(m member) error {
 	}
 	content := make([]byte, m.size+padding(m.size))
 	if _, err := a.file.ReadAt(content, m.at); err != nil && !errors.Is(err, io.EOF) {
-		return damaged(a, m.name, err)
+		return Damaged(a, m.name, err)
 	}
 	if !zero(content[m.size:]) {
-		return damaged(a, m.name, errors.New("the padding behind it is not zero"))
+		return Damaged(a, m.name, errors.New("the padding behind it is not zero"))
 	}
 	content = content[:m.size]
 	switch {
 	case isBlock:
 		if digestOf(content) != block {
-			return damaged(a, a.hurt(block, content), errDigest)
+			return Damaged(a, a.hurt(block, content), errDigest)
 		}
 		pieces, err := piecesOf(content)
 		if err != nil {
-			return damaged(a, m.name, err)
+			return Damaged(a, m.name, err)
 		}
 		return a.note(block, m, pieces)
 	case m.name == markName:
@@ -390,7 +390,7 @@ func (a *Archive) hurt(block Digest, content []byte) string {
 func (a *Archive) note(block Digest, m member, pieces []piece) error {
 	a.at[block] = span{m.at, m.size}
 	if err := a.index.add(block, pieces); err != nil {
-		return damaged(a, m.name, err)
+		return Damaged(a, m.name, err)
 	}
 	return nil
 }
@@ -407,5 +407,5 @@ func (a *Archive) named(m member) (block Digest, isBlock bool, err error) {
 	if block.UnmarshalText([]byte(strings.TrimSuffix(base, ".zst"))) == nil && blockName(block) == m.name {
 		return block, true, nil
 	}
-	return block, false, damaged(a, m.name, errors.New("there is no such file in a backup"))
+	return block, false, Damaged(a, m.name, errors.New("there is no such file in a backup"))
 }

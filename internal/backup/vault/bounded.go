@@ -1,4 +1,4 @@
-package backup
+package vault
 
 import (
 	"bytes"
@@ -35,10 +35,10 @@ func (l *bounded[T]) UnmarshalJSON(text []byte) error {
 			return err
 		}
 		if _, extent := any(x).(Extent); !extent && d.InputOffset()-before > mostElement {
-			return fmt.Errorf("one of %d bytes: %w", d.InputOffset()-before, errBounds)
+			return fmt.Errorf("one of %d bytes: %w", d.InputOffset()-before, ErrBounds)
 		}
 		if len(*l) >= mostElements {
-			return fmt.Errorf("more than %d in a list: %w", mostElements, errBounds)
+			return fmt.Errorf("more than %d in a list: %w", mostElements, ErrBounds)
 		}
 		*l = append(*l, x)
 	}

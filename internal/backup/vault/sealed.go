@@ -1,4 +1,4 @@
-package backup
+package vault
 
 import (
 	"archive/tar"
@@ -34,8 +34,8 @@ func (s Secrets) Names() []string {
 	return names
 }
 
-// seal encrypts secrets for whoever is to read them.
-func (s Secrets) seal(to []age.Recipient) ([]byte, error) {
+// Seal encrypts secrets for whoever is to read them.
+func (s Secrets) Seal(to []age.Recipient) ([]byte, error) {
 	var b bytes.Buffer
 	safe, err := age.Encrypt(&b, to...)
 	if err != nil {
@@ -59,7 +59,7 @@ func (s Secrets) seal(to []age.Recipient) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-func unseal(from io.Reader, with []age.Identity) (Secrets, error) {
+func Unseal(from io.Reader, with []age.Identity) (Secrets, error) {
 	plain, err := age.Decrypt(from, with...)
 	if err != nil {
 		return nil, err

@@ -1,9 +1,15 @@
-// Package backup keeps whole sites: their files, the private layers of their nodes, volumes, and the layers or the recipes of these.
+// Package vault keeps backups: a store of content that is named by its digests, in a directory that holds many (Repository) or in one file (Archive).
 //
-// Content is cut into pieces that are named by their digests and packed, compressed, into blocks that are named by theirs. A
-// backup is a manifest that names trees; a tree is a list of entries that name pieces. All of that lies in a directory that
-// holds many backups (Repository), or in one file, a tar archive of the same (Archive). docs/decisions/0012 tells why.
-package backup
+// Content is cut into pieces of at most 1 MiB. A Packer takes those that the vault has not got yet, compresses several into a block, and puts that under
+// the digest of what is in the file. Pieces reads them back, and believes nothing that its digest does not confirm. On top of that a Tree is a list of
+// Entries that name pieces, and a Manifest names trees; it is written last, so that a backup is there as a whole or not at all. docs/decisions/0012 tells why.
+//
+// The life of a block: it is put, noted as whole, reused by later backups, of which each reads a sample of those that were read longest ago (sound.go);
+// if it has rotted it is condemned, what can still be read is salvaged, and the next backup writes the rest again; Prune sweeps blocks that no manifest
+// needs any more. Whoever wrote a vault is a stranger: names, sizes and counts are checked before anything follows from them (legal.go, bounded.go).
+//
+// What is put into a vault and laid down from it is the business of package backup.
+package vault
 
 import (
 	"encoding/json"
@@ -15,8 +21,8 @@ import (
 	"orrery/internal/problem"
 )
 
-// format is the version of all that is written; it is in every manifest and beside the blocks.
-const format = 1
+// Format is the version of all that is written; it is in every manifest and beside the blocks.
+const Format = 1
 
 // A Manifest says what is in a backup. It is written last: a backup without one is none.
 type Manifest struct {
@@ -64,8 +70,8 @@ type Tree struct {
 	List    digests `json:"list"` // pieces of the list of entries
 }
 
-// title names a tree for people.
-func (t *Tree) title() string {
+// Title names a tree for people.
+func (t *Tree) Title() string {
 	switch {
 	case t.Kind == PrivateTree:
 		return "node " + t.Node
@@ -102,7 +108,7 @@ func spell(m *Manifest) (text []byte, id string, err error) {
 		return nil, "", err
 	}
 	text = append(text, '\n')
-	if len(text) > mostManifest {
+	if len(text) > MostManifest {
 		return nil, "", problem.New(problem.Unable, "the site is too large for one backup: what is in it takes %d MiB to tell", len(text)>>20).
 			Try("choose some of the nodes")
 	}
@@ -113,8 +119,8 @@ func nameOf(m *Manifest, text []byte) string {
 	return m.Time.UTC().Format("20060102-150405") + "-" + digestOf(text).String()[:16]
 }
 
-// mostManifest bounds a manifest; that of 32 nodes has half a MiB.
-const mostManifest = 64 << 20
+// MostManifest bounds a manifest; that of 32 nodes has half a MiB.
+const MostManifest = 64 << 20
 
 // manifestName is that of a manifest's file: the time of the backup, and half a digest.
 var manifestName = regexp.MustCompile(`^[0-9]{8}-[0-9]{6}-[0-9a-f]{16}\.json$`)
@@ -125,17 +131,17 @@ func isManifest(name string) bool { return manifestName.MatchString(name) }
 func understand(v Vault, id string, text []byte) (*Manifest, error) {
 	m := &Manifest{}
 	err := json.Unmarshal(text, m)
-	if err == nil && m.Format != format {
-		return nil, problem.New(problem.Unable, "backup %s is of format %d; this Orrery reads format %d", id, m.Format, format).At(v.Where())
+	if err == nil && m.Format != Format {
+		return nil, problem.New(problem.Unable, "backup %s is of format %d; this Orrery reads format %d", id, m.Format, Format).At(v.Where())
 	}
 	if err == nil && nameOf(m, text) != id {
 		err = errDigest
 	}
 	if err == nil {
-		err = m.check()
+		err = m.Check()
 	}
 	if err != nil {
-		return nil, damaged(v, "backups/"+id+".json", err)
+		return nil, Damaged(v, "backups/"+id+".json", err)
 	}
 	return m, nil
 }

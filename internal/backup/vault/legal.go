@@ -1,4 +1,4 @@
-package backup
+package vault
 
 import (
 	"encoding/json"
@@ -20,10 +20,10 @@ import (
 // Whoever wrote a backup is a stranger: all names in it are checked by the rules by which a site file is, before anything is made of
 // them, and where a tree goes follows from its kind and these names.
 
-// check refuses a manifest that no backup of a site has.
-func (m *Manifest) check() error {
+// Check refuses a manifest that no backup of a site has.
+func (m *Manifest) Check() error {
 	if !check.Label(m.Site) {
-		return illegal("site", m.Site)
+		return Illegal("site", m.Site)
 	}
 	if m.Twin != "" {
 		if err := twin.Legal(m.Twin); err != nil {
@@ -31,34 +31,34 @@ func (m *Manifest) check() error {
 		}
 	}
 	if s := (site.Site{Name: m.Site, Twin: m.Twin}); m.Key != s.Key() {
-		return illegal("key", m.Key)
+		return Illegal("key", m.Key)
 	}
 	for _, text := range append([]string{m.Host, m.By, m.Who}, m.Left...) {
 		if visible.Line(text) != text {
-			return illegal("text", text)
+			return Illegal("text", text)
 		}
 	}
 	for i := range m.Nodes {
 		n := &m.Nodes[i].Node
 		if !check.Label(n.Name) || n.ID <= 0 || !image.IsDigest(n.Base) || !allDigests(n.Below) || n.Layer != "" && !image.IsDigest(n.Layer) {
-			return illegal("node", n.Name)
+			return Illegal("node", n.Name)
 		}
 	}
 	for i := range m.Layers {
 		l := &m.Layers[i]
 		if !image.IsDigest(l.Digest) || l.Base != "" && !image.IsDigest(l.Base) || !allDigests(l.Below) || visible.Line(l.Title) != l.Title {
-			return illegal("layer", l.Digest)
+			return Illegal("layer", l.Digest)
 		}
 	}
 	names := map[string]bool{}
 	for i := range m.Trees {
 		t := &m.Trees[i]
 		if name, ok := t.derived(); !ok || t.Name != name || names[name] || t.Bytes < 0 {
-			return illegal("tree", t.Name)
+			return Illegal("tree", t.Name)
 		}
 		names[t.Name] = true
 	}
-	_, err := m.releases()
+	_, err := m.ReadReleases()
 	return err
 }
 
@@ -67,7 +67,7 @@ func allDigests(names []string) bool {
 	return !slices.ContainsFunc(names, func(name string) bool { return !image.IsDigest(name) })
 }
 
-func illegal(what, name string) error {
+func Illegal(what, name string) error {
 	return fmt.Errorf("%s %q is none that Orrery writes", what, name)
 }
 
@@ -89,23 +89,23 @@ func (t *Tree) derived() (name string, ok bool) {
 	case ReleaseTree:
 		return "release/" + strconv.Itoa(t.Number), t.Number > 0 && t.Number <= mostRelease
 	case SnapshotTree:
-		return "snapshot/" + t.snapshot(), check.Word(t.snapshot())
+		return "snapshot/" + t.SnapshotName(), check.Word(t.SnapshotName())
 	case LayerTree:
 		return "layer/" + t.Layer, image.IsDigest(t.Layer)
 	}
 	return "", false
 }
 
-// snapshot gives the name of the snapshot that a tree is of.
-func (t *Tree) snapshot() string { return strings.TrimPrefix(t.Name, "snapshot/") }
+// SnapshotName gives the name of the snapshot that a tree is of.
+func (t *Tree) SnapshotName() string { return strings.TrimPrefix(t.Name, "snapshot/") }
 
 // legalPath tells a path that a site file may name for a volume.
 func legalPath(path string) bool {
 	return filepath.IsAbs(path) && filepath.Clean(path) == path && path != "/" && visible.Line(path) == path
 }
 
-// releases reads what the host knew of releases.
-func (m *Manifest) releases() (observe.Releases, error) {
+// ReadReleases reads what the host knew of releases.
+func (m *Manifest) ReadReleases() (observe.Releases, error) {
 	var r observe.Releases
 	if len(m.Releases) == 0 {
 		return r, nil
@@ -115,12 +115,12 @@ func (m *Manifest) releases() (observe.Releases, error) {
 	}
 	for node, number := range r.Active {
 		if !check.Label(node) || number < 0 || number > mostRelease {
-			return r, illegal("release of node", node)
+			return r, Illegal("release of node", node)
 		}
 	}
 	for _, number := range r.Confirmed {
 		if number < 0 || number > mostRelease {
-			return r, illegal("release", strconv.Itoa(number))
+			return r, Illegal("release", strconv.Itoa(number))
 		}
 	}
 	if r.Ended != nil {
@@ -132,8 +132,8 @@ func (m *Manifest) releases() (observe.Releases, error) {
 // hostKeyFile matches the files of a node's SSH host keys.
 var hostKeyFile = regexp.MustCompile(`^ssh_host_[a-z0-9_]+(\.pub)?$`)
 
-// isHostKey tells the name of such a file.
-func isHostKey(name string) bool { return hostKeyFile.MatchString(name) }
+// IsHostKey tells the name of such a file.
+func IsHostKey(name string) bool { return hostKeyFile.MatchString(name) }
 
 // isSecret tells the paths of secrets: secrets/NAME, keys/NODE/ssh_host_TYPE_key[.pub] and keys/known_hosts.
 func isSecret(path string) bool {
@@ -142,7 +142,7 @@ func isSecret(path string) bool {
 	case len(parts) == 2 && parts[0] == "secrets":
 		return check.Word(parts[1])
 	case len(parts) == 3 && parts[0] == "keys":
-		return check.Label(parts[1]) && isHostKey(parts[2])
+		return check.Label(parts[1]) && IsHostKey(parts[2])
 	}
 	return path == "keys/known_hosts"
 }

@@ -1,4 +1,4 @@
-package backup
+package vault
 
 import (
 	"encoding/binary"
@@ -10,10 +10,10 @@ import (
 // A block is a file of its own: a skippable frame of zstd with the digests and sizes of the pieces, then one frame with these in a
 // row. So `zstd -dc` gives the content, and what pieces there are can be told from the beginning of the file.
 const (
-	pieceSize = 1 << 20 // at most
+	PieceSize = 1 << 20 // at most
 	blockSize = 4 << 20 // about, before compression
 
-	mostContent = blockSize + pieceSize // before compression: a block is closed by the piece with which it has blockSize
+	mostContent = blockSize + PieceSize // before compression: a block is closed by the piece with which it has blockSize
 	mostHead    = 64 << 20
 	mostBlock   = 8 + mostHead + mostContent + mostContent>>7 // what does not compress grows a little
 	mostPieces  = 1 << 16                                     // that are put in one block; formerly any number was
@@ -83,7 +83,7 @@ func sound(pieces []piece) error {
 	seen := make(map[Digest]bool, min(len(pieces), 1<<10))
 	sum := int64(0)
 	for _, p := range pieces {
-		if sum += int64(p.size); p.size == 0 || p.size > pieceSize || sum > mostContent || seen[p.digest] {
+		if sum += int64(p.size); p.size == 0 || p.size > PieceSize || sum > mostContent || seen[p.digest] {
 			return errBlock
 		}
 		seen[p.digest] = true

@@ -1,15 +1,15 @@
-package backup
+package vault
 
 import (
 	"sync"
 	"sync/atomic"
 )
 
-// A packer takes pieces, and puts those that the vault has not yet into it, several in a block.
-type packer struct {
+// A Packer takes pieces, and puts those that the vault has not yet into it, several in a block.
+type Packer struct {
 	vault Vault
 	known *index
-	only  map[Digest]bool // which pieces are wanted; nil: all
+	Only  map[Digest]bool // which pieces are wanted; nil: all
 
 	mu      sync.Mutex
 	pieces  []piece
@@ -28,10 +28,10 @@ type job struct {
 	content []byte
 }
 
-func newPacker(v Vault) *packer {
-	p := &packer{vault: v, known: v.has(), coming: map[Digest]bool{}, jobs: make(chan job, workers), free: make(chan []byte, 2*workers+1)}
+func NewPacker(v Vault) *Packer {
+	p := &Packer{vault: v, known: v.has(), coming: map[Digest]bool{}, jobs: make(chan job, workers), free: make(chan []byte, 2*workers+1)}
 	for range cap(p.free) {
-		p.free <- make([]byte, 0, blockSize+pieceSize)
+		p.free <- make([]byte, 0, blockSize+PieceSize)
 	}
 	for range workers {
 		p.done.Go(p.work)
@@ -39,7 +39,7 @@ func newPacker(v Vault) *packer {
 	return p
 }
 
-func (p *packer) work() {
+func (p *Packer) work() {
 	var block []byte
 	for j := range p.jobs {
 		block = seal(block, j.pieces, j.content)
@@ -56,10 +56,10 @@ func (p *packer) work() {
 	}
 }
 
-// add takes a piece; the packer keeps a copy.
-func (p *packer) add(content []byte) (Digest, error) {
+// Add takes a piece; the packer keeps a copy.
+func (p *Packer) Add(content []byte) (Digest, error) {
 	d := digestOf(content)
-	if p.only != nil && !p.only[d] || p.has(d) {
+	if p.Only != nil && !p.Only[d] || p.Has(d) {
 		return d, nil
 	}
 	if err := p.failed.Load(); err != nil {
@@ -82,41 +82,41 @@ func (p *packer) add(content []byte) (Digest, error) {
 	return d, nil
 }
 
-// has reports whether a piece is in the vault, in a block that may be reused.
-func (p *packer) has(d Digest) bool {
-	block, has := p.block(d)
-	return has && p.vault.sound(block)
+// Has reports whether a piece is in the vault, in a block that may be reused.
+func (p *Packer) Has(d Digest) bool {
+	block, has := p.Block(d)
+	return has && p.vault.Sound(block)
 }
 
-// block gives the block of the vault that a piece is in.
-func (p *packer) block(d Digest) (Digest, bool) {
+// Block gives the block of the vault that a piece is in.
+func (p *Packer) Block(d Digest) (Digest, bool) {
 	at, has := p.known.find(d)
 	return at.block, has
 }
 
-// written tells how many bytes of blocks were written.
-func (p *packer) written() int64 { return p.wrote.Load() }
+// Written tells how many bytes of blocks were written.
+func (p *Packer) Written() int64 { return p.wrote.Load() }
 
-func (p *packer) send() {
+func (p *Packer) send() {
 	if len(p.pieces) > 0 {
 		p.jobs <- job{p.pieces, p.content}
 		p.pieces, p.content = nil, nil
 	}
 }
 
-// cut lets what comes next begin a block of its own.
-func (p *packer) cut() {
+// Cut lets what comes next begin a block of its own.
+func (p *Packer) Cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.send()
 }
 
-// addAll takes content of any size.
-func (p *packer) addAll(content []byte) ([]Digest, error) {
+// AddAll takes content of any size.
+func (p *Packer) AddAll(content []byte) ([]Digest, error) {
 	var all []Digest
 	for len(content) > 0 {
-		n := min(len(content), pieceSize)
-		d, err := p.add(content[:n])
+		n := min(len(content), PieceSize)
+		d, err := p.Add(content[:n])
 		if err != nil {
 			return nil, err
 		}
@@ -125,9 +125,9 @@ func (p *packer) addAll(content []byte) ([]Digest, error) {
 	return all, nil
 }
 
-// close puts what is left into the vault and waits for it.
-func (p *packer) close() error {
-	p.cut()
+// Close puts what is left into the vault and waits for it.
+func (p *Packer) Close() error {
+	p.Cut()
 	close(p.jobs)
 	p.done.Wait()
 	if err := p.failed.Load(); err != nil {

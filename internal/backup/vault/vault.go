@@ -1,4 +1,4 @@
-package backup
+package vault
 
 import (
 	"container/list"
@@ -25,14 +25,14 @@ type Vault interface {
 	Close() error
 
 	has() *index
-	sound(block Digest) bool // it may be reused
+	Sound(block Digest) bool // it may be reused
 	block(name Digest) ([]byte, error)
 	put(name Digest, block []byte) error
-	commit(m *Manifest) (id string, err error)
+	Commit(m *Manifest) (id string, err error)
 }
 
-// pieces reads pieces out of a vault. It remembers the blocks that were opened last, because neighbours lie in one block.
-type pieces struct {
+// Pieces reads pieces out of a vault. It remembers the blocks that were opened last, because neighbours lie in one block.
+type Pieces struct {
 	vault Vault
 	mu    sync.Mutex
 	order *list.List // of *opened, the latest first
@@ -47,12 +47,12 @@ type opened struct {
 // remembered is how many opened blocks are kept.
 const remembered = 8
 
-func newPieces(v Vault) *pieces {
-	return &pieces{vault: v, order: list.New(), open: map[Digest]*list.Element{}}
+func NewPieces(v Vault) *Pieces {
+	return &Pieces{vault: v, order: list.New(), open: map[Digest]*list.Element{}}
 }
 
-// get gives the content of a piece, which is compared with its digest.
-func (p *pieces) get(d Digest) ([]byte, error) {
+// Get gives the content of a piece, which is compared with its digest.
+func (p *Pieces) Get(d Digest) ([]byte, error) {
 	at, ok := p.vault.has().find(d)
 	if !ok {
 		return nil, problem.New(problem.Failed, "the backup lacks the piece %s", d).At(p.vault.Where())
@@ -62,16 +62,16 @@ func (p *pieces) get(d Digest) ([]byte, error) {
 		return nil, err
 	}
 	if int64(at.at)+int64(at.size) > int64(len(content)) {
-		return nil, damaged(p.vault, blockName(at.block), errBlock)
+		return nil, Damaged(p.vault, blockName(at.block), errBlock)
 	}
 	found := content[at.at : at.at+at.size]
 	if digestOf(found) != d {
-		return nil, damaged(p.vault, blockName(at.block), errDigest)
+		return nil, Damaged(p.vault, blockName(at.block), errDigest)
 	}
 	return found, nil
 }
 
-func (p *pieces) content(block Digest) ([]byte, error) {
+func (p *Pieces) content(block Digest) ([]byte, error) {
 	p.mu.Lock()
 	if e, ok := p.open[block]; ok {
 		p.order.MoveToFront(e)
@@ -85,7 +85,7 @@ func (p *pieces) content(block Digest) ([]byte, error) {
 	}
 	content, err := contentOf(stored)
 	if err != nil {
-		return nil, damaged(p.vault, blockName(block), err)
+		return nil, Damaged(p.vault, blockName(block), err)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -97,11 +97,11 @@ func (p *pieces) content(block Digest) ([]byte, error) {
 	return content, nil
 }
 
-// stream reads pieces one after the other.
-func (p *pieces) stream(all []Digest) io.Reader { return &stream{from: p, left: all} }
+// Stream reads pieces one after the other.
+func (p *Pieces) Stream(all []Digest) io.Reader { return &stream{from: p, left: all} }
 
 type stream struct {
-	from *pieces
+	from *Pieces
 	left []Digest
 	now  []byte
 }
@@ -112,7 +112,7 @@ func (s *stream) Read(b []byte) (int, error) {
 			return 0, io.EOF
 		}
 		var err error
-		if s.now, err = s.from.get(s.left[0]); err != nil {
+		if s.now, err = s.from.Get(s.left[0]); err != nil {
 			return 0, err
 		}
 		s.left = s.left[1:]
@@ -122,36 +122,36 @@ func (s *stream) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// each reads the entries of a tree, one after another. What visit gives ends it.
-func (p *pieces) each(t *Tree, visit func(*Entry) error) error {
+// Each reads the entries of a tree, one after another. What visit gives ends it.
+func (p *Pieces) Each(t *Tree, visit func(*Entry) error) error {
 	var stop error
-	err := eachEntry(p.stream(t.List), func(e *Entry) error {
+	err := eachEntry(p.Stream(t.List), func(e *Entry) error {
 		stop = visit(e)
 		return stop
 	})
 	if err != nil && stop == nil {
-		return damaged(p.vault, "the list of "+t.Name, err)
+		return Damaged(p.vault, "the list of "+t.Name, err)
 	}
 	return stop
 }
 
-// block gives the block in which a piece is.
-func (p *pieces) block(d Digest) (Digest, bool) {
+// Block gives the block in which a piece is.
+func (p *Pieces) Block(d Digest) (Digest, bool) {
 	at, has := p.vault.has().find(d)
 	return at.block, has
 }
 
-// where names the vault.
-func (p *pieces) where() string { return p.vault.Where() }
+// Where names the vault.
+func (p *Pieces) Where() string { return p.vault.Where() }
 
-// damaged says what is damaged in the vault.
-func (p *pieces) damaged(what string, err error) error { return damaged(p.vault, what, err) }
+// Damaged says what is damaged in the vault.
+func (p *Pieces) Damaged(what string, err error) error { return Damaged(p.vault, what, err) }
 
-// doubt lets blocks be read before they are reused, since what is in these pieces cannot be understood.
-func (p *pieces) doubt(all []Digest) {
+// Doubt lets blocks be read before they are reused, since what is in these pieces cannot be understood.
+func (p *Pieces) Doubt(all []Digest) {
 	r, is := p.vault.(*Repository)
 	for _, d := range all {
-		if block, has := p.block(d); is && has {
+		if block, has := p.Block(d); is && has {
 			r.doubt(block)
 		}
 	}

@@ -1,4 +1,4 @@
-package backup
+package vault
 
 import (
 	"context"
@@ -47,16 +47,16 @@ type Repository struct {
 const markName = "orrery-backup"
 
 // mark is what a repository and an archive begin with.
-func mark() []byte { return fmt.Appendf(nil, "orrery backup %d\n", format) }
+func mark() []byte { return fmt.Appendf(nil, "orrery backup %d\n", Format) }
 
-// mostNames is how many names there may be in one directory of a repository.
-const mostNames = 1 << 20
+// MostNames is how many names there may be in one directory of a repository.
+const MostNames = 1 << 20
 
 // OpenRepository opens a repository for reading.
 func OpenRepository(dir string) (*Repository, error) {
 	r := &Repository{dir: dir, index: newIndex()}
 	text, err := []byte(nil), error(nil)
-	if r.root, err = openDirectory(dir); err == nil {
+	if r.root, err = OpenDirectory(dir); err == nil {
 		text, err = r.root.ReadFile(markName, 1<<10)
 	}
 	switch {
@@ -78,8 +78,8 @@ func OpenRepository(dir string) (*Repository, error) {
 	return r, nil
 }
 
-// openDirectory opens a directory that the operator names, perhaps by a link.
-func openDirectory(dir string) (*tree.Root, error) {
+// OpenDirectory opens a directory that the operator names, perhaps by a link.
+func OpenDirectory(dir string) (*tree.Root, error) {
 	real, err := filepath.EvalSymlinks(dir)
 	if err != nil {
 		return nil, err
@@ -94,7 +94,7 @@ func WriteRepository(dir string) (*Repository, error) {
 	}
 	r := &Repository{dir: dir, index: newIndex()}
 	var err error
-	if r.root, err = openDirectory(dir); err == nil {
+	if r.root, err = OpenDirectory(dir); err == nil {
 		r.lock, err = r.hold(unix.LOCK_EX)
 	}
 	if err == nil {
@@ -120,7 +120,7 @@ func (r *Repository) clear() error {
 	if err := r.root.RemoveAll("new"); err != nil {
 		return err
 	}
-	names, err := r.root.Names(".", mostNames)
+	names, err := r.root.Names(".", MostNames)
 	if err != nil {
 		return err
 	}
@@ -212,7 +212,7 @@ func (r *Repository) read() error {
 				continue
 			}
 			if err := r.index.add(block, pieces); err != nil {
-				return damaged(r, "index/"+name, err)
+				return Damaged(r, "index/"+name, err)
 			}
 		}
 	}
@@ -227,7 +227,7 @@ func (r *Repository) read() error {
 		}
 		r.files[block].read = time.Now().Unix()
 		if err := r.index.add(block, pieces); err != nil {
-			return damaged(r, blockName(block), err)
+			return Damaged(r, blockName(block), err)
 		}
 	}
 	return nil
@@ -241,10 +241,10 @@ func (r *Repository) list() error {
 		return nil
 	}
 	if err != nil {
-		return damaged(r, "blocks", problem.Reason(err))
+		return Damaged(r, "blocks", problem.Reason(err))
 	}
 	defer blocks.Close()
-	err = blocks.Walk(context.Background(), tree.Bounds{Depth: 2, Names: mostNames, All: tree.Ample.All}, func(e *tree.Entry) error {
+	err = blocks.Walk(context.Background(), tree.Bounds{Depth: 2, Names: MostNames, All: tree.Ample.All}, func(e *tree.Entry) error {
 		part, name, inner := strings.Cut(e.Path, "/")
 		if !inner {
 			if e.Path != "." && len(part) != 2 {
@@ -259,7 +259,7 @@ func (r *Repository) list() error {
 		return tree.SkipDir
 	})
 	if err != nil {
-		return damaged(r, "blocks", problem.Reason(err))
+		return Damaged(r, "blocks", problem.Reason(err))
 	}
 	return nil
 }
@@ -267,7 +267,7 @@ func (r *Repository) list() error {
 func (r *Repository) block(name Digest) ([]byte, error) {
 	stored, err := r.root.ReadFile(blockName(name), mostBlock)
 	if err != nil {
-		return nil, damaged(r, blockName(name), problem.Reason(err))
+		return nil, Damaged(r, blockName(name), problem.Reason(err))
 	}
 	return stored, nil
 }
@@ -337,9 +337,9 @@ func (r *Repository) write(name string, content []byte) error {
 	return nil
 }
 
-// commit brings all blocks to disk, then the index, then the manifest. Only then do blocks go that are no longer whole.
-func (r *Repository) commit(m *Manifest) (string, error) {
-	if err := r.settle(); err != nil {
+// Commit brings all blocks to disk, then the index, then the manifest. Only then do blocks go that are no longer whole.
+func (r *Repository) Commit(m *Manifest) (string, error) {
+	if err := r.Settle(); err != nil {
 		return "", err
 	}
 	text, id, err := spell(m)
@@ -349,11 +349,11 @@ func (r *Repository) commit(m *Manifest) (string, error) {
 	if err := r.write("backups/"+id+".json", text); err != nil {
 		return "", err
 	}
-	return id, r.retire()
+	return id, r.Retire()
 }
 
-// settle brings all blocks to disk, and then the index.
-func (r *Repository) settle() error {
+// Settle brings all blocks to disk, and then the index.
+func (r *Repository) Settle() error {
 	if err := r.sync(); err != nil {
 		return err
 	}
@@ -372,7 +372,7 @@ func (r *Repository) sync() error {
 
 // Backups gives the names of the backups, the oldest first.
 func (r *Repository) Backups() ([]string, error) {
-	names, err := r.root.Names("backups", mostNames)
+	names, err := r.root.Names("backups", MostNames)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil
 	}
@@ -391,12 +391,12 @@ func (r *Repository) Manifest(id string) (*Manifest, error) {
 	if !isManifest(id + ".json") {
 		return nil, missing
 	}
-	text, err := r.root.ReadFile("backups/"+id+".json", mostManifest)
+	text, err := r.root.ReadFile("backups/"+id+".json", MostManifest)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, missing
 	}
 	if err != nil {
-		return nil, damaged(r, "backups/"+id+".json", problem.Reason(err))
+		return nil, Damaged(r, "backups/"+id+".json", problem.Reason(err))
 	}
 	return understand(r, id, text)
 }
@@ -411,9 +411,9 @@ func (r *Repository) Verify(ctx context.Context, id string, read func(int64)) er
 	if err != nil {
 		return err
 	}
-	return eachBlock(ctx, used, func(block Digest) error {
+	return EachBlock(ctx, used, func(block Digest) error {
 		if _, err := r.whole(block); err != nil {
-			return damaged(r, hurt(r, m, block), err)
+			return Damaged(r, hurt(r, m, block), err)
 		}
 		read(r.files[block].size)
 		return nil
@@ -432,11 +432,11 @@ func unwritten(where string, err error) error {
 
 var _ io.Closer = (*Repository)(nil)
 
-// holds reports whether a piece is in it.
-func (r *Repository) holds(d Digest) bool {
+// Holds reports whether a piece is in it.
+func (r *Repository) Holds(d Digest) bool {
 	_, has := r.index.find(d)
 	return has
 }
 
-// unread notes that the manifest of a backup could not be read.
-func (r *Repository) unread(id string) { r.checked.Manifests = append(r.checked.Manifests, id) }
+// Unreadable notes that the manifest of a backup could not be read.
+func (r *Repository) Unreadable(id string) { r.checked.Manifests = append(r.checked.Manifests, id) }
