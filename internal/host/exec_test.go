@@ -74,13 +74,16 @@ func TestExecLosesNothing(t *testing.T) {
 		fmt.Sprintf("yes | head -c %d", size),
 		fmt.Sprintf("yes | head -c %d; sleep 60 & exit 0", size),
 	} {
-		out := &slow{once: 2 * linger}
-		if err := (Local{}).Run(context.Background(), Command{Args: []string{"sh", "-c", script}, Stdout: out}); err != nil {
-			t.Error(err)
-		}
-		if out.Len() != size {
-			t.Errorf("%s: %d bytes came", script, out.Len())
-		}
+		t.Run(script, func(t *testing.T) {
+			t.Parallel()
+			out := &slow{once: 2 * linger}
+			if err := (Local{}).Run(context.Background(), Command{Args: []string{"sh", "-c", script}, Stdout: out}); err != nil {
+				t.Error(err)
+			}
+			if out.Len() != size {
+				t.Errorf("%d bytes came", out.Len())
+			}
+		})
 	}
 }
 
@@ -110,11 +113,17 @@ func TestExecInput(t *testing.T) {
 	t.Parallel()
 	never, hold := io.Pipe()
 	defer hold.Close()
-	began := time.Now()
-	if err := (Local{}).Run(context.Background(), Command{Args: []string{"true"}, Stdin: never}); err != nil {
-		t.Error(err)
+	took := time.Hour
+	for range 5 { // a busy machine may be slow once
+		began := time.Now()
+		if err := (Local{}).Run(context.Background(), Command{Args: []string{"true"}, Stdin: never}); err != nil {
+			t.Error(err)
+		}
+		if took = min(took, time.Since(began)); took < linger {
+			break
+		}
 	}
-	if took := time.Since(began); took > linger {
+	if took > linger {
 		t.Errorf("it took %s", took)
 	}
 	broken, breaks := io.Pipe()

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"orrery/internal/host"
@@ -112,41 +113,43 @@ func TestMend(t *testing.T) {
 // TestGivenUp: a check whose service systemd has given up is not tried until its time is over, and what the service said last is told, as text and
 // not too much of it.
 func TestGivenUp(t *testing.T) {
-	s := twoRoles()
-	state := "active\nactive\nactive\n"
-	in := &diary{answer: func(args []string) (string, error) {
-		switch args[0] + args[min(1, len(args)-1)] {
-		case "askask":
-			return "", &host.RunError{Place: "one", Command: args, Status: 1}
-		case "systemctlis-failed":
-			return state, errors.New("exit status 1")
+	synctest.Test(t, func(t *testing.T) {
+		s := twoRoles()
+		state := "active\nactive\nactive\n"
+		in := &diary{answer: func(args []string) (string, error) {
+			switch args[0] + args[min(1, len(args)-1)] {
+			case "askask":
+				return "", &host.RunError{Place: "one", Command: args, Status: 1}
+			case "systemctlis-failed":
+				return state, errors.New("exit status 1")
+			}
+			return strings.Repeat("an old line\n", 100) + "these settings \x1b[2J say no port\n" + strings.Repeat("x", 1<<16) + "\n", nil
+		}}
+		began := time.Now()
+		check := func() error { return Check(t.Context(), in, render.New(s), s, &s.Nodes[0], func(string) {}) }
+		state = "active\nfailed\nactive\n"
+		err := check()
+		if took := time.Since(began); took > 20*time.Second || err == nil {
+			t.Fatalf("it took %s: %v", took, err)
 		}
-		return strings.Repeat("an old line\n", 100) + "these settings \x1b[2J say no port\n" + strings.Repeat("x", 1<<16) + "\n", nil
-	}}
-	began := time.Now()
-	check := func() error { return Check(t.Context(), in, render.New(s), s, &s.Nodes[0], func(string) {}) }
-	state = "active\nfailed\nactive\n"
-	err := check()
-	if took := time.Since(began); took > 20*time.Second || err == nil {
-		t.Fatalf("it took %s: %v", took, err)
-	}
-	text := fmt.Sprint(err)
-	for _, want := range []string{"node one is not healthy: role web: command ask and mail.service has failed", `mail.service: these settings \x1b[2J say no port`, "exit status 1"} {
-		if !strings.Contains(text, want) {
-			t.Errorf("%q is not in\n%s", want, text)
+		text := fmt.Sprint(err)
+		for _, want := range []string{"node one is not healthy: role web: command ask and mail.service has failed", `mail.service: these settings \x1b[2J say no port`, "exit status 1"} {
+			if !strings.Contains(text, want) {
+				t.Errorf("%q is not in\n%s", want, text)
+			}
 		}
-	}
-	if len(text) > 4096 || strings.Count(text, "\n") > 12 || strings.Contains(text, "\x1b") {
-		t.Errorf("%d bytes are told:\n%s", len(text), text)
-	}
+		if len(text) > 4096 || strings.Count(text, "\n") > 12 || strings.Contains(text, "\x1b") {
+			t.Errorf("%d bytes are told:\n%s", len(text), text)
+		}
 
-	// One that is started again and again, or of which nothing is known, has not been given up.
-	for _, state = range []string{"active\nactivating\nactive\n", "failed\n", ""} {
-		s.Roles[1].Health[0].Within = 1500 * time.Millisecond
-		if err := check(); err == nil || !strings.Contains(fmt.Sprint(err), "within 1.5s") {
-			t.Errorf("%q: %v", state, err)
+		// One that is started again and again, or of which nothing is known, has not been given up.
+		for _, state = range []string{"active\nactivating\nactive\n", "failed\n", ""} {
+			s.Roles[1].Health[0].Within = 1500 * time.Millisecond
+			if err := check(); err == nil || !strings.Contains(fmt.Sprint(err), "within 1.5s") {
+				t.Errorf("%q: %v", state, err)
+			}
 		}
-	}
+	})
 }
 
 // TestBehind: the services behind a check are those of its role or, without any, of the roles that it needs.

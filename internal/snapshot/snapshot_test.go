@@ -274,7 +274,7 @@ func TestTakeSharers(t *testing.T) {
 func TestTakeHostile(t *testing.T) {
 	_, o := farm(t)
 	deep := filepath.Join(o.Dirs.Volumes("karoo"), "data", "n1")
-	dig(t, deep, 3000)
+	dig(t, deep, 2100)
 	s, err := Take(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)

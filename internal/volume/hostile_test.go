@@ -31,7 +31,7 @@ func TestExchange(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer exchange(filepath.Join(from, "turns"), filepath.Join(from, "link"))()
-	for i, end := 0, time.Now().Add(3*time.Second); time.Now().Before(end); i++ {
+	for i, end := 0, time.Now().Add(time.Duration(need.Times(1, 3))*time.Second); time.Now().Before(end); i++ {
 		to := filepath.Join(dir, fmt.Sprint("to", i))
 		if _, err := CloneLive(t.Context(), from, to, once); err != nil && !strings.Contains(err.Error(), "stand still") {
 			t.Fatal(err)

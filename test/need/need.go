@@ -18,6 +18,14 @@ func Integration(t testing.TB) {
 // Asked reports whether integration tests shall run.
 func Asked() bool { return os.Getenv("ORRERY_INTEGRATION") == "1" && os.Geteuid() == 0 }
 
+// Times gives how often a test with random or large input tries: a few times in the quick run of `go test ./...`, the whole of it in make test.
+func Times(few, whole int) int {
+	if Asked() {
+		return whole
+	}
+	return few
+}
+
 // State is where integration tests keep layers from one run to the next, so that only the first run builds them.
 func State() string {
 	if dir := os.Getenv("ORRERY_TEST_STATE"); dir != "" {

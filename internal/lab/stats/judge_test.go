@@ -8,13 +8,15 @@ import (
 
 	"gonum.org/v1/gonum/stat"
 	"pgregory.net/rapid"
+
+	"orrery/test/need"
 )
 
 func differs(j Judged) bool { return j.Verdict == Differs }
 
 // TestIdenticalTables: where every setting is the same, at most one table in twenty says of any row that it differs.
 func TestIdenticalTables(t *testing.T) {
-	for most, tables := range map[int]int{10: 60, 30: 30} {
+	for most, tables := range map[int]int{10: need.Times(20, 60), 30: need.Times(10, 30)} {
 		for _, n := range slices.Concat(quiet, loud) {
 			wrong, same := 0, 0
 			for seed := range uint64(tables) {
@@ -40,7 +42,7 @@ func TestIdenticalTables(t *testing.T) {
 // TestPlanted: a slow-down of 10 % in one row of twelve is found in nine of ten tables, with the noise called quiet: of each value 2 % at most,
 // outliers and drift as there, with as many rounds, from 10 to 30, as Wide asks for with 0.06. Loud noise is told.
 func TestPlanted(t *testing.T) {
-	const tables = 80
+	tables := need.Times(20, 80)
 	for _, n := range slices.Concat(quiet, loud) {
 		found, wrong, rounds := 0, 0, 0
 		for seed := range uint64(tables) {
@@ -54,7 +56,7 @@ func TestPlanted(t *testing.T) {
 			rounds += judged[0].N
 		}
 		t.Logf("%-47s found in %d of %d tables, with %.0f rounds; %d with another difference", n.name+":", found, tables,
-			float64(rounds)/tables, wrong)
+			float64(rounds)/float64(tables), wrong)
 		if isQuiet := slices.ContainsFunc(quiet, func(q noise) bool { return q.name == n.name }); isQuiet && found < tables*9/10 {
 			t.Errorf("%s: found in %d of %d", n.name, found, tables)
 		}

@@ -2,12 +2,14 @@ package micro
 
 import (
 	"context"
+	"fmt"
 	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"orrery/internal/host"
@@ -54,17 +56,37 @@ func TestFigures(t *testing.T) {
 // built is the program, or the test is skipped: it needs a C compiler, as `make` does.
 func built(t *testing.T) string {
 	t.Helper()
-	gcc, err := exec.LookPath("gcc")
-	if err != nil {
+	if _, err := exec.LookPath("gcc"); err != nil {
 		t.Skip("no gcc: make test-packages installs it")
 	}
-	source, _ := filepath.Glob("../../../../cmd/orrery-micro/*.c")
-	program := filepath.Join(t.TempDir(), place.Micro)
-	args := append([]string{"-std=c11", "-O2", "-static", "-Wall", "-Wextra", "-Werror", "-o", program}, source...)
-	if out, err := exec.Command(gcc, args...).CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+	program, err := compiled()
+	if err != nil {
+		t.Fatal(err)
 	}
 	return program
+}
+
+// compiled builds the program, once for all tests.
+var compiled = sync.OnceValues(func() (string, error) {
+	source, _ := filepath.Glob("../../../../cmd/orrery-micro/*.c")
+	program := filepath.Join(bin, place.Micro)
+	args := append([]string{"-std=c11", "-O2", "-static", "-Wall", "-Wextra", "-Werror", "-o", program}, source...)
+	if out, err := exec.Command("gcc", args...).CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%w\n%s", err, out)
+	}
+	return program, nil
+})
+
+var bin string // where compiled puts it
+
+func TestMain(m *testing.M) {
+	var err error
+	if bin, err = os.MkdirTemp("", "micro"); err != nil {
+		panic(err)
+	}
+	status := m.Run()
+	os.RemoveAll(bin)
+	os.Exit(status)
 }
 
 func trial(t *testing.T, program string) *test.Trial {
