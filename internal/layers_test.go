@@ -42,6 +42,7 @@ var layers = [][]string{
 	{"lab/bundle", "lab/suspect", "lab/setting"},
 	{"lab/report"},
 	{"lab/run"},
+	{"control/trial"},
 	{"control"},
 	{"cli"},
 }

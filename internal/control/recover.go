@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 
+	"orrery/internal/control/trial"
 	"orrery/internal/observe"
 	"orrery/internal/plan/release"
 	"orrery/internal/problem"
@@ -33,11 +34,11 @@ func (j *Job) recoverSwitch(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	trial, back := r.Trial, maps.Equal(r.Switch.End, r.Switch.To)
+	on, back := r.Trial, maps.Equal(r.Switch.End, r.Switch.To)
 	if back { // it was to end the trial, too
-		trial = nil
+		on = nil
 	}
-	p, err := release.Switch(j.Base, hosts, release.Goal{To: r.Switch.End, Releases: SitesOf(h), Trial: trial, Back: back, Ended: wentBack(r.Trial, back, rolledBack), Recover: true})
+	p, err := release.Switch(j.Base, hosts, release.Goal{To: r.Switch.End, Releases: SitesOf(h), Trial: on, Back: back, Ended: trial.WentBack(r.Trial, back, rolledBack), Recover: true})
 	if err != nil {
 		return err
 	}

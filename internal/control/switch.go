@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"orrery/internal/apply/local"
+	"orrery/internal/control/trial"
 	"orrery/internal/observe"
 	"orrery/internal/phrase"
 	"orrery/internal/plan"
@@ -149,7 +150,7 @@ func (t *change) run(ctx context.Context) (*Switched, error) {
 				return nil, err
 			}
 			p, err := release.Switch(t.site, hosts, release.Goal{
-				To: t.to, Releases: SitesOf(t.host), Trial: t.trial, Back: t.back, Ended: wentBack(t.before.Trial, t.back, t.why),
+				To: t.to, Releases: SitesOf(t.host), Trial: t.trial, Back: t.back, Ended: trial.WentBack(t.before.Trial, t.back, t.why),
 			})
 			if err == nil && maps.Equal(live, t.to) && onlyRecords(p) {
 				p.Steps = nil

@@ -4,9 +4,9 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"time"
 
 	"orrery/internal/apply/local"
+	"orrery/internal/control/trial"
 	"orrery/internal/host/later"
 	"orrery/internal/observe"
 	"orrery/internal/problem"
@@ -15,19 +15,6 @@ import (
 
 // rolledBack is why a trial ends that somebody ends by a rollback.
 const rolledBack = "it was rolled back"
-
-// ended gives the record of how a trial ends now.
-func ended(trial *observe.Trial, result, why string) *observe.TrialEnd {
-	return &observe.TrialEnd{Release: trial.Release, Result: result, Why: why, When: time.Now().UTC().Truncate(time.Second)}
-}
-
-// wentBack gives the record of how a trial ends with a switch back; nil: none does.
-func wentBack(trial *observe.Trial, back bool, why string) *observe.TrialEnd {
-	if trial == nil || !back {
-		return nil
-	}
-	return ended(trial, observe.Reverted, why)
-}
 
 // Confirm ends the trial of a release: it stays live. If there is none, it gives how the last one ended.
 func (c *Session) Confirm(ctx context.Context, s *site.Site, why string) (*observe.TrialEnd, error) {
@@ -52,7 +39,7 @@ func (c *Session) Confirm(ctx context.Context, s *site.Site, why string) (*obser
 	}
 	number := r.Trial.Release
 	r.Confirm(number)
-	r.Ended, r.Trial = ended(r.Trial, observe.Confirmed, why), nil
+	r.Ended, r.Trial = trial.End(r.Trial, observe.Confirmed, why), nil
 	if err := t.host.WriteReleases(r); err != nil {
 		return nil, err
 	}

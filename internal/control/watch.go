@@ -4,12 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
-	"slices"
 	"syscall"
 	"time"
 
+	"orrery/internal/control/trial"
 	"orrery/internal/host"
 	"orrery/internal/observe"
 	"orrery/internal/problem"
@@ -29,37 +28,37 @@ func (c *Session) WatchTrial(ctx context.Context, s *site.Site) (*observe.TrialE
 		return nil, err
 	}
 	defer lock.Release()
-	w := &watch{
-		look: func() (observe.Releases, error) {
+	w := &trial.Watch{
+		Look: func() (observe.Releases, error) {
 			h, err := c.Bare(s)
 			if err != nil {
 				return observe.Releases{}, err
 			}
 			return h.ReadReleases()
 		},
-		lives: func(pid int) bool { return syscall.Kill(pid, 0) == nil },
-		sick:  func(ctx context.Context, nodes []string) (string, error) { return c.sick(ctx, s, nodes) },
-		confirm: func(ctx context.Context) error {
+		Lives: func(pid int) bool { return syscall.Kill(pid, 0) == nil },
+		Sick:  func(ctx context.Context, nodes []string) (string, error) { return c.sick(ctx, s, nodes) },
+		Confirm: func(ctx context.Context) error {
 			_, err := c.atWork().Confirm(ctx, s, "its health checks held")
 			return err
 		},
-		goBack: func(ctx context.Context, why string) error {
+		GoBack: func(ctx context.Context, why string) error {
 			t, err := c.newChange(s)
 			if err != nil || t.before.Trial == nil {
 				return err
 			}
 			return c.goBack(ctx, s, t, why)
 		},
-		now: host.Now,
-		wait: func(ctx context.Context, d time.Duration) {
+		Now: host.Now,
+		Wait: func(ctx context.Context, d time.Duration) {
 			select {
 			case <-time.After(d):
 			case <-ctx.Done():
 			}
 		},
-		say: func(err error) { c.trouble(s.Key(), err) },
+		Say: func(err error) { c.trouble(s.Key(), err) },
 	}
-	end, err := w.run(ctx)
+	end, err := w.Run(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -79,117 +78,6 @@ func (c *Session) takeWatch(ctx context.Context, s *site.Site) (*host.Lock, erro
 			return nil, context.Cause(ctx)
 		}
 	}
-}
-
-// A watch goes on until a trial is over. Nothing but that ends it: what goes wrong is said and tried again, less and less often.
-type watch struct {
-	look    func() (observe.Releases, error)
-	lives   func(pid int) bool
-	sick    func(ctx context.Context, nodes []string) (string, error) // names one that is not healthy, and why
-	confirm func(ctx context.Context) error
-	goBack  func(ctx context.Context, why string) error
-	now     func() observe.Moment
-	wait    func(ctx context.Context, d time.Duration)
-	say     func(error)
-
-	bad   int       // rounds in a row in which a check failed
-	since time.Time // of which trial, by its end
-}
-
-const (
-	failures   = 3 // times in a row that a health check fails before the release goes back
-	heartbeat  = time.Second
-	switchBeat = 100 * time.Millisecond
-	longPause  = 30 * time.Second // between two tries of what fails
-)
-
-// run watches, and gives what is on record at the end.
-func (w *watch) run(ctx context.Context) (observe.Releases, error) {
-	for pause := heartbeat; ; {
-		r, err := w.look()
-		if err == nil && r.Trial == nil && r.Switch == nil {
-			return r, nil
-		}
-		if err == nil && r.Trial == nil {
-			var over bool
-			if over, err = w.awaitSwitch(ctx, r); over {
-				return r, nil
-			}
-		} else if err == nil {
-			err = w.round(ctx, r.Trial)
-		}
-		if ctx.Err() != nil {
-			return r, context.Cause(ctx)
-		}
-		if err == nil {
-			pause = heartbeat
-			continue
-		}
-		w.say(err)
-		w.wait(ctx, pause)
-		pause = min(2*pause, longPause)
-	}
-}
-
-// awaitSwitch waits for the switch that begins a trial. One that was killed has begun none. The site's lock is not taken for it, so that
-// nobody finds that taken who comes right after the switch.
-func (w *watch) awaitSwitch(ctx context.Context, r observe.Releases) (over bool, err error) {
-	lives := w.lives(r.Switch.Pid) // asked before what is on record, because it writes that and ends
-	again, err := w.look()
-	if err != nil {
-		return false, err
-	}
-	if !lives && again.Switch != nil && again.Switch.Pid == r.Switch.Pid {
-		return true, nil
-	}
-	if again.Switch != nil {
-		w.wait(ctx, switchBeat)
-	}
-	return false, nil
-}
-
-// round tries the health checks, ends the trial if it is to end, and waits for the next round. The checks have been tried at least once when
-// it ends, however short it is.
-func (w *watch) round(ctx context.Context, trial *observe.Trial) error {
-	if !w.since.Equal(trial.Until) {
-		w.bad, w.since = 0, trial.Until
-	}
-	sick, err := w.sick(ctx, slices.Sorted(maps.Keys(trial.Back)))
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	if err != nil { // whoever cannot look cannot say that it holds
-		sick = "how its nodes are cannot be told: " + err.Error()
-	}
-	w.bad++
-	if sick == "" {
-		w.bad = 0
-	}
-	over := trial.Left(w.now()) <= 0
-	switch {
-	case w.bad >= failures:
-		return w.ended(w.goBack(ctx, sick))
-	case over && trial.ByHand:
-		return w.ended(w.goBack(ctx, "nobody confirmed it"))
-	case over && w.bad == 0:
-		return w.ended(w.confirm(ctx))
-	}
-	w.wait(ctx, min(heartbeat, max(trial.Left(w.now()), heartbeat/20)))
-	return nil
-}
-
-// ended gives what went wrong with ending a trial: nothing if the record says that it is over, whoever ended it.
-func (w *watch) ended(err error) error {
-	r, unread := w.look()
-	switch {
-	case unread != nil:
-		return unread
-	case r.Trial == nil && r.Switch == nil:
-		return nil
-	case err == nil:
-		return errors.New("the trial is still on record")
-	}
-	return err
 }
 
 // AwaitTrial waits for the end of a trial, and gives how it ended.

@@ -1,4 +1,4 @@
-package control
+package trial
 
 import (
 	"context"
@@ -38,31 +38,31 @@ func (s *stage) watch(t *testing.T) observe.Releases {
 		if s.refuse--; s.refuse >= 0 {
 			return problem.New(problem.Reverted, "the switch failed; all are back at release 701")
 		}
-		s.Ended, s.Trial = ended(s.Trial, result, why), nil
+		s.Ended, s.Trial = End(s.Trial, result, why), nil
 		if result == observe.Reverted {
 			return problem.New(problem.Reverted, "it has gone back")
 		}
 		return nil
 	}
-	w := &watch{
-		look: func() (observe.Releases, error) {
+	w := &Watch{
+		Look: func() (observe.Releases, error) {
 			if s.unread--; s.unread >= 0 {
 				return observe.Releases{}, errors.New("too many open files")
 			}
 			return s.Releases, nil
 		},
-		lives: func(pid int) bool { return pid == 1 },
-		sick: func(context.Context, []string) (string, error) {
+		Lives: func(pid int) bool { return pid == 1 },
+		Sick: func(context.Context, []string) (string, error) {
 			s.rounds++
 			if do := s.events[s.rounds]; do != nil {
 				do()
 			}
 			return s.sick()
 		},
-		confirm: func(context.Context) error { return end(observe.Confirmed, "its health checks held") },
-		goBack:  func(_ context.Context, why string) error { return end(observe.Reverted, why) },
-		now:     func() observe.Moment { return s.now },
-		wait: func(_ context.Context, d time.Duration) {
+		Confirm: func(context.Context) error { return end(observe.Confirmed, "its health checks held") },
+		GoBack:  func(_ context.Context, why string) error { return end(observe.Reverted, why) },
+		Now:     func() observe.Moment { return s.now },
+		Wait: func(_ context.Context, d time.Duration) {
 			s.waited = append(s.waited, d)
 			s.now.Since += d
 			s.now.Calendar = s.now.Calendar.Add(d)
@@ -70,9 +70,9 @@ func (s *stage) watch(t *testing.T) observe.Releases {
 				cancel(errors.New("it watches and watches"))
 			}
 		},
-		say: func(err error) { s.said = append(s.said, err) },
+		Say: func(err error) { s.said = append(s.said, err) },
 	}
-	r, err := w.run(ctx)
+	r, err := w.Run(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +123,7 @@ func TestByHand(t *testing.T) {
 	s.want(t, observe.Reverted, "nobody confirmed it")
 	s = onTrial(time.Minute)
 	s.Trial.ByHand = true
-	s.events = map[int]func(){5: func() { s.Ended, s.Trial = ended(s.Trial, observe.Confirmed, "by hand"), nil }}
+	s.events = map[int]func(){5: func() { s.Ended, s.Trial = End(s.Trial, observe.Confirmed, "by hand"), nil }}
 	s.sick = func() (string, error) { return "", nil }
 	s.want(t, observe.Confirmed, "by hand")
 }
@@ -161,10 +161,10 @@ func TestAwaitSwitch(t *testing.T) {
 		t.Errorf("of a switch that was killed: %+v after %d rounds", r, s.rounds)
 	}
 	s.Switch.Pid = 1
-	w := &watch{
-		look:  func() (observe.Releases, error) { return s.Releases, nil },
-		lives: func(int) bool { return true },
-		wait:  func(context.Context, time.Duration) { s.Trial, s.Switch = trial, nil },
+	w := &Watch{
+		Look:  func() (observe.Releases, error) { return s.Releases, nil },
+		Lives: func(int) bool { return true },
+		Wait:  func(context.Context, time.Duration) { s.Trial, s.Switch = trial, nil },
 	}
 	if over, err := w.awaitSwitch(t.Context(), s.Releases); over || err != nil || s.Trial == nil {
 		t.Errorf("of a switch that goes on: %v, %v", over, err)

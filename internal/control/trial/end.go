@@ -1,0 +1,20 @@
+package trial
+
+import (
+	"time"
+
+	"orrery/internal/observe"
+)
+
+// End gives the record of how a trial ends now.
+func End(trial *observe.Trial, result, why string) *observe.TrialEnd {
+	return &observe.TrialEnd{Release: trial.Release, Result: result, Why: why, When: time.Now().UTC().Truncate(time.Second)}
+}
+
+// WentBack gives the record of how a trial ends with a switch back; nil: none does.
+func WentBack(trial *observe.Trial, back bool, why string) *observe.TrialEnd {
+	if trial == nil || !back {
+		return nil
+	}
+	return End(trial, observe.Reverted, why)
+}
