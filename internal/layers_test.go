@@ -44,6 +44,7 @@ var layers = [][]string{
 	{"lab/run"},
 	{"control/trial"},
 	{"control"},
+	{"control/releases", "control/ci", "control/lab", "control/nodes"},
 	{"cli"},
 }
 

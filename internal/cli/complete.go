@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"orrery/internal/control"
+	"orrery/internal/control/releases"
 	"orrery/internal/host"
 	"orrery/internal/image"
 	"orrery/internal/phrase"
@@ -247,7 +248,7 @@ func (a words) releases() ([]string, cobra.ShellCompDirective) {
 		return nil, noFiles
 	}
 	var some []string
-	all, err := a.releaseInfos(context.Background(), s)
+	all, err := releases.List(context.Background(), &a.Session, s)
 	if err != nil { // those that are declared need no rights
 		for _, r := range s.Releases {
 			some = append(some, strconv.Itoa(r.Number))
@@ -256,7 +257,7 @@ func (a words) releases() ([]string, cobra.ShellCompDirective) {
 	}
 	for _, i := range all {
 		if i.Number > 0 {
-			some = append(some, strconv.Itoa(i.Number)+"\t"+strings.TrimSpace(i.state()+" "+i.Notes))
+			some = append(some, strconv.Itoa(i.Number)+"\t"+strings.TrimSpace(releaseState(i)+" "+i.Notes))
 		}
 	}
 	return some, noFiles

@@ -3,11 +3,12 @@ package cli
 import (
 	"cmp"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"orrery/internal/control"
+	"orrery/internal/control/releases"
 )
 
 func (a *app) releaseDiff() *cobra.Command {
@@ -18,62 +19,41 @@ func (a *app) releaseDiff() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			was, err := a.contents(c.Context(), s, args[0], args[2:])
-			if err != nil {
-				return err
+			var both [2][]releases.Contents
+			for i := range both {
+				number, err := control.ReleaseNumber(s, args[i])
+				if err != nil {
+					return err
+				}
+				if both[i], err = releases.Show(c.Context(), &a.Session, s, number, args[2:]); err != nil {
+					return err
+				}
 			}
-			is, err := a.contents(c.Context(), s, args[1], args[2:])
-			if err != nil {
-				return err
+			var t told // once what differs in the same way on several nodes
+			for _, d := range releases.Differences(both[0], both[1]) {
+				t.add(d.Node, differenceText(&d))
 			}
-			a.printDifferences(was, is)
+			t.print(a.out)
 			return nil
 		},
 	}
 }
 
-// printDifferences prints once what differs in the same way on several nodes.
-func (a *app) printDifferences(was, is []contents) {
-	before := map[string]contents{}
-	for _, n := range was {
-		before[n.Node] = n
-	}
-	var t told
-	for _, n := range is {
-		old, ok := before[n.Node]
-		delete(before, n.Node)
-		if !ok {
-			t.add(n.Node, "  added\n")
-			continue
-		}
-		t.add(n.Node, difference(old, n))
-	}
-	for _, name := range slices.Sorted(maps.Keys(before)) {
-		t.add(name, "  removed\n")
-	}
-	t.print(a.out)
-}
-
-func difference(was, is contents) string {
-	var b strings.Builder
-	if !slices.Equal(was.Content, is.Content) {
-		fmt.Fprintf(&b, "  layers differ: %s, then %s\n", strings.Join(was.Content, " "), strings.Join(is.Content, " "))
-	}
-	for _, kind := range []struct {
-		name    string
-		was, is map[string]string
-	}{{"Debian", was.Packages, is.Packages}, {"Python", was.Python, is.Python}} {
-		names := slices.Collect(maps.Keys(kind.was))
-		names = slices.AppendSeq(names, maps.Keys(kind.is))
-		slices.Sort(names)
-		for _, name := range slices.Compact(names) {
-			if before, after := kind.was[name], kind.is[name]; before != after {
-				fmt.Fprintf(&b, "  %s package %s: %s -> %s\n", kind.name, name, cmp.Or(before, "none"), cmp.Or(after, "none"))
-			}
-		}
-	}
-	if b.Len() == 0 {
+func differenceText(d *releases.Difference) string {
+	switch {
+	case d.Added:
+		return "  added\n"
+	case d.Removed:
+		return "  removed\n"
+	case d.Same():
 		return "  the same\n"
+	}
+	var b strings.Builder
+	if d.Was != nil || d.Is != nil {
+		fmt.Fprintf(&b, "  layers differ: %s, then %s\n", strings.Join(d.Was, " "), strings.Join(d.Is, " "))
+	}
+	for _, p := range d.Packages {
+		fmt.Fprintf(&b, "  %s package %s: %s -> %s\n", p.Kind, p.Name, cmp.Or(p.Was, "none"), cmp.Or(p.Is, "none"))
 	}
 	return b.String()
 }

@@ -2,32 +2,15 @@ package cli
 
 import (
 	"cmp"
-	"context"
 	"fmt"
-	"maps"
-	"slices"
 	"text/tabwriter"
-	"time"
 
 	"github.com/spf13/cobra"
 
-	"orrery/internal/control"
+	"orrery/internal/control/releases"
 	"orrery/internal/phrase"
 	"orrery/internal/site"
 )
-
-// A releaseInfo is one line of `orrery release ls`.
-type releaseInfo struct {
-	Number     int       `json:"number"`
-	Declared   bool      `json:"declared"`
-	Live       []string  `json:"live,omitempty"`       // nodes of which it is live
-	Quarantine []string  `json:"quarantine,omitempty"` // nodes that it has in quarantine
-	Former     bool      `json:"former"`               // rollback returns to it
-	Trial      bool      `json:"trial"`
-	Until      time.Time `json:"until,omitzero"` // when the trial ends
-	Confirmed  bool      `json:"confirmed"`
-	control.ReleaseRecord
-}
 
 func (a *app) releaseList() *cobra.Command {
 	var asJSON bool
@@ -38,7 +21,7 @@ func (a *app) releaseList() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			all, err := a.releaseInfos(c.Context(), s)
+			all, err := releases.List(c.Context(), &a.Session, s)
 			if err != nil {
 				return err
 			}
@@ -52,7 +35,7 @@ func (a *app) releaseList() *cobra.Command {
 				if !i.Staged.IsZero() {
 					staged = i.Staged.Local().Format("2006-01-02 15:04")
 				}
-				fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%s\t%s\t%s\n", site.ReleaseName(i.Number), i.state(), len(i.Live), len(i.Quarantine), staged, cmp.Or(i.Who, "-"), i.Notes)
+				fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%s\t%s\t%s\n", site.ReleaseName(i.Number), releaseState(i), len(i.Live), len(i.Quarantine), staged, cmp.Or(i.Who, "-"), i.Notes)
 			}
 			if err := t.Flush(); err != nil {
 				return err
@@ -64,7 +47,8 @@ func (a *app) releaseList() *cobra.Command {
 	return c
 }
 
-func (i releaseInfo) state() string {
+// releaseState says in words how a release is.
+func releaseState(i releases.Info) string {
 	switch {
 	case i.Trial:
 		return "on trial until " + phrase.Clock(i.Until)
@@ -80,51 +64,4 @@ func (i releaseInfo) state() string {
 		return "kept"
 	}
 	return "declared"
-}
-
-func (a *app) releaseInfos(ctx context.Context, s *site.Site) ([]releaseInfo, error) {
-	h, err := a.Here(s)
-	if err != nil {
-		return nil, err
-	}
-	hosts, err := a.Seen(ctx, h)
-	if err != nil {
-		return nil, err
-	}
-	r := &hosts[0].Releases
-	infos := map[int]*releaseInfo{}
-	of := func(number int) *releaseInfo {
-		if infos[number] == nil {
-			infos[number] = &releaseInfo{Number: number, ReleaseRecord: a.ReadReleaseRecord(s.Key(), number)}
-		}
-		return infos[number]
-	}
-	for _, declared := range s.Releases {
-		i := of(declared.Number)
-		i.Declared, i.Notes = true, cmp.Or(i.Notes, declared.Notes)
-	}
-	for _, number := range r.Staged {
-		of(number)
-	}
-	for j := range hosts[0].Nodes {
-		if n := &hosts[0].Nodes[j]; n.Staged {
-			of(n.Release).Quarantine = append(of(n.Release).Quarantine, n.Name)
-		} else {
-			of(n.Release).Live = append(of(n.Release).Live, n.Name)
-		}
-	}
-	for _, number := range r.Former {
-		of(number).Former = true
-	}
-	for _, number := range r.Confirmed {
-		of(number).Confirmed = true
-	}
-	if r.Trial != nil {
-		of(r.Trial.Release).Trial, of(r.Trial.Release).Until = true, r.Trial.Until
-	}
-	var all []releaseInfo
-	for _, number := range slices.Sorted(maps.Keys(infos)) {
-		all = append(all, *infos[number])
-	}
-	return all, nil
 }

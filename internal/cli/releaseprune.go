@@ -2,17 +2,12 @@ package cli
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"orrery/internal/control"
-	"orrery/internal/observe"
+	"orrery/internal/control/releases"
 	"orrery/internal/phrase"
-	"orrery/internal/plan"
-	"orrery/internal/plan/release"
-	"orrery/internal/problem"
 )
 
 func (a *app) releasePrune() *cobra.Command {
@@ -26,34 +21,15 @@ the newest of the others.`,
 			if err != nil {
 				return err
 			}
-			h, err := a.Here(s)
+			gone, err := releases.Prune(c.Context(), &a.Session, s, keep)
 			if err != nil {
 				return err
 			}
-			if keep < 0 {
-				return problem.New(problem.Usage, "--keep %d", keep).Try("0 or more")
-			}
-			j := &control.Job{Session: &a.Session, Site: s, Base: s, Host: h,
-				Plan: func(hosts []observe.Host) (*plan.Plan, error) { return release.Prune(s, hosts, keep), nil },
-				Ask: func(p *plan.Plan) (bool, error) {
-					return a.AskProduction(s, fmt.Sprintf("%s would be removed.", phrase.Count(p.Counts()[plan.ForgetRelease], "release")))
-				},
-			}
-			result, err := j.Run(c.Context())
-			if err != nil {
-				return err
-			}
-			if result == nil {
+			if gone == nil {
 				fmt.Fprintf(a.out, "%s: nothing to prune.\n", s.Key())
 				return nil
 			}
-			var gone []string
-			for _, step := range result.Done {
-				if step.Kind == plan.ForgetRelease {
-					gone = append(gone, strconv.Itoa(step.Release))
-				}
-			}
-			fmt.Fprintf(a.out, "%s: %s of releases removed (%s).\n", s.Key(), phrase.Count(done(result.Done, plan.DestroyNode), "node"), strings.Join(gone, ", "))
+			fmt.Fprintf(a.out, "%s: %s of releases removed (%s).\n", s.Key(), phrase.Count(gone.Nodes, "node"), strings.Join(numbers(gone.Releases), ", "))
 			return nil
 		},
 	}

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"maps"
@@ -10,25 +9,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"orrery/internal/apply/local"
 	"orrery/internal/control"
-	"orrery/internal/observe"
+	"orrery/internal/control/releases"
 	"orrery/internal/phrase"
-	"orrery/internal/problem"
-	"orrery/internal/site"
 )
-
-// contents are what a node of a release consists of.
-type contents struct {
-	Node     string            `json:"node"`
-	ID       int               `json:"id"`
-	Base     string            `json:"base"`
-	Layer    string            `json:"layer,omitempty"`
-	Content  []string          `json:"content"` // digests of what the layers hold
-	Roles    []string          `json:"roles"`
-	Packages map[string]string `json:"packages"` // Debian packages with their versions
-	Python   map[string]string `json:"python"`   // Python packages with their versions
-}
 
 func (a *app) releaseShow() *cobra.Command {
 	var asJSON bool
@@ -39,7 +23,11 @@ func (a *app) releaseShow() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			all, err := a.contents(c.Context(), s, args[0], args[1:])
+			number, err := control.ReleaseNumber(s, args[0])
+			if err != nil {
+				return err
+			}
+			all, err := releases.Show(c.Context(), &a.Session, s, number, args[1:])
 			if err != nil {
 				return err
 			}
@@ -55,7 +43,7 @@ func (a *app) releaseShow() *cobra.Command {
 }
 
 // printContents prints once what several nodes consist of.
-func (a *app) printContents(all []contents) {
+func (a *app) printContents(all []releases.Contents) {
 	var t told
 	for _, n := range all {
 		var b strings.Builder
@@ -88,65 +76,5 @@ func (t *told) add(node, text string) {
 func (t *told) print(to io.Writer) {
 	for _, text := range t.order {
 		fmt.Fprintf(to, "%s:\n%s", phrase.List(t.nodes[text], 12), text)
-	}
-}
-
-// contents tells what the nodes of a release consist of, from the records of their layers.
-func (a *app) contents(ctx context.Context, s *site.Site, text string, selectors []string) ([]contents, error) {
-	number, err := control.ReleaseNumber(s, text)
-	if err != nil {
-		return nil, err
-	}
-	chosen, err := control.Choose(s, selectors)
-	if err != nil {
-		return nil, err
-	}
-	h, err := a.Here(s)
-	if err != nil {
-		return nil, err
-	}
-	hosts, err := a.Seen(ctx, h)
-	if err != nil {
-		return nil, err
-	}
-	var all []contents
-	for i := range hosts[0].Nodes {
-		n := &hosts[0].Nodes[i]
-		if n.Release != number || chosen != nil && !chosen[n.Name] {
-			continue
-		}
-		one, err := a.contentsOf(h, s, n)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, one)
-	}
-	if len(all) == 0 {
-		return nil, problem.New(problem.Mistake, "no node of release %s is on this host", site.ReleaseName(number)).At(s.Key()).Try("orrery stage --release %d", number)
-	}
-	return all, nil
-}
-
-func (a *app) contentsOf(h *local.Host, s *site.Site, n *observe.Node) (contents, error) {
-	one := contents{Node: n.Name, ID: n.ID, Base: n.Base, Layer: n.Layer, Packages: map[string]string{}, Python: map[string]string{}}
-	if declared, ok := s.Node(n.Name); ok {
-		one.Roles = declared.Roles
-	}
-	for _, digest := range slices.Backward(n.Layers()) {
-		r, err := h.Store.Record(digest)
-		if err != nil {
-			return one, problem.New(problem.Failed, "node %s: what layer %s consists of is not known", n.Name, digest).Because(err).Try("orrery image verify")
-		}
-		one.Content = append(one.Content, r.Content)
-		versions(one.Packages, r.Packages, "=")
-		versions(one.Python, r.Python, "==")
-	}
-	return one, nil
-}
-
-func versions(to map[string]string, packages []string, sign string) {
-	for _, p := range packages {
-		name, version, _ := strings.Cut(p, sign)
-		to[name] = version
 	}
 }

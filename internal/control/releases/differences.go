@@ -1,0 +1,69 @@
+package releases
+
+import (
+	"maps"
+	"slices"
+)
+
+// A Difference is how a node is in one release and in another.
+type Difference struct {
+	Node           string
+	Added, Removed bool
+	Was, Is        []string // digests of what its layers hold, if these differ
+	Packages       []Change
+}
+
+// A Change is another version of a package; "": it is not there.
+type Change struct {
+	Kind    string // Debian or Python
+	Name    string
+	Was, Is string
+}
+
+// Same reports whether the node is the same in both.
+func (d *Difference) Same() bool {
+	return !d.Added && !d.Removed && d.Was == nil && d.Is == nil && len(d.Packages) == 0
+}
+
+// Differences gives how nodes differ in two releases: those of the second in their order, then those that it has not.
+func Differences(was, is []Contents) []Difference {
+	before := map[string]*Contents{}
+	for i := range was {
+		before[was[i].Node] = &was[i]
+	}
+	var all []Difference
+	for i := range is {
+		n := &is[i]
+		if old := before[n.Node]; old != nil {
+			all = append(all, difference(old, n))
+		} else {
+			all = append(all, Difference{Node: n.Node, Added: true})
+		}
+		delete(before, n.Node)
+	}
+	for _, name := range slices.Sorted(maps.Keys(before)) {
+		all = append(all, Difference{Node: name, Removed: true})
+	}
+	return all
+}
+
+func difference(was, is *Contents) Difference {
+	d := Difference{Node: is.Node}
+	if !slices.Equal(was.Content, is.Content) {
+		d.Was, d.Is = was.Content, is.Content
+	}
+	for _, kind := range []struct {
+		name    string
+		was, is map[string]string
+	}{{"Debian", was.Packages, is.Packages}, {"Python", was.Python, is.Python}} {
+		names := slices.Collect(maps.Keys(kind.was))
+		names = slices.AppendSeq(names, maps.Keys(kind.is))
+		slices.Sort(names)
+		for _, name := range slices.Compact(names) {
+			if before, after := kind.was[name], kind.is[name]; before != after {
+				d.Packages = append(d.Packages, Change{kind.name, name, before, after})
+			}
+		}
+	}
+	return d
+}

@@ -1,0 +1,74 @@
+// Package releases tells which releases of a site are on this host, what they consist of and how they differ, and removes old ones.
+package releases
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"orrery/internal/control"
+	"orrery/internal/site"
+)
+
+// An Info is what is known of a release on this host.
+type Info struct {
+	Number     int       `json:"number"`
+	Declared   bool      `json:"declared"`
+	Live       []string  `json:"live,omitempty"`       // nodes of which it is live
+	Quarantine []string  `json:"quarantine,omitempty"` // nodes that it has in quarantine
+	Former     bool      `json:"former"`               // rollback returns to it
+	Trial      bool      `json:"trial"`
+	Until      time.Time `json:"until,omitzero"` // when the trial ends
+	Confirmed  bool      `json:"confirmed"`
+	control.ReleaseRecord
+}
+
+// List gives the releases of a site, by number.
+func List(ctx context.Context, c *control.Session, s *site.Site) ([]Info, error) {
+	h, err := c.Here(s)
+	if err != nil {
+		return nil, err
+	}
+	hosts, err := c.Seen(ctx, h)
+	if err != nil {
+		return nil, err
+	}
+	r := &hosts[0].Releases
+	infos := map[int]*Info{}
+	of := func(number int) *Info {
+		if infos[number] == nil {
+			infos[number] = &Info{Number: number, ReleaseRecord: c.ReadReleaseRecord(s.Key(), number)}
+		}
+		return infos[number]
+	}
+	for _, declared := range s.Releases {
+		i := of(declared.Number)
+		i.Declared, i.Notes = true, cmp.Or(i.Notes, declared.Notes)
+	}
+	for _, number := range r.Staged {
+		of(number)
+	}
+	for j := range hosts[0].Nodes {
+		if n := &hosts[0].Nodes[j]; n.Staged {
+			of(n.Release).Quarantine = append(of(n.Release).Quarantine, n.Name)
+		} else {
+			of(n.Release).Live = append(of(n.Release).Live, n.Name)
+		}
+	}
+	for _, number := range r.Former {
+		of(number).Former = true
+	}
+	for _, number := range r.Confirmed {
+		of(number).Confirmed = true
+	}
+	if r.Trial != nil {
+		of(r.Trial.Release).Trial, of(r.Trial.Release).Until = true, r.Trial.Until
+	}
+	var all []Info
+	for _, number := range slices.Sorted(maps.Keys(infos)) {
+		all = append(all, *infos[number])
+	}
+	return all, nil
+}

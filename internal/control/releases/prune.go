@@ -1,0 +1,51 @@
+package releases
+
+import (
+	"context"
+	"fmt"
+
+	"orrery/internal/control"
+	"orrery/internal/observe"
+	"orrery/internal/phrase"
+	"orrery/internal/plan"
+	"orrery/internal/plan/release"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+)
+
+// Pruned is what was removed of old releases.
+type Pruned struct {
+	Nodes    int
+	Releases []int
+}
+
+// Prune removes all releases of a site but those that are needed and, of the others, the newest that are to be kept. The result is nil if there was nothing to do.
+func Prune(ctx context.Context, c *control.Session, s *site.Site, keep int) (*Pruned, error) {
+	h, err := c.Here(s)
+	if err != nil {
+		return nil, err
+	}
+	if keep < 0 {
+		return nil, problem.New(problem.Usage, "--keep %d", keep).Try("0 or more")
+	}
+	j := &control.Job{Session: c, Site: s, Base: s, Host: h,
+		Plan: func(hosts []observe.Host) (*plan.Plan, error) { return release.Prune(s, hosts, keep), nil },
+		Ask: func(p *plan.Plan) (bool, error) {
+			return c.AskProduction(s, fmt.Sprintf("%s would be removed.", phrase.Count(p.Counts()[plan.ForgetRelease], "release")))
+		},
+	}
+	result, err := j.Run(ctx)
+	if err != nil || result == nil {
+		return nil, err
+	}
+	gone := &Pruned{}
+	for _, step := range result.Done {
+		switch step.Kind {
+		case plan.ForgetRelease:
+			gone.Releases = append(gone.Releases, step.Release)
+		case plan.DestroyNode:
+			gone.Nodes++
+		}
+	}
+	return gone, nil
+}
