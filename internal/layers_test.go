@@ -23,6 +23,7 @@ var layers = [][]string{
 	{"host"},
 	{"host/doctor", "host/later"},
 	{"relay"},
+	{"image/rootfs"},
 	{"image", "role", "network", "volume", "secret", "journal"},
 	{"hook"},
 	{"engine", "engine/nodedir"},

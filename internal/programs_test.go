@@ -15,7 +15,7 @@ var starters = map[string][]string{
 }
 
 // startersOf are the files that may: host.Program, and two that start this program and never let it run, for the sake of its namespaces.
-var startersOf = []string{"internal/host/program.go", "internal/image/ids.go", "internal/host/doctor/namespaces.go"}
+var startersOf = []string{"internal/host/program.go", "internal/image/rootfs/ids.go", "internal/host/doctor/namespaces.go"}
 
 // TestPrograms: programs are started in one place, which gives each a session of its own. One in the session of its caller could open the
 // operator's terminal, and type there.

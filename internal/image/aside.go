@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"orrery/internal/host"
+	"orrery/internal/image/rootfs"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
@@ -62,7 +63,7 @@ func (g *staging) aside(ctx context.Context, trees []string, base *Record, m sit
 		return err
 	}
 	binds = append(binds, mountBind{source: out, target: Out[1:]})
-	overlay := &Overlay{Lower: trees, Upper: filepath.Join(g.dir, "tree"), Work: filepath.Join(g.dir, "work")}
+	overlay := &rootfs.Overlay{Lower: trees, Upper: filepath.Join(g.dir, "tree"), Work: filepath.Join(g.dir, "work")}
 	c, err := startScratch(ctx, g, overlay, env, binds)
 	if err != nil {
 		return err

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"orrery/internal/host"
+	"orrery/internal/image/rootfs"
 )
 
 // A bootedNode is a node as an engine makes it, without network, on layers of the store.
@@ -64,7 +65,7 @@ lxc.cgroup.dir.monitor.pivot = %[2]s.pivot
 	os.WriteFile(dir+"/config", []byte(config), 0o600)
 	cmd := exec.Command("lxc-start", "-d", "-n", n.name, "-P", dir, "-f", dir+"/config", "-o", dir+"/log", "-l", "INFO")
 	cmd.Env = []string{"PATH=" + host.Path}
-	overlay := &Overlay{Lower: lower, Upper: upper, Work: filepath.Join(dir, "private/work"), Target: dir + "/rootfs", IDs: IDs{1900131072, 65536}}
+	overlay := &rootfs.Overlay{Lower: lower, Upper: upper, Work: filepath.Join(dir, "private/work"), Target: dir + "/rootfs", IDs: rootfs.IDs{First: 1900131072, Size: 65536}}
 	if err := overlay.Spawn(cmd); err != nil {
 		t.Fatal(err)
 	}

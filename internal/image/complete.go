@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"orrery/internal/image/rootfs"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
@@ -48,7 +49,7 @@ func (g *staging) complete(ctx context.Context, l *spec.Layer, m site.Mirror, lo
 	if err != nil {
 		return err
 	}
-	overlay := &Overlay{Upper: tree, Work: filepath.Join(g.dir, "work")}
+	overlay := &rootfs.Overlay{Upper: tree, Work: filepath.Join(g.dir, "work")}
 	c, err := startScratch(ctx, g, overlay, env, binds)
 	if err != nil {
 		return err

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"orrery/internal/host"
+	"orrery/internal/image/rootfs"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
@@ -79,7 +80,7 @@ func (g *staging) layer(ctx context.Context, l *spec.Layer, m site.Mirror, fill 
 		return err
 	}
 	say("starts a scratch container")
-	overlay := &Overlay{
+	overlay := &rootfs.Overlay{
 		Lower: trees, Upper: filepath.Join(g.dir, "tree"), Work: filepath.Join(g.dir, "work"),
 	}
 	c, err := startScratch(ctx, g, overlay, env, binds)

@@ -5,12 +5,14 @@ import (
 	"os"
 
 	"golang.org/x/sys/unix"
+
+	"orrery/internal/image/rootfs"
 )
 
 // Loose gives mounts of directories of the host that are nowhere yet, with their owners mapped into ids: whoever has them can put them where
 // the directories themselves cannot be seen.
-func Loose(ids IDs, trees ...string) ([]*os.File, error) {
-	space, err := ids.open()
+func Loose(ids rootfs.IDs, trees ...string) ([]*os.File, error) {
+	space, err := ids.Open()
 	if err != nil {
 		return nil, err
 	}
@@ -19,7 +21,7 @@ func Loose(ids IDs, trees ...string) ([]*os.File, error) {
 	}
 	var all []*os.File
 	for _, tree := range trees {
-		loose, err := clone(tree, space, false)
+		loose, err := rootfs.Clone(tree, space, false)
 		if err != nil {
 			return nil, errors.Join(err, Drop(all))
 		}

@@ -17,12 +17,13 @@ import (
 	"golang.org/x/sys/unix"
 
 	"orrery/internal/host"
+	"orrery/internal/image/rootfs"
 	"orrery/internal/problem"
 	"orrery/internal/site/spec"
 )
 
 // scratchIDs are the ids that scratch containers have on the host: a range of their own, far from those of nodes and users.
-var scratchIDs = IDs{First: 1900000000, Size: 65536}
+var scratchIDs = rootfs.IDs{First: 1900000000, Size: 65536}
 
 // A scratch is the container in which a role layer is filled: the base below, the layer to be on top, a network without links, no
 // init system, nobody's ids. It lives no longer than the process that builds in it.
@@ -70,7 +71,7 @@ lxc.mount.entry = tmpfs run tmpfs mode=755,nosuid,nodev,create=dir 0 0
 `
 
 // startScratch starts the container on a root of which the layers are given.
-func startScratch(ctx context.Context, g *staging, overlay *Overlay, env []string, binds []mountBind) (*scratch, error) {
+func startScratch(ctx context.Context, g *staging, overlay *rootfs.Overlay, env []string, binds []mountBind) (*scratch, error) {
 	if _, err := exec.LookPath("lxc-start"); err != nil {
 		return nil, problem.New(problem.Unable, "LXC is not installed on this host").Try("apt-get install lxc")
 	}
@@ -87,10 +88,10 @@ func startScratch(ctx context.Context, g *staging, overlay *Overlay, env []strin
 	}
 	overlay.Target, overlay.IDs = filepath.Join(c.dir, "rootfs"), scratchIDs
 	overlay.Namespace = filepath.Join(c.dir, "user-namespace")
-	config := fmt.Sprintf(scratchConfig, c.dir, scratchIDs.First, scratchIDs.Size, c.name, overlay.Namespace) + DeviceRules(Devices)
+	config := fmt.Sprintf(scratchConfig, c.dir, scratchIDs.First, scratchIDs.Size, c.name, overlay.Namespace) + rootfs.DeviceRules(rootfs.Devices)
 	for i, b := range binds {
 		from := filepath.Join(c.dir, fmt.Sprintf("bind%d", i))
-		overlay.Binds = append(overlay.Binds, Bind{Source: b.source, Target: from, ReadOnly: b.readOnly})
+		overlay.Binds = append(overlay.Binds, rootfs.Bind{Source: b.source, Target: from, ReadOnly: b.readOnly})
 		config += fmt.Sprintf("lxc.mount.entry = %s %s none %s 0 0\n", filepath.Join(from, b.file), b.target, b.options())
 	}
 	file := filepath.Join(c.dir, "config")
@@ -134,10 +135,10 @@ func (c *scratch) openWay(ctx context.Context, w *way) (err error) {
 
 // spawn is Overlay.Spawn for a command that must die with this process: its death signal is tied to the thread that starts it,
 // which therefore stays until the command has ended.
-func (c *scratch) spawn(overlay *Overlay, cmd *exec.Cmd) error {
+func (c *scratch) spawn(overlay *rootfs.Overlay, cmd *exec.Cmd) error {
 	started := make(chan error)
 	host.OnOwnThread(func() {
-		err := overlay.enter()
+		err := overlay.Enter()
 		if err == nil {
 			err = cmd.Start()
 		}

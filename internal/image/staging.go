@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"orrery/internal/image/rootfs"
 	"orrery/internal/site/spec"
 	"orrery/internal/tree"
 )
@@ -124,7 +125,7 @@ func removeTree(dir string) error {
 
 // mountsIn gives the mount points at or below a directory, the innermost first.
 func mountsIn(dir string) ([]string, error) {
-	all, err := MountsOf("thread-self")
+	all, err := rootfs.MountsOf("thread-self")
 	var found []string
 	for _, m := range slices.Backward(all) {
 		if m.At == dir || strings.HasPrefix(m.At, dir+"/") {

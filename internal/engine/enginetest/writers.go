@@ -8,13 +8,13 @@ import (
 	"strconv"
 	"strings"
 
-	"orrery/internal/image"
+	"orrery/internal/image/rootfs"
 )
 
 // Writers tells, from the mount tables of all processes of this host, which nodes ("SITE/ID") can write to a directory of the host, or
 // to part of it.
 func Writers(dir string) ([]string, error) {
-	origins, err := image.OriginsOf(dir)
+	origins, err := rootfs.OriginsOf(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -34,11 +34,11 @@ func Writers(dir string) ([]string, error) {
 			continue
 		}
 		seen[node+space] = true
-		mounts, err := image.MountsOf(p.Name())
+		mounts, err := rootfs.MountsOf(p.Name())
 		if err != nil {
 			continue // it has ended
 		}
-		writes := func(m image.Mounted) bool { return !m.ReadOnly && origins[0].Holds(m.Origin) }
+		writes := func(m rootfs.Mounted) bool { return !m.ReadOnly && origins[0].Holds(m.Origin) }
 		if slices.ContainsFunc(mounts, writes) {
 			nodes = append(nodes, node)
 		}

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"orrery/internal/engine/nodedir"
-	"orrery/internal/image"
+	"orrery/internal/image/rootfs"
 )
 
 // writeConfig writes the LXC configuration of a node that is about to start.
@@ -22,7 +22,7 @@ func (e *Engine) writeConfig(c container, r *nodedir.Record, mounts []mount) err
 		set("lxc.idmap", "g 0 %d %d", idmap.First, idmap.Size)
 		set("lxc.namespace.share.user", "%s", c.namespace())
 	}
-	b.WriteString(image.DeviceRules(devices(r)))
+	b.WriteString(rootfs.DeviceRules(devices(r)))
 	set("lxc.uts.name", "%s", r.Name)
 	set("lxc.rootfs.path", "dir:%s", c.Root())
 	set("lxc.signal.halt", "SIGRTMIN+3") // systemd(1): poweroff
@@ -55,16 +55,16 @@ func (e *Engine) writeConfig(c container, r *nodedir.Record, mounts []mount) err
 // devices are those that a node may use. One that is privileged may mount file systems of its own by FUSE.
 func devices(r *nodedir.Record) []string {
 	if r.Privileged {
-		return append(slices.Clone(image.Devices), "c 10:229 rwm")
+		return append(slices.Clone(rootfs.Devices), "c 10:229 rwm")
 	}
-	return image.Devices
+	return rootfs.Devices
 }
 
 // overlay is the root file system of a node, with what it sees of the host.
-func (e *Engine) overlay(c container, r *nodedir.Record, mounts []mount) *image.Overlay {
+func (e *Engine) overlay(c container, r *nodedir.Record, mounts []mount) *rootfs.Overlay {
 	o := c.Overlay(e.Store, r)
 	for _, m := range mounts {
-		o.Binds = append(o.Binds, image.Bind{Source: m.source, Target: m.bind, ReadOnly: m.readOnly})
+		o.Binds = append(o.Binds, rootfs.Bind{Source: m.source, Target: m.bind, ReadOnly: m.readOnly})
 	}
 	return o
 }

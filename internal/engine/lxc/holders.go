@@ -7,12 +7,12 @@ import (
 	"slices"
 	"strconv"
 
-	"orrery/internal/image"
+	"orrery/internal/image/rootfs"
 )
 
 // holders names the processes of this host that use files on any of some mounts, each with one of those files. It looks at all
 // processes, because one that came from outside, such as an administrator's shell, holds a mount as well as one of the node.
-func holders(mounts []image.Mounted) []string {
+func holders(mounts []rootfs.Mounted) []string {
 	on := map[uint64]bool{}
 	for _, m := range mounts {
 		on[m.ID] = true
@@ -45,7 +45,7 @@ func held(process string, on map[uint64]bool) (string, bool) {
 		}
 	}
 	for _, link := range links {
-		if id, err := image.MountID(link); err == nil && on[id] {
+		if id, err := rootfs.MountID(link); err == nil && on[id] {
 			file, _ := os.Readlink(link)
 			return file, true
 		}

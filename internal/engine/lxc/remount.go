@@ -9,7 +9,7 @@ import (
 
 	"orrery/internal/engine"
 	"orrery/internal/engine/nodedir"
-	"orrery/internal/image"
+	"orrery/internal/image/rootfs"
 	"orrery/internal/site/spec"
 )
 
@@ -58,17 +58,17 @@ func (c container) recordMounts(r *nodedir.Record, mounts []spec.Mount) error {
 // remounting is the volumes of a running node while they change.
 type remounting struct {
 	c        container
-	ids      image.IDs
+	ids      rootfs.IDs
 	etc      mount
 	known    []mount // that the node sees or may see
 	standing []mount // of these, the ones that it sees
 	wanted   []mount
-	origins  map[string]image.Origin // of their directories
+	origins  map[string]rootfs.Origin // of their directories
 }
 
 // seen looks at which of the volumes on record a running node sees.
 func (e *Engine) seen(c container, r *nodedir.Record) (*remounting, error) {
-	s := &remounting{c: c, ids: r.IDs(), origins: map[string]image.Origin{}}
+	s := &remounting{c: c, ids: r.IDs(), origins: map[string]rootfs.Origin{}}
 	fixed, err := e.mounts(c, &nodedir.Record{Node: spec.Node{Site: r.Site, ID: r.ID}})
 	if err != nil {
 		return nil, err
@@ -78,7 +78,7 @@ func (e *Engine) seen(c container, r *nodedir.Record) (*remounting, error) {
 		s.known = append(s.known, e.volumes(c, &r.Node, []spec.Mount{m})...)
 	}
 	for _, m := range append(slices.Clone(s.known), s.etc) {
-		origins, err := image.OriginsOf(m.source)
+		origins, err := rootfs.OriginsOf(m.source)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // what a node sees of it is recognised by its place
 		}
@@ -87,7 +87,7 @@ func (e *Engine) seen(c container, r *nodedir.Record) (*remounting, error) {
 		}
 		s.origins[m.source] = origins[0]
 	}
-	return s, inSpace(c.init(), func(table func() ([]image.Mounted, error)) error {
+	return s, inSpace(c.init(), func(table func() ([]rootfs.Mounted, error)) error {
 		mounts, err := table()
 		for _, m := range s.known {
 			if _, ok := s.find(mounts, m, m.path); ok && !slices.Contains(s.standing, m) {
@@ -123,16 +123,16 @@ func (s *remounting) to(wanted []mount) error {
 }
 
 // find gives the mount of a volume at a place.
-func (s *remounting) find(table []image.Mounted, m mount, at string) (image.Mounted, bool) {
-	i := slices.IndexFunc(table, func(t image.Mounted) bool { return t.At == at && s.isOf(m, t) })
+func (s *remounting) find(table []rootfs.Mounted, m mount, at string) (rootfs.Mounted, bool) {
+	i := slices.IndexFunc(table, func(t rootfs.Mounted) bool { return t.At == at && s.isOf(m, t) })
 	if i < 0 {
-		return image.Mounted{}, false
+		return rootfs.Mounted{}, false
 	}
 	return table[i], true
 }
 
 // isOf reports whether something mounted shows a volume. The kernel calls a directory so that has been removed.
-func (s *remounting) isOf(m mount, t image.Mounted) bool {
+func (s *remounting) isOf(m mount, t rootfs.Mounted) bool {
 	if origin, ok := s.origins[m.source]; ok {
 		return t.Origin == origin
 	}

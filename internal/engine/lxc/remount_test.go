@@ -16,7 +16,7 @@ import (
 	"orrery/internal/engine"
 	"orrery/internal/engine/enginetest"
 	"orrery/internal/host"
-	"orrery/internal/image"
+	"orrery/internal/image/rootfs"
 	"orrery/internal/problem"
 	"orrery/internal/site/spec"
 	"orrery/internal/volume"
@@ -110,7 +110,7 @@ func (r *remounted) wantSame(dir, path string) {
 // mountedTimes counts the mounts at a path of the node.
 func (r *remounted) mountedTimes(path string) (n int) {
 	r.Helper()
-	table, err := image.MountsOf(fmt.Sprint(r.c.init()))
+	table, err := rootfs.MountsOf(fmt.Sprint(r.c.init()))
 	must(r.T, err)
 	for _, m := range table {
 		if m.At == path {
@@ -201,7 +201,7 @@ func remountKilled(t *testing.T, g ground, n *spec.Node) {
 		must(t, r.c.Write(rec))
 	}
 	umount := func(pid int, path string) {
-		must(t, inSpace(pid, func(func() ([]image.Mounted, error)) error { return unix.Unmount(path, 0) }))
+		must(t, inSpace(pid, func(func() ([]rootfs.Mounted, error)) error { return unix.Unmount(path, 0) }))
 	}
 	for name, left := range map[string]func(){
 		"only on record":         func() { both(a, b) },

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"orrery/internal/host"
-	"orrery/internal/image"
+	"orrery/internal/image/rootfs"
 )
 
 // processes gives the ids, on the host, of all that runs in the node.
@@ -60,7 +60,7 @@ func (c container) spaces(but ...int) []int {
 
 // inSpace does some work on a thread whose mount namespace is that of a process, with the root that was first there; table gives
 // the mounts that the thread sees.
-func inSpace(pid int, work func(table func() ([]image.Mounted, error)) error) error {
+func inSpace(pid int, work func(table func() ([]rootfs.Mounted, error)) error) error {
 	done := make(chan error, 1)
 	host.OnOwnThread(func() {
 		done <- func() error {
@@ -80,20 +80,20 @@ func inSpace(pid int, work func(table func() ([]image.Mounted, error)) error) er
 			if err := unix.Setns(int(space.Fd()), unix.CLONE_NEWNS); err != nil {
 				return os.NewSyscallError("setns", err)
 			}
-			return work(func() ([]image.Mounted, error) { return tableOf(proc) })
+			return work(func() ([]rootfs.Mounted, error) { return tableOf(proc) })
 		}()
 	})
 	return <-done
 }
 
-func tableOf(proc *os.File) ([]image.Mounted, error) {
+func tableOf(proc *os.File) ([]rootfs.Mounted, error) {
 	fd, err := unix.Openat(int(proc.Fd()), "thread-self/mountinfo", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, os.NewSyscallError("open mountinfo", err)
 	}
 	file := os.NewFile(uintptr(fd), "mountinfo")
 	defer file.Close()
-	return image.ReadMounts(file)
+	return rootfs.ReadMounts(file)
 }
 
 // directory opens a directory of the node in whose namespace the thread is, and makes what is missing of it as the node's root would. No

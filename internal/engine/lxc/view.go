@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"orrery/internal/image"
+	"orrery/internal/image/rootfs"
 	"orrery/internal/problem"
 )
 
@@ -18,7 +19,7 @@ import (
 type view struct {
 	pid  int
 	at   func(mount) string                  // where a volume belongs
-	ours func(image.Mounted) bool            // nothing else is ever taken away
+	ours func(rootfs.Mounted) bool           // nothing else is ever taken away
 	open func(path string) (*os.File, error) // gives a directory, and makes it; nil: what is lacking is not mounted here
 }
 
@@ -26,7 +27,7 @@ type view struct {
 // systemd lets them have their share of it.
 func (s *remounting) node() view {
 	return view{
-		s.c.init(), func(m mount) string { return m.path }, func(image.Mounted) bool { return true },
+		s.c.init(), func(m mount) string { return m.path }, func(rootfs.Mounted) bool { return true },
 		func(path string) (*os.File, error) { return directory(path, s.ids.First) },
 	}
 }
@@ -35,7 +36,7 @@ func (s *remounting) node() view {
 func (s *remounting) monitor() view {
 	binds := s.c.Bind("") + "/"
 	return view{
-		s.c.monitor(), func(m mount) string { return m.bind }, func(m image.Mounted) bool { return strings.HasPrefix(m.At, binds) },
+		s.c.monitor(), func(m mount) string { return m.bind }, func(m rootfs.Mounted) bool { return strings.HasPrefix(m.At, binds) },
 		func(path string) (*os.File, error) {
 			if err := os.MkdirAll(path, 0o755); err != nil {
 				return nil, err
@@ -59,7 +60,7 @@ func (s *remounting) views() []view {
 // clear takes away what the node shall not see.
 func (s *remounting) clear(v view) error {
 	for deadline := time.Now().Add(100 * time.Millisecond); ; {
-		err := inSpace(v.pid, func(table func() ([]image.Mounted, error)) error { return s.unmount(v, table) })
+		err := inSpace(v.pid, func(table func() ([]rootfs.Mounted, error)) error { return s.unmount(v, table) })
 		if errors.Is(err, os.ErrNotExist) && v.open == nil {
 			return nil // a service that has ended, and its namespace with it
 		}
@@ -90,13 +91,13 @@ func (s *remounting) busy(err error, who []string) error {
 }
 
 // unmount takes away what is doomed in the thread's mount namespace, the innermost first.
-func (s *remounting) unmount(v view, table func() ([]image.Mounted, error)) error {
+func (s *remounting) unmount(v view, table func() ([]rootfs.Mounted, error)) error {
 	mounts, err := table()
 	if err != nil {
 		return err
 	}
 	for _, m := range s.doomed(v, mounts) {
-		if top, err := image.MountID(m.At); err != nil || top != m.ID {
+		if top, err := rootfs.MountID(m.At); err != nil || top != m.ID {
 			return errors.Join(err, problem.New(problem.Failed, "node %s: something else is mounted over the volume at %s", s.c.ref.Name, m.At).
 				At(s.c.ref.Site).Try("unmount it in the node"))
 		}
@@ -110,8 +111,8 @@ func (s *remounting) unmount(v view, table func() ([]image.Mounted, error)) erro
 
 // doomed gives the mounts of a view that have to go, the innermost first: all that shows a volume, or part of it, that the node shall not
 // see, and volumes inside of what changes, which come back.
-func (s *remounting) doomed(v view, table []image.Mounted) []image.Mounted {
-	var all []image.Mounted
+func (s *remounting) doomed(v view, table []rootfs.Mounted) []rootfs.Mounted {
+	var all []rootfs.Mounted
 	var changed []string
 	parents := map[uint64]uint64{}
 	for _, m := range table {
@@ -131,23 +132,23 @@ func (s *remounting) doomed(v view, table []image.Mounted) []image.Mounted {
 			all = append(all, m)
 		}
 	}
-	depth := func(m image.Mounted) (n int) {
+	depth := func(m rootfs.Mounted) (n int) {
 		for id, ok := m.ID, true; ok && n < len(table); n++ {
 			id, ok = parents[id]
 		}
 		return n
 	}
-	slices.SortStableFunc(all, func(a, b image.Mounted) int { return cmp.Compare(depth(b), depth(a)) })
+	slices.SortStableFunc(all, func(a, b rootfs.Mounted) int { return cmp.Compare(depth(b), depth(a)) })
 	return all
 }
 
-func (s *remounting) isWanted(v view, m image.Mounted) bool {
+func (s *remounting) isWanted(v view, m rootfs.Mounted) bool {
 	return slices.ContainsFunc(s.wanted, func(w mount) bool { return m.At == v.at(w) && s.isOf(w, m) })
 }
 
 // unwanted reports whether something mounted shows a volume that the node shall not see, or something inside of it: services may have
 // mounted parts of it elsewhere.
-func (s *remounting) unwanted(v view, m image.Mounted) bool {
+func (s *remounting) unwanted(v view, m rootfs.Mounted) bool {
 	if !v.ours(m) || s.isWanted(v, m) || m.Origin == s.origins[s.etc.source] {
 		return false
 	}
@@ -159,15 +160,15 @@ func (s *remounting) unwanted(v view, m image.Mounted) bool {
 
 // users names what keeps doomed mounts busy.
 func (s *remounting) users() []string {
-	var doomed []image.Mounted
+	var doomed []rootfs.Mounted
 	var names []string
 	for _, v := range s.views() {
-		_ = inSpace(v.pid, func(table func() ([]image.Mounted, error)) error {
+		_ = inSpace(v.pid, func(table func() ([]rootfs.Mounted, error)) error {
 			mounts, err := table()
 			some := s.doomed(v, mounts)
 			for _, m := range mounts {
-				on := slices.ContainsFunc(some, func(d image.Mounted) bool { return d.ID == m.Parent })
-				if on && !slices.ContainsFunc(some, func(d image.Mounted) bool { return d.ID == m.ID }) {
+				on := slices.ContainsFunc(some, func(d rootfs.Mounted) bool { return d.ID == m.Parent })
+				if on && !slices.ContainsFunc(some, func(d rootfs.Mounted) bool { return d.ID == m.ID }) {
 					names = append(names, "what is mounted at "+m.At)
 				}
 			}
@@ -211,13 +212,13 @@ func (s *remounting) supply(views ...view) error {
 
 // lacking gives what is missing in a view. Nothing is mounted over what is not ours.
 func (s *remounting) lacking(v view) (lacks []mount, err error) {
-	err = inSpace(v.pid, func(table func() ([]image.Mounted, error)) error {
+	err = inSpace(v.pid, func(table func() ([]rootfs.Mounted, error)) error {
 		mounts, err := table()
 		for _, w := range s.wanted {
 			if _, ok := s.find(mounts, w, v.at(w)); ok {
 				continue
 			}
-			if slices.ContainsFunc(mounts, func(m image.Mounted) bool { return m.At == v.at(w) }) {
+			if slices.ContainsFunc(mounts, func(m rootfs.Mounted) bool { return m.At == v.at(w) }) {
 				return problem.New(problem.Failed, "node %s: something else is mounted at %s", s.c.ref.Name, w.path).
 					At(s.c.ref.Site).Try("unmount it in the node")
 			}
@@ -233,7 +234,7 @@ func (s *remounting) fasten(v view, lacks []mount, loose []*os.File) error {
 	if len(lacks) == 0 {
 		return nil
 	}
-	return inSpace(v.pid, func(func() ([]image.Mounted, error)) error {
+	return inSpace(v.pid, func(func() ([]rootfs.Mounted, error)) error {
 		for i, m := range lacks {
 			dir, err := v.open(v.at(m))
 			if err == nil {
@@ -250,4 +251,4 @@ func (s *remounting) fasten(v view, lacks []mount, loose []*os.File) error {
 }
 
 // removed reports whether the directory behind a mount has been removed from its file system.
-func removed(m image.Mounted) bool { return strings.HasSuffix(m.Origin.Path, "//deleted") }
+func removed(m rootfs.Mounted) bool { return strings.HasSuffix(m.Origin.Path, "//deleted") }

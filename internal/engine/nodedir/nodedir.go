@@ -14,6 +14,7 @@ import (
 	"orrery/internal/engine"
 	"orrery/internal/host"
 	"orrery/internal/image"
+	"orrery/internal/image/rootfs"
 )
 
 // A Dir is the directory of a node, which may not be there.
@@ -45,8 +46,8 @@ func (d Dir) beside(what string) Dir {
 }
 
 // Overlay is the root of a node as it is mounted: the layers that it stands on and the private one.
-func (d Dir) Overlay(store *image.Store, r *Record) *image.Overlay {
-	o := &image.Overlay{Upper: d.private(), Work: d.File("private/work"), Target: d.Root(), IDs: r.IDs()}
+func (d Dir) Overlay(store *image.Store, r *Record) *rootfs.Overlay {
+	o := &rootfs.Overlay{Upper: d.private(), Work: d.File("private/work"), Target: d.Root(), IDs: r.IDs()}
 	for _, digest := range r.Layers() {
 		o.Lower = append(o.Lower, store.Tree(digest))
 	}

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"sync"
 
-	"orrery/internal/image"
+	"orrery/internal/image/rootfs"
 )
 
 // Nodes have ids of their own, so that the kernel's limits for one user (inotify instances, keys, processes) are not shared, and
@@ -20,11 +20,11 @@ const (
 )
 
 // IDs are those that a node has on the host.
-func (r *Record) IDs() image.IDs {
+func (r *Record) IDs() rootfs.IDs {
 	if r.Privileged {
-		return image.IDs{}
+		return rootfs.IDs{}
 	}
-	return image.IDs{First: firstID + r.Slot*idsEach, Size: idsEach}
+	return rootfs.IDs{First: firstID + r.Slot*idsEach, Size: idsEach}
 }
 
 // slots says whose each range of user ids is. It is one for the machine, whatever state directories there are: user ids are the kernel's.

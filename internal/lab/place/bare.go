@@ -14,7 +14,7 @@ import (
 	securejoin "github.com/cyphar/filepath-securejoin"
 
 	"orrery/internal/host"
-	"orrery/internal/image"
+	"orrery/internal/image/rootfs"
 	"orrery/internal/problem"
 )
 
@@ -64,7 +64,7 @@ func (b *Bare) within(work func() error) error {
 		return err
 	}
 	defer os.RemoveAll(own) //nolint:errcheck // what is left goes with Scratch
-	overlay := &image.Overlay{Lower: b.Layers, Upper: filepath.Join(own, "upper"), Work: filepath.Join(own, "work"), Target: b.Root}
+	overlay := &rootfs.Overlay{Lower: b.Layers, Upper: filepath.Join(own, "upper"), Work: filepath.Join(own, "work"), Target: b.Root}
 	for _, dir := range []string{overlay.Upper, overlay.Work} {
 		if err := os.Mkdir(dir, 0o755); err != nil {
 			return err

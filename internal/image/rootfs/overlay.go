@@ -1,4 +1,10 @@
-package image
+// Package rootfs puts together the root file system that a node sees: read-only layers, one private layer on top, directories of the host, devices.
+//
+// An Overlay is described as plain data and mounted by Spawn, which moves one thread into a new mount namespace, mounts there, and starts the command from
+// it: the mounts are seen by nobody else and go when the last process of the node ends. IDs are the node's range of user ids; every tree is attached through
+// an idmapped mount, so that nodes with different ranges share the same bytes (ids.go, namespace.go). Within does some other work in such a place.
+// MountsOf and OriginsOf tell what is mounted where, in this namespace or in that of a process.
+package rootfs
 
 import (
 	"errors"
@@ -42,7 +48,7 @@ type Bind struct {
 func (o *Overlay) Spawn(cmd *exec.Cmd) error {
 	started := make(chan error)
 	host.OnOwnThread(func() {
-		err := o.enter()
+		err := o.Enter()
 		if err == nil {
 			err = cmd.Start()
 		}
@@ -55,7 +61,7 @@ func (o *Overlay) Spawn(cmd *exec.Cmd) error {
 func (o *Overlay) Within(work func() error) error {
 	done := make(chan error)
 	host.OnOwnThread(func() {
-		err := o.enter()
+		err := o.Enter()
 		if err == nil {
 			err = work()
 		}
@@ -64,9 +70,9 @@ func (o *Overlay) Within(work func() error) error {
 	return <-done
 }
 
-// enter moves the calling thread into a new mount namespace and mounts the overlay there.
-func (o *Overlay) enter() error {
-	ids, err := o.IDs.open()
+// Enter moves the calling thread into a new mount namespace and mounts the overlay there.
+func (o *Overlay) Enter() error {
+	ids, err := o.IDs.Open()
 	if err != nil {
 		return err
 	}
@@ -167,7 +173,7 @@ func attach(tree, at string, ids *os.File, readOnly bool) error {
 	if err := os.MkdirAll(at, 0o711); err != nil {
 		return err
 	}
-	loose, err := clone(tree, ids, readOnly)
+	loose, err := Clone(tree, ids, readOnly)
 	if err != nil {
 		return err
 	}
@@ -178,8 +184,8 @@ func attach(tree, at string, ids *os.File, readOnly bool) error {
 	return nil
 }
 
-// clone gives a mount of a tree that is nowhere yet, with its owners mapped into ids if there are any.
-func clone(tree string, ids *os.File, readOnly bool) (*os.File, error) {
+// Clone gives a mount of a tree that is nowhere yet, with its owners mapped into ids if there are any.
+func Clone(tree string, ids *os.File, readOnly bool) (*os.File, error) {
 	fd, err := unix.OpenTree(unix.AT_FDCWD, tree, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
 	if err != nil {
 		return nil, fmt.Errorf("open_tree %s: %w", tree, err)

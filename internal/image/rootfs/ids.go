@@ -1,4 +1,4 @@
-package image
+package rootfs
 
 import (
 	"fmt"
@@ -14,11 +14,11 @@ type IDs struct {
 	Size  int
 }
 
-// open gives a user namespace with the ids, by which mounts can be idmapped.
+// Open gives a user namespace with the ids, by which mounts can be idmapped.
 //
 // Besides the node's ids it maps the host's root to an id that no node has (Size): overlayfs makes its work files as
 // whoever mounted it, and could not if root had no id on disk.
-func (i IDs) open() (*os.File, error) {
+func (i IDs) Open() (*os.File, error) {
 	if i.Size == 0 {
 		return nil, nil
 	}
