@@ -16,6 +16,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"orrery/internal/observe"
 	"orrery/internal/site/spec"
 )
 
@@ -189,7 +190,7 @@ func TestGuardsAreObserved(t *testing.T) {
 		must(t, flush(change))
 		got, err := Observe("karoo")
 		must(t, err)
-		if len(got) != 1 || !strings.Contains(got[0].Bridge, "ports not guarded") {
+		if len(got) != 1 || !slices.Equal(got[0].Drift, []observe.NetworkDrift{observe.PortsOpen}) {
 			t.Errorf("%s: observed %+v", what, got)
 		}
 		must(t, Guard(context.Background(), []Port{port, other}))

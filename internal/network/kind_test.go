@@ -11,6 +11,7 @@ import (
 
 	"github.com/vishvananda/netlink"
 
+	"orrery/internal/observe"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
@@ -155,7 +156,7 @@ func TestMacvlan(t *testing.T) {
 	mac := macvlanOn("w0")
 	wantRefused(t, mac, "no interface w0")
 	makeAll(t, wire, mac)
-	same(t, []spec.Network{wire, mac})
+	same(t, []spec.Network{mac, wire})
 	two := mac
 	two.Site, two.Subnet, two.Gateway = "toy", "10.9.73.0/24", ""
 	two.Bridge = site.BridgeName(two.Site, two.Name)
@@ -196,18 +197,18 @@ func TestMacvlan(t *testing.T) {
 	bridged := mac
 	bridged.Kind, bridged.Parent = "", ""
 	makeAll(t, bridged) // and the macvlan has gone
-	same(t, []spec.Network{wire, bridged})
+	same(t, []spec.Network{bridged, wire})
 	makeAll(t, mac)
 	link, err := netlink.LinkByName("w0")
 	must(t, err)
 	must(t, netlink.LinkDel(link)) // and the macvlan with it
 	got, err := Observe("karoo")
 	must(t, err)
-	if len(got) != 2 || !strings.Contains(got[0].Bridge, spec.EndsGone) || !strings.Contains(got[1].Bridge, "missing") {
+	if len(got) != 2 || !slices.Equal(got[1].Drift, []observe.NetworkDrift{observe.EndsGone}) || !slices.Equal(got[0].Drift, []observe.NetworkDrift{observe.LinkMissing}) {
 		t.Errorf("%+v", got)
 	}
 	makeAll(t, wire, mac)
-	same(t, []spec.Network{wire, mac})
+	same(t, []spec.Network{mac, wire})
 	removeAll(t, wire, mac)
 	nothingLeft(t)
 }
@@ -273,7 +274,7 @@ func TestVethPair(t *testing.T) {
 	if len(all) != 1 {
 		t.Errorf("%+v", all)
 	}
-	removeAll(t, all...)
+	removeAll(t, specs(all)...)
 	nothingLeft(t)
 	if left := linkNames(t); slices.Contains(left, "w0") || slices.Contains(left, "w3") {
 		t.Errorf("left are %q", left)

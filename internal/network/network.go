@@ -12,14 +12,12 @@ import (
 	"slices"
 
 	"orrery/internal/problem"
-	"orrery/internal/site"
 	"orrery/internal/site/spec"
 )
 
 // Make makes a network, or brings one that is there to its spec. Killed at any moment and called again it
 // comes to the same end. It may be called for several networks at the same time.
 func Make(ctx context.Context, n spec.Network) error {
-	n.Bridge = site.BridgeName(n.Site, n.Name) // an observed network has remarks there
 	if err := check(n); err != nil {
 		return err
 	}
@@ -79,7 +77,6 @@ func Make(ctx context.Context, n spec.Network) error {
 
 // Remove removes a network, and with the last one of a site the site's table. One that is not there is no error.
 func Remove(ctx context.Context, n spec.Network) error {
-	n.Bridge = site.BridgeName(n.Site, n.Name)
 	unlock, err := lock(ctx)
 	if err != nil {
 		return err

@@ -7,16 +7,16 @@ import (
 
 	"github.com/vishvananda/netlink"
 
+	"orrery/internal/observe"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
 )
 
 // Observe gives the networks of a site and of its quarantines on this host, of all sites if it is "", as they really are: the address
-// that the bridge has, whether there are rules that masquerade. What is wrong with a network that its spec has no field
-// for is said beside the name of its bridge, as in "orb0123456789 (down)": so whatever is not as Make left it
-// is a difference from what is declared.
-func Observe(siteName string) ([]spec.Network, error) {
+// that the bridge has, whether there are rules that masquerade. Whatever is not as Make left it is a difference from what is declared, or has
+// drifted.
+func Observe(siteName string) ([]observe.Network, error) {
 	all, err := bridges()
 	if err != nil {
 		return nil, problem.New(problem.Failed, "list the host's links").Because(err)
@@ -43,7 +43,7 @@ func Observe(siteName string) ([]spec.Network, error) {
 		}
 	}
 	slices.Sort(sites)
-	var networks []spec.Network
+	var networks []observe.Network
 	for _, s := range slices.Compact(sites) {
 		if siteName != "" && s != siteName && !site.IsQuarantine(siteName, s) {
 			continue
@@ -57,7 +57,7 @@ func Observe(siteName string) ([]spec.Network, error) {
 	return networks, nil
 }
 
-func observeSite(siteName string, all []bridge, g *guards, links []netlink.Link) ([]spec.Network, error) {
+func observeSite(siteName string, all []bridge, g *guards, links []netlink.Link) ([]observe.Network, error) {
 	there, err := comments(siteTable(siteName))
 	if err != nil {
 		return nil, err
@@ -68,7 +68,7 @@ func observeSite(siteName string, all []bridge, g *guards, links []netlink.Link)
 	}
 	changed := !slices.Equal(there, ruleComments(shall))
 	masqueraded, known := commented(there)
-	var networks []spec.Network
+	var networks []observe.Network
 	for _, b := range all {
 		if !b.marked || b.mark.Site != siteName {
 			continue
@@ -80,34 +80,34 @@ func observeSite(siteName string, all []bridge, g *guards, links []netlink.Link)
 		n.NAT = masqueraded[n.Name]
 		delete(known, n.Name)
 		if changed && n.Kind != spec.VethPair {
-			n.Bridge += " (rules changed)"
+			n.Drifted(observe.RulesChanged)
 		}
 		networks = append(networks, n)
 	}
 	// Rules without their bridge: somebody has removed it.
 	for name := range known {
-		bridge := site.BridgeName(siteName, name)
-		networks = append(networks, spec.Network{Site: siteName, Name: name, Bridge: bridge + " (missing)"})
+		gone := spec.Network{Site: siteName, Name: name, Bridge: site.BridgeName(siteName, name)}
+		networks = append(networks, observe.Network{Network: gone, Drift: []observe.NetworkDrift{observe.LinkMissing}})
 	}
-	slices.SortFunc(networks, func(a, b spec.Network) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(networks, func(a, b observe.Network) int { return strings.Compare(a.Name, b.Name) })
 	return networks, nil
 }
 
 // observed gives a network as its bridge is. The subnet is as marked; if the bridge is not on it, the gateway tells. So it does for a
 // network with a router, if the bridge has an address, which it should not.
-func observed(b bridge, g *guards, links []netlink.Link) (spec.Network, error) {
-	n, attrs := b.mark, b.link.Attrs()
+func observed(b bridge, g *guards, links []netlink.Link) (observe.Network, error) {
+	n, attrs := observe.Network{Network: b.mark}, b.link.Attrs()
 	n.MTU = attrs.MTU
-	if b.link.Type() != linkType(n) {
-		n.Bridge += " (" + b.link.Type() + ")"
+	if b.link.Type() != linkType(b.mark) {
+		n.Drifted(observe.LinkForeign)
 	}
 	if n.Kind == spec.VethPair {
-		if wrong := checkVethPair(n); wrong != "" {
-			n.Bridge += " (" + wrong + ")"
+		if wrong := checkVethPair(n.Network); wrong != "" {
+			n.Drifted(wrong)
 		}
 		return n, nil
 	}
-	if isMacvlan(n) && !isOn(b.link, n.Parent) {
+	if isMacvlan(b.mark) && !isOn(b.link, n.Parent) {
 		n.Parent = linkName(attrs.ParentIndex)
 	}
 	addresses, err := whole(func() ([]netlink.Addr, error) { return netlink.AddrList(b.link, netlink.FAMILY_V4) })
@@ -119,13 +119,13 @@ func observed(b bridge, g *guards, links []netlink.Link) (spec.Network, error) {
 		texts = append(texts, a.IPNet.String())
 	}
 	if attrs.Flags&net.FlagUp == 0 {
-		n.Bridge += " (down)"
+		n.Drifted(observe.LinkDown)
 	}
 	if g.lacks(b.mark, links) {
-		n.Bridge += " (ports not guarded)"
+		n.Drifted(observe.PortsOpen)
 	}
-	if n.Router && checkRouter(n, b.link) != nil {
-		n.Bridge += " (router changed)"
+	if n.Router && checkRouter(n.Network, b.link) != nil {
+		n.Drifted(observe.RouterChanged)
 	}
 	if len(texts) > 0 || !n.Router {
 		n.Gateway = strings.Join(texts, " ")

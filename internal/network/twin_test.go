@@ -298,7 +298,7 @@ func TestMakeBringsBackARouter(t *testing.T) {
 			must(t, change())
 			got, err := Observe(n.Site)
 			must(t, err)
-			if len(got) == 1 && got[0] == n {
+			if len(got) == 1 && got[0].Is(&n) {
 				t.Error("the change was not observed")
 			}
 			makeAll(t, n)

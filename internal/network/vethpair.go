@@ -3,12 +3,12 @@ package network
 import (
 	"bytes"
 	"crypto/sha256"
-	"fmt"
 	"net"
 	"strings"
 
 	"github.com/vishvananda/netlink"
 
+	"orrery/internal/observe"
 	"orrery/internal/problem"
 	"orrery/internal/site/spec"
 )
@@ -143,7 +143,7 @@ func refuseVethPair(n spec.Network) error {
 }
 
 // checkVethPair says what is not as layVethPair left it. That both ends are gone may be because nodes have taken them.
-func checkVethPair(n spec.Network) string {
+func checkVethPair(n spec.Network) observe.NetworkDrift {
 	here := 0
 	for _, name := range n.Ends {
 		link, err := netlink.LinkByName(name)
@@ -151,15 +151,15 @@ func checkVethPair(n spec.Network) string {
 			continue
 		}
 		if !isVethEnd(link) {
-			return "foreign end"
+			return observe.EndForeign
 		}
 		here++
 		if link.Attrs().MTU != n.MTU {
-			return fmt.Sprintf("mtu of %s changed", name)
+			return observe.EndChanged
 		}
 	}
 	if here == 0 {
-		return spec.EndsGone
+		return observe.EndsGone
 	}
 	return ""
 }

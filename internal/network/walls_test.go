@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -18,6 +19,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"orrery/internal/observe"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
 )
@@ -255,7 +257,7 @@ func TestLoopbackIsNotTracked(t *testing.T) {
 	}))
 	got, err := Observe("karoo")
 	must(t, err)
-	if len(got) != 1 || !strings.Contains(got[0].Bridge, "rules changed") {
+	if len(got) != 1 || !slices.Equal(got[0].Drift, []observe.NetworkDrift{observe.RulesChanged}) {
 		t.Errorf("observed %+v", got)
 	}
 	makeAll(t, cam)

@@ -24,7 +24,7 @@ type Host struct {
 	Cpus     int               `json:"cpus"`
 	Online   string            `json:"online,omitempty"` // processors, as the kernel lists them: "0-3,8"; "": not known
 	Memory   int64             `json:"memory"`           // bytes
-	Networks []spec.Network    `json:"networks"`
+	Networks []Network         `json:"networks"`
 	Nodes    []Node            `json:"nodes"`
 	Layers   map[string]bool   `json:"layers"` // digests of the layers in the host's store
 	Names    string            `json:"names"`  // digest of what nodes know of one another

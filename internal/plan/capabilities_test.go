@@ -64,3 +64,20 @@ func TestCapabilities(t *testing.T) {
 		})
 	}
 }
+
+// TestDriftedNetwork: what of a network is not as it was made, and no field of its spec tells, has it made as it was, with that as the reason.
+func TestDriftedNetwork(t *testing.T) {
+	f := newFleet("sv1")
+	f.reach(t, observatory())
+	hosts := f.observe()
+	hosts[0].Networks[0].Drift = []observe.NetworkDrift{observe.LinkDown, observe.RulesChanged}
+	s := observatory()
+	p, err := plan.Up(s, hosts, plan.Goal{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantLines(t, p, "network cam: network: its link is down, rules changed")
+	if was := p.Steps[0].WasNetwork; was == nil || *was != hosts[0].Networks[0].Network {
+		t.Errorf("it was %+v", was)
+	}
+}

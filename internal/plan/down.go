@@ -46,7 +46,7 @@ func (d *draft) downHost(h *observe.Host) {
 	for _, vethPairs := range []bool{false, true} { // what is on a veth pair goes first
 		needs := last
 		for i := range h.Networks {
-			if n := &h.Networks[i]; (n.Kind == spec.VethPair) == vethPairs {
+			if n := &h.Networks[i].Network; (n.Kind == spec.VethPair) == vethPairs {
 				last = append(last, d.removeNetwork(h, n, "asked for", needs))
 			}
 		}

@@ -172,12 +172,13 @@ func (f *fleet) wantReached(t failer, s *site.Site) {
 		}
 		slices.SortFunc(networks, func(a, b spec.Network) int { return cmp.Compare(a.Name, b.Name) })
 		for i := range networks {
-			j := slices.IndexFunc(h.Networks, func(n spec.Network) bool { return n.Name == networks[i].Name })
+			j := slices.IndexFunc(h.Networks, func(n observe.Network) bool { return n.Name == networks[i].Name })
 			if j >= 0 && plan.PassedThrough(&h, &h.Networks[j], &networks[i]) {
-				h.Networks[j] = networks[i]
+				h.Networks[j].Drift = nil
 			}
 		}
-		if !slices.Equal(h.Networks, networks) {
+		same := func(has observe.Network, wanted spec.Network) bool { return has.Is(&wanted) }
+		if !slices.EqualFunc(h.Networks, networks, same) {
 			t.Fatalf("host %s has the networks\n%+v, not\n%+v", h.Name, h.Networks, networks)
 		}
 		if want := spec.Names(placed); count > 0 && h.Names != want || count == 0 && h.Names != "" {

@@ -24,22 +24,22 @@ func (d *draft) networks(h *observe.Host, nodes []*site.Node, ready []int) (map[
 			Network: &wanted, Undo: "remove network " + wanted.Name,
 		}
 		veth, anew := d.vethPairUnder(wanted.Parent, steps)
-		if i := slices.IndexFunc(h.Networks, func(n spec.Network) bool { return n.Name == wanted.Name }); i >= 0 {
+		if i := slices.IndexFunc(h.Networks, func(n observe.Network) bool { return n.Name == wanted.Name }); i >= 0 {
 			was := &h.Networks[i]
-			if (*was == wanted || PassedThrough(h, was, &wanted)) && !anew {
+			if (was.Is(&wanted) || PassedThrough(h, was, &wanted)) && !anew {
 				continue
 			}
-			if s.Reason = networkDifference(*was, wanted); s.Reason == "" {
+			if s.Reason = networkDifference(was, &wanted); s.Reason == "" {
 				s.Reason = "its veth pair is made anew"
 			}
 			if anew || relinks(was, &wanted) {
-				removed, err := d.unlink(h, was, s.Reason)
+				removed, err := d.unlink(h, &was.Network, s.Reason)
 				if err != nil {
 					return nil, err
 				}
 				s.Needs = append(slices.Clone(s.Needs), removed)
 			} else {
-				s.WasNetwork, s.Undo, s.Disturbs = was, "make network "+wanted.Name+" as it was", cutOff(h, was, &wanted)
+				s.WasNetwork, s.Undo, s.Disturbs = &was.Network, "make network "+wanted.Name+" as it was", cutOff(h, &was.Network, &wanted)
 			}
 		}
 		if anew {
@@ -52,7 +52,7 @@ func (d *draft) networks(h *observe.Host, nodes []*site.Node, ready []int) (map[
 	}
 	for _, step := range steps { // what only one network can have
 		for i := range h.Networks {
-			if was := &h.Networks[i]; was.Name != d.Steps[step].Subject && overlap(was, d.Steps[step].Network) {
+			if was := &h.Networks[i]; was.Name != d.Steps[step].Subject && overlap(&was.Network, d.Steps[step].Network) {
 				d.claims(step, claim{h.Name, "network " + was.Name})
 			}
 		}
@@ -114,15 +114,13 @@ func (d *draft) vethPairUnder(name string, steps map[string]int) (step int, anew
 }
 
 // relinks reports whether what nodes are on is another link when a network has been changed.
-func relinks(was, is *spec.Network) bool {
-	return was.Kind != is.Kind || was.Parent != is.Parent || was.Ends != is.Ends || is.Kind == spec.VethPair && was.Bridge != is.Bridge
+func relinks(was *observe.Network, is *spec.Network) bool {
+	return was.Kind != is.Kind || was.Parent != is.Parent || was.Ends != is.Ends || is.Kind == spec.VethPair && len(was.Drift) > 0
 }
 
 // PassedThrough reports whether a veth pair is as it shall be, but for that neither end is on the host, because nodes that run have taken them.
-func PassedThrough(h *observe.Host, was, is *spec.Network) bool {
-	here := *was
-	here.Bridge = is.Bridge
-	return is.Kind == spec.VethPair && here == *is && was.Bridge == is.Bridge+" ("+spec.EndsGone+")" &&
+func PassedThrough(h *observe.Host, was *observe.Network, is *spec.Network) bool {
+	return is.Kind == spec.VethPair && was.Network == *is && slices.Equal(was.Drift, []observe.NetworkDrift{observe.EndsGone}) &&
 		slices.ContainsFunc(h.Nodes, func(n observe.Node) bool { return runs(&n) && has(&n.Node, is) })
 }
 
@@ -155,13 +153,20 @@ func cutOff(h *observe.Host, was, is *spec.Network) []string {
 	return names
 }
 
-func networkDifference(was, is spec.Network) string {
-	return spec.Differences(networkParts(was), networkParts(is))
+func networkDifference(was *observe.Network, is *spec.Network) string {
+	var all []string
+	if changed := spec.Differences(networkParts(&was.Network), networkParts(is)); changed != "" {
+		all = append(all, changed)
+	}
+	for _, what := range was.Drift {
+		all = append(all, string(what))
+	}
+	return strings.Join(all, ", ")
 }
 
-func networkParts(n spec.Network) spec.Parts {
+func networkParts(n *spec.Network) spec.Parts {
 	return spec.Parts{
-		"subnet": n.Subnet, "gateway": n.Gateway, "nat": fmt.Sprint(n.NAT), "mtu": fmt.Sprint(n.MTU), "bridge": n.Bridge, "router": fmt.Sprint(n.Router),
+		"subnet": n.Subnet, "gateway": n.Gateway, "nat": fmt.Sprint(n.NAT), "mtu": fmt.Sprint(n.MTU), "router": fmt.Sprint(n.Router),
 		"host": n.Host, "spoof": fmt.Sprint(n.Spoof),
 		"kind": n.Kind, "interface": n.Parent, "ends": strings.Join(n.Ends[:], " "),
 	}

@@ -6,7 +6,6 @@ import (
 	"orrery/internal/observe"
 	"orrery/internal/problem"
 	"orrery/internal/site"
-	"orrery/internal/site/spec"
 )
 
 // scoped gives hosts with those nodes and networks only that a plan for the site is about: what is live or, for the
@@ -22,7 +21,7 @@ func scoped(s *site.Site, hosts []observe.Host) []observe.Host {
 		h.Nodes = slices.DeleteFunc(slices.Clone(h.Nodes), func(n observe.Node) bool {
 			return n.Staged != (s.Stage != 0) || n.Staged && n.Release != s.Stage
 		})
-		h.Networks = slices.DeleteFunc(slices.Clone(h.Networks), func(n spec.Network) bool { return n.Site != networks })
+		h.Networks = slices.DeleteFunc(slices.Clone(h.Networks), func(n observe.Network) bool { return n.Site != networks })
 	}
 	return some
 }

@@ -36,7 +36,7 @@ func (d *draft) removeStrays(h *observe.Host, home map[string]string) {
 		}
 	}
 	for i := range h.Networks {
-		n := &h.Networks[i]
+		n := &h.Networks[i].Network
 		if !all || used[n.Name] {
 			continue
 		}

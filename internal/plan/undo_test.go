@@ -1,7 +1,6 @@
 package plan_test
 
 import (
-	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -23,8 +22,7 @@ func lasting(all []observe.Host, lost map[string]bool) string {
 	for _, h := range all {
 		words = append(words, h.Name)
 		for _, n := range h.Networks {
-			n.Bridge = strings.TrimSuffix(n.Bridge, " ("+spec.EndsGone+")") // where the ends are is as nodes are
-			words = append(words, n)
+			words = append(words, n.Network) // where the ends of a veth pair are is as nodes are
 		}
 		if !lost[h.Name] {
 			words = append(words, h.Names)

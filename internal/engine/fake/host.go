@@ -82,13 +82,16 @@ func (h *Host) Observe() observe.Host {
 		Releases: cloneOf(h.releases), Engines: map[string]observe.Capabilities{"fake": h.Can},
 	}
 	o.Releases.Staged = slices.Compact(slices.Sorted(slices.Values(append(copies, slices.Collect(maps.Keys(h.kept))...))))
-	for _, n := range h.networks {
-		if n.Kind == spec.VethPair && h.passedThrough(n, nodes) {
-			n.Bridge += " (" + spec.EndsGone + ")"
+	for _, made := range h.networks {
+		n := observe.Network{Network: made}
+		if n.Kind == spec.VethPair && h.passedThrough(made, nodes) {
+			n.Drifted(observe.EndsGone)
 		}
 		o.Networks = append(o.Networks, n)
 	}
-	slices.SortFunc(o.Networks, func(a, b spec.Network) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Site, b.Site)) })
+	slices.SortFunc(o.Networks, func(a, b observe.Network) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Site, b.Site))
+	})
 	return o
 }
 

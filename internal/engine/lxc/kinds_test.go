@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -154,7 +155,7 @@ func TestLostInterfaceIsSeen(t *testing.T) {
 		must(t, g.Create(t.Context(), n))
 		must(t, g.Start(t.Context(), engine.RefOf(n)))
 	}
-	gone := func() spec.Network {
+	gone := func() observe.Network {
 		t.Helper()
 		all, err := network.Observe(testSite)
 		must(t, err)
@@ -164,11 +165,11 @@ func TestLostInterfaceIsSeen(t *testing.T) {
 			}
 		}
 		t.Fatal("the veth pair is not observed")
-		return spec.Network{}
+		return observe.Network{}
 	}
 	veth := spec.VethPairOf(testSite, testVethPairs[1])
-	if got := gone().Bridge; got != veth.Bridge+" ("+spec.EndsGone+")" {
-		t.Errorf("observed is %s", got)
+	if got := gone(); !slices.Equal(got.Drift, []observe.NetworkDrift{observe.EndsGone}) {
+		t.Errorf("observed is %+v", got)
 	}
 	bridges := func() string {
 		t.Helper()

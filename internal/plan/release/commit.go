@@ -60,9 +60,9 @@ func (d *draft) network(h *observe.Host, wanted spec.Network, steps []int) []int
 	s := plan.Step{
 		Kind: plan.MakeNetwork, Host: h.Name, Subject: wanted.Name, Reason: "for " + wanted.Site, Network: &wanted, Undo: "remove network " + wanted.Name,
 	}
-	has := slices.IndexFunc(h.Networks, func(n spec.Network) bool { return n.Site == wanted.Site && n.Name == wanted.Name })
+	has := slices.IndexFunc(h.Networks, func(n observe.Network) bool { return n.Site == wanted.Site && n.Name == wanted.Name })
 	switch {
-	case has >= 0 && (h.Networks[has].Bridge == wanted.Bridge || plan.PassedThrough(h, &h.Networks[has], &wanted)):
+	case has >= 0 && (len(h.Networks[has].Drift) == 0 || plan.PassedThrough(h, &h.Networks[has], &wanted)):
 		return steps
 	case has >= 0:
 		s.WasNetwork, s.Undo = &wanted, "" // somebody has damaged it, and mended it stays

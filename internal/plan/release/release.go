@@ -179,7 +179,7 @@ func remove(p *plan.Plan, key string, h *observe.Host, release int) {
 	}
 	for i := range h.Networks {
 		if n := &h.Networks[i]; n.Site == site.Quarantine(key, release) {
-			add(p, plan.Step{Kind: plan.RemoveNetwork, Host: h.Name, Subject: n.Name, Reason: why, Network: n, Needs: gone})
+			add(p, plan.Step{Kind: plan.RemoveNetwork, Host: h.Name, Subject: n.Name, Reason: why, Network: &n.Network, Needs: gone})
 		}
 	}
 	if release != 0 {

@@ -37,9 +37,6 @@ type Network struct {
 // VethPair is the Network.Kind of a veth pair whose ends stand in for interfaces of the host. It has no subnet.
 const VethPair = "vethpair"
 
-// EndsGone is said beside the name of a veth pair's link when neither end is on the host: nodes may have taken both.
-const EndsGone = "ends gone"
-
 // Joins reports whether the network is a veth pair of which an interface is an end.
 func (n *Network) Joins(name string) bool {
 	return n.Kind == VethPair && name != "" && (n.Ends[0] == name || n.Ends[1] == name)
