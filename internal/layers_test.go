@@ -46,6 +46,7 @@ var layers = [][]string{
 	{"control/trial"},
 	{"control"},
 	{"control/releases", "control/ci", "control/lab", "control/nodes"},
+	{"control/volumes"},
 	{"cli"},
 }
 

@@ -115,7 +115,7 @@ func (a *app) take(ctx context.Context, s *site.Site, h *local.Host, set *backup
 	}
 	took := time.Since(began)
 	fmt.Fprintf(a.out, "%s: %s and %s, %s, in %s (%.1f s; %s read, %s added).\n", s.Name, phrase.Count(len(r.Manifest.Nodes), "node"),
-		phrase.Count(volumes(r.Manifest), "volume"), sizeText(r.Manifest.Bytes()), into.Where(), took.Seconds(), sizeText(r.Read), sizeText(r.Wrote))
+		phrase.Count(countVolumes(r.Manifest), "volume"), sizeText(r.Manifest.Bytes()), into.Where(), took.Seconds(), sizeText(r.Read), sizeText(r.Wrote))
 	a.tellChecked(into, &r.Checked)
 	if r.Manifest.Pause > 0 {
 		fmt.Fprintf(a.out, "The nodes stood still for %s.\n", milliseconds(r.Manifest.Pause))
@@ -163,7 +163,7 @@ func backupName(v vault.Vault, id string) string {
 	return v.Where() + "@" + id
 }
 
-func volumes(m *vault.Manifest) int {
+func countVolumes(m *vault.Manifest) int {
 	n := 0
 	for _, t := range m.Trees {
 		if t.Kind == vault.VolumeTree {
@@ -235,7 +235,7 @@ type listed struct {
 
 func backupLine(where, id string, m *vault.Manifest, r *backup.Report) listed {
 	l := listed{
-		ID: id, Where: where, Site: m.Key, Time: m.Time, Host: m.Host, Who: m.Who, Nodes: len(m.Nodes), Volumes: volumes(m), Bytes: m.Bytes(),
+		ID: id, Where: where, Site: m.Key, Time: m.Time, Host: m.Host, Who: m.Who, Nodes: len(m.Nodes), Volumes: countVolumes(m), Bytes: m.Bytes(),
 		Secrets: m.Secrets != nil, Left: m.Left, Pause: m.Pause,
 	}
 	for _, t := range m.Trees {

@@ -119,7 +119,7 @@ func (a *app) snapshotList() *cobra.Command {
 					return err
 				}
 				fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%d\t%s\t%s\t%s\n", each.ID, each.Time.Local().Format("2006-01-02 15:04:05"), each.Who,
-					len(each.Nodes), len(each.Volumes), milliseconds(each.Pause), milliseconds(each.Skew), sizeOnDisk(size))
+					len(each.Nodes), len(each.Volumes), milliseconds(each.Pause), milliseconds(each.Skew), atLeast(size.Disk, size.Partial))
 			}
 			return t.Flush()
 		},
@@ -136,15 +136,12 @@ func (a *app) rootLoad() (*site.Site, error) {
 	return a.Load()
 }
 
-// sizeOnDisk writes what a tree takes on the disk.
-func sizeOnDisk(s volume.Size) string { return more(s) + sizeText(s.Disk) }
-
-// more stands before what is only known to be more than that.
-func more(s volume.Size) string {
-	if s.Partial {
-		return ">"
+// atLeast writes a size; partial: it is only known to be more than that.
+func atLeast(n int64, partial bool) string {
+	if partial {
+		return ">" + sizeText(n)
 	}
-	return ""
+	return sizeText(n)
 }
 
 // sizeText writes a size for people.

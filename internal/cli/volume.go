@@ -1,25 +1,15 @@
 package cli
 
 import (
-	"cmp"
-	"context"
-	"errors"
 	"fmt"
-	"os"
 	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"orrery/internal/control"
-	"orrery/internal/hook"
-	"orrery/internal/host"
-	"orrery/internal/plan"
+	"orrery/internal/control/volumes"
 	"orrery/internal/problem"
-	"orrery/internal/site"
-	"orrery/internal/site/spec"
 	"orrery/internal/visible"
-	"orrery/internal/volume"
 )
 
 func (a *app) volumeVerb() *cobra.Command {
@@ -31,20 +21,6 @@ func (a *app) volumeVerb() *cobra.Command {
 	return c
 }
 
-// A volumeRow is one directory of a volume.
-type volumeRow struct {
-	Volume string           `json:"volume"`
-	Node   string           `json:"node"`
-	Path   string           `json:"path"`
-	Size   volume.Size      `json:"size"`
-	There  bool             `json:"there"`
-	Mirror string           `json:"mirror,omitempty"`
-	Last   *volume.Mirrored `json:"last,omitempty"`
-	Next   time.Time        `json:"next,omitzero"`
-	Idle   string           `json:"idle,omitempty"`   // why nothing mirrors it by itself, although the site file says so
-	Orphan bool             `json:"orphan,omitempty"` // no node uses it
-}
-
 func (a *app) volumeList() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
@@ -52,23 +28,10 @@ func (a *app) volumeList() *cobra.Command {
 		Short: "List the volumes, their sizes and the state of their mirrors",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if err := control.NeedRoot(); err != nil {
-				return err
-			}
-			s, h, _, err := a.Target(nil)
+			rows, orphans, err := volumes.List(c.Context(), &a.Session)
 			if err != nil {
 				return err
 			}
-			rows, err := a.volumeRows(c.Context(), s)
-			if err != nil {
-				return err
-			}
-			hosts, err := a.Seen(c.Context(), h)
-			if err != nil {
-				return err
-			}
-			orphans := plan.Orphans(s, &hosts[0], h.Releases)
-			rows = append(rows, orphanRows(c.Context(), orphans)...)
 			if asJSON {
 				return printJSON(a.out, rows)
 			}
@@ -77,9 +40,9 @@ func (a *app) volumeList() *cobra.Command {
 			for _, r := range rows {
 				size, disk := "-", "-"
 				if r.There {
-					size, disk = more(r.Size)+sizeText(r.Size.Apparent), sizeOnDisk(r.Size)
+					size, disk = atLeast(r.Size.Apparent, r.Size.Partial), atLeast(r.Size.Disk, r.Size.Partial)
 				}
-				last, result, next := r.mirrored()
+				last, result, next := lastMirrored(&r)
 				node := r.Node
 				if r.Orphan {
 					node += " (unused)"
@@ -97,18 +60,8 @@ func (a *app) volumeList() *cobra.Command {
 	return c
 }
 
-func orphanRows(ctx context.Context, orphans []plan.Orphan) []volumeRow {
-	var rows []volumeRow
-	for _, o := range orphans {
-		r := volumeRow{Volume: o.Volume, Node: cmp.Or(o.Node, volume.ForAll), Path: o.Path, Orphan: true}
-		r.measure(ctx)
-		rows = append(rows, r)
-	}
-	return rows
-}
-
-// mirrored says when the mirror was made last, how that went, and when it is due again.
-func (r volumeRow) mirrored() (last, result, next string) {
+// lastMirrored says when the mirror was made last, how that went, and when it is due again.
+func lastMirrored(r *volumes.Row) (last, result, next string) {
 	last, result, next = "-", "-", "-"
 	if r.Mirror != "" {
 		last = "never"
@@ -141,94 +94,8 @@ func dash(text string) string {
 	return text
 }
 
-func (a *app) volumeRows(ctx context.Context, s *site.Site) ([]volumeRow, error) {
-	mirrors, err := a.Mirrors(s)
-	if err != nil {
-		return nil, err
-	}
-	went, err := volume.ReadMirrored(a.Dirs, s.Key())
-	if err != nil {
-		return nil, err
-	}
-	rows := []volumeRow{}
-	seen := map[string]bool{}
-	maker := spec.NewMaker(s)
-	for i := range s.Nodes {
-		spelt, err := maker.Node(&s.Nodes[i])
-		if err != nil {
-			return nil, err
-		}
-		for _, m := range spelt.Mounts {
-			r := volumeRow{Volume: m.Volume, Node: spelt.Name, Path: volume.Path(a.Dirs, s.Key(), spelt.Name, m)}
-			if seen[r.Path] {
-				continue
-			}
-			seen[r.Path] = true
-			if m.Shared {
-				r.Node = volume.ForAll
-			}
-			r.measure(ctx)
-			r.look(mirrors, went, s.Key())
-			rows = append(rows, r)
-		}
-	}
-	return rows, nil
-}
-
-func (r *volumeRow) measure(ctx context.Context) {
-	size, err := volume.SizeOf(ctx, r.Path)
-	r.Size, r.There = size, err == nil
-}
-
-func (r *volumeRow) look(mirrors []volume.Mirror, went []volume.Mirrored, key string) {
-	for _, m := range mirrors {
-		if m.From != r.Path {
-			continue
-		}
-		r.Mirror = m.To
-		for _, w := range went {
-			if w.Volume == m.Volume && w.Node == m.Node {
-				r.Last = &w
-			}
-		}
-		if m.Every == 0 {
-			continue
-		}
-		var last time.Time
-		if r.Last != nil {
-			last = r.Last.At
-		}
-		r.Next, r.Idle = volume.NextRun(key, m.Volume, m.Every, last, time.Now())
-	}
-}
-
-// chosenMirrors gives those of the volumes that are named, or all.
-func (a *app) chosenMirrors(s *site.Site, names []string) ([]volume.Mirror, error) {
-	if s.Twin != "" {
-		return nil, problem.New(problem.Refused, "the volumes of a twin are not mirrored: they would go over those of %s", s.Name)
-	}
-	all, err := a.Mirrors(s)
-	if err != nil {
-		return nil, err
-	}
-	var chosen []volume.Mirror
-	for _, m := range all {
-		if len(names) == 0 || names[0] == m.Volume {
-			chosen = append(chosen, m)
-		}
-	}
-	if len(chosen) == 0 {
-		what := "no volume that a node uses"
-		if len(names) > 0 {
-			what = "volume " + names[0] + ", if a node uses it,"
-		}
-		return nil, problem.New(problem.Usage, "%s has no mirror", what).At("site.toml").Try(`say [volume.NAME] mirror = "user@host:/directory"`)
-	}
-	return chosen, nil
-}
-
 func (a *app) volumeMirror() *cobra.Command {
-	contents := false
+	var o volumes.MirrorOptions
 	c := &cobra.Command{
 		Use:   "mirror [NAME]",
 		Short: "Copy volumes to their mirrors now",
@@ -241,45 +108,14 @@ New files are recognised by size and time. That misses files that have rotted in
 compares everything on both sides and takes what differs from the volume. Make sure first that the volume is the side that is intact.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, names []string) error {
-			s, err := a.rootLoad()
-			if err != nil {
-				return err
-			}
-			chosen, err := a.chosenMirrors(s, names)
-			if err != nil {
-				return err
-			}
-			lock, err := volume.LockMirrors(a.Dirs, s.Key(), host.Holder{Who: control.Who(), Pid: os.Getpid(), Since: time.Now(), Command: a.Command})
-			if err != nil {
-				return err
-			}
-			defer lock.Release()
-			bring := volume.Mirror.Run
-			if contents {
-				bring = volume.Mirror.Mend
-			}
-			for _, m := range chosen {
-				err = errors.Join(err, a.mirror(c.Context(), s, m, bring))
-			}
-			return err
+			o.Names = names
+			return volumes.Mirror(c.Context(), &a.Session, o, func(m volumes.Mirrored) {
+				fmt.Fprintf(a.out, "%s of %s: %s sent to %s in %.1f s\n", m.Volume, m.Node, sizeText(m.Bytes), m.To, m.Seconds)
+			})
 		},
 	}
-	c.Flags().BoolVar(&contents, "contents", false, "compare contents instead of sizes and times, which repairs files that rotted in the mirror")
+	c.Flags().BoolVar(&o.Contents, "contents", false, "compare contents instead of sizes and times, which repairs files that rotted in the mirror")
 	return c
-}
-
-// mirror brings a mirror up to date, in the one way or the other.
-func (a *app) mirror(ctx context.Context, s *site.Site, m volume.Mirror, bring func(volume.Mirror, context.Context) (int64, error)) error {
-	r := volume.Mirrored{Volume: m.Volume, Node: m.Node, To: m.To, At: time.Now()}
-	sent, err := bring(m, ctx)
-	r.Bytes, r.Seconds = sent, time.Since(r.At).Seconds()
-	if err != nil {
-		r.Problem = err.Error()
-		a.Tell(s, hook.Event{Event: site.MirrorFailed, Result: "failed", Why: r.Problem, Volume: m.Volume, Node: m.Node})
-	} else {
-		fmt.Fprintf(a.out, "%s of %s: %s sent to %s in %.1f s\n", m.Volume, m.Node, sizeText(sent), m.To, r.Seconds)
-	}
-	return errors.Join(err, r.Note(a.Dirs, s.Key()))
 }
 
 func (a *app) volumeVerify() *cobra.Command {
@@ -291,31 +127,22 @@ func (a *app) volumeVerify() *cobra.Command {
 The exit status is 11 if anything differs. In a volume that is in use, whatever was written since the last mirroring differs.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, names []string) error {
-			s, err := a.rootLoad()
-			if err != nil {
-				return err
-			}
-			chosen, err := a.chosenMirrors(s, names)
-			if err != nil {
-				return err
-			}
-			found := map[string][]volume.Deviation{}
-			for _, m := range chosen {
-				all, err := m.Verify(c.Context())
-				if err != nil {
-					return err
-				}
-				if len(all) > 0 {
-					found[m.Volume+"/"+m.Node] = all
+			differs := map[string]any{}
+			err := volumes.Verify(c.Context(), &a.Session, names, func(v volumes.Compared) {
+				if len(v.Deviations) > 0 {
+					differs[v.Volume+"/"+v.Node] = v.Deviations
 				}
 				if !asJSON {
-					a.tellDeviations(m, all)
+					a.tellCompared(v)
 				}
+			})
+			if err != nil {
+				return err
 			}
 			if asJSON {
-				err = printJSON(a.out, found)
+				err = printJSON(a.out, differs)
 			}
-			if err == nil && len(found) > 0 {
+			if err == nil && len(differs) > 0 {
 				err = problem.Status(problem.Unhealthy)
 			}
 			return err
@@ -325,13 +152,14 @@ The exit status is 11 if anything differs. In a volume that is in use, whatever 
 	return c
 }
 
-func (a *app) tellDeviations(m volume.Mirror, all []volume.Deviation) {
-	if len(all) == 0 {
-		fmt.Fprintf(a.out, "%s of %s: %s is the same\n", m.Volume, m.Node, m.To)
+// tellCompared says what of a volume is not as in its mirror.
+func (a *app) tellCompared(v volumes.Compared) {
+	if len(v.Deviations) == 0 {
+		fmt.Fprintf(a.out, "%s of %s: %s is the same\n", v.Volume, v.Node, v.To)
 		return
 	}
-	fmt.Fprintf(a.out, "%s of %s: %s differs from %s\n", m.Volume, m.Node, m.To, m.From)
-	for _, d := range all {
+	fmt.Fprintf(a.out, "%s of %s: %s differs from %s\n", v.Volume, v.Node, v.To, v.From)
+	for _, d := range v.Deviations {
 		fmt.Fprintf(a.out, "  %s: %s\n", visible.Line(d.Path), d.What) // nodes name their files
 	}
 }

@@ -1,0 +1,148 @@
+package volumes
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"orrery/internal/control"
+	"orrery/internal/host"
+	"orrery/internal/observe"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+	"orrery/internal/site/sitefile"
+	"orrery/internal/site/spec"
+	"orrery/internal/volume"
+)
+
+// karoo is a site of two nodes with a ledger each, which is mirrored, and of which db's is there.
+func karoo(t *testing.T) (*control.Session, *site.Site) {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"site.toml": `[site]
+name = "karoo"
+production = true
+[network.core]
+subnet = "10.99.7.0/24"
+[image.base]
+suite = "bookworm"
+[volume.ledger]
+mirror = "/srv/copy"
+[node.db]
+id = 11
+roles = ["ledger"]
+[node.web]
+id = 12
+roles = ["ledger"]
+`,
+		"roles/ledger/role.toml": "[[volume]]\nname = \"ledger\"\npath = \"/srv/ledger\"\n",
+	} {
+		write(t, filepath.Join(dir, name), text)
+	}
+	s, err := sitefile.Load(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &control.Session{Dirs: host.Dirs{State: t.TempDir(), Run: t.TempDir()}, SiteDir: dir, Asker: control.Agreed{}}
+	write(t, filepath.Join(c.Dirs.Volumes("karoo"), "ledger", "db", "book"), "what was paid")
+	return c, s
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestUsed: each directory of a volume is told of once, how large it is, and how its mirror is.
+func TestUsed(t *testing.T) {
+	c, s := karoo(t)
+	at := time.Now().Add(-time.Hour).Truncate(time.Second)
+	if err := (Mirrored{Volume: "ledger", Node: "db", To: "/srv/copy/db", At: at, Problem: "no room"}).Note(c.Dirs, "karoo"); err != nil {
+		t.Fatal(err)
+	}
+	rows, err := used(t.Context(), c, s)
+	if err != nil || len(rows) != 2 {
+		t.Fatalf("%+v, %v", rows, err)
+	}
+	db, web := rows[0], rows[1]
+	if db.Node != "db" || !db.There || db.Size.Apparent == 0 || db.Mirror != "/srv/copy/db" || db.Last == nil || !db.Last.At.Equal(at) || db.Last.Problem != "no room" {
+		t.Errorf("db: %+v", db)
+	}
+	if web.Node != "web" || web.There || web.Last != nil || web.Mirror != "/srv/copy/web" {
+		t.Errorf("web: %+v", web)
+	}
+}
+
+// refusing is an Asker whose caller never agrees.
+type refusing struct{ asked []control.Question }
+
+func (r *refusing) Ask(q control.Question) (bool, error) {
+	r.asked = append(r.asked, q)
+	return true, problem.New(problem.Refused, "no")
+}
+
+// TestAdoptionRefuses: data does not change hands while a node that runs, or that is still declared, uses it, nor unasked in production.
+func TestAdoptionRefuses(t *testing.T) {
+	c, s := karoo(t)
+	asker := &refusing{}
+	c.Asker = asker
+	n, _ := s.Node("web")
+	heir, err := spec.NewMaker(s).Node(n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := &adoption{Session: c, site: s, former: "db", heir: heir, all: []volume.Adoption{{
+		Volume: "ledger", As: "ledger", From: filepath.Join(c.Dirs.Volumes("karoo"), "ledger", "db"), To: filepath.Join(c.Dirs.Volumes("karoo"), "ledger", "web"),
+	}}}
+	if err := a.unused(); problem.Exit(err) != int(problem.Refused) || !strings.Contains(err.Error(), "node db uses volume ledger itself") {
+		t.Errorf("of a node that is declared: %v", err)
+	}
+	there := observe.Node{Node: *heir, State: observe.Running}
+	if err := a.free(&there); problem.Exit(err) != int(problem.Refused) {
+		t.Errorf("into a node that runs: %v", err)
+	}
+	there.State = observe.Stopped
+	if err := a.free(&there); err != nil {
+		t.Errorf("into a node that is stopped: %v", err)
+	}
+	hosts := []observe.Host{{Name: "local", Nodes: []observe.Node{there}}}
+	if steps, err := a.ending(hosts); steps != nil || err != nil || len(asker.asked) > 0 {
+		t.Errorf("a node that is declared ends: %v, %v", steps, err)
+	}
+	a.former, hosts[0].Nodes[0].Name = "old", "old"
+	if err := a.unused(); err != nil {
+		t.Error(err)
+	}
+	if _, err := a.ending(hosts); problem.Exit(err) != int(problem.Refused) || len(asker.asked) != 1 || asker.asked[0].About != control.Production {
+		t.Errorf("a node in production ends unasked: %v, %+v", err, asker.asked)
+	}
+	c.Asker = control.Agreed{}
+	if steps, err := a.ending(hosts); len(steps) == 0 || err != nil {
+		t.Errorf("a node that the site file no longer declares does not end: %v", err)
+	}
+}
+
+// TestAdoptionGives: the heir has the data afterwards, and what it had itself is kept.
+func TestAdoptionGives(t *testing.T) {
+	c, s := karoo(t)
+	volumes := filepath.Join(c.Dirs.Volumes("karoo"), "ledger")
+	write(t, filepath.Join(volumes, "web", "book"), "nothing yet")
+	a := &adoption{Session: c, site: s, former: "db", heir: &spec.Node{Name: "web"}, all: []volume.Adoption{{
+		Volume: "ledger", As: "ledger", From: filepath.Join(volumes, "db"), To: filepath.Join(volumes, "web"),
+	}}}
+	done, err := a.give()
+	if err != nil || len(done) != 1 || done[0].To != filepath.Join(volumes, "web") || done[0].Kept == "" {
+		t.Fatalf("%+v, %v", done, err)
+	}
+	for path, want := range map[string]string{done[0].To: "what was paid", done[0].Kept: "nothing yet"} {
+		if text, err := os.ReadFile(filepath.Join(path, "book")); err != nil || string(text) != want {
+			t.Errorf("%s has %q, %v", path, text, err)
+		}
+	}
+}
