@@ -43,7 +43,7 @@ var layers = [][]string{
 	{"lab/bundle", "lab/suspect", "lab/setting"},
 	{"lab/report"},
 	{"lab/run"},
-	{"control/trial"},
+	{"control/trial", "control/register"},
 	{"control"},
 	{"control/releases", "control/ci", "control/lab", "control/nodes"},
 	{"control/volumes"},

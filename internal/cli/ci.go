@@ -12,6 +12,7 @@ import (
 
 	"orrery/internal/ci"
 	"orrery/internal/control"
+	"orrery/internal/control/register"
 	"orrery/internal/phrase"
 	"orrery/internal/problem"
 	"orrery/internal/secret"
@@ -24,7 +25,7 @@ import (
 type ciRun struct {
 	*app
 	original *site.Site
-	record   control.TwinRecord
+	record   register.TwinRecord
 	site     *site.Site // the twin
 	keys     *secret.Keyring
 	log      bytes.Buffer // what bringing up and ending it printed
@@ -85,7 +86,7 @@ func (a *app) newCI(args []string, release string, only []string) (*ciRun, error
 	}
 	o := twin.Options{Name: ciName(time.Now(), os.Getpid()), Owner: control.Who()}
 	if release != "" {
-		if o.Release, err = control.ReleaseNumber(s, release); err != nil {
+		if o.Release, err = register.ReleaseNumber(s, release); err != nil {
 			return nil, err
 		}
 	}
@@ -106,7 +107,7 @@ func (a *app) newCI(args []string, release string, only []string) (*ciRun, error
 	b := a.another()
 	b.SiteDir = dir
 	r := &ciRun{app: b, original: s, site: made, keys: secret.NewKeyring(made, a.Dirs)}
-	r.record = control.TwinRecord{Site: s.Name, Dir: dir, Options: o, Volumes: site.Empty, Created: time.Now().UTC().Truncate(time.Second)}
+	r.record = register.TwinRecord{Site: s.Name, Dir: dir, Options: o, Volumes: site.Empty, Created: time.Now().UTC().Truncate(time.Second)}
 	r.report = ci.Report{Site: s.Name, Host: name, Began: time.Now(), Properties: properties(made, o.Release)}
 	return r, nil
 }

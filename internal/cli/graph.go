@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"orrery/internal/control"
+	"orrery/internal/control/register"
 	"orrery/internal/host"
 	"orrery/internal/site"
 	"orrery/internal/site/graph"
@@ -37,7 +38,7 @@ shows what the site file declares. The picture goes to standard output, or to th
 				return err
 			}
 			p := graph.Picture{Site: s, Nodes: nodes, Host: hostName(s)}
-			if up := slices.ContainsFunc(a.SitesUp(), func(m control.Marker) bool { return m.Site == s.Name && m.Twin == s.Twin }); up && !declared {
+			if up := slices.ContainsFunc(a.SitesUp(), func(m register.Marker) bool { return m.Site == s.Name && m.Twin == s.Twin }); up && !declared {
 				if os.Geteuid() != 0 {
 					fmt.Fprintln(a.err, "orrery: only root can see how nodes are: the picture shows what is declared.")
 				} else if err = a.see(c.Context(), &p, args); err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"orrery/internal/control"
+	"orrery/internal/control/register"
 	"orrery/internal/host"
 	"orrery/internal/member"
 	"orrery/internal/phrase"
@@ -82,23 +82,23 @@ func (a *app) mayCall(c *cobra.Command, args []string) error {
 }
 
 // recorded gives the site or twin that a member means, as root has put it on record, and whose the twin is. What is said is the name of a site or its directory.
-func (a *app) recorded(said string) (m control.Marker, owner string, err error) {
+func (a *app) recorded(said string) (m register.Marker, owner string, err error) {
 	meant := func(name, dir string) bool {
 		return said == "" || said == name || a.pathOf(said) == dir
 	}
 	if a.Twin != "" {
-		found := slices.DeleteFunc(a.Twins(), func(r control.TwinRecord) bool { return r.Options.Name != a.Twin || !meant(r.Site, r.Dir) })
+		found := slices.DeleteFunc(a.Twins(), func(r register.TwinRecord) bool { return r.Options.Name != a.Twin || !meant(r.Site, r.Dir) })
 		switch len(found) {
 		case 0:
 			return m, "", a.NoTwin("", a.Twin)
 		case 1:
-			return control.Marker{Site: found[0].Site, Twin: a.Twin, Dir: found[0].Dir}, found[0].Options.Owner, nil
+			return register.Marker{Site: found[0].Site, Twin: a.Twin, Dir: found[0].Dir}, found[0].Options.Owner, nil
 		}
 		return m, "", problem.New(problem.Usage, "twins of %s are called %s", phrase.Count(len(found), "site"), a.Twin).Try("say -C %s, for instance", found[0].Site)
 	}
-	up := slices.DeleteFunc(a.SitesUp(), func(m control.Marker) bool { return m.Twin != "" })
-	here := slices.DeleteFunc(slices.Clone(up), func(m control.Marker) bool { return m.Dir != a.From })
-	found := slices.DeleteFunc(up, func(m control.Marker) bool { return !meant(m.Site, m.Dir) })
+	up := slices.DeleteFunc(a.SitesUp(), func(m register.Marker) bool { return m.Twin != "" })
+	here := slices.DeleteFunc(slices.Clone(up), func(m register.Marker) bool { return m.Dir != a.From })
+	found := slices.DeleteFunc(up, func(m register.Marker) bool { return !meant(m.Site, m.Dir) })
 	switch {
 	case said == "" && len(here) == 1:
 		return here[0], "", nil

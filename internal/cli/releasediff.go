@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"orrery/internal/control"
+	"orrery/internal/control/register"
 	"orrery/internal/control/releases"
 )
 
@@ -21,7 +21,7 @@ func (a *app) releaseDiff() *cobra.Command {
 			}
 			var both [2][]releases.Contents
 			for i := range both {
-				number, err := control.ReleaseNumber(s, args[i])
+				number, err := register.ReleaseNumber(s, args[i])
 				if err != nil {
 					return err
 				}

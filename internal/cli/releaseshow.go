@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"orrery/internal/control"
+	"orrery/internal/control/register"
 	"orrery/internal/control/releases"
 	"orrery/internal/phrase"
 )
@@ -23,7 +23,7 @@ func (a *app) releaseShow() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			number, err := control.ReleaseNumber(s, args[0])
+			number, err := register.ReleaseNumber(s, args[0])
 			if err != nil {
 				return err
 			}

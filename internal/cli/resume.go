@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"orrery/internal/control"
+	"orrery/internal/control/register"
 
 	"github.com/spf13/cobra"
 )
@@ -28,7 +28,7 @@ A release that was on trial is watched again; if its time is over, the nodes ret
 }
 
 // resumeSite brings up a site that was up.
-func (a *app) resumeSite(ctx context.Context, m control.Marker) error {
+func (a *app) resumeSite(ctx context.Context, m register.Marker) error {
 	fmt.Fprintf(a.out, "%s from %s\n", m.Key(), m.Dir)
 	s, result, err := a.ResumeSite(ctx, m)
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"orrery/internal/control"
+	"orrery/internal/control/register"
 	"orrery/internal/host"
 	"orrery/internal/problem"
 )
@@ -28,7 +29,7 @@ type app struct {
 
 // newApp gives a call of the program by a command line.
 func newApp(in io.Reader, out, errs io.Writer, args []string) *app {
-	a := &app{Session: control.Session{Dirs: host.DefaultDirs(), Release: control.Live}, in: in, out: out, err: errs}
+	a := &app{Session: control.Session{Register: register.Register{Dirs: host.DefaultDirs()}, Release: control.Live}, in: in, out: out, err: errs}
 	a.Asker, a.Watcher = &asker{a}, &watcher{a}
 	a.said(args)
 	return a

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"orrery/internal/control"
+	"orrery/internal/control/register"
 	"orrery/internal/phrase"
 	"orrery/internal/site"
 )
@@ -29,7 +30,7 @@ you give up that way back with --give-up-rollback.`,
 			if err != nil {
 				return err
 			}
-			if how.Release, err = control.ReleaseNumber(s, text); err != nil {
+			if how.Release, err = register.ReleaseNumber(s, text); err != nil {
 				return err
 			}
 			staged, err := a.Stage(c.Context(), s, args, how)

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"orrery/internal/control"
+	"orrery/internal/control/register"
 	"orrery/internal/phrase"
 	"orrery/internal/problem"
 )
@@ -32,7 +33,7 @@ when it is not wholly at one release.`,
 			if err != nil {
 				return err
 			}
-			number, err := control.ReleaseNumber(s, text)
+			number, err := register.ReleaseNumber(s, text)
 			if err != nil {
 				return err
 			}
@@ -76,11 +77,11 @@ func confirmedBy(text string) (byHand bool, err error) {
 
 func (a *app) tellSwitched(made *control.Switched) {
 	if made.Already {
-		fmt.Fprintf(a.out, "%s: release %s is live already.\n", made.Site, control.ReleaseNames(made.To))
+		fmt.Fprintf(a.out, "%s: release %s is live already.\n", made.Site, register.ReleaseNames(made.To))
 		return
 	}
 	fmt.Fprintf(a.out, "%s: %s at release %s, formerly %s, switched in %s.\n", made.Site, phrase.Count(len(made.To), "node"),
-		control.ReleaseNames(made.To), control.ReleaseNames(made.From), made.Took.Round(time.Millisecond))
+		register.ReleaseNames(made.To), register.ReleaseNames(made.From), made.Took.Round(time.Millisecond))
 	if made.Kept {
 		fmt.Fprintln(a.out, "What was live before is kept: orrery rollback returns to it.")
 	}

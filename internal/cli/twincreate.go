@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"orrery/internal/control"
+	"orrery/internal/control/register"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/twin"
@@ -42,7 +43,7 @@ simulator ("simulated_by") are replaced by it. A twin has no way out unless you 
 				return err
 			}
 			if release != "" {
-				if o.Release, err = control.ReleaseNumber(original, release); err != nil {
+				if o.Release, err = register.ReleaseNumber(original, release); err != nil {
 					return err
 				}
 			}
@@ -54,7 +55,7 @@ simulator ("simulated_by") are replaced by it. A twin has no way out unless you 
 					return err
 				}
 			}
-			r := control.TwinRecord{Site: original.Name, Dir: dir, Options: o, Volumes: volumes, Created: time.Now().UTC().Truncate(time.Second)}
+			r := register.TwinRecord{Site: original.Name, Dir: dir, Options: o, Volumes: volumes, Created: time.Now().UTC().Truncate(time.Second)}
 			if expires > 0 {
 				r.Expires = r.Created.Add(expires)
 			}

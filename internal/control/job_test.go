@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"orrery/internal/apply/local"
+	"orrery/internal/control/register"
 	"orrery/internal/host"
 	"orrery/internal/journal"
 	"orrery/internal/observe"
@@ -18,7 +19,7 @@ import (
 // TestUndoInJournal: the journal holds the steps by which a run was taken back as it holds those that were done, and how they ended.
 func TestUndoInJournal(t *testing.T) {
 	dir := t.TempDir()
-	a := &Session{Watcher: silent{}, Dirs: host.Dirs{State: dir, Run: dir}, Command: "orrery switch"}
+	a := &Session{Watcher: silent{}, Register: register.Register{Dirs: host.Dirs{State: dir, Run: dir}}, Command: "orrery switch"}
 	s := &site.Site{Name: "karoo"}
 	h := local.New("local", a.Dirs, s, nil, nil)
 	j := &Job{Session: a, Site: s, Host: h, Undo: true, Parallel: 1}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"orrery/internal/control/register"
 	"orrery/internal/host"
 	"orrery/internal/member"
 	"orrery/internal/problem"
@@ -11,7 +12,7 @@ import (
 )
 
 // Grant settles what a twin of a member may be.
-func (c *Session) Grant(original *site.Site, r *TwinRecord) error {
+func (c *Session) Grant(original *site.Site, r *register.TwinRecord) error {
 	if c.Member == nil {
 		return nil
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"orrery/internal/apply/local"
+	"orrery/internal/control/register"
 	"orrery/internal/host"
 	"orrery/internal/host/later"
 	"orrery/internal/observe"
@@ -60,12 +61,12 @@ const punctual = 15 * time.Second
 
 // forgottenTwins gives the twins that have an end for which nobody waits, but not those whose time was over just now: for so long whoever
 // has waited may be at work.
-func (c *Session) forgottenTwins(just time.Duration) []TwinRecord {
+func (c *Session) forgottenTwins(just time.Duration) []register.TwinRecord {
 	waiting, err := later.List(c.Dirs)
 	if err != nil || NeedRoot() != nil { // nobody else may read who waits
 		return nil
 	}
-	return slices.DeleteFunc(c.Twins(), func(r TwinRecord) bool {
+	return slices.DeleteFunc(c.Twins(), func(r register.TwinRecord) bool {
 		over := time.Since(r.Expires)
 		return r.Expires.IsZero() || over >= 0 && over < just ||
 			slices.ContainsFunc(waiting, func(w later.Waiting) bool { return w.Name == expiryName(r.Key()) })
@@ -73,9 +74,9 @@ func (c *Session) forgottenTwins(just time.Duration) []TwinRecord {
 }
 
 // Forgotten says of a twin that nobody sees to its end, if so.
-func (c *Session) Forgotten(key string) (r TwinRecord, so bool) {
+func (c *Session) Forgotten(key string) (r register.TwinRecord, so bool) {
 	all := c.forgottenTwins(punctual)
-	i := slices.IndexFunc(all, func(r TwinRecord) bool { return r.Key() == key })
+	i := slices.IndexFunc(all, func(r register.TwinRecord) bool { return r.Key() == key })
 	if i < 0 {
 		return r, false
 	}
@@ -83,7 +84,7 @@ func (c *Session) Forgotten(key string) (r TwinRecord, so bool) {
 }
 
 // endForgotten destroys a twin whose time is over, and lets somebody wait for the end of another.
-func (c *Session) endForgotten(ctx context.Context, r TwinRecord) error {
+func (c *Session) endForgotten(ctx context.Context, r register.TwinRecord) error {
 	b := c.atWork()
 	b.SiteDir, b.Twin, b.Force = r.Dir, r.Options.Name, true
 	if time.Now().Before(r.Expires) {

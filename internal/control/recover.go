@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 
+	"orrery/internal/control/register"
 	"orrery/internal/control/trial"
 	"orrery/internal/observe"
 	"orrery/internal/plan/release"
@@ -23,7 +24,7 @@ func (j *Job) recoverSwitch(ctx context.Context) error {
 	if err != nil || r.Switch == nil {
 		return err
 	}
-	j.notice(j.Base.Key(), "a switch of %s to release %s was interrupted; the set goes to release %s first", r.Switch.Who, ReleaseNames(r.Switch.To), ReleaseNames(r.Switch.End))
+	j.notice(j.Base.Key(), "a switch of %s to release %s was interrupted; the set goes to release %s first", r.Switch.Who, register.ReleaseNames(r.Switch.To), register.ReleaseNames(r.Switch.End))
 	all := []map[string]int{r.Switch.To, r.Switch.End, r.Active}
 	for _, of := range all {
 		if err := j.LoadReleases(h, of); err != nil {
@@ -44,7 +45,7 @@ func (j *Job) recoverSwitch(ctx context.Context) error {
 	}
 	mend := &Job{Session: j.Session, Site: j.Base, Host: h, Parallel: j.Parallel}
 	if _, err := mend.apply(ctx, p); err != nil {
-		return problem.New(problem.HalfWay, "the set could not be brought to release %s", ReleaseNames(r.Switch.End)).At(j.Base.Key()).Because(err).
+		return problem.New(problem.HalfWay, "the set could not be brought to release %s", register.ReleaseNames(r.Switch.End)).At(j.Base.Key()).Because(err).
 			Try("mend the cause and run the same command again")
 	}
 	if back && r.Trial != nil {

@@ -13,6 +13,7 @@ import (
 	"orrery/internal/apply/local"
 	"orrery/internal/backup"
 	"orrery/internal/backup/vault"
+	"orrery/internal/control/register"
 	"orrery/internal/engine/nodedir"
 	"orrery/internal/host"
 	"orrery/internal/image"
@@ -304,7 +305,7 @@ func (r *restoration) noteTwin() error {
 	if _, err := twin.Of(s, o); err != nil {
 		return err
 	}
-	return r.WriteTwin(TwinRecord{
+	return r.WriteTwin(register.TwinRecord{
 		Site: r.name, Dir: r.from.SiteDir, Options: o, Volumes: "backup " + r.from.ID, Filled: true, Created: time.Now().UTC().Truncate(time.Second),
 	})
 }
@@ -320,7 +321,7 @@ func (r *restoration) up(ctx context.Context, b *Session, s *site.Site, h *local
 			names = append(names, r.from.Manifest.Nodes[i].Name)
 		}
 	}
-	j := &Job{Session: b, Site: s, Base: s, Host: h, Parallel: r.o.Parallel, Restores: true, Before: func() error { return b.MarkUp(s) },
+	j := &Job{Session: b, Site: s, Base: s, Host: h, Parallel: r.o.Parallel, Restores: true, Before: func() error { return b.markUp(s) },
 		Plan: func(hosts []observe.Host) (*plan.Plan, error) {
 			return plan.Up(s, hosts, plan.Goal{Nodes: chosen, Releases: h.Releases})
 		}}
@@ -423,7 +424,7 @@ func (c *Session) restoreFirst(ctx context.Context, s *site.Site) (elsewhere str
 }
 
 // resumeRestored brings up a site whose restore was interrupted. If that cannot come to its end, nodes that it does not concern come up all the same.
-func (c *Session) resumeRestored(ctx context.Context, m Marker) (*site.Site, *apply.Result, error) {
+func (c *Session) resumeRestored(ctx context.Context, m register.Marker) (*site.Site, *apply.Result, error) {
 	from, err := c.finishRestore(ctx, &site.Site{Name: m.Site, Twin: m.Twin})
 	if from != nil {
 		c.SiteDir = from.SiteDir

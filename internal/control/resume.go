@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 
 	"orrery/internal/apply"
+	"orrery/internal/control/register"
 	"orrery/internal/host/later"
 	"orrery/internal/observe"
 	"orrery/internal/phrase"
@@ -27,7 +28,7 @@ func (c *Session) ResumeExpiries(ctx context.Context) error {
 }
 
 // ResumeSite brings up a site that was up. It gives the site as far as it could be read.
-func (c *Session) ResumeSite(ctx context.Context, m Marker) (*site.Site, *apply.Result, error) {
+func (c *Session) ResumeSite(ctx context.Context, m register.Marker) (*site.Site, *apply.Result, error) {
 	b := c.atWork()
 	b.SiteDir, b.Twin, b.Force = m.Dir, m.Twin, true
 	s, r, err := b.resumeRestored(ctx, m)
@@ -54,5 +55,5 @@ func (c *Session) TellTrial(s *site.Site, trial *observe.Trial) {
 		how = "stays with \"orrery confirm\" only,"
 	}
 	c.outcome(s.Key(), "%s: release %s is on trial until %s: it %s and goes back to release %s otherwise",
-		s.Key(), site.ReleaseName(trial.Release), phrase.Clock(trial.Until), how, ReleaseNames(trial.Back))
+		s.Key(), site.ReleaseName(trial.Release), phrase.Clock(trial.Until), how, register.ReleaseNames(trial.Back))
 }

@@ -11,14 +11,14 @@ import (
 	"os/user"
 	"runtime"
 
-	"orrery/internal/host"
+	"orrery/internal/control/register"
 	"orrery/internal/member"
 	"orrery/internal/problem"
 )
 
 // A Session is the work of one caller with the sites of this host.
 type Session struct {
-	Dirs    host.Dirs
+	register.Register
 	SiteDir string // the site directory that is meant; "": found
 	Twin    string // the twin that is meant; "": the site itself
 	Force   bool   // also what is somebody else's

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"orrery/internal/control/register"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/sitefile"
@@ -21,7 +22,7 @@ func (c *Session) Directory() (string, error) {
 	if c.Twin != "" {
 		return c.TwinDirectory()
 	}
-	up := slices.DeleteFunc(c.SitesUp(), func(m Marker) bool { return m.Twin != "" })
+	up := slices.DeleteFunc(c.SitesUp(), func(m register.Marker) bool { return m.Twin != "" })
 	switch len(up) {
 	case 1:
 		if !up[0].There() {
@@ -68,4 +69,13 @@ func (c *Session) SameSite(verb ...string) ([]string, error) {
 		args = append(args, "--twin", c.Twin)
 	}
 	return append(args, verb...), nil
+}
+
+// markUp notes that a site was brought up.
+func (c *Session) markUp(s *site.Site) error {
+	dir, err := c.Absolute()
+	if err != nil {
+		return err
+	}
+	return c.MarkUp(s, dir)
 }

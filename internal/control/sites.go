@@ -42,9 +42,9 @@ func (c *Session) Sites(ctx context.Context) ([]SiteState, error) {
 			continue
 		}
 		r := SiteState{Site: name, Twin: twin}
-		m, up := readMarker(c.MarkerPath(e.Name()))
+		m, up := c.Marker(e.Name())
 		if !up {
-			m, _ = readMarker(c.FormerPath(e.Name()))
+			m, _ = c.FormerMarker(e.Name())
 		}
 		if of, err := c.ReadTwin(e.Name()); err == nil && twin != "" {
 			m.Dir = of.Dir
@@ -71,7 +71,7 @@ func (c *Session) siteByName(name string) (*site.Site, error) {
 		}
 		return nil, p.Try("orrery ls lists the sites")
 	}
-	if m, ok := readMarker(c.MarkerPath(s.Key())); ok && m.Production != nil {
+	if m, ok := c.Marker(s.Key()); ok && m.Production != nil {
 		s.Production = *m.Production
 	}
 	return s, nil

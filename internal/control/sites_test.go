@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"orrery/internal/control/register"
 	"orrery/internal/host"
 	"orrery/internal/problem"
 	"orrery/internal/site"
@@ -16,7 +17,7 @@ import (
 
 // TestSites: a host knows its sites and the directories that they came from, be they up or down and the directories there or gone.
 func TestSites(t *testing.T) {
-	a := &Session{Dirs: host.Dirs{State: t.TempDir(), Run: t.TempDir()}}
+	a := &Session{Register: register.Register{Dirs: host.Dirs{State: t.TempDir(), Run: t.TempDir()}}}
 	here := t.TempDir()
 	if err := os.WriteFile(filepath.Join(here, "site.toml"), nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -29,7 +30,7 @@ func TestSites(t *testing.T) {
 		if err := os.MkdirAll(a.Dirs.Site(s.Key()), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		if err := b.MarkUp(&s); err != nil {
+		if err := b.markUp(&s); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -39,7 +40,7 @@ func TestSites(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := a.WriteTwin(TwinRecord{Site: "karoo", Dir: here, Options: twin.Options{Name: "dev1"}, Created: time.Now()}); err != nil {
+	if err := a.WriteTwin(register.TwinRecord{Site: "karoo", Dir: here, Options: twin.Options{Name: "dev1"}, Created: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
 	rows, err := a.Sites(t.Context())

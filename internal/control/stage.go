@@ -57,7 +57,11 @@ func (c *Session) Stage(ctx context.Context, s *site.Site, selectors []string, o
 			if h.Site != staged { // of the copy that is kept already
 				return nil
 			}
-			return c.KeepRelease(s, staged, o.Release)
+			from, err := c.Absolute()
+			if err != nil {
+				return err
+			}
+			return c.KeepRelease(s, staged, o.Release, from, Who())
 		},
 		Plan: func(hosts []observe.Host) (*plan.Plan, error) {
 			if o.GiveUp {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"orrery/internal/apply/local"
+	"orrery/internal/control/register"
 	"orrery/internal/control/trial"
 	"orrery/internal/observe"
 	"orrery/internal/phrase"
@@ -158,10 +159,10 @@ func (t *change) run(ctx context.Context) (*Switched, error) {
 			return p, err
 		},
 		Ask: func(*plan.Plan) (bool, error) {
-			return t.AskProduction(t.site, fmt.Sprintf("%s would go from release %s to %s.", phrase.Count(len(t.to), "node"), ReleaseNames(live), ReleaseNames(t.to)))
+			return t.AskProduction(t.site, fmt.Sprintf("%s would go from release %s to %s.", phrase.Count(len(t.to), "node"), register.ReleaseNames(live), register.ReleaseNames(t.to)))
 		},
 		Before: func() error {
-			if err := t.MarkUp(t.site); err != nil { // its first release may be the first of it that is up
+			if err := t.markUp(t.site); err != nil { // its first release may be the first of it that is up
 				return err
 			}
 			return t.intend(live)
@@ -250,7 +251,7 @@ func (t *change) explain(err error, live map[string]int) error {
 		if wrong := t.host.WriteReleases(t.before); wrong != nil {
 			return errors.Join(err, wrong)
 		}
-		return problem.New(problem.Reverted, "the switch failed; all %s are back at release %s", phrase.Count(len(t.to), "node"), ReleaseNames(live)).
+		return problem.New(problem.Reverted, "the switch failed; all %s are back at release %s", phrase.Count(len(t.to), "node"), register.ReleaseNames(live)).
 			At(t.site.Key()).Try("the messages above say why; orrery logs NODE --release N tells more")
 	case problem.Left:
 		return t.halfWay(err)

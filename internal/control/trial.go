@@ -6,6 +6,7 @@ import (
 	"maps"
 
 	"orrery/internal/apply/local"
+	"orrery/internal/control/register"
 	"orrery/internal/control/trial"
 	"orrery/internal/host/later"
 	"orrery/internal/observe"
@@ -51,7 +52,7 @@ func (c *Session) Confirm(ctx context.Context, s *site.Site, why string) (*obser
 func verdictOf(s *site.Site, r observe.Releases) (*observe.TrialEnd, error) {
 	switch {
 	case r.Switch != nil:
-		return nil, problem.New(problem.HalfWay, "a switch to release %s was interrupted", ReleaseNames(r.Switch.To)).At(s.Key()).
+		return nil, problem.New(problem.HalfWay, "a switch to release %s was interrupted", register.ReleaseNames(r.Switch.To)).At(s.Key()).
 			Try("orrery up brings the set to one release")
 	case r.Ended == nil:
 		return nil, problem.New(problem.Mistake, "no release is on trial").At(s.Key()).Try("orrery switch --confirm-within 10m begins one")

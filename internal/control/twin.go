@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 
+	"orrery/internal/control/register"
 	"orrery/internal/host/later"
 	"orrery/internal/observe"
 	"orrery/internal/plan"
@@ -74,7 +75,7 @@ func (c *Session) DestroyTwin(ctx context.Context, name string) error {
 }
 
 // EndTwin ends a twin. Its site file need not be readable any more: what is on the host tells what there is.
-func (c *Session) EndTwin(ctx context.Context, r TwinRecord) error {
+func (c *Session) EndTwin(ctx context.Context, r register.TwinRecord) error {
 	s := &site.Site{Name: r.Site, Twin: r.Options.Name}
 	h, err := c.Bare(s)
 	if err != nil {

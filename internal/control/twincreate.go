@@ -10,6 +10,7 @@ import (
 
 	"orrery/internal/apply"
 	"orrery/internal/apply/local"
+	"orrery/internal/control/register"
 	"orrery/internal/host"
 	"orrery/internal/host/later"
 	"orrery/internal/problem"
@@ -33,7 +34,7 @@ func seedable(how string) error {
 
 // CreateTwin makes a twin, fills its volumes and brings it up. What is known of it is written first, so that a run
 // that is killed leaves a twin that can be brought up or destroyed.
-func (c *Session) CreateTwin(ctx context.Context, of TwinRecord) (*site.Site, *apply.Result, error) {
+func (c *Session) CreateTwin(ctx context.Context, of register.TwinRecord) (*site.Site, *apply.Result, error) {
 	if err := seedable(of.Volumes); err != nil {
 		return nil, nil, err
 	}
@@ -67,7 +68,7 @@ func (c *Session) CreateTwin(ctx context.Context, of TwinRecord) (*site.Site, *a
 }
 
 // expire lets a twin be destroyed when its time is over.
-func (c *Session) expire(r TwinRecord) error {
+func (c *Session) expire(r register.TwinRecord) error {
 	return c.Later(later.Call{
 		Name: expiryName(r.Key()), After: time.Until(r.Expires), Args: []string{"--force", "-C", r.Dir, "twin", "destroy", r.Options.Name, "--wait"},
 	})

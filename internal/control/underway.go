@@ -1,6 +1,7 @@
 package control
 
 import (
+	"orrery/internal/control/register"
 	"orrery/internal/phrase"
 	"orrery/internal/problem"
 	"orrery/internal/site"
@@ -20,7 +21,7 @@ func (c *Session) UnderWay(s *site.Site) error {
 	case r.Trial == nil:
 	case c.watched(s):
 		c.notice(s.Key(), "release %d is on trial until %s; then it is confirmed or goes back to release %s",
-			r.Trial.Release, phrase.Clock(r.Trial.Until), ReleaseNames(r.Trial.Back))
+			r.Trial.Release, phrase.Clock(r.Trial.Until), register.ReleaseNames(r.Trial.Back))
 	default:
 		c.notice(s.Key(), "release %d is on trial until %s, but nobody watches over it: the process that did has ended (orrery resume, and whatever changes the site, sees to it)",
 			r.Trial.Release, phrase.Clock(r.Trial.Until))
@@ -33,5 +34,5 @@ func (c *Session) UnderWay(s *site.Site) error {
 		return nil
 	}
 	return problem.New(problem.HalfWay, "a switch of %s to release %s is under way or was interrupted; the set may not be wholly at one release",
-		r.Switch.Who, ReleaseNames(r.Switch.To)).At(s.Key()).Try("orrery up takes it to release %s", ReleaseNames(r.Switch.End))
+		r.Switch.Who, register.ReleaseNames(r.Switch.To)).At(s.Key()).Try("orrery up takes it to release %s", register.ReleaseNames(r.Switch.End))
 }

@@ -44,7 +44,7 @@ func (c *Session) up(ctx context.Context, s *site.Site, selectors []string, o Up
 		return nil, err
 	}
 	j := &Job{
-		Session: c, Site: s, Base: s, Host: h, Undo: o.Undo, Parallel: o.Parallel, Before: func() error { return c.MarkUp(s) },
+		Session: c, Site: s, Base: s, Host: h, Undo: o.Undo, Parallel: o.Parallel, Before: func() error { return c.markUp(s) },
 		Plan: func(hosts []observe.Host) (*plan.Plan, error) {
 			return plan.Up(s, hosts, plan.Goal{Nodes: chosen, Batch: o.Batch, Releases: h.Releases})
 		},

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"orrery/internal/control"
+	"orrery/internal/control/register"
 	"orrery/internal/site"
 )
 
@@ -22,7 +23,7 @@ type Info struct {
 	Trial      bool      `json:"trial"`
 	Until      time.Time `json:"until,omitzero"` // when the trial ends
 	Confirmed  bool      `json:"confirmed"`
-	control.ReleaseRecord
+	register.ReleaseRecord
 }
 
 // List gives the releases of a site, by number.

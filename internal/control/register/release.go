@@ -1,11 +1,10 @@
-package control
+package register
 
 import (
 	"cmp"
 	"encoding/json"
 	"errors"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,7 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"orrery/internal/apply/local"
 	"orrery/internal/host"
 	"orrery/internal/plan/release"
 	"orrery/internal/problem"
@@ -22,7 +20,7 @@ import (
 	"orrery/internal/site/twin"
 )
 
-// Beside the copy of its site directory, releases/NUMBER/release.json says who staged a release and when.
+// A ReleaseRecord says, beside the copy of its site directory, who staged a release and when.
 type ReleaseRecord struct {
 	Number int       `json:"number"`
 	Notes  string    `json:"notes,omitempty"`
@@ -31,21 +29,21 @@ type ReleaseRecord struct {
 	Dir    string    `json:"dir"` // of which the site directory is a copy
 }
 
-func (c *Session) ReleaseSite(key string, number int) string {
-	return filepath.Join(c.Dirs.Release(key, number), "site")
+func (r Register) releaseSite(key string, number int) string {
+	return filepath.Join(r.Dirs.Release(key, number), "site")
 }
 
 // LoadRelease gives the site as a release makes it that was staged on this host: from the copy of the site directory that was taken
 // then, so that nothing changes under a release.
-func (c *Session) LoadRelease(s *site.Site, number int) (*site.Site, error) {
+func (r Register) LoadRelease(s *site.Site, number int) (*site.Site, error) {
 	if len(s.Nodes) > 0 && s.Nodes[0].Release == number { // a twin that was made of this release, or no release at all
 		return s, nil
 	}
-	dir := c.ReleaseSite(s.Key(), number)
+	dir := r.releaseSite(s.Key(), number)
 	if _, err := os.Stat(dir); err != nil {
 		return nil, problem.New(problem.Mistake, "release %d of site %s was not staged here", number, s.Key()).Try("orrery stage --release %d", number)
 	}
-	made, err := c.KeptRelease(s, dir, c.ReadReleaseRecord(s.Key(), number).Dir, number)
+	made, err := r.keptRelease(s, dir, r.ReadReleaseRecord(s.Key(), number).Dir, number)
 	if err != nil {
 		return nil, problem.New(problem.Failed, "release %d of site %s: what it was staged from cannot be read", number, s.Key()).At(dir).Because(err).
 			Try("stage it again under another number")
@@ -53,58 +51,16 @@ func (c *Session) LoadRelease(s *site.Site, number int) (*site.Site, error) {
 	return made, nil
 }
 
-// KeptRelease gives a release of a site, or of a twin of it, as a copy of the site directory that was taken from home makes it.
-func (c *Session) KeptRelease(s *site.Site, dir, home string, number int) (*site.Site, error) {
+// keptRelease gives a release of a site, or of a twin of it, as a copy of the site directory that was taken from home makes it.
+func (r Register) keptRelease(s *site.Site, dir, home string, number int) (*site.Site, error) {
 	kept, err := sitefile.LoadCopy(dir, cmp.Or(home, dir))
 	switch {
 	case err != nil:
 		return nil, err
 	case s.Twin != "":
-		return c.AsTwin(kept, s.Twin, number)
+		return r.AsTwin(kept, s.Twin, number)
 	}
 	return twin.Release(kept, number)
-}
-
-// LoadLive gives a host the releases that are live on it. What of them cannot be read is told by whoever needs it: it
-// must not keep a site from being taken down.
-func (c *Session) LoadLive(h *local.Host) error {
-	r, err := h.ReadReleases()
-	if err != nil {
-		return err
-	}
-	_ = c.LoadReleases(h, r.Active)
-	return nil
-}
-
-// LoadReleases gives a host the releases of some nodes, if it has not got them yet.
-func (c *Session) LoadReleases(h *local.Host, of map[string]int) error {
-	if h.Releases == nil {
-		h.Releases = map[int]*site.Site{}
-	}
-	for _, number := range of {
-		if number == 0 || h.Releases[number] != nil || h.Site.Stage == number {
-			continue
-		}
-		s, err := c.LoadRelease(h.Site, number)
-		if err != nil {
-			return err
-		}
-		h.Releases[number] = s
-		h.Keys.Also(s)
-	}
-	return nil
-}
-
-// SitesOf gives what a switch needs: the site as each of the releases makes it, and as it is without any.
-func SitesOf(h *local.Host) map[int]*site.Site {
-	all := map[int]*site.Site{}
-	maps.Copy(all, h.Releases)
-	base := 0
-	if len(h.Site.Nodes) > 0 {
-		base = h.Site.Nodes[0].Release
-	}
-	all[base] = h.Site
-	return all
 }
 
 // ReleaseNumber reads the number of a release; "next" is the highest that the site declares.
@@ -131,29 +87,22 @@ func ReleaseNumber(s *site.Site, text string) (int, error) {
 
 // KeepRelease keeps a copy of the site directory from which a release is staged. It appears as a whole, in the place of a former one, and
 // only if it makes the same of the release.
-func (c *Session) KeepRelease(s, staged *site.Site, number int) error {
-	from, err := c.Directory()
-	if err != nil {
-		return err
-	}
-	if from, err = filepath.Abs(from); err != nil {
-		return err
-	}
-	to := c.Dirs.Release(s.Key(), number)
-	fresh := filepath.Join(c.Dirs.Releases(s.Key()), "."+strconv.Itoa(number)+"-new")
+func (r Register) KeepRelease(s, staged *site.Site, number int, from, who string) error {
+	to := r.Dirs.Release(s.Key(), number)
+	fresh := filepath.Join(r.Dirs.Releases(s.Key()), "."+strconv.Itoa(number)+"-new")
 	if err := os.RemoveAll(fresh); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(fresh, 0o700); err != nil { // the site directory may be closed to the host's users
 		return err
 	}
-	if err := c.CopySite(s, staged, from, filepath.Join(fresh, "site"), number); err != nil {
+	if err := r.copySite(s, staged, from, filepath.Join(fresh, "site"), number); err != nil {
 		return err
 	}
-	record := ReleaseRecord{Number: number, Staged: time.Now().UTC().Truncate(time.Second), Who: Who(), Dir: from}
-	for _, r := range s.Releases {
-		if r.Number == number {
-			record.Notes = r.Notes
+	record := ReleaseRecord{Number: number, Staged: time.Now().UTC().Truncate(time.Second), Who: who, Dir: from}
+	for _, declared := range s.Releases {
+		if declared.Number == number {
+			record.Notes = declared.Notes
 		}
 	}
 	if err := host.WriteJSON(filepath.Join(fresh, "release.json"), 0o600, record); err != nil {
@@ -170,12 +119,12 @@ func (c *Session) KeepRelease(s, staged *site.Site, number int) error {
 	return os.RemoveAll(fresh)
 }
 
-// CopySite copies what a site directory consists of, and sees to it that the copy is the same site.
-func (c *Session) CopySite(s, staged *site.Site, from, to string, number int) error {
+// copySite copies what a site directory consists of, and sees to it that the copy is the same site.
+func (r Register) copySite(s, staged *site.Site, from, to string, number int) error {
 	if _, err := sitefile.Keep(from, to); err != nil {
 		return problem.New(problem.Failed, "the site directory cannot be kept for release %d", number).At(from).Because(err)
 	}
-	kept, err := c.KeptRelease(s, to, from, number)
+	kept, err := r.keptRelease(s, to, from, number)
 	if err != nil {
 		return problem.New(problem.Failed, "the copy of the site directory that is kept for release %d cannot be read", number).At(to).Because(err)
 	}
@@ -187,18 +136,18 @@ func (c *Session) CopySite(s, staged *site.Site, from, to string, number int) er
 }
 
 // ReadReleaseRecord says who staged a release and when, as far as that is known.
-func (c *Session) ReadReleaseRecord(key string, number int) ReleaseRecord {
-	r := ReleaseRecord{Number: number}
-	if text, err := os.ReadFile(filepath.Join(c.Dirs.Release(key, number), "release.json")); err == nil {
-		_ = json.Unmarshal(text, &r)
+func (r Register) ReadReleaseRecord(key string, number int) ReleaseRecord {
+	record := ReleaseRecord{Number: number}
+	if text, err := os.ReadFile(filepath.Join(r.Dirs.Release(key, number), "release.json")); err == nil {
+		_ = json.Unmarshal(text, &record)
 	}
-	return r
+	return record
 }
 
-// at says at which releases nodes are.
-func ReleaseNames(r map[string]int) string {
+// ReleaseNames says at which releases nodes are.
+func ReleaseNames(of map[string]int) string {
 	var numbers []int
-	for _, n := range r {
+	for _, n := range of {
 		numbers = append(numbers, n)
 	}
 	slices.Sort(numbers)

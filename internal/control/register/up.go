@@ -1,4 +1,4 @@
-package control
+package register
 
 import (
 	"encoding/json"
@@ -28,12 +28,12 @@ func (m Marker) There() bool {
 	return err == nil
 }
 
-// FormerPath is the Marker of a site that was taken down.
-func (c *Session) FormerPath(key string) string { return filepath.Join(c.Dirs.Site(key), "down.json") }
+// formerPath is the marker of a site that was taken down.
+func (r Register) formerPath(key string) string { return filepath.Join(r.Dirs.Site(key), "down.json") }
 
 // Unmark notes that a site is not up any more.
-func (c *Session) Unmark(key string) {
-	_ = os.Rename(c.MarkerPath(key), c.FormerPath(key))
+func (r Register) Unmark(key string) {
+	_ = os.Rename(r.markerPath(key), r.formerPath(key))
 }
 
 func readMarker(path string) (m Marker, ok bool) {
@@ -41,11 +41,11 @@ func readMarker(path string) (m Marker, ok bool) {
 	return m, err == nil && json.Unmarshal(text, &m) == nil
 }
 
-func (c *Session) MarkerPath(key string) string { return filepath.Join(c.Dirs.Site(key), "up.json") }
+func (r Register) markerPath(key string) string { return filepath.Join(r.Dirs.Site(key), "up.json") }
 
 // SitesUp gives the sites that were brought up on this host and not taken down.
-func (c *Session) SitesUp() []Marker {
-	paths, _ := filepath.Glob(c.MarkerPath("*"))
+func (r Register) SitesUp() []Marker {
+	paths, _ := filepath.Glob(r.markerPath("*"))
 	var up []Marker
 	for _, path := range paths {
 		if m, ok := readMarker(path); ok {
@@ -55,18 +55,13 @@ func (c *Session) SitesUp() []Marker {
 	return up
 }
 
-func (c *Session) MarkUp(s *site.Site) error {
-	dir, err := c.Directory()
-	if err != nil {
-		return err
-	}
-	absolute, err := filepath.Abs(dir)
-	if err != nil {
-		return err
-	}
-	text, err := json.Marshal(Marker{Site: s.Name, Twin: s.Twin, Dir: absolute, Production: &s.Production})
-	if err != nil {
-		return err
-	}
-	return host.WriteFile(host.File{Path: c.MarkerPath(s.Key()), Content: text, Mode: 0o600})
+// MarkUp notes that a site was brought up, and from which directory.
+func (r Register) MarkUp(s *site.Site, dir string) error {
+	return host.WriteJSON(r.markerPath(s.Key()), 0o600, Marker{Site: s.Name, Twin: s.Twin, Dir: dir, Production: &s.Production})
 }
+
+// Marker gives the marker of a site that is up.
+func (r Register) Marker(key string) (m Marker, up bool) { return readMarker(r.markerPath(key)) }
+
+// FormerMarker gives the marker of a site that was taken down.
+func (r Register) FormerMarker(key string) (m Marker, ok bool) { return readMarker(r.formerPath(key)) }

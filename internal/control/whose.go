@@ -1,0 +1,59 @@
+package control
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+
+	"orrery/internal/control/register"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+	"orrery/internal/site/sitefile"
+)
+
+// TwinDirectory gives the site directory of the twin that is meant, if only one is called so.
+func (c *Session) TwinDirectory() (string, error) {
+	found := slices.DeleteFunc(c.Twins(), func(r register.TwinRecord) bool { return r.Options.Name != c.Twin })
+	switch len(found) {
+	case 0:
+		return "", c.NoTwin("", c.Twin)
+	case 1:
+		return found[0].Dir, nil
+	}
+	return "", problem.New(problem.Usage, "twins of %d sites are called %s", len(found), c.Twin).Try("say -C %s, for instance", found[0].Dir)
+}
+
+// MayChange refuses to change a twin that is somebody else's.
+func (c *Session) MayChange(s *site.Site) error {
+	if s.Twin == "" || c.Force {
+		return nil
+	}
+	r, err := c.ReadTwin(s.Key())
+	if err != nil || r.Options.Owner == Who() {
+		return nil
+	}
+	return problem.New(problem.Refused, "twin %s belongs to %s; nothing was done", s.Twin, r.Options.Owner).Try("ask them, or say --force")
+}
+
+// Original loads the site of which a twin is to be made: a directory, or the name of a site that is up here.
+func (c *Session) Original(text string) (*site.Site, string, error) {
+	dir := text
+	if c.Member != nil {
+		dir = c.SiteDir // that was settled
+	} else if _, err := os.Stat(filepath.Join(text, sitefile.Name)); err != nil {
+		for _, m := range c.SitesUp() {
+			if m.Site == text && m.Twin == "" {
+				dir = m.Dir
+			}
+		}
+	}
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, "", err
+	}
+	if _, err := os.Stat(filepath.Join(abs, sitefile.Name)); err != nil {
+		return nil, "", problem.New(problem.Usage, "%s is neither a site directory nor a site that is up here", text).Try("say the directory of its site.toml")
+	}
+	s, err := sitefile.Load(abs)
+	return s, abs, err
+}
