@@ -67,8 +67,8 @@ func (x *extractor) lay(h *tar.Header, content io.Reader) error {
 	if strings.HasPrefix(name, "dev/") {
 		return nil // each node gets its own
 	}
-	if x.owned && (h.Uid < 0 || h.Gid < 0 || h.Uid >= scratchIDs.Size || h.Gid >= scratchIDs.Size) {
-		return problem.New(problem.Mistake, "import: %s belongs to %d:%d, but a node has the ids 0 to %d only", h.Name, h.Uid, h.Gid, scratchIDs.Size-1).
+	if x.owned && (h.Uid < 0 || h.Gid < 0 || h.Uid >= nodeIDs || h.Gid >= nodeIDs) {
+		return problem.New(problem.Mistake, "import: %s belongs to %d:%d, but a node has the ids 0 to %d only", h.Name, h.Uid, h.Gid, nodeIDs-1).
 			Try("export the file system with the owners that the container itself sees")
 	}
 	if x.layered {
@@ -315,3 +315,6 @@ func (x *extractor) finish() error {
 	x.times = nil
 	return nil
 }
+
+// nodeIDs is how many user ids, and group ids, a node has.
+const nodeIDs = 65536

@@ -77,7 +77,7 @@ func (in *imagesIn) layout() ([]packed, error) {
 }
 
 func blobName(d v1.Hash) (string, error) {
-	if d.Algorithm != "sha256" || len(d.Hex) != 2*sha256.Size || !IsDigest(d.Hex) {
+	if d.Algorithm != "sha256" || len(d.Hex) != 2*sha256.Size || strings.Trim(d.Hex, "0123456789abcdef") != "" {
 		return "", fmt.Errorf("%q is no digest by SHA-256", d.String())
 	}
 	return "blobs/sha256/" + d.Hex, nil
