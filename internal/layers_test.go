@@ -23,7 +23,7 @@ var layers = [][]string{
 	{"host"},
 	{"host/doctor", "host/later"},
 	{"relay"},
-	{"image/rootfs"},
+	{"image/rootfs", "image/archive"},
 	{"image", "role", "network", "volume", "secret", "journal"},
 	{"hook"},
 	{"engine", "engine/nodedir"},

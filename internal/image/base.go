@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"orrery/internal/host"
+	"orrery/internal/image/archive"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
@@ -53,7 +54,7 @@ func (g *staging) base(ctx context.Context, l *spec.Layer, m site.Mirror, log *h
 	tree := filepath.Join(g.dir, "tree")
 	if l.Image.Import != "" {
 		say("imports " + filepath.Base(l.Image.Import))
-		if err := unpack(ctx, cmp.Or(l.Image.From, l.Image.Import), tree, g.dir, newBounds(g.store.spare())); err != nil {
+		if err := archive.Unpack(ctx, cmp.Or(l.Image.From, l.Image.Import), tree, g.dir, g.store.spare()); err != nil {
 			return err
 		}
 		if err := g.complete(ctx, l, m, log, say); err != nil {

@@ -18,6 +18,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"orrery/internal/image/archive"
 	"orrery/internal/problem"
 )
 
@@ -38,7 +39,7 @@ func unpacked(t *testing.T, file string, free int64) (tree string, err error) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	begun := time.Now()
-	err = unpack(t.Context(), file, tree, scratch, newBounds(free))
+	err = archive.Unpack(t.Context(), file, tree, scratch, free)
 	runtime.ReadMemStats(&after)
 	if all := int64(after.HeapSys) - int64(before.HeapSys); all > 300<<20 {
 		t.Errorf("it took %d MiB of memory", all>>20)
@@ -79,8 +80,8 @@ func TestImportBombs(t *testing.T) {
 			}
 		}),
 		"holes of 8 TiB":       sparse(t, 8<<40),
-		"a deep path":          archive(t, item{name: strings.Repeat("d/", 100_000) + "f", text: "x"}),
-		"a long name":          archive(t, item{name: strings.Repeat("d", 300_000), text: "x"}),
+		"a deep path":          tarred(t, item{name: strings.Repeat("d/", 100_000) + "f", text: "x"}),
+		"a long name":          tarred(t, item{name: strings.Repeat("d", 300_000), text: "x"}),
 		"names without a file": gzipped(t, func(w io.Writer) { longNames(t, w, 500) }),
 		"an index of 60 MiB": gzipped(t, func(w io.Writer) {
 			_, _ = w.Write(file("index.json", 60<<20))
@@ -177,11 +178,11 @@ func layoutOf(t *testing.T, layer []byte) (dir string, blob func(text []byte) st
 
 // TestImagesOfStrangers: blobs are compared with their digests, and links and named pipes in the place of one lead nowhere and wait for nothing.
 func TestImagesOfStrangers(t *testing.T) {
-	layer := archive(t, small...)
+	layer := tarred(t, small...)
 	sum := sha256.Sum256(layer)
 	for name, spoil := range map[string]func(dir, blob string){
 		"another content": func(_, blob string) {
-			must(t, os.WriteFile(blob, archive(t, append(small, item{name: "evil", text: "x"})...), 0o644))
+			must(t, os.WriteFile(blob, tarred(t, append(small, item{name: "evil", text: "x"})...), 0o644))
 		},
 		"more behind it": func(_, blob string) { must(t, os.WriteFile(blob, append(bytes.Clone(layer), 0), 0o644)) },
 		"a pipe":         func(_, blob string) { must(t, errors.Join(os.Remove(blob), unix.Mkfifo(blob, 0o600))) },
@@ -229,7 +230,7 @@ func TestImagesOfStrangers(t *testing.T) {
 
 // TestIndexOfIndexes: an index that names itself, or others that name it, many times over.
 func TestIndexOfIndexes(t *testing.T) {
-	dir, blob := layoutOf(t, archive(t, small...))
+	dir, blob := layoutOf(t, tarred(t, small...))
 	text := []byte(`{"schemaVersion":2,"manifests":[]}`)
 	for range 4 {
 		one := fmt.Sprintf(`{"mediaType":"application/vnd.oci.image.index.v1+json","digest":"sha256:%s","size":1}`, blob(text))
@@ -244,15 +245,15 @@ func TestIndexOfIndexes(t *testing.T) {
 // FuzzImport: whatever the bytes of an image are.
 func FuzzImport(f *testing.F) {
 	t := &testing.T{} // nothing of it is needed: the archives are right
-	f.Add(archive(t, small...))
-	f.Add(archive(t, item{name: "index.json", text: `{"manifests":[{"mediaType":"application/vnd.oci.image.manifest.v1+json","digest":"sha256:` + strings.Repeat("0", 64) + `"}]}`}))
-	f.Add(archive(t, item{name: "manifest.json", text: `[{"Config":"c","Layers":["l","../x"]}]`}, item{name: "c", text: `{"rootfs":{"diff_ids":["sha256:` + strings.Repeat("0", 64) + `","sha256:` + strings.Repeat("1", 64) + `"]}}`},
+	f.Add(tarred(t, small...))
+	f.Add(tarred(t, item{name: "index.json", text: `{"manifests":[{"mediaType":"application/vnd.oci.image.manifest.v1+json","digest":"sha256:` + strings.Repeat("0", 64) + `"}]}`}))
+	f.Add(tarred(t, item{name: "manifest.json", text: `[{"Config":"c","Layers":["l","../x"]}]`}, item{name: "c", text: `{"rootfs":{"diff_ids":["sha256:` + strings.Repeat("0", 64) + `","sha256:` + strings.Repeat("1", 64) + `"]}}`},
 		item{name: "l", text: "x"}))
-	f.Add(archive(t, item{name: "out", link: "../../beside"}, item{name: "out/mine", text: "x"}, item{name: "h", hard: "out/mine"}, item{name: "a/.wh..wh..opq"}))
+	f.Add(tarred(t, item{name: "out", link: "../../beside"}, item{name: "out/mine", text: "x"}, item{name: "h", hard: "out/mine"}, item{name: "a/.wh..wh..opq"}))
 	f.Add(sparse(t, 8<<40))
 	var z bytes.Buffer
 	w := gzip.NewWriter(&z)
-	_, _ = w.Write(archive(t, small...))
+	_, _ = w.Write(tarred(t, small...))
 	must(f, w.Close())
 	f.Add(z.Bytes())
 	f.Fuzz(func(t *testing.T, content []byte) {

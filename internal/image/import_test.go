@@ -41,7 +41,7 @@ type item struct {
 	attrs                  map[string]string
 }
 
-func archive(t *testing.T, items ...item) []byte {
+func tarred(t *testing.T, items ...item) []byte {
 	t.Helper()
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
@@ -135,7 +135,7 @@ func TestImportTarball(t *testing.T) {
 					item{name: "./usr/bin/ping", text: "p", mode: 0o755, attrs: map[string]string{
 						"security.capability": "\x01\x00\x00\x02\x00\x20\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00", "trusted.overlay.redirect": "/etc"}})
 			}
-			file := writeFile(t, "root.any", compress(t, how, archive(t, items...)))
+			file := writeFile(t, "root.any", compress(t, how, tarred(t, items...)))
 			s := Open(t.TempDir())
 			l := importOf(file, "1")
 			if err := s.BuildBase(t.Context(), l, site.Mirror{}, sayTo(t)); err != nil {
@@ -170,7 +170,7 @@ func TestImportRefusesDevices(t *testing.T) {
 		"through a link": {{name: "./dev", link: "srv"}, {name: "./srv/", dir: true}, {name: "./dev/mem", dev: 1}},
 	} {
 		s := Open(t.TempDir())
-		file := writeFile(t, "root.tar", archive(t, append(items, small...)...))
+		file := writeFile(t, "root.tar", tarred(t, append(items, small...)...))
 		err := s.BuildBase(t.Context(), importOf(file, name), site.Mirror{}, sayTo(t))
 		if err == nil || !strings.Contains(err.Error(), "is a device") {
 			t.Errorf("%s: %v", name, err)
@@ -208,7 +208,7 @@ func TestExtractorStaysInside(t *testing.T) {
 		"link to link":  {{name: "a", link: "b"}, {name: "b", link: "a"}, {name: "a/x", text: "x"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := unpacked(t, writeFile(t, "file.tar", archive(t, append(slices.Clone(small), items...)...)), 1<<30)
+			_, err := unpacked(t, writeFile(t, "file.tar", tarred(t, append(slices.Clone(small), items...)...)), 1<<30)
 			if left, _ := os.ReadDir(outside); len(left) > 0 {
 				t.Errorf("%v was written outside", left)
 			}
@@ -236,10 +236,10 @@ func image(t *testing.T, layers ...[]byte) v1.Image {
 
 // TestImportOCI lays layers over one another, from all forms in which images come.
 func TestImportOCI(t *testing.T) {
-	first := archive(t, append([]item{
+	first := tarred(t, append([]item{
 		{name: "etc/gone", text: "x"}, {name: "opt/old/a", text: "x"}, {name: "opt/old/b", text: "x"}, {name: "opt/kind", text: "file"},
 	}, small...)...)
-	second := archive(t, item{name: "etc/.wh.gone"}, item{name: "opt/old/new", text: "y"}, item{name: "opt/old/.wh..wh..opq"},
+	second := tarred(t, item{name: "etc/.wh.gone"}, item{name: "opt/old/new", text: "y"}, item{name: "opt/old/.wh..wh..opq"},
 		item{name: "opt/kind/inner", text: "dir"}, item{name: "lib/through-link", text: "z"})
 	img := image(t, first, second)
 	dir := t.TempDir()
@@ -286,7 +286,7 @@ func TestImportOCI(t *testing.T) {
 
 // TestImportMistakes gives problems that name the cure.
 func TestImportMistakes(t *testing.T) {
-	good := archive(t, small...)
+	good := tarred(t, small...)
 	for name, test := range map[string]struct {
 		content []byte
 		want    string
@@ -294,9 +294,9 @@ func TestImportMistakes(t *testing.T) {
 		"missing":   {nil, "there is no such file"},
 		"text":      {[]byte("this is no archive, but long enough to be taken for the header of one, were it not for the check sum" + strings.Repeat(".", 600)), "could not be unpacked"},
 		"cut short": {compress(t, "gz", good)[:200], "could not be unpacked"},
-		"no system": {archive(t, item{name: "a", text: "x"}), "no /etc"},
-		"no init":   {archive(t, item{name: "etc/x", text: "x"}), "no systemd"},
-		"idmapped":  {archive(t, append([]item{{name: "etc/y", uid: 100000}}, small...)...), "belongs to 100000"},
+		"no system": {tarred(t, item{name: "a", text: "x"}), "no /etc"},
+		"no init":   {tarred(t, item{name: "etc/x", text: "x"}), "no systemd"},
+		"idmapped":  {tarred(t, append([]item{{name: "etc/y", uid: 100000}}, small...)...), "belongs to 100000"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			file := "/nonexistent.tar"

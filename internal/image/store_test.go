@@ -25,7 +25,7 @@ import (
 func importedStore(t *testing.T) (*Store, *spec.Layer) {
 	t.Helper()
 	s := Open(t.TempDir())
-	l := importOf(writeFile(t, "root.tar", archive(t, small...)), "1")
+	l := importOf(writeFile(t, "root.tar", tarred(t, small...)), "1")
 	if err := s.BuildBase(t.Context(), l, site.Mirror{}, sayTo(t)); err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +62,7 @@ func mkdir(t *testing.T, parts ...string) string {
 func TestListAndGC(t *testing.T) {
 	s, base := importedStore(t)
 	a, b := onTop(t, s, base, "a"), onTop(t, s, base, "b")
-	other := importOf(writeFile(t, "other.tar", archive(t, small...)), "2")
+	other := importOf(writeFile(t, "other.tar", tarred(t, small...)), "2")
 	if err := s.BuildBase(t.Context(), other, site.Mirror{}, sayTo(t)); err != nil {
 		t.Fatal(err)
 	}
@@ -255,7 +255,7 @@ func TestFullDiskForReal(t *testing.T) {
 	s := Open(state)
 	s.free = func(string) (uint64, error) { return 1 << 40, nil }
 	big := append([]item{{name: "etc/big", text: strings.Repeat("x", 4<<20)}}, small...)
-	err := s.BuildBase(t.Context(), importOf(writeFile(t, "f", archive(t, big...)), "1"), site.Mirror{}, sayTo(t))
+	err := s.BuildBase(t.Context(), importOf(writeFile(t, "f", tarred(t, big...)), "1"), site.Mirror{}, sayTo(t))
 	if problem.Exit(err) != int(problem.Unable) || !strings.Contains(err.Error(), "is full") {
 		t.Errorf("got %v", err)
 	}
@@ -297,7 +297,7 @@ func TestLock(t *testing.T) {
 // TestHalfLayer is one that a power cut could leave if the rename came before the content: it is no layer, and is built anew.
 func TestHalfLayer(t *testing.T) {
 	s := Open(t.TempDir())
-	l := importOf(writeFile(t, "root.tar", archive(t, small...)), "1")
+	l := importOf(writeFile(t, "root.tar", tarred(t, small...)), "1")
 	mkdir(t, s.Tree(l.Digest), "etc")
 	if whole, err := s.Layers(); err != nil || len(whole) != 0 {
 		t.Fatalf("layers %v, %v", whole, err)

@@ -1,4 +1,9 @@
-package image
+// Package archive makes a tree of what somebody hands over as an image: a root file system tarball, an OCI archive or layout, what `docker save` writes.
+//
+// Unpack looks at the beginning of a file to tell what it is, then writes one tree: a tarball entry by entry (extract.go), an image layer upon layer with
+// what each of them hides (oci.go). Whoever made the archive is a stranger: no entry is followed out of the tree, no device is made, and what it may
+// become on disk, in paths and in names is bounded before it is read (bounds.go).
+package archive
 
 import (
 	"archive/tar"
@@ -20,9 +25,9 @@ import (
 	"orrery/internal/tree"
 )
 
-// unpack makes a tree of a file: a root file system tarball, an OCI archive or layout directory, or what `docker save` writes.
-// Scratch is a directory for what is needed only meanwhile.
-func unpack(ctx context.Context, file, dir, scratch string, b *bounds) error {
+// Unpack makes a tree of a file: a root file system tarball, an OCI archive or layout directory, or what `docker save` writes.
+// Scratch is a directory for what is needed only meanwhile, free what the disk has room for.
+func Unpack(ctx context.Context, file, dir, scratch string, free int64) error {
 	info, err := os.Stat(file)
 	if err != nil {
 		return problem.New(problem.Mistake, "import %s: there is no such file", file).Because(err).Try("correct `import` of the image in site.toml")
@@ -30,7 +35,7 @@ func unpack(ctx context.Context, file, dir, scratch string, b *bounds) error {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return err
 	}
-	err = unpackAny(ctx, file, info.IsDir(), dir, scratch, b)
+	err = unpackAny(ctx, file, info.IsDir(), dir, scratch, newBounds(free))
 	var p *problem.Problem
 	if err != nil && !errors.As(err, &p) && ctx.Err() == nil {
 		err = problem.New(problem.Failed, "import %s: it could not be unpacked", file).Because(err).
