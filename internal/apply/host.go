@@ -9,12 +9,14 @@ import (
 	"orrery/internal/journal"
 	"orrery/internal/observe"
 	"orrery/internal/plan"
+	"orrery/internal/secret"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
 )
 
 // A Host is a machine that has a part of a site, as the operations on the site see it: they look at it, do the steps of a plan on it, and keep the
-// record of what they did. Nothing in it says whether the machine is this one. What it is given and gives is plain data or a stream.
+// record of what they did. It knows nothing of the site but its key, and nothing in it says whether the machine is this one: what it is given, a step with
+// all that doing it takes (plan.Packer), and what it gives is plain data or a stream.
 type Host interface {
 	Worker
 
@@ -24,8 +26,9 @@ type Host interface {
 	Sweep(ctx context.Context) error
 	// Observe looks at what is there of the site.
 	Observe(ctx context.Context) (observe.Host, error)
-	// Probe looks into the live nodes that run (of these names; nil: all), and notes with each what has drifted since its roles were applied.
-	Probe(ctx context.Context, nodes []observe.Node, names map[string]bool) error
+	// Probe looks into those of some nodes of which it is said what they shall be, and notes with each what has drifted since its roles were applied.
+	// What has not been applied yet is no drift: that is for the plan.
+	Probe(ctx context.Context, nodes []observe.Node, wants []Want) error
 	// Settle removes what was kept for undoing, once a run that did these steps has succeeded.
 	Settle(ctx context.Context, done []*plan.Step) error
 	// Took tells how long a step took that was like this one; 0: nobody knows.
@@ -51,6 +54,21 @@ type Host interface {
 	Usage(ctx context.Context, n *observe.Node, before, now host.Sample) *Usage
 	// Sample reads what the kernel has counted of a node.
 	Sample(n *spec.Node) host.Sample
+}
+
+// A Want is what a node that is there shall be. The zero one says nothing: nobody looks into the node.
+type Want struct {
+	Node   *spec.Node
+	Duties *spec.Duties
+}
+
+// Secrets gives what steps refer to and have not with them: the values of secrets, and the files that have some in them.
+type Secrets interface {
+	Value(ctx context.Context, name string) (string, error)
+	Text(ctx context.Context, t spec.SecretText) ([]byte, error)
+	// Redact replaces the values given so far by their names, and NewWriter gives a writer that does.
+	Redact(text string) string
+	NewWriter(to io.Writer) *secret.Writer
 }
 
 // A Journal is where is noted what is done to a site.

@@ -13,7 +13,6 @@ import (
 	"orrery/internal/observe"
 	"orrery/internal/role"
 	"orrery/internal/site"
-	"orrery/internal/site/render"
 	"orrery/internal/site/selector"
 	"orrery/internal/site/spec"
 )
@@ -117,9 +116,14 @@ func (all *Status) CheckHealth(ctx context.Context) {
 		if r.Quarantine || r.State != string(observe.Running) {
 			continue
 		}
-		n, of := all.declared[i], all.host.SiteOf(all.declared[i])
+		n := all.declared[i]
 		in := all.host.Engines[n.Engine].Runner(engine.RefOf(&all.there[i].Node))
-		round.Add(i, role.Allowance(of, n), func(ctx context.Context) error { return role.Probe(ctx, in, render.New(of), of, n) })
+		duties, err := all.host.DutiesOf(n)
+		if err != nil { // a template of it that is wrong
+			all.Nodes[i].Health, all.Nodes[i].Detail = Unhealthy, err.Error()
+			continue
+		}
+		round.Add(i, role.Allowance(duties), func(ctx context.Context) error { return role.Probe(ctx, in, duties) })
 	}
 	for i, err := range round.Run(ctx) {
 		all.Nodes[i].Health, all.Nodes[i].Detail = Unhealthy, all.host.Keys.Redact(err.Error())

@@ -58,6 +58,8 @@ type Step struct {
 	Undo     string   `json:"undo"`               // how it is taken back; "": it cannot be, or need not be
 	Batch    int      `json:"batch,omitempty"`    // of Plan.Batches, in which its node is; 0: in none
 
+	// What follows is for those who do the step, and no part of what users are shown of a plan. Encode has it.
+
 	Node    *spec.Node    `json:"-"` // as it shall be
 	Was     *spec.Node    `json:"-"` // as it was
 	Network *spec.Network `json:"-"`
@@ -75,6 +77,9 @@ type Step struct {
 	WasNetwork *spec.Network `json:"-"` // nil: there was none
 	Names      string        `json:"-"` // digest, as it shall be
 	WasNames   string        `json:"-"` // digest; "": there were none
+
+	// Packed are the parts of the site that doing the step takes; a Packer puts them in.
+	Packed `json:"-"`
 }
 
 // A Move takes the links of a node from where they were to where they shall be.

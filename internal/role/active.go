@@ -7,12 +7,14 @@ import (
 	"orrery/internal/host"
 	"orrery/internal/problem"
 	"orrery/internal/site"
+	"orrery/internal/site/spec"
 )
 
 // Activate does on a running node what only a live node does, each role after those that it needs. A role with volumes that
 // are not for two is applied anew, because its files and boot steps see to what is on them.
 func (j *Job) Activate(ctx context.Context) error {
-	for _, r := range j.Site.RolesOf(j.Node) {
+	for i := range j.Duties.Roles {
+		r := &j.Duties.Roles[i]
 		if r.Exclusive() {
 			if err := j.anew(ctx, r); err != nil {
 				return err
@@ -28,7 +30,7 @@ func (j *Job) Activate(ctx context.Context) error {
 
 // anew applies a role whose services stand still. One that a boot step starts is not started a second time, as services would: until it
 // serves, nobody is served.
-func (j *Job) anew(ctx context.Context, r *site.Role) error {
+func (j *Job) anew(ctx context.Context, r *spec.Duty) error {
 	if err := j.files(ctx, r); err != nil {
 		return err
 	}
@@ -43,7 +45,8 @@ func (j *Job) anew(ctx context.Context, r *site.Role) error {
 
 // Retire ends on a node what only a live node does, and the services of roles with volumes that are not for two, in the opposite order.
 func (j *Job) Retire(ctx context.Context) error {
-	for _, r := range slices.Backward(j.Site.RolesOf(j.Node)) {
+	for i := range slices.Backward(j.Duties.Roles) {
+		r := &j.Duties.Roles[i]
 		if err := j.systemctl(ctx, r, r.Active, "disable", "--now", "--quiet"); err != nil {
 			return err
 		}
@@ -53,7 +56,8 @@ func (j *Job) Retire(ctx context.Context) error {
 
 // Let stops the services of roles with volumes that are not for two, so that these can be taken away. Those that start first stop last.
 func (j *Job) Let(ctx context.Context) error {
-	for _, r := range slices.Backward(j.Site.RolesOf(j.Node)) {
+	for i := range slices.Backward(j.Duties.Roles) {
+		r := &j.Duties.Roles[i]
 		if !r.Exclusive() {
 			continue
 		}
@@ -68,7 +72,8 @@ func (j *Job) Let(ctx context.Context) error {
 
 // Resume starts the services that Let has stopped.
 func (j *Job) Resume(ctx context.Context) error {
-	for _, r := range j.Site.RolesOf(j.Node) {
+	for i := range j.Duties.Roles {
+		r := &j.Duties.Roles[i]
 		if !r.Exclusive() {
 			continue
 		}
@@ -80,19 +85,19 @@ func (j *Job) Resume(ctx context.Context) error {
 }
 
 // Holders reports whether a node has roles with volumes that are not for two, or that do something on live nodes only.
-func Holders(s *site.Site, n *site.Node) bool {
-	return slices.ContainsFunc(s.RolesOf(n), func(r *site.Role) bool { return r.Exclusive() || r.LiveOnly() })
+func Holders(d *spec.Duties) bool {
+	return slices.ContainsFunc(rolesOf(d), func(r *site.Role) bool { return r.Exclusive() || r.LiveOnly() })
 }
 
 // active does the active steps of a role and starts its active services, also at each boot from now on.
-func (j *Job) active(ctx context.Context, r *site.Role) error {
+func (j *Job) active(ctx context.Context, r *spec.Duty) error {
 	if err := j.steps(ctx, r, site.Active); err != nil {
 		return err
 	}
 	return j.systemctl(ctx, r, r.Active, "enable", "--now", "--quiet")
 }
 
-func (j *Job) systemctl(ctx context.Context, r *site.Role, services []string, verb ...string) error {
+func (j *Job) systemctl(ctx context.Context, r *spec.Duty, services []string, verb ...string) error {
 	if len(services) == 0 {
 		return nil
 	}
@@ -100,7 +105,7 @@ func (j *Job) systemctl(ctx context.Context, r *site.Role, services []string, ve
 	args := slices.Concat([]string{"systemctl"}, verb, services)
 	if err := j.In.Run(ctx, host.Command{Args: args, Stdout: j.Log, Stderr: j.Log}); err != nil {
 		return problem.New(problem.Failed, "role %s: %s of its services failed", r.Name, verb[0]).
-			At("node "+j.Node.Name).Because(err).Try("orrery logs %s tells more", j.Node.Name)
+			At("node "+j.Duties.Node).Because(err).Try("orrery logs %s tells more", j.Duties.Node)
 	}
 	return nil
 }

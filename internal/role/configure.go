@@ -12,21 +12,17 @@ import (
 	"orrery/internal/host"
 	"orrery/internal/problem"
 	"orrery/internal/site"
-	"orrery/internal/site/render"
 	"orrery/internal/site/spec"
 )
 
 // A Job is the configuration of one node.
 type Job struct {
-	Site    *site.Site
-	View    *render.View
-	Node    *site.Node
-	In      host.Runner
-	Secrets render.Secrets
-	Was     spec.Config // as applied before; the zero Config: nothing
-	Is      spec.Config
-	Log     io.Writer
-	Say     func(string)
+	Duties *spec.Duties
+	In     host.Runner
+	Was    spec.Config // as applied before; the zero Config: nothing
+	Is     spec.Config
+	Log    io.Writer
+	Say    func(string)
 
 	Host     string
 	Injected bool     // the rendered files were there when the node booted
@@ -41,15 +37,16 @@ func (j *Job) Configure(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	roles := j.Site.RolesOf(j.Node)
+	roles := rolesOf(j.Duties)
 	if whole && j.Injected && site.SelfStarting(roles) && j.started(roles) {
 		return nil // its services have started with it
 	}
-	for _, r := range roles {
-		if !j.changed(r) {
+	for i := range j.Duties.Roles {
+		d := &j.Duties.Roles[i]
+		if !j.changed(d) {
 			continue
 		}
-		if err := j.role(ctx, r); err != nil {
+		if err := j.role(ctx, d); err != nil {
 			return err
 		}
 	}
@@ -97,7 +94,7 @@ func AwaitBoot(ctx context.Context, in host.Runner, log io.Writer) (whole bool, 
 }
 
 // changed reports whether anything that the role does on the node is new or other than before.
-func (j *Job) changed(r *site.Role) bool {
+func (j *Job) changed(r *spec.Duty) bool {
 	mine := func(p spec.Parts) spec.Parts {
 		some := spec.Parts{}
 		for key, digest := range p {
@@ -113,7 +110,7 @@ func (j *Job) changed(r *site.Role) bool {
 	return slices.ContainsFunc(r.Services, func(s string) bool { return !slices.Contains(j.Was.Services, s) })
 }
 
-func (j *Job) role(ctx context.Context, r *site.Role) error {
+func (j *Job) role(ctx context.Context, r *spec.Duty) error {
 	if err := j.files(ctx, r); err != nil {
 		return err
 	}
@@ -121,28 +118,24 @@ func (j *Job) role(ctx context.Context, r *site.Role) error {
 }
 
 // work does what a role does once its files are there: boot steps, services.
-func (j *Job) work(ctx context.Context, r *site.Role) error {
+func (j *Job) work(ctx context.Context, r *spec.Duty) error {
 	if err := j.steps(ctx, r, site.Boot); err != nil {
 		return err
 	}
-	if err := j.services(ctx, r); err != nil || !j.Live {
+	if err := j.services(ctx, r, r.Services); err != nil || !j.Live {
 		return err
 	}
 	return j.active(ctx, r)
 }
 
-func (j *Job) files(ctx context.Context, r *site.Role) error {
+func (j *Job) files(ctx context.Context, r *spec.Duty) error {
 	if j.Injected {
 		return nil
 	}
-	files, err := Files(j.View, r, j.Node.Name)
-	if err != nil {
-		return err
-	}
-	return j.put(ctx, r, files)
+	return j.put(ctx, r, Files(r))
 }
 
-func (j *Job) put(ctx context.Context, r *site.Role, files []host.File) error {
+func (j *Job) put(ctx context.Context, r *spec.Duty, files []host.File) error {
 	if len(files) == 0 {
 		return nil
 	}
@@ -153,42 +146,44 @@ func (j *Job) put(ctx context.Context, r *site.Role, files []host.File) error {
 	return nil
 }
 
-// Files renders the files of a role for a node; one with the value of a secret in it stands on the host's tmpfs and is linked.
-func Files(v *render.View, r *site.Role, node string) ([]host.File, error) {
+// Files gives the rendered files of a role; one with the value of a secret in it stands on the host's tmpfs and is linked.
+func Files(r *spec.Duty) []host.File {
 	var all []host.File
-	for i := range r.Files {
-		f := &r.Files[i]
-		if !f.Rendered() {
-			continue
-		}
-		text, err := v.File(r, f, node, render.Named)
-		if err != nil {
-			return nil, err
-		}
-		if text.Secret {
+	for i := range r.Rendered {
+		f := &r.Rendered[i]
+		if f.Secret {
 			all = append(all, host.File{Path: f.Path, Link: "/etc/orrery/" + SecretFile(f.Path)})
-			continue
+		} else {
+			all = append(all, host.File{Path: f.Path, Content: f.Content, Owner: f.Owner, Mode: f.Mode})
 		}
-		all = append(all, host.File{Path: f.Path, Content: text.Content, Owner: f.Owner, Mode: f.Mode})
 	}
-	return all, nil
+	return all
+}
+
+// rolesOf gives the roles of a node, those that others need first.
+func rolesOf(d *spec.Duties) []*site.Role {
+	all := make([]*site.Role, len(d.Roles))
+	for i := range d.Roles {
+		all[i] = d.Roles[i].Role
+	}
+	return all
 }
 
 // SecretFile is where, below /etc/orrery, a rendered file stands that has the value of a secret in it.
 func SecretFile(path string) string { return "files/" + spec.DigestBytes([]byte(path)) }
 
-func (j *Job) steps(ctx context.Context, r *site.Role, when string) error {
+func (j *Job) steps(ctx context.Context, r *spec.Duty, when string) error {
 	if !slices.ContainsFunc(r.Steps, func(s site.Step) bool { return s.When == when }) {
 		return nil
 	}
-	if err := putBeside(ctx, j.In, r, besideAll(r), when); err != nil {
+	if err := putBeside(ctx, j.In, r.Role, besideAll(r.Role), when); err != nil {
 		return err
 	}
-	env := bootEnv(j.View, j.Site, j.Node.Name, r)
+	env := bootEnv(r)
 	for i := range r.Steps {
 		if s := &r.Steps[i]; s.When == when {
 			j.Say("role " + r.Name + ": step " + s.Name)
-			if err := runStep(ctx, j.In, r, s, env, j.Log, "node "+j.Node.Name+" of host "+j.Host); err != nil {
+			if err := runStep(ctx, j.In, r.Role, s, env, j.Log, "node "+j.Duties.Node+" of host "+j.Host); err != nil {
 				return err
 			}
 		}
@@ -196,23 +191,23 @@ func (j *Job) steps(ctx context.Context, r *site.Role, when string) error {
 	return nil
 }
 
-// services lets the services of a role run with what it has just been given, and start at each boot.
-func (j *Job) services(ctx context.Context, r *site.Role) error {
-	if len(r.Services) == 0 {
+// services lets services of a role run with what it has just been given, and start at each boot.
+func (j *Job) services(ctx context.Context, r *spec.Duty, services []string) error {
+	if len(services) == 0 {
 		return nil
 	}
 	j.Say("role " + r.Name + ": services")
 	// To enable is to reload, too: what has just been written is known to systemd.
 	script := "systemctl enable --quiet \"$@\" && systemctl restart \"$@\" && exit 0\n" +
 		`code=$?; for s; do systemctl is-active --quiet "$s" || systemctl status --no-pager --lines=15 "$s"; done; exit $code`
-	args := append([]string{"/bin/sh", "-c", script, "services"}, r.Services...)
+	args := append([]string{"/bin/sh", "-c", script, "services"}, services...)
 	if err := j.In.Run(ctx, host.Command{Args: args, Stdout: j.Log, Stderr: j.Log}); err != nil {
 		var run *host.RunError
 		if errors.As(err, &run) {
-			run.Command = append([]string{"systemctl", "restart"}, r.Services...)
+			run.Command = append([]string{"systemctl", "restart"}, services...)
 		}
 		return problem.New(problem.Failed, "role %s: a service does not start", r.Name).
-			At("node "+j.Node.Name).Because(err).Try("orrery logs %s tells more", j.Node.Name)
+			At("node "+j.Duties.Node).Because(err).Try("orrery logs %s tells more", j.Duties.Node)
 	}
 	return nil
 }

@@ -2,14 +2,12 @@
 package role
 
 import (
-	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"orrery/internal/host"
 	"orrery/internal/site"
-	"orrery/internal/site/render"
+	"orrery/internal/site/spec"
 )
 
 // Venv is the one virtual environment of a node's Python packages.
@@ -27,31 +25,7 @@ func buildEnv(r *site.Role) []string {
 }
 
 // bootEnv is what a boot step or a health command sees.
-func bootEnv(v *render.View, s *site.Site, node string, r *site.Role) []string {
-	n := v.Node(node)
-	env := append(buildEnv(r),
-		"ORRERY_SITE="+s.Name, "ORRERY_NODE="+n.Name, fmt.Sprintf("ORRERY_ID=%d", n.ID),
-		"ORRERY_INVENTORY=/etc/orrery/inventory.json", "ORRERY_SECRETS=/etc/orrery/secrets",
-	)
-	if s.Twin != "" {
-		env = append(env, "ORRERY_TWIN="+s.Twin)
-	}
-	if n.Release != 0 {
-		env = append(env, fmt.Sprintf("ORRERY_RELEASE=%d", n.Release))
-	}
-	if n.Address.IsValid() {
-		env = append(env, "ORRERY_ADDRESS="+n.Address.String())
-	}
-	for network, address := range n.Addresses {
-		env = append(env, "ORRERY_ADDRESS_"+variable(network)+"="+address.String())
-	}
-	for _, role := range s.Roles {
-		if peers := v.Peers(role.Name); len(peers) > 0 {
-			env = append(env, "ORRERY_PEERS_"+variable(role.Name)+"="+peerNames(peers))
-		}
-	}
-	return env
-}
+func bootEnv(d *spec.Duty) []string { return append(buildEnv(d.Role), d.Surround...) }
 
 func declared(r *site.Role) []string {
 	var env []string
@@ -59,25 +33,4 @@ func declared(r *site.Role) []string {
 		env = append(env, key+"="+r.Env[key])
 	}
 	return env
-}
-
-func peerNames(peers []*render.NodeView) string {
-	names := make([]string, len(peers))
-	for i, p := range peers {
-		names[i] = p.Name
-	}
-	return strings.Join(names, " ")
-}
-
-// variable makes a name fit for a variable: upper case, "_" for all that is neither letter nor digit.
-func variable(name string) string {
-	return strings.Map(func(c rune) rune {
-		switch {
-		case c >= 'a' && c <= 'z':
-			return c - 'a' + 'A'
-		case c >= 'A' && c <= 'Z', c >= '0' && c <= '9':
-			return c
-		}
-		return '_'
-	}, name)
 }

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"orrery/internal/host"
-	"orrery/internal/site"
+	"orrery/internal/site/spec"
 	"orrery/internal/visible"
 )
 
@@ -32,14 +32,14 @@ func (g *givenUp) Error() string {
 func (g *givenUp) Unwrap() error { return g.err }
 
 // behind gives the services that are behind the health checks of a role on a node: its own or, if it has none, those of the roles that it needs.
-func behind(s *site.Site, n *site.Node, r *site.Role) []string {
+func behind(n *spec.Duties, r *spec.Duty) []string {
 	own := slices.Concat(r.Services, r.Active)
 	if len(own) > 0 {
 		return own
 	}
-	for _, other := range s.RolesOf(n) {
-		if slices.Contains(r.NeedsRoles, other.Name) {
-			own = append(own, behind(s, n, other)...)
+	for i := range n.Roles {
+		if other := &n.Roles[i]; slices.Contains(r.NeedsRoles, other.Name) {
+			own = append(own, behind(n, other)...)
 		}
 	}
 	return own

@@ -10,25 +10,26 @@ import (
 	"orrery/internal/host"
 	"orrery/internal/problem"
 	"orrery/internal/site"
-	"orrery/internal/site/render"
+	"orrery/internal/site/spec"
 )
 
 // Check tries the health checks of all roles of a node until each has succeeded once, in the time that it gives.
-func Check(ctx context.Context, in host.Runner, v *render.View, s *site.Site, n *site.Node, say func(string)) error {
-	for _, r := range s.RolesOf(n) {
-		env := bootEnv(v, s, n.Name, r)
-		for i := range r.Health {
-			h := &r.Health[i]
+func Check(ctx context.Context, in host.Runner, n *spec.Duties, say func(string)) error {
+	for i := range n.Roles {
+		r := &n.Roles[i]
+		env := bootEnv(r)
+		for k := range r.Health {
+			h := &r.Health[k]
 			say("role " + r.Name + ": " + Describe(h))
-			if err := await(ctx, in, n, h, env, behind(s, n, r)); err != nil {
+			if err := await(ctx, in, n, h, env, behind(n, r)); err != nil {
 				how := "within " + h.Within.String()
 				var up *givenUp
 				if errors.As(err, &up) {
 					how = "and " + up.unit + " has failed"
 				}
-				return problem.New(problem.Failed, "node %s is not healthy: role %s: %s %s", n.Name, r.Name, Describe(h), how).
+				return problem.New(problem.Failed, "node %s is not healthy: role %s: %s %s", n.Node, r.Name, Describe(h), how).
 					At(fmt.Sprintf("%s/role.toml:%d", r.Dir, h.Line)).Because(err).
-					Try("orrery logs %s tells what its services printed", n.Name)
+					Try("orrery logs %s tells what its services printed", n.Node)
 			}
 		}
 	}
@@ -49,12 +50,13 @@ func (s *Sickness) Error() string { return fmt.Sprintf("role %s: %s: %v", s.Role
 func (s *Sickness) Unwrap() error { return s.Err }
 
 // Probe tries each health check of a node once, and gives the first that fails as a *Sickness.
-func Probe(ctx context.Context, in host.Runner, v *render.View, s *site.Site, n *site.Node) error {
-	for _, r := range s.RolesOf(n) {
-		env := bootEnv(v, s, n.Name, r)
-		for i := range r.Health {
-			if err := try(ctx, in, n, &r.Health[i], env); err != nil {
-				return &Sickness{r.Name, Describe(&r.Health[i]), err}
+func Probe(ctx context.Context, in host.Runner, n *spec.Duties) error {
+	for i := range n.Roles {
+		r := &n.Roles[i]
+		env := bootEnv(r)
+		for k := range r.Health {
+			if err := try(ctx, in, n, &r.Health[k], env); err != nil {
+				return &Sickness{r.Name, Describe(&r.Health[k]), err}
 			}
 		}
 	}
@@ -62,11 +64,12 @@ func Probe(ctx context.Context, in host.Runner, v *render.View, s *site.Site, n 
 }
 
 // Allowance is how long Probe may take for a node.
-func Allowance(s *site.Site, n *site.Node) time.Duration {
+func Allowance(n *spec.Duties) time.Duration {
 	var all time.Duration
-	for _, r := range s.RolesOf(n) {
-		for i := range r.Health {
-			all += r.Health[i].Timeout
+	for i := range n.Roles {
+		r := &n.Roles[i]
+		for k := range r.Health {
+			all += r.Health[k].Timeout
 		}
 	}
 	return all
@@ -86,7 +89,7 @@ func Describe(h *site.HealthCheck) string {
 const shortestPause = 20 * time.Millisecond
 
 // await tries a check until it succeeds, as long as it may take, or until systemd has given up a service that is behind it.
-func await(whole context.Context, in host.Runner, n *site.Node, h *site.HealthCheck, env, units []string) error {
+func await(whole context.Context, in host.Runner, n *spec.Duties, h *site.HealthCheck, env, units []string) error {
 	ctx, cancel := context.WithTimeout(whole, h.Within)
 	defer cancel()
 	var last error
@@ -114,7 +117,7 @@ func await(whole context.Context, in host.Runner, n *site.Node, h *site.HealthCh
 	}
 }
 
-func try(ctx context.Context, in host.Runner, n *site.Node, h *site.HealthCheck, env []string) error {
+func try(ctx context.Context, in host.Runner, n *spec.Duties, h *site.HealthCheck, env []string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, h.Timeout, fmt.Errorf("no answer within %s", h.Timeout))
 	defer cancel()
 	switch {

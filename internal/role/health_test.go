@@ -16,6 +16,7 @@ import (
 
 	"orrery/internal/host"
 	"orrery/internal/site"
+	"orrery/internal/site/spec"
 )
 
 // node is a place where all connections are made as they are asked for.
@@ -34,7 +35,7 @@ func (n *node) Dial(ctx context.Context, network, address string) (net.Conn, err
 
 func ask(t *testing.T, in host.Runner, url string) error {
 	t.Helper()
-	own := &site.Node{Name: "portal", NICs: []site.NIC{{Address: netip.MustParseAddr("127.0.0.1")}}}
+	own := &spec.Duties{Node: "portal", Addresses: []netip.Addr{netip.MustParseAddr("127.0.0.1")}}
 	return try(t.Context(), in, own, &site.HealthCheck{HTTP: url, Timeout: 20 * time.Second}, nil)
 }
 

@@ -6,7 +6,7 @@ import (
 
 	"orrery/internal/host"
 	"orrery/internal/observe"
-	"orrery/internal/site"
+	"orrery/internal/site/spec"
 )
 
 // Mend puts right what of a running node has drifted, apart from what its layers have, which is there again. A role of which a file was not as it
@@ -34,7 +34,8 @@ func (j *Job) Mend(ctx context.Context, drift []observe.Drift) error {
 		}
 	}
 	alone := !silent && len(sick) > 0 && len(again)+len(start)+len(enable) == 0 && !altered
-	for _, r := range j.Site.RolesOf(j.Node) {
+	for i := range j.Duties.Roles {
+		r := &j.Duties.Roles[i]
 		own := j.running(r)
 		if paths := again[r.Name]; paths != nil {
 			if err := j.again(ctx, r, paths); err != nil {
@@ -59,12 +60,8 @@ func (j *Job) Mend(ctx context.Context, drift []observe.Drift) error {
 }
 
 // again applies a role anew of which some files have drifted. The others are as they shall be, or the node's to change.
-func (j *Job) again(ctx context.Context, r *site.Role, paths []string) error {
-	all, err := Files(j.View, r, j.Node.Name)
-	if err != nil {
-		return err
-	}
-	all = slices.DeleteFunc(all, func(f host.File) bool { return !slices.Contains(paths, f.Path) })
+func (j *Job) again(ctx context.Context, r *spec.Duty, paths []string) error {
+	all := slices.DeleteFunc(Files(r), func(f host.File) bool { return !slices.Contains(paths, f.Path) })
 	if err := j.put(ctx, r, all); err != nil {
 		return err
 	}
@@ -72,7 +69,7 @@ func (j *Job) again(ctx context.Context, r *site.Role, paths []string) error {
 }
 
 // running gives the services of a role that run on the node now.
-func (j *Job) running(r *site.Role) []string {
+func (j *Job) running(r *spec.Duty) []string {
 	if !j.Live {
 		return r.Services
 	}
@@ -91,7 +88,7 @@ func intersection(all, some []string) []string {
 
 // bring lets services of a role run anew, and others start at each boot. What somebody has masked is unmasked, and how often it has failed
 // forgotten.
-func (j *Job) bring(ctx context.Context, r *site.Role, restart, enable []string) error {
+func (j *Job) bring(ctx context.Context, r *spec.Duty, restart, enable []string) error {
 	all := slices.Concat(restart, enable)
 	if len(all) == 0 {
 		return nil
@@ -108,7 +105,5 @@ func (j *Job) bring(ctx context.Context, r *site.Role, restart, enable []string)
 		return nil
 	}
 	quietly("reset-failed")
-	as := *r
-	as.Services = restart
-	return j.services(ctx, &as)
+	return j.services(ctx, r, restart)
 }

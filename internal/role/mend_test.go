@@ -14,7 +14,6 @@ import (
 	"orrery/internal/host"
 	"orrery/internal/observe"
 	"orrery/internal/site"
-	"orrery/internal/site/render"
 	"orrery/internal/site/spec"
 )
 
@@ -69,6 +68,15 @@ func twoRoles() *site.Site {
 	}
 }
 
+func dutiesOf(t *testing.T, s *site.Site) *spec.Duties {
+	t.Helper()
+	d, err := spec.NewMaker(s).Duties(&s.Nodes[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
 // TestMend: of each kind of drift that is done which it needs, and no more.
 func TestMend(t *testing.T) {
 	drift := func(kind observe.DriftKind, how observe.DriftHow, subject, role string) observe.Drift {
@@ -100,7 +108,7 @@ func TestMend(t *testing.T) {
 			[]string{"systemctl start db.service", "systemctl start web.service mail.service dish.service"}},
 	} {
 		s, in := twoRoles(), &diary{}
-		j := &Job{Site: s, View: render.New(s), Node: &s.Nodes[0], In: in, Is: spec.Config{}, Log: io.Discard, Say: func(string) {}, Live: true}
+		j := &Job{Duties: dutiesOf(t, s), In: in, Is: spec.Config{}, Log: io.Discard, Say: func(string) {}, Live: true}
 		if err := j.Mend(t.Context(), c.drift); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -126,7 +134,7 @@ func TestGivenUp(t *testing.T) {
 			return strings.Repeat("an old line\n", 100) + "these settings \x1b[2J say no port\n" + strings.Repeat("x", 1<<16) + "\n", nil
 		}}
 		began := time.Now()
-		check := func() error { return Check(t.Context(), in, render.New(s), s, &s.Nodes[0], func(string) {}) }
+		check := func() error { return Check(t.Context(), in, dutiesOf(t, s), func(string) {}) }
 		state = "active\nfailed\nactive\n"
 		err := check()
 		if took := time.Since(began); took > 20*time.Second || err == nil {
@@ -158,7 +166,8 @@ func TestBehind(t *testing.T) {
 	s.Roles = append(s.Roles, site.Role{Name: "probe", NeedsRoles: []string{"db"}})
 	s.Nodes[0].Roles = []string{"web", "probe"}
 	for i, want := range [][]string{{"db.service"}, {"web.service", "mail.service", "dish.service"}, {"db.service"}} {
-		if got := behind(s, &s.Nodes[0], &s.Roles[i]); !slices.Equal(got, want) {
+		d := dutiesOf(t, s)
+		if got := behind(d, &d.Roles[slices.IndexFunc(d.Roles, func(r spec.Duty) bool { return r.Name == s.Roles[i].Name })]); !slices.Equal(got, want) {
 			t.Errorf("%s: %v", s.Roles[i].Name, got)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 
 	"orrery/internal/host"
 	"orrery/internal/problem"
-	"orrery/internal/site"
+	"orrery/internal/site/spec"
 	"orrery/internal/visible"
 )
 
@@ -21,7 +21,7 @@ import (
 //
 // What answers is the node's, and may be hostile: it is not asked where else to go (a redirect could name what only the host reaches), no name is
 // looked up, no proxy of the host's is used, and no more is read than a message has room for.
-func get(ctx context.Context, in host.Runner, n *site.Node, address string) error {
+func get(ctx context.Context, in host.Runner, n *spec.Duties, address string) error {
 	u, err := url.Parse(address)
 	if err != nil {
 		return err
@@ -60,7 +60,7 @@ func get(ctx context.Context, in host.Runner, n *site.Node, address string) erro
 }
 
 // numeric gives the host of a URL as an address of the node. The host's resolver knows other names than the node's, and does not stand in the node's network.
-func numeric(u *url.URL, n *site.Node) (string, error) {
+func numeric(u *url.URL, n *spec.Duties) (string, error) {
 	port := u.Port()
 	if port == "" {
 		port = map[string]string{"https": "443"}[u.Scheme]
@@ -72,11 +72,11 @@ func numeric(u *url.URL, n *site.Node) (string, error) {
 	if address, err := netip.ParseAddr(name); err == nil {
 		return net.JoinHostPort(address.String(), port), nil
 	}
-	if name == "localhost" || name == n.Name && len(n.NICs) == 0 {
+	if name == "localhost" || name == n.Node && len(n.Addresses) == 0 {
 		return net.JoinHostPort("127.0.0.1", port), nil
 	}
-	if name == n.Name {
-		return net.JoinHostPort(n.NICs[0].Address.String(), port), nil
+	if name == n.Node {
+		return net.JoinHostPort(n.Addresses[0].String(), port), nil
 	}
 	return "", problem.New(problem.Mistake, "%q is no address, and names are not looked up", name).
 		Try("let the health check ask localhost, an address, or the node by its own name; or use `command`, which runs in the node")

@@ -20,7 +20,7 @@ import (
 func sharers(t *testing.T) (*Host, *fake.Engine) {
 	t.Helper()
 	e := fake.New()
-	h := &Host{Dirs: host.Dirs{State: t.TempDir()}, Site: &site.Site{Name: "karoo"}, Engines: map[string]engine.Engine{"fake": e}}
+	h := New("local", host.Dirs{State: t.TempDir()}, &site.Site{Name: "karoo"}, map[string]engine.Engine{"fake": e}, nil)
 	for id, name := range []string{"a", "b", "c"} {
 		n := &spec.Node{Site: "karoo", Name: name, ID: id + 1, Engine: "fake", Mounts: []spec.Mount{{Volume: "own"}}}
 		if name != "c" {

@@ -1,271 +1,128 @@
-// Package local does the steps of a plan on the host on which Orrery runs.
+// Package local does the steps of a plan on the machine on which Orrery runs.
+//
+// It has two halves. A Worker does steps, and knows nothing of the site but its key: what a step takes comes with the step. A Host is a Worker beside the
+// site: it packs each step before the Worker gets it, and resolves what secrets steps refer to. A host that is reached over SSH will have the same two
+// halves, with the encoding of steps between them.
 package local
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
-	"runtime"
 	"sync"
-	"time"
 
 	"orrery/internal/apply"
 	"orrery/internal/engine"
 	"orrery/internal/host"
 	"orrery/internal/image"
-	"orrery/internal/network"
 	"orrery/internal/observe"
 	"orrery/internal/plan"
 	"orrery/internal/secret"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
-	"orrery/internal/snapshot"
-	"orrery/internal/volume"
 )
 
 // Host does the steps of one site's plans on this machine.
 type Host struct {
-	Name    string // what the site calls it
-	Dirs    host.Dirs
-	Site    *site.Site
-	Engines map[string]engine.Engine
-	Store   *image.Store
-	Keys    *secret.Keyring
-	// Releases gives, by number, the site as a release that is or may become live makes it.
-	Releases map[int]*site.Site
-	// Guard, if set, sees to it that nodes go on that stand still when this process is killed, until it is let go.
-	Guard func(nodes ...*spec.Node) (letGo func(), err error)
-	// Created is told of a node that has been made, before it is started; nil: nobody is.
-	Created func(ctx context.Context, e engine.Engine, n *spec.Node) error
+	*Worker
+	*plan.Packer
+	Store *image.Store
+	Keys  *secret.Keyring
 
-	releases sync.Mutex        // held while what is live is read or written
-	standing sync.Mutex        // held while nodes stand still for a copy: who lets them go on must not do so under another
-	leaving  sync.Mutex        // held while left is read or written
-	left     []string          // what is not in copies of volumes that were made, and why
-	lives    *site.Site        // what Live gave; nil: not yet, or other releases are live since
-	keys     sync.Mutex        // held while an SSH host key is made
-	common   sync.Map          // sharedText -> func that gives it
-	saved    sync.Map          // node -> what it was before ConfigureNode, for RevertNode
-	whole    sync.Map          // nodes whose services were stopped or started in this run -> whether they had been configured
-	ready    sync.Map          // nodes whose files were injected before they booted in this run
-	booting  sync.Map          // nodes, by id, that were started in this run, and that nobody has seen at the end of their boot
-	former   map[string][]byte // files as they were before writeNames, for restoreNames
+	lock  sync.Mutex
+	lives *site.Site // what Live gave; nil: not yet, or other releases are live since
 }
 
-var _ apply.Host = (*Host)(nil)
+var _ apply.Worker = (*Host)(nil)
 
 // New gives the host that runs Orrery, for a site.
 func New(name string, dirs host.Dirs, s *site.Site, engines map[string]engine.Engine, store *image.Store) *Host {
-	return &Host{
-		Name: name, Dirs: dirs, Site: s, Engines: engines, Store: store,
-		Keys: secret.NewKeyring(s, dirs),
+	keys, packer := secret.NewKeyring(s, dirs), &plan.Packer{Site: s}
+	at := Place{
+		Name: name, Key: s.Key(), Dirs: dirs, Engines: engines, Secrets: secrets{keys, packer},
+		Ground: Ground{Networks: bridges{}, Volumes: disks{dirs}, Kernel: sysctls{dirs}, Records: records{dirs}},
 	}
-}
-
-// Observe looks at what is there of the site.
-func (h *Host) Observe(ctx context.Context) (observe.Host, error) {
-	seen := observe.Host{Name: h.Name, Cpus: runtime.NumCPU(), Online: host.Online(), Memory: host.TotalMemory()}
-	for _, e := range h.Engines {
-		nodes, err := e.List(ctx, h.Site.Key())
-		if err != nil {
-			return seen, err
-		}
-		seen.Nodes = append(seen.Nodes, nodes...)
+	if store != nil {
+		at.Ground.Layers = store
 	}
-	var err error
-	if seen.Networks, err = network.Observe(h.Site.Key()); err != nil {
-		return seen, fmt.Errorf("networks of this host: %w", err)
-	}
-	if seen.Layers, err = h.Store.Layers(); err != nil {
-		return seen, err
-	}
-	if seen.Volumes, err = volume.List(h.Dirs, h.Site.Key()); err != nil {
-		return seen, err
-	}
-	names, _ := os.ReadFile(h.Dirs.Names(h.Site.Key()))
-	seen.Names = string(names)
-	seen.Settings = host.Settings(settingNames())
-	seen.Engines = map[string]observe.Capabilities{}
-	for name, e := range h.Engines {
-		seen.Engines[name] = e.Capabilities()
-	}
-	seen.Releases, err = h.ReadReleases()
-	return seen, err
-}
-
-func settingNames() []string {
-	var names []string
-	for name := range plan.HostSettings {
-		names = append(names, name)
-	}
-	return names
-}
-
-// Sweep ends and removes what runs that were killed left behind. Only the holder of the lock may call it.
-func (h *Host) Sweep(ctx context.Context) error {
-	for _, e := range h.Engines {
-		if s, ok := e.(engine.Sweeper); ok {
-			if err := s.Sweep(ctx, h.Site.Key()); err != nil {
-				return err
-			}
-		}
-	}
-	err := volume.Sweep(h.Dirs, h.Site.Key())
-	err = errors.Join(err, snapshot.Sweep(h.Dirs, h.Site.Key()))
-	return errors.Join(err, h.Store.Sweep())
+	return &Host{Worker: NewWorker(at), Packer: packer, Store: store, Keys: keys}
 }
 
 // Do does one step.
 func (h *Host) Do(ctx context.Context, s *plan.Step, say func(string)) error {
-	if s.Kind == plan.MoveLinks {
-		return h.move(ctx, s.Moves)
-	}
-	if s.ForNode() {
-		return h.doNode(ctx, s, say)
-	}
-	switch s.Kind {
-	case plan.PrepareHost:
-		return host.Prepare(h.Dirs.Run, s.Settings)
-	case plan.RestoreHost:
-		return h.restore(ctx)
-	case plan.MakeNetwork:
-		return h.makeNetwork(ctx, *s.Network)
-	case plan.RemoveNetwork:
-		return network.Remove(ctx, *s.Network)
-	case plan.WriteNames:
-		return h.writeNames(s.Names)
-	case plan.RestoreNames:
-		return h.restoreNames()
-	case plan.ForgetNames:
-		return h.forgetNames()
-	case plan.BuildLayer:
-		return h.build(ctx, s.Layer, say)
-	case plan.RemoveVolume:
-		return volume.Erase(s.Path)
-	case plan.CommitSwitch:
-		return h.commit(*s.Releases)
-	case plan.ForgetRelease:
-		return h.forgetRelease(s.Release)
-	}
-	return unknown(s)
-}
-
-func (h *Host) doNode(ctx context.Context, s *plan.Step, say func(string)) error {
-	n := s.Node
-	if n == nil {
-		n = s.Was
-	}
-	e, err := h.engine(n)
+	whole, err := h.Pack(s, h.Live)
 	if err != nil {
 		return err
 	}
-	ref := engine.RefOf(n)
-	switch s.Kind {
-	case plan.CreateNode:
-		if _, err := h.hostKey(n.Name); err != nil {
-			return err
-		}
-		if err := e.Create(ctx, n); err != nil || h.Created == nil {
-			return err
-		}
-		return h.Created(ctx, e, n)
-	case plan.ReplaceNode:
-		if keeper, ok := e.(engine.Keeper); ok {
-			return keeper.Replace(ctx, n)
-		}
-		if err := e.Destroy(ctx, ref); err != nil {
-			return err
-		}
-		return e.Create(ctx, n)
-	case plan.RestoreNode:
-		return h.restoreNode(ctx, e, n)
-	case plan.ReshapeNode, plan.LimitNode:
-		return e.Change(ctx, n)
-	case plan.StartNode:
-		return h.start(ctx, e, n)
-	case plan.StopNode:
-		return stop(ctx, e, ref, stopPatience)
-	case plan.KillNode:
-		return stop(ctx, e, ref, 0)
-	case plan.DestroyNode:
-		return e.Destroy(ctx, ref)
-	case plan.ConfigureNode:
-		return h.configure(ctx, e, s, say)
-	case plan.MendNode:
-		return h.mend(ctx, e, s, say)
-	case plan.RevertNode:
-		return h.revert(ctx, e, s)
-	case plan.CheckNode:
-		return h.check(ctx, e, n, say)
-	case plan.RetireNode:
-		return h.retire(ctx, e, n, say)
-	case plan.TakeVolumes:
-		return h.take(ctx, e, n, say)
-	case plan.ReturnVolumes:
-		return h.giveBack(ctx, e, n, say)
-	case plan.ActivateNode:
-		return h.activate(ctx, e, n, say)
+	err = h.Worker.Do(ctx, whole, say)
+	if s.Kind == plan.CommitSwitch {
+		h.forgetLive()
 	}
-	return unknown(s)
+	return err
 }
 
-// stop shuts a node down, and by force when patience is at its end.
-func stop(ctx context.Context, e engine.Engine, ref engine.Ref, patience time.Duration) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	return e.Stop(ctx, ref)
-}
-
-func unknown(s *plan.Step) error {
-	return fmt.Errorf("a step of kind %q cannot be done on this host", s.Kind)
-}
-
-// restore gives the host its own settings back when no site has a node on it any more.
-func (h *Host) restore(ctx context.Context) error {
-	if err := volume.Release(h.Dirs); err != nil {
-		return err
+// Live gives the site with every node as the release makes it that is live. It is made once, as each node is told of all others.
+func (h *Host) Live() (*site.Site, error) {
+	h.lock.Lock()
+	defer h.lock.Unlock()
+	if h.lives != nil {
+		return h.lives, nil
 	}
-	for _, e := range h.Engines {
-		nodes, err := e.List(ctx, "")
-		if err != nil || len(nodes) > 0 {
-			return err
-		}
-	}
-	if err := network.Sweep(ctx); err != nil {
-		return err
-	}
-	if networks, err := network.Observe(""); err != nil || len(networks) > 0 {
-		return err
-	}
-	return host.Restore(h.Dirs.Run)
-}
-
-// Log opens what the roles of a node printed.
-func (h *Host) Log(node string) (io.ReadCloser, error) {
-	return os.Open(filepath.Join(h.Dirs.Logs(h.Site.Key()), node+".log"))
-}
-
-// log opens the log of a node or layer for appending, behind a writer that hides secrets.
-func (h *Host) log(name string) (io.WriteCloser, error) {
-	if err := os.MkdirAll(h.Dirs.Logs(h.Site.Key()), 0o700); err != nil {
-		return nil, err
-	}
-	f, err := host.OpenLog(filepath.Join(h.Dirs.Logs(h.Site.Key()), name+".log"), 0o600)
+	r, err := h.ReadReleases()
 	if err != nil {
 		return nil, err
 	}
-	return &redacted{h.Keys.NewWriter(f), f}, nil
+	h.lives, err = h.Packer.Live(r)
+	return h.lives, err
 }
 
-type redacted struct {
-	*secret.Writer
-	file *host.Log
+func (h *Host) forgetLive() {
+	h.lock.Lock()
+	defer h.lock.Unlock()
+	h.lives = nil
 }
 
-func (r *redacted) Close() error {
-	err := r.Flush()
-	return errors.Join(err, r.file.Close())
+// WriteReleases takes down which releases are live, safe against a power cut: it is the one record of it.
+func (h *Host) WriteReleases(r observe.Releases) error {
+	h.forgetLive()
+	defer h.forgetLive()
+	return h.Worker.WriteReleases(r)
+}
+
+// SiteOf gives the site as the release of a declared node makes it.
+func (h *Host) SiteOf(n *site.Node) *site.Site { return h.Packer.SiteOf(n.Release) }
+
+// Probe looks into the live nodes that run (of these names; nil: all), and notes with each what has drifted since its roles were applied.
+// What has not been applied yet is no drift: that is for the plan.
+func (h *Host) Probe(ctx context.Context, nodes []observe.Node, names map[string]bool) error {
+	packer := &plan.Packer{Site: h.Site, Releases: h.Releases}
+	wants := make([]apply.Want, len(nodes))
+	for i := range nodes {
+		n := &nodes[i]
+		if n.State != observe.Running || n.Staged || names != nil && !names[n.Name] {
+			continue
+		}
+		var err error
+		if wants[i].Node, wants[i].Duties, err = packer.Wanted(&n.Node); err != nil { // none, if it is on its way out
+			return err
+		}
+	}
+	return h.Worker.Probe(ctx, nodes, wants)
+}
+
+// Log opens what the roles of a node printed when they were applied.
+func (p *Place) Log(node string) (io.ReadCloser, error) {
+	return os.Open(filepath.Join(p.Dirs.Logs(p.Key), node+".log"))
+}
+
+// secrets gives the values of a site's secrets, and the files that have them in them.
+type secrets struct {
+	*secret.Keyring
+	packer *plan.Packer
+}
+
+// Text renders a file.
+func (s secrets) Text(ctx context.Context, t spec.SecretText) ([]byte, error) {
+	return s.packer.SecretText(ctx, t, s.Value)
 }

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"golang.org/x/crypto/ssh"
 
@@ -18,13 +19,14 @@ import (
 
 // hostKey gives the public SSH host key of a node; the pair is made once, at random, and outlives the node. The public half follows from the
 // private one: where it is missing or another, it is written again.
-func (h *Host) hostKey(node string) (string, error) {
-	h.keys.Lock() // the first nodes that are made want those of all
-	defer h.keys.Unlock()
-	path := filepath.Join(h.Dirs.Keys(h.Site.Key()), node, "ssh_host_ed25519_key")
+func (n *names) hostKey(node string) (string, error) {
+	n.keys.Lock() // the first nodes that are made want those of all
+	defer n.keys.Unlock()
+	path := filepath.Join(n.Dirs.Keys(n.Key), node, "ssh_host_ed25519_key")
 	private, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && len(private) == 0 { // a power cut may leave an empty file of one that was never on disk
-		private, err = makeKey(path, node+"."+h.Site.Name)
+		name, _, _ := strings.Cut(n.Key, ".") // a twin's has its own behind
+		private, err = makeKey(path, node+"."+name)
 	}
 	if err != nil {
 		return "", err

@@ -18,7 +18,7 @@ func TestHostKey(t *testing.T) {
 	path := filepath.Join(h.Dirs.Keys("karoo"), "web", "ssh_host_ed25519_key")
 	get := func() string {
 		t.Helper()
-		line, err := h.hostKey("web")
+		line, err := h.names.hostKey("web")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -70,7 +70,7 @@ func TestHostKey(t *testing.T) {
 		t.Error("the public half was given of a key that is lost")
 	}
 	put(path, "damaged")
-	if line, err := h.hostKey("web"); err == nil {
+	if line, err := h.names.hostKey("web"); err == nil {
 		t.Errorf("of a damaged key was given %q", line)
 	}
 	if text, _ := os.ReadFile(path); string(text) != "damaged" {

@@ -10,17 +10,17 @@ import (
 
 // makeNetwork makes a network. If nodes are on it whose ports nobody guards, since they come from an Orrery that did not or somebody has taken the rules
 // away, their ports are guarded again.
-func (h *Host) makeNetwork(ctx context.Context, n spec.Network) error {
-	if err := network.Make(ctx, n); err != nil {
+func (w *Worker) makeNetwork(ctx context.Context, n spec.Network) error {
+	if err := w.Ground.Networks.Make(ctx, n); err != nil {
 		return err
 	}
-	if open, err := network.Unguarded(n); err != nil || !open {
+	if open, err := w.Ground.Networks.Unguarded(n); err != nil || !open {
 		return err
 	}
 	on := site.BridgeName(n.Site, n.Name)
 	var ports []network.Port
-	for _, e := range h.Engines {
-		nodes, err := e.List(ctx, h.Site.Key())
+	for _, e := range w.Engines {
+		nodes, err := e.List(ctx, w.Key)
 		if err != nil {
 			return err
 		}
@@ -32,5 +32,5 @@ func (h *Host) makeNetwork(ctx context.Context, n spec.Network) error {
 			}
 		}
 	}
-	return network.Guard(ctx, ports)
+	return w.Ground.Networks.Guard(ctx, ports)
 }

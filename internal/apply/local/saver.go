@@ -3,33 +3,33 @@ package local
 import (
 	"bytes"
 	"context"
-	"slices"
 	"strings"
 
 	"orrery/internal/host"
 	"orrery/internal/problem"
 )
 
-// saver is a Runner that remembers files as they were before they were first overwritten, so that
-// a configuration can be undone. It holds them in memory: after the end of the run nobody wants them back.
+// saver is a Runner that keeps files as they were before they were first overwritten, so that a configuration can be undone.
 type saver struct {
 	host.Runner
-	seen   map[string]bool
-	before []saved
+	seen map[string]bool
+	keep func(saved) error
 }
 
 // saved are the files of one Put as they were.
 type saved struct {
-	paths   []string
-	archive []byte // tar of those that were there
+	Paths   []string `json:"paths"`
+	Archive []byte   `json:"archive"` // tar of those that were there
 }
 
 // most is how much is remembered of one Put. What is rendered is smaller by far; a node may have put anything in its place.
 const most = 16 << 20
 
-func newSaver(in host.Runner) *saver { return &saver{Runner: in, seen: map[string]bool{}} }
+func newSaver(in host.Runner, keep func(saved) error) *saver {
+	return &saver{Runner: in, seen: map[string]bool{}, keep: keep}
+}
 
-// Put remembers, then writes.
+// Put keeps, then writes.
 func (s *saver) Put(ctx context.Context, files ...host.File) error {
 	var paths []string
 	for _, f := range files {
@@ -47,22 +47,25 @@ if [ $# -gt 0 ]; then tar -cpf - -- "$@"; fi`
 			return problem.New(problem.Failed, "what is there of the files to be written cannot be kept for undoing").Because(err).
 				Try("see in the node what these are: %s", strings.Join(paths, ", "))
 		}
-		s.before = append(s.before, saved{paths, archive})
+		if err := s.keep(saved{paths, archive}); err != nil {
+			return err
+		}
 	}
 	return s.Runner.Put(ctx, files...)
 }
 
-func (s *saver) restore(ctx context.Context) error {
-	for _, b := range slices.Backward(s.before) {
-		args := append([]string{"rm", "-f", "--"}, b.paths...)
-		if err := s.Run(ctx, host.Command{Args: args}); err != nil {
+// putBack puts files of a place back, those first that were kept last.
+func putBack(ctx context.Context, in host.Runner, all []saved) error {
+	for _, s := range all {
+		args := append([]string{"rm", "-f", "--"}, s.Paths...)
+		if err := in.Run(ctx, host.Command{Args: args}); err != nil {
 			return err
 		}
-		if len(b.archive) == 0 {
+		if len(s.Archive) == 0 {
 			continue
 		}
-		c := host.Command{Args: []string{"tar", "-xpf", "-", "-C", "/"}, Stdin: bytes.NewReader(b.archive)}
-		if err := s.Run(ctx, c); err != nil {
+		c := host.Command{Args: []string{"tar", "-xpf", "-", "-C", "/"}, Stdin: bytes.NewReader(s.Archive)}
+		if err := in.Run(ctx, c); err != nil {
 			return err
 		}
 	}

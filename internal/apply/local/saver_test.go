@@ -33,7 +33,7 @@ func TestSaverIsBounded(t *testing.T) {
 	var before, now runtime.MemStats
 	runtime.ReadMemStats(&before)
 	node := &gusher{}
-	err := newSaver(node).Put(t.Context(), host.File{Path: "/etc/x"})
+	err := newSaver(node, nil).Put(t.Context(), host.File{Path: "/etc/x"})
 	if err == nil || !strings.Contains(err.Error(), "16 MiB") || !strings.Contains(err.Error(), "/etc/x") {
 		t.Errorf("error %v", err)
 	}

@@ -13,20 +13,20 @@ import (
 )
 
 // Sample reads what the kernel has counted of a node.
-func (h *Host) Sample(n *spec.Node) host.Sample {
-	if g, able := h.Engines[n.Engine].(engine.Grouped); able {
+func (w *Worker) Sample(n *spec.Node) host.Sample {
+	if g, able := w.Engines[n.Engine].(engine.Grouped); able {
 		return host.SampleOf(g.Cgroup(engine.RefOf(n)))
 	}
 	return host.SampleOf(filepath.Join("orrery", "no such group"))
 }
 
 // Usage tells what a node uses, from two samples of it.
-func (h *Host) Usage(ctx context.Context, n *observe.Node, before, now host.Sample) *apply.Usage {
+func (w *Worker) Usage(ctx context.Context, n *observe.Node, before, now host.Sample) *apply.Usage {
 	u := &apply.Usage{Processors: -1, Memory: -1, Pids: -1, Disk: -1, Limits: n.Limits}
 	if n.State == observe.Running || n.State == observe.Frozen {
 		u.Processors, u.Memory, u.Pids = host.Processors(before, now), now.Memory, now.Pids
 	}
-	if l, able := h.Engines[n.Engine].(engine.Layered); able {
+	if l, able := w.Engines[n.Engine].(engine.Layered); able {
 		if size, err := volume.SizeOf(ctx, l.Private(engine.RefOf(&n.Node))); err == nil {
 			u.Disk, u.Partial = size.Disk, size.Partial
 		}
@@ -35,7 +35,7 @@ func (h *Host) Usage(ctx context.Context, n *observe.Node, before, now host.Samp
 		if m.Shared || m.NFS != "" || m.Source != "" || m.Copy == spec.NoCopy {
 			continue
 		}
-		if size, err := volume.SizeOf(ctx, volume.Path(h.Dirs, n.Site, n.Name, m)); err == nil {
+		if size, err := volume.SizeOf(ctx, volume.Path(w.Dirs, n.Site, n.Name, m)); err == nil {
 			u.Volumes += size.Disk
 			u.Partial = u.Partial || size.Partial
 		}

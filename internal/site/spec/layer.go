@@ -27,10 +27,11 @@ type Layer struct {
 	Below  []string `json:"below,omitempty"` // the role layers between it and its base, the topmost first
 	Parts  Parts    `json:"parts"`
 
-	Image site.Image   `json:"-"` // of a base
-	Roles []*site.Role `json:"-"` // whose part it is, in order
-	Under []*site.Role `json:"-"` // whose parts are below it, in order
-	Pins  string       `json:"-"` // requirements, if a role needs Python packages
+	Image site.Image   `json:"image"` // of a base
+	Roles []*site.Role `json:"roles"` // whose part it is, in order
+	Under []*site.Role `json:"under"` // whose parts are below it, in order
+	Pins  string       `json:"pins"`  // requirements, if a role needs Python packages
+	From  site.Mirror  `json:"from"`  // where packages are had from
 }
 
 // Lower gives the layers that it stands on, the topmost first.
@@ -55,7 +56,7 @@ func Base(m site.Mirror, img site.Image) *Layer {
 		parts["packages"] = strings.Join(Packages(img), " ")
 		parts["mirror"] = Digest(m)
 	}
-	return &Layer{Digest: Digest(parts), Title: img.Name, Parts: parts, Image: img}
+	return &Layer{Digest: Digest(parts), Title: img.Name, Parts: parts, Image: img, From: m}
 }
 
 // Packages gives all packages of an image, sorted.
@@ -116,7 +117,7 @@ func roleLayer(m site.Mirror, base, under *Layer, before, roles []*site.Role, pi
 	return &Layer{
 		Digest: Digest(map[string]any{"base": under.Digest, "parts": parts}),
 		Title:  title + strings.Join(names, ", "),
-		Base:   base.Digest, Below: below, Parts: parts, Roles: roles, Under: before, Pins: pins,
+		Base:   base.Digest, Below: below, Parts: parts, Roles: roles, Under: before, Pins: pins, From: m,
 	}
 }
 

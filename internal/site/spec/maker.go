@@ -18,6 +18,8 @@ type Maker struct {
 	bases  map[string]*Layer
 	layers map[recipe][]*Layer
 	fixed  map[string]Parts // by role: what it does on every node alike
+	lesser map[string]*site.Role
+	named  []string // what peers gives
 }
 
 // A recipe is all that the role layers of a node follow from.
@@ -25,7 +27,7 @@ type recipe struct{ image, roles, pins string }
 
 // NewMaker makes the Maker of a site.
 func NewMaker(s *site.Site) *Maker {
-	return &Maker{Site: s, View: render.New(s), bases: map[string]*Layer{}, layers: map[recipe][]*Layer{}, fixed: map[string]Parts{}}
+	return &Maker{Site: s, View: render.New(s), bases: map[string]*Layer{}, layers: map[recipe][]*Layer{}, fixed: map[string]Parts{}, lesser: map[string]*site.Role{}}
 }
 
 // Networks spells out the networks of the site.

@@ -1,0 +1,129 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"io"
+	"path/filepath"
+	"time"
+
+	"orrery/internal/engine/nodedir"
+	"orrery/internal/host"
+	"orrery/internal/image"
+	"orrery/internal/network"
+	"orrery/internal/observe"
+	"orrery/internal/site"
+	"orrery/internal/site/spec"
+	"orrery/internal/volume"
+)
+
+// A Ground is what nodes stand on besides their engine. Tests have another than this machine.
+type Ground struct {
+	Networks Networks
+	Layers   Layers
+	Volumes  Volumes
+	Kernel   Kernel
+	Records  Records
+}
+
+// Networks makes networks, and moves the links of nodes from one to another. See package network.
+type Networks interface {
+	Observe(key string) ([]spec.Network, error)
+	Make(ctx context.Context, n spec.Network) error
+	Remove(ctx context.Context, n spec.Network) error
+	MoveLinks(ctx context.Context, moves []network.Move, live ...string) error
+	Unguarded(n spec.Network) (bool, error)
+	Guard(ctx context.Context, ports []network.Port) error
+	Sweep(ctx context.Context) error
+}
+
+// Layers builds and keeps layers; it is what an image.Store does.
+type Layers interface {
+	Layers() (map[string]bool, error)
+	BuildBase(ctx context.Context, l *spec.Layer, m site.Mirror, say func(string)) error
+	BuildLayer(ctx context.Context, l *spec.Layer, m site.Mirror, fill func(ctx context.Context, in host.Runner) error, log io.Writer, say func(string)) error
+	InstallApt(ctx context.Context, in host.Runner, packages []string, log io.Writer) error
+	OpenLog(digest string) (*host.Log, error)
+	Record(digest string) (*image.Record, error)
+	Tree(digest string) string
+	Took(title string) time.Duration
+	Sweep() error
+}
+
+// Volumes keeps what outlives nodes. See package volume.
+type Volumes interface {
+	List(key string) ([]observe.Volume, error)
+	Provide(n *spec.Node, m spec.Mount, account volume.Account) error
+	ProvideCopy(ctx context.Context, n *spec.Node, m spec.Mount, account volume.Account, still volume.Still) (volume.Made, error)
+	// Erase removes what is at a path that List gave.
+	Erase(path string) error
+	// Drop removes what a node has of a volume.
+	Drop(n *spec.Node, m spec.Mount) error
+	// DropCopies removes all copies that were made for a release.
+	DropCopies(key string, release int) error
+	Sweep(key string) error
+	Release() error
+}
+
+// Kernel has the settings that nodes in number need.
+type Kernel interface {
+	Settings(names []string) map[string]string
+	Prepare(settings map[string]string) error
+	Restore() error
+}
+
+// Records has what is known of nodes. See package nodedir.
+type Records interface {
+	Read(site string, id int) (*nodedir.Record, error)
+	All(site string) ([]nodedir.Found, error)
+}
+
+// This machine.
+type (
+	bridges struct{}
+	disks   struct{ dirs host.Dirs }
+	sysctls struct{ dirs host.Dirs }
+	records struct{ dirs host.Dirs }
+)
+
+func (bridges) Observe(key string) ([]spec.Network, error)       { return network.Observe(key) }
+func (bridges) Make(ctx context.Context, n spec.Network) error   { return network.Make(ctx, n) }
+func (bridges) Remove(ctx context.Context, n spec.Network) error { return network.Remove(ctx, n) }
+func (bridges) MoveLinks(ctx context.Context, moves []network.Move, live ...string) error {
+	return network.MoveLinks(ctx, moves, live...)
+}
+func (bridges) Unguarded(n spec.Network) (bool, error) { return network.Unguarded(n) }
+func (bridges) Guard(ctx context.Context, ports []network.Port) error {
+	return network.Guard(ctx, ports)
+}
+func (bridges) Sweep(ctx context.Context) error { return network.Sweep(ctx) }
+
+func (d disks) List(key string) ([]observe.Volume, error) { return volume.List(d.dirs, key) }
+func (d disks) Provide(n *spec.Node, m spec.Mount, account volume.Account) error {
+	return volume.Provide(d.dirs, n.Site, n.Name, m, account)
+}
+func (d disks) ProvideCopy(ctx context.Context, n *spec.Node, m spec.Mount, account volume.Account, still volume.Still) (volume.Made, error) {
+	return volume.ProvideCopy(ctx, d.dirs, n.Site, n.Name, m, account, still)
+}
+func (d disks) Erase(path string) error { return volume.Erase(path) }
+func (d disks) Drop(n *spec.Node, m spec.Mount) error {
+	return volume.Erase(volume.Path(d.dirs, n.Site, n.Name, m))
+}
+func (d disks) DropCopies(key string, release int) error {
+	paths, _ := filepath.Glob(filepath.Join(d.dirs.Copies(key, release), "*", "*"))
+	var err error
+	for _, path := range paths {
+		err = errors.Join(err, volume.Erase(path))
+	}
+	return err
+}
+func (d disks) Sweep(key string) error { return volume.Sweep(d.dirs, key) }
+func (d disks) Release() error         { return volume.Release(d.dirs) }
+
+func (sysctls) Settings(names []string) map[string]string  { return host.Settings(names) }
+func (s sysctls) Prepare(settings map[string]string) error { return host.Prepare(s.dirs.Run, settings) }
+func (s sysctls) Restore() error                           { return host.Restore(s.dirs.Run) }
+func (r records) Read(site string, id int) (*nodedir.Record, error) {
+	return nodedir.Of(r.dirs, site, id).Read()
+}
+func (r records) All(site string) ([]nodedir.Found, error) { return nodedir.All(r.dirs, site) }

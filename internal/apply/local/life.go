@@ -1,0 +1,256 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"orrery/internal/engine"
+	"orrery/internal/host"
+	"orrery/internal/image"
+	"orrery/internal/network"
+	"orrery/internal/plan"
+	"orrery/internal/problem"
+	"orrery/internal/role"
+	"orrery/internal/site"
+	"orrery/internal/site/spec"
+	"orrery/internal/volume"
+)
+
+// life is how nodes come to be, run, and are where they shall be.
+type life struct {
+	*Place
+	names    *names
+	standing sync.Mutex // held while nodes stand still for a copy: who lets them go on must not do so under another
+	leaving  sync.Mutex // held while left is read or written
+	left     []string   // what is not in copies of volumes that were made, and why
+}
+
+// stopPatience is how long a node has to shut down in order.
+const stopPatience = 90 * time.Second
+
+// stop shuts a node down, and by force when patience is at its end.
+func stop(ctx context.Context, e engine.Engine, ref engine.Ref, patience time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	return e.Stop(ctx, ref)
+}
+
+// create makes a node, and the SSH host key by which it is known.
+func (l *life) create(ctx context.Context, e engine.Engine, n *spec.Node) error {
+	if _, err := l.names.hostKey(n.Name); err != nil {
+		return err
+	}
+	if err := e.Create(ctx, n); err != nil || l.Created == nil {
+		return err
+	}
+	return l.Created(ctx, e, n)
+}
+
+// replace makes a node anew with other layers.
+func (l *life) replace(ctx context.Context, e engine.Engine, n *spec.Node) error {
+	if keeper, ok := e.(engine.Keeper); ok {
+		return keeper.Replace(ctx, n)
+	}
+	if err := e.Destroy(ctx, engine.RefOf(n)); err != nil {
+		return err
+	}
+	return e.Create(ctx, n)
+}
+
+// restore puts a replaced node back, unless it was never replaced.
+func (l *life) restore(ctx context.Context, e engine.Engine, as *spec.Node) error {
+	has, err := l.recorded(as)
+	if err == nil && has.Base == as.Base && has.Layer == as.Layer {
+		return nil
+	}
+	keeper, ok := e.(engine.Keeper)
+	if !ok {
+		return problem.New(problem.Failed, "engine %s keeps nothing of what node %s was before", as.Engine, as.Name)
+	}
+	return keeper.Restore(ctx, engine.RefOf(as))
+}
+
+// start gives a node what it finds at boot, then boots it. One that is not declared any more has all of that.
+func (l *life) start(ctx context.Context, e engine.Engine, s *plan.Step) error {
+	n, run := s.Node, runOf(l.Dirs, l.Key)
+	if err := l.provide(ctx, n); err != nil {
+		return err
+	}
+	if s.Duties != nil {
+		if err := l.names.provideEtc(ctx, n, s.Duties, s.Tell); err != nil {
+			return err
+		}
+	}
+	ref := engine.RefOf(n)
+	was, err := l.recorded(n)
+	if err != nil {
+		return err
+	}
+	active := was.Active
+	if active && n.Staged { // it was live, and stopped before it could be retired
+		if err := l.quieten(ctx, e, n, s.Duties); err != nil {
+			return err
+		}
+		active = false
+	}
+	if was.Proven != "" || was.Active != active { // health is of what ran before
+		if err := e.Mark(ctx, ref, engine.Mark{Configured: was.Configured, Config: was.Config, Active: active}); err != nil {
+			return err
+		}
+	}
+	injected := !was.Configured && l.inject(ctx, e, n, s.Duties) == nil
+	if err := run.note(n.ID, func(p *progress) { p.Injected, p.Booting = injected, true }); err != nil {
+		return err
+	}
+	return e.Start(ctx, ref)
+}
+
+// quieten lets a node that does not run boot without what only a live node does.
+func (l *life) quieten(ctx context.Context, e engine.Engine, n *spec.Node, duties *spec.Duties) error {
+	if duties == nil {
+		return problem.New(problem.Surprise, "node %s is not declared any more, and would do what only a live node does", n.Name).Try("plan again")
+	}
+	var units []string
+	for i := range duties.Roles {
+		units = append(units, duties.Roles[i].Active...)
+	}
+	if len(units) == 0 {
+		return nil
+	}
+	f, able := e.(engine.Injector)
+	if !able {
+		return problem.New(problem.Unable, "engine %s cannot let node %s boot without %s, which are for a live node only", n.Engine, n.Name, strings.Join(units, ", ")).
+			Try("orrery stage --release %d makes it anew", n.Release)
+	}
+	return f.Disable(ctx, engine.RefOf(n), units...)
+}
+
+// inject writes the files of a node's roles before it boots, which saves going into it afterwards. Where that cannot be
+// done they are written once it runs, and what is wrong with them is said then. In a node with volumes a file may belong on one.
+func (l *life) inject(ctx context.Context, e engine.Engine, n *spec.Node, duties *spec.Duties) error {
+	injector, able := e.(engine.Injector)
+	if !able || duties == nil || len(n.Mounts) > 0 {
+		return errors.ErrUnsupported
+	}
+	var files []host.File
+	for i := range duties.Roles {
+		files = append(files, role.Files(&duties.Roles[i])...)
+	}
+	if len(files) == 0 {
+		return nil
+	}
+	return injector.Inject(ctx, engine.RefOf(n), files...)
+}
+
+// move takes the links of nodes to other networks, all in one batch, and then on record.
+func (l *life) move(ctx context.Context, moves []plan.Move) error {
+	var links []network.Move
+	var live []string // network namespaces of those that go live
+	for _, m := range moves {
+		if s, able := l.Engines[m.Is.Engine].(engine.Spacer); able && !m.Is.Staged {
+			if at := s.Space(engine.RefOf(m.Is)); at != "" {
+				live = append(live, at)
+			}
+		}
+		for _, nic := range m.Is.NICs {
+			if m.Is.KindOf(nic) == site.Bridge {
+				links = append(links, network.Move{Link: nic.HostEnd, Bridge: nic.Bridge})
+			}
+		}
+	}
+	if err := l.Ground.Networks.MoveLinks(ctx, links, live...); err != nil {
+		return err
+	}
+	var now, later []*spec.Node
+	for _, m := range moves {
+		if m.Is.Staged {
+			later = append(later, m.Is)
+		} else {
+			now = append(now, m.Is) // clients wait for these
+		}
+	}
+	err := l.moved(ctx, now)
+	return errors.Join(err, l.moved(ctx, later))
+}
+
+// moved lets engines know where the links of nodes are now.
+func (l *life) moved(ctx context.Context, nodes []*spec.Node) error {
+	errs := make([]error, len(nodes))
+	var all sync.WaitGroup
+	for i, n := range nodes {
+		all.Go(func() {
+			e, err := l.engine(n)
+			if err == nil {
+				err = e.Change(ctx, n)
+			}
+			errs[i] = err
+		})
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+// provide makes the volumes of a node that is about to start, or copies of them if it is in quarantine.
+func (l *life) provide(ctx context.Context, n *spec.Node) error {
+	account := func(owner string) (int, int, error) { return image.Account(l.trees(n), owner) }
+	for _, m := range n.Mounts {
+		var err error
+		switch m.Copy {
+		case "":
+			err = l.Ground.Volumes.Provide(n, m, account)
+		case spec.NoCopy:
+		default:
+			err = l.provideCopy(ctx, n, m, account)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// provideCopy copies a volume for the quarantine, while all who write into it stand still.
+func (l *life) provideCopy(ctx context.Context, n *spec.Node, m spec.Mount, account volume.Account) error {
+	made, err := l.Ground.Volumes.ProvideCopy(ctx, n, m, account, l.still(volume.Path(l.Dirs, n.Site, n.Name, volume.Live(m))))
+	l.leaving.Lock()
+	defer l.leaving.Unlock()
+	for _, what := range made.Left {
+		l.left = append(l.left, fmt.Sprintf("volume %s of %s: %s", m.Volume, n.Name, what))
+	}
+	return err
+}
+
+// still makes all nodes of the site that write into a directory of a volume stand still while it is copied. If one runs and cannot be made
+// to, or it is not known which of them run, nothing is copied.
+func (l *life) still(path string) volume.Still {
+	return func(ctx context.Context, do func(context.Context) error) error {
+		l.standing.Lock()
+		defer l.standing.Unlock()
+		running, err := engine.Running(ctx, l.Engines, l.Key)
+		if err != nil {
+			return err
+		}
+		writers := volume.Users(l.Dirs, l.Key, running, path)
+		if len(writers) == 0 {
+			return do(ctx)
+		}
+		letGo := func() {}
+		if l.Guard != nil {
+			if letGo, err = l.Guard(writers...); err != nil {
+				return err
+			}
+		}
+		_, err = engine.Still(ctx, l.Engines, writers, do)
+		if err == nil {
+			letGo() // else it lets go on whoever does not, as soon as we end
+		}
+		return err
+	}
+}
+
+// Still makes all nodes of the site that write into a directory of a volume stand still while it is copied.
+func (w *Worker) Still(path string) volume.Still { return w.life.still(path) }

@@ -1,0 +1,115 @@
+package local
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"orrery/internal/host"
+	"orrery/internal/site/inventory"
+)
+
+// names are what the nodes of the place know of one another, and their SSH host keys.
+type names struct {
+	*Place
+	keys sync.Mutex // held while an SSH host key is made
+}
+
+// write makes the SSH host keys of the site's nodes, if they are not there, and tells all live nodes of this host
+// of one another. Last it records what it told, so that a run that was killed does it again.
+func (n *names) write(digest string, told *inventory.Names) error {
+	if err := runOf(n.Dirs, n.Key).keepNames(n.former(told)); err != nil {
+		return err
+	}
+	if err := n.writeKnownHosts(told); err != nil {
+		return err
+	}
+	if err := n.tell(told); err != nil {
+		return err
+	}
+	return host.WriteFile(host.File{Path: n.Dirs.Names(n.Key), Content: []byte(digest), Mode: 0o600})
+}
+
+// writeKnownHosts tells the public SSH host keys of all nodes, and makes those that are not there.
+func (n *names) writeKnownHosts(told *inventory.Names) error {
+	var known strings.Builder
+	for _, p := range told.Peers {
+		public, err := n.hostKey(p.Node)
+		if err != nil {
+			return fmt.Errorf("SSH host key of node %s: %w", p.Node, err)
+		}
+		fmt.Fprintf(&known, "%s %s", strings.Join(p.Known, ","), public)
+	}
+	return host.WriteFile(host.File{Path: n.knownHosts(), Content: []byte(known.String()), Mode: 0o600})
+}
+
+func (n *names) knownHosts() string { return filepath.Join(n.Dirs.Keys(n.Key), "known_hosts") }
+
+// former reads what the nodes of this host were told of one another, by path.
+func (n *names) former(told *inventory.Names) map[string][]byte {
+	paths := []string{n.knownHosts(), n.Dirs.Names(n.Key)}
+	for _, t := range told.Told {
+		dir := n.Dirs.Etc(t.Site, t.ID)
+		paths = append(paths, filepath.Join(dir, "hosts"), filepath.Join(dir, "inventory.json"), filepath.Join(dir, "ssh_known_hosts"))
+	}
+	files := map[string][]byte{}
+	for _, path := range paths {
+		if text, err := os.ReadFile(path); err == nil {
+			files[path] = text
+		}
+	}
+	return files
+}
+
+// restore tells the nodes again what they were told before.
+func (n *names) restore() error {
+	files, err := runOf(n.Dirs, n.Key).names()
+	for path, text := range files {
+		err = errors.Join(err, quick(filepath.Dir(path), filepath.Base(path), text, 0o644))
+	}
+	return err
+}
+
+// forget removes what the nodes of this host were told. While there are nodes they keep it, and only the record
+// of it goes, so that the next run tells them anew.
+func (n *names) forget() error {
+	nodes, err := n.Ground.Records.All(n.Key)
+	if err != nil {
+		return err
+	}
+	names := n.Dirs.Names(n.Key)
+	if len(nodes) > 0 {
+		if err := os.Remove(names); !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		return nil
+	}
+	return os.RemoveAll(filepath.Dir(names))
+}
+
+// tell tells nodes of all others of their site.
+func (n *names) tell(told *inventory.Names) error {
+	known, err := os.ReadFile(n.knownHosts())
+	if errors.Is(err, fs.ErrNotExist) { // a release is staged of a site that was never up
+		err = n.writeKnownHosts(told)
+		if err == nil {
+			known, err = os.ReadFile(n.knownHosts())
+		}
+	}
+	if err != nil {
+		return err
+	}
+	for _, t := range told.Told {
+		dir := n.Dirs.Etc(t.Site, t.ID)
+		for name, text := range map[string][]byte{"hosts": told.Hosts[t.Hosts], "inventory.json": told.Inventory, "ssh_known_hosts": known} {
+			if err := quick(dir, name, text, 0o644); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,132 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"orrery/internal/apply"
+	"orrery/internal/engine"
+	"orrery/internal/engine/nodedir"
+	"orrery/internal/host"
+	"orrery/internal/image"
+	"orrery/internal/problem"
+	"orrery/internal/secret"
+	"orrery/internal/site/spec"
+)
+
+// A Place is this machine as far as one site is on it. Of the site it knows no more than the key.
+type Place struct {
+	Name    string // what the site calls the machine
+	Key     string // the site's
+	Dirs    host.Dirs
+	Engines map[string]engine.Engine
+	Ground  Ground
+	Secrets apply.Secrets
+	// Guard, if set, sees to it that nodes go on that stand still when this process is killed, until it is let go.
+	Guard func(nodes ...*spec.Node) (letGo func(), err error)
+	// Created is told of a node that has been made, before it is started; nil: nobody is.
+	Created func(ctx context.Context, e engine.Engine, n *spec.Node) error
+}
+
+// engine gives the engine that a node wants.
+func (p *Place) engine(n *spec.Node) (engine.Engine, error) {
+	if e, ok := p.Engines[n.Engine]; ok {
+		return e, nil
+	}
+	return nil, problem.New(problem.Unable, "node %s wants the engine %q, which this host does not have", n.Name, n.Engine)
+}
+
+// recorded gives what the host has on record of a node.
+func (p *Place) recorded(n *spec.Node) (*nodedir.Record, error) {
+	r, err := p.Ground.Records.Read(n.Site, n.ID)
+	if err != nil {
+		return nil, problem.New(problem.Surprise, "node %s is gone", n.Name).At(nodedir.Of(p.Dirs, n.Site, n.ID).Path()).Try("plan again")
+	}
+	return r, nil
+}
+
+// trees gives the file trees of a node's layers, the topmost first.
+func (p *Place) trees(n *spec.Node) []string {
+	var trees []string
+	for _, digest := range n.Layers() {
+		trees = append(trees, p.Ground.Layers.Tree(digest))
+	}
+	return trees
+}
+
+// put writes a file with an owner of the node's onto the tmpfs; nobody can read it before it has its owner and mode.
+func (p *Place) put(n *spec.Node, name string, content []byte, owner string, mode uint32) error {
+	uid, gid, err := image.Account(p.trees(n), owner)
+	if err != nil {
+		return fmt.Errorf("owner of /etc/orrery/%s: %w", name, err)
+	}
+	if m, ok := p.Engines[n.Engine].(engine.Idmapper); ok {
+		first, err := m.Idmap(engine.RefOf(n))
+		if err != nil {
+			return err
+		}
+		uid, gid = uid+first, gid+first
+	}
+	dir := p.Dirs.Etc(n.Site, n.ID)
+	if err := quick(dir, name+".new", content, 0o600); err != nil {
+		return err
+	}
+	path := filepath.Join(dir, name)
+	if err := os.Chown(path+".new", uid, gid); err != nil {
+		return err
+	}
+	if err := os.Chmod(path+".new", os.FileMode(mode)); err != nil {
+		return err
+	}
+	return os.Rename(path+".new", path)
+}
+
+// quick writes a file below a directory where there is no disk to wait for, or no need to, whole or not at all.
+func quick(dir, name string, content []byte, mode os.FileMode) error {
+	path := filepath.Join(dir, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	fresh := filepath.Join(filepath.Dir(path), "."+filepath.Base(path))
+	if err := os.WriteFile(fresh, content, mode); err != nil {
+		return err
+	}
+	return os.Rename(fresh, path)
+}
+
+// log opens the log of a node or layer for appending, behind a writer that hides secrets.
+func (p *Place) log(name string) (io.WriteCloser, error) {
+	if err := os.MkdirAll(p.Dirs.Logs(p.Key), 0o700); err != nil {
+		return nil, err
+	}
+	f, err := host.OpenLog(filepath.Join(p.Dirs.Logs(p.Key), name+".log"), 0o600)
+	if err != nil {
+		return nil, err
+	}
+	return &redacted{p.Secrets.NewWriter(f), f}, nil
+}
+
+type redacted struct {
+	*secret.Writer
+	file *host.Log
+}
+
+func (r *redacted) Close() error {
+	err := r.Flush()
+	return errors.Join(err, r.file.Close())
+}
+
+// redact hides the values of secrets in what a command printed.
+func (p *Place) redact(err error) error { return &redactedError{err, p.Secrets.Redact} }
+
+type redactedError struct {
+	err  error
+	hide func(string) string
+}
+
+func (e *redactedError) Error() string { return e.hide(e.err.Error()) }
+func (e *redactedError) Unwrap() error { return e.err }

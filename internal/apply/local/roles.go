@@ -1,0 +1,218 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"io"
+	"slices"
+	"time"
+
+	"orrery/internal/engine"
+	"orrery/internal/host"
+	"orrery/internal/observe"
+	"orrery/internal/problem"
+	"orrery/internal/role"
+	"orrery/internal/site/inventory"
+	"orrery/internal/site/spec"
+)
+
+// roles is what is done in nodes that run.
+type roles struct {
+	*Place
+	names *names
+	life  *life
+}
+
+// work is what is done in one of them.
+type work struct {
+	*roles
+	engine engine.Engine
+	node   *spec.Node
+	duties *spec.Duties
+	say    func(string)
+}
+
+func (w work) ref() engine.Ref { return engine.RefOf(w.node) }
+
+func (w work) run() run { return runOf(w.Dirs, w.Key) }
+
+func (w work) mark(ctx context.Context, m engine.Mark) error { return w.engine.Mark(ctx, w.ref(), m) }
+
+// configure applies the roles of a node. Before it begins, the node is marked as not configured, so that a run
+// that is killed in between is made good by the next.
+func (w work) configure(ctx context.Context, tell *inventory.Names) error {
+	was, err := w.recorded(w.node)
+	if err != nil {
+		return err
+	}
+	job, log, err := w.job()
+	if err != nil {
+		return err
+	}
+	defer log.Close() //nolint:errcheck // what a log lacks at its end is no reason to fail
+	if was.Configured {
+		if err := w.run().keepsFiles(w.node.ID); err != nil {
+			return err
+		}
+		job.In = newSaver(job.In, func(s saved) error { return w.run().keep(w.node.ID, s) })
+	}
+	active := job.Live && role.Holders(w.duties)
+	job.Was = was.Config
+	if !was.Configured || active && !was.Active {
+		job.Was = spec.Config{Services: was.Config.Services} // it is not known which of its parts were applied, and at work
+	}
+	if err := w.mark(ctx, engine.Mark{Config: was.Config, Active: active}); err != nil {
+		return err
+	}
+	came, err := w.run().progress(w.node.ID)
+	if err != nil {
+		return err
+	}
+	if !came.Injected { // otherwise it has been done in this run, when the node was started
+		if err := w.names.provideEtc(ctx, w.node, w.duties, tell); err != nil {
+			return err
+		}
+	}
+	job.Injected = came.Injected && !was.Configured
+	if err := w.run().note(w.node.ID, func(p *progress) { p.Injected = false }); err != nil {
+		return err
+	}
+	if err := job.Configure(ctx); err != nil {
+		return w.redact(err)
+	}
+	if err := w.run().note(w.node.ID, func(p *progress) { p.Booting = false }); err != nil {
+		return err
+	}
+	return w.mark(ctx, engine.Mark{Configured: true, Config: w.node.Config, Active: active})
+}
+
+// job gives what applies the roles of a node, and the log that it writes.
+func (w work) job() (*role.Job, io.Closer, error) {
+	log, err := w.log(w.node.Name)
+	if err != nil {
+		return nil, nil, err
+	}
+	return &role.Job{
+		Host: w.Name, Starts: w.starts(), Live: !w.node.Staged, Duties: w.duties,
+		In: w.engine.Runner(w.ref()), Is: w.node.Config, Log: log, Say: w.say,
+	}, log, nil
+}
+
+// starts gives the services that start when a node boots from its layers.
+func (w work) starts() []string {
+	if w.node.Layer == "" {
+		return nil
+	}
+	r, err := w.Ground.Layers.Record(w.node.Layer)
+	if err != nil {
+		return nil // then they are started as the node is configured
+	}
+	return r.Starts
+}
+
+// revert puts the files of a node back that were changed when it was configured.
+func (r *roles) revert(ctx context.Context, e engine.Engine, n *spec.Node) error {
+	all, known, err := runOf(r.Dirs, r.Key).kept(n.ID)
+	if err != nil || !known {
+		return err // it was not configured before this run: it was new, or in the place of one that comes back
+	}
+	ref := engine.RefOf(n)
+	if err := putBack(ctx, e.Runner(ref), all); err != nil {
+		return err
+	}
+	if len(n.Config.Services) > 0 {
+		args := append([]string{"systemctl", "restart"}, n.Config.Services...)
+		if err := e.Runner(ref).Run(ctx, host.Command{Args: args}); err != nil {
+			return err
+		}
+	}
+	was, err := r.recorded(n)
+	if err != nil {
+		return err
+	}
+	return e.Mark(ctx, ref, engine.Mark{Configured: true, Config: n.Config, Active: was.Active})
+}
+
+// check waits until a node is healthy, and records that it has been.
+func (w work) check(ctx context.Context) error {
+	if err := w.awaitBoot(ctx); err != nil {
+		return err
+	}
+	if err := role.Check(ctx, w.engine.Runner(w.ref()), w.duties, w.say); err != nil {
+		return w.redact(err)
+	}
+	was, err := w.recorded(w.node)
+	if err != nil {
+		return err
+	}
+	config := was.Config
+	config.Health = w.node.Config.Health
+	return w.mark(ctx, engine.Mark{
+		Configured: was.Configured, Config: config, Proven: w.node.Config.Health, ProvenAt: time.Now().UTC().Truncate(time.Second), Active: was.Active,
+	})
+}
+
+// awaitBoot waits for the boot of a node that was started in this run as it is: a check may succeed by what is on a volume, before services have started.
+func (w work) awaitBoot(ctx context.Context) error {
+	came, err := w.run().progress(w.node.ID)
+	if err != nil || !came.Booting {
+		return err
+	}
+	log, err := w.log(w.node.Name)
+	if err != nil {
+		return err
+	}
+	defer log.Close() //nolint:errcheck // what a log lacks at its end is no reason to fail
+	if _, err = role.AwaitBoot(ctx, w.engine.Runner(w.ref()), log); err != nil {
+		return err
+	}
+	return w.run().note(w.node.ID, func(p *progress) { p.Booting = false })
+}
+
+// mend puts right what has drifted. Until that is done the node is on record as not configured, and what proved it healthy is forgotten: a run
+// that is killed in between is made good by the next, whether that looks or not.
+func (w work) mend(ctx context.Context, all []observe.Drift) error {
+	was, err := w.recorded(w.node)
+	if err != nil {
+		return err
+	}
+	if err := w.mark(ctx, engine.Mark{Config: was.Config, Active: was.Active}); err != nil {
+		return err
+	}
+	if err := w.layersBack(ctx, all); err != nil {
+		return problem.New(problem.Failed, "what the layers of node %s have cannot be put back", w.node.Name).Because(err).
+			Try("see in the node what stands in its place; orrery down %s and orrery up make it anew", w.node.Name)
+	}
+	if err := w.apply(ctx, func(j *role.Job, ctx context.Context) error { return j.Mend(ctx, all) }); err != nil {
+		return err
+	}
+	return w.mark(ctx, engine.Mark{Configured: was.Configured, Config: was.Config, Active: was.Active})
+}
+
+// layersBack gives a node what it has deleted or changed of its layers.
+func (w work) layersBack(ctx context.Context, all []observe.Drift) error {
+	rendered := map[string]bool{}
+	for i := range w.duties.Roles {
+		for _, f := range w.duties.Roles[i].Rendered {
+			rendered[f.Path] = true
+		}
+	}
+	all = slices.DeleteFunc(slices.Clone(all), func(d observe.Drift) bool {
+		return d.Kind != observe.DriftProgram && (d.Kind != observe.DriftFile || rendered[d.Subject])
+	})
+	if len(all) == 0 {
+		return nil
+	}
+	return w.inside(w.engine, w.node, func(in inner) error {
+		to, err := in.root.Alone() // whatever the node has mounted over it
+		if err != nil {
+			return err
+		}
+		defer to.Close()
+		for _, d := range all {
+			w.say(d.Subject + " from its layer")
+			err = errors.Join(err, in.layers.Restore(ctx, to, in.first, d.Subject))
+		}
+		return err
+	})
+}

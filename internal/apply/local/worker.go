@@ -1,0 +1,246 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"time"
+
+	"orrery/internal/apply"
+	"orrery/internal/engine"
+	"orrery/internal/host"
+	"orrery/internal/observe"
+	"orrery/internal/plan"
+	"orrery/internal/problem"
+	"orrery/internal/snapshot"
+	"orrery/internal/tree"
+)
+
+// A Worker does steps on this machine. All that a step takes comes with it: nothing is known here of the site but its key, and nothing is kept in
+// memory between steps that undoing them needs.
+type Worker struct {
+	Place
+	names    names
+	life     life
+	roles    roles
+	releases releases
+}
+
+var _ apply.Host = (*Worker)(nil)
+
+// NewWorker gives a worker in a place.
+func NewWorker(at Place) *Worker {
+	w := &Worker{Place: at}
+	w.names.Place, w.life.Place, w.roles.Place, w.releases.Place = &w.Place, &w.Place, &w.Place, &w.Place
+	w.life.names, w.roles.names, w.roles.life = &w.names, &w.names, &w.life
+	return w
+}
+
+// Observe looks at what is there of the site.
+func (w *Worker) Observe(ctx context.Context) (observe.Host, error) {
+	seen := observe.Host{Name: w.Name, Cpus: runtime.NumCPU(), Online: host.Online(), Memory: host.TotalMemory()}
+	for _, e := range w.Engines {
+		nodes, err := e.List(ctx, w.Key)
+		if err != nil {
+			return seen, err
+		}
+		seen.Nodes = append(seen.Nodes, nodes...)
+	}
+	var err error
+	if seen.Networks, err = w.Ground.Networks.Observe(w.Key); err != nil {
+		return seen, fmt.Errorf("networks of this host: %w", err)
+	}
+	if seen.Layers, err = w.Ground.Layers.Layers(); err != nil {
+		return seen, err
+	}
+	if seen.Volumes, err = w.Ground.Volumes.List(w.Key); err != nil {
+		return seen, err
+	}
+	names, _ := os.ReadFile(w.Dirs.Names(w.Key))
+	seen.Names = string(names)
+	seen.Settings = w.Ground.Kernel.Settings(settingNames())
+	seen.Engines = map[string]observe.Capabilities{}
+	for name, e := range w.Engines {
+		seen.Engines[name] = e.Capabilities()
+	}
+	seen.Releases, err = w.ReadReleases()
+	return seen, err
+}
+
+func settingNames() []string {
+	var names []string
+	for name := range plan.HostSettings {
+		names = append(names, name)
+	}
+	return names
+}
+
+// Sweep ends and removes what runs that were killed left behind. Only the holder of the lock may call it.
+func (w *Worker) Sweep(ctx context.Context) error {
+	for _, e := range w.Engines {
+		if s, ok := e.(engine.Sweeper); ok {
+			if err := s.Sweep(ctx, w.Key); err != nil {
+				return err
+			}
+		}
+	}
+	err := runOf(w.Dirs, w.Key).end()
+	err = errors.Join(err, w.Ground.Volumes.Sweep(w.Key))
+	err = errors.Join(err, snapshot.Sweep(w.Dirs, w.Key))
+	return errors.Join(err, w.Ground.Layers.Sweep())
+}
+
+// Do does one step.
+func (w *Worker) Do(ctx context.Context, s *plan.Step, say func(string)) error {
+	if s.Kind == plan.MoveLinks {
+		return w.life.move(ctx, s.Moves)
+	}
+	if s.ForNode() {
+		return w.doNode(ctx, s, say)
+	}
+	switch s.Kind {
+	case plan.PrepareHost:
+		return w.Ground.Kernel.Prepare(s.Settings)
+	case plan.RestoreHost:
+		return w.restore(ctx)
+	case plan.MakeNetwork:
+		return w.makeNetwork(ctx, *s.Network)
+	case plan.RemoveNetwork:
+		return w.Ground.Networks.Remove(ctx, *s.Network)
+	case plan.WriteNames:
+		return w.names.write(s.Names, s.Tell)
+	case plan.RestoreNames:
+		return w.names.restore()
+	case plan.ForgetNames:
+		return w.names.forget()
+	case plan.BuildLayer:
+		return w.build(ctx, s.Layer, say)
+	case plan.RemoveVolume:
+		return w.Ground.Volumes.Erase(s.Path)
+	case plan.CommitSwitch:
+		return w.releases.commit(*s.Releases)
+	case plan.ForgetRelease:
+		return w.forgetRelease(s.Release)
+	}
+	return unknown(s)
+}
+
+func (w *Worker) doNode(ctx context.Context, s *plan.Step, say func(string)) error {
+	n := s.Node
+	if n == nil {
+		n = s.Was
+	}
+	e, err := w.engine(n)
+	if err != nil {
+		return err
+	}
+	switch s.Kind {
+	case plan.CreateNode:
+		return w.life.create(ctx, e, n)
+	case plan.ReplaceNode:
+		return w.life.replace(ctx, e, n)
+	case plan.RestoreNode:
+		return w.life.restore(ctx, e, n)
+	case plan.ReshapeNode, plan.LimitNode:
+		return e.Change(ctx, n)
+	case plan.StartNode:
+		return w.life.start(ctx, e, s)
+	case plan.StopNode:
+		return stop(ctx, e, engine.RefOf(n), stopPatience)
+	case plan.KillNode:
+		return stop(ctx, e, engine.RefOf(n), 0)
+	case plan.DestroyNode:
+		return e.Destroy(ctx, engine.RefOf(n))
+	case plan.RevertNode:
+		return w.roles.revert(ctx, e, n)
+	}
+	if s.Duties == nil {
+		return problem.New(problem.Surprise, "node %s: what its roles do did not come with the step", n.Name).Try("plan again")
+	}
+	job := work{&w.roles, e, n, s.Duties, say}
+	switch s.Kind {
+	case plan.ConfigureNode:
+		return job.configure(ctx, s.Tell)
+	case plan.MendNode:
+		return job.mend(ctx, s.Drift)
+	case plan.CheckNode:
+		return job.check(ctx)
+	case plan.RetireNode:
+		return job.retire(ctx)
+	case plan.TakeVolumes:
+		return job.take(ctx)
+	case plan.ReturnVolumes:
+		return job.giveBack(ctx)
+	case plan.ActivateNode:
+		return job.activate(ctx)
+	}
+	return unknown(s)
+}
+
+func unknown(s *plan.Step) error {
+	return fmt.Errorf("a step of kind %q cannot be done on this host", s.Kind)
+}
+
+// restore gives the host its own settings back when no site has a node on it any more.
+func (w *Worker) restore(ctx context.Context) error {
+	if err := w.Ground.Volumes.Release(); err != nil {
+		return err
+	}
+	for _, e := range w.Engines {
+		nodes, err := e.List(ctx, "")
+		if err != nil || len(nodes) > 0 {
+			return err
+		}
+	}
+	if err := w.Ground.Networks.Sweep(ctx); err != nil {
+		return err
+	}
+	if networks, err := w.Ground.Networks.Observe(""); err != nil || len(networks) > 0 {
+		return err
+	}
+	return w.Ground.Kernel.Restore()
+}
+
+// forgetRelease removes what is kept of a release: the site as it was when it was staged, and copies of volumes.
+func (w *Worker) forgetRelease(number int) error {
+	err := w.Ground.Volumes.DropCopies(w.Key, number)
+	return errors.Join(err, tree.RemoveAll(w.Dirs.Release(w.Key, number)))
+}
+
+// Settle removes what was kept for undoing, once a run has succeeded.
+func (w *Worker) Settle(ctx context.Context, done []*plan.Step) error {
+	for _, s := range done {
+		if s.Kind == plan.CommitSwitch {
+			if err := w.releases.dropCopies(); err != nil {
+				return err
+			}
+		}
+		if s.Kind != plan.ReplaceNode {
+			continue
+		}
+		if keeper, ok := w.Engines[s.Node.Engine].(engine.Keeper); ok {
+			if err := keeper.Settle(ctx, engine.RefOf(s.Node)); err != nil {
+				return err
+			}
+		}
+	}
+	return runOf(w.Dirs, w.Key).end()
+}
+
+// Left gives what is not in the copies of volumes that were made, and why.
+func (w *Worker) Left() []string {
+	w.life.leaving.Lock()
+	defer w.life.leaving.Unlock()
+	return slices.Clone(w.life.left)
+}
+
+// Took tells how long a step took that was like this one, the last build of a layer of the same image and roles; 0: none is on record.
+func (w *Worker) Took(s *plan.Step) time.Duration {
+	if s.Kind != plan.BuildLayer || w.Ground.Layers == nil {
+		return 0
+	}
+	return w.Ground.Layers.Took(s.Layer.Title)
+}

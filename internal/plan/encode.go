@@ -1,0 +1,139 @@
+package plan
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"orrery/internal/observe"
+	"orrery/internal/problem"
+	"orrery/internal/site/inventory"
+	"orrery/internal/site/spec"
+)
+
+// version is that of the encoding: who gets another one cannot know what is meant.
+const version = 1
+
+// A parcel is a step on its way to whoever does it.
+type parcel struct {
+	Version int `json:"version"`
+	*Step
+	Load json.RawMessage `json:"load"` // what steps of its kind have
+}
+
+// Encode gives a step as bytes, with all that is in it. No value of a secret is.
+func Encode(s *Step) ([]byte, error) {
+	load, known := loadOf(s)
+	if !known {
+		return nil, fmt.Errorf("a step of kind %q cannot be encoded", s.Kind)
+	}
+	text, err := json.Marshal(load)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(parcel{version, s, text})
+}
+
+// Decode gives a step that was encoded. What this version does not know is an error and not left out.
+func Decode(text []byte) (*Step, error) {
+	var head struct {
+		Version int `json:"version"`
+	}
+	if err := json.Unmarshal(text, &head); err != nil {
+		return nil, err
+	}
+	if head.Version != version {
+		return nil, problem.New(problem.Unable, "a step is encoded as version %d, and this is version %d", head.Version, version).
+			Try("install the same orrery on all hosts")
+	}
+	p := parcel{Step: &Step{}}
+	if err := strictly(text, &p); err != nil {
+		return nil, err
+	}
+	load, known := loadOf(p.Step)
+	if !known {
+		return nil, fmt.Errorf("a step of kind %q is not known", p.Kind)
+	}
+	return p.Step, strictly(p.Load, load)
+}
+
+func strictly(text []byte, into any) error {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	if err := d.Decode(into); err != nil {
+		return err
+	}
+	if _, err := d.Token(); err != io.EOF { //nolint:errorlint // it is never wrapped
+		return fmt.Errorf("something stands behind a step")
+	}
+	return nil
+}
+
+// What steps of a kind have beside what all have: where it is in the step, for reading and for writing.
+type (
+	networkLoad struct {
+		Network **spec.Network `json:"network"`
+		Was     **spec.Network `json:"was"`
+	}
+	namesLoad struct {
+		Names *string           `json:"names"`
+		Was   *string           `json:"was"`
+		Tell  **inventory.Names `json:"tell"`
+	}
+	layerLoad struct {
+		Layer **spec.Layer `json:"layer"`
+	}
+	volumeLoad struct {
+		Path *string `json:"path"`
+	}
+	nodeLoad struct {
+		Node **spec.Node `json:"node"`
+		Was  **spec.Node `json:"was"`
+	}
+	rolesLoad struct {
+		nodeLoad
+		Duties **spec.Duties `json:"duties"`
+	}
+	bootLoad struct {
+		rolesLoad
+		Tell **inventory.Names `json:"tell"`
+	}
+	movesLoad struct {
+		nodeLoad
+		Moves *[]Move `json:"moves"`
+	}
+	commitLoad struct {
+		Releases **observe.Releases `json:"releases"`
+		Was      **observe.Releases `json:"was"`
+	}
+)
+
+// loadOf gives what a step of its kind has.
+func loadOf(s *Step) (load any, known bool) {
+	node := nodeLoad{&s.Node, &s.Was}
+	roles := rolesLoad{node, &s.Duties}
+	switch s.Kind {
+	case PrepareHost, RestoreHost, BeginBatch, ForgetNames, ForgetRelease:
+		return &struct{}{}, true // all of it is shown to users, too
+	case BuildLayer:
+		return &layerLoad{&s.Layer}, true
+	case MakeNetwork, RemoveNetwork:
+		return &networkLoad{&s.Network, &s.WasNetwork}, true
+	case WriteNames, RestoreNames:
+		return &namesLoad{&s.Names, &s.WasNames, &s.Tell}, true
+	case RemoveVolume:
+		return &volumeLoad{&s.Path}, true
+	case CreateNode, ReplaceNode, RestoreNode, ReshapeNode, LimitNode, StopNode, KillNode, DestroyNode, RevertNode:
+		return &node, true
+	case StartNode, ConfigureNode:
+		return &bootLoad{roles, &s.Tell}, true
+	case CheckNode, MendNode, RetireNode, TakeVolumes, ReturnVolumes, ActivateNode:
+		return &roles, true
+	case MoveLinks:
+		return &movesLoad{node, &s.Moves}, true
+	case CommitSwitch:
+		return &commitLoad{&s.Releases, &s.WasReleases}, true
+	}
+	return nil, false
+}

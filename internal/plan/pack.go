@@ -1,0 +1,200 @@
+package plan
+
+import (
+	"context"
+	"sync"
+
+	"orrery/internal/observe"
+	"orrery/internal/site"
+	"orrery/internal/site/inventory"
+	"orrery/internal/site/render"
+	"orrery/internal/site/spec"
+)
+
+// Packed is what of the site a step has with it, so that whoever does it need not have the site.
+type Packed struct {
+	Duties *spec.Duties     // what the roles of the node do on it; nil: the node is not declared any more
+	Tell   *inventory.Names // what nodes are told of one another
+}
+
+// A Packer makes steps whole: what doing them takes of the site is put in. That is done just before, since what nodes are told depends on which
+// releases are live then, and since only those steps are worth it that are done. It may be used by several goroutines.
+type Packer struct {
+	Site *site.Site
+	// Releases gives, by number, the site as a release that is or may become live makes it.
+	Releases map[int]*site.Site
+
+	mu      sync.Mutex
+	makers  map[*site.Site]*spec.Maker
+	tellers map[*site.Site]*inventory.Teller
+	duties  map[*site.Node]*spec.Duties
+}
+
+// SiteOf gives the site as a release makes it.
+func (p *Packer) SiteOf(release int) *site.Site {
+	if s, ok := p.Releases[release]; ok && p.Site.Stage != release {
+		return s
+	}
+	return p.Site
+}
+
+// Live gives the site with every node as the release makes it that is live.
+func (p *Packer) Live(r observe.Releases) (*site.Site, error) {
+	if p.Site.Stage != 0 {
+		return p.Site, nil
+	}
+	return Released(p.Site, []observe.Host{{Releases: r}}, p.Releases)
+}
+
+// Pack gives a step with all that doing it takes. live is asked, if it need be known, for the site as it is live.
+func (p *Packer) Pack(s *Step, live func() (*site.Site, error)) (*Step, error) {
+	packed := *s
+	switch s.Kind {
+	case WriteNames:
+		now, err := live()
+		if err != nil {
+			return nil, err
+		}
+		packed.Tell = p.tellAll(now, s.Host)
+	case StartNode:
+		err := p.packNode(&packed, live)
+		if undeclared(err) { // it starts as it is
+			err = nil
+		}
+		return &packed, err
+	case ConfigureNode, MendNode, CheckNode, RetireNode, TakeVolumes, ReturnVolumes, ActivateNode:
+		return &packed, p.packNode(&packed, live)
+	}
+	return &packed, nil
+}
+
+// packNode puts in what the roles of a node do and, if they are put there anew, the names that it is told.
+func (p *Packer) packNode(s *Step, live func() (*site.Site, error)) error {
+	of, n, err := p.declared(s.Node)
+	if err != nil {
+		return err
+	}
+	if s.Duties, err = p.dutiesOf(of, n); err != nil || s.Kind != StartNode && s.Kind != ConfigureNode {
+		return err
+	}
+	if s.Node.Staged {
+		s.Tell = p.tell(of, n)
+		return nil
+	}
+	now, err := live()
+	if err != nil {
+		return err
+	}
+	if as, ok := now.Node(n.Name); ok && as.Release == n.Release {
+		of, n = now, as
+	}
+	s.Tell = p.tell(of, n)
+	return nil
+}
+
+// Wanted gives what a node that is there shall be, and what its roles do on it; nil, nil: it is not declared any more.
+func (p *Packer) Wanted(has *spec.Node) (*spec.Node, *spec.Duties, error) {
+	of, n, err := p.declared(has)
+	if undeclared(err) {
+		return nil, nil, nil
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	d, err := p.dutiesOf(of, n)
+	if err != nil {
+		return nil, nil, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	wanted, err := p.maker(of).Node(n)
+	return wanted, d, err
+}
+
+// SecretText renders a file that a step has only the place of.
+func (p *Packer) SecretText(ctx context.Context, t spec.SecretText, value func(context.Context, string) (string, error)) ([]byte, error) {
+	of := p.SiteOf(t.Release)
+	n, ok := of.Node(t.Node)
+	if !ok {
+		return nil, &undeclaredError{t.Node}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var secrets render.Secrets = func(name string) (string, error) { return value(ctx, name) }
+	return p.maker(of).SecretText(n, t.Role, t.Path, secrets)
+}
+
+// DutiesOf gives what the roles of a node do on it, as its release makes them.
+func (p *Packer) DutiesOf(n *site.Node) (*spec.Duties, error) {
+	return p.dutiesOf(p.SiteOf(n.Release), n)
+}
+
+func (p *Packer) dutiesOf(s *site.Site, n *site.Node) (*spec.Duties, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if d, ok := p.duties[n]; ok {
+		return d, nil
+	}
+	d, err := p.maker(s).Duties(n)
+	if err != nil {
+		return nil, err
+	}
+	if p.duties == nil {
+		p.duties = map[*site.Node]*spec.Duties{}
+	}
+	p.duties[n] = d
+	return d, nil
+}
+
+// maker gives the maker of a site. Whoever calls it holds the lock as long as they use it.
+func (p *Packer) maker(s *site.Site) *spec.Maker {
+	if p.makers == nil {
+		p.makers = map[*site.Site]*spec.Maker{}
+	}
+	if p.makers[s] == nil {
+		p.makers[s] = spec.NewMaker(s)
+	}
+	return p.makers[s]
+}
+
+// tellAll gives what all nodes of a site on a host are told.
+func (p *Packer) tellAll(s *site.Site, host string) *inventory.Names {
+	var here []*site.Node
+	for i := range s.Nodes {
+		if n := &s.Nodes[i]; n.Host == "" || n.Host == host {
+			here = append(here, n)
+		}
+	}
+	return p.tell(s, here...)
+}
+
+func (p *Packer) tell(s *site.Site, nodes ...*site.Node) *inventory.Names {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.tellers == nil {
+		p.tellers = map[*site.Site]*inventory.Teller{}
+	}
+	if p.tellers[s] == nil {
+		p.tellers[s] = inventory.NewTeller(s)
+	}
+	return p.tellers[s].Tell(nodes...)
+}
+
+// declared gives the declaration of a node that is there, and the site that it is in.
+func (p *Packer) declared(n *spec.Node) (*site.Site, *site.Node, error) {
+	s := p.SiteOf(n.Release)
+	if declared, ok := s.Node(n.Name); ok && declared.Release == n.Release {
+		return s, declared, nil
+	}
+	return nil, nil, &undeclaredError{n.Name}
+}
+
+// An undeclaredError tells of a node that is there and that the site no longer declares.
+type undeclaredError struct{ node string }
+
+func (e *undeclaredError) Error() string { return "node " + e.node + " is not declared" }
+
+func undeclared(err error) bool {
+	_, is := err.(*undeclaredError) //nolint:errorlint // it is never wrapped
+	return is
+}
