@@ -86,7 +86,7 @@ type (
 	records struct{ dirs host.Dirs }
 )
 
-func (bridges) Observe(key string) ([]observe.Network, error)       { return network.Observe(key) }
+func (bridges) Observe(key string) ([]observe.Network, error)    { return network.Observe(key) }
 func (bridges) Make(ctx context.Context, n spec.Network) error   { return network.Make(ctx, n) }
 func (bridges) Remove(ctx context.Context, n spec.Network) error { return network.Remove(ctx, n) }
 func (bridges) MoveLinks(ctx context.Context, moves []network.Move, live ...string) error {
