@@ -10,6 +10,7 @@ import (
 	"os"
 	"path"
 	"strings"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 
@@ -21,6 +22,7 @@ import (
 // files, directories and links below one name, in the order of a walk; so nothing comes twice, and nothing below a link. What else a tree may have (devices,
 // named pipes) is left out, and told.
 type cargo struct {
+	pipe  syscall.Conn // where it comes from, if that can be spliced
 	from  *bufio.Reader
 	tar   *tar.Reader
 	top   string   // the name that all others begin with
@@ -42,7 +44,8 @@ type item struct {
 
 func unpack(from io.Reader, top string) *cargo {
 	buffered := bufio.NewReaderSize(from, piece)
-	return &cargo{from: buffered, tar: tar.NewReader(buffered), top: top}
+	pipe, _ := from.(syscall.Conn)
+	return &cargo{pipe: pipe, from: buffered, tar: tar.NewReader(buffered), top: top}
 }
 
 // next gives the next item; io.EOF: there is none. The content is read from the cargo.
@@ -167,6 +170,9 @@ func (c *cargo) lay(ctx context.Context, in string) (err error) {
 			return err
 		}
 		err = b.Add(&it.Made, func(f *os.File) error {
+			if c.pipe != nil && it.size >= worthSplicing {
+				return c.splice(ctx, f, it.size)
+			}
 			_, err := io.CopyBuffer(struct{ io.Writer }{f}, untilDone{ctx, c.tar, c.moved}, buffer)
 			return err
 		})
@@ -174,6 +180,39 @@ func (c *cargo) lay(ctx context.Context, in string) (err error) {
 			return err
 		}
 	}
+}
+
+// splice lays down a file of which only what has been read ahead comes here. Whatever the kernel does not carry is read after all: the rest of what a command
+// printed that has ended, or all where the file system knows no such way.
+func (c *cargo) splice(ctx context.Context, to *os.File, size int64) error {
+	read := func(bytes int64) (int64, error) {
+		return io.CopyN(struct{ io.Writer }{to}, untilDone{ctx, c.from, c.moved}, bytes)
+	}
+	done, err := read(min(size, int64(c.from.Buffered())))
+	if err != nil {
+		return err
+	}
+	if s, err := spliceFrom(c.pipe, to); err == nil {
+		n, err := s.carry(ctx, size-done, c.moved)
+		if done += n; err != nil && !errors.Is(err, errors.ErrUnsupported) && !errors.Is(err, os.ErrDeadlineExceeded) {
+			return err
+		}
+	}
+	if _, err := read(size - done); err != nil {
+		return unexpected(err)
+	}
+	if _, err := io.CopyN(io.Discard, c.from, filler(size)); err != nil {
+		return unexpected(err)
+	}
+	c.tar = tar.NewReader(c.from) // which takes what comes next for a header
+	return nil
+}
+
+func unexpected(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
 }
 
 // pass sends a cargo on to another node.

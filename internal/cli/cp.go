@@ -238,7 +238,7 @@ func (p place) take(ctx context.Context, sent *stream, from place, several bool)
 	if from.in == nil {
 		return p.unpack(ctx, sent.Reader, name, several)
 	}
-	c := unpack(sent, name)
+	c := unpack(sent.Reader, name)
 	c.moved = from.moved
 	if p.in == nil {
 		return p.lay(ctx, c, name, several)

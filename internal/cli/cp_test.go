@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -28,6 +29,22 @@ type liar struct {
 }
 
 func (l liar) Run(_ context.Context, c host.Command) error { return l.sends(c.Stdout) }
+
+// handed has the stream of a node come through a pipe that is handed over, as that of a real tar does.
+func handed(sends func(io.Writer) error) func(io.Writer) error {
+	return func(to io.Writer) error {
+		r, w, err := os.Pipe()
+		if err != nil {
+			return err
+		}
+		defer r.Close()
+		go func() {
+			_ = sends(w)
+			w.Close()
+		}()
+		return to.(host.Taker).TakeFrom(r)
+	}
+}
 
 // entries gives a stream of these entries; a content is as long as the size says.
 func entries(all ...tar.Header) func(io.Writer) error {
@@ -318,6 +335,44 @@ func endless(then func()) func(io.Writer) error {
 	}
 }
 
+// counted counts what is read of a pipe.
+type counted struct {
+	*os.File
+	bytes int
+}
+
+func (c *counted) Read(p []byte) (int, error) {
+	n, err := c.File.Read(p)
+	c.bytes += n
+	return n, err
+}
+
+// The kernel carries what a large file of a node holds: little of it is read here, and the next header is found behind it.
+func TestSpliced(t *testing.T) {
+	const size = 20*piece + 1
+	r, w, err := os.Pipe()
+	mustDo(t, err)
+	go func() {
+		_ = entries(dirEntry("thing"), tar.Header{Name: "thing/a", Size: size}, tar.Header{Name: "thing/b", Size: 5})(w)
+		w.Close()
+	}()
+	from, dir, moved := &counted{File: r}, filepath.Join(t.TempDir(), "cargo"), int64(0)
+	c := unpack(from, "thing")
+	c.moved = func(n int64) { moved += n }
+	mustDo(t, c.lay(t.Context(), dir))
+	for name, want := range map[string]int{"a": size, "b": 5} {
+		if text, err := os.ReadFile(filepath.Join(dir, "thing", name)); err != nil || !bytes.Equal(text, bytes.Repeat([]byte("x"), want)) {
+			t.Errorf("%s has %d bytes: %v", name, len(text), err)
+		}
+	}
+	if from.bytes > size/2 {
+		t.Errorf("%d bytes of %d were read", from.bytes, size)
+	}
+	if moved != size+5 {
+		t.Errorf("%d bytes are told", moved)
+	}
+}
+
 // An interrupted copy leaves nothing behind.
 func TestInterruptedCopy(t *testing.T) {
 	into := t.TempDir()
@@ -439,20 +494,38 @@ func TestLoad(t *testing.T) {
 	}
 }
 
+// alike wants the same files in two directories.
+func alike(t *testing.T, one, other string) {
+	t.Helper()
+	if text, err := exec.Command("diff", "-r", "--no-dereference", one, other).CombinedOutput(); err != nil {
+		t.Errorf("%v: %s", err, text)
+	}
+}
+
 func FuzzCargo(f *testing.F) {
 	for _, sends := range []func(io.Writer) error{
 		entries(dirEntry("thing"), tar.Header{Name: "thing/a", Size: 5}, tar.Header{Name: "thing/b", Linkname: "/etc", Typeflag: tar.TypeSymlink}),
 		entries(dirEntry("thing"), tar.Header{Name: "thing/a", Size: 5}, tar.Header{Name: "thing/b", Linkname: "thing/a", Typeflag: tar.TypeLink}),
 		entries(tar.Header{Name: "../thing", Size: 5}),
+		entries(dirEntry("thing"), tar.Header{Name: "thing/a", Size: worthSplicing + 1}, tar.Header{Name: "thing/b", Size: 3 * piece}),
 		sparse,
 	} {
 		var b bytes.Buffer
 		_ = sends(&b)
 		f.Add(b.Bytes())
+		f.Add(b.Bytes()[:b.Len()*2/3])
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		dir := t.TempDir()
-		err := transfer(t.Context(), place{in: liar{sends: func(w io.Writer) error { _, err := w.Write(text); return err }}, path: "/srv/thing"}, place{path: filepath.Join(dir, "into") + "/"}, false)
+		sends := func(w io.Writer) error { _, err := w.Write(text); return err }
+		err := transfer(t.Context(), place{in: liar{sends: sends}, path: "/srv/thing"}, place{path: filepath.Join(dir, "into") + "/"}, false)
+		other := filepath.Join(t.TempDir(), "into")
+		if spliced := transfer(t.Context(), place{in: liar{sends: handed(sends)}, path: "/srv/thing"}, place{path: other + "/"}, false); (err == nil) != (spliced == nil) {
+			t.Errorf("%v in pieces, and %v through a pipe", err, spliced)
+		}
+		if err == nil {
+			alike(t, filepath.Join(dir, "into"), other)
+		}
 		names, _ := os.ReadDir(dir)
 		inner, _ := os.ReadDir(filepath.Join(dir, "into"))
 		if len(names) > 1 || len(inner) > 1 || len(inner) == 1 && inner[0].Name() != "thing" {

@@ -128,16 +128,29 @@ func (l *load) splice(pipe, f *os.File, it *item) error {
 	if err := tar.NewWriter(pipe).WriteHeader(it.header()); err != nil {
 		return err
 	}
-	n, err := splice(l.ctx, pipe, f, it.size, l.moved)
+	n, err := l.spliced(pipe, f, it.size)
 	if errors.Is(err, errors.ErrUnsupported) {
 		n, err = l.copy(pipe, f, it.size)
 	}
 	if err := cutShort(it, n, err); err != nil {
 		return err
 	}
-	const block = 512
-	_, err = pipe.Write(make([]byte, (block-it.size%block)%block))
+	_, err = pipe.Write(make([]byte, filler(it.size)))
 	return err
+}
+
+func (l *load) spliced(pipe, f *os.File, bytes int64) (int64, error) {
+	s, err := spliceInto(pipe, f)
+	if err != nil {
+		return 0, err
+	}
+	return s.carry(l.ctx, bytes, l.moved)
+}
+
+// filler is how many bytes fill up the last block of a content.
+func filler(size int64) int64 {
+	const block = 512
+	return (block - size%block) % block
 }
 
 // cutShort gives why not all came of a file that was announced.

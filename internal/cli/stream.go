@@ -103,6 +103,16 @@ func (e *ear) Read(p []byte) (int, error) {
 	return e.pieces.Read(p)
 }
 
+// SyscallConn gives the pipe that was handed over, once something has been read of it.
+func (e *ear) SyscallConn() (syscall.RawConn, error) {
+	if e.handed != nil {
+		if pipe, ok := e.handed.Reader.(syscall.Conn); ok {
+			return pipe.SyscallConn()
+		}
+	}
+	return nil, errors.ErrUnsupported
+}
+
 // intoNode begins to write a stream that a program in a node reads: a pipe of the kernel's, which that program is given as it is. One that ends too early is
 // known by what it lacks (seal).
 func intoNode(write func(io.Writer) error) (*stream, error) {

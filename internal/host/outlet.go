@@ -142,8 +142,13 @@ func (r *remainder) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// SyscallConn lets the pipe be widened.
-func (r *remainder) SyscallConn() (syscall.RawConn, error) { return r.from.SyscallConn() }
+// SyscallConn lets the pipe be widened, and spliced from until its time is over; after that, only reading ends.
+func (r *remainder) SyscallConn() (syscall.RawConn, error) {
+	if r.over {
+		return nil, os.ErrDeadlineExceeded
+	}
+	return r.from.SyscallConn()
+}
 
 // end waits until all is where it is wanted that the command printed. When ctx has ended nobody waits for one who does not take it.
 func (all *outlets) end(ctx context.Context) error {
