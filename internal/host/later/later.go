@@ -109,7 +109,7 @@ func (w *Waiting) waits() bool {
 	if w.Unit != "" {
 		return unitWaits(w.Unit)
 	}
-	return w.Pid > 0 && began(w.Pid) == w.Began
+	return w.Pid > 0 && w.Began != "" && began(w.Pid) == w.Began
 }
 
 func (w *Waiting) end() error {

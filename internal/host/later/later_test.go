@@ -186,3 +186,19 @@ func await(t *testing.T, path string) string {
 	t.Fatalf("%s did not come", path)
 	return ""
 }
+
+// TestLaterUntold: what was begun by a process that was killed before it had put that on record does not wait unseen, and one that was killed before it was
+// looked at is not taken for one that waits.
+func TestLaterUntold(t *testing.T) {
+	done := filepath.Join(t.TempDir(), "done")
+	cmd := exec.Command("/bin/sh", "-c", waiter, "later", "0", "/nonexistent", "touch", done) // its input ends at once
+	if err := cmd.Run(); err == nil {
+		t.Error("it went on")
+	}
+	if _, err := os.Stat(done); err == nil {
+		t.Error("it ran")
+	}
+	if (&Waiting{Name: "x", Pid: cmd.Process.Pid}).waits() {
+		t.Error("a process that has ended waits")
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -12,9 +13,10 @@ import (
 	"orrery/internal/host"
 )
 
-// waiter is the process that waits: a shell, which has nothing to lose and becomes the program itself. It begins when it has
-// been put on record (or its caller is no more), and when it has waited it is no longer on record, so that nobody ends the program half way.
-const waiter = `read -r go; sleep "$1" && rm -f -- "$2" && shift 2 && exec "$@" < /dev/null`
+// waiter is the process that waits: a shell, which has nothing to lose and becomes the program itself. It begins when it is told that it
+// has been put on record, and ends if its caller is no more by then: nobody would know of it. When it has waited it is no longer on record, so that nobody
+// ends the program half way.
+const waiter = `read -r go || exit; sleep "$1" && rm -f -- "$2" && shift 2 && exec "$@" < /dev/null`
 
 // beginProcess starts a process in a session of its own, which neither the terminal nor the end of its caller's process group reaches.
 func beginProcess(w *Waiting, dirs host.Dirs, command []string, after time.Duration) error {
@@ -41,6 +43,9 @@ func beginProcess(w *Waiting, dirs host.Dirs, command []string, after time.Durat
 	}
 	w.Pid, w.Began = cmd.Process.Pid, began(cmd.Process.Pid)
 	err = w.keep(dirs)
+	if err == nil {
+		_, err = io.WriteString(hold, "go\n") // which fails if it was killed meanwhile
+	}
 	go cmd.Wait() //nolint:errcheck // it most often outlives us; if not, it is buried here
 	return err
 }
