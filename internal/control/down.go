@@ -83,12 +83,13 @@ func (c *Session) Start(ctx context.Context, s *site.Site, selectors []string) (
 
 // Stop shuts nodes down and keeps all that is theirs. The result is nil if none of them runs.
 func (c *Session) Stop(ctx context.Context, s *site.Site, selectors []string) (*apply.Result, error) {
-	return c.setState(ctx, s, selectors, plan.Stop, func(p *plan.Plan) (bool, error) {
+	stop := func(s *site.Site, hosts []observe.Host, goal plan.Goal) (*plan.Plan, error) { return plan.Stop(s, hosts, goal), nil }
+	return c.setState(ctx, s, selectors, stop, func(p *plan.Plan) (bool, error) {
 		return c.AskProduction(s, fmt.Sprintf("%s would stop.", phrase.Count(len(p.Steps), "node")))
 	})
 }
 
-type planner func(*site.Site, []observe.Host, plan.Goal) *plan.Plan
+type planner func(*site.Site, []observe.Host, plan.Goal) (*plan.Plan, error)
 
 func (c *Session) setState(ctx context.Context, s *site.Site, selectors []string, make planner, ask func(*plan.Plan) (bool, error)) (*apply.Result, error) {
 	chosen, err := Choose(s, selectors)
@@ -100,7 +101,7 @@ func (c *Session) setState(ctx context.Context, s *site.Site, selectors []string
 		return nil, err
 	}
 	j := &Job{Session: c, Site: s, Base: s, Host: h, Ask: ask, Plan: func(hosts []observe.Host) (*plan.Plan, error) {
-		return make(s, hosts, plan.Goal{Nodes: chosen}), nil
+		return make(s, hosts, plan.Goal{Nodes: chosen})
 	}}
 	return j.Run(ctx)
 }

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"orrery/internal/observe"
+	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
 )
@@ -93,7 +94,7 @@ func Stop(s *site.Site, hosts []observe.Host, goal Goal) *Plan {
 }
 
 // Start plans that nodes that are there run, as they are: nothing is built, changed or configured.
-func Start(s *site.Site, hosts []observe.Host, goal Goal) *Plan {
+func Start(s *site.Site, hosts []observe.Host, goal Goal) (*Plan, error) {
 	hosts = scoped(s, hosts)
 	d := newDraft(s, hosts, goal)
 	for i := range hosts {
@@ -103,11 +104,27 @@ func Start(s *site.Site, hosts []observe.Host, goal Goal) *Plan {
 			if !goal.concerns(n.Name) || n.State != observe.Stopped {
 				continue
 			}
+			if lost := lostNetwork(h, &n.Node); lost != "" {
+				return nil, problem.New(problem.Failed, "node %s cannot start: network %s is not on this host, as after a reboot", n.Name, lost).At(h.Name).
+					Try("orrery up makes the networks and starts the nodes")
+			}
 			start := d.add(Step{Kind: StartNode, Host: h.Name, Subject: n.Name, Reason: "asked for", Node: &n.Node, Was: &n.Node, Undo: "stop"})
 			if n.Config.Health != "" {
 				d.add(Step{Kind: CheckNode, Host: h.Name, Subject: n.Name, Reason: "prove health", Node: &n.Node, Was: &n.Node, Needs: []int{start}})
 			}
 		}
 	}
-	return d.sorted()
+	return d.sorted(), nil
+}
+
+// lostNetwork gives a network whose bridge a node needs and the host does not have; "": it has all.
+func lostNetwork(h *observe.Host, n *spec.Node) string {
+	for _, nic := range n.NICs {
+		kind := n.KindOf(nic)
+		bridged := kind == site.Bridge || kind == site.Routed
+		if bridged && !slices.ContainsFunc(h.Networks, func(on spec.Network) bool { return on.Bridge == nic.Bridge }) {
+			return nic.Network
+		}
+	}
+	return ""
 }

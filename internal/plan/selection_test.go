@@ -137,7 +137,15 @@ func TestStopAndStart(t *testing.T) {
 	}
 	f.run(stop, 2)
 	wantLines(t, plan.Stop(s, f.observe(), goal))
-	start := plan.Start(s, f.observe(), plan.Goal{})
+	rebooted := f.observe()
+	rebooted[0].Networks = nil
+	if _, err := plan.Start(s, rebooted, plan.Goal{}); err == nil || !strings.Contains(err.Error(), "is not on this host") || !strings.Contains(err.Error(), "orrery up") {
+		t.Errorf("without networks: %v", err)
+	}
+	start, err := plan.Start(s, f.observe(), plan.Goal{})
+	if err != nil {
+		t.Fatal(err)
+	}
 	wantLines(t, start, "node db: start: asked for", "node db: check: prove health", "node portal: start: asked for", "node portal: check: prove health")
 	if result := f.run(start, 2); !result.OK() {
 		t.Fatal(result.Failed)
