@@ -13,6 +13,7 @@ import (
 const (
 	little = 32 << 10
 	much   = 512 << 10
+	wide   = 2 * much // of a pipe: so that one may write the next piece while the other reads the last
 )
 
 // pour carries a stream from one place to another; either may be a pipe.
@@ -48,8 +49,8 @@ func Widen(pipe any) {
 	}
 	if raw, err := file.SyscallConn(); err == nil {
 		_ = raw.Control(func(fd uintptr) {
-			if was, err := unix.FcntlInt(fd, unix.F_GETPIPE_SZ, 0); err == nil && was < much {
-				_, _ = unix.FcntlInt(fd, unix.F_SETPIPE_SZ, much)
+			if was, err := unix.FcntlInt(fd, unix.F_GETPIPE_SZ, 0); err == nil && was < wide {
+				_, _ = unix.FcntlInt(fd, unix.F_SETPIPE_SZ, wide)
 			}
 		})
 	}
