@@ -682,6 +682,60 @@ func (s *site) killsReplacing(replace []string, took time.Duration, was map[stri
 	s.Logf("%d times as it was, %d times restored", former, restored)
 }
 
+// replacesNode puts one node back in its place, whole or, if it is not healthy then, not at all, and kills that: the other node goes on all the while.
+func (s *site) replacesNode(backup string) {
+	s.Helper()
+	inits := s.init("keep1")
+	mine := func() map[string][]string {
+		all := s.holdings()
+		delete(all, "shared volume")
+		return all
+	}
+	was := mine()
+	spoil := func() {
+		s.sh("keep0", "rm /root/kept/text; echo later > /srv/data/later; echo later > /srv/common/later; sync")
+	}
+	spoil()
+	replace := []string{"restore", backup, "--node", "keep0", "--replace", "--yes-replace", s.name}
+	s.run(replace[:5]...).want(9, "not confirmed")
+	s.run(append(replace, "--dir", s.dir)...).want(2, "--dir")
+	s.run("restore", backup, "--node", "nobody", "--replace", "--yes-replace", s.name).want(2, "no node nobody")
+	took := s.run(replace...).want(0, "volume common: it is not this node's alone", "1 node as in node keep0 in").took
+	s.wantHoldings(was, mine())
+	wantBack(s, s.outside())
+	s.sh("keep0", "test -e /srv/common/later")
+	s.run("plan").want(0, "nothing to do|Nothing to do")
+
+	random := seed(s.T)
+	for range 2 {
+		spoil()
+		s.killed(time.Duration(random.Float64()*float64(took)), replace...)
+		if r := s.run("up"); r.status != 0 {
+			s.Errorf("up: %s%s", r.out, r.errs)
+		} else if _, err := os.Stat(s.state("restoring.json")); err == nil && !strings.Contains(r.errs, "to resume it: orrery snapshot restore keep0-") {
+			s.Errorf("up does not say how to resume: %s", r.errs)
+		}
+		s.run(replace...).want(0)
+		s.wantHoldings(was, mine())
+	}
+	s.settled()
+
+	s.sh("keep0", "echo later > /root/kept/text; sed -i s,/usr/bin/sleep,/bin/false, /etc/systemd/system/keep.service; sync") // it will not come up
+	sick := filepath.Join(s.TempDir(), "sick")
+	s.do("backup", "keep0", sick)
+	s.sh("keep0", "echo now > /root/kept/text; sed -i s,/bin/false,/usr/bin/sleep, /etc/systemd/system/keep.service; sync")
+	s.run("restore", sick, "--node", "keep0", "--replace", "--yes-replace", s.name).want(7, "all is as it was before")
+	if got := s.sh("keep0", "cat /root/kept/text; systemctl is-active keep.service"); got != "now\nactive" {
+		s.Errorf("undone, it has %q", got)
+	}
+	if s.init("keep1") != inits {
+		s.Error("keep1 was started anew")
+	}
+	if left := append(glob(dirs.Snapshots(s.name)+"/*"), glob(dirs.Snapshots(s.name)+"/.*")...); len(left) > 0 {
+		s.Errorf("left are %v", left)
+	}
+}
+
 // TestBackupOfSome: some nodes are backed up and restored, and the others are left alone.
 func TestBackupOfSome(t *testing.T) {
 	s := newKeeping(t, "it-backup-some", 89)
@@ -698,6 +752,11 @@ func TestBackupOfSome(t *testing.T) {
 	}
 	s.do("up")
 	s.settled()
+
+	s.populate()
+	all := filepath.Join(t.TempDir(), "all")
+	s.do("backup", all)
+	s.replacesNode(all)
 }
 
 // TestBackupKilledWhileFrozen: nodes whose backup is killed while they stand still go on by themselves.

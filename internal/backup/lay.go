@@ -33,20 +33,23 @@ func lay(ctx context.Context, from *vault.Pieces, t *vault.Tree, dir string, saw
 	if err != nil {
 		return err
 	}
-	b, err := tree.Build(dir, lacks)
+	return (&layer{ctx: ctx, from: from, of: t, shut: shut, saw: saw, lacks: lacks}).lay(dir)
+}
+
+func (l *layer) lay(dir string) error {
+	b, err := tree.Build(dir, l.lacks)
 	if err != nil {
 		return err
 	}
-	l := &layer{ctx: ctx, from: from, of: t, shut: shut, saw: saw, lacks: lacks}
 	empty := true
-	err = from.Each(t, func(e *vault.Entry) error { empty = false; return l.make(b, e) })
+	err = l.from.Each(l.of, func(e *vault.Entry) error { empty = false; return l.make(b, e) })
 	if err != nil {
 		b.Abandon()
 		return err
 	}
 	if empty {
 		b.Abandon()
-		return from.Damaged("the list of "+t.Name, errors.New("it does not begin with its top"))
+		return l.from.Damaged("the list of "+l.of.Name, errors.New("it does not begin with its top"))
 	}
 	return b.Close()
 }

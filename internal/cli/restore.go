@@ -28,13 +28,17 @@ Orrery does not trust a backup: names in it are checked, and nothing is written 
 and whoever wrote a site file decides what root does on this host. If you did not write it, look at it first. Layers in the backup are used only with
 --trust-layers, because other sites on this host would use them too.
 
-With --file or --node, single files or what one node has are laid down in a directory, and nothing of the site is touched.
+With --file or --node, single files or what one node has are laid down in a directory, and nothing of the site is touched. With --node and --replace, what
+the node has here is replaced by what it had then, its own volumes included; it is kept until the node has been proven healthy, and put back if it is not.
 
 Secrets that the backup does not hold, or for which no key is given, are made anew. A site that is on this host already is not touched, unless --replace
 is given, or --to, which restores a twin beside it.`,
-		Example: "  orrery restore /srv/backups --dir /srv/karoo\n  orrery restore karoo.orrery --to yesterday\n  orrery restore /srv/backups --file db:/srv/data/ledger --dir /root/found",
+		Example: "  orrery restore /srv/backups --dir /srv/karoo\n  orrery restore karoo.orrery --to yesterday\n  orrery restore /srv/backups --file db:/srv/data/ledger --dir /root/found\n  orrery restore /srv/backups --node db --replace",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
+			if o.node != "" && o.Replace {
+				return a.replaceNode(c, args[0], o)
+			}
 			if o.node != "" || len(o.files) > 0 {
 				return a.pick(c, args[0], o)
 			}
@@ -44,9 +48,9 @@ is given, or --to, which restores a twin beside it.`,
 	f := c.Flags()
 	f.StringVar(&o.Dir, "dir", "", "where the site `directory` goes (default: one with the site's name; of a twin: with its state)")
 	f.StringArrayVar(&o.files, "file", nil, "only this file or directory, as `NODE:PATH`, into the current directory or --dir; may be repeated")
-	f.StringVar(&o.node, "node", "", "only what the node of this `name` has, into a new directory: ./NAME or --dir")
+	f.StringVar(&o.node, "node", "", "only what the node of this `name` has, into a new directory (./NAME or --dir) or, with --replace, into the node")
 	f.StringVar(&o.To, "to", "", "restore a twin of that `name`")
-	f.BoolVar(&o.Replace, "replace", false, "replace the site on this host and its data (asks for its name)")
+	f.BoolVar(&o.Replace, "replace", false, "replace the site on this host and its data, or with --node what that node has (asks for the site's name)")
 	f.BoolVar(&o.TrustLayers, "trust-layers", false, "use the layers in the backup instead of building them (only if you made it)")
 	a.consent.flag(c, control.Paths, "the `name` of the site whose volumes are restored to directories that its site file names, so that you are not asked for it")
 	a.consent.flag(c, control.Replace, "the `name` of the site whose data is deleted, so that you are not asked for it")

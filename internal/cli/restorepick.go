@@ -45,9 +45,7 @@ func (a *app) pick(c *cobra.Command, text string, o restoreOptions) error {
 	for _, at := range all {
 		fmt.Fprintf(a.out, "%s\n", visible.Line(at))
 	}
-	for what, n := range p.Lacked {
-		fmt.Fprintf(a.err, "orrery: not restored, because they are not taken here: %s (%s)\n", visible.Line(what), phrase.Count(n, "file"))
-	}
+	a.tellLacked(p.Lacked)
 	if err == nil && !p.Lost.Whole() {
 		err = problem.New(problem.Failed, "the backup is damaged; left out are: %s", p.Lost.String()).At(v.Where()).Try("orrery backup repair, or an older backup")
 	}
@@ -88,4 +86,11 @@ func (a *app) pickNode(ctx context.Context, p *backup.Pick, o restoreOptions) ([
 		fmt.Fprintf(a.err, "orrery: not in the backup: volume %s\n", phrase.List(without, 8))
 	}
 	return []string{dir}, nil
+}
+
+// tellLacked says what does not come back because of where it goes.
+func (a *app) tellLacked(lacked map[string]int) {
+	for what, n := range lacked {
+		fmt.Fprintf(a.err, "orrery: not restored, because they are not taken here: %s (%s)\n", visible.Line(what), phrase.Count(n, "file"))
+	}
 }

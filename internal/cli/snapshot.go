@@ -207,7 +207,7 @@ You are asked for the site's name.`,
 				if err != nil {
 					return err
 				}
-				r := &restoring{app: a, site: s, host: h, record: record, from: taken, chosen: chosen}
+				r := &restoring{app: a, site: s, host: h, record: record, from: taken, what: "snapshot " + taken.ID, chosen: chosen}
 				if err := r.check(c.Context()); err != nil {
 					return err
 				}
@@ -240,5 +240,5 @@ func (r *restoring) done() {
 	for _, what := range r.lost {
 		fmt.Fprintf(r.out, "Not put back: %s.\n", what)
 	}
-	fmt.Fprintf(r.out, "%s: %s as in snapshot %s.\n", r.site.Name, phrase.Count(len(r.nodes), "node"), r.from.ID)
+	fmt.Fprintf(r.out, "%s: %s as in %s.\n", r.site.Name, phrase.Count(len(r.nodes), "node"), r.what)
 }

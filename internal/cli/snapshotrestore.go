@@ -20,6 +20,7 @@ type restoring struct {
 	host   *local.Host
 	record *control.Account
 	from   *snapshot.Snapshot
+	what   string          // it is, for people
 	chosen map[string]bool // nil: all
 	nodes  []snapshot.Node
 	ran    []*observe.Node // those that run now
@@ -63,7 +64,7 @@ func (r *restoring) run(ctx context.Context) error {
 	if err != nil {
 		return errors.Join(err, r.startFormer(ctx))
 	}
-	r.left, r.lost = back.Left, back.Lost
+	r.left, r.lost = append(r.left, back.Left...), back.Lost
 	if err := r.CarryOut(ctx, r.record, r.host, r.starts()); err != nil {
 		return r.takeBack(back, err)
 	}
@@ -85,10 +86,10 @@ func (r *restoring) takeBack(back *snapshot.Restore, why error) error {
 		err = r.startFormer(ctx)
 	}
 	if err != nil {
-		return problem.New(problem.Left, "snapshot %s was not restored, and what was there before could not be put back", r.from.ID).
+		return problem.New(problem.Left, "%s was not restored, and what was there before could not be put back", r.what).
 			Because(errors.Join(why, err)).Try("orrery snapshot restore %s", r.from.ID)
 	}
-	return problem.New(problem.Undone, "snapshot %s was not restored; all is as it was before", r.from.ID).Because(why)
+	return problem.New(problem.Undone, "%s was not restored; all is as it was before", r.what).Because(why)
 }
 
 func (r *restoring) stops() []*plan.Step {

@@ -83,7 +83,9 @@ func (c *Session) Start(ctx context.Context, s *site.Site, selectors []string) (
 
 // Stop shuts nodes down and keeps all that is theirs. The result is nil if none of them runs.
 func (c *Session) Stop(ctx context.Context, s *site.Site, selectors []string) (*apply.Result, error) {
-	stop := func(s *site.Site, hosts []observe.Host, goal plan.Goal) (*plan.Plan, error) { return plan.Stop(s, hosts, goal), nil }
+	stop := func(s *site.Site, hosts []observe.Host, goal plan.Goal) (*plan.Plan, error) {
+		return plan.Stop(s, hosts, goal), nil
+	}
 	return c.setState(ctx, s, selectors, stop, func(p *plan.Plan) (bool, error) {
 		return c.AskProduction(s, fmt.Sprintf("%s would stop.", phrase.Count(len(p.Steps), "node")))
 	})

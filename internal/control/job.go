@@ -51,6 +51,7 @@ func (j *Job) Run(ctx context.Context) (*apply.Result, error) {
 	if err := j.Host.Sweep(ctx); err != nil {
 		return nil, err
 	}
+	j.tellCutShort(j.Site)
 	if err := j.recoverSwitch(ctx); err != nil {
 		return nil, err
 	}

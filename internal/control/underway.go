@@ -1,13 +1,16 @@
 package control
 
 import (
+	"strings"
+
 	"orrery/internal/control/register"
 	"orrery/internal/phrase"
 	"orrery/internal/problem"
 	"orrery/internal/site"
+	"orrery/internal/snapshot"
 )
 
-// UnderWay tells of a trial, and of the end of a twin. A switch that is under way, or was interrupted, is the error.
+// UnderWay tells of a trial, of the end of a twin, and of a snapshot that was being put back. A switch that is under way, or was interrupted, is the error.
 func (c *Session) UnderWay(s *site.Site) error {
 	h, err := c.Bare(s)
 	if err != nil {
@@ -17,6 +20,7 @@ func (c *Session) UnderWay(s *site.Site) error {
 	if err != nil {
 		return err
 	}
+	c.tellCutShort(s)
 	switch {
 	case r.Trial == nil:
 	case c.watched(s):
@@ -35,4 +39,12 @@ func (c *Session) UnderWay(s *site.Site) error {
 	}
 	return problem.New(problem.HalfWay, "a switch of %s to release %s is under way or was interrupted; the set may not be wholly at one release",
 		r.Switch.Who, register.ReleaseNames(r.Switch.To)).At(s.Key()).Try("orrery up takes it to release %s", register.ReleaseNames(r.Switch.End))
+}
+
+// tellCutShort says how a restoring is resumed that was cut short: what is in place then may be of before or of then, and is whole, but nothing has proven it.
+func (c *Session) tellCutShort(s *site.Site) {
+	id, nodes, err := snapshot.Unfinished(c.Dirs, s.Key())
+	if err == nil && id != "" {
+		c.notice(s.Key(), "the restoring of snapshot %s was cut short; to resume it: orrery snapshot restore %s %s", id, id, strings.Join(nodes, " "))
+	}
 }

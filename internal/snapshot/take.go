@@ -44,19 +44,18 @@ func Take(ctx context.Context, o Options) (*Snapshot, error) {
 	err = t.take(ctx)
 	if err == nil {
 		t.Seconds = time.Since(began).Seconds()
-		err = t.keep()
+		err = t.Keep()
 	}
 	if err != nil {
-		return nil, errors.Join(err, erase(t.fresh))
+		return nil, errors.Join(err, t.Drop())
 	}
-	return &t.Snapshot, nil
+	return t.Snapshot, nil
 }
 
 // A capture is a snapshot that is being taken.
 type capture struct {
-	Snapshot
+	*Snapshot
 	of      *Options
-	fresh   string
 	copies  []*toCopy
 	writers []*spec.Node // running nodes that write into what is copied
 }
@@ -77,9 +76,8 @@ func (o *Options) prepare(ctx context.Context, now time.Time) (*capture, error) 
 		return nil, err
 	}
 	id := freeID(o.Dirs.Snapshots(o.Key), now.UTC().Format("20060102-150405"))
-	t := &capture{of: o, fresh: filepath.Join(o.Dirs.Snapshots(o.Key), "."+id+"-new")}
-	t.ID, t.Site, t.Who = id, o.Key, o.Who
-	t.Dir = t.fresh
+	t := &capture{of: o, Snapshot: Fresh(o.Dirs, o.Key, id)}
+	t.Who = o.Who
 	running, err := engine.Running(ctx, o.Engines, o.Key)
 	if err != nil {
 		return nil, err
@@ -228,27 +226,36 @@ func (c *toCopy) wrong(err error) error {
 	return volume.Uncopied(c.from, err)
 }
 
-// keep writes down what the snapshot is, and gives it its name once all is on disk.
-func (t *capture) keep() error {
-	if t.Time.IsZero() {
-		t.Time = time.Now()
+// Fresh gives a snapshot of a site that is yet to be filled: in its Dir, which is swept away unless Keep gives it its place.
+func Fresh(dirs host.Dirs, key, id string) *Snapshot {
+	return &Snapshot{ID: id, Site: key, Dir: filepath.Join(dirs.Snapshots(key), "."+id+"-new")}
+}
+
+// Keep writes down what the snapshot is, and gives it its name once all is on disk.
+func (s *Snapshot) Keep() error {
+	if s.Time.IsZero() {
+		s.Time = time.Now()
 	}
-	text, err := json.MarshalIndent(&t.Snapshot, "", "  ")
+	text, err := json.MarshalIndent(s, "", "  ")
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(t.fresh, 0o700); err != nil {
+	if err := os.MkdirAll(s.Dir, 0o700); err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(t.fresh, file), append(text, '\n'), 0o600); err != nil {
-		return volume.Uncopied(t.fresh, err)
+	if err := os.WriteFile(filepath.Join(s.Dir, file), append(text, '\n'), 0o600); err != nil {
+		return volume.Uncopied(s.Dir, err)
 	}
-	if err := volume.Sync(t.fresh); err != nil {
-		return volume.Uncopied(t.fresh, err)
+	if err := volume.Sync(s.Dir); err != nil {
+		return volume.Uncopied(s.Dir, err)
 	}
-	t.Dir = filepath.Join(filepath.Dir(t.fresh), t.ID)
-	return os.Rename(t.fresh, t.Dir)
+	fresh := s.Dir
+	s.Dir = filepath.Join(filepath.Dir(fresh), s.ID)
+	return os.Rename(fresh, s.Dir)
 }
+
+// Drop removes a snapshot that was not kept.
+func (s *Snapshot) Drop() error { return erase(s.Dir) }
 
 // inParallel does something with all trees, a few at a time.
 func inParallel(all []*toCopy, do func(*toCopy) error) error {

@@ -1,0 +1,118 @@
+package backup
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"orrery/internal/backup/vault"
+	"orrery/internal/engine"
+	"orrery/internal/engine/nodedir"
+	"orrery/internal/host"
+	"orrery/internal/problem"
+	"orrery/internal/site/spec"
+	"orrery/internal/snapshot"
+	"orrery/internal/volume"
+)
+
+// Snapshot lays down what one node has in the backup as a snapshot of the site on this host, by which it comes in the place of what is there: so the former is
+// kept until the node has been proven healthy, and a run that is killed is made good, as with any snapshot. What is of the host is as it is here: layers, mounts,
+// SSH host keys. One of the same ID that a run has left which was killed is taken as it is. All of what is laid down is compared with its digests.
+func (p *Pick) Snapshot(ctx context.Context, dirs host.Dirs, key, id string, here *nodedir.Record, e engine.Engine) (*snapshot.Snapshot, error) {
+	then, err := p.node(here.Name)
+	if err != nil {
+		return nil, err
+	}
+	if left, err := snapshot.Open(dirs, key, id); err == nil {
+		return left, nil
+	}
+	layered, ok := e.(engine.Layered)
+	if !ok {
+		return nil, problem.New(problem.Unable, "node %s: the engine %q cannot be given what the node wrote", here.Name, here.Engine)
+	}
+	s := snapshot.Fresh(dirs, key, id)
+	s.Time, s.Who = p.Manifest.Time, p.Manifest.Who
+	err = p.fill(ctx, s, dirs, here, then)
+	if err == nil {
+		err = carry(layered.Private(engine.RefOf(&here.Node)), s.Private(here.ID))
+	}
+	if err == nil {
+		err = s.Keep()
+	}
+	if err == nil {
+		return s, nil
+	}
+	if err = unpicked(s.Dir, err); ctx.Err() != nil {
+		err = problem.New(problem.Interrupted, "interrupted; nothing was put in place").At(p.From.Where())
+	}
+	return nil, errors.Join(err, s.Drop())
+}
+
+// fill lays down the private layer of a node and its volumes.
+func (p *Pick) fill(ctx context.Context, s *snapshot.Snapshot, dirs host.Dirs, here, then *nodedir.Record) error {
+	t, has := p.Manifest.Tree(privateName(then))
+	if !has {
+		return problem.New(problem.Failed, "what node %s wrote is not in this backup", here.Name).At(p.From.Where()).Try("orrery backup ls %s", p.From.Where())
+	}
+	if err := p.whole(ctx, t, s.Private(here.ID), s.Private(here.ID)); err != nil {
+		return err
+	}
+	now := *here
+	now.Configured, now.Config = then.Configured, then.Config
+	s.Nodes = []snapshot.Node{{Record: &now, Running: true, How: volume.Copied}}
+	for i := range here.Mounts {
+		m := &here.Mounts[i]
+		t, has := p.Manifest.Tree(volumeName(here, m))
+		if why := leftAlone(m, has); why != "" {
+			s.Omitted = append(s.Omitted, m.Volume+": "+why)
+			continue
+		}
+		v := snapshot.Volume{Name: m.Volume, Node: here.Name, Path: volume.Path(dirs, s.Site, here.Name, *m), How: volume.Copied}
+		if err := p.whole(ctx, t, s.Kept(v), v.Path); err != nil {
+			return err
+		}
+		s.Volumes = append(s.Volumes, v)
+	}
+	return nil
+}
+
+// leftAlone says why a volume stays as it is; "": it comes back.
+func leftAlone(m *spec.Mount, has bool) string {
+	switch {
+	case m.NFS != "":
+		return "it is on an NFS server"
+	case m.Copy != "":
+		return "it is a copy in quarantine"
+	case m.Shared:
+		return "it is not this node's alone"
+	case !has:
+		return "it is not in the backup"
+	}
+	return ""
+}
+
+// whole lays down all of a tree that will be used in another place: whether users of the host can come to it is asked of that.
+func (p *Pick) whole(ctx context.Context, t *vault.Tree, dir, place string) error {
+	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
+		return err
+	}
+	shut, err := closed(existing(filepath.Dir(place)))
+	if err != nil {
+		return err
+	}
+	l := layer{ctx: ctx, from: vault.NewPieces(p.From), of: t, shut: shut, saw: p.Saw, lacks: func(what string) { p.Lacked[what]++ }}
+	return l.lay(dir)
+}
+
+// existing gives a directory or, if it is not there, the nearest above it that is.
+func existing(dir string) string {
+	for dir != "/" {
+		if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+		dir = filepath.Dir(dir)
+	}
+	return dir
+}
