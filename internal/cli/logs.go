@@ -24,7 +24,8 @@ func (a *app) logsVerb() *cobra.Command {
 		Use:   "logs [SELECTOR] [UNIT...]",
 		Short: "Show what roles and services printed on nodes",
 		Long: `Prints what the roles printed when they were applied to a node, then the end of its systemd journal (only of the units that you name, if any). With
-several nodes, each line is prefixed with the name of its node. --follow follows all of them at once. --layer DIGEST prints the build log of a
+several nodes, each line is prefixed with the name of its node. --follow follows all of them at once, and goes on with the
+release of a node that goes live. --layer DIGEST prints the build log of a
 layer instead.`,
 		Example: "  orrery logs portal nginx.service\n  orrery logs role=receptor -f",
 		RunE: func(c *cobra.Command, args []string) error {
@@ -121,11 +122,10 @@ func (a *app) printLogs(ctx context.Context, s *site.Site, name string, in host.
 		command = append(command, "--unit", unit)
 	}
 	fmt.Fprintf(out, "==> journal of node %s\n", name)
-	err := in.Run(ctx, host.Command{Args: command, Stdout: out, Stderr: errs})
-	if o.follow && ctx.Err() != nil {
-		return nil // it has no other end
+	if o.follow {
+		return a.pursuitOf(s, name).follow(ctx, in, host.Command{Args: command, Stdout: out, Stderr: errs})
 	}
-	return err
+	return in.Run(ctx, host.Command{Args: command, Stdout: out, Stderr: errs})
 }
 
 func printLog(to io.Writer, path, of string) error {

@@ -1,0 +1,100 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"orrery/internal/host"
+)
+
+// A teller is a node that prints its arguments and then does as it is told.
+type teller struct {
+	host.Runner
+	then func(ctx context.Context) error
+}
+
+func (j teller) Run(ctx context.Context, c host.Command) error {
+	fmt.Fprintln(c.Stdout, strings.Join(c.Args, " "))
+	return j.then(ctx)
+}
+
+// TestPursuit: what is followed goes on with the release that has become live, whether the former one's node runs on or ends, and says so.
+func TestPursuit(t *testing.T) {
+	for name, ends := range map[string]bool{"the former runs on": false, "the former ends": true} {
+		t.Run(name, func(t *testing.T) {
+			var lock sync.Mutex
+			now, gone := instance{1, 0}, false
+			live := func() (instance, error) {
+				lock.Lock()
+				defer lock.Unlock()
+				if gone {
+					return instance{}, errors.New("none is live")
+				}
+				return now, nil
+			}
+			set := func(i instance, none bool) {
+				lock.Lock()
+				defer lock.Unlock()
+				now, gone = i, none
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			former := teller{then: func(ctx context.Context) error {
+				set(instance{}, true)
+				time.AfterFunc(20*time.Millisecond, func() { set(instance{2, 701}, false) })
+				if ends {
+					return errors.New("it ended")
+				}
+				<-ctx.Done()
+				return ctx.Err()
+			}}
+			latter := teller{then: func(ctx context.Context) error {
+				cancel()
+				<-ctx.Done()
+				return ctx.Err()
+			}}
+			p := &pursuit{node: "n", live: live, every: time.Millisecond, most: time.Minute, way: func(context.Context) (host.Runner, error) { return latter, nil }}
+			var out, errs bytes.Buffer
+			if err := p.follow(ctx, former, host.Command{Args: []string{"journalctl"}, Stdout: &out, Stderr: &errs}); err != nil {
+				t.Error(err)
+			}
+			if errs.String() != "orrery: release 701 is live on node n now; its journal goes on with that.\n" {
+				t.Errorf("it says %q", errs.String())
+			}
+			if !strings.HasPrefix(out.String(), "journalctl\njournalctl --lines=all --since=@") {
+				t.Errorf("it prints %q", out.String())
+			}
+		})
+	}
+}
+
+// TestPursuitEnds: it ends with a node that has ended, and with one in which there is nothing to be followed.
+func TestPursuitEnds(t *testing.T) {
+	broken := errors.New("no journal")
+	for name, live := range map[string]func() (instance, error){
+		"there":           func() (instance, error) { return instance{1, 0}, nil },
+		"of that release": nil,
+	} {
+		p := &pursuit{node: "n", live: live, every: time.Millisecond, most: time.Minute}
+		if err := p.follow(t.Context(), teller{then: func(context.Context) error { return broken }}, host.Command{Stdout: io.Discard, Stderr: io.Discard}); !errors.Is(err, broken) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	looked := 0
+	gone := func() (instance, error) {
+		if looked++; looked > 1 {
+			return instance{}, errors.New("gone")
+		}
+		return instance{1, 0}, nil
+	}
+	p := &pursuit{node: "n", live: gone, every: time.Millisecond, most: 10 * time.Millisecond}
+	if err := p.follow(t.Context(), teller{then: func(context.Context) error { return broken }}, host.Command{Stdout: io.Discard, Stderr: io.Discard}); !errors.Is(err, broken) {
+		t.Errorf("gone: %v", err)
+	}
+}
