@@ -122,7 +122,9 @@ func lostNetwork(h *observe.Host, n *spec.Node) string {
 	for _, nic := range n.NICs {
 		kind := n.KindOf(nic)
 		bridged := kind == site.Bridge || kind == site.Routed
-		if bridged && !slices.ContainsFunc(h.Networks, func(on observe.Network) bool { return on.Bridge == nic.Bridge }) {
+		if bridged && !slices.ContainsFunc(h.Networks, func(on observe.Network) bool {
+			return on.Bridge == nic.Bridge && !slices.Contains(on.Drift, observe.LinkMissing)
+		}) {
 			return nic.Network
 		}
 	}
