@@ -145,7 +145,7 @@ func (s *site) release(node string) int {
 		Quarantine bool
 	}
 	r := s.run("status", "--json", node)
-	if err := json.Unmarshal([]byte(r.out), &rows); err != nil {
+	if err := json.Unmarshal(replied(r.out), &rows); err != nil {
 		s.Fatalf("status --json: %v\n%s%s", err, r.out, r.errs)
 	}
 	for _, row := range rows {

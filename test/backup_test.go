@@ -239,7 +239,7 @@ func (s *site) backupsOf(where string) []struct {
 		Nodes   int
 		Volumes int
 	}
-	if err := json.Unmarshal([]byte(s.do("backup", "ls", "--json", where)), &all); err != nil {
+	if err := json.Unmarshal(replied(s.do("backup", "ls", "--json", where)), &all); err != nil {
 		s.Fatal(err)
 	}
 	return all
@@ -408,7 +408,7 @@ func TestBackup(t *testing.T) {
 		wantBack(other, outside)
 		other.sh("keep0", "rm -r /root/kept; echo changed > /srv/common/shared")
 		var snapshots []struct{ ID string }
-		must(t, json.Unmarshal([]byte(other.do("snapshot", "ls", "--json")), &snapshots))
+		must(t, json.Unmarshal(replied(other.do("snapshot", "ls", "--json")), &snapshots))
 		other.do("snapshot", "restore", snapshots[0].ID, "--yes-restore", s.name)
 		wantBack(other, outside)
 		if token, _ := os.ReadFile(filepath.Join(state, "secrets/token")); string(token) != secrets[0] {

@@ -174,7 +174,7 @@ func (c *chaos) remember(args []string, r result) {
 	switch {
 	case args[0] == "snapshot" && args[1] == "--json" && r.status == 0:
 		var made struct{ ID string }
-		if err := json.Unmarshal([]byte(r.out), &made); err != nil || made.ID == "" {
+		if err := json.Unmarshal(replied(r.out), &made); err != nil || made.ID == "" {
 			c.Errorf("snapshot --json: %v\n%s", err, r.out)
 		}
 		c.kept["snapshot restore "+made.ID] = c.now.lines

@@ -81,7 +81,7 @@ tcp = 8080
 			Drift []observe.Drift
 		}
 	}
-	if err := json.Unmarshal([]byte(s.run("plan", "--probe", "--json").want(10).out), &planned); err != nil || len(planned.Steps) == 0 || len(planned.Steps[0].Drift) != 4 {
+	if err := json.Unmarshal(replied(s.run("plan", "--probe", "--json").want(10).out), &planned); err != nil || len(planned.Steps) == 0 || len(planned.Steps[0].Drift) != 4 {
 		t.Errorf("planned are %+v: %v", planned, err)
 	}
 	s.run("status", "--probe").want(11, `web1 .*unhealthy`, "file /etc/web.conf is changed")

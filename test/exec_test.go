@@ -204,7 +204,7 @@ func many(s *site) {
 		Node, Error, Output, Errors string
 		Status                      int
 	}
-	if err := json.Unmarshal([]byte(r.out), &all); err != nil || len(all) != 8 {
+	if err := json.Unmarshal(replied(r.out), &all); err != nil || len(all) != 8 {
 		s.Fatalf("%v\n%s", err, r.out)
 	}
 	for _, one := range all {

@@ -145,7 +145,7 @@ $orrery exec one -- echo as-her`).want(0, "as-her")
 	// The journal has their names.
 	who := map[string]string{}
 	var entries []struct{ Kind, Who, Command string }
-	if err := json.Unmarshal([]byte(s.do("journal", "--json", "-n", "100")), &entries); err != nil {
+	if err := json.Unmarshal(replied(s.do("journal", "--json", "-n", "100")), &entries); err != nil {
 		t.Fatal(err)
 	}
 	for _, e := range entries {

@@ -375,7 +375,7 @@ type releaseLine struct {
 func (s *site) releases() map[int]releaseLine {
 	s.Helper()
 	var all []releaseLine
-	if err := json.Unmarshal([]byte(s.do("release", "ls", "--json")), &all); err != nil {
+	if err := json.Unmarshal(replied(s.do("release", "ls", "--json")), &all); err != nil {
 		s.Fatal(err)
 	}
 	by := map[int]releaseLine{}
@@ -405,7 +405,7 @@ func releaseLookedAt(s *site) {
 		Content  []string
 		Packages map[string]string
 	}
-	if err := json.Unmarshal([]byte(s.do("release", "show", "701", "web0", "--json")), &show); err != nil || len(show) != 1 {
+	if err := json.Unmarshal(replied(s.do("release", "show", "701", "web0", "--json")), &show); err != nil || len(show) != 1 {
 		s.Fatalf("%v: %+v", err, show)
 	}
 	installed := map[string]string{}
@@ -439,7 +439,7 @@ func releaseUnchanged(s *site) {
 func (s *site) steps() []string {
 	s.Helper()
 	var all []struct{ Kind, Step, Who string }
-	if err := json.Unmarshal([]byte(s.do("journal", "--json", "-n", "1")), &all); err != nil {
+	if err := json.Unmarshal(replied(s.do("journal", "--json", "-n", "1")), &all); err != nil {
 		s.Fatal(err)
 	}
 	var steps []string

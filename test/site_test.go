@@ -185,12 +185,21 @@ type step struct {
 	Kind, Subject, Reason string
 }
 
+// replied gives the result in what --json has printed.
+func replied(text string) []byte {
+	var reply struct{ Result json.RawMessage }
+	if err := json.Unmarshal([]byte(text), &reply); err != nil {
+		return []byte(text) // which is as little what the test expects
+	}
+	return reply.Result
+}
+
 // plan gives the steps that up would do.
 func (s *site) plan(args ...string) []step {
 	s.Helper()
 	var p struct{ Steps []step }
 	r := s.run(append([]string{"plan", "--json"}, args...)...)
-	if err := json.Unmarshal([]byte(r.out), &p); err != nil {
+	if err := json.Unmarshal(replied(r.out), &p); err != nil {
 		s.Fatalf("plan --json: %v\n%s%s", err, r.out, r.errs)
 	}
 	return p.Steps

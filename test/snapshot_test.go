@@ -23,7 +23,7 @@ type taken struct {
 func (s *site) snapshot(args ...string) taken {
 	s.Helper()
 	var t taken
-	if err := json.Unmarshal([]byte(s.do(append([]string{"snapshot", "--json"}, args...)...)), &t); err != nil {
+	if err := json.Unmarshal(replied(s.do(append([]string{"snapshot", "--json"}, args...)...)), &t); err != nil {
 		s.Fatal(err)
 	}
 	return t

@@ -608,7 +608,7 @@ func twinVerbs(s *site, all []double) {
 	}
 	twinForward(s, dev1)
 	var rows []struct{ Options struct{ Name, Owner string } }
-	must(s.T, json.Unmarshal([]byte(s.do("twin", "ls", "--json")), &rows))
+	must(s.T, json.Unmarshal(replied(s.do("twin", "ls", "--json")), &rows))
 	var names []string
 	for _, r := range rows {
 		if r.Options.Name == "dev1" || r.Options.Name == "dev2" {

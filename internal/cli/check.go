@@ -25,6 +25,9 @@ func (a *app) checkVerb() *cobra.Command {
 					return err // a template that cannot be rendered
 				}
 			}
+			if _, programs := a.out.(*reply); programs {
+				return printJSON(a.out, map[string]any{"site": s.Name, "nodes": len(s.Nodes), "roles": len(s.Roles), "networks": len(s.Networks)})
+			}
 			fmt.Fprintf(a.out, "%s: %s, %s, %s: no mistakes.\n", s.Name,
 				phrase.Count(len(s.Nodes), "node"), phrase.Count(len(s.Roles), "role"), phrase.Count(len(s.Networks), "network"))
 			return nil

@@ -122,7 +122,7 @@ func (a *app) copy(ctx context.Context, s *site.Site, sources []string, destinat
 	}
 	var list speech = newPrefixed(a.out, a.err, c.nodes, false)
 	if o.json {
-		list = &reported{to: a.out}
+		list = &reported{to: jsonTo(a.out)}
 	}
 	endings, err := c.speak(ctx, list, func(ctx context.Context, i int, _ host.Runner, _ speaker) error {
 		return copyOne(ctx, c, all[1:], to, c.nodes[i].Name, show.Add)

@@ -77,7 +77,7 @@ func (a *app) exec(ctx context.Context, selectors, command []string, o *executio
 	}
 	var show speech = newPrefixed(a.out, a.err, nodes, o.grouped)
 	if o.json {
-		show = &reported{to: a.out}
+		show = &reported{to: jsonTo(a.out)}
 	}
 	input, err := a.inputs(len(nodes), o)
 	if err != nil {

@@ -45,7 +45,7 @@ func (a *app) labCompareVerb() *cobra.Command {
 			}
 			switch {
 			case asJSON:
-				return compared.JSON(a.out)
+				return compared.JSON(jsonTo(a.out))
 			case markdown:
 				return compared.Markdown(a.out)
 			}

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -90,13 +89,6 @@ func tellOrphans(w io.Writer, orphans []plan.Orphan) {
 			fmt.Fprintf(w, "Note: %s.\n", o)
 		}
 	}
-}
-
-func printJSON(w io.Writer, x any) error {
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	e.SetEscapeHTML(false)
-	return e.Encode(x)
 }
 
 // colours tell at a glance what a step does to what is there: makes, changes, ends.

@@ -51,6 +51,11 @@ func Run(args []string, in io.Reader, out, errs io.Writer) int {
 	out, errs = shown(out), shown(errs)
 	defer flush(out)
 	defer flush(errs)
+	var r *reply
+	if asksJSON(args) {
+		r = &reply{out: out, errs: errs}
+		out = r
+	}
 	a := newApp(in, out, errs, args)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -60,6 +65,7 @@ func Run(args []string, in io.Reader, out, errs io.Writer) int {
 		a.said(args)
 		if err := a.enter(ctx, file); err != nil {
 			printError(errs, err)
+			r.last(err)
 			return problem.Exit(err)
 		}
 	}
@@ -74,6 +80,7 @@ func Run(args []string, in io.Reader, out, errs io.Writer) int {
 	if err != nil && !errors.As(err, &said) {
 		printError(errs, err)
 	}
+	r.last(err)
 	return problem.Exit(err)
 }
 
@@ -103,6 +110,7 @@ Start with "orrery init", or with one of the examples.`,
 	root.PersistentFlags().StringVarP(&a.SiteDir, "site", "C", "", "site `directory` (default: the current one, else the only site that is up here)")
 	root.PersistentFlags().StringVar(&a.Twin, "twin", "", "the twin of that `name` instead of the site itself")
 	root.PersistentFlags().BoolVar(&a.Force, "force", false, "also change a twin that is somebody else's")
+	root.PersistentFlags().Bool("json", false, "print one JSON object with the result, the errors and the exit status")
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		what, _, _ := strings.Cut(err.Error(), ": strconv.") // which says no more
 		return problem.New(problem.Usage, "%s", what).Try("%s --help", c.CommandPath())

@@ -49,7 +49,7 @@ fails, its nodes are put back as they were, and no other begins.`,
 
 // tellUp shows how the nodes of a site are that has been brought up.
 func (a *app) tellUp(ctx context.Context, s *site.Site, selectors []string, result *apply.Result) error {
-	if result == nil {
+	if _, programs := a.out.(*reply); result == nil && !programs {
 		fmt.Fprintf(a.out, "%s is up: nothing to do.\n", s.Key())
 		return nil
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -24,6 +25,9 @@ func (a *app) versionVerb() *cobra.Command {
 						revision = " " + s.Value[:min(12, len(s.Value))]
 					}
 				}
+			}
+			if _, programs := a.out.(*reply); programs {
+				return printJSON(a.out, map[string]string{"version": Version, "revision": strings.TrimSpace(revision), "go": runtime.Version(), "os": runtime.GOOS, "arch": runtime.GOARCH})
 			}
 			fmt.Fprintf(a.out, "orrery %s%s %s %s/%s\n", Version, revision, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 			return nil

@@ -81,7 +81,9 @@ func (a *app) repeatStatus(ctx context.Context, how *survey) error {
 		if err != nil && !errors.As(err, &status) {
 			return err
 		}
-		if !how.asJSON {
+		if r, ok := a.out.(*reply); ok {
+			r.finish(err)
+		} else {
 			fmt.Fprintln(a.out)
 		}
 		select {

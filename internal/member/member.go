@@ -61,7 +61,7 @@ type rule struct {
 }
 
 // everywhere are flags of all verbs.
-var everywhere = []string{"help", "site", "twin"}
+var everywhere = []string{"help", "json", "site", "twin"}
 
 // rules are all verbs that members may call. A flag that reads or writes a file of the host, runs a program there, reaches past a node or past its owner is not
 // among them, and neither is any verb that has to.
@@ -74,21 +74,21 @@ var rules = map[string]rule{
 	"twin status": {on: Inner},
 	"twin exec":   {on: Inner},
 	"twin shell":  {on: Inner},
-	"twin ls":     {on: Host, flags: []string{"json"}},
+	"twin ls":     {on: Host},
 
-	"status": {on: Site, all: true, flags: []string{"json", "watch", "probe", "usage"}},
+	"status": {on: Site, all: true, flags: []string{"watch", "probe", "usage"}},
 
 	"logs":         {on: Site, flags: []string{"follow", "lines", "raw", "release"}},
-	"journal":      {on: Site, flags: []string{"json", "steps", "runs"}},
-	"exec":         {on: Site, flags: []string{"user", "raw", "parallel", "timeout", "group", "json", "release"}},
+	"journal":      {on: Site, flags: []string{"steps", "runs"}},
+	"exec":         {on: Site, flags: []string{"user", "raw", "parallel", "timeout", "group", "release"}},
 	"shell":        {on: Site, flags: []string{"user", "release"}},
-	"plan":         {on: Site, flags: []string{"batch", "json", "probe"}},
+	"plan":         {on: Site, flags: []string{"batch", "probe"}},
 	"stage":        {on: Site, flags: []string{"release", "parallel"}},
 	"switch":       {on: Site, flags: []string{"release", "confirm-within", "confirm-by", "wait", "yes-production"}},
 	"rollback":     {on: Site, flags: []string{"yes-production"}},
 	"confirm":      {on: Site},
-	"release ls":   {on: Site, flags: []string{"json"}},
-	"release show": {on: Site, flags: []string{"json"}},
+	"release ls":   {on: Site},
+	"release show": {on: Site},
 	"release diff": {on: Site},
 
 	"twin create":  {on: NewTwin, flags: []string{"only", "scale", "volumes", "release", "expires", "collapse", "nat"}},

@@ -1,0 +1,38 @@
+package problem
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+)
+
+func TestIs(t *testing.T) {
+	locked, mistake := New(Locked, "locked"), New(Mistake, "wrong")
+	for _, c := range []struct {
+		err error
+		is  []Kind
+		all int
+	}{
+		{nil, nil, 0},
+		{locked, []Kind{Locked}, 1},
+		{fmt.Errorf("behind: %w", locked), []Kind{Locked}, 1},
+		{List{mistake, locked}, []Kind{Mistake, Locked}, 2},
+		{errors.Join(List{mistake}, fmt.Errorf("x: %w", locked), errors.New("plain")), []Kind{Mistake, Locked, Failed}, 3},
+		{errors.New("plain"), []Kind{Failed}, 1},
+		{Status(Unhealthy), []Kind{Unhealthy}, 0},
+		{New(Left, "left").Because(locked), []Kind{Left}, 1}, // the cause is not what the problem is
+	} {
+		for kind := range names {
+			want := false
+			for _, k := range c.is {
+				want = want || k == kind
+			}
+			if Is(c.err, kind) != want {
+				t.Errorf("Is(%v, %v) is not %v", c.err, kind, want)
+			}
+		}
+		if all := All(c.err); len(all) != c.all {
+			t.Errorf("%v has the problems %v", c.err, all)
+		}
+	}
+}
