@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"orrery/internal/host"
 	"orrery/internal/tree"
 )
 
@@ -70,9 +71,9 @@ func lockBeside(dir string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+	if err := host.Flock(f, host.Alone); err != nil {
 		f.Close()
-		return nil, &os.PathError{Op: "flock", Path: dir, Err: err}
+		return nil, err
 	}
 	return f, nil
 }

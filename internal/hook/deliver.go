@@ -9,7 +9,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -21,14 +20,11 @@ import (
 // Deliver tells all that waits of a site, one after the other, each within the time that its hook has. How that ended is in the site's journal.
 func Deliver(ctx context.Context, dirs host.Dirs, key string) error {
 	dir := directory(dirs, key)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
-	}
-	lock, err := host.WaitLock(filepath.Join(dir, ".lock"))
+	lock, err := host.WaitLock(ctx, filepath.Join(dir, ".lock"), host.Alone, nil)
 	if err != nil {
 		return err
 	}
-	defer lock()
+	defer lock.Release()
 	for ctx.Err() == nil {
 		waiting, err := letters(dir)
 		if err != nil || len(waiting) == 0 {

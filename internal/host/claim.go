@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"golang.org/x/sys/unix"
-
 	"orrery/internal/problem"
 )
 
@@ -64,9 +62,6 @@ func (d Dirs) Yield(key string) {
 }
 
 func lockClaims() (unlock func(), err error) {
-	if err := os.MkdirAll(claims, 0o700); err != nil {
-		return nil, err
-	}
 	return lockFile(filepath.Join(claims, ".lock"))
 }
 
@@ -86,15 +81,7 @@ func sweepClaims() {
 
 // keeps reports whether nodes of a site are in this state directory, or somebody is about to make some.
 func (d Dirs) keeps(key string) bool {
-	if d.hasNodes(key) {
-		return true
-	}
-	f, err := os.Open(d.Lock(key))
-	if err != nil {
-		return false
-	}
-	defer f.Close()
-	return errors.Is(unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB), unix.EWOULDBLOCK)
+	return d.hasNodes(key) || Held(d.Lock(key))
 }
 
 func (d Dirs) hasNodes(key string) bool {

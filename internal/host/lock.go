@@ -1,6 +1,7 @@
 package host
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,52 +14,107 @@ import (
 	"orrery/internal/problem"
 )
 
-// A Lock is held by whoever changes a site on a host; it names its owner. The kernel gives it back when its owner ends, however it ends.
-type Lock struct{ file *os.File }
-
-// Holder is who holds a lock.
-type Holder struct {
-	Who     string    `json:"who"`
-	Pid     int       `json:"pid"`
-	Since   time.Time `json:"since"`
-	Command string    `json:"command"`
+// A Lock is a file held by flock(2). It belongs to the opened file, so it keeps apart goroutines as well as processes, and the kernel gives it
+// back when its owner ends, however it ends.
+type Lock struct {
+	file  *os.File
+	named bool // it says who has it
 }
 
-// TakeLock takes the lock at path, or says who has it.
-func TakeLock(path string, h Holder) (*Lock, error) {
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return nil, err
+// A Sharing says whether others may have a lock at the same time.
+type Sharing int
+
+// What a lock is taken for.
+const (
+	Alone  Sharing = unix.LOCK_EX
+	Shared Sharing = unix.LOCK_SH
+)
+
+// ErrHeld says that somebody else has the lock.
+var ErrHeld = errors.New("somebody else has the lock")
+
+// Flock locks an open file if it is free now; closing the file gives it back.
+func Flock(f *os.File, how Sharing) error {
+	for {
+		switch err := unix.Flock(int(f.Fd()), int(how)|unix.LOCK_NB); {
+		case err == nil:
+			return nil
+		case errors.Is(err, unix.EWOULDBLOCK):
+			return ErrHeld
+		case !errors.Is(err, unix.EINTR):
+			return &os.PathError{Op: "flock", Path: f.Name(), Err: err}
+		}
 	}
-	f, err := openLock(path)
-	if err != nil {
-		return nil, err
-	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		defer f.Close()
-		if !errors.Is(err, unix.EWOULDBLOCK) {
+}
+
+// TryLock takes the lock at path if it is free now, else it gives ErrHeld.
+func TryLock(path string, how Sharing) (*Lock, error) {
+	for {
+		f, err := openLock(path)
+		if err != nil {
 			return nil, err
 		}
-		return nil, problem.New(problem.Locked, "another run is at work here: %s", readHolder(f)).At(path).
-			Try("wait for it, or end that process")
-	}
-	if err := h.write(f); err != nil && !problem.DiskFull(err) { // on a full disk nobody is told who it is, but whoever makes room can be at work
+		if err := Flock(f, how); err != nil {
+			f.Close()
+			return nil, err
+		}
+		// Whoever had it may have removed the file in the meantime: a lock on a file without a name locks nothing.
+		here, err := f.Stat()
+		if err != nil {
+			f.Close()
+			return nil, err
+		}
+		if named, err := os.Lstat(path); err == nil && os.SameFile(here, named) {
+			return &Lock{file: f}, nil
+		}
 		f.Close()
-		return nil, err
 	}
-	return &Lock{f}, nil
 }
 
-// write says in a lock who has it.
-func (h Holder) write(f *os.File) error {
-	text, err := json.Marshal(h)
+// How long it takes at least, and at most, until a lock that somebody else has is tried again.
+const (
+	soonest = time.Millisecond
+	latest  = 50 * time.Millisecond
+)
+
+// WaitLock waits for the lock at path; held, if there is one, is called once if somebody else has it.
+func WaitLock(ctx context.Context, path string, how Sharing, held func()) (*Lock, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, err
+	}
+	begun := time.Now()
+	for first := true; ; first = false {
+		l, err := TryLock(path, how)
+		if !errors.Is(err, ErrHeld) {
+			return l, err
+		}
+		if first && held != nil {
+			held()
+		}
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-time.After(min(latest, max(soonest, time.Since(begun)/64))):
+		}
+	}
+}
+
+// Held reports whether somebody has the lock at path for himself.
+func Held(path string) bool {
+	f, err := os.Open(path)
 	if err != nil {
-		return err
+		return false
 	}
-	if err := f.Truncate(0); err != nil {
-		return err
+	defer f.Close()
+	return errors.Is(Flock(f, Shared), ErrHeld)
+}
+
+// Release gives the lock back.
+func (l *Lock) Release() {
+	if l.named {
+		_ = l.file.Truncate(0)
 	}
-	_, err = f.WriteAt(text, 0)
-	return err
+	l.file.Close()
 }
 
 // openLock opens a file that is to be locked. Whoever can open a file can lock it, to read it is enough; so nobody but its owner can,
@@ -75,49 +131,61 @@ func openLock(path string) (*os.File, error) {
 	return f, nil
 }
 
-// lockFile waits until nobody else has locked a file (flock(2)). To unlock closes it.
+// lockFile waits for a lock that nobody holds for long.
 func lockFile(path string) (unlock func(), err error) {
-	f, err := openLock(path)
+	l, err := WaitLock(context.Background(), path, Alone, nil)
 	if err != nil {
 		return nil, err
 	}
-	for {
-		err := unix.Flock(int(f.Fd()), unix.LOCK_EX)
-		if err == nil {
-			return func() { f.Close() }, nil
-		}
-		if err != unix.EINTR {
-			f.Close()
-			return nil, &os.PathError{Op: "flock", Path: f.Name(), Err: err}
-		}
-	}
+	return l.Release, nil
 }
 
-// WaitLock takes a lock that nobody holds for long, and waits until it is free.
-func WaitLock(path string) (unlock func(), err error) { return lockFile(path) }
+// Holder is who holds a lock.
+type Holder struct {
+	Who     string    `json:"who"`
+	Pid     int       `json:"pid"`
+	Since   time.Time `json:"since"`
+	Command string    `json:"command"`
+}
 
-// Held reports whether somebody holds the lock at path.
-func Held(path string) bool {
-	f, err := os.Open(path)
+// TakeLock takes the lock at path, which then says who has it, or says who does.
+func TakeLock(path string, h Holder) (*Lock, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return nil, err
+	}
+	l, err := TryLock(path, Alone)
+	if errors.Is(err, ErrHeld) {
+		return nil, problem.New(problem.Locked, "another run is at work here: %s", readHolder(path)).At(path).Try("wait for it, or end that process")
+	}
 	if err != nil {
-		return false
+		return nil, err
 	}
-	defer f.Close()
-	return errors.Is(unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB), unix.EWOULDBLOCK)
+	l.named = true
+	if err := h.write(l.file); err != nil && !problem.DiskFull(err) { // on a full disk nobody is told who it is, but whoever makes room can be at work
+		l.file.Close()
+		return nil, err
+	}
+	return l, nil
 }
 
-func readHolder(f *os.File) string {
-	text := make([]byte, 4096)
-	n, _ := f.ReadAt(text, 0)
+// write says in a lock who has it.
+func (h Holder) write(f *os.File) error {
+	text, err := json.Marshal(h)
+	if err != nil {
+		return err
+	}
+	if err := f.Truncate(0); err != nil {
+		return err
+	}
+	_, err = f.WriteAt(text, 0)
+	return err
+}
+
+func readHolder(path string) string {
+	text, _ := os.ReadFile(path)
 	var h Holder
-	if json.Unmarshal(text[:n], &h) != nil {
+	if json.Unmarshal(text, &h) != nil {
 		return "by an unknown owner"
 	}
 	return fmt.Sprintf("%s runs %q (process %d) since %s", h.Who, h.Command, h.Pid, time.Since(h.Since).Round(time.Second))
-}
-
-// Release gives the lock back.
-func (l *Lock) Release() {
-	_ = l.file.Truncate(0)
-	l.file.Close()
 }

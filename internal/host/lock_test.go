@@ -1,8 +1,11 @@
 package host
 
 import (
+	"context"
+	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -97,4 +100,57 @@ func TestLockOnFullDisk(t *testing.T) {
 		t.Error("two have it")
 	}
 	l.Release()
+}
+
+// TestLock: a lock keeps out whom it shall, waits no longer than the caller, and is worth nothing on a file that is gone. What is in a file that is
+// locked stays, but for the name of the holder.
+func TestLock(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lock")
+	first, err := TryLock(path, Alone)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := TryLock(path, Shared); !errors.Is(err, ErrHeld) {
+		t.Errorf("a held lock gives %v", err)
+	}
+	ctx, cancel := context.WithTimeoutCause(t.Context(), 120*time.Millisecond, errors.New("enough"))
+	defer cancel()
+	waited := 0
+	if _, err := WaitLock(ctx, path, Alone, func() { waited++ }); err == nil || err.Error() != "enough" || waited != 1 {
+		t.Errorf("waiting ends with %v after %d calls", err, waited)
+	}
+	// A lock whose file is removed by its holder is not taken for one.
+	os.Remove(path)
+	first.Release()
+	second, err := TryLock(path, Shared)
+	if err != nil {
+		t.Fatal(err)
+	}
+	third, err := TryLock(path, Shared)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second.Release()
+	third.Release()
+	if err := os.WriteFile(path, []byte("data"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if second, err = TryLock(path, Alone); err != nil || Held(filepath.Join(t.TempDir(), "none")) || !Held(path) {
+		t.Fatal(err)
+	}
+	second.Release()
+	if text, err := os.ReadFile(path); err != nil || string(text) != "data" || Held(path) {
+		t.Errorf("after the lock the file holds %q: %v", text, err)
+	}
+	named, err := TakeLock(path, Holder{Who: "ada", Pid: 1, Since: time.Now(), Command: "orrery up"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := TakeLock(path, Holder{}); err == nil || !strings.Contains(err.Error(), `ada runs "orrery up" (process 1)`) {
+		t.Errorf("who has it is told as %v", err)
+	}
+	named.Release()
+	if text, err := os.ReadFile(path); err != nil || len(text) > 0 {
+		t.Errorf("the holder is named after he let go: %q, %v", text, err)
+	}
 }

@@ -174,8 +174,5 @@ func writeSettings(runDir string, record map[string]changed) error {
 
 // lockSettings keeps runs for different sites from changing the record at the same time.
 func lockSettings(runDir string) (unlock func(), err error) {
-	if err := os.MkdirAll(runDir, 0o700); err != nil {
-		return nil, err
-	}
 	return lockFile(filepath.Join(runDir, "settings.lock"))
 }

@@ -10,8 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"orrery/internal/host"
 	"orrery/internal/problem"
 	"orrery/internal/site/spec"
@@ -111,14 +109,14 @@ func (a *apt) install(ctx context.Context, packages []string, fresh bool) error 
 	if err != nil {
 		return err
 	}
-	defer reading.release()
+	defer reading.Release()
 	// One build fetches at a time: two would write the same files.
-	fetching, err := takeLock(ctx, filepath.Join(a.store.Cache, "apt", "archives.lock"), unix.LOCK_EX, nil)
+	fetching, err := host.WaitLock(ctx, filepath.Join(a.store.Cache, "apt", "archives.lock"), host.Alone, nil)
 	if err != nil {
 		return err
 	}
 	err = a.get(ctx, append([]string{"-y", "--download-only", "install"}, packages...)...)
-	fetching.release()
+	fetching.Release()
 	if err != nil {
 		return err
 	}
@@ -126,11 +124,11 @@ func (a *apt) install(ctx context.Context, packages []string, fresh bool) error 
 }
 
 // readLists makes sure that there are package lists, not older than listsAge (or than now, if fresh), and holds them.
-func (a *apt) readLists(ctx context.Context, fresh bool) (*lock, error) {
+func (a *apt) readLists(ctx context.Context, fresh bool) (*host.Lock, error) {
 	file, stamp := a.lists+".lock", filepath.Join(a.lists, "orrery-updated")
 	asked := time.Now()
 	for {
-		l, err := takeLock(ctx, file, unix.LOCK_SH, nil)
+		l, err := host.WaitLock(ctx, file, host.Shared, nil)
 		if err != nil {
 			return nil, err
 		}
@@ -144,8 +142,8 @@ func (a *apt) readLists(ctx context.Context, fresh bool) (*lock, error) {
 		if _, young := good(); young {
 			return l, nil
 		}
-		l.release()
-		if l, err = takeLock(ctx, file, unix.LOCK_EX, nil); err != nil {
+		l.Release()
+		if l, err = host.WaitLock(ctx, file, host.Alone, nil); err != nil {
 			return nil, err
 		}
 		if have, young := good(); !young {
@@ -154,14 +152,14 @@ func (a *apt) readLists(ctx context.Context, fresh bool) (*lock, error) {
 				err = os.WriteFile(stamp, nil, 0o644)
 			} else if have && !fresh && ctx.Err() == nil {
 				fmt.Fprintln(a.log, "orrery: the package lists could not be updated; going on with those of before")
-				l.release()
-				return takeLock(ctx, file, unix.LOCK_SH, nil)
+				l.Release()
+				return host.WaitLock(ctx, file, host.Shared, nil)
 			}
 			if err != nil {
-				l.release()
+				l.Release()
 				return nil, err
 			}
 		}
-		l.release()
+		l.Release()
 	}
 }

@@ -6,8 +6,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"golang.org/x/sys/unix"
-
 	"orrery/internal/host"
 	"orrery/internal/image/rootfs"
 	"orrery/internal/problem"
@@ -26,11 +24,11 @@ func (s *Store) Aside(ctx context.Context, digest string, m site.Mirror, out str
 		return err
 	}
 	defer g.close()
-	held, err := takeLock(ctx, s.lockOf(digest), unix.LOCK_SH, nil) // GC leaves it alone
+	held, err := host.WaitLock(ctx, s.lockOf(digest), host.Shared, nil) // GC leaves it alone
 	if err != nil {
 		return err
 	}
-	defer held.release()
+	defer held.Release()
 	record, err := s.Record(digest)
 	if err != nil {
 		return problem.New(problem.Failed, "layer %s is not in the store", digest).Because(err).Try("orrery image build")

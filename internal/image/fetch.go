@@ -17,7 +17,7 @@ func (s *Store) Offered(ctx context.Context, in host.Runner, names []string, log
 	if err != nil {
 		return nil, err
 	}
-	defer reading.release()
+	defer reading.Release()
 	// It also fails if one of many names is unknown, which is for the caller to see.
 	script := `apt-cache "$@" || true`
 	args := append([]string{"/bin/sh", "-c", script, "apt-cache"}, a.args...)
@@ -35,7 +35,7 @@ func (s *Store) Fetch(ctx context.Context, in host.Runner, packages []string, lo
 	if err != nil {
 		return err
 	}
-	defer reading.release()
+	defer reading.Release()
 	args := append([]string{"/bin/sh", "-c", `cd "$0" && exec apt-get -qq "$@"`, Out}, a.args...)
 	args = append(append(args, "download"), packages...)
 	if err := in.Run(ctx, host.Command{Args: args, Stdout: log, Stderr: log}); err != nil {

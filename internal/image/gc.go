@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"orrery/internal/host"
 )
 
 // cacheAge is for how long a package that was fetched is kept for the next build.
@@ -58,14 +58,14 @@ func (s *Store) GC(ctx context.Context, used map[string]bool) ([]Info, error) {
 
 // remove removes a layer, unless somebody builds on it. It is moved aside first: no half layer is ever seen.
 func (s *Store) remove(digest string) (bool, error) {
-	held, err := tryLock(s.lockOf(digest), unix.LOCK_EX)
-	if errors.Is(err, errHeld) {
+	held, err := host.TryLock(s.lockOf(digest), host.Alone)
+	if errors.Is(err, host.ErrHeld) {
 		return false, nil
 	}
 	if err != nil {
 		return false, err
 	}
-	defer held.release()
+	defer held.Release()
 	aside := filepath.Join(s.stagings(), digest)
 	if err := removeTree(aside); err != nil {
 		return false, err
@@ -110,8 +110,8 @@ func (s *Store) Sweep() error {
 		return err
 	}
 	for digest := range left {
-		held, err := tryLock(s.lockOf(digest), unix.LOCK_EX)
-		if errors.Is(err, errHeld) {
+		held, err := host.TryLock(s.lockOf(digest), host.Alone)
+		if errors.Is(err, host.ErrHeld) {
 			continue
 		}
 		if err != nil {
@@ -124,7 +124,7 @@ func (s *Store) Sweep() error {
 				err = s.forget(digest)
 			}
 		}
-		held.release()
+		held.Release()
 		if err != nil {
 			return fmt.Errorf("remove what a killed build of %s left: %w", digest, err)
 		}

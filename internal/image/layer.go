@@ -58,11 +58,11 @@ func (g *staging) layer(ctx context.Context, l *spec.Layer, m site.Mirror, fill 
 	var trees []string
 	var base, under *Record // the image, and what it stands on
 	for _, digest := range slices.Backward(l.Lower()) {
-		below, err := takeLock(ctx, g.store.lockOf(digest), unix.LOCK_SH, nil) // GC leaves it alone while somebody builds on it
+		below, err := host.WaitLock(ctx, g.store.lockOf(digest), host.Shared, nil) // GC leaves it alone while somebody builds on it
 		if err != nil {
 			return err
 		}
-		defer below.release()
+		defer below.Release()
 		if under, err = g.store.Record(digest); err != nil {
 			return problem.New(problem.Failed, "layer %s: layer %s below it is not in the store", l.Title, digest).Because(err).
 				Try("`orrery up` builds it first")

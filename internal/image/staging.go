@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"orrery/internal/host"
 	"orrery/internal/image/rootfs"
 	"orrery/internal/site/spec"
 	"orrery/internal/tree"
@@ -20,7 +21,7 @@ type staging struct {
 	store  *Store
 	digest string
 	dir    string // in the store, hence renamed into place
-	lock   *lock
+	lock   *host.Lock
 	way    *way // out of the scratch in which it is built; nil: there is none yet
 }
 
@@ -29,14 +30,14 @@ func (s *Store) stage(ctx context.Context, l *spec.Layer, say func(string)) (*st
 	if err := s.private(); err != nil {
 		return nil, err
 	}
-	held, err := takeLock(ctx, s.lockOf(l.Digest), unix.LOCK_EX, func() {
+	held, err := host.WaitLock(ctx, s.lockOf(l.Digest), host.Alone, func() {
 		say("waits for another orrery that builds the same layer")
 	})
 	if err != nil {
 		return nil, err
 	}
 	if s.has(l.Digest) {
-		held.release()
+		held.Release()
 		return nil, nil
 	}
 	g := &staging{store: s, digest: l.Digest, dir: filepath.Join(s.stagings(), l.Digest), lock: held}
@@ -48,7 +49,7 @@ func (s *Store) stage(ctx context.Context, l *spec.Layer, say func(string)) (*st
 		err = os.MkdirAll(g.dir, 0o700)
 	}
 	if err != nil {
-		held.release()
+		held.Release()
 		return nil, err
 	}
 	return g, nil
@@ -72,7 +73,7 @@ func (g *staging) clear() error {
 func (g *staging) close() {
 	g.way.close()
 	g.clear() //nolint:errcheck // the next builder or GC tries again
-	g.lock.release()
+	g.lock.Release()
 }
 
 // commit writes what belongs beside the tree, brings all to disk, and moves the layer into the store.

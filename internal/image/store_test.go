@@ -82,12 +82,12 @@ func TestListAndGC(t *testing.T) {
 	half := mkdir(t, s.Dir, "fedcba9876543210")
 	mkdir(t, half, "tree")
 	// Somebody builds on the other base at this moment, and somebody builds a layer.
-	building, err := tryLock(s.lockOf(other.Digest), unix.LOCK_SH)
+	building, err := host.TryLock(s.lockOf(other.Digest), host.Shared)
 	if err != nil {
 		t.Fatal(err)
 	}
 	live := mkdir(t, s.stagings(), "aaaabbbbcccc")
-	builds, err := tryLock(s.lockOf("aaaabbbbcccc"), unix.LOCK_EX)
+	builds, err := host.TryLock(s.lockOf("aaaabbbbcccc"), host.Alone)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,8 +103,8 @@ func TestListAndGC(t *testing.T) {
 	if _, err := os.Stat(live); err != nil {
 		t.Error("the staging of a live builder was removed")
 	}
-	building.release()
-	builds.release()
+	building.Release()
+	builds.Release()
 	if removed, err = s.GC(t.Context(), nil); err != nil || len(removed) != 3 {
 		t.Fatalf("removed %v, %v", removed, err)
 	}
@@ -262,36 +262,6 @@ func TestFullDiskForReal(t *testing.T) {
 	if left, _ := os.ReadDir(s.stagings()); len(left) > 0 {
 		t.Errorf("%v is left", left)
 	}
-}
-
-func TestLock(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "lock")
-	first, err := tryLock(path, unix.LOCK_EX)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := tryLock(path, unix.LOCK_SH); !errors.Is(err, errHeld) {
-		t.Errorf("a held lock gives %v", err)
-	}
-	ctx, cancel := context.WithTimeoutCause(t.Context(), 120*time.Millisecond, errors.New("enough"))
-	defer cancel()
-	waited := 0
-	if _, err := takeLock(ctx, path, unix.LOCK_EX, func() { waited++ }); err == nil || err.Error() != "enough" || waited != 1 {
-		t.Errorf("waiting ends with %v after %d calls", err, waited)
-	}
-	// A lock whose file is removed by its holder is not taken for one.
-	os.Remove(path)
-	first.release()
-	second, err := tryLock(path, unix.LOCK_SH)
-	if err != nil {
-		t.Fatal(err)
-	}
-	third, err := tryLock(path, unix.LOCK_SH)
-	if err != nil {
-		t.Fatal(err)
-	}
-	second.release()
-	third.release()
 }
 
 // TestHalfLayer is one that a power cut could leave if the rename came before the content: it is no layer, and is built anew.

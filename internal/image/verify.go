@@ -5,8 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 
-	"golang.org/x/sys/unix"
-
+	"orrery/internal/host"
 	"orrery/internal/problem"
 )
 
@@ -15,11 +14,11 @@ func (s *Store) Verify(ctx context.Context, digest string) error {
 	if !s.has(digest) {
 		return problem.New(problem.Failed, "layer %s is not in the store", digest).At(s.Dir).Try("`orrery image ls` lists those that are")
 	}
-	held, err := takeLock(ctx, s.lockOf(digest), unix.LOCK_SH, nil) // GC leaves it alone meanwhile
+	held, err := host.WaitLock(ctx, s.lockOf(digest), host.Shared, nil) // GC leaves it alone meanwhile
 	if err != nil {
 		return err
 	}
-	defer held.release()
+	defer held.Release()
 	r, err := s.Record(digest)
 	if err != nil {
 		return broken(s, digest, err)

@@ -11,13 +11,13 @@ package mirror
 
 import (
 	"context"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
 	"runtime"
 
-	"golang.org/x/sys/unix"
-
+	"orrery/internal/host"
 	"orrery/internal/image"
 	"orrery/internal/problem"
 	"orrery/internal/site"
@@ -70,19 +70,18 @@ func (m *Mirror) hold(ctx context.Context) (release func(), err error) {
 	if err := os.MkdirAll(m.incoming(), 0o755); err != nil {
 		return nil, err
 	}
-	f, err := os.OpenFile(filepath.Join(m.Dir, ".lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	lock, err := host.TryLock(filepath.Join(m.Dir, ".lock"), host.Alone)
+	if errors.Is(err, host.ErrHeld) {
+		return nil, problem.New(problem.Locked, "another orrery writes to the mirror").At(m.Dir).Try("wait until it is done")
+	}
 	if err != nil {
 		return nil, err
 	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		f.Close()
-		return nil, problem.New(problem.Locked, "another orrery writes to the mirror").At(m.Dir).Try("wait until it is done")
-	}
 	if err := m.clear(); err != nil {
-		f.Close()
+		lock.Release()
 		return nil, err
 	}
-	return func() { f.Close() }, ctx.Err()
+	return lock.Release, ctx.Err()
 }
 
 // clear removes what runs have left that were killed, whether there is anything to fetch now or not.

@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"orrery/internal/host"
 	"orrery/internal/problem"
 	"orrery/internal/tree"
 )
@@ -75,7 +76,7 @@ func WriteArchive(path string) (*Archive, error) {
 		f.Close()
 		return nil, problem.New(problem.Usage, "the backup cannot be written: this is no regular file").At(part).Because(err).Try("remove it")
 	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+	if err := host.Flock(f, host.Alone); err != nil {
 		f.Close()
 		return nil, problem.New(problem.Locked, "another orrery writes this backup").At(part).Try("wait for it, or end that process")
 	}

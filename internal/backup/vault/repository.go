@@ -67,7 +67,7 @@ func OpenRepository(dir string) (*Repository, error) {
 		err = problem.New(problem.Unable, "the backups in this directory are of another format: %q", strings.TrimSpace(string(text))).
 			At(dir).Try("use the version of Orrery that wrote them")
 	default:
-		if r.lock, err = r.hold(unix.LOCK_SH); err == nil {
+		if r.lock, err = r.hold(host.Shared); err == nil {
 			err = r.read()
 		}
 	}
@@ -95,7 +95,7 @@ func WriteRepository(dir string) (*Repository, error) {
 	r := &Repository{dir: dir, index: newIndex()}
 	var err error
 	if r.root, err = OpenDirectory(dir); err == nil {
-		r.lock, err = r.hold(unix.LOCK_EX)
+		r.lock, err = r.hold(host.Alone)
 	}
 	if err == nil {
 		err = r.clear()
@@ -162,12 +162,12 @@ func begin(dir string) error {
 }
 
 // hold takes the lock of a repository: shared for readers, alone for a writer.
-func (r *Repository) hold(how int) (*os.File, error) {
+func (r *Repository) hold(how host.Sharing) (*os.File, error) {
 	f, err := r.root.OpenFile(markName)
 	if err != nil {
 		return nil, err
 	}
-	if err := unix.Flock(int(f.Fd()), how|unix.LOCK_NB); err != nil {
+	if err := host.Flock(f, how); err != nil {
 		f.Close()
 		return nil, problem.New(problem.Locked, "another orrery is at work in this directory of backups").At(r.dir).Try("wait for it, or end that process")
 	}

@@ -1,8 +1,7 @@
 package bundle
 
 import (
-	"golang.org/x/sys/unix"
-
+	"orrery/internal/host"
 	"orrery/internal/tree"
 )
 
@@ -34,9 +33,5 @@ func busy(root *tree.Root) bool {
 		return false
 	}
 	defer f.Close()
-	if unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB) != nil {
-		return true
-	}
-	_ = unix.Flock(int(f.Fd()), unix.LOCK_UN)
-	return false
+	return host.Flock(f, host.Shared) != nil
 }
