@@ -47,7 +47,7 @@ simulator ("simulated_by") are replaced by it. A twin has no way out unless you 
 					return err
 				}
 			}
-			if o.Only, err = chosenNames(original, only); err != nil {
+			if o.Only, err = control.ChosenNames(original, only); err != nil {
 				return err
 			}
 			if volumes != site.Empty && volumes != site.Snapshot {
@@ -98,18 +98,4 @@ func scaled(o *twin.Options, text string) error {
 		*to = factor
 	}
 	return nil
-}
-
-func chosenNames(s *site.Site, selectors []string) ([]string, error) {
-	chosen, err := control.Choose(s, selectors)
-	if err != nil || chosen == nil {
-		return nil, err
-	}
-	var names []string
-	for i := range s.Nodes {
-		if chosen[s.Nodes[i].Name] {
-			names = append(names, s.Nodes[i].Name)
-		}
-	}
-	return names, nil
 }

@@ -91,3 +91,18 @@ func Choose(s *site.Site, selectors []string) (map[string]bool, error) {
 	}
 	return chosen, nil
 }
+
+// ChosenNames gives the names of the nodes that selectors mean, in the order of the site; nil means all.
+func ChosenNames(s *site.Site, selectors []string) ([]string, error) {
+	chosen, err := Choose(s, selectors)
+	if err != nil || chosen == nil {
+		return nil, err
+	}
+	var names []string
+	for i := range s.Nodes {
+		if chosen[s.Nodes[i].Name] {
+			names = append(names, s.Nodes[i].Name)
+		}
+	}
+	return names, nil
+}

@@ -1,0 +1,126 @@
+// Package ci proves a site: it makes a fresh twin of it, runs the tests that it declares inside the twin's nodes, and ends the twin.
+package ci
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"orrery/internal/ci"
+	"orrery/internal/control"
+	"orrery/internal/control/register"
+	"orrery/internal/phrase"
+	"orrery/internal/problem"
+	"orrery/internal/secret"
+	"orrery/internal/site"
+	"orrery/internal/site/spec"
+	"orrery/internal/site/twin"
+)
+
+// Options say what is proven, and how.
+type Options struct {
+	Site    string        // a directory, or the name of a site that is up here; "": the one that is meant
+	Release string        // the site as this release makes it; "next": the highest; "": as declared
+	Only    []string      // selectors: only these nodes, and their tests; none: all
+	Keep    bool          // leave the twin
+	Timeout time.Duration // for all of it but the end of the twin
+	JUnit   string        // the file for the report; "": none
+	Orrery  string        // the version of this program, as the report tells it
+}
+
+// A Watcher is told how a proof goes.
+type Watcher interface {
+	control.Watcher // how the twin is made and ended
+	Shown() string  // what was shown of that, for the report
+	Tested(result ci.Result)
+	Swept(twin string) // one is about to be ended that was left by a run that was killed
+}
+
+// A Proof is one run of the tests of a site, in a twin made for it.
+type Proof struct {
+	Report ci.Report
+	Twin   register.TwinRecord
+	Kept   bool // the twin is left
+
+	*control.Session
+	options  Options
+	watcher  Watcher
+	original *site.Site
+	site     *site.Site // the twin
+	keys     *secret.Keyring
+}
+
+// New finds out what is to be proven; whatever is wrong with that or with the site file is said before anything is done.
+func New(c *control.Session, w Watcher, o Options) (*Proof, error) {
+	if err := control.NeedRoot(); err != nil {
+		return nil, err
+	}
+	if c.Twin != "" {
+		return nil, problem.New(problem.Usage, "orrery ci makes a twin of its own").Try("leave out --twin")
+	}
+	if o.Site == "" {
+		var err error
+		if o.Site, err = c.Directory(); err != nil {
+			return nil, err
+		}
+	}
+	s, dir, err := c.Original(o.Site)
+	if err != nil {
+		return nil, err
+	}
+	if len(s.Tests) == 0 {
+		return nil, problem.New(problem.Mistake, "site %s declares no test", s.Name).At(filepath.Join(dir, "site.toml")).Try("[test.NAME] node = …, command = […]")
+	}
+	t := twin.Options{Name: newName(time.Now(), os.Getpid()), Owner: control.Who()}
+	if o.Release != "" {
+		if t.Release, err = register.ReleaseNumber(s, o.Release); err != nil {
+			return nil, err
+		}
+	}
+	if t.Only, err = control.ChosenNames(s, o.Only); err != nil {
+		return nil, err
+	}
+	made, err := twin.Of(s, t)
+	if err != nil {
+		return nil, err
+	}
+	if len(made.Tests) == 0 {
+		return nil, problem.New(problem.Usage, "none of the %s is on a node of --only", phrase.Count(len(s.Tests), "test")).Try("orrery query all lists the nodes")
+	}
+	name, err := os.Hostname()
+	if err != nil {
+		return nil, err
+	}
+	mine := *c
+	mine.SiteDir, mine.Watcher = dir, w
+	return &Proof{
+		Report:  ci.Report{Site: s.Name, Host: name, Began: time.Now(), Properties: properties(made, t.Release, o.Orrery)},
+		Twin:    register.TwinRecord{Site: s.Name, Dir: dir, Options: t, Volumes: site.Empty, Created: time.Now().UTC().Truncate(time.Second)},
+		Session: &mine, options: o, watcher: w, original: s, site: made, keys: secret.NewKeyring(made, c.Dirs),
+	}, nil
+}
+
+const prefix = "ci-"
+
+// newName gives a twin a name that no other run has at this time.
+func newName(now time.Time, pid int) string {
+	return prefix + spec.DigestBytes(fmt.Append(nil, now.UnixNano(), pid))[:10]
+}
+
+// properties say, in the report, what was tested.
+func properties(s *site.Site, release int, orrery string) [][2]string {
+	all := [][2]string{{"site", s.Name}, {"release", site.ReleaseName(release)}, {"orrery", orrery}}
+	maker, seen := spec.NewMaker(s), map[string]bool{}
+	var layers []string
+	for i := range s.Nodes {
+		for _, l := range maker.Layers(&s.Nodes[i]) {
+			if !seen[l.Digest] {
+				seen[l.Digest] = true
+				layers = append(layers, l.Digest+" "+l.Title)
+			}
+		}
+	}
+	return append(all, [2]string{"layers", strings.Join(layers, "; ")})
+}

@@ -1,0 +1,114 @@
+package ci
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	"orrery/internal/ci"
+	"orrery/internal/control"
+	"orrery/internal/host"
+	"orrery/internal/problem"
+	"orrery/internal/role"
+	"orrery/internal/site"
+)
+
+// Run makes the twin, runs the tests and ends the twin, whatever happens. What the tests found is in the report, and no error.
+func (p *Proof) Run(ctx context.Context) error {
+	if err := p.sweep(ctx); err != nil {
+		return err
+	}
+	// Whoever finds the twin later knows by this lock whether the run that made it still lives.
+	lock, err := p.takeLock(p.lock(p.Twin.Key()))
+	if err != nil {
+		return err
+	}
+	defer lock.Release()
+	within, cancel := context.WithTimeoutCause(ctx, p.options.Timeout, fmt.Errorf("not done within %s", p.options.Timeout))
+	wrong := p.prove(within)
+	if late := context.Cause(within); wrong != nil && late != nil && ctx.Err() == nil {
+		wrong = problem.New(problem.Failed, "site %s was not proven", p.Report.Site).Because(late).Try("say a longer --timeout, or see in the report what took so long")
+	}
+	cancel()
+	p.Report.Took = time.Since(p.Report.Began)
+	if p.options.Keep {
+		wrong, p.Kept = errors.Join(wrong, os.Remove(p.lock(p.Twin.Key()))), true
+	} else if err := p.EndTwin(context.WithoutCancel(ctx), p.Twin); err != nil {
+		wrong = errors.Join(wrong, err)
+	}
+	if err := p.write(); err != nil {
+		wrong = errors.Join(wrong, err)
+	}
+	if ctx.Err() != nil {
+		return problem.New(problem.Interrupted, "interrupted").Because(wrong).Try("run the same command again")
+	}
+	return wrong
+}
+
+// prove brings the twin up and runs the tests.
+func (p *Proof) prove(ctx context.Context) error {
+	began := time.Now()
+	if _, _, err := p.CreateTwin(ctx, p.Twin); err != nil {
+		if cause := context.Cause(ctx); cause != nil {
+			err = errors.Join(cause, err)
+		}
+		p.tested(ci.Result{
+			Name: "bring-up", Outcome: ci.Broken, Reason: p.keys.Redact("the twin does not come up: " + err.Error()),
+			Output: p.keys.Redact(p.watcher.Shown()), Took: time.Since(began),
+		})
+		return err
+	}
+	for _, x := range p.site.Secrets { // known now, so that none is seen in what tests print
+		if _, err := p.keys.Value(ctx, x.Name); err != nil {
+			return err
+		}
+	}
+	runners, err := p.Runners(ctx, p.site)
+	if err != nil {
+		return err
+	}
+	ci.Run(ctx, p.site.Tests, ci.Place{Redact: p.keys.Redact, Env: p.env, In: func(node string) (host.Runner, error) {
+		if in, ok := runners[node]; ok {
+			return in, nil
+		}
+		return nil, control.NotRunning(node)
+	}}, p.tested)
+	for _, t := range p.original.Tests {
+		if !slices.ContainsFunc(p.site.Tests, func(x site.Test) bool { return x.Name == t.Name }) {
+			p.tested(ci.Result{Name: t.Name, Node: t.Node, Outcome: ci.Skipped, Reason: "its node is not among those of --only"})
+		}
+	}
+	return nil
+}
+
+func (p *Proof) tested(result ci.Result) {
+	p.Report.Results = append(p.Report.Results, result)
+	p.watcher.Tested(result)
+}
+
+// env is what a test sees besides a small standard environment.
+func (p *Proof) env(t site.Test) []string {
+	return []string{
+		"PATH=" + role.Venv + "/bin:" + host.Path, "ORRERY_TEST=" + t.Name, "ORRERY_SITE=" + p.site.Name, "ORRERY_NODE=" + t.Node,
+		"ORRERY_INVENTORY=/etc/orrery/inventory.json", "ORRERY_SECRETS=/etc/orrery/secrets",
+	}
+}
+
+func (p *Proof) write() error {
+	path := p.options.JUnit
+	if path == "" {
+		return nil
+	}
+	var b bytes.Buffer
+	if err := p.Report.WriteJUnit(&b); err != nil {
+		return err
+	}
+	if err := host.WriteFile(host.File{Path: path, Content: b.Bytes(), Mode: 0o644}); err != nil {
+		return problem.New(problem.Failed, "the report cannot be written").At(path).Because(problem.Reason(err))
+	}
+	return nil
+}

@@ -1,0 +1,54 @@
+package ci
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"time"
+
+	"orrery/internal/control"
+	"orrery/internal/host"
+	"orrery/internal/tree"
+)
+
+// lock is held by the run that has made a twin.
+func (p *Proof) lock(key string) string { return filepath.Join(p.Dirs.Site(key), "ci.lock") }
+
+func (p *Proof) takeLock(path string) (*host.Lock, error) {
+	return host.TakeLock(path, host.Holder{Who: control.Who(), Pid: os.Getpid(), Since: time.Now(), Command: p.Command})
+}
+
+// sweep ends the twins of runs that were killed. One that was left on purpose has no such lock.
+func (p *Proof) sweep(ctx context.Context) error {
+	locks, err := filepath.Glob(p.lock(p.original.Name + "." + prefix + "*"))
+	if err != nil {
+		return err
+	}
+	for _, path := range locks {
+		lock, err := p.takeLock(path)
+		if err != nil {
+			continue // its run lives
+		}
+		err = p.sweepOne(ctx, filepath.Base(filepath.Dir(path)))
+		lock.Release()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *Proof) sweepOne(ctx context.Context, key string) error {
+	record, err := p.ReadTwin(key)
+	if errors.Is(err, os.ErrNotExist) { // it was killed before there was a twin
+		return tree.RemoveAll(p.Dirs.Site(key))
+	}
+	if err != nil {
+		return err
+	}
+	p.watcher.Swept(record.Options.Name)
+	b := *p.Session
+	b.Force = true
+	return b.EndTwin(ctx, record)
+}

@@ -1,0 +1,44 @@
+package ci
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"orrery/internal/control"
+	"orrery/internal/control/register"
+	"orrery/internal/host"
+	"orrery/internal/site"
+)
+
+// TestSweep: what a run left that was killed before there was a twin goes; what another run is about to make, what was left on purpose and what is no run's stays.
+func TestSweep(t *testing.T) {
+	dir := t.TempDir()
+	p := &Proof{Session: &control.Session{Register: register.Register{Dirs: host.Dirs{State: dir, Run: dir}}, Command: "orrery ci"}, original: &site.Site{Name: "karoo"}}
+	for _, key := range []string{"karoo.ci-dead", "karoo.ci-alive", "karoo.ci-kept", "karoo.dev", "other.ci-dead"} {
+		if err := os.MkdirAll(p.Dirs.Site(key), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if key == "karoo.ci-kept" {
+			continue
+		}
+		if err := os.WriteFile(p.lock(key), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	alive, err := p.takeLock(p.lock("karoo.ci-alive"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer alive.Release()
+	if err := p.sweep(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	left, _ := filepath.Glob(p.Dirs.Site("*"))
+	for i := range left {
+		left[i] = filepath.Base(left[i])
+	}
+	if len(left) != 4 || left[0] != "karoo.ci-alive" || left[1] != "karoo.ci-kept" || left[2] != "karoo.dev" || left[3] != "other.ci-dead" {
+		t.Errorf("left are %v", left)
+	}
+}
