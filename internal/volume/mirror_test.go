@@ -49,6 +49,7 @@ func TestMirrors(t *testing.T) {
 // TestMirrorHere mirrors into a directory of the host.
 func TestMirrorHere(t *testing.T) {
 	needRsync(t)
+	needRoot(t)
 	dir := t.TempDir()
 	m := Mirror{Volume: "rows", Node: "db", From: filepath.Join(dir, "from"), To: filepath.Join(dir, "deep", "to")}
 	if _, err := m.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "is not there") {

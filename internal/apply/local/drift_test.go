@@ -147,8 +147,17 @@ func (n *served) want(want ...string) []observe.Drift {
 	return all
 }
 
+// needRoot skips a test in which files have owners.
+func needRoot(t *testing.T) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("only root makes files of root's")
+	}
+}
+
 // TestProbe: what has drifted of a node is found, mended and then gone; what is on record meanwhile lets the next run make it good, if this one is killed.
 func TestProbe(t *testing.T) {
+	needRoot(t)
 	n := newServed(t)
 	n.want()
 	n.unit, n.sick = "inactive", true
@@ -205,6 +214,7 @@ func TestProbe(t *testing.T) {
 
 // TestProbeOther: what has not been applied yet is no drift, nor what is of nodes that nobody asked for, that are in quarantine or do not run.
 func TestProbeOther(t *testing.T) {
+	needRoot(t)
 	n := newServed(t)
 	n.write("root/etc/web.conf", "of me\n")
 	n.write("root/srv/web.py", "other()\n")
