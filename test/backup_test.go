@@ -134,7 +134,7 @@ func must(t *testing.T, err error) {
 func treeOf(t *testing.T, dir string) []string {
 	t.Helper()
 	var lines []string
-	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+	err := filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}

@@ -260,17 +260,17 @@ func TestBombs(t *testing.T) {
 			e.Data[0] = vault.Extent{Size: e.Size, Pieces: repeat(e.Data[0].Pieces[0], 200_000)}
 			f.tree(private, e)
 		},
-		"more pieces than it says": func(t *testing.T, f *forger) {
+		"more pieces than it says": func(_ *testing.T, f *forger) {
 			e := f.file("file", big)
 			e.Data[0].Pieces = repeat(e.Data[0].Pieces[0], 200_000)
 			f.tree(private, e)
 		},
-		"larger pieces than it says": func(t *testing.T, f *forger) {
+		"larger pieces than it says": func(_ *testing.T, f *forger) {
 			e := f.file("file", big)
 			e.Size, e.Data[0].Size = 1, 1
 			f.tree(private, e)
 		},
-		"parts over one another": func(t *testing.T, f *forger) {
+		"parts over one another": func(_ *testing.T, f *forger) {
 			e := f.file("file", big)
 			e.Data = slices.Repeat(e.Data, 1000)
 			f.tree(private, e)
@@ -291,23 +291,23 @@ func TestBombs(t *testing.T) {
 			private.List = repeat(d, 200_000)
 			f.m.Trees = append(f.m.Trees, private)
 		},
-		"a negative size": func(t *testing.T, f *forger) {
+		"a negative size": func(_ *testing.T, f *forger) {
 			f.tree(private, vault.Entry{Name: "f", Mode: unix.S_IFREG | 0o600, Size: -1})
 		},
-		"a size of 8 EiB": func(t *testing.T, f *forger) {
+		"a size of 8 EiB": func(_ *testing.T, f *forger) {
 			f.tree(private, vault.Entry{Name: "f", Mode: unix.S_IFREG | 0o600, Size: 1<<63 - 1})
 		},
-		"a part of 8 EiB": func(t *testing.T, f *forger) {
+		"a part of 8 EiB": func(_ *testing.T, f *forger) {
 			f.tree(private, vault.Entry{Name: "f", Mode: unix.S_IFREG | 0o600, Size: 1<<63 - 1, Data: []vault.Extent{{At: 1<<63 - 2, Size: 3, Pieces: repeat(vault.Digest{}, 1)}}})
 		},
-		"a deep path": func(t *testing.T, f *forger) { f.tree(private, reg(strings.Repeat("d/", 1<<20)+"x")) },
-		"in no order": func(t *testing.T, f *forger) { f.tree(private, reg("b"), reg("a")) },
-		"twice":       func(t *testing.T, f *forger) { f.tree(private, reg("a"), reg("a")) },
-		"a link of 1 MiB": func(t *testing.T, f *forger) {
+		"a deep path": func(_ *testing.T, f *forger) { f.tree(private, reg(strings.Repeat("d/", 1<<20)+"x")) },
+		"in no order": func(_ *testing.T, f *forger) { f.tree(private, reg("b"), reg("a")) },
+		"twice":       func(_ *testing.T, f *forger) { f.tree(private, reg("a"), reg("a")) },
+		"a link of 1 MiB": func(_ *testing.T, f *forger) {
 			f.tree(private, vault.Entry{Name: "l", Mode: unix.S_IFLNK | 0o777, Link: vault.Name(big)})
 		},
-		"another of itself": func(t *testing.T, f *forger) { e := reg("a"); e.Same = "a"; f.tree(private, e) },
-		"a million of none": func(t *testing.T, f *forger) { f.m.Left = slices.Repeat([]string{""}, 1_000_000) },
+		"another of itself": func(_ *testing.T, f *forger) { e := reg("a"); e.Same = "a"; f.tree(private, e) },
+		"a million of none": func(_ *testing.T, f *forger) { f.m.Left = slices.Repeat([]string{""}, 1_000_000) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := forgeArchive(t)
@@ -442,8 +442,8 @@ func TestDirectoryOfStrangers(t *testing.T) {
 	outside := t.TempDir()
 	must(t, os.WriteFile(filepath.Join(outside, "secret"), []byte("of the host"), 0o600))
 	for name, spoil := range map[string]func(at, id, block string){
-		"a block is a pipe":  func(at, _, block string) { must(t, errors.Join(os.Remove(block), unix.Mkfifo(block, 0o600))) },
-		"a block is endless": func(at, _, block string) { must(t, errors.Join(os.Remove(block), os.Symlink("/dev/zero", block))) },
+		"a block is a pipe":  func(_, _, block string) { must(t, errors.Join(os.Remove(block), unix.Mkfifo(block, 0o600))) },
+		"a block is endless": func(_, _, block string) { must(t, errors.Join(os.Remove(block), os.Symlink("/dev/zero", block))) },
 		"the manifest is endless": func(at, id, _ string) {
 			file := filepath.Join(at, "backups", id+".json")
 			must(t, errors.Join(os.Remove(file), os.Symlink("/dev/zero", file)))

@@ -64,7 +64,8 @@ func noise(t *testing.T, path string, size int) {
 }
 
 // A kept tree has been backed up twice: so blocks are in use that nobody has just written.
-func keepTwice(t *testing.T) (dir, at string, last *Report) {
+func keepTwice(t *testing.T) (dir, at string) {
+	var last *Report
 	dir, at = t.TempDir(), filepath.Join(t.TempDir(), "backups")
 	writeTree(t, dir)
 	noise(t, filepath.Join(dir, "noise"), 2*vault.PieceSize)
@@ -75,7 +76,7 @@ func keepTwice(t *testing.T) (dir, at string, last *Report) {
 	if last.Read != 0 || last.Wrote != 0 || len(last.Checked.Rotten) > 0 {
 		t.Fatalf("unchanged: %+v", last)
 	}
-	return dir, at, last
+	return dir, at
 }
 
 var keptAt = time.Date(2026, 7, 30, 12, 0, 0, 0, time.UTC)
@@ -121,7 +122,7 @@ func wantVerified(t *testing.T, at string) string {
 func TestRot(t *testing.T) {
 	for name, spoil := range rot {
 		t.Run(name, func(t *testing.T) {
-			dir, at, _ := keepTwice(t)
+			dir, at := keepTwice(t)
 			for _, block := range blocksOfRepository(t, at)[:2] { // in any order
 				path := filepath.Join(at, blockPath(block))
 				spoil(t, path)
@@ -157,7 +158,7 @@ func forget(t *testing.T, at string, block vault.Digest) {
 
 // TestSilentRot: what no time tells of is found in the sample, which comes round to every block; and at once, wherever the list of a tree is.
 func TestSilentRot(t *testing.T) {
-	dir, at, _ := keepTwice(t)
+	dir, at := keepTwice(t)
 	for _, block := range blocksOfRepository(t, at) {
 		forget(t, at, block)
 		if r := keepAgain(t, at, dir); len(r.Checked.Rotten) != 1 || r.Wrote == 0 {
@@ -194,7 +195,7 @@ func TestSampleComesRound(t *testing.T) {
 
 // TestCopiedRepository: a copy, whose files have other inodes and times, is read once, and then no more than any other.
 func TestCopiedRepository(t *testing.T) {
-	dir, at, _ := keepTwice(t)
+	dir, at := keepTwice(t)
 	other := filepath.Join(t.TempDir(), "other")
 	must(t, os.CopyFS(other, os.DirFS(at)))
 	if r := keepAgain(t, other, dir); r.Checked.Read != r.Checked.Blocks || r.Wrote != 0 || len(r.Checked.Rotten) > 0 {
@@ -211,7 +212,7 @@ func TestCopiedRepository(t *testing.T) {
 
 // TestRottenNotes: notes about blocks that have rotted themselves are as good as none.
 func TestRottenNotes(t *testing.T) {
-	dir, at, _ := keepTwice(t)
+	dir, at := keepTwice(t)
 	for name, spoil := range rot {
 		if strings.HasPrefix(name, "its directory") {
 			continue
@@ -249,7 +250,7 @@ func repair(t *testing.T, at, dir string, from ...vault.Vault) *Repaired {
 func TestRepair(t *testing.T) {
 	for name, spoil := range rot {
 		t.Run(name, func(t *testing.T) {
-			dir, at, _ := keepTwice(t)
+			dir, at := keepTwice(t)
 			if done := repair(t, at, dir); done.Wrote != 0 || len(done.Rotten) > 0 || len(done.Backups) != 2 {
 				t.Errorf("nothing was damaged: %+v", done)
 			}
@@ -269,7 +270,7 @@ func TestRepair(t *testing.T) {
 
 // TestRepairWritesWhatIsLacking: of a site that has changed since, nothing else comes into the repository.
 func TestRepairWritesWhatIsLacking(t *testing.T) {
-	dir, at, _ := keepTwice(t)
+	dir, at := keepTwice(t)
 	noise(t, filepath.Join(dir, "later"), 3*vault.PieceSize)
 	must(t, os.Rename(filepath.Join(dir, "noise"), filepath.Join(dir, "elsewhere"))) // content is found wherever it is
 	v, err := vault.OpenRepository(at)

@@ -79,11 +79,7 @@ func (s *Set) sources() (all []Source, nodes []nodedir.Record, left []string, er
 		return nil, nil, nil, err
 	}
 	all, left = append(all, volumes...), append(left, more...)
-	releases, err := s.releases(nodes)
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	all = append(all, releases...)
+	all = append(all, s.releases(nodes)...)
 	if s.WithSnapshots {
 		for _, dir := range below(filepath.Join(s.Dirs.Site(key), "snapshots")) {
 			all = append(all, Source{
@@ -195,7 +191,7 @@ func owner(n *nodedir.Record, m spec.Mount) string {
 
 // releases gives what the host keeps of releases, but for the copies that their quarantines have of volumes. Of some nodes, it is
 // those releases only that they are of.
-func (s *Set) releases(nodes []nodedir.Record) ([]Source, error) {
+func (s *Set) releases(nodes []nodedir.Record) []Source {
 	var all []Source
 	of := map[int]bool{}
 	for i := range nodes {
@@ -211,7 +207,7 @@ func (s *Set) releases(nodes []nodedir.Record) ([]Source, error) {
 			Skip: func(path string) bool { return within(path, "volumes", "site/.git") },
 		})
 	}
-	return all, nil
+	return all
 }
 
 // secrets reads the secrets that go with the site.

@@ -77,7 +77,7 @@ func TestRun(t *testing.T) {
 func TestInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	does := map[string]func(ctx context.Context, c host.Command) error{
-		"first": func(ctx context.Context, _ host.Command) error { cancel(errors.New("Ctrl-C")); return exits(-1) },
+		"first": func(_ context.Context, _ host.Command) error { cancel(errors.New("Ctrl-C")); return exits(-1) },
 	}
 	first := site.Test{Name: "first", Command: []string{"first"}, Timeout: time.Minute}
 	all := Run(ctx, []site.Test{first, {Name: "second"}}, place(does), func(Result) {})

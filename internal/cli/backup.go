@@ -116,7 +116,7 @@ func (a *app) take(ctx context.Context, s *site.Site, h *local.Host, set *backup
 	took := time.Since(began)
 	fmt.Fprintf(a.out, "%s: %s and %s, %s, in %s (%.1f s; %s read, %s added).\n", s.Name, phrase.Count(len(r.Manifest.Nodes), "node"),
 		phrase.Count(countVolumes(r.Manifest), "volume"), sizeText(r.Manifest.Bytes()), into.Where(), took.Seconds(), sizeText(r.Read), sizeText(r.Wrote))
-	a.tellChecked(into, &r.Checked)
+	a.tellChecked(&r.Checked)
 	if r.Manifest.Pause > 0 {
 		fmt.Fprintf(a.out, "The nodes stood still for %s.\n", milliseconds(r.Manifest.Pause))
 	}
@@ -128,7 +128,7 @@ func (a *app) take(ctx context.Context, s *site.Site, h *local.Host, set *backup
 }
 
 // tellChecked says how much of what a backup has in common with earlier ones was looked at.
-func (a *app) tellChecked(into vault.Vault, c *vault.Checked) {
+func (a *app) tellChecked(c *vault.Checked) {
 	if c.Blocks > 0 {
 		fmt.Fprintf(a.out, "It shares %s (%s) with earlier backups; %d of them (%s) were read again and are whole.\n",
 			phrase.Count(c.Blocks, "block"), sizeText(c.Bytes), c.Read, sizeText(c.Reread))

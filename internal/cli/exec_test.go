@@ -27,7 +27,7 @@ func (d doer) Run(ctx context.Context, c host.Command) error { return d.do(ctx, 
 
 // three are nodes of which "b" prints much and fails, "c" takes for ever, and "d" does not run.
 func three() *crowd {
-	says := func(ctx context.Context, c host.Command) error {
+	says := func(_ context.Context, c host.Command) error {
 		_, err := io.WriteString(c.Stdout, "one\ntwo\n")
 		return err
 	}
@@ -36,11 +36,11 @@ func three() *crowd {
 		timeout: time.Second, parallel: 2,
 		runners: map[string]host.Runner{
 			"a": doer{do: says},
-			"b": doer{do: func(ctx context.Context, c host.Command) error {
+			"b": doer{do: func(_ context.Context, c host.Command) error {
 				_, err := c.Stdout.Write(bytes.Repeat([]byte("much\n"), mostKept))
 				return errors.Join(err, &host.RunError{Place: "b", Status: 3})
 			}},
-			"c": doer{do: func(ctx context.Context, c host.Command) error {
+			"c": doer{do: func(ctx context.Context, _ host.Command) error {
 				<-ctx.Done()
 				return &host.RunError{Place: "c", Status: -1, Err: context.Cause(ctx)}
 			}},

@@ -119,7 +119,7 @@ func TestBoot(t *testing.T) {
 	cpu, _ := os.ReadFile("/sys/fs/cgroup/cpuacct/" + n.name + "/cpuacct.usage")
 	t.Logf("%s ns of CPU\n%s", strings.TrimSpace(string(cpu)), blame)
 	var written int64
-	filepath.WalkDir(n.dir+"/private/upper", func(path string, e os.DirEntry, err error) error {
+	filepath.WalkDir(n.dir+"/private/upper", func(path string, _ os.DirEntry, err error) error {
 		var st syscall.Stat_t
 		if err == nil && syscall.Lstat(path, &st) == nil {
 			written += st.Blocks * 512

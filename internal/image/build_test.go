@@ -64,7 +64,7 @@ func TestBuildLayer(t *testing.T) {
 			t.Errorf("a failing command gives %v", err)
 		}
 		return nil
-	}, &log, say)
+	}, say)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, log.String())
 	}
@@ -100,7 +100,7 @@ func TestBuildLayer(t *testing.T) {
 	}
 	t.Logf("%s, %d files, built in %.1f s", size(uint64(r.Size)), r.Files, r.Seconds)
 	again := func(context.Context, host.Runner) error { return errors.New("built again") }
-	if err := s.BuildLayer(t.Context(), l, site.Mirror{}, again, nil, say); err != nil {
+	if err := s.BuildLayer(t.Context(), l, site.Mirror{}, again, say); err != nil {
 		t.Error(err)
 	}
 	nothingLeft(t, s)
@@ -181,13 +181,13 @@ func TestFailingFill(t *testing.T) {
 	s := realState(t)
 	l := testLayer(t, s, realBase(t, s))
 	mistake := problem.New(problem.Failed, "role x: step y")
-	err := s.BuildLayer(t.Context(), l, site.Mirror{}, func(context.Context, host.Runner) error { return mistake }, nil, sayTo(t))
+	err := s.BuildLayer(t.Context(), l, site.Mirror{}, func(context.Context, host.Runner) error { return mistake }, sayTo(t))
 	if !errors.Is(err, mistake) {
 		t.Errorf("got %v", err)
 	}
 	err = s.BuildLayer(t.Context(), l, site.Mirror{}, func(ctx context.Context, in host.Runner) error {
 		return s.InstallApt(ctx, in, []string{"no-such-package"}, nil)
-	}, nil, sayTo(t))
+	}, sayTo(t))
 	var p *problem.Problem
 	if !errors.As(err, &p) || p.Cure == "" || !strings.Contains(err.Error(), "Unable to locate package no-such-package") {
 		t.Errorf("got %v", err)
@@ -204,7 +204,7 @@ func TestInterrupt(t *testing.T) {
 	err := s.BuildLayer(ctx, l, site.Mirror{}, func(ctx context.Context, in host.Runner) error {
 		time.AfterFunc(200*time.Millisecond, cancel)
 		return in.Run(ctx, sh("sleep 600"))
-	}, nil, sayTo(t))
+	}, sayTo(t))
 	if problem.Exit(err) != int(problem.Interrupted) {
 		t.Errorf("got %v", err)
 	}
@@ -222,7 +222,7 @@ func TestBuildOnce(t *testing.T) {
 			err := Open(s.state).BuildLayer(t.Context(), l, site.Mirror{}, func(ctx context.Context, in host.Runner) error {
 				fills.Add(1)
 				return in.Run(ctx, sh("sleep 0.5; echo once >/opt/once"))
-			}, nil, func(text string) {
+			}, func(text string) {
 				if strings.HasPrefix(text, "waits") {
 					waits.Add(1)
 				}
@@ -250,7 +250,7 @@ func TestBuildSideBySide(t *testing.T) {
 			builders.Go(func() {
 				err := Open(s.state).BuildLayer(context.Background(), l, site.Mirror{}, func(ctx context.Context, in host.Runner) error {
 					return s.InstallApt(ctx, in, []string{pkg}, os.Stderr)
-				}, nil, func(string) {})
+				}, func(string) {})
 				if err != nil {
 					t.Errorf("builder %d: %v", i, err)
 				}
@@ -276,7 +276,7 @@ func TestKilledBuilder(t *testing.T) {
 			c := sh("sleep 1000 & echo half >/opt/half; echo filling; sleep 1000")
 			c.Stdout = os.Stdout
 			return in.Run(ctx, c)
-		}, nil, func(string) {})
+		}, func(string) {})
 		t.Fatal("not killed")
 	}
 	builder := exec.Command(os.Args[0], "-test.run=^TestKilledBuilder$")
@@ -313,7 +313,7 @@ func TestKilledBuilder(t *testing.T) {
 	}
 	err = s.BuildLayer(t.Context(), l, site.Mirror{}, func(ctx context.Context, in host.Runner) error {
 		return in.Run(ctx, sh("! test -e /opt/half; echo whole >/opt/whole"))
-	}, nil, sayTo(t))
+	}, sayTo(t))
 	if err != nil {
 		t.Error(err)
 	}

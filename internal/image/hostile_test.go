@@ -30,16 +30,15 @@ func must(t testing.TB, err error) {
 }
 
 // unpacked unpacks what a stranger gave, with so many bytes free, and within bounds of memory and time. Beside it nothing may change.
-func unpacked(t *testing.T, file string, free int64) (tree string, err error) {
+func unpacked(t *testing.T, file string, free int64) error {
 	t.Helper()
 	top := t.TempDir()
 	scratch, beside := filepath.Join(top, "scratch"), filepath.Join(top, "beside")
 	must(t, errors.Join(os.Mkdir(scratch, 0o700), os.Mkdir(beside, 0o700), os.WriteFile(filepath.Join(beside, "mine"), []byte("of the host"), 0o600)))
-	tree = filepath.Join(scratch, "tree")
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	begun := time.Now()
-	err = archive.Unpack(t.Context(), file, tree, scratch, free)
+	err := archive.Unpack(t.Context(), file, filepath.Join(scratch, "tree"), scratch, free)
 	runtime.ReadMemStats(&after)
 	if all := int64(after.HeapSys) - int64(before.HeapSys); all > 300<<20 {
 		t.Errorf("it took %d MiB of memory", all>>20)
@@ -51,7 +50,7 @@ func unpacked(t *testing.T, file string, free int64) (tree string, err error) {
 	if names, _ := os.ReadDir(beside); read != nil || string(text) != "of the host" || len(names) != 1 {
 		t.Errorf("beside there are %v, and mine holds %q", names, text)
 	}
-	return tree, err
+	return err
 }
 
 // gzipped gives what writes to it, compressed.
@@ -82,7 +81,7 @@ func TestImportBombs(t *testing.T) {
 		"holes of 8 TiB":       sparse(t, 8<<40),
 		"a deep path":          tarred(t, item{name: strings.Repeat("d/", 100_000) + "f", text: "x"}),
 		"a long name":          tarred(t, item{name: strings.Repeat("d", 300_000), text: "x"}),
-		"names without a file": gzipped(t, func(w io.Writer) { longNames(t, w, 500) }),
+		"names without a file": gzipped(t, func(w io.Writer) { longNames(w, 500) }),
 		"an index of 60 MiB": gzipped(t, func(w io.Writer) {
 			_, _ = w.Write(file("index.json", 60<<20))
 			for range 100 {
@@ -91,7 +90,7 @@ func TestImportBombs(t *testing.T) {
 		}),
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := unpacked(t, writeFile(t, "f", content), free)
+			err := unpacked(t, writeFile(t, "f", content), free)
 			var p *problem.Problem
 			if !errors.As(err, &p) || len(err.Error()) > 1000 {
 				t.Errorf("%.2000v", err)
@@ -136,7 +135,7 @@ func sparse(t *testing.T, size int64) []byte {
 }
 
 // longNames writes headers that say how the next file is called, and no file.
-func longNames(t *testing.T, w io.Writer, n int) {
+func longNames(w io.Writer, n int) {
 	head := make([]byte, 512)
 	copy(head, "././@LongLink")
 	copy(head[100:], "0000644\x000000000\x000000000\x00")
@@ -209,12 +208,12 @@ func TestImagesOfStrangers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir, _ := layoutOf(t, layer)
-			if _, err := unpacked(t, dir, 1<<30); err != nil {
+			if err := unpacked(t, dir, 1<<30); err != nil {
 				t.Fatal(err)
 			}
 			spoil(dir, filepath.Join(dir, "blobs/sha256", hex.EncodeToString(sum[:])))
 			done := make(chan error, 1)
-			go func() { _, err := unpacked(t, dir, 1<<30); done <- err }()
+			go func() { done <- unpacked(t, dir, 1<<30) }()
 			select {
 			case err := <-done:
 				if err == nil {
@@ -237,7 +236,7 @@ func TestIndexOfIndexes(t *testing.T) {
 		text = []byte(`{"schemaVersion":2,"manifests":[` + one + strings.Repeat(","+one, 300) + `]}`)
 	}
 	must(t, os.WriteFile(filepath.Join(dir, "index.json"), text, 0o644))
-	if _, err := unpacked(t, dir, 1<<30); err == nil {
+	if err := unpacked(t, dir, 1<<30); err == nil {
 		t.Error("it was imported")
 	}
 }
@@ -257,7 +256,7 @@ func FuzzImport(f *testing.F) {
 	must(f, w.Close())
 	f.Add(z.Bytes())
 	f.Fuzz(func(t *testing.T, content []byte) {
-		_, err := unpacked(t, writeFile(t, "f", content), 16<<20)
+		err := unpacked(t, writeFile(t, "f", content), 16<<20)
 		if err != nil && len(err.Error()) > 20_000 {
 			t.Errorf("a message of %d bytes", len(err.Error()))
 		}

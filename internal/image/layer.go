@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -25,7 +24,7 @@ var policy = host.File{Path: "/usr/sbin/policy-rc.d", Content: []byte("#!/bin/sh
 // BuildLayer makes a role layer, unless the store has it: it starts a scratch container on the base, lets fill do in there what
 // the roles say, and keeps what that wrote. Two builders of one layer build it once.
 func (s *Store) BuildLayer(ctx context.Context, l *spec.Layer, m site.Mirror, fill func(ctx context.Context, in host.Runner) error,
-	log io.Writer, say func(string)) error {
+	say func(string)) error {
 	if s.has(l.Digest) {
 		return nil
 	}
@@ -35,12 +34,9 @@ func (s *Store) BuildLayer(ctx context.Context, l *spec.Layer, m site.Mirror, fi
 		return err
 	}
 	defer g.close()
-	if log == nil {
-		log = io.Discard
-	}
 	err = s.room(layerRoom)
 	if err == nil {
-		err = g.layer(ctx, l, m, fill, log, begun, say)
+		err = g.layer(ctx, l, m, fill, begun, say)
 	}
 	if err != nil && ctx.Err() != nil {
 		return interrupted(ctx, l)
@@ -54,7 +50,7 @@ func (s *Store) BuildLayer(ctx context.Context, l *spec.Layer, m site.Mirror, fi
 }
 
 func (g *staging) layer(ctx context.Context, l *spec.Layer, m site.Mirror, fill func(ctx context.Context, in host.Runner) error,
-	log io.Writer, begun time.Time, say func(string)) error {
+	begun time.Time, say func(string)) error {
 	var trees []string
 	var base, under *Record // the image, and what it stands on
 	for _, digest := range slices.Backward(l.Lower()) {

@@ -223,7 +223,7 @@ func TestFullDisk(t *testing.T) {
 	never := func(context.Context, host.Runner) error { t.Error("filled"); return nil }
 	for name, err := range map[string]error{
 		"base":  s.BuildBase(t.Context(), importOf("/x", "9"), site.Mirror{}, sayTo(t)),
-		"layer": s.BuildLayer(t.Context(), l, site.Mirror{}, never, nil, sayTo(t)),
+		"layer": s.BuildLayer(t.Context(), l, site.Mirror{}, never, sayTo(t)),
 	} {
 		text := fmt.Sprint(err)
 		if problem.Exit(err) != int(problem.Unable) || !strings.Contains(text, "100 MiB free") || !strings.Contains(text, "orrery image gc") {
@@ -290,7 +290,7 @@ func TestHalfLayer(t *testing.T) {
 // TestBaseMissing is a layer whose base was removed since the plan.
 func TestBaseMissing(t *testing.T) {
 	s := Open(t.TempDir())
-	err := s.BuildLayer(t.Context(), &spec.Layer{Digest: "ab", Title: "x", Base: "cd"}, site.Mirror{}, nil, nil, sayTo(t))
+	err := s.BuildLayer(t.Context(), &spec.Layer{Digest: "ab", Title: "x", Base: "cd"}, site.Mirror{}, nil, sayTo(t))
 	if problem.Exit(err) != int(problem.Failed) || !strings.Contains(err.Error(), "layer cd below it is not in the store") {
 		t.Errorf("got %v", err)
 	}

@@ -132,7 +132,7 @@ func TestBuildsReachMirrorsOnly(t *testing.T) {
 		command := sh(script)
 		command.Stdout, command.Stderr = &log, &log
 		return in.Run(ctx, command)
-	}, &log, sayTo(t))
+	}, sayTo(t))
 	if err != nil {
 		t.Fatalf("%v\n%s", err, log.String())
 	}

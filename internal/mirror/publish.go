@@ -129,7 +129,7 @@ func (m *Mirror) publishSuite(ctx context.Context, d *debs, dists, suite string,
 // architectures gives those of the packages of a pool, and this host's.
 func (m *Mirror) architectures(pool string) ([]string, error) {
 	archs := []string{architecture()}
-	err := filepath.WalkDir(filepath.Join(m.apt(), pool), func(path string, e fs.DirEntry, err error) error {
+	err := filepath.WalkDir(filepath.Join(m.apt(), pool), func(path string, _ fs.DirEntry, err error) error {
 		stem, deb := strings.CutSuffix(filepath.Base(path), ".deb")
 		if arch := stem[strings.LastIndexByte(stem, '_')+1:]; err == nil && deb && arch != "all" {
 			archs = append(archs, arch)

@@ -199,8 +199,8 @@ func guardRules() []guardRule {
 	load := func(base expr.PayloadBase, offset, length uint32) *expr.Payload {
 		return &expr.Payload{DestRegister: 2, Base: base, Offset: offset, Len: length}
 	}
-	in := func(s *nftables.Set, not bool) *expr.Lookup {
-		return &expr.Lookup{SourceRegister: 1, SetName: s.Name, SetID: s.ID, Invert: not}
+	notIn := func(s *nftables.Set) *expr.Lookup {
+		return &expr.Lookup{SourceRegister: 1, SetName: s.Name, SetID: s.ID, Invert: true}
 	}
 	// As it came over the wire: of what is tagged, the tag's.
 	protocol := func(p uint16) []expr.Any {
@@ -208,13 +208,13 @@ func guardRules() []guardRule {
 	}
 	dropped := []expr.Any{&expr.Counter{}, &expr.Verdict{Kind: expr.VerdictDrop}}
 	rules := []guardRule{
-		{"not held", []expr.Any{link, in(heldSet, true), &expr.Verdict{Kind: expr.VerdictAccept}}},
-		{"MAC of another", []expr.Any{link, load(expr.PayloadBaseLLHeader, 6, 6), in(macSet, true)}},
-		{"IP of another", append(protocol(unix.ETH_P_IP), link, load(expr.PayloadBaseNetworkHeader, 12, 4), in(addressSet, true))},
-		{"ARP with the MAC of another", append(protocol(unix.ETH_P_ARP), link, load(expr.PayloadBaseNetworkHeader, 8, 6), in(macSet, true))},
+		{"not held", []expr.Any{link, notIn(heldSet), &expr.Verdict{Kind: expr.VerdictAccept}}},
+		{"MAC of another", []expr.Any{link, load(expr.PayloadBaseLLHeader, 6, 6), notIn(macSet)}},
+		{"IP of another", append(protocol(unix.ETH_P_IP), link, load(expr.PayloadBaseNetworkHeader, 12, 4), notIn(addressSet))},
+		{"ARP with the MAC of another", append(protocol(unix.ETH_P_ARP), link, load(expr.PayloadBaseNetworkHeader, 8, 6), notIn(macSet))},
 		{"ARP that asks before it has an address", append(protocol(unix.ETH_P_ARP),
 			&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseNetworkHeader, Offset: 14, Len: 4}, equal(make([]byte, 4)), &expr.Verdict{Kind: expr.VerdictAccept})},
-		{"ARP with the IP of another", append(protocol(unix.ETH_P_ARP), link, load(expr.PayloadBaseNetworkHeader, 14, 4), in(addressSet, true))},
+		{"ARP with the IP of another", append(protocol(unix.ETH_P_ARP), link, load(expr.PayloadBaseNetworkHeader, 14, 4), notIn(addressSet))},
 	}
 	for _, tagged := range []uint16{unix.ETH_P_8021Q, unix.ETH_P_8021AD, unix.ETH_P_QINQ1, unix.ETH_P_QINQ2, unix.ETH_P_QINQ3} {
 		rules = append(rules, guardRule{"VLAN tag", protocol(tagged)})

@@ -117,7 +117,7 @@ func TestWhatIsAwayIsBackFirst(t *testing.T) {
 	if r := f.run(plan.Stop(s, f.observe(), plan.Goal{Nodes: map[string]bool{"receptor2": true}}), 1); !r.OK() {
 		t.Fatal(r.Failed)
 	}
-	f.hosts[0].Healthy = func(n *spec.Node) error { return errSick }
+	f.hosts[0].Healthy = func(*spec.Node) error { return errSick }
 	p := f.up(t, s, plan.Goal{})
 	watch := &ended{}
 	f.watched(p, watch, 4)

@@ -10,7 +10,7 @@ import (
 
 // OpenFile opens a regular file for reading, with links followed inside the tree. It waits for nothing.
 func (r *Root) OpenFile(name string) (*os.File, error) {
-	fd, err := r.open(name, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
+	fd, err := r.open(name, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY)
 	if err != nil {
 		return nil, r.wrong("open", name, err)
 	}

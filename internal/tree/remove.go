@@ -13,7 +13,7 @@ import (
 
 // Remove removes a file, a link or an empty directory. What is not there is no error.
 func (r *Root) Remove(name string) error {
-	dir, err := r.open(path.Dir(relative(name)), unix.O_PATH|unix.O_DIRECTORY, 0)
+	dir, err := r.open(path.Dir(relative(name)), unix.O_PATH|unix.O_DIRECTORY)
 	if err == nil {
 		defer unix.Close(dir) //nolint:errcheck // it was only gone through
 		err = unlink(dir, path.Base(relative(name)))
@@ -26,7 +26,7 @@ func (r *Root) Remove(name string) error {
 
 // RemoveAll removes a path of the tree and all that is below it, however deep. What is not there is no error.
 func (r *Root) RemoveAll(name string) error {
-	dir, err := r.open(path.Dir(relative(name)), unix.O_RDONLY|unix.O_DIRECTORY, 0)
+	dir, err := r.open(path.Dir(relative(name)), unix.O_RDONLY|unix.O_DIRECTORY)
 	if err == nil {
 		defer unix.Close(dir) //nolint:errcheck // it was only gone through
 		err = removeAll(dir, path.Base(relative(name)))

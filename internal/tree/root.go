@@ -54,7 +54,7 @@ func open(dir string, beyond uint64) (*Root, error) {
 
 // Sub opens the tree in a directory of the tree.
 func (r *Root) Sub(name string) (*Root, error) {
-	fd, err := r.open(name, unix.O_RDONLY|unix.O_DIRECTORY, 0)
+	fd, err := r.open(name, unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
 		return nil, r.wrong("open", name, err)
 	}
@@ -87,7 +87,7 @@ func (r *Root) Lstat(name string) (*unix.Stat_t, error) { return r.stat(name, un
 func (r *Root) Stat(name string) (*unix.Stat_t, error) { return r.stat(name, 0) }
 
 func (r *Root) stat(name string, flag int) (*unix.Stat_t, error) {
-	fd, err := r.open(name, unix.O_PATH|flag, 0)
+	fd, err := r.open(name, unix.O_PATH|flag)
 	if err != nil {
 		return nil, r.wrong("stat", name, err)
 	}
@@ -98,7 +98,7 @@ func (r *Root) stat(name string, flag int) (*unix.Stat_t, error) {
 
 // Readlink gives what a symbolic link says.
 func (r *Root) Readlink(name string) (string, error) {
-	fd, err := r.open(name, unix.O_PATH|unix.O_NOFOLLOW, 0)
+	fd, err := r.open(name, unix.O_PATH|unix.O_NOFOLLOW)
 	if err != nil {
 		return "", r.wrong("readlink", name, err)
 	}
@@ -110,7 +110,7 @@ func (r *Root) Readlink(name string) (string, error) {
 
 // Names gives what is in a directory, sorted; more than most is an error.
 func (r *Root) Names(name string, most int) ([]string, error) {
-	fd, err := r.open(name, unix.O_RDONLY|unix.O_DIRECTORY, 0)
+	fd, err := r.open(name, unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
 		return nil, r.wrong("open", name, err)
 	}
@@ -134,9 +134,9 @@ func names(fd, most int) ([]string, error) {
 }
 
 // open opens a path without leaving the tree.
-func (r *Root) open(name string, flags int, mode uint32) (int, error) {
+func (r *Root) open(name string, flags int) (int, error) {
 	how := unix.OpenHow{
-		Flags: uint64(flags | unix.O_CLOEXEC), Mode: uint64(mode),
+		Flags:   uint64(flags | unix.O_CLOEXEC),
 		Resolve: r.beyond | unix.RESOLVE_NO_MAGICLINKS,
 	}
 	const tries = 1000 // the kernel asks for another when something was renamed on the way

@@ -111,7 +111,7 @@ func (r *Root) MkdirAll(name string, uid, gid int) error {
 
 // Mkdir makes a directory with a mode, unless there is one, in a directory that is there.
 func (r *Root) Mkdir(name string, mode uint32) error {
-	dir, err := r.open(path.Dir(relative(name)), unix.O_PATH|unix.O_DIRECTORY, 0)
+	dir, err := r.open(path.Dir(relative(name)), unix.O_PATH|unix.O_DIRECTORY)
 	if err != nil {
 		return r.wrong("mkdir", name, err)
 	}
@@ -128,7 +128,7 @@ func (r *Root) Mkdir(name string, mode uint32) error {
 
 // Own gives a file or directory another owner and mode; a link is not followed.
 func (r *Root) Own(name string, uid, gid int, mode uint32) error {
-	fd, err := r.open(name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
+	fd, err := r.open(name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY)
 	if err != nil {
 		return r.wrong("own", name, err)
 	}
@@ -141,7 +141,7 @@ func (r *Root) Own(name string, uid, gid int, mode uint32) error {
 
 // Stamp sets the time of the last change of a directory; links are followed inside the tree.
 func (r *Root) Stamp(name string, when unix.Timespec) error {
-	fd, err := r.open(name, unix.O_RDONLY|unix.O_DIRECTORY, 0)
+	fd, err := r.open(name, unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
 		return r.wrong("stamp", name, err)
 	}
@@ -162,22 +162,22 @@ func (r *Root) above(name string, uid, gid int) (dir int, base string, err error
 
 func (r *Root) directory(name string, uid, gid int) (int, error) {
 	const flags = unix.O_RDONLY | unix.O_DIRECTORY
-	fd, err := r.open(name, flags, 0)
+	fd, err := r.open(name, flags)
 	if !errors.Is(err, unix.ENOENT) {
 		return fd, r.wrong("open", name, err)
 	}
-	fd, err = r.open(".", flags, 0)
+	fd, err = r.open(".", flags)
 	at := ""
 	for part := range strings.SplitSeq(relative(name), "/") {
 		if err != nil {
 			break
 		}
 		at = path.Join(at, part)
-		next, missing := r.open(at, flags, 0)
+		next, missing := r.open(at, flags)
 		if errors.Is(missing, unix.ENOENT) {
 			missing = mkdir(fd, part, uid, gid)
 			if missing == nil {
-				next, missing = r.open(at, flags, 0)
+				next, missing = r.open(at, flags)
 			}
 		}
 		unix.Close(fd) //nolint:errcheck // it was only gone through
@@ -231,12 +231,12 @@ func (r *Root) RenameFresh(from, to string) error {
 
 // between does something with two paths of the tree, given by the open directories above them and their last names.
 func (r *Root) between(from, to string, do func(old int, name string, dir int, as string) error) error {
-	old, err := r.open(path.Dir(relative(from)), unix.O_PATH|unix.O_DIRECTORY, 0)
+	old, err := r.open(path.Dir(relative(from)), unix.O_PATH|unix.O_DIRECTORY)
 	if err != nil {
 		return r.wrong("rename", from, err)
 	}
 	defer unix.Close(old) //nolint:errcheck // it was only gone through
-	dir, err := r.open(path.Dir(relative(to)), unix.O_PATH|unix.O_DIRECTORY, 0)
+	dir, err := r.open(path.Dir(relative(to)), unix.O_PATH|unix.O_DIRECTORY)
 	if err != nil {
 		return r.wrong("rename", to, err)
 	}

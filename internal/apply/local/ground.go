@@ -41,7 +41,7 @@ type Networks interface {
 type Layers interface {
 	Layers() (map[string]bool, error)
 	BuildBase(ctx context.Context, l *spec.Layer, m site.Mirror, say func(string)) error
-	BuildLayer(ctx context.Context, l *spec.Layer, m site.Mirror, fill func(ctx context.Context, in host.Runner) error, log io.Writer, say func(string)) error
+	BuildLayer(ctx context.Context, l *spec.Layer, m site.Mirror, fill func(ctx context.Context, in host.Runner) error, say func(string)) error
 	InstallApt(ctx context.Context, in host.Runner, packages []string, log io.Writer) error
 	OpenLog(digest string) (*host.Log, error)
 	Record(digest string) (*image.Record, error)

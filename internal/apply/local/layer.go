@@ -23,7 +23,7 @@ func (w *Worker) build(ctx context.Context, l *spec.Layer, say func(string)) err
 	fill := func(ctx context.Context, in host.Runner) error {
 		return role.Build(ctx, in, l, w.Ground.Layers.InstallApt, log, say)
 	}
-	if err := w.Ground.Layers.BuildLayer(ctx, l, l.From, fill, log, say); err != nil {
+	if err := w.Ground.Layers.BuildLayer(ctx, l, l.From, fill, say); err != nil {
 		return problem.New(problem.Kind(problem.Exit(err)), "layer %s was not built", l.Title).Because(err).
 			Try("the whole output: orrery logs --layer %s", l.Digest)
 	}

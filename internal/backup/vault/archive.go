@@ -104,7 +104,7 @@ func (a *Archive) Close() error { return a.file.Close() }
 
 func (a *Archive) has() *index { return a.index }
 
-// Sound: whoever goes on writing an archive has compared all that is in it.
+// Sound is true of each: whoever goes on writing an archive has compared all that is in it.
 func (a *Archive) Sound(Digest) bool { return true }
 
 // header makes the header of a member. There is one way only to write it.

@@ -13,7 +13,7 @@ import (
 // errDigest: content is not what its name says.
 var errDigest = errors.New("its digest is another than its name says")
 
-// ErrMissing: something is not there at all.
+// ErrMissing says that something is not there at all.
 var ErrMissing = errors.New("it is missing")
 
 // Whereabouts are those of a backup.

@@ -47,9 +47,16 @@ type Extent struct {
 // Attrs are extended attributes by name.
 type Attrs map[string][]byte
 
-func (e *Entry) Kind() uint32  { return e.Mode & unix.S_IFMT }
-func (e *Entry) IsFile() bool  { return e.Kind() == unix.S_IFREG }
-func (e *Entry) IsDir() bool   { return e.Kind() == unix.S_IFDIR }
+// Kind is what it is, of S_IFMT.
+func (e *Entry) Kind() uint32 { return e.Mode & unix.S_IFMT }
+
+// IsFile reports whether it is a regular file.
+func (e *Entry) IsFile() bool { return e.Kind() == unix.S_IFREG }
+
+// IsDir reports whether it is a directory.
+func (e *Entry) IsDir() bool { return e.Kind() == unix.S_IFDIR }
+
+// IsFirst reports whether it is no other name of an entry before it.
 func (e *Entry) IsFirst() bool { return e.Same == "" }
 
 // A Name is a file name or path: any bytes but 0. Such as are no UTF-8 are written in base64.
@@ -97,7 +104,7 @@ func WriteList(entries []Entry) ([]byte, error) {
 // mostLine bounds a line of a list. A file of 1.9 TiB has one that long.
 const mostLine = 128 << 20
 
-// ErrBounds: there is more of something than any backup has.
+// ErrBounds says that there is more of something than any backup has.
 var ErrBounds = errors.New("there is more of it than in any backup")
 
 // eachEntry reads what writeList wrote, one entry after another, and refuses what no walk of a tree can have given. Whoever wrote the

@@ -67,6 +67,7 @@ func allDigests(names []string) bool {
 	return !slices.ContainsFunc(names, func(name string) bool { return !image.IsDigest(name) })
 }
 
+// Illegal says of a name that it is of none that a backup can have.
 func Illegal(what, name string) error {
 	return fmt.Errorf("%s %q is none that Orrery writes", what, name)
 }

@@ -28,6 +28,7 @@ type job struct {
 	content []byte
 }
 
+// NewPacker begins to pack pieces into blocks of a vault.
 func NewPacker(v Vault) *Packer {
 	p := &Packer{vault: v, known: v.has(), coming: map[Digest]bool{}, jobs: make(chan job, workers), free: make(chan []byte, 2*workers+1)}
 	for range cap(p.free) {

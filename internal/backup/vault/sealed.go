@@ -59,6 +59,7 @@ func (s Secrets) Seal(to []age.Recipient) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
+// Unseal gives secrets that were sealed, to whoever has a key of theirs.
 func Unseal(from io.Reader, with []age.Identity) (Secrets, error) {
 	plain, err := age.Decrypt(from, with...)
 	if err != nil {

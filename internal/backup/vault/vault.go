@@ -47,6 +47,7 @@ type opened struct {
 // remembered is how many opened blocks are kept.
 const remembered = 8
 
+// NewPieces opens the blocks of a vault for those who want pieces of them.
 func NewPieces(v Vault) *Pieces {
 	return &Pieces{vault: v, order: list.New(), open: map[Digest]*list.Element{}}
 }

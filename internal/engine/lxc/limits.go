@@ -129,11 +129,7 @@ func (c container) applyLimits(l site.Limits) error {
 				At(path(f)).Because(errors.Unwrap(err)).Try("a limit below what the node uses now cannot be set while it runs")
 		}
 	}
-	has, err := c.limits()
-	if err != nil {
-		return err
-	}
-	if want := settable(l); !equalLimits(has, want) {
+	if has, want := c.limits(), settable(l); !equalLimits(has, want) {
 		return problem.New(problem.Failed, "node %s: limits read back as %+v instead of %+v", c.ref.Name, has, want).
 			At(filepath.Join(cgroups, c.cgroup()))
 	}
@@ -167,7 +163,7 @@ func samePin(a, b string) bool {
 }
 
 // limits reads the limits that are in force.
-func (c container) limits() (site.Limits, error) {
+func (c container) limits() site.Limits {
 	var l site.Limits
 	read := func(controller, v1, v2 string) string {
 		file := v2
@@ -196,7 +192,7 @@ func (c container) limits() (site.Limits, error) {
 			l.Swap = &n
 		}
 	}
-	return l, nil
+	return l
 }
 
 // amount reads a number; "max", and version 1's way to say it (the largest multiple of a page), give 0: no limit.

@@ -41,7 +41,7 @@ func (e *Engine) observe(f nodedir.Found) observe.Node {
 			n.State = observe.Frozen
 		}
 		c.observeLinks(&n)
-		if has, err := c.limits(); err == nil && !equalLimits(has, settable(n.Limits)) {
+		if has := c.limits(); !equalLimits(has, settable(n.Limits)) {
 			if samePin(has.Pin, n.Limits.Pin) {
 				has.Pin = n.Limits.Pin
 			}

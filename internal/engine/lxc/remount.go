@@ -90,7 +90,7 @@ func (e *Engine) seen(c container, r *nodedir.Record) (*remounting, error) {
 	return s, inSpace(c.init(), func(table func() ([]rootfs.Mounted, error)) error {
 		mounts, err := table()
 		for _, m := range s.known {
-			if _, ok := s.find(mounts, m, m.path); ok && !slices.Contains(s.standing, m) {
+			if s.shows(mounts, m, m.path) && !slices.Contains(s.standing, m) {
 				s.standing = append(s.standing, m)
 			}
 		}
@@ -122,13 +122,9 @@ func (s *remounting) to(wanted []mount) error {
 	return s.c.writeFstab(append([]mount{s.etc}, wanted...))
 }
 
-// find gives the mount of a volume at a place.
-func (s *remounting) find(table []rootfs.Mounted, m mount, at string) (rootfs.Mounted, bool) {
-	i := slices.IndexFunc(table, func(t rootfs.Mounted) bool { return t.At == at && s.isOf(m, t) })
-	if i < 0 {
-		return rootfs.Mounted{}, false
-	}
-	return table[i], true
+// shows reports whether a volume is mounted at a place.
+func (s *remounting) shows(table []rootfs.Mounted, m mount, at string) bool {
+	return slices.ContainsFunc(table, func(t rootfs.Mounted) bool { return t.At == at && s.isOf(m, t) })
 }
 
 // isOf reports whether something mounted shows a volume. The kernel calls a directory so that has been removed.

@@ -71,7 +71,7 @@ func (e *Engine) Start(ctx context.Context, ref engine.Ref) error {
 		err = c.startProblem(err, c.why(tail.String()))
 		return errors.Join(err, c.giveBack(ctx, r))
 	}
-	if has, err := c.limits(); err == nil && !equalLimits(has, settable(r.Limits)) {
+	if has := c.limits(); !equalLimits(has, settable(r.Limits)) {
 		return problem.New(problem.Failed, "node %s: limits read back as %+v instead of %+v", r.Name, has, r.Limits).At(c.cgroup()).
 			Try("orrery doctor tells which limits this host can set")
 	}

@@ -122,7 +122,7 @@ func (s *remounting) doomed(v view, table []rootfs.Mounted) []rootfs.Mounted {
 		}
 	}
 	for _, w := range s.wanted {
-		if _, ok := s.find(table, w, v.at(w)); !ok && v.open != nil {
+		if !s.shows(table, w, v.at(w)) && v.open != nil {
 			changed = append(changed, v.at(w))
 		}
 	}
@@ -215,7 +215,7 @@ func (s *remounting) lacking(v view) (lacks []mount, err error) {
 	err = inSpace(v.pid, func(table func() ([]rootfs.Mounted, error)) error {
 		mounts, err := table()
 		for _, w := range s.wanted {
-			if _, ok := s.find(mounts, w, v.at(w)); ok {
+			if s.shows(mounts, w, v.at(w)) {
 				continue
 			}
 			if slices.ContainsFunc(mounts, func(m rootfs.Mounted) bool { return m.At == v.at(w) }) {

@@ -66,7 +66,7 @@ func TestBare(t *testing.T) {
 	dir := t.TempDir()
 	root := layer(t, "/bin/cat")
 	b := &Bare{Root: filepath.Join(dir, "root"), Layers: []string{root, "/usr"}, Scratch: filepath.Join(dir, "scratch")}
-	p := &Place{Runner: b, Name: "bare", Programs: func(name string) []string {
+	p := &Place{Runner: b, Name: "bare", Programs: func(string) []string {
 		// The libraries of the program are those of this host, which the tree has not.
 		return []string{filepath.Join(b.Root, "usr/bin/tool.real")}
 	}}

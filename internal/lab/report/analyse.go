@@ -53,7 +53,7 @@ func analyse(t bundle.Test, h bundle.Head, s samples) Test {
 				cell.Single = summarize(single, nil)
 			}
 			if cell.Summary == nil && cell.Missing == "" {
-				cell.Missing = why(t.Name, setting.Name, a.Failures, trials)
+				cell.Missing = why(setting.Name, a.Failures, trials)
 			}
 			row.Cells = append(row.Cells, cell)
 		}
@@ -64,7 +64,7 @@ func analyse(t bundle.Test, h bundle.Head, s samples) Test {
 }
 
 // why says why a cell is empty though its setting is there.
-func why(name, setting string, all []Failure, trials []bundle.Trial) string {
+func why(setting string, all []Failure, trials []bundle.Trial) string {
 	for _, f := range all {
 		if f.Setting == setting {
 			return f.Reason

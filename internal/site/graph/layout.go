@@ -79,10 +79,8 @@ func (p *Picture) layout() *layout {
 		}
 	}
 	y := headRow
-	lines := map[string]*line{}
 	for i := range p.Site.Networks {
 		n := &line{network: &p.Site.Networks[i], colour: i, x: margin + i*lineGap, y: y + labelRow/2}
-		lines[n.network.Name] = n
 		l.networks = append(l.networks, n)
 		y += labelRow
 	}
@@ -99,7 +97,7 @@ func (p *Picture) layout() *layout {
 		h := &hostBox{title: g.title, nodes: len(g.nodes), box: box{left, y, inside + 2*padding, 0}}
 		y += hostHead
 		for row := range slices.Chunk(g.nodes, columns) {
-			y = l.row(row, lines, left+padding, y)
+			y = l.row(row, left+padding, y)
 		}
 		h.h = y - h.y
 		l.hosts = append(l.hosts, h)
@@ -119,7 +117,7 @@ func columnsFor(nodes int) int {
 }
 
 // row places a row of cards and the branches below it, and gives where the next begins.
-func (l *layout) row(nodes []*site.Node, lines map[string]*line, x, y int) int {
+func (l *layout) row(nodes []*site.Node, x, y int) int {
 	below := map[string]*branch{}
 	var used []*line
 	for _, n := range l.networks {

@@ -152,8 +152,9 @@ func (p *parsed) made(text string) (string, error) {
 	return text, nil
 }
 
-// length is how long values are as text, at most.
-func (p *parsed) length(args []any) (longest, all int, err error) {
+// length is how long the longest of some values is as text, at most.
+func (p *parsed) length(args []any) (longest int, err error) {
+	all := 0
 	for _, arg := range args {
 		n := 64
 		switch v := arg.(type) {
@@ -166,20 +167,20 @@ func (p *parsed) length(args []any) (longest, all int, err error) {
 			}
 		}
 		if p.spend(1+n/16, 0) != nil {
-			return 0, 0, tooLong()
+			return 0, tooLong()
 		}
 		longest, all = max(longest, n), all+n
 	}
 	if all > maxText {
 		err = tooLong()
 	}
-	return longest, all, err
+	return longest, err
 }
 
 // plain makes a function of text/template that prints its arguments one that has a bound.
 func (p *parsed) plain(print func(...any) string) func(...any) (string, error) {
 	return func(args ...any) (string, error) {
-		if _, _, err := p.length(args); err != nil {
+		if _, err := p.length(args); err != nil {
 			return "", err
 		}
 		return p.made(print(args...))
@@ -193,7 +194,7 @@ var (
 
 // printf is fmt.Sprintf for texts and widths that have a bound.
 func (p *parsed) printf(format string, args ...any) (string, error) {
-	longest, _, err := p.length(args)
+	longest, err := p.length(args)
 	if err != nil {
 		return "", err
 	}
@@ -225,7 +226,7 @@ func (p *parsed) join(sep string, list any) (string, error) {
 
 // quote is strconv.Quote of whatever it is given.
 func (p *parsed) quote(x any) (string, error) {
-	if _, _, err := p.length([]any{x}); err != nil {
+	if _, err := p.length([]any{x}); err != nil {
 		return "", err
 	}
 	return p.made(quoted(x))

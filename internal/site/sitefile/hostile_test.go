@@ -139,7 +139,7 @@ func TestBombs(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := siteDir(t, map[string]string{"site.toml": c.site, "roles/x/role.toml": c.role, "pins.txt": c.pins})
-			peak := watch(t)
+			peak := watch()
 			begun := time.Now()
 			err := soon(t, dir)
 			took, most := time.Since(begun), peak()
@@ -158,7 +158,7 @@ func TestBombs(t *testing.T) {
 }
 
 // watch gives the most that the heap comes to from now on.
-func watch(t *testing.T) (peak func() uint64) {
+func watch() (peak func() uint64) {
 	runtime.GC() // what was before does not count
 	var most atomic.Uint64
 	stop, stopped := make(chan struct{}), make(chan struct{})

@@ -218,7 +218,7 @@ func TestRead(t *testing.T) {
 		f := &figure{Name: "x", Unit: "s", JSON: rapid.StringMatching(`[a-c.#0-9@*]{1,8}`).Draw(t, "path")}
 		_, _ = f.read(text)
 		g := &figure{Name: "x", Unit: "s", Regex: "(.+)"}
-		g.check(func(cure, format string, args ...any) { t.Fatalf(format, args...) })
+		g.check(func(_, format string, args ...any) { t.Fatalf(format, args...) })
 		if n, err := g.read(text); err == nil && (n != n || n-n != 0) {
 			t.Fatalf("%q is %v", text, n)
 		}
