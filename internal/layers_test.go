@@ -46,7 +46,7 @@ var layers = [][]string{
 	{"control/trial", "control/register"},
 	{"control"},
 	{"control/releases", "control/ci", "control/lab", "control/nodes"},
-	{"control/volumes"},
+	{"control/volumes", "control/layers"},
 	{"cli"},
 }
 

@@ -12,13 +12,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"orrery/internal/control"
+	"orrery/internal/control/layers"
 	"orrery/internal/control/releases"
+	"orrery/internal/control/volumes"
 	"orrery/internal/host"
-	"orrery/internal/image"
 	"orrery/internal/phrase"
 	"orrery/internal/site"
 	"orrery/internal/snapshot"
-	"orrery/internal/volume"
 )
 
 // An offer gives the shell the words that may stand in a place of the command line. A word may have a description behind a tab.
@@ -322,21 +322,12 @@ func (a words) mirrored() ([]string, cobra.ShellCompDirective) {
 
 // formers gives whose data is there of whom no node is declared.
 func (a words) formers() ([]string, cobra.ShellCompDirective) {
-	s := a.completed()
-	var some []string
-	all, _ := volume.List(a.Dirs, s.Key())
-	for _, v := range all {
-		if _, still := s.Node(v.Node); !still && v.Node != "" {
-			some = append(some, v.Node)
-		}
-	}
-	slices.Sort(some)
-	return slices.Compact(some), noFiles
+	return volumes.Formers(&a.Session, a.completed()), noFiles
 }
 
 func (a words) layers() ([]string, cobra.ShellCompDirective) {
 	var some []string
-	all, _ := image.Open(a.Dirs.State).List()
+	all, _ := layers.List(context.Background(), &a.Session)
 	for _, l := range all {
 		some = append(some, l.Digest+"\t"+l.Title)
 	}

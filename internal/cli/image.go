@@ -6,10 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"orrery/internal/control"
-	"orrery/internal/engine/all"
-	"orrery/internal/image"
-	"orrery/internal/snapshot"
+	"orrery/internal/control/layers"
 )
 
 func (a *app) imageVerb() *cobra.Command {
@@ -21,31 +18,6 @@ func (a *app) imageVerb() *cobra.Command {
 	return c
 }
 
-// used gives the digests of the layers that nodes of any site on this host stand on, or stood on in a snapshot.
-func (a *app) used(c *cobra.Command, store *image.Store) (map[string]bool, error) {
-	used := map[string]bool{}
-	for _, e := range all.Engines(a.Dirs, store) {
-		nodes, err := e.List(c.Context(), "")
-		if err != nil {
-			return nil, err
-		}
-		for _, n := range nodes {
-			for _, digest := range n.Layers() {
-				used[digest] = true
-			}
-		}
-	}
-	kept, err := snapshot.Layers(a.Dirs)
-	if err != nil {
-		return nil, err
-	}
-	for _, digest := range kept {
-		used[digest] = true
-	}
-	delete(used, "")
-	return used, nil
-}
-
 func (a *app) imageList() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
@@ -53,23 +25,18 @@ func (a *app) imageList() *cobra.Command {
 		Short: "List the layers",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			store := image.Open(a.Dirs.State)
-			infos, err := store.List()
-			if err != nil {
-				return err
-			}
-			used, err := a.used(c, store)
+			rows, err := layers.List(c.Context(), &a.Session)
 			if err != nil {
 				return err
 			}
 			if asJSON {
-				return printJSON(a.out, infos)
+				return printJSON(a.out, rows)
 			}
 			t := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
 			fmt.Fprintln(t, "DIGEST\tSIZE\tBUILT\tUSED\tWHAT")
-			for _, i := range infos {
+			for _, i := range rows {
 				inUse := "no"
-				if used[i.Digest] {
+				if i.Used {
 					inUse = "yes"
 				}
 				fmt.Fprintf(t, "%s\t%d MiB\t%s\t%s\t%s\n", i.Digest, i.Size>>20, i.Built.Local().Format("2006-01-02 15:04"), inUse, i.Title)
@@ -87,15 +54,10 @@ func (a *app) imageGC() *cobra.Command {
 		Short: "Remove layers that no node uses",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if err := control.NeedRoot(); err != nil {
+			gone, err := layers.Remove(c.Context(), &a.Session)
+			if err != nil && len(gone) == 0 {
 				return err
 			}
-			store := image.Open(a.Dirs.State)
-			used, err := a.used(c, store)
-			if err != nil {
-				return err
-			}
-			gone, err := store.GC(c.Context(), used)
 			var size int64
 			for _, i := range gone {
 				size += i.Size
@@ -112,29 +74,36 @@ func (a *app) imageVerify() *cobra.Command {
 		Use:   "verify [DIGEST...]",
 		Short: "Check that layers are as they were built",
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := control.NeedRoot(); err != nil {
-				return err
-			}
-			store := image.Open(a.Dirs.State)
-			if len(args) == 0 {
-				infos, err := store.List()
-				if err != nil {
-					return err
-				}
-				for _, i := range infos {
-					args = append(args, i.Digest)
-				}
-			}
 			var wrong error
-			for _, digest := range args {
-				if err := store.Verify(c.Context(), digest); err != nil {
+			err := layers.Verify(c.Context(), &a.Session, args, func(digest string, err error) {
+				if err != nil {
 					printError(a.err, err)
 					wrong = firstError(wrong, err)
-					continue
+					return
 				}
 				fmt.Fprintf(a.out, "%s  as built\n", digest)
+			})
+			if err != nil {
+				return err
 			}
 			return said(wrong)
+		},
+	}
+}
+
+func (a *app) imageBuild() *cobra.Command {
+	return &cobra.Command{
+		Use:   "build [SELECTOR...]",
+		Short: "Build the layers that nodes need before you run up, and print their digests",
+		RunE: func(c *cobra.Command, args []string) error {
+			all, err := layers.Build(c.Context(), &a.Session, args)
+			if err != nil {
+				return err
+			}
+			for _, l := range all {
+				fmt.Fprintf(a.out, "%s  %s\n", l.Digest, l.Title)
+			}
+			return nil
 		},
 	}
 }

@@ -27,6 +27,8 @@ func (w *watcher) Tell(e control.Event) {
 	switch {
 	case e.Kind == control.Outcome:
 		fmt.Fprintf(w.out, "%s.\n", e.Text)
+	case e.Kind == control.Progress:
+		fmt.Fprintln(w.err, e.Text)
 	case e.Kind == control.Orphan:
 		fmt.Fprintf(w.err, "Note: %s.\n", e.Text)
 	case e.Kind == control.Notice:

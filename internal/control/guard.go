@@ -2,12 +2,16 @@ package control
 
 import (
 	"context"
+	"errors"
 	"io"
 	"os"
 	"strconv"
 	"strings"
 
+	"orrery/internal/engine"
+	"orrery/internal/engine/all"
 	"orrery/internal/host"
+	"orrery/internal/image"
 	"orrery/internal/problem"
 	"orrery/internal/site/spec"
 )
@@ -29,11 +33,35 @@ func (c *Session) Guard(nodes ...*spec.Node) (letGo func(), err error) {
 		return nil, problem.New(problem.Failed, "the process that would let nodes go on cannot be started").Because(err)
 	}
 	return func() {
-		_, _ = io.WriteString(in, AllGoOn)
+		_, _ = io.WriteString(in, allGoOn)
 		_ = in.Close()
 		_ = cmd.Wait()
 	}, nil
 }
 
-// AllGoOn is what the guard reads if it has nothing to do.
-const AllGoOn = "done"
+// allGoOn is what the guard reads if it has nothing to do.
+const allGoOn = "done"
+
+// Thaw is what the guard does: it waits until the process that has started it says, by from, that all nodes go on, or has ended; then it lets them go on. Nodes are named as
+// ENGINE/SITE/ID/NAME.
+func (c *Session) Thaw(ctx context.Context, from io.Reader, nodes []string) error {
+	said, _ := io.ReadAll(from)
+	if string(said) == allGoOn {
+		return nil
+	}
+	engines := all.Engines(c.Dirs, image.Open(c.Dirs.State))
+	var errs error
+	for _, node := range nodes {
+		part := strings.SplitN(node, "/", 4)
+		if len(part) < 4 {
+			return problem.New(problem.Usage, "%q is no node", node)
+		}
+		id, err := strconv.Atoi(part[2])
+		freezer, ok := engines[part[0]].(engine.Freezer)
+		if err != nil || !ok {
+			return problem.New(problem.Usage, "%q is no node", node)
+		}
+		errs = errors.Join(errs, freezer.Thaw(context.WithoutCancel(ctx), engine.Ref{Site: part[1], ID: id, Name: part[3]}))
+	}
+	return errs
+}

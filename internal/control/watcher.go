@@ -43,10 +43,11 @@ type EventKind string
 
 // The kinds of events.
 const (
-	Notice  EventKind = "notice"  // something that may be unexpected
-	Trouble EventKind = "trouble" // something went wrong that does not end the operation, or that will have ended it
-	Outcome EventKind = "outcome" // something was done on the way that the caller did not ask for
-	Orphan  EventKind = "orphan"  // a volume that no node uses any more
+	Notice   EventKind = "notice"   // something that may be unexpected
+	Trouble  EventKind = "trouble"  // something went wrong that does not end the operation, or that will have ended it
+	Outcome  EventKind = "outcome"  // something was done on the way that the caller did not ask for
+	Orphan   EventKind = "orphan"   // a volume that no node uses any more
+	Progress EventKind = "progress" // how far something is that has neither steps nor bytes
 )
 
 func (c *Session) outcome(site, format string, args ...any) {

@@ -58,6 +58,19 @@ func Adopt(ctx context.Context, c *control.Session, former, heir string, named [
 	return done, err
 }
 
+// Formers gives the nodes whose data is there and that the site file does not declare.
+func Formers(c *control.Session, s *site.Site) []string {
+	var names []string
+	all, _ := volume.List(c.Dirs, s.Key())
+	for _, v := range all {
+		if _, still := s.Node(v.Node); !still && v.Node != "" {
+			names = append(names, v.Node)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
 // run ends what is there of the former node, and gives its data to the heir.
 func (a *adoption) run(ctx context.Context, r *control.Account) ([]Adopted, error) {
 	hosts, err := a.Seen(ctx, a.host)

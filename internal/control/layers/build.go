@@ -1,0 +1,111 @@
+package layers
+
+import (
+	"context"
+
+	"orrery/internal/control"
+	"orrery/internal/observe"
+	"orrery/internal/plan"
+	"orrery/internal/site"
+	"orrery/internal/site/selector"
+	"orrery/internal/site/spec"
+	"orrery/internal/site/twin"
+)
+
+// Build builds the layers that the nodes need which selectors mean, and gives them, each once.
+func Build(ctx context.Context, c *control.Session, selectors []string) ([]*spec.Layer, error) {
+	s, h, chosen, err := c.Target(selectors)
+	if err != nil {
+		return nil, err
+	}
+	j := &control.Job{Session: c, Site: s, Host: h, Plan: func(hosts []observe.Host) (*plan.Plan, error) {
+		return plan.Build(s, hosts, plan.Goal{Releases: h.Releases, Nodes: chosen})
+	}}
+	if _, err := j.Run(ctx); err != nil {
+		return nil, err
+	}
+	nodes, err := selector.Select(s, selectors...)
+	if err != nil {
+		return nil, err
+	}
+	var all []*spec.Layer
+	maker, seen := spec.NewMaker(s), map[string]bool{}
+	for _, n := range nodes {
+		for _, l := range maker.Layers(n) {
+			if !seen[l.Digest] {
+				seen[l.Digest] = true
+				all = append(all, l)
+			}
+		}
+	}
+	return all, nil
+}
+
+// recipes gives the layers of the site as it is declared, as its releases make it, and as its twins are: bases before what stands on them.
+func recipes(s *site.Site) ([]*spec.Layer, error) {
+	views := []*site.Site{s}
+	for _, r := range s.Releases {
+		made, err := twin.Release(s, r.Number)
+		if err != nil {
+			return nil, err
+		}
+		views = append(views, made)
+	}
+	if len(s.Nodes) > 0 {
+		for _, release := range append([]site.Release{{}}, s.Releases...) {
+			made, err := twin.Of(s, twin.Options{Name: "mirror", Release: release.Number})
+			if err != nil {
+				return nil, err
+			}
+			views = append(views, made)
+		}
+	}
+	var bases, roles []*spec.Layer
+	seen := map[string]bool{}
+	for _, view := range views {
+		maker := spec.NewMaker(view)
+		for i := range view.Nodes {
+			for _, l := range maker.Layers(&view.Nodes[i]) {
+				switch {
+				case seen[l.Digest]:
+				case l.IsBase():
+					bases = append(bases, l)
+				default:
+					roles = append(roles, l)
+				}
+				seen[l.Digest] = true
+			}
+		}
+	}
+	return append(bases, roles...), nil
+}
+
+// buildMissing builds the layers that are not in the store.
+func buildMissing(ctx context.Context, c *control.Session, s *site.Site, recipes []*spec.Layer) error {
+	h, err := c.Here(s)
+	if err != nil {
+		return err
+	}
+	j := &control.Job{Session: c, Site: s, Host: h, Plan: func(hosts []observe.Host) (*plan.Plan, error) {
+		p := &plan.Plan{Site: s.Name}
+		step := map[string]int{}
+		for _, l := range recipes {
+			if hosts[0].Layers[l.Digest] {
+				continue
+			}
+			var needs []int
+			for _, digest := range l.Lower() {
+				if below, ok := step[digest]; ok {
+					needs = append(needs, below)
+				}
+			}
+			step[l.Digest] = len(p.Steps)
+			p.Steps = append(p.Steps, &plan.Step{
+				N: len(p.Steps), Kind: plan.BuildLayer, Host: hosts[0].Name, Subject: l.Title, Reason: "not in the store: " + l.Digest, Needs: needs, Layer: l,
+			})
+		}
+		return p, nil
+	}}
+	_, err = j.Run(ctx)
+	return err
+}

@@ -1,0 +1,118 @@
+package layers
+
+import (
+	"context"
+	"path/filepath"
+
+	"orrery/internal/control"
+	"orrery/internal/image"
+	"orrery/internal/mirror"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+	"orrery/internal/site/spec"
+)
+
+// PullOptions say where the mirror of the packages is, and what else is done with it.
+type PullOptions struct {
+	Dir   string // "": as [mirror] of the site says, else with the state of this host
+	Prune bool   // what no layer of this site needs is removed
+}
+
+// Pulled is what came of getting packages.
+type Pulled struct {
+	mirror.Pulled
+	Site      string // its name
+	Dir       string // the mirror
+	Needless  bool   // the site has no nodes, so it needs no packages
+	Apt, PyPI string // what the site file has to say in [mirror] to build from it; "": it says so
+}
+
+// Pull gets the exact packages of all layers that a site, its releases and its twins need. Layers that are missing are built first.
+func Pull(ctx context.Context, c *control.Session, o PullOptions) (*Pulled, error) {
+	if err := control.NeedRoot(); err != nil {
+		return nil, err
+	}
+	s, err := c.Load()
+	if err != nil {
+		return nil, err
+	}
+	dir, err := mirrorAt(c, s, o.Dir)
+	if err != nil {
+		return nil, err
+	}
+	// The layers are those that are made from the archives themselves: what comes out of the mirror cannot tell what belongs into it.
+	upstream := *s
+	upstream.Mirror = mirror.Upstream(s.Mirror, dir)
+	recipes, err := recipes(&upstream)
+	if err != nil {
+		return nil, err
+	}
+	if len(recipes) == 0 {
+		return &Pulled{Site: s.Name, Needless: true}, nil
+	}
+	if err := buildMissing(ctx, c, &upstream, recipes); err != nil {
+		return nil, err
+	}
+	store := image.Open(c.Dirs.State)
+	layers, err := contents(store, recipes)
+	if err != nil {
+		return nil, err
+	}
+	log, err := store.OpenLog("mirror")
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close() //nolint:errcheck // what a log lacks at its end is no reason to fail
+	say := func(text string) { c.Watcher.Tell(control.Event{Kind: control.Progress, Site: s.Key(), Text: text}) }
+	m := &mirror.Mirror{Dir: dir, Keys: filepath.Join(c.Dirs.State, "mirror-key"), Store: store, From: upstream.Mirror, Log: log, Say: say}
+	done, err := m.Pull(ctx, layers, o.Prune)
+	if err != nil {
+		return nil, err
+	}
+	pulled := &Pulled{Pulled: *done, Site: s.Name, Dir: dir}
+	if apt, pypi := mirror.URLs(dir); s.Mirror.Apt != apt || s.Mirror.PyPI != pypi {
+		pulled.Apt, pulled.PyPI = apt, pypi
+	}
+	return pulled, nil
+}
+
+// mirrorAt gives the directory that is meant: the one that is named, else that of [mirror], else one with the state of this host.
+func mirrorAt(c *control.Session, s *site.Site, named string) (string, error) {
+	if named != "" {
+		return filepath.Abs(named)
+	}
+	if dir, ok := image.LocalDir(s.Mirror.Apt); ok {
+		if filepath.Base(dir) != "apt" {
+			return "", problem.New(problem.Usage, "[mirror] apt = %q is not laid out as orrery mirror pull does it", s.Mirror.Apt).
+				Try("say which directory: orrery mirror pull DIRECTORY")
+		}
+		return filepath.Dir(dir), nil
+	}
+	return filepath.Join(c.Dirs.State, "mirror"), nil
+}
+
+// contents gives what is recorded of layers.
+func contents(store *image.Store, recipes []*spec.Layer) ([]*mirror.Layer, error) {
+	bases := map[string]*mirror.Layer{}
+	var all []*mirror.Layer
+	for _, recipe := range recipes {
+		r, err := store.Record(recipe.Digest)
+		if err != nil {
+			return nil, err
+		}
+		l := &mirror.Layer{Digest: r.Digest, Title: r.Title, Debian: r.Packages, Python: r.Python, Pins: recipe.Pins, Runs: store.Python(r.Digest)}
+		if recipe.IsBase() {
+			l.Suite, l.Components, l.Imported = store.Suite(r), recipe.Image.Components, recipe.Image.Import != ""
+			bases[r.Digest] = l
+		} else {
+			l.Base = bases[r.Base]
+			l.Suite, l.Components = l.Base.Suite, l.Base.Components
+		}
+		if l.Suite == "" {
+			return nil, problem.New(problem.Unable, "image %s does not say which release of its distribution it is, so no mirror can be made for it", l.Title).
+				Try("only images with /etc/os-release and VERSION_CODENAME can be mirrored")
+		}
+		all = append(all, l)
+	}
+	return all, nil
+}
