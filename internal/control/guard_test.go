@@ -4,13 +4,14 @@ import (
 	"strings"
 	"testing"
 
+	"orrery/internal/control/register"
 	"orrery/internal/host"
 	"orrery/internal/problem"
 )
 
 // TestThaw: the guard does nothing if all goes on, and wants to be told of nodes otherwise.
 func TestThaw(t *testing.T) {
-	c := &Session{Dirs: host.Dirs{State: t.TempDir(), Run: t.TempDir()}}
+	c := &Session{Register: register.Register{Dirs: host.Dirs{State: t.TempDir(), Run: t.TempDir()}}}
 	if err := c.Thaw(t.Context(), strings.NewReader(allGoOn), []string{"nothing"}); err != nil {
 		t.Errorf("although all goes on: %v", err)
 	}

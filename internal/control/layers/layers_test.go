@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"orrery/internal/control"
+	"orrery/internal/control/register"
 	"orrery/internal/host"
 	"orrery/internal/image"
 	"orrery/internal/problem"
@@ -79,7 +80,7 @@ func TestRecipes(t *testing.T) {
 
 // TestMirrorAt: the mirror is where the caller says, or the site file, or with the state of this host.
 func TestMirrorAt(t *testing.T) {
-	c := &control.Session{Dirs: host.Dirs{State: "/state"}}
+	c := &control.Session{Register: register.Register{Dirs: host.Dirs{State: "/state"}}}
 	s := &site.Site{Name: "karoo"}
 	for _, k := range []struct{ named, apt, want string }{
 		{"", "", "/state/mirror"}, {"", "http://deb.example/debian", "/state/mirror"}, {"", "file:///srv/mirror/apt", "/srv/mirror"}, {"/mnt/other", "file:///srv/mirror/apt", "/mnt/other"},
@@ -97,7 +98,7 @@ func TestMirrorAt(t *testing.T) {
 
 // TestStore: a store without layers has none, and nothing is used of it; what is not in it cannot be told of.
 func TestStore(t *testing.T) {
-	c := &control.Session{Dirs: host.Dirs{State: t.TempDir(), Run: t.TempDir()}}
+	c := &control.Session{Register: register.Register{Dirs: host.Dirs{State: t.TempDir(), Run: t.TempDir()}}}
 	if rows, err := List(t.Context(), c); err != nil || len(rows) > 0 {
 		t.Errorf("%+v, %v", rows, err)
 	}
