@@ -46,7 +46,8 @@ var layers = [][]string{
 	{"control/trial", "control/register"},
 	{"control"},
 	{"control/releases", "control/ci", "control/lab", "control/nodes"},
-	{"control/volumes", "control/layers"},
+	{"control/volumes", "control/layers", "control/snapshots"},
+	{"control/backups"},
 	{"cli"},
 }
 

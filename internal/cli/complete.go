@@ -14,11 +14,11 @@ import (
 	"orrery/internal/control"
 	"orrery/internal/control/layers"
 	"orrery/internal/control/releases"
+	"orrery/internal/control/snapshots"
 	"orrery/internal/control/volumes"
 	"orrery/internal/host"
 	"orrery/internal/phrase"
 	"orrery/internal/site"
-	"orrery/internal/snapshot"
 )
 
 // An offer gives the shell the words that may stand in a place of the command line. A word may have a description behind a tab.
@@ -302,7 +302,7 @@ func (a *app) known() []string {
 
 func (a words) snapshots() ([]string, cobra.ShellCompDirective) {
 	var some []string
-	all, _ := snapshot.List(a.Dirs, a.completed().Key())
+	all, _ := snapshots.List(&a.Session, a.completed())
 	for _, each := range all {
 		some = append(some, each.ID+"\t"+phrase.Count(len(each.Nodes), "node")+", "+phrase.Count(len(each.Volumes), "volume"))
 	}

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
@@ -10,10 +9,10 @@ import (
 	"orrery/internal/backup"
 	"orrery/internal/backup/vault"
 	"orrery/internal/control"
+	"orrery/internal/control/snapshots"
 	"orrery/internal/engine/nodedir"
 	"orrery/internal/problem"
 	"orrery/internal/site"
-	"orrery/internal/snapshot"
 )
 
 // replaceNode puts one node of the site back as it was backed up, in the place of what it is now: what the backup has of it becomes a snapshot, and that is
@@ -60,21 +59,12 @@ func (a *app) replaceNode(c *cobra.Command, text string, o restoreOptions) error
 			return err
 		}
 		a.tellLacked(p.Lacked)
-		r := &restoring{app: a, site: s, host: h, record: account, from: taken, left: taken.Omitted, what: fmt.Sprintf("node %s in %s", o.node, backupName(v, id))}
-		return r.once(c)
+		done, err := snapshots.Once(c.Context(), &a.Session, account, s, h, taken, fmt.Sprintf("node %s in %s", o.node, backupName(v, id)))
+		if err == nil {
+			a.tellPutBack(s, done)
+		}
+		return err
 	})
-}
-
-// once puts back a snapshot that is there for nothing else. It stays if this is cut short: then it is what the restoring goes on with.
-func (r *restoring) once(c *cobra.Command) error {
-	err := r.check(c.Context())
-	if err == nil {
-		err = r.run(c.Context())
-	}
-	if cut, _, unread := snapshot.Unfinished(r.Dirs, r.site.Key()); cut != "" || unread != nil {
-		return errors.Join(err, unread)
-	}
-	return errors.Join(err, snapshot.Remove(r.Dirs, r.site.Key(), r.from.ID))
 }
 
 // nodeHere gives what is on record of a node that is live.

@@ -1,22 +1,15 @@
 package cli
 
 import (
-	"context"
 	"fmt"
 	"text/tabwriter"
-	"time"
 
 	"github.com/spf13/cobra"
 
-	"orrery/internal/apply/local"
 	"orrery/internal/control"
-	"orrery/internal/engine/nodedir"
-	"orrery/internal/observe"
+	"orrery/internal/control/snapshots"
 	"orrery/internal/phrase"
-	"orrery/internal/problem"
 	"orrery/internal/site"
-	"orrery/internal/snapshot"
-	"orrery/internal/volume"
 )
 
 func (a *app) snapshotVerb() *cobra.Command {
@@ -29,15 +22,11 @@ data is copied beforehand to keep the pause short. The length of the pause is pr
 and the last. Volumes on NFS are not included. Snapshots are kept with the state of the site on this host.`,
 		Example: "  orrery snapshot group=system\n  orrery snapshot ls\n  orrery snapshot restore 20260730-120000",
 		RunE: func(c *cobra.Command, args []string) error {
-			s, h, chosen, err := a.Target(args)
+			s, err := a.Load()
 			if err != nil {
 				return err
 			}
-			var taken *snapshot.Snapshot
-			err = a.Locked(c.Context(), s, h, func(*control.Account) error {
-				taken, err = a.takeSnapshot(c.Context(), s, h, chosen)
-				return err
-			})
+			taken, err := snapshots.Take(c.Context(), &a.Session, s, args)
 			if err != nil {
 				return err
 			}
@@ -54,30 +43,7 @@ and the last. Volumes on NFS are not included. Snapshots are kept with the state
 	return c
 }
 
-func (a *app) takeSnapshot(ctx context.Context, s *site.Site, h *local.Host, chosen map[string]bool) (*snapshot.Snapshot, error) {
-	o := snapshot.Options{Dirs: a.Dirs, Key: s.Key(), Engines: h.Engines, Who: control.Who(), Guard: a.Guard}
-	seen, err := h.Observe(ctx)
-	if err != nil {
-		return nil, err
-	}
-	for i := range seen.Nodes {
-		n := &seen.Nodes[i]
-		if n.State == observe.Broken || !a.Meant(n) || chosen != nil && !chosen[n.Name] {
-			continue
-		}
-		r, err := nodedir.Of(a.Dirs, s.Key(), n.ID).Read()
-		if err != nil {
-			return nil, err
-		}
-		o.Nodes = append(o.Nodes, r)
-	}
-	if len(o.Nodes) == 0 {
-		return nil, problem.New(problem.Failed, "none of these nodes of %s is on this host", s.Name).Try("orrery up")
-	}
-	return snapshot.Take(ctx, o)
-}
-
-func (a *app) tellSnapshot(s *site.Site, t *snapshot.Snapshot) {
+func (a *app) tellSnapshot(s *site.Site, t *snapshots.Snapshot) {
 	fmt.Fprintf(a.out, "%s: snapshot %s of %s and %s in %.2f s.\n", s.Name, t.ID, phrase.Count(len(t.Nodes), "node"), phrase.Count(len(t.Volumes), "volume"), t.Seconds)
 	if t.Pause > 0 {
 		fmt.Fprintf(a.out, "Pause: %s. Skew between nodes: %s.\n", milliseconds(t.Pause), milliseconds(t.Skew))
@@ -100,11 +66,14 @@ func (a *app) snapshotList() *cobra.Command {
 		Short: "List the snapshots of the site on this host",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			s, err := a.rootLoad()
+			if err := control.NeedRoot(); err != nil {
+				return err
+			}
+			s, err := a.Load()
 			if err != nil {
 				return err
 			}
-			all, err := snapshot.List(a.Dirs, s.Key())
+			all, err := snapshots.List(&a.Session, s)
 			if err != nil {
 				return err
 			}
@@ -114,7 +83,7 @@ func (a *app) snapshotList() *cobra.Command {
 			t := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
 			fmt.Fprintln(t, "ID\tTIME\tWHO\tNODES\tVOLUMES\tPAUSE\tSKEW\tSIZE")
 			for _, each := range all {
-				size, err := volume.SizeOf(c.Context(), each.Dir)
+				size, err := snapshots.Size(c.Context(), each)
 				if err != nil {
 					return err
 				}
@@ -126,14 +95,6 @@ func (a *app) snapshotList() *cobra.Command {
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return c
-}
-
-// rootLoad loads the site for a verb that looks at what only root may see.
-func (a *app) rootLoad() (*site.Site, error) {
-	if err := control.NeedRoot(); err != nil {
-		return nil, err
-	}
-	return a.Load()
 }
 
 // atLeast writes a size; partial: it is only known to be more than that.
@@ -163,26 +124,11 @@ func (a *app) snapshotRemove() *cobra.Command {
 		Short: "Delete snapshots",
 		Args:  cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, ids []string) error {
-			s, h, _, err := a.Target(nil)
+			s, err := a.Load()
 			if err != nil {
 				return err
 			}
-			return a.Locked(c.Context(), s, h, func(*control.Account) error {
-				for _, id := range ids {
-					if _, err := snapshot.Open(a.Dirs, s.Key(), id); problem.Exit(err) == int(problem.Usage) {
-						return err
-					}
-				}
-				if _, err := a.AskProduction(s, fmt.Sprintf("%s would be removed for good.", phrase.Count(len(ids), "snapshot"))); err != nil {
-					return err
-				}
-				for _, id := range ids {
-					if err := snapshot.Remove(a.Dirs, s.Key(), id); err != nil {
-						return err
-					}
-				}
-				return nil
-			})
+			return snapshots.Remove(c.Context(), &a.Session, s, ids)
 		},
 	}
 	a.productionFlag(c)
@@ -198,24 +144,16 @@ healthy. What they have written since is lost, but only once all of this has suc
 You are asked for the site's name.`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			s, h, chosen, err := a.Target(args[1:])
+			s, err := a.Load()
 			if err != nil {
 				return err
 			}
-			return a.Locked(c.Context(), s, h, func(record *control.Account) error {
-				taken, err := snapshot.Open(a.Dirs, s.Key(), args[0])
-				if err != nil {
-					return err
-				}
-				r := &restoring{app: a, site: s, host: h, record: record, from: taken, what: "snapshot " + taken.ID, chosen: chosen}
-				if err := r.check(c.Context()); err != nil {
-					return err
-				}
-				if err := a.askRestore(s, taken, len(r.nodes)); err != nil {
-					return err
-				}
-				return r.run(c.Context())
-			})
+			done, err := snapshots.Restore(c.Context(), &a.Session, s, args[0], args[1:])
+			if err != nil {
+				return err
+			}
+			a.tellPutBack(s, done)
+			return nil
 		},
 	}
 	a.productionFlag(c)
@@ -223,22 +161,13 @@ You are asked for the site's name.`,
 	return c
 }
 
-func (a *app) askRestore(s *site.Site, taken *snapshot.Snapshot, nodes int) error {
-	why := fmt.Sprintf("What %s of %s and their volumes have written since %s would be lost.", phrase.Count(nodes, "node"), s.Name, taken.Time.Local().Format(time.DateTime))
-	if _, err := a.Asker.Ask(control.Question{About: control.Restore, Site: s.Name, Why: why}); err != nil {
-		return err
+// tellPutBack says what has been put back.
+func (a *app) tellPutBack(s *site.Site, r *snapshots.Restored) {
+	for _, why := range r.Left {
+		fmt.Fprintf(a.out, "Left as it is: volume %s.\n", why)
 	}
-	_, err := a.AskProduction(s, why)
-	return err
-}
-
-// done says what has been restored.
-func (r *restoring) done() {
-	for _, why := range r.left {
-		fmt.Fprintf(r.out, "Left as it is: volume %s.\n", why)
+	for _, what := range r.Lost {
+		fmt.Fprintf(a.out, "Not put back: %s.\n", what)
 	}
-	for _, what := range r.lost {
-		fmt.Fprintf(r.out, "Not put back: %s.\n", what)
-	}
-	fmt.Fprintf(r.out, "%s: %s as in %s.\n", r.site.Name, phrase.Count(len(r.nodes), "node"), r.what)
+	fmt.Fprintf(a.out, "%s: %s as in %s.\n", s.Name, phrase.Count(r.Nodes, "node"), r.What)
 }

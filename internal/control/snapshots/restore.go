@@ -1,31 +1,97 @@
-package cli
+package snapshots
 
 import (
 	"context"
 	"errors"
+	"fmt"
+	"time"
 
 	"orrery/internal/apply/local"
 	"orrery/internal/control"
 	"orrery/internal/observe"
+	"orrery/internal/phrase"
 	"orrery/internal/plan"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/snapshot"
 )
 
+// Restored is what came of putting nodes back.
+type Restored struct {
+	What  string   // they are as in, for people
+	Nodes int      // how many
+	Left  []string // volumes that are left as they are, and why
+	Lost  []string // what was not put back
+}
+
+// Restore puts the nodes that selectors mean, or all that are in it, back as they were in a snapshot.
+func Restore(ctx context.Context, c *control.Session, s *site.Site, id string, selectors []string) (*Restored, error) {
+	chosen, err := control.Choose(s, selectors)
+	if err != nil {
+		return nil, err
+	}
+	h, err := c.Here(s)
+	if err != nil {
+		return nil, err
+	}
+	r := &restoring{Session: c, site: s, host: h, chosen: chosen}
+	err = c.Locked(ctx, s, h, func(account *control.Account) (err error) {
+		if r.from, err = snapshot.Open(c.Dirs, s.Key(), id); err != nil {
+			return err
+		}
+		r.account, r.What = account, "snapshot "+r.from.ID
+		if err := r.check(ctx); err != nil {
+			return err
+		}
+		if err := r.agree(); err != nil {
+			return err
+		}
+		return r.run(ctx)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &r.Restored, nil
+}
+
+// Once puts back a snapshot that is there for nothing else, and removes it. It stays if this is cut short: then it is what the restoring goes on with. The caller has the lock of
+// the site, and the consent of whoever is concerned.
+func Once(ctx context.Context, c *control.Session, account *control.Account, s *site.Site, h *local.Host, from *snapshot.Snapshot, what string) (*Restored, error) {
+	r := &restoring{Session: c, site: s, host: h, account: account, from: from, Restored: Restored{What: what, Left: from.Omitted}}
+	err := r.check(ctx)
+	if err == nil {
+		err = r.run(ctx)
+	}
+	if cut, _, unread := snapshot.Unfinished(c.Dirs, s.Key()); cut != "" || unread != nil {
+		return nil, errors.Join(err, unread)
+	}
+	if err = errors.Join(err, snapshot.Remove(c.Dirs, s.Key(), from.ID)); err != nil {
+		return nil, err
+	}
+	return &r.Restored, nil
+}
+
 // A restoring puts nodes back as they were in a snapshot.
 type restoring struct {
-	*app
-	site   *site.Site
-	host   *local.Host
-	record *control.Account
-	from   *snapshot.Snapshot
-	what   string          // it is, for people
-	chosen map[string]bool // nil: all
-	nodes  []snapshot.Node
-	ran    []*observe.Node // those that run now
-	left   []string
-	lost   []string
+	*control.Session
+	Restored
+	site    *site.Site
+	host    *local.Host
+	account *control.Account
+	from    *snapshot.Snapshot
+	chosen  map[string]bool // nil: all
+	nodes   []snapshot.Node
+	ran     []*observe.Node // those that run now
+}
+
+// agree gets the consent to lose what was written since.
+func (r *restoring) agree() error {
+	why := fmt.Sprintf("What %s of %s and their volumes have written since %s would be lost.", phrase.Count(len(r.nodes), "node"), r.site.Name, r.from.Time.Local().Format(time.DateTime))
+	if _, err := r.Asker.Ask(control.Question{About: control.Restore, Site: r.site.Name, Why: why}); err != nil {
+		return err
+	}
+	_, err := r.AskProduction(r.site, why)
+	return err
 }
 
 // check sees whether the nodes can be put back: each must still have the place that it had.
@@ -56,29 +122,29 @@ func (r *restoring) check(ctx context.Context) error {
 	return nil
 }
 
+// run puts the nodes back: all of them, or none.
 func (r *restoring) run(ctx context.Context) error {
-	if err := r.CarryOut(ctx, r.record, r.host, r.stops()); err != nil {
+	if err := r.CarryOut(ctx, r.account, r.host, r.stops()); err != nil {
 		return errors.Join(err, r.startFormer(ctx))
 	}
 	back, err := r.from.PutBack(ctx, r.Dirs, r.host.Engines, r.chosen)
 	if err != nil {
 		return errors.Join(err, r.startFormer(ctx))
 	}
-	r.left, r.lost = append(r.left, back.Left...), back.Lost
-	if err := r.CarryOut(ctx, r.record, r.host, r.starts()); err != nil {
+	r.Nodes, r.Left, r.Lost = len(r.nodes), append(r.Left, back.Left...), back.Lost
+	if err := r.CarryOut(ctx, r.account, r.host, r.starts()); err != nil {
 		return r.takeBack(back, err)
 	}
 	if err := back.Settle(ctx); err != nil {
 		return err
 	}
-	r.done()
 	return nil
 }
 
 // takeBack puts back what was there before. It is not interrupted by Ctrl-C: half undone is worse than late.
 func (r *restoring) takeBack(back *snapshot.Restore, why error) error {
 	ctx := context.Background()
-	err := r.CarryOut(ctx, r.record, r.host, r.stopRestored())
+	err := r.CarryOut(ctx, r.account, r.host, r.stopRestored())
 	if err == nil {
 		err = back.TakeBack(ctx)
 	}
@@ -86,10 +152,10 @@ func (r *restoring) takeBack(back *snapshot.Restore, why error) error {
 		err = r.startFormer(ctx)
 	}
 	if err != nil {
-		return problem.New(problem.Left, "%s was not restored, and what was there before could not be put back", r.what).
+		return problem.New(problem.Left, "%s was not restored, and what was there before could not be put back", r.What).
 			Because(errors.Join(why, err)).Try("orrery snapshot restore %s", r.from.ID)
 	}
-	return problem.New(problem.Undone, "%s was not restored; all is as it was before", r.what).Because(why)
+	return problem.New(problem.Undone, "%s was not restored; all is as it was before", r.What).Because(why)
 }
 
 func (r *restoring) stops() []*plan.Step {
@@ -128,5 +194,5 @@ func (r *restoring) startFormer(ctx context.Context) error {
 	for _, n := range r.ran {
 		steps = append(steps, &plan.Step{Kind: plan.StartNode, Subject: n.Name, Node: &n.Node})
 	}
-	return r.CarryOut(context.WithoutCancel(ctx), r.record, r.host, steps)
+	return r.CarryOut(context.WithoutCancel(ctx), r.account, r.host, steps)
 }

@@ -1,0 +1,97 @@
+package snapshots
+
+import (
+	"slices"
+	"testing"
+
+	"orrery/internal/control"
+	"orrery/internal/control/register"
+	"orrery/internal/engine/nodedir"
+	"orrery/internal/host"
+	"orrery/internal/observe"
+	"orrery/internal/plan"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+	"orrery/internal/site/spec"
+	"orrery/internal/snapshot"
+)
+
+// asked is an Asker that agrees to some, and remembers what it was asked for.
+type asked struct {
+	refuses control.Consent
+	all     []control.Consent
+}
+
+func (a *asked) Ask(q control.Question) (bool, error) {
+	if a.all = append(a.all, q.About); q.About == a.refuses {
+		return true, problem.New(problem.Refused, "no")
+	}
+	return true, nil
+}
+
+func node(id int, name string) snapshot.Node {
+	r := nodedir.Record{}
+	r.Node = spec.Node{ID: id, Name: name}
+	return snapshot.Node{Record: &r, Running: true}
+}
+
+func restoringOf(t *testing.T, nodes ...snapshot.Node) (*restoring, *asked) {
+	t.Helper()
+	asker := &asked{}
+	c := &control.Session{Register: register.Register{Dirs: host.Dirs{State: t.TempDir(), Run: t.TempDir()}}, Asker: asker}
+	s := &site.Site{Name: "karoo", Production: true, Nodes: []site.Node{{Name: "web", ID: 11}}}
+	return &restoring{Session: c, site: s, from: &snapshot.Snapshot{ID: "20260730-120000", Site: "karoo", Nodes: nodes}, nodes: nodes}, asker
+}
+
+// TestAgree: what was written since is lost only with consent to that, and in production with consent to that, too.
+func TestAgree(t *testing.T) {
+	r, asker := restoringOf(t, node(11, "web"))
+	if err := r.agree(); err != nil || !slices.Equal(asker.all, []control.Consent{control.Restore, control.Production}) {
+		t.Errorf("asked was for %v: %v", asker.all, err)
+	}
+	for _, refuses := range []control.Consent{control.Restore, control.Production} {
+		asker.refuses = refuses
+		if err := r.agree(); problem.Exit(err) != int(problem.Refused) {
+			t.Errorf("although %s is refused: %v", refuses, err)
+		}
+	}
+}
+
+// TestStarts: only what ran then is started, and only what was whole then and is still declared is proven.
+func TestStarts(t *testing.T) {
+	web, gone, fresh, still := node(11, "web"), node(12, "gone"), node(13, "fresh"), node(14, "still")
+	web.Record.Configured, gone.Record.Configured = true, true
+	still.Running = false
+	r, _ := restoringOf(t, web, gone, fresh, still)
+	var got []string
+	for _, s := range r.starts() {
+		got = append(got, string(s.Kind)+" "+s.Subject)
+		for _, need := range s.Needs {
+			if need != len(got)-2 {
+				t.Errorf("%s needs step %d", s.Subject, need)
+			}
+		}
+	}
+	start, check := string(plan.StartNode)+" ", string(plan.CheckNode)+" "
+	if want := []string{start + "web", check + "web", start + "gone", start + "fresh"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if n := len(r.stopRestored()); n != 4 {
+		t.Errorf("%d nodes are ended before they are put back as they were", n)
+	}
+	r.ran = []*observe.Node{{Node: spec.Node{Name: "web"}}}
+	if steps := r.stops(); len(steps) != 1 || steps[0].Kind != plan.StopNode {
+		t.Errorf("stopped are: %v", steps)
+	}
+}
+
+// TestNoneOfThem: nodes that are not in a snapshot cannot be put back, and snapshots that are not there cannot be removed.
+func TestNoneOfThem(t *testing.T) {
+	r, _ := restoringOf(t)
+	if err := r.check(t.Context()); problem.Exit(err) != int(problem.Usage) {
+		t.Error(err)
+	}
+	if all, err := List(r.Session, r.site); err != nil || len(all) > 0 {
+		t.Errorf("%v, %v", all, err)
+	}
+}
