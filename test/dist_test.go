@@ -41,7 +41,7 @@ func TestDist(t *testing.T) {
 		clone := filepath.Join(t.TempDir(), "orrery")
 		in(top, "git", "-c", "safe.directory=*", "clone", "-q", source, clone)
 		source = clone // whoever works on the repository may commit meanwhile
-		in(clone, "git", "tag", "v0.1.0")
+		in(clone, "git", "tag", "--force", "v0.1.0")
 		dir = filepath.Join(clone, "build/dist")
 		if again {
 			in(clone, "packaging/dist", runtime.GOARCH)
