@@ -103,10 +103,17 @@ func (a *app) root() *cobra.Command {
 		Long: `Orrery turns one version-controlled site file into running virtual clusters of system containers.
 Start with "orrery init", or with one of the examples.`,
 		SilenceUsage: true, SilenceErrors: true,
-		Args:              someVerb,
-		RunE:              func(c *cobra.Command, _ []string) error { return c.Help() },
-		PersistentPreRunE: a.mayCall,
+		Args: someVerb,
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
+	verbose := false
+	root.PersistentPreRunE = func(c *cobra.Command, args []string) error {
+		if err := startLog(a.err, verbose, os.Getenv("ORRERY_LOG")); err != nil {
+			return err
+		}
+		return a.mayCall(c, args)
+	}
+	root.PersistentFlags().BoolVar(&verbose, "verbose", false, "log on standard error which programs are run, where, and how long that takes")
 	root.PersistentFlags().StringVarP(&a.SiteDir, "site", "C", "", "site `directory` (default: the current one, else the only site that is up here)")
 	root.PersistentFlags().StringVar(&a.Twin, "twin", "", "the twin of that `name` instead of the site itself")
 	root.PersistentFlags().BoolVar(&a.Force, "force", false, "also change a twin that is somebody else's")

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"runtime"
 	"syscall"
+	"time"
 )
 
 // Local is the bare host on which Orrery runs.
@@ -53,7 +54,9 @@ func Exec(ctx context.Context, place string, args []string, c Command, tune func
 	if c.TTY {
 		run = func() error { return onTerminal(cmd, tune) }
 	}
+	began := time.Now()
 	err := run()
+	trace(ctx, place, args, began, err)
 	if err == nil {
 		return nil
 	}

@@ -50,6 +50,7 @@ func (k *Keyring) Value(ctx context.Context, name string) (string, error) {
 		return "", err
 	}
 	k.values[name] = v
+	remember(name, v)
 	return v, nil
 }
 

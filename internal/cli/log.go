@@ -1,0 +1,31 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+
+	"orrery/internal/problem"
+	"orrery/internal/secret"
+	"orrery/internal/visible"
+)
+
+// startLog lets this process say on standard error which programs it runs, where and how long, if --verbose or ORRERY_LOG asks for that.
+func startLog(to io.Writer, verbose bool, wanted string) error {
+	options := &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		if a.Key == slog.TimeKey || a.Value.Kind() == slog.KindDuration || a.Value.Kind() == slog.KindInt64 {
+			return a
+		}
+		return slog.String(a.Key, visible.Line(secret.Redact(a.Value.String())))
+	}}
+	switch {
+	case wanted == "json":
+		slog.SetDefault(slog.New(slog.NewJSONHandler(to, options)))
+	case wanted == "text" || wanted == "" && verbose:
+		slog.SetDefault(slog.New(slog.NewTextHandler(to, options)))
+	case wanted != "":
+		return problem.New(problem.Usage, "ORRERY_LOG is %q", wanted).Try(`say "text" or "json", or leave it out`)
+	}
+	slog.Debug("orrery", "version", fmt.Sprint(Version))
+	return nil
+}

@@ -1,0 +1,23 @@
+package host
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"time"
+)
+
+// trace logs a command that has ended, if anybody asked for that. Its environment and its input are not in it: these may be secret.
+func trace(ctx context.Context, place string, args []string, began time.Time, err error) {
+	if !slog.Default().Enabled(ctx, slog.LevelDebug) {
+		return
+	}
+	how := "ok"
+	if err != nil {
+		how = err.Error()
+		if first, _, more := strings.Cut(how, "\n"); more {
+			how = first
+		}
+	}
+	slog.DebugContext(ctx, "ran", "on", place, "command", strings.Join(args, " "), "took", time.Since(began).Round(time.Microsecond), "result", how)
+}
