@@ -4,8 +4,6 @@ import (
 	"context"
 
 	"orrery/internal/apply/local"
-	"orrery/internal/engine/all"
-	"orrery/internal/image"
 	"orrery/internal/observe"
 	"orrery/internal/problem"
 	"orrery/internal/site"
@@ -23,7 +21,6 @@ func (c *Session) Here(s *site.Site) (*local.Host, error) {
 
 // Bare gives this machine as the host of a site of which not much more than the key need be known.
 func (c *Session) Bare(s *site.Site) (*local.Host, error) {
-	store := image.Open(c.Dirs.State)
 	for _, h := range s.Hosts {
 		if !h.Local() {
 			return nil, problem.New(problem.Unable, "host %s is at %s: this version works on one machine only", h.Name, h.Address).
@@ -38,14 +35,14 @@ func (c *Session) Bare(s *site.Site) (*local.Host, error) {
 	if len(s.Hosts) == 1 {
 		name = s.Hosts[0].Name
 	}
-	h := local.New(name, c.Dirs, s, all.Engines(c.Dirs, store), store)
+	h := c.machine().Host(name, s)
 	h.Guard = c.Guard
 	return h, nil
 }
 
 // Seen gives the hosts of a site as they are.
 func (c *Session) Seen(ctx context.Context, h *local.Host) ([]observe.Host, error) {
-	if err := NeedRoot(); err != nil {
+	if err := c.machine().Allowed(); err != nil {
 		return nil, err
 	}
 	o, err := h.Observe(ctx)

@@ -43,7 +43,7 @@ func (j *Job) Run(ctx context.Context) (*apply.Result, error) {
 	if err := j.catchUp(ctx, j.Site, j.Host); err != nil {
 		return nil, err
 	}
-	letGo, err := j.Hold(ctx, j.Site)
+	letGo, err := j.Hold(ctx, j.Site, j.Host)
 	if err != nil {
 		return nil, err
 	}

@@ -8,7 +8,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"orrery/internal/control/register"
 	"orrery/internal/host"
 	"orrery/internal/host/later"
 	"orrery/test/need"
@@ -24,7 +23,7 @@ func TestLaterIsKnown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := &Session{Register: register.Register{Dirs: host.Dirs{State: filepath.Join(top, "state"), Run: filepath.Join(top, "run")}}}
+	a := This{Dirs: host.Dirs{State: filepath.Join(top, "state"), Run: filepath.Join(top, "run")}}
 	t.Cleanup(func() {
 		_ = unix.Unmount(a.Dirs.Run, unix.MNT_DETACH)
 		if err := os.RemoveAll(top); err != nil {

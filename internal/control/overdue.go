@@ -28,7 +28,7 @@ func (c *Session) catchUp(ctx context.Context, s *site.Site, h *local.Host) erro
 	if c.Late {
 		return nil
 	}
-	if err := NeedRoot(); err != nil {
+	if err := c.machine().Allowed(); err != nil {
 		return err
 	}
 	for _, r := range c.forgottenTwins(punctual) {
@@ -62,8 +62,8 @@ const punctual = 15 * time.Second
 // forgottenTwins gives the twins that have an end for which nobody waits, but not those whose time was over just now: for so long whoever
 // has waited may be at work.
 func (c *Session) forgottenTwins(just time.Duration) []register.TwinRecord {
-	waiting, err := later.List(c.Dirs)
-	if err != nil || NeedRoot() != nil { // nobody else may read who waits
+	waiting, err := c.machine().Waiting()
+	if err != nil || c.machine().Allowed() != nil { // nobody else may read who waits
 		return nil
 	}
 	return slices.DeleteFunc(c.Twins(), func(r register.TwinRecord) bool {
@@ -126,7 +126,7 @@ func (c *Session) watchAgain(ctx context.Context, s *site.Site, now observe.Mome
 	if err != nil {
 		return err
 	}
-	letGo, err := c.atWork().Hold(ctx, s)
+	letGo, err := c.atWork().Hold(ctx, s, h)
 	if err != nil {
 		return err
 	}

@@ -58,7 +58,7 @@ type Restored struct {
 
 // Restore brings back a site that was backed up, from a file or directory of backups.
 func (c *Session) Restore(ctx context.Context, text string, o RestoreOptions) (*Restored, error) {
-	if err := NeedRoot(); err != nil {
+	if err := c.machine().Allowed(); err != nil {
 		return nil, err
 	}
 	v, id, err := vault.Open(text)
@@ -378,7 +378,7 @@ func (r *restoration) say(s *site.Site, h *local.Host) error {
 // finishRestore brings a restore that was interrupted to its end, if the site had been touched; if not, what was laid down goes. It gives the restore that it has
 // tried to bring to its end, if there was one. Of the site nothing but its name and twin need be known.
 func (c *Session) finishRestore(ctx context.Context, s *site.Site) (*backup.Restore, error) {
-	if NeedRoot() != nil {
+	if c.machine().Allowed() != nil {
 		return nil, nil // whoever needs root says so
 	}
 	from, err := c.Interrupted(s)

@@ -45,7 +45,7 @@ func (c *Session) watchTrial(s *site.Site) error {
 	if err != nil {
 		return err
 	}
-	return c.Later(later.Call{Name: trialName(s), Args: args})
+	return c.machine().Later(later.Call{Name: trialName(s), Args: args})
 }
 
 // TellTrial says how a trial will end.

@@ -13,7 +13,6 @@ import (
 
 	"orrery/internal/control/register"
 	"orrery/internal/member"
-	"orrery/internal/problem"
 )
 
 // A Session is the work of one caller with the sites of this host.
@@ -30,6 +29,7 @@ type Session struct {
 	Member *member.Person // who calls without being root, through sudo; nil: root, or whoever runs it as himself
 	From   string         // the directory of a member
 
+	Machine Machine // that is worked on; nil: this one
 	Asker   Asker
 	Watcher Watcher
 }
@@ -39,14 +39,6 @@ const Live = -1
 
 // DefaultParallel is how many steps are under way at once. Steps mostly wait for disks and for systemd, so there are more of them than processors.
 func DefaultParallel() int { return max(8, 4*runtime.NumCPU()) }
-
-// NeedRoot says that an operation is for root.
-func NeedRoot() error {
-	if os.Geteuid() == 0 {
-		return nil
-	}
-	return problem.New(problem.Unable, "this needs root").Try("sudo orrery …")
-}
 
 // Who names the person who runs Orrery, through sudo.
 func Who() string {

@@ -16,7 +16,7 @@ func (c *Session) Tell(s *site.Site, e hook.Event) {
 	e.Who, e.Time = Who(), time.Now()
 	some, err := hook.Post(c.Dirs, s, e)
 	if err == nil && some {
-		err = later.Run(later.Call{Name: "hooks-" + s.Key(), Args: []string{"hook", s.Key()}}, c.Dirs)
+		err = c.machine().Later(later.Call{Name: "hooks-" + s.Key(), Args: []string{"hook", s.Key()}})
 	}
 	if err == nil {
 		return

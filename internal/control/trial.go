@@ -8,7 +8,6 @@ import (
 	"orrery/internal/apply/local"
 	"orrery/internal/control/register"
 	"orrery/internal/control/trial"
-	"orrery/internal/host/later"
 	"orrery/internal/observe"
 	"orrery/internal/problem"
 	"orrery/internal/site"
@@ -26,7 +25,7 @@ func (c *Session) Confirm(ctx context.Context, s *site.Site, why string) (*obser
 	if err := c.catchUp(ctx, s, t.host); err != nil {
 		return nil, err
 	}
-	letGo, err := c.Patiently().Hold(ctx, s)
+	letGo, err := c.Patiently().Hold(ctx, s, t.host)
 	if err != nil {
 		return nil, err
 	}
@@ -82,5 +81,5 @@ func (c *Session) forgetLive(s *site.Site, h *local.Host) error {
 	if err := h.WriteReleases(r); err != nil { // while it is on trial, it is watched
 		return err
 	}
-	return later.Cancel(trialName(s), c.Dirs)
+	return c.machine().Cancel(trialName(s))
 }

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"orrery/internal/control/register"
-	"orrery/internal/host/later"
 	"orrery/internal/observe"
 	"orrery/internal/plan"
 	"orrery/internal/problem"
@@ -58,7 +57,7 @@ func (c *Session) twinMeant() (string, error) {
 
 // DestroyTwin ends the twin of a name, with its data and all that is known of it.
 func (c *Session) DestroyTwin(ctx context.Context, name string) error {
-	if err := NeedRoot(); err != nil {
+	if err := c.machine().Allowed(); err != nil {
 		return err
 	}
 	b := c.atWork()
@@ -87,7 +86,7 @@ func (c *Session) EndTwin(ctx context.Context, r register.TwinRecord) error {
 	if _, err := j.Run(ctx); err != nil {
 		return err
 	}
-	if err := later.Cancel(expiryName(r.Key()), c.Dirs); err != nil {
+	if err := c.machine().Cancel(expiryName(r.Key())); err != nil {
 		return err
 	}
 	if err := c.Note(&site.Site{Name: r.Site}, c.Command, "twin "+r.Options.Name+" ended"); err != nil {

@@ -69,7 +69,7 @@ func (c *Session) CreateTwin(ctx context.Context, of register.TwinRecord) (*site
 
 // expire lets a twin be destroyed when its time is over.
 func (c *Session) expire(r register.TwinRecord) error {
-	return c.Later(later.Call{
+	return c.machine().Later(later.Call{
 		Name: expiryName(r.Key()), After: time.Until(r.Expires), Args: []string{"--force", "-C", r.Dir, "twin", "destroy", r.Options.Name, "--wait"},
 	})
 }
