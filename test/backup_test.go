@@ -740,9 +740,11 @@ func (s *site) replacesNode(backup string) {
 func TestBackupOfSome(t *testing.T) {
 	s := newKeeping(t, "it-backup-some", 89)
 	file := filepath.Join(t.TempDir(), "file")
+	heard := s.hears("backup-done")
 	s.do("up")
 	s.sh("keep1", "echo mine > /root/mine; echo mine > /srv/data/mine; sync")
 	s.run("backup", "keep1", file).want(0, "1 node")
+	heard("backup-done done " + file)
 	s.do("down", "--volumes", "--yes-volumes", s.name)
 	must(t, os.RemoveAll(dirs.Site(s.name)))
 	must(t, os.RemoveAll(s.outside()))

@@ -526,12 +526,14 @@ func TestReleaseFails(t *testing.T) {
 	s.write("roles/refusing/role.toml", strings.Replace(ledger["roles/ledger/role.toml"], "[[health]]", "[[health]]\ncommand = [\"test\", \"!\", \"-e\", \"/srv/data/refused\"]\ntimeout = \"1s\"\nwithin = \"2s\"\n[[health]]", 1))
 	s.write("roles/refusing/ledger.py", ledger["roles/ledger/ledger.py"])
 	s.edit("site.toml", `greeter = "greeter2"`, "greeter = \"greeter2\"\nledger = \"refusing\"")
+	heard := s.hears("switch-failed")
 	s.do("up")
 	s.do("stage", "--release", "701")
 	s.sh("store", "touch /srv/data/refused")
 	before, lines := s.inits(), s.lines("store")
 	end := call("10.99.102.101:7000")
 	s.run("switch", "--release", "701").want(13, "node store of release 701|node store: check: FAILED", "all 3 nodes are back at release none", "refused")
+	heard("switch-failed reverted")
 	if c := end(); c.said[0] != "one" || c.said[len(c.said)-1] != "one" {
 		t.Errorf("the client heard %v", c.said)
 	}
@@ -554,8 +556,11 @@ func TestReleaseFails(t *testing.T) {
 	s.run("rollback").want(3, "no former release")
 	// Once the cause is mended, the same release goes live.
 	s.sh("store", "rm /srv/data/refused")
+	followed := s.follows("store")
 	s.do("switch", "--release", "701")
 	s.wantLive(701)
+	s.sh("store", "logger of the new release")
+	followed("release 701 is live on node store now", "of the new release")
 	s.wantKept("store", lines)
 	s.sh("store", "touch /srv/data/refused") // and back is not asked of the new release's health
 	s.do("rollback")

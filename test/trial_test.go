@@ -1,7 +1,6 @@
 package test
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -61,16 +60,8 @@ func TestTrial(t *testing.T) {
 	t.Parallel()
 	s := newReleased(t, "it-trial", 108)
 	s.write("roles/greeter2/role.toml", greeterRole+"[[health]]\ncommand = [\"test\", \"!\", \"-e\", \"/root/sick\"]\ntimeout = \"2s\"\nwithin = \"20s\"\n")
-	events := filepath.Join(t.TempDir(), "events")
-	declared, err := os.ReadFile(filepath.Join(s.dir, "site.toml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.write("site.toml", string(declared)+`
-[hook.told]
-on = ["trial-ended", "switch-failed"]
-command = ["/bin/sh", "-c", "cat >> `+events+`"]
-user = "root"
+	heard := s.hears("trial-ended", "switch-failed")
+	s.add(`
 [hook.fails]
 on = ["trial-ended"]
 command = ["/bin/sh", "-c", "sleep 300"]
@@ -142,22 +133,7 @@ timeout = "1s"
 	s.wantUnwatched()
 
 	// Hooks were told of each, and nobody has waited for one that hangs.
-	s.eventually(30*time.Second, func() error {
-		text, _ := os.ReadFile(events)
-		var how []string
-		for line := range strings.Lines(string(text)) {
-			var e struct{ Event, Result, Why string }
-			if err := json.Unmarshal([]byte(line), &e); err != nil {
-				return err
-			}
-			how = append(how, e.Event+" "+e.Result)
-		}
-		want := []string{"trial-ended confirmed", "trial-ended confirmed", "trial-ended reverted", "trial-ended confirmed", "trial-ended reverted", "trial-ended reverted"}
-		if !slices.Equal(how, want) {
-			return fmt.Errorf("hooks were told %q, want %q", how, want)
-		}
-		return nil
-	})
+	heard("trial-ended confirmed", "trial-ended confirmed", "trial-ended reverted", "trial-ended confirmed", "trial-ended reverted", "trial-ended reverted")
 	s.eventually(30*time.Second, func() error {
 		if n := strings.Count(s.do("journal"), "hook fails: trial-ended: not done within 1s"); n != 6 {
 			return fmt.Errorf("the journal tells %d times of the hook that hangs", n)

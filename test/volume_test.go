@@ -28,7 +28,9 @@ every = "90m"
 [volume.common]
 shared = true
 `, keeper)
+	heard := s.hears("mirror-failed")
 	s.run("volume", "mirror").want(1, "volume data of n1 is not there")
+	heard("mirror-failed failed data n1", "mirror-failed failed data n2")
 	s.do("up")
 	s.sh("n1", "echo one > /srv/data/x; echo old > /srv/data/old; chown nobody /srv/data/x")
 	s.run("volume", "ls").want(0, "data +n1 .*failed", "common +@all .* - ")

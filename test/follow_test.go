@@ -1,0 +1,43 @@
+package test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// follows follows the journal of a node. Followed wants that it tells of some things, and ends it.
+func (s *site) follows(node string) (followed func(want ...string)) {
+	s.Helper()
+	cmd, _, _ := s.command("logs", node, "-f")
+	file, err := os.Create(filepath.Join(s.TempDir(), "followed"))
+	must(s.T, err)
+	defer file.Close()
+	cmd.Stdout, cmd.Stderr = file, file
+	wait, err := begin(cmd)
+	must(s.T, err)
+	told := func(want ...string) {
+		s.Helper()
+		s.eventually(20*time.Second, func() error {
+			text, _ := os.ReadFile(file.Name())
+			for _, part := range want {
+				if !strings.Contains(string(text), part) {
+					return errors.New("logs -f does not tell " + part + ":\n" + string(text))
+				}
+			}
+			return nil
+		})
+	}
+	told("==> journal of node " + node)
+	return func(want ...string) {
+		s.Helper()
+		told(want...)
+		_ = cmd.Process.Signal(syscall.SIGINT)
+		if err := wait(); err != nil {
+			s.Errorf("logs -f ended with %v", err)
+		}
+	}
+}

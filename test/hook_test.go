@@ -1,0 +1,50 @@
+package test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// add adds to the site file.
+func (s *site) add(text string) {
+	s.Helper()
+	was, err := os.ReadFile(filepath.Join(s.dir, "site.toml"))
+	must(s.T, err)
+	s.write("site.toml", string(was)+text)
+}
+
+// hears lets a hook of the site write down what it is told of some events. Heard wants that this is, of each, the event, its result and what it is about.
+func (s *site) hears(events ...string) (heard func(want ...string)) {
+	s.Helper()
+	file := filepath.Join(s.TempDir(), "events")
+	on, _ := json.Marshal(events)
+	s.add(fmt.Sprintf(`
+[hook.told]
+on = %s
+command = ["/bin/sh", "-c", "cat >> %s"]
+user = "root"
+`, on, file))
+	return func(want ...string) {
+		s.Helper()
+		s.eventually(30*time.Second, func() error {
+			text, _ := os.ReadFile(file)
+			var is []string
+			for line := range strings.Lines(string(text)) {
+				var e struct{ Event, Result, Volume, Node, Backup string }
+				if err := json.Unmarshal([]byte(line), &e); err != nil {
+					return err
+				}
+				is = append(is, strings.Join(strings.Fields(e.Event+" "+e.Result+" "+e.Volume+" "+e.Node+" "+e.Backup), " "))
+			}
+			if !slices.Equal(is, want) {
+				return fmt.Errorf("hooks were told %q, want %q", is, want)
+			}
+			return nil
+		})
+	}
+}
