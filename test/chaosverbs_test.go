@@ -73,6 +73,7 @@ func (c *chaos) choose() []string {
 	for what := range c.kept {
 		args := strings.Fields(what)
 		if args[0] == "restore" {
+			may(1, append(slices.Clone(args), "--node", "store", "--replace", "--yes-replace", c.name)...)
 			args = append(args, "--dir", c.dir, "--replace", "--yes-replace", c.name)
 		} else {
 			may(1, "snapshot", "rm", args[2])

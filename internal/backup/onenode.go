@@ -12,6 +12,7 @@ import (
 	"orrery/internal/engine/nodedir"
 	"orrery/internal/host"
 	"orrery/internal/problem"
+	"orrery/internal/site"
 	"orrery/internal/site/spec"
 	"orrery/internal/snapshot"
 	"orrery/internal/volume"
@@ -24,6 +25,10 @@ func (p *Pick) Snapshot(ctx context.Context, dirs host.Dirs, key, id string, her
 	then, err := p.node(here.Name)
 	if err != nil {
 		return nil, err
+	}
+	if then.Release != here.Release {
+		return nil, problem.New(problem.Surprise, "node %s is of release %s now, and of release %s in this backup; nothing was done", here.Name, site.ReleaseName(here.Release), site.ReleaseName(then.Release)).
+			At(p.From.Where()).Try("orrery switch or rollback to that release first, or another backup")
 	}
 	if left, err := snapshot.Open(dirs, key, id); err == nil {
 		return left, nil

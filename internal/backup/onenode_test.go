@@ -103,6 +103,10 @@ func TestNoSnapshotOfDamaged(t *testing.T) {
 	if left, _ := os.ReadDir(e.dirs.Snapshots("s")); len(left) > 0 {
 		t.Errorf("left are %v", left)
 	}
+	here.Release = 701
+	if _, err := p.Snapshot(t.Context(), e.dirs, "s", "n-then", here, e); problem.Exit(err) != int(problem.Surprise) {
+		t.Errorf("of another release: %v", err)
+	}
 	here.Name = "m"
 	if _, err := p.Snapshot(t.Context(), e.dirs, "s", "m-then", here, e); problem.Exit(err) != int(problem.Usage) {
 		t.Error(err)
