@@ -122,3 +122,10 @@ func TestPathsIn(t *testing.T) {
 		}
 	}
 }
+
+func mustDo(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

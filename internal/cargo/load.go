@@ -1,4 +1,4 @@
-package cli
+package cargo
 
 import (
 	"archive/tar"

@@ -1,4 +1,4 @@
-package cli
+package cargo
 
 import (
 	"archive/tar"
@@ -78,7 +78,7 @@ func copied(t *testing.T, to string, sends func(io.Writer) error) (dir string, e
 	mustDo(t, os.MkdirAll(filepath.Join(dir, "outside"), 0o755))
 	mustDo(t, os.WriteFile(filepath.Join(dir, "outside", "key"), []byte("of the host"), 0o600))
 	mustDo(t, os.MkdirAll(filepath.Join(dir, "into"), 0o755))
-	err = transfer(t.Context(), place{in: liar{sends: sends}, path: "/srv/thing"}, place{path: filepath.Join(dir, "into", to)}, false)
+	err = Transfer(t.Context(), Place{In: liar{sends: sends}, Path: "/srv/thing"}, Place{Path: filepath.Join(dir, "into", to)}, false)
 	text, read := os.ReadFile(filepath.Join(dir, "outside", "key"))
 	if read != nil || string(text) != "of the host" {
 		t.Errorf("the host's file holds %q: %v", text, read)
@@ -245,8 +245,8 @@ func TestLinksAtTheDestination(t *testing.T) {
 			mustDo(t, errors.Join(os.Mkdir(into, 0o755), os.Mkdir(filepath.Join(dir, "outside"), 0o755)))
 			mustDo(t, os.WriteFile(filepath.Join(dir, "outside", "key"), []byte("of the host"), 0o600))
 			mustDo(t, lay(into))
-			again := place{in: liar{sends: entries(dirEntry("thing"), tar.Header{Name: "thing/key", Size: 3}, dirEntry("thing/sub"), tar.Header{Name: "thing/sub/key", Size: 4})}, path: "/srv/thing"}
-			mustDo(t, transfer(t.Context(), again, place{path: into}, true))
+			again := Place{In: liar{sends: entries(dirEntry("thing"), tar.Header{Name: "thing/key", Size: 3}, dirEntry("thing/sub"), tar.Header{Name: "thing/sub/key", Size: 4})}, Path: "/srv/thing"}
+			mustDo(t, Transfer(t.Context(), again, Place{Path: into}, true))
 			for file, want := range map[string]string{"thing/key": "xxx", "thing/sub/key": "xxxx"} {
 				if text, err := os.ReadFile(filepath.Join(into, file)); err != nil || string(text) != want {
 					t.Errorf("%s holds %q: %v", file, text, err)
@@ -265,9 +265,9 @@ func TestLinksAtTheDestination(t *testing.T) {
 // Between honest places, in all directions: contents, modes, times, links and names arrive as they are.
 func TestCopies(t *testing.T) {
 	when := time.Date(2020, 1, 2, 3, 4, 5, 600, time.UTC)
-	node := func(path string) place { return place{in: honest{}, path: path} }
-	here := func(path string) place { return place{path: path} }
-	for name, ways := range map[string][2]func(string) place{"in": {here, node}, "out": {node, here}, "across": {node, node}} {
+	node := func(path string) Place { return Place{In: honest{}, Path: path} }
+	here := func(path string) Place { return Place{Path: path} }
+	for name, ways := range map[string][2]func(string) Place{"in": {here, node}, "out": {node, here}, "across": {node, node}} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			from := filepath.Join(dir, "a thing")
@@ -283,12 +283,12 @@ func TestCopies(t *testing.T) {
 			to := filepath.Join(dir, "new", "other")
 			mustDo(t, os.Mkdir(filepath.Join(dir, "new"), 0o755))
 			for range 2 { // the second time into what is there
-				mustDo(t, transfer(t.Context(), ways[0](from), ways[1](to), false))
+				mustDo(t, Transfer(t.Context(), ways[0](from), ways[1](to), false))
 				if _, err := os.Stat(filepath.Join(to, "a thing")); err == nil {
 					mustDo(t, os.RemoveAll(filepath.Join(to, "a thing")))
 				}
 			}
-			mustDo(t, transfer(t.Context(), ways[0](filepath.Join(from, "link")), ways[1](filepath.Join(dir, "made")+"/"), false))
+			mustDo(t, Transfer(t.Context(), ways[0](filepath.Join(from, "link")), ways[1](filepath.Join(dir, "made")+"/"), false))
 			if link, _ := os.Readlink(filepath.Join(dir, "made", "link")); link != "nowhere" {
 				t.Errorf("the link says %q", link)
 			}
@@ -305,7 +305,7 @@ func TestCopies(t *testing.T) {
 			if twin, err := os.Stat(filepath.Join(to, "twin")); err != nil || !os.SameFile(info, twin) {
 				t.Errorf("the second name: %v", err)
 			}
-			err = transfer(t.Context(), ways[0](filepath.Join(dir, "none")), ways[1](dir), false)
+			err = Transfer(t.Context(), ways[0](filepath.Join(dir, "none")), ways[1](dir), false)
 			if err == nil || !strings.Contains(err.Error(), "there is no such file") {
 				t.Errorf("of no file: %v", err)
 			}
@@ -377,7 +377,7 @@ func TestSpliced(t *testing.T) {
 func TestInterruptedCopy(t *testing.T) {
 	into := t.TempDir()
 	ctx, cancel := context.WithCancel(t.Context())
-	if err := transfer(ctx, place{in: liar{sends: endless(cancel)}, path: "/srv/thing"}, place{path: into}, false); !errors.Is(err, context.Canceled) {
+	if err := Transfer(ctx, Place{In: liar{sends: endless(cancel)}, Path: "/srv/thing"}, Place{Path: into}, false); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v", err)
 	}
 	if names, _ := os.ReadDir(into); len(names) > 0 {
@@ -390,7 +390,7 @@ func TestInterruptedCopyIntoNode(t *testing.T) {
 	from := filepath.Join(t.TempDir(), "thing")
 	mustDo(t, os.WriteFile(from, nil, 0o600))
 	mustDo(t, os.Truncate(from, 1<<40))
-	for name, source := range map[string]place{"in": {path: from}, "across": {in: liar{sends: endless(nil)}, path: from}} {
+	for name, source := range map[string]Place{"in": {Path: from}, "across": {In: liar{sends: endless(nil)}, Path: from}} {
 		t.Run(name, func(t *testing.T) {
 			into := t.TempDir()
 			ctx, cancel := context.WithCancel(t.Context())
@@ -406,7 +406,7 @@ func TestInterruptedCopyIntoNode(t *testing.T) {
 				}
 			}()
 			began := time.Now()
-			if err := transfer(ctx, source, place{in: honest{}, path: into}, false); !errors.Is(err, context.Canceled) {
+			if err := Transfer(ctx, source, Place{In: honest{}, Path: into}, false); !errors.Is(err, context.Canceled) {
 				t.Errorf("error %v", err)
 			}
 			if names, _ := os.ReadDir(into); len(names) > 0 {
@@ -425,7 +425,7 @@ func TestCutShort(t *testing.T) {
 	var sent bytes.Buffer
 	mustDo(t, entries(dirEntry("thing"), tar.Header{Name: "thing/a", Size: 512})(&sent))
 	sent.Truncate(1536) // two headers and a content
-	err := place{in: honest{}, path: into}.unpack(t.Context(), &sent, "thing", false)
+	err := Place{In: honest{}, Path: into}.unpack(t.Context(), &sent, "thing", false)
 	if err == nil || !strings.Contains(err.Error(), "cut short") {
 		t.Errorf("error %v", err)
 	}
@@ -440,11 +440,11 @@ func TestLeftCopies(t *testing.T) {
 	from := filepath.Join(dir, "thing")
 	mustDo(t, os.WriteFile(from, []byte("text"), 0o600))
 	long := time.Now().Add(-time.Hour)
-	for name, ways := range map[string][2]place{
-		"in":  {{path: from}, {in: honest{}, path: filepath.Join(dir, "in")}},
-		"out": {{in: honest{}, path: from}, {path: filepath.Join(dir, "out")}},
+	for name, ways := range map[string][2]Place{
+		"in":  {{Path: from}, {In: honest{}, Path: filepath.Join(dir, "in")}},
+		"out": {{In: honest{}, Path: from}, {Path: filepath.Join(dir, "out")}},
 	} {
-		into := ways[1].path
+		into := ways[1].Path
 		left := filepath.Join(into, map[string]string{"in": ".orrery.Xyzabc", "out": ".orrery-ABCDEFGHIJKL"}[name])
 		live := filepath.Join(into, map[string]string{"in": ".orrery.XyzabC", "out": ".orrery-ABCDEFGHIJKM"}[name])
 		fresh := filepath.Join(into, map[string]string{"in": ".orrery.XyzaBC", "out": ".orrery-ABCDEFGHIJKN"}[name])
@@ -457,7 +457,7 @@ func TestLeftCopies(t *testing.T) {
 		lock, err := lockBeside(live)
 		mustDo(t, err)
 		defer lock.Close()
-		mustDo(t, transfer(t.Context(), ways[0], ways[1], false))
+		mustDo(t, Transfer(t.Context(), ways[0], ways[1], false))
 		if _, err := os.Lstat(left); err == nil {
 			t.Errorf("%s: what was left stays", name)
 		}
@@ -518,9 +518,9 @@ func FuzzCargo(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte) {
 		dir := t.TempDir()
 		sends := func(w io.Writer) error { _, err := w.Write(text); return err }
-		err := transfer(t.Context(), place{in: liar{sends: sends}, path: "/srv/thing"}, place{path: filepath.Join(dir, "into") + "/"}, false)
+		err := Transfer(t.Context(), Place{In: liar{sends: sends}, Path: "/srv/thing"}, Place{Path: filepath.Join(dir, "into") + "/"}, false)
 		other := filepath.Join(t.TempDir(), "into")
-		if spliced := transfer(t.Context(), place{in: liar{sends: handed(sends)}, path: "/srv/thing"}, place{path: other + "/"}, false); (err == nil) != (spliced == nil) {
+		if spliced := Transfer(t.Context(), Place{In: liar{sends: handed(sends)}, Path: "/srv/thing"}, Place{Path: other + "/"}, false); (err == nil) != (spliced == nil) {
 			t.Errorf("%v in pieces, and %v through a pipe", err, spliced)
 		}
 		if err == nil {

@@ -1,0 +1,169 @@
+// Package cargo copies files and directories to, from and between nodes, of which it believes nothing.
+package cargo
+
+import (
+	"archive/tar"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"orrery/internal/host"
+	"orrery/internal/problem"
+	"orrery/internal/tree"
+)
+
+// A Place is a path somewhere.
+type Place struct {
+	In    host.Runner // nil: this host
+	Path  string
+	Moved func(bytes int64) // what of it has gone by; nil: nobody asks
+}
+
+// Transfer copies one file or directory from Place to Place, under the name that cp(1) would give it. What a node has to do with it goes through a pipe as
+// a tar archive: nodes pack and unpack by their own tar, this host does not.
+func Transfer(ctx context.Context, from, to Place, several bool) error {
+	if path.Clean(from.Path) == "/" {
+		return problem.New(problem.Usage, "the whole of / cannot be copied").Try("name a directory below it")
+	}
+	if from.In == nil && to.In == nil {
+		return problem.New(problem.Usage, "neither %s nor %s is in a node", from.Path, to.Path).Try("NODE:PATH names a path in a node; cp(1) copies on this host")
+	}
+	called := ctx
+	ctx, stop := context.WithCancel(ctx)
+	defer stop() // whoever sends what nobody takes need not go on
+	begin := through
+	if from.In == nil {
+		begin = intoNode
+	}
+	sent, err := begin(func(w io.Writer) error { return from.send(ctx, w) })
+	if err == nil {
+		err = sent.end(to.take(ctx, sent, from, several))
+	}
+	var run *host.RunError
+	var said *problem.Problem
+	switch {
+	case err != nil && called.Err() != nil:
+		return problem.New(problem.Interrupted, "interrupted: %s was not copied to %s", from.Path, to.Path).Because(context.Cause(called))
+	case err == nil || errors.As(err, &said):
+		return err
+	case errors.As(err, &run):
+		p := problem.New(problem.Failed, "%s was not copied to %s: %s", from.Path, to.Path, cmp.Or(strings.TrimSpace(run.Output), fmt.Sprintf("exit status %d", run.Status))).At(run.Place)
+		if strings.Contains(run.Output, "No space left on device") {
+			return p.Try("make room there; df in the node tells on which file system")
+		}
+		return p
+	}
+	return problem.New(problem.Failed, "%s was not copied to %s", from.Path, to.Path).Because(err)
+}
+
+// send packs what is at a place.
+func (p Place) send(ctx context.Context, to io.Writer) error {
+	source := path.Clean(p.Path)
+	if p.In == nil {
+		l, err := pack(ctx, source, to, p.Moved)
+		if err == nil {
+			err = l.left.problem()
+		}
+		return err
+	}
+	const script = `[ -e "$1" ] || [ -L "$1" ] || { echo "there is no such file" >&2; exit 1; }
+cd -- "$(dirname -- "$1")" && exec tar -b 1024 --format=posix --sort=name -cf - -- "$(basename -- "$1")"`
+	return p.In.Run(ctx, host.Command{Args: []string{"/bin/sh", "-c", script, "cp", source}, Stdout: to})
+}
+
+// take lays down what is sent.
+func (p Place) take(ctx context.Context, sent *stream, from Place, several bool) error {
+	name := path.Base(path.Clean(from.Path))
+	if from.In == nil {
+		return p.unpack(ctx, sent.Reader, name, several)
+	}
+	c := unpack(sent.Reader, name)
+	c.moved = from.Moved
+	if p.In == nil {
+		return p.lay(ctx, c, name, several)
+	}
+	// Nothing comes from one node to another that was not looked at.
+	seen, err := intoNode(func(w io.Writer) error { return c.pass(ctx, w) })
+	if err == nil {
+		err = seen.end(p.unpack(ctx, seen.Reader, name, several))
+	}
+	if err != nil {
+		return err
+	}
+	return c.left.problem()
+}
+
+// unpack has a node lay down what it is sent: beside its Place, and only what came whole. However the copy ends, by Ctrl-C or because this program is
+// killed, the input of the node's shell ends, and the shell clears away what it has begun; so it is not killed itself, unless it takes too long. What it could
+// not clear away, because the node ended, is cleared away by the next copy into that directory.
+func (p Place) unpack(ctx context.Context, sent io.Reader, name string, several bool) error {
+	const script = `set -e
+d=$1 new=$3
+if [ "$2" = dir ] || [ -d "$d" ] || [ "${d%/}" != "$d" ]; then mkdir -p -- "$d"; into=$d; else into=$(dirname -- "$d"); new=$(basename -- "$d"); fi
+find "$into/." -maxdepth 1 -type d -user "$(id -u)" -name '.orrery.??????' -mmin +1 -exec flock -n {} rm -rf -- {} ';' 2>/dev/null || :
+t=$(mktemp -d -- "$into/.orrery.XXXXXX"); trap 'rm -rf -- "$t"' EXIT; trap 'exit 1' HUP INT TERM
+exec 9<"$t"; flock -n 9 2>/dev/null || :
+tar -b 1024 -xpf - --no-same-owner -C "$t"
+[ -e "$t/$4" ] || { echo "it was cut short" >&2; exit 1; }
+if [ -d "$t/$3" ] && [ -d "$into/$new" ]; then cp -a -- "$t/$3/." "$into/$new/"; else mv -fT -- "$t/$3" "$into/$new"; fi`
+	form := "any"
+	if several {
+		form = "dir"
+	}
+	late, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer cancel(nil)
+	defer context.AfterFunc(ctx, func() {
+		time.AfterFunc(clearing, func() { cancel(context.Cause(ctx)) })
+	})()
+	return p.In.Run(late, host.Command{Args: []string{"/bin/sh", "-c", script, "cp", p.Path, form, name, sealName}, Stdin: sent})
+}
+
+// clearing is how long a node may take to clear away a copy that was interrupted.
+const clearing = 10 * time.Second
+
+// sealName is the last name of an archive that goes into a node: tar takes one for whole that ends with any of its files.
+const sealName = ".orrery-whole"
+
+// seal ends an archive that goes into a node.
+func seal(to *tar.Writer) error {
+	if err := to.WriteHeader(&tar.Header{Name: sealName, Typeflag: tar.TypeReg, Mode: 0o600, Format: tar.FormatPAX}); err != nil {
+		return err
+	}
+	return to.Close()
+}
+
+// lay makes on this host what a node sends: beside its Place, and whole before it comes there. The path that the operator named is trusted; links below it,
+// whoever made them, are replaced and not followed.
+func (p Place) lay(ctx context.Context, c *cargo, name string, several bool) error {
+	into, as := path.Dir(path.Clean(p.Path)), path.Base(path.Clean(p.Path))
+	info, err := os.Stat(p.Path)
+	if several || strings.HasSuffix(p.Path, "/") || err == nil && info.IsDir() {
+		into, as = path.Clean(p.Path), name
+		if err := os.MkdirAll(into, 0o755); err != nil {
+			return err
+		}
+	}
+	into, err = filepath.EvalSymlinks(into)
+	if err != nil {
+		return problem.New(problem.Failed, "%s is not there to be copied into", path.Dir(path.Clean(p.Path))).At("this host").Because(problem.Reason(err))
+	}
+	beside, err := newBeside(into)
+	if err != nil {
+		return err
+	}
+	defer beside.remove()
+	if err := c.lay(ctx, beside.cargo()); err != nil {
+		return err
+	}
+	if err := tree.Merge(path.Join(beside.cargo(), name), path.Join(into, as)); err != nil {
+		return err
+	}
+	return c.left.problem()
+}
