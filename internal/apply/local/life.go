@@ -52,13 +52,19 @@ func (l *life) create(ctx context.Context, e engine.Engine, n *spec.Node) error 
 
 // replace makes a node anew with other layers.
 func (l *life) replace(ctx context.Context, e engine.Engine, n *spec.Node) error {
-	if keeper, ok := e.(engine.Keeper); ok {
-		return keeper.Replace(ctx, n)
-	}
-	if err := e.Destroy(ctx, engine.RefOf(n)); err != nil {
+	keeper, err := keeperOf(e, n)
+	if err != nil {
 		return err
 	}
-	return e.Create(ctx, n)
+	return keeper.Replace(ctx, n)
+}
+
+// keeperOf gives the engine of a node that is replaced. Of one that keeps nothing, no plan asks that.
+func keeperOf(e engine.Engine, n *spec.Node) (engine.Keeper, error) {
+	if keeper, able := e.(engine.Keeper); able {
+		return keeper, nil
+	}
+	return nil, problem.New(problem.Surprise, "node %s: the engine %s keeps nothing of what it replaces", n.Name, n.Engine).Try("plan again")
 }
 
 // restore puts a replaced node back, unless it was never replaced.
@@ -67,9 +73,9 @@ func (l *life) restore(ctx context.Context, e engine.Engine, as *spec.Node) erro
 	if err == nil && has.Base == as.Base && has.Layer == as.Layer {
 		return nil
 	}
-	keeper, ok := e.(engine.Keeper)
-	if !ok {
-		return problem.New(problem.Failed, "engine %s keeps nothing of what node %s was before", as.Engine, as.Name)
+	keeper, err := keeperOf(e, as)
+	if err != nil {
+		return err
 	}
 	return keeper.Restore(ctx, engine.RefOf(as))
 }
