@@ -36,7 +36,7 @@ var (
 
 // New gives the engine that keeps its nodes in dirs and takes layers from store.
 func New(dirs host.Dirs, store *image.Store) *Engine {
-	e := &Engine{&nodedir.Nodes{Dirs: dirs, Store: store, Engine: Name}}
+	e := &Engine{&nodedir.Nodes{Dirs: dirs, Store: store, Engine: Name, Slots: nodedir.Slots}}
 	e.Running = func(ref engine.Ref) bool { return e.container(ref).running() }
 	return e
 }

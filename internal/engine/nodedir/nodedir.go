@@ -59,6 +59,7 @@ type Nodes struct {
 	Dirs    host.Dirs
 	Store   *image.Store
 	Engine  string                // what site files call the engine
+	Slots   string                // directory that says which node has which range of user ids; "": all have the host's
 	Running func(engine.Ref) bool // tells whether a node runs, which only the engine knows
 }
 

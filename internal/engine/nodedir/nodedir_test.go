@@ -88,7 +88,7 @@ func TestLife(t *testing.T) {
 		t.Errorf("left of it: %v", left)
 	}
 	must(t, n.Sweep("s"))
-	if entries, err := os.ReadDir(slots); err != nil || len(entries) > 0 {
+	if entries, err := os.ReadDir(n.Slots); err != nil || len(entries) > 0 {
 		t.Errorf("its user ids are taken: %v, %v", entries, err)
 	}
 }
@@ -176,7 +176,7 @@ func TestSweep(t *testing.T) {
 	if err != nil || info.Mode().Perm() != 0o700 {
 		t.Errorf("still open: %v, %v", info.Mode(), err)
 	}
-	if entries, err := os.ReadDir(slots); err != nil || len(entries) != 1 {
+	if entries, err := os.ReadDir(n.Slots); err != nil || len(entries) != 1 {
 		t.Errorf("ids: %v, %v", entries, err)
 	}
 	must(t, n.Sweep("never was"))

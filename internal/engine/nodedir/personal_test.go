@@ -55,7 +55,7 @@ func withKeys(t *testing.T, site, node string) *Nodes {
 // nodesIn gives nodes of which none runs.
 func nodesIn(state string) *Nodes {
 	return &Nodes{
-		Dirs: host.Dirs{State: state, Run: filepath.Join(state, "run")}, Store: image.Open(state), Engine: "lxc",
+		Dirs: host.Dirs{State: state, Run: filepath.Join(state, "run")}, Store: image.Open(state), Engine: "lxc", Slots: filepath.Join(state, "slots"),
 		Running: func(engine.Ref) bool { return false },
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 
+	"orrery/internal/host"
 	"orrery/internal/image/rootfs"
 )
 
@@ -19,16 +20,16 @@ const (
 	idsEach = 65536
 )
 
-// IDs are those that a node has on the host.
+// IDs are those that a node has on the host; none if they are the host's own.
 func (r *Record) IDs() rootfs.IDs {
-	if r.Privileged {
+	if r.Privileged || r.Slot == 0 {
 		return rootfs.IDs{}
 	}
 	return rootfs.IDs{First: firstID + r.Slot*idsEach, Size: idsEach}
 }
 
-// slots says whose each range of user ids is. It is one for the machine, whatever state directories there are: user ids are the kernel's.
-var slots = "/var/lib/orrery/slots"
+// Slots says whose each range of user ids is. It is one for the machine, whatever state directories there are: user ids are the kernel's.
+const Slots = host.StateDir + "/slots"
 
 // choosing is held while one is chosen.
 var choosing sync.Mutex
@@ -36,16 +37,19 @@ var choosing sync.Mutex
 // takeSlot chooses a range of ids that no node on this host has. A file that only one can make takes it, so that
 // two sites being brought up at once do not choose the same.
 func (n *Nodes) takeSlot(site string, id int) (int, error) {
+	if n.Slots == "" {
+		return 0, nil
+	}
 	choosing.Lock()
 	defer choosing.Unlock()
-	if err := os.MkdirAll(filepath.Dir(slots), 0o711); err != nil { // nodes' trees are below it, if this is the usual state directory
+	if err := os.MkdirAll(filepath.Dir(n.Slots), 0o711); err != nil { // nodes' trees are below it, if this is the usual state directory
 		return 0, err
 	}
-	if err := os.MkdirAll(slots, 0o700); err != nil {
+	if err := os.MkdirAll(n.Slots, 0o700); err != nil {
 		return 0, err
 	}
 	owner := n.slotsOf(site) + strconv.Itoa(id)
-	entries, err := os.ReadDir(slots)
+	entries, err := os.ReadDir(n.Slots)
 	if err != nil {
 		return 0, err
 	}
@@ -55,7 +59,7 @@ func (n *Nodes) takeSlot(site string, id int) (int, error) {
 		if err != nil {
 			continue
 		}
-		who, _ := os.Readlink(filepath.Join(slots, entry.Name()))
+		who, _ := os.Readlink(filepath.Join(n.Slots, entry.Name()))
 		if who == owner {
 			return slot, nil // taken by a run that was killed before it made the node
 		}
@@ -65,7 +69,7 @@ func (n *Nodes) takeSlot(site string, id int) (int, error) {
 		if taken[slot] {
 			continue
 		}
-		err := os.Symlink(owner, filepath.Join(slots, strconv.Itoa(slot)))
+		err := os.Symlink(owner, filepath.Join(n.Slots, strconv.Itoa(slot)))
 		if errors.Is(err, fs.ErrExist) {
 			continue
 		}
@@ -75,7 +79,10 @@ func (n *Nodes) takeSlot(site string, id int) (int, error) {
 
 // freeSlot gives back the range of a node.
 func (n *Nodes) freeSlot(r *Record) error {
-	path := filepath.Join(slots, strconv.Itoa(r.Slot))
+	if r.Slot == 0 {
+		return nil
+	}
+	path := filepath.Join(n.Slots, strconv.Itoa(r.Slot))
 	if who, _ := os.Readlink(path); who != n.slotsOf(r.Site)+strconv.Itoa(r.ID) {
 		return nil
 	}
@@ -84,12 +91,15 @@ func (n *Nodes) freeSlot(r *Record) error {
 
 // sweepSlots gives back the ranges of nodes that are not there.
 func (n *Nodes) sweepSlots(site string) error {
-	entries, err := os.ReadDir(slots)
+	if n.Slots == "" {
+		return nil
+	}
+	entries, err := os.ReadDir(n.Slots)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	for _, entry := range entries {
-		path := filepath.Join(slots, entry.Name())
+		path := filepath.Join(n.Slots, entry.Name())
 		who, _ := os.Readlink(path)
 		id, mine := strings.CutPrefix(who, n.slotsOf(site))
 		if !mine {
@@ -107,7 +117,7 @@ func (n *Nodes) sweepSlots(site string) error {
 
 // slotsOf gives what the owners of the slots of a site's nodes begin with: SITE/, and before that the state directory if it is not the usual one.
 func (n *Nodes) slotsOf(site string) string {
-	if n.Dirs.State == filepath.Dir(slots) {
+	if n.Dirs.State == filepath.Dir(n.Slots) {
 		return site + "/"
 	}
 	return n.Dirs.State + ":" + site + "/"

@@ -8,10 +8,9 @@ import (
 
 // TestSlotsOfTwoStateDirectories has nodes of the same site and number in two state directories: they do not share user ids.
 func TestSlotsOfTwoStateDirectories(t *testing.T) {
-	was := slots
-	slots = filepath.Join(t.TempDir(), "slots")
-	defer func() { slots = was }()
-	usual, other := nodesIn(filepath.Dir(slots)), nodesIn(t.TempDir())
+	usual, other := nodesIn(t.TempDir()), nodesIn(t.TempDir())
+	slots := usual.Slots
+	other.Slots = slots
 	take := func(e *Nodes, id int) int {
 		t.Helper()
 		slot, err := e.takeSlot("karoo", id)
