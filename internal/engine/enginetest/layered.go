@@ -23,6 +23,9 @@ func layered(s *suite) {
 	text, err := os.ReadFile(filepath.Join(upper, "var/lib/enginetest"))
 	s.must(err)
 	s.want("what the node wrote", string(text), "mine")
+	if !s.Kernel {
+		return // it knows no owners
+	}
 	for path, want := range map[string]uint32{"var/lib/enginetest": 65534, "var/lib": 0, "etc/hostname": 0} {
 		info, err := os.Lstat(filepath.Join(upper, path))
 		s.must(err)

@@ -25,6 +25,7 @@ type Engine struct {
 	// Command, if set, runs the commands that the node itself does not know (see shell.go); all succeed without it.
 	Command func(ctx context.Context, ref engine.Ref, c host.Command) error
 
+	disk    *Disk // has the files of nodes; nil: they are in memory
 	mu      sync.Mutex
 	nodes   map[engine.Ref]*node
 	volumes map[volume]tree

@@ -104,8 +104,9 @@ func (i inside) Put(ctx context.Context, files ...host.File) error {
 	}
 	for _, f := range files {
 		f.Content = append([]byte(nil), f.Content...)
-		files, name := i.engine.at(n, f.Path)
-		files[name] = f
+		if err := i.engine.put(n, f); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -63,8 +63,21 @@ func (e *Engine) at(n *node, file string) (tree, string) {
 	return n.files, file
 }
 
+// put keeps a file of a node.
+func (e *Engine) put(n *node, f host.File) error {
+	if e.disk != nil {
+		return e.disk.put(&n.spec, f)
+	}
+	files, name := e.at(n, f.Path)
+	files[name] = f
+	return nil
+}
+
 // get gives a file of a node, a link as such.
 func (e *Engine) get(n *node, file string) (host.File, bool) {
+	if e.disk != nil {
+		return e.disk.get(&n.spec, file)
+	}
 	files, name := e.at(n, file)
 	f, ok := files[name]
 	return f, ok

@@ -1,0 +1,171 @@
+package fake
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+
+	"orrery/internal/engine"
+	"orrery/internal/engine/nodedir"
+	"orrery/internal/host"
+	"orrery/internal/site/spec"
+	trees "orrery/internal/tree"
+	volumes "orrery/internal/volume"
+)
+
+// A Disk is a fake engine whose nodes, as those of a real one, have a directory of the host each: their records, and what they write, on
+// volumes too, are where snapshots, backups and the operations of a site look for them. So anybody can try these, with the failures that a
+// test orders.
+type Disk struct {
+	*Engine
+	dirs   *nodedir.Nodes
+	owners map[string]string // of files, which whoever runs a test may not give away
+}
+
+var (
+	_ engine.Keeper    = (*Disk)(nil)
+	_ engine.Remounter = (*Disk)(nil)
+	_ engine.Layered   = (*Disk)(nil)
+	_ engine.Sweeper   = (*Disk)(nil)
+)
+
+// OnDisk makes an engine without nodes.
+func OnDisk(dirs host.Dirs) *Disk {
+	d := &Disk{Engine: New(), owners: map[string]string{}}
+	d.dirs = &nodedir.Nodes{Dirs: dirs, Engine: "fake", Running: d.runs}
+	d.disk = d
+	return d
+}
+
+func (d *Disk) runs(ref engine.Ref) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	n, there := d.nodes[ref]
+	return there && n.running()
+}
+
+// place gives the directory in which a node keeps a path, and the path in there.
+func (d *Disk) place(n *spec.Node, path string) (dir, name string) {
+	for _, m := range n.Mounts {
+		if inside, ok := strings.CutPrefix(path, m.Path+"/"); ok && m.Copy != spec.NoCopy {
+			return volumes.Path(d.dirs.Dirs, n.Site, n.Name, m), inside
+		}
+	}
+	return d.dirs.Private(engine.RefOf(n)), path
+}
+
+// Create makes a node.
+func (d *Disk) Create(ctx context.Context, n *spec.Node) error {
+	if err := d.Engine.Create(ctx, n); err != nil {
+		return err
+	}
+	return d.dirs.Create(ctx, n)
+}
+
+// Change makes a node as specified in all but its layers.
+func (d *Disk) Change(ctx context.Context, n *spec.Node) error {
+	return d.then(d.Engine.Change(ctx, n), engine.RefOf(n))
+}
+
+// Remount lets a running node see other volumes.
+func (d *Disk) Remount(ctx context.Context, n *spec.Node) error {
+	return d.then(d.Engine.Remount(ctx, n), engine.RefOf(n))
+}
+
+// Mark records how far a node has come.
+func (d *Disk) Mark(ctx context.Context, ref engine.Ref, m engine.Mark) error {
+	return d.then(d.Engine.Mark(ctx, ref, m), ref)
+}
+
+// Replace makes a stopped node anew and keeps the former one aside.
+func (d *Disk) Replace(ctx context.Context, n *spec.Node) error {
+	if err := d.Engine.Replace(ctx, n); err != nil {
+		return err
+	}
+	return d.dirs.Replace(ctx, n)
+}
+
+// Restore puts the former node back.
+func (d *Disk) Restore(ctx context.Context, ref engine.Ref) error {
+	if err := d.Engine.Restore(ctx, ref); err != nil {
+		return err
+	}
+	return d.dirs.Restore(ctx, ref)
+}
+
+// Settle removes the former node.
+func (d *Disk) Settle(ctx context.Context, ref engine.Ref) error {
+	if err := d.Engine.Settle(ctx, ref); err != nil {
+		return err
+	}
+	return d.dirs.Settle(ctx, ref)
+}
+
+// Destroy removes a node.
+func (d *Disk) Destroy(ctx context.Context, ref engine.Ref) error {
+	if err := d.Engine.Destroy(ctx, ref); err != nil {
+		return err
+	}
+	return d.dirs.Remove(ref)
+}
+
+// Private gives what a node has written outside volumes.
+func (d *Disk) Private(ref engine.Ref) string { return d.dirs.Private(ref) }
+
+// Fill puts another private layer in its place.
+func (d *Disk) Fill(ref engine.Ref, layer string) error { return d.dirs.Fill(ref, layer) }
+
+// Sweep removes what killed runs left beside the nodes.
+func (d *Disk) Sweep(_ context.Context, site string) error { return d.dirs.Sweep(site) }
+
+// then brings the record of a node up to date with what has become of it, whether that has failed or not.
+func (d *Disk) then(err error, ref engine.Ref) error {
+	d.mu.Lock()
+	n, there := d.nodes[ref]
+	d.mu.Unlock()
+	r, unread := d.dirs.Dir(ref).Read()
+	if !there || unread != nil {
+		return err
+	}
+	d.mu.Lock()
+	r.Node, r.Config = n.spec, n.mark.Config
+	r.Configured, r.Proven, r.ProvenAt, r.Active = n.mark.Configured, n.mark.Proven, n.mark.ProvenAt, n.mark.Active
+	d.mu.Unlock()
+	if unwritten := d.dirs.Dir(ref).Write(r); err == nil {
+		return unwritten
+	}
+	return err
+}
+
+// put writes a file of a node where it belongs.
+func (d *Disk) put(n *spec.Node, f host.File) error {
+	dir, name := d.place(n, f.Path)
+	root, err := trees.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	d.owners[filepath.Join(dir, name)] = f.Owner
+	return root.Put(trees.File{Path: name, Content: f.Content, Link: f.Link, Uid: -1, Gid: -1, Mode: f.Mode}, -1, -1)
+}
+
+// get reads it.
+func (d *Disk) get(n *spec.Node, file string) (f host.File, ok bool) {
+	dir, name := d.place(n, file)
+	root, err := trees.Open(dir)
+	if err != nil {
+		return f, false
+	}
+	defer root.Close()
+	f.Path, f.Owner = file, d.owners[filepath.Join(dir, name)]
+	if f.Link, err = root.Readlink(name); err == nil {
+		return f, true
+	}
+	st, err := root.Lstat(name)
+	if err != nil {
+		return f, false
+	}
+	f.Mode = st.Mode & 0o7777
+	f.Content, err = root.ReadFile(name, 1<<20)
+	return f, err == nil
+}
