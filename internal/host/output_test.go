@@ -24,11 +24,11 @@ func (e *endless) Run(ctx context.Context, c Command) error {
 	return e.Local.Run(ctx, Command{Args: []string{"sh", "-c", "yes '" + e.line + "' | head -c 1073741824"}, Stdout: c.Stdout, Stderr: c.Stderr})
 }
 
-// grown gives by how much the memory of this process has grown at most.
-func (e *endless) grown() uint64 {
+// taken gives how much memory has been taken since, also what was given back: a busy machine makes no difference.
+func (e *endless) taken() uint64 {
 	var now runtime.MemStats
 	runtime.ReadMemStats(&now)
-	return now.Sys - min(now.Sys, e.before.Sys)
+	return now.TotalAlloc - e.before.TotalAlloc
 }
 
 // A command that prints 1 GiB takes no more memory than its caller allows, and is ended.
@@ -39,10 +39,10 @@ func TestOutputIsBounded(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "it printed more than 1 MiB") {
 		t.Errorf("error %v", err)
 	}
-	if grown := e.grown(); grown > 32<<20 {
-		t.Errorf("the memory of this process has grown by %d MiB", grown>>20)
+	if taken := e.taken(); taken > 32<<20 {
+		t.Errorf("it took %d MiB of memory", taken>>20)
 	}
-	if took := time.Since(began); took > 10*time.Second {
+	if took := time.Since(began); took > time.Minute {
 		t.Errorf("it took %s", took)
 	}
 }
