@@ -23,7 +23,7 @@ var layers = [][]string{
 	{"host"},
 	{"host/doctor", "host/later", "cargo"},
 	{"relay"},
-	{"image/rootfs", "image/archive"},
+	{"image/rootfs", "image/archive", "image/access"},
 	{"image", "role", "network", "volume", "secret", "journal"},
 	{"hook"},
 	{"engine", "engine/nodedir"},

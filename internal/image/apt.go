@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"orrery/internal/host"
+	"orrery/internal/image/access"
 	"orrery/internal/problem"
 	"orrery/internal/site/spec"
 )
@@ -78,15 +79,15 @@ type apt struct {
 func (s *Store) aptOf(ctx context.Context, in host.Runner, log io.Writer) (*apt, error) {
 	said, err := host.Output(ctx, in, host.Command{Args: []string{"sh", "-c",
 		`dpkg --print-architecture --print-foreign-architectures
-		f=` + inScratch + `/sources.list; [ -e $f ] || f=/etc/apt/sources.list; cat $f /etc/apt/sources.list.d/* 2>/dev/null; true`}}, 4<<20)
+		f=` + access.InScratch + `/sources.list; [ -e $f ] || f=/etc/apt/sources.list; cat $f /etc/apt/sources.list.d/* 2>/dev/null; true`}}, 4<<20)
 	if err != nil {
 		return nil, problem.New(problem.Failed, "the image has no dpkg and apt, which its roles' packages need").Because(err)
 	}
 	key := spec.DigestBytes(said)
-	there := inScratch + "/lists/" + key
+	there := access.InScratch + "/lists/" + key
 	a := &apt{store: s, in: in, log: log, lists: filepath.Join(s.lists(), key), args: []string{
 		"-o", "Dir::State::Lists=" + there,
-		"-o", "Dir::Cache::Archives=" + inScratch + "/archives",
+		"-o", "Dir::Cache::Archives=" + access.InScratch + "/archives",
 		// The parsed lists are shared as well; the cache that is merged from them and the container's own state is not worth writing.
 		"-o", "Dir::Cache::srcpkgcache=" + there + "/srcpkgcache.bin", "-o", "Dir::Cache::pkgcache=",
 	}}

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"orrery/internal/host"
+	"orrery/internal/image/access"
 	"orrery/internal/image/rootfs"
 	"orrery/internal/problem"
 	"orrery/internal/site"
@@ -14,7 +15,7 @@ import (
 )
 
 // Out is where what is done Aside finds the directory of the host that it may write to.
-const Out = inScratch + "/out"
+const Out = access.InScratch + "/out"
 
 // Aside has something done in a scratch container that stands on a whole layer, with all that builders have. The layer stays as it
 // is: what is to be kept is written to the directory out of the host, which is seen there as Out.
@@ -75,7 +76,7 @@ func (s *Store) Suite(base *Record) string {
 	if suite := base.Parts["suite"]; suite != "" {
 		return suite
 	}
-	return osRelease(s.Tree(base.Digest))["VERSION_CODENAME"]
+	return access.OsRelease(s.Tree(base.Digest))["VERSION_CODENAME"]
 }
 
 // Archive gives the path in the shared cache at which apt keeps a package that it has fetched.

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"orrery/internal/host"
+	"orrery/internal/image/access"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
@@ -32,11 +33,11 @@ func (g *staging) bootstrap(ctx context.Context, l *spec.Layer, m site.Mirror, l
 	if _, err := exec.LookPath("mmdebstrap"); err != nil {
 		return problem.New(problem.Unable, "mmdebstrap is not installed on this host").Try("apt-get install mmdebstrap")
 	}
-	m, err := settled(m)
+	m, err := access.Settle(m)
 	if err != nil {
 		return err
 	}
-	from, err := sources("/", l.Image, m)
+	from, err := access.Sources("/", l.Image, m)
 	if err != nil {
 		return err
 	}
@@ -45,11 +46,11 @@ func (g *staging) bootstrap(ctx context.Context, l *spec.Layer, m site.Mirror, l
 		return err
 	}
 	list := filepath.Join(g.dir, "sources.list")
-	if err := os.WriteFile(list, []byte(listOf(copied(here))), 0o644); err != nil {
+	if err := os.WriteFile(list, []byte(access.ListOf(access.Copied(here))), 0o644); err != nil {
 		return err
 	}
-	access := hostAccess(m)
-	way := access.divert(access.places(from, m))
+	reach := access.OfHost(m)
+	way := reach.Divert(reach.Places(from, m))
 	args := []string{
 		// In namespaces of its own: whatever it mounts and starts goes with it, even if it is killed.
 		"unshare", "--mount", "--pid", "--fork", "--mount-proc", "--kill-child", "--",
@@ -57,22 +58,22 @@ func (g *staging) bootstrap(ctx context.Context, l *spec.Layer, m site.Mirror, l
 		"--include=" + strings.Join(spec.Packages(l.Image), ","),
 		`--aptopt=Acquire::Languages "none"`, `--aptopt=APT::Sandbox::User "root"`, // fetched by root: no mode of a directory above is in the way
 	}
-	for _, o := range access.apt {
+	for _, o := range reach.Apt {
 		args = append(args, "--aptopt="+o)
 	}
-	if len(access.roots) > 0 {
+	if len(reach.Roots) > 0 {
 		roots := filepath.Join(g.dir, "ca.pem")
-		if err := os.WriteFile(roots, access.roots, 0o644); err != nil {
+		if err := os.WriteFile(roots, reach.Roots, 0o644); err != nil {
 			return err
 		}
-		args = append(args, "--aptopt="+option("Acquire::https::CAInfo", roots))
+		args = append(args, "--aptopt="+access.Option("Acquire::https::CAInfo", roots))
 	}
-	if len(access.netrc) > 0 {
+	if len(reach.Netrc) > 0 {
 		netrc := filepath.Join(g.dir, "auth.conf")
-		if err := os.WriteFile(netrc, access.netrc, 0o600); err != nil {
+		if err := os.WriteFile(netrc, reach.Netrc, 0o600); err != nil {
 			return err
 		}
-		args = append(args, "--aptopt="+option("Dir::Etc::netrc", netrc))
+		args = append(args, "--aptopt="+access.Option("Dir::Etc::netrc", netrc))
 	}
 	for _, e := range excludes {
 		args = append(args, "--dpkgopt="+e)
@@ -88,9 +89,9 @@ func (g *staging) bootstrap(ctx context.Context, l *spec.Layer, m site.Mirror, l
 		fmt.Sprintf(`--setup-hook=mkdir -p "$1/var/cache/apt/archives/partial" && find '%s' -maxdepth 1 -name '*.deb' -exec ln -t "$1/var/cache/apt/archives" {} +`, shared),
 		fmt.Sprintf(`--customize-hook=find "$1/var/cache/apt/archives" -maxdepth 1 -name '*.deb' -exec cp --link --no-clobber -t '%s' {} +`, shared),
 		l.Image.Suite, tree, list)
-	env := slices.DeleteFunc(os.Environ(), func(v string) bool { name, _, _ := strings.Cut(v, "="); return proxyVariables[name] })
-	err = way.apart(args, func(args []string) error {
-		return runBound(ctx, "mmdebstrap "+l.Image.Suite, args, append(env, access.environ()...), log)
+	env := slices.DeleteFunc(os.Environ(), func(v string) bool { name, _, _ := strings.Cut(v, "="); return access.ProxyVariables[name] })
+	err = way.Apart(args, func(args []string) error {
+		return runBound(ctx, "mmdebstrap "+l.Image.Suite, args, append(env, reach.Environ()...), log)
 	})
 	if err != nil {
 		return problem.New(problem.Failed, "image %s: mmdebstrap could not make %s", l.Image.Name, l.Image.Suite).Because(err).
@@ -117,8 +118,8 @@ func shorten(run *host.RunError, command ...string) {
 }
 
 // placeKeys gives sources whose keys are files of this machine; a key that is written into the source itself becomes one.
-func placeKeys(from []source, dir string) ([]source, error) {
-	var placed []source
+func placeKeys(from []access.Source, dir string) ([]access.Source, error) {
+	var placed []access.Source
 	for i, s := range from {
 		if strings.Contains(s.Key, "BEGIN PGP") {
 			if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -138,7 +139,7 @@ func placeKeys(from []source, dir string) ([]source, error) {
 func keyName(i int) string { return fmt.Sprintf("orrery-%d.asc", i) }
 
 // installKeys writes the tree's sources.list, with the keys where the nodes find them.
-func installKeys(from []source, tree string) error {
+func installKeys(from []access.Source, tree string) error {
 	for i, s := range from {
 		var text []byte
 		var err error
@@ -165,7 +166,7 @@ func installKeys(from []source, tree string) error {
 	if err := empty(tree, "etc/apt/sources.list.d"); err != nil {
 		return err
 	}
-	return put(tree, "/etc/apt/sources.list", listOf(from))
+	return put(tree, "/etc/apt/sources.list", access.ListOf(from))
 }
 
 // put writes a file of a tree, whatever was there before. Links in the tree's directories are not followed out of it.

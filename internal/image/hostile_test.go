@@ -18,6 +18,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"orrery/internal/image/access"
 	"orrery/internal/image/archive"
 	"orrery/internal/problem"
 )
@@ -293,10 +294,10 @@ func TestTreesOfStrangers(t *testing.T) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		if all, err := hostSources(dir); err == nil {
+		if all, err := access.HostSources(dir); err == nil {
 			t.Errorf("its sources are %v", all)
 		}
-		if all := osRelease(dir); len(all) > 0 {
+		if all := access.OsRelease(dir); len(all) > 0 {
 			t.Errorf("it says that it is %v", all)
 		}
 		if all, err := installed(dir); err != nil || len(all) > 0 {

@@ -83,7 +83,7 @@ func (g *staging) layer(ctx context.Context, l *spec.Layer, m site.Mirror, fill 
 	if err != nil {
 		return err
 	}
-	err = g.way.explain(g.fill(ctx, c, fill))
+	err = g.way.Explain(g.fill(ctx, c, fill))
 	c.stop()
 	if err != nil {
 		return err

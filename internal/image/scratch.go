@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"orrery/internal/host"
+	"orrery/internal/image/access"
 	"orrery/internal/image/rootfs"
 	"orrery/internal/problem"
 	"orrery/internal/site/spec"
@@ -117,7 +118,7 @@ func startScratch(ctx context.Context, g *staging, overlay *rootfs.Overlay, env 
 }
 
 // openWay lets those in the container out by the way.
-func (c *scratch) openWay(ctx context.Context, w *way) (err error) {
+func (c *scratch) openWay(ctx context.Context, w *access.Way) (err error) {
 	var out bytes.Buffer
 	args := []string{"lxc-info", "-n", c.name, "-P", c.dir, "-p", "-H"}
 	if err := host.Exec(ctx, "this host", args, host.Command{Args: args, Stdout: &out}, func(e *exec.Cmd) { e.Env = []string{"PATH=" + host.Path} }); err != nil {
@@ -130,7 +131,7 @@ func (c *scratch) openWay(ctx context.Context, w *way) (err error) {
 	if c.space, err = os.Open(fmt.Sprintf("/proc/%d/ns/net", pid)); err != nil {
 		return err
 	}
-	return w.open(c.space)
+	return w.Open(c.space)
 }
 
 // spawn is Overlay.Spawn for a command that must die with this process: its death signal is tied to the thread that starts it,

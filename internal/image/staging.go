@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"orrery/internal/host"
+	"orrery/internal/image/access"
 	"orrery/internal/image/rootfs"
 	"orrery/internal/site/spec"
 	"orrery/internal/tree"
@@ -22,7 +23,7 @@ type staging struct {
 	digest string
 	dir    string // in the store, hence renamed into place
 	lock   *host.Lock
-	way    *way // out of the scratch in which it is built; nil: there is none yet
+	way    *access.Way // out of the scratch in which it is built; nil: there is none yet
 }
 
 // stage takes the digest's lock and an empty staging directory; nil if another builder made the layer in the meantime.
@@ -71,7 +72,7 @@ func (g *staging) clear() error {
 
 // close gives up the staging: nothing of it stays, unless commit has moved it.
 func (g *staging) close() {
-	g.way.close()
+	g.way.Close()
 	g.clear() //nolint:errcheck // the next builder or GC tries again
 	g.lock.Release()
 }

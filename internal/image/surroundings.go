@@ -7,22 +7,9 @@ import (
 	"strings"
 
 	"orrery/internal/host"
+	"orrery/internal/image/access"
 	"orrery/internal/site"
 )
-
-// inScratch is where a scratch finds what is for building only; it is no part of the layer.
-//
-//	apt.conf      how to reach packages (APT_CONFIG): proxies, certificates, no questions
-//	sources.list  the host's archives, or the site's mirrors, if the base was built from a suite
-//	keys/         what they are signed with
-//	ca.pem        certificates to trust (SSL_CERT_FILE, PIP_CERT, …)
-//	resolv.conf   as /etc/resolv.conf: empty, since proxies look names up
-//	orrery/       as /etc/orrery: the host's hosts
-//	archives/     Debian packages, shared by all builds
-//	lists/        package lists, shared by all builds from the same sources
-//	pip/          pip's cache (PIP_CACHE_DIR), shared by all builds
-//	mirror-…/     the site's mirrors that are directories of this host
-const inScratch = "/run/orrery-build"
 
 func (s *Store) archives() string { return filepath.Join(s.Cache, "apt", "archives") }
 func (s *Store) lists() string    { return filepath.Join(s.Cache, "apt", "lists") }
@@ -55,44 +42,44 @@ func (g *staging) surround(tree string, base *Record, m site.Mirror) (binds []mo
 	if err := os.Chmod(temporary, os.ModeSticky|0o777); err != nil {
 		return nil, nil, err
 	}
-	m, near, err := bring(m)
+	m, near, err := access.Bring(m)
 	if err != nil {
 		return nil, nil, err
 	}
-	access := hostAccess(m)
+	reach := access.OfHost(m)
 	suite := base.Parts["suite"]
 	foreign := suite == "" && (m.Apt != "" || !hasSources(tree)) // the site's mirror instead of whatever the image was made from
 	if foreign {
-		suite = osRelease(tree)["VERSION_CODENAME"]
+		suite = access.OsRelease(tree)["VERSION_CODENAME"]
 	}
 	img := site.Image{Suite: suite, Components: strings.Fields(base.Parts["components"])}
 	from, err := archives(tree, img, m)
 	if err != nil {
 		return nil, nil, err
 	}
-	g.way = access.divert(access.places(from, m))
-	conf := aptAlways + strings.Join(access.apt, "\n") + "\n"
+	g.way = reach.Divert(reach.Places(from, m))
+	conf := aptAlways + strings.Join(reach.Apt, "\n") + "\n"
 	files := map[string][]byte{"resolv.conf": []byte("# Nothing is reached from here but by the proxies of the environment.\n"), "orrery/hosts": hosts()}
 	env = []string{
 		"PATH=" + host.Path, "HOME=/root", "LANG=C.UTF-8",
-		"DEBIAN_FRONTEND=noninteractive", "DEBCONF_NONINTERACTIVE_SEEN=true", "APT_CONFIG=" + inScratch + "/apt.conf",
-		"PIP_CACHE_DIR=" + inScratch + "/pip", "PIP_DISABLE_PIP_VERSION_CHECK=1", "PIP_ROOT_USER_ACTION=ignore", "PIP_NO_INPUT=1",
+		"DEBIAN_FRONTEND=noninteractive", "DEBCONF_NONINTERACTIVE_SEEN=true", "APT_CONFIG=" + access.InScratch + "/apt.conf",
+		"PIP_CACHE_DIR=" + access.InScratch + "/pip", "PIP_DISABLE_PIP_VERSION_CHECK=1", "PIP_ROOT_USER_ACTION=ignore", "PIP_NO_INPUT=1",
 		"PIP_PROGRESS_BAR=off",
 	}
-	env = append(env, access.environ()...)
-	if len(access.roots) > 0 {
-		files["ca.pem"] = access.roots
-		conf += option("Acquire::https::CAInfo", inScratch+"/ca.pem") + "\n"
+	env = append(env, reach.Environ()...)
+	if len(reach.Roots) > 0 {
+		files["ca.pem"] = reach.Roots
+		conf += access.Option("Acquire::https::CAInfo", access.InScratch+"/ca.pem") + "\n"
 		for _, name := range []string{"SSL_CERT_FILE", "PIP_CERT", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO"} {
-			env = append(env, name+"="+inScratch+"/ca.pem")
+			env = append(env, name+"="+access.InScratch+"/ca.pem")
 		}
 	}
-	if len(access.netrc) > 0 {
-		files["auth.conf"] = access.netrc
-		conf += option("Dir::Etc::netrc", inScratch+"/auth.conf") + "\n"
+	if len(reach.Netrc) > 0 {
+		files["auth.conf"] = reach.Netrc
+		conf += access.Option("Dir::Etc::netrc", access.InScratch+"/auth.conf") + "\n"
 	}
 	if foreign {
-		conf += option("Dir::Etc::sourceparts", "/dev/null") + "\n"
+		conf += access.Option("Dir::Etc::sourceparts", "/dev/null") + "\n"
 	}
 	if suite != "" {
 		list, err := g.scratchSources(img, m, dir)
@@ -100,7 +87,7 @@ func (g *staging) surround(tree string, base *Record, m site.Mirror) (binds []mo
 			return nil, nil, err
 		}
 		files["sources.list"] = []byte(list)
-		conf += option("Dir::Etc::sourcelist", inScratch+"/sources.list") + "\n"
+		conf += access.Option("Dir::Etc::sourcelist", access.InScratch+"/sources.list") + "\n"
 	}
 	files["apt.conf"] = []byte(conf)
 	for name, text := range files {
@@ -109,35 +96,35 @@ func (g *staging) surround(tree string, base *Record, m site.Mirror) (binds []mo
 		}
 	}
 	binds = []mountBind{
-		{source: dir, target: inScratch[1:], readOnly: true, make: true},
-		{source: g.store.archives(), target: inScratch[1:] + "/archives"},
-		{source: g.store.lists(), target: inScratch[1:] + "/lists"},
-		{source: g.store.pip(), target: inScratch[1:] + "/pip"},
+		{source: dir, target: access.InScratch[1:], readOnly: true, make: true},
+		{source: g.store.archives(), target: access.InScratch[1:] + "/archives"},
+		{source: g.store.lists(), target: access.InScratch[1:] + "/lists"},
+		{source: g.store.pip(), target: access.InScratch[1:] + "/pip"},
 		{source: dir, file: "resolv.conf", target: "etc/resolv.conf", readOnly: true},
 		{source: dir, file: "orrery", target: "etc/orrery", readOnly: true},
 		{source: temporary, target: "tmp"},
 	}
 	for _, n := range near {
-		if err := os.MkdirAll(filepath.Join(dir, n.name), 0o755); err != nil {
+		if err := os.MkdirAll(filepath.Join(dir, n.Name), 0o755); err != nil {
 			return nil, nil, err
 		}
-		binds = append(binds, mountBind{source: n.dir, target: inScratch[1:] + "/" + n.name, readOnly: true})
+		binds = append(binds, mountBind{source: n.Dir, target: access.InScratch[1:] + "/" + n.Name, readOnly: true})
 	}
 	return binds, env, nil
 }
 
 // archives gives the sources that apt has in a scratch: those of its suite, or those that the image itself names.
-func archives(tree string, img site.Image, m site.Mirror) ([]source, error) {
+func archives(tree string, img site.Image, m site.Mirror) ([]access.Source, error) {
 	if img.Suite == "" {
-		return hostSources(tree)
+		return access.HostSources(tree)
 	}
-	return sources("/", img, m)
+	return access.Sources("/", img, m)
 }
 
 // scratchSources gives the sources.list of a scratch, with its keys beside it: those of the host as they are now, which may have
 // moved since the base was built.
 func (g *staging) scratchSources(img site.Image, m site.Mirror, dir string) (string, error) {
-	from, err := sources("/", img, m)
+	from, err := access.Sources("/", img, m)
 	if err != nil {
 		return "", err
 	}
@@ -165,16 +152,16 @@ func (g *staging) scratchSources(img site.Image, m site.Mirror, dir string) (str
 			if err := os.WriteFile(filepath.Join(dir, "keys", name), text, 0o644); err != nil {
 				return "", err
 			}
-			there = append(there, inScratch+"/keys/"+name)
+			there = append(there, access.InScratch+"/keys/"+name)
 		}
 		from[i].Key = strings.Join(there, ",")
 	}
-	return listOf(copied(from)), nil
+	return access.ListOf(access.Copied(from)), nil
 }
 
 // hasSources tells whether apt in a tree knows where packages come from.
 func hasSources(tree string) bool {
-	own, err := hostSources(tree)
+	own, err := access.HostSources(tree)
 	return err == nil && len(own) > 0
 }
 

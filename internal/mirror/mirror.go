@@ -19,6 +19,7 @@ import (
 
 	"orrery/internal/host"
 	"orrery/internal/image"
+	"orrery/internal/image/access"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 )
@@ -48,7 +49,7 @@ func Upstream(m site.Mirror, dir string) site.Mirror {
 }
 
 func inside(uri, dir string) bool {
-	at, ok := image.LocalDir(uri)
+	at, ok := access.LocalDir(uri)
 	if !ok {
 		return false
 	}

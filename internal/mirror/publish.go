@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"orrery/internal/host"
-	"orrery/internal/image"
+	"orrery/internal/image/access"
 	"orrery/internal/problem"
 )
 
@@ -273,5 +273,5 @@ func (m *Mirror) writeKey(ctx context.Context) error {
 	if err := m.gpgTo(ctx, &out, "--armor", "--export"); err != nil {
 		return err
 	}
-	return host.WriteFile(host.File{Path: filepath.Join(m.apt(), image.MirrorKey), Content: out.Bytes(), Mode: 0o644})
+	return host.WriteFile(host.File{Path: filepath.Join(m.apt(), access.MirrorKey), Content: out.Bytes(), Mode: 0o644})
 }

@@ -6,6 +6,7 @@ import (
 
 	"orrery/internal/control"
 	"orrery/internal/image"
+	"orrery/internal/image/access"
 	"orrery/internal/mirror"
 	"orrery/internal/problem"
 	"orrery/internal/site"
@@ -81,7 +82,7 @@ func mirrorAt(c *control.Session, s *site.Site, named string) (string, error) {
 	if named != "" {
 		return filepath.Abs(named)
 	}
-	if dir, ok := image.LocalDir(s.Mirror.Apt); ok {
+	if dir, ok := access.LocalDir(s.Mirror.Apt); ok {
 		if filepath.Base(dir) != "apt" {
 			return "", problem.New(problem.Usage, "[mirror] apt = %q is not laid out as orrery mirror pull does it", s.Mirror.Apt).
 				Try("say which directory: orrery mirror pull DIRECTORY")

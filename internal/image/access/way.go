@@ -1,4 +1,4 @@
-package image
+package access
 
 import (
 	"fmt"
@@ -15,9 +15,9 @@ import (
 	"orrery/internal/site"
 )
 
-// A way is how those who fetch packages get out of where they run, which is a network namespace without links: by proxies on its loopback that
+// A Way is how those who fetch packages get out of where they run, which is a network namespace without links: by proxies on its loopback that
 // lead to the places where packages come from, each through the proxy that the host has for it, and nowhere else.
-type way struct {
+type Way struct {
 	relay *relay.Relay
 	ways  []proxied
 }
@@ -35,21 +35,21 @@ const (
 	pipProxy = "127.0.0.1:3130"
 )
 
-// divert turns an access as the host has it into that of one who has no way out but by proxies.
-func (a *access) divert(places []string) *way {
-	w := &way{relay: relay.New(places)}
+// Divert turns an access as the host has it into that of one who has no way out but by proxies.
+func (a *Access) Divert(places []string) *Way {
+	w := &Way{relay: relay.New(places)}
 	byEnv := envUpstream(a.env)
-	aptProxies, options := aptProxies(a.apt)
+	aptProxies, options := aptProxies(a.Apt)
 	w.ways = append(w.ways,
 		proxied{envProxy, byEnv},
 		proxied{aptProxy, func(u *url.URL) (*url.URL, error) { return aptUpstream(aptProxies, u, byEnv) }})
-	for name := range proxyVariables {
+	for name := range ProxyVariables {
 		delete(a.env, name)
 	}
 	for _, name := range []string{"http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"} {
 		a.env[name] = "http://" + envProxy
 	}
-	a.apt = append(options, option("Acquire::http::Proxy", "http://"+aptProxy), option("Acquire::https::Proxy", "http://"+aptProxy))
+	a.Apt = append(options, Option("Acquire::http::Proxy", "http://"+aptProxy), Option("Acquire::https::Proxy", "http://"+aptProxy))
 	if own := a.env["PIP_PROXY"]; own != "" {
 		w.ways = append(w.ways, proxied{pipProxy, func(*url.URL) (*url.URL, error) { return proxyURL(own) }})
 		a.env["PIP_PROXY"] = "http://" + pipProxy
@@ -57,8 +57,8 @@ func (a *access) divert(places []string) *way {
 	return w
 }
 
-// open lets those in a network namespace go the way.
-func (w *way) open(space *os.File) error {
+// Open lets those in a network namespace go the way.
+func (w *Way) Open(space *os.File) error {
 	for _, p := range w.ways {
 		if err := w.relay.Listen(space, p.address, p.up); err != nil {
 			return err
@@ -67,14 +67,14 @@ func (w *way) open(space *os.File) error {
 	return nil
 }
 
-func (w *way) close() {
+func (w *Way) Close() {
 	if w != nil {
 		w.relay.Close()
 	}
 }
 
-// explain says of what failed which places it could not reach, if it wanted to reach any.
-func (w *way) explain(err error) error {
+// Explain says of what failed which places it could not reach, if it wanted to reach any.
+func (w *Way) Explain(err error) error {
 	refused := w.relay.Refused()
 	if err == nil || len(refused) == 0 {
 		return err
@@ -85,8 +85,8 @@ func (w *way) explain(err error) error {
 		Try("if it shall, say so in site.toml: [mirror] hosts = [%q]", refused[0])
 }
 
-// proxyVariables are those of the environment that say how to get out.
-var proxyVariables = map[string]bool{
+// ProxyVariables are those of the environment that say how to get out.
+var ProxyVariables = map[string]bool{
 	"http_proxy": true, "https_proxy": true, "ftp_proxy": true, "all_proxy": true, "no_proxy": true,
 	"HTTP_PROXY": true, "HTTPS_PROXY": true, "FTP_PROXY": true, "ALL_PROXY": true, "NO_PROXY": true,
 }
@@ -145,8 +145,8 @@ func proxyURL(text string) (*url.URL, error) {
 	return u, nil
 }
 
-// places gives where packages come from: archives, indexes of Python packages, and what the site declares besides.
-func (a *access) places(from []source, m site.Mirror) []string {
+// Places gives where packages come from: archives, indexes of Python packages, and what the site declares besides.
+func (a *Access) Places(from []Source, m site.Mirror) []string {
 	var all []string
 	add := func(uri string) {
 		if u, err := url.Parse(uri); err == nil && relay.Place(u) != "" {
@@ -177,17 +177,17 @@ func (a *access) places(from []source, m site.Mirror) []string {
 	return all
 }
 
-// apart runs a command in a network namespace of its own from which the way leads.
-func (w *way) apart(args []string, run func(args []string) error) error {
+// Apart runs a command in a network namespace of its own from which the way leads.
+func (w *Way) Apart(args []string, run func(args []string) error) error {
 	space, err := host.NewNetwork()
 	if err != nil {
 		return err
 	}
 	defer space.Close()
-	if err := w.open(space); err != nil {
+	if err := w.Open(space); err != nil {
 		return err
 	}
-	defer w.close()
+	defer w.Close()
 	in := fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), space.Fd())
 	return run(append([]string{"nsenter", "--net=" + in, "--"}, args...))
 }

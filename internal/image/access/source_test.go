@@ -1,4 +1,4 @@
-package image
+package access
 
 import (
 	"errors"
@@ -80,7 +80,7 @@ func TestSources(t *testing.T) {
 			"file:/m bookworm main|file:/m bookworm-updates main|file:/s bookworm-security main"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := sources(hostRoot(t, test.codename, test.files), test.image, test.mirror)
+			got, err := Sources(hostRoot(t, test.codename, test.files), test.image, test.mirror)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -98,7 +98,7 @@ func TestSources(t *testing.T) {
 
 // TestAccess takes over how the host reaches packages, and lets the site's mirrors win.
 func TestKeysOfSources(t *testing.T) {
-	got, err := sources(hostRoot(t, "bookworm", map[string]string{"etc/apt/sources.list.d/debian.sources": deb822}), site.Image{Suite: "bookworm"}, site.Mirror{})
+	got, err := Sources(hostRoot(t, "bookworm", map[string]string{"etc/apt/sources.list.d/debian.sources": deb822}), site.Image{Suite: "bookworm"}, site.Mirror{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +115,7 @@ func TestAccess(t *testing.T) {
 	must(t, os.WriteFile(conf, []byte("[global]\ntrusted-host = a\n  b\n[install]\ntimeout = 7\n"), 0o644))
 	t.Setenv("PIP_CONFIG_FILE", conf)
 	t.Setenv("PIP_DEFAULT_TIMEOUT", "")
-	a := hostAccess(site.Mirror{})
+	a := OfHost(site.Mirror{})
 	for key, want := range map[string]string{
 		"http_proxy": "http://host/http_proxy", "PIP_INDEX_URL": "http://host/PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL": "http://host/PIP_EXTRA_INDEX_URL",
 		"PIP_TRUSTED_HOST": "a b", "PIP_TIMEOUT": "7",
@@ -124,15 +124,15 @@ func TestAccess(t *testing.T) {
 			t.Errorf("%s is %q", key, a.env[key])
 		}
 	}
-	a = hostAccess(site.Mirror{PyPI: "https://m/simple", Proxy: "http://p:3128", CA: []byte("PEM")})
+	a = OfHost(site.Mirror{PyPI: "https://m/simple", Proxy: "http://p:3128", CA: []byte("PEM")})
 	if a.env["PIP_INDEX_URL"] != "https://m/simple" || a.env["PIP_EXTRA_INDEX_URL"] != "" || a.env["https_proxy"] != "http://p:3128" ||
-		!strings.HasSuffix(string(a.roots), "PEM") || !strings.Contains(strings.Join(a.apt, "\n"), `Acquire::http::Proxy "http://p:3128";`) {
-		t.Errorf("with a mirror: %v, %v", a.env, a.apt)
+		!strings.HasSuffix(string(a.Roots), "PEM") || !strings.Contains(strings.Join(a.Apt, "\n"), `Acquire::http::Proxy "http://p:3128";`) {
+		t.Errorf("with a mirror: %v, %v", a.env, a.Apt)
 	}
 }
 
 func TestNoSourcesForSuite(t *testing.T) {
-	_, err := sources(hostRoot(t, "", map[string]string{}), site.Image{Suite: "bookworm"}, site.Mirror{})
+	_, err := Sources(hostRoot(t, "", map[string]string{}), site.Image{Suite: "bookworm"}, site.Mirror{})
 	if problem.Exit(err) != int(problem.Mistake) || !strings.Contains(err.Error(), "[mirror] apt") {
 		t.Errorf("got %v", err)
 	}
@@ -156,11 +156,11 @@ func TestLocalMirror(t *testing.T) {
 	dir := localArchive(t, map[string]string{
 		"dists/bookworm/Release": "1", "dists/bookworm-security/Release": "2", MirrorKey: "-----BEGIN PGP PUBLIC KEY BLOCK-----",
 	})
-	m, err := settled(site.Mirror{Apt: "file://" + dir})
+	m, err := Settle(site.Mirror{Apt: "file://" + dir})
 	if err != nil {
 		t.Fatal(err)
 	}
-	found, err := sources(hostRoot(t, "bookworm", map[string]string{"etc/apt/sources.list.d/debian.sources": deb822}), site.Image{Suite: "bookworm"}, m)
+	found, err := Sources(hostRoot(t, "bookworm", map[string]string{"etc/apt/sources.list.d/debian.sources": deb822}), site.Image{Suite: "bookworm"}, m)
 	if err != nil || len(found) == 0 {
 		t.Fatal(found, err)
 	}
@@ -169,7 +169,7 @@ func TestLocalMirror(t *testing.T) {
 			t.Errorf("%+v", s)
 		}
 	}
-	for _, s := range copied(found) {
+	for _, s := range Copied(found) {
 		if s.URI != "copy://"+dir {
 			t.Errorf("%+v", s)
 		}
@@ -180,26 +180,33 @@ func TestLocalMirror(t *testing.T) {
 func TestBring(t *testing.T) {
 	dir := localArchive(t, map[string]string{"apt/dists/bookworm/Release": "1", "pypi/simple/index.html": ""})
 	declared := site.Mirror{Apt: "file://" + dir + "/apt", PyPI: "file://" + dir + "/pypi/simple"}
-	first, near, err := bring(declared)
+	first, near, err := Bring(declared)
 	if err != nil || len(near) != 2 || first.Security != "" {
 		t.Fatal(first, near, err)
 	}
-	if want := "file://" + inScratch + "/" + near[0].name; first.Apt != want || near[0].dir != dir+"/apt" {
+	if want := "file://" + InScratch + "/" + near[0].Name; first.Apt != want || near[0].Dir != dir+"/apt" {
 		t.Errorf("%s instead of %s: %+v", first.Apt, want, near)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "apt/dists/bookworm/Release"), []byte("2"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if second, _, err := bring(declared); err != nil || second.Apt == first.Apt || second.PyPI != first.PyPI {
+	if second, _, err := Bring(declared); err != nil || second.Apt == first.Apt || second.PyPI != first.PyPI {
 		t.Errorf("%+v after %+v: %v", second, first, err)
 	}
 	for _, m := range []site.Mirror{{Apt: "file:///nowhere/apt"}, {PyPI: "file:///nowhere/simple"}} {
-		if _, _, err := bring(m); problem.Exit(err) != int(problem.Mistake) {
+		if _, _, err := Bring(m); problem.Exit(err) != int(problem.Mistake) {
 			t.Errorf("%+v: %v", m, err)
 		}
 	}
 	elsewhere := site.Mirror{Apt: "http://m/apt", PyPI: "http://m/simple"}
-	if m, near, err := bring(elsewhere); err != nil || len(near) != 0 || m.Apt != elsewhere.Apt {
+	if m, near, err := Bring(elsewhere); err != nil || len(near) != 0 || m.Apt != elsewhere.Apt {
 		t.Error(m, near, err)
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

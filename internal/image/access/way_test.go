@@ -1,4 +1,4 @@
-package image
+package access
 
 import (
 	"net/url"
@@ -11,25 +11,25 @@ import (
 
 // TestDivert leads apt, pip and all else to proxies on the loopback, behind which are the host's own.
 func TestDivert(t *testing.T) {
-	a := &access{
+	a := &Access{
 		env: map[string]string{
 			"http_proxy": "http://p1:3128", "HTTPS_PROXY": "http://p2:3128", "no_proxy": "near.example", "PIP_PROXY": "p3:3128",
 			"PIP_INDEX_URL": "http://127.0.0.1:3141/root/pypi", "PIP_EXTRA_INDEX_URL": "https://pypi.org/simple",
 		},
-		apt: []string{
-			option("Acquire::http::Proxy", "http://p4:3142"), option("Acquire::http::Proxy::near.example", "DIRECT"), option("Acquire::Retries", "3"),
+		Apt: []string{
+			Option("Acquire::http::Proxy", "http://p4:3142"), Option("Acquire::http::Proxy::near.example", "DIRECT"), Option("Acquire::Retries", "3"),
 		},
 	}
-	from := []source{{URI: "http://deb.debian.org/debian"}, {URI: "mirror+https://m.example/list"}, {URI: "copy:///srv/mirror"}}
-	places := a.places(from, site.Mirror{Hosts: []string{"github.com", "10.1.2.3:8080"}})
+	from := []Source{{URI: "http://deb.debian.org/debian"}, {URI: "mirror+https://m.example/list"}, {URI: "copy:///srv/mirror"}}
+	places := a.Places(from, site.Mirror{Hosts: []string{"github.com", "10.1.2.3:8080"}})
 	want := []string{
 		"deb.debian.org:80", "m.example:443", "127.0.0.1:3141", "pypi.org:443", "files.pythonhosted.org:443", "github.com:80", "github.com:443", "10.1.2.3:8080",
 	}
 	if !slices.Equal(places, want) {
 		t.Errorf("places are %q", places)
 	}
-	w := a.divert(places)
-	defer w.close()
+	w := a.Divert(places)
+	defer w.Close()
 	through := map[string]string{}
 	for _, p := range w.ways {
 		for _, uri := range []string{"http://deb.debian.org", "https://pypi.org", "http://near.example"} {
@@ -55,7 +55,7 @@ func TestDivert(t *testing.T) {
 	if a.env["http_proxy"] != "http://"+envProxy || a.env["no_proxy"] != "" || a.env["PIP_PROXY"] != "http://"+pipProxy {
 		t.Errorf("the environment is %v", a.env)
 	}
-	if got := strings.Join(a.apt, " "); strings.Contains(got, "p4") || !strings.Contains(got, aptProxy) || !strings.Contains(got, "Retries") {
+	if got := strings.Join(a.Apt, " "); strings.Contains(got, "p4") || !strings.Contains(got, aptProxy) || !strings.Contains(got, "Retries") {
 		t.Errorf("apt is told %s", got)
 	}
 }

@@ -1,4 +1,4 @@
-package image
+package access
 
 import (
 	"net/url"
@@ -12,6 +12,20 @@ import (
 	"orrery/internal/tree"
 )
 
+// InScratch is where a scratch finds what is for building only; it is no part of the layer.
+//
+//	apt.conf      how to reach packages (APT_CONFIG): proxies, certificates, no questions
+//	sources.list  the host's archives, or the site's mirrors, if the base was built from a suite
+//	keys/         what they are signed with
+//	ca.pem        certificates to trust (SSL_CERT_FILE, PIP_CERT, …)
+//	resolv.conf   as /etc/resolv.conf: empty, since proxies look names up
+//	orrery/       as /etc/orrery: the host's hosts
+//	archives/     Debian packages, shared by all builds
+//	lists/        package lists, shared by all builds from the same sources
+//	pip/          pip's cache (PIP_CACHE_DIR), shared by all builds
+//	mirror-…/     the site's mirrors that are directories of this host
+const InScratch = "/run/orrery-build"
+
 // MirrorKey is the name, in an archive that is a directory of this host, of the key that it is signed with.
 const MirrorKey = "key.asc"
 
@@ -24,10 +38,10 @@ func LocalDir(uri string) (string, bool) {
 	return filepath.Clean(u.Path), true
 }
 
-// copied has apt copy packages out of a directory of this host into the cache, as it does with those from elsewhere: of an archive
+// Copied has apt copy packages out of a directory of this host into the cache, as it does with those from elsewhere: of an archive
 // at file: it would only remember where they are, and mmdebstrap unpacks what is in the cache.
-func copied(from []source) []source {
-	var all []source
+func Copied(from []Source) []Source {
+	var all []Source
 	for _, s := range from {
 		if dir, ok := LocalDir(s.URI); ok {
 			s.URI = "copy://" + dir
@@ -37,9 +51,9 @@ func copied(from []source) []source {
 	return all
 }
 
-// settled gives a mirror with all that follows from what was declared: the key of one on this host lies in it, and what it
+// Settle gives a mirror with all that follows from what was declared: the key of one on this host lies in it, and what it
 // has of security updates is taken from it.
-func settled(m site.Mirror) (site.Mirror, error) {
+func Settle(m site.Mirror) (site.Mirror, error) {
 	dir, ok := LocalDir(m.Apt)
 	if !ok {
 		return m, nil
@@ -57,17 +71,17 @@ func settled(m site.Mirror) (site.Mirror, error) {
 	return m, nil
 }
 
-// A nearby is a directory of this host that a scratch is to see.
-type nearby struct{ dir, name string }
+// A Nearby is a directory of this host that a scratch is to see.
+type Nearby struct{ Dir, Name string }
 
-// bring gives the mirror as a scratch finds it, and the directories that it must see for that. Their names follow from what is in
+// Bring gives the mirror as a scratch finds it, and the directories that it must see for that. Their names follow from what is in
 // them, so that package lists of one archive are never taken for those of another or of a former time.
-func bring(m site.Mirror) (site.Mirror, []nearby, error) {
-	m, err := settled(m)
+func Bring(m site.Mirror) (site.Mirror, []Nearby, error) {
+	m, err := Settle(m)
 	if err != nil {
 		return m, nil, err
 	}
-	var all []nearby
+	var all []Nearby
 	seen := map[string]bool{}
 	place := func(uri *string) error {
 		dir, ok := LocalDir(*uri)
@@ -90,13 +104,13 @@ func bring(m site.Mirror) (site.Mirror, []nearby, error) {
 			}
 			text = append(text, is...)
 		}
-		n := nearby{dir, "mirror-" + spec.DigestBytes(text)}
-		if !seen[n.name] {
-			seen[n.name] = true
+		n := Nearby{dir, "mirror-" + spec.DigestBytes(text)}
+		if !seen[n.Name] {
+			seen[n.Name] = true
 			all = append(all, n)
 		}
 		scheme, _, _ := strings.Cut(*uri, ":")
-		*uri = scheme + "://" + inScratch + "/" + n.name
+		*uri = scheme + "://" + InScratch + "/" + n.Name
 		return nil
 	}
 	for _, uri := range []*string{&m.Apt, &m.Security, &m.PyPI} {

@@ -1,4 +1,10 @@
-package image
+// Package access tells how a build reaches its packages: from which archives, by which proxies, with which certificates, and nothing else.
+//
+// Sources gives the archives for an image: those of this host with the suite changed, or those that the site's [mirror] names (source.go); a mirror that is a
+// directory of this host is brought to where the build sees it (nearby.go). Access is what apt and pip of this host are told about proxies and indexes.
+// Divert turns it into that of a build, which runs in a network namespace with a loopback alone: a Way there are proxies on this loopback that lead to
+// the Places of packages, each through the proxy that the host has for it, and refuse all others (way.go).
+package access
 
 import (
 	"bytes"
@@ -18,11 +24,11 @@ import (
 
 // Access is how this host reaches its packages: what apt and pip here are told about proxies, certificates and indexes,
 // and what the site declares instead. It is for building only; none of it gets into a layer.
-type access struct {
-	apt   []string          // options of apt, one `Key "value";` each
+type Access struct {
+	Apt   []string          // options of apt, one `Key "value";` each
 	env   map[string]string // for whatever else fetches something
-	roots []byte            // certificates of the authorities to trust, PEM
-	netrc []byte            // credentials of package archives
+	Roots []byte            // certificates of the authorities to trust, PEM
+	Netrc []byte            // credentials of package archives
 }
 
 // bundles are where distributions keep the certificates of all authorities that they trust, in one file.
@@ -30,8 +36,8 @@ var bundles = []string{
 	"/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/ca-bundle.pem", "/etc/ssl/cert.pem",
 }
 
-func hostAccess(m site.Mirror) *access {
-	a := &access{env: map[string]string{}}
+func OfHost(m site.Mirror) *Access {
+	a := &Access{env: map[string]string{}}
 	for _, name := range []string{"http_proxy", "https_proxy", "ftp_proxy", "all_proxy", "no_proxy"} {
 		for _, name := range []string{name, strings.ToUpper(name)} {
 			if value := os.Getenv(name); value != "" {
@@ -43,18 +49,18 @@ func hostAccess(m site.Mirror) *access {
 	a.addPip()
 	for _, file := range append([]string{os.Getenv("SSL_CERT_FILE")}, bundles...) {
 		if text, err := os.ReadFile(file); file != "" && err == nil {
-			a.roots = text
+			a.Roots = text
 			break
 		}
 	}
 	if len(m.CA) > 0 {
-		a.roots = slices.Concat(bytes.TrimRight(a.roots, "\n"), []byte("\n"), m.CA)
+		a.Roots = slices.Concat(bytes.TrimRight(a.Roots, "\n"), []byte("\n"), m.CA)
 	}
 	if m.Proxy != "" {
 		for _, name := range []string{"http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"} {
 			a.env[name] = m.Proxy
 		}
-		a.apt = append(a.apt, option("Acquire::http::Proxy", m.Proxy), option("Acquire::https::Proxy", m.Proxy))
+		a.Apt = append(a.Apt, Option("Acquire::http::Proxy", m.Proxy), Option("Acquire::https::Proxy", m.Proxy))
 	}
 	if m.PyPI != "" {
 		a.env["PIP_INDEX_URL"] = m.PyPI
@@ -63,7 +69,7 @@ func hostAccess(m site.Mirror) *access {
 	return a
 }
 
-func option(key, value string) string { return fmt.Sprintf("%s %q;", key, value) }
+func Option(key, value string) string { return fmt.Sprintf("%s %q;", key, value) }
 
 // taken are apt's settings of the host that say how to reach archives, not how the host itself is to be.
 var taken = []string{
@@ -73,14 +79,14 @@ var taken = []string{
 
 // someArchive is one of those that the host uses.
 func someArchive() string {
-	if own, err := hostSources("/"); err == nil && len(own) > 0 {
+	if own, err := HostSources("/"); err == nil && len(own) > 0 {
 		return own[0].URI
 	}
 	return "http://localhost/"
 }
 
 // addApt takes over the settings of the host's apt, if it has one.
-func (a *access) addApt() {
+func (a *Access) addApt() {
 	dump, err := host.Program(context.Background(), "apt-config", "dump").Output()
 	if err != nil {
 		return
@@ -96,22 +102,22 @@ func (a *access) addApt() {
 			// A program of the host; what it says for an archive is asked here, since the scratch container has no such program.
 			out, err := host.Program(context.Background(), value, someArchive()).Output()
 			if proxy := strings.TrimSpace(string(out)); err == nil && proxy != "" && proxy != "DIRECT" {
-				a.apt = append(a.apt, option("Acquire::http::Proxy", proxy))
+				a.Apt = append(a.Apt, Option("Acquire::http::Proxy", proxy))
 			}
 		case strings.HasSuffix(key, "::CAInfo"):
 			if text, err := os.ReadFile(value); err == nil {
-				a.roots = slices.Concat(a.roots, text)
+				a.Roots = slices.Concat(a.Roots, text)
 			}
 		case strings.HasPrefix(value, "/"):
 			// Another file of the host (a client's certificate): not carried over.
 		default:
-			a.apt = append(a.apt, option(key, value))
+			a.Apt = append(a.Apt, Option(key, value))
 		}
 	}
 	files, _ := filepath.Glob("/etc/apt/auth.conf.d/*.conf")
 	for _, file := range append([]string{"/etc/apt/auth.conf"}, files...) {
 		if text, err := os.ReadFile(file); err == nil {
-			a.netrc = slices.Concat(a.netrc, text, []byte("\n"))
+			a.Netrc = slices.Concat(a.Netrc, text, []byte("\n"))
 		}
 	}
 }
@@ -120,7 +126,7 @@ func (a *access) addApt() {
 var pipKeys = []string{"index-url", "extra-index-url", "trusted-host", "proxy", "retries", "timeout", "default-timeout"}
 
 // addPip takes over the settings of the host's pip, from its files and then from the environment.
-func (a *access) addPip() {
+func (a *Access) addPip() {
 	home, _ := os.UserHomeDir()
 	for _, file := range []string{
 		"/etc/pip.conf", "/etc/xdg/pip/pip.conf", filepath.Join(home, ".pip/pip.conf"), filepath.Join(home, ".config/pip/pip.conf"),
@@ -149,8 +155,8 @@ func pipVariable(key string) string {
 	return "PIP_" + strings.ToUpper(strings.ReplaceAll(key, "-", "_"))
 }
 
-// environ gives the variables as KEY=value, sorted.
-func (a *access) environ() []string {
+// Environ gives the variables as KEY=value, sorted.
+func (a *Access) Environ() []string {
 	var all []string
 	for _, key := range slices.Sorted(maps.Keys(a.env)) {
 		all = append(all, key+"="+a.env[key])

@@ -1,4 +1,4 @@
-package image
+package access
 
 import (
 	"bufio"
@@ -17,8 +17,8 @@ import (
 	"orrery/internal/tree"
 )
 
-// A source is an archive of packages that apt is to use.
-type source struct {
+// A Source is an archive of packages that apt is to use.
+type Source struct {
 	URI        string
 	Suite      string
 	Components []string
@@ -26,7 +26,7 @@ type source struct {
 }
 
 // line writes the source as in sources.list.
-func (s source) line() string {
+func (s Source) line() string {
 	signed := ""
 	if s.Key != "" {
 		signed = "[signed-by=" + s.Key + "] "
@@ -34,7 +34,7 @@ func (s source) line() string {
 	return fmt.Sprintf("deb %s%s %s %s", signed, s.URI, s.Suite, strings.Join(s.Components, " "))
 }
 
-func listOf(sources []source) string {
+func ListOf(sources []Source) string {
 	var b strings.Builder
 	for _, s := range sources {
 		b.WriteString(s.line() + "\n")
@@ -56,29 +56,29 @@ func distributor(suite string) string {
 }
 
 // mirrored are the sources of a release where the host has none that fit: those of the site's mirrors.
-func mirrored(suite string, m site.Mirror) ([]source, error) {
+func mirrored(suite string, m site.Mirror) ([]Source, error) {
 	if m.Apt == "" {
 		return nil, problem.New(problem.Mistake, "this host has no package sources of %s for the suite %s", distributor(suite), suite).
 			Try("say in site.toml where they are: [mirror] apt = …, security = …")
 	}
 	key := "/usr/share/keyrings/" + distributor(suite) + "-archive-keyring.gpg"
-	all := []source{{URI: m.Apt, Suite: suite, Key: key}, {URI: m.Apt, Suite: suite + "-updates", Key: key}}
+	all := []Source{{URI: m.Apt, Suite: suite, Key: key}, {URI: m.Apt, Suite: suite + "-updates", Key: key}}
 	if m.Security != "" {
-		all = append(all, source{URI: m.Security, Suite: suite + "-security", Key: key})
+		all = append(all, Source{URI: m.Security, Suite: suite + "-security", Key: key})
 	}
 	return all, nil
 }
 
-// sources gives where an image's packages come from: the host's own archives, with the image's suite in place of the
+// Sources gives where an image's packages come from: the host's own archives, with the image's suite in place of the
 // host's release, and the site's mirrors instead of those that it declares. Root is "/" but for tests.
-func sources(root string, img site.Image, m site.Mirror) ([]source, error) {
+func Sources(root string, img site.Image, m site.Mirror) ([]Source, error) {
 	suite := img.Suite
-	own, err := hostSources(root)
+	own, err := HostSources(root)
 	if err != nil {
 		return nil, err
 	}
-	release := osRelease(root)["VERSION_CODENAME"]
-	var found []source
+	release := OsRelease(root)["VERSION_CODENAME"]
+	var found []Source
 	if distributor(release) == distributor(suite) {
 		for _, s := range own {
 			base, pocket := splitSuite(s.Suite)
@@ -99,7 +99,7 @@ func sources(root string, img site.Image, m site.Mirror) ([]source, error) {
 			}
 		}
 	}
-	found = slices.DeleteFunc(found, func(s source) bool {
+	found = slices.DeleteFunc(found, func(s Source) bool {
 		_, pocket := splitSuite(s.Suite)
 		return pocket != "" && (suite == "sid" || suite == "unstable" || suite == "experimental")
 	})
@@ -126,9 +126,9 @@ func sources(root string, img site.Image, m site.Mirror) ([]source, error) {
 }
 
 // compact drops sources that say the same twice (a host may list several mirrors, of which one mirror is made).
-func compact(all []source) []source {
+func compact(all []Source) []Source {
 	seen := map[string]bool{}
-	return slices.DeleteFunc(all, func(s source) bool {
+	return slices.DeleteFunc(all, func(s Source) bool {
 		key := s.URI + " " + s.Suite
 		was := seen[key]
 		seen[key] = true
@@ -154,8 +154,8 @@ func splitSuite(suite string) (base, pocket string) {
 	return base, "-" + after
 }
 
-// osRelease reads the name and version of the system in a tree.
-func osRelease(root string) map[string]string {
+// OsRelease reads the name and version of the system in a tree.
+func OsRelease(root string) map[string]string {
 	values := map[string]string{}
 	in, err := tree.Open(root)
 	if err != nil {
@@ -180,8 +180,8 @@ func osRelease(root string) map[string]string {
 // mostSettings bounds a file of settings. It may lie in an image that a stranger made.
 const mostSettings = 1 << 20
 
-// hostSources reads what apt uses on a machine, or in an image: sources.list and sources.list.d, in both forms.
-func hostSources(root string) ([]source, error) {
+// HostSources reads what apt uses on a machine, or in an image: sources.list and sources.list.d, in both forms.
+func HostSources(root string) ([]Source, error) {
 	in, err := tree.Open(root)
 	if err != nil {
 		return nil, err
@@ -200,7 +200,7 @@ func hostSources(root string) ([]source, error) {
 			}
 		}
 	}
-	var all []source
+	var all []Source
 	for _, file := range files {
 		text, err := in.ReadFile(file, mostSettings)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -221,15 +221,15 @@ func hostSources(root string) ([]source, error) {
 var oneLine = regexp.MustCompile(`^deb\s+(?:\[([^\]]*)\]\s+)?(\S+)\s+(\S+)\s*(.*)$`)
 
 // parseLines reads sources in the one-line form.
-func parseLines(text string) []source {
-	var all []source
+func parseLines(text string) []Source {
+	var all []Source
 	for line := range strings.Lines(text) {
 		line, _, _ = strings.Cut(line, "#")
 		m := oneLine.FindStringSubmatch(strings.TrimSpace(line))
 		if m == nil {
 			continue
 		}
-		s := source{URI: m[2], Suite: m[3], Components: strings.Fields(m[4])}
+		s := Source{URI: m[2], Suite: m[3], Components: strings.Fields(m[4])}
 		for _, option := range strings.Fields(m[1]) {
 			if key, ok := strings.CutPrefix(option, "signed-by="); ok && strings.HasPrefix(key, "/") {
 				s.Key = strings.Split(key, ",")[0]
@@ -241,8 +241,8 @@ func parseLines(text string) []source {
 }
 
 // parseStanzas reads sources in the deb822 form.
-func parseStanzas(text string) []source {
-	var all []source
+func parseStanzas(text string) []Source {
+	var all []Source
 	fields, last := map[string]string{}, ""
 	flush := func() {
 		types := strings.Fields(fields["types"])
@@ -256,7 +256,7 @@ func parseStanzas(text string) []source {
 			}
 			for _, uri := range strings.Fields(fields["uris"]) {
 				for _, suite := range strings.Fields(fields["suites"]) {
-					all = append(all, source{URI: uri, Suite: suite, Components: strings.Fields(fields["components"]), Key: key})
+					all = append(all, Source{URI: uri, Suite: suite, Components: strings.Fields(fields["components"]), Key: key})
 				}
 			}
 		}
