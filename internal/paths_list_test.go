@@ -133,6 +133,7 @@ var paths = map[string]string{
 	"internal/image/archive/unpack.go":      ofNamed,
 	"internal/journal/journal.go":           ofOwn,
 	"internal/journal/read.go":              ofOwn,
+	"internal/journal/rotate.go":            ofOwn,
 	"internal/lab/bundle/lines.go":          ofNamed,
 	"internal/lab/bundle/read.go":           ofNamed,
 	"internal/lab/bundle/writer.go":         ofNamed,

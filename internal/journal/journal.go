@@ -31,17 +31,25 @@ func Open(path string) (*Journal, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, err
 	}
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
+	f, err := open(path)
 	if err != nil {
 		return nil, err
 	}
 	j := &Journal{f}
+	if err := j.rotate(path); err != nil {
+		j.file.Close() //nolint:errcheck // nothing was written
+		return nil, err
+	}
 	j.reserve()
 	if err := j.mend(); err != nil {
-		f.Close() //nolint:errcheck // nothing was written
+		j.file.Close() //nolint:errcheck // nothing was written
 		return nil, err
 	}
 	return j, nil
+}
+
+func open(path string) (*os.File, error) {
+	return os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
 }
 
 // room is what a journal has of the disk before it needs it, so that what is done to make room on a full disk is on record, too.

@@ -9,26 +9,47 @@ import (
 	"os"
 )
 
-// Read gives all entries of the journal at path, the oldest first, and the numbers of the lines that cannot be read, such as one that a power
-// cut left half written: they hide none of the others.
+// Read gives all entries of the journal at path and of those that were set aside, the oldest first, and the numbers of the lines that cannot be read, such as one
+// that a power cut left half written: they hide none of the others. Lines are counted from the first that there is.
 func Read(path string) (all []Entry, damaged []int, err error) {
+	number := 0
+	read := func(path string) error {
+		some, bad, lines, err := readOne(path)
+		for _, n := range bad {
+			damaged = append(damaged, number+n)
+		}
+		all, number = append(all, some...), number+lines
+		return err
+	}
+	for n := kept; n > 0; n-- {
+		if err := read(former(path, n)); err != nil {
+			return all, damaged, err
+		}
+	}
+	err = read(path)
+	return all, damaged, err
+}
+
+// readOne reads one file, and counts its lines.
+func readOne(path string) (all []Entry, damaged []int, number int, err error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil, nil
+		return nil, nil, 0, nil
 	}
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, 0, err
 	}
 	defer f.Close()
 	lines := bufio.NewReaderSize(f, 64<<10)
-	for number := 1; ; number++ {
+	for {
 		line, err := next(lines)
 		if err == io.EOF { //nolint:errorlint // it is never wrapped
-			return all, damaged, nil
+			return all, damaged, number, nil
 		}
 		if err != nil {
-			return all, damaged, err
+			return all, damaged, number, err
 		}
+		number++
 		var e Entry
 		if json.Unmarshal(line, &e) == nil && e.Kind != "" {
 			all = append(all, e)

@@ -1,0 +1,72 @@
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"orrery/internal/host"
+)
+
+// A journal of more than largest bytes is set aside when it is next opened, and a new one is begun. So many are kept beside it; the oldest goes.
+var largest int64 = 8 << 20
+
+const kept = 4
+
+// former gives where a journal is that was set aside; 1 is the newest.
+func former(path string, n int) string { return fmt.Sprintf("%s.%d", path, n) }
+
+// rotate sets the journal aside if it is too large, and opens the one that is there then. Whoever still has the former one open goes on writing there, and Read
+// reads it. If there is no room for a new one, the journal stays as it is: it has room of its own.
+func (j *Journal) rotate(path string) error {
+	info, err := j.file.Stat()
+	if err != nil || info.Size() < largest {
+		return err
+	}
+	if err := host.Flock(j.file, host.Alone); errors.Is(err, host.ErrHeld) {
+		return nil // by whoever sets it aside just now
+	} else if err != nil {
+		return err
+	}
+	defer j.file.Close() //nolint:errcheck // with it goes the lock; nothing was written
+	now, err := os.Stat(path)
+	if err == nil && os.SameFile(now, info) {
+		err = replace(path)
+	}
+	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
+		err = nil
+	}
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	j.file, err = open(path)
+	return err
+}
+
+// replace puts an empty journal in the place of the one at path, which becomes the newest of those that were set aside.
+func replace(path string) error {
+	fresh := path + ".new"
+	f, err := os.OpenFile(fresh, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	err = unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_KEEP_SIZE, 0, room)
+	if errors.Is(err, unix.EOPNOTSUPP) {
+		err = nil // a file system that cannot
+	}
+	if err := errors.Join(err, f.Close()); err != nil {
+		_ = os.Remove(fresh)
+		return err
+	}
+	for n := kept - 1; n > 0; n-- {
+		if err := os.Rename(former(path, n), former(path, n+1)); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+	}
+	if err := os.Rename(path, former(path, 1)); err != nil {
+		return err
+	}
+	return os.Rename(fresh, path)
+}
