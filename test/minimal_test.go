@@ -17,6 +17,7 @@ func TestMinimal(t *testing.T) {
 	before := host.Settings(slices.Collect(maps.Keys(plan.HostSettings)))
 	s := newExample(t, "minimal", "it-minimal", "10.77.1.", "10.99.1.")
 	s.run("plan").want(10, "node one: new", `create`)
+	s.run("up", "--dry-run").want(10, "node one: new", `create`)
 	s.run("up").want(0, `one +10 +local +running`, "orrery shell one")
 	s.run("up").want(0, "it-minimal is up: nothing to do")
 	s.run("plan").want(0, "nothing to do")

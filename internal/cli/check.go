@@ -25,7 +25,7 @@ func (a *app) checkVerb() *cobra.Command {
 					return err // a template that cannot be rendered
 				}
 			}
-			if _, programs := a.out.(*reply); programs {
+			if programs(a.out) {
 				return printJSON(a.out, map[string]any{"site": s.Name, "nodes": len(s.Nodes), "roles": len(s.Roles), "networks": len(s.Networks)})
 			}
 			fmt.Fprintf(a.out, "%s: %s, %s, %s: no mistakes.\n", s.Name,

@@ -8,7 +8,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"orrery/internal/phrase"
 	"orrery/internal/problem"
 	"orrery/internal/site/sitefile"
 )
@@ -22,38 +21,55 @@ func (a *app) importVerb() *cobra.Command {
 		Example: "  orrery import hosts.ini > site.toml",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			in := a.in
-			if args[0] != "-" {
-				f, err := os.Open(args[0])
-				if err != nil {
-					return problem.New(problem.Usage, "the host database cannot be read").At(args[0]).Because(problem.Reason(err))
-				}
-				defer f.Close()
-				in = f
-			}
-			if name == "" {
-				name = strings.TrimSuffix(filepath.Base(args[0]), filepath.Ext(args[0]))
-			}
-			made, err := sitefile.ImportINI(in, name)
+			made, err := a.readINI(args[0], name)
 			if err != nil {
 				return err
-			}
-			for _, lost := range made.Lost {
-				fmt.Fprintf(a.err, "orrery: not placed: %s\n", lost)
-			}
-			for _, open := range made.ToDo {
-				fmt.Fprintf(a.err, "orrery: to do: %s\n", open)
 			}
 			if _, err := a.out.Write(made.Content); err != nil {
 				return err
 			}
-			if len(made.Lost) > 0 {
-				return problem.New(problem.Left, "the site file is written, but %s of the database is not in it, or not as it was", phrase.Count(len(made.Lost), "item")).At(args[0]).
-					Try("see above, or the comments in the site file")
-			}
-			return nil
+			return a.tellImport(made, args[0])
 		},
 	}
 	c.Flags().StringVar(&name, "name", "", "name of the `site` (default: that of the file)")
 	return c
+}
+
+// readINI reads a host database; "-" is the standard input. A site that is not named is called as the file.
+func (a *app) readINI(path, name string) (*sitefile.Imported, error) {
+	in := a.in
+	if path != "-" {
+		f, err := os.Open(path)
+		if err != nil {
+			return nil, problem.New(problem.Usage, "the host database cannot be read").At(path).Because(problem.Reason(err))
+		}
+		defer f.Close()
+		in = f
+	}
+	if name == "" {
+		name = strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
+	}
+	return sitefile.ImportINI(in, name)
+}
+
+// tellImport says what of a host database is not in the site file, and what is left to be done.
+func (a *app) tellImport(made *sitefile.Imported, database string) error {
+	for _, lost := range made.Lost {
+		fmt.Fprintf(a.err, "orrery: not recognised: %s\n", lost)
+	}
+	for _, open := range made.ToDo {
+		fmt.Fprintf(a.err, "orrery: to do: %s\n", open)
+	}
+	if len(made.Lost) == 0 {
+		return nil
+	}
+	return problem.New(problem.Left, "the site file is written, but %s not recognised", wereEntries(len(made.Lost))).At(database).
+		Try("see above, or the comments in the site file")
+}
+
+func wereEntries(n int) string {
+	if n == 1 {
+		return "1 entry was"
+	}
+	return fmt.Sprintf("%d entries were", n)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"orrery/internal/host"
+	"orrery/internal/phrase"
 	"orrery/internal/problem"
 )
 
@@ -21,10 +22,14 @@ var initSite string
 var initRole string
 
 func (a *app) initVerb() *cobra.Command {
-	return &cobra.Command{
+	var from string
+	c := &cobra.Command{
 		Use:   "init [DIRECTORY]",
 		Short: "Write a small site with comments to start from",
-		Args:  cobra.MaximumNArgs(1),
+		Long: `Writes a small site with comments: two nodes and a role, which come up healthy as they are. With --from, the site is that of a host database in INI
+format, as "orrery import" reads it, with an empty role for each role that it names.`,
+		Example: "  orrery init mysite\n  orrery init --from kat7.ini kat7",
+		Args:    cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			dir := "."
 			if len(args) > 0 {
@@ -37,6 +42,9 @@ func (a *app) initVerb() *cobra.Command {
 			path := filepath.Join(dir, "site.toml")
 			if _, err := os.Stat(path); err == nil {
 				return problem.New(problem.Usage, "there is a site already").At(path).Try("give another directory")
+			}
+			if from != "" {
+				return a.initFrom(from, dir, siteName(filepath.Base(absolute)))
 			}
 			text := strings.ReplaceAll(initSite, "SITE", siteName(filepath.Base(absolute)))
 			role := filepath.Join(dir, "roles/hello/role.toml")
@@ -52,6 +60,32 @@ func (a *app) initVerb() *cobra.Command {
 			return nil
 		},
 	}
+	c.Flags().StringVar(&from, "from", "", "make the site of this host database in INI format, a `file`")
+	return c
+}
+
+// initFrom writes the site of a host database, with roles that do nothing yet.
+func (a *app) initFrom(database, dir, name string) error {
+	made, err := a.readINI(database, name)
+	if err != nil {
+		return err
+	}
+	files := []host.File{{Path: filepath.Join(dir, "site.toml"), Content: made.Content, Mode: 0o644}}
+	for _, role := range made.Roles {
+		path := filepath.Join(dir, "roles", role, "role.toml")
+		if _, err := os.Stat(path); err == nil {
+			continue // somebody has written it already
+		}
+		text := "# What nodes of this role are for: packages, files, services, health. See docs/roles.md.\ndescription = \"\"\n"
+		files = append(files, host.File{Path: path, Content: []byte(text), Mode: 0o644})
+	}
+	for _, f := range files {
+		if err := host.WriteFile(f); err != nil {
+			return problem.New(problem.Failed, "cannot be written").At(f.Path).Because(problem.Reason(err))
+		}
+	}
+	fmt.Fprintf(a.out, "wrote %s and %s\n\n  orrery -C %s check\n  orrery -C %s graph > site.svg\n", files[0].Path, phrase.Count(len(files)-1, "empty role"), dir, dir)
+	return a.tellImport(made, database)
 }
 
 // siteName makes a name for a site out of that of its directory.

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"slices"
@@ -16,8 +17,7 @@ import (
 )
 
 func (a *app) planVerb() *cobra.Command {
-	var asJSON, down, volumes, probe bool
-	var batch site.Batch
+	var v view
 	c := &cobra.Command{
 		Use:   "plan [SELECTOR...]",
 		Short: "Show what up would do, and why, without doing it",
@@ -26,48 +26,59 @@ With --probe it also looks into the running nodes and reports drift: services th
 that fail now.
 The exit status is 0 if there is nothing to do and 10 if there is.`,
 		RunE: func(c *cobra.Command, args []string) error {
-			s, h, chosen, err := a.Target(args)
-			if err != nil {
-				return err
-			}
-			if err := a.UnderWay(s); err != nil {
-				return err // up goes on from what there is once that is settled
-			}
-			hosts, err := a.Seen(c.Context(), h)
-			if err != nil {
-				return err
-			}
-			if probe {
-				if err := a.Probe(c.Context(), h, hosts, chosen); err != nil {
-					return err
-				}
-			}
-			goal := plan.Goal{Nodes: chosen, Volumes: volumes, Batch: batch, Releases: h.Releases}
-			p := plan.Down(s, hosts, goal)
-			if !down {
-				if p, err = plan.Up(s, hosts, goal); err != nil {
-					return err
-				}
-			}
-			if asJSON {
-				err = printJSON(a.out, planJSON(p))
-			} else {
-				printPlan(a.out, p)
-				tellOrphans(a.out, p.Orphans)
-			}
-			if err == nil && !p.Empty() {
-				err = problem.Status(problem.Changes)
-			}
-			return err
+			return a.preview(c.Context(), args, &v)
 		},
 	}
-	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	c.Flags().BoolVar(&probe, "probe", false, "look for drift in the running nodes")
-	c.Flags().BoolVar(&down, "down", false, "show what down would do instead")
-	c.Flags().BoolVar(&volumes, "volumes", false, "with --down: also delete persistent data")
+	c.Flags().BoolVar(&v.asJSON, "json", false, "print JSON")
+	c.Flags().BoolVar(&v.probe, "probe", false, "look for drift in the running nodes")
+	c.Flags().BoolVar(&v.down, "down", false, "show what down would do instead")
+	c.Flags().BoolVar(&v.volumes, "volumes", false, "with --down: also delete persistent data")
 	c.MarkFlagsMutuallyExclusive("probe", "down")
-	batchFlag(c, &batch)
+	batchFlag(c, &v.batch)
 	return c
+}
+
+// A view is what of a plan is wanted.
+type view struct {
+	asJSON, down, volumes, probe bool
+	batch                        site.Batch
+}
+
+// preview shows what up or down would do.
+func (a *app) preview(ctx context.Context, selectors []string, v *view) error {
+	s, h, chosen, err := a.Target(selectors)
+	if err != nil {
+		return err
+	}
+	if err := a.UnderWay(s); err != nil {
+		return err // up goes on from what there is once that is settled
+	}
+	hosts, err := a.Seen(ctx, h)
+	if err != nil {
+		return err
+	}
+	if v.probe {
+		if err := a.Probe(ctx, h, hosts, chosen); err != nil {
+			return err
+		}
+	}
+	goal := plan.Goal{Nodes: chosen, Volumes: v.volumes, Batch: v.batch, Releases: h.Releases}
+	p := plan.Down(s, hosts, goal)
+	if !v.down {
+		if p, err = plan.Up(s, hosts, goal); err != nil {
+			return err
+		}
+	}
+	if v.asJSON {
+		err = printJSON(a.out, planJSON(p))
+	} else {
+		printPlan(a.out, p)
+		tellOrphans(a.out, p.Orphans)
+	}
+	if err == nil && !p.Empty() {
+		err = problem.Status(problem.Changes)
+	}
+	return err
 }
 
 func planJSON(p *plan.Plan) any {

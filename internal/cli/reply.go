@@ -97,6 +97,12 @@ func (r *reply) last(err error) {
 	}
 }
 
+// programs reports whether what is printed is for programs (--json).
+func programs(w io.Writer) bool {
+	_, are := w.(*reply)
+	return are
+}
+
 // jsonTo gives where a verb writes its result as JSON.
 func jsonTo(w io.Writer) io.Writer {
 	if r, ok := w.(*reply); ok {

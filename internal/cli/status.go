@@ -81,7 +81,7 @@ func (a *app) status(ctx context.Context, s *site.Site, selectors []string) erro
 	if err != nil {
 		return err
 	}
-	if _, ok := a.out.(*reply); ok {
+	if programs(a.out) {
 		return printJSON(a.out, r.Nodes)
 	}
 	return (&table{out: a.out, width: widthOf(a.out)}).show(r.Nodes, false)

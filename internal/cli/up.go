@@ -13,6 +13,7 @@ import (
 )
 
 func (a *app) upVerb() *cobra.Command {
+	dry := false
 	how := control.UpOptions{Parallel: control.DefaultParallel()}
 	c := &cobra.Command{
 		Use:   "up [SELECTOR...]",
@@ -24,6 +25,9 @@ layers made it. Without a selector, it removes nodes and networks that are no lo
 With --batch, or if a group sets a batch, running nodes are disturbed in batches. Each batch begins when the nodes of the one before are healthy. If a batch
 fails, its nodes are put back as they were, and no other begins.`,
 		RunE: func(c *cobra.Command, args []string) error {
+			if dry {
+				return a.preview(c.Context(), args, &view{asJSON: programs(a.out), probe: how.Probe, batch: how.Batch})
+			}
 			s, err := a.Load()
 			if err != nil {
 				return err
@@ -40,6 +44,7 @@ fails, its nodes are put back as they were, and no other begins.`,
 		},
 	}
 	a.productionFlag(c)
+	c.Flags().BoolVar(&dry, "dry-run", false, "only show what would be done, as orrery plan does")
 	c.Flags().BoolVar(&how.Undo, "undo", false, "undo everything if anything fails")
 	c.Flags().BoolVar(&how.Probe, "probe", false, "look for drift in the running nodes, and repair it")
 	c.Flags().IntVar(&how.Parallel, "parallel", how.Parallel, "how many steps at once, at most")
@@ -49,7 +54,7 @@ fails, its nodes are put back as they were, and no other begins.`,
 
 // tellUp shows how the nodes of a site are that has been brought up.
 func (a *app) tellUp(ctx context.Context, s *site.Site, selectors []string, result *apply.Result) error {
-	if _, programs := a.out.(*reply); result == nil && !programs {
+	if result == nil && !programs(a.out) {
 		fmt.Fprintf(a.out, "%s is up: nothing to do.\n", s.Key())
 		return nil
 	}

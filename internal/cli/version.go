@@ -26,7 +26,7 @@ func (a *app) versionVerb() *cobra.Command {
 					}
 				}
 			}
-			if _, programs := a.out.(*reply); programs {
+			if programs(a.out) {
 				return printJSON(a.out, map[string]string{"version": Version, "revision": strings.TrimSpace(revision), "go": runtime.Version(), "os": runtime.GOOS, "arch": runtime.GOARCH})
 			}
 			fmt.Fprintf(a.out, "orrery %s%s %s %s/%s\n", Version, revision, runtime.Version(), runtime.GOOS, runtime.GOARCH)

@@ -97,7 +97,7 @@ var rules = map[string]rule{
 
 // ofTwins are verbs that the owner of a twin may call besides, for the twin.
 var ofTwins = map[string]rule{
-	"up":    {on: Site, flags: []string{"batch", "undo", "parallel"}},
+	"up":    {on: Site, flags: []string{"batch", "dry-run", "undo", "parallel"}},
 	"start": {on: Site, flags: []string{"parallel"}},
 	"stop":  {on: Site, flags: []string{"parallel"}},
 }

@@ -51,6 +51,7 @@ type Imported struct {
 	Content []byte   // the site file
 	Lost    []string // what the database says and the site file does not
 	ToDo    []string // what the database leaves open
+	Roles   []string // roles to write
 }
 
 // An iniImport is what has been found out about a database.
@@ -191,6 +192,7 @@ func (m *iniImport) at(section string) string {
 func (m *iniImport) roleNotes() {
 	roles, _ := m.rolesUsed()
 	for _, role := range roles {
+		m.Roles = append(m.Roles, role)
 		m.ToDo = append(m.ToDo, fmt.Sprintf("%s: role %s: write roles/%s/role.toml", m.name, role, role))
 	}
 }

@@ -1,0 +1,42 @@
+package cli
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"orrery/internal/problem"
+)
+
+// TestInitFrom: a host database becomes a site that check finds no mistake in, and nothing that is there is overwritten.
+func TestInitFrom(t *testing.T) {
+	dir := t.TempDir()
+	database := filepath.Join(dir, "hosts.ini")
+	mustDo(t, os.WriteFile(database, []byte("[web1]\nctid = 101\nip = 10.7.0.11\nroles = web\n[db1]\nctid = 102\nip = 10.7.0.12\nroles = db\n"), 0o644))
+	run := func(args ...string) (int, string) {
+		var out bytes.Buffer
+		status := Run(args, strings.NewReader(""), &out, &out)
+		return status, out.String()
+	}
+	site := filepath.Join(dir, "site")
+	mustDo(t, os.MkdirAll(filepath.Join(site, "roles/db"), 0o755))
+	own := filepath.Join(site, "roles/db/role.toml")
+	mustDo(t, os.WriteFile(own, []byte("description = \"mine\"\n"), 0o644))
+	if status, out := run("init", "--from", database, site); status != 0 || !strings.Contains(out, "1 empty role\n") {
+		t.Fatalf("init --from: %d, %s", status, out)
+	}
+	if status, out := run("-C", site, "check"); status != 0 || !strings.Contains(out, "2 nodes, 2 roles") {
+		t.Errorf("check: %d, %s", status, out)
+	}
+	if text, err := os.ReadFile(own); err != nil || !strings.Contains(string(text), "mine") {
+		t.Errorf("a role that was there is %q: %v", text, err)
+	}
+	if status, out := run("init", "--from", database, site); status != int(problem.Usage) || !strings.Contains(out, "there is a site already") {
+		t.Errorf("init --from once more: %d, %s", status, out)
+	}
+	if status, _ := run("init", "--from", filepath.Join(dir, "none.ini"), filepath.Join(dir, "other")); status != int(problem.Usage) {
+		t.Errorf("init --from a file that is not there: %d", status)
+	}
+}
