@@ -6,9 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"orrery/internal/control/lab"
 	"orrery/internal/host"
-	"orrery/internal/lab/bundle"
-	"orrery/internal/lab/report"
 )
 
 func (a *app) labCompareVerb() *cobra.Command {
@@ -21,19 +20,10 @@ func (a *app) labCompareVerb() *cobra.Command {
 		Example: "  orrery lab compare default-20261101-120000 default-20261122-120000 --html compared.html",
 		Args:    cobra.ExactArgs(2),
 		RunE: func(_ *cobra.Command, args []string) error {
-			reports := make([]*report.Report, 2)
-			for i, arg := range args {
-				dir, err := a.bundleDir(arg)
-				if err != nil {
-					return err
-				}
-				contents, err := bundle.Read(dir)
-				if err != nil {
-					return err
-				}
-				reports[i] = report.Analyse(contents)
+			compared, err := lab.Compare(&a.Session, args[0], args[1])
+			if err != nil {
+				return err
 			}
-			compared := report.Compare(reports[0], reports[1])
 			if html != "" {
 				var page bytes.Buffer
 				if err := compared.HTML(&page); err != nil {

@@ -3,8 +3,7 @@ package cli
 import (
 	"github.com/spf13/cobra"
 
-	"orrery/internal/lab/facts"
-	"orrery/internal/lab/suspect"
+	"orrery/internal/control/lab"
 )
 
 func (a *app) labDoctorVerb() *cobra.Command {
@@ -15,11 +14,10 @@ func (a *app) labDoctorVerb() *cobra.Command {
 		Long:  "Reports what makes figures from this host suspect. None of it stops you from running an experiment; it becomes a label in the report.",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			known, err := facts.Collect(c.Context(), facts.Options{Dir: a.Dirs.State})
+			findings, err := lab.Doctor(c.Context(), &a.Session)
 			if err != nil {
 				return err
 			}
-			findings := suspect.Host(known)
 			if asJSON {
 				return printJSON(a.out, findings)
 			}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"orrery/internal/control/lab"
 	"orrery/internal/lab/bundle"
 )
 
@@ -18,7 +19,7 @@ func (a *app) labListVerb() *cobra.Command {
 		Short: "List the bundles of this host",
 		Args:  cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			dir := a.bundles()
+			dir := lab.Bundles(&a.Session)
 			if len(args) == 1 {
 				dir = args[0]
 			}
@@ -37,19 +38,11 @@ func (a *app) labListVerb() *cobra.Command {
 			fmt.Fprintln(t, "BUNDLE\tBEGAN\tWHO\tROUNDS\tSTATE\tTITLE")
 			for _, h := range heads {
 				fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\t%s\n", h.ID, h.Began.Local().Format("2006-01-02 15:04"), h.Who, max(0, h.Rounds-1),
-					stateOf(h, filepath.Join(dir, h.ID)), h.Title)
+					lab.State(h, filepath.Join(dir, h.ID)), h.Title)
 			}
 			return errors.Join(t.Flush(), err)
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return c
-}
-
-// stateOf tells a run that is under way from one that was killed.
-func stateOf(h bundle.Head, dir string) string {
-	if h.State == bundle.Running && !bundle.Busy(dir) {
-		return "killed"
-	}
-	return string(h.State)
 }

@@ -6,8 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"orrery/internal/lab/bundle"
-	"orrery/internal/lab/report"
+	"orrery/internal/control/lab"
 )
 
 func (a *app) labReportVerb() *cobra.Command {
@@ -16,26 +15,21 @@ func (a *app) labReportVerb() *cobra.Command {
 		Short: "Rewrite the report of a bundle, and print the answer",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			dir, err := a.bundleDir(args[0])
+			dir, err := lab.Find(&a.Session, args[0])
 			if err != nil {
 				return err
 			}
-			return a.writeReport(dir)
+			made, err := lab.WriteReport(dir)
+			a.tellWritten(made)
+			return err
 		},
 	}
 }
 
-// writeReport writes the report of a bundle and prints the answer.
-func (a *app) writeReport(dir string) error {
-	c, err := bundle.Read(dir)
-	if err != nil {
-		return err
+// tellWritten prints the answer of a report, if there is one, and where the rest of it is.
+func (a *app) tellWritten(made *lab.Written) {
+	if made != nil {
+		made.Report.Text(a.out)
+		fmt.Fprintf(a.out, "\n  %s\n", filepath.Join(made.Dir, "report.html"))
 	}
-	r := report.Analyse(c)
-	if err := r.Write(dir); err != nil {
-		return err
-	}
-	r.Text(a.out)
-	fmt.Fprintf(a.out, "\n  %s\n", filepath.Join(dir, "report.html"))
-	return c.Damaged.OrNil()
 }

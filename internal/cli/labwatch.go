@@ -1,16 +1,20 @@
 package cli
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"os"
 	"time"
 
+	"orrery/internal/control"
+	"orrery/internal/phrase"
 	"orrery/internal/visible"
 )
 
 // A labWatch shows how an experiment gets on: one line that changes on a terminal, otherwise a line for each round.
 type labWatch struct {
+	a      *app
 	w      io.Writer
 	live   *os.File // the terminal; nil: there is none
 	round  int
@@ -19,9 +23,9 @@ type labWatch struct {
 	waits  bool            // for others, since the last round
 }
 
-func newLabWatch(w io.Writer) *labWatch {
-	l := &labWatch{w: w, told: map[string]bool{}}
-	if f, ok := screen(w); ok {
+func newLabWatch(a *app) *labWatch {
+	l := &labWatch{a: a, w: a.err, told: map[string]bool{}}
+	if f, ok := screen(a.err); ok {
 		l.live = f
 	}
 	return l
@@ -85,6 +89,24 @@ func (l *labWatch) Close() {
 	if l.live != nil {
 		fmt.Fprint(l.live, "\r\033[K")
 	}
+}
+
+// Resumed tells that a run goes on.
+func (l *labWatch) Resumed(dir string, rounds int) {
+	fmt.Fprintf(l.w, "going on with %s, which has %s so far (--fresh begins anew)\n", dir, phrase.Count(rounds, "round"))
+}
+
+// Watched tells what it took to watch the host.
+func (l *labWatch) Watched(share float64) {
+	fmt.Fprintf(l.w, "watching the host took %.2f %% of one processor\n", 100*share)
+}
+
+// Aside keeps what is shown of nodes that are made anew.
+func (l *labWatch) Aside() (w control.Watcher, show func()) {
+	var said bytes.Buffer
+	quiet := l.a.another()
+	quiet.err = &said
+	return quiet.Watcher, func() { _, _ = l.w.Write(said.Bytes()) }
 }
 
 // roughly gives a duration as precisely as a guess is.

@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"context"
-	"math"
 	"net/netip"
 	"time"
 
@@ -53,7 +51,11 @@ With --session each line of standard input, such as {"rate": 1e9, "seconds": 0.1
 			if session {
 				return s.Serve(c.Context(), a.in, a.out)
 			}
-			return a.sendOnce(c.Context(), s, heaps, spead.Order{Rate: rate, Seconds: length.Seconds()})
+			sent, err := s.Once(c.Context(), heaps, spead.Order{Rate: rate, Seconds: length.Seconds()})
+			if err != nil {
+				return err
+			}
+			return spead.Answer(a.out, sent)
 		},
 	}
 	f := c.Flags()
@@ -67,21 +69,6 @@ With --session each line of standard input, such as {"rate": 1e9, "seconds": 0.1
 	f.BoolVar(&o.GSO, "gso", true, "give the kernel many packets at once")
 	f.BoolVar(&session, "session", false, "do trials as standard input asks for them")
 	return c
-}
-
-func (a *app) sendOnce(ctx context.Context, s *spead.Sender, heaps int, o spead.Order) error {
-	var sent spead.Sent
-	var err error
-	if heaps > 0 {
-		sent, err = s.Send(ctx, heaps, math.MaxInt64/4, o.Rate)
-	} else {
-		sent, err = s.Trial(ctx, o)
-	}
-	s.End(spead.Tries)
-	if err != nil {
-		return err
-	}
-	return spead.Answer(a.out, sent)
 }
 
 func (a *app) speadReceiveVerb() *cobra.Command {

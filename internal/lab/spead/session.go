@@ -169,3 +169,12 @@ func Answer(w io.Writer, value any) error {
 	}
 	return err
 }
+
+// Once sends so many heaps or, if that is 0, for as long as an order says; then the heaps that end the streams.
+func (s *Sender) Once(ctx context.Context, heaps int, o Order) (sent Sent, err error) {
+	defer s.End(Tries)
+	if heaps > 0 {
+		return s.Send(ctx, heaps, math.MaxInt64/4, o.Rate)
+	}
+	return s.Trial(ctx, o)
+}

@@ -1,7 +1,6 @@
-package cli
+package lab
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"net/netip"
@@ -16,7 +15,7 @@ import (
 	"orrery/internal/engine"
 	"orrery/internal/host"
 	"orrery/internal/lab/experiment"
-	labplace "orrery/internal/lab/place"
+	"orrery/internal/lab/place"
 	"orrery/internal/lab/setting"
 	"orrery/internal/observe"
 	"orrery/internal/plan"
@@ -26,18 +25,18 @@ import (
 	"orrery/internal/tree"
 )
 
-// A labStand is the stand of an experiment on this host: a site like any other, but that it is not there for longer than the run.
-type labStand struct {
-	*app
+// A stand is the stand of an experiment on this host: a site like any other, but that it is not there for longer than the run.
+type stand struct {
+	*control.Session
 	*setting.Stand
 	site *site.Site
 	host *local.Host
 	work string
 }
 
-// stand makes the site directory of an experiment, unless a former run has made it, and reads it.
-func (a *app) stand(e *experiment.Experiment, dir string) (*labStand, error) {
-	work := filepath.Join(a.Dirs.State, "lab", ".work")
+// newStand makes the site directory of an experiment, unless a former run has made it, and reads it.
+func newStand(c *control.Session, e *experiment.Experiment, dir string) (*stand, error) {
+	work := filepath.Join(Bundles(c), ".work")
 	if e.Dir != "" {
 		work = filepath.Join(e.Dir, setting.SiteName)
 	}
@@ -45,7 +44,7 @@ func (a *app) stand(e *experiment.Experiment, dir string) (*labStand, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &labStand{app: a, Stand: setting.New(e, work, subnets), work: work}
+	s := &stand{Session: c, Stand: setting.New(e, work, subnets), work: work}
 	if _, err := os.Stat(filepath.Join(dir, "site.toml")); errors.Is(err, os.ErrNotExist) {
 		if err := s.Write(dir); err != nil {
 			return nil, err
@@ -54,16 +53,16 @@ func (a *app) stand(e *experiment.Experiment, dir string) (*labStand, error) {
 	if s.site, err = sitefile.Load(dir); err != nil {
 		return nil, err
 	}
-	s.host, err = a.Here(s.site)
+	s.host, err = c.Here(s.site)
 	return s, err
 }
 
 // up makes the settings.
-func (s *labStand) up(ctx context.Context) error {
+func (s *stand) up(ctx context.Context) error {
 	if err := os.MkdirAll(s.work, 0o755); err != nil {
 		return err
 	}
-	j := &control.Job{Session: &s.app.Session, Site: s.site, Host: s.host, Plan: func(hosts []observe.Host) (*plan.Plan, error) {
+	j := &control.Job{Session: s.Session, Site: s.site, Host: s.host, Plan: func(hosts []observe.Host) (*plan.Plan, error) {
 		return plan.Up(s.site, hosts, plan.Goal{})
 	}}
 	_, err := j.Run(ctx)
@@ -71,7 +70,7 @@ func (s *labStand) up(ctx context.Context) error {
 }
 
 // down removes the settings and all that was written in them. Layers stay, as ever.
-func (s *labStand) down(ctx context.Context) error {
+func (s *stand) down(ctx context.Context) error {
 	if err := s.clear(ctx); err != nil {
 		return err
 	}
@@ -83,8 +82,8 @@ func (s *labStand) down(ctx context.Context) error {
 }
 
 // clear removes the nodes, their networks, and the work directories.
-func (s *labStand) clear(ctx context.Context) error {
-	j := &control.Job{Session: &s.app.Session, Site: s.site, Host: s.host, Plan: func(hosts []observe.Host) (*plan.Plan, error) {
+func (s *stand) clear(ctx context.Context) error {
+	j := &control.Job{Session: s.Session, Site: s.site, Host: s.host, Plan: func(hosts []observe.Host) (*plan.Plan, error) {
 		return plan.Down(s.site, hosts, plan.Goal{}), nil
 	}}
 	if _, err := j.Run(ctx); err != nil {
@@ -94,26 +93,26 @@ func (s *labStand) clear(ctx context.Context) error {
 }
 
 // anew removes the settings and makes them again, with their networks and all that was written in them. Steps are shown only if one fails.
-func (s *labStand) anew(ctx context.Context) (*setting.Ground, error) {
-	loud := s.app
-	defer func() { s.app = loud }()
-	var said bytes.Buffer
+func (s *stand) anew(ctx context.Context, aside func() (control.Watcher, func())) (*setting.Ground, error) {
+	loud := s.Session
+	defer func() { s.Session = loud }()
+	watcher, show := aside()
 	quiet := *loud
-	quiet.err = &said
-	s.app = &quiet
+	quiet.Watcher = watcher
+	s.Session = &quiet
 	err := s.clear(ctx)
 	if err == nil {
 		err = s.up(ctx)
 	}
 	if err != nil {
-		_, _ = loud.err.Write(said.Bytes())
+		show()
 		return nil, err
 	}
 	return s.ground(ctx)
 }
 
 // ground finds the places and puts the tools in them that come with Orrery.
-func (s *labStand) ground(ctx context.Context) (*setting.Ground, error) {
+func (s *stand) ground(ctx context.Context) (*setting.Ground, error) {
 	tools, err := tools(s.Needs.Tools)
 	if err != nil {
 		return nil, err
@@ -125,9 +124,9 @@ func (s *labStand) ground(ctx context.Context) (*setting.Ground, error) {
 	if err != nil {
 		return nil, err
 	}
-	nodes := map[string]*labplace.Place{}
+	nodes := map[string]*place.Place{}
 	for name, all := range g.Near {
-		for _, p := range append([]*labplace.Place{g.Far[name]}, all...) {
+		for _, p := range append([]*place.Place{g.Far[name]}, all...) {
 			if p.Node != "" {
 				nodes[p.Node] = p
 			}
@@ -141,7 +140,7 @@ func (s *labStand) ground(ctx context.Context) (*setting.Ground, error) {
 	return g, nil
 }
 
-func putTools(ctx context.Context, p *labplace.Place, tools map[string]string) error {
+func putTools(ctx context.Context, p *place.Place, tools map[string]string) error {
 	for name, path := range tools {
 		content, err := os.ReadFile(path)
 		if err != nil {
@@ -162,7 +161,7 @@ func tools(names []string) (map[string]string, error) {
 	}
 	found := map[string]string{}
 	for _, name := range names {
-		if name == labplace.Orrery {
+		if name == place.Orrery {
 			found[name] = self
 			continue
 		}

@@ -1,0 +1,23 @@
+package cli
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"orrery/internal/control"
+)
+
+// TestLabAside: what is told of nodes that are made anew is shown only when that is asked for.
+func TestLabAside(t *testing.T) {
+	var out, errs bytes.Buffer
+	a := newApp(nil, &out, &errs, nil)
+	w, show := newLabWatch(a).Aside()
+	w.Tell(control.Event{Kind: control.Notice, Text: "a step has failed"})
+	if out.Len()+errs.Len() > 0 {
+		t.Errorf("shown before: %s%s", out.String(), errs.String())
+	}
+	if show(); !strings.Contains(errs.String(), "a step has failed") {
+		t.Errorf("not shown: %s", errs.String())
+	}
+}

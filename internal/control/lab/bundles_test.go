@@ -1,0 +1,83 @@
+package lab
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"orrery/internal/control"
+	"orrery/internal/control/register"
+	"orrery/internal/host"
+	"orrery/internal/lab/bundle"
+	"orrery/internal/lab/experiment"
+	"orrery/internal/problem"
+)
+
+// resumed is a Watcher that only hears of what goes on.
+type resumed struct {
+	Watcher
+	dirs []string
+}
+
+func (r *resumed) Resumed(dir string, _ int) { r.dirs = append(r.dirs, dir) }
+
+// TestOpenBundle: a run goes on in the bundle of one of the same experiment that has not come to its end, unless it is to begin anew or another version has made that.
+func TestOpenBundle(t *testing.T) {
+	c := &control.Session{Register: register.Register{Dirs: host.Dirs{State: t.TempDir()}}}
+	o := Options{Experiment: experiment.Default(), Orrery: "1"}
+	open := func(o Options) (dir string, goesOn bool) {
+		t.Helper()
+		var w resumed
+		book, _, err := openBundle(c, &w, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := book.Close(); err != nil {
+			t.Fatal(err)
+		}
+		return book.Dir(), len(w.dirs) == 1 && w.dirs[0] == book.Dir()
+	}
+	first := o
+	first.To = filepath.Join(Bundles(c), "default-first")
+	dir, goesOn := open(first)
+	if dir != first.To || goesOn {
+		t.Errorf("the first run is in %s and goes on: %v", dir, goesOn)
+	}
+	if again, goesOn := open(o); again != dir || !goesOn {
+		t.Errorf("the second is in %s and goes on: %v", again, goesOn)
+	}
+	if State(bundle.Head{State: bundle.Running}, dir) != "killed" {
+		t.Error("nobody runs it, and it is not said to be killed")
+	}
+	for what, o := range map[string]Options{"fresh": {Experiment: o.Experiment, Orrery: "1", Fresh: true}, "of another version": {Experiment: o.Experiment, Orrery: "2"}} {
+		made, goesOn := open(o)
+		if goesOn || made == dir {
+			t.Errorf("one that is %s goes on", what)
+		}
+		if err := os.RemoveAll(made); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestFind: a bundle is found by its path and by its id; of what is none, the nearest is named.
+func TestFind(t *testing.T) {
+	c := &control.Session{Register: register.Register{Dirs: host.Dirs{State: t.TempDir()}}}
+	book, _, err := openBundle(c, &resumed{}, Options{Experiment: experiment.Default(), To: filepath.Join(Bundles(c), "default-20261101")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer book.Close()
+	for _, name := range []string{"default-20261101", book.Dir()} {
+		if dir, err := Find(c, name); err != nil || dir != book.Dir() {
+			t.Errorf("%s is %s (%v)", name, dir, err)
+		}
+	}
+	if _, err := Find(c, "default-20261102"); problem.Exit(err) != int(problem.Usage) || !strings.Contains(err.Error(), "did you mean default-20261101?") {
+		t.Errorf("%v", err)
+	}
+	if _, err := Find(c, "/nowhere"); problem.Exit(err) != int(problem.Usage) {
+		t.Errorf("%v", err)
+	}
+}

@@ -1,0 +1,46 @@
+package lab
+
+import (
+	"context"
+
+	"orrery/internal/lab/experiment"
+	"orrery/internal/lab/facts"
+	"orrery/internal/lab/run"
+	"orrery/internal/lab/setting"
+	"orrery/internal/problem"
+)
+
+// known is facts.json of a bundle: the host, and the programs that were measured with.
+type known struct {
+	facts.Facts
+	Programs []program `json:"programs"`
+}
+
+// A program is a program with the SHA-256 of its file, by setting. They are all the same, or the run is not begun.
+type program struct {
+	Name    string            `json:"name"`
+	Digests map[string]string `json:"digests"`
+}
+
+// facts collects what is known before the first round.
+func (s *stand) facts(ctx context.Context, g *setting.Ground) (known, error) {
+	k := known{}
+	var err error
+	if k.Facts, err = facts.Collect(ctx, facts.Options{Dir: s.work}); err != nil {
+		return k, err
+	}
+	for _, name := range s.Needs.Runs {
+		p := program{name, map[string]string{}}
+		for _, setting := range run.Settings(s.Experiment) { // the bare host first
+			if p.Digests[setting], err = g.Near[setting][0].Digest(ctx, name); err != nil {
+				return k, err
+			}
+			if p.Digests[setting] != p.Digests[experiment.Bare] {
+				return k, problem.New(problem.Surprise, "%s is another file in setting %s than on the bare host", name, setting).
+					Try("run it again with --fresh; if it is so still, report it")
+			}
+		}
+		k.Programs = append(k.Programs, p)
+	}
+	return k, nil
+}

@@ -1,0 +1,145 @@
+// Package lab runs experiments on this host, as sites that are not there for longer than the run, and keeps their bundles.
+package lab
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"time"
+
+	"orrery/internal/control"
+	"orrery/internal/host"
+	"orrery/internal/lab/bundle"
+	"orrery/internal/lab/experiment"
+	"orrery/internal/lab/report"
+	"orrery/internal/lab/run"
+	"orrery/internal/lab/setting"
+	"orrery/internal/problem"
+)
+
+// Options say what is run.
+type Options struct {
+	Experiment *experiment.Experiment
+	To         string // the directory of the bundle; "": one of its own where bundles are
+	Fresh      bool   // begin anew, even if a run of this experiment was interrupted
+	Orrery     string // the version of this program
+}
+
+// A Watcher is told how a run gets on, besides the Watcher of the session, who is told of its settings.
+type Watcher interface {
+	run.Progress
+	Close() // when the rounds are over
+	// Resumed is told that a run goes on that has so many complete rounds.
+	Resumed(dir string, rounds int)
+	// Watched is told what it took to watch the host, as a share of one processor.
+	Watched(share float64)
+	// Aside gives who is told of nodes that are made anew, and what shows that after all: it is of interest only if it fails.
+	Aside() (w control.Watcher, show func())
+}
+
+// A Written is a report in its bundle.
+type Written struct {
+	Dir    string
+	Report *report.Report
+}
+
+// Run runs an experiment from wherever a former run of it has come to. If anything was measured, there is a report, however the run ended.
+func Run(ctx context.Context, c *control.Session, w Watcher, o Options) (made *Written, err error) {
+	if err := control.NeedRoot(); err != nil {
+		return nil, err
+	}
+	lock, err := host.TakeLock(filepath.Join(Bundles(c), ".lock"), host.Holder{Who: control.Who(), Pid: os.Getpid(), Since: time.Now(), Command: c.Command})
+	if err != nil {
+		return nil, err
+	}
+	defer lock.Release()
+	book, before, err := openBundle(c, w, o)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, book.Close()) }()
+	stand, done := newStand(c, o.Experiment, book.Site())
+	if done == nil {
+		done = measure(ctx, w, o.Experiment, stand, book, before)
+		done = errors.Join(done, stand.down(context.WithoutCancel(ctx))) // also when the user has ended the run
+	}
+	if c, err := bundle.Read(book.Dir()); err == nil && len(c.Trials) == 0 {
+		return nil, errors.Join(done, os.RemoveAll(book.Dir())) // nothing was measured
+	}
+	made, err = WriteReport(book.Dir())
+	return made, errors.Join(done, err)
+}
+
+// WriteReport writes the report of a bundle. One that is damaged has a report of what is left, and an error.
+func WriteReport(dir string) (*Written, error) {
+	c, err := bundle.Read(dir)
+	if err != nil {
+		return nil, err
+	}
+	r := report.Analyse(c)
+	if err := r.Write(dir); err != nil {
+		return nil, err
+	}
+	return &Written{dir, r}, c.Damaged.OrNil()
+}
+
+// measure makes the settings, and does the rounds.
+func measure(ctx context.Context, w Watcher, e *experiment.Experiment, stand *stand, writer *bundle.Writer, before *bundle.Contents) error {
+	if err := stand.up(ctx); err != nil {
+		return err
+	}
+	ground, err := stand.ground(ctx)
+	if err != nil {
+		return err
+	}
+	defer w.Close()
+	known, err := stand.facts(ctx, ground)
+	if err != nil {
+		return err
+	}
+	if err := writer.Facts(known); err != nil {
+		return err
+	}
+	watcher, err := run.OpenWatcher(ctx, e, ground, known.Facts, writer.Second)
+	if err != nil {
+		return err
+	}
+	defer watcher.Close()
+	kept := &book{writer, before.Head}
+	sofar := func(trials []bundle.Trial) *report.Report {
+		return report.Analyse(&bundle.Contents{Head: kept.head, Trials: trials})
+	}
+	r := &run.Run{
+		Experiment: e, Ground: ground, Seed: before.Head.Seed, Before: before.Trials, Book: kept, Progress: w, Watcher: watcher,
+		More:  func(trials []bundle.Trial) bool { return sofar(trials).Wide() },
+		Worth: func(trials []bundle.Trial, cost float64) float64 { return sofar(trials).Worth(cost) },
+		Anew: func(ctx context.Context) (*setting.Ground, error) {
+			ground, err := stand.anew(ctx, w.Aside)
+			if err != nil {
+				return nil, err
+			}
+			return ground, watcher.Started(ctx)
+		},
+	}
+	if err := r.Check(ctx); err != nil {
+		return err
+	}
+	if err := watcher.Started(ctx); err != nil {
+		return err
+	}
+	err = r.Do(ctx)
+	kept.head.Probes = watcher.Cost().Share()
+	w.Close()
+	w.Watched(kept.head.Probes)
+	ending := kept.end(err)
+	return errors.Join(interrupted(err), ending)
+}
+
+// interrupted says how a run is gone on with that the user has ended.
+func interrupted(err error) error {
+	if errors.Is(err, context.Canceled) {
+		return problem.New(problem.Interrupted, "interrupted; what was measured is kept").Try("the same command goes on from there")
+	}
+	return err
+}
