@@ -74,7 +74,7 @@ type Injector interface {
 	Disable(ctx context.Context, ref Ref, units ...string) error
 }
 
-// A Remounter is an engine that can change which volumes a running node sees.
+// A Remounter is an engine that can change which volumes a running node sees: it has Capabilities.Remount.
 type Remounter interface {
 	// Remount lets a running node see the volumes of the spec and no others. What it takes on is on record before it has it, and
 	// what it lets go of until it has it no more: so the record never says less than is so, however a run ends. A volume that

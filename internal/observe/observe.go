@@ -40,6 +40,7 @@ type Capabilities struct {
 	Containers bool `json:"containers"`  // nodes share the host's kernel
 	LiveLimits bool `json:"live_limits"` // the limits of a running node can be changed
 	MoveNIC    bool `json:"move_nic"`    // an interface of a running node can be moved to another bridge
+	Remount    bool `json:"remount"`     // the volumes that a running node sees can be changed
 	Keep       bool `json:"keep"`        // a node that is replaced can come back
 }
 

@@ -2,9 +2,10 @@ package local
 
 import (
 	"context"
-	"fmt"
+	"slices"
 
 	"orrery/internal/engine"
+	"orrery/internal/problem"
 	"orrery/internal/role"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
@@ -88,10 +89,14 @@ func (w work) remount(ctx context.Context) error {
 		return nil
 	}
 	r, able := w.engine.(engine.Remounter)
-	if !able {
-		return fmt.Errorf("engine %s cannot change the volumes of a running node", w.node.Engine)
+	if able {
+		return r.Remount(ctx, w.node)
 	}
-	return r.Remount(ctx, w.node)
+	has, err := w.recorded(w.node)
+	if err == nil && !slices.Equal(has.Mounts, w.node.Mounts) { // else no plan asks that
+		return problem.New(problem.Surprise, "node %s: the engine %s cannot change the volumes of a running node", w.node.Name, w.node.Engine).Try("plan again")
+	}
+	return err
 }
 
 // dropFormer removes copies that a node had before it had the volumes themselves, if a run was killed before it could: they are out of date.

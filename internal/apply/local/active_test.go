@@ -2,6 +2,7 @@ package local
 
 import (
 	"context"
+	"os"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -114,4 +115,29 @@ func TestStillTogether(t *testing.T) {
 		})
 	}
 	all.Wait()
+}
+
+// TestVolumesOfRunningNode: an engine that cannot change which volumes a running node sees is not asked to, and says so if the node shall have others.
+func TestVolumesOfRunningNode(t *testing.T) {
+	if os.Geteuid() != os.Getegid() {
+		t.Skip("the user and its group have different numbers")
+	}
+	dirs := host.Dirs{State: t.TempDir(), Run: t.TempDir()}
+	d := fake.OnDisk(dirs)
+	n := &spec.Node{Site: "karoo", Name: "a", ID: 1, Engine: "fake", Mounts: []spec.Mount{{Volume: "own", Path: "/srv"}}}
+	if err := d.Create(t.Context(), n); err != nil {
+		t.Fatal(err)
+	}
+	place := &Place{Name: "local", Key: "karoo", Dirs: dirs, Ground: Ground{Records: records{dirs}}}
+	only := struct{ engine.Engine }{d} // what it can do besides is out of sight
+	at := work{roles: &roles{Place: place}, engine: only, node: n}
+	if err := at.remount(t.Context()); err != nil {
+		t.Errorf("the same volumes: %v", err)
+	}
+	other := *n
+	other.Mounts = []spec.Mount{{Volume: "other", Path: "/srv"}}
+	at.node = &other
+	if err := at.remount(t.Context()); problem.Exit(err) != int(problem.Surprise) {
+		t.Errorf("other volumes: %v", err)
+	}
 }

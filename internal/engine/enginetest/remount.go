@@ -17,8 +17,11 @@ import (
 func (s *suite) remounter() engine.Remounter {
 	s.Helper()
 	r, ok := s.Engine.(engine.Remounter)
+	if !s.Engine.Capabilities().Remount {
+		s.Skip("the engine does not change the volumes of a running node")
+	}
 	if !ok {
-		s.Skip("the engine is no Remounter")
+		s.Fatal("the engine says that it can change the volumes of a running node, and is no Remounter")
 	}
 	return r
 }

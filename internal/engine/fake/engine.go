@@ -40,7 +40,7 @@ var (
 
 // New makes an engine without nodes.
 func New() *Engine {
-	all := observe.Capabilities{Containers: true, LiveLimits: true, MoveNIC: true, Keep: true}
+	all := observe.Capabilities{Containers: true, LiveLimits: true, MoveNIC: true, Remount: true, Keep: true}
 	return &Engine{Can: all, Faults: &Faults{}, nodes: map[engine.Ref]*node{}, volumes: map[volume]tree{}}
 }
 

@@ -25,6 +25,9 @@ func (e *Engine) Remount(ctx context.Context, n *spec.Node) error {
 	if !there.running() {
 		return problem.New(problem.Failed, "node %s is %s: only a running node can be given other volumes", n.Name, there.state)
 	}
+	if !e.Can.Remount && !slices.Equal(there.spec.Mounts, n.Mounts) {
+		return problem.New(problem.Unable, "node %s runs: the engine cannot change its volumes", n.Name)
+	}
 	shall := there.spec
 	shall.Mounts = slices.Clone(n.Mounts)
 	if err := e.alone(&shall); err != nil {

@@ -18,6 +18,9 @@ func immovable(h *observe.Host, set []*member) string {
 			if !h.Engines[n.Engine].MoveNIC {
 				return "engine " + n.Engine + " cannot move the links of running nodes"
 			}
+			if !h.Engines[n.Engine].Remount && len(n.Mounts) > 0 {
+				return "engine " + n.Engine + " cannot change the volumes of running nodes"
+			}
 			for _, nic := range n.NICs {
 				if nic.Kind != "" {
 					networks[nic.Network] = nic.Kind

@@ -34,7 +34,7 @@ func begun(t *rapid.T) (w *world, live map[string]int) {
 func TestSwitchReaches(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w, live := begun(t)
-		w.host.Can.MoveNIC = rapid.Bool().Draw(t, "moves interfaces")
+		w.host.Can.MoveNIC, w.host.Can.Remount = rapid.Bool().Draw(t, "moves interfaces"), rapid.Bool().Draw(t, "remounts")
 		to := w.set(701)
 		p, err := w.turn(release.Goal{To: to})
 		if err == nil {
@@ -106,7 +106,7 @@ func TestSwitchTakenBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w, live := begun(t)
 		before := w.now()
-		w.host.Can.MoveNIC = rapid.Bool().Draw(t, "moves interfaces")
+		w.host.Can.MoveNIC, w.host.Can.Remount = rapid.Bool().Draw(t, "moves interfaces"), rapid.Bool().Draw(t, "remounts")
 		p, err := w.turn(release.Goal{To: w.set(701)})
 		if err != nil {
 			t.Fatal(err)

@@ -79,7 +79,10 @@ func (d *draft) retire(m *member) {
 		if !active(old) && !old.Holds() && !d.doesOnlyLive(old) {
 			continue
 		}
-		retired := mounting(old.Node, Retired(old.Node))
+		retired := old.Node
+		if m.host.Engines[old.Engine].Remount { // else it lets go of its volumes as it stands still
+			retired = mounting(old.Node, Retired(old.Node))
+		}
 		needs := slices.Clone(d.proofs)
 		for _, other := range d.order {
 			if slices.Contains(other.peers, m) {

@@ -246,7 +246,7 @@ func (w *world) want(releases map[string]int) {
 			shall = release.Live(n.Node)
 		}
 		switch {
-		case n.State != observe.Running && (!shall.Staged || w.host.Can.MoveNIC && !w.cold && w.site.Networks[1].Kind == ""): // which stands still when it is not live
+		case n.State != observe.Running && (!shall.Staged || w.host.Can.MoveNIC && w.host.Can.Remount && !w.cold && w.site.Networks[1].Kind == ""): // which stands still when it is not live
 			w.t.Fatalf("node %s of release %d is %s", n.Name, n.Release, n.State)
 		case !slices.Equal(n.NICs, shall.NICs) || n.Staged != shall.Staged:
 			w.t.Fatalf("node %s of release %d is not where it shall be: %+v", n.Name, n.Release, n.NICs)
