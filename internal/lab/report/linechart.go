@@ -7,13 +7,10 @@ import (
 	"strings"
 )
 
-// most bins are drawn of a trace: more are not seen.
-const bins = 300
-
-// plot draws a trace: a line for the mean of each bin, and an area up to the largest second in it. How high it goes stands in its caption.
-func (t Trace) plot() template.HTML {
+// plotTrace draws a trace: a line for the mean of each bin, and an area up to the largest second in it. How high it goes stands in its caption.
+func plotTrace(t Trace) template.HTML {
 	end := t.Points[len(t.Points)-1].At
-	s := t.scale()
+	s := scaleOfTrace(t)
 	top := t.most()
 	mean, most := t.binned(end)
 	d := &drawing{height: 80}
@@ -49,41 +46,17 @@ func (t Trace) plot() template.HTML {
 	return d.svg(fmt.Sprintf("%s over %.0f s, at most %s", t.Name, end, s.value(Number(top))))
 }
 
-func (t Trace) scale() scale {
+func scaleOfTrace(t Trace) scale {
 	if t.Unit == "%" {
 		return scale{factor: 1, unit: "%"}
 	}
 	return scaleOf(t.Unit, []float64{t.most()})
 }
 
-func (t Trace) most() (most float64) {
-	for _, p := range t.Points {
-		most = max(most, p.Value)
-	}
-	return most
-}
-
-// binned gives the mean and the largest value in each part of the time; a part without a second has no mean.
-func (t Trace) binned(end float64) (mean, most []float64) {
-	n := max(2, min(bins, len(t.Points)))
-	mean, most = make([]float64, n), make([]float64, n)
-	count := make([]float64, n)
-	for _, p := range t.Points {
-		i := min(n-1, int(p.At/max(end, 1e-9)*float64(n)))
-		mean[i] += p.Value
-		count[i]++
-		most[i] = max(most[i], p.Value)
-	}
-	for i := range mean {
-		mean[i] /= count[i] // none: NaN
-	}
-	return mean, most
-}
-
 // lineCharts draws traces, with how high they go.
 func lineCharts(all []Trace) (charts []chart) {
 	for _, t := range all {
-		charts = append(charts, chart{t.Name + ", at most " + t.scale().value(Number(t.most())), t.plot()})
+		charts = append(charts, chart{t.Name + ", at most " + scaleOfTrace(t).value(Number(t.most())), plotTrace(t)})
 	}
 	return charts
 }

@@ -239,3 +239,31 @@ func disk(s probe.Second, name string) (found probe.Disk) {
 	}
 	return found
 }
+
+// most gives the largest value.
+func (t Trace) most() (most float64) {
+	for _, p := range t.Points {
+		most = max(most, p.Value)
+	}
+	return most
+}
+
+// most bins are drawn of a trace: more are not seen.
+const bins = 300
+
+// binned gives the mean and the largest value in each part of the time; a part without a second has no mean.
+func (t Trace) binned(end float64) (mean, most []float64) {
+	n := max(2, min(bins, len(t.Points)))
+	mean, most = make([]float64, n), make([]float64, n)
+	count := make([]float64, n)
+	for _, p := range t.Points {
+		i := min(n-1, int(p.At/max(end, 1e-9)*float64(n)))
+		mean[i] += p.Value
+		count[i]++
+		most[i] = max(most[i], p.Value)
+	}
+	for i := range mean {
+		mean[i] /= count[i] // none: NaN
+	}
+	return mean, most
+}
