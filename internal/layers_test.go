@@ -41,6 +41,7 @@ var layers = [][]string{
 	{"lab/test"},
 	{"lab/experiment"},
 	{"lab/bundle", "lab/suspect", "lab/setting"},
+	{"lab/report/quantity", "lab/report/trace"},
 	{"lab/report"},
 	{"lab/run"},
 	{"control/trial", "control/register"},

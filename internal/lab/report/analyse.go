@@ -5,6 +5,8 @@ import (
 
 	"orrery/internal/lab/bundle"
 	"orrery/internal/lab/experiment"
+	"orrery/internal/lab/report/quantity"
+	"orrery/internal/lab/report/trace"
 	"orrery/internal/lab/stats"
 	"orrery/internal/lab/test"
 )
@@ -13,7 +15,7 @@ import (
 func Analyse(c *bundle.Contents) *Report {
 	s := collect(c.Trials)
 	r := &Report{Format: Format, Bundle: c.Head, Kept: s.kept, Nodes: s.instances, Facts: c.Facts}
-	r.Traces, r.Round = traces(c)
+	r.Traces, r.Round = trace.Of(c)
 	for _, p := range c.Damaged {
 		r.Damaged = append(r.Damaged, p.Error())
 	}
@@ -48,7 +50,7 @@ func analyse(t bundle.Test, h bundle.Head, s samples) Test {
 			cell.Disturbed = disturbed(cell.Labels, h.Disturbed)
 			var single []float64
 			cell.Values, single = s.of(t, f, setting.Name)
-			cell.Summary = summarize(floats(cell.Values), s.instances)
+			cell.Summary = summarize(quantity.Floats(cell.Values), s.instances)
 			if a.Copies > 1 {
 				cell.Single = summarize(single, nil)
 			}
@@ -118,8 +120,8 @@ func summarize(x []float64, instances []int) *Summary {
 	if s.N == 0 {
 		return nil
 	}
-	return &Summary{N: s.N, Median: Number(s.Median), Low: Number(s.Low), High: Number(s.High), Least: Number(s.Least), Most: Number(s.Most),
-		Spread: Number(s.Spread)}
+	return &Summary{N: s.N, Median: quantity.Number(s.Median), Low: quantity.Number(s.Low), High: quantity.Number(s.High), Least: quantity.Number(s.Least), Most: quantity.Number(s.Most),
+		Spread: quantity.Number(s.Spread)}
 }
 
 // again gives the setting that one is once more. Bundles of old knew of bare only.

@@ -11,6 +11,7 @@ import (
 
 	"orrery/internal/lab/bundle"
 	"orrery/internal/lab/experiment"
+	"orrery/internal/lab/report/quantity"
 	"orrery/internal/lab/test"
 )
 
@@ -121,14 +122,14 @@ func TestUnits(t *testing.T) {
 		{"bit/s", []float64{9.41e9, 8.5e9}, "9.41 Gb/s"}, {"bit/s", []float64{941e6, 12e9}, "0.94 Gb/s"}, {"s", []float64{71e-9}, "71.0 ns"},
 		{"s", []float64{21.34e-6, 912e-9}, "21.34 µs"}, {"B/s", []float64{412 << 20}, "412 MiB/s"}, {"1/s", []float64{48213}, "48.2 k/s"},
 		{"1", []float64{0.3071}, "0.307"}, {"s/GB", []float64{1234.5}, "1234 s/GB"}, {"bit/s", []float64{0}, "0 b/s"}, {"s", []float64{125}, "125 s"},
-		{"1", []float64{1e300, 1}, scale{factor: 1}.number(1e300)},
+		{"1", []float64{1e300, 1}, quantity.Scale{Factor: 1}.Number(1e300)},
 	} {
-		if got := scaleOf(c.unit, c.values).value(Number(c.values[0])); got != c.want {
+		if got := quantity.ScaleOf(c.unit, c.values).Value(quantity.Number(c.values[0])); got != c.want {
 			t.Errorf("%v %s: %q, want %q", c.values, c.unit, got, c.want)
 		}
 	}
-	for ratio, want := range map[Number]string{0.907: "−9.3 %", 1.12: "+12.0 %", 1.00001: "0.0 %", 0.99999: "0.0 %", 3.5: "+250 %", 33: "× 33.0", None(): "–"} {
-		if got := change(ratio); got != want {
+	for ratio, want := range map[quantity.Number]string{0.907: "−9.3 %", 1.12: "+12.0 %", 1.00001: "0.0 %", 0.99999: "0.0 %", 3.5: "+250 %", 33: "× 33.0", quantity.None(): "–"} {
+		if got := quantity.Change(ratio); got != want {
 			t.Errorf("%v: %q, want %q", ratio, got, want)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 
 	"orrery/internal/lab/bundle"
 	"orrery/internal/lab/experiment"
+	"orrery/internal/lab/report/quantity"
 	"orrery/internal/lab/stats"
 	"orrery/internal/lab/test"
 )
@@ -33,9 +34,9 @@ type Compared struct {
 	After   Summary     `json:"after"`
 	Value   *Ratio      `json:"value,omitempty"` // after to before
 	// Cost is how the ratio to bare changed: what the machine gained or lost as a whole is not in it. It is nil for bare.
-	Cost       *Ratio `json:"cost,omitempty"`
-	CostBefore Number `json:"cost_before"` // the ratio to bare
-	CostAfter  Number `json:"cost_after"`
+	Cost       *Ratio          `json:"cost,omitempty"`
+	CostBefore quantity.Number `json:"cost_before"` // the ratio to bare
+	CostAfter  quantity.Number `json:"cost_after"`
 }
 
 // Compare compares what two reports both have. It is pure.
@@ -118,9 +119,9 @@ func (c *Comparison) add(name string, f, other *Figure, setting string, values, 
 		return
 	}
 	row := Compared{Test: name, Figure: f.Name, Setting: setting, Unit: f.Unit, Better: f.Better, Before: *x.Summary, After: *y.Summary,
-		CostBefore: None(), CostAfter: None()}
+		CostBefore: quantity.None(), CostAfter: quantity.None()}
 	low, high := band(f.Control, other.Control)
-	pair := stats.Pair{Before: floats(x.Values), After: floats(y.Values), BeforeInstances: c.before, AfterInstances: c.after, ControlLow: low, ControlHigh: high,
+	pair := stats.Pair{Before: quantity.Floats(x.Values), After: quantity.Floats(y.Values), BeforeInstances: c.before, AfterInstances: c.after, ControlLow: low, ControlHigh: high,
 		Disturbed: x.Disturbed || y.Disturbed}
 	values.add(len(c.Rows), pair, !judged(f.Better))
 	if setting != experiment.Bare && x.Ratio != nil && y.Ratio != nil {

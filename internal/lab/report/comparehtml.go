@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"orrery/internal/lab/experiment"
+	"orrery/internal/lab/report/quantity"
 )
 
 //go:embed compare.html.tmpl
@@ -70,12 +71,12 @@ func compareGroupOf(rows []Compared) compareGroup {
 			g.Figures = append(g.Figures, compareFigure{Name: r.Figure, Way: (&Figure{Better: r.Better}).way()})
 		}
 		s := scaleFor(rows, r)
-		row := compareRow{Setting: r.Setting, Before: s.value(r.Before.Median), After: s.value(r.After.Median), Effect: r.effect(r.Value),
+		row := compareRow{Setting: r.Setting, Before: s.Value(r.Before.Median), After: s.Value(r.After.Median), Effect: r.effect(r.Value),
 			Plot: ruler.interval(r.Value, nil, r.effect(r.Value), string(r.effect(r.Value)))}
 		value, cost := r.changed(r.Value), r.changed(r.Cost)
 		row.Change, row.Range, row.Sign = value[0], value[1], value[2]
 		if r.Setting != experiment.Bare {
-			row.CostBefore, row.CostAfter, row.CostEffect = change(r.CostBefore), change(r.CostAfter), r.effect(r.Cost)
+			row.CostBefore, row.CostAfter, row.CostEffect = quantity.Change(r.CostBefore), quantity.Change(r.CostAfter), r.effect(r.Cost)
 			row.CostChange, row.CostRange, row.CostSign = cost[0], cost[1], cost[2]
 		}
 		f := &g.Figures[len(g.Figures)-1]

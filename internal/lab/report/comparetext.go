@@ -7,6 +7,7 @@ import (
 	"io"
 
 	"orrery/internal/lab/experiment"
+	"orrery/internal/lab/report/quantity"
 	"orrery/internal/lab/stats"
 	"orrery/internal/lab/test"
 )
@@ -31,14 +32,14 @@ func (c Compared) effect(r *Ratio) Effect {
 }
 
 // scaleFor is that of all medians of the figure in both bundles.
-func scaleFor(rows []Compared, like Compared) scale {
+func scaleFor(rows []Compared, like Compared) quantity.Scale {
 	var medians []float64
 	for _, r := range rows {
 		if r.Test == like.Test && r.Figure == like.Figure {
 			medians = append(medians, float64(r.Before.Median), float64(r.After.Median))
 		}
 	}
-	return scaleOfFigure(like.Figure, like.Unit, medians)
+	return quantity.ScaleOfFigure(like.Figure, like.Unit, medians)
 }
 
 // short is the table for a terminal: the cost in both is left out, and how it changed stays.
@@ -56,12 +57,12 @@ func (c *Comparison) table() *grid {
 	g := &grid{head: []string{"", c.Before.ID, c.After.ID, "change", "95 %", "", "cost before", "cost after", "change", "95 %", ""}}
 	for _, r := range c.Rows {
 		s := scaleFor(c.Rows, r)
-		row := []string{r.Test + ", " + r.Figure + ", " + r.Setting, s.value(r.Before.Median), s.value(r.After.Median)}
+		row := []string{r.Test + ", " + r.Figure + ", " + r.Setting, s.Value(r.Before.Median), s.Value(r.After.Median)}
 		row = append(row, r.changed(r.Value)...)
 		if r.Setting == experiment.Bare {
 			row = append(row, "", "", "", "", "")
 		} else {
-			row = append(append(row, change(r.CostBefore), change(r.CostAfter)), r.changed(r.Cost)...)
+			row = append(append(row, quantity.Change(r.CostBefore), quantity.Change(r.CostAfter)), r.changed(r.Cost)...)
 		}
 		g.add(row...)
 	}
@@ -73,7 +74,7 @@ func (c Compared) changed(r *Ratio) []string {
 	if r == nil {
 		return []string{"–", "", ""}
 	}
-	return []string{change(r.Value), between(r.Low, r.High), c.effect(r).sign()}
+	return []string{quantity.Change(r.Value), quantity.Between(r.Low, r.High), c.effect(r).sign()}
 }
 
 const compareLegend = "Change: after against before, with its 95 % interval: = same within ±5 %, ▼ worse, ▲ better, ? undecided, ≈ not measurable now. Cost: against bare in the same run. " +

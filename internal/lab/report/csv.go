@@ -7,6 +7,8 @@ import (
 	"io"
 	"strconv"
 	"strings"
+
+	"orrery/internal/lab/report/quantity"
 )
 
 // columnsOfCSV are the columns of report.csv; values are in the unit that is named, ratios are to bare.
@@ -35,7 +37,7 @@ func (r *Report) CSV(w io.Writer) error {
 }
 
 func record(t Test, f *Figure, c *Cell) []string {
-	none := Summary{Median: None(), Low: None(), High: None(), Least: None(), Most: None(), Spread: None()}
+	none := Summary{Median: quantity.None(), Low: quantity.None(), High: quantity.None(), Least: quantity.None(), Most: quantity.None(), Spread: quantity.None()}
 	s, single := none, none
 	if c.Summary != nil {
 		s = *c.Summary
@@ -43,11 +45,11 @@ func record(t Test, f *Figure, c *Cell) []string {
 	if c.Single != nil {
 		single = *c.Single
 	}
-	r := Ratio{Value: None(), Low: None(), High: None(), P: None(), Adjusted: None(), Between: None(), Within: None()}
+	r := Ratio{Value: quantity.None(), Low: quantity.None(), High: quantity.None(), P: quantity.None(), Adjusted: quantity.None(), Between: quantity.None(), Within: quantity.None()}
 	if c.Ratio != nil {
 		r = *c.Ratio
 	}
-	band := Band{None(), None()}
+	band := Band{quantity.None(), quantity.None()}
 	if f.Control != nil {
 		band = *f.Control
 	}
@@ -71,7 +73,7 @@ func told(words string) string {
 }
 
 // exact gives all digits, or nothing.
-func exact(n Number) string {
+func exact(n quantity.Number) string {
 	if !n.Is() {
 		return ""
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"orrery/internal/lab/bundle"
+	"orrery/internal/lab/report/quantity"
 )
 
 // A Curve is what was lost at which rate in a setting.
@@ -16,9 +17,9 @@ type Curve struct {
 
 // A Point is one trial of a search.
 type Point struct {
-	Round int    `json:"round"`
-	Rate  Number `json:"rate"` // bit/s that were sent
-	Lost  Number `json:"lost"` // share of what was sent
+	Round int             `json:"round"`
+	Rate  quantity.Number `json:"rate"` // bit/s that were sent
+	Lost  quantity.Number `json:"lost"` // share of what was sent
 }
 
 // Deaths say where packets died in a setting, in all rounds that count.
@@ -47,7 +48,7 @@ func (d Deaths) share(count uint64) string {
 	for _, p := range d.Places {
 		total += p.Count
 	}
-	return fmt.Sprintf("%s (%.0f %%)", thousands(count), 100*float64(count)/float64(max(1, total)))
+	return fmt.Sprintf("%s (%.0f %%)", quantity.Thousands(count), 100*float64(count)/float64(max(1, total)))
 }
 
 // A detail is what trials of test/capture keep beside their samples (capture.Detail), as far as it is drawn.
@@ -97,7 +98,7 @@ func (c *Curve) add(round int, d detail, died map[string]uint64) {
 		if !o.Valid || o.Sent <= 0 || o.Achieved <= 0 {
 			continue
 		}
-		c.Points = append(c.Points, Point{Round: round, Rate: Number(o.Achieved), Lost: Number(max(0, 1-o.Received/o.Sent))})
+		c.Points = append(c.Points, Point{Round: round, Rate: quantity.Number(o.Achieved), Lost: quantity.Number(max(0, 1-o.Received/o.Sent))})
 		if o.Died != nil {
 			for where, n := range o.Died.Where {
 				died[where] += n

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"orrery/internal/lab/report/quantity"
 	"orrery/internal/lab/stats"
 )
 
@@ -18,7 +19,7 @@ const edge = 2.0
 func newRuler() *ruler { return &ruler{math.Log(0.92), math.Log(1.08)} }
 
 // take makes room for ratios.
-func (r *ruler) take(all ...Number) {
+func (r *ruler) take(all ...quantity.Number) {
 	for _, n := range all {
 		if n.Is() && n > 0 {
 			x := math.Log(float64(n))
@@ -128,9 +129,9 @@ func tick(ratio float64) string {
 	case ratio == 1:
 		return "equal"
 	case ratio >= 2:
-		return "× " + scale{factor: 1}.number(Number(ratio))
+		return "× " + quantity.Scale{Factor: 1}.Number(quantity.Number(ratio))
 	}
-	text := scale{factor: 100}.number(Number(ratio - 1))
+	text := quantity.Scale{Factor: 100}.Number(quantity.Number(ratio - 1))
 	if ratio > 1 {
 		text = "+" + text
 	}

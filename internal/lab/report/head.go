@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"orrery/internal/lab/bundle"
+	"orrery/internal/lab/report/quantity"
 )
 
 func (r *Report) title() string { return cmp.Or(r.Bundle.Title, r.Bundle.Experiment, "Experiment") }
@@ -23,7 +24,7 @@ func (r *Report) circumstances() string {
 		parts = append(parts, fmt.Sprintf("%d failed", r.Failed))
 	}
 	if between, within := r.spread(); between.Is() {
-		parts = append(parts, fmt.Sprintf("instances add %s %% to the spread of ratios and rounds %s %%", percent(float64(between)), percent(float64(within))))
+		parts = append(parts, fmt.Sprintf("instances add %s %% to the spread of ratios and rounds %s %%", quantity.Percent(float64(between)), quantity.Percent(float64(within))))
 	}
 	if h.State != bundle.Done {
 		parts = append(parts, "not finished: "+string(h.State))

@@ -10,6 +10,7 @@ import (
 
 	"orrery/internal/lab/bundle"
 	"orrery/internal/lab/experiment"
+	"orrery/internal/lab/report/quantity"
 )
 
 //go:embed page.html.tmpl
@@ -138,7 +139,7 @@ func (r *Report) group(t *Test, s section) answerGroup {
 	for k := range t.Figures {
 		f := &t.Figures[k]
 		scale := f.scale()
-		line := answerLine{Figure: f.Name, Unit: scale.unit, Way: f.way(), Arrow: arrows[f.way()], AA: aa(f.Control)}
+		line := answerLine{Figure: f.Name, Unit: scale.Unit, Way: f.way(), Arrow: arrows[f.way()], AA: aa(f.Control)}
 		for _, name := range r.columns() {
 			line.Cells = append(line.Cells, r.answerCell(f, f.cell(name), scale))
 		}
@@ -147,7 +148,7 @@ func (r *Report) group(t *Test, s section) answerGroup {
 	return g
 }
 
-func (r *Report) answerCell(f *Figure, c *Cell, s scale) answerCell {
+func (r *Report) answerCell(f *Figure, c *Cell, s quantity.Scale) answerCell {
 	switch {
 	case c == nil:
 		return answerCell{Failed: "–", Why: "not a part of this test"}
@@ -156,11 +157,11 @@ func (r *Report) answerCell(f *Figure, c *Cell, s scale) answerCell {
 	case c.Summary == nil:
 		return answerCell{Failed: "no value", Why: c.Missing}
 	}
-	cell := answerCell{Value: s.number(c.Summary.Median), Effect: f.Effect(c), Sign: f.Effect(c).sign()}
+	cell := answerCell{Value: s.Number(c.Summary.Median), Effect: f.Effect(c), Sign: f.Effect(c).sign()}
 	if c.Setting == experiment.Bare {
-		cell.Range = s.number(c.Summary.Low) + " to " + s.number(c.Summary.High)
+		cell.Range = s.Number(c.Summary.Low) + " to " + s.Number(c.Summary.High)
 	} else if c.Ratio != nil {
-		cell.Change, cell.Range = change(c.Ratio.Value), between(c.Ratio.Low, c.Ratio.High)+" %"
+		cell.Change, cell.Range = quantity.Change(c.Ratio.Value), quantity.Between(c.Ratio.Low, c.Ratio.High)+" %"
 		if cell.Effect == Disturbed {
 			cell.Change, cell.Range = string(Disturbed), "" // the number would be taken for one
 		}

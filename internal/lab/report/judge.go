@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"orrery/internal/lab/experiment"
+	"orrery/internal/lab/report/quantity"
 	"orrery/internal/lab/stats"
 	"orrery/internal/lab/suspect"
 )
@@ -38,8 +39,8 @@ func judge(r *Report) {
 	for i, j := range stats.Judge(controls.rows) {
 		c := controls.cells[i]
 		if c.Ratio = ratio(j); j.Verdict == stats.Differs {
-			r.Controls = append(r.Controls, fmt.Sprintf("%s: %s against %s %s (%s)", controls.names[i], c.Setting, c.Again, change(c.Ratio.Value),
-				between(c.Ratio.Low, c.Ratio.High)))
+			r.Controls = append(r.Controls, fmt.Sprintf("%s: %s against %s %s (%s)", controls.names[i], c.Setting, c.Again, quantity.Change(c.Ratio.Value),
+				quantity.Between(c.Ratio.Low, c.Ratio.High)))
 		}
 	}
 }
@@ -57,7 +58,7 @@ func (r *Report) lay(f *Figure, name string, table, controls *sheet) {
 		if once == nil || once.Summary == nil || cell == once || cell.Summary == nil {
 			continue
 		}
-		row := stats.Row{Setting: floats(cell.Values), Base: floats(once.Values), Controls: pairs, Instances: r.Nodes,
+		row := stats.Row{Setting: quantity.Floats(cell.Values), Base: quantity.Floats(once.Values), Controls: pairs, Instances: r.Nodes,
 			Disturbed: cell.Disturbed || once.Disturbed}
 		switch {
 		case cell.Again != "" && judged(f.Better):
@@ -70,7 +71,7 @@ func (r *Report) lay(f *Figure, name string, table, controls *sheet) {
 		}
 	}
 	if low, high := stats.Band(pairs, r.Nodes); low > 0 {
-		f.Control = &Band{Low: Number(low), High: Number(high)}
+		f.Control = &Band{Low: quantity.Number(low), High: quantity.Number(high)}
 	}
 }
 
@@ -82,7 +83,7 @@ func (f *Figure) pairings() (all []stats.Pairing) {
 			continue
 		}
 		if once := f.cell(cell.Again); once != nil {
-			all = append(all, stats.Pairing{Again: floats(cell.Values), Once: floats(once.Values)})
+			all = append(all, stats.Pairing{Again: quantity.Floats(cell.Values), Once: quantity.Floats(once.Values)})
 		}
 	}
 	return all
@@ -103,10 +104,10 @@ func ratio(j stats.Judged) *Ratio {
 	if j.N == 0 {
 		return nil
 	}
-	r := &Ratio{N: j.N, Instances: j.Instances, Value: Number(j.Ratio), Low: Number(j.Low), High: Number(j.High), P: Number(j.P), Adjusted: Number(j.Adjusted),
-		Between: None(), Within: None(), Modes: j.Modes}
+	r := &Ratio{N: j.N, Instances: j.Instances, Value: quantity.Number(j.Ratio), Low: quantity.Number(j.Low), High: quantity.Number(j.High), P: quantity.Number(j.P), Adjusted: quantity.Number(j.Adjusted),
+		Between: quantity.None(), Within: quantity.None(), Modes: j.Modes}
 	if j.Spread.Known {
-		r.Between, r.Within = Number(j.Spread.Instances), Number(j.Spread.Rounds)
+		r.Between, r.Within = quantity.Number(j.Spread.Instances), quantity.Number(j.Spread.Rounds)
 	}
 	if j.Block > 1 {
 		r.Block = j.Block

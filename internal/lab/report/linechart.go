@@ -5,14 +5,17 @@ import (
 	"html/template"
 	"math"
 	"strings"
+
+	"orrery/internal/lab/report/quantity"
+	"orrery/internal/lab/report/trace"
 )
 
 // plotTrace draws a trace: a line for the mean of each bin, and an area up to the largest second in it. How high it goes stands in its caption.
-func plotTrace(t Trace) template.HTML {
+func plotTrace(t trace.Trace) template.HTML {
 	end := t.Points[len(t.Points)-1].At
 	s := scaleOfTrace(t)
-	top := t.most()
-	mean, most := t.binned(end)
+	top := t.Most()
+	mean, most := t.Binned(end)
 	d := &drawing{height: 80}
 	const upper, lower = 14, 64
 	for i, b := range t.Bands {
@@ -43,20 +46,20 @@ func plotTrace(t Trace) template.HTML {
 	d.path("stroke", line.String(), upper, lower)
 	d.text("tick", "start", 0, 77, "0 s")
 	d.text("tick", "end", 100, 77, fmt.Sprintf("%.0f s", end))
-	return d.svg(fmt.Sprintf("%s over %.0f s, at most %s", t.Name, end, s.value(Number(top))))
+	return d.svg(fmt.Sprintf("%s over %.0f s, at most %s", t.Name, end, s.Value(quantity.Number(top))))
 }
 
-func scaleOfTrace(t Trace) scale {
+func scaleOfTrace(t trace.Trace) quantity.Scale {
 	if t.Unit == "%" {
-		return scale{factor: 1, unit: "%"}
+		return quantity.Scale{Factor: 1, Unit: "%"}
 	}
-	return scaleOf(t.Unit, []float64{t.most()})
+	return quantity.ScaleOf(t.Unit, []float64{t.Most()})
 }
 
 // lineCharts draws traces, with how high they go.
-func lineCharts(all []Trace) (charts []chart) {
+func lineCharts(all []trace.Trace) (charts []chart) {
 	for _, t := range all {
-		charts = append(charts, chart{t.Name + ", at most " + scaleOfTrace(t).value(Number(t.most())), plotTrace(t)})
+		charts = append(charts, chart{t.Name + ", at most " + scaleOfTrace(t).Value(quantity.Number(t.Most())), plotTrace(t)})
 	}
 	return charts
 }

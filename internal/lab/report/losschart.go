@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"html/template"
 	"math"
+
+	"orrery/internal/lab/report/quantity"
 )
 
 // plot draws what was lost at which rate, with the points of bare behind those of another setting. Loss is drawn by its square root: a
@@ -11,20 +13,22 @@ import (
 func (c Curve) plot(bare *Curve, fastest float64) template.HTML {
 	const upper, lower = 8, 128
 	d := &drawing{height: 150}
-	s := scaleOf("bit/s", []float64{fastest})
-	s.digits = 0
-	if step := roundStep(fastest) * s.factor; step < 1 {
-		s.digits = int(math.Ceil(-math.Log10(step)))
+	s := quantity.ScaleOf("bit/s", []float64{fastest})
+	s.Digits = 0
+	if step := roundStep(fastest) * s.Factor; step < 1 {
+		s.Digits = int(math.Ceil(-math.Log10(step)))
 	}
-	across := func(rate Number) float64 { return 11 + 85*float64(rate)/fastest }
-	down := func(lost Number) float64 { return lower - (lower-upper)*math.Sqrt(min(1, max(0, float64(lost)))) }
-	for _, lost := range []Number{0, 0.01, 0.1, 0.5, 1} {
+	across := func(rate quantity.Number) float64 { return 11 + 85*float64(rate)/fastest }
+	down := func(lost quantity.Number) float64 {
+		return lower - (lower-upper)*math.Sqrt(min(1, max(0, float64(lost))))
+	}
+	for _, lost := range []quantity.Number{0, 0.01, 0.1, 0.5, 1} {
 		d.line("grid", 11, down(lost), 98, down(lost))
 		d.text("tick", "end", 10, down(lost)+4, fmt.Sprintf("%.0f %%", float64(lost)*100))
 	}
 	for rate, step := 0.0, roundStep(fastest); rate <= fastest; rate += step {
-		d.line("grid", across(Number(rate)), lower, across(Number(rate)), lower+4)
-		d.text("tick", "middle", across(Number(rate)), 145, s.value(Number(rate)))
+		d.line("grid", across(quantity.Number(rate)), lower, across(quantity.Number(rate)), lower+4)
+		d.text("tick", "middle", across(quantity.Number(rate)), 145, s.Value(quantity.Number(rate)))
 	}
 	if bare != nil {
 		for _, p := range bare.Points {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"orrery/internal/lab/experiment"
+	"orrery/internal/lab/report/quantity"
 )
 
 // Markdown writes report.md.
@@ -78,24 +79,24 @@ func (r *Report) test(w io.Writer, t *Test) {
 	}
 }
 
-func unitHead(name string, s scale) string {
-	if s.unit == "" {
+func unitHead(name string, s quantity.Scale) string {
+	if s.Unit == "" {
 		return name
 	}
-	return name + ", " + s.unit
+	return name + ", " + s.Unit
 }
 
 // numbers is the row of a cell.
-func (r *Report) numbers(f *Figure, c *Cell, s scale) []string {
+func (r *Report) numbers(f *Figure, c *Cell, s quantity.Scale) []string {
 	if c.Summary == nil {
 		return []string{c.Setting, "–", "", "", "", "", "", "", firstLine(c.Missing), ""}
 	}
-	row := []string{c.Setting, s.number(c.Summary.Median), s.number(c.Summary.Low) + " to " + s.number(c.Summary.High), fmt.Sprint(c.Summary.N),
+	row := []string{c.Setting, s.Number(c.Summary.Median), s.Number(c.Summary.Low) + " to " + s.Number(c.Summary.High), fmt.Sprint(c.Summary.N),
 		"", "", "", "", string(f.Effect(c)), strings.Join(c.suspect(), ", ")}
 	if c.Setting == experiment.Bare {
 		row[4] = "100"
 	} else if c.Ratio != nil {
-		row[4], row[5], row[6], row[7] = percent(float64(c.Ratio.Value)), change(c.Ratio.Value), between(c.Ratio.Low, c.Ratio.High), c.Ratio.spread()
+		row[4], row[5], row[6], row[7] = quantity.Percent(float64(c.Ratio.Value)), quantity.Change(c.Ratio.Value), quantity.Between(c.Ratio.Low, c.Ratio.High), c.Ratio.spread()
 	}
 	return row
 }
@@ -105,7 +106,7 @@ func (x *Ratio) spread() string {
 	if !x.Between.Is() || !x.Within.Is() {
 		return "–"
 	}
-	return percent(float64(x.Between)) + ", " + percent(float64(x.Within)) + " %"
+	return quantity.Percent(float64(x.Between)) + ", " + quantity.Percent(float64(x.Within)) + " %"
 }
 
 // suspect names the labels of a cell, with how many of its trials bear them where it is not all.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"orrery/internal/lab/report/quantity"
 	"orrery/internal/lab/stats"
 )
 
@@ -59,7 +60,7 @@ func (r *Report) instances() int {
 }
 
 // spread is what instances and rounds add to the spread of the ratio in the middle; none if no ratio tells.
-func (r *Report) spread() (between, within Number) {
+func (r *Report) spread() (between, within quantity.Number) {
 	var instances, rounds []float64
 	for _, c := range r.judgedCells() {
 		if c.Ratio.Between.Is() {
@@ -67,9 +68,9 @@ func (r *Report) spread() (between, within Number) {
 		}
 	}
 	if len(instances) == 0 {
-		return None(), None()
+		return quantity.None(), quantity.None()
 	}
-	return Number(stats.Summarize(instances, nil).Median), Number(stats.Summarize(rounds, nil).Median)
+	return quantity.Number(stats.Summarize(instances, nil).Median), quantity.Number(stats.Summarize(rounds, nil).Median)
 }
 
 // reliance tells what of the whole table cannot be relied on.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"orrery/internal/lab/experiment"
+	"orrery/internal/lab/report/quantity"
 )
 
 // paper reports whether a test has so few figures that its table can be as in the papers: a row for each setting.
@@ -13,7 +14,7 @@ func (t *Test) paper() bool { return len(t.Figures) > 0 && len(t.Figures) <= 5 }
 // relative %, CPU per Gb/s) and in the tables of INFN (loss from bare).
 func (t *Test) asPaper() *grid {
 	g := &grid{head: []string{"setting"}}
-	scales := make([]scale, len(t.Figures))
+	scales := make([]quantity.Scale, len(t.Figures))
 	for i := range t.Figures {
 		scales[i] = t.Figures[i].scale()
 		g.head = append(g.head, unitHead(t.Figures[i].Name, scales[i]), "% of bare")
@@ -23,12 +24,12 @@ func (t *Test) asPaper() *grid {
 		for i := range t.Figures {
 			value, relative := "–", "–"
 			if c := t.Figures[i].cell(name); c != nil && c.Summary != nil {
-				value = scales[i].number(c.Summary.Median)
+				value = scales[i].Number(c.Summary.Median)
 				switch {
 				case name == experiment.Bare:
 					relative = "100"
 				case c.Ratio != nil && c.Ratio.Value.Is():
-					relative = percent(float64(c.Ratio.Value))
+					relative = quantity.Percent(float64(c.Ratio.Value))
 				}
 			}
 			row = append(row, value, relative)
@@ -66,10 +67,10 @@ func (t *Test) singles() *grid {
 				medians = append(medians, float64(c.Single.Median))
 			}
 		}
-		s := scaleOfFigure(f.Name, f.Unit, medians)
+		s := quantity.ScaleOfFigure(f.Name, f.Unit, medians)
 		for _, c := range f.Cells {
 			if c.Single != nil {
-				g.add(f.Name+", "+c.Setting, s.value(c.Single.Median), s.number(c.Single.Least)+" to "+s.number(c.Single.Most), percent(float64(c.Single.Spread)),
+				g.add(f.Name+", "+c.Setting, s.Value(c.Single.Median), s.Number(c.Single.Least)+" to "+s.Number(c.Single.Most), quantity.Percent(float64(c.Single.Spread)),
 					fmt.Sprint(c.Single.N))
 			}
 		}

@@ -10,6 +10,8 @@ import (
 	"encoding/json"
 
 	"orrery/internal/lab/bundle"
+	"orrery/internal/lab/report/quantity"
+	"orrery/internal/lab/report/trace"
 	"orrery/internal/lab/stats"
 	"orrery/internal/lab/test"
 )
@@ -30,8 +32,8 @@ type Report struct {
 	Suspects []Suspect       `json:"suspects,omitempty"`
 	Damaged  []string        `json:"damaged,omitempty"` // what of the bundle could not be read
 	Facts    json.RawMessage `json:"facts,omitempty"`
-	Traces   []Trace         `json:"-"` // of the whole run: they are in probes.jsonl
-	Round    []Trace         `json:"-"` // of one round
+	Traces   []trace.Trace   `json:"-"` // of the whole run: they are in probes.jsonl
+	Round    []trace.Trace   `json:"-"` // of one round
 }
 
 // A Test is what one test gave in all settings.
@@ -57,49 +59,49 @@ type Figure struct {
 
 // A Band is an interval of ratios.
 type Band struct {
-	Low  Number `json:"low"`
-	High Number `json:"high"`
+	Low  quantity.Number `json:"low"`
+	High quantity.Number `json:"high"`
 }
 
 // A Cell is one figure in one setting. Summary is nil if it has no value, and Ratio if there is none to bare.
 type Cell struct {
-	Setting   string   `json:"setting"`
-	Again     string   `json:"again,omitempty"` // the setting that this one is once more: it is compared with that, not with bare
-	Values    []Number `json:"values"`          // by kept round; of copies that ran at once, together
-	Summary   *Summary `json:"summary,omitempty"`
-	Single    *Summary `json:"single,omitempty"` // of single copies, if several ran at once
-	Ratio     *Ratio   `json:"ratio,omitempty"`
-	Labels    []Mark   `json:"labels,omitempty"`
-	Disturbed bool     `json:"disturbed,omitempty"` // others used the host in too many of its rounds
-	Failed    int      `json:"failed,omitempty"`    // trials
-	Missing   string   `json:"missing,omitempty"`   // why there is no value
+	Setting   string            `json:"setting"`
+	Again     string            `json:"again,omitempty"` // the setting that this one is once more: it is compared with that, not with bare
+	Values    []quantity.Number `json:"values"`          // by kept round; of copies that ran at once, together
+	Summary   *Summary          `json:"summary,omitempty"`
+	Single    *Summary          `json:"single,omitempty"` // of single copies, if several ran at once
+	Ratio     *Ratio            `json:"ratio,omitempty"`
+	Labels    []Mark            `json:"labels,omitempty"`
+	Disturbed bool              `json:"disturbed,omitempty"` // others used the host in too many of its rounds
+	Failed    int               `json:"failed,omitempty"`    // trials
+	Missing   string            `json:"missing,omitempty"`   // why there is no value
 }
 
 // A Summary is stats.Summary with fixed names.
 type Summary struct {
-	N      int    `json:"n"`
-	Median Number `json:"median"`
-	Low    Number `json:"low"` // of the 95 % interval of the median
-	High   Number `json:"high"`
-	Least  Number `json:"least"`
-	Most   Number `json:"most"`
-	Spread Number `json:"spread"` // median absolute deviation / median
+	N      int             `json:"n"`
+	Median quantity.Number `json:"median"`
+	Low    quantity.Number `json:"low"` // of the 95 % interval of the median
+	High   quantity.Number `json:"high"`
+	Least  quantity.Number `json:"least"`
+	Most   quantity.Number `json:"most"`
+	Spread quantity.Number `json:"spread"` // median absolute deviation / median
 }
 
 // A Ratio is that of a setting to bare. Verdict is empty where nothing is judged: for controls, and for figures that are only told.
 type Ratio struct {
-	N         int           `json:"n"`                 // rounds that have both
-	Instances int           `json:"instances"`         // in which they were done
-	Between   Number        `json:"between_instances"` // what instances add to its spread, as a share; null: cannot be told apart
-	Within    Number        `json:"between_rounds"`    // what rounds of an instance add
-	Modes     bool          `json:"modes,omitempty"`   // the values lie in two heaps
-	Block     int           `json:"block,omitempty"`   // instances in a row that count for one, since neighbours are too much alike
-	Value     Number        `json:"value"`
-	Low       Number        `json:"low"` // of its 95 % interval
-	High      Number        `json:"high"`
-	P         Number        `json:"p"`
-	Adjusted  Number        `json:"adjusted"` // p after Holm, over the whole table
-	Verdict   stats.Verdict `json:"verdict,omitempty"`
+	N         int             `json:"n"`                 // rounds that have both
+	Instances int             `json:"instances"`         // in which they were done
+	Between   quantity.Number `json:"between_instances"` // what instances add to its spread, as a share; null: cannot be told apart
+	Within    quantity.Number `json:"between_rounds"`    // what rounds of an instance add
+	Modes     bool            `json:"modes,omitempty"`   // the values lie in two heaps
+	Block     int             `json:"block,omitempty"`   // instances in a row that count for one, since neighbours are too much alike
+	Value     quantity.Number `json:"value"`
+	Low       quantity.Number `json:"low"` // of its 95 % interval
+	High      quantity.Number `json:"high"`
+	P         quantity.Number `json:"p"`
+	Adjusted  quantity.Number `json:"adjusted"` // p after Holm, over the whole table
+	Verdict   stats.Verdict   `json:"verdict,omitempty"`
 }
 
 // A Mark is a suspect label on a cell.

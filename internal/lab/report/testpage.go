@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"orrery/internal/lab/experiment"
+	"orrery/internal/lab/report/quantity"
 )
 
 // A testPage is the section of one test.
@@ -85,7 +86,7 @@ func forest(t *Test) *forestPage {
 				continue
 			}
 			e := f.Effect(c)
-			g.Rows = append(g.Rows, forestRow{c.Setting, ruler.row(f, c), e, e.sign(), change(c.Ratio.Value), between(c.Ratio.Low, c.Ratio.High) + " %"})
+			g.Rows = append(g.Rows, forestRow{c.Setting, ruler.row(f, c), e, e.sign(), quantity.Change(c.Ratio.Value), quantity.Between(c.Ratio.Low, c.Ratio.High) + " %"})
 		}
 		if len(g.Rows) > 0 {
 			p.Groups = append(p.Groups, g)
@@ -97,22 +98,22 @@ func forest(t *Test) *forestPage {
 	return p
 }
 
-func (r *Report) numberLine(f *Figure, c *Cell, s scale) numberLine {
+func (r *Report) numberLine(f *Figure, c *Cell, s quantity.Scale) numberLine {
 	if c.Summary == nil {
 		return numberLine{Figure: f.Name, Setting: c.Setting, Why: firstLine(c.Missing)}
 	}
 	n := r.numbers(f, c, s)
 	line := numberLine{Figure: f.Name, Setting: n[0], Median: n[1], Interval: n[2], N: n[3], Relative: n[4], Spread: n[7], Verdict: n[8], Suspect: n[9],
 		Effect: f.Effect(c)}
-	line.Median = s.value(c.Summary.Median)
-	line.Reach = s.number(c.Summary.Least) + " to " + s.number(c.Summary.Most)
+	line.Median = s.Value(c.Summary.Median)
+	line.Reach = s.Number(c.Summary.Least) + " to " + s.Number(c.Summary.Most)
 	if c.Ratio != nil && judged(f.Better) && c.Again == "" {
 		line.P = probability(c.Ratio.Adjusted)
 	}
 	return line
 }
 
-func probability(p Number) string {
+func probability(p quantity.Number) string {
 	switch {
 	case !p.Is():
 		return "–"

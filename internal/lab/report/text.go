@@ -5,6 +5,7 @@ import (
 	"io"
 
 	"orrery/internal/lab/experiment"
+	"orrery/internal/lab/report/quantity"
 )
 
 // Text writes the answer for a terminal.
@@ -55,7 +56,7 @@ func (r *Report) answer() *grid {
 			row := []string{t.Name + ", " + f.Name, "–"}
 			s := f.scale()
 			if c := f.cell(experiment.Bare); c != nil && c.Summary != nil {
-				row[1] = s.value(c.Summary.Median) + r.notes(c)
+				row[1] = s.Value(c.Summary.Median) + r.notes(c)
 			}
 			for _, name := range g.head[2 : len(g.head)-1] {
 				row = append(row, r.brief(f, f.cell(name), s))
@@ -67,7 +68,7 @@ func (r *Report) answer() *grid {
 }
 
 // brief is a cell in a few characters.
-func (r *Report) brief(f *Figure, c *Cell, s scale) string {
+func (r *Report) brief(f *Figure, c *Cell, s quantity.Scale) string {
 	switch {
 	case c == nil:
 		return ""
@@ -76,9 +77,9 @@ func (r *Report) brief(f *Figure, c *Cell, s scale) string {
 	case c.Summary == nil:
 		return "none"
 	case c.Ratio == nil:
-		return s.value(c.Summary.Median) + r.notes(c)
+		return s.Value(c.Summary.Median) + r.notes(c)
 	}
-	text := change(c.Ratio.Value)
+	text := quantity.Change(c.Ratio.Value)
 	if f.Effect(c) == Disturbed {
 		return Disturbed.sign() + r.notes(c) // the number would be taken for one
 	}
@@ -103,5 +104,5 @@ func aa(b *Band) string {
 	if b == nil || !b.Low.Is() || !b.High.Is() {
 		return "–"
 	}
-	return between(b.Low, b.High)
+	return quantity.Between(b.Low, b.High)
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"orrery/internal/lab/bundle"
+	"orrery/internal/lab/report/quantity"
 	"orrery/internal/lab/test"
 )
 
@@ -45,7 +46,7 @@ func collect(trials []bundle.Trial) samples {
 
 // of gives a figure in a setting: a value for each kept round, of its copies together, and the values of single copies. A round in which a copy
 // failed has no value: the others ran on a machine that was less busy.
-func (s samples) of(t bundle.Test, f test.Figure, setting string) (byRound []Number, single []float64) {
+func (s samples) of(t bundle.Test, f test.Figure, setting string) (byRound []quantity.Number, single []float64) {
 	copies := make([][]float64, s.kept)
 	for _, trial := range s.trials[place{t.Name, setting}] {
 		if trial.Round == 0 || trial.Error != "" {
@@ -55,9 +56,9 @@ func (s samples) of(t bundle.Test, f test.Figure, setting string) (byRound []Num
 			copies[trial.Round-1] = append(copies[trial.Round-1], v)
 		}
 	}
-	byRound = make([]Number, s.kept)
+	byRound = make([]quantity.Number, s.kept)
 	for i, values := range copies {
-		byRound[i] = None()
+		byRound[i] = quantity.None()
 		if len(values) == max(t.Copies, 1) {
 			byRound[i] = together(values, f.Aggregate)
 			single = append(single, values...)
@@ -75,13 +76,13 @@ func sampled(t bundle.Trial, figure string) (float64, bool) {
 	return 0, false
 }
 
-func together(values []float64, how test.Aggregate) Number {
+func together(values []float64, how test.Aggregate) quantity.Number {
 	sum := 0.0
 	for _, v := range values {
 		sum += v
 	}
 	if how == test.Sum {
-		return Number(sum)
+		return quantity.Number(sum)
 	}
-	return Number(sum / float64(len(values)))
+	return quantity.Number(sum / float64(len(values)))
 }

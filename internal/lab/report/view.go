@@ -2,6 +2,7 @@ package report
 
 import (
 	"orrery/internal/lab/bundle"
+	"orrery/internal/lab/report/quantity"
 	"orrery/internal/lab/stats"
 	"orrery/internal/lab/test"
 )
@@ -57,14 +58,14 @@ func (f *Figure) Effect(c *Cell) Effect {
 }
 
 // scale of all medians of the figure.
-func (f *Figure) scale() scale {
+func (f *Figure) scale() quantity.Scale {
 	var medians []float64
 	for _, c := range f.Cells {
 		if c.Summary != nil {
 			medians = append(medians, float64(c.Summary.Median))
 		}
 	}
-	return scaleOfFigure(f.Name, f.Unit, medians)
+	return quantity.ScaleOfFigure(f.Name, f.Unit, medians)
 }
 
 // way says which way the figure is better.

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"orrery/internal/lab/bundle"
+	"orrery/internal/lab/report/quantity"
 	"orrery/internal/lab/stats"
 )
 
@@ -49,7 +50,7 @@ func (r *Report) unsteady() string {
 		return ""
 	}
 	text := fmt.Sprintf("In %d of %d figures the same against the same is uncertain by up to %s %%; less than that cannot be told there: %s", len(where), of,
-		percent(most), strings.Join(where[:min(told, len(where))], ", "))
+		quantity.Percent(most), strings.Join(where[:min(told, len(where))], ", "))
 	if more := len(where) - told; more > 0 {
 		text += fmt.Sprintf(", and %d more", more)
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"orrery/internal/lab/experiment"
+	"orrery/internal/lab/report/quantity"
 	"orrery/internal/lab/stats"
 )
 
@@ -34,7 +35,7 @@ type Finding struct {
 // String tells it: lossless rate in capture −9.3 % (−10.1 to −8.2).
 func (f Finding) String() string {
 	r := f.Ratio
-	return fmt.Sprintf("%s in %s %s (%s)", f.Figure, f.Test, change(r.Value), between(r.Low, r.High))
+	return fmt.Sprintf("%s in %s %s (%s)", f.Figure, f.Test, quantity.Change(r.Value), quantity.Between(r.Low, r.High))
 }
 
 // Answers are one for each setting but bare, in order.

@@ -1,4 +1,4 @@
-package report
+package quantity
 
 import (
 	"fmt"
@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// A scale shows the values of one row: all in one unit, with the same digits.
-type scale struct {
-	factor float64 // of what is shown to the value as sampled
-	unit   string  // "" for pure numbers
-	digits int     // after the point
+// A Scale shows the values of one row: all in one unit, with the same digits.
+type Scale struct {
+	Factor float64 // of what is shown to the value as sampled
+	Unit   string  // "" for pure numbers
+	Digits int     // after the point
 }
 
 // A prefix is a unit as it is shown, with how much of the sampled unit it is.
@@ -39,9 +39,9 @@ func prefixes(unit string) []prefix {
 	return []prefix{{1, unit}}
 }
 
-// scaleOf chooses for values that stand beside each other: the unit by the largest of them, and digits so that the smallest has two of its own,
+// ScaleOf chooses for values that stand beside each other: the unit by the largest of them, and digits so that the smallest has two of its own,
 // but the largest no more than five.
-func scaleOf(unit string, values []float64) scale {
+func ScaleOf(unit string, values []float64) Scale {
 	least, most := math.Inf(1), 0.0
 	for _, v := range values {
 		if v = math.Abs(v); v > 0 && !math.IsInf(v, 0) {
@@ -55,43 +55,43 @@ func scaleOf(unit string, values []float64) scale {
 			at = p
 		}
 	}
-	s := scale{factor: 1 / at.size, unit: at.name}
+	s := Scale{Factor: 1 / at.size, Unit: at.name}
 	if most == 0 {
 		return s
 	}
-	whole := int(math.Floor(math.Log10(most * s.factor))) // 0: from 1 to 9.99
-	small := int(math.Floor(math.Log10(least * s.factor)))
-	s.digits = max(2-whole, min(1-small, 4-whole), 0)
+	whole := int(math.Floor(math.Log10(most * s.Factor))) // 0: from 1 to 9.99
+	small := int(math.Floor(math.Log10(least * s.Factor)))
+	s.Digits = max(2-whole, min(1-small, 4-whole), 0)
 	return s
 }
 
-// scaleOfFigure shows shares of processors in per cent, as the papers do.
-func scaleOfFigure(name, unit string, values []float64) scale {
+// ScaleOfFigure shows shares of processors in per cent, as the papers do.
+func ScaleOfFigure(name, unit string, values []float64) Scale {
 	if unit != "1" || !strings.Contains(strings.ToLower(name), "cpu") {
-		return scaleOf(unit, values)
+		return ScaleOf(unit, values)
 	}
 	for i := range values {
 		values[i] *= 100
 	}
-	s := scaleOf("%", values)
-	s.factor *= 100
+	s := ScaleOf("%", values)
+	s.Factor *= 100
 	return s
 }
 
-// number shows a value without its unit.
-func (s scale) number(n Number) string {
+// Number shows a value without its unit.
+func (s Scale) Number(n Number) string {
 	if !n.Is() {
 		return "–"
 	}
-	return minus(strconv.FormatFloat(float64(n)*s.factor, 'f', s.digits, 64))
+	return minus(strconv.FormatFloat(float64(n)*s.Factor, 'f', s.Digits, 64))
 }
 
-// value shows a value with its unit.
-func (s scale) value(n Number) string {
+// Value shows a value with its unit.
+func (s Scale) Value(n Number) string {
 	if !n.Is() {
 		return "–"
 	}
-	return strings.TrimSpace(s.number(n) + " " + s.unit)
+	return strings.TrimSpace(s.Number(n) + " " + s.Unit)
 }
 
 // minus has a real minus sign, as wide as a plus.
@@ -105,16 +105,16 @@ func minus(text string) string {
 	return text
 }
 
-// percent shows the share with one digit, or none where it is large.
-func percent(share float64) string {
+// Percent shows the share with one digit, or none where it is large.
+func Percent(share float64) string {
 	if math.Abs(share) >= 0.995 {
 		return minus(fmt.Sprintf("%.0f", share*100))
 	}
 	return minus(fmt.Sprintf("%.1f", share*100))
 }
 
-// change shows how a ratio differs from 1: −9.3 %, +12.0 %; from ten times on, the ratio itself.
-func change(ratio Number) string {
+// Change shows how a ratio differs from 1: −9.3 %, +12.0 %; from ten times on, the ratio itself.
+func Change(ratio Number) string {
 	if !ratio.Is() {
 		return "–"
 	}
@@ -129,23 +129,23 @@ func signed(ratio Number) string {
 	if !ratio.Is() {
 		return "–"
 	}
-	text := percent(float64(ratio) - 1)
+	text := Percent(float64(ratio) - 1)
 	if !strings.HasPrefix(text, "−") && strings.Trim(text, "0.") != "" {
 		text = "+" + text
 	}
 	return text
 }
 
-// between shows the interval of a change: −10.1 to −8.2.
-func between(low, high Number) string {
+// Between shows the interval of a change: −10.1 to −8.2.
+func Between(low, high Number) string {
 	if high >= 10 {
 		return fmt.Sprintf("× %.1f to × %.1f", float64(low), float64(high))
 	}
 	return signed(low) + " to " + signed(high)
 }
 
-// thousands groups digits by three, with thin spaces.
-func thousands(n uint64) string {
+// Thousands groups digits by three, with thin spaces.
+func Thousands(n uint64) string {
 	text := strconv.FormatUint(n, 10)
 	for i := len(text) - 3; i > 0; i -= 3 {
 		text = text[:i] + "\u202f" + text[i:]

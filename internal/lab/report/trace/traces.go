@@ -1,4 +1,6 @@
-package report
+// Package trace makes of what a probe wrote down each second the lines that a report draws: how busy processors, disks and links were over a whole run and in
+// the middle round, with the stretches of time that each test took. What is large is chosen first, so that a page has few lines and all that matter.
+package trace
 
 import (
 	"cmp"
@@ -32,8 +34,8 @@ type Tick struct{ At, Value float64 }
 // pause is how long nothing was recorded when a run was interrupted and went on later; its time is not drawn.
 const pause = time.Minute
 
-// traces gives the counters that did anything in the whole run, and those of one round with its settings.
-func traces(c *bundle.Contents) (run, round []Trace) {
+// Of gives the counters that did anything in the whole run, and those of one round with its settings.
+func Of(c *bundle.Contents) (run, round []Trace) {
 	seconds := decode(c.Seconds)
 	if len(seconds) < 2 {
 		return nil, nil
@@ -240,8 +242,8 @@ func disk(s probe.Second, name string) (found probe.Disk) {
 	return found
 }
 
-// most gives the largest value.
-func (t Trace) most() (most float64) {
+// Most gives the largest value.
+func (t Trace) Most() (most float64) {
 	for _, p := range t.Points {
 		most = max(most, p.Value)
 	}
@@ -251,8 +253,8 @@ func (t Trace) most() (most float64) {
 // most bins are drawn of a trace: more are not seen.
 const bins = 300
 
-// binned gives the mean and the largest value in each part of the time; a part without a second has no mean.
-func (t Trace) binned(end float64) (mean, most []float64) {
+// Binned gives the mean and the largest value in each part of the time; a part without a second has no mean.
+func (t Trace) Binned(end float64) (mean, most []float64) {
 	n := max(2, min(bins, len(t.Points)))
 	mean, most = make([]float64, n), make([]float64, n)
 	count := make([]float64, n)

@@ -1,4 +1,6 @@
-package report
+// Package quantity writes measured numbers for people: a Number that may be missing, and the Scale (k, M, ms, µs, …) and digits in which a row of them is
+// read best. One row has one scale, so that its numbers can be compared by eye.
+package quantity
 
 import (
 	"encoding/json"
@@ -31,7 +33,7 @@ func (n *Number) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, (*float64)(n))
 }
 
-func floats(all []Number) []float64 {
+func Floats(all []Number) []float64 {
 	x := make([]float64, len(all))
 	for i, n := range all {
 		x[i] = float64(n)
