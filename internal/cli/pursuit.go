@@ -29,7 +29,7 @@ func (a *app) pursuitOf(s *site.Site, name string) *pursuit {
 		return p
 	}
 	p.live = func() (instance, error) {
-		r, err := a.nodeHere(s, name)
+		r, err := a.LiveNode(s, name)
 		if err != nil {
 			return instance{}, err
 		}

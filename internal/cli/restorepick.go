@@ -1,14 +1,11 @@
 package cli
 
 import (
-	"context"
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 
-	"orrery/internal/backup"
-	"orrery/internal/backup/vault"
+	"orrery/internal/control/backups"
 	"orrery/internal/phrase"
 	"orrery/internal/problem"
 	"orrery/internal/visible"
@@ -24,68 +21,36 @@ func (a *app) pick(c *cobra.Command, text string, o restoreOptions) error {
 			return problem.New(problem.Usage, "--%s is about a site, and --file and --node touch none", flag).Try("leave it out")
 		}
 	}
-	v, id, err := vault.Open(text)
-	if err != nil {
+	done, err := backups.Pick(c.Context(), &a.Session, text, backups.PickOptions{Node: o.node, Files: o.files, Dir: o.Dir})
+	if done == nil {
 		return err
 	}
-	defer v.Close() //nolint:errcheck // it was only read
-	_, m, err := vault.Choose(v, id)
-	if err != nil {
-		return err
-	}
-	shown := newMeter(a.err, "restore")
-	p := &backup.Pick{From: v, Manifest: m, Saw: shown.Add, Lacked: map[string]int{}}
-	var all []string
-	if o.node != "" {
-		all, err = a.pickNode(c.Context(), p, o)
-	} else {
-		all, err = pickFiles(c.Context(), p, o)
-	}
-	shown.Close()
-	for _, at := range all {
+	for _, at := range done.Paths {
 		fmt.Fprintf(a.out, "%s\n", visible.Line(at))
 	}
-	a.tellLacked(p.Lacked)
-	if err == nil && !p.Lost.Whole() {
-		err = problem.New(problem.Failed, "the backup is damaged; left out are: %s", p.Lost.String()).At(v.Where()).Try("orrery backup repair, or an older backup")
+	if len(done.Without) > 0 {
+		fmt.Fprintf(a.err, "orrery: not in the backup: volume %s\n", phrase.List(done.Without, 8))
 	}
+	a.tellLacked(done.Lacked)
 	return err
 }
 
-// pickFiles gives the paths at which files are now.
-func pickFiles(ctx context.Context, p *backup.Pick, o restoreOptions) (all []string, err error) {
-	dir := o.Dir
-	if dir == "" {
-		dir = "."
-	}
-	for _, file := range o.files {
-		node, path, is := strings.Cut(file, ":")
-		if !is || !strings.HasPrefix(path, "/") {
-			return all, problem.New(problem.Usage, "%q names no file of a node", file).Try("--file NODE:/PATH")
+// replaceNode puts one node of the site back as it was backed up, in the place of what it is now.
+func (a *app) replaceNode(c *cobra.Command, text string, o restoreOptions) error {
+	for _, flag := range []string{"dir", "file", "to", "trust-layers", "yes-paths", "secrets-identity", "secrets-passphrase-file", "parallel"} {
+		if c.Flags().Changed(flag) {
+			return problem.New(problem.Usage, "--%s has nothing to do with --node and --replace, which put one node back in its place", flag).Try("leave it out")
 		}
-		at, err := p.File(ctx, node, path, dir)
-		if err != nil {
-			return all, err
-		}
-		all = append(all, at)
 	}
-	return all, nil
-}
-
-// pickNode gives the directory in which a node is now.
-func (a *app) pickNode(ctx context.Context, p *backup.Pick, o restoreOptions) ([]string, error) {
-	dir := o.Dir
-	if dir == "" {
-		dir = o.node
+	done, err := backups.ReplaceNode(c.Context(), &a.Session, text, o.node)
+	if done == nil {
+		return err
 	}
-	without, err := p.Node(ctx, o.node, dir)
-	if err != nil {
-		return nil, err
+	a.tellLacked(done.Lacked)
+	if err == nil {
+		a.tellPutBack(done.Site, done.Restored)
 	}
-	if len(without) > 0 {
-		fmt.Fprintf(a.err, "orrery: not in the backup: volume %s\n", phrase.List(without, 8))
-	}
-	return []string{dir}, nil
+	return err
 }
 
 // tellLacked says what does not come back because of where it goes.

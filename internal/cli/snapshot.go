@@ -152,7 +152,7 @@ You are asked for the site's name.`,
 			if err != nil {
 				return err
 			}
-			a.tellPutBack(s, done)
+			a.tellPutBack(s.Name, done)
 			return nil
 		},
 	}
@@ -162,12 +162,12 @@ You are asked for the site's name.`,
 }
 
 // tellPutBack says what has been put back.
-func (a *app) tellPutBack(s *site.Site, r *snapshots.Restored) {
+func (a *app) tellPutBack(name string, r *snapshots.Restored) {
 	for _, why := range r.Left {
 		fmt.Fprintf(a.out, "Left as it is: volume %s.\n", why)
 	}
 	for _, what := range r.Lost {
 		fmt.Fprintf(a.out, "Not put back: %s.\n", what)
 	}
-	fmt.Fprintf(a.out, "%s: %s as in %s.\n", s.Name, phrase.Count(r.Nodes, "node"), r.What)
+	fmt.Fprintf(a.out, "%s: %s as in %s.\n", name, phrase.Count(r.Nodes, "node"), r.What)
 }

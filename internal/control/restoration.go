@@ -135,7 +135,7 @@ func (r *restoration) prepare(v vault.Vault, id string, m *vault.Manifest) (*bac
 	}
 	return &backup.Restore{
 		From: v, ID: id, Manifest: m, Dirs: r.Dirs, Store: image.Open(r.Dirs.State), Key: r.site().Key(), SiteDir: dir, Twin: r.twin != "",
-		Replace: r.o.Replace, TrustLayers: r.o.TrustLayers, With: with, Title: backupName(v, id),
+		Replace: r.o.Replace, TrustLayers: r.o.TrustLayers, With: with, Title: vault.Title(v, id),
 	}, nil
 }
 
@@ -459,14 +459,6 @@ func notIn(from *backup.Restore, s *site.Site) []string {
 		}
 	}
 	return names
-}
-
-// backupName is how a user names a backup.
-func backupName(v vault.Vault, id string) string {
-	if _, one := v.(*vault.Archive); one {
-		return v.Where()
-	}
-	return v.Where() + "@" + id
 }
 
 // Verify reads a backup and compares it with its digests.

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"orrery/internal/engine"
+	"orrery/internal/engine/nodedir"
 	"orrery/internal/host"
 	"orrery/internal/observe"
 	"orrery/internal/problem"
@@ -78,4 +79,21 @@ func Declared(s *site.Site, name string) (*site.Node, error) {
 		return nil, p.Try("did you mean %s?", near)
 	}
 	return nil, p.Try("orrery query lists the nodes")
+}
+
+// LiveNode gives what is on record of a node that is live.
+func (c *Session) LiveNode(s *site.Site, name string) (*nodedir.Record, error) {
+	all, err := nodedir.All(c.Dirs, s.Key())
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range all {
+		if f.Whole && f.Record.Name == name && !f.Record.Staged {
+			return f.Record, nil
+		}
+	}
+	if _, declared := s.Node(name); !declared {
+		return nil, problem.New(problem.Usage, "%s has no node %s", s.Name, name).Try("orrery ls lists its nodes")
+	}
+	return nil, problem.New(problem.Failed, "node %s is not on this host, so nothing can be put in its place", name).Try("orrery up %s makes it; then run the same command again", name)
 }

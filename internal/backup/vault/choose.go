@@ -87,3 +87,11 @@ func last(v Vault, ids []string) (string, *Manifest, error) {
 	}
 	return id, m, nil
 }
+
+// Title is how a user names a backup.
+func Title(v Vault, id string) string {
+	if _, one := v.(*Archive); one {
+		return v.Where()
+	}
+	return v.Where() + "@" + id
+}

@@ -1,0 +1,98 @@
+package backups
+
+import (
+	"time"
+
+	"orrery/internal/backup"
+	"orrery/internal/backup/vault"
+)
+
+// A Backup is what is known of one.
+type Backup struct {
+	ID      string    `json:"id"`
+	Where   string    `json:"where"`
+	Site    string    `json:"site"`
+	Time    time.Time `json:"time"`
+	Host    string    `json:"host"`
+	Who     string    `json:"who"`
+	Nodes   int       `json:"nodes"`
+	Volumes int       `json:"volumes"`
+	Bytes   int64     `json:"bytes"`
+	Layers  bool      `json:"with_layers"`
+	Secrets bool      `json:"with_secrets"`
+	Left    []string  `json:"left,omitempty"`
+	Pause   float64   `json:"pause_seconds"`
+	Read    int64     `json:"read,omitempty"`
+	Added   int64     `json:"added,omitempty"`
+	Shared  int64     `json:"shared,omitempty"`  // bytes of blocks that are in earlier backups, too
+	Checked int64     `json:"checked,omitempty"` // bytes of these that were read again and compared
+	Damaged []string  `json:"damaged,omitempty"` // blocks and manifests
+}
+
+// described gives what a manifest says of a backup.
+func described(where, id string, m *vault.Manifest) Backup {
+	b := Backup{
+		ID: id, Where: where, Site: m.Key, Time: m.Time, Host: m.Host, Who: m.Who, Nodes: len(m.Nodes), Bytes: m.Bytes(),
+		Secrets: m.Secrets != nil, Left: m.Left, Pause: m.Pause,
+	}
+	for _, t := range m.Trees {
+		b.Layers = b.Layers || t.Kind == vault.LayerTree
+		if t.Kind == vault.VolumeTree {
+			b.Volumes++
+		}
+	}
+	return b
+}
+
+// found notes what was found out while a backup was taken.
+func (b *Backup) found(r *backup.Report) {
+	b.Read, b.Added, b.Shared, b.Checked = r.Read, r.Wrote, r.Checked.Bytes, r.Checked.Reread
+	for i := range r.Checked.Rotten {
+		b.Damaged = append(b.Damaged, r.Checked.Rotten[i].Name())
+	}
+	for _, id := range r.Checked.Manifests {
+		b.Damaged = append(b.Damaged, "backups/"+id+".json")
+	}
+}
+
+// List gives the backups in a file or directory.
+func List(where string) ([]Backup, error) {
+	v, _, err := vault.Open(where)
+	if err != nil {
+		return nil, err
+	}
+	defer v.Close() //nolint:errcheck // it was only read
+	ids, err := v.Backups()
+	if err != nil {
+		return nil, err
+	}
+	var all []Backup
+	for _, id := range ids {
+		m, err := v.Manifest(id)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, described(v.Where(), id, m))
+	}
+	return all, nil
+}
+
+// Prune removes all but the last backups of each site from a directory. It gives those that are gone, also if there is an error, and how many bytes that has freed.
+func Prune(dir string, keep int) (gone []string, freed int64, err error) {
+	r, err := writable(dir)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer r.Close() //nolint:errcheck // what is removed is removed
+	return r.Prune(keep)
+}
+
+// writable opens a directory of backups that is one already.
+func writable(dir string) (*vault.Repository, error) {
+	was, err := vault.OpenRepository(dir) // a directory that is none does not become one
+	if err != nil {
+		return nil, err
+	}
+	was.Close() //nolint:errcheck // it was only read
+	return vault.WriteRepository(dir)
+}

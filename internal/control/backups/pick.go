@@ -1,0 +1,83 @@
+package backups
+
+import (
+	"context"
+	"strings"
+
+	"orrery/internal/backup"
+	"orrery/internal/backup/vault"
+	"orrery/internal/control"
+	"orrery/internal/problem"
+)
+
+// PickOptions say what is taken out of a backup, and where it goes.
+type PickOptions struct {
+	Node  string   // all that this node has; "": only files
+	Files []string // NODE:PATH
+	Dir   string   // "": the current directory, and for a node one with its name in that
+}
+
+// Picked is what was taken out of a backup.
+type Picked struct {
+	Paths   []string       // where it is now
+	Lacked  map[string]int // what is not taken where it goes, and of how many files
+	Without []string       // volumes of the node that are not in the backup
+}
+
+// Pick takes single files, or what one node has, out of a backup. What it gives is there, also if there is an error.
+func Pick(ctx context.Context, c *control.Session, where string, o PickOptions) (*Picked, error) {
+	v, id, err := vault.Open(where)
+	if err != nil {
+		return nil, err
+	}
+	defer v.Close() //nolint:errcheck // it was only read
+	_, m, err := vault.Choose(v, id)
+	if err != nil {
+		return nil, err
+	}
+	watch := c.Watcher.Bytes("restore")
+	done := &Picked{Lacked: map[string]int{}}
+	p := &backup.Pick{From: v, Manifest: m, Saw: watch.Add, Lacked: done.Lacked}
+	if o.Node != "" {
+		done.Paths, done.Without, err = pickNode(ctx, p, o)
+	} else {
+		done.Paths, err = pickFiles(ctx, p, o)
+	}
+	watch.Close()
+	if err == nil && !p.Lost.Whole() {
+		err = problem.New(problem.Failed, "the backup is damaged; left out are: %s", p.Lost.String()).At(v.Where()).Try("orrery backup repair, or an older backup")
+	}
+	return done, err
+}
+
+// pickFiles gives the paths at which files are now.
+func pickFiles(ctx context.Context, p *backup.Pick, o PickOptions) (all []string, err error) {
+	dir := o.Dir
+	if dir == "" {
+		dir = "."
+	}
+	for _, file := range o.Files {
+		node, path, is := strings.Cut(file, ":")
+		if !is || !strings.HasPrefix(path, "/") {
+			return all, problem.New(problem.Usage, "%q names no file of a node", file).Try("--file NODE:/PATH")
+		}
+		at, err := p.File(ctx, node, path, dir)
+		if err != nil {
+			return all, err
+		}
+		all = append(all, at)
+	}
+	return all, nil
+}
+
+// pickNode gives the directory in which a node is now, and its volumes that are not in the backup.
+func pickNode(ctx context.Context, p *backup.Pick, o PickOptions) (paths, without []string, err error) {
+	dir := o.Dir
+	if dir == "" {
+		dir = o.Node
+	}
+	if without, err = p.Node(ctx, o.Node, dir); err != nil {
+		return nil, nil, err
+	}
+	return []string{dir}, without, nil
+}

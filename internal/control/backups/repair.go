@@ -1,0 +1,70 @@
+package backups
+
+import (
+	"context"
+
+	"orrery/internal/backup"
+	"orrery/internal/backup/vault"
+	"orrery/internal/control"
+)
+
+// Repaired is what came of repairing a directory of backups.
+type Repaired struct {
+	backup.Repaired
+	Where string // the directory
+}
+
+// Damaged gives how many backups still lack something.
+func (r *Repaired) Damaged() int {
+	n := 0
+	for i := range r.Backups {
+		if !r.Backups[i].Is.Whole() {
+			n++
+		}
+	}
+	return n
+}
+
+// Repair takes what is damaged in a directory of backups again: from copies, and from the site that is meant, if there is one.
+func Repair(ctx context.Context, c *control.Session, dir string, copies []string) (*Repaired, error) {
+	if err := control.NeedRoot(); err != nil {
+		return nil, err
+	}
+	set, err := meant(c, dir)
+	if err != nil {
+		return nil, err
+	}
+	into, err := writable(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer into.Close() //nolint:errcheck // what is written has been synced by then
+	repair := &backup.Repair{Into: into, Set: set}
+	for _, text := range copies {
+		v, _, err := vault.Open(text)
+		if err != nil {
+			return nil, err
+		}
+		defer v.Close() //nolint:errcheck // it was only read
+		repair.From = append(repair.From, v)
+	}
+	watch := c.Watcher.Bytes("repair")
+	repair.Saw = watch.Add
+	done, err := repair.Run(ctx)
+	watch.Close()
+	if err != nil {
+		return nil, err
+	}
+	tellRotten(c, into, &vault.Checked{Rotten: done.Rotten, Anew: true})
+	return &Repaired{*done, into.Where()}, nil
+}
+
+// meant is the site that is meant, of which something may be taken; nil: none is.
+func meant(c *control.Session, target string) (*backup.Set, error) {
+	if _, err := c.Directory(); err != nil {
+		c.Watcher.Tell(control.Event{Kind: control.Trouble, Text: "no site is meant (-C DIRECTORY): what is damaged is sought in copies only"})
+		return nil, nil
+	}
+	set, _, err := setOf(c, nil, target)
+	return set, err
+}

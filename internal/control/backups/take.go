@@ -1,0 +1,136 @@
+// Package backups is what can be done with backups of a site: taking, listing, verifying, pruning and repairing them, and taking something out of one. A whole site is
+// brought back by control itself, because bringing one up may have to go on with that.
+package backups
+
+import (
+	"context"
+	"path/filepath"
+	"time"
+
+	"orrery/internal/apply/local"
+	"orrery/internal/backup"
+	"orrery/internal/backup/vault"
+	"orrery/internal/control"
+	"orrery/internal/engine"
+	"orrery/internal/hook"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+)
+
+// Options say what is in a backup besides, and for whom secrets are encrypted.
+type Options struct {
+	Layers, Snapshots bool
+	Keys              []string // public keys of age
+	Passphrase        string   // a file with a passphrase
+	By                string   // the version of the program, for the record
+}
+
+// Taken is a backup that was taken.
+type Taken struct {
+	Backup
+	Name   string  `json:"-"` // of the site
+	Title  string  `json:"-"` // by which a user names it
+	Took   float64 `json:"-"` // seconds
+	Blocks int     `json:"-"` // that are in earlier backups, too
+	Reread int     `json:"-"` // of these, blocks that were read again and compared
+	Mended bool    `json:"-"` // what it needs of damaged blocks was written again
+}
+
+// Take keeps a site, or the nodes of it that selectors mean, in a file or a directory of backups.
+func Take(ctx context.Context, c *control.Session, selectors []string, target string, o Options) (*Taken, error) {
+	if err := control.NeedRoot(); err != nil {
+		return nil, err
+	}
+	set, h, err := setOf(c, selectors, target)
+	if err != nil {
+		return nil, err
+	}
+	set.WithLayers, set.WithSnapshots = o.Layers, o.Snapshots
+	to, err := vault.Recipients(o.Keys, o.Passphrase)
+	if err != nil {
+		return nil, err
+	}
+	if err := set.Check(); err != nil {
+		return nil, err
+	}
+	into, err := vault.Write(target)
+	if err != nil {
+		return nil, err
+	}
+	defer into.Close() //nolint:errcheck // what is written has been synced by then
+	began := time.Now()
+	watch := c.Watcher.Bytes(set.Site.Name)
+	b := &backup.Backup{
+		Set: set, Into: into, To: to, By: o.By, Who: control.Who(), Saw: watch.Add, Still: func(ctx context.Context, do func(context.Context) error) (time.Duration, error) {
+			return still(ctx, c, set.Site, h, set, do)
+		},
+	}
+	r, err := b.Run(ctx)
+	watch.Close()
+	if err != nil {
+		return nil, err
+	}
+	taken := &Taken{
+		Backup: described(into.Where(), r.ID, r.Manifest), Name: set.Site.Name, Title: vault.Title(into, r.ID), Took: time.Since(began).Seconds(),
+		Blocks: r.Checked.Blocks, Reread: r.Checked.Read, Mended: len(r.Checked.Rotten) > 0,
+	}
+	taken.found(r)
+	c.Tell(set.Site, hook.Event{Event: site.BackupDone, Result: "done", Backup: taken.Title, Bytes: taken.Bytes})
+	tellRotten(c, into, &r.Checked)
+	return taken, nil
+}
+
+// setOf gives what a backup is of: the nodes that selectors mean, or all.
+func setOf(c *control.Session, selectors []string, target string) (*backup.Set, *local.Host, error) {
+	s, h, chosen, err := c.Target(selectors)
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(chosen) == len(s.Nodes) {
+		chosen = nil // it is the whole site, by whatever name
+	}
+	dir, err := c.Absolute()
+	if err != nil {
+		return nil, nil, err
+	}
+	target, err = filepath.Abs(target)
+	return &backup.Set{Site: s, Dir: dir, Dirs: c.Dirs, Engines: h.Engines, Store: h.Store, Nodes: chosen, Target: target}, h, err
+}
+
+// still does something while all who write into a set stand still and nobody else changes the site. Whoever does so now is waited for.
+func still(ctx context.Context, c *control.Session, s *site.Site, h *local.Host, set *backup.Set, do func(context.Context) error) (time.Duration, error) {
+	var pause time.Duration
+	act := func(*control.Account) error {
+		writers, err := set.Writers(ctx)
+		if err != nil {
+			return err
+		}
+		if len(writers) == 0 {
+			return do(ctx)
+		}
+		letGo, err := c.Guard(writers...)
+		if err != nil {
+			return err
+		}
+		stood, err := engine.Still(ctx, h.Engines, writers, do)
+		if err == nil {
+			letGo() // else it lets go on whoever does not, as soon as we end
+		}
+		pause = stood.Long
+		return err
+	}
+	for deadline := time.Now().Add(lockPatience); ; {
+		err := c.Locked(ctx, s, h, act)
+		if problem.Exit(err) != int(problem.Locked) || time.Now().After(deadline) {
+			return pause, err
+		}
+		select {
+		case <-ctx.Done():
+			return 0, context.Cause(ctx)
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+}
+
+// lockPatience is how long a backup waits for somebody who changes the site.
+const lockPatience = 2 * time.Minute

@@ -1,0 +1,56 @@
+package backups
+
+import (
+	"context"
+	"fmt"
+
+	"orrery/internal/backup/vault"
+	"orrery/internal/control"
+	"orrery/internal/phrase"
+)
+
+// Verify reads a backup, or all of a directory, and compares it with its digests. Each is told of, with what is wrong with it, when it has been read.
+func Verify(ctx context.Context, c *control.Session, where string, each func(id string, damage error)) error {
+	v, id, err := vault.Open(where)
+	if err != nil {
+		return err
+	}
+	defer v.Close() //nolint:errcheck // it was only read
+	ids := []string{id}
+	if id == "" {
+		ids, err = v.Backups()
+	} else {
+		ids[0], _, err = vault.Choose(v, id)
+	}
+	if err != nil {
+		return err
+	}
+	for _, id := range ids { // one that is damaged does not hide how the others are
+		err := c.Verify(ctx, v, id)
+		if ctx.Err() != nil {
+			return err
+		}
+		each(id, err)
+	}
+	return nil
+}
+
+// tellRotten tells what is damaged in a directory of backups.
+func tellRotten(c *control.Session, in vault.Vault, found *vault.Checked) {
+	tell := func(format string, args ...any) {
+		c.Watcher.Tell(control.Event{Kind: control.Trouble, Text: fmt.Sprintf(format, args...)})
+	}
+	const most = 8
+	for i := range found.Rotten[:min(len(found.Rotten), most)] {
+		tell("damaged in %s: %s (%v)", in.Where(), found.Rotten[i].Name(), found.Rotten[i].Why)
+	}
+	if more := len(found.Rotten) - most; more > 0 {
+		tell("damaged in %s: %s more", in.Where(), phrase.Count(more, "block"))
+	}
+	for _, id := range found.Manifests {
+		tell("damaged in %s: the manifest of backup %s, which is lost with it", in.Where(), id)
+	}
+	if len(found.Rotten) > 0 && !found.Anew {
+		tell("earlier backups may lack something of it: orrery backup repair %s", in.Where())
+	}
+}
