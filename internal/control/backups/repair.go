@@ -34,23 +34,27 @@ func Repair(ctx context.Context, c *control.Session, dir string, copies []string
 	if err != nil {
 		return nil, err
 	}
+	return repair(ctx, c, dir, set, copies)
+}
+
+func repair(ctx context.Context, c *control.Session, dir string, set *backup.Set, copies []string) (*Repaired, error) {
 	into, err := writable(dir)
 	if err != nil {
 		return nil, err
 	}
 	defer into.Close() //nolint:errcheck // what is written has been synced by then
-	repair := &backup.Repair{Into: into, Set: set}
+	r := &backup.Repair{Into: into, Set: set}
 	for _, text := range copies {
 		v, _, err := vault.Open(text)
 		if err != nil {
 			return nil, err
 		}
 		defer v.Close() //nolint:errcheck // it was only read
-		repair.From = append(repair.From, v)
+		r.From = append(r.From, v)
 	}
 	watch := c.Watcher.Bytes("repair")
-	repair.Saw = watch.Add
-	done, err := repair.Run(ctx)
+	r.Saw = watch.Add
+	done, err := r.Run(ctx)
 	watch.Close()
 	if err != nil {
 		return nil, err

@@ -1,0 +1,213 @@
+package backups
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"orrery/internal/backup"
+	"orrery/internal/backup/vault"
+	"orrery/internal/control"
+	"orrery/internal/control/register"
+	"orrery/internal/engine"
+	"orrery/internal/host"
+	"orrery/internal/image"
+	"orrery/internal/plan"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+	"orrery/internal/site/sitefile"
+)
+
+// heard is a Watcher that remembers what it was told.
+type heard struct {
+	events []control.Event
+	bytes  int64
+}
+
+func (h *heard) Steps(*plan.Plan, func(*plan.Step) time.Duration) control.StepWatcher { return nil }
+func (h *heard) Bytes(string) control.ByteWatcher                                     { return h }
+func (h *heard) Tell(e control.Event)                                                 { h.events = append(h.events, e) }
+func (h *heard) Add(bytes int64)                                                      { h.bytes += bytes }
+func (h *heard) Close()                                                               {}
+
+// told gives what was told, a line each.
+func (h *heard) told() string {
+	var all []string
+	for _, e := range h.events {
+		all = append(all, string(e.Kind)+": "+e.Text)
+	}
+	return strings.Join(all, "\n")
+}
+
+type yard struct {
+	*control.Session
+	*heard
+	site *site.Site
+	dir  string // of the site
+	at   string // of the backups
+}
+
+// newYard is a site without nodes, a host on which nothing is, and a place for backups.
+func newYard(t *testing.T) *yard {
+	t.Helper()
+	y := &yard{heard: &heard{}, dir: t.TempDir(), at: filepath.Join(t.TempDir(), "backups") + "/"}
+	y.Session = &control.Session{Register: register.Register{Dirs: host.Dirs{State: t.TempDir(), Run: t.TempDir()}}, SiteDir: y.dir, Watcher: y.heard}
+	y.write(t, "[site]\nname = \"karoo\"\n")
+	var err error
+	if y.site, err = sitefile.Load(y.dir); err != nil {
+		t.Fatal(err)
+	}
+	return y
+}
+
+func (y *yard) write(t *testing.T, text string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(y.dir, "site.toml"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (y *yard) set() *backup.Set {
+	return &backup.Set{Site: y.site, Dir: y.dir, Dirs: y.Dirs, Engines: map[string]engine.Engine{}, Store: image.Open(y.Dirs.State), Target: y.at}
+}
+
+// take keeps the site, and gives what is known of the backup.
+func (y *yard) take(t *testing.T) Backup {
+	t.Helper()
+	into, err := vault.Write(y.at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer into.Close() //nolint:errcheck // of a test
+	b := &backup.Backup{Set: y.set(), Into: into, By: "test", Who: "somebody", Saw: y.Add, Still: func(ctx context.Context, do func(context.Context) error) (time.Duration, error) {
+		return time.Second, do(ctx)
+	}}
+	r, err := b.Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	is := described(into.Where(), r.ID, r.Manifest)
+	is.found(r)
+	return is
+}
+
+// blocks gives the files of the blocks that are kept.
+func (y *yard) blocks(t *testing.T) (all []string) {
+	t.Helper()
+	err := filepath.WalkDir(filepath.Join(y.at, "blocks"), func(path string, e fs.DirEntry, err error) error {
+		if err == nil && e.Type().IsRegular() {
+			all = append(all, path)
+		}
+		return err
+	})
+	if err != nil || len(all) == 0 {
+		t.Fatalf("there are no blocks: %v", err)
+	}
+	return all
+}
+
+// TestList: what is known of backups is what their manifests say, the older first; pruning leaves the last.
+func TestList(t *testing.T) {
+	y := newYard(t)
+	first := y.take(t)
+	y.write(t, "[site]\nname = \"karoo\"\nowner = \"somebody else\"\n")
+	second := y.take(t)
+	if second.Added == 0 || second.Read == 0 {
+		t.Errorf("of the second backup: %+v", second)
+	}
+	all, err := List(y.at)
+	if err != nil || len(all) != 2 || all[0].ID != first.ID || all[1].ID != second.ID || all[1].Site != "karoo" || all[1].Who != "somebody" || all[1].Read != 0 {
+		t.Fatalf("%+v, %v", all, err)
+	}
+	gone, _, err := Prune(y.at, 1)
+	if err != nil || !slices.Equal(gone, []string{first.ID}) {
+		t.Errorf("gone are %v, %v", gone, err)
+	}
+	if all, err := List(y.at); err != nil || len(all) != 1 {
+		t.Errorf("after pruning: %+v, %v", all, err)
+	}
+	if _, _, err := Prune(t.TempDir(), 1); err == nil {
+		t.Error("a directory that holds no backups becomes one that does")
+	}
+}
+
+// TestVerifyAndRepair: each backup of a directory is told of, one that is damaged too; what is damaged is taken from the site again, or from a copy.
+func TestVerifyAndRepair(t *testing.T) {
+	y := newYard(t)
+	is := y.take(t)
+	verify := func() (whole, damaged []string) {
+		t.Helper()
+		err := Verify(t.Context(), y.Session, y.at, func(id string, damage error) {
+			if damage == nil {
+				whole = append(whole, id)
+			} else {
+				damaged = append(damaged, id)
+			}
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return whole, damaged
+	}
+	if whole, damaged := verify(); !slices.Equal(whole, []string{is.ID}) || len(damaged) > 0 || y.bytes == 0 {
+		t.Fatalf("%v are whole and %v damaged", whole, damaged)
+	}
+	copied := filepath.Join(t.TempDir(), "copy")
+	if err := os.CopyFS(copied, os.DirFS(y.at)); err != nil {
+		t.Fatal(err)
+	}
+	for name, from := range map[string]struct {
+		set    *backup.Set
+		copies []string
+	}{"site": {y.set(), nil}, "copy": {nil, []string{copied}}} {
+		for _, path := range y.blocks(t) {
+			if err := errors.Join(os.Chmod(path, 0o600), os.WriteFile(path, []byte("rotten"), 0o600)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if whole, damaged := verify(); len(whole) > 0 || !slices.Equal(damaged, []string{is.ID}) {
+			t.Fatalf("%v are whole and %v damaged", whole, damaged)
+		}
+		y.events = nil
+		done, err := repair(t.Context(), y.Session, y.at, from.set, from.copies)
+		if err != nil || done.Damaged() != 0 || len(done.Backups) != 1 || len(done.Rotten) == 0 {
+			t.Fatalf("from the %s: %+v, %v", name, done, err)
+		}
+		if told := y.told(); !strings.Contains(told, "trouble: damaged in "+done.Where) || strings.Contains(told, "may lack") {
+			t.Errorf("from the %s, told was: %s", name, told)
+		}
+		if whole, damaged := verify(); len(whole) != 1 || len(damaged) > 0 {
+			t.Errorf("mended from the %s, %v are whole and %v damaged", name, whole, damaged)
+		}
+	}
+}
+
+// TestPick: a file that is named wrongly, or of a node that is not in the backup, is not found.
+func TestPick(t *testing.T) {
+	y := newYard(t)
+	y.take(t)
+	for _, o := range []PickOptions{{Files: []string{"etc/motd"}}, {Files: []string{"db:etc/motd"}}, {Files: []string{"db:/etc/motd"}}, {Node: "db"}} {
+		o.Dir = t.TempDir()
+		done, err := Pick(t.Context(), y.Session, y.at, o)
+		if problem.Exit(err) != int(problem.Usage) || done == nil || len(done.Paths) > 0 {
+			t.Errorf("%+v: %+v, %v", o, done, err)
+		}
+	}
+}
+
+// TestMeant: without a site, what is damaged is sought in copies, and that is told.
+func TestMeant(t *testing.T) {
+	y := newYard(t)
+	y.SiteDir = ""
+	t.Chdir(t.TempDir())
+	set, err := meant(y.Session, y.at)
+	if set != nil || err != nil || !strings.Contains(y.told(), "no site is meant") {
+		t.Errorf("%+v, %v, %s", set, err, y.told())
+	}
+}
