@@ -44,7 +44,7 @@ var layers = [][]string{
 	{"lab/report/quantity", "lab/report/trace"},
 	{"lab/report"},
 	{"lab/run"},
-	{"control/trial", "control/register"},
+	{"control/trial", "control/register", "control/guard"},
 	{"control"},
 	{"control/releases", "control/ci", "control/lab", "control/nodes"},
 	{"control/volumes", "control/layers", "control/snapshots"},

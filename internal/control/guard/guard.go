@@ -1,4 +1,5 @@
-package control
+// Package guard lets nodes go on that stand still, if the process that wanted that is killed.
+package guard
 
 import (
 	"context"
@@ -16,15 +17,15 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// Guard starts a process that lets nodes go on if this one is killed while they stand still; nobody else might come for hours. It
+// Start starts a process that lets nodes go on if this one is killed while they stand still; nobody else might come for hours. It
 // ends when it is let go.
-func (c *Session) Guard(nodes ...*spec.Node) (letGo func(), err error) {
+func Start(dirs host.Dirs, nodes []*spec.Node) (letGo func(), err error) {
 	args := []string{"thaw"}
 	for _, n := range nodes {
 		args = append(args, strings.Join([]string{n.Engine, n.Site, strconv.Itoa(n.ID), n.Name}, "/"))
 	}
 	cmd := host.Program(context.Background(), "/proc/self/exe", args...) // a terminal that is closed does not end it
-	cmd.Env = append(os.Environ(), "ORRERY_STATE="+c.Dirs.State, "ORRERY_RUN="+c.Dirs.Run)
+	cmd.Env = append(os.Environ(), "ORRERY_STATE="+dirs.State, "ORRERY_RUN="+dirs.Run)
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, err
@@ -44,12 +45,12 @@ const allGoOn = "done"
 
 // Thaw is what the guard does: it waits until the process that has started it says, by from, that all nodes go on, or has ended; then it lets them go on. Nodes are named as
 // ENGINE/SITE/ID/NAME.
-func (c *Session) Thaw(ctx context.Context, from io.Reader, nodes []string) error {
+func Thaw(ctx context.Context, dirs host.Dirs, from io.Reader, nodes []string) error {
 	said, _ := io.ReadAll(from)
 	if string(said) == allGoOn {
 		return nil
 	}
-	engines := all.Engines(c.Dirs, image.Open(c.Dirs.State))
+	engines := all.Engines(dirs, image.Open(dirs.State))
 	var errs error
 	for _, node := range nodes {
 		part := strings.SplitN(node, "/", 4)

@@ -1,22 +1,21 @@
-package control
+package guard
 
 import (
 	"strings"
 	"testing"
 
-	"orrery/internal/control/register"
 	"orrery/internal/host"
 	"orrery/internal/problem"
 )
 
 // TestThaw: the guard does nothing if all goes on, and wants to be told of nodes otherwise.
 func TestThaw(t *testing.T) {
-	c := &Session{Register: register.Register{Dirs: host.Dirs{State: t.TempDir(), Run: t.TempDir()}}}
-	if err := c.Thaw(t.Context(), strings.NewReader(allGoOn), []string{"nothing"}); err != nil {
+	dirs := host.Dirs{State: t.TempDir(), Run: t.TempDir()}
+	if err := Thaw(t.Context(), dirs, strings.NewReader(allGoOn), []string{"nothing"}); err != nil {
 		t.Errorf("although all goes on: %v", err)
 	}
 	for _, node := range []string{"nothing", "lxc/karoo/web", "lxc/karoo/one/web", "none/karoo/1/web"} {
-		if err := c.Thaw(t.Context(), strings.NewReader(""), []string{node}); problem.Exit(err) != int(problem.Usage) {
+		if err := Thaw(t.Context(), dirs, strings.NewReader(""), []string{node}); problem.Exit(err) != int(problem.Usage) {
 			t.Errorf("%s: %v", node, err)
 		}
 	}
