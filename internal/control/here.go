@@ -107,4 +107,6 @@ func ChosenNames(s *site.Site, selectors []string) ([]string, error) {
 }
 
 // Guard lets nodes go on if this process is killed while they stand still, until it is let go.
-func (c *Session) Guard(nodes ...*spec.Node) (letGo func(), err error) { return guard.Start(c.Dirs, nodes) }
+func (c *Session) Guard(nodes ...*spec.Node) (letGo func(), err error) {
+	return guard.Start(c.Dirs, nodes)
+}
