@@ -66,7 +66,7 @@ func (a *app) snapshotList() *cobra.Command {
 		Short: "List the snapshots of the site on this host",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if err := control.NeedRoot(); err != nil {
+			if err := a.Allowed(); err != nil {
 				return err
 			}
 			s, err := a.Load()

@@ -70,3 +70,6 @@ func (c *Session) machine() Machine {
 	}
 	return This{c.Dirs}
 }
+
+// Allowed returns an Unable problem if the caller may not change what is on the machine, nor see all of it.
+func (c *Session) Allowed() error { return c.machine().Allowed() }

@@ -27,7 +27,7 @@ func (r *Repaired) Damaged() int {
 
 // Repair takes what is damaged in a directory of backups again: from copies, and from the site that is meant, if there is one.
 func Repair(ctx context.Context, c *control.Session, dir string, copies []string) (*Repaired, error) {
-	if err := control.NeedRoot(); err != nil {
+	if err := c.Allowed(); err != nil {
 		return nil, err
 	}
 	set, err := meant(c, dir)

@@ -38,7 +38,7 @@ type Taken struct {
 
 // Take keeps a site, or the nodes of it that selectors mean, in a file or a directory of backups.
 func Take(ctx context.Context, c *control.Session, selectors []string, target string, o Options) (*Taken, error) {
-	if err := control.NeedRoot(); err != nil {
+	if err := c.Allowed(); err != nil {
 		return nil, err
 	}
 	set, h, err := setOf(c, selectors, target)

@@ -1,18 +1,24 @@
 package layers
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
+	"orrery/internal/apply/local"
 	"orrery/internal/control"
 	"orrery/internal/control/register"
+	"orrery/internal/engine"
+	"orrery/internal/engine/fake"
 	"orrery/internal/host"
 	"orrery/internal/image"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/sitefile"
+	"orrery/internal/site/spec"
 )
 
 func load(t *testing.T, text string) *site.Site {
@@ -108,5 +114,64 @@ func TestStore(t *testing.T) {
 	}
 	if _, err := contents(image.Open(c.Dirs.State), all); err == nil {
 		t.Error("it is known what is in layers that are not there")
+	}
+}
+
+// open is a machine of which anybody may do anything, with a fake engine.
+type open struct {
+	control.Machine
+	engine *fake.Engine
+	dirs   host.Dirs
+}
+
+func (open) Allowed() error { return nil }
+
+func (m open) Host(name string, s *site.Site) *local.Host {
+	return local.New(name, m.dirs, s, map[string]engine.Engine{"lxc": m.engine}, nil)
+}
+
+// TestUsed: a layer on which a node stands is used, with what it stands on itself; the others can be removed, and only they are.
+func TestUsed(t *testing.T) {
+	m := open{engine: fake.New(), dirs: host.Dirs{State: t.TempDir(), Run: t.TempDir()}}
+	c := &control.Session{Register: register.Register{Dirs: m.dirs}, Machine: m}
+	keep := func(digest, base string) {
+		t.Helper()
+		text, err := json.Marshal(image.Record{Digest: digest, Title: digest, Base: base})
+		if err == nil {
+			err = os.MkdirAll(filepath.Join(m.dirs.State, "store", digest, "tree"), 0o755)
+		}
+		if err == nil {
+			err = os.WriteFile(filepath.Join(m.dirs.State, "store", digest, "layer.json"), text, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	keep("ba5e", "")
+	keep("face", "ba5e")
+	keep("dead", "ba5e")
+	if err := m.engine.Create(t.Context(), &spec.Node{Site: "karoo", ID: 11, Name: "web", Engine: "lxc", Base: "ba5e", Layer: "face"}); err != nil {
+		t.Fatal(err)
+	}
+	rows, err := List(t.Context(), c)
+	if err != nil || len(rows) != 3 {
+		t.Fatalf("%+v, %v", rows, err)
+	}
+	for _, r := range rows {
+		if r.Used != (r.Digest != "dead") {
+			t.Errorf("%s: used is %v", r.Digest, r.Used)
+		}
+	}
+	text, err := json.Marshal(rows[0])
+	if err != nil || strings.Contains(string(text), "Used\"") || !strings.Contains(string(text), `"digest":"ba5e"`) {
+		t.Errorf("as JSON: %s, %v", text, err)
+	}
+	gone, err := Remove(t.Context(), c)
+	if err != nil || len(gone) != 1 || gone[0].Digest != "dead" {
+		t.Errorf("gone are %+v, %v", gone, err)
+	}
+	wrong := map[string]error{}
+	if err := Verify(t.Context(), c, nil, func(digest string, err error) { wrong[digest] = err }); err != nil || len(wrong) != 2 || wrong["face"] == nil {
+		t.Errorf("told was of %v, %v", wrong, err)
 	}
 }

@@ -30,7 +30,7 @@ type Pulled struct {
 
 // Pull gets the exact packages of all layers that a site, its releases and its twins need. Layers that are missing are built first.
 func Pull(ctx context.Context, c *control.Session, o PullOptions) (*Pulled, error) {
-	if err := control.NeedRoot(); err != nil {
+	if err := c.Allowed(); err != nil {
 		return nil, err
 	}
 	s, err := c.Load()

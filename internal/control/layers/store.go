@@ -5,8 +5,8 @@ import (
 	"context"
 
 	"orrery/internal/control"
-	"orrery/internal/engine/all"
 	"orrery/internal/image"
+	"orrery/internal/site"
 	"orrery/internal/snapshot"
 )
 
@@ -26,7 +26,7 @@ func List(ctx context.Context, c *control.Session) ([]Row, error) {
 	if err != nil {
 		return nil, err
 	}
-	used, err := used(ctx, c, store)
+	used, err := used(ctx, c)
 	if err != nil {
 		return nil, err
 	}
@@ -39,11 +39,11 @@ func List(ctx context.Context, c *control.Session) ([]Row, error) {
 
 // Remove removes the layers that no node stands on, and gives them. They are gone, also if there is an error.
 func Remove(ctx context.Context, c *control.Session) ([]Info, error) {
-	if err := control.NeedRoot(); err != nil {
+	if err := c.Allowed(); err != nil {
 		return nil, err
 	}
 	store := image.Open(c.Dirs.State)
-	used, err := used(ctx, c, store)
+	used, err := used(ctx, c)
 	if err != nil {
 		return nil, err
 	}
@@ -52,7 +52,7 @@ func Remove(ctx context.Context, c *control.Session) ([]Info, error) {
 
 // Verify sees whether layers, those of these digests or all, are as they were built. Each is told of, with what is wrong with it, when it has been read.
 func Verify(ctx context.Context, c *control.Session, digests []string, each func(digest string, wrong error)) error {
-	if err := control.NeedRoot(); err != nil {
+	if err := c.Allowed(); err != nil {
 		return err
 	}
 	store := image.Open(c.Dirs.State)
@@ -72,9 +72,13 @@ func Verify(ctx context.Context, c *control.Session, digests []string, each func
 }
 
 // used gives the digests of the layers that nodes of any site on this host stand on, or stood on in a snapshot.
-func used(ctx context.Context, c *control.Session, store *image.Store) (map[string]bool, error) {
+func used(ctx context.Context, c *control.Session) (map[string]bool, error) {
+	h, err := c.Bare(&site.Site{}) // it is about nodes of any
+	if err != nil {
+		return nil, err
+	}
 	used := map[string]bool{}
-	for _, e := range all.Engines(c.Dirs, store) {
+	for _, e := range h.Engines {
 		nodes, err := e.List(ctx, "")
 		if err != nil {
 			return nil, err

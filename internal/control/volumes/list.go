@@ -29,7 +29,7 @@ type Row struct {
 
 // List gives the volumes of a site, those that no node uses any more last; these once more in the words of a plan.
 func List(ctx context.Context, c *control.Session) ([]Row, []plan.Orphan, error) {
-	if err := control.NeedRoot(); err != nil {
+	if err := c.Allowed(); err != nil {
 		return nil, nil, err
 	}
 	s, h, _, err := c.Target(nil)

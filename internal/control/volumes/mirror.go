@@ -78,7 +78,7 @@ func Verify(ctx context.Context, c *control.Session, names []string, each func(C
 
 // mirrors gives the site that is meant, and those of its mirrors whose volumes are named, or all.
 func mirrors(c *control.Session, names []string) (*site.Site, []volume.Mirror, error) {
-	if err := control.NeedRoot(); err != nil {
+	if err := c.Allowed(); err != nil {
 		return nil, nil, err
 	}
 	s, err := c.Load()
