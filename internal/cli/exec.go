@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"orrery/internal/control"
+	"orrery/internal/control/nodes"
 	"orrery/internal/host"
 	"orrery/internal/problem"
 	"orrery/internal/site/selector"
@@ -64,7 +65,7 @@ func (a *app) exec(ctx context.Context, selectors, command []string, o *executio
 	if err != nil {
 		return err
 	}
-	nodes, err := selector.Select(s, selectors...)
+	chosen, err := selector.Select(s, selectors...)
 	if err != nil {
 		return err
 	}
@@ -75,19 +76,19 @@ func (a *app) exec(ctx context.Context, selectors, command []string, o *executio
 	if o.raw {
 		a.raw()
 	}
-	var show speech = newPrefixed(a.out, a.err, nodes, o.grouped)
+	var show nodes.Speech = newPrefixed(a.out, a.err, chosen, o.grouped)
 	if o.json {
 		show = &reported{to: jsonTo(a.out)}
 	}
-	input, err := a.inputs(len(nodes), o)
+	input, err := a.inputs(len(chosen), o)
 	if err != nil {
 		return err
 	}
-	crowd := &crowd{nodes: nodes, runners: runners, parallel: o.parallel, timeout: o.timeout}
+	crowd := &nodes.Crowd{Nodes: chosen, Runners: runners, Parallel: o.parallel, Timeout: o.timeout}
 	return a.Noted(s, func() error {
-		endings, err := crowd.speak(ctx, show, func(ctx context.Context, i int, in host.Runner, to speaker) error {
+		endings, err := crowd.Speak(ctx, show, func(ctx context.Context, i int, in host.Runner, to nodes.Speaker) error {
 			defer input.close(i)
-			return in.Run(ctx, host.Command{Args: command, User: o.user, Stdin: input.of(i), Stdout: to.out(), Stderr: to.errs()})
+			return in.Run(ctx, host.Command{Args: command, User: o.user, Stdin: input.of(i), Stdout: to.Out(), Stderr: to.Errs()})
 		})
 		if err != nil {
 			return err

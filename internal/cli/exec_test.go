@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"orrery/internal/control/nodes"
 	"orrery/internal/host"
 	"orrery/internal/problem"
 	"orrery/internal/site"
@@ -26,15 +27,15 @@ type doer struct {
 func (d doer) Run(ctx context.Context, c host.Command) error { return d.do(ctx, c) }
 
 // three are nodes of which "b" prints much and fails, "c" takes for ever, and "d" does not run.
-func three() *crowd {
+func three() *nodes.Crowd {
 	says := func(_ context.Context, c host.Command) error {
 		_, err := io.WriteString(c.Stdout, "one\ntwo\n")
 		return err
 	}
-	return &crowd{
-		nodes:   []*site.Node{{Name: "a"}, {Name: "b"}, {Name: "c"}, {Name: "d"}},
-		timeout: time.Second, parallel: 2,
-		runners: map[string]host.Runner{
+	return &nodes.Crowd{
+		Nodes:   []*site.Node{{Name: "a"}, {Name: "b"}, {Name: "c"}, {Name: "d"}},
+		Timeout: time.Second, Parallel: 2,
+		Runners: map[string]host.Runner{
 			"a": doer{do: says},
 			"b": doer{do: func(_ context.Context, c host.Command) error {
 				_, err := c.Stdout.Write(bytes.Repeat([]byte("much\n"), mostKept))
@@ -48,15 +49,15 @@ func three() *crowd {
 	}
 }
 
-func prints(ctx context.Context, _ int, in host.Runner, to speaker) error {
-	return in.Run(ctx, host.Command{Stdout: to.out(), Stderr: to.errs()})
+func prints(ctx context.Context, _ int, in host.Runner, to nodes.Speaker) error {
+	return in.Run(ctx, host.Command{Stdout: to.Out(), Stderr: to.Errs()})
 }
 
 // Programs are told of each node how it ended, and not more than they can take.
 func TestExecJSON(t *testing.T) {
 	var out, errs bytes.Buffer
 	a := &app{out: &out, err: &errs}
-	endings, err := three().speak(t.Context(), &reported{to: a.out}, prints)
+	endings, err := three().Speak(t.Context(), &reported{to: a.out}, prints)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +85,7 @@ func TestExecJSON(t *testing.T) {
 		t.Errorf("status %d: %s", problem.Exit(err), errs.String())
 	}
 	out.Reset()
-	if err := (&reported{to: &out}).close(); err != nil || out.String() != "[]\n" {
+	if err := (&reported{to: &out}).Close(); err != nil || out.String() != "[]\n" {
 		t.Errorf("%q, %v", out.String(), err)
 	}
 }
@@ -93,7 +94,7 @@ func TestExecJSON(t *testing.T) {
 func TestExecGrouped(t *testing.T) {
 	var out, errs bytes.Buffer
 	c := three()
-	if _, err := c.speak(t.Context(), newPrefixed(&out, &errs, c.nodes, true), prints); err != nil {
+	if _, err := c.Speak(t.Context(), newPrefixed(&out, &errs, c.Nodes, true), prints); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(out.String(), "a | one\na | two\n") || out.Len() > mostKept+1<<10 {
@@ -111,10 +112,10 @@ func TestExecGrouped(t *testing.T) {
 func TestExecInterrupted(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	c := three()
-	c.timeout = 0
+	c.Timeout = 0
 	time.AfterFunc(50*time.Millisecond, stop)
 	var errs bytes.Buffer
-	_, err := c.speak(ctx, newPrefixed(io.Discard, &errs, c.nodes, false), prints)
+	_, err := c.Speak(ctx, newPrefixed(io.Discard, &errs, c.Nodes, false), prints)
 	if problem.Exit(err) != int(problem.Interrupted) || !strings.Contains(err.Error(), "same command") || !strings.Contains(errs.String(), "c | interrupted\n") {
 		t.Errorf("%v\n%s", err, errs.String())
 	}

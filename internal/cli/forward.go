@@ -2,22 +2,13 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"net"
-	"net/netip"
-	"strconv"
-	"strings"
 	"sync"
-	"syscall"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"orrery/internal/control"
-	"orrery/internal/host"
-	"orrery/internal/problem"
+	"orrery/internal/control/nodes"
 	"orrery/internal/site"
 )
 
@@ -51,109 +42,20 @@ func listenFlag(c *cobra.Command, listen *string) {
 
 // forward publishes a port of a node until ctx ends.
 func (a *app) forward(ctx context.Context, s *site.Site, target, listen string) error {
-	w, err := a.wayTo(s, target)
+	w, err := nodes.WayTo(&a.Session, s, target)
 	if err != nil {
 		return err
 	}
-	if _, err := w.in(ctx); err != nil {
+	if _, err := w.In(ctx); err != nil {
 		return err
 	}
-	l, err := listenOnLoopback(listen, w.port)
+	l, err := nodes.ListenOnLoopback(listen, w.Port)
 	if err != nil {
 		return err
 	}
 	fmt.Fprintf(a.out, "http://%s/ -> %s\n", l.Addr(), target)
-	relay(ctx, l, w.dial, a.complainer())
+	nodes.Relay(ctx, l, w.Dial, a.complainer())
 	return nil
-}
-
-// listenOnLoopback listens where only this host can connect: what is forwarded may be a production node's, and asks for no password.
-func listenOnLoopback(listen, port string) (net.Listener, error) {
-	if listen == "" {
-		listen = net.JoinHostPort("127.0.0.1", port)
-	}
-	name, number, err := net.SplitHostPort(listen)
-	if err != nil || !validPort(number) && number != "0" {
-		return nil, problem.New(problem.Usage, "%q is no ADDRESS:PORT", listen).Try("--listen 127.0.0.1:8080")
-	}
-	if name == "localhost" {
-		name = "127.0.0.1"
-	}
-	if address, err := netip.ParseAddr(name); err != nil || !address.IsLoopback() {
-		return nil, problem.New(problem.Usage, "%q is no loopback address, and others could connect to another", name).
-			Try("--listen 127.0.0.1:%s, and ssh -L from elsewhere", number)
-	}
-	l, err := net.Listen("tcp", net.JoinHostPort(name, number))
-	switch {
-	case errors.Is(err, syscall.EADDRINUSE):
-		return nil, problem.New(problem.Failed, "port %s of %s is taken", number, name).Try("--listen %s with another port, or 0 for any", net.JoinHostPort(name, "PORT"))
-	case err != nil:
-		return nil, problem.New(problem.Failed, "cannot listen on %s", listen).Because(err)
-	}
-	return l, nil
-}
-
-func validPort(text string) bool {
-	n, err := strconv.ParseUint(text, 10, 16)
-	return err == nil && n > 0
-}
-
-// A way leads to a port of a node: of whichever instance is live when it is gone.
-type way struct {
-	a         *app
-	site      *site.Site
-	node      *site.Node
-	port      string
-	mu        sync.Mutex
-	runner    host.Runner
-	lookedFor time.Time
-}
-
-func (a *app) wayTo(s *site.Site, target string) (*way, error) {
-	name, port, ok := strings.Cut(target, ":")
-	if !ok || !validPort(port) {
-		return nil, problem.New(problem.Usage, "%q is no NODE:PORT", target).Try("orrery forward portal:80")
-	}
-	n, err := control.Declared(s, name)
-	if err != nil {
-		return nil, err
-	}
-	return &way{a: a, site: s, node: n, port: port}, nil
-}
-
-// in gives the runner of the node. It is looked for again now and then, because a switch puts another one in its place.
-func (w *way) in(ctx context.Context) (host.Runner, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.runner != nil && time.Since(w.lookedFor) < time.Second {
-		return w.runner, nil
-	}
-	var err error
-	w.runner, err = w.a.Running(ctx, w.site, w.node.Name)
-	w.lookedFor = time.Now()
-	return w.runner, err
-}
-
-// dial connects to the port from inside the node.
-func (w *way) dial(ctx context.Context) (net.Conn, error) {
-	in, err := w.in(ctx)
-	if err != nil {
-		return nil, err
-	}
-	conn, err := in.Dial(ctx, "tcp", net.JoinHostPort("127.0.0.1", w.port))
-	if errors.Is(err, syscall.ECONNREFUSED) && len(w.node.NICs) > 0 {
-		conn, err = in.Dial(ctx, "tcp", net.JoinHostPort(w.node.NICs[0].Address.String(), w.port))
-	}
-	var said *problem.Problem
-	switch {
-	case err == nil || errors.As(err, &said):
-		return conn, err
-	case errors.Is(err, syscall.ECONNREFUSED):
-		return nil, problem.New(problem.Failed, "nothing listens on port %s of node %s", w.port, w.node.Name).
-			Try("orrery shell %s -- ss -tln", w.node.Name)
-	default:
-		return nil, problem.New(problem.Failed, "connect to port %s of node %s", w.port, w.node.Name).Because(err)
-	}
 }
 
 // complainer gives a function that says what is wrong, and the same thing only once.
@@ -170,66 +72,4 @@ func (a *app) complainer() func(error) {
 			printError(a.err, err)
 		}
 	}
-}
-
-// relay joins each connection to l with one that dial makes, until ctx ends. It tells of each dialling how it ended.
-func relay(ctx context.Context, l net.Listener, dial func(context.Context) (net.Conn, error), told func(error)) {
-	ctx, stop := context.WithCancel(ctx)
-	var all sync.WaitGroup
-	defer all.Wait()
-	defer stop()
-	defer l.Close() //nolint:errcheck // nobody listens any more
-	defer context.AfterFunc(ctx, func() { _ = l.Close() })()
-	for {
-		near, err := l.Accept()
-		switch {
-		case ctx.Err() != nil || errors.Is(err, net.ErrClosed):
-			if near != nil {
-				_ = near.Close()
-			}
-			return
-		case err != nil: // too many open files, say
-			told(problem.New(problem.Failed, "cannot take a connection").Because(err))
-			time.Sleep(100 * time.Millisecond)
-			continue
-		}
-		all.Go(func() {
-			defer near.Close() //nolint:errcheck // all has been said
-			far, err := dial(ctx)
-			if ctx.Err() != nil {
-				err = nil // interrupted, which is no complaint
-			}
-			told(err)
-			if far != nil {
-				defer far.Close() //nolint:errcheck // all has been said
-				join(ctx, near, far)
-			}
-		})
-	}
-}
-
-// join carries what each of two connections says to the other, until both have said all: one that says no more may still listen.
-func join(ctx context.Context, near, far net.Conn) {
-	end := func() {
-		for _, c := range []net.Conn{near, far} {
-			if tcp, ok := c.(*net.TCPConn); ok {
-				_ = tcp.SetLinger(0) // a reset: what was cut off must not look whole
-			}
-			_ = c.Close()
-		}
-	}
-	defer context.AfterFunc(ctx, end)()
-	var both sync.WaitGroup
-	carry := func(to, from net.Conn) {
-		if _, err := io.Copy(to, from); err != nil {
-			end() // the other direction would wait for ever for one that is gone
-			return
-		}
-		if half, ok := to.(interface{ CloseWrite() error }); ok {
-			_ = half.CloseWrite() // of one that is gone already
-		}
-	}
-	both.Go(func() { carry(near, far) })
-	both.Go(func() { carry(far, near) })
-	both.Wait()
 }

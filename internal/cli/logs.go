@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"orrery/internal/control"
+	"orrery/internal/control/nodes"
 	"orrery/internal/host"
 	"orrery/internal/image"
 	"orrery/internal/problem"
@@ -67,7 +68,7 @@ func (a *app) logs(ctx context.Context, of string, units []string, o *logging) e
 	if _, ok := s.Node(of); ok {
 		return a.logsOfOne(ctx, s, of, units, o)
 	}
-	nodes, err := selector.Select(s, of)
+	chosen, err := selector.Select(s, of)
 	if err != nil {
 		return err
 	}
@@ -75,17 +76,17 @@ func (a *app) logs(ctx context.Context, of string, units []string, o *logging) e
 	if err != nil {
 		return err
 	}
-	crowd := &crowd{nodes: nodes, runners: runners, parallel: 1} // one after the other
+	crowd := &nodes.Crowd{Nodes: chosen, Runners: runners, Parallel: 1} // one after the other
 	if o.follow {
-		crowd.parallel = len(nodes)
+		crowd.Parallel = len(chosen)
 	}
-	endings, err := crowd.speak(ctx, newPrefixed(a.out, a.err, nodes, false), func(ctx context.Context, i int, in host.Runner, to speaker) error {
-		return a.printLogs(ctx, s, nodes[i].Name, in, units, o, to.out(), to.errs())
+	endings, err := crowd.Speak(ctx, newPrefixed(a.out, a.err, chosen, false), func(ctx context.Context, i int, in host.Runner, to nodes.Speaker) error {
+		return a.printLogs(ctx, s, chosen[i].Name, in, units, o, to.Out(), to.Errs())
 	})
 	switch {
 	case o.follow && ctx.Err() != nil: // it has no other end
 		return nil
-	case err != nil || len(failed(endings)) == 0:
+	case err != nil || len(nodes.Failed(endings)) == 0:
 		return err
 	}
 	return a.tally(endings)

@@ -15,6 +15,7 @@ import (
 	"github.com/creack/pty"
 	"github.com/fatih/color"
 
+	"orrery/internal/control/nodes"
 	"orrery/internal/host"
 	"orrery/internal/plan"
 	"orrery/internal/site"
@@ -89,11 +90,11 @@ func (p talker) Run(_ context.Context, c host.Command) error {
 }
 
 // sayAll lets nodes print as exec does.
-func sayAll(t *testing.T, a *app, nodes []*site.Node, runners map[string]host.Runner) {
-	c := &crowd{nodes: nodes, runners: runners, parallel: 1}
-	_, _ = c.speak(t.Context(), newPrefixed(a.out, a.err, nodes, false),
-		func(ctx context.Context, _ int, in host.Runner, to speaker) error {
-			return in.Run(ctx, host.Command{Args: []string{"say"}, Stdout: to.out()})
+func sayAll(t *testing.T, a *app, of []*site.Node, runners map[string]host.Runner) {
+	c := &nodes.Crowd{Nodes: of, Runners: runners, Parallel: 1}
+	_, _ = c.Speak(t.Context(), newPrefixed(a.out, a.err, of, false),
+		func(ctx context.Context, _ int, in host.Runner, to nodes.Speaker) error {
+			return in.Run(ctx, host.Command{Args: []string{"say"}, Stdout: to.Out()})
 		})
 }
 

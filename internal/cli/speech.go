@@ -8,22 +8,12 @@ import (
 	"io"
 	"sync"
 
+	"orrery/internal/control/nodes"
 	"orrery/internal/host"
+	"orrery/internal/phrase"
+	"orrery/internal/problem"
 	"orrery/internal/site"
 )
-
-// A speech is what many nodes print at once, as it is shown. Whatever a node prints, its lines cannot be taken for another's.
-type speech interface {
-	of(i int) speaker
-	close() error // after the last has ended
-}
-
-// A speaker shows what one node prints, and how that ended.
-type speaker interface {
-	out() io.Writer
-	errs() io.Writer
-	end(ending)
-}
 
 // longestLine is how much of a line without an end is kept for each node.
 const longestLine = 256 << 10
@@ -40,22 +30,22 @@ type prefixed struct {
 	grouped    bool // the lines of a node stand together, when it has ended
 }
 
-func newPrefixed(lines, own io.Writer, nodes []*site.Node, grouped bool) *prefixed {
+func newPrefixed(lines, own io.Writer, of []*site.Node, grouped bool) *prefixed {
 	p := &prefixed{lines: lines, own: own, grouped: grouped}
-	for _, n := range nodes {
+	for _, n := range of {
 		p.names = append(p.names, n.Name)
 		p.width = max(p.width, len(n.Name))
 	}
 	return p
 }
 
-func (p *prefixed) of(i int) speaker {
+func (p *prefixed) Of(i int) nodes.Speaker {
 	v := &voice{speech: p, prefix: fmt.Sprintf("%-*s | ", p.width, p.names[i])}
 	v.lines = host.NewLines(longestLine, v.line)
 	return v
 }
 
-func (p *prefixed) close() error { return nil }
+func (p *prefixed) Close() error { return nil }
 
 // A voice is one node of a prefixed speech. Its output and its errors take turns.
 type voice struct {
@@ -66,8 +56,8 @@ type voice struct {
 	over   int // bytes that were not kept
 }
 
-func (v *voice) out() io.Writer  { return v.lines }
-func (v *voice) errs() io.Writer { return v.lines }
+func (v *voice) Out() io.Writer  { return v.lines }
+func (v *voice) Errs() io.Writer { return v.lines }
 
 func (v *voice) line(line []byte) error {
 	if !v.speech.grouped {
@@ -84,7 +74,7 @@ func (v *voice) line(line []byte) error {
 	return err
 }
 
-func (v *voice) end(e ending) {
+func (v *voice) End(e nodes.Ending) {
 	_ = v.lines.End() // whoever reads it has gone: the command has met that error, too
 	v.speech.mu.Lock()
 	defer v.speech.mu.Unlock()
@@ -92,8 +82,8 @@ func (v *voice) end(e ending) {
 	if v.over > 0 {
 		fmt.Fprintf(v.speech.own, "%s… and %d bytes more, which are left out\n", v.prefix, v.over)
 	}
-	if e.err != nil {
-		fmt.Fprintf(v.speech.own, "%s%s\n", v.prefix, brief(e.err))
+	if e.Err != nil {
+		fmt.Fprintf(v.speech.own, "%s%s\n", v.prefix, brief(e.Err))
 	}
 }
 
@@ -116,9 +106,9 @@ type reported struct {
 	err  error
 }
 
-func (r *reported) of(int) speaker { return &recording{list: r} }
+func (r *reported) Of(int) nodes.Speaker { return &recording{list: r} }
 
-func (r *reported) close() error {
+func (r *reported) Close() error {
 	end := "\n]\n"
 	if !r.some {
 		end = "[]\n"
@@ -151,18 +141,18 @@ type recording struct {
 	said, erring beginning
 }
 
-func (r *recording) out() io.Writer  { return &r.said }
-func (r *recording) errs() io.Writer { return &r.erring }
+func (r *recording) Out() io.Writer  { return &r.said }
+func (r *recording) Errs() io.Writer { return &r.erring }
 
-func (r *recording) end(e ending) {
-	one := answer{Node: e.node, Output: r.said.text.String(), Errors: r.erring.text.String(), Cut: r.said.cut || r.erring.cut, Seconds: e.took.Seconds()}
+func (r *recording) End(e nodes.Ending) {
+	one := answer{Node: e.Node, Output: r.said.text.String(), Errors: r.erring.text.String(), Cut: r.said.cut || r.erring.cut, Seconds: e.Took.Seconds()}
 	var run *host.RunError
 	switch {
-	case e.err == nil:
-	case errors.As(e.err, &run) && run.Status > 0:
+	case e.Err == nil:
+	case errors.As(e.Err, &run) && run.Status > 0:
 		one.Status = run.Status
 	default:
-		one.Status, one.Error = -1, brief(e.err)
+		one.Status, one.Error = -1, brief(e.Err)
 	}
 	r.list.add(one)
 }
@@ -187,4 +177,16 @@ func brief(err error) string {
 		return fmt.Sprintf("exit status %d", run.Status)
 	}
 	return err.Error()
+}
+
+// tally says on how many nodes it succeeded, and gives the exit status of what is done on many.
+func (a *app) tally(endings []nodes.Ending) error {
+	wrong := nodes.Failed(endings)
+	fmt.Fprintf(a.err, "%d of %d nodes succeeded", len(endings)-len(wrong), len(endings))
+	if len(wrong) == 0 {
+		fmt.Fprintln(a.err, ".")
+		return nil
+	}
+	fmt.Fprintf(a.err, "; failed: %s.\n", phrase.List(wrong, 20))
+	return problem.Status(problem.FailedNodes + min(len(wrong), 100))
 }

@@ -1,0 +1,136 @@
+package nodes
+
+import (
+	"context"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"orrery/internal/cargo"
+	"orrery/internal/control"
+	"orrery/internal/host"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+	"orrery/internal/site/selector"
+)
+
+// A spot is what an argument names: a path on this host, in a node, or in each of several.
+type spot struct {
+	nodes []*site.Node // none: this host
+	many  bool         // by a selector and not by name, were it only one
+	path  string
+}
+
+func spotOf(s *site.Site, arg string) (spot, error) {
+	name, at, inNode := strings.Cut(arg, ":")
+	if !inNode || strings.Contains(name, "/") {
+		absolute, err := filepath.Abs(arg)
+		if strings.HasSuffix(arg, "/") {
+			absolute += "/"
+		}
+		return spot{path: absolute}, err
+	}
+	if !strings.HasPrefix(at, "/") {
+		at = "/root/" + at
+	}
+	if n, ok := s.Node(name); ok {
+		return spot{nodes: []*site.Node{n}, path: at}, nil
+	}
+	nodes, err := selector.Select(s, name)
+	return spot{nodes: nodes, many: true, path: at}, err
+}
+
+// in gives the place of a spot in one of its nodes.
+func (p spot) in(c *Crowd, node string) cargo.Place {
+	if p.nodes == nil {
+		return cargo.Place{Path: p.path}
+	}
+	if !p.many {
+		node = p.nodes[0].Name
+	}
+	return cargo.Place{In: c.in(node), Path: p.path}
+}
+
+// A Copying is what is copied where.
+type Copying struct {
+	Crowd        // the nodes with each of which something is to be done
+	all   []spot // the destination, and the sources
+}
+
+// NewCopying finds out what arguments name, the destination last.
+func NewCopying(ctx context.Context, c *control.Session, s *site.Site, sources []string, destination string) (*Copying, error) {
+	to, err := spotOf(s, destination)
+	if err != nil {
+		return nil, err
+	}
+	all := []spot{to}
+	for _, source := range sources {
+		from, err := spotOf(s, source)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, from)
+	}
+	crowd, err := crowdOf(ctx, c, s, all)
+	if err != nil {
+		return nil, err
+	}
+	return &Copying{*crowd, all}, nil
+}
+
+// Several reports whether it is a copy to or from several nodes, were it only one that a selector means.
+func (c *Copying) Several() bool { return manySpots(c.all) }
+
+// Once copies where there is one node, or none, which is refused.
+func (c *Copying) Once(ctx context.Context, moved func(bytes int64)) error {
+	return c.within(ctx, func(ctx context.Context) error { return c.copyOne(ctx, "", moved) })
+}
+
+// Each copies to or from each of the nodes, and shows how that ended.
+func (c *Copying) Each(ctx context.Context, show Speech, moved func(bytes int64)) ([]Ending, error) {
+	return c.Speak(ctx, show, func(ctx context.Context, i int, _ host.Runner, _ Speaker) error {
+		return c.copyOne(ctx, c.Nodes[i].Name, moved)
+	})
+}
+
+// copyOne copies what concerns one of the nodes. What comes from each of several has a directory of its own.
+func (c *Copying) copyOne(ctx context.Context, node string, moved func(int64)) error {
+	to, sources := c.all[0], c.all[1:]
+	for _, from := range sources {
+		at, in, several := to.in(&c.Crowd, node), from.in(&c.Crowd, node), len(sources) > 1
+		if from.many {
+			at.Path, several = path.Join(at.Path, node)+"/", true
+		}
+		in.Moved = moved
+		if err := cargo.Transfer(ctx, in, at, several); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func manySpots(all []spot) bool { return slices.ContainsFunc(all, func(p spot) bool { return p.many }) }
+
+// crowdOf gives the nodes with each of which something is to be done: those of the only selector or, if there is none, one.
+func crowdOf(ctx context.Context, session *control.Session, s *site.Site, all []spot) (*Crowd, error) {
+	c := &Crowd{}
+	for i, p := range all {
+		switch {
+		case p.nodes == nil:
+		case p.many && i > 0 && all[0].many:
+			return nil, problem.New(problem.Usage, "from several nodes to several is more than one copy says").Try("name one node, or a directory of this host")
+		case p.many || c.Nodes == nil:
+			if c.Nodes != nil && manySpots(all[:i]) && !slices.Equal(c.Nodes, p.nodes) {
+				return nil, problem.New(problem.Usage, "two selectors mean different nodes").Try("copy from one after the other")
+			}
+			c.Nodes = p.nodes
+		}
+	}
+	if c.Nodes == nil {
+		return c, nil // which is refused with words for that
+	}
+	var err error
+	c.Runners, err = session.Runners(ctx, s)
+	return c, err
+}

@@ -1,0 +1,33 @@
+package nodes
+
+import (
+	"testing"
+
+	"orrery/internal/control"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+)
+
+// TestSpots: what an argument of cp names, by its letters.
+func TestSpots(t *testing.T) {
+	s := &site.Site{Nodes: []site.Node{{Name: "db"}, {Name: "web"}}}
+	for arg, want := range map[string]spot{
+		"/srv/a":     {path: "/srv/a"},
+		"/srv/":      {path: "/srv/"},
+		"/srv/db:80": {path: "/srv/db:80"},
+		"db:":        {nodes: []*site.Node{&s.Nodes[0]}, path: "/root/"},
+		"db:/etc/a":  {nodes: []*site.Node{&s.Nodes[0]}, path: "/etc/a"},
+		"all:a":      {nodes: []*site.Node{&s.Nodes[0], &s.Nodes[1]}, many: true, path: "/root/a"},
+	} {
+		got, err := spotOf(s, arg)
+		if err != nil || got.path != want.path || got.many != want.many || len(got.nodes) != len(want.nodes) {
+			t.Errorf("%s: %+v, %v", arg, got, err)
+		}
+	}
+	many, web := spot{nodes: []*site.Node{&s.Nodes[0]}, many: true, path: "/a"}, spot{nodes: []*site.Node{&s.Nodes[1]}, many: true, path: "/a"}
+	for what, all := range map[string][]spot{"from several to several": {many, many}, "of two selectors": {{path: "/a"}, many, web}} {
+		if _, err := crowdOf(t.Context(), &control.Session{}, s, all); problem.Exit(err) != int(problem.Usage) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}

@@ -1,0 +1,124 @@
+// Package nodes works with many nodes of a site at once: it runs commands in them, copies to and from them, and publishes their ports.
+package nodes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"orrery/internal/control"
+	"orrery/internal/host"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+)
+
+// A Crowd is nodes on which the same is done, so many at once.
+type Crowd struct {
+	Nodes    []*site.Node
+	Runners  map[string]host.Runner // of those that run
+	Parallel int
+	Timeout  time.Duration // for each; 0: none
+}
+
+// An Ending is how something ended on one node.
+type Ending struct {
+	Node string
+	Err  error
+	Took time.Duration
+}
+
+// do does something on each node, tells of each when it has ended, and gives how, in the order of the nodes.
+func (c *Crowd) do(ctx context.Context, work func(ctx context.Context, i int, in host.Runner) error, ended func(i int, e Ending)) []Ending {
+	endings := make([]Ending, len(c.Nodes))
+	places := make(chan struct{}, max(1, c.Parallel))
+	var all sync.WaitGroup
+	for i, n := range c.Nodes {
+		places <- struct{}{}
+		all.Go(func() {
+			defer func() { <-places }()
+			began := time.Now()
+			err := c.within(ctx, func(ctx context.Context) error { return work(ctx, i, c.in(n.Name)) })
+			endings[i] = Ending{n.Name, err, time.Since(began)}
+			ended(i, endings[i])
+		})
+	}
+	all.Wait()
+	return endings
+}
+
+// within gives some work its time. What meets the end of its time has words of its own for that, which say less.
+func (c *Crowd) within(ctx context.Context, work func(context.Context) error) error {
+	if c.Timeout > 0 {
+		var stop context.CancelFunc
+		ctx, stop = context.WithTimeoutCause(ctx, c.Timeout, fmt.Errorf("not done within %s", c.Timeout))
+		defer stop()
+	}
+	err := work(ctx)
+	var said *problem.Problem
+	switch why := context.Cause(ctx); {
+	case err == nil || why == nil || errors.As(err, &said):
+		return err
+	case errors.Is(why, context.Canceled):
+		return errors.New("interrupted")
+	default:
+		return why
+	}
+}
+
+// Speak does something on each node that prints, and shows that.
+func (c *Crowd) Speak(ctx context.Context, show Speech, do func(ctx context.Context, i int, in host.Runner, to Speaker) error) ([]Ending, error) {
+	speakers := make([]Speaker, len(c.Nodes))
+	for i := range speakers {
+		speakers[i] = show.Of(i)
+	}
+	endings := c.do(ctx,
+		func(ctx context.Context, i int, in host.Runner) error { return do(ctx, i, in, speakers[i]) },
+		func(i int, e Ending) { speakers[i].End(e) })
+	if err := show.Close(); err != nil || ctx.Err() == nil {
+		return endings, err
+	}
+	return endings, problem.New(problem.Interrupted, "interrupted").Try("the lines above say where it has ended; run the same command again for the others")
+}
+
+// in gives the way into a node, which says so if there is none.
+func (c *Crowd) in(name string) host.Runner {
+	if in, ok := c.Runners[name]; ok {
+		return in
+	}
+	return absent{name: name}
+}
+
+// absent is the way into a node that does not run.
+type absent struct {
+	host.Runner
+	name string
+}
+
+func (a absent) Run(context.Context, host.Command) error { return control.NotRunning(a.name) }
+
+// Failed names the nodes on which it failed.
+func Failed(endings []Ending) []string {
+	var names []string
+	for _, e := range endings {
+		if e.Err != nil {
+			names = append(names, e.Node)
+		}
+	}
+	return names
+}
+
+// A Speech is what many nodes print at once, as it is shown. Whatever a node prints, its lines cannot be taken for another's.
+type Speech interface {
+	Of(i int) Speaker
+	Close() error // after the last has ended
+}
+
+// A Speaker shows what one node prints, and how that ended.
+type Speaker interface {
+	Out() io.Writer
+	Errs() io.Writer
+	End(Ending)
+}

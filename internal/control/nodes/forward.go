@@ -1,0 +1,171 @@
+package nodes
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/netip"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"orrery/internal/control"
+	"orrery/internal/host"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+)
+
+// ListenOnLoopback listens where only this host can connect: what is forwarded may be a production node's, and asks for no password.
+func ListenOnLoopback(listen, port string) (net.Listener, error) {
+	if listen == "" {
+		listen = net.JoinHostPort("127.0.0.1", port)
+	}
+	name, number, err := net.SplitHostPort(listen)
+	if err != nil || !validPort(number) && number != "0" {
+		return nil, problem.New(problem.Usage, "%q is no ADDRESS:PORT", listen).Try("--listen 127.0.0.1:8080")
+	}
+	if name == "localhost" {
+		name = "127.0.0.1"
+	}
+	if address, err := netip.ParseAddr(name); err != nil || !address.IsLoopback() {
+		return nil, problem.New(problem.Usage, "%q is no loopback address, and others could connect to another", name).
+			Try("--listen 127.0.0.1:%s, and ssh -L from elsewhere", number)
+	}
+	l, err := net.Listen("tcp", net.JoinHostPort(name, number))
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return nil, problem.New(problem.Failed, "port %s of %s is taken", number, name).Try("--listen %s with another port, or 0 for any", net.JoinHostPort(name, "PORT"))
+	case err != nil:
+		return nil, problem.New(problem.Failed, "cannot listen on %s", listen).Because(err)
+	}
+	return l, nil
+}
+
+func validPort(text string) bool {
+	n, err := strconv.ParseUint(text, 10, 16)
+	return err == nil && n > 0
+}
+
+// A Way leads to a port of a node: of whichever instance is live when it is gone.
+type Way struct {
+	Port      string
+	session   *control.Session
+	site      *site.Site
+	node      *site.Node
+	mu        sync.Mutex
+	runner    host.Runner
+	lookedFor time.Time
+}
+
+// WayTo gives the way to NODE:PORT.
+func WayTo(c *control.Session, s *site.Site, target string) (*Way, error) {
+	name, port, ok := strings.Cut(target, ":")
+	if !ok || !validPort(port) {
+		return nil, problem.New(problem.Usage, "%q is no NODE:PORT", target).Try("orrery forward portal:80")
+	}
+	n, err := control.Declared(s, name)
+	if err != nil {
+		return nil, err
+	}
+	return &Way{Port: port, session: c, site: s, node: n}, nil
+}
+
+// In gives the runner of the node. It is looked for again now and then, because a switch puts another one in its place.
+func (w *Way) In(ctx context.Context) (host.Runner, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.runner != nil && time.Since(w.lookedFor) < time.Second {
+		return w.runner, nil
+	}
+	var err error
+	w.runner, err = w.session.Running(ctx, w.site, w.node.Name)
+	w.lookedFor = time.Now()
+	return w.runner, err
+}
+
+// Dial connects to the port from inside the node.
+func (w *Way) Dial(ctx context.Context) (net.Conn, error) {
+	in, err := w.In(ctx)
+	if err != nil {
+		return nil, err
+	}
+	conn, err := in.Dial(ctx, "tcp", net.JoinHostPort("127.0.0.1", w.Port))
+	if errors.Is(err, syscall.ECONNREFUSED) && len(w.node.NICs) > 0 {
+		conn, err = in.Dial(ctx, "tcp", net.JoinHostPort(w.node.NICs[0].Address.String(), w.Port))
+	}
+	var said *problem.Problem
+	switch {
+	case err == nil || errors.As(err, &said):
+		return conn, err
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return nil, problem.New(problem.Failed, "nothing listens on port %s of node %s", w.Port, w.node.Name).
+			Try("orrery shell %s -- ss -tln", w.node.Name)
+	default:
+		return nil, problem.New(problem.Failed, "connect to port %s of node %s", w.Port, w.node.Name).Because(err)
+	}
+}
+
+// Relay joins each connection to l with one that dial makes, until ctx ends. It tells of each dialling how it ended.
+func Relay(ctx context.Context, l net.Listener, dial func(context.Context) (net.Conn, error), told func(error)) {
+	ctx, stop := context.WithCancel(ctx)
+	var all sync.WaitGroup
+	defer all.Wait()
+	defer stop()
+	defer l.Close() //nolint:errcheck // nobody listens any more
+	defer context.AfterFunc(ctx, func() { _ = l.Close() })()
+	for {
+		near, err := l.Accept()
+		switch {
+		case ctx.Err() != nil || errors.Is(err, net.ErrClosed):
+			if near != nil {
+				_ = near.Close()
+			}
+			return
+		case err != nil: // too many open files, say
+			told(problem.New(problem.Failed, "cannot take a connection").Because(err))
+			time.Sleep(100 * time.Millisecond)
+			continue
+		}
+		all.Go(func() {
+			defer near.Close() //nolint:errcheck // all has been said
+			far, err := dial(ctx)
+			if ctx.Err() != nil {
+				err = nil // interrupted, which is no complaint
+			}
+			told(err)
+			if far != nil {
+				defer far.Close() //nolint:errcheck // all has been said
+				join(ctx, near, far)
+			}
+		})
+	}
+}
+
+// join carries what each of two connections says to the other, until both have said all: one that says no more may still listen.
+func join(ctx context.Context, near, far net.Conn) {
+	end := func() {
+		for _, c := range []net.Conn{near, far} {
+			if tcp, ok := c.(*net.TCPConn); ok {
+				_ = tcp.SetLinger(0) // a reset: what was cut off must not look whole
+			}
+			_ = c.Close()
+		}
+	}
+	defer context.AfterFunc(ctx, end)()
+	var both sync.WaitGroup
+	carry := func(to, from net.Conn) {
+		if _, err := io.Copy(to, from); err != nil {
+			end() // the other direction would wait for ever for one that is gone
+			return
+		}
+		if half, ok := to.(interface{ CloseWrite() error }); ok {
+			_ = half.CloseWrite() // of one that is gone already
+		}
+	}
+	both.Go(func() { carry(near, far) })
+	both.Go(func() { carry(far, near) })
+	both.Wait()
+}
