@@ -599,7 +599,7 @@ func (s *site) goesOn(node string) error {
 	if err != nil {
 		return err
 	}
-	impatient := time.AfterFunc(5*time.Second, func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) })
+	impatient := time.AfterFunc(30*time.Second, func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) })
 	defer impatient.Stop()
 	return wait()
 }

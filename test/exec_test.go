@@ -91,7 +91,7 @@ nodes = ["w0[0-2]"]
 	}
 
 	quickest := time.Hour
-	for range 5 {
+	for n := 0; n < 5 || n < 100 && quickest > 100*time.Millisecond; n++ { // a busy machine has a free moment at some time
 		quickest = min(quickest, s.run("status").want(0).took)
 	}
 	t.Logf("status of 8 nodes takes %s", quickest.Round(time.Millisecond))

@@ -131,7 +131,7 @@ func TestNobody(t *testing.T) {
 func TestQuick(t *testing.T) {
 	need.Integration(t)
 	quickest := time.Hour
-	for range 20 {
+	for n := 0; n < 20 || n < 500 && quickest > 20*time.Millisecond; n++ { // a busy machine has a free moment at some time
 		began := time.Now()
 		if err := exec.Command(program, "version").Run(); err != nil {
 			t.Fatal(err)

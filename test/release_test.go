@@ -187,7 +187,12 @@ func call(address string) (end func() caller) {
 		var c caller
 		last := time.Now()
 		for {
-			if text, err := greeting(address); err == nil && text != "" {
+			asked := time.Now()
+			text, err := greeting(address)
+			if idle := time.Since(asked) - attempt; idle > 0 {
+				last = last.Add(idle) // this client itself stood still, on a busy machine
+			}
+			if err == nil && text != "" {
 				c.longest, last = max(c.longest, time.Since(last)), time.Now()
 				if len(c.said) == 0 || c.said[len(c.said)-1] != text {
 					c.said = append(c.said, text)
@@ -206,6 +211,9 @@ func call(address string) (end func() caller) {
 	}()
 	return func() caller { close(stop); return <-result }
 }
+
+// attempt is more than greeting takes, whatever the other end does.
+const attempt = 400 * time.Millisecond
 
 func greeting(address string) (string, error) {
 	c, err := net.DialTimeout("tcp4", address, 100*time.Millisecond)

@@ -4,26 +4,30 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
 // TestRound: nodes that do not answer keep neither one another nor a round for longer than one of them may, even if they do not let go.
 func TestRound(t *testing.T) {
-	var round Round
-	never := make(chan struct{})
-	for i := range 32 {
-		round = append(round, look{i, 50 * time.Millisecond, func(context.Context) error { <-never; return nil }})
-	}
-	round = append(round, look{32, time.Second, func(context.Context) error { return nil }},
-		look{33, time.Second, func(context.Context) error { return errors.New("status 1") }},
-		look{34, 50 * time.Millisecond, func(ctx context.Context) error { <-ctx.Done(); return errors.New("tcp 80: no answer") }})
-	began := time.Now()
-	wrong := round.Run(t.Context())
-	if took := time.Since(began); took > slack+time.Second {
-		t.Errorf("a round took %s", took)
-	}
-	if len(wrong) != 34 || wrong[0] == nil || wrong[0].Error() != "no answer within 50ms" || wrong[32] != nil ||
-		wrong[33].Error() != "status 1" || wrong[34].Error() != "tcp 80: no answer" {
-		t.Errorf("wrong are %v", wrong)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		var round Round
+		never := make(chan struct{})
+		defer close(never)
+		for i := range 32 {
+			round = append(round, look{i, 50 * time.Millisecond, func(context.Context) error { <-never; return nil }})
+		}
+		round = append(round, look{32, time.Second, func(context.Context) error { return nil }},
+			look{33, time.Second, func(context.Context) error { return errors.New("status 1") }},
+			look{34, 50 * time.Millisecond, func(ctx context.Context) error { <-ctx.Done(); return errors.New("tcp 80: no answer") }})
+		began := time.Now()
+		wrong := round.Run(t.Context())
+		if took := time.Since(began); took != slack+50*time.Millisecond {
+			t.Errorf("a round took %s", took)
+		}
+		if len(wrong) != 34 || wrong[0] == nil || wrong[0].Error() != "no answer within 50ms" || wrong[32] != nil ||
+			wrong[33].Error() != "status 1" || wrong[34].Error() != "tcp 80: no answer" {
+			t.Errorf("wrong are %v", wrong)
+		}
+	})
 }

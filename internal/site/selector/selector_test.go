@@ -167,11 +167,18 @@ func TestSelectIsFast(t *testing.T) {
 	for i := range 10_000 {
 		s.Nodes = append(s.Nodes, site.Node{Name: fmt.Sprint("node", i), ID: i + 1, Roles: []string{fmt.Sprint("role", i%200)}})
 	}
-	start := time.Now()
-	nodes, err := Select(s, "role=role1 and not id=1..10", "node5*", "role=role7?")
-	if took := time.Since(start); err != nil || len(nodes) == 0 || took > time.Second {
-		t.Errorf("%d nodes in %v: %v", len(nodes), took, err)
+	took := time.Hour
+	for range 5 { // a busy machine may be slow once
+		start := time.Now()
+		nodes, err := Select(s, "role=role1 and not id=1..10", "node5*", "role=role7?")
+		if took = min(took, time.Since(start)); err != nil || len(nodes) == 0 {
+			t.Fatalf("%d nodes: %v", len(nodes), err)
+		}
+		if took < time.Second {
+			return
+		}
 	}
+	t.Errorf("it took %v", took)
 }
 
 func FuzzParse(f *testing.F) {
