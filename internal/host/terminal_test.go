@@ -75,14 +75,24 @@ func typed(fd int) error {
 	return nil
 }
 
-// onTerminals runs a helper on a terminal, as an operator's shell would, and gives what it prints, with the terminal.
-func onTerminals(t *testing.T, helper string) (operator *os.File, ended <-chan string) {
+// An ending is what is on a terminal when the helper on it has ended.
+type ending struct {
+	said  string
+	typed int // bytes that a shell would read
+	as    *unix.Termios
+}
+
+// onTerminals runs a helper on a terminal, as an operator's shell would, and gives the terminal, and how it was before.
+func onTerminals(t *testing.T, helper string) (operator *os.File, before *unix.Termios, ended <-chan ending) {
 	t.Helper()
 	operator, tty, err := pty.Open()
 	if err != nil {
 		t.Skip(err)
 	}
-	t.Cleanup(func() { operator.Close(); tty.Close() }) // tty stays open: what has been typed there can be counted
+	t.Cleanup(func() { operator.Close(); tty.Close() }) // tty stays open until what has been typed there is counted
+	if before, err = unix.IoctlGetTermios(int(tty.Fd()), unix.TCGETS); err != nil {
+		t.Fatal(err)
+	}
 	if err := pty.Setsize(operator, &pty.Winsize{Rows: 33, Cols: 77}); err != nil {
 		t.Fatal(err)
 	}
@@ -93,27 +103,35 @@ func onTerminals(t *testing.T, helper string) (operator *os.File, ended <-chan s
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	said := make(chan string, 1)
+	end := make(chan ending, 1)
 	var out Tail
-	go io.Copy(&out, operator) //nolint:errcheck // it ends when the test does
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		_, _ = io.Copy(&out, operator) // it ends with an error when nobody has the other side open
+	}()
 	go func() {
 		_ = cmd.Wait()
-		time.Sleep(100 * time.Millisecond) // until all of it is read
-		left, _ := unix.IoctlGetInt(int(tty.Fd()), unix.TIOCINQ)
-		said <- fmt.Sprintf("%s[%d bytes are typed]", out.String(), left)
+		var e ending
+		e.typed, _ = unix.IoctlGetInt(int(tty.Fd()), unix.TIOCINQ)
+		e.as, _ = unix.IoctlGetTermios(int(tty.Fd()), unix.TCGETS)
+		tty.Close()
+		<-read
+		e.said = out.String()
+		end <- e
 	}()
-	return operator, said
+	return operator, before, end
 }
 
 // A command without a terminal cannot type into the operator's, by which it would speak to the operator's shell.
 func TestNoTyping(t *testing.T) {
 	for _, helper := range []string{"without", "with", "fed"} {
 		t.Run(helper, func(t *testing.T) {
-			_, ended := onTerminals(t, helper)
+			_, _, ended := onTerminals(t, helper)
 			select {
-			case said := <-ended:
-				if !strings.Contains(said, "typed by") || !strings.Contains(said, "[0 bytes are typed]") || helper != "with" && !strings.Contains(said, "typed by []") {
-					t.Errorf("%s", said)
+			case e := <-ended:
+				if !strings.Contains(e.said, "typed by") || e.typed != 0 || helper != "with" && !strings.Contains(e.said, "typed by []") {
+					t.Errorf("%s, and %d bytes are typed", e.said, e.typed)
 				}
 			case <-time.After(20 * time.Second):
 				t.Fatal("it does not end")
@@ -124,26 +142,26 @@ func TestNoTyping(t *testing.T) {
 
 // A command with a terminal has one of its own: of the size of the operator's, and what is typed there comes to it.
 func TestTerminal(t *testing.T) {
-	operator, ended := onTerminals(t, "shell")
-	before, err := unix.IoctlGetTermios(int(operator.Fd()), unix.TCGETS)
-	if err != nil {
-		t.Fatal(err)
+	operator, before, ended := onTerminals(t, "shell")
+	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		if now, err := unix.IoctlGetTermios(int(operator.Fd()), unix.TCGETS); err != nil || *now != *before {
+			break // keys are passed on
+		}
 	}
-	time.Sleep(300 * time.Millisecond)
 	if _, err := operator.WriteString("word\r"); err != nil {
 		t.Fatal(err)
 	}
 	select {
-	case said := <-ended:
+	case e := <-ended:
 		for _, want := range []string{"33 77", "got word", "as true"} {
-			if !strings.Contains(said, want) {
-				t.Errorf("%q is not in %q", want, said)
+			if !strings.Contains(e.said, want) {
+				t.Errorf("%q is not in %q", want, e.said)
 			}
+		}
+		if e.as == nil || *e.as != *before {
+			t.Errorf("the terminal is left as %+v, was %+v", e.as, before)
 		}
 	case <-time.After(20 * time.Second):
 		t.Fatal("it does not end")
-	}
-	if after, err := unix.IoctlGetTermios(int(operator.Fd()), unix.TCGETS); err != nil || *after != *before {
-		t.Errorf("the terminal is left as %+v, was %+v: %v", after, before, err)
 	}
 }
