@@ -7,7 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httputil"
@@ -82,13 +82,13 @@ func (r *Relay) serve(l net.Listener, up Upstream) {
 		TLSHandshakeTimeout: dialPatience, ResponseHeaderTimeout: 2 * time.Minute,
 	}
 	plain := &httputil.ReverseProxy{
-		Rewrite: func(*httputil.ProxyRequest) {}, Transport: transport, FlushInterval: -1, ErrorLog: log.New(io.Discard, "", 0),
+		Rewrite: func(*httputil.ProxyRequest) {}, Transport: transport, FlushInterval: -1, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError),
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
 			http.Error(w, "orrery: "+err.Error(), http.StatusBadGateway)
 		},
 	}
 	server := &http.Server{
-		ReadHeaderTimeout: dialPatience, IdleTimeout: 5 * time.Minute, MaxHeaderBytes: 64 << 10, ErrorLog: log.New(io.Discard, "", 0),
+		ReadHeaderTimeout: dialPatience, IdleTimeout: 5 * time.Minute, MaxHeaderBytes: 64 << 10, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError),
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 			if q.Method == http.MethodConnect {
 				r.connect(w, q, up)

@@ -31,7 +31,7 @@ type progress struct {
 
 // progress tells how far a node has come.
 func (r run) progress(id int) (p progress, err error) {
-	_, err = r.read(filepath.Join(strconv.Itoa(id), "progress.json"), &p)
+	err = r.read(filepath.Join(strconv.Itoa(id), "progress.json"), &p)
 	return p, err
 }
 
@@ -73,7 +73,7 @@ func (r run) kept(id int) (all []saved, known bool, err error) {
 			continue
 		}
 		var s saved
-		if _, err := r.read(filepath.Join(dir, e.Name()), &s); err != nil {
+		if err := r.read(filepath.Join(dir, e.Name()), &s); err != nil {
 			return nil, false, err
 		}
 		all = append(all, s)
@@ -87,7 +87,7 @@ func (r run) keepNames(files map[string][]byte) error { return r.write("names.js
 
 // names gives it.
 func (r run) names() (files map[string][]byte, err error) {
-	_, err = r.read("names.json", &files)
+	err = r.read("names.json", &files)
 	return files, err
 }
 
@@ -113,13 +113,14 @@ func (r run) write(name string, x any) error {
 	return quick(r.dir, name, text, 0o600)
 }
 
-func (r run) read(name string, into any) (known bool, err error) {
+// read reads what write wrote; what is not there leaves into as it is.
+func (r run) read(name string, into any) error {
 	text, err := os.ReadFile(filepath.Join(r.dir, name))
 	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
+		return nil
 	}
 	if err != nil {
-		return false, err
+		return err
 	}
-	return true, json.Unmarshal(text, into)
+	return json.Unmarshal(text, into)
 }

@@ -36,6 +36,7 @@ var bundles = []string{
 	"/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/ca-bundle.pem", "/etc/ssl/cert.pem",
 }
 
+// OfHost gives how this host reaches packages, or the mirror that a site names in its place.
 func OfHost(m site.Mirror) *Access {
 	a := &Access{env: map[string]string{}}
 	for _, name := range []string{"http_proxy", "https_proxy", "ftp_proxy", "all_proxy", "no_proxy"} {
@@ -69,6 +70,7 @@ func OfHost(m site.Mirror) *Access {
 	return a
 }
 
+// Option writes a setting of apt.
 func Option(key, value string) string { return fmt.Sprintf("%s %q;", key, value) }
 
 // taken are apt's settings of the host that say how to reach archives, not how the host itself is to be.

@@ -34,6 +34,7 @@ func (s Source) line() string {
 	return fmt.Sprintf("deb %s%s %s %s", signed, s.URI, s.Suite, strings.Join(s.Components, " "))
 }
 
+// ListOf writes sources as apt reads them, one on each line.
 func ListOf(sources []Source) string {
 	var b strings.Builder
 	for _, s := range sources {

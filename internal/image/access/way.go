@@ -67,6 +67,7 @@ func (w *Way) Open(space *os.File) error {
 	return nil
 }
 
+// Close ends the way.
 func (w *Way) Close() {
 	if w != nil {
 		w.relay.Close()

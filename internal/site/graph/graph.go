@@ -90,7 +90,7 @@ func (p *Picture) title() string {
 
 // summary says in a line what is drawn.
 func (p *Picture) summary() string {
-	text := plural(len(p.Nodes), "node")
+	text := nodes(len(p.Nodes))
 	if p.Seen == nil {
 		return text + ", as declared"
 	}
@@ -112,10 +112,10 @@ func (p *Picture) summary() string {
 func (p *Picture) description(l *layout) string {
 	text := p.summary() + "."
 	for _, h := range l.hosts {
-		text += fmt.Sprintf(" %s: %s.", h.title, plural(h.nodes, "node"))
+		text += fmt.Sprintf(" %s: %s.", h.title, nodes(h.nodes))
 	}
 	for _, n := range l.networks {
-		text += fmt.Sprintf(" Network %s: %s.", n.network.Name, plural(n.nodes, "node"))
+		text += fmt.Sprintf(" Network %s: %s.", n.network.Name, nodes(n.nodes))
 	}
 	for _, n := range p.Nodes {
 		if seen := p.look(n); seen.Health != Declared && seen.Health != Good && seen.Health != Off {
@@ -150,9 +150,9 @@ func address(nic site.NIC) string {
 	return "no address"
 }
 
-func plural(n int, what string) string {
+func nodes(n int) string {
 	if n == 1 {
-		return "1 " + what
+		return "1 node"
 	}
-	return fmt.Sprintf("%d %ss", n, what)
+	return fmt.Sprintf("%d nodes", n)
 }
