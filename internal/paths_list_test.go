@@ -21,6 +21,7 @@ var paths = map[string]string{
 	"internal/backup/walk.go":               ofNamed,
 	"internal/volume/size.go":               ofTop,
 	"internal/apply/local/ground.go":        ofOwn,
+	"internal/apply/local/memory/memory.go": ofOwn,
 	"internal/apply/local/names.go":         ofOwn,
 	"internal/apply/local/place.go":         ofOwn,
 	"internal/apply/local/run.go":           ofOwn,

@@ -164,9 +164,11 @@ func observed(s *site.Site, up int) []observe.Host {
 	for i := range seen {
 		h := fake.NewHost(s.Name, s.Hosts[i].Name, 128, 512<<30)
 		if up > 0 {
-			h.Present(maker.Networks(), names, layers, on[h.Name]...)
+			h.Present(maker.Networks(), layers, on[h.Name]...)
 		}
-		seen[i] = h.Observe()
+		if seen[i] = h.Observe(); up > 0 {
+			seen[i].Names = names
+		}
 	}
 	return seen
 }

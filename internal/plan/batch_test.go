@@ -268,7 +268,7 @@ func TestBatches(t *testing.T) {
 		if result := f.run(again, 4); !result.OK() {
 			t.Fatalf("%v\n%s", result.Failed, text(again))
 		}
-		f.settle(again)
+		f.settle(t, again)
 		f.wantReached(t, s)
 		if last := f.up(t, s, goal); !last.Empty() {
 			t.Fatalf("the last plan is not empty:\n%s", text(last))
@@ -294,7 +294,7 @@ func TestBatchesAfterKill(t *testing.T) {
 		if result := f.run(p, 4); !result.OK() {
 			t.Fatalf("%v\n%s", result.Failed, text(p))
 		}
-		f.settle(p)
+		f.settle(t, p)
 		f.wantReached(t, s)
 	})
 }

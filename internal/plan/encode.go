@@ -37,18 +37,13 @@ func Encode(s *Step) ([]byte, error) {
 
 // Decode gives a step that was encoded. What this version does not know is an error and not left out.
 func Decode(text []byte) (*Step, error) {
-	var head struct {
-		Version int `json:"version"`
-	}
-	if err := json.Unmarshal(text, &head); err != nil {
-		return nil, err
-	}
-	if head.Version != version {
-		return nil, problem.New(problem.Unable, "a step is encoded as version %d, and this is version %d", head.Version, version).
+	p := parcel{Step: &Step{}}
+	err := strictly(text, &p)
+	if p.Version != version && p.Version != 0 { // which stands first
+		return nil, problem.New(problem.Unable, "a step is encoded as version %d, and this is version %d", p.Version, version).
 			Try("install the same orrery on all hosts")
 	}
-	p := parcel{Step: &Step{}}
-	if err := strictly(text, &p); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	load, known := loadOf(p.Step)

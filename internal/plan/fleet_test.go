@@ -3,13 +3,14 @@ package plan_test
 import (
 	"cmp"
 	"context"
+	"os"
 	"slices"
 	"sync"
+	"testing"
 
 	"orrery/internal/apply"
-	"orrery/internal/engine"
+	"orrery/internal/apply/local/memory"
 	"orrery/internal/engine/fake"
-	"orrery/internal/host"
 	"orrery/internal/observe"
 	"orrery/internal/plan"
 	"orrery/internal/site"
@@ -22,20 +23,43 @@ type failer interface {
 	Fatalf(format string, args ...any)
 }
 
+// root is where hosts in memory have their files.
+var root string
+
+func TestMain(m *testing.M) {
+	below := "" // in memory, if there is such a place
+	if _, err := os.Stat("/dev/shm"); err == nil {
+		below = "/dev/shm"
+	}
+	var err error
+	if root, err = os.MkdirTemp(below, "orrery-plan-"); err != nil {
+		panic(err)
+	}
+	code := m.Run()
+	_ = os.RemoveAll(root)
+	os.Exit(code)
+}
+
+// scratch gives an empty directory.
+func scratch() string {
+	dir, err := os.MkdirTemp(root, "")
+	if err != nil {
+		panic(err)
+	}
+	return dir
+}
+
 // fleet is the hosts of a site, in memory.
 type fleet struct {
-	hosts  []*fake.Host
+	hosts  []*memory.Host
 	faults *fake.Faults // of all hosts together
 }
 
 func newFleet(names ...string) *fleet {
 	f := &fleet{faults: &fake.Faults{}}
 	for _, name := range names {
-		h := fake.NewHost("rapid", name, 64, 256<<30)
+		h := memory.New(scratch(), "rapid", name, 64, 256<<30)
 		h.Faults, h.Interfaces = f.faults, []string{"enp1", "enp2"}
-		h.Configure = func(ctx context.Context, n *spec.Node, r host.Runner) error {
-			return r.Put(ctx, host.File{Path: "/applied", Content: []byte(spec.Digest(n.Config))})
-		}
 		f.hosts = append(f.hosts, h)
 	}
 	return f
@@ -79,18 +103,24 @@ func (f *fleet) run(p *plan.Plan, parallel int) *apply.Result {
 }
 
 // settle drops what was kept to undo a run that has succeeded.
-func (f *fleet) settle(p *plan.Plan) {
-	for _, s := range p.Steps {
-		for _, h := range f.hosts {
-			if s.Kind == plan.ReplaceNode && s.Host == h.Name {
-				_ = h.Settle(context.Background(), engine.RefOf(s.Node))
-			}
+func (f *fleet) settle(t failer, p *plan.Plan) {
+	t.Helper()
+	for _, h := range f.hosts {
+		mine := slices.DeleteFunc(slices.Clone(p.Steps), func(s *plan.Step) bool { return s.Host != h.Name })
+		if err := h.Worker.Settle(context.Background(), mine); err != nil {
+			t.Fatalf("%v", err)
 		}
 	}
 }
 
 func (f *fleet) up(t failer, s *site.Site, goal plan.Goal) *plan.Plan {
 	t.Helper()
+	for _, h := range f.hosts {
+		if err := h.Worker.Sweep(context.Background()); err != nil {
+			t.Fatalf("%v", err)
+		}
+		h.Stand(s)
+	}
 	p, err := plan.Up(s, f.observe(), goal)
 	if err != nil {
 		t.Fatalf("plan.Up: %v", err)
@@ -109,7 +139,7 @@ func (f *fleet) reach(t failer, s *site.Site) *plan.Plan {
 	if !result.OK() {
 		t.Fatalf("%d steps were skipped", len(result.Skipped))
 	}
-	f.settle(p)
+	f.settle(t, p)
 	return p
 }
 

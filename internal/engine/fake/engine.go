@@ -4,6 +4,7 @@ package fake
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -24,6 +25,12 @@ type Engine struct {
 	Can observe.Capabilities
 	// Command, if set, runs the commands that the node itself does not know (see shell.go); all succeed without it.
 	Command func(ctx context.Context, ref engine.Ref, c host.Command) error
+
+	// Answers, if set, is asked when nobody listens at the port of a node.
+	Answers serve
+
+	// stands, if set, says why a node cannot be made or started where it is.
+	stands func(method string, n *spec.Node) error
 
 	disk    *Disk // has the files of nodes; nil: they are in memory
 	mu      sync.Mutex
@@ -91,6 +98,15 @@ func (e *Engine) List(ctx context.Context, site string) ([]observe.Node, error) 
 	return all, nil
 }
 
+// Mended ends drift of a node.
+func (e *Engine) Mended(ref engine.Ref, all ...observe.Drift) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if n, ok := e.nodes[ref]; ok {
+		n.drift = slices.DeleteFunc(slices.Clone(n.drift), func(d observe.Drift) bool { return slices.Contains(all, d) })
+	}
+}
+
 // Drift lets something of a running node drift, as List tells from then on.
 func (e *Engine) Drift(ref engine.Ref, all ...observe.Drift) {
 	e.mu.Lock()
@@ -102,6 +118,9 @@ func (e *Engine) Drift(ref engine.Ref, all ...observe.Drift) {
 
 // Create makes a node, stopped.
 func (e *Engine) Create(ctx context.Context, n *spec.Node) error {
+	if err := e.stood("Create", n); err != nil {
+		return err
+	}
 	what := e.begin(ctx, "Create", n.Name)
 	if what.err != nil {
 		return what.err
@@ -168,6 +187,17 @@ func (e *Engine) sameShape(was, is *spec.Node) bool {
 
 // Start boots a node.
 func (e *Engine) Start(ctx context.Context, ref engine.Ref) error {
+	e.mu.Lock()
+	n, err := e.find(ref)
+	if err != nil {
+		e.mu.Unlock()
+		return err
+	}
+	as := copyOf(&n.spec)
+	e.mu.Unlock()
+	if err := e.stood("Start", &as); err != nil {
+		return err
+	}
 	return e.turn(ctx, "Start", ref, func(n *node) error {
 		if err := e.alone(&n.spec); err != nil {
 			return err
@@ -180,8 +210,11 @@ func (e *Engine) Start(ctx context.Context, ref engine.Ref) error {
 	})
 }
 
-// Stop shuts a node down.
+// Stop shuts a node down, by force if the time for it is over.
 func (e *Engine) Stop(ctx context.Context, ref engine.Ref) error {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		ctx = context.WithoutCancel(ctx)
+	}
 	return e.turn(ctx, "Stop", ref, func(n *node) error {
 		n.halt()
 		n.state = observe.Stopped
@@ -255,10 +288,21 @@ func (e *Engine) Destroy(ctx context.Context, ref engine.Ref) error {
 // Mark records how far a node has been configured and proven.
 func (e *Engine) Mark(ctx context.Context, ref engine.Ref, m engine.Mark) error {
 	return e.turn(ctx, "Mark", ref, func(n *node) error {
+		settled := m.Active && m.Configured && !(n.mark.Active && n.mark.Configured) // else it may be active, or not, and nobody knows
+		if settled && n.running() && !wholly(&n.spec) {
+			return problem.New(problem.Surprise, "node %s (id %d) is activated, and not all of its links are live", ref.Name, ref.ID)
+		}
 		m.Config.Parts = maps.Clone(m.Config.Parts)
 		n.mark = m
 		return nil
 	})
+}
+
+func (e *Engine) stood(method string, n *spec.Node) error {
+	if e.stands == nil {
+		return nil
+	}
+	return e.stands(method, n)
 }
 
 func (e *Engine) find(ref engine.Ref) (*node, error) {

@@ -23,6 +23,7 @@ type Faults struct {
 	calls  []string
 	killIn int // operations until the kill; 0: none ordered
 	dead   bool
+	death  chan struct{} // closed when it is
 }
 
 type order struct {
@@ -55,14 +56,35 @@ func (f *Faults) Delay(method, subject string, d time.Duration) {
 func (f *Faults) KillAt(n int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.killIn = n
+	f.killIn, f.dead, f.death = n, false, make(chan struct{})
+}
+
+func (f *Faults) die() {
+	f.dead = true
+	close(f.death)
+}
+
+// Dying gives a context that ends when a kill that is ordered strikes, as all does then that a process is waiting for.
+func (f *Faults) Dying(ctx context.Context) (context.Context, context.CancelFunc) {
+	f.mu.Lock()
+	death := f.death
+	f.mu.Unlock()
+	ctx, cancel := context.WithCancelCause(ctx)
+	go func() {
+		select {
+		case <-death: // nil: it never comes
+			cancel(ErrKilled)
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() { cancel(nil) }
 }
 
 // Revive ends what KillAt and Fail and Crash and Delay ordered.
 func (f *Faults) Revive() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.orders, f.killIn, f.dead = nil, 0, false
+	f.orders, f.killIn, f.dead, f.death = nil, 0, false, nil
 }
 
 // Calls gives what was asked, in order: "Create receptor1", "network cam".
@@ -85,6 +107,15 @@ type fate struct {
 	delay time.Duration
 }
 
+// Befall tells what befalls an operation of somebody else's: before it, or when it has been done and nobody has been told.
+func (f *Faults) Befall(ctx context.Context, method, subject string) (before, after error) {
+	what := f.begin(ctx, method, subject)
+	if what.err != nil {
+		return what.err, nil
+	}
+	return nil, what.halfway(ctx)
+}
+
 // begin records an operation and tells what befalls it.
 func (f *Faults) begin(ctx context.Context, method, subject string) fate {
 	f.mu.Lock()
@@ -98,7 +129,7 @@ func (f *Faults) begin(ctx context.Context, method, subject string) fate {
 	f.calls = append(f.calls, method+" "+subject)
 	if f.killIn > 0 {
 		if f.killIn--; f.killIn == 0 {
-			f.dead = true
+			f.die()
 			return fate{after: ErrKilled}
 		}
 	}

@@ -3,53 +3,35 @@ package fake
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"sync"
 
 	"orrery/internal/engine"
-	"orrery/internal/host"
 	"orrery/internal/observe"
 	"orrery/internal/plan"
-	"orrery/internal/site"
 	"orrery/internal/site/spec"
 )
 
-// Host is a machine in memory, as one site sees it: an apply.Worker whose nodes are those of a fake engine. It is strict: a step that
-// comes before what it needs on a real host fails.
+// Host is a machine in memory, as one site sees it: the nodes of a fake engine, and what they stand on. It is strict: what is done before what it
+// needs on a real host fails. It does no steps: those the real worker does, on this instead of a machine (package apply/local/memory).
 type Host struct {
 	*Engine
 	Site   string
 	Name   string
 	Cpus   int
 	Memory int64
-	// Configure, if set, is done to a node by a configure step; what it puts there is put back by an undo.
-	Configure func(ctx context.Context, n *spec.Node, r host.Runner) error
-	// Healthy, if set, says whether a node is.
-	Healthy func(n *spec.Node) error
-	// Releases gives, by number, the site as a release makes it: what an activate step has done of it is on record afterwards.
-	Releases map[int]*site.Site
-
-	lock sync.Mutex
 	// Interfaces are those of the machine itself, which nodes and networks may take; nil: whatever they ask for is there.
 	Interfaces []string
+	// Named says whether nodes of the host have been told of one another.
+	Named func() bool
 
+	lock     sync.Mutex
 	networks map[string]spec.Network // by bridge
 	layers   map[string]bool
-	names    string // digest; "": not written
-	before   string // the names that the last WriteNames replaced
 	settings map[string]string
-	former   map[string]string      // settings before the first PrepareHost
-	applied  map[engine.Ref]applied // what nodes were like before the last ConfigureNode
-	releases observe.Releases
-	kept     map[int]bool // releases of which something is kept
-	moved    int          // times that a MoveLinks was interrupted
-}
-
-type applied struct {
-	mark  engine.Mark
-	files tree
+	former   map[string]string // settings before they were first changed
+	moved    int               // times that the moving of links was interrupted
 }
 
 // NewHost makes a host on which nothing was done.
@@ -58,80 +40,37 @@ func NewHost(key, name string, cpus int, memory int64) *Host {
 	for key := range plan.HostSettings {
 		settings[key] = "0"
 	}
-	return &Host{
+	h := &Host{
 		Engine: New(), Site: key, Name: name, Cpus: cpus, Memory: memory,
-		networks: map[string]spec.Network{}, layers: map[string]bool{},
-		settings: settings, applied: map[engine.Ref]applied{}, kept: map[int]bool{},
+		networks: map[string]spec.Network{}, layers: map[string]bool{}, settings: settings,
 	}
+	h.stands = h.grounds
+	return h
 }
 
-// Observe gives what is there.
+// Observe gives what is there, but for what is in files.
 func (h *Host) Observe() observe.Host {
 	nodes, err := h.List(context.Background(), h.Site)
 	if err != nil {
 		panic(err) // a list in memory does not fail
 	}
-	volumes := h.Volumes(h.Site)
-	slices.SortFunc(volumes, func(a, b observe.Volume) int { return cmp.Compare(a.Path, b.Path) })
-	copies := h.copies(h.Site)
+	volumes, _ := h.Volumes().List(h.Site)
+	networks, _ := h.Networks().Observe(h.Site)
 	h.lock.Lock()
 	defer h.lock.Unlock()
-	o := observe.Host{
-		Name: h.Name, Cpus: h.Cpus, Memory: h.Memory, Nodes: nodes, Volumes: volumes,
-		Layers: maps.Clone(h.layers), Names: h.names, Settings: maps.Clone(h.settings),
-		Releases: cloneOf(h.releases), Engines: map[string]observe.Capabilities{"fake": h.Can},
+	return observe.Host{
+		Name: h.Name, Cpus: h.Cpus, Memory: h.Memory, Nodes: nodes, Volumes: volumes, Networks: networks,
+		Layers: maps.Clone(h.layers), Settings: maps.Clone(h.settings),
+		Engines: map[string]observe.Capabilities{"fake": h.Can},
 	}
-	o.Releases.Staged = slices.Compact(slices.Sorted(slices.Values(append(copies, slices.Collect(maps.Keys(h.kept))...))))
-	for _, made := range h.networks {
-		n := observe.Network{Network: made}
-		if n.Kind == spec.VethPair && h.passedThrough(made, nodes) {
-			n.Drifted(observe.EndsGone)
-		}
-		o.Networks = append(o.Networks, n)
-	}
-	slices.SortFunc(o.Networks, func(a, b observe.Network) int {
-		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Site, b.Site))
-	})
-	return o
-}
-
-// Keep notes that something of a release is kept on the host, as staging it does.
-func (h *Host) Keep(release int) {
-	h.lock.Lock()
-	defer h.lock.Unlock()
-	h.kept[release] = true
-}
-
-// SetReleases lets the host take down what is live and under way, as is done beside the steps of a plan.
-func (h *Host) SetReleases(r observe.Releases) {
-	h.lock.Lock()
-	defer h.lock.Unlock()
-	h.releases = cloneOf(r)
-}
-
-// cloneOf keeps what the host knows apart from what callers hold.
-func cloneOf(r observe.Releases) observe.Releases {
-	r.Active, r.Former, r.Confirmed = maps.Clone(r.Active), maps.Clone(r.Former), slices.Clone(r.Confirmed)
-	if r.Switch != nil {
-		s := *r.Switch
-		s.To, s.End = maps.Clone(s.To), maps.Clone(s.End)
-		r.Switch = &s
-	}
-	if r.Trial != nil {
-		t := *r.Trial
-		t.Back = maps.Clone(t.Back)
-		r.Trial = &t
-	}
-	return r
 }
 
 // Present lets things be there without a plan: nodes running, configured and proven, and what they stand on.
-func (h *Host) Present(networks []spec.Network, names string, layers map[string]bool, nodes ...*spec.Node) {
+func (h *Host) Present(networks []spec.Network, layers map[string]bool, nodes ...*spec.Node) {
 	h.lock.Lock()
 	for _, n := range networks {
 		h.networks[n.Bridge] = n
 	}
-	h.names = names
 	maps.Copy(h.layers, layers)
 	maps.Copy(h.settings, plan.HostSettings)
 	h.lock.Unlock()
@@ -146,21 +85,14 @@ func (h *Host) Present(networks []spec.Network, names string, layers map[string]
 	}
 }
 
-// Do does a step.
-func (h *Host) Do(ctx context.Context, s *plan.Step, say func(string)) error {
-	if s.Host != h.Name {
-		return fmt.Errorf("step %s is for host %s, not for %s", s, s.Host, h.Name)
-	}
-	if s.ForNode() {
-		return h.doNode(ctx, s)
-	}
-	say(s.Reason)
-	what := h.begin(ctx, string(s.Kind), s.Subject)
-	if what.err != nil {
-		return what.err
-	}
-	halfway := what.halfway(ctx)
-	h.lock.Lock()
-	defer h.lock.Unlock()
-	return h.doShared(s, halfway)
+// holder reports whether a node, when it is live, has volumes that are not for two, or does something that only live nodes do.
+func holder(n *spec.Node) bool {
+	return !n.Staged && (n.Exclusive() || len(n.Config.Active) > 0)
 }
+
+func byName(a, b observe.Network) int {
+	return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Site, b.Site))
+}
+
+// Copies gives the releases of which there are copies of volumes.
+func (h *Host) Copies() []int { return slices.Compact(slices.Sorted(slices.Values(h.copies(h.Site)))) }

@@ -131,6 +131,9 @@ func (i inside) Dial(ctx context.Context, network, address string) (net.Conn, er
 		return nil, err
 	}
 	answer, ok := n.listeners[port]
+	if !ok && i.engine.Answers != nil {
+		answer, ok = i.engine.Answers, true
+	}
 	if !ok {
 		return nil, &net.OpError{Op: "dial", Net: network, Err: syscall.ECONNREFUSED}
 	}

@@ -12,6 +12,9 @@ import (
 // Replace makes a stopped node anew with other layers and keeps the former one aside. One that was kept before is dropped,
 // so that Restore gives what was there before the last Replace.
 func (e *Engine) Replace(ctx context.Context, n *spec.Node) error {
+	if err := e.stood("Replace", n); err != nil {
+		return err
+	}
 	what := e.begin(ctx, "Replace", n.Name)
 	if what.err != nil {
 		return what.err

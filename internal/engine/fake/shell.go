@@ -53,6 +53,18 @@ func (s shell) run(args []string) (int, error) {
 		return s.ping(args[len(args)-1])
 	case "readlink", "stat":
 		return s.stat(args)
+	case "/bin/sh":
+		if len(args) > 3 && args[3] == "save" {
+			return s.keep(args[4:])
+		}
+	case "rm":
+		if len(args) > 3 && args[2] == "--" {
+			return 0, s.change(func(files tree, name string) { delete(files, name) }, args[3:]...)
+		}
+	case "tar":
+		if args[1] == "-xpf" {
+			return s.unpack()
+		}
 	case "sh":
 		if len(args) == 3 && args[1] == "-c" {
 			return s.script(args[2])

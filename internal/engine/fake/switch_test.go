@@ -1,157 +1,114 @@
 package fake_test
 
 import (
-	"context"
 	"errors"
-	"maps"
 	"slices"
 	"strings"
 	"testing"
 
+	"orrery/internal/engine"
 	"orrery/internal/engine/fake"
+	"orrery/internal/network"
 	"orrery/internal/observe"
-	"orrery/internal/plan"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
 )
 
 const key = "suite"
 
-// pair is a host with a live node and one of the same name in quarantine, and both as they are after a switch.
+// pair is a host with a live node and one of the same name in quarantine, each with a volume or a copy of it.
 type pair struct {
 	*testing.T
 	*fake.Host
-	live, staged     *spec.Node
-	retired, cleared spec.Node // the live one without its volume, then in quarantine
-	took, switched   spec.Node // the staged one with the volume, then live
+	live, staged      *spec.Node
+	alive, apart, old string // the bridges of those that are live, of the quarantine, and of what is live no more
+	took              spec.Node
 }
 
 func newPair(t *testing.T) *pair {
 	p := &pair{T: t, Host: fake.NewHost(key, "sv", 4, 1<<30)}
 	p.live, p.staged = nodeOf("db", 101), nodeOf("db", 701101)
-	lives, apart := site.BridgeName(key, "cam"), site.BridgeName(site.Quarantine(key, 701), "cam")
-	old := site.BridgeName(site.Quarantine(key, 0), "cam")
+	p.alive, p.apart = site.BridgeName(key, "cam"), site.BridgeName(site.Quarantine(key, 701), "cam")
+	p.old = site.BridgeName(site.Quarantine(key, 0), "cam")
 	p.staged.Release, p.staged.Staged = 701, true
-	p.staged.NICs[0].Bridge = apart
+	p.staged.NICs[0].Bridge, p.staged.NICs[0].HostEnd = p.apart, "orvstaged"
 	volume := spec.Mount{Volume: "rows", Path: "/srv", Exclusive: true}
-	copied, none := volume, volume
+	copied := volume
 	copied.Copy, copied.Release = site.Snapshot, 701
-	none.Copy = spec.NoCopy
 	p.live.Mounts, p.staged.Mounts = []spec.Mount{volume}, []spec.Mount{copied}
 	p.Present([]spec.Network{
-		{Site: key, Name: "cam", Bridge: lives, Subnet: "10.9.0.0/24"},
-		{Site: site.Quarantine(key, 701), Name: "cam", Bridge: apart, Subnet: "10.9.0.0/24"},
-		{Site: site.Quarantine(key, 0), Name: "cam", Bridge: old, Subnet: "10.9.0.0/24"},
-	}, "names", map[string]bool{"base": true, "layer": true}, p.live, p.staged)
-	at := func(n spec.Node, bridge string, staged bool, m spec.Mount) spec.Node {
-		n.NICs, n.Mounts, n.Staged = slices.Clone(n.NICs), []spec.Mount{m}, staged
-		n.NICs[0].Bridge = bridge
-		return n
-	}
-	p.retired, p.cleared = at(*p.live, lives, false, none), at(*p.live, old, true, none)
-	p.took, p.switched = at(*p.staged, apart, true, volume), at(*p.staged, lives, false, volume)
+		{Site: key, Name: "cam", Bridge: p.alive, Subnet: "10.9.0.0/24"},
+		{Site: site.Quarantine(key, 701), Name: "cam", Bridge: p.apart, Subnet: "10.9.0.0/24"},
+		{Site: site.Quarantine(key, 0), Name: "cam", Bridge: p.old, Subnet: "10.9.0.0/24"},
+	}, map[string]bool{"base": true, "layer": true}, p.live, p.staged)
+	p.took = *p.staged
+	p.took.Mounts = []spec.Mount{volume}
 	return p
 }
 
-func (p *pair) do(s plan.Step) error {
-	s.Host = "sv"
-	return p.Do(context.Background(), &s, func(string) {})
+func (p *pair) move(live, staged string) error {
+	return p.Networks().MoveLinks(p.Context(), []network.Move{
+		{Link: p.live.NICs[0].HostEnd, Bridge: live}, {Link: p.staged.NICs[0].HostEnd, Bridge: staged},
+	})
 }
 
-func (p *pair) must(s plan.Step) {
+func (p *pair) bridges() []string {
 	p.Helper()
-	if err := p.do(s); err != nil {
-		p.Fatalf("%s: %v", s.Kind, err)
+	nodes, err := p.List(p.Context(), key)
+	if err != nil {
+		p.Fatal(err)
 	}
-}
-
-func (p *pair) refuse(s plan.Step, why string) {
-	p.Helper()
-	if err := p.do(s); err == nil || !strings.Contains(err.Error(), why) {
-		p.Fatalf("%s: %v, want %q", s.Kind, err, why)
-	}
-}
-
-func (p *pair) node(id int) observe.Node {
-	p.Helper()
-	for _, n := range p.Observe().Nodes {
-		if n.ID == id {
-			return n
-		}
-	}
-	p.Fatalf("node %d is not there", id)
-	return observe.Node{}
-}
-
-func (p *pair) move() plan.Step {
-	return plan.Step{Kind: plan.MoveLinks, Moves: []plan.Move{{Was: &p.retired, Is: &p.cleared}, {Was: &p.took, Is: &p.switched}}}
-}
-
-func TestSwitch(t *testing.T) {
-	p := newPair(t)
-	if !p.node(101).Active || p.node(701101).Active {
-		t.Error("the live node is active, and not the other")
-	}
-	p.must(plan.Step{Kind: plan.RetireNode, Node: &p.retired})
-	if n := p.node(101); n.Active || n.Mounts[0].Copy != spec.NoCopy {
-		t.Errorf("after it was retired: %+v", n)
-	}
-	p.must(plan.Step{Kind: plan.TakeVolumes, Node: &p.took})
-	p.must(p.move())
-	if a, b := p.node(101), p.node(701101); !a.Staged || b.Staged || b.NICs[0].Bridge != p.switched.NICs[0].Bridge {
-		t.Errorf("after the move: %+v, %+v", a, b)
-	}
-	p.must(plan.Step{Kind: plan.ActivateNode, Node: &p.switched, Was: &p.took})
-	if !p.node(701101).Active {
-		t.Error("it is not active")
-	}
-	is := observe.Releases{Active: map[string]int{"db": 701}}
-	p.Keep(701)
-	p.must(plan.Step{Kind: plan.CommitSwitch, Releases: &is})
-	is.Active["db"] = 1 // the host has a copy
-	if got := p.Observe().Releases; !maps.Equal(got.Active, map[string]int{"db": 701}) || !slices.Equal(got.Staged, []int{701}) {
-		t.Errorf("releases: %+v", got)
-	}
-	p.refuse(plan.Step{Kind: plan.ForgetRelease, Release: 701}, "is of it")
-	p.must(plan.Step{Kind: plan.DestroyNode, Was: &p.switched})
-	p.must(plan.Step{Kind: plan.ForgetRelease, Release: 701})
-	if got := p.Observe().Releases.Staged; len(got) != 0 {
-		t.Errorf("still kept: %v", got)
-	}
+	slices.SortFunc(nodes, func(a, b observe.Node) int { return a.ID - b.ID })
+	return []string{nodes[0].NICs[0].Bridge, nodes[1].NICs[0].Bridge}
 }
 
 func TestSwitchIsRefused(t *testing.T) {
 	p := newPair(t)
-	p.refuse(plan.Step{Kind: plan.TakeVolumes, Node: &p.took}, "have volume rows at the same time")
-	p.refuse(plan.Step{Kind: plan.ActivateNode, Node: p.staged}, "not all of its links are live")
-	both := p.switched
-	both.Mounts = p.staged.Mounts
-	p.refuse(plan.Step{Kind: plan.MoveLinks, Moves: []plan.Move{{Is: &both}}}, "live twice")
-	p.must(plan.Step{Kind: plan.StopNode, Was: p.live})
-	p.refuse(plan.Step{Kind: plan.MoveLinks, Moves: []plan.Move{{Is: p.live}}}, "no links to move")
-	p.must(plan.Step{Kind: plan.MoveLinks, Moves: []plan.Move{{Is: &both}}})
-	p.refuse(plan.Step{Kind: plan.StartNode, Node: p.live}, "live twice")
+	refuse := func(err error, why string) {
+		t.Helper()
+		if err == nil || !strings.Contains(err.Error(), why) {
+			t.Errorf("%v, want %q", err, why)
+		}
+	}
+	ctx, ref := t.Context(), engine.RefOf(p.staged)
+	refuse(p.Remount(ctx, &p.took), "have volume rows at the same time")
+	refuse(p.Mark(ctx, ref, engine.Mark{Configured: true, Active: true}), "not all of its links are live")
+	refuse(p.move(p.alive, p.alive), "live twice")
+	refuse(p.move(p.old, "nowhere"), "there is no bridge")
+	if got := p.bridges(); !slices.Equal(got, []string{p.alive, p.apart}) {
+		t.Errorf("what was refused was done: %v", got)
+	}
+	if err := p.Stop(ctx, engine.RefOf(p.live)); err != nil {
+		t.Fatal(err)
+	}
+	refuse(p.move(p.old, p.alive), "there is no link")
+	alone := []network.Move{{Link: p.staged.NICs[0].HostEnd, Bridge: p.alive}}
+	if err := p.Networks().MoveLinks(ctx, alone); err != nil {
+		t.Fatal(err)
+	}
+	refuse(p.Start(ctx, engine.RefOf(p.live)), "live twice")
+	refuse(p.Volumes().DropCopies(key, 701), "is of it")
 }
 
-// A MoveLinks that is cut short has moved all links or none, whatever is on record of it.
+// What is cut short has moved all links or none.
 func TestMoveIsWhole(t *testing.T) {
 	p := newPair(t)
-	p.must(plan.Step{Kind: plan.RetireNode, Node: &p.retired})
-	p.must(plan.Step{Kind: plan.TakeVolumes, Node: &p.took})
-	records := map[[2]bool]bool{}
-	for range 8 {
+	seen := map[string]bool{}
+	for range 4 {
 		p.Crash("move", "", 1)
-		if err := p.do(p.move()); !errors.Is(err, fake.ErrCrashed) {
+		if err := p.move(p.old, p.alive); !errors.Is(err, fake.ErrCrashed) {
 			t.Fatal(err)
 		}
-		a, b := p.node(101), p.node(701101)
-		if (a.NICs[0].Bridge == p.cleared.NICs[0].Bridge) != (b.NICs[0].Bridge == p.switched.NICs[0].Bridge) {
-			t.Errorf("links moved in part: %+v, %+v", a.NICs, b.NICs)
+		got := strings.Join(p.bridges(), " ")
+		if got != p.alive+" "+p.apart && got != p.old+" "+p.alive {
+			t.Errorf("links moved in part: %s", got)
 		}
-		records[[2]bool{a.Staged, b.Staged}] = true
-		p.must(plan.Step{Kind: plan.MoveLinks, Moves: []plan.Move{{Is: &p.took}, {Is: &p.retired}}}) // and back
+		seen[got] = true
+		if err := p.move(p.alive, p.apart); err != nil { // and back
+			t.Fatal(err)
+		}
 	}
-	if len(records) != 3 {
-		t.Errorf("what was on record: %v", records)
+	if len(seen) != 2 {
+		t.Errorf("what was seen: %v", seen)
 	}
 }

@@ -105,7 +105,7 @@ func TestStageSparesTheWayBack(t *testing.T) {
 			all[name] = 700
 		}
 		w.must(w.turn(release.Goal{To: all}))
-		w.host.SetReleases(release.GiveUp(w.observe()[0].Releases, 701, plan.Goal{}))
+		w.record(release.GiveUp(w.observe()[0].Releases, 701, plan.Goal{}))
 		if err := w.stageOf(e, 701, nil, false); err != nil {
 			t.Fatal(err)
 		}

@@ -5,14 +5,16 @@ import (
 	"fmt"
 	"maps"
 	"net/netip"
+	"os"
 	"slices"
 	"strings"
+	"testing"
 
 	"pgregory.net/rapid"
 
 	"orrery/internal/apply"
+	"orrery/internal/apply/local/memory"
 	"orrery/internal/engine"
-	"orrery/internal/engine/fake"
 	"orrery/internal/observe"
 	"orrery/internal/plan"
 	"orrery/internal/plan/release"
@@ -23,16 +25,42 @@ import (
 
 const host = "sv1"
 
+// root is where hosts in memory have their files.
+var root string
+
+func TestMain(m *testing.M) {
+	below := "" // in memory, if there is such a place
+	if _, err := os.Stat("/dev/shm"); err == nil {
+		below = "/dev/shm"
+	}
+	var err error
+	if root, err = os.MkdirTemp(below, "orrery-release-"); err != nil {
+		panic(err)
+	}
+	code := m.Run()
+	_ = os.RemoveAll(root)
+	os.Exit(code)
+}
+
+// scratch gives an empty directory.
+func scratch() string {
+	dir, err := os.MkdirTemp(root, "")
+	if err != nil {
+		panic(err)
+	}
+	return dir
+}
+
 // A world is a random site with releases, and a host in memory that runs it.
 type world struct {
 	t    *rapid.T
 	site *site.Site
-	host *fake.Host
+	host *memory.Host
 	cold bool // the host was booted: only what is live has started again
 }
 
 func newWorld(t *rapid.T) *world {
-	h := fake.NewHost("rapid", host, 64, 256<<30)
+	h := memory.New(scratch(), "rapid", host, 64, 256<<30)
 	h.Interfaces = []string{"enp2", "enp3", "enp4"}
 	w := &world{t: t, site: drawSite(t), host: h}
 	h.Releases = map[int]*site.Site{}
@@ -119,6 +147,7 @@ func (silent) Detail(*plan.Step, string) {}
 func (silent) End(*plan.Step, error)     {}
 
 func (w *world) run(p *plan.Plan) *apply.Result {
+	w.host.Stand(w.site)
 	return apply.Run(context.Background(), p, map[string]apply.Worker{host: w.host}, silent{}, 1+rapid.IntRange(0, 3).Draw(w.t, "parallel"))
 }
 
@@ -164,7 +193,9 @@ func (w *world) stageOf(s *site.Site, number int, nodes map[string]bool, cut boo
 	if err != nil || p.Empty() {
 		return err
 	}
-	w.host.Keep(number)
+	if err := os.MkdirAll(w.host.Worker.Dirs.Release("rapid", number), 0o700); err != nil {
+		w.t.Fatal(err)
+	}
 	w.host.Releases[number] = of
 	if cut {
 		w.host.KillAt(1 + rapid.IntRange(0, 30).Draw(w.t, "killed at"))
@@ -217,7 +248,15 @@ func (w *world) turn(g release.Goal) (*plan.Plan, error) {
 func (w *world) intend(to, end map[string]int) {
 	r := w.observe()[0].Releases
 	r.Switch = &observe.Switch{To: to, End: end}
-	w.host.SetReleases(r)
+	w.record(r)
+}
+
+// record takes down what is live and under way, as is done beside the steps of a plan.
+func (w *world) record(r observe.Releases) {
+	w.t.Helper()
+	if err := w.host.Worker.WriteReleases(r); err != nil {
+		w.t.Fatal(err)
+	}
 }
 
 // live gives, by node, the releases of those instances that are live in whatever way.

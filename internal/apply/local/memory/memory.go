@@ -1,0 +1,150 @@
+// Package memory is a host on which the real worker does the steps of plans, and everything below it is in memory: nodes, networks, layers, volumes,
+// kernel settings. Only what the worker writes by itself is in files, below a directory. It is for tests of plans and of operations.
+package memory
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"time"
+
+	"orrery/internal/apply/local"
+	"orrery/internal/engine"
+	"orrery/internal/engine/fake"
+	"orrery/internal/host"
+	"orrery/internal/observe"
+	"orrery/internal/plan"
+	"orrery/internal/secret"
+	"orrery/internal/site"
+	"orrery/internal/site/spec"
+)
+
+// A Host is such a host, as one site sees it.
+type Host struct {
+	*fake.Host
+	Worker *local.Worker
+	// Releases gives, by number, the site as a release makes it.
+	Releases map[int]*site.Site
+	// Healthy, if set, says whether a node is, before its health checks are tried.
+	Healthy func(n *spec.Node) error
+	packer  *plan.Packer
+}
+
+// New makes a host on which nothing was done, with a site's files below a directory.
+func New(dir, key, name string, cpus int, memory int64) *Host {
+	h := &Host{Host: fake.NewHost(key, name, cpus, memory)}
+	dirs := host.Dirs{State: dir + "/state", Run: dir + "/run"}
+	h.Worker = local.NewWorker(local.Place{
+		Name: name, Key: key, Dirs: dirs, Engines: map[string]engine.Engine{"fake": booting{h.Engine}}, Secrets: none{secret.NewKeyring(&site.Site{Name: key}, dirs)},
+		Ground: Ground(h.Host, dirs),
+	})
+	h.Answers = serve
+	h.Named = func() bool {
+		_, err := os.Stat(dirs.Names(key))
+		return err == nil
+	}
+	return h
+}
+
+// Ground gives what is below the worker on a host in memory.
+func Ground(h *fake.Host, dirs host.Dirs) local.Ground {
+	return local.Ground{Networks: h.Networks(), Layers: h.Layers(dirs.State), Volumes: h.Volumes(), Kernel: h.Kernel(), Records: h.Records()}
+}
+
+// Stand says which site the steps are of.
+func (h *Host) Stand(s *site.Site) { h.packer = &plan.Packer{Site: s, Releases: h.Releases} }
+
+// Observe gives what is there.
+func (h *Host) Observe() observe.Host {
+	seen, err := h.Worker.Observe(context.Background())
+	if err != nil {
+		panic(err) // what is in memory does not fail
+	}
+	seen.Cpus, seen.Memory, seen.Online = h.Cpus, h.Memory, ""
+	return seen
+}
+
+// Do does a step as it is done on a host far away: it is packed, it travels, and the worker that gets it has nothing else of the site.
+func (h *Host) Do(ctx context.Context, s *plan.Step, say func(string)) error {
+	ctx, cancel := h.Dying(ctx)
+	defer cancel()
+	whole, err := h.packer.Pack(s, func() (*site.Site, error) {
+		r, err := h.Worker.ReadReleases()
+		if err != nil {
+			return nil, err
+		}
+		return h.packer.Live(r)
+	})
+	if err != nil {
+		return err
+	}
+	text, err := plan.Encode(whole)
+	if err != nil {
+		return err
+	}
+	if whole, err = plan.Decode(text); err != nil {
+		return err
+	}
+	patiently(whole.Duties)
+	var after error
+	switch s.Kind {
+	case plan.WriteNames, plan.RestoreNames, plan.ForgetNames, plan.CommitSwitch, plan.ForgetRelease: // nothing in memory has a part in these
+		var before error
+		if before, after = h.Befall(ctx, string(s.Kind), s.Subject); before != nil {
+			return before
+		}
+	}
+	if s.Kind == plan.CheckNode && h.Healthy != nil {
+		if err := h.Healthy(s.Node); err != nil {
+			return err
+		}
+	}
+	if err := h.Worker.Do(ctx, whole, say); err != nil {
+		return err
+	}
+	if s.Kind == plan.MendNode {
+		h.Mended(engine.RefOf(s.Node), s.Drift...)
+	}
+	return after
+}
+
+// booting is an engine of which no unit starts by itself when a node boots, so that none need be kept from it.
+type booting struct{ *fake.Engine }
+
+// Disable has nothing to do.
+func (booting) Disable(context.Context, engine.Ref, ...string) error { return nil }
+
+// Inject leaves files to be written once the node runs.
+func (booting) Inject(context.Context, engine.Ref, ...host.File) error { return errors.ErrUnsupported }
+
+// serve answers whoever asks that all is well.
+func serve(c net.Conn) {
+	defer c.Close()
+	if _, err := c.Read(make([]byte, 4096)); err == nil {
+		_, _ = io.WriteString(c, "HTTP/1.1 204 No Content\r\n\r\n")
+	}
+}
+
+// patiently gives steps and checks the time that site files give them and sites that are made by hand do not.
+func patiently(d *spec.Duties) {
+	if d == nil {
+		return
+	}
+	for i := range d.Roles {
+		for k := range d.Roles[i].Steps {
+			d.Roles[i].Steps[k].Timeout = max(d.Roles[i].Steps[k].Timeout, time.Minute)
+		}
+		for k := range d.Roles[i].Health {
+			c := &d.Roles[i].Health[k]
+			c.Timeout, c.Interval, c.Within = max(c.Timeout, time.Minute), max(c.Interval, time.Second), max(c.Within, time.Minute)
+		}
+	}
+}
+
+// none has no secrets.
+type none struct{ *secret.Keyring }
+
+// Text renders nothing.
+func (none) Text(context.Context, spec.SecretText) ([]byte, error) { return nil, os.ErrNotExist }

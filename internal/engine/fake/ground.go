@@ -1,0 +1,232 @@
+package fake
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"orrery/internal/engine/nodedir"
+	"orrery/internal/host"
+	"orrery/internal/image"
+	"orrery/internal/observe"
+	"orrery/internal/site"
+	"orrery/internal/site/spec"
+	volumes "orrery/internal/volume"
+)
+
+// Layers are those in the store of a host in memory: names without trees. Dir takes the logs of their building.
+type Layers struct {
+	h   *Host
+	Dir string
+}
+
+// Layers gives them.
+func (h *Host) Layers(dir string) Layers { return Layers{h, dir} }
+
+// Layers gives the digests of those that are there.
+func (l Layers) Layers() (map[string]bool, error) {
+	l.h.lock.Lock()
+	defer l.h.lock.Unlock()
+	return maps.Clone(l.h.layers), nil
+}
+
+// BuildBase builds a base image.
+func (l Layers) BuildBase(ctx context.Context, layer *spec.Layer, _ site.Mirror, _ func(string)) error {
+	return l.build(ctx, layer)
+}
+
+// BuildLayer builds a role layer, on those below it. Nothing is filled in.
+func (l Layers) BuildLayer(ctx context.Context, layer *spec.Layer, _ site.Mirror, _ func(context.Context, host.Runner) error, _ func(string)) error {
+	return l.build(ctx, layer)
+}
+
+func (l Layers) build(ctx context.Context, layer *spec.Layer) error {
+	what := l.h.begin(ctx, "build", layer.Title)
+	if what.err != nil {
+		return what.err
+	}
+	halfway := what.halfway(ctx)
+	l.h.lock.Lock()
+	defer l.h.lock.Unlock()
+	for _, digest := range layer.Lower() {
+		if !l.h.layers[digest] {
+			return fmt.Errorf("layer %s: layer %s below it is not there", layer.Title, digest)
+		}
+	}
+	if halfway == nil { // a layer is there whole or not at all
+		l.h.layers[layer.Digest] = true
+	}
+	return halfway
+}
+
+// InstallApt does nothing.
+func (Layers) InstallApt(context.Context, host.Runner, []string, io.Writer) error { return nil }
+
+// OpenLog opens the log of a layer's building.
+func (l Layers) OpenLog(digest string) (*host.Log, error) {
+	return host.OpenLog(filepath.Join(l.Dir, digest+".log"), 0o600)
+}
+
+// Record gives what is known of a layer: nothing.
+func (Layers) Record(string) (*image.Record, error) { return nil, fs.ErrNotExist }
+
+// Tree is where a layer's tree would be.
+func (l Layers) Tree(digest string) string { return filepath.Join(l.Dir, digest) }
+
+// Took tells how long building took: nobody knows.
+func (Layers) Took(string) time.Duration { return 0 }
+
+// Sweep does nothing.
+func (Layers) Sweep() error { return nil }
+
+// Volumes are those of the nodes of a host in memory.
+type Volumes struct{ h *Host }
+
+// Volumes gives them.
+func (h *Host) Volumes() Volumes { return Volumes{h} }
+
+// List gives the volumes of a site.
+func (v Volumes) List(key string) ([]observe.Volume, error) {
+	all := v.h.Engine.Volumes(key)
+	slices.SortFunc(all, func(a, b observe.Volume) int { return cmp.Compare(a.Path, b.Path) })
+	return all, nil
+}
+
+// Provide does nothing: the engine makes the volumes of nodes.
+func (Volumes) Provide(*spec.Node, spec.Mount, volumes.Account) error { return nil }
+
+// ProvideCopy does nothing either.
+func (Volumes) ProvideCopy(context.Context, *spec.Node, spec.Mount, volumes.Account, volumes.Still) (volumes.Made, error) {
+	return volumes.Made{}, nil
+}
+
+// Erase removes a volume.
+func (v Volumes) Erase(path string) error {
+	what := v.h.begin(context.Background(), "unvolume", path)
+	if what.err != nil {
+		return what.err
+	}
+	if err := what.halfway(context.Background()); err != nil {
+		return err
+	}
+	v.h.removeVolume(path)
+	return nil
+}
+
+// Drop removes the copy of a volume that a node has, or had.
+func (v Volumes) Drop(n *spec.Node, m spec.Mount) error {
+	v.h.mu.Lock()
+	defer v.h.mu.Unlock()
+	if of := volumeOf(n, m); of.copy != 0 {
+		delete(v.h.volumes, of)
+	}
+	return nil
+}
+
+// DropCopies removes the copies of volumes that were made for a release, of which no node may be left.
+func (v Volumes) DropCopies(key string, release int) error {
+	v.h.mu.Lock()
+	for _, n := range v.h.nodes {
+		if n.spec.Site == key && n.spec.Release == release {
+			v.h.mu.Unlock()
+			return fmt.Errorf("release %d is forgotten, and node %s is of it", release, n.spec.Name)
+		}
+	}
+	v.h.mu.Unlock()
+	v.h.removeCopies(key, release)
+	return nil
+}
+
+// Sweep does nothing.
+func (Volumes) Sweep(string) error { return nil }
+
+// Release does nothing.
+func (Volumes) Release() error { return nil }
+
+// Kernel has the settings of a host in memory.
+type Kernel struct{ h *Host }
+
+// Kernel gives them.
+func (h *Host) Kernel() Kernel { return Kernel{h} }
+
+// Settings gives all of them.
+func (k Kernel) Settings([]string) map[string]string {
+	k.h.lock.Lock()
+	defer k.h.lock.Unlock()
+	return maps.Clone(k.h.settings)
+}
+
+// Prepare changes settings.
+func (k Kernel) Prepare(settings map[string]string) error {
+	return k.change("prepare", func() {
+		if k.h.former == nil {
+			k.h.former = maps.Clone(k.h.settings)
+		}
+		maps.Copy(k.h.settings, settings)
+	})
+}
+
+// Restore puts back what they were.
+func (k Kernel) Restore() error {
+	return k.change("restore", func() {
+		if k.h.former != nil {
+			k.h.settings, k.h.former = k.h.former, nil
+		}
+	})
+}
+
+func (k Kernel) change(method string, do func()) error {
+	what := k.h.begin(context.Background(), method, k.h.Name)
+	if what.err != nil {
+		return what.err
+	}
+	if err := what.halfway(context.Background()); err != nil {
+		return err
+	}
+	k.h.lock.Lock()
+	defer k.h.lock.Unlock()
+	do()
+	return nil
+}
+
+// Records are those of the nodes of a host in memory.
+type Records struct{ h *Host }
+
+// Records gives them.
+func (h *Host) Records() Records { return Records{h} }
+
+// Read gives the record of a node that is whole.
+func (r Records) Read(key string, id int) (*nodedir.Record, error) {
+	all, err := r.All(key)
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range all {
+		if f.ID == id && f.Whole {
+			return f.Record, nil
+		}
+	}
+	return nil, fs.ErrNotExist
+}
+
+// All gives the records of all nodes of a site.
+func (r Records) All(key string) ([]nodedir.Found, error) {
+	nodes, err := r.h.List(context.Background(), key)
+	if err != nil {
+		return nil, err
+	}
+	var all []nodedir.Found
+	for _, n := range nodes {
+		all = append(all, nodedir.Found{
+			Record: &nodedir.Record{Node: n.Node, Configured: n.Configured, Proven: n.Proven, ProvenAt: n.ProvenAt, Active: n.Active},
+			Whole:  n.State != observe.Broken,
+		})
+	}
+	return all, nil
+}

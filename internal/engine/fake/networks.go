@@ -1,0 +1,230 @@
+package fake
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"orrery/internal/network"
+	"orrery/internal/observe"
+	"orrery/internal/plan"
+	"orrery/internal/site"
+	"orrery/internal/site/spec"
+)
+
+// Networks are those of a host in memory.
+type Networks struct{ h *Host }
+
+// Networks gives them.
+func (h *Host) Networks() Networks { return Networks{h} }
+
+// Observe gives the networks that are there.
+func (w Networks) Observe(string) ([]observe.Network, error) {
+	h := w.h
+	nodes, err := h.List(context.Background(), h.Site)
+	if err != nil {
+		return nil, err
+	}
+	h.lock.Lock()
+	defer h.lock.Unlock()
+	var all []observe.Network
+	for _, made := range h.networks {
+		n := observe.Network{Network: made}
+		if n.Kind == spec.VethPair && h.passedThrough(made, nodes) {
+			n.Drifted(observe.EndsGone)
+		}
+		all = append(all, n)
+	}
+	slices.SortFunc(all, byName)
+	return all, nil
+}
+
+// Make makes a network, or makes it as specified.
+func (w Networks) Make(ctx context.Context, made spec.Network) error {
+	h := w.h
+	what := h.begin(ctx, "network", made.Name)
+	if what.err != nil {
+		return what.err
+	}
+	halfway := what.halfway(ctx)
+	h.lock.Lock()
+	defer h.lock.Unlock()
+	made.Bridge = site.BridgeName(made.Site, made.Name)
+	if err := h.interfaces(made); err != nil {
+		return err
+	}
+	if made.Kind == spec.VethPair {
+		h.networks[made.Bridge] = made
+		return halfway
+	}
+	subnet := netip.MustParsePrefix(made.Subnet)
+	for _, n := range h.networks {
+		if n.Kind == spec.VethPair {
+			continue
+		}
+		if n.Bridge != made.Bridge && n.Gateway != "" && n.Gateway == made.Gateway && !n.Router && !made.Router && netip.MustParsePrefix(n.Subnet).Overlaps(subnet) {
+			return fmt.Errorf("network %s: address %s is taken by network %s", made.Name, n.Gateway, n.Name)
+		}
+	}
+	if halfway != nil {
+		made.Gateway, made.NAT = "", false // the bridge is there, its address and rules are not
+	}
+	h.networks[made.Bridge] = made
+	return halfway
+}
+
+// Remove removes a network on which no node runs.
+func (w Networks) Remove(ctx context.Context, gone spec.Network) error {
+	h := w.h
+	what := h.begin(ctx, "unnetwork", gone.Name)
+	if what.err != nil {
+		return what.err
+	}
+	halfway := what.halfway(ctx)
+	h.lock.Lock()
+	defer h.lock.Unlock()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	key := site.BridgeName(gone.Site, gone.Name)
+	for _, n := range h.nodes {
+		for _, nic := range n.spec.NICs {
+			if n.running() && (nic.Bridge == key || n.spec.Takes(nic) && gone.Joins(nic.Parent)) {
+				return fmt.Errorf("network %s: node %s is running on it", gone.Name, n.spec.Name)
+			}
+		}
+	}
+	for _, n := range h.networks {
+		if gone.Joins(n.Parent) {
+			return fmt.Errorf("%s: network %s is on it", gone.Name, n.Name)
+		}
+	}
+	if halfway == nil {
+		delete(h.networks, key)
+	} else if left, ok := h.networks[key]; ok {
+		left.NAT, left.Gateway = false, ""
+		h.networks[key] = left
+	}
+	return halfway
+}
+
+// MoveLinks moves the links of running nodes, all at once or none of them; that they are moved is for the engine to take down. It never lets two
+// nodes be live as one, or have an exclusive volume together.
+func (w Networks) MoveLinks(ctx context.Context, moves []network.Move, _ ...string) error {
+	h := w.h
+	what := h.begin(ctx, "move", "")
+	if what.err != nil {
+		return what.err
+	}
+	halfway := what.halfway(ctx)
+	h.lock.Lock()
+	defer h.lock.Unlock()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	was := map[*node][]spec.NIC{}
+	err := h.relink(moves, was)
+	if err == nil && halfway != nil {
+		if h.moved++; h.moved%2 == 0 { // the kernel had moved them
+			return halfway
+		}
+		err = halfway
+	}
+	if err != nil {
+		for n, nics := range was {
+			n.spec.NICs = nics
+		}
+	}
+	return err
+}
+
+// relink moves links, and notes of the nodes that it changes what they were.
+func (h *Host) relink(moves []network.Move, was map[*node][]spec.NIC) error {
+	for _, m := range moves {
+		n, i := h.linked(m.Link)
+		if n == nil {
+			return fmt.Errorf("there is no link %s to move", m.Link)
+		}
+		if _, ok := h.networks[m.Bridge]; !ok {
+			return fmt.Errorf("node %s (id %d): there is no bridge %s", n.spec.Name, n.spec.ID, m.Bridge)
+		}
+		if was[n] == nil {
+			was[n] = n.spec.NICs
+			n.spec.NICs = slices.Clone(n.spec.NICs)
+		}
+		n.spec.NICs[i].Bridge = m.Bridge
+	}
+	for n := range was {
+		if err := h.alone(&n.spec); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// linked gives the running node that has a link of the host, and which of its interfaces it is.
+func (h *Host) linked(link string) (*node, int) {
+	for _, n := range h.nodes {
+		if i := slices.IndexFunc(n.spec.NICs, func(nic spec.NIC) bool { return nic.HostEnd == link }); i >= 0 && n.running() {
+			return n, i
+		}
+	}
+	return nil, 0
+}
+
+// Unguarded reports whether a network lacks rules; none does.
+func (Networks) Unguarded(spec.Network) (bool, error) { return false, nil }
+
+// Guard does nothing.
+func (Networks) Guard(context.Context, []network.Port) error { return nil }
+
+// Sweep does nothing.
+func (Networks) Sweep(context.Context) error { return nil }
+
+// grounds reports what a node lacks to be made or started: its layers; the host's settings, names, its networks, free addresses.
+func (h *Host) grounds(method string, n *spec.Node) error {
+	h.lock.Lock()
+	defer h.lock.Unlock()
+	if method != "Start" {
+		if !h.layers[n.Base] || n.Layer != "" && !h.layers[n.Layer] {
+			return fmt.Errorf("node %s: its layers are not there", n.Name)
+		}
+		return nil
+	}
+	if lacks := plan.Lacking(h.settings, false); len(lacks) > 0 {
+		return fmt.Errorf("node %s: the host is not prepared: %v", n.Name, lacks)
+	}
+	if h.Named != nil && !h.Named() && n.Release == 0 { // those of a release are told of one another as they are made
+		return fmt.Errorf("node %s: the names are not written", n.Name)
+	}
+	for _, nic := range n.NICs {
+		if _, ok := h.networks[nic.Bridge]; !ok {
+			return fmt.Errorf("node %s: network %s is not there", n.Name, nic.Network)
+		}
+		if n.Takes(nic) {
+			if err := h.there(nic.Parent); err != nil {
+				return fmt.Errorf("node %s: %w", n.Name, err)
+			}
+		}
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, other := range h.nodes {
+		if other.running() && other.spec.Name != n.Name {
+			if nic, ok := clash(&other.spec, n); ok {
+				return fmt.Errorf("node %s: address %s is taken by node %s", n.Name, nic.Address, other.spec.Name)
+			}
+		}
+	}
+	return nil
+}
+
+func clash(a, b *spec.Node) (spec.NIC, bool) {
+	for _, x := range a.NICs {
+		for _, y := range b.NICs {
+			if x.Bridge == y.Bridge && x.Address == y.Address || a.Takes(x) && b.Takes(y) && x.Parent == y.Parent {
+				return y, true
+			}
+		}
+	}
+	return spec.NIC{}, false
+}
