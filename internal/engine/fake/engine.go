@@ -288,7 +288,7 @@ func (e *Engine) Destroy(ctx context.Context, ref engine.Ref) error {
 // Mark records how far a node has been configured and proven.
 func (e *Engine) Mark(ctx context.Context, ref engine.Ref, m engine.Mark) error {
 	return e.turn(ctx, "Mark", ref, func(n *node) error {
-		settled := m.Active && m.Configured && !(n.mark.Active && n.mark.Configured) // else it may be active, or not, and nobody knows
+		settled := m.Active && m.Configured && (!n.mark.Active || !n.mark.Configured) // else it may be active, or not, and nobody knows
 		if settled && n.running() && !wholly(&n.spec) {
 			return problem.New(problem.Surprise, "node %s (id %d) is activated, and not all of its links are live", ref.Name, ref.ID)
 		}

@@ -121,7 +121,7 @@ func (booting) Inject(context.Context, engine.Ref, ...host.File) error { return 
 
 // serve answers whoever asks that all is well.
 func serve(c net.Conn) {
-	defer c.Close()
+	defer c.Close() //nolint:errcheck // it is in memory
 	if _, err := c.Read(make([]byte, 4096)); err == nil {
 		_, _ = io.WriteString(c, "HTTP/1.1 204 No Content\r\n\r\n")
 	}

@@ -1,0 +1,478 @@
+package local_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"orrery/internal/apply"
+	"orrery/internal/apply/local"
+	"orrery/internal/apply/local/memory"
+	"orrery/internal/engine"
+	"orrery/internal/engine/fake"
+	"orrery/internal/host"
+	"orrery/internal/journal"
+	"orrery/internal/network"
+	"orrery/internal/observe"
+	"orrery/internal/plan"
+	"orrery/internal/plan/release"
+	"orrery/internal/role"
+	"orrery/internal/site"
+	"orrery/internal/site/spec"
+	"orrery/internal/site/twin"
+)
+
+// A world is a site on a host of which only the files are not in memory.
+type world struct {
+	*testing.T
+	*local.Host
+	below *fake.Host
+	site  *site.Site
+	ran   []string // commands that nodes were told
+	sick  bool
+}
+
+const password = "not for everybody"
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "password"), []byte(password+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	me := fmt.Sprintf("%d:%d", os.Getuid(), os.Getgid())
+	s := &site.Site{
+		Name: "karoo", Images: []site.Image{{Name: "debian", Suite: "bookworm"}}, Hosts: []site.Host{{Name: "sv1"}},
+		Networks: []site.Network{{Name: "cam", Subnet: netip.MustParsePrefix("10.0.0.0/24"), Gateway: netip.MustParseAddr("10.0.0.1"), MTU: 1500}},
+		Secrets:  []site.Secret{{Name: "password", File: filepath.Join(dir, "password")}},
+		Releases: []site.Release{{Number: 700, Requirements: site.Requirements{File: "a", Text: "p==1\n"}}},
+		Roles: []site.Role{{
+			Name: "web", Dir: "roles/web", Pip: []string{"p"}, Services: []string{"web.service"}, Active: []string{"dish.service"},
+			Env: map[string]string{"PORT": "80"}, Secrets: []site.SecretUse{{Name: "password", Owner: me, Mode: 0o400}},
+			Files: []site.File{
+				{Path: "/etc/web", Template: "t", Content: []byte("first of {{.Node.Name}}\n"), Owner: "root:root", Mode: 0o644},
+				{Path: "/etc/key", Template: "k", Content: []byte(`key={{secret "password" | quote}}`), Owner: me, Mode: 0o644, Unsaid: true},
+			},
+			Steps: []site.Step{
+				{Name: "seed", When: site.Boot, Script: []byte("seed"), Interpreter: []string{"/bin/sh"}, Timeout: time.Minute},
+				{Name: "show", When: site.Active, Script: []byte("show"), Interpreter: []string{"/bin/sh"}, Timeout: time.Minute},
+			},
+			Volumes: []site.VolumeUse{{Name: "rows", Path: "/srv", Owner: "root:root", Mode: 0o755, Exclusive: true, Quarantine: site.Snapshot}},
+			Health:  []site.HealthCheck{{Command: []string{"ask"}, Timeout: time.Minute, Interval: time.Second, Within: time.Minute}},
+		}},
+	}
+	for i, name := range []string{"db", "web"} {
+		n := site.Node{Name: name, ID: 101 + i, Image: "debian", Engine: "fake", Host: "sv1", Autostart: true, Roles: []string{"web"}}
+		n.NICs = []site.NIC{{Network: "cam", Address: netip.AddrFrom4([4]byte{10, 0, 0, byte(10 + i)})}}
+		s.Nodes = append(s.Nodes, n)
+	}
+	w := &world{T: t, site: s, below: fake.NewHost("karoo", "sv1", 8, 8<<30)}
+	w.below.Command = func(_ context.Context, ref engine.Ref, c host.Command) error {
+		w.ran = append(w.ran, ref.Name+": "+strings.Join(c.Args, " "))
+		if c.Args[0] == "ask" && w.sick {
+			return errors.New("exit status 1")
+		}
+		return nil
+	}
+	w.begin(host.Dirs{State: dir + "/state", Run: dir + "/run"})
+	return w
+}
+
+// begin gives the world a host as another process has it.
+func (w *world) begin(dirs host.Dirs) {
+	var releases map[int]*site.Site
+	if w.Host != nil {
+		releases = w.Releases
+	}
+	w.Host = local.New("sv1", dirs, w.site, map[string]engine.Engine{"fake": w.below.Engine}, nil)
+	w.Ground, w.Releases = memory.Ground(w.below, dirs), releases
+}
+
+func (w *world) must(err error) {
+	w.Helper()
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+func (w *world) observed() []observe.Host {
+	w.Helper()
+	h, err := w.Observe(w.Context())
+	w.must(err)
+	return []observe.Host{h}
+}
+
+type unwatched struct{}
+
+func (unwatched) Begin(*plan.Step)          {}
+func (unwatched) Detail(*plan.Step, string) {}
+func (unwatched) End(*plan.Step, error)     {}
+
+func (w *world) run(p *plan.Plan) *apply.Result {
+	return apply.Run(w.Context(), p, map[string]apply.Worker{"sv1": w.Host}, unwatched{}, 1)
+}
+
+// reach does a plan wholly.
+func (w *world) reach(p *plan.Plan, err error) *plan.Plan {
+	w.Helper()
+	w.must(err)
+	r := w.run(p)
+	for _, f := range r.Failed {
+		w.Errorf("%s: %v", f.Step, f.Err)
+	}
+	if !r.OK() {
+		w.FailNow()
+	}
+	return p
+}
+
+func (w *world) up() (*plan.Plan, error) {
+	w.Helper()
+	w.must(w.Sweep(w.Context()))
+	return plan.Up(w.site, w.observed(), plan.Goal{Releases: w.Releases})
+}
+
+func (w *world) settled(p *plan.Plan) {
+	w.Helper()
+	w.must(w.Settle(w.Context(), p.Steps))
+	if _, err := os.Stat(filepath.Join(w.Dirs.Site("karoo"), "undo")); !errors.Is(err, fs.ErrNotExist) {
+		w.Errorf("what was kept for undoing is there after the run: %v", err)
+	}
+}
+
+func (w *world) file(ref engine.Ref, path string) string {
+	f, _ := w.below.File(ref, path)
+	return string(f.Content) + f.Link
+}
+
+func (w *world) spelt(name string) *spec.Node {
+	w.Helper()
+	for _, n := range w.observed()[0].Nodes {
+		if n.Name == name && !n.Staged {
+			return &n.Node
+		}
+	}
+	w.Fatalf("node %s is not there", name)
+	return nil
+}
+
+// TestEtc: what nodes are told, and their secrets, is in /etc/orrery; where a secret belongs in a file is a link to there.
+func TestEtc(t *testing.T) {
+	w := newWorld(t)
+	w.settled(w.reach(w.up()))
+	if p, err := w.up(); err != nil || !p.Empty() {
+		t.Errorf("there is something left to do: %v", err)
+	}
+	n := w.spelt("web")
+	for name, want := range map[string]string{
+		"hosts": "10.0.0.10 db.karoo db db.cam.karoo", "inventory.json": `"db"`, "ssh_known_hosts": "web,web.karoo,web.cam.karoo,10.0.0.11 ssh-ed25519 ",
+		"env": `PORT="80"`, "secrets/password": password, role.SecretFile("/etc/key"): `key="` + password + `"`,
+	} {
+		text, err := os.ReadFile(filepath.Join(w.Dirs.Etc("karoo", n.ID), name))
+		if err != nil || !strings.Contains(string(text), want) {
+			t.Errorf("%s: %v: %s", name, err, text)
+		}
+	}
+	if info, err := os.Stat(filepath.Join(w.Dirs.Etc("karoo", n.ID), role.SecretFile("/etc/key"))); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the file with a secret is open: %v", err)
+	}
+	ref := engine.RefOf(n)
+	if got := w.file(ref, "/etc/web") + w.file(ref, "/etc/key"); got != "first of web\n/etc/orrery/"+role.SecretFile("/etc/key") {
+		t.Errorf("the node has %q", got)
+	}
+	if got := w.Redact("x " + password); got != "x <secret password>" {
+		t.Errorf("told is %q", got)
+	}
+}
+
+// TestUndoByAnother: what a process has done that was killed, another one undoes that has nothing but what is on disk.
+func TestUndoByAnother(t *testing.T) {
+	w := newWorld(t)
+	w.settled(w.reach(w.up()))
+	before, _ := os.ReadFile(w.Dirs.Names("karoo"))
+	w.site.Roles[0].Files[0].Content = []byte("second of {{.Node.Name}}\n")
+	w.site.Nodes[0].NICs[0].Address = netip.MustParseAddr("10.0.0.99")
+	w.begin(w.Dirs)
+	p, err := w.up()
+	w.must(err)
+	w.below.Fail("Put", "web", 1, nil)
+	r := w.run(p)
+	if len(r.Failed) != 1 {
+		t.Fatalf("failed are %v", r.Failed)
+	}
+	db := w.spelt("db")
+	if got := w.file(engine.RefOf(db), "/etc/web"); got != "second of db\n" {
+		t.Fatalf("the node has %q", got)
+	}
+	done := append(r.Done, r.Failed[0].Step)
+	w.begin(w.Dirs)
+	w.reach(plan.Undo(p, done), nil)
+	for _, name := range []string{"db", "web"} {
+		n := w.spelt(name)
+		if got := w.file(engine.RefOf(n), "/etc/web"); got != "first of "+name+"\n" {
+			t.Errorf("node %s has %q", name, got)
+		}
+		hosts, _ := os.ReadFile(filepath.Join(w.Dirs.Etc("karoo", n.ID), "hosts"))
+		if strings.Contains(string(hosts), "10.0.0.99") {
+			t.Errorf("node %s is told\n%s", name, hosts)
+		}
+	}
+	if now, _ := os.ReadFile(w.Dirs.Names("karoo")); string(now) != string(before) || len(now) == 0 {
+		t.Error("the names on record are others")
+	}
+	for _, n := range w.observed()[0].Nodes {
+		if !n.Configured || n.NICs[0].Address != "10.0.0."+map[string]string{"db": "10", "web": "11"}[n.Name]+"/24" {
+			t.Errorf("%+v", n)
+		}
+	}
+}
+
+// TestSwitchThere: the steps of a switch, there by one process and back by another.
+func TestSwitchThere(t *testing.T) {
+	w := newWorld(t)
+	w.settled(w.reach(w.up()))
+	none, err := twin.Release(w.site, 0)
+	w.must(err)
+	w.Releases = map[int]*site.Site{0: none}
+	w.stage(700)
+	live := func() map[string]bool {
+		all := map[string]bool{}
+		for _, n := range w.observed()[0].Nodes {
+			all[fmt.Sprint(n.Name, n.Release)] = n.Active && !n.Staged && n.Configured
+		}
+		return all
+	}
+	was := live()
+	p, err := release.Switch(w.site, w.observed(), release.Goal{To: map[string]int{"db": 700, "web": 700}, Releases: w.Releases})
+	w.reach(p, err)
+	if is := live(); !is["db700"] || !is["web700"] || is["db0"] || is["web0"] {
+		t.Errorf("live are %v after\n%v", is, p.Steps)
+	}
+	if r, err := w.ReadReleases(); err != nil || r.Active["db"] != 700 || fmt.Sprint(r.Staged) != "[700]" {
+		t.Errorf("on record is %+v, %v", r, err)
+	}
+	w.begin(w.Dirs)
+	w.reach(plan.Undo(p, p.Steps), nil)
+	if is := live(); fmt.Sprint(is) != fmt.Sprint(was) {
+		t.Errorf("live are %v, not %v", is, was)
+	}
+	w.settled(w.reach(release.Switch(w.site, w.observed(), release.Goal{To: map[string]int{"db": 700, "web": 700}, Releases: w.Releases})))
+	w.reach(w.up())
+	down := plan.Down(w.site, w.observed(), plan.Goal{Volumes: true, Releases: w.Releases})
+	w.settled(w.reach(down, nil))
+	w.must(w.Do(t.Context(), &plan.Step{Kind: plan.ForgetRelease, Host: "sv1", Release: 700}, func(string) {}))
+	if h := w.observed()[0]; len(h.Nodes)+len(h.Volumes)+len(h.Releases.Staged) > 0 || h.Names != "" {
+		t.Errorf("left is %+v", h)
+	}
+	if err := w.Do(t.Context(), &plan.Step{Kind: "unheard-of", Host: "sv1"}, func(string) {}); err == nil {
+		t.Error("an unknown step is done")
+	}
+}
+
+func (w *world) stage(number int) {
+	w.Helper()
+	staged, err := twin.Quarantine(w.site, number)
+	w.must(err)
+	p, of, err := release.Stage(staged, nil, w.observed(), plan.Goal{})
+	w.must(err)
+	w.must(os.MkdirAll(w.Dirs.Release("karoo", number), 0o700))
+	w.Releases[number] = of
+	w.settled(w.reach(p, nil))
+	lives := *of
+	lives.Stage = 0
+	w.Releases[number] = &lives
+}
+
+// TestSick: a node that is not healthy is not proven, and what its check says hides secrets.
+func TestSick(t *testing.T) {
+	w := newWorld(t)
+	w.site.Roles[0].Health[0].Within = 50 * time.Millisecond
+	w.sick = true
+	p, err := w.up()
+	w.must(err)
+	r := w.run(p)
+	if len(r.Failed) != 2 || !strings.Contains(r.Failed[0].Err.Error(), "is not healthy") || errors.Unwrap(r.Failed[0].Err) == nil {
+		t.Errorf("failed are %v", r.Failed)
+	}
+	for _, n := range w.observed()[0].Nodes {
+		if n.Proven != "" || !n.Configured {
+			t.Errorf("%+v", n)
+		}
+	}
+}
+
+// TestHostKeepsRecord: lock, journal, logs and the way into a node are asked of the host.
+func TestHostKeepsRecord(t *testing.T) {
+	w := newWorld(t)
+	var h apply.Host = w.Worker
+	if os.Geteuid() == 0 { // a tmpfs is mounted
+		letGo, err := h.Hold(t.Context(), host.Holder{Who: "me", Pid: os.Getpid()})
+		w.must(err)
+		if _, err := h.Hold(t.Context(), host.Holder{Who: "you"}); err == nil || !strings.Contains(err.Error(), "me") {
+			t.Errorf("two hold the site: %v", err)
+		}
+		letGo()
+	}
+	j, err := h.Journal()
+	w.must(err)
+	w.must(j.Add(journal.Entry{Time: time.Now(), Kind: "begin", Command: "up"}))
+	w.must(j.Close())
+	if all, _, err := h.Entries(); err != nil || len(all) != 1 || all[0].Command != "up" {
+		t.Errorf("%v, %v", all, err)
+	}
+	if _, err := h.Log("web"); !errors.Is(err, fs.ErrNotExist) {
+		t.Error(err)
+	}
+	w.reach(w.up())
+	log, err := h.Log("web")
+	w.must(err)
+	defer log.Close()
+	if text, err := io.ReadAll(log); err != nil || !strings.Contains(string(text), "step seed") {
+		t.Errorf("%s %v", text, err)
+	}
+	n := w.spelt("web")
+	in, err := h.Runner(n)
+	w.must(err)
+	w.must(in.Run(t.Context(), host.Command{Args: []string{"true"}}))
+	strange := *n
+	strange.Engine = "strange"
+	if _, err := h.Runner(&strange); err == nil {
+		t.Error("there is a way into what has no engine")
+	}
+	o, _ := w.observed()[0].Node("web")
+	if u := h.Usage(t.Context(), o, h.Sample(n), h.Sample(n)); u.Disk != -1 {
+		t.Errorf("%+v", u)
+	}
+	if h.Took(&plan.Step{Kind: plan.BuildLayer, Layer: &spec.Layer{}}) != 0 || len(w.Left()) > 0 {
+		t.Error("it knows what nobody does")
+	}
+}
+
+// TestReplaceThereAndBack: a node of other layers has the former ones, and its files, once another process has undone it.
+func TestReplaceThereAndBack(t *testing.T) {
+	w := newWorld(t)
+	w.settled(w.reach(w.up()))
+	was := w.spelt("db")
+	w.site.Roles[0].Apt = []string{"jq"}
+	w.begin(w.Dirs)
+	p := w.reach(w.up())
+	if is := w.spelt("db"); is.Layer == was.Layer {
+		t.Fatal("nothing was replaced")
+	}
+	w.begin(w.Dirs)
+	w.reach(plan.Undo(p, p.Steps), nil)
+	if is := w.spelt("db"); is.Layer != was.Layer || w.file(engine.RefOf(is), "/etc/web") != "first of db\n" {
+		t.Errorf("it is %+v", is)
+	}
+	if again, err := w.up(); err != nil || again.Empty() {
+		t.Errorf("nothing is left to do: %v", err)
+	}
+}
+
+// bare is an engine that can do no more than it must.
+type bare struct{ engine.Engine }
+
+// TestBareEngine: what an engine cannot do is done otherwise, or refused and told.
+func TestBareEngine(t *testing.T) {
+	w := newWorld(t)
+	w.Engines["fake"] = bare{w.below.Engine}
+	w.settled(w.reach(w.up()))
+	n := w.spelt("web")
+	do := func(kind plan.Kind, n *spec.Node) error {
+		return w.Do(t.Context(), &plan.Step{Kind: kind, Host: "sv1", Subject: n.Name, Node: n, Was: n}, func(string) {})
+	}
+	w.must(do(plan.KillNode, n))
+	apart := *n
+	apart.Staged = true
+	if err := do(plan.StartNode, &apart); err == nil || !strings.Contains(err.Error(), "dish.service") {
+		t.Errorf("a node that was live starts in quarantine: %v", err)
+	}
+	w.must(do(plan.ReplaceNode, n))
+	other := *n
+	other.Layer = "other"
+	if err := do(plan.RestoreNode, &other); err == nil || !strings.Contains(err.Error(), "keeps nothing") {
+		t.Errorf("what was not kept is back: %v", err)
+	}
+	w.must(do(plan.RestoreNode, n)) // it was never replaced
+	w.must(do(plan.StartNode, n))
+	for _, kind := range []plan.Kind{plan.RetireNode, plan.TakeVolumes, plan.ReturnVolumes, plan.ActivateNode} {
+		if err := do(kind, n); err == nil || !strings.Contains(err.Error(), "cannot change the volumes") {
+			t.Errorf("%s: %v", kind, err)
+		}
+	}
+	gone := *n
+	gone.Name, gone.ID = "nobody", 7
+	for _, kind := range []plan.Kind{plan.ConfigureNode, plan.CheckNode, plan.MendNode, plan.RetireNode} {
+		if err := do(kind, &gone); err == nil || !strings.Contains(err.Error(), "not declared") {
+			t.Errorf("%s of a node that is not declared: %v", kind, err)
+		}
+	}
+	if err := w.Worker.Do(t.Context(), &plan.Step{Kind: plan.CheckNode, Host: "sv1", Node: n}, func(string) {}); err == nil {
+		t.Error("a step without its load is done")
+	}
+	w.must(do(plan.RevertNode, n)) // it was not configured in this run
+}
+
+// TestReleasesOnRecord: what is live is known at once to who tells nodes of one another.
+func TestReleasesOnRecord(t *testing.T) {
+	w := newWorld(t)
+	made, err := twin.Release(w.site, 700)
+	w.must(err)
+	w.Releases = map[int]*site.Site{700: made}
+	of := func() int {
+		t.Helper()
+		s, err := w.Live()
+		w.must(err)
+		return s.Nodes[0].Release
+	}
+	if of() != 0 || w.SiteOf(&made.Nodes[0]) != made || w.SiteOf(&w.site.Nodes[0]) != w.site {
+		t.Error("a release is live before it is")
+	}
+	w.must(w.WriteReleases(observe.Releases{Active: map[string]int{"db": 700}}))
+	if of() != 700 {
+		t.Error("what is live is not known")
+	}
+	w.must(w.Do(t.Context(), &plan.Step{Kind: plan.CommitSwitch, Host: "sv1", Releases: &observe.Releases{
+		Trial: &observe.Trial{Release: 700, Within: time.Minute},
+	}}, func(string) {}))
+	if r, err := w.ReadReleases(); err != nil || of() != 0 || r.Trial == nil || r.Trial.Until.IsZero() {
+		t.Errorf("on record is %+v, %v", r, err)
+	}
+	w.must(os.WriteFile(filepath.Join(w.Dirs.Site("karoo"), "releases.json"), []byte("{"), 0o600))
+	if _, err := w.ReadReleases(); err == nil {
+		t.Error("half a record is read")
+	}
+}
+
+// unguarded are networks of which somebody has taken the rules away.
+type unguarded struct {
+	local.Networks
+	guarded []network.Port
+}
+
+func (*unguarded) Unguarded(spec.Network) (bool, error) { return true, nil }
+func (u *unguarded) Guard(_ context.Context, ports []network.Port) error {
+	u.guarded = append(u.guarded, ports...)
+	return nil
+}
+
+// TestPortsAreGuardedAgain: when a network is made anew under nodes, their ports are guarded, and no others.
+func TestPortsAreGuardedAgain(t *testing.T) {
+	w := newWorld(t)
+	w.settled(w.reach(w.up()))
+	on := &unguarded{Networks: w.Ground.Networks}
+	w.Ground.Networks = on
+	cam := spec.NewMaker(w.site).Networks()[0]
+	w.must(w.Do(t.Context(), &plan.Step{Kind: plan.MakeNetwork, Host: "sv1", Network: &cam}, func(string) {}))
+	if len(on.guarded) != 2 || on.guarded[0].Bridge != cam.Bridge {
+		t.Errorf("guarded are %+v", on.guarded)
+	}
+}
