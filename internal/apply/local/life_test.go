@@ -395,7 +395,9 @@ func TestBareEngine(t *testing.T) {
 	if err := do(plan.StartNode, &apart); err == nil || !strings.Contains(err.Error(), "dish.service") {
 		t.Errorf("a node that was live starts in quarantine: %v", err)
 	}
-	w.must(do(plan.ReplaceNode, n))
+	if err := do(plan.ReplaceNode, n); err == nil || !strings.Contains(err.Error(), "keeps nothing") {
+		t.Errorf("what cannot be kept is replaced: %v", err)
+	}
 	other := *n
 	other.Layer = "other"
 	if err := do(plan.RestoreNode, &other); err == nil || !strings.Contains(err.Error(), "keeps nothing") {
@@ -403,8 +405,11 @@ func TestBareEngine(t *testing.T) {
 	}
 	w.must(do(plan.RestoreNode, n)) // it was never replaced
 	w.must(do(plan.StartNode, n))
+	without := *n
+	without.Mounts = []spec.Mount{n.Mounts[0]}
+	without.Mounts[0].Copy = spec.NoCopy
 	for _, kind := range []plan.Kind{plan.RetireNode, plan.TakeVolumes, plan.ReturnVolumes, plan.ActivateNode} {
-		if err := do(kind, n); err == nil || !strings.Contains(err.Error(), "cannot change the volumes") {
+		if err := do(kind, &without); err == nil || !strings.Contains(err.Error(), "cannot change the volumes") {
 			t.Errorf("%s: %v", kind, err)
 		}
 	}
