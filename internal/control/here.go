@@ -4,12 +4,10 @@ import (
 	"context"
 
 	"orrery/internal/apply/local"
-	"orrery/internal/control/guard"
 	"orrery/internal/observe"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/selector"
-	"orrery/internal/site/spec"
 )
 
 // Here gives this machine as the host of a site, with the releases that are live on it.
@@ -104,9 +102,4 @@ func ChosenNames(s *site.Site, selectors []string) ([]string, error) {
 		}
 	}
 	return names, nil
-}
-
-// Guard lets nodes go on if this process is killed while they stand still, until it is let go.
-func (c *Session) Guard(nodes ...*spec.Node) (letGo func(), err error) {
-	return guard.Start(c.Dirs, nodes)
 }

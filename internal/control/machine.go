@@ -4,12 +4,14 @@ import (
 	"os"
 
 	"orrery/internal/apply/local"
+	"orrery/internal/control/guard"
 	"orrery/internal/engine/all"
 	"orrery/internal/host"
 	"orrery/internal/host/later"
 	"orrery/internal/image"
 	"orrery/internal/problem"
 	"orrery/internal/site"
+	"orrery/internal/site/spec"
 )
 
 // A Machine is what a Session works on.
@@ -18,6 +20,8 @@ type Machine interface {
 	Allowed() error
 	// Host gives the machine as the host of a site that has this name there.
 	Host(name string, s *site.Site) *local.Host
+	// Guard sees to it that nodes go on that stand still when this process is killed, until it is let go.
+	Guard(nodes ...*spec.Node) (letGo func(), err error)
 	// Later lets a command line of this program run later, whatever becomes of this process.
 	Later(l later.Call) error
 	// Waiting gives the command lines that are to run.
@@ -37,6 +41,9 @@ func (m This) Host(name string, s *site.Site) *local.Host {
 	store := image.Open(m.Dirs.State)
 	return local.New(name, m.Dirs, s, all.Engines(m.Dirs, store), store)
 }
+
+// Guard starts a process for it.
+func (m This) Guard(nodes ...*spec.Node) (letGo func(), err error) { return guard.Start(m.Dirs, nodes) }
 
 // Later lets systemd run it, or a process that waits. What is put on record for that must not be covered by what is mounted over the run
 // directory when a site comes up, where /run is on a disk: nobody would know then that somebody waits.
@@ -73,3 +80,8 @@ func (c *Session) machine() Machine {
 
 // Allowed returns an Unable problem if the caller may not change what is on the machine, nor see all of it.
 func (c *Session) Allowed() error { return c.machine().Allowed() }
+
+// Guard sees to it that nodes go on that stand still when this process is killed, until it is let go.
+func (c *Session) Guard(nodes ...*spec.Node) (letGo func(), err error) {
+	return c.machine().Guard(nodes...)
+}

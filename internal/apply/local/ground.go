@@ -24,6 +24,7 @@ type Ground struct {
 	Volumes  Volumes
 	Kernel   Kernel
 	Records  Records
+	Claims   Claims
 }
 
 // Networks makes networks, and moves the links of nodes from one to another. See package network.
@@ -76,6 +77,12 @@ type Kernel interface {
 type Records interface {
 	Read(site string, id int) (*nodedir.Record, error)
 	All(site string) ([]nodedir.Found, error)
+}
+
+// Claims says, for the whole machine, in which state directory each site is kept. See host.Dirs.
+type Claims interface {
+	Claim(key string) error
+	Yield(key string)
 }
 
 // This machine.

@@ -26,13 +26,13 @@ func (p *Place) Hold(_ context.Context, by host.Holder) (letGo func(), err error
 		evict()
 		return nil, err
 	}
-	if err := p.Dirs.Claim(key); err != nil {
+	if err := p.Ground.Claims.Claim(key); err != nil {
 		lock.Release()
 		evict()
 		return nil, err
 	}
 	return func() {
-		p.Dirs.Yield(key)
+		p.Ground.Claims.Yield(key)
 		lock.Release()
 		evict()
 	}, nil

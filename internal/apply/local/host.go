@@ -41,7 +41,7 @@ func New(name string, dirs host.Dirs, s *site.Site, engines map[string]engine.En
 	keys, packer := secret.NewKeyring(s, dirs), &plan.Packer{Site: s}
 	at := Place{
 		Name: name, Key: s.Key(), Dirs: dirs, Engines: engines, Secrets: secrets{keys, packer},
-		Ground: Ground{Networks: bridges{}, Volumes: disks{dirs}, Kernel: sysctls{dirs}, Records: records{dirs}},
+		Ground: Ground{Networks: bridges{}, Volumes: disks{dirs}, Kernel: sysctls{dirs}, Records: records{dirs}, Claims: dirs},
 	}
 	if store != nil {
 		at.Ground.Layers = store

@@ -50,7 +50,7 @@ func New(dir, key, name string, cpus int, memory int64) *Host {
 
 // Ground gives what is below the worker on a host in memory.
 func Ground(h *fake.Host, dirs host.Dirs) local.Ground {
-	return local.Ground{Networks: h.Networks(), Layers: h.Layers(dirs.State), Volumes: h.Volumes(), Kernel: h.Kernel(), Records: h.Records()}
+	return local.Ground{Networks: h.Networks(), Layers: h.Layers(dirs.State), Volumes: h.Volumes(), Kernel: h.Kernel(), Records: h.Records(), Claims: claims{}}
 }
 
 // Stand says which site the steps are of.
@@ -109,6 +109,12 @@ func (h *Host) Do(ctx context.Context, s *plan.Step, say func(string)) error {
 	}
 	return after
 }
+
+// claims are for machines with several state directories.
+type claims struct{}
+
+func (claims) Claim(string) error { return nil }
+func (claims) Yield(string)       {}
 
 // booting is an engine of which no unit starts by itself when a node boots, so that none need be kept from it.
 type booting struct{ *fake.Engine }

@@ -1,0 +1,259 @@
+package control_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"orrery/internal/control"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+	"orrery/internal/volume"
+)
+
+const allUp = "db none running healthy, web1 none running healthy, web2 none running healthy"
+
+func (d *desk) up() {
+	d.Helper()
+	_, _, err := d.Up(d.Context(), d.site(), nil, control.UpOptions{})
+	d.must(err)
+}
+
+// wantExit wants an error that gives this exit status, and says something.
+func (d *desk) wantExit(err error, kind problem.Kind, says ...string) {
+	d.Helper()
+	if problem.Exit(err) != int(kind) {
+		d.Fatalf("%v has the exit status %d, not %d\ntold: %s", err, problem.Exit(err), kind, d.watch.text())
+	}
+	for _, want := range says {
+		if !strings.Contains(err.Error(), want) {
+			d.Errorf("%q is not in %q", want, err)
+		}
+	}
+}
+
+// TestUpDown: a site comes up healthy, a second up finds nothing to do, and down leaves nothing but volumes.
+func TestUpDown(t *testing.T) {
+	d := newDesk(t)
+	s := d.site()
+	d.up()
+	d.wantNodes(allUp)
+	if r, _, err := d.Up(t.Context(), s, nil, control.UpOptions{}); err != nil || r != nil {
+		t.Errorf("the second up: %+v, %v", r, err)
+	}
+	archive := filepath.Join(d.dirs.Volumes("toykat"), "archive", "db")
+	if _, err := os.Stat(archive); err != nil {
+		t.Error(err)
+	}
+	if r, err := d.Down(t.Context(), s, []string{"web*"}, false); err != nil || len(r.Done) != 2 {
+		t.Errorf("down of two nodes: %+v, %v", r, err)
+	}
+	d.wantNodes("db none running healthy, web1 none absent -, web2 none absent -")
+	if _, err := d.Down(t.Context(), s, nil, false); err != nil {
+		t.Fatal(err)
+	}
+	if d.networks() != "" || len(d.SitesUp()) > 0 {
+		t.Errorf("left are %v, %v", d.networks(), d.SitesUp())
+	}
+	if _, err := os.Stat(archive); err != nil {
+		t.Error(err)
+	}
+	if r, err := d.Down(t.Context(), s, nil, false); err != nil || r != nil {
+		t.Errorf("the second down: %+v, %v", r, err)
+	}
+	d.up()
+	_, err := d.DownNamed(t.Context(), "toykat", true)
+	d.must(err)
+	if left, err := volume.List(d.dirs, "toykat"); err != nil || len(left) > 0 {
+		t.Errorf("left are the volumes %v, %v", left, err)
+	}
+	_, err = d.DownNamed(t.Context(), "toycat", false)
+	d.wantExit(err, problem.Usage, "toykat is the nearest")
+}
+
+// refuses is the Asker of a caller who agrees to nothing.
+type refuses struct{ asked []control.Question }
+
+func (r *refuses) Ask(q control.Question) (bool, error) {
+	r.asked = append(r.asked, q)
+	return true, problem.New(problem.Refused, "not confirmed; nothing was done")
+}
+
+// TestConsent: what disturbs production, or removes data, is done only with the caller's consent.
+func TestConsent(t *testing.T) {
+	d := newDesk(t)
+	d.write("site.toml", strings.Replace(toykat, "[network.lan]", "production = true\n[network.lan]", 1))
+	d.up()
+	asker := &refuses{}
+	d.Asker = asker
+	s := d.site()
+	_, err := d.Stop(t.Context(), s, nil)
+	d.wantExit(err, problem.Refused)
+	_, err = d.Down(t.Context(), s, nil, true)
+	d.wantExit(err, problem.Refused)
+	d.wantNodes(allUp)
+	if len(asker.asked) != 2 || asker.asked[0].About != control.Production || asker.asked[1].About != control.Volumes || asker.asked[0].Site != "toykat" {
+		t.Errorf("asked was %+v", asker.asked)
+	}
+	r, err := d.Start(t.Context(), s, nil) // nothing is disturbed
+	if err != nil || r != nil {
+		t.Errorf("start: %+v, %v", r, err)
+	}
+}
+
+// TestFailures: a step that fails leaves the rest of the site whole, the same operation goes on from there, and with Undo all is taken back.
+func TestFailures(t *testing.T) {
+	d := newDesk(t)
+	s := d.site()
+	d.fault.Fail("Start", "web1", 1, nil)
+	_, _, err := d.Up(t.Context(), s, nil, control.UpOptions{})
+	d.wantExit(err, problem.Left, "web1")
+	d.wantNodes("db none running healthy, web1 none stopped -, web2 none running healthy")
+	if !strings.Contains(d.watch.text(), "trouble: node web1: start: this failure was ordered") {
+		t.Errorf("told was %s", d.watch.text())
+	}
+	d.up()
+	d.wantNodes(allUp)
+	_, err = d.Down(t.Context(), s, nil, true)
+	d.must(err)
+	d.fault.Fail("Start", "web1", 1, nil)
+	_, _, err = d.Up(t.Context(), s, nil, control.UpOptions{Undo: true})
+	d.wantExit(err, problem.Undone)
+	d.wantNodes("db none absent -, web1 none absent -, web2 none absent -")
+	if d.networks() != "" {
+		t.Errorf("left are %v", d.networks())
+	}
+}
+
+// TestStopStart: nodes that are stopped keep what is theirs, and start as they were.
+func TestStopStart(t *testing.T) {
+	d := newDesk(t)
+	d.up()
+	s := d.site()
+	_, err := d.Stop(t.Context(), s, []string{"web1"})
+	d.must(err)
+	d.wantNodes("db none running healthy, web1 none stopped -, web2 none running healthy")
+	_, err = d.Start(t.Context(), s, nil)
+	d.must(err)
+	d.wantNodes(allUp)
+	_, err = d.Stop(t.Context(), s, []string{"nobody"})
+	d.wantExit(err, problem.Usage)
+}
+
+// TestLocked: two operations on a site exclude each other; who is patient waits.
+func TestLocked(t *testing.T) {
+	d := newDesk(t)
+	d.up()
+	s := d.site()
+	h, err := d.Here(s)
+	d.must(err)
+	letGo, err := d.Hold(t.Context(), s, h)
+	d.must(err)
+	_, err = d.Stop(t.Context(), s, nil)
+	d.wantExit(err, problem.Locked)
+	done := make(chan error)
+	go func() {
+		_, err := d.Patiently().Stop(t.Context(), s, nil)
+		done <- err
+	}()
+	letGo()
+	d.must(<-done)
+	d.wantNodes("db none stopped -, web1 none stopped -, web2 none stopped -")
+}
+
+// TestTwin: a twin comes up beside its original, is its owner's, and goes when its time is over and nobody has seen to it.
+func TestTwin(t *testing.T) {
+	d := newDesk(t)
+	d.up()
+	original, dir, err := d.Original(d.dir)
+	d.must(err)
+	of := twinOf(original.Name, dir, "dev")
+	s, r, err := d.CreateTwin(t.Context(), of)
+	d.must(err)
+	if s.Key() != "toykat.dev" || r == nil {
+		t.Errorf("made was %s, %+v", s.Key(), r)
+	}
+	if all, running := d.CountNodes(t.Context(), s); all != 3 || running != 3 {
+		t.Errorf("%d nodes, %d run", all, running)
+	}
+	d.wantNodes(allUp) // of the original
+	_, _, err = d.CreateTwin(t.Context(), of)
+	d.wantExit(err, problem.Mistake, "has a twin dev already")
+	rows, err := d.Sites(t.Context())
+	d.must(err)
+	if len(rows) != 2 || !rows[1].Up || rows[1].Running != 3 {
+		t.Errorf("the sites are %+v", rows)
+	}
+
+	somebody := *d.Session
+	somebody.Twin = "dev"
+	record, err := d.ReadTwin("toykat.dev")
+	d.must(err)
+	record.Options.Owner = "bob"
+	d.must(d.WriteTwin(record))
+	theirs, err := somebody.Load()
+	d.must(err)
+	_, err = somebody.Stop(t.Context(), theirs, nil)
+	d.wantExit(err, problem.Refused, "bob")
+
+	record.Expires = record.Created.Add(-hour)
+	d.must(d.WriteTwin(record))
+	_, err = d.Start(t.Context(), d.site(), nil) // whoever changes a site does what is overdue
+	d.must(err)
+	if len(d.Twins()) > 0 || !strings.Contains(d.watch.text(), "Twin dev of toykat is gone") {
+		t.Errorf("there are still %v; told was %s", d.Twins(), d.watch.text())
+	}
+	d.wantExit(d.DestroyTwin(t.Context(), "dev"), problem.Mistake, "there is no twin")
+	d.wantNodes(allUp)
+}
+
+// TestTwinVolumes: the volumes of a twin begin empty, or with what a program puts there, or with a copy of the original's.
+func TestTwinVolumes(t *testing.T) {
+	d := newDesk(t)
+	d.up()
+	book := filepath.Join(d.dirs.Volumes("toykat"), "archive", "db", "book")
+	d.must(os.WriteFile(book, []byte("paid"), 0o644))
+	fill := filepath.Join(d.dir, "fill")
+	d.must(os.WriteFile(fill, []byte("#!/bin/sh\necho \"$1 $2\" > \"$3/book\"\n"), 0o755))
+	for how, want := range map[string]string{site.Empty: "", site.Snapshot: "paid", fill: "archive db\n"} {
+		of := twinOf("toykat", d.dir, "dev")
+		of.Volumes = how
+		_, _, err := d.CreateTwin(t.Context(), of)
+		d.must(err)
+		text, _ := os.ReadFile(filepath.Join(d.dirs.Volumes("toykat.dev"), "archive", "db", "book"))
+		if string(text) != want {
+			t.Errorf("%s: %q", how, text)
+		}
+		d.must(d.DestroyTwin(t.Context(), "dev"))
+	}
+	of := twinOf("toykat", d.dir, "dev")
+	of.Volumes = "/no/such/program"
+	_, _, err := d.CreateTwin(t.Context(), of)
+	d.wantExit(err, problem.Usage, "no program")
+}
+
+// TestResume: after a reboot all sites that were up are so again, and those that were down stay so.
+func TestResume(t *testing.T) {
+	d := newDesk(t)
+	d.up()
+	_, err := d.Stop(t.Context(), d.site(), nil) // as the power cut did
+	d.must(err)
+	for _, m := range d.SitesUp() {
+		s, r, err := d.ResumeSite(t.Context(), m)
+		d.must(err)
+		if s == nil || r == nil {
+			t.Errorf("%s: %v, %v", m.Key(), s, r)
+		}
+	}
+	d.wantNodes(allUp)
+	d.must(d.ResumeExpiries(t.Context()))
+	d.must(os.Remove(filepath.Join(d.dir, "site.toml")))
+	_, _, err = d.ResumeSite(t.Context(), d.SitesUp()[0])
+	d.wantExit(err, problem.Failed, "was not brought up")
+	_, err = d.DownNamed(t.Context(), "toykat", false)
+	d.must(err)
+	if len(d.SitesUp()) > 0 {
+		t.Errorf("up are %v", d.SitesUp())
+	}
+}

@@ -1,0 +1,285 @@
+package control_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"orrery/internal/apply/local"
+	"orrery/internal/apply/local/memory"
+	"orrery/internal/control"
+	"orrery/internal/control/register"
+	"orrery/internal/engine"
+	"orrery/internal/engine/fake"
+	"orrery/internal/host"
+	"orrery/internal/host/later"
+	"orrery/internal/observe"
+	"orrery/internal/plan"
+	"orrery/internal/site"
+	"orrery/internal/site/spec"
+	"orrery/internal/volume"
+)
+
+// A machine has nodes, networks, layers and settings in memory, and the rest, which any user may write, in temporary directories.
+// The real worker does the steps on it. It outlives sessions, as a machine outlives processes.
+type machine struct {
+	t     *testing.T
+	dirs  host.Dirs
+	fault *fake.Faults
+
+	mu      sync.Mutex
+	hosts   map[string]*fake.Host // by site
+	waiting []later.Waiting
+}
+
+func newMachine(t *testing.T) *machine {
+	t.Helper()
+	if os.Geteuid() != os.Getegid() {
+		t.Skip("this user's group is of another number")
+	}
+	run, err := os.MkdirTemp("/dev/shm", "orrery-test-") // in memory, as /run is
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(run) })
+	return &machine{t: t, dirs: host.Dirs{State: t.TempDir(), Run: run}, fault: &fake.Faults{}, hosts: map[string]*fake.Host{}}
+}
+
+// of gives what is in memory of a site.
+func (m *machine) of(key string) *fake.Host {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.hosts[key] == nil {
+		m.hosts[key] = fake.NewHost(key, "local", 8, 1<<34)
+		m.hosts[key].Faults = m.fault
+	}
+	return m.hosts[key]
+}
+
+// nodes have this user's ids, and no unit starts by itself when they boot.
+type nodes struct{ *fake.Engine }
+
+func (nodes) Idmap(engine.Ref) (int, error)                        { return os.Geteuid(), nil }
+func (nodes) Disable(context.Context, engine.Ref, ...string) error { return nil }
+func (nodes) Inject(context.Context, engine.Ref, ...host.File) error {
+	return errors.ErrUnsupported
+}
+
+// Allowed lets everybody.
+func (m *machine) Allowed() error { return nil }
+
+// Host gives the machine as the host of a site.
+func (m *machine) Host(name string, s *site.Site) *local.Host {
+	in := m.of(s.Key())
+	h := local.New(name, m.dirs, s, map[string]engine.Engine{"lxc": nodes{in.Engine}}, nil)
+	h.Ground = memory.Ground(in, m.dirs)
+	h.Ground.Volumes = volumes{m}
+	return h
+}
+
+// Guard has nobody to let go on: what is killed in tests comes back.
+func (m *machine) Guard(...*spec.Node) (letGo func(), err error) { return func() {}, nil }
+
+func (m *machine) Later(l later.Call) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.waiting = append(m.waiting, later.Waiting{Name: l.Name})
+	return nil
+}
+
+func (m *machine) Waiting() ([]later.Waiting, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.waiting), nil
+}
+
+func (m *machine) Cancel(name string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.waiting = slices.DeleteFunc(m.waiting, func(w later.Waiting) bool { return w.Name == name })
+	return nil
+}
+
+// Volumes are real directories, without owners.
+type volumes struct{ *machine }
+
+func (m volumes) List(key string) ([]observe.Volume, error) { return volume.List(m.dirs, key) }
+
+func (m volumes) Provide(n *spec.Node, v spec.Mount, _ volume.Account) error {
+	return os.MkdirAll(volume.Path(m.dirs, n.Site, n.Name, v), 0o755)
+}
+
+func (m volumes) ProvideCopy(ctx context.Context, n *spec.Node, v spec.Mount, _ volume.Account, still volume.Still) (volume.Made, error) {
+	to := volume.Path(m.dirs, n.Site, n.Name, v)
+	err := still(ctx, func(context.Context) error { return os.MkdirAll(to, 0o755) })
+	return volume.Made{}, err
+}
+
+func (volumes) Erase(path string) error { return os.RemoveAll(path) }
+func (m volumes) Drop(n *spec.Node, v spec.Mount) error {
+	return os.RemoveAll(volume.Path(m.dirs, n.Site, n.Name, v))
+}
+func (m volumes) DropCopies(key string, release int) error {
+	return os.RemoveAll(m.dirs.Copies(key, release))
+}
+func (volumes) Sweep(string) error { return nil }
+func (volumes) Release() error     { return nil }
+
+// A told watcher keeps what it is told.
+type told struct {
+	mu     sync.Mutex
+	events []control.Event
+	steps  []string
+}
+
+func (w *told) Steps(*plan.Plan, func(*plan.Step) time.Duration) control.StepWatcher { return w }
+func (w *told) Bytes(string) control.ByteWatcher                                     { return w }
+func (w *told) Begin(*plan.Step)                                                     {}
+func (w *told) Detail(*plan.Step, string)                                            {}
+func (w *told) Add(int64)                                                            {}
+func (w *told) Close()                                                               {}
+
+func (w *told) End(s *plan.Step, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.steps = append(w.steps, s.String())
+}
+
+func (w *told) Tell(e control.Event) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.events = append(w.events, e)
+}
+
+func (w *told) text() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var lines []string
+	for _, e := range w.events {
+		lines = append(lines, string(e.Kind)+": "+e.Text)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// A desk is a site on a machine in memory, and somebody who works with it.
+type desk struct {
+	*testing.T
+	*machine
+	*control.Session
+	watch *told
+	dir   string
+	sick  bool // the health checks of web nodes of a release fail
+}
+
+const toykat = `
+[site]
+name = "toykat"
+
+[network.lan]
+subnet  = "10.99.1.0/24"
+gateway = "10.99.1.1"
+
+[image.debian]
+suite = "bookworm"
+
+
+[node.db]
+id     = 11
+roles  = ["db"]
+
+[node."web{1..2}"]
+id     = 21
+roles  = ["web"]
+
+[release.700]
+[release.701]
+`
+
+func newDesk(t *testing.T) *desk {
+	t.Helper()
+	d := &desk{T: t, machine: newMachine(t), watch: &told{}, dir: t.TempDir()}
+	d.write("site.toml", toykat)
+	d.write("roles/web/role.toml", "[[health]]\ncommand = [\"ask\"]\ntimeout = \"1s\"\nwithin = \"1s\"\n")
+	d.write("roles/db/role.toml", "[[volume]]\nname = \"archive\"\npath = \"/srv/archive\"\n[[health]]\ncommand = [\"ask\"]\ntimeout = \"1s\"\nwithin = \"1s\"\n")
+	d.Session = &control.Session{
+		Register: register.Register{Dirs: d.dirs}, SiteDir: d.dir, Release: control.Live, Command: "orrery test", Machine: d.machine, Asker: control.Agreed{}, Watcher: d.watch,
+	}
+	d.of("toykat").Command = func(_ context.Context, ref engine.Ref, c host.Command) error {
+		if d.sick && c.Args[0] == "ask" && strings.HasPrefix(ref.Name, "web") && ref.ID > 1000 {
+			return errors.New("it does not answer")
+		}
+		return nil
+	}
+	return d
+}
+
+func (d *desk) write(name, text string) {
+	d.Helper()
+	path := filepath.Join(d.dir, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		d.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		d.Fatal(err)
+	}
+}
+
+// site reads the site directory, as each operation does.
+func (d *desk) site() *site.Site {
+	d.Helper()
+	s, err := d.Load()
+	if err != nil {
+		d.Fatal(err)
+	}
+	return s
+}
+
+// live gives the nodes as "NAME RELEASE STATE HEALTH", and those in quarantine with a star.
+func (d *desk) nodes() string {
+	d.Helper()
+	status, err := d.Status(d.Context(), d.site(), nil)
+	if err != nil {
+		d.Fatal(err)
+	}
+	var all []string
+	for _, n := range status.Nodes {
+		star := ""
+		if n.Quarantine {
+			star = "*"
+		}
+		all = append(all, strings.Join([]string{n.Node + star, site.ReleaseName(n.Release), n.State, n.Health}, " "))
+	}
+	return strings.Join(all, ", ")
+}
+
+func (d *desk) wantNodes(want string) {
+	d.Helper()
+	if got := d.nodes(); got != want {
+		d.Errorf("the nodes are %s\nnot %s", got, want)
+	}
+}
+
+func (d *desk) must(err error) {
+	d.Helper()
+	if err != nil {
+		d.Fatalf("%v\ntold: %s", err, d.watch.text())
+	}
+}
+
+// networks names those that are there.
+func (d *desk) networks() string {
+	d.Helper()
+	all, err := d.of("toykat").Networks().Observe("toykat")
+	d.must(err)
+	var names []string
+	for _, n := range all {
+		names = append(names, n.Name)
+	}
+	return strings.Join(names, " ")
+}

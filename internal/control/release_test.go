@@ -1,0 +1,234 @@
+package control_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"orrery/internal/control"
+	"orrery/internal/control/register"
+	"orrery/internal/observe"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+	"orrery/internal/site/twin"
+)
+
+const hour = time.Hour
+
+func twinOf(name, dir, as string) register.TwinRecord {
+	return register.TwinRecord{
+		Site: name, Dir: dir, Options: twin.Options{Name: as, Owner: control.Who()}, Volumes: site.Empty, Created: time.Now().UTC().Truncate(time.Second),
+	}
+}
+
+func (d *desk) stage(release int) {
+	d.Helper()
+	_, err := d.Stage(d.Context(), d.site(), nil, control.StageOptions{Release: release})
+	d.must(err)
+}
+
+func (d *desk) turnTo(release int) *control.Switched {
+	d.Helper()
+	made, err := d.Switch(d.Context(), d.site(), nil, control.SwitchOptions{Release: release})
+	d.must(err)
+	return made
+}
+
+func atRelease(n int) string {
+	return fmt.Sprintf("db %[1]d running healthy, web1 %[1]d running healthy, web2 %[1]d running healthy", n)
+}
+
+// live leaves out what is in quarantine.
+func (d *desk) wantLive(release int) {
+	d.Helper()
+	var live []string
+	for _, n := range strings.Split(d.nodes(), ", ") {
+		if !strings.Contains(n, "*") {
+			live = append(live, n)
+		}
+	}
+	want := allUp
+	if release > 0 {
+		want = atRelease(release)
+	}
+	if got := strings.Join(live, ", "); got != want {
+		d.Errorf("live are %s\nnot %s", got, want)
+	}
+}
+
+// TestReleases: releases are staged beside what is live, switched to and from, and a former one is gone back to.
+func TestReleases(t *testing.T) {
+	d := newDesk(t)
+	d.up()
+	d.stage(700)
+	d.wantLive(0)
+	if !strings.Contains(d.nodes(), "web1* 700 running healthy") {
+		t.Errorf("the nodes are %s", d.nodes())
+	}
+	made := d.turnTo(700)
+	if made.Already || !made.Kept || made.To["db"] != 700 || made.From["db"] != 0 {
+		t.Errorf("switched was %+v", made)
+	}
+	d.wantLive(700)
+	if made := d.turnTo(700); !made.Already {
+		t.Errorf("switched again was %+v", made)
+	}
+	d.stage(701)
+	d.turnTo(701)
+	d.wantLive(701)
+	if _, err := d.Rollback(t.Context(), d.site(), nil); err != nil {
+		t.Fatal(err)
+	}
+	d.wantLive(700)
+	d.turnTo(701) // forward again, without staging
+	d.wantLive(701)
+	_, err := d.Switch(t.Context(), d.site(), nil, control.SwitchOptions{Release: 702})
+	d.wantExit(err, problem.Mistake, "702")
+	_, err = d.Stage(t.Context(), d.site(), nil, control.StageOptions{})
+	d.wantExit(err, problem.Usage)
+	d.up()
+	d.wantLive(701)
+}
+
+// TestSwitchFails: a switch that fails is taken back, wholly.
+func TestSwitchFails(t *testing.T) {
+	d := newDesk(t)
+	d.up()
+	d.stage(700)
+	d.fault.Fail("move", "", 1, nil)
+	_, err := d.Switch(t.Context(), d.site(), nil, control.SwitchOptions{Release: 700})
+	d.wantExit(err, problem.Reverted, "back at release none")
+	d.wantLive(0)
+	d.turnTo(700)
+	d.wantLive(700)
+}
+
+// TestTrial: a release on trial stays when it is confirmed or its checks hold, and goes back when a check fails or nobody confirms it.
+func TestTrial(t *testing.T) {
+	d := newDesk(t)
+	d.up()
+	d.stage(700)
+	on := func(o control.SwitchOptions) {
+		t.Helper()
+		o.Release = 700
+		made, err := d.Switch(t.Context(), d.site(), nil, o)
+		d.must(err)
+		if made.Trial == nil {
+			t.Fatalf("there is no trial: %+v", made)
+		}
+		if waiting, _ := d.Waiting(); len(waiting) == 0 {
+			t.Error("nobody watches")
+		}
+	}
+	on(control.SwitchOptions{Within: hour})
+	d.must(d.UnderWay(d.site()))
+	if !strings.Contains(d.watch.text(), "nobody watches over it") {
+		t.Errorf("told was %s", d.watch.text())
+	}
+	end, err := d.Confirm(t.Context(), d.site(), "by hand")
+	d.must(err)
+	if end.Result != observe.Confirmed || end.Release != 700 {
+		t.Errorf("it ended with %+v", end)
+	}
+	if end, err := d.AwaitTrial(t.Context(), d.site()); err != nil || end.Result != observe.Confirmed {
+		t.Errorf("%+v, %v", end, err)
+	}
+	watch := func() (*observe.TrialEnd, error) {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		return d.WatchTrial(ctx, d.site())
+	}
+	back := func() {
+		t.Helper()
+		if _, err := d.Rollback(t.Context(), d.site(), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	back()
+	on(control.SwitchOptions{Within: time.Millisecond})
+	end, err = watch()
+	d.must(err)
+	if end.Result != observe.Confirmed {
+		t.Errorf("it ended with %+v", end)
+	}
+	back()
+	on(control.SwitchOptions{Within: time.Millisecond, ByHand: true})
+	_, err = watch()
+	d.wantExit(err, problem.Reverted, "nobody confirmed it")
+	d.wantLive(0)
+	on(control.SwitchOptions{Within: hour})
+	d.sick = true
+	_, err = watch()
+	d.wantExit(err, problem.Reverted, "web")
+	d.sick = false
+	d.wantLive(0)
+	_, err = d.Confirm(t.Context(), d.site(), "by hand")
+	d.wantExit(err, problem.Reverted)
+}
+
+// TestKilled: an operation that is killed at any point is made good by the next up, wherever it was.
+func TestKilled(t *testing.T) {
+	for name, op := range map[string]struct {
+		before  func(d *desk)
+		do      func(ctx context.Context, d *desk) error
+		release []int // one of which is live in the end
+	}{
+		"up": {func(*desk) {}, func(ctx context.Context, d *desk) error {
+			_, _, err := d.Up(ctx, d.site(), nil, control.UpOptions{})
+			return err
+		}, []int{0}},
+		"stage": {(*desk).up, func(ctx context.Context, d *desk) error {
+			_, err := d.Stage(ctx, d.site(), nil, control.StageOptions{Release: 700})
+			return err
+		}, []int{0}},
+		"switch": {func(d *desk) { d.up(); d.stage(700) }, func(ctx context.Context, d *desk) error {
+			_, err := d.Switch(ctx, d.site(), nil, control.SwitchOptions{Release: 700})
+			return err
+		}, []int{0, 700}},
+		"rollback": {func(d *desk) { d.up(); d.stage(700); d.turnTo(700) }, func(ctx context.Context, d *desk) error {
+			_, err := d.Rollback(ctx, d.site(), nil)
+			return err
+		}, []int{0, 700}},
+		"stop": {(*desk).up, func(ctx context.Context, d *desk) error {
+			_, err := d.Stop(ctx, d.site(), nil)
+			return err
+		}, []int{0}},
+		"down": {(*desk).up, func(ctx context.Context, d *desk) error {
+			_, err := d.Down(ctx, d.site(), nil, false)
+			return err
+		}, []int{0}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for n := 1; ; n++ {
+				d := newDesk(t)
+				op.before(d)
+				d.fault.KillAt(n)
+				ctx, cancel := d.fault.Dying(t.Context()) // as all does that a process waits for
+				err := op.do(ctx, d)
+				cancel()
+				d.fault.Revive()
+				d.up()
+				was := d.nodes()
+				ok := false
+				for _, r := range op.release {
+					ok = ok || strings.HasPrefix(strings.ReplaceAll(was, "none", "0"), fmt.Sprintf("db %d running healthy", r))
+				}
+				if !ok {
+					t.Fatalf("killed at %d (%v), the nodes are %s", n, err, was)
+				}
+				if r, _, err := d.Up(t.Context(), d.site(), nil, control.UpOptions{}); err != nil || r != nil {
+					t.Fatalf("killed at %d, the second up: %+v, %v", n, r, err)
+				}
+				if err == nil { // it was over before
+					if n < 4 {
+						t.Errorf("it was over after %d operations", n)
+					}
+					break
+				}
+			}
+		})
+	}
+}
