@@ -33,6 +33,7 @@ func (n *Number) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, (*float64)(n))
 }
 
+// Floats gives numbers as they are to be reckoned with.
 func Floats(all []Number) []float64 {
 	x := make([]float64, len(all))
 	for i, n := range all {
