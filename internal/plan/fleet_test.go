@@ -3,8 +3,10 @@ package plan_test
 import (
 	"cmp"
 	"context"
+	"flag"
 	"os"
 	"slices"
+	"strconv"
 	"sync"
 	"testing"
 
@@ -15,6 +17,7 @@ import (
 	"orrery/internal/plan"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
+	"orrery/test/need"
 )
 
 // failer is what tests need of testing.T and rapid.T.
@@ -27,6 +30,9 @@ type failer interface {
 var root string
 
 func TestMain(m *testing.M) {
+	if err := flag.Set("rapid.checks", strconv.Itoa(need.Times(25, 100))); err != nil { // the real worker does each step of each
+		panic(err)
+	}
 	below := "" // in memory, if there is such a place
 	if _, err := os.Stat("/dev/shm"); err == nil {
 		below = "/dev/shm"

@@ -2,11 +2,13 @@ package release_test
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"maps"
 	"net/netip"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -21,6 +23,7 @@ import (
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
 	"orrery/internal/site/twin"
+	"orrery/test/need"
 )
 
 const host = "sv1"
@@ -29,6 +32,9 @@ const host = "sv1"
 var root string
 
 func TestMain(m *testing.M) {
+	if err := flag.Set("rapid.checks", strconv.Itoa(need.Times(25, 100))); err != nil { // the real worker does each step of each
+		panic(err)
+	}
 	below := "" // in memory, if there is such a place
 	if _, err := os.Stat("/dev/shm"); err == nil {
 		below = "/dev/shm"
