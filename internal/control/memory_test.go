@@ -145,7 +145,7 @@ func (w *told) Detail(*plan.Step, string)                                       
 func (w *told) Add(int64)                                                            {}
 func (w *told) Close()                                                               {}
 
-func (w *told) End(s *plan.Step, err error) {
+func (w *told) End(s *plan.Step, _ error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.steps = append(w.steps, s.String())
