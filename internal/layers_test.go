@@ -77,6 +77,25 @@ var pure = map[string][]string{
 	"lab/search":     {"os", "net", "os/exec", "net/http"},
 }
 
+// beneath are what faces reach only through control.
+var beneath = []string{"engine", "image", "volume", "network", "snapshot", "backup", "role", "drift", "apply/local"}
+
+// TestFaces: a face, such as the command line, knows the operations of a site and not what they are done with.
+func TestFaces(t *testing.T) {
+	eachFile(t, func(pkg, path string, f *ast.File) {
+		if pkg != "cli" {
+			return
+		}
+		for _, i := range f.Imports {
+			name, _ := strconv.Unquote(i.Path.Value)
+			other, _ := strings.CutPrefix(name, "orrery/internal/")
+			if slices.ContainsFunc(beneath, func(p string) bool { return other == p || strings.HasPrefix(other, p+"/") }) {
+				t.Errorf("%s: a face must not import %s: control has the operations", path, other)
+			}
+		}
+	})
+}
+
 func TestLayers(t *testing.T) {
 	depth := map[string]int{}
 	for i, layer := range layers {

@@ -16,8 +16,7 @@ const (
 
 // tooLarge are the packages that may have more lines for the moment, with how many. Who makes one smaller lowers its number, or takes it from here.
 var tooLarge = map[string]int{
-	"cli":     12200, // the operations of a site are being moved out of it,
-	"control": 4000,  // and arrive here, to be parted when all have
+	"cli": 6100, // what is left of exec, logs and members is still to be moved out of it
 }
 
 // TestSize counts the files and lines of each package, but those of tests.

@@ -13,7 +13,6 @@ import (
 	"orrery/internal/control"
 	"orrery/internal/control/nodes"
 	"orrery/internal/host"
-	"orrery/internal/image"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/selector"
@@ -37,7 +36,7 @@ layer instead.`,
 				a.raw()
 			}
 			if o.layer != "" {
-				return printLog(a.out, image.Open(a.Dirs.State).LogOf(o.layer), "layer "+o.layer)
+				return printLog(a.out, a.LayerLog(o.layer), "layer "+o.layer)
 			}
 			if len(args) == 0 {
 				return problem.New(problem.Usage, "of which node?").Try("orrery logs NODE")

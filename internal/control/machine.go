@@ -85,3 +85,6 @@ func (c *Session) Allowed() error { return c.machine().Allowed() }
 func (c *Session) Guard(nodes ...*spec.Node) (letGo func(), err error) {
 	return c.machine().Guard(nodes...)
 }
+
+// LayerLog is the file with what was printed when a layer was built.
+func (c *Session) LayerLog(digest string) string { return image.Open(c.Dirs.State).LogOf(digest) }
