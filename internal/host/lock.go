@@ -154,6 +154,9 @@ func TakeLock(path string, h Holder) (*Lock, error) {
 		return nil, err
 	}
 	l, err := TryLock(path, Alone)
+	for begun := time.Now(); errors.Is(err, ErrHeld) && time.Since(begun) < ofTheDead && dead(path); l, err = TryLock(path, Alone) {
+		time.Sleep(soonest)
+	}
 	if errors.Is(err, ErrHeld) {
 		return nil, problem.New(problem.Locked, "another run is at work here: %s", readHolder(path)).At(path).Try("wait for it, or end that process")
 	}
@@ -166,6 +169,20 @@ func TakeLock(path string, h Holder) (*Lock, error) {
 		return nil, err
 	}
 	return l, nil
+}
+
+// ofTheDead is how long a lock may stay taken whose owner was killed: a program that it was just about to start has the lock with it until it has begun.
+const ofTheDead = 10 * time.Second
+
+// dead reports whether the process that a lock names as its owner is no more.
+func dead(path string) bool {
+	h, ok := holderOf(path)
+	return ok && h.Pid > 0 && errors.Is(unix.Kill(h.Pid, 0), unix.ESRCH)
+}
+
+func holderOf(path string) (h Holder, ok bool) {
+	text, err := os.ReadFile(path)
+	return h, err == nil && json.Unmarshal(text, &h) == nil
 }
 
 // write says in a lock who has it.
@@ -182,9 +199,8 @@ func (h Holder) write(f *os.File) error {
 }
 
 func readHolder(path string) string {
-	text, _ := os.ReadFile(path)
-	var h Holder
-	if json.Unmarshal(text, &h) != nil {
+	h, ok := holderOf(path)
+	if !ok {
 		return "by an unknown owner"
 	}
 	return fmt.Sprintf("%s runs %q (process %d) since %s", h.Who, h.Command, h.Pid, time.Since(h.Since).Round(time.Second))

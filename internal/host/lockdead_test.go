@@ -1,0 +1,42 @@
+package host
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"orrery/internal/problem"
+)
+
+// TestLockOfTheDead: a process that is killed while it starts a program leaves its lock to that for a moment. Whoever comes next waits for it, and not for
+// an owner that lives.
+func TestLockOfTheDead(t *testing.T) {
+	gone := exec.Command("true")
+	if err := gone.Run(); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "lock")
+	l, err := TakeLock(path, Holder{Who: "ada", Pid: gone.Process.Pid, Since: time.Now()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	starting := exec.Command("sleep", "0.3")
+	starting.ExtraFiles = []*os.File{l.file}
+	if err := starting.Start(); err != nil {
+		t.Fatal(err)
+	}
+	l.file.Close() // as the kernel does for whoever is killed
+	next, err := TakeLock(path, Holder{Who: "bob", Pid: os.Getpid(), Since: time.Now()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := starting.Wait(); err != nil {
+		t.Error(err)
+	}
+	if _, err := TakeLock(path, Holder{}); problem.Exit(err) != int(problem.Locked) {
+		t.Errorf("of one that lives: %v", err)
+	}
+	next.Release()
+}
