@@ -78,6 +78,22 @@ func (p *place) pings(address string) bool {
 	return p.in(func() error { return exec.Command("ping", "-n", "-c", "1", "-W", "1", address).Run() }) == nil
 }
 
+// loopTracked gives how many connections of the loopback this namespace tracks; the kernel sends packets of its own over new bridges.
+func loopTracked(t *testing.T) int {
+	t.Helper()
+	flows, err := netlink.ConntrackTableList(netlink.ConntrackTable, unix.AF_INET)
+	if err != nil {
+		t.Skipf("not run: connections cannot be listed: %v", err)
+	}
+	n := 0
+	for _, f := range flows {
+		if f.Forward.SrcIP.IsLoopback() {
+			n++
+		}
+	}
+	return n
+}
+
 // tracked gives how many connections this namespace tracks.
 func tracked(t *testing.T) int {
 	t.Helper()
@@ -242,7 +258,7 @@ func TestLoopbackIsNotTracked(t *testing.T) {
 			_, err := call("127.0.0.1", patience)
 			must(t, err)
 		}
-		return tracked(t)
+		return loopTracked(t)
 	}
 	if n := talk(); n > 0 {
 		t.Errorf("%d connections of the loopback are tracked", n)
