@@ -223,10 +223,10 @@ func (c *chaos) mended() {
 	c.wantKept("store", c.now.lines)
 }
 
-// gone wants that nothing is left when the site and its twin are taken down.
+// gone wants that nothing is left when the site and its twin are taken down. The time of the twin may be over just then: whoever ends it is waited for.
 func (c *chaos) gone() {
 	c.Helper()
-	if r := c.run("twin", "destroy", chaosTwin); r.status != 0 && r.status != 3 {
+	if r := c.run("twin", "destroy", chaosTwin, "--wait"); r.status != 0 && r.status != 3 {
 		c.Errorf("the twin cannot be destroyed: exit status %d\n%s%s", r.status, r.out, r.errs)
 	}
 	repository := filepath.Join(dirs.State, "backups")

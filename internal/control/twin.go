@@ -2,6 +2,8 @@ package control
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"strings"
 
 	"orrery/internal/control/register"
@@ -67,6 +69,9 @@ func (c *Session) DestroyTwin(ctx context.Context, name string) error {
 		return err
 	}
 	r, err := c.ReadTwin(key)
+	if errors.Is(err, fs.ErrNotExist) { // its time was over just now
+		return c.NoTwin("", name)
+	}
 	if err != nil {
 		return err
 	}
