@@ -89,6 +89,7 @@ func (m *machine) Guard(...*spec.Node) (letGo func(), err error) { return func()
 func (m *machine) Later(l later.Call) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.waiting = slices.DeleteFunc(m.waiting, func(w later.Waiting) bool { return w.Name == l.Name }) // one in the place of another
 	m.waiting = append(m.waiting, later.Waiting{Name: l.Name})
 	return nil
 }

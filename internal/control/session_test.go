@@ -1,0 +1,257 @@
+package control_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"orrery/internal/control"
+	"orrery/internal/engine"
+	"orrery/internal/member"
+	"orrery/internal/observe"
+	"orrery/internal/plan"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+	"orrery/internal/site/twin"
+)
+
+// changes is the Asker of a caller who agrees, but only after something has happened.
+type changes struct{ meanwhile func() }
+
+func (c changes) Ask(control.Question) (bool, error) {
+	c.meanwhile()
+	return true, nil
+}
+
+// TestChangedWhileAsked: what was agreed to is done only if the host is still as it was when the plan was made.
+func TestChangedWhileAsked(t *testing.T) {
+	d := newDesk(t)
+	d.write("site.toml", strings.Replace(toykat, "[network.lan]", "production = true\n[network.lan]", 1))
+	d.up()
+	s := d.site()
+	d.Asker = changes{func() {
+		if err := d.of("toykat").Stop(t.Context(), engine.Ref{Site: "toykat", ID: 21, Name: "web1"}); err != nil {
+			t.Error(err)
+		}
+	}}
+	_, err := d.Stop(t.Context(), s, nil)
+	d.wantExit(err, problem.Surprise, "has changed since the plan was made")
+	d.wantNodes("db none running healthy, web1 none stopped -, web2 none running healthy")
+	d.Asker = changes{func() {}}
+	_, err = d.Stop(t.Context(), s, nil)
+	d.must(err)
+	d.wantNodes("db none stopped -, web1 none stopped -, web2 none stopped -")
+}
+
+// TestWaysIntoNodes: there is a way into the nodes that run, those that are live unless another release is meant; privileged ones are closed to members.
+func TestWaysIntoNodes(t *testing.T) {
+	d := newDesk(t)
+	d.up()
+	d.stage(700)
+	s := d.site()
+	all, err := d.Runners(t.Context(), s)
+	d.must(err)
+	if len(all) != 3 {
+		t.Errorf("there are %d ways", len(all))
+	}
+	_, err = d.Stop(t.Context(), s, []string{"web1"})
+	d.must(err)
+	_, err = d.Running(t.Context(), s, "web1")
+	d.wantExit(err, problem.Failed, "does not run", "orrery up web1")
+	staged := *d.Session
+	staged.Release = 700
+	_, err = staged.Running(t.Context(), s, "web1")
+	d.must(err)
+	_, err = control.Declared(s, "web11")
+	d.wantExit(err, problem.Usage, "did you mean web1?")
+	if n, err := control.Declared(s, "db"); err != nil || n.ID != 11 {
+		t.Errorf("%+v, %v", n, err)
+	}
+}
+
+// TestFound: the site that is meant is that of the directory, else the only one that is up.
+func TestFound(t *testing.T) {
+	d := newDesk(t)
+	t.Chdir(t.TempDir())
+	d.SiteDir = ""
+	_, err := d.Load()
+	d.wantExit(err, problem.Usage, "there is no site.toml here")
+	d.SiteDir = d.dir
+	d.up()
+	d.SiteDir = ""
+	if s, err := d.Load(); err != nil || s.Name != "toykat" {
+		t.Errorf("%+v, %v", s, err)
+	}
+	d.must(os.Rename(filepath.Join(d.dir, "site.toml"), filepath.Join(d.dir, "gone.toml")))
+	_, err = d.Load()
+	d.wantExit(err, problem.Usage, "its directory is gone", "orrery down --name toykat")
+	t.Chdir(d.dir)
+	d.must(os.Rename("gone.toml", "site.toml"))
+	if dir, err := d.Directory(); err != nil || dir != "." {
+		t.Errorf("%s, %v", dir, err)
+	}
+	d.Twin = "dev"
+	_, err = d.Load()
+	d.wantExit(err, problem.Mistake, "has no twin")
+}
+
+// TestStatusProbe: a look into the nodes finds what has drifted and what is sick, and these come first.
+func TestStatusProbe(t *testing.T) {
+	d := newDesk(t)
+	d.up()
+	d.stage(700)
+	d.turnTo(700)
+	d.sick = true
+	status, err := d.Status(t.Context(), d.site(), []string{"web2", "db", "web1"})
+	d.must(err)
+	status.CheckHealth(t.Context())
+	status.SickFirst()
+	var first []string
+	for i, n := range status.Nodes {
+		if i < 2 {
+			first = append(first, n.Node+" "+n.Health)
+		}
+		if status.Declared(i) == nil {
+			t.Errorf("%s is not declared", n.Node)
+		}
+	}
+	if got := strings.Join(first, ", "); got != "web1 unhealthy, web2 unhealthy" {
+		t.Errorf("first are %s", got)
+	}
+}
+
+// TestBatchPutBack: a batch that fails ends a rolling change; its nodes are put back, and those after it are untouched.
+func TestBatchPutBack(t *testing.T) {
+	d := newDesk(t)
+	d.up()
+	d.write("site.toml", strings.Replace(toykat, "roles  = [\"web\"]", "roles  = [\"web\"]\nmemory = \"64MiB\"\nprivileged = true", 1))
+	d.fault.Fail("Start", "web1", 1, nil)
+	one, ok := site.ParseBatch("1")
+	if !ok {
+		t.Fatal("1 is no batch")
+	}
+	_, _, err := d.Up(t.Context(), d.site(), nil, control.UpOptions{Batch: one})
+	if err == nil || !strings.Contains(d.watch.text(), "web1: start: this failure was ordered") {
+		t.Fatalf("%v; told was %s", err, d.watch.text())
+	}
+	nodes, err := d.of("toykat").List(t.Context(), "toykat")
+	d.must(err)
+	for _, n := range nodes {
+		if n.Name == "web2" && n.Privileged {
+			t.Error("web2 was changed, too")
+		}
+	}
+	d.up()
+	d.wantNodes(allUp)
+}
+
+// TestGiveUpRollback: what rollback returns to is staged anew only if that is said; there is no way back to it then.
+func TestGiveUpRollback(t *testing.T) {
+	d := newDesk(t)
+	d.up()
+	for _, n := range []int{700, 701} {
+		d.stage(n)
+		d.turnTo(n)
+	}
+	staged, err := d.Stage(t.Context(), d.site(), nil, control.StageOptions{Release: 700})
+	d.must(err)
+	if len(staged.Spared) != 3 {
+		t.Errorf("spared were %v", staged.Spared)
+	}
+	if _, err = d.Stage(t.Context(), d.site(), nil, control.StageOptions{Release: 700, GiveUp: true}); err != nil {
+		t.Fatal(err)
+	}
+	_, err = d.Rollback(t.Context(), d.site(), nil)
+	d.wantExit(err, problem.Mistake, "no former release")
+	d.wantLive(701)
+}
+
+// TestReleaseOfTwin: releases of a twin are its own.
+func TestReleaseOfTwin(t *testing.T) {
+	d := newDesk(t)
+	d.up()
+	_, _, err := d.CreateTwin(t.Context(), twinOf("toykat", d.dir, "dev"))
+	d.must(err)
+	of := *d.Session
+	of.Twin = "dev"
+	s, err := of.Load()
+	d.must(err)
+	_, err = of.Stage(t.Context(), s, nil, control.StageOptions{Release: 700})
+	d.must(err)
+	made, err := of.Switch(t.Context(), s, nil, control.SwitchOptions{Release: 700})
+	d.must(err)
+	if made.Site != "toykat.dev" || made.To["db"] != 700 {
+		t.Errorf("switched was %+v", made)
+	}
+	d.wantLive(0) // of the original
+}
+
+// TestForgottenTrial: a trial that nobody watches is watched again by whoever comes, and ends if its time is over.
+func TestForgottenTrial(t *testing.T) {
+	d := newDesk(t)
+	d.up()
+	d.stage(700)
+	made, err := d.Switch(t.Context(), d.site(), nil, control.SwitchOptions{Release: 700, Within: hour})
+	d.must(err)
+	if made.Trial == nil {
+		t.Fatal("there is no trial")
+	}
+	d.must(d.Cancel("trial-toykat")) // as a kill does
+	d.up()
+	if waiting, _ := d.Waiting(); len(waiting) != 1 {
+		t.Errorf("%v watch", waiting)
+	}
+	_, err = d.Stage(t.Context(), d.site(), nil, control.StageOptions{Release: 701})
+	d.must(err)
+	_, err = d.Switch(t.Context(), d.site(), nil, control.SwitchOptions{Release: 701})
+	d.wantExit(err, problem.Mistake, "is on trial until")
+	h, err := d.Bare(d.site())
+	d.must(err)
+	r, err := h.ReadReleases()
+	d.must(err)
+	r.Trial.Until, r.Trial.Within = r.Trial.Until.Add(-2*hour), time.Nanosecond
+	r.Trial.Begin(observe.Moment{Calendar: time.Now().Add(-hour), Boot: r.Trial.Boot}, time.Nanosecond)
+	d.must(h.WriteReleases(r))
+	d.up()
+	d.wantLive(0)
+	if !strings.Contains(d.watch.text(), "nobody watched over it") {
+		t.Errorf("told was %s", d.watch.text())
+	}
+}
+
+// TestOrphans: volumes that no node uses any more are named, when a site comes up without the node.
+func TestOrphans(t *testing.T) {
+	d := newDesk(t)
+	d.up()
+	d.write("site.toml", strings.Replace(toykat, "[node.db]", "[node.ledger]", 1))
+	d.up()
+	if !strings.Contains(d.watch.text(), "orphan: ") || !strings.Contains(d.watch.text(), "archive") {
+		t.Errorf("told was %s", d.watch.text())
+	}
+	if (plan.Orphan{Node: "db.before"}).Unexpected() {
+		t.Error("what was set aside is unexpected")
+	}
+}
+
+// TestMember: what a member does in nodes is in the journal, and a twin is granted as the site says.
+func TestMember(t *testing.T) {
+	d := newDesk(t)
+	d.up()
+	s := d.site()
+	d.Member = &member.Person{Name: "ada"}
+	ran := false
+	d.must(d.Noted(s, func() error { ran = true; return nil }))
+	h, err := d.Bare(s)
+	d.must(err)
+	entries, _, err := h.Entries()
+	d.must(err)
+	if last := entries[len(entries)-1]; !ran || last.Kind != "end" || last.Result != "done" {
+		t.Errorf("the last entry is %+v", last)
+	}
+	of := twinOf("toykat", d.dir, "dev")
+	of.Options = twin.Options{Name: "dev", Owner: "ada", NAT: true}
+	err = d.Grant(s, &of)
+	d.wantExit(err, problem.Refused)
+}
