@@ -24,6 +24,7 @@ import (
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
 	"orrery/internal/volume"
+	"orrery/test/need"
 )
 
 // A machine has nodes, networks, layers and settings in memory, and the rest, which any user may write, in temporary directories.
@@ -40,9 +41,7 @@ type machine struct {
 
 func newMachine(t *testing.T) *machine {
 	t.Helper()
-	if os.Geteuid() != os.Getegid() {
-		t.Skip("this user's group is of another number")
-	}
+	need.SameIDs(t)
 	run, err := os.MkdirTemp("/dev/shm", "orrery-test-") // in memory, as /run is
 	if err != nil {
 		t.Fatal(err)

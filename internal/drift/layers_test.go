@@ -15,6 +15,7 @@ import (
 	"orrery/internal/host"
 	"orrery/internal/observe"
 	"orrery/internal/tree"
+	"orrery/test/need"
 )
 
 // A place is a node as the host sees it: two layers, its private layer, and its root, all of them directories.
@@ -28,9 +29,7 @@ type place struct {
 // newPlace makes one of files by path, "layer/path" or "layer/path@" for a link.
 func newPlace(t *testing.T, files map[string]string) *place {
 	t.Helper()
-	if os.Geteuid() != os.Getegid() {
-		t.Skip("this user's group is of another number")
-	}
+	need.SameIDs(t)
 	p := &place{T: t, dir: t.TempDir(), first: os.Geteuid()}
 	for _, dir := range []string{"top", "base", "upper", "root"} {
 		p.must(os.Mkdir(filepath.Join(p.dir, dir), 0o755))

@@ -2,7 +2,6 @@ package snapshot
 
 import (
 	"errors"
-	"os"
 	"strings"
 	"testing"
 
@@ -11,13 +10,12 @@ import (
 	"orrery/internal/engine/nodedir"
 	"orrery/internal/host"
 	"orrery/internal/site/spec"
+	"orrery/test/need"
 )
 
 // TestNodeOnDisk: what a node that runs has written is put back, on the layers on which it stood; when that fails, it has what it had.
 func TestNodeOnDisk(t *testing.T) {
-	if os.Geteuid() != os.Getegid() {
-		t.Skip("the user and its group have different numbers")
-	}
+	need.SameIDs(t)
 	dirs := host.Dirs{State: t.TempDir(), Run: t.TempDir()}
 	d := fake.OnDisk(dirs)
 	n := &spec.Node{Site: "karoo", Name: "n1", ID: 1, Engine: "fake", MachineID: "0123", Base: "then"}

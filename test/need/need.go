@@ -15,6 +15,14 @@ func Integration(t testing.TB) {
 	}
 }
 
+// SameIDs skips a test in which the ids of a node begin with this user's, if its group has another number: a node's root has both at once.
+func SameIDs(t testing.TB) {
+	t.Helper()
+	if os.Geteuid() != os.Getegid() {
+		t.Skip("the user and its group have different numbers")
+	}
+}
+
 // Asked reports whether integration tests shall run.
 func Asked() bool { return os.Getenv("ORRERY_INTEGRATION") == "1" && os.Geteuid() == 0 }
 

@@ -2,7 +2,6 @@ package local
 
 import (
 	"context"
-	"os"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -15,6 +14,7 @@ import (
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
+	"orrery/test/need"
 )
 
 // sharers gives a host on which two nodes run that share a volume, and one that does not.
@@ -119,9 +119,7 @@ func TestStillTogether(t *testing.T) {
 
 // TestVolumesOfRunningNode: an engine that cannot change which volumes a running node sees is not asked to, and says so if the node shall have others.
 func TestVolumesOfRunningNode(t *testing.T) {
-	if os.Geteuid() != os.Getegid() {
-		t.Skip("the user and its group have different numbers")
-	}
+	need.SameIDs(t)
 	dirs := host.Dirs{State: t.TempDir(), Run: t.TempDir()}
 	d := fake.OnDisk(dirs)
 	n := &spec.Node{Site: "karoo", Name: "a", ID: 1, Engine: "fake", Mounts: []spec.Mount{{Volume: "own", Path: "/srv"}}}

@@ -23,6 +23,7 @@ import (
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
 	"orrery/internal/tree"
+	"orrery/test/need"
 )
 
 // A viewed engine shows the files of its one node as directories.
@@ -48,9 +49,7 @@ type served struct {
 
 func newServed(t *testing.T) *served {
 	t.Helper()
-	if os.Geteuid() != os.Getegid() {
-		t.Skip("this user's group is of another number")
-	}
+	need.SameIDs(t)
 	s := &site.Site{
 		Name: "karoo", Images: []site.Image{{Name: "debian", Suite: "bookworm"}},
 		Roles: []site.Role{{

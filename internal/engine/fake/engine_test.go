@@ -17,6 +17,7 @@ import (
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
 	"orrery/internal/volume"
+	"orrery/test/need"
 )
 
 func TestEngine(t *testing.T) { conforms(t, fake.New().Can) }
@@ -26,9 +27,7 @@ func TestModestEngine(t *testing.T) { conforms(t, observe.Capabilities{}) }
 
 // TestDisk: nor do nodes that have directories behave in any other way.
 func TestDisk(t *testing.T) {
-	if os.Geteuid() != os.Getegid() {
-		t.Skip("the user and its group have different numbers")
-	}
+	need.SameIDs(t)
 	enginetest.Run(t, func(t *testing.T) enginetest.Fixture {
 		dirs := host.Dirs{State: t.TempDir(), Run: t.TempDir()}
 		d := fake.OnDisk(dirs)

@@ -12,6 +12,7 @@ import (
 	"orrery/internal/engine"
 	"orrery/internal/problem"
 	"orrery/internal/site/spec"
+	"orrery/test/need"
 )
 
 // whoever runs a test may make privileged nodes: their owners are those of the host.
@@ -21,9 +22,7 @@ func privileged(id int, base string) *spec.Node {
 
 func mayChown(t *testing.T) {
 	t.Helper()
-	if os.Geteuid() != os.Getegid() {
-		t.Skip("the user and its group have different numbers")
-	}
+	need.SameIDs(t)
 }
 
 // wrote has a node write a file, and reads gives what it has written.

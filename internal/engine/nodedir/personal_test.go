@@ -69,9 +69,7 @@ func must(t *testing.T, err error) {
 
 // TestPersonalise: what makes a node this node is written into its own tree, whatever links are there.
 func TestPersonalise(t *testing.T) {
-	if os.Geteuid() != os.Getegid() {
-		t.Skip("the user and its group have different numbers")
-	}
+	need.SameIDs(t)
 	e := withKeys(t, "s", "a")
 	top, outside := t.TempDir(), t.TempDir()
 	snares(t, top, outside)
