@@ -65,12 +65,18 @@ func (c *Session) Target(selectors []string) (*site.Site, *local.Host, map[strin
 	if err != nil {
 		return nil, nil, nil, err
 	}
+	h, chosen, err := c.chosen(s, selectors)
+	return s, h, chosen, err
+}
+
+// chosen gives this machine as the host of a site, and the names of the nodes that selectors mean (nil: all).
+func (c *Session) chosen(s *site.Site, selectors []string) (*local.Host, map[string]bool, error) {
 	chosen, err := Choose(s, selectors)
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, nil, err
 	}
 	h, err := c.Here(s)
-	return s, h, chosen, err
+	return h, chosen, err
 }
 
 // Choose gives the names of the nodes that selectors mean; nil means all.

@@ -31,11 +31,7 @@ func (c *Session) Up(ctx context.Context, s *site.Site, selectors []string, o Up
 }
 
 func (c *Session) up(ctx context.Context, s *site.Site, selectors []string, o UpOptions) (r *apply.Result, err error) {
-	chosen, err := Choose(s, selectors)
-	if err != nil {
-		return nil, err
-	}
-	h, err := c.Here(s)
+	h, chosen, err := c.chosen(s, selectors)
 	if err != nil {
 		return nil, err
 	}
