@@ -58,18 +58,14 @@ type Restored struct {
 
 // Restore brings back a site that was backed up, from a file or directory of backups.
 func (c *Session) Restore(ctx context.Context, text string, o RestoreOptions) (*Restored, error) {
-	if err := c.machine().Allowed(); err != nil {
+	if err := c.Allowed(); err != nil {
 		return nil, err
 	}
-	v, id, err := vault.Open(text)
+	v, id, m, err := vault.OpenOne(text)
 	if err != nil {
 		return nil, err
 	}
 	defer v.Close() //nolint:errcheck // it was only read
-	id, m, err := vault.Choose(v, id)
-	if err != nil {
-		return nil, err
-	}
 	r := &restoration{Session: c, o: o, name: m.Site, twin: m.Twin}
 	if o.To != "" {
 		r.twin = o.To
@@ -378,7 +374,7 @@ func (r *restoration) say(s *site.Site, h *local.Host) error {
 // finishRestore brings a restore that was interrupted to its end, if the site had been touched; if not, what was laid down goes. It gives the restore that it has
 // tried to bring to its end, if there was one. Of the site nothing but its name and twin need be known.
 func (c *Session) finishRestore(ctx context.Context, s *site.Site) (*backup.Restore, error) {
-	if c.machine().Allowed() != nil {
+	if c.Allowed() != nil {
 		return nil, nil // whoever needs root says so
 	}
 	from, err := c.Interrupted(s)

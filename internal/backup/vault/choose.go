@@ -52,6 +52,18 @@ func vaultOf[V interface {
 	return v, nil
 }
 
+// OpenOne opens the file or directory that a user has named, and finds the backup in it that he means. The caller closes the vault.
+func OpenOne(text string) (v Vault, id string, m *Manifest, err error) {
+	if v, id, err = Open(text); err != nil {
+		return nil, "", nil, err
+	}
+	if id, m, err = Choose(v, id); err != nil {
+		v.Close() //nolint:errcheck // it was only read
+		return nil, "", nil, err
+	}
+	return v, id, m, nil
+}
+
 // Choose finds the backup that an ID means, which may be the beginning of one; "": the last, if all are of one site.
 func Choose(v Vault, id string) (string, *Manifest, error) {
 	ids, err := v.Backups()

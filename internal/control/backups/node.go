@@ -22,15 +22,11 @@ type Replaced struct {
 // ReplaceNode puts one node of the site back as it was backed up, in the place of what it is now: what the backup has of it becomes a snapshot, and that is put back. The rest
 // of the site goes on.
 func ReplaceNode(ctx context.Context, c *control.Session, where, node string) (*Replaced, error) {
-	v, id, err := vault.Open(where)
+	v, id, m, err := vault.OpenOne(where)
 	if err != nil {
 		return nil, err
 	}
 	defer v.Close() //nolint:errcheck // it was only read
-	id, m, err := vault.Choose(v, id)
-	if err != nil {
-		return nil, err
-	}
 	s, h, _, err := c.Target(nil)
 	if err != nil {
 		return nil, err

@@ -26,15 +26,11 @@ type Picked struct {
 
 // Pick takes single files, or what one node has, out of a backup. What it gives is there, also if there is an error.
 func Pick(ctx context.Context, c *control.Session, where string, o PickOptions) (*Picked, error) {
-	v, id, err := vault.Open(where)
+	v, _, m, err := vault.OpenOne(where)
 	if err != nil {
 		return nil, err
 	}
 	defer v.Close() //nolint:errcheck // it was only read
-	_, m, err := vault.Choose(v, id)
-	if err != nil {
-		return nil, err
-	}
 	watch := c.Watcher.Bytes("restore")
 	done := &Picked{Lacked: map[string]int{}}
 	p := &backup.Pick{From: v, Manifest: m, Saw: watch.Add, Lacked: done.Lacked}
