@@ -25,7 +25,7 @@ func (c *Session) Down(ctx context.Context, s *site.Site, selectors []string, vo
 
 // DownNamed takes down a site of which no directory need be there any more: what is on the host tells what there is of it.
 func (c *Session) DownNamed(ctx context.Context, name string, volumes bool) (*apply.Result, error) {
-	if err := c.machine().Allowed(); err != nil {
+	if err := c.Allowed(); err != nil {
 		return nil, err
 	}
 	s, err := c.siteByName(name)

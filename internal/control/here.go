@@ -42,7 +42,7 @@ func (c *Session) Bare(s *site.Site) (*local.Host, error) {
 
 // Seen gives the hosts of a site as they are.
 func (c *Session) Seen(ctx context.Context, h *local.Host) ([]observe.Host, error) {
-	if err := c.machine().Allowed(); err != nil {
+	if err := c.Allowed(); err != nil {
 		return nil, err
 	}
 	o, err := h.Observe(ctx)

@@ -29,7 +29,7 @@ func (c *Session) Locked(ctx context.Context, s *site.Site, h *local.Host, do fu
 
 // Hold takes the lock of a site on its host for somebody who may change it; who is patient waits for whoever has it.
 func (c *Session) Hold(ctx context.Context, s *site.Site, h *local.Host) (letGo func(), err error) {
-	if err := c.machine().Allowed(); err != nil {
+	if err := c.Allowed(); err != nil {
 		return nil, err
 	}
 	if err := c.MayChange(s); err != nil {

@@ -28,7 +28,7 @@ func (c *Session) catchUp(ctx context.Context, s *site.Site, h *local.Host) erro
 	if c.Late {
 		return nil
 	}
-	if err := c.machine().Allowed(); err != nil {
+	if err := c.Allowed(); err != nil {
 		return err
 	}
 	for _, r := range c.forgottenTwins(punctual) {
@@ -63,7 +63,7 @@ const punctual = 15 * time.Second
 // has waited may be at work.
 func (c *Session) forgottenTwins(just time.Duration) []register.TwinRecord {
 	waiting, err := c.machine().Waiting()
-	if err != nil || c.machine().Allowed() != nil { // nobody else may read who waits
+	if err != nil || c.Allowed() != nil { // nobody else may read who waits
 		return nil
 	}
 	return slices.DeleteFunc(c.Twins(), func(r register.TwinRecord) bool {

@@ -58,7 +58,7 @@ type Status struct {
 
 // Status gives the nodes that selectors mean, in the order in which they are declared, with those beside the live ones.
 func (c *Session) Status(ctx context.Context, s *site.Site, selectors []string) (*Status, error) {
-	if err := c.machine().Allowed(); err != nil {
+	if err := c.Allowed(); err != nil {
 		return nil, err // the records of nodes are nobody else's to read
 	}
 	h, err := c.Here(s)

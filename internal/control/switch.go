@@ -110,7 +110,7 @@ func (c *Session) switchTo(s *site.Site, selectors []string, number int) (*chang
 }
 
 func (c *Session) newChange(s *site.Site) (*change, error) {
-	if err := c.machine().Allowed(); err != nil {
+	if err := c.Allowed(); err != nil {
 		return nil, err
 	}
 	h, err := c.Here(s)

@@ -59,7 +59,7 @@ func (c *Session) twinMeant() (string, error) {
 
 // DestroyTwin ends the twin of a name, with its data and all that is known of it.
 func (c *Session) DestroyTwin(ctx context.Context, name string) error {
-	if err := c.machine().Allowed(); err != nil {
+	if err := c.Allowed(); err != nil {
 		return err
 	}
 	b := c.atWork()
