@@ -3,10 +3,7 @@ package plan_test
 import (
 	"cmp"
 	"context"
-	"flag"
-	"os"
 	"slices"
-	"strconv"
 	"sync"
 	"testing"
 
@@ -26,34 +23,7 @@ type failer interface {
 	Fatalf(format string, args ...any)
 }
 
-// root is where hosts in memory have their files.
-var root string
-
-func TestMain(m *testing.M) {
-	if err := flag.Set("rapid.checks", strconv.Itoa(need.Times(25, 100))); err != nil { // the real worker does each step of each
-		panic(err)
-	}
-	below := "" // in memory, if there is such a place
-	if _, err := os.Stat("/dev/shm"); err == nil {
-		below = "/dev/shm"
-	}
-	var err error
-	if root, err = os.MkdirTemp(below, "orrery-plan-"); err != nil {
-		panic(err)
-	}
-	code := m.Run()
-	_ = os.RemoveAll(root)
-	os.Exit(code)
-}
-
-// scratch gives an empty directory.
-func scratch() string {
-	dir, err := os.MkdirTemp(root, "")
-	if err != nil {
-		panic(err)
-	}
-	return dir
-}
+func TestMain(m *testing.M) { need.RandomSites(m) }
 
 // fleet is the hosts of a site, in memory.
 type fleet struct {
@@ -64,7 +34,7 @@ type fleet struct {
 func newFleet(names ...string) *fleet {
 	f := &fleet{faults: &fake.Faults{}}
 	for _, name := range names {
-		h := memory.New(scratch(), "rapid", name, 64, 256<<30)
+		h := memory.New(need.Scratch(), "rapid", name, 64, 256<<30)
 		h.Faults, h.Interfaces = f.faults, []string{"enp1", "enp2"}
 		f.hosts = append(f.hosts, h)
 	}

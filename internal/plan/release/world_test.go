@@ -2,13 +2,11 @@ package release_test
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"maps"
 	"net/netip"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -28,34 +26,7 @@ import (
 
 const host = "sv1"
 
-// root is where hosts in memory have their files.
-var root string
-
-func TestMain(m *testing.M) {
-	if err := flag.Set("rapid.checks", strconv.Itoa(need.Times(25, 100))); err != nil { // the real worker does each step of each
-		panic(err)
-	}
-	below := "" // in memory, if there is such a place
-	if _, err := os.Stat("/dev/shm"); err == nil {
-		below = "/dev/shm"
-	}
-	var err error
-	if root, err = os.MkdirTemp(below, "orrery-release-"); err != nil {
-		panic(err)
-	}
-	code := m.Run()
-	_ = os.RemoveAll(root)
-	os.Exit(code)
-}
-
-// scratch gives an empty directory.
-func scratch() string {
-	dir, err := os.MkdirTemp(root, "")
-	if err != nil {
-		panic(err)
-	}
-	return dir
-}
+func TestMain(m *testing.M) { need.RandomSites(m) }
 
 // A world is a random site with releases, and a host in memory that runs it.
 type world struct {
@@ -66,7 +37,7 @@ type world struct {
 }
 
 func newWorld(t *rapid.T) *world {
-	h := memory.New(scratch(), "rapid", host, 64, 256<<30)
+	h := memory.New(need.Scratch(), "rapid", host, 64, 256<<30)
 	h.Interfaces = []string{"enp2", "enp3", "enp4"}
 	w := &world{t: t, site: drawSite(t), host: h}
 	h.Releases = map[int]*site.Site{}
