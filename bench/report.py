@@ -57,7 +57,7 @@ def tables(lines):
     text += "".join(f"\nFailed: {line['part']} of {line['peer']} in round {line['round']}: {line['failed']}\n" for line in failed)
     for title, section in ("Nodes from cached layers", nodes), ("Deleting 32 nodes", deleting), ("32 nodes against 1", scale), \
             ("The same role by others", tools), ("Disk and memory", disk), ("Planning 10,000 nodes on 200 hosts", plan), \
-            ("A twin of 32 nodes", twin), ("Starting the program", start), ("Status of 64 nodes", status):
+            ("A twin of 32 nodes", twin), ("Starting the program", start), ("Status of 64 nodes", status), ("Beside the program as it was before", before):
         if body := section(r):
             text += f"\n## {title}\n\n{body}"
     return text
@@ -145,3 +145,20 @@ def start(r):
 def status(r):
     series = r.series("status", "orrery")
     return series and table(["time"], [[spread(series, "{:.0f} ms", 1000)]])
+
+
+def before(r):
+    """What --before measured: each figure of both programs, and the ratio pair by pair of one round."""
+    what = {}
+    for line in r.lines:
+        if line.get("peer") == "before":
+            like = {key: line[key] for key in ("n", "role", "layer", "before", "order") if key in line}
+            for value in line:
+                if value.endswith("seconds"):
+                    what[line["part"], value, *like.items()] = like
+    rows = []
+    for (part, value, *_), like in what.items():
+        now, then = r.series(part, "orrery", value, **like), r.series(part, "before", value, **like)
+        title = " ".join([part, *(str(word) for word in like.values())]) + ("" if value == "seconds" else f" ({value.removesuffix('_seconds')})")
+        rows.append([title, *(spread(series, "{:.0f} ms", 1000) for series in (now, then)), ratio(now, then)])
+    return rows and table(["what", "now", "before", "now / before"], rows)
