@@ -21,7 +21,7 @@ var Kinds = []string{Bridge, Routed, Macvlan, Exclusive}
 type VethPair struct {
 	Name string
 	Ends [2]string // names of interfaces
-	MTU  int       // bytes; 0: 1500
+	MTU  int       `toml:"mtu" default:"1500"` // bytes; 0: 1500
 }
 
 // Joins reports whether an interface is an end of the veth pair.

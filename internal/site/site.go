@@ -1,8 +1,8 @@
 // Package site is the model of what is declared: the specification of Orrery's words.
 //
-// It does no I/O and bears no file format: package sitefile makes a Site from a site directory. A Site that
-// Check finds no mistake in is complete: every node knows its id, its roles in order, its image, its
-// addresses. Nothing in it changes after it has been made.
+// It does no I/O: package sitefile makes a Site from a site directory. Fields that a key of a file gives as it is have tags that say which, with
+// its default and its unit (package strict). A Site that Check finds no mistake in is complete: every node knows its id, its roles in order,
+// its image, its addresses. Nothing in it changes after it has been made.
 package site
 
 import (
@@ -15,15 +15,15 @@ var Engines = []string{"lxc"}
 
 // A Site is all that is declared.
 type Site struct {
-	Name       string
-	Twin       string // name of the twin that this is; "": the site itself
-	Original   *Site  // of which it is a twin: what is known there is not misspelt here, although it may be left out
-	Stage      int    // number of the release of which this is the quarantine; 0: none
-	Owner      string
-	Owners     []string // people who may change it without being root: names of users and, behind "@", of their groups
+	Name       string   `toml:"name"`
+	Twin       string   // name of the twin that this is; "": the site itself
+	Original   *Site    // of which it is a twin: what is known there is not misspelt here, although it may be left out
+	Stage      int      // number of the release of which this is the quarantine; 0: none
+	Owner      string   `toml:"owner"`
+	Owners     []string `toml:"owners"` // people who may change it without being root: names of users and, behind "@", of their groups
 	Twins      TwinRules
-	Production bool           // destructive verbs ask for the site's name
-	Vars       map[string]any // free values for templates
+	Production bool           `toml:"production"` // destructive verbs ask for the site's name
+	Vars       map[string]any `toml:"vars"`       // free values for templates
 
 	Hosts     []Host
 	Networks  []Network
@@ -51,11 +51,11 @@ func (s *Site) Key() string {
 
 // TwinRules say what twins may be made of a site by people who are not root.
 type TwinRules struct {
-	Members []string      // who may; as Owners
-	Most    int           // twins that one of them has at a time
-	Expires time.Duration // after which a twin ends at the latest
-	NAT     bool          // its nodes may reach the outside
-	Data    bool          // its volumes may begin with the site's data
+	Members []string      `toml:"members"`               // who may; as Owners
+	Most    int           `toml:"most" default:"1"`      // twins that one of them has at a time
+	Expires time.Duration `toml:"expires" default:"24h"` // after which a twin ends at the latest
+	NAT     bool          `toml:"nat"`                   // its nodes may reach the outside
+	Data    bool          `toml:"data"`                  // its volumes may begin with the site's data
 }
 
 // Events are what hooks can be told of.
@@ -72,19 +72,19 @@ var Events = []string{TrialEnded, SwitchFailed, MirrorFailed, BackupDone}
 // A Hook is who is told when something happens to the site: a program of the host, or a server.
 type Hook struct {
 	Name    string
-	On      []string // of Events
-	Command []string // that gets the event as its input
-	User    string   // of the host, as whom it is run
-	URL     string   // to which the event is posted, instead of Command
-	Timeout time.Duration
+	On      []string      `toml:"on"`                    // of Events
+	Command []string      `toml:"command"`               // that gets the event as its input
+	User    string        `toml:"user" default:"nobody"` // of the host, as whom it is run
+	URL     string        `toml:"url"`                   // to which the event is posted, instead of Command
+	Timeout time.Duration `toml:"timeout" default:"10s"`
 }
 
 // A Host is a machine that runs nodes.
 type Host struct {
 	Name    string
-	Address string  // "local", or user@address reached over SSH
-	Cpus    float64 // processors; 0: asked of the host
-	Memory  int64   // bytes; 0: asked of the host
+	Address string  `toml:"address" default:"local"` // "local", or user@address reached over SSH
+	Cpus    float64 `toml:"cpus"`                    // processors; 0: asked of the host
+	Memory  int64   `toml:"memory" unit:"size"`      // bytes; 0: asked of the host
 }
 
 // Local reports whether the host is the machine on which Orrery runs.
@@ -93,15 +93,15 @@ func (h Host) Local() bool { return h.Address == "" || h.Address == "local" }
 // A Network is what gives nodes their addresses: a segment of layer 2 or, if it is Routed, of layer 3.
 type Network struct {
 	Name    string
-	Subnet  netip.Prefix
-	Gateway netip.Addr // address of the host; the zero Addr: no way out
-	NAT     bool       // masquerade what leaves through the gateway
-	Host    []string   // what of the host its nodes may use (ParseOpenings), besides asking its gateway whether it is there
-	Spoof   bool       // its nodes may send as others than themselves
-	MTU     int        // bytes; 0: 1500
-	Kind    string     // one of Kinds; "": Bridge
+	Subnet  netip.Prefix `toml:"subnet"`
+	Gateway netip.Addr   `toml:"gateway"`            // address of the host; the zero Addr: no way out
+	NAT     bool         `toml:"nat"`                // masquerade what leaves through the gateway
+	Host    []string     `toml:"host"`               // what of the host its nodes may use (ParseOpenings), besides asking its gateway whether it is there
+	Spoof   bool         `toml:"spoof"`              // its nodes may send as others than themselves
+	MTU     int          `toml:"mtu" default:"1500"` // bytes; 0: 1500
+	Kind    string       `toml:"kind"`               // one of Kinds; "": Bridge
 	// Interface is that of the host on which a Macvlan network is.
-	Interface string
+	Interface string `toml:"interface"`
 	// Isolated: of a twin. Nodes have the gateway as ever, but the host does not answer there, because it does so for the original;
 	// only with NAT does a way lead out.
 	Isolated bool
@@ -110,20 +110,23 @@ type Network struct {
 // An Image is what a node's root file system starts from.
 type Image struct {
 	Name       string
-	Suite      string   // Debian suite, built with mmdebstrap
-	Components []string // of the suite; none: main
-	Packages   []string // besides those that every node needs
-	Import     string   // absolute path of a root file system tarball, OCI archive or OCI layout, instead of Suite
+	Suite      string   `toml:"suite"`      // Debian suite, built with mmdebstrap
+	Components []string `toml:"components"` // of the suite; none: main
+	Packages   []string `toml:"packages"`   // besides those that every node needs
+	Import     string   `toml:"import"`     // absolute path of a root file system tarball, OCI archive or OCI layout, instead of Suite
 	From       string   // where that is read, if it is in the copy of a site directory that a release keeps; else empty
 	Stamp      string   // of the imported file: size and time of change, so that a new file is a new image
 }
 
 // A Mirror says where packages come from; empty fields mean: where the host gets its own.
 type Mirror struct {
-	Apt, Security, PyPI, Proxy string
-	Hosts                      []string `json:",omitempty"` // HOST or HOST:PORT, which builds may reach besides
-	CA                         []byte   // PEM
-	Key                        []byte   `json:",omitempty"` // that Apt and Security are signed with, armoured; nil: that of the distribution
+	Apt      string   `toml:"apt"`
+	Security string   `toml:"security"`
+	PyPI     string   `toml:"pypi"`
+	Proxy    string   `toml:"proxy"`
+	Hosts    []string `toml:"hosts" json:",omitempty"` // HOST or HOST:PORT, which builds may reach besides
+	CA       []byte   // PEM
+	Key      []byte   `json:",omitempty"` // that Apt and Security are signed with, armoured; nil: that of the distribution
 }
 
 // A Node is a logical machine.
@@ -191,58 +194,58 @@ type Group struct {
 // A Volume says where the persistent data of that name is kept.
 type Volume struct {
 	Name   string
-	Path   string // directory of the host; "": with the host's state
-	NFS    string // server:/export, instead of Path
-	Shared bool   // one directory for all nodes, instead of one for each
-	Mirror string // where it is copied to by rsync(1) over SSH: user@host:/path; "": nowhere
-	Every  time.Duration
+	Path   string        `toml:"path"`   // directory of the host; "": with the host's state
+	NFS    string        `toml:"nfs"`    // server:/export, instead of Path
+	Shared bool          `toml:"shared"` // one directory for all nodes, instead of one for each
+	Mirror string        `toml:"mirror"` // where it is copied to by rsync(1) over SSH: user@host:/path; "": nowhere
+	Every  time.Duration `toml:"every"`
 }
 
 // A Secret says where a secret comes from; one of the fields is set.
 type Secret struct {
 	Name     string
-	File     string
-	Command  []string
-	Generate int // characters
+	File     string   `toml:"file"`
+	Command  []string `toml:"command"`
+	Generate int      `toml:"generate"` // characters
 }
 
 // A Release is a numbered build of a set of nodes.
 type Release struct {
 	Number       int
 	Requirements Requirements
-	Image        string
-	Roles        map[string]string // role that is used instead, by the name of the one that nodes declare
-	Notes        string
+	Image        string            `toml:"image"`
+	Roles        map[string]string `toml:"roles"` // role that is used instead, by the name of the one that nodes declare
+	Notes        string            `toml:"notes"`
 }
 
 // A Test is a command that proves a whole site from inside one of its nodes (orrery ci).
 type Test struct {
 	Name    string
-	Node    string
-	Command []string
-	User    string
-	Timeout time.Duration
+	Node    string        `toml:"node"`
+	Command []string      `toml:"command"`
+	User    string        `toml:"user" default:"root"`
+	Timeout time.Duration `toml:"timeout" default:"1m"`
 }
 
 // A Role is a unit of functionality; see docs/roles.md.
 type Role struct {
 	Name         string
-	Dir          string // for messages: "roles/NAME"
-	Description  string
-	Apt          []string
-	Pip          []string
-	Services     []string // systemd units that run wherever the node does
+	Dir          string   // for messages: "roles/NAME"
+	Description  string   `toml:"description"`
+	Apt          []string `toml:"apt"`
+	Pip          []string `toml:"pip"`
+	Services     []string `toml:"services"` // systemd units that run wherever the node does
 	Active       []string // systemd units that run only on a node that is live, not in quarantine
-	SimulatedBy  string   // role that twins have instead; "": none
-	Changes      []string // paths, with all below them, that nodes change by themselves: no drift
+	SimulatedBy  string   `toml:"simulated_by"` // role that twins have instead; "": none
+	Changes      []string `toml:"changes"`      // paths, with all below them, that nodes change by themselves: no drift
 	NeedsRoles   []string
-	NeedsHealthy []string // selectors
-	Env          map[string]string
+	NeedsHealthy []string          // selectors
+	Env          map[string]string `toml:"env"`
 	Files        []File
-	Secrets      []SecretUse
+	Secrets      []SecretUse `toml:"secret"`
 	Steps        []Step
-	Volumes      []VolumeUse
-	Health       []HealthCheck
+	Volumes      []VolumeUse       `toml:"volume"`
+	Health       []HealthCheck     `toml:"health"`
 	Beside       map[string][]byte // every other file of the role's directory, by its path in it
 }
 
@@ -255,10 +258,10 @@ const (
 
 // A File is put on the node by a role.
 type File struct {
-	Line     int // in role.toml
-	Path     string
-	Owner    string
-	Mode     uint32
+	Line     int    // in role.toml
+	Path     string `toml:"path"`
+	Owner    string `toml:"owner" default:"root:root"`
+	Mode     uint32 `toml:"mode" default:"0644" unit:"mode"`
 	Unsaid   bool   // the role does not say the mode
 	Template string // name, beside role.toml, of the template it is rendered from
 	Source   string // name, beside role.toml, of the file it is
@@ -279,33 +282,33 @@ func (f File) ModeFor(secret bool) uint32 {
 // A Step is a command of a role.
 type Step struct {
 	Line        int
-	Name        string
-	When        string // Build, Boot or Active
+	Name        string `toml:"name"`
+	When        string `toml:"when"` // Build, Boot or Active
 	Run         string // name, beside role.toml, of the script; "": given inline
 	Script      []byte
-	Interpreter []string
-	User        string
-	Timeout     time.Duration
+	Interpreter []string      `toml:"interpreter"`
+	User        string        `toml:"user" default:"root"`
+	Timeout     time.Duration `toml:"timeout"`
 }
 
 // A SecretUse names a secret that a role needs.
 type SecretUse struct {
 	Line  int
-	Name  string
-	Owner string
-	Mode  uint32
+	Name  string `toml:"name"`
+	Owner string `toml:"owner" default:"root:root"`
+	Mode  uint32 `toml:"mode" default:"0400" unit:"mode"`
 }
 
 // A VolumeUse names persistent data that a role keeps.
 type VolumeUse struct {
 	Line  int
-	Name  string
-	Path  string
-	Owner string
-	Mode  uint32
+	Name  string `toml:"name"`
+	Path  string `toml:"path"`
+	Owner string `toml:"owner" default:"root:root"`
+	Mode  uint32 `toml:"mode" default:"0755" unit:"mode"`
 	// Exclusive: never used by the nodes of two releases at once. In quarantine there is a copy instead.
-	Exclusive  bool
-	Quarantine string // Empty or Snapshot: what the copy begins with
+	Exclusive  bool   `toml:"exclusive" default:"true"`
+	Quarantine string `toml:"quarantine"` // Empty or Snapshot: what the copy begins with
 }
 
 // What the copy of a volume begins with.
@@ -317,10 +320,10 @@ const (
 // A HealthCheck says when a node is healthy. One of TCP, HTTP and Command is set.
 type HealthCheck struct {
 	Line     int
-	TCP      int
-	HTTP     string
-	Command  []string
-	Timeout  time.Duration // of one try
-	Interval time.Duration // between tries
-	Within   time.Duration // until which it must have succeeded once
+	TCP      int           `toml:"tcp"`
+	HTTP     string        `toml:"http"`
+	Command  []string      `toml:"command"`
+	Timeout  time.Duration `toml:"timeout" default:"5s"`     // of one try
+	Interval time.Duration `toml:"interval" default:"500ms"` // between tries
+	Within   time.Duration `toml:"within" default:"1m"`      // until which it must have succeeded once
 }

@@ -8,7 +8,6 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"time"
 
 	"orrery/internal/problem"
 )
@@ -21,8 +20,10 @@ type Text interface {
 // Wrong takes a mistake and the value that it is of.
 type Wrong func(at *Node, p *problem.Problem)
 
-// A Decoder puts what a file says into structures. Fields have a tag toml:"key"; of those of type *Node, one with a tag is given what stands there, and one
-// called At, without, the table itself. go-toml could decode too, but it stops at the first value of a wrong type, and every mistake is to be told at once.
+// A Decoder puts what a file says into structures. Fields have a tag toml:"key", and may have default:"value", which is what they are given where the key is not
+// written, and unit:"size" or unit:"mode", which is how a number is written. A *Node is given what stands there. Without a tag, one called At is given
+// the table itself, one called Line its line, and one called Name the name of a table of Tables.
+// go-toml could decode too, but it stops at the first value of a wrong type, and every mistake is to be told at once.
 type Decoder struct {
 	Wrong    Wrong
 	Misspelt func(table *Node, key string) // an unknown key of a table was probably meant as this one; may be nil
@@ -30,7 +31,7 @@ type Decoder struct {
 	Name     int                           // longest name of a table of Tables, in bytes; 0: any
 	Enough   func() bool                   // so many mistakes have been told that no more are sought; may be nil
 
-	fields map[reflect.Type]map[string][]int // see fieldsOf
+	shapes map[reflect.Type]*shape // see shapeOf
 }
 
 // Table decodes a table, which is called name in messages, into structures: pointers. Each key must be of one of them; the first that has it gets it.
@@ -52,9 +53,7 @@ func (d *Decoder) Table(at *Node, name string, into ...any) {
 func Keys(into ...any) []string {
 	var all []string
 	for _, s := range into {
-		for key := range fields(reflect.TypeOf(s).Elem()) {
-			all = append(all, key)
-		}
+		all = slices.AppendSeq(all, maps.Keys(shapeOf(reflect.TypeOf(s).Elem()).fields))
 	}
 	slices.Sort(all)
 	return all
@@ -63,6 +62,9 @@ func Keys(into ...any) []string {
 func (d *Decoder) decode(name string, at *Node, into reflect.Value) {
 	if d.Enough != nil && d.Enough() {
 		return
+	}
+	if form := forms[into.Type()]; form != nil {
+		into = as(into, form)
 	}
 	switch to := into.Addr().Interface().(type) {
 	case **Node:
@@ -73,9 +75,6 @@ func (d *Decoder) decode(name string, at *Node, into reflect.Value) {
 		return
 	case Text:
 		d.tell(name, at, to.Parse(at.Value))
-		return
-	case *time.Duration:
-		d.tell(name, at, (*duration)(to).Parse(at.Value))
 		return
 	case encoding.TextUnmarshaler:
 		d.text(name, at, to)
@@ -128,46 +127,21 @@ func (d *Decoder) text(name string, at *Node, to encoding.TextUnmarshaler) {
 
 func (d *Decoder) table(name string, at *Node, into ...reflect.Value) {
 	for _, s := range into {
-		if field := s.FieldByName("At"); field.IsValid() && field.Type() == reflect.TypeFor[*Node]() {
-			field.Set(reflect.ValueOf(at))
-		}
+		d.begin(s, at)
 	}
 	if _, ok := at.Value.(map[string]any); !ok {
 		d.mismatch(name, "a table", at)
 		return
 	}
 	for _, key := range at.Order {
-		i := slices.IndexFunc(into, func(s reflect.Value) bool { return d.fieldsOf(s.Type())[key] != nil })
+		known := func(s reflect.Value) bool { return d.shapeOf(s.Type()).fields[key].index != nil }
+		i := slices.IndexFunc(into, known)
 		if i < 0 {
 			d.unknown(name, key, at, into)
 			continue
 		}
-		d.decode(key, at.Keys[key], into[i].FieldByIndex(d.fieldsOf(into[i].Type())[key]))
+		d.decode(key, at.Keys[key], d.shapeOf(into[i].Type()).fields[key].of(into[i]))
 	}
-}
-
-// fields gives the fields of a structure, and of those embedded in it, by key.
-func fields(t reflect.Type) map[string][]int {
-	all := map[string][]int{}
-	for _, f := range reflect.VisibleFields(t) {
-		if tag, _, _ := strings.Cut(f.Tag.Get("toml"), ","); tag != "" && tag != "-" {
-			all[tag] = f.Index
-		}
-	}
-	return all
-}
-
-// fieldsOf is fields, of each type once.
-func (d *Decoder) fieldsOf(t reflect.Type) map[string][]int {
-	all, known := d.fields[t]
-	if !known {
-		all = fields(t)
-		if d.fields == nil {
-			d.fields = map[reflect.Type]map[string][]int{}
-		}
-		d.fields[t] = all
-	}
-	return all
 }
 
 func (d *Decoder) unknown(table, key string, at *Node, into []reflect.Value) {
@@ -176,7 +150,7 @@ func (d *Decoder) unknown(table, key string, at *Node, into []reflect.Value) {
 	}
 	var known []string
 	for _, s := range into {
-		known = slices.AppendSeq(known, maps.Keys(d.fieldsOf(s.Type())))
+		known = slices.AppendSeq(known, maps.Keys(d.shapeOf(s.Type()).fields))
 	}
 	slices.Sort(known)
 	known = slices.Compact(known)

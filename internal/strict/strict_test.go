@@ -3,6 +3,7 @@ package strict
 import (
 	"fmt"
 	"math"
+	"net/netip"
 	"reflect"
 	"strings"
 	"testing"
@@ -131,6 +132,44 @@ func TestTwoStructures(t *testing.T) {
 	}
 	if got := Keys(&own, &options); fmt.Sprint(got) != "[any kind ratio rest small time times]" {
 		t.Error(got)
+	}
+}
+
+// TestTags: fields have their defaults, forms and places by their tags and types.
+func TestTags(t *testing.T) {
+	type inner struct {
+		Name string
+		Line int
+		Mode uint32        `toml:"mode" default:"0644" unit:"mode"`
+		Size int64         `toml:"size" unit:"size"`
+		Time time.Duration `toml:"time" default:"5s"`
+		On   bool          `toml:"on" default:"true"`
+		Most int           `toml:"most" default:"3"`
+	}
+	var into struct {
+		Tables Tables[inner] `toml:"tables"`
+		Once   inner         `toml:"once"`
+		Never  inner         `toml:"never"`
+		Subnet netip.Prefix  `toml:"subnet"`
+	}
+	root, _ := Parse([]byte("subnet = '10.0.0.0/8'\n[tables.a]\nmode = '600'\nsize = '1KiB'\non = false\n[once]\nmost = 1\ntime = 's'\nmode = 1\n"))
+	var told []string
+	Table(root, "", func(at *Node, p *problem.Problem) { told = append(told, fmt.Sprintf("%d: %v", at.Line, p)) }, &into)
+	want := []string{
+		`8: time: "s" is no duration (write "500ms" or "2m")`, `9: mode: a mode must be a string of octal digits, not 1 (write "0644")`,
+	}
+	if !reflect.DeepEqual(told, want) {
+		t.Errorf("%q", told)
+	}
+	usual := inner{Mode: 0o644, Time: 5 * time.Second, On: true, Most: 3}
+	once := usual
+	once.Most, once.Line = 1, 6
+	usual.Line = 1
+	if into.Never != usual || into.Once != once || into.Subnet.String() != "10.0.0.0/8" {
+		t.Errorf("%+v", into)
+	}
+	if got := into.Tables.Values(); len(got) != 1 || got[0] != (inner{Name: "a", Line: 2, Mode: 0o600, Size: 1024, Time: 5 * time.Second, Most: 3}) {
+		t.Errorf("%+v", got)
 	}
 }
 

@@ -16,6 +16,15 @@ type Named[T any] struct {
 	Value T
 }
 
+// Values gives the tables, those of structures with their names.
+func (t Tables[T]) Values() []T {
+	var all []T
+	for _, one := range t {
+		all = append(all, one.Value)
+	}
+	return all
+}
+
 // add gives where the table of that name is to be decoded into.
 func (t *Tables[T]) add(name string, at *Node) any {
 	*t = append(*t, Named[T]{Name: name, At: at})
@@ -38,6 +47,10 @@ func (d *Decoder) tables(name string, at *Node, to named) {
 			d.Wrong(there, problem.New(problem.Mistake, "the name %s has more than %d characters", Say(key), d.Name).Try("choose a shorter one"))
 			continue
 		}
-		d.decode(name+"."+key, there, reflect.ValueOf(to.add(key, there)).Elem())
+		into := reflect.ValueOf(to.add(key, there)).Elem()
+		d.decode(name+"."+key, there, into)
+		if into.Kind() == reflect.Struct && d.shapeOf(into.Type()).name != nil {
+			into.FieldByIndex(d.shapeOf(into.Type()).name).SetString(key)
+		}
 	}
 }

@@ -63,6 +63,15 @@ func (c *checker) roleVolumes() {
 			}
 			c.target(at("role", r.Name, "volume", k, "path"), "volume", v.Path)
 			c.owner(at("role", r.Name, "volume", k, "owner"), v.Owner)
+			switch {
+			case v.Quarantine == "":
+			case v.Quarantine != site.Empty && v.Quarantine != site.Snapshot:
+				c.wrong(at("role", r.Name, "volume", k, "quarantine"), `write "snapshot" for a copy of what is on it or "empty"`,
+					"quarantine = %q does not say what the volume begins with there", v.Quarantine)
+			case !v.Exclusive:
+				c.wrong(at("role", r.Name, "volume", k, "quarantine"), "take it out, or write exclusive = true",
+					"quarantine = %q is of no use without exclusive: the nodes in quarantine have the volume itself", v.Quarantine)
+			}
 		}
 	}
 }
@@ -71,6 +80,10 @@ func (c *checker) roleSteps() {
 	for i := range c.site.Roles {
 		r := &c.site.Roles[i]
 		for k, s := range r.Steps {
+			if s.When != site.Build && s.When != site.Boot && s.When != site.Active {
+				c.wrong(at("role", r.Name, "step", k, "when"), `write when = "build" for what goes into the layer, when = "boot" for what is done on the node `+
+					`or when = "active" for what only a live node does`, "when = %q does not say when the step is done", s.When)
+			}
 			if !account.MatchString(s.User) {
 				c.wrong(at("role", r.Name, "step", k, "user"), `such as "root"`, "user %q is not legal", s.User)
 			}

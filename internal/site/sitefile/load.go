@@ -94,6 +94,7 @@ func newLoader(dir *directory) *loader {
 
 func (l *loader) load(content []byte) {
 	whole := l.decode(Name, content, &l.file)
+	*l.site = l.file.Site
 	l.roles()
 	if !whole {
 		return // nothing is known of the site

@@ -2,7 +2,6 @@ package sitefile
 
 import (
 	"cmp"
-	"net/netip"
 	"slices"
 
 	"orrery/internal/problem"
@@ -97,11 +96,9 @@ func (l *loader) nics(t *nodeTable, networks []string) []site.NIC {
 	for _, net := range t.Net {
 		nic := site.NIC{Network: net.Name}
 		if net.Value != "auto" && !l.report.bad[net.At] {
-			var a address
-			if p := a.Parse(net.Value); p != nil {
+			if p := (*strict.Address)(&nic.Address).Parse(net.Value); p != nil {
 				l.report.wrong(Name, net.At, mistake("net.%s: %s", net.Name, p.What).Try(`%s or "auto"`, p.Cure))
 			}
-			nic.Address = netip.Addr(a)
 		}
 		nics = append(nics, nic)
 	}

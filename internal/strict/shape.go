@@ -1,0 +1,115 @@
+package strict
+
+import (
+	"net/netip"
+	"reflect"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A shape is what there is to know of a type of structures.
+type shape struct {
+	fields map[string]field // by key
+	preset []field          // those with a default
+	within [][]int          // structures in it, which may have defaults
+	at     []int            // where it stands: a *Node,
+	line   []int            // or only its line; nil: it does not want to know
+	name   []int            // what it is called, as one of Tables
+}
+
+// A field is one that a key is for.
+type field struct {
+	index  []int
+	form   reflect.Type // that reads it: a Text of the same structure; nil: any value of its type is as it is written
+	preset any          // what it is where the key is not written
+}
+
+// forms are those of types that cannot read themselves.
+var forms = map[reflect.Type]reflect.Type{
+	reflect.TypeFor[time.Duration](): reflect.TypeFor[duration](),
+	reflect.TypeFor[netip.Prefix]():  reflect.TypeFor[subnet](),
+	reflect.TypeFor[netip.Addr]():    reflect.TypeFor[Address](),
+}
+
+// units are the forms of numbers, by the tag unit:"…" of their field.
+var units = map[string]reflect.Type{"size": reflect.TypeFor[Size](), "mode": reflect.TypeFor[mode]()}
+
+// shapeOf gives the shape of a type, and of what is embedded in it.
+func shapeOf(t reflect.Type) *shape {
+	s := &shape{fields: map[string]field{}}
+	for _, f := range reflect.VisibleFields(t) {
+		key, _, _ := strings.Cut(f.Tag.Get("toml"), ",")
+		switch {
+		case key != "" && key != "-":
+			is := field{index: f.Index, form: units[f.Tag.Get("unit")]}
+			if text, ok := f.Tag.Lookup("default"); ok {
+				is.preset = preset(f, text)
+				s.preset = append(s.preset, is)
+			}
+			if f.Type.Kind() == reflect.Struct && forms[f.Type] == nil {
+				s.within = append(s.within, f.Index)
+			}
+			s.fields[key] = is
+		case f.Name == "At" && f.Type == reflect.TypeFor[*Node]():
+			s.at = f.Index
+		case f.Name == "Line" && f.Type.Kind() == reflect.Int:
+			s.line = f.Index
+		case f.Name == "Name" && f.Type.Kind() == reflect.String:
+			s.name = f.Index
+		}
+	}
+	return s
+}
+
+// preset gives a default as it would be written.
+func preset(f reflect.StructField, text string) any {
+	if n, err := strconv.ParseInt(text, 10, 64); err == nil && f.Tag.Get("unit") != "mode" {
+		return n
+	}
+	if is, err := strconv.ParseBool(text); err == nil && f.Type.Kind() == reflect.Bool {
+		return is
+	}
+	return text
+}
+
+// shapeOf is the function of this name, of each type once.
+func (d *Decoder) shapeOf(t reflect.Type) *shape {
+	if d.shapes == nil {
+		d.shapes = map[reflect.Type]*shape{}
+	}
+	if d.shapes[t] == nil {
+		d.shapes[t] = shapeOf(t)
+	}
+	return d.shapes[t]
+}
+
+// begin gives a structure its defaults, and the place where its table stands.
+func (d *Decoder) begin(s reflect.Value, at *Node) {
+	shape := d.shapeOf(s.Type())
+	if shape.at != nil {
+		s.FieldByIndex(shape.at).Set(reflect.ValueOf(at))
+	}
+	if shape.line != nil {
+		s.FieldByIndex(shape.line).SetInt(int64(at.Line))
+	}
+	for _, f := range shape.preset {
+		d.decode("", &Node{Value: f.preset}, f.of(s))
+	}
+	for _, index := range shape.within {
+		d.begin(s.FieldByIndex(index), at)
+	}
+}
+
+// of gives the field of a structure, in its form.
+func (f field) of(s reflect.Value) reflect.Value {
+	value := s.FieldByIndex(f.index)
+	if f.form == nil {
+		return value
+	}
+	return as(value, f.form)
+}
+
+func as(value reflect.Value, form reflect.Type) reflect.Value {
+	return value.Addr().Convert(reflect.PointerTo(form)).Elem()
+}
