@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"orrery/internal/cli/reply"
 	"orrery/internal/control/backups"
 	"orrery/internal/phrase"
 )
@@ -32,7 +33,7 @@ Generated secrets and SSH host keys are included only if you say how to encrypt 
 				return err
 			}
 			if asJSON {
-				return printJSON(a.out, taken)
+				return reply.JSON(a.out, taken)
 			}
 			a.tellTaken(taken)
 			return nil
@@ -50,10 +51,10 @@ Generated secrets and SSH host keys are included only if you say how to encrypt 
 
 func (a *app) tellTaken(b *backups.Taken) {
 	fmt.Fprintf(a.out, "%s: %s and %s, %s, in %s (%.1f s; %s read, %s added).\n", b.Name, phrase.Count(b.Nodes, "node"),
-		phrase.Count(b.Volumes, "volume"), sizeText(b.Bytes), b.Where, b.Took, sizeText(b.Read), sizeText(b.Added))
+		phrase.Count(b.Volumes, "volume"), phrase.Bytes(b.Bytes), b.Where, b.Took, phrase.Bytes(b.Read), phrase.Bytes(b.Added))
 	if b.Blocks > 0 {
 		fmt.Fprintf(a.out, "It shares %s (%s) with earlier backups; %d of them (%s) were read again and are whole.\n",
-			phrase.Count(b.Blocks, "block"), sizeText(b.Shared), b.Reread, sizeText(b.Checked))
+			phrase.Count(b.Blocks, "block"), phrase.Bytes(b.Shared), b.Reread, phrase.Bytes(b.Checked))
 	}
 	if b.Mended {
 		fmt.Fprintln(a.out, "What this backup needs of damaged blocks was written again.")
@@ -77,13 +78,13 @@ func (a *app) backupList() *cobra.Command {
 				return err
 			}
 			if asJSON {
-				return printJSON(a.out, all)
+				return reply.JSON(a.out, all)
 			}
 			t := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
 			fmt.Fprintln(t, "ID\tSITE\tTIME\tHOST\tWHO\tNODES\tVOLUMES\tSIZE\tWITH")
 			for _, l := range all {
 				fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%d\t%d\t%s\t%s\n", l.ID, l.Site, l.Time.Local().Format(time.DateTime), l.Host, l.Who, l.Nodes,
-					l.Volumes, sizeText(l.Bytes), with(&l))
+					l.Volumes, phrase.Bytes(l.Bytes), with(&l))
 			}
 			return t.Flush()
 		},
@@ -141,7 +142,7 @@ func (a *app) backupPrune() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(a.out, "%s removed, %s freed.\n", phrase.Count(len(gone), "backup"), sizeText(freed))
+			fmt.Fprintf(a.out, "%s removed, %s freed.\n", phrase.Count(len(gone), "backup"), phrase.Bytes(freed))
 			return nil
 		},
 	}

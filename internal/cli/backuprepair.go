@@ -33,7 +33,7 @@ backup that was not in it. At the end you see which backups are whole, and which
 
 // tellRepaired says of each backup whether it is whole.
 func (a *app) tellRepaired(done *backups.Repaired) error {
-	fmt.Fprintf(a.out, "%s (%s) read, %d of them damaged; %s added.\n", phrase.Count(done.Blocks, "block"), sizeText(done.Bytes), len(done.Rotten), sizeText(done.Wrote))
+	fmt.Fprintf(a.out, "%s (%s) read, %d of them damaged; %s added.\n", phrase.Count(done.Blocks, "block"), phrase.Bytes(done.Bytes), len(done.Rotten), phrase.Bytes(done.Wrote))
 	for i := range done.Backups {
 		b := &done.Backups[i]
 		switch {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"orrery/internal/cli/reply"
 	"orrery/internal/phrase"
 	"orrery/internal/site/spec"
 )
@@ -25,8 +26,8 @@ func (a *app) checkVerb() *cobra.Command {
 					return err // a template that cannot be rendered
 				}
 			}
-			if programs(a.out) {
-				return printJSON(a.out, map[string]any{"site": s.Name, "nodes": len(s.Nodes), "roles": len(s.Roles), "networks": len(s.Networks)})
+			if reply.Wanted(a.out) {
+				return reply.JSON(a.out, map[string]any{"site": s.Name, "nodes": len(s.Nodes), "roles": len(s.Roles), "networks": len(s.Networks)})
 			}
 			fmt.Fprintf(a.out, "%s: %s, %s, %s: no mistakes.\n", s.Name,
 				phrase.Count(len(s.Nodes), "node"), phrase.Count(len(s.Roles), "role"), phrase.Count(len(s.Networks), "network"))

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"orrery/internal/cli/completion"
 	"orrery/internal/control"
 	"orrery/internal/control/register"
 	"orrery/internal/host"
@@ -33,7 +34,8 @@ func TestComplete(t *testing.T) {
 	a := &app{Session: control.Session{Register: register.Register{Dirs: host.DefaultDirs()}, SiteDir: "../../examples/toykat"}}
 	dir, err := filepath.Abs(a.SiteDir)
 	mustDo(t, err)
-	s := a.completed()
+	s, err := a.Load()
+	mustDo(t, err)
 	mustDo(t, os.MkdirAll(a.Dirs.Site("toykat"), 0o700))
 	mustDo(t, a.MarkUp(s, a.SiteDir))
 	mustDo(t, a.WriteTwin(register.TwinRecord{Site: "toykat", Dir: dir, Options: twin.Options{Name: "dev1", Owner: "ada"}}))
@@ -88,7 +90,7 @@ func TestPlaces(t *testing.T) {
 		_, verb, _ := strings.Cut(c.CommandPath(), " ")
 		seen[verb] = true
 		_, takes, _ := strings.Cut(c.Use, " ")
-		if takes != "" && !strings.HasPrefix(takes, "--") && !c.Hidden && !strings.HasPrefix(verb, "spead ") && places[verb] == nil {
+		if takes != "" && !strings.HasPrefix(takes, "--") && !c.Hidden && !strings.HasPrefix(verb, "spead ") && completion.Places[verb] == nil {
 			t.Errorf("orrery %s takes %s, of which the shell offers nothing", verb, takes)
 		}
 		for _, inner := range c.Commands() {
@@ -96,29 +98,9 @@ func TestPlaces(t *testing.T) {
 		}
 	}
 	each(root)
-	for verb := range places {
+	for verb := range completion.Places {
 		if !seen[verb] {
 			t.Errorf("%s is no verb", verb)
-		}
-	}
-}
-
-// TestPathsIn offers paths of a node, but no name that would be more than a name to a shell or terminal.
-func TestPathsIn(t *testing.T) {
-	dir := t.TempDir()
-	for _, name := range []string{"log", "logs.d/x", ".hidden", "lo$(reboot)", "lo\x1b[2J", "lo'g", "other"} {
-		path := filepath.Join(dir, name)
-		mustDo(t, os.MkdirAll(filepath.Dir(path), 0o755))
-		mustDo(t, os.WriteFile(path, nil, 0o600))
-	}
-	for begin, want := range map[string]string{"/lo": "/log /logs.d/", "/": "/.hidden /log /logs.d/ /other", "/logs.d/": "/logs.d/x", "/none/": ""} {
-		got := pathsIn(t.Context(), host.Local{}, dir+begin)
-		for i := range got {
-			got[i] = strings.TrimPrefix(got[i], dir)
-		}
-		slices.Sort(got)
-		if is := strings.Join(got, " "); is != want {
-			t.Errorf("%s: %q, want %q", begin, is, want)
 		}
 	}
 }

@@ -6,6 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"orrery/internal/cli/screen"
+	"orrery/internal/cli/speech"
 	"orrery/internal/control"
 	"orrery/internal/control/nodes"
 	"orrery/internal/site"
@@ -53,18 +55,18 @@ func (a *app) copy(ctx context.Context, s *site.Site, sources []string, destinat
 		return err
 	}
 	c.Parallel, c.Timeout = o.parallel, o.timeout
-	show := newMeter(a.err, "copied")
+	show := screen.NewMeter(a.err, "copied")
 	defer show.Close()
 	if c.Nodes == nil || !o.json && !c.Several() {
 		return c.Once(ctx, show.Add)
 	}
-	var list nodes.Speech = newPrefixed(a.out, a.err, c.Nodes, false)
+	var list nodes.Speech = speech.Prefixed(a.out, a.err, c.Nodes, false)
 	if o.json {
-		list = &reported{to: jsonTo(a.out)}
+		list = speech.Reported(a.out)
 	}
 	endings, err := c.Each(ctx, list, show.Add)
 	if err != nil {
 		return err
 	}
-	return a.tally(endings)
+	return speech.Tally(a.err, endings)
 }

@@ -7,6 +7,8 @@ import (
 	"github.com/fatih/color"
 	"github.com/spf13/cobra"
 
+	"orrery/internal/cli/reply"
+	"orrery/internal/cli/screen"
 	"orrery/internal/host/doctor"
 	"orrery/internal/problem"
 )
@@ -21,7 +23,7 @@ func (a *app) doctorVerb() *cobra.Command {
 		RunE: func(*cobra.Command, []string) error {
 			facts := doctor.Look(a.Dirs.State)
 			if asJSON {
-				return printJSON(a.out, facts)
+				return reply.JSON(a.out, facts)
 			}
 			if err := printFacts(a.out, facts); err != nil {
 				return err
@@ -51,7 +53,7 @@ func printFacts(w io.Writer, facts doctor.Facts) error {
 				mark, as = "NO", color.FgRed
 			}
 		}
-		paint(w, mark, as)
+		screen.Paint(w, mark, as)
 		if _, err := fmt.Fprintf(w, "  %-*s  %s\n", width, f.Name, f.Value); err != nil {
 			return err
 		}

@@ -10,6 +10,8 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
+	"orrery/internal/cli/screen"
+	"orrery/internal/cli/speech"
 	"orrery/internal/control"
 	"orrery/internal/control/nodes"
 	"orrery/internal/host"
@@ -76,9 +78,9 @@ func (a *app) exec(ctx context.Context, selectors, command []string, o *executio
 	if o.raw {
 		a.raw()
 	}
-	var show nodes.Speech = newPrefixed(a.out, a.err, chosen, o.grouped)
+	var show nodes.Speech = speech.Prefixed(a.out, a.err, chosen, o.grouped)
 	if o.json {
-		show = &reported{to: jsonTo(a.out)}
+		show = speech.Reported(a.out)
 	}
 	input, err := a.inputs(len(chosen), o)
 	if err != nil {
@@ -93,7 +95,7 @@ func (a *app) exec(ctx context.Context, selectors, command []string, o *executio
 		if err != nil {
 			return err
 		}
-		return a.tally(endings)
+		return speech.Tally(a.err, endings)
 	})
 }
 
@@ -144,4 +146,11 @@ func isNull(stream io.Reader) bool {
 	}
 	st, ok := info.Sys().(*syscall.Stat_t)
 	return ok && st.Mode&syscall.S_IFMT == syscall.S_IFCHR && st.Rdev == unix.Mkdev(1, 3)
+}
+
+// raw lets what nodes print reach the terminal as it is.
+func (a *app) raw() { a.out, a.err = screen.Unshown(a.out), screen.Unshown(a.err) }
+
+func rawFlag(c *cobra.Command, raw *bool) {
+	c.Flags().BoolVar(raw, "raw", false, "pass on terminal escape sequences, such as colours (default: show them as \\x1b)")
 }

@@ -1,11 +1,13 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
+	"orrery/internal/cli/reply"
 	"orrery/internal/control/layers"
 )
 
@@ -30,7 +32,7 @@ func (a *app) imageList() *cobra.Command {
 				return err
 			}
 			if asJSON {
-				return printJSON(a.out, rows)
+				return reply.JSON(a.out, rows)
 			}
 			t := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
 			fmt.Fprintln(t, "DIGEST\tSIZE\tBUILT\tUSED\tWHAT")
@@ -78,7 +80,7 @@ func (a *app) imageVerify() *cobra.Command {
 			err := layers.Verify(c.Context(), &a.Session, args, func(digest string, err error) {
 				if err != nil {
 					printError(a.err, err)
-					wrong = firstError(wrong, err)
+					wrong = cmp.Or(wrong, err)
 					return
 				}
 				fmt.Fprintf(a.out, "%s  as built\n", digest)

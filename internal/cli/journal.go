@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"orrery/internal/cli/reply"
 	"orrery/internal/control"
 	"orrery/internal/journal"
 	"orrery/internal/phrase"
@@ -38,7 +39,7 @@ func (a *app) journalVerb() *cobra.Command {
 			}
 			entries = lastRuns(entries, runs)
 			if asJSON {
-				return printJSON(a.out, entries)
+				return reply.JSON(a.out, entries)
 			}
 			for _, e := range entries {
 				when := e.Time.Local().Format("2006-01-02 15:04:05")

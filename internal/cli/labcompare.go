@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"orrery/internal/cli/reply"
 	"orrery/internal/control/lab"
 	"orrery/internal/host"
 )
@@ -35,7 +36,7 @@ func (a *app) labCompareVerb() *cobra.Command {
 			}
 			switch {
 			case asJSON:
-				return compared.JSON(jsonTo(a.out))
+				return compared.JSON(reply.Result(a.out))
 			case markdown:
 				return compared.Markdown(a.out)
 			}

@@ -3,6 +3,7 @@ package cli
 import (
 	"github.com/spf13/cobra"
 
+	"orrery/internal/cli/reply"
 	"orrery/internal/control/lab"
 )
 
@@ -19,7 +20,7 @@ func (a *app) labDoctorVerb() *cobra.Command {
 				return err
 			}
 			if asJSON {
-				return printJSON(a.out, findings)
+				return reply.JSON(a.out, findings)
 			}
 			return printFacts(a.out, findings)
 		},

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"orrery/internal/cli/reply"
 	"orrery/internal/control/lab"
 	"orrery/internal/lab/bundle"
 )
@@ -28,7 +29,7 @@ func (a *app) labListVerb() *cobra.Command {
 				if heads == nil {
 					heads = []bundle.Head{}
 				}
-				return errors.Join(printJSON(a.out, heads), err)
+				return errors.Join(reply.JSON(a.out, heads), err)
 			}
 			if len(heads) == 0 {
 				fmt.Fprintf(a.out, "No bundles in %s. orrery lab run makes one.\n", dir)

@@ -7,6 +7,7 @@ import (
 	"os"
 	"time"
 
+	"orrery/internal/cli/screen"
 	"orrery/internal/control"
 	"orrery/internal/phrase"
 	"orrery/internal/visible"
@@ -25,7 +26,7 @@ type labWatch struct {
 
 func newLabWatch(a *app) *labWatch {
 	l := &labWatch{a: a, w: a.err, told: map[string]bool{}}
-	if f, ok := screen(a.err); ok {
+	if f, ok := screen.Of(a.err); ok {
 		l.live = f
 	}
 	return l

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"orrery/internal/cli/speech"
 	"orrery/internal/control"
 	"orrery/internal/control/nodes"
 	"orrery/internal/host"
@@ -79,7 +80,7 @@ func (a *app) logs(ctx context.Context, of string, units []string, o *logging) e
 	if o.follow {
 		crowd.Parallel = len(chosen)
 	}
-	endings, err := crowd.Speak(ctx, newPrefixed(a.out, a.err, chosen, false), func(ctx context.Context, i int, in host.Runner, to nodes.Speaker) error {
+	endings, err := crowd.Speak(ctx, speech.Prefixed(a.out, a.err, chosen, false), func(ctx context.Context, i int, in host.Runner, to nodes.Speaker) error {
 		return a.printLogs(ctx, s, chosen[i].Name, in, units, o, to.Out(), to.Errs())
 	})
 	switch {
@@ -88,7 +89,7 @@ func (a *app) logs(ctx context.Context, of string, units []string, o *logging) e
 	case err != nil || len(nodes.Failed(endings)) == 0:
 		return err
 	}
-	return a.tally(endings)
+	return speech.Tally(a.err, endings)
 }
 
 func (a *app) logsOfOne(ctx context.Context, s *site.Site, name string, units []string, o *logging) error {

@@ -1,9 +1,11 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"text/tabwriter"
 
+	"orrery/internal/cli/reply"
 	"orrery/internal/control"
 
 	"github.com/spf13/cobra"
@@ -24,30 +26,20 @@ func (a *app) lsVerb() *cobra.Command {
 				return err
 			}
 			if asJSON {
-				return printJSON(a.out, rows)
+				return reply.JSON(a.out, rows)
 			}
 			t := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
 			fmt.Fprintln(t, "SITE\tSTATE\tNODES\tDIRECTORY")
 			for _, r := range rows {
-				dir := dash(r.Dir)
+				dir := cmp.Or(r.Dir, "-")
 				if r.Gone {
 					dir += " (gone)"
 				}
-				fmt.Fprintf(t, "%s\t%s\t%d of %d run\t%s\n", r.Key(), upOrDown(r), r.Running, r.Nodes, dir)
+				fmt.Fprintf(t, "%s\t%s\t%d of %d run\t%s\n", r.Key(), r.State(), r.Running, r.Nodes, dir)
 			}
 			return t.Flush()
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return c
-}
-
-func upOrDown(r control.SiteState) string {
-	switch {
-	case r.Up:
-		return "up"
-	case r.Nodes > 0:
-		return "partly down"
-	}
-	return "down"
 }

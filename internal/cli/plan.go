@@ -10,6 +10,8 @@ import (
 	"github.com/fatih/color"
 	"github.com/spf13/cobra"
 
+	"orrery/internal/cli/reply"
+	"orrery/internal/cli/screen"
 	"orrery/internal/phrase"
 	"orrery/internal/plan"
 	"orrery/internal/problem"
@@ -70,7 +72,7 @@ func (a *app) preview(ctx context.Context, selectors []string, v *view) error {
 		}
 	}
 	if v.asJSON {
-		err = printJSON(a.out, planJSON(p))
+		err = reply.JSON(a.out, planJSON(p))
 	} else {
 		printPlan(a.out, p)
 		tellOrphans(a.out, p.Orphans)
@@ -120,7 +122,7 @@ func printPlan(w io.Writer, p *plan.Plan) {
 	}
 	for _, s := range p.Steps {
 		fmt.Fprintf(w, "%4d  ", s.N+1)
-		paint(w, fmt.Sprintf("%-10s", s.Kind), colour(s.Kind))
+		screen.Paint(w, fmt.Sprintf("%-10s", s.Kind), colour(s.Kind))
 		fmt.Fprintf(w, " %s: %s", s.Title(), s.Reason)
 		if len(s.Disturbs) > 0 {
 			fmt.Fprintf(w, " (disturbs %s)", strings.Join(s.Disturbs, ", "))
@@ -131,7 +133,7 @@ func printPlan(w io.Writer, p *plan.Plan) {
 		}
 		if s.Undo != "" {
 			fmt.Fprint(w, "      ")
-			paint(w, "undo: "+s.Undo, color.Faint)
+			screen.Paint(w, "undo: "+s.Undo, color.Faint)
 			fmt.Fprintln(w)
 		}
 	}

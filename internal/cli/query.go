@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"orrery/internal/cli/reply"
 	"orrery/internal/problem"
 	"orrery/internal/site/inventory"
 	"orrery/internal/site/selector"
@@ -30,7 +31,7 @@ func (a *app) queryVerb() *cobra.Command {
 				for _, n := range nodes {
 					all = append(all, inventory.HostVars(s, n))
 				}
-				return printJSON(a.out, all)
+				return reply.JSON(a.out, all)
 			}
 			for _, n := range nodes {
 				fmt.Fprintln(a.out, n.Name)
@@ -55,13 +56,13 @@ func (a *app) inventoryVerb() *cobra.Command {
 				return err
 			}
 			if node == "" {
-				return printJSON(a.out, inventory.Inventory(s))
+				return reply.JSON(a.out, inventory.Inventory(s))
 			}
 			n, ok := s.Node(node)
 			if !ok {
 				return problem.New(problem.Usage, "no node is called %q", node).Try("orrery query lists the nodes")
 			}
-			return printJSON(a.out, inventory.HostVars(s, n))
+			return reply.JSON(a.out, inventory.HostVars(s, n))
 		},
 	}
 	c.Flags().BoolVar(&list, "list", false, "everything (the default)")

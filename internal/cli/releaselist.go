@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"orrery/internal/cli/reply"
 	"orrery/internal/control/releases"
-	"orrery/internal/phrase"
 	"orrery/internal/site"
 )
 
@@ -26,7 +26,7 @@ func (a *app) releaseList() *cobra.Command {
 				return err
 			}
 			if asJSON {
-				return printJSON(a.out, all)
+				return reply.JSON(a.out, all)
 			}
 			t := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
 			fmt.Fprintln(t, "RELEASE\tSTATE\tLIVE\tQUARANTINE\tSTAGED\tBY\tNOTES")
@@ -35,7 +35,7 @@ func (a *app) releaseList() *cobra.Command {
 				if !i.Staged.IsZero() {
 					staged = i.Staged.Local().Format("2006-01-02 15:04")
 				}
-				fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%s\t%s\t%s\n", site.ReleaseName(i.Number), releaseState(i), len(i.Live), len(i.Quarantine), staged, cmp.Or(i.Who, "-"), i.Notes)
+				fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%s\t%s\t%s\n", site.ReleaseName(i.Number), i.State(), len(i.Live), len(i.Quarantine), staged, cmp.Or(i.Who, "-"), i.Notes)
 			}
 			if err := t.Flush(); err != nil {
 				return err
@@ -45,23 +45,4 @@ func (a *app) releaseList() *cobra.Command {
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return c
-}
-
-// releaseState says in words how a release is.
-func releaseState(i releases.Info) string {
-	switch {
-	case i.Trial:
-		return "on trial until " + phrase.Clock(i.Until)
-	case len(i.Live) > 0 && i.Confirmed:
-		return "live, confirmed"
-	case len(i.Live) > 0:
-		return "live"
-	case i.Former:
-		return "former"
-	case len(i.Quarantine) > 0:
-		return "staged"
-	case !i.Staged.IsZero():
-		return "kept"
-	}
-	return "declared"
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"orrery/internal/cli/reply"
 	"orrery/internal/control/register"
 	"orrery/internal/control/releases"
 	"orrery/internal/phrase"
@@ -32,7 +33,7 @@ func (a *app) releaseShow() *cobra.Command {
 				return err
 			}
 			if asJSON {
-				return printJSON(a.out, all)
+				return reply.JSON(a.out, all)
 			}
 			a.printContents(all)
 			return nil

@@ -13,6 +13,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"orrery/internal/cli/completion"
+	"orrery/internal/cli/reply"
+	"orrery/internal/cli/screen"
 	"orrery/internal/control"
 	"orrery/internal/control/register"
 	"orrery/internal/host"
@@ -48,12 +51,12 @@ func (a *app) said(args []string) { a.Command = "orrery " + strings.Join(args, "
 // Run runs the command line and gives the exit status.
 func Run(args []string, in io.Reader, out, errs io.Writer) int {
 	syscall.Umask(0o022) // what nodes must be able to reach does not depend on the user's
-	out, errs = shown(out), shown(errs)
-	defer flush(out)
-	defer flush(errs)
-	var r *reply
-	if asksJSON(args) {
-		r = &reply{out: out, errs: errs}
+	out, errs = screen.Shown(out), screen.Shown(errs)
+	defer screen.Flush(out)
+	defer screen.Flush(errs)
+	var r *reply.Reply
+	if reply.Asked(args) {
+		r = reply.To(out, errs)
 		out = r
 	}
 	a := newApp(in, out, errs, args)
@@ -65,7 +68,7 @@ func Run(args []string, in io.Reader, out, errs io.Writer) int {
 		a.said(args)
 		if err := a.enter(ctx, file); err != nil {
 			printError(errs, err)
-			r.last(err)
+			r.Finish(err)
 			return problem.Exit(err)
 		}
 	}
@@ -80,7 +83,7 @@ func Run(args []string, in io.Reader, out, errs io.Writer) int {
 	if err != nil && !errors.As(err, &said) {
 		printError(errs, err)
 	}
-	r.last(err)
+	r.Finish(err)
 	return problem.Exit(err)
 }
 
@@ -147,7 +150,7 @@ Start with "orrery init", or with one of the examples.`,
 	add("nodes", a.snapshotVerb(), a.volumeVerb())
 	add("nodes", a.statusVerb(), a.shellVerb(), a.execVerb(), a.cpVerb(), a.forwardVerb(), a.logsVerb(), a.journalVerb())
 	add("host", a.labVerb(), a.imageVerb(), a.mirrorVerb(), a.doctorVerb(), a.lsVerb(), a.versionVerb(), a.manVerb(root), a.speadVerb(), a.hookVerb())
-	a.complete(root)
+	completion.Add(root, &a.Session)
 	return root
 }
 

@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"orrery/internal/cli/screen"
 	"orrery/internal/control"
 	"orrery/internal/host"
 	"orrery/internal/problem"
@@ -31,7 +32,7 @@ func (a *app) shellVerb() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			command := host.Command{Args: args[1:], User: user, TTY: host.IsTerminal(a.in) && host.IsTerminal(unshown(a.out))}
+			command := host.Command{Args: args[1:], User: user, TTY: host.IsTerminal(a.in) && host.IsTerminal(screen.Unshown(a.out))}
 			if !command.TTY {
 				command.Stdin, command.Stdout, command.Stderr = a.in, a.out, a.err
 			}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"orrery/internal/cli/reply"
 	"orrery/internal/control"
 	"orrery/internal/control/snapshots"
 	"orrery/internal/phrase"
@@ -31,7 +32,7 @@ and the last. Volumes on NFS are not included. Snapshots are kept with the state
 				return err
 			}
 			if asJSON {
-				return printJSON(a.out, taken)
+				return reply.JSON(a.out, taken)
 			}
 			a.tellSnapshot(s, taken)
 			return nil
@@ -78,7 +79,7 @@ func (a *app) snapshotList() *cobra.Command {
 				return err
 			}
 			if asJSON {
-				return printJSON(a.out, all)
+				return reply.JSON(a.out, all)
 			}
 			t := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
 			fmt.Fprintln(t, "ID\tTIME\tWHO\tNODES\tVOLUMES\tPAUSE\tSKEW\tSIZE")
@@ -100,22 +101,9 @@ func (a *app) snapshotList() *cobra.Command {
 // atLeast writes a size; partial: it is only known to be more than that.
 func atLeast(n int64, partial bool) string {
 	if partial {
-		return ">" + sizeText(n)
+		return ">" + phrase.Bytes(n)
 	}
-	return sizeText(n)
-}
-
-// sizeText writes a size for people.
-func sizeText(n int64) string {
-	const units = "KMGTP"
-	if n < 1024 {
-		return fmt.Sprintf("%d B", n)
-	}
-	size, unit := float64(n)/1024, 0
-	for size >= 1024 && unit < len(units)-1 {
-		size, unit = size/1024, unit+1
-	}
-	return fmt.Sprintf("%.1f %ciB", size, units[unit])
+	return phrase.Bytes(n)
 }
 
 func (a *app) snapshotRemove() *cobra.Command {

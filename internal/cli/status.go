@@ -1,10 +1,14 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/spf13/cobra"
 
+	"orrery/internal/cli/reply"
+	"orrery/internal/cli/screen"
+	"orrery/internal/cli/table"
 	"orrery/internal/control"
 	"orrery/internal/host"
 	"orrery/internal/problem"
@@ -25,7 +29,7 @@ The exit status is 11 if a node is not as declared.`,
 			if how.watch {
 				return a.watchStatus(c.Context(), &how)
 			}
-			return a.survey(c.Context(), &how, &table{out: a.out, width: widthOf(a.out)})
+			return a.survey(c.Context(), &how, screen.Width(a.out))
 		},
 	}
 	c.Flags().BoolVar(&how.asJSON, "json", false, "print JSON")
@@ -44,7 +48,7 @@ type survey struct {
 }
 
 // survey shows how the nodes are, once.
-func (a *app) survey(ctx context.Context, how *survey, to *table) error {
+func (a *app) survey(ctx context.Context, how *survey, width int) error {
 	s, err := a.Load()
 	if err != nil {
 		return err
@@ -65,14 +69,14 @@ func (a *app) survey(ctx context.Context, how *survey, to *table) error {
 	}
 	r.SickFirst()
 	if how.asJSON {
-		err = printJSON(a.out, r.Nodes)
+		err = reply.JSON(a.out, r.Nodes)
 	} else {
-		err = to.show(r.Nodes, how.usage)
+		err = table.Nodes(a.out, r.Nodes, how.usage, width)
 	}
 	if err == nil {
 		err = a.UnderWay(s)
 	}
-	return firstError(err, verdict(r.Nodes))
+	return cmp.Or(err, verdict(r.Nodes))
 }
 
 // status shows how nodes are that have just been brought up.
@@ -81,19 +85,10 @@ func (a *app) status(ctx context.Context, s *site.Site, selectors []string) erro
 	if err != nil {
 		return err
 	}
-	if programs(a.out) {
-		return printJSON(a.out, r.Nodes)
+	if reply.Wanted(a.out) {
+		return reply.JSON(a.out, r.Nodes)
 	}
-	return (&table{out: a.out, width: widthOf(a.out)}).show(r.Nodes, false)
-}
-
-func firstError(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return table.Nodes(a.out, r.Nodes, false, screen.Width(a.out))
 }
 
 func verdict(rows []control.NodeStatus) error {

@@ -2,11 +2,12 @@ package cli
 
 import (
 	"fmt"
-	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
+	"orrery/internal/cli/completion"
+	"orrery/internal/cli/reply"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 )
@@ -38,7 +39,7 @@ func (a *app) twinAlso(name, use, short string) *cobra.Command {
 			if args[0] == "--help" || args[0] == "-h" {
 				return c.Help()
 			}
-			shared, rest := sharedFlags(args)
+			shared, rest := completion.SharedFlags(args)
 			if len(rest) == 0 {
 				return problem.New(problem.Usage, "of which twin?").Try("orrery twin %s", use)
 			}
@@ -54,19 +55,6 @@ func (a *app) twinAlso(name, use, short string) *cobra.Command {
 	}
 }
 
-// sharedFlags parts the flags of all verbs that stand before a verb from what follows it.
-func sharedFlags(args []string) (flags, rest []string) {
-	for i := 0; i < len(args); i++ {
-		if !strings.HasPrefix(args[i], "-") {
-			return args[:i:i], args[i:]
-		}
-		if args[i] == "-C" || args[i] == "--site" || args[i] == "--twin" {
-			i++ // its value
-		}
-	}
-	return args, nil
-}
-
 func (a *app) twinList() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
@@ -74,7 +62,7 @@ func (a *app) twinList() *cobra.Command {
 		RunE: func(c *cobra.Command, _ []string) error {
 			all := a.Twins()
 			if asJSON {
-				return printJSON(a.out, all)
+				return reply.JSON(a.out, all)
 			}
 			t := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
 			fmt.Fprintln(t, "TWIN\tSITE\tOWNER\tNODES\tRELEASE\tCREATED\tEXPIRES\tDIRECTORY")

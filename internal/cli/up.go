@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"orrery/internal/apply"
+	"orrery/internal/cli/reply"
 	"orrery/internal/control"
 	"orrery/internal/site"
 )
@@ -26,7 +27,7 @@ With --batch, or if a group sets a batch, running nodes are disturbed in batches
 fails, its nodes are put back as they were, and no other begins.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			if dry {
-				return a.preview(c.Context(), args, &view{asJSON: programs(a.out), probe: how.Probe, batch: how.Batch})
+				return a.preview(c.Context(), args, &view{asJSON: reply.Wanted(a.out), probe: how.Probe, batch: how.Batch})
 			}
 			s, err := a.Load()
 			if err != nil {
@@ -54,7 +55,7 @@ fails, its nodes are put back as they were, and no other begins.`,
 
 // tellUp shows how the nodes of a site are that has been brought up.
 func (a *app) tellUp(ctx context.Context, s *site.Site, selectors []string, result *apply.Result) error {
-	if result == nil && !programs(a.out) {
+	if result == nil && !reply.Wanted(a.out) {
 		fmt.Fprintf(a.out, "%s is up: nothing to do.\n", s.Key())
 		return nil
 	}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"orrery/internal/cli/reply"
 	"runtime"
 	"runtime/debug"
 	"strings"
@@ -26,8 +27,8 @@ func (a *app) versionVerb() *cobra.Command {
 					}
 				}
 			}
-			if programs(a.out) {
-				return printJSON(a.out, map[string]string{"version": Version, "revision": strings.TrimSpace(revision), "go": runtime.Version(), "os": runtime.GOOS, "arch": runtime.GOARCH})
+			if reply.Wanted(a.out) {
+				return reply.JSON(a.out, map[string]string{"version": Version, "revision": strings.TrimSpace(revision), "go": runtime.Version(), "os": runtime.GOOS, "arch": runtime.GOARCH})
 			}
 			fmt.Fprintf(a.out, "orrery %s%s %s %s/%s\n", Version, revision, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 			return nil

@@ -1,13 +1,16 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"orrery/internal/cli/reply"
 	"orrery/internal/control/volumes"
+	"orrery/internal/phrase"
 	"orrery/internal/problem"
 	"orrery/internal/visible"
 )
@@ -33,7 +36,7 @@ func (a *app) volumeList() *cobra.Command {
 				return err
 			}
 			if asJSON {
-				return printJSON(a.out, rows)
+				return reply.JSON(a.out, rows)
 			}
 			t := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
 			fmt.Fprintln(t, "VOLUME\tNODE\tSIZE\tON DISK\tPATH\tMIRROR\tLAST\tRESULT\tNEXT")
@@ -47,7 +50,7 @@ func (a *app) volumeList() *cobra.Command {
 				if r.Orphan {
 					node += " (unused)"
 				}
-				fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Volume, node, size, disk, r.Path, dash(r.Mirror), last, result, next)
+				fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Volume, node, size, disk, r.Path, cmp.Or(r.Mirror, "-"), last, result, next)
 			}
 			if err := t.Flush(); err != nil {
 				return err
@@ -87,13 +90,6 @@ func lastMirrored(r *volumes.Row) (last, result, next string) {
 	return last, result, next
 }
 
-func dash(text string) string {
-	if text == "" {
-		return "-"
-	}
-	return text
-}
-
 func (a *app) volumeMirror() *cobra.Command {
 	var o volumes.MirrorOptions
 	c := &cobra.Command{
@@ -110,7 +106,7 @@ compares everything on both sides and takes what differs from the volume. Make s
 		RunE: func(c *cobra.Command, names []string) error {
 			o.Names = names
 			return volumes.Mirror(c.Context(), &a.Session, o, func(m volumes.Mirrored) {
-				fmt.Fprintf(a.out, "%s of %s: %s sent to %s in %.1f s\n", m.Volume, m.Node, sizeText(m.Bytes), m.To, m.Seconds)
+				fmt.Fprintf(a.out, "%s of %s: %s sent to %s in %.1f s\n", m.Volume, m.Node, phrase.Bytes(m.Bytes), m.To, m.Seconds)
 			})
 		},
 	}
@@ -140,7 +136,7 @@ The exit status is 11 if anything differs. In a volume that is in use, whatever 
 				return err
 			}
 			if asJSON {
-				err = printJSON(a.out, differs)
+				err = reply.JSON(a.out, differs)
 			}
 			if err == nil && len(differs) > 0 {
 				err = problem.Status(problem.Unhealthy)

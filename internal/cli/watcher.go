@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"orrery/internal/cli/screen"
 	"orrery/internal/control"
 	"orrery/internal/plan"
 	"orrery/internal/problem"
@@ -15,11 +16,11 @@ type watcher struct{ *app }
 
 // Steps shows the steps of a plan.
 func (w *watcher) Steps(p *plan.Plan, took func(*plan.Step) time.Duration) control.StepWatcher {
-	return newProgress(w.err, p, took)
+	return screen.NewProgress(w.err, p, took)
 }
 
 // Bytes shows how many bytes have been moved.
-func (w *watcher) Bytes(what string) control.ByteWatcher { return newMeter(w.err, what) }
+func (w *watcher) Bytes(what string) control.ByteWatcher { return screen.NewMeter(w.err, what) }
 
 // Tell shows an event.
 func (w *watcher) Tell(e control.Event) {

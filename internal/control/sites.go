@@ -29,6 +29,17 @@ func (r SiteState) Key() string { return r.site().Key() }
 
 func (r SiteState) site() *site.Site { return &site.Site{Name: r.Site, Twin: r.Twin} }
 
+// State says in words how the site is.
+func (r SiteState) State() string {
+	switch {
+	case r.Up:
+		return "up"
+	case r.Nodes > 0:
+		return "partly down"
+	}
+	return "down"
+}
+
 // Sites gives the sites and twins of which something is known on this host, by name.
 func (c *Session) Sites(ctx context.Context) ([]SiteState, error) {
 	entries, err := os.ReadDir(c.Dirs.Site(""))

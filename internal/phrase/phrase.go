@@ -36,3 +36,16 @@ func Clock(t time.Time) string {
 	}
 	return t.Local().Format("15:04:05")
 }
+
+// Bytes says how many bytes something has, roughly.
+func Bytes(n int64) string {
+	const units = "KMGTP"
+	if n < 1024 {
+		return fmt.Sprintf("%d B", n)
+	}
+	size, unit := float64(n)/1024, 0
+	for size >= 1024 && unit < len(units)-1 {
+		size, unit = size/1024, unit+1
+	}
+	return fmt.Sprintf("%.1f %ciB", size, units[unit])
+}

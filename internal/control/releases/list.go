@@ -10,6 +10,7 @@ import (
 
 	"orrery/internal/control"
 	"orrery/internal/control/register"
+	"orrery/internal/phrase"
 	"orrery/internal/site"
 )
 
@@ -24,6 +25,25 @@ type Info struct {
 	Until      time.Time `json:"until,omitzero"` // when the trial ends
 	Confirmed  bool      `json:"confirmed"`
 	register.ReleaseRecord
+}
+
+// State says in words how a release is.
+func (i Info) State() string {
+	switch {
+	case i.Trial:
+		return "on trial until " + phrase.Clock(i.Until)
+	case len(i.Live) > 0 && i.Confirmed:
+		return "live, confirmed"
+	case len(i.Live) > 0:
+		return "live"
+	case i.Former:
+		return "former"
+	case len(i.Quarantine) > 0:
+		return "staged"
+	case !i.Staged.IsZero():
+		return "kept"
+	}
+	return "declared"
 }
 
 // List gives the releases of a site, by number.

@@ -1,4 +1,4 @@
-package cli
+package screen
 
 import (
 	"bytes"
@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"orrery/internal/phrase"
 	"orrery/internal/plan"
 	"orrery/internal/site/spec"
 )
@@ -19,7 +20,7 @@ func TestLines(t *testing.T) {
 		build := &plan.Step{Kind: plan.BuildLayer, Subject: "debian + cam", Layer: &spec.Layer{Title: "debian + cam"}}
 		check := &plan.Step{N: 1, Kind: plan.CheckNode, Subject: "web"}
 		took := func(s *plan.Step) time.Duration { return map[*plan.Step]time.Duration{build: 32 * time.Second}[s] }
-		w := newProgress(&out, &plan.Plan{Site: "s", Steps: []*plan.Step{build, check}}, took)
+		w := NewProgress(&out, &plan.Plan{Site: "s", Steps: []*plan.Step{build, check}}, took)
 		w.Begin(build)
 		time.Sleep(5 * time.Second)
 		w.Begin(check)
@@ -63,18 +64,18 @@ func TestSeconds(t *testing.T) {
 func TestMeterWithoutTerminal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
-		m := newMeter(&out, "karoo")
+		m := NewMeter(&out, "karoo")
 		m.Add(3 << 20)
 		time.Sleep(11 * time.Second)
 		m.Add(5 << 20)
 		time.Sleep(10 * time.Second)
 		m.Close()
 		time.Sleep(time.Minute)
-		want := "karoo: " + sizeText(3<<20) + " in 10 s\nkaroo: " + sizeText(8<<20) + " in 20 s\n"
+		want := "karoo: " + phrase.Bytes(3<<20) + " in 10 s\nkaroo: " + phrase.Bytes(8<<20) + " in 20 s\n"
 		if got := out.String(); got != want {
 			t.Errorf("printed was %q, not %q", got, want)
 		}
-		newMeter(&out, "short").Close()
+		NewMeter(&out, "short").Close()
 		if got := out.String(); got != want {
 			t.Errorf("then %q", got)
 		}

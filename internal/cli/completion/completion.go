@@ -1,7 +1,9 @@
-package cli
+// Package completion offers the shell the words that may stand in a place of the command line: nodes and what they are selected by, releases, twins, snapshots, sites, volumes.
+package completion
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"path"
 	"slices"
@@ -21,12 +23,12 @@ import (
 	"orrery/internal/site"
 )
 
-// An offer gives the shell the words that may stand in a place of the command line. A word may have a description behind a tab.
-type offer func(words) ([]string, cobra.ShellCompDirective)
+// An Offer gives the shell the words that may stand in a place of the command line. A word may have a description behind a tab.
+type Offer func(words) ([]string, cobra.ShellCompDirective)
 
 // words are those that may stand where something has been typed already.
 type words struct {
-	*app
+	*control.Session
 	typed string
 }
 
@@ -36,8 +38,8 @@ const (
 	goesOn  = cobra.ShellCompDirectiveNoSpace
 )
 
-// places are what the arguments of each verb may be, in their order; of a verb that takes any number, the last is of all that follow.
-var places = map[string][]offer{
+// Places are what the arguments of each verb may be, in their order; of a verb that takes any number, the last is of all that follow.
+var Places = map[string][]Offer{
 	"query": {words.selectors}, "graph": {words.selectors}, "plan": {words.selectors}, "up": {words.selectors}, "down": {words.selectors}, "start": {words.selectors}, "stop": {words.selectors},
 	"stage": {words.selectors}, "switch": {words.selectors}, "rollback": {words.selectors}, "status": {words.selectors}, "exec": {words.selectors}, "logs": {words.selectors, words.units},
 	"shell": {words.nodes}, "forward": {words.ports}, "cp": {words.copied},
@@ -53,17 +55,17 @@ var places = map[string][]offer{
 }
 
 // values are what flags may be, of whatever verb they are. What is a file's name is completed by the shell itself.
-var values = map[string]offer{
+var values = map[string]Offer{
 	"site": words.directories, "twin": words.twins, "release": words.releases, "only": words.selectors, "host": words.nodes, "node": words.nodes, "layer": words.layers,
 	"confirm-by": oneOf("checks", "hand"), "owner": words.nothing, "user": words.nothing, "scale": oneOf("cpus=", "memory="),
 	"yes-production": words.nothing, "yes-volumes": words.nothing, "yes-restore": words.nothing, "yes-replace": words.nothing,
 }
 
-// complete lets the shell complete the arguments and flags of a verb and of those below it.
-func (a *app) complete(c *cobra.Command) {
+// Add lets the shell complete the arguments and flags of a verb and of those below it, for a session.
+func Add(c *cobra.Command, a *control.Session) {
 	_, verb, _ := strings.Cut(c.CommandPath(), " ")
 	c.ValidArgsFunction = func(c *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-		return a.offers(c, verb, args, typed)
+		return offers(a, c, verb, args, typed)
 	}
 	for name, gives := range values {
 		if c.LocalNonPersistentFlags().Lookup(name) == nil && (c.HasParent() || c.PersistentFlags().Lookup(name) == nil) {
@@ -75,23 +77,23 @@ func (a *app) complete(c *cobra.Command) {
 	}
 	if down := c.Flags().Lookup("name"); verb == "down" && down != nil {
 		_ = c.RegisterFlagCompletionFunc("name", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			return a.known(), noFiles
+			return words{Session: a}.known(), noFiles
 		})
 	}
 	for _, inner := range c.Commands() {
-		a.complete(inner)
+		Add(inner, a)
 	}
 }
 
 // offers gives the words for the next argument of a verb.
-func (a *app) offers(c *cobra.Command, verb string, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-	of := places[verb]
+func offers(a *control.Session, c *cobra.Command, verb string, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	of := Places[verb]
 	if strings.Contains(a.Command, " -- ") { // cobra does not tell whether it was typed
 		return nil, orFiles // a command
 	}
 	if c.DisableFlagParsing { // twin status and its like
 		var flags []string
-		if flags, args = sharedFlags(args); len(args) > 0 {
+		if flags, args = SharedFlags(args); len(args) > 0 {
 			a.Twin = args[0]
 		}
 		if i := slices.Index(flags, "-C"); i >= 0 && i+1 < len(flags) {
@@ -116,12 +118,12 @@ func (words) directories() ([]string, cobra.ShellCompDirective) {
 	return nil, cobra.ShellCompDirectiveFilterDirs
 }
 
-func oneOf(all ...string) offer {
+func oneOf(all ...string) Offer {
 	return func(words) ([]string, cobra.ShellCompDirective) { return all, noFiles }
 }
 
-// completed gives the site that is meant; an empty one if it cannot be read: completion never fails aloud.
-func (a *app) completed() *site.Site {
+// site gives the site that is meant; an empty one if it cannot be read: completion never fails aloud.
+func (a words) site() *site.Site {
 	s, err := a.Load()
 	if err != nil {
 		return &site.Site{}
@@ -131,7 +133,7 @@ func (a *app) completed() *site.Site {
 
 func (a words) nodes() ([]string, cobra.ShellCompDirective) {
 	var names []string
-	for _, n := range a.completed().Nodes {
+	for _, n := range a.site().Nodes {
 		names = append(names, n.Name)
 	}
 	return names, noFiles
@@ -139,7 +141,7 @@ func (a words) nodes() ([]string, cobra.ShellCompDirective) {
 
 // selectors gives the names of nodes, and what else nodes are selected by.
 func (a words) selectors() ([]string, cobra.ShellCompDirective) {
-	s := a.completed()
+	s := a.site()
 	some, _ := a.nodes()
 	add := func(property string, names ...string) {
 		for _, name := range names {
@@ -169,7 +171,7 @@ func (a words) selectorsOrFiles() ([]string, cobra.ShellCompDirective) {
 // units gives the services of the site's roles.
 func (a words) units() ([]string, cobra.ShellCompDirective) {
 	var all []string
-	for _, r := range a.completed().Roles {
+	for _, r := range a.site().Roles {
 		all = append(all, r.Services...)
 	}
 	slices.Sort(all)
@@ -200,10 +202,10 @@ func (a words) copied() ([]string, cobra.ShellCompDirective) {
 }
 
 // pathsIn gives the paths in a node that begin so; directories end in a slash. A node that does not answer soon has none.
-func (a *app) pathsIn(name, begin string) []string {
+func (a words) pathsIn(name, begin string) []string {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
-	s := a.completed()
+	s := a.site()
 	if _, err := control.Declared(s, name); err != nil || control.NeedRoot() != nil {
 		return nil
 	}
@@ -243,12 +245,12 @@ func isPlain(name string) bool {
 
 // releases gives the releases that are declared, and those that are kept.
 func (a words) releases() ([]string, cobra.ShellCompDirective) {
-	s := a.completed()
+	s := a.site()
 	if s.Name == "" {
 		return nil, noFiles
 	}
 	var some []string
-	all, err := releases.List(context.Background(), &a.Session, s)
+	all, err := releases.List(context.Background(), a.Session, s)
 	if err != nil { // those that are declared need no rights
 		for _, r := range s.Releases {
 			some = append(some, strconv.Itoa(r.Number))
@@ -257,7 +259,7 @@ func (a words) releases() ([]string, cobra.ShellCompDirective) {
 	}
 	for _, i := range all {
 		if i.Number > 0 {
-			some = append(some, strconv.Itoa(i.Number)+"\t"+strings.TrimSpace(releaseState(i)+" "+i.Notes))
+			some = append(some, strconv.Itoa(i.Number)+"\t"+strings.TrimSpace(i.State()+" "+i.Notes))
 		}
 	}
 	return some, noFiles
@@ -265,11 +267,11 @@ func (a words) releases() ([]string, cobra.ShellCompDirective) {
 
 // twins gives the twins of the site that is meant, or of all if none is.
 func (a words) twins() ([]string, cobra.ShellCompDirective) {
-	b := a.app.another()
-	b.Twin = ""
-	of := b.completed().Name
+	original := *a.Session
+	original.Twin = ""
+	of := words{Session: &original}.site().Name
 	var some []string
-	for _, r := range a.app.Twins() {
+	for _, r := range a.Twins() {
 		if of == "" || r.Site == of {
 			some = append(some, r.Options.Name+"\tof "+r.Site+", "+r.Options.Owner+"'s")
 		}
@@ -289,12 +291,12 @@ func (a words) sites() ([]string, cobra.ShellCompDirective) {
 }
 
 // known gives the names of the sites of which something is on this host.
-func (a *app) known() []string {
+func (a words) known() []string {
 	var some []string
 	rows, _ := a.Sites(context.Background())
 	for _, r := range rows {
 		if r.Twin == "" {
-			some = append(some, r.Site+"\t"+upOrDown(r)+", "+dash(r.Dir))
+			some = append(some, r.Site+"\t"+r.State()+", "+cmp.Or(r.Dir, "-"))
 		}
 	}
 	return some
@@ -302,7 +304,7 @@ func (a *app) known() []string {
 
 func (a words) snapshots() ([]string, cobra.ShellCompDirective) {
 	var some []string
-	all, _ := snapshots.List(&a.Session, a.completed())
+	all, _ := snapshots.List(a.Session, a.site())
 	for _, each := range all {
 		some = append(some, each.ID+"\t"+phrase.Count(len(each.Nodes), "node")+", "+phrase.Count(len(each.Volumes), "volume"))
 	}
@@ -312,7 +314,7 @@ func (a words) snapshots() ([]string, cobra.ShellCompDirective) {
 // mirrored gives the volumes that have a mirror.
 func (a words) mirrored() ([]string, cobra.ShellCompDirective) {
 	var some []string
-	all, _ := a.Mirrors(a.completed())
+	all, _ := a.Mirrors(a.site())
 	for _, m := range all {
 		some = append(some, m.Volume)
 	}
@@ -322,14 +324,27 @@ func (a words) mirrored() ([]string, cobra.ShellCompDirective) {
 
 // formers gives whose data is there of whom no node is declared.
 func (a words) formers() ([]string, cobra.ShellCompDirective) {
-	return volumes.Formers(&a.Session, a.completed()), noFiles
+	return volumes.Formers(a.Session, a.site()), noFiles
 }
 
 func (a words) layers() ([]string, cobra.ShellCompDirective) {
 	var some []string
-	all, _ := layers.List(context.Background(), &a.Session)
+	all, _ := layers.List(context.Background(), a.Session)
 	for _, l := range all {
 		some = append(some, l.Digest+"\t"+l.Title)
 	}
 	return some, noFiles
+}
+
+// SharedFlags parts the flags of all verbs that stand before a verb from what follows it.
+func SharedFlags(args []string) (flags, rest []string) {
+	for i := 0; i < len(args); i++ {
+		if !strings.HasPrefix(args[i], "-") {
+			return args[:i:i], args[i:]
+		}
+		if args[i] == "-C" || args[i] == "--site" || args[i] == "--twin" {
+			i++ // its value
+		}
+	}
+	return args, nil
 }

@@ -1,4 +1,4 @@
-package cli
+package screen
 
 import (
 	"fmt"
@@ -9,6 +9,8 @@ import (
 	"github.com/vbauerster/mpb/v8"
 	"github.com/vbauerster/mpb/v8/decor"
 
+	"orrery/internal/control"
+	"orrery/internal/phrase"
 	"orrery/internal/visible"
 )
 
@@ -22,8 +24,9 @@ type meter struct {
 	ended chan struct{} // closed when no line comes any more
 }
 
-func newMeter(w io.Writer, what string) *meter {
-	f, ok := screen(w)
+// NewMeter shows how much of something has gone by.
+func NewMeter(w io.Writer, what string) control.ByteWatcher {
+	f, ok := Of(w)
 	if !ok {
 		m := &meter{done: make(chan struct{}), ended: make(chan struct{})}
 		go m.tell(w, what)
@@ -43,7 +46,7 @@ func (m *meter) tell(w io.Writer, what string) {
 	for {
 		select {
 		case <-tick.C:
-			fmt.Fprintf(w, "%s: %s in %s\n", what, sizeText(m.bytes.Load()), seconds(time.Since(began)))
+			fmt.Fprintf(w, "%s: %s in %s\n", what, phrase.Bytes(m.bytes.Load()), seconds(time.Since(began)))
 		case <-m.done:
 			return
 		}

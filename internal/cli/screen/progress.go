@@ -1,4 +1,4 @@
-package cli
+package screen
 
 import (
 	"io"
@@ -11,8 +11,9 @@ import (
 // An outlook tells how long a step took the last time; 0: that is not known.
 type outlook func(*plan.Step) time.Duration
 
-func newProgress(w io.Writer, p *plan.Plan, took outlook) control.StepWatcher {
-	if f, ok := screen(w); ok {
+// NewProgress shows the steps of a plan: on a terminal as bars, otherwise as lines.
+func NewProgress(w io.Writer, p *plan.Plan, took outlook) control.StepWatcher {
+	if f, ok := Of(w); ok {
 		return newBars(f, p, took)
 	}
 	return newLines(w, p, took)

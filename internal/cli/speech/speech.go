@@ -1,13 +1,16 @@
-package cli
+// Package speech shows what many nodes print at once: to people line by line, each behind the name of its node, and to programs as a list.
+package speech
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"sync"
 
+	"orrery/internal/cli/reply"
 	"orrery/internal/control/nodes"
 	"orrery/internal/host"
 	"orrery/internal/phrase"
@@ -30,7 +33,8 @@ type prefixed struct {
 	grouped    bool // the lines of a node stand together, when it has ended
 }
 
-func newPrefixed(lines, own io.Writer, of []*site.Node, grouped bool) *prefixed {
+// Prefixed shows lines of nodes as they come or, if they are to be grouped, when their node has ended. How that was goes to own.
+func Prefixed(lines, own io.Writer, of []*site.Node, grouped bool) nodes.Speech {
 	p := &prefixed{lines: lines, own: own, grouped: grouped}
 	for _, n := range of {
 		p.names = append(p.names, n.Name)
@@ -98,7 +102,9 @@ type answer struct {
 	Seconds float64 `json:"seconds"`
 }
 
-// reported prints a list of answers, each as soon as its node has ended.
+// Reported prints a list of answers in JSON, each as soon as its node has ended.
+func Reported(to io.Writer) nodes.Speech { return &reported{to: reply.Result(to)} }
+
 type reported struct {
 	mu   sync.Mutex
 	to   io.Writer
@@ -106,7 +112,9 @@ type reported struct {
 	err  error
 }
 
-func (r *reported) Of(int) nodes.Speaker { return &recording{list: r} }
+func (r *reported) Of(int) nodes.Speaker {
+	return &recording{list: r, said: reply.Beginning{Most: mostKept}, erring: reply.Beginning{Most: mostKept}}
+}
 
 func (r *reported) Close() error {
 	end := "\n]\n"
@@ -131,21 +139,21 @@ func (r *reported) add(one answer) {
 	if r.some {
 		begin = ",\n  "
 	}
-	r.some, r.err = true, firstError(r.err, err)
+	r.some, r.err = true, cmp.Or(r.err, err)
 	_ = r.write(begin + string(text)) // close tells
 }
 
 // A recording is one node of a reported speech.
 type recording struct {
 	list         *reported
-	said, erring beginning
+	said, erring reply.Beginning
 }
 
 func (r *recording) Out() io.Writer  { return &r.said }
 func (r *recording) Errs() io.Writer { return &r.erring }
 
 func (r *recording) End(e nodes.Ending) {
-	one := answer{Node: e.Node, Output: r.said.text.String(), Errors: r.erring.text.String(), Cut: r.said.cut || r.erring.cut, Seconds: e.Took.Seconds()}
+	one := answer{Node: e.Node, Output: r.said.Text.String(), Errors: r.erring.Text.String(), Cut: r.said.Cut || r.erring.Cut, Seconds: e.Took.Seconds()}
 	var run *host.RunError
 	switch {
 	case e.Err == nil:
@@ -157,19 +165,6 @@ func (r *recording) End(e nodes.Ending) {
 	r.list.add(one)
 }
 
-// A beginning keeps the first of what is written to it.
-type beginning struct {
-	text bytes.Buffer
-	cut  bool
-}
-
-func (b *beginning) Write(p []byte) (int, error) {
-	room := min(len(p), mostKept-b.text.Len())
-	b.cut = b.cut || room < len(p)
-	b.text.Write(p[:room])
-	return len(p), nil
-}
-
 // brief gives an error without the output of the command, which has been printed.
 func brief(err error) string {
 	var run *host.RunError
@@ -179,14 +174,14 @@ func brief(err error) string {
 	return err.Error()
 }
 
-// tally says on how many nodes it succeeded, and gives the exit status of what is done on many.
-func (a *app) tally(endings []nodes.Ending) error {
+// Tally says on how many nodes it succeeded, and gives the exit status of what is done on many.
+func Tally(w io.Writer, endings []nodes.Ending) error {
 	wrong := nodes.Failed(endings)
-	fmt.Fprintf(a.err, "%d of %d nodes succeeded", len(endings)-len(wrong), len(endings))
+	fmt.Fprintf(w, "%d of %d nodes succeeded", len(endings)-len(wrong), len(endings))
 	if len(wrong) == 0 {
-		fmt.Fprintln(a.err, ".")
+		fmt.Fprintln(w, ".")
 		return nil
 	}
-	fmt.Fprintf(a.err, "; failed: %s.\n", phrase.List(wrong, 20))
+	fmt.Fprintf(w, "; failed: %s.\n", phrase.List(wrong, 20))
 	return problem.Status(problem.FailedNodes + min(len(wrong), 100))
 }

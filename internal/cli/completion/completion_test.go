@@ -1,0 +1,35 @@
+package completion
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"orrery/internal/host"
+)
+
+// TestPathsIn offers paths of a node, but no name that would be more than a name to a shell or terminal.
+func TestPathsIn(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"log", "logs.d/x", ".hidden", "lo$(reboot)", "lo\x1b[2J", "lo'g", "other"} {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for begin, want := range map[string]string{"/lo": "/log /logs.d/", "/": "/.hidden /log /logs.d/ /other", "/logs.d/": "/logs.d/x", "/none/": ""} {
+		got := pathsIn(t.Context(), host.Local{}, dir+begin)
+		for i := range got {
+			got[i] = strings.TrimPrefix(got[i], dir)
+		}
+		slices.Sort(got)
+		if is := strings.Join(got, " "); is != want {
+			t.Errorf("%s: %q, want %q", begin, is, want)
+		}
+	}
+}

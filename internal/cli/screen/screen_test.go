@@ -1,0 +1,84 @@
+package screen
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+	"github.com/fatih/color"
+
+	"orrery/internal/plan"
+)
+
+// onScreen gives what a terminal is sent by some work.
+func onScreen(t *testing.T, work func(terminal *os.File)) string {
+	t.Helper()
+	ours, theirs, err := pty.Open()
+	if err != nil {
+		t.Skip(err)
+	}
+	defer ours.Close()
+	if err := pty.Setsize(ours, &pty.Winsize{Rows: 25, Cols: 120}); err != nil { // without a size, bars are not drawn
+		t.Fatal(err)
+	}
+	var sent bytes.Buffer
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_, _ = io.Copy(&sent, ours) // it ends with EIO
+	}()
+	work(theirs)
+	time.Sleep(50 * time.Millisecond)
+	theirs.Close()
+	<-done
+	return strings.ReplaceAll(sent.String(), "\r\n", "\n")
+}
+
+// Bars show what steps say of themselves, which may have come from a node.
+func TestProgressOnScreen(t *testing.T) {
+	t.Setenv("TERM", "xterm")
+	sent := onScreen(t, func(terminal *os.File) {
+		s := &plan.Step{N: 0, Kind: plan.ConfigureNode, Subject: "n"}
+		took := func(*plan.Step) time.Duration { return 70 * time.Second }
+		watch := NewProgress(Shown(terminal), &plan.Plan{Site: "s", Steps: []*plan.Step{s}}, took)
+		if _, ok := watch.(*bars); !ok {
+			t.Error("there are no bars on a terminal")
+		}
+		watch.Begin(s)
+		watch.Detail(s, "\x1b]0;title\x07")
+		time.Sleep(300 * time.Millisecond)
+		watch.End(s, nil)
+		watch.Close()
+	})
+	if strings.Contains(sent, "\x1b]0;") || strings.Contains(sent, "\x07") {
+		t.Errorf("the terminal is sent %q", sent)
+	}
+	if !strings.Contains(sent, "about 70 s left") {
+		t.Errorf("no estimate in %q", sent)
+	}
+}
+
+// Colours of our own stay colours.
+func TestPaint(t *testing.T) {
+	was := color.NoColor
+	color.NoColor = false
+	defer func() { color.NoColor = was }()
+	sent := onScreen(t, func(terminal *os.File) {
+		w := Shown(terminal)
+		Paint(w, "red\x1b[2J", color.FgRed)
+		fmt.Fprintln(w)
+	})
+	if !strings.HasPrefix(sent, "\x1b[31mred\\x1b[2J\x1b[0") {
+		t.Errorf("the terminal is sent %q", sent)
+	}
+	var out bytes.Buffer
+	Paint(&out, "red", color.FgRed)
+	if out.String() != "red" {
+		t.Errorf("a pipe is sent %q", out.String())
+	}
+}

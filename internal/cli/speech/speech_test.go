@@ -1,0 +1,120 @@
+package speech
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"orrery/internal/control/nodes"
+	"orrery/internal/host"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+)
+
+// doer is a node in which a command is a function.
+type doer struct {
+	host.Runner
+	do func(ctx context.Context, c host.Command) error
+}
+
+func (d doer) Run(ctx context.Context, c host.Command) error { return d.do(ctx, c) }
+
+// three are nodes of which "b" prints much and fails, "c" takes for ever, and "d" does not run.
+func three() *nodes.Crowd {
+	says := func(_ context.Context, c host.Command) error {
+		_, err := io.WriteString(c.Stdout, "one\ntwo\n")
+		return err
+	}
+	return &nodes.Crowd{
+		Nodes:   []*site.Node{{Name: "a"}, {Name: "b"}, {Name: "c"}, {Name: "d"}},
+		Timeout: time.Second, Parallel: 2,
+		Runners: map[string]host.Runner{
+			"a": doer{do: says},
+			"b": doer{do: func(_ context.Context, c host.Command) error {
+				_, err := c.Stdout.Write(bytes.Repeat([]byte("much\n"), mostKept))
+				return errors.Join(err, &host.RunError{Place: "b", Status: 3})
+			}},
+			"c": doer{do: func(ctx context.Context, _ host.Command) error {
+				<-ctx.Done()
+				return &host.RunError{Place: "c", Status: -1, Err: context.Cause(ctx)}
+			}},
+		},
+	}
+}
+
+func prints(ctx context.Context, _ int, in host.Runner, to nodes.Speaker) error {
+	return in.Run(ctx, host.Command{Stdout: to.Out(), Stderr: to.Errs()})
+}
+
+// Programs are told of each node how it ended, and not more than they can take.
+func TestReported(t *testing.T) {
+	var out, errs bytes.Buffer
+	endings, err := three().Speak(t.Context(), Reported(&out), prints)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []answer
+	if err := json.Unmarshal(out.Bytes(), &all); err != nil || len(all) != 4 {
+		t.Fatalf("%v, %d answers", err, len(all))
+	}
+	of := map[string]answer{}
+	for _, one := range all {
+		of[one.Node] = one
+	}
+	if one := of["a"]; one.Status != 0 || one.Output != "one\ntwo\n" || one.Cut || one.Error != "" {
+		t.Errorf("a: %+v", one)
+	}
+	if one := of["b"]; one.Status != 3 || len(one.Output) != mostKept || !one.Cut {
+		t.Errorf("b: status %d, %d bytes, cut: %v", one.Status, len(one.Output), one.Cut)
+	}
+	if one := of["c"]; one.Status != -1 || one.Error != "not done within 1s" {
+		t.Errorf("c: %+v", one)
+	}
+	if one := of["d"]; one.Status != -1 || !strings.Contains(one.Error, "does not run") {
+		t.Errorf("d: %+v", one)
+	}
+	if err := Tally(&errs, endings); problem.Exit(err) != 103 || !strings.Contains(errs.String(), "1 of 4 nodes succeeded; failed: b, c, d.") {
+		t.Errorf("status %d: %s", problem.Exit(err), errs.String())
+	}
+	out.Reset()
+	if err := Reported(&out).Close(); err != nil || out.String() != "[]\n" {
+		t.Errorf("%q, %v", out.String(), err)
+	}
+}
+
+// The lines of a node stand together, behind its name, and are not kept without end.
+func TestGrouped(t *testing.T) {
+	var out, errs bytes.Buffer
+	c := three()
+	if _, err := c.Speak(t.Context(), Prefixed(&out, &errs, c.Nodes, true), prints); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(out.String(), "a | one\na | two\n") || out.Len() > mostKept+1<<10 {
+		t.Errorf("%d bytes are printed: %.200s", out.Len(), out.String())
+	}
+	if !regexp.MustCompile(`b \| … and \d+ bytes more, which are left out\nb \| exit status 3\n`).MatchString(errs.String()) {
+		t.Errorf("%s", errs.String())
+	}
+	if strings.Contains(regexp.MustCompile(`(?s)b \| .*b \| much\n`).FindString(out.String()), "a | ") {
+		t.Error("the lines of two nodes are mixed")
+	}
+}
+
+// Ctrl-C is no failure of the nodes.
+func TestInterrupted(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	c := three()
+	c.Timeout = 0
+	time.AfterFunc(50*time.Millisecond, stop)
+	var errs bytes.Buffer
+	_, err := c.Speak(ctx, Prefixed(io.Discard, &errs, c.Nodes, false), prints)
+	if problem.Exit(err) != int(problem.Interrupted) || !strings.Contains(err.Error(), "same command") || !strings.Contains(errs.String(), "c | interrupted\n") {
+		t.Errorf("%v\n%s", err, errs.String())
+	}
+}

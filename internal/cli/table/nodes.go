@@ -1,0 +1,168 @@
+package table
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"orrery/internal/apply"
+	"orrery/internal/cli/screen"
+	"orrery/internal/control"
+	"orrery/internal/phrase"
+	"orrery/internal/visible"
+)
+
+// Nodes shows how nodes are, or with usage what they use. No line is wider than so many columns; 0: any number.
+func Nodes(w io.Writer, rows []control.NodeStatus, usage bool, width int) error {
+	_, err := io.WriteString(w, strings.Join(lines(rows, usage, width, time.Now()), "\n")+"\n")
+	return err
+}
+
+// lines gives the table, and below it what there is to say of single nodes.
+func lines(rows []control.NodeStatus, usage bool, width int, now time.Time) []string {
+	all := columns(rows, usage, now)
+	cells := make([][]string, 1+len(rows))
+	for _, c := range all {
+		cells[0] = append(cells[0], c.heading)
+		for i, r := range rows {
+			cells[i+1] = append(cells[i+1], c.of(r))
+		}
+	}
+	text := fit(cells, width)
+	for _, r := range rows {
+		for _, remark := range remarks(r) {
+			text = append(text, screen.Cut(visible.Line(r.Node+": "+strings.ReplaceAll(remark, "\n", " ")), width))
+		}
+	}
+	return text
+}
+
+// remarks gives what there is to say of a node besides.
+func remarks(r control.NodeStatus) []string {
+	var all []string
+	if r.Detail != "" {
+		all = append(all, r.Detail)
+	}
+	for _, d := range r.Drift {
+		all = append(all, d.String())
+	}
+	return all
+}
+
+// A column is what is shown of each node.
+type column struct {
+	heading string
+	of      func(control.NodeStatus) string
+}
+
+func columns(rows []control.NodeStatus, usage bool, now time.Time) []column {
+	all := []column{{"NODE", func(r control.NodeStatus) string { return r.Node }}}
+	if !usage { // of which there is more to show than a small terminal has room for
+		all = append(all,
+			column{"ID", func(r control.NodeStatus) string { return strconv.Itoa(r.ID) }},
+			column{"HOST", func(r control.NodeStatus) string { return r.Host }})
+	}
+	if slices.ContainsFunc(rows, func(r control.NodeStatus) bool { return r.Release != 0 || r.Quarantine }) {
+		all = append(all, column{"RELEASE", standing})
+	}
+	all = append(all, column{"STATE", func(r control.NodeStatus) string { return r.State }})
+	if usage {
+		return append(all,
+			column{"HEALTH", func(r control.NodeStatus) string { return r.Health }},
+			column{"CPUS", use(cpus)}, column{"MEMORY/MiB", use(memory)},
+			column{"PIDS", use(func(u *apply.Usage) string { return amount(u.Pids, strconv.FormatInt(u.Pids, 10)) })},
+			column{"DISK", use(func(u *apply.Usage) string { return amount(u.Disk, phrase.Bytes(u.Disk)) })},
+			column{"VOLUMES", use(func(u *apply.Usage) string { return amount(u.Volumes, phrase.Bytes(u.Volumes)) })})
+	}
+	return append(all,
+		column{"HEALTH", func(r control.NodeStatus) string { return health(r, now) }},
+		column{"ADDRESSES", addresses},
+		column{"ROLES", func(r control.NodeStatus) string { return strings.Join(r.Roles, ",") }})
+}
+
+// standing says of which release a node is, and whether that is live.
+func standing(r control.NodeStatus) string {
+	release := "none"
+	if r.Release != 0 {
+		release = strconv.Itoa(r.Release)
+	}
+	if r.Quarantine {
+		return release + " (quarantine)"
+	}
+	return release
+}
+
+func addresses(r control.NodeStatus) string {
+	var all []string
+	for _, network := range r.Networks {
+		all = append(all, network+"="+r.Addresses[network])
+	}
+	return strings.Join(all, " ")
+}
+
+// use gives a cell of what a node uses; what is not there uses nothing.
+func use(of func(*apply.Usage) string) func(control.NodeStatus) string {
+	return func(r control.NodeStatus) string {
+		if r.Usage == nil {
+			return "-"
+		}
+		return of(r.Usage)
+	}
+}
+
+// amount is the text of a number, which is below 0 if it is not known.
+func amount(n int64, text string) string {
+	if n < 0 {
+		return "-"
+	}
+	return text
+}
+
+func cpus(u *apply.Usage) string {
+	switch {
+	case u.Processors < 0:
+		return "-"
+	case u.Limits.Cpus > 0:
+		return fmt.Sprintf("%.2f of %g", u.Processors, u.Limits.Cpus)
+	}
+	return fmt.Sprintf("%.2f", u.Processors)
+}
+
+func memory(u *apply.Usage) string {
+	switch {
+	case u.Memory < 0:
+		return "-"
+	case u.Limits.Memory > 0:
+		return fmt.Sprintf("%d of %d", u.Memory>>20, u.Limits.Memory>>20)
+	}
+	return strconv.FormatInt(u.Memory>>20, 10)
+}
+
+// health says how the node's health is, and how old that word is.
+func health(r control.NodeStatus, now time.Time) string {
+	switch {
+	case r.Probed:
+		return r.Health + " now"
+	case r.Health != control.Healthy || r.ProvenAt.IsZero():
+		return r.Health
+	}
+	return r.Health + " " + ago(now.Sub(r.ProvenAt))
+}
+
+// ago says how long something was ago, in two words or three.
+func ago(d time.Duration) string {
+	switch {
+	case d < time.Second: // or somebody has set the clock back
+		return "now"
+	case d < time.Minute:
+		return fmt.Sprintf("%d s ago", d/time.Second)
+	case d < time.Hour:
+		return fmt.Sprintf("%d min ago", d/time.Minute)
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%d h ago", d/time.Hour)
+	}
+	return fmt.Sprintf("%d days ago", d/(24*time.Hour))
+}

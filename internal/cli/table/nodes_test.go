@@ -1,0 +1,116 @@
+package table
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"orrery/internal/apply"
+	"orrery/internal/control"
+	"orrery/internal/site"
+)
+
+var noon = time.Date(2026, 7, 30, 12, 0, 0, 0, time.UTC)
+
+// twelve gives the rows of a site of twelve nodes, of which two are sick.
+func twelve() []control.NodeStatus {
+	var rows []control.NodeStatus
+	for n := range 12 {
+		r := control.NodeStatus{
+			Node: fmt.Sprintf("receptor%d", n+1), ID: 101 + n, Host: "local", State: "running", Health: control.Healthy, ProvenAt: noon.Add(-time.Duration(n) * 3 * time.Minute),
+			Roles: []string{"cam-base", "receptor", "digitiser"}, Networks: []string{"cam", "data"},
+			Addresses: map[string]string{"cam": fmt.Sprintf("10.8.70.%d", 101+n), "data": fmt.Sprintf("10.8.71.%d", 101+n)},
+		}
+		switch n {
+		case 4:
+			r.State, r.Health = "stopped", "-"
+		case 9:
+			r.Health, r.Detail = control.Unhealthy, "role receptor: tcp 7147: dial tcp 127.0.0.1:7147: connect: connection refused, and more than goes onto one line of a terminal"
+		}
+		rows = append(rows, r)
+	}
+	return rows
+}
+
+// TestTableFits: twelve nodes are shown on a terminal of 80 by 24, those first that are not as declared, and no line wraps; where there is no terminal
+// nothing is cut.
+func TestTableFits(t *testing.T) {
+	all := &control.Status{Nodes: twelve()}
+	all.SickFirst()
+	shown := lines(all.Nodes, false, 80, noon)
+	if len(shown) != 14 {
+		t.Errorf("%d lines", len(shown))
+	}
+	for _, line := range shown {
+		if n := utf8.RuneCountInString(line); n > 80 {
+			t.Errorf("%d columns: %q", n, line)
+		}
+	}
+	for i, want := range []string{"NODE", "receptor5 ", "receptor10 ", "receptor1 ", "receptor2 "} {
+		if !strings.HasPrefix(shown[i], want) {
+			t.Errorf("line %d is %q", i, shown[i])
+		}
+	}
+	for _, want := range []string{"healthy now", "healthy 3 min ago", "cam=10.8.70.101 dat…", "…", "receptor10: role receptor: tcp 7147"} {
+		if !strings.Contains(strings.Join(shown, ""), want) {
+			t.Errorf("%q is not in\n%s", want, strings.Join(shown, ""))
+		}
+	}
+	whole := strings.Join(lines(all.Nodes, false, 0, noon), "\n")
+	if strings.Contains(whole, "…") || strings.Count(whole, "cam-base,receptor,digitiser\n") != 12 {
+		t.Errorf("it is cut:\n%s", whole)
+	}
+	narrow := lines(all.Nodes, false, 20, noon)
+	for _, line := range narrow {
+		if utf8.RuneCountInString(line) > 20 {
+			t.Errorf("%q", line)
+		}
+	}
+}
+
+// TestUsageFits: so is what twelve nodes use.
+func TestUsageFits(t *testing.T) {
+	rows := twelve()
+	for i := range rows {
+		rows[i].Usage = &apply.Usage{Processors: 1.5, Memory: 100 << 20, Pids: 40, Disk: 12 << 20, Volumes: 3 << 30, Limits: site.Limits{Cpus: 2, Memory: 256 << 20}}
+	}
+	rows[1].Usage = &apply.Usage{Processors: -1, Memory: -1, Pids: -1, Disk: -1}
+	rows[2].Usage, rows[2].State, rows[2].Health = nil, "absent", "-"
+	shown := lines(rows, true, 120, noon)
+	if !strings.Contains(shown[1], "1.50 of 2") || !strings.Contains(shown[1], "100 of 256 ") || !strings.Contains(shown[1], "3.0 GiB") {
+		t.Errorf("%q", shown[1])
+	}
+	if strings.Contains(shown[2], " of ") {
+		t.Errorf("%q", shown[2])
+	}
+	for i, line := range lines(rows, true, 80, noon) {
+		if i < 13 && strings.Contains(line, "…") {
+			t.Errorf("%q is cut", line)
+		}
+		if utf8.RuneCountInString(line) > 80 {
+			t.Errorf("%q", line)
+		}
+	}
+}
+
+// TestWord: a word about a node's health says how old it is.
+func TestWord(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		0: "now", -time.Hour: "now", 59 * time.Second: "59 s ago", 3*time.Minute + 59*time.Second: "3 min ago", 47 * time.Hour: "47 h ago", 49 * time.Hour: "2 days ago",
+	} {
+		r := control.NodeStatus{Health: control.Healthy, ProvenAt: noon.Add(-d)}
+		if got := health(r, noon); got != "healthy "+want {
+			t.Errorf("%s: %q", d, got)
+		}
+	}
+	for _, r := range []control.NodeStatus{{Health: "not proven", ProvenAt: noon}, {Health: "-"}, {Health: control.Healthy}} {
+		if got := health(r, noon); got != r.Health {
+			t.Errorf("%+v: %q", r, got)
+		}
+	}
+	if got := health(control.NodeStatus{Health: control.Drifted, Probed: true}, noon); got != "drifted now" {
+		t.Errorf("%q", got)
+	}
+}

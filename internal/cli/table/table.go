@@ -1,0 +1,58 @@
+// Package table shows lists in columns.
+package table
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+
+	"orrery/internal/cli/screen"
+)
+
+const gap = 2 // between two columns
+
+// Print shows a list below a heading of words with tabs between, a line for each.
+func Print[T any](w io.Writer, heading string, list []T, cells func(T) []any) error {
+	rows := [][]string{strings.Split(heading, "\t")}
+	for _, each := range list {
+		var row []string
+		for _, cell := range cells(each) {
+			row = append(row, fmt.Sprint(cell))
+		}
+		rows = append(rows, row)
+	}
+	_, err := io.WriteString(w, strings.Join(fit(rows, 0), "\n")+"\n")
+	return err
+}
+
+// fit sets rows of cells in columns. Where they are wider than a width, the last columns are made narrower first, none to less than its heading.
+func fit(cells [][]string, width int) []string {
+	wide := make([]int, len(cells[0]))
+	for _, line := range cells {
+		for i, c := range line {
+			wide[i] = max(wide[i], utf8.RuneCountInString(c))
+		}
+	}
+	if width > 0 {
+		over := -width - gap
+		for _, w := range wide {
+			over += w + gap
+		}
+		for i := len(wide) - 1; i >= 0 && over > 0; i-- {
+			least := min(wide[i], utf8.RuneCountInString(cells[0][i]))
+			less := min(over, wide[i]-least)
+			wide[i], over = wide[i]-less, over-less
+		}
+	}
+	var all []string
+	for _, line := range cells {
+		text := ""
+		for i, c := range line {
+			c = screen.Cut(c, wide[i])
+			text += c + strings.Repeat(" ", max(0, wide[i]+gap-utf8.RuneCountInString(c)))
+		}
+		all = append(all, screen.Cut(strings.TrimRight(text, " "), width))
+	}
+	return all
+}
