@@ -45,6 +45,7 @@ var layers = [][]string{
 	{"lab/report"},
 	{"lab/run"},
 	{"control/trial", "control/register", "control/guard"},
+	{"control/here"},
 	{"control"},
 	{"control/releases", "control/ci", "control/lab", "control/nodes"},
 	{"control/volumes", "control/layers", "control/snapshots"},
@@ -96,6 +97,27 @@ func TestFaces(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestOneWayToHosts: operations see a host as an apply.Host, wherever it is. Only package control/here opens this machine as one.
+func TestOneWayToHosts(t *testing.T) {
+	opens := 0
+	eachFile(t, func(pkg, path string, f *ast.File) {
+		if pkg != "control" && !strings.HasPrefix(pkg, "control/") {
+			return
+		}
+		for _, i := range f.Imports {
+			switch name, _ := strconv.Unquote(i.Path.Value); {
+			case name == "orrery/internal/apply/local" && path == "internal/control/here/machine.go":
+				opens++
+			case name == "orrery/internal/apply/local":
+				t.Errorf("%s: an operation must not know how steps are done on this machine: what it needs of a host is in apply.Host, or named in control/here/near.go", path)
+			}
+		}
+	})
+	if opens != 1 {
+		t.Errorf("control opens this machine in %d files", opens)
+	}
 }
 
 func TestLayers(t *testing.T) {

@@ -26,11 +26,15 @@ type Host interface {
 	Sweep(ctx context.Context) error
 	// Observe looks at what is there of the site.
 	Observe(ctx context.Context) (observe.Host, error)
+	// Nodes gives the nodes of it that are there, and the rest of them if an engine cannot tell; of a site without a key, those of all sites.
+	Nodes(ctx context.Context) ([]observe.Node, error)
 	// Probe looks into those of some nodes of which it is said what they shall be, and notes with each what has drifted since its roles were applied.
 	// What has not been applied yet is no drift: that is for the plan.
 	Probe(ctx context.Context, nodes []observe.Node, wants []Want) error
 	// Settle removes what was kept for undoing, once a run that did these steps has succeeded.
 	Settle(ctx context.Context, done []*plan.Step) error
+	// Left gives what is not in the copies of volumes that were made, and why.
+	Left() []string
 	// Took tells how long a step took that was like this one; 0: nobody knows.
 	Took(s *plan.Step) time.Duration
 

@@ -11,7 +11,6 @@ import (
 	"orrery/internal/control"
 	"orrery/internal/journal"
 	"orrery/internal/phrase"
-	"orrery/internal/problem"
 )
 
 func (a *app) journalVerb() *cobra.Command {
@@ -29,9 +28,9 @@ func (a *app) journalVerb() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			entries, damaged, err := journal.Read(a.Dirs.Journal(s.Key()))
+			entries, damaged, err := a.Entries(s)
 			if err != nil {
-				return problem.New(problem.Failed, "the journal cannot be read").At(a.Dirs.Journal(s.Key())).Because(err)
+				return err
 			}
 			if len(damaged) > 0 {
 				fmt.Fprintf(a.err, "orrery: %s: %s cannot be read and are left out: %s.\n", a.Dirs.Journal(s.Key()),

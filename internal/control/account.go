@@ -8,22 +8,22 @@ import (
 	"time"
 
 	"orrery/internal/apply"
-	"orrery/internal/apply/local"
 	"orrery/internal/journal"
 	"orrery/internal/plan"
+	"orrery/internal/problem"
 	"orrery/internal/site"
 )
 
 // An Account is the entries of something in a site's journal.
 type Account struct {
-	*journal.Journal
+	apply.Journal
 	run   string // by which the entries know one another
 	began time.Time
 }
 
-// Begin notes in a site's journal that something begins.
-func (c *Session) Begin(s *site.Site, command string) (*Account, error) {
-	record, err := journal.Open(c.Dirs.Journal(s.Key()))
+// begin notes in a site's journal on its host that something begins.
+func begin(h *apply.Steered, command string) (*Account, error) {
+	record, err := h.Journal()
 	if err != nil {
 		return nil, err
 	}
@@ -50,35 +50,56 @@ func outcome(err error, redact func(string) string) string {
 	return redact(err.Error())
 }
 
+// Entries gives what the journal of a site has on its host, the oldest first, and the numbers of the lines that cannot be read.
+func (c *Session) Entries(s *site.Site) (all []journal.Entry, damaged []int, err error) {
+	h, err := c.Bare(s)
+	if err != nil {
+		return nil, nil, err
+	}
+	if all, damaged, err = h.Entries(); err != nil {
+		err = problem.New(problem.Failed, "the journal cannot be read").At(c.Dirs.Journal(s.Key())).Because(err)
+	}
+	return all, damaged, err
+}
+
 // Note adds to a site's journal what was done to it outside a plan.
 func (c *Session) Note(s *site.Site, command, result string) error {
-	record, err := c.Begin(s, command)
+	return c.noted(s, command, func() string { return result })
+}
+
+// noted notes what is done beside plans, and how it ended.
+func (c *Session) noted(s *site.Site, command string, do func() string) error {
+	h, err := c.Bare(s)
 	if err != nil {
 		return err
 	}
-	return record.end(result)
+	record, err := begin(h, command)
+	if err != nil {
+		return err
+	}
+	return record.end(do())
 }
 
-// Journalled notes in the journal that something is done, and how it ended.
-func (c *Session) Journalled(s *site.Site, h *local.Host, do func(*Account) error) error {
-	record, err := c.Begin(s, c.Command)
+// journalled notes in the journal that something is done, and how it ended.
+func (c *Session) journalled(h *apply.Steered, do func(*Account) error) error {
+	record, err := begin(h, c.Command)
 	if err != nil {
 		return err
 	}
 	err = do(record)
-	return errors.Join(err, record.end(outcome(err, h.Keys.Redact)))
+	return errors.Join(err, record.end(outcome(err, h.Redact)))
 }
 
 // carryOut carries out a plan on one host, shows it, and notes every step as an entry of this kind.
-func (r *Account) carryOut(ctx context.Context, show Watcher, h *local.Host, kind string, p *plan.Plan, parallel int) *apply.Result {
+func (r *Account) carryOut(ctx context.Context, show Watcher, h *apply.Steered, kind string, p *plan.Plan, parallel int) *apply.Result {
 	watch := show.Steps(p, h.Took)
 	defer watch.Close()
-	noted := &recorded{StepWatcher: watch, Account: r, kind: kind, redact: h.Keys.Redact, began: map[int]time.Time{}}
+	noted := &recorded{StepWatcher: watch, Account: r, kind: kind, redact: h.Redact, began: map[int]time.Time{}}
 	return apply.Run(ctx, p, map[string]apply.Worker{h.Name: h}, noted, parallel)
 }
 
 // CarryOut does steps within something that is locked, and gives what went wrong with them.
-func (c *Session) CarryOut(ctx context.Context, record *Account, h *local.Host, steps []*plan.Step) error {
+func (c *Session) CarryOut(ctx context.Context, record *Account, h *apply.Steered, steps []*plan.Step) error {
 	if len(steps) == 0 {
 		return nil
 	}

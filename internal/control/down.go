@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"orrery/internal/apply"
-	"orrery/internal/apply/local"
 	"orrery/internal/observe"
 	"orrery/internal/phrase"
 	"orrery/internal/plan"
@@ -40,7 +39,7 @@ func (c *Session) DownNamed(ctx context.Context, name string, volumes bool) (*ap
 }
 
 // down ends nodes; those that are chosen or, if that is nil, all that there is of a site.
-func (c *Session) down(ctx context.Context, s *site.Site, h *local.Host, chosen map[string]bool, volumes bool) (*apply.Result, error) {
+func (c *Session) down(ctx context.Context, s *site.Site, h *apply.Steered, chosen map[string]bool, volumes bool) (*apply.Result, error) {
 	j := &Job{Session: c, Site: s, Host: h,
 		Plan: func(hosts []observe.Host) (*plan.Plan, error) {
 			return plan.Down(s, hosts, plan.Goal{Nodes: chosen, Volumes: volumes}), nil

@@ -3,7 +3,7 @@ package control
 import (
 	"context"
 
-	"orrery/internal/apply/local"
+	"orrery/internal/apply"
 	"orrery/internal/observe"
 	"orrery/internal/problem"
 	"orrery/internal/site"
@@ -11,7 +11,7 @@ import (
 )
 
 // Here gives this machine as the host of a site, with the releases that are live on it.
-func (c *Session) Here(s *site.Site) (*local.Host, error) {
+func (c *Session) Here(s *site.Site) (*apply.Steered, error) {
 	h, err := c.Bare(s)
 	if err != nil {
 		return nil, err
@@ -20,7 +20,7 @@ func (c *Session) Here(s *site.Site) (*local.Host, error) {
 }
 
 // Bare gives this machine as the host of a site of which not much more than the key need be known.
-func (c *Session) Bare(s *site.Site) (*local.Host, error) {
+func (c *Session) Bare(s *site.Site) (*apply.Steered, error) {
 	for _, h := range s.Hosts {
 		if !h.Local() {
 			return nil, problem.New(problem.Unable, "host %s is at %s: this version works on one machine only", h.Name, h.Address).
@@ -35,13 +35,11 @@ func (c *Session) Bare(s *site.Site) (*local.Host, error) {
 	if len(s.Hosts) == 1 {
 		name = s.Hosts[0].Name
 	}
-	h := c.machine().Host(name, s)
-	h.Guard = c.Guard
-	return h, nil
+	return apply.Steer(name, s, c.Dirs, func(secrets apply.Secrets) apply.Host { return c.machine().Host(name, s.Key(), secrets) }), nil
 }
 
 // Seen gives the hosts of a site as they are.
-func (c *Session) Seen(ctx context.Context, h *local.Host) ([]observe.Host, error) {
+func (c *Session) Seen(ctx context.Context, h *apply.Steered) ([]observe.Host, error) {
 	if err := c.Allowed(); err != nil {
 		return nil, err
 	}
@@ -50,7 +48,7 @@ func (c *Session) Seen(ctx context.Context, h *local.Host) ([]observe.Host, erro
 }
 
 // Probe looks into the nodes that run, and notes with them what has drifted.
-func (c *Session) Probe(ctx context.Context, h *local.Host, hosts []observe.Host, chosen map[string]bool) error {
+func (c *Session) Probe(ctx context.Context, h *apply.Steered, hosts []observe.Host, chosen map[string]bool) error {
 	for i := range hosts {
 		if err := h.Probe(ctx, hosts[i].Nodes, chosen); err != nil {
 			return err
@@ -60,7 +58,7 @@ func (c *Session) Probe(ctx context.Context, h *local.Host, hosts []observe.Host
 }
 
 // Target gives the site that is meant, this machine as its host, and the names of the nodes that selectors mean (nil: all).
-func (c *Session) Target(selectors []string) (*site.Site, *local.Host, map[string]bool, error) {
+func (c *Session) Target(selectors []string) (*site.Site, *apply.Steered, map[string]bool, error) {
 	s, err := c.Load()
 	if err != nil {
 		return nil, nil, nil, err
@@ -70,7 +68,7 @@ func (c *Session) Target(selectors []string) (*site.Site, *local.Host, map[strin
 }
 
 // chosen gives this machine as the host of a site, and the names of the nodes that selectors mean (nil: all).
-func (c *Session) chosen(s *site.Site, selectors []string) (*local.Host, map[string]bool, error) {
+func (c *Session) chosen(s *site.Site, selectors []string) (*apply.Steered, map[string]bool, error) {
 	chosen, err := Choose(s, selectors)
 	if err != nil {
 		return nil, nil, err

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"orrery/internal/apply"
-	"orrery/internal/apply/local"
 	"orrery/internal/observe"
 	"orrery/internal/phrase"
 	"orrery/internal/plan"
@@ -20,7 +19,7 @@ import (
 type Job struct {
 	*Session
 	Site     *site.Site
-	Host     *local.Host
+	Host     *apply.Steered
 	Plan     func([]observe.Host) (*plan.Plan, error)
 	Probe    func([]observe.Host) error               // looks for more than is on record; nil: nobody does
 	Ask      func(*plan.Plan) (asked bool, err error) // before anything is done, see Asker; nil: nothing to ask
@@ -114,13 +113,13 @@ func (j *Job) unchanged(ctx context.Context, before string) error {
 
 // apply carries out a plan, keeps the journal, and says what is left if not all of it could be done.
 func (j *Job) apply(ctx context.Context, p *plan.Plan) (*apply.Result, error) {
-	record, err := j.Session.Begin(j.Site, j.Command)
+	record, err := begin(j.Host, j.Command)
 	if err != nil {
 		return nil, err
 	}
 	result := record.carryOut(ctx, j.Watcher, j.Host, "step", p, j.parallel())
 	err = j.finish(ctx, record, p, result)
-	return result, errors.Join(err, record.end(outcome(err, j.Host.Keys.Redact)))
+	return result, errors.Join(err, record.end(outcome(err, j.Host.Redact)))
 }
 
 // finish settles a run that succeeded, and takes back or explains one that did not.

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"orrery/internal/apply/local"
 	"orrery/internal/control/register"
 	"orrery/internal/host"
 	"orrery/internal/journal"
@@ -21,13 +20,16 @@ func TestUndoInJournal(t *testing.T) {
 	dir := t.TempDir()
 	a := &Session{Watcher: silent{}, Register: register.Register{Dirs: host.Dirs{State: dir, Run: dir}}, Command: "orrery switch"}
 	s := &site.Site{Name: "karoo"}
-	h := local.New("local", a.Dirs, s, nil, nil)
+	h, err := a.Bare(s)
+	if err != nil {
+		t.Fatal(err)
+	}
 	j := &Job{Session: a, Site: s, Host: h, Undo: true, Parallel: 1}
 	p := &plan.Plan{Site: s.Name, Steps: []*plan.Step{
 		{Kind: plan.CommitSwitch, Host: "local", Subject: "web", Releases: &observe.Releases{Active: map[string]int{"web": 701}}, WasReleases: &observe.Releases{}},
 		{N: 1, Kind: plan.StartNode, Host: "local", Subject: "web", Node: &spec.Node{Name: "web", Engine: "none"}, Needs: []int{0}},
 	}}
-	_, err := j.apply(context.Background(), p)
+	_, err = j.apply(context.Background(), p)
 	if problem.Exit(err) != int(problem.Left) { // what failed to start cannot be stopped either
 		t.Errorf("it ended with %v", err)
 	}

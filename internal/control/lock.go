@@ -5,14 +5,14 @@ import (
 	"os"
 	"time"
 
-	"orrery/internal/apply/local"
+	"orrery/internal/apply"
 	"orrery/internal/host"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 )
 
 // Locked does something to a site that is no plan: it holds the lock, clears away what killed runs left, and keeps the journal.
-func (c *Session) Locked(ctx context.Context, s *site.Site, h *local.Host, do func(*Account) error) error {
+func (c *Session) Locked(ctx context.Context, s *site.Site, h *apply.Steered, do func(*Account) error) error {
 	if err := c.catchUp(ctx, s, h); err != nil {
 		return err
 	}
@@ -24,11 +24,11 @@ func (c *Session) Locked(ctx context.Context, s *site.Site, h *local.Host, do fu
 	if err := h.Sweep(ctx); err != nil {
 		return err
 	}
-	return c.Journalled(s, h, do)
+	return c.journalled(h, do)
 }
 
 // Hold takes the lock of a site on its host for somebody who may change it; who is patient waits for whoever has it.
-func (c *Session) Hold(ctx context.Context, s *site.Site, h *local.Host) (letGo func(), err error) {
+func (c *Session) Hold(ctx context.Context, s *site.Site, h *apply.Steered) (letGo func(), err error) {
 	if err := c.Allowed(); err != nil {
 		return nil, err
 	}
@@ -36,7 +36,7 @@ func (c *Session) Hold(ctx context.Context, s *site.Site, h *local.Host) (letGo 
 		return nil, err
 	}
 	for {
-		letGo, err := h.Hold(ctx, host.Holder{Who: Who(), Pid: os.Getpid(), Since: time.Now(), Command: c.Command})
+		letGo, err := h.Hold(ctx, c.Holder())
 		if !c.Patient || err == nil || problem.Exit(err) != int(problem.Locked) {
 			return letGo, err
 		}
@@ -46,6 +46,11 @@ func (c *Session) Hold(ctx context.Context, s *site.Site, h *local.Host) (letGo 
 			return nil, err
 		}
 	}
+}
+
+// Holder says who holds what the session holds.
+func (c *Session) Holder() host.Holder {
+	return host.Holder{Who: Who(), Pid: os.Getpid(), Since: time.Now(), Command: c.Command}
 }
 
 // Patiently gives a session that waits for whoever else is at work.

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -35,19 +36,14 @@ func (c *Session) Noted(s *site.Site, do func() error) error {
 	if c.Member == nil {
 		return do()
 	}
-	record, err := c.Begin(s, c.Command)
-	if err != nil {
-		return err
-	}
-	err = do()
-	result := "done"
-	if status := problem.Exit(err); status != 0 {
-		result = fmt.Sprintf("exit status %d", status)
-	}
-	if ended := record.end(result); err == nil {
-		err = ended
-	}
-	return err
+	var err error
+	unnoted := c.noted(s, c.Command, func() string {
+		if err = do(); problem.Exit(err) != 0 {
+			return fmt.Sprintf("exit status %d", problem.Exit(err))
+		}
+		return "done"
+	})
+	return cmp.Or(err, unnoted)
 }
 
 // barred is the way into a node that is not for members.

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"orrery/internal/apply"
 	"orrery/internal/apply/local"
 	"orrery/internal/apply/local/memory"
 	"orrery/internal/control"
@@ -74,9 +75,9 @@ func (nodes) Inject(context.Context, engine.Ref, ...host.File) error {
 func (m *machine) Allowed() error { return nil }
 
 // Host gives the machine as the host of a site.
-func (m *machine) Host(name string, s *site.Site) *local.Host {
-	in := m.of(s.Key())
-	h := local.New(name, m.dirs, s, map[string]engine.Engine{"lxc": nodes{in.Engine}}, nil)
+func (m *machine) Host(name, key string, secrets apply.Secrets) apply.Host {
+	in := m.of(key)
+	h := local.New(name, key, m.dirs, map[string]engine.Engine{"lxc": nodes{in.Engine}}, nil, secrets)
 	h.Ground = memory.Ground(in, m.dirs)
 	h.Ground.Volumes = volumes{m}
 	return h

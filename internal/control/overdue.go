@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"orrery/internal/apply/local"
+	"orrery/internal/apply"
 	"orrery/internal/control/register"
 	"orrery/internal/host"
 	"orrery/internal/host/later"
@@ -24,7 +24,7 @@ func (c *Session) atWork() *Session {
 
 // catchUp does what was to happen by itself and did not, because the process that waited for it was killed: whoever changes a site does it first.
 // What goes wrong with it is said, and keeps nobody from anything.
-func (c *Session) catchUp(ctx context.Context, s *site.Site, h *local.Host) error {
+func (c *Session) catchUp(ctx context.Context, s *site.Site, h *apply.Steered) error {
 	if c.Late {
 		return nil
 	}

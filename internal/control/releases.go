@@ -3,13 +3,13 @@ package control
 import (
 	"maps"
 
-	"orrery/internal/apply/local"
+	"orrery/internal/apply"
 	"orrery/internal/site"
 )
 
 // LoadLive gives a host the releases that are live on it. What of them cannot be read is told by whoever needs it: it
 // must not keep a site from being taken down.
-func (c *Session) LoadLive(h *local.Host) error {
+func (c *Session) LoadLive(h *apply.Steered) error {
 	r, err := h.ReadReleases()
 	if err != nil {
 		return err
@@ -19,10 +19,7 @@ func (c *Session) LoadLive(h *local.Host) error {
 }
 
 // LoadReleases gives a host the releases of some nodes, if it has not got them yet.
-func (c *Session) LoadReleases(h *local.Host, of map[string]int) error {
-	if h.Releases == nil {
-		h.Releases = map[int]*site.Site{}
-	}
+func (c *Session) LoadReleases(h *apply.Steered, of map[string]int) error {
 	for _, number := range of {
 		if number == 0 || h.Releases[number] != nil || h.Site.Stage == number {
 			continue
@@ -31,14 +28,13 @@ func (c *Session) LoadReleases(h *local.Host, of map[string]int) error {
 		if err != nil {
 			return err
 		}
-		h.Releases[number] = s
-		h.Keys.Also(s)
+		h.Has(number, s)
 	}
 	return nil
 }
 
 // SitesOf gives what a switch needs: the site as each of the releases makes it, and as it is without any.
-func SitesOf(h *local.Host) map[int]*site.Site {
+func SitesOf(h *apply.Steered) map[int]*site.Site {
 	all := map[int]*site.Site{}
 	maps.Copy(all, h.Releases)
 	base := 0

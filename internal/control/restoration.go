@@ -10,13 +10,12 @@ import (
 	"time"
 
 	"orrery/internal/apply"
-	"orrery/internal/apply/local"
 	"orrery/internal/backup"
 	"orrery/internal/backup/vault"
+	"orrery/internal/control/here"
 	"orrery/internal/control/register"
 	"orrery/internal/engine/nodedir"
 	"orrery/internal/host"
-	"orrery/internal/image"
 	"orrery/internal/observe"
 	"orrery/internal/phrase"
 	"orrery/internal/plan"
@@ -91,8 +90,7 @@ func (c *Session) Restore(ctx context.Context, text string, o RestoreOptions) (*
 
 // takeRestoreLock lets one restore of a site be at work at a time, also while the site's own lock is not held.
 func (c *Session) takeRestoreLock(key string) (*host.Lock, error) {
-	holder := host.Holder{Who: Who(), Pid: os.Getpid(), Since: time.Now(), Command: c.Command}
-	return host.TakeLock(filepath.Join(c.Dirs.Site(key), "restore.lock"), holder)
+	return host.TakeLock(filepath.Join(c.Dirs.Site(key), "restore.lock"), c.Holder())
 }
 
 // clearRestore removes what a restore of a site has left that was interrupted.
@@ -130,7 +128,7 @@ func (r *restoration) prepare(v vault.Vault, id string, m *vault.Manifest) (*bac
 		return nil, err
 	}
 	return &backup.Restore{
-		From: v, ID: id, Manifest: m, Dirs: r.Dirs, Store: image.Open(r.Dirs.State), Key: r.site().Key(), SiteDir: dir, Twin: r.twin != "",
+		From: v, ID: id, Manifest: m, Dirs: r.Dirs, Store: r.Store(), Key: r.site().Key(), SiteDir: dir, Twin: r.twin != "",
 		Replace: r.o.Replace, TrustLayers: r.o.TrustLayers, With: with, Title: vault.Title(v, id),
 	}, nil
 }
@@ -261,7 +259,11 @@ func (r *restoration) place(ctx context.Context) (*Restored, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := r.Locked(ctx, r.site(), bare, func(*Account) error { return r.from.Place(ctx, bare.Engines) }); err != nil {
+	machine, err := here.Of(bare)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.Locked(ctx, r.site(), bare, func(*Account) error { return r.from.Place(ctx, machine.ByName()) }); err != nil {
 		return nil, err
 	}
 	b := *r.Session
@@ -279,7 +281,11 @@ func (r *restoration) place(ctx context.Context) (*Restored, error) {
 	if err != nil {
 		return nil, err
 	}
-	h.Created = r.from.Fill
+	near, err := here.Of(h)
+	if err != nil {
+		return nil, err
+	}
+	near.Fill(r.from.Fill)
 	return r.up(ctx, &b, s, h)
 }
 
@@ -307,7 +313,7 @@ func (r *restoration) noteTwin() error {
 }
 
 // up makes the nodes, gives each its private layer before it starts, and waits until they are healthy.
-func (r *restoration) up(ctx context.Context, b *Session, s *site.Site, h *local.Host) (*Restored, error) {
+func (r *restoration) up(ctx context.Context, b *Session, s *site.Site, h *apply.Steered) (*Restored, error) {
 	var chosen map[string]bool
 	var names []string
 	if r.from.Manifest.Partial {
@@ -332,7 +338,7 @@ func (r *restoration) up(ctx context.Context, b *Session, s *site.Site, h *local
 }
 
 // say tells what is other than it was. When all private layers are in place, an interrupted restore has nothing left to be gone on with.
-func (r *restoration) say(s *site.Site, h *local.Host) error {
+func (r *restoration) say(s *site.Site, h *apply.Steered) error {
 	found, err := nodedir.All(r.Dirs, s.Key())
 	if err != nil {
 		return err
@@ -365,7 +371,11 @@ func (r *restoration) say(s *site.Site, h *local.Host) error {
 	if waits {
 		return nil // the same command goes on
 	}
-	if err := r.from.FitSnapshots(h.Engines); err != nil {
+	near, err := here.Of(h)
+	if err != nil {
+		return err
+	}
+	if err := r.from.FitSnapshots(near.ByName()); err != nil {
 		return err
 	}
 	return r.from.Clear()

@@ -2,7 +2,6 @@ package control
 
 import (
 	"orrery/internal/backup"
-	"orrery/internal/image"
 	"orrery/internal/plan"
 	"orrery/internal/problem"
 	"orrery/internal/site"
@@ -10,7 +9,7 @@ import (
 
 // Interrupted gives the restore of a site that was interrupted; nil: none was, or it is not for us to see.
 func (c *Session) Interrupted(s *site.Site) (*backup.Restore, error) {
-	return backup.Interrupted(c.Dirs, image.Open(c.Dirs.State), s.Key())
+	return backup.Interrupted(c.Dirs, c.Store(), s.Key())
 }
 
 // unfinished refuses to bring up nodes that would lack what they had written, because their restore was interrupted.

@@ -3,7 +3,7 @@ package control
 import (
 	"context"
 
-	"orrery/internal/engine"
+	"orrery/internal/apply"
 	"orrery/internal/engine/nodedir"
 	"orrery/internal/host"
 	"orrery/internal/observe"
@@ -18,26 +18,28 @@ func (c *Session) Runners(ctx context.Context, s *site.Site) (map[string]host.Ru
 		return nil, err
 	}
 	all := map[string]host.Runner{}
-	for _, e := range h.Engines {
-		nodes, err := e.List(ctx, s.Key())
-		if err != nil {
-			return nil, err
+	nodes, err := h.Nodes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for i := range nodes {
+		n := &nodes[i]
+		if n.State != observe.Running || !c.Meant(n) {
+			continue
 		}
-		for _, n := range nodes {
-			if n.State == observe.Running && c.Meant(&n) {
-				all[n.Name] = c.WayInto(e, &n)
-			}
+		if all[n.Name], err = c.wayInto(h, n); err != nil {
+			return nil, err
 		}
 	}
 	return all, nil
 }
 
-// WayInto gives the way into a node, which for those who are not root does not lead to where they would become that.
-func (c *Session) WayInto(e engine.Engine, n *observe.Node) host.Runner {
+// wayInto gives the way into a node, which for those who are not root does not lead to where they would become that.
+func (c *Session) wayInto(h *apply.Steered, n *observe.Node) (host.Runner, error) {
 	if c.Member != nil && n.Privileged {
-		return barred{name: n.Name}
+		return barred{name: n.Name}, nil
 	}
-	return e.Runner(engine.RefOf(&n.Node))
+	return h.Runner(&n.Node)
 }
 
 // Meant reports whether an instance of a node is of the release that was asked for.

@@ -11,6 +11,7 @@ import (
 	"os/user"
 	"runtime"
 
+	"orrery/internal/control/here"
 	"orrery/internal/control/register"
 	"orrery/internal/member"
 )
@@ -29,7 +30,7 @@ type Session struct {
 	Member *member.Person // who calls without being root, through sudo; nil: root, or whoever runs it as himself
 	From   string         // the directory of a member
 
-	Machine Machine // that is worked on; nil: this one
+	Machine here.Machine // that is worked on; nil: this one
 	Asker   Asker
 	Watcher Watcher
 }

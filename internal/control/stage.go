@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"orrery/internal/apply"
-	"orrery/internal/apply/local"
 	"orrery/internal/observe"
 	"orrery/internal/plan"
 	"orrery/internal/plan/release"
@@ -82,7 +81,7 @@ func (c *Session) Stage(ctx context.Context, s *site.Site, selectors []string, o
 }
 
 // giveUp takes down that rollback returns to a release no longer.
-func giveUp(h *local.Host, number int, goal plan.Goal) error {
+func giveUp(h *apply.Steered, number int, goal plan.Goal) error {
 	r, err := h.ReadReleases()
 	if err != nil {
 		return err

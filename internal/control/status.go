@@ -6,9 +6,7 @@ import (
 	"time"
 
 	"orrery/internal/apply"
-	"orrery/internal/apply/local"
 	"orrery/internal/drift"
-	"orrery/internal/engine"
 	"orrery/internal/host"
 	"orrery/internal/observe"
 	"orrery/internal/role"
@@ -50,7 +48,7 @@ func (r NodeStatus) Good() bool {
 
 // A Status is how the nodes of a site are on this host.
 type Status struct {
-	host     *local.Host
+	host     *apply.Steered
 	Nodes    []NodeStatus
 	there    []*observe.Node // of each; nil: it is not there
 	declared []*site.Node
@@ -73,17 +71,15 @@ func (c *Session) Status(ctx context.Context, s *site.Site, selectors []string) 
 		return nil, err
 	}
 	there, beside := map[string]*observe.Node{}, map[string][]*observe.Node{}
-	for _, e := range h.Engines {
-		list, err := e.List(ctx, s.Key())
-		if err != nil {
-			return nil, err
-		}
-		for i := range list {
-			if n := &list[i]; n.Staged {
-				beside[n.Name] = append(beside[n.Name], n)
-			} else {
-				there[n.Name] = n
-			}
+	list, err := h.Nodes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for i := range list {
+		if n := &list[i]; n.Staged {
+			beside[n.Name] = append(beside[n.Name], n)
+		} else {
+			there[n.Name] = n
 		}
 	}
 	all := &Status{host: h}
@@ -117,16 +113,19 @@ func (all *Status) CheckHealth(ctx context.Context) {
 			continue
 		}
 		n := all.declared[i]
-		in := all.host.Engines[n.Engine].Runner(engine.RefOf(&all.there[i].Node))
-		duties, err := all.host.DutiesOf(n)
-		if err != nil { // a template of it that is wrong
+		duties, err := all.host.DutiesOf(n) // a template of it may be wrong
+		var in host.Runner
+		if err == nil {
+			in, err = all.host.Runner(&all.there[i].Node)
+		}
+		if err != nil {
 			all.Nodes[i].Health, all.Nodes[i].Detail = Unhealthy, err.Error()
 			continue
 		}
 		round.Add(i, role.Allowance(duties), func(ctx context.Context) error { return role.Probe(ctx, in, duties) })
 	}
 	for i, err := range round.Run(ctx) {
-		all.Nodes[i].Health, all.Nodes[i].Detail = Unhealthy, all.host.Keys.Redact(err.Error())
+		all.Nodes[i].Health, all.Nodes[i].Detail = Unhealthy, all.host.Redact(err.Error())
 	}
 }
 

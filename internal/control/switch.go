@@ -9,7 +9,7 @@ import (
 	"slices"
 	"time"
 
-	"orrery/internal/apply/local"
+	"orrery/internal/apply"
 	"orrery/internal/control/register"
 	"orrery/internal/control/trial"
 	"orrery/internal/observe"
@@ -24,7 +24,7 @@ import (
 type change struct {
 	*Session
 	site   *site.Site
-	host   *local.Host
+	host   *apply.Steered
 	to     map[string]int // node -> release
 	back   bool           // to what was live before; interrupted, it is brought to its end and not taken back
 	trial  *observe.Trial // that it begins; nil: none
@@ -124,18 +124,13 @@ func (c *Session) newChange(s *site.Site) (*change, error) {
 // instances gives the names of nodes of which there is an instance of a release.
 func (t *change) instances(number int) (map[string]bool, error) {
 	all := map[string]bool{}
-	for _, e := range t.host.Engines {
-		nodes, err := e.List(context.Background(), t.site.Key())
-		if err != nil {
-			return nil, err
-		}
-		for _, n := range nodes {
-			if n.Release == number {
-				all[n.Name] = true
-			}
+	nodes, err := t.host.Nodes(context.Background())
+	for i := range nodes {
+		if nodes[i].Release == number {
+			all[nodes[i].Name] = true
 		}
 	}
-	return all, nil
+	return all, err
 }
 
 // run makes the switch.

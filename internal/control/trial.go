@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"maps"
 
-	"orrery/internal/apply/local"
+	"orrery/internal/apply"
 	"orrery/internal/control/register"
 	"orrery/internal/control/trial"
 	"orrery/internal/observe"
@@ -65,7 +65,7 @@ func verdictOf(s *site.Site, r observe.Releases) (*observe.TrialEnd, error) {
 func trialName(s *site.Site) string { return "trial-" + s.Key() }
 
 // forgetLive ends what was under way of releases when all nodes of a site have ended. Which were live is kept for the next up.
-func (c *Session) forgetLive(s *site.Site, h *local.Host) error {
+func (c *Session) forgetLive(s *site.Site, h *apply.Steered) error {
 	r, err := h.ReadReleases()
 	if err != nil || r.Former == nil && r.Switch == nil && r.Trial == nil && r.Ended == nil {
 		return err

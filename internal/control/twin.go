@@ -20,16 +20,13 @@ func (c *Session) CountNodes(ctx context.Context, s *site.Site) (all, running in
 	if err != nil {
 		return 0, 0
 	}
-	for _, e := range h.Engines {
-		nodes, _ := e.List(ctx, s.Key())
-		for _, n := range nodes {
-			all++
-			if n.State == observe.Running {
-				running++
-			}
+	nodes, _ := h.Nodes(ctx) // what cannot be told is not counted
+	for i := range nodes {
+		if nodes[i].State == observe.Running {
+			running++
 		}
 	}
-	return all, running
+	return len(nodes), running
 }
 
 // twinMeant gives the key of the twin that is meant: of the site of -C or of here, else of the only site with a twin of that name.

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"orrery/internal/apply"
-	"orrery/internal/apply/local"
+	"orrery/internal/control/here"
 	"orrery/internal/control/register"
 	"orrery/internal/host"
 	"orrery/internal/host/later"
@@ -97,6 +97,10 @@ func (c *Session) fill(ctx context.Context, original, s *site.Site, how string) 
 	if err != nil {
 		return err
 	}
+	near, err := here.Of(from)
+	if err != nil {
+		return err
+	}
 	maker, of := spec.NewMaker(s), spec.NewMaker(original)
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
@@ -109,7 +113,7 @@ func (c *Session) fill(ctx context.Context, original, s *site.Site, how string) 
 			if how != site.Snapshot {
 				err = seed(ctx, how, m.Volume, n.Name, at)
 			} else {
-				err = c.snapshotVolume(ctx, from, of, n, m, at)
+				err = c.snapshotVolume(ctx, near, of, n, m, at)
 			}
 			if err != nil {
 				return err
@@ -123,7 +127,7 @@ func (c *Session) fill(ctx context.Context, original, s *site.Site, how string) 
 }
 
 // snapshotVolume copies a volume of the original, whose writers stand still meanwhile.
-func (c *Session) snapshotVolume(ctx context.Context, h *local.Host, of *spec.Maker, n *site.Node, m spec.Mount, to string) error {
+func (c *Session) snapshotVolume(ctx context.Context, near here.Near, of *spec.Maker, n *site.Node, m spec.Mount, to string) error {
 	name := n.Name
 	declared, ok := of.Site.Node(name)
 	if !ok {
@@ -137,7 +141,7 @@ func (c *Session) snapshotVolume(ctx context.Context, h *local.Host, of *spec.Ma
 		if theirs.Volume != m.Volume || theirs.NFS != "" {
 			continue
 		}
-		from := volume.Path(h.Dirs, of.Site.Key(), name, theirs)
+		from := volume.Path(c.Dirs, of.Site.Key(), name, theirs)
 		if _, err := os.Stat(from); err != nil {
 			continue
 		}
@@ -147,12 +151,12 @@ func (c *Session) snapshotVolume(ctx context.Context, h *local.Host, of *spec.Ma
 		if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
 			return err
 		}
-		made, err := volume.CloneLive(ctx, from, to, h.Still(from))
+		made, err := volume.CloneLive(ctx, from, to, near.Still(from))
 		if err != nil {
 			return err
 		}
 		for _, what := range made.Left {
-			c.outcome(h.Site.Key(), "Not in the twin's volume %s of %s: %s", m.Volume, name, what)
+			c.outcome(of.Site.Key(), "Not in the twin's volume %s of %s: %s", m.Volume, name, what)
 		}
 	}
 	return nil

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"syscall"
 	"time"
 
@@ -68,7 +67,7 @@ func (c *Session) WatchTrial(ctx context.Context, s *site.Site) (*observe.TrialE
 // takeWatch takes the lock of whoever watches. Somebody who just asks whether it is held has it for a moment.
 func (c *Session) takeWatch(ctx context.Context, s *site.Site) (*host.Lock, error) {
 	for try := 0; ; try++ {
-		lock, err := host.TakeLock(c.trialLock(s), host.Holder{Who: Who(), Pid: os.Getpid(), Since: time.Now(), Command: c.Command})
+		lock, err := host.TakeLock(c.trialLock(s), c.Holder())
 		if err == nil || problem.Exit(err) != int(problem.Locked) || try == 100 {
 			return lock, err
 		}

@@ -12,16 +12,15 @@ import (
 	"orrery/internal/host"
 	"orrery/internal/observe"
 	"orrery/internal/problem"
-	"orrery/internal/site"
 	"orrery/internal/site/spec"
 	"orrery/test/need"
 )
 
 // sharers gives a host on which two nodes run that share a volume, and one that does not.
-func sharers(t *testing.T) (*Host, *fake.Engine) {
+func sharers(t *testing.T) (*Worker, *fake.Engine) {
 	t.Helper()
 	e := fake.New()
-	h := New("local", host.Dirs{State: t.TempDir()}, &site.Site{Name: "karoo"}, map[string]engine.Engine{"fake": e}, nil)
+	h := New("local", "karoo", host.Dirs{State: t.TempDir()}, map[string]engine.Engine{"fake": e}, nil, nil)
 	for id, name := range []string{"a", "b", "c"} {
 		n := &spec.Node{Site: "karoo", Name: name, ID: id + 1, Engine: "fake", Mounts: []spec.Mount{{Volume: "own"}}}
 		if name != "c" {

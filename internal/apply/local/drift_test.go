@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"orrery/internal/apply"
 	"orrery/internal/engine"
 	"orrery/internal/engine/fake"
 	"orrery/internal/engine/nodedir"
@@ -40,7 +41,8 @@ func (v viewed) Idmap(engine.Ref) (int, error)       { return os.Geteuid(), nil 
 // A served node is one that runs in memory, with its files in directories.
 type served struct {
 	*testing.T
-	*Host
+	*apply.Steered
+	dirs   host.Dirs
 	engine viewed
 	node   *spec.Node
 	unit   string // what systemd says of its service
@@ -64,9 +66,12 @@ func newServed(t *testing.T) *served {
 		Nodes: []site.Node{{Name: "one", ID: 1, Image: "debian", Engine: "fake", Host: "local", Roles: []string{"web"}}},
 	}
 	dir := t.TempDir()
-	n := &served{T: t, engine: viewed{fake.New(), dir}, unit: "active"}
+	n := &served{T: t, dirs: host.Dirs{State: dir, Run: dir}, engine: viewed{fake.New(), dir}, unit: "active"}
 	n.engine.Command = n.command
-	n.Host = New("local", host.Dirs{State: dir, Run: dir}, s, map[string]engine.Engine{"fake": n.engine}, image.Open(dir))
+	store := image.Open(dir)
+	n.Steered = apply.Steer("local", s, n.dirs, func(secrets apply.Secrets) apply.Host {
+		return New("local", s.Key(), n.dirs, map[string]engine.Engine{"fake": n.engine}, store, secrets)
+	})
 	spelt, err := spec.NewMaker(s).Node(&s.Nodes[0])
 	n.must(err)
 	n.node = spelt
@@ -76,8 +81,8 @@ func newServed(t *testing.T) *served {
 	} {
 		n.write(path, text)
 	}
-	n.writeTo(filepath.Join(n.Store.Tree(spelt.Base), "usr/bin/tar"), "tar")
-	n.writeTo(filepath.Join(n.Store.Tree(spelt.Layer), "srv/web.py"), "serve()\n")
+	n.writeTo(filepath.Join(store.Tree(spelt.Base), "usr/bin/tar"), "tar")
+	n.writeTo(filepath.Join(store.Tree(spelt.Layer), "srv/web.py"), "serve()\n")
 	n.must(n.engine.Create(t.Context(), spelt))
 	n.must(n.engine.Start(t.Context(), engine.RefOf(spelt)))
 	n.mark(engine.Mark{Configured: true, Config: spelt.Config, Proven: spelt.Config.Health})
@@ -96,7 +101,7 @@ func (n *served) mark(m engine.Mark) {
 	n.must(n.engine.Mark(n.T.Context(), engine.RefOf(n.node), m))
 	r := &nodedir.Record{Node: *n.node, Configured: m.Configured, Proven: m.Proven, Active: m.Active}
 	r.Config = m.Config
-	dir := nodedir.Of(n.Dirs, "karoo", 1)
+	dir := nodedir.Of(n.dirs, "karoo", 1)
 	n.must(os.MkdirAll(dir.Path(), 0o755))
 	n.must(dir.Write(r))
 }

@@ -33,7 +33,8 @@ import (
 // A world is a site on a host of which only the files are not in memory.
 type world struct {
 	*testing.T
-	*local.Host
+	*apply.Steered
+	host  *local.Worker // below it
 	below *fake.Host
 	site  *site.Site
 	ran   []string // commands that nodes were told
@@ -89,11 +90,15 @@ func newWorld(t *testing.T) *world {
 // begin gives the world a host as another process has it.
 func (w *world) begin(dirs host.Dirs) {
 	var releases map[int]*site.Site
-	if w.Host != nil {
+	if w.Steered != nil {
 		releases = w.Releases
 	}
-	w.Host = local.New("sv1", dirs, w.site, map[string]engine.Engine{"fake": w.below.Engine}, nil)
-	w.Ground, w.Releases = memory.Ground(w.below, dirs), releases
+	w.Steered = apply.Steer("sv1", w.site, dirs, func(secrets apply.Secrets) apply.Host {
+		w.host = local.New("sv1", w.site.Key(), dirs, map[string]engine.Engine{"fake": w.below.Engine}, nil, secrets)
+		w.host.Ground = memory.Ground(w.below, dirs)
+		return w.host
+	})
+	w.Releases = releases
 }
 
 func (w *world) must(err error) {
@@ -117,7 +122,7 @@ func (unwatched) Detail(*plan.Step, string) {}
 func (unwatched) End(*plan.Step, error)     {}
 
 func (w *world) run(p *plan.Plan) *apply.Result {
-	return apply.Run(w.Context(), p, map[string]apply.Worker{"sv1": w.Host}, unwatched{}, 1)
+	return apply.Run(w.Context(), p, map[string]apply.Worker{"sv1": w}, unwatched{}, 1)
 }
 
 // reach does a plan wholly.
@@ -143,7 +148,7 @@ func (w *world) up() (*plan.Plan, error) {
 func (w *world) settled(p *plan.Plan) {
 	w.Helper()
 	w.must(w.Settle(w.Context(), p.Steps))
-	if _, err := os.Stat(filepath.Join(w.Dirs.Site("karoo"), "undo")); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Stat(filepath.Join(w.host.Dirs.Site("karoo"), "undo")); !errors.Is(err, fs.ErrNotExist) {
 		w.Errorf("what was kept for undoing is there after the run: %v", err)
 	}
 }
@@ -176,12 +181,12 @@ func TestEtc(t *testing.T) {
 		"hosts": "10.0.0.10 db.karoo db db.cam.karoo", "inventory.json": `"db"`, "ssh_known_hosts": "web,web.karoo,web.cam.karoo,10.0.0.11 ssh-ed25519 ",
 		"env": `PORT="80"`, "secrets/password": password, role.SecretFile("/etc/key"): `key="` + password + `"`,
 	} {
-		text, err := os.ReadFile(filepath.Join(w.Dirs.Etc("karoo", n.ID), name))
+		text, err := os.ReadFile(filepath.Join(w.host.Dirs.Etc("karoo", n.ID), name))
 		if err != nil || !strings.Contains(string(text), want) {
 			t.Errorf("%s: %v: %s", name, err, text)
 		}
 	}
-	if info, err := os.Stat(filepath.Join(w.Dirs.Etc("karoo", n.ID), role.SecretFile("/etc/key"))); err != nil || info.Mode().Perm() != 0o600 {
+	if info, err := os.Stat(filepath.Join(w.host.Dirs.Etc("karoo", n.ID), role.SecretFile("/etc/key"))); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the file with a secret is open: %v", err)
 	}
 	ref := engine.RefOf(n)
@@ -197,10 +202,10 @@ func TestEtc(t *testing.T) {
 func TestUndoByAnother(t *testing.T) {
 	w := newWorld(t)
 	w.settled(w.reach(w.up()))
-	before, _ := os.ReadFile(w.Dirs.Names("karoo"))
+	before, _ := os.ReadFile(w.host.Dirs.Names("karoo"))
 	w.site.Roles[0].Files[0].Content = []byte("second of {{.Node.Name}}\n")
 	w.site.Nodes[0].NICs[0].Address = netip.MustParseAddr("10.0.0.99")
-	w.begin(w.Dirs)
+	w.begin(w.host.Dirs)
 	p, err := w.up()
 	w.must(err)
 	w.below.Fail("Put", "web", 1, nil)
@@ -213,19 +218,19 @@ func TestUndoByAnother(t *testing.T) {
 		t.Fatalf("the node has %q", got)
 	}
 	done := append(r.Done, r.Failed[0].Step)
-	w.begin(w.Dirs)
+	w.begin(w.host.Dirs)
 	w.reach(plan.Undo(p, done), nil)
 	for _, name := range []string{"db", "web"} {
 		n := w.spelt(name)
 		if got := w.file(engine.RefOf(n), "/etc/web"); got != "first of "+name+"\n" {
 			t.Errorf("node %s has %q", name, got)
 		}
-		hosts, _ := os.ReadFile(filepath.Join(w.Dirs.Etc("karoo", n.ID), "hosts"))
+		hosts, _ := os.ReadFile(filepath.Join(w.host.Dirs.Etc("karoo", n.ID), "hosts"))
 		if strings.Contains(string(hosts), "10.0.0.99") {
 			t.Errorf("node %s is told\n%s", name, hosts)
 		}
 	}
-	if now, _ := os.ReadFile(w.Dirs.Names("karoo")); string(now) != string(before) || len(now) == 0 {
+	if now, _ := os.ReadFile(w.host.Dirs.Names("karoo")); string(now) != string(before) || len(now) == 0 {
 		t.Error("the names on record are others")
 	}
 	for _, n := range w.observed()[0].Nodes {
@@ -259,7 +264,7 @@ func TestSwitchThere(t *testing.T) {
 	if r, err := w.ReadReleases(); err != nil || r.Active["db"] != 700 || fmt.Sprint(r.Staged) != "[700]" {
 		t.Errorf("on record is %+v, %v", r, err)
 	}
-	w.begin(w.Dirs)
+	w.begin(w.host.Dirs)
 	w.reach(plan.Undo(p, p.Steps), nil)
 	if is := live(); fmt.Sprint(is) != fmt.Sprint(was) {
 		t.Errorf("live are %v, not %v", is, was)
@@ -283,7 +288,7 @@ func (w *world) stage(number int) {
 	w.must(err)
 	p, of, err := release.Stage(staged, nil, w.observed(), plan.Goal{})
 	w.must(err)
-	w.must(os.MkdirAll(w.Dirs.Release("karoo", number), 0o700))
+	w.must(os.MkdirAll(w.host.Dirs.Release("karoo", number), 0o700))
 	w.Releases[number] = of
 	w.settled(w.reach(p, nil))
 	lives := *of
@@ -312,7 +317,7 @@ func TestSick(t *testing.T) {
 // TestHostKeepsRecord: lock, journal, logs and the way into a node are asked of the host.
 func TestHostKeepsRecord(t *testing.T) {
 	w := newWorld(t)
-	var h apply.Host = w.Worker
+	var h apply.Host = w.host
 	if os.Geteuid() == 0 { // a tmpfs is mounted
 		letGo, err := h.Hold(t.Context(), host.Holder{Who: "me", Pid: os.Getpid()})
 		w.must(err)
@@ -362,12 +367,12 @@ func TestReplaceThereAndBack(t *testing.T) {
 	w.settled(w.reach(w.up()))
 	was := w.spelt("db")
 	w.site.Roles[0].Apt = []string{"jq"}
-	w.begin(w.Dirs)
+	w.begin(w.host.Dirs)
 	p := w.reach(w.up())
 	if is := w.spelt("db"); is.Layer == was.Layer {
 		t.Fatal("nothing was replaced")
 	}
-	w.begin(w.Dirs)
+	w.begin(w.host.Dirs)
 	w.reach(plan.Undo(p, p.Steps), nil)
 	if is := w.spelt("db"); is.Layer != was.Layer || w.file(engine.RefOf(is), "/etc/web") != "first of db\n" {
 		t.Errorf("it is %+v", is)
@@ -383,7 +388,7 @@ type bare struct{ engine.Engine }
 // TestBareEngine: what an engine cannot do is done otherwise, or refused and told.
 func TestBareEngine(t *testing.T) {
 	w := newWorld(t)
-	w.Engines["fake"] = bare{w.below.Engine}
+	w.host.Engines["fake"] = bare{w.below.Engine}
 	w.settled(w.reach(w.up()))
 	n := w.spelt("web")
 	do := func(kind plan.Kind, n *spec.Node) error {
@@ -420,7 +425,7 @@ func TestBareEngine(t *testing.T) {
 			t.Errorf("%s of a node that is not declared: %v", kind, err)
 		}
 	}
-	if err := w.Worker.Do(t.Context(), &plan.Step{Kind: plan.CheckNode, Host: "sv1", Node: n}, func(string) {}); err == nil {
+	if err := w.host.Do(t.Context(), &plan.Step{Kind: plan.CheckNode, Host: "sv1", Node: n}, func(string) {}); err == nil {
 		t.Error("a step without its load is done")
 	}
 	w.must(do(plan.RevertNode, n)) // it was not configured in this run
@@ -451,7 +456,7 @@ func TestReleasesOnRecord(t *testing.T) {
 	if r, err := w.ReadReleases(); err != nil || of() != 0 || r.Trial == nil || r.Trial.Until.IsZero() {
 		t.Errorf("on record is %+v, %v", r, err)
 	}
-	w.must(os.WriteFile(filepath.Join(w.Dirs.Site("karoo"), "releases.json"), []byte("{"), 0o600))
+	w.must(os.WriteFile(filepath.Join(w.host.Dirs.Site("karoo"), "releases.json"), []byte("{"), 0o600))
 	if _, err := w.ReadReleases(); err == nil {
 		t.Error("half a record is read")
 	}
@@ -473,8 +478,8 @@ func (u *unguarded) Guard(_ context.Context, ports []network.Port) error {
 func TestPortsAreGuardedAgain(t *testing.T) {
 	w := newWorld(t)
 	w.settled(w.reach(w.up()))
-	on := &unguarded{Networks: w.Ground.Networks}
-	w.Ground.Networks = on
+	on := &unguarded{Networks: w.host.Ground.Networks}
+	w.host.Ground.Networks = on
 	cam := spec.NewMaker(w.site).Networks()[0]
 	w.must(w.Do(t.Context(), &plan.Step{Kind: plan.MakeNetwork, Host: "sv1", Network: &cam}, func(string) {}))
 	if len(on.guarded) != 2 || on.guarded[0].Bridge != cam.Bridge {

@@ -19,16 +19,14 @@ func (w *Worker) makeNetwork(ctx context.Context, n spec.Network) error {
 	}
 	on := site.BridgeName(n.Site, n.Name)
 	var ports []network.Port
-	for _, e := range w.Engines {
-		nodes, err := e.List(ctx, w.Key)
-		if err != nil {
-			return err
-		}
-		for i := range nodes {
-			for _, p := range network.Ports(&nodes[i].Node) {
-				if p.Bridge == on {
-					ports = append(ports, p)
-				}
+	nodes, err := w.Nodes(ctx)
+	if err != nil {
+		return err
+	}
+	for i := range nodes {
+		for _, p := range network.Ports(&nodes[i].Node) {
+			if p.Bridge == on {
+				ports = append(ports, p)
 			}
 		}
 	}

@@ -7,7 +7,6 @@ import (
 
 	"orrery/internal/host"
 	"orrery/internal/image"
-	"orrery/internal/site"
 )
 
 // TestSweep: whoever holds the lock of a site next clears away what a killed build or snapshot left, a power cut's too.
@@ -20,7 +19,7 @@ func TestSweep(t *testing.T) {
 		}
 		left = append(left, filepath.Join(state, dir))
 	}
-	h := New("local", host.Dirs{State: state, Run: t.TempDir()}, &site.Site{Name: "karoo"}, nil, image.Open(state))
+	h := New("local", "karoo", host.Dirs{State: state, Run: t.TempDir()}, nil, image.Open(state), nil)
 	if err := h.Sweep(t.Context()); err != nil {
 		t.Fatal(err)
 	}

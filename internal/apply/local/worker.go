@@ -42,14 +42,10 @@ func NewWorker(at Place) *Worker {
 // Observe looks at what is there of the site.
 func (w *Worker) Observe(ctx context.Context) (observe.Host, error) {
 	seen := observe.Host{Name: w.Name, Cpus: runtime.NumCPU(), Online: host.Online(), Memory: host.TotalMemory()}
-	for _, e := range w.Engines {
-		nodes, err := e.List(ctx, w.Key)
-		if err != nil {
-			return seen, err
-		}
-		seen.Nodes = append(seen.Nodes, nodes...)
-	}
 	var err error
+	if seen.Nodes, err = w.Nodes(ctx); err != nil {
+		return seen, err
+	}
 	if seen.Networks, err = w.Ground.Networks.Observe(w.Key); err != nil {
 		return seen, fmt.Errorf("networks of this host: %w", err)
 	}
@@ -68,6 +64,15 @@ func (w *Worker) Observe(ctx context.Context) (observe.Host, error) {
 	}
 	seen.Releases, err = w.ReadReleases()
 	return seen, err
+}
+
+// Nodes gives the nodes that are there.
+func (p *Place) Nodes(ctx context.Context) (all []observe.Node, err error) {
+	for _, e := range p.Engines {
+		nodes, wrong := e.List(ctx, p.Key)
+		all, err = append(all, nodes...), errors.Join(err, wrong)
+	}
+	return all, err
 }
 
 func settingNames() []string {

@@ -8,6 +8,7 @@ import (
 	"orrery/internal/backup"
 	"orrery/internal/backup/vault"
 	"orrery/internal/control"
+	"orrery/internal/control/here"
 	"orrery/internal/control/snapshots"
 	"orrery/internal/problem"
 )
@@ -34,6 +35,10 @@ func ReplaceNode(ctx context.Context, c *control.Session, where, node string) (*
 	if m.Site != s.Name {
 		return nil, problem.New(problem.Refused, "this is a backup of site %s, and not of %s; nothing was done", m.Site, s.Name).At(v.Where()).Try("name another backup, or another site with -C")
 	}
+	near, err := here.Of(h)
+	if err != nil {
+		return nil, err
+	}
 	done := &Replaced{Site: s.Name, Lacked: map[string]int{}}
 	err = c.Locked(ctx, s, h, func(account *control.Account) error {
 		here, err := c.LiveNode(s, node)
@@ -49,7 +54,7 @@ func ReplaceNode(ctx context.Context, c *control.Session, where, node string) (*
 		}
 		watch := c.Watcher.Bytes("restore")
 		p := &backup.Pick{From: v, Manifest: m, Saw: watch.Add, Lacked: done.Lacked}
-		taken, err := p.Snapshot(ctx, c.Dirs, s.Key(), node+"-"+id, here, h.Engines[here.Engine])
+		taken, err := p.Snapshot(ctx, c.Dirs, s.Key(), node+"-"+id, here, near.ByName()[here.Engine])
 		watch.Close()
 		if err != nil {
 			return err

@@ -7,10 +7,11 @@ import (
 	"path/filepath"
 	"time"
 
-	"orrery/internal/apply/local"
+	"orrery/internal/apply"
 	"orrery/internal/backup"
 	"orrery/internal/backup/vault"
 	"orrery/internal/control"
+	"orrery/internal/control/here"
 	"orrery/internal/engine"
 	"orrery/internal/hook"
 	"orrery/internal/problem"
@@ -81,7 +82,7 @@ func Take(ctx context.Context, c *control.Session, selectors []string, target st
 }
 
 // setOf gives what a backup is of: the nodes that selectors mean, or all.
-func setOf(c *control.Session, selectors []string, target string) (*backup.Set, *local.Host, error) {
+func setOf(c *control.Session, selectors []string, target string) (*backup.Set, *apply.Steered, error) {
 	s, h, chosen, err := c.Target(selectors)
 	if err != nil {
 		return nil, nil, err
@@ -93,12 +94,16 @@ func setOf(c *control.Session, selectors []string, target string) (*backup.Set, 
 	if err != nil {
 		return nil, nil, err
 	}
+	near, err := here.Of(h)
+	if err != nil {
+		return nil, nil, err
+	}
 	target, err = filepath.Abs(target)
-	return &backup.Set{Site: s, Dir: dir, Dirs: c.Dirs, Engines: h.Engines, Store: h.Store, Nodes: chosen, Target: target}, h, err
+	return &backup.Set{Site: s, Dir: dir, Dirs: c.Dirs, Engines: near.ByName(), Store: c.Store(), Nodes: chosen, Target: target}, h, err
 }
 
 // still does something while all who write into a set stand still and nobody else changes the site. Whoever does so now is waited for.
-func still(ctx context.Context, c *control.Session, s *site.Site, h *local.Host, set *backup.Set, do func(context.Context) error) (time.Duration, error) {
+func still(ctx context.Context, c *control.Session, s *site.Site, h *apply.Steered, set *backup.Set, do func(context.Context) error) (time.Duration, error) {
 	var pause time.Duration
 	act := func(*control.Account) error {
 		writers, err := set.Writers(ctx)
@@ -112,7 +117,7 @@ func still(ctx context.Context, c *control.Session, s *site.Site, h *local.Host,
 		if err != nil {
 			return err
 		}
-		stood, err := engine.Still(ctx, h.Engines, writers, do)
+		stood, err := engine.Still(ctx, set.Engines, writers, do)
 		if err == nil {
 			letGo() // else it lets go on whoever does not, as soon as we end
 		}

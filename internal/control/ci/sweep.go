@@ -5,9 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"time"
 
-	"orrery/internal/control"
 	"orrery/internal/host"
 	"orrery/internal/tree"
 )
@@ -16,7 +14,7 @@ import (
 func (p *Proof) lock(key string) string { return filepath.Join(p.Dirs.Site(key), "ci.lock") }
 
 func (p *Proof) takeLock(path string) (*host.Lock, error) {
-	return host.TakeLock(path, host.Holder{Who: control.Who(), Pid: os.Getpid(), Since: time.Now(), Command: p.Command})
+	return host.TakeLock(path, p.Holder())
 }
 
 // sweep ends the twins of runs that were killed. One that was left on purpose has no such lock.

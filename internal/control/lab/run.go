@@ -6,7 +6,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"time"
 
 	"orrery/internal/control"
 	"orrery/internal/host"
@@ -49,7 +48,7 @@ func Run(ctx context.Context, c *control.Session, w Watcher, o Options) (made *W
 	if err := control.NeedRoot(); err != nil {
 		return nil, err
 	}
-	lock, err := host.TakeLock(filepath.Join(Bundles(c), ".lock"), host.Holder{Who: control.Who(), Pid: os.Getpid(), Since: time.Now(), Command: c.Command})
+	lock, err := host.TakeLock(filepath.Join(Bundles(c), ".lock"), c.Holder())
 	if err != nil {
 		return nil, err
 	}

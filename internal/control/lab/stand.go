@@ -10,8 +10,9 @@ import (
 
 	"github.com/vishvananda/netlink"
 
-	"orrery/internal/apply/local"
+	"orrery/internal/apply"
 	"orrery/internal/control"
+	"orrery/internal/control/here"
 	"orrery/internal/engine"
 	"orrery/internal/host"
 	"orrery/internal/lab/experiment"
@@ -30,7 +31,7 @@ type stand struct {
 	*control.Session
 	*setting.Stand
 	site *site.Site
-	host *local.Host
+	host *apply.Steered
 	work string
 }
 
@@ -117,9 +118,13 @@ func (s *stand) ground(ctx context.Context) (*setting.Ground, error) {
 	if err != nil {
 		return nil, err
 	}
+	near, err := here.Of(s.host)
+	if err != nil {
+		return nil, err
+	}
 	g, err := s.Places(s.site, setting.Here{
-		Engine: func(name string) engine.Engine { return s.host.Engines[name] },
-		Tree:   s.host.Store.Tree, Tools: tools, Run: s.Dirs.Run,
+		Engine: func(name string) engine.Engine { return near.ByName()[name] },
+		Tree:   s.Store().Tree, Tools: tools, Run: s.Dirs.Run,
 	})
 	if err != nil {
 		return nil, err

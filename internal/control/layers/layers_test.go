@@ -8,8 +8,10 @@ import (
 	"strings"
 	"testing"
 
+	"orrery/internal/apply"
 	"orrery/internal/apply/local"
 	"orrery/internal/control"
+	"orrery/internal/control/here"
 	"orrery/internal/control/register"
 	"orrery/internal/engine"
 	"orrery/internal/engine/fake"
@@ -119,15 +121,15 @@ func TestStore(t *testing.T) {
 
 // open is a machine of which anybody may do anything, with a fake engine.
 type open struct {
-	control.Machine
+	here.Machine
 	engine *fake.Engine
 	dirs   host.Dirs
 }
 
 func (open) Allowed() error { return nil }
 
-func (m open) Host(name string, s *site.Site) *local.Host {
-	return local.New(name, m.dirs, s, map[string]engine.Engine{"lxc": m.engine}, nil)
+func (m open) Host(name, key string, secrets apply.Secrets) apply.Host {
+	return local.New(name, key, m.dirs, map[string]engine.Engine{"lxc": m.engine}, nil, secrets)
 }
 
 // TestUsed: a layer on which a node stands is used, with what it stands on itself; the others can be removed, and only they are.

@@ -54,7 +54,7 @@ func Pull(ctx context.Context, c *control.Session, o PullOptions) (*Pulled, erro
 	if err := buildMissing(ctx, c, &upstream, recipes); err != nil {
 		return nil, err
 	}
-	store := image.Open(c.Dirs.State)
+	store := c.Store()
 	layers, err := contents(store, recipes)
 	if err != nil {
 		return nil, err

@@ -21,7 +21,7 @@ type Row struct {
 
 // List gives the layers in the store of this host.
 func List(ctx context.Context, c *control.Session) ([]Row, error) {
-	store := image.Open(c.Dirs.State)
+	store := c.Store()
 	infos, err := store.List()
 	if err != nil {
 		return nil, err
@@ -42,7 +42,7 @@ func Remove(ctx context.Context, c *control.Session) ([]Info, error) {
 	if err := c.Allowed(); err != nil {
 		return nil, err
 	}
-	store := image.Open(c.Dirs.State)
+	store := c.Store()
 	used, err := used(ctx, c)
 	if err != nil {
 		return nil, err
@@ -55,7 +55,7 @@ func Verify(ctx context.Context, c *control.Session, digests []string, each func
 	if err := c.Allowed(); err != nil {
 		return err
 	}
-	store := image.Open(c.Dirs.State)
+	store := c.Store()
 	if len(digests) == 0 {
 		infos, err := store.List()
 		if err != nil {
@@ -78,15 +78,13 @@ func used(ctx context.Context, c *control.Session) (map[string]bool, error) {
 		return nil, err
 	}
 	used := map[string]bool{}
-	for _, e := range h.Engines {
-		nodes, err := e.List(ctx, "")
-		if err != nil {
-			return nil, err
-		}
-		for _, n := range nodes {
-			for _, digest := range n.Layers() {
-				used[digest] = true
-			}
+	nodes, err := h.Nodes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for i := range nodes {
+		for _, digest := range nodes[i].Layers() {
+			used[digest] = true
 		}
 	}
 	kept, err := snapshot.Layers(c.Dirs)

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"orrery/internal/apply/local"
 	"orrery/internal/control"
+	"orrery/internal/image"
 	"orrery/internal/observe"
 	"orrery/internal/problem"
 	"orrery/internal/site"
@@ -44,7 +44,7 @@ func Show(ctx context.Context, c *control.Session, s *site.Site, number int, sel
 		if n.Release != number || chosen != nil && !chosen[n.Name] {
 			continue
 		}
-		one, err := contentsOf(h, s, n)
+		one, err := contentsOf(c.Store(), s, n)
 		if err != nil {
 			return nil, err
 		}
@@ -56,13 +56,13 @@ func Show(ctx context.Context, c *control.Session, s *site.Site, number int, sel
 	return all, nil
 }
 
-func contentsOf(h *local.Host, s *site.Site, n *observe.Node) (Contents, error) {
+func contentsOf(store *image.Store, s *site.Site, n *observe.Node) (Contents, error) {
 	one := Contents{Node: n.Name, ID: n.ID, Base: n.Base, Layer: n.Layer, Packages: map[string]string{}, Python: map[string]string{}}
 	if declared, ok := s.Node(n.Name); ok {
 		one.Roles = declared.Roles
 	}
 	for _, digest := range slices.Backward(n.Layers()) {
-		r, err := h.Store.Record(digest)
+		r, err := store.Record(digest)
 		if err != nil {
 			return one, problem.New(problem.Failed, "node %s: what layer %s consists of is not known", n.Name, digest).Because(err).Try("orrery image verify")
 		}

@@ -6,8 +6,9 @@ import (
 	"fmt"
 	"time"
 
-	"orrery/internal/apply/local"
+	"orrery/internal/apply"
 	"orrery/internal/control"
+	"orrery/internal/control/here"
 	"orrery/internal/observe"
 	"orrery/internal/phrase"
 	"orrery/internal/plan"
@@ -56,7 +57,7 @@ func Restore(ctx context.Context, c *control.Session, s *site.Site, id string, s
 
 // Once puts back a snapshot that is there for nothing else, and removes it. It stays if this is cut short: then it is what the restoring goes on with. The caller has the lock of
 // the site, and the consent of whoever is concerned.
-func Once(ctx context.Context, c *control.Session, account *control.Account, s *site.Site, h *local.Host, from *snapshot.Snapshot, what string) (*Restored, error) {
+func Once(ctx context.Context, c *control.Session, account *control.Account, s *site.Site, h *apply.Steered, from *snapshot.Snapshot, what string) (*Restored, error) {
 	r := &restoring{Session: c, site: s, host: h, account: account, from: from, Restored: Restored{What: what, Left: from.Omitted}}
 	err := r.check(ctx)
 	if err == nil {
@@ -76,7 +77,7 @@ type restoring struct {
 	*control.Session
 	Restored
 	site    *site.Site
-	host    *local.Host
+	host    *apply.Steered
 	account *control.Account
 	from    *snapshot.Snapshot
 	chosen  map[string]bool // nil: all
@@ -124,10 +125,14 @@ func (r *restoring) check(ctx context.Context) error {
 
 // run puts the nodes back: all of them, or none.
 func (r *restoring) run(ctx context.Context) error {
+	near, err := here.Of(r.host)
+	if err != nil {
+		return err
+	}
 	if err := r.CarryOut(ctx, r.account, r.host, r.stops()); err != nil {
 		return errors.Join(err, r.startFormer(ctx))
 	}
-	back, err := r.from.PutBack(ctx, r.Dirs, r.host.Engines, r.chosen)
+	back, err := r.from.PutBack(ctx, r.Dirs, near.ByName(), r.chosen)
 	if err != nil {
 		return errors.Join(err, r.startFormer(ctx))
 	}

@@ -5,8 +5,9 @@ import (
 	"context"
 	"fmt"
 
-	"orrery/internal/apply/local"
+	"orrery/internal/apply"
 	"orrery/internal/control"
+	"orrery/internal/control/here"
 	"orrery/internal/engine/nodedir"
 	"orrery/internal/observe"
 	"orrery/internal/phrase"
@@ -37,8 +38,12 @@ func Take(ctx context.Context, c *control.Session, s *site.Site, selectors []str
 	return taken, err
 }
 
-func take(ctx context.Context, c *control.Session, s *site.Site, h *local.Host, chosen map[string]bool) (*Snapshot, error) {
-	o := snapshot.Options{Dirs: c.Dirs, Key: s.Key(), Engines: h.Engines, Who: control.Who(), Guard: c.Guard}
+func take(ctx context.Context, c *control.Session, s *site.Site, h *apply.Steered, chosen map[string]bool) (*Snapshot, error) {
+	near, err := here.Of(h)
+	if err != nil {
+		return nil, err
+	}
+	o := snapshot.Options{Dirs: c.Dirs, Key: s.Key(), Engines: near.ByName(), Who: control.Who(), Guard: c.Guard}
 	seen, err := h.Observe(ctx)
 	if err != nil {
 		return nil, err

@@ -4,8 +4,9 @@ import (
 	"context"
 	"slices"
 
-	"orrery/internal/apply/local"
+	"orrery/internal/apply"
 	"orrery/internal/control"
+	"orrery/internal/control/here"
 	"orrery/internal/engine"
 	"orrery/internal/observe"
 	"orrery/internal/plan"
@@ -26,7 +27,7 @@ type Adopted struct {
 type adoption struct {
 	*control.Session
 	site   *site.Site
-	host   *local.Host
+	host   *apply.Steered
 	former string
 	heir   *spec.Node
 	all    []volume.Adoption
@@ -101,7 +102,11 @@ func (a *adoption) run(ctx context.Context, r *control.Account) ([]Adopted, erro
 		return nil, err
 	}
 	if there != nil { // from before it has other data: roles prepare what they find
-		if err := a.host.Engines[there.Engine].Mark(ctx, engine.RefOf(&there.Node), engine.Mark{Config: there.Config, Active: there.Active}); err != nil {
+		near, err := here.Of(a.host)
+		if err != nil {
+			return nil, err
+		}
+		if err := near.ByName()[there.Engine].Mark(ctx, engine.RefOf(&there.Node), engine.Mark{Config: there.Config, Active: there.Active}); err != nil {
 			return nil, err
 		}
 	}

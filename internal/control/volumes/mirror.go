@@ -3,12 +3,10 @@ package volumes
 import (
 	"context"
 	"errors"
-	"os"
 	"time"
 
 	"orrery/internal/control"
 	"orrery/internal/hook"
-	"orrery/internal/host"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/volume"
@@ -29,7 +27,7 @@ func Mirror(ctx context.Context, c *control.Session, o MirrorOptions, each func(
 	if err != nil {
 		return err
 	}
-	lock, err := volume.LockMirrors(c.Dirs, s.Key(), host.Holder{Who: control.Who(), Pid: os.Getpid(), Since: time.Now(), Command: c.Command})
+	lock, err := volume.LockMirrors(c.Dirs, s.Key(), c.Holder())
 	if err != nil {
 		return err
 	}

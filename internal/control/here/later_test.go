@@ -1,4 +1,4 @@
-package control
+package here
 
 import (
 	"os"

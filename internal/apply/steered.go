@@ -1,0 +1,114 @@
+package apply
+
+import (
+	"context"
+	"sync"
+
+	"orrery/internal/host"
+	"orrery/internal/observe"
+	"orrery/internal/plan"
+	"orrery/internal/secret"
+	"orrery/internal/site"
+	"orrery/internal/site/spec"
+)
+
+// Steered is a host of a site, with the site beside it. The host itself knows no more of that than the key: each step is made whole before the host gets
+// it, and what secrets steps refer to is resolved here.
+type Steered struct {
+	Host
+	*plan.Packer
+	Name string // what the site calls it
+	keys *secret.Keyring
+
+	lock  sync.Mutex
+	lives *site.Site // what Live gave; nil: not yet, or other releases are live since
+}
+
+// Steer puts a site beside the host that it calls by a name. Open gives the host, which gets the values of secrets from here.
+func Steer(name string, s *site.Site, dirs host.Dirs, open func(Secrets) Host) *Steered {
+	h := &Steered{Packer: &plan.Packer{Site: s}, Name: name, keys: secret.NewKeyring(s, dirs)}
+	h.Host = open(secrets{h.keys, h.Packer})
+	return h
+}
+
+// Has gives the host the site as a release makes it, with its secrets.
+func (h *Steered) Has(release int, s *site.Site) {
+	if h.Releases == nil {
+		h.Releases = map[int]*site.Site{}
+	}
+	h.Releases[release] = s
+	h.keys.Also(s)
+}
+
+// Do does one step.
+func (h *Steered) Do(ctx context.Context, s *plan.Step, say func(string)) error {
+	whole, err := h.Pack(s, h.Live)
+	if err != nil {
+		return err
+	}
+	err = h.Host.Do(ctx, whole, say)
+	if s.Kind == plan.CommitSwitch {
+		h.forgetLive()
+	}
+	return err
+}
+
+// Live gives the site with every node as the release makes it that is live. It is made once, as each node is told of all others.
+func (h *Steered) Live() (*site.Site, error) {
+	h.lock.Lock()
+	defer h.lock.Unlock()
+	if h.lives != nil {
+		return h.lives, nil
+	}
+	r, err := h.ReadReleases()
+	if err != nil {
+		return nil, err
+	}
+	h.lives, err = h.Packer.Live(r)
+	return h.lives, err
+}
+
+func (h *Steered) forgetLive() {
+	h.lock.Lock()
+	defer h.lock.Unlock()
+	h.lives = nil
+}
+
+// WriteReleases takes down which releases are live, safe against a power cut: it is the one record of it.
+func (h *Steered) WriteReleases(r observe.Releases) error {
+	h.forgetLive()
+	defer h.forgetLive()
+	return h.Host.WriteReleases(r)
+}
+
+// SiteOf gives the site as the release of a declared node makes it.
+func (h *Steered) SiteOf(n *site.Node) *site.Site { return h.Packer.SiteOf(n.Release) }
+
+// Probe looks into the live nodes that run (of these names; nil: all), and notes with each what has drifted since its roles were applied.
+// What has not been applied yet is no drift: that is for the plan.
+func (h *Steered) Probe(ctx context.Context, nodes []observe.Node, names map[string]bool) error {
+	packer := &plan.Packer{Site: h.Site, Releases: h.Releases}
+	wants := make([]Want, len(nodes))
+	for i := range nodes {
+		n := &nodes[i]
+		if n.State != observe.Running || n.Staged || names != nil && !names[n.Name] {
+			continue
+		}
+		var err error
+		if wants[i].Node, wants[i].Duties, err = packer.Wanted(&n.Node); err != nil { // none, if it is on its way out
+			return err
+		}
+	}
+	return h.Host.Probe(ctx, nodes, wants)
+}
+
+// secrets gives the values of a site's secrets, and the files that have them in them.
+type secrets struct {
+	*secret.Keyring
+	packer *plan.Packer
+}
+
+// Text renders a file.
+func (s secrets) Text(ctx context.Context, t spec.SecretText) ([]byte, error) {
+	return s.packer.SecretText(ctx, t, s.Value)
+}

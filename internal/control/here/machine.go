@@ -1,0 +1,72 @@
+// Package here is the machine on which the program runs, as operations see it: it gives the hosts of sites, and what only this machine has. Nobody else in
+// control knows how steps are done on it.
+package here
+
+import (
+	"os"
+
+	"orrery/internal/apply"
+	"orrery/internal/apply/local"
+	"orrery/internal/control/guard"
+	"orrery/internal/engine/all"
+	"orrery/internal/host"
+	"orrery/internal/host/later"
+	"orrery/internal/image"
+	"orrery/internal/problem"
+	"orrery/internal/site/spec"
+)
+
+// A Machine is what operations work on.
+type Machine interface {
+	// Allowed returns an Unable problem if the caller may not change what is on the machine, nor see all of it.
+	Allowed() error
+	// Host gives the machine as a site with this key has it, which calls it by this name. What secrets steps refer to, it asks for.
+	Host(name, key string, secrets apply.Secrets) apply.Host
+	// Guard sees to it that nodes go on that stand still when this process is killed, until it is let go.
+	Guard(nodes ...*spec.Node) (letGo func(), err error)
+	// Later lets a command line of this program run later, whatever becomes of this process.
+	Later(l later.Call) error
+	// Waiting gives the command lines that are to run.
+	Waiting() ([]later.Waiting, error)
+	// Cancel takes back one that is to run, if it is there.
+	Cancel(name string) error
+}
+
+// This is the machine on which the program runs, with Orrery's state in these directories.
+type This struct{ Dirs host.Dirs }
+
+// Allowed wants root.
+func (This) Allowed() error {
+	if os.Geteuid() == 0 {
+		return nil
+	}
+	return problem.New(problem.Unable, "this needs root").Try("sudo orrery …")
+}
+
+// Host gives this machine with all its engines.
+func (m This) Host(name, key string, secrets apply.Secrets) apply.Host {
+	store := image.Open(m.Dirs.State)
+	w := local.New(name, key, m.Dirs, all.Engines(m.Dirs, store), store, secrets)
+	w.Guard = m.Guard
+	return w
+}
+
+// Guard starts a process for it.
+func (m This) Guard(nodes ...*spec.Node) (letGo func(), err error) { return guard.Start(m.Dirs, nodes) }
+
+// Later lets systemd run it, or a process that waits. What is put on record for that must not be covered by what is mounted over the run
+// directory when a site comes up, where /run is on a disk: nobody would know then that somebody waits.
+func (m This) Later(l later.Call) error {
+	letGo, err := host.HoldInMemory(m.Dirs.Run)
+	if err != nil {
+		return err
+	}
+	defer letGo()
+	return later.Run(l, m.Dirs)
+}
+
+// Waiting gives what systemd or a process is to run.
+func (m This) Waiting() ([]later.Waiting, error) { return later.List(m.Dirs) }
+
+// Cancel ends the timer or process.
+func (m This) Cancel(name string) error { return later.Cancel(name, m.Dirs) }
