@@ -40,11 +40,11 @@ func (a *app) labCompareVerb() *cobra.Command {
 			case markdown:
 				return compared.Markdown(a.out)
 			}
-			compared.Text(a.out)
+			err = compared.Text(a.out)
 			if html != "" {
 				fmt.Fprintf(a.out, "\n  %s\n", html)
 			}
-			return nil
+			return err
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 
@@ -20,16 +21,17 @@ func (a *app) labReportVerb() *cobra.Command {
 				return err
 			}
 			made, err := lab.WriteReport(dir)
-			a.tellWritten(made)
-			return err
+			return errors.Join(err, a.tellWritten(made))
 		},
 	}
 }
 
 // tellWritten prints the answer of a report, if there is one, and where the rest of it is.
-func (a *app) tellWritten(made *lab.Written) {
-	if made != nil {
-		made.Report.Text(a.out)
-		fmt.Fprintf(a.out, "\n  %s\n", filepath.Join(made.Dir, "report.html"))
+func (a *app) tellWritten(made *lab.Written) error {
+	if made == nil {
+		return nil
 	}
+	err := made.Report.Text(a.out)
+	fmt.Fprintf(a.out, "\n  %s\n", filepath.Join(made.Dir, "report.html"))
+	return err
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"github.com/spf13/cobra"
 
 	"orrery/internal/control/lab"
@@ -35,8 +36,7 @@ If a run was interrupted or killed, run the same command to resume.`,
 				e.Rounds, e.Most = rounds, max(rounds, e.Most)
 			}
 			made, err := lab.Run(c.Context(), &a.Session, newLabWatch(a), lab.Options{Experiment: e, To: to, Fresh: fresh, Orrery: Version})
-			a.tellWritten(made)
-			return err
+			return errors.Join(err, a.tellWritten(made))
 		},
 	}
 	c.Flags().StringVar(&to, "to", "", "the `directory` of the bundle (default: one of its own where orrery lab ls looks)")

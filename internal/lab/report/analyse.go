@@ -1,6 +1,7 @@
 package report
 
 import (
+	"iter"
 	"slices"
 
 	"orrery/internal/lab/bundle"
@@ -37,16 +38,16 @@ func Analyse(c *bundle.Contents) *Report {
 }
 
 // analyse gives a test without what needs the whole table.
-func analyse(t bundle.Test, h bundle.Head, s samples) Test {
-	a := Test{Name: t.Name, Kind: t.Kind, Copies: max(t.Copies, 1), Source: t.Source, Failures: failures(t.Name, h.Settings, s)}
+func analyse(t bundle.Test, h bundle.Head, s samples) *Test {
+	a := &Test{Name: t.Name, Kind: t.Kind, Copies: max(t.Copies, 1), Source: t.Source, Failures: failures(t.Name, h.Settings, s)}
 	for _, f := range t.Figures {
-		row := Figure{Name: f.Name, Unit: f.Unit, Better: f.Better}
+		row := &Figure{Name: f.Name, Unit: f.Unit, Better: f.Better}
 		for _, setting := range h.Settings {
 			trials := s.trials[place{t.Name, setting.Name}]
 			if len(trials) == 0 && setting.Missing == "" && setting.Name != experiment.Bare {
 				continue // the test is not for this setting, or its turn has not come
 			}
-			cell := Cell{Setting: setting.Name, Again: again(setting), Missing: setting.Missing, Labels: marks(trials, f.Name), Failed: failed(trials)}
+			cell := &Cell{Setting: setting.Name, Again: again(setting), Missing: setting.Missing, Labels: marks(trials, f.Name), Failed: failed(trials)}
 			cell.Disturbed = disturbed(cell.Labels, h.Disturbed)
 			var single []float64
 			cell.Values, single = s.of(t, f, setting.Name)
@@ -115,13 +116,11 @@ func failures(name string, settings []bundle.Setting, s samples) (all []Failure)
 	return all
 }
 
-func summarize(x []float64, instances []int) *Summary {
-	s := stats.Summarize(x, instances)
-	if s.N == 0 {
-		return nil
+func summarize(x []float64, instances []int) *stats.Summary {
+	if s := stats.Summarize(x, instances); s.N > 0 {
+		return &s
 	}
-	return &Summary{N: s.N, Median: quantity.Number(s.Median), Low: quantity.Number(s.Low), High: quantity.Number(s.High), Least: quantity.Number(s.Least), Most: quantity.Number(s.Most),
-		Spread: quantity.Number(s.Spread)}
+	return nil
 }
 
 // again gives the setting that one is once more. Bundles of old knew of bare only.
@@ -134,12 +133,25 @@ func again(s bundle.Setting) string {
 
 // cell finds the cell of a setting.
 func (f *Figure) cell(setting string) *Cell {
-	for i := range f.Cells {
-		if f.Cells[i].Setting == setting {
-			return &f.Cells[i]
+	for _, c := range f.Cells {
+		if c.Setting == setting {
+			return c
 		}
 	}
 	return nil
+}
+
+// figures are those of all tests.
+func (r *Report) figures() iter.Seq2[*Test, *Figure] {
+	return func(yield func(*Test, *Figure) bool) {
+		for _, t := range r.Tests {
+			for _, f := range t.Figures {
+				if !yield(t, f) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // judged reports whether a figure has verdicts.

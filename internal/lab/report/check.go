@@ -9,13 +9,15 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"math"
 	"path/filepath"
-	"sort"
+	"slices"
 	"strconv"
 	"strings"
 
 	"orrery/internal/lab/bundle"
+	"orrery/internal/lab/report/quantity"
 	"orrery/internal/problem"
 	"orrery/internal/visible"
 )
@@ -105,7 +107,9 @@ func (c *Checked) walk(file, row string, recorded, recomputed any) {
 			c.differ(file, row, show(recorded), "there is something")
 			return
 		}
-		for _, key := range keys(was, now) {
+		both := maps.Clone(now)
+		maps.Copy(both, was)
+		for _, key := range slices.Sorted(maps.Keys(both)) {
 			c.walk(file, row+", "+key, was[key], now[key])
 		}
 	case []any:
@@ -124,19 +128,6 @@ func (c *Checked) walk(file, row string, recorded, recomputed any) {
 			c.differ(file, row, show(recorded), show(recomputed))
 		}
 	}
-}
-
-func keys(a, b map[string]any) (all []string) {
-	for k := range a {
-		all = append(all, k)
-	}
-	for k := range b {
-		if _, ok := a[k]; !ok {
-			all = append(all, k)
-		}
-	}
-	sort.Strings(all)
-	return all
 }
 
 func at(list []any, i int) any {
@@ -194,38 +185,34 @@ func (c *Checked) csv(dir string, r *Report) error {
 	if err := r.CSV(&b); err != nil {
 		return err
 	}
-	now, err := csv.NewReader(&b).ReadAll()
+	now, err := records(b.Bytes())
 	if err != nil {
 		return err
 	}
-	was, err := csv.NewReader(bytes.NewReader(text)).ReadAll()
+	was, err := records(text)
 	if err != nil {
 		c.differ("report.csv", "all", "no CSV: "+err.Error(), fmt.Sprintf("%d rows", len(now)))
 		return nil
 	}
 	for i := range max(len(was), len(now)) {
-		c.csvRow(i, line(was, i), line(now, i), now[0])
+		c.walk("report.csv", fmt.Sprintf("line %d", i+1), at(was, i), at(now, i))
 	}
 	return nil
 }
 
-func line(rows [][]string, i int) []string {
-	if i < len(rows) {
-		return rows[i]
-	}
-	return nil
-}
-
-func (c *Checked) csvRow(i int, was, now, head []string) {
-	if was == nil || now == nil {
-		c.differ("report.csv", fmt.Sprintf("line %d", i+1), orNone(strings.Join(was, ",")), orNone(strings.Join(now, ",")))
-		return
-	}
-	for k := range min(len(was), len(now)) {
-		a, errA := strconv.ParseFloat(was[k], 64)
-		b, errB := strconv.ParseFloat(now[k], 64)
-		if was[k] != now[k] && (errA != nil || errB != nil || !equal(a, b)) {
-			c.differ("report.csv", fmt.Sprintf("line %d, %s", i+1, head[k]), orNone(was[k]), orNone(now[k]))
+// records gives the cells of CSV by the names of their columns, numbers as such. What is empty is not there.
+func records(text []byte) (all []any, err error) {
+	rows, err := csv.NewReader(bytes.NewReader(text)).ReadAll()
+	for _, row := range rows {
+		cells := map[string]any{}
+		for i, cell := range row[:min(len(row), len(columnsOfCSV))] {
+			if n, err := strconv.ParseFloat(cell, 64); err == nil && quantity.Number(n).Is() {
+				cells[columnsOfCSV[i]] = n
+			} else if cell != "" {
+				cells[columnsOfCSV[i]] = cell
+			}
 		}
+		all = append(all, cells)
 	}
+	return all, err
 }

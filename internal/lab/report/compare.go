@@ -15,141 +15,102 @@ import (
 type Comparison struct {
 	Before bundle.Head      `json:"before"`
 	After  bundle.Head      `json:"after"`
-	Rows   []Compared       `json:"rows"`
+	Rows   []*Compared      `json:"rows"`
 	Only   []string         `json:"only,omitempty"` // what one of them has no value for
 	Facts  []FactDifference `json:"facts,omitempty"`
 	Notes  []string         `json:"notes,omitempty"` // why to be careful
-
-	before, after []int // the instances of the rounds
 }
 
 // A Compared is one figure in one setting in both bundles. Rounds of two runs are not paired, so intervals are those of stats.JudgePairs.
 type Compared struct {
-	Test    string      `json:"test"`
-	Figure  string      `json:"figure"`
-	Setting string      `json:"setting"`
-	Unit    string      `json:"unit"`
-	Better  test.Better `json:"better"`
-	Before  Summary     `json:"before"`
-	After   Summary     `json:"after"`
-	Value   *Ratio      `json:"value,omitempty"` // after to before
+	Test    string        `json:"test"`
+	Figure  string        `json:"figure"`
+	Setting string        `json:"setting"`
+	Unit    string        `json:"unit"`
+	Better  test.Better   `json:"better"`
+	Before  stats.Summary `json:"before"`
+	After   stats.Summary `json:"after"`
+	Value   *Ratio        `json:"value,omitempty"` // after to before
 	// Cost is how the ratio to bare changed: what the machine gained or lost as a whole is not in it. It is nil for bare.
 	Cost       *Ratio          `json:"cost,omitempty"`
 	CostBefore quantity.Number `json:"cost_before"` // the ratio to bare
 	CostAfter  quantity.Number `json:"cost_after"`
 }
 
+// A comparing is a Comparison on its way.
+type comparing struct {
+	*Comparison
+	before, after *Report
+	values, costs sheet[stats.Pair]
+}
+
 // Compare compares what two reports both have. It is pure.
 func Compare(before, after *Report) *Comparison {
-	c := &Comparison{Before: before.Bundle, After: after.Bundle, Facts: factDifferences(before.Facts, after.Facts), Notes: careful(before, after),
-		before: before.Nodes, after: after.Nodes}
-	var values, costs table
-	for i := range before.Tests {
-		for k := range before.Tests[i].Figures {
-			f := &before.Tests[i].Figures[k]
-			other := after.figure(before.Tests[i].Name, f.Name)
-			for n := range f.Cells {
-				c.add(before.Tests[i].Name, f, other, f.Cells[n].Setting, &values, &costs)
+	c := &comparing{before: before, after: after, values: sheet[stats.Pair]{judge: stats.JudgePairs}, costs: sheet[stats.Pair]{judge: stats.JudgePairs},
+		Comparison: &Comparison{Before: before.Bundle, After: after.Bundle, Facts: factDifferences(before.Facts, after.Facts), Notes: careful(before, after)}}
+	for t, f := range before.figures() {
+		other := after.figure(t.Name, f.Name)
+		for _, x := range f.Cells {
+			c.add(t.Name, f, other, x)
+		}
+	}
+	for t, f := range after.figures() {
+		other := before.figure(t.Name, f.Name)
+		for _, y := range f.Cells {
+			if y.Summary != nil && y.Again == "" && (other == nil || other.cell(y.Setting) == nil) {
+				c.only(t.Name, f.Name, c.After.ID, y, nil)
 			}
 		}
 	}
-	for i := range after.Tests {
-		for k := range after.Tests[i].Figures {
-			c.onlyAfter(before, after.Tests[i].Name, &after.Tests[i].Figures[k])
-		}
-	}
-	for i, r := range values.judge() {
-		c.Rows[i].Value = r
-	}
-	for i, r := range costs.judge() {
-		c.Rows[i].Cost = r
-	}
-	return c
-}
-
-// A table collects what is judged together, by the row of the comparison that it belongs to.
-type table struct {
-	rows  []int
-	pairs []stats.Pair
-	told  []bool // without a verdict
-}
-
-func (t *table) add(row int, pair stats.Pair, told bool) {
-	t.rows = append(t.rows, row)
-	t.pairs = append(t.pairs, pair)
-	t.told = append(t.told, told)
-}
-
-// judge gives ratios by row. Figures that are only told are judged apart from the table, so that they do not count for it.
-func (t *table) judge() map[int]*Ratio {
-	found := map[int]*Ratio{}
-	var rows []int
-	var pairs []stats.Pair
-	for i, row := range t.rows {
-		if t.told[i] {
-			found[row] = ratio(stats.JudgePairs(t.pairs[i : i+1])[0])
-			continue
-		}
-		rows, pairs = append(rows, row), append(pairs, t.pairs[i])
-	}
-	for i, j := range stats.JudgePairs(pairs) {
-		if found[rows[i]] = ratio(j); found[rows[i]] != nil {
-			found[rows[i]].Verdict = j.Verdict
-		}
-	}
-	return found
+	c.values.fill()
+	c.costs.fill()
+	return c.Comparison
 }
 
 // add adds a row if both bundles have values for it.
-func (c *Comparison) add(name string, f, other *Figure, setting string, values, costs *table) {
-	x := f.cell(setting)
+func (c *comparing) add(name string, f, other *Figure, x *Cell) {
 	if x.Again != "" {
 		return
 	}
 	var y *Cell
 	if other != nil {
-		y = other.cell(setting)
+		y = other.cell(x.Setting)
 	}
-	if x.Summary == nil || y == nil || y.Summary == nil {
-		if x.Summary != nil {
-			c.Only = append(c.Only, only(name, f.Name, setting, c.Before.ID, y))
-		} else if y != nil && y.Summary != nil {
-			c.Only = append(c.Only, only(name, f.Name, setting, c.After.ID, x))
-		}
-		return
+	switch there := y != nil && y.Summary != nil; {
+	case x.Summary == nil && there:
+		c.only(name, f.Name, c.After.ID, y, x)
+	case x.Summary != nil && !there:
+		c.only(name, f.Name, c.Before.ID, x, y)
+	case there:
+		c.row(name, f, other, x, y)
 	}
-	row := Compared{Test: name, Figure: f.Name, Setting: setting, Unit: f.Unit, Better: f.Better, Before: *x.Summary, After: *y.Summary,
+}
+
+// row adds the row of two cells.
+func (c *comparing) row(name string, f, other *Figure, x, y *Cell) {
+	row := &Compared{Test: name, Figure: f.Name, Setting: x.Setting, Unit: f.Unit, Better: f.Better, Before: *x.Summary, After: *y.Summary,
 		CostBefore: quantity.None(), CostAfter: quantity.None()}
 	low, high := band(f.Control, other.Control)
-	pair := stats.Pair{Before: quantity.Floats(x.Values), After: quantity.Floats(y.Values), BeforeInstances: c.before, AfterInstances: c.after, ControlLow: low, ControlHigh: high,
-		Disturbed: x.Disturbed || y.Disturbed}
-	values.add(len(c.Rows), pair, !judged(f.Better))
-	if setting != experiment.Bare && x.Ratio != nil && y.Ratio != nil {
-		row.CostBefore, row.CostAfter = x.Ratio.Value, y.Ratio.Value
+	pair := stats.Pair{Before: quantity.Floats(x.Values), After: quantity.Floats(y.Values), BeforeInstances: c.before.Nodes, AfterInstances: c.after.Nodes,
+		ControlLow: low, ControlHigh: high, Disturbed: x.Disturbed || y.Disturbed}
+	c.values.add(pair, f.Better, &row.Value)
+	if x.Setting != experiment.Bare && x.Ratio != nil && y.Ratio != nil {
+		row.CostBefore, row.CostAfter = quantity.Number(x.Ratio.Value), quantity.Number(y.Ratio.Value)
 		once, then := f.cell(experiment.Bare), other.cell(experiment.Bare)
 		pair.Before, pair.After = ratios(x, once), ratios(y, then)
 		pair.Disturbed = pair.Disturbed || once.Disturbed || then.Disturbed
-		costs.add(len(c.Rows), pair, !judged(f.Better))
+		c.costs.add(pair, f.Better, &row.Cost)
 	}
 	c.Rows = append(c.Rows, row)
 }
 
-// onlyAfter tells of cells that the bundle before does not know at all.
-func (c *Comparison) onlyAfter(before *Report, name string, f *Figure) {
-	other := before.figure(name, f.Name)
-	for _, y := range f.Cells {
-		if y.Summary != nil && y.Again == "" && (other == nil || other.cell(y.Setting) == nil) {
-			c.Only = append(c.Only, only(name, f.Name, y.Setting, c.After.ID, nil))
-		}
+// only notes a cell that has a value in one bundle only; the other is nil if that does not know of it at all.
+func (c *comparing) only(name, figure, id string, has, lacks *Cell) {
+	text := name + ", " + figure + ", " + has.Setting + ": only in " + id
+	if lacks != nil && lacks.Missing != "" {
+		text += " (" + firstLine(lacks.Missing) + ")"
 	}
-}
-
-func only(name, figure, setting, id string, other *Cell) string {
-	text := name + ", " + figure + ", " + setting + ": only in " + id
-	if other != nil && other.Missing != "" {
-		text += " (" + firstLine(other.Missing) + ")"
-	}
-	return text
+	c.Only = append(c.Only, text)
 }
 
 // ratios are those of rounds; of a round that does not have both it is no number.
@@ -168,23 +129,18 @@ func band(a, b *Band) (low, high float64) {
 			continue
 		}
 		if low == 0 {
-			low, high = float64(x.Low), float64(x.High)
+			low, high = x.Low, x.High
 		}
 		// What differs by less than the band of one, in either direction, is nothing.
-		low, high = min(low, float64(x.Low), 1/float64(x.High)), max(high, float64(x.High), 1/float64(x.Low))
+		low, high = min(low, x.Low, 1/x.High), max(high, x.High, 1/x.Low)
 	}
 	return low, high
 }
 
 func (r *Report) figure(name, figure string) *Figure {
-	for i := range r.Tests {
-		if r.Tests[i].Name != name {
-			continue
-		}
-		for k := range r.Tests[i].Figures {
-			if r.Tests[i].Figures[k].Name == figure {
-				return &r.Tests[i].Figures[k]
-			}
+	for t, f := range r.figures() {
+		if t.Name == name && f.Name == figure {
+			return f
 		}
 	}
 	return nil

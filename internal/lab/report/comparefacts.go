@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+
+	"github.com/tidwall/gjson"
 )
 
 // A FactDifference is a fact that is not the same in two bundles.
@@ -45,10 +47,7 @@ func values(of []factRow) map[string]string {
 }
 
 func rows(facts json.RawMessage) (kept []factRow) {
-	if len(facts) == 0 {
-		return nil
-	}
-	for _, r := range flatten("", facts, deepest) {
+	for _, r := range flatten("", gjson.ParseBytes(facts), deepest) {
 		r.Name = spoken(r.Name)
 		if !slices.ContainsFunc(fleeting, func(end string) bool { return r.Name == end || strings.HasSuffix(r.Name, " "+end) }) {
 			kept = append(kept, r)

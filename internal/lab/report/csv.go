@@ -2,9 +2,9 @@ package report
 
 import (
 	"encoding/csv"
-	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -22,13 +22,10 @@ func (r *Report) CSV(w io.Writer) error {
 	if err := out.Write(columnsOfCSV); err != nil {
 		return err
 	}
-	for _, t := range r.Tests {
-		for i := range t.Figures {
-			f := &t.Figures[i]
-			for k := range f.Cells {
-				if err := out.Write(record(t, f, &f.Cells[k])); err != nil {
-					return err
-				}
+	for t, f := range r.figures() {
+		for _, c := range f.Cells {
+			if err := out.Write(record(t, f, c)); err != nil {
+				return err
 			}
 		}
 	}
@@ -36,32 +33,31 @@ func (r *Report) CSV(w io.Writer) error {
 	return out.Error()
 }
 
-func record(t Test, f *Figure, c *Cell) []string {
-	none := Summary{Median: quantity.None(), Low: quantity.None(), High: quantity.None(), Least: quantity.None(), Most: quantity.None(), Spread: quantity.None()}
-	s, single := none, none
-	if c.Summary != nil {
-		s = *c.Summary
+func record(t *Test, f *Figure, c *Cell) []string {
+	whole, single, ratio, band := make([]string, 7), make([]string, 2), make([]string, 6), make([]string, 2) // what is not known is left empty
+	if s := c.Summary; s != nil {
+		whole = []string{strconv.Itoa(s.N), exact(s.Median), exact(s.Low), exact(s.High), exact(s.Least), exact(s.Most), exact(s.Spread)}
+	} else {
+		whole[0] = "0"
 	}
-	if c.Single != nil {
-		single = *c.Single
+	if s := c.Single; s != nil {
+		single = []string{exact(s.Median), exact(s.Spread)}
 	}
-	r := Ratio{Value: quantity.None(), Low: quantity.None(), High: quantity.None(), P: quantity.None(), Adjusted: quantity.None(), Between: quantity.None(), Within: quantity.None()}
-	if c.Ratio != nil {
-		r = *c.Ratio
+	verdict, spread := "", []string{"0", "", ""}
+	if r := c.Ratio; r != nil {
+		ratio = []string{exact(r.Value), exact(r.Low), exact(r.High), exact(r.Value * 100), exact(r.P), exact(r.Adjusted)}
+		verdict, spread = string(r.Verdict), []string{strconv.Itoa(r.Instances), exact(float64(r.Between)), exact(float64(r.Within))}
 	}
-	band := Band{quantity.None(), quantity.None()}
 	if f.Control != nil {
-		band = *f.Control
+		band = []string{exact(f.Control.Low), exact(f.Control.High)}
 	}
 	var labels []string
 	for _, m := range c.Labels {
 		labels = append(labels, fmt.Sprintf("%s %d/%d", m.Name, m.Count, m.Of))
 	}
-	return []string{told(t.Name), told(t.Kind), strconv.Itoa(t.Copies), told(f.Name), told(f.Unit), told(string(f.Better)), told(c.Setting), strconv.Itoa(s.N),
-		exact(s.Median), exact(s.Low), exact(s.High), exact(s.Least), exact(s.Most), exact(s.Spread), exact(single.Median), exact(single.Spread),
-		exact(r.Value), exact(r.Low), exact(r.High), exact(r.Value * 100), exact(r.P), exact(r.Adjusted), exact(band.Low), exact(band.High),
-		string(r.Verdict), string(f.Effect(c)), told(strings.Join(labels, "; ")), strconv.Itoa(c.Failed), told(c.Missing),
-		strconv.Itoa(r.Instances), exact(r.Between), exact(r.Within), told(c.Again)}
+	head := []string{told(t.Name), told(t.Kind), strconv.Itoa(t.Copies), told(f.Name), told(f.Unit), told(string(f.Better)), told(c.Setting)}
+	words := []string{verdict, string(f.Effect(c)), told(strings.Join(labels, "; ")), strconv.Itoa(c.Failed), told(c.Missing)}
+	return slices.Concat(head, whole, single, ratio, band, words, spread, []string{told(c.Again)})
 }
 
 // told keeps a spreadsheet from taking words for a formula, as OWASP advises ("CSV Injection").
@@ -73,17 +69,12 @@ func told(words string) string {
 }
 
 // exact gives all digits, or nothing.
-func exact(n quantity.Number) string {
-	if !n.Is() {
+func exact(n float64) string {
+	if !quantity.Number(n).Is() {
 		return ""
 	}
-	return strconv.FormatFloat(float64(n), 'g', -1, 64)
+	return strconv.FormatFloat(n, 'g', -1, 64)
 }
 
 // JSON writes report.json.
-func (r *Report) JSON(w io.Writer) error {
-	out := json.NewEncoder(w)
-	out.SetIndent("", " ")
-	out.SetEscapeHTML(false)
-	return out.Encode(r)
-}
+func (r *Report) JSON(w io.Writer) error { return writeJSON(w, r) }

@@ -17,9 +17,9 @@ type Curve struct {
 
 // A Point is one trial of a search.
 type Point struct {
-	Round int             `json:"round"`
-	Rate  quantity.Number `json:"rate"` // bit/s that were sent
-	Lost  quantity.Number `json:"lost"` // share of what was sent
+	Round int     `json:"round"`
+	Rate  float64 `json:"rate"` // bit/s that were sent
+	Lost  float64 `json:"lost"` // share of what was sent
 }
 
 // Deaths say where packets died in a setting, in all rounds that count.
@@ -34,12 +34,23 @@ type Death struct {
 	Count uint64 `json:"count"`
 }
 
-func (d Deaths) words() string {
+// Words tell all of them in a line.
+func (d Deaths) Words() string {
 	var parts []string
 	for _, p := range d.Places {
 		parts = append(parts, p.Place+" "+d.share(p.Count))
 	}
 	return strings.Join(parts, ", ")
+}
+
+// at is how many died in a place.
+func (d Deaths) at(place string) uint64 {
+	for _, p := range d.Places {
+		if p.Place == place {
+			return p.Count
+		}
+	}
+	return 0
 }
 
 // share tells a number of packets, and what it is of all that died there.
@@ -65,8 +76,8 @@ type detail struct {
 	} `json:"curve"`
 }
 
-// way names the places where packets die, in the order in which packets come to them.
-func way() [][2]string {
+// route names the places where packets die, in the order in which packets come to them.
+func route() [][2]string {
 	return [][2]string{{"sender", "sender"}, {"nic", "ring of the NIC"}, {"softnet", "softnet backlog"}, {"link", "bridge or veth"},
 		{"ip", "IP fragments"}, {"socket", "socket buffer"}, {"application", "application"}, {"unknown", "not counted anywhere"}}
 }
@@ -98,7 +109,7 @@ func (c *Curve) add(round int, d detail, died map[string]uint64) {
 		if !o.Valid || o.Sent <= 0 || o.Achieved <= 0 {
 			continue
 		}
-		c.Points = append(c.Points, Point{Round: round, Rate: quantity.Number(o.Achieved), Lost: quantity.Number(max(0, 1-o.Received/o.Sent))})
+		c.Points = append(c.Points, Point{Round: round, Rate: o.Achieved, Lost: max(0, 1-o.Received/o.Sent)})
 		if o.Died != nil {
 			for where, n := range o.Died.Where {
 				died[where] += n
@@ -109,7 +120,7 @@ func (c *Curve) add(round int, d detail, died map[string]uint64) {
 
 // with lists the places at which anything died.
 func (d Deaths) with(died map[string]uint64) Deaths {
-	for _, w := range way() {
+	for _, w := range route() {
 		if n := died[w[0]]; n > 0 {
 			d.Places = append(d.Places, Death{w[1], n})
 		}

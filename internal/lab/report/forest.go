@@ -19,10 +19,10 @@ const edge = 2.0
 func newRuler() *ruler { return &ruler{math.Log(0.92), math.Log(1.08)} }
 
 // take makes room for ratios.
-func (r *ruler) take(all ...quantity.Number) {
+func (r *ruler) take(all ...float64) {
 	for _, n := range all {
-		if n.Is() && n > 0 {
-			x := math.Log(float64(n))
+		if n > 0 {
+			x := math.Log(n)
 			r.low, r.high = min(r.low, x), max(r.high, x)
 		}
 	}
@@ -85,23 +85,21 @@ func (r *ruler) interval(x *Ratio, control *Band, effect Effect, class string) t
 	d := &drawing{height: rowHeight}
 	const top, middle, bottom = 0, rowHeight / 2, rowHeight
 	d.rect("sameband", r.at(1-stats.Margin), top, r.at(1+stats.Margin), bottom)
-	if control != nil && control.Low.Is() && control.High.Is() {
-		d.rect("aaband", r.at(float64(control.Low)), top+3, r.at(float64(control.High)), bottom-3)
+	if control != nil {
+		d.rect("aaband", r.at(control.Low), top+3, r.at(control.High), bottom-3)
 	}
 	for _, t := range r.ticks() {
 		d.line("grid", r.at(t), top, r.at(t), bottom)
 	}
 	d.line("one", r.at(1), top, r.at(1), bottom)
-	if x == nil || !x.Value.Is() {
+	if x == nil {
 		return d.svg("")
 	}
-	if x.Low.Is() && x.High.Is() {
-		low, high := r.at(float64(x.Low)), r.at(float64(x.High))
-		d.line("iv "+class, low, middle, high, middle)
-		d.line("iv "+class, low, middle-4, low, middle+4)
-		d.line("iv "+class, high, middle-4, high, middle+4)
-	}
-	if at := r.at(float64(x.Value)); effect == Worse || effect == Gain {
+	low, high := r.at(x.Low), r.at(x.High)
+	d.line("iv "+class, low, middle, high, middle)
+	d.line("iv "+class, low, middle-4, low, middle+4)
+	d.line("iv "+class, high, middle-4, high, middle+4)
+	if at := r.at(x.Value); effect == Worse || effect == Gain {
 		d.square("mark "+class, at, middle, 4.5)
 	} else {
 		d.dot("mark "+class, at, middle, 4.5)
@@ -129,9 +127,9 @@ func tick(ratio float64) string {
 	case ratio == 1:
 		return "equal"
 	case ratio >= 2:
-		return "× " + quantity.Scale{Factor: 1}.Number(quantity.Number(ratio))
+		return "× " + quantity.Scale{Factor: 1}.Number(ratio)
 	}
-	text := quantity.Scale{Factor: 100}.Number(quantity.Number(ratio - 1))
+	text := quantity.Scale{Factor: 100}.Number(ratio - 1)
 	if ratio > 1 {
 		text = "+" + text
 	}

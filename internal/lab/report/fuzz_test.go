@@ -34,8 +34,8 @@ func harmlessOutput(t *testing.T, r *Report) {
 	t.Helper()
 	compared := Compare(r, r)
 	for name, write := range map[string]func(io.Writer) error{
-		"report.txt": plain(r.Text), "report.md": r.Markdown, "report.html": r.HTML, "report.csv": r.CSV,
-		"compare.txt": plain(compared.Text), "compare.md": compared.Markdown, "compare.html": compared.HTML,
+		"report.txt": r.Text, "report.md": r.Markdown, "report.html": r.HTML, "report.csv": r.CSV,
+		"compare.txt": compared.Text, "compare.md": compared.Markdown, "compare.html": compared.HTML,
 	} {
 		said := text(t, write)
 		if i := live(said); i >= 0 {

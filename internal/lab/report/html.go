@@ -1,154 +1,44 @@
 package report
 
 import (
-	"bytes"
-	_ "embed"
 	"html/template"
-	"io"
-	"strconv"
-	"strings"
+	"iter"
 
 	"orrery/internal/lab/bundle"
 	"orrery/internal/lab/experiment"
 	"orrery/internal/lab/report/quantity"
 )
 
-//go:embed page.html.tmpl
-var pageTemplate string
-
-//go:embed page.css
-var style string
-
-// HTML writes report.html: one file, without scripts, that needs no network.
-func (r *Report) HTML(w io.Writer) error { return render(w, "page", pageTemplate, r.page()) }
-
-// render executes a template whole before anything is written.
-func render(w io.Writer, name, text string, data any) error {
-	t, err := template.New(name).Funcs(template.FuncMap{"unbroken": unbroken}).Parse(text)
-	if err != nil {
-		return err
-	}
-	var b bytes.Buffer
-	if err := t.Execute(&b, data); err != nil {
-		return err
-	}
-	_, err = b.WriteTo(w)
-	return err
-}
-
-// A page is what the template shows.
+// A page is what the template shows besides the report itself.
 type page struct {
-	Title, Host, Circumstances, Source string
-	Style                              template.CSS
-	Warnings                           []string
-	Sections                           []section
-	Answers                            []Answer
-	Absent                             []bundle.Setting
-	Kept                               string
-	Columns                            []bundle.Setting
-	Span                               int
-	Groups                             []answerGroup
-	Tests                              []testPage
-	Suspects                           []suspectLine
-	Traces, Round                      []chart
-	Facts                              []factGroup
-	Reproduce                          []string
-	Method                             string
-	ID, Orrery, Experiment, Digest     string
-	Seed                               uint64
+	*Report
+	Style         template.CSS
+	Columns       []bundle.Setting
+	Traces, Round []chart
+	Facts         []factGroup
 }
-
-type section struct{ ID, Name string }
 
 type chart struct {
 	Name string
 	Plot template.HTML
 }
 
-type answerGroup struct {
-	section
-	Lines []answerLine
-}
-
-type answerLine struct {
-	Figure, Unit, Way, Arrow string
-	Cells                    []answerCell
-	AA                       string
-}
-
-type answerCell struct {
-	Failed, Why                string // instead of all others
-	Effect                     Effect
-	Value, Change, Sign, Range string
-	Notes                      []suspectLine
-}
-
-type suspectLine struct {
-	Number                  int
-	Name, Extent, Why, Cure string
-	Where                   []string
-}
-
 func (r *Report) page() *page {
-	h := r.Bundle
-	p := &page{Title: r.title(), Host: h.Host, Circumstances: r.circumstances(), Source: h.Source, Style: template.CSS(style), //nolint:gosec // ours
-		Answers: r.Answers(), Absent: r.absent(), Kept: count(r.Kept, "round"), Reproduce: r.reproduce(), Method: method,
-		ID: h.ID, Orrery: h.Orrery, Experiment: h.Experiment, Digest: h.Digest, Seed: h.Seed, Facts: facts(r.Facts), Warnings: r.warnings()}
-	for _, name := range r.columns() {
-		p.Columns = append(p.Columns, bundle.Setting{Name: name, About: r.about(name)})
-	}
-	p.Span = len(p.Columns) + 2
-	for i, s := range r.Suspects {
-		p.Suspects = append(p.Suspects, suspectLine{i + 1, s.Name, s.extent(), ended(strings.Join(s.Why, "; ")), ended(s.Cure), s.Where})
-	}
-	for i := range r.Tests {
-		t := &r.Tests[i]
-		id := "test-" + strconv.Itoa(i+1)
-		p.Groups = append(p.Groups, r.group(t, section{id, t.Name}))
-		p.Tests = append(p.Tests, r.testPage(t, id))
-	}
-	p.Traces, p.Round = lineCharts(r.Traces), lineCharts(r.Round)
-	p.Sections = p.sections()
-	return p
+	return &page{Report: r, Style: template.CSS(style), //nolint:gosec // ours
+		Columns: r.columns(), Traces: lineCharts(r.Traces), Round: lineCharts(r.Round), Facts: facts(r.Facts)}
 }
 
-// ended takes the full stop from a sentence to which the page gives its own.
-func ended(text string) string { return strings.TrimSuffix(strings.TrimSpace(text), ".") }
-
-func (p *page) sections() []section {
-	all := []section{{"answer", "The answer"}}
-	for _, t := range p.Tests {
-		all = append(all, section{t.ID, t.Name})
-	}
-	if len(p.Suspects) > 0 {
-		all = append(all, section{"suspect", "Suspect"})
-	}
-	if len(p.Traces) > 0 {
-		all = append(all, section{"seconds", "Second by second"})
-	}
-	if len(p.Facts) > 0 {
-		all = append(all, section{"facts", "The host"})
-	}
-	return append(all, section{"reproduce", "How to reproduce"})
+// An answerCell is a cell of the table of all figures.
+type answerCell struct {
+	Failed, Why string // instead of all others
+	Value       string
+	change
+	Notes []note
 }
 
-// group is the part of the answer that a test gives.
-func (r *Report) group(t *Test, s section) answerGroup {
-	g := answerGroup{section: s}
-	arrows := map[string]string{"more is better": "↑", "less is better": "↓"}
-	for k := range t.Figures {
-		f := &t.Figures[k]
-		scale := f.scale()
-		line := answerLine{Figure: f.Name, Unit: scale.Unit, Way: f.way(), Arrow: arrows[f.way()], AA: aa(f.Control)}
-		for _, name := range r.columns() {
-			line.Cells = append(line.Cells, r.answerCell(f, f.cell(name), scale))
-		}
-		g.Lines = append(g.Lines, line)
-	}
-	return g
-}
-
-func (r *Report) answerCell(f *Figure, c *Cell, s quantity.Scale) answerCell {
+// Cell gives what the answer shows of a figure in a setting.
+func (p *page) Cell(f *Figure, setting string) answerCell {
+	c, s := f.cell(setting), f.Scale()
 	switch {
 	case c == nil:
 		return answerCell{Failed: "–", Why: "not a part of this test"}
@@ -157,19 +47,128 @@ func (r *Report) answerCell(f *Figure, c *Cell, s quantity.Scale) answerCell {
 	case c.Summary == nil:
 		return answerCell{Failed: "no value", Why: c.Missing}
 	}
-	cell := answerCell{Value: s.Number(c.Summary.Median), Effect: f.Effect(c), Sign: f.Effect(c).sign()}
-	if c.Setting == experiment.Bare {
+	cell := answerCell{Value: s.Number(c.Summary.Median), Notes: p.notes(c)}
+	switch {
+	case setting == experiment.Bare:
 		cell.Range = s.Number(c.Summary.Low) + " to " + s.Number(c.Summary.High)
-	} else if c.Ratio != nil {
-		cell.Change, cell.Range = quantity.Change(c.Ratio.Value), quantity.Between(c.Ratio.Low, c.Ratio.High)+" %"
-		if cell.Effect == Disturbed {
+	case c.Ratio != nil:
+		cell.change = changed(c.Ratio, f.Effect(c))
+		if cell.Range += " %"; cell.Effect == Disturbed {
 			cell.Change, cell.Range = string(Disturbed), "" // the number would be taken for one
 		}
 	}
-	for _, m := range c.Labels {
-		if !r.everywhere(m.Name) {
-			cell.Notes = append(cell.Notes, suspectLine{Number: r.note(m.Name), Name: m.Name})
+	return cell
+}
+
+type forestPage struct {
+	Groups []forestGroup
+	Axis   template.HTML
+}
+
+type forestGroup struct {
+	*Figure
+	Rows []forestRow
+}
+
+type forestRow struct {
+	Setting string
+	Plot    template.HTML
+	change
+}
+
+// Forest draws the ratios of a test; nil if there is none to draw.
+func (t *Test) Forest() *forestPage {
+	ruler := rulerOf(t)
+	p := &forestPage{Axis: ruler.axis()}
+	for _, f := range t.Figures {
+		g := forestGroup{Figure: f}
+		for _, c := range f.Cells {
+			if c.Ratio != nil && c.Setting != experiment.Bare {
+				g.Rows = append(g.Rows, forestRow{c.Setting, ruler.row(f, c), changed(c.Ratio, f.Effect(c))})
+			}
+		}
+		if len(g.Rows) > 0 {
+			p.Groups = append(p.Groups, g)
 		}
 	}
-	return cell
+	if len(p.Groups) == 0 {
+		return nil
+	}
+	return p
+}
+
+// A comparePage is what the template of a comparison shows besides it.
+type comparePage struct {
+	*Comparison
+	Style  template.CSS
+	Groups []compareGroup
+}
+
+type compareGroup struct {
+	Name    string
+	Figures []compareFigure
+	Axis    template.HTML
+}
+
+type compareFigure struct {
+	Name, Way string
+	Rows      []compareRow
+}
+
+type compareRow struct {
+	Setting, Before, After string
+	Plot                   template.HTML
+	Value                  change
+	CostBefore, CostAfter  string
+	Cost                   change
+}
+
+// page lays out the rows by test and figure, in which they come.
+func (c *Comparison) page() *comparePage {
+	p := &comparePage{Comparison: c, Style: template.CSS(style)} //nolint:gosec // ours
+	for rows := range runs(c.Rows, func(a, b *Compared) bool { return a.Test == b.Test }) {
+		ruler := newRuler()
+		for _, r := range rows {
+			if r.Value != nil {
+				ruler.take(r.Value.Value, r.Value.Low, r.Value.High)
+			}
+		}
+		g := compareGroup{Name: rows[0].Test, Axis: ruler.axis()}
+		for rows := range runs(rows, func(a, b *Compared) bool { return a.Figure == b.Figure }) {
+			f := compareFigure{Name: rows[0].Figure, Way: way(rows[0].Better)}
+			for _, r := range rows {
+				row := r.shown(c.scaleFor(r))
+				row.Plot = ruler.interval(r.Value, nil, row.Value.Effect, string(row.Value.Effect))
+				f.Rows = append(f.Rows, row)
+			}
+			g.Figures = append(g.Figures, f)
+		}
+		p.Groups = append(p.Groups, g)
+	}
+	return p
+}
+
+// shown gives the words of a row.
+func (c *Compared) shown(s quantity.Scale) compareRow {
+	row := compareRow{Setting: c.Setting, Before: s.Value(c.Before.Median), After: s.Value(c.After.Median), Value: c.changed(c.Value)}
+	if c.Setting != experiment.Bare {
+		row.CostBefore, row.CostAfter, row.Cost = quantity.Change(float64(c.CostBefore)), quantity.Change(float64(c.CostAfter)), c.changed(c.Cost)
+	}
+	return row
+}
+
+// runs gives the stretches of items that are alike.
+func runs[T any](all []T, alike func(a, b T) bool) iter.Seq[[]T] {
+	return func(yield func([]T) bool) {
+		for len(all) > 0 {
+			n := 1
+			for n < len(all) && alike(all[0], all[n]) {
+				n++
+			}
+			if !yield(all[:n]) {
+				return
+			}
+			all = all[n:]
+		}
+	}
 }

@@ -42,7 +42,7 @@ func marks(trials []bundle.Trial, figure string) (all []Mark) {
 const whys = 3
 
 // suspects gathers what bears each label.
-func suspects(tests []Test, s samples) []Suspect {
+func suspects(tests []*Test, s samples) []Suspect {
 	by := map[string]*Suspect{}
 	cells := 0
 	for _, t := range tests {
@@ -87,7 +87,7 @@ func suspects(tests []Test, s samples) []Suspect {
 }
 
 // sightings adds what was seen and the cures, in the order of the tests and settings.
-func sightings(by map[string]*Suspect, tests []Test, s samples) {
+func sightings(by map[string]*Suspect, tests []*Test, s samples) {
 	for _, t := range tests {
 		if len(t.Figures) == 0 {
 			continue

@@ -46,7 +46,7 @@ func plotTrace(t trace.Trace) template.HTML {
 	d.path("stroke", line.String(), upper, lower)
 	d.text("tick", "start", 0, 77, "0 s")
 	d.text("tick", "end", 100, 77, fmt.Sprintf("%.0f s", end))
-	return d.svg(fmt.Sprintf("%s over %.0f s, at most %s", t.Name, end, s.Value(quantity.Number(top))))
+	return d.svg(fmt.Sprintf("%s over %.0f s, at most %s", t.Name, end, s.Value(top)))
 }
 
 func scaleOfTrace(t trace.Trace) quantity.Scale {
@@ -59,7 +59,7 @@ func scaleOfTrace(t trace.Trace) quantity.Scale {
 // lineCharts draws traces, with how high they go.
 func lineCharts(all []trace.Trace) (charts []chart) {
 	for _, t := range all {
-		charts = append(charts, chart{t.Name + ", at most " + scaleOfTrace(t).Value(quantity.Number(t.Most())), plotTrace(t)})
+		charts = append(charts, chart{t.Name + ", at most " + scaleOfTrace(t).Value(t.Most()), plotTrace(t)})
 	}
 	return charts
 }

@@ -5,6 +5,7 @@ import (
 	"html/template"
 	"math"
 
+	"orrery/internal/lab/experiment"
 	"orrery/internal/lab/report/quantity"
 )
 
@@ -18,17 +19,17 @@ func (c Curve) plot(bare *Curve, fastest float64) template.HTML {
 	if step := roundStep(fastest) * s.Factor; step < 1 {
 		s.Digits = int(math.Ceil(-math.Log10(step)))
 	}
-	across := func(rate quantity.Number) float64 { return 11 + 85*float64(rate)/fastest }
-	down := func(lost quantity.Number) float64 {
-		return lower - (lower-upper)*math.Sqrt(min(1, max(0, float64(lost))))
+	across := func(rate float64) float64 { return 11 + 85*rate/fastest }
+	down := func(lost float64) float64 {
+		return lower - (lower-upper)*math.Sqrt(min(1, max(0, lost)))
 	}
-	for _, lost := range []quantity.Number{0, 0.01, 0.1, 0.5, 1} {
+	for _, lost := range []float64{0, 0.01, 0.1, 0.5, 1} {
 		d.line("grid", 11, down(lost), 98, down(lost))
-		d.text("tick", "end", 10, down(lost)+4, fmt.Sprintf("%.0f %%", float64(lost)*100))
+		d.text("tick", "end", 10, down(lost)+4, fmt.Sprintf("%.0f %%", lost*100))
 	}
 	for rate, step := 0.0, roundStep(fastest); rate <= fastest; rate += step {
-		d.line("grid", across(quantity.Number(rate)), lower, across(quantity.Number(rate)), lower+4)
-		d.text("tick", "middle", across(quantity.Number(rate)), 145, s.Value(quantity.Number(rate)))
+		d.line("grid", across(rate), lower, across(rate), lower+4)
+		d.text("tick", "middle", across(rate), 145, s.Value(rate))
 	}
 	if bare != nil {
 		for _, p := range bare.Points {
@@ -54,4 +55,29 @@ func roundStep(most float64) float64 {
 		}
 	}
 	return power
+}
+
+// LossCharts are those of all settings.
+func (t *Test) LossCharts() (charts []chart) {
+	var bare *Curve
+	fastest := 0.0
+	for i, c := range t.Curves {
+		if c.Setting == experiment.Bare {
+			bare = &t.Curves[i]
+		}
+		for _, p := range c.Points {
+			fastest = max(fastest, p.Rate)
+		}
+	}
+	if fastest == 0 {
+		return nil
+	}
+	for _, c := range t.Curves {
+		behind := bare
+		if c.Setting == experiment.Bare {
+			behind = nil
+		}
+		charts = append(charts, chart{c.Setting, c.plot(behind, fastest)})
+	}
+	return charts
 }

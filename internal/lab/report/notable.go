@@ -8,6 +8,7 @@ import (
 
 	"orrery/internal/lab/report/quantity"
 	"orrery/internal/lab/stats"
+	"orrery/internal/phrase"
 )
 
 // The labels that the report gives itself, of what only the whole table shows.
@@ -28,19 +29,16 @@ func cures() map[string]string {
 
 // notable labels cells with what the ratios show.
 func (r *Report) notable() {
-	for i := range r.Tests {
-		for k := range r.Tests[i].Figures {
-			for c := range r.Tests[i].Figures[k].Cells {
-				cell := &r.Tests[i].Figures[k].Cells[c]
-				if cell.Summary != nil && len(r.Controls) > 0 {
-					cell.mark(controlLabel, "the same differs from the same: "+r.Controls[0])
-				}
-				if cell.Ratio != nil && cell.Ratio.Modes {
-					cell.mark(modesLabel, "values lie in two heaps with nothing in between, so p is that of means as well as of medians")
-				}
-				if cell.Ratio != nil && cell.Ratio.Block > 1 {
-					cell.mark(serialLabel, fmt.Sprintf("neighbours in time are alike, so %d instances in a row count for one", cell.Ratio.Block))
-				}
+	for _, f := range r.figures() {
+		for _, c := range f.Cells {
+			if c.Summary != nil && len(r.Controls) > 0 {
+				c.mark(controlLabel, "the same differs from the same: "+r.Controls[0])
+			}
+			if c.Ratio != nil && c.Ratio.Modes {
+				c.mark(modesLabel, "values lie in two heaps with nothing in between, so p is that of means as well as of medians")
+			}
+			if c.Ratio != nil && c.Ratio.Block > 1 {
+				c.mark(serialLabel, fmt.Sprintf("neighbours in time are alike, so %d instances in a row count for one", c.Ratio.Block))
 			}
 		}
 	}
@@ -76,7 +74,7 @@ func (r *Report) spread() (between, within quantity.Number) {
 // reliance tells what of the whole table cannot be relied on.
 func (r *Report) reliance() (all []string) {
 	if n := r.instances(); r.Kept > 0 && n < stats.Enough {
-		text := fmt.Sprintf("All rounds were done in %s of the nodes", count(n, "instance"))
+		text := fmt.Sprintf("All rounds were done in %s of the nodes", phrase.Count(n, "instance"))
 		if r.Nodes[0] == 0 {
 			text = "It was not recorded that nodes were made anew between rounds, so all rounds count as one instance of them"
 		}

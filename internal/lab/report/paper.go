@@ -2,34 +2,36 @@ package report
 
 import (
 	"fmt"
+	"slices"
 
 	"orrery/internal/lab/experiment"
 	"orrery/internal/lab/report/quantity"
 )
 
-// paper reports whether a test has so few figures that its table can be as in the papers: a row for each setting.
-func (t *Test) paper() bool { return len(t.Figures) > 0 && len(t.Figures) <= 5 }
+// mostPaper is how many figures a test may have, for its table to be as in the papers.
+const mostPaper = 5
 
-// asPaper is the table with a row for each setting, and for each figure its value and what it is of bare's, as in KAT-7 table 1 (rate, CPU %,
-// relative %, CPU per Gb/s) and in the tables of INFN (loss from bare).
-func (t *Test) asPaper() *grid {
-	g := &grid{head: []string{"setting"}}
-	scales := make([]quantity.Scale, len(t.Figures))
-	for i := range t.Figures {
-		scales[i] = t.Figures[i].scale()
-		g.head = append(g.head, unitHead(t.Figures[i].Name, scales[i]), "% of bare")
+// Paper is the table with a row for each setting, and for each figure its value and what it is of bare's, as in KAT-7 table 1 (rate, CPU %,
+// relative %, CPU per Gb/s) and in the tables of INFN (loss from bare); nil for a test of more figures than fit.
+func (t *Test) Paper() *grid {
+	if len(t.Figures) == 0 || len(t.Figures) > mostPaper {
+		return nil
+	}
+	g := &grid{Head: []string{"setting"}}
+	for _, f := range t.Figures {
+		g.Head = append(g.Head, unitHead(f.Name, f.Scale()), "% of bare")
 	}
 	for _, name := range t.settings() {
 		row := []string{name}
-		for i := range t.Figures {
+		for _, f := range t.Figures {
 			value, relative := "–", "–"
-			if c := t.Figures[i].cell(name); c != nil && c.Summary != nil {
-				value = scales[i].Number(c.Summary.Median)
+			if c := f.cell(name); c != nil && c.Summary != nil {
+				value = f.Scale().Number(c.Summary.Median)
 				switch {
 				case name == experiment.Bare:
 					relative = "100"
-				case c.Ratio != nil && c.Ratio.Value.Is():
-					relative = quantity.Percent(float64(c.Ratio.Value))
+				case c.Ratio != nil:
+					relative = quantity.Percent(c.Ratio.Value)
 				}
 			}
 			row = append(row, value, relative)
@@ -56,27 +58,50 @@ func (t *Test) settings() (names []string) {
 // absent reports whether the setting could not be had: that is told once, before the tables.
 func (c *Cell) absent() bool { return c.Summary == nil && c.Failed == 0 && c.Missing != "" }
 
-// singles is what single copies gave of those that ran at once; nil if there is but one.
-func (t *Test) singles() *grid {
-	g := &grid{head: []string{"a single copy", "median", "least to most", "spread, %", "values"}}
-	for k := range t.Figures {
-		f := &t.Figures[k]
+// Singles is what single copies gave of those that ran at once; nil if there is but one.
+func (t *Test) Singles() *grid {
+	g := &grid{Head: []string{"a single copy", "median", "least to most", "spread, %", "values"}}
+	for _, f := range t.Figures {
 		var medians []float64
 		for _, c := range f.Cells {
 			if c.Single != nil {
-				medians = append(medians, float64(c.Single.Median))
+				medians = append(medians, c.Single.Median)
 			}
 		}
 		s := quantity.ScaleOfFigure(f.Name, f.Unit, medians)
 		for _, c := range f.Cells {
-			if c.Single != nil {
-				g.add(f.Name+", "+c.Setting, s.Value(c.Single.Median), s.Number(c.Single.Least)+" to "+s.Number(c.Single.Most), quantity.Percent(float64(c.Single.Spread)),
-					fmt.Sprint(c.Single.N))
+			if one := c.Single; one != nil {
+				g.add(f.Name+", "+c.Setting, s.Value(one.Median), s.Number(one.Least)+" to "+s.Number(one.Most), quantity.Percent(one.Spread), fmt.Sprint(one.N))
 			}
 		}
 	}
-	if len(g.rows) == 0 {
+	if len(g.Rows) == 0 {
 		return nil
+	}
+	return g
+}
+
+// DeathTable has a row for each setting and a column for each place at which packets died; nil if none did.
+func (t *Test) DeathTable() *grid {
+	if len(t.Deaths) == 0 {
+		return nil
+	}
+	g := &grid{Head: []string{"setting"}}
+	for _, w := range route() {
+		if slices.ContainsFunc(t.Deaths, func(d Deaths) bool { return d.at(w[1]) > 0 }) {
+			g.Head = append(g.Head, w[1])
+		}
+	}
+	for _, d := range t.Deaths {
+		row := []string{d.Setting}
+		for _, place := range g.Head[1:] {
+			cell := "0"
+			if n := d.at(place); n > 0 {
+				cell = d.share(n)
+			}
+			row = append(row, cell)
+		}
+		g.add(row...)
 	}
 	return g
 }

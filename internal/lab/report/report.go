@@ -28,7 +28,7 @@ type Report struct {
 	Controls []string        `json:"controls,omitempty"` // where the same differs from the same, so that nothing here can be relied on
 	Trials   int             `json:"trials"`
 	Failed   int             `json:"failed"` // trials that gave nothing
-	Tests    []Test          `json:"tests"`
+	Tests    []*Test         `json:"tests"`
 	Suspects []Suspect       `json:"suspects,omitempty"`
 	Damaged  []string        `json:"damaged,omitempty"` // what of the bundle could not be read
 	Facts    json.RawMessage `json:"facts,omitempty"`
@@ -42,7 +42,7 @@ type Test struct {
 	Kind     string    `json:"kind"`
 	Copies   int       `json:"copies"`
 	Source   string    `json:"source,omitempty"`
-	Figures  []Figure  `json:"figures"`
+	Figures  []*Figure `json:"figures"`
 	Failures []Failure `json:"failures,omitempty"`
 	Curves   []Curve   `json:"curves,omitempty"`
 	Deaths   []Deaths  `json:"deaths,omitempty"`
@@ -54,13 +54,13 @@ type Figure struct {
 	Unit    string      `json:"unit"`
 	Better  test.Better `json:"better"`
 	Control *Band       `json:"control,omitempty"` // of what is the same to the same: bare again to bare, and a container likewise
-	Cells   []Cell      `json:"cells"`
+	Cells   []*Cell     `json:"cells"`
 }
 
 // A Band is an interval of ratios.
 type Band struct {
-	Low  quantity.Number `json:"low"`
-	High quantity.Number `json:"high"`
+	Low  float64 `json:"low"`
+	High float64 `json:"high"`
 }
 
 // A Cell is one figure in one setting. Summary is nil if it has no value, and Ratio if there is none to bare.
@@ -68,24 +68,13 @@ type Cell struct {
 	Setting   string            `json:"setting"`
 	Again     string            `json:"again,omitempty"` // the setting that this one is once more: it is compared with that, not with bare
 	Values    []quantity.Number `json:"values"`          // by kept round; of copies that ran at once, together
-	Summary   *Summary          `json:"summary,omitempty"`
-	Single    *Summary          `json:"single,omitempty"` // of single copies, if several ran at once
+	Summary   *stats.Summary    `json:"summary,omitempty"`
+	Single    *stats.Summary    `json:"single,omitempty"` // of single copies, if several ran at once
 	Ratio     *Ratio            `json:"ratio,omitempty"`
 	Labels    []Mark            `json:"labels,omitempty"`
 	Disturbed bool              `json:"disturbed,omitempty"` // others used the host in too many of its rounds
 	Failed    int               `json:"failed,omitempty"`    // trials
 	Missing   string            `json:"missing,omitempty"`   // why there is no value
-}
-
-// A Summary is stats.Summary with fixed names.
-type Summary struct {
-	N      int             `json:"n"`
-	Median quantity.Number `json:"median"`
-	Low    quantity.Number `json:"low"` // of the 95 % interval of the median
-	High   quantity.Number `json:"high"`
-	Least  quantity.Number `json:"least"`
-	Most   quantity.Number `json:"most"`
-	Spread quantity.Number `json:"spread"` // median absolute deviation / median
 }
 
 // A Ratio is that of a setting to bare. Verdict is empty where nothing is judged: for controls, and for figures that are only told.
@@ -96,11 +85,11 @@ type Ratio struct {
 	Within    quantity.Number `json:"between_rounds"`    // what rounds of an instance add
 	Modes     bool            `json:"modes,omitempty"`   // the values lie in two heaps
 	Block     int             `json:"block,omitempty"`   // instances in a row that count for one, since neighbours are too much alike
-	Value     quantity.Number `json:"value"`
-	Low       quantity.Number `json:"low"` // of its 95 % interval
-	High      quantity.Number `json:"high"`
-	P         quantity.Number `json:"p"`
-	Adjusted  quantity.Number `json:"adjusted"` // p after Holm, over the whole table
+	Value     float64         `json:"value"`
+	Low       float64         `json:"low"` // of its 95 % interval
+	High      float64         `json:"high"`
+	P         float64         `json:"p"`
+	Adjusted  float64         `json:"adjusted"` // p after Holm, over the whole table
 	Verdict   stats.Verdict   `json:"verdict,omitempty"`
 }
 

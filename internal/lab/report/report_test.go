@@ -50,16 +50,12 @@ func text(t *testing.T, write func(io.Writer) error) string {
 	return b.String()
 }
 
-func plain(write func(io.Writer)) func(io.Writer) error {
-	return func(w io.Writer) error { write(w); return nil }
-}
-
 // TestGolden: the text of a report and of a comparison, to the last character.
 func TestGolden(t *testing.T) {
 	r := analysed(t, simulate(7))
 	c := Compare(r, analysed(t, later()))
 	for name, write := range map[string]func(io.Writer) error{
-		"report.md": r.Markdown, "report.csv": r.CSV, "report.txt": plain(r.Text), "compare.md": c.Markdown, "compare.txt": plain(c.Text),
+		"report.md": r.Markdown, "report.csv": r.CSV, "report.txt": r.Text, "compare.md": c.Markdown, "compare.txt": c.Text,
 	} {
 		got := text(t, write)
 		path := filepath.Join("testdata", name)

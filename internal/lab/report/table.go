@@ -1,8 +1,6 @@
 package report
 
 import (
-	"fmt"
-	"io"
 	"regexp"
 	"strings"
 	"unicode/utf8"
@@ -10,86 +8,64 @@ import (
 
 // A grid is a table of text; all columns but the first are numbers, and stand to the right.
 type grid struct {
-	head []string
-	rows [][]string
+	Head []string
+	Rows [][]string
 }
 
-func (g *grid) add(cells ...string) { g.rows = append(g.rows, cells) }
+func (g *grid) add(cells ...string) { g.Rows = append(g.Rows, cells) }
 
-// widths are those of the columns, in characters.
-func (g *grid) widths() []int {
-	w := make([]int, len(g.head))
-	for _, row := range append([][]string{g.head}, g.rows...) {
+// padded gives the head and the rows with each cell changed, and then as wide as its column.
+func (g *grid) padded(change func(string) string) [][]string {
+	var lines [][]string
+	widths := make([]int, len(g.Head))
+	for _, row := range append([][]string{g.Head}, g.Rows...) {
+		line := make([]string, len(row))
 		for i, cell := range row {
-			w[i] = max(w[i], utf8.RuneCountInString(cell))
+			line[i] = change(cell)
+			widths[i] = max(widths[i], utf8.RuneCountInString(line[i]))
+		}
+		lines = append(lines, line)
+	}
+	for _, line := range lines {
+		for i, cell := range line {
+			space := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell))
+			if line[i] = space + cell; i == 0 {
+				line[i] = cell + space
+			}
 		}
 	}
-	return w
+	return lines
 }
 
-// plain writes the table for a terminal.
-func (g *grid) plain(w io.Writer) {
-	widths := g.widths()
-	for _, row := range append([][]string{g.head}, g.rows...) {
-		var line strings.Builder
-		for i, cell := range row {
-			line.WriteString(pad(cell, widths[i], i > 0))
-			line.WriteString("  ")
+// Text gives the table for a terminal.
+func (g *grid) Text() string {
+	var b strings.Builder
+	for _, line := range g.padded(func(cell string) string { return cell }) {
+		b.WriteString(strings.TrimRight(strings.Join(line, "  "), " ") + "\n")
+	}
+	return b.String()
+}
+
+// Markdown gives the table for Markdown, and readable as it is.
+func (g *grid) Markdown() string {
+	var b strings.Builder
+	for n, line := range g.padded(plainly) {
+		b.WriteString("| " + strings.Join(line, " | ") + " |\n")
+		if n > 0 {
+			continue
 		}
-		fmt.Fprintln(w, strings.TrimRight(line.String(), " "))
-	}
-}
-
-// markdown writes the table for Markdown, and readable as it is.
-func (g *grid) markdown(w io.Writer) {
-	widths := g.widths()
-	line := func(row []string) {
-		for i, cell := range row {
-			fmt.Fprint(w, "| ", pad(cell, widths[i], i > 0), " ")
+		for i, cell := range line {
+			dashes := strings.Repeat("-", utf8.RuneCountInString(cell)+1)
+			if i == 0 {
+				b.WriteString("|" + dashes + "-")
+			} else {
+				b.WriteString("|" + dashes + ":")
+			}
 		}
-		fmt.Fprintln(w, "|")
+		b.WriteString("|\n")
 	}
-	escaped := grid{head: escape(g.head)}
-	for _, row := range g.rows {
-		escaped.rows = append(escaped.rows, escape(row))
-	}
-	widths = escaped.widths()
-	line(escaped.head)
-	for i, n := range widths {
-		if i == 0 {
-			fmt.Fprint(w, "|", strings.Repeat("-", n+2))
-		} else {
-			fmt.Fprint(w, "|", strings.Repeat("-", n+1), ":")
-		}
-	}
-	fmt.Fprintln(w, "|")
-	for _, row := range escaped.rows {
-		line(row)
-	}
+	return b.String()
 }
-
-func pad(text string, width int, right bool) string {
-	space := strings.Repeat(" ", max(0, width-utf8.RuneCountInString(text)))
-	if right {
-		return space + text
-	}
-	return text + space
-}
-
-// escape keeps what was measured or printed from being taken for Markdown.
-func escape(cells []string) []string {
-	all := make([]string, len(cells))
-	for i, c := range cells {
-		all[i] = marked.Replace(c)
-	}
-	return all
-}
-
-// marked makes text plain where Markdown is read: it cannot mark anything, begin HTML, or become a link, neither a written one nor one that
-// readers make of addresses by themselves.
-var marked plainly
-
-type plainly struct{}
 
 var (
 	syntax = strings.NewReplacer(`\`, `\\`, "|", `\|`, "\n", " ", "*", `\*`, "_", `\_`, "`", "\\`", "<", "&lt;", "[", `\[`, "]", `\]`, "&", "&amp;", "@", `\@`)
@@ -97,6 +73,8 @@ var (
 	www    = regexp.MustCompile(`(?i)(www)\.`)
 )
 
-func (plainly) Replace(text string) string {
+// plainly makes text plain where Markdown is read: it cannot mark anything, begin HTML, or become a link, neither a written one nor one that
+// readers make of addresses by themselves.
+func plainly(text string) string {
 	return www.ReplaceAllString(scheme.ReplaceAllString(syntax.Replace(text), `$1\:$2`), `$1\.`)
 }

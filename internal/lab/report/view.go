@@ -1,13 +1,15 @@
 package report
 
 import (
+	"slices"
+
 	"orrery/internal/lab/bundle"
 	"orrery/internal/lab/report/quantity"
 	"orrery/internal/lab/stats"
 	"orrery/internal/lab/test"
 )
 
-// Effect is what a cell says in one word.
+// Effect is what a ratio says in one word.
 type Effect string
 
 // The effects. Told is for figures that are not judged.
@@ -21,56 +23,64 @@ const (
 	Nothing   Effect = ""
 )
 
-// sign stands beside the colour of an effect, which not everybody sees and no grey printer shows.
-func (e Effect) sign() string {
-	switch e {
-	case Worse:
-		return "▼"
-	case Gain:
-		return "▲"
-	case Alike:
-		return "="
-	case Undecided:
-		return "?"
-	case Disturbed:
-		return "≈"
-	}
-	return ""
-}
+// signs stand beside the colour of an effect, which not everybody sees and no grey printer shows.
+var signs = map[Effect]string{Worse: "▼", Gain: "▲", Alike: "=", Undecided: "?", Disturbed: "≈"}
 
-// Effect of a cell of this figure.
-func (f *Figure) Effect(c *Cell) Effect {
+// effectOf says what a ratio means where a figure is better in one way.
+func effectOf(r *Ratio, better test.Better) Effect {
 	switch {
-	case c.Ratio == nil || c.Again != "":
+	case r == nil:
 		return Nothing
-	case !judged(f.Better):
+	case !judged(better):
 		return Told
-	case c.Ratio.Verdict == stats.Unmeasurable:
+	case r.Verdict == stats.Unmeasurable:
 		return Disturbed
-	case c.Ratio.Verdict == stats.Same:
+	case r.Verdict == stats.Same:
 		return Alike
-	case c.Ratio.Verdict != stats.Differs:
+	case r.Verdict != stats.Differs:
 		return Undecided
-	case (c.Ratio.Value > 1) == (f.Better == test.More):
+	case (r.Value > 1) == (better == test.More):
 		return Gain
 	}
 	return Worse
 }
 
-// scale of all medians of the figure.
-func (f *Figure) scale() quantity.Scale {
+// Effect of a cell of this figure.
+func (f *Figure) Effect(c *Cell) Effect {
+	if c.Again != "" {
+		return Nothing
+	}
+	return effectOf(c.Ratio, f.Better)
+}
+
+// A change is how a ratio is shown.
+type change struct {
+	Effect              Effect
+	Change, Range, Sign string
+}
+
+// changed shows a ratio; without one there is nothing to show.
+func changed(r *Ratio, e Effect) change {
+	if r == nil {
+		return change{Change: "–"}
+	}
+	return change{e, quantity.Change(r.Value), quantity.Between(r.Low, r.High), signs[e]}
+}
+
+// Scale of all medians of the figure.
+func (f *Figure) Scale() quantity.Scale {
 	var medians []float64
 	for _, c := range f.Cells {
 		if c.Summary != nil {
-			medians = append(medians, float64(c.Summary.Median))
+			medians = append(medians, c.Summary.Median)
 		}
 	}
 	return quantity.ScaleOfFigure(f.Name, f.Unit, medians)
 }
 
-// way says which way the figure is better.
-func (f *Figure) way() string {
-	switch f.Better {
+// way says which way a figure is better.
+func way(b test.Better) string {
+	switch b {
 	case test.More:
 		return "more is better"
 	case test.Less:
@@ -79,60 +89,43 @@ func (f *Figure) way() string {
 	return "not judged"
 }
 
-// columns are the settings that have a cell somewhere, without the controls, in order: the first is bare.
-func (r *Report) columns() (names []string) {
+// Way says which way the figure is better.
+func (f *Figure) Way() string { return way(f.Better) }
+
+// columns are the settings that have a cell somewhere, without the controls and those that this host cannot have, in order: the first is bare.
+func (r *Report) columns() (all []bundle.Setting) {
 	used := map[string]bool{}
-	for _, t := range r.Tests {
-		for _, f := range t.Figures {
-			for _, c := range f.Cells {
-				used[c.Setting] = true
-			}
+	for _, f := range r.figures() {
+		for _, c := range f.Cells {
+			used[c.Setting] = true
 		}
 	}
 	for _, s := range r.Bundle.Settings {
 		if used[s.Name] && again(s) == "" && s.Missing == "" {
-			names = append(names, s.Name)
-		}
-	}
-	return names
-}
-
-// about is the line that tells what a setting is.
-func (r *Report) about(setting string) string {
-	for _, s := range r.Bundle.Settings {
-		if s.Name == setting {
-			return s.About
-		}
-	}
-	return ""
-}
-
-// absent are the settings that this host cannot have.
-func (r *Report) absent() (all []bundle.Setting) {
-	for _, s := range r.Bundle.Settings {
-		if s.Missing != "" {
 			all = append(all, s)
 		}
 	}
 	return all
 }
 
-// everywhere reports whether a label is on all cells, so that marking each would say nothing.
-func (r *Report) everywhere(label string) bool {
-	for _, s := range r.Suspects {
-		if s.Name == label {
-			return s.Cells == s.Of
-		}
-	}
-	return false
+// Absent are the settings that this host cannot have.
+func (r *Report) Absent() []bundle.Setting {
+	return slices.DeleteFunc(slices.Clone(r.Bundle.Settings), func(s bundle.Setting) bool { return s.Missing == "" })
 }
 
-// note is the number of a label in the list of suspects, from 1.
-func (r *Report) note(label string) int {
-	for i, s := range r.Suspects {
-		if s.Name == label {
-			return i + 1
+// A note is a label with its number in the list of suspects, from 1.
+type note struct {
+	Number int
+	Name   string
+}
+
+// notes are the labels that a cell bears and not every cell does: marking each would say nothing.
+func (r *Report) notes(c *Cell) (all []note) {
+	for _, m := range c.Labels {
+		i := slices.IndexFunc(r.Suspects, func(s Suspect) bool { return s.Name == m.Name })
+		if i >= 0 && r.Suspects[i].Cells < r.Suspects[i].Of {
+			all = append(all, note{i + 1, m.Name})
 		}
 	}
-	return 0
+	return all
 }

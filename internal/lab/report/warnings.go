@@ -8,10 +8,11 @@ import (
 	"orrery/internal/lab/bundle"
 	"orrery/internal/lab/report/quantity"
 	"orrery/internal/lab/stats"
+	"orrery/internal/phrase"
 )
 
-// warnings stand before the answer: they concern all of it.
-func (r *Report) warnings() (all []string) {
+// Warnings stand before the answer: they concern all of it.
+func (r *Report) Warnings() (all []string) {
 	switch r.Bundle.State {
 	case bundle.Interrupted:
 		all = append(all, "This run was interrupted: it has fewer rounds than it should. Running the experiment again goes on with it.")
@@ -23,7 +24,7 @@ func (r *Report) warnings() (all []string) {
 		all = append(all, text)
 	}
 	if len(r.Damaged) > 0 {
-		all = append(all, fmt.Sprintf("%s of the bundle cannot be read, and this report does without: %s", count(len(r.Damaged), "line"), strings.Join(r.Damaged, "; ")))
+		all = append(all, fmt.Sprintf("%s of the bundle cannot be read, and this report does without: %s", phrase.Count(len(r.Damaged), "line"), strings.Join(r.Damaged, "; ")))
 	}
 	return all
 }
@@ -33,17 +34,15 @@ func (r *Report) unsteady() string {
 	const told = 5
 	var where []string
 	most, of := 0.0, 0
-	for _, t := range r.Tests {
-		for _, f := range t.Figures {
-			if f.Control == nil || !judged(f.Better) {
-				continue
-			}
-			of++
-			by := max(math.Abs(float64(f.Control.Low)-1), math.Abs(float64(f.Control.High)-1))
-			if by > stats.Margin {
-				where = append(where, f.Name+" in "+t.Name)
-				most = max(most, by)
-			}
+	for t, f := range r.figures() {
+		if f.Control == nil || !judged(f.Better) {
+			continue
+		}
+		of++
+		by := max(math.Abs(f.Control.Low-1), math.Abs(f.Control.High-1))
+		if by > stats.Margin {
+			where = append(where, f.Name+" in "+t.Name)
+			most = max(most, by)
 		}
 	}
 	if len(where) == 0 {

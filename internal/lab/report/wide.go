@@ -5,7 +5,7 @@ import "orrery/internal/lab/stats"
 // Wide reports whether an interval of a figure that is judged is wider than was aimed at, so that more rounds would tell more.
 func (r *Report) Wide() bool {
 	for _, c := range r.judgedCells() {
-		if float64(c.Ratio.High-c.Ratio.Low) > r.Bundle.Width {
+		if c.Ratio.High-c.Ratio.Low > r.Bundle.Width {
 			return true
 		}
 	}
@@ -25,12 +25,10 @@ func (r *Report) Worth(cost float64) float64 {
 
 // judgedCells are those with a verdict.
 func (r *Report) judgedCells() (all []*Cell) {
-	for i := range r.Tests {
-		for k := range r.Tests[i].Figures {
-			for c := range r.Tests[i].Figures[k].Cells {
-				if cell := &r.Tests[i].Figures[k].Cells[c]; cell.Ratio != nil && cell.Ratio.Verdict != "" {
-					all = append(all, cell)
-				}
+	for _, f := range r.figures() {
+		for _, c := range f.Cells {
+			if c.Ratio != nil && c.Ratio.Verdict != "" {
+				all = append(all, c)
 			}
 		}
 	}

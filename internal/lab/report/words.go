@@ -11,6 +11,7 @@ import (
 	"orrery/internal/lab/experiment"
 	"orrery/internal/lab/report/quantity"
 	"orrery/internal/lab/stats"
+	"orrery/internal/phrase"
 )
 
 // An Answer says in words what a setting costs.
@@ -28,7 +29,6 @@ type Answer struct {
 // A Finding is one figure that differs from bare.
 type Finding struct {
 	Test, Figure string
-	Effect       Effect
 	Ratio        *Ratio
 }
 
@@ -40,13 +40,13 @@ func (f Finding) String() string {
 
 // Answers are one for each setting but bare, in order.
 func (r *Report) Answers() (all []Answer) {
-	for _, name := range r.columns() {
-		if name == experiment.Bare {
+	for _, s := range r.columns() {
+		if s.Name == experiment.Bare {
 			continue
 		}
-		a := Answer{Setting: name, About: r.about(name)}
-		for i := range r.Tests {
-			a.add(&r.Tests[i])
+		a := Answer{Setting: s.Name, About: s.About}
+		for t, f := range r.figures() {
+			a.add(t, f)
 		}
 		for _, found := range [][]Finding{a.Worse, a.Better} {
 			slices.SortStableFunc(found, func(x, y Finding) int { return cmp.Compare(size(y), size(x)) })
@@ -56,31 +56,28 @@ func (r *Report) Answers() (all []Answer) {
 	return all
 }
 
-func (a *Answer) add(t *Test) {
-	for i := range t.Figures {
-		f := &t.Figures[i]
-		c := f.cell(a.Setting)
-		if c == nil || !judged(f.Better) {
-			continue
-		}
-		switch f.Effect(c) {
-		case Worse:
-			a.Worse = append(a.Worse, Finding{t.Name, f.Name, f.Effect(c), c.Ratio})
-		case Gain:
-			a.Better = append(a.Better, Finding{t.Name, f.Name, f.Effect(c), c.Ratio})
-		case Alike:
-			a.Same++
-		case Undecided:
-			a.Undecided++
-		case Disturbed:
-			a.Disturbed++
-		default:
-			a.Failed++
-		}
+func (a *Answer) add(t *Test, f *Figure) {
+	c := f.cell(a.Setting)
+	if c == nil || !judged(f.Better) {
+		return
+	}
+	switch f.Effect(c) {
+	case Worse:
+		a.Worse = append(a.Worse, Finding{t.Name, f.Name, c.Ratio})
+	case Gain:
+		a.Better = append(a.Better, Finding{t.Name, f.Name, c.Ratio})
+	case Alike:
+		a.Same++
+	case Undecided:
+		a.Undecided++
+	case Disturbed:
+		a.Disturbed++
+	default:
+		a.Failed++
 	}
 }
 
-func size(f Finding) float64 { return math.Abs(math.Log(float64(f.Ratio.Value))) }
+func size(f Finding) float64 { return math.Abs(math.Log(f.Ratio.Value)) }
 
 // Headline tells in a sentence what it costs.
 func (a Answer) Headline() string {
@@ -108,7 +105,7 @@ func (a Answer) Rest() string {
 		}
 		number := strconv.Itoa(n)
 		if len(parts) == 0 {
-			number = count(n, "figure")
+			number = phrase.Count(n, "figure")
 		}
 		parts = append(parts, what+" in "+number)
 	}
@@ -139,14 +136,7 @@ func some(all []Finding, what string) string {
 		if more == 1 {
 			verb = "is"
 		}
-		return fmt.Sprintf("%s; and %s %s %s", text, count(more, "other figure"), verb, what)
+		return fmt.Sprintf("%s; and %s %s %s", text, phrase.Count(more, "other figure"), verb, what)
 	}
 	return text
-}
-
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }

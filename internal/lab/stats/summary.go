@@ -7,12 +7,13 @@ import (
 
 // A Summary is what is told of the values of one setting. Values that are no finite numbers are left out; without any, all is zero.
 type Summary struct {
-	N         int     // finite values
-	Median    float64 // over instances, of the medians of their rounds
-	Low, High float64 // 95 % interval of the median
-	Least     float64
-	Most      float64
-	Spread    float64 // median absolute deviation over the median: robust against outliers, which Least and Most show; 0 if the median is
+	N      int     `json:"n"`      // finite values
+	Median float64 `json:"median"` // over instances, of the medians of their rounds
+	Low    float64 `json:"low"`    // of the 95 % interval of the median
+	High   float64 `json:"high"`
+	Least  float64 `json:"least"`
+	Most   float64 `json:"most"`
+	Spread float64 `json:"spread"` // median absolute deviation over the median: robust against outliers, which Least and Most show; 0 if the median is
 }
 
 // Summarize sums up values in any unit, by round; instances are those of the rounds, as in a Row.

@@ -79,16 +79,16 @@ func ScaleOfFigure(name, unit string, values []float64) Scale {
 }
 
 // Number shows a value without its unit.
-func (s Scale) Number(n Number) string {
-	if !n.Is() {
+func (s Scale) Number(n float64) string {
+	if !Number(n).Is() {
 		return "–"
 	}
-	return minus(strconv.FormatFloat(float64(n)*s.Factor, 'f', s.Digits, 64))
+	return minus(strconv.FormatFloat(n*s.Factor, 'f', s.Digits, 64))
 }
 
 // Value shows a value with its unit.
-func (s Scale) Value(n Number) string {
-	if !n.Is() {
+func (s Scale) Value(n float64) string {
+	if !Number(n).Is() {
 		return "–"
 	}
 	return strings.TrimSpace(s.Number(n) + " " + s.Unit)
@@ -114,22 +114,19 @@ func Percent(share float64) string {
 }
 
 // Change shows how a ratio differs from 1: −9.3 %, +12.0 %; from ten times on, the ratio itself.
-func Change(ratio Number) string {
-	if !ratio.Is() {
+func Change(ratio float64) string {
+	if !Number(ratio).Is() {
 		return "–"
 	}
 	if ratio >= 10 {
-		return fmt.Sprintf("× %.1f", float64(ratio))
+		return fmt.Sprintf("× %.1f", ratio)
 	}
 	return signed(ratio) + " %"
 }
 
 // signed is a change without its unit.
-func signed(ratio Number) string {
-	if !ratio.Is() {
-		return "–"
-	}
-	text := Percent(float64(ratio) - 1)
+func signed(ratio float64) string {
+	text := Percent(ratio - 1)
 	if !strings.HasPrefix(text, "−") && strings.Trim(text, "0.") != "" {
 		text = "+" + text
 	}
@@ -137,9 +134,9 @@ func signed(ratio Number) string {
 }
 
 // Between shows the interval of a change: −10.1 to −8.2.
-func Between(low, high Number) string {
+func Between(low, high float64) string {
 	if high >= 10 {
-		return fmt.Sprintf("× %.1f to × %.1f", float64(low), float64(high))
+		return fmt.Sprintf("× %.1f to × %.1f", low, high)
 	}
 	return signed(low) + " to " + signed(high)
 }

@@ -1,0 +1,72 @@
+package report
+
+import (
+	"fmt"
+
+	"orrery/internal/lab/experiment"
+	"orrery/internal/lab/report/quantity"
+)
+
+const legend = "Against bare: = same within ±5 %, ▼ worse, ▲ better, ? undecided, ≈ not measurable now: others used the host. A/A: the same against the same, bare and a container, in the same rounds."
+
+// Answer is the table of all figures: bare, then how each setting differs from it.
+func (r *Report) Answer() *grid {
+	g := &grid{Head: []string{"", experiment.Bare}}
+	for _, s := range r.columns() {
+		if s.Name != experiment.Bare {
+			g.Head = append(g.Head, s.Name)
+		}
+	}
+	g.Head = append(g.Head, "A/A")
+	for t, f := range r.figures() {
+		row := []string{t.Name + ", " + f.Name, "–"}
+		s := f.Scale()
+		if c := f.cell(experiment.Bare); c != nil && c.Summary != nil {
+			row[1] = s.Value(c.Summary.Median) + r.numbered(c)
+		}
+		for _, name := range g.Head[2 : len(g.Head)-1] {
+			row = append(row, r.brief(f, f.cell(name), s))
+		}
+		g.add(append(row, aa(f.Control))...)
+	}
+	return g
+}
+
+// brief is a cell in a few characters.
+func (r *Report) brief(f *Figure, c *Cell, s quantity.Scale) string {
+	switch {
+	case c == nil:
+		return ""
+	case c.Summary == nil && c.Failed > 0:
+		return "failed"
+	case c.Summary == nil:
+		return "none"
+	case c.Ratio == nil:
+		return s.Value(c.Summary.Median) + r.numbered(c)
+	}
+	shown := changed(c.Ratio, f.Effect(c))
+	text := shown.Change
+	switch {
+	case shown.Effect == Disturbed:
+		text = shown.Sign // the number would be taken for one
+	case shown.Sign != "":
+		text += " " + shown.Sign
+	}
+	return text + r.numbered(c)
+}
+
+// numbered are the notes of a cell, by their numbers.
+func (r *Report) numbered(c *Cell) (text string) {
+	for _, n := range r.notes(c) {
+		text += fmt.Sprintf(" [%d]", n.Number)
+	}
+	return text
+}
+
+// aa shows the band of bare against bare.
+func aa(b *Band) string {
+	if b == nil {
+		return "–"
+	}
+	return quantity.Between(b.Low, b.High)
+}

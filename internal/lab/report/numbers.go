@@ -1,0 +1,93 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+
+	"orrery/internal/lab/experiment"
+	"orrery/internal/lab/report/quantity"
+)
+
+// A line is what is known of one cell.
+type line struct {
+	Setting, Why                                      string // Why instead of all others
+	Value, Median, Interval, Reach, N, Relative       string
+	Change, Range, Spread, Probability, Verdict, Bear string
+}
+
+// Lines are those of all cells, but for settings that could not be had.
+func (f *Figure) Lines() (all []line) {
+	s := f.Scale()
+	for _, c := range f.Cells {
+		if !c.absent() {
+			all = append(all, f.line(c, s))
+		}
+	}
+	return all
+}
+
+func (f *Figure) line(c *Cell, s quantity.Scale) line {
+	if c.Summary == nil {
+		return line{Setting: c.Setting, Why: firstLine(c.Missing)}
+	}
+	sum := c.Summary
+	l := line{Setting: c.Setting, Value: s.Value(sum.Median), Median: s.Number(sum.Median), Interval: s.Number(sum.Low) + " to " + s.Number(sum.High),
+		Reach: s.Number(sum.Least) + " to " + s.Number(sum.Most), N: fmt.Sprint(sum.N), Verdict: string(f.Effect(c)), Bear: strings.Join(c.suspect(), ", ")}
+	switch x := c.Ratio; {
+	case c.Setting == experiment.Bare:
+		l.Relative = "100"
+	case x != nil:
+		l.Relative, l.Change, l.Range, l.Spread = quantity.Percent(x.Value), quantity.Change(x.Value), quantity.Between(x.Low, x.High), x.spread()
+		if judged(f.Better) && c.Again == "" {
+			l.Probability = probability(x.Adjusted)
+		}
+	}
+	return l
+}
+
+// Numbers is the table of a figure: a row for each setting.
+func (f *Figure) Numbers() *grid {
+	median := unitHead("median", f.Scale())
+	g := &grid{Head: []string{"setting", median, "95 %", "n", "% of bare", "change", "95 %", "instances, rounds add", "verdict", "suspect"}}
+	for _, l := range f.Lines() {
+		if l.Why != "" {
+			l.Median, l.Verdict = "–", l.Why
+		}
+		g.add(l.Setting, l.Median, l.Interval, l.N, l.Relative, l.Change, l.Range, l.Spread, l.Verdict, l.Bear)
+	}
+	return g
+}
+
+func unitHead(name string, s quantity.Scale) string {
+	if s.Unit == "" {
+		return name
+	}
+	return name + ", " + s.Unit
+}
+
+// spread tells what instances and what rounds add to the spread of a ratio.
+func (x *Ratio) spread() string {
+	if !x.Between.Is() || !x.Within.Is() {
+		return "–"
+	}
+	return quantity.Percent(float64(x.Between)) + ", " + quantity.Percent(float64(x.Within)) + " %"
+}
+
+// suspect names the labels of a cell, with how many of its trials bear them where it is not all.
+func (c *Cell) suspect() (all []string) {
+	for _, m := range c.Labels {
+		text := m.Name
+		if m.Count < m.Of {
+			text += fmt.Sprintf(" %d/%d", m.Count, m.Of)
+		}
+		all = append(all, text)
+	}
+	return all
+}
+
+func probability(p float64) string {
+	if p < 0.001 {
+		return "< 0.001"
+	}
+	return fmt.Sprintf("%.3f", p)
+}

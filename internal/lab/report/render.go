@@ -1,0 +1,79 @@
+package report
+
+import (
+	"bytes"
+	"embed"
+	htmltemplate "html/template"
+	"io"
+	"strings"
+	"text/template"
+
+	"orrery/internal/phrase"
+)
+
+//go:embed *.tmpl
+var templates embed.FS
+
+//go:embed page.css
+var style string
+
+// HTML writes report.html: one file, without scripts, that needs no network.
+func (r *Report) HTML(w io.Writer) error { return render(w, "page.html.tmpl", r.page()) }
+
+// Markdown writes report.md.
+func (r *Report) Markdown(w io.Writer) error { return render(w, "report.md.tmpl", r) }
+
+// Text writes the answer for a terminal.
+func (r *Report) Text(w io.Writer) error { return render(w, "report.txt.tmpl", r) }
+
+// HTML writes the comparison as one file, like that of a report.
+func (c *Comparison) HTML(w io.Writer) error { return render(w, "compare.html.tmpl", c.page()) }
+
+// Markdown writes the comparison as Markdown.
+func (c *Comparison) Markdown(w io.Writer) error { return render(w, "compare.md.tmpl", c) }
+
+// Text writes the comparison for a terminal.
+func (c *Comparison) Text(w io.Writer) error { return render(w, "compare.txt.tmpl", c) }
+
+// words are what templates say by a name.
+var words = template.FuncMap{
+	"aa": aa, "aboutRuns": func() string { return compareLegend }, "code": code, "ended": ended, "inc": func(i int) int { return i + 1 },
+	"legend": func() string { return legend }, "line": firstLine, "list": func(words []string) string { return strings.Join(words, "; ") }, "md": plainly,
+	"method": func() string { return method }, "rounds": func(n int) string { return phrase.Count(n, "round") }, "unbroken": unbroken,
+}
+
+// render executes a template whole before anything is written.
+func render(w io.Writer, name string, data any) error {
+	var t interface{ Execute(io.Writer, any) error }
+	var err error
+	if strings.HasSuffix(name, ".html.tmpl") {
+		t, err = htmltemplate.New(name).Funcs(words).ParseFS(templates, name)
+	} else {
+		t, err = template.New(name).Funcs(words).ParseFS(templates, name)
+	}
+	if err != nil {
+		return err
+	}
+	var b bytes.Buffer
+	if err := t.Execute(&b, data); err != nil {
+		return err
+	}
+	_, err = b.WriteTo(w)
+	return err
+}
+
+// ended takes the full stop from a sentence to which the page gives its own.
+func ended(text string) string { return strings.TrimSuffix(strings.TrimSpace(text), ".") }
+
+// code indents what was printed, so that Markdown shows it as it is.
+func code(text string) string {
+	return "    " + strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n    ")
+}
+
+// unbroken keeps numbers and their units on one line.
+func unbroken(text string) string { return strings.ReplaceAll(text, " %", "\u00a0%") }
+
+func firstLine(text string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	return line
+}
