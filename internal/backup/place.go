@@ -243,16 +243,10 @@ func carryFile(from, to *tree.Root, name string) error {
 	return to.Stamp(path.Dir(name), above.Mtim)
 }
 
-// Unfilled gives the nodes in the backup whose private layers have found no node: those of releases that were not live.
-func (r *Restore) Unfilled() []string {
-	var names []string
-	for _, n := range r.Manifest.Nodes {
-		if tree.Exists(r.private(n.ID)) {
-			names = append(names, n.Name)
-		}
-	}
-	slices.Sort(names)
-	return names
+// Unfilled gives the nodes in the backup whose private layers have found no node: those of releases that were not live, and any that could not be filled.
+func (r *Restore) Unfilled() []nodedir.Record {
+	filled := func(n nodedir.Record) bool { return !tree.Exists(r.private(n.ID)) }
+	return slices.DeleteFunc(slices.Clone(r.Manifest.Nodes), filled)
 }
 
 // Rebuilt compares the layers that the nodes stand on now with those on which they stood: it gives the titles of those that were built

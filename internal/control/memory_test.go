@@ -1,7 +1,10 @@
 package control_test
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
+	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -20,6 +23,7 @@ import (
 	"orrery/internal/engine/fake"
 	"orrery/internal/host"
 	"orrery/internal/host/later"
+	"orrery/internal/image"
 	"orrery/internal/observe"
 	"orrery/internal/plan"
 	"orrery/internal/site"
@@ -28,27 +32,27 @@ import (
 	"orrery/test/need"
 )
 
+func TestMain(m *testing.M) { os.Exit(need.InMemory(m)) }
+
 // A machine has nodes, networks, layers and settings in memory, and the rest, which any user may write, in temporary directories.
 // The real worker does the steps on it. It outlives sessions, as a machine outlives processes.
 type machine struct {
 	t     *testing.T
 	dirs  host.Dirs
 	fault *fake.Faults
+	disk  bool // what nodes write is in directories, where snapshots and backups look for it; else it is in memory, too
 
 	mu      sync.Mutex
 	hosts   map[string]*fake.Host // by site
+	disks   map[string]*fake.Disk // of these
 	waiting []later.Waiting
 }
 
 func newMachine(t *testing.T) *machine {
 	t.Helper()
 	need.SameIDs(t)
-	run, err := os.MkdirTemp("/dev/shm", "orrery-test-") // in memory, as /run is
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(run) })
-	return &machine{t: t, dirs: host.Dirs{State: t.TempDir(), Run: run}, fault: &fake.Faults{}, hosts: map[string]*fake.Host{}}
+	at := t.TempDir()
+	return &machine{t: t, dirs: host.Dirs{State: filepath.Join(at, "state"), Run: filepath.Join(at, "run")}, fault: &fake.Faults{}, hosts: map[string]*fake.Host{}, disks: map[string]*fake.Disk{}}
 }
 
 // of gives what is in memory of a site.
@@ -58,17 +62,73 @@ func (m *machine) of(key string) *fake.Host {
 	if m.hosts[key] == nil {
 		m.hosts[key] = fake.NewHost(key, "local", 8, 1<<34)
 		m.hosts[key].Faults = m.fault
+		if m.disk {
+			m.disks[key] = m.hosts[key].OnDisk(m.dirs)
+		}
 	}
 	return m.hosts[key]
 }
 
-// nodes have this user's ids, and no unit starts by itself when they boot.
-type nodes struct{ *fake.Engine }
+// Nodes have this user's ids, and no unit starts by itself when they boot.
+type ofUser struct{}
 
-func (nodes) Idmap(engine.Ref) (int, error)                        { return os.Geteuid(), nil }
-func (nodes) Disable(context.Context, engine.Ref, ...string) error { return nil }
-func (nodes) Inject(context.Context, engine.Ref, ...host.File) error {
+func (ofUser) Idmap(engine.Ref) (int, error)                        { return os.Geteuid(), nil }
+func (ofUser) Disable(context.Context, engine.Ref, ...string) error { return nil }
+func (ofUser) Inject(context.Context, engine.Ref, ...host.File) error {
 	return errors.ErrUnsupported
+}
+
+type nodes struct {
+	*fake.Engine
+	ofUser
+}
+
+type nodesOnDisk struct {
+	*fake.Disk
+	ofUser
+}
+
+type layers = fake.Layers
+
+// Layers on disk are empty trees that are on record.
+type layersOnDisk struct {
+	layers
+	store *image.Store
+}
+
+func (l layersOnDisk) Record(digest string) (*image.Record, error) { return l.store.Record(digest) }
+func (l layersOnDisk) Tree(digest string) string                   { return l.store.Tree(digest) }
+
+func (l layersOnDisk) BuildBase(ctx context.Context, layer *spec.Layer, m site.Mirror, say func(string)) error {
+	return errors.Join(l.layers.BuildBase(ctx, layer, m, say), l.keep(layer))
+}
+
+func (l layersOnDisk) BuildLayer(ctx context.Context, layer *spec.Layer, m site.Mirror, fill func(context.Context, host.Runner) error, say func(string)) error {
+	return errors.Join(l.layers.BuildLayer(ctx, layer, m, fill, say), l.keep(layer))
+}
+
+func (l layersOnDisk) keep(layer *spec.Layer) error {
+	r := image.Record{Digest: layer.Digest, Title: layer.Title, Base: layer.Base, Below: layer.Below, Parts: layer.Parts, Content: "c0de", Built: time.Now().UTC()}
+	text, err := json.Marshal(r)
+	if err == nil {
+		err = os.MkdirAll(l.store.Tree(layer.Digest), 0o755)
+	}
+	if err == nil {
+		err = os.WriteFile(filepath.Join(l.store.Dir, layer.Digest, "layer.json"), text, 0o600)
+	}
+	for _, name := range []string{"passwd", "group"} {
+		if err == nil {
+			err = host.WriteFile(host.File{Path: filepath.Join(l.store.Tree(layer.Digest), "etc", name), Content: []byte("root:x:0:0:::\n"), Mode: 0o644})
+		}
+	}
+	var nothing bytes.Buffer
+	if err == nil {
+		err = gzip.NewWriter(&nothing).Close()
+	}
+	if err == nil {
+		err = os.WriteFile(filepath.Join(l.store.Dir, layer.Digest, "manifest.gz"), nothing.Bytes(), 0o600)
+	}
+	return err
 }
 
 // Allowed lets everybody.
@@ -77,9 +137,18 @@ func (m *machine) Allowed() error { return nil }
 // Host gives the machine as the host of a site.
 func (m *machine) Host(name, key string, secrets apply.Secrets) apply.Host {
 	in := m.of(key)
-	h := local.New(name, key, m.dirs, map[string]engine.Engine{"lxc": nodes{in.Engine}}, nil, secrets)
+	var e engine.Engine = nodes{Engine: in.Engine}
+	if m.disk {
+		e = nodesOnDisk{Disk: m.disks[key]}
+	}
+	store := image.Open(m.dirs.State)
+	h := local.New(name, key, m.dirs, map[string]engine.Engine{"lxc": e}, store, secrets)
+	records := h.Ground.Records
 	h.Ground = memory.Ground(in, m.dirs)
 	h.Ground.Volumes = volumes{m}
+	if m.disk {
+		h.Ground.Layers, h.Ground.Records = layersOnDisk{h.Ground.Layers.(fake.Layers), store}, records
+	}
 	return h
 }
 
@@ -204,7 +273,20 @@ roles  = ["web"]
 
 func newDesk(t *testing.T) *desk {
 	t.Helper()
-	d := &desk{T: t, machine: newMachine(t), watch: &told{}, dir: t.TempDir()}
+	return deskOn(t, newMachine(t))
+}
+
+// diskDesk is one on a machine whose nodes write into directories.
+func diskDesk(t *testing.T) *desk {
+	t.Helper()
+	m := newMachine(t)
+	m.disk = true
+	return deskOn(t, m)
+}
+
+func deskOn(t *testing.T, m *machine) *desk {
+	t.Helper()
+	d := &desk{T: t, machine: m, watch: &told{}, dir: t.TempDir()}
 	d.write("site.toml", toykat)
 	d.write("roles/web/role.toml", "[[health]]\ncommand = [\"ask\"]\ntimeout = \"1s\"\nwithin = \"1s\"\n")
 	d.write("roles/db/role.toml", "[[volume]]\nname = \"archive\"\npath = \"/srv/archive\"\n[[health]]\ncommand = [\"ask\"]\ntimeout = \"1s\"\nwithin = \"1s\"\n")

@@ -344,10 +344,10 @@ func (r *restoration) say(s *site.Site, h *apply.Steered) error {
 		return err
 	}
 	var nodes []nodedir.Record
-	made := map[string]bool{}
+	made, there := map[string]bool{}, map[int]bool{}
 	for _, f := range found {
 		nodes = append(nodes, *f.Record)
-		made[f.Record.Name] = true
+		made[f.Record.Name], there[f.Record.ID] = true, true
 	}
 	content, recipe := r.from.Rebuilt(nodes)
 	if len(content) > 0 {
@@ -361,12 +361,13 @@ func (r *restoration) say(s *site.Site, h *apply.Steered) error {
 		r.notice(r.from.Key, "generated secrets and SSH host keys were made anew, and roles that have secrets applied anew; data that was made with the former secrets may not accept them")
 	}
 	waits := false
-	for _, name := range r.from.Unfilled() {
-		_, declared := s.Node(name)
-		waits = waits || declared && !made[name]
-		if made[name] || !declared {
-			r.notice(r.from.Key, "not restored: a node %s of another release, or that the site no longer declares", name)
+	for _, n := range r.from.Unfilled() {
+		_, declared := s.Node(n.Name)
+		if there[n.ID] || declared && !made[n.Name] { // it could not be filled, or not be made
+			waits = true
+			continue
 		}
+		r.notice(r.from.Key, "not restored: a node %s of another release, or that the site no longer declares", n.Name)
 	}
 	if waits {
 		return nil // the same command goes on

@@ -28,6 +28,7 @@ type Restore struct {
 	volumes  []Volume
 	created  []engine.Ref
 	replaced []engine.Ref
+	were     map[engine.Ref]engine.Mark // how far the nodes had come that are neither created nor replaced
 	pairs    []*pair
 }
 
@@ -39,7 +40,7 @@ func (s *Snapshot) PutBack(ctx context.Context, dirs host.Dirs, engines map[stri
 	if err := Recover(dirs, s.Site); err != nil {
 		return nil, err
 	}
-	r := &Restore{from: s, dirs: dirs, engines: engines, nodes: s.Chosen(chosen)}
+	r := &Restore{from: s, dirs: dirs, engines: engines, nodes: s.Chosen(chosen), were: map[engine.Ref]engine.Mark{}}
 	err := r.chooseVolumes()
 	for _, n := range r.nodes {
 		if err == nil {
@@ -129,6 +130,8 @@ func (r *Restore) prepareNode(ctx context.Context, n Node) error {
 		if err = keeper.Replace(ctx, &n.Record.Node); err == nil {
 			r.replaced = append(r.replaced, ref)
 		}
+	case err == nil:
+		r.were[ref] = engine.Mark{Configured: now.Configured, Config: now.Config, Proven: now.Proven, ProvenAt: now.ProvenAt, Active: now.Active}
 	}
 	if err != nil {
 		return err
@@ -201,6 +204,9 @@ func (r *Restore) TakeBack(ctx context.Context) error {
 	}
 	for _, ref := range r.created {
 		err = errors.Join(err, r.engineOf(ref).Destroy(ctx, ref))
+	}
+	for ref, mark := range r.were {
+		err = errors.Join(err, r.engineOf(ref).Mark(ctx, ref, mark))
 	}
 	if err == nil {
 		err = removePairs(r.dirs, r.from.Site)

@@ -15,17 +15,36 @@ func RandomSites(m *testing.M) {
 	if err := flag.Set("rapid.checks", strconv.Itoa(Times(25, 100))); err != nil { // the real worker does each step of each
 		panic(err)
 	}
-	below := "" // in memory, if there is such a place
-	if _, err := os.Stat("/dev/shm"); err == nil {
-		below = "/dev/shm"
-	}
-	var err error
-	if scratch, err = os.MkdirTemp(below, "orrery-sites-"); err != nil {
-		panic(err)
-	}
+	scratch = inMemory()
 	code := m.Run()
 	_ = os.RemoveAll(scratch)
 	os.Exit(code)
+}
+
+// InMemory runs the tests of a package that write much with their temporary directories in memory, where nothing waits for a disk. In make test they are on one, as with users.
+func InMemory(m *testing.M) int {
+	if Asked() {
+		return m.Run()
+	}
+	dir := inMemory()
+	defer os.RemoveAll(dir) //nolint:errcheck // it goes with the machine
+	if err := os.Setenv("TMPDIR", dir); err != nil {
+		panic(err)
+	}
+	return m.Run()
+}
+
+// inMemory gives an empty directory in memory, if there is such a place.
+func inMemory() string {
+	below := ""
+	if _, err := os.Stat("/dev/shm"); err == nil {
+		below = "/dev/shm"
+	}
+	dir, err := os.MkdirTemp(below, "orrery-test-")
+	if err != nil {
+		panic(err)
+	}
+	return dir
 }
 
 // Scratch gives an empty directory, which goes with the others when RandomSites ends.

@@ -30,8 +30,11 @@ var (
 )
 
 // OnDisk makes an engine without nodes.
-func OnDisk(dirs host.Dirs) *Disk {
-	d := &Disk{Engine: New(), owners: map[string]string{}}
+func OnDisk(dirs host.Dirs) *Disk { return New().OnDisk(dirs) }
+
+// OnDisk lets the nodes of an engine that has none yet have directories.
+func (e *Engine) OnDisk(dirs host.Dirs) *Disk {
+	d := &Disk{Engine: e, owners: map[string]string{}}
 	d.dirs = &nodedir.Nodes{Dirs: dirs, Engine: "fake", Running: d.runs}
 	d.disk = d
 	return d

@@ -1,0 +1,469 @@
+package control_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"filippo.io/age"
+
+	"orrery/internal/backup"
+	"orrery/internal/control"
+	"orrery/internal/control/backups"
+	"orrery/internal/control/snapshots"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+)
+
+// backup takes one of the whole site, and gives where it is.
+func (d *desk) backup(o backups.Options) string {
+	d.Helper()
+	to := filepath.Join(d.TempDir(), "backups") + "/"
+	made, err := backups.Take(d.Context(), d.Session, nil, to, o)
+	d.must(err)
+	if made.Nodes != 3 || made.Volumes != 1 || made.Bytes == 0 || made.Read == 0 {
+		d.Errorf("taken was %+v", made)
+	}
+	return to
+}
+
+// keptDesk is one whose nodes have written something, and a backup of that.
+func keptDesk(t *testing.T) (d *desk, where string) {
+	t.Helper()
+	d = diskDesk(t)
+	d.up()
+	d.say("db", motd, "then")
+	d.say("db", book, "then")
+	d.say("web1", motd, "then")
+	time.Sleep(100 * time.Millisecond) // a file that has changed just now may change once more without that being seen
+	return d, d.backup(backups.Options{})
+}
+
+// elsewhere is another machine, on which nothing of the site is.
+func elsewhere(t *testing.T) *desk {
+	t.Helper()
+	d := diskDesk(t)
+	d.must(os.RemoveAll(d.dir))
+	return d
+}
+
+func (d *desk) wantThen() {
+	d.Helper()
+	d.wantSaid("db", motd, "then")
+	d.wantSaid("db", book, "then")
+	d.wantSaid("web1", motd, "then")
+	d.wantNodes(allUp)
+}
+
+// TestRestoreElsewhere: a site comes back on another machine, with its files and all that its nodes had written.
+func TestRestoreElsewhere(t *testing.T) {
+	was, where := keptDesk(t)
+	d := elsewhere(t)
+	made, err := d.Restore(t.Context(), where, control.RestoreOptions{Dir: d.dir})
+	d.must(err)
+	if made.Site.Name != "toykat" || made.Dir != d.dir || made.Title == "" || made.Nodes != nil {
+		t.Errorf("restored was %+v", made)
+	}
+	d.wantThen()
+	if !strings.Contains(d.watch.text(), "generated secrets and SSH host keys were made anew") {
+		t.Errorf("told was %s", d.watch.text())
+	}
+	for _, name := range []string{"site.toml", "roles/db/role.toml"} {
+		if is, err := os.ReadFile(filepath.Join(d.dir, name)); err != nil || string(is) != string(was.read(name)) {
+			t.Errorf("%s is %q, %v", name, is, err)
+		}
+	}
+	if r, _, err := d.Up(t.Context(), d.site(), nil, control.UpOptions{}); err != nil || r != nil {
+		t.Errorf("an up after it: %+v, %v", r, err)
+	}
+	if _, err := os.Stat(backup.Aside(d.dirs, "toykat")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("left is what was laid down: %v", err)
+	}
+}
+
+func (d *desk) read(name string) []byte {
+	d.Helper()
+	text, err := os.ReadFile(filepath.Join(d.dir, name))
+	d.must(err)
+	return text
+}
+
+// TestRestoreInPlace: a site that is there is replaced only if that is said and agreed to; a twin of the backup can be made beside it.
+func TestRestoreInPlace(t *testing.T) {
+	d, where := keptDesk(t)
+	d.say("db", book, "now")
+	_, err := d.Restore(t.Context(), where, control.RestoreOptions{Dir: d.dir})
+	d.wantExit(err, problem.Refused, "3 nodes and 1 volume of toykat", "--to NAME", "--replace")
+	_, err = d.Restore(t.Context(), where, control.RestoreOptions{To: "not a name"})
+	d.wantExit(err, problem.Usage)
+	_, err = d.Restore(t.Context(), filepath.Join(where, "none"), control.RestoreOptions{})
+	d.wantExit(err, problem.Usage)
+	asker := &refuses{}
+	d.Asker = asker
+	_, err = d.Restore(t.Context(), where, control.RestoreOptions{Dir: d.dir, Replace: true})
+	d.wantExit(err, problem.Refused)
+	if len(asker.asked) != 1 || asker.asked[0].About != control.Replace {
+		t.Errorf("asked was %+v", asker.asked)
+	}
+	d.Asker = control.Agreed{}
+	d.wantSaid("db", book, "now")
+
+	made, err := d.Restore(t.Context(), where, control.RestoreOptions{To: "dev"})
+	d.must(err)
+	if made.Site.Key() != "toykat.dev" {
+		t.Errorf("restored was %s", made.Site.Key())
+	}
+	of := *d
+	ofTwin := *d.Session
+	ofTwin.SiteDir, ofTwin.Twin = made.Dir, "dev"
+	of.Session = &ofTwin
+	of.wantSaid("db", book, "then")
+	of.wantNodes(allUp)
+	d.wantSaid("db", book, "now")
+	_, err = d.Restore(t.Context(), where, control.RestoreOptions{To: "dev"})
+	d.wantExit(err, problem.Refused, "of toykat.dev")
+	d.must(of.DestroyTwin(t.Context(), "dev"))
+
+	_, err = d.Restore(t.Context(), where, control.RestoreOptions{Dir: d.dir, Replace: true})
+	d.must(err)
+	d.wantThen()
+}
+
+// TestRestoreSome: of a backup of some nodes, these are restored.
+func TestRestoreSome(t *testing.T) {
+	was := diskDesk(t)
+	_, err := backups.Take(t.Context(), was.Session, nil, filepath.Join(t.TempDir(), "x")+"/", backups.Options{})
+	was.wantExit(err, problem.Failed, "nothing of these nodes", "orrery up")
+	was.up()
+	was.say("web1", motd, "then")
+	where := filepath.Join(t.TempDir(), "one.orb")
+	taken, err := backups.Take(t.Context(), was.Session, []string{"web1"}, where, backups.Options{})
+	was.must(err)
+	if taken.Nodes != 1 || taken.Volumes != 0 {
+		t.Errorf("taken was %+v", taken)
+	}
+	d := elsewhere(t)
+	made, err := d.Restore(t.Context(), where, control.RestoreOptions{Dir: d.dir})
+	d.must(err)
+	if strings.Join(made.Nodes, " ") != "web1" {
+		t.Errorf("restored was %+v", made)
+	}
+	d.wantNodes("db none absent -, web1 none running healthy, web2 none absent -")
+	d.wantSaid("web1", motd, "then")
+}
+
+// identity makes a key: the file with its secret half, and the public one.
+func identity(t *testing.T) (file, public string) {
+	t.Helper()
+	key, err := age.GenerateX25519Identity()
+	if err != nil {
+		t.Fatal(err)
+	}
+	file = filepath.Join(t.TempDir(), "key")
+	if err := os.WriteFile(file, []byte(key.String()+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file, key.Recipient().String()
+}
+
+// TestRestoreSecrets: secrets come back with the key that they were sealed for, and with no other.
+func TestRestoreSecrets(t *testing.T) {
+	was := diskDesk(t)
+	was.write("roles/db/role.toml", "[[secret]]\nname = \"ledger\"\n")
+	was.write("site.toml", toykat+"[secret.ledger]\ngenerate = 24\n")
+	was.up()
+	key, public := identity(t)
+	other, _ := identity(t)
+	where := filepath.Join(t.TempDir(), "backups") + "/"
+	taken, err := backups.Take(t.Context(), was.Session, nil, where, backups.Options{Keys: []string{public}})
+	was.must(err)
+	if !taken.Secrets {
+		t.Error("there are no secrets in it")
+	}
+	secret := func(d *desk) string {
+		t.Helper()
+		text, err := os.ReadFile(filepath.Join(d.dirs.Secrets("toykat"), "ledger"))
+		d.must(err)
+		return string(text)
+	}
+	d := elsewhere(t)
+	_, err = d.Restore(t.Context(), where, control.RestoreOptions{Dir: d.dir, Identity: other})
+	if err == nil {
+		t.Fatal("another key opens the secrets")
+	}
+	_, err = d.Restore(t.Context(), where, control.RestoreOptions{Dir: d.dir, Identity: key})
+	d.must(err)
+	if secret(d) != secret(was) {
+		t.Error("the secret is another")
+	}
+}
+
+// TestRestoreKilled: wherever a restore is killed, also one that replaces what is there, an up or the same command brings it to its
+// end, or finds the site as it was.
+func TestRestoreKilled(t *testing.T) {
+	_, where := keptDesk(t)
+	for name, before := range map[string]func(*desk){
+		"fresh":   func(*desk) {},
+		"replace": func(d *desk) { d.up(); d.say("db", motd, "now"); d.say("db", book, "now"); d.say("web1", motd, "now") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			for n := 1; ; n++ {
+				d := diskDesk(t)
+				before(d)
+				o := control.RestoreOptions{Dir: d.dir, Replace: true}
+				d.fault.KillAt(n)
+				ctx, cancel := d.fault.Dying(t.Context())
+				_, err := d.Restore(ctx, where, o)
+				cancel()
+				d.fault.Revive()
+				if err == nil {
+					if n < 8 {
+						t.Errorf("it was over after %d operations", n)
+					}
+					return
+				}
+				switch {
+				case n%3 == 0: // the same command
+					_, err = d.Restore(t.Context(), where, o)
+					d.must(err)
+				case n%3 == 1 || len(d.SitesUp()) == 0:
+					_, elsewhere, err := d.Up(t.Context(), d.site(), nil, control.UpOptions{})
+					d.must(err)
+					if elsewhere != "" {
+						t.Errorf("brought up was %s", elsewhere)
+					}
+				default: // the host reboots
+					for _, m := range d.SitesUp() {
+						_, _, err := d.ResumeSite(t.Context(), m)
+						d.must(err)
+					}
+				}
+				d.wantThen()
+				if left, _ := filepath.Glob(backup.Aside(d.dirs, "toykat")); left != nil {
+					t.Errorf("left is %s", left)
+				}
+				if t.Failed() {
+					t.Fatalf("killed at %d: %s", n, d.watch.text())
+				}
+			}
+		})
+	}
+}
+
+// TestRestoreInterrupted: while a restore waits to be brought to its end, no node comes up that would lack what it had written; down clears it.
+func TestRestoreInterrupted(t *testing.T) {
+	_, where := keptDesk(t)
+	d := elsewhere(t)
+	d.fault.Fail("build", "", 1, nil)
+	_, err := d.Restore(t.Context(), where, control.RestoreOptions{Dir: d.dir})
+	d.wantExit(err, problem.Left, "left are 13: layer debian")
+	from, err := d.Interrupted(d.site())
+	if err != nil || from == nil || !from.Placed() || !from.Waits("db") {
+		t.Fatalf("%+v, %v", from, err)
+	}
+	_, err = d.Start(t.Context(), d.site(), nil)
+	if err != nil {
+		t.Errorf("a start, which makes no node: %v", err)
+	}
+	_, err = d.Stage(t.Context(), d.site(), nil, control.StageOptions{Release: 700})
+	d.wantExit(err, problem.Left, "a restore of toykat was interrupted", "orrery up brings it to its end")
+	_, err = d.Down(t.Context(), d.site(), nil, true)
+	d.must(err)
+	if from, err := d.Interrupted(d.site()); err != nil || from != nil {
+		t.Errorf("after a down: %+v, %v", from, err)
+	}
+	d.up()
+	d.wantSaid("db", book, "")
+}
+
+// TestRestoreFill: a node that cannot be given what it had written is made again by the next up, with that.
+func TestRestoreFill(t *testing.T) {
+	_, where := keptDesk(t)
+	d := elsewhere(t)
+	d.fault.Fail("Mark", "web1", 1, nil)
+	_, err := d.Restore(t.Context(), where, control.RestoreOptions{Dir: d.dir})
+	d.wantExit(err, problem.Left, "node web1", "run the same command")
+	if told := d.watch.text(); strings.Contains(told, "another release") {
+		t.Errorf("told was %s", told)
+	}
+	d.up()
+	d.wantThen()
+}
+
+// TestRestoreCancelled: a restore that its caller ends while it is laid down has touched nothing.
+func TestRestoreCancelled(t *testing.T) {
+	d, where := keptDesk(t)
+	d.say("db", book, "now")
+	ctx, cancel := context.WithCancel(t.Context())
+	d.Asker = changes{cancel}
+	_, err := d.Restore(ctx, where, control.RestoreOptions{Dir: d.dir, Replace: true})
+	d.wantExit(err, problem.Interrupted, "nothing was put in place")
+	d.wantSaid("db", book, "now")
+	d.up()
+	d.wantSaid("db", book, "now")
+}
+
+// TestRestorePaths: volumes come to directories that the backup names only if that is agreed to.
+func TestRestorePaths(t *testing.T) {
+	was := diskDesk(t)
+	at := filepath.Join(t.TempDir(), "ledgers")
+	was.must(os.Mkdir(at, 0o755))
+	was.write("site.toml", toykat+"[volume.archive]\npath = \""+at+"\"\n")
+	was.up()
+	was.say("db", book, "then")
+	where := was.backup(backups.Options{})
+	was.must(os.RemoveAll(at))
+	d := elsewhere(t)
+	asker := &refuses{}
+	d.Asker = asker
+	_, err := d.Restore(t.Context(), where, control.RestoreOptions{Dir: d.dir})
+	d.wantExit(err, problem.Refused, at, "--yes-paths toykat")
+	if len(asker.asked) != 1 || asker.asked[0].About != control.Paths {
+		t.Errorf("asked was %+v", asker.asked)
+	}
+	d.Asker = control.Agreed{}
+	_, err = d.Restore(t.Context(), where, control.RestoreOptions{Dir: d.dir})
+	d.must(err)
+	d.wantSaid("db", book, "then")
+	if text, err := os.ReadFile(filepath.Join(at, "db", "book")); string(text) != "then" {
+		t.Errorf("%q, %v", text, err)
+	}
+}
+
+// TestRestoreWithReleases: a site comes back at the release that was live, and another can be switched to, as before.
+func TestRestoreWithReleases(t *testing.T) {
+	was := diskDesk(t)
+	was.up()
+	was.stage(700)
+	was.turnTo(700)
+	was.say("db", motd, "then")
+	_, err := snapshots.Take(t.Context(), was.Session, was.site(), nil)
+	was.must(err)
+	where := filepath.Join(t.TempDir(), "backups") + "/"
+	_, err = backups.Take(t.Context(), was.Session, nil, where, backups.Options{Layers: true, Snapshots: true})
+	was.must(err)
+	d := elsewhere(t)
+	_, err = d.Restore(t.Context(), where, control.RestoreOptions{Dir: d.dir})
+	d.must(err)
+	d.wantLive(700)
+	d.wantSaid("db", motd, "then")
+	if !strings.Contains(d.watch.text(), "built from their recipes") {
+		t.Errorf("told was %s", d.watch.text())
+	}
+	if all, err := snapshots.List(d.Session, d.site()); err != nil || len(all) != 1 {
+		t.Errorf("the snapshots are %v, %v", all, err)
+	}
+	d.stage(701)
+	d.turnTo(701)
+	d.wantLive(701)
+}
+
+// TestReplaceNode: one node goes back to what it was in a backup, while the others go on; whatever goes wrong, it is as it was.
+func TestReplaceNode(t *testing.T) {
+	d, where := keptDesk(t)
+	for _, node := range []string{"db", "web1"} {
+		d.say(node, motd, "now")
+	}
+	d.say("db", book, "now")
+	d.Asker = &refuses{}
+	_, err := backups.ReplaceNode(t.Context(), d.Session, where, "db")
+	d.wantExit(err, problem.Refused)
+	d.Asker = control.Agreed{}
+	_, err = backups.ReplaceNode(t.Context(), d.Session, where, "nobody")
+	d.wantExit(err, problem.Usage, "has no node nobody")
+	d.fault.Fail("Start", "db", 1, nil)
+	_, err = backups.ReplaceNode(t.Context(), d.Session, where, "db")
+	d.wantExit(err, problem.Undone)
+	d.wantSaid("db", motd, "now")
+	d.wantSaid("db", book, "now")
+	made, err := backups.ReplaceNode(t.Context(), d.Session, where, "db")
+	d.must(err)
+	if made.Site != "toykat" || made.Restored == nil || made.Nodes != 1 {
+		t.Errorf("replaced was %+v", made)
+	}
+	d.wantSaid("db", motd, "then")
+	d.wantSaid("db", book, "then")
+	d.wantSaid("web1", motd, "now")
+	if all, err := snapshots.List(d.Session, d.site()); err != nil || len(all) > 0 {
+		t.Errorf("left are the snapshots %v, %v", all, err)
+	}
+	_, err = d.Down(t.Context(), d.site(), []string{"db"}, false)
+	d.must(err)
+	_, err = backups.ReplaceNode(t.Context(), d.Session, where, "db")
+	d.wantExit(err, problem.Failed, "not on this host", "orrery up db")
+	d.write("site.toml", strings.Replace(toykat, `name = "toykat"`, `name = "karoo"`, 1))
+	_, err = backups.ReplaceNode(t.Context(), d.Session, where, "db")
+	d.wantExit(err, problem.Refused, "of site toykat, and not of karoo")
+}
+
+// TestPickFromBackup: files, or all that a node has, come out of a backup without a site.
+func TestPickFromBackup(t *testing.T) {
+	d, where := keptDesk(t)
+	to := t.TempDir()
+	made, err := backups.Pick(t.Context(), d.Session, where, backups.PickOptions{Files: []string{"db:" + motd, "db:" + book}, Dir: to})
+	d.must(err)
+	if len(made.Paths) != 2 {
+		t.Fatalf("%+v", made)
+	}
+	for _, path := range made.Paths {
+		if text, err := os.ReadFile(path); string(text) != "then" {
+			t.Errorf("%s: %q, %v", path, text, err)
+		}
+	}
+	to = filepath.Join(t.TempDir(), "db")
+	made, err = backups.Pick(t.Context(), d.Session, where, backups.PickOptions{Node: "db", Dir: to})
+	d.must(err)
+	if len(made.Paths) != 1 || made.Paths[0] != to || len(made.Without) > 0 {
+		t.Errorf("%+v", made)
+	}
+}
+
+// TestRepairFromSite: what is damaged in a directory of backups is taken from the site again, as far as it is still as it was.
+func TestRepairFromSite(t *testing.T) {
+	d, where := keptDesk(t)
+	blocks, _ := filepath.Glob(filepath.Join(where, "blocks", "*", "*"))
+	if len(blocks) == 0 {
+		blocks, _ = filepath.Glob(filepath.Join(where, "blocks", "*"))
+	}
+	for _, path := range blocks {
+		d.must(os.Chmod(path, 0o600))
+		d.must(os.WriteFile(path, []byte("rotten"), 0o600))
+	}
+	done, err := backups.Repair(t.Context(), d.Session, where, nil)
+	d.must(err)
+	if len(done.Backups) != 1 || len(done.Rotten) == 0 || done.Damaged() != 0 {
+		t.Errorf("%+v", done)
+	}
+	again := elsewhere(t)
+	_, err = again.Restore(t.Context(), where, control.RestoreOptions{Dir: again.dir})
+	again.must(err)
+	again.wantThen()
+}
+
+// TestBackupWaits: a backup waits for whoever changes the site.
+func TestBackupWaits(t *testing.T) {
+	d, _ := keptDesk(t)
+	h, err := d.Here(d.site())
+	d.must(err)
+	letGo, err := d.Hold(t.Context(), d.site(), h)
+	d.must(err)
+	done := make(chan error)
+	go func() {
+		_, err := backups.Take(t.Context(), d.Session, nil, filepath.Join(t.TempDir(), "one.orb"), backups.Options{})
+		done <- err
+	}()
+	select {
+	case err := <-done:
+		t.Errorf("it did not wait: %v", err)
+	default:
+	}
+	letGo()
+	d.must(<-done)
+	if _, err := d.Bare(&site.Site{Name: "toykat"}); err != nil {
+		t.Error(err)
+	}
+}

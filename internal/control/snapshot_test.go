@@ -1,0 +1,192 @@
+package control_test
+
+import (
+	"strings"
+	"testing"
+
+	"orrery/internal/control"
+	"orrery/internal/control/snapshots"
+	"orrery/internal/engine"
+	"orrery/internal/host"
+	"orrery/internal/problem"
+)
+
+// say writes a file of a node that runs, as somebody in it does.
+func (d *desk) say(node, path, text string) {
+	d.Helper()
+	in, err := d.Running(d.Context(), d.site(), node)
+	d.must(err)
+	d.must(in.Put(d.Context(), host.File{Path: path, Content: []byte(text), Mode: 0o644}))
+}
+
+// wantSaid wants a file of a node that runs to hold this.
+func (d *desk) wantSaid(node, path, want string) {
+	d.Helper()
+	in, err := d.Running(d.Context(), d.site(), node)
+	d.must(err)
+	var out strings.Builder
+	err = in.Run(d.Context(), host.Command{Args: []string{"cat", path}, Stdout: &out})
+	if out.String() != want {
+		d.Errorf("%s of %s holds %q, not %q (%v)", path, node, out.String(), want, err)
+	}
+}
+
+const motd, book = "/etc/motd", "/srv/archive/book"
+
+// TestSnapshot: what nodes and their volumes have written is put back as it was, for all of them or for some; what was refused or
+// failed leaves all as it is.
+func TestSnapshot(t *testing.T) {
+	d := diskDesk(t)
+	s := d.site()
+	_, err := snapshots.Take(t.Context(), d.Session, s, nil)
+	d.wantExit(err, problem.Failed, "none of these nodes", "orrery up")
+	d.up()
+	write := func(text string) {
+		t.Helper()
+		d.say("db", motd, text)
+		d.say("db", book, text)
+		d.say("web1", motd, text)
+	}
+	want := func(db, web string) {
+		t.Helper()
+		d.wantSaid("db", motd, db)
+		d.wantSaid("db", book, db)
+		d.wantSaid("web1", motd, web)
+		d.wantNodes(allUp)
+	}
+	write("then")
+	taken, err := snapshots.Take(t.Context(), d.Session, s, nil)
+	d.must(err)
+	if size, err := snapshots.Size(t.Context(), taken); err != nil || size.Apparent == 0 || len(taken.Nodes) != 3 || len(taken.Volumes) != 1 {
+		t.Errorf("taken was %+v of %+v, %v", taken, size, err)
+	}
+	write("now")
+	asker := &refuses{}
+	d.Asker = asker
+	_, err = snapshots.Restore(t.Context(), d.Session, s, taken.ID, nil)
+	d.wantExit(err, problem.Refused)
+	if len(asker.asked) != 1 || asker.asked[0].About != control.Restore || !strings.Contains(asker.asked[0].Why, "3 nodes") {
+		t.Errorf("asked was %+v", asker.asked)
+	}
+	d.Asker = control.Agreed{}
+	want("now", "now")
+
+	d.fault.Fail("Start", "web1", 1, nil)
+	_, err = snapshots.Restore(t.Context(), d.Session, s, taken.ID, nil)
+	d.wantExit(err, problem.Undone, "all is as it was before")
+	d.up() // which proves them again
+	want("now", "now")
+	d.fault.Fail("Mark", "web1", 1, nil)
+	_, err = snapshots.Restore(t.Context(), d.Session, s, taken.ID, nil)
+	d.wantExit(err, problem.Failed, "this failure was ordered")
+	d.up()
+	want("now", "now")
+
+	made, err := snapshots.Restore(t.Context(), d.Session, s, taken.ID, []string{"db"})
+	d.must(err)
+	if made.Nodes != 1 || made.What != "snapshot "+taken.ID {
+		t.Errorf("restored was %+v", made)
+	}
+	want("then", "now")
+	made, err = snapshots.Restore(t.Context(), d.Session, s, taken.ID, nil)
+	d.must(err)
+	if made.Nodes != 3 || len(made.Lost)+len(made.Left) > 0 {
+		t.Errorf("restored was %+v", made)
+	}
+	want("then", "then")
+	h, err := d.Bare(s)
+	d.must(err)
+	entries, _, err := h.Entries()
+	d.must(err)
+	if last := entries[len(entries)-1]; last.Result != "done" {
+		t.Errorf("the journal ends with %+v", last)
+	}
+}
+
+// TestSnapshotUndone: after a restoring that was taken back, it is known what had been applied to nodes since the snapshot.
+func TestSnapshotUndone(t *testing.T) {
+	d := diskDesk(t)
+	apply := func(text string) {
+		t.Helper()
+		d.write("roles/db/ledger.tmpl", text)
+		d.up()
+		d.wantSaid("db", "/etc/ledger", text)
+	}
+	d.write("roles/db/role.toml", "[[file]]\npath = \"/etc/ledger\"\ntemplate = \"ledger.tmpl\"\n")
+	apply("then")
+	taken, err := snapshots.Take(t.Context(), d.Session, d.site(), nil)
+	d.must(err)
+	apply("now")
+	d.fault.Fail("Start", "db", 1, nil)
+	_, err = snapshots.Restore(t.Context(), d.Session, d.site(), taken.ID, nil)
+	d.wantExit(err, problem.Undone)
+	d.wantSaid("db", "/etc/ledger", "now")
+	apply("then")
+}
+
+// TestSnapshotOfNode: only a node that is there as it was then can be put back, and only snapshots that are there can be removed.
+func TestSnapshotOfNode(t *testing.T) {
+	d := diskDesk(t)
+	d.up()
+	s := d.site()
+	taken, err := snapshots.Take(t.Context(), d.Session, s, []string{"web1"})
+	d.must(err)
+	if len(taken.Nodes) != 1 {
+		t.Errorf("in it are %+v", taken.Nodes)
+	}
+	_, err = snapshots.Restore(t.Context(), d.Session, s, taken.ID, []string{"web2"})
+	d.wantExit(err, problem.Usage, "none of these nodes is in snapshot")
+	_, err = snapshots.Restore(t.Context(), d.Session, s, "yesterday", nil)
+	d.wantExit(err, problem.Usage, "yesterday")
+	_, err = snapshots.Restore(t.Context(), d.Session, s, taken.ID, []string{"nobody"})
+	d.wantExit(err, problem.Usage, "nobody")
+	d.stage(700)
+	d.turnTo(700)
+	_, err = snapshots.Restore(t.Context(), d.Session, s, taken.ID, nil)
+	d.wantExit(err, problem.Surprise, "of another release now")
+	d.wantLive(700)
+
+	d.wantExit(snapshots.Remove(t.Context(), d.Session, s, []string{taken.ID, "yesterday"}), problem.Usage, "yesterday")
+	if all, err := snapshots.List(d.Session, s); err != nil || len(all) != 1 {
+		t.Errorf("%v, %v", all, err)
+	}
+	d.must(snapshots.Remove(t.Context(), d.Session, s, []string{taken.ID}))
+	if all, err := snapshots.List(d.Session, s); err != nil || len(all) > 0 {
+		t.Errorf("%v, %v", all, err)
+	}
+}
+
+// TestSnapshotKilled: wherever a restoring is killed, the same command brings it to its end, and until then it is told that it was cut short.
+func TestSnapshotKilled(t *testing.T) {
+	for n := 1; ; n++ {
+		d := diskDesk(t)
+		d.up()
+		s := d.site()
+		d.say("db", motd, "then")
+		taken, err := snapshots.Take(t.Context(), d.Session, s, nil)
+		d.must(err)
+		d.say("db", motd, "now")
+		d.fault.KillAt(n)
+		ctx, cancel := d.fault.Dying(t.Context())
+		_, err = snapshots.Restore(ctx, d.Session, s, taken.ID, nil)
+		cancel()
+		d.fault.Revive()
+		if err == nil {
+			if n < 4 {
+				t.Errorf("it was over after %d operations", n)
+			}
+			return
+		}
+		d.must(d.UnderWay(s))
+		_, err = snapshots.Restore(t.Context(), d.Session, s, taken.ID, nil)
+		d.must(err)
+		d.up()
+		d.wantSaid("db", motd, "then")
+		d.wantNodes(allUp)
+		if t.Failed() {
+			t.Fatalf("killed at %d", n)
+		}
+	}
+}
+
+var _ engine.Layered = nodesOnDisk{}
