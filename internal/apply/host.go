@@ -31,7 +31,7 @@ type Host interface {
 	// Probe looks into those of some nodes of which it is said what they shall be, and notes with each what has drifted since its roles were applied.
 	// What has not been applied yet is no drift: that is for the plan.
 	Probe(ctx context.Context, nodes []observe.Node, wants []Want) error
-	// Settle removes what was kept for undoing, once a run that did these steps has succeeded.
+	// Settle removes what was kept for undoing, once a run that did these steps has succeeded, or has been undone, so that none is done.
 	Settle(ctx context.Context, done []*plan.Step) error
 	// Left gives what is not in the copies of volumes that were made, and why.
 	Left() []string

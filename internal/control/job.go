@@ -153,6 +153,9 @@ func (j *Job) takeBack(record *Account, p *plan.Plan, r *apply.Result) error {
 	back := plan.Undo(p, append(r.Done, failedSteps(r)...))
 	undone := record.carryOut(context.Background(), j.Watcher, j.Host, "undo", back, j.parallel())
 	if undone.OK() {
+		if err := j.Host.Settle(context.Background(), nil); err != nil {
+			j.trouble(j.Site.Key(), err) // the next run sweeps it away
+		}
 		return problem.New(problem.Undone, "failed, and the %d steps that had been done were taken back", len(r.Done)).
 			Try("mend the cause and run the same command")
 	}

@@ -1,6 +1,8 @@
 package control_test
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -120,6 +122,9 @@ func TestFailures(t *testing.T) {
 	d.fault.Fail("Start", "web1", 1, nil)
 	_, _, err = d.Up(t.Context(), s, nil, control.UpOptions{Undo: true})
 	d.wantExit(err, problem.Undone)
+	if _, err := os.Stat(filepath.Join(d.dirs.Site("toykat"), "undo")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("what was kept for undoing is there when it is undone: %v", err)
+	}
 	d.wantNodes("db none absent -, web1 none absent -, web2 none absent -")
 	if d.networks() != "" {
 		t.Errorf("left are %v", d.networks())

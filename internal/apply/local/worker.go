@@ -215,7 +215,7 @@ func (w *Worker) forgetRelease(number int) error {
 	return errors.Join(err, tree.RemoveAll(w.Dirs.Release(w.Key, number)))
 }
 
-// Settle removes what was kept for undoing, once a run has succeeded.
+// Settle removes what was kept for undoing, once a run has succeeded or been undone.
 func (w *Worker) Settle(ctx context.Context, done []*plan.Step) error {
 	for _, s := range done {
 		if s.Kind == plan.CommitSwitch {
