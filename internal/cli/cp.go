@@ -8,7 +8,6 @@ import (
 
 	"orrery/internal/cli/screen"
 	"orrery/internal/cli/speech"
-	"orrery/internal/control"
 	"orrery/internal/control/nodes"
 	"orrery/internal/site"
 )
@@ -24,7 +23,7 @@ SELECTOR:PATH copies to each of several nodes, or from each of them into a direc
 		Example: "  orrery cp portal:/var/log/dpkg.log .\n  orrery cp table.csv db:/tmp/\n  orrery cp role=receptor:/var/log/daemon.log logs",
 		Args:    cobra.MinimumNArgs(2),
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := control.NeedRoot(); err != nil {
+			if err := a.Allowed(); err != nil {
 				return err
 			}
 			s, err := a.Load()

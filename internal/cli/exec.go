@@ -12,7 +12,6 @@ import (
 
 	"orrery/internal/cli/screen"
 	"orrery/internal/cli/speech"
-	"orrery/internal/control"
 	"orrery/internal/control/nodes"
 	"orrery/internal/host"
 	"orrery/internal/problem"
@@ -60,7 +59,7 @@ type execution struct {
 }
 
 func (a *app) exec(ctx context.Context, selectors, command []string, o *execution) error {
-	if err := control.NeedRoot(); err != nil {
+	if err := a.Allowed(); err != nil {
 		return err
 	}
 	s, err := a.Load()

@@ -7,7 +7,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"orrery/internal/control"
 	"orrery/internal/control/nodes"
 	"orrery/internal/site"
 )
@@ -21,7 +20,7 @@ func (a *app) forwardVerb() *cobra.Command {
 		Example: "  orrery forward portal:80 --listen 127.0.0.1:8080",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := control.NeedRoot(); err != nil {
+			if err := a.Allowed(); err != nil {
 				return err
 			}
 			s, err := a.Load()

@@ -3,7 +3,6 @@ package cli
 import (
 	"github.com/spf13/cobra"
 
-	"orrery/internal/control"
 	"orrery/internal/hook"
 )
 
@@ -13,7 +12,7 @@ func (a *app) hookVerb() *cobra.Command {
 		Use: "hook SITE", Hidden: true, Args: cobra.ExactArgs(1),
 		Short: "Tell the hooks of a site what waits to be told",
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := control.NeedRoot(); err != nil {
+			if err := a.Allowed(); err != nil {
 				return err
 			}
 			return hook.Deliver(c.Context(), a.Dirs, args[0])

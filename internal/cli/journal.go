@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"orrery/internal/cli/reply"
-	"orrery/internal/control"
 	"orrery/internal/journal"
 	"orrery/internal/phrase"
 )
@@ -21,7 +20,7 @@ func (a *app) journalVerb() *cobra.Command {
 		Short: "Show who did what to this site on this host, when, and how it ended",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			if err := control.NeedRoot(); err != nil {
+			if err := a.Allowed(); err != nil {
 				return err
 			}
 			s, err := a.Load()

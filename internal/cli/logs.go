@@ -2,10 +2,11 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
-	"path/filepath"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -30,14 +31,15 @@ release of a node that goes live. --layer DIGEST prints the build log of a
 layer instead.`,
 		Example: "  orrery logs portal nginx.service\n  orrery logs role=receptor -f",
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := control.NeedRoot(); err != nil {
+			if err := a.Allowed(); err != nil {
 				return err
 			}
 			if o.raw {
 				a.raw()
 			}
 			if o.layer != "" {
-				return printLog(a.out, a.LayerLog(o.layer), "layer "+o.layer)
+				log, err := a.LayerLog(o.layer)
+				return printLog(a.out, log, err, "layer "+o.layer)
 			}
 			if len(args) == 0 {
 				return problem.New(problem.Usage, "of which node?").Try("orrery logs NODE")
@@ -108,7 +110,8 @@ func (a *app) logsOfOne(ctx context.Context, s *site.Site, name string, units []
 // printLogs prints what is known of a node: what its roles printed and, if there is a way into it, its journal.
 func (a *app) printLogs(ctx context.Context, s *site.Site, name string, in host.Runner, units []string, o *logging, out, errs io.Writer) error {
 	if !o.follow {
-		if err := printLog(out, filepath.Join(a.Dirs.Logs(s.Key()), name+".log"), "node "+name); err != nil {
+		log, err := a.NodeLog(s, name)
+		if err := printLog(out, log, err, "node "+name); err != nil {
 			return err
 		}
 	}
@@ -129,17 +132,20 @@ func (a *app) printLogs(ctx context.Context, s *site.Site, name string, in host.
 	return in.Run(ctx, host.Command{Args: command, Stdout: out, Stderr: errs})
 }
 
-func printLog(to io.Writer, path, of string) error {
-	f, err := os.Open(path)
-	if os.IsNotExist(err) {
+// printLog prints a log that was opened, and the file in which it is here.
+func printLog(to io.Writer, log io.ReadCloser, err error, of string) error {
+	if errors.Is(err, fs.ErrNotExist) {
 		fmt.Fprintf(to, "==> %s: nothing was printed\n", of)
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	defer f.Close()
-	fmt.Fprintf(to, "==> %s (%s)\n", of, path)
-	_, err = io.Copy(to, f)
+	defer log.Close()
+	if f, here := log.(*os.File); here {
+		of += " (" + f.Name() + ")"
+	}
+	fmt.Fprintf(to, "==> %s\n", of)
+	_, err = io.Copy(to, log)
 	return err
 }

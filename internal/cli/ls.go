@@ -6,7 +6,6 @@ import (
 	"text/tabwriter"
 
 	"orrery/internal/cli/reply"
-	"orrery/internal/control"
 
 	"github.com/spf13/cobra"
 )
@@ -18,7 +17,7 @@ func (a *app) lsVerb() *cobra.Command {
 		Long: `Lists the sites and twins on this host, up or down, with the directory that each came from. You need no site directory for this.
 "orrery down --name SITE" takes down a site whose directory is gone.`,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if err := control.NeedRoot(); err != nil {
+			if err := a.Allowed(); err != nil {
 				return err
 			}
 			rows, err := a.Sites(c.Context())

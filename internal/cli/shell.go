@@ -18,7 +18,7 @@ func (a *app) shellVerb() *cobra.Command {
 		Short: "Open a terminal in a node, or run one command there",
 		Args:  cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := control.NeedRoot(); err != nil {
+			if err := a.Allowed(); err != nil {
 				return err
 			}
 			s, err := a.Load()

@@ -28,7 +28,7 @@ simulator ("simulated_by") are replaced by it. A twin has no way out unless you 
 		Example: "  orrery twin create karoo dev1 --scale cpus=0.5,memory=0.5 --expires 8h",
 		Args:    cobra.ExactArgs(2),
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := control.NeedRoot(); err != nil {
+			if err := a.Allowed(); err != nil {
 				return err
 			}
 			original, dir, err := a.Original(args[0])

@@ -1,8 +1,12 @@
 package control
 
 import (
+	"io"
+	"os"
+
 	"orrery/internal/control/here"
 	"orrery/internal/image"
+	"orrery/internal/site"
 	"orrery/internal/site/spec"
 )
 
@@ -13,9 +17,6 @@ func (c *Session) machine() here.Machine {
 	}
 	return here.This{Dirs: c.Dirs}
 }
-
-// NeedRoot says that an operation is for root.
-func NeedRoot() error { return here.This{}.Allowed() }
 
 // Allowed returns an Unable problem if the caller may not change what is on the machine, nor see all of it.
 func (c *Session) Allowed() error { return c.machine().Allowed() }
@@ -28,5 +29,16 @@ func (c *Session) Guard(nodes ...*spec.Node) (letGo func(), err error) {
 // Store gives the layers of this machine.
 func (c *Session) Store() *image.Store { return image.Open(c.Dirs.State) }
 
-// LayerLog is the file with what was printed when a layer was built.
-func (c *Session) LayerLog(digest string) string { return c.Store().LogOf(digest) }
+// LayerLog opens what was printed when a layer was built. If nothing was, that is fs.ErrNotExist.
+func (c *Session) LayerLog(digest string) (io.ReadCloser, error) {
+	return os.Open(c.Store().LogOf(digest))
+}
+
+// NodeLog opens what the roles of a node printed on its host when they were applied. If they printed nothing, that is fs.ErrNotExist.
+func (c *Session) NodeLog(s *site.Site, name string) (io.ReadCloser, error) {
+	h, err := c.Bare(s)
+	if err != nil {
+		return nil, err
+	}
+	return h.Log(name)
+}

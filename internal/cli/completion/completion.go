@@ -206,7 +206,7 @@ func (a words) pathsIn(name, begin string) []string {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
 	s := a.site()
-	if _, err := control.Declared(s, name); err != nil || control.NeedRoot() != nil {
+	if _, err := control.Declared(s, name); err != nil || a.Allowed() != nil {
 		return nil
 	}
 	in, err := a.Running(ctx, s, name)

@@ -54,7 +54,7 @@ type Proof struct {
 
 // New finds out what is to be proven; whatever is wrong with that or with the site file is said before anything is done.
 func New(c *control.Session, w Watcher, o Options) (*Proof, error) {
-	if err := control.NeedRoot(); err != nil {
+	if err := c.Allowed(); err != nil {
 		return nil, err
 	}
 	if c.Twin != "" {

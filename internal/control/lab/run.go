@@ -45,7 +45,7 @@ type Written struct {
 
 // Run runs an experiment from wherever a former run of it has come to. If anything was measured, there is a report, however the run ended.
 func Run(ctx context.Context, c *control.Session, w Watcher, o Options) (made *Written, err error) {
-	if err := control.NeedRoot(); err != nil {
+	if err := c.Allowed(); err != nil {
 		return nil, err
 	}
 	lock, err := host.TakeLock(filepath.Join(Bundles(c), ".lock"), c.Holder())
