@@ -39,6 +39,23 @@ func newBeside(into string) (*beside, error) {
 // cargo is where the copy is made.
 func (b *beside) cargo() string { return path.Join(b.dir, "cargo") }
 
+// build makes a tree in a directory that is not there yet.
+func build(in string, fill func(*tree.Builder) error) error {
+	b, err := tree.Build(in, func(string) {})
+	if err != nil {
+		return err
+	}
+	err = b.Add(&tree.Made{Path: ".", Mode: unix.S_IFDIR | 0o700, Uid: os.Geteuid(), Gid: os.Getegid()}, nil)
+	if err == nil {
+		err = fill(b)
+	}
+	if err != nil {
+		b.Abandon()
+		return err
+	}
+	return b.Close()
+}
+
 // remove removes it. After a success it is empty, and after a failure that is what is to be told.
 func (b *beside) remove() {
 	_ = tree.RemoveAll(b.dir)

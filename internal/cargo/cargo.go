@@ -146,40 +146,29 @@ func (c *cargo) end() error {
 }
 
 // lay makes a cargo in a directory of this host that is not there yet.
-func (c *cargo) lay(ctx context.Context, in string) (err error) {
-	b, err := tree.Build(in, func(string) {})
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			b.Abandon()
-		}
-	}()
-	top := tree.Made{Path: ".", Mode: unix.S_IFDIR | 0o700, Uid: os.Geteuid(), Gid: os.Getegid()}
-	if err := b.Add(&top, nil); err != nil {
-		return err
-	}
-	buffer := make([]byte, piece)
-	for {
-		it, err := c.next(ctx)
-		if errors.Is(err, io.EOF) {
-			return b.Close()
-		}
-		if err != nil {
-			return err
-		}
-		err = b.Add(&it.Made, func(f *os.File) error {
-			if c.pipe != nil && it.size >= worthSplicing {
-				return c.splice(ctx, f, it.size)
+func (c *cargo) lay(ctx context.Context, in string) error {
+	return build(in, func(b *tree.Builder) error {
+		buffer := make([]byte, piece)
+		for {
+			it, err := c.next(ctx)
+			if errors.Is(err, io.EOF) {
+				return nil
 			}
-			_, err := io.CopyBuffer(struct{ io.Writer }{f}, untilDone{ctx, c.tar, c.moved}, buffer)
-			return err
-		})
-		if err != nil {
-			return err
+			if err != nil {
+				return err
+			}
+			err = b.Add(&it.Made, func(f *os.File) error {
+				if c.pipe != nil && it.size >= worthSplicing {
+					return c.splice(ctx, f, it.size)
+				}
+				_, err := io.CopyBuffer(struct{ io.Writer }{f}, untilDone{ctx, c.tar, c.moved}, buffer)
+				return err
+			})
+			if err != nil {
+				return err
+			}
 		}
-	}
+	})
 }
 
 // splice lays down a file of which only what has been read ahead comes here. Whatever the kernel does not carry is read after all: the rest of what a command

@@ -27,7 +27,8 @@ type Place struct {
 }
 
 // Transfer copies one file or directory from Place to Place, under the name that cp(1) would give it. What a node has to do with it goes through a pipe as
-// a tar archive: nodes pack and unpack by their own tar, this host does not.
+// a tar archive: nodes pack and unpack by their own tar, this host does not. But one file of a node that this host can open it copies by itself, because tar and
+// the pipe would copy it twice more.
 func Transfer(ctx context.Context, from, to Place, several bool) error {
 	if path.Clean(from.Path) == "/" {
 		return problem.New(problem.Usage, "the whole of / cannot be copied").Try("name a directory below it")
@@ -38,14 +39,7 @@ func Transfer(ctx context.Context, from, to Place, several bool) error {
 	called := ctx
 	ctx, stop := context.WithCancel(ctx)
 	defer stop() // whoever sends what nobody takes need not go on
-	begin := through
-	if from.In == nil {
-		begin = intoNode
-	}
-	sent, err := begin(func(w io.Writer) error { return from.send(ctx, w) })
-	if err == nil {
-		err = sent.end(to.take(ctx, sent, from, several))
-	}
+	err := from.copyTo(ctx, to, several)
 	var run *host.RunError
 	var said *problem.Problem
 	switch {
@@ -62,6 +56,27 @@ func Transfer(ctx context.Context, from, to Place, several bool) error {
 	}
 	return problem.New(problem.Failed, "%s was not copied to %s", from.Path, to.Path).Because(err)
 }
+
+func (p Place) copyTo(ctx context.Context, to Place, several bool) error {
+	if to.In == nil {
+		if f := p.open(ctx); f != nil {
+			defer f.Close()
+			return to.lay(p.name(), several, func(in string) error { return f.lay(ctx, in, p.name(), p.Moved) })
+		}
+	}
+	begin := through
+	if p.In == nil {
+		begin = intoNode
+	}
+	sent, err := begin(func(w io.Writer) error { return p.send(ctx, w) })
+	if err != nil {
+		return err
+	}
+	return sent.end(to.take(ctx, sent, p, several))
+}
+
+// name is what a copy is called.
+func (p Place) name() string { return path.Base(path.Clean(p.Path)) }
 
 // send packs what is at a place.
 func (p Place) send(ctx context.Context, to io.Writer) error {
@@ -80,24 +95,28 @@ cd -- "$(dirname -- "$1")" && exec tar -b 1024 --format=posix --sort=name -cf - 
 
 // take lays down what is sent.
 func (p Place) take(ctx context.Context, sent *stream, from Place, several bool) error {
-	name := path.Base(path.Clean(from.Path))
+	name := from.name()
 	if from.In == nil {
 		return p.unpack(ctx, sent.Reader, name, several)
 	}
 	c := unpack(sent.Reader, name)
 	c.moved = from.Moved
+	var err error
 	if p.In == nil {
-		return p.lay(ctx, c, name, several)
+		err = p.lay(name, several, func(in string) error { return c.lay(ctx, in) })
+	} else {
+		err = p.relay(ctx, c, name, several)
 	}
-	// Nothing comes from one node to another that was not looked at.
+	return cmp.Or(err, c.left.problem())
+}
+
+// relay has a node lay down what another sends: nothing comes from one to the other that was not looked at.
+func (p Place) relay(ctx context.Context, c *cargo, name string, several bool) error {
 	seen, err := intoNode(func(w io.Writer) error { return c.pass(ctx, w) })
-	if err == nil {
-		err = seen.end(p.unpack(ctx, seen.Reader, name, several))
-	}
 	if err != nil {
 		return err
 	}
-	return c.left.problem()
+	return seen.end(p.unpack(ctx, seen.Reader, name, several))
 }
 
 // unpack has a node lay down what it is sent: beside its Place, and only what came whole. However the copy ends, by Ctrl-C or because this program is
@@ -139,9 +158,9 @@ func seal(to *tar.Writer) error {
 	return to.Close()
 }
 
-// lay makes on this host what a node sends: beside its Place, and whole before it comes there. The path that the operator named is trusted; links below it,
+// lay makes on this host what comes from a node: beside its Place, and whole before it comes there. The path that the operator named is trusted; links below it,
 // whoever made them, are replaced and not followed.
-func (p Place) lay(ctx context.Context, c *cargo, name string, several bool) error {
+func (p Place) lay(name string, several bool, fill func(in string) error) error {
 	into, as := path.Dir(path.Clean(p.Path)), path.Base(path.Clean(p.Path))
 	info, err := os.Stat(p.Path)
 	if several || strings.HasSuffix(p.Path, "/") || err == nil && info.IsDir() {
@@ -159,11 +178,8 @@ func (p Place) lay(ctx context.Context, c *cargo, name string, several bool) err
 		return err
 	}
 	defer beside.remove()
-	if err := c.lay(ctx, beside.cargo()); err != nil {
+	if err := fill(beside.cargo()); err != nil {
 		return err
 	}
-	if err := tree.Merge(path.Join(beside.cargo(), name), path.Join(into, as)); err != nil {
-		return err
-	}
-	return c.left.problem()
+	return tree.Merge(path.Join(beside.cargo(), name), path.Join(into, as))
 }

@@ -10,6 +10,8 @@ import (
 	"io"
 	"net"
 	"strings"
+
+	"orrery/internal/tree"
 )
 
 // A Runner is a place where commands run.
@@ -20,6 +22,14 @@ type Runner interface {
 	Put(ctx context.Context, files ...File) error
 	// Dial connects from that place, as net.Dialer.DialContext does.
 	Dial(ctx context.Context, network, address string) (net.Conn, error)
+}
+
+// A Viewer is a Runner of a place whose files this host can open without running anything there.
+type Viewer interface {
+	Runner
+	// View opens the root of the place as the place itself sees it, through its own mounts. Owned tells which ids, as this host sees them, are those of
+	// the place, of users and groups alike: what its root may read goes by them (tree.Root.OpenOwned).
+	View() (root *tree.Root, owned func(id uint32) bool, err error)
 }
 
 // A Command is a program with its arguments and surroundings.

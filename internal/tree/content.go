@@ -3,6 +3,7 @@ package tree
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"golang.org/x/sys/unix"
 )
@@ -11,16 +12,17 @@ import (
 func Share(to, from int) error { return unix.IoctlFileClone(to, from) }
 
 // CopyContent copies what is in a file into a new, empty one, and lets holes be holes. It takes so much as the file held when it was looked at.
-func CopyContent(ctx context.Context, to, from int, st *unix.Stat_t) error {
+// Moved is told of what has been copied; nil: nobody asks.
+func CopyContent(ctx context.Context, to, from int, st *unix.Stat_t, moved func(bytes int64)) error {
 	if st.Size > 0 && st.Blocks*512 >= st.Size {
-		return copyRange(ctx, to, from, 0, st.Size)
+		return copyRange(ctx, to, from, 0, st.Size, moved)
 	}
 	for at := int64(0); at < st.Size; {
 		data, end, err := nextData(from, at, st.Size)
 		if err != nil {
 			return err
 		}
-		if err := copyRange(ctx, to, from, data, end); err != nil {
+		if err := copyRange(ctx, to, from, data, end, moved); err != nil {
 			return err
 		}
 		at = end
@@ -49,51 +51,58 @@ func nextData(f int, at, size int64) (from, to int64, err error) {
 // step is how much is copied before it is asked whether to go on.
 const step = 16 << 20
 
-// copyRange copies a part of a file. What is no longer there is left out.
-func copyRange(ctx context.Context, to, from int, at, end int64) error {
-	for at < end {
+// A carrier carries bytes from a place in one file to the same in another, and says how many; none: there are no more.
+type carrier func(to, from int, at, bytes int64) (int, error)
+
+// copyRange copies a part of a file by the quickest way that there is between the two. What is no longer there is left out.
+func copyRange(ctx context.Context, to, from int, at, end int64, moved func(bytes int64)) error {
+	for carriers := []carrier{byRange, bySend, byBuffer}; at < end; {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		read, write := at, at
-		n, err := unix.CopyFileRange(from, &read, to, &write, int(min(end-at, step)), 0)
+		n, err := carriers[0](to, from, at, min(end-at, step))
 		switch {
 		case errors.Is(err, unix.EINTR):
 			continue
-		case errors.Is(err, unix.EXDEV), errors.Is(err, unix.EINVAL), errors.Is(err, unix.ENOSYS), errors.Is(err, unix.EOPNOTSUPP), errors.Is(err, unix.EPERM):
-			return copyBuffered(ctx, to, from, at, end)
+		case len(carriers) > 1 && noWay(err):
+			carriers = carriers[1:]
+			continue
 		case err != nil:
 			return err
 		case n == 0:
 			return nil
 		}
 		at += int64(n)
+		if moved != nil {
+			moved(int64(n))
+		}
 	}
 	return nil
 }
 
-// copyBuffered does so where the kernel does not: between some file systems.
-func copyBuffered(ctx context.Context, to, from int, at, end int64) error {
-	b := make([]byte, min(end-at, 1<<20))
-	for at < end {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		n, err := unix.Pread(from, b[:min(end-at, int64(len(b)))], at)
-		if errors.Is(err, unix.EINTR) {
-			continue
-		}
-		if err != nil || n == 0 {
-			return err
-		}
-		for done := 0; done < n; {
-			wrote, err := unix.Pwrite(to, b[done:n], at+int64(done))
-			if err != nil && !errors.Is(err, unix.EINTR) {
-				return err
-			}
-			done += max(wrote, 0)
-		}
-		at += int64(n)
+// noWay reports whether the kernel does not carry anything in some way between some file systems.
+func noWay(err error) bool {
+	return slices.ContainsFunc([]error{unix.EXDEV, unix.EINVAL, unix.ENOSYS, unix.EOPNOTSUPP, unix.EPERM}, func(no error) bool { return errors.Is(err, no) })
+}
+
+func byRange(to, from int, at, bytes int64) (int, error) {
+	read, write := at, at
+	return unix.CopyFileRange(from, &read, to, &write, int(bytes), 0)
+}
+
+// bySend carries what is in the page cache, and so copies it once where byBuffer copies it twice.
+func bySend(to, from int, at, bytes int64) (int, error) {
+	if _, err := unix.Seek(to, at, unix.SEEK_SET); err != nil {
+		return 0, err
 	}
-	return nil
+	return unix.Sendfile(to, from, &at, int(bytes))
+}
+
+func byBuffer(to, from int, at, bytes int64) (int, error) {
+	b := make([]byte, min(bytes, 1<<20))
+	n, err := unix.Pread(from, b, at)
+	if err != nil {
+		return 0, err
+	}
+	return unix.Pwrite(to, b[:max(n, 0)], at)
 }

@@ -133,7 +133,7 @@ func (r *round) content(to, from int, st *unix.Stat_t) error {
 	if err := r.room(to, min(st.Size, st.Blocks*512)); err != nil {
 		return err
 	}
-	return wrote("", tree.CopyContent(r.ctx, to, from, st))
+	return wrote("", tree.CopyContent(r.ctx, to, from, st, nil))
 }
 
 // several notes the first copy of a file that has more names.

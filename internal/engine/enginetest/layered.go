@@ -7,6 +7,7 @@ import (
 
 	"orrery/internal/engine"
 	"orrery/internal/host"
+	"orrery/internal/site/spec"
 	"orrery/internal/tree"
 )
 
@@ -64,6 +65,7 @@ func view(s *suite) {
 	if int(st.Uid) != first+65534 {
 		s.Errorf("it belongs to %d, and the node's root is %d", st.Uid, first)
 	}
+	seen(s, n, first)
 	s.ask(n, "rm", "/etc/issue.net")
 	s.must(root.Put(tree.File{Path: "/etc/issue.net", Content: []byte("again"), Uid: first, Gid: first + 4, Mode: 0o640}, first, first))
 	s.must(root.Close())
@@ -73,5 +75,29 @@ func view(s *suite) {
 	if root, err := v.View(engine.RefOf(n)); err == nil {
 		root.Close() //nolint:errcheck // nothing was written
 		s.Error("a node that does not run has a root")
+	}
+}
+
+// seen: the way into a node lets the host open what the node's root may read, by the ids that the node has, and says so of no other.
+func seen(s *suite, n *spec.Node, first int) {
+	in, ok := s.Engine.Runner(engine.RefOf(n)).(host.Viewer)
+	if !ok {
+		s.Error("the engine is a Viewer, and its Runner is not")
+		return
+	}
+	root, owned, err := in.View()
+	s.must(err)
+	defer root.Close()
+	if !owned(uint32(first)) || !owned(uint32(first+65534)) || first > 0 && (owned(0) || owned(uint32(first-1)) || owned(uint32(first+65536))) {
+		s.Errorf("the node's root is %d, and its other ids are others", first)
+	}
+	f, st, err := root.OpenOwned("/var/lib/enginetest", owned)
+	s.must(err)
+	f.Close() //nolint:errcheck // it was not read
+	if int(st.Uid) != first+65534 {
+		s.Errorf("it belongs to %d, and the node's root is %d", st.Uid, first)
+	}
+	if f, _, err := root.OpenOwned("/proc/uptime", owned); err == nil {
+		s.Errorf("%s was opened", f.Name())
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"orrery/internal/engine/nodedir"
 	"orrery/internal/host"
 	"orrery/internal/image"
+	"orrery/internal/image/rootfs"
 	"orrery/internal/observe"
 	"orrery/internal/tree"
 )
@@ -70,20 +71,30 @@ func (c container) namespace() string { return c.File("user-namespace") }
 
 // View opens the root of a running node.
 func (e *Engine) View(ref engine.Ref) (*tree.Root, error) {
+	root, _, err := e.view(ref)
+	return root, err
+}
+
+// view opens the root of a running node, and gives the ids that this node has.
+func (e *Engine) view(ref engine.Ref) (root *tree.Root, ids rootfs.IDs, err error) {
 	c := e.container(ref)
 	pid := c.init()
 	if pid == 0 {
-		return nil, notRunning(ref)
+		return nil, ids, notRunning(ref)
 	}
-	root, err := tree.Open(fmt.Sprintf("/proc/%d/root/.", pid))
+	r, err := e.Record(ref)
 	if err != nil {
-		return nil, err
+		return nil, ids, err
 	}
-	if c.init() != pid { // it ended meanwhile, and the number may be another's
+	root, err = tree.Open(fmt.Sprintf("/proc/%d/root/.", pid))
+	if err != nil {
+		return nil, ids, err
+	}
+	if c.init() != pid { // it ended meanwhile, and the number or the record may be another's
 		root.Close() //nolint:errcheck // nothing was written
-		return nil, notRunning(ref)
+		return nil, ids, notRunning(ref)
 	}
-	return root, nil
+	return root, r.IDs(), nil
 }
 
 // Cgroup gives the node's control group.

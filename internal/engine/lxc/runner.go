@@ -11,12 +11,24 @@ import (
 	"orrery/internal/engine"
 	"orrery/internal/host"
 	"orrery/internal/problem"
+	"orrery/internal/tree"
 )
 
 // Runner runs commands in a running node by lxc-attach(1), with the node's namespaces, control group, capabilities and seccomp filter.
-func (e *Engine) Runner(ref engine.Ref) host.Runner { return runner{e.container(ref)} }
+func (e *Engine) Runner(ref engine.Ref) host.Runner { return runner{e.container(ref), e} }
 
-type runner struct{ c container }
+type runner struct {
+	c container
+	e *Engine
+}
+
+var _ host.Viewer = runner{}
+
+// View opens the root of the node.
+func (r runner) View() (*tree.Root, func(id uint32) bool, error) {
+	root, ids, err := r.e.view(r.c.ref)
+	return root, ids.Has, err
+}
 
 // Run runs a command in the node.
 func (r runner) Run(ctx context.Context, c host.Command) error {

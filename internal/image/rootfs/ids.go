@@ -14,6 +14,11 @@ type IDs struct {
 	Size  int
 }
 
+// Has reports whether an id of the host is one of the node's.
+func (i IDs) Has(id uint32) bool {
+	return i.Size == 0 || int(id) >= i.First && int(id) < i.First+i.Size
+}
+
 // Open gives a user namespace with the ids, by which mounts can be idmapped.
 //
 // Besides the node's ids it maps the host's root to an id that no node has (Size): overlayfs makes its work files as

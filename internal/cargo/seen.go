@@ -1,0 +1,75 @@
+package cargo
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"orrery/internal/host"
+	"orrery/internal/tree"
+)
+
+// A seen file is a regular file of a node that this host has opened, as the node's root may.
+type seen struct {
+	*os.File
+	was *unix.Stat_t // when it was opened
+}
+
+// open opens what is at a place in a node; nil: it is nothing that this host can read by itself, and the node's tar says what it is, or what it is not.
+func (p Place) open(ctx context.Context) *seen {
+	node, ok := p.In.(host.Viewer)
+	if !ok {
+		return nil
+	}
+	opened := make(chan *seen, 1)
+	go func() { opened <- openIn(node, path.Clean(p.Path)) }()
+	select {
+	case f := <-opened:
+		return f
+	case <-ctx.Done(): // a server may never answer, whose volume the node has; nor would tar end before it is killed
+		return nil
+	}
+}
+
+func openIn(node host.Viewer, name string) *seen {
+	root, owned, err := node.View()
+	if err != nil {
+		return nil
+	}
+	defer root.Close()
+	f, st, err := root.OpenOwned(name, owned)
+	if err != nil {
+		return nil
+	}
+	return &seen{f, st}
+}
+
+// lay makes a copy of the file, under a name, in a directory of this host that is not there yet.
+func (s *seen) lay(ctx context.Context, in, name string, moved func(bytes int64)) error {
+	made := tree.Made{
+		Path: name, Mode: unix.S_IFREG | s.was.Mode&0o777, Uid: os.Geteuid(), Gid: os.Getegid(), Modified: time.Unix(s.was.Mtim.Unix()),
+	}
+	return build(in, func(b *tree.Builder) error {
+		err := b.Add(&made, func(to *os.File) error { return tree.CopyContent(ctx, int(to.Fd()), int(s.Fd()), s.was, moved) })
+		if err != nil {
+			return err
+		}
+		return s.unchanged()
+	})
+}
+
+// unchanged wants the file to be what it was, as tar does.
+func (s *seen) unchanged() error {
+	var is unix.Stat_t
+	if err := unix.Fstat(int(s.Fd()), &is); err != nil {
+		return err
+	}
+	if is.Size != s.was.Size || is.Ctim != s.was.Ctim {
+		return errors.New("it changed while it was read")
+	}
+	return nil
+}

@@ -1,0 +1,156 @@
+package cargo
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"orrery/internal/host"
+	"orrery/internal/tree"
+)
+
+// A viewed node is a directory of this host as its root; its own tar can be used or not.
+type viewed struct {
+	host.Runner
+	top   string
+	owned func(id uint32) bool
+}
+
+func (v viewed) View() (*tree.Root, func(id uint32) bool, error) {
+	root, err := tree.Open(v.top)
+	return root, v.owned, err
+}
+
+// asked is a node that says that its tar was asked.
+type asked struct{ host.Runner }
+
+var errAsked = errors.New("tar was asked")
+
+func (asked) Run(context.Context, host.Command) error { return errAsked }
+
+func everybody(uint32) bool { return true }
+
+// One file of a node comes as tar would bring it, and nothing runs in the node for that.
+func TestSeen(t *testing.T) {
+	top, into := t.TempDir(), t.TempDir()
+	when := time.Date(2020, 1, 2, 3, 4, 5, 600, time.UTC)
+	text := bytes.Repeat([]byte("0123456789abcdef"), 1<<20+1)
+	mustDo(t, os.MkdirAll(filepath.Join(top, "srv"), 0o700))
+	mustDo(t, os.WriteFile(filepath.Join(top, "srv/thing"), text, 0o600))
+	mustDo(t, os.Chmod(filepath.Join(top, "srv/thing"), 0o751|os.ModeSetuid))
+	mustDo(t, os.Chtimes(filepath.Join(top, "srv/thing"), when, when))
+	mustDo(t, os.Symlink("../outside", filepath.Join(into, "thing")))
+	moved := int64(0)
+	from := Place{In: viewed{asked{}, top, everybody}, Path: "/srv/thing", Moved: func(n int64) { moved += n }}
+	for _, to := range []Place{{Path: into}, {Path: filepath.Join(into, "other")}, {Path: into}} {
+		mustDo(t, Transfer(t.Context(), from, to, false))
+	}
+	for _, name := range []string{"thing", "other"} {
+		var st unix.Stat_t
+		mustDo(t, unix.Lstat(filepath.Join(into, name), &st))
+		got, err := os.ReadFile(filepath.Join(into, name))
+		if err != nil || !bytes.Equal(got, text) || st.Mode != unix.S_IFREG|0o751 || int(st.Uid) != os.Geteuid() || !when.Equal(time.Unix(st.Mtim.Unix())) {
+			t.Errorf("%s: mode %o of %d, %d bytes: %v", name, st.Mode, st.Uid, len(got), err)
+		}
+	}
+	if want := 3 * int64(len(text)); moved != want {
+		t.Errorf("%d bytes are told, of %d", moved, want)
+	}
+	if names, _ := os.ReadDir(into); len(names) != 2 {
+		t.Errorf("there are %v", names)
+	}
+}
+
+// Whatever is no regular file that the node's root may read is for the node's tar, which may do no more than that root; and nothing is waited for.
+func TestSeenHostile(t *testing.T) {
+	top := t.TempDir()
+	mustDo(t, os.WriteFile(filepath.Join(top, "file"), []byte("of the host"), 0o666))
+	mustDo(t, os.Symlink("file", filepath.Join(top, "link")))
+	mustDo(t, os.Symlink("/etc/passwd", filepath.Join(top, "passwd")))
+	mustDo(t, os.Symlink(top, filepath.Join(top, "top")))
+	mustDo(t, os.Mkdir(filepath.Join(top, "dir"), 0o755))
+	mustDo(t, unix.Mkfifo(filepath.Join(top, "fifo"), 0o666))
+	nobody := func(uint32) bool { return false }
+	for name, node := range map[string]struct {
+		viewed
+		path string
+	}{
+		"another's":    {viewed{asked{}, top, nobody}, "/file"},
+		"a link":       {viewed{asked{}, top, everybody}, "/link"},
+		"a link out":   {viewed{asked{}, top, everybody}, "/passwd"},
+		"through one":  {viewed{asked{}, top, everybody}, "/top/file"},
+		"a named pipe": {viewed{asked{}, top, everybody}, "/fifo"},
+		"a directory":  {viewed{asked{}, top, everybody}, "/dir"},
+		"nothing":      {viewed{asked{}, top, everybody}, "/none"},
+		"a device":     {viewed{asked{}, "/dev", everybody}, "/zero"},
+		"the kernel's": {viewed{asked{}, "/proc", everybody}, "/cpuinfo"},
+		"not running":  {viewed{asked{}, filepath.Join(top, "none"), everybody}, "/file"},
+	} {
+		into := t.TempDir()
+		if err := Transfer(t.Context(), Place{In: node.viewed, Path: node.path}, Place{Path: into}, false); !errors.Is(err, errAsked) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if names, _ := os.ReadDir(into); len(names) > 0 {
+			t.Errorf("%s: there are %v", name, names)
+		}
+	}
+}
+
+// A file that becomes longer or shorter under our hands, for ever or not, is no copy; no more is read of it than it held.
+func TestSeenChanging(t *testing.T) {
+	const size = 20 << 20
+	for name, change := range map[string]func(f *os.File){
+		"longer":    func(f *os.File) { f.Write(make([]byte, size)) },
+		"shorter":   func(f *os.File) { f.Truncate(1) },
+		"exchanged": func(f *os.File) { os.Remove(f.Name()) },
+	} {
+		top, into, moved := t.TempDir(), t.TempDir(), int64(0)
+		f, err := os.OpenFile(filepath.Join(top, "thing"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+		mustDo(t, err)
+		defer f.Close()
+		_, err = f.Write(make([]byte, size))
+		mustDo(t, err)
+		from := Place{In: viewed{asked{}, top, everybody}, Path: "/thing", Moved: func(n int64) {
+			moved += n
+			change(f)
+		}}
+		err = Transfer(t.Context(), from, Place{Path: into}, false)
+		if err == nil || !strings.Contains(err.Error(), "it changed while it was read") {
+			t.Errorf("%s: %v", name, err)
+		}
+		if moved > size {
+			t.Errorf("%s: %d bytes of %d were read", name, moved, size)
+		}
+		if names, _ := os.ReadDir(into); len(names) > 0 {
+			t.Errorf("%s: %v is there", name, names)
+		}
+	}
+}
+
+// An interrupted copy leaves nothing, and a node whose files cannot be reached holds nobody up.
+func TestSeenInterrupted(t *testing.T) {
+	top, into := t.TempDir(), t.TempDir()
+	mustDo(t, os.WriteFile(filepath.Join(top, "thing"), make([]byte, 20<<20), 0o600))
+	ctx, cancel := context.WithCancel(t.Context())
+	from := Place{In: viewed{asked{}, top, everybody}, Path: "/thing", Moved: func(int64) { cancel() }}
+	if err := Transfer(ctx, from, Place{Path: into}, false); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v", err)
+	}
+	ctx, cancel = context.WithCancel(t.Context())
+	never := make(chan struct{})
+	defer close(never)
+	from.In = viewed{asked{}, top, func(uint32) bool { cancel(); <-never; return true }}
+	if err := Transfer(ctx, from, Place{Path: into}, false); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v", err)
+	}
+	if names, _ := os.ReadDir(into); len(names) > 0 {
+		t.Errorf("%v are left", names)
+	}
+}

@@ -1,0 +1,70 @@
+package tree
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// judged are the file systems whose files nobody but this host's kernel lets anybody open, by their owners and modes. A server, a process of FUSE, /proc and
+// /sys ask who it is that opens, reads and looks.
+var judged = []int64{
+	unix.OVERLAYFS_SUPER_MAGIC, unix.EXT4_SUPER_MAGIC, unix.XFS_SUPER_MAGIC, unix.BTRFS_SUPER_MAGIC, unix.TMPFS_MAGIC, unix.F2FS_SUPER_MAGIC, unix.BCACHEFS_SUPER_MAGIC,
+	0x2fc12fc1, // ZFS
+}
+
+// OpenOwned opens a regular file for reading that the root of a user namespace may read, to which the owned ids belong. By its capabilities there it may read
+// what has both an owner and a group of the namespace, as seen through the mount, whatever the mode says; so all directories on the way and the file must. A path
+// through a link is an error, as is all else that would need a closer look. Nothing is waited for, and what was open is what is described.
+func (r *Root) OpenOwned(name string, owned func(id uint32) bool) (*os.File, *unix.Stat_t, error) {
+	const flags = unix.O_PATH | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
+	parts := strings.Split(relative(name), "/")
+	dir, err := unix.Openat(r.Fd(), ".", flags, 0)
+	for err == nil {
+		if err = own(dir, owned); err != nil || len(parts) == 1 {
+			break
+		}
+		above := dir
+		dir, err = unix.Openat(above, parts[0], flags, 0)
+		unix.Close(above) //nolint:errcheck // it was only gone through
+		parts = parts[1:]
+	}
+	if err != nil {
+		unix.Close(dir) //nolint:errcheck // it was only gone through
+		return nil, nil, r.wrong("open", name, err)
+	}
+	fd, st, err := OpenEntry(dir, parts[0])
+	unix.Close(dir) //nolint:errcheck // it was only gone through
+	if err != nil {
+		return nil, nil, r.wrong("open", name, err)
+	}
+	f := os.NewFile(uintptr(fd), r.at(name))
+	if err := own(fd, owned); err != nil {
+		f.Close() //nolint:errcheck // it was not read
+		return nil, nil, r.wrong("open", name, err)
+	}
+	return f, &st, nil
+}
+
+// own wants something open to be of these ids, and where only the kernel judges.
+func own(fd int, owned func(id uint32) bool) error {
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return err
+	}
+	if !owned(st.Uid) || !owned(st.Gid) {
+		return fmt.Errorf("it is %d:%d's: %w", st.Uid, st.Gid, fs.ErrPermission)
+	}
+	var on unix.Statfs_t
+	if err := unix.Fstatfs(fd, &on); err != nil {
+		return err
+	}
+	if !slices.Contains(judged, on.Type) {
+		return fmt.Errorf("it is on a file system of the type %#x: %w", on.Type, fs.ErrPermission)
+	}
+	return nil
+}
