@@ -1,8 +1,10 @@
-// Package control is the operations of a site: what every face of Orrery, such as the command line, can do with it.
+// Package control has the operations of a site: all that a face of Orrery, such as the command line, can do with it.
 //
-// A Session says for whom and about which site. Its methods are the operations: they look at the host, make a plan, get the consent that it needs
-// from an Asker, carry the plan out while a Watcher is told how it goes, keep the journal, and give typed results. They print nothing,
-// know no flags and read no terminal.
+// Make a Session that says on whose behalf you act, for which site directory, and with which Asker and Watcher. Load the site, then call an operation: Up,
+// Down, Stage, Switch, Status and so on. An operation looks at the host, makes a plan, gets the consent that it needs from the Asker, and takes the site's
+// lock. It carries the plan out, informs the Watcher of each step, keeps the journal, and returns a typed result.
+//
+// Operations print nothing, know no flags and read no terminal, so tests can drive them on a machine in memory.
 package control
 
 import (

@@ -1,7 +1,9 @@
-// Package host is what Orrery does to machines: run a command, put a file, make a connection; and what it asks of them.
+// Package host reaches machines: it runs commands, puts files and makes connections. It also holds what Orrery needs of this machine itself:
+// programs, directories, locks, logs, kernel settings.
 //
-// Every place is a Runner: the bare host, a container, a virtual machine, a machine over SSH. A role, a health check
-// or a benchmark cannot tell them apart.
+// Every place is a Runner: the bare host, a container, a virtual machine, a machine over SSH. Whoever applies a role, checks health or runs a benchmark
+// gets a Runner, and calls Run, Put and Dial without knowing which kind of place it is. Local is the Runner of this machine; engines give those of nodes.
+// Output runs a command on any Runner and bounds what it prints, because a node may print anything.
 package host
 
 import (

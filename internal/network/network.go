@@ -1,9 +1,11 @@
-// Package network gives a host the networks of its sites: a link for each, which is mostly a bridge (see kind.go), and for each site an
-// nftables table that masquerades and keeps networks and sites apart.
+// Package network gives a host the networks of its sites: one link for each network, usually a bridge (see kind.go), and for each site one nftables table
+// that masquerades and keeps networks and sites apart.
 //
-// The kernel is the only record. The link carries a mark in its alias (ip-link(8)) that says what it was made for;
-// everything else is read from the kernel as it is, so that whatever somebody changed by hand shows as a difference from
-// what is declared. What does not bear our mark is never touched.
+// Observe says which networks of a site are there. Make creates one or changes it to match its spec, rules first; Remove takes it away. Guard, called
+// before nodes start, lets their ports send only as themselves. For a switch, MoveLinks moves the links of all its nodes at once. Sweep removes what killed runs left.
+//
+// The kernel is the only record. Each link has a mark in its alias (ip-link(8)) that says what it was made for; everything else is read from the kernel.
+// So a change by hand shows as a difference from what is declared. The package never touches anything without our mark.
 package network
 
 import (

@@ -1,9 +1,12 @@
-// Package report makes of a bundle what its reader wants to know: what each setting costs against the bare host, how far to believe it, and why
-// not further. Analyse is pure: the same bundle gives the same report, to the last digit, so that Check can find what was changed by hand.
+// Package report turns a bundle into what its reader wants to know: what each setting costs compared with the bare host, how far to trust the
+// answer, and why no further.
 //
-// The charts are SVG written here. gonum/plot's SVG has its colours and fonts in each mark, so it cannot follow the reader's light or dark
-// scheme nor a printer, and has no titles for a screen reader; go-echarts needs 1 MB of JavaScript to show anything, and prints what the
-// screen shows. Three kinds of charts need some 300 lines, take their colours from the page's CSS, and work without any script.
+// Read a bundle (package bundle) and call Analyse, which gives a Report: tables, answers in words, warnings. Write puts it into the bundle in all formats;
+// HTML, Markdown, CSV, JSON and Text write one of them. Analyse is pure: the same bundle gives the same report, to the last digit. Therefore Check can
+// compute a report again and find what was changed by hand, and Compare can set two of them side by side.
+//
+// The charts are SVG written here. gonum/plot puts colours and fonts into each mark, so its SVG cannot follow the reader's light or dark scheme or a
+// printer, and has no titles for a screen reader. go-echarts needs 1 MB of JavaScript. Our three kinds of charts take their colours from the page's CSS.
 package report
 
 import (
