@@ -18,6 +18,7 @@ var reaching = map[string][]string{
 		"Rename", "Link", "Symlink", "Mkdir", "MkdirAll", "MkdirTemp", "Chmod", "Chown", "Lchown", "Chtimes", "Truncate", "DirFS", "CopyFS", "Chdir",
 	},
 	"filepath": {"Walk", "WalkDir", "Glob", "EvalSymlinks"},
+	"host":     {"ReadJSON"},
 	"fs":       {"WalkDir", "Glob", "ReadFile", "ReadDir", "Stat"},
 	"unix": {
 		"Open", "Openat", "Openat2", "Creat", "Stat", "Lstat", "Fstatat", "Mkdir", "Mkdirat", "Mknod", "Mknodat", "Rename", "Renameat", "Renameat2", "Unlink",

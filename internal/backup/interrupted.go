@@ -1,10 +1,8 @@
 package backup
 
 import (
-	"encoding/json"
 	"errors"
 	"io/fs"
-	"os"
 	"path/filepath"
 
 	"orrery/internal/backup/vault"
@@ -42,12 +40,8 @@ func Interrupted(dirs host.Dirs, store *image.Store, key string) (*Restore, erro
 }
 
 // readProgress reads how far a restore of a site has come.
-func readProgress(dirs host.Dirs, key string) (p progress, err error) {
-	text, err := os.ReadFile(filepath.Join(Aside(dirs, key), "restore.json"))
-	if err == nil {
-		err = json.Unmarshal(text, &p)
-	}
-	return p, err
+func readProgress(dirs host.Dirs, key string) (progress, error) {
+	return host.ReadJSON[progress](filepath.Join(Aside(dirs, key), "restore.json"))
 }
 
 // take goes on from where another run has come to.
@@ -58,15 +52,12 @@ func (r *Restore) take(p progress) {
 
 // recall reads what was in the backup.
 func (r *Restore) recall() error {
-	text, err := os.ReadFile(r.aside(manifestAside))
+	m, err := host.ReadJSON[vault.Manifest](r.aside(manifestAside))
 	if err != nil {
 		return err
 	}
-	r.Manifest = &vault.Manifest{}
-	if err := json.Unmarshal(text, r.Manifest); err != nil {
-		return err
-	}
-	return r.Manifest.Check()
+	r.Manifest = &m
+	return m.Check()
 }
 
 // Staged reports whether all is laid down: from then on, what was there goes.

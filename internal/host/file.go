@@ -57,6 +57,15 @@ func WriteJSON(path string, mode uint32, x any) error {
 	return WriteFile(File{Path: path, Content: append(text, '\n'), Mode: mode})
 }
 
+// ReadJSON reads a file of this machine that holds JSON.
+func ReadJSON[T any](path string) (x T, err error) {
+	text, err := os.ReadFile(path)
+	if err == nil {
+		err = json.Unmarshal(text, &x)
+	}
+	return x, err
+}
+
 // WriteFile writes a file of this machine whole or not at all. Its owner must be numeric or empty.
 func WriteFile(f File) error {
 	if err := os.MkdirAll(filepath.Dir(f.Path), 0o755); err != nil {

@@ -181,8 +181,8 @@ func dead(path string) bool {
 }
 
 func holderOf(path string) (h Holder, ok bool) {
-	text, err := os.ReadFile(path)
-	return h, err == nil && json.Unmarshal(text, &h) == nil
+	h, err := ReadJSON[Holder](path)
+	return h, err == nil
 }
 
 // write says in a lock who has it.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"orrery/internal/host"
 	"orrery/internal/site/spec"
 )
 
@@ -54,12 +55,8 @@ func (r *Record) write(path string) error {
 
 // Record reads what is known of a layer.
 func (s *Store) Record(digest string) (*Record, error) {
-	text, err := os.ReadFile(filepath.Join(s.Dir, digest, "layer.json"))
-	if err != nil {
-		return nil, err
-	}
-	r := &Record{}
-	return r, json.Unmarshal(text, r)
+	r, err := host.ReadJSON[Record](filepath.Join(s.Dir, digest, "layer.json"))
+	return &r, err
 }
 
 // Took tells how long the last build of a layer took that has this title; 0: none is in the store.

@@ -114,12 +114,9 @@ func cutShort(dirs host.Dirs, key, id string, nodes []string) error {
 }
 
 func readPairs(dirs host.Dirs, key string) (r restoring, err error) {
-	text, err := os.ReadFile(pairsPath(dirs, key))
+	r, err = host.ReadJSON[restoring](pairsPath(dirs, key))
 	if errors.Is(err, fs.ErrNotExist) {
-		return r, nil
-	}
-	if err == nil {
-		err = json.Unmarshal(text, &r)
+		err = nil
 	}
 	return r, err
 }

@@ -2,7 +2,6 @@
 package snapshot
 
 import (
-	"encoding/json"
 	"errors"
 	"io/fs"
 	"os"
@@ -65,18 +64,16 @@ func Open(dirs host.Dirs, key, id string) (*Snapshot, error) {
 	if id == "" || strings.HasPrefix(id, ".") || strings.Contains(id, "/") {
 		return nil, absent(key, id)
 	}
-	s := &Snapshot{Dir: filepath.Join(dirs.Snapshots(key), id)}
-	text, err := os.ReadFile(filepath.Join(s.Dir, file))
+	dir := filepath.Join(dirs.Snapshots(key), id)
+	s, err := host.ReadJSON[Snapshot](filepath.Join(dir, file))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, absent(key, id)
 	}
-	if err == nil {
-		err = json.Unmarshal(text, s)
-	}
 	if err != nil {
-		return nil, problem.New(problem.Failed, "snapshot %s cannot be read", id).At(s.Dir).Because(err).Try("orrery snapshot rm %s", id)
+		return nil, problem.New(problem.Failed, "snapshot %s cannot be read", id).At(dir).Because(err).Try("orrery snapshot rm %s", id)
 	}
-	return s, nil
+	s.Dir = dir
+	return &s, nil
 }
 
 func absent(key, id string) error {

@@ -1,10 +1,8 @@
 package volume
 
 import (
-	"encoding/json"
 	"errors"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -29,13 +27,9 @@ func mirrorsPath(dirs host.Dirs, key string) string {
 
 // ReadMirrored gives, for every mirror that was ever made, how the last time went.
 func ReadMirrored(dirs host.Dirs, key string) ([]Mirrored, error) {
-	text, err := os.ReadFile(mirrorsPath(dirs, key))
+	all, err := host.ReadJSON[[]Mirrored](mirrorsPath(dirs, key))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
-	}
-	var all []Mirrored
-	if err == nil {
-		err = json.Unmarshal(text, &all)
 	}
 	return all, err
 }

@@ -1,7 +1,6 @@
 package local
 
 import (
-	"encoding/json"
 	"errors"
 	"io/fs"
 	"os"
@@ -30,17 +29,10 @@ func (w *Worker) ReadReleases() (observe.Releases, error) { return w.releases.re
 func (w *Worker) WriteReleases(r observe.Releases) error { return w.releases.write(r) }
 
 func (h *releases) read() (observe.Releases, error) {
-	var r observe.Releases
-	text, err := os.ReadFile(h.file())
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-	case err != nil:
-		return r, err
-	default:
-		if err := json.Unmarshal(text, &r); err != nil {
-			return r, problem.New(problem.Failed, "the record of releases cannot be read").At(h.file()).Because(err).
-				Try("put it back from a backup; it says which release of each node is live")
-		}
+	r, err := host.ReadJSON[observe.Releases](h.file())
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return r, problem.New(problem.Failed, "the record of releases cannot be read").At(h.file()).Because(err).
+			Try("put it back from a backup; it says which release of each node is live")
 	}
 	r.Staged = nil
 	entries, err := os.ReadDir(h.Dirs.Releases(h.Key))

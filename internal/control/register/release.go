@@ -2,7 +2,6 @@ package register
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"io/fs"
 	"os"
@@ -137,10 +136,8 @@ func (r Register) copySite(s, staged *site.Site, from, to string, number int) er
 
 // ReadReleaseRecord says who staged a release and when, as far as that is known.
 func (r Register) ReadReleaseRecord(key string, number int) ReleaseRecord {
-	record := ReleaseRecord{Number: number}
-	if text, err := os.ReadFile(filepath.Join(r.Dirs.Release(key, number), "release.json")); err == nil {
-		_ = json.Unmarshal(text, &record)
-	}
+	record, _ := host.ReadJSON[ReleaseRecord](filepath.Join(r.Dirs.Release(key, number), "release.json"))
+	record.Number = number
 	return record
 }
 

@@ -1,7 +1,6 @@
 package register
 
 import (
-	"encoding/json"
 	"errors"
 	"io/fs"
 	"os"
@@ -55,12 +54,7 @@ func (r Register) WriteTwin(t TwinRecord) error {
 
 // ReadTwin reads the record of a twin.
 func (r Register) ReadTwin(key string) (TwinRecord, error) {
-	var t TwinRecord
-	text, err := os.ReadFile(r.TwinPath(key))
-	if err != nil {
-		return t, err
-	}
-	return t, json.Unmarshal(text, &t)
+	return host.ReadJSON[TwinRecord](r.TwinPath(key))
 }
 
 // Twins gives all twins on this host, by key.

@@ -1,7 +1,6 @@
 package register
 
 import (
-	"encoding/json"
 	"os"
 	"path/filepath"
 
@@ -37,8 +36,8 @@ func (r Register) Unmark(key string) {
 }
 
 func readMarker(path string) (m Marker, ok bool) {
-	text, err := os.ReadFile(path)
-	return m, err == nil && json.Unmarshal(text, &m) == nil
+	m, err := host.ReadJSON[Marker](path)
+	return m, err == nil
 }
 
 func (r Register) markerPath(key string) string { return filepath.Join(r.Dirs.Site(key), "up.json") }

@@ -122,12 +122,8 @@ func (w *Waiting) end() error {
 func laterPath(dirs host.Dirs, name string) string { return filepath.Join(dirs.Run, "later", name) }
 
 func readWaiting(path string) (*Waiting, error) {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	w := &Waiting{}
-	return w, json.Unmarshal(text, w)
+	w, err := host.ReadJSON[Waiting](path)
+	return &w, err
 }
 
 func removed(path string) error {
