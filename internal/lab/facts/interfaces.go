@@ -56,9 +56,6 @@ func (f Facts) Interface(name string) (Interface, bool) {
 	return Interface{}, false
 }
 
-// Interfaces looks at some interfaces of this host, such as those of a setting that has just been made; none: at all of them.
-func Interfaces(names ...string) []Interface { return host{root: "/", live: true}.interfaces(names) }
-
 // interfaces gives those that are named, or all. One that is not there is left out.
 func (h host) interfaces(names []string) []Interface {
 	if len(names) == 0 {

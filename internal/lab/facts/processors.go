@@ -50,9 +50,6 @@ const (
 	TurboOff     Turbo = "off"
 )
 
-// On reports whether it is.
-func (t Turbo) On() bool { return t == TurboOnIntel || t == TurboOn }
-
 // IdleDriver is what puts idle processors to sleep; deep sleep costs latency.
 type IdleDriver struct {
 	Driver   string `json:"driver,omitempty"`

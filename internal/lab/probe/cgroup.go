@@ -1,13 +1,8 @@
 package probe
 
 import (
-	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
-	"time"
-
-	"orrery/internal/problem"
 )
 
 // A hierarchy says where cgroups are found (cgroups(7)): version 1 has a tree for each controller, version 2 one for all.
@@ -52,25 +47,11 @@ func has(list []byte, item string) bool {
 	return false
 }
 
-// ReadCgroup gives the processor time that a cgroup took since it was made, user and system, by its path from the root of the hierarchies.
-// Version 1 counts it in cpuacct, version 2 in cpu.stat, whether or not the controller cpu is on.
-func ReadCgroup(path string) (time.Duration, error) { return readCgroup("/", path) }
-
-func readCgroup(root, path string) (time.Duration, error) {
-	c := newCgroup(findHierarchy(root), path)
-	defer c.close()
-	now, ok := c.read()
-	if !ok {
-		return 0, problem.New(problem.Failed, "the processor time of a cgroup cannot be read").At(path).Because(c.missing()).
-			Try("see that the node runs, and that cpuacct or cgroup2 is mounted")
-	}
-	return time.Duration(now.user + now.system), nil
-}
-
 // spent is processor time in nanoseconds.
 type spent struct{ user, system uint64 }
 
-// A cgroup is one whose time is read.
+// A cgroup is one whose processor time is read, user and system, by its path from the root of the hierarchies. Version 1 counts it in cpuacct, version
+// 2 in cpu.stat, whether or not the controller cpu is on.
 type cgroup struct {
 	name        string
 	total, user *file // of cpuacct
@@ -116,20 +97,6 @@ func (c *cgroup) read() (now spent, ok bool) {
 		}
 	}
 	return now, found
-}
-
-// missing says why there is nothing.
-func (c *cgroup) missing() error {
-	err := errors.New("neither cpuacct nor cgroup2 is mounted")
-	for _, f := range []*file{c.total, c.stat} {
-		if f == nil {
-			continue
-		}
-		if _, err = os.Stat(f.path); err == nil || !errors.Is(err, fs.ErrNotExist) {
-			break
-		}
-	}
-	return err
 }
 
 // sample adds what it took to a second.

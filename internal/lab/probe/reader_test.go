@@ -132,12 +132,16 @@ func TestReadCPUAndCgroup(t *testing.T) {
 		t.Error("no processors, no error")
 	}
 	for path, want := range map[string]time.Duration{"lxc/far": 5 * time.Second, "/near": 3 * time.Second} {
-		if got, err := readCgroup("testdata/before", path); err != nil || got != want {
-			t.Errorf("%s: %s %v", path, got, err)
+		c := newCgroup(findHierarchy("testdata/before"), path)
+		defer c.close()
+		if got, ok := c.read(); !ok || time.Duration(got.user+got.system) != want {
+			t.Errorf("%s: %+v %t", path, got, ok)
 		}
 	}
-	if _, err := readCgroup("testdata/before", "none"); err == nil || !strings.Contains(err.Error(), "none") {
-		t.Error(err)
+	none := newCgroup(findHierarchy("testdata/before"), "none")
+	defer none.close()
+	if got, ok := none.read(); ok {
+		t.Errorf("of no cgroup: %+v", got)
 	}
 }
 

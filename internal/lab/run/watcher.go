@@ -81,7 +81,7 @@ func (w *Watcher) Look(u *Unit, near []*place.Place) func() []test.Label {
 	return func() []test.Label {
 		w.probe.Cut()
 		links := links(near)
-		during := suspect.During(w.take(), suspect.Context{Kind: u.Kind, Copies: u.Copies, Facts: w.facts, Baseline: w.baseline, Links: links})
+		during := suspect.During(w.take(), suspect.Context{Kind: u.Kind, Baseline: w.baseline, Links: links})
 		return slices.Concat(suspect.Idle(w.baseline), suspect.Before(w.facts, w.subject(u, near)), during)
 	}
 }

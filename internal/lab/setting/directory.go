@@ -154,7 +154,7 @@ func compile(command []string, name string) string {
 	for _, word := range command {
 		word = strings.ReplaceAll(word, "SOURCE", "./"+name+".c")
 		word = strings.ReplaceAll(word, "PROGRAM", "/usr/local/bin/"+name)
-		words = append(words, "'"+strings.ReplaceAll(word, "'", `'\''`)+"'")
+		words = append(words, host.Quote(word))
 	}
 	return strings.Join(words, " ")
 }

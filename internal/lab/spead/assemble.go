@@ -13,9 +13,6 @@ type Heap struct {
 	bits     uint
 }
 
-// Items gives the items of the heap; their values refer to its payload.
-func (h *Heap) Items() ([]Item, error) { return itemsOf(h.pointers, h.bits, h.Payload) }
-
 // inFlight is how many heaps of a stream may be begun and not whole, as in spead2.
 const inFlight = 4
 

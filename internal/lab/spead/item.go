@@ -1,10 +1,6 @@
 package spead
 
-import (
-	"encoding/binary"
-	"fmt"
-	"slices"
-)
+import "encoding/binary"
 
 // An Item is a value in a heap: a number of up to 48 bits in its pointer, or bytes of the payload.
 type Item struct {
@@ -76,36 +72,4 @@ func layOut(items []Item, most int) (pointers []uint64, payload []byte) {
 		payload = append(payload, make([]byte, least-len(payload))...)
 	}
 	return pointers, payload
-}
-
-// itemsOf gives the items of a whole heap: what its pointers say, with values that refer to payload. An addressed item ends where the next
-// begins (section 3.3 of the specification).
-func itemsOf(pointers []uint64, bits uint, payload []byte) ([]Item, error) {
-	values := uint64(1)<<bits - 1
-	var ends []uint64
-	for _, w := range pointers {
-		if w&immediateBit == 0 {
-			ends = append(ends, w&values)
-		}
-	}
-	slices.Sort(ends)
-	var items []Item
-	for _, w := range pointers {
-		id := int(w &^ immediateBit >> bits)
-		value := w & values
-		switch {
-		case id == idNull:
-		case w&immediateBit != 0:
-			items = append(items, Item{ID: id, Immediate: true, Value: value})
-		case value > uint64(len(payload)):
-			return nil, fmt.Errorf("item %#x begins at %d in a payload of %d bytes", id, value, len(payload))
-		default:
-			end := uint64(len(payload))
-			if i, _ := slices.BinarySearch(ends, value+1); i < len(ends) {
-				end = min(end, ends[i])
-			}
-			items = append(items, Item{ID: id, Data: payload[value:end]})
-		}
-	}
-	return items, nil
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	"orrery/internal/lab/facts"
 	"orrery/internal/lab/probe"
 	"orrery/internal/lab/test"
 )
@@ -23,8 +22,6 @@ const (
 // A Context is what a trial was, as far as it bears on what the probes saw.
 type Context struct {
 	Kind     string
-	Copies   int // that ran at once; 0: one
-	Facts    facts.Facts
 	Baseline probe.CPU // of the idle host, from probe.Baseline
 	Links    []string  // of the host, through which the traffic was to go; none: it does not matter
 	Bytes    uint64    // that the test says it moved, all directions; 0: it does not say

@@ -38,7 +38,7 @@ func TestLive(t *testing.T) {
 		}
 		spin(t, 1500*time.Millisecond).Wait() // killed
 		p.Stop()
-		return During(seconds, Context{Kind: "cpu", Facts: f, Baseline: base})
+		return During(seconds, Context{Kind: "cpu", Baseline: base})
 	}
 	// That it is quiet without a load cannot be had on any machine, so it is only told.
 	t.Logf("alone: %+v", trial())

@@ -60,3 +60,12 @@ func (s *signal) Write(p []byte) (int, error) {
 	}
 	return len(p), nil
 }
+
+// Record measures a program, and keeps what it printed in the bundle.
+func (t *Trial) Record(ctx context.Context, file, program string, args ...string) ([]byte, error) {
+	out, _, err := t.Measure(ctx, program, args...)
+	if keep := t.Keep(file, out); keep != nil {
+		return nil, keep
+	}
+	return out, err
+}

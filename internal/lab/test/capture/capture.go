@@ -36,10 +36,7 @@ type capture struct {
 // New makes the test from its options.
 func New(decode func(options any) error) (test.Test, error) {
 	c := &capture{options: defaults(), last: map[string]float64{}}
-	if err := decode(&c.options); err != nil {
-		return nil, err
-	}
-	if err := c.check(); err != nil {
+	if err := test.Read(decode, &c.options, c.check); err != nil {
 		return nil, err
 	}
 	return c, nil

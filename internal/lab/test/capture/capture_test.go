@@ -47,13 +47,13 @@ func TestOptions(t *testing.T) {
 
 func TestUnits(t *testing.T) {
 	for text, want := range map[string]float64{"256KiB": 256 << 10, "16 MiB": 16 << 20, "1472": 1472, "0": -1, "x": -1, "1.5": -1, "-1KiB": -1} {
-		var b bytes
+		var b test.Bytes
 		if err := b.UnmarshalText([]byte(text)); (err != nil) != (want < 0) || err == nil && float64(b) != want {
 			t.Errorf("%s: %d, %v", text, b, err)
 		}
 	}
 	for text, want := range map[string]float64{"10Gbit/s": 1e10, "1.5 Mbit/s": 1.5e6, "0": 0, "-1": -1, "fast": -1, "NaN": -1} {
-		var r rate
+		var r test.Rate
 		if err := r.UnmarshalText([]byte(text)); (err != nil) != (want < 0) || err == nil && float64(r) != want {
 			t.Errorf("%s: %g, %v", text, r, err)
 		}

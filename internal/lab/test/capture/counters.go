@@ -2,7 +2,7 @@ package capture
 
 import (
 	"bufio"
-	gobytes "bytes"
+	"bytes"
 	"context"
 	"os"
 	"path/filepath"
@@ -83,7 +83,7 @@ const squeezed = "squeezed"
 
 // softnet reads /proc/net/softnet_stat: a line for each processor of hexadecimal numbers: processed, dropped, squeezed, …
 func (c Counters) softnet(text []byte) {
-	for line := range gobytes.Lines(text) {
+	for line := range bytes.Lines(text) {
 		fields := strings.Fields(string(line))
 		if len(fields) < 3 {
 			continue
@@ -99,7 +99,7 @@ func (c Counters) softnet(text []byte) {
 // snmp reads /proc/net/snmp: for each protocol a line of names and a line of numbers.
 func (c Counters) snmp(text []byte) {
 	var names []string
-	for scan := bufio.NewScanner(gobytes.NewReader(text)); scan.Scan(); {
+	for scan := bufio.NewScanner(bytes.NewReader(text)); scan.Scan(); {
 		fields := strings.Fields(scan.Text())
 		if len(fields) < 2 || fields[0] != "Udp:" && fields[0] != "Ip:" {
 			continue
@@ -117,22 +117,12 @@ func (c Counters) snmp(text []byte) {
 	}
 }
 
-// devices reads /proc/net/dev of a place: a line for each interface with eight numbers of what was received and eight of what was sent.
+// devices reads /proc/net/dev of a place.
 func (c Counters) devices(at string, text []byte) {
-	for scan := bufio.NewScanner(gobytes.NewReader(text)); scan.Scan(); {
-		name, rest, ok := strings.Cut(scan.Text(), ":")
-		fields := strings.Fields(rest)
-		if name = strings.TrimSpace(name); !ok || len(fields) != 16 || name == "lo" {
-			continue
-		}
-		for i, what := range map[int]string{3: "rx_dropped", 4: "rx_fifo", 11: "tx_dropped"} {
-			where := atLink
-			if what == "rx_fifo" {
-				where = atNIC
-			}
-			if n, err := strconv.ParseUint(fields[i], 10, 64); err == nil {
-				c[where+" "+at+" "+name+" "+what] = n
-			}
+	for name, n := range place.Links(string(text)) {
+		if name != "lo" {
+			name = " " + at + " " + name + " "
+			c[atLink+name+"rx_dropped"], c[atNIC+name+"rx_fifo"], c[atLink+name+"tx_dropped"] = n[3], n[4], n[11]
 		}
 	}
 }
@@ -165,7 +155,7 @@ func (c Counters) card(ctx context.Context, link string) {
 
 // ethtool reads what ethtool -S prints, and keeps what is about packets that were thrown away for lack of room. Names are up to drivers.
 func (c Counters) ethtool(link string, text []byte) {
-	for scan := bufio.NewScanner(gobytes.NewReader(text)); scan.Scan(); {
+	for scan := bufio.NewScanner(bytes.NewReader(text)); scan.Scan(); {
 		name, value, ok := strings.Cut(strings.TrimSpace(scan.Text()), ": ")
 		n, err := strconv.ParseUint(strings.TrimSpace(value), 10, 64)
 		if !ok || err != nil {

@@ -1,7 +1,7 @@
 package capture
 
 import (
-	gobytes "bytes"
+	"bytes"
 	"context"
 	"encoding/json"
 	"os"
@@ -96,7 +96,7 @@ const longest = 1 << 20
 // heard takes a line.
 func (p *peer) heard(line []byte) error {
 	select {
-	case p.lines <- gobytes.Clone(gobytes.TrimSuffix(line, []byte("\n"))):
+	case p.lines <- bytes.Clone(bytes.TrimSuffix(line, []byte("\n"))):
 	default: // nobody asked for so many: the program is not the one that is meant
 	}
 	return nil

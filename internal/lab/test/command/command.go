@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"orrery/internal/lab/test"
-	"orrery/internal/problem"
 )
 
 // options are the keys of the test in an experiment.
@@ -49,20 +48,13 @@ type command struct {
 // New makes the test from its options.
 func New(decode func(options any) error) (test.Test, error) {
 	c := &command{options: options{Seconds: 1, FarProto: "tcp"}}
-	if err := decode(&c.options); err != nil {
-		return nil, err
-	}
-	if err := c.check(); err != nil {
+	if err := test.Read(decode, &c.options, c.check); err != nil {
 		return nil, err
 	}
 	return c, nil
 }
 
-func (c *command) check() error {
-	var all problem.List
-	wrong := func(cure, format string, args ...any) {
-		all = append(all, problem.New(problem.Mistake, format, args...).Try("%s", cure))
-	}
+func (c *command) check(wrong test.Wrong) {
 	var ok bool
 	if c.near, ok = read(c.Command); !ok || c.near.empty() {
 		wrong(`write command = "fio …" for a shell, or command = ["fio", "…"]`, "command: there is none")
@@ -90,7 +82,6 @@ func (c *command) check() error {
 			wrong("give each its own name", "figures: %q is there twice", f.Name)
 		}
 	}
-	return all.OrNil()
 }
 
 // Needs are the user's packages.

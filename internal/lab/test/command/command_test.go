@@ -228,7 +228,7 @@ func TestRead(t *testing.T) {
 // TestQuote: a shell gives back any text that was quoted for it.
 func TestQuote(t *testing.T) {
 	for _, text := range []string{"", "a b", "it's", `"$x"`, "a\\b", "'''", "*", "a\nb"} {
-		out, err := exec.Command("/bin/sh", "-c", "printf %s "+quote(text)).Output()
+		out, err := exec.Command("/bin/sh", "-c", "printf %s "+host.Quote(text)).Output()
 		if err != nil || string(out) != text {
 			t.Errorf("%q came back as %q (%v)", text, out, err)
 		}

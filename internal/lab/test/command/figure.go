@@ -12,7 +12,7 @@ import (
 	"orrery/internal/problem"
 )
 
-func (f *figure) check(wrong func(cure, format string, args ...any)) {
+func (f *figure) check(wrong test.Wrong) {
 	if strings.TrimSpace(f.Name) == "" {
 		wrong("name each", "figures: one has no name")
 	}

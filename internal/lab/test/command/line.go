@@ -3,6 +3,7 @@ package command
 import (
 	"strings"
 
+	"orrery/internal/host"
 	"orrery/internal/lab/place"
 )
 
@@ -44,7 +45,7 @@ func (l line) in(p *place.Place, programs, env []string) []string {
 	var script strings.Builder
 	for _, name := range programs {
 		if words := p.Command(name); len(words) != 1 || words[0] != name {
-			script.WriteString("alias " + name + "=" + quote(quoted(words)) + "\n")
+			script.WriteString("alias " + name + "=" + host.Quote(quoted(words)) + "\n")
 		}
 	}
 	return append(args, "/bin/sh", "-c", script.String()+l.text)
@@ -53,10 +54,7 @@ func (l line) in(p *place.Place, programs, env []string) []string {
 func quoted(words []string) string {
 	all := make([]string, len(words))
 	for i, w := range words {
-		all[i] = quote(w)
+		all[i] = host.Quote(w)
 	}
 	return strings.Join(all, " ")
 }
-
-// quote makes a text one word of a shell.
-func quote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }

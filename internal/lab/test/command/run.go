@@ -22,8 +22,8 @@ func (c *command) Check(ctx context.Context, t *test.Trial) error {
 		}
 	}
 	if c.options.Far || !c.far.empty() {
-		if t.Far == nil || !t.Far.Address.IsValid() {
-			return problem.New(problem.Unable, "there is no far end").At(t.Near.Name)
+		if err := t.NeedFar(); err != nil {
+			return err
 		}
 	}
 	if c.far.empty() {

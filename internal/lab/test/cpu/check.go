@@ -16,16 +16,11 @@ var banner = regexp.MustCompile(`^stress-ng, version (\S+)`)
 
 // Check sees that stress-ng is there, knows the methods, and is the same version in all places: the loops change from one to another.
 func (c *cpu) Check(ctx context.Context, t *test.Trial) error {
-	out, err := t.Near.Output(ctx, "stress-ng", "--version")
+	found, err := test.Known(ctx, t.Near, banner, "the package stress-ng", "stress-ng", "--version")
 	if err != nil {
-		return problem.New(problem.Unable, "stress-ng cannot be run").At(t.Near.Name).Because(err).Try("its layer must have the package stress-ng")
+		return err
 	}
-	found := banner.FindSubmatch(out)
-	if found == nil {
-		return problem.New(problem.Unable, "stress-ng is another program than the lab knows: --version prints %.60q", out).At(t.Near.Name).
-			Try("the layer must have Debian's package stress-ng")
-	}
-	if err := c.same(string(found[1]), t.Near); err != nil {
+	if err := c.same(found[1], t.Near); err != nil {
 		return err
 	}
 	return c.knows(ctx, t.Near)

@@ -8,12 +8,10 @@
 package cpu
 
 import (
-	"slices"
 	"sync"
 	"time"
 
 	"orrery/internal/lab/test"
-	"orrery/internal/problem"
 )
 
 // options are the keys of the test in an experiment.
@@ -57,42 +55,34 @@ type cpu struct {
 // New makes the test from its options.
 func New(decode func(options any) error) (test.Test, error) {
 	c := &cpu{options: defaults()}
-	if err := decode(&c.options); err != nil {
-		return nil, err
-	}
-	if err := c.check(); err != nil {
+	if err := test.Read(decode, &c.options, c.check); err != nil {
 		return nil, err
 	}
 	return c, nil
 }
 
-func (o *options) check() error {
-	var all problem.List
-	wrong := func(p *problem.Problem) { all = append(all, p) }
+func (o *options) check(wrong test.Wrong) {
 	if len(o.Methods) == 0 {
-		wrong(problem.New(problem.Mistake, "methods: there is none").Try(`write methods = ["int64", "matrixprod"]`))
+		wrong(`write methods = ["int64", "matrixprod"]`, "methods: there is none")
 	}
-	for i, m := range o.Methods {
-		switch {
-		case m == "" || m == "all" || m == "which":
-			wrong(problem.New(problem.Mistake, "methods: %q is no method", m).Try("name each one; stress-ng --cpu 1 --cpu-method which lists them"))
-		case slices.Contains(o.Methods[:i], m):
-			wrong(problem.New(problem.Mistake, "methods: %s is there twice", m).Try("leave one of them out"))
+	for _, m := range o.Methods {
+		if m == "" || m == "all" || m == "which" {
+			wrong("name each one; stress-ng --cpu 1 --cpu-method which lists them", "methods: %q is no method", m)
 		}
 	}
+	test.Twice("methods", o.Methods, wrong)
 	if o.Seconds < 0 || o.Seconds > 86400 {
-		wrong(problem.New(problem.Mistake, "seconds = %d", o.Seconds).Try("stress-ng takes whole seconds; 0: rates come from the fixed work"))
+		wrong("stress-ng takes whole seconds; 0: rates come from the fixed work", "seconds = %d", o.Seconds)
 	}
 	if o.Work < 0 {
-		wrong(problem.New(problem.Mistake, "work = %d", o.Work).Try("write a number of bogo operations; 0: no fixed work"))
+		wrong("write a number of bogo operations; 0: no fixed work", "work = %d", o.Work)
 	}
 	if o.Seconds == 0 && o.Work == 0 {
-		wrong(problem.New(problem.Mistake, "there is nothing to measure").Try("give seconds, or work, or both"))
+		wrong("give seconds, or work, or both", "there is nothing to measure")
 	}
 	if o.Clock != realTime && o.Clock != cpuTime {
-		wrong(problem.New(problem.Mistake, "clock = %q", o.Clock).Try("write %q or %q", realTime, cpuTime))
+		wrong(`write "real" or "cpu"`, "clock = %q", o.Clock)
 	}
-	return all.OrNil()
 }
 
 // Needs names the program.

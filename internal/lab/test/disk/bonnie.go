@@ -40,7 +40,7 @@ func (b *bonnie) Time() time.Duration {
 	return seconds(4*float64(b.Size)/200e6+float64(b.Files)*1024/2000) + 2*time.Second
 }
 
-func (o *options) checkBonnie(wrong func(cure, format string, args ...any)) {
+func (o *options) checkBonnie(wrong test.Wrong) {
 	if o.Size%(2<<20) != 0 {
 		wrong("bonnie++ has even numbers of MiB", "size = %s", o.Size)
 	}
@@ -51,9 +51,9 @@ func (o *options) checkBonnie(wrong func(cure, format string, args ...any)) {
 
 func (b *bonnie) Check(ctx context.Context, t *test.Trial) error {
 	// It has no option for its version: a size of which it says what is wrong does nothing and is soon over.
-	out, err := t.Near.Output(ctx, "bonnie++", "-q", "-d", "/", "-s", "0", "-n", "0", "-u", "root")
+	_, err := t.Near.Output(ctx, "bonnie++", "-q", "-d", "/", "-s", "0", "-n", "0", "-u", "root")
 	if err != nil && !strings.Contains(err.Error(), "Version:") {
-		return missing(t.Near, "bonnie++", "the package bonnie++", out, err)
+		return problem.New(problem.Unable, "bonnie++ cannot be run").At(t.Near.Name).Because(err).Try("its layer must have the package bonnie++")
 	}
 	at, err := b.floor(ctx, t)
 	if err != nil {
@@ -73,14 +73,11 @@ func (b *bonnie) Run(ctx context.Context, t *test.Trial) (test.Result, error) {
 	if at.direct {
 		args = append(args, "-D")
 	}
-	out, _, err := t.Measure(ctx, "bonnie++", args...)
-	if keep := t.Keep("bonnie.csv", out); keep != nil {
-		return test.Result{}, keep
+	out, err := t.Record(ctx, "bonnie.csv", "bonnie++", args...)
+	var all *bonnieMarks
+	if err == nil {
+		all, err = parseBonnie(string(out), b.columns())
 	}
-	if err != nil {
-		return test.Result{}, problem.New(problem.Failed, "bonnie++").At(t.Near.Name).Because(err)
-	}
-	all, err := parseBonnie(string(out), b.columns())
 	if err != nil {
 		return test.Result{}, problem.New(problem.Failed, "bonnie++").At(t.Near.Name).Because(err)
 	}

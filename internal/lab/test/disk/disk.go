@@ -9,21 +9,20 @@ import (
 	"time"
 
 	"orrery/internal/lab/test"
-	"orrery/internal/problem"
 )
 
 // options are the keys of the test in an experiment.
 type options struct {
-	Program  string   `toml:"program"`  // fio, iozone, bonnie++
-	Size     bytes    `toml:"size"`     // of the file of a copy
-	Direct   string   `toml:"direct"`   // O_DIRECT: auto, yes, no
-	Matrices []string `toml:"matrices"` // fio: named lists of jobs
-	Jobs     []job    `toml:"jobs"`     // fio: further jobs
-	Seconds  float64  `toml:"seconds"`  // fio: of each job
-	Latency  bool     `toml:"latency"`  // fio: percentiles of completion latency are figures
-	Engine   string   `toml:"engine"`   // fio: "": psync, or libaio where a job is deeper than one
-	Records  []bytes  `toml:"records"`  // iozone: record sizes
-	Files    int      `toml:"files"`    // bonnie++: files to create, in 1024; 0: none
+	Program  string       `toml:"program"`  // fio, iozone, bonnie++
+	Size     test.Bytes   `toml:"size"`     // of the file of a copy
+	Direct   string       `toml:"direct"`   // O_DIRECT: auto, yes, no
+	Matrices []string     `toml:"matrices"` // fio: named lists of jobs
+	Jobs     []job        `toml:"jobs"`     // fio: further jobs
+	Seconds  float64      `toml:"seconds"`  // fio: of each job
+	Latency  bool         `toml:"latency"`  // fio: percentiles of completion latency are figures
+	Engine   string       `toml:"engine"`   // fio: "": psync, or libaio where a job is deeper than one
+	Records  []test.Bytes `toml:"records"`  // iozone: record sizes
+	Files    int          `toml:"files"`    // bonnie++: files to create, in 1024; 0: none
 }
 
 // The programs.
@@ -43,11 +42,7 @@ const (
 // New makes the test from its options.
 func New(decode func(options any) error) (test.Test, error) {
 	o := options{Program: byFio, Size: 256 << 20, Direct: directAuto}
-	if err := decode(&o); err != nil {
-		return nil, err
-	}
-	o.complete()
-	if err := o.check(); err != nil {
+	if err := test.Read(decode, &o, o.check); err != nil {
 		return nil, err
 	}
 	ground := newGround(o)
@@ -72,7 +67,7 @@ func (o *options) complete() {
 		}
 	case byIozone:
 		if o.Records == nil {
-			o.Records = []bytes{4 << 10, 64 << 10, 1 << 20}
+			o.Records = []test.Bytes{4 << 10, 64 << 10, 1 << 20}
 		}
 	}
 	for i := range o.Jobs {
@@ -80,17 +75,8 @@ func (o *options) complete() {
 	}
 }
 
-func (o *options) check() error {
-	var all problem.List
-	wrong := func(cure, format string, args ...any) {
-		all = append(all, problem.New(problem.Mistake, format, args...).Try("%s", cure))
-	}
-	switch o.Program {
-	case byFio, byIozone, byBonnie:
-	default:
-		wrong("write fio, iozone or bonnie++", "program = %q", o.Program)
-		return all
-	}
+func (o *options) check(wrong test.Wrong) {
+	o.complete()
 	if o.Direct != directAuto && o.Direct != directYes && o.Direct != directNo {
 		wrong(`write "auto", "yes" or "no"`, "direct = %q", o.Direct)
 	}
@@ -105,12 +91,13 @@ func (o *options) check() error {
 		o.checkIozone(wrong)
 	case byBonnie:
 		o.checkBonnie(wrong)
+	default:
+		wrong("write fio, iozone or bonnie++", "program = %q", o.Program)
 	}
-	return all.OrNil()
 }
 
 // foreign finds options of another program than the one that is to run.
-func (o *options) foreign(wrong func(cure, format string, args ...any)) {
+func (o *options) foreign(wrong test.Wrong) {
 	for _, key := range []struct {
 		name, of string
 		given    bool

@@ -4,11 +4,11 @@ import (
 	"context"
 	"fmt"
 	"path"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
 
-	"orrery/internal/lab/place"
 	"orrery/internal/lab/test"
 	"orrery/internal/problem"
 )
@@ -38,24 +38,16 @@ func (f *fio) Time() time.Duration {
 }
 
 func (f *fio) Check(ctx context.Context, t *test.Trial) error {
-	out, err := t.Near.Output(ctx, "fio", "--version")
-	if err != nil || !strings.HasPrefix(string(out), "fio-3.") {
-		return missing(t.Near, "fio", "the package fio", out, err)
+	if _, err := test.Known(ctx, t.Near, fio3, "the package fio", "fio", "--version"); err != nil {
+		return err
 	}
-	_, err = f.file(ctx, t)
+	_, err := f.file(ctx, t)
 	return err
 }
 
-// missing says that a program cannot be run, or is another one.
-func missing(p *place.Place, program, cure string, out []byte, err error) error {
-	if err == nil {
-		return problem.New(problem.Unable, "%s is another program than the lab knows: it prints %.60q", program, out).At(p.Name).
-			Try("its layer must have %s", cure)
-	}
-	return problem.New(problem.Unable, "%s cannot be run", program).At(p.Name).Because(err).Try("its layer must have %s", cure)
-}
-
 const fioFile = "fio.data"
+
+var fio3 = regexp.MustCompile(`^fio-3\.`)
 
 // file lays the file of a copy out, unless it is there.
 func (f *fio) file(ctx context.Context, t *test.Trial) (floor, error) {
@@ -116,10 +108,7 @@ func (f *fio) Run(ctx context.Context, t *test.Trial) (test.Result, error) {
 }
 
 func (f *fio) job(ctx context.Context, t *test.Trial, at floor, j job) (*ran, error) {
-	out, _, err := t.Measure(ctx, "fio", f.arguments(at, j)...)
-	if keep := t.Keep(strings.NewReplacer(" ", "-", "/", "-").Replace(j.name())+".json", out); keep != nil {
-		return nil, keep
-	}
+	out, err := t.Record(ctx, strings.NewReplacer(" ", "-", "/", "-").Replace(j.name())+".json", "fio", f.arguments(at, j)...)
 	done, unread := parseFio(out)
 	if err := worse(err, unread); err != nil {
 		return nil, problem.New(problem.Failed, "fio: %s", j.name()).At(t.Near.Name).Because(err)

@@ -1,7 +1,7 @@
 package disk
 
 import (
-	stdbytes "bytes"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"syscall"
@@ -64,7 +64,7 @@ func (r *reports) way() way {
 
 // parseFio reads the output of fio. Lines of notes may stand before its JSON.
 func parseFio(text []byte) (*ran, error) {
-	begin := stdbytes.Index(text, []byte("{\n"))
+	begin := bytes.Index(text, []byte("{\n"))
 	var r report
 	err := errors.New("there is none")
 	if begin >= 0 {

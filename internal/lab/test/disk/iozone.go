@@ -4,8 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path"
-	"slices"
-	"strings"
+	"regexp"
 	"time"
 
 	"orrery/internal/lab/test"
@@ -31,32 +30,29 @@ func (z *iozone) Figures() []test.Figure {
 	return all
 }
 
-func recordFigure(way string, record bytes) string { return way + " " + record.String() }
+func recordFigure(way string, record test.Bytes) string { return way + " " + record.String() }
 
 // Time counts the six ways through the file at 200 MB/s.
 func (z *iozone) Time() time.Duration {
 	return time.Duration(len(z.Records)) * (seconds(float64(len(ways))*float64(z.Size)/200e6) + 200*time.Millisecond)
 }
 
-func (o *options) checkIozone(wrong func(cure, format string, args ...any)) {
+func (o *options) checkIozone(wrong test.Wrong) {
 	if len(o.Records) == 0 {
 		wrong(`write records = ["4KiB", "64KiB", "1MiB"]`, "records: there is none")
 	}
-	for i, r := range o.Records {
+	for _, r := range o.Records {
 		if r%1024 != 0 || r > o.Size || r > 16<<20 {
 			wrong("iozone has records in whole KiB, up to 16MiB, not larger than the file", "records: %s", r)
 		}
-		if slices.Contains(o.Records[:i], r) {
-			wrong("leave one of them out", "records: %s is there twice", r)
-		}
 	}
+	test.Twice("records", o.Records, wrong)
 }
 
 func (z *iozone) Check(ctx context.Context, t *test.Trial) error {
-	out, err := t.Near.Output(ctx, "iozone", "-v")
-	if err != nil || !strings.Contains(string(out), "Iozone") {
-		return missing(t.Near, "iozone",
-			"iozone, which is Debian's package iozone3 in the part non-free: let the image have it, or use program = \"fio\"", out, err)
+	const cure = "iozone, which is Debian's package iozone3 in the part non-free: let the image have it, or use program = \"fio\""
+	if _, err := test.Known(ctx, t.Near, regexp.MustCompile("Iozone"), cure, "iozone", "-v"); err != nil {
+		return err
 	}
 	at, err := z.floor(ctx, t)
 	if err != nil {
@@ -79,10 +75,7 @@ func (z *iozone) Run(ctx context.Context, t *test.Trial) (test.Result, error) {
 		if at.direct {
 			args = append(args, "-I")
 		}
-		out, _, err := t.Measure(ctx, "iozone", args...)
-		if keep := t.Keep("iozone-"+record.String()+".txt", out); keep != nil {
-			return test.Result{}, keep
-		}
+		out, err := t.Record(ctx, "iozone-"+record.String()+".txt", "iozone", args...)
 		rates, version, unread := parseIozone(string(out))
 		if err != nil {
 			unread = shortened(err, "Can not", "Error", "iozone:")

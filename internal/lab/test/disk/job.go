@@ -10,12 +10,12 @@ import (
 
 // A job is one run of fio, and one figure or, where it both reads and writes, two.
 type job struct {
-	RW      string `toml:"rw"`      // as fio's: read, write, randread, randwrite, rw, randrw
-	Block   bytes  `toml:"block"`   // 4KiB if left out
-	Depth   int    `toml:"depth"`   // of the queue of a thread
-	Threads int    `toml:"threads"` // all of them on the same file
-	Read    int    `toml:"read"`    // percent, of rw and randrw; 70 if left out
-	Unit    string `toml:"unit"`    // 1/s or B/s; left out: 1/s if random, B/s if sequential
+	RW      string     `toml:"rw"`      // as fio's: read, write, randread, randwrite, rw, randrw
+	Block   test.Bytes `toml:"block"`   // 4KiB if left out
+	Depth   int        `toml:"depth"`   // of the queue of a thread
+	Threads int        `toml:"threads"` // all of them on the same file
+	Read    int        `toml:"read"`    // percent, of rw and randrw; 70 if left out
+	Unit    string     `toml:"unit"`    // 1/s or B/s; left out: 1/s if random, B/s if sequential
 }
 
 // The units of figures.
@@ -56,7 +56,7 @@ func (j job) usual() string {
 	return bytesPerSecond
 }
 
-func (j job) check(size bytes, wrong func(cure, format string, args ...any)) {
+func (j job) check(size test.Bytes, wrong test.Wrong) {
 	if !slices.Contains(kinds, j.RW) {
 		wrong("give one of "+strings.Join(kinds, ", "), "jobs: rw = %q", j.RW)
 		return

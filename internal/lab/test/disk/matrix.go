@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"orrery/internal/lab/test"
 	"orrery/internal/problem"
 )
 
@@ -18,8 +19,8 @@ const quick = "quick"
 
 // matrices gives all of them.
 func matrices() []matrix {
-	const k, m = bytes(1 << 10), bytes(1 << 20)
-	blocks := []bytes{4 * k, 16 * k, 64 * k, 256 * k, 1 * m, 4 * m}
+	const k, m = test.Bytes(1 << 10), test.Bytes(1 << 20)
+	blocks := []test.Bytes{4 * k, 16 * k, 64 * k, 256 * k, 1 * m, 4 * m}
 	threads := []int{1, 2, 4, 8, 16, 32, 64, 128, 256, 512}
 	return []matrix{
 		{quick, []job{
@@ -27,10 +28,10 @@ func matrices() []matrix {
 			{RW: "randrw", Block: 4 * k, Threads: 16},
 		}},
 		{"sequential write by depth", each([]int{1, 4, 16, 32}, func(d int) job { return job{RW: "write", Block: m, Depth: d} })},
-		{"sequential write by block", each(blocks, func(b bytes) job { return job{RW: "write", Block: b} })},
-		{"sequential read by block", each(blocks, func(b bytes) job { return job{RW: "read", Block: b} })},
+		{"sequential write by block", each(blocks, func(b test.Bytes) job { return job{RW: "write", Block: b} })},
+		{"sequential read by block", each(blocks, func(b test.Bytes) job { return job{RW: "read", Block: b} })},
 		{"random read 4k by threads", each(threads, func(n int) job { return job{RW: "randread", Block: 4 * k, Threads: n} })},
-		{"random read by block at 512 threads", each(blocks[:5], func(b bytes) job {
+		{"random read by block at 512 threads", each(blocks[:5], func(b test.Bytes) job {
 			return job{RW: "randread", Block: b, Threads: 512, Unit: bytesPerSecond}
 		})},
 		{"random write", each([]int{1, 16, 64}, func(n int) job { return job{RW: "randwrite", Block: 4 * k, Threads: n} })},
@@ -76,7 +77,7 @@ func (o *options) jobs() []job {
 	return all
 }
 
-func (o *options) checkFio(wrong func(cure, format string, args ...any)) {
+func (o *options) checkFio(wrong test.Wrong) {
 	for _, name := range o.Matrices {
 		if slices.Contains(names(), name) {
 			continue

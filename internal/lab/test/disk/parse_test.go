@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"orrery/internal/lab/test"
 )
 
 // testdata is what Debian 12's fio 3.33, iozone 3.489 and bonnie++ 2.00a printed; those that are invalid were cut short, were told to write where
@@ -120,20 +122,20 @@ func TestCut(t *testing.T) {
 }
 
 func TestBytes(t *testing.T) {
-	for text, want := range map[string]bytes{"4KiB": 4096, "4k": 4096, "1MiB": 1 << 20, "1 M": 1 << 20, "2GiB": 2 << 30, "512": 512, "1TiB": 1 << 40} {
-		var b bytes
+	for text, want := range map[string]test.Bytes{"4KiB": 4096, "4k": 4096, "1MiB": 1 << 20, "1 M": 1 << 20, "2GiB": 2 << 30, "512": 512, "1TiB": 1 << 40} {
+		var b test.Bytes
 		if err := b.UnmarshalText([]byte(text)); err != nil || b != want {
 			t.Errorf("%s: %v, %v", text, b, err)
 		}
 	}
 	for _, text := range []string{"", "0", "-4k", "1.5M", "4KB", "9999999TiB", "k"} {
-		if err := new(bytes).UnmarshalText([]byte(text)); err == nil {
+		if err := new(test.Bytes).UnmarshalText([]byte(text)); err == nil {
 			t.Errorf("%q is a size", text)
 		}
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		b := bytes(rapid.Int64Range(1, 1<<50).Draw(t, "bytes"))
-		var again bytes
+		b := test.Bytes(rapid.Int64Range(1, 1<<50).Draw(t, "bytes"))
+		var again test.Bytes
 		if err := again.UnmarshalText([]byte(b.String())); err != nil || again != b {
 			t.Fatalf("%d is written %s and read as %d (%v)", int64(b), b, int64(again), err)
 		}

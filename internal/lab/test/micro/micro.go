@@ -38,16 +38,19 @@ var _ test.Test = (*micro)(nil)
 // New makes a test from its options.
 func New(decode func(options any) error) (test.Test, error) {
 	m := &micro{asked: Options{Time: 2, Pin: true}}
-	if err := decode(&m.asked); err != nil {
+	if err := test.Read(decode, &m.asked, m.check); err != nil {
 		return nil, err
 	}
+	return m, nil
+}
+
+func (m *micro) check(wrong test.Wrong) {
 	for _, name := range m.asked.Only {
 		i := slices.IndexFunc(rows(), func(r row) bool { return r.name == name })
 		if i < 0 {
-			return nil, problem.New(problem.Mistake, "rows: there is no measurement %q", name).Try("%s", cure(name))
-		}
-		if rows()[i].far && !m.asked.Far {
-			return nil, problem.New(problem.Mistake, "rows: %s needs the far end", name).Try("say far = true")
+			wrong(cure(name), "rows: there is no measurement %q", name)
+		} else if rows()[i].far && !m.asked.Far {
+			wrong("say far = true", "rows: %s needs the far end", name)
 		}
 	}
 	m.rows = slices.DeleteFunc(rows(), func(r row) bool {
@@ -57,9 +60,8 @@ func New(decode func(options any) error) (test.Test, error) {
 		return r.far && !m.asked.Far
 	})
 	if least := 0.02 * float64(len(m.rows)); !(m.asked.Time >= least && m.asked.Time <= 600) {
-		return nil, problem.New(problem.Mistake, "time = %g: %d measurements take from %.2g to 600 seconds", m.asked.Time, len(m.rows), least)
+		wrong("name fewer rows, or another time", "time = %g: %d measurements take from %.2g to 600 seconds", m.asked.Time, len(m.rows), least)
 	}
-	return m, nil
 }
 
 func cure(name string) string {
@@ -115,11 +117,8 @@ func (m *micro) Run(ctx context.Context, t *test.Trial) (test.Result, error) {
 		return test.Result{}, err
 	}
 	defer done()
-	out, _, err := t.Measure(ctx, place.Micro, m.args(t, peer, m.asked.Time)...)
+	out, err := t.Record(ctx, "micro.jsonl", place.Micro, m.args(t, peer, m.asked.Time)...)
 	if err != nil {
-		return test.Result{}, err
-	}
-	if err := t.Keep("micro.jsonl", out); err != nil {
 		return test.Result{}, err
 	}
 	lines, err := Parse(out)

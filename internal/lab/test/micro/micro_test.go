@@ -190,7 +190,7 @@ func TestPeerTaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer done()
-	if err := m.Check(context.Background(), tr); err == nil || !strings.Contains(err.Error(), "Address already in use") {
+	if err := m.Check(context.Background(), tr); err == nil || !strings.Contains(err.Error(), "tcp port 5611 is taken") {
 		t.Errorf("a port that is taken: %v", err)
 	}
 }

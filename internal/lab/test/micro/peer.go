@@ -2,77 +2,34 @@ package micro
 
 import (
 	"context"
-	"fmt"
 	"net/netip"
 	"path"
 	"strconv"
 	"strings"
-	"sync"
-	"time"
 
 	"orrery/internal/host"
 	"orrery/internal/lab/place"
 	"orrery/internal/lab/test"
-	"orrery/internal/problem"
+	"orrery/internal/lab/test/net/serve"
 )
 
 // port is where `orrery-micro serve` listens at the far end for the first copy.
 const port = 5611
-
-// patience is how long the far end may take until it listens.
-const patience = 20 * time.Second
 
 // peer starts what answers at the far end, and gives its address; done ends it. Without a far end there is none: "".
 func (m *micro) peer(ctx context.Context, t *test.Trial) (peer string, done func(), err error) {
 	if !m.asked.Far {
 		return "", func() {}, nil
 	}
-	if t.Far == nil || !t.Far.Address.IsValid() {
-		return "", nil, problem.New(problem.Unable, "there is no far end to measure latencies to").At(t.Near.Name)
+	if err := t.NeedFar(); err != nil {
+		return "", nil, err
 	}
 	peer = netip.AddrPortFrom(t.Far.Address, uint16(port+t.Copy)).String()
-	ctx, cancel := context.WithCancel(ctx)
-	ready := &listening{said: make(chan struct{})}
-	ended := make(chan error, 1)
-	go func() {
-		ended <- t.Far.Run(ctx, host.Command{Args: t.Far.Command(place.Micro, "serve", "--listen", peer), Stdout: ready})
-	}()
-	select {
-	case <-ready.said:
-		return peer, func() {
-			cancel()
-			wait(ended)
-		}, nil
-	case err = <-ended:
-	case <-time.After(patience):
-		cancel()
-		err = fmt.Errorf("it does not listen after %s: %w", patience, <-ended)
+	server, err := serve.Start(ctx, t.Far, serve.TCP, port+t.Copy, host.Command{Args: t.Far.Command(place.Micro, "serve", "--listen", peer)})
+	if err != nil {
+		return "", nil, err
 	}
-	cancel()
-	return "", nil, problem.New(problem.Unable, "the far end cannot serve %s", peer).At(t.Far.Name).Because(err).
-		Try("free the port, or see why the address is not there")
-}
-
-// wait lets a server end that was told to: that it was killed is no error.
-func wait(ended <-chan error) {
-	for range ended {
-		return
-	}
-}
-
-// listening waits for the line that says so.
-type listening struct {
-	once sync.Once
-	said chan struct{}
-	text host.Tail
-}
-
-func (l *listening) Write(p []byte) (int, error) {
-	_, _ = l.text.Write(p)
-	if strings.Contains(l.text.String(), `"listening"`) {
-		l.once.Do(func() { close(l.said) })
-	}
-	return len(p), nil
+	return peer, server.Stop, nil
 }
 
 // args are the arguments of a run.

@@ -26,13 +26,13 @@ func daemon(ctx context.Context, far *place.Place, by string, asked <-chan strin
 func stand(words []string, by string) string {
 	var quoted []string
 	for _, w := range words {
-		quoted = append(quoted, quote(w))
+		quoted = append(quoted, host.Quote(w))
 	}
 	return launcher + `() {
 	was=
 	for word; do
 		shift
-		[ "$was" != oob_tcp_if_include ] || word=` + quote(by) + `
+		[ "$was" != oob_tcp_if_include ] || word=` + host.Quote(by) + `
 		was=$word
 		set -- "$@" "$word"
 	done
@@ -40,6 +40,3 @@ func stand(words []string, by string) string {
 }
 `
 }
-
-// quote makes a word of a shell.
-func quote(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }

@@ -4,6 +4,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"orrery/internal/lab/place"
 )
 
 // FuzzAnswers: a program in a node may print anything. No parser panics at it; what it gives is judged where samples are kept.
@@ -20,6 +22,6 @@ func FuzzAnswers(f *testing.F) {
 	f.Fuzz(func(_ *testing.T, text []byte) {
 		_, _ = imb{}.parse(text)
 		_, _ = orrery{}.parse(text)
-		_, _ = parseCounters(string(text))
+		_ = place.TrafficOf(string(text))
 	})
 }

@@ -169,7 +169,7 @@ func TestOtherPath(t *testing.T) {
 	g.near.Interface = "lo" // what is measured is pinned to it too: so the counters are asked of the wrong one only
 	counted := g.trial(map[string][]byte{})
 	m := made(t, quick)
-	seen := tally{"lo": {1, 1}, "here": {1 << 40, 1 << 40}}
+	seen := tally{"lo": {Received: 1, Sent: 1}, "here": {Received: 1 << 40, Sent: 1 << 40}}
 	got := measured{sent: 100, received: 100}
 	if labels := proof(counted.Near.Interface, seen, got); len(labels) != 1 || !strings.Contains(labels[0].Why, "those of here as much") {
 		t.Errorf("%v", labels)

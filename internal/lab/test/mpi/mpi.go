@@ -62,10 +62,7 @@ var _ test.Test = (*mpi)(nil)
 // New makes a test from its options.
 func New(decode func(options any) error) (test.Test, error) {
 	m := &mpi{asked: defaults()}
-	if err := decode(&m.asked); err != nil {
-		return nil, err
-	}
-	if err := m.asked.check(); err != nil {
+	if err := test.Read(decode, &m.asked, m.asked.check); err != nil {
 		return nil, err
 	}
 	m.rows = m.asked.rows()
@@ -124,7 +121,7 @@ func (m *mpi) Run(ctx context.Context, t *test.Trial) (test.Result, error) {
 	if err := ends(t); err != nil {
 		return test.Result{}, err
 	}
-	before, err := count(ctx, t.Near)
+	before, err := t.Near.Traffic(ctx)
 	if err != nil {
 		return test.Result{}, err
 	}
@@ -132,7 +129,7 @@ func (m *mpi) Run(ctx context.Context, t *test.Trial) (test.Result, error) {
 	if err != nil {
 		return test.Result{}, err
 	}
-	after, err := count(ctx, t.Near)
+	after, err := t.Near.Traffic(ctx)
 	if err != nil {
 		return test.Result{}, err
 	}
@@ -144,7 +141,7 @@ func (m *mpi) Run(ctx context.Context, t *test.Trial) (test.Result, error) {
 		return test.Result{}, err
 	}
 	samples, err := m.samples(got)
-	seen := after.since(before)
+	seen := tally(after).since(before)
 	detail := Detail{Lines: got.detail, Sent: got.sent, Received: got.received, Interfaces: seen}
 	return test.Result{Samples: samples, Labels: proof(t.Near.Interface, seen, got), Detail: detail}, err
 }

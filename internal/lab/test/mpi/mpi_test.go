@@ -32,7 +32,7 @@ func TestNewMistakes(t *testing.T) {
 		"nothing":       {func(o *Options) { o.Sizes, o.Collective = nil, nil }, "neither sizes nor collective"},
 		"negative":      {func(o *Options) { o.Sizes = []int{-1} }, "-1 bytes"},
 		"too large":     {func(o *Options) { o.Sizes = []int{1 << 30} }, "cannot be measured"},
-		"twice":         {func(o *Options) { o.Sizes = []int{4, 4} }, "the size 4 is there twice"},
+		"twice":         {func(o *Options) { o.Sizes = []int{4, 4} }, "sizes: 4 is there twice"},
 		"no multiple":   {func(o *Options) { o.Collective = []int{6} }, "is no multiple"},
 		"power":         {func(o *Options) { o.Program, o.Sizes = "imb", []int{12} }, "12 is none"},
 		"too short":     {func(o *Options) { o.Time = 0.1 }, "time = 0.1"},

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"orrery/internal/lab/place"
 )
 
 func read(t *testing.T, name string) []byte {
@@ -112,7 +114,7 @@ func TestParseAnything(t *testing.T) {
 		out := []byte(strings.Join(rapid.SliceOf(words).Draw(t, "out"), ""))
 		_, _ = imb{}.parse(out)
 		_, _ = orrery{}.parse(out)
-		_, _ = parseCounters(string(out))
+		_ = place.TrafficOf(string(out))
 	})
 }
 
@@ -122,11 +124,11 @@ func TestCounters(t *testing.T) {
     lo:    1000      10    0    0    0     0          0         0     1000      10    0    0    0     0       0          0
   eth0:123456789   1000    0    0    0     0          0         0 98765432     999    0    0    0     0       0          0
 `
-	all, err := parseCounters(text)
-	if err != nil || all["eth0"] != (traffic{123456789, 98765432}) || len(all) != 2 {
-		t.Errorf("%v %v", all, err)
+	all := tally(place.TrafficOf(text))
+	if all["eth0"] != (place.Traffic{Received: 123456789, Sent: 98765432}) || len(all) != 2 {
+		t.Errorf("%v", all)
 	}
-	seen := all.since(tally{"eth0": {123450000, 98760000}})
+	seen := all.since(tally{"eth0": {Received: 123450000, Sent: 98760000}})
 	if got := (measured{sent: 5432, received: 6789}); len(proof("eth0", seen, got)) != 0 {
 		t.Errorf("traffic that was seen is not believed: %v", seen)
 	}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"orrery/internal/lab/test"
-	"orrery/internal/problem"
 )
 
 // The benchmarks, as orrery-mpi calls them.
@@ -40,42 +39,34 @@ func (o Options) rows() []row {
 	return all
 }
 
-func (o Options) check() error {
+func (o *Options) check(wrong test.Wrong) {
 	if o.Program != "orrery" && o.Program != "imb" {
-		return problem.New(problem.Mistake, "program = %q is not known", o.Program).Try(`say "orrery" or "imb"`)
+		wrong(`say "orrery" or "imb"`, "program = %q is not known", o.Program)
 	}
-	rows := o.rows()
-	if len(rows) == 0 {
-		return problem.New(problem.Mistake, "neither sizes nor collective has a size").Try("leave out sizes or collective")
+	test.Twice("sizes", o.Sizes, wrong)
+	test.Twice("collective", o.Collective, wrong)
+	for _, n := range o.Sizes {
+		o.checkSize("sizes", n, wrong)
 	}
-	seen := map[row]bool{}
-	for _, r := range rows {
-		if err := o.checkRow(r); err != nil {
-			return err
+	for _, n := range o.Collective {
+		if o.checkSize("collective", n, wrong); n%4 != 0 || n == 0 {
+			wrong("give multiples of 4", "collective: allreduce sums numbers of 4 bytes, and %d is no multiple", n)
 		}
-		if seen[r] {
-			return problem.New(problem.Mistake, "the size %d is there twice", r.bytes)
-		}
-		seen[r] = true
 	}
-	if least := 0.02 * float64(len(rows)); !(o.Time >= least && o.Time <= 600) {
-		return problem.New(problem.Mistake, "time = %g: %d measurements take from %.2g to 600 seconds", o.Time, len(rows), least)
+	switch n := len(o.rows()); {
+	case n == 0:
+		wrong("leave out sizes or collective", "neither sizes nor collective has a size")
+	case !(o.Time >= 0.02*float64(n) && o.Time <= 600):
+		wrong("name fewer sizes, or another time", "time = %g: %d measurements take from %.2g to 600 seconds", o.Time, n, 0.02*float64(n))
 	}
-	return nil
 }
 
-func (o Options) checkRow(r row) error {
-	switch {
-	case r.bytes < 0 || r.bytes > mostBytes:
-		return problem.New(problem.Mistake, "a message of %d bytes cannot be measured", r.bytes).Try("name sizes from 0 to %d", mostBytes)
-	case r.benchmark == allreduce && (r.bytes%4 != 0 || r.bytes == 0):
-		return problem.New(problem.Mistake, "collective: allreduce sums numbers of 4 bytes, and %d is no multiple", r.bytes)
-	case r.benchmark != pingpong && r.bytes == 0:
-		return problem.New(problem.Mistake, "collective: 0 bytes cannot be measured")
-	case o.Program == "imb" && r.bytes&(r.bytes-1) != 0:
-		return problem.New(problem.Mistake, "IMB-MPI1 measures powers of two, and %d is none", r.bytes)
+func (o *Options) checkSize(key string, n int, wrong test.Wrong) {
+	if n < 0 || n > mostBytes {
+		wrong(fmt.Sprintf("name sizes from 0 to %d", mostBytes), "%s: a message of %d bytes cannot be measured", key, n)
+	} else if o.Program == "imb" && n&(n-1) != 0 {
+		wrong("name powers of two", "%s: IMB-MPI1 measures powers of two, and %d is none", key, n)
 	}
-	return nil
 }
 
 func (r row) bandwidth() bool { return r.benchmark == pingpong && r.bytes > large }

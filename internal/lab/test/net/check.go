@@ -10,19 +10,25 @@ import (
 	"orrery/internal/problem"
 )
 
+// What the programs print that are meant.
+var (
+	iperf    = regexp.MustCompile(`^iperf 3\.`)
+	sockperf = regexp.MustCompile(`(?m)^sockperf, version 3\.`)
+)
+
 // Check runs the programs at both ends, and sees that the ports at the far end are free.
 func (n *net) Check(ctx context.Context, t *test.Trial) error {
-	if t.Far == nil || !t.Far.Address.IsValid() {
-		return problem.New(problem.Unable, "there is no far end to talk with").At(t.Near.Name)
+	if err := t.NeedFar(); err != nil {
+		return err
 	}
 	for _, p := range []*place.Place{t.Near, t.Far} {
 		if n.flows() {
-			if err := runs(ctx, p, "iperf3", regexp.MustCompile(`^iperf 3\.`)); err != nil {
+			if _, err := test.Known(ctx, p, iperf, "Debian's package iperf3", "iperf3", "--version"); err != nil {
 				return err
 			}
 		}
 		if n.RTT {
-			if err := runs(ctx, p, "sockperf", regexp.MustCompile(`(?m)^sockperf, version 3\.`)); err != nil {
+			if _, err := test.Known(ctx, p, sockperf, "Debian's package sockperf", "sockperf", "--version"); err != nil {
 				return err
 			}
 		}
@@ -39,16 +45,3 @@ func (n *net) Check(ctx context.Context, t *test.Trial) error {
 }
 
 func (n *net) port(t *test.Trial) int { return n.Port + t.Copy }
-
-// runs sees that a program can be run in a place and is the one that is meant.
-func runs(ctx context.Context, p *place.Place, program string, version *regexp.Regexp) error {
-	out, err := p.Output(ctx, program, "--version")
-	if err != nil {
-		return problem.New(problem.Unable, "%s cannot be run", program).At(p.Name).Because(err).Try("its layer must have the package %s", program)
-	}
-	if !version.Match(out) {
-		return problem.New(problem.Unable, "%s is another program than the lab knows: --version prints %.60q", program, out).At(p.Name).
-			Try("the layer must have Debian's package %s", program)
-	}
-	return nil
-}

@@ -21,10 +21,7 @@ type net struct{ options }
 // New makes the test from its options.
 func New(decode func(options any) error) (test.Test, error) {
 	n := &net{defaults()}
-	if err := decode(&n.options); err != nil {
-		return nil, err
-	}
-	if err := n.check(); err != nil {
+	if err := test.Read(decode, &n.options, n.check); err != nil {
 		return nil, err
 	}
 	return n, nil

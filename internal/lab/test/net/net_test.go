@@ -88,14 +88,14 @@ func TestInvalid(t *testing.T) {
 }
 
 func TestRate(t *testing.T) {
-	for text, want := range map[string]rate{"0": 0, "100Mbit/s": 1e8, "2.5 Gbit/s": 2.5e9, "64kbit/s": 64e3, "9600bit/s": 9600, "1e9": 1e9} {
-		var r rate
+	for text, want := range map[string]test.Rate{"0": 0, "100Mbit/s": 1e8, "2.5 Gbit/s": 2.5e9, "64kbit/s": 64e3, "9600bit/s": 9600, "1e9": 1e9} {
+		var r test.Rate
 		if err := r.UnmarshalText([]byte(text)); err != nil || r != want {
 			t.Errorf("%s: %v, %v", text, r, err)
 		}
 	}
 	for _, text := range []string{"", "-1", "NaN", "Inf", "1e30", "5GB", "Mbit/s"} {
-		if err := new(rate).UnmarshalText([]byte(text)); err == nil {
+		if err := new(test.Rate).UnmarshalText([]byte(text)); err == nil {
 			t.Errorf("%q is a rate", text)
 		}
 	}

@@ -101,28 +101,28 @@ func TestParseInvalid(t *testing.T) {
 }
 
 func TestCounters(t *testing.T) {
-	all := parseCounters(string(read(t, "dev.txt")))
-	if len(all) != 2 || all["h5va"] != (moved{1511036325, 6546304177}) || all["lo"] != (moved{}) {
+	all := place.TrafficOf(string(read(t, "dev.txt")))
+	if len(all) != 2 || all["h5va"] != (place.Traffic{Received: 1511036325, Sent: 6546304177}) || all["lo"] != (place.Traffic{}) {
 		t.Errorf("%+v", all)
 	}
-	if all := parseCounters("x: 1 2\n:::\n"); len(all) != 0 {
+	if all := place.TrafficOf("x: 1 2\n:::\n"); len(all) != 0 {
 		t.Errorf("of nonsense: %+v", all)
 	}
 }
 
 func TestThrough(t *testing.T) {
 	p, f := &place.Place{Name: "veth", Interface: "eth0"}, &flow{Bytes: 1e9}
-	before := map[string]moved{"eth0": {}, "eth1": {}}
+	before := map[string]place.Traffic{"eth0": {}, "eth1": {}}
 	ahead := part{protocol: tcp, direction: forward, streams: 1}
-	if l := through(p, ahead, f, before, map[string]moved{"eth0": {sent: 1.01e9}}); l != nil {
+	if l := through(p, ahead, f, before, map[string]place.Traffic{"eth0": {Sent: 1.01e9}}); l != nil {
 		t.Errorf("on the right way: %v", l)
 	}
-	l := through(p, ahead, f, before, map[string]moved{"eth0": {received: 1e9, sent: 3e6}, "eth1": {sent: 1.1e9}})
+	l := through(p, ahead, f, before, map[string]place.Traffic{"eth0": {Received: 1e9, Sent: 3e6}, "eth1": {Sent: 1.1e9}})
 	if len(l) != 1 || l[0].Name != "path" || l[0].Where != "tcp forward 1 stream" || !strings.Contains(l[0].Why, "3000000 through eth0; eth1 had most, 1100000000") {
 		t.Errorf("on another way: %v", l)
 	}
 	back := part{protocol: tcp, direction: reverse, streams: 1}
-	if l := through(p, back, f, before, map[string]moved{"eth0": {received: 1.01e9}}); l != nil {
+	if l := through(p, back, f, before, map[string]place.Traffic{"eth0": {Received: 1.01e9}}); l != nil {
 		t.Errorf("back: %v", l)
 	}
 	if l := through(&place.Place{}, back, f, before, before); l != nil {

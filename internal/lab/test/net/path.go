@@ -8,47 +8,16 @@ import (
 
 	"orrery/internal/lab/place"
 	"orrery/internal/lab/test"
-	"orrery/internal/problem"
 )
-
-// moved are the bytes that went through an interface since it was made.
-type moved struct{ received, sent float64 }
-
-// counters reads the byte counters of all interfaces of a place, from /proc/net/dev (proc(5)), which is that of the network namespace in any case.
-func counters(ctx context.Context, p *place.Place) (map[string]moved, error) {
-	out, err := place.Output(ctx, p, "/bin/cat", "/proc/net/dev")
-	if err != nil {
-		return nil, problem.New(problem.Failed, "the byte counters cannot be read").At(p.Name).Because(err)
-	}
-	return parseCounters(string(out)), nil
-}
-
-// parseCounters takes the first and the ninth number of each line.
-func parseCounters(text string) map[string]moved {
-	all := map[string]moved{}
-	for line := range strings.Lines(text) {
-		name, numbers, ok := strings.Cut(line, ":")
-		words := strings.Fields(numbers)
-		if !ok || len(words) < 16 {
-			continue
-		}
-		received, err := strconv.ParseFloat(words[0], 64)
-		sent, also := strconv.ParseFloat(words[8], 64)
-		if err == nil && also == nil {
-			all[strings.TrimSpace(name)] = moved{received, sent}
-		}
-	}
-	return all
-}
 
 // through gives a label if the bytes that a part moved are not in the counters of the interface that it should have gone by. Headers and
 // other traffic only add to them.
-func through(p *place.Place, part part, f *flow, before, after map[string]moved) []test.Label {
+func through(p *place.Place, part part, f *flow, before, after map[string]place.Traffic) []test.Label {
 	delta := func(name string) float64 {
 		if part.direction == reverse {
-			return after[name].received - before[name].received
+			return float64(after[name].Received - before[name].Received)
 		}
-		return after[name].sent - before[name].sent
+		return float64(after[name].Sent - before[name].Sent)
 	}
 	if p.Interface == "" || delta(p.Interface) >= 0.95*f.Bytes {
 		return nil

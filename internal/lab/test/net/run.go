@@ -65,20 +65,17 @@ func (n *net) flow(ctx context.Context, t *test.Trial, p part, datagram int) (*f
 		return nil, nil, err
 	}
 	defer server.Leave()
-	before, err := counters(ctx, t.Near)
+	before, err := t.Near.Traffic(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	out, _, err := t.Measure(ctx, "iperf3", n.arguments(t, p, datagram)...)
-	if keep := t.Keep(strings.ReplaceAll(p.name(), " ", "-")+".json", out); keep != nil {
-		return nil, nil, keep
-	}
+	out, err := t.Record(ctx, strings.ReplaceAll(p.name(), " ", "-")+".json", "iperf3", n.arguments(t, p, datagram)...)
 	f, unread := parseIperf(out)
 	if err = worse(err, unread); err != nil {
 		server.Stop()
 		return nil, nil, ended("iperf3", t, p.name(), err, server)
 	}
-	after, err := counters(ctx, t.Near)
+	after, err := t.Near.Traffic(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -121,10 +118,7 @@ func (n *net) trips(ctx context.Context, t *test.Trial) (*trips, error) {
 		return nil, err
 	}
 	defer server.Stop()
-	out, _, err := t.Measure(ctx, "sockperf", append([]string{"ping-pong", "-t", strconv.Itoa(n.Seconds), "--full-rtt"}, at...)...)
-	if keep := t.Keep("rtt.txt", out); keep != nil {
-		return nil, keep
-	}
+	out, err := t.Record(ctx, "rtt.txt", "sockperf", append([]string{"ping-pong", "-t", strconv.Itoa(n.Seconds), "--full-rtt"}, at...)...)
 	seen, unread := parseSockperf(out)
 	if err = worse(err, unread); err != nil {
 		server.Stop()

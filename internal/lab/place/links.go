@@ -1,0 +1,55 @@
+package place
+
+import (
+	"context"
+	"strconv"
+	"strings"
+
+	"orrery/internal/problem"
+)
+
+// Traffic is what went through an interface, in bytes.
+type Traffic struct {
+	Received uint64 `json:"received"`
+	Sent     uint64 `json:"sent"`
+}
+
+// Traffic reads the counters of all interfaces of a place, from /proc/net/dev (proc(5)): those of the network namespace in which its commands run.
+func (p *Place) Traffic(ctx context.Context) (map[string]Traffic, error) {
+	out, err := Output(ctx, p, "/bin/cat", "/proc/self/net/dev")
+	if err != nil {
+		return nil, problem.New(problem.Failed, "the byte counters cannot be read").At(p.Name).Because(err)
+	}
+	return TrafficOf(string(out)), nil
+}
+
+// TrafficOf takes the bytes of what Links reads.
+func TrafficOf(text string) map[string]Traffic {
+	all := map[string]Traffic{}
+	for name, n := range Links(text) {
+		all[name] = Traffic{n[0], n[8]}
+	}
+	return all
+}
+
+// Links reads /proc/net/dev: for each interface eight numbers of what was received and eight of what was sent. Other lines are passed over.
+func Links(text string) map[string][16]uint64 {
+	all := map[string][16]uint64{}
+	for line := range strings.Lines(text) {
+		name, rest, ok := strings.Cut(line, ":")
+		words := strings.Fields(rest)
+		if !ok || len(words) != 16 {
+			continue
+		}
+		var numbers [16]uint64
+		for i, word := range words {
+			n, err := strconv.ParseUint(word, 10, 64)
+			ok = ok && err == nil
+			numbers[i] = n
+		}
+		if ok {
+			all[strings.TrimSpace(name)] = numbers
+		}
+	}
+	return all
+}
