@@ -203,6 +203,9 @@ func (c *chaos) mended() {
 	if r.status != 0 {
 		c.Fatalf("up does not bring the site up: exit status %d\n%s%s", r.status, r.out, r.errs)
 	}
+	if c.trialEnds() {
+		c.whole("up")
+	}
 	if r := c.run("plan"); r.status != 0 {
 		c.Errorf("after up the plan is not empty: exit status %d\n%s%s", r.status, r.out, r.errs)
 	}
@@ -221,6 +224,22 @@ func (c *chaos) mended() {
 	c.now.restoring = nil
 	c.now.check(c)
 	c.wantKept("store", c.now.lines)
+}
+
+// trialEnds waits for a trial that is about to end by itself, and reports whether there was one: it may go back at any moment, also between what up has
+// done and what is looked at then.
+func (c *chaos) trialEnds() (was bool) {
+	c.Helper()
+	for range 300 {
+		r := c.run("status")
+		if said := r.out + r.errs; !strings.Contains(said, "then it is confirmed or goes back") && !strings.Contains(said, "is under way") {
+			return was
+		}
+		was = true
+		time.Sleep(100 * time.Millisecond)
+	}
+	c.Error("the trial does not end")
+	return was
 }
 
 // gone wants that nothing is left when the site and its twin are taken down. The time of the twin may be over just then: whoever ends it is waited for.

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -108,12 +109,18 @@ func forget(name string) error {
 	if err := os.WriteFile(filepath.Join(dir, "site.toml"), []byte("site.name = \""+name+"\"\n"), 0o644); err != nil {
 		return err
 	}
-	cmd := exec.Command(program, "-C", dir, "down", "--volumes", "--yes-volumes", name)
-	cmd.Env = environment()
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("down of site %s: %w\n%s", name, err, out)
+	for patience := 30; ; patience-- {
+		cmd := exec.Command(program, "-C", dir, "down", "--volumes", "--yes-volumes", name)
+		cmd.Env = environment()
+		out, err := cmd.CombinedOutput()
+		if err == nil {
+			return os.RemoveAll(dirs.Site(name))
+		}
+		if cmd.ProcessState.ExitCode() != 5 || patience == 0 { // what ends a trial or a twin just now is waited for
+			return fmt.Errorf("down of site %s: %w\n%s", name, err, out)
+		}
+		time.Sleep(time.Second)
 	}
-	return os.RemoveAll(dirs.Site(name))
 }
 
 // forgetTwin ends a twin, though the site directory of which it was made may be gone.
