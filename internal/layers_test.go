@@ -18,6 +18,7 @@ var layers = [][]string{
 	{"problem", "tree"},
 	{"strict"},
 	{"site"},
+	{"distro"},
 	{"site/selector", "site/check", "site/render", "site/spec", "site/sitefile", "site/inventory", "site/graph", "site/twin", "observe"},
 	{"plan", "plan/release"},
 	{"host"},

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"orrery/internal/distro"
 	"orrery/internal/host"
 	"orrery/internal/observe"
 )
@@ -53,7 +54,7 @@ func TestServices(t *testing.T) {
 		{"words of its own", block("failed", "failed", "enabled", "Result=\x1b[2J evil"), observe.Halted, "failed"},
 		{"states of its own", block("\x1b]0;evil\x07", "evil", "evil"), "", ""},
 	} {
-		got, err := Services(t.Context(), "web", says(block("active", "running", "enabled"), c.says), []Unit{{"other.service", "web"}, {"web.service", "web"}})
+		got, err := Services(t.Context(), "web", says(block("active", "running", "enabled"), c.says), distro.Debian.Services, []Unit{{"other.service", "web"}, {"web.service", "web"}})
 		if err != nil {
 			t.Errorf("%s: %v", c.name, err)
 			continue
@@ -78,7 +79,7 @@ func TestServicesHostile(t *testing.T) {
 		"three of two": says(block("active", "running", "enabled"), block("active", "running", "enabled"), block("active", "running", "enabled")),
 		"no end":       speaker(strings.Repeat("ActiveState=active\n", 1<<16)),
 	} {
-		if got, err := Services(t.Context(), "web", in, units); err == nil {
+		if got, err := Services(t.Context(), "web", in, distro.Debian.Services, units); err == nil {
 			t.Errorf("%s: %v", name, got)
 		} else if len(fmt.Sprint(err)) > 500 {
 			t.Errorf("%s: %d bytes are told", name, len(fmt.Sprint(err)))

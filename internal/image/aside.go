@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"orrery/internal/distro"
 	"orrery/internal/host"
 	"orrery/internal/image/access"
 	"orrery/internal/image/rootfs"
@@ -76,7 +77,7 @@ func (s *Store) Suite(base *Record) string {
 	if suite := base.Parts["suite"]; suite != "" {
 		return suite
 	}
-	return access.OsRelease(s.Tree(base.Digest))["VERSION_CODENAME"]
+	return distro.OsRelease(s.Tree(base.Digest))["VERSION_CODENAME"]
 }
 
 // Archive gives the path in the shared cache at which apt keeps a package that it has fetched.

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"orrery/internal/distro"
 	"orrery/internal/host"
 	"orrery/internal/image/archive"
 	"orrery/internal/problem"
@@ -16,8 +17,8 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// BuildBase makes a base image, unless the store has it: from a suite with mmdebstrap, or from a file. Say is told, in a few
-// words, what is being done. The output of mmdebstrap is kept in <state>/log/build-DIGEST.log.
+// BuildBase makes a base image, unless the store has it: from a suite, or from a file. Say is told, in a few
+// words, what is being done. What the programs print that make it is kept in <state>/log/build-DIGEST.log.
 func (s *Store) BuildBase(ctx context.Context, l *spec.Layer, m site.Mirror, say func(string)) error {
 	if s.has(l.Digest) {
 		return nil
@@ -51,7 +52,7 @@ func (s *Store) BuildBase(ctx context.Context, l *spec.Layer, m site.Mirror, say
 }
 
 func (g *staging) base(ctx context.Context, l *spec.Layer, m site.Mirror, log *host.Log, begun time.Time, say func(string)) error {
-	tree := filepath.Join(g.dir, "tree")
+	tree, d := filepath.Join(g.dir, "tree"), distro.Of(l.Image)
 	if l.Image.Import != "" {
 		say("imports " + filepath.Base(l.Image.Import))
 		if err := archive.Unpack(ctx, cmp.Or(l.Image.From, l.Image.Import), tree, g.dir, g.store.spare()); err != nil {
@@ -61,19 +62,19 @@ func (g *staging) base(ctx context.Context, l *spec.Layer, m site.Mirror, log *h
 			return err
 		}
 	} else {
-		say("builds " + l.Image.Suite + " with mmdebstrap")
+		say("builds " + l.Image.Suite + " with " + d.Packages.Maker)
 		if err := g.bootstrap(ctx, l, m, log); err != nil {
 			return err
 		}
 	}
 	say("fits the image")
-	if err := fit(tree); err != nil {
+	if err := fit(d, tree); err != nil {
 		return fmt.Errorf("fit the image: %w", err)
 	}
-	if err := tidy(tree); err != nil {
+	if err := tidy(d, tree); err != nil {
 		return fmt.Errorf("tidy the image: %w", err)
 	}
-	packages, err := installed(tree)
+	packages, err := installed(d, tree)
 	if err != nil {
 		return err
 	}

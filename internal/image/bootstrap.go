@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"orrery/internal/distro"
 	"orrery/internal/host"
 	"orrery/internal/image/access"
 	"orrery/internal/problem"
@@ -20,84 +21,49 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// excludes keep out of trees what nobody reads on a node: it is more than a tenth of a small system. Licences stay.
-var excludes = []string{
-	"path-exclude=/usr/share/doc/*", "path-include=/usr/share/doc/*/copyright",
-	"path-exclude=/usr/share/man/*", "path-exclude=/usr/share/info/*", "path-exclude=/usr/share/lintian/*",
-	"path-exclude=/usr/share/locale/*", "path-include=/usr/share/locale/locale.alias",
-}
-
-// bootstrap makes a Debian or Ubuntu system in a directory that does not exist yet.
+// bootstrap makes the system of a base in a directory that does not exist yet.
 func (g *staging) bootstrap(ctx context.Context, l *spec.Layer, m site.Mirror, log io.Writer) error {
-	tree, keys := filepath.Join(g.dir, "tree"), filepath.Join(g.dir, "keys")
-	if _, err := exec.LookPath("mmdebstrap"); err != nil {
-		return problem.New(problem.Unable, "mmdebstrap is not installed on this host").Try("apt-get install mmdebstrap")
+	packages := distro.Of(l.Image).Packages
+	if _, err := exec.LookPath(packages.Maker); err != nil {
+		return problem.New(problem.Unable, "%s is not installed on this host", packages.Maker).Try("%s", packages.GetMaker)
 	}
 	m, err := access.Settle(m)
 	if err != nil {
 		return err
 	}
-	from, err := access.Sources("/", l.Image, m)
+	from, err := distro.Sources("/", l.Image, m)
 	if err != nil {
 		return err
 	}
-	here, err := placeKeys(from, keys)
+	here, err := placeKeys(from, filepath.Join(g.dir, "keys"))
 	if err != nil {
 		return err
 	}
-	list := filepath.Join(g.dir, "sources.list")
-	if err := os.WriteFile(list, []byte(access.ListOf(access.Copied(here))), 0o644); err != nil {
+	b := &distro.Bootstrap{
+		Suite: l.Image.Suite, Packages: spec.Packages(l.Image), Archives: g.store.archives(),
+		List: filepath.Join(g.dir, "sources.list"), Tree: filepath.Join(g.dir, "tree"),
+	}
+	if err := os.WriteFile(b.List, []byte(distro.ListOf(access.Copied(here))), 0o644); err != nil {
 		return err
 	}
 	reach := access.OfHost(m)
 	way := reach.Divert(reach.Places(from, m))
-	args := []string{
-		// In namespaces of its own: whatever it mounts and starts goes with it, even if it is killed.
-		"unshare", "--mount", "--pid", "--fork", "--mount-proc", "--kill-child", "--",
-		"mmdebstrap", "--mode=root", "--format=directory", "--variant=minbase",
-		"--include=" + strings.Join(spec.Packages(l.Image), ","),
-		`--aptopt=Acquire::Languages "none"`, `--aptopt=APT::Sandbox::User "root"`, // fetched by root: no mode of a directory above is in the way
-	}
-	for _, o := range reach.Apt {
-		args = append(args, "--aptopt="+o)
-	}
-	if len(reach.Roots) > 0 {
-		roots := filepath.Join(g.dir, "ca.pem")
-		if err := os.WriteFile(roots, reach.Roots, 0o644); err != nil {
-			return err
-		}
-		args = append(args, "--aptopt="+access.Option("Acquire::https::CAInfo", roots))
-	}
-	if len(reach.Netrc) > 0 {
-		netrc := filepath.Join(g.dir, "auth.conf")
-		if err := os.WriteFile(netrc, reach.Netrc, 0o600); err != nil {
-			return err
-		}
-		args = append(args, "--aptopt="+access.Option("Dir::Etc::netrc", netrc))
-	}
-	for _, e := range excludes {
-		args = append(args, "--dpkgopt="+e)
-	}
-	shared := g.store.archives()
-	if err := os.MkdirAll(filepath.Join(shared, "partial"), 0o755); err != nil {
+	if b.Options, err = reach.Lay(g.dir, g.dir); err != nil {
 		return err
 	}
-	// Packages come from, and go to, the archives that all builds share: links, hence free. They were fetched and checked by apt,
-	// which checks their hashes again.
-	args = append(args,
-		"--skip=download/empty", "--skip=essential/unlink", "--skip=cleanup/apt",
-		fmt.Sprintf(`--setup-hook=mkdir -p "$1/var/cache/apt/archives/partial" && find '%s' -maxdepth 1 -name '*.deb' -exec ln -t "$1/var/cache/apt/archives" {} +`, shared),
-		fmt.Sprintf(`--customize-hook=find "$1/var/cache/apt/archives" -maxdepth 1 -name '*.deb' -exec cp --link --no-clobber -t '%s' {} +`, shared),
-		l.Image.Suite, tree, list)
+	if err := os.MkdirAll(filepath.Join(b.Archives, "partial"), 0o755); err != nil {
+		return err
+	}
+	// In namespaces of its own: whatever it mounts and starts goes with it, even if it is killed.
+	args := append([]string{"unshare", "--mount", "--pid", "--fork", "--mount-proc", "--kill-child", "--"}, packages.Make(b)...)
 	env := slices.DeleteFunc(os.Environ(), func(v string) bool { name, _, _ := strings.Cut(v, "="); return access.ProxyVariables[name] })
 	err = way.Apart(args, func(args []string) error {
-		return runBound(ctx, "mmdebstrap "+l.Image.Suite, args, append(env, reach.Environ()...), log)
+		return runBound(ctx, packages.Maker+" "+b.Suite, args, append(env, reach.Environ()...), log)
 	})
 	if err != nil {
-		return problem.New(problem.Failed, "image %s: mmdebstrap could not make %s", l.Image.Name, l.Image.Suite).Because(err).
-			Try("see whether `apt-get update` works on this host; [mirror] in site.toml names other archives")
+		return problem.New(problem.Failed, "image %s: %s could not make %s", l.Image.Name, packages.Maker, b.Suite).Because(err).Try("%s", packages.Unreached)
 	}
-	return installKeys(from, tree)
+	return installKeys(from, b.Tree, packages)
 }
 
 // runBound runs a command; the error has a short name for it and the end of its output.
@@ -118,8 +84,8 @@ func shorten(run *host.RunError, command ...string) {
 }
 
 // placeKeys gives sources whose keys are files of this machine; a key that is written into the source itself becomes one.
-func placeKeys(from []access.Source, dir string) ([]access.Source, error) {
-	var placed []access.Source
+func placeKeys(from []distro.Source, dir string) ([]distro.Source, error) {
+	var placed []distro.Source
 	for i, s := range from {
 		if strings.Contains(s.Key, "BEGIN PGP") {
 			if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -138,14 +104,14 @@ func placeKeys(from []access.Source, dir string) ([]access.Source, error) {
 
 func keyName(i int) string { return fmt.Sprintf("orrery-%d.asc", i) }
 
-// installKeys writes the tree's sources.list, with the keys where the nodes find them.
-func installKeys(from []access.Source, tree string) error {
+// installKeys writes where the tree's packages come from, with the keys where the nodes find them.
+func installKeys(from []distro.Source, tree string, packages *distro.Packages) error {
 	for i, s := range from {
 		var text []byte
 		var err error
 		switch {
 		case strings.Contains(s.Key, "BEGIN PGP"):
-			from[i].Key = "/etc/apt/keyrings/" + keyName(i)
+			from[i].Key = packages.Keys + keyName(i)
 			text = []byte(s.Key + "\n")
 		case s.Key != "":
 			if _, err := os.Stat(filepath.Join(tree, s.Key)); err == nil {
@@ -162,11 +128,11 @@ func installKeys(from []access.Source, tree string) error {
 			return err
 		}
 	}
-	// Instead of the files that mmdebstrap wrote, whose keys are those of this machine.
-	if err := empty(tree, "etc/apt/sources.list.d"); err != nil {
+	// Instead of the files that were written as the tree was made, whose keys are those of this machine.
+	if err := empty(tree, packages.More); err != nil {
 		return err
 	}
-	return put(tree, "/etc/apt/sources.list", access.ListOf(from))
+	return put(tree, packages.Sources, distro.ListOf(from))
 }
 
 // put writes a file of a tree, whatever was there before. Links in the tree's directories are not followed out of it.

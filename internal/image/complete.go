@@ -8,14 +8,15 @@ import (
 	"path/filepath"
 	"strings"
 
+	"orrery/internal/distro"
 	"orrery/internal/image/rootfs"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
 )
 
-// complete adds to an imported tree what a node boots with. Images for application containers have no init system; those of Debian's
-// kind can be given one.
+// complete adds to an imported tree what a node boots with. Images for application containers have no init system; those
+// that have the programs of their distribution's packages can be given one.
 func (g *staging) complete(ctx context.Context, l *spec.Layer, m site.Mirror, log io.Writer, say func(string)) error {
 	tree := filepath.Join(g.dir, "tree")
 	root, err := os.OpenRoot(tree)
@@ -27,17 +28,17 @@ func (g *staging) complete(ctx context.Context, l *spec.Layer, m site.Mirror, lo
 		return problem.New(problem.Mistake, "import %s: it is no root file system: it has no /etc", l.Image.Import).
 			Try("make the archive from within the root: tar -C ROOT -cf FILE .")
 	}
-	if _, err := root.Lstat("usr/lib/systemd/systemd"); err == nil {
-		return nil
+	d := distro.Of(l.Image)
+	for _, init := range d.Services.Init {
+		if _, err := root.Lstat(init); err == nil {
+			return nil
+		}
 	}
-	if _, err := root.Lstat("lib/systemd/systemd"); err == nil {
-		return nil
+	if _, err := root.Lstat(d.Packages.Tool); err != nil {
+		return problem.New(problem.Mistake, "import %s: it has no %s, and no %s to add it", l.Image.Import, d.Services.Name, d.Packages.Name).
+			Try("import a whole system, with %s", d.Services.Name)
 	}
-	if _, err := root.Lstat("usr/bin/apt-get"); err != nil {
-		return problem.New(problem.Mistake, "import %s: it has no systemd, and no apt to add it", l.Image.Import).
-			Try("import a whole system, with systemd")
-	}
-	say("adds systemd and what else a node needs")
+	say("adds " + d.Services.Name + " and what else a node needs")
 	// The places that the scratch container mounts on.
 	if err := put(tree, "/etc/resolv.conf", ""); err != nil {
 		return err
@@ -54,9 +55,9 @@ func (g *staging) complete(ctx context.Context, l *spec.Layer, m site.Mirror, lo
 	if err != nil {
 		return err
 	}
-	err = c.Put(ctx, policy)
+	err = c.Put(ctx, guard(d))
 	if err == nil {
-		err = g.store.InstallApt(ctx, c, spec.Packages(l.Image), log)
+		err = g.store.Install(ctx, c, d, spec.Packages(l.Image), log)
 	}
 	c.stop()
 	if err != nil {

@@ -4,42 +4,40 @@ import (
 	"context"
 	"io"
 
+	"orrery/internal/distro"
 	"orrery/internal/host"
 )
 
-// Offered gives what the archives of a scratch say of packages, in all versions that they have, as paragraphs of deb-control(5).
-func (s *Store) Offered(ctx context.Context, in host.Runner, names []string, log io.Writer) ([]byte, error) {
-	a, err := s.aptOf(ctx, in, log)
-	if err != nil {
-		return nil, err
-	}
-	reading, err := a.readLists(ctx, false)
-	if err != nil {
-		return nil, err
-	}
-	defer reading.Release()
-	// It also fails if one of many names is unknown, which is for the caller to see.
-	script := `apt-cache "$@" || true`
-	args := append([]string{"/bin/sh", "-c", script, "apt-cache"}, a.args...)
-	args = append(append(args, "show", "--all-versions"), names...)
-	return host.Output(ctx, in, host.Command{Args: args, Stderr: log}, 256<<20)
+// Offered gives what the archives of a scratch say of packages, in all versions that they have; of those of apt, paragraphs of deb-control(5).
+func (s *Store) Offered(ctx context.Context, in host.Runner, d *distro.Distribution, names []string, log io.Writer) (said []byte, err error) {
+	err = s.reading(ctx, in, d, log, func(i *installer) error {
+		said, err = host.Output(ctx, in, host.Command{Args: i.Packages.Offered(i.program, names), Stderr: log}, 256<<20)
+		return err
+	})
+	return said, err
 }
 
-// Fetch has apt download packages, NAME=VERSION, into the directory Out of a scratch. apt checks them as when it installs them.
-func (s *Store) Fetch(ctx context.Context, in host.Runner, packages []string, log io.Writer) error {
-	a, err := s.aptOf(ctx, in, log)
+// Fetch downloads packages, NAME=VERSION, into the directory Out of a scratch. They are checked as when they are installed.
+func (s *Store) Fetch(ctx context.Context, in host.Runner, d *distro.Distribution, packages []string, log io.Writer) error {
+	return s.reading(ctx, in, d, log, func(i *installer) error {
+		err := in.Run(ctx, host.Command{Args: i.Packages.Download(i.program, Out, packages), Stdout: log, Stderr: log})
+		if err != nil {
+			return notInstalled(d, packages, err)
+		}
+		return nil
+	})
+}
+
+// reading does something while the package lists of a scratch are held.
+func (s *Store) reading(ctx context.Context, in host.Runner, d *distro.Distribution, log io.Writer, do func(*installer) error) error {
+	i, err := s.installer(ctx, in, d, log)
 	if err != nil {
 		return err
 	}
-	reading, err := a.readLists(ctx, false)
+	lists, err := i.readLists(ctx, false)
 	if err != nil {
 		return err
 	}
-	defer reading.Release()
-	args := append([]string{"/bin/sh", "-c", `cd "$0" && exec apt-get -qq "$@"`, Out}, a.args...)
-	args = append(append(args, "download"), packages...)
-	if err := in.Run(ctx, host.Command{Args: args, Stdout: log, Stderr: log}); err != nil {
-		return aptProblem(packages, err)
-	}
-	return nil
+	defer lists.Release()
+	return do(i)
 }

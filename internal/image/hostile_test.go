@@ -18,7 +18,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"orrery/internal/image/access"
+	"orrery/internal/distro"
 	"orrery/internal/image/archive"
 	"orrery/internal/problem"
 )
@@ -294,19 +294,19 @@ func TestTreesOfStrangers(t *testing.T) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		if all, err := access.HostSources(dir); err == nil {
+		if all, err := distro.HostSources(dir); err == nil {
 			t.Errorf("its sources are %v", all)
 		}
-		if all := access.OsRelease(dir); len(all) > 0 {
+		if all := distro.OsRelease(dir); len(all) > 0 {
 			t.Errorf("it says that it is %v", all)
 		}
-		if all, err := installed(dir); err != nil || len(all) > 0 {
+		if all, err := installed(distro.Debian, dir); err != nil || len(all) > 0 {
 			t.Errorf("its packages are %v: %v", all, err)
 		}
 		if all, err := pythonPackages(dir); err != nil || len(all) > 0 {
 			t.Errorf("its Python packages are %v: %v", all, err)
 		}
-		if err := tidy(dir); err != nil {
+		if err := tidy(distro.Debian, dir); err != nil {
 			t.Errorf("it is not tidied: %v", err)
 		}
 	}()

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"orrery/internal/distro"
 	"orrery/internal/host"
 	"orrery/internal/image/rootfs"
 	"orrery/internal/problem"
@@ -18,8 +19,10 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// policy keeps packages from starting their services while they are being installed (invoke-rc.d(8)).
-var policy = host.File{Path: "/usr/sbin/policy-rc.d", Content: []byte("#!/bin/sh\nexit 101\n"), Mode: 0o755}
+// guard keeps packages from starting their services while they are being installed.
+func guard(d *distro.Distribution) host.File {
+	return host.File{Path: d.Packages.Guard.Path, Content: []byte(d.Packages.Guard.Text), Mode: 0o755}
+}
 
 // BuildLayer makes a role layer, unless the store has it: it starts a scratch container on the base, lets fill do in there what
 // the roles say, and keeps what that wrote. Two builders of one layer build it once.
@@ -83,18 +86,18 @@ func (g *staging) layer(ctx context.Context, l *spec.Layer, m site.Mirror, fill 
 	if err != nil {
 		return err
 	}
-	err = g.way.Explain(g.fill(ctx, c, fill))
+	err = g.way.Explain(g.fill(ctx, c, distro.Of(l.Image), fill))
 	c.stop()
 	if err != nil {
 		return err
 	}
 	tree := filepath.Join(g.dir, "tree")
 	say("tidies the layer")
-	if err := g.settle(tree); err != nil {
+	if err := settle(distro.Of(l.Image), tree); err != nil {
 		return fmt.Errorf("tidy the layer: %w", err)
 	}
 	record := newRecord(l, begun)
-	if record.Packages, err = installed(tree); err != nil {
+	if record.Packages, err = installed(distro.Of(l.Image), tree); err != nil {
 		return err
 	}
 	if record.Packages == nil {
@@ -124,28 +127,27 @@ func (g *staging) emptyLayer(base string) error {
 	return os.Chmod(tree, os.FileMode(st.Mode&0o777))
 }
 
-func (g *staging) fill(ctx context.Context, c *scratch, fill func(ctx context.Context, in host.Runner) error) error {
-	if err := c.Put(ctx, policy); err != nil {
+func (g *staging) fill(ctx context.Context, c *scratch, d *distro.Distribution, fill func(ctx context.Context, in host.Runner) error) error {
+	if err := c.Put(ctx, guard(d)); err != nil {
 		return err
 	}
 	if err := fill(ctx, c); err != nil {
 		return err
 	}
-	// Users that roles declare are made here, once: nodes do not run systemd-sysusers.
-	return c.Run(ctx, host.Command{Args: []string{"sh", "-c", "if command -v systemd-sysusers >/dev/null; then exec systemd-sysusers; fi"}})
+	return c.Run(ctx, host.Command{Args: d.Services.Users}) // once, here: nodes do not do that
 }
 
 // settle makes what the container wrote a layer.
-func (g *staging) settle(tree string) error {
+func settle(d *distro.Distribution, tree string) error {
 	root, err := os.OpenRoot(tree)
 	if err != nil {
 		return err
 	}
 	defer root.Close()
-	if err := clear(root, policy.Path[1:]); err != nil {
+	if err := clear(root, d.Packages.Guard.Path[1:]); err != nil {
 		return err
 	}
-	if err := tidy(tree); err != nil {
+	if err := tidy(d, tree); err != nil {
 		return err
 	}
 	return canonical(tree, scratchIDs.Size)

@@ -2,10 +2,12 @@ package image
 
 import (
 	"bytes"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
 
+	"orrery/internal/distro"
 	"orrery/internal/host"
 	"orrery/internal/image/access"
 	"orrery/internal/site"
@@ -14,15 +16,6 @@ import (
 func (s *Store) archives() string { return filepath.Join(s.Cache, "apt", "archives") }
 func (s *Store) lists() string    { return filepath.Join(s.Cache, "apt", "lists") }
 func (s *Store) pip() string      { return filepath.Join(s.Cache, "pip") }
-
-// aptAlways is what apt is told in every scratch.
-const aptAlways = `APT::Sandbox::User "root";
-APT::Install-Recommends "0";
-APT::Keep-Downloaded-Packages "1";
-Acquire::Languages "none";
-DPkg::Use-Pty "0";
-DPkg::Options { "--force-confdef"; "--force-confold"; "--force-unsafe-io"; };
-`
 
 // surround prepares what a scratch is to see of the host, and the environment of its commands.
 func (g *staging) surround(tree string, base *Record, m site.Mirror) (binds []mountBind, env []string, err error) {
@@ -50,48 +43,41 @@ func (g *staging) surround(tree string, base *Record, m site.Mirror) (binds []mo
 	suite := base.Parts["suite"]
 	foreign := suite == "" && (m.Apt != "" || !hasSources(tree)) // the site's mirror instead of whatever the image was made from
 	if foreign {
-		suite = access.OsRelease(tree)["VERSION_CODENAME"]
+		suite = distro.OsRelease(tree)["VERSION_CODENAME"]
 	}
-	img := site.Image{Suite: suite, Components: strings.Fields(base.Parts["components"])}
+	img := site.Image{Distribution: base.Parts["distribution"], Suite: suite, Components: strings.Fields(base.Parts["components"])}
 	from, err := archives(tree, img, m)
 	if err != nil {
 		return nil, nil, err
 	}
 	g.way = reach.Divert(reach.Places(from, m))
-	conf := aptAlways + strings.Join(reach.Apt, "\n") + "\n"
-	files := map[string][]byte{"resolv.conf": []byte("# Nothing is reached from here but by the proxies of the environment.\n"), "orrery/hosts": hosts()}
+	settings, err := reach.Lay(dir, access.InScratch)
+	if err != nil {
+		return nil, nil, err
+	}
+	files := map[string]string{"resolv.conf": "# Nothing is reached from here but by the proxies of the environment.\n", "orrery/hosts": hosts()}
 	env = []string{
 		"PATH=" + host.Path, "HOME=/root", "LANG=C.UTF-8",
-		"DEBIAN_FRONTEND=noninteractive", "DEBCONF_NONINTERACTIVE_SEEN=true", "APT_CONFIG=" + access.InScratch + "/apt.conf",
 		"PIP_CACHE_DIR=" + access.InScratch + "/pip", "PIP_DISABLE_PIP_VERSION_CHECK=1", "PIP_ROOT_USER_ACTION=ignore", "PIP_NO_INPUT=1",
 		"PIP_PROGRESS_BAR=off",
 	}
 	env = append(env, reach.Environ()...)
 	if len(reach.Roots) > 0 {
-		files["ca.pem"] = reach.Roots
-		conf += access.Option("Acquire::https::CAInfo", access.InScratch+"/ca.pem") + "\n"
 		for _, name := range []string{"SSL_CERT_FILE", "PIP_CERT", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO"} {
 			env = append(env, name+"="+access.InScratch+"/ca.pem")
 		}
 	}
-	if len(reach.Netrc) > 0 {
-		files["auth.conf"] = reach.Netrc
-		conf += access.Option("Dir::Etc::netrc", access.InScratch+"/auth.conf") + "\n"
-	}
-	if foreign {
-		conf += access.Option("Dir::Etc::sourceparts", "/dev/null") + "\n"
-	}
+	scratch := &distro.Scratch{Room: access.InScratch, Access: settings, Alone: foreign}
 	if suite != "" {
-		list, err := g.scratchSources(img, m, dir)
-		if err != nil {
+		if scratch.Sources, err = g.scratchSources(img, m, dir); err != nil {
 			return nil, nil, err
 		}
-		files["sources.list"] = []byte(list)
-		conf += access.Option("Dir::Etc::sourcelist", access.InScratch+"/sources.list") + "\n"
 	}
-	files["apt.conf"] = []byte(conf)
+	own, environ := distro.Of(img).Packages.In(scratch)
+	env = append(env, environ...)
+	maps.Copy(files, own)
 	for name, text := range files {
-		if err := os.WriteFile(filepath.Join(dir, name), text, 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -114,21 +100,21 @@ func (g *staging) surround(tree string, base *Record, m site.Mirror) (binds []mo
 }
 
 // archives gives the sources that apt has in a scratch: those of its suite, or those that the image itself names.
-func archives(tree string, img site.Image, m site.Mirror) ([]access.Source, error) {
+func archives(tree string, img site.Image, m site.Mirror) ([]distro.Source, error) {
 	if img.Suite == "" {
-		return access.HostSources(tree)
+		return distro.HostSources(tree)
 	}
-	return access.Sources("/", img, m)
+	return distro.Sources("/", img, m)
 }
 
 // scratchSources gives the sources.list of a scratch, with its keys beside it: those of the host as they are now, which may have
 // moved since the base was built.
 func (g *staging) scratchSources(img site.Image, m site.Mirror, dir string) (string, error) {
-	from, err := access.Sources("/", img, m)
+	from, err := distro.Sources("/", img, m)
 	if err != nil {
 		return "", err
 	}
-	trusted, err := filepath.Glob("/etc/apt/trusted.gpg.d/*.[ga][ps][gc]")
+	trusted, err := filepath.Glob(distro.Of(img).Packages.Trusted)
 	if err != nil {
 		return "", err
 	}
@@ -156,20 +142,20 @@ func (g *staging) scratchSources(img site.Image, m site.Mirror, dir string) (str
 		}
 		from[i].Key = strings.Join(there, ",")
 	}
-	return access.ListOf(access.Copied(from)), nil
+	return distro.ListOf(access.Copied(from)), nil
 }
 
 // hasSources tells whether apt in a tree knows where packages come from.
 func hasSources(tree string) bool {
-	own, err := access.HostSources(tree)
+	own, err := distro.HostSources(tree)
 	return err == nil && len(own) > 0
 }
 
 // hosts gives the names that the host knows of: among them, perhaps, that of a mirror.
-func hosts() []byte {
+func hosts() string {
 	text, err := os.ReadFile("/etc/hosts")
 	if err != nil || !bytes.Contains(text, []byte("localhost")) {
 		text = append([]byte("127.0.0.1 localhost\n::1 localhost\n"), text...)
 	}
-	return append(text, []byte("\n127.0.1.1 build\n")...)
+	return string(text) + "\n127.0.1.1 build\n"
 }

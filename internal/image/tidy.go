@@ -2,26 +2,27 @@ package image
 
 import (
 	"path"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
+	"orrery/internal/distro"
 	"orrery/internal/tree"
 )
 
 // volatile are the directories whose content is of this moment or of this build.
-var volatile = []string{"dev", "tmp", "run", "var/tmp", "var/lib/apt/lists", "var/cache/apt", "var/cache/ldconfig", "root/.cache"}
+var volatile = []string{"dev", "tmp", "run", "var/tmp", "var/cache/ldconfig", "root/.cache"}
 
-// leavings are files that installing packages leaves: logs, and dpkg's copies of what was there before.
+// leavings are files that a system leaves as it is made.
 var leavings = []string{
-	"var/log/*.log", "var/log/apt/*", "var/log/btmp", "var/log/wtmp", "var/log/lastlog", "var/log/faillog", "var/log/journal/*",
-	"var/lib/dpkg/*-old", "var/cache/debconf/*-old", "etc/*-", "var/lib/systemd/random-seed", "var/lib/systemd/catalog/database.*",
-	"root/.bash_history", "root/.wget-hsts",
+	"var/log/*.log", "var/log/btmp", "var/log/wtmp", "var/log/lastlog", "var/log/faillog", "var/log/journal/*",
+	"etc/*-", "var/lib/systemd/random-seed", "var/lib/systemd/catalog/database.*", "root/.bash_history", "root/.wget-hsts",
 }
 
 // tidy removes what is no part of the content of a tree. Whiteouts and opaque directories stay: in a role layer they
 // hide what the base has.
-func tidy(dir string) error {
-	if err := empty(dir, volatile...); err != nil {
+func tidy(d *distro.Distribution, dir string) error {
+	if err := empty(dir, slices.Concat(volatile, d.Packages.Volatile)...); err != nil {
 		return err
 	}
 	in, err := tree.Open(dir)
@@ -29,7 +30,7 @@ func tidy(dir string) error {
 		return err
 	}
 	defer in.Close()
-	for _, pattern := range leavings {
+	for _, pattern := range slices.Concat(leavings, d.Packages.Leavings) {
 		names, err := in.Names(path.Dir(pattern), mostLeavings)
 		if err != nil && !absent(err) {
 			return err

@@ -86,7 +86,7 @@ func (m *Mirror) supplyDebs(ctx context.Context, in host.Runner, n need, missing
 	for i, p := range missing {
 		names[i] = p.Name
 	}
-	text, err := m.Store.Offered(ctx, in, names, m.Log)
+	text, err := m.Store.Offered(ctx, in, n.layer.distribution(), names, m.Log)
 	if err != nil {
 		return nil, err
 	}
@@ -114,7 +114,7 @@ func (m *Mirror) supplyDebs(ctx context.Context, in host.Runner, n need, missing
 	if len(fetch) == 0 {
 		return lost, nil
 	}
-	if err := m.Store.Fetch(ctx, in, fetch, m.Log); err != nil {
+	if err := m.Store.Fetch(ctx, in, n.layer.distribution(), fetch, m.Log); err != nil {
 		return lost, err
 	}
 	for _, text := range fetch {

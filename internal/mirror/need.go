@@ -3,6 +3,9 @@ package mirror
 import (
 	"slices"
 	"strings"
+
+	"orrery/internal/distro"
+	"orrery/internal/site"
 )
 
 // A Package is one version of a package of Debian or Python.
@@ -24,6 +27,9 @@ type Layer struct {
 	Runs       string   // version of the Python that those are for
 	Pins       string   // requirements
 }
+
+// distribution is that of which its packages are.
+func (l *Layer) distribution() *distro.Distribution { return distro.Of(site.Image{Suite: l.Suite}) }
 
 // A need is what has to be there for one layer, beside what its base needs.
 type need struct {
@@ -88,7 +94,7 @@ func suites(layers []*Layer) map[string][]string {
 		}
 		components := append(all[l.Suite], l.Components...)
 		if len(l.Components) == 0 {
-			components = append(components, "main")
+			components = append(components, l.distribution().Components...)
 		}
 		slices.Sort(components)
 		all[l.Suite] = slices.Compact(components)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"orrery/internal/distro"
 	"orrery/internal/host"
 	"orrery/internal/problem"
 	"orrery/internal/site"
@@ -37,7 +38,7 @@ func (j *Job) anew(ctx context.Context, r *spec.Duty) error {
 	if err := j.steps(ctx, r, site.Boot); err != nil {
 		return err
 	}
-	if err := j.systemctl(ctx, r, r.Services, "enable", "--now", "--quiet"); err != nil {
+	if err := j.order(ctx, r, "enable", j.sv().Begin, r.Services); err != nil {
 		return err
 	}
 	return j.active(ctx, r)
@@ -47,7 +48,7 @@ func (j *Job) anew(ctx context.Context, r *spec.Duty) error {
 func (j *Job) Retire(ctx context.Context) error {
 	for i := range slices.Backward(j.Duties.Roles) {
 		r := &j.Duties.Roles[i]
-		if err := j.systemctl(ctx, r, r.Active, "disable", "--now", "--quiet"); err != nil {
+		if err := j.order(ctx, r, "disable", j.sv().End, r.Active); err != nil {
 			return err
 		}
 	}
@@ -63,7 +64,7 @@ func (j *Job) Let(ctx context.Context) error {
 		}
 		services := slices.Clone(r.Services)
 		slices.Reverse(services)
-		if err := j.systemctl(ctx, r, services, "stop"); err != nil {
+		if err := j.order(ctx, r, "stop", j.sv().Stop, services); err != nil {
 			return err
 		}
 	}
@@ -77,7 +78,7 @@ func (j *Job) Resume(ctx context.Context) error {
 		if !r.Exclusive() {
 			continue
 		}
-		if err := j.systemctl(ctx, r, r.Services, "start"); err != nil {
+		if err := j.order(ctx, r, "start", j.sv().Start, r.Services); err != nil {
 			return err
 		}
 	}
@@ -94,18 +95,25 @@ func (j *Job) active(ctx context.Context, r *spec.Duty) error {
 	if err := j.steps(ctx, r, site.Active); err != nil {
 		return err
 	}
-	return j.systemctl(ctx, r, r.Active, "enable", "--now", "--quiet")
+	return j.order(ctx, r, "enable", j.sv().Begin, r.Active)
 }
 
-func (j *Job) systemctl(ctx context.Context, r *spec.Duty, services []string, verb ...string) error {
+// sv is who runs the services of the node.
+func (j *Job) sv() *distro.Services { return distro.Or(j.Duties.Distribution).Services }
+
+// order gives an order of which the word in messages is another.
+func (j *Job) order(ctx context.Context, r *spec.Duty, word string, order, services []string) error {
 	if len(services) == 0 {
 		return nil
 	}
-	j.Say("role " + r.Name + ": " + verb[0] + " services")
-	args := slices.Concat([]string{"systemctl"}, verb, services)
-	if err := j.In.Run(ctx, host.Command{Args: args, Stdout: j.Log, Stderr: j.Log}); err != nil {
-		return problem.New(problem.Failed, "role %s: %s of its services failed", r.Name, verb[0]).
+	j.Say("role " + r.Name + ": " + word + " services")
+	if err := j.run(ctx, order, services); err != nil {
+		return problem.New(problem.Failed, "role %s: %s of its services failed", r.Name, word).
 			At("node "+j.Duties.Node).Because(err).Try("orrery logs %s tells more", j.Duties.Node)
 	}
 	return nil
+}
+
+func (j *Job) run(ctx context.Context, order, services []string) error {
+	return j.In.Run(ctx, host.Command{Args: slices.Concat(order, services), Stdout: j.Log, Stderr: j.Log})
 }

@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"testing"
 
+	"orrery/internal/distro"
 	"orrery/internal/host"
 )
 
@@ -37,7 +38,7 @@ func (b babbler) Run(_ context.Context, c host.Command) error {
 func TestAwaitBootIsBounded(t *testing.T) {
 	var before, now runtime.MemStats
 	runtime.ReadMemStats(&before)
-	if _, err := AwaitBoot(t.Context(), babbler{state: "stopping"}, io.Discard); err == nil {
+	if _, err := AwaitBoot(t.Context(), babbler{state: "stopping"}, distro.Debian.Services, io.Discard); err == nil {
 		t.Error("a node that says anything counts as booted")
 	}
 	runtime.ReadMemStats(&now)

@@ -6,18 +6,20 @@ import (
 	"io"
 	"slices"
 
+	"orrery/internal/distro"
 	"orrery/internal/host"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
 )
 
-// An Apt installs Debian packages in the place where a layer is built.
-type Apt func(ctx context.Context, in host.Runner, packages []string, log io.Writer) error
+// An Installer installs packages of a distribution in the place where a layer is built.
+type Installer func(ctx context.Context, in host.Runner, d *distro.Distribution, packages []string, log io.Writer) error
 
 // Build fills a role layer: files, then packages, then Python packages, then build steps, each role after
 // those that it needs.
-func Build(ctx context.Context, in host.Runner, l *spec.Layer, apt Apt, log io.Writer, say func(string)) error {
+func Build(ctx context.Context, in host.Runner, l *spec.Layer, install Installer, log io.Writer, say func(string)) error {
+	d := distro.Of(l.Image)
 	var files []host.File
 	var packages, pip []string
 	for _, r := range l.Roles {
@@ -33,12 +35,12 @@ func Build(ctx context.Context, in host.Runner, l *spec.Layer, apt Apt, log io.W
 		return fmt.Errorf("files of %s: %w", l.Title, err)
 	}
 	if len(pip) > 0 {
-		packages = append(packages, "python3-venv")
+		packages = append(packages, d.Venv)
 	}
 	if len(packages) > 0 {
 		say(fmt.Sprintf("%d packages and what they need", len(packages)))
 		slices.Sort(packages)
-		if err := apt(ctx, in, slices.Compact(packages), log); err != nil {
+		if err := install(ctx, in, d, slices.Compact(packages), log); err != nil {
 			return err
 		}
 	}
@@ -56,7 +58,7 @@ func Build(ctx context.Context, in host.Runner, l *spec.Layer, apt Apt, log io.W
 			return err
 		}
 	}
-	return settleServices(ctx, in, slices.Concat(l.Under, l.Roles), log)
+	return settleServices(ctx, in, d.Services, slices.Concat(l.Under, l.Roles), log)
 }
 
 // plainOwner reports whether a file can be laid down before packages make users.
@@ -113,15 +115,14 @@ func buildSteps(ctx context.Context, in host.Runner, r *site.Role, log io.Writer
 
 // settleServices lets services start when a node boots, if their roles need no more than their files; otherwise it keeps them from
 // it, whatever their packages say: they start once the node is configured.
-func settleServices(ctx context.Context, in host.Runner, roles []*site.Role, log io.Writer) error {
+func settleServices(ctx context.Context, in host.Runner, sv *distro.Services, roles []*site.Role, log io.Writer) error {
 	services := site.ServicesOf(roles)
 	if len(services) == 0 {
 		return nil
 	}
-	script := `for s; do systemctl --root=/ disable "$s" 2>&1 || true; done`
+	order := sv.NotOn
 	if site.SelfStarting(roles) {
-		script = `systemctl --root=/ enable "$@" 2>&1`
+		order = sv.OnBoot
 	}
-	args := append([]string{"/bin/sh", "-c", script, "services"}, services...)
-	return in.Run(ctx, host.Command{Args: args, Stdout: log, Stderr: log})
+	return in.Run(ctx, host.Command{Args: slices.Concat(order, services), Stdout: log, Stderr: log})
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"orrery/internal/distro"
 	"orrery/internal/host"
 	"orrery/internal/problem"
 	"orrery/internal/site"
@@ -33,7 +34,7 @@ type Job struct {
 // Configure does on a running node what its roles ask for: rendered files, boot steps, services. What has not changed since Was
 // is left alone, but for boot steps of a role of which something has changed.
 func (j *Job) Configure(ctx context.Context) error {
-	whole, err := AwaitBoot(ctx, j.In, j.Log)
+	whole, err := AwaitBoot(ctx, j.In, j.sv(), j.Log)
 	if err != nil {
 		return err
 	}
@@ -61,25 +62,25 @@ func (j *Job) started(roles []*site.Role) bool {
 // bootPatience is how long a node may take to boot.
 const bootPatience = 5 * time.Minute
 
-// AwaitBoot waits until the node's systemd has brought up what it brings up by itself, and reports whether all of that has come up.
-func AwaitBoot(ctx context.Context, in host.Runner, log io.Writer) (whole bool, err error) {
-	within, cancel := context.WithTimeoutCause(ctx, bootPatience, fmt.Errorf("its systemd is still at work after %s", bootPatience))
+// AwaitBoot waits until the node has brought up what it brings up by itself, and reports whether all of that has come up.
+func AwaitBoot(ctx context.Context, in host.Runner, sv *distro.Services, log io.Writer) (whole bool, err error) {
+	within, cancel := context.WithTimeoutCause(ctx, bootPatience, fmt.Errorf("its %s is still at work after %s", sv.Name, bootPatience))
 	defer cancel()
-	systemctl := func(ctx context.Context, out io.Writer, args ...string) error {
-		return in.Run(ctx, host.Command{Args: append([]string{"systemctl"}, args...), Stdout: out})
+	ask := func(ctx context.Context, out io.Writer, args []string) error {
+		return in.Run(ctx, host.Command{Args: args, Stdout: out})
 	}
 	for {
 		var said host.Tail
-		err := systemctl(within, &said, "is-system-running", "--wait")
+		err := ask(within, &said, sv.Awaited)
 		state := strings.TrimSpace(said.String())
 		var run *host.RunError
 		switch {
 		case err == nil:
 			return true, nil
-		case state == "degraded":
+		case state == sv.Partly:
 			fmt.Fprintln(log, "these units of the node failed to start:")
-			return false, systemctl(ctx, log, "list-units", "--failed", "--plain", "--no-legend")
-		case within.Err() == nil && errors.As(err, &run) && (state == "" || state == "offline"): // it does not take orders yet
+			return false, ask(ctx, log, sv.Broken)
+		case within.Err() == nil && errors.As(err, &run) && slices.Contains(sv.Deaf, state): // it does not take orders yet
 			select {
 			case <-time.After(50 * time.Millisecond):
 			case <-within.Done():
@@ -87,7 +88,7 @@ func AwaitBoot(ctx context.Context, in host.Runner, log io.Writer) (whole bool, 
 			continue
 		case ctx.Err() == nil && within.Err() != nil:
 			fmt.Fprintln(log, "these jobs of the node are not done:")
-			err = errors.Join(context.Cause(within), systemctl(ctx, log, "list-jobs", "--no-legend"))
+			err = errors.Join(context.Cause(within), ask(ctx, log, sv.Pending))
 		}
 		return false, problem.New(problem.Failed, "the node does not boot").Because(err).Try("orrery logs tells what its units printed")
 	}
@@ -197,14 +198,10 @@ func (j *Job) services(ctx context.Context, r *spec.Duty, services []string) err
 		return nil
 	}
 	j.Say("role " + r.Name + ": services")
-	// To enable is to reload, too: what has just been written is known to systemd.
-	script := "systemctl enable --quiet \"$@\" && systemctl restart \"$@\" && exit 0\n" +
-		`code=$?; for s; do systemctl is-active --quiet "$s" || systemctl status --no-pager --lines=15 "$s"; done; exit $code`
-	args := append([]string{"/bin/sh", "-c", script, "services"}, services...)
-	if err := j.In.Run(ctx, host.Command{Args: args, Stdout: j.Log, Stderr: j.Log}); err != nil {
+	if err := j.run(ctx, j.sv().Renew, services); err != nil {
 		var run *host.RunError
 		if errors.As(err, &run) {
-			run.Command = append([]string{"systemctl", "restart"}, services...)
+			run.Command = slices.Concat(j.sv().Restart, services)
 		}
 		return problem.New(problem.Failed, "role %s: a service does not start", r.Name).
 			At("node "+j.Duties.Node).Because(err).Try("orrery logs %s tells more", j.Duties.Node)
@@ -223,6 +220,5 @@ func (j *Job) dropServices(ctx context.Context) error {
 	if len(gone) == 0 {
 		return nil
 	}
-	args := append([]string{"systemctl", "disable", "--now", "--quiet"}, gone...)
-	return j.In.Run(ctx, host.Command{Args: args, Stdout: j.Log, Stderr: j.Log})
+	return j.run(ctx, j.sv().End, gone)
 }

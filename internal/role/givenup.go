@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"orrery/internal/distro"
 	"orrery/internal/host"
 	"orrery/internal/site/spec"
 	"orrery/internal/visible"
@@ -45,30 +46,27 @@ func behind(n *spec.Duties, r *spec.Duty) []string {
 	return own
 }
 
-// failed gives the first of some units that systemd has given up: one that has failed is not started again. What is started again, however often, is
-// "activating" meanwhile.
-func failed(ctx context.Context, in host.Runner, units []string) string {
+// failed gives the first of some services that will not be started again.
+func failed(ctx context.Context, in host.Runner, sv *distro.Services, units []string) string {
 	if len(units) == 0 {
 		return ""
 	}
-	args := append([]string{"systemctl", "is-failed", "--"}, units...)
-	said, _ := host.Output(ctx, in, host.Command{Args: args}, 64*len(units)) // its status says the same
+	said, _ := host.Output(ctx, in, host.Command{Args: slices.Concat(sv.Failed, units)}, 64*len(units)) // its status says the same
 	states := strings.Fields(string(said))
 	if len(states) != len(units) {
 		return ""
 	}
-	if i := slices.Index(states, "failed"); i >= 0 {
+	if i := slices.Index(states, sv.GivenUp); i >= 0 {
 		return units[i]
 	}
 	return ""
 }
 
-// lastWords gives the last lines that a service has printed, and what systemd says of its end.
-func lastWords(ctx context.Context, in host.Runner, unit string) string {
+// lastWords gives the last lines that a service has printed, and what is said of its end.
+func lastWords(ctx context.Context, in host.Runner, sv *distro.Services, unit string) string {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	args := []string{"journalctl", "--quiet", "--no-pager", "--output=cat", "--lines=10", "--unit=" + unit}
-	said, _ := host.Output(ctx, in, host.Command{Args: args}, 256<<10) // without it, it is only known that it failed
+	said, _ := host.Output(ctx, in, host.Command{Args: sv.LastSaid(unit)}, 256<<10) // without it, it is only known that it failed
 	var lines []string
 	for line := range bytes.Lines(said) {
 		text := visible.Line(strings.TrimRight(string(line), "\r\n"))

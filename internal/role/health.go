@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"orrery/internal/distro"
 	"orrery/internal/host"
 	"orrery/internal/problem"
 	"orrery/internal/site"
@@ -92,6 +93,7 @@ const shortestPause = 20 * time.Millisecond
 func await(whole context.Context, in host.Runner, n *spec.Duties, h *site.HealthCheck, env, units []string) error {
 	ctx, cancel := context.WithTimeout(whole, h.Within)
 	defer cancel()
+	sv := distro.Or(n.Distribution).Services
 	var last error
 	asked := time.Now()
 	// What has just been started is asked again soon, then less and less often.
@@ -104,8 +106,8 @@ func await(whole context.Context, in host.Runner, n *spec.Duties, h *site.Health
 			last = err // the error of a try that the deadline cut short tells less than that of the one before
 		}
 		if time.Since(asked) >= askEvery && ctx.Err() == nil {
-			if unit := failed(ctx, in, units); unit != "" {
-				return &givenUp{unit, last, lastWords(whole, in, unit)}
+			if unit := failed(ctx, in, sv, units); unit != "" {
+				return &givenUp{unit, last, lastWords(whole, in, sv, unit)}
 			}
 			asked = time.Now()
 		}

@@ -51,7 +51,7 @@ func (j *Job) Mend(ctx context.Context, drift []observe.Drift) error {
 			return err
 		}
 		if silent { // nobody could say which of them run
-			if err := j.systemctl(ctx, r, own, "start"); err != nil {
+			if err := j.order(ctx, r, "start", j.sv().Start, own); err != nil {
 				return err
 			}
 		}
@@ -93,17 +93,13 @@ func (j *Job) bring(ctx context.Context, r *spec.Duty, restart, enable []string)
 	if len(all) == 0 {
 		return nil
 	}
-	quietly := func(verb string) { // what is not masked, or not known, is no fault
-		args := append([]string{"systemctl", verb, "--quiet"}, all...)
-		_ = j.In.Run(ctx, host.Command{Args: args, Stdout: j.Log, Stderr: j.Log})
-	}
-	quietly("unmask")
-	if err := j.systemctl(ctx, r, all, "enable", "--quiet"); err != nil {
+	_ = j.run(ctx, j.sv().Unmask, all) // what is not masked is no fault
+	if err := j.order(ctx, r, "enable", j.sv().Enable, all); err != nil {
 		return err
 	}
 	if len(restart) == 0 {
 		return nil
 	}
-	quietly("reset-failed")
+	_ = j.run(ctx, j.sv().Forgive, all) // what is not known is none either
 	return j.services(ctx, r, restart)
 }

@@ -111,13 +111,15 @@ type Network struct {
 
 // An Image is what a node's root file system starts from.
 type Image struct {
-	Name       string
-	Suite      string   `toml:"suite"`      // Debian suite, built with mmdebstrap
-	Components []string `toml:"components"` // of the suite; none: main
-	Packages   []string `toml:"packages"`   // besides those that every node needs
-	Import     string   `toml:"import"`     // absolute path of a root file system tarball, OCI archive or OCI layout, instead of Suite
-	From       string   // where that is read, if it is in the copy of a site directory that a release keeps; else empty
-	Stamp      string   // of the imported file: size and time of change, so that a new file is a new image
+	Name string
+	// Distribution is that of which it is; "": that which has the suite.
+	Distribution string   `toml:"distribution" json:",omitempty"`
+	Suite        string   `toml:"suite"`      // from which it is built
+	Components   []string `toml:"components"` // of the suite; none: main
+	Packages     []string `toml:"packages"`   // besides those that every node needs
+	Import       string   `toml:"import"`     // absolute path of a root file system tarball, OCI archive or OCI layout, instead of Suite
+	From         string   // where that is read, if it is in the copy of a site directory that a release keeps; else empty
+	Stamp        string   // of the imported file: size and time of change, so that a new file is a new image
 }
 
 // A Mirror says where packages come from; empty fields mean: where the host gets its own.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"orrery/internal/apply"
+	"orrery/internal/distro"
 	"orrery/internal/drift"
 	"orrery/internal/engine"
 	"orrery/internal/observe"
@@ -131,10 +132,10 @@ func (l *look) allowance() time.Duration {
 // all gives all that has drifted. What cannot be found out is an error, beside what has been found.
 func (l *look) all(ctx context.Context) ([]observe.Drift, error) {
 	all, err := l.files(ctx)
-	in := l.engine.Runner(engine.RefOf(&l.node.Node))
-	asked, cancel := context.WithTimeoutCause(ctx, askPatience, fmt.Errorf("its systemd does not answer within %s", askPatience))
+	in, sv := l.engine.Runner(engine.RefOf(&l.node.Node)), distro.Or(l.node.Distribution).Services
+	asked, cancel := context.WithTimeoutCause(ctx, askPatience, fmt.Errorf("its %s does not answer within %s", sv.Name, askPatience))
 	defer cancel()
-	services, wrong := drift.Services(asked, l.node.Name, in, l.units)
+	services, wrong := drift.Services(asked, l.node.Name, in, sv, l.units)
 	all = append(all, services...)
 	if !l.settled {
 		return all, errors.Join(err, wrong)

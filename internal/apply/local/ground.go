@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"orrery/internal/distro"
 	"orrery/internal/engine/nodedir"
 	"orrery/internal/host"
 	"orrery/internal/image"
@@ -43,7 +44,7 @@ type Layers interface {
 	Layers() (map[string]bool, error)
 	BuildBase(ctx context.Context, l *spec.Layer, m site.Mirror, say func(string)) error
 	BuildLayer(ctx context.Context, l *spec.Layer, m site.Mirror, fill func(ctx context.Context, in host.Runner) error, say func(string)) error
-	InstallApt(ctx context.Context, in host.Runner, packages []string, log io.Writer) error
+	Install(ctx context.Context, in host.Runner, d *distro.Distribution, packages []string, log io.Writer) error
 	OpenLog(digest string) (*host.Log, error)
 	Record(digest string) (*image.Record, error)
 	Tree(digest string) string

@@ -21,7 +21,7 @@ func (w *Worker) build(ctx context.Context, l *spec.Layer, say func(string)) err
 	log := &redacted{w.Secrets.NewWriter(f), f}
 	defer log.Close() //nolint:errcheck // what a log lacks at its end is no reason to fail
 	fill := func(ctx context.Context, in host.Runner) error {
-		return role.Build(ctx, in, l, w.Ground.Layers.InstallApt, log, say)
+		return role.Build(ctx, in, l, w.Ground.Layers.Install, log, say)
 	}
 	if err := w.Ground.Layers.BuildLayer(ctx, l, l.From, fill, say); err != nil {
 		return problem.New(problem.Kind(problem.Exit(err)), "layer %s was not built", l.Title).Because(err).

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"orrery/internal/distro"
 	"orrery/internal/engine"
 	"orrery/internal/host"
 	"orrery/internal/observe"
@@ -121,7 +122,7 @@ func (r *roles) revert(ctx context.Context, e engine.Engine, n *spec.Node) error
 		return err
 	}
 	if len(n.Config.Services) > 0 {
-		args := append([]string{"systemctl", "restart"}, n.Config.Services...)
+		args := slices.Concat(distro.Or(n.Distribution).Services.Restart, n.Config.Services)
 		if err := e.Runner(ref).Run(ctx, host.Command{Args: args}); err != nil {
 			return err
 		}
@@ -163,7 +164,7 @@ func (w work) awaitBoot(ctx context.Context) error {
 		return err
 	}
 	defer log.Close() //nolint:errcheck // what a log lacks at its end is no reason to fail
-	if _, err = role.AwaitBoot(ctx, w.engine.Runner(w.ref()), log); err != nil {
+	if _, err = role.AwaitBoot(ctx, w.engine.Runner(w.ref()), distro.Or(w.node.Distribution).Services, log); err != nil {
 		return err
 	}
 	return w.run().note(w.node.ID, func(p *progress) { p.Booting = false })

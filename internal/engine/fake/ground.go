@@ -11,6 +11,7 @@ import (
 	"slices"
 	"time"
 
+	"orrery/internal/distro"
 	"orrery/internal/engine/nodedir"
 	"orrery/internal/host"
 	"orrery/internal/image"
@@ -65,8 +66,10 @@ func (l Layers) build(ctx context.Context, layer *spec.Layer) error {
 	return halfway
 }
 
-// InstallApt does nothing.
-func (Layers) InstallApt(context.Context, host.Runner, []string, io.Writer) error { return nil }
+// Install does nothing.
+func (Layers) Install(context.Context, host.Runner, *distro.Distribution, []string, io.Writer) error {
+	return nil
+}
 
 // OpenLog opens the log of a layer's building.
 func (l Layers) OpenLog(digest string) (*host.Log, error) {

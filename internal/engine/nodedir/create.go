@@ -50,7 +50,7 @@ func (n *Nodes) prepare(d Dir, r *Record) (fresh Dir, err error) {
 		return fresh, err
 	}
 	defer private.Close()
-	if err := n.personalise(stopped{private, os.Geteuid()}, &r.Node); err != nil { // on disk, the node's root is that of the host
+	if err := n.personalise(stopped{root: private, first: os.Geteuid()}, &r.Node); err != nil { // on disk, the node's root is that of the host
 		return fresh, fmt.Errorf("private layer of node %s: %w", r.Name, err)
 	}
 	if err := fresh.Write(r); err != nil {

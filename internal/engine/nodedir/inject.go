@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"orrery/internal/distro"
 	"orrery/internal/engine"
 	"orrery/internal/host"
 	"orrery/internal/image"
@@ -23,11 +24,11 @@ func (n *Nodes) Inject(_ context.Context, ref engine.Ref, files ...host.File) er
 	})
 }
 
-// Disable removes the links by which systemd pulls in units when a node that does not run boots.
+// Disable lets units not start when a node that does not run boots.
 func (n *Nodes) Disable(_ context.Context, ref engine.Ref, units ...string) error {
 	return n.withinStopped(ref, func(root stopped) error {
 		for _, unit := range units {
-			if err := root.disable(unit); err != nil {
+			if err := root.services.Disable(root.root, unit); err != nil {
 				return problem.New(problem.Failed, "node %s: unit %s cannot be disabled", ref.Name, unit).At(n.Dir(ref).Path()).Because(err).
 					Try("put /etc/systemd/system right in the node; or remove the release with orrery release prune and stage it again")
 			}
@@ -57,14 +58,15 @@ func (n *Nodes) within(r *Record, work func(stopped) error) error {
 			return err
 		}
 		defer root.Close()
-		return work(stopped{root, o.IDs.First})
+		return work(stopped{root, o.IDs.First, distro.Or(r.Node.Distribution).Services})
 	})
 }
 
 // stopped is the root of a node, seen from the host. Whatever the node has made of it, nothing outside is reached.
 type stopped struct {
-	root  *tree.Root
-	first int // the id, on the host, of the node's root
+	root     *tree.Root
+	first    int // the id, on the host, of the node's root
+	services *distro.Services
 }
 
 // put writes a file with an owner that the node knows. Directories that are missing are made, and are the node's root's, as links are.

@@ -1,7 +1,7 @@
 // Package access tells how a build reaches its packages: from which archives, by which proxies, with which certificates, and nothing else.
 //
-// Sources gives the archives for an image: those of this host with the suite changed, or those that the site's [mirror] names (source.go); a mirror that is a
-// directory of this host is brought to where the build sees it (nearby.go). Access is what apt and pip of this host are told about proxies and indexes.
+// The archives themselves are those of the image's distribution (distro.Sources); a mirror that is a directory of this host is brought to where the build
+// sees it (nearby.go). Access is what apt and pip of this host are told about proxies and indexes.
 // Divert turns it into that of a build, which runs in a network namespace with a loopback alone: a Way there are proxies on this loopback that lead to
 // the Places of packages, each through the proxy that the host has for it, and refuse all others (way.go).
 package access
@@ -9,12 +9,13 @@ package access
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"orrery/internal/distro"
 
 	"gopkg.in/ini.v1"
 
@@ -61,7 +62,7 @@ func OfHost(m site.Mirror) *Access {
 		for _, name := range []string{"http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"} {
 			a.env[name] = m.Proxy
 		}
-		a.Apt = append(a.Apt, Option("Acquire::http::Proxy", m.Proxy), Option("Acquire::https::Proxy", m.Proxy))
+		a.Apt = append(a.Apt, distro.Option("Acquire::http::Proxy", m.Proxy), distro.Option("Acquire::https::Proxy", m.Proxy))
 	}
 	if m.PyPI != "" {
 		a.env["PIP_INDEX_URL"] = m.PyPI
@@ -69,9 +70,6 @@ func OfHost(m site.Mirror) *Access {
 	}
 	return a
 }
-
-// Option writes a setting of apt.
-func Option(key, value string) string { return fmt.Sprintf("%s %q;", key, value) }
 
 // taken are apt's settings of the host that say how to reach archives, not how the host itself is to be.
 var taken = []string{
@@ -81,7 +79,7 @@ var taken = []string{
 
 // someArchive is one of those that the host uses.
 func someArchive() string {
-	if own, err := HostSources("/"); err == nil && len(own) > 0 {
+	if own, err := distro.HostSources("/"); err == nil && len(own) > 0 {
 		return own[0].URI
 	}
 	return "http://localhost/"
@@ -104,7 +102,7 @@ func (a *Access) addApt() {
 			// A program of the host; what it says for an archive is asked here, since the scratch container has no such program.
 			out, err := host.Program(context.Background(), value, someArchive()).Output()
 			if proxy := strings.TrimSpace(string(out)); err == nil && proxy != "" && proxy != "DIRECT" {
-				a.Apt = append(a.Apt, Option("Acquire::http::Proxy", proxy))
+				a.Apt = append(a.Apt, distro.Option("Acquire::http::Proxy", proxy))
 			}
 		case strings.HasSuffix(key, "::CAInfo"):
 			if text, err := os.ReadFile(value); err == nil {
@@ -113,7 +111,7 @@ func (a *Access) addApt() {
 		case strings.HasPrefix(value, "/"):
 			// Another file of the host (a client's certificate): not carried over.
 		default:
-			a.Apt = append(a.Apt, Option(key, value))
+			a.Apt = append(a.Apt, distro.Option(key, value))
 		}
 	}
 	files, _ := filepath.Glob("/etc/apt/auth.conf.d/*.conf")
@@ -122,6 +120,24 @@ func (a *Access) addApt() {
 			a.Netrc = slices.Concat(a.Netrc, text, []byte("\n"))
 		}
 	}
+}
+
+// Lay writes the certificates and credentials into a directory, which apt sees at a path, and gives apt's settings for all of the access.
+func (a *Access) Lay(dir, seen string) ([]string, error) {
+	settings := slices.Clone(a.Apt)
+	for _, f := range []struct {
+		key, name string
+		text      []byte
+	}{{"Acquire::https::CAInfo", "ca.pem", a.Roots}, {"Dir::Etc::netrc", "auth.conf", a.Netrc}} {
+		if len(f.text) == 0 {
+			continue
+		}
+		if err := os.WriteFile(filepath.Join(dir, f.name), f.text, 0o644); err != nil {
+			return nil, err
+		}
+		settings = append(settings, distro.Option(f.key, filepath.Join(seen, f.name)))
+	}
+	return settings, nil
 }
 
 // pipKeys are pip's settings that say how to reach packages.

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"orrery/internal/distro"
+
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
@@ -40,8 +42,8 @@ func LocalDir(uri string) (string, bool) {
 
 // Copied has apt copy packages out of a directory of this host into the cache, as it does with those from elsewhere: of an archive
 // at file: it would only remember where they are, and mmdebstrap unpacks what is in the cache.
-func Copied(from []Source) []Source {
-	var all []Source
+func Copied(from []distro.Source) []distro.Source {
+	var all []distro.Source
 	for _, s := range from {
 		if dir, ok := LocalDir(s.URI); ok {
 			s.URI = "copy://" + dir
@@ -50,6 +52,9 @@ func Copied(from []Source) []Source {
 	}
 	return all
 }
+
+// mostKey bounds a key that is beside an archive.
+const mostKey = 1 << 20
 
 // Settle gives a mirror with all that follows from what was declared: the key of one on this host lies in it, and what it
 // has of security updates is taken from it.
@@ -62,7 +67,7 @@ func Settle(m site.Mirror) (site.Mirror, error) {
 		return m, problem.New(problem.Mistake, "[mirror] apt = %q: no archive is there", m.Apt).At("site.toml").Because(err).
 			Try("orrery mirror pull makes one")
 	}
-	if key, err := tree.ReadFile(filepath.Join(dir, MirrorKey), mostSettings); err == nil && len(m.Key) == 0 {
+	if key, err := tree.ReadFile(filepath.Join(dir, MirrorKey), mostKey); err == nil && len(m.Key) == 0 {
 		m.Key = key
 	}
 	if pockets, _ := filepath.Glob(filepath.Join(dir, "dists", "*-security")); len(pockets) > 0 && m.Security == "" {

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"orrery/internal/distro"
+
 	"golang.org/x/net/http/httpproxy"
 
 	"orrery/internal/host"
@@ -49,7 +51,7 @@ func (a *Access) Divert(places []string) *Way {
 	for _, name := range []string{"http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"} {
 		a.env[name] = "http://" + envProxy
 	}
-	a.Apt = append(options, Option("Acquire::http::Proxy", "http://"+aptProxy), Option("Acquire::https::Proxy", "http://"+aptProxy))
+	a.Apt = append(options, distro.Option("Acquire::http::Proxy", "http://"+aptProxy), distro.Option("Acquire::https::Proxy", "http://"+aptProxy))
 	if own := a.env["PIP_PROXY"]; own != "" {
 		w.ways = append(w.ways, proxied{pipProxy, func(*url.URL) (*url.URL, error) { return proxyURL(own) }})
 		a.env["PIP_PROXY"] = "http://" + pipProxy
@@ -147,7 +149,7 @@ func proxyURL(text string) (*url.URL, error) {
 }
 
 // Places gives where packages come from: archives, indexes of Python packages, and what the site declares besides.
-func (a *Access) Places(from []Source, m site.Mirror) []string {
+func (a *Access) Places(from []distro.Source, m site.Mirror) []string {
 	var all []string
 	add := func(uri string) {
 		if u, err := url.Parse(uri); err == nil && relay.Place(u) != "" {

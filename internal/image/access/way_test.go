@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"orrery/internal/distro"
+
 	"orrery/internal/site"
 )
 
@@ -17,10 +19,10 @@ func TestDivert(t *testing.T) {
 			"PIP_INDEX_URL": "http://127.0.0.1:3141/root/pypi", "PIP_EXTRA_INDEX_URL": "https://pypi.org/simple",
 		},
 		Apt: []string{
-			Option("Acquire::http::Proxy", "http://p4:3142"), Option("Acquire::http::Proxy::near.example", "DIRECT"), Option("Acquire::Retries", "3"),
+			distro.Option("Acquire::http::Proxy", "http://p4:3142"), distro.Option("Acquire::http::Proxy::near.example", "DIRECT"), distro.Option("Acquire::Retries", "3"),
 		},
 	}
-	from := []Source{{URI: "http://deb.debian.org/debian"}, {URI: "mirror+https://m.example/list"}, {URI: "copy:///srv/mirror"}}
+	from := []distro.Source{{URI: "http://deb.debian.org/debian"}, {URI: "mirror+https://m.example/list"}, {URI: "copy:///srv/mirror"}}
 	places := a.Places(from, site.Mirror{Hosts: []string{"github.com", "10.1.2.3:8080"}})
 	want := []string{
 		"deb.debian.org:80", "m.example:443", "127.0.0.1:3141", "pypi.org:443", "files.pythonhosted.org:443", "github.com:80", "github.com:443", "10.1.2.3:8080",

@@ -4,8 +4,10 @@ import (
 	"math"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 
+	"orrery/internal/distro"
 	"orrery/internal/site"
 )
 
@@ -57,6 +59,7 @@ func (c *checker) images() {
 		case i.Suite != "" && !suite.MatchString(i.Suite):
 			c.wrong(at("image", i.Name, "suite"), `write suite = "bookworm"`, "suite %q is none of Debian", i.Suite)
 		}
+		c.distribution(&i)
 		for k, name := range i.Components {
 			if !component.MatchString(name) {
 				c.wrong(at("image", i.Name, "components", k), `such as "main"`, "component %q is not legal", name)
@@ -65,6 +68,21 @@ func (c *checker) images() {
 		for k, name := range i.Packages {
 			c.debian(at("image", i.Name, "packages", k), name)
 		}
+	}
+}
+
+// distribution checks that an image is of one that is known, and of a suite that it has. An image that names none may be of a suite that only its mirror has.
+func (c *checker) distribution(i *site.Image) {
+	if i.Distribution == "" {
+		return
+	}
+	d := distro.Named(i.Distribution)
+	if d == nil {
+		known := names(distro.All, func(d **distro.Distribution) string { return (*d).Name })
+		c.wrong(at("image", i.Name, "distribution"), "use "+sentence(known), "distribution %q is not known", i.Distribution)
+	} else if i.Suite != "" && !d.Has(i.Suite) {
+		cure := "use " + sentence(slices.Concat(d.Suites, d.Moving))
+		c.wrong(at("image", i.Name, "suite"), cure, "%s has no suite %q", d.Title, i.Suite)
 	}
 }
 

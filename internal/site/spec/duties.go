@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"orrery/internal/distro"
 	"orrery/internal/site"
 	"orrery/internal/site/render"
 )
@@ -14,12 +15,13 @@ import (
 // Duties are what the roles of a node do on it, with all that doing it takes: rendered files, scripts, the environment, health checks. Who has them
 // need know nothing else of the site. No value of a secret is in them, but where one belongs.
 type Duties struct {
-	Site      string       `json:"site"` // its name
-	Node      string       `json:"node"`
-	Release   int          `json:"release,omitempty"`
-	Addresses []netip.Addr `json:"addresses"` // the primary one first
-	Env       []byte       `json:"env"`       // of all roles, as an environment file
-	Roles     []Duty       `json:"roles"`     // those that others need come first
+	Site         string       `json:"site"` // its name
+	Node         string       `json:"node"`
+	Release      int          `json:"release,omitempty"`
+	Distribution string       `json:"distribution,omitempty"`
+	Addresses    []netip.Addr `json:"addresses"` // the primary one first
+	Env          []byte       `json:"env"`       // of all roles, as an environment file
+	Roles        []Duty       `json:"roles"`     // those that others need come first
 }
 
 // A Duty is what one role does on a node.
@@ -41,7 +43,7 @@ type Rendered struct {
 // Duties gives what the roles of a node do on it.
 func (m *Maker) Duties(n *site.Node) (*Duties, error) {
 	roles := m.Site.RolesOf(n)
-	d := &Duties{Site: m.Site.Name, Node: n.Name, Release: n.Release, Env: Env(roles)}
+	d := &Duties{Site: m.Site.Name, Node: n.Name, Release: n.Release, Distribution: distro.Of(m.Base(n).Image).Name, Env: Env(roles)}
 	for _, nic := range n.NICs {
 		d.Addresses = append(d.Addresses, nic.Address)
 	}

@@ -6,18 +6,13 @@ import (
 	"slices"
 	"strings"
 
+	"orrery/internal/distro"
 	"orrery/internal/site"
 )
 
 // fit is the version of what the image builder itself does to a base image or role layer (package image);
 // changing that makes new layers.
 const fit = "6"
-
-// BasePackages are in every base image built from a suite: what a node needs to boot, to be reached and to be looked at.
-var BasePackages = []string{
-	"ca-certificates", "dbus", "iproute2", "iputils-ping", "netbase", "openssh-server", "procps",
-	"python3-minimal", "systemd-sysv",
-}
 
 // A Layer is the recipe of a read-only file tree.
 type Layer struct {
@@ -27,7 +22,7 @@ type Layer struct {
 	Below  []string `json:"below,omitempty"` // the role layers between it and its base, the topmost first
 	Parts  Parts    `json:"parts"`
 
-	Image site.Image   `json:"image"` // of a base
+	Image site.Image   `json:"image"` // of its base
 	Roles []*site.Role `json:"roles"` // whose part it is, in order
 	Under []*site.Role `json:"under"` // whose parts are below it, in order
 	Pins  string       `json:"pins"`  // requirements, if a role needs Python packages
@@ -50,6 +45,9 @@ func Base(m site.Mirror, img site.Image) *Layer {
 	parts := Parts{"fit": fit}
 	if img.Import != "" {
 		parts["import"] = img.Import + " " + img.Stamp
+		if img.Distribution != "" {
+			parts["distribution"] = img.Distribution // a suite is of one only
+		}
 	} else {
 		parts["suite"] = img.Suite
 		parts["components"] = strings.Join(img.Components, " ")
@@ -61,7 +59,7 @@ func Base(m site.Mirror, img site.Image) *Layer {
 
 // Packages gives all packages of an image, sorted.
 func Packages(img site.Image) []string {
-	all := slices.Concat(BasePackages, img.Packages)
+	all := slices.Concat(distro.Of(img).Base, img.Packages)
 	slices.Sort(all)
 	return slices.Compact(all)
 }
@@ -117,7 +115,7 @@ func roleLayer(m site.Mirror, base, under *Layer, before, roles []*site.Role, pi
 	return &Layer{
 		Digest: Digest(map[string]any{"base": under.Digest, "parts": parts}),
 		Title:  title + strings.Join(names, ", "),
-		Base:   base.Digest, Below: below, Parts: parts, Roles: roles, Under: before, Pins: pins, From: m,
+		Base:   base.Digest, Below: below, Image: base.Image, Parts: parts, Roles: roles, Under: before, Pins: pins, From: m,
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"orrery/internal/distro"
 	"orrery/internal/site"
 	"orrery/internal/site/render"
 )
@@ -119,8 +120,8 @@ func (m *Maker) Layers(n *site.Node) []*Layer {
 func (m *Maker) Node(n *site.Node) (*Node, error) {
 	spelt := &Node{
 		Site: m.Site.Key(), Name: n.Name, ID: n.FullID(), Release: n.Release, Staged: m.Site.Stage != 0, Engine: n.Engine,
-		MachineID: site.MachineID(m.Site.Name, n.Name),
-		Base:      m.Base(n).Digest, Privileged: n.Privileged, Autostart: n.Autostart, Limits: n.Limits,
+		MachineID:    site.MachineID(m.Site.Name, n.Name),
+		Distribution: distro.Of(m.Base(n).Image).Name, Base: m.Base(n).Digest, Privileged: n.Privileged, Autostart: n.Autostart, Limits: n.Limits,
 		NICs: m.nics(n),
 	}
 	roles := m.Site.RolesOf(n)

@@ -9,47 +9,18 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"orrery/internal/distro"
 	"orrery/internal/tree"
 )
 
-// mostStatus bounds what dpkg knows of the packages of a system; of four thousand it is 5 MiB.
-const mostStatus = 128 << 20
-
-// installed reads the Debian packages of a tree, NAME=VERSION, from dpkg's own file: no program of the tree is run.
-func installed(dir string) ([]string, error) {
+// installed reads the packages of a tree.
+func installed(d *distro.Distribution, dir string) ([]string, error) {
 	in, err := tree.Open(dir)
 	if err != nil {
 		return nil, err
 	}
 	defer in.Close()
-	text, err := in.ReadFile("var/lib/dpkg/status", mostStatus)
-	if absent(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	var all []string
-	var name, version string
-	whole := false
-	for line := range strings.Lines(string(text) + "\n") {
-		key, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ": ")
-		switch key {
-		case "Package":
-			name = value
-		case "Version":
-			version = value
-		case "Status":
-			whole = strings.HasSuffix(value, " installed")
-		case "":
-			if name != "" && whole {
-				all = append(all, name+"="+version)
-			}
-			name, version, whole = "", "", false
-		}
-	}
-	slices.Sort(all)
-	return all, nil
+	return d.Packages.Installed(in)
 }
 
 // venvLib is where the Python packages of a node lie, by version of Python.

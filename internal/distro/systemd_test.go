@@ -1,4 +1,4 @@
-package nodedir
+package distro
 
 import (
 	"os"
@@ -27,7 +27,7 @@ func TestDisable(t *testing.T) {
 	must(t, err)
 	defer root.Close()
 	for _, unit := range []string{"feed", "tidy.timer", "never.service"} {
-		must(t, stopped{root, 0}.disable(unit))
+		must(t, systemd.Disable(root, unit))
 	}
 	for _, name := range gone {
 		if _, err := os.Lstat(at(name)); !os.IsNotExist(err) {
@@ -42,5 +42,5 @@ func TestDisable(t *testing.T) {
 	bare, err := tree.Open(t.TempDir())
 	must(t, err)
 	defer bare.Close()
-	must(t, stopped{bare, 0}.disable("feed"))
+	must(t, systemd.Disable(bare, "feed"))
 }

@@ -1,4 +1,4 @@
-package access
+package distro
 
 import (
 	"bufio"
@@ -46,23 +46,16 @@ func ListOf(sources []Source) string {
 // An archive's suite is a release with or without one of these; others (-backports, -proposed) are for those who ask.
 var pockets = []string{"", "-updates", "-security"}
 
-// ubuntu are the releases of Ubuntu; every other suite is taken for one of Debian.
-var ubuntu = []string{"trusty", "xenial", "bionic", "focal", "jammy", "noble", "oracular", "plucky", "questing"}
-
-func distributor(suite string) string {
-	if slices.Contains(ubuntu, suite) {
-		return "ubuntu"
-	}
-	return "debian"
-}
-
-// mirrored are the sources of a release where the host has none that fit: those of the site's mirrors.
-func mirrored(suite string, m site.Mirror) ([]Source, error) {
+// mirrored are the sources of a suite where the host has none that fit: those of the site's mirrors.
+func (d *Distribution) mirrored(root, suite string, m site.Mirror) ([]Source, error) {
 	if m.Apt == "" {
-		return nil, problem.New(problem.Mistake, "this host has no package sources of %s for the suite %s", distributor(suite), suite).
-			Try("say in site.toml where they are: [mirror] apt = …, security = …")
+		return nil, problem.New(problem.Mistake, "this host has no package sources of %s for the suite %s", d.Title, suite).
+			Try("say in site.toml where they are, such as [mirror] apt = %q, security = %q; key = … if this host has no %s", d.Archive.Apt, d.Archive.Security, d.Keyring)
 	}
-	key := "/usr/share/keyrings/" + distributor(suite) + "-archive-keyring.gpg"
+	key := d.Keyring
+	if _, err := os.Stat(filepath.Join(root, key)); err != nil {
+		key = "" // apt's own trust decides, and says so
+	}
 	all := []Source{{URI: m.Apt, Suite: suite, Key: key}, {URI: m.Apt, Suite: suite + "-updates", Key: key}}
 	if m.Security != "" {
 		all = append(all, Source{URI: m.Security, Suite: suite + "-security", Key: key})
@@ -73,40 +66,35 @@ func mirrored(suite string, m site.Mirror) ([]Source, error) {
 // Sources gives where an image's packages come from: the host's own archives, with the image's suite in place of the
 // host's release, and the site's mirrors instead of those that it declares. Root is "/" but for tests.
 func Sources(root string, img site.Image, m site.Mirror) ([]Source, error) {
-	suite := img.Suite
+	d, suite := Of(img), img.Suite
 	own, err := HostSources(root)
 	if err != nil {
 		return nil, err
 	}
 	release := OsRelease(root)["VERSION_CODENAME"]
 	var found []Source
-	if distributor(release) == distributor(suite) {
+	if Of(site.Image{Suite: release}) == d {
 		for _, s := range own {
 			base, pocket := splitSuite(s.Suite)
 			// Components tell the distribution's archives from others that use its suite's name (download.docker.com: "stable").
-			if (base == release || named[base]) && slices.Contains(s.Components, "main") && slices.Contains(pockets, pocket) {
+			if (base == release || slices.Contains(d.Moving, base)) && slices.Contains(s.Components, "main") && slices.Contains(pockets, pocket) {
 				s.Suite = suite + pocket
 				found = append(found, s)
 			}
 		}
 	}
 	if len(found) == 0 {
-		if found, err = mirrored(suite, m); err != nil {
+		if found, err = d.mirrored(root, suite, m); err != nil {
 			return nil, err
-		}
-		for i, s := range found {
-			if _, err := os.Stat(filepath.Join(root, s.Key)); err != nil {
-				found[i].Key = "" // apt's own trust decides, and says so
-			}
 		}
 	}
 	found = slices.DeleteFunc(found, func(s Source) bool {
 		_, pocket := splitSuite(s.Suite)
-		return pocket != "" && (suite == "sid" || suite == "unstable" || suite == "experimental")
+		return pocket != "" && slices.Contains(d.Unsettled, suite)
 	})
 	components := img.Components
 	if len(components) == 0 {
-		components = []string{"main"}
+		components = d.Components
 	}
 	for i := range found {
 		found[i].Components = components
@@ -136,9 +124,6 @@ func compact(all []Source) []Source {
 		return was
 	})
 }
-
-// named are the names of Debian's releases that move.
-var named = map[string]bool{"stable": true, "oldstable": true, "testing": true, "unstable": true}
 
 // splitSuite splits "bookworm-updates" into "bookworm" and "-updates".
 func splitSuite(suite string) (base, pocket string) {

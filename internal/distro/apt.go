@@ -1,0 +1,150 @@
+package distro
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"orrery/internal/tree"
+)
+
+// Option writes a setting of apt.
+func Option(key, value string) string { return fmt.Sprintf("%s %q;", key, value) }
+
+// apt is apt(8) upon dpkg(1), with mmdebstrap(1) to make bases.
+var apt = &Packages{
+	Name: "apt", Tool: "usr/bin/apt-get", Needs: "dpkg and apt",
+	Maker: "mmdebstrap", GetMaker: "apt-get install mmdebstrap",
+	Unreached: "see whether `apt-get update` works on this host; [mirror] in site.toml names other archives",
+	Make:      mmdebstrap,
+	Told: func(room string) []string {
+		return []string{"sh", "-c", `dpkg --print-architecture --print-foreign-architectures
+		f=` + room + `/sources.list; [ -e $f ] || f=/etc/apt/sources.list; cat $f /etc/apt/sources.list.d/* 2>/dev/null; true`}
+	},
+	Program: func(room, key string) []string {
+		lists := room + "/lists/" + key
+		return []string{
+			"apt-get", "-qq", "-o", "Dir::State::Lists=" + lists, "-o", "Dir::Cache::Archives=" + room + "/archives",
+			// The parsed lists are shared as well; the cache that is merged from them and the container's own state is not worth writing.
+			"-o", "Dir::Cache::srcpkgcache=" + lists + "/srcpkgcache.bin", "-o", "Dir::Cache::pkgcache=",
+		}
+	},
+	Update:  []string{"-o", "APT::Update::Error-Mode=any", "update"},
+	Fetch:   []string{"-y", "--download-only", "install"},
+	Install: []string{"-y", "--no-download", "-o", "Debug::NoLocking=1", "install"},
+	Offered: func(program, names []string) []string {
+		// It also fails if one of many names is unknown, which is for the caller to see.
+		shell := []string{"/bin/sh", "-c", `apt-cache "$@" || true`, "apt-cache"}
+		return slices.Concat(shell, program[2:], []string{"show", "--all-versions"}, names)
+	},
+	Download: func(program []string, directory string, names []string) []string {
+		shell := []string{"/bin/sh", "-c", `cd "$0" && exec "$@"`, directory}
+		return slices.Concat(shell, program, []string{"download"}, names)
+	},
+	In: func(s *Scratch) (files map[string]string, environ []string) {
+		files = map[string]string{}
+		settings := slices.Clone(s.Access)
+		if s.Alone {
+			settings = append(settings, Option("Dir::Etc::sourceparts", "/dev/null"))
+		}
+		if s.Sources != "" {
+			files["sources.list"] = s.Sources
+			settings = append(settings, Option("Dir::Etc::sourcelist", s.Room+"/sources.list"))
+		}
+		files["apt.conf"] = always + strings.Join(settings, "\n") + "\n"
+		return files, []string{"DEBIAN_FRONTEND=noninteractive", "DEBCONF_NONINTERACTIVE_SEEN=true", "APT_CONFIG=" + s.Room + "/apt.conf"}
+	},
+	Outdated:  []string{"404", "Unable to fetch", "Failed to fetch", "Hash Sum mismatch", "Unable to locate", "has no installation candidate", "not found"},
+	Unknown:   []string{"Unable to locate", "no installation candidate"},
+	Installed: installed,
+	Sources:   "/etc/apt/sources.list",
+	More:      "etc/apt/sources.list.d",
+	Keys:      "/etc/apt/keyrings/",
+	Trusted:   "/etc/apt/trusted.gpg.d/*.[ga][ps][gc]",
+	Guard:     File{Path: "/usr/sbin/policy-rc.d", Text: "#!/bin/sh\nexit 101\n"}, // invoke-rc.d(8)
+	Fittings: []File{
+		{Path: "/etc/apt/apt.conf.d/90orrery", Text: "APT::Install-Recommends \"0\";\nAPT::Install-Suggests \"0\";\nAcquire::Languages \"none\";\n"},
+		{Path: "/etc/dpkg/dpkg.cfg.d/90orrery", Text: strings.Join(excludes, "\n") + "\n"},
+	},
+	Volatile: []string{"var/lib/apt/lists", "var/cache/apt"},
+	// Its logs, and dpkg's copies of what was there before.
+	Leavings:   []string{"var/log/apt/*", "var/lib/dpkg/*-old", "var/cache/debconf/*-old"},
+	FromMaking: []string{"etc/apt/apt.conf.d/99mmdebstrap", "etc/dpkg/dpkg.cfg.d/99mmdebstrap"},
+}
+
+// always is what apt is told in every scratch.
+const always = `APT::Sandbox::User "root";
+APT::Install-Recommends "0";
+APT::Keep-Downloaded-Packages "1";
+Acquire::Languages "none";
+DPkg::Use-Pty "0";
+DPkg::Options { "--force-confdef"; "--force-confold"; "--force-unsafe-io"; };
+`
+
+// excludes keep out of trees what nobody reads on a node: it is more than a tenth of a small system. Licences stay.
+var excludes = []string{
+	"path-exclude=/usr/share/doc/*", "path-include=/usr/share/doc/*/copyright",
+	"path-exclude=/usr/share/man/*", "path-exclude=/usr/share/info/*", "path-exclude=/usr/share/lintian/*",
+	"path-exclude=/usr/share/locale/*", "path-include=/usr/share/locale/locale.alias",
+}
+
+// mmdebstrap gives the command that makes a base.
+func mmdebstrap(b *Bootstrap) []string {
+	args := []string{
+		"mmdebstrap", "--mode=root", "--format=directory", "--variant=minbase",
+		"--include=" + strings.Join(b.Packages, ","),
+		`--aptopt=Acquire::Languages "none"`, `--aptopt=APT::Sandbox::User "root"`, // fetched by root: no mode of a directory above is in the way
+	}
+	for _, o := range b.Options {
+		args = append(args, "--aptopt="+o)
+	}
+	for _, e := range excludes {
+		args = append(args, "--dpkgopt="+e)
+	}
+	// Packages come from, and go to, the archives that all builds share: links, hence free. They were fetched and checked by apt,
+	// which checks their hashes again.
+	return append(args,
+		"--skip=download/empty", "--skip=essential/unlink", "--skip=cleanup/apt",
+		fmt.Sprintf(`--setup-hook=mkdir -p "$1/var/cache/apt/archives/partial" && find '%s' -maxdepth 1 -name '*.deb' -exec ln -t "$1/var/cache/apt/archives" {} +`, b.Archives),
+		fmt.Sprintf(`--customize-hook=find "$1/var/cache/apt/archives" -maxdepth 1 -name '*.deb' -exec cp --link --no-clobber -t '%s' {} +`, b.Archives),
+		b.Suite, b.Tree, b.List)
+}
+
+// mostStatus bounds what dpkg knows of the packages of a system; of four thousand it is 5 MiB.
+const mostStatus = 128 << 20
+
+// installed reads the packages of a system from dpkg's own file: no program of the system is run.
+func installed(system *tree.Root) ([]string, error) {
+	text, err := system.ReadFile("var/lib/dpkg/status", mostStatus)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var all []string
+	var name, version string
+	whole := false
+	for line := range strings.Lines(string(text) + "\n") {
+		key, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ": ")
+		switch key {
+		case "Package":
+			name = value
+		case "Version":
+			version = value
+		case "Status":
+			whole = strings.HasSuffix(value, " installed")
+		case "":
+			if name != "" && whole {
+				all = append(all, name+"="+version)
+			}
+			name, version, whole = "", "", false
+		}
+	}
+	slices.Sort(all)
+	return all, nil
+}

@@ -1,0 +1,22 @@
+package distro
+
+import "orrery/internal/site"
+
+// Debian is what images are of unless they say otherwise.
+var Debian = &Distribution{
+	Name: "debian", Title: "Debian",
+	Suites:     []string{"squeeze", "wheezy", "jessie", "stretch", "buster", "bullseye", "bookworm", "trixie", "forky", "sid"},
+	Moving:     []string{"stable", "oldstable", "testing", "unstable", "experimental"},
+	Unsettled:  []string{"sid", "unstable", "experimental"},
+	Components: []string{"main"},
+	Keyring:    "/usr/share/keyrings/debian-archive-keyring.gpg",
+	Archive:    site.Mirror{Apt: "http://deb.debian.org/debian", Security: "http://deb.debian.org/debian-security"},
+	Base: []string{
+		"ca-certificates", "dbus", "iproute2", "iputils-ping", "netbase", "openssh-server", "procps",
+		"python3-minimal", "systemd-sysv",
+	},
+	Venv:     "python3-venv",
+	SSH:      "ssh.service",
+	Packages: apt,
+	Services: systemd,
+}

@@ -1,0 +1,56 @@
+package distro
+
+import (
+	"reflect"
+	"testing"
+
+	"orrery/internal/site"
+)
+
+// TestOf: an image is of the distribution that it names or, as site files said it before there was a key for it, of that which has its suite.
+func TestOf(t *testing.T) {
+	for _, c := range []struct {
+		image site.Image
+		want  *Distribution
+	}{
+		{site.Image{Suite: "bookworm"}, Debian},
+		{site.Image{Suite: "noble"}, Ubuntu},
+		{site.Image{Suite: "noble-proposed"}, Ubuntu},
+		{site.Image{Suite: "stable"}, Debian},
+		{site.Image{Suite: "of-our-own"}, Debian},
+		{site.Image{Distribution: "ubuntu", Suite: "of-our-own"}, Ubuntu},
+		{site.Image{Distribution: "ubuntu", Import: "/x.tar"}, Ubuntu},
+		{site.Image{Import: "/x.tar"}, Debian},
+	} {
+		if is := Of(c.image); is != c.want {
+			t.Errorf("%+v is of %s instead of %s", c.image, is.Name, c.want.Name)
+		}
+	}
+}
+
+// TestWhole: a distribution has all that others ask of it, and shares no suite with another.
+func TestWhole(t *testing.T) {
+	whole := func(of string, v reflect.Value, but ...string) {
+		for i := range v.NumField() {
+			optional := false
+			for _, name := range but {
+				optional = optional || v.Type().Field(i).Name == name
+			}
+			if v.Field(i).IsZero() && !optional {
+				t.Errorf("%s has no %s", of, v.Type().Field(i).Name)
+			}
+		}
+	}
+	of := map[string]string{}
+	for _, d := range All {
+		whole(d.Name, reflect.ValueOf(*d), "Moving", "Unsettled")
+		whole(d.Name, reflect.ValueOf(*d.Packages))
+		whole(d.Name, reflect.ValueOf(*d.Services))
+		for _, suite := range append(d.Suites, d.Moving...) {
+			if other := of[suite]; other != "" {
+				t.Errorf("suite %s is of %s and of %s", suite, other, d.Name)
+			}
+			of[suite] = d.Name
+		}
+	}
+}

@@ -1,0 +1,232 @@
+package distro
+
+import (
+	"errors"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	"orrery/internal/tree"
+)
+
+// systemd is systemd(1), asked by systemctl(1).
+var systemd = &Services{
+	Name:  "systemd",
+	Init:  []string{"usr/lib/systemd/systemd", "lib/systemd/systemd"},
+	Users: []string{"sh", "-c", "if command -v systemd-sysusers >/dev/null; then exec systemd-sysusers; fi"},
+
+	Awaited: []string{"systemctl", "is-system-running", "--wait"},
+	Partly:  "degraded",
+	Deaf:    []string{"", "offline"},
+	Broken:  []string{"systemctl", "list-units", "--failed", "--plain", "--no-legend"},
+	Pending: []string{"systemctl", "list-jobs", "--no-legend"},
+	OnBoot:  []string{"/bin/sh", "-c", `systemctl --root=/ enable "$@" 2>&1`, "services"},
+	NotOn:   []string{"/bin/sh", "-c", `for s; do systemctl --root=/ disable "$s" 2>&1 || true; done`, "services"},
+	Start:   []string{"systemctl", "start"},
+	Stop:    []string{"systemctl", "stop"},
+	Restart: []string{"systemctl", "restart"},
+	Enable:  []string{"systemctl", "enable", "--quiet"},
+	Begin:   []string{"systemctl", "enable", "--now", "--quiet"},
+	End:     []string{"systemctl", "disable", "--now", "--quiet"},
+	// To enable is to reload, too: what has just been written is known to systemd.
+	Renew: []string{"/bin/sh", "-c", "systemctl enable --quiet \"$@\" && systemctl restart \"$@\" && exit 0\n" +
+		`code=$?; for s; do systemctl is-active --quiet "$s" || systemctl status --no-pager --lines=15 "$s"; done; exit $code`, "services"},
+	Unmask:  []string{"systemctl", "unmask", "--quiet"},
+	Forgive: []string{"systemctl", "reset-failed", "--quiet"},
+	// What is started again, however often, is "activating" meanwhile.
+	Failed:  []string{"systemctl", "is-failed", "--"},
+	GivenUp: "failed",
+	Show:    []string{"systemctl", "show", "--property=" + strings.Join(properties, ","), "--"},
+	LastSaid: func(service string) []string {
+		return []string{"journalctl", "--quiet", "--no-pager", "--output=cat", "--lines=10", "--unit=" + service}
+	},
+
+	Conditions: func(said string) []Condition {
+		var all []Condition
+		for _, u := range parse(said) {
+			all = append(all, u.condition())
+		}
+		return all
+	},
+	Disable: disable,
+	StartsWith: func(service string) File {
+		return File{Path: unitsDir + "/multi-user.target.wants/" + service, Text: "/lib/systemd/system/" + service, Link: true}
+	},
+	Fittings: fittings(),
+}
+
+// notInContainers are units that systemd is not to start in a container, which has the host's kernel, devices and clock: there
+// they fail or waste time. In a virtual machine made of the same image they start.
+var notInContainers = []string{
+	// Kernel file systems that belong to the host.
+	"sys-kernel-debug.mount", "sys-kernel-tracing.mount", "sys-kernel-config.mount", "sys-fs-fuse-connections.mount",
+	"dev-hugepages.mount", "dev-mqueue.mount", "proc-sys-fs-binfmt_misc.automount", "systemd-binfmt.service",
+	// Kernel modules, devices and firmware.
+	"systemd-modules-load.service", "modprobe@.service", "kmod-static-nodes.service", "systemd-hwdb-update.service",
+	"systemd-udevd.service", "systemd-udev-trigger.service", "systemd-udevd-control.socket", "systemd-udevd-kernel.socket",
+	"systemd-tmpfiles-setup-dev.service", "systemd-tmpfiles-setup-dev-early.service",
+	"systemd-pcrphase-sysinit.service", "systemd-pcrphase.service", "systemd-pstore.service", "systemd-network-generator.service",
+	// Disks, random numbers, audit: the host's.
+	"systemd-remount-fs.service", "systemd-random-seed.service", "systemd-journald-audit.socket", "e2scrub_reap.service",
+	// Terminals: a container has its console.
+	"getty-static.service", "getty@.service", "serial-getty@.service",
+	"systemd-ask-password-console.path", "systemd-ask-password-wall.path",
+}
+
+// masked are units that no node is to have.
+var masked = []string{
+	// What a machine that is administered by hand does daily: on 64 nodes it would wake at once, and nodes are renewed by a new
+	// layer, not by an upgrade.
+	"apt-daily.timer", "apt-daily-upgrade.timer", "apt-daily.service", "apt-daily-upgrade.service",
+	"e2scrub_all.timer", "man-db.timer", "dpkg-db-backup.timer", "fstrim.timer",
+	// What the image builder has done already, for all nodes.
+	"systemd-sysusers.service", "systemd-firstboot.service", "ldconfig.service", "systemd-journal-catalog-update.service",
+	"systemd-update-done.service",
+	// utmp's record of boots, which nobody reads.
+	"systemd-update-utmp.service", "systemd-update-utmp-runlevel.service",
+	// sshd runs as ssh.service from the start, and so tells when it is ready.
+	"ssh.socket",
+}
+
+// onDemand are services that systemd starts when something asks for them over D-Bus. To start them at every boot takes a sixth of
+// it, and few nodes ever ask.
+var onDemand = []string{"dbus.service", "systemd-logind.service"}
+
+// noGenerators are programs that systemd runs at the beginning of every boot to look for what a node never has: encrypted,
+// verified or unnamed disks, a suspended image, a kernel command line of its own. They are a fifth of the work of a boot.
+var noGenerators = []string{
+	"bless-boot", "cryptsetup", "debug", "gpt-auto", "hibernate-resume", "integritysetup", "rc-local", "run", "system-update",
+	"ssh", "tpm2", "veritysetup",
+}
+
+// fittings are the files by which a system with systemd is fit for being a node. Changing any of them needs a new version: constant fit in package spec.
+func fittings() []File {
+	all := []File{
+		// The journal preallocates 8 MiB for each of its files by default: more than all else that a node writes.
+		{Path: "/etc/systemd/journald.conf.d/orrery.conf", Text: `[Journal]
+SystemMaxFileSize=512K
+SystemMaxFiles=100
+RuntimeMaxFileSize=512K
+Audit=no
+ReadKMsg=no
+`},
+		// The boot's goal is what services are for; there is no screen.
+		{Path: unitsDir + "/default.target", Text: "/lib/systemd/system/multi-user.target", Link: true},
+		// sshd checks its configuration as it starts; a run before that only to check it doubles the time.
+		{Path: unitsDir + "/ssh.service.d/orrery.conf", Text: "[Service]\nExecStartPre=\n"},
+	}
+	for _, unit := range notInContainers {
+		all = append(all, File{Path: unitsDir + "/" + unit + ".d/orrery.conf", Text: "[Unit]\nConditionVirtualization=!container\n"})
+	}
+	absent := func(path string) { all = append(all, File{Path: path, Text: "/dev/null", Link: true}) }
+	for _, unit := range masked {
+		absent(unitsDir + "/" + unit)
+	}
+	for _, unit := range onDemand {
+		absent(unitsDir + "/multi-user.target.wants/" + unit)
+	}
+	for _, name := range noGenerators {
+		absent("/etc/systemd/system-generators/systemd-" + name + "-generator")
+	}
+	return all
+}
+
+// properties are what is asked of each unit (systemctl(1), org.freedesktop.systemd1(5)).
+var properties = []string{
+	"LoadState", "ActiveState", "SubState", "UnitFileState", "Result", "Type", "RemainAfterExit", "ConditionResult", "ConditionTimestampMonotonic", "Job",
+}
+
+// A state is what systemd says of a unit, by property.
+type state map[string]string
+
+// parse reads what systemctl show prints: a block of lines for each unit, with an empty line between two.
+func parse(text string) []state {
+	var all []state
+	for block := range strings.SplitSeq(strings.TrimSpace(text), "\n\n") {
+		s := state{}
+		for line := range strings.Lines(block) {
+			if key, value, ok := strings.Cut(strings.TrimSuffix(line, "\n"), "="); ok && slices.Contains(properties, key) {
+				s[key] = value
+			}
+		}
+		if len(s) > 0 {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// results are the words for why a unit has failed (systemd.exec(5)); what a node says besides is not repeated.
+var results = []string{
+	"exit-code", "signal", "core-dump", "watchdog", "start-limit-hit", "timeout", "oom-kill", "resources", "protocol", "exec-condition", "condition",
+}
+
+// condition says how a unit is not as it is to be.
+func (s state) condition() Condition {
+	because := ""
+	if slices.Contains(results, s["Result"]) {
+		because = " (" + s["Result"] + ")"
+	}
+	switch {
+	case strings.HasPrefix(s["UnitFileState"], "masked") || s["LoadState"] == "masked":
+		return Condition{Halted, "masked"}
+	case s["LoadState"] == "not-found":
+		return Condition{Missing, "unknown to systemd"}
+	case s["LoadState"] != "loaded":
+		return Condition{Halted, "not readable by systemd"}
+	case s["ActiveState"] == "failed":
+		return Condition{Halted, "failed" + because}
+	case s["ActiveState"] == "activating" && s["SubState"] == "auto-restart":
+		return Condition{Halted, "failing again and again" + because}
+	case s["ActiveState"] == "inactive" && !s.done() && !s.awaited() || s["ActiveState"] == "deactivating":
+		return Condition{Halted, "stopped"}
+	case s["UnitFileState"] == "disabled":
+		return Condition{Disabled, "disabled"}
+	}
+	return Condition{}
+}
+
+// awaited reports whether a unit that does not run is about to be started, because the node boots.
+func (s state) awaited() bool { return s["Job"] != "" && s["Job"] != "0" }
+
+// done reports whether a unit that does not run has done what it is for: a service that ends by itself, or one whose conditions do not hold.
+func (s state) done() bool {
+	once := s["Type"] == "oneshot" && s["Result"] == "success" && s["RemainAfterExit"] != "yes"
+	tried := s["ConditionTimestampMonotonic"] != "" && s["ConditionTimestampMonotonic"] != "0"
+	return tried && (once || s["ConditionResult"] == "no")
+}
+
+// unitsDir is where systemctl enable makes links.
+const unitsDir = "/etc/systemd/system"
+
+// mostUnits bounds what is looked through in unitsDir: a node writes there.
+const mostUnits = 4096
+
+// disable removes the links that pull a unit in (systemd.unit(5): .wants, .requires and .upholds directories).
+func disable(system *tree.Root, unit string) error {
+	if path.Ext(unit) == "" {
+		unit += ".service" // as systemctl takes it
+	}
+	pullers, err := system.Names(unitsDir, mostUnits)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	for _, dir := range pullers {
+		if !pulls(dir) {
+			continue
+		}
+		link := path.Join(unitsDir, dir, unit)
+		if _, err := system.Readlink(link); err != nil {
+			continue // it is not there, or nothing that systemd heeds
+		}
+		if err := system.Remove(link); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func pulls(dir string) bool {
+	return strings.HasSuffix(dir, ".wants") || strings.HasSuffix(dir, ".requires") || strings.HasSuffix(dir, ".upholds")
+}

@@ -1,0 +1,159 @@
+package image
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"orrery/internal/distro"
+	"orrery/internal/host"
+	"orrery/internal/image/access"
+	"orrery/internal/problem"
+	"orrery/internal/site/spec"
+)
+
+// listsAge is for how long package lists are good: an update takes seconds, and archives change a few times a day.
+const listsAge = time.Hour
+
+// Install installs packages in a scratch container, asking nothing and taking nothing that is only recommended.
+// Package lists and packages are shared with all other builds.
+func (s *Store) Install(ctx context.Context, in host.Runner, d *distro.Distribution, packages []string, log io.Writer) error {
+	if len(packages) == 0 {
+		return nil
+	}
+	if log == nil {
+		log = io.Discard
+	}
+	i, err := s.installer(ctx, in, d, log)
+	if err != nil {
+		return err
+	}
+	for fresh := false; ; fresh = true {
+		err := i.install(ctx, packages, fresh)
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+		// Packages that the lists name may have left the archive since, and new ones come.
+		if fresh || !anyOf(err.Error(), d.Packages.Outdated) {
+			return notInstalled(d, packages, err)
+		}
+		fmt.Fprintln(log, "orrery: once more, with fresh package lists")
+	}
+}
+
+func anyOf(text string, words []string) bool {
+	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(text, w) })
+}
+
+func notInstalled(d *distro.Distribution, packages []string, err error) error {
+	var p *problem.Problem
+	if errors.As(err, &p) {
+		return err
+	}
+	p = problem.New(problem.Failed, "packages could not be installed (%s)", strings.Join(packages, " ")).Because(err)
+	if anyOf(err.Error(), d.Packages.Unknown) {
+		return p.Try("correct the name in the role's apt list; `components` of the image says which parts of the archive are used")
+	}
+	return p.Try("%s", d.Packages.Unreached)
+}
+
+// An installer installs packages in one scratch, with the package lists for its sources.
+type installer struct {
+	*distro.Packages
+	in      host.Runner
+	log     io.Writer
+	cache   string // of packages, on the host
+	lists   string // directory of the lists, on the host
+	program []string
+}
+
+// installer finds the lists by what the scratch's sources say: a role may have brought some of its own.
+func (s *Store) installer(ctx context.Context, in host.Runner, d *distro.Distribution, log io.Writer) (*installer, error) {
+	said, err := host.Output(ctx, in, host.Command{Args: d.Packages.Told(access.InScratch)}, 4<<20)
+	if err != nil {
+		return nil, problem.New(problem.Failed, "the image has no %s, which its roles' packages need", d.Packages.Needs).Because(err)
+	}
+	key := spec.DigestBytes(said)
+	i := &installer{
+		Packages: d.Packages, in: in, log: log, cache: filepath.Dir(s.archives()), lists: filepath.Join(s.lists(), key),
+		program: d.Packages.Program(access.InScratch, key),
+	}
+	return i, os.MkdirAll(filepath.Join(i.lists, "partial"), 0o755)
+}
+
+func (i *installer) run(ctx context.Context, order []string, packages ...string) error {
+	order = slices.Concat(order, packages)
+	err := i.in.Run(ctx, host.Command{Args: slices.Concat(i.program, order), Stdout: i.log, Stderr: i.log})
+	var run *host.RunError
+	if errors.As(err, &run) {
+		shorten(run, append(i.program[:1:1], order...)...)
+	}
+	return err
+}
+
+// install fetches and installs packages. Others may install at the same time, but lists are not updated meanwhile.
+func (i *installer) install(ctx context.Context, packages []string, fresh bool) error {
+	reading, err := i.readLists(ctx, fresh)
+	if err != nil {
+		return err
+	}
+	defer reading.Release()
+	// One build fetches at a time: two would write the same files.
+	fetching, err := host.WaitLock(ctx, filepath.Join(i.cache, "archives.lock"), host.Alone, nil)
+	if err != nil {
+		return err
+	}
+	err = i.run(ctx, i.Packages.Fetch, packages...)
+	fetching.Release()
+	if err != nil {
+		return err
+	}
+	return i.run(ctx, i.Packages.Install, packages...)
+}
+
+// readLists makes sure that there are package lists, not older than listsAge (or than now, if fresh), and holds them.
+func (i *installer) readLists(ctx context.Context, fresh bool) (*host.Lock, error) {
+	file, stamp := i.lists+".lock", filepath.Join(i.lists, "orrery-updated")
+	asked := time.Now()
+	for {
+		l, err := host.WaitLock(ctx, file, host.Shared, nil)
+		if err != nil {
+			return nil, err
+		}
+		good := func() (have, young bool) {
+			info, err := os.Stat(stamp)
+			if err != nil {
+				return false, false
+			}
+			return true, time.Since(info.ModTime()) < listsAge && (!fresh || info.ModTime().After(asked))
+		}
+		if _, young := good(); young {
+			return l, nil
+		}
+		l.Release()
+		if l, err = host.WaitLock(ctx, file, host.Alone, nil); err != nil {
+			return nil, err
+		}
+		if have, young := good(); !young {
+			err := i.run(ctx, i.Update)
+			if err == nil {
+				err = os.WriteFile(stamp, nil, 0o644)
+			} else if have && !fresh && ctx.Err() == nil {
+				fmt.Fprintln(i.log, "orrery: the package lists could not be updated; going on with those of before")
+				l.Release()
+				return host.WaitLock(ctx, file, host.Shared, nil)
+			}
+			if err != nil {
+				l.Release()
+				return nil, err
+			}
+		}
+		l.Release()
+	}
+}
