@@ -20,7 +20,7 @@ func Caller(ctx context.Context, in *Configuration) (*Person, error) {
 	if err != nil || uid <= 0 {
 		return nil, refused("sudo does not say who has called").Try("as root, call orrery itself")
 	}
-	p := &Person{UID: uid}
+	p := &Person{}
 	here := host.Local{Name: "host"}
 	entry, err := host.Output(ctx, here, host.Command{Args: []string{"getent", "passwd", strconv.Itoa(uid)}}, 64<<10)
 	if err != nil {

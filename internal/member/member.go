@@ -16,7 +16,6 @@ import (
 
 // A Person is who has called.
 type Person struct {
-	UID    int
 	Name   string
 	Groups []string // by name
 }

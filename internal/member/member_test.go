@@ -12,9 +12,9 @@ import (
 )
 
 var (
-	ada  = &Person{UID: 1001, Name: "ada", Groups: []string{"ada", "orrery", "operators"}}
-	bob  = &Person{UID: 1002, Name: "bob", Groups: []string{"bob", "orrery", "students"}}
-	carl = &Person{UID: 1003, Name: "carl", Groups: []string{"carl", "orrery"}}
+	ada  = &Person{Name: "ada", Groups: []string{"ada", "orrery", "operators"}}
+	bob  = &Person{Name: "bob", Groups: []string{"bob", "orrery", "students"}}
+	carl = &Person{Name: "carl", Groups: []string{"carl", "orrery"}}
 
 	karoo  = &site.Site{Name: "karoo", Owners: []string{"@operators"}, Twins: site.TwinRules{Members: []string{"ada", "@students"}, Most: 2, Expires: 8 * time.Hour}}
 	closed = &site.Site{Name: "closed"}

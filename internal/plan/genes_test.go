@@ -188,17 +188,26 @@ func (g *genes) addVethPairs(s *site.Site) {
 			continue
 		}
 		ends := [][2]string{{"w0", "w1"}, {"w1", "w2"}, {"w2", "w3"}}[c.ends]
-		_, first := s.VethPairOf(ends[0])
-		_, second := s.VethPairOf(ends[1])
+		_, first := vethPairOf(s, ends[0])
+		_, second := vethPairOf(s, ends[1])
 		if !first && !second {
 			s.VethPairs = append(s.VethPairs, site.VethPair{Name: fmt.Sprint("wire", i), Ends: ends, MTU: 1500})
 		}
 	}
 }
 
+// vethPairOf gives the veth pair of which an interface is an end.
+func vethPairOf(s *site.Site, end string) (site.VethPair, bool) {
+	i := slices.IndexFunc(s.VethPairs, func(veth site.VethPair) bool { return slices.Contains(veth.Ends[:], end) })
+	if i < 0 {
+		return site.VethPair{}, false
+	}
+	return s.VethPairs[i], true
+}
+
 // usable reports whether every host has an interface.
 func usable(s *site.Site, name string) bool {
-	_, end := s.VethPairOf(name)
+	_, end := vethPairOf(s, name)
 	return end || name[0] == 'e'
 }
 

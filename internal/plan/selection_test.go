@@ -37,7 +37,7 @@ func TestSelectionTouchesOnlyTheSelected(t *testing.T) {
 					ends = append(ends, on.Interface)
 				}
 				for _, end := range ends {
-					if veth, ok := s.VethPairOf(end); ok {
+					if veth, ok := vethPairOf(s, end); ok {
 						networks["vethpair."+veth.Name] = true
 					}
 				}

@@ -1,6 +1,9 @@
 package problem
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+)
 
 // Nearest gives the candidate closest to a misspelt word, or "" if none is close enough to be meant
 // (Damerau-Levenshtein distance at most 2, or a third of the word).
@@ -12,6 +15,14 @@ func Nearest(word string, candidates []string) string {
 		}
 	}
 	return best
+}
+
+// NearestOr gives a cure: the candidate closest to a misspelt word or, if none is close enough to be meant, another.
+func NearestOr(word string, candidates []string, otherwise string) string {
+	if nearest := Nearest(word, candidates); nearest != "" {
+		return fmt.Sprintf("%q is the nearest", nearest)
+	}
+	return otherwise
 }
 
 // maxCandidates bounds the time that it takes to seek what was meant.

@@ -24,11 +24,6 @@ type VethPair struct {
 	MTU  int       `toml:"mtu" default:"1500"` // bytes; 0: 1500
 }
 
-// Joins reports whether an interface is an end of the veth pair.
-func (c VethPair) Joins(name string) bool {
-	return name != "" && (c.Ends[0] == name || c.Ends[1] == name)
-}
-
 // routedPrefix begins the names of the host's ends of links on routed networks. No bridge has such a name, for the rest of that
 // is hexadecimal; but the rules of every site take what begins as the name of a bridge does for a network that is not theirs.
 const routedPrefix = "orbr"

@@ -8,12 +8,7 @@ import (
 
 // Node gives a node by name.
 func (s *Site) Node(name string) (*Node, bool) {
-	for i := range s.Nodes {
-		if s.Nodes[i].Name == name {
-			return &s.Nodes[i], true
-		}
-	}
-	return nil, false
+	return find(s.Nodes, name, func(n *Node) string { return n.Name })
 }
 
 // Role gives a role by name.
@@ -24,16 +19,6 @@ func (s *Site) Role(name string) (*Role, bool) {
 // Network gives a network by name.
 func (s *Site) Network(name string) (*Network, bool) {
 	return find(s.Networks, name, func(n *Network) string { return n.Name })
-}
-
-// VethPairOf gives the veth pair of which an interface is an end.
-func (s *Site) VethPairOf(end string) (*VethPair, bool) {
-	for i := range s.VethPairs {
-		if s.VethPairs[i].Joins(end) {
-			return &s.VethPairs[i], true
-		}
-	}
-	return nil, false
 }
 
 // Image gives an image by name.
@@ -70,17 +55,18 @@ func find[T any](list []T, name string, nameOf func(*T) string) (*T, bool) {
 
 // RolesOf gives the roles of a node and all that they need, each after what it needs.
 // Unknown names and cycles, which Check reports, are passed over.
-func (s *Site) RolesOf(n *Node) []*Role { return s.closure(n.Roles) }
+func (s *Site) RolesOf(n *Node) []*Role { return Closure(n.Roles, s.Role) }
 
 // FoundBy gives the roles by which others find a node: its own, and those in whose place its simulator is.
 func (s *Site) FoundBy(n *Node) []*Role {
 	if len(n.StandsFor) == 0 {
 		return s.RolesOf(n)
 	}
-	return s.closure(slices.Concat(n.Roles, n.StandsFor))
+	return Closure(slices.Concat(n.Roles, n.StandsFor), s.Role)
 }
 
-func (s *Site) closure(roles []string) []*Role {
+// Closure gives roles and all that they need, as RolesOf, of those that can be looked up.
+func Closure(roles []string, lookUp func(name string) (*Role, bool)) []*Role {
 	var ordered []*Role
 	seen := map[string]bool{}
 	var visit func(name string)
@@ -89,7 +75,7 @@ func (s *Site) closure(roles []string) []*Role {
 			return
 		}
 		seen[name] = true
-		role, ok := s.Role(name)
+		role, ok := lookUp(name)
 		if !ok {
 			return
 		}
@@ -151,14 +137,4 @@ func unitFile(unit string) string {
 		return name + "@" + path.Ext(instance)
 	}
 	return unit
-}
-
-// HasRole reports whether a node is found by the role, be it because another role needs it.
-func (s *Site) HasRole(n *Node, role string) bool {
-	for _, r := range s.FoundBy(n) {
-		if r.Name == role {
-			return true
-		}
-	}
-	return false
 }

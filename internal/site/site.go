@@ -158,6 +158,15 @@ type Node struct {
 // release 700 is 700101, as the containers of KAT-7 were numbered.
 func (n *Node) FullID() int { return FullID(n.Release, n.ID) }
 
+// Networks gives the names of the networks that the node is on, in order.
+func (n *Node) Networks() []string {
+	names := make([]string, len(n.NICs))
+	for i, nic := range n.NICs {
+		names[i] = nic.Network
+	}
+	return names
+}
+
 // Limits bound what a node may use. Zero values mean: no limit.
 type Limits struct {
 	Cpus   float64 `json:"cpus,omitempty"`   // processors

@@ -25,12 +25,22 @@ func Check(s *site.Site) []Mistake {
 	for _, rule := range []func(){
 		c.siteNames, c.people, c.hooks, c.hosts, c.networks, c.overlaps, c.vethPairs, c.images, c.mirror, c.volumes, c.secrets, c.releases, c.groups,
 		c.nodeNames, c.ids, c.numbers, c.nodes, c.addresses, c.interfaces, c.vars,
-		c.roleWords, c.roleNeeds, c.roleCycles, c.roleFiles, c.roleSecrets, c.roleSteps, c.roleChanges, c.roleVolumes, c.roleHealth,
-		c.together, c.requirements, c.pips, c.waits, c.simulators, c.tests, c.variants,
+		c.allRoles, c.roleCycles, c.roleSecrets, c.together, c.requirements, c.pips, c.waits, c.simulators, c.tests, c.variants,
 	} {
 		rule()
 	}
 	return c.mistakes
+}
+
+// allRoles checks each role by itself.
+func (c *checker) allRoles() {
+	for i := range c.site.Roles {
+		for _, rule := range []func(*site.Role){
+			c.roleWords, c.roleNeeds, c.roleFiles, c.roleSteps, c.roleChanges, c.roleVolumes, c.roleHealth,
+		} {
+			rule(&c.site.Roles[i])
+		}
+	}
 }
 
 func newChecker(s *site.Site) *checker {

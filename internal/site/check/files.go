@@ -33,93 +33,78 @@ func (c *checker) target(key []string, kind, p string) {
 	}
 }
 
-func (c *checker) roleFiles() {
-	for i := range c.site.Roles {
-		r := &c.site.Roles[i]
-		for k, f := range r.Files {
-			c.target(at("role", r.Name, "file", k, "path"), "file", f.Path)
-			c.owner(at("role", r.Name, "file", k, "owner"), f.Owner)
+func (c *checker) roleFiles(r *site.Role) {
+	for k, f := range r.Files {
+		c.target(at("role", r.Name, "file", k, "path"), "file", f.Path)
+		c.owner(at("role", r.Name, "file", k, "owner"), f.Owner)
+	}
+}
+
+func (c *checker) roleChanges(r *site.Role) {
+	for k, p := range r.Changes {
+		if !path.IsAbs(p) || path.Clean(p) != p || p == "/" {
+			c.wrong(at("role", r.Name, "changes", k), `such as "/etc/portal.json", or a directory`, "%q in changes is no plain absolute path", p)
 		}
 	}
 }
 
-func (c *checker) roleChanges() {
-	for i := range c.site.Roles {
-		r := &c.site.Roles[i]
-		for k, p := range r.Changes {
-			if !path.IsAbs(p) || path.Clean(p) != p || p == "/" {
-				c.wrong(at("role", r.Name, "changes", k), `such as "/etc/portal.json", or a directory`, "%q in changes is no plain absolute path", p)
-			}
+func (c *checker) roleVolumes(r *site.Role) {
+	for k, v := range r.Volumes {
+		if !word.MatchString(v.Name) {
+			c.wrong(at("role", r.Name, "volume", k, "name"), `letters, digits, "_", "." and "-"`, "volume name %q is no legal name of a directory", v.Name)
+		}
+		c.target(at("role", r.Name, "volume", k, "path"), "volume", v.Path)
+		c.owner(at("role", r.Name, "volume", k, "owner"), v.Owner)
+		switch {
+		case v.Quarantine == "":
+		case v.Quarantine != site.Empty && v.Quarantine != site.Snapshot:
+			c.wrong(at("role", r.Name, "volume", k, "quarantine"), `write "snapshot" for a copy of what is on it or "empty"`,
+				"quarantine = %q does not say what the volume begins with there", v.Quarantine)
+		case !v.Exclusive:
+			c.wrong(at("role", r.Name, "volume", k, "quarantine"), "take it out, or write exclusive = true",
+				"quarantine = %q is of no use without exclusive: the nodes in quarantine have the volume itself", v.Quarantine)
 		}
 	}
 }
 
-func (c *checker) roleVolumes() {
-	for i := range c.site.Roles {
-		r := &c.site.Roles[i]
-		for k, v := range r.Volumes {
-			if !word.MatchString(v.Name) {
-				c.wrong(at("role", r.Name, "volume", k, "name"), `letters, digits, "_", "." and "-"`, "volume name %q is no legal name of a directory", v.Name)
-			}
-			c.target(at("role", r.Name, "volume", k, "path"), "volume", v.Path)
-			c.owner(at("role", r.Name, "volume", k, "owner"), v.Owner)
-			switch {
-			case v.Quarantine == "":
-			case v.Quarantine != site.Empty && v.Quarantine != site.Snapshot:
-				c.wrong(at("role", r.Name, "volume", k, "quarantine"), `write "snapshot" for a copy of what is on it or "empty"`,
-					"quarantine = %q does not say what the volume begins with there", v.Quarantine)
-			case !v.Exclusive:
-				c.wrong(at("role", r.Name, "volume", k, "quarantine"), "take it out, or write exclusive = true",
-					"quarantine = %q is of no use without exclusive: the nodes in quarantine have the volume itself", v.Quarantine)
-			}
+func (c *checker) roleSteps(r *site.Role) {
+	for k, s := range r.Steps {
+		if s.When != site.Build && s.When != site.Boot && s.When != site.Active {
+			c.wrong(at("role", r.Name, "step", k, "when"), `write when = "build" for what goes into the layer, when = "boot" for what is done on the node `+
+				`or when = "active" for what only a live node does`, "when = %q does not say when the step is done", s.When)
+		}
+		if !account.MatchString(s.User) {
+			c.wrong(at("role", r.Name, "step", k, "user"), `such as "root"`, "user %q is not legal", s.User)
+		}
+		if len(s.Interpreter) > 0 && !path.IsAbs(s.Interpreter[0]) {
+			c.wrong(at("role", r.Name, "step", k, "interpreter"), `such as ["/usr/bin/env", "python3"]`, "interpreter %q is no absolute path", s.Interpreter[0])
 		}
 	}
 }
 
-func (c *checker) roleSteps() {
-	for i := range c.site.Roles {
-		r := &c.site.Roles[i]
-		for k, s := range r.Steps {
-			if s.When != site.Build && s.When != site.Boot && s.When != site.Active {
-				c.wrong(at("role", r.Name, "step", k, "when"), `write when = "build" for what goes into the layer, when = "boot" for what is done on the node `+
-					`or when = "active" for what only a live node does`, "when = %q does not say when the step is done", s.When)
-			}
-			if !account.MatchString(s.User) {
-				c.wrong(at("role", r.Name, "step", k, "user"), `such as "root"`, "user %q is not legal", s.User)
-			}
-			if len(s.Interpreter) > 0 && !path.IsAbs(s.Interpreter[0]) {
-				c.wrong(at("role", r.Name, "step", k, "interpreter"), `such as ["/usr/bin/env", "python3"]`, "interpreter %q is no absolute path", s.Interpreter[0])
+func (c *checker) roleHealth(r *site.Role) {
+	for k, h := range r.Health {
+		key := at("role", r.Name, "health", k)
+		kinds := 0
+		for _, given := range []bool{h.TCP != 0, h.HTTP != "", len(h.Command) > 0} {
+			if given {
+				kinds++
 			}
 		}
-	}
-}
-
-func (c *checker) roleHealth() {
-	for i := range c.site.Roles {
-		r := &c.site.Roles[i]
-		for k, h := range r.Health {
-			key := at("role", r.Name, "health", k)
-			kinds := 0
-			for _, given := range []bool{h.TCP != 0, h.HTTP != "", len(h.Command) > 0} {
-				if given {
-					kinds++
-				}
-			}
-			switch {
-			case kinds != 1:
-				c.wrong(key, "give one of them", "the health check has %d of http, tcp and command", kinds)
-			case h.TCP < 0 || h.TCP > 65535:
-				c.wrong(append(key, "tcp"), "1 to 65535", "port %d is out of range", h.TCP)
-			case h.HTTP != "" && !isHTTP(h.HTTP):
-				c.wrong(append(key, "http"), `such as "http://127.0.0.1:80/healthz"`, "%q is no URL of a web page", h.HTTP)
-			case h.HTTP != "" && !c.known(h.HTTP):
-				c.wrong(append(key, "http"), "write localhost, an address, or the name of the node that has the role", "the health check %q needs a name looked up", h.HTTP)
-			case len(h.Command) > 0 && h.Command[0] == "":
-				c.wrong(append(key, "command"), `such as ["pg_isready"]`, "the command has no name")
-			}
-			if h.Timeout > h.Within {
-				c.wrong(append(key, "timeout"), "the node must become healthy within more than one try", "timeout %s is longer than within %s", h.Timeout, h.Within)
-			}
+		switch {
+		case kinds != 1:
+			c.wrong(key, "give one of them", "the health check has %d of http, tcp and command", kinds)
+		case h.TCP < 0 || h.TCP > 65535:
+			c.wrong(append(key, "tcp"), "1 to 65535", "port %d is out of range", h.TCP)
+		case h.HTTP != "" && !isHTTP(h.HTTP):
+			c.wrong(append(key, "http"), `such as "http://127.0.0.1:80/healthz"`, "%q is no URL of a web page", h.HTTP)
+		case h.HTTP != "" && !c.known(h.HTTP):
+			c.wrong(append(key, "http"), "write localhost, an address, or the name of the node that has the role", "the health check %q needs a name looked up", h.HTTP)
+		case len(h.Command) > 0 && h.Command[0] == "":
+			c.wrong(append(key, "command"), `such as ["pg_isready"]`, "the command has no name")
+		}
+		if h.Timeout > h.Within {
+			c.wrong(append(key, "timeout"), "the node must become healthy within more than one try", "timeout %s is longer than within %s", h.Timeout, h.Within)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package check
 
 import (
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -45,14 +46,7 @@ func (c *checker) hooks() {
 }
 
 func (c *checker) event(key []string, name string) {
-	for _, known := range site.Events {
-		if name == known {
-			return
-		}
+	if !slices.Contains(site.Events, name) {
+		c.wrong(key, problem.NearestOr(name, site.Events, strings.Join(site.Events, ", ")), "there is no event %q", name)
 	}
-	cure := strings.Join(site.Events, ", ")
-	if near := problem.Nearest(name, site.Events); near != "" {
-		cure = `"` + near + `" is the nearest`
-	}
-	c.wrong(key, cure, "there is no event %q", name)
 }

@@ -28,11 +28,7 @@ func (c *checker) volumes() {
 		key := at("volume", v.Name)
 		if !used[v.Name] {
 			// A misspelt name would keep the data elsewhere without a word.
-			cure := "take it out, or declare it in a role"
-			if nearest := problem.Nearest(v.Name, known); nearest != "" {
-				cure = fmt.Sprintf("%q is the nearest", nearest)
-			}
-			c.wrong(key, cure, "no role has a volume %q", v.Name)
+			c.wrong(key, problem.NearestOr(v.Name, known, "take it out, or declare it in a role"), "no role has a volume %q", v.Name)
 		}
 		c.mirrored(v)
 		switch {
@@ -122,10 +118,7 @@ func (c *checker) roleSecrets() {
 				c.wrong(key, "take one of them out", "secret %q is named twice", use.Name)
 			case c.used[r.Name] && !declared[use.Name]:
 				cure := fmt.Sprintf("declare it in site.toml: secret.%s.generate = 32", use.Name)
-				if nearest := problem.Nearest(use.Name, known); nearest != "" {
-					cure = fmt.Sprintf("%q is the nearest", nearest)
-				}
-				c.wrong(key, cure, "secret %q is not declared in the site file", use.Name)
+				c.wrong(key, problem.NearestOr(use.Name, known, cure), "secret %q is not declared in the site file", use.Name)
 			}
 			seen[use.Name] = true
 			c.owner(at("role", r.Name, "secret", k, "owner"), use.Owner)

@@ -13,27 +13,11 @@ import (
 // rolesOf is Site.RolesOf, computed once for each list of roles.
 func (c *checker) rolesOf(declared []string) []*site.Role {
 	key := strings.Join(declared, "\x00")
-	if roles, done := c.closures[key]; done {
-		return roles
+	roles, done := c.closures[key]
+	if !done {
+		roles = site.Closure(declared, func(name string) (*site.Role, bool) { return c.roles[name], c.roles[name] != nil })
+		c.closures[key] = roles
 	}
-	var roles []*site.Role
-	seen := map[string]bool{}
-	var visit func(name string)
-	visit = func(name string) {
-		r := c.roles[name]
-		if r == nil || seen[name] {
-			return
-		}
-		seen[name] = true
-		for _, needed := range r.NeedsRoles {
-			visit(needed)
-		}
-		roles = append(roles, r)
-	}
-	for _, name := range declared {
-		visit(name)
-	}
-	c.closures[key] = roles
 	return roles
 }
 
@@ -79,28 +63,25 @@ func (c *checker) owner(key []string, owner string) {
 	}
 }
 
-func (c *checker) roleWords() {
-	for i := range c.site.Roles {
-		r := &c.site.Roles[i]
-		if !label.MatchString(r.Name) {
-			c.wrong(at("role", r.Name), cureOfLabel(r.Name), "role name %q is not legal", r.Name)
-		}
-		for k, name := range r.Apt {
-			c.debian(at("role", r.Name, "apt", k), name)
-		}
-		for _, name := range slices.Concat(r.Services, r.Active) {
-			c.unit(r, name)
-		}
-		for _, name := range slices.Sorted(maps.Keys(r.Env)) {
-			value, key := r.Env[name], at("role", r.Name, "env", name)
-			switch {
-			case !variable.MatchString(name):
-				c.wrong(key, "letters, digits and _", "%q is no name of a variable", name)
-			case strings.HasPrefix(name, "ORRERY_"):
-				c.wrong(key, "choose another name", "variable %q: names with ORRERY_ are Orrery's own", name)
-			case strings.ContainsAny(value, "\n\x00"):
-				c.wrong(key, "a file can have more lines", "variable %q has more than one line", name)
-			}
+func (c *checker) roleWords(r *site.Role) {
+	if !label.MatchString(r.Name) {
+		c.wrong(at("role", r.Name), cureOfLabel(r.Name), "role name %q is not legal", r.Name)
+	}
+	for k, name := range r.Apt {
+		c.debian(at("role", r.Name, "apt", k), name)
+	}
+	for _, name := range slices.Concat(r.Services, r.Active) {
+		c.unit(r, name)
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.Env)) {
+		value, key := r.Env[name], at("role", r.Name, "env", name)
+		switch {
+		case !variable.MatchString(name):
+			c.wrong(key, "letters, digits and _", "%q is no name of a variable", name)
+		case strings.HasPrefix(name, "ORRERY_"):
+			c.wrong(key, "choose another name", "variable %q: names with ORRERY_ are Orrery's own", name)
+		case strings.ContainsAny(value, "\n\x00"):
+			c.wrong(key, "a file can have more lines", "variable %q has more than one line", name)
 		}
 	}
 }
@@ -117,13 +98,10 @@ func (c *checker) unit(r *site.Role, name string) {
 	}
 }
 
-func (c *checker) roleNeeds() {
-	for i := range c.site.Roles {
-		r := &c.site.Roles[i]
-		for k, name := range r.NeedsRoles {
-			if c.roles[name] == nil {
-				c.role(at("role", r.Name, "needs", "roles", k), name)
-			}
+func (c *checker) roleNeeds(r *site.Role) {
+	for k, name := range r.NeedsRoles {
+		if c.roles[name] == nil {
+			c.role(at("role", r.Name, "needs", "roles", k), name)
 		}
 	}
 }

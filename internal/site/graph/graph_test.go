@@ -207,3 +207,6 @@ func drawHostile(t *testing.T, text string) {
 		}
 	}
 }
+
+func (b box) right() int  { return b.x + b.w }
+func (b box) bottom() int { return b.y + b.h }

@@ -25,9 +25,6 @@ const (
 // A box is a place in the picture.
 type box struct{ x, y, w, h int }
 
-func (b box) right() int  { return b.x + b.w }
-func (b box) bottom() int { return b.y + b.h }
-
 // A layout says where everything is.
 type layout struct {
 	width, height int

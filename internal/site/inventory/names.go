@@ -48,7 +48,7 @@ func NewTeller(s *site.Site) *Teller {
 func (t *Teller) Tell(nodes ...*site.Node) *Names {
 	n := &Names{Peers: t.names.Peers, Hosts: map[string][]byte{}, Inventory: t.names.Inventory}
 	for _, node := range nodes {
-		networks := spec.NetworksOf(node)
+		networks := node.Networks()
 		on := strings.Join(networks, " ")
 		if _, made := t.names.Hosts[on]; !made {
 			t.names.Hosts[on] = spec.Hosts(t.site, networks)

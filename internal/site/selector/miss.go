@@ -2,7 +2,9 @@ package selector
 
 import (
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 
 	"orrery/internal/problem"
 	"orrery/internal/site"
@@ -47,19 +49,18 @@ func (t term) known(v *View) []string {
 		}
 	}
 	delete(seen, "")
-	values := make([]string, 0, len(seen))
-	for value := range seen {
-		values = append(values, value)
-	}
-	slices.Sort(values)
-	return values
+	return slices.Sorted(maps.Keys(seen))
 }
 
+// of gives the values of the term's property that a node has.
 func (t term) of(v *View, n *site.Node) []string {
 	switch t.property {
 	case "name":
 		return slices.Concat([]string{n.Name}, n.Aliases)
 	case "host":
+		if n.Host == "" { // not placed: no pattern is meant for that
+			return nil
+		}
 		return []string{n.Host}
 	case "image":
 		return []string{n.Image}
@@ -68,11 +69,7 @@ func (t term) of(v *View, n *site.Node) []string {
 	case "group":
 		return n.Groups
 	case "network":
-		var networks []string
-		for _, nic := range n.NICs {
-			networks = append(networks, nic.Network)
-		}
-		return networks
+		return n.Networks()
 	case "role":
 		if v.closure == nil {
 			v.closure = closures(v.site)
@@ -89,15 +86,8 @@ func (t term) of(v *View, n *site.Node) []string {
 // list gives the first few of many.
 func list(words []string) string {
 	const most = 8
-	text := ""
-	for i, word := range words {
-		if i == most {
-			return text + ", …"
-		}
-		if i > 0 {
-			text += ", "
-		}
-		text += word
+	if len(words) > most {
+		words = append(words[:most:most], "…")
 	}
-	return text
+	return strings.Join(words, ", ")
 }

@@ -40,31 +40,16 @@ func (t term) bind(v *View) test {
 	}
 	matches := glob(t.value)
 	switch t.property {
+	case "name":
+		return v.called(matches)
 	case "role":
 		bearers := v.bearers(matches)
 		return func(n *site.Node) bool {
 			bears := func(role string) bool { return bearers[role] }
 			return slices.ContainsFunc(n.Roles, bears) || slices.ContainsFunc(n.StandsFor, bears)
 		}
-	case "group":
-		return grouped(matches)
-	case "network":
-		return func(n *site.Node) bool {
-			for _, nic := range n.NICs {
-				if matches(nic.Network) {
-					return true
-				}
-			}
-			return false
-		}
-	case "host":
-		return func(n *site.Node) bool { return n.Host != "" && matches(n.Host) }
-	case "image":
-		return func(n *site.Node) bool { return matches(n.Image) }
-	case "engine":
-		return func(n *site.Node) bool { return matches(n.Engine) }
 	}
-	return v.called(matches)
+	return func(n *site.Node) bool { return slices.ContainsFunc(t.of(v, n), matches) }
 }
 
 // glob gives the test for a name or pattern; Parse has seen to it that the pattern is well formed.

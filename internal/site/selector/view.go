@@ -108,33 +108,21 @@ func closures(s *site.Site) map[string][]string {
 	for i := range s.Roles {
 		byName[s.Roles[i].Name] = &s.Roles[i]
 	}
-	closures := map[string][]string{}
-	add := func(name string) {
-		if _, done := closures[name]; done {
-			return
+	lookUp := func(name string) (*site.Role, bool) {
+		if byName[name] == nil {
+			byName[name] = &site.Role{Name: name}
 		}
-		seen, todo := map[string]bool{}, []string{name}
-		var closure []string
-		for len(todo) > 0 {
-			last := todo[len(todo)-1]
-			todo = todo[:len(todo)-1]
-			if seen[last] {
+		return byName[name], true
+	}
+	closures := map[string][]string{}
+	for i := range s.Nodes {
+		for _, name := range slices.Concat(s.Nodes[i].Roles, s.Nodes[i].StandsFor) {
+			if closures[name] != nil {
 				continue
 			}
-			seen[last] = true
-			closure = append(closure, last)
-			if role, ok := byName[last]; ok {
-				todo = append(todo, role.NeedsRoles...)
+			for _, needed := range site.Closure([]string{name}, lookUp) {
+				closures[name] = append(closures[name], needed.Name)
 			}
-		}
-		closures[name] = closure
-	}
-	for i := range s.Nodes {
-		for _, name := range s.Nodes[i].Roles {
-			add(name)
-		}
-		for _, name := range s.Nodes[i].StandsFor {
-			add(name)
 		}
 	}
 	return closures

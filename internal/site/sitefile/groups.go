@@ -136,12 +136,8 @@ func (m *membership) wrong(at *strict.Node, what, ofGlob, name string, known []s
 	if strings.ContainsAny(name, `*?[\`) {
 		what = ofGlob
 	}
-	p := mistake(what, name)
-	p.Try("declare it or take it out")
-	if m.sought++; m.sought <= 100 {
-		if nearest := problem.Nearest(name, known); nearest != "" {
-			p.Try("%q is the nearest", nearest)
-		}
+	if m.sought++; m.sought > 100 {
+		known = nil
 	}
-	m.loader.report.wrong(Name, at, p)
+	m.loader.report.wrong(Name, at, mistake(what, name).Try("%s", problem.NearestOr(name, known, "declare it or take it out")))
 }

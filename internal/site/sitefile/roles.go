@@ -117,13 +117,8 @@ func (l *loader) besideNamed(role *site.Role, key, name string, at *strict.Node)
 	}
 	content, ok := role.Beside[path.Clean(name)]
 	if !ok {
-		p := mistake("%s = %q: there is no such file in %s", key, name, role.Dir)
-		if nearest := problem.Nearest(name, slices.Sorted(maps.Keys(role.Beside))); nearest != "" {
-			p.Try("%q is the nearest", nearest)
-		} else {
-			p.Try("write it")
-		}
-		l.report.wrong(file, at, p)
+		l.report.wrong(file, at, mistake("%s = %q: there is no such file in %s", key, name, role.Dir).
+			Try("%s", problem.NearestOr(name, slices.Sorted(maps.Keys(role.Beside)), "write it")))
 	}
 	return content
 }

@@ -40,15 +40,6 @@ func primaryNIC(n *site.Node, networks []string) int {
 	return 0
 }
 
-// NetworksOf gives the names of a node's networks, in order.
-func NetworksOf(n *site.Node) []string {
-	names := make([]string, len(n.NICs))
-	for i, nic := range n.NICs {
-		names[i] = nic.Network
-	}
-	return names
-}
-
 // Names is a digest of all that nodes know of one another: names, addresses, roles, groups and free values.
 func Names(s *site.Site) string {
 	type entry struct {

@@ -8,7 +8,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"maps"
 	"slices"
 
 	"orrery/internal/site"
@@ -158,12 +157,6 @@ type Config struct {
 	Services []string `json:"services,omitempty"`
 	Health   string   `json:"health,omitempty"` // digest of the health checks
 	Active   Parts    `json:"active,omitempty"` // what is done only on a live node
-}
-
-// Same reports whether two configurations do the same.
-func (c Config) Same(other Config) bool {
-	return maps.Equal(c.Parts, other.Parts) && slices.Equal(c.Services, other.Services) && c.Health == other.Health &&
-		maps.Equal(c.Active, other.Active)
 }
 
 // Parts are digests by the name of what they are of.

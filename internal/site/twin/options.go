@@ -69,11 +69,7 @@ func unknown(s *site.Site, name string) error {
 	for i := range s.Nodes {
 		known[i] = s.Nodes[i].Name
 	}
-	wrong := problem.New(problem.Mistake, "no node is called %q", name)
-	if nearest := problem.Nearest(name, known); nearest != "" {
-		return wrong.Try("%q is the nearest", nearest)
-	}
-	return wrong.Try("orrery query all lists the nodes")
+	return problem.New(problem.Mistake, "no node is called %q", name).Try("%s", problem.NearestOr(name, known, "orrery query all lists the nodes"))
 }
 
 // has reports whether the twin has a node.
