@@ -310,6 +310,9 @@ func TestBombs(t *testing.T) {
 		"a million of none": func(_ *testing.T, f *forger) { f.m.Left = slices.Repeat([]string{""}, 1_000_000) },
 	} {
 		t.Run(name, func(t *testing.T) {
+			if name == "a size of 8 EiB" {
+				t.Setenv("TMPDIR", "/var/tmp") // in memory there would be room for it
+			}
 			f := forgeArchive(t)
 			fill(t, f)
 			where, _ := f.done()

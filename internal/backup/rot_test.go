@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"orrery/internal/backup/vault"
+	test "orrery/test/need"
 )
 
 // rot is what may become of the file of a block.
@@ -123,7 +124,7 @@ func TestRot(t *testing.T) {
 	for name, spoil := range rot {
 		t.Run(name, func(t *testing.T) {
 			dir, at := keepTwice(t)
-			for _, block := range blocksOfRepository(t, at)[:2] { // in any order
+			for _, block := range blocksOfRepository(t, at)[:test.Times(1, 2)] { // in any order
 				path := filepath.Join(at, blockPath(block))
 				spoil(t, path)
 				r := keepAgain(t, at, dir)
@@ -254,7 +255,7 @@ func TestRepair(t *testing.T) {
 			if done := repair(t, at, dir); done.Wrote != 0 || len(done.Rotten) > 0 || len(done.Backups) != 2 {
 				t.Errorf("nothing was damaged: %+v", done)
 			}
-			for _, block := range blocksOfRepository(t, at)[:2] { // in any order
+			for _, block := range blocksOfRepository(t, at)[:test.Times(1, 2)] { // in any order
 				spoil(t, filepath.Join(at, blockPath(block)))
 				done := repair(t, at, dir)
 				for _, b := range done.Backups {

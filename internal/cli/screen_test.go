@@ -19,6 +19,7 @@ import (
 	"orrery/internal/host"
 	"orrery/internal/site"
 	"orrery/internal/visible"
+	"orrery/test/need"
 )
 
 // hostile is what a node may print to be taken for something else.
@@ -156,7 +157,7 @@ func (w *widest) Write(p []byte) (int, error) {
 func TestExecEndlessLine(t *testing.T) {
 	w := &widest{}
 	a := &app{out: w, err: io.Discard}
-	const size = 1 << 30
+	size := need.Times(64<<20, 1<<30)
 	sayAll(t, a, []*site.Node{{Name: "n"}}, map[string]host.Runner{"n": gush{size: size}})
 	if w.all < size || w.most > 256<<10+100 {
 		t.Errorf("%d bytes were printed, at most %d at once", w.all, w.most)

@@ -28,4 +28,4 @@ func Program(ctx context.Context, name string, args ...string) *exec.Cmd {
 }
 
 // linger is how long the output of a program is read after its end, if something that it has left behind holds it open.
-const linger = 2 * time.Second
+var linger = 2 * time.Second // but in tests

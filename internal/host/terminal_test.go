@@ -16,6 +16,8 @@ import (
 
 	"github.com/creack/pty"
 	"golang.org/x/sys/unix"
+
+	"orrery/test/need"
 )
 
 // TestMain lets this test program be what is run on a terminal.
@@ -23,6 +25,9 @@ func TestMain(m *testing.M) {
 	if do := helpers[os.Getenv("ORRERY_HOST_TEST")]; do != nil {
 		do()
 		return
+	}
+	if !need.Asked() {
+		linger /= 4
 	}
 	os.Exit(m.Run())
 }

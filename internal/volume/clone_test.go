@@ -141,6 +141,7 @@ func TestSameTick(t *testing.T) {
 
 // TestMapped: so is a change through a page of memory that was written to before.
 func TestMapped(t *testing.T) {
+	t.Setenv("TMPDIR", "/var/tmp") // a file system in memory does not tell of it
 	dir := t.TempDir()
 	from, to := filepath.Join(dir, "from"), filepath.Join(dir, "to")
 	file := filepath.Join(from, "x")

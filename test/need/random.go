@@ -41,6 +41,9 @@ func inMemory() string {
 		below = "/dev/shm"
 	}
 	dir, err := os.MkdirTemp(below, "orrery-test-")
+	if err == nil {
+		err = os.Chmod(dir, 0o755) // as the usual one, it is no wall
+	}
 	if err != nil {
 		panic(err)
 	}

@@ -8,6 +8,8 @@ import (
 
 	"gonum.org/v1/gonum/stat/distuv"
 	"pgregory.net/rapid"
+
+	"orrery/test/need"
 )
 
 // TestResampleAll: for few values, all resamples there are give the same distribution.
@@ -98,7 +100,7 @@ var shapes = map[string]func(g *rand.Rand) float64{
 
 // TestCoverage: the interval covers the true median in about 95 % of samples, whatever the shape of the noise.
 func TestCoverage(t *testing.T) {
-	const samples = 1500
+	samples := need.Times(500, 1500)
 	for name, shape := range shapes {
 		for _, n := range []int{6, 10, 11, 20, 30} {
 			g := rand.New(rand.NewPCG(5, uint64(n))) // of its own: maps have no order
@@ -112,7 +114,7 @@ func TestCoverage(t *testing.T) {
 			if n == 11 {
 				least = 0.92 // see interval
 			}
-			if share := float64(covered) / samples; share < least {
+			if share := float64(covered) / float64(samples); share < least {
 				t.Errorf("%s, %d values: covered in %.3f", name, n, share)
 			}
 		}
@@ -122,7 +124,7 @@ func TestCoverage(t *testing.T) {
 // TestFalseAlarms: p is below a level no oftener than it says, in the tail as well.
 func TestFalseAlarms(t *testing.T) {
 	g := rand.New(rand.NewPCG(7, 8))
-	const samples = 3000
+	samples := need.Times(1000, 3000)
 	for _, name := range []string{"normal", "uniform", "heavy tails", "bimodal"} {
 		for _, n := range []int{6, 10, 20} {
 			low, lower := 0, 0
@@ -136,7 +138,7 @@ func TestFalseAlarms(t *testing.T) {
 				}
 			}
 			if low > samples*6/100 || lower > samples*7/1000 {
-				t.Errorf("%s, %d values: below 0.05 in %.4f, below 0.05/12 in %.4f", name, n, float64(low)/samples, float64(lower)/samples)
+				t.Errorf("%s, %d values: below 0.05 in %.4f, below 0.05/12 in %.4f", name, n, float64(low)/float64(samples), float64(lower)/float64(samples))
 			}
 		}
 	}
