@@ -2,8 +2,8 @@ package bundle
 
 import (
 	"fmt"
+	"reflect"
 
-	"orrery/internal/lab/test"
 	"orrery/internal/problem"
 	"orrery/internal/visible"
 )
@@ -70,40 +70,32 @@ func (c *Contents) within() error {
 
 // shown gives a head whose words can be shown: they come from whoever wrote the bundle, and go to terminals and pages.
 func (h Head) shown() Head {
-	for _, word := range []*string{&h.Orrery, &h.ID, &h.Experiment, &h.Title, &h.Source, &h.Digest, &h.Host, &h.Who, (*string)(&h.State)} {
-		*word = visible.Line(*word)
-	}
-	for i := range h.Settings {
-		s := &h.Settings[i]
-		s.Name, s.About, s.Missing, s.Again = visible.Line(s.Name), visible.Line(s.About), visible.Line(s.Missing), visible.Line(s.Again)
-		shownLines(s.Nodes)
-	}
-	for i := range h.Tests {
-		t := &h.Tests[i]
-		t.Name, t.Kind, t.Source = visible.Line(t.Name), visible.Line(t.Kind), visible.Line(t.Source)
-		for k := range t.Figures {
-			f := &t.Figures[k]
-			f.Name, f.Unit, f.Better = visible.Line(f.Name), visible.Line(f.Unit), test.Better(visible.Line(string(f.Better)))
-		}
-	}
+	show(reflect.ValueOf(&h).Elem())
 	return h
 }
 
-// shown gives a trial whose words can be shown: nodes have printed them.
+// shown gives a trial whose words can be shown: nodes have printed them, some of them in several lines.
 func (t Trial) shown() Trial {
-	t.Setting, t.Test, t.Error, t.Output = visible.Line(t.Setting), visible.Line(t.Test), visible.Text(t.Error), visible.Text(t.Output)
-	for i := range t.Samples {
-		t.Samples[i].Figure = visible.Line(t.Samples[i].Figure)
-	}
-	for i := range t.Labels {
-		l := &t.Labels[i]
-		l.Name, l.Why, l.Cure, l.Where = visible.Line(l.Name), visible.Line(l.Why), visible.Line(l.Cure), visible.Line(l.Where)
-	}
+	why, output := visible.Text(t.Error), visible.Text(t.Output)
+	show(reflect.ValueOf(&t).Elem())
+	t.Error, t.Output = why, output
 	return t
 }
 
-func shownLines(all []string) {
-	for i := range all {
-		all[i] = visible.Line(all[i])
+// show makes all words within a value lines that can be shown. Raw JSON stays as it is.
+func show(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString(visible.Line(v.String()))
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if v.Field(i).CanSet() { // what a time is made of cannot
+				show(v.Field(i))
+			}
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			show(v.Index(i))
+		}
 	}
 }

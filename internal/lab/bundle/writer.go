@@ -129,9 +129,6 @@ func (w *Writer) Facts(x any) error {
 // Experiment writes the experiment as it was given.
 func (w *Writer) Experiment(text []byte) error { return w.put(ExperimentFile, text) }
 
-// Report writes a file of the report, such as report.html.
-func (w *Writer) Report(name string, text []byte) error { return w.put(name, text) }
-
 // Keep puts a tool's raw output below output/.
 func (w *Writer) Keep(path string, content []byte) error {
 	if !filepath.IsLocal(path) {

@@ -40,33 +40,30 @@ func (r *reading) head() {
 	e.Title, e.Source, e.Dir = cmp.Or(f.Title, e.Name), f.Source, f.Dir
 	e.Rounds, e.Width, e.Suite = valueOf(f.Rounds, defaultRounds), valueOf(f.Width, defaultWidth), valueOf(f.Suite, defaultSuite)
 	e.Most = valueOf(f.Most, max(defaultMost, e.Rounds))
-	if at := r.root.At("rounds"); !r.bad[at] && (e.Rounds < leastRounds || e.Rounds > mostRounds) {
-		r.wrong(at, mistake("rounds = %d is not from %d to %d", e.Rounds, leastRounds, mostRounds).Try("fewer give no interval; %d are usual", defaultRounds))
-	}
-	if at := r.root.At("most"); !r.bad[at] && !r.bad[r.root.At("rounds")] && (e.Most < e.Rounds || e.Most > mostRounds) {
-		r.wrong(at, mistake("most = %d is not from rounds = %d to %d", e.Most, e.Rounds, mostRounds).
-			Try("write most = %d for no more rounds than that", e.Rounds))
-	}
 	e.PerInstance = int(valueOf(f.PerInstance, 0))
-	if at := r.root.At("rounds_per_instance"); !r.bad[at] && e.PerInstance > mostRounds {
-		r.wrong(at, mistake("rounds_per_instance = %d is more than %d", e.PerInstance, mostRounds).Try(`write "auto", or leave it out`))
-	}
 	e.Quiet, e.Disturbed = time.Duration(valueOf(f.Quiet, patience(defaultQuiet))), valueOf(f.Disturbed, DefaultDisturbed)
-	if at := r.root.At("disturbed"); !r.bad[at] && !(e.Disturbed > 0 && e.Disturbed <= 1) {
-		r.wrong(at, mistake("disturbed = %v is no share above 0, up to 1", e.Disturbed).
-			Try("%v is the default; 1: figures are judged however the host was disturbed", DefaultDisturbed))
-	}
-	if at := r.root.At("width"); !r.bad[at] && !(e.Width >= leastWidth && e.Width <= mostWidth) {
-		r.wrong(at, mistake("width = %v is not from %v to %v", e.Width, leastWidth, mostWidth).
-			Try("0.1 is an interval such as 0.95 to 1.05"))
-	}
-	if at := r.root.At("suite"); !r.bad[at] && !suite.MatchString(e.Suite) {
-		r.wrong(at, mistake("suite %q is none of Debian", e.Suite).Try(`write suite = "bookworm"`))
-	}
-	if at := r.root.At("dir"); !r.bad[at] && e.Dir != "" && (!filepath.IsAbs(e.Dir) || strings.ContainsFunc(e.Dir, unfit)) {
-		r.wrong(at, mistake("dir = %q is no absolute path", e.Dir).Try(`write a directory on the disk to be measured, such as "/srv/lab"`))
-	} else if e.Dir != "" {
+	r.must("rounds", e.Rounds >= leastRounds && e.Rounds <= mostRounds,
+		mistake("rounds = %d is not from %d to %d", e.Rounds, leastRounds, mostRounds).Try("fewer give no interval; %d are usual", defaultRounds))
+	r.must("most", e.Most >= e.Rounds && e.Most <= mostRounds || r.bad[r.root.At("rounds")],
+		mistake("most = %d is not from rounds = %d to %d", e.Most, e.Rounds, mostRounds).Try("write most = %d for no more rounds than that", e.Rounds))
+	r.must("rounds_per_instance", e.PerInstance <= mostRounds,
+		mistake("rounds_per_instance = %d is more than %d", e.PerInstance, mostRounds).Try(`write "auto", or leave it out`))
+	r.must("disturbed", e.Disturbed > 0 && e.Disturbed <= 1, mistake("disturbed = %v is no share above 0, up to 1", e.Disturbed).
+		Try("%v is the default; 1: figures are judged however the host was disturbed", DefaultDisturbed))
+	r.must("width", e.Width >= leastWidth && e.Width <= mostWidth,
+		mistake("width = %v is not from %v to %v", e.Width, leastWidth, mostWidth).Try("0.1 is an interval such as 0.95 to 1.05"))
+	r.must("suite", suite.MatchString(e.Suite), mistake("suite %q is none of Debian", e.Suite).Try(`write suite = "bookworm"`))
+	r.must("dir", e.Dir == "" || filepath.IsAbs(e.Dir) && !strings.ContainsFunc(e.Dir, unfit),
+		mistake("dir = %q is no absolute path", e.Dir).Try(`write a directory on the disk to be measured, such as "/srv/lab"`))
+	if e.Dir != "" {
 		e.Dir = filepath.Clean(e.Dir)
+	}
+}
+
+// must tells that the value of a key is not as it must be, unless something was said of it already.
+func (r *reading) must(key string, ok bool, p *problem.Problem) {
+	if at := r.root.At(key); !ok && !r.bad[at] {
+		r.wrong(at, p)
 	}
 }
 

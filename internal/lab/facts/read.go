@@ -3,7 +3,6 @@ package facts
 import (
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -43,14 +42,13 @@ func (h host) link(path string) string {
 	return filepath.Base(to)
 }
 
-// names gives the entries of a directory, sorted.
+// names gives the entries of a directory, which come sorted.
 func (h host) names(path string) []string {
 	entries, _ := os.ReadDir(filepath.Join(h.root, path))
 	var names []string
 	for _, e := range entries {
 		names = append(names, e.Name())
 	}
-	slices.Sort(names)
 	return names
 }
 

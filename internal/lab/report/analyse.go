@@ -33,7 +33,7 @@ func Analyse(c *bundle.Contents) *Report {
 	}
 	judge(r)
 	r.notable()
-	r.Suspects = suspects(r.Tests, s)
+	r.Suspects = suspects(r, s)
 	return r
 }
 

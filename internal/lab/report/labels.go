@@ -42,38 +42,34 @@ func marks(trials []bundle.Trial, figure string) (all []Mark) {
 const whys = 3
 
 // suspects gathers what bears each label.
-func suspects(tests []*Test, s samples) []Suspect {
+func suspects(r *Report, s samples) []Suspect {
 	by := map[string]*Suspect{}
 	cells := 0
-	for _, t := range tests {
-		for _, f := range t.Figures {
-			where := map[string][]string{}
-			for _, c := range f.Cells {
-				if c.Summary == nil {
-					continue
-				}
-				cells++
-				for _, m := range c.Labels {
-					l := by[m.Name]
-					if l == nil {
-						l = &Suspect{Name: m.Name}
-						by[m.Name] = l
-					}
-					l.Cells++
-					if cure, own := cures()[m.Name]; own {
-						if l.Cure = cure; len(l.Why) < whys && !slices.Contains(l.Why, m.Why) {
-							l.Why = append(l.Why, m.Why)
-						}
-					}
-					where[m.Name] = append(where[m.Name], c.Setting)
-				}
+	for t, f := range r.figures() {
+		where := map[string][]string{}
+		for _, c := range f.Cells {
+			if c.Summary == nil {
+				continue
 			}
-			for name, settings := range where {
-				by[name].Where = append(by[name].Where, t.Name+", "+f.Name+": "+strings.Join(settings, ", "))
+			cells++
+			for _, m := range c.Labels {
+				l := by[m.Name]
+				if l == nil {
+					l = &Suspect{Name: m.Name, Cure: cures[m.Name]}
+					by[m.Name] = l
+				}
+				l.Cells++
+				if l.Cure != "" { // it is the report's own
+					l.saw(m.Why)
+				}
+				where[m.Name] = append(where[m.Name], c.Setting)
 			}
 		}
+		for name, settings := range where {
+			by[name].Where = append(by[name].Where, t.Name+", "+f.Name+": "+strings.Join(settings, ", "))
+		}
 	}
-	sightings(by, tests, s)
+	sightings(by, r, s)
 	var all []Suspect
 	for _, l := range by {
 		l.Of = cells
@@ -86,9 +82,16 @@ func suspects(tests []*Test, s samples) []Suspect {
 	return all
 }
 
+// saw adds what was seen, if it is not known and not too much.
+func (s *Suspect) saw(why string) {
+	if len(s.Why) < whys && !slices.Contains(s.Why, why) {
+		s.Why = append(s.Why, why)
+	}
+}
+
 // sightings adds what was seen and the cures, in the order of the tests and settings.
-func sightings(by map[string]*Suspect, tests []*Test, s samples) {
-	for _, t := range tests {
+func sightings(by map[string]*Suspect, r *Report, s samples) {
+	for _, t := range r.Tests {
 		if len(t.Figures) == 0 {
 			continue
 		}
@@ -97,9 +100,7 @@ func sightings(by map[string]*Suspect, tests []*Test, s samples) {
 				for _, l := range trial.Labels {
 					if found := by[l.Name]; found != nil && trial.Round > 0 {
 						found.Cure = cmp.Or(found.Cure, l.Cure)
-						if len(found.Why) < whys && !slices.Contains(found.Why, l.Why) {
-							found.Why = append(found.Why, l.Why)
-						}
+						found.saw(l.Why)
 					}
 				}
 			}

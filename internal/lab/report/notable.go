@@ -19,12 +19,10 @@ const (
 )
 
 // cures are what to do about these.
-func cures() map[string]string {
-	return map[string]string{
-		controlLabel: "do not rely on any figure of this run; look for what the host does besides (orrery lab doctor), and run it again",
-		modesLabel:   "look for what is at times so and at times otherwise: where memory lies, which queue or processor takes the packets; pin what can be pinned",
-		serialLabel:  "more rounds (--rounds), or a host without slow moods: look at the traces below",
-	}
+var cures = map[string]string{
+	controlLabel: "do not rely on any figure of this run; look for what the host does besides (orrery lab doctor), and run it again",
+	modesLabel:   "look for what is at times so and at times otherwise: where memory lies, which queue or processor takes the packets; pin what can be pinned",
+	serialLabel:  "more rounds (--rounds), or a host without slow moods: look at the traces below",
 }
 
 // notable labels cells with what the ratios show.

@@ -40,16 +40,11 @@ func OpenWatcher(ctx context.Context, e *experiment.Experiment, g *setting.Groun
 		watcher.settings[s.Name] = s
 	}
 	cgroups := map[string]string{}
-	for _, all := range g.Near {
-		for _, p := range all {
-			if p.Cgroup != "" {
+	for setting, near := range g.Near {
+		for _, p := range append([]*place.Place{g.Far[setting]}, near...) {
+			if p != nil && p.Cgroup != "" {
 				cgroups[p.Node] = p.Cgroup
 			}
-		}
-	}
-	for _, p := range g.Far {
-		if p.Cgroup != "" {
-			cgroups[p.Node] = p.Cgroup
 		}
 	}
 	var err error

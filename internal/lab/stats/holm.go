@@ -1,6 +1,9 @@
 package stats
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // holm corrects p-values for their number, so that the probability that any true hypothesis is rejected stays below the level (Holm,
 // Scandinavian Journal of Statistics 6, 1979): the least is multiplied by their number, the next by one less, and so on, and none may
@@ -10,15 +13,7 @@ func holm(p []float64) []float64 {
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortStableFunc(order, func(a, b int) int {
-		switch {
-		case p[a] < p[b]:
-			return -1
-		case p[a] > p[b]:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(p[a], p[b]) })
 	adjusted := make([]float64, len(p))
 	least := 0.0
 	for rank, i := range order {
@@ -26,4 +21,23 @@ func holm(p []float64) []float64 {
 		adjusted[i] = least
 	}
 	return adjusted
+}
+
+// adjust corrects p of those of a table that can be decided, and gives all their verdicts.
+func adjust(judged []Judged, disturbed, controlled func(i int) bool) {
+	var tested []int
+	var p []float64
+	for i := range judged {
+		if judged[i].decidable() && !disturbed(i) {
+			tested, p = append(tested, i), append(p, judged[i].P)
+		}
+	}
+	for k, adjusted := range holm(p) {
+		judged[tested[k]].Adjusted = adjusted
+	}
+	for i := range judged {
+		if judged[i].Verdict = judged[i].verdict(controlled(i)); disturbed(i) {
+			judged[i].Verdict = Unmeasurable
+		}
+	}
 }

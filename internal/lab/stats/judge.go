@@ -70,24 +70,10 @@ func Judge(rows []Row) []Judged {
 		block = max(2, blockOf(correlation))
 	}
 	judged := make([]Judged, len(rows))
-	var tested []int
-	var p []float64
 	for i, row := range rows {
 		judged[i] = row.compare(samples[i], block)
-		if judged[i].decidable() && !row.Disturbed {
-			tested = append(tested, i)
-			p = append(p, judged[i].P)
-		}
 	}
-	for k, adjusted := range holm(p) {
-		judged[tested[k]].Adjusted = adjusted
-	}
-	for i, row := range rows {
-		judged[i].Verdict = judged[i].verdict(row.controlled())
-		if row.Disturbed {
-			judged[i].Verdict = Unmeasurable
-		}
-	}
+	adjust(judged, func(i int) bool { return rows[i].Disturbed }, func(i int) bool { return rows[i].controlled() })
 	return judged
 }
 

@@ -1,6 +1,9 @@
 package stats
 
-import "math/rand/v2"
+import (
+	"math/rand/v2"
+	"slices"
+)
 
 // Order gives the order of n settings in a round.
 //
@@ -27,13 +30,7 @@ func Order(n, round int, seed uint64) []int {
 		order = append(order, last)
 	}
 	if round%2 == 1 {
-		mirror(order)
+		slices.Reverse(order)
 	}
 	return order
-}
-
-func mirror(order []int) {
-	for i, j := 0, len(order)-1; i < j; i, j = i+1, j-1 {
-		order[i], order[j] = order[j], order[i]
-	}
 }

@@ -23,23 +23,10 @@ type Pair struct {
 // in the room, is within the difference.
 func JudgePairs(pairs []Pair) []Judged {
 	judged := make([]Judged, len(pairs))
-	var tested []int
-	var p []float64
 	for i, pair := range pairs {
 		judged[i] = pair.compare()
-		if judged[i].decidable() && !pair.Disturbed {
-			tested = append(tested, i)
-			p = append(p, judged[i].P)
-		}
 	}
-	for k, adjusted := range holm(p) {
-		judged[tested[k]].Adjusted = adjusted
-	}
-	for i := range judged {
-		if judged[i].Verdict = judged[i].verdict(true); pairs[i].Disturbed {
-			judged[i].Verdict = Unmeasurable
-		}
-	}
+	adjust(judged, func(i int) bool { return pairs[i].Disturbed }, func(int) bool { return true })
 	return judged
 }
 

@@ -11,6 +11,8 @@
 package suspect
 
 import (
+	"slices"
+
 	"orrery/internal/host/doctor"
 	"orrery/internal/lab/facts"
 	"orrery/internal/lab/test"
@@ -92,14 +94,7 @@ func views() []view {
 	}
 }
 
-func (v view) concerns(kind string) bool {
-	for _, k := range v.kinds {
-		if k == kind {
-			return true
-		}
-	}
-	return len(v.kinds) == 0
-}
+func (v view) concerns(kind string) bool { return len(v.kinds) == 0 || slices.Contains(v.kinds, kind) }
 
 // Before gives the labels that a test in a place has whatever comes of it.
 func Before(f facts.Facts, s Subject) []test.Label {

@@ -29,13 +29,12 @@ const (
 type capture struct {
 	options
 
-	mutex sync.Mutex
-	last  map[string]float64 // lossless rate of the trial before, by setting and copy: a search begins there
+	last sync.Map // lossless rate of the trial before, by setting and copy: a search begins there
 }
 
 // New makes the test from its options.
 func New(decode func(options any) error) (test.Test, error) {
-	c := &capture{options: defaults(), last: map[string]float64{}}
+	c := &capture{options: defaults()}
 	if err := test.Read(decode, &c.options, c.check); err != nil {
 		return nil, err
 	}
@@ -114,17 +113,4 @@ func (c *capture) Check(ctx context.Context, t *test.Trial) error {
 	}
 	return problem.New(problem.Failed, "nothing that the far end sends to %v comes", c.endpoint(t)).At(t.Near.Name).
 		Try("does a firewall hold back UDP port %d?", c.endpoint(t).Port())
-}
-
-// before gives the lossless rate that the place had last; 0: not known.
-func (c *capture) before(key string) float64 {
-	c.mutex.Lock()
-	defer c.mutex.Unlock()
-	return c.last[key]
-}
-
-func (c *capture) remember(key string, rate float64) {
-	c.mutex.Lock()
-	defer c.mutex.Unlock()
-	c.last[key] = rate
 }

@@ -219,7 +219,7 @@ func TestTheirs(t *testing.T) {
 	if err := c.Check(ctx, tr); err != nil {
 		t.Fatal(err)
 	}
-	c.remember(tr.Near.Name+" 0 of 1", 4.9e8)
+	c.last.Store(tr.Near.Name+" 0 of 1", 4.9e8)
 	result, err := c.Run(ctx, tr)
 	if err != nil {
 		t.Fatal(err)

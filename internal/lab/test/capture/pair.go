@@ -11,6 +11,7 @@ import (
 	"orrery/internal/lab/place"
 	"orrery/internal/lab/spead"
 	"orrery/internal/lab/test"
+	"orrery/internal/lab/test/net/serve"
 )
 
 // A pair is a sender at the far end and a receiver at the near one.
@@ -37,7 +38,7 @@ func (c *capture) endpoint(t *test.Trial) netip.AddrPort {
 
 // ourPair are Orrery's own programs. They do one trial after another, so that a trial takes its time and no more.
 type ourPair struct {
-	receiver, sender *peer
+	receiver, sender *serve.Talk
 	listening        spead.Listening
 }
 
@@ -52,23 +53,23 @@ func newPair(ctx context.Context, o options, near, far *place.Place, at netip.Ad
 		}
 	}()
 	common := []string{fmt.Sprintf("--sockets=%d", o.Sockets), fmt.Sprintf("--packet=%d", o.Packet), fmt.Sprintf("--heap=%d", o.Heap), at.String()}
-	p.receiver, err = start(ctx, near, near.Command(place.Orrery, append([]string{"spead", "receive", "--session", fmt.Sprintf("--buffer=%d", o.Buffer)}, common...)...))
+	p.receiver, err = serve.Begin(ctx, near, near.Command(place.Orrery, append([]string{"spead", "receive", "--session", fmt.Sprintf("--buffer=%d", o.Buffer)}, common...)...))
 	if err != nil {
 		return p, err
 	}
-	p.sender, err = start(ctx, far, far.Command(place.Orrery, append([]string{"spead", "send", "--session", fmt.Sprintf("--gso=%t", o.GSO)}, common...)...))
+	p.sender, err = serve.Begin(ctx, far, far.Command(place.Orrery, append([]string{"spead", "send", "--session", fmt.Sprintf("--gso=%t", o.GSO)}, common...)...))
 	if err != nil {
 		return p, err
 	}
-	return p, p.receiver.answer(ctx, patience, &p.listening)
+	return p, p.receiver.Answer(ctx, patience, &p.listening)
 }
 
 func (p *ourPair) buffer() int { return p.listening.Buffer }
 
 func (p *ourPair) close() {
-	for _, one := range []*peer{p.sender, p.receiver} {
+	for _, one := range []*serve.Talk{p.sender, p.receiver} {
 		if one != nil {
-			one.close()
+			one.Close()
 		}
 	}
 }
@@ -83,12 +84,12 @@ func (p *ourPair) trial(ctx context.Context, rate float64, length time.Duration)
 	}
 	var ready spead.Ready
 	for _, step := range []func() error{
-		func() error { return p.receiver.tell([]byte(spead.Begin)) },
-		func() error { return p.receiver.answer(ctx, patience, &ready) },
-		func() error { return p.sender.tell(order) },
-		func() error { return p.sender.answer(ctx, 10*length+patience, &sent) },
-		func() error { return p.receiver.tell([]byte(spead.End)) },
-		func() error { return p.receiver.answer(ctx, patience, &got) },
+		func() error { return p.receiver.Tell([]byte(spead.Begin)) },
+		func() error { return p.receiver.Answer(ctx, patience, &ready) },
+		func() error { return p.sender.Tell(order) },
+		func() error { return p.sender.Answer(ctx, 10*length+patience, &sent) },
+		func() error { return p.receiver.Tell([]byte(spead.End)) },
+		func() error { return p.receiver.Answer(ctx, patience, &got) },
 	} {
 		if err := step(); err != nil {
 			return sent, got, err

@@ -36,7 +36,9 @@ func (c *capture) Run(ctx context.Context, t *test.Trial) (test.Result, error) {
 		return test.Result{}, err
 	}
 	key := fmt.Sprintf("%s %d of %d", t.Near.Name, t.Copy, t.Of)
-	found, err := search.MLR(ctx, c.search(c.before(key)), r.in("search"))
+	before, _ := c.last.Load(key)
+	begin, _ := before.(float64)
+	found, err := search.MLR(ctx, c.search(begin), r.in("search"))
 	if err != nil {
 		return test.Result{}, err
 	}
@@ -44,7 +46,7 @@ func (c *capture) Run(ctx context.Context, t *test.Trial) (test.Result, error) {
 		return test.Result{}, problem.New(problem.Failed, "no rate was without loss, in %d trials", found.Trials).At(t.Near.Name).
 			Try("a larger buffer, or more trials that may be lossy")
 	}
-	c.remember(key, found.Rate)
+	c.last.Store(key, found.Rate)
 	cost, err := r.cost(ctx, found.Rate)
 	if err != nil {
 		return test.Result{}, err
@@ -112,21 +114,10 @@ type Point struct {
 }
 
 // begin watches the idle host.
-func (r *run) begin(ctx context.Context) error {
-	before, err := probe.ReadCPU()
-	if err != nil {
+func (r *run) begin(ctx context.Context) (err error) {
+	if r.idle, err = probe.Baseline(ctx, idle); err != nil {
 		return err
 	}
-	select {
-	case <-time.After(idle):
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-	after, err := probe.ReadCPU()
-	if err != nil {
-		return err
-	}
-	r.idle = after.Since(before)
 	r.before, err = count(ctx, r.trial.Near, r.trial.Far)
 	return err
 }

@@ -7,12 +7,12 @@ import (
 	"net/netip"
 	"regexp"
 	"strconv"
-	"strings"
 	"time"
 
 	"orrery/internal/host"
 	"orrery/internal/lab/place"
 	"orrery/internal/lab/spead"
+	"orrery/internal/lab/test/net/serve"
 	"orrery/internal/problem"
 )
 
@@ -38,24 +38,18 @@ func (p *theirPair) trial(ctx context.Context, rate float64, length time.Duratio
 		asked, rate = blast, 0
 	}
 	heaps := max(p.Sockets, int(math.Round(asked/8*length.Seconds()/size)))
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	received := make(chan error, 1)
-	var out []byte
-	var said host.Tail
-	go func() {
-		var err error
-		out, err = host.Output(ctx, p.near, host.Command{Args: p.receiver(length), Stderr: &said}, place.Most)
-		received <- err
-	}()
-	if err := p.listens(ctx, received); err != nil {
+	last := int(p.at.Port()) + p.Sockets - 1 // it binds its sockets in order, and does not say when it has
+	receiver, err := serve.Start(ctx, p.near, serve.UDP, last, host.Command{Args: p.receiver(length)})
+	if err != nil {
 		return sent, got, err
 	}
+	defer receiver.Stop()
 	report, err := place.Output(ctx, p.far, p.far.Command("spead2_send", p.sender(heaps, rate)...)...)
 	if err != nil {
 		return sent, got, err
 	}
-	if err := <-received; err != nil {
+	said, err := receiver.Wait()
+	if err != nil {
 		return sent, got, err
 	}
 	if sent, err = parseSent(report); err != nil {
@@ -63,8 +57,8 @@ func (p *theirPair) trial(ctx context.Context, rate float64, length time.Duratio
 	}
 	sent.Heaps, sent.Asked = uint64(heaps), rate
 	sent.Packets = uint64(heaps * packets(int(p.Heap), int(p.Packet)))
-	got, err = parseReceived(out)
-	got.Buffer = obtained([]byte(said.String()), int(p.Buffer))
+	got, err = parseReceived([]byte(said))
+	got.Buffer = obtained([]byte(said), int(p.Buffer))
 	p.got = got.Buffer
 	return sent, got, err
 }
@@ -90,29 +84,6 @@ func (p *theirPair) endpoints() []string {
 		all = append(all, netip.AddrPortFrom(p.at.Addr(), p.at.Port()+uint16(i)).String())
 	}
 	return all
-}
-
-// listens waits until the receiver's sockets are bound: it does not say so itself.
-func (p *theirPair) listens(ctx context.Context, received chan error) error {
-	last := uint16(p.Sockets-1) + p.at.Port()
-	for end := time.Now().Add(patience); time.Now().Before(end); {
-		table, err := place.Output(ctx, p.near, "cat", "/proc/net/udp", "/proc/net/udp6")
-		if err != nil {
-			return err
-		}
-		if strings.Contains(string(table), fmt.Sprintf(":%04X ", last)) {
-			return nil
-		}
-		select {
-		case err := <-received:
-			if err == nil {
-				err = problem.New(problem.Failed, "spead2_recv has ended before anything was sent").At(p.near.Name)
-			}
-			return err
-		case <-time.After(10 * time.Millisecond):
-		}
-	}
-	return problem.New(problem.Failed, "spead2_recv does not listen at port %d", last).At(p.near.Name)
 }
 
 // packets is how many packets spead2_send makes of a heap with one item.

@@ -45,7 +45,7 @@ func New(decode func(options any) error) (test.Test, error) {
 	if err := test.Read(decode, &o, o.check); err != nil {
 		return nil, err
 	}
-	ground := newGround(o)
+	ground := &ground{options: o}
 	switch o.Program {
 	case byIozone:
 		return &iozone{ground}, nil

@@ -18,8 +18,7 @@ import (
 // A ground is what the programs have in common: a directory for each copy, what its file system can, and room for the file.
 type ground struct {
 	options
-	mutex sync.Mutex
-	known map[string]floor
+	known sync.Map // floors, by place and directory
 }
 
 // A floor is what was found out about the directory of a copy.
@@ -30,21 +29,16 @@ type floor struct {
 	memory int64 // bytes of the place, most of which can be page cache
 }
 
-func newGround(o options) *ground { return &ground{options: o, known: map[string]floor{}} }
-
 // dir is the directory of a copy.
 func dir(t *test.Trial) string { return path.Join(t.Near.Dir, strconv.Itoa(t.Copy)) }
 
 // floor finds out about the directory of a trial, once, and makes it.
 func (g *ground) floor(ctx context.Context, t *test.Trial) (floor, error) {
 	key := t.Near.Name + "\x00" + t.Near.Node + "\x00" + dir(t)
-	g.mutex.Lock()
-	f, ok := g.known[key]
-	g.mutex.Unlock()
-	if ok {
-		return f, nil
+	if known, ok := g.known.Load(key); ok {
+		return known.(floor), nil
 	}
-	f = floor{dir: dir(t)}
+	f := floor{dir: dir(t)}
 	if err := shell(ctx, t.Near, `mkdir -p "$1"`, f.dir); err != nil {
 		return f, problem.New(problem.Failed, "the directory %s cannot be made", f.dir).At(t.Near.Name).Because(err)
 	}
@@ -60,9 +54,7 @@ func (g *ground) floor(ctx context.Context, t *test.Trial) (floor, error) {
 	if f.memory, err = memory(ctx, t.Near); err != nil {
 		return f, err
 	}
-	g.mutex.Lock()
-	g.known[key] = f
-	g.mutex.Unlock()
+	g.known.Store(key, f)
 	return f, nil
 }
 

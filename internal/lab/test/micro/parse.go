@@ -1,8 +1,6 @@
 package micro
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"math"
 
@@ -32,18 +30,12 @@ func (l Line) best() float64 {
 // Parse reads the output of `orrery-micro run`.
 func Parse(out []byte) ([]Line, error) {
 	var all []Line
-	for n, text := range bytes.Split(out, []byte("\n")) {
-		if len(bytes.TrimSpace(text)) == 0 {
-			continue
-		}
-		var l Line
-		if err := json.Unmarshal(text, &l); err != nil {
-			return nil, broken("line %d is no JSON: %.60q", n+1, text)
-		}
-		if err := l.check(); err != nil {
-			return nil, broken("line %d: %v", n+1, err)
-		}
+	err := test.JSONLines(out, func(l Line) error {
 		all = append(all, l)
+		return l.check()
+	})
+	if err != nil {
+		return nil, broken("%v", err)
 	}
 	return all, nil
 }

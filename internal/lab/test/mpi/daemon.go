@@ -2,24 +2,21 @@ package mpi
 
 import (
 	"context"
+	"math"
 	"strings"
 
 	"orrery/internal/host"
 	"orrery/internal/lab/place"
+	"orrery/internal/lab/test/net/serve"
 )
 
 // daemon runs at the far end what mpirun asks for, until it ends. The interface that mpirun was told is another one there.
-func daemon(ctx context.Context, far *place.Place, by string, asked <-chan string) error {
-	var command string
-	select {
-	case command = <-asked:
-	case <-ctx.Done():
-		return nil
+func daemon(ctx context.Context, far *place.Place, by string, asked *serve.Talk) error {
+	command, err := asked.Line(ctx, math.MaxInt64)
+	if err != nil { // mpirun has ended without asking
+		return nil //nolint:nilerr // it says itself why
 	}
-	if command == "" { // mpirun has ended without asking
-		return nil
-	}
-	return far.Run(ctx, host.Command{Args: []string{"/bin/sh", "-c", stand(far.Command("orted"), by) + command}})
+	return far.Run(ctx, host.Command{Args: []string{"/bin/sh", "-c", stand(far.Command("orted"), by) + string(command)}})
 }
 
 // stand is a function of the shell that stands for orted, whatever words start that here, and that puts another interface into its arguments.

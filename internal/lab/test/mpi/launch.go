@@ -57,15 +57,15 @@ func (m *mpi) launch(ctx context.Context, t *test.Trial, rows []row, seconds flo
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	asked, hangUp, err := listen(ctx, t.Near, w.near)
+	asked, err := listen(ctx, t.Near, w.near)
 	if err != nil {
 		return nil, err
 	}
-	defer hangUp()
+	defer asked.Close()
 	ended := make(chan error, 1)
 	go func() {
 		err := daemon(ctx, far, pinned(t.Far, t.Near), asked)
-		hangUp()
+		asked.Close()
 		if err != nil {
 			cancel() // mpirun would wait for it
 		}

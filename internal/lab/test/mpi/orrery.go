@@ -1,11 +1,10 @@
 package mpi
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"strconv"
 
+	"orrery/internal/lab/test"
 	"orrery/internal/problem"
 )
 
@@ -41,23 +40,20 @@ func (orrery) parse(out []byte) (measured, error) {
 	m := measured{seconds: map[row]float64{}}
 	var lines []Line
 	whole := false // the line at the end was there
-	for n, text := range bytes.Split(out, []byte("\n")) {
-		if len(bytes.TrimSpace(text)) == 0 {
-			continue
-		}
-		var l Line
-		if err := json.Unmarshal(text, &l); err != nil {
-			return m, broken("line %d is no JSON: %.60q", n+1, text)
-		}
-		if l.Benchmark == "" {
+	err := test.JSONLines(out, func(l Line) error {
+		switch {
+		case l.Benchmark == "":
 			m.sent, m.received, whole = l.Sent, l.Received, true
-			continue
-		}
-		if !(l.Min > 0 && l.Min <= l.Median && l.Median <= l.Max) || l.Batches < 1 {
-			return m, broken("line %d: %g, %g and %g are not least, median and most", n+1, l.Min, l.Median, l.Max)
+			return nil
+		case !(l.Min > 0 && l.Min <= l.Median && l.Median <= l.Max) || l.Batches < 1:
+			return fmt.Errorf("%g, %g and %g are not least, median and most", l.Min, l.Median, l.Max)
 		}
 		lines = append(lines, l)
 		m.seconds[row{l.Benchmark, l.Bytes}] = l.Median
+		return nil
+	})
+	if err != nil {
+		return m, broken("%v", err)
 	}
 	if !whole {
 		return m, broken("it ends after %d measurements, before its end", len(lines))

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"strings"
-	"sync"
 	"time"
 
 	"orrery/internal/host"
@@ -26,7 +25,7 @@ type Server struct {
 	name   string
 	cancel context.CancelFunc
 	done   chan struct{}
-	out    said
+	out    host.Tail
 	err    error
 }
 
@@ -104,6 +103,12 @@ func (s *Server) Leave() {
 	s.Stop()
 }
 
+// Wait gives what a server printed that ends by itself, once it has ended.
+func (s *Server) Wait() (string, error) {
+	<-s.done
+	return s.out.String(), s.err
+}
+
 // Stop ends the server with all of its processes.
 func (s *Server) Stop() {
 	s.cancel()
@@ -134,22 +139,4 @@ func Free(ctx context.Context, p *place.Place, protocol Protocol, port int) erro
 		case <-time.After(10 * every):
 		}
 	}
-}
-
-// said keeps the end of what is printed on both streams at once.
-type said struct {
-	mutex sync.Mutex
-	tail  host.Tail
-}
-
-func (s *said) Write(p []byte) (int, error) {
-	s.mutex.Lock()
-	defer s.mutex.Unlock()
-	return s.tail.Write(p)
-}
-
-func (s *said) String() string {
-	s.mutex.Lock()
-	defer s.mutex.Unlock()
-	return s.tail.String()
 }

@@ -1,0 +1,24 @@
+package test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+)
+
+// JSONLines reads what a program printed, an object on each line, and has each checked. The error says in which line is what.
+func JSONLines[T any](out []byte, check func(T) error) error {
+	for n, text := range bytes.Split(out, []byte("\n")) {
+		if len(bytes.TrimSpace(text)) == 0 {
+			continue
+		}
+		var line T
+		if err := json.Unmarshal(text, &line); err != nil {
+			return fmt.Errorf("line %d is no JSON: %.60q", n+1, text)
+		}
+		if err := check(line); err != nil {
+			return fmt.Errorf("line %d: %w", n+1, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,57 @@
+package serve
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"orrery/internal/host"
+	"orrery/internal/lab/place"
+)
+
+// TestTalk: a program is told lines and answers in lines, and what goes wrong is told with where.
+func TestTalk(t *testing.T) {
+	here := &place.Place{Runner: host.Local{}, Name: "bare"}
+	talk, err := Begin(t.Context(), here, []string{"/bin/sh", "-c", `while read -r n; do case $n in end) exit 3;; *) echo "{\"n\": $n}"; esac; done`})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer talk.Close()
+	say := func(line string, most time.Duration) (n int, err error) {
+		t.Helper()
+		if err := talk.Tell([]byte(line)); err != nil {
+			t.Fatal(err)
+		}
+		var answer struct{ N int }
+		err = talk.Answer(t.Context(), most, &answer)
+		return answer.N, err
+	}
+	if n, err := say("7", time.Minute); n != 7 || err != nil {
+		t.Errorf("%d, %v", n, err)
+	}
+	if _, err := say("x", time.Minute); err == nil || !strings.Contains(err.Error(), "bare: the program answers") {
+		t.Errorf("of an answer that is no JSON: %v", err)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := talk.Line(ended, time.Minute); err == nil {
+		t.Error("it waits although nobody wants to know")
+	}
+	if _, err := say("end", time.Minute); err == nil || !strings.Contains(err.Error(), "3") {
+		t.Errorf("of a program that has ended: %v", err)
+	}
+	talk.Close()
+}
+
+// TestTalkLate: a program that does not answer is waited for so long, and ended although it does not heed the end of its input.
+func TestTalkLate(t *testing.T) {
+	talk, err := Begin(t.Context(), &place.Place{Runner: host.Local{}, Name: "bare"}, []string{"/bin/sh", "-c", "sleep 60"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := talk.Line(t.Context(), 10*time.Millisecond); err == nil || !strings.Contains(err.Error(), "bare: the program has not answered within 10ms") {
+		t.Errorf("%v", err)
+	}
+	talk.Close()
+}
