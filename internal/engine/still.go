@@ -8,7 +8,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"orrery/internal/observe"
 	"orrery/internal/problem"
 	"orrery/internal/site/spec"
 )
@@ -23,7 +22,7 @@ func Running(ctx context.Context, engines map[string]Engine, site string) ([]*sp
 			return nil, problem.New(problem.Failed, "the engine %s cannot tell which nodes of %s run", name, site).Because(err)
 		}
 		for i := range nodes {
-			if nodes[i].State == observe.Running || nodes[i].State == observe.Frozen {
+			if nodes[i].Runs() {
 				running = append(running, &nodes[i].Node)
 			}
 		}

@@ -55,6 +55,9 @@ type Node struct {
 	Drift      []Drift   `json:"drift,omitempty"`    // what is no longer as it was made, if somebody looked
 }
 
+// Runs reports whether the node does not stand still: it has its links and its mounts.
+func (n *Node) Runs() bool { return n.State == Running || n.State == Frozen }
+
 // A Volume is persistent data kept with a host's state.
 type Volume struct {
 	Name string `json:"name"`

@@ -82,11 +82,8 @@ func Stop(s *site.Site, hosts []observe.Host, goal Goal) *Plan {
 	for i := range hosts {
 		h := &hosts[i]
 		for j := range h.Nodes {
-			n := &h.Nodes[j]
-			if goal.concerns(n.Name) && (n.State == observe.Running || n.State == observe.Frozen) {
-				d.add(Step{
-					Kind: StopNode, Host: h.Name, Subject: n.Name, Reason: "asked for", Disturbs: []string{n.Name}, Was: &n.Node, Undo: "start",
-				})
+			if n := &h.Nodes[j]; goal.concerns(n.Name) && n.Runs() {
+				d.stop(h, n, "asked for")
 			}
 		}
 	}

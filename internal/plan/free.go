@@ -25,24 +25,28 @@ func interfaceClaim(host, name string) claim { return claim{host, "interface " +
 // removeNode plans the end of a node and gives the last step. One that has volumes shuts down in order first; all that
 // another has written goes with it, so it is not waited for.
 func (d *draft) removeNode(h *observe.Host, n *observe.Node, why string, needs ...int) int {
-	runs := n.State == observe.Running || n.State == observe.Frozen
-	saves := runs && len(n.Mounts) > 0
+	saves := n.Runs() && len(n.Mounts) > 0
 	if saves {
-		stop := d.add(Step{
-			Kind: StopNode, Host: h.Name, Subject: n.Name, Reason: why, Disturbs: []string{n.Name}, Needs: needs, Was: &n.Node, Undo: "start",
-		})
-		d.stops(h, &n.Node, stop)
-		needs = []int{stop}
+		needs = []int{d.stop(h, n, why, needs...)}
 	}
 	destroy := d.add(Step{
 		Kind: DestroyNode, Host: h.Name, Subject: n.Name, Reason: why, Disturbs: []string{n.Name}, Needs: needs, Was: &n.Node,
 	})
-	if runs && !saves {
+	if n.Runs() && !saves {
 		d.stops(h, &n.Node, destroy)
 	}
 	d.frees[idClaim(h.Name, &n.Node)] = destroy
 	d.frees[nameClaim(&n.Node)] = destroy
 	return destroy
+}
+
+// stop plans that a node stands still.
+func (d *draft) stop(h *observe.Host, n *observe.Node, why string, needs ...int) int {
+	step := d.add(Step{
+		Kind: StopNode, Host: h.Name, Subject: n.Name, Reason: why, Disturbs: []string{n.Name}, Needs: needs, Was: &n.Node, Undo: "start",
+	})
+	d.stops(h, &n.Node, step)
+	return step
 }
 
 // stops notes what a node sets free when it stops.

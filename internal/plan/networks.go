@@ -63,7 +63,7 @@ func (d *draft) networks(h *observe.Host, nodes []*site.Node, ready []int) (map[
 // unlink plans the end of a network whose link has to become another, once those that are on it stand still.
 func (d *draft) unlink(h *observe.Host, was *spec.Network, why string) (int, error) {
 	for i := range h.Nodes {
-		if n := &h.Nodes[i]; runs(n) && stands(&n.Node, was) && !d.goal.concerns(n.Name) {
+		if n := &h.Nodes[i]; n.Runs() && stands(&n.Node, was) && !d.goal.concerns(n.Name) {
 			return 0, problem.New(problem.Mistake, "network %s cannot be made anew while node %s is on it", was.Name, n.Name).
 				Try("orrery up without naming nodes, or stop %s", n.Name)
 		}
@@ -121,7 +121,7 @@ func relinks(was *observe.Network, is *spec.Network) bool {
 // PassedThrough reports whether a veth pair is as it shall be, but for that neither end is on the host, because nodes that run have taken them.
 func PassedThrough(h *observe.Host, was *observe.Network, is *spec.Network) bool {
 	return is.Kind == spec.VethPair && was.Network == *is && slices.Equal(was.Drift, []observe.NetworkDrift{observe.EndsGone}) &&
-		slices.ContainsFunc(h.Nodes, func(n observe.Node) bool { return runs(&n) && has(&n.Node, is) })
+		slices.ContainsFunc(h.Nodes, func(n observe.Node) bool { return n.Runs() && has(&n.Node, is) })
 }
 
 // stands reports whether a node is on a network or, if that is a veth pair, has taken an end of it or is on one.
@@ -135,8 +135,6 @@ func stands(n *spec.Node, on *spec.Network) bool {
 func has(n *spec.Node, veth *spec.Network) bool {
 	return slices.ContainsFunc(n.NICs, func(nic spec.NIC) bool { return veth.Joins(nic.Parent) && n.Takes(nic) })
 }
-
-func runs(n *observe.Node) bool { return n.State == observe.Running || n.State == observe.Frozen }
 
 // cutOff gives the running nodes that do not reach their gateway for a while when a network changes.
 func cutOff(h *observe.Host, was, is *spec.Network) []string {

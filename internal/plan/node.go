@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -13,9 +14,8 @@ import (
 // not start by itself is left standing still, unless it was asked for by name, ran before, or its roles have yet to be applied.
 func (u *nodeDraft) upNode() (configure int, planned bool) {
 	d, n, wanted, has := u.draft, u.node, u.wanted, u.has
-	running := has != nil && has.State == observe.Running
-	wasOn := running || has != nil && has.State == observe.Frozen
-	running = u.shape() && running
+	wasOn := has != nil && has.Runs()
+	running := u.shape() && has.State == observe.Running
 	if !running {
 		if !wanted.Autostart && !wasOn && d.goal.Nodes == nil && !u.fresh && has.Configured {
 			return 0, false
@@ -105,7 +105,7 @@ func (u *nodeDraft) can() observe.Capabilities { return u.host.Engines[u.has.Eng
 
 // halt stops the node, if it does not stand still.
 func (u *nodeDraft) halt(kind Kind, why string) {
-	if runs(u.has) {
+	if u.has.Runs() {
 		u.stops(u.host, &u.has.Node, u.step(kind, why, "start"))
 	}
 }
@@ -137,7 +137,7 @@ func (u *nodeDraft) shape() (undisturbed bool) {
 	if why := limitsDifference(u.has.Limits, u.wanted.Limits); why != "" || u.has.Autostart != u.wanted.Autostart {
 		if why == "" {
 			why = "autostart changed"
-		} else if runs(u.has) && !u.can().LiveLimits {
+		} else if u.has.Runs() && !u.can().LiveLimits {
 			why += "; the engine " + u.has.Engine + " limits only what does not run"
 			u.halt(StopNode, why)
 			u.step(ReshapeNode, why, "put the former limits back")
@@ -155,19 +155,10 @@ func (u *nodeDraft) shape() (undisturbed bool) {
 // Outdated says why Up would do something to a node that runs and is configured, apart from what depends on where its links are and on
 // whether it is live; "": it is as it is declared.
 func Outdated(was, is *spec.Node) string {
+	if why := cmp.Or(layerChange(was, is), shapeChange(was, is, spec.Linked)); why != "" {
+		return why
+	}
 	switch {
-	case was.Base != is.Base:
-		return "base image changed"
-	case was.Layer != is.Layer:
-		return "role layer changed"
-	case was.Privileged != is.Privileged:
-		return "privileges changed"
-	case !slices.Equal(spec.Linked(was), spec.Linked(is)):
-		return "network interfaces changed"
-	case !slices.Equal(was.Mounts, is.Mounts):
-		return "volumes changed"
-	case was.MachineID != is.MachineID:
-		return "machine-id changed"
 	case was.Autostart != is.Autostart:
 		return "autostart changed"
 	case !slices.Equal(was.Config.Services, is.Config.Services):
@@ -175,44 +166,47 @@ func Outdated(was, is *spec.Node) string {
 	case was.Config.Health != is.Config.Health:
 		return "health checks changed"
 	}
-	if why := limitsDifference(was.Limits, is.Limits); why != "" {
-		return why
-	}
-	return spec.Differences(was.Config.Parts, is.Config.Parts)
+	return cmp.Or(limitsDifference(was.Limits, is.Limits), spec.Differences(was.Config.Parts, is.Config.Parts))
 }
 
-func (u *nodeDraft) replaceReason() string {
-	was, is := &u.has.Node, u.wanted
+// layerChange says why a node needs a new private layer.
+func layerChange(was, is *spec.Node) string {
 	switch {
 	case was.Base != is.Base:
 		return "base image changed"
-	case was.Layer != is.Layer:
-		if why := spec.Differences(was.Parts, is.Parts); why != "" {
-			return "role layer changed: " + why
-		}
-		return "role layer changed"
+	case was.Layer == is.Layer:
+		return ""
 	}
-	return ""
+	if why := spec.Differences(was.Parts, is.Parts); why != "" {
+		return "role layer changed: " + why
+	}
+	return "role layer changed"
 }
 
-func (u *nodeDraft) reshapeReason() string {
-	was, is := &u.has.Node, u.wanted
+// shapeChange says why a node must be stopped to be changed. Of its interfaces, linked gives what is compared.
+func shapeChange(was, is *spec.Node, linked func(*spec.Node) []spec.NIC) string {
 	switch {
 	case was.Privileged != is.Privileged:
 		return "privileges changed"
-	case !slices.Equal(u.linked(was), u.linked(is)):
+	case !slices.Equal(linked(was), linked(is)):
 		return "network interfaces changed"
 	case !slices.Equal(was.Mounts, is.Mounts):
 		return "volumes changed"
 	case was.MachineID != is.MachineID:
 		return "machine-id changed"
 	}
-	return u.relinkReason()
+	return ""
+}
+
+func (u *nodeDraft) replaceReason() string { return layerChange(&u.has.Node, u.wanted) }
+
+func (u *nodeDraft) reshapeReason() string {
+	return cmp.Or(shapeChange(&u.has.Node, u.wanted, u.linked), u.relinkReason())
 }
 
 // relinkReason says why a node that runs has to be started anew for its links.
 func (u *nodeDraft) relinkReason() string {
-	if !runs(u.has) {
+	if !u.has.Runs() {
 		return ""
 	}
 	for _, nic := range u.has.NICs {

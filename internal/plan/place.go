@@ -1,16 +1,18 @@
 package plan
 
 import (
+	"cmp"
 	"orrery/internal/observe"
 	"orrery/internal/problem"
 	"orrery/internal/site"
+	"slices"
 )
 
 // Place gives a copy of the site in which every node has a host: the declared one, else the one it is
 // already on, else the one with the largest share of processors and memory still free.
 func Place(s *site.Site, hosts []observe.Host) (*site.Site, error) {
 	placed := *s
-	placed.Nodes = append([]site.Node(nil), s.Nodes...)
+	placed.Nodes = slices.Clone(s.Nodes)
 	room := newRooms(s, hosts)
 	lives := map[string]string{}
 	for i := range hosts {
@@ -29,7 +31,7 @@ func Place(s *site.Site, hosts []observe.Host) (*site.Site, error) {
 			continue
 		}
 		if _, ok := room.byName[n.Host]; !ok {
-			return nil, unknownHost(n)
+			return nil, problem.New(problem.Mistake, "node %s is on host %q, which was not observed", n.Name, n.Host)
 		}
 		room.take(n)
 	}
@@ -43,6 +45,15 @@ func Place(s *site.Site, hosts []observe.Host) (*site.Site, error) {
 		room.take(n)
 	}
 	return &placed, nil
+}
+
+// PlacedAsLive gives the site as Released does, with a host for every node.
+func PlacedAsLive(s *site.Site, hosts []observe.Host, releases map[int]*site.Site) (*site.Site, error) {
+	released, err := Released(s, hosts, releases)
+	if err != nil {
+		return nil, err
+	}
+	return Place(released, hosts)
 }
 
 type room struct {
@@ -66,12 +77,7 @@ func newRooms(s *site.Site, hosts []observe.Host) *rooms {
 		o := &hosts[i]
 		cpus, memory := float64(o.Cpus), float64(o.Memory)
 		if h, ok := s.Host(o.Name); ok {
-			if h.Cpus > 0 {
-				cpus = h.Cpus
-			}
-			if h.Memory > 0 {
-				memory = float64(h.Memory)
-			}
+			cpus, memory = cmp.Or(h.Cpus, cpus), cmp.Or(float64(h.Memory), memory)
 		}
 		r.names = append(r.names, o.Name)
 		r.byName[o.Name] = &room{cpus: cpus, freeCpus: cpus, memory: memory, freeMemory: memory}
@@ -113,18 +119,9 @@ func share(free, all float64) float64 {
 	return free / all
 }
 
-// unknownHost says that a node is declared on a host that nobody looked at.
-func unknownHost(n *site.Node) error {
-	return problem.New(problem.Mistake, "node %s is on host %q, which was not observed", n.Name, n.Host)
-}
-
 // Build plans only the layers that nodes need and that their hosts do not have.
 func Build(s *site.Site, hosts []observe.Host, goal Goal) (*Plan, error) {
-	released, err := Released(s, hosts, goal.Releases)
-	if err != nil {
-		return nil, err
-	}
-	placed, err := Place(released, hosts)
+	placed, err := PlacedAsLive(s, hosts, goal.Releases)
 	if err != nil {
 		return nil, err
 	}

@@ -52,24 +52,10 @@ func inverseOf(s *Step) (Step, bool) {
 			return Step{Kind: RestoreNames, Names: s.WasNames, WasNames: s.Names}, true
 		}
 		return Step{Kind: ForgetNames}, true
-	case CreateNode:
-		return Step{Kind: DestroyNode, Was: s.Node}, true
 	case StartNode:
 		return Step{Kind: StopNode, Was: s.Node}, true
 	case StopNode, KillNode:
 		return Step{Kind: StartNode, Node: s.Was, Was: s.Was}, true
-	case ReplaceNode:
-		return Step{Kind: RestoreNode, Node: s.Was, Was: s.Node}, true
-	case ReshapeNode:
-		return Step{Kind: ReshapeNode, Node: s.Was, Was: s.Node}, true
-	case LimitNode:
-		return Step{Kind: LimitNode, Node: s.Was, Was: s.Node}, true
-	case RetireNode:
-		return Step{Kind: ActivateNode, Node: s.Was, Was: s.Node}, true
-	case ActivateNode:
-		return Step{Kind: RetireNode, Node: s.Was, Was: s.Node}, true
-	case TakeVolumes:
-		return Step{Kind: ReturnVolumes, Node: s.Was, Was: s.Node}, true
 	case CommitSwitch:
 		return Step{Kind: CommitSwitch, Releases: s.WasReleases, WasReleases: s.Releases}, true
 	case MoveLinks:
@@ -81,5 +67,12 @@ func inverseOf(s *Step) (Step, bool) {
 	case ConfigureNode:
 		return Step{Kind: RevertNode, Node: s.Was, Was: s.Node}, s.Was != nil
 	}
-	return Step{}, false
+	kind, known := opposite[s.Kind]
+	return Step{Kind: kind, Node: s.Was, Was: s.Node}, known
+}
+
+// opposite are the kinds of steps that make of a node again what it was.
+var opposite = map[Kind]Kind{
+	CreateNode: DestroyNode, ReplaceNode: RestoreNode, ReshapeNode: ReshapeNode, LimitNode: LimitNode,
+	RetireNode: ActivateNode, ActivateNode: RetireNode, TakeVolumes: ReturnVolumes,
 }

@@ -11,11 +11,7 @@ import (
 
 // Up plans what makes the hosts as declared: every node there, running, configured and healthy, and nothing that is no longer declared.
 func Up(s *site.Site, hosts []observe.Host, goal Goal) (*Plan, error) {
-	released, err := Released(s, hosts, goal.Releases)
-	if err != nil {
-		return nil, err
-	}
-	placed, err := Place(released, hosts)
+	placed, err := PlacedAsLive(s, hosts, goal.Releases)
 	if err != nil {
 		return nil, err
 	}

@@ -23,7 +23,7 @@ func (w *Worker) Sample(n *spec.Node) host.Sample {
 // Usage tells what a node uses, from two samples of it.
 func (w *Worker) Usage(ctx context.Context, n *observe.Node, before, now host.Sample) *apply.Usage {
 	u := &apply.Usage{Processors: -1, Memory: -1, Pids: -1, Disk: -1, Limits: n.Limits}
-	if n.State == observe.Running || n.State == observe.Frozen {
+	if n.Runs() {
 		u.Processors, u.Memory, u.Pids = host.Processors(before, now), now.Memory, now.Pids
 	}
 	if l, able := w.Engines[n.Engine].(engine.Layered); able {

@@ -115,7 +115,7 @@ func (r *restoring) check(ctx context.Context) error {
 				return problem.New(problem.Surprise, "node %s is of another release now than in snapshot %s", n.Record.Name, r.from.ID).
 					Try("orrery switch to release %d first", n.Record.Release)
 			}
-			if now.ID == n.Record.ID && (now.State == observe.Running || now.State == observe.Frozen) {
+			if now.ID == n.Record.ID && now.Runs() {
 				r.ran = append(r.ran, now)
 			}
 		}

@@ -79,7 +79,7 @@ func (h *Host) passedThrough(veth spec.Network, nodes []observe.Node) bool {
 	for i := range nodes {
 		n := &nodes[i]
 		for _, nic := range n.NICs {
-			if n.State == observe.Running || n.State == observe.Frozen {
+			if n.Runs() {
 				taken[nic.Parent] = taken[nic.Parent] || n.Takes(nic)
 			}
 		}

@@ -29,7 +29,7 @@ func (d *draft) networks(h *observe.Host, set []*member) []int {
 	}
 	for _, m := range set {
 		use(m.live)
-		if !running(m.to) {
+		if !m.to.Runs() {
 			use(m.to.Node)
 		}
 		for _, old := range m.olds {
@@ -135,11 +135,7 @@ func (d *draft) commit(h *observe.Host, set []*member) error {
 func (d *draft) names(h *observe.Host, is *observe.Releases, committed int) error {
 	then := *h
 	then.Releases = *is
-	live, err := plan.Released(d.site, []observe.Host{then}, d.goal.Releases)
-	if err != nil {
-		return err
-	}
-	placed, err := plan.Place(live, []observe.Host{then})
+	placed, err := plan.PlacedAsLive(d.site, []observe.Host{then}, d.goal.Releases)
 	if err != nil {
 		return err
 	}

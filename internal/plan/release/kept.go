@@ -42,16 +42,8 @@ func from(is, was *site.Site, hosts []observe.Host) (*site.Site, error) {
 func bound(hosts []observe.Host, release int) []string {
 	all := map[string]bool{}
 	for i := range hosts {
-		r := &hosts[i].Releases
-		groups := []map[string]int{r.Active, r.Former}
-		if r.Trial != nil {
-			groups = append(groups, r.Trial.Back)
-		}
-		if r.Switch != nil {
-			groups = append(groups, r.Switch.To, r.Switch.End)
-		}
-		for _, g := range groups {
-			for node, number := range g {
+		for _, group := range bindings(&hosts[i].Releases) {
+			for node, number := range group {
 				if number == release {
 					all["node "+node] = true
 				}
@@ -59,6 +51,18 @@ func bound(hosts []observe.Host, release int) []string {
 		}
 	}
 	return slices.Sorted(maps.Keys(all))
+}
+
+// bindings give, by node, the releases that are live or may be so again without being staged.
+func bindings(r *observe.Releases) []map[string]int {
+	groups := []map[string]int{r.Active, r.Former}
+	if r.Trial != nil {
+		groups = append(groups, r.Trial.Back)
+	}
+	if r.Switch != nil {
+		groups = append(groups, r.Switch.To, r.Switch.End)
+	}
+	return groups
 }
 
 // returned reports whether a release is bound by nothing but that rollback returns to it.

@@ -33,7 +33,7 @@ func standing(n *observe.Node) bool {
 
 // active reports whether an instance does what only a live node does. One that stands still does nothing, and before it starts in quarantine
 // it is made to do nothing of that.
-func active(n *observe.Node) bool { return running(n) && n.Active }
+func active(n *observe.Node) bool { return n.Runs() && n.Active }
 
 // A member is a node of the set that is switched.
 type member struct {
@@ -126,7 +126,7 @@ func (m *member) changes() bool {
 // cutShort reports whether a switch was killed while it stopped or started services of the member's instance, so that it has to be configured anew.
 func (d *draft) cutShort(m *member) bool {
 	if d.goal.Recover { // what does not run is left to up
-		return running(m.to) && !m.to.Configured
+		return m.to.Runs() && !m.to.Configured
 	}
 	return m.served() && !m.to.Configured
 }
@@ -147,7 +147,7 @@ func (m *member) former() bool {
 func (m *member) served() bool { return m.former() || bereft(&m.to.Node) || m.to.Release == 0 }
 
 // runs reports whether the member's instance runs, or will.
-func (m *member) runs() bool { return running(m.to) || m.wake >= 0 }
+func (m *member) runs() bool { return m.to.Runs() || m.wake >= 0 }
 
 // fit says why an instance cannot be made live now. One that stands still, as after a boot of the host, is woken first.
 func (d *draft) fit(m *member) error {
@@ -174,9 +174,6 @@ func (d *draft) fit(m *member) error {
 		Try("orrery stage %s --release %d", m.name, m.to.Release)
 }
 
-// running reports whether an instance runs, so that its links are there to be moved.
-func running(n *observe.Node) bool { return n.State == observe.Running || n.State == observe.Frozen }
-
 func (m *member) steps() []int {
 	all := slices.Clone(m.retire)
 	if m.ready >= 0 {
@@ -200,7 +197,7 @@ func (m *member) moves() []plan.Move {
 	var all []plan.Move
 	for _, old := range m.olds {
 		was, is := mounting(old.Node, Retired(old.Node)), Retired(old.Node)
-		if running(old) && elsewhere(old, &is) {
+		if old.Runs() && elsewhere(old, &is) {
 			all = append(all, plan.Move{Was: &was, Is: &is})
 		}
 	}

@@ -118,16 +118,8 @@ func Former(r observe.Releases, nodes []string) (map[string]int, error) {
 // the one that has proven itself last.
 func Kept(r observe.Releases) map[int]bool {
 	kept := map[int]bool{}
-	var groups []map[string]int
-	groups = append(groups, r.Active, r.Former)
-	if r.Trial != nil {
-		groups = append(groups, r.Trial.Back)
-	}
-	if r.Switch != nil {
-		groups = append(groups, r.Switch.To, r.Switch.End)
-	}
-	for _, g := range groups {
-		for release := range maps.Values(g) {
+	for _, group := range bindings(&r) {
+		for release := range maps.Values(group) {
 			kept[release] = true
 		}
 	}

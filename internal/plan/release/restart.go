@@ -48,7 +48,7 @@ func (d *draft) restart(h *observe.Host, set []*member, why string) {
 		d.retire(m)
 		for _, old := range m.olds {
 			retired := Retired(old.Node)
-			if running(old) {
+			if old.Runs() {
 				still = append(still, d.halt(m, old, &retired, why))
 			}
 		}
@@ -68,7 +68,7 @@ func (d *draft) restart(h *observe.Host, set []*member, why string) {
 // halt plans that an instance stands still and is put in its place; it gives the last step.
 func (d *draft) halt(m *member, n *observe.Node, shall *spec.Node, why string) int {
 	needs := slices.Concat(d.proofs, m.retire)
-	if running(n) || n == m.to && m.wake >= 0 {
+	if n.Runs() || n == m.to && m.wake >= 0 {
 		needs = []int{add(d.Plan, plan.Step{
 			Kind: plan.StopNode, Host: m.host.Name, Subject: m.name, Reason: why, Disturbs: []string{m.name}, Was: &n.Node, Needs: needs, Undo: "start",
 		})}

@@ -66,7 +66,7 @@ func (d *draft) prove() {
 		return
 	}
 	for _, m := range d.order {
-		if m.staged() && running(m.to) && !m.served() {
+		if m.staged() && m.to.Runs() && !m.served() {
 			d.proof(m, "still healthy in quarantine")
 		}
 	}

@@ -45,7 +45,7 @@ func (d *draft) wake(set []*member, networks []int) {
 		return
 	}
 	for _, m := range set {
-		if running(m.to) || !m.staged() {
+		if m.to.Runs() || !m.staged() {
 			continue
 		}
 		s := plan.Step{Host: m.host.Name, Subject: m.name, Node: &m.to.Node, Was: &m.to.Node, Needs: networks}
@@ -68,7 +68,7 @@ func (d *draft) wake(set []*member, networks []int) {
 // retire plans that what is live stops what must not run twice and lets go of its volumes.
 func (d *draft) retire(m *member) {
 	for _, old := range m.olds {
-		if !running(old) {
+		if !old.Runs() {
 			cold := Retired(old.Node)
 			m.retire = append(m.retire, add(d.Plan, plan.Step{
 				Kind: plan.ReshapeNode, Host: m.host.Name, Subject: m.name, Reason: "release " + site.ReleaseName(old.Release) + " is no longer live",
