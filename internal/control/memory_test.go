@@ -78,9 +78,26 @@ func (ofUser) Inject(context.Context, engine.Ref, ...host.File) error {
 	return errors.ErrUnsupported
 }
 
-type nodes struct {
+type nodesInMemory struct {
 	*fake.Engine
 	ofUser
+}
+
+// anySite is the engine as what is of no site sees it.
+type anySite struct {
+	nodesInMemory
+	*machine
+}
+
+// List gives the nodes of all sites.
+func (m anySite) List(ctx context.Context, _ string) (all []observe.Node, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for site, h := range m.hosts {
+		nodes, wrong := h.List(ctx, site)
+		all, err = append(all, nodes...), errors.Join(err, wrong)
+	}
+	return all, err
 }
 
 type nodesOnDisk struct {
@@ -88,11 +105,11 @@ type nodesOnDisk struct {
 	ofUser
 }
 
-type layers = fake.Layers
+type inMemory = fake.Layers
 
 // Layers on disk are empty trees that are on record.
 type layersOnDisk struct {
-	layers
+	inMemory
 	store *image.Store
 }
 
@@ -100,11 +117,11 @@ func (l layersOnDisk) Record(digest string) (*image.Record, error) { return l.st
 func (l layersOnDisk) Tree(digest string) string                   { return l.store.Tree(digest) }
 
 func (l layersOnDisk) BuildBase(ctx context.Context, layer *spec.Layer, m site.Mirror, say func(string)) error {
-	return errors.Join(l.layers.BuildBase(ctx, layer, m, say), l.keep(layer))
+	return errors.Join(l.inMemory.BuildBase(ctx, layer, m, say), l.keep(layer))
 }
 
 func (l layersOnDisk) BuildLayer(ctx context.Context, layer *spec.Layer, m site.Mirror, fill func(context.Context, host.Runner) error, say func(string)) error {
-	return errors.Join(l.layers.BuildLayer(ctx, layer, m, fill, say), l.keep(layer))
+	return errors.Join(l.inMemory.BuildLayer(ctx, layer, m, fill, say), l.keep(layer))
 }
 
 func (l layersOnDisk) keep(layer *spec.Layer) error {
@@ -137,15 +154,18 @@ func (m *machine) Allowed() error { return nil }
 // Host gives the machine as the host of a site.
 func (m *machine) Host(name, key string, secrets apply.Secrets) apply.Host {
 	in := m.of(key)
-	var e engine.Engine = nodes{Engine: in.Engine}
-	if m.disk {
+	var e engine.Engine = nodesInMemory{Engine: in.Engine}
+	if m.disk && key != "" {
 		e = nodesOnDisk{Disk: m.disks[key]}
+	}
+	if key == "" {
+		e = anySite{e.(nodesInMemory), m}
 	}
 	store := image.Open(m.dirs.State)
 	h := local.New(name, key, m.dirs, map[string]engine.Engine{"lxc": e}, store, secrets)
 	records := h.Ground.Records
 	h.Ground = memory.Ground(in, m.dirs)
-	h.Ground.Volumes = volumes{m}
+	h.Ground.Volumes = volumesInMemory{m}
 	if m.disk {
 		h.Ground.Layers, h.Ground.Records = layersOnDisk{h.Ground.Layers.(fake.Layers), store}, records
 	}
@@ -177,29 +197,29 @@ func (m *machine) Cancel(name string) error {
 }
 
 // Volumes are real directories, without owners.
-type volumes struct{ *machine }
+type volumesInMemory struct{ *machine }
 
-func (m volumes) List(key string) ([]observe.Volume, error) { return volume.List(m.dirs, key) }
+func (m volumesInMemory) List(key string) ([]observe.Volume, error) { return volume.List(m.dirs, key) }
 
-func (m volumes) Provide(n *spec.Node, v spec.Mount, _ volume.Account) error {
+func (m volumesInMemory) Provide(n *spec.Node, v spec.Mount, _ volume.Account) error {
 	return os.MkdirAll(volume.Path(m.dirs, n.Site, n.Name, v), 0o755)
 }
 
-func (m volumes) ProvideCopy(ctx context.Context, n *spec.Node, v spec.Mount, _ volume.Account, still volume.Still) (volume.Made, error) {
+func (m volumesInMemory) ProvideCopy(ctx context.Context, n *spec.Node, v spec.Mount, _ volume.Account, still volume.Still) (volume.Made, error) {
 	to := volume.Path(m.dirs, n.Site, n.Name, v)
 	err := still(ctx, func(context.Context) error { return os.MkdirAll(to, 0o755) })
 	return volume.Made{}, err
 }
 
-func (volumes) Erase(path string) error { return os.RemoveAll(path) }
-func (m volumes) Drop(n *spec.Node, v spec.Mount) error {
+func (volumesInMemory) Erase(path string) error { return os.RemoveAll(path) }
+func (m volumesInMemory) Drop(n *spec.Node, v spec.Mount) error {
 	return os.RemoveAll(volume.Path(m.dirs, n.Site, n.Name, v))
 }
-func (m volumes) DropCopies(key string, release int) error {
+func (m volumesInMemory) DropCopies(key string, release int) error {
 	return os.RemoveAll(m.dirs.Copies(key, release))
 }
-func (volumes) Sweep(string) error { return nil }
-func (volumes) Release() error     { return nil }
+func (volumesInMemory) Sweep(string) error { return nil }
+func (volumesInMemory) Release() error     { return nil }
 
 // A told watcher keeps what it is told.
 type told struct {

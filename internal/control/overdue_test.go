@@ -1,0 +1,194 @@
+package control_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"orrery/internal/control"
+	"orrery/internal/member"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+)
+
+func (d *desk) ofTwin(name string) *desk {
+	of, session := *d, *d.Session
+	session.Twin = name
+	of.Session = &session
+	return &of
+}
+
+// TestTwinEnds: a twin with an end is waited for; if nobody does any more, whoever comes first sees to it, and says so.
+func TestTwinEnds(t *testing.T) {
+	d := newDesk(t)
+	d.up()
+	of := twinOf("toykat", d.dir, "dev")
+	of.Expires = of.Created.Add(hour)
+	_, _, err := d.CreateTwin(t.Context(), of)
+	d.must(err)
+	waits := func() bool {
+		waiting, _ := d.Waiting()
+		return len(waiting) == 1 && waiting[0].Name == "expiry-toykat.dev"
+	}
+	if !waits() {
+		t.Error("nobody waits for its end")
+	}
+	d.must(d.Cancel("expiry-toykat.dev")) // as a kill does
+	s, err := d.ofTwin("dev").Load()
+	d.must(err)
+	d.must(d.UnderWay(s))
+	if !strings.Contains(d.watch.text(), "the process that waited for that has ended") {
+		t.Errorf("told was %s", d.watch.text())
+	}
+	_, err = d.Start(t.Context(), d.site(), nil) // whoever changes a site sees to all of them
+	d.must(err)
+	if !waits() {
+		t.Error("nobody waits for its end again")
+	}
+	d.must(d.Cancel("expiry-toykat.dev"))
+	d.must(d.ResumeExpiries(t.Context()))
+	if !waits() {
+		t.Error("nobody waits for its end after a reboot")
+	}
+
+	d.must(d.Cancel("expiry-toykat.dev"))
+	of.Expires = of.Created.Add(-hour)
+	d.must(d.WriteTwin(of))
+	d.fault.Fail("Destroy", "", 1, nil)
+	d.wantExit(d.ResumeExpiries(t.Context()), problem.Failed, "twin toykat.dev is not ended in its time", "orrery twin destroy dev")
+	twin := d.ofTwin("dev")
+	_, err = twin.Stop(t.Context(), s, nil)
+	d.wantExit(err, problem.Surprise, "the time of twin dev was over", "orrery twin create makes another")
+	if len(d.Twins()) > 0 {
+		t.Errorf("there are %+v", d.Twins())
+	}
+	d.must(d.ResumeExpiries(t.Context()))
+}
+
+// TestTwinMeant: a twin is found by its name, unless several sites have one that is called so.
+func TestTwinMeant(t *testing.T) {
+	d := newDesk(t)
+	d.up()
+	t.Chdir(t.TempDir())
+	for _, name := range []string{"toykat", "karoo"} {
+		of := twinOf(name, d.dir, "dev")
+		if name == "karoo" {
+			of.Dir = t.TempDir()
+		}
+		d.must(d.WriteTwin(of))
+	}
+	twin := d.ofTwin("dev")
+	twin.SiteDir = ""
+	_, err := twin.Directory()
+	d.wantExit(err, problem.Usage, "twins of 2 sites are called dev")
+	d.wantExit(twin.DestroyTwin(t.Context(), "dev"), problem.Usage, "twins of 2 sites are called dev: ", "say -C DIRECTORY")
+	d.must(d.DestroyTwin(t.Context(), "dev")) // of the site of -C
+	if dir, err := twin.Directory(); err != nil || dir == d.dir {
+		t.Errorf("%s, %v", dir, err)
+	}
+	d.wantExit(twin.DestroyTwin(t.Context(), "dave"), problem.Mistake, "there is no twin", "did you mean dev?")
+	d.must(twin.DestroyTwin(t.Context(), "dev"))
+	_, err = twin.Directory()
+	d.wantExit(err, problem.Mistake, "there is no twin")
+	d.must(os.MkdirAll(d.dirs.Site("toykat.dev"), 0o700))
+	d.must(os.WriteFile(d.TwinPath("toykat.dev"), []byte("{"), 0o600))
+	_, err = d.ofTwin("dev").Load()
+	d.wantExit(err, problem.Failed, "what is known of twin dev cannot be read", "orrery twin destroy dev")
+}
+
+// TestTwinWithSecrets: a twin whose volumes are copies has the secrets with which their data was made.
+func TestTwinWithSecrets(t *testing.T) {
+	d := diskDesk(t)
+	d.write("roles/db/role.toml", "[[volume]]\nname = \"archive\"\npath = \"/srv/archive\"\n[[secret]]\nname = \"ledger\"\n")
+	d.write("site.toml", toykat+"[secret.ledger]\ngenerate = 24\n")
+	d.up()
+	d.say("db", book, "paid")
+	of := twinOf("toykat", d.dir, "dev")
+	of.Volumes = site.Snapshot
+	_, _, err := d.CreateTwin(t.Context(), of)
+	d.must(err)
+	d.ofTwin("dev").wantSaid("db", book, "paid")
+	was, err := os.ReadFile(filepath.Join(d.dirs.Secrets("toykat"), "ledger"))
+	d.must(err)
+	is, err := os.ReadFile(filepath.Join(d.dirs.Secrets("toykat.dev"), "ledger"))
+	d.must(err)
+	if string(is) != string(was) {
+		t.Error("the twin has another secret")
+	}
+	d.must(d.DestroyTwin(t.Context(), "dev"))
+	fails := filepath.Join(d.dir, "fails")
+	d.must(os.WriteFile(fails, []byte("#!/bin/sh\nexit 3\n"), 0o755))
+	of.Volumes = fails
+	_, _, err = d.CreateTwin(t.Context(), of)
+	d.wantExit(err, problem.Failed, "did not fill volume archive of node db", "can be destroyed")
+	d.must(d.DestroyTwin(t.Context(), "dev"))
+	_, _, err = d.Original("no-such-site")
+	d.wantExit(err, problem.Usage, "neither a site directory nor a site that is up here")
+}
+
+// TestTrialAfterReboot: what is left of a trial's time goes by the clock of this boot, once the nodes are up again.
+func TestTrialAfterReboot(t *testing.T) {
+	d := newDesk(t)
+	d.up()
+	d.stage(700)
+	_, err := d.Switch(t.Context(), d.site(), nil, control.SwitchOptions{Release: 700, Within: hour, ByHand: true})
+	d.must(err)
+	d.must(d.Cancel("trial-toykat"))
+	h, err := d.Bare(d.site())
+	d.must(err)
+	r, err := h.ReadReleases()
+	d.must(err)
+	r.Trial.Boot = "another"
+	d.must(h.WriteReleases(r))
+	_, err = d.Stop(t.Context(), d.site(), []string{"web1"})
+	d.must(err)
+	if !strings.Contains(d.watch.text(), "nobody has watched over the trial of release 700 since the host rebooted") {
+		t.Errorf("told was %s", d.watch.text())
+	}
+	if waiting, _ := d.Waiting(); len(waiting) > 0 {
+		t.Errorf("%v watch over it although its nodes do not run", waiting)
+	}
+	d.up()
+	if waiting, _ := d.Waiting(); len(waiting) != 1 {
+		t.Errorf("%v watch over it", waiting)
+	}
+	now, err := h.ReadReleases()
+	d.must(err)
+	if now.Trial == nil || now.Trial.Boot == "another" {
+		t.Errorf("the trial is %+v", now.Trial)
+	}
+	if !strings.Contains(d.watch.text(), "stays with \"orrery confirm\" only") {
+		t.Errorf("told was %s", d.watch.text())
+	}
+	_, err = d.Down(t.Context(), d.site(), nil, false) // which ends it
+	d.must(err)
+	if waiting, _ := d.Waiting(); len(waiting) > 0 {
+		t.Errorf("%v watch over a site that is down", waiting)
+	}
+	_, err = d.Confirm(t.Context(), d.site(), "by hand")
+	d.wantExit(err, problem.Mistake, "no release is on trial")
+}
+
+// TestGrant: a member has as many twins as the site grants, for as long as it grants; root has all.
+func TestGrant(t *testing.T) {
+	d := newDesk(t)
+	d.write("site.toml", toykat+"[twin]\nmost = 1\nexpires = \"2h\"\n")
+	s := d.site()
+	of := twinOf("toykat", d.dir, "dev")
+	d.must(d.Grant(s, &of))
+	if !of.Expires.IsZero() {
+		t.Errorf("root's ends at %s", of.Expires)
+	}
+	d.Member = &member.Person{Name: "ada"}
+	of.Options.Owner, of.Expires = "ada", of.Created.Add(3*hour)
+	d.wantExit(d.Grant(s, &of), problem.Refused, "ends after 2h0m0s at the latest")
+	of.Expires = time.Time{}
+	d.must(d.Grant(s, &of))
+	if of.Expires.Sub(of.Created) != 2*hour {
+		t.Errorf("it ends at %s", of.Expires)
+	}
+	d.must(d.WriteTwin(of))
+	d.wantExit(d.Grant(s, &of), problem.Refused, "at most 1")
+}

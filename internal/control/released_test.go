@@ -1,0 +1,287 @@
+package control_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"orrery/internal/control"
+	"orrery/internal/control/layers"
+	"orrery/internal/control/register"
+	"orrery/internal/control/releases"
+	"orrery/internal/engine"
+	"orrery/internal/host"
+	"orrery/internal/member"
+	"orrery/internal/observe"
+	"orrery/internal/problem"
+)
+
+// TestReleaseLs: each release is told of with what it is to the site, what its nodes consist of, and old ones go.
+func TestReleaseLs(t *testing.T) {
+	d := diskDesk(t)
+	d.write("site.toml", toykat+"[release.702]\nnotes = \"the last\"\n")
+	d.up()
+	for _, n := range []int{700, 701} {
+		d.stage(n)
+		d.turnTo(n)
+	}
+	d.stage(702)
+	s := d.site()
+	all, err := releases.List(t.Context(), d.Session, s)
+	d.must(err)
+	var got []string
+	for _, r := range all {
+		what := ""
+		for word, is := range map[string]bool{"declared": r.Declared, "former": r.Former, "trial": r.Trial} {
+			if is {
+				what += " " + word
+			}
+		}
+		got = append(got, strings.TrimSpace(strings.Join([]string{register.ReleaseNames(map[string]int{"": r.Number}), strings.Join(r.Live, "+"), strings.Join(r.Quarantine, "+"), r.Notes}, "|")))
+		if r.Former != (r.Number == 700) || r.Declared != (r.Number >= 700) {
+			t.Errorf("release %d is%s", r.Number, what)
+		}
+	}
+	want := "none||db+web1+web2| 700||db+web1+web2| 701|db+web1+web2|| 702||db+web1+web2|the last"
+	if strings.Join(got, " ") != want {
+		t.Errorf("the releases are %s\nnot %s", strings.Join(got, " "), want)
+	}
+	shown, err := releases.Show(t.Context(), d.Session, s, 701, []string{"db"})
+	d.must(err)
+	if len(shown) != 1 || shown[0].Node != "db" || len(shown[0].Content) == 0 || strings.Join(shown[0].Roles, " ") != "db" {
+		t.Errorf("%+v", shown)
+	}
+	_, err = releases.Show(t.Context(), d.Session, s, 799, nil)
+	d.wantExit(err, problem.Mistake, "no node of release 799", "orrery stage --release 799")
+
+	_, err = releases.Prune(t.Context(), d.Session, s, -1)
+	d.wantExit(err, problem.Usage)
+	gone, err := releases.Prune(t.Context(), d.Session, s, 0)
+	d.must(err)
+	if gone == nil || gone.Nodes == 0 {
+		t.Errorf("%+v", gone)
+	}
+	if again, err := releases.Prune(t.Context(), d.Session, s, 0); err != nil || again != nil {
+		t.Errorf("%+v, %v", again, err)
+	}
+	d.wantLive(701)
+	if _, err := d.Rollback(t.Context(), s, nil); err != nil {
+		t.Errorf("what rollback returns to is gone: %v", err)
+	}
+
+	for text, want := range map[string]int{"next": 702, "701": 701, "0": 0} {
+		if n, err := register.ReleaseNumber(s, text); n != want || err != nil {
+			t.Errorf("%s: %d, %v", text, n, err)
+		}
+	}
+	for text, want := range map[string]string{"": "which release?", "x": "no number", "-1": "no number"} {
+		if _, err := register.ReleaseNumber(s, text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+// TestLayers: layers are built without nodes, those that no node stands on go, and a layer that fails is said.
+func TestLayers(t *testing.T) {
+	d := diskDesk(t)
+	d.write("roles/db/role.toml", "apt = [\"cron\"]\n")
+	d.fault.Fail("build", "debian", 1, nil)
+	_, err := layers.Build(t.Context(), d.Session, nil)
+	d.wantExit(err, problem.Left, "layer debian")
+	built, err := layers.Build(t.Context(), d.Session, []string{"db"})
+	d.must(err)
+	if len(built) != 2 || !built[0].IsBase() && !built[1].IsBase() {
+		t.Errorf("built were %+v", built)
+	}
+	rows, err := layers.List(t.Context(), d.Session)
+	d.must(err)
+	if len(rows) != 2 || rows[0].Used || rows[1].Used {
+		t.Errorf("%+v", rows)
+	}
+	d.wantNodes("db none absent -, web1 none absent -, web2 none absent -")
+	_, _, err = d.Up(t.Context(), d.site(), []string{"web1"}, control.UpOptions{})
+	d.must(err)
+	gone, err := layers.Remove(t.Context(), d.Session)
+	d.must(err)
+	if len(gone) != 1 || !strings.Contains(gone[0].Title, "db") {
+		t.Errorf("gone are %+v", gone)
+	}
+	if rows, err = layers.List(t.Context(), d.Session); err != nil || len(rows) != 1 || !rows[0].Used {
+		t.Errorf("%+v, %v", rows, err)
+	}
+	if log, err := d.LayerLog(rows[0].Digest); err == nil {
+		log.Close()
+		t.Error("there is a log of what printed nothing")
+	}
+	_, err = layers.Pull(t.Context(), d.Session, layers.PullOptions{Dir: t.TempDir()})
+	if err == nil { // layers in memory do not say of which suite they are
+		t.Error("a mirror was made of nothing")
+	}
+	d.write("site.toml", "[site]\nname = \"toykat\"\n")
+	if pulled, err := layers.Pull(t.Context(), d.Session, layers.PullOptions{}); err != nil || !pulled.Needless {
+		t.Errorf("%+v, %v", pulled, err)
+	}
+}
+
+// TestProbe: a look into the nodes tells which are not as they were proven, and what is used is measured.
+func TestProbe(t *testing.T) {
+	d := newDesk(t)
+	d.up()
+	look := func() control.NodeStatus {
+		t.Helper()
+		status, err := d.Status(t.Context(), d.site(), []string{"web1"})
+		d.must(err)
+		d.must(status.Probe(t.Context()))
+		return status.Nodes[0]
+	}
+	if n := look(); !n.Probed || len(n.Drift) > 0 || n.Health != control.Healthy {
+		t.Errorf("%+v", n)
+	}
+	d.fault.Fail("Run", "web1", 99, nil)
+	if n := look(); n.Health != control.Unhealthy || len(n.Drift) == 0 {
+		t.Errorf("%+v", n)
+	}
+	d.fault.Revive()
+	r, _, err := d.Up(t.Context(), d.site(), nil, control.UpOptions{Probe: true})
+	if err != nil || r != nil {
+		t.Errorf("an up that looks into nodes which are well: %+v, %v", r, err)
+	}
+
+	status, err := d.Status(t.Context(), d.site(), nil)
+	d.must(err)
+	before, err := status.Measure(t.Context(), map[int]host.Sample{})
+	d.must(err)
+	if len(before) != 3 {
+		t.Errorf("measured were %v", before)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := status.Measure(ended, nil); err == nil {
+		t.Error("it waits although nobody does")
+	}
+}
+
+// TestInterrupted: an operation that its caller ends says what is left, and goes on from there.
+func TestInterrupted(t *testing.T) {
+	d := newDesk(t)
+	s := d.site()
+	ctx, cancel := context.WithCancel(t.Context())
+	d.of("toykat").Command = func(_ context.Context, _ engine.Ref, c host.Command) error {
+		if c.Args[0] == "ask" {
+			cancel()
+		}
+		return nil
+	}
+	_, _, err := d.Up(ctx, s, nil, control.UpOptions{Parallel: 1})
+	d.wantExit(err, problem.Interrupted, "steps are done; left are", "run the same command to go on")
+	d.up()
+	d.wantNodes(allUp)
+	d.fault.Fail("Stop", "web1", 3, nil)
+	d.fault.Fail("Start", "web2", 1, nil)
+	_, err = d.Down(t.Context(), s, []string{"web*"}, false)
+	d.must(ignoreLeft(err))
+	d.fault.Revive()
+	d.up()
+	d.wantNodes(allUp)
+}
+
+func ignoreLeft(err error) error {
+	if problem.Exit(err) == int(problem.Left) {
+		return nil
+	}
+	return err
+}
+
+// TestUndoFails: what cannot be taken back is said.
+func TestUndoFails(t *testing.T) {
+	d := newDesk(t)
+	d.fault.Fail("Start", "web1", 1, nil)
+	d.fault.Fail("Destroy", "web2", 1, nil)
+	_, _, err := d.Up(t.Context(), d.site(), nil, control.UpOptions{Undo: true})
+	d.wantExit(err, problem.Left, "not all of it could be taken back", "web2", "orrery down clears")
+	if !strings.Contains(d.watch.text(), "undo: ") {
+		t.Errorf("told was %s", d.watch.text())
+	}
+	_, err = d.Down(t.Context(), d.site(), nil, true)
+	d.must(err)
+	d.wantNodes("db none absent -, web1 none absent -, web2 none absent -")
+}
+
+// TestHalfWay: a switch that fails and cannot be taken back wholly says where each node is, whoever asks next is told, and the next up mends it.
+func TestHalfWay(t *testing.T) {
+	d := newDesk(t)
+	d.up()
+	d.stage(700)
+	d.fault.Fail("move", "", 9, nil)
+	d.fault.Fail("Change", "", 9, nil)
+	d.fault.Fail("Start", "", 9, nil)
+	d.fault.Fail("Run", "", 99, nil)
+	_, err := d.Switch(t.Context(), d.site(), nil, control.SwitchOptions{Release: 700})
+	d.fault.Revive()
+	if problem.Exit(err) == int(problem.Reverted) {
+		d.wantLive(0)
+		t.Skip("all of it could be taken back")
+	}
+	d.wantExit(err, problem.HalfWay, "could not be taken back wholly", "db: ")
+	d.wantExit(d.UnderWay(d.site()), problem.HalfWay, "is under way or was interrupted", "orrery up takes it to release")
+	_, err = d.Confirm(t.Context(), d.site(), "by hand")
+	d.wantExit(err, problem.HalfWay)
+	d.up()
+	d.wantLive(0)
+	d.must(d.UnderWay(d.site()))
+}
+
+// TestAwaited: whoever waits for the end of a trial may end waiting; the trial goes on.
+func TestAwaited(t *testing.T) {
+	d := newDesk(t)
+	d.up()
+	d.stage(700)
+	_, err := d.Switch(t.Context(), d.site(), nil, control.SwitchOptions{Release: 700, Within: hour})
+	d.must(err)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	_, err = d.AwaitTrial(ctx, d.site())
+	d.wantExit(err, problem.Interrupted, "the trial goes on")
+	done := make(chan error)
+	go func() {
+		end, err := d.AwaitTrial(t.Context(), d.site())
+		if err == nil && end.Result != observe.Confirmed {
+			err = errors.New(end.Result)
+		}
+		done <- err
+	}()
+	_, err = d.Confirm(t.Context(), d.site(), "by hand")
+	d.must(err)
+	d.must(<-done)
+}
+
+// TestRoot: without a machine, it is this one, which whoever is not root may not change.
+func TestRoot(t *testing.T) {
+	c := &control.Session{Register: register.Register{Dirs: host.Dirs{State: t.TempDir(), Run: t.TempDir()}}}
+	if err := c.Allowed(); (err != nil) != (problem.Exit(err) == int(problem.Unable)) {
+		t.Error(err)
+	}
+	if control.Who() == "" {
+		t.Error("nobody is here")
+	}
+	t.Setenv("SUDO_USER", "ada")
+	if control.Who() != "ada" {
+		t.Errorf("here is %s", control.Who())
+	}
+}
+
+// TestBarred: a member gets into no node in which he would be root on the host.
+func TestBarred(t *testing.T) {
+	d := newDesk(t)
+	d.write("site.toml", strings.Replace(toykat, "roles  = [\"db\"]", "roles  = [\"db\"]\nprivileged = true", 1))
+	d.up()
+	d.Member = &member.Person{Name: "ada"}
+	in, err := d.Running(t.Context(), d.site(), "db")
+	d.must(err)
+	d.wantExit(in.Run(t.Context(), host.Command{Args: []string{"id"}}), problem.Refused, "node db is privileged")
+	in, err = d.Running(t.Context(), d.site(), "web1")
+	d.must(err)
+	d.must(in.Run(t.Context(), host.Command{Args: []string{"true"}}))
+}

@@ -1,0 +1,128 @@
+package control_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"orrery/internal/control/volumes"
+	"orrery/internal/problem"
+)
+
+// TestVolumes: each volume is told of with its size and its mirror, and those that no node uses any more as such.
+func TestVolumes(t *testing.T) {
+	d := diskDesk(t)
+	d.up()
+	d.say("db", book, "paid")
+	rows, orphans, err := volumes.List(t.Context(), d.Session)
+	d.must(err)
+	if len(rows) != 1 || rows[0].Node != "db" || !rows[0].There || rows[0].Size.Apparent == 0 || rows[0].Orphan || len(orphans) > 0 {
+		t.Errorf("%+v, %v", rows, orphans)
+	}
+	d.write("site.toml", strings.Replace(toykat, "[node.db]", "[node.ledger]", 1))
+	rows, orphans, err = volumes.List(t.Context(), d.Session)
+	d.must(err)
+	if len(rows) != 2 || rows[0].There || !rows[1].Orphan || rows[1].Node != "db" || len(orphans) != 1 {
+		t.Errorf("%+v, %v", rows, orphans)
+	}
+	if names := volumes.Formers(d.Session, d.site()); strings.Join(names, " ") != "db" {
+		t.Errorf("the former nodes are %v", names)
+	}
+}
+
+// TestAdopt: a node that takes the place of another has its data, and the former one ends; not while anybody uses it, nor unasked in production.
+func TestAdopt(t *testing.T) {
+	d := diskDesk(t)
+	d.up()
+	d.say("db", book, "paid")
+	_, err := volumes.Adopt(t.Context(), d.Session, "db", "nobody", nil)
+	d.wantExit(err, problem.Usage, "nobody")
+	_, err = volumes.Adopt(t.Context(), d.Session, "nobody", "db", nil)
+	d.wantExit(err, problem.Usage, "no such data of nobody")
+	renamed := strings.Replace(toykat, "[node.db]\nid     = 11", "[node.ledger]\nid     = 12", 1)
+	d.write("site.toml", renamed+"[node.db]\nid = 11\nroles = [\"db\"]\n")
+	d.up()
+	d.say("ledger", book, "nothing yet")
+	_, err = volumes.Adopt(t.Context(), d.Session, "db", "ledger", nil)
+	d.wantExit(err, problem.Refused, "node db uses volume archive itself")
+
+	d.write("site.toml", renamed)
+	_, err = volumes.Adopt(t.Context(), d.Session, "db", "ledger", nil)
+	d.wantExit(err, problem.Refused, "node ledger runs", "orrery stop ledger")
+	_, err = d.Stop(t.Context(), d.site(), []string{"ledger"})
+	d.must(err)
+	d.fault.Fail("Destroy", "db", 1, nil)
+	_, err = volumes.Adopt(t.Context(), d.Session, "db", "ledger", nil)
+	d.wantExit(err, problem.Failed, "this failure was ordered")
+	done, err := volumes.Adopt(t.Context(), d.Session, "db", "ledger", []string{"archive"})
+	d.must(err)
+	if len(done) != 1 || done[0].Volume != "archive" || done[0].Kept == "" { // it had its own
+		t.Errorf("%+v", done)
+	}
+	d.up()
+	d.wantSaid("ledger", book, "paid")
+	d.wantNodes("ledger none running healthy, web1 none running healthy, web2 none running healthy")
+}
+
+// TestMirror: a volume is mirrored when that is asked for, and what has come to differ is told.
+func TestMirror(t *testing.T) {
+	if _, err := exec.LookPath("rsync"); err != nil {
+		t.Skip("there is no rsync")
+	}
+	d := diskDesk(t)
+	d.up()
+	d.say("db", book, "paid")
+	none := func(volumes.Mirrored) { t.Error("something was mirrored") }
+	d.wantExit(volumes.Mirror(t.Context(), d.Session, volumes.MirrorOptions{}, none), problem.Usage, "no volume that a node uses has no mirror")
+	d.wantExit(volumes.Mirror(t.Context(), d.Session, volumes.MirrorOptions{Names: []string{"x"}}, none), problem.Usage, "volume x")
+	to := t.TempDir()
+	d.write("site.toml", toykat+"[volume.archive]\nmirror = \""+to+"\"\n[hook.page]\non = [\"mirror-failed\"]\ncommand = [\"/bin/true\"]\n")
+	var made []volumes.Mirrored
+	bring := func(o volumes.MirrorOptions) error {
+		made = nil
+		return volumes.Mirror(t.Context(), d.Session, o, func(m volumes.Mirrored) { made = append(made, m) })
+	}
+	compare := func() (all []volumes.Compared) {
+		t.Helper()
+		d.must(volumes.Verify(t.Context(), d.Session, nil, func(c volumes.Compared) { all = append(all, c) }))
+		return all
+	}
+	d.must(bring(volumes.MirrorOptions{}))
+	if len(made) != 1 || made[0].Node != "db" || made[0].Problem != "" {
+		t.Errorf("mirrored was %+v", made)
+	}
+	text, err := os.ReadFile(filepath.Join(to, "db", "book"))
+	if err != nil || string(text) != "paid" {
+		t.Errorf("%q, %v", text, err)
+	}
+	if all := compare(); len(all) != 1 || len(all[0].Deviations) > 0 {
+		t.Errorf("%+v", all)
+	}
+	d.must(os.WriteFile(filepath.Join(to, "db", "book"), []byte("owed"), 0o644))
+	if all := compare(); len(all) != 1 || len(all[0].Deviations) == 0 {
+		t.Errorf("%+v", all)
+	}
+	d.must(bring(volumes.MirrorOptions{Contents: true}))
+	if all := compare(); len(all[0].Deviations) > 0 {
+		t.Errorf("%+v", all)
+	}
+	rows, _, err := volumes.List(t.Context(), d.Session)
+	d.must(err)
+	if rows[0].Mirror != filepath.Join(to, "db") || rows[0].Last == nil || rows[0].Last.Problem != "" {
+		t.Errorf("%+v", rows[0])
+	}
+	d.must(os.RemoveAll(filepath.Join(d.dirs.Volumes("toykat"), "archive", "db")))
+	if err := bring(volumes.MirrorOptions{}); err == nil || len(made) > 0 {
+		t.Errorf("what is not there was mirrored: %+v", made)
+	}
+	if waiting, _ := d.Waiting(); len(waiting) != 1 || waiting[0].Name != "hooks-toykat" {
+		t.Errorf("the hook was not told: %v", waiting)
+	}
+	d.must(os.RemoveAll(to))
+	d.Twin = "dev"
+	_, _, err = d.CreateTwin(t.Context(), twinOf("toykat", d.dir, "dev"))
+	d.must(err)
+	d.wantExit(volumes.Verify(t.Context(), d.Session, nil, nil), problem.Refused, "volumes of a twin are not mirrored")
+}
