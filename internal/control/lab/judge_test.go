@@ -1,0 +1,91 @@
+package lab
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"orrery/internal/control"
+	"orrery/internal/control/register"
+	"orrery/internal/host"
+	"orrery/internal/lab/bundle"
+	"orrery/internal/lab/experiment"
+	"orrery/internal/lab/test"
+	"orrery/internal/problem"
+)
+
+// measured makes the bundle of a run in which one test took so long in two settings.
+func measured(t *testing.T, c *control.Session, id string, slower float64) string {
+	t.Helper()
+	w, before, err := openBundle(c, &resumed{}, Options{Experiment: experiment.Default(), To: filepath.Join(Bundles(c), id), Fresh: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &book{w, before.Head}
+	of := b.head.Tests[0]
+	for round := range 12 {
+		for slot, setting := range []string{experiment.Bare, experiment.Control, "lxc"} {
+			value := 1 + float64(round%3)/1000
+			if setting == "lxc" {
+				value *= slower
+			}
+			err := w.Trial(bundle.Trial{
+				Round: round, Slot: slot, Instance: 1, Setting: setting, Test: of.Name, Began: time.Now(), Ended: time.Now(),
+				Samples: []test.Sample{{Figure: of.Figures[0].Name, Value: value}},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := b.Round(round + 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := b.end(nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Dir()
+}
+
+// TestJudge: a run has a report, which can be computed again; a figure that was changed, and damage, are told; two runs are set side by side.
+func TestJudge(t *testing.T) {
+	c := &control.Session{Register: register.Register{Dirs: host.Dirs{State: t.TempDir()}}}
+	first := measured(t, c, "default-1", 1)
+	measured(t, c, "default-2", 1.5)
+	made, err := WriteReport(first)
+	if err != nil || made.Dir != first || made.Report == nil {
+		t.Fatalf("%+v, %v", made, err)
+	}
+	checked, err := Check(first)
+	if err != nil || len(checked.Differences) > 0 {
+		t.Errorf("%+v, %v", checked, err)
+	}
+	if State(bundle.Head{State: bundle.Done}, first) != string(bundle.Done) {
+		t.Error("it is not done")
+	}
+	if compared, err := Compare(c, "default-1", "default-2"); err != nil || compared == nil {
+		t.Errorf("%+v, %v", compared, err)
+	}
+	if _, err := Compare(c, "default-1", "default-3"); problem.Exit(err) != int(problem.Usage) {
+		t.Error(err)
+	}
+	if facts, err := Doctor(t.Context(), c); err != nil {
+		t.Errorf("%+v, %v", facts, err)
+	}
+	trials := filepath.Join(first, bundle.TrialsFile)
+	text, err := os.ReadFile(trials)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(trials, []byte(strings.Replace(string(text), `"value":1`, `"value":9`, 12)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Check(first); err == nil {
+		t.Error("a value was changed, and nobody says so")
+	}
+}
