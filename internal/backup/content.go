@@ -47,33 +47,12 @@ func (w *walk) extents(f int, st *unix.Stat_t) ([]vault.Extent, error) {
 		return []vault.Extent{x}, err
 	}
 	var all []vault.Extent
-	for at := int64(0); at < st.Size; {
-		from, err := unix.Seek(f, at, unix.SEEK_DATA)
-		if errors.Is(err, unix.ENXIO) {
-			break // nothing but a hole is left
-		}
-		if errors.Is(err, unix.EINVAL) { // the file system knows no holes
-			x, err := w.extent(f, at, st.Size)
-			return append(all, x), err
-		}
-		if err != nil {
-			return nil, err
-		}
-		to, err := unix.Seek(f, from, unix.SEEK_HOLE)
-		if err != nil && !errors.Is(err, unix.ENXIO) {
-			return nil, err
-		}
-		to = min(to, st.Size)
-		if from >= st.Size || to <= from {
-			break // it has been cut off meanwhile
-		}
+	err := tree.EachData(f, st.Size, func(from, to int64) error {
 		x, err := w.extent(f, from, to)
-		if err != nil {
-			return nil, err
-		}
-		all, at = append(all, x), to
-	}
-	return all, nil
+		all = append(all, x)
+		return err
+	})
+	return all, err
 }
 
 func (w *walk) extent(f int, from, to int64) (vault.Extent, error) {

@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -19,6 +20,7 @@ type Made struct {
 	Mode     uint32 // with the type, as stat(2) gives it
 	Uid, Gid int
 	Modified time.Time
+	Accessed time.Time         // the zero time: now
 	Link     string            // what a symbolic link says
 	Same     string            // the path of the file that this is another name of; all else is that file's
 	Attrs    map[string][]byte // extended attributes
@@ -215,9 +217,19 @@ func (b *Builder) leave() error {
 	return b.dress(dir, name, &inner.made)
 }
 
-// dress gives a path its owner, mode, attributes and time, in this order: a change of owner drops the set-user-ID bit and capabilities, and
-// an ACL goes with the mode. Nobody else can enter the tree meanwhile.
 func (b *Builder) dress(dir int, name string, m *Made) error {
+	return m.Dress(dir, name, func(attr string, err error) error {
+		if errors.Is(err, unix.ENOTSUP) || errors.Is(err, unix.EPERM) && os.Geteuid() != 0 {
+			b.lacks(attr)
+			return nil
+		}
+		return fmt.Errorf("attribute %q: %w", Shorten(attr), err)
+	})
+}
+
+// Dress gives an entry of an open directory its owner, mode, attributes and times, in this order: a change of owner drops the set-user-ID bit and
+// capabilities, and an ACL goes with the mode. Nobody else can enter the directory meanwhile. Failed judges attributes that cannot be set.
+func (m *Made) Dress(dir int, name string, failed func(attr string, err error) error) error {
 	if err := unix.Fchownat(dir, name, m.Uid, m.Gid, unix.AT_SYMLINK_NOFOLLOW); err != nil && os.Geteuid() == 0 {
 		return err
 	}
@@ -227,16 +239,20 @@ func (b *Builder) dress(dir int, name string, m *Made) error {
 		}
 	}
 	for attr, value := range m.Attrs {
-		err := unix.Lsetxattr(fmt.Sprintf("/proc/self/fd/%d/%s", dir, name), attr, value, 0)
-		if errors.Is(err, unix.ENOTSUP) || errors.Is(err, unix.EPERM) && os.Geteuid() != 0 {
-			b.lacks(attr)
-			continue
-		}
-		if err != nil {
-			return fmt.Errorf("attribute %q: %w", Shorten(attr), err)
+		if err := SetAttribute(dir, name, attr, value); err != nil {
+			if err = failed(attr, err); err != nil {
+				return err
+			}
 		}
 	}
-	times := []unix.Timespec{unix.NsecToTimespec(time.Now().UnixNano()), unix.NsecToTimespec(m.Modified.UnixNano())}
+	var times []unix.Timespec
+	for _, when := range []time.Time{cmp.Or(m.Accessed, time.Now()), m.Modified} {
+		at, err := unix.TimeToTimespec(when)
+		if err != nil {
+			return err
+		}
+		times = append(times, at)
+	}
 	return unix.UtimesNanoAt(dir, name, times, unix.AT_SYMLINK_NOFOLLOW)
 }
 

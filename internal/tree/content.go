@@ -17,17 +17,28 @@ func CopyContent(ctx context.Context, to, from int, st *unix.Stat_t, moved func(
 	if st.Size > 0 && st.Blocks*512 >= st.Size {
 		return copyRange(ctx, to, from, 0, st.Size, moved)
 	}
-	for at := int64(0); at < st.Size; {
-		data, end, err := nextData(from, at, st.Size)
+	err := EachData(from, st.Size, func(at, end int64) error { return copyRange(ctx, to, from, at, end, moved) })
+	if err != nil {
+		return err
+	}
+	return unix.Ftruncate(to, st.Size)
+}
+
+// EachData does something with each part of a file of some size that is no hole.
+func EachData(f int, size int64, do func(at, end int64) error) error {
+	for at := int64(0); at < size; {
+		data, end, err := nextData(f, at, size)
 		if err != nil {
 			return err
 		}
-		if err := copyRange(ctx, to, from, data, end, moved); err != nil {
-			return err
+		if data < end {
+			if err := do(data, end); err != nil {
+				return err
+			}
 		}
 		at = end
 	}
-	return unix.Ftruncate(to, st.Size)
+	return nil
 }
 
 // nextData finds the next part of a file that is no hole; at its end, an empty one.

@@ -54,7 +54,10 @@ func (r *round) fresh(e *tree.Entry, k *known) error {
 		err = wrote(e.Name, unix.Mknodat(dir, e.Name, e.Stat.Mode&unix.S_IFMT|0o600, 0))
 	}
 	if err == nil && made.mode&unix.S_IFMT != unix.S_IFREG {
-		err = r.dressNode(e, dir)
+		var attrs map[string][]byte
+		if attrs, err = tree.Attributes(e.Dir, e.Name); err == nil {
+			err = r.dress(e.Path, dir, e.Name, &e.Stat, attrs)
+		}
 	}
 	if err == nil && made.several() {
 		err = r.several(made, dir)
@@ -111,7 +114,7 @@ func (r *round) regular(e *tree.Entry, dir int) (state, error) {
 	if r.still && stateOf(&now) != stateOf(&st) {
 		return state{}, changed()
 	}
-	return stateOf(&st), r.dress(e.Path, to, dir, e.Name, &st, attrs)
+	return stateOf(&st), r.dress(e.Path, dir, e.Name, &st, attrs)
 }
 
 // content makes a new file hold what another does: the same blocks, if it can be.

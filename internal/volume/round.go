@@ -180,7 +180,7 @@ func (r *round) leaveDirectory(e *tree.Entry) error {
 		return err
 	}
 	f.bare = len(attrs) == 0
-	return r.dress(e.Path, f.fd, f.fd, ".", &e.Stat, attrs)
+	return r.dress(e.Path, f.fd, ".", &e.Stat, attrs)
 }
 
 // drop removes what is known from the copy.
