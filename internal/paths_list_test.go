@@ -202,7 +202,7 @@ var functions = map[string][]string{
 	"internal/backup/vault/repository.go": {"OpenDirectory", "begin"},
 	"internal/backup/room.go":             {"needOf"},
 	"internal/backup/set.go":              {"collect", "below"},
-	"internal/backup/stage.go":            {"Restore.Stage", "Restore.note", "Restore.settle", "Restore.tree", "empty"},
+	"internal/backup/stage.go":            {"Restore.Stage", "Restore.note", "Restore.tree", "empty"},
 	"internal/backup/take.go":             {"Backup.atOnce"},
 	"internal/engine/lxc/config.go":       {"Engine.writeConfig", "hasAppArmor"},
 	"internal/engine/lxc/dial.go":         {"container.networkSpace"},

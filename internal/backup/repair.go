@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 
 	"orrery/internal/backup/vault"
@@ -254,13 +255,7 @@ func (l *Loss) Whole() bool { return l.All == 0 }
 
 // String names some of what is lost.
 func (l *Loss) String() string {
-	text := ""
-	for i, what := range l.Some {
-		if i > 0 {
-			text += "; "
-		}
-		text += what
-	}
+	text := strings.Join(l.Some, "; ")
 	if more := l.All - len(l.Some); more > 0 {
 		text += fmt.Sprintf("; and %d more", more)
 	}

@@ -2,7 +2,6 @@ package backup
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"io/fs"
 	"os"
@@ -10,13 +9,13 @@ import (
 	"strconv"
 
 	"filippo.io/age"
-	"golang.org/x/sys/unix"
 
 	"orrery/internal/backup/vault"
 	"orrery/internal/host"
 	"orrery/internal/image"
 	"orrery/internal/problem"
 	"orrery/internal/tree"
+	"orrery/internal/volume"
 )
 
 // A Restore puts a backup in place. First all of it is laid down aside, where nothing sees it; then it is moved to where it belongs,
@@ -248,21 +247,13 @@ func (r *Restore) releases() error {
 		return vault.Damaged(r.From, "what it says of releases", err)
 	}
 	known.Switch, known.Trial, known.Former = nil, nil, nil
-	text, err := json.Marshal(known)
-	if err != nil {
-		return err
-	}
 	at := r.aside("releases.json")
 	r.plan.Moves = append(r.plan.Moves, move{at, filepath.Join(r.Dirs.Site(r.Key), "releases.json"), true})
-	return host.WriteFile(host.File{Path: at, Content: text, Mode: 0o644})
+	return host.WriteJSON(at, 0o644, known)
 }
 
 func (r *Restore) note() error {
-	text, err := json.Marshal(r.plan)
-	if err != nil {
-		return err
-	}
-	if err := host.WriteFile(host.File{Path: r.aside("restore.json"), Content: text, Mode: 0o600}); err != nil {
+	if err := host.WriteJSON(r.aside("restore.json"), 0o600, r.plan); err != nil {
 		return err
 	}
 	dir, err := os.Open(r.aside())
@@ -278,12 +269,7 @@ func (r *Restore) settle() error {
 	if err := host.WriteJSON(r.aside(manifestAside), 0o600, r.Manifest); err != nil {
 		return err
 	}
-	dir, err := os.Open(r.aside())
-	if err != nil {
-		return err
-	}
-	defer dir.Close()
-	if err := unix.Syncfs(int(dir.Fd())); err != nil {
+	if err := volume.Sync(r.aside()); err != nil {
 		return err
 	}
 	r.plan.Staged = true

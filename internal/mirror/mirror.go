@@ -10,6 +10,7 @@
 package mirror
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -101,22 +102,12 @@ func (m *Mirror) clear() error {
 	return nil
 }
 
-// architectures are Debian's names of those whose Go names differ.
-var architectures = map[string]string{"386": "i386", "arm": "armhf", "ppc64le": "ppc64el", "mips64le": "mips64el"}
+// Names of architectures that differ from those of Go, in Debian's words and in those of Python.
+var (
+	architectures = map[string]string{"386": "i386", "arm": "armhf", "ppc64le": "ppc64el", "mips64le": "mips64el"}
+	machines      = map[string]string{"amd64": "x86_64", "arm64": "aarch64", "386": "i686", "arm": "armv7l"}
+)
 
-// architecture is that of this host, in Debian's words, and machine the same in those of Python.
-func architecture() string {
-	if name, ok := architectures[runtime.GOARCH]; ok {
-		return name
-	}
-	return runtime.GOARCH
-}
-
-var machines = map[string]string{"amd64": "x86_64", "arm64": "aarch64", "386": "i686", "arm": "armv7l"}
-
-func machine() string {
-	if name, ok := machines[runtime.GOARCH]; ok {
-		return name
-	}
-	return runtime.GOARCH
-}
+// architecture is that of this host in Debian's words, machine in those of Python.
+func architecture() string { return cmp.Or(architectures[runtime.GOARCH], runtime.GOARCH) }
+func machine() string      { return cmp.Or(machines[runtime.GOARCH], runtime.GOARCH) }

@@ -14,11 +14,10 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"orrery/internal/host"
 	"orrery/internal/image/access"
 	"orrery/internal/problem"
+	"orrery/internal/volume"
 )
 
 // pockets are what a release may be spread over; in a mirror all of it is in the first.
@@ -177,7 +176,7 @@ func (m *Mirror) exchange(fresh string) error {
 	if err := keepParts(place, fresh, time.Now().Add(-24*time.Hour)); err != nil {
 		return err
 	}
-	if err := syncTree(fresh); err != nil {
+	if err := volume.Sync(fresh); err != nil {
 		return err
 	}
 	return host.Replace(fresh, place)
@@ -205,15 +204,6 @@ func keepParts(former, fresh string, since time.Time) error {
 		}
 		return nil
 	})
-}
-
-func syncTree(dir string) error {
-	f, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	return unix.Syncfs(int(f.Fd()))
 }
 
 // tool runs a program of this host in a directory and gives its output.

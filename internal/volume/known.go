@@ -1,6 +1,8 @@
 package volume
 
 import (
+	"slices"
+
 	"golang.org/x/sys/unix"
 )
 
@@ -48,8 +50,6 @@ func (k *known) path() []string {
 	for ; k.up != nil; k = k.up {
 		names = append(names, k.name)
 	}
-	for i, j := 0, len(names)-1; i < j; i, j = i+1, j-1 {
-		names[i], names[j] = names[j], names[i]
-	}
+	slices.Reverse(names)
 	return names
 }

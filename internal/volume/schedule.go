@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -73,14 +74,7 @@ func scheduleProblem(err error) error {
 }
 
 // volumes gives the names of those that are scheduled, sorted.
-func (s Schedule) volumes() []string {
-	var names []string
-	for name := range s.Every {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
-}
+func (s Schedule) volumes() []string { return slices.Sorted(maps.Keys(s.Every)) }
 
 // environment names the host's directories where they are not the usual ones.
 func (s Schedule) environment() []string {

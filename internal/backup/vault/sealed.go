@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 
@@ -25,14 +26,7 @@ type Sealed struct {
 type Secrets map[string][]byte
 
 // Names gives their paths, sorted.
-func (s Secrets) Names() []string {
-	var names []string
-	for name := range s {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
-}
+func (s Secrets) Names() []string { return slices.Sorted(maps.Keys(s)) }
 
 // Seal encrypts secrets for whoever is to read them.
 func (s Secrets) Seal(to []age.Recipient) ([]byte, error) {
