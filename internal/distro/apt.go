@@ -127,22 +127,9 @@ func installed(system *tree.Root) ([]string, error) {
 		return nil, err
 	}
 	var all []string
-	var name, version string
-	whole := false
-	for line := range strings.Lines(string(text) + "\n") {
-		key, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ": ")
-		switch key {
-		case "Package":
-			name = value
-		case "Version":
-			version = value
-		case "Status":
-			whole = strings.HasSuffix(value, " installed")
-		case "":
-			if name != "" && whole {
-				all = append(all, name+"="+version)
-			}
-			name, version, whole = "", "", false
+	for p := range Paragraphs(string(text)) {
+		if p["package"] != "" && strings.HasSuffix(p["status"], " installed") {
+			all = append(all, p["package"]+"="+p["version"])
 		}
 	}
 	slices.Sort(all)

@@ -1,7 +1,6 @@
 package distro
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -229,44 +228,22 @@ func parseLines(text string) []Source {
 // parseStanzas reads sources in the deb822 form.
 func parseStanzas(text string) []Source {
 	var all []Source
-	fields, last := map[string]string{}, ""
-	flush := func() {
-		types := strings.Fields(fields["types"])
-		if slices.Contains(types, "deb") && !slices.Contains([]string{"no", "false", "0", "off"}, strings.ToLower(strings.TrimSpace(fields["enabled"]))) {
-			key := strings.TrimSpace(fields["signed-by"])
-			if !strings.Contains(key, "BEGIN PGP") {
-				key, _, _ = strings.Cut(key, "\n")
-				if !strings.HasPrefix(key, "/") {
-					key = "" // a fingerprint: of a key that apt trusts anyway
-				}
-			}
-			for _, uri := range strings.Fields(fields["uris"]) {
-				for _, suite := range strings.Fields(fields["suites"]) {
-					all = append(all, Source{URI: uri, Suite: suite, Components: strings.Fields(fields["components"]), Key: key})
-				}
+	for fields := range Paragraphs(text) {
+		if !slices.Contains(strings.Fields(fields["types"]), "deb") || slices.Contains([]string{"no", "false", "0", "off"}, strings.ToLower(fields["enabled"])) {
+			continue
+		}
+		key := strings.TrimSpace(fields["signed-by"])
+		if !strings.Contains(key, "BEGIN PGP") {
+			key, _, _ = strings.Cut(key, "\n")
+			if !strings.HasPrefix(key, "/") {
+				key = "" // a fingerprint: of a key that apt trusts anyway
 			}
 		}
-		fields, last = map[string]string{}, ""
-	}
-	lines := bufio.NewScanner(strings.NewReader(text))
-	for lines.Scan() {
-		line := lines.Text()
-		switch {
-		case strings.HasPrefix(line, "#"):
-		case strings.TrimSpace(line) == "":
-			flush()
-		case line[0] == ' ' || line[0] == '\t':
-			continued := strings.TrimSpace(line)
-			if continued == "." {
-				continued = "" // how the form writes an empty line
+		for _, uri := range strings.Fields(fields["uris"]) {
+			for _, suite := range strings.Fields(fields["suites"]) {
+				all = append(all, Source{URI: uri, Suite: suite, Components: strings.Fields(fields["components"]), Key: key})
 			}
-			fields[last] += "\n" + continued
-		default:
-			key, value, _ := strings.Cut(line, ":")
-			last = strings.ToLower(strings.TrimSpace(key))
-			fields[last] = strings.TrimSpace(value)
 		}
 	}
-	flush()
 	return all
 }

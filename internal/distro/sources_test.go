@@ -3,6 +3,7 @@ package distro
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -116,5 +117,24 @@ func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestParagraphs: each comes with all of its fields and its text, whatever stands between them.
+func TestParagraphs(t *testing.T) {
+	const text = "# of the installer\nPackage: a\nDescription: first\n second\n .\n third\n\n \n\nPACKAGE: b\nEmpty:\n astray\n\n continued from nothing\nPackage: c"
+	var all []string
+	for p, text := range Paragraphs(text) {
+		all = append(all, p["package"]+"|"+p["description"]+"|"+p["empty"]+"|"+strings.SplitN(text, "\n", 2)[0])
+	}
+	want := []string{"a|first\nsecond\n\nthird||# of the installer", "b||\nastray|PACKAGE: b", "c||| continued from nothing"}
+	if !slices.Equal(all, want) {
+		t.Errorf("%q", all)
+	}
+	for p := range Paragraphs(text) {
+		if p["package"] != "a" {
+			t.Errorf("it goes on after its end: %v", p)
+		}
+		break
 	}
 }

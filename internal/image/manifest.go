@@ -16,6 +16,7 @@ import (
 	"sync"
 	"syscall"
 
+	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 )
 
@@ -28,32 +29,10 @@ const readers = 2
 
 // scan makes the manifest of a tree and gives the bytes that it takes on disk.
 func scan(ctx context.Context, tree string) (manifest, int64, error) {
-	var lines manifest
 	var bytes int64
-	type job struct {
-		line int
-		path string
-	}
-	jobs := make(chan job, 256)
-	var sums sync.WaitGroup
-	var failed sync.Once
-	var failure error
-	digests := map[int]string{}
-	var mu sync.Mutex
-	for range readers {
-		sums.Go(func() {
-			buffer := make([]byte, 256<<10)
-			for j := range jobs {
-				sum, err := fileDigest(j.path, buffer)
-				if err != nil {
-					failed.Do(func() { failure = err })
-				}
-				mu.Lock()
-				digests[j.line] = sum
-				mu.Unlock()
-			}
-		})
-	}
+	var all []*line
+	var sums errgroup.Group
+	sums.SetLimit(readers)
 	linked := map[uint64]bool{}
 	err := filepath.WalkDir(tree, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
@@ -72,29 +51,52 @@ func scan(ctx context.Context, tree string) (manifest, int64, error) {
 			linked[st.Ino] = true
 		}
 		name, _ := strings.CutPrefix(path, tree)
-		line, err := describe(path, st)
+		is, err := describe(path, st)
 		if err != nil {
 			return err
 		}
-		lines = append(lines, fmt.Sprintf("%q %s", "/"+strings.TrimPrefix(name, "/"), line))
+		l := &line{text: fmt.Sprintf("%q %s", "/"+strings.TrimPrefix(name, "/"), is)}
+		all = append(all, l)
 		if info.Mode().IsRegular() {
-			jobs <- job{len(lines) - 1, path}
+			sums.Go(func() error { return l.digest(path) })
 		}
 		return nil
 	})
-	close(jobs)
-	sums.Wait()
-	if err == nil {
-		err = failure
+	if reading := sums.Wait(); err == nil {
+		err = reading
 	}
 	if err != nil {
 		return nil, 0, err
 	}
-	for i, sum := range digests {
-		lines[i] += " " + sum
+	lines := make(manifest, len(all))
+	for i, l := range all {
+		lines[i] = l.text
 	}
 	slices.Sort(lines)
 	return lines, bytes, nil
+}
+
+// A line is one of a manifest that is being made.
+type line struct{ text string }
+
+// buffers are for reading files.
+var buffers = sync.Pool{New: func() any { return new([256 << 10]byte) }}
+
+// digest adds that of a file to its line.
+func (l *line) digest(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	buffer := buffers.Get().(*[256 << 10]byte)
+	defer buffers.Put(buffer)
+	sum := sha256.New()
+	if _, err := io.CopyBuffer(struct{ io.Writer }{sum}, struct{ io.Reader }{f}, buffer[:]); err != nil {
+		return err
+	}
+	l.text += " " + hex.EncodeToString(sum.Sum(nil))
+	return nil
 }
 
 // describe gives all of a path but its name and the content of a regular file.
@@ -118,19 +120,6 @@ func describe(path string, st *syscall.Stat_t) (string, error) {
 		line += fmt.Sprintf(" %s=%x", a.name, a.value)
 	}
 	return line, nil
-}
-
-func fileDigest(path string, buffer []byte) (string, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	sum := sha256.New()
-	if _, err := io.CopyBuffer(struct{ io.Writer }{sum}, struct{ io.Reader }{f}, buffer); err != nil {
-		return "", err
-	}
-	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
 // digest names the content.

@@ -66,7 +66,7 @@ func (d *debs) missing(apt, suite string, packages []Package) ([]Package, error)
 	for _, is := range packages {
 		p, known := d.known[suite][is]
 		if known {
-			whole, err := intact(filepath.Join(apt, filepath.Clean("/"+p["Filename"])), p["SHA256"])
+			whole, err := intact(filepath.Join(apt, filepath.Clean("/"+p["filename"])), p["sha256"])
 			if err != nil {
 				return nil, err
 			}
@@ -132,11 +132,11 @@ func (m *Mirror) supplyDebs(ctx context.Context, in host.Runner, n need, missing
 
 // place puts a package into the pool if it is here and as the archive says.
 func (m *Mirror) place(suite string, is Package, p paragraph, d *debs, done *Pulled) (bool, error) {
-	arch := p["Architecture"]
+	arch := p["architecture"]
 	inPool := poolPath(suite, is.Name, is.Version, arch)
 	to := filepath.Join(m.apt(), inPool)
-	whole, err := intact(to, p["SHA256"])
-	if err != nil || p["SHA256"] == "" || !architectureName.MatchString(arch) {
+	whole, err := intact(to, p["sha256"])
+	if err != nil || p["sha256"] == "" || !architectureName.MatchString(arch) {
 		return false, err
 	}
 	file := cacheName(is.Name, is.Version, arch)
@@ -147,7 +147,7 @@ func (m *Mirror) place(suite string, is Package, p paragraph, d *debs, done *Pul
 		if whole {
 			break
 		}
-		bytes, err := m.takeFrom(source.dir, file, to, p["SHA256"])
+		bytes, err := m.takeFrom(source.dir, file, to, p["sha256"])
 		if err != nil {
 			return false, err
 		}
@@ -158,7 +158,7 @@ func (m *Mirror) place(suite string, is Package, p paragraph, d *debs, done *Pul
 	}
 	if whole {
 		there := maps.Clone(p)
-		there["Filename"] = inPool
+		there["filename"] = inPool
 		d.note(suite, is, there)
 	}
 	return whole, nil
@@ -188,8 +188,8 @@ func (d *debs) note(suite string, is Package, p paragraph) {
 	if d.overrides[suite] == nil {
 		d.overrides[suite] = map[string]override{}
 	}
-	if p["Priority"] != "" && p["Section"] != "" {
-		d.overrides[suite][is.Name] = override{p["Priority"], p["Section"]}
+	if p["priority"] != "" && p["section"] != "" {
+		d.overrides[suite][is.Name] = override{p["priority"], p["section"]}
 	}
 }
 
@@ -207,7 +207,7 @@ func (m *Mirror) kept(ctx context.Context, suite string, is Package) (paragraph,
 			out, err := host.Program(ctx, "dpkg-deb", "--field", file).Output()
 			if own := paragraphs(string(out)); err == nil && len(own) == 1 && own[0].is() == is {
 				p := own[0].paragraph
-				p["SHA256"] = digest
+				p["sha256"] = digest
 				return p, true
 			}
 		}
@@ -221,7 +221,7 @@ func (d *debs) prune(layers []*Layer) {
 	for _, n := range needs(layers) {
 		for _, is := range n.debian {
 			if p, ok := d.known[n.layer.Suite][is]; ok {
-				d.keep[poolPath(n.layer.Suite, is.Name, is.Version, p["Architecture"])] = true
+				d.keep[poolPath(n.layer.Suite, is.Name, is.Version, p["architecture"])] = true
 			}
 		}
 	}
@@ -235,7 +235,7 @@ func (d *debs) remaining(apt, index string) string {
 	}
 	var b strings.Builder
 	for _, s := range paragraphs(index) {
-		if file := s.paragraph["Filename"]; d.keep[file] {
+		if file := s.paragraph["filename"]; d.keep[file] {
 			b.WriteString(s.text)
 		} else {
 			if strings.HasPrefix(file, "pool/") && filepath.IsLocal(file) {

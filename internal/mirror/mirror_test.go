@@ -10,8 +10,9 @@ import (
 	"strings"
 	"testing"
 
-	"orrery/internal/site"
 	"time"
+
+	"orrery/internal/site"
 
 	"golang.org/x/sys/unix"
 )
@@ -113,7 +114,7 @@ Filename: pool/main/t/tzdata/tzdata_2024a_all.deb
 
 func TestOffers(t *testing.T) {
 	all := offers(index, "amd64")
-	if len(all) != 2 || all[Package{"bash", "5.2-2"}]["Priority"] != "required" || all[Package{"bash", "5.2-2"}]["Filename"] != "pool/main/b/bash/bash_5.2-2_amd64.deb" {
+	if len(all) != 2 || all[Package{"bash", "5.2-2"}]["priority"] != "required" || all[Package{"bash", "5.2-2"}]["filename"] != "pool/main/b/bash/bash_5.2-2_amd64.deb" {
 		t.Errorf("got %v", all)
 	}
 	if _, ok := all[Package{"tzdata", "2024a"}]; !ok {

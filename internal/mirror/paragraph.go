@@ -2,9 +2,11 @@ package mirror
 
 import (
 	"strings"
+
+	"orrery/internal/distro"
 )
 
-// A paragraph is what an index of an archive says of one package (deb-control(5)): fields that take one line, by name.
+// A paragraph is what an index of an archive says of one package (deb-control(5)): fields, by name in lower case.
 type paragraph map[string]string
 
 // A stanza is a paragraph with its text.
@@ -16,28 +18,21 @@ type stanza struct {
 // paragraphs reads an index of packages, such as Packages or what apt-cache show prints.
 func paragraphs(index string) []stanza {
 	var all []stanza
-	for _, text := range strings.Split(index, "\n\n") {
-		p := paragraph{}
-		for line := range strings.Lines(text) {
-			key, value, ok := strings.Cut(strings.TrimSuffix(line, "\n"), ":")
-			if ok && !strings.HasPrefix(key, " ") && !strings.HasPrefix(key, "\t") {
-				p[key] = strings.TrimSpace(value)
-			}
-		}
-		if p["Package"] != "" {
+	for p, text := range distro.Paragraphs(index) {
+		if p["package"] != "" {
 			all = append(all, stanza{p, strings.Trim(text, "\n") + "\n\n"})
 		}
 	}
 	return all
 }
 
-func (p paragraph) is() Package { return Package{p["Package"], p["Version"]} }
+func (p paragraph) is() Package { return Package{p["package"], p["version"]} }
 
 // offers gives, of what an archive says, that of packages which fit an architecture. What has no file is not offered but installed.
 func offers(index, arch string) map[Package]paragraph {
 	all := map[Package]paragraph{}
 	for _, s := range paragraphs(index) {
-		if s.paragraph["Filename"] != "" && (s.paragraph["Architecture"] == arch || s.paragraph["Architecture"] == "all") {
+		if s.paragraph["filename"] != "" && (s.paragraph["architecture"] == arch || s.paragraph["architecture"] == "all") {
 			all[s.is()] = s.paragraph
 		}
 	}

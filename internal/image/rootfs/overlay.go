@@ -46,15 +46,7 @@ type Bind struct {
 // Spawn starts a command in a mount namespace of its own in which the overlay is mounted. Nothing of it is seen outside
 // of that namespace, and all of it goes when the last process in there ends, however it ends.
 func (o *Overlay) Spawn(cmd *exec.Cmd) error {
-	started := make(chan error)
-	host.OnOwnThread(func() {
-		err := o.Enter()
-		if err == nil {
-			err = cmd.Start()
-		}
-		started <- err
-	})
-	return <-started
+	return o.Within(cmd.Start)
 }
 
 // Within mounts the overlay where nobody else sees it, for the time of some work on it.
