@@ -21,6 +21,7 @@ import (
 	"orrery/internal/host"
 	"orrery/internal/problem"
 	"orrery/internal/site"
+	"orrery/internal/tree"
 )
 
 func sayTo(t *testing.T) func(string) {
@@ -92,8 +93,8 @@ func TestBuildLayer(t *testing.T) {
 	if err := syscall.Stat(filepath.Join(tree, "home/olga/x"), &st); err != nil || st.Uid != 1000 {
 		t.Errorf("olga's file belongs to %d, %v", st.Uid, err)
 	}
-	attrs, err := attributes(filepath.Join(tree, "opt/able"))
-	if err != nil || len(attrs) != 1 || len(attrs[0].value) != 20 {
+	attrs, err := attributesOf(filepath.Join(tree, "opt/able"))
+	if err != nil || len(attrs) != 1 || len(attrs[capability]) != 20 {
 		t.Errorf("attributes %v, %v: the capability is not plain", attrs, err)
 	}
 	if err := s.Verify(t.Context(), l.Digest); err != nil {
@@ -107,16 +108,25 @@ func TestBuildLayer(t *testing.T) {
 	nothingLeft(t, s)
 }
 
+func attributesOf(path string) (map[string][]byte, error) {
+	dir, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	return tree.Attributes(int(dir.Fd()), filepath.Base(path))
+}
+
 func kindOf(path string) string {
 	var st syscall.Stat_t
 	if err := syscall.Lstat(path, &st); err != nil {
 		return "none"
 	}
-	attrs, _ := attributes(path)
+	attrs, _ := attributesOf(path)
 	switch {
-	case isWhiteout(&st) && st.Uid == 0:
+	case st.Mode&syscall.S_IFMT == syscall.S_IFCHR && st.Rdev == 0 && st.Uid == 0:
 		return "whiteout"
-	case slices.ContainsFunc(attrs, func(a attribute) bool { return a.name == "trusted.overlay.opaque" }):
+	case attrs["trusted.overlay.opaque"] != nil:
 		return "opaque"
 	case st.Mode&syscall.S_IFMT == syscall.S_IFLNK:
 		return "link"

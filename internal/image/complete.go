@@ -63,5 +63,5 @@ func (g *staging) complete(ctx context.Context, l *spec.Layer, m site.Mirror, lo
 	if err != nil {
 		return fmt.Errorf("packages of %s: %w", strings.TrimSpace(l.Title), err)
 	}
-	return canonical(tree, scratchIDs.Size)
+	return canonical(ctx, tree, uint32(scratchIDs.Size))
 }

@@ -156,7 +156,7 @@ func TestImportTarball(t *testing.T) {
 			if syscall.Lstat(tree+"/usr/sbin/sshd", &st); st.Mode&0o7777 != 0o4755 {
 				t.Errorf("mode %o", st.Mode)
 			}
-			if attrs, err := attributes(tree + "/usr/bin/ping"); err != nil || len(attrs) != 1 || attrs[0].name != "security.capability" {
+			if attrs, err := attributesOf(tree + "/usr/bin/ping"); err != nil || len(attrs) != 1 || attrs[capability] == nil {
 				t.Errorf("attributes %v, %v", attrs, err)
 			}
 		})

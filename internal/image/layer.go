@@ -93,7 +93,7 @@ func (g *staging) layer(ctx context.Context, l *spec.Layer, m site.Mirror, fill 
 	}
 	tree := filepath.Join(g.dir, "tree")
 	say("tidies the layer")
-	if err := settle(distro.Of(l.Image), tree); err != nil {
+	if err := settle(ctx, distro.Of(l.Image), tree); err != nil {
 		return fmt.Errorf("tidy the layer: %w", err)
 	}
 	record := newRecord(l, begun)
@@ -138,7 +138,7 @@ func (g *staging) fill(ctx context.Context, c *scratch, d *distro.Distribution, 
 }
 
 // settle makes what the container wrote a layer.
-func settle(d *distro.Distribution, tree string) error {
+func settle(ctx context.Context, d *distro.Distribution, tree string) error {
 	root, err := os.OpenRoot(tree)
 	if err != nil {
 		return err
@@ -150,5 +150,5 @@ func settle(d *distro.Distribution, tree string) error {
 	if err := tidy(d, tree); err != nil {
 		return err
 	}
-	return canonical(tree, scratchIDs.Size)
+	return canonical(ctx, tree, uint32(scratchIDs.Size))
 }

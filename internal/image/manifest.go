@@ -7,14 +7,16 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
-	"io/fs"
+	"maps"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
+
+	"orrery/internal/tree"
 
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
@@ -28,38 +30,37 @@ type manifest []string
 const readers = 2
 
 // scan makes the manifest of a tree and gives the bytes that it takes on disk.
-func scan(ctx context.Context, tree string) (manifest, int64, error) {
+func scan(ctx context.Context, dir string) (manifest, int64, error) {
+	root, err := tree.Open(dir)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer root.Close()
 	var bytes int64
 	var all []*line
 	var sums errgroup.Group
 	sums.SetLimit(readers)
 	linked := map[uint64]bool{}
-	err := filepath.WalkDir(tree, func(path string, entry fs.DirEntry, err error) error {
+	err = root.Walk(ctx, tree.Ample, func(e *tree.Entry) error {
+		if e.Stat.Nlink == 1 || e.IsDir() || !linked[e.Stat.Ino] {
+			bytes += e.Stat.Blocks * 512
+			linked[e.Stat.Ino] = true
+		}
+		is, err := describe(e)
 		if err != nil {
-			return err
+			return &os.PathError{Op: "read", Path: filepath.Join(dir, e.Path), Err: err}
 		}
-		if err := ctx.Err(); err != nil {
-			return context.Cause(ctx)
-		}
-		info, err := entry.Info()
-		if err != nil {
-			return err
-		}
-		st := info.Sys().(*syscall.Stat_t)
-		if st.Nlink == 1 || info.IsDir() || !linked[st.Ino] {
-			bytes += st.Blocks * 512
-			linked[st.Ino] = true
-		}
-		name, _ := strings.CutPrefix(path, tree)
-		is, err := describe(path, st)
-		if err != nil {
-			return err
-		}
-		l := &line{text: fmt.Sprintf("%q %s", "/"+strings.TrimPrefix(name, "/"), is)}
+		l := &line{fmt.Sprintf("%q %s", path.Join("/", e.Path), is)}
 		all = append(all, l)
-		if info.Mode().IsRegular() {
-			sums.Go(func() error { return l.digest(path) })
+		if e.Stat.Mode&unix.S_IFMT != unix.S_IFREG {
+			return nil
 		}
+		fd, _, err := tree.OpenEntry(e.Dir, e.Name)
+		if err != nil {
+			return &os.PathError{Op: "open", Path: filepath.Join(dir, e.Path), Err: err}
+		}
+		file := os.NewFile(uintptr(fd), filepath.Join(dir, e.Path))
+		sums.Go(func() error { return l.digest(file) })
 		return nil
 	})
 	if reading := sums.Wait(); err == nil {
@@ -83,11 +84,7 @@ type line struct{ text string }
 var buffers = sync.Pool{New: func() any { return new([256 << 10]byte) }}
 
 // digest adds that of a file to its line.
-func (l *line) digest(path string) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
+func (l *line) digest(f *os.File) error {
 	defer f.Close()
 	buffer := buffers.Get().(*[256 << 10]byte)
 	defer buffers.Put(buffer)
@@ -100,26 +97,25 @@ func (l *line) digest(path string) error {
 }
 
 // describe gives all of a path but its name and the content of a regular file.
-func describe(path string, st *syscall.Stat_t) (string, error) {
-	line := fmt.Sprintf("%06o %d:%d", st.Mode, st.Uid, st.Gid)
-	switch st.Mode & syscall.S_IFMT {
-	case syscall.S_IFLNK:
-		target, err := os.Readlink(path)
+func describe(e *tree.Entry) (string, error) {
+	line := fmt.Sprintf("%06o %d:%d", e.Stat.Mode, e.Stat.Uid, e.Stat.Gid)
+	switch e.Stat.Mode & unix.S_IFMT {
+	case unix.S_IFLNK:
+		target, err := tree.ReadLink(e.Dir, e.Name)
 		if err != nil {
 			return "", err
 		}
 		line += fmt.Sprintf(" -> %q", target)
-	case syscall.S_IFCHR, syscall.S_IFBLK:
-		line += fmt.Sprintf(" dev %d:%d", unix.Major(st.Rdev), unix.Minor(st.Rdev))
+	case unix.S_IFCHR, unix.S_IFBLK:
+		line += fmt.Sprintf(" dev %d:%d", unix.Major(e.Stat.Rdev), unix.Minor(e.Stat.Rdev))
 	}
-	attrs, err := attributes(path)
-	if err != nil {
-		return "", err
+	attributes, err := tree.Attributes(e.Dir, e.Name)
+	for _, name := range slices.Sorted(maps.Keys(attributes)) {
+		if !bookkeeping[name] {
+			line += fmt.Sprintf(" %s=%x", name, attributes[name])
+		}
 	}
-	for _, a := range attrs {
-		line += fmt.Sprintf(" %s=%x", a.name, a.value)
-	}
-	return line, nil
+	return line, err
 }
 
 // digest names the content.

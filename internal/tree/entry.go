@@ -82,6 +82,11 @@ func SetAttribute(dir int, name, attr string, value []byte) error {
 	return unix.Lsetxattr(itself(dir, name), attr, value, 0)
 }
 
+// RemoveAttribute removes one.
+func RemoveAttribute(dir int, name, attr string) error {
+	return unix.Lremovexattr(itself(dir, name), attr)
+}
+
 // itself names an entry of an open directory to calls that take a path only. No link is followed to come there.
 func itself(dir int, name string) string { return fmt.Sprintf("/proc/self/fd/%d/%s", dir, name) }
 
