@@ -141,15 +141,12 @@ type Services struct {
 	Pending []string // a command that prints what is under way
 	OnBoot  []string // for services in a layer: to start when a node boots
 	NotOn   []string // not to start then
-	Start   []string
-	Stop    []string
-	Restart []string
-	Enable  []string // to start at each boot
-	Begin   []string // the same, and to start now
-	End     []string // not to start any more, and to stop
-	Renew   []string // to start anew and at each boot; what does not is told of
-	Unmask  []string // to be startable again
-	Forgive []string // how often they have failed is forgotten
+
+	Start, Stop, Restart []string
+	Enable, Begin, End   []string // to start at each boot; the same and now; not any more, and to stop
+	Unmask, Forgive      []string // to be startable again; how often they have failed is forgotten
+
+	Renew   []string // Enable and Restart; what does not start is told of
 	Failed  []string // prints GivenUp for each that will not be started again
 	GivenUp string
 	Show    []string // prints what Conditions reads
@@ -177,7 +174,6 @@ type Fault string
 
 // The faults. A service without one runs, is about to, or has done what it is for.
 const (
-	None     Fault = ""
 	Missing  Fault = "missing"
 	Halted   Fault = "halted"
 	Disabled Fault = "disabled"

@@ -11,14 +11,13 @@ import (
 	"slices"
 	"strings"
 
-	"golang.org/x/sys/unix"
-
 	"orrery/internal/distro"
 	"orrery/internal/host"
 	"orrery/internal/image/access"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
+	"orrery/internal/tree"
 )
 
 // bootstrap makes the system of a base in a directory that does not exist yet.
@@ -105,7 +104,12 @@ func placeKeys(from []distro.Source, dir string) ([]distro.Source, error) {
 func keyName(i int) string { return fmt.Sprintf("orrery-%d.asc", i) }
 
 // installKeys writes where the tree's packages come from, with the keys where the nodes find them.
-func installKeys(from []distro.Source, tree string, packages *distro.Packages) error {
+func installKeys(from []distro.Source, dir string, packages *distro.Packages) error {
+	in, err := tree.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
 	for i, s := range from {
 		var text []byte
 		var err error
@@ -114,7 +118,7 @@ func installKeys(from []distro.Source, tree string, packages *distro.Packages) e
 			from[i].Key = packages.Keys + keyName(i)
 			text = []byte(s.Key + "\n")
 		case s.Key != "":
-			if _, err := os.Stat(filepath.Join(tree, s.Key)); err == nil {
+			if _, err := in.Lstat(s.Key); err == nil {
 				continue
 			}
 			text, err = os.ReadFile(s.Key)
@@ -124,33 +128,13 @@ func installKeys(from []distro.Source, tree string, packages *distro.Packages) e
 		if err != nil {
 			return err
 		}
-		if err := put(tree, from[i].Key, string(text)); err != nil {
+		if err := lay(in, distro.File{Path: from[i].Key, Text: string(text)}); err != nil {
 			return err
 		}
 	}
 	// Instead of the files that were written as the tree was made, whose keys are those of this machine.
-	if err := empty(tree, packages.More); err != nil {
+	if err := empty(dir, packages.More); err != nil {
 		return err
 	}
-	return put(tree, packages.Sources, distro.ListOf(from))
-}
-
-// put writes a file of a tree, whatever was there before. Links in the tree's directories are not followed out of it.
-func put(tree, path, text string) error {
-	root, err := os.OpenRoot(tree)
-	if err != nil {
-		return err
-	}
-	defer root.Close()
-	name := strings.TrimPrefix(path, "/")
-	if err := root.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-		return err
-	}
-	if err := root.Remove(name); err != nil && !errors.Is(err, unix.ENOENT) {
-		return err
-	}
-	if err := root.WriteFile(name, []byte(text), 0o644); err != nil {
-		return err
-	}
-	return root.Chmod(name, 0o644) // whatever this process's umask is
+	return lay(in, distro.File{Path: packages.Sources, Text: distro.ListOf(from)})
 }

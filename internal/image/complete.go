@@ -13,13 +13,14 @@ import (
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
+	"orrery/internal/tree"
 )
 
 // complete adds to an imported tree what a node boots with. Images for application containers have no init system; those
 // that have the programs of their distribution's packages can be given one.
 func (g *staging) complete(ctx context.Context, l *spec.Layer, m site.Mirror, log io.Writer, say func(string)) error {
-	tree := filepath.Join(g.dir, "tree")
-	root, err := os.OpenRoot(tree)
+	dir := filepath.Join(g.dir, "tree")
+	root, err := tree.Open(dir)
 	if err != nil {
 		return err
 	}
@@ -40,17 +41,17 @@ func (g *staging) complete(ctx context.Context, l *spec.Layer, m site.Mirror, lo
 	}
 	say("adds " + d.Services.Name + " and what else a node needs")
 	// The places that the scratch container mounts on.
-	if err := put(tree, "/etc/resolv.conf", ""); err != nil {
+	if err := lay(root, distro.File{Path: "/etc/resolv.conf"}); err != nil {
 		return err
 	}
-	if err := root.MkdirAll("etc/orrery", 0o755); err != nil {
+	if err := root.MkdirAll("etc/orrery", os.Geteuid(), os.Getegid()); err != nil {
 		return err
 	}
-	binds, env, err := g.surround(tree, &Record{}, m)
+	binds, env, err := g.surround(dir, &Record{}, m)
 	if err != nil {
 		return err
 	}
-	overlay := &rootfs.Overlay{Upper: tree, Work: filepath.Join(g.dir, "work")}
+	overlay := &rootfs.Overlay{Upper: dir, Work: filepath.Join(g.dir, "work")}
 	c, err := startScratch(ctx, g, overlay, env, binds)
 	if err != nil {
 		return err
@@ -63,5 +64,5 @@ func (g *staging) complete(ctx context.Context, l *spec.Layer, m site.Mirror, lo
 	if err != nil {
 		return fmt.Errorf("packages of %s: %w", strings.TrimSpace(l.Title), err)
 	}
-	return canonical(ctx, tree, uint32(scratchIDs.Size))
+	return canonical(ctx, dir, uint32(scratchIDs.Size))
 }

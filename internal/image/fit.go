@@ -1,16 +1,12 @@
 package image
 
 import (
-	"errors"
-	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
 	"orrery/internal/distro"
-
-	"golang.org/x/sys/unix"
+	"orrery/internal/tree"
 )
 
 // fittings are put into every base image, besides those of its distribution. Changing any of them needs a new version: constant fit in
@@ -28,66 +24,63 @@ var fittings = []distro.File{
 }
 
 // fit makes a tree fit for being a node; it must be a whole system of its distribution.
-func fit(d *distro.Distribution, tree string) error {
-	root, err := os.OpenRoot(tree)
+func fit(d *distro.Distribution, dir string) error {
+	in, err := tree.Open(dir)
 	if err != nil {
 		return err
 	}
-	defer root.Close()
-	for _, f := range slices.Concat(fittings, d.Packages.Fittings, d.Services.Fittings) {
-		if err := install(f, root, tree); err != nil {
-			return err
-		}
-	}
-	if err := root.MkdirAll("etc/orrery", 0o755); err != nil { // where the host puts what it tells its nodes
+	defer in.Close()
+	if err := lay(in, slices.Concat(fittings, d.Packages.Fittings, d.Services.Fittings)...); err != nil {
 		return err
 	}
-	if err := fitSSH(d, root, tree); err != nil {
+	if err := in.MkdirAll("etc/orrery", os.Geteuid(), os.Getegid()); err != nil { // where the host puts what it tells its nodes
+		return err
+	}
+	if err := fitSSH(d, in); err != nil {
 		return err
 	}
 	// How the image was made is not how the node is to fetch packages, nor how it is to start services.
-	return clear(root, append(d.Packages.FromMaking, d.Packages.Guard.Path[1:], "var/lib/dbus/machine-id", ".dockerenv")...)
-}
-
-// fitSSH has the node's own key, which it gets from the host, and none else: making keys takes longer than the whole boot.
-func fitSSH(d *distro.Distribution, root *os.Root, tree string) error {
-	keys, err := filepath.Glob(filepath.Join(tree, "etc/ssh/ssh_host_*"))
-	if err != nil {
-		return err
-	}
-	for _, key := range keys {
-		if err := clear(root, "etc/ssh/"+filepath.Base(key)); err != nil {
+	for _, name := range slices.Concat(d.Packages.FromMaking, []string{d.Packages.Guard.Path, "var/lib/dbus/machine-id", ".dockerenv"}) {
+		if err := in.RemoveAll(name); err != nil {
 			return err
 		}
 	}
-	if _, err := root.Stat("usr/sbin/sshd"); err != nil {
+	return nil
+}
+
+// fitSSH has the node's own key, which it gets from the host, and none else: making keys takes longer than the whole boot.
+func fitSSH(d *distro.Distribution, in *tree.Root) error {
+	names, err := in.Names("etc/ssh", mostLeavings)
+	if err != nil && !absent(err) {
+		return err
+	}
+	for _, name := range names {
+		if strings.HasPrefix(name, "ssh_host_") {
+			if err := in.RemoveAll("etc/ssh/" + name); err != nil {
+				return err
+			}
+		}
+	}
+	if _, err := in.Lstat("usr/sbin/sshd"); err != nil {
 		return nil // an imported image without it: the engine reaches the node all the same
 	}
-	if err := put(tree, "/etc/ssh/sshd_config.d/orrery.conf", "HostKey /etc/ssh/ssh_host_ed25519_key\nUseDNS no\n"); err != nil {
-		return err
-	}
-	return install(d.Services.StartsWith(d.SSH), root, tree)
+	own := distro.File{Path: "/etc/ssh/sshd_config.d/orrery.conf", Text: "HostKey /etc/ssh/ssh_host_ed25519_key\nUseDNS no\n"}
+	return lay(in, own, d.Services.StartsWith(d.SSH))
 }
 
-func install(f distro.File, root *os.Root, tree string) error {
-	if !f.Link {
-		return put(tree, f.Path, f.Text)
-	}
-	name := strings.TrimPrefix(f.Path, "/")
-	if err := root.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-		return err
-	}
-	if err := clear(root, name); err != nil {
-		return err
-	}
-	return root.Symlink(f.Text, name)
-}
-
-// clear removes files of a tree, if they are there.
-func clear(root *os.Root, names ...string) error {
-	for _, name := range names {
-		if err := root.RemoveAll(name); err != nil && !errors.Is(err, unix.ENOENT) {
-			return fmt.Errorf("remove %s: %w", name, err)
+// lay makes files of a tree, whatever was there before. They belong to its root, which on disk is that of the host.
+func lay(in *tree.Root, files ...distro.File) error {
+	uid, gid := os.Geteuid(), os.Getegid()
+	for _, f := range files {
+		made := tree.File{Path: f.Path, Content: []byte(f.Text), Uid: uid, Gid: gid, Mode: 0o644}
+		if f.Link {
+			made.Link = f.Text
+		}
+		if err := in.RemoveAll(f.Path); err != nil {
+			return err
+		}
+		if err := in.Put(made, uid, gid); err != nil {
+			return err
 		}
 	}
 	return nil

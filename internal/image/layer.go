@@ -17,6 +17,7 @@ import (
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
+	"orrery/internal/tree"
 )
 
 // guard keeps packages from starting their services while they are being installed.
@@ -138,17 +139,17 @@ func (g *staging) fill(ctx context.Context, c *scratch, d *distro.Distribution, 
 }
 
 // settle makes what the container wrote a layer.
-func settle(ctx context.Context, d *distro.Distribution, tree string) error {
-	root, err := os.OpenRoot(tree)
+func settle(ctx context.Context, d *distro.Distribution, dir string) error {
+	in, err := tree.Open(dir)
 	if err != nil {
 		return err
 	}
-	defer root.Close()
-	if err := clear(root, d.Packages.Guard.Path[1:]); err != nil {
+	defer in.Close()
+	if err := in.RemoveAll(d.Packages.Guard.Path); err != nil {
 		return err
 	}
-	if err := tidy(d, tree); err != nil {
+	if err := tidy(d, dir); err != nil {
 		return err
 	}
-	return canonical(ctx, tree, uint32(scratchIDs.Size))
+	return canonical(ctx, dir, uint32(scratchIDs.Size))
 }

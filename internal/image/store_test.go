@@ -14,10 +14,12 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"orrery/internal/distro"
 	"orrery/internal/host"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
+	"orrery/internal/tree"
 	"orrery/test/need"
 )
 
@@ -41,7 +43,10 @@ func onTop(t *testing.T, s *Store, base *spec.Layer, name string) *spec.Layer {
 		t.Fatal(err)
 	}
 	defer g.close()
-	if err := put(mkdir(t, g.dir, "tree"), "/opt/"+name, name); err != nil {
+	in, err := tree.Open(mkdir(t, g.dir, "tree"))
+	must(t, err)
+	defer in.Close()
+	if err := lay(in, distro.File{Path: "/opt/" + name, Text: name}); err != nil {
 		t.Fatal(err)
 	}
 	if err := g.finish(t.Context(), newRecord(l, time.Now()), time.Now(), sayTo(t)); err != nil {

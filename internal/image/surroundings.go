@@ -41,12 +41,15 @@ func (g *staging) surround(tree string, base *Record, m site.Mirror) (binds []mo
 	}
 	reach := access.OfHost(m)
 	suite := base.Parts["suite"]
-	foreign := suite == "" && (m.Apt != "" || !hasSources(tree)) // the site's mirror instead of whatever the image was made from
+	from, err := distro.HostSources(tree)
+	foreign := suite == "" && (m.Apt != "" || err != nil || len(from) == 0) // the site's mirror instead of whatever the image was made from
 	if foreign {
 		suite = distro.OsRelease(tree)["VERSION_CODENAME"]
 	}
 	img := site.Image{Distribution: base.Parts["distribution"], Suite: suite, Components: strings.Fields(base.Parts["components"])}
-	from, err := archives(tree, img, m)
+	if suite != "" {
+		from, err = distro.Sources("/", img, m)
+	}
 	if err != nil {
 		return nil, nil, err
 	}
@@ -69,7 +72,7 @@ func (g *staging) surround(tree string, base *Record, m site.Mirror) (binds []mo
 	}
 	scratch := &distro.Scratch{Room: access.InScratch, Access: settings, Alone: foreign}
 	if suite != "" {
-		if scratch.Sources, err = g.scratchSources(img, m, dir); err != nil {
+		if scratch.Sources, err = scratchSources(from, distro.Of(img).Packages.Trusted, dir); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -99,22 +102,10 @@ func (g *staging) surround(tree string, base *Record, m site.Mirror) (binds []mo
 	return binds, env, nil
 }
 
-// archives gives the sources that apt has in a scratch: those of its suite, or those that the image itself names.
-func archives(tree string, img site.Image, m site.Mirror) ([]distro.Source, error) {
-	if img.Suite == "" {
-		return distro.HostSources(tree)
-	}
-	return distro.Sources("/", img, m)
-}
-
 // scratchSources gives the sources.list of a scratch, with its keys beside it: those of the host as they are now, which may have
 // moved since the base was built.
-func (g *staging) scratchSources(img site.Image, m site.Mirror, dir string) (string, error) {
-	from, err := distro.Sources("/", img, m)
-	if err != nil {
-		return "", err
-	}
-	trusted, err := filepath.Glob(distro.Of(img).Packages.Trusted)
+func scratchSources(from []distro.Source, trusting, dir string) (string, error) {
+	trusted, err := filepath.Glob(trusting)
 	if err != nil {
 		return "", err
 	}
@@ -143,12 +134,6 @@ func (g *staging) scratchSources(img site.Image, m site.Mirror, dir string) (str
 		from[i].Key = strings.Join(there, ",")
 	}
 	return distro.ListOf(access.Copied(from)), nil
-}
-
-// hasSources tells whether apt in a tree knows where packages come from.
-func hasSources(tree string) bool {
-	own, err := distro.HostSources(tree)
-	return err == nil && len(own) > 0
 }
 
 // hosts gives the names that the host knows of: among them, perhaps, that of a mirror.
