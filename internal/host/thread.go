@@ -6,8 +6,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// OnOwnThread does some work on a thread that ends with it, and with the thread the namespaces that it has entered.
-// It does not wait for the work.
+// Apart does some work on a thread that ends with it, and with the thread the namespaces that it has entered, and waits for it.
+func Apart(work func() error) error {
+	done := make(chan error, 1)
+	OnOwnThread(func() { done <- work() })
+	return <-done
+}
+
+// OnOwnThread is Apart for who does not wait for the work.
 func OnOwnThread(work func()) {
 	go func() {
 		runtime.LockOSThread() // and never unlocked: the runtime ends the thread with the goroutine

@@ -20,16 +20,14 @@ func Urgently(work func()) (why error) {
 		defer unix.Munlockall() //nolint:errcheck // it goes with the process
 	}
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
-	done := make(chan struct{})
-	OnOwnThread(func() { // which ends with the work, and its priority with it
-		defer close(done)
-		if why = hurry(); why == nil && locked != nil {
+	return Apart(func() error { // on a thread that ends with the work, and its priority with it
+		why := hurry()
+		if why == nil && locked != nil {
 			why = fmt.Errorf("memory is not locked: %w", locked)
 		}
 		work()
+		return why
 	})
-	<-done
-	return why
 }
 
 // hurry gives this thread real-time priority, which nothing inherits that it starts; at least, the highest ordinary one.

@@ -28,7 +28,7 @@ func openNamespace(name, mark string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := inside(space, func() error { return checkMark(name, mark) }); err != nil {
+	if err := host.InNetwork(space, func() error { return checkMark(name, mark) }); err != nil {
 		space.Close()
 		return nil, err
 	}
@@ -60,23 +60,19 @@ func makeNamespace(path, mark string) error {
 		return err
 	}
 	f.Close()
-	done := make(chan error, 1)
-	host.OnOwnThread(func() {
-		done <- func() error {
-			if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
-				return err
-			}
-			lo, err := netlink.LinkByName("lo")
-			if err != nil {
-				return err
-			}
-			if err := netlink.LinkSetAlias(lo, mark); err != nil {
-				return err
-			}
-			return unix.Mount("/proc/thread-self/ns/net", path, "", unix.MS_BIND, "")
-		}()
+	return host.Apart(func() error {
+		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+			return err
+		}
+		lo, err := netlink.LinkByName("lo")
+		if err != nil {
+			return err
+		}
+		if err := netlink.LinkSetAlias(lo, mark); err != nil {
+			return err
+		}
+		return unix.Mount("/proc/thread-self/ns/net", path, "", unix.MS_BIND, "")
 	})
-	return <-done
 }
 
 // shareDirectory makes the directory of namespaces a mount of its own that all mount namespaces share, as ip-netns(8) does when it makes its
@@ -104,7 +100,7 @@ func removeNamespace(name, mark string) error {
 		if err != nil {
 			return err
 		}
-		err = inside(space, func() error { return checkMark(name, mark) })
+		err = host.InNetwork(space, func() error { return checkMark(name, mark) })
 		space.Close()
 		var foreign *problem.Problem
 		if errors.As(err, &foreign) {
@@ -121,17 +117,4 @@ func removeNamespace(name, mark string) error {
 		return err
 	}
 	return nil
-}
-
-// inside does something in a network namespace.
-func inside(space *os.File, what func() error) error {
-	done := make(chan error, 1)
-	host.OnOwnThread(func() {
-		err := unix.Setns(int(space.Fd()), unix.CLONE_NEWNET)
-		if err == nil {
-			err = what()
-		}
-		done <- err
-	})
-	return <-done
 }

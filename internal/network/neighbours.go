@@ -7,6 +7,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"orrery/internal/host"
 	"orrery/internal/problem"
 )
 
@@ -32,7 +33,7 @@ func handleIn(space string) (handle *netlink.Handle, err error) {
 		return nil, err
 	}
 	defer f.Close()
-	err = inside(f, func() error {
+	err = host.InNetwork(f, func() error {
 		handle, err = netlink.NewHandle(unix.NETLINK_ROUTE) // a socket stays in the namespace in which it was made
 		return err
 	})

@@ -9,6 +9,7 @@ import (
 
 	"github.com/vishvananda/netlink"
 
+	"orrery/internal/host"
 	"orrery/internal/problem"
 	"orrery/internal/site/spec"
 )
@@ -62,7 +63,7 @@ func makeRouter(n spec.Network, bridge netlink.Link) error {
 	if err != nil {
 		return err
 	}
-	if err := inside(router, func() error { return setUpRouter(n, addresses) }); err != nil {
+	if err := host.InNetwork(router, func() error { return setUpRouter(n, addresses) }); err != nil {
 		return fmt.Errorf("router %s: %w", routerName(n), err)
 	}
 	if err := setAddress(up, addresses.host.String()); err != nil {
@@ -106,7 +107,7 @@ func openVethPair(near, far string, mtu int, router *os.File) (netlink.Link, err
 			return nil, err
 		}
 	}
-	if err := inside(router, func() error { return removeLink(far) }); err != nil {
+	if err := host.InNetwork(router, func() error { return removeLink(far) }); err != nil {
 		return nil, err
 	}
 	veth := newVethPair(near, far, mtu)
@@ -120,7 +121,7 @@ func openVethPair(near, far string, mtu int, router *os.File) (netlink.Link, err
 
 // leadsTo reports whether the other end of a link is in a router, under its name.
 func leadsTo(link netlink.Link, far string, router *os.File) bool {
-	return inside(router, func() error {
+	return host.InNetwork(router, func() error {
 		other, err := netlink.LinkByName(far)
 		if err == nil && (other.Attrs().ParentIndex != link.Attrs().Index || other.Attrs().Index != link.Attrs().ParentIndex) {
 			err = fmt.Errorf("%s leads elsewhere", far)
@@ -151,7 +152,7 @@ func checkRouter(n spec.Network, bridge netlink.Link) error {
 		return err
 	}
 	defer router.Close()
-	return inside(router, func() error { return checkInside(n, addresses) })
+	return host.InNetwork(router, func() error { return checkInside(n, addresses) })
 }
 
 func isUp(link netlink.Link) bool { return link.Attrs().Flags&net.FlagUp != 0 }

@@ -17,6 +17,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"orrery/internal/host"
 	"orrery/internal/site/spec"
 )
 
@@ -261,7 +262,7 @@ func TestMakeBringsBackARouter(t *testing.T) {
 				return err
 			}
 			defer space.Close()
-			return inside(space, what)
+			return host.InNetwork(space, what)
 		}
 	}
 	on := func(name string, change func(netlink.Link) error) func() error {

@@ -19,15 +19,12 @@ type shut struct {
 
 // confined does some work in a mount namespace of its own, in which directories are shut. Programs that it starts are in there, too.
 func confined(dirs []shut, work func() error) error {
-	done := make(chan error, 1)
-	host.OnOwnThread(func() {
+	return host.Apart(func() error {
 		if err := apart(dirs); err != nil {
-			done <- problem.New(problem.Unable, "what nodes have written cannot be shut off from the host").Because(err)
-			return
+			return problem.New(problem.Unable, "what nodes have written cannot be shut off from the host").Because(err)
 		}
-		done <- work()
+		return work()
 	})
-	return <-done
 }
 
 func apart(dirs []shut) error {

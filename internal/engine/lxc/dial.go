@@ -15,21 +15,15 @@ import (
 )
 
 // Dial connects from inside the node's network. The address must be numeric: a name would be looked up on the host, and what is found be dialled there.
-func (r runner) Dial(ctx context.Context, network, address string) (net.Conn, error) {
+func (r runner) Dial(ctx context.Context, network, address string) (conn net.Conn, err error) {
 	if _, err := netip.ParseAddrPort(address); err != nil {
 		return nil, problem.New(problem.Failed, "%s is no address, and names are not looked up", address).At(r.c.ref.Name)
 	}
-	type result struct {
-		conn net.Conn
-		err  error
-	}
-	done := make(chan result, 1)
-	host.OnOwnThread(func() {
-		conn, err := r.c.dial(ctx, network, address)
-		done <- result{conn, err}
+	err = host.Apart(func() (err error) {
+		conn, err = r.c.dial(ctx, network, address)
+		return err
 	})
-	got := <-done
-	return got.conn, got.err
+	return conn, err
 }
 
 // dial connects on the calling thread, which stays in the node's network.

@@ -61,29 +61,25 @@ func (c container) spaces(but ...int) []int {
 // inSpace does some work on a thread whose mount namespace is that of a process, with the root that was first there; table gives
 // the mounts that the thread sees.
 func inSpace(pid int, work func(table func() ([]rootfs.Mounted, error)) error) error {
-	done := make(chan error, 1)
-	host.OnOwnThread(func() {
-		done <- func() error {
-			proc, err := os.Open("/proc") // of the host: the thread is unknown to that of the node
-			if err != nil {
-				return err
-			}
-			defer proc.Close()
-			space, err := os.Open(fmt.Sprintf("/proc/%d/ns/mnt", pid))
-			if err != nil {
-				return err
-			}
-			defer space.Close()
-			if err := unix.Unshare(unix.CLONE_FS); err != nil {
-				return os.NewSyscallError("unshare", err)
-			}
-			if err := unix.Setns(int(space.Fd()), unix.CLONE_NEWNS); err != nil {
-				return os.NewSyscallError("setns", err)
-			}
-			return work(func() ([]rootfs.Mounted, error) { return tableOf(proc) })
-		}()
+	return host.Apart(func() error {
+		proc, err := os.Open("/proc") // of the host: the thread is unknown to that of the node
+		if err != nil {
+			return err
+		}
+		defer proc.Close()
+		space, err := os.Open(fmt.Sprintf("/proc/%d/ns/mnt", pid))
+		if err != nil {
+			return err
+		}
+		defer space.Close()
+		if err := unix.Unshare(unix.CLONE_FS); err != nil {
+			return os.NewSyscallError("unshare", err)
+		}
+		if err := unix.Setns(int(space.Fd()), unix.CLONE_NEWNS); err != nil {
+			return os.NewSyscallError("setns", err)
+		}
+		return work(func() ([]rootfs.Mounted, error) { return tableOf(proc) })
 	})
-	return <-done
 }
 
 func tableOf(proc *os.File) ([]rootfs.Mounted, error) {

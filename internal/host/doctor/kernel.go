@@ -34,15 +34,12 @@ func (m machine) overlay() Fact {
 
 // inNamespace does something on a thread that is alone in new namespaces, which end with it.
 func inNamespace(flags int, try func() error) error {
-	done := make(chan error)
-	host.OnOwnThread(func() {
-		err := unix.Unshare(flags)
-		if err == nil {
-			err = try()
+	return host.Apart(func() error {
+		if err := unix.Unshare(flags); err != nil {
+			return err
 		}
-		done <- err
+		return try()
 	})
-	return <-done
 }
 
 // tryOverlay mounts an overlay on a tmpfs, and writes into it.

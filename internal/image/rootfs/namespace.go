@@ -14,21 +14,15 @@ import (
 // namespace gives a user namespace of the ids, made as their own root. What the kernel counts by user for a namespace, such as instances
 // and watches of inotify(7), namespaces in it, pending signals and locked memory, it counts there and then once more for whoever made it
 // (user_namespaces(7)). Were that root of the host, each node could take from all others, and from the host.
-func (i IDs) namespace() (*os.File, error) {
-	type result struct {
-		space *os.File
-		err   error
-	}
-	made := make(chan result)
-	host.OnOwnThread(func() {
-		space, err := i.makeNamespace()
-		made <- result{space, err}
+func (i IDs) namespace() (space *os.File, err error) {
+	err = host.Apart(func() (err error) {
+		space, err = i.makeNamespace()
+		return err
 	})
-	r := <-made
-	if r.err != nil {
-		return nil, fmt.Errorf("new user namespace: %w", r.err)
+	if err != nil {
+		return nil, fmt.Errorf("new user namespace: %w", err)
 	}
-	return r.space, nil
+	return space, nil
 }
 
 // makeNamespace works on a thread of its own, of which it changes the user. The thread keeps its capabilities, and is root again in the end.

@@ -51,15 +51,12 @@ func (o *Overlay) Spawn(cmd *exec.Cmd) error {
 
 // Within mounts the overlay where nobody else sees it, for the time of some work on it.
 func (o *Overlay) Within(work func() error) error {
-	done := make(chan error)
-	host.OnOwnThread(func() {
-		err := o.Enter()
-		if err == nil {
-			err = work()
+	return host.Apart(func() error {
+		if err := o.Enter(); err != nil {
+			return err
 		}
-		done <- err
+		return work()
 	})
-	return <-done
 }
 
 // Enter moves the calling thread into a new mount namespace and mounts the overlay there.
