@@ -10,6 +10,7 @@ import (
 
 	"orrery/internal/cli/reply"
 	"orrery/internal/cli/screen"
+	"orrery/internal/host"
 	"orrery/internal/problem"
 	"orrery/internal/visible"
 )
@@ -33,9 +34,7 @@ func (a *app) watchStatus(ctx context.Context, how *survey) error {
 		} else {
 			fmt.Fprintln(a.out)
 		}
-		select {
-		case <-time.After(everySecond):
-		case <-ctx.Done():
+		if host.Pause(ctx, everySecond) != nil {
 			return nil
 		}
 	}

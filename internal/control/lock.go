@@ -40,9 +40,7 @@ func (c *Session) Hold(ctx context.Context, s *site.Site, h *apply.Steered) (let
 		if !c.Patient || err == nil || problem.Exit(err) != int(problem.Locked) {
 			return letGo, err
 		}
-		select {
-		case <-time.After(100 * time.Millisecond):
-		case <-ctx.Done():
+		if host.Pause(ctx, 100*time.Millisecond) != nil {
 			return nil, err
 		}
 	}

@@ -179,10 +179,8 @@ func (all *Status) Measure(ctx context.Context, before map[int]host.Sample) (map
 	}
 	if before == nil {
 		before = sample()
-		select {
-		case <-time.After(500 * time.Millisecond):
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
+		if err := host.Pause(ctx, 500*time.Millisecond); err != nil {
+			return nil, err
 		}
 	}
 	now := sample()

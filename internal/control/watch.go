@@ -48,14 +48,9 @@ func (c *Session) WatchTrial(ctx context.Context, s *site.Site) (*observe.TrialE
 			}
 			return c.goBack(ctx, s, t, why)
 		},
-		Now: host.Now,
-		Wait: func(ctx context.Context, d time.Duration) {
-			select {
-			case <-time.After(d):
-			case <-ctx.Done():
-			}
-		},
-		Say: func(err error) { c.trouble(s.Key(), err) },
+		Now:  host.Now,
+		Wait: func(ctx context.Context, d time.Duration) { _ = host.Pause(ctx, d) },
+		Say:  func(err error) { c.trouble(s.Key(), err) },
 	}
 	end, err := w.Run(ctx)
 	if err != nil {
@@ -71,10 +66,8 @@ func (c *Session) takeWatch(ctx context.Context, s *site.Site) (*host.Lock, erro
 		if err == nil || problem.Exit(err) != int(problem.Locked) || try == 100 {
 			return lock, err
 		}
-		select {
-		case <-time.After(50 * time.Millisecond):
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
+		if err := host.Pause(ctx, 50*time.Millisecond); err != nil {
+			return nil, err
 		}
 	}
 }
@@ -93,9 +86,7 @@ func (c *Session) AwaitTrial(ctx context.Context, s *site.Site) (*observe.TrialE
 		if r.Trial == nil && r.Switch == nil {
 			return verdictOf(s, r)
 		}
-		select {
-		case <-time.After(200 * time.Millisecond):
-		case <-ctx.Done():
+		if host.Pause(ctx, 200*time.Millisecond) != nil {
 			return nil, problem.New(problem.Interrupted, "no longer waited for; the trial goes on").Try("orrery status shows it, orrery confirm or orrery rollback ends it")
 		}
 	}

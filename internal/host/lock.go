@@ -91,10 +91,8 @@ func WaitLock(ctx context.Context, path string, how Sharing, held func()) (*Lock
 		if first && held != nil {
 			held()
 		}
-		select {
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		case <-time.After(min(latest, max(soonest, time.Since(begun)/64))):
+		if err := Pause(ctx, min(latest, max(soonest, time.Since(begun)/64))); err != nil {
+			return nil, err
 		}
 	}
 }

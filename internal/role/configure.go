@@ -81,10 +81,7 @@ func AwaitBoot(ctx context.Context, in host.Runner, sv *distro.Services, log io.
 			fmt.Fprintln(log, "these units of the node failed to start:")
 			return false, ask(ctx, log, sv.Broken)
 		case within.Err() == nil && errors.As(err, &run) && slices.Contains(sv.Deaf, state): // it does not take orders yet
-			select {
-			case <-time.After(50 * time.Millisecond):
-			case <-within.Done():
-			}
+			_ = host.Pause(within, 50*time.Millisecond)
 			continue
 		case ctx.Err() == nil && within.Err() != nil:
 			fmt.Fprintln(log, "these jobs of the node are not done:")

@@ -111,9 +111,7 @@ func await(whole context.Context, in host.Runner, n *spec.Duties, h *site.Health
 			}
 			asked = time.Now()
 		}
-		select {
-		case <-time.After(min(pause, h.Interval)):
-		case <-ctx.Done():
+		if host.Pause(ctx, min(pause, h.Interval)) != nil {
 			return last
 		}
 	}

@@ -76,10 +76,7 @@ func show(ctx context.Context, terminal *os.File, every time.Duration, look func
 		case to <- frame{lines, err}:
 		case <-ctx.Done():
 		}
-		select {
-		case <-time.After(every):
-		case <-ctx.Done():
-		}
+		_ = host.Pause(ctx, every)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"orrery/internal/control/here"
 	"orrery/internal/engine"
 	"orrery/internal/hook"
+	"orrery/internal/host"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 )
@@ -129,10 +130,8 @@ func still(ctx context.Context, c *control.Session, s *site.Site, h *apply.Steer
 		if problem.Exit(err) != int(problem.Locked) || time.Now().After(deadline) {
 			return pause, err
 		}
-		select {
-		case <-ctx.Done():
-			return 0, context.Cause(ctx)
-		case <-time.After(200 * time.Millisecond):
+		if err := host.Pause(ctx, 200*time.Millisecond); err != nil {
+			return 0, err
 		}
 	}
 }

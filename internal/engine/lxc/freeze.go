@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"orrery/internal/engine"
+	"orrery/internal/host"
 	"orrery/internal/problem"
 )
 
@@ -94,10 +95,8 @@ func (c container) awaitFrost(ctx context.Context, frozen bool) error {
 		if strings.Contains(string(text), want) == frozen {
 			return nil
 		}
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-time.After(time.Millisecond):
+		if err := host.Pause(ctx, time.Millisecond); err != nil {
+			return err
 		}
 	}
 }

@@ -85,12 +85,7 @@ func (c container) awaitOrders(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	for {
-		if c.listens() || !c.running() {
-			return
-		}
-		select {
-		case <-time.After(5 * time.Millisecond):
-		case <-ctx.Done():
+		if c.listens() || !c.running() || host.Pause(ctx, 5*time.Millisecond) != nil {
 			return
 		}
 	}

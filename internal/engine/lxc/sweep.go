@@ -14,6 +14,7 @@ import (
 
 	"orrery/internal/engine"
 	"orrery/internal/engine/nodedir"
+	"orrery/internal/host"
 	"orrery/internal/problem"
 )
 
@@ -37,10 +38,8 @@ func (e *Engine) Sweep(ctx context.Context, site string) error {
 		if !starting {
 			break
 		}
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-time.After(20 * time.Millisecond):
+		if err := host.Pause(ctx, 20*time.Millisecond); err != nil {
+			return err
 		}
 	}
 	err := e.sweepStops(ctx, site)

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"orrery/internal/host"
 	"orrery/internal/lab/experiment"
 	"orrery/internal/lab/facts"
 	"orrery/internal/lab/place"
@@ -101,10 +102,8 @@ func (w *Watcher) Started(ctx context.Context) error {
 func (w *Watcher) watch(ctx context.Context, d time.Duration) ([]probe.Second, error) {
 	w.probe.Cut()
 	w.take()
-	select {
-	case <-time.After(d):
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+	if err := host.Pause(ctx, d); err != nil {
+		return nil, err
 	}
 	w.probe.Cut()
 	return w.take(), nil

@@ -133,10 +133,8 @@ func Free(ctx context.Context, p *place.Place, protocol Protocol, port int) erro
 			return problem.New(problem.Failed, "%s port %d is taken", protocol, port).At(p.Name).
 				Try("give the test another port, or end what listens there: ss -lpn 'sport = :%d'", port)
 		}
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-time.After(10 * every):
+		if err := host.Pause(ctx, 10*every); err != nil {
+			return err
 		}
 	}
 }
