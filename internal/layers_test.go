@@ -14,7 +14,7 @@ import (
 
 // layers are the packages in their order: each imports only from layers before its own.
 var layers = [][]string{
-	{"visible", "phrase"},
+	{"visible", "phrase", "knot"},
 	{"problem", "tree"},
 	{"strict"},
 	{"site"},

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"orrery/internal/host"
+	"orrery/internal/problem"
 	"orrery/internal/site"
 )
 
@@ -54,9 +55,7 @@ func Post(dirs host.Dirs, s *site.Site, e Event) (some bool, err error) {
 	e.Site = s.Name
 	e.Host, _ = os.Hostname()
 	e.Time = e.Time.UTC().Truncate(time.Second)
-	if len(e.Why) > maxWhy {
-		e.Why = e.Why[:maxWhy] + "…"
-	}
+	e.Why = problem.Short(e.Why, maxWhy)
 	for _, h := range s.Hooks {
 		if !slices.Contains(h.On, e.Event) {
 			continue

@@ -1,10 +1,12 @@
 package plan
 
-import "slices"
+import (
+	"orrery/internal/knot"
+	"slices"
+)
 
 // An assignment puts nodes into batches such that none waits for a node of a later one: for its health, its address or the network that it leaves.
-// Nodes that wait for one another in a circle change together. It is Tarjan's algorithm on the steps, with those of one node taken as one:
-// it comes to what is needed before it comes to what needs it.
+// Nodes that wait for one another in a circle change together: it goes through the knots of the steps, with those of one node taken as one.
 type assignment struct {
 	*draft
 	batches int
@@ -12,18 +14,14 @@ type assignment struct {
 	as      []int          // step -> the first of those with which it is taken as one
 	parts   map[int][]int  // that -> all of them
 
-	visited, lowest []int // Tarjan's; 0: not yet
-	count           int
-	open            []int // his stack
-	closed          []bool
-	earliest        []int // batch before which the nodes of a closed step cannot be
+	earliest []int // batch before which the nodes of a closed step cannot be
 }
 
 func (d *draft) assign(rolled, away []*chain) *assignment {
 	all := len(d.Steps)
 	a := &assignment{
 		draft: d, batches: 1, chainOf: map[int]*chain{}, as: make([]int, all), parts: map[int][]int{},
-		visited: make([]int, all), lowest: make([]int, all), closed: make([]bool, all), earliest: make([]int, all),
+		earliest: make([]int, all),
 	}
 	for n := range a.as {
 		a.as[n] = n
@@ -34,11 +32,11 @@ func (d *draft) assign(rolled, away []*chain) *assignment {
 	for _, c := range away {
 		a.unite(c, c.steps)
 	}
+	var last []int
 	for _, c := range slices.Concat(rolled, away) {
-		if first := a.as[c.last()]; a.visited[first] == 0 {
-			a.visit(first)
-		}
+		last = append(last, a.as[c.last()])
 	}
+	knot.Each(all, last, a.needs, a.close)
 	return a
 }
 
@@ -67,36 +65,11 @@ func (a *assignment) needs(first int) []int {
 	return needs
 }
 
-func (a *assignment) visit(n int) {
-	a.count++
-	a.visited[n], a.lowest[n] = a.count, a.count
-	a.open = append(a.open, n)
-	for _, need := range a.needs(n) {
-		switch {
-		case a.visited[need] == 0:
-			a.visit(need)
-			a.lowest[n] = min(a.lowest[n], a.lowest[need])
-		case !a.closed[need]:
-			a.lowest[n] = min(a.lowest[n], a.visited[need])
-		}
-	}
-	if a.lowest[n] < a.visited[n] {
-		return
-	}
-	from := len(a.open) - 1
-	for a.open[from] != n {
-		from--
-	}
-	a.close(a.open[from:])
-	a.open = a.open[:from]
-}
-
 // close puts the nodes of a circle of steps, mostly of a single one, into a batch.
 func (a *assignment) close(circle []int) {
 	batch := 0
 	var nodes []*chain
 	for _, n := range circle {
-		a.closed[n] = true
 		for _, need := range a.needs(n) {
 			batch = max(batch, a.earliest[need])
 		}

@@ -74,10 +74,7 @@ func (d *Decoder) mismatch(name, want string, at *Node) {
 func Say(value any) string {
 	switch v := value.(type) {
 	case string:
-		if len(v) > 60 {
-			v = v[:60] + "…"
-		}
-		return strconv.Quote(v)
+		return strconv.Quote(problem.Short(v, 60))
 	case []any:
 		return "a list"
 	case map[string]any:

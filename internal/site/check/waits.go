@@ -2,8 +2,10 @@ package check
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
+	"orrery/internal/knot"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/selector"
@@ -46,9 +48,16 @@ func (c *checker) waits() {
 			}
 		}
 	}
-	for _, knot := range g.knots() {
-		c.knot(g, knot)
+	all := make([]int, len(g.edges))
+	for v := range all {
+		all[v] = v
 	}
+	knot.Each(len(all), all, func(v int) []int { return g.edges[v] }, func(vertices []int) {
+		if len(vertices) > 1 {
+			slices.Reverse(vertices)
+			c.knot(g, vertices)
+		}
+	})
 }
 
 func (c *checker) awaited(view *selector.View, key []string, role, text string) []*site.Node {
@@ -121,59 +130,4 @@ func (g *waitGraph) path(from, to int, within map[int]bool) []int {
 		}
 	}
 	return []int{from}
-}
-
-// knots gives the strongly connected components of more than one vertex (Tarjan's algorithm; its stack is our own,
-// because a site may be deep).
-func (g *waitGraph) knots() [][]int {
-	n := len(g.edges)
-	order, low, onStack, next := make([]int, n), make([]int, n), make([]bool, n), make([]int, n)
-	var stack, calls []int
-	var knots [][]int
-	count := 0
-	enter := func(v int) {
-		count++
-		order[v], low[v] = count, count
-		stack, onStack[v] = append(stack, v), true
-		calls = append(calls, v)
-	}
-	for root := range n {
-		if order[root] == 0 {
-			enter(root)
-		}
-		for len(calls) > 0 {
-			v := calls[len(calls)-1]
-			if next[v] < len(g.edges[v]) {
-				w := g.edges[v][next[v]]
-				next[v]++
-				if order[w] == 0 {
-					enter(w)
-				} else if onStack[w] {
-					low[v] = min(low[v], order[w])
-				}
-				continue
-			}
-			calls = calls[:len(calls)-1]
-			if len(calls) > 0 {
-				caller := calls[len(calls)-1]
-				low[caller] = min(low[caller], low[v])
-			}
-			if low[v] != order[v] {
-				continue
-			}
-			var knot []int
-			for {
-				w := stack[len(stack)-1]
-				stack, onStack[w] = stack[:len(stack)-1], false
-				knot = append(knot, w)
-				if w == v {
-					break
-				}
-			}
-			if len(knot) > 1 {
-				knots = append(knots, knot)
-			}
-		}
-	}
-	return knots
 }

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 
+	"orrery/internal/phrase"
 	"orrery/internal/site"
 )
 
@@ -90,7 +91,7 @@ func (p *Picture) title() string {
 
 // summary says in a line what is drawn.
 func (p *Picture) summary() string {
-	text := nodes(len(p.Nodes))
+	text := phrase.Count(len(p.Nodes), "node")
 	if p.Seen == nil {
 		return text + ", as declared"
 	}
@@ -112,10 +113,10 @@ func (p *Picture) summary() string {
 func (p *Picture) description(l *layout) string {
 	text := p.summary() + "."
 	for _, h := range l.hosts {
-		text += fmt.Sprintf(" %s: %s.", h.title, nodes(h.nodes))
+		text += fmt.Sprintf(" %s: %s.", h.title, phrase.Count(h.nodes, "node"))
 	}
 	for _, n := range l.networks {
-		text += fmt.Sprintf(" Network %s: %s.", n.network.Name, nodes(n.nodes))
+		text += fmt.Sprintf(" Network %s: %s.", n.network.Name, phrase.Count(n.nodes, "node"))
 	}
 	for _, n := range p.Nodes {
 		if seen := p.look(n); seen.Health != Declared && seen.Health != Good && seen.Health != Off {
@@ -148,11 +149,4 @@ func address(nic site.NIC) string {
 		return nic.Address.String()
 	}
 	return "no address"
-}
-
-func nodes(n int) string {
-	if n == 1 {
-		return "1 node"
-	}
-	return fmt.Sprintf("%d nodes", n)
 }

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"text/template"
 	"text/template/parse"
-	"unicode/utf8"
 )
 
 // A template may be a stranger's, and filling it must end: a range in a range in a range writes nothing and takes hours, and a text that is
@@ -230,17 +229,4 @@ func (p *parsed) quote(x any) (string, error) {
 		return "", err
 	}
 	return p.made(quoted(x))
-}
-
-// shown is a text that may be put into a message.
-func shown(text string) string {
-	const most = 200
-	if len(text) <= most {
-		return text
-	}
-	cut := most
-	for cut > 0 && !utf8.RuneStart(text[cut]) {
-		cut--
-	}
-	return text[:cut] + "…"
 }

@@ -190,6 +190,6 @@ func mistake(role *site.Role, f *site.File, err error) error {
 			what = strings.TrimSpace(text)
 		}
 	}
-	return problem.New(problem.Mistake, "template: %s", shown(what)).At(where).
+	return problem.New(problem.Mistake, "template: %s", problem.Short(what, 200)).At(where).
 		Try("docs/roles.md lists what a template can use")
 }
