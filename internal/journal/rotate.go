@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"orrery/internal/host"
+	"orrery/internal/problem"
 )
 
 // A journal of more than largest bytes is set aside when it is next opened, and a new one is begun. So many are kept beside it; the oldest goes.
@@ -35,7 +36,7 @@ func (j *Journal) rotate(path string) error {
 	if err == nil && os.SameFile(now, info) {
 		err = replace(path)
 	}
-	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
+	if problem.DiskFull(err) {
 		err = nil
 	}
 	if err != nil && !errors.Is(err, os.ErrNotExist) {

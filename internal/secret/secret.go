@@ -120,27 +120,22 @@ func (k *Keyring) generated(s *site.Secret) (string, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return "", err
 	}
-	value, err := random(s.Generate)
-	if err != nil {
-		return "", err
-	}
+	value := random(s.Generate)
 	return value, host.WriteFile(host.File{Path: path, Content: []byte(value), Mode: 0o600})
 }
 
 // random gives n characters, each of them equally likely.
-func random(n int) (string, error) {
+func random(n int) string {
 	const fair = 256 - 256%len(alphabet)
 	var b strings.Builder
 	var octet [1]byte
 	for b.Len() < n {
-		if _, err := rand.Read(octet[:]); err != nil {
-			return "", err
-		}
+		_, _ = rand.Read(octet[:]) // it never fails
 		if int(octet[0]) < fair {
 			b.WriteByte(alphabet[int(octet[0])%len(alphabet)])
 		}
 	}
-	return b.String(), nil
+	return b.String()
 }
 
 // Redact replaces the values of all secrets fetched so far by their names. Of a value of several lines it replaces each,
