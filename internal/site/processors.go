@@ -91,10 +91,7 @@ func processors(part string) (from, to uint64, err error) {
 
 // SamePin reports whether two lists mean the same processors.
 func SamePin(a, b string) bool {
-	x, err := Processors(a)
-	if err != nil {
-		return a == b
-	}
-	y, err := Processors(b)
-	return err == nil && x == y
+	x, err := processorsIn(a)
+	y, err2 := processorsIn(b)
+	return a == b || err == nil && err2 == nil && x == y
 }

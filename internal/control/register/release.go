@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -143,13 +144,8 @@ func (r Register) ReadReleaseRecord(key string, number int) ReleaseRecord {
 
 // ReleaseNames says at which releases nodes are.
 func ReleaseNames(of map[string]int) string {
-	var numbers []int
-	for _, n := range of {
-		numbers = append(numbers, n)
-	}
-	slices.Sort(numbers)
 	var words []string
-	for _, n := range slices.Compact(numbers) {
+	for _, n := range slices.Compact(slices.Sorted(maps.Values(of))) {
 		words = append(words, site.ReleaseName(n))
 	}
 	if len(words) == 0 {

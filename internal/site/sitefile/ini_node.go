@@ -136,17 +136,15 @@ func truth(text string) (yes, ok bool) {
 
 // suites tells the Debian suite that a container template was of.
 var suites = []struct{ part, suite string }{
-	{"debian-13", "trixie"}, {"trixie", "trixie"}, {"debian-12", "bookworm"}, {"bookworm", "bookworm"},
-	{"debian-11", "bullseye"}, {"bullseye", "bullseye"}, {"debian-10", "buster"}, {"buster", "buster"},
-	{"debian-9", "stretch"}, {"stretch", "stretch"}, {"debian-8", "jessie"}, {"jessie", "jessie"},
-	{"debian-7", "wheezy"}, {"wheezy", "wheezy"}, {"debian-6", "squeeze"}, {"squeeze", "squeeze"},
+	{"debian-13", "trixie"}, {"debian-12", "bookworm"}, {"debian-11", "bullseye"}, {"debian-10", "buster"},
+	{"debian-9", "stretch"}, {"debian-8", "jessie"}, {"debian-7", "wheezy"}, {"debian-6", "squeeze"},
 }
 
 const usualSuite = "bookworm"
 
 func suiteOf(template string) (suite string, known bool) {
 	for _, s := range suites {
-		if strings.Contains(strings.ToLower(template), s.part) {
+		if name := strings.ToLower(template); strings.Contains(name, s.part) || strings.Contains(name, s.suite) {
 			return s.suite, true
 		}
 	}

@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"cmp"
 	"maps"
 	"net/netip"
 	"strconv"
@@ -49,20 +50,13 @@ func (m *Maker) Networks() []Network {
 // nothing but its mark.
 func VethPairOf(key string, c site.VethPair) Network {
 	name := VethPair + "." + c.Name
-	n := Network{Site: key, Name: name, Bridge: site.BridgeName(key, name), MTU: c.MTU, Kind: VethPair, Ends: c.Ends}
-	if n.MTU == 0 {
-		n.MTU = 1500
-	}
-	return n
+	return Network{Site: key, Name: name, Bridge: site.BridgeName(key, name), MTU: cmp.Or(c.MTU, 1500), Kind: VethPair, Ends: c.Ends}
 }
 
 func (m *Maker) network(n site.Network) Network {
 	spelt := Network{
 		Site: m.Site.Key(), Name: n.Name, Bridge: site.BridgeName(m.Site.Key(), n.Name),
-		Subnet: n.Subnet.String(), MTU: n.MTU, Kind: n.Kind, Parent: n.Interface, Spoof: n.Spoof,
-	}
-	if spelt.MTU == 0 {
-		spelt.MTU = 1500
+		Subnet: n.Subnet.String(), MTU: cmp.Or(n.MTU, 1500), Kind: n.Kind, Parent: n.Interface, Spoof: n.Spoof,
 	}
 	if m.Site.Stage != 0 {
 		return spelt.Quarantined(m.Site.Stage)
