@@ -147,27 +147,18 @@ func (r *report) list() problem.List {
 			seen[text] = true
 			file, number, _ := strings.Cut(p.Where, ":")
 			line, _ := strconv.Atoi(number)
+			if file == Name {
+				file = "" // it comes first
+			}
 			all = append(all, lined{p, file, line})
 		}
 	}
 	slices.SortStableFunc(all, func(a, b lined) int {
-		return cmp.Or(siteFirst(a.file, b.file), cmp.Compare(a.file, b.file), cmp.Compare(a.line, b.line))
+		return cmp.Or(cmp.Compare(a.file, b.file), cmp.Compare(a.line, b.line))
 	})
 	var list problem.List
 	for _, p := range all {
 		list = append(list, p.Problem)
 	}
 	return list
-}
-
-func siteFirst(a, b string) int {
-	switch {
-	case a == b:
-		return 0
-	case a == Name:
-		return -1
-	case b == Name:
-		return 1
-	}
-	return 0
 }

@@ -167,13 +167,7 @@ func BuildFiles(r *site.Role) []string {
 			boot[s.Run] = true
 		}
 	}
-	var names []string
-	for _, name := range slices.Sorted(maps.Keys(r.Beside)) {
-		if !boot[name] {
-			names = append(names, name)
-		}
-	}
-	return names
+	return besideBut(r, boot)
 }
 
 // BootFiles gives the names, sorted, of the files beside role.toml that boot steps may read: all but templates, which are rendered,
@@ -191,13 +185,11 @@ func BootFiles(r *site.Role) []string {
 	if !boots {
 		return nil
 	}
-	var names []string
-	for _, name := range slices.Sorted(maps.Keys(r.Beside)) {
-		if !elsewhere[name] {
-			names = append(names, name)
-		}
-	}
-	return names
+	return besideBut(r, elsewhere)
+}
+
+func besideBut(r *site.Role, others map[string]bool) []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(r.Beside)), func(name string) bool { return others[name] })
 }
 
 // normalPins drops comments and blank lines, so that only what pip would install makes another layer.
