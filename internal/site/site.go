@@ -169,11 +169,11 @@ func (n *Node) Networks() []string {
 
 // Limits bound what a node may use. Zero values mean: no limit.
 type Limits struct {
-	Cpus   float64 `json:"cpus,omitempty"`   // processors
-	Pin    string  `json:"pin,omitempty"`    // processors it may run on, as in "0-3,8" (cpuset(7))
-	Memory int64   `json:"memory,omitempty"` // bytes
-	Swap   *int64  `json:"swap,omitempty"`   // bytes; nil: as much as there is
-	Pids   int     `json:"pids,omitempty"`   // processes and threads
+	Cpus   float64 `toml:"cpus" json:"cpus,omitempty"`                 // processors
+	Pin    string  `toml:"pin" json:"pin,omitempty"`                   // processors it may run on, as in "0-3,8" (cpuset(7))
+	Memory int64   `toml:"memory" unit:"size" json:"memory,omitempty"` // bytes
+	Swap   *int64  `toml:"swap" unit:"size" json:"swap,omitempty"`     // bytes; nil: as much as there is
+	Pids   int     `toml:"pids" json:"pids,omitempty"`                 // processes and threads
 }
 
 // DefaultPids is how many processes and threads a node may have if nothing is said: many more than any ordinary system has, and few enough

@@ -107,6 +107,10 @@ func (f field) of(s reflect.Value) reflect.Value {
 	if f.form == nil {
 		return value
 	}
+	if value.Kind() == reflect.Pointer {
+		value.Set(reflect.New(value.Type().Elem()))
+		value = value.Elem()
+	}
 	return as(value, f.form)
 }
 

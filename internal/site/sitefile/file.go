@@ -16,7 +16,7 @@ type siteFile struct {
 	VethPairs strict.Tables[vethPairTable] `toml:"vethpair"`
 	Images    strict.Tables[site.Image]    `toml:"image"`
 	Mirror    mirrorTable                  `toml:"mirror"`
-	Nodes     strict.Tables[nodeTable]     `toml:"node"`
+	Nodes     strict.Tables[*strict.Node]  `toml:"node"` // nodeTables, which begin with the defaults
 	Groups    strict.Tables[groupTable]    `toml:"group"`
 	Volumes   strict.Tables[site.Volume]   `toml:"volume"`
 	Secrets   strict.Tables[site.Secret]   `toml:"secret"`
@@ -40,22 +40,21 @@ type mirrorTable struct {
 
 // choices are what a node says of itself or [defaults] says of all.
 type choices struct {
-	Image        *string      `toml:"image"`
-	Host         *string      `toml:"host"`
-	Engine       *string      `toml:"engine"`
-	Cpus         *float64     `toml:"cpus"`
-	Pin          *string      `toml:"pin"`
-	Memory       *strict.Size `toml:"memory"`
-	Swap         *strict.Size `toml:"swap"`
-	Pids         *int         `toml:"pids"`
-	Privileged   *bool        `toml:"privileged"`
-	Autostart    *bool        `toml:"autostart"`
-	Requirements *string      `toml:"requirements"`
+	Image        string `toml:"image"`
+	Host         string `toml:"host"`
+	Engine       string `toml:"engine"`
+	Privileged   bool   `toml:"privileged"`
+	Autostart    bool   `toml:"autostart"`
+	Requirements string `toml:"requirements"`
+	site.Limits
 }
+
+// usual is what holds of a node of which neither says anything.
+var usual = choices{Engine: "lxc", Autostart: true, Limits: site.Limits{Pids: site.DefaultPids}}
 
 type nodeTable struct {
 	At          *strict.Node          `toml:"-"`
-	ID          *int                  `toml:"id"`
+	ID          int                   `toml:"id"`
 	Roles       []string              `toml:"roles"`
 	Net         strict.Tables[string] `toml:"net"`
 	Interface   strict.Tables[string] `toml:"interface"`
@@ -65,7 +64,8 @@ type nodeTable struct {
 }
 
 type defaultsTable struct {
-	Networks *[]string `toml:"networks"`
+	At       *strict.Node `toml:"-"`
+	Networks *[]string    `toml:"networks"`
 	choices
 }
 

@@ -89,7 +89,7 @@ type loader struct {
 }
 
 func newLoader(dir *directory) *loader {
-	return &loader{dir: dir, report: newReport(), site: &site.Site{}, requirements: map[string]site.Requirements{}}
+	return &loader{dir: dir, file: siteFile{Defaults: defaultsTable{choices: usual}}, report: newReport(), site: &site.Site{}, requirements: map[string]site.Requirements{}}
 }
 
 func (l *loader) load(content []byte) {
@@ -137,7 +137,16 @@ func (l *loader) decode(file string, content []byte, into any) bool {
 		l.formerKeys(at)
 	}
 	l.report.roots[file] = at
-	d := strict.Decoder{
+	l.decoder(file).Table(at, "", into)
+	if n, ok := at.At("format").Value.(int64); ok && n != format {
+		l.report.wrong(file, at.Keys["format"], mistake("format %d is not known here", n).Try("this Orrery reads format %d", format))
+	}
+	return true
+}
+
+// decoder gives what decodes parts of a file.
+func (l *loader) decoder(file string) *strict.Decoder {
+	d := &strict.Decoder{
 		Wrong:    func(at *strict.Node, p *problem.Problem) { l.report.wrong(file, at, p) },
 		Misspelt: l.report.misspelt,
 		Longest:  maxString,
@@ -147,9 +156,5 @@ func (l *loader) decode(file string, content []byte, into any) bool {
 	if file != Name {
 		d.Longest = maxRole // scripts, and contents of files
 	}
-	d.Table(at, "", into)
-	if n, ok := at.At("format").Value.(int64); ok && n != format {
-		l.report.wrong(file, at.Keys["format"], mistake("format %d is not known here", n).Try("this Orrery reads format %d", format))
-	}
-	return true
+	return d
 }

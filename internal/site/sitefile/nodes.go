@@ -17,15 +17,17 @@ const (
 
 // nodes fills in the nodes, in order of id, with defaults and addresses.
 func (l *loader) nodes() {
-	networks := l.defaultNetworks()
+	networks, d := l.defaultNetworks(), l.decoder(Name)
 	var nodes []site.Node
 	for _, t := range l.file.Nodes {
+		said := nodeTable{choices: l.file.Defaults.choices}
+		d.Table(t.Value, "node."+t.Name, &said)
 		names, p := expand(t.Name, maxNodes-len(nodes))
 		if p != nil {
 			l.report.wrong(Name, t.At, p)
 			continue
 		}
-		first := l.node(&t.Value, networks)
+		first := l.node(&said, networks)
 		if l.parts += len(names) * (1 + len(first.NICs) + len(first.Roles)); l.parts > maxParts {
 			l.report.wrong(Name, t.At, tooMuch())
 			return
@@ -36,7 +38,7 @@ func (l *loader) nodes() {
 				continue
 			}
 			l.report.nodes[name] = t.At
-			nodes = append(nodes, l.following(first, name, i, &t.Value))
+			nodes = append(nodes, l.following(first, name, i, &said))
 		}
 	}
 	slices.SortStableFunc(nodes, func(a, b site.Node) int { return cmp.Compare(a.ID, b.ID) })
@@ -49,35 +51,16 @@ func tooMuch() *problem.Problem {
 
 // node gives what a declaration says of the first of its nodes; the addresses that are to be derived are left out.
 func (l *loader) node(t *nodeTable, networks []string) site.Node {
-	d := &l.file.Defaults.choices
 	n := site.Node{
-		ID:         value(t.ID, nil, 0),
-		Image:      value(t.Image, d.Image, l.onlyImage()),
-		Roles:      t.Roles,
-		Host:       value(t.Host, d.Host, l.onlyHost()),
-		Engine:     value(t.Engine, d.Engine, "lxc"),
-		Privileged: value(t.Privileged, d.Privileged, false),
-		Autostart:  value(t.Autostart, d.Autostart, true),
-		Vars:       t.Vars,
-		Limits: site.Limits{
-			Cpus:   value(t.Cpus, d.Cpus, 0),
-			Pin:    value(t.Pin, d.Pin, ""),
-			Memory: int64(value(t.Memory, d.Memory, 0)),
-			Pids:   value(t.Pids, d.Pids, site.DefaultPids),
-		},
-		NICs:        l.interfaces(t, l.nics(t, networks)),
-		SimulatedBy: t.SimulatedBy,
+		ID: t.ID, Image: cmp.Or(t.Image, l.onlyImage()), Roles: t.Roles, Host: cmp.Or(t.Host, l.onlyHost()), Engine: t.Engine, Privileged: t.Privileged,
+		Autostart: t.Autostart, Vars: t.Vars, Limits: t.Limits, NICs: l.interfaces(t, l.nics(t, networks)), SimulatedBy: t.SimulatedBy,
 	}
-	if swap := either(t.Swap, d.Swap); swap != nil {
-		bytes := int64(*swap)
-		n.Limits.Swap = &bytes
-	}
-	if file := either(t.Requirements, d.Requirements); file != nil && *file != "" {
-		at, _ := l.report.roots[Name].Find("defaults", "requirements")
-		if t.Requirements != nil {
-			at = t.At.Keys["requirements"]
+	if t.Requirements != "" {
+		at := t.At.Keys["requirements"]
+		if at == nil {
+			at = l.file.Defaults.At.Keys["requirements"]
 		}
-		n.Requirements = l.require(*file, at)
+		n.Requirements = l.require(t.Requirements, at)
 	}
 	return n
 }
@@ -134,7 +117,7 @@ func (l *loader) interfaces(t *nodeTable, nics []site.NIC) []site.NIC {
 func (l *loader) following(first site.Node, name string, i int, t *nodeTable) site.Node {
 	n := first
 	n.Name = name
-	if t.ID != nil {
+	if t.At.Keys["id"] != nil {
 		n.ID += i
 	}
 	n.NICs = slices.Clone(first.NICs)
@@ -174,18 +157,4 @@ func (l *loader) onlyHost() string {
 		return l.site.Hosts[0].Name
 	}
 	return ""
-}
-
-func either[T any](node, defaults *T) *T {
-	if node != nil {
-		return node
-	}
-	return defaults
-}
-
-func value[T any](node, defaults *T, otherwise T) T {
-	if chosen := either(node, defaults); chosen != nil {
-		return *chosen
-	}
-	return otherwise
 }
