@@ -359,9 +359,5 @@ func unpicked(at string, err error) error {
 	if err == nil || errors.As(err, &p) || errors.Is(err, context.Canceled) {
 		return err
 	}
-	kind := problem.Failed
-	if problem.DiskFull(err) {
-		kind = problem.Unable
-	}
-	return problem.New(kind, "it cannot be laid down").At(at).Because(problem.Reason(err))
+	return problem.New(problem.OfWriting(err), "it cannot be laid down").At(at).Because(problem.Reason(err))
 }

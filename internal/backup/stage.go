@@ -136,11 +136,7 @@ func (r *Restore) explain(ctx context.Context, err error) error {
 	if errors.As(err, &p) {
 		return p
 	}
-	kind := problem.Failed
-	if problem.DiskFull(err) {
-		kind = problem.Unable
-	}
-	return problem.New(kind, "the backup cannot be laid down; nothing was put in place").At(r.aside()).Because(err)
+	return problem.New(problem.OfWriting(err), "the backup cannot be laid down; nothing was put in place").At(r.aside()).Because(err)
 }
 
 // tree lays down one tree.

@@ -12,24 +12,17 @@ import (
 )
 
 // Remove removes a file, a link or an empty directory. What is not there is no error.
-func (r *Root) Remove(name string) error {
+func (r *Root) Remove(name string) error { return r.remove(name, unlink) }
+
+// RemoveAll removes a path of the tree and all that is below it, however deep. What is not there is no error.
+func (r *Root) RemoveAll(name string) error { return r.remove(name, removeAll) }
+
+// remove removes a path in some way that takes the open directory above it.
+func (r *Root) remove(name string, from func(dir int, name string) error) error {
 	dir, err := r.open(path.Dir(relative(name)), unix.O_PATH|unix.O_DIRECTORY)
 	if err == nil {
 		defer unix.Close(dir) //nolint:errcheck // it was only gone through
-		err = unlink(dir, path.Base(relative(name)))
-	}
-	if errors.Is(err, unix.ENOENT) {
-		return nil
-	}
-	return r.wrong("remove", name, err)
-}
-
-// RemoveAll removes a path of the tree and all that is below it, however deep. What is not there is no error.
-func (r *Root) RemoveAll(name string) error {
-	dir, err := r.open(path.Dir(relative(name)), unix.O_RDONLY|unix.O_DIRECTORY)
-	if err == nil {
-		defer unix.Close(dir) //nolint:errcheck // it was only gone through
-		err = removeAll(dir, path.Base(relative(name)))
+		err = from(dir, path.Base(relative(name)))
 	}
 	if errors.Is(err, unix.ENOENT) {
 		return nil

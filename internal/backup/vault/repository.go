@@ -275,17 +275,12 @@ func (r *Repository) block(name Digest) ([]byte, error) {
 // put writes a block. It does not wait for the disk: a power cut leaves a block that no index tells of, and whose digest is looked at.
 func (r *Repository) put(name Digest, block []byte) error {
 	fresh, path := "new/"+name.String(), blockName(name)
-	err := r.root.Put(tree.File{Path: fresh, Content: block, Uid: os.Geteuid(), Gid: os.Getegid(), Mode: 0o600}, os.Geteuid(), os.Getegid())
-	if err == nil && !r.known(filepath.Dir(path)) {
-		err = r.directory(filepath.Dir(path))
+	err := r.file(fresh, block, false)
+	if dir := filepath.Dir(path); err == nil && !r.known(dir) {
+		err = r.clearing(dir, func() error { return r.root.Mkdir(dir, 0o700) })
 	}
 	if err == nil {
-		err = r.root.Rename(fresh, path)
-	}
-	if errors.Is(err, unix.EISDIR) { // what is in the place of a block is none
-		if err = r.root.RemoveAll(path); err == nil {
-			err = r.root.Rename(fresh, path)
-		}
+		err = r.clearing(path, func() error { return r.root.Rename(fresh, path) })
 	}
 	if err != nil {
 		return unwritten(r.dir, err)
@@ -302,15 +297,22 @@ func (r *Repository) put(name Digest, block []byte) error {
 	return nil
 }
 
-// directory makes one for blocks, in the place of what is none.
-func (r *Repository) directory(dir string) error {
-	err := r.root.Mkdir(dir, 0o700)
-	if errors.Is(err, unix.ENOTDIR) {
-		if err = r.root.RemoveAll(dir); err == nil {
-			err = r.root.Mkdir(dir, 0o700)
+// clearing makes a file or directory, in the place of what nobody wrote: a directory where a file belongs, or a file where a directory does.
+func (r *Repository) clearing(at string, make func() error) error {
+	err := make()
+	if errors.Is(err, unix.EISDIR) || errors.Is(err, unix.ENOTDIR) {
+		if err = r.root.RemoveAll(at); err == nil {
+			err = make()
 		}
 	}
 	return err
+}
+
+// file writes a file whole or not at all; sync waits until it is on disk.
+func (r *Repository) file(name string, content []byte, sync bool) error {
+	uid, gid := os.Geteuid(), os.Getegid()
+	f := tree.File{Path: name, Content: content, Uid: uid, Gid: gid, Mode: 0o600, Sync: sync}
+	return r.clearing(name, func() error { return r.root.Put(f, uid, gid) })
 }
 
 // known reports whether a directory of blocks was there before.
@@ -324,14 +326,7 @@ func (r *Repository) known(dir string) bool {
 
 // write writes a file whole or not at all, and waits until it is on disk.
 func (r *Repository) write(name string, content []byte) error {
-	f := tree.File{Path: name, Content: content, Uid: os.Geteuid(), Gid: os.Getegid(), Mode: 0o600, Sync: true}
-	err := r.root.Put(f, os.Geteuid(), os.Getegid())
-	if errors.Is(err, unix.EISDIR) { // nobody wrote that
-		if err = r.root.RemoveAll(name); err == nil {
-			err = r.root.Put(f, os.Geteuid(), os.Getegid())
-		}
-	}
-	if err != nil {
+	if err := r.file(name, content, true); err != nil {
 		return unwritten(r.dir, err)
 	}
 	return nil
@@ -422,11 +417,7 @@ func (r *Repository) Verify(ctx context.Context, id string, read func(int64)) er
 
 // unwritten says that a backup cannot be written.
 func unwritten(where string, err error) error {
-	kind := problem.Failed
-	if problem.DiskFull(err) {
-		kind = problem.Unable
-	}
-	return problem.New(kind, "the backup cannot be written").At(where).Because(problem.Reason(err)).
+	return problem.New(problem.OfWriting(err), "the backup cannot be written").At(where).Because(problem.Reason(err)).
 		Try("what was written stays, and the same command goes on with it")
 }
 

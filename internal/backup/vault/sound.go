@@ -9,7 +9,6 @@ import (
 	"errors"
 	"maps"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"time"
 
@@ -293,14 +292,8 @@ func (r *Repository) remember() error {
 	}
 	r.mu.Unlock()
 	sum := sha256.Sum256(text)
-	if st, err := r.root.Lstat(readName); err == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR { // nobody wrote that
-		if err := r.root.RemoveAll(readName); err != nil {
-			return unwritten(r.dir, err)
-		}
-	}
 	// It does not wait for the disk: what a power cut leaves of it is known by its digest.
-	f := tree.File{Path: readName, Content: append(text, sum[:]...), Uid: os.Geteuid(), Gid: os.Getegid(), Mode: 0o600}
-	if err := r.root.Put(f, os.Geteuid(), os.Getegid()); err != nil {
+	if err := r.file(readName, append(text, sum[:]...), false); err != nil {
 		return unwritten(r.dir, err)
 	}
 	return nil
