@@ -1,0 +1,144 @@
+package role
+
+import (
+	"context"
+	"errors"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"orrery/internal/distro"
+	"orrery/internal/host"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+	"orrery/internal/site/spec"
+)
+
+// layerOf is one of a role that has all that a layer can have.
+func layerOf() *spec.Layer {
+	return &spec.Layer{Title: "debian + web", Pins: "flask==3.0\n", Roles: []*site.Role{{
+		Name: "web", Dir: "roles/web", Apt: []string{"nginx", "curl"}, Pip: []string{"flask"}, Services: []string{"web.service"},
+		Files: []site.File{
+			{Path: "/etc/web", Content: []byte("x\n")}, {Path: "/srv/page", Owner: "www-data:www-data", Content: []byte("x\n")},
+			{Path: "/etc/rendered", Template: "t", Content: []byte("{{ .Node.Name }}\n")},
+		},
+		Steps: []site.Step{
+			{Name: "compile", When: site.Build, Script: []byte("make\n"), Interpreter: []string{"/bin/sh"}, Timeout: time.Minute, Line: 7},
+			{Name: "seed", When: site.Boot, Script: []byte("true\n"), Interpreter: []string{"/bin/sh"}, Timeout: time.Minute, Line: 9},
+		},
+	}}}
+}
+
+func build(t *testing.T, in *diary, l *spec.Layer) error {
+	t.Helper()
+	install := func(_ context.Context, _ host.Runner, _ *distro.Distribution, packages []string, _ io.Writer) error {
+		in.done = append(in.done, "install "+strings.Join(packages, " "))
+		return nil
+	}
+	return Build(t.Context(), in, l, install, io.Discard, func(string) {})
+}
+
+// at tells which of what was done began so, as the how manieth.
+func (d *diary) at(t *testing.T, begins string) int {
+	t.Helper()
+	i := slices.IndexFunc(d.done, func(s string) bool { return strings.HasPrefix(s, begins) })
+	if i < 0 {
+		t.Errorf("%q was not done: %q", begins, d.done)
+	}
+	return i
+}
+
+// TestBuild: a layer gets files, then packages, then files whose owners these have made, then Python packages, then what steps build; what is
+// for boot is left for that, and services that need it do not start by themselves.
+func TestBuild(t *testing.T) {
+	in := &diary{}
+	if err := build(t, in, layerOf()); err != nil {
+		t.Fatal(err)
+	}
+	order := []string{"put /etc/web", "install curl nginx python3-venv", "put /srv/page", "python3 -m venv " + Venv, Venv + "/bin/pip install", "/bin/sh " + Dir("web") + "/.step-7"}
+	for i, begins := range order[1:] {
+		if in.at(t, order[i]) >= in.at(t, begins) {
+			t.Errorf("%q is not before %q: %q", order[i], begins, in.done)
+		}
+	}
+	for _, never := range []string{"/etc/rendered", ".step-9", "systemctl enable"} {
+		if slices.ContainsFunc(in.done, func(s string) bool { return strings.Contains(s, never) }) {
+			t.Errorf("%s has no place in a layer: %q", never, in.done)
+		}
+	}
+	if last := in.done[len(in.done)-1]; !strings.HasSuffix(last, " web.service") {
+		t.Errorf("the last was %q", last)
+	}
+	if pip := in.done[in.at(t, Venv)]; !strings.Contains(pip, "--constraint") || !strings.HasSuffix(pip, " flask") {
+		t.Errorf("pip was told %q", pip)
+	}
+	bare := layerOf()
+	r := bare.Roles[0]
+	r.Apt, r.Pip, r.Steps, r.Services, r.Files = nil, nil, nil, nil, nil
+	in = &diary{}
+	if err := build(t, in, bare); err != nil || len(in.done) > 0 {
+		t.Errorf("of nothing: %q, %v", in.done, err)
+	}
+}
+
+// TestBuildFails: what fails is said with the role's file and line, or with what may be wrong with the requirements.
+func TestBuildFails(t *testing.T) {
+	broken := func(word string) *diary {
+		return &diary{answer: func(args []string) (string, error) {
+			if strings.Contains(strings.Join(args, " "), word) {
+				return "", &host.RunError{Place: "layer", Command: args, Status: 2}
+			}
+			return "", nil
+		}}
+	}
+	var p *problem.Problem
+	if err := build(t, broken(".step-7"), layerOf()); !errors.As(err, &p) || p.Where != "roles/web/role.toml:7" || strings.Contains(err.Error(), ".step-7") {
+		t.Errorf("a step: %v", err)
+	}
+	script := layerOf()
+	script.Roles[0].Steps[0].Run = "compile.sh"
+	if err := build(t, broken(".step-7"), script); !errors.As(err, &p) || p.Where != "roles/web/compile.sh" {
+		t.Errorf("a script: %v", err)
+	}
+	if err := build(t, broken("pip install"), layerOf()); err == nil || !strings.Contains(err.Error(), "see that the requirements file pins all of them") {
+		t.Errorf("pip: %v", err)
+	}
+	if err := build(t, broken("-m venv"), layerOf()); err == nil || !strings.Contains(err.Error(), "virtual environment") {
+		t.Errorf("venv: %v", err)
+	}
+}
+
+// TestPipArguments: requirements with hashes say all that is installed; without, they bound the versions of what roles name.
+func TestPipArguments(t *testing.T) {
+	for pins, want := range map[string]string{
+		" \n": "a b", "b==1\n": "--constraint F a b", "b==1 --hash=sha256:0\n": "--require-hashes --requirement F",
+	} {
+		if got := strings.Join(pipArguments([]string{"b", "a", "b"}, pins, "F"), " "); got != want {
+			t.Errorf("%q: %s", pins, got)
+		}
+	}
+}
+
+// TestServiceFails: a service that does not start is said with its node, as is an order to it that fails.
+func TestServiceFails(t *testing.T) {
+	d := dutiesOf(t, twoRoles())
+	in := &diary{answer: func(args []string) (string, error) {
+		if slices.Contains(args, "web.service") || slices.Contains(args, "dish.service") {
+			return "", &host.RunError{Place: "one", Command: args, Status: 1}
+		}
+		return "", nil
+	}}
+	j := &Job{Duties: d, In: in, Log: io.Discard, Say: func(string) {}, Live: true, Is: spec.Config{Services: []string{"db.service", "web.service", "mail.service"}, Parts: spec.Parts{"web: x": "1", "db: x": "1"}}}
+	err := j.Configure(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "role web: a service does not start") || !strings.Contains(err.Error(), "orrery logs one") {
+		t.Errorf("%v", err)
+	}
+	if err := j.Activate(t.Context()); err == nil || !strings.Contains(err.Error(), "role web: enable of its services failed") {
+		t.Errorf("%v", err)
+	}
+	if err := j.Retire(t.Context()); err == nil || !strings.Contains(err.Error(), "role web: disable of its services failed") {
+		t.Errorf("%v", err)
+	}
+}
