@@ -467,3 +467,49 @@ func TestBackupWaits(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestResumeOthers: after a reboot, nodes that an interrupted restore does not concern come up, also if that cannot come to its end.
+func TestResumeOthers(t *testing.T) {
+	was := diskDesk(t)
+	was.up()
+	was.say("web1", motd, "then")
+	where := filepath.Join(t.TempDir(), "one.orb")
+	_, err := backups.Take(t.Context(), was.Session, []string{"web1"}, where, backups.Options{})
+	was.must(err)
+	d := elsewhere(t)
+	d.fault.Fail("Mark", "web1", 1, nil)
+	_, err = d.Restore(t.Context(), where, control.RestoreOptions{Dir: d.dir})
+	d.wantExit(err, problem.Left, "node web1")
+	d.fault.Fail("Create", "web1", 1, nil)
+	up := d.SitesUp()
+	if len(up) != 1 {
+		t.Fatalf("up are %+v", up)
+	}
+	_, _, err = d.ResumeSite(t.Context(), up[0])
+	d.wantExit(err, problem.Failed, "was not brought up")
+	d.wantNodes("db none running healthy, web1 none absent -, web2 none running healthy")
+	_, _, err = d.ResumeSite(t.Context(), up[0])
+	d.must(err)
+	d.wantNodes(allUp)
+	d.wantSaid("web1", motd, "then")
+}
+
+// TestUpElsewhere: an up from another directory brings an interrupted restore to its end from that of the restore, and says so.
+func TestUpElsewhere(t *testing.T) {
+	_, where := keptDesk(t)
+	d := elsewhere(t)
+	d.fault.Fail("Mark", "web1", 1, nil)
+	_, err := d.Restore(t.Context(), where, control.RestoreOptions{Dir: d.dir})
+	d.wantExit(err, problem.Left, "node web1")
+	there := *d.Session
+	there.SiteDir = t.TempDir()
+	d.must(os.CopyFS(there.SiteDir, os.DirFS(d.dir)))
+	s, err := there.Load()
+	d.must(err)
+	_, elsewhere, err := there.Up(t.Context(), s, nil, control.UpOptions{})
+	d.must(err)
+	if elsewhere != d.dir {
+		t.Errorf("brought up was %q", elsewhere)
+	}
+	d.wantThen()
+}

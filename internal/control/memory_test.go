@@ -28,6 +28,7 @@ import (
 	"orrery/internal/plan"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
+	"orrery/internal/tree"
 	"orrery/internal/volume"
 	"orrery/test/need"
 )
@@ -106,6 +107,9 @@ type nodesOnDisk struct {
 }
 
 type inMemory = fake.Layers
+
+// View shows the files of a node as directories, without what its layers have.
+func (n nodesOnDisk) View(ref engine.Ref) (*tree.Root, error) { return tree.Open(n.Private(ref)) }
 
 // Layers on disk are empty trees that are on record.
 type layersOnDisk struct {

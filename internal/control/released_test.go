@@ -163,6 +163,41 @@ func TestProbe(t *testing.T) {
 	}
 }
 
+// TestDrift: what drifts in a node is told with the node, and an up that looks for it puts it right.
+func TestDrift(t *testing.T) {
+	d := diskDesk(t)
+	d.write("roles/web/motd.tmpl", "hello")
+	d.write("roles/web/role.toml", "[[file]]\npath = \"/etc/motd\"\ntemplate = \"motd.tmpl\"\n")
+	d.up()
+	for _, file := range []string{"/etc/passwd", "/etc/group"} {
+		d.say("web1", file, "root:x:0:0:::\n")
+	}
+	look := func() control.NodeStatus {
+		t.Helper()
+		status, err := d.Status(t.Context(), d.site(), []string{"web1"})
+		d.must(err)
+		d.must(status.Probe(t.Context()))
+		status.SickFirst()
+		return status.Nodes[0]
+	}
+	if n := look(); len(n.Drift) > 0 {
+		t.Errorf("%+v", n)
+	}
+	d.say("web1", "/etc/motd", "goodbye")
+	if n := look(); n.Health != control.Drifted || len(n.Drift) != 1 || n.Drift[0].Kind != observe.DriftFile || n.Drift[0].Subject != "/etc/motd" {
+		t.Errorf("%+v", n)
+	}
+	if r, _, err := d.Up(t.Context(), d.site(), nil, control.UpOptions{}); err != nil || r != nil {
+		t.Errorf("an up that does not look: %+v, %v", r, err)
+	}
+	_, _, err := d.Up(t.Context(), d.site(), nil, control.UpOptions{Probe: true})
+	d.must(err)
+	d.wantSaid("web1", "/etc/motd", "hello")
+	if n := look(); len(n.Drift) > 0 {
+		t.Errorf("%+v", n)
+	}
+}
+
 // TestInterrupted: an operation that its caller ends says what is left, and goes on from there.
 func TestInterrupted(t *testing.T) {
 	d := newDesk(t)
@@ -284,4 +319,31 @@ func TestBarred(t *testing.T) {
 	in, err = d.Running(t.Context(), d.site(), "web1")
 	d.must(err)
 	d.must(in.Run(t.Context(), host.Command{Args: []string{"true"}}))
+}
+
+// TestDownWhileSwitching: a site that is taken down while a switch of it is interrupted comes up wholly at one release.
+func TestDownWhileSwitching(t *testing.T) {
+	d := newDesk(t)
+	d.up()
+	d.stage(700)
+	d.fault.KillAt(6)
+	ctx, cancel := d.fault.Dying(t.Context())
+	_, err := d.Switch(ctx, d.site(), nil, control.SwitchOptions{Release: 700})
+	cancel()
+	d.fault.Revive()
+	if err == nil {
+		t.Fatal("it was over before")
+	}
+	d.wantExit(d.UnderWay(d.site()), problem.HalfWay, "is under way or was interrupted", "orrery up takes it to release")
+	_, err = d.Confirm(t.Context(), d.site(), "by hand")
+	d.wantExit(err, problem.HalfWay, "was interrupted", "orrery up brings the set to one release")
+	_, err = d.Down(t.Context(), d.site(), nil, false)
+	d.must(err)
+	d.must(d.UnderWay(d.site()))
+	d.up()
+	d.wantLive(0)
+	_, err = d.Rollback(t.Context(), d.site(), []string{"nobody"})
+	d.wantExit(err, problem.Usage, "nobody")
+	_, err = d.Rollback(t.Context(), d.site(), []string{"db"})
+	d.wantExit(err, problem.Mistake)
 }
