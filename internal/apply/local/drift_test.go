@@ -216,6 +216,42 @@ func TestProbe(t *testing.T) {
 	n.want()
 }
 
+// TestProbeRendered: what any user can try of this: rendered files, services and health; nothing of a layer.
+func TestProbeRendered(t *testing.T) {
+	n := newServed(t)
+	r := &n.Site.Roles[0]
+	r.Files = r.Files[:2]
+	n.want()
+	n.unit, n.sick = "inactive", true
+	n.write("root/etc/web.conf", "of me\n")
+	n.write("root/etc/state", "grown\n")
+	all := n.want(
+		"file /etc/web.conf is changed, not as its role makes it",
+		"service web.service is stopped, not running",
+		"health command ask is failing (one: ask: exit status 1), not passed",
+	)
+	mend := &plan.Step{Kind: plan.MendNode, Node: n.node, Was: n.node, Subject: "one", Drift: all}
+	n.engine.Crash("Run", "one", 1)
+	if err := n.Do(t.Context(), mend, func(string) {}); err == nil {
+		t.Error("a run that was killed has mended it")
+	}
+	n.engine.Revive()
+	if nodes, _ := n.engine.List(t.Context(), "karoo"); nodes[0].Configured || nodes[0].Proven != "" {
+		t.Errorf("it is on record as %+v", nodes[0])
+	}
+	n.sick = false
+	n.must(n.Do(t.Context(), mend, func(string) {}))
+	if f, ok := n.engine.File(engine.RefOf(n.node), "/etc/web.conf"); !ok || string(f.Content) != "of one\n" || n.unit != "active" {
+		t.Errorf("/etc/web.conf: %q; its service is %s", f.Content, n.unit)
+	}
+	n.write("root/etc/web.conf", "of one\n") // which is in memory only
+	n.want()
+	n.engine.Fail("Run", "one", 99, nil)
+	if all := n.drift(); len(all) == 0 || all[len(all)-1].Kind != observe.DriftNode || all[len(all)-1].How != observe.Silent {
+		t.Errorf("of a node that does not answer: %v", all)
+	}
+}
+
 // TestProbeOther: what has not been applied yet is no drift, nor what is of nodes that nobody asked for, that are in quarantine or do not run.
 func TestProbeOther(t *testing.T) {
 	needRoot(t)

@@ -3,13 +3,16 @@ package memory_test
 import (
 	"net/netip"
 	"os"
+	"strings"
 	"testing"
 
 	"orrery/internal/apply"
 	"orrery/internal/apply/local/memory"
+	"orrery/internal/host"
 	"orrery/internal/observe"
 	"orrery/internal/plan"
 	"orrery/internal/plan/release"
+	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/twin"
 	"orrery/test/need"
@@ -184,6 +187,33 @@ func TestTakenBack(t *testing.T) {
 			t.Fatalf("after %s of %q", fails.method, fails.subject)
 		}
 	}
+}
+
+// TestHeld: one at a time may change a site, and what nodes are is asked for by name.
+func TestHeld(t *testing.T) {
+	b := newBench(t)
+	by := host.Holder{Who: "ada", Command: "orrery up"}
+	letGo, err := b.host.Worker.Hold(t.Context(), by)
+	b.must(err)
+	if _, err := b.host.Worker.Hold(t.Context(), by); problem.Exit(err) != int(problem.Locked) || !strings.Contains(err.Error(), "ada") {
+		t.Errorf("%v", err)
+	}
+	letGo()
+	letGo, err = b.host.Worker.Hold(t.Context(), by)
+	b.must(err)
+	letGo()
+	b.do(b.up())
+	nodes := b.hosts()[0].Nodes
+	in, err := b.host.Worker.Runner(&nodes[0].Node)
+	b.must(err)
+	b.must(in.Run(t.Context(), host.Command{Args: []string{"true"}}))
+	nodes[0].Engine = "podman"
+	if _, err := b.host.Worker.Runner(&nodes[0].Node); problem.Exit(err) != int(problem.Unable) {
+		t.Errorf("%v", err)
+	}
+	log, err := b.host.Worker.Log("db")
+	b.must(err)
+	b.must(log.Close())
 }
 
 // TestKilledAnywhere: an up that is killed at any operation is made good by the next.
