@@ -53,37 +53,29 @@ func unpackAny(ctx context.Context, file string, isDir bool, dir, scratch string
 		return unpackImages(ctx, real, dir, b)
 	}
 	once := *b // the archive is only looked at
-	kind, err := archiveKind(ctx, file, &once)
+	images, err := holdsImages(ctx, file, &once)
 	if err != nil {
 		return err
 	}
-	if kind == rootTarball {
+	if !images {
 		return unpackTar(ctx, file, dir, true, b)
 	}
-	images := filepath.Join(scratch, "oci")
-	if err := unpackTar(ctx, file, images, false, b); err != nil {
+	layout := filepath.Join(scratch, "oci")
+	if err := unpackTar(ctx, file, layout, false, b); err != nil {
 		return err
 	}
-	return unpackImages(ctx, images, dir, b)
+	return unpackImages(ctx, layout, dir, b)
 }
-
-type kind int
-
-const (
-	rootTarball kind = iota
-	images           // an OCI layout, or what docker save writes
-)
 
 // imagePart matches the names that archives of images consist of ("." is in both kinds); those of a root file system are none of them.
 var imagePart = regexp.MustCompile(`^(\.|blobs(/sha(256|512)(/[0-9a-f]+)?)?|[0-9a-f]{64}(\.json|\.tar(\.gz)?|/.*)?|sha256:[0-9a-f]+|repositories)$`)
 
-// archiveKind tells archives apart by the names in them.
-func archiveKind(ctx context.Context, file string, b *bounds) (kind, error) {
-	found := rootTarball
-	err := eachEntry(ctx, file, b, func(h *tar.Header, _ io.Reader) error {
+// holdsImages tells, by the names in it, whether an archive is an OCI layout or what docker save writes; if not, it is a root file system.
+func holdsImages(ctx context.Context, file string, b *bounds) (found bool, err error) {
+	err = eachEntry(ctx, file, b, func(h *tar.Header, _ io.Reader) error {
 		switch name := path.Clean(h.Name); {
 		case name == "oci-layout" || name == "index.json" || name == "manifest.json":
-			found = images
+			found = true
 			return io.EOF
 		case imagePart.MatchString(name):
 			return nil
