@@ -57,23 +57,17 @@ func (g *staging) bootstrap(ctx context.Context, l *spec.Layer, m site.Mirror, l
 	args := append([]string{"unshare", "--mount", "--pid", "--fork", "--mount-proc", "--kill-child", "--"}, packages.Make(b)...)
 	env := slices.DeleteFunc(os.Environ(), func(v string) bool { name, _, _ := strings.Cut(v, "="); return access.ProxyVariables[name] })
 	err = way.Apart(args, func(args []string) error {
-		return runBound(ctx, packages.Maker+" "+b.Suite, args, append(env, reach.Environ()...), log)
+		command := host.Command{Args: args, Stdout: log, Stderr: log}
+		return host.Exec(ctx, "this host", args, command, func(c *exec.Cmd) { c.Env = append(env, reach.Environ()...) })
 	})
+	var run *host.RunError
+	if errors.As(err, &run) {
+		shorten(run, packages.Maker+" "+b.Suite)
+	}
 	if err != nil {
 		return problem.New(problem.Failed, "image %s: %s could not make %s", l.Image.Name, packages.Maker, b.Suite).Because(err).Try("%s", packages.Unreached)
 	}
 	return installKeys(from, b.Tree, packages)
-}
-
-// runBound runs a command; the error has a short name for it and the end of its output.
-func runBound(ctx context.Context, name string, args, env []string, log io.Writer) error {
-	command := host.Command{Args: args, Stdout: log, Stderr: log}
-	err := host.Exec(ctx, "this host", args, command, func(c *exec.Cmd) { c.Env = env })
-	var run *host.RunError
-	if errors.As(err, &run) {
-		shorten(run, name)
-	}
-	return err
 }
 
 // shorten leaves of a failed command what tells why: its name, without options that only say how, and its last lines.

@@ -20,19 +20,12 @@ type Installer func(ctx context.Context, in host.Runner, d *distro.Distribution,
 // those that it needs.
 func Build(ctx context.Context, in host.Runner, l *spec.Layer, install Installer, log io.Writer, say func(string)) error {
 	d := distro.Of(l.Image)
-	var files []host.File
+	if err := in.Put(ctx, ofLayer(l.Roles, plainOwner)...); err != nil {
+		return fmt.Errorf("files of %s: %w", l.Title, err)
+	}
 	var packages, pip []string
 	for _, r := range l.Roles {
-		for _, f := range r.Files {
-			if !f.Rendered() && plainOwner(f.Owner) {
-				files = append(files, host.File{Path: f.Path, Content: f.Content, Owner: f.Owner, Mode: f.Mode})
-			}
-		}
-		packages = append(packages, r.Apt...)
-		pip = append(pip, r.Pip...)
-	}
-	if err := in.Put(ctx, files...); err != nil {
-		return fmt.Errorf("files of %s: %w", l.Title, err)
+		packages, pip = append(packages, r.Apt...), append(pip, r.Pip...)
 	}
 	if len(pip) > 0 {
 		packages = append(packages, d.Venv)
@@ -44,7 +37,8 @@ func Build(ctx context.Context, in host.Runner, l *spec.Layer, install Installer
 			return err
 		}
 	}
-	if err := putOwned(ctx, in, l.Roles); err != nil {
+	// Packages have made the owners of the others.
+	if err := in.Put(ctx, ofLayer(l.Roles, func(owner string) bool { return !plainOwner(owner) })...); err != nil {
 		return err
 	}
 	if len(pip) > 0 {
@@ -64,17 +58,17 @@ func Build(ctx context.Context, in host.Runner, l *spec.Layer, install Installer
 // plainOwner reports whether a file can be laid down before packages make users.
 func plainOwner(owner string) bool { return owner == "" || owner == "root:root" || owner == "root" }
 
-// putOwned lays down the files whose owners packages have made.
-func putOwned(ctx context.Context, in host.Runner, roles []*site.Role) error {
+// ofLayer gives the files of roles that a layer has and whose owners are wanted.
+func ofLayer(roles []*site.Role, wanted func(owner string) bool) []host.File {
 	var files []host.File
 	for _, r := range roles {
 		for _, f := range r.Files {
-			if !f.Rendered() && !plainOwner(f.Owner) {
+			if !f.Rendered() && wanted(f.Owner) {
 				files = append(files, host.File{Path: f.Path, Content: f.Content, Owner: f.Owner, Mode: f.Mode})
 			}
 		}
 	}
-	return in.Put(ctx, files...)
+	return files
 }
 
 func installPip(ctx context.Context, in host.Runner, packages []string, l *spec.Layer, log io.Writer) error {
