@@ -15,7 +15,7 @@ import (
 // Down ends the nodes that selectors mean or, without, all that there is of a site but volumes, and these too if that is said. The
 // result is nil if there was nothing to do.
 func (c *Session) Down(ctx context.Context, s *site.Site, selectors []string, volumes bool) (*apply.Result, error) {
-	h, chosen, err := c.chosen(s, selectors)
+	h, chosen, err := c.Chosen(s, selectors)
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +89,7 @@ func (c *Session) Stop(ctx context.Context, s *site.Site, selectors []string) (*
 type planner func(*site.Site, []observe.Host, plan.Goal) (*plan.Plan, error)
 
 func (c *Session) setState(ctx context.Context, s *site.Site, selectors []string, make planner, ask func(*plan.Plan) (bool, error)) (*apply.Result, error) {
-	h, chosen, err := c.chosen(s, selectors)
+	h, chosen, err := c.Chosen(s, selectors)
 	if err != nil {
 		return nil, err
 	}

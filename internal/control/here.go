@@ -63,12 +63,12 @@ func (c *Session) Target(selectors []string) (*site.Site, *apply.Steered, map[st
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	h, chosen, err := c.chosen(s, selectors)
+	h, chosen, err := c.Chosen(s, selectors)
 	return s, h, chosen, err
 }
 
-// chosen gives this machine as the host of a site, and the names of the nodes that selectors mean (nil: all).
-func (c *Session) chosen(s *site.Site, selectors []string) (*apply.Steered, map[string]bool, error) {
+// Chosen gives this machine as the host of a site, and the names of the nodes that selectors mean (nil: all).
+func (c *Session) Chosen(s *site.Site, selectors []string) (*apply.Steered, map[string]bool, error) {
 	chosen, err := Choose(s, selectors)
 	if err != nil {
 		return nil, nil, err

@@ -31,7 +31,7 @@ func (c *Session) Up(ctx context.Context, s *site.Site, selectors []string, o Up
 }
 
 func (c *Session) up(ctx context.Context, s *site.Site, selectors []string, o UpOptions) (r *apply.Result, err error) {
-	h, chosen, err := c.chosen(s, selectors)
+	h, chosen, err := c.Chosen(s, selectors)
 	if err != nil {
 		return nil, err
 	}

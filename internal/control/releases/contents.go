@@ -26,11 +26,7 @@ type Contents struct {
 
 // Show tells what the nodes of a release consist of that selectors mean, from the records of their layers.
 func Show(ctx context.Context, c *control.Session, s *site.Site, number int, selectors []string) ([]Contents, error) {
-	chosen, err := control.Choose(s, selectors)
-	if err != nil {
-		return nil, err
-	}
-	h, err := c.Here(s)
+	h, chosen, err := c.Chosen(s, selectors)
 	if err != nil {
 		return nil, err
 	}

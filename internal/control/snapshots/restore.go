@@ -27,11 +27,7 @@ type Restored struct {
 
 // Restore puts the nodes that selectors mean, or all that are in it, back as they were in a snapshot.
 func Restore(ctx context.Context, c *control.Session, s *site.Site, id string, selectors []string) (*Restored, error) {
-	chosen, err := control.Choose(s, selectors)
-	if err != nil {
-		return nil, err
-	}
-	h, err := c.Here(s)
+	h, chosen, err := c.Chosen(s, selectors)
 	if err != nil {
 		return nil, err
 	}

@@ -22,11 +22,7 @@ type Snapshot = snapshot.Snapshot
 
 // Take keeps the state of the nodes that selectors mean, or of all, as it is at one moment.
 func Take(ctx context.Context, c *control.Session, s *site.Site, selectors []string) (*Snapshot, error) {
-	chosen, err := control.Choose(s, selectors)
-	if err != nil {
-		return nil, err
-	}
-	h, err := c.Here(s)
+	h, chosen, err := c.Chosen(s, selectors)
 	if err != nil {
 		return nil, err
 	}
