@@ -7,8 +7,6 @@ import (
 	"orrery/internal/lab/report/quantity"
 )
 
-const legend = "Against bare: = same within ±5 %, ▼ worse, ▲ better, ? undecided, ≈ not measurable now: others used the host. A/A: the same against the same, bare and a container, in the same rounds."
-
 // Answer is the table of all figures: bare, then how each setting differs from it.
 func (r *Report) Answer() *grid {
 	g := &grid{Head: []string{"", experiment.Bare}}

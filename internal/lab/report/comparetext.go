@@ -11,9 +11,6 @@ import (
 	"orrery/internal/lab/report/quantity"
 )
 
-const compareLegend = "Change: after against before, with its 95 % interval: = same within ±5 %, ▼ worse, ▲ better, ? undecided, ≈ not measurable now. Cost: against bare in the same run. " +
-	"Rounds of two runs are not paired, so what changed in the room or on the host between them is in the change of values, but hardly in that of costs."
-
 // changed shows what changed, and what that means for this figure.
 func (c *Compared) changed(r *Ratio) change { return changed(r, effectOf(r, c.Better)) }
 

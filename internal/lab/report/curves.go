@@ -7,6 +7,7 @@ import (
 
 	"orrery/internal/lab/bundle"
 	"orrery/internal/lab/report/quantity"
+	"orrery/internal/lab/test/capture"
 )
 
 // A Curve is what was lost at which rate in a setting.
@@ -62,20 +63,6 @@ func (d Deaths) share(count uint64) string {
 	return fmt.Sprintf("%s (%.0f %%)", quantity.Thousands(count), 100*float64(count)/float64(max(1, total)))
 }
 
-// A detail is what trials of test/capture keep beside their samples (capture.Detail), as far as it is drawn.
-type detail struct {
-	Curve []struct {
-		Rate     float64 `json:"rate"`     // asked, bit/s; 0: as fast as it goes
-		Achieved float64 `json:"achieved"` // bit/s that were sent
-		Sent     float64 `json:"sent"`     // heaps
-		Received float64 `json:"received"`
-		Valid    bool    `json:"valid"` // the sender reached the rate
-		Died     *struct {
-			Where map[string]uint64 `json:"where"` // packets
-		} `json:"died"`
-	} `json:"curve"`
-}
-
 // route names the places where packets die, in the order in which packets come to them.
 func route() [][2]string {
 	return [][2]string{{"sender", "sender"}, {"nic", "ring of the NIC"}, {"softnet", "softnet backlog"}, {"link", "bridge or veth"},
@@ -88,7 +75,7 @@ func curves(name string, settings []bundle.Setting, s samples) (all []Curve, dea
 		c := Curve{Setting: setting.Name}
 		died := map[string]uint64{}
 		for _, t := range s.trials[place{name, setting.Name}] {
-			var d detail
+			var d capture.Detail // of other tests it has no curve
 			if t.Round > 0 && len(t.Detail) > 0 && json.Unmarshal(t.Detail, &d) == nil {
 				c.add(t.Round, d, died)
 			}
@@ -104,12 +91,12 @@ func curves(name string, settings []bundle.Setting, s samples) (all []Curve, dea
 }
 
 // add takes a trial's points. One whose sender did not reach the rate says nothing of the receiver.
-func (c *Curve) add(round int, d detail, died map[string]uint64) {
+func (c *Curve) add(round int, d capture.Detail, died map[string]uint64) {
 	for _, o := range d.Curve {
-		if !o.Valid || o.Sent <= 0 || o.Achieved <= 0 {
+		if !o.Valid || o.Sent == 0 || o.Achieved <= 0 {
 			continue
 		}
-		c.Points = append(c.Points, Point{Round: round, Rate: o.Achieved, Lost: max(0, 1-o.Received/o.Sent)})
+		c.Points = append(c.Points, Point{Round: round, Rate: o.Achieved, Lost: max(0, 1-float64(o.Received)/float64(o.Sent))})
 		if o.Died != nil {
 			for where, n := range o.Died.Where {
 				died[where] += n

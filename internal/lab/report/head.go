@@ -25,8 +25,8 @@ func (r *Report) Circumstances() string {
 	if r.Failed > 0 {
 		parts = append(parts, fmt.Sprintf("%d failed", r.Failed))
 	}
-	if between, within := r.spread(); between.Is() {
-		parts = append(parts, fmt.Sprintf("instances add %s %% to the spread of ratios and rounds %s %%", quantity.Percent(float64(between)), quantity.Percent(float64(within))))
+	if between, within, ok := r.spread(); ok {
+		parts = append(parts, fmt.Sprintf("instances add %s %% to the spread of ratios and rounds %s %%", quantity.Percent(between), quantity.Percent(within)))
 	}
 	if h.State != bundle.Done {
 		parts = append(parts, "not finished: "+string(h.State))

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"orrery/internal/lab/report/quantity"
 	"orrery/internal/lab/stats"
 	"orrery/internal/phrase"
 )
@@ -55,18 +54,13 @@ func (r *Report) instances() int {
 	return len(slices.Compact(all))
 }
 
-// spread is what instances and rounds add to the spread of the ratio in the middle; none if no ratio tells.
-func (r *Report) spread() (between, within quantity.Number) {
+// spread is what instances and rounds add to the spread of the ratio in the middle; not ok if no ratio tells.
+func (r *Report) spread() (between, within float64, ok bool) {
 	var instances, rounds []float64
-	for _, c := range r.judgedCells() {
-		if c.Ratio.Between.Is() {
-			instances, rounds = append(instances, float64(c.Ratio.Between)), append(rounds, float64(c.Ratio.Within))
-		}
+	for _, c := range r.components() {
+		instances, rounds = append(instances, c.Instances), append(rounds, c.Rounds)
 	}
-	if len(instances) == 0 {
-		return quantity.None(), quantity.None()
-	}
-	return quantity.Number(stats.Summarize(instances, nil).Median), quantity.Number(stats.Summarize(rounds, nil).Median)
+	return stats.Summarize(instances, nil).Median, stats.Summarize(rounds, nil).Median, len(instances) > 0
 }
 
 // reliance tells what of the whole table cannot be relied on.

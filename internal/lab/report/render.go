@@ -35,11 +35,11 @@ func (c *Comparison) Markdown(w io.Writer) error { return render(w, "compare.md.
 // Text writes the comparison for a terminal.
 func (c *Comparison) Text(w io.Writer) error { return render(w, "compare.txt.tmpl", c) }
 
-// words are what templates say by a name.
+// words are what templates say by a name; what stands in several of them is in words.tmpl.
 var words = template.FuncMap{
-	"aa": aa, "aboutRuns": func() string { return compareLegend }, "code": code, "ended": ended, "inc": func(i int) int { return i + 1 },
-	"legend": func() string { return legend }, "line": firstLine, "list": func(words []string) string { return strings.Join(words, "; ") }, "md": plainly,
-	"method": func() string { return method }, "rounds": func(n int) string { return phrase.Count(n, "round") }, "unbroken": unbroken,
+	"aa": aa, "code": code, "ended": ended, "inc": func(i int) int { return i + 1 },
+	"line": firstLine, "list": func(words []string) string { return strings.Join(words, "; ") }, "md": plainly,
+	"rounds": func(n int) string { return phrase.Count(n, "round") }, "unbroken": unbroken,
 }
 
 // render executes a template whole before anything is written.
@@ -47,9 +47,9 @@ func render(w io.Writer, name string, data any) error {
 	var t interface{ Execute(io.Writer, any) error }
 	var err error
 	if strings.HasSuffix(name, ".html.tmpl") {
-		t, err = htmltemplate.New(name).Funcs(words).ParseFS(templates, name)
+		t, err = htmltemplate.New(name).Funcs(words).ParseFS(templates, name, "words.tmpl")
 	} else {
-		t, err = template.New(name).Funcs(words).ParseFS(templates, name)
+		t, err = template.New(name).Funcs(words).ParseFS(templates, name, "words.tmpl")
 	}
 	if err != nil {
 		return err

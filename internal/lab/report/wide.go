@@ -14,13 +14,17 @@ func (r *Report) Wide() bool {
 
 // Worth says how many rounds an instance of the nodes is worth if making one costs as much as so many rounds; 0: that is not known yet.
 func (r *Report) Worth(cost float64) float64 {
-	var all []stats.Components
+	return stats.Rounds(r.components(), cost)
+}
+
+// components are what instances and rounds add to the spread of each ratio that tells.
+func (r *Report) components() (all []stats.Components) {
 	for _, c := range r.judgedCells() {
 		if c.Ratio.Between.Is() {
 			all = append(all, stats.Components{Known: true, Instances: float64(c.Ratio.Between), Rounds: float64(c.Ratio.Within)})
 		}
 	}
-	return stats.Rounds(all, cost)
+	return all
 }
 
 // judgedCells are those with a verdict.

@@ -94,17 +94,15 @@ func (s sample) components() Components {
 		return Components{}
 	}
 	all := mean(slices.Concat(s...))
-	within, among, squares := 0.0, 0.0, 0.0
+	within, among, sizes := 0.0, 0.0, 0.0
 	for _, rounds := range s {
 		size, middle := float64(len(rounds)), mean(rounds)
-		for _, v := range rounds {
-			within += (v - middle) * (v - middle)
-		}
+		within += squares(rounds)
 		among += size * (middle - all) * (middle - all)
-		squares += size * size
+		sizes += size * size
 	}
 	within /= n - k
-	each := (n - squares/n) / (k - 1) // rounds of an instance
+	each := (n - sizes/n) / (k - 1) // rounds of an instance
 	return Components{true, math.Sqrt(max(0, (among/(k-1)-within)/each)), math.Sqrt(within)}
 }
 

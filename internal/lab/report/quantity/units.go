@@ -20,23 +20,14 @@ type prefix struct {
 	name string
 }
 
-// prefixes gives the units in which a sampled unit is shown, the smallest first. Another one is shown as it is.
-func prefixes(unit string) []prefix {
-	switch unit {
-	case "bit/s":
-		return []prefix{{1, "b/s"}, {1e3, "kb/s"}, {1e6, "Mb/s"}, {1e9, "Gb/s"}}
-	case "B/s":
-		return []prefix{{1, "B/s"}, {1 << 10, "KiB/s"}, {1 << 20, "MiB/s"}, {1 << 30, "GiB/s"}}
-	case "B":
-		return []prefix{{1, "B"}, {1 << 10, "KiB"}, {1 << 20, "MiB"}, {1 << 30, "GiB"}}
-	case "s":
-		return []prefix{{1e-9, "ns"}, {1e-6, "µs"}, {1e-3, "ms"}, {1, "s"}}
-	case "1/s":
-		return []prefix{{1, "/s"}, {1e3, "k/s"}, {1e6, "M/s"}}
-	case "1":
-		return []prefix{{1, ""}}
-	}
-	return []prefix{{1, unit}}
+// prefixes are the units in which a sampled unit is shown, the smallest first. Another one is shown as it is.
+var prefixes = map[string][]prefix{
+	"bit/s": {{1, "b/s"}, {1e3, "kb/s"}, {1e6, "Mb/s"}, {1e9, "Gb/s"}},
+	"B/s":   {{1, "B/s"}, {1 << 10, "KiB/s"}, {1 << 20, "MiB/s"}, {1 << 30, "GiB/s"}},
+	"B":     {{1, "B"}, {1 << 10, "KiB"}, {1 << 20, "MiB"}, {1 << 30, "GiB"}},
+	"s":     {{1e-9, "ns"}, {1e-6, "µs"}, {1e-3, "ms"}, {1, "s"}},
+	"1/s":   {{1, "/s"}, {1e3, "k/s"}, {1e6, "M/s"}},
+	"1":     {{1, ""}},
 }
 
 // ScaleOf chooses for values that stand beside each other: the unit by the largest of them, and digits so that the smallest has two of its own,
@@ -48,10 +39,9 @@ func ScaleOf(unit string, values []float64) Scale {
 			least, most = min(least, v), max(most, v)
 		}
 	}
-	all := prefixes(unit)
-	at := all[0]
-	for _, p := range all[1:] {
-		if most >= p.size {
+	at := prefix{1, unit}
+	for i, p := range prefixes[unit] {
+		if i == 0 || most >= p.size {
 			at = p
 		}
 	}

@@ -182,39 +182,37 @@ func part(x, of float64) float64 {
 }
 
 func cgroups(seconds []probe.Second) []string {
-	took := map[string]float64{}
-	for _, s := range seconds {
+	names := largest(seconds, 8, func(s probe.Second, took map[string]float64) {
 		for name, u := range s.Cgroups {
 			took[name] += u.Total()
 		}
-	}
-	names := largest(took, 8)
+	})
 	slices.Sort(names)
 	return names
 }
 
 func links(seconds []probe.Second) []string {
-	bytes := map[string]float64{}
-	for _, s := range seconds {
+	return largest(seconds, 4, func(s probe.Second, bytes map[string]float64) {
 		for _, l := range s.Net {
 			bytes[l.Name] += float64(l.Received.Bytes + l.Sent.Bytes)
 		}
-	}
-	return largest(bytes, 4)
+	})
 }
 
 func disks(seconds []probe.Second) []string {
-	bytes := map[string]float64{}
-	for _, s := range seconds {
+	return largest(seconds, 1, func(s probe.Second, bytes map[string]float64) {
 		for _, d := range s.Disks {
 			bytes[d.Name] += float64(d.ReadBytes + d.WrittenBytes)
 		}
-	}
-	return largest(bytes, 1)
+	})
 }
 
-// largest gives at most n names, those with the most first.
-func largest(all map[string]float64, n int) (names []string) {
+// largest gives at most n names, those with the most of what each second adds first.
+func largest(seconds []probe.Second, n int, add func(s probe.Second, to map[string]float64)) (names []string) {
+	all := map[string]float64{}
+	for _, s := range seconds {
+		add(s, all)
+	}
 	for name, x := range all {
 		if x > 0 {
 			names = append(names, name)
