@@ -27,7 +27,6 @@ type Experiment struct {
 	Settings    []Setting
 	Tests       []Test
 	Text        []byte // the file
-	Path        string
 }
 
 // The settings that always are there. Control is bare once more: what a comparison of the same with the same gives.

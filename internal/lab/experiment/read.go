@@ -75,7 +75,7 @@ func absent(path string) *problem.Problem {
 
 // Parse reads an experiment from the text of its file; the path is for its name and for messages.
 func Parse(path string, text []byte) (*Experiment, error) {
-	r := reading{path: path, kinds: all.Kinds(), experiment: &Experiment{Path: path, Text: text}}
+	r := reading{path: path, kinds: all.Kinds(), experiment: &Experiment{Text: text}}
 	r.read(text)
 	if len(r.mistakes) > 0 {
 		return nil, r.sorted()

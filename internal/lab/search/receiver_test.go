@@ -4,7 +4,6 @@ import (
 	"context"
 	"math"
 	"math/rand/v2"
-	"time"
 )
 
 // A receiver is simulated: how many of a trial's heaps it loses at a rate. A blast overruns it, and its goodput then is what it gets through
@@ -24,9 +23,9 @@ type loss func(g *rand.Rand, rate float64) float64
 func (r *receiver) try(_ context.Context, rate float64) (Outcome, error) {
 	if math.IsInf(rate, 1) {
 		return Outcome{Rate: rate, Achieved: r.sender, Goodput: r.blast, Sent: perTrial,
-			Received: uint64(perTrial * min(1, r.blast/r.sender)), Valid: true, Took: time.Second}, nil
+			Received: uint64(perTrial * min(1, r.blast/r.sender)), Valid: true}, nil
 	}
-	o := Outcome{Rate: rate, Achieved: rate, Goodput: rate, Sent: perTrial, Received: perTrial, Valid: true, Took: time.Second}
+	o := Outcome{Rate: rate, Achieved: rate, Goodput: rate, Sent: perTrial, Received: perTrial, Valid: true}
 	if rate > r.sender*1.01 {
 		o.Achieved, o.Valid = r.sender, false
 	}

@@ -4,20 +4,18 @@ package search
 import (
 	"context"
 	"math"
-	"time"
 
 	"orrery/internal/problem"
 )
 
 // An Outcome is what one trial gave.
 type Outcome struct {
-	Rate     float64       // bit/s that were asked for; +Inf: a full blast
-	Achieved float64       // bit/s that were sent
-	Goodput  float64       // bit/s that were received
-	Sent     uint64        // heaps
-	Received uint64        // heaps
-	Valid    bool          // the sender reached the rate: a trial that is not valid says nothing of the receiver
-	Took     time.Duration // of the trial
+	Rate     float64 // bit/s that were asked for; +Inf: a full blast
+	Achieved float64 // bit/s that were sent
+	Goodput  float64 // bit/s that were received
+	Sent     uint64  // heaps
+	Received uint64  // heaps
+	Valid    bool    // the sender reached the rate: a trial that is not valid says nothing of the receiver
 }
 
 // Clean says that the trial is valid and nothing was lost. A valid trial that is not clean is lossy.

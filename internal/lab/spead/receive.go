@@ -49,7 +49,6 @@ type Receiver struct {
 // An end is one socket and the heaps that are received by it.
 type end struct {
 	fd      int
-	fit     int // bytes of a packet
 	batch   *batch
 	heaps   *assembly
 	got     Received
@@ -85,7 +84,7 @@ func newEnd(at netip.AddrPort, o ReceiveOptions) (*end, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &end{fd: fd, fit: o.Packet}
+	e := &end{fd: fd}
 	e.got.Buffer, err = buffer(fd, unix.SO_RCVBUFFORCE, unix.SO_RCVBUF, o.Buffer)
 	e.got.GRO = unix.SetsockoptInt(fd, unix.SOL_UDP, unix.UDP_GRO, 1) == nil // since Linux 5.0
 	if err == nil {

@@ -148,7 +148,7 @@ func (r *run) once(ctx context.Context, name string, rate float64, length time.D
 		return search.Outcome{}, err
 	}
 	used := after.Since(cpu)
-	o := search.Outcome{Rate: rate, Achieved: sent.Rate, Sent: sent.Heaps, Received: got.Heaps, Took: took}
+	o := search.Outcome{Rate: rate, Achieved: sent.Rate, Sent: sent.Heaps, Received: got.Heaps}
 	o.Valid = math.IsInf(rate, 1) || sent.Rate >= atLeastAchieved*rate
 	if sent.Heaps > 0 {
 		o.Goodput = sent.Rate * float64(got.Heaps) / float64(sent.Heaps)
