@@ -28,7 +28,7 @@ packages: ## install by apt what nodes need of this host
 test-packages: packages
 	@packaging/packages test
 
-GO_FILES := $(shell find cmd internal -name '*.go' -o -name '*.toml' -path '*/cli/*') go.mod go.sum
+GO_FILES := $(shell find cmd internal -name '*.go' -o -name '*.toml' -path '*/control/draft/*') go.mod go.sum
 bin/orrery: $(GO_FILES) ## build the program
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w -X orrery/internal/cli.Version=$(VERSION)' -o $@ ./cmd/orrery
 

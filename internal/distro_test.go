@@ -22,7 +22,8 @@ var wordsOfHosts = map[string]string{
 	"internal/volume":                  "timers of the host, and cures on it",
 	"internal/host/later":              "timers of the host",
 	"internal/mirror":                  "the archive that it makes is one for apt",
-	"internal/cli":                     "help and examples, and the journal that nodes are asked for",
+	"internal/cli":                     "help and examples",
+	"internal/control/logs":            "the journal that nodes are asked for",
 }
 
 // TestDistributions: what one distribution has otherwise than another, package distro knows, and nobody else. See "A distribution" in CONTRIBUTING.

@@ -16,7 +16,7 @@ const (
 
 // tooLarge are the packages that may have more lines for the moment, with how many. Who makes one smaller lowers its number, or takes it from here.
 var tooLarge = map[string]int{
-	"cli": 6100, // what is left of exec, logs and members is still to be moved out of it
+	"cli": 3700, // most of it is the help of its verbs
 }
 
 // TestSize counts the files and lines of each package, but those of tests.

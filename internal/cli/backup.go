@@ -1,21 +1,20 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"orrery/internal/cli/reply"
 	"orrery/internal/control/backups"
 	"orrery/internal/phrase"
+	"orrery/internal/problem"
 )
 
 func (a *app) backupVerb() *cobra.Command {
 	o := backups.Options{By: Version}
-	var asJSON bool
 	c := &cobra.Command{
 		Use:   "backup [SELECTOR...] FILE|DIR",
 		Short: "Back up a site, or some of its nodes, to a file or directory",
@@ -32,11 +31,7 @@ Generated secrets and SSH host keys are included only if you say how to encrypt 
 			if err != nil {
 				return err
 			}
-			if asJSON {
-				return reply.JSON(a.out, taken)
-			}
-			a.tellTaken(taken)
-			return nil
+			return a.answer(taken, func() { a.tellTaken(taken) })
 		},
 	}
 	f := c.Flags()
@@ -44,9 +39,8 @@ Generated secrets and SSH host keys are included only if you say how to encrypt 
 	f.BoolVar(&o.Snapshots, "snapshots", false, "include the snapshots of the site")
 	f.StringArrayVar(&o.Keys, "secrets-to", nil, "encrypt secrets for this public `key` of age; may be repeated")
 	f.StringVar(&o.Passphrase, "secrets-passphrase-file", "", "encrypt secrets with the passphrase in this `file`")
-	f.BoolVar(&asJSON, "json", false, "print JSON")
 	c.AddCommand(a.backupList(), a.backupVerify(), a.backupRepair(), a.backupPrune())
-	return c
+	return withJSON(c, "print JSON")
 }
 
 func (a *app) tellTaken(b *backups.Taken) {
@@ -69,43 +63,26 @@ func (a *app) tellTaken(b *backups.Taken) {
 }
 
 func (a *app) backupList() *cobra.Command {
-	var asJSON bool
-	c := &cobra.Command{
+	return withJSON(&cobra.Command{
 		Use: "ls FILE|DIR", Short: "List the backups in a directory, or what is in a file", Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			all, err := backups.List(args[0])
 			if err != nil {
 				return err
 			}
-			if asJSON {
-				return reply.JSON(a.out, all)
-			}
-			t := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
-			fmt.Fprintln(t, "ID\tSITE\tTIME\tHOST\tWHO\tNODES\tVOLUMES\tSIZE\tWITH")
-			for _, l := range all {
-				fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%d\t%d\t%s\t%s\n", l.ID, l.Site, l.Time.Local().Format(time.DateTime), l.Host, l.Who, l.Nodes,
-					l.Volumes, phrase.Bytes(l.Bytes), with(&l))
-			}
-			return t.Flush()
+			return list(a, all, "ID\tSITE\tTIME\tHOST\tWHO\tNODES\tVOLUMES\tSIZE\tWITH", func(b backups.Backup) []any {
+				var with []string
+				if b.Layers {
+					with = append(with, "layers")
+				}
+				if b.Secrets {
+					with = append(with, "secrets")
+				}
+				return []any{b.ID, b.Site, b.Time.Local().Format(time.DateTime), b.Host, b.Who, b.Nodes, b.Volumes, phrase.Bytes(b.Bytes),
+					cmp.Or(strings.Join(with, ", "), "-")}
+			})
 		},
-	}
-	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	return c
-}
-
-// with says what a backup has that others have not.
-func with(l *backups.Backup) string {
-	var has []string
-	if l.Layers {
-		has = append(has, "layers")
-	}
-	if l.Secrets {
-		has = append(has, "secrets")
-	}
-	if len(has) == 0 {
-		return "-"
-	}
-	return strings.Join(has, ", ")
+	}, "print JSON")
 }
 
 func (a *app) backupVerify() *cobra.Command {
@@ -148,4 +125,47 @@ func (a *app) backupPrune() *cobra.Command {
 	}
 	c.Flags().IntVar(&keep, "keep", 0, "how many backups of each site to keep (at least 1)")
 	return c
+}
+
+func (a *app) backupRepair() *cobra.Command {
+	var from []string
+	c := &cobra.Command{
+		Use: "repair DIR", Short: "Repair a directory of backups from the site, or from a copy",
+		Long: `Reads a whole directory of backups and compares it with its digests. What is damaged or missing is recovered from the intact parts of damaged blocks,
+from other copies (--from), and from the site on this host if it still has the data. Data is found by its digest, so a repair never puts anything into a
+backup that was not in it. At the end you see which backups are whole, and which files are lost.`,
+		Example: "  orrery backup repair /srv/backups\n  orrery backup repair /srv/backups --from /mnt/copy",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			done, err := backups.Repair(c.Context(), &a.Session, args[0], from)
+			if err != nil {
+				return err
+			}
+			return a.tellRepaired(done)
+		},
+	}
+	c.Flags().StringArrayVar(&from, "from", nil, "also look in this other `file` or directory of backups; may be repeated")
+	return c
+}
+
+// tellRepaired says of each backup whether it is whole.
+func (a *app) tellRepaired(done *backups.Repaired) error {
+	fmt.Fprintf(a.out, "%s (%s) read, %d of them damaged; %s added.\n", phrase.Count(done.Blocks, "block"), phrase.Bytes(done.Bytes), len(done.Rotten), phrase.Bytes(done.Wrote))
+	for i := range done.Backups {
+		b := &done.Backups[i]
+		switch {
+		case !b.Is.Whole():
+			fmt.Fprintf(a.out, "%s lacks: %s.\n", b.ID, b.Is.String())
+		case !b.Was.Whole():
+			fmt.Fprintf(a.out, "%s is whole again.\n", b.ID)
+		default:
+			fmt.Fprintf(a.out, "%s is whole.\n", b.ID)
+		}
+	}
+	lost := done.Damaged()
+	if lost == 0 {
+		return nil
+	}
+	p := problem.New(problem.Failed, "%d of %s stay damaged", lost, phrase.Count(len(done.Backups), "backup")).At(done.Where)
+	return p.Try("name another copy with --from, and the site whose backups they are with -C; orrery restore --file and --node bring back what is whole")
 }

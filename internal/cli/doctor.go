@@ -2,7 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"io"
 
 	"github.com/fatih/color"
 	"github.com/spf13/cobra"
@@ -14,18 +13,14 @@ import (
 )
 
 func (a *app) doctorVerb() *cobra.Command {
-	var asJSON bool
-	c := &cobra.Command{
+	return withJSON(&cobra.Command{
 		Use:   "doctor",
 		Short: "Check what this machine can do, and how to fix what it cannot",
 		Long:  "Checks everything that nodes need of this machine. The exit status is 4 if something is missing.",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			facts := doctor.Look(a.Dirs.State)
-			if asJSON {
-				return reply.JSON(a.out, facts)
-			}
-			if err := printFacts(a.out, facts); err != nil {
+			if err := a.tellFacts(facts); err != nil || reply.Wanted(a.out) {
 				return err
 			}
 			if missing := facts.Lacking(doctor.Needed); len(missing) > 0 {
@@ -34,14 +29,15 @@ func (a *app) doctorVerb() *cobra.Command {
 			}
 			return nil
 		},
-	}
-	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	return c
+	}, "print JSON")
 }
 
-// printFacts prints what was found of a host, with the cure for what is not well.
-func printFacts(w io.Writer, facts doctor.Facts) error {
-	width := 0
+// tellFacts tells what was found of a host, with the cure for what is not well.
+func (a *app) tellFacts(facts doctor.Facts) error {
+	if reply.Wanted(a.out) {
+		return reply.JSON(a.out, facts)
+	}
+	w, width := a.out, 0
 	for _, f := range facts {
 		width = max(width, len(f.Name))
 	}

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -11,6 +12,7 @@ import (
 	"orrery/internal/phrase"
 	"orrery/internal/plan"
 	"orrery/internal/problem"
+	"orrery/internal/site"
 )
 
 func (a *app) downVerb() *cobra.Command {
@@ -26,12 +28,10 @@ With --name you need no site directory: the host knows what belongs to the site.
 			if name != "" {
 				return a.downNamed(c.Context(), name, args, volumes)
 			}
-			s, err := a.Load()
-			if err != nil {
-				return err
-			}
-			result, err := a.Down(c.Context(), s, args, volumes)
-			return a.tellDown(s.Name, result, err)
+			return a.onSite(func(ctx context.Context, s *site.Site, selectors []string) error {
+				result, err := a.Down(ctx, s, selectors, volumes)
+				return a.tellDown(s.Name, result, err)
+			})(c, args)
 		},
 	}
 	a.productionFlag(c)
@@ -64,13 +64,7 @@ func (a *app) tellDown(name string, r *apply.Result, err error) error {
 
 // done counts the steps of a kind.
 func done(steps []*plan.Step, kind plan.Kind) int {
-	n := 0
-	for _, s := range steps {
-		if s.Kind == kind {
-			n++
-		}
-	}
-	return n
+	return len(slices.DeleteFunc(slices.Clone(steps), func(s *plan.Step) bool { return s.Kind != kind }))
 }
 
 func kept(removed int) string {

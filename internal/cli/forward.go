@@ -19,42 +19,26 @@ func (a *app) forwardVerb() *cobra.Command {
 		Long:    `Forwards a port on this host's loopback to a TCP port of a node until you press Ctrl-C, so that a browser on this host, or one behind "ssh -L", can reach the node. Connections are made inside the node: to its loopback or, if nothing listens there, to its address. After a switch, new connections go to the release that is then live.`,
 		Example: "  orrery forward portal:80 --listen 127.0.0.1:8080",
 		Args:    cobra.ExactArgs(1),
-		RunE: func(c *cobra.Command, args []string) error {
-			if err := a.Allowed(); err != nil {
-				return err
-			}
-			s, err := a.Load()
+		RunE: a.asRoot(a.onSite(func(ctx context.Context, s *site.Site, args []string) error {
+			w, err := nodes.WayTo(&a.Session, s, args[0])
 			if err != nil {
 				return err
 			}
-			return a.forward(c.Context(), s, args[0], listen)
-		},
+			if _, err := w.In(ctx); err != nil {
+				return err
+			}
+			l, err := nodes.ListenOnLoopback(listen, w.Port)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(a.out, "http://%s/ -> %s\n", l.Addr(), args[0])
+			nodes.Relay(ctx, l, w.Dial, a.complainer())
+			return nil
+		})),
 	}
-	listenFlag(c, &listen)
+	c.Flags().StringVar(&listen, "listen", "", "loopback `ADDRESS:PORT` (default: 127.0.0.1 and the node's port; port 0: any that is free)")
 	a.releaseFlag(c)
 	return c
-}
-
-func listenFlag(c *cobra.Command, listen *string) {
-	c.Flags().StringVar(listen, "listen", "", "loopback `ADDRESS:PORT` (default: 127.0.0.1 and the node's port; port 0: any that is free)")
-}
-
-// forward publishes a port of a node until ctx ends.
-func (a *app) forward(ctx context.Context, s *site.Site, target, listen string) error {
-	w, err := nodes.WayTo(&a.Session, s, target)
-	if err != nil {
-		return err
-	}
-	if _, err := w.In(ctx); err != nil {
-		return err
-	}
-	l, err := nodes.ListenOnLoopback(listen, w.Port)
-	if err != nil {
-		return err
-	}
-	fmt.Fprintf(a.out, "http://%s/ -> %s\n", l.Addr(), target)
-	nodes.Relay(ctx, l, w.Dial, a.complainer())
-	return nil
 }
 
 // complainer gives a function that says what is wrong, and the same thing only once.

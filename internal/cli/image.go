@@ -3,51 +3,36 @@ package cli
 import (
 	"cmp"
 	"fmt"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
-	"orrery/internal/cli/reply"
 	"orrery/internal/control/layers"
+	"orrery/internal/phrase"
 )
 
 func (a *app) imageVerb() *cobra.Command {
-	c := &cobra.Command{
-		Use: "image", Short: "Manage the base images and role layers on this host",
-		Args: someVerb, RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
-	}
-	c.AddCommand(a.imageBuild(), a.imageList(), a.imageGC(), a.imageVerify())
-	return c
+	return group("image", "Manage the base images and role layers on this host", a.imageBuild(), a.imageList(), a.imageGC(), a.imageVerify())
 }
 
 func (a *app) imageList() *cobra.Command {
-	var asJSON bool
-	c := &cobra.Command{
+	return withJSON(&cobra.Command{
 		Use:   "ls",
 		Short: "List the layers",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			rows, err := layers.List(c.Context(), &a.Session)
+			all, err := layers.List(c.Context(), &a.Session)
 			if err != nil {
 				return err
 			}
-			if asJSON {
-				return reply.JSON(a.out, rows)
-			}
-			t := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
-			fmt.Fprintln(t, "DIGEST\tSIZE\tBUILT\tUSED\tWHAT")
-			for _, i := range rows {
-				inUse := "no"
-				if i.Used {
-					inUse = "yes"
+			return list(a, all, "DIGEST\tSIZE\tBUILT\tUSED\tWHAT", func(l layers.Row) []any {
+				used := "no"
+				if l.Used {
+					used = "yes"
 				}
-				fmt.Fprintf(t, "%s\t%d MiB\t%s\t%s\t%s\n", i.Digest, i.Size>>20, i.Built.Local().Format("2006-01-02 15:04"), inUse, i.Title)
-			}
-			return t.Flush()
+				return []any{l.Digest, fmt.Sprintf("%d MiB", l.Size>>20), minute(l.Built), used, l.Title}
+			})
 		},
-	}
-	c.Flags().BoolVar(&asJSON, "json", false, "print JSON, with the versions of all packages")
-	return c
+	}, "print JSON, with the versions of all packages")
 }
 
 func (a *app) imageGC() *cobra.Command {
@@ -107,5 +92,53 @@ func (a *app) imageBuild() *cobra.Command {
 			}
 			return nil
 		},
+	}
+}
+
+func (a *app) mirrorVerb() *cobra.Command {
+	return group("mirror", "Mirror the packages that the site needs, to build without the internet", a.mirrorPull())
+}
+
+func (a *app) mirrorPull() *cobra.Command {
+	var o layers.PullOptions
+	c := &cobra.Command{
+		Use:   "pull [DIRECTORY]",
+		Short: "Download the exact packages of all layers that the site and its releases need",
+		Long: `Downloads the Debian and Python packages in the layers of the site, its releases and its twins, in exactly these versions, into an archive for apt
+and an index for pip. Missing layers are built first. Packages that are already there and intact are not downloaded again. [mirror] in
+site.toml can then point at the directory.`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				o.Dir = args[0]
+			}
+			done, err := layers.Pull(c.Context(), &a.Session, o)
+			if err != nil {
+				return err
+			}
+			a.tellPulled(done)
+			return nil
+		},
+	}
+	c.Flags().BoolVar(&o.Prune, "prune", false, "remove what no layer of this site needs")
+	return c
+}
+
+func (a *app) tellPulled(p *layers.Pulled) {
+	if p.Needless {
+		fmt.Fprintf(a.out, "%s has no nodes, so it needs no packages.\n", p.Site)
+		return
+	}
+	all := phrase.Count(p.Debian, "Debian package") + " and " + phrase.Count(p.Python, "Python package")
+	if p.New() {
+		fmt.Fprintf(a.out, "%s: %s; %d were fetched and %d copied from this host's cache, %d MiB.\n", p.Dir, all, p.Fetched, p.Cached, p.Bytes>>20)
+	} else {
+		fmt.Fprintf(a.out, "%s: nothing to fetch: %s are there.\n", p.Dir, all)
+	}
+	if p.Removed > 0 {
+		fmt.Fprintf(a.out, "%s that no layer needs removed.\n", phrase.Count(p.Removed, "file"))
+	}
+	if p.Apt != "" {
+		fmt.Fprintf(a.out, "To build from it, say in site.toml:\n\n[mirror]\napt  = %q\npypi = %q\n", p.Apt, p.PyPI)
 	}
 }

@@ -1,25 +1,15 @@
 package cli
 
 import (
-	_ "embed"
 	"fmt"
-	"os"
-	"path/filepath"
-	"regexp"
-	"strings"
 
 	"github.com/spf13/cobra"
 
-	"orrery/internal/host"
+	"orrery/internal/control/draft"
 	"orrery/internal/phrase"
 	"orrery/internal/problem"
+	"orrery/internal/site/sitefile"
 )
-
-//go:embed init-site.toml
-var initSite string
-
-//go:embed init-role.toml
-var initRole string
 
 func (a *app) initVerb() *cobra.Command {
 	var from string
@@ -35,64 +25,64 @@ format, as "orrery import" reads it, with an empty role for each role that it na
 			if len(args) > 0 {
 				dir = args[0]
 			}
-			absolute, err := filepath.Abs(dir)
+			if from == "" {
+				files, err := draft.Small(dir)
+				if err == nil {
+					fmt.Fprintf(a.out, "wrote %s and %s\n\n  orrery -C %s check\n  sudo orrery -C %s up\n", files[0], files[1], dir, dir)
+				}
+				return err
+			}
+			made, files, err := draft.Imported(dir, from, a.in)
 			if err != nil {
 				return err
 			}
-			path := filepath.Join(dir, "site.toml")
-			if _, err := os.Stat(path); err == nil {
-				return problem.New(problem.Usage, "there is a site already").At(path).Try("give another directory")
-			}
-			if from != "" {
-				return a.initFrom(from, dir, siteName(filepath.Base(absolute)))
-			}
-			text := strings.ReplaceAll(initSite, "SITE", siteName(filepath.Base(absolute)))
-			role := filepath.Join(dir, "roles/hello/role.toml")
-			for _, f := range []host.File{
-				{Path: path, Content: []byte(text), Mode: 0o644},
-				{Path: role, Content: []byte(initRole), Mode: 0o644},
-			} {
-				if err := host.WriteFile(f); err != nil {
-					return problem.New(problem.Failed, "cannot be written").At(f.Path).Because(problem.Reason(err))
-				}
-			}
-			fmt.Fprintf(a.out, "wrote %s and %s\n\n  orrery -C %s check\n  sudo orrery -C %s up\n", path, role, dir, dir)
-			return nil
+			fmt.Fprintf(a.out, "wrote %s and %s\n\n  orrery -C %s check\n  orrery -C %s graph > site.svg\n", files[0], phrase.Count(len(files)-1, "empty role"), dir, dir)
+			return a.tellImport(made, from)
 		},
 	}
 	c.Flags().StringVar(&from, "from", "", "make the site of this host database in INI format, a `file`")
 	return c
 }
 
-// initFrom writes the site of a host database, with roles that do nothing yet.
-func (a *app) initFrom(database, dir, name string) error {
-	made, err := a.readINI(database, name)
-	if err != nil {
-		return err
+func (a *app) importVerb() *cobra.Command {
+	var name string
+	c := &cobra.Command{
+		Use:     "import HOSTS.INI",
+		Short:   "Convert a host database in INI format to a site file",
+		Long:    `Reads a host database with a section for each host name (ip, gateway, roles, groups, ctid, host_server, cpus, ram, production, …) and prints a site.toml. Unrecognised entries are reported on standard error with their line numbers, as is what is left for you to do. The exit status is 8 if an entry was not recognised. "-" reads standard input.`,
+		Example: "  orrery import hosts.ini > site.toml",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			made, err := draft.Import(args[0], a.in, name)
+			if err != nil {
+				return err
+			}
+			if _, err := a.out.Write(made.Content); err != nil {
+				return err
+			}
+			return a.tellImport(made, args[0])
+		},
 	}
-	files := []host.File{{Path: filepath.Join(dir, "site.toml"), Content: made.Content, Mode: 0o644}}
-	for _, role := range made.Roles {
-		path := filepath.Join(dir, "roles", role, "role.toml")
-		if _, err := os.Stat(path); err == nil {
-			continue // somebody has written it already
-		}
-		text := "# What nodes of this role are for: packages, files, services, health. See docs/roles.md.\ndescription = \"\"\n"
-		files = append(files, host.File{Path: path, Content: []byte(text), Mode: 0o644})
-	}
-	for _, f := range files {
-		if err := host.WriteFile(f); err != nil {
-			return problem.New(problem.Failed, "cannot be written").At(f.Path).Because(problem.Reason(err))
-		}
-	}
-	fmt.Fprintf(a.out, "wrote %s and %s\n\n  orrery -C %s check\n  orrery -C %s graph > site.svg\n", files[0].Path, phrase.Count(len(files)-1, "empty role"), dir, dir)
-	return a.tellImport(made, database)
+	c.Flags().StringVar(&name, "name", "", "name of the `site` (default: that of the file)")
+	return c
 }
 
-// siteName makes a name for a site out of that of its directory.
-func siteName(dir string) string {
-	name := strings.Trim(regexp.MustCompile(`[^a-z0-9]+`).ReplaceAllString(strings.ToLower(dir), "-"), "-")
-	if name == "" || name[0] < 'a' {
-		name = strings.Trim("site-"+name, "-")
+// tellImport says what of a host database is not in the site file, and what is left to be done.
+func (a *app) tellImport(made *sitefile.Imported, database string) error {
+	for _, lost := range made.Lost {
+		fmt.Fprintf(a.err, "orrery: not recognised: %s\n", lost)
 	}
-	return name[:min(len(name), 32)]
+	for _, open := range made.ToDo {
+		fmt.Fprintf(a.err, "orrery: to do: %s\n", open)
+	}
+	entries := "1 entry was"
+	switch n := len(made.Lost); n {
+	case 0:
+		return nil
+	case 1:
+	default:
+		entries = fmt.Sprintf("%d entries were", n)
+	}
+	return problem.New(problem.Left, "the site file is written, but %s not recognised", entries).At(database).
+		Try("see above, or the comments in the site file")
 }

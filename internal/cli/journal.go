@@ -1,32 +1,27 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
-	"orrery/internal/cli/reply"
 	"orrery/internal/journal"
 	"orrery/internal/phrase"
+	"orrery/internal/site"
 )
 
 func (a *app) journalVerb() *cobra.Command {
-	var asJSON, steps bool
+	var steps bool
 	var runs int
 	c := &cobra.Command{
 		Use:   "journal",
 		Short: "Show who did what to this site on this host, when, and how it ended",
 		Args:  cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			if err := a.Allowed(); err != nil {
-				return err
-			}
-			s, err := a.Load()
-			if err != nil {
-				return err
-			}
+		RunE: a.asRoot(a.onSite(func(_ context.Context, s *site.Site, _ []string) error {
 			entries, damaged, err := a.Entries(s)
 			if err != nil {
 				return err
@@ -35,28 +30,27 @@ func (a *app) journalVerb() *cobra.Command {
 				fmt.Fprintf(a.err, "orrery: %s: %s cannot be read and are left out: %s.\n", a.Dirs.Journal(s.Key()),
 					phrase.Count(len(damaged), "line"), phrase.List(numbers(damaged), 8))
 			}
-			entries = lastRuns(entries, runs)
-			if asJSON {
-				return reply.JSON(a.out, entries)
-			}
-			for _, e := range entries {
-				when := e.Time.Local().Format("2006-01-02 15:04:05")
-				switch {
-				case e.Kind == "begin":
-					fmt.Fprintf(a.out, "%s  %s: %s\n", when, inset(e.Who), inset(e.Command))
-				case e.Kind == "end":
-					fmt.Fprintf(a.out, "%s  ended after %.1f s: %s\n", when, e.Seconds, inset(e.Result))
-				case steps || e.Result != "done":
-					fmt.Fprintf(a.out, "%s    %s: %s (%.2f s)\n", when, e.Step, inset(e.Result), e.Seconds)
-				}
-			}
-			return nil
-		},
+			entries = journal.LastRuns(entries, runs)
+			return a.answer(entries, func() { a.printJournal(entries, steps) })
+		})),
 	}
-	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	c.Flags().BoolVar(&steps, "steps", false, "every step, not only those that failed")
 	c.Flags().IntVarP(&runs, "runs", "n", 20, "how many runs to show")
-	return c
+	return withJSON(c, "print JSON")
+}
+
+func (a *app) printJournal(entries []journal.Entry, steps bool) {
+	for _, e := range entries {
+		when := e.Time.Local().Format(time.DateTime)
+		switch {
+		case e.Kind == "begin":
+			fmt.Fprintf(a.out, "%s  %s: %s\n", when, inset(e.Who), inset(e.Command))
+		case e.Kind == "end":
+			fmt.Fprintf(a.out, "%s  ended after %.1f s: %s\n", when, e.Seconds, inset(e.Result))
+		case steps || e.Result != "done":
+			fmt.Fprintf(a.out, "%s    %s: %s (%.2f s)\n", when, e.Step, inset(e.Result), e.Seconds)
+		}
+	}
 }
 
 func numbers(all []int) []string {
@@ -69,14 +63,3 @@ func numbers(all []int) []string {
 
 // inset keeps the lines of a text apart from those of the journal, which they could be taken for.
 func inset(text string) string { return strings.ReplaceAll(text, "\n", "\n    ") }
-
-func lastRuns(entries []journal.Entry, runs int) []journal.Entry {
-	for i := len(entries) - 1; i >= 0; i-- {
-		if entries[i].Kind == "begin" {
-			if runs--; runs <= 0 {
-				return entries[i:]
-			}
-		}
-	}
-	return entries
-}

@@ -1,16 +1,159 @@
 package cli
 
-import "github.com/spf13/cobra"
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"orrery/internal/cli/reply"
+	"orrery/internal/control/lab"
+	"orrery/internal/host"
+	"orrery/internal/lab/bundle"
+	"orrery/internal/phrase"
+)
 
 func (a *app) labVerb() *cobra.Command {
-	c := &cobra.Command{
-		Use:   "lab",
-		Short: "Measure what virtualization costs on this host",
-		Long: `Runs the same tests in several settings in turn: on the bare host, and in containers on each kind of network, with and without limits. It reports
-what differs, by how much, and how far you can trust that. Each run makes a bundle: a directory with the raw samples and a report.`,
-		Args: someVerb,
-		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
-	}
-	c.AddCommand(a.labRunVerb(), a.labListVerb(), a.labReportVerb(), a.labCompareVerb(), a.labCheckVerb(), a.labDoctorVerb())
+	c := group("lab", "Measure what virtualization costs on this host",
+		a.labRunVerb(), a.labListVerb(), a.labReportVerb(), a.labCompareVerb(), a.labCheckVerb(), a.labDoctorVerb())
+	c.Long = `Runs the same tests in several settings in turn: on the bare host, and in containers on each kind of network, with and without limits. It reports
+what differs, by how much, and how far you can trust that. Each run makes a bundle: a directory with the raw samples and a report.`
 	return c
+}
+
+func (a *app) labListVerb() *cobra.Command {
+	return withJSON(&cobra.Command{
+		Use:   "ls [DIR]",
+		Short: "List the bundles of this host",
+		Args:  cobra.MaximumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			dir := lab.Bundles(&a.Session)
+			if len(args) == 1 {
+				dir = args[0]
+			}
+			heads, err := bundle.List(dir)
+			if heads == nil {
+				heads = []bundle.Head{}
+			}
+			if len(heads) == 0 && !reply.Wanted(a.out) {
+				fmt.Fprintf(a.out, "No bundles in %s. orrery lab run makes one.\n", dir)
+				return err
+			}
+			return errors.Join(list(a, heads, "BUNDLE\tBEGAN\tWHO\tROUNDS\tSTATE\tTITLE", func(h bundle.Head) []any {
+				return []any{h.ID, minute(h.Began), h.Who, max(0, h.Rounds-1), lab.State(h, filepath.Join(dir, h.ID)), h.Title}
+			}), err)
+		},
+	}, "print JSON")
+}
+
+func (a *app) labReportVerb() *cobra.Command {
+	return &cobra.Command{
+		Use:   "report BUNDLE",
+		Short: "Rewrite the report of a bundle, and print the answer",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			dir, err := lab.Find(&a.Session, args[0])
+			if err != nil {
+				return err
+			}
+			made, err := lab.WriteReport(dir)
+			return errors.Join(err, a.tellWritten(made))
+		},
+	}
+}
+
+// tellWritten prints the answer of a report, if there is one, and where the rest of it is.
+func (a *app) tellWritten(made *lab.Written) error {
+	if made == nil {
+		return nil
+	}
+	err := made.Report.Text(a.out)
+	fmt.Fprintf(a.out, "\n  %s\n", filepath.Join(made.Dir, "report.html"))
+	return err
+}
+
+func (a *app) labCompareVerb() *cobra.Command {
+	var markdown bool
+	var html string
+	c := &cobra.Command{
+		Use:     "compare BEFORE AFTER",
+		Short:   "Compare two bundles with the same statistics",
+		Long:    "Compares two bundles, for instance from before and after a kernel upgrade: which figures differ, which of their ratios to the bare host differ, and what else is different between the two hosts.",
+		Example: "  orrery lab compare default-20261101-120000 default-20261122-120000 --html compared.html",
+		Args:    cobra.ExactArgs(2),
+		RunE: func(_ *cobra.Command, args []string) error {
+			compared, err := lab.Compare(&a.Session, args[0], args[1])
+			if err != nil {
+				return err
+			}
+			if html != "" {
+				var page bytes.Buffer
+				if err := compared.HTML(&page); err != nil {
+					return err
+				}
+				if err := host.WriteFile(host.File{Path: html, Content: page.Bytes(), Mode: 0o644}); err != nil {
+					return err
+				}
+			}
+			switch {
+			case reply.Wanted(a.out):
+				return compared.JSON(reply.Result(a.out))
+			case markdown:
+				return compared.Markdown(a.out)
+			}
+			err = compared.Text(a.out)
+			if html != "" {
+				fmt.Fprintf(a.out, "\n  %s\n", html)
+			}
+			return err
+		},
+	}
+	c.Flags().BoolVar(&markdown, "markdown", false, "print Markdown")
+	c.Flags().StringVar(&html, "html", "", "also write a page to that `file`")
+	withJSON(c, "print JSON").MarkFlagsMutuallyExclusive("json", "markdown")
+	return c
+}
+
+func (a *app) labCheckVerb() *cobra.Command {
+	return &cobra.Command{
+		Use:   "check BUNDLE",
+		Short: "Recompute every figure of a report from the raw samples",
+		Long:  "Recomputes every figure of a bundle's report from its raw samples. The exit status is 1 if a figure differs or the bundle is damaged.",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			dir, err := lab.Find(&a.Session, args[0])
+			if err != nil {
+				return err
+			}
+			c, err := lab.Check(dir)
+			if c != nil {
+				for _, d := range c.Differences {
+					fmt.Fprintln(a.out, d)
+				}
+			}
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(a.out, "%s: %s computed again, all the same.\n", dir, phrase.Count(c.Figures, "figure"))
+			return nil
+		},
+	}
+}
+
+func (a *app) labDoctorVerb() *cobra.Command {
+	return withJSON(&cobra.Command{
+		Use:   "doctor",
+		Short: "Check whether this host is fit for measuring, and how to fix what is not",
+		Long:  "Reports what makes figures from this host suspect. None of it stops you from running an experiment; it becomes a label in the report.",
+		Args:  cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			findings, err := lab.Doctor(c.Context(), &a.Session)
+			if err != nil {
+				return err
+			}
+			return a.tellFacts(findings)
+		},
+	}, "print JSON")
 }

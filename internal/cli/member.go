@@ -1,122 +1,24 @@
 package cli
 
 import (
-	"context"
-	"os"
-	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"orrery/internal/control/register"
-	"orrery/internal/host"
-	"orrery/internal/member"
-	"orrery/internal/phrase"
-	"orrery/internal/problem"
-	"orrery/internal/site/sitefile"
+	"orrery/internal/control/members"
 )
 
 // asMember is what packaging/orrery-member says before the arguments of whoever calls it by sudo.
 const asMember = "as-member"
 
-// enter makes this call one of somebody who is not root: what is configured in a file says who that may be, and from here on nothing that the caller
-// has set counts, but the arguments.
-func (a *app) enter(ctx context.Context, file string) error {
-	in, err := member.Configured(file)
-	if err != nil {
-		return err
-	}
-	from, err := os.Getwd()
-	if err != nil {
-		from = "/" // it may be gone
-	}
-	if err := host.OwnSurroundings(); err != nil {
-		return problem.New(problem.Unable, "the surroundings of the caller cannot be left").Because(err)
-	}
-	p, err := member.Caller(ctx, in)
-	if err != nil {
-		return err
-	}
-	a.Member, a.From, a.Dirs = p, from, in.Dirs()
-	return os.Setenv("SUDO_USER", p.Name) // whom the journal, locks and what runs later name
-}
-
-// mayCall refuses a member what is not for members, and settles which site directory is meant: one that root has brought up. It is run before every verb.
+// mayCall refuses a member what is not for members. It is run before every verb.
 func (a *app) mayCall(c *cobra.Command, args []string) error {
 	if a.Member == nil {
 		return nil
 	}
 	_, verb, _ := strings.Cut(c.CommandPath(), " ")
-	call := member.Call{Verb: verb}
-	c.Flags().Visit(func(f *pflag.Flag) { call.Flags = append(call.Flags, f.Name) })
-	on, known := member.Works(verb)
-	if !known || on == member.Nothing || on == member.Inner || on == member.Host {
-		return a.Member.May(call)
-	}
-	said := a.SiteDir
-	switch {
-	case on == member.NewTwin && len(args) > 0:
-		said = args[0]
-	case on == member.OldTwin && len(args) > 0:
-		a.Twin = args[0]
-	}
-	m, owner, err := a.recorded(said)
-	if err != nil {
-		return err
-	}
-	if err := member.RootsAlone(c.Context(), m.Dir); err != nil {
-		return err
-	}
-	s, err := sitefile.Load(m.Dir)
-	if err != nil {
-		return err
-	}
-	if s.Name != m.Site {
-		return problem.New(problem.Refused, "site %s is now called %s; nothing was done", m.Site, s.Name).At(m.Dir).Try("have root bring it up")
-	}
-	a.SiteDir = m.Dir
-	call.Site, call.Twin, call.Owner = s, a.Twin, owner
-	return a.Member.May(call)
-}
-
-// recorded gives the site or twin that a member means, as root has put it on record, and whose the twin is. What is said is the name of a site or its directory.
-func (a *app) recorded(said string) (m register.Marker, owner string, err error) {
-	meant := func(name, dir string) bool {
-		return said == "" || said == name || a.pathOf(said) == dir
-	}
-	if a.Twin != "" {
-		found := slices.DeleteFunc(a.Twins(), func(r register.TwinRecord) bool { return r.Options.Name != a.Twin || !meant(r.Site, r.Dir) })
-		switch len(found) {
-		case 0:
-			return m, "", a.NoTwin("", a.Twin)
-		case 1:
-			return register.Marker{Site: found[0].Site, Twin: a.Twin, Dir: found[0].Dir}, found[0].Options.Owner, nil
-		}
-		return m, "", problem.New(problem.Usage, "twins of %s are called %s", phrase.Count(len(found), "site"), a.Twin).Try("say -C %s, for instance", found[0].Site)
-	}
-	up := slices.DeleteFunc(a.SitesUp(), func(m register.Marker) bool { return m.Twin != "" })
-	here := slices.DeleteFunc(slices.Clone(up), func(m register.Marker) bool { return m.Dir != a.From })
-	found := slices.DeleteFunc(up, func(m register.Marker) bool { return !meant(m.Site, m.Dir) })
-	switch {
-	case said == "" && len(here) == 1:
-		return here[0], "", nil
-	case len(found) == 1:
-		return found[0], "", nil
-	case len(found) == 0 && said == "":
-		return m, "", problem.New(problem.Usage, "no site is up on this host").Try("ask whoever administers it")
-	case len(found) == 0:
-		return m, "", problem.New(problem.Refused, "%s is no site that root has brought up on this host; nothing was done", said).
-			Try("ask whoever administers it: what is in a site directory runs as root")
-	}
-	return m, "", problem.New(problem.Usage, "which site? %d are up on this host", len(found)).Try("say -C %s, for instance", found[0].Site)
-}
-
-// pathOf gives the path that a caller means, by its letters only: it is compared, and never followed.
-func (a *app) pathOf(said string) string {
-	if filepath.IsAbs(said) {
-		return filepath.Clean(said)
-	}
-	return filepath.Join(a.From, said)
+	var flags []string
+	c.Flags().Visit(func(f *pflag.Flag) { flags = append(flags, f.Name) })
+	return members.MayCall(c.Context(), &a.Session, verb, flags, args)
 }

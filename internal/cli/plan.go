@@ -10,16 +10,15 @@ import (
 	"github.com/fatih/color"
 	"github.com/spf13/cobra"
 
-	"orrery/internal/cli/reply"
 	"orrery/internal/cli/screen"
+	"orrery/internal/control"
 	"orrery/internal/phrase"
 	"orrery/internal/plan"
 	"orrery/internal/problem"
-	"orrery/internal/site"
 )
 
 func (a *app) planVerb() *cobra.Command {
-	var v view
+	var o control.PreviewOptions
 	c := &cobra.Command{
 		Use:   "plan [SELECTOR...]",
 		Short: "Show what up would do, and why, without doing it",
@@ -28,55 +27,27 @@ With --probe it also looks into the running nodes and reports drift: services th
 that fail now.
 The exit status is 0 if there is nothing to do and 10 if there is.`,
 		RunE: func(c *cobra.Command, args []string) error {
-			return a.preview(c.Context(), args, &v)
+			return a.preview(c.Context(), args, o)
 		},
 	}
-	c.Flags().BoolVar(&v.asJSON, "json", false, "print JSON")
-	c.Flags().BoolVar(&v.probe, "probe", false, "look for drift in the running nodes")
-	c.Flags().BoolVar(&v.down, "down", false, "show what down would do instead")
-	c.Flags().BoolVar(&v.volumes, "volumes", false, "with --down: also delete persistent data")
+	c.Flags().BoolVar(&o.Probe, "probe", false, "look for drift in the running nodes")
+	c.Flags().BoolVar(&o.Down, "down", false, "show what down would do instead")
+	c.Flags().BoolVar(&o.Volumes, "volumes", false, "with --down: also delete persistent data")
 	c.MarkFlagsMutuallyExclusive("probe", "down")
-	batchFlag(c, &v.batch)
-	return c
-}
-
-// A view is what of a plan is wanted.
-type view struct {
-	asJSON, down, volumes, probe bool
-	batch                        site.Batch
+	batchFlag(c, &o.Batch)
+	return withJSON(c, "print JSON")
 }
 
 // preview shows what up or down would do.
-func (a *app) preview(ctx context.Context, selectors []string, v *view) error {
-	s, h, chosen, err := a.Target(selectors)
+func (a *app) preview(ctx context.Context, selectors []string, o control.PreviewOptions) error {
+	p, err := a.Preview(ctx, selectors, o)
 	if err != nil {
 		return err
 	}
-	if err := a.UnderWay(s); err != nil {
-		return err // up goes on from what there is once that is settled
-	}
-	hosts, err := a.Seen(ctx, h)
-	if err != nil {
-		return err
-	}
-	if v.probe {
-		if err := a.Probe(ctx, h, hosts, chosen); err != nil {
-			return err
-		}
-	}
-	goal := plan.Goal{Nodes: chosen, Volumes: v.volumes, Batch: v.batch, Releases: h.Releases}
-	p := plan.Down(s, hosts, goal)
-	if !v.down {
-		if p, err = plan.Up(s, hosts, goal); err != nil {
-			return err
-		}
-	}
-	if v.asJSON {
-		err = reply.JSON(a.out, planJSON(p))
-	} else {
+	err = a.answer(planJSON(p), func() {
 		printPlan(a.out, p)
 		tellOrphans(a.out, p.Orphans)
-	}
+	})
 	if err == nil && !p.Empty() {
 		err = problem.Status(problem.Changes)
 	}
@@ -95,10 +66,10 @@ func planJSON(p *plan.Plan) any {
 	}
 }
 
-// tellOrphans names the volumes that no node uses any more. What volume adopt has set aside is called as no node can be, and is not unexpected.
+// tellOrphans names the volumes that no node uses any more.
 func tellOrphans(w io.Writer, orphans []plan.Orphan) {
 	for _, o := range orphans {
-		if !strings.Contains(o.Node, ".") {
+		if o.Unexpected() {
 			fmt.Fprintf(w, "Note: %s.\n", o)
 		}
 	}
@@ -158,4 +129,15 @@ func countsInWords(p *plan.Plan) string {
 		words[i] = fmt.Sprintf("%d %s", counts[k], k)
 	}
 	return strings.Join(words, ", ")
+}
+
+// printBatches tells in which order the nodes of a plan are disturbed.
+func printBatches(w io.Writer, p *plan.Plan) {
+	if len(p.Batches) == 0 {
+		return
+	}
+	fmt.Fprint(w, "\nBatches, each begun when the nodes of those before are healthy:\n")
+	for n, nodes := range p.Batches {
+		fmt.Fprintf(w, "%4d  %s\n", n+1, strings.Join(nodes, ", "))
+	}
 }

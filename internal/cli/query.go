@@ -1,60 +1,49 @@
 package cli
 
 import (
+	"context"
 	"fmt"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
 	"orrery/internal/cli/reply"
 	"orrery/internal/problem"
+	"orrery/internal/site"
 	"orrery/internal/site/inventory"
 	"orrery/internal/site/selector"
 )
 
 func (a *app) queryVerb() *cobra.Command {
-	var asJSON bool
-	c := &cobra.Command{
+	return withJSON(&cobra.Command{
 		Use:     "query [SELECTOR...]",
 		Short:   "Print the names of the nodes that a selector matches",
 		Example: `  orrery query 'role=receptor and not host=sv1'`,
-		RunE: func(_ *cobra.Command, args []string) error {
-			s, err := a.Load()
-			if err != nil {
-				return err
-			}
+		RunE: a.onSite(func(_ context.Context, s *site.Site, args []string) error {
 			nodes, err := selector.Select(s, args...)
 			if err != nil {
 				return err
 			}
-			if asJSON {
-				all := []any{}
-				for _, n := range nodes {
-					all = append(all, inventory.HostVars(s, n))
-				}
-				return reply.JSON(a.out, all)
-			}
+			all := []any{}
 			for _, n := range nodes {
-				fmt.Fprintln(a.out, n.Name)
+				all = append(all, inventory.HostVars(s, n))
 			}
-			return nil
-		},
-	}
-	c.Flags().BoolVar(&asJSON, "json", false, "print everything that is declared of them, as JSON")
-	return c
+			return a.answer(all, func() {
+				for _, n := range nodes {
+					fmt.Fprintln(a.out, n.Name)
+				}
+			})
+		}),
+	}, "print everything that is declared of them, as JSON")
 }
 
 func (a *app) inventoryVerb() *cobra.Command {
-	var list bool
 	var node string
 	c := &cobra.Command{
 		Use:   "inventory --list | --host NODE",
 		Short: "Print the site as an Ansible dynamic inventory",
 		Args:  cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			s, err := a.Load()
-			if err != nil {
-				return err
-			}
+		RunE: a.onSite(func(_ context.Context, s *site.Site, _ []string) error {
 			if node == "" {
 				return reply.JSON(a.out, inventory.Inventory(s))
 			}
@@ -63,9 +52,22 @@ func (a *app) inventoryVerb() *cobra.Command {
 				return problem.New(problem.Usage, "no node is called %q", node).Try("orrery query lists the nodes")
 			}
 			return reply.JSON(a.out, inventory.HostVars(s, n))
-		},
+		}),
 	}
-	c.Flags().BoolVar(&list, "list", false, "everything (the default)")
+	c.Flags().Bool("list", false, "everything (the default)")
 	c.Flags().StringVar(&node, "host", "", "only the variables of this `node`")
 	return c
+}
+
+func (a *app) sshConfigVerb() *cobra.Command {
+	return &cobra.Command{
+		Use:     "ssh-config",
+		Short:   "Print an ssh configuration with every node and its host key",
+		Example: "  orrery ssh-config > ~/.ssh/karoo.conf && ssh -F ~/.ssh/karoo.conf portal",
+		Args:    cobra.NoArgs,
+		RunE: a.onSite(func(_ context.Context, s *site.Site, _ []string) error {
+			_, err := a.out.Write(inventory.SSHConfig(s, filepath.Join(a.Dirs.Keys(s.Key()), "known_hosts")))
+			return err
+		}),
+	}
 }

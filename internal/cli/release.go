@@ -1,14 +1,170 @@
 package cli
 
 import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
 	"github.com/spf13/cobra"
+
+	"orrery/internal/cli/reply"
+	"orrery/internal/control/register"
+	"orrery/internal/control/releases"
+	"orrery/internal/phrase"
+	"orrery/internal/site"
 )
 
 func (a *app) releaseVerb() *cobra.Command {
-	c := &cobra.Command{
-		Use: "release", Short: "List releases, show what is in them, and how they differ",
-		Args: someVerb, RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+	return group("release", "List releases, show what is in them, and how they differ", a.releaseList(), a.releaseShow(), a.releaseDiff(), a.releasePrune())
+}
+
+func (a *app) releaseList() *cobra.Command {
+	return withJSON(&cobra.Command{
+		Use: "ls", Short: "List the releases", Args: cobra.NoArgs,
+		RunE: a.onSite(func(ctx context.Context, s *site.Site, _ []string) error {
+			all, err := releases.List(ctx, &a.Session, s)
+			if err != nil {
+				return err
+			}
+			err = list(a, all, "RELEASE\tSTATE\tLIVE\tQUARANTINE\tSTAGED\tBY\tNOTES", func(i releases.Info) []any {
+				staged := "-"
+				if !i.Staged.IsZero() {
+					staged = minute(i.Staged)
+				}
+				return []any{site.ReleaseName(i.Number), i.State(), len(i.Live), len(i.Quarantine), staged, cmp.Or(i.Who, "-"), i.Notes}
+			})
+			if err != nil || reply.Wanted(a.out) {
+				return err
+			}
+			return a.UnderWay(s)
+		}),
+	}, "print JSON")
+}
+
+func (a *app) releaseShow() *cobra.Command {
+	return withJSON(&cobra.Command{
+		Use: "show NUMBER [SELECTOR...]", Short: "What a release consists of: layers and package versions, node by node", Args: cobra.MinimumNArgs(1),
+		RunE: a.onSite(func(ctx context.Context, s *site.Site, args []string) error {
+			all, err := a.contents(ctx, s, args[0], args[1:])
+			if err != nil {
+				return err
+			}
+			return a.answer(all, func() { a.printContents(all) })
+		}),
+	}, "print JSON, with all packages")
+}
+
+// contents gives what the nodes of a release consist of.
+func (a *app) contents(ctx context.Context, s *site.Site, release string, selectors []string) ([]releases.Contents, error) {
+	number, err := register.ReleaseNumber(s, release)
+	if err != nil {
+		return nil, err
 	}
-	c.AddCommand(a.releaseList(), a.releaseShow(), a.releaseDiff(), a.releasePrune())
+	return releases.Show(ctx, &a.Session, s, number, selectors)
+}
+
+// printContents prints once what several nodes consist of.
+func (a *app) printContents(all []releases.Contents) {
+	var t told
+	for _, n := range all {
+		var b strings.Builder
+		fmt.Fprintf(&b, "  roles %s\n  layers %s\n  content %s\n  %s, %s\n", strings.Join(n.Roles, ", "), strings.TrimSpace(n.Base+" "+n.Layer),
+			strings.Join(n.Content, " "), phrase.Count(len(n.Packages), "Debian package"), phrase.Count(len(n.Python), "Python package"))
+		for _, name := range slices.Sorted(maps.Keys(n.Python)) {
+			fmt.Fprintf(&b, "    %s==%s\n", name, n.Python[name])
+		}
+		t.add(fmt.Sprintf("%s (%d)", n.Node, n.ID), b.String())
+	}
+	t.print(a.out)
+}
+
+func (a *app) releaseDiff() *cobra.Command {
+	return &cobra.Command{
+		Use: "diff A B [SELECTOR...]", Short: "How two releases differ, node by node", Args: cobra.MinimumNArgs(2),
+		RunE: a.onSite(func(ctx context.Context, s *site.Site, args []string) error {
+			was, err := a.contents(ctx, s, args[0], args[2:])
+			if err != nil {
+				return err
+			}
+			is, err := a.contents(ctx, s, args[1], args[2:])
+			if err != nil {
+				return err
+			}
+			var t told // once what differs in the same way on several nodes
+			for _, d := range releases.Differences(was, is) {
+				t.add(d.Node, differenceText(&d))
+			}
+			t.print(a.out)
+			return nil
+		}),
+	}
+}
+
+func differenceText(d *releases.Difference) string {
+	switch {
+	case d.Added:
+		return "  added\n"
+	case d.Removed:
+		return "  removed\n"
+	case d.Same():
+		return "  the same\n"
+	}
+	var b strings.Builder
+	if d.Was != nil || d.Is != nil {
+		fmt.Fprintf(&b, "  layers differ: %s, then %s\n", strings.Join(d.Was, " "), strings.Join(d.Is, " "))
+	}
+	for _, p := range d.Packages {
+		fmt.Fprintf(&b, "  %s package %s: %s -> %s\n", p.Kind, p.Name, cmp.Or(p.Was, "none"), cmp.Or(p.Is, "none"))
+	}
+	return b.String()
+}
+
+// What is told of several nodes is said once.
+type told struct {
+	order []string
+	nodes map[string][]string
+}
+
+func (t *told) add(node, text string) {
+	if t.nodes == nil {
+		t.nodes = map[string][]string{}
+	}
+	if t.nodes[text] == nil {
+		t.order = append(t.order, text)
+	}
+	t.nodes[text] = append(t.nodes[text], node)
+}
+
+func (t *told) print(to io.Writer) {
+	for _, text := range t.order {
+		fmt.Fprintf(to, "%s:\n%s", phrase.List(t.nodes[text], 12), text)
+	}
+}
+
+func (a *app) releasePrune() *cobra.Command {
+	keep := 2
+	c := &cobra.Command{
+		Use: "prune", Short: "Remove old releases", Args: cobra.NoArgs,
+		Long: `Removes all releases but those that are live, to which a rollback or the end of a trial returns, the one that was confirmed last, and
+the newest of the others.`,
+		RunE: a.onSite(func(ctx context.Context, s *site.Site, _ []string) error {
+			gone, err := releases.Prune(ctx, &a.Session, s, keep)
+			if err != nil {
+				return err
+			}
+			if gone == nil {
+				fmt.Fprintf(a.out, "%s: nothing to prune.\n", s.Key())
+				return nil
+			}
+			fmt.Fprintf(a.out, "%s: %s of releases removed (%s).\n", s.Key(), phrase.Count(gone.Nodes, "node"), strings.Join(numbers(gone.Releases), ", "))
+			return nil
+		}),
+	}
+	a.productionFlag(c)
+	c.Flags().IntVar(&keep, "keep", keep, "how many releases to keep that could be removed, newest first")
 	return c
 }

@@ -21,6 +21,7 @@ import (
 	"orrery/internal/cli/reply"
 	"orrery/internal/cli/screen"
 	"orrery/internal/control"
+	"orrery/internal/control/members"
 	"orrery/internal/control/register"
 	"orrery/internal/host"
 	"orrery/internal/problem"
@@ -70,7 +71,7 @@ func Run(args []string, in io.Reader, out, errs io.Writer) int {
 		file := args[1]
 		args = args[2:]
 		a.said(args)
-		if err := a.enter(ctx, file); err != nil {
+		if err := members.Enter(ctx, &a.Session, file); err != nil {
 			printError(errs, err)
 			r.Finish(err)
 			return problem.Exit(err)
@@ -156,22 +157,6 @@ Start with "orrery init", or with one of the examples.`,
 	add("host", a.labVerb(), a.imageVerb(), a.mirrorVerb(), a.doctorVerb(), a.lsVerb(), a.versionVerb(), a.manVerb(root), a.speadVerb(), a.hookVerb())
 	completion.Add(root, &a.Session)
 	return root
-}
-
-// someVerb says, of a command that only has verbs below it, that a word is none of them.
-func someVerb(c *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return nil
-	}
-	var verbs []string
-	for _, verb := range c.Commands() {
-		verbs = append(verbs, verb.Name())
-	}
-	p := problem.New(problem.Usage, "%s has no verb %q", c.CommandPath(), args[0])
-	if near := problem.Nearest(args[0], verbs); near != "" {
-		return p.Try("did you mean %s?", near)
-	}
-	return p.Try("%s --help lists the verbs", c.CommandPath())
 }
 
 // usageErrors gives wrong arguments the exit status of wrong usage.

@@ -110,7 +110,7 @@ func TestExecOnScreen(t *testing.T) {
 	}
 	sent = onScreen(t, func(terminal *os.File) {
 		a := &app{out: screen.Shown(terminal), err: screen.Shown(terminal)}
-		a.raw()
+		a.passOn(true)
 		print(a)
 	})
 	if !strings.Contains(sent, hostile) {

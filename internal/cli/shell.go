@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 
 	"github.com/spf13/cobra"
@@ -9,6 +10,7 @@ import (
 	"orrery/internal/control"
 	"orrery/internal/host"
 	"orrery/internal/problem"
+	"orrery/internal/site"
 )
 
 func (a *app) shellVerb() *cobra.Command {
@@ -17,18 +19,11 @@ func (a *app) shellVerb() *cobra.Command {
 		Use:   "shell NODE [-- COMMAND...]",
 		Short: "Open a terminal in a node, or run one command there",
 		Args:  cobra.MinimumNArgs(1),
-		RunE: func(c *cobra.Command, args []string) error {
-			if err := a.Allowed(); err != nil {
-				return err
-			}
-			s, err := a.Load()
-			if err != nil {
-				return err
-			}
+		RunE: a.asRoot(a.onSite(func(ctx context.Context, s *site.Site, args []string) error {
 			if _, err := control.Declared(s, args[0]); err != nil {
 				return err
 			}
-			in, err := a.Running(c.Context(), s, args[0])
+			in, err := a.Running(ctx, s, args[0])
 			if err != nil {
 				return err
 			}
@@ -39,13 +34,13 @@ func (a *app) shellVerb() *cobra.Command {
 			if len(command.Args) == 0 {
 				command.Args = []string{"/bin/sh", "-c", "cd; exec $(command -v bash || echo sh) -l"}
 			}
-			err = a.Noted(s, func() error { return in.Run(c.Context(), command) })
+			err = a.Noted(s, func() error { return in.Run(ctx, command) })
 			var run *host.RunError
 			if errors.As(err, &run) && run.Status > 0 {
 				return problem.Status(run.Status) // the command has said itself what was wrong
 			}
 			return err
-		},
+		})),
 	}
 	c.Flags().StringVarP(&user, "user", "u", "", "run as this `user` in the node")
 	a.releaseFlag(c)

@@ -1,12 +1,13 @@
 package cli
 
 import (
+	"cmp"
+	"context"
 	"fmt"
-	"text/tabwriter"
+	"time"
 
 	"github.com/spf13/cobra"
 
-	"orrery/internal/cli/reply"
 	"orrery/internal/control"
 	"orrery/internal/control/snapshots"
 	"orrery/internal/phrase"
@@ -14,7 +15,6 @@ import (
 )
 
 func (a *app) snapshotVerb() *cobra.Command {
-	var asJSON bool
 	c := &cobra.Command{
 		Use:   "snapshot [SELECTOR...]",
 		Short: "Take a snapshot of nodes at one moment",
@@ -22,26 +22,17 @@ func (a *app) snapshotVerb() *cobra.Command {
 data is copied beforehand to keep the pause short. The length of the pause is printed, and so is the skew: the time between the first node that paused
 and the last. Volumes on NFS are not included. Snapshots are kept with the state of the site on this host.`,
 		Example: "  orrery snapshot group=system\n  orrery snapshot ls\n  orrery snapshot restore 20260730-120000",
-		RunE: func(c *cobra.Command, args []string) error {
-			s, err := a.Load()
+		RunE: a.onSite(func(ctx context.Context, s *site.Site, selectors []string) error {
+			taken, err := snapshots.Take(ctx, &a.Session, s, selectors)
 			if err != nil {
 				return err
 			}
-			taken, err := snapshots.Take(c.Context(), &a.Session, s, args)
-			if err != nil {
-				return err
-			}
-			if asJSON {
-				return reply.JSON(a.out, taken)
-			}
-			a.tellSnapshot(s, taken)
-			return nil
-		},
+			return a.answer(taken, func() { a.tellSnapshot(s, taken) })
+		}),
 	}
-	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	a.releaseFlag(c)
 	c.AddCommand(a.snapshotList(), a.snapshotRemove(), a.snapshotRestore())
-	return c
+	return withJSON(c, "print JSON")
 }
 
 func (a *app) tellSnapshot(s *site.Site, t *snapshots.Snapshot) {
@@ -61,41 +52,28 @@ func (a *app) tellSnapshot(s *site.Site, t *snapshots.Snapshot) {
 func milliseconds(seconds float64) string { return fmt.Sprintf("%.1f ms", seconds*1000) }
 
 func (a *app) snapshotList() *cobra.Command {
-	var asJSON bool
-	c := &cobra.Command{
+	return withJSON(&cobra.Command{
 		Use:   "ls",
 		Short: "List the snapshots of the site on this host",
 		Args:  cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			if err := a.Allowed(); err != nil {
-				return err
-			}
-			s, err := a.Load()
-			if err != nil {
-				return err
-			}
+		RunE: a.asRoot(a.onSite(func(ctx context.Context, s *site.Site, _ []string) error {
 			all, err := snapshots.List(&a.Session, s)
 			if err != nil {
 				return err
 			}
-			if asJSON {
-				return reply.JSON(a.out, all)
+			var unread error
+			size := func(taken *snapshots.Snapshot) string {
+				size, err := snapshots.Size(ctx, taken)
+				unread = cmp.Or(unread, err)
+				return atLeast(size.Disk, size.Partial)
 			}
-			t := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
-			fmt.Fprintln(t, "ID\tTIME\tWHO\tNODES\tVOLUMES\tPAUSE\tSKEW\tSIZE")
-			for _, each := range all {
-				size, err := snapshots.Size(c.Context(), each)
-				if err != nil {
-					return err
-				}
-				fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%d\t%s\t%s\t%s\n", each.ID, each.Time.Local().Format("2006-01-02 15:04:05"), each.Who,
-					len(each.Nodes), len(each.Volumes), milliseconds(each.Pause), milliseconds(each.Skew), atLeast(size.Disk, size.Partial))
-			}
-			return t.Flush()
-		},
-	}
-	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	return c
+			err = list(a, all, "ID\tTIME\tWHO\tNODES\tVOLUMES\tPAUSE\tSKEW\tSIZE", func(taken *snapshots.Snapshot) []any {
+				return []any{taken.ID, taken.Time.Local().Format(time.DateTime), taken.Who, len(taken.Nodes), len(taken.Volumes),
+					milliseconds(taken.Pause), milliseconds(taken.Skew), size(taken)}
+			})
+			return cmp.Or(err, unread)
+		})),
+	}, "print JSON")
 }
 
 // atLeast writes a size; partial: it is only known to be more than that.
@@ -111,13 +89,9 @@ func (a *app) snapshotRemove() *cobra.Command {
 		Use:   "rm ID...",
 		Short: "Delete snapshots",
 		Args:  cobra.MinimumNArgs(1),
-		RunE: func(c *cobra.Command, ids []string) error {
-			s, err := a.Load()
-			if err != nil {
-				return err
-			}
-			return snapshots.Remove(c.Context(), &a.Session, s, ids)
-		},
+		RunE: a.onSite(func(ctx context.Context, s *site.Site, ids []string) error {
+			return snapshots.Remove(ctx, &a.Session, s, ids)
+		}),
 	}
 	a.productionFlag(c)
 	return c
@@ -131,18 +105,14 @@ func (a *app) snapshotRestore() *cobra.Command {
 healthy. What they have written since is lost, but only once all of this has succeeded; otherwise it is put back.
 You are asked for the site's name.`,
 		Args: cobra.MinimumNArgs(1),
-		RunE: func(c *cobra.Command, args []string) error {
-			s, err := a.Load()
-			if err != nil {
-				return err
-			}
-			done, err := snapshots.Restore(c.Context(), &a.Session, s, args[0], args[1:])
+		RunE: a.onSite(func(ctx context.Context, s *site.Site, args []string) error {
+			done, err := snapshots.Restore(ctx, &a.Session, s, args[0], args[1:])
 			if err != nil {
 				return err
 			}
 			a.tellPutBack(s.Name, done)
 			return nil
-		},
+		}),
 	}
 	a.productionFlag(c)
 	a.consent.flag(c, control.Restore, "the `name` of the site whose data is replaced, so that you are not asked for it")

@@ -12,14 +12,8 @@ import (
 
 // speadVerb is what the lab measures capture with: a sender and a receiver of SPEAD heaps over UDP.
 func (a *app) speadVerb() *cobra.Command {
-	c := &cobra.Command{
-		Use:    "spead",
-		Short:  "Send or receive SPEAD heaps over UDP",
-		Hidden: true,
-		Args:   someVerb,
-		RunE:   func(c *cobra.Command, _ []string) error { return c.Help() },
-	}
-	c.AddCommand(a.speadSendVerb(), a.speadReceiveVerb())
+	c := group("spead", "Send or receive SPEAD heaps over UDP", a.speadSendVerb(), a.speadReceiveVerb())
+	c.Hidden = true
 	return c
 }
 

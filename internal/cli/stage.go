@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -14,7 +15,7 @@ import (
 
 func (a *app) stageVerb() *cobra.Command {
 	var text string
-	how := control.StageOptions{Parallel: control.DefaultParallel()}
+	var how control.StageOptions
 	c := &cobra.Command{
 		Use:   "stage [SELECTOR...] --release NUMBER",
 		Short: "Build a release and prove it in quarantine, beside the live one",
@@ -25,24 +26,20 @@ The release keeps a copy of the site directory, so later edits do not change it.
 Nodes of the release that "orrery rollback" would return to need not be staged: "orrery switch" makes them live again. Changing them is refused, unless
 you give up that way back with --give-up-rollback.`,
 		Example: "  orrery stage system --release 701",
-		RunE: func(c *cobra.Command, args []string) error {
-			s, err := a.Load()
-			if err != nil {
-				return err
-			}
+		RunE: a.onSite(func(ctx context.Context, s *site.Site, selectors []string) (err error) {
 			if how.Release, err = register.ReleaseNumber(s, text); err != nil {
 				return err
 			}
-			staged, err := a.Stage(c.Context(), s, args, how)
+			staged, err := a.Stage(ctx, s, selectors, how)
 			if err != nil {
 				return err
 			}
-			return a.tellStaged(c.Context(), s, args, how.Release, staged)
-		},
+			return a.tellStaged(ctx, s, selectors, how.Release, staged)
+		}),
 	}
 	c.Flags().StringVar(&text, "release", "", `the release's number, or "next": the highest that is declared`)
 	c.Flags().BoolVar(&how.GiveUp, "give-up-rollback", false, "also stage again what rollback would return to, which makes that impossible")
-	c.Flags().IntVar(&how.Parallel, "parallel", how.Parallel, "how many steps at once, at most")
+	parallelFlag(c, &how.Parallel)
 	return c
 }
 
@@ -59,11 +56,8 @@ func (a *app) tellStaged(ctx context.Context, s *site.Site, selectors []string, 
 		fmt.Fprintf(a.out, "Not in the copy of %s.\n", what)
 	}
 	a.tellSpared(staged.Spared, number)
-	of := ""
-	for _, text := range selectors {
-		of += " " + text
-	}
-	shell, change := fmt.Sprintf("orrery shell --release %d NODE", number), fmt.Sprintf("orrery switch%s --release %d", of, number)
+	of := strings.Join(append([]string{"orrery switch"}, selectors...), " ")
+	shell, change := fmt.Sprintf("orrery shell --release %d NODE", number), fmt.Sprintf("%s --release %d", of, number)
 	wide := max(len(shell), len(change))
 	fmt.Fprintf(a.out, "\n  %-*s  a terminal in a node in quarantine\n  %-*s  make it live\n", wide, shell, wide, change)
 	return nil

@@ -1,8 +1,14 @@
 package cli
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -13,6 +19,7 @@ import (
 	"orrery/internal/host"
 	"orrery/internal/problem"
 	"orrery/internal/site"
+	"orrery/internal/visible"
 )
 
 func (a *app) statusVerb() *cobra.Command {
@@ -32,19 +39,17 @@ The exit status is 11 if a node is not as declared.`,
 			return a.survey(c.Context(), &how, screen.Width(a.out))
 		},
 	}
-	c.Flags().BoolVar(&how.asJSON, "json", false, "print JSON")
 	c.Flags().BoolVarP(&how.watch, "watch", "w", false, "show it again every second")
 	c.Flags().BoolVar(&how.probe, "probe", false, "run the health checks now, and look for drift")
 	c.Flags().BoolVar(&how.usage, "usage", false, "show the processors, memory and disk that each node uses now, instead of addresses and roles")
-	return c
+	return withJSON(c, "print JSON")
 }
 
 // A survey is what status is asked for.
 type survey struct {
-	selectors     []string
-	asJSON, watch bool
-	probe, usage  bool
-	before        map[int]host.Sample // by id, of the round before
+	selectors           []string
+	watch, probe, usage bool
+	before              map[int]host.Sample // by id, of the round before
 }
 
 // survey shows how the nodes are, once.
@@ -68,15 +73,17 @@ func (a *app) survey(ctx context.Context, how *survey, width int) error {
 		}
 	}
 	r.SickFirst()
-	if how.asJSON {
-		err = reply.JSON(a.out, r.Nodes)
-	} else {
-		err = table.Nodes(a.out, r.Nodes, how.usage, width)
-	}
-	if err == nil {
+	if err = a.show(r.Nodes, how.usage, width); err == nil {
 		err = a.UnderWay(s)
 	}
 	return cmp.Or(err, verdict(r.Nodes))
+}
+
+func (a *app) show(rows []control.NodeStatus, usage bool, width int) error {
+	if reply.Wanted(a.out) {
+		return reply.JSON(a.out, rows)
+	}
+	return table.Nodes(a.out, rows, usage, width)
 }
 
 // status shows how nodes are that have just been brought up.
@@ -85,17 +92,53 @@ func (a *app) status(ctx context.Context, s *site.Site, selectors []string) erro
 	if err != nil {
 		return err
 	}
-	if reply.Wanted(a.out) {
-		return reply.JSON(a.out, r.Nodes)
-	}
-	return table.Nodes(a.out, r.Nodes, false, screen.Width(a.out))
+	return a.show(r.Nodes, false, screen.Width(a.out))
 }
 
 func verdict(rows []control.NodeStatus) error {
-	for _, r := range rows {
-		if !r.Quarantine && !r.Good() {
-			return problem.Status(problem.Unhealthy)
-		}
+	if slices.ContainsFunc(rows, func(r control.NodeStatus) bool { return !r.Quarantine && !r.Good() }) {
+		return problem.Status(problem.Unhealthy)
 	}
 	return nil
+}
+
+// everySecond is how often status --watch looks.
+const everySecond = time.Second
+
+// watchStatus shows how the nodes are again and again, until it is interrupted: on a terminal in place, else one below the other.
+func (a *app) watchStatus(ctx context.Context, how *survey) error {
+	if terminal, ok := screen.Of(a.out); ok {
+		return screen.Watch(ctx, a.in, terminal, everySecond, func(width int) ([]string, error) { return a.frame(ctx, how, width) })
+	}
+	for {
+		err := a.survey(ctx, how, 0)
+		var status problem.Status
+		if err != nil && !errors.As(err, &status) {
+			return err
+		}
+		if r, ok := a.out.(*reply.Reply); ok {
+			r.Finish(err)
+		} else {
+			fmt.Fprintln(a.out)
+		}
+		if host.Pause(ctx, everySecond) != nil {
+			return nil
+		}
+	}
+}
+
+// frame gives how the nodes are; what goes wrong is shown in its place.
+func (a *app) frame(ctx context.Context, how *survey, width int) ([]string, error) {
+	var text bytes.Buffer
+	b := a.another()
+	b.out, b.err = &text, &text
+	err := b.survey(ctx, how, width)
+	var status problem.Status
+	if errors.As(err, &status) {
+		err = nil
+	}
+	if err != nil {
+		printError(&text, err)
+	}
+	return strings.Split(strings.TrimSuffix(visible.Text(text.String()), "\n"), "\n"), err
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -8,8 +9,10 @@ import (
 
 	"orrery/internal/control"
 	"orrery/internal/control/register"
+	"orrery/internal/observe"
 	"orrery/internal/phrase"
 	"orrery/internal/problem"
+	"orrery/internal/site"
 )
 
 func (a *app) switchVerb() *cobra.Command {
@@ -28,11 +31,7 @@ checks pass for the whole time (with --confirm-by hand: unless you run "orrery c
 The exit status is 0 when the release is live and confirmed, 12 when it is on trial, 13 when the set is back at its former release and 14
 when it is not wholly at one release.`,
 		Example: "  orrery switch system --release 701 --confirm-within 10m",
-		RunE: func(c *cobra.Command, args []string) error {
-			s, err := a.Load()
-			if err != nil {
-				return err
-			}
+		RunE: a.onSite(func(ctx context.Context, s *site.Site, selectors []string) error {
 			number, err := register.ReleaseNumber(s, text)
 			if err != nil {
 				return err
@@ -41,7 +40,7 @@ when it is not wholly at one release.`,
 			if err != nil {
 				return err
 			}
-			made, err := a.Switch(c.Context(), s, args, control.SwitchOptions{Release: number, Within: within, ByHand: byHand})
+			made, err := a.Switch(ctx, s, selectors, control.SwitchOptions{Release: number, Within: within, ByHand: byHand})
 			if err != nil {
 				return err
 			}
@@ -53,9 +52,9 @@ when it is not wholly at one release.`,
 			if !wait {
 				return problem.Status(problem.Trial)
 			}
-			end, err := a.AwaitTrial(c.Context(), s)
+			end, err := a.AwaitTrial(ctx, s)
 			return a.tellEnd(s, end, err)
-		},
+		}),
 	}
 	a.productionFlag(c)
 	c.Flags().StringVar(&text, "release", "", `the release's number, "next" for the highest that is declared, or 0 for what is of no release`)
@@ -85,4 +84,45 @@ func (a *app) tellSwitched(made *control.Switched) {
 	if made.Kept {
 		fmt.Fprintln(a.out, "What was live before is kept: orrery rollback returns to it.")
 	}
+}
+
+func (a *app) rollbackVerb() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "rollback [SELECTOR...]",
+		Short: "Return to the former release, without rebuilding anything",
+		Long: `Returns to the release that was live before, in the same way as "orrery switch". Without a selector, all nodes that have a former release
+return to it. Data written to volumes meanwhile stays there.`,
+		RunE: a.onSite(func(ctx context.Context, s *site.Site, selectors []string) error {
+			made, err := a.Rollback(ctx, s, selectors)
+			if err != nil {
+				return err
+			}
+			a.tellSwitched(made)
+			return nil
+		}),
+	}
+	a.productionFlag(c)
+	return c
+}
+
+func (a *app) confirmVerb() *cobra.Command {
+	return &cobra.Command{
+		Use:   "confirm",
+		Short: "Keep the release that is on trial",
+		Long: `Ends the trial that "orrery switch --confirm-within" began: the release stays live.
+The exit status is 0 if so, and 13 if the nodes have already returned to the former release.`,
+		Args: cobra.NoArgs,
+		RunE: a.onSite(func(ctx context.Context, s *site.Site, _ []string) error {
+			end, err := a.Confirm(ctx, s, "by hand")
+			return a.tellEnd(s, end, err)
+		}),
+	}
+}
+
+// tellEnd says that a trial has ended well, if so.
+func (a *app) tellEnd(s *site.Site, end *observe.TrialEnd, err error) error {
+	if err == nil {
+		fmt.Fprintf(a.out, "%s: release %d is confirmed (%s).\n", s.Key(), end.Release, end.Why)
+	}
+	return err
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"text/tabwriter"
 
@@ -15,7 +16,7 @@ import (
 
 func (a *app) upVerb() *cobra.Command {
 	dry := false
-	how := control.UpOptions{Parallel: control.DefaultParallel()}
+	var how control.UpOptions
 	c := &cobra.Command{
 		Use:   "up [SELECTOR...]",
 		Short: "Bring the site up as declared: nodes running, configured and healthy",
@@ -27,34 +28,34 @@ With --batch, or if a group sets a batch, running nodes are disturbed in batches
 fails, its nodes are put back as they were, and no other begins.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			if dry {
-				return a.preview(c.Context(), args, &view{asJSON: reply.Wanted(a.out), probe: how.Probe, batch: how.Batch})
+				return a.preview(c.Context(), args, control.PreviewOptions{Probe: how.Probe, Batch: how.Batch})
 			}
-			s, err := a.Load()
-			if err != nil {
-				return err
-			}
-			result, elsewhere, err := a.Up(c.Context(), s, args, how)
-			if elsewhere != "" {
-				fmt.Fprintf(a.err, "orrery: %s is up from %s, and not from the directory where this command was given.\n", s.Key(), elsewhere)
-				return nil
-			}
-			if err != nil {
-				return err
-			}
-			return a.tellUp(c.Context(), s, args, result)
+			return a.onSite(func(ctx context.Context, s *site.Site, selectors []string) error { return a.up(ctx, s, selectors, how) })(c, args)
 		},
 	}
 	a.productionFlag(c)
 	c.Flags().BoolVar(&dry, "dry-run", false, "only show what would be done, as orrery plan does")
 	c.Flags().BoolVar(&how.Undo, "undo", false, "undo everything if anything fails")
 	c.Flags().BoolVar(&how.Probe, "probe", false, "look for drift in the running nodes, and repair it")
-	c.Flags().IntVar(&how.Parallel, "parallel", how.Parallel, "how many steps at once, at most")
+	parallelFlag(c, &how.Parallel)
 	batchFlag(c, &how.Batch)
 	return c
 }
 
-// tellUp shows how the nodes of a site are that has been brought up.
-func (a *app) tellUp(ctx context.Context, s *site.Site, selectors []string, result *apply.Result) error {
+func (a *app) up(ctx context.Context, s *site.Site, selectors []string, how control.UpOptions) error {
+	result, elsewhere, err := a.Up(ctx, s, selectors, how)
+	if elsewhere != "" {
+		fmt.Fprintf(a.err, "orrery: %s is up from %s, and not from the directory where this command was given.\n", s.Key(), elsewhere)
+		return nil
+	}
+	return a.tellUp(ctx, s, selectors, result, err)
+}
+
+// tellUp shows how the nodes of a site are that has been brought up, if so.
+func (a *app) tellUp(ctx context.Context, s *site.Site, selectors []string, result *apply.Result, err error) error {
+	if err != nil {
+		return err
+	}
 	if result == nil && !reply.Wanted(a.out) {
 		fmt.Fprintf(a.out, "%s is up: nothing to do.\n", s.Key())
 		return nil
@@ -81,4 +82,47 @@ func (a *app) howToGoOn(s *site.Site) {
 	t := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(t, "\n  %s shell %s\ta terminal in a node\n  %s status\thow the nodes are\n  %s\t%s\n", orrery, first, orrery, down, end)
 	_ = t.Flush()
+}
+
+func (a *app) startVerb() *cobra.Command {
+	return a.stateVerb("start", "Start nodes that are there, as they are", "running", a.Start)
+}
+
+func (a *app) stopVerb() *cobra.Command {
+	return a.stateVerb("stop", "Shut nodes down and keep all that is theirs", "stopped", a.Stop)
+}
+
+func (a *app) stateVerb(name, short, state string, set func(context.Context, *site.Site, []string) (*apply.Result, error)) *cobra.Command {
+	c := &cobra.Command{
+		Use:   name + " [SELECTOR...]",
+		Short: short,
+		RunE: a.onSite(func(ctx context.Context, s *site.Site, selectors []string) error {
+			result, err := set(ctx, s, selectors)
+			if err == nil && result == nil {
+				fmt.Fprintf(a.out, "%s: all of them are %s.\n", s.Name, state)
+			}
+			return err
+		}),
+	}
+	a.productionFlag(c)
+	return c
+}
+
+func (a *app) resumeVerb() *cobra.Command {
+	return &cobra.Command{
+		Use:   "resume",
+		Short: "Bring every site up again that was up on this host (after a reboot)",
+		Long: `Brings up again every site and twin that was up on this host and was not taken down. Twins that have expired meanwhile are destroyed.
+A release that was on trial is watched again; if its time is over, the nodes return to the former release.`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			err := a.ResumeExpiries(c.Context())
+			for _, m := range a.SitesUp() {
+				fmt.Fprintf(a.out, "%s from %s\n", m.Key(), m.Dir)
+				s, result, failed := a.ResumeSite(c.Context(), m)
+				err = errors.Join(err, a.tellUp(c.Context(), s, nil, result, failed))
+			}
+			return err
+		},
+	}
 }

@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"fmt"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -16,31 +15,20 @@ import (
 )
 
 func (a *app) volumeVerb() *cobra.Command {
-	c := &cobra.Command{
-		Use: "volume", Short: "Manage persistent data of nodes, and its mirrors",
-		Args: someVerb, RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
-	}
-	c.AddCommand(a.volumeList(), a.volumeMirror(), a.volumeVerify(), a.volumeAdopt())
-	return c
+	return group("volume", "Manage persistent data of nodes, and its mirrors", a.volumeList(), a.volumeMirror(), a.volumeVerify(), a.volumeAdopt())
 }
 
 func (a *app) volumeList() *cobra.Command {
-	var asJSON bool
-	c := &cobra.Command{
+	return withJSON(&cobra.Command{
 		Use:   "ls",
 		Short: "List the volumes, their sizes and the state of their mirrors",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			rows, orphans, err := volumes.List(c.Context(), &a.Session)
+			all, orphans, err := volumes.List(c.Context(), &a.Session)
 			if err != nil {
 				return err
 			}
-			if asJSON {
-				return reply.JSON(a.out, rows)
-			}
-			t := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
-			fmt.Fprintln(t, "VOLUME\tNODE\tSIZE\tON DISK\tPATH\tMIRROR\tLAST\tRESULT\tNEXT")
-			for _, r := range rows {
+			err = list(a, all, "VOLUME\tNODE\tSIZE\tON DISK\tPATH\tMIRROR\tLAST\tRESULT\tNEXT", func(r volumes.Row) []any {
 				size, disk := "-", "-"
 				if r.There {
 					size, disk = atLeast(r.Size.Apparent, r.Size.Partial), atLeast(r.Size.Disk, r.Size.Partial)
@@ -50,17 +38,14 @@ func (a *app) volumeList() *cobra.Command {
 				if r.Orphan {
 					node += " (unused)"
 				}
-				fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Volume, node, size, disk, r.Path, cmp.Or(r.Mirror, "-"), last, result, next)
+				return []any{r.Volume, node, size, disk, r.Path, cmp.Or(r.Mirror, "-"), last, result, next}
+			})
+			if err == nil && !reply.Wanted(a.out) {
+				tellOrphans(a.out, orphans)
 			}
-			if err := t.Flush(); err != nil {
-				return err
-			}
-			tellOrphans(a.out, orphans)
-			return nil
+			return err
 		},
-	}
-	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	return c
+	}, "print JSON")
 }
 
 // lastMirrored says when the mirror was made last, how that went, and when it is due again.
@@ -115,8 +100,7 @@ compares everything on both sides and takes what differs from the volume. Make s
 }
 
 func (a *app) volumeVerify() *cobra.Command {
-	var asJSON bool
-	c := &cobra.Command{
+	return withJSON(&cobra.Command{
 		Use:   "verify [NAME]",
 		Short: "Compare all files of volumes with their mirrors",
 		Long: `Reads every file of a volume and of its mirror and lists the differences. Files that exist only in the mirror are ignored: mirrors keep them.
@@ -128,24 +112,19 @@ The exit status is 11 if anything differs. In a volume that is in use, whatever 
 				if len(v.Deviations) > 0 {
 					differs[v.Volume+"/"+v.Node] = v.Deviations
 				}
-				if !asJSON {
+				if !reply.Wanted(a.out) {
 					a.tellCompared(v)
 				}
 			})
 			if err != nil {
 				return err
 			}
-			if asJSON {
-				err = reply.JSON(a.out, differs)
-			}
-			if err == nil && len(differs) > 0 {
+			if err = a.answer(differs, func() {}); err == nil && len(differs) > 0 {
 				err = problem.Status(problem.Unhealthy)
 			}
 			return err
 		},
-	}
-	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	return c
+	}, "print JSON")
 }
 
 // tellCompared says what of a volume is not as in its mirror.
@@ -158,4 +137,33 @@ func (a *app) tellCompared(v volumes.Compared) {
 	for _, d := range v.Deviations {
 		fmt.Fprintf(a.out, "  %s: %s\n", visible.Line(d.Path), d.What) // nodes name their files
 	}
+}
+
+func (a *app) volumeAdopt() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "adopt FORMER NODE [VOLUME...]",
+		Short: "Give a node the data of a node that was renamed",
+		Long: `Gives NODE the volumes of FORMER, a node that was renamed and is no longer declared, or that no longer uses them. Without VOLUME, it takes all volumes
+that NODE uses and FORMER had. WAS=IS names a volume that was renamed as well. FORMER itself is destroyed, as up would do. If NODE has data of its own, it
+is kept as NODE.before. NODE must not be running; the next up applies its roles to the data.`,
+		Example: "  orrery volume adopt db0 db",
+		Args:    cobra.MinimumNArgs(2),
+		RunE: func(c *cobra.Command, args []string) error {
+			former, heir := args[0], args[1]
+			done, err := volumes.Adopt(c.Context(), &a.Session, former, heir, args[2:])
+			for _, v := range done {
+				fmt.Fprintf(a.out, "%s has the data of %s's volume %s, at %s.\n", heir, former, v.Volume, v.To)
+				if v.Kept != "" {
+					fmt.Fprintf(a.out, "What it had itself is kept at %s.\n", v.Kept)
+				}
+			}
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(a.out, "orrery up brings %s up with it.\n", heir)
+			return nil
+		},
+	}
+	a.productionFlag(c)
+	return c
 }

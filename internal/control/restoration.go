@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -300,9 +301,7 @@ func (r *restoration) noteTwin() error {
 	}
 	o := twin.Options{Name: r.twin, Owner: Who()}
 	if r.from.Manifest.Partial {
-		for i := range r.from.Manifest.Nodes {
-			o.Only = append(o.Only, r.from.Manifest.Nodes[i].Name)
-		}
+		o.Only = namesIn(r.from)
 	}
 	if _, err := twin.Of(s, o); err != nil {
 		return err
@@ -317,10 +316,9 @@ func (r *restoration) up(ctx context.Context, b *Session, s *site.Site, h *apply
 	var chosen map[string]bool
 	var names []string
 	if r.from.Manifest.Partial {
-		chosen = map[string]bool{}
-		for i := range r.from.Manifest.Nodes {
-			chosen[r.from.Manifest.Nodes[i].Name] = true
-			names = append(names, r.from.Manifest.Nodes[i].Name)
+		chosen, names = map[string]bool{}, namesIn(r.from)
+		for _, name := range names {
+			chosen[name] = true
 		}
 	}
 	j := &Job{Session: b, Site: s, Base: s, Host: h, Parallel: r.o.Parallel, Restores: true, Before: func() error { return b.markUp(s) },
@@ -453,15 +451,21 @@ func (c *Session) resumeRestored(ctx context.Context, m register.Marker) (*site.
 	return s, r, errors.Join(err, failed)
 }
 
+// namesIn gives the nodes in a backup.
+func namesIn(from *backup.Restore) []string {
+	var names []string
+	for i := range from.Manifest.Nodes {
+		names = append(names, from.Manifest.Nodes[i].Name)
+	}
+	return names
+}
+
 // notIn gives the nodes of a site that are not in a backup.
 func notIn(from *backup.Restore, s *site.Site) []string {
-	in := map[string]bool{}
-	for i := range from.Manifest.Nodes {
-		in[from.Manifest.Nodes[i].Name] = true
-	}
+	in := namesIn(from)
 	var names []string
 	for _, n := range s.Nodes {
-		if !in[n.Name] {
+		if !slices.Contains(in, n.Name) {
 			names = append(names, n.Name)
 		}
 	}

@@ -20,7 +20,8 @@ func (c *Session) Directory() (string, error) {
 		return ".", nil
 	}
 	if c.Twin != "" {
-		return c.TwinDirectory()
+		r, err := c.onlyTwin()
+		return r.Dir, err
 	}
 	up := slices.DeleteFunc(c.SitesUp(), func(m register.Marker) bool { return m.Twin != "" })
 	switch len(up) {

@@ -4,12 +4,10 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"strings"
 
 	"orrery/internal/control/register"
 	"orrery/internal/observe"
 	"orrery/internal/plan"
-	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/tree"
 )
@@ -31,27 +29,18 @@ func (c *Session) CountNodes(ctx context.Context, s *site.Site) (all, running in
 
 // twinMeant gives the key of the twin that is meant: of the site of -C or of here, else of the only site with a twin of that name.
 func (c *Session) twinMeant() (string, error) {
-	var found []string
-	here := ""
-	if dir, err := c.Absolute(); err == nil {
-		here = dir
-	}
-	for _, r := range c.Twins() {
-		if r.Options.Name != c.Twin {
-			continue
+	if here, err := c.Absolute(); err == nil {
+		for _, r := range c.Twins() {
+			if r.Options.Name == c.Twin && r.Dir == here {
+				return r.Key(), nil
+			}
 		}
-		if r.Dir == here {
-			return r.Key(), nil
-		}
-		found = append(found, r.Key())
 	}
-	switch len(found) {
-	case 0:
-		return "", c.NoTwin("", c.Twin)
-	case 1:
-		return found[0], nil
+	r, err := c.onlyTwin()
+	if err != nil {
+		return "", err
 	}
-	return "", problem.New(problem.Usage, "twins of %d sites are called %s: %s", len(found), c.Twin, strings.Join(found, ", ")).Try("say -C DIRECTORY of the site")
+	return r.Key(), nil
 }
 
 // DestroyTwin ends the twin of a name, with its data and all that is known of it.

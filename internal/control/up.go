@@ -62,6 +62,38 @@ func (c *Session) up(ctx context.Context, s *site.Site, selectors []string, o Up
 	return r, c.scheduleMirrors(ctx, s)
 }
 
+// PreviewOptions say what is planned.
+type PreviewOptions struct {
+	Probe         bool       // look into the nodes that run
+	Batch         site.Batch // how many running nodes are disturbed at once; zero: as groups say
+	Down, Volumes bool       // what Down does, and not Up; with the volumes
+}
+
+// Preview gives what Up or Down would do.
+func (c *Session) Preview(ctx context.Context, selectors []string, o PreviewOptions) (*plan.Plan, error) {
+	s, h, chosen, err := c.Target(selectors)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.UnderWay(s); err != nil {
+		return nil, err // up goes on from what there is once that is settled
+	}
+	hosts, err := c.Seen(ctx, h)
+	if err != nil {
+		return nil, err
+	}
+	if o.Probe {
+		if err := c.Probe(ctx, h, hosts, chosen); err != nil {
+			return nil, err
+		}
+	}
+	goal := plan.Goal{Nodes: chosen, Volumes: o.Volumes, Batch: o.Batch, Releases: h.Releases}
+	if o.Down {
+		return plan.Down(s, hosts, goal), nil
+	}
+	return plan.Up(s, hosts, goal)
+}
+
 // tellOrphans names the volumes that no node uses any more.
 func (c *Session) tellOrphans(s *site.Site, orphans []plan.Orphan) {
 	for _, o := range orphans {

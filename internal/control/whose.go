@@ -11,16 +11,16 @@ import (
 	"orrery/internal/site/sitefile"
 )
 
-// TwinDirectory gives the site directory of the twin that is meant, if only one is called so.
-func (c *Session) TwinDirectory() (string, error) {
+// onlyTwin gives the twin that is meant, if only one is called so.
+func (c *Session) onlyTwin() (r register.TwinRecord, err error) {
 	found := slices.DeleteFunc(c.Twins(), func(r register.TwinRecord) bool { return r.Options.Name != c.Twin })
 	switch len(found) {
 	case 0:
-		return "", c.NoTwin("", c.Twin)
+		return r, c.NoTwin("", c.Twin)
 	case 1:
-		return found[0].Dir, nil
+		return found[0], nil
 	}
-	return "", problem.New(problem.Usage, "twins of %d sites are called %s", len(found), c.Twin).Try("say -C %s, for instance", found[0].Dir)
+	return r, problem.New(problem.Usage, "twins of %d sites are called %s", len(found), c.Twin).Try("say -C %s, for instance", found[0].Dir)
 }
 
 // MayChange refuses to change a twin that is somebody else's.

@@ -80,3 +80,15 @@ func next(from *bufio.Reader) ([]byte, error) {
 		}
 	}
 }
+
+// LastRuns gives the entries from where the last so many runs begin.
+func LastRuns(entries []Entry, runs int) []Entry {
+	for i := len(entries) - 1; i >= 0; i-- {
+		if entries[i].Kind == "begin" {
+			if runs--; runs <= 0 {
+				return entries[i:]
+			}
+		}
+	}
+	return entries
+}

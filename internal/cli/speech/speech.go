@@ -14,7 +14,6 @@ import (
 	"orrery/internal/control/nodes"
 	"orrery/internal/host"
 	"orrery/internal/phrase"
-	"orrery/internal/problem"
 	"orrery/internal/site"
 )
 
@@ -183,5 +182,5 @@ func Tally(w io.Writer, endings []nodes.Ending) error {
 		return nil
 	}
 	fmt.Fprintf(w, "; failed: %s.\n", phrase.List(wrong, 20))
-	return problem.Status(problem.FailedNodes + min(len(wrong), 100))
+	return nodes.Verdict(endings)
 }

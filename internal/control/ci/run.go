@@ -23,7 +23,7 @@ func (p *Proof) Run(ctx context.Context) error {
 		return err
 	}
 	// Whoever finds the twin later knows by this lock whether the run that made it still lives.
-	lock, err := p.takeLock(p.lock(p.Twin.Key()))
+	lock, err := host.TakeLock(p.lock(p.Twin.Key()), p.Holder())
 	if err != nil {
 		return err
 	}

@@ -13,10 +13,6 @@ import (
 // lock is held by the run that has made a twin.
 func (p *Proof) lock(key string) string { return filepath.Join(p.Dirs.Site(key), "ci.lock") }
 
-func (p *Proof) takeLock(path string) (*host.Lock, error) {
-	return host.TakeLock(path, p.Holder())
-}
-
 // sweep ends the twins of runs that were killed. One that was left on purpose has no such lock.
 func (p *Proof) sweep(ctx context.Context) error {
 	locks, err := filepath.Glob(p.lock(p.original.Name + "." + prefix + "*"))
@@ -24,7 +20,7 @@ func (p *Proof) sweep(ctx context.Context) error {
 		return err
 	}
 	for _, path := range locks {
-		lock, err := p.takeLock(path)
+		lock, err := host.TakeLock(path, p.Holder())
 		if err != nil {
 			continue // its run lives
 		}

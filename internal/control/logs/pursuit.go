@@ -1,4 +1,4 @@
-package cli
+package logs
 
 import (
 	"context"
@@ -13,9 +13,9 @@ import (
 
 // A pursuit follows what a node prints from one release of it to the next that goes live.
 type pursuit struct {
-	node  string
 	live  func() (instance, error)                       // which is live now
 	way   func(ctx context.Context) (host.Runner, error) // into that
+	moved func(release int)                              // is told of the release that has gone live
 	every time.Duration                                  // it is looked
 	most  time.Duration                                  // that nothing may be live while they change places
 }
@@ -23,25 +23,19 @@ type pursuit struct {
 // An instance is a node of one release.
 type instance struct{ id, release int }
 
-func (a *app) pursuitOf(s *site.Site, name string) *pursuit {
-	p := &pursuit{node: name, every: time.Second, most: 10 * time.Second}
-	if a.Release != control.Live { // then that and no other is meant
+func pursuitOf(c *control.Session, s *site.Site, name string, moved func(release int)) *pursuit {
+	p := &pursuit{moved: moved, every: time.Second, most: 10 * time.Second}
+	if c.Release != control.Live { // then that and no other is meant
 		return p
 	}
 	p.live = func() (instance, error) {
-		r, err := a.LiveNode(s, name)
+		r, err := c.LiveNode(s, name)
 		if err != nil {
 			return instance{}, err
 		}
 		return instance{r.ID, r.Release}, nil
 	}
-	p.way = func(ctx context.Context) (host.Runner, error) {
-		all, err := a.Runners(ctx, s)
-		if err == nil && all[name] == nil {
-			err = control.NotRunning(name)
-		}
-		return all[name], err
-	}
+	p.way = func(ctx context.Context) (host.Runner, error) { return c.Running(ctx, s, name) }
 	return p
 }
 
@@ -57,7 +51,7 @@ func (p *pursuit) follow(ctx context.Context, in host.Runner, c host.Command) er
 		if next == was || ctx.Err() != nil {
 			break
 		}
-		fmt.Fprintf(c.Stderr, "orrery: release %s is live on node %s now; its journal goes on with that.\n", site.ReleaseName(next.release), p.node)
+		p.moved(next.release)
 		was = next
 		if in, err = p.way(ctx); err == nil {
 			again.Args = append(slices.Clone(c.Args), "--lines=all", fmt.Sprintf("--since=@%d", seen.Unix()))

@@ -1,4 +1,4 @@
-package cli
+package logs
 
 import (
 	"bytes"
@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -59,13 +60,15 @@ func TestPursuit(t *testing.T) {
 				<-ctx.Done()
 				return ctx.Err()
 			}}
-			p := &pursuit{node: "n", live: live, every: time.Millisecond, most: time.Minute, way: func(context.Context) (host.Runner, error) { return latter, nil }}
-			var out, errs bytes.Buffer
-			if err := p.follow(ctx, former, host.Command{Args: []string{"journalctl"}, Stdout: &out, Stderr: &errs}); err != nil {
+			p := &pursuit{live: live, every: time.Millisecond, most: time.Minute, way: func(context.Context) (host.Runner, error) { return latter, nil }}
+			var out bytes.Buffer
+			var moved []int
+			p.moved = func(release int) { moved = append(moved, release) }
+			if err := p.follow(ctx, former, host.Command{Args: []string{"journalctl"}, Stdout: &out}); err != nil {
 				t.Error(err)
 			}
-			if errs.String() != "orrery: release 701 is live on node n now; its journal goes on with that.\n" {
-				t.Errorf("it says %q", errs.String())
+			if !slices.Equal(moved, []int{701}) {
+				t.Errorf("it says that releases %v are live", moved)
 			}
 			if !strings.HasPrefix(out.String(), "journalctl\njournalctl --lines=all --since=@") {
 				t.Errorf("it prints %q", out.String())
@@ -81,7 +84,7 @@ func TestPursuitEnds(t *testing.T) {
 		"there":           func() (instance, error) { return instance{1, 0}, nil },
 		"of that release": nil,
 	} {
-		p := &pursuit{node: "n", live: live, every: time.Millisecond, most: time.Minute}
+		p := &pursuit{live: live, every: time.Millisecond, most: time.Minute}
 		if err := p.follow(t.Context(), teller{then: func(context.Context) error { return broken }}, host.Command{Stdout: io.Discard, Stderr: io.Discard}); !errors.Is(err, broken) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -93,7 +96,7 @@ func TestPursuitEnds(t *testing.T) {
 		}
 		return instance{1, 0}, nil
 	}
-	p := &pursuit{node: "n", live: gone, every: time.Millisecond, most: 10 * time.Millisecond}
+	p := &pursuit{live: gone, every: time.Millisecond, most: 10 * time.Millisecond}
 	if err := p.follow(t.Context(), teller{then: func(context.Context) error { return broken }}, host.Command{Stdout: io.Discard, Stderr: io.Discard}); !errors.Is(err, broken) {
 		t.Errorf("gone: %v", err)
 	}

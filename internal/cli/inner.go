@@ -1,0 +1,43 @@
+package cli
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"orrery/internal/control/guard"
+	"orrery/internal/hook"
+	"orrery/internal/site"
+)
+
+// The verbs in this file are begun by Orrery itself, and not by its users.
+
+// hookVerb tells the hooks of a site what waits to be told. It is begun by whoever has something to tell, who does not wait for it.
+func (a *app) hookVerb() *cobra.Command {
+	return &cobra.Command{
+		Use: "hook SITE", Hidden: true, Args: cobra.ExactArgs(1),
+		Short: "Tell the hooks of a site what waits to be told",
+		RunE:  a.asRoot(func(c *cobra.Command, args []string) error { return hook.Deliver(c.Context(), a.Dirs, args[0]) }),
+	}
+}
+
+// thawVerb guards nodes that stand still.
+func (a *app) thawVerb() *cobra.Command {
+	return &cobra.Command{
+		Use: "thaw ENGINE/SITE/ID/NAME...", Hidden: true, Args: cobra.MinimumNArgs(1),
+		Short: "Wait until the process that froze these nodes has ended, and let them go on if it did not",
+		RunE:  func(c *cobra.Command, nodes []string) error { return guard.Thaw(c.Context(), a.Dirs, a.in, nodes) },
+	}
+}
+
+// trialVerb watches over a trial. It is begun by switch, by resume after a reboot, and by whoever finds that nobody does.
+func (a *app) trialVerb() *cobra.Command {
+	return &cobra.Command{
+		Use: "trial", Hidden: true, Args: cobra.NoArgs,
+		Short: "Watch over the release that is on trial until it is confirmed or goes back",
+		RunE: a.onSite(func(ctx context.Context, s *site.Site, _ []string) error {
+			end, err := a.WatchTrial(ctx, s)
+			return a.tellEnd(s, end, err)
+		}),
+	}
+}

@@ -1,0 +1,146 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"orrery/internal/cli/reply"
+	"orrery/internal/cli/table"
+	"orrery/internal/control"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+)
+
+// run is what a verb does.
+type run = func(c *cobra.Command, args []string) error
+
+// onSite is what a verb does with the site that is meant.
+func (a *app) onSite(do func(ctx context.Context, s *site.Site, args []string) error) run {
+	return func(c *cobra.Command, args []string) error {
+		s, err := a.Load()
+		if err != nil {
+			return err
+		}
+		return do(c.Context(), s, args)
+	}
+}
+
+// asRoot is what a verb does that is for root only.
+func (a *app) asRoot(do run) run {
+	return func(c *cobra.Command, args []string) error {
+		if err := a.Allowed(); err != nil {
+			return err
+		}
+		return do(c, args)
+	}
+}
+
+// group gives a verb that has only others below it.
+func group(use, short string, verbs ...*cobra.Command) *cobra.Command {
+	c := &cobra.Command{Use: use, Short: short, Args: someVerb, RunE: func(c *cobra.Command, _ []string) error { return c.Help() }}
+	c.AddCommand(verbs...)
+	return c
+}
+
+// someVerb says, of a command that only has verbs below it, that a word is none of them.
+func someVerb(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	var verbs []string
+	for _, verb := range c.Commands() {
+		verbs = append(verbs, verb.Name())
+	}
+	p := problem.New(problem.Usage, "%s has no verb %q", c.CommandPath(), args[0])
+	if near := problem.Nearest(args[0], verbs); near != "" {
+		return p.Try("did you mean %s?", near)
+	}
+	return p.Try("%s --help lists the verbs", c.CommandPath())
+}
+
+// withJSON says of a verb that its result can be had as JSON.
+func withJSON(c *cobra.Command, usage string) *cobra.Command {
+	c.Flags().Bool("json", false, usage)
+	return c
+}
+
+// answer gives the result of a verb: to programs as JSON, otherwise as tell does.
+func (a *app) answer(result any, tell func()) error {
+	if reply.Wanted(a.out) {
+		return reply.JSON(a.out, result)
+	}
+	tell()
+	return nil
+}
+
+// list gives the result of a verb that lists something: to programs as JSON, otherwise as a table.
+func list[T any](a *app, all []T, heading string, cells func(T) []any) error {
+	if reply.Wanted(a.out) {
+		return reply.JSON(a.out, all)
+	}
+	return table.Print(a.out, heading, all, cells)
+}
+
+// parallelFlag lets a verb be told how many steps are under way at once.
+func parallelFlag(c *cobra.Command, parallel *int) {
+	c.Flags().IntVar(parallel, "parallel", control.DefaultParallel(), "how many steps at once, at most")
+}
+
+// batchFlag lets a verb be told how many nodes are disturbed at once.
+func batchFlag(c *cobra.Command, b *site.Batch) {
+	c.Flags().Var((*batchValue)(b), "batch", "disturb this many nodes at once, or this share of them (\"25%\"), and continue only when they are healthy\n(default: as groups say, else all at once)")
+}
+
+// A batchValue is what is said of batches on the command line.
+type batchValue site.Batch
+
+func (b *batchValue) Set(text string) error {
+	parsed, ok := site.ParseBatch(text)
+	if !ok {
+		return errors.New(`a number of nodes from 1, or a share from 1% to 100%`)
+	}
+	*b = batchValue(parsed)
+	return nil
+}
+
+func (b *batchValue) Type() string { return "NODES" }
+
+func (b *batchValue) String() string {
+	if *b == (batchValue{}) {
+		return ""
+	}
+	return site.Batch(*b).String()
+}
+
+// releaseFlag lets a verb work with nodes of a release that is not live.
+func (a *app) releaseFlag(c *cobra.Command) {
+	c.Flags().Var((*releaseValue)(&a.Release), "release", "use the nodes of this release `number`, live or in quarantine (default: the live nodes)")
+}
+
+// A releaseValue is the value of --release. That it is not said has no number, and none is shown as the default.
+type releaseValue int
+
+func (r *releaseValue) Set(text string) error {
+	n, err := strconv.Atoi(text)
+	if err == nil && n < 0 {
+		err = problem.New(problem.Usage, "a release has no number below 0")
+	}
+	*r = releaseValue(n)
+	return err
+}
+
+func (r *releaseValue) String() string {
+	if *r < 0 {
+		return ""
+	}
+	return strconv.Itoa(int(*r))
+}
+
+func (r *releaseValue) Type() string { return "int" }
+
+// minute says at which minute something was.
+func minute(t time.Time) string { return t.Local().Format("2006-01-02 15:04") }

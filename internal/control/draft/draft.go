@@ -1,0 +1,103 @@
+// Package draft writes the first version of a site directory: a small site to start from, or the site of a host database.
+package draft
+
+import (
+	_ "embed"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"orrery/internal/host"
+	"orrery/internal/problem"
+	"orrery/internal/site/sitefile"
+)
+
+//go:embed site.toml
+var smallSite string
+
+//go:embed role.toml
+var smallRole string
+
+const emptyRole = "# What nodes of this role are for: packages, files, services, health. See docs/roles.md.\ndescription = \"\"\n"
+
+// Small writes a small site with comments: two nodes and a role. It gives the paths of its files.
+func Small(dir string) (paths []string, err error) {
+	name, err := nameFor(dir)
+	if err != nil {
+		return nil, err
+	}
+	return write([]host.File{
+		{Path: filepath.Join(dir, sitefile.Name), Content: []byte(strings.ReplaceAll(smallSite, "SITE", name)), Mode: 0o644},
+		{Path: filepath.Join(dir, "roles/hello/role.toml"), Content: []byte(smallRole), Mode: 0o644},
+	})
+}
+
+// Imported writes the site of a host database, with roles that do nothing yet. It gives the paths of its files.
+func Imported(dir, database string, in io.Reader) (made *sitefile.Imported, paths []string, err error) {
+	name, err := nameFor(dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	if made, err = Import(database, in, name); err != nil {
+		return nil, nil, err
+	}
+	files := []host.File{{Path: filepath.Join(dir, sitefile.Name), Content: made.Content, Mode: 0o644}}
+	for _, role := range made.Roles {
+		path := filepath.Join(dir, "roles", role, "role.toml")
+		if _, err := os.Stat(path); err == nil {
+			continue // somebody has written it already
+		}
+		files = append(files, host.File{Path: path, Content: []byte(emptyRole), Mode: 0o644})
+	}
+	paths, err = write(files)
+	return made, paths, err
+}
+
+// Import reads a host database; "-" is the stream. A site that is not named is called as the file.
+func Import(database string, in io.Reader, name string) (*sitefile.Imported, error) {
+	if database != "-" {
+		f, err := os.Open(database)
+		if err != nil {
+			return nil, problem.New(problem.Usage, "the host database cannot be read").At(database).Because(problem.Reason(err))
+		}
+		defer f.Close() //nolint:errcheck // it was only read
+		in = f
+	}
+	if name == "" {
+		name = strings.TrimSuffix(filepath.Base(database), filepath.Ext(database))
+	}
+	return sitefile.ImportINI(in, name)
+}
+
+func write(files []host.File) (paths []string, err error) {
+	for _, f := range files {
+		if err := host.WriteFile(f); err != nil {
+			return paths, problem.New(problem.Failed, "cannot be written").At(f.Path).Because(problem.Reason(err))
+		}
+		paths = append(paths, f.Path)
+	}
+	return paths, nil
+}
+
+// nameFor makes a name for a site out of that of its directory, in which there is none yet.
+func nameFor(dir string) (string, error) {
+	if path := filepath.Join(dir, sitefile.Name); isThere(path) {
+		return "", problem.New(problem.Usage, "there is a site already").At(path).Try("give another directory")
+	}
+	absolute, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	name := strings.Trim(regexp.MustCompile(`[^a-z0-9]+`).ReplaceAllString(strings.ToLower(filepath.Base(absolute)), "-"), "-")
+	if name == "" || name[0] < 'a' {
+		name = strings.Trim("site-"+name, "-")
+	}
+	return name[:min(len(name), 32)], nil
+}
+
+func isThere(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}

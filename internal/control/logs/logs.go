@@ -1,0 +1,111 @@
+// Package logs reads what roles and services have printed on nodes, and follows it over the releases of a node that go live.
+package logs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strconv"
+
+	"orrery/internal/control"
+	"orrery/internal/control/nodes"
+	"orrery/internal/host"
+	"orrery/internal/site"
+	"orrery/internal/site/selector"
+)
+
+// Options say what of logs is read.
+type Options struct {
+	Units  []string // of the journal; none: all
+	Lines  int      // of the journal
+	Follow bool     // the journal is read as it is written, and nothing but that
+
+	Moved func(node string, release int) // is told of the release with which the journal of a node goes on
+}
+
+// Of reads the logs of the nodes that a selector means, one after the other, or all at once to follow them. It gives how that ended on each; following them has no other
+// end than that of ctx, which is no error.
+func Of(ctx context.Context, c *control.Session, s *site.Site, meant string, o Options, show func([]*site.Node) nodes.Speech) ([]nodes.Ending, error) {
+	chosen, err := selector.Select(s, meant)
+	if err != nil {
+		return nil, err
+	}
+	runners, err := c.Runners(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	crowd := &nodes.Crowd{Nodes: chosen, Runners: runners, Parallel: 1}
+	if o.Follow {
+		crowd.Parallel = len(chosen)
+	}
+	endings, err := crowd.Speak(ctx, show(chosen), func(ctx context.Context, i int, in host.Runner, to nodes.Speaker) error {
+		return read(ctx, c, s, chosen[i].Name, in, o, to.Out(), to.Errs())
+	})
+	if o.Follow && ctx.Err() != nil {
+		return nil, nil
+	}
+	return endings, err
+}
+
+// OfNode reads the logs of one node. It reports whether that runs: one that does not has no journal to be read.
+func OfNode(ctx context.Context, c *control.Session, s *site.Site, name string, o Options, out, errs io.Writer) (runs bool, err error) {
+	runners, err := c.Runners(ctx, s)
+	if err != nil {
+		return false, err
+	}
+	in, runs := runners[name]
+	return runs, read(ctx, c, s, name, in, o, out, errs)
+}
+
+// OfLayer reads what was printed when a layer was built.
+func OfLayer(c *control.Session, digest string, out io.Writer) error {
+	log, err := c.LayerLog(digest)
+	return kept(out, log, err, "layer "+digest)
+}
+
+// read gives what is known of a node: what its roles printed and, if there is a way into it, its journal.
+func read(ctx context.Context, c *control.Session, s *site.Site, name string, in host.Runner, o Options, out, errs io.Writer) error {
+	if !o.Follow {
+		log, err := c.NodeLog(s, name)
+		if err := kept(out, log, err, "node "+name); err != nil {
+			return err
+		}
+	}
+	if in == nil {
+		return nil
+	}
+	command := []string{"journalctl", "--no-pager", "--lines", strconv.Itoa(o.Lines)}
+	if o.Follow {
+		command = append(command, "--follow")
+	}
+	for _, unit := range o.Units {
+		command = append(command, "--unit", unit)
+	}
+	fmt.Fprintf(out, "==> journal of node %s\n", name)
+	run := host.Command{Args: command, Stdout: out, Stderr: errs}
+	if !o.Follow {
+		return in.Run(ctx, run)
+	}
+	return pursuitOf(c, s, name, func(release int) { o.Moved(name, release) }).follow(ctx, in, run)
+}
+
+// kept gives a log that was opened, and the file in which it is here.
+func kept(to io.Writer, log io.ReadCloser, err error, of string) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		fmt.Fprintf(to, "==> %s: nothing was printed\n", of)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer log.Close() //nolint:errcheck // it was only read
+	if f, here := log.(*os.File); here {
+		of += " (" + f.Name() + ")"
+	}
+	fmt.Fprintf(to, "==> %s\n", of)
+	_, err = io.Copy(to, log)
+	return err
+}

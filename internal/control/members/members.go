@@ -1,0 +1,112 @@
+// Package members lets somebody who is not root work with the sites that root has brought up, as far as the configuration of the host and the site files allow.
+package members
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"orrery/internal/control"
+	"orrery/internal/control/register"
+	"orrery/internal/host"
+	"orrery/internal/member"
+	"orrery/internal/phrase"
+	"orrery/internal/problem"
+	"orrery/internal/site/sitefile"
+)
+
+// Enter makes a session one of somebody who is not root: what is configured in a file says who that may be, and from here on nothing that the caller
+// has set counts, but the arguments.
+func Enter(ctx context.Context, c *control.Session, file string) error {
+	in, err := member.Configured(file)
+	if err != nil {
+		return err
+	}
+	from, err := os.Getwd()
+	if err != nil {
+		from = "/" // it may be gone
+	}
+	if err := host.OwnSurroundings(); err != nil {
+		return problem.New(problem.Unable, "the surroundings of the caller cannot be left").Because(err)
+	}
+	p, err := member.Caller(ctx, in)
+	if err != nil {
+		return err
+	}
+	c.Member, c.From, c.Dirs = p, from, in.Dirs()
+	return os.Setenv("SUDO_USER", p.Name) // whom the journal, locks and what runs later name
+}
+
+// MayCall refuses a member what is not for members, and settles which site directory is meant: one that root has brought up. It is asked before every verb.
+func MayCall(ctx context.Context, c *control.Session, verb string, flags, args []string) error {
+	call := member.Call{Verb: verb, Flags: flags}
+	on, known := member.Works(verb)
+	if !known || on == member.Nothing || on == member.Inner || on == member.Host {
+		return c.Member.May(call)
+	}
+	said := c.SiteDir
+	switch {
+	case on == member.NewTwin && len(args) > 0:
+		said = args[0]
+	case on == member.OldTwin && len(args) > 0:
+		c.Twin = args[0]
+	}
+	m, owner, err := recorded(c, said)
+	if err != nil {
+		return err
+	}
+	if err := member.RootsAlone(ctx, m.Dir); err != nil {
+		return err
+	}
+	s, err := sitefile.Load(m.Dir)
+	if err != nil {
+		return err
+	}
+	if s.Name != m.Site {
+		return problem.New(problem.Refused, "site %s is now called %s; nothing was done", m.Site, s.Name).At(m.Dir).Try("have root bring it up")
+	}
+	c.SiteDir = m.Dir
+	call.Site, call.Twin, call.Owner = s, c.Twin, owner
+	return c.Member.May(call)
+}
+
+// recorded gives the site or twin that a member means, as root has put it on record, and whose the twin is. What is said is the name of a site or its directory.
+func recorded(c *control.Session, said string) (m register.Marker, owner string, err error) {
+	meant := func(name, dir string) bool {
+		return said == "" || said == name || pathOf(c, said) == dir
+	}
+	if c.Twin != "" {
+		found := slices.DeleteFunc(c.Twins(), func(r register.TwinRecord) bool { return r.Options.Name != c.Twin || !meant(r.Site, r.Dir) })
+		switch len(found) {
+		case 0:
+			return m, "", c.NoTwin("", c.Twin)
+		case 1:
+			return register.Marker{Site: found[0].Site, Twin: c.Twin, Dir: found[0].Dir}, found[0].Options.Owner, nil
+		}
+		return m, "", problem.New(problem.Usage, "twins of %s are called %s", phrase.Count(len(found), "site"), c.Twin).Try("say -C %s, for instance", found[0].Site)
+	}
+	up := slices.DeleteFunc(c.SitesUp(), func(m register.Marker) bool { return m.Twin != "" })
+	here := slices.DeleteFunc(slices.Clone(up), func(m register.Marker) bool { return m.Dir != c.From })
+	found := slices.DeleteFunc(up, func(m register.Marker) bool { return !meant(m.Site, m.Dir) })
+	switch {
+	case said == "" && len(here) == 1:
+		return here[0], "", nil
+	case len(found) == 1:
+		return found[0], "", nil
+	case len(found) == 0 && said == "":
+		return m, "", problem.New(problem.Usage, "no site is up on this host").Try("ask whoever administers it")
+	case len(found) == 0:
+		return m, "", problem.New(problem.Refused, "%s is no site that root has brought up on this host; nothing was done", said).
+			Try("ask whoever administers it: what is in a site directory runs as root")
+	}
+	return m, "", problem.New(problem.Usage, "which site? %d are up on this host", len(found)).Try("say -C %s, for instance", found[0].Site)
+}
+
+// pathOf gives the path that a caller means, by its letters only: it is compared, and never followed.
+func pathOf(c *control.Session, said string) string {
+	if filepath.IsAbs(said) {
+		return filepath.Clean(said)
+	}
+	return filepath.Join(c.From, said)
+}
