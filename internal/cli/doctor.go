@@ -3,7 +3,6 @@ package cli
 import (
 	"fmt"
 
-	"github.com/fatih/color"
 	"github.com/spf13/cobra"
 
 	"orrery/internal/cli/reply"
@@ -37,25 +36,5 @@ func (a *app) tellFacts(facts doctor.Facts) error {
 	if reply.Wanted(a.out) {
 		return reply.JSON(a.out, facts)
 	}
-	w, width := a.out, 0
-	for _, f := range facts {
-		width = max(width, len(f.Name))
-	}
-	for _, f := range facts {
-		mark, as := "ok", color.FgGreen
-		if !f.OK {
-			mark, as = "--", color.FgYellow
-			if f.Level == doctor.Needed {
-				mark, as = "NO", color.FgRed
-			}
-		}
-		screen.Paint(w, mark, as)
-		if _, err := fmt.Fprintf(w, "  %-*s  %s\n", width, f.Name, f.Value); err != nil {
-			return err
-		}
-		if !f.OK && f.Fix != "" {
-			fmt.Fprintf(w, "%*s    cure: %s\n", width+4, "", f.Fix)
-		}
-	}
-	return nil
+	return screen.Facts(a.out, facts)
 }

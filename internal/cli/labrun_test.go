@@ -12,7 +12,7 @@ import (
 func TestLabAside(t *testing.T) {
 	var out, errs bytes.Buffer
 	a := newApp(nil, &out, &errs, nil)
-	w, show := newLabWatch(a).Aside()
+	w, show := labWatch{nil, a}.Aside()
 	w.Tell(control.Event{Kind: control.Notice, Text: "a step has failed"})
 	if out.Len()+errs.Len() > 0 {
 		t.Errorf("shown before: %s%s", out.String(), errs.String())

@@ -4,15 +4,11 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"slices"
-	"strings"
 
-	"github.com/fatih/color"
 	"github.com/spf13/cobra"
 
 	"orrery/internal/cli/screen"
 	"orrery/internal/control"
-	"orrery/internal/phrase"
 	"orrery/internal/plan"
 	"orrery/internal/problem"
 )
@@ -45,7 +41,7 @@ func (a *app) preview(ctx context.Context, selectors []string, o control.Preview
 		return err
 	}
 	err = a.answer(planJSON(p), func() {
-		printPlan(a.out, p)
+		screen.Plan(a.out, p)
 		tellOrphans(a.out, p.Orphans)
 	})
 	if err == nil && !p.Empty() {
@@ -72,72 +68,5 @@ func tellOrphans(w io.Writer, orphans []plan.Orphan) {
 		if o.Unexpected() {
 			fmt.Fprintf(w, "Note: %s.\n", o)
 		}
-	}
-}
-
-// colours tell at a glance what a step does to what is there: makes, changes, ends.
-func colour(k plan.Kind) color.Attribute {
-	switch k {
-	case plan.DestroyNode, plan.StopNode, plan.KillNode, plan.RemoveNetwork, plan.RemoveVolume, plan.ForgetNames:
-		return color.FgRed
-	case plan.ReplaceNode, plan.ReshapeNode, plan.LimitNode, plan.ConfigureNode, plan.MendNode:
-		return color.FgYellow
-	}
-	return color.FgGreen
-}
-
-func printPlan(w io.Writer, p *plan.Plan) {
-	if p.Empty() {
-		fmt.Fprintf(w, "%s: nothing to do.\n", p.Site)
-		return
-	}
-	for _, s := range p.Steps {
-		fmt.Fprintf(w, "%4d  ", s.N+1)
-		screen.Paint(w, fmt.Sprintf("%-10s", s.Kind), colour(s.Kind))
-		fmt.Fprintf(w, " %s: %s", s.Title(), s.Reason)
-		if len(s.Disturbs) > 0 {
-			fmt.Fprintf(w, " (disturbs %s)", strings.Join(s.Disturbs, ", "))
-		}
-		fmt.Fprintln(w)
-		for _, d := range s.Drift {
-			fmt.Fprintf(w, "      %s\n", d)
-		}
-		if s.Undo != "" {
-			fmt.Fprint(w, "      ")
-			screen.Paint(w, "undo: "+s.Undo, color.Faint)
-			fmt.Fprintln(w)
-		}
-	}
-	printBatches(w, p)
-	fmt.Fprintf(w, "\n%s: %s.", phrase.Count(len(p.Steps), "step"), countsInWords(p))
-	if disturbed := p.Disturbed(); len(disturbed) > 0 {
-		fmt.Fprintf(w, " Disturbed: %s.", phrase.List(disturbed, 12))
-	}
-	fmt.Fprintln(w)
-}
-
-func countsInWords(p *plan.Plan) string {
-	counts := p.Counts()
-	var kinds []plan.Kind
-	for _, s := range p.Steps {
-		if !slices.Contains(kinds, s.Kind) {
-			kinds = append(kinds, s.Kind)
-		}
-	}
-	words := make([]string, len(kinds))
-	for i, k := range kinds {
-		words[i] = fmt.Sprintf("%d %s", counts[k], k)
-	}
-	return strings.Join(words, ", ")
-}
-
-// printBatches tells in which order the nodes of a plan are disturbed.
-func printBatches(w io.Writer, p *plan.Plan) {
-	if len(p.Batches) == 0 {
-		return
-	}
-	fmt.Fprint(w, "\nBatches, each begun when the nodes of those before are healthy:\n")
-	for n, nodes := range p.Batches {
-		fmt.Fprintf(w, "%4d  %s\n", n+1, strings.Join(nodes, ", "))
 	}
 }

@@ -36,9 +36,9 @@ when it is not wholly at one release.`,
 			if err != nil {
 				return err
 			}
-			byHand, err := confirmedBy(by)
-			if err != nil {
-				return err
+			byHand, known := map[string]bool{"checks": false, "hand": true}[by]
+			if !known {
+				return problem.New(problem.Usage, "--confirm-by %q", by).Try("checks or hand")
 			}
 			made, err := a.Switch(ctx, s, selectors, control.SwitchOptions{Release: number, Within: within, ByHand: byHand})
 			if err != nil {
@@ -62,16 +62,6 @@ when it is not wholly at one release.`,
 	c.Flags().StringVar(&by, "confirm-by", "checks", `what confirms: "checks" that pass for the whole time, or only "orrery confirm" ("hand")`)
 	c.Flags().BoolVar(&wait, "wait", false, "with --confirm-within: wait until the trial ends")
 	return c
-}
-
-func confirmedBy(text string) (byHand bool, err error) {
-	switch text {
-	case "checks":
-		return false, nil
-	case "hand":
-		return true, nil
-	}
-	return false, problem.New(problem.Usage, "--confirm-by %q", text).Try("checks or hand")
 }
 
 func (a *app) tellSwitched(made *control.Switched) {

@@ -14,7 +14,6 @@ import (
 	"orrery/internal/control/nodes"
 	"orrery/internal/host"
 	"orrery/internal/site"
-	"orrery/internal/site/selector"
 )
 
 // Options say what of logs is read.
@@ -29,20 +28,15 @@ type Options struct {
 // Of reads the logs of the nodes that a selector means, one after the other, or all at once to follow them. It gives how that ended on each; following them has no other
 // end than that of ctx, which is no error.
 func Of(ctx context.Context, c *control.Session, s *site.Site, meant string, o Options, show func([]*site.Node) nodes.Speech) ([]nodes.Ending, error) {
-	chosen, err := selector.Select(s, meant)
+	crowd, err := nodes.NewCrowd(ctx, c, s, []string{meant}, 1)
 	if err != nil {
 		return nil, err
 	}
-	runners, err := c.Runners(ctx, s)
-	if err != nil {
-		return nil, err
-	}
-	crowd := &nodes.Crowd{Nodes: chosen, Runners: runners, Parallel: 1}
 	if o.Follow {
-		crowd.Parallel = len(chosen)
+		crowd.Parallel = len(crowd.Nodes)
 	}
-	endings, err := crowd.Speak(ctx, show(chosen), func(ctx context.Context, i int, in host.Runner, to nodes.Speaker) error {
-		return read(ctx, c, s, chosen[i].Name, in, o, to.Out(), to.Errs())
+	endings, err := crowd.Speak(ctx, show(crowd.Nodes), func(ctx context.Context, i int, in host.Runner, to nodes.Speaker) error {
+		return read(ctx, c, s, crowd.Nodes[i].Name, in, o, to.Out(), to.Errs())
 	})
 	if o.Follow && ctx.Err() != nil {
 		return nil, nil

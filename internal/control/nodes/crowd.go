@@ -13,6 +13,7 @@ import (
 	"orrery/internal/host"
 	"orrery/internal/problem"
 	"orrery/internal/site"
+	"orrery/internal/site/selector"
 )
 
 // A Crowd is nodes on which the same is done, so many at once.
@@ -21,6 +22,16 @@ type Crowd struct {
 	Runners  map[string]host.Runner // of those that run
 	Parallel int
 	Timeout  time.Duration // for each; 0: none
+}
+
+// NewCrowd gives the nodes that selectors mean, to work with so many at once.
+func NewCrowd(ctx context.Context, c *control.Session, s *site.Site, selectors []string, parallel int) (*Crowd, error) {
+	chosen, err := selector.Select(s, selectors...)
+	if err != nil {
+		return nil, err
+	}
+	runners, err := c.Runners(ctx, s)
+	return &Crowd{Nodes: chosen, Runners: runners, Parallel: parallel}, err
 }
 
 // An Ending is how something ended on one node.

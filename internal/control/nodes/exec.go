@@ -13,7 +13,6 @@ import (
 	"orrery/internal/host"
 	"orrery/internal/problem"
 	"orrery/internal/site"
-	"orrery/internal/site/selector"
 )
 
 // ExecOptions say what is run, and how.
@@ -31,22 +30,18 @@ func Exec(ctx context.Context, c *control.Session, s *site.Site, selectors []str
 	if err := c.Allowed(); err != nil {
 		return nil, err
 	}
-	chosen, err := selector.Select(s, selectors...)
+	crowd, err := NewCrowd(ctx, c, s, selectors, o.Parallel)
 	if err != nil {
 		return nil, err
 	}
-	runners, err := c.Runners(ctx, s)
-	if err != nil {
-		return nil, err
-	}
-	crowd := &Crowd{Nodes: chosen, Runners: runners, Parallel: o.Parallel, Timeout: o.Timeout}
+	crowd.Timeout = o.Timeout
 	input, err := crowd.inputs(o.Stdin, o.Fixed)
 	if err != nil {
 		return nil, err
 	}
 	var endings []Ending
 	failed := c.Noted(s, func() (err error) {
-		endings, err = crowd.Speak(ctx, show(chosen), func(ctx context.Context, i int, in host.Runner, to Speaker) error {
+		endings, err = crowd.Speak(ctx, show(crowd.Nodes), func(ctx context.Context, i int, in host.Runner, to Speaker) error {
 			defer input.close(i)
 			return in.Run(ctx, host.Command{Args: o.Command, User: o.User, Stdin: input.of(i), Stdout: to.Out(), Stderr: to.Errs()})
 		})

@@ -1,0 +1,34 @@
+package screen
+
+import (
+	"fmt"
+	"io"
+	"orrery/internal/host/doctor"
+
+	"github.com/fatih/color"
+)
+
+// Facts shows what was found of a host, with the cure for what is not well.
+func Facts(w io.Writer, facts doctor.Facts) error {
+	width := 0
+	for _, f := range facts {
+		width = max(width, len(f.Name))
+	}
+	for _, f := range facts {
+		mark, as := "ok", color.FgGreen
+		if !f.OK {
+			mark, as = "--", color.FgYellow
+			if f.Level == doctor.Needed {
+				mark, as = "NO", color.FgRed
+			}
+		}
+		Paint(w, mark, as)
+		if _, err := fmt.Fprintf(w, "  %-*s  %s\n", width, f.Name, f.Value); err != nil {
+			return err
+		}
+		if !f.OK && f.Fix != "" {
+			fmt.Fprintf(w, "%*s    cure: %s\n", width+4, "", f.Fix)
+		}
+	}
+	return nil
+}
