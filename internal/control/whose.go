@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"orrery/internal/control/register"
 	"orrery/internal/problem"
@@ -20,7 +21,12 @@ func (c *Session) onlyTwin() (r register.TwinRecord, err error) {
 	case 1:
 		return found[0], nil
 	}
-	return r, problem.New(problem.Usage, "twins of %d sites are called %s", len(found), c.Twin).Try("say -C %s, for instance", found[0].Dir)
+	var keys []string
+	for _, r := range found {
+		keys = append(keys, r.Key())
+	}
+	return r, problem.New(problem.Usage, "twins of %d sites are called %s: %s", len(found), c.Twin, strings.Join(keys, ", ")).
+		Try("say -C DIRECTORY of the site, such as %s", found[0].Dir)
 }
 
 // MayChange refuses to change a twin that is somebody else's.
