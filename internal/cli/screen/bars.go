@@ -17,17 +17,14 @@ import (
 type bars struct {
 	all   *mpb.Progress
 	total *mpb.Bar
-	mu    sync.Mutex
 	took  outlook
+	mu    sync.Mutex // of the lines
 	lines map[int]*line
 }
 
 type line struct {
-	bar      *mpb.Bar
-	began    time.Time
-	estimate time.Duration // 0: none
-	mu       sync.Mutex
-	text     string
+	bar  *mpb.Bar
+	text string
 }
 
 func newBars(f *os.File, p *plan.Plan, took outlook) *bars {
@@ -39,36 +36,32 @@ func newBars(f *os.File, p *plan.Plan, took outlook) *bars {
 }
 
 func (b *bars) Begin(s *plan.Step) {
-	l := &line{text: string(s.Kind), began: time.Now(), estimate: b.took(s)}
+	began, estimate, l := time.Now(), b.took(s), &line{text: string(s.Kind)}
 	l.bar = b.all.New(0, mpb.NopStyle(), mpb.BarRemoveOnComplete(),
 		mpb.PrependDecorators(decor.Name("  "+visible.Line(s.Title()), decor.WCSyncSpaceR), decor.Any(func(decor.Statistics) string {
-			l.mu.Lock()
-			defer l.mu.Unlock()
-			return " " + l.text + left(l.estimate, time.Since(l.began))
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			return " " + l.text + left(estimate, time.Since(began))
 		})))
 	b.mu.Lock()
 	b.lines[s.N] = l
 	b.mu.Unlock()
 }
 
-func (b *bars) line(s *plan.Step) *line {
+func (b *bars) Detail(s *plan.Step, text string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.lines[s.N]
-}
-
-func (b *bars) Detail(s *plan.Step, text string) {
-	l := b.line(s)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.text = string(s.Kind) + ": " + visible.Line(text)
+	b.lines[s.N].text = string(s.Kind) + ": " + visible.Line(text)
 }
 
 func (b *bars) End(s *plan.Step, err error) {
 	if err != nil {
 		fmt.Fprintf(b.all, "  %s: %s: FAILED\n", visible.Line(s.Title()), s.Kind)
 	}
-	b.line(s).bar.SetTotal(-1, true)
+	b.mu.Lock()
+	bar := b.lines[s.N].bar
+	b.mu.Unlock()
+	bar.SetTotal(-1, true)
 	b.total.Increment()
 }
 
