@@ -206,7 +206,7 @@ func ciKilled(s *site) {
 }
 
 func ciKeep(s *site) {
-	s.run("ci", "--keep", "--only", "one").want(0, "The twin is left")
+	s.run("ci", "--keep", "--only", "one").want(0, "The twin was kept")
 	kept := glob(dirs.Site(s.name + ".ci-*"))
 	if len(kept) != 1 {
 		s.Fatalf("kept is %v", kept)

@@ -128,7 +128,7 @@ func copies(s *site) {
 		s.Errorf("%d of %d bytes came back (%v)", len(text), len(big), err)
 	}
 	s.run("cp", at("big"), at("a file"), "group=some:/srv/all/").want(0, "3 of 3 nodes succeeded")
-	s.run("cp", "group=some:/srv/all", "w0[1-2]:/srv/all/big", at("each")).want(2, "two selectors mean different nodes")
+	s.run("cp", "group=some:/srv/all", "w0[1-2]:/srv/all/big", at("each")).want(2, "the two selectors choose different nodes")
 	s.run("cp", "group=some:/srv/all", at("each")).want(0, "3 of 3")
 	for _, node := range []string{"w00", "w01", "w02"} {
 		if text, err := os.ReadFile(at("each/" + node + "/all/big")); err != nil || string(text) != big {

@@ -131,7 +131,7 @@ func TestLab(t *testing.T) {
 			s.wantNoTrace()
 		}
 	}
-	r := s.run(run...).want(0, "going on with")
+	r := s.run(run...).want(0, "resuming ")
 	s.wantNoTrace()
 
 	a := s.answer(bundle)
@@ -287,7 +287,7 @@ func TestLabMisuse(t *testing.T) {
 	s.run("lab", "run", filepath.Join(s.dir, "lab/wrong.toml")).want(3, "wrong.toml:2", "rounds", "veth", "cpu")
 	s.run("lab", "run", filepath.Join(s.dir, "lab/none.toml")).want(3, "none.toml")
 	s.run("lab", "run", "--rounds", "1").want(2, "fewer than 5")
-	s.run("lab", "report", "nothing").want(2, "is no bundle")
-	s.run("lab", "check", s.dir).want(2, "is no bundle")
+	s.run("lab", "report", "nothing").want(2, "is not a bundle")
+	s.run("lab", "check", s.dir).want(2, "is not a bundle")
 	s.run("lab", "run", "--show").want(0, "setting.veth")
 }

@@ -117,13 +117,13 @@ privileged = true
 		`$orrery twin create it-member x --volumes $D/home-ada/fill`:                                            "it would be run as root",
 		`$orrery twin create it-member x --nat`:                                                                 "nat = true",
 		`$orrery twin create it-member x --owner bob`:                                                           "--owner",
-		`mkdir evil; echo 'site.name = \"it-member\"' > evil/site.toml; cd evil; $orrery -C . exec one -- true`: "no site that root has brought up",
-		`$orrery twin create ~/evil x`:                                                                          "no site that root has brought up",
+		`mkdir evil; echo 'site.name = \"it-member\"' > evil/site.toml; cd evil; $orrery -C . exec one -- true`: "not a site that root has brought up",
+		`$orrery twin create ~/evil x`:                                                                          "not a site that root has brought up",
 	} {
 		h.as("ada", script).want(9, why)
 	}
-	h.as("bob", `$orrery exec one -- true`).want(9, "bob is no owner of site it-member; .*ask @operators")
-	h.as("bob", `$orrery switch --release 701`).want(9, "no owner")
+	h.as("bob", `$orrery exec one -- true`).want(9, "bob is not an owner of site it-member; .*ask @operators")
+	h.as("bob", `$orrery switch --release 701`).want(9, "not an owner")
 	h.as("bob", `sudo -n $D/prefix/bin/orrery version`).want(1, "password is required")
 	h.as("carl", `sudo -n $orrery status`).want(1, "password is required")
 

@@ -41,7 +41,7 @@ func TestMinimal(t *testing.T) {
 	}
 	nowhere.run("ls").want(0, `it-minimal +up +1 of 1 run +`+s.dir+` \(gone\)`)
 	nowhere.run("down", "--name", "it-minimal", "one").want(2, "leave out selectors")
-	nowhere.run("down", "--name", "it-minima").want(2, "it-minimal is the nearest")
+	nowhere.run("down", "--name", "it-minima").want(2, "did you mean it-minimal?")
 	nowhere.run("down", "--name", "it-minimal").want(0, "1 node taken down")
 	s.wantNoTrace()
 	nowhere.run("ls").want(0, `it-minimal +down +0 of 0 run `)

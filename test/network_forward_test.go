@@ -43,7 +43,7 @@ id = 11
 	s.do("up")
 	s.run("forward", "portel:80").want(2, "did you mean portal?")
 	s.run("forward", "portal").want(2, "NODE:PORT")
-	s.run("forward", "portal:7", "--listen", "0.0.0.0:8000").want(2, "no loopback address")
+	s.run("forward", "portal:7", "--listen", "0.0.0.0:8000").want(2, "not a loopback address")
 	s.on("portal", "systemd-run", "--quiet", "python3", "-c", echo, "127.0.0.1", "7")
 	s.on("portal", "systemd-run", "--quiet", "python3", "-c", echo, "10.99.60.10", "8")
 

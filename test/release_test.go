@@ -556,7 +556,7 @@ func TestReleaseFails(t *testing.T) {
 	if got := s.in(701, "store", "systemctl is-active only.service || true"); got != "inactive" {
 		t.Errorf("in quarantine: %q", got)
 	}
-	s.run("journal", "-n", "1", "--steps").want(0, "switch --release 701", "node store is not healthy", "ended after .*taken back")
+	s.run("journal", "-n", "1", "--steps").want(0, "switch --release 701", "node store is not healthy", "ended after .*undone")
 	is := s.releases()
 	if len(is[701].Quarantine) != 3 || len(is[0].Live) != 3 || is[0].Former || is[701].Former {
 		t.Errorf("releases: %+v", is)
@@ -584,7 +584,7 @@ func TestReleaseFirst(t *testing.T) {
 	if live, _ := s.onLive(); len(live) > 0 {
 		t.Errorf("live is %v", live)
 	}
-	s.run("switch", "--release", "701", "--confirm-within", "10m").want(3, "nothing is live to which the trial of release 701 could go back")
+	s.run("switch", "--release", "701", "--confirm-within", "10m").want(3, "nothing is live that the trial of release 701 could go back to")
 	s.run("switch", "--release", "701").want(0, "3 nodes at release 701")
 	s.run("up").want(0)
 	s.wantLive(701)

@@ -85,7 +85,7 @@ timeout = "1s"
 	s.do("stage", "--release", "700")
 	s.run("switch", "--release", "700").want(3, "release 701 is on trial until", "orrery confirm or orrery rollback first")
 	s.run("stage", "--release", "701").want(3, "is live")
-	s.run("rollback", "web0").want(3, "release 701 is on trial with 3 nodes, which go back together")
+	s.run("rollback", "web0").want(3, "release 701 is on trial with 3 nodes, which can only go back together")
 	s.run("release", "prune", "--keep", "0").want(0, "700")
 	s.run("plan").want(0)
 	s.wantLive(701)
@@ -303,7 +303,7 @@ func TestTwinForgotten(t *testing.T) {
 	}
 	kill()
 	time.Sleep(time.Until(over.Add(16 * time.Second)))
-	s.run("--twin", "f", "stop").want(6, "twin "+key+" was over at .* it is destroyed now", "Twin f of "+s.name+" is gone")
+	s.run("--twin", "f", "stop").want(6, "twin "+key+" expired at .* it is destroyed now", "Twin f of "+s.name+" is gone")
 	if _, err := os.Stat(dirs.Site(key)); err == nil {
 		t.Error("the twin is there")
 	}

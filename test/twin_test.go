@@ -673,7 +673,7 @@ func twinMistakes(s *site, _ []double) {
 	for _, name := range []string{"701", "Dev", "a.b", "../up", "", strings.Repeat("x", 21)} {
 		s.run("twin", "create", s.dir, name).want(2, "not legal")
 	}
-	s.run("twin", "create", s.dir, "dev1").want(3, "twin dev1 already, of root", "orrery --twin dev1 up")
+	s.run("twin", "create", s.dir, "dev1").want(3, "already has a twin dev1, which belongs to root", "orrery --twin dev1 up")
 	s.run("twin", "create", "nowhere", "x1").want(2, "neither a site directory nor a site that is up here")
 	s.run("twin", "create", s.dir).want(2)
 	s.run("twin", "create", s.dir, "x1", "--only", "dsh").want(2, "dish")

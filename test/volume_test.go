@@ -69,7 +69,7 @@ func renamedNodes(s *site) {
 	s.run("volume", "adopt", "n2", "m2").want(9, "node m2 runs and uses volume data; nothing was done", "orrery stop m2")
 	s.run("volume", "adopt", "m1", "m2").want(9, "node m1 uses volume data itself")
 	s.do("stop", "m2")
-	s.run("volume", "adopt", "n2", "m2").want(0, "m2 has the data of n2", "What it had itself is kept at "+data+"/m2.before")
+	s.run("volume", "adopt", "n2", "m2").want(0, "m2 has the data of n2", "Its own former data is kept at "+data+"/m2.before")
 	s.do("up")
 	s.sh("m2", "test -e /srv/data/scheduled")
 	s.edit("site.toml", "m{1..2}", "k{1..2}") // while they run
@@ -84,7 +84,7 @@ func renamedNodes(s *site) {
 	if out, err := sh("cd " + data + "/k1 && { " + marks + "; } || echo no file system for that"); err != nil || strings.Contains(out, "no file") {
 		s.Logf("nothing can be marked as immutable: %v %s", err, out)
 	}
-	s.run("down", "--volumes", "--yes-volumes", s.name).want(0, "removed for good")
+	s.run("down", "--volumes", "--yes-volumes", s.name).want(0, "deleted permanently")
 	if left, _ := filepath.Glob(data + "/*"); len(left) > 0 {
 		s.Errorf("left are %q", left)
 	}

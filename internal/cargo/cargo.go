@@ -72,7 +72,7 @@ func (c *cargo) next(ctx context.Context) (*item, error) {
 }
 
 func wrongCargo(format string, args ...any) error {
-	return problem.New(problem.Failed, "what the node sends is no tree of files: "+format, args...)
+	return problem.New(problem.Failed, "what the node sends is not a tree of files: "+format, args...)
 }
 
 // item gives what a header stands for; nil: it is left out.

@@ -44,11 +44,11 @@ func (a *asker) Ask(q control.Question) (asked bool, err error) {
 	if given := a.consent[q.About]; given != nil && *given == q.Site {
 		return false, nil
 	}
-	refused := problem.New(problem.Refused, "not confirmed; nothing was done").Try("type %s when asked, or say --%s %s", q.Site, flagOf[q.About], q.Site)
+	refused := problem.New(problem.Refused, "not confirmed; nothing was done").Try("type %s when asked, or use --%s %s", q.Site, flagOf[q.About], q.Site)
 	if f, ok := a.in.(*os.File); !ok || !term.IsTerminal(int(f.Fd())) {
 		return false, refused
 	}
-	fmt.Fprintf(a.err, "%s\nType its name to go on: ", q.Why)
+	fmt.Fprintf(a.err, "%s\nType its name to continue:  ", q.Why)
 	answer, err := bufio.NewReader(a.in).ReadString('\n')
 	if err != nil || strings.TrimSpace(answer) != q.Site {
 		return true, refused

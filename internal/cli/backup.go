@@ -51,7 +51,7 @@ func (a *app) tellTaken(b *backups.Taken) {
 			phrase.Count(b.Blocks, "block"), phrase.Bytes(b.Shared), b.Reread, phrase.Bytes(b.Checked))
 	}
 	if b.Mended {
-		fmt.Fprintln(a.out, "What this backup needs of damaged blocks was written again.")
+		fmt.Fprintln(a.out, "The damaged blocks that this backup needs were written again.")
 	}
 	if b.Pause > 0 {
 		fmt.Fprintf(a.out, "The nodes stood still for %s.\n", milliseconds(b.Pause))
@@ -166,6 +166,6 @@ func (a *app) tellRepaired(done *backups.Repaired) error {
 	if lost == 0 {
 		return nil
 	}
-	p := problem.New(problem.Failed, "%d of %s stay damaged", lost, phrase.Count(len(done.Backups), "backup")).At(done.Where)
-	return p.Try("name another copy with --from, and the site whose backups they are with -C; orrery restore --file and --node bring back what is whole")
+	p := problem.New(problem.Failed, "%d of %s are still damaged", lost, phrase.Count(len(done.Backups), "backup")).At(done.Where)
+	return p.Try("name another copy with --from, and the site of the backups with -C; orrery restore --file and --node restore what is whole")
 }

@@ -32,11 +32,11 @@ func (b bound) around(run func(*cobra.Command, []string) error) func(*cobra.Comm
 			case err := <-done:
 				return err
 			case <-end:
-				return problem.New(problem.Mistake, "it takes more than %v to read the site directory: no site needs that", b.time).
+				return problem.New(problem.Mistake, "reading the site directory takes more than %v: no site needs that", b.time).
 					Try("look at what is in it, or make several sites")
 			case <-look.C:
 				if inUse() > b.memory {
-					return problem.New(problem.Mistake, "it takes more than %d MiB of memory to read the site directory: no site needs that", b.memory>>20).
+					return problem.New(problem.Mistake, "reading the site directory takes more than %d MiB of memory: no site needs that", b.memory>>20).
 						Try("look at what is in it, or make several sites")
 				}
 			}

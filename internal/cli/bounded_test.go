@@ -22,8 +22,8 @@ func TestBound(t *testing.T) {
 		want  string
 	}{
 		"honest":     {ample, func() error { return own }, "its own"},
-		"no end":     {bound{50 * time.Millisecond, 1 << 40}, func() error { <-release; return nil }, "it takes more than 50ms to read the site directory"},
-		"all memory": {bound{time.Minute, inUse() + 64<<20}, func() error { keep(make([][]byte, 1<<10), release); return nil }, "MiB of memory to read the site directory"},
+		"no end":     {bound{50 * time.Millisecond, 1 << 40}, func() error { <-release; return nil }, "reading the site directory takes more than 50ms"},
+		"all memory": {bound{time.Minute, inUse() + 64<<20}, func() error { keep(make([][]byte, 1<<10), release); return nil }, "MiB of memory: no site needs that"},
 	} {
 		err := c.bound.around(func(*cobra.Command, []string) error { return c.run() })(nil, nil)
 		if err == nil || !strings.Contains(err.Error(), c.want) {

@@ -37,7 +37,7 @@ the twin, whatever happens. Name the site by its directory or, if it is up on th
 				return err
 			}
 			if p.Kept {
-				fmt.Fprintf(a.err, "The twin is left: orrery -C %s --twin %s status\n", p.Twin.Dir, p.Twin.Options.Name)
+				fmt.Fprintf(a.err, "The twin was kept: orrery -C %s --twin %s status\n", p.Twin.Dir, p.Twin.Options.Name)
 			}
 			fmt.Fprintln(a.out, p.Report.Summary())
 			if err == nil && !p.Report.OK() {

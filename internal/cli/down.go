@@ -44,7 +44,7 @@ With --name you need no site directory: the host knows what belongs to the site.
 // downNamed takes down a site by what is known of it on this host.
 func (a *app) downNamed(ctx context.Context, name string, selectors []string, volumes bool) error {
 	if len(selectors) > 0 || a.SiteDir != "" {
-		return problem.New(problem.Usage, "--name takes down all of a site, by what is known of it on this host").Try("leave out selectors and -C, or leave out --name")
+		return problem.New(problem.Usage, "--name takes down all of a site, from what this host knows of it").Try("leave out selectors and -C, or leave out --name")
 	}
 	result, err := a.DownNamed(ctx, name, volumes)
 	return a.tellDown(name, result, err)
@@ -69,7 +69,7 @@ func done(steps []*plan.Step, kind plan.Kind) int {
 
 func kept(removed int) string {
 	if removed > 0 {
-		return fmt.Sprintf(" %s removed for good. Layers, host keys and the journal are kept.", phrase.Count(removed, "volume"))
+		return fmt.Sprintf(" %s deleted permanently. Layers, host keys and the journal are kept.", phrase.Count(removed, "volume"))
 	}
 	return " Volumes, layers, host keys and the journal are kept."
 }

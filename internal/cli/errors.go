@@ -27,7 +27,7 @@ func unforeseen(ctx context.Context, err error) error {
 		return problem.New(problem.Unable, "a file system of this host is read-only").Because(err).
 			Try("dmesg tells whether it was damaged; mount it for writing and run the same command again")
 	case errors.Is(err, unix.EIO):
-		return problem.New(problem.Unable, "a disk of this host fails").Because(err).Try("dmesg tells which; mend it and run the same command again")
+		return problem.New(problem.Unable, "a disk of this host fails").Because(err).Try("dmesg shows which one; repair it and run the same command again")
 	case errors.Is(err, unix.EMFILE), errors.Is(err, unix.ENFILE):
 		return problem.New(problem.Unable, "too many files are open").Because(err).Try("raise the limit, ulimit -n, and run the same command again")
 	}

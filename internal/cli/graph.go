@@ -29,7 +29,7 @@ shows what the site file declares. The picture goes to standard output, or to th
 				return err
 			}
 			if hidden {
-				fmt.Fprintln(a.err, "orrery: only root can see how nodes are: the picture shows what is declared.")
+				fmt.Fprintln(a.err, "orrery: only root can see the state of nodes: the picture shows what is declared.")
 			}
 			if file != "" {
 				return host.WriteFile(host.File{Path: file, Content: graph.Draw(p), Mode: 0o644})

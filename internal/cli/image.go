@@ -139,6 +139,6 @@ func (a *app) tellPulled(p *layers.Pulled) {
 		fmt.Fprintf(a.out, "%s that no layer needs removed.\n", phrase.Count(p.Removed, "file"))
 	}
 	if p.Apt != "" {
-		fmt.Fprintf(a.out, "To build from it, say in site.toml:\n\n[mirror]\napt  = %q\npypi = %q\n", p.Apt, p.PyPI)
+		fmt.Fprintf(a.out, "To build from it, add to site.toml:\n\n[mirror]\napt  = %q\npypi = %q\n", p.Apt, p.PyPI)
 	}
 }

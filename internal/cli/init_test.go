@@ -33,7 +33,7 @@ func TestInitFrom(t *testing.T) {
 	if text, err := os.ReadFile(own); err != nil || !strings.Contains(string(text), "mine") {
 		t.Errorf("a role that was there is %q: %v", text, err)
 	}
-	if status, out := run("init", "--from", database, site); status != int(problem.Usage) || !strings.Contains(out, "there is a site already") {
+	if status, out := run("init", "--from", database, site); status != int(problem.Usage) || !strings.Contains(out, "there is already a site") {
 		t.Errorf("init --from once more: %d, %s", status, out)
 	}
 	if status, _ := run("init", "--from", filepath.Join(dir, "none.ini"), filepath.Join(dir, "other")); status != int(problem.Usage) {

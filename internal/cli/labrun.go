@@ -38,7 +38,7 @@ If a run was interrupted or killed, run the same command to resume.`,
 			}
 			if c.Flags().Changed("rounds") {
 				if rounds < 5 {
-					return problem.New(problem.Usage, "--rounds %d: fewer than 5 rounds tell nothing", rounds)
+					return problem.New(problem.Usage, "--rounds %d: fewer than 5 rounds prove nothing", rounds)
 				}
 				e.Rounds, e.Most = rounds, max(rounds, e.Most)
 			}

@@ -24,7 +24,7 @@ func startLog(to io.Writer, verbose bool, wanted string) error {
 	case wanted == "text" || wanted == "" && verbose:
 		slog.SetDefault(slog.New(slog.NewTextHandler(to, options)))
 	case wanted != "":
-		return problem.New(problem.Usage, "ORRERY_LOG is %q", wanted).Try(`say "text" or "json", or leave it out`)
+		return problem.New(problem.Usage, "ORRERY_LOG is %q", wanted).Try(`set it to "text" or "json", or unset it`)
 	}
 	slog.Debug("orrery", "version", fmt.Sprint(Version))
 	return nil

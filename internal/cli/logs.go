@@ -32,10 +32,10 @@ layer instead.`,
 				return logs.OfLayer(&a.Session, layer, a.out)
 			}
 			if len(args) == 0 {
-				return problem.New(problem.Usage, "of which node?").Try("orrery logs NODE")
+				return problem.New(problem.Usage, "which node?").Try("orrery logs NODE")
 			}
 			o.Moved = func(node string, release int) {
-				fmt.Fprintf(a.err, "orrery: release %s is live on node %s now; its journal goes on with that.\n", site.ReleaseName(release), node)
+				fmt.Fprintf(a.err, "orrery: release %s is live on node %s now; its journal continues from there.\n", site.ReleaseName(release), node)
 			}
 			return a.onSite(func(ctx context.Context, s *site.Site, args []string) error {
 				return a.logs(ctx, s, args[0], args[1:], o)

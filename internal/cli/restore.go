@@ -79,11 +79,11 @@ func (a *app) restore(ctx context.Context, text string, o control.RestoreOptions
 // pick takes single files, or what one node has, out of a backup.
 func (a *app) pick(c *cobra.Command, text string, o restoreOptions) error {
 	if o.node != "" && len(o.files) > 0 {
-		return problem.New(problem.Usage, "--file and --node are two ways to take something out of a backup").Try("leave one of them out")
+		return problem.New(problem.Usage, "--file and --node cannot be used together").Try("leave one of them out")
 	}
 	for _, flag := range []string{"to", "replace", "trust-layers", "yes-paths", "yes-replace", "yes-production", "secrets-identity", "secrets-passphrase-file", "parallel"} {
 		if c.Flags().Changed(flag) {
-			return problem.New(problem.Usage, "--%s is about a site, and --file and --node touch none", flag).Try("leave it out")
+			return problem.New(problem.Usage, "--%s applies to a whole site, not to --file and --node", flag).Try("leave it out")
 		}
 	}
 	done, err := backups.Pick(c.Context(), &a.Session, text, backups.PickOptions{Node: o.node, Files: o.files, Dir: o.Dir})
@@ -104,7 +104,7 @@ func (a *app) pick(c *cobra.Command, text string, o restoreOptions) error {
 func (a *app) replaceNode(c *cobra.Command, text string, o restoreOptions) error {
 	for _, flag := range []string{"dir", "file", "to", "trust-layers", "yes-paths", "secrets-identity", "secrets-passphrase-file", "parallel"} {
 		if c.Flags().Changed(flag) {
-			return problem.New(problem.Usage, "--%s has nothing to do with --node and --replace, which put one node back in its place", flag).Try("leave it out")
+			return problem.New(problem.Usage, "--%s does not go with --node and --replace, which put one node back in its place", flag).Try("leave it out")
 		}
 	}
 	done, err := backups.ReplaceNode(c.Context(), &a.Session, text, o.node)
@@ -121,6 +121,6 @@ func (a *app) replaceNode(c *cobra.Command, text string, o restoreOptions) error
 // tellLacked says what does not come back because of where it goes.
 func (a *app) tellLacked(lacked map[string]int) {
 	for what, n := range lacked {
-		fmt.Fprintf(a.err, "orrery: not restored, because they are not taken here: %s (%s)\n", visible.Line(what), phrase.Count(n, "file"))
+		fmt.Fprintf(a.err, "orrery: not restored, because this host does not accept them: %s (%s)\n", visible.Line(what), phrase.Count(n, "file"))
 	}
 }

@@ -35,7 +35,7 @@ With --session each line of standard input, such as {"rate": 1e9, "seconds": 0.1
 				return err
 			}
 			if rate < 0 || length <= 0 || heaps < 0 {
-				return problem.New(problem.Usage, "a rate, duration or number of heaps below nothing").Try("%s --help", c.CommandPath())
+				return problem.New(problem.Usage, "a rate, duration or number of heaps is negative").Try("%s --help", c.CommandPath())
 			}
 			s, err := spead.Connect(o)
 			if err != nil {
@@ -112,7 +112,7 @@ asked to end (SIGTERM). With --session it does so for each "begin" on standard i
 func endpoint(text string) (netip.AddrPort, error) {
 	at, err := netip.ParseAddrPort(text)
 	if err != nil || at.Port() == 0 {
-		return at, problem.New(problem.Usage, "%q is no address with a port", text).Try("such as 10.8.67.11:7148")
+		return at, problem.New(problem.Usage, "%q is not an address with a port", text).Try("such as 10.8.67.11:7148")
 	}
 	return at, nil
 }

@@ -72,7 +72,7 @@ func (a *app) tellSwitched(made *control.Switched) {
 	fmt.Fprintf(a.out, "%s: %s at release %s, formerly %s, switched in %s.\n", made.Site, phrase.Count(len(made.To), "node"),
 		register.ReleaseNames(made.To), register.ReleaseNames(made.From), made.Took.Round(time.Millisecond))
 	if made.Kept {
-		fmt.Fprintln(a.out, "What was live before is kept: orrery rollback returns to it.")
+		fmt.Fprintln(a.out, "The former release is kept: orrery rollback returns to it.")
 	}
 }
 

@@ -42,7 +42,7 @@ func (a *app) twinAlso(name, use, short string) *cobra.Command {
 			}
 			shared, rest := completion.SharedFlags(args)
 			if len(rest) == 0 {
-				return problem.New(problem.Usage, "of which twin?").Try("orrery twin %s", use)
+				return problem.New(problem.Usage, "which twin?").Try("orrery twin %s", use)
 			}
 			b := a.another()
 			root := b.root()

@@ -127,7 +127,7 @@ type releaseValue int
 func (r *releaseValue) Set(text string) error {
 	n, err := strconv.Atoi(text)
 	if err == nil && n < 0 {
-		err = problem.New(problem.Usage, "a release has no number below 0")
+		err = problem.New(problem.Usage, "a release number cannot be negative")
 	}
 	*r = releaseValue(n)
 	return err

@@ -154,7 +154,7 @@ is kept as NODE.before. NODE must not be running; the next up applies its roles 
 			for _, v := range done {
 				fmt.Fprintf(a.out, "%s has the data of %s's volume %s, at %s.\n", heir, former, v.Volume, v.To)
 				if v.Kept != "" {
-					fmt.Fprintf(a.out, "What it had itself is kept at %s.\n", v.Kept)
+					fmt.Fprintf(a.out, "Its own former data is kept at %s.\n", v.Kept)
 				}
 			}
 			if err != nil {

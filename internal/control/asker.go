@@ -21,7 +21,7 @@ type Consent string
 // What callers have to agree to.
 const (
 	Production Consent = "production" // nodes of a site in production are disturbed
-	Volumes    Consent = "volumes"    // persistent data is removed for good
+	Volumes    Consent = "volumes"    // persistent data is deleted permanently
 	Replace    Consent = "replace"    // data gives way to what is restored
 	Restore    Consent = "restore"    // what was written since a snapshot is lost
 	Paths      Consent = "paths"      // volumes of a backup come to directories that its site file names

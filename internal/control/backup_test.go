@@ -260,7 +260,7 @@ func TestRestoreInterrupted(t *testing.T) {
 	d := elsewhere(t)
 	d.fault.Fail("build", "", 1, nil)
 	_, err := d.Restore(t.Context(), where, control.RestoreOptions{Dir: d.dir})
-	d.wantExit(err, problem.Left, "left are 13: layer debian")
+	d.wantExit(err, problem.Left, "13 are not: layer debian")
 	from, err := d.Interrupted(d.site())
 	if err != nil || from == nil || !from.Placed() || !from.Waits("db") {
 		t.Fatalf("%+v, %v", from, err)
@@ -397,7 +397,7 @@ func TestReplaceNode(t *testing.T) {
 	d.wantExit(err, problem.Failed, "not on this host", "orrery up db")
 	d.write("site.toml", strings.Replace(toykat, `name = "toykat"`, `name = "karoo"`, 1))
 	_, err = backups.ReplaceNode(t.Context(), d.Session, where, "db")
-	d.wantExit(err, problem.Refused, "of site toykat, and not of karoo")
+	d.wantExit(err, problem.Refused, "of site toykat, not of karoo")
 }
 
 // TestPickFromBackup: files, or all that a node has, come out of a backup without a site.

@@ -137,7 +137,7 @@ func TestProofBroken(t *testing.T) {
 	d.wantExit(p.Run(ctx), problem.Interrupted, "run the same command again")
 	p, err = proof.New(d.Session, w, proof.Options{Timeout: time.Nanosecond})
 	d.must(err)
-	d.wantExit(p.Run(t.Context()), problem.Failed, "was not proven", "not done within 1ns")
+	d.wantExit(p.Run(t.Context()), problem.Failed, "did not pass", "not done within 1ns")
 	if len(d.Twins()) > 0 {
 		t.Errorf("left is %+v", d.Twins())
 	}
@@ -152,7 +152,7 @@ func TestNoProof(t *testing.T) {
 	_, _, err = d.prove(proof.Options{Only: []string{"web2"}})
 	d.wantExit(err, problem.Usage, "none of the 2 tests is on a node of --only")
 	_, _, err = d.prove(proof.Options{Release: "x"})
-	d.wantExit(err, problem.Usage, "no number")
+	d.wantExit(err, problem.Usage, "not the number of a release")
 	d.Twin = "dev"
 	_, _, err = d.prove(proof.Options{})
 	d.wantExit(err, problem.Usage, "makes a twin of its own")

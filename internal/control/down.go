@@ -62,7 +62,7 @@ func (c *Session) down(ctx context.Context, s *site.Site, h *apply.Steered, chos
 
 func (c *Session) askDown(s *site.Site, p *plan.Plan, volumes bool) (asked bool, err error) {
 	if n := p.Counts()[plan.RemoveVolume]; volumes && n > 0 {
-		why := fmt.Sprintf("The data of %s of %s would be removed for good.", phrase.Count(n, "volume"), s.Name)
+		why := fmt.Sprintf("The data of %s of %s would be deleted permanently.", phrase.Count(n, "volume"), s.Name)
 		if asked, err = c.Asker.Ask(Question{Volumes, s.Name, why}); err != nil {
 			return asked, err
 		}

@@ -128,8 +128,8 @@ func (j *Job) finish(ctx context.Context, record *Account, p *plan.Plan, r *appl
 		return j.Host.Settle(ctx, r.Done)
 	}
 	if ctx.Err() != nil && !j.Undo {
-		return problem.New(problem.Interrupted, "interrupted: %d of %d steps are done; left are: %s", len(r.Done), len(p.Steps), subjects(r)).
-			Try("run the same command to go on, or orrery down")
+		return problem.New(problem.Interrupted, "interrupted: %d of %d steps are done; not done: %s", len(r.Done), len(p.Steps), subjects(r)).
+			Try("run the same command to resume, or orrery down")
 	}
 	for _, f := range r.Failed {
 		j.failed("", f)
@@ -144,8 +144,8 @@ func (j *Job) finish(ctx context.Context, record *Account, p *plan.Plan, r *appl
 	if !slices.ContainsFunc(r.Failed, func(f apply.Failure) bool { return problem.Exit(f.Err) != int(problem.Unable) }) {
 		kind = problem.Unable // whoever tries again gets no further
 	}
-	return problem.New(kind, "%d of %d steps are done; left are %d: %s", len(r.Done), len(p.Steps), left, subjects(r)).
-		Try("mend the cause and run the same command to go on")
+	return problem.New(kind, "%d of %d steps are done; %d are not: %s", len(r.Done), len(p.Steps), left, subjects(r)).
+		Try("fix the cause and run the same command to resume")
 }
 
 // takeBack undoes what was done. It is not interrupted by Ctrl-C: half undone is worse than late.
@@ -156,14 +156,14 @@ func (j *Job) takeBack(record *Account, p *plan.Plan, r *apply.Result) error {
 		if err := j.Host.Settle(context.Background(), nil); err != nil {
 			j.trouble(j.Site.Key(), err) // the next run sweeps it away
 		}
-		return problem.New(problem.Undone, "failed, and the %d steps that had been done were taken back", len(r.Done)).
+		return problem.New(problem.Undone, "failed; the %d steps that had been done were undone", len(r.Done)).
 			Try("mend the cause and run the same command")
 	}
 	for _, f := range undone.Failed {
 		j.failed("undo: ", f)
 	}
-	return problem.New(problem.Left, "failed, and not all of it could be taken back: %s", subjects(undone)).
-		Try("orrery plan shows what is left; orrery up goes on, orrery down clears")
+	return problem.New(problem.Left, "failed, and these steps could not be undone: %s", subjects(undone)).
+		Try("orrery plan shows what is left; orrery up resumes, orrery down removes it")
 }
 
 // putBack lets the nodes of a batch that failed be what they were. What of that fails is said: the run has failed already.

@@ -71,7 +71,7 @@ func TestUpDown(t *testing.T) {
 		t.Errorf("left are the volumes %v, %v", left, err)
 	}
 	_, err = d.DownNamed(t.Context(), "toycat", false)
-	d.wantExit(err, problem.Usage, "toykat is the nearest")
+	d.wantExit(err, problem.Usage, "did you mean toykat?")
 }
 
 // refuses is the Asker of a caller who agrees to nothing.
@@ -184,7 +184,7 @@ func TestTwin(t *testing.T) {
 	}
 	d.wantNodes(allUp) // of the original
 	_, _, err = d.CreateTwin(t.Context(), of)
-	d.wantExit(err, problem.Mistake, "has a twin dev already")
+	d.wantExit(err, problem.Mistake, "already has a twin dev")
 	rows, err := d.Sites(t.Context())
 	d.must(err)
 	if len(rows) != 2 || !rows[1].Up || rows[1].Running != 3 {
@@ -235,7 +235,7 @@ func TestTwinVolumes(t *testing.T) {
 	of := twinOf("toykat", d.dir, "dev")
 	of.Volumes = "/no/such/program"
 	_, _, err := d.CreateTwin(t.Context(), of)
-	d.wantExit(err, problem.Usage, "no program")
+	d.wantExit(err, problem.Usage, "no such program")
 }
 
 // TestResume: after a reboot all sites that were up are so again, and those that were down stay so.

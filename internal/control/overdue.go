@@ -37,7 +37,7 @@ func (c *Session) catchUp(ctx context.Context, s *site.Site, h *apply.Steered) e
 			continue
 		}
 		if r.Key() == s.Key() {
-			return problem.New(problem.Surprise, "the time of twin %s was over at %s; it is gone", s.Twin, phrase.Clock(r.Expires)).At(s.Key()).
+			return problem.New(problem.Surprise, "twin %s expired at %s; it is gone", s.Twin, phrase.Clock(r.Expires)).At(s.Key()).
 				Try("orrery twin create makes another")
 		}
 	}
@@ -90,7 +90,7 @@ func (c *Session) endForgotten(ctx context.Context, r register.TwinRecord) error
 	if time.Now().Before(r.Expires) {
 		return b.expire(r)
 	}
-	c.notice(r.Key(), "the time of twin %s was over at %s, and nobody saw to it; it is destroyed now", r.Key(), phrase.Clock(r.Expires))
+	c.notice(r.Key(), "twin %s expired at %s, and nobody destroyed it; it is destroyed now", r.Key(), phrase.Clock(r.Expires))
 	return b.EndTwin(ctx, r)
 }
 

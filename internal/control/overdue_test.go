@@ -57,10 +57,10 @@ func TestTwinEnds(t *testing.T) {
 	of.Expires = of.Created.Add(-hour)
 	d.must(d.WriteTwin(of))
 	d.fault.Fail("Destroy", "", 1, nil)
-	d.wantExit(d.ResumeExpiries(t.Context()), problem.Failed, "twin toykat.dev is not ended in its time", "orrery twin destroy dev")
+	d.wantExit(d.ResumeExpiries(t.Context()), problem.Failed, "twin toykat.dev could not be ended on time", "orrery twin destroy dev")
 	twin := d.ofTwin("dev")
 	_, err = twin.Stop(t.Context(), s, nil)
-	d.wantExit(err, problem.Surprise, "the time of twin dev was over", "orrery twin create makes another")
+	d.wantExit(err, problem.Surprise, "twin dev expired at", "orrery twin create makes another")
 	if len(d.Twins()) > 0 {
 		t.Errorf("there are %+v", d.Twins())
 	}
@@ -83,7 +83,7 @@ func TestTwinMeant(t *testing.T) {
 	twin.SiteDir = ""
 	_, err := twin.Directory()
 	d.wantExit(err, problem.Usage, "twins of 2 sites are called dev")
-	d.wantExit(twin.DestroyTwin(t.Context(), "dev"), problem.Usage, "twins of 2 sites are called dev: ", "say -C DIRECTORY")
+	d.wantExit(twin.DestroyTwin(t.Context(), "dev"), problem.Usage, "twins of 2 sites are called dev: ", "use -C")
 	d.must(d.DestroyTwin(t.Context(), "dev")) // of the site of -C
 	if dir, err := twin.Directory(); err != nil || dir == d.dir {
 		t.Errorf("%s, %v", dir, err)
@@ -95,7 +95,7 @@ func TestTwinMeant(t *testing.T) {
 	d.must(os.MkdirAll(d.dirs.Site("toykat.dev"), 0o700))
 	d.must(os.WriteFile(d.TwinPath("toykat.dev"), []byte("{"), 0o600))
 	_, err = d.ofTwin("dev").Load()
-	d.wantExit(err, problem.Failed, "what is known of twin dev cannot be read", "orrery twin destroy dev")
+	d.wantExit(err, problem.Failed, "the record of twin dev cannot be read", "orrery twin destroy dev")
 }
 
 // TestTwinWithSecrets: a twin whose volumes are copies has the secrets with which their data was made.
@@ -183,7 +183,7 @@ func TestGrant(t *testing.T) {
 	}
 	d.Member = &member.Person{Name: "ada"}
 	of.Options.Owner, of.Expires = "ada", of.Created.Add(3*hour)
-	d.wantExit(d.Grant(s, &of), problem.Refused, "ends after 2h0m0s at the latest")
+	d.wantExit(d.Grant(s, &of), problem.Refused, "may last 2h0m0s at most")
 	of.Expires = time.Time{}
 	d.must(d.Grant(s, &of))
 	if of.Expires.Sub(of.Created) != 2*hour {

@@ -46,7 +46,7 @@ func (j *Job) recoverSwitch(ctx context.Context) error {
 	mend := &Job{Session: j.Session, Site: j.Base, Host: h, Parallel: j.Parallel}
 	if _, err := mend.apply(ctx, p); err != nil {
 		return problem.New(problem.HalfWay, "the set could not be brought to release %s", register.ReleaseNames(r.Switch.End)).At(j.Base.Key()).Because(err).
-			Try("mend the cause and run the same command again")
+			Try("fix the cause and run the same command again")
 	}
 	if back && r.Trial != nil {
 		j.TellTrialEnd(j.Base, r.Trial.Release, observe.Reverted, rolledBack)

@@ -76,7 +76,7 @@ func TestReleaseLs(t *testing.T) {
 			t.Errorf("%s: %d, %v", text, n, err)
 		}
 	}
-	for text, want := range map[string]string{"": "which release?", "x": "no number", "-1": "no number"} {
+	for text, want := range map[string]string{"": "which release?", "x": "not the number of a release", "-1": "not the number of a release"} {
 		if _, err := register.ReleaseNumber(s, text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", text, err)
 		}
@@ -210,7 +210,7 @@ func TestInterrupted(t *testing.T) {
 		return nil
 	}
 	_, _, err := d.Up(ctx, s, nil, control.UpOptions{Parallel: 1})
-	d.wantExit(err, problem.Interrupted, "steps are done; left are", "run the same command to go on")
+	d.wantExit(err, problem.Interrupted, "steps are done; not done", "run the same command to resume")
 	d.up()
 	d.wantNodes(allUp)
 	d.fault.Fail("Stop", "web1", 3, nil)
@@ -235,7 +235,7 @@ func TestUndoFails(t *testing.T) {
 	d.fault.Fail("Start", "web1", 1, nil)
 	d.fault.Fail("Destroy", "web2", 1, nil)
 	_, _, err := d.Up(t.Context(), d.site(), nil, control.UpOptions{Undo: true})
-	d.wantExit(err, problem.Left, "not all of it could be taken back", "web2", "orrery down clears")
+	d.wantExit(err, problem.Left, "these steps could not be undone", "web2", "orrery down removes it")
 	if !strings.Contains(d.watch.text(), "undo: ") {
 		t.Errorf("told was %s", d.watch.text())
 	}
@@ -252,8 +252,8 @@ func TestHalfWay(t *testing.T) {
 	d.fault.Fail("Change", "web1", 99, nil) // there and back
 	_, err := d.Switch(t.Context(), d.site(), nil, control.SwitchOptions{Release: 700})
 	d.fault.Revive()
-	d.wantExit(err, problem.HalfWay, "could not be taken back wholly", "db: ")
-	d.wantExit(d.UnderWay(d.site()), problem.HalfWay, "is under way or was interrupted", "orrery up takes it to release")
+	d.wantExit(err, problem.HalfWay, "could not be fully undone", "db: ")
+	d.wantExit(d.UnderWay(d.site()), problem.HalfWay, "is under way or was interrupted", "orrery up brings it to release")
 	_, err = d.Confirm(t.Context(), d.site(), "by hand")
 	d.wantExit(err, problem.HalfWay)
 	d.up()
@@ -261,7 +261,7 @@ func TestHalfWay(t *testing.T) {
 	d.must(d.UnderWay(d.site()))
 }
 
-// TestAwaited: whoever waits for the end of a trial may end waiting; the trial goes on.
+// TestAwaited: whoever waits for the end of a trial may end waiting; the trial continues.
 func TestAwaited(t *testing.T) {
 	d := newDesk(t)
 	d.up()
@@ -271,7 +271,7 @@ func TestAwaited(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
 	_, err = d.AwaitTrial(ctx, d.site())
-	d.wantExit(err, problem.Interrupted, "the trial goes on")
+	d.wantExit(err, problem.Interrupted, "the trial continues")
 	done := make(chan error)
 	go func() {
 		end, err := d.AwaitTrial(t.Context(), d.site())
@@ -327,7 +327,7 @@ func TestDownWhileSwitching(t *testing.T) {
 	if err == nil {
 		t.Fatal("it was over before")
 	}
-	d.wantExit(d.UnderWay(d.site()), problem.HalfWay, "is under way or was interrupted", "orrery up takes it to release")
+	d.wantExit(d.UnderWay(d.site()), problem.HalfWay, "is under way or was interrupted", "orrery up brings it to release")
 	_, err = d.Confirm(t.Context(), d.site(), "by hand")
 	d.wantExit(err, problem.HalfWay, "was interrupted", "orrery up brings the set to one release")
 	_, err = d.Down(t.Context(), d.site(), nil, false)

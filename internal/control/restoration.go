@@ -207,10 +207,10 @@ func (r *restoration) agree(there string) error {
 		return nil
 	}
 	if !r.o.Replace {
-		return problem.New(problem.Refused, "on this host there are already: %s; nothing was done", there).
+		return problem.New(problem.Refused, "this host already has: %s; nothing was done", there).
 			Try("restore a twin beside it with --to NAME, or replace it with --replace")
 	}
-	why := fmt.Sprintf("On this host there are already: %s. Their data would be removed for good.", there)
+	why := fmt.Sprintf("This host already has: %s. Their data would be deleted permanently.", there)
 	if _, err := r.Asker.Ask(Question{Replace, r.name, why}); err != nil {
 		return err
 	}
@@ -224,9 +224,9 @@ func (r *restoration) agreePaths() error {
 	if len(outside) == 0 || r.from.Resumes() {
 		return nil
 	}
-	why := fmt.Sprintf("Volumes in the backup come to directories outside of %s: %s.", r.Dirs.State, strings.Join(outside, ", "))
+	why := fmt.Sprintf("Volumes in the backup would go to directories outside %s: %s.", r.Dirs.State, strings.Join(outside, ", "))
 	if _, err := r.Asker.Ask(Question{Paths, r.name, why}); err != nil {
-		return problem.New(problem.Refused, "volumes in the backup come to directories outside of %s: %s; nothing was done", r.Dirs.State, phrase.List(outside, 8)).
+		return problem.New(problem.Refused, "volumes in the backup would go to directories outside %s: %s; nothing was done", r.Dirs.State, phrase.List(outside, 8)).
 			Try("type %s when asked, or say --yes-paths %s; --to NAME restores a twin, whose volumes stay with its state", r.name, r.name)
 	}
 	return nil

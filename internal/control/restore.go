@@ -27,7 +27,7 @@ func (j *Job) unfinished(p *plan.Plan) error {
 			if from.Staged() {
 				try = "orrery up brings it to its end"
 			}
-			return problem.New(problem.Left, "a restore of %s was interrupted: its nodes would lack what they had written", j.Site.Key()).At(backup.Aside(j.Dirs, j.Site.Key())).
+			return problem.New(problem.Left, "a restore of %s was interrupted: its nodes would lack what they wrote", j.Site.Key()).At(backup.Aside(j.Dirs, j.Site.Key())).
 				Try("%s", try)
 		}
 	}

@@ -21,7 +21,7 @@ func (c *Session) ResumeExpiries(ctx context.Context) error {
 	for _, r := range c.forgottenTwins(0) {
 		if err := c.endForgotten(ctx, r); err != nil {
 			c.trouble(r.Key(), err)
-			all = errors.Join(all, problem.New(problem.Failed, "twin %s is not ended in its time", r.Key()).Try("orrery twin destroy %s", r.Options.Name))
+			all = errors.Join(all, problem.New(problem.Failed, "twin %s could not be ended on time", r.Key()).Try("orrery twin destroy %s", r.Options.Name))
 		}
 	}
 	return all

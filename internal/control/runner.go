@@ -97,5 +97,5 @@ func (c *Session) LiveNode(s *site.Site, name string) (*nodedir.Record, error) {
 	if _, declared := s.Node(name); !declared {
 		return nil, problem.New(problem.Usage, "%s has no node %s", s.Name, name).Try("orrery ls lists its nodes")
 	}
-	return nil, problem.New(problem.Failed, "node %s is not on this host, so nothing can be put in its place", name).Try("orrery up %s makes it; then run the same command again", name)
+	return nil, problem.New(problem.Failed, "node %s is not on this host, so it cannot be replaced", name).Try("orrery up %s makes it; then run the same command again", name)
 }

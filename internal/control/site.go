@@ -32,9 +32,9 @@ func (c *Session) Directory() (string, error) {
 		}
 		return up[0].Dir, nil
 	case 0:
-		return "", problem.New(problem.Usage, "no site: there is no site.toml here").Try("say -C DIRECTORY, or make one with orrery init; orrery ls lists the sites of this host")
+		return "", problem.New(problem.Usage, "no site: there is no site.toml here").Try("use -C DIRECTORY, or make a site with orrery init; orrery ls lists the sites of this host")
 	}
-	return "", problem.New(problem.Usage, "which site? %d are up on this host", len(up)).Try("say -C %s, for instance; orrery ls lists them", up[0].Dir)
+	return "", problem.New(problem.Usage, "which site? %d are up on this host", len(up)).Try("use -C %s, for example; orrery ls lists them", up[0].Dir)
 }
 
 // Load reads the site directory that is meant.

@@ -76,9 +76,9 @@ func (c *Session) siteByName(name string) (*site.Site, error) {
 		for i := range all {
 			all[i] = filepath.Base(all[i])
 		}
-		p := problem.New(problem.Usage, "nothing of a site %q is on this host", s.Key()).At(c.Dirs.Site(""))
+		p := problem.New(problem.Usage, "this host has no site %q", s.Key()).At(c.Dirs.Site(""))
 		if near := problem.Nearest(s.Key(), all); near != "" {
-			return nil, p.Try("%s is the nearest", near)
+			return nil, p.Try("did you mean %s?", near)
 		}
 		return nil, p.Try("orrery ls lists the sites")
 	}

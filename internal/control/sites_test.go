@@ -61,7 +61,7 @@ func TestSites(t *testing.T) {
 			t.Errorf("%s: %+v, %v", name, s, err)
 		}
 	}
-	for name, want := range map[string]string{"karo": "karoo is the nearest", "..": "orrery ls", "": "orrery ls", "nothing-like-it": "orrery ls"} {
+	for name, want := range map[string]string{"karo": "did you mean karoo?", "..": "orrery ls", "": "orrery ls", "nothing-like-it": "orrery ls"} {
 		if _, err := a.siteByName(name); problem.Exit(err) != int(problem.Usage) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", name, err)
 		}

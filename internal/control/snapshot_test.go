@@ -73,7 +73,7 @@ func TestSnapshot(t *testing.T) {
 
 	d.fault.Fail("Start", "web1", 1, nil)
 	_, err = snapshots.Restore(t.Context(), d.Session, s, taken.ID, nil)
-	d.wantExit(err, problem.Undone, "all is as it was before")
+	d.wantExit(err, problem.Undone, "everything is as it was before")
 	d.up() // which proves them again
 	want("now", "now")
 	d.fault.Fail("Mark", "web1", 1, nil)
@@ -143,7 +143,7 @@ func TestSnapshotOfNode(t *testing.T) {
 	d.stage(700)
 	d.turnTo(700)
 	_, err = snapshots.Restore(t.Context(), d.Session, s, taken.ID, nil)
-	d.wantExit(err, problem.Surprise, "of another release now")
+	d.wantExit(err, problem.Surprise, "belongs to another release")
 	d.wantLive(700)
 
 	d.wantExit(snapshots.Remove(t.Context(), d.Session, s, []string{taken.ID, "yesterday"}), problem.Usage, "yesterday")

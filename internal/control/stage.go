@@ -30,7 +30,7 @@ type Staged struct {
 // Stage makes a release beside what is live, and proves it in quarantine.
 func (c *Session) Stage(ctx context.Context, s *site.Site, selectors []string, o StageOptions) (*Staged, error) {
 	if o.Release == 0 {
-		return nil, problem.New(problem.Usage, "what is of no release cannot be staged").Try("declare it as a release: [release.700]")
+		return nil, problem.New(problem.Usage, "you can only stage a release").Try("declare it as a release: [release.700]")
 	}
 	staged, err := c.quarantine(s, o.Release)
 	if err != nil {

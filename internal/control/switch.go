@@ -190,10 +190,10 @@ func (t *change) may(live map[string]int) error {
 		return problem.New(problem.Mistake, "release %s is on trial until %s", site.ReleaseName(on.Release), phrase.Clock(on.Until)).At(t.site.Key()).
 			Try("orrery confirm or orrery rollback first")
 	case on != nil && len(t.to) < len(on.Back):
-		return problem.New(problem.Mistake, "release %s is on trial with %s, which go back together", site.ReleaseName(on.Release), phrase.Count(len(on.Back), "node")).At(t.site.Key()).
+		return problem.New(problem.Mistake, "release %s is on trial with %s, which can only go back together", site.ReleaseName(on.Release), phrase.Count(len(on.Back), "node")).At(t.site.Key()).
 			Try("orrery rollback, without naming nodes, or orrery confirm first")
 	case t.trial != nil && len(live) < len(t.to):
-		return problem.New(problem.Mistake, "nothing is live to which the trial of release %s could go back", site.ReleaseName(t.trial.Release)).At(t.site.Key()).
+		return problem.New(problem.Mistake, "nothing is live that the trial of release %s could go back to", site.ReleaseName(t.trial.Release)).At(t.site.Key()).
 			Try("switch to it without --confirm-within")
 	}
 	if t.trial != nil {
@@ -269,8 +269,8 @@ func (t *change) halfWay(cause error) error {
 		}
 		words = append(words, name+": "+text)
 	}
-	return problem.New(problem.HalfWay, "the switch failed and could not be taken back wholly; %s", phrase.List(words, 40)).At(t.site.Key()).Because(cause).
-		Try("mend the cause; the next orrery up, switch or rollback brings the set to one release first")
+	return problem.New(problem.HalfWay, "the switch failed and could not be fully undone; %s", phrase.List(words, 40)).At(t.site.Key()).Because(cause).
+		Try("fix the cause; the next orrery up, switch or rollback first brings the set to one release")
 }
 
 // goingBack prepares the return to the former release.
@@ -288,7 +288,7 @@ func (c *Session) goingBack(s *site.Site, selectors []string) (*change, error) {
 		names = slices.Sorted(maps.Keys(chosen))
 	}
 	if len(names) == 0 {
-		return nil, problem.New(problem.Mistake, "site %s has no former release to return to", s.Key()).Try("orrery release ls shows which are there")
+		return nil, problem.New(problem.Mistake, "site %s has no former release to return to", s.Key()).Try("orrery release ls lists the releases")
 	}
 	if t.to, err = release.Former(t.before, names); err != nil {
 		return nil, err

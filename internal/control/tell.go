@@ -21,7 +21,7 @@ func (c *Session) Tell(s *site.Site, e hook.Event) {
 	if err == nil {
 		return
 	}
-	err = problem.New(problem.Failed, "the hooks of site %s are not told that: %s", s.Name, e.Event).Because(err)
+	err = problem.New(problem.Failed, "the hooks of site %s cannot be notified of %s", s.Name, e.Event).Because(err)
 	c.trouble(s.Key(), err)
 	if err := c.Note(s, "hooks: "+e.Event, err.Error()); err != nil {
 		c.trouble(s.Key(), err)

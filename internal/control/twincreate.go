@@ -27,7 +27,7 @@ func seedable(how string) error {
 		return nil
 	}
 	if info, err := os.Stat(how); err != nil || !info.Mode().IsRegular() || info.Mode()&0o111 == 0 {
-		return problem.New(problem.Usage, "--volumes %s: no program is there that could be run", how).Try("empty, snapshot, or the path of a script")
+		return problem.New(problem.Usage, "--volumes %s: there is no such program", how).Try("empty, snapshot, or the path of a script")
 	}
 	return nil
 }
@@ -41,7 +41,7 @@ func (c *Session) CreateTwin(ctx context.Context, of register.TwinRecord) (*site
 	b := *c
 	b.Twin, b.SiteDir, b.Force = of.Options.Name, of.Dir, true // whoever makes it for somebody else brings it up
 	if was, err := c.ReadTwin(of.Key()); err == nil {
-		return nil, nil, problem.New(problem.Mistake, "site %s has a twin %s already, of %s", of.Site, was.Options.Name, was.Options.Owner).
+		return nil, nil, problem.New(problem.Mistake, "site %s already has a twin %s, which belongs to %s", of.Site, was.Options.Name, was.Options.Owner).
 			Try("orrery --twin %s up brings it up; orrery twin destroy %s ends it", was.Options.Name, was.Options.Name)
 	}
 	original, _, err := c.Original(of.Dir)

@@ -37,8 +37,8 @@ func (c *Session) UnderWay(s *site.Site) error {
 	if r.Switch == nil {
 		return nil
 	}
-	return problem.New(problem.HalfWay, "a switch of %s to release %s is under way or was interrupted; the set may not be wholly at one release",
-		r.Switch.Who, register.ReleaseNames(r.Switch.To)).At(s.Key()).Try("orrery up takes it to release %s", register.ReleaseNames(r.Switch.End))
+	return problem.New(problem.HalfWay, "a switch of %s to release %s is under way or was interrupted; the set may be at more than one release",
+		r.Switch.Who, register.ReleaseNames(r.Switch.To)).At(s.Key()).Try("orrery up brings it to release %s", register.ReleaseNames(r.Switch.End))
 }
 
 // tellCutShort says how a restoring is resumed that was cut short: what is in place then may be of before or of then, and is whole, but nothing has proven it.

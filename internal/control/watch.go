@@ -87,7 +87,7 @@ func (c *Session) AwaitTrial(ctx context.Context, s *site.Site) (*observe.TrialE
 			return verdictOf(s, r)
 		}
 		if host.Pause(ctx, 200*time.Millisecond) != nil {
-			return nil, problem.New(problem.Interrupted, "no longer waited for; the trial goes on").Try("orrery status shows it, orrery confirm or orrery rollback ends it")
+			return nil, problem.New(problem.Interrupted, "no longer waiting; the trial continues").Try("orrery status shows it; orrery confirm or orrery rollback ends it")
 		}
 	}
 }

@@ -26,7 +26,7 @@ func (c *Session) onlyTwin() (r register.TwinRecord, err error) {
 		keys = append(keys, r.Key())
 	}
 	return r, problem.New(problem.Usage, "twins of %d sites are called %s: %s", len(found), c.Twin, strings.Join(keys, ", ")).
-		Try("say -C DIRECTORY of the site, such as %s", found[0].Dir)
+		Try("use -C with the directory of the site, such as %s", found[0].Dir)
 }
 
 // MayChange refuses to change a twin that is somebody else's.
@@ -38,7 +38,7 @@ func (c *Session) MayChange(s *site.Site) error {
 	if err != nil || r.Options.Owner == Who() {
 		return nil
 	}
-	return problem.New(problem.Refused, "twin %s belongs to %s; nothing was done", s.Twin, r.Options.Owner).Try("ask them, or say --force")
+	return problem.New(problem.Refused, "twin %s belongs to %s; nothing was done", s.Twin, r.Options.Owner).Try("ask them, or use --force")
 }
 
 // Original loads the site of which a twin is to be made: a directory, or the name of a site that is up here.
@@ -58,7 +58,7 @@ func (c *Session) Original(text string) (*site.Site, string, error) {
 		return nil, "", err
 	}
 	if _, err := os.Stat(filepath.Join(abs, sitefile.Name)); err != nil {
-		return nil, "", problem.New(problem.Usage, "%s is neither a site directory nor a site that is up here", text).Try("say the directory of its site.toml")
+		return nil, "", problem.New(problem.Usage, "%s is neither a site directory nor a site that is up here", text).Try("give the directory of its site.toml")
 	}
 	s, err := sitefile.Load(abs)
 	return s, abs, err

@@ -65,7 +65,7 @@ func holdTerminal(terminal *os.File) (letGo func(), err error) {
 	fd := int(terminal.Fd())
 	before, err := term.MakeRaw(fd)
 	if err != nil {
-		return nil, problem.New(problem.Usage, "the input is no terminal").Because(err)
+		return nil, problem.New(problem.Usage, "the input is not a terminal").Because(err)
 	}
 	return func() {
 		// The command may have asked the terminal something: the answer would be typed into the operator's shell.

@@ -17,7 +17,7 @@ import (
 // caller has the operator's word for it.
 func (s *Store) Adopt(ctx context.Context, r *Record, lay func(tree string) error) error {
 	if !IsDigest(r.Digest) {
-		return problem.New(problem.Failed, "%q is no digest of a layer", r.Digest)
+		return problem.New(problem.Failed, "%q is not the digest of a layer", r.Digest)
 	}
 	if s.has(r.Digest) {
 		return nil

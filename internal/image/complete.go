@@ -26,7 +26,7 @@ func (g *staging) complete(ctx context.Context, l *spec.Layer, m site.Mirror, lo
 	}
 	defer root.Close()
 	if _, err := root.Lstat("etc"); err != nil {
-		return problem.New(problem.Mistake, "import %s: it is no root file system: it has no /etc", l.Image.Import).
+		return problem.New(problem.Mistake, "import %s: it is not a root file system, because it has no /etc", l.Image.Import).
 			Try("make the archive from within the root: tar -C ROOT -cf FILE .")
 	}
 	d := distro.Of(l.Image)

@@ -14,17 +14,17 @@ import (
 // and groups are what the host's own databases have of that number. Root is not let in by this way, nor is anybody whom the configuration does not name.
 func Caller(ctx context.Context, in *Configuration) (*Person, error) {
 	if os.Geteuid() != 0 {
-		return nil, problem.New(problem.Unable, "this is called by sudo").Try("orrery-member …")
+		return nil, problem.New(problem.Unable, "this program must be called by sudo").Try("orrery-member …")
 	}
 	uid, err := strconv.Atoi(os.Getenv("SUDO_UID"))
 	if err != nil || uid <= 0 {
-		return nil, refused("sudo does not say who has called").Try("as root, call orrery itself")
+		return nil, refused("sudo does not say who called").Try("as root, call orrery itself")
 	}
 	p := &Person{}
 	here := host.Local{Name: "host"}
 	entry, err := host.Output(ctx, here, host.Command{Args: []string{"getent", "passwd", strconv.Itoa(uid)}}, 64<<10)
 	if err != nil {
-		return nil, problem.New(problem.Refused, "this host knows no user of number %d", uid).Because(err)
+		return nil, problem.New(problem.Refused, "this host has no user with id %d", uid).Because(err)
 	}
 	fields := strings.Split(string(entry), ":")
 	if len(fields) < 4 || fields[0] == "" || strings.HasPrefix(fields[0], "-") || fields[2] != strconv.Itoa(uid) {
@@ -33,7 +33,7 @@ func Caller(ctx context.Context, in *Configuration) (*Person, error) {
 	p.Name = fields[0]
 	groups, err := host.Output(ctx, here, host.Command{Args: []string{"id", "-Gnz", "--", p.Name}}, 1<<20)
 	if err != nil {
-		return nil, problem.New(problem.Refused, "the groups of %s cannot be told", p.Name).Because(err)
+		return nil, problem.New(problem.Refused, "the groups of %s cannot be determined", p.Name).Because(err)
 	}
 	p.Groups = strings.FieldsFunc(string(groups), func(r rune) bool { return r == 0 })
 	if !p.In([]string{"@" + in.Members.Group}) {

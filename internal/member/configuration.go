@@ -27,7 +27,7 @@ type Configuration struct {
 func Configured(file string) (*Configuration, error) {
 	var st unix.Stat_t
 	if err := unix.Lstat(file, &st); err != nil {
-		return nil, problem.New(problem.Unable, "this host has no configuration for members").At(file).Because(err).
+		return nil, problem.New(problem.Unable, "this host is not configured for members").At(file).Because(err).
 			Try("make members GROUP=… writes it")
 	}
 	if st.Mode&unix.S_IFMT != unix.S_IFREG || !roots(&st) {
@@ -48,11 +48,11 @@ func Configured(file string) (*Configuration, error) {
 	}, c)
 	for key, dir := range map[string]string{"state": c.State, "run": c.Run} {
 		if dir != "" && !filepath.IsAbs(dir) {
-			mistakes = append(mistakes, problem.New(problem.Mistake, "%s = %q does not begin with /", key, dir).At(file).Try("the whole path"))
+			mistakes = append(mistakes, problem.New(problem.Mistake, "%s = %q does not begin with /", key, dir).At(file).Try("the full path"))
 		}
 	}
 	if c.Members.Group == "" || strings.ContainsAny(c.Members.Group, "@:\x00") {
-		mistakes = append(mistakes, problem.New(problem.Mistake, "members.group = %q is no group's name", c.Members.Group).At(file).Try(`[members] group = "orrery"`))
+		mistakes = append(mistakes, problem.New(problem.Mistake, "members.group = %q is not the name of a group", c.Members.Group).At(file).Try(`[members] group = "orrery"`))
 	}
 	if len(mistakes) > 0 {
 		return nil, mistakes

@@ -16,7 +16,7 @@ func RootsAlone(ctx context.Context, dir string) error {
 	for at := path.Clean(dir); ; at = path.Dir(at) {
 		var st unix.Stat_t
 		if err := unix.Lstat(at, &st); err != nil {
-			return problem.New(problem.Failed, "%s cannot be looked at", at).Because(err)
+			return problem.New(problem.Failed, "%s cannot be examined", at).Because(err)
 		}
 		sticky := at != dir && st.Mode&unix.S_ISVTX != 0 && st.Uid == 0 // others may put things there, but not move ours
 		if st.Mode&unix.S_IFMT != unix.S_IFDIR || !sticky && !roots(&st) {

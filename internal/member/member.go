@@ -139,11 +139,11 @@ func (p *Person) May(c Call) error {
 	case r.on == OldTwin:
 		return refused("no twin is named")
 	case !ofSites:
-		return refused("orrery %s of site %s is for root only", c.Verb, c.Site.Name).Try("stage and switch a release; of a twin of your own, say --twin NAME")
+		return refused("orrery %s of site %s is for root only", c.Verb, c.Site.Name).Try("stage and switch a release; for a twin of your own, use --twin NAME")
 	case r.all || p.In(c.Site.Owners):
 		return nil
 	}
-	return refused("%s is no owner of site %s", p.Name, c.Site.Name).Try("%s; owners in [site] of its site.toml says who is", ask(c.Site.Owners))
+	return refused("%s is not an owner of site %s", p.Name, c.Site.Name).Try("%s; owners in [site] of its site.toml says who is", ask(c.Site.Owners))
 }
 
 func (p *Person) mayMake(s *site.Site) error {
@@ -176,15 +176,15 @@ func MayHave(rules site.TwinRules, w Wish) (time.Duration, error) {
 	case w.Volumes != site.Empty && w.Volumes != site.Snapshot:
 		return 0, refused("--volumes with a program is for root only: it would be run as root").Try("--volumes empty")
 	case w.Volumes == site.Snapshot && !rules.Data:
-		return 0, refused("the data of the site is not for twins of members").Try("--volumes empty, or data = true in [twin] of the site file")
+		return 0, refused("a member's twin may not have the site's data").Try("--volumes empty, or data = true in [twin] of the site file")
 	case w.NAT && !rules.NAT:
-		return 0, refused("--nat is not for twins of members").Try("leave it out, or have nat = true in [twin] of the site file")
+		return 0, refused("a member's twin may not use --nat").Try("leave it out, or set nat = true in [twin] of the site file")
 	case w.Scale > 1:
-		return 0, refused("a twin of a member is not larger than the site").Try("--scale with at most 1")
+		return 0, refused("a member's twin may not be larger than the site").Try("--scale with at most 1")
 	case w.Has >= rules.Most:
-		return 0, refused("a member has at most %d at a time of the twins of this site", rules.Most).Try("orrery-member twin destroy TWIN, or most in [twin] of the site file")
+		return 0, refused("a member may have at most %d twins of this site at a time", rules.Most).Try("orrery-member twin destroy TWIN, or most in [twin] of the site file")
 	case w.Expires > rules.Expires:
-		return 0, refused("a twin of a member ends after %s at the latest", rules.Expires).Try("--expires %s, or expires in [twin] of the site file", rules.Expires)
+		return 0, refused("a member's twin may last %s at most", rules.Expires).Try("--expires %s, or expires in [twin] of the site file", rules.Expires)
 	case w.Expires <= 0:
 		return rules.Expires, nil
 	}

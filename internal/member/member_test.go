@@ -36,8 +36,8 @@ func TestMay(t *testing.T) {
 		// Owners stage, switch, and go into nodes.
 		{ada, call("stage", "release"), ""}, {ada, call("switch", "release", "confirm-within", "yes-production"), ""}, {ada, call("rollback"), ""}, {ada, call("confirm"), ""},
 		{ada, call("exec", "timeout"), ""}, {ada, call("shell"), ""}, {ada, call("logs", "follow"), ""}, {ada, call("journal"), ""}, {ada, call("release ls"), ""},
-		{bob, call("stage"), "bob is no owner of site karoo"}, {bob, call("exec"), "no owner"}, {bob, call("logs"), "no owner"}, {carl, call("journal"), "no owner"},
-		{ada, of(call("stage"), closed), "no owner"}, {ada, of(call("shell"), closed), "no owner"},
+		{bob, call("stage"), "bob is not an owner of site karoo"}, {bob, call("exec"), "not an owner"}, {bob, call("logs"), "not an owner"}, {carl, call("journal"), "not an owner"},
+		{ada, of(call("stage"), closed), "not an owner"}, {ada, of(call("shell"), closed), "not an owner"},
 		// Twins: those whom the site names, each with his own.
 		{ada, call("twin create", "expires"), ""}, {bob, call("twin create"), ""}, {carl, call("twin create"), "carl may make no twins"}, {bob, of(call("twin create"), closed), "no twins"},
 		{bob, twin(call("exec"), "bob"), ""}, {bob, twin(call("up"), "bob"), ""}, {bob, twin(call("stop"), "bob"), ""}, {bob, twin(call("stage"), "bob"), ""}, {bob, twin(call("twin destroy"), "bob"), ""},
@@ -75,10 +75,10 @@ func TestMayHave(t *testing.T) {
 		{Wish{Volumes: "empty"}, 8 * time.Hour, ""},
 		{Wish{Volumes: "empty", Has: 1, Expires: time.Hour, Scale: 0.5}, time.Hour, ""},
 		{Wish{Volumes: "empty", Has: 2}, 0, "at most 2"},
-		{Wish{Volumes: "empty", Expires: 9 * time.Hour}, 0, "8h0m0s at the latest"},
-		{Wish{Volumes: "empty", Scale: 2}, 0, "not larger"},
+		{Wish{Volumes: "empty", Expires: 9 * time.Hour}, 0, "8h0m0s at most"},
+		{Wish{Volumes: "empty", Scale: 2}, 0, "not be larger"},
 		{Wish{Volumes: "empty", NAT: true}, 0, "--nat"},
-		{Wish{Volumes: "snapshot"}, 0, "not for twins of members"},
+		{Wish{Volumes: "snapshot"}, 0, "not have the site's data"},
 		{Wish{Volumes: "/home/bob/fill"}, 0, "it would be run as root"},
 		{Wish{}, 0, "run as root"},
 	} {
@@ -168,9 +168,9 @@ func TestConfigured(t *testing.T) {
 		t.Errorf("%+v, %v", c, err)
 	}
 	for text, why := range map[string]string{
-		"":                              "no group's name",
-		"[members]\ngroup = \"\"\n":     "no group's name",
-		"[members]\ngroups = [\"a\"]\n": `"group" is the nearest`,
+		"":                              "not the name of a group",
+		"[members]\ngroup = \"\"\n":     "not the name of a group",
+		"[members]\ngroups = [\"a\"]\n": `did you mean "group"?`,
 		"[members]\ngroup = [\"a\"]\n":  "host.toml:2",
 		"state = \"x\"\n[members]\ngroup = \"a\"\n": "does not begin with /",
 		"[members\n": "host.toml:1",

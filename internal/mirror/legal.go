@@ -25,7 +25,7 @@ func legalPython(p Package) bool {
 // legalNeeds refuses packages whose names or versions are none.
 func legalNeeds(all []need) error {
 	wrong := func(n need, p Package) error {
-		return problem.New(problem.Failed, "layer %s says that it has a package %q, which is no name and version", n.layer.Title, p).
+		return problem.New(problem.Failed, "layer %s says that it has a package %q, which is not a name and version", n.layer.Title, p).
 			Try("find out which package of the layer wrote that")
 	}
 	for _, n := range all {

@@ -382,8 +382,8 @@ func TestPassthrough(t *testing.T) {
 			t.Errorf("%s has been changed", name)
 		}
 	}
-	refused("lo", "no network card")
-	refused(cam.Bridge, "no network card")
+	refused("lo", "not a network card")
+	refused(cam.Bridge, "not a network card")
 	must(t, setAddress(link("w0"), "192.0.2.7/24"))
 	refused("w0", "the host has the address 192.0.2.7/24")
 	must(t, setAddress(link("w0"), ""))

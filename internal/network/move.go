@@ -87,7 +87,7 @@ func relinks(moves []Move, links []netlink.Link) (there, back []relink, err erro
 			return nil, nil, problem.New(problem.Failed, "the host has no bridge %s", m.Bridge).Try("orrery up makes networks that are missing")
 		}
 		if _, ok := ours(bridge); !ok {
-			return nil, nil, problem.New(problem.Failed, "%s is no bridge of Orrery's", m.Bridge)
+			return nil, nil, problem.New(problem.Failed, "%s is not one of Orrery's bridges", m.Bridge)
 		}
 		was, moved := on[m.Link]
 		if !moved {

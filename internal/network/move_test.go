@@ -116,10 +116,10 @@ func TestMoveLinksRefuses(t *testing.T) {
 	must(t, netlink.LinkAdd(&netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: "br0"}}))
 	good := Move{ends[0], quarantined.Bridge}
 	for want, wrong := range map[string]Move{
-		"no link orv99":         {"orv99", cam.Bridge},
-		"no link lo":            {"lo", cam.Bridge},
-		"no bridge orb99":       {ends[1], "orb99"},
-		"br0 is no bridge of O": {ends[1], "br0"},
+		"no link orv99":       {"orv99", cam.Bridge},
+		"no link lo":          {"lo", cam.Bridge},
+		"no bridge orb99":     {ends[1], "orb99"},
+		"br0 is not one of O": {ends[1], "br0"},
 	} {
 		if err := MoveLinks(context.Background(), []Move{good, wrong}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: got %v", wrong, err)

@@ -146,7 +146,7 @@ func check(n spec.Network) error {
 	}
 	subnet, err := netip.ParsePrefix(n.Subnet)
 	if err != nil || !subnet.Addr().Is4() {
-		return problem.New(problem.Unable, "network %s: %q is no IPv4 subnet", n.Name, n.Subnet).Because(err)
+		return problem.New(problem.Unable, "network %s: %q is not an IPv4 subnet", n.Name, n.Subnet).Because(err)
 	}
 	if _, err := opened(n); err != nil {
 		return problem.New(problem.Unable, "network %s: what it opens of the host cannot be read", n.Name).Because(err)

@@ -354,7 +354,7 @@ func TestMakeRefuses(t *testing.T) {
 		"10.31.0.0/16, a route":   declared("karoo", "x", "10.31.9.0/24", "10.31.9.1/24", false),
 		"network cam of site toy": declared("karoo", "x", "10.99.67.128/25", "10.99.67.129/25", false),
 		"not Orrery's":            taken,
-		"is no IPv4 subnet":       declared("karoo", "x", "fd00::/64", "", false),
+		"is not an IPv4 subnet":   declared("karoo", "x", "fd00::/64", "", false),
 		"is not in 10.8.72.0/24":  declared("karoo", "x", "10.8.72.0/24", "10.8.73.1/24", false),
 	} {
 		t.Run(want, func(t *testing.T) {

@@ -101,7 +101,7 @@ func refusePassthrough(link netlink.Link, node string) error {
 		return problem.New(problem.Unable, "node "+node+" cannot take interface "+attrs.Name+": "+how, args...)
 	}
 	if isOwn(attrs.Name) || attrs.Flags&net.FlagLoopback != 0 || link.Type() == "bridge" || link.Type() == "bond" {
-		return used("it is no network card").Try("choose one that the host does not need")
+		return used("it is not a network card").Try("choose one that the host does not need")
 	}
 	if attrs.MasterIndex != 0 {
 		return used("it is part of %s", linkName(attrs.MasterIndex)).Try("ip link set %s nomaster, if the host does not need it there", attrs.Name)

@@ -20,7 +20,7 @@ func Nearest(word string, candidates []string) string {
 // NearestOr gives a cure: the candidate closest to a misspelt word or, if none is close enough to be meant, another.
 func NearestOr(word string, candidates []string, otherwise string) string {
 	if nearest := Nearest(word, candidates); nearest != "" {
-		return fmt.Sprintf("%q is the nearest", nearest)
+		return fmt.Sprintf("did you mean %q?", nearest)
 	}
 	return otherwise
 }

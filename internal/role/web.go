@@ -78,7 +78,7 @@ func numeric(u *url.URL, n *spec.Duties) (string, error) {
 	if name == n.Node {
 		return net.JoinHostPort(n.Addresses[0].String(), port), nil
 	}
-	return "", problem.New(problem.Mistake, "%q is no address, and names are not looked up", name).
+	return "", problem.New(problem.Mistake, "%q is not an address, and names are not looked up", name).
 		Try("let the health check ask localhost, an address, or the node by its own name; or use `command`, which runs in the node")
 }
 

@@ -80,7 +80,7 @@ func processors(part string) (from, to uint64, err error) {
 	to, err = strconv.ParseUint(last, 10, 16)
 	switch {
 	case err != nil:
-		return 0, 0, fmt.Errorf("%q is no range of processors", part)
+		return 0, 0, fmt.Errorf("%q is not a range of processors", part)
 	case from > to:
 		return 0, 0, fmt.Errorf("%q goes backwards", part)
 	case to >= maxProcessors:

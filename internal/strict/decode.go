@@ -163,7 +163,7 @@ func (d *Decoder) unknown(table, key string, at *Node, into []reflect.Value) {
 		if d.Misspelt != nil {
 			d.Misspelt(at, nearest)
 		}
-		p.Try("%q is the nearest", nearest)
+		p.Try("did you mean %q?", nearest)
 	} else {
 		p.Try("known: %s", strings.Join(known, ", "))
 	}

@@ -22,7 +22,7 @@ func (m *mode) Parse(value any) *problem.Problem {
 	}
 	n, err := strconv.ParseUint(text, 8, 32)
 	if err != nil || n > 0o7777 {
-		return mistake("%s is no mode", Say(text)).Try(`write octal digits, as in "0644"`)
+		return mistake("%s is not a mode", Say(text)).Try(`write octal digits, as in "0644"`)
 	}
 	*m = mode(n)
 	return nil
@@ -36,9 +36,9 @@ func (s *subnet) Parse(value any) *problem.Problem {
 	prefix, err := netip.ParsePrefix(text)
 	if err != nil {
 		if addr, err := netip.ParseAddr(text); err == nil && addr.Is4() {
-			return mistake("%s is no subnet: it does not say how long the prefix is", Say(text)).Try(`write "%s/24"`, text)
+			return mistake("%s is not a subnet: it does not say how long the prefix is", Say(text)).Try(`write "%s/24"`, text)
 		}
-		return mistake("%s is no subnet", Say(text)).Try(`write "10.8.67.0/24"`)
+		return mistake("%s is not a subnet", Say(text)).Try(`write "10.8.67.0/24"`)
 	}
 	if masked := prefix.Masked(); masked != prefix {
 		return mistake("%s has bits beyond its prefix", Say(text)).Try(`write "%s"`, masked)
@@ -58,7 +58,7 @@ func (a *Address) Parse(value any) *problem.Problem {
 		if prefix, err := netip.ParsePrefix(text); err == nil {
 			return mistake("%s is an address with a prefix", Say(text)).Try(`write "%s"`, prefix.Addr())
 		}
-		return mistake("%s is no address", Say(text)).Try(`write "10.8.67.1"`)
+		return mistake("%s is not an address", Say(text)).Try(`write "10.8.67.1"`)
 	}
 	*a = Address(addr)
 	return nil

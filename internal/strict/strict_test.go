@@ -121,8 +121,8 @@ func TestTwoStructures(t *testing.T) {
 		"2: small = 200 is too great",
 		"6: times.b must be a whole number, not \"x\"",
 		"8: unknown key \"Plain\" (known: any, kind, ratio, rest, small, time, times)",
-		"9: unknown key \"smal\" (\"small\" is the nearest)",
-		"10: unknown key \"knd\" (\"kind\" is the nearest)",
+		"9: unknown key \"smal\" (did you mean \"small\"?)",
+		"10: unknown key \"knd\" (did you mean \"kind\"?)",
 	}
 	if !reflect.DeepEqual(told, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(told, "\n"), strings.Join(want, "\n"))
@@ -156,7 +156,7 @@ func TestTags(t *testing.T) {
 	var told []string
 	Table(root, "", func(at *Node, p *problem.Problem) { told = append(told, fmt.Sprintf("%d: %v", at.Line, p)) }, &into)
 	want := []string{
-		`8: time: "s" is no duration (write "500ms" or "2m")`, `9: mode: a mode must be a string of octal digits, not 1 (write "0644")`,
+		`8: time: "s" is not a duration (write "500ms" or "2m")`, `9: mode: a mode must be a string of octal digits, not 1 (write "0644")`,
 	}
 	if !reflect.DeepEqual(told, want) {
 		t.Errorf("%q", told)
@@ -176,9 +176,9 @@ func TestTags(t *testing.T) {
 func TestSizes(t *testing.T) {
 	for value, want := range map[any]string{
 		"512MiB": "536870912", "1.5 GiB": "1610612736", "2TiB": "2199023255552", "0": "0", int64(7): "7", "100": "100",
-		"1G": `"1G" is no size (write "1GiB")`, "1 MB": `"1 MB" is no size (write "1MiB")`, "": `"" is no size (write "512MiB", "2GiB" or a number of bytes)`,
-		"-1": `"-1" is no size (write "512MiB", "2GiB" or a number of bytes)`, "0x10": `"0x10" is no size (write "512MiB", "2GiB" or a number of bytes)`,
-		"nan": `"nan" is no size (write "512MiB", "2GiB" or a number of bytes)`, "9e99": `"9e99" is no size (write "512MiB", "2GiB" or a number of bytes)`,
+		"1G": `"1G" is not a size (write "1GiB")`, "1 MB": `"1 MB" is not a size (write "1MiB")`, "": `"" is not a size (write "512MiB", "2GiB" or a number of bytes)`,
+		"-1": `"-1" is not a size (write "512MiB", "2GiB" or a number of bytes)`, "0x10": `"0x10" is not a size (write "512MiB", "2GiB" or a number of bytes)`,
+		"nan": `"nan" is not a size (write "512MiB", "2GiB" or a number of bytes)`, "9e99": `"9e99" is not a size (write "512MiB", "2GiB" or a number of bytes)`,
 		int64(-1): "-1 is less than nothing", true: `a size must be a string or a number of bytes, not true (write "512MiB" or "2GiB")`,
 	} {
 		var s Size

@@ -54,7 +54,7 @@ func (s *Size) Parse(value any) *problem.Problem {
 	}
 	n, err := strconv.ParseFloat(number, 64)
 	if err != nil || !(n >= 0) || n*factor > math.MaxInt64/2 || strings.ContainsAny(number, "xXpPeE_") {
-		p := mistake("%s is no size", Say(text))
+		p := mistake("%s is not a size", Say(text))
 		digits := strings.TrimRight(number, " kKMGTiIbB")
 		letter := strings.ToUpper(strings.TrimSpace(number[len(digits):]))
 		if _, err := strconv.ParseFloat(digits, 64); err == nil && letter != "" && letter[0] != 'B' && letter[0] != 'I' {
@@ -79,12 +79,12 @@ func (d *duration) Parse(value any) *problem.Problem {
 	parsed, err := time.ParseDuration(text)
 	if err != nil {
 		if n, err := strconv.Atoi(text); err == nil && n > 0 {
-			return mistake("%s is no duration", Say(text)).Try(`write "%ds"`, n)
+			return mistake("%s is not a duration", Say(text)).Try(`write "%ds"`, n)
 		}
-		return mistake("%s is no duration", Say(text)).Try(`write "500ms" or "2m"`)
+		return mistake("%s is not a duration", Say(text)).Try(`write "500ms" or "2m"`)
 	}
 	if parsed <= 0 {
-		return mistake("%s is no time at all", Say(text)).Try(`write "500ms" or "2m"`)
+		return mistake("%s is not a positive duration", Say(text)).Try(`write "500ms" or "2m"`)
 	}
 	*d = duration(parsed)
 	return nil

@@ -194,7 +194,7 @@ func (b *Builder) link(same string, dir int, name string) error {
 	}
 	defer func() { unix.Close(at) }() //nolint:errcheck // it was only gone through
 	parts := strings.Split(same, "/")
-	for _, part := range parts[:len(parts)-1] { // one by one: the whole path may be longer than a call takes
+	for _, part := range parts[:len(parts)-1] { // one by one: the full path may be longer than a call takes
 		next, err := unix.Openat(at, part, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 		if err != nil {
 			return err

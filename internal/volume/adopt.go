@@ -27,7 +27,7 @@ type Adoption struct {
 // that both have.
 func Adoptions(dirs host.Dirs, key, from string, heir *spec.Node, named []string) ([]Adoption, error) {
 	if from == "" || strings.ContainsAny(from, "/@") || strings.HasPrefix(from, ".") {
-		return nil, problem.New(problem.Usage, "%q is no name of a node", from)
+		return nil, problem.New(problem.Usage, "%q is not the name of a node", from)
 	}
 	var all []Adoption
 	for _, m := range heir.Mounts {

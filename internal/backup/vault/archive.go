@@ -74,7 +74,7 @@ func WriteArchive(path string) (*Archive, error) {
 	}
 	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
 		f.Close()
-		return nil, problem.New(problem.Usage, "the backup cannot be written: this is no regular file").At(part).Because(err).Try("remove it")
+		return nil, problem.New(problem.Usage, "the backup cannot be written: this is not a regular file").At(part).Because(err).Try("remove it")
 	}
 	if err := host.Flock(f, host.Alone); err != nil {
 		f.Close()
@@ -362,7 +362,7 @@ func (a *Archive) check(m member) error {
 		return a.note(block, m, pieces)
 	case m.name == markName:
 		if !bytes.Equal(content, mark()) {
-			return problem.New(problem.Unable, "this is no backup, or one of another format").At(a.path).Try("use the version of Orrery that wrote it")
+			return problem.New(problem.Unable, "this is not a backup, or it has another format").At(a.path).Try("use the version of Orrery that wrote it")
 		}
 	default:
 		a.id, a.text = strings.TrimSuffix(strings.TrimPrefix(m.name, "backups/"), ".json"), content

@@ -165,7 +165,7 @@ func (e *Entry) check() error {
 		return errors.New("no file is like that")
 	}
 	if (len(e.Data) > 0 || e.Size > 0) && (!e.IsFile() || !e.IsFirst()) {
-		return errors.New("it is no file, but has content")
+		return errors.New("it is not a file, but has content")
 	}
 	end := int64(0)
 	for i := range e.Data {

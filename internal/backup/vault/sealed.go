@@ -101,7 +101,7 @@ func Recipients(keys []string, passphraseFile string) ([]age.Recipient, error) {
 	for _, key := range keys {
 		to, err := age.ParseX25519Recipient(key)
 		if err != nil {
-			return nil, problem.New(problem.Usage, "%q is no public key of age", key).Try("age-keygen makes a pair; the public key begins with age1")
+			return nil, problem.New(problem.Usage, "%q is not a public key of age", key).Try("age-keygen makes a pair; the public key begins with age1")
 		}
 		all = append(all, to)
 	}

@@ -90,7 +90,7 @@ func (l *Experiment) Close() {
 
 // Resumed tells that a run goes on.
 func (l *Experiment) Resumed(dir string, rounds int) {
-	fmt.Fprintf(l.w, "going on with %s, which has %s so far (--fresh begins anew)\n", dir, phrase.Count(rounds, "round"))
+	fmt.Fprintf(l.w, "resuming %s, which has %s so far (--fresh starts again)\n", dir, phrase.Count(rounds, "round"))
 }
 
 // Watched tells what it took to watch the host.

@@ -115,7 +115,7 @@ func (p *pager) show(height int) []string {
 	rest := p.lines[1:]
 	p.top = max(0, min(p.top, len(rest)-p.page))
 	shown := append([]string{p.lines[0]}, rest[p.top:p.top+p.page]...)
-	return append(shown, fmt.Sprintf("lines %d to %d of %d; arrows, PgUp and PgDn show others, q ends", p.top+1, p.top+p.page, len(rest)))
+	return append(shown, fmt.Sprintf("lines %d to %d of %d; arrows, PgUp and PgDn scroll, q quits", p.top+1, p.top+p.page, len(rest)))
 }
 
 // draw gives what a terminal is sent: each line in the place of what was there, and nothing beyond the last.

@@ -33,7 +33,7 @@ func ReplaceNode(ctx context.Context, c *control.Session, where, node string) (*
 		return nil, err
 	}
 	if m.Site != s.Name {
-		return nil, problem.New(problem.Refused, "this is a backup of site %s, and not of %s; nothing was done", m.Site, s.Name).At(v.Where()).Try("name another backup, or another site with -C")
+		return nil, problem.New(problem.Refused, "this is a backup of site %s, not of %s; nothing was done", m.Site, s.Name).At(v.Where()).Try("name another backup, or another site with -C")
 	}
 	near, err := here.Of(h)
 	if err != nil {

@@ -41,7 +41,7 @@ func Pick(ctx context.Context, c *control.Session, where string, o PickOptions) 
 	}
 	watch.Close()
 	if err == nil && !p.Lost.Whole() {
-		err = problem.New(problem.Failed, "the backup is damaged; left out are: %s", p.Lost.String()).At(v.Where()).Try("orrery backup repair, or an older backup")
+		err = problem.New(problem.Failed, "the backup is damaged; these are left out: %s", p.Lost.String()).At(v.Where()).Try("orrery backup repair, or an older backup")
 	}
 	return done, err
 }
@@ -55,7 +55,7 @@ func pickFiles(ctx context.Context, p *backup.Pick, o PickOptions) (all []string
 	for _, file := range o.Files {
 		node, path, is := strings.Cut(file, ":")
 		if !is || !strings.HasPrefix(path, "/") {
-			return all, problem.New(problem.Usage, "%q names no file of a node", file).Try("--file NODE:/PATH")
+			return all, problem.New(problem.Usage, "%q does not name a file on a node", file).Try("--file NODE:/PATH")
 		}
 		at, err := p.File(ctx, node, path, dir)
 		if err != nil {

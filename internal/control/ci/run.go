@@ -31,7 +31,7 @@ func (p *Proof) Run(ctx context.Context) error {
 	within, cancel := context.WithTimeoutCause(ctx, p.options.Timeout, fmt.Errorf("not done within %s", p.options.Timeout))
 	wrong := p.prove(within)
 	if late := context.Cause(within); wrong != nil && late != nil && ctx.Err() == nil {
-		wrong = problem.New(problem.Failed, "site %s was not proven", p.Report.Site).Because(late).Try("say a longer --timeout, or see in the report what took so long")
+		wrong = problem.New(problem.Failed, "site %s did not pass", p.Report.Site).Because(late).Try("use a longer --timeout, or see in the report what took so long")
 	}
 	cancel()
 	p.Report.Took = time.Since(p.Report.Began)

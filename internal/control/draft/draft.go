@@ -84,7 +84,7 @@ func write(files []host.File) (paths []string, err error) {
 // nameFor makes a name for a site out of that of its directory, in which there is none yet.
 func nameFor(dir string) (string, error) {
 	if path := filepath.Join(dir, sitefile.Name); isThere(path) {
-		return "", problem.New(problem.Usage, "there is a site already").At(path).Try("give another directory")
+		return "", problem.New(problem.Usage, "there is already a site").At(path).Try("give another directory")
 	}
 	absolute, err := filepath.Abs(dir)
 	if err != nil {

@@ -31,7 +31,7 @@ func Start(dirs host.Dirs, nodes []*spec.Node) (letGo func(), err error) {
 		return nil, err
 	}
 	if err := cmd.Start(); err != nil {
-		return nil, problem.New(problem.Failed, "the process that would let nodes go on cannot be started").Because(err)
+		return nil, problem.New(problem.Failed, "the process that thaws nodes cannot be started").Because(err)
 	}
 	return func() {
 		_, _ = io.WriteString(in, allGoOn)
@@ -55,12 +55,12 @@ func Thaw(ctx context.Context, dirs host.Dirs, from io.Reader, nodes []string) e
 	for _, node := range nodes {
 		part := strings.SplitN(node, "/", 4)
 		if len(part) < 4 {
-			return problem.New(problem.Usage, "%q is no node", node)
+			return problem.New(problem.Usage, "%q is not a node", node)
 		}
 		id, err := strconv.Atoi(part[2])
 		freezer, ok := engines[part[0]].(engine.Freezer)
 		if err != nil || !ok {
-			return problem.New(problem.Usage, "%q is no node", node)
+			return problem.New(problem.Usage, "%q is not a node", node)
 		}
 		errs = errors.Join(errs, freezer.Thaw(context.WithoutCancel(ctx), engine.Ref{Site: part[1], ID: id, Name: part[3]}))
 	}

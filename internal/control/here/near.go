@@ -39,6 +39,6 @@ func Of(h *apply.Steered) (Near, error) {
 	if near, is := h.Host.(Near); is {
 		return near, nil
 	}
-	return nil, problem.New(problem.Unable, "host %s is another machine: what is in its nodes and volumes is not at hand here", h.Name).
+	return nil, problem.New(problem.Unable, "host %s is another machine: the contents of its nodes and volumes are not available here", h.Name).
 		Try("run the same command on that host")
 }

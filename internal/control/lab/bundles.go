@@ -27,7 +27,7 @@ func Find(c *control.Session, name string) (string, error) {
 			return dir, nil
 		}
 	}
-	p := problem.New(problem.Usage, "%s is no bundle", name)
+	p := problem.New(problem.Usage, "%s is not a bundle", name)
 	heads, _ := bundle.List(Bundles(c))
 	ids := make([]string, len(heads))
 	for i, h := range heads {

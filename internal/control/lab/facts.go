@@ -36,7 +36,7 @@ func (s *stand) facts(ctx context.Context, g *setting.Ground) (known, error) {
 				return k, err
 			}
 			if p.Digests[setting] != p.Digests[experiment.Bare] {
-				return k, problem.New(problem.Surprise, "%s is another file in setting %s than on the bare host", name, setting).
+				return k, problem.New(problem.Surprise, "%s is not the same file in setting %s as on the bare host", name, setting).
 					Try("run it again with --fresh; if it is so still, report it")
 			}
 		}

@@ -138,7 +138,7 @@ func measure(ctx context.Context, w Watcher, e *experiment.Experiment, stand *st
 // interrupted says how a run is gone on with that the user has ended.
 func interrupted(err error) error {
 	if errors.Is(err, context.Canceled) {
-		return problem.New(problem.Interrupted, "interrupted; what was measured is kept").Try("the same command goes on from there")
+		return problem.New(problem.Interrupted, "interrupted; what was measured is kept").Try("run the same command to resume")
 	}
 	return err
 }

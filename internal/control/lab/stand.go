@@ -200,7 +200,7 @@ func freeSubnets(n int) ([]string, error) {
 		}
 	}
 	if len(free) < n {
-		return nil, problem.New(problem.Unable, "no %d free networks in 198.18.0.0/15", n).Try("ip route shows who has them")
+		return nil, problem.New(problem.Unable, "no %d free networks in 198.18.0.0/15", n).Try("ip route shows who uses them")
 	}
 	return free, nil
 }

@@ -84,7 +84,7 @@ func mirrorAt(c *control.Session, s *site.Site, named string) (string, error) {
 	}
 	if dir, ok := access.LocalDir(s.Mirror.Apt); ok {
 		if filepath.Base(dir) != "apt" {
-			return "", problem.New(problem.Usage, "[mirror] apt = %q is not laid out as orrery mirror pull does it", s.Mirror.Apt).
+			return "", problem.New(problem.Usage, "[mirror] apt = %q is not laid out as by orrery mirror pull", s.Mirror.Apt).
 				Try("say which directory: orrery mirror pull DIRECTORY")
 		}
 		return filepath.Dir(dir), nil

@@ -89,7 +89,7 @@ func read(ctx context.Context, c *control.Session, s *site.Site, name string, in
 // kept gives a log that was opened, and the file in which it is here.
 func kept(to io.Writer, log io.ReadCloser, err error, of string) error {
 	if errors.Is(err, fs.ErrNotExist) {
-		fmt.Fprintf(to, "==> %s: nothing was printed\n", of)
+		fmt.Fprintf(to, "==> %s: no output\n", of)
 		return nil
 	}
 	if err != nil {

@@ -28,7 +28,7 @@ func Enter(ctx context.Context, c *control.Session, file string) error {
 		from = "/" // it may be gone
 	}
 	if err := host.OwnSurroundings(); err != nil {
-		return problem.New(problem.Unable, "the surroundings of the caller cannot be left").Because(err)
+		return problem.New(problem.Unable, "the caller's environment cannot be dropped").Because(err)
 	}
 	p, err := member.Caller(ctx, in)
 	if err != nil {
@@ -84,7 +84,7 @@ func recorded(c *control.Session, said string) (m register.Marker, owner string,
 		case 1:
 			return register.Marker{Site: found[0].Site, Twin: c.Twin, Dir: found[0].Dir}, found[0].Options.Owner, nil
 		}
-		return m, "", problem.New(problem.Usage, "twins of %s are called %s", phrase.Count(len(found), "site"), c.Twin).Try("say -C %s, for instance", found[0].Site)
+		return m, "", problem.New(problem.Usage, "twins of %s are called %s", phrase.Count(len(found), "site"), c.Twin).Try("use -C %s, for example", found[0].Site)
 	}
 	up := slices.DeleteFunc(c.SitesUp(), func(m register.Marker) bool { return m.Twin != "" })
 	here := slices.DeleteFunc(slices.Clone(up), func(m register.Marker) bool { return m.Dir != c.From })
@@ -97,10 +97,10 @@ func recorded(c *control.Session, said string) (m register.Marker, owner string,
 	case len(found) == 0 && said == "":
 		return m, "", problem.New(problem.Usage, "no site is up on this host").Try("ask whoever administers it")
 	case len(found) == 0:
-		return m, "", problem.New(problem.Refused, "%s is no site that root has brought up on this host; nothing was done", said).
+		return m, "", problem.New(problem.Refused, "%s is not a site that root has brought up on this host; nothing was done", said).
 			Try("ask whoever administers it: what is in a site directory runs as root")
 	}
-	return m, "", problem.New(problem.Usage, "which site? %d are up on this host", len(found)).Try("say -C %s, for instance", found[0].Site)
+	return m, "", problem.New(problem.Usage, "which site? %d are up on this host", len(found)).Try("use -C %s, for example", found[0].Site)
 }
 
 // pathOf gives the path that a caller means, by its letters only: it is compared, and never followed.

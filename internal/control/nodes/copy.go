@@ -119,10 +119,10 @@ func crowdOf(ctx context.Context, session *control.Session, s *site.Site, all []
 		switch {
 		case p.nodes == nil:
 		case p.many && i > 0 && all[0].many:
-			return nil, problem.New(problem.Usage, "from several nodes to several is more than one copy says").Try("name one node, or a directory of this host")
+			return nil, problem.New(problem.Usage, "one copy cannot go from several nodes to several").Try("name one node, or a directory of this host")
 		case p.many || c.Nodes == nil:
 			if c.Nodes != nil && manySpots(all[:i]) && !slices.Equal(c.Nodes, p.nodes) {
-				return nil, problem.New(problem.Usage, "two selectors mean different nodes").Try("copy from one after the other")
+				return nil, problem.New(problem.Usage, "the two selectors choose different nodes").Try("copy from one after the other")
 			}
 			c.Nodes = p.nodes
 		}

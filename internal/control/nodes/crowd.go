@@ -91,7 +91,7 @@ func (c *Crowd) Speak(ctx context.Context, show Speech, do func(ctx context.Cont
 	if err := show.Close(); err != nil || ctx.Err() == nil {
 		return endings, err
 	}
-	return endings, problem.New(problem.Interrupted, "interrupted").Try("the lines above say where it has ended; run the same command again for the others")
+	return endings, problem.New(problem.Interrupted, "interrupted").Try("the lines above say where it ended; run the same command again for the others")
 }
 
 // in gives the way into a node, which says so if there is none.

@@ -25,13 +25,13 @@ func ListenOnLoopback(listen, port string) (net.Listener, error) {
 	}
 	name, number, err := net.SplitHostPort(listen)
 	if err != nil || !validPort(number) && number != "0" {
-		return nil, problem.New(problem.Usage, "%q is no ADDRESS:PORT", listen).Try("--listen 127.0.0.1:8080")
+		return nil, problem.New(problem.Usage, "%q is not ADDRESS:PORT", listen).Try("--listen 127.0.0.1:8080")
 	}
 	if name == "localhost" {
 		name = "127.0.0.1"
 	}
 	if address, err := netip.ParseAddr(name); err != nil || !address.IsLoopback() {
-		return nil, problem.New(problem.Usage, "%q is no loopback address, and others could connect to another", name).
+		return nil, problem.New(problem.Usage, "%q is not a loopback address, so others could connect to it", name).
 			Try("--listen 127.0.0.1:%s, and ssh -L from elsewhere", number)
 	}
 	l, err := net.Listen("tcp", net.JoinHostPort(name, number))
@@ -64,7 +64,7 @@ type Way struct {
 func WayTo(c *control.Session, s *site.Site, target string) (*Way, error) {
 	name, port, ok := strings.Cut(target, ":")
 	if !ok || !validPort(port) {
-		return nil, problem.New(problem.Usage, "%q is no NODE:PORT", target).Try("orrery forward portal:80")
+		return nil, problem.New(problem.Usage, "%q is not NODE:PORT", target).Try("orrery forward portal:80")
 	}
 	n, err := control.Declared(s, name)
 	if err != nil {

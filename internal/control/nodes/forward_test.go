@@ -138,13 +138,13 @@ func TestListenOnLoopback(t *testing.T) {
 	busy := listener(t)
 	_, taken, _ := net.SplitHostPort(busy.Addr().String())
 	for listen, want := range map[string]string{
-		"0.0.0.0:0":          "no loopback address",
-		":8080":              "no loopback address",
-		"10.8.67.1:80":       "no loopback address",
-		"example.org:80":     "no loopback address",
-		"127.0.0.1":          "no ADDRESS:PORT",
-		"127.0.0.1:http":     "no ADDRESS:PORT",
-		"127.0.0.1:65536":    "no ADDRESS:PORT",
+		"0.0.0.0:0":          "not a loopback address",
+		":8080":              "not a loopback address",
+		"10.8.67.1:80":       "not a loopback address",
+		"example.org:80":     "not a loopback address",
+		"127.0.0.1":          "not ADDRESS:PORT",
+		"127.0.0.1:http":     "not ADDRESS:PORT",
+		"127.0.0.1:65536":    "not ADDRESS:PORT",
 		"127.0.0.1:" + taken: "is taken",
 		"":                   "port " + taken + " of 127.0.0.1 is taken",
 	} {
@@ -170,7 +170,7 @@ func TestWayTo(t *testing.T) {
 	var c control.Session
 	s := &site.Site{Nodes: []site.Node{{Name: "portal"}}}
 	for target, want := range map[string]string{
-		"portal": "no NODE:PORT", "portal:": "no NODE:PORT", "portal:0": "no NODE:PORT", "portal:http": "no NODE:PORT",
+		"portal": "not NODE:PORT", "portal:": "not NODE:PORT", "portal:0": "not NODE:PORT", "portal:http": "not NODE:PORT",
 		"portel:80": "did you mean portal?", ":80": "no node",
 	} {
 		if _, err := WayTo(&c, s, target); err == nil || !strings.Contains(err.Error(), want) {

@@ -45,7 +45,7 @@ func (r Register) LoadRelease(s *site.Site, number int) (*site.Site, error) {
 	}
 	made, err := r.keptRelease(s, dir, r.ReadReleaseRecord(s.Key(), number).Dir, number)
 	if err != nil {
-		return nil, problem.New(problem.Failed, "release %d of site %s: what it was staged from cannot be read", number, s.Key()).At(dir).Because(err).
+		return nil, problem.New(problem.Failed, "release %d of site %s: its copy of the site directory cannot be read", number, s.Key()).At(dir).Because(err).
 			Try("stage it again under another number")
 	}
 	return made, nil
@@ -67,7 +67,7 @@ func (r Register) keptRelease(s *site.Site, dir, home string, number int) (*site
 func ReleaseNumber(s *site.Site, text string) (int, error) {
 	switch text {
 	case "":
-		return 0, problem.New(problem.Usage, "which release?").Try("--release 701, or --release next for the highest that is declared")
+		return 0, problem.New(problem.Usage, "which release?").Try("--release 701, or --release next for the highest declared release")
 	case "next":
 		highest := 0
 		for _, r := range s.Releases {
@@ -80,7 +80,7 @@ func ReleaseNumber(s *site.Site, text string) (int, error) {
 	}
 	number, err := strconv.Atoi(text)
 	if err != nil || number < 0 {
-		return 0, problem.New(problem.Usage, "%q is no number of a release", text).Try(`such as --release 701, or --release next`)
+		return 0, problem.New(problem.Usage, "%q is not the number of a release", text).Try(`such as --release 701, or --release next`)
 	}
 	return number, nil
 }
@@ -122,11 +122,11 @@ func (r Register) KeepRelease(s, staged *site.Site, number int, from, who string
 // copySite copies what a site directory consists of, and sees to it that the copy is the same site.
 func (r Register) copySite(s, staged *site.Site, from, to string, number int) error {
 	if _, err := sitefile.Keep(from, to); err != nil {
-		return problem.New(problem.Failed, "the site directory cannot be kept for release %d", number).At(from).Because(err)
+		return problem.New(problem.Failed, "the site directory cannot be copied for release %d", number).At(from).Because(err)
 	}
 	kept, err := r.keptRelease(s, to, from, number)
 	if err != nil {
-		return problem.New(problem.Failed, "the copy of the site directory that is kept for release %d cannot be read", number).At(to).Because(err)
+		return problem.New(problem.Failed, "the copy of the site directory for release %d cannot be read", number).At(to).Because(err)
 	}
 	what, err := release.Difference(staged, kept)
 	if err == nil && what != "" {

@@ -60,7 +60,7 @@ func contentsOf(store *image.Store, s *site.Site, n *observe.Node) (Contents, er
 	for _, digest := range slices.Backward(n.Layers()) {
 		r, err := store.Record(digest)
 		if err != nil {
-			return one, problem.New(problem.Failed, "node %s: what layer %s consists of is not known", n.Name, digest).Because(err).Try("orrery image verify")
+			return one, problem.New(problem.Failed, "node %s: the contents of layer %s are not known", n.Name, digest).Because(err).Try("orrery image verify")
 		}
 		one.Content = append(one.Content, r.Content)
 		versions(one.Packages, r.Packages, "=")

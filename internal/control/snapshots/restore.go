@@ -95,7 +95,7 @@ func (r *restoring) agree() error {
 func (r *restoring) check(ctx context.Context) error {
 	r.nodes = r.from.Chosen(r.chosen)
 	if len(r.nodes) == 0 {
-		return problem.New(problem.Usage, "none of these nodes is in snapshot %s", r.from.ID).Try("orrery snapshot ls --json tells what is in it")
+		return problem.New(problem.Usage, "none of these nodes is in snapshot %s", r.from.ID).Try("orrery snapshot ls --json shows what is in it")
 	}
 	if err := r.from.MayPutBack(r.Dirs, r.chosen); err != nil {
 		return err
@@ -108,7 +108,7 @@ func (r *restoring) check(ctx context.Context) error {
 		for i := range seen.Nodes {
 			now := &seen.Nodes[i]
 			if now.Name == n.Record.Name && !now.Staged && !n.Record.Staged && now.ID != n.Record.ID || now.ID == n.Record.ID && now.Staged != n.Record.Staged {
-				return problem.New(problem.Surprise, "node %s is of another release now than in snapshot %s", n.Record.Name, r.from.ID).
+				return problem.New(problem.Surprise, "node %s now belongs to another release than in snapshot %s", n.Record.Name, r.from.ID).
 					Try("orrery switch to release %d first", n.Record.Release)
 			}
 			if now.ID == n.Record.ID && now.Runs() {
@@ -156,7 +156,7 @@ func (r *restoring) takeBack(back *snapshot.Restore, why error) error {
 		return problem.New(problem.Left, "%s was not restored, and what was there before could not be put back", r.What).
 			Because(errors.Join(why, err)).Try("orrery snapshot restore %s", r.from.ID)
 	}
-	return problem.New(problem.Undone, "%s was not restored; all is as it was before", r.What).Because(why)
+	return problem.New(problem.Undone, "%s was not restored; everything is as it was before", r.What).Because(why)
 }
 
 func (r *restoring) stops() []*plan.Step {

@@ -81,7 +81,7 @@ func Remove(ctx context.Context, c *control.Session, s *site.Site, ids []string)
 				return err
 			}
 		}
-		if _, err := c.AskProduction(s, fmt.Sprintf("%s would be removed for good.", phrase.Count(len(ids), "snapshot"))); err != nil {
+		if _, err := c.AskProduction(s, fmt.Sprintf("%s would be deleted permanently.", phrase.Count(len(ids), "snapshot"))); err != nil {
 			return err
 		}
 		for _, id := range ids {

@@ -84,7 +84,7 @@ func mirrors(c *control.Session, names []string) (*site.Site, []volume.Mirror, e
 		return nil, nil, err
 	}
 	if s.Twin != "" {
-		return nil, nil, problem.New(problem.Refused, "the volumes of a twin are not mirrored: they would go over those of %s", s.Name)
+		return nil, nil, problem.New(problem.Refused, "the volumes of a twin are not mirrored: they would overwrite those of %s", s.Name)
 	}
 	all, err := c.Mirrors(s)
 	if err != nil {

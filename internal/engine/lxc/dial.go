@@ -17,7 +17,7 @@ import (
 // Dial connects from inside the node's network. The address must be numeric: a name would be looked up on the host, and what is found be dialled there.
 func (r runner) Dial(ctx context.Context, network, address string) (conn net.Conn, err error) {
 	if _, err := netip.ParseAddrPort(address); err != nil {
-		return nil, problem.New(problem.Failed, "%s is no address, and names are not looked up", address).At(r.c.ref.Name)
+		return nil, problem.New(problem.Failed, "%s is not an address, and names are not looked up", address).At(r.c.ref.Name)
 	}
 	err = host.Apart(func() (err error) {
 		conn, err = r.c.dial(ctx, network, address)

@@ -91,7 +91,7 @@ func TestNoNumber(t *testing.T) {
 	must(t, w.Close())
 	c, err := Read(dir)
 	must(t, err)
-	if got := c.Trials[0]; got.Error != "a is no number: NaN" || len(got.Samples) != 1 {
+	if got := c.Trials[0]; got.Error != "a is not a number: NaN" || len(got.Samples) != 1 {
 		t.Errorf("trial %+v", got)
 	}
 }
@@ -160,8 +160,8 @@ func TestDamaged(t *testing.T) {
 
 func TestNoBundle(t *testing.T) {
 	for text, want := range map[string]string{
-		"":                          "this is no bundle: it has no bundle.json",
-		"{}":                        "this is no bundle: bundle.json has no format",
+		"":                          "this is not a bundle: it has no bundle.json",
+		"{}":                        "this is not a bundle: bundle.json has no format",
 		`{"format": 7}`:             "the bundle has format 7, and this orrery reads up to 1",
 		"{\n\"format\": 1,\n x":     "bundle.json:3: the head of the bundle is damaged: it is not JSON",
 		`{"format":1,"rounds":"3"}`: `bundle.json:1: the head of the bundle is damaged: "rounds" must not be a string`,

@@ -80,7 +80,7 @@ func enter(dir string) (*tree.Root, error) {
 		}
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, problem.New(problem.Failed, "this is no bundle: it is not there").At(dir).Try("orrery lab ls lists the bundles")
+		return nil, problem.New(problem.Failed, "this is not a bundle: it is not there").At(dir).Try("orrery lab ls lists the bundles")
 	}
 	return nil, problem.New(problem.Failed, "the bundle cannot be read").At(dir).Because(err)
 }
@@ -142,7 +142,7 @@ func readHead(root *tree.Root) (Head, error) {
 	dir, path := root.Name(), filepath.Join(root.Name(), HeadFile)
 	text, err := root.ReadFile(HeadFile, mostHead)
 	if errors.Is(err, fs.ErrNotExist) {
-		return Head{}, problem.New(problem.Failed, "this is no bundle: it has no %s", HeadFile).At(dir).Try("orrery lab ls lists the bundles")
+		return Head{}, problem.New(problem.Failed, "this is not a bundle: it has no %s", HeadFile).At(dir).Try("orrery lab ls lists the bundles")
 	}
 	if err != nil {
 		return Head{}, problem.New(problem.Failed, "the bundle cannot be read").At(path).Because(err)
@@ -157,7 +157,7 @@ func readHead(root *tree.Root) (Head, error) {
 			Try("use a newer orrery")
 	}
 	if version.Format < 1 {
-		return Head{}, problem.New(problem.Failed, "this is no bundle: %s has no format", HeadFile).At(dir)
+		return Head{}, problem.New(problem.Failed, "this is not a bundle: %s has no format", HeadFile).At(dir)
 	}
 	var h Head
 	if err := json.Unmarshal(text, &h); err != nil {

@@ -110,7 +110,7 @@ func (w *Writer) Trial(t Trial) error {
 		if !math.IsNaN(s.Value) && !math.IsInf(s.Value, 0) {
 			kept = append(kept, s)
 		} else if t.Error == "" {
-			t.Error = fmt.Sprintf("%s is no number: %v", s.Figure, s.Value)
+			t.Error = fmt.Sprintf("%s is not a number: %v", s.Figure, s.Value)
 		}
 	}
 	t.Samples = kept

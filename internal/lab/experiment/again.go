@@ -21,7 +21,7 @@ func (r *reading) again() {
 			for _, s := range e.Settings {
 				names = append(names, s.Name)
 			}
-			r.wrong(at, choose(mistake("again = %q is no setting", named), named, names))
+			r.wrong(at, choose(mistake("again = %q is not a setting", named), named, names))
 			return
 		case !e.Settings[i].twice():
 			r.wrong(at, mistake("setting %q cannot be had twice", named).Try("name another one, or write again = %q", noTwin))

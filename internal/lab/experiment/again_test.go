@@ -30,7 +30,7 @@ func TestAgain(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"again = \"vet\"\n" + settings:                              `x.toml:1: again = "vet" is no setting ("veth" is the nearest)`,
+		"again = \"vet\"\n" + settings:                              `x.toml:1: again = "vet" is not a setting (did you mean "veth"?)`,
 		"again = \"nic\"\n" + settings:                              `x.toml:1: setting "nic" cannot be had twice`,
 		settings + "[setting.veth-again]\n":                         `x.toml:12: setting "veth-again" is called as the node of "veth again" is`,
 		"rounds_per_instance = \"many\"\n" + settings:               `x.toml:1: rounds_per_instance: "many" is neither "auto" nor a number`,

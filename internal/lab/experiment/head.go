@@ -54,7 +54,7 @@ func (r *reading) head() {
 		mistake("width = %v is not from %v to %v", e.Width, leastWidth, mostWidth).Try("0.1 is an interval such as 0.95 to 1.05"))
 	r.must("suite", suite.MatchString(e.Suite), mistake("suite %q is none of Debian", e.Suite).Try(`write suite = "bookworm"`))
 	r.must("dir", e.Dir == "" || filepath.IsAbs(e.Dir) && !strings.ContainsFunc(e.Dir, unfit),
-		mistake("dir = %q is no absolute path", e.Dir).Try(`write a directory on the disk to be measured, such as "/srv/lab"`))
+		mistake("dir = %q is not an absolute path", e.Dir).Try(`write a directory on the disk to be measured, such as "/srv/lab"`))
 	if e.Dir != "" {
 		e.Dir = filepath.Clean(e.Dir)
 	}

@@ -44,7 +44,7 @@ func Read(path string) (*Experiment, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, problem.List{absent(path)}
 	case errors.Is(err, tree.ErrNotRegular):
-		return nil, problem.List{mistake("this is no file").At(path).Try("name an experiment, such as lab/x%s", Suffix)}
+		return nil, problem.List{mistake("this is not a file").At(path).Try("name an experiment, such as lab/x%s", Suffix)}
 	case errors.Is(err, tree.ErrTooLarge):
 		return nil, problem.List{mistake("the file has more than %d KiB", maxFile>>10).At(path).Try("is it the right file?")}
 	case err != nil:
@@ -66,7 +66,7 @@ func absent(path string) *problem.Problem {
 	}
 	switch nearest := problem.Nearest(filepath.Base(path), beside); {
 	case nearest != "":
-		return p.Try("%s is the nearest", filepath.Join(dir, nearest))
+		return p.Try("did you mean %s?", filepath.Join(dir, nearest))
 	case len(beside) > 0:
 		return p.Try("%s has %s", dir, strings.Join(beside, ", "))
 	}

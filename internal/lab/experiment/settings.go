@@ -131,7 +131,7 @@ func (r *reading) network(at *strict.Node, s *Setting) {
 // choose names the nearest of what may be written, or all of it.
 func choose(p *problem.Problem, given string, all []string) *problem.Problem {
 	if nearest := problem.Nearest(given, all); nearest != "" {
-		return p.Try("%q is the nearest", nearest)
+		return p.Try("did you mean %q?", nearest)
 	}
 	return p.Try("known: %s", strings.Join(all, ", "))
 }

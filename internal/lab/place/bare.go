@@ -111,7 +111,7 @@ func (b *Bare) words(program string) ([]string, error) {
 	}
 	linker, err := interpreter(file)
 	if err != nil {
-		return nil, problem.New(problem.Unable, "%s is no program that can be run outside the layer", program).At(file).Because(err).
+		return nil, problem.New(problem.Unable, "%s is not a program that can be run outside the layer", program).At(file).Because(err).
 			Try("tests on the bare host run binaries (ELF), no scripts")
 	}
 	if linker == "" {

@@ -40,7 +40,7 @@ type Rate float64
 func (r *Rate) UnmarshalText(text []byte) error {
 	n, factor, err := scaled(string(text), []unit{{"Gbit/s", 1e9}, {"Mbit/s", 1e6}, {"kbit/s", 1e3}, {"bit/s", 1}})
 	if err != nil || !(n >= 0 && n*factor < 1e15) {
-		return problem.New(problem.Mistake, "%q is no rate", text).Try(`write "100Mbit/s", "10Gbit/s" or a number of bit/s; 0: no bound`)
+		return problem.New(problem.Mistake, "%q is not a rate", text).Try(`write "100Mbit/s", "10Gbit/s" or a number of bit/s; 0: no bound`)
 	}
 	*r = Rate(n * factor)
 	return nil
@@ -58,7 +58,7 @@ var (
 func (b *Bytes) UnmarshalText(text []byte) error {
 	n, factor, err := scaled(string(text), slices.Concat(longUnits, shortUnits))
 	if err != nil || n != math.Trunc(n) || n < 1 || n*factor > 1<<60 {
-		return problem.New(problem.Mistake, "%q is no size", text).Try(`write "4KiB", "256MiB", "2GiB" or a number of bytes`)
+		return problem.New(problem.Mistake, "%q is not a size", text).Try(`write "4KiB", "256MiB", "2GiB" or a number of bytes`)
 	}
 	*b = Bytes(n * factor)
 	return nil

@@ -107,7 +107,7 @@ func Former(r observe.Releases, nodes []string) (map[string]int, error) {
 	for _, name := range nodes {
 		former, known := r.Former[name]
 		if !known {
-			return nil, problem.New(problem.Mistake, "node %s has no former release to return to", name).Try("orrery release ls shows which are there")
+			return nil, problem.New(problem.Mistake, "node %s has no former release to return to", name).Try("orrery release ls lists the releases")
 		}
 		to[name] = former
 	}

@@ -105,7 +105,7 @@ func (c *checker) unknown(key []string, kind, name string, known []string) {
 	}
 	cure := fmt.Sprintf("declare [%s.%s]", kind, problem.Short(name, 200))
 	if nearest := c.nearest(kind, name, known); nearest != "" {
-		cure = fmt.Sprintf("%q is the nearest", nearest)
+		cure = fmt.Sprintf("did you mean %q?", nearest)
 	} else if len(known) > 0 && len(known) <= 8 {
 		cure += " or use " + sentence(known)
 	}

@@ -77,7 +77,7 @@ func (c *checker) roleSteps(r *site.Role) {
 			c.wrong(at("role", r.Name, "step", k, "user"), `such as "root"`, "user %q is not legal", s.User)
 		}
 		if len(s.Interpreter) > 0 && !path.IsAbs(s.Interpreter[0]) {
-			c.wrong(at("role", r.Name, "step", k, "interpreter"), `such as ["/usr/bin/env", "python3"]`, "interpreter %q is no absolute path", s.Interpreter[0])
+			c.wrong(at("role", r.Name, "step", k, "interpreter"), `such as ["/usr/bin/env", "python3"]`, "interpreter %q is not an absolute path", s.Interpreter[0])
 		}
 	}
 }

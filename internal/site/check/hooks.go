@@ -34,7 +34,7 @@ func (c *checker) hooks() {
 				c.wrong(at("hook", h.Name, "url"), `such as "https://chat.example/hook"`, "the url of hook %s is none of a server", h.Name)
 			}
 		case !strings.HasPrefix(h.Command[0], "/"):
-			c.wrong(at("hook", h.Name, "command"), "give the whole path of a program of the host", "command %q does not begin with /", h.Command[0])
+			c.wrong(at("hook", h.Name, "command"), "give the full path of a program of the host", "command %q does not begin with /", h.Command[0])
 		}
 		if !account.MatchString(h.User) {
 			c.wrong(at("hook", h.Name, "user"), `such as "nobody"`, "user %q is not legal", h.User)

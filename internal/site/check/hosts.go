@@ -31,7 +31,7 @@ func (c *checker) hosts() {
 			first[h.Address] = h.Name
 		}
 		if !sane(h.Cpus) {
-			c.wrong(at("host", h.Name, "cpus"), "leave it out: the host is asked", "cpus = %v is no number of processors", h.Cpus)
+			c.wrong(at("host", h.Name, "cpus"), "leave it out: the host is asked", "cpus = %v is not a number of processors", h.Cpus)
 		}
 		if h.Memory != 0 && h.Memory < minMemory {
 			c.wrong(at("host", h.Name, "memory"), "leave it out: the host is asked", "memory = %d bytes is less than a node needs", h.Memory)
@@ -101,7 +101,7 @@ func (c *checker) mirror() {
 			continue
 		}
 		if part.value != "" && (u.Scheme == "file" || u.Scheme == "copy") && (u.Host != "" || !strings.HasPrefix(u.Path, "/")) {
-			c.wrong(at("mirror", part.key), "write file:///srv/mirror, with three slashes", "%s = %q is no directory of this host", part.key, part.value)
+			c.wrong(at("mirror", part.key), "write file:///srv/mirror, with three slashes", "%s = %q is not a directory of this host", part.key, part.value)
 		}
 	}
 }

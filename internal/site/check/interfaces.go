@@ -34,9 +34,9 @@ func (c *checker) kind(n *site.Network) {
 	if n.Kind != "" && !slices.Contains(site.Kinds, n.Kind) {
 		cure := "one of " + sentence(site.Kinds)
 		if nearest := c.nearest("kind", n.Kind, site.Kinds); nearest != "" {
-			cure = fmt.Sprintf("%q is the nearest; there are %s", nearest, sentence(site.Kinds))
+			cure = fmt.Sprintf("did you mean %q? There are %s", nearest, sentence(site.Kinds))
 		}
-		c.wrong(key("kind"), cure, "network %s is of kind %q, which there is not", n.Name, n.Kind)
+		c.wrong(key("kind"), cure, "network %s is of kind %q, which does not exist", n.Name, n.Kind)
 		return
 	}
 	switch {

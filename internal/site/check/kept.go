@@ -38,7 +38,7 @@ func (c *checker) volumes() {
 			c.wrong(at("volume", v.Name, "nfs"), `such as "nas:/export/pgdata"`, "nfs = %q is no NFS export", v.NFS)
 		case v.Path != "":
 			if !path.IsAbs(v.Path) || path.Clean(v.Path) == "/" {
-				c.wrong(at("volume", v.Name, "path"), `such as "/srv/pgdata"`, "path = %q is no absolute path of a directory", v.Path)
+				c.wrong(at("volume", v.Name, "path"), `such as "/srv/pgdata"`, "path = %q is not an absolute path of a directory", v.Path)
 			}
 		}
 	}
@@ -54,7 +54,7 @@ func (c *checker) mirrored(v site.Volume) {
 	switch {
 	case v.Mirror == "":
 	case target == nil || path.Clean(target[1]) == "/" || strings.Contains(target[1]+"/", "/../"):
-		c.wrong(at("volume", v.Name, "mirror"), `such as "backup@ct:/srv/archive" or "/mnt/archive"`, "mirror = %q is no absolute path of a directory, here or on another machine", v.Mirror)
+		c.wrong(at("volume", v.Name, "mirror"), `such as "backup@ct:/srv/archive" or "/mnt/archive"`, "mirror = %q is not an absolute path of a directory, here or on another machine", v.Mirror)
 	case v.Path != "" && target[1] == v.Mirror && overlap(v.Path, v.Mirror):
 		c.wrong(at("volume", v.Name, "mirror"), "choose a directory elsewhere", "mirror = %q is not apart from the volume itself, %s", v.Mirror, v.Path)
 	}

@@ -59,7 +59,7 @@ func (c *checker) limits(n *site.Node) {
 		c.wrong(at("node", n.Name, "swap"), "say memory too", "node %s has a limit of swap and none of memory", n.Name)
 	}
 	if !sane(l.Cpus) || l.Cpus != 0 && l.Cpus < minCpus {
-		c.wrong(at("node", n.Name, "cpus"), "more than 0; 0 is no limit", "cpus = %v is no number of processors", l.Cpus)
+		c.wrong(at("node", n.Name, "cpus"), "more than 0; 0 means no limit", "cpus = %v is not a number of processors", l.Cpus)
 	}
 	if l.Memory != 0 && l.Memory < minMemory {
 		c.wrong(at("node", n.Name, "memory"), "at least 16MiB", "memory = %d bytes is too little to start with", l.Memory)

@@ -188,7 +188,7 @@ func (c *checker) pip(key []string, name, file string, pins map[string]bool) {
 	}
 	cure := fmt.Sprintf("add %s==VERSION to it", bare)
 	if nearest := problem.Nearest(normal(bare), known); nearest != "" {
-		cure = fmt.Sprintf("%q is the nearest; or %s", nearest, cure)
+		cure = fmt.Sprintf("did you mean %q? Otherwise %s", nearest, cure)
 	}
 	c.wrong(key, cure, "Python package %q is not in %s", name, file)
 }

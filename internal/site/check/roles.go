@@ -36,7 +36,7 @@ func (c *checker) role(key []string, name string) {
 	known := names(c.site.Roles, func(r *site.Role) string { return r.Name })
 	cure := fmt.Sprintf("write roles/%s/role.toml", name)
 	if nearest := c.nearest("role", name, known); nearest != "" {
-		cure = fmt.Sprintf("%q is the nearest, or %s", nearest, cure)
+		cure = fmt.Sprintf("did you mean %q? Otherwise %s", nearest, cure)
 	}
 	c.wrong(key, cure, "there is no role %q", name)
 }

@@ -25,7 +25,7 @@ func (t term) miss(v *View, text string) *problem.Problem {
 	p := problem.New(problem.Usage, "selector %q at %d: %s", text, t.at, what)
 	known := t.known(v)
 	if nearest := problem.Nearest(t.value, known); nearest != "" {
-		return p.Try("%q is the nearest", nearest)
+		return p.Try("did you mean %q?", nearest)
 	}
 	if t.property == "name" && slices.Contains(properties, t.value) {
 		return p.Try("a property is written %s=VALUE", t.value)

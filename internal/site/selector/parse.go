@@ -156,7 +156,7 @@ func (p *parser) term(property string, value token) (expr, error) {
 	case "id":
 		var ok bool
 		if t.from, t.to, ok = span(value.text); !ok {
-			return nil, p.wrong(value, "%q is no id", value.text).Try("write id=101 or id=200..231")
+			return nil, p.wrong(value, "%q is not an id", value.text).Try("write id=101 or id=200..231")
 		}
 		return t, nil
 	case "production", "privileged":
@@ -166,7 +166,7 @@ func (p *parser) term(property string, value token) (expr, error) {
 		return t, nil
 	}
 	if _, err := path.Match(value.text, ""); err != nil {
-		return nil, p.wrong(value, "%q is no well-formed pattern", value.text).Try("close the bracket: [a-c]")
+		return nil, p.wrong(value, "%q is not a well-formed pattern", value.text).Try("close the bracket: [a-c]")
 	}
 	return t, nil
 }

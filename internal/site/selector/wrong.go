@@ -14,7 +14,7 @@ func (p *parser) wrong(at token, format string, args ...any) *problem.Problem {
 func (p *parser) unknown(property token) *problem.Problem {
 	known := strings.Join(properties, ", ")
 	if nearest := problem.Nearest(property.text, properties); nearest != "" {
-		return p.wrong(property, "nodes have no property %q", property.text).Try("%q is the nearest of %s", nearest, known)
+		return p.wrong(property, "nodes have no property %q", property.text).Try("did you mean %q? Known: %s", nearest, known)
 	}
 	return p.wrong(property, "nodes have no property %q", property.text).Try("known: %s", known)
 }
@@ -39,9 +39,9 @@ func (p *parser) surplus() *problem.Problem {
 	case at.kind == closing:
 		return p.wrong(at, "\")\" without \"(\"").Try("take it away")
 	case at.kind == word && strings.Trim(at.text, "&") == "":
-		return p.wrong(at, "%q is no operator", at.text).Try("write and")
+		return p.wrong(at, "%q is not an operator", at.text).Try("write and")
 	case at.kind == word && strings.Trim(at.text, "|") == "":
-		return p.wrong(at, "%q is no operator", at.text).Try("write or")
+		return p.wrong(at, "%q is not an operator", at.text).Try("write or")
 	}
 	return p.wrong(at, "and, or or \",\" is missing before %q", at.text)
 }

@@ -114,9 +114,9 @@ func wrong(what string, err error) *problem.Problem {
 	case errors.Is(err, fs.ErrNotExist):
 		return mistake("%s leads nowhere", what).Try("take it out, or make what it leads to")
 	case errors.Is(err, tree.ErrNotRegular), errors.Is(err, unix.ENXIO), errors.Is(err, unix.EISDIR):
-		return mistake("%s is no file", what).Try("put a file there, or take it out")
+		return mistake("%s is not a file", what).Try("put a file there, or take it out")
 	case errors.Is(err, unix.ENOTDIR):
-		return mistake("%s is no directory", what).Try("make a directory there, or take it out")
+		return mistake("%s is not a directory", what).Try("make a directory there, or take it out")
 	case errors.Is(err, errAll):
 		return mistake("the site directory has more than %d MiB to be read", maxAll>>20).Try("put data on a volume or in a package")
 	case errors.As(err, &large):
@@ -130,7 +130,7 @@ func (d *directory) missing(name string) *problem.Problem {
 	p := mistake("there is no file %s", filepath.Join(d.path, name))
 	beside, _ := d.tree.Names(path.Dir(name), roleBounds.Names) // none are near in a directory that is not there
 	if nearest := problem.Nearest(path.Base(name), beside); nearest != "" {
-		return p.Try("%s is the nearest", filepath.Join(d.path, path.Dir(name), nearest))
+		return p.Try("did you mean %s?", filepath.Join(d.path, path.Dir(name), nearest))
 	}
 	return p.Try("create it or correct the path")
 }
@@ -185,7 +185,7 @@ func stampOutside(at string) (string, *problem.Problem) {
 	case err != nil:
 		return "", mistake("there is no image %s", at).Try("create it or correct the path")
 	case info.Mode&unix.S_IFMT != unix.S_IFREG:
-		return "", mistake("%s is no image", at).Try("name an archive, or a directory in OCI's layout")
+		return "", mistake("%s is not an image", at).Try("name an archive, or a directory in OCI's layout")
 	}
 	return stampOf(&info), nil
 }

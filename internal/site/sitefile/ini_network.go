@@ -93,7 +93,7 @@ func (m *iniImport) addressesOf(n *iniNode) []iniAddress {
 				a.prefix, a.guessed = netip.PrefixFrom(a.address, bits), !given
 			}
 			if err != nil || !a.address.Is4() || site.Room(a.prefix) == 0 {
-				m.lose(n, key, fmt.Sprintf("%q is no address of a node", oneLine(text)))
+				m.lose(n, key, fmt.Sprintf("%q is not an address of a node", oneLine(text)))
 				continue
 			}
 			a.prefix = a.prefix.Masked()

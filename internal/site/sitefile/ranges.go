@@ -28,7 +28,7 @@ func expand(name string, most int) ([]string, *problem.Problem) {
 	}
 	m := rangePattern.FindStringSubmatch(name)
 	if m == nil {
-		return nil, mistake("%q is no range", name).Try(`write "receptor{00..63}"`)
+		return nil, mistake("%q is not a range", name).Try(`write "receptor{00..63}"`)
 	}
 	first, _ := strconv.Atoi(m[2])
 	last, _ := strconv.Atoi(m[3])

@@ -74,7 +74,7 @@ func (l *loader) release(t strict.Named[releaseTable]) {
 	r := t.Value.Release
 	number, err := strconv.Atoi(t.Name)
 	if err != nil || strconv.Itoa(number) != t.Name {
-		l.report.wrong(Name, t.At, mistake("release %q is no number", t.Name).Try("write [release.700]"))
+		l.report.wrong(Name, t.At, mistake("release %q is not a number", t.Name).Try("write [release.700]"))
 		return
 	}
 	r.Number = number
@@ -90,7 +90,7 @@ func (l *loader) mirror() {
 	m.CA, m.Key = l.mirrorFile("ca", t.CA), l.mirrorFile("key", t.Key)
 	if m.Key != nil && !bytes.Contains(m.Key, []byte("BEGIN PGP PUBLIC KEY")) {
 		at, _ := l.report.roots[Name].Find("mirror", "key")
-		l.report.wrong(Name, at, mistake("key: %s is no armoured public key", *t.Key).Try("write one with gpg --armor --export"))
+		l.report.wrong(Name, at, mistake("key: %s is not an armoured public key", *t.Key).Try("write one with gpg --armor --export"))
 	}
 }
 

@@ -53,7 +53,7 @@ func find(s *site.Site, number int) (*site.Release, error) {
 	}
 	wrong := problem.New(problem.Mistake, "site %s declares no release %d", s.Name, number)
 	if nearest := problem.Nearest(strconv.Itoa(number), known); nearest != "" && len(known) > most {
-		return nil, wrong.Try("%s is the nearest; or declare it: [release.%d]", nearest, number)
+		return nil, wrong.Try("did you mean %s? Otherwise declare it: [release.%d]", nearest, number)
 	}
 	if len(known) == 0 || len(known) > most {
 		return nil, wrong.Try("declare it: [release.%d]", number)

@@ -69,7 +69,7 @@ func TestSameToItself(t *testing.T) {
 			n := &first.Nodes[i]
 			was, ok := s.Node(n.Name)
 			if !ok || was.ID != n.ID {
-				t.Fatalf("%s is no node of the original", n.Name)
+				t.Fatalf("%s is not a node of the original", n.Name)
 			}
 			original, mine, other := spell(t, makers[0], was), spell(t, makers[1], n), spell(t, makers[2], &second.Nodes[i])
 			if mine.MachineID != original.MachineID || mine.Site == original.Site || mine.Site == other.Site {

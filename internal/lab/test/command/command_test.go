@@ -121,7 +121,7 @@ func TestFailures(t *testing.T) {
 	for command, want := range map[string]string{
 		`"echo nothing of that kind; echo on two lines"`: "bare: \"took\": nothing of what the command printed matches took ([0-9.]+); it printed: \n    nothing of that kind\n    on two lines\n  cure: standard output only",
 		`"true"`:                     "it printed: \n    (nothing)",
-		`"echo took ..."`:            `"took": "..." is no number`,
+		`"echo took ..."`:            `"took": "..." is not a number`,
 		`"echo no disk >&2; exit 7"`: "exit status 7\n    \n    no disk",
 		`["/nowhere/x"]`:             "bare: the command did not succeed: bare: ",
 	} {
@@ -142,9 +142,9 @@ func TestReadJSON(t *testing.T) {
 		`{"a": 1`:        `"x": what the command printed is not whole JSON`,
 		`{"b": 1}`:       `"x": there is nothing at a in what the command printed`,
 		`{"a": null}`:    `"x": there is nothing at a`,
-		`{"a": [1, 2]}`:  `"x": at a is no number but [1, 2]`,
-		`{"a": "12 ms"}`: `"x": "12 ms" is no number`,
-		`{"a": "NaN"}`:   `"x": "NaN" is no number`,
+		`{"a": [1, 2]}`:  `"x": at a is not a number but [1, 2]`,
+		`{"a": "12 ms"}`: `"x": "12 ms" is not a number`,
+		`{"a": "NaN"}`:   `"x": "NaN" is not a number`,
 	} {
 		if _, err := (&figure{Name: "x", JSON: "a"}).read(text); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%s:\ngot  %v\nwant %s", text, err, want)

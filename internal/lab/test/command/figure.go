@@ -62,7 +62,7 @@ func (f *figure) read(text string) (float64, error) {
 	}
 	n, err := strconv.ParseFloat(strings.TrimSpace(word), 64)
 	if err != nil || math.IsNaN(n) || math.IsInf(n, 0) {
-		return 0, problem.New(problem.Failed, "%q: %q is no number", f.Name, beginning(word, 80)).Try("make the group or the path end where the number does")
+		return 0, problem.New(problem.Failed, "%q: %q is not a number", f.Name, beginning(word, 80)).Try("make the group or the path end where the number does")
 	}
 	if f.Factor != nil {
 		n *= *f.Factor
@@ -86,7 +86,7 @@ func (f *figure) find(text string) (string, error) {
 	case gjson.Null:
 		return "", problem.New(problem.Failed, "%q: there is nothing at %s in what the command printed", f.Name, f.JSON)
 	default:
-		return "", problem.New(problem.Failed, "%q: at %s is no number but %s", f.Name, f.JSON, beginning(found.Raw, 80))
+		return "", problem.New(problem.Failed, "%q: at %s is not a number but %s", f.Name, f.JSON, beginning(found.Raw, 80))
 	}
 }
 

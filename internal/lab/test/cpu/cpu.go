@@ -67,7 +67,7 @@ func (o *options) check(wrong test.Wrong) {
 	}
 	for _, m := range o.Methods {
 		if m == "" || m == "all" || m == "which" {
-			wrong("name each one; stress-ng --cpu 1 --cpu-method which lists them", "methods: %q is no method", m)
+			wrong("name each one; stress-ng --cpu 1 --cpu-method which lists them", "methods: %q is not a method", m)
 		}
 	}
 	test.Twice("methods", o.Methods, wrong)

@@ -44,7 +44,7 @@ func TestNew(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		"methods = []":             `methods: there is none (write methods = ["int64", "matrixprod"])`,
-		`methods = ["all"]`:        `methods: "all" is no method`,
+		`methods = ["all"]`:        `methods: "all" is not a method`,
 		`methods = ["fft", "fft"]`: "methods: fft is there twice",
 		"work = 0":                 "there is nothing to measure (give seconds, or work, or both)",
 		"work = -1":                "work = -1",

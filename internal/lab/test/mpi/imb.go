@@ -90,7 +90,7 @@ func imbLine(benchmark string, columns, values []string) (IMBLine, error) {
 	for i, c := range columns {
 		v, err := strconv.ParseFloat(values[i], 64)
 		if err != nil {
-			return l, fmt.Errorf("%s is no number", c)
+			return l, fmt.Errorf("%s is not a number", c)
 		}
 		number[c] = v
 	}

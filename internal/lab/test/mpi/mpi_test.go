@@ -33,7 +33,7 @@ func TestNewMistakes(t *testing.T) {
 		"negative":      {func(o *Options) { o.Sizes = []int{-1} }, "-1 bytes"},
 		"too large":     {func(o *Options) { o.Sizes = []int{1 << 30} }, "cannot be measured"},
 		"twice":         {func(o *Options) { o.Sizes = []int{4, 4} }, "sizes: 4 is there twice"},
-		"no multiple":   {func(o *Options) { o.Collective = []int{6} }, "is no multiple"},
+		"no multiple":   {func(o *Options) { o.Collective = []int{6} }, "is not a multiple"},
 		"power":         {func(o *Options) { o.Program, o.Sizes = "imb", []int{12} }, "12 is none"},
 		"too short":     {func(o *Options) { o.Time = 0.1 }, "time = 0.1"},
 		"empty message": {func(o *Options) { o.Collective = []int{0} }, "0"},

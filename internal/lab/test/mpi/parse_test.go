@@ -99,7 +99,7 @@ func TestParseIMBBroken(t *testing.T) {
 		"no columns":    {strings.Replace(good, "       #bytes #repetitions      t[usec]   Mbytes/sec\n", "", 1), "without names of columns"},
 		"other columns": {strings.Replace(good, "t[usec]", "t[msec]", 1), "t[usec] or t_max[usec] is missing"},
 		"cut off":       {good[:strings.Index(good, "12.50")], "2 values for 4 columns"},
-		"text":          {strings.Replace(good, "12.11", "*****", 1), "t[usec] is no number"},
+		"text":          {strings.Replace(good, "12.11", "*****", 1), "t[usec] is not a number"},
 	} {
 		if _, err := (imb{}).parse([]byte(one.out)); err == nil || !strings.Contains(err.Error(), one.says) {
 			t.Errorf("%s: %v; it should say %q", what, err, one.says)

@@ -50,7 +50,7 @@ func (o *Options) check(wrong test.Wrong) {
 	}
 	for _, n := range o.Collective {
 		if o.checkSize("collective", n, wrong); n%4 != 0 || n == 0 {
-			wrong("give multiples of 4", "collective: allreduce sums numbers of 4 bytes, and %d is no multiple", n)
+			wrong("give multiples of 4", "collective: allreduce sums numbers of 4 bytes, and %d is not a multiple", n)
 		}
 	}
 	switch n := len(o.rows()); {

@@ -78,7 +78,7 @@ func TestInvalid(t *testing.T) {
 		"streams = [5, 5]":                           "streams: 5 is there twice",
 		"seconds = 0":                                "seconds = 0 (iperf3 takes whole seconds, at least 1)",
 		"port = 70000":                               "port = 70000",
-		`rate = "fast"`:                              `"fast" is no rate`,
+		`rate = "fast"`:                              `"fast" is not a rate`,
 		"streams = []\npackets = false\nrtt = false": "there is nothing to measure",
 	} {
 		if _, err := New(from(text)); err == nil || !strings.Contains(err.Error(), want) {
