@@ -246,7 +246,7 @@ var functions = map[string][]string{
 	"internal/site/sitefile/keep.go":      {"Keep", "keepFile", "keepImage"},
 	"internal/snapshot/pair.go":           {"inode", "pair.swap", "pair.swapBack", "readPairs", "removePairs"},
 	"internal/snapshot/restore.go":        {"Restore.prepare"},
-	"internal/snapshot/snapshot.go":       {"Layers", "List", "Open", "Remove", "Sweep", "erase"},
+	"internal/snapshot/snapshot.go":       {"Layers", "List", "Open", "Remove", "Sweep", "erase", "sweepAside"},
 	"internal/snapshot/take.go":           {"Options.prepare", "Snapshot.Keep", "capture.take", "freeID", "omit"},
 	"internal/volume/adopt.go":            {"Adoption.Adopt", "Adoptions", "aside"},
 	"internal/volume/clone.go":            {"Sync", "whole"},

@@ -106,6 +106,7 @@ timeout = "1s"
 	// Somebody does.
 	s.do("stage", "--release", "701")
 	s.run("switch", "--release", "701", "--confirm-within", "5m", "--confirm-by", "hand").want(12)
+	s.run("status").want(0, "unless it is confirmed by then .orrery confirm., it goes back to release")
 	s.run("confirm").want(0, "release 701 is confirmed \\(by hand\\)")
 	s.wantUnwatched()
 	s.wantLive(701)

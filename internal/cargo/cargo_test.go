@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"orrery/internal/host"
+	"orrery/internal/problem"
 )
 
 // honest is a node whose file system is that of this machine.
@@ -416,6 +417,34 @@ func TestInterruptedCopyIntoNode(t *testing.T) {
 				t.Errorf("it took %s", took)
 			}
 		})
+	}
+}
+
+// TestCures: why a copy failed is told with what to do next.
+func TestCures(t *testing.T) {
+	interrupted, interrupt := context.WithCancel(t.Context())
+	defer interrupt()
+	for cure, failure := range map[string]struct {
+		ctx context.Context
+		err error
+	}{
+		"run the same command again":       {interrupted, context.Canceled},
+		"whether the node still runs":      {t.Context(), &host.RunError{Place: "store", Status: 143}},
+		"mend that in the node":            {t.Context(), &host.RunError{Place: "store", Status: 1, Output: "there is no such file"}},
+		"make room there":                  {t.Context(), &host.RunError{Place: "store", Status: 2, Output: "tar: No space left on device"}},
+		"mend the cause and run the same ": {t.Context(), errors.New("broken")},
+	} {
+		sends := func(io.Writer) error {
+			if failure.ctx == interrupted {
+				interrupt()
+			}
+			return failure.err
+		}
+		err := Transfer(failure.ctx, Place{In: liar{sends: sends}, Path: "/srv/thing"}, Place{Path: t.TempDir()}, false)
+		var p *problem.Problem
+		if !errors.As(err, &p) || !strings.Contains(p.Cure, cure) {
+			t.Errorf("%v: the cure is not %q", err, cure)
+		}
 	}
 }
 

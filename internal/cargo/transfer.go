@@ -44,7 +44,8 @@ func Transfer(ctx context.Context, from, to Place, several bool) error {
 	var said *problem.Problem
 	switch {
 	case err != nil && called.Err() != nil:
-		return problem.New(problem.Interrupted, "interrupted: %s was not copied to %s", from.Path, to.Path).Because(context.Cause(called))
+		return problem.New(problem.Interrupted, "interrupted: %s was not copied to %s", from.Path, to.Path).Because(context.Cause(called)).
+			Try("run the same command again")
 	case err == nil || errors.As(err, &said):
 		return err
 	case errors.As(err, &run):
@@ -52,9 +53,12 @@ func Transfer(ctx context.Context, from, to Place, several bool) error {
 		if strings.Contains(run.Output, "No space left on device") {
 			return p.Try("make room there; df in the node tells on which file system")
 		}
-		return p
+		if run.Output == "" {
+			return p.Try("orrery status tells whether the node still runs; then run the same command again")
+		}
+		return p.Try("mend that in the node, or correct the path, and run the same command again")
 	}
-	return problem.New(problem.Failed, "%s was not copied to %s", from.Path, to.Path).Because(err)
+	return problem.New(problem.Failed, "%s was not copied to %s", from.Path, to.Path).Because(err).Try("mend the cause and run the same command again")
 }
 
 func (p Place) copyTo(ctx context.Context, to Place, several bool) error {

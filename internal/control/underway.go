@@ -23,6 +23,9 @@ func (c *Session) UnderWay(s *site.Site) error {
 	c.tellCutShort(s)
 	switch {
 	case r.Trial == nil:
+	case c.watched(s) && r.Trial.ByHand:
+		c.notice(s.Key(), "release %d is on trial until %s; unless it is confirmed by then (orrery confirm), it goes back to release %s",
+			r.Trial.Release, phrase.Clock(r.Trial.Until), register.ReleaseNames(r.Trial.Back))
 	case c.watched(s):
 		c.notice(s.Key(), "release %d is on trial until %s; then it is confirmed or goes back to release %s",
 			r.Trial.Release, phrase.Clock(r.Trial.Until), register.ReleaseNames(r.Trial.Back))

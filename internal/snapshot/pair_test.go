@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"orrery/internal/host"
 )
 
 // unprivileged lets file modes hold for this test also where root runs it: for the one thread that it has from now on.
@@ -57,5 +59,42 @@ func TestFormerStays(t *testing.T) {
 	_ = os.Chmod(dir, 0o755) //nolint:gosec // so that it can be removed
 	if text, err := os.ReadFile(kept); err != nil || string(text) != "precious" {
 		t.Errorf("of the former directory is left %q: %v", text, err)
+	}
+}
+
+// TestSweepAside: what was laid beside volumes by a run that was killed before it put anything back is swept, but nothing as long as directories are on
+// record as exchanged.
+func TestSweepAside(t *testing.T) {
+	dirs := host.Dirs{State: t.TempDir()}
+	at := filepath.Join(dirs.Volumes("karoo"), "data", "store")
+	p := &pair{Path: at}
+	beside := []string{p.aside(), filepath.Join(filepath.Dir(at), "."+filepath.Base(p.aside())+"-new")}
+	for _, dir := range append(beside, at) {
+		if err := os.MkdirAll(filepath.Join(dir, "sub"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := &Restore{from: &Snapshot{ID: "then", Site: "karoo"}, dirs: dirs, pairs: []*pair{p}}
+	if err := r.writePairs(); err != nil {
+		t.Fatal(err)
+	}
+	sweep := func(stay bool) {
+		t.Helper()
+		if err := Sweep(dirs, "karoo"); err != nil {
+			t.Error(err)
+		}
+		for _, dir := range beside {
+			if _, err := os.Stat(dir); (err == nil) != stay {
+				t.Errorf("%s: %v, and stays is %v", dir, err, stay)
+			}
+		}
+	}
+	sweep(true)
+	if err := removePairs(dirs, "karoo"); err != nil {
+		t.Fatal(err)
+	}
+	sweep(false)
+	if _, err := os.Stat(at); err != nil {
+		t.Error(err)
 	}
 }

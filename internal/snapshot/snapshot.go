@@ -145,6 +145,19 @@ func Sweep(dirs host.Dirs, key string) error {
 	for _, path := range left {
 		err = errors.Join(err, erase(path))
 	}
+	return errors.Join(err, sweepAside(dirs, key))
+}
+
+// sweepAside removes what a killed run was laying beside volumes that it had not begun to put back: once it has, that is on record, and what is beside
+// them may be the former ones.
+func sweepAside(dirs host.Dirs, key string) error {
+	if id, _, err := Unfinished(dirs, key); err != nil || id != "" {
+		return err
+	}
+	left, err := filepath.Glob((&pair{Path: filepath.Join(dirs.Volumes(key), "*", "*")}).aside() + "*") // -aside, and -aside-new of a clone that is not whole
+	for _, path := range left {
+		err = errors.Join(err, volume.Erase(path))
+	}
 	return err
 }
 

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -120,14 +121,16 @@ func (r *Repository) clear() error {
 	if err := r.root.RemoveAll("new"); err != nil {
 		return err
 	}
-	names, err := r.root.Names(".", MostNames)
-	if err != nil {
-		return err
-	}
-	for _, name := range names {
-		if strings.HasPrefix(name, "."+markName) {
-			if err := r.root.Remove(name); err != nil {
-				return err
+	for dir, begins := range map[string]string{".": "." + markName, "backups": ".", "index": "."} {
+		names, err := r.root.Names(dir, MostNames)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		for _, name := range names {
+			if strings.HasPrefix(name, begins) {
+				if err := r.root.Remove(path.Join(dir, name)); err != nil {
+					return err
+				}
 			}
 		}
 	}

@@ -90,18 +90,23 @@ func TestListRefusesWhatLeadsOut(t *testing.T) {
 	}
 }
 
-// TestBegun: what a run leaves that is killed while it makes the repository is gone after the next one, whether that run came far or not.
+// TestBegun: what a run leaves that is killed while it makes the repository, or writes into it, is gone after the next one.
 func TestBegun(t *testing.T) {
 	dir := t.TempDir()
-	left := filepath.Join(dir, "."+markName+"123456")
+	left := []string{"." + markName + "123456"}
 	for range 2 { // it is not a repository yet, and then it is
-		wanted(t, os.WriteFile(left, []byte("orr"), 0o600))
+		for _, name := range left {
+			wanted(t, os.WriteFile(filepath.Join(dir, name), []byte("orr"), 0o600))
+		}
 		w, err := WriteRepository(dir)
 		wanted(t, err)
 		wanted(t, w.Close())
-		if _, err := os.Lstat(left); !os.IsNotExist(err) {
-			t.Errorf("%s is still there: %v", left, err)
+		for _, name := range left {
+			if _, err := os.Lstat(filepath.Join(dir, name)); !os.IsNotExist(err) {
+				t.Errorf("%s is still there: %v", name, err)
+			}
 		}
+		left = append(left, "backups/.orrery-5WTFGFFTFPAV", "index/.orrery-5WTFGFFTFPAV", "new/.orrery-5WTFGFFTFPAV")
 	}
 }
 
