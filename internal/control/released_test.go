@@ -314,21 +314,34 @@ func TestBarred(t *testing.T) {
 	d.must(in.Run(t.Context(), host.Command{Args: []string{"true"}}))
 }
 
+// switching gives a desk where a switch was killed while it was under way. Steps are done side by side, so the operation at which that is so is searched for.
+func switching(t *testing.T) *desk {
+	t.Helper()
+	for operation := 4; operation < 40; operation++ {
+		d := newDesk(t)
+		d.up()
+		d.stage(700)
+		d.fault.KillAt(operation)
+		ctx, cancel := d.fault.Dying(t.Context())
+		_, err := d.Switch(ctx, d.site(), nil, control.SwitchOptions{Release: 700})
+		cancel()
+		d.fault.Revive()
+		if err == nil {
+			break
+		}
+		if d.UnderWay(d.site()) != nil {
+			return d
+		}
+	}
+	t.Fatal("a switch is never under way")
+	return nil
+}
+
 // TestDownWhileSwitching: a site that is taken down while a switch of it is interrupted comes up wholly at one release.
 func TestDownWhileSwitching(t *testing.T) {
-	d := newDesk(t)
-	d.up()
-	d.stage(700)
-	d.fault.KillAt(6)
-	ctx, cancel := d.fault.Dying(t.Context())
-	_, err := d.Switch(ctx, d.site(), nil, control.SwitchOptions{Release: 700})
-	cancel()
-	d.fault.Revive()
-	if err == nil {
-		t.Fatal("it was over before")
-	}
+	d := switching(t)
 	d.wantExit(d.UnderWay(d.site()), problem.HalfWay, "is under way or was interrupted", "orrery up brings it to release")
-	_, err = d.Confirm(t.Context(), d.site(), "by hand")
+	_, err := d.Confirm(t.Context(), d.site(), "by hand")
 	d.wantExit(err, problem.HalfWay, "was interrupted", "orrery up brings the set to one release")
 	_, err = d.Down(t.Context(), d.site(), nil, false)
 	d.must(err)
