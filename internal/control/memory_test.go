@@ -52,8 +52,16 @@ type machine struct {
 func newMachine(t *testing.T) *machine {
 	t.Helper()
 	need.SameIDs(t)
-	at := t.TempDir()
-	return &machine{t: t, dirs: host.Dirs{State: filepath.Join(at, "state"), Run: filepath.Join(at, "run")}, fault: &fake.Faults{}, hosts: map[string]*fake.Host{}, disks: map[string]*fake.Disk{}}
+	run, err := os.MkdirTemp("/dev/shm", "orrery-test-") // in memory, as /run is; else root mounts a tmpfs there
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(run); err != nil {
+			t.Error(err)
+		}
+	})
+	return &machine{t: t, dirs: host.Dirs{State: filepath.Join(t.TempDir(), "state"), Run: run}, fault: &fake.Faults{}, hosts: map[string]*fake.Host{}, disks: map[string]*fake.Disk{}}
 }
 
 // of gives what is in memory of a site.
