@@ -374,7 +374,7 @@ func TestBackup(t *testing.T) {
 		must(t, os.WriteFile(filepath.Join(restored, "other.toml"), nil, 0o600))
 		s.run("restore", "--yes-paths", s.name, repository, "--dir", restored).want(2, "another than in the backup")
 		must(t, os.RemoveAll(restored))
-		s.run("restore", repository, "--dir", restored).want(9, "outside of", outside, "--yes-paths")
+		s.run("restore", repository, "--dir", restored).want(9, "outside", outside, "--yes-paths")
 		if _, err := os.Stat(outside); err == nil {
 			t.Error("a volume came back to a directory that nobody agreed to")
 		}
@@ -437,7 +437,7 @@ func (s *site) rots(repository string) {
 		s.run("backup", "verify", repository).want(1, "damaged", "which holds volume/", "backup repair")
 	}
 	rot()
-	s.run("backup", repository).want(0, "damaged in", "was written again", "were read again")
+	s.run("backup", repository).want(0, "damaged in", "were written again", "were read again")
 	s.run("backup", "verify", repository).want(0, "whole")
 	rot()
 	s.run("backup", "repair", repository).want(0, "1 of them damaged", "is whole again")
@@ -724,7 +724,7 @@ func (s *site) replacesNode(backup string) {
 	sick := filepath.Join(s.TempDir(), "sick")
 	s.do("backup", "keep0", sick)
 	s.sh("keep0", "echo now > /root/kept/text; sed -i s,/bin/false,/usr/bin/sleep, /etc/systemd/system/keep.service; sync")
-	s.run("restore", sick, "--node", "keep0", "--replace", "--yes-replace", s.name).want(7, "all is as it was before")
+	s.run("restore", sick, "--node", "keep0", "--replace", "--yes-replace", s.name).want(7, "everything is as it was before")
 	if got := s.sh("keep0", "cat /root/kept/text; systemctl is-active keep.service"); got != "now\nactive" {
 		s.Errorf("undone, it has %q", got)
 	}
