@@ -134,7 +134,7 @@ $orrery exec one -- echo as-her`).want(0, "as-her")
 
 	// Twins.
 	h.as("bob", `$orrery twin create it-member dev --only one --expires 1h`).want(0, "one .*running")
-	h.as("bob", `$orrery twin create it-member dev2`).want(9, "at most 1 at a time")
+	h.as("bob", `$orrery twin create it-member dev2`).want(9, "at most 1 twin of this site at a time")
 	h.as("bob", `$orrery --twin dev exec one -- true && $orrery twin exec dev one -- true && $orrery --twin dev stop one && $orrery --twin dev up`).want(0)
 	h.as("ada", `$orrery twin destroy dev`).want(9, "twin dev belongs to bob.*ask bob")
 	h.as("ada", `$orrery --twin dev --force exec one -- true`).want(9, "--force")
