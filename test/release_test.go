@@ -804,7 +804,7 @@ func TestReleaseMisuse(t *testing.T) {
 		{2, `"seven"`, []string{"stage", "--release", "seven"}},
 		{2, `"-1"`, []string{"stage", "--release", "-1"}},
 		{3, "999.*(701|702|700)", []string{"stage", "--release", "999"}},
-		{2, "nearest", []string{"stage", "web", "--release", "701"}},
+		{2, "did you mean", []string{"stage", "web", "--release", "701"}},
 		{3, "was not staged here", []string{"switch", "--release", "701"}},
 		{3, "999", []string{"switch", "--release", "999"}},
 		{3, "no former release", []string{"rollback"}},
