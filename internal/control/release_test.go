@@ -107,6 +107,7 @@ func TestSwitchFails(t *testing.T) {
 
 // TestTrial: a release on trial stays when it is confirmed or its checks hold, and goes back when a check fails or nobody confirms it.
 func TestTrial(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t)
 	d.up()
 	d.stage(700)

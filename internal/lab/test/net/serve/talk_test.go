@@ -46,6 +46,7 @@ func TestTalk(t *testing.T) {
 
 // TestTalkLate: a program that does not answer is waited for so long, and ended although it does not heed the end of its input.
 func TestTalkLate(t *testing.T) {
+	t.Parallel()
 	talk, err := Begin(t.Context(), &place.Place{Runner: host.Local{}, Name: "bare"}, []string{"/bin/sh", "-c", "sleep 60"})
 	if err != nil {
 		t.Fatal(err)
