@@ -104,7 +104,7 @@ func (c *chaos) turn() []string {
 		return []string{"rollback"}
 	}
 	for _, n := range []string{"701", "702", "703"} {
-		if n != live && n != c.formerly() {
+		if n != live && !c.formerly(n) {
 			c.whole("stage", "--release", n) // also where it was: what was live and went back has lost its copies of volumes
 			return []string{"switch", "--release", n}
 		}
@@ -112,15 +112,15 @@ func (c *chaos) turn() []string {
 	return []string{"release", "ls"}
 }
 
-// formerly gives the release that a rollback returns to.
-func (c *chaos) formerly() string {
+// formerly reports whether a rollback returns to a release: there may be several, each with some of the nodes.
+func (c *chaos) formerly(release string) bool {
 	c.Helper()
 	for n, r := range c.site.releases() {
-		if r.Former {
-			return fmt.Sprint(n)
+		if r.Former && fmt.Sprint(n) == release {
+			return true
 		}
 	}
-	return ""
+	return false
 }
 
 // atReleases gives the releases that can be switched to, the one that is live, and whether there is a way back or a trial.

@@ -337,6 +337,37 @@ func switching(t *testing.T) *desk {
 	return nil
 }
 
+// TestDownOfReleases kills a rollback from one release to another at every operation and takes the site down then: the next up brings it to one of the two.
+func TestDownOfReleases(t *testing.T) {
+	t.Parallel()
+	for operation := 1; ; operation++ {
+		d := newDesk(t)
+		d.up()
+		d.stage(700)
+		d.turnTo(700)
+		d.stage(701)
+		d.turnTo(701)
+		d.fault.KillAt(operation)
+		ctx, cancel := d.fault.Dying(t.Context())
+		_, err := d.Rollback(ctx, d.site(), nil)
+		cancel()
+		d.fault.Revive()
+		_, down := d.Down(t.Context(), d.site(), nil, false)
+		d.must(down)
+		if _, _, err := d.Up(t.Context(), d.site(), nil, control.UpOptions{}); err != nil {
+			t.Fatalf("killed at %d, it does not come up again: %v", operation, err)
+		}
+		if strings.HasPrefix(d.nodes(), "db 701") {
+			d.wantLive(701)
+		} else {
+			d.wantLive(700)
+		}
+		if err == nil {
+			return
+		}
+	}
+}
+
 // TestDownWhileSwitching: a site that is taken down while a switch of it is interrupted comes up wholly at one release.
 func TestDownWhileSwitching(t *testing.T) {
 	d := switching(t)

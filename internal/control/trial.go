@@ -3,7 +3,6 @@ package control
 import (
 	"context"
 	"fmt"
-	"maps"
 
 	"orrery/internal/apply"
 	"orrery/internal/control/register"
@@ -70,13 +69,7 @@ func (c *Session) forgetLive(s *site.Site, h *apply.Steered) error {
 	if err != nil || r.Former == nil && r.Switch == nil && r.Trial == nil && r.Ended == nil {
 		return err
 	}
-	if r.Switch != nil { // interrupted; the next up goes where it was to end
-		r.Active = maps.Clone(r.Active)
-		if r.Active == nil {
-			r.Active = map[string]int{}
-		}
-		maps.Copy(r.Active, r.Switch.End)
-	}
+	r.Active = r.Resting()
 	r.Former, r.Switch, r.Trial, r.Ended = nil, nil, nil, nil
 	if err := h.WriteReleases(r); err != nil { // while it is on trial, it is watched
 		return err

@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"maps"
 	"slices"
 	"time"
 )
@@ -38,6 +39,17 @@ const (
 	Confirmed = "confirmed"
 	Reverted  = "reverted"
 )
+
+// Resting gives what is live of a site that has been taken down, and comes again with the next up: of a switch that was interrupted, where it was to end.
+func (r *Releases) Resting() map[string]int {
+	if r.Switch == nil {
+		return r.Active
+	}
+	live := map[string]int{}
+	maps.Copy(live, r.Active)
+	maps.Copy(live, r.Switch.End)
+	return live
+}
 
 // Confirm notes that a release has proven itself.
 func (r *Releases) Confirm(release int) {

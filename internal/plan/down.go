@@ -55,7 +55,7 @@ func (d *draft) downHost(h *observe.Host) {
 	if h.Names != "" {
 		last = append(last, d.add(Step{Kind: ForgetNames, Host: h.Name, Subject: h.Name, Reason: "asked for", Needs: gone}))
 	}
-	live := slices.Collect(maps.Values(h.Releases.Active))
+	live := slices.Collect(maps.Values(h.Releases.Resting()))
 	for _, release := range h.Releases.Staged {
 		if !slices.Contains(live, release) { // what was live comes again with the next up
 			last = append(last, d.add(Step{
