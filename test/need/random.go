@@ -12,7 +12,7 @@ var scratch string
 
 // RandomSites runs the tests of a package that bring up many random sites, whose hosts are in memory, with the real worker: fewer of them in the quick run.
 func RandomSites(m *testing.M) {
-	if err := flag.Set("rapid.checks", strconv.Itoa(Times(25, 100))); err != nil { // the real worker does each step of each
+	if err := flag.Set("rapid.checks", strconv.Itoa(Times(12, 100))); err != nil { // the real worker does each step of each
 		panic(err)
 	}
 	scratch = inMemory()

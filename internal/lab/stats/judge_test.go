@@ -16,7 +16,7 @@ func differs(j Judged) bool { return j.Verdict == Differs }
 
 // TestIdenticalTables: where every setting is the same, at most one table in twenty says of any row that it differs.
 func TestIdenticalTables(t *testing.T) {
-	for most, tables := range map[int]int{10: need.Times(20, 60), 30: need.Times(10, 30)} {
+	for most, tables := range map[int]int{10: need.Times(10, 60), 30: need.Times(5, 30)} {
 		for _, n := range slices.Concat(quiet, loud) {
 			wrong, same := 0, 0
 			for seed := range uint64(tables) {
@@ -42,7 +42,7 @@ func TestIdenticalTables(t *testing.T) {
 // TestPlanted: a slow-down of 10 % in one row of twelve is found in nine of ten tables, with the noise called quiet: of each value 2 % at most,
 // outliers and drift as there, with as many rounds, from 10 to 30, as Wide asks for with 0.06. Loud noise is told.
 func TestPlanted(t *testing.T) {
-	tables := need.Times(20, 80)
+	tables := need.Times(10, 80)
 	for _, n := range slices.Concat(quiet, loud) {
 		found, wrong, rounds := 0, 0, 0
 		for seed := range uint64(tables) {

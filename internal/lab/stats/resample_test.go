@@ -100,7 +100,7 @@ var shapes = map[string]func(g *rand.Rand) float64{
 
 // TestCoverage: the interval covers the true median in about 95 % of samples, whatever the shape of the noise.
 func TestCoverage(t *testing.T) {
-	samples := need.Times(500, 1500)
+	samples := need.Times(300, 1500)
 	for name, shape := range shapes {
 		for _, n := range []int{6, 10, 11, 20, 30} {
 			g := rand.New(rand.NewPCG(5, uint64(n))) // of its own: maps have no order
@@ -124,7 +124,7 @@ func TestCoverage(t *testing.T) {
 // TestFalseAlarms: p is below a level no oftener than it says, in the tail as well.
 func TestFalseAlarms(t *testing.T) {
 	g := rand.New(rand.NewPCG(7, 8))
-	samples := need.Times(1000, 3000)
+	samples := need.Times(500, 3000)
 	for _, name := range []string{"normal", "uniform", "heavy tails", "bimodal"} {
 		for _, n := range []int{6, 10, 20} {
 			low, lower := 0, 0
