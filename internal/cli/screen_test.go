@@ -9,9 +9,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
-
-	"github.com/creack/pty"
 
 	"orrery/internal/cli/screen"
 	"orrery/internal/cli/speech"
@@ -25,30 +22,6 @@ import (
 // hostile is what a node may print to be taken for something else.
 const hostile = "\x1b]0;title\x07\x1b[2J\u009b31m\u202edetrevni\xff"
 
-// onScreen gives what a terminal is sent by some work.
-func onScreen(t *testing.T, work func(terminal *os.File)) string {
-	t.Helper()
-	ours, theirs, err := pty.Open()
-	if err != nil {
-		t.Skip(err)
-	}
-	defer ours.Close()
-	if err := pty.Setsize(ours, &pty.Winsize{Rows: 25, Cols: 120}); err != nil { // without a size, bars are not drawn
-		t.Fatal(err)
-	}
-	var sent bytes.Buffer
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		_, _ = io.Copy(&sent, ours) // it ends with EIO
-	}()
-	work(theirs)
-	time.Sleep(50 * time.Millisecond)
-	theirs.Close()
-	<-done
-	return strings.ReplaceAll(sent.String(), "\r\n", "\n")
-}
-
 func wantPlain(t *testing.T, sent string) {
 	t.Helper()
 	if sent != visible.Text(sent) {
@@ -58,7 +31,7 @@ func wantPlain(t *testing.T, sent string) {
 
 // Errors name what others have named, with all that is in the names.
 func TestErrorsOnScreen(t *testing.T) {
-	sent := onScreen(t, func(terminal *os.File) {
+	sent := need.OnScreen(t, func(terminal *os.File) {
 		status := Run([]string{"-C", t.TempDir() + "/" + hostile, "check"}, strings.NewReader(""), terminal, terminal)
 		if status == 0 {
 			t.Error("a site was found")
@@ -103,12 +76,12 @@ func TestExecOnScreen(t *testing.T) {
 	node := []*site.Node{{Name: "n"}}
 	runners := map[string]host.Runner{"n": talker{text: hostile + "\nwhole\n"}}
 	print := func(a *app) { sayAll(t, a, node, runners) }
-	sent := onScreen(t, func(terminal *os.File) { print(&app{out: screen.Shown(terminal), err: screen.Shown(terminal)}) })
+	sent := need.OnScreen(t, func(terminal *os.File) { print(&app{out: screen.Shown(terminal), err: screen.Shown(terminal)}) })
 	wantPlain(t, sent)
 	if !strings.HasPrefix(sent, "n | "+visible.Text(hostile)+"\nn | whole\n") {
 		t.Errorf("the terminal is sent %q", sent)
 	}
-	sent = onScreen(t, func(terminal *os.File) {
+	sent = need.OnScreen(t, func(terminal *os.File) {
 		a := &app{out: screen.Shown(terminal), err: screen.Shown(terminal)}
 		a.passOn(true)
 		print(a)

@@ -50,6 +50,9 @@ func readOne(path string) (all []Entry, damaged []int, number int, err error) {
 			return all, damaged, number, err
 		}
 		number++
+		if string(line) == "\n" {
+			continue // mend found the line before it half written, by another who was just writing it
+		}
 		var e Entry
 		if json.Unmarshal(line, &e) == nil && e.Kind != "" {
 			all = append(all, e)

@@ -183,19 +183,7 @@ func TestProbe(t *testing.T) {
 	if all[1].Role != "web" || all[3].Kind != observe.DriftService || all[4].How != observe.Failing {
 		t.Errorf("%+v", all)
 	}
-	mend := &plan.Step{Kind: plan.MendNode, Node: n.node, Was: n.node, Subject: "one", Drift: all}
-
-	// A run that ends half way leaves a node that is to be configured.
-	n.engine.Crash("Run", "one", 1)
-	if err := n.Do(t.Context(), mend, func(string) {}); err == nil {
-		t.Error("a run that was killed has mended it")
-	}
-	n.engine.Revive()
-	if nodes, _ := n.engine.List(t.Context(), "karoo"); nodes[0].Configured || nodes[0].Proven != "" {
-		t.Errorf("it is on record as %+v", nodes[0])
-	}
-	n.sick = false
-	n.must(n.Do(t.Context(), mend, func(string) {}))
+	n.mend(all)
 	for path, text := range map[string]string{"usr/bin/tar": "tar", "srv/web.py": "serve()\n", "etc/state": "grown\n"} {
 		if got, err := os.ReadFile(filepath.Join(n.engine.dir, "root", path)); err != nil || string(got) != text {
 			t.Errorf("%s: %q, %v", path, got, err)
@@ -216,6 +204,22 @@ func TestProbe(t *testing.T) {
 	n.want()
 }
 
+// mend mends what has drifted, after a run that is killed half way: that leaves a node which is to be configured.
+func (n *served) mend(all []observe.Drift) {
+	n.T.Helper()
+	mend := &plan.Step{Kind: plan.MendNode, Node: n.node, Was: n.node, Subject: "one", Drift: all}
+	n.engine.Crash("Run", "one", 1)
+	if err := n.Do(n.Context(), mend, func(string) {}); err == nil {
+		n.T.Error("a run that was killed has mended it")
+	}
+	n.engine.Revive()
+	if nodes, _ := n.engine.List(n.Context(), "karoo"); nodes[0].Configured || nodes[0].Proven != "" {
+		n.T.Errorf("it is on record as %+v", nodes[0])
+	}
+	n.sick = false
+	n.must(n.Do(n.Context(), mend, func(string) {}))
+}
+
 // TestProbeRendered: what any user can try of this: rendered files, services and health; nothing of a layer.
 func TestProbeRendered(t *testing.T) {
 	n := newServed(t)
@@ -230,17 +234,7 @@ func TestProbeRendered(t *testing.T) {
 		"service web.service is stopped, not running",
 		"health command ask is failing (one: ask: exit status 1), not passed",
 	)
-	mend := &plan.Step{Kind: plan.MendNode, Node: n.node, Was: n.node, Subject: "one", Drift: all}
-	n.engine.Crash("Run", "one", 1)
-	if err := n.Do(t.Context(), mend, func(string) {}); err == nil {
-		t.Error("a run that was killed has mended it")
-	}
-	n.engine.Revive()
-	if nodes, _ := n.engine.List(t.Context(), "karoo"); nodes[0].Configured || nodes[0].Proven != "" {
-		t.Errorf("it is on record as %+v", nodes[0])
-	}
-	n.sick = false
-	n.must(n.Do(t.Context(), mend, func(string) {}))
+	n.mend(all)
 	if f, ok := n.engine.File(engine.RefOf(n.node), "/etc/web.conf"); !ok || string(f.Content) != "of one\n" || n.unit != "active" {
 		t.Errorf("/etc/web.conf: %q; its service is %s", f.Content, n.unit)
 	}

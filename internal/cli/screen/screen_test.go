@@ -3,46 +3,21 @@ package screen
 import (
 	"bytes"
 	"fmt"
-	"io"
 	"os"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/creack/pty"
 	"github.com/fatih/color"
 
 	"orrery/internal/plan"
+	"orrery/test/need"
 )
-
-// onScreen gives what a terminal is sent by some work.
-func onScreen(t *testing.T, work func(terminal *os.File)) string {
-	t.Helper()
-	ours, theirs, err := pty.Open()
-	if err != nil {
-		t.Skip(err)
-	}
-	defer ours.Close()
-	if err := pty.Setsize(ours, &pty.Winsize{Rows: 25, Cols: 120}); err != nil { // without a size, bars are not drawn
-		t.Fatal(err)
-	}
-	var sent bytes.Buffer
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		_, _ = io.Copy(&sent, ours) // it ends with EIO
-	}()
-	work(theirs)
-	time.Sleep(50 * time.Millisecond)
-	theirs.Close()
-	<-done
-	return strings.ReplaceAll(sent.String(), "\r\n", "\n")
-}
 
 // Bars show what steps say of themselves, which may have come from a node.
 func TestProgressOnScreen(t *testing.T) {
 	t.Setenv("TERM", "xterm")
-	sent := onScreen(t, func(terminal *os.File) {
+	sent := need.OnScreen(t, func(terminal *os.File) {
 		s := &plan.Step{N: 0, Kind: plan.ConfigureNode, Subject: "n"}
 		took := func(*plan.Step) time.Duration { return 70 * time.Second }
 		watch := NewProgress(Shown(terminal), &plan.Plan{Site: "s", Steps: []*plan.Step{s}}, took)
@@ -68,7 +43,7 @@ func TestPaint(t *testing.T) {
 	was := color.NoColor
 	color.NoColor = false
 	defer func() { color.NoColor = was }()
-	sent := onScreen(t, func(terminal *os.File) {
+	sent := need.OnScreen(t, func(terminal *os.File) {
 		w := Shown(terminal)
 		Paint(w, "red\x1b[2J", color.FgRed)
 		fmt.Fprintln(w)
