@@ -27,7 +27,7 @@ var layers = [][]string{
 	{"image/rootfs", "image/archive", "image/access"},
 	{"image", "role", "network", "volume", "secret", "journal"},
 	{"hook"},
-	{"engine", "engine/nodedir"},
+	{"engine", "engine/nodedir", "engine/cgroup"},
 	{"engine/lxc", "engine/fake", "engine/enginetest"},
 	{"engine/all"},
 	{"snapshot"},

@@ -33,7 +33,7 @@ func (c container) changeRunning(ctx context.Context, is *spec.Node) error {
 			return err
 		}
 	}
-	return c.applyLimits(is.Limits)
+	return c.group().Limit(c.ref.Name, is.Limits)
 }
 
 // Space gives the file of a node's network namespace.

@@ -33,11 +33,15 @@ func (e *Engine) writeConfig(c container, r *nodedir.Record, mounts []mount) err
 	} else {
 		set("lxc.apparmor.profile", "unconfined")
 	}
-	set("lxc.cgroup.dir.container", "%s", c.cgroup())
-	set("lxc.cgroup.dir.monitor", "%s.monitor", c.cgroup())
-	set("lxc.cgroup.dir.monitor.pivot", "%s.pivot", c.cgroup())
-	for _, l := range limitFiles(r.Limits) {
-		set("lxc."+l.family+"."+l.file, "%s", l.value)
+	set("lxc.cgroup.dir.container", "%s", c.group().Name())
+	set("lxc.cgroup.dir.monitor", "%s.monitor", c.group().Name())
+	set("lxc.cgroup.dir.monitor.pivot", "%s.pivot", c.group().Name())
+	for _, f := range c.group().Files(r.Limits) {
+		version := "cgroup2"
+		if f.V1 {
+			version = "cgroup"
+		}
+		set("lxc."+version+"."+f.Name, "%s", f.Value)
 	}
 	for i, nic := range r.NICs {
 		if err := c.writeNIC(set, i, &r.Node, nic); err != nil {

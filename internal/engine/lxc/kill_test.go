@@ -67,7 +67,7 @@ func TestKilledWhileChanging(t *testing.T) {
 			}
 		}
 		must(t, g.Sweep(t.Context(), testSite))
-		if r.c.frozen() {
+		if r.c.group().Frozen() {
 			t.Errorf("round %d: the node stays frozen", i)
 		}
 		r.to(choices()[rand.IntN(len(choices()))]...)

@@ -186,7 +186,7 @@ func TestLostInterfaceIsSeen(t *testing.T) {
 		t.Errorf("there is %q, not %q", got, want)
 	}
 	c := g.container(engine.RefOf(n))
-	pids := append(c.processes(), c.monitor())
+	pids := append(c.group().Processes(), c.monitor())
 	for _, pid := range pids { // the monitor too, so that nobody moves the interface back
 		if p, err := os.FindProcess(pid); err == nil {
 			_ = p.Kill()

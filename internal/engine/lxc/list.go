@@ -37,14 +37,11 @@ func (e *Engine) observe(f nodedir.Found) observe.Node {
 		n.State = observe.Broken
 	case c.running():
 		n.State = observe.Running
-		if c.frozen() {
+		if c.group().Frozen() {
 			n.State = observe.Frozen
 		}
 		c.observeLinks(&n)
-		if has := c.limits(); !equalLimits(has, settable(n.Limits)) {
-			if samePin(has.Pin, n.Limits.Pin) {
-				has.Pin = n.Limits.Pin
-			}
+		if has, ok := c.group().Holds(n.Limits); !ok {
 			n.Limits = has // somebody changed them behind our back
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"strconv"
 
 	"orrery/internal/engine"
+	"orrery/internal/engine/cgroup"
 	"orrery/internal/engine/nodedir"
 	"orrery/internal/host"
 	"orrery/internal/image"
@@ -98,7 +99,7 @@ func (e *Engine) view(ref engine.Ref) (root *tree.Root, ids rootfs.IDs, err erro
 }
 
 // Cgroup gives the node's control group.
-func (e *Engine) Cgroup(ref engine.Ref) string { return e.container(ref).cgroup() }
+func (e *Engine) Cgroup(ref engine.Ref) string { return e.container(ref).group().Name() }
 
 // starting is a file that is there until the node has been started. One whose starter was killed may come up or not.
 func (c container) starting() string { return c.File("starting") }
@@ -106,5 +107,10 @@ func (c container) starting() string { return c.File("starting") }
 // stopping is a file that is there while the node shuts down.
 func (c container) stopping() string { return c.File("stopping") }
 
-// cgroup is the node's control group, in every hierarchy.
-func (c container) cgroup() string { return fmt.Sprintf("orrery/%s/%d", c.ref.Site, c.ref.ID) }
+// group is the node's control group.
+func (c container) group() cgroup.Group { return cgroup.Of(c.ref.Site, c.ref.ID) }
+
+// groups are all that LXC makes for the node.
+func (c container) groups() []cgroup.Group {
+	return []cgroup.Group{c.group(), c.group().Beside(".monitor"), c.group().Beside(".pivot")}
+}

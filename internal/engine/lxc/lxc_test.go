@@ -97,7 +97,7 @@ func TestEngine(t *testing.T) {
 			Node:    g.node,
 			Relayer: func(n *spec.Node) { n.Layer = g.layer },
 			InForce: func(_ *testing.T, ref engine.Ref) site.Limits {
-				return g.container(ref).limits()
+				return g.container(ref).group().Limits()
 			},
 			Break: func(t *testing.T, n *spec.Node) {
 				// A power cut may leave an empty record.

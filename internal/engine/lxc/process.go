@@ -38,13 +38,3 @@ func (c container) init() int {
 }
 
 func (c container) running() bool { return c.init() != 0 }
-
-// frozen reports whether the node's processes are stopped by the freezer, or about to be.
-func (c container) frozen() bool {
-	if isV1("freezer") {
-		text, _ := os.ReadFile(c.freezer("freezer.state"))
-		return strings.HasPrefix(string(text), "FROZEN") || strings.HasPrefix(string(text), "FREEZING")
-	}
-	text, _ := os.ReadFile(c.freezer("cgroup.freeze"))
-	return strings.HasPrefix(string(text), "1")
-}

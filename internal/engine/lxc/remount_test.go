@@ -387,12 +387,12 @@ func TestSweepThawsWhatWeFroze(t *testing.T) {
 	g := newGround(t)
 	ours, theirs := remountOf(t, g, g.node("ours", 140)), remountOf(t, g, g.node("theirs", 141))
 	must(t, g.Freeze(t.Context(), ours.c.ref))
-	must(t, theirs.c.setFrozen(true))
+	must(t, theirs.c.group().SetFrozen(true))
 	must(t, g.Sweep(t.Context(), testSite))
-	if ours.c.frozen() {
+	if ours.c.group().Frozen() {
 		t.Error("a node that a killed run froze stays frozen")
 	}
-	if !theirs.c.frozen() {
+	if !theirs.c.group().Frozen() {
 		t.Error("a node that somebody else froze goes on")
 	}
 	if _, err := os.Stat(ours.c.freezing()); err == nil {

@@ -3,9 +3,7 @@ package lxc
 import (
 	"bytes"
 	"fmt"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -14,28 +12,6 @@ import (
 	"orrery/internal/host"
 	"orrery/internal/image/rootfs"
 )
-
-// processes gives the ids, on the host, of all that runs in the node.
-func (c container) processes() []int {
-	root := filepath.Join(cgroups, c.cgroup())
-	if isV1("freezer") { // nobody in the node has a reason to leave that one
-		root = filepath.Join(cgroups, "freezer", c.cgroup())
-	}
-	var all []int
-	_ = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || !d.IsDir() {
-			return nil // a control group may go at any moment
-		}
-		text, _ := os.ReadFile(filepath.Join(path, "cgroup.procs"))
-		for _, word := range strings.Fields(string(text)) {
-			if pid, err := strconv.Atoi(word); err == nil && pid > 0 {
-				all = append(all, pid)
-			}
-		}
-		return nil
-	})
-	return all
-}
 
 // spaces gives a process for each mount namespace that only some of the node's processes have, other than those of some
 // processes.
@@ -49,7 +25,7 @@ func (c container) spaces(but ...int) []int {
 		seen[space(pid)] = true
 	}
 	var all []int
-	for _, pid := range c.processes() {
+	for _, pid := range c.group().Processes() {
 		if name := space(pid); !seen[name] {
 			seen[name] = true
 			all = append(all, pid)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"orrery/internal/engine"
+	"orrery/internal/engine/cgroup"
 	"orrery/internal/engine/nodedir"
 	"orrery/internal/host"
 	"orrery/internal/network"
@@ -71,8 +72,8 @@ func (e *Engine) Start(ctx context.Context, ref engine.Ref) error {
 		err = c.startProblem(err, c.why(tail.String()))
 		return errors.Join(err, c.giveBack(ctx, r))
 	}
-	if has := c.limits(); !equalLimits(has, settable(r.Limits)) {
-		return problem.New(problem.Failed, "node %s: limits read back as %+v instead of %+v", r.Name, has, r.Limits).At(c.cgroup()).
+	if has, ok := c.group().Holds(r.Limits); !ok {
+		return problem.New(problem.Failed, "node %s: limits read back as %+v instead of %+v", r.Name, has, r.Limits).At(c.group().Name()).
 			Try("orrery doctor tells which limits this host can set")
 	}
 	c.awaitOrders(ctx)
@@ -105,7 +106,7 @@ func (c container) listens() bool {
 // clear removes what a monitor that was killed could not: control groups, under whose names LXC would
 // not start another node, and interfaces.
 func (c container) clear(ctx context.Context, r *nodedir.Record) error {
-	removeCgroups(c.cgroup(), c.cgroup()+".monitor", c.cgroup()+".pivot")
+	cgroup.Remove(c.groups()...)
 	var ends []string
 	for _, nic := range r.NICs {
 		ends = append(ends, nic.HostEnd)

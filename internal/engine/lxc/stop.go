@@ -4,12 +4,11 @@ import (
 	"context"
 	"errors"
 	"os"
-	"path/filepath"
-	"time"
 
 	"golang.org/x/sys/unix"
 
 	"orrery/internal/engine"
+	"orrery/internal/engine/cgroup"
 	"orrery/internal/engine/nodedir"
 	"orrery/internal/problem"
 )
@@ -23,7 +22,7 @@ func (e *Engine) Stop(ctx context.Context, ref engine.Ref) error {
 	if err := c.powerOff(ctx); err != nil {
 		return problem.New(problem.Failed, "node %s does not stop", ref.Name).At(c.Path()).Because(err)
 	}
-	removeCgroups(c.cgroup(), c.cgroup()+".monitor", c.cgroup()+".pivot")
+	cgroup.Remove(c.groups()...)
 	if r, err := c.Read(); err == nil {
 		return c.giveBack(ctx, r)
 	}
@@ -146,41 +145,6 @@ func (e *Engine) Destroy(ctx context.Context, ref engine.Ref) error {
 	if err := c.clear(ctx, r); err != nil {
 		return err
 	}
-	removeCgroups("orrery/"+ref.Site, "orrery")
+	cgroup.RemoveEmpty(ref.Site)
 	return e.Remove(ref)
-}
-
-// removeCgroups removes control groups that have no processes in them, with those inside, from every hierarchy.
-func removeCgroups(groups ...string) {
-	hierarchies, err := filepath.Glob(cgroups + "/*")
-	if err != nil {
-		return
-	}
-	for _, root := range append(hierarchies, cgroups) {
-		for _, group := range groups {
-			removeTree(filepath.Join(root, group))
-		}
-	}
-}
-
-// removeTree removes a control group and those inside. The last process may
-// still be leaving, so it tries for a while.
-func removeTree(group string) {
-	inside, err := os.ReadDir(group)
-	if err != nil {
-		return
-	}
-	keep := filepath.Base(filepath.Dir(group)) == "orrery" || filepath.Base(group) == "orrery"
-	for _, entry := range inside {
-		if entry.IsDir() && !keep {
-			removeTree(filepath.Join(group, entry.Name()))
-		}
-	}
-	for range 20 {
-		err := unix.Rmdir(group)
-		if err == nil || keep || !errors.Is(err, unix.EBUSY) {
-			return
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
 }

@@ -1,4 +1,4 @@
-package lxc
+package cgroup
 
 import (
 	"testing"
@@ -15,7 +15,7 @@ func TestEqualPins(t *testing.T) {
 	}{
 		{"0,1", "0-1", true}, {"1,0", "0-1", true}, {"3,0-2", "0-3", true}, {"0", "1023", false}, {all, "", true}, {"", all, true}, {"1000", "", false},
 	} {
-		if got := equalLimits(site.Limits{Pin: c.a}, site.Limits{Pin: c.b}); got != c.want {
+		if got := equal(site.Limits{Pin: c.a}, site.Limits{Pin: c.b}); got != c.want {
 			t.Errorf("%q and %q: %v", c.a, c.b, got)
 		}
 	}

@@ -1,4 +1,4 @@
-package lxc
+package cgroup
 
 import (
 	"cmp"
@@ -13,30 +13,26 @@ import (
 	"orrery/internal/site"
 )
 
-// limit is one file of a control group.
-type limit struct {
-	controller string
-	family     string // LXC's name for the version of the hierarchy: cgroup, cgroup2
-	file       string
-	value      string
+// A File is one file of a control group.
+type File struct {
+	Controller string
+	V1         bool // its hierarchy is one of version 1
+	Name       string
+	Value      string
 }
-
-const cgroups = "/sys/fs/cgroup"
 
 // period is the length of a scheduling period in microseconds (cpu.max in cgroups(7), cfs_period_us).
 const period = 100_000
 
-// limitFiles says which files of the node's control group hold its limits, in the version of each controller that this host has:
-// a host may have some in version 1 and others in version 2.
-func limitFiles(l site.Limits) []limit {
-	l = settable(l)
-	var all []limit
+// Files says which files of the group hold limits, and with what in them.
+func (g Group) Files(l site.Limits) []File {
+	l = g.at.settable(l)
+	var all []File
 	add := func(controller, v1, v1value, v2, v2value string) {
-		switch {
-		case isV1(controller):
-			all = append(all, limit{controller, "cgroup", v1, v1value})
-		default:
-			all = append(all, limit{controller, "cgroup2", v2, v2value})
+		if g.at.isV1(controller) {
+			all = append(all, File{controller, true, v1, v1value})
+		} else {
+			all = append(all, File{controller, false, v2, v2value})
 		}
 	}
 	if l.Cpus > 0 {
@@ -62,39 +58,34 @@ func limitFiles(l site.Limits) []limit {
 }
 
 // unlimited gives the files with the values that mean no limit, for those that l does not set.
-func unlimited(l site.Limits) []limit {
+func (g Group) unlimited(l site.Limits) []File {
 	full := site.Limits{Cpus: 1, Pin: "0", Memory: 1, Swap: new(int64), Pids: 1}
 	set := map[string]bool{}
-	for _, f := range limitFiles(l) {
-		set[f.file] = true
+	for _, f := range g.Files(l) {
+		set[f.Name] = true
 	}
 	none := map[string]string{
 		"cpu.cfs_quota_us": "-1", "cpu.max": "max", "memory.limit_in_bytes": "-1", "memory.max": "max",
 		"memory.memsw.limit_in_bytes": "-1", "memory.swap.max": "max", "pids.max": "max",
 	}
-	var all []limit
-	for _, f := range limitFiles(full) {
-		if set[f.file] {
+	var all []File
+	for _, f := range g.Files(full) {
+		if set[f.Name] {
 			continue
 		}
-		f.value = none[f.file]
-		if f.file == "cpuset.cpus" {
-			f.value = onlineCpus()
+		f.Value = none[f.Name]
+		if f.Name == "cpuset.cpus" {
+			f.Value = onlineCpus()
 		}
 		all = append(all, f)
 	}
 	return all
 }
 
-func isV1(controller string) bool {
-	_, err := os.Stat(filepath.Join(cgroups, controller, "cgroup.procs"))
-	return err == nil
-}
-
 // hasSwapLimit reports whether the kernel counts swap (swapaccount in version 1 is an option of its command line).
-func hasSwapLimit() bool {
-	if isV1("memory") {
-		_, err := os.Stat(filepath.Join(cgroups, "memory/memory.memsw.limit_in_bytes"))
+func (p place) hasSwapLimit() bool {
+	if p.isV1("memory") {
+		_, err := os.Stat(filepath.Join(p.hierarchy("memory"), "memory.memsw.limit_in_bytes"))
 		return err == nil
 	}
 	return true
@@ -105,46 +96,48 @@ func onlineCpus() string {
 	return strings.TrimSpace(string(text))
 }
 
-// hierarchy is where a controller's control groups are.
-func hierarchy(controller string) string {
-	if isV1(controller) {
-		return filepath.Join(cgroups, controller)
-	}
-	return cgroups
-}
-
-// applyLimits sets the limits of a running node and reads them back.
-func (c container) applyLimits(l site.Limits) error {
-	path := func(f limit) string { return filepath.Join(hierarchy(f.controller), c.cgroup(), f.file) }
-	var refused []limit
-	for _, f := range append(limitFiles(l), unlimited(l)...) {
-		if os.WriteFile(path(f), []byte(f.value), 0) != nil {
+// Limit sets the limits of a node's group, and reads them back.
+func (g Group) Limit(node string, l site.Limits) error {
+	path := func(f File) string { return g.file(f.Controller, f.Name) }
+	var refused []File
+	for _, f := range append(g.Files(l), g.unlimited(l)...) {
+		if os.WriteFile(path(f), []byte(f.Value), 0) != nil {
 			refused = append(refused, f)
 		}
 	}
 	// In version 1, memory may at no moment be more than memory and swap together: what is refused may be taken after the rest.
 	for _, f := range refused {
-		if err := os.WriteFile(path(f), []byte(f.value), 0); err != nil {
-			return problem.New(problem.Failed, "node %s: limit %s = %s was not taken", c.ref.Name, f.file, f.value).
+		if err := os.WriteFile(path(f), []byte(f.Value), 0); err != nil {
+			return problem.New(problem.Failed, "node %s: limit %s = %s was not taken", node, f.Name, f.Value).
 				At(path(f)).Because(errors.Unwrap(err)).Try("a limit below what the node uses now cannot be set while it runs")
 		}
 	}
-	if has, want := c.limits(), settable(l); !equalLimits(has, want) {
-		return problem.New(problem.Failed, "node %s: limits read back as %+v instead of %+v", c.ref.Name, has, want).
-			At(filepath.Join(cgroups, c.cgroup()))
+	if has, ok := g.Holds(l); !ok {
+		return problem.New(problem.Failed, "node %s: limits read back as %+v instead of %+v", node, has, g.at.settable(l)).
+			At(filepath.Join(string(g.at), g.name))
 	}
 	return nil
 }
 
+// Holds reports whether limits are in force, so far as this host can limit, and gives those that are: a pin to the same processors in the same words.
+func (g Group) Holds(l site.Limits) (has site.Limits, ok bool) {
+	has = g.Limits()
+	ok = equal(has, g.at.settable(l))
+	if samePin(has.Pin, l.Pin) {
+		has.Pin = l.Pin
+	}
+	return has, ok
+}
+
 // settable drops what this host cannot limit: version 1 counts memory and swap together, and so bounds swap only where memory is bounded.
-func settable(l site.Limits) site.Limits {
-	if !hasSwapLimit() || l.Memory == 0 && isV1("memory") {
+func (p place) settable(l site.Limits) site.Limits {
+	if !p.hasSwapLimit() || l.Memory == 0 && p.isV1("memory") {
 		l.Swap = nil
 	}
 	return l
 }
 
-func equalLimits(a, b site.Limits) bool {
+func equal(a, b site.Limits) bool {
 	swap := func(l site.Limits) int64 {
 		if l.Swap == nil {
 			return -1
@@ -162,15 +155,15 @@ func samePin(a, b string) bool {
 	return site.SamePin(cmp.Or(a, all), cmp.Or(b, all))
 }
 
-// limits reads the limits that are in force.
-func (c container) limits() site.Limits {
+// Limits gives the limits that are in force.
+func (g Group) Limits() site.Limits {
 	var l site.Limits
 	read := func(controller, v1, v2 string) string {
 		file := v2
-		if isV1(controller) {
+		if g.at.isV1(controller) {
 			file = v1
 		}
-		text, _ := os.ReadFile(filepath.Join(hierarchy(controller), c.cgroup(), file))
+		text, _ := os.ReadFile(g.file(controller, file))
 		return strings.TrimSpace(string(text))
 	}
 	if words := strings.Fields(read("cpu", "cpu.cfs_quota_us", "cpu.max")); len(words) > 0 {
@@ -183,10 +176,10 @@ func (c container) limits() site.Limits {
 	}
 	l.Memory = amount(read("memory", "memory.limit_in_bytes", "memory.max"))
 	l.Pids = int(amount(read("pids", "pids.max", "pids.max")))
-	if hasSwapLimit() {
+	if g.at.hasSwapLimit() {
 		swap := read("memory", "memory.memsw.limit_in_bytes", "memory.swap.max")
 		if n := amount(swap); n > 0 || swap == "0" {
-			if isV1("memory") {
+			if g.at.isV1("memory") {
 				n -= l.Memory
 			}
 			l.Swap = &n

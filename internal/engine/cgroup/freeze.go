@@ -1,0 +1,55 @@
+package cgroup
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"orrery/internal/host"
+)
+
+// frost is how long all processes of a group may take to stand still. One that waits for a disk does so when it has what it waits for.
+const frost = 10 * time.Second
+
+// SetFrozen lets all processes of the group stand still, or go on. It does not wait until they do.
+func (g Group) SetFrozen(frozen bool) error {
+	file, value := "freezer.state", map[bool]string{true: "FROZEN", false: "THAWED"}[frozen]
+	if !g.at.isV1("freezer") {
+		file, value = "cgroup.freeze", map[bool]string{true: "1", false: "0"}[frozen]
+	}
+	return os.WriteFile(g.file("freezer", file), []byte(value), 0)
+}
+
+// Frozen reports whether the group's processes stand still, or are about to.
+func (g Group) Frozen() bool {
+	if g.at.isV1("freezer") {
+		text, _ := os.ReadFile(g.file("freezer", "freezer.state"))
+		return strings.HasPrefix(string(text), "FROZEN") || strings.HasPrefix(string(text), "FREEZING")
+	}
+	text, _ := os.ReadFile(g.file("freezer", "cgroup.freeze"))
+	return strings.HasPrefix(string(text), "1")
+}
+
+// AwaitFrost waits until the group as a whole has been frozen, or goes on. One that is not there goes on.
+func (g Group) AwaitFrost(ctx context.Context, frozen bool) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, frost, fmt.Errorf("some of its processes go on after %v", frost))
+	defer cancel()
+	for {
+		file, want := "freezer.state", "FROZEN"
+		if !g.at.isV1("freezer") {
+			file, want = "cgroup.events", "frozen 1"
+		}
+		text, err := os.ReadFile(g.file("freezer", file))
+		if err != nil && frozen {
+			return err
+		}
+		if strings.Contains(string(text), want) == frozen {
+			return nil
+		}
+		if err := host.Pause(ctx, time.Millisecond); err != nil {
+			return err
+		}
+	}
+}
