@@ -16,7 +16,7 @@ import (
 var layers = [][]string{
 	{"visible", "phrase", "knot"},
 	{"problem", "tree"},
-	{"strict"},
+	{"strict", "guest/boot"},
 	{"site"},
 	{"distro"},
 	{"site/selector", "site/check", "site/render", "site/spec", "site/sitefile", "site/inventory", "site/graph", "site/twin", "observe"},

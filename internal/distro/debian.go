@@ -1,6 +1,10 @@
 package distro
 
-import "orrery/internal/site"
+import (
+	"runtime"
+
+	"orrery/internal/site"
+)
 
 // Debian is what images are of unless they say otherwise.
 var Debian = &Distribution{
@@ -17,6 +21,7 @@ var Debian = &Distribution{
 	},
 	Venv:     "python3-venv",
 	SSH:      "ssh.service",
+	Kernel:   "linux-image-cloud-" + runtime.GOARCH, // which has no drivers but those of virtual machines
 	Packages: apt,
 	Services: systemd,
 }

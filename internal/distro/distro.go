@@ -27,6 +27,7 @@ type Distribution struct {
 	Base       []string // packages in every base: what a node needs to boot, to be reached and to be looked at
 	Venv       string   // the package by which Python makes virtual environments
 	SSH        string   // the service of sshd
+	Kernel     string   // the package with the kernel that virtual machines boot
 	Packages   *Packages
 	Services   *Services
 }

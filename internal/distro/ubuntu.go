@@ -17,6 +17,7 @@ var Ubuntu = &Distribution{
 	Base:       append(slices.Clone(Debian.Base), "apt"), // which is not "required" there
 	Venv:       Debian.Venv,
 	SSH:        Debian.SSH,
+	Kernel:     "linux-image-virtual",
 	Packages:   apt,
 	Services:   systemd,
 }

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"maps"
 	"slices"
 
 	"orrery/internal/observe"
@@ -141,15 +142,23 @@ func (d *draft) writeNames(h *observe.Host, nodes []*site.Node) (int, bool) {
 	}), true
 }
 
-// layer plans the layers that a node needs, each once a host and after the one that it stands on, and gives the steps to wait for.
+// layer plans the layers that a node needs, each once a host and after those that it stands on, and gives the steps to wait for.
 func (d *draft) layer(h *observe.Host, n *site.Node) []int {
-	var needs []int
+	awaited := map[string]int{} // the topmost steps, by layer
 	for _, l := range d.makerOf(n).Layers(n) {
+		var needs []int
+		for _, lower := range l.Lower() {
+			if step, ok := d.layers[h.Name+" "+lower]; ok {
+				needs = append(needs, step)
+				delete(awaited, lower)
+				break
+			}
+		}
 		if step, ok := d.build(h, l, needs); ok {
-			needs = []int{step}
+			awaited[l.Digest] = step
 		}
 	}
-	return needs
+	return slices.Sorted(maps.Values(awaited))
 }
 
 func (d *draft) build(h *observe.Host, l *spec.Layer, needs []int) (int, bool) {

@@ -40,7 +40,7 @@ func (m *Manifest) Check() error {
 	}
 	for i := range m.Nodes {
 		n := &m.Nodes[i].Node
-		if !check.Label(n.Name) || n.ID <= 0 || !image.IsDigest(n.Base) || !allDigests(n.Below) || n.Layer != "" && !image.IsDigest(n.Layer) {
+		if !check.Label(n.Name) || n.ID <= 0 || !image.IsDigest(n.Base) || !allDigests(n.Below) || n.Layer != "" && !image.IsDigest(n.Layer) || n.Kernel != "" && !image.IsDigest(n.Kernel) {
 			return Illegal("node", n.Name)
 		}
 	}

@@ -170,7 +170,8 @@ func (e *Engine) Change(ctx context.Context, n *spec.Node) error {
 		return halfway
 	}
 	changed := copyOf(n)
-	changed.Base, changed.Layer, changed.Below, changed.Parts = there.spec.Base, there.spec.Layer, there.spec.Below, there.spec.Parts
+	changed.Base, changed.Kernel, changed.Layer = there.spec.Base, there.spec.Kernel, there.spec.Layer
+	changed.Below, changed.Parts = there.spec.Below, there.spec.Parts
 	there.spec = changed
 	e.makeVolumes(n)
 	return nil

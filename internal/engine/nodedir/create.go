@@ -82,7 +82,7 @@ func (n *Nodes) Change(s *spec.Node, running func() error) error {
 	}
 	was := r.Node
 	r.Node = *s
-	r.Base, r.Layer, r.Below, r.Parts, r.Config = was.Base, was.Layer, was.Below, was.Parts, was.Config
+	r.Base, r.Kernel, r.Layer, r.Below, r.Parts, r.Config = was.Base, was.Kernel, was.Layer, was.Below, was.Parts, was.Config
 	runs := n.Running(ref)
 	switch {
 	case runs && reshaped(&was, s):

@@ -27,6 +27,8 @@ type Layer struct {
 	Under []*site.Role `json:"under"` // whose parts are below it, in order
 	Pins  string       `json:"pins"`  // requirements, if a role needs Python packages
 	From  site.Mirror  `json:"from"`  // where packages are had from
+
+	Kernel string `json:"kernel,omitempty"` // of the layer with a kernel: the package that has it
 }
 
 // Lower gives the layers that it stands on, the topmost first.
@@ -39,6 +41,9 @@ func (l *Layer) Lower() []string {
 
 // IsBase reports whether the layer is a base image.
 func (l *Layer) IsBase() bool { return l.Base == "" }
+
+// IsKernel reports whether the layer is one with a kernel.
+func (l *Layer) IsKernel() bool { return l.Kernel != "" }
 
 // Base gives the recipe of an image.
 func Base(m site.Mirror, img site.Image) *Layer {
@@ -62,6 +67,18 @@ func Packages(img site.Image) []string {
 	all := slices.Concat(distro.Of(img).Base, img.Packages)
 	slices.Sort(all)
 	return slices.Compact(all)
+}
+
+// KernelLayer gives the recipe of what a node that boots a kernel of its own has on top of a base: that kernel, with its modules. Role layers do not
+// stand on it, so that they are the same for nodes of every engine.
+func KernelLayer(m site.Mirror, base *Layer) *Layer {
+	kernel := distro.Of(base.Image).Kernel
+	parts := Parts{"fit": fit, "kernel": kernel}
+	return &Layer{
+		Digest: Digest(map[string]any{"base": base.Digest, "parts": parts}),
+		Title:  base.Title + " (kernel)",
+		Base:   base.Digest, Image: base.Image, Parts: parts, From: m, Kernel: kernel,
+	}
 }
 
 // mostRoleLayers is how many role layers a node stands on at most: each one costs the kernel a look-up for every path.

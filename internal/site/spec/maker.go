@@ -24,8 +24,11 @@ type Maker struct {
 	named  []string // what peers gives
 }
 
-// A recipe is all that the role layers of a node follow from.
-type recipe struct{ image, roles, pins string }
+// A recipe is all that the layers of a node follow from.
+type recipe struct {
+	image, roles, pins string
+	kernel             bool
+}
 
 // NewMaker makes the Maker of a site.
 func NewMaker(s *site.Site) *Maker {
@@ -98,14 +101,19 @@ func (m *Maker) Base(n *site.Node) *Layer {
 	return l
 }
 
-// Layers gives the recipes of the layers that a node stands on, its base first.
+// Layers gives the recipes of the layers that a node stands on, each after those that it stands on itself: the base, the kernel if the node boots one,
+// and what its roles put on top.
 func (m *Maker) Layers(n *site.Node) []*Layer {
-	key := recipe{n.Image, strings.Join(n.Roles, " "), n.Requirements.Text}
+	key := recipe{n.Image, strings.Join(n.Roles, " "), n.Requirements.Text, site.BootsKernel(n.Engine)}
 	if chain, ok := m.layers[key]; ok {
 		return chain
 	}
 	base := m.Base(n)
-	chain := append([]*Layer{base}, RoleLayers(m.Site.Mirror, base, m.Site.RolesOf(n), n.Requirements.Text)...)
+	chain := []*Layer{base}
+	if key.kernel {
+		chain = append(chain, KernelLayer(m.Site.Mirror, base))
+	}
+	chain = append(chain, RoleLayers(m.Site.Mirror, base, m.Site.RolesOf(n), n.Requirements.Text)...)
 	m.layers[key] = chain
 	return chain
 }
@@ -119,13 +127,16 @@ func (m *Maker) Node(n *site.Node) (*Node, error) {
 		NICs: m.nics(n),
 	}
 	roles := m.Site.RolesOf(n)
-	chain := m.Layers(n)
-	if len(chain) > 1 {
+	chain := m.Layers(n)[1:]
+	if site.BootsKernel(n.Engine) {
+		spelt.Kernel, chain = chain[0].Digest, chain[1:]
+	}
+	if len(chain) > 0 {
 		top := chain[len(chain)-1]
 		spelt.Layer, spelt.Below, spelt.Parts = top.Digest, top.Below, top.Parts
-		if len(chain) > 2 {
+		if len(chain) > 1 {
 			spelt.Parts = Parts{}
-			for _, l := range chain[1:] {
+			for _, l := range chain {
 				maps.Copy(spelt.Parts, l.Parts)
 			}
 		}

@@ -63,6 +63,7 @@ type Node struct {
 	Base         string      `json:"base"`                   // digest of the base image's recipe
 	Layer        string      `json:"layer,omitempty"`        // digest of the topmost role layer's recipe; "": the roles need none
 	Below        []string    `json:"below,omitempty"`        // the role layers between Layer and Base, the topmost first
+	Kernel       string      `json:"kernel,omitempty"`       // digest of the recipe of the kernel's layer, just above Base; "": the node runs on the host's kernel
 	Parts        Parts       `json:"parts,omitempty"`        // of the role layers' recipes: they tell why a layer is another
 	Privileged   bool        `json:"privileged,omitempty"`
 	Autostart    bool        `json:"autostart"`
@@ -74,10 +75,14 @@ type Node struct {
 
 // Layers gives the layers that the node stands on, the topmost first.
 func (n *Node) Layers() []string {
-	if n.Layer == "" {
-		return []string{n.Base}
+	var all []string
+	if n.Layer != "" {
+		all = append([]string{n.Layer}, n.Below...)
 	}
-	return append(append([]string{n.Layer}, n.Below...), n.Base)
+	if n.Kernel != "" {
+		all = append(all, n.Kernel)
+	}
+	return append(all, n.Base)
 }
 
 // A NIC is a network interface of a node.

@@ -1,0 +1,82 @@
+// Package boot is what happens in a virtual machine between its kernel and its init: orrery-guest, which is alone in the initramfs, gets modules,
+// the root and the network ready, starts the agent, and makes way for the node's own /sbin/init.
+//
+// An engine writes a Config onto the command line of the kernel. Whatever goes wrong is one line on the console, and the machine is switched off.
+package boot
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"strings"
+
+	"orrery/internal/problem"
+)
+
+// The ways in which a machine has its root.
+const (
+	VirtioFS = "virtiofs" // the virtiofs with the tag RootTag
+	NineP    = "9p"       // 9p over virtio, with the same tag
+)
+
+// RootTag is the name under which the host offers the root.
+const RootTag = "root"
+
+// A Config is what the guest is told of itself.
+type Config struct {
+	Root     string `json:"root"`               // VirtioFS or NineP
+	Hostname string `json:"hostname,omitempty"` // until its init reads /etc/hostname
+	NICs     []NIC  `json:"nics,omitempty"`
+}
+
+// A NIC is a network interface of the guest.
+type NIC struct {
+	MAC     string `json:"mac"`               // by which it is found
+	Name    string `json:"name"`              // which it gets
+	Address string `json:"address,omitempty"` // with prefix length
+	Gateway string `json:"gateway,omitempty"` // of the default route, only on the interface that has it
+	MTU     int    `json:"mtu,omitempty"`     // 0: the kernel's
+}
+
+// key is the word of the kernel's command line that has the Config.
+const key = "orrery.config="
+
+// mostEncoded bounds that word: the kernel takes 2,048 bytes on x86 and cuts off what is more (COMMAND_LINE_SIZE), and other words must fit, too.
+const mostEncoded = 1800
+
+// Encode gives the word of the kernel's command line by which the guest is told.
+func (c *Config) Encode() (string, error) {
+	text, err := json.Marshal(c)
+	if err != nil {
+		return "", err
+	}
+	word := key + base64.RawURLEncoding.EncodeToString(text)
+	if len(word) > mostEncoded {
+		return "", problem.New(problem.Mistake, "%d network interfaces take %d bytes on the command line of the machine's kernel; there is room for %d", len(c.NICs), len(word), mostEncoded).
+			Try("give the node fewer interfaces")
+	}
+	return word, nil
+}
+
+// Decode finds the Config on the command line of a kernel.
+func Decode(line string) (*Config, error) {
+	for word := range strings.FieldsSeq(line) {
+		encoded, ok := strings.CutPrefix(word, key)
+		if !ok {
+			continue
+		}
+		text, err := base64.RawURLEncoding.DecodeString(encoded)
+		if err != nil {
+			return nil, problem.New(problem.Mistake, "the word %s of the kernel's command line is damaged", strings.TrimSuffix(key, "=")).Because(err)
+		}
+		c := &Config{}
+		d := json.NewDecoder(bytes.NewReader(text))
+		d.DisallowUnknownFields() // of a newer version, which would be left undone
+		if err := d.Decode(c); err != nil {
+			return nil, problem.New(problem.Mistake, "the word %s of the kernel's command line is not understood", strings.TrimSuffix(key, "=")).Because(err).
+				Try("orrery and orrery-guest are to be of one version")
+		}
+		return c, nil
+	}
+	return nil, problem.New(problem.Mistake, "the kernel's command line has no word %s", strings.TrimSuffix(key, "="))
+}

@@ -1,0 +1,64 @@
+package spec
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"orrery/internal/site"
+)
+
+// TestKernelLayers: a node that boots a kernel stands on its layer, just above the base, and on the same role layers as a container.
+func TestKernelLayers(t *testing.T) {
+	s := observatory()
+	contained := nodeOf(t, s, 0)
+	s.Nodes[0].Engine = "kvm"
+	m := NewMaker(s)
+	chain := m.Layers(&s.Nodes[0])
+	var kernels []string
+	for i, l := range chain {
+		for _, lower := range l.Lower() {
+			if !slices.ContainsFunc(chain[:i], func(l *Layer) bool { return l.Digest == lower }) {
+				t.Errorf("%s comes before %s, on which it stands", l.Title, lower)
+			}
+		}
+		if l.IsKernel() {
+			kernels = append(kernels, l.Digest)
+			if l.IsBase() || l.Base != chain[0].Digest || !strings.HasPrefix(l.Title, chain[0].Title) || l.Kernel == "" {
+				t.Errorf("%+v", l)
+			}
+		}
+	}
+	n, err := m.Node(&s.Nodes[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(kernels) != 1 || n.Kernel != kernels[0] || contained.Kernel != "" {
+		t.Errorf("kernels %v of a node with %q, and of a container with %q", kernels, n.Kernel, contained.Kernel)
+	}
+	if n.Base != contained.Base || n.Layer != contained.Layer || !slices.Equal(n.Below, contained.Below) || Digest(n.Parts) != Digest(contained.Parts) {
+		t.Errorf("the other layers are not those of a container: %+v, %+v", n, contained)
+	}
+	here := n.Layers()
+	if i := slices.Index(here, n.Kernel); i != len(here)-2 || here[i+1] != n.Base || here[0] != n.Layer {
+		t.Errorf("the kernel %s is not just above the base: %v", n.Kernel, here)
+	}
+	if plain := (&Node{Base: "b", Kernel: "k"}).Layers(); !slices.Equal(plain, []string{"k", "b"}) {
+		t.Errorf("without role layers: %v", plain)
+	}
+	text, err := json.Marshal(contained)
+	if err != nil || strings.Contains(string(text), `"kernel"`) {
+		t.Errorf("a container is recorded as it was not before: %s, %v", text, err)
+	}
+}
+
+// TestKernelOfDistribution: it is the distribution's, and of another base it is another layer.
+func TestKernelOfDistribution(t *testing.T) {
+	debian := Base(site.Mirror{}, site.Image{Name: "a", Suite: "bookworm"})
+	ubuntu := Base(site.Mirror{}, site.Image{Name: "b", Suite: "noble"})
+	one, two := KernelLayer(site.Mirror{}, debian), KernelLayer(site.Mirror{}, ubuntu)
+	if !strings.HasPrefix(one.Kernel, "linux-image-cloud-") || two.Kernel != "linux-image-virtual" || one.Digest == two.Digest {
+		t.Errorf("%+v, %+v", one, two)
+	}
+}
