@@ -2,7 +2,7 @@
 // systemd and not below them. A host may have some controllers in version 1 and others in version 2 (cgroups(7)).
 //
 // Limits and Limit are what such a group bounds, SetFrozen lets what is in it stand still, and Processes says who that is.
-// LXC makes the groups of its containers itself, and at the same place.
+// Start starts a command in it. LXC makes the groups of its containers itself, and at the same place.
 package cgroup
 
 import (

@@ -1,0 +1,136 @@
+package cgroup
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"orrery/internal/host"
+	"orrery/internal/site"
+	"orrery/test/need"
+)
+
+// put writes files of hierarchies that a test makes up. What the kernel would put into a group is not in there by itself.
+func put(t *testing.T, at place, files map[string]string) {
+	t.Helper()
+	for name, text := range files {
+		path := filepath.Join(string(at), name)
+		must(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		must(t, os.WriteFile(path, []byte(text), 0o644))
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func read(t *testing.T, at place, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(string(at), name))
+	must(t, err)
+	return strings.TrimSpace(string(text))
+}
+
+// TestMakeUnified: where there is version 2 alone, groups above the node's pass controllers on, its own does not: processes are in there.
+func TestMakeUnified(t *testing.T) {
+	at := place(t.TempDir())
+	put(t, at, map[string]string{"cgroup.controllers": "cpuset cpu io memory hugetlb pids rdma misc\n", "cgroup.procs": "", "system.slice/cgroup.procs": ""})
+	g := Group{at, "orrery/karoo/10"}
+	must(t, g.Make())
+	must(t, g.Make())
+	for _, above := range []string{"", "orrery", "orrery/karoo"} {
+		if got := read(t, at, above+"/cgroup.subtree_control"); got != "+cpuset +cpu +io +memory +pids" {
+			t.Errorf("%q passes %q on", above, got)
+		}
+	}
+	if inside, err := os.ReadDir(filepath.Join(string(at), g.name)); err != nil || len(inside) > 0 {
+		t.Errorf("in the node's: %v, %v", inside, err)
+	}
+	if v1, v2 := at.versions(); len(v1) > 0 || v2 != string(at) {
+		t.Errorf("%v and %q", v1, v2)
+	}
+}
+
+// TestMakeBeside: where versions are side by side, the group is in each hierarchy, and has processors where those are given.
+func TestMakeBeside(t *testing.T) {
+	at := place(t.TempDir())
+	put(t, at, map[string]string{
+		"cpu,cpuacct/cgroup.procs": "", "freezer/cgroup.procs": "", "systemd/cgroup.procs": "", "other/file": "",
+		"unified/cgroup.procs": "", "unified/cgroup.controllers": "\n",
+		"cpuset/cgroup.procs": "", "cpuset/cpuset.cpus": "0-3\n", "cpuset/cpuset.mems": "0\n",
+		"cpuset/orrery/cpuset.cpus": "\n", "cpuset/orrery/cpuset.mems": "\n",
+		"cpuset/orrery/karoo/cpuset.cpus": "1\n", "cpuset/orrery/karoo/cpuset.mems": "\n",
+		"cpuset/orrery/karoo/10/cpuset.cpus": "\n", "cpuset/orrery/karoo/10/cpuset.mems": "\n",
+	})
+	must(t, os.Symlink("cpu,cpuacct", filepath.Join(string(at), "cpu")))
+	g := Group{at, "orrery/karoo/10"}
+	must(t, g.Make())
+	for _, h := range []string{"cpu,cpuacct", "freezer", "systemd", "unified", "cpuset"} {
+		if info, err := os.Stat(filepath.Join(string(at), h, g.name)); err != nil || !info.IsDir() {
+			t.Errorf("not in %s: %v", h, err)
+		}
+	}
+	for file, want := range map[string]string{
+		"orrery/cpuset.cpus": "0-3", "orrery/karoo/cpuset.cpus": "1", "orrery/karoo/10/cpuset.cpus": "1", "orrery/karoo/10/cpuset.mems": "0",
+		"orrery/cgroup.clone_children": "1",
+	} {
+		if got := read(t, at, "cpuset/"+file); got != want {
+			t.Errorf("%s is %q", file, got)
+		}
+	}
+	v1, v2 := at.versions()
+	if filepath.Base(v2) != "unified" || len(v1) != 4 || slices.Contains(v1, string(at)+"/cpu") {
+		t.Errorf("%v and %q", v1, v2)
+	}
+}
+
+// TestStart: what is started in a group is there in all hierarchies from the first moment, within the limits, and stands still when it shall.
+func TestStart(t *testing.T) {
+	need.Integration(t)
+	g := Of("it-cgroup", 1)
+	t.Cleanup(func() { Remove(g); RemoveEmpty("it-cgroup") })
+	must(t, g.Make())
+	limits := site.Limits{Cpus: 0.5, Memory: 64 << 20, Pids: 20}
+	must(t, g.Limit("a", limits))
+	cmd := exec.Command("sh", "-c", "cat /proc/self/cgroup; sleep 60 & wait")
+	out, err := cmd.StdoutPipe()
+	must(t, err)
+	must(t, host.Apart(func() error { return g.Start(cmd) }))
+	t.Cleanup(func() {
+		for _, pid := range g.Processes() {
+			p, _ := os.FindProcess(pid)
+			_ = p.Kill()
+		}
+		_ = cmd.Wait()
+	})
+	b := make([]byte, 4096)
+	n, err := out.Read(b)
+	must(t, err)
+	for line := range strings.Lines(string(b[:n])) {
+		if !strings.HasSuffix(strings.TrimSpace(line), ":/orrery/it-cgroup/1") {
+			t.Errorf("it began in %s", line)
+		}
+	}
+	if mine, err := os.ReadFile("/proc/self/cgroup"); err != nil || strings.Contains(string(mine), "it-cgroup") {
+		t.Errorf("we are in %s: %v", mine, err)
+	}
+	if has, ok := g.Holds(limits); !ok {
+		t.Errorf("limits are %+v", has)
+	}
+	if !slices.Contains(g.Processes(), cmd.Process.Pid) {
+		t.Errorf("in it are %v", g.Processes())
+	}
+	must(t, g.SetFrozen(true))
+	must(t, g.AwaitFrost(t.Context(), true))
+	if !g.Frozen() {
+		t.Error("it does not stand still")
+	}
+	must(t, g.SetFrozen(false))
+	must(t, g.AwaitFrost(t.Context(), false))
+}
