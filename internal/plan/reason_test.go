@@ -181,6 +181,13 @@ func TestReasons(t *testing.T) {
 			},
 		},
 		{
+			name: "virtual hardware", edit: func(s *site.Site) { s.Nodes[3].VM.CPU = "qemu64" },
+			want: []string{
+				"node portal: stop: virtual hardware changed", "node portal: reshape: virtual hardware changed", "node portal: start: after the change",
+				"node portal: check: prove health",
+			},
+		},
+		{
 			name: "nat", edit: func(s *site.Site) { s.Networks[0].NAT = false },
 			want: []string{"network cam: network: nat changed"},
 		},

@@ -12,9 +12,6 @@ import (
 	"time"
 )
 
-// Engines are the names of the engines that this version has; a test holds them against package engine/all.
-var Engines = []string{"lxc"}
-
 // A Site is all that is declared.
 type Site struct {
 	Name       string   `toml:"name"`
@@ -146,6 +143,7 @@ type Node struct {
 	Privileged   bool
 	Autostart    bool
 	Limits       Limits
+	VM           VM    // of a virtual machine; see Virtual
 	NICs         []NIC // the first is the primary one
 	Vars         map[string]any
 	Requirements Requirements

@@ -75,7 +75,7 @@ func (r *reading) tables(at *strict.Node, what, example string) []string {
 
 func (r *reading) setting(key string, at *strict.Node, t *settingTable) Setting {
 	s := Setting{
-		Name: key, Engine: valueOf(t.Engine, site.Engines[0]), Network: valueOf(t.Network, Veth), Interface: valueOf(t.Interface, ""), Privileged: t.Privileged,
+		Name: key, Engine: valueOf(t.Engine, site.LXC), Network: valueOf(t.Network, Veth), Interface: valueOf(t.Interface, ""), Privileged: t.Privileged,
 		Limits: site.Limits{Cpus: t.Cpus, Pin: t.Pin, Memory: int64(t.Memory), Pids: t.Pids},
 	}
 	if t.Swap != nil {
@@ -95,11 +95,11 @@ func (r *reading) setting(key string, at *strict.Node, t *settingTable) Setting 
 func (r *reading) engine(at *strict.Node, s *Setting) {
 	there := elsewhere()
 	switch what, known := there[s.Engine]; {
-	case slices.Contains(site.Engines, s.Engine) || r.bad[at.At("engine")]:
+	case s.Engine == site.LXC || r.bad[at.At("engine")]:
 	case known:
 		s.Missing = "this Orrery has no engine for " + what + " yet"
 	default:
-		all := append(slices.Sorted(maps.Keys(there)), site.Engines...)
+		all := append(slices.Sorted(maps.Keys(there)), site.LXC)
 		r.wrong(at.At("engine"), choose(mistake("engine %q is not known", s.Engine), s.Engine, all))
 	}
 }
@@ -140,7 +140,7 @@ func choose(p *problem.Problem, given string, all []string) *problem.Problem {
 func (r *reading) limits() {
 	s := &site.Site{Name: "lab", Hosts: []site.Host{{Name: "local", Address: "local"}}, Images: []site.Image{{Name: "debian", Suite: defaultSuite}}}
 	for i, one := range r.experiment.Settings {
-		s.Nodes = append(s.Nodes, site.Node{Name: "s-" + one.Name, ID: i + 1, Image: "debian", Engine: site.Engines[0], Limits: one.Limits})
+		s.Nodes = append(s.Nodes, site.Node{Name: "s-" + one.Name, ID: i + 1, Image: "debian", Engine: site.LXC, Limits: one.Limits})
 	}
 	for _, m := range check.Check(s) {
 		at := r.root

@@ -44,9 +44,12 @@ func (c *checker) allRoles() {
 }
 
 func newChecker(s *site.Site) *checker {
-	c := &checker{site: s, closures: map[string][]*site.Role{}, roles: map[string]*site.Role{}, nearby: map[[2]string]string{}}
+	c := &checker{site: s, closures: map[string][]*site.Role{}, roles: map[string]*site.Role{}, nearby: map[[2]string]string{}, kinds: map[string]string{}}
 	for i := range s.Roles {
 		c.roles[s.Roles[i].Name] = &s.Roles[i]
+	}
+	for i := range s.Networks {
+		c.kinds[s.Networks[i].Name] = s.Networks[i].Kind
 	}
 	c.used = c.usedRoles()
 	return c
@@ -58,6 +61,7 @@ type checker struct {
 	roles    map[string]*site.Role
 	closures map[string][]*site.Role // see rolesOf
 	used     map[string]bool         // roles that some node has
+	kinds    map[string]string       // of networks, by name
 	nearby   map[[2]string]string    // see nearest
 }
 

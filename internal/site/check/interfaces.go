@@ -105,10 +105,8 @@ func (c *checker) interfaces() {
 		}
 		taken[name] = append(taken[name], t)
 	}
-	kinds := map[string]string{}
 	for i := range c.site.Networks {
 		n := &c.site.Networks[i]
-		kinds[n.Name] = n.Kind
 		if n.Kind == site.Macvlan {
 			take(n.Interface, "; networks on one would be one", use{who: "network " + n.Name, key: at("network", n.Name, "interface")})
 		}
@@ -116,7 +114,7 @@ func (c *checker) interfaces() {
 	for i := range c.site.Nodes {
 		n := &c.site.Nodes[i]
 		for _, nic := range n.NICs {
-			kind, known := kinds[nic.Network]
+			kind, known := c.kinds[nic.Network]
 			key := at("node", n.Name, "interface", nic.Network)
 			switch {
 			case !known:

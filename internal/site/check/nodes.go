@@ -41,6 +41,7 @@ func (c *checker) nodes() {
 			}
 		}
 		c.limits(n)
+		c.machine(n)
 	}
 }
 

@@ -32,7 +32,7 @@ func TestSiteFileOfTheDocumentation(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(s.Nodes) != 65 {
+	if len(s.Nodes) != 66 {
 		t.Errorf("%d nodes", len(s.Nodes))
 	}
 }

@@ -40,17 +40,18 @@ type mirrorTable struct {
 
 // choices are what a node says of itself or [defaults] says of all.
 type choices struct {
-	Image        string `toml:"image"`
-	Host         string `toml:"host"`
-	Engine       string `toml:"engine"`
-	Privileged   bool   `toml:"privileged"`
-	Autostart    bool   `toml:"autostart"`
-	Requirements string `toml:"requirements"`
+	Image        string  `toml:"image"`
+	Host         string  `toml:"host"`
+	Engine       string  `toml:"engine"`
+	Privileged   bool    `toml:"privileged"`
+	Autostart    bool    `toml:"autostart"`
+	Requirements string  `toml:"requirements"`
+	VM           site.VM `toml:"vm"`
 	site.Limits
 }
 
 // usual is what holds of a node of which neither says anything.
-var usual = choices{Engine: "lxc", Autostart: true, Limits: site.Limits{Pids: site.DefaultPids}}
+var usual = choices{Engine: site.LXC, Autostart: true, Limits: site.Limits{Pids: site.DefaultPids}}
 
 type nodeTable struct {
 	At          *strict.Node          `toml:"-"`

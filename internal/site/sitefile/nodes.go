@@ -53,8 +53,9 @@ func tooMuch() *problem.Problem {
 func (l *loader) node(t *nodeTable, networks []string) site.Node {
 	n := site.Node{
 		ID: t.ID, Image: cmp.Or(t.Image, l.onlyImage()), Roles: t.Roles, Host: cmp.Or(t.Host, l.onlyHost()), Engine: t.Engine, Privileged: t.Privileged,
-		Autostart: t.Autostart, Vars: t.Vars, Limits: t.Limits, NICs: l.interfaces(t, l.nics(t, networks)), SimulatedBy: t.SimulatedBy,
+		Autostart: t.Autostart, Vars: t.Vars, Limits: t.Limits, VM: t.VM, NICs: l.interfaces(t, l.nics(t, networks)), SimulatedBy: t.SimulatedBy,
 	}
+	l.suit(&n, t)
 	if t.Requirements != "" {
 		at := t.At.Keys["requirements"]
 		if at == nil {
@@ -63,6 +64,28 @@ func (l *loader) node(t *nodeTable, networks []string) site.Node {
 		n.Requirements = l.require(t.Requirements, at)
 	}
 	return n
+}
+
+// suit leaves out what [defaults] says that a node of this engine cannot have: there may be containers and virtual machines in a site. What the node
+// says itself stays, and is a mistake.
+func (l *loader) suit(n *site.Node, t *nodeTable) {
+	said := func(key string) bool { return t.At.Keys[key] != nil }
+	if !n.Virtual() {
+		if !said("vm") {
+			n.VM = site.VM{}
+		}
+		return
+	}
+	n.Privileged = n.Privileged && said("privileged")
+	if !said("swap") {
+		n.Limits.Swap = nil
+	}
+	if !said("pids") {
+		n.Limits.Pids = 0
+	}
+	if !said("memory") && l.file.Defaults.At.Keys["memory"] == nil {
+		n.Limits.Memory = site.DefaultVMMemory
+	}
 }
 
 // nics gives the networks that a node is on, with the addresses that it says; the zero Addr is to be derived.

@@ -124,7 +124,7 @@ func (m *Maker) Node(n *site.Node) (*Node, error) {
 		Site: m.Site.Key(), Name: n.Name, ID: n.FullID(), Release: n.Release, Staged: m.Site.Stage != 0, Engine: n.Engine,
 		MachineID:    site.MachineID(m.Site.Name, n.Name),
 		Distribution: distro.Of(m.Base(n).Image).Name, Base: m.Base(n).Digest, Privileged: n.Privileged, Autostart: n.Autostart, Limits: n.Limits,
-		NICs: m.nics(n),
+		VM: n.VM, NICs: m.nics(n),
 	}
 	roles := m.Site.RolesOf(n)
 	chain := m.Layers(n)[1:]

@@ -68,6 +68,7 @@ type Node struct {
 	Privileged   bool        `json:"privileged,omitempty"`
 	Autostart    bool        `json:"autostart"`
 	Limits       site.Limits `json:"limits"`
+	VM           site.VM     `json:"vm,omitzero"`
 	NICs         []NIC       `json:"nics,omitempty"`
 	Mounts       []Mount     `json:"mounts,omitempty"`
 	Config       Config      `json:"config"`

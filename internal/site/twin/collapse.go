@@ -62,9 +62,9 @@ func take(one, n *site.Node) {
 	one.Roles = union(one.Roles, n.Roles)
 	one.StandsFor = union(one.StandsFor, n.StandsFor)
 	one.Groups = union(one.Groups, n.Groups)
-	one.Privileged = one.Privileged || n.Privileged
+	one.Privileged = one.Privileged || n.Privileged && !one.Virtual()
 	one.Autostart = one.Autostart || n.Autostart
-	one.Limits = sum(one.Limits, n.Limits)
+	one.Limits = sum(one.Limits, asOn(one, n))
 	for _, nic := range n.NICs {
 		if !slices.ContainsFunc(one.NICs, func(mine site.NIC) bool { return mine.Network == nic.Network }) {
 			one.NICs = append(one.NICs, nic)
@@ -102,6 +102,22 @@ func union(to, from []string) []string {
 		}
 	}
 	return to
+}
+
+// asOn gives the limits of a node as one of the other's engine has them: a virtual machine has all of its memory to itself, and no limit of swap and
+// processes, which a container has.
+func asOn(one, n *site.Node) site.Limits {
+	l := n.Limits
+	switch {
+	case one.Virtual() && !n.Virtual():
+		l.Swap, l.Pids = nil, 0
+		if l.Memory == 0 {
+			l.Memory = site.DefaultVMMemory
+		}
+	case n.Virtual() && !one.Virtual():
+		l.Pids = site.DefaultPids
+	}
+	return l
 }
 
 // sum gives the limits of two nodes together. If one is not limited, neither is the sum.

@@ -30,3 +30,32 @@ func TestSharedSecret(t *testing.T) {
 		t.Error("the original is another")
 	}
 }
+
+// TestMachines: a container and a virtual machine become one of the two, with the limits that such a one has, and a virtual machine keeps the memory to boot with.
+func TestMachines(t *testing.T) {
+	swap := int64(0)
+	vm := site.Node{Name: "vm", ID: 1, Engine: site.KVM, Limits: site.Limits{Cpus: 1, Memory: 512 << 20}}
+	box := site.Node{Name: "box", ID: 2, Engine: site.LXC, Privileged: true, Limits: site.Limits{Cpus: 1, Memory: 1 << 30, Swap: &swap, Pids: 100}}
+	open := site.Node{Name: "open", ID: 3, Engine: site.LXC, Limits: site.Limits{Cpus: 1, Pids: 100}}
+	for _, c := range []struct {
+		name       string
+		nodes      []site.Node
+		o          twin.Options
+		limits     site.Limits
+		privileged bool
+	}{
+		{"into a machine", []site.Node{vm, box}, twin.Options{Collapse: true}, site.Limits{Cpus: 2, Memory: 3 << 29}, false},
+		{"one without a limit", []site.Node{vm, open}, twin.Options{Collapse: true}, site.Limits{Cpus: 2, Memory: 1 << 30}, false},
+		{"into a container", []site.Node{box, vm}, twin.Options{Collapse: true}, site.Limits{Cpus: 2, Memory: 3 << 29, Pids: 100 + site.DefaultPids}, true},
+		{"a small machine", []site.Node{vm}, twin.Options{Memory: 0.01}, site.Limits{Cpus: 1, Memory: site.MinVMMemory}, false},
+	} {
+		c.o.Name = "toy"
+		made, err := twin.Of(&site.Site{Name: "karoo", Nodes: c.nodes}, c.o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := made.Nodes[0]; n.Limits != c.limits || n.Privileged != c.privileged || n.Engine != c.nodes[0].Engine {
+			t.Errorf("%s: %+v", c.name, n)
+		}
+	}
+}

@@ -36,7 +36,11 @@ func Of(s *site.Site, o Options) (*site.Site, error) {
 	for i := range made.Nodes {
 		n := &made.Nodes[i]
 		n.Host = hostName(made.Hosts) // said, not placed: a twin may have more than the host has free
-		n.Limits = scaled(n.Limits, o)
+		least := int64(minMemory)
+		if n.Virtual() {
+			least = site.MinVMMemory
+		}
+		n.Limits = scaled(n.Limits, o, least)
 		n.NICs = bridged(n.NICs)
 	}
 	choose(&made, o)
@@ -103,7 +107,7 @@ const (
 
 // scaled gives a node its share of what it has in the original. What is not limited stays so; the processors to which the
 // original is pinned are left to it.
-func scaled(l site.Limits, o Options) site.Limits {
+func scaled(l site.Limits, o Options, leastMemory int64) site.Limits {
 	l.Pin = ""
 	if l.Cpus > 0 && o.Cpus > 0 && o.Cpus != 1 {
 		l.Cpus = max(l.Cpus*o.Cpus, minCpus)
@@ -112,7 +116,7 @@ func scaled(l site.Limits, o Options) site.Limits {
 		return l
 	}
 	if l.Memory > 0 {
-		l.Memory = max(mebibytes(float64(l.Memory)*o.Memory), minMemory)
+		l.Memory = max(mebibytes(float64(l.Memory)*o.Memory), leastMemory)
 	}
 	if l.Swap != nil {
 		swap := mebibytes(float64(*l.Swap) * o.Memory)

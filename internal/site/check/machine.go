@@ -1,0 +1,73 @@
+package check
+
+import (
+	"regexp"
+	"slices"
+
+	"orrery/internal/site"
+)
+
+// Bounds of a virtual machine.
+const (
+	maxVCPUs = 255 // more takes an interrupt controller that not every guest knows
+	maxCards = 8   // the guest is told of each on the command line of its kernel, which has 2 KiB
+)
+
+// cpuModel is the name of a processor as QEMU has them: "max", "host", "qemu64", "Skylake-Server-v4".
+var cpuModel = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+
+// machine checks what only containers, or only virtual machines, can have.
+func (c *checker) machine(n *site.Node) {
+	key := func(parts ...any) []string { return at(append([]any{"node", n.Name}, parts...)...) }
+	if !n.Virtual() {
+		if n.VM != (site.VM{}) {
+			c.wrong(key("vm"), `write engine = "kvm", or take it out`, "node %s is no virtual machine, and says what it shows to its guest", n.Name)
+		}
+		return
+	}
+	if n.VM.CPU != "" && !cpuModel.MatchString(n.VM.CPU) {
+		c.wrong(key("vm", "cpu"), "such as \"max\"; `qemu-system-x86_64 -cpu help` lists them", "cpu = %q is no model of a processor", n.VM.CPU)
+	}
+	if n.VM.Model != "" && !slices.Contains(site.CardModels, n.VM.Model) {
+		c.wrong(key("vm", "model"), "use "+sentence(site.CardModels), "model = %q is no network card that a virtual machine can have", n.VM.Model)
+	}
+	if n.Privileged {
+		c.wrong(key("privileged"), "take it out", "node %s is a virtual machine: its root has nothing of the host, privileged or not", n.Name)
+	}
+	c.machineLimits(n, key)
+	c.machineLinks(n, key)
+}
+
+// machineLimits checks what bounds a virtual machine: the processors and the memory that it shows to its guest.
+func (c *checker) machineLimits(n *site.Node, key func(...any) []string) {
+	const inside = "take it out: the guest's own kernel sees to it"
+	l := &n.Limits
+	if l.Swap != nil && *l.Swap >= 0 {
+		c.wrong(key("swap"), inside, "node %s is a virtual machine and has no limit of swap", n.Name)
+	}
+	if l.Pids != 0 {
+		c.wrong(key("pids"), inside, "node %s is a virtual machine and has no limit of processes", n.Name)
+	}
+	switch {
+	case l.Memory == 0:
+		c.wrong(key("memory"), `such as "512MiB"`, "node %s is a virtual machine, whose memory is never without limit", n.Name)
+	case l.Memory >= minMemory && l.Memory < site.MinVMMemory:
+		c.wrong(key("memory"), "at least 128MiB", "memory = %d bytes is too little for a virtual machine to boot with", l.Memory)
+	}
+	if sane(l.Cpus) && l.Cpus > maxVCPUs {
+		c.wrong(key("cpus"), "at most 255", "cpus = %v is more than a virtual machine can have", l.Cpus)
+	}
+}
+
+// machineLinks checks that a virtual machine is on networks only for whose links the host has an end.
+func (c *checker) machineLinks(n *site.Node, key func(...any) []string) {
+	for _, nic := range n.NICs {
+		if kind := c.kinds[nic.Network]; kind == site.Macvlan || kind == site.Exclusive {
+			c.wrong(key("net", nic.Network), `put it on a bridge or a routed network, or write engine = "lxc"`,
+				"node %s is a virtual machine and cannot be on %s network %s", n.Name, kind, nic.Network)
+		}
+	}
+	if len(n.NICs) > maxCards {
+		c.wrong(key("net"), "take some out", "node %s is a virtual machine on %d networks; %d are possible", n.Name, len(n.NICs), maxCards)
+	}
+}

@@ -1,0 +1,43 @@
+package site
+
+import "math"
+
+// The engines, by the names that a site file has for them.
+const (
+	LXC = "lxc" // containers
+	KVM = "kvm" // virtual machines
+)
+
+// Engines are the names of the engines that this version has, that of nodes which name none first; a test holds them against package engine/all.
+var Engines = []string{LXC, KVM}
+
+// A VM is what a virtual machine shows to its guest. Empty fields mean: what suits the host.
+type VM struct {
+	CPU   string `toml:"cpu" json:"cpu,omitempty"`     // model of the processors, as QEMU names it
+	Model string `toml:"model" json:"model,omitempty"` // of the network cards: one of CardModels; "": Virtio
+}
+
+// The models of network cards that a virtual machine can have.
+const (
+	Virtio  = "virtio"
+	E1000   = "e1000"
+	RTL8139 = "rtl8139"
+)
+
+// CardModels are all of them.
+var CardModels = []string{Virtio, E1000, RTL8139}
+
+// Memory of virtual machines, which have it all to themselves: what one has that says nothing, and the least on which a guest boots.
+const (
+	DefaultVMMemory = 512 << 20
+	MinVMMemory     = 128 << 20
+)
+
+// BootsKernel reports whether nodes of an engine have a kernel of their own, which they boot, and do not share that of their host.
+func BootsKernel(engine string) bool { return engine == KVM }
+
+// Virtual reports whether the node is a virtual machine.
+func (n *Node) Virtual() bool { return BootsKernel(n.Engine) }
+
+// VCPUs is how many processors a virtual machine with these limits shows to its guest: its share of the host's, rounded up; one, if that has no limit.
+func (l Limits) VCPUs() int { return max(1, int(math.Ceil(l.Cpus))) }

@@ -1,0 +1,36 @@
+package sitefile
+
+import (
+	"os"
+	"testing"
+
+	"orrery/internal/site"
+)
+
+// TestMachines: what [defaults] says holds for the nodes that can have it: containers and virtual machines are side by side in a site.
+func TestMachines(t *testing.T) {
+	text, err := os.ReadFile("testdata/valid-machines.toml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := mustLoad(t, string(text))
+	one, two, three := &s.Nodes[0], &s.Nodes[1], &s.Nodes[2]
+	if one.Limits != (site.Limits{Cpus: 1.5, Memory: 512 << 20}) || one.Privileged || one.VM != (site.VM{CPU: "qemu64"}) || one.Limits.VCPUs() != 2 {
+		t.Errorf("one: %+v", one)
+	}
+	if two.Limits != (site.Limits{Cpus: 1.5, Memory: 1 << 30}) || two.VM != (site.VM{CPU: "qemu64", Model: "rtl8139"}) {
+		t.Errorf("two: %+v", two)
+	}
+	if l := three.Limits; l.Swap == nil || l.Pids != 100 || l.Memory != 64<<20 || !three.Privileged || three.VM != (site.VM{}) || three.Virtual() {
+		t.Errorf("three: %+v", three)
+	}
+	s = mustLoad(t, `
+site.name = "x"
+image.debian.suite = "bookworm"
+defaults.memory = "256MiB"
+node.one = { id = 1, engine = "kvm" }
+`)
+	if n := &s.Nodes[0]; n.Limits != (site.Limits{Memory: 256 << 20}) || n.Limits.VCPUs() != 1 {
+		t.Errorf("%+v", n)
+	}
+}
