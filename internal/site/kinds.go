@@ -17,9 +17,6 @@ const (
 // Kinds are the kinds of networks that a site file may name.
 var Kinds = []string{Bridge, Routed, Macvlan, Exclusive}
 
-// BootsKernel reports whether the nodes of an engine boot a kernel of their own; those of others run on the host's.
-func BootsKernel(engine string) bool { return engine == "kvm" }
-
 // A VethPair is a veth pair of a host whose ends stand in for network interfaces of the machine.
 type VethPair struct {
 	Name string

@@ -33,7 +33,7 @@ const (
 	MinVMMemory     = 128 << 20
 )
 
-// BootsKernel reports whether nodes of an engine have a kernel of their own, which they boot, and do not share that of their host.
+// BootsKernel reports whether the nodes of an engine boot a kernel of their own; those of others run on the host's.
 func BootsKernel(engine string) bool { return engine == KVM }
 
 // Virtual reports whether the node is a virtual machine.
