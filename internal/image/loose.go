@@ -4,8 +4,6 @@ import (
 	"errors"
 	"os"
 
-	"golang.org/x/sys/unix"
-
 	"orrery/internal/image/rootfs"
 )
 
@@ -28,12 +26,6 @@ func Loose(ids rootfs.IDs, trees ...string) ([]*os.File, error) {
 		all = append(all, loose)
 	}
 	return all, nil
-}
-
-// Fasten puts a loose mount onto a directory, which dir is open on.
-func Fasten(loose *os.File, dir int) error {
-	err := unix.MoveMount(int(loose.Fd()), "", dir, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
-	return os.NewSyscallError("move_mount", err)
 }
 
 // Drop lets go of loose mounts; those that were fastened stay where they are.

@@ -188,6 +188,32 @@ func (r *Root) directory(name string, uid, gid int) (int, error) {
 	return fd, err
 }
 
+// MakeDown opens a directory of the tree for something to be mounted on it, and makes it and those above it as MkdirAll does. None on the way may be
+// a link: what one writes in there shall not lead a mount elsewhere.
+func (r *Root) MakeDown(name string, uid, gid int) (*os.File, error) {
+	const flags = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
+	at, err := unix.Openat(r.Fd(), ".", flags, 0)
+	for part := range strings.SplitSeq(path.Clean("/" + name)[1:], "/") {
+		if err != nil || part == "" {
+			break
+		}
+		var next int
+		next, err = unix.Openat(at, part, flags, 0)
+		if errors.Is(err, unix.ENOENT) {
+			made := mkdir(at, part, uid, gid)
+			if next, err = unix.Openat(at, part, flags, 0); err != nil && made != nil {
+				err = made
+			}
+		}
+		unix.Close(at) //nolint:errcheck // it was only gone through
+		at = next
+	}
+	if err != nil {
+		return nil, r.wrong("open", name, err)
+	}
+	return os.NewFile(uintptr(at), r.at(name)), nil
+}
+
 func mkdir(dir int, name string, uid, gid int) error {
 	if err := unix.Mkdirat(dir, name, 0o755); err != nil {
 		if errors.Is(err, unix.EEXIST) {

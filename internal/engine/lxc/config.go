@@ -11,7 +11,7 @@ import (
 )
 
 // writeConfig writes the LXC configuration of a node that is about to start.
-func (e *Engine) writeConfig(c container, r *nodedir.Record, mounts []mount) error {
+func (e *Engine) writeConfig(c container, r *nodedir.Record, mounts []nodedir.Mount) error {
 	var b strings.Builder
 	set := func(key, format string, args ...any) { fmt.Fprintf(&b, key+" = "+format+"\n", args...) }
 	// LXC's common profile: seccomp, capabilities, devices, mixed mounts of proc, sys and cgroup.
@@ -65,10 +65,10 @@ func devices(r *nodedir.Record) []string {
 }
 
 // overlay is the root file system of a node, with what it sees of the host.
-func (e *Engine) overlay(c container, r *nodedir.Record, mounts []mount) *rootfs.Overlay {
+func (e *Engine) overlay(c container, r *nodedir.Record, mounts []nodedir.Mount) *rootfs.Overlay {
 	o := c.Overlay(e.Store, r)
 	for _, m := range mounts {
-		o.Binds = append(o.Binds, rootfs.Bind{Source: m.source, Target: m.bind, ReadOnly: m.readOnly})
+		o.Binds = append(o.Binds, m.Aside())
 	}
 	return o
 }

@@ -37,7 +37,7 @@ func (e *Engine) Remount(ctx context.Context, n *spec.Node) error {
 		return err
 	}
 	before := change.standing
-	if err := change.to(e.volumes(c, n, n.Mounts)); err != nil {
+	if err := change.to(e.Volumes(n, n.Mounts)); err != nil {
 		back := change.to(before)
 		if back == nil {
 			back = c.recordMounts(r, was)
@@ -59,38 +59,38 @@ func (c container) recordMounts(r *nodedir.Record, mounts []spec.Mount) error {
 type remounting struct {
 	c        container
 	ids      rootfs.IDs
-	etc      mount
-	known    []mount // that the node sees or may see
-	standing []mount // of these, the ones that it sees
-	wanted   []mount
+	etc      nodedir.Mount
+	known    []nodedir.Mount // that the node sees or may see
+	standing []nodedir.Mount // of these, the ones that it sees
+	wanted   []nodedir.Mount
 	origins  map[string]rootfs.Origin // of their directories
 }
 
 // seen looks at which of the volumes on record a running node sees.
 func (e *Engine) seen(c container, r *nodedir.Record) (*remounting, error) {
 	s := &remounting{c: c, ids: r.IDs(), origins: map[string]rootfs.Origin{}}
-	fixed, err := e.mounts(c, &nodedir.Record{Node: spec.Node{Site: r.Site, ID: r.ID}})
+	fixed, err := e.Mounts(&nodedir.Record{Node: spec.Node{Site: r.Site, ID: r.ID}})
 	if err != nil {
 		return nil, err
 	}
 	s.etc = fixed[0]
 	for _, m := range r.Mounts { // one by one: a path may be on record twice
-		s.known = append(s.known, e.volumes(c, &r.Node, []spec.Mount{m})...)
+		s.known = append(s.known, e.Volumes(&r.Node, []spec.Mount{m})...)
 	}
 	for _, m := range append(slices.Clone(s.known), s.etc) {
-		origins, err := rootfs.OriginsOf(m.source)
+		origins, err := rootfs.OriginsOf(m.Source)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // what a node sees of it is recognised by its place
 		}
 		if err != nil {
 			return nil, err
 		}
-		s.origins[m.source] = origins[0]
+		s.origins[m.Source] = origins[0]
 	}
 	return s, inSpace(c.init(), func(table func() ([]rootfs.Mounted, error)) error {
 		mounts, err := table()
 		for _, m := range s.known {
-			if s.shows(mounts, m, m.path) && !slices.Contains(s.standing, m) {
+			if s.shows(mounts, m, m.Path) && !slices.Contains(s.standing, m) {
 				s.standing = append(s.standing, m)
 			}
 		}
@@ -99,11 +99,11 @@ func (e *Engine) seen(c container, r *nodedir.Record) (*remounting, error) {
 }
 
 // to lets the node see some of the known volumes and no others.
-func (s *remounting) to(wanted []mount) error {
+func (s *remounting) to(wanted []nodedir.Mount) error {
 	s.wanted = wanted
-	kept := slices.DeleteFunc(slices.Clone(wanted), func(m mount) bool { return !slices.Contains(s.standing, m) })
+	kept := slices.DeleteFunc(slices.Clone(wanted), func(m nodedir.Mount) bool { return !slices.Contains(s.standing, m) })
 	// LXC reads it if the node reboots just now.
-	if err := s.c.writeFstab(append([]mount{s.etc}, kept...)); err != nil {
+	if err := s.c.writeFstab(append([]nodedir.Mount{s.etc}, kept...)); err != nil {
 		return err
 	}
 	for _, v := range s.views() {
@@ -116,21 +116,21 @@ func (s *remounting) to(wanted []mount) error {
 	}
 	for _, m := range s.known {
 		if !slices.Contains(wanted, m) {
-			_ = os.Remove(m.bind) // it is empty
+			_ = os.Remove(m.Bind) // it is empty
 		}
 	}
-	return s.c.writeFstab(append([]mount{s.etc}, wanted...))
+	return s.c.writeFstab(append([]nodedir.Mount{s.etc}, wanted...))
 }
 
 // shows reports whether a volume is mounted at a place.
-func (s *remounting) shows(table []rootfs.Mounted, m mount, at string) bool {
+func (s *remounting) shows(table []rootfs.Mounted, m nodedir.Mount, at string) bool {
 	return slices.ContainsFunc(table, func(t rootfs.Mounted) bool { return t.At == at && s.isOf(m, t) })
 }
 
 // isOf reports whether something mounted shows a volume. The kernel calls a directory so that has been removed.
-func (s *remounting) isOf(m mount, t rootfs.Mounted) bool {
-	if origin, ok := s.origins[m.source]; ok {
+func (s *remounting) isOf(m nodedir.Mount, t rootfs.Mounted) bool {
+	if origin, ok := s.origins[m.Source]; ok {
 		return t.Origin == origin
 	}
-	return (t.At == m.path || t.At == m.bind) && removed(t)
+	return (t.At == m.Path || t.At == m.Bind) && removed(t)
 }

@@ -232,7 +232,7 @@ func remountKilled(t *testing.T, g ground, n *spec.Node) {
 }
 
 func (r *remounted) bindOf(m spec.Mount) string {
-	return r.volumes(r.c, r.n, []spec.Mount{m})[0].bind
+	return r.Volumes(r.n, []spec.Mount{m})[0].Bind
 }
 
 // No link that the node has made leads a mount elsewhere.

@@ -11,6 +11,7 @@ import (
 
 	"orrery/internal/host"
 	"orrery/internal/image/rootfs"
+	"orrery/internal/tree"
 )
 
 // spaces gives a process for each mount namespace that only some of the node's processes have, other than those of some
@@ -71,28 +72,12 @@ func tableOf(proc *os.File) ([]rootfs.Mounted, error) {
 // directory opens a directory of the node in whose namespace the thread is, and makes what is missing of it as the node's root would. No
 // link is followed: LXC does not when the node starts, and what the node has put there shall not lead anybody elsewhere.
 func directory(path string, first int) (*os.File, error) {
-	const flags = unix.O_PATH | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
-	at, err := unix.Open("/", flags, 0)
+	root, err := tree.Open("/")
 	if err != nil {
 		return nil, err
 	}
-	for part := range strings.SplitSeq(strings.Trim(path, "/"), "/") {
-		next, err := unix.Openat(at, part, flags, 0)
-		if err == unix.ENOENT {
-			if err = unix.Mkdirat(at, part, 0o755); err == nil {
-				err = unix.Fchownat(at, part, first, first, unix.AT_SYMLINK_NOFOLLOW)
-			}
-			if err == nil || err == unix.EEXIST {
-				next, err = unix.Openat(at, part, flags, 0)
-			}
-		}
-		unix.Close(at)
-		if err != nil {
-			return nil, &os.PathError{Op: "open directory", Path: path, Err: err}
-		}
-		at = next
-	}
-	return os.NewFile(uintptr(at), path), nil
+	defer root.Close()
+	return root.MakeDown(path, first, first)
 }
 
 // command gives the name of a process and its id as the node knows it.

@@ -31,7 +31,7 @@ func (e *Engine) Start(ctx context.Context, ref engine.Ref) error {
 	if err := c.clear(ctx, r); err != nil {
 		return err
 	}
-	mounts, err := e.mounts(c, r)
+	mounts, err := e.Mounts(r)
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"orrery/internal/engine/nodedir"
 	"orrery/internal/image"
 	"orrery/internal/image/rootfs"
 	"orrery/internal/problem"
@@ -18,7 +19,7 @@ import (
 // A view is the volumes of a node as one of its mount namespaces has them.
 type view struct {
 	pid  int
-	at   func(mount) string                  // where a volume belongs
+	at   func(nodedir.Mount) string          // where a volume belongs
 	ours func(rootfs.Mounted) bool           // nothing else is ever taken away
 	open func(path string) (*os.File, error) // gives a directory, and makes it; nil: what is lacking is not mounted here
 }
@@ -27,7 +28,7 @@ type view struct {
 // systemd lets them have their share of it.
 func (s *remounting) node() view {
 	return view{
-		s.c.init(), func(m mount) string { return m.path }, func(rootfs.Mounted) bool { return true },
+		s.c.init(), func(m nodedir.Mount) string { return m.Path }, func(rootfs.Mounted) bool { return true },
 		func(path string) (*os.File, error) { return directory(path, s.ids.First) },
 	}
 }
@@ -36,7 +37,7 @@ func (s *remounting) node() view {
 func (s *remounting) monitor() view {
 	binds := s.c.Bind("") + "/"
 	return view{
-		s.c.monitor(), func(m mount) string { return m.bind }, func(m rootfs.Mounted) bool { return strings.HasPrefix(m.At, binds) },
+		s.c.monitor(), func(m nodedir.Mount) string { return m.Bind }, func(m rootfs.Mounted) bool { return strings.HasPrefix(m.At, binds) },
 		func(path string) (*os.File, error) {
 			if err := os.MkdirAll(path, 0o755); err != nil {
 				return nil, err
@@ -143,17 +144,17 @@ func (s *remounting) doomed(v view, table []rootfs.Mounted) []rootfs.Mounted {
 }
 
 func (s *remounting) isWanted(v view, m rootfs.Mounted) bool {
-	return slices.ContainsFunc(s.wanted, func(w mount) bool { return m.At == v.at(w) && s.isOf(w, m) })
+	return slices.ContainsFunc(s.wanted, func(w nodedir.Mount) bool { return m.At == v.at(w) && s.isOf(w, m) })
 }
 
 // unwanted reports whether something mounted shows a volume that the node shall not see, or something inside of it: services may have
 // mounted parts of it elsewhere.
 func (s *remounting) unwanted(v view, m rootfs.Mounted) bool {
-	if !v.ours(m) || s.isWanted(v, m) || m.Origin == s.origins[s.etc.source] {
+	if !v.ours(m) || s.isWanted(v, m) || m.Origin == s.origins[s.etc.Source] {
 		return false
 	}
-	return slices.ContainsFunc(s.known, func(k mount) bool {
-		origin, ok := s.origins[k.source]
+	return slices.ContainsFunc(s.known, func(k nodedir.Mount) bool {
+		origin, ok := s.origins[k.Source]
 		return ok && origin.Holds(m.Origin) || !ok && s.isOf(k, m)
 	})
 }
@@ -182,7 +183,7 @@ func (s *remounting) users() []string {
 
 // supply mounts what the node shall see and views lack, the outermost first.
 func (s *remounting) supply(views ...view) error {
-	lacks := make([][]mount, len(views))
+	lacks := make([][]nodedir.Mount, len(views))
 	var sources []string
 	for i, v := range views {
 		var err error
@@ -190,7 +191,7 @@ func (s *remounting) supply(views ...view) error {
 			return err
 		}
 		for _, m := range lacks[i] {
-			sources = append(sources, m.source)
+			sources = append(sources, m.Source)
 		}
 	}
 	if len(sources) == 0 {
@@ -211,7 +212,7 @@ func (s *remounting) supply(views ...view) error {
 }
 
 // lacking gives what is missing in a view. Nothing is mounted over what is not ours.
-func (s *remounting) lacking(v view) (lacks []mount, err error) {
+func (s *remounting) lacking(v view) (lacks []nodedir.Mount, err error) {
 	err = inSpace(v.pid, func(table func() ([]rootfs.Mounted, error)) error {
 		mounts, err := table()
 		for _, w := range s.wanted {
@@ -219,7 +220,7 @@ func (s *remounting) lacking(v view) (lacks []mount, err error) {
 				continue
 			}
 			if slices.ContainsFunc(mounts, func(m rootfs.Mounted) bool { return m.At == v.at(w) }) {
-				return problem.New(problem.Failed, "node %s: something else is mounted at %s", s.c.ref.Name, w.path).
+				return problem.New(problem.Failed, "node %s: something else is mounted at %s", s.c.ref.Name, w.Path).
 					At(s.c.ref.Site).Try("unmount it in the node")
 			}
 			lacks = append(lacks, w)
@@ -230,7 +231,7 @@ func (s *remounting) lacking(v view) (lacks []mount, err error) {
 }
 
 // fasten puts loose mounts where a view lacks them.
-func (s *remounting) fasten(v view, lacks []mount, loose []*os.File) error {
+func (s *remounting) fasten(v view, lacks []nodedir.Mount, loose []*os.File) error {
 	if len(lacks) == 0 {
 		return nil
 	}
@@ -238,11 +239,11 @@ func (s *remounting) fasten(v view, lacks []mount, loose []*os.File) error {
 		for i, m := range lacks {
 			dir, err := v.open(v.at(m))
 			if err == nil {
-				err = image.Fasten(loose[i], int(dir.Fd()))
+				err = rootfs.Fasten(loose[i], int(dir.Fd()))
 				dir.Close() //nolint:errcheck // it was only opened to be mounted on
 			}
 			if err != nil {
-				return problem.New(problem.Failed, "node %s: the volume cannot be mounted at %s", s.c.ref.Name, m.path).At(s.c.ref.Site).Because(err).
+				return problem.New(problem.Failed, "node %s: the volume cannot be mounted at %s", s.c.ref.Name, m.Path).At(s.c.ref.Site).Because(err).
 					Try("a volume is mounted on a directory of the node, which no link leads to")
 			}
 		}

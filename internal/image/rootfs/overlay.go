@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"orrery/internal/host"
+	"orrery/internal/tree"
 )
 
 // An Overlay is a root file system put together from read-only layers and one private, writable layer.
@@ -32,6 +33,7 @@ type Overlay struct {
 	Target string   // directory on which it is mounted
 	IDs    IDs      // of the node; the zero IDs: not idmapped
 	Binds  []Bind   // directories of the host that the node sees
+	Inside []Bind   // the same, at paths in the root, for a node that has nobody to bind them further; the outer ones first
 
 	Namespace string // file at which a user namespace of the ids is found (lxc.container.conf(5), lxc.namespace.share.user); "": none is
 }
@@ -133,7 +135,7 @@ func (o *Overlay) mount(ids *os.File) error {
 	if err := unix.Mount("overlay", o.Target, "overlay", unix.MS_NODEV, options); err != nil {
 		return fmt.Errorf("overlay of %s: %w", strings.Join(o.Lower, ", "), err)
 	}
-	return nil
+	return o.mountInside(ids)
 }
 
 // mountPlain mounts a tree that has nothing below it.
@@ -141,20 +143,56 @@ func (o *Overlay) mountPlain(ids *os.File) error {
 	if err := o.mountBinds(ids); err != nil {
 		return err
 	}
-	return attach(o.Upper, o.Target, ids, false)
+	if err := attach(o.Upper, o.Target, ids, false); err != nil {
+		return err
+	}
+	return o.mountInside(ids)
 }
 
 func (o *Overlay) mountBinds(ids *os.File) error {
 	for _, b := range o.Binds {
-		idmap := ids
-		if b.ReadOnly {
-			idmap = nil
-		}
-		if err := attach(b.Source, b.Target, idmap, b.ReadOnly); err != nil {
+		if err := attach(b.Source, b.Target, b.idmap(ids), b.ReadOnly); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// mountInside mounts what belongs into the root, on directories that the node's root would have made. No link is followed that the node has put there.
+func (o *Overlay) mountInside(ids *os.File) error {
+	for _, b := range o.Inside {
+		if err := o.mountAt(b, ids); err != nil {
+			return fmt.Errorf("%s of the node: %w", b.Target, err)
+		}
+	}
+	return nil
+}
+
+func (o *Overlay) mountAt(b Bind, ids *os.File) error {
+	root, err := tree.Open(o.Target) // each time: the last one may have been mounted on it
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	dir, err := root.MakeDown(b.Target, o.IDs.First, o.IDs.First)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	loose, err := Clone(b.Source, b.idmap(ids), b.ReadOnly)
+	if err != nil {
+		return err
+	}
+	defer loose.Close()
+	return Fasten(loose, int(dir.Fd()))
+}
+
+// idmap gives the namespace by which a bind is idmapped, if it is.
+func (b Bind) idmap(ids *os.File) *os.File {
+	if b.ReadOnly {
+		return nil
+	}
+	return ids
 }
 
 // attach makes a tree visible at a directory, with its owners mapped into ids if there are any.
@@ -193,4 +231,10 @@ func Clone(tree string, ids *os.File, readOnly bool) (*os.File, error) {
 		return nil, errors.Join(fmt.Errorf("mount_setattr %s: %w", tree, err), loose.Close())
 	}
 	return loose, nil
+}
+
+// Fasten puts a loose mount onto a directory, which dir is open on.
+func Fasten(loose *os.File, dir int) error {
+	err := unix.MoveMount(int(loose.Fd()), "", dir, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
+	return os.NewSyscallError("move_mount", err)
 }
