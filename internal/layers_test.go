@@ -22,6 +22,7 @@ var layers = [][]string{
 	{"site/selector", "site/check", "site/render", "site/spec", "site/sitefile", "site/inventory", "site/graph", "site/twin", "observe"},
 	{"plan", "plan/release"},
 	{"host"},
+	{"host/qemu"},
 	{"host/doctor", "host/later", "cargo"},
 	{"relay"},
 	{"image/rootfs", "image/archive", "image/access"},

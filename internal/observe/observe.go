@@ -42,6 +42,21 @@ type Capabilities struct {
 	MoveNIC    bool `json:"move_nic"`    // an interface of a running node can be moved to another bridge
 	Remount    bool `json:"remount"`     // the volumes that a running node sees can be changed
 	Keep       bool `json:"keep"`        // a node that is replaced can come back
+
+	Accel  string `json:"accel,omitempty"` // what runs the engine's virtual machines: KVM or TCG; "": its nodes are none
+	Unable Lack   `json:"unable,omitzero"` // why the engine can run no node on this host; the zero Lack: it can
+}
+
+// What runs virtual machines.
+const (
+	KVM = "kvm" // the processor itself
+	TCG = "tcg" // QEMU, which emulates one and is many times as slow
+)
+
+// A Lack is something that a host does not have, and the cure.
+type Lack struct {
+	What string `json:"what"`
+	Cure string `json:"cure"`
 }
 
 // A Node is a node as its host has it.

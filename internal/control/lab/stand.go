@@ -160,26 +160,16 @@ func putTools(ctx context.Context, p *place.Place, tools map[string]string) erro
 
 // tools finds the files of tools on this host: the running program itself, and what was built and installed beside it.
 func tools(names []string) (map[string]string, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
 	found := map[string]string{}
+	var err error
 	for _, name := range names {
 		if name == place.Orrery {
-			found[name] = self
-			continue
+			found[name], err = os.Executable()
+		} else {
+			found[name], err = host.Beside(name)
 		}
-		for _, dir := range []string{".", "../lib/orrery"} {
-			path := filepath.Join(filepath.Dir(self), dir, name)
-			if _, err := os.Stat(path); err == nil {
-				found[name] = path
-				break
-			}
-		}
-		if found[name] == "" {
-			return nil, problem.New(problem.Unable, "the program %s is not there", name).At(filepath.Dir(self)).
-				Try("make bin/%s builds it; make install installs it", name)
+		if err != nil {
+			return nil, err
 		}
 	}
 	return found, nil

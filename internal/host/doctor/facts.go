@@ -52,7 +52,7 @@ func Look(stateDir string) Facts {
 	m := machine{root: "/", state: stateDir}
 	var all Facts
 	for _, look := range []func() Facts{
-		m.system, m.kernel, m.namespaces, m.cgroups, m.containers, m.programs, m.network, m.limits, m.disk, m.kvm,
+		m.system, m.kernel, m.namespaces, m.cgroups, m.containers, m.programs, m.network, m.limits, m.disk, m.machines,
 	} {
 		all = append(all, look()...)
 	}

@@ -1,25 +1,79 @@
 package doctor
 
 import (
+	"context"
 	"errors"
 	"io/fs"
+
+	"orrery/internal/host/qemu"
+	"orrery/internal/problem"
 )
 
-// kvm says whether virtual machines run, and not only whether there is a device.
-func (m machine) kvm() Facts {
-	const name = "KVM"
-	err := tryKVM()
+// machines says what virtual machines have here. No container needs any of it.
+func (m machine) machines() Facts {
+	return Facts{m.qemu(), virtiofsd(), guest(), m.kvm(qemu.TryKVM())}
+}
+
+func (m machine) qemu() Fact {
+	const name = "QEMU"
+	path, err := qemu.System()
+	if err != nil {
+		return lacking(name, err)
+	}
+	version, err := qemu.Version(context.Background(), path)
+	if err == nil {
+		err = qemu.TooOld(version)
+	}
+	if err != nil {
+		return lacking(name, err)
+	}
+	return Fact{name, true, Info, version, ""}
+}
+
+func virtiofsd() Fact {
+	const name = "virtiofsd"
+	path, err := qemu.Virtiofsd()
+	if err != nil {
+		return lacking(name, err)
+	}
+	version, err := qemu.Version(context.Background(), path)
+	if err != nil {
+		return lacking(name, err)
+	}
+	return Fact{name, true, Info, version + " (" + path + ")", ""}
+}
+
+func guest() Fact {
+	path, err := qemu.Guest()
+	if err != nil {
+		return lacking(qemu.GuestName, err)
+	}
+	return Fact{qemu.GuestName, true, Info, path, ""}
+}
+
+// lacking is a fact about what only virtual machines need.
+func lacking(name string, err error) Fact {
+	f := Fact{name, false, Info, err.Error(), "install it, if nodes are to be virtual machines"}
+	if p := (*problem.Problem)(nil); errors.As(err, &p) {
+		f.Value, f.Fix = p.What+": no virtual machines", p.Cure
+	}
+	return f
+}
+
+// kvm says whether virtual machines run at the speed of the processor, and not only whether there is a device. It is given what came of a trial.
+func (m machine) kvm(err error) Fact {
+	const name, slow = "KVM", "; virtual machines only run in software emulation here, which is many times as slow"
 	switch {
 	case err == nil:
-		return Facts{{name, true, Info, "virtual machines run", ""}}
+		return Fact{name, true, Info, "virtual machines run", ""}
 	case errors.Is(err, fs.ErrNotExist):
-		return Facts{{name, false, Info, "no /dev/kvm", "turn on virtualization in the firmware, or nested virtualization of the machine above, and modprobe kvm_intel or kvm_amd"}}
+		return Fact{name, false, Info, "no /dev/kvm" + slow, "turn on virtualization in the firmware, or nested virtualization of the machine above, and modprobe kvm_intel or kvm_amd"}
 	case errors.Is(err, fs.ErrPermission):
-		return Facts{{name, false, Info, err.Error(), "run orrery as root"}}
+		return Fact{name, false, Info, err.Error(), "run orrery as root"}
 	}
-	fix := "virtual machines only run in software emulation here, which is slow"
+	fix := "use another machine for virtual machines"
 	if !m.processorHas("vmx") && !m.processorHas("svm") {
-		fix += "; the processor does not show VT-x or AMD-V: turn on nested virtualization of the machine above"
+		fix = "the processor does not show VT-x or AMD-V: turn on nested virtualization of the machine above"
 	}
-	return Facts{{name, false, Info, "/dev/kvm opens, but virtual machines do not run: " + err.Error(), fix}}
+	return Fact{name, false, Info, "/dev/kvm opens, but virtual machines do not run: " + err.Error() + slow, fix}
 }

@@ -1,4 +1,4 @@
-package doctor
+package qemu
 
 import (
 	"encoding/binary"
@@ -28,10 +28,10 @@ const (
 	kvmExitInternal = 17
 )
 
-// tryKVM runs a few instructions in a virtual machine: first in real mode, as every guest begins, then in long mode
+// TryKVM runs a few instructions in a virtual machine: first in real mode, as every guest begins, then in long mode
 // with paging, as it goes on. On some machines /dev/kvm opens and makes machines, but the processors of
 // these do not run.
-func tryKVM() error {
+func TryKVM() error {
 	dev, err := os.OpenFile("/dev/kvm", os.O_RDWR, 0)
 	if err != nil {
 		return err

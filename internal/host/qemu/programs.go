@@ -1,0 +1,108 @@
+// Package qemu tells what this machine has for virtual machines: QEMU and virtiofsd, the program that runs in guests, and whether KVM runs one.
+//
+// The engine of virtual machines asks it before it says what it can do, and the doctor to say what is missing.
+package qemu
+
+import (
+	"context"
+	"os/exec"
+	"regexp"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+
+	"orrery/internal/host"
+	"orrery/internal/observe"
+	"orrery/internal/problem"
+)
+
+// GuestName is the program that is the init of a guest's initramfs, and its agent.
+const GuestName = "orrery-guest"
+
+// Accel says what runs virtual machines here, and of TCG, why not KVM.
+func Accel() (accel string, why error) {
+	if why = TryKVM(); why != nil {
+		return observe.TCG, why
+	}
+	return observe.KVM, nil
+}
+
+// System finds QEMU for guests of this machine's own architecture.
+func System() (string, error) {
+	if runtime.GOARCH != "amd64" {
+		return "", problem.New(problem.Unable, "virtual machines need a host of architecture amd64, and this one is %s", runtime.GOARCH).Try(`write engine = "lxc"`)
+	}
+	return found("QEMU", "apt-get install qemu-system-x86", "qemu-system-x86_64")
+}
+
+// Virtiofsd finds what gives guests directories of the host. It is not in the PATH.
+func Virtiofsd() (string, error) {
+	return found("virtiofsd", "apt-get install virtiofsd, or on Debian 12 qemu-system-common",
+		"virtiofsd", "/usr/libexec/virtiofsd", "/usr/lib/qemu/virtiofsd", "/usr/libexec/qemu/virtiofsd", "/usr/lib/virtiofsd")
+}
+
+// Guest finds the program that runs in guests.
+func Guest() (string, error) { return host.Beside(GuestName) }
+
+func found(name, cure string, places ...string) (string, error) {
+	for _, place := range places {
+		if path, err := exec.LookPath(place); err == nil {
+			return path, nil
+		}
+	}
+	return "", problem.New(problem.Unable, "%s is not installed", name).Try("%s", cure)
+}
+
+// Lacks gives the first of all that virtual machines need and this machine does not have; nil: it has it.
+func Lacks() error {
+	for _, find := range []func() (string, error){System, Virtiofsd, Guest} {
+		if _, err := find(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// oldest is the first QEMU that is asked for what an Orrery asks: devices described by JSON.
+const oldest = "6.2"
+
+var number = regexp.MustCompile(`[0-9]+(\.[0-9]+)+`)
+
+// Version asks a program for its version: the numbers, with dots between them.
+func Version(ctx context.Context, program string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	out, err := host.Program(ctx, program, "--version").Output()
+	if err != nil {
+		return "", problem.New(problem.Unable, "%s does not say which version it is", program).Because(err).Try("install it anew")
+	}
+	if version := number.FindString(string(out)); version != "" {
+		return version, nil
+	}
+	return "", problem.New(problem.Unable, "%s does not say which version it is", program).Try("install it anew")
+}
+
+// TooOld says why a version of QEMU does not do; nil: it does.
+func TooOld(version string) error {
+	if !before(version, oldest) {
+		return nil
+	}
+	return problem.New(problem.Unable, "QEMU %s is older than %s", version, oldest).Try("install a newer one: Debian 12 has 7.2")
+}
+
+// before compares versions number by number.
+func before(a, b string) bool {
+	as, bs := strings.Split(a, "."), strings.Split(b, ".")
+	for i := range bs {
+		x, y := 0, 0
+		if i < len(as) {
+			x, _ = strconv.Atoi(as[i])
+		}
+		y, _ = strconv.Atoi(bs[i])
+		if x != y {
+			return x < y
+		}
+	}
+	return false
+}

@@ -1,0 +1,80 @@
+package qemu
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"orrery/internal/observe"
+	"orrery/internal/problem"
+)
+
+// program puts a program into a directory of its own, which is all of the PATH then.
+func program(t *testing.T, name, script string) string {
+	t.Helper()
+	dir := t.TempDir()
+	path := filepath.Join(dir, name)
+	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir)
+	return path
+}
+
+// TestVersion: QEMU, the virtiofsd that came with it and that which is written in Rust say their versions in different words.
+func TestVersion(t *testing.T) {
+	for said, want := range map[string]string{
+		"QEMU emulator version 7.2.22 (Debian 1:7.2+dfsg-7+deb12u18)": "7.2.22",
+		"virtiofsd version 7.2.22 (Debian 1:7.2+dfsg-7)":              "7.2.22",
+		"virtiofsd 1.13.2":         "1.13.2",
+		"virtiofsd backend 1.10.1": "1.10.1",
+		"hello":                    "",
+	} {
+		path := program(t, "qemu-system-x86_64", "echo '"+said+"'\n")
+		got, err := Version(context.Background(), path)
+		if got != want || (err == nil) != (want != "") {
+			t.Errorf("%q is version %q, %v", said, got, err)
+		}
+	}
+	path := program(t, "qemu-system-x86_64", "exit 1\n")
+	if _, err := Version(context.Background(), path); problem.Exit(err) != int(problem.Unable) {
+		t.Error(err)
+	}
+}
+
+func TestTooOld(t *testing.T) {
+	for version, old := range map[string]bool{"5.2.0": true, "6.1.99": true, "6.2": false, "6.2.0": false, "6": true, "7.2.22": false, "10.0.2": false} {
+		if err := TooOld(version); (err != nil) != old || err != nil && problem.Exit(err) != int(problem.Unable) {
+			t.Errorf("%s: %v", version, err)
+		}
+	}
+}
+
+// TestLacks: what is missing is told with its cure.
+func TestLacks(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	_, err := System()
+	if problem.Exit(err) != int(problem.Unable) || !strings.Contains(err.Error(), "apt-get install qemu-system-x86") {
+		t.Error(err)
+	}
+	if missing := Lacks(); missing == nil || missing.Error() != err.Error() {
+		t.Errorf("%v, not %v", missing, err)
+	}
+	path := program(t, "qemu-system-x86_64", "")
+	if found, err := System(); found != path || err != nil {
+		t.Error(found, err)
+	}
+	if missing := Lacks(); missing == nil || strings.Contains(missing.Error(), "QEMU") { // orrery-guest is not beside a test
+		t.Error(missing)
+	}
+}
+
+// TestAccel: a machine either runs guests or says why not, within the second that a trial takes at most for each mode.
+func TestAccel(t *testing.T) {
+	accel, why := Accel()
+	if accel != observe.KVM && accel != observe.TCG || (accel == observe.TCG) != (why != nil) {
+		t.Errorf("%q, %v", accel, why)
+	}
+}
