@@ -90,6 +90,11 @@ func WriteFile(f File) error {
 			return err
 		}
 	}
+	if f.Mode&0o7000 != 0 { // which Go has elsewhere in a mode, and the kernel takes away with the former owner
+		if err := unix.Fchmod(int(pending.Fd()), f.Mode&0o7777); err != nil {
+			return &os.PathError{Op: "chmod", Path: f.Path, Err: err}
+		}
+	}
 	if _, err := pending.Write(f.Content); err != nil {
 		return err
 	}

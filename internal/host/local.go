@@ -52,7 +52,7 @@ func Exec(ctx context.Context, place string, args []string, c Command, tune func
 	cmd.Env = append(os.Environ(), c.Env...)
 	run := func() error { return throughPipes(ctx, cmd, c, tail, tune) }
 	if c.TTY {
-		run = func() error { return onTerminal(cmd, tune) }
+		run = func() error { return onTerminal(cmd, c.Terminal, tune) }
 	}
 	began := time.Now()
 	err := run()

@@ -59,7 +59,7 @@ func openOutlets(cmd *exec.Cmd, c Command, tail *Tail) (*outlets, error) {
 		return nil, err
 	}
 	cmd.Stdout, cmd.Stderr = theirs, theirs
-	if same(c.Stdout, c.Stderr) {
+	if SameWriter(c.Stdout, c.Stderr) {
 		return all, nil
 	}
 	theirs, err = open(errs)
@@ -67,7 +67,8 @@ func openOutlets(cmd *exec.Cmd, c Command, tail *Tail) (*outlets, error) {
 	return all, err
 }
 
-func same(a, b io.Writer) bool {
+// SameWriter reports whether two outputs are one, in which lines keep their order.
+func SameWriter(a, b io.Writer) bool {
 	if a == nil || b == nil {
 		return a == nil && b == nil
 	}

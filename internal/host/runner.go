@@ -42,7 +42,9 @@ type Command struct {
 	Stdin  io.Reader
 	Stdout io.Writer // nil: kept for the RunError
 	Stderr io.Writer // nil: kept for the RunError
-	TTY    bool      // Stdin, Stdout and Stderr are the terminal of the user
+	TTY    bool      // it has a terminal, in place of Stdin, Stdout and Stderr
+
+	Terminal *Terminal // where who uses that terminal sits; nil: at that of this program
 }
 
 // A File is content for a path.

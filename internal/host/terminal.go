@@ -20,37 +20,55 @@ func IsTerminal(stream any) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// onTerminal runs a command on a terminal of its own, and carries what is typed and printed between that and the operator's. The command can do
+// A Terminal is where somebody sits who uses a command: at this program's own, or at one elsewhere.
+type Terminal struct {
+	Keys   io.Reader       // what is typed, each key as it is
+	Screen io.Writer       // shows what is printed
+	Size   Size            // as it is at first
+	Sizes  <-chan Size     // as it becomes; nil: it stays
+	Gone   <-chan struct{} // tells that nobody sits there any more; nil: somebody always does
+}
+
+// A Size is that of a terminal, in characters.
+type Size struct {
+	Rows    uint16 `json:"rows"`
+	Columns uint16 `json:"columns"`
+}
+
+// onTerminal runs a command on a terminal of its own, and carries what is typed and printed between that and where its user sits. The command can do
 // to its terminal what it likes; what it types there, it types for itself.
-func onTerminal(cmd *exec.Cmd, tune func(*exec.Cmd)) error {
+func onTerminal(cmd *exec.Cmd, user *Terminal, tune func(*exec.Cmd)) error {
 	ours, theirs, err := pty.Open()
 	if err != nil {
 		return problem.New(problem.Unable, "this host has no pseudo-terminal to give").Because(err).Try("see that /dev/pts is mounted there")
 	}
 	defer ours.Close()
-	_ = pty.InheritSize(os.Stdin, ours)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = theirs, theirs, theirs
 	cmd.SysProcAttr.Setctty, cmd.SysProcAttr.Ctty = true, 0
 	if tune != nil {
 		tune(cmd)
 	}
-	letGo, err := holdTerminal(os.Stdin)
-	if err != nil {
-		theirs.Close()
-		return err
+	if user == nil {
+		operators, letGo, err := HoldTerminal()
+		if err != nil {
+			theirs.Close()
+			return err
+		}
+		defer letGo()
+		user = operators
 	}
-	defer letGo()
+	resize(ours, user.Size)
 	err = cmd.Start()
 	theirs.Close()
 	if err != nil {
 		return err
 	}
-	defer follow(cmd, os.Stdin, ours)()
-	go io.Copy(ours, os.Stdin) //nolint:errcheck // it ends with the program: there is no other way to end the reading of a terminal
+	defer follow(cmd, user, ours)()
+	go io.Copy(ours, user.Keys) //nolint:errcheck // it ends with the program: there is no other way to end the reading of a terminal
 	printed := make(chan struct{})
 	go func() {
 		defer close(printed)
-		_, _ = io.Copy(os.Stdout, ours) // a terminal ends with an error (EIO) when nobody holds its other side
+		_, _ = io.Copy(user.Screen, ours) // a terminal ends with an error (EIO) when nobody holds its other side
 	}()
 	err = cmd.Wait()
 	select {
@@ -60,36 +78,71 @@ func onTerminal(cmd *exec.Cmd, tune func(*exec.Cmd)) error {
 	return err
 }
 
-// holdTerminal has a terminal pass on each key as it is typed, interrupts included, until it is let go.
-func holdTerminal(terminal *os.File) (letGo func(), err error) {
-	fd := int(terminal.Fd())
+func resize(terminal *os.File, to Size) {
+	_ = pty.Setsize(terminal, &pty.Winsize{Rows: to.Rows, Cols: to.Columns}) // what cannot have it has another
+}
+
+// follow gives the terminal of a command the size of its user's whenever that changes, and ends the command when the user is gone.
+func follow(cmd *exec.Cmd, user *Terminal, commands *os.File) (stop func()) {
+	over := make(chan struct{})
+	go func() {
+		for {
+			select {
+			case to := <-user.Sizes:
+				resize(commands, to)
+			case <-user.Gone:
+				_ = cmd.Cancel()
+				return
+			case <-over:
+				return
+			}
+		}
+	}()
+	return func() { close(over) }
+}
+
+// HoldTerminal has the terminal of this program pass on each key as it is typed, interrupts included, until it is let go. Signals that would end this
+// program, and leave the terminal as it is, tell that the operator is gone instead.
+func HoldTerminal() (operators *Terminal, letGo func(), err error) {
+	fd := int(os.Stdin.Fd())
 	before, err := term.MakeRaw(fd)
 	if err != nil {
-		return nil, problem.New(problem.Usage, "the input is not a terminal").Because(err)
+		return nil, nil, problem.New(problem.Usage, "the input is not a terminal").Because(err)
 	}
-	return func() {
+	sizes, gone, over := make(chan Size), make(chan struct{}), make(chan struct{})
+	signals := make(chan os.Signal, 8)
+	signal.Notify(signals, unix.SIGWINCH, unix.SIGHUP, unix.SIGQUIT)
+	go watch(signals, sizes, gone, over)
+	return &Terminal{Keys: os.Stdin, Screen: os.Stdout, Size: sizeOf(os.Stdin), Sizes: sizes, Gone: gone}, func() {
+		signal.Stop(signals)
+		close(over)
 		// The command may have asked the terminal something: the answer would be typed into the operator's shell.
 		_ = unix.IoctlSetInt(fd, unix.TCFLSH, unix.TCIFLUSH)
 		_ = term.Restore(fd, before)
 	}, nil
 }
 
-// follow gives the terminal of a command the size of the operator's whenever that changes. Signals that would end this program, and leave the operator's
-// terminal as it is, end the command instead.
-func follow(cmd *exec.Cmd, operators, commands *os.File) (stop func()) {
-	signals := make(chan os.Signal, 8)
-	signal.Notify(signals, unix.SIGWINCH, unix.SIGHUP, unix.SIGQUIT)
-	go func() {
-		for s := range signals {
-			if s == unix.SIGWINCH {
-				_ = pty.InheritSize(operators, commands)
-			} else {
-				_ = cmd.Cancel()
+// watch tells what signals say of the operator's terminal.
+func watch(signals <-chan os.Signal, sizes chan<- Size, gone, over chan struct{}) {
+	for {
+		select {
+		case s := <-signals:
+			if s != unix.SIGWINCH {
+				close(gone)
+				return
 			}
+			select {
+			case sizes <- sizeOf(os.Stdin):
+			case <-over:
+				return
+			}
+		case <-over:
+			return
 		}
-	}()
-	return func() {
-		signal.Stop(signals)
-		close(signals)
 	}
+}
+
+func sizeOf(terminal *os.File) Size {
+	rows, columns, _ := pty.Getsize(terminal)
+	return Size{uint16(rows), uint16(columns)}
 }

@@ -1,0 +1,110 @@
+// Package agent runs in a virtual machine, and does there what clients on the host ask for: it is the far end of package wire behind the machine's serial
+// ports. It listens on no network, has no keys, and does nothing as long as nobody asks.
+//
+// It needs nothing of the machine but the root of a Linux system. Nothing here is a wall: whoever is root in the machine may end it, or speak in its
+// place. The walls are at the other end.
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"orrery/internal/host"
+	"orrery/internal/wire"
+)
+
+// Serve serves all ports of the machine, also those that it is given later, until ctx ends.
+func Serve(ctx context.Context) error {
+	surroundings()
+	changes, err := listen()
+	if err != nil {
+		return err
+	}
+	stop := context.AfterFunc(ctx, func() { _ = changes.Close() })
+	defer stop()
+	var all sync.WaitGroup
+	defer all.Wait()
+	served := &ports{at: map[string]bool{}}
+	for {
+		for _, name := range found() {
+			if served.take(name) {
+				all.Go(func() {
+					defer served.leave(name)
+					attend(ctx, name)
+				})
+			}
+		}
+		if err := changes.next(); err != nil {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			return err
+		}
+	}
+}
+
+// surroundings are those of commands, as in a container.
+func surroundings() {
+	os.Clearenv()
+	for name, value := range map[string]string{"PATH": host.Path, "HOME": "/root", "LANG": "C.UTF-8"} {
+		_ = os.Setenv(name, value)
+	}
+	_ = os.Chdir("/")
+}
+
+// devices is where the kernel tells of serial ports.
+const devices = "/sys/class/virtio-ports"
+
+// found gives the ports that are for clients, by the names of their devices.
+func found() (all []string) {
+	names, err := filepath.Glob(devices + "/*/name")
+	if err != nil {
+		return nil
+	}
+	for _, path := range names {
+		if name, err := os.ReadFile(path); err == nil && strings.HasPrefix(string(name), wire.PortName+".") {
+			all = append(all, filepath.Base(filepath.Dir(path)))
+		}
+	}
+	return all
+}
+
+// attend serves one port for as long as it is there.
+func attend(ctx context.Context, name string) {
+	p, err := openPort("/dev/" + name)
+	for err == nil && ctx.Err() == nil {
+		err = wire.Serve(ctx, p, place{host.Local{Name: "here"}})
+	}
+	if err != nil && ctx.Err() == nil && !errors.Is(err, unix.ENODEV) {
+		fmt.Fprintf(os.Stderr, "orrery-guest: %s: %v\n", name, err)
+	}
+}
+
+// ports are those being served.
+type ports struct {
+	mutex sync.Mutex
+	at    map[string]bool
+}
+
+func (p *ports) take(name string) bool {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	if p.at[name] {
+		return false
+	}
+	p.at[name] = true
+	return true
+}
+
+func (p *ports) leave(name string) {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	delete(p.at, name)
+}

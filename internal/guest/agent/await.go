@@ -1,0 +1,72 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// Await waits until there is something at a path. It is told by the kernel: of what is made in the directory above, or in the nearest one above that is there;
+// and of what is mounted, as that may cover the directory.
+func (place) Await(ctx context.Context, path string) error {
+	mounts, err := os.Open("/proc/self/mountinfo")
+	if err != nil {
+		return err
+	}
+	defer mounts.Close()
+	ours, theirs, err := os.Pipe() // to be woken when ctx ends
+	if err != nil {
+		return err
+	}
+	defer ours.Close()
+	defer theirs.Close()
+	stop := context.AfterFunc(ctx, func() { _, _ = theirs.Write([]byte{0}) })
+	defer stop()
+	for {
+		there, err := awaitChange(path, int(mounts.Fd()), int(ours.Fd()))
+		switch {
+		case err != nil:
+			return err
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case there:
+			return nil
+		}
+	}
+}
+
+// awaitChange waits until something may have changed at a path, if there is nothing now.
+func awaitChange(path string, mounts, over int) (there bool, err error) {
+	made, err := unix.InotifyInit1(unix.IN_CLOEXEC)
+	if err != nil {
+		return false, os.NewSyscallError("inotify_init1", err)
+	}
+	defer unix.Close(made) //nolint:errcheck // it is read only
+	above := filepath.Dir(path)
+	dir := above
+	for ; ; dir = filepath.Dir(dir) {
+		_, err := unix.InotifyAddWatch(made, dir, unix.IN_CREATE|unix.IN_MOVED_TO|unix.IN_DELETE_SELF|unix.IN_MOVE_SELF|unix.IN_ONLYDIR)
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, unix.ENOENT) || dir == "/" || dir == "." {
+			return false, &os.PathError{Op: "watch", Path: dir, Err: err}
+		}
+	}
+	if _, err := os.Lstat(above); err == nil && dir != above {
+		return false, nil // it has just been made
+	}
+	if _, err := os.Lstat(path); err == nil || !errors.Is(err, fs.ErrNotExist) {
+		return err == nil, err
+	}
+	fds := []unix.PollFd{{Fd: int32(made), Events: unix.POLLIN}, {Fd: int32(mounts), Events: unix.POLLPRI}, {Fd: int32(over), Events: unix.POLLIN}}
+	for {
+		if _, err := unix.Poll(fds, -1); !errors.Is(err, unix.EINTR) {
+			return false, err
+		}
+	}
+}

@@ -1,0 +1,75 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/user"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"orrery/internal/host"
+	"orrery/internal/wire"
+)
+
+// place is the machine.
+type place struct{ host.Local }
+
+var _ wire.Machine = place{}
+
+func isOverrun(err error) bool { return errors.Is(err, unix.ENOBUFS) }
+
+// Put writes files, whose owners are those of the machine.
+func (p place) Put(ctx context.Context, files ...host.File) error {
+	for _, f := range files {
+		owner, err := ids(f.Owner)
+		if err != nil {
+			return fmt.Errorf("%s: %w", f.Path, err)
+		}
+		f.Owner = owner
+		if err := p.Local.Put(ctx, f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ids gives the numbers of an owner "user:group" or "user", whose group is then the one of that name.
+func ids(owner string) (string, error) {
+	if owner == "" {
+		return "", nil
+	}
+	name, group, ok := strings.Cut(owner, ":")
+	if !ok {
+		group = name
+	}
+	uid, gid := name, group
+	if !isNumber(name) {
+		u, err := user.Lookup(name)
+		if err != nil {
+			return "", err
+		}
+		uid = u.Uid
+	}
+	if !isNumber(group) {
+		g, err := user.LookupGroup(group)
+		if err != nil {
+			return "", err
+		}
+		gid = g.Gid
+	}
+	return uid + ":" + gid, nil
+}
+
+func isNumber(name string) bool { return name != "" && strings.Trim(name, "0123456789") == "" }
+
+// PowerOff asks systemd to power the machine off (systemd(1), Signals).
+func (place) PowerOff() error {
+	const powerOff = 34 + 4 // SIGRTMIN+4
+	if err := unix.Kill(1, powerOff); err != nil {
+		return os.NewSyscallError("kill", err)
+	}
+	return nil
+}

@@ -1,0 +1,183 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/hashicorp/yamux"
+
+	"orrery/internal/problem"
+)
+
+// A Client has things done at the far end of a connection. Its methods may be called at the same time.
+type Client struct {
+	session *yamux.Session
+	guard   *guard
+	release func() // what belongs to the connection, if anything does
+}
+
+// Open greets who is at the far end of a connection, and gives a client of it. It waits for the answer until ctx ends; after that, and after Close, the
+// connection is closed.
+func Open(ctx context.Context, conn io.ReadWriteCloser) (*Client, error) {
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+	from := reader(conn)
+	session, err := greet(conn, from)
+	if !stop() {
+		return nil, problem.New(problem.Failed, "nobody answers").Because(context.Cause(ctx))
+	}
+	if err != nil {
+		_ = conn.Close()
+		return nil, misunderstood(err)
+	}
+	g := &guard{records: &records{conn: once{conn}, from: from, mark: session}}
+	s, err := yamux.Client(g, settings())
+	if err != nil {
+		_ = conn.Close()
+		return nil, err
+	}
+	return &Client{session: s, guard: g}, nil
+}
+
+// once is a connection that serves one session: the end of that is its own.
+type once struct{ io.ReadWriteCloser }
+
+// misunderstood says why no session has begun.
+func misunderstood(err error) error {
+	p := problem.New(problem.Failed, "no session begins").Because(err)
+	if errors.Is(err, errVersion) {
+		return p.Try("stop and start it, so that it runs the agent of this version")
+	}
+	return p
+}
+
+// Close ends the session, and with it all that is under way at the far end.
+func (c *Client) Close() error {
+	err := c.session.Close()
+	if c.release != nil {
+		c.release()
+	}
+	return err
+}
+
+// Ended is closed when the session has ended, whoever ended it.
+func (c *Client) Ended() <-chan struct{} { return c.session.CloseChan() }
+
+// Ping asks for a sign of life, and waits for it until ctx ends.
+func (c *Client) Ping(ctx context.Context) error { return c.ask(ctx, question{Verb: toPing}) }
+
+// Await waits until there is something at a path of the far end, or ctx ends.
+func (c *Client) Await(ctx context.Context, path string) error {
+	return c.ask(ctx, question{Verb: toAwait, Path: path})
+}
+
+// PowerOff has the machine at the far end shut down. It returns when that has begun.
+func (c *Client) PowerOff(ctx context.Context) error {
+	return c.ask(ctx, question{Verb: toPowerOff})
+}
+
+// ask asks something that is answered with a yes.
+func (c *Client) ask(ctx context.Context, q question) error {
+	call, err := c.call(ctx, q)
+	if err != nil {
+		return err
+	}
+	defer call.close()
+	return call.within(ctx, func() error {
+		a, err := call.answer()
+		if err != nil {
+			return err
+		}
+		return a.err("", nil)
+	})
+}
+
+// A call is a question that has been asked.
+type call struct {
+	*yamux.Stream
+	c *Client
+}
+
+// call asks. Who got it closes it.
+func (c *Client) call(ctx context.Context, q question) (*call, error) {
+	type opened struct {
+		stream *yamux.Stream
+		err    error
+	}
+	done := make(chan opened, 1)
+	go func() {
+		stream, err := c.session.OpenStream()
+		if err == nil {
+			err = tell(stream, asks, q)
+		}
+		done <- opened{stream, err}
+	}()
+	select {
+	case o := <-done:
+		if o.err == nil {
+			return &call{o.stream, c}, nil
+		}
+		if o.stream != nil {
+			go o.stream.Close() //nolint:errcheck // there is nothing in it
+		}
+		return nil, c.lost(o.err)
+	case <-ctx.Done():
+		go func() {
+			if o := <-done; o.stream != nil {
+				_ = o.stream.Close()
+			}
+		}()
+		return nil, context.Cause(ctx)
+	}
+}
+
+// close tells the far end that nobody waits for the call any more, which ends it. It waits for nobody itself.
+func (c *call) close() {
+	_ = c.SetDeadline(time.Unix(1, 0))
+	go c.Stream.Close() //nolint:errcheck // it only says so
+}
+
+// within waits for some work on the stream until ctx ends, which ends the work, too.
+func (c *call) within(ctx context.Context, work func() error) error {
+	done := make(chan error, 1)
+	go func() { done <- work() }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// answer waits for how the call went.
+func (c *call) answer() (a answer, err error) {
+	if err := understand(c, says, mostSaid, &a); err != nil {
+		return a, c.c.lost(err)
+	}
+	return a, nil
+}
+
+// lost says that a call has no answer. One whose far end does not keep to the protocol ends the session: nothing that it says can be trusted.
+func (c *Client) lost(err error) error {
+	if errors.Is(err, errFrame) {
+		c.guard.end(err)
+		go c.session.Close() //nolint:errcheck // it ends
+	}
+	if why := c.guard.ended(); why != nil && !errors.Is(why, io.EOF) {
+		err = why
+	}
+	var p *problem.Problem
+	switch {
+	case errors.As(err, &p):
+		return err
+	case errors.Is(err, errOthers):
+		err = errors.New("it has begun anew, or somebody else speaks to it")
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, yamux.ErrSessionShutdown), errors.Is(err, yamux.ErrStreamClosed):
+		err = errors.New("it has gone")
+	case !errors.Is(err, errFrame) && !errors.Is(err, errForward):
+		err = fmt.Errorf("the connection to it fails: %w", err)
+	}
+	return problem.New(problem.Failed, "the far end does not answer").Because(err).Try("see what it says on its console; stop and start it if it stays so")
+}

@@ -1,0 +1,138 @@
+package wire
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+
+	"orrery/internal/host"
+)
+
+// run runs a command.
+func (c *served) run(place host.Runner, q question) error {
+	sizes := make(chan host.Size)
+	go c.untilGone(sizes)
+	cmd := host.Command{Args: q.Args, Env: q.Env, User: q.User}
+	if q.Input {
+		cmd.Stdin = &input{of: c}
+	}
+	if q.Stdout {
+		cmd.Stdout = &frames{to: c, kind: out}
+	}
+	switch {
+	case q.Merged:
+		cmd.Stderr = cmd.Stdout
+	case q.Stderr:
+		cmd.Stderr = &frames{to: c, kind: errs}
+	}
+	if q.Size != nil && q.Input && q.Stdout {
+		cmd.TTY, cmd.Terminal = true, &host.Terminal{Keys: cmd.Stdin, Screen: cmd.Stdout, Size: *q.Size, Sizes: sizes}
+		cmd.Stdin, cmd.Stdout, cmd.Stderr = nil, nil, nil
+	}
+	return place.Run(c.ctx, cmd)
+}
+
+// input is that of a command: it begins when its stream comes.
+type input struct {
+	of   *served
+	from *served
+}
+
+func (i *input) Read(p []byte) (int, error) {
+	if i.from == nil {
+		select {
+		case i.from = <-i.of.input:
+		case <-i.of.ctx.Done():
+			return 0, context.Cause(i.of.ctx)
+		}
+	}
+	n, err := i.from.Read(p)
+	if err != nil && i.from.Session().IsClosed() {
+		// This is no end that the caller has made: the command must not take it for one before it is ended itself.
+		<-i.of.ctx.Done()
+		err = errGone
+	}
+	return n, err
+}
+
+// put writes files, once all of them have come whole.
+func (c *served) put(place host.Runner, files []file) error {
+	content := &content{from: c}
+	var all []host.File
+	for _, f := range files {
+		var b bytes.Buffer
+		if n, err := io.CopyN(&b, content, int64(f.Size)); err != nil {
+			return fmt.Errorf("%s: only %d of %d bytes have come: %w", f.Path, n, f.Size, err)
+		}
+		all = append(all, host.File{Path: f.Path, Content: b.Bytes(), Owner: f.Owner, Mode: f.Mode, Link: f.Link})
+	}
+	go c.untilGone(nil)
+	return place.Put(c.ctx, all...)
+}
+
+// content is what frames of bytes hold.
+type content struct {
+	from  io.Reader
+	rest  []byte
+	piece []byte
+}
+
+func (c *content) Read(p []byte) (int, error) {
+	for len(c.rest) == 0 {
+		if c.piece == nil {
+			c.piece = make([]byte, mostBytes)
+		}
+		k, text, err := next(c.from, mostBytes, c.piece)
+		if err != nil {
+			return 0, whole(err)
+		}
+		if k == ending {
+			return 0, io.EOF
+		}
+		if k != out {
+			return 0, errFrame
+		}
+		c.rest = text
+	}
+	n := copy(p, c.rest)
+	c.rest = c.rest[n:]
+	return n, nil
+}
+
+// dial makes a connection, and carries what goes along it.
+func (c *served) dial(place host.Runner, network, address string) {
+	to, err := place.Dial(c.ctx, network, address)
+	c.say(err)
+	if err != nil {
+		return
+	}
+	defer to.Close()
+	stop := context.AfterFunc(c.ctx, func() { _ = to.Close() })
+	defer stop()
+	there := make(chan error, 1)
+	go func() { there <- forth(to, &content{from: c}) }()
+	_, err = io.Copy(&frames{to: c, kind: out}, to)
+	if err == nil {
+		_, err = c.Write(frame(ending, nil))
+	}
+	if err == nil {
+		<-there
+	}
+}
+
+// forth carries what the caller sends, who may end that and still read. Who has gone does not.
+func forth(to net.Conn, from *content) error {
+	_, err := io.Copy(to, from)
+	half, ok := to.(interface{ CloseWrite() error })
+	switch {
+	case err == nil && ok:
+		return half.CloseWrite()
+	case err == nil:
+		return nil
+	}
+	_ = to.Close()
+	return errors.Join(errGone, err)
+}

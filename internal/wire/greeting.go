@@ -1,0 +1,133 @@
+package wire
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// A greeting is a line: magic, version, word, nonce, and what the word wants. Lines begin anew after whatever was left there by others, so each has
+// an end of line before it, too.
+const (
+	magic   = "orrery-wire"
+	hello   = "hello"   // by who opens
+	welcome = "welcome" // with the mark of the session
+	refused = "refused" // because of the version
+	over    = "over"    // whatever session this was
+)
+
+// mostNoise is what may come before the answer to a greeting: what an earlier session left, which is as much as serial ports hold.
+const mostNoise = 16 << 20
+
+var (
+	errVersion = errors.New("it speaks another version of the protocol")
+	errNoise   = errors.New("it sends much, and no greeting")
+)
+
+type greeting struct{ version, word, nonce, mark string }
+
+func (g greeting) line() []byte {
+	return []byte("\n" + strings.TrimRight(strings.Join([]string{magic, g.version, g.word, g.nonce, g.mark}, " "), " ") + "\n")
+}
+
+// read gives the greeting of a line, if it is one.
+func read(line []byte) (g greeting, ok bool) {
+	if len(line) > 256 || !bytes.HasPrefix(line, []byte(magic+" ")) {
+		return g, false
+	}
+	words := strings.Fields(string(line))
+	if len(words) < 4 {
+		return g, false
+	}
+	g = greeting{version: words[1], word: words[2], nonce: words[3]}
+	if len(words) > 4 {
+		g.mark = words[4]
+	}
+	return g, true
+}
+
+// greet begins a session: it says hello, with a nonce of its own, and waits for who says that again. What an earlier client left of a record is filled up
+// before that, so that the hello is seen.
+func greet(conn io.Writer, from *bufio.Reader) (session [mark]byte, err error) {
+	nonce := fresh()
+	sent := make(chan error, 1)
+	go func() {
+		_, err := conn.Write(append(bytes.Repeat([]byte("\n"), mostRecord+overhead), greeting{version, hello, nonce, ""}.line()...))
+		sent <- err
+	}()
+	for noise := 0; noise < mostNoise; {
+		line, err := from.ReadSlice('\n')
+		noise += len(line)
+		if g, ok := read(line); ok && g.nonce == nonce {
+			return g.session()
+		}
+		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
+			select {
+			case bad := <-sent:
+				if bad != nil {
+					err = bad
+				}
+			default:
+			}
+			return session, err
+		}
+	}
+	return session, errNoise
+}
+
+// session gives the mark of the session that a greeting begins.
+func (g greeting) session() (session [mark]byte, err error) {
+	if g.version != version {
+		return session, fmt.Errorf("%w: %s, and this program version %s", errVersion, shorten(g.version, 16), version)
+	}
+	b, err := hex.DecodeString(g.mark)
+	if g.word != welcome || err != nil || len(b) != mark {
+		return session, errFrame
+	}
+	return [mark]byte(b), nil
+}
+
+// receive waits for somebody who says hello, answers, and gives the mark of the session. Whoever is in a session of which nobody knows any more is told that
+// it is over.
+func receive(conn io.Writer, from *bufio.Reader) (session [mark]byte, err error) {
+	for noise := false; ; {
+		line, err := from.ReadSlice('\n')
+		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
+			return session, err
+		}
+		g, ok := read(line)
+		switch {
+		case ok && g.word == hello && g.version != version:
+			if _, err := conn.Write(greeting{version, refused, g.nonce, ""}.line()); err != nil {
+				return session, err
+			}
+		case ok && g.word == hello:
+			_, _ = rand.Read(session[:])
+			_, err := conn.Write(greeting{version, welcome, g.nonce, hex.EncodeToString(session[:])}.line())
+			return session, err
+		case !noise && len(bytes.TrimSpace(line)) > 0:
+			noise = true
+			if _, err := conn.Write(greeting{version, over, "-", ""}.line()); err != nil {
+				return session, err
+			}
+		}
+	}
+}
+
+func fresh() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:])
+	return hex.EncodeToString(b[:])
+}
+
+func shorten(text string, most int) string {
+	if len(text) > most {
+		return strings.ToValidUTF8(text[:most], "") + "…"
+	}
+	return text
+}

@@ -1,0 +1,89 @@
+package wire
+
+import (
+	"encoding/binary"
+	"errors"
+	"io"
+	"sync"
+)
+
+// A guard stands between a far end and yamux: it lets pass what a far end has to say, and nothing else. A far end opens no streams and asks nothing, as each
+// of these would take memory here, and an answer.
+type guard struct {
+	*records
+	header [12]byte
+	have   int
+	body   uint32
+
+	mutex sync.Mutex
+	why   error // the session has ended
+}
+
+// yamux's header is version, type, flags (2), stream (4), length (4).
+const (
+	data = 0
+	ping = 2
+	away = 3
+	syn  = 1
+)
+
+var errForward = errors.New("it asks, where it has only to answer")
+
+func (g *guard) Read(p []byte) (int, error) {
+	n, err := g.records.Read(p)
+	if err == nil {
+		err = g.check(p[:n])
+	}
+	if err != nil {
+		g.end(err)
+		return 0, err // what is wrong is not passed on
+	}
+	return n, nil
+}
+
+// end remembers why there is no more to read.
+func (g *guard) end(why error) {
+	g.mutex.Lock()
+	defer g.mutex.Unlock()
+	if g.why == nil {
+		g.why = why
+	}
+}
+
+// ended says why there is no more to read, if so it is.
+func (g *guard) ended() error {
+	g.mutex.Lock()
+	defer g.mutex.Unlock()
+	return g.why
+}
+
+// check follows the frames of yamux.
+func (g *guard) check(p []byte) error {
+	for len(p) > 0 {
+		if g.body > 0 {
+			n := min(uint32(len(p)), g.body)
+			g.body -= n
+			p = p[n:]
+			continue
+		}
+		n := copy(g.header[g.have:], p)
+		g.have += n
+		p = p[n:]
+		if g.have < len(g.header) {
+			return nil
+		}
+		g.have = 0
+		flags, length := binary.BigEndian.Uint16(g.header[2:]), binary.BigEndian.Uint32(g.header[8:])
+		switch {
+		case g.header[0] != 0 || g.header[1] > away:
+			return errFrame
+		case flags&syn != 0 || g.header[1] == ping:
+			return errForward
+		case g.header[1] == data:
+			g.body = length
+		}
+	}
+	return nil
+}
+
+var _ io.ReadWriteCloser = (*guard)(nil)

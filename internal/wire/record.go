@@ -1,0 +1,115 @@
+package wire
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"io"
+	"sync"
+	"time"
+)
+
+// A record says to which session its bytes belong, at its beginning and at its end. A port of a virtual machine is one connection for ever, on which clients
+// come and go, and may be killed in the middle of a word. What is left of such a word, together with what the next client says, must never be
+// taken for the whole: half a file with something else behind it. So a record counts only if it ends as it has begun.
+const (
+	mark       = 8 // the mark of a session
+	mostRecord = 16 << 10
+	overhead   = mark + 2 + mark
+)
+
+// errOthers says that what comes does not belong to this session.
+var errOthers = errors.New("what comes is of another session")
+
+// records carry the bytes of one session over a connection.
+type records struct {
+	conn io.ReadWriteCloser
+	from *bufio.Reader
+	mark [mark]byte
+
+	rest []byte // of the record at hand; it is in the buffer of from
+	took int    // of that buffer, when rest is empty
+
+	mutex  sync.Mutex // of writing
+	closed bool
+	piece  []byte
+}
+
+// reader gives a reader for records and greetings, which has room for a whole one.
+func reader(conn io.Reader) *bufio.Reader { return bufio.NewReaderSize(conn, 4*mostRecord) }
+
+func (r *records) Read(p []byte) (int, error) {
+	if len(r.rest) == 0 {
+		if err := r.next(); err != nil {
+			return 0, err
+		}
+	}
+	n := copy(p, r.rest)
+	r.rest = r.rest[n:]
+	return n, nil
+}
+
+// next waits for a record. One that is not of this session stays unread: there may be a greeting in it.
+func (r *records) next() error {
+	_, _ = r.from.Discard(r.took) // it is there
+	r.took = 0
+	h, err := r.from.Peek(mark + 2)
+	if err != nil {
+		return err
+	}
+	size := int(binary.BigEndian.Uint16(h[mark:]))
+	if [mark]byte(h) != r.mark || size == 0 || size > mostRecord {
+		return errOthers
+	}
+	all, err := r.from.Peek(size + overhead)
+	if err != nil {
+		return err
+	}
+	if [mark]byte(all[mark+2+size:]) != r.mark {
+		return errOthers
+	}
+	r.rest, r.took = all[mark+2:mark+2+size], len(all)
+	return nil
+}
+
+func (r *records) Write(p []byte) (int, error) {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	for done := 0; done < len(p); {
+		if r.closed {
+			return done, io.ErrClosedPipe
+		}
+		n := min(len(p)-done, mostRecord)
+		r.piece = append(r.piece[:0], r.mark[:]...)
+		r.piece = binary.BigEndian.AppendUint16(r.piece, uint16(n))
+		r.piece = append(append(r.piece, p[done:done+n]...), r.mark[:]...)
+		if _, err := r.conn.Write(r.piece); err != nil {
+			return done, err
+		}
+		done += n
+	}
+	return len(p), nil
+}
+
+// Close ends the session: nobody reads or writes any more, nor will. The connection stays for the next one, if it can.
+func (r *records) Close() error {
+	if !hurry(r.conn) {
+		_ = r.conn.Close()
+	}
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	r.closed = true
+	return nil
+}
+
+// hurry ends all that reads from or writes to a connection, until calm; and reports whether it can.
+func hurry(conn io.ReadWriteCloser) bool {
+	c, ok := conn.(interface{ SetDeadline(at time.Time) error })
+	return ok && c.SetDeadline(time.Unix(1, 0)) == nil
+}
+
+func calm(conn io.ReadWriteCloser) {
+	if c, ok := conn.(interface{ SetDeadline(at time.Time) error }); ok {
+		_ = c.SetDeadline(time.Time{})
+	}
+}

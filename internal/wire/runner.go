@@ -1,0 +1,285 @@
+package wire
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"time"
+
+	"orrery/internal/host"
+	"orrery/internal/problem"
+)
+
+// Runner gives the place at the far end under the name by which messages call it.
+func (c *Client) Runner(place string) host.Runner { return runner{c, place} }
+
+type runner struct {
+	c     *Client
+	place string
+}
+
+// Run runs a command at the far end. When ctx ends, the command does, with its process group.
+func (r runner) Run(ctx context.Context, c host.Command) error {
+	if !c.TTY {
+		return r.run(ctx, c, nil)
+	}
+	user := c.Terminal
+	if user == nil {
+		operators, letGo, err := host.HoldTerminal()
+		if err != nil {
+			return err
+		}
+		defer letGo()
+		user = operators
+	}
+	if term := os.Getenv("TERM"); term != "" {
+		c.Env = append([]string{"TERM=" + term}, c.Env...)
+	}
+	c.Stdin, c.Stdout, c.Stderr = user.Keys, user.Screen, nil
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	over := make(chan struct{})
+	defer close(over)
+	go func() {
+		select {
+		case <-user.Gone:
+			end(errors.New("its terminal has gone"))
+		case <-over:
+		}
+	}()
+	return r.run(ctx, c, user)
+}
+
+// run is Run, with a terminal if there is one.
+func (r runner) run(ctx context.Context, c host.Command, user *host.Terminal) error {
+	q := question{
+		Verb: toRun, Args: c.Args, Env: c.Env, User: c.User, Input: c.Stdin != nil, Stdout: c.Stdout != nil, Stderr: c.Stderr != nil,
+		Merged: c.Stdout != nil && host.SameWriter(c.Stdout, c.Stderr),
+	}
+	if user != nil {
+		q.Size = &user.Size
+	}
+	call, err := r.c.call(ctx, q)
+	if err != nil {
+		return r.at(err)
+	}
+	defer call.close()
+	fed := func() error { return nil }
+	if c.Stdin != nil {
+		end, err := r.feed(ctx, call, c.Stdin)
+		if err != nil {
+			return r.at(err)
+		}
+		fed = end
+	}
+	if user != nil && user.Sizes != nil {
+		over := make(chan struct{})
+		defer close(over)
+		go call.resize(user.Sizes, over)
+	}
+	heard := &ear{c: c}
+	a, err := heard.listen(ctx, call)
+	switch {
+	case ctx.Err() != nil:
+		return gaveUp(ctx, r.place, c, heard.tail.String()+a.Output)
+	case heard.err != nil:
+		return &host.RunError{Place: r.place, Command: c.Args, Status: -1, Output: heard.tail.String(), Err: heard.err}
+	case err != nil:
+		return r.at(err)
+	case a.Failed:
+		return a.err(r.place, c.Args)
+	}
+	if err := fed(); err != nil {
+		return &host.RunError{Place: r.place, Command: c.Args, Status: -1, Output: heard.tail.String(), Err: err}
+	}
+	return nil
+}
+
+// at says of an error at which place it is.
+func (r runner) at(err error) error {
+	var p *problem.Problem
+	if errors.As(err, &p) && p.Where == "" {
+		return p.At(r.place)
+	}
+	return fmt.Errorf("%s: %w", r.place, err)
+}
+
+// feed sends the input of a command, on a stream of its own. Nobody waits for input that the command did not wait for.
+func (r runner) feed(ctx context.Context, to *call, from io.Reader) (end func() error, err error) {
+	input, err := r.c.call(ctx, question{Verb: toInput, Of: to.StreamID()})
+	if err != nil {
+		return nil, err
+	}
+	read := make(chan error, 1)
+	go func() {
+		source := &source{from: from}
+		_, _ = io.Copy(struct{ io.Writer }{input}, source) // who does not take it has ended, and says how
+		read <- source.err
+		_ = input.Stream.Close()
+	}()
+	return func() error {
+		defer input.close()
+		select {
+		case err := <-read:
+			return err
+		default:
+			return nil
+		}
+	}, nil
+}
+
+// A source remembers that the reading of it failed.
+type source struct {
+	from io.Reader
+	err  error
+}
+
+func (s *source) Read(p []byte) (int, error) {
+	n, err := s.from.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		s.err = err
+	}
+	return n, err
+}
+
+// resize tells the far end of each new size of the terminal.
+func (c *call) resize(sizes <-chan host.Size, over <-chan struct{}) {
+	for {
+		select {
+		case to := <-sizes:
+			if tell(c, sized, to) != nil {
+				return
+			}
+		case <-over:
+			return
+		}
+	}
+}
+
+// An ear takes what a command at the far end prints, and gives it to who wants it.
+type ear struct {
+	c    host.Command
+	tail host.Tail // of what it says of how it goes
+	err  error     // somebody does not take it
+}
+
+// listen waits for the end of a command. When ctx ends, it has the command ended, and waits for that only so long.
+func (e *ear) listen(ctx context.Context, from *call) (answer, error) {
+	var said answer
+	done := make(chan error, 1)
+	go func() { done <- e.hear(from, &said) }()
+	select {
+	case err := <-done:
+		return said, err
+	case <-ctx.Done():
+	}
+	go from.Stream.Close() //nolint:errcheck // this is what ends it
+	select {
+	case err := <-done:
+		return said, err
+	case <-time.After(linger):
+		return answer{}, nil
+	}
+}
+
+// hear gives on all that is printed, until the answer. If nobody takes it any more, the command is ended.
+func (e *ear) hear(from *call, said *answer) error {
+	piece := make([]byte, mostBytes)
+	for {
+		k, text, err := next(from, mostSaid, piece)
+		if err != nil {
+			return from.c.lost(err)
+		}
+		switch k {
+		case out:
+			err = e.give(e.c.Stdout, text, e.c.Stderr != nil)
+		case errs:
+			err = e.give(e.c.Stderr, text, true)
+		case says:
+			if err := json.Unmarshal(text, said); err != nil {
+				return from.c.lost(fmt.Errorf("%w: %w", errFrame, err))
+			}
+			return nil
+		default:
+			return from.c.lost(fmt.Errorf("%w: a frame %q", errFrame, k))
+		}
+		if err != nil {
+			e.err = err
+			_ = from.SetReadDeadline(time.Now().Add(linger))
+			go from.Stream.Close() //nolint:errcheck // this is what ends it
+		}
+	}
+}
+
+func (e *ear) give(to io.Writer, text []byte, keep bool) error {
+	if keep {
+		_, _ = e.tail.Write(text) // to memory
+	}
+	if to == nil || e.err != nil {
+		return nil
+	}
+	_, err := to.Write(text)
+	return err
+}
+
+// Put writes files at the far end, each whole or not at all.
+func (r runner) Put(ctx context.Context, files ...host.File) error {
+	if len(files) == 0 {
+		return nil
+	}
+	q := question{Verb: toPut}
+	for _, f := range files {
+		q.Files = append(q.Files, file{f.Path, f.Owner, f.Mode, f.Link, len(f.Content)})
+	}
+	call, err := r.c.call(ctx, q)
+	if err != nil {
+		return r.at(err)
+	}
+	defer call.close()
+	err = call.within(ctx, func() error {
+		content := &frames{to: call, kind: out}
+		for _, f := range files {
+			if _, err := content.Write(f.Content); err != nil {
+				break // the far end does not want it, and says why
+			}
+		}
+		a, err := call.answer()
+		if err != nil {
+			return err
+		}
+		return a.err(r.place, []string{"put"})
+	})
+	if err != nil {
+		return r.at(err)
+	}
+	return nil
+}
+
+// Dial connects from the far end. The address must be numeric: whose names these are, and who answers for them, is different at each end.
+func (r runner) Dial(ctx context.Context, network, address string) (net.Conn, error) {
+	to, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return nil, problem.New(problem.Failed, "%s is not an address, and names are not looked up", address).At(r.place)
+	}
+	call, err := r.c.call(ctx, question{Verb: toDial, Network: network, Address: address})
+	if err != nil {
+		return nil, r.at(err)
+	}
+	err = call.within(ctx, func() error {
+		a, err := call.answer()
+		if err != nil {
+			return err
+		}
+		return a.err("", nil)
+	})
+	if err != nil {
+		call.close()
+		return nil, r.at(err)
+	}
+	return &conn{call: call, to: net.TCPAddrFromAddrPort(to)}, nil
+}

@@ -1,0 +1,179 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/yamux"
+
+	"orrery/internal/host"
+	"orrery/internal/problem"
+)
+
+// A Machine is a place that is a machine of its own, of which more can be asked.
+type Machine interface {
+	host.Runner
+	// Await waits until there is something at a path.
+	Await(ctx context.Context, path string) error
+	// PowerOff begins to shut the machine down.
+	PowerOff() error
+}
+
+// Serve does at a place what clients ask for who come along a connection, one after the other. When one of them goes, all that he has called is ended. It returns
+// when the connection ends, or ctx does, which ends the connection.
+func Serve(ctx context.Context, conn io.ReadWriteCloser, place host.Runner) error {
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+	defer stop()
+	var calls sync.WaitGroup
+	defer calls.Wait()
+	from := reader(conn)
+	for {
+		session, err := receive(conn, from)
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		}
+		r := &records{conn: conn, from: from, mark: session}
+		s, err := yamux.Server(r, settings())
+		if err != nil {
+			return err
+		}
+		serve(ctx, s, place, &calls)
+		calm(conn)
+	}
+}
+
+var errGone = errors.New("who called it has gone")
+
+// serve answers one client, until he goes.
+func serve(ctx context.Context, s *yamux.Session, place host.Runner, calls *sync.WaitGroup) {
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(errGone)
+	defer s.Close() //nolint:errcheck // it has ended
+	stop := context.AfterFunc(ctx, func() { _ = s.Close() })
+	defer stop()
+	open := &desk{place: place, begun: map[uint32]*served{}}
+	for {
+		stream, err := s.AcceptStream()
+		if err != nil {
+			return
+		}
+		c := open.begin(ctx, stream)
+		calls.Go(func() {
+			defer open.end(c)
+			c.do(open)
+		})
+	}
+}
+
+// A desk knows the calls of a session.
+type desk struct {
+	place host.Runner
+	mutex sync.Mutex
+	begun map[uint32]*served
+}
+
+// served is a call, seen from the far end.
+type served struct {
+	*yamux.Stream
+	ctx   context.Context
+	end   context.CancelCauseFunc
+	input chan *served // of a command, when it comes
+}
+
+func (d *desk) begin(ctx context.Context, stream *yamux.Stream) *served {
+	c := &served{Stream: stream, input: make(chan *served, 1)}
+	c.ctx, c.end = context.WithCancelCause(ctx)
+	d.mutex.Lock()
+	defer d.mutex.Unlock()
+	d.begun[stream.StreamID()] = c
+	return c
+}
+
+func (d *desk) end(c *served) {
+	d.mutex.Lock()
+	delete(d.begun, c.StreamID())
+	d.mutex.Unlock()
+	c.end(errGone)
+	_ = c.Close()
+}
+
+// do answers one question.
+func (c *served) do(d *desk) {
+	// Whoever has gone takes nothing any more.
+	stop := context.AfterFunc(c.ctx, func() { _ = c.SetWriteDeadline(time.Now().Add(linger)) })
+	defer stop()
+	var q question
+	if err := understand(c, asks, mostAsked, &q); err != nil {
+		return
+	}
+	switch q.Verb {
+	case toRun:
+		c.say(c.run(d.place, q))
+	case toInput:
+		c.hand(d, q.Of)
+	case toPut:
+		c.say(c.put(d.place, q.Files))
+	case toDial:
+		c.dial(d.place, q.Network, q.Address)
+	case toPing:
+		c.say(nil)
+	case toAwait, toPowerOff:
+		c.say(c.ofMachine(d.place, q))
+	default:
+		c.say(problem.New(problem.Unable, "it does not know %q", shorten(q.Verb, 32)))
+	}
+}
+
+// say answers.
+func (c *served) say(err error) { _ = tell(c, says, answerOf(err)) }
+
+// untilGone ends the call when its caller closes the stream, who may send new sizes of a terminal before that.
+func (c *served) untilGone(sizes chan<- host.Size) {
+	for {
+		var to host.Size
+		if err := understand(c, sized, 1<<10, &to); err != nil {
+			c.end(errGone)
+			return
+		}
+		select {
+		case sizes <- to:
+		case <-c.ctx.Done():
+			return
+		}
+	}
+}
+
+// hand gives input to the command that it is of, and keeps it open until that has ended.
+func (c *served) hand(d *desk, of uint32) {
+	d.mutex.Lock()
+	to := d.begun[of]
+	d.mutex.Unlock()
+	if to == nil {
+		return // it has ended
+	}
+	select {
+	case to.input <- c:
+		<-to.ctx.Done()
+	default: // it has one
+	}
+}
+
+func (c *served) ofMachine(place host.Runner, q question) error {
+	m, ok := place.(Machine)
+	if !ok {
+		return problem.New(problem.Unable, "it is no machine of its own")
+	}
+	if q.Verb == toPowerOff {
+		return m.PowerOff()
+	}
+	go c.untilGone(nil)
+	return m.Await(c.ctx, q.Path)
+}

@@ -1,0 +1,93 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+
+	"orrery/internal/host"
+	"orrery/internal/problem"
+)
+
+// Ports is how many serial ports a virtual machine has for clients, each of which serves one at a time. Their names in the machine are PortName + ".0" and so on.
+const (
+	Ports    = 8
+	PortName = "orrery"
+)
+
+// Socket gives the name of the socket of a port on the host, below the directory of the machine.
+func Socket(port int) string { return fmt.Sprintf("agent%d.sock", port) }
+
+func lock(port int) string { return fmt.Sprintf("agent%d.lock", port) }
+
+// patience bounds how long a machine whose ports are all taken is waited for; again, how long an answer, before it is asked anew: a machine that begins anew loses
+// what it was asked.
+const (
+	patience = 10 * time.Second
+	again    = 10 * time.Second
+)
+
+// Enter takes a port of the machine whose sockets are in a directory, and opens a client on it. It tries until ctx ends, as the machine may still have to
+// boot.
+func Enter(ctx context.Context, dir string) (*Client, error) {
+	port, held, err := take(ctx, dir)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		c, err := open(ctx, dir, port)
+		if err == nil {
+			c.release = held.Release
+			return c, nil
+		}
+		if ctx.Err() != nil || errors.Is(err, errVersion) || errors.Is(err, errNoise) {
+			held.Release()
+			return nil, err
+		}
+		if host.Pause(ctx, 20*time.Millisecond) != nil {
+			held.Release()
+			return nil, problem.New(problem.Failed, "nobody answers").Because(err)
+		}
+	}
+}
+
+// take takes a free port; it is its own until it is released.
+func take(ctx context.Context, dir string) (port int, held *host.Lock, err error) {
+	limited, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for {
+		for port := range Ports {
+			held, err := host.TryLock(filepath.Join(dir, lock(port)), host.Alone)
+			if !errors.Is(err, host.ErrHeld) {
+				return port, held, err
+			}
+		}
+		if host.Pause(limited, 20*time.Millisecond) != nil {
+			if ctx.Err() != nil {
+				return 0, nil, context.Cause(ctx)
+			}
+			return 0, nil, problem.New(problem.Failed, "all %d ports to its agent are taken", Ports).At(dir).
+				Try("wait for, or end, what runs there: commands, shells and forwardings")
+		}
+	}
+}
+
+// open connects to a socket, by a path that is always short enough for one, and greets who is there.
+func open(ctx context.Context, dir string, port int) (*Client, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, again, errors.New("its agent does not greet"))
+	defer cancel()
+	at, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer at.Close()
+	conn, err := new(net.Dialer).DialContext(ctx, "unix", fmt.Sprintf("/proc/self/fd/%d/%s", at.Fd(), Socket(port)))
+	if err != nil {
+		return nil, err
+	}
+	return Open(ctx, conn)
+}

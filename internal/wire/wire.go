@@ -1,0 +1,79 @@
+// Package wire carries the calls of a host.Runner over one connection to a place that is elsewhere: in a virtual machine, or on another host.
+//
+// At one end, Open gives a Client, whose Runner has the commands run, the files put and the connections made at the other end. There, Serve has a host.Runner do
+// that. A connection is whatever carries bytes both ways: the serial port of a virtual machine, the standard streams of a program that ssh(1) has started.
+//
+// From below: records (record.go) say to which session bytes belong, because a serial port keeps those of an earlier client; yamux makes of one connection
+// many streams, each with a flow control of its own; each call is a stream of frames (frame.go), the first of which says what is asked. Who closes
+// the stream of a call ends what was called. The input of a command has a stream of its own, because a command may not take it.
+//
+// The far end is hostile ground: whatever comes from there is bounded and checked (guard.go), and nobody waits for it longer than his context says.
+package wire
+
+import (
+	"io"
+	"time"
+
+	"github.com/hashicorp/yamux"
+
+	"orrery/internal/host"
+)
+
+// version is that of all that is said on a wire. The line that tells it stays as it is in all versions.
+const version = "1"
+
+// A question is the first frame of a stream: what is asked. Of its fields a verb has a few.
+type question struct {
+	Verb string `json:"verb"`
+
+	Args   []string   `json:"args,omitempty"` // run
+	Env    []string   `json:"env,omitempty"`
+	User   string     `json:"user,omitempty"`
+	Input  bool       `json:"input,omitempty"`  // it comes on a stream of its own
+	Stdout bool       `json:"stdout,omitempty"` // it is wanted, not only kept for the answer
+	Stderr bool       `json:"stderr,omitempty"`
+	Merged bool       `json:"merged,omitempty"`   // both are one
+	Size   *host.Size `json:"terminal,omitempty"` // it has a terminal
+	Of     uint32     `json:"of,omitempty"`       // input: the stream of the command
+
+	Files []file `json:"files,omitempty"` // put
+
+	Network string `json:"network,omitempty"` // dial
+	Address string `json:"address,omitempty"`
+
+	Path string `json:"path,omitempty"` // await
+}
+
+// A file is a host.File, whose content follows.
+type file struct {
+	Path  string `json:"path"`
+	Owner string `json:"owner,omitempty"`
+	Mode  uint32 `json:"mode,omitempty"`
+	Link  string `json:"link,omitempty"`
+	Size  int    `json:"size,omitempty"`
+}
+
+// The verbs.
+const (
+	toRun      = "run"
+	toInput    = "input"
+	toPut      = "put"
+	toDial     = "dial"
+	toAwait    = "await"
+	toPing     = "ping"
+	toPowerOff = "poweroff"
+)
+
+// linger is how long the end of a call is waited for that its caller has given up: time to end a command, and to be told of it.
+const linger = 3 * time.Second
+
+// settings are those of both ends. No keepalive: a machine that stands still is not dead, and one that has nothing to do is not to be woken. For the same reason
+// nothing ends because it takes long: who has no patience has a context.
+func settings() *yamux.Config {
+	s := yamux.DefaultConfig()
+	s.EnableKeepAlive = false
+	s.StreamOpenTimeout = 0
+	s.ConnectionWriteTimeout = time.Hour
+	s.LogOutput = io.Discard
+	return s
+}
