@@ -26,7 +26,7 @@ var layers = [][]string{
 	{"host/doctor", "host/later", "cargo", "wire"},
 	{"guest/agent"},
 	{"relay"},
-	{"image/rootfs", "image/archive", "image/access"},
+	{"image/rootfs", "image/archive", "image/access", "network/ends"},
 	{"image", "role", "network", "volume", "secret", "journal"},
 	{"hook"},
 	{"engine", "engine/nodedir", "engine/cgroup"},

@@ -13,6 +13,7 @@ import (
 	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 
+	"orrery/internal/network/ends"
 	"orrery/internal/site/spec"
 )
 
@@ -84,7 +85,7 @@ func raiseLink(n spec.Network, link netlink.Link) error {
 			return fmt.Errorf("spanning tree off: %w", err)
 		}
 	}
-	if err := disableIPv6(n.Bridge); err != nil {
+	if err := ends.DisableIPv6(n.Bridge); err != nil {
 		return err
 	}
 	if err := answerForItself(n.Bridge); err != nil {
@@ -118,16 +119,6 @@ func forwardAtOnce(link netlink.Link) error {
 	data.AddRtAttr(nl.IFLA_BR_FORWARD_DELAY, nl.Uint32Attr(0))
 	request.AddData(info)
 	_, err := request.Execute(unix.NETLINK_ROUTE, 0)
-	return err
-}
-
-// disableIPv6 keeps the host from taking addresses and routes from router advertisements of nodes: networks have
-// IPv4 subnets only. Between nodes IPv6 works all the same.
-func disableIPv6(bridge string) error {
-	err := os.WriteFile("/proc/sys/net/ipv6/conf/"+bridge+"/disable_ipv6", []byte("1"), 0o644)
-	if errors.Is(err, os.ErrNotExist) { // a kernel without IPv6
-		return nil
-	}
 	return err
 }
 

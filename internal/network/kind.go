@@ -6,6 +6,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"orrery/internal/network/ends"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
@@ -150,7 +151,7 @@ func upParent(n spec.Network) error {
 	if !isVethEnd(parent) {
 		return fmt.Errorf("interface %s: %w", n.Parent, unix.ENETDOWN)
 	}
-	if err := disableIPv6(n.Parent); err != nil {
+	if err := ends.DisableIPv6(n.Parent); err != nil {
 		return err
 	}
 	return netlink.LinkSetUp(parent)

@@ -4,13 +4,13 @@ import (
 	"context"
 	"net"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/vishvananda/netlink"
 
+	"orrery/internal/network/ends"
 	"orrery/internal/observe"
 	"orrery/internal/problem"
 	"orrery/internal/site"
@@ -58,23 +58,10 @@ func TestMarkOfKinds(t *testing.T) {
 	}
 }
 
-// route gives a place's link what LXC gives the host's end of one on a routed network.
+// route gives a place's link what the host's end of one on a routed network has.
 func (p *place) route(t *testing.T, n spec.Network, address string) {
 	t.Helper()
-	link, err := netlink.LinkByName(p.name)
-	must(t, err)
-	name := p.name
-	for path, value := range map[string]string{
-		"ipv4/conf/" + name + "/forwarding": "1", "ipv4/conf/" + name + "/proxy_arp": "1", "ipv4/neigh/" + name + "/proxy_delay": "0",
-		"ipv4/conf/" + name + "/rp_filter": "1", "ipv4/conf/" + name + "/arp_ignore": "1",
-	} {
-		must(t, os.WriteFile(filepath.Join("/proc/sys/net", path), []byte(value), 0o644))
-	}
-	via := gateway(n).Addr()
-	must(t, setAddress(link, via.String()+"/32"))
-	must(t, netlink.RouteReplace(&netlink.Route{
-		LinkIndex: link.Attrs().Index, Dst: &net.IPNet{IP: net.ParseIP(address).To4(), Mask: net.CIDRMask(32, 32)}, Src: via.AsSlice(), Scope: netlink.SCOPE_LINK,
-	}))
+	must(t, ends.Lay(spec.NIC{HostEnd: p.name, Address: address + "/24", Via: gateway(n).Addr().String()}))
 }
 
 func TestPacketsKeepToRoutedNetworks(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"orrery/internal/host"
+	"orrery/internal/network/ends"
 	"orrery/internal/problem"
 	"orrery/internal/site/spec"
 )
@@ -70,7 +71,7 @@ func makeRouter(n spec.Network, bridge netlink.Link) error {
 		return err
 	}
 	for _, link := range []netlink.Link{up, port} {
-		if err := disableIPv6(link.Attrs().Name); err != nil {
+		if err := ends.DisableIPv6(link.Attrs().Name); err != nil {
 			return err
 		}
 		if err := netlink.LinkSetUp(link); err != nil {
@@ -111,7 +112,7 @@ func openVethPair(near, far string, mtu int, router *os.File) (netlink.Link, err
 		return nil, err
 	}
 	veth := newVethPair(near, far, mtu)
-	veth.PeerHardwareAddr = derivedMAC(near + " " + far) // all routers have ends of these names
+	veth.PeerHardwareAddr = ends.MAC(near + " " + far) // all routers have ends of these names
 	veth.PeerNamespace = netlink.NsFd(int(router.Fd()))
 	if err := netlink.LinkAdd(veth); err != nil {
 		return nil, err

@@ -12,6 +12,7 @@ import (
 	"github.com/google/nftables"
 	"github.com/vishvananda/netlink"
 
+	"orrery/internal/network/ends"
 	"orrery/internal/site/spec"
 )
 
@@ -63,7 +64,7 @@ func setUpEnd(name, address string, mtu int) error {
 	if name == "lo" {
 		return netlink.LinkSetUp(link)
 	}
-	if err := disableIPv6(name); err != nil {
+	if err := ends.DisableIPv6(name); err != nil {
 		return err
 	}
 	if err := netlink.LinkSetMTU(link, mtu); err != nil {

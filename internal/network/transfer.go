@@ -8,6 +8,8 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"orrery/internal/network/ends"
 )
 
 // transfers are the addresses of which the host and each router have two between them (RFC 3021). They are link-local ones,
@@ -38,7 +40,7 @@ func choosePair(link netlink.Link) (pair, error) {
 		return p, nil
 	}
 	const all = 1 << 15 // pairs in transfers
-	mac := derivedMAC(link.Attrs().Name)
+	mac := ends.MAC(link.Attrs().Name)
 	first := int(binary.BigEndian.Uint16(mac[4:]))
 	for i := range all {
 		at := transfers.Addr().As4()

@@ -2,12 +2,11 @@ package network
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"net"
 	"strings"
 
 	"github.com/vishvananda/netlink"
 
+	"orrery/internal/network/ends"
 	"orrery/internal/observe"
 	"orrery/internal/problem"
 	"orrery/internal/site/spec"
@@ -18,13 +17,13 @@ import (
 // newVethPair gives a veth pair that is not there yet, between two ends on the host.
 func newVethPair(near, far string, mtu int) *netlink.Veth {
 	attrs := netlink.NewLinkAttrs()
-	attrs.Name, attrs.HardwareAddr, attrs.MTU = near, derivedMAC(near), mtu
-	return &netlink.Veth{LinkAttrs: attrs, PeerName: far, PeerHardwareAddr: derivedMAC(far), PeerMTU: uint32(mtu)}
+	attrs.Name, attrs.HardwareAddr, attrs.MTU = near, ends.MAC(near), mtu
+	return &netlink.Veth{LinkAttrs: attrs, PeerName: far, PeerHardwareAddr: ends.MAC(far), PeerMTU: uint32(mtu)}
 }
 
 // isVethEnd reports whether a link is the end of a veth pair: it has the hardware address that such a one was made with.
 func isVethEnd(link netlink.Link) bool {
-	return link.Type() == "veth" && bytes.Equal(link.Attrs().HardwareAddr, derivedMAC(link.Attrs().Name))
+	return link.Type() == "veth" && bytes.Equal(link.Attrs().HardwareAddr, ends.MAC(link.Attrs().Name))
 }
 
 // removeVethPair removes a veth pair by one of its ends, if it is there and ours.
@@ -37,12 +36,6 @@ func removeVethPair(name string) error {
 		return err
 	}
 	return removeLink(name)
-}
-
-// derivedMAC gives the hardware address of a link: locally administered, unicast, and the same whenever the link is made again.
-func derivedMAC(name string) net.HardwareAddr {
-	d := sha256.Sum256([]byte("link\x00" + name))
-	return net.HardwareAddr{d[0]&0xfc | 0x02, d[1], d[2], d[3], d[4], d[5]}
 }
 
 // layVethPair makes a veth pair. The mark, which is on a link of its own, is there already: so what a killed run leaves
@@ -78,7 +71,7 @@ func layVethPair(n spec.Network) error {
 }
 
 func raiseEnd(n spec.Network, link netlink.Link) error {
-	if err := disableIPv6(link.Attrs().Name); err != nil {
+	if err := ends.DisableIPv6(link.Attrs().Name); err != nil {
 		return err
 	}
 	if err := netlink.LinkSetAlias(link, vethPairAlias(n)); err != nil {

@@ -6,6 +6,7 @@ import (
 
 	"orrery/internal/engine"
 	"orrery/internal/network"
+	"orrery/internal/network/ends"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
 )
@@ -19,7 +20,7 @@ func (e *Engine) Change(ctx context.Context, n *spec.Node) error {
 func (c container) changeRunning(ctx context.Context, is *spec.Node) error {
 	var moves []network.Move
 	for _, nic := range is.NICs {
-		if is.KindOf(nic) == site.Bridge && bridgeOf(nic.HostEnd) != nic.Bridge {
+		if is.KindOf(nic) == site.Bridge && ends.BridgeOf(nic.HostEnd) != nic.Bridge {
 			moves = append(moves, network.Move{Link: nic.HostEnd, Bridge: nic.Bridge})
 		}
 	}

@@ -3,8 +3,6 @@ package lxc
 import (
 	"cmp"
 	"context"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -46,13 +44,4 @@ func (e *Engine) observe(f nodedir.Found) observe.Node {
 		}
 	}
 	return n
-}
-
-// bridgeOf gives the bridge that a link of the host is on; "" if it is on none, or not there.
-func bridgeOf(link string) string {
-	master, err := os.Readlink(filepath.Join("/sys/class/net", link, "master"))
-	if err != nil {
-		return ""
-	}
-	return filepath.Base(master)
 }

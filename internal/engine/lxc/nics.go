@@ -1,18 +1,16 @@
 package lxc
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
-	"text/template"
 
 	"orrery/internal/engine/nodedir"
 	"orrery/internal/network"
+	"orrery/internal/network/ends"
 	"orrery/internal/observe"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
@@ -60,32 +58,8 @@ func (c container) writeNIC(set func(string, string, ...any), i int, n *spec.Nod
 // reboots by itself.
 func (c container) laying(nic spec.NIC) string { return c.File("up-" + nic.Name) }
 
-// The host answers for the gateway and, by proxy ARP (proxy_arp of ip-sysctl), for every other address of the subnet, and at once; it takes
-// from the link nothing but what comes from the node's address (rp_filter), so that rules which go by links hold for addresses, too.
-var laid = template.Must(template.New("").Parse(`#!/bin/sh -e
-# Orrery: the host's end of {{.Name}} on the routed network {{.Network}}.
-cd /proc/sys/net
-echo 1 >ipv4/conf/{{.HostEnd}}/forwarding
-echo 1 >ipv4/conf/{{.HostEnd}}/proxy_arp
-echo 0 >ipv4/neigh/{{.HostEnd}}/proxy_delay
-echo 1 >ipv4/conf/{{.HostEnd}}/rp_filter
-echo 1 >ipv4/conf/{{.HostEnd}}/arp_ignore
-if [ -e ipv6/conf/{{.HostEnd}}/disable_ipv6 ]; then echo 1 >ipv6/conf/{{.HostEnd}}/disable_ipv6; fi
-ip address replace {{.Via}}/32 dev {{.HostEnd}}
-ip link set {{.HostEnd}} up
-ip route replace {{.Alone}}/32 dev {{.HostEnd}} src {{.Via}}
-`))
-
 func (c container) writeLaying(nic spec.NIC) error {
-	var b bytes.Buffer
-	alone, _, _ := strings.Cut(nic.Address, "/")
-	if err := laid.Execute(&b, struct {
-		spec.NIC
-		Alone string
-	}{nic, alone}); err != nil {
-		return err
-	}
-	if err := os.WriteFile(c.laying(nic), b.Bytes(), 0o700); err != nil {
+	if err := os.WriteFile(c.laying(nic), ends.LayingScript(nic), 0o700); err != nil {
 		return err
 	}
 	return os.Chmod(c.laying(nic), 0o700) //nolint:gosec // a script that root runs
@@ -120,8 +94,7 @@ func (c container) giveBack(ctx context.Context, r *nodedir.Record) error {
 	return err
 }
 
-// observeLinks notes where the links of a running node really are: a switch that was cut short may have moved them before it could
-// write that down, and somebody may have removed them.
+// observeLinks notes where the links of a running node really are.
 func (c container) observeLinks(n *observe.Node) {
 	var inside map[string]bool
 	for i := range n.NICs {
@@ -134,14 +107,8 @@ func (c container) observeLinks(n *observe.Node) {
 			if !inside[nic.Name] {
 				nic.Bridge = ""
 			}
-		case site.Routed:
-			if _, err := os.Stat(filepath.Join("/sys/class/net", nic.HostEnd)); err != nil {
-				nic.Bridge = ""
-			} else if on := bridgeOf(nic.HostEnd); on != "" {
-				nic.Bridge = on
-			}
 		default:
-			nic.Bridge = bridgeOf(nic.HostEnd)
+			nic.Bridge = ends.Whereabouts(*nic, n.KindOf(*nic))
 		}
 	}
 }

@@ -1,0 +1,79 @@
+package ends
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/vishvananda/netlink"
+
+	"orrery/internal/site/spec"
+)
+
+// laid are the settings, below /proc/sys/net, of the host's end of a link on a routed network. The host answers for the gateway and, by proxy ARP
+// (proxy_arp of ip-sysctl), for every other address of the subnet, and at once; it takes from the link nothing but what comes from the node's address
+// (rp_filter), so that rules which go by links hold for addresses, too.
+var laid = []struct {
+	file, value string
+	mayLack     bool // a kernel without IPv6
+}{
+	{"ipv4/conf/%s/forwarding", "1", false}, {"ipv4/conf/%s/proxy_arp", "1", false}, {"ipv4/neigh/%s/proxy_delay", "0", false},
+	{"ipv4/conf/%s/rp_filter", "1", false}, {"ipv4/conf/%s/arp_ignore", "1", false}, {"ipv6/conf/%s/disable_ipv6", "1", true},
+}
+
+const ofNet = "/proc/sys/net"
+
+// LayingScript is a script that gives the host's end of a link on a routed network all that it needs: for who makes links without us.
+func LayingScript(nic spec.NIC) []byte {
+	var b strings.Builder
+	fmt.Fprintf(&b, "#!/bin/sh -e\n# Orrery: the host's end of %s on the routed network %s.\ncd %s\n", nic.Name, nic.Network, ofNet)
+	for _, s := range laid {
+		file := fmt.Sprintf(s.file, nic.HostEnd)
+		if s.mayLack {
+			fmt.Fprintf(&b, "if [ -e %s ]; then echo %s >%s; fi\n", file, s.value, file)
+		} else {
+			fmt.Fprintf(&b, "echo %s >%s\n", s.value, file)
+		}
+	}
+	fmt.Fprintf(&b, "ip address replace %s/32 dev %s\nip link set %s up\nip route replace %s/32 dev %s src %s\n",
+		nic.Via, nic.HostEnd, nic.HostEnd, alone(nic), nic.HostEnd, nic.Via)
+	return []byte(b.String())
+}
+
+// alone gives the address of a node's interface, without the length of its subnet.
+func alone(nic spec.NIC) string {
+	address, _, _ := strings.Cut(nic.Address, "/")
+	return address
+}
+
+// Lay does what the script does.
+func Lay(nic spec.NIC) error {
+	for _, s := range laid {
+		err := os.WriteFile(filepath.Join(ofNet, fmt.Sprintf(s.file, nic.HostEnd)), []byte(s.value), 0o644)
+		if err != nil && !(s.mayLack && errors.Is(err, fs.ErrNotExist)) {
+			return err
+		}
+	}
+	link, err := netlink.LinkByName(nic.HostEnd)
+	if err != nil {
+		return err
+	}
+	via, err := netlink.ParseAddr(nic.Via + "/32")
+	if err != nil {
+		return err
+	}
+	if err := netlink.AddrReplace(link, via); err != nil {
+		return err
+	}
+	if err := netlink.LinkSetUp(link); err != nil {
+		return err
+	}
+	to, err := netlink.ParseIPNet(alone(nic) + "/32")
+	if err != nil {
+		return err
+	}
+	return netlink.RouteReplace(&netlink.Route{LinkIndex: link.Attrs().Index, Dst: to, Src: via.IP, Scope: netlink.SCOPE_LINK})
+}

@@ -1,0 +1,86 @@
+package ends
+
+import (
+	"errors"
+	"os"
+
+	"github.com/vishvananda/netlink"
+
+	"orrery/internal/problem"
+	"orrery/internal/site"
+	"orrery/internal/site/spec"
+)
+
+// OpenTap makes a tap device, unless it is there, for the host's end of a node's interface, puts it where that belongs, and opens it: once for each of the
+// queues by which a virtual machine sends and receives at once. It outlives who has it open, until network.RemoveLinks removes it, and only root may open it again:
+// the machine is handed it open. Its port is to be guarded before (network.Guard).
+func OpenTap(nic spec.NIC, kind string, queues int) ([]*os.File, error) {
+	if kind != site.Bridge && kind != site.Routed {
+		return nil, problem.New(problem.Unable, "interface %s: a virtual machine cannot be on a network of the kind %s", nic.Name, kind)
+	}
+	open, err := openTap(nic, kind, queues)
+	if err == nil {
+		return open, nil
+	}
+	p := problem.New(problem.Failed, "link %s of the interface %s cannot be made", nic.HostEnd, nic.Name).Because(err)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, p.Try("modprobe tun; a virtual machine needs /dev/net/tun")
+	}
+	return nil, p
+}
+
+func openTap(nic spec.NIC, kind string, queues int) (open []*os.File, err error) {
+	tap := newTap(nic.HostEnd, queues)
+	if err := netlink.LinkAdd(tap); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			closed, removed := closeAll(tap.Fds), netlink.LinkDel(tap)
+			err = errors.Join(err, closed, removed)
+		}
+	}()
+	link, err := netlink.LinkByName(nic.HostEnd)
+	if err != nil {
+		return nil, err
+	}
+	if err := DisableIPv6(nic.HostEnd); err != nil {
+		return nil, err
+	}
+	if err := netlink.LinkSetHardwareAddr(link, MAC(nic.HostEnd)); err != nil {
+		return nil, err
+	}
+	if err := netlink.LinkSetMTU(link, nic.MTU); err != nil {
+		return nil, err
+	}
+	if kind == site.Routed {
+		return tap.Fds, Lay(nic)
+	}
+	bridge, err := netlink.LinkByName(nic.Bridge)
+	if err != nil {
+		return nil, err
+	}
+	if err := netlink.LinkSetMaster(link, bridge); err != nil {
+		return nil, err
+	}
+	return tap.Fds, netlink.LinkSetUp(link)
+}
+
+// newTap gives a tap that is not there yet, root's. Each packet has a header by which the machine leaves checksums to the host.
+func newTap(name string, queues int) *netlink.Tuntap {
+	attrs := netlink.NewLinkAttrs()
+	attrs.Name = name
+	tap := &netlink.Tuntap{LinkAttrs: attrs, Mode: netlink.TUNTAP_MODE_TAP, Flags: netlink.TUNTAP_NO_PI | netlink.TUNTAP_VNET_HDR, Queues: max(queues, 1)}
+	if queues > 1 {
+		tap.Flags |= netlink.TUNTAP_MULTI_QUEUE
+	}
+	return tap
+}
+
+func closeAll(files []*os.File) error {
+	var errs []error
+	for _, f := range files {
+		errs = append(errs, f.Close())
+	}
+	return errors.Join(errs...)
+}
