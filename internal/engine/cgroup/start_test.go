@@ -1,6 +1,7 @@
 package cgroup
 
 import (
+	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -103,11 +104,7 @@ func TestStart(t *testing.T) {
 	must(t, err)
 	must(t, host.Apart(func() error { return g.Start(cmd) }))
 	t.Cleanup(func() {
-		for _, pid := range g.Processes() {
-			p, _ := os.FindProcess(pid)
-			_ = p.Kill()
-		}
-		_ = cmd.Wait()
+		_ = g.Kill(context.Background())
 	})
 	b := make([]byte, 4096)
 	n, err := out.Read(b)
@@ -133,4 +130,12 @@ func TestStart(t *testing.T) {
 	}
 	must(t, g.SetFrozen(false))
 	must(t, g.AwaitFrost(t.Context(), false))
+	must(t, g.SetFrozen(true))
+	ended := make(chan error)
+	go func() { ended <- cmd.Wait() }()
+	must(t, g.Kill(t.Context()))
+	<-ended
+	if left := g.Processes(); len(left) > 0 {
+		t.Errorf("left are %v", left)
+	}
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"orrery/internal/engine/process"
 )
 
 // A liar is a process that a test makes up.
@@ -19,7 +21,7 @@ type liar struct {
 }
 
 // table makes a /proc of processes.
-func table(t *testing.T, all ...liar) procfs {
+func table(t *testing.T, all ...liar) process.Table {
 	t.Helper()
 	dir := t.TempDir()
 	put := func(name, text string) {
@@ -47,7 +49,7 @@ func table(t *testing.T, all ...liar) procfs {
 		put(who+"/status", fmt.Sprintf("Name:\tx\nUid:\t%[1]d\t%[1]d\t%[1]d\t%[1]d\n", p.uid))
 		put(who+"/stat", fmt.Sprintf("%d (x) y) S %d %d 1 0 -1 4194560", p.pid, p.parent, p.group))
 	}
-	return procfs(dir)
+	return process.Table(dir)
 }
 
 // TestLeftovers: only what root of the host runs in its own namespaces counts as left by a killed run, whatever others call themselves.
@@ -80,7 +82,7 @@ func TestLeftovers(t *testing.T) {
 		"a false orphan": {[]liar{{pid: 7, parent: 1, group: 7, space: "9", args: attach("10"), env: caller + "99\x00"},
 			{pid: 8, parent: 7, group: 7, args: []string{"sleep"}}}, false, nil},
 	} {
-		starting, commands, err := table(t, c.all...).leftovers(nodes)
+		starting, commands, err := leftovers(table(t, c.all...), nodes)
 		if err != nil || starting != c.starting || !slices.Equal(commands, c.commands) {
 			t.Errorf("%s: %v %v, %v", name, starting, commands, err)
 		}
@@ -104,8 +106,8 @@ func TestMonitors(t *testing.T) {
 		{liar{space: "9", args: []string{"[lxc monitor] " + dir + " a-10"}}, false},
 	} {
 		c.pid = 7
-		who, ok := table(t, c.liar).task(7)
-		if got := ok && who.monitors(dir, "a-10"); got != c.want {
+		who, ok := table(t, c.liar).Task(7)
+		if got := ok && monitors(who, dir, "a-10"); got != c.want {
 			t.Errorf("%+v: %v", c.liar, got)
 		}
 	}

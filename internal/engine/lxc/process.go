@@ -1,23 +1,19 @@
 package lxc
 
 import (
-	"os"
-	"strconv"
-	"strings"
+	"slices"
+
+	"orrery/internal/engine/process"
 )
 
 // monitor gives the process id of LXC's monitor of the node, or 0 if the node does not run. The pid file may be
 // older than the last boot, so the process must be this one.
 func (c container) monitor() int {
-	text, err := os.ReadFile(c.pidfile())
-	if err != nil {
+	pid := process.ReadPID(c.pidfile())
+	if pid == 0 {
 		return 0
 	}
-	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
-	if err != nil {
-		return 0
-	}
-	if t, ok := proc.task(pid); !ok || !t.monitors(c.Path(), c.name) {
+	if t, ok := process.Host.Task(pid); !ok || !monitors(t, c.Path(), c.name) {
 		return 0
 	}
 	return pid
@@ -29,8 +25,8 @@ func (c container) init() int {
 	if monitor == 0 {
 		return 0
 	}
-	for _, pid := range proc.children(monitor) {
-		if !proc.ending(pid) {
+	for _, pid := range process.Host.Children(monitor) {
+		if !process.Host.Ending(pid) {
 			return pid
 		}
 	}
@@ -38,3 +34,9 @@ func (c container) init() int {
 }
 
 func (c container) running() bool { return c.init() != 0 }
+
+// monitors reports whether a task is LXC's monitor of a node: it says so (lxc-start(1), setproctitle), or is about to.
+func monitors(t process.Task, dir, name string) bool {
+	return slices.Equal(t.Args, []string{"[lxc monitor] " + dir + " " + name}) ||
+		t.Program() == "lxc-start" && t.Option("--lxcpath") == dir && t.Option("--name") == name
+}

@@ -10,6 +10,7 @@ import (
 	"orrery/internal/engine"
 	"orrery/internal/engine/cgroup"
 	"orrery/internal/engine/nodedir"
+	"orrery/internal/engine/process"
 	"orrery/internal/problem"
 )
 
@@ -57,23 +58,23 @@ func (c container) signal(ctx context.Context, s unix.Signal) error {
 	if monitor == 0 {
 		return nil
 	}
-	watch, err := unix.PidfdOpen(monitor, 0)
+	watch, err := process.Hold(monitor)
 	if err != nil {
 		return nil // it has just ended
 	}
-	defer unix.Close(watch)
-	target, err := unix.PidfdOpen(first, 0)
+	defer watch.Close()
+	target, err := process.Hold(first)
 	if err != nil {
 		target = watch // init has ended; its monitor is about to
 		s = 0
 	} else {
-		defer unix.Close(target)
+		defer target.Close()
 	}
-	return untilEnded(ctx, watch, func(try int) error {
+	return watch.UntilEnded(ctx, func(try int) error {
 		if try%8 != 0 {
 			return nil
 		}
-		return send(target, s)
+		return target.Send(s)
 	})
 }
 
@@ -83,48 +84,21 @@ func (c container) kill(ctx context.Context) error {
 	if monitor == 0 {
 		return nil
 	}
-	watch, err := unix.PidfdOpen(monitor, 0)
+	watch, err := process.Hold(monitor)
 	if err != nil {
 		return nil // it has just ended
 	}
-	defer unix.Close(watch)
-	err = untilEnded(ctx, watch, func(int) error {
-		for _, pid := range proc.children(monitor) {
+	defer watch.Close()
+	err = watch.UntilEnded(ctx, func(int) error {
+		for _, pid := range process.Host.Children(monitor) {
 			_ = unix.Kill(pid, unix.SIGKILL)
 		}
-		return send(watch, unix.SIGKILL)
+		return watch.Send(unix.SIGKILL)
 	})
 	if err != nil && ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	return err
-}
-
-// send sends a signal to a process, by its pidfd. One that has ended is no error.
-func send(pidfd int, s unix.Signal) error {
-	if err := unix.PidfdSendSignal(pidfd, s, nil, 0); !errors.Is(err, unix.ESRCH) {
-		return err
-	}
-	return nil
-}
-
-// untilEnded tries something every 50 ms until a process has ended, which is given by its pidfd.
-func untilEnded(ctx context.Context, pidfd int, try func(n int) error) error {
-	for n := 0; ; n++ {
-		if err := try(n); err != nil {
-			return err
-		}
-		ready, err := unix.Poll([]unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}}, 50)
-		if ready > 0 {
-			return nil
-		}
-		if err != nil && !errors.Is(err, unix.EINTR) {
-			return err
-		}
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-	}
 }
 
 // Destroy kills the node, if it runs: whoever wants it to shut down in order stops it first.

@@ -14,6 +14,7 @@ import (
 
 	"orrery/internal/engine"
 	"orrery/internal/engine/nodedir"
+	"orrery/internal/engine/process"
 	"orrery/internal/host"
 	"orrery/internal/problem"
 )
@@ -99,7 +100,7 @@ func (c container) abandon(ctx context.Context, r *nodedir.Record) error {
 // orphans kills the commands in nodes of a site whose caller has died, and reports whether some of them, or starts of nodes, are
 // still under way.
 func (e *Engine) orphans(site string) (busy bool, err error) {
-	starting, commands, err := proc.leftovers(e.Top(site))
+	starting, commands, err := leftovers(process.Host, e.Top(site))
 	// lxc-attach ends by itself when what it has started in the node has ended, and buries that. Were it killed as well, a dead
 	// process would be left in the node, for which systemd waits when it shuts down.
 	for _, pid := range commands {
@@ -110,22 +111,22 @@ func (e *Engine) orphans(site string) (busy bool, err error) {
 
 // leftovers looks for what killed runs have left at work on the nodes in a directory: whether any is being started, and the processes
 // that end the commands whose caller has died.
-func (p procfs) leftovers(nodes string) (starting bool, commands []int, err error) {
-	tasks, err := p.tasks()
+func leftovers(p process.Table, nodes string) (starting bool, commands []int, err error) {
+	tasks, err := p.Tasks()
 	if err != nil {
 		return false, nil, err
 	}
 	for _, t := range tasks {
-		if filepath.Dir(t.option("--lxcpath")) != nodes {
+		if filepath.Dir(t.Option("--lxcpath")) != nodes {
 			continue
 		}
-		switch t.program() {
+		switch t.Program() {
 		case "lxc-start":
 			starting = true
 		case "lxc-attach":
 			// A command has a process group of its own, with all that it started; a user's terminal has no mark, and ends by itself.
-			if t.group == t.pid && p.orphaned(t) {
-				commands = append(commands, p.groupOf(t.pid)...)
+			if t.Group == t.PID && orphaned(p, t) {
+				commands = append(commands, groupOf(p, t.PID)...)
 			}
 		}
 	}
@@ -133,7 +134,7 @@ func (p procfs) leftovers(nodes string) (starting bool, commands []int, err erro
 }
 
 // groupOf gives the processes of the group that one leads, but that one only if it is alone. They are those of a node.
-func (p procfs) groupOf(leader int) []int {
+func groupOf(p process.Table, leader int) []int {
 	entries, err := os.ReadDir(string(p))
 	if err != nil {
 		return nil
@@ -144,7 +145,7 @@ func (p procfs) groupOf(leader int) []int {
 		if err != nil || pid == leader {
 			continue
 		}
-		if fields := p.stat(pid); len(fields) > 5-3 && fields[5-3] == strconv.Itoa(leader) {
+		if fields := p.Stat(pid); len(fields) > 5-3 && fields[5-3] == strconv.Itoa(leader) {
 			inside = append(inside, pid)
 		}
 	}
@@ -158,14 +159,14 @@ func (p procfs) groupOf(leader int) []int {
 const caller = "ORRERY_CALLER="
 
 // orphaned reports whether the process that waited for a command has ended, so that another one has inherited it.
-func (p procfs) orphaned(t task) bool {
-	environment, err := os.ReadFile(p.file(t.pid, "environ"))
+func orphaned(p process.Table, t process.Task) bool {
+	environment, err := os.ReadFile(p.File(t.PID, "environ"))
 	if err != nil {
 		return false
 	}
 	for pair := range strings.SplitSeq(string(environment), "\x00") {
 		if waited, marked := strings.CutPrefix(pair, caller); marked {
-			return waited != strconv.Itoa(t.parent)
+			return waited != strconv.Itoa(t.Parent)
 		}
 	}
 	return false // not one of ours, or it only just begins

@@ -5,6 +5,8 @@ import (
 	"os"
 	"os/exec"
 	"testing"
+
+	"orrery/internal/engine/process"
 )
 
 // TestOrphaned: a command is an orphan if another process than the one that waited for it is its parent, whatever the sessions of both:
@@ -23,7 +25,7 @@ func TestOrphaned(t *testing.T) {
 		for environment := []byte(nil); len(environment) == 0; { // it is empty while the program is being loaded
 			environment, _ = os.ReadFile(fmt.Sprintf("/proc/%d/environ", cmd.Process.Pid))
 		}
-		if got := proc.orphaned(task{pid: cmd.Process.Pid, parent: os.Getpid()}); got != want {
+		if got := orphaned(process.Host, process.Task{PID: cmd.Process.Pid, Parent: os.Getpid()}); got != want {
 			t.Errorf("with %s: %v, want %v", mark, got, want)
 		}
 		_ = cmd.Process.Kill()

@@ -53,7 +53,7 @@ func alone(nic spec.NIC) string {
 func Lay(nic spec.NIC) error {
 	for _, s := range laid {
 		err := os.WriteFile(filepath.Join(ofNet, fmt.Sprintf(s.file, nic.HostEnd)), []byte(s.value), 0o644)
-		if err != nil && !(s.mayLack && errors.Is(err, fs.ErrNotExist)) {
+		if err != nil && (!s.mayLack || !errors.Is(err, fs.ErrNotExist)) {
 			return err
 		}
 	}

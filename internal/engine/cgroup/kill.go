@@ -1,0 +1,48 @@
+package cgroup
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"orrery/internal/engine/process"
+	"orrery/internal/host"
+)
+
+// Kill kills all processes in the group, and comes back when they have ended. What is frozen does not end, and so goes on first.
+func (g Group) Kill(ctx context.Context) error {
+	for {
+		inside := g.Processes()
+		if len(inside) == 0 {
+			return nil
+		}
+		if g.Frozen() {
+			if err := g.SetFrozen(false); err != nil {
+				return err
+			}
+		}
+		for _, pid := range inside {
+			if err := g.kill(pid); err != nil {
+				return err
+			}
+		}
+		if err := host.Pause(ctx, 5*time.Millisecond); err != nil {
+			return err
+		}
+	}
+}
+
+// kill kills a process if it is in the group when it is held: it may have ended, and another have been given its number.
+func (g Group) kill(pid int) error {
+	held, err := process.Hold(pid)
+	if err != nil {
+		return nil
+	}
+	defer held.Close()
+	if !slices.Contains(g.Processes(), pid) {
+		return nil
+	}
+	return held.Send(unix.SIGKILL)
+}

@@ -1,0 +1,91 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+func started(t *testing.T, as *syscall.SysProcAttr, args ...string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.Command(args[0], args[1:]...)
+	cmd.SysProcAttr = as
+	if err := cmd.Start(); err != nil {
+		if as != nil {
+			t.Skip(err)
+		}
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	return cmd
+}
+
+// TestTaskOf: the word of a process counts if it is whose it should be, and where we are.
+func TestTaskOf(t *testing.T) {
+	cmd := started(t, nil, "sleep", "60", "--", "--id", "7")
+	pid, me := cmd.Process.Pid, os.Getuid()
+	task, ok := Host.TaskOf(pid, me)
+	if !ok || task.PID != pid || task.Parent != os.Getpid() || task.Program() != "sleep" || !slices.Equal(task.Args, cmd.Args) || task.Option("--id") != "" {
+		t.Errorf("%+v, %t", task, ok)
+	}
+	if _, ok := Host.TaskOf(pid, me+1); ok {
+		t.Error("it is somebody else's")
+	}
+	if _, ok := Host.Task(pid); ok != (me == 0) {
+		t.Errorf("root's: %t", ok)
+	}
+	own := []syscall.SysProcIDMap{{ContainerID: me, HostID: me, Size: 1}}
+	apart := started(t, &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWUSER, UidMappings: own, GidMappings: []syscall.SysProcIDMap{{ContainerID: os.Getgid(), HostID: os.Getgid(), Size: 1}}}, "sleep", "60")
+	if task, ok := Host.TaskOf(apart.Process.Pid, me); ok {
+		t.Errorf("in a namespace of its own: %+v", task)
+	}
+}
+
+// TestHeld: who is held gets signals, and whoever waits sees it end, and is not kept longer than he wants to.
+func TestHeld(t *testing.T) {
+	cmd := started(t, nil, "sleep", "60")
+	h, err := Hold(cmd.Process.Pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := h.UntilEnded(ctx, func(int) error { return nil }); !errors.Is(err, context.Canceled) {
+		t.Errorf("it has ended: %v", err)
+	}
+	failed := errors.New("failed")
+	if err := h.UntilEnded(t.Context(), func(int) error { return failed }); !errors.Is(err, failed) {
+		t.Error(err)
+	}
+	if err := h.UntilEnded(t.Context(), func(int) error { return h.Send(unix.SIGKILL) }); err != nil {
+		t.Error(err)
+	}
+	_ = cmd.Wait()
+	if err := h.Send(unix.SIGKILL); err != nil {
+		t.Errorf("one that has ended: %v", err)
+	}
+}
+
+func TestReadPID(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "pid")
+	for text, want := range map[string]int{"17\n": 17, "": 0, "x": 0, strconv.Itoa(1 << 20): 1 << 20} {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got := ReadPID(file); got != want {
+			t.Errorf("%q: %d", text, got)
+		}
+	}
+	if got := ReadPID(file + "-none"); got != 0 {
+		t.Error(got)
+	}
+}
