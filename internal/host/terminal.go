@@ -84,8 +84,9 @@ func resize(terminal *os.File, to Size) {
 
 // follow gives the terminal of a command the size of its user's whenever that changes, and ends the command when the user is gone.
 func follow(cmd *exec.Cmd, user *Terminal, commands *os.File) (stop func()) {
-	over := make(chan struct{})
+	over, done := make(chan struct{}), make(chan struct{})
 	go func() {
+		defer close(done)
 		for {
 			select {
 			case to := <-user.Sizes:
@@ -98,7 +99,10 @@ func follow(cmd *exec.Cmd, user *Terminal, commands *os.File) (stop func()) {
 			}
 		}
 	}()
-	return func() { close(over) }
+	return func() {
+		close(over)
+		<-done
+	}
 }
 
 // HoldTerminal has the terminal of this program pass on each key as it is typed, interrupts included, until it is let go. Signals that would end this

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 	"time"
 
 	"github.com/hashicorp/yamux"
@@ -15,8 +16,10 @@ import (
 // A Client has things done at the far end of a connection. Its methods may be called at the same time.
 type Client struct {
 	session *yamux.Session
-	guard   *guard
 	release func() // what belongs to the connection, if anything does
+
+	mutex sync.Mutex
+	why   error // the session was ended here
 }
 
 // Open greets who is at the far end of a connection, and gives a client of it. It waits for the answer until ctx ends; after that, and after Close, the
@@ -38,7 +41,7 @@ func Open(ctx context.Context, conn io.ReadWriteCloser) (*Client, error) {
 		_ = conn.Close()
 		return nil, err
 	}
-	return &Client{session: s, guard: g}, nil
+	return &Client{session: s}, nil
 }
 
 // once is a connection that serves one session: the end of that is its own.
@@ -162,10 +165,11 @@ func (c *call) answer() (a answer, err error) {
 // lost says that a call has no answer. One whose far end does not keep to the protocol ends the session: nothing that it says can be trusted.
 func (c *Client) lost(err error) error {
 	if errors.Is(err, errFrame) {
-		c.guard.end(err)
+		c.mutex.Lock()
+		c.why = err
+		c.mutex.Unlock()
 		go c.session.Close() //nolint:errcheck // it ends
-	}
-	if why := c.guard.ended(); why != nil && !errors.Is(why, io.EOF) {
+	} else if why := c.ended(); why != nil {
 		err = why
 	}
 	var p *problem.Problem
@@ -180,4 +184,14 @@ func (c *Client) lost(err error) error {
 		err = fmt.Errorf("the connection to it fails: %w", err)
 	}
 	return problem.New(problem.Failed, "the far end does not answer").Because(err).Try("see what it says on its console; stop and start it if it stays so")
+}
+
+// ended says why the session has ended, if so it is.
+func (c *Client) ended() error {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	if c.why == nil && c.session.IsClosed() {
+		_, c.why = c.session.AcceptStream() // which is how yamux tells
+	}
+	return c.why
 }

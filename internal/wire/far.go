@@ -3,7 +3,6 @@ package wire
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -109,11 +108,14 @@ func (c *served) dial(place host.Runner, network, address string) {
 	if err != nil {
 		return
 	}
-	defer to.Close()
+	defer to.Close() //nolint:errcheck // nothing of it is wanted any more
 	stop := context.AfterFunc(c.ctx, func() { _ = to.Close() })
 	defer stop()
-	there := make(chan error, 1)
-	go func() { there <- forth(to, &content{from: c}) }()
+	there := make(chan struct{})
+	go func() {
+		defer close(there)
+		forth(to, &content{from: c})
+	}()
 	_, err = io.Copy(&frames{to: c, kind: out}, to)
 	if err == nil {
 		_, err = c.Write(frame(ending, nil))
@@ -124,15 +126,12 @@ func (c *served) dial(place host.Runner, network, address string) {
 }
 
 // forth carries what the caller sends, who may end that and still read. Who has gone does not.
-func forth(to net.Conn, from *content) error {
+func forth(to net.Conn, from *content) {
 	_, err := io.Copy(to, from)
-	half, ok := to.(interface{ CloseWrite() error })
-	switch {
-	case err == nil && ok:
-		return half.CloseWrite()
-	case err == nil:
-		return nil
+	if half, ok := to.(interface{ CloseWrite() error }); ok && err == nil {
+		err = half.CloseWrite()
 	}
-	_ = to.Close()
-	return errors.Join(errGone, err)
+	if err != nil {
+		_ = to.Close()
+	}
 }

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
-	"sync"
 )
 
 // A guard stands between a far end and yamux: it lets pass what a far end has to say, and nothing else. A far end opens no streams and asks nothing, as each
@@ -14,9 +13,6 @@ type guard struct {
 	header [12]byte
 	have   int
 	body   uint32
-
-	mutex sync.Mutex
-	why   error // the session has ended
 }
 
 // yamux's header is version, type, flags (2), stream (4), length (4).
@@ -35,26 +31,9 @@ func (g *guard) Read(p []byte) (int, error) {
 		err = g.check(p[:n])
 	}
 	if err != nil {
-		g.end(err)
 		return 0, err // what is wrong is not passed on
 	}
 	return n, nil
-}
-
-// end remembers why there is no more to read.
-func (g *guard) end(why error) {
-	g.mutex.Lock()
-	defer g.mutex.Unlock()
-	if g.why == nil {
-		g.why = why
-	}
-}
-
-// ended says why there is no more to read, if so it is.
-func (g *guard) ended() error {
-	g.mutex.Lock()
-	defer g.mutex.Unlock()
-	return g.why
 }
 
 // check follows the frames of yamux.

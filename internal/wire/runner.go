@@ -242,12 +242,14 @@ func (r runner) Put(ctx context.Context, files ...host.File) error {
 	}
 	defer call.close()
 	err = call.within(ctx, func() error {
-		content := &frames{to: call, kind: out}
-		for _, f := range files {
-			if _, err := content.Write(f.Content); err != nil {
-				break // the far end does not want it, and says why
+		go func() {
+			content := &frames{to: call, kind: out}
+			for _, f := range files {
+				if _, err := content.Write(f.Content); err != nil {
+					return // the far end does not want it, and says why
+				}
 			}
-		}
+		}()
 		a, err := call.answer()
 		if err != nil {
 			return err

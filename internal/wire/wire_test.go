@@ -3,17 +3,28 @@ package wire
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
+	"fmt"
+	"hash"
+	"io"
 	"net"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/creack/pty"
 	"golang.org/x/sys/unix"
 
 	"orrery/internal/host"
+	"orrery/internal/host/runnertest"
+	"orrery/internal/problem"
 )
+
+// limit is how long something may take, on a busy machine, that takes no time.
+const limit = time.Minute
 
 // pair gives both ends of a connection.
 func pair(t testing.TB) (near, far net.Conn) {
@@ -34,45 +45,404 @@ func pair(t testing.TB) (near, far net.Conn) {
 	return ends[0], ends[1]
 }
 
-// served gives a client of a place that is served, and waits for the end of both.
-func served_(t testing.TB, place host.Runner) *Client {
+// within gives a context for what takes no time.
+func within(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// begin gives a client of a place, and sees to it that serving ends with the client.
+func begin(t testing.TB, place host.Runner) *Client {
 	t.Helper()
 	near, far := pair(t)
-	ctx, end := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- Serve(ctx, far, place) }()
-	opening, stop := context.WithTimeout(ctx, 20*time.Second)
-	defer stop()
-	c, err := Open(opening, near)
+	go func() { done <- Serve(context.Background(), far, place) }()
+	c, err := Open(within(t), near)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
 		c.Close()
-		select {
-		case <-done:
-		case <-time.After(20 * time.Second):
-			t.Error("the far end does not end")
-		}
-		end()
+		ended(t, done)
 	})
 	return c
 }
 
-func within(t testing.TB, d time.Duration) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), d)
-	t.Cleanup(cancel)
-	return ctx
+func ended(t testing.TB, done <-chan error) error {
+	t.Helper()
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(limit):
+		t.Fatal("it does not end")
+		return nil
+	}
 }
 
-func TestRun(t *testing.T) {
-	r := served_(t, host.Local{Name: "far"}).Runner("node")
-	var stdout, stderr bytes.Buffer
-	err := r.Run(within(t, 20*time.Second), host.Command{
-		Args: []string{"sh", "-c", `cat; echo "$WORD" >&2; exit 7`}, Env: []string{"WORD=said"}, Stdin: strings.NewReader("typed"), Stdout: &stdout, Stderr: &stderr,
-	})
-	var run *host.RunError
-	if !errors.As(err, &run) || run.Status != 7 || run.Place != "node" || stdout.String() != "typed" || stderr.String() != "said\n" {
-		t.Errorf("%#v: %q %q", err, stdout.String(), stderr.String())
+func sh(script string) host.Command { return host.Command{Args: []string{"sh", "-c", script}} }
+
+// A place at the far end does what any other does.
+func TestRunner(t *testing.T) {
+	f := runnertest.Fixture{Runner: begin(t, host.Local{Name: "far"}).Runner("node"), Place: "node", Dir: t.TempDir()}
+	if os.Geteuid() == 0 {
+		f.Owner = "12:34"
+	}
+	runnertest.Run(t, f)
+}
+
+// What printed 64 MiB printed them, both ways, and nobody holds all of it.
+func TestMuch(t *testing.T) {
+	r := begin(t, host.Local{}).Runner("node")
+	const size = 64 << 20
+	sums := [2]hash.Hash{sha256.New(), sha256.New()}
+	c := host.Command{Args: []string{"cat"}, Stdin: io.TeeReader(io.LimitReader(&pattern{}, size), sums[0]), Stdout: sums[1]}
+	if err := r.Run(within(t), c); err != nil || !bytes.Equal(sums[0].Sum(nil), sums[1].Sum(nil)) {
+		t.Errorf("%v, or other bytes came", err)
+	}
+}
+
+// pattern are bytes without end that do not repeat soon.
+type pattern struct{ at uint32 }
+
+func (p *pattern) Read(b []byte) (int, error) {
+	for i := range b {
+		p.at = p.at*1664525 + 1013904223
+		b[i] = byte(p.at >> 24)
+	}
+	return len(b), nil
+}
+
+// Many commands at once, each with its own output; one that nobody listens to keeps none of the others.
+func TestMany(t *testing.T) {
+	c := begin(t, host.Local{})
+	r := c.Runner("node")
+	stuck, over := make(chan struct{}), make(chan error, 1)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go func() {
+		over <- r.Run(ctx, host.Command{Args: []string{"yes"}, Stdout: writer(func(p []byte) (int, error) { <-stuck; return len(p), nil })})
+	}()
+	var all sync.WaitGroup
+	for i := range 100 {
+		all.Go(func() {
+			var out bytes.Buffer
+			cmd := sh(fmt.Sprintf("cat; echo %d", i))
+			cmd.Stdin, cmd.Stdout = strings.NewReader("in "), &out
+			if err := r.Run(within(t), cmd); err != nil || out.String() != fmt.Sprintf("in %d\n", i) {
+				t.Errorf("%v: %q", err, out.String())
+			}
+		})
+	}
+	all.Wait()
+	cancel()
+	if err := ended(t, over); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	close(stuck)
+	if err := c.Ping(within(t)); err != nil {
+		t.Error(err)
+	}
+}
+
+type writer func([]byte) (int, error)
+
+func (w writer) Write(p []byte) (int, error) { return w(p) }
+
+// When a client goes, however it goes, all that it has called ends.
+func TestClientGoes(t *testing.T) {
+	near, far := pair(t)
+	place := &noted{begun: make(chan struct{}), ended: make(chan error, 1)}
+	done := make(chan error, 1)
+	go func() { done <- Serve(context.Background(), far, place) }()
+	c, err := Open(within(t), near)
+	if err != nil {
+		t.Fatal(err)
+	}
+	called := make(chan error, 1)
+	go func() { called <- c.Runner("node").Run(context.Background(), host.Command{Args: []string{"wait"}}) }()
+	<-place.begun
+	near.Close() // as the kernel does for one that is killed
+	if err := ended(t, place.ended); !errors.Is(err, errGone) {
+		t.Error(err)
+	}
+	if err := ended(t, called); err == nil {
+		t.Error("the call has succeeded")
+	}
+	if err := ended(t, done); err != nil {
+		t.Error(err)
+	}
+}
+
+// noted waits in each command until that is ended.
+type noted struct {
+	host.Local
+	begun chan struct{}
+	ended chan error
+}
+
+func (n *noted) Run(ctx context.Context, _ host.Command) error {
+	close(n.begun)
+	<-ctx.Done()
+	n.ended <- context.Cause(ctx)
+	return context.Cause(ctx)
+}
+
+// Files are asked for whole: of a client that goes while it sends one, nothing is put.
+func TestPutInterrupted(t *testing.T) {
+	near, far := pair(t)
+	place := &puts{}
+	done := make(chan error, 1)
+	go func() { done <- Serve(context.Background(), far, place) }()
+	c, err := Open(within(t), near)
+	if err != nil {
+		t.Fatal(err)
+	}
+	call, err := c.call(within(t), question{Verb: toPut, Files: []file{{Path: "/x", Size: 100}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := (&frames{to: call, kind: out}).Write(make([]byte, 99)); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Ping(within(t)); err != nil { // it has come
+		t.Fatal(err)
+	}
+	near.Close()
+	if err := ended(t, done); err != nil || place.called {
+		t.Errorf("%v, put %v", err, place.called)
+	}
+}
+
+type puts struct {
+	host.Local
+	called bool
+}
+
+func (p *puts) Put(context.Context, ...host.File) error { p.called = true; return nil }
+
+// Connections of the far end: both directions, each with an end of its own; deadlines; addresses only.
+func TestDial(t *testing.T) {
+	r := begin(t, host.Local{}).Runner("node")
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() { // says what it is told, once that has come to its end
+				defer c.Close()
+				text, _ := io.ReadAll(c)
+				_, _ = c.Write(text)
+			}()
+		}
+	}()
+	c, err := r.Dial(within(t), "tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	_ = c.SetReadDeadline(time.Now().Add(10 * time.Millisecond))
+	var late net.Error
+	if _, err := c.Read(make([]byte, 1)); !errors.As(err, &late) || !late.Timeout() {
+		t.Errorf("a deadline gives %v", err)
+	}
+	_ = c.SetReadDeadline(time.Now().Add(limit))
+	text := bytes.Repeat([]byte("much "), 200000)
+	go func() {
+		_, _ = c.Write(text)
+		_ = c.(interface{ CloseWrite() error }).CloseWrite()
+	}()
+	if got, err := io.ReadAll(c); err != nil || !bytes.Equal(got, text) {
+		t.Errorf("%v: %d bytes", err, len(got))
+	}
+	if c.RemoteAddr().String() != l.Addr().String() {
+		t.Error(c.RemoteAddr())
+	}
+	for _, address := range []string{"localhost:80", "127.0.0.1", "nowhere.invalid:1"} {
+		if _, err := r.Dial(within(t), "tcp", address); err == nil || !strings.Contains(err.Error(), "names are not looked up") {
+			t.Errorf("%s: %v", address, err)
+		}
+	}
+	gone := l.Addr().String()
+	l.Close()
+	if _, err := r.Dial(within(t), "tcp", gone); err == nil || !strings.Contains(err.Error(), "refused") {
+		t.Error(err)
+	}
+}
+
+// A far end's connection is closed with the near one, also while it is being read.
+func TestDialClosed(t *testing.T) {
+	r := begin(t, host.Local{}).Runner("node")
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	seen := make(chan error, 1)
+	go func() {
+		c, err := l.Accept()
+		if err == nil {
+			_, err = c.Read(make([]byte, 1))
+			c.Close()
+		}
+		seen <- err
+	}()
+	c, err := r.Dial(within(t), "tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := make(chan error, 1)
+	go func() { _, err := c.Read(make([]byte, 1)); read <- err }()
+	c.Close()
+	if err := ended(t, seen); !errors.Is(err, io.EOF) && !errors.Is(err, unix.ECONNRESET) {
+		t.Error(err)
+	}
+	if err := ended(t, read); err == nil {
+		t.Error("it has read something")
+	}
+}
+
+// A terminal at the far end has the size of that of its user, now and later, and takes his keys.
+func TestTerminal(t *testing.T) {
+	r := begin(t, host.Local{}).Runner("node")
+	keys, typing := io.Pipe()
+	sizes := make(chan host.Size)
+	screen := &shown{}
+	over := make(chan error, 1)
+	go func() {
+		c := sh(`stty size; while [ "$(stty size)" != "11 44" ]; do sleep 0.02; done; read a; echo "got $a"; tty >/dev/null && exit 5`)
+		c.TTY, c.Terminal = true, &host.Terminal{Keys: keys, Screen: screen, Size: host.Size{Rows: 33, Columns: 77}, Sizes: sizes}
+		over <- r.Run(within(t), c)
+	}()
+	screen.await(t, "33 77")
+	sizes <- host.Size{Rows: 11, Columns: 44}
+	_, _ = typing.Write([]byte("word\r"))
+	screen.await(t, "got word")
+	err := ended(t, over)
+	var e *host.RunError
+	if !errors.As(err, &e) || e.Status != 5 {
+		t.Errorf("%v: %q", err, screen.String())
+	}
+}
+
+// The user of a terminal goes, and the command with him.
+func TestTerminalGone(t *testing.T) {
+	r := begin(t, host.Local{}).Runner("node")
+	keys, typing := io.Pipe()
+	defer typing.Close()
+	gone, screen, over := make(chan struct{}), &shown{}, make(chan error, 1)
+	go func() {
+		c := sh("echo ready; sleep 1000")
+		c.TTY, c.Terminal = true, &host.Terminal{Keys: keys, Screen: screen, Gone: gone}
+		over <- r.Run(context.Background(), c)
+	}()
+	screen.await(t, "ready")
+	close(gone)
+	if err := ended(t, over); err == nil || !strings.Contains(err.Error(), "terminal has gone") {
+		t.Error(err)
+	}
+}
+
+// shown is a screen.
+type shown struct {
+	mutex sync.Mutex
+	text  bytes.Buffer
+}
+
+func (s *shown) Write(p []byte) (int, error) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	return s.text.Write(p)
+}
+
+func (s *shown) String() string {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	return s.text.String()
+}
+
+func (s *shown) await(t *testing.T, words string) {
+	t.Helper()
+	for end := time.Now().Add(limit); !strings.Contains(s.String(), words); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%q does not come: %q", words, s)
+		}
+	}
+}
+
+// machine is a place with the rest of what can be asked.
+type machine struct {
+	host.Local
+	awaited, off chan string
+}
+
+func (m machine) Await(ctx context.Context, path string) error {
+	if path == "/never" {
+		<-ctx.Done()
+		m.awaited <- "ended"
+		return context.Cause(ctx)
+	}
+	return problem.New(problem.Unable, "there is no %s", path).Try("make it")
+}
+
+func (m machine) PowerOff() error { m.off <- "off"; return nil }
+
+// Signs of life, waiting, power; of a place that is no machine, a clear no. A problem keeps its words.
+func TestMachine(t *testing.T) {
+	m := machine{awaited: make(chan string, 1), off: make(chan string, 1)}
+	c := begin(t, m)
+	if err := c.Ping(within(t)); err != nil {
+		t.Error(err)
+	}
+	if err := c.PowerOff(within(t)); err != nil || <-m.off != "off" {
+		t.Error(err)
+	}
+	if err := c.Await(within(t), "/x"); !problem.Is(err, problem.Unable) || !strings.Contains(err.Error(), "there is no /x (make it)") {
+		t.Error(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer cancel()
+	if err := c.Await(ctx, "/never"); !errors.Is(err, context.DeadlineExceeded) {
+		t.Error(err)
+	}
+	select {
+	case <-m.awaited:
+	case <-time.After(limit):
+		t.Error("the far end still waits")
+	}
+	if err := begin(t, host.Local{}).PowerOff(within(t)); !problem.Is(err, problem.Unable) {
+		t.Error(err)
+	}
+}
+
+// The operator's own terminal: HoldTerminal wants one.
+func TestTerminalOperators(t *testing.T) {
+	ours, theirs, err := pty.Open()
+	if err != nil {
+		t.Skip(err)
+	}
+	defer ours.Close()
+	defer theirs.Close()
+	in, stdout := os.Stdin, os.Stdout
+	defer func() { os.Stdin, os.Stdout = in, stdout }()
+	_ = pty.Setsize(ours, &pty.Winsize{Rows: 21, Cols: 43})
+	os.Stdin, os.Stdout = theirs, theirs
+	over := make(chan error, 1)
+	r := begin(t, host.Local{}).Runner("node")
+	go func() {
+		over <- r.Run(within(t), host.Command{Args: []string{"sh", "-c", "stty size; echo $TERM"}, Env: []string{"TERM=odd"}, TTY: true})
+	}()
+	screen := &shown{}
+	go io.Copy(screen, ours) //nolint:errcheck // it ends with the terminal
+	screen.await(t, "21 43")
+	screen.await(t, "odd")
+	if err := ended(t, over); err != nil {
+		t.Error(err)
 	}
 }

@@ -1,0 +1,410 @@
+package wire
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/yamux"
+	"pgregory.net/rapid"
+
+	"orrery/internal/host"
+	"orrery/internal/problem"
+	"orrery/test/need"
+)
+
+// impostor greets as a far end does, and then sends what it likes.
+func impostor(t testing.TB, then func(r *records)) *Client {
+	t.Helper()
+	near, far := pair(t)
+	go func() {
+		from := reader(far)
+		session, err := receive(far, from)
+		if err != nil {
+			return
+		}
+		then(&records{conn: far, from: from, mark: session})
+	}()
+	c, err := Open(within(t), near)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+// liar keeps to all but the answers.
+func liar(t testing.TB, answer func(s *yamux.Stream)) *Client {
+	t.Helper()
+	return impostor(t, func(r *records) {
+		s, err := yamux.Server(r, settings())
+		if err != nil {
+			return
+		}
+		for {
+			stream, err := s.AcceptStream()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer stream.Close()
+				var q question
+				if understand(stream, asks, mostAsked, &q) == nil && q.Verb != toInput {
+					answer(stream)
+				}
+			}()
+		}
+	})
+}
+
+// calls are all that waits for an answer.
+var calls = map[string]func(ctx context.Context, c *Client) error{
+	"ping":     func(ctx context.Context, c *Client) error { return c.Ping(ctx) },
+	"await":    func(ctx context.Context, c *Client) error { return c.Await(ctx, "/x") },
+	"poweroff": func(ctx context.Context, c *Client) error { return c.PowerOff(ctx) },
+	"run": func(ctx context.Context, c *Client) error {
+		return c.Runner("node").Run(ctx, host.Command{Args: []string{"x"}, Stdout: io.Discard})
+	},
+	"run with input": func(ctx context.Context, c *Client) error {
+		return c.Runner("node").Run(ctx, host.Command{Args: []string{"x"}, Stdin: &pattern{}})
+	},
+	"put": func(ctx context.Context, c *Client) error {
+		return c.Runner("node").Put(ctx, host.File{Path: "/x", Content: make([]byte, 1<<20)})
+	},
+	"dial": func(ctx context.Context, c *Client) error {
+		conn, err := c.Runner("node").Dial(ctx, "tcp", "127.0.0.1:1")
+		if err == nil {
+			_, err = conn.Read(make([]byte, 1))
+			conn.Close()
+		}
+		return err
+	},
+}
+
+// fails makes a call that cannot succeed, and must end long before its time.
+func fails(t *testing.T, name string, c *Client, want string) {
+	t.Helper()
+	err := calls[name](within(t), c)
+	if err == nil || errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), want) {
+		t.Errorf("%s: %v, want %q", name, err, want)
+	}
+}
+
+// Of a far end that does not answer nobody waits longer than he said, whatever he asked.
+func TestSilent(t *testing.T) {
+	near, _ := pair(t)
+	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := Open(ctx, near); err == nil || !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "nobody answers") {
+		t.Error(err)
+	}
+	for what, c := range map[string]*Client{
+		"takes all":     liar(t, func(s *yamux.Stream) { _, _ = io.Copy(io.Discard, s) }),
+		"takes nothing": impostor(t, func(*records) { select {} }),
+	} {
+		for name, call := range calls {
+			t.Run(what+"/"+name, func(t *testing.T) {
+				t.Parallel()
+				ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+				defer cancel()
+				done := make(chan error, 1)
+				go func() { done <- call(ctx, c) }()
+				if err := ended(t, done); !errors.Is(err, context.DeadlineExceeded) {
+					t.Error(err)
+				}
+			})
+		}
+	}
+}
+
+// A far end that begins an answer, and goes.
+func TestHalfClosed(t *testing.T) {
+	for what, end := range map[string]func(r *records){
+		"closes":           func(r *records) { r.conn.Close() },
+		"closes half":      func(r *records) { _ = r.conn.(interface{ CloseWrite() error }).CloseWrite() },
+		"ends in a record": func(r *records) { _, _ = r.conn.Write(append(r.mark[:], 1, 0, 'x')); r.conn.Close() },
+	} {
+		for name := range calls {
+			t.Run(what+"/"+name, func(t *testing.T) {
+				t.Parallel()
+				fails(t, name, impostor(t, end), "")
+			})
+		}
+	}
+	for name := range calls {
+		t.Run("stream/"+name, func(t *testing.T) {
+			t.Parallel()
+			fails(t, name, liar(t, func(s *yamux.Stream) { _, _ = s.Write([]byte{byte(says), 0, 0, 0, 9, '{'}) }), "the far end does not answer")
+		})
+	}
+}
+
+// What is no answer ends the session, with a clear problem.
+func TestLiar(t *testing.T) {
+	for what, bytes := range map[string][]byte{
+		"long":     {byte(says), 0xff, 0xff, 0xff, 0xff},
+		"too long": binary.BigEndian.AppendUint32([]byte{byte(says)}, mostSaid+1),
+		"kind":     frame('?', []byte("{}")),
+		"question": frame(asks, []byte("{}")),
+		"json":     frame(says, []byte("no")),
+		"type":     frame(says, []byte(`{"status":"x"}`)),
+	} {
+		for name := range calls {
+			t.Run(what+"/"+name, func(t *testing.T) {
+				t.Parallel()
+				c := liar(t, func(s *yamux.Stream) { _, _ = s.Write(bytes); _, _ = io.Copy(io.Discard, s) })
+				fails(t, name, c, "not of the protocol")
+				select {
+				case <-c.Ended():
+				case <-time.After(limit):
+					t.Error("the session goes on")
+				}
+			})
+		}
+	}
+}
+
+// A far end can say that a command failed, and how; no more than that, and not at length.
+func TestLies(t *testing.T) {
+	long := strings.Repeat("x", 25000)
+	c := liar(t, func(s *yamux.Stream) {
+		_ = tell(s, says, map[string]any{"failed": true, "ran": true, "status": 1 << 40, "output": long, "why": "\x1b[2J" + "because"})
+	})
+	var e *host.RunError
+	if err := c.Runner("node").Run(within(t), host.Command{Args: []string{"mine"}}); !errors.As(err, &e) || e.Status != -1 || e.Place != "node" || e.Command[0] != "mine" || len(e.Output) > mostOutput {
+		t.Errorf("%#v", err)
+	}
+	c = liar(t, func(s *yamux.Stream) { _ = tell(s, says, answer{Failed: true, Why: long, Cure: long, Unable: true}) })
+	err := c.Runner("node").Run(within(t), host.Command{Args: []string{"mine"}})
+	if !problem.Is(err, problem.Unable) || len(err.Error()) > 3*mostWords {
+		t.Errorf("%T of %d bytes", err, len(err.Error()))
+	}
+}
+
+// Output without end goes to who wants it, until he has enough; it is not kept.
+func TestFlood(t *testing.T) {
+	c := liar(t, func(s *yamux.Stream) {
+		for f := frame(out, make([]byte, mostBytes)); ; {
+			if _, err := s.Write(f); err != nil {
+				return
+			}
+		}
+	})
+	before := allocated()
+	_, err := host.Output(within(t), c.Runner("node"), host.Command{Args: []string{"x"}}, 1<<20)
+	if err == nil || !strings.Contains(err.Error(), "more than 1 MiB") {
+		t.Error(err)
+	}
+	var read int
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	cmd := host.Command{Args: []string{"x"}, Stdout: writer(func(p []byte) (int, error) {
+		if read += len(p); read > 64<<20 {
+			cancel()
+		}
+		return len(p), nil
+	})}
+	if err := c.Runner("node").Run(ctx, cmd); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	// The buffers of both ends, which are in this process: they do not grow with what goes through them.
+	if took := allocated() - before; took > 48<<20 {
+		t.Errorf("%d MiB were allocated for %d MiB", took>>20, read>>20)
+	}
+}
+
+func allocated() uint64 {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.TotalAlloc
+}
+
+// A far end opens no streams, asks for no signs of life, and sends no more than it may: each of these would take memory here, or an answer.
+func TestForward(t *testing.T) {
+	header := func(kind byte, flags uint16, stream, length uint32) []byte {
+		b := binary.BigEndian.AppendUint16([]byte{0, kind}, flags)
+		return binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(b, stream), length)
+	}
+	for what, c := range map[string]struct {
+		frame []byte
+		want  string
+	}{
+		"a stream":            {header(1, syn, 2, 0), errForward.Error()},
+		"a stream, with data": {append(header(data, syn, 2, 1), 'x'), errForward.Error()},
+		"signs of life":       {header(ping, syn, 0, 7), errForward.Error()},
+		"a sign of life":      {header(ping, 2, 0, 7), errForward.Error()},
+		"another version":     {[]byte{9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}, errFrame.Error()},
+		"another type":        {header(4, 0, 0, 0), errFrame.Error()},
+		"too much":            {append(header(data, 0, 1, 1<<30), make([]byte, 1<<20)...), "window"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			cl := impostor(t, func(r *records) {
+				q := make([]byte, 12)
+				if _, err := io.ReadFull(r, q); err != nil { // a stream has been opened
+					return
+				}
+				for range 1000 {
+					if _, err := r.Write(c.frame); err != nil {
+						return
+					}
+				}
+			})
+			fails(t, "ping", cl, c.want)
+		})
+	}
+}
+
+// Much, and no greeting.
+func TestNoise(t *testing.T) {
+	near, far := pair(t)
+	go func() {
+		go io.Copy(io.Discard, far) //nolint:errcheck // it ends with the connection
+		for noise := bytes.Repeat([]byte("noise"), 10000); ; {
+			if _, err := far.Write(noise); err != nil {
+				return
+			}
+		}
+	}()
+	before := allocated()
+	_, err := Open(within(t), near)
+	if !errors.Is(err, errNoise) {
+		t.Error(err)
+	}
+	if took := allocated() - before; took > 4<<20 {
+		t.Errorf("%d MiB were allocated", took>>20)
+	}
+}
+
+// Ends of two versions say so; the far one goes on serving.
+func TestVersions(t *testing.T) {
+	near, far := pair(t)
+	go Serve(context.Background(), far, host.Local{}) //nolint:errcheck // it ends with the connection
+	if _, err := near.Write(greeting{"7", hello, "abc", ""}.line()); err != nil {
+		t.Fatal(err)
+	}
+	from := reader(near)
+	for {
+		line, err := from.ReadSlice('\n')
+		if err != nil {
+			t.Fatal(err)
+		}
+		if g, ok := read(line); ok {
+			if g.word != refused || g.nonce != "abc" || g.version != version {
+				t.Errorf("%+v", g)
+			}
+			break
+		}
+	}
+	if _, err := Open(within(t), near); err != nil {
+		t.Error(err)
+	}
+	near, far = pair(t)
+	go func() {
+		from := reader(far)
+		for {
+			line, err := from.ReadSlice('\n')
+			if g, ok := read(line); ok {
+				_, _ = far.Write(greeting{"2", refused, g.nonce, ""}.line())
+			}
+			if err != nil {
+				return
+			}
+		}
+	}()
+	if _, err := Open(within(t), near); !errors.Is(err, errVersion) || !strings.Contains(err.Error(), "stop and start it") {
+		t.Error(err)
+	}
+}
+
+// Whatever comes as an answer, nothing panics or hangs, and memory is bounded.
+func TestRandomAnswers(t *testing.T) {
+	chunk := rapid.OneOf(
+		rapid.SliceOfN(rapid.Byte(), 0, 300),
+		rapid.Custom(func(t *rapid.T) []byte { // a frame of yamux
+			b := []byte{0, rapid.Byte().Draw(t, "type") % 5, 0, rapid.Byte().Draw(t, "flags") % 16}
+			b = binary.BigEndian.AppendUint32(b, rapid.Uint32Range(0, 4).Draw(t, "stream"))
+			body := rapid.SliceOfN(rapid.Byte(), 0, 40).Draw(t, "body")
+			length := rapid.OneOf(rapid.Just(uint32(len(body))), rapid.Uint32()).Draw(t, "length")
+			return append(binary.BigEndian.AppendUint32(b, length), body...)
+		}),
+		rapid.Custom(func(t *rapid.T) []byte { // data for the first stream
+			body := frame(kind(rapid.SampledFrom([]byte("qaoesw?")).Draw(t, "kind")), rapid.SliceOfN(rapid.Byte(), 0, 60).Draw(t, "body"))
+			return append(binary.BigEndian.AppendUint32([]byte{0, data, 0, 0, 0, 0, 0, 1}, uint32(len(body))), body...)
+		}),
+	)
+	tries := 0
+	rapid.Check(t, func(rt *rapid.T) {
+		if tries++; tries > need.Times(40, 2000) {
+			return
+		}
+		raw := rapid.Bool().Draw(rt, "raw")
+		chunks := rapid.SliceOfN(chunk, 1, 20).Draw(rt, "chunks")
+		c := impostor(t, func(r *records) {
+			var to io.Writer = r
+			if raw {
+				to = r.conn
+			}
+			for _, b := range chunks {
+				if _, err := to.Write(b); err != nil {
+					return
+				}
+			}
+			r.conn.Close()
+		})
+		name := rapid.SampledFrom([]string{"ping", "run", "run with input", "put", "dial"}).Draw(rt, "call")
+		before := allocated()
+		done := make(chan error, 1)
+		go func() { done <- calls[name](context.Background(), c) }()
+		ended(t, done)
+		c.Close()
+		if took := allocated() - before; took > 16<<20 {
+			t.Errorf("%d MiB were allocated", took>>20)
+		}
+	})
+}
+
+// A client that sends what it likes harms nobody either: what it asked is ended, and the next is served.
+func TestRandomQuestions(t *testing.T) {
+	near, far := pair(t)
+	done := make(chan error, 1)
+	go func() { done <- Serve(context.Background(), far, idle{}) }()
+	rapid.Check(t, func(rt *rapid.T) {
+		from := reader(near)
+		go io.Copy(io.Discard, near) //nolint:errcheck // it ends by the deadline
+		_, _ = near.Write(greeting{version, hello, "abc", ""}.line())
+		for _, b := range rapid.SliceOfN(rapid.SliceOfN(rapid.Byte(), 0, 100), 0, 10).Draw(rt, "chunks") {
+			if _, err := near.Write(b); err != nil {
+				rt.Fatal(err)
+			}
+		}
+		_ = near.SetReadDeadline(time.Unix(1, 0))
+		time.Sleep(time.Millisecond)
+		_ = near.SetReadDeadline(time.Time{})
+		_ = from
+	})
+	c, err := Open(within(t), near)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Ping(within(t)); err != nil {
+		t.Error(err)
+	}
+	c.Close()
+	ended(t, done)
+}
+
+// idle is a place at which nothing is done.
+type idle struct{}
+
+func (idle) Run(context.Context, host.Command) error { return nil }
+func (idle) Put(context.Context, ...host.File) error { return nil }
+func (idle) Dial(context.Context, string, string) (net.Conn, error) {
+	return nil, errors.New("no")
+}
