@@ -54,11 +54,15 @@ func planJSON(p *plan.Plan) any {
 	if p.Batches == nil {
 		p.Batches = [][]string{}
 	}
+	if p.Warnings == nil {
+		p.Warnings = []string{}
+	}
 	if p.Orphans == nil {
 		p.Orphans = []plan.Orphan{}
 	}
 	return map[string]any{
 		"site": p.Site, "steps": p.Steps, "batches": p.Batches, "counts": p.Counts(), "disturbs": p.Disturbed(), "orphans": p.Orphans,
+		"warnings": p.Warnings,
 	}
 }
 

@@ -74,6 +74,9 @@ func (a *app) survey(ctx context.Context, how *survey, width int) error {
 	}
 	r.SickFirst()
 	if err = a.show(r.Nodes, how.usage, width); err == nil {
+		if !reply.Wanted(a.out) {
+			table.Emulated(a.out, r.Nodes)
+		}
 		err = a.UnderWay(s)
 	}
 	return cmp.Or(err, verdict(r.Nodes))

@@ -55,7 +55,13 @@ func (j *Job) Run(ctx context.Context) (*apply.Result, error) {
 		return nil, err
 	}
 	p, before, err := j.look(ctx)
-	if err != nil || p.Empty() {
+	if err != nil {
+		return nil, err
+	}
+	for _, warning := range p.Warnings {
+		j.notice(j.Site.Key(), "%s", warning)
+	}
+	if p.Empty() {
 		return nil, err
 	}
 	if err := j.unfinished(p); err != nil {

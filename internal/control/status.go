@@ -26,6 +26,7 @@ type NodeStatus struct {
 	Health     string            `json:"health"`
 	ProvenAt   time.Time         `json:"proven_at,omitzero"` // when its checks were last passed
 	Probed     bool              `json:"probed,omitempty"`   // it was looked into just now
+	Accel      string            `json:"accel,omitempty"`    // what runs it, if it is a virtual machine that runs
 	Roles      []string          `json:"roles"`
 	Addresses  map[string]string `json:"addresses"`
 	Detail     string            `json:"detail,omitempty"`
@@ -213,6 +214,7 @@ func (r NodeStatus) rank() int {
 func quarantined(of NodeStatus, n *observe.Node) NodeStatus {
 	r := of
 	r.ID, r.Release, r.Quarantine, r.State, r.Health, r.Detail, r.ProvenAt = n.ID, n.Release, true, string(n.State), "-", "", n.ProvenAt
+	r.Accel = n.Accel
 	switch {
 	case n.State != observe.Running:
 	case slices.ContainsFunc(n.Mounts, func(m spec.Mount) bool { return m.Copy == spec.NoCopy }):
@@ -237,6 +239,7 @@ func newRow(maker *spec.Maker, n *site.Node, hostName string, has *observe.Node)
 		return r
 	}
 	r.State = string(has.State)
+	r.Accel = has.Accel
 	r.ID, r.Release = has.ID, has.Release // others than declared, if a switch was interrupted
 	if has.Proven != "" {
 		r.ProvenAt = has.ProvenAt

@@ -67,6 +67,7 @@ type Node struct {
 	Proven     string    `json:"proven"`             // digest of the health checks that it last passed,
 	ProvenAt   time.Time `json:"proven_at,omitzero"` // and when that was
 	Active     bool      `json:"active"`             // what only a live node does has been done on it, or may have been
+	Accel      string    `json:"accel,omitempty"`    // what runs it, if it is a virtual machine that runs
 	Drift      []Drift   `json:"drift,omitempty"`    // what is no longer as it was made, if somebody looked
 }
 

@@ -35,6 +35,7 @@ func newFleet(names ...string) *fleet {
 	f := &fleet{faults: &fake.Faults{}}
 	for _, name := range names {
 		h := memory.New(need.Scratch(), "rapid", name, 64, 256<<30)
+		h.Also(site.KVM, observe.Capabilities{MoveNIC: true, Keep: true, Accel: observe.TCG})
 		h.Faults, h.Interfaces = f.faults, []string{"enp1", "enp2"}
 		f.hosts = append(f.hosts, h)
 	}

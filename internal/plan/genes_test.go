@@ -50,6 +50,7 @@ type nodeGenes struct {
 	takes        int // the first interface that it takes
 	cpus, memory int
 	privileged   bool
+	virtual      bool
 	sleeper      bool // not started by itself
 	requirements int
 }
@@ -96,6 +97,7 @@ func drawNode(t *rapid.T, i int) *nodeGenes {
 		id: i + small(t, 1, "id"), address: i + small(t, 1, "address"), host: small(t, 3, "host"), roles: subset(t, 4, "role"),
 		networks: subset(t, 4, "on"), takes: small(t, 5, "takes"), cpus: small(t, 2, "cpus"), memory: small(t, 2, "memory"),
 		privileged: small(t, 3, "privileged") == 0, sleeper: small(t, 3, "sleeper") == 0, requirements: small(t, 1, "requirements"),
+		virtual: small(t, 3, "virtual") == 0,
 	}
 }
 
@@ -296,6 +298,9 @@ func (g *genes) addNodes(s *site.Site) {
 		}
 		if n.host > 0 && n.host <= g.hosts {
 			made.Host = hostNames[n.host-1]
+		}
+		if n.virtual {
+			made.Engine, made.Privileged = site.KVM, false
 		}
 		for _, r := range n.roles {
 			made.Roles = append(made.Roles, fmt.Sprint("role", r))

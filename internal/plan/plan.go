@@ -21,6 +21,8 @@ type Plan struct {
 	Steps []*Step `json:"steps"`
 	// Batches are the names of the nodes that are disturbed one batch after the other; none: they need not wait.
 	Batches [][]string `json:"batches,omitempty"`
+	// Warnings are what whoever has it done should know before.
+	Warnings []string `json:"warnings,omitempty"`
 	// Orphans are volumes that no node uses any more. No step is about them.
 	Orphans []Orphan `json:"orphans,omitempty"`
 }

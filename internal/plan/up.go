@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -71,9 +72,10 @@ func (d *draft) upHost(h *observe.Host, nodes []*site.Node) ([]waiting, error) {
 	if step, ok := d.writeNames(h, nodes); ok {
 		ready = append(ready, step)
 	}
+	d.warn(h, nodes)
 	var wait []waiting
 	for _, n := range nodes {
-		if err := pinned(n, h); err != nil {
+		if err := cmp.Or(able(n, h), pinned(n, h)); err != nil {
 			return nil, err
 		}
 		wanted, err := d.makerOf(n).Node(n)

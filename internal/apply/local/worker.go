@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"runtime"
 	"slices"
+	"strings"
 	"time"
 
 	"orrery/internal/apply"
@@ -66,13 +68,30 @@ func (w *Worker) Observe(ctx context.Context) (observe.Host, error) {
 	return seen, err
 }
 
-// Nodes gives the nodes that are there.
+// Nodes gives the nodes that are there, whatever runs them, by name: twice the same, if nothing has changed.
 func (p *Place) Nodes(ctx context.Context) (all []observe.Node, err error) {
-	for _, e := range p.Engines {
+	for _, name := range slices.Sorted(maps.Keys(p.Engines)) {
+		e := p.Engines[name]
 		nodes, wrong := e.List(ctx, p.Key)
+		tellAccel(e, nodes)
 		all, err = append(all, nodes...), errors.Join(err, wrong)
 	}
+	slices.SortStableFunc(all, func(a, b observe.Node) int { return strings.Compare(a.Name, b.Name) })
 	return all, err
+}
+
+// tellAccel takes down what runs the virtual machines among the nodes of an engine.
+func tellAccel(e engine.Engine, nodes []observe.Node) {
+	runs := func(n observe.Node) bool { return n.Runs() && n.Accel == "" } // else the engine has taken it down itself
+	if !slices.ContainsFunc(nodes, runs) {
+		return
+	}
+	accel := e.Capabilities().Accel
+	for i := range nodes {
+		if runs(nodes[i]) {
+			nodes[i].Accel = accel
+		}
+	}
 }
 
 func settingNames() []string {

@@ -24,6 +24,11 @@ func colour(k plan.Kind) color.Attribute {
 
 // Plan shows a plan: every step with its reason, the nodes that it disturbs and how it is undone.
 func Plan(w io.Writer, p *plan.Plan) {
+	defer func() {
+		for _, warning := range p.Warnings {
+			fmt.Fprintf(w, "Warning: %s.\n", warning)
+		}
+	}()
 	if p.Empty() {
 		fmt.Fprintf(w, "%s: nothing to do.\n", p.Site)
 		return

@@ -11,10 +11,9 @@ import (
 
 // immovable says why the set must be stopped and started; "": it need not be.
 func immovable(h *observe.Host, set []*member) string {
-	engines, networks := map[string]bool{}, map[string]string{}
+	networks := map[string]string{}
 	for _, m := range set {
 		for _, n := range append([]*observe.Node{m.to}, m.olds...) {
-			engines[n.Engine] = true
 			if !h.Engines[n.Engine].MoveNIC {
 				return "engine " + n.Engine + " cannot move the links of running nodes"
 			}
@@ -27,9 +26,6 @@ func immovable(h *observe.Host, set []*member) string {
 				}
 			}
 		}
-	}
-	if len(engines) > 1 {
-		return "nodes are of engines of more than one kind"
 	}
 	if names := slices.Sorted(maps.Keys(networks)); len(names) > 0 {
 		name := names[0]

@@ -38,6 +38,7 @@ type world struct {
 
 func newWorld(t *rapid.T) *world {
 	h := memory.New(need.Scratch(), "rapid", host, 64, 256<<30)
+	h.Also(site.KVM, observe.Capabilities{MoveNIC: true, Remount: rapid.Bool().Draw(t, "machines remount"), Keep: true})
 	h.Interfaces = []string{"enp2", "enp3", "enp4"}
 	w := &world{t: t, site: drawSite(t), host: h}
 	h.Releases = map[int]*site.Site{}
@@ -92,6 +93,9 @@ func drawSite(t *rapid.T) *site.Site {
 	}
 	for i := range 1 + rapid.IntRange(0, 4).Draw(t, "nodes") {
 		n := site.Node{Name: fmt.Sprint("node", i), ID: 100 + i, Image: "debian", Engine: "fake", Host: host, Autostart: true}
+		if yes("virtual") {
+			n.Engine = site.KVM
+		}
 		n.Roles = []string{fmt.Sprint("role", rapid.IntRange(0, 2).Draw(t, "role"))} // one each, so that nobody waits in a circle
 		for j := range s.Networks {
 			if j == 0 || yes("second network") {
@@ -256,13 +260,18 @@ func (w *world) want(releases map[string]int) {
 			w.t.Fatalf("node %s: live are releases %v, not %d alone", name, got, number)
 		}
 	}
-	for _, n := range w.observe()[0].Nodes {
+	there := w.observe()[0]
+	moves := !slices.ContainsFunc(there.Nodes, func(n observe.Node) bool {
+		can := there.Engines[n.Engine]
+		return !can.MoveNIC || !can.Remount
+	})
+	for _, n := range there.Nodes {
 		shall := release.Retired(n.Node)
 		if n.Release == releases[n.Name] {
 			shall = release.Live(n.Node)
 		}
 		switch {
-		case n.State != observe.Running && (!shall.Staged || w.host.Can.MoveNIC && w.host.Can.Remount && !w.cold && w.site.Networks[1].Kind == ""): // which stands still when it is not live
+		case n.State != observe.Running && (!shall.Staged || moves && !w.cold && w.site.Networks[1].Kind == ""): // which stands still when it is not live
 			w.t.Fatalf("node %s of release %d is %s", n.Name, n.Release, n.State)
 		case !slices.Equal(n.NICs, shall.NICs) || n.Staged != shall.Staged:
 			w.t.Fatalf("node %s of release %d is not where it shall be: %+v", n.Name, n.Release, n.NICs)

@@ -1,0 +1,29 @@
+package table
+
+import (
+	"fmt"
+	"io"
+	"slices"
+
+	"orrery/internal/control"
+	"orrery/internal/observe"
+	"orrery/internal/plan"
+)
+
+// Emulated warns, once for each host, of virtual machines that run in software emulation.
+func Emulated(w io.Writer, rows []control.NodeStatus) {
+	var hosts []string
+	nodes := map[string][]string{}
+	for _, r := range rows {
+		if r.Accel != observe.TCG {
+			continue
+		}
+		if nodes[r.Host] == nil {
+			hosts = append(hosts, r.Host)
+		}
+		nodes[r.Host] = append(nodes[r.Host], r.Node)
+	}
+	for _, h := range hosts {
+		fmt.Fprintf(w, "Warning: %s.\n", plan.Emulated(h, slices.Compact(nodes[h])))
+	}
+}

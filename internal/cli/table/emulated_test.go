@@ -1,0 +1,23 @@
+package table
+
+import (
+	"bytes"
+	"testing"
+
+	"orrery/internal/control"
+	"orrery/internal/observe"
+)
+
+// TestEmulated: there is one warning for a host, however many of its virtual machines and of their releases are emulated.
+func TestEmulated(t *testing.T) {
+	rows := []control.NodeStatus{
+		{Node: "a", Host: "sv1", Accel: observe.TCG}, {Node: "a", Host: "sv1", Accel: observe.TCG, Quarantine: true}, {Node: "b", Host: "sv1", Accel: observe.TCG},
+		{Node: "c", Host: "sv1"}, {Node: "d", Host: "sv2", Accel: observe.KVM},
+	}
+	var out bytes.Buffer
+	Emulated(&out, rows)
+	const want = "Warning: on host sv1 virtual machines run in software emulation, many times as slow as containers: a, b; `orrery doctor` says why.\n"
+	if out.String() != want {
+		t.Errorf("%q", out.String())
+	}
+}

@@ -1,0 +1,36 @@
+package control_test
+
+import (
+	"strings"
+	"testing"
+
+	"orrery/internal/control"
+	"orrery/internal/observe"
+)
+
+// TestEmulated: that virtual machines are emulated is told by plan and up, once for each host, and of each node.
+func TestEmulated(t *testing.T) {
+	const want = "on host local virtual machines run in software emulation, many times as slow as containers: db, web1, web2; `orrery doctor` says why"
+	d := newDesk(t)
+	d.up()
+	r, err := d.Status(t.Context(), d.site(), nil)
+	d.must(err)
+	if r.Nodes[0].Accel != "" || strings.Contains(d.watch.text(), "emulation") {
+		t.Errorf("%+v, %s", r.Nodes[0], d.watch.text())
+	}
+	d.of("toykat").Can.Accel = observe.TCG
+	p, err := d.Preview(t.Context(), nil, control.PreviewOptions{})
+	d.must(err)
+	if !p.Empty() || len(p.Warnings) != 1 || p.Warnings[0] != want {
+		t.Errorf("plan warns %q", p.Warnings)
+	}
+	d.up()
+	if n := strings.Count(d.watch.text(), want); n != 1 {
+		t.Errorf("up warned %d times: %s", n, d.watch.text())
+	}
+	r, err = d.Status(t.Context(), d.site(), nil)
+	d.must(err)
+	if r.Nodes[0].Accel != observe.TCG { // of which cli/table makes a warning
+		t.Errorf("%+v", r.Nodes[0])
+	}
+}

@@ -1,0 +1,111 @@
+package plan_test
+
+import (
+	"strings"
+	"testing"
+
+	"orrery/internal/observe"
+	"orrery/internal/plan"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+)
+
+// virtual makes a virtual machine of a node, as a site file without a word about it does.
+func virtual(n *site.Node) { n.Engine, n.Limits = site.KVM, site.Limits{Memory: site.DefaultVMMemory} }
+
+// TestOtherEngine: a node that becomes a virtual machine, or a container again, is made anew, and the plan says why. What is on its volume stays.
+func TestOtherEngine(t *testing.T) {
+	f := newFleet("sv1")
+	f.reach(t, observatory())
+	s := observatory()
+	virtual(&s.Nodes[0])
+	p := f.up(t, s, plan.Goal{})
+	wantOrder(t, p, s)
+	anewAs := func(why string) []string {
+		return []string{
+			"node db: stop: " + why, "node db: destroy: " + why, "node db: create: new", "node db: start: new",
+			"node db: configure: apply roles", "node db: check: prove health",
+		}
+	}
+	var nodes plan.Plan
+	for _, step := range p.Steps {
+		switch {
+		case step.Kind != plan.BuildLayer:
+			nodes.Steps = append(nodes.Steps, step)
+		case !step.Layer.IsKernel():
+			t.Errorf("%s is built, as if role layers were others", step)
+		}
+	}
+	wantLines(t, &nodes, anewAs("engine changed from fake to kvm")...)
+	f.reach(t, s)
+	f.wantReached(t, s)
+	volumes := f.hosts[0].Observe().Volumes
+	if len(volumes) != 1 || volumes[0].Node != "db" {
+		t.Errorf("the volumes are %+v", volumes)
+	}
+	wantLines(t, f.up(t, observatory(), plan.Goal{}), anewAs("engine changed from kvm to fake")...)
+	f.reach(t, observatory())
+	f.wantReached(t, observatory())
+}
+
+// TestMachineLimits: the limits of a virtual machine are those of its hardware, and need it stopped.
+func TestMachineLimits(t *testing.T) {
+	f := newFleet("sv1")
+	s := observatory()
+	virtual(&s.Nodes[3])
+	f.reach(t, s)
+	s = observatory()
+	virtual(&s.Nodes[3])
+	s.Nodes[3].Limits.Memory = 1 << 30
+	const why = "memory changed; the engine kvm limits only what does not run"
+	wantLines(t, f.up(t, s, plan.Goal{}), "node portal: stop: "+why, "node portal: reshape: "+why, "node portal: start: after the change", "node portal: check: prove health")
+}
+
+// TestUnable: what keeps a node from running on its host is told before anything is done, with the cure, and only of nodes that there are.
+func TestUnable(t *testing.T) {
+	lacks := observe.Capabilities{Unable: observe.Lack{What: "QEMU is not installed", Cure: "apt-get install qemu-system-x86"}}
+	able := observe.Capabilities{Keep: true}
+	for _, c := range []struct {
+		name    string
+		edit    func(*site.Node)
+		engines map[string]observe.Capabilities
+		exit    problem.Kind
+		want    string
+	}{
+		{"able", virtual, map[string]observe.Capabilities{"fake": able, site.KVM: able}, 0, ""},
+		{"nobody asked", virtual, nil, 0, ""},
+		{"no machine", func(*site.Node) {}, map[string]observe.Capabilities{"fake": able, site.KVM: lacks}, 0, ""},
+		{"no QEMU", virtual, map[string]observe.Capabilities{"fake": able, site.KVM: lacks}, problem.Unable,
+			"node portal cannot run on host sv1: QEMU is not installed (apt-get install qemu-system-x86)"},
+		{"no such engine", virtual, map[string]observe.Capabilities{"fake": able}, problem.Unable, `node portal wants the engine "kvm", which host sv1 does not have`},
+		{"too large", func(n *site.Node) { virtual(n); n.Limits.Memory = 2 << 40 }, map[string]observe.Capabilities{"fake": able, site.KVM: able}, problem.Mistake,
+			"node portal is a virtual machine with 2097152 MiB of memory, but host sv1 has 1048576 MiB"},
+	} {
+		s := observatory()
+		c.edit(&s.Nodes[3])
+		hosts := []observe.Host{{Name: "sv1", Cpus: 3, Memory: 1 << 40, Engines: c.engines}}
+		_, err := plan.Up(s, hosts, plan.Goal{})
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want) || problem.Exit(err) != int(c.exit)) {
+			t.Errorf("%s: %v", c.name, err)
+		}
+		if _, err := plan.Up(s, hosts, plan.Goal{Nodes: map[string]bool{"db": true}}); err != nil {
+			t.Errorf("%s: it keeps another node from being brought up: %v", c.name, err)
+		}
+	}
+}
+
+// TestEmulated: a plan warns once for each host of virtual machines that are emulated there, whether there is something to do or not.
+func TestEmulated(t *testing.T) {
+	f := newFleet("sv1")
+	s := observatory()
+	if p := f.up(t, s, plan.Goal{}); len(p.Warnings) > 0 {
+		t.Errorf("warned of containers: %q", p.Warnings)
+	}
+	virtual(&s.Nodes[1])
+	virtual(&s.Nodes[3])
+	f.reach(t, s)
+	const want = "on host sv1 virtual machines run in software emulation, many times as slow as containers: receptor1, portal; `orrery doctor` says why"
+	if p := f.up(t, s, plan.Goal{}); !p.Empty() || len(p.Warnings) != 1 || p.Warnings[0] != want {
+		t.Errorf("warned is %q", p.Warnings)
+	}
+}
