@@ -12,7 +12,7 @@ help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 22
 
 .PHONY: up
-up: packages bin/orrery ## bring up SITE (default: examples/toykat)
+up: packages bin/orrery bin/orrery-guest ## bring up SITE (default: examples/toykat)
 	bin/orrery -C $(SITE) up
 	@echo "  (the program is bin/orrery; make install puts it into $(PREFIX)/bin)"
 
@@ -24,6 +24,10 @@ down: bin/orrery ## take SITE down
 packages: ## install by apt what nodes need of this host
 	@packaging/packages run
 
+.PHONY: vm-packages
+vm-packages: packages ## install by apt what virtual machines need of this host besides
+	@packaging/packages vm
+
 .PHONY: test-packages
 test-packages: packages
 	@packaging/packages test
@@ -32,6 +36,10 @@ GO_FILES := $(shell find cmd internal -name '*.go' -o -name '*.toml' -path '*/co
 bin/orrery: $(GO_FILES) ## build the program
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w -X orrery/internal/cli.Version=$(VERSION)' -o $@ ./cmd/orrery
 
+# Static, as it runs before anything else is there. Of the same sources it is always the same, so that what it is packed into is made once.
+bin/orrery-guest: $(GO_FILES) ## build the program that virtual machines boot with
+	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -ldflags '-s -w -buildid=' -o $@ ./cmd/orrery-guest
+
 # A static program, so that it runs in every place as it is.
 bin/orrery-micro: $(wildcard cmd/orrery-micro/*.c cmd/orrery-micro/*.h) ## build the program that measures single operations of the kernel, for the lab
 	@packaging/packages build
@@ -39,11 +47,11 @@ bin/orrery-micro: $(wildcard cmd/orrery-micro/*.c cmd/orrery-micro/*.h) ## build
 	$(CC) -std=c11 -O2 -Wall -Wextra -Werror -static -o $@ $(filter %.c,$^)
 
 .PHONY: lab
-lab: packages bin/orrery bin/orrery-micro ## measure what a container costs on this host
+lab: packages bin/orrery bin/orrery-micro bin/orrery-guest ## measure what a container costs on this host
 	bin/orrery lab run
 
 .PHONY: test
-test: test-packages bin/orrery bin/orrery-micro ## everything: style, unit and integration tests (as root)
+test: test-packages bin/orrery bin/orrery-micro bin/orrery-guest ## everything: style, unit and integration tests (as root)
 	-bench/lab/spead/install
 	$(MAKE) lint
 	@mkdir -p build
@@ -51,12 +59,12 @@ test: test-packages bin/orrery bin/orrery-micro ## everything: style, unit and i
 	  -count=1 -p 2 -parallel 3 -timeout 25m ./...
 
 .PHONY: test-chaos
-test-chaos: test-packages bin/orrery-micro ## random verbs with kills, full disks and other mishaps, 200 new histories of them (make test: the same 30 each time)
+test-chaos: test-packages bin/orrery-micro bin/orrery-guest ## random verbs with kills, full disks and other mishaps, 200 new histories of them (make test: the same 30 each time)
 	ORRERY_INTEGRATION=1 ORRERY_CHAOS_RUNS=$${ORRERY_CHAOS_RUNS:-200} \
 	  $(GO) test -count=1 -timeout 90m -v -run '^TestChaos$$' ./test
 
 .PHONY: test-metal
-test-metal: test-packages bin/orrery ## prove the program on an ordinary server in QEMU's software emulation
+test-metal: test-packages bin/orrery bin/orrery-guest ## prove the program on an ordinary server in QEMU's software emulation
 	scenarios/metal/run --orrery bin/orrery --logs build/metal-logs
 
 .PHONY: lint
@@ -66,13 +74,14 @@ lint: ## gofmt, go vet, golangci-lint
 	packaging/golangci-lint run
 
 .PHONY: bench
-bench: test-packages bin/orrery ## measure against the floor and the peers; writes build/bench
+bench: test-packages bin/orrery bin/orrery-guest ## measure against the floor and the peers; writes build/bench
 	bench/run
 
 .PHONY: install
-install: bin/orrery bin/orrery-micro ## install program, completions, manual pages and the unit that resumes sites after a reboot
+install: bin/orrery bin/orrery-micro bin/orrery-guest ## install program, completions, manual pages and the unit that resumes sites after a reboot
 	install -D -m 755 bin/orrery $(DESTDIR)$(PREFIX)/bin/orrery
 	install -D -m 755 bin/orrery-micro $(DESTDIR)$(PREFIX)/lib/orrery/orrery-micro
+	install -D -m 755 bin/orrery-guest $(DESTDIR)$(PREFIX)/lib/orrery/orrery-guest
 	sed 's|@BIN@|$(PREFIX)/bin|g' packaging/orrery-member > $(DESTDIR)$(PREFIX)/bin/orrery-member && chmod 755 $(DESTDIR)$(PREFIX)/bin/orrery-member
 	install -d $(DESTDIR)$(PREFIX)/share/orrery
 	sed 's|@BIN@|$(PREFIX)/bin|g; s|@GROUP@|$(GROUP)|g' packaging/sudoers > $(DESTDIR)$(PREFIX)/share/orrery/sudoers
@@ -95,7 +104,7 @@ members: ## let the members of GROUP call orrery-member by sudo
 uninstall: ## remove what install installed
 	@if [ -z "$(DESTDIR)" ] && [ -d /run/systemd/system ]; then systemctl disable orrery.service || true; fi
 	rm -f $(DESTDIR)/etc/sudoers.d/orrery $(DESTDIR)$(PREFIX)/bin/orrery-member $(DESTDIR)$(PREFIX)/share/orrery/sudoers
-	rm -f $(DESTDIR)$(PREFIX)/bin/orrery $(DESTDIR)$(PREFIX)/lib/orrery/orrery-micro $(DESTDIR)$(PREFIX)/share/bash-completion/completions/orrery \
+	rm -f $(DESTDIR)$(PREFIX)/bin/orrery $(DESTDIR)$(PREFIX)/lib/orrery/orrery-micro $(DESTDIR)$(PREFIX)/lib/orrery/orrery-guest $(DESTDIR)$(PREFIX)/share/bash-completion/completions/orrery \
 	  $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_orrery $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/orrery.fish \
 	  $(DESTDIR)$(PREFIX)/share/man/man1/orrery*.1 $(DESTDIR)/etc/systemd/system/orrery.service
 

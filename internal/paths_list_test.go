@@ -10,11 +10,16 @@ const (
 	ofOpen   = "a name in a directory that is open, of which a link is not followed"
 	ofStill  = "a tree that nobody writes to any more, as what it was built in has ended; links in it are not followed"
 	ofTop    = "the top of a tree, in a directory of our own; what is below goes through internal/tree"
+	ofGuest  = "of the guest, before anything else runs in it"
 	ofRoot   = "through os.Root, which does not leave the tree"
 )
 
 // paths are the files that take paths outside internal/tree, each with the reason.
 var paths = map[string]string{
+	"internal/guest/boot/init.go":           ofGuest,
+	"internal/guest/boot/load.go":           ofGuest,
+	"internal/guest/boot/root.go":           ofGuest,
+	"internal/image/kernel/kernel.go":       ofOwn,
 	"internal/host/beside.go":               ofHosts,
 	"internal/host/qemu/trial_amd64.go":     ofKernel,
 	"internal/host/claim.go":                ofOwn,
@@ -238,6 +243,7 @@ var functions = map[string][]string{
 	"internal/image/archive/extract.go":   {"extractor.pipe", "newExtractor"},
 	"internal/image/gc.go":                {"Store.Sweep", "Store.forget", "Store.remove", "Store.trimCache"},
 	"internal/image/rootfs/ids.go":        {"held"},
+	"internal/image/kernel/kernel.go":     {"once", "tidy"},
 	"internal/image/layer.go":             {"staging.emptyLayer"},
 	"internal/image/manifest.go":          {"manifest.write", "readManifest"},
 	"internal/image/rootfs/mounts.go":     {"MountsOf", "originOf"},

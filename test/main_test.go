@@ -63,12 +63,14 @@ func alone(m *testing.M) (int, error) {
 	if out, err := build.CombinedOutput(); err != nil {
 		return 0, fmt.Errorf("go build: %w\n%s", err, out)
 	}
-	micro, err := filepath.Abs("../bin/orrery-micro") // make test builds it
-	if err == nil {
-		err = os.Symlink(micro, filepath.Join(dir, "orrery-micro"))
-	}
-	if err != nil {
-		return 0, err
+	for _, beside := range []string{"orrery-micro", "orrery-guest"} { // make test builds them
+		built, err := filepath.Abs("../bin/" + beside)
+		if err == nil {
+			err = os.Symlink(built, filepath.Join(dir, beside))
+		}
+		if err != nil {
+			return 0, err
+		}
 	}
 	if err := reap(); err != nil {
 		return 0, fmt.Errorf("what an earlier run left cannot be removed: %w", err)

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -45,6 +47,20 @@ var apt = &Packages{
 		shell := []string{"/bin/sh", "-c", `cd "$0" && exec "$@"`, directory}
 		return slices.Concat(shell, program, []string{"download"}, names)
 	},
+	Candidate: func(program, names []string) []string {
+		shell := []string{"/bin/sh", "-c", `apt-cache "$@" || true`, "apt-cache"}
+		return slices.Concat(shell, program[2:], []string{"show", "--no-all-versions"}, names)
+	},
+	Has:      []string{"cat", "/var/lib/dpkg/status"},
+	Machine:  []string{"kmod", "mount"}, // systemd mounts by the program, and what it has not mounted it cannot unmount
+	OfKernel: partOfKernel.MatchString,
+	File: func(p map[string]string) string {
+		return strings.ReplaceAll(p["package"]+"_"+p["version"]+"_"+p["architecture"]+".deb", ":", "%3a") // as apt writes it
+	},
+	Unpack: func(files []string) []string {
+		return slices.Concat([]string{"bash", "-euo", "pipefail", "-c", unpack, "bash"}, files)
+	},
+	Unpacked: unpacked,
 	In: func(s *Scratch) (files map[string]string, environ []string) {
 		files = map[string]string{}
 		settings := slices.Clone(s.Access)
@@ -74,6 +90,65 @@ var apt = &Packages{
 	// Its logs, and dpkg's copies of what was there before.
 	Leavings:   []string{"var/log/apt/*", "var/lib/dpkg/*-old", "var/cache/debconf/*-old"},
 	FromMaking: []string{"etc/apt/apt.conf.d/99mmdebstrap", "etc/dpkg/dpkg.cfg.d/99mmdebstrap"},
+}
+
+// partOfKernel tells the packages of a kernel from what they need besides, such as initramfs-tools and linux-base.
+var partOfKernel = regexp.MustCompile("^linux-(image|binary|modules)-")
+
+// notInstalled has the packages that were unpacked and not installed, each with a file of what dpkg would say of it. Scanners of images know the place.
+const notInstalled = "var/lib/dpkg/status.d"
+
+// unpack lays packages down. Tar goes through links to directories, as of /lib, where dpkg-deb --extract would replace them.
+const unpack = `mkdir -p /` + notInstalled + `
+for f; do
+	name=$(dpkg-deb -f "$f" Package)
+	dpkg-deb -f "$f" > /` + notInstalled + `/$name
+	dpkg-deb --fsys-tarfile "$f" | tar -xp -C / --keep-directory-symlink --exclude='./boot/System.map*' --exclude='./usr/share/doc/*/*.gz' \
+		--exclude='./usr/share/man' --exclude='./usr/share/lintian' --exclude='./usr/share/bug'
+done
+for modules in /lib/modules/*/; do depmod "$(basename "$modules")"; done`
+
+// unpacked reads the packages of a system that were unpacked and not installed.
+func unpacked(system *tree.Root) ([]string, error) {
+	names, err := system.Names(notInstalled, 1<<12)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var all []string
+	for _, name := range names {
+		text, err := system.ReadFile(path.Join(notInstalled, name), mostSettings)
+		if err != nil {
+			return nil, err
+		}
+		for p := range Paragraphs(string(text)) {
+			all = append(all, p["package"]+"="+p["version"])
+		}
+	}
+	slices.Sort(all)
+	return all, nil
+}
+
+// Relations reads which packages one asks for, or stands for: of each group one is enough, and the first is preferred. Versions are left to the archive,
+// in which all fit together.
+func Relations(field string) [][]string {
+	var all [][]string
+	for group := range strings.SplitSeq(field, ",") {
+		var names []string
+		for one := range strings.SplitSeq(group, "|") {
+			if words := strings.Fields(one); len(words) > 0 {
+				name, _, _ := strings.Cut(words[0], ":") // libc6:any
+				name, _, _ = strings.Cut(name, "(")
+				names = append(names, name)
+			}
+		}
+		if len(names) > 0 {
+			all = append(all, names)
+		}
+	}
+	return all
 }
 
 // always is what apt is told in every scratch.

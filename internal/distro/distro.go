@@ -92,6 +92,18 @@ type Packages struct {
 	// Offered gives a command that prints what the archives have of packages, Download one that puts packages into a directory.
 	Offered  func(program, names []string) []string
 	Download func(program []string, directory string, names []string) []string
+	// Candidate gives a command that prints what would be installed of packages; Has is one that prints what is installed. See Relations.
+	Candidate func(program, names []string) []string
+	Has       []string
+	// Machine are the packages that a system with a kernel of its own needs besides, and a container does not; OfKernel tells the names of
+	// packages that are parts of a kernel.
+	Machine  []string
+	OfKernel func(name string) bool
+	// File gives the name of the file that Download makes of a package. Unpack gives a command that lays down what is in such files, with
+	// nothing of theirs being run, and prepares the modules of the kernel among it; Unpacked reads which packages came so, NAME=VERSION.
+	File     func(p map[string]string) string
+	Unpack   func(files []string) []string
+	Unpacked func(system *tree.Root) ([]string, error)
 	// In gives the files by which packages are fetched in a scratch, and the variables by which these are found.
 	In func(s *Scratch) (files map[string]string, environ []string)
 	// Outdated tells from what a command printed that fresh lists may help, Unknown that there is no such package.

@@ -104,6 +104,13 @@ func (g *staging) layer(ctx context.Context, l *spec.Layer, m site.Mirror, fill 
 	if record.Packages == nil {
 		record.Packages = under.Packages // it installed nothing: the node sees those below
 	}
+	if l.IsKernel() {
+		more, err := laidDown(distro.Of(l.Image), tree)
+		if err != nil {
+			return err
+		}
+		record.Packages = slices.Sorted(slices.Values(slices.Concat(record.Packages, more)))
+	}
 	if record.Python, err = pythonPackages(tree); err != nil {
 		return err
 	}

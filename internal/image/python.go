@@ -23,6 +23,16 @@ func installed(d *distro.Distribution, dir string) ([]string, error) {
 	return d.Packages.Installed(in)
 }
 
+// laidDown reads the packages that were laid down in a tree without being installed.
+func laidDown(d *distro.Distribution, dir string) ([]string, error) {
+	in, err := tree.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	return d.Packages.Unpacked(in)
+}
+
 // venvLib is where the Python packages of a node lie, by version of Python.
 const venvLib = "opt/orrery/venv/lib"
 

@@ -45,6 +45,7 @@ type Layers interface {
 	BuildBase(ctx context.Context, l *spec.Layer, m site.Mirror, say func(string)) error
 	BuildLayer(ctx context.Context, l *spec.Layer, m site.Mirror, fill func(ctx context.Context, in host.Runner) error, say func(string)) error
 	Install(ctx context.Context, in host.Runner, d *distro.Distribution, packages []string, log io.Writer) error
+	FillKernel(ctx context.Context, in host.Runner, l *spec.Layer, log io.Writer) error
 	OpenLog(digest string) (*host.Log, error)
 	Record(digest string) (*image.Record, error)
 	Tree(digest string) string

@@ -21,6 +21,9 @@ func (w *Worker) build(ctx context.Context, l *spec.Layer, say func(string)) err
 	log := &redacted{w.Secrets.NewWriter(f), f}
 	defer log.Close() //nolint:errcheck // what a log lacks at its end is no reason to fail
 	fill := func(ctx context.Context, in host.Runner) error {
+		if l.IsKernel() {
+			return w.Ground.Layers.FillKernel(ctx, in, l, log)
+		}
 		return role.Build(ctx, in, l, w.Ground.Layers.Install, log, say)
 	}
 	if err := w.Ground.Layers.BuildLayer(ctx, l, l.From, fill, say); err != nil {

@@ -71,6 +71,9 @@ func (Layers) Install(context.Context, host.Runner, *distro.Distribution, []stri
 	return nil
 }
 
+// FillKernel does nothing.
+func (Layers) FillKernel(context.Context, host.Runner, *spec.Layer, io.Writer) error { return nil }
+
 // OpenLog opens the log of a layer's building.
 func (l Layers) OpenLog(digest string) (*host.Log, error) {
 	return host.OpenLog(filepath.Join(l.Dir, digest+".log"), 0o600)

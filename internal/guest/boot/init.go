@@ -1,0 +1,99 @@
+package boot
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// Run is what the machine's first process does. It returns never: either the node's own init takes its place, or the machine is switched off, with the
+// reason on the console.
+func Run() {
+	defer func() {
+		if r := recover(); r != nil {
+			giveUp(fmt.Errorf("it failed in a way that nobody thought of: %v", r))
+		}
+	}()
+	giveUp(up())
+}
+
+// up gets the machine up to its own init.
+func up() error {
+	for _, m := range []struct{ kind, at string }{{"proc", "/proc"}, {"sysfs", "/sys"}, {"devtmpfs", "/dev"}} {
+		if err := unix.Mount(m.kind, m.at, m.kind, unix.MS_NOSUID, ""); err != nil {
+			return fmt.Errorf("%s cannot be mounted: %w", m.at, err)
+		}
+	}
+	line, err := os.ReadFile("/proc/cmdline")
+	if err != nil {
+		return err
+	}
+	c, err := Decode(string(line))
+	if err != nil {
+		return err
+	}
+	if err := loadModules(c.Root); err != nil {
+		return err
+	}
+	if err := mountRoot(c.Root); err != nil {
+		return err
+	}
+	if err := c.join(); err != nil {
+		return err
+	}
+	if c.Hostname != "" {
+		if err := unix.Sethostname([]byte(c.Hostname)); err != nil {
+			return fmt.Errorf("the host name %q: %w", c.Hostname, err)
+		}
+	}
+	if err := switchRoot(); err != nil {
+		return err
+	}
+	if err := startAgent(); err != nil {
+		return err
+	}
+	return handOver()
+}
+
+// say writes a line on the console.
+func say(format string, args ...any) {
+	fmt.Printf("orrery-guest: %s\n", strings.ReplaceAll(fmt.Sprintf(format, args...), "\n", " "))
+}
+
+// giveUp says why there will be no node, and switches the machine off.
+func giveUp(err error) {
+	say("%v", err)
+	const drain = 1
+	unix.IoctlSetInt(1, unix.TCSBRK, drain) //nolint:errcheck // the console may be none that can be waited for
+	unix.Sync()
+	unix.Reboot(unix.LINUX_REBOOT_CMD_POWER_OFF) //nolint:errcheck // what would be done about it?
+	select {}
+}
+
+// startAgent starts the agent, in the root of the node. A name that begins so is that of a process of the initramfs which the node's init leaves alone
+// until the machine is switched off (https://systemd.io/ROOT_STORAGE_DAEMONS).
+func startAgent() error {
+	_, err := os.StartProcess("/proc/self/exe", []string{"@orrery-guest", "agent"}, &os.ProcAttr{
+		Dir: "/", Env: environ, Files: []*os.File{os.Stdin, os.Stdout, os.Stderr}, Sys: &syscall.SysProcAttr{Setsid: true},
+	})
+	if err != nil {
+		return fmt.Errorf("the agent cannot be started: %w", err)
+	}
+	return nil
+}
+
+var environ = []string{"HOME=/", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "TERM=linux"}
+
+// handOver makes way for the node's own init.
+func handOver() error {
+	for _, path := range []string{"/sbin/init", "/usr/lib/systemd/systemd", "/lib/systemd/systemd"} {
+		if err := unix.Exec(path, []string{path}, environ); !errors.Is(err, unix.ENOENT) {
+			return fmt.Errorf("%s cannot be run: %w", path, err)
+		}
+	}
+	return errors.New("the node has no /sbin/init")
+}

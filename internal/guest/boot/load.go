@@ -1,0 +1,116 @@
+package boot
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// loadModules loads the drivers of the devices that the machine has, and the file system of its root. Drivers of a bus show what is on that.
+func loadModules(root string) error {
+	text, err := os.ReadFile("/" + ModuleList)
+	if err != nil {
+		return err
+	}
+	l := &loader{loaded: map[string]bool{}, insert: insert}
+	if err := json.Unmarshal(text, &l.modules); err != nil {
+		return fmt.Errorf("the list of modules: %w", err)
+	}
+	for again := true; again; {
+		before := len(l.loaded)
+		found, err := devices()
+		if err != nil {
+			return err
+		}
+		for _, alias := range found {
+			if err := l.load(alias); err != nil {
+				return err
+			}
+		}
+		again = len(l.loaded) > before
+	}
+	if err := l.load("fs-" + root); err != nil {
+		return err
+	}
+	return os.RemoveAll("/" + ModuleDir) // it is memory
+}
+
+// devices gives the aliases of the devices that are there, as modules name them.
+func devices() ([]string, error) {
+	var all []string
+	for _, bus := range []string{"pci", "virtio"} {
+		files, err := filepath.Glob("/sys/bus/" + bus + "/devices/*/modalias")
+		if err != nil {
+			return nil, err
+		}
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, strings.TrimSpace(string(text)))
+		}
+	}
+	return all, nil
+}
+
+// A loader loads modules, each once.
+type loader struct {
+	modules []Module
+	loaded  map[string]bool
+	insert  func(m *Module) error
+}
+
+// load loads the modules for an alias; if there is none, it is built in, or for the node's own init.
+func (l *loader) load(alias string) error {
+	for i := range l.modules {
+		m := &l.modules[i]
+		if slices.ContainsFunc(m.Aliases, func(pattern string) bool { return fits(pattern, alias) }) {
+			for _, name := range append(slices.Clone(m.Needs), m.Name) {
+				if err := l.one(name); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func (l *loader) one(name string) error {
+	at := slices.IndexFunc(l.modules, func(m Module) bool { return m.Name == name })
+	if at < 0 || l.loaded[name] {
+		return nil
+	}
+	l.loaded[name] = true
+	if err := l.insert(&l.modules[at]); err != nil {
+		return fmt.Errorf("module %s: %w", name, err)
+	}
+	return nil
+}
+
+// fits tells whether a device is one of those that a pattern of modules.alias(5) means.
+func fits(pattern, alias string) bool {
+	ok, err := path.Match(pattern, alias)
+	return err == nil && ok
+}
+
+// insert gives a module to the kernel.
+func insert(m *Module) error {
+	f, err := os.Open(path.Join("/", ModuleDir, m.File))
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	err = unix.FinitModule(int(f.Fd()), "", 0)
+	if errors.Is(err, unix.EEXIST) {
+		return nil
+	}
+	return err
+}

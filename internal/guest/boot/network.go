@@ -1,0 +1,103 @@
+package boot
+
+import (
+	"fmt"
+	"net"
+	"strings"
+
+	"github.com/vishvananda/netlink"
+)
+
+// join makes the interfaces what they are to be.
+func (c *Config) join() error {
+	links, err := netlink.LinkList()
+	if err != nil {
+		return fmt.Errorf("the network interfaces cannot be listed: %w", err)
+	}
+	for _, l := range links {
+		if l.Attrs().Flags&net.FlagLoopback != 0 {
+			if err := netlink.LinkSetUp(l); err != nil {
+				return fmt.Errorf("the loopback interface: %w", err)
+			}
+		}
+	}
+	for i := range c.NICs {
+		if err := c.NICs[i].up(links); err != nil {
+			return fmt.Errorf("network interface %s (%s): %w", c.NICs[i].Name, c.NICs[i].MAC, err)
+		}
+	}
+	return nil
+}
+
+// up finds the interface and gives it its name, its addresses and its route.
+func (n *NIC) up(links []netlink.Link) error {
+	l, err := n.among(links)
+	if err != nil {
+		return err
+	}
+	if err := n.name(l, links); err != nil {
+		return err
+	}
+	if n.MTU > 0 {
+		if err := netlink.LinkSetMTU(l, n.MTU); err != nil {
+			return fmt.Errorf("MTU %d: %w", n.MTU, err)
+		}
+	}
+	if n.Address != "" {
+		a, err := netlink.ParseAddr(n.Address)
+		if err != nil {
+			return fmt.Errorf("address %s: %w", n.Address, err)
+		}
+		if err := netlink.AddrReplace(l, a); err != nil {
+			return fmt.Errorf("address %s: %w", n.Address, err)
+		}
+	}
+	if err := netlink.LinkSetUp(l); err != nil {
+		return err
+	}
+	if n.Gateway == "" {
+		return nil
+	}
+	if err := netlink.RouteReplace(&netlink.Route{Gw: net.ParseIP(n.Gateway), LinkIndex: l.Attrs().Index}); err != nil {
+		return fmt.Errorf("gateway %s: %w", n.Gateway, err)
+	}
+	return nil
+}
+
+func (n *NIC) among(links []netlink.Link) (netlink.Link, error) {
+	var there []string
+	for _, l := range links {
+		mac := l.Attrs().HardwareAddr.String()
+		if strings.EqualFold(mac, n.MAC) {
+			return l, nil
+		}
+		if mac != "" {
+			there = append(there, mac)
+		}
+	}
+	if len(there) == 0 {
+		return nil, fmt.Errorf("the machine has none, or the image's kernel has no driver for it")
+	}
+	return nil, fmt.Errorf("the machine has only %s", strings.Join(there, ", "))
+}
+
+// name renames the interface. The kernel numbers interfaces as it finds them, so another may have the name: that one is put aside until its turn comes.
+func (n *NIC) name(l netlink.Link, links []netlink.Link) error {
+	if l.Attrs().Name == n.Name {
+		return nil
+	}
+	for _, other := range links {
+		if other.Attrs().Name == n.Name {
+			aside := fmt.Sprint("aside", other.Attrs().Index)
+			if err := netlink.LinkSetName(other, aside); err != nil {
+				return fmt.Errorf("%s cannot be renamed: %w", n.Name, err)
+			}
+			other.Attrs().Name = aside
+		}
+	}
+	if err := netlink.LinkSetName(l, n.Name); err != nil {
+		return fmt.Errorf("%s cannot be renamed: %w", l.Attrs().Name, err)
+	}
+	l.Attrs().Name = n.Name
+	return nil
+}

@@ -1,0 +1,130 @@
+// Package kernel makes what a virtual machine boots from out of the layer that has its kernel: an uncompressed kernel, which QEMU starts at once where a
+// machine would first have to unpack it, and an initramfs with orrery-guest and the modules by which it reaches its root.
+//
+// Both are made once, are kept beside the tree of the layer, and go with it.
+package kernel
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/renameio/v2"
+
+	"orrery/internal/host"
+	"orrery/internal/image"
+	"orrery/internal/problem"
+	"orrery/internal/site/spec"
+	"orrery/internal/tree"
+)
+
+// A Boot is what a machine boots from.
+type Boot struct {
+	Kernel    string   // path of the kernel: an ELF file by the PVH protocol or, of other processors, as it is packaged
+	Initramfs string   // path
+	Release   string   // of the kernel, as uname -r says it
+	Modules   []string // the drivers and file systems that the initramfs has; those that are built in are not among them
+}
+
+// Has tells whether the initramfs has a module.
+func (b *Boot) Has(module string) bool { return slices.Contains(b.Modules, module) }
+
+// Files gives what a machine boots from whose node stands on a layer with a kernel (spec.Node.Kernel). Guest is the path of the program orrery-guest.
+func Files(ctx context.Context, store *image.Store, layer, guest string) (*Boot, error) {
+	dir := filepath.Dir(store.Tree(layer))
+	b, err := files(ctx, store.Tree(layer), dir, guest)
+	if err == nil || ctx.Err() != nil {
+		return b, err
+	}
+	var p *problem.Problem
+	if errors.As(err, &p) {
+		return nil, err
+	}
+	return nil, problem.New(problem.Failed, "nothing to boot a machine from could be made of layer %s", layer).At(dir).Because(err).
+		Try("orrery image verify %s", layer)
+}
+
+func files(ctx context.Context, top, dir, guest string) (*Boot, error) {
+	in, err := tree.Open(top)
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	s, err := survey(in)
+	if err != nil {
+		return nil, err
+	}
+	program, err := tree.ReadFile(guest, mostGuest)
+	if err != nil {
+		return nil, problem.New(problem.Unable, "the program that virtual machines boot with cannot be read").At(guest).Because(err).Try("make bin/orrery-guest")
+	}
+	b := &Boot{
+		Kernel: filepath.Join(dir, "vmlinux"), Initramfs: filepath.Join(dir, initramfsPrefix+spec.DigestBytes(append(program, layout...))), Release: s.release,
+	}
+	for _, m := range s.wanted() {
+		b.Modules = append(b.Modules, m.Name)
+	}
+	lock, err := host.WaitLock(ctx, filepath.Join(dir, "boot.lock"), host.Alone, nil) // machines that start at the same time make it once
+	if err != nil {
+		return nil, err
+	}
+	defer lock.Release()
+	if err := once(b.Kernel, func() ([]byte, error) { return s.kernel(ctx) }); err != nil {
+		return nil, err
+	}
+	if err := once(b.Initramfs, func() ([]byte, error) { return s.initramfs(ctx, program) }); err != nil {
+		return nil, err
+	}
+	return b, tidy(dir, b.Initramfs)
+}
+
+// What is read is bounded: kernels, modules and programs are smaller than this.
+const (
+	mostKernel = 512 << 20
+	mostGuest  = 64 << 20
+	mostModule = 64 << 20
+	mostList   = 16 << 20
+)
+
+// layout is part of the name of each initramfs: another one makes them anew.
+const layout = "1"
+
+const initramfsPrefix = "initramfs-"
+
+// once makes a file unless it is there.
+func once(path string, content func() ([]byte, error)) error {
+	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	text, err := content()
+	if err != nil {
+		return err
+	}
+	return renameio.WriteFile(path, text, 0o644)
+}
+
+// tidy removes what former versions of orrery-guest were in. One of another version that runs at the same time may have made its own just now.
+func tidy(dir, keep string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		path := filepath.Join(dir, e.Name())
+		if !strings.HasPrefix(e.Name(), initramfsPrefix) || path == keep {
+			continue
+		}
+		if info, err := e.Info(); err != nil || time.Since(info.ModTime()) < 24*time.Hour {
+			continue
+		}
+		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}

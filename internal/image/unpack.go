@@ -1,0 +1,155 @@
+package image
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"orrery/internal/distro"
+	"orrery/internal/host"
+	"orrery/internal/image/access"
+	"orrery/internal/problem"
+	"orrery/internal/site/spec"
+)
+
+// FillKernel fills the layer of a kernel, in a scratch container on its base: with the kernel and its modules, and with what else a machine
+// of its own needs. The packages are
+// unpacked and not installed. So nothing of theirs is run, which would make an initramfs and set up a boot loader, and what the base says of
+// its packages stays as it is: role layers, which are made without a kernel, may say something else.
+func (s *Store) FillKernel(ctx context.Context, in host.Runner, l *spec.Layer, log io.Writer) error {
+	d := distro.Of(l.Image)
+	i, err := s.installer(ctx, in, d, log)
+	if err != nil {
+		return err
+	}
+	for fresh := false; ; fresh = true {
+		err := i.unpack(ctx, d, l.Kernel, fresh)
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+		if fresh || !anyOf(err.Error(), d.Packages.Outdated) {
+			return noKernel(d, l, err)
+		}
+		fmt.Fprintln(log, "orrery: once more, with fresh package lists")
+	}
+}
+
+func noKernel(d *distro.Distribution, l *spec.Layer, err error) error {
+	var none *unknownPackage
+	if errors.As(err, &none) {
+		return problem.New(problem.Unable, "image %s has no kernel that a virtual machine could boot: its archives have no package %s", l.Image.Name, none.name).
+			Try(`name archives that have it in [mirror] or in the image; containers (engine = "lxc") need no kernel`)
+	}
+	var p *problem.Problem
+	if errors.As(err, &p) {
+		return err
+	}
+	return problem.New(problem.Failed, "the kernel of image %s (%s) could not be unpacked", l.Image.Name, l.Kernel).Because(err).Try("%s", d.Packages.Unreached)
+}
+
+// unpack fetches the kernel and what it needs, and lays all of it down.
+func (i *installer) unpack(ctx context.Context, d *distro.Distribution, kernel string, fresh bool) error {
+	reading, err := i.readLists(ctx, fresh)
+	if err != nil {
+		return err
+	}
+	defer reading.Release()
+	have, err := i.provided(ctx)
+	if err != nil {
+		return err
+	}
+	needed, err := i.needed(ctx, have, append([]string{kernel}, d.Packages.Machine...))
+	if err != nil {
+		return err
+	}
+	var exact, files []string
+	for _, p := range needed {
+		exact = append(exact, p["package"]+"="+p["version"])
+		files = append(files, path.Join(access.InScratch, "archives", d.Packages.File(p)))
+	}
+	fetching, err := host.WaitLock(ctx, filepath.Join(i.cache, "archives.lock"), host.Alone, nil)
+	if err != nil {
+		return err
+	}
+	err = i.do(ctx, d.Packages.Download(i.program, path.Join(access.InScratch, "archives"), exact))
+	fetching.Release()
+	if err != nil {
+		return err
+	}
+	return i.do(ctx, d.Packages.Unpack(files))
+}
+
+func (i *installer) do(ctx context.Context, args []string) error {
+	err := i.in.Run(ctx, host.Command{Args: args, Stdout: i.log, Stderr: i.log})
+	var run *host.RunError
+	if errors.As(err, &run) {
+		shorten(run, i.Packages.Tool)
+	}
+	return err
+}
+
+// provided gives the packages that the scratch has, and what else they stand for.
+func (i *installer) provided(ctx context.Context) (map[string]bool, error) {
+	text, err := host.Output(ctx, i.in, host.Command{Args: i.Packages.Has}, mostSaid)
+	if err != nil {
+		return nil, err
+	}
+	have := map[string]bool{}
+	for p := range distro.Paragraphs(string(text)) {
+		if strings.HasSuffix(p["status"], " installed") {
+			have[p["package"]] = true
+			for _, group := range distro.Relations(p["provides"]) {
+				have[group[0]] = true
+			}
+		}
+	}
+	return have, nil
+}
+
+// mostSaid bounds what programs say of packages.
+const mostSaid = 64 << 20
+
+type unknownPackage struct{ name string }
+
+func (u *unknownPackage) Error() string { return "Unable to locate package " + u.name }
+
+// needed gives what the archives have of packages and of all that these need and the scratch has not. A kernel needs programs for booting a computer, but
+// not here: of what it asks for, only its own parts are taken.
+func (i *installer) needed(ctx context.Context, have map[string]bool, names []string) ([]map[string]string, error) {
+	var all []map[string]string
+	asked := map[string]bool{}
+	for len(names) > 0 {
+		text, err := host.Output(ctx, i.in, host.Command{Args: i.Packages.Candidate(i.program, names)}, mostSaid)
+		if err != nil {
+			return nil, err
+		}
+		found := map[string]map[string]string{}
+		for p := range distro.Paragraphs(string(text)) {
+			if found[p["package"]] == nil {
+				found[p["package"]] = p
+			}
+		}
+		var more []string
+		for _, name := range names {
+			asked[name] = true
+			p := found[name]
+			if p == nil {
+				return nil, &unknownPackage{name}
+			}
+			all = append(all, p)
+			for _, group := range slices.Concat(distro.Relations(p["pre-depends"]), distro.Relations(p["depends"])) {
+				there := func(name string) bool { return have[name] || asked[name] || slices.Contains(more, name) }
+				if !slices.ContainsFunc(group, there) && (!i.Packages.OfKernel(name) || i.Packages.OfKernel(group[0])) {
+					more = append(more, group[0])
+				}
+			}
+		}
+		names = more
+	}
+	return all, nil
+}
