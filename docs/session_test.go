@@ -22,12 +22,14 @@ func TestSession(t *testing.T) {
 	varies := regexp.MustCompile(`\(\d+\.\d\d s\)|in \d+ms|\d\d:\d\d:\d\d|\d{4}-\d\d-\d\d \d\d:\d\d|healthy \d+ s ago|\bada\b|/srv/\S+|\[\d+/\d+\]|^\d+ Debian packages|-> \S+$`)
 	site := filepath.Join(dir, "site")
 	siteOf(t, site, one(t, "docs/releases.md"), other)
-	env := append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "ORRERY_STATE="+need.State(), "ORRERY_RUN="+need.Run())
-	t.Cleanup(func() {
+	env := grounds(t, bin)
+	end := func() {
 		run(t, site, env, "orrery", "twin", "destroy", "dev1")
 		run(t, site, env, "orrery", "down", "--volumes", "--yes-volumes", "it-session")
-		os.RemoveAll(filepath.Join(need.State(), "sites/it-session"))
-	})
+		os.RemoveAll(filepath.Join(state, "sites/it-session"))
+	}
+	end() // what a run that was killed has left
+	t.Cleanup(end)
 	commands := 0
 	for _, page := range []string{"docs/releases.md", "docs/twins.md"} {
 		for _, b := range one(t, page).blocks {

@@ -20,7 +20,7 @@ func TestTour(t *testing.T) {
 	need.Integration(t)
 	bin := t.TempDir()
 	run(t, ".", nil, "go", "build", "-o", filepath.Join(bin, "orrery"), "../cmd/orrery")
-	env := append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "ORRERY_STATE="+need.State(), "ORRERY_RUN="+need.Run())
+	env := grounds(t, bin)
 	t.Run("README", func(t *testing.T) {
 		tour(t, env, "README.md", "quickstart", 2, func(dir string) {
 			drawn := run(t, dir, env, "orrery", "graph")
@@ -34,6 +34,18 @@ func TestTour(t *testing.T) {
 		tour(t, env, "docs/tour.md", "toykat", 8, func(string) {},
 			"toykat:", "tour:", `"toykat"`, `"tour"`, "of toykat", "of tour", "10.8.67.", "10.213.67.", "10.8.68.", "10.213.68.")
 	})
+}
+
+// state is where sites of these tests are kept, apart from those of others, who may be at work at the same time.
+var state = filepath.Join(need.State(), "docs")
+
+// grounds gives the environment for a program that is in a directory.
+func grounds(t *testing.T, bin string) []string {
+	t.Helper()
+	need.Apart(t, state)
+	run := need.Run() + "-docs"
+	t.Cleanup(func() { _ = os.Remove(run) }) // of a site that is up, it is mounted
+	return append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "ORRERY_STATE="+state, "ORRERY_RUN="+run)
 }
 
 // tour does what a page does with an example, at least so many commands, and then something else. In the place of the documents' names stand those of this test.
@@ -51,11 +63,13 @@ func tour(t *testing.T, env []string, page, example string, least int, then func
 	if err := os.WriteFile(file, []byte(other.Replace(string(text))), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
+	end := func() {
 		run(t, site, env, "orrery", "twin", "destroy", "dev1")
 		run(t, site, env, "orrery", "down", "--volumes", "--yes-volumes", "tour")
-		os.RemoveAll(filepath.Join(need.State(), "sites/tour"))
-	})
+		os.RemoveAll(filepath.Join(state, "sites/tour"))
+	}
+	end() // what a run that was killed has left
+	t.Cleanup(end)
 	commands := 0
 	for _, b := range one(t, page).blocks {
 		if b.info != "console" {

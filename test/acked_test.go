@@ -228,7 +228,7 @@ func (c *client) end() []int {
 // watchVolume looks again and again at which nodes have a volume, by the kernel's word, until the function that it gives is called: never two.
 func (s *site) watchVolume(node, volume, path string) (stop func()) {
 	s.Helper()
-	dir := filepath.Join(dirs.Volumes(s.name), volume, node)
+	dir := filepath.Join(s.dirs.Volumes(s.name), volume, node)
 	done, ended := make(chan struct{}), make(chan struct{})
 	looks, held := 0, 0
 	go func() {
@@ -267,7 +267,7 @@ type holder struct{ node, how string }
 
 // mounting gives the nodes in which a directory of the host is mounted for writing at a path.
 func (s *site) mounting(dir, path string) (all []holder) {
-	for _, file := range glob(dirs.Nodes(s.name) + "/*/pid") {
+	for _, file := range glob(s.dirs.Nodes(s.name) + "/*/pid") {
 		monitor, _ := os.ReadFile(file)
 		pid := strings.TrimSpace(string(monitor))
 		child, _ := os.ReadFile("/proc/" + pid + "/task/" + pid + "/children")

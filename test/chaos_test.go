@@ -9,17 +9,19 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
-	"orrery/internal/host"
 	"orrery/test/need"
 )
 
-// chaosRuns is how many histories there are where nobody says: make test-chaos says more. On a busy machine there are as many as begin in chaosTime.
 const (
+	// chaosRuns is how many histories there are where nobody says: make test-chaos says more. On a busy machine there are as many as begin in chaosTime.
 	chaosRuns = 30
-	chaosTime = 200 * time.Second
+	chaosTime = 6 * time.Minute
+	// chaosLanes is how many of them go on at the same time, each on a disk of its own: half of a history is waiting.
+	chaosLanes = 2
 )
 
 // TestChaos: whatever is done to a site in whatever order, and whatever befalls what is being done (it is killed, interrupted, has no room on the disk,
@@ -29,6 +31,7 @@ const (
 //	ORRERY_CHAOS_SEED=17 make test-chaos       # the same verbs and mishaps again; when exactly a kill strikes is up to the machine
 func TestChaos(t *testing.T) {
 	need.Integration(t)
+	t.Parallel()
 	first, runs, most := uint64(1), uint64(chaosRuns), chaosTime // the same ones each time: what fails is what has changed
 	if text := os.Getenv("ORRERY_CHAOS_RUNS"); text != "" {
 		first, runs, most = uint64(time.Now().UnixNano()/1e6), number64(t, text), 24*time.Hour
@@ -36,22 +39,31 @@ func TestChaos(t *testing.T) {
 	if text := os.Getenv("ORRERY_CHAOS_SEED"); text != "" {
 		first, runs = number64(t, text), 1
 	}
-	w := newChaosWorld(t)
-	began, failed, done := time.Now(), 0, 0
-	for n := range runs {
-		if time.Since(began) > most {
-			break
+	base := newSite(t, "it-chaosbase", fmt.Sprintf(failingSite, 145), files{"roles/worker/role.toml": "description = \"none\"\n"}).base()
+	go clocked() //nolint:errcheck // whoever needs it is told
+	began, done, failed := time.Now(), atomic.Uint64{}, atomic.Int32{}
+	var worlds []*chaosWorld
+	t.Run("lanes", func(t *testing.T) {
+		for lane := range min(chaosLanes, int(runs)) {
+			w := &chaosWorld{lane: lane, spans: map[string]time.Duration{}, ended: map[string]int{}}
+			worlds = append(worlds, w)
+			t.Run(strconv.Itoa(lane), func(t *testing.T) {
+				t.Parallel()
+				w.chaosDisk = newChaosDisk(t, w.lane, base)
+				for time.Since(began) < most && failed.Load() < 5 {
+					n := done.Add(1)
+					if n > runs {
+						break
+					}
+					at := first + n - 1
+					if !t.Run(strconv.FormatUint(at, 10), func(t *testing.T) { w.history(t, at) }) && failed.Add(1) == 5 {
+						t.Errorf("no more than %d histories are tried after so many have failed", n)
+					}
+				}
+			})
 		}
-		done++
-		at := first + n
-		if !t.Run(strconv.FormatUint(at, 10), func(t *testing.T) { w.history(t, at) }) {
-			if failed++; failed == 5 {
-				t.Errorf("no more than %d histories are tried after so many have failed", done)
-				break
-			}
-		}
-	}
-	t.Logf("%d histories in %s; of verbs, how they ended and how often:\n%s", done, time.Since(began).Round(time.Second), w.tally())
+	})
+	t.Logf("%d histories in %s; of verbs, how they ended and how often:\n%s", min(done.Load(), runs), time.Since(began).Round(time.Second), tally(worlds))
 }
 
 func number64(t *testing.T, text string) uint64 {
@@ -63,36 +75,24 @@ func number64(t *testing.T, text string) uint64 {
 	return n
 }
 
-// A chaosWorld is what histories have in common: a disk of their own, small enough to be filled, and a program that can be told a wrong time.
+// A chaosWorld is what the histories of a lane have in common: a disk of their own, small enough to be filled, and what they say of verbs.
 type chaosWorld struct {
 	*chaosDisk
-	clocked string // the program, going by a clock that may be set
-	spans   map[string]time.Duration
-	ended   map[string]int // how verbs ended, by verb, mishap and exit status
+	lane  int
+	spans map[string]time.Duration
+	ended map[string]int // how verbs ended, by verb, mishap and exit status
 }
-
-func newChaosWorld(t *testing.T) *chaosWorld {
-	t.Helper()
-	w := &chaosWorld{spans: map[string]time.Duration{}, ended: map[string]int{}}
-	built := make(chan error)
-	w.clocked = filepath.Join(t.TempDir(), "orrery")
-	go func() { built <- buildClocked(w.clocked) }()
-	w.chaosDisk = newChaosDisk(t)
-	if err := <-built; err != nil {
-		t.Fatal(err)
-	}
-	was := dirs
-	dirs = w.dirs() // no other test runs meanwhile, because this one is not parallel
-	t.Cleanup(func() { dirs = was })
-	return w
-}
-
-func (w *chaosWorld) dirs() host.Dirs { return chaosDirs }
 
 // tally tells what was done and how it ended.
-func (w *chaosWorld) tally() string {
+func tally(worlds []*chaosWorld) string {
+	all := map[string]int{}
+	for _, w := range worlds {
+		for what, n := range w.ended {
+			all[what] += n
+		}
+	}
 	var lines []string
-	for what, n := range w.ended {
+	for what, n := range all {
 		lines = append(lines, fmt.Sprintf("%6d × %s", n, what))
 	}
 	slices.SortFunc(lines, func(a, b string) int { return cmp.Compare(a[7:], b[7:]) })
@@ -113,7 +113,9 @@ type chaos struct {
 
 // history is one of them: some verbs with mishaps, and then what must hold whatever they were.
 func (w *chaosWorld) history(t *testing.T, seed uint64) {
-	c := &chaos{site: newReleased(t, "it-chaos", 144), chaosWorld: w, random: rand.New(rand.NewPCG(seed, 0)), kept: map[string][]string{}}
+	s := newReleased(t, fmt.Sprintf("it-chaos%d", w.lane), []int{144, 147}[w.lane])
+	s.keepIn(w.home)
+	c := &chaos{site: s, chaosWorld: w, random: rand.New(rand.NewPCG(seed, 0)), kept: map[string][]string{}}
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Logf("What was done:\n  %s\nThe same again: ORRERY_CHAOS_SEED=%d make test-chaos", strings.Join(c.said, "\n  "), seed)
@@ -248,7 +250,7 @@ func (c *chaos) gone() {
 	if r := c.run("twin", "destroy", chaosTwin, "--wait"); r.status != 0 && r.status != 3 {
 		c.Errorf("the twin cannot be destroyed: exit status %d\n%s%s", r.status, r.out, r.errs)
 	}
-	repository := filepath.Join(dirs.State, "backups")
+	repository := filepath.Join(c.dirs.State, "backups")
 	if len(glob(repository)) > 0 {
 		c.whole("backup", repository)
 		c.whole("backup", "verify", repository)
@@ -259,9 +261,10 @@ func (c *chaos) gone() {
 	twin.wantNoTrace()
 	c.wantNoTrace()
 	c.wantUnwatched()
-	left := glob(dirs.Site(c.name)+".*", dirs.Site(c.name)+"/restore", dirs.Site(c.name)+"/restoring.json", dirs.Site(c.name)+"/volumes/*/.*", dirs.Site(c.name)+"/snapshots/.*",
-		dirs.State+"/store/.staging/*", dirs.State+"/build/*", repository+"/.*", repository+"/*/.*", filepath.Join(dirs.Run, "later", "*"+c.name+"*"))
-	if open := filepath.Join(dirs.Site(c.name), "restoring.json"); slices.Contains(left, open) { // a restoring of a snapshot that nobody resumed: either may be wanted, and both stay
+	kept := c.dirs.Site(c.name)
+	left := glob(kept+".*", kept+"/restore", kept+"/restoring.json", kept+"/volumes/*/.*", kept+"/snapshots/.*",
+		c.dirs.State+"/store/.staging/*", c.dirs.State+"/build/*", repository+"/.*", repository+"/*/.*", filepath.Join(c.dirs.Run, "later", "*"+c.name+"*"))
+	if open := filepath.Join(kept, "restoring.json"); slices.Contains(left, open) { // a restoring of a snapshot that nobody resumed: either may be wanted, and both stay
 		left = slices.DeleteFunc(left, func(path string) bool { return path == open || strings.HasSuffix(path, "-aside") })
 	}
 	if len(left) > 0 {
@@ -282,7 +285,7 @@ type chaosData struct {
 // read takes what the ledger has now for what must be kept, if it can be read.
 func (d *chaosData) read(c *chaos) {
 	c.Helper()
-	if _, err := os.Stat(filepath.Join(dirs.Volumes(c.name), "data", "store", "ledger")); err != nil {
+	if _, err := os.Stat(filepath.Join(c.dirs.Volumes(c.name), "data", "store", "ledger")); err != nil {
 		if len(d.lines) > 0 && len(d.instead) == 0 {
 			c.Errorf("the ledger is gone: %v", err)
 		}

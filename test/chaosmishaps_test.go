@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -16,7 +15,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"orrery/internal/host"
-	"orrery/test/need"
 )
 
 // befall runs a verb, and has something happen before or meanwhile.
@@ -54,8 +52,7 @@ func (c *chaos) befall(args []string) (r result, mishap string) {
 	case 8:
 		jump := []time.Duration{time.Hour, -time.Hour, 40 * 24 * time.Hour, -40 * 24 * time.Hour}[c.random.IntN(4)]
 		c.clock += jump
-		c.env = append(c.env, fmt.Sprintf("ORRERY_TEST_CLOCK=%d", int(c.clock.Seconds())))
-		return c.set(args), "clock: set by " + jump.String()
+		return c.after(c.clock).run(args...), "clock: set by " + jump.String()
 	case 9:
 		c.reboot()
 		return c.run(args...), "reboot: before"
@@ -85,14 +82,6 @@ func (c *chaos) struck(args []string, after time.Duration, signal syscall.Signal
 		status, died = 128+int(by.Signal()), true
 	}
 	return result{c.site, args, status, out.String(), errs.String(), time.Since(began)}, late, died
-}
-
-// set runs a verb by a clock that was set.
-func (c *chaos) set(args []string) result {
-	was := program
-	program = c.clocked
-	defer func() { program = was }()
-	return c.run(args...)
 }
 
 // documented are the exit statuses of docs/operations.md.
@@ -138,48 +127,22 @@ func makesRoom(args []string) bool {
 }
 
 // A chaosDisk is a small file system that holds the state directory of histories.
-type chaosDisk struct{ ballast string }
-
-// chaosDirs are those of histories, on a disk of their own.
-var chaosDirs = host.Dirs{State: filepath.Join(need.State(), "chaos"), Run: need.Run() + "-chaos"}
+type chaosDisk struct {
+	home    host.Dirs
+	ballast string
+}
 
 // newChaosDisk makes the disk, with the base layer that all stand on, and removes it when the test ends.
-func newChaosDisk(t *testing.T) *chaosDisk {
+func newChaosDisk(t *testing.T, lane int, base string) *chaosDisk {
 	t.Helper()
-	base := newSite(t, "it-chaosbase", fmt.Sprintf(failingSite, 145), files{"roles/worker/role.toml": "description = \"none\"\n"}).base()
-	disk := chaosDirs.State
-	must(t, os.MkdirAll(disk, 0o711))
-	t.Cleanup(func() {
-		if err := dropChaosDisk(); err != nil {
-			t.Error(err)
-		}
-	})
+	home := newHome(t, fmt.Sprint("chaos", lane))
+	disk := home.State
 	out, err := sh(fmt.Sprintf(`set -e; size=$(du -sm --apparent-size %[1]s | cut -f1)
 truncate -s $((2*size + 900))M %[2]s.img; mkfs.ext4 -q -m 0 %[2]s.img; mount -o loop %[2]s.img %[2]s; chmod 711 %[2]s; mkdir -m 700 %[2]s/store; cp -a %[1]s %[2]s/store/ 2>&1`, base, disk))
 	if err != nil {
 		t.Fatalf("no disk: %v %s", err, out)
 	}
-	return &chaosDisk{ballast: filepath.Join(disk, "ballast")}
-}
-
-// dropChaosDisk takes down what stands on the disk and removes it, also where a test was killed.
-func dropChaosDisk() error {
-	was := dirs
-	dirs = chaosDirs
-	defer func() { dirs = was }()
-	for _, site := range glob(dirs.Site("*")) {
-		if err := forget(filepath.Base(site)); err != nil {
-			return err
-		}
-	}
-	_ = unix.Unmount(dirs.Run, unix.MNT_DETACH)
-	_ = unix.Unmount(dirs.State, unix.MNT_DETACH)
-	for _, path := range []string{dirs.Run, dirs.State, dirs.State + ".img"} {
-		if err := os.RemoveAll(path); err != nil {
-			return err
-		}
-	}
-	return nil
+	return &chaosDisk{home, filepath.Join(disk, "ballast")}
 }
 
 // fill leaves so many KiB of the disk.
@@ -205,56 +168,3 @@ func (c *chaos) pathWithout(program string) string {
 	}
 	return dir
 }
-
-// buildClocked builds the program with a clock that goes ahead of the host's by so many seconds as ORRERY_TEST_CLOCK says: the host's own clock
-// cannot be set for one process, and setting it would befall the whole machine.
-func buildClocked(to string) error {
-	dir := filepath.Join(need.State(), "clock") // the same each time, so that Go finds what it has compiled
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
-	}
-	root, err := exec.Command("go", "env", "GOROOT").Output()
-	if err != nil {
-		return err
-	}
-	from := filepath.Join(strings.TrimSpace(string(root)), "src/time")
-	text, err := os.ReadFile(filepath.Join(from, "time.go"))
-	if err != nil {
-		return err
-	}
-	now := regexp.MustCompile(`(func Now\(\) Time \{\n\tsec, nsec, mono := \w+\(\)\n)`)
-	if !now.Match(text) {
-		return fmt.Errorf("time.Now of this Go is not as it was")
-	}
-	text = now.ReplaceAll(text, []byte("${1}\tsec += aheadForTests\n"))
-	overlay := fmt.Sprintf(`{"Replace": {%q: %q, %q: %q}}`, from+"/time.go", dir+"/time.go", from+"/ahead.go", dir+"/ahead.go")
-	for name, content := range map[string]string{"time.go": string(text), "ahead.go": aheadForTests, "overlay.json": overlay} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o644); err != nil {
-			return err
-		}
-	}
-	build := exec.Command("go", "build", "-trimpath", "-overlay", dir+"/overlay.json", "-o", to, "orrery/cmd/orrery")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		return fmt.Errorf("go build: %w\n%s", err, out)
-	}
-	return nil
-}
-
-const aheadForTests = `package time
-
-import "syscall"
-
-var aheadForTests = func() (ahead int64) {
-	text, _ := syscall.Getenv("ORRERY_TEST_CLOCK")
-	sign := int64(1)
-	for _, c := range []byte(text) {
-		if c == '-' {
-			sign = -1
-		} else {
-			ahead = 10*ahead + int64(c-'0')
-		}
-	}
-	return sign * ahead
-}()
-`

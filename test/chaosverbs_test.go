@@ -49,10 +49,10 @@ func (c *chaos) choose() []string {
 	may(1, "cp", filepath.Join(c.dir, "site.toml"), "store:/srv/data/")
 	may(1, "cp", "store:/etc/ssh", c.TempDir()+"/")
 	may(2, "snapshot", "--json")
-	may(2, "backup", filepath.Join(dirs.State, "backups")+"/")
+	may(2, "backup", filepath.Join(c.dirs.State, "backups")+"/")
 	may(1, "twin", "create", c.dir, chaosTwin, "--only", "web0", "--only", "store", "--volumes", []string{"snapshot", "empty"}[c.random.IntN(2)])
 	may(1, "twin", "create", c.dir, chaosTwin, "--only", "web1", "--expires", "2s")
-	if len(glob(dirs.Site(c.name)+"."+chaosTwin)) > 0 {
+	if len(glob(c.dirs.Site(c.name)+"."+chaosTwin)) > 0 {
 		may(2, "twin", "destroy", chaosTwin)
 	}
 	if release != live {

@@ -75,7 +75,7 @@ func (s *site) junit(path string) junit {
 // wantNoTwin wants that nothing is left of any twin of the site.
 func (s *site) wantNoTwin() {
 	s.Helper()
-	if left := glob(dirs.Site(s.name+".*"), filepath.Join(dirs.Run, "sites", s.name+".*")); len(left) > 0 {
+	if left := glob(s.dirs.Site(s.name+".*"), filepath.Join(s.dirs.Run, "sites", s.name+".*")); len(left) > 0 {
 		s.Errorf("left are %v", left)
 	}
 }
@@ -182,7 +182,7 @@ func ciKilled(s *site) {
 	kill := start()
 	s.begun()
 	kill()
-	killed := glob(dirs.Site(s.name + ".ci-*"))
+	killed := glob(s.dirs.Site(s.name + ".ci-*"))
 	if len(killed) != 1 {
 		s.Fatalf("left are %v", killed)
 	}
@@ -197,7 +197,7 @@ func ciKilled(s *site) {
 	s.begun()
 	undo()
 	s.run("ci").want(0)
-	if alive := glob(dirs.Site(s.name + ".ci-*")); len(alive) != 1 {
+	if alive := glob(s.dirs.Site(s.name + ".ci-*")); len(alive) != 1 {
 		s.Errorf("of the run that lives there is %v", alive)
 	}
 	kill()
@@ -207,7 +207,7 @@ func ciKilled(s *site) {
 
 func ciKeep(s *site) {
 	s.run("ci", "--keep", "--only", "one").want(0, "The twin was kept")
-	kept := glob(dirs.Site(s.name + ".ci-*"))
+	kept := glob(s.dirs.Site(s.name + ".ci-*"))
 	if len(kept) != 1 {
 		s.Fatalf("kept is %v", kept)
 	}

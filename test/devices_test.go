@@ -31,7 +31,7 @@ privileged = true
 	s.do("stop")
 	for _, id := range []int{10, 11} {
 		for _, dir := range []string{
-			filepath.Join(nodedir.Of(dirs, s.name, id).Path(), "private/upper/root"), filepath.Join(dirs.Volumes(s.name), "data", map[int]string{10: "plain", 11: "strong"}[id]),
+			filepath.Join(nodedir.Of(s.dirs, s.name, id).Path(), "private/upper/root"), filepath.Join(s.dirs.Volumes(s.name), "data", map[int]string{10: "plain", 11: "strong"}[id]),
 		} {
 			must(t, os.MkdirAll(dir, 0o700))
 			for name, dev := range map[string]uint64{"null": unix.Mkdev(1, 3), "console": unix.Mkdev(5, 1), "mem": unix.Mkdev(1, 1)} {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"orrery/internal/engine/nodedir"
+	"orrery/internal/host"
 )
 
 const failingSite = `
@@ -156,7 +157,7 @@ func TestFullDisk(t *testing.T) {
 	s := newSite(t, "it-full", fmt.Sprintf(failingSite, 19), files{
 		"roles/worker/role.toml": "[[step]]\nname = \"big\"\nwhen = \"build\"\nscript = \"head -c 600M /dev/zero > /opt/big\"\n",
 	})
-	disk := filepath.Join(dirs.State, "small") // where nodes can come to, unlike a test's own directory
+	disk := filepath.Join(s.dirs.State, "small") // where nodes can come to, unlike a test's own directory
 	if err := os.MkdirAll(disk, 0o711); err != nil {
 		t.Fatal(err)
 	}
@@ -165,7 +166,7 @@ func TestFullDisk(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	image, run := disk+".img", dirs.Run+"-small"
+	image, run := disk+".img", s.dirs.Run+"-small"
 	// Over the base, there is room to begin a layer, but not to end it.
 	out, err := sh(fmt.Sprintf("truncate -s $((%s + 400))M %[2]s && mkfs.ext4 -q -m 0 %[2]s && mount -o loop %[2]s %[3]s && chmod 711 %[3]s", size, image, disk))
 	if err != nil {
@@ -178,8 +179,7 @@ func TestFullDisk(t *testing.T) {
 		}
 	})
 	layers := func() []string { return glob(disk+"/store/[0-9a-f]*", disk+"/store/.staging/*") }
-	elsewhere := s.of(t)
-	elsewhere.env = append(environment(), "ORRERY_STATE="+disk, "ORRERY_RUN="+run)
+	elsewhere := s.at(host.Dirs{State: disk, Run: run})
 	if _, err := sh("fallocate -l $((" + size + " + 100))M " + disk + "/ballast"); err != nil {
 		t.Fatal(err)
 	}
@@ -201,10 +201,10 @@ func TestFullDisk(t *testing.T) {
 func (s *site) base() string {
 	s.Helper()
 	s.do("up", "other")
-	r, err := nodedir.Of(dirs, s.name, 20).Read()
+	r, err := nodedir.Of(s.dirs, s.name, 20).Read()
 	if err != nil {
 		s.Fatal(err)
 	}
 	s.do("down")
-	return filepath.Join(dirs.State, "store", r.Base)
+	return filepath.Join(s.dirs.State, "store", r.Base)
 }

@@ -3,6 +3,7 @@ package test
 import (
 	"fmt"
 	"net"
+	"sync"
 	"testing"
 )
 
@@ -55,13 +56,19 @@ id = 11
 			t.Errorf("a node reaches a service of the host at %s", address)
 		}
 	}
+	var asking sync.WaitGroup // an answer that does not come is waited for, so all are asked at once
 	reach := func(s *site, from, to string, want bool) {
-		s.Helper()
-		ping := s.run("shell", from, "--", "ping", "-n", "-c", "1", "-W", "1", to).status == 0
-		tcp := s.run("shell", from, "--", "timeout", "2", "bash", "-c", "exec 3<>/dev/tcp/"+to+"/22").status == 0
-		if ping != want || tcp != want {
-			s.Errorf("from %s of %s to %s: ping %t, tcp %t, want %t", from, s.name, to, ping, tcp, want)
-		}
+		patience := map[bool]string{false: "2", true: "20"}[want]
+		asking.Go(func() {
+			if ping := s.run("shell", from, "--", "ping", "-n", "-c", "1", "-W", patience, to).status == 0; ping != want {
+				s.Errorf("from %s of %s to %s: ping %t, want %t", from, s.name, to, ping, want)
+			}
+		})
+		asking.Go(func() {
+			if tcp := s.run("shell", from, "--", "timeout", patience, "bash", "-c", "exec 3<>/dev/tcp/"+to+"/22").status == 0; tcp != want {
+				s.Errorf("from %s of %s to %s: tcp %t, want %t", from, s.name, to, tcp, want)
+			}
+		})
 	}
 	for _, c := range []struct {
 		s        *site
@@ -86,6 +93,7 @@ id = 11
 	} {
 		reach(c.s, c.from, c.to, c.want)
 	}
+	asking.Wait()
 	// The way out: only where it is declared. The host's own address stands for the world.
 	world := a.world()
 	for node, want := range map[string]bool{"cam": true, "data": false} {

@@ -113,6 +113,7 @@ func (s *site) killed(after time.Duration, args ...string) bool {
 // TestKill: whenever a run is killed, the next one converges, and down leaves nothing.
 func TestKill(t *testing.T) {
 	const rounds, kills = 9, 6
+	t.Parallel()
 	s := newSite(t, "it-kill", fmt.Sprintf(eventfulSite, 2, 3), eventful)
 	random := seed(t)
 	whole := s.run("up").want(0).took
@@ -231,7 +232,7 @@ func TestKilledBuild(t *testing.T) {
 	digest, _, _ := strings.Cut(group, "-")
 	left := func() []string {
 		return glob("/sys/fs/cgroup/orrery-build-"+digest+"*", "/sys/fs/cgroup/*/orrery-build-"+digest+"*",
-			filepath.Join(dirs.State, "build", digest+"*"), filepath.Join(dirs.State, "store", ".staging", digest+"*"))
+			filepath.Join(s.dirs.State, "build", digest+"*"), filepath.Join(s.dirs.State, "store", ".staging", digest+"*"))
 	}
 	if len(left()) == 0 {
 		t.Error("the killed build has left nothing, so this shows nothing")

@@ -60,7 +60,7 @@ autostart = false
 	if is := s.init("n1") + s.init("strong"); is != others {
 		t.Error("other nodes were started anew")
 	}
-	if left := glob(nodedir.Of(dirs, s.name, 14).Path()); len(left) > 0 {
+	if left := glob(nodedir.Of(s.dirs, s.name, 14).Path()); len(left) > 0 {
 		t.Errorf("n4 is still there: %v", left)
 	}
 	if got := s.run("shell", "n1", "--", "getent", "-s", "files", "hosts", "n4").status; got == 0 {
@@ -131,6 +131,8 @@ func wantStatus(r result, status int) error {
 
 // TestResume: after a reboot of the host, all that was up is brought up again.
 func TestResume(t *testing.T) {
+	t.Parallel()
+	home := newHome(t, "resume")
 	s := newSite(t, "it-resume", `
 [network.lan]
 subnet = "10.99.15.0/24"
@@ -151,6 +153,7 @@ name = "token"
 name = "data"
 path = "/srv/data"
 `})
+	s.keepIn(home)
 	s.do("up")
 	s.sh("n1", "echo kept | tee /root/x > /srv/data/x")
 	token := s.on("n1", "cat", "/etc/orrery/secrets/token")
@@ -195,7 +198,7 @@ func (s *site) reboot() {
 			s.Fatalf("%s: %v %s", script, err, out)
 		}
 	}
-	if err := os.RemoveAll(dirs.Run + "/sites/" + s.name); err != nil {
+	if err := os.RemoveAll(s.dirs.Run + "/sites/" + s.name); err != nil {
 		s.Fatal(err)
 	}
 	syscall.Sync()

@@ -81,27 +81,34 @@ func alone(m *testing.M) (int, error) {
 
 // reap takes down and forgets every site that these tests have made, so that nothing of a run that was killed stays.
 func reap() error {
-	if err := dropChaosDisk(); err != nil {
-		return err
-	}
-	sites, err := filepath.Glob(dirs.Site("*"))
-	if err != nil {
-		return err
-	}
-	for _, site := range sites {
-		if err := forget(filepath.Base(site)); err != nil {
-			return err
+	for _, path := range glob(filepath.Join(homes, "*")) {
+		if name := filepath.Base(path); !strings.HasSuffix(name, ".img") {
+			if err := dropHome(home(name)); err != nil {
+				return err
+			}
 		}
+	}
+	if err := forgetAll(dirs); err != nil {
+		return err
 	}
 	_ = unix.Unmount(filepath.Join(dirs.State, "small"), unix.MNT_DETACH) // of TestFullDisk
 	_ = unix.Unmount(dirs.Run, unix.MNT_DETACH)                           // the program mounts a tmpfs there, where there is none
 	return os.RemoveAll(dirs.Run)
 }
 
+func forgetAll(dirs host.Dirs) error {
+	for _, site := range glob(dirs.Site("*")) {
+		if err := forget(dirs, filepath.Base(site)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // forget takes a site down, whatever its site file was, and removes all that is kept of it but layers.
-func forget(name string) error {
+func forget(dirs host.Dirs, name string) error {
 	if site, twin, ok := strings.Cut(name, "."); ok {
-		return forgetTwin(name, site, twin)
+		return forgetTwin(dirs, name, site, twin)
 	}
 	dir, err := os.MkdirTemp("", "orrery-forget-")
 	if err != nil {
@@ -113,7 +120,7 @@ func forget(name string) error {
 	}
 	for patience := 30; ; patience-- {
 		cmd := exec.Command(program, "-C", dir, "down", "--volumes", "--yes-volumes", name)
-		cmd.Env = environment()
+		cmd.Env = environment(dirs)
 		out, err := cmd.CombinedOutput()
 		if err == nil {
 			return os.RemoveAll(dirs.Site(name))
@@ -126,21 +133,21 @@ func forget(name string) error {
 }
 
 // forgetTwin ends a twin, though the site directory of which it was made may be gone.
-func forgetTwin(key, site, twin string) error {
+func forgetTwin(dirs host.Dirs, key, site, twin string) error {
 	var r struct{ Dir string }
 	text, err := os.ReadFile(filepath.Join(dirs.Site(key), "twin.json"))
 	if err := errors.Join(err, json.Unmarshal(text, &r)); err != nil {
 		return os.RemoveAll(dirs.Site(key)) // nothing has been made of it
 	}
 	cmd := exec.Command(program, "--force", "-C", r.Dir, "twin", "destroy", twin)
-	cmd.Env = environment()
+	cmd.Env = environment(dirs)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("twin destroy of %s of site %s: %w\n%s", twin, site, err, out)
 	}
 	return nil
 }
 
-func environment() []string {
+func environment(dirs host.Dirs) []string {
 	return append(os.Environ(), "ORRERY_STATE="+dirs.State, "ORRERY_RUN="+dirs.Run)
 }
 

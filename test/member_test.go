@@ -36,7 +36,7 @@ groupadd orrery; groupadd operators
 for u in ada bob carl; do useradd -m -d $D/home-$u $u; done
 usermod -aG orrery,operators ada; usermod -aG orrery bob
 PREFIX=$D/prefix ../packaging/members orrery
-{ echo "state = \"` + dirs.State + `\""; echo "run = \"` + dirs.Run + `\""; } | cat - /etc/orrery/host.toml > $D/host.toml
+{ echo "state = \"` + s.dirs.State + `\""; echo "run = \"` + s.dirs.Run + `\""; } | cat - /etc/orrery/host.toml > $D/host.toml
 cat $D/host.toml > /etc/orrery/host.toml
 visudo -c`)
 	return h

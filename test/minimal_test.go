@@ -26,8 +26,8 @@ func TestMinimal(t *testing.T) {
 	s.run("check").want(0, "1 node.*no mistakes")
 	s.run("down").want(0, "1 node taken down")
 	s.wantNoTrace()
-	if mounts, _ := os.ReadFile("/proc/self/mountinfo"); strings.Contains(string(mounts), " "+dirs.Run+" ") {
-		t.Errorf("%s is still mounted", dirs.Run)
+	if mounts, _ := os.ReadFile("/proc/self/mountinfo"); strings.Contains(string(mounts), " "+s.dirs.Run+" ") {
+		t.Errorf("%s is still mounted", s.dirs.Run)
 	}
 	s.run("down").want(0, "nothing to take down")
 	s.run("status").want(11, "absent")

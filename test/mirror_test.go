@@ -114,9 +114,9 @@ exit $status`
 // mirror, and compares what was built with what had been built before.
 func mirrorOffline(s *site, dir string) {
 	s.do("up") // so that the settings of the kernel are as nodes need them; they are for all
-	before := records(s, dirs.State)
-	state := filepath.Join(dirs.State, "offline") // on the disk that the tests are on
-	run := dirs.Run + "-offline"
+	before := records(s, s.dirs.State)
+	state := filepath.Join(s.dirs.State, "offline") // on the disk that the tests are on
+	run := s.dirs.Run + "-offline"
 	s.Cleanup(func() { _ = errors.Join(os.RemoveAll(state), os.RemoveAll(run)) })
 	away := *s
 	away.dir = s.TempDir()

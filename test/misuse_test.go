@@ -116,7 +116,7 @@ func TestNobody(t *testing.T) {
 	} {
 		cmd := exec.Command(dir+"/orrery", append([]string{"-C", dir}, strings.Fields(verb)...)...)
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
-		cmd.Env = append(environment(), "HOME=/")
+		cmd.Env = append(environment(dirs), "HOME=/")
 		out, _ := cmd.CombinedOutput()
 		if got := cmd.ProcessState.ExitCode(); got != status {
 			t.Errorf("%s as nobody: exit status %d, want %d\n%s", verb, got, status, out)

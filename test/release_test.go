@@ -89,7 +89,7 @@ func newReleased(t *testing.T, name string, net int) *site {
 // instances gives what there is of the nodes of the site, by name and release; the bridges are the kernel's word.
 func (s *site) instances() map[string]map[int]observe.Node {
 	s.Helper()
-	list, err := lxc.New(dirs, image.Open(dirs.State)).List(s.Context(), s.name)
+	list, err := lxc.New(s.dirs, image.Open(s.dirs.State)).List(s.Context(), s.name)
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -106,7 +106,7 @@ func (s *site) instances() map[string]map[int]observe.Node {
 // inits gives the process ids of the first processes of all instances, by id, so that one that was restarted is known.
 func (s *site) inits() map[string]string {
 	all := map[string]string{}
-	for _, path := range glob(dirs.Nodes(s.name) + "/*/pid") {
+	for _, path := range glob(s.dirs.Nodes(s.name) + "/*/pid") {
 		monitor, _ := os.ReadFile(path)
 		pid := strings.TrimSpace(string(monitor))
 		children, _ := os.ReadFile("/proc/" + pid + "/task/" + pid + "/children")
@@ -499,7 +499,7 @@ func releasePruned(s *site) {
 	if len(is[701].Live) != 3 || len(is[0].Quarantine) != 3 || is[700].Staged != "0001-01-01T00:00:00Z" {
 		s.Errorf("after pruning: %+v", is)
 	}
-	if left := glob(dirs.Release(s.name, 700), dirs.Nodes(s.name)+"/700*"); len(left) > 0 {
+	if left := glob(s.dirs.Release(s.name, 700), s.dirs.Nodes(s.name)+"/700*"); len(left) > 0 {
 		s.Errorf("left of release 700: %v", left)
 	}
 	s.wantLive(701)
@@ -630,7 +630,10 @@ func releaseTwoNumbers(s *site) {
 
 // TestReleaseReboot: after a reboot of the host, the release that was live is live, and the former can still be returned to.
 func TestReleaseReboot(t *testing.T) {
+	t.Parallel()
+	home := newHome(t, "relboot")
 	s := newReleased(t, "it-relboot", 107)
+	s.keepIn(home)
 	s.do("up")
 	s.do("stage", "--release", "701")
 	s.do("switch", "--release", "701")
@@ -718,7 +721,7 @@ func TestReleaseCopy(t *testing.T) {
 	if text, err := greeting("10.99.121.101:7000"); text != "two" {
 		t.Errorf("web0 says %q (%v)", text, err)
 	}
-	copied := filepath.Join(dirs.Release(s.name, 701), "site")
+	copied := filepath.Join(s.dirs.Release(s.name, 701), "site")
 	if _, err := os.Lstat(filepath.Join(copied, "key")); err == nil {
 		t.Error("a key of the host is in the copy")
 	}

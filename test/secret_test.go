@@ -72,11 +72,11 @@ cat /etc/holder.conf
 	}
 	plan := s.run("plan", "--json").want(10)
 	up := s.run("up").want(0)
-	made, err := os.ReadFile(filepath.Join(dirs.Secrets(s.name), "made"))
+	made, err := os.ReadFile(filepath.Join(s.dirs.Secrets(s.name), "made"))
 	if err != nil || len(made) != 40 {
 		t.Fatalf("the generated secret is %d bytes long: %v", len(made), err)
 	}
-	if info, err := os.Stat(filepath.Join(dirs.Secrets(s.name), "made")); err != nil || info.Mode() != 0o600 {
+	if info, err := os.Stat(filepath.Join(s.dirs.Secrets(s.name), "made")); err != nil || info.Mode() != 0o600 {
 		t.Errorf("its mode is %v: %v", info.Mode(), err)
 	}
 
@@ -116,7 +116,7 @@ cat /etc/holder.conf
 	s.do("stop") // so that all is on disk
 	searched := s.search(s.dir, values)
 	for _, dir := range []string{"sites", "store", "log", "build"} {
-		searched += s.search(filepath.Join(dirs.State, dir), values, filepath.Join(dirs.Secrets(s.name), "made"))
+		searched += s.search(filepath.Join(s.dirs.State, dir), values, filepath.Join(s.dirs.Secrets(s.name), "made"))
 	}
 	if searched < 1000 {
 		t.Errorf("only %d files were searched", searched)

@@ -14,15 +14,18 @@ import (
 	"testing"
 	"time"
 
+	"orrery/internal/host"
 	"orrery/test/need"
 )
 
 // A site is a site directory of a test. When the test ends it is taken down, and nothing may be left of it.
 type site struct {
 	*testing.T
-	name string
-	dir  string
-	env  []string
+	name    string
+	dir     string
+	dirs    host.Dirs // where its state is
+	program string
+	env     []string
 }
 
 // files are those of a site directory, by path.
@@ -32,7 +35,7 @@ type files map[string]string
 func newSite(t *testing.T, name, siteFile string, rest files) *site {
 	t.Helper()
 	need.Integration(t)
-	s := &site{T: t, name: name, dir: t.TempDir(), env: environment()}
+	s := &site{T: t, name: name, dir: t.TempDir(), dirs: dirs, program: program, env: environment(dirs)}
 	s.write("site.toml", "site.name = \""+name+"\"\n"+siteFile)
 	for path, text := range rest {
 		s.write(path, text)
@@ -62,8 +65,20 @@ func newExample(t *testing.T, example, name string, replace ...string) *site {
 	return s
 }
 
+// keepIn says where the state of the site is from now on.
+func (s *site) keepIn(dirs host.Dirs) {
+	s.dirs, s.env = dirs, environment(dirs)
+}
+
+// at gives the site to one who keeps it in other directories.
+func (s *site) at(dirs host.Dirs) *site {
+	other := *s
+	other.keepIn(dirs)
+	return &other
+}
+
 func (s *site) end() {
-	if err := forget(s.name); err != nil {
+	if err := forget(s.dirs, s.name); err != nil {
 		s.Error(err)
 		return
 	}
@@ -113,7 +128,7 @@ func (s *site) command(args ...string) (cmd *exec.Cmd, out, errs *bytes.Buffer) 
 	if s.dir != "" {
 		args = append([]string{"-C", s.dir}, args...)
 	}
-	cmd = exec.Command(program, args...)
+	cmd = exec.Command(s.program, args...)
 	cmd.Env, cmd.Stdout, cmd.Stderr = s.env, out, errs
 	cmd.WaitDelay = time.Second // what it leaves in a node may hold the pipes
 	return cmd, out, errs

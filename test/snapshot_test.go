@@ -85,7 +85,7 @@ func snapshotPause(s *site) {
 while [ ! -e /srv/data/b ]; do sleep 0.1; done`)
 	for range 5 {
 		id := s.snapshot("n1", "n2").ID
-		at := filepath.Join(dirs.Snapshots(s.name), id)
+		at := filepath.Join(s.dirs.Snapshots(s.name), id)
 		a, b := number(s, at+"/nodes/11/upper/root/a"), number(s, at+"/volumes/data/n1/b")
 		if a != b && a != b+1 {
 			s.Errorf("the private layer is at %d and the volume at %d", a, b)
@@ -93,7 +93,7 @@ while [ ! -e /srv/data/b ]; do sleep 0.1; done`)
 	}
 	s.sh("n1", "touch /root/stop")
 	ids := strings.Fields(s.do("snapshot", "ls"))
-	if len(glob(dirs.Snapshots(s.name)+"/*")) != 10 || !strings.Contains(strings.Join(ids, " "), shortest.ID) {
+	if len(glob(s.dirs.Snapshots(s.name)+"/*")) != 10 || !strings.Contains(strings.Join(ids, " "), shortest.ID) {
 		s.Errorf("ls tells %q", ids)
 	}
 	s.run("snapshot", "rm", shortest.ID).want(0)
@@ -167,14 +167,14 @@ func snapshotUndone(s *site) {
 	}
 	s.do("up")
 	s.settled()
-	if left := glob(dirs.Site(s.name)+"/nodes/*/private/.*aside", dirs.Site(s.name)+"/volumes/*/.*", dirs.Site(s.name)+"/restoring.json"); len(left) > 0 {
+	if left := glob(s.dirs.Site(s.name)+"/nodes/*/private/.*aside", s.dirs.Site(s.name)+"/volumes/*/.*", s.dirs.Site(s.name)+"/restoring.json"); len(left) > 0 {
 		s.Errorf("left is %v", left)
 	}
 }
 
 // snapshotKilled: however a run ends, nodes go on, and nothing half made is kept.
 func snapshotKilled(s *site) {
-	before := len(glob(dirs.Snapshots(s.name) + "/*"))
+	before := len(glob(s.dirs.Snapshots(s.name) + "/*"))
 	whole := 0
 	for range 10 {
 		cmd, _, _ := s.command("snapshot")
@@ -190,10 +190,10 @@ func snapshotKilled(s *site) {
 		s.eventually(5*time.Second, func() error { return wantStatus(s.run("status"), 0) })
 	}
 	s.snapshot("n1")
-	if left := glob(dirs.Snapshots(s.name) + "/.*"); len(left) > 0 {
+	if left := glob(s.dirs.Snapshots(s.name) + "/.*"); len(left) > 0 {
 		s.Errorf("left is %v", left)
 	}
-	if now := len(glob(dirs.Snapshots(s.name)+"/*")) - before; now < whole+1 {
+	if now := len(glob(s.dirs.Snapshots(s.name)+"/*")) - before; now < whole+1 {
 		s.Errorf("%d snapshots were finished, and %d are there", whole+1, now)
 	}
 	// A restore that is killed is finished by the next, whose way back leads to what was there before the first.

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"orrery/internal/host"
 )
 
 // TestTwoStateDirectories: a site that is up is not brought up, nor taken down, from another state directory.
@@ -13,7 +15,6 @@ func TestTwoStateDirectories(t *testing.T) {
 	s := newSite(t, "it-states", "[network.lan]\nsubnet = \"10.99.126.0/24\"\n[image.debian]\nsuite = \"bookworm\"\n[node.one]\nid = 1\n", nil)
 	s.do("up")
 	before := s.init("one")
-	other := *s
 	state, run := t.TempDir(), "/run/orrery-test-states"
 	if err := os.Chmod(state, 0o711); err != nil {
 		t.Fatal(err)
@@ -22,9 +23,9 @@ func TestTwoStateDirectories(t *testing.T) {
 		_ = unix.Unmount(run, unix.MNT_DETACH)
 		_ = os.RemoveAll(run)
 	})
-	other.env = append(os.Environ(), "ORRERY_STATE="+state, "ORRERY_RUN="+run)
+	other := s.at(host.Dirs{State: state, Run: run})
 	for _, verb := range []string{"up", "down"} {
-		other.run(verb).want(4, "site it-states is on this machine already, kept in "+dirs.State, "ORRERY_STATE="+dirs.State+" orrery down")
+		other.run(verb).want(4, "site it-states is on this machine already, kept in "+s.dirs.State, "ORRERY_STATE="+s.dirs.State+" orrery down")
 	}
 	if is := s.init("one"); is != before {
 		t.Errorf("init of the node was %s and is %s", before, is)

@@ -62,12 +62,12 @@ script = "echo here > /srv/data/open; chmod 0666 /srv/data/open; cat /etc/holder
 	}
 	loosen(s) // as a version before had them
 	s.do("up")
-	wantClosed(t, s.closedTo(nobody, dirs.State, dirs.Run))
+	wantClosed(t, s.closedTo(nobody, s.dirs.State, s.dirs.Run))
 }
 
 // loosen gives what is a host's the modes that it had once.
 func loosen(s *site) {
-	for _, path := range append(glob(dirs.State+"/sites/"+s.name+"/*"), dirs.State, dirs.Run, dirs.Run+"/sites", dirs.Run+"/sites/"+s.name, dirs.State+"/sites") {
+	for _, path := range append(glob(s.dirs.State+"/sites/"+s.name+"/*"), s.dirs.State, s.dirs.Run, s.dirs.Run+"/sites", s.dirs.Run+"/sites/"+s.name, s.dirs.State+"/sites") {
 		if info, err := os.Stat(path); err == nil && info.IsDir() && filepath.Base(path) != "volumes" {
 			_ = os.Chmod(path, 0o755)
 		} else if err == nil {
@@ -89,7 +89,7 @@ func (s *site) closedTo(uid uint32, tops ...string) []string {
 	var paths strings.Builder
 	for _, top := range tops {
 		err := filepath.WalkDir(top, func(path string, e fs.DirEntry, err error) error {
-			if path == dirs.State+"/spead2" || path == dirs.State+"/ansible" {
+			if path == s.dirs.State+"/spead2" || path == s.dirs.State+"/ansible" {
 				return fs.SkipDir // programs of the tests
 			}
 			if err == nil && e.Type()&fs.ModeSymlink == 0 {

@@ -14,7 +14,10 @@ import (
 // TestSwitchHistory: in random histories of several releases, whenever a switch or a rollback is killed, also one to a numbered release, the next
 // run converges by itself, and again when the host has rebooted in between.
 func TestSwitchHistory(t *testing.T) {
+	t.Parallel()
+	home := newHome(t, "history")
 	s := newReleased(t, "it-history", 114)
+	s.keepIn(home)
 	random := seed(t)
 	s.edit("site.toml", "[release.701]\n", "[release.702]\n[release.703]\n[release.701]\n")
 	s.do("up")

@@ -21,6 +21,7 @@ import (
 // is never in two hands, and no line of the ledger is lost.
 func TestSwitchKill(t *testing.T) {
 	const kills = 100
+	t.Parallel()
 	s := newReleased(t, "it-switchkill", 110)
 	s.edit("site.toml", "[image.debian]", "[network.data]\nsubnet = \"10.99.111.0/24\"\n[image.debian]")
 	random := seed(t)
@@ -66,7 +67,7 @@ type killing struct {
 
 // kept is what is on record of the releases.
 func (s *site) kept() string {
-	text, _ := os.ReadFile(filepath.Join(dirs.Site(s.name), "releases.json"))
+	text, _ := os.ReadFile(filepath.Join(s.dirs.Site(s.name), "releases.json"))
 	return string(text)
 }
 
@@ -196,7 +197,10 @@ func (k *killing) torn() (whole, partly map[string][]int, clear bool) {
 
 // TestSwitchKillThenMore: a switch was killed, and something else befalls the set before anybody mends it.
 func TestSwitchKillThenMore(t *testing.T) {
+	t.Parallel()
+	home := newHome(t, "switchmore")
 	s := newReleased(t, "it-switchmore", 112)
+	s.keepIn(home)
 	random := seed(t)
 	s.do("up")
 	for range 2 {
@@ -214,7 +218,7 @@ func TestSwitchKillThenMore(t *testing.T) {
 			for _, verb := range []string{"switch", "rollback"} {
 				s.interrupted(random, verb)
 				var lines []string
-				if verb == "rollback" || len(glob(dirs.Volumes(s.name)+"/data/store/ledger")) > 0 {
+				if verb == "rollback" || len(glob(s.dirs.Volumes(s.name)+"/data/store/ledger")) > 0 {
 					lines = s.lines("store")
 				}
 				was := s.kept() + s.standing()

@@ -153,10 +153,10 @@ func toykatVolume(s *site) {
 	s.run("status").want(0)
 	s.run("down", "--volumes", "--yes-volumes", "another").want(9)
 	s.run("down", "--volumes", "--yes-volumes", s.name).want(0, "taken down")
-	if left := glob(dirs.Volumes(s.name) + "/*/*"); len(left) > 0 {
+	if left := glob(s.dirs.Volumes(s.name) + "/*/*"); len(left) > 0 {
 		s.Errorf("volumes are left: %v", left)
 	}
-	if _, err := os.Stat(dirs.Keys(s.name)); err != nil {
+	if _, err := os.Stat(s.dirs.Keys(s.name)); err != nil {
 		s.Errorf("the host keys are gone: %v", err)
 	}
 }

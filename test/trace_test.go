@@ -41,7 +41,7 @@ func (s *site) traces() []string {
 	}
 	mounts, _ := os.ReadFile("/proc/self/mountinfo")
 	for _, line := range strings.Split(string(mounts), "\n") {
-		if strings.Contains(line, dirs.Site(s.name)+"/") || strings.Contains(line, filepath.Join(dirs.Run, "sites", s.name)+"/") {
+		if strings.Contains(line, s.dirs.Site(s.name)+"/") || strings.Contains(line, filepath.Join(s.dirs.Run, "sites", s.name)+"/") {
 			add("mount", line)
 		}
 	}
@@ -57,10 +57,10 @@ func (s *site) traces() []string {
 			add("nftables", line)
 		}
 	}
-	add("file", glob(filepath.Join(dirs.Run, "sites", s.name), dirs.Nodes(s.name)+"/*", dirs.Nodes(s.name)+"/.??*")...)
+	add("file", glob(filepath.Join(s.dirs.Run, "sites", s.name), s.dirs.Nodes(s.name)+"/*", s.dirs.Nodes(s.name)+"/.??*")...)
 	add("claim", glob(filepath.Join("/run/orrery/claims", s.name))...)
 	for _, slot := range glob("/var/lib/orrery/slots/*") {
-		if owner, _ := os.Readlink(slot); strings.HasPrefix(owner, dirs.State+":"+s.name+"/") {
+		if owner, _ := os.Readlink(slot); strings.HasPrefix(owner, s.dirs.State+":"+s.name+"/") {
 			add("slot", slot+" of "+owner)
 		}
 	}
@@ -72,7 +72,7 @@ func (s *site) processes() []string {
 	var all []string
 	for _, path := range glob("/proc/[0-9]*/cmdline") {
 		text, _ := os.ReadFile(path)
-		if strings.Contains(string(text), dirs.Nodes(s.name)+"/") {
+		if strings.Contains(string(text), s.dirs.Nodes(s.name)+"/") {
 			all = append(all, path+": "+strings.ReplaceAll(string(text), "\x00", " "))
 		}
 	}
@@ -82,7 +82,7 @@ func (s *site) processes() []string {
 // init gives the process id of a node's init on the host and when it started, so that a node that was restarted is known.
 func (s *site) init(node string) string {
 	s.Helper()
-	e := lxc.New(dirs, image.Open(dirs.State))
+	e := lxc.New(s.dirs, image.Open(s.dirs.State))
 	nodes, err := e.List(s.Context(), s.name)
 	if err != nil {
 		s.Fatal(err)
@@ -91,7 +91,7 @@ func (s *site) init(node string) string {
 		if n.Name != node {
 			continue
 		}
-		monitor, _ := os.ReadFile(nodedir.Of(dirs, s.name, n.ID).File("pid"))
+		monitor, _ := os.ReadFile(nodedir.Of(s.dirs, s.name, n.ID).File("pid"))
 		pid := strings.TrimSpace(string(monitor))
 		child, err := os.ReadFile("/proc/" + pid + "/task/" + pid + "/children")
 		if err != nil || strings.TrimSpace(string(child)) == "" {

@@ -267,7 +267,7 @@ func TestTwinForgotten(t *testing.T) {
 	s.do("up")
 	key := s.name + ".f"
 	waiter := func() int {
-		waiting, err := later.List(dirs)
+		waiting, err := later.List(s.dirs)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -294,8 +294,7 @@ func TestTwinForgotten(t *testing.T) {
 			return nil
 		})
 	}
-	s.do("twin", "create", s.dir, "f", "--expires", "20s")
-	over := time.Now().Add(20 * time.Second)
+	s.do("twin", "create", s.dir, "f", "--expires", "10m")
 	kill()
 	s.run("--twin", "f", "status").want(0, "twin f is to end at .* but the process that waited for that has ended")
 	s.do("up")
@@ -303,9 +302,8 @@ func TestTwinForgotten(t *testing.T) {
 		t.Error("nobody sees to the end of the twin")
 	}
 	kill()
-	time.Sleep(time.Until(over.Add(16 * time.Second)))
-	s.run("--twin", "f", "stop").want(6, "twin "+key+" expired at .* it is destroyed now", "Twin f of "+s.name+" is gone")
-	if _, err := os.Stat(dirs.Site(key)); err == nil {
+	s.after(11*time.Minute).run("--twin", "f", "stop").want(6, "twin "+key+" expired at .* it is destroyed now", "Twin f of "+s.name+" is gone")
+	if _, err := os.Stat(s.dirs.Site(key)); err == nil {
 		t.Error("the twin is there")
 	}
 	s.do("down")

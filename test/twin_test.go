@@ -237,7 +237,7 @@ func TestTwin(t *testing.T) {
 	twins := []string{"dev1", "dev2", "part", "toy", "brief", "cut"}
 	s.Cleanup(func() { // before the site's own end
 		for _, twin := range twins {
-			if _, err := os.Stat(dirs.Site(s.name + "." + twin)); err == nil {
+			if _, err := os.Stat(s.dirs.Site(s.name + "." + twin)); err == nil {
 				_ = s.run("--force", "twin", "destroy", twin)
 			}
 		}
@@ -282,7 +282,7 @@ func (s *site) undisturbed() func() {
 	}
 	records := func() map[string]string {
 		all := map[string]string{}
-		for _, path := range glob(dirs.Nodes(s.name) + "/*/node.json") {
+		for _, path := range glob(s.dirs.Nodes(s.name) + "/*/node.json") {
 			text, _ := os.ReadFile(path)
 			all[path] = string(text)
 		}
@@ -353,7 +353,7 @@ func twinSame(s *site, all []double) {
 
 // twinDisk: a twin costs next to nothing.
 func twinDisk(s *site, all []double) {
-	out, err := sh("du -sk " + dirs.Site(all[1].key()) + " | cut -f1")
+	out, err := sh("du -sk " + s.dirs.Site(all[1].key()) + " | cut -f1")
 	if kib := atoi(out); err != nil || kib > 4*1024 {
 		s.Errorf("a twin of 4 nodes takes %d KiB: %v", kib, err)
 	}
@@ -659,7 +659,7 @@ func twinReleases(s *site, all []double) {
 	edition("first")
 	dev1.run("status").want(0)
 	s.run("release", "ls").want(0, "7 +declared")
-	for _, path := range glob(dirs.Nodes(s.name) + "/7*") {
+	for _, path := range glob(s.dirs.Nodes(s.name) + "/7*") {
 		s.Errorf("production has %s", path)
 	}
 }
@@ -686,7 +686,7 @@ func twinMistakes(s *site, _ []double) {
 	must(s.T, err)
 	must(s.T, os.WriteFile(filepath.Join(broken, "site.toml"), append(text, "[node.more]\nid = 15\nroles = [\"dsih\"]\n"...), 0o644))
 	s.run("twin", "create", broken, "x1").want(3, `site.toml:\d+: .*dsih`)
-	if left := glob(dirs.Site(s.name + ".x*")); len(left) > 0 {
+	if left := glob(s.dirs.Site(s.name + ".x*")); len(left) > 0 {
 		s.Errorf("left are %v", left)
 	}
 }
@@ -699,7 +699,7 @@ func twinExpires(s *site, _ []double) {
 	brief.run("status").want(0)
 	s.run("twin", "ls").want(0, `brief +it-twin +root +1 of 1 run +none +\S+ \S+ +20\d\d-`)
 	s.eventually(time.Minute, func() error {
-		if _, err := os.Stat(dirs.Site(brief.key())); err == nil {
+		if _, err := os.Stat(s.dirs.Site(brief.key())); err == nil {
 			return fmt.Errorf("it is still there")
 		}
 		return nil
@@ -722,7 +722,7 @@ func twinKilled(s *site, _ []double) {
 		if s.killed(time.Duration(random.Float64()*float64(span)), create...) {
 			killed++
 		}
-		if _, err := os.Stat(filepath.Join(dirs.Site(cut.key()), "twin.json")); err != nil {
+		if _, err := os.Stat(filepath.Join(s.dirs.Site(cut.key()), "twin.json")); err != nil {
 			s.run("twin", "destroy", "cut").want(3, "no twin")
 			continue // nothing has been made yet
 		}
@@ -739,7 +739,7 @@ func twinKilled(s *site, _ []double) {
 		}
 		s.do("twin", "destroy", "cut")
 		cut.as().wantNoTrace()
-		if _, err := os.Stat(dirs.Site(cut.key())); err == nil {
+		if _, err := os.Stat(s.dirs.Site(cut.key())); err == nil {
 			s.Error("its directory is still there")
 		}
 		if s.Failed() {
@@ -759,7 +759,7 @@ func twinEnd(s *site, dev1, dev2 double) {
 		s.run("twin", "destroy", d.twin).want(0, "is gone")
 		d.as().wantNoTrace()
 	}
-	left := glob(dirs.Site(s.name+".*"), filepath.Join(dirs.Run, "sites", s.name+".*"), filepath.Join(dirs.Run, "later", "*-"+s.name+".*"))
+	left := glob(s.dirs.Site(s.name+".*"), filepath.Join(s.dirs.Run, "sites", s.name+".*"), filepath.Join(s.dirs.Run, "later", "*-"+s.name+".*"))
 	if left = append(left, routers(s.name)...); len(left) > 0 {
 		s.Errorf("left are %v", left)
 	}

@@ -55,7 +55,7 @@ shared = true
 
 // renamedNodes: the data of a node that is called otherwise now is not lost without a word, and the new name can have it.
 func renamedNodes(s *site) {
-	data := filepath.Join(dirs.Volumes(s.name), "data")
+	data := filepath.Join(s.dirs.Volumes(s.name), "data")
 	s.run("volume", "ls").want(0, "data +n1 +.* -\n")
 	s.edit("site.toml", "n{1..2}", "m{1..2}")
 	s.run("plan").want(10, "volume data of n1 is used by no node any more, and m1 looks like its heir: orrery volume adopt n1 m1 gives it the data", "adopt n2 m2")

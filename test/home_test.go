@@ -1,0 +1,48 @@
+package test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"orrery/internal/host"
+	"orrery/test/need"
+)
+
+// homes is where the state directories are of tests that must not meet other sites.
+var homes = filepath.Join(need.State(), "homes")
+
+// home gives the directories of such a test.
+func home(name string) host.Dirs {
+	return host.Dirs{State: filepath.Join(homes, name), Run: need.Run() + "-" + name}
+}
+
+// newHome makes them, with the layers of all: what brings up all sites of a state directory finds none but this test's. They go when the test ends.
+func newHome(t *testing.T, name string) host.Dirs {
+	t.Helper()
+	home := home(name)
+	need.Apart(t, home.State)
+	t.Cleanup(func() {
+		if err := dropHome(home); err != nil {
+			t.Error(err)
+		}
+	})
+	return home
+}
+
+// dropHome takes down what stands in such directories and removes them, also where a test was killed.
+func dropHome(home host.Dirs) error {
+	if err := forgetAll(home); err != nil {
+		return err
+	}
+	_ = unix.Unmount(home.Run, unix.MNT_DETACH)
+	_ = unix.Unmount(home.State, unix.MNT_DETACH) // where it is a disk of its own
+	for _, path := range []string{home.State + ".img", home.Run, home.State} {
+		if err := os.RemoveAll(path); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,31 @@
+package need
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Apart makes a state directory below that of all integration tests, with their layers and nothing else of theirs: what is done there to all sites is done to
+// no other test's.
+func Apart(t testing.TB, state string) {
+	t.Helper()
+	Integration(t)
+	if err := os.MkdirAll(state, 0o711); err != nil {
+		t.Fatal(err)
+	}
+	for dir := state; strings.HasPrefix(dir, State()+"/"); dir = filepath.Dir(dir) { // whatever root's umask is, nodes must be able to come up
+		if err := os.Chmod(dir, 0o711); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, shared := range []string{"store", "cache"} {
+		of := filepath.Join(State(), shared)
+		err := errors.Join(os.MkdirAll(of, 0o700), os.Symlink(of, filepath.Join(state, shared)))
+		if err != nil && !errors.Is(err, os.ErrExist) {
+			t.Fatal(err)
+		}
+	}
+}
