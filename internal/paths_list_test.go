@@ -81,6 +81,7 @@ var paths = map[string]string{
 	"internal/engine/cgroup/limits.go":      ofKernel,
 	"internal/engine/cgroup/remove.go":      ofKernel,
 	"internal/engine/cgroup/start.go":       ofKernel,
+	"internal/engine/confine/cell.go":       ofHosts,
 	"internal/engine/enginetest/layered.go": ofOwn,
 	"internal/engine/enginetest/writers.go": ofNode,
 	"internal/engine/lxc/config.go":         ofOwn,

@@ -11,31 +11,40 @@ import (
 	"syscall"
 )
 
-// Start makes the group, unless it is there, and starts a command in it. It is to be called by work that has a thread of its own (host.Apart): in version 1,
-// the thread goes there first, as who starts something gives it its own groups. So nothing that the command does is ever outside.
+// Start starts a command in the group. It is to be called by work that has a thread of its own (host.Apart), see Join.
 func (g Group) Start(cmd *exec.Cmd) error {
-	if err := g.Make(); err != nil {
+	joined, err := g.Join(cmd)
+	if err != nil {
 		return err
+	}
+	defer joined()
+	return cmd.Start()
+}
+
+// Join makes the group, unless it is there, and lets a command be in it that the calling thread starts; then joined is to be called. In version 1, the thread
+// goes there itself, as who starts something gives it its own groups. So nothing that the command does is ever outside.
+func (g Group) Join(cmd *exec.Cmd) (joined func(), err error) {
+	if err := g.Make(); err != nil {
+		return nil, err
 	}
 	v1, v2 := g.at.versions()
 	for _, root := range v1 {
 		if err := os.WriteFile(filepath.Join(root, g.name, "tasks"), []byte("0"), 0); err != nil { // whoever writes it
-			return err
+			return nil, err
 		}
 	}
 	if v2 == "" {
-		return cmd.Start()
+		return func() {}, nil
 	}
 	group, err := os.Open(filepath.Join(v2, g.name))
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer group.Close()
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
 	}
 	cmd.SysProcAttr.UseCgroupFD, cmd.SysProcAttr.CgroupFD = true, int(group.Fd())
-	return cmd.Start()
+	return func() { group.Close() }, nil //nolint:errcheck // nothing was written to it
 }
 
 // Make makes the group in every hierarchy, unless it is there.

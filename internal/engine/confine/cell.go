@@ -1,0 +1,170 @@
+// Package confine starts programs of the host that a node may take over, such as QEMU, with as little as they need: as a user that is nobody else, without
+// capabilities, in namespaces of their own, and with a root in which there is nothing but what they are shown. Whatever else they need is handed to them
+// open.
+package confine
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"orrery/internal/engine/cgroup"
+)
+
+// A Cell is what a program sees of this host.
+type Cell struct {
+	At      string   // an empty directory, on which its root is mounted where nobody else sees it
+	User    int      // as which it runs, and the group of the same number
+	Sees    []string // files and directories of the host, at the same paths, which it may read; one that is not there is left out
+	Devices []string // of the host's /dev, which it may use beside those that all programs expect
+}
+
+// QEMU is what QEMU sees, beside itself and what its machine boots from: libraries and firmware, which no package keeps from anybody.
+var QEMU = []string{
+	"/lib", "/lib64", "/usr/lib", "/usr/lib64", "/etc/ld.so.cache", "/usr/share/qemu", "/usr/share/seabios", "/usr/share/OVMF", "/usr/share/qemu-efi-aarch64",
+}
+
+// Sandbox is the value of QEMU's option -sandbox: what it never needs when all that it has was opened before.
+const Sandbox = "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny"
+
+// Start starts a command in the cell, and in a control group. It is to be called by work that has a thread of its own (host.Apart): the thread goes there
+// first. The command has namespaces of its own, and of open files those that it is given.
+func (c Cell) Start(cmd *exec.Cmd, in cgroup.Group) error {
+	joined, err := in.Join(cmd)
+	if err != nil {
+		return err
+	}
+	defer joined()
+	if err := c.enter(); err != nil {
+		return fmt.Errorf("a cell for %s: %w", filepath.Base(cmd.Path), err)
+	}
+	if err := shutInherited(); err != nil {
+		return err
+	}
+	attr := attributes(cmd)
+	attr.Cloneflags |= unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWPID
+	attr.Credential = &syscall.Credential{Uid: uint32(c.User), Gid: uint32(c.User)}
+	return cmd.Start()
+}
+
+// attributes gives those of a command that outlives us, and that learns nothing from our environment.
+func attributes(cmd *exec.Cmd) *syscall.SysProcAttr {
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	cmd.Dir, cmd.Env, cmd.SysProcAttr.Setsid = "/", []string{}, true
+	return cmd.SysProcAttr
+}
+
+// shutInherited keeps to ourselves what whoever has started us has left open: what we open ourselves, no program gets unasked.
+func shutInherited() error {
+	return os.NewSyscallError("close_range", unix.CloseRange(3, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC))
+}
+
+// enter moves the calling thread into a mount namespace with the cell as its root.
+func (c Cell) enter() error {
+	if err := unix.Unshare(unix.CLONE_FS | unix.CLONE_NEWNS); err != nil {
+		return os.NewSyscallError("unshare", err)
+	}
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return os.NewSyscallError("make mounts private", err)
+	}
+	if err := unix.Mount("orrery", c.At, "tmpfs", unix.MS_NOSUID, "mode=755,size=64k"); err != nil {
+		return &os.PathError{Op: "mount a tmpfs", Path: c.At, Err: err}
+	}
+	for _, path := range c.Sees {
+		if err := c.show(path); err != nil {
+			return err
+		}
+	}
+	for _, name := range append([]string{"null", "urandom"}, c.Devices...) {
+		if err := c.device(name); err != nil {
+			return err
+		}
+	}
+	return c.shut()
+}
+
+// show makes a file or directory of the host visible. A link is one there, too: it leads to what is seen or nowhere.
+func (c Cell) show(path string) error {
+	info, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	at := filepath.Join(c.At, path)
+	if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
+		return err
+	}
+	switch {
+	case info.Mode()&fs.ModeSymlink != 0:
+		to, err := os.Readlink(path)
+		if err != nil {
+			return err
+		}
+		return os.Symlink(to, at)
+	case info.IsDir():
+		err = os.MkdirAll(at, 0o755)
+	default:
+		err = os.WriteFile(at, nil, 0o644)
+	}
+	if err != nil {
+		return err
+	}
+	loose, err := unix.OpenTree(unix.AT_FDCWD, path, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
+	if err != nil {
+		return &os.PathError{Op: "open_tree", Path: path, Err: err}
+	}
+	defer unix.Close(loose) //nolint:errcheck // nothing was written to it
+	attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NODEV | unix.MOUNT_ATTR_NOSUID}
+	if err := unix.MountSetattr(loose, "", unix.AT_EMPTY_PATH, &attr); err != nil {
+		return &os.PathError{Op: "mount_setattr", Path: path, Err: err}
+	}
+	if err := unix.MoveMount(loose, "", unix.AT_FDCWD, at, unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
+		return &os.PathError{Op: "move_mount", Path: at, Err: err}
+	}
+	return nil
+}
+
+// device makes a device as the program's own: on the host, it may be root's.
+func (c Cell) device(name string) error {
+	var st unix.Stat_t
+	if err := unix.Stat(filepath.Join("/dev", name), &st); err != nil {
+		return &os.PathError{Op: "look at", Path: "/dev/" + name, Err: err}
+	}
+	at := filepath.Join(c.At, "dev", name)
+	if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
+		return err
+	}
+	if err := unix.Mknod(at, st.Mode&unix.S_IFMT|0o600, int(st.Rdev)); err != nil {
+		return &os.PathError{Op: "mknod", Path: at, Err: err}
+	}
+	return os.Chown(at, c.User, c.User)
+}
+
+// shut lets the thread see the cell and nothing else.
+func (c Cell) shut() error {
+	if err := unix.Chdir(c.At); err != nil {
+		return os.NewSyscallError("chdir", err)
+	}
+	// The old root comes to lie over the new one (pivot_root(2)), and is taken away.
+	if err := unix.PivotRoot(".", "."); err != nil {
+		return os.NewSyscallError("pivot_root", err)
+	}
+	if err := unix.Unmount(".", unix.MNT_DETACH); err != nil {
+		return os.NewSyscallError("umount", err)
+	}
+	if err := unix.Chdir("/"); err != nil {
+		return os.NewSyscallError("chdir", err)
+	}
+	return os.NewSyscallError("make the root read-only", unix.Mount("", "/", "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY|unix.MS_NOSUID, ""))
+}

@@ -1,0 +1,231 @@
+package confine
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"orrery/internal/engine/cgroup"
+	"orrery/internal/host"
+	"orrery/internal/image/rootfs"
+	"orrery/test/need"
+)
+
+const first = 1_900_065_536 // of a range of user ids
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// listening makes a socket to be handed over.
+func listening(t *testing.T, path string) *os.File {
+	t.Helper()
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	must(t, err)
+	l.SetUnlinkOnClose(false)
+	f, err := l.File()
+	must(t, err)
+	must(t, l.Close())
+	t.Cleanup(func() { _ = f.Close() })
+	return f
+}
+
+// ended sees to it that a command that was started has an end, and that its words are told.
+func ended(t *testing.T, cmd *exec.Cmd, in cgroup.Group) {
+	t.Helper()
+	log := filepath.Join(t.TempDir(), "log")
+	f, err := os.Create(log)
+	must(t, err)
+	cmd.Stdout, cmd.Stderr = f, f
+	t.Cleanup(func() {
+		if cmd.Process != nil {
+			_ = cmd.Process.Kill()
+			_ = cmd.Wait()
+		}
+		_ = in.Kill(context.Background())
+		cgroup.Remove(in)
+		cgroup.RemoveEmpty("it-confine")
+		if text, _ := os.ReadFile(log); t.Failed() {
+			t.Logf("it said: %s", text)
+		}
+	})
+}
+
+// status gives what /proc says of a process: lines of its status.
+func status(t *testing.T, pid int) map[string]string {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	must(t, err)
+	all := map[string]string{}
+	for line := range strings.Lines(string(text)) {
+		key, value, _ := strings.Cut(line, ":")
+		all[key] = strings.Join(strings.Fields(value), " ")
+	}
+	return all
+}
+
+func wantStatus(t *testing.T, pid int, want map[string]string) {
+	t.Helper()
+	has := status(t, pid)
+	for key, value := range want {
+		if has[key] != value {
+			t.Errorf("%s is %q, not %q", key, has[key], value)
+		}
+	}
+}
+
+// apart wants a process to have namespaces that we do not have.
+func apart(t *testing.T, pid int, spaces ...string) {
+	t.Helper()
+	for _, space := range spaces {
+		ours, err := os.Readlink("/proc/self/ns/" + space)
+		must(t, err)
+		if its, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/%s", pid, space)); err != nil || its == ours {
+			t.Errorf("its %s namespace is ours: %v", space, err)
+		}
+	}
+}
+
+// TestQEMUInACell: QEMU runs as nobody else, can do nothing that needs a privilege, sees what it is shown, and has open what it is given.
+func TestQEMUInACell(t *testing.T) {
+	need.Integration(t)
+	qemu, err := exec.LookPath("qemu-system-x86_64")
+	if err != nil {
+		t.Skip(err)
+	}
+	dir, in := t.TempDir(), cgroup.Of("it-confine", 1)
+	at, kernel := filepath.Join(dir, "cell"), filepath.Join(dir, "vmlinux")
+	must(t, os.Mkdir(at, 0o700))
+	must(t, os.WriteFile(kernel, []byte("kernel"), 0o644))
+	secret, err := unix.Open(kernel, unix.O_RDONLY, 0) // as a shell may have left something
+	must(t, err)
+	defer unix.Close(secret)
+
+	cmd := exec.Command(qemu, "-nodefaults", "-no-user-config", "-display", "none", "-M", "q35,memory-backend=mem", "-accel", "tcg", "-m", "64", "-S",
+		"-object", "memory-backend-memfd,id=mem,size=64M,share=on", "-chardev", "socket,id=qmp,fd=3,server=on,wait=off", "-mon", "chardev=qmp,mode=control",
+		"-sandbox", Sandbox)
+	cmd.ExtraFiles = []*os.File{listening(t, filepath.Join(dir, "qmp"))}
+	ended(t, cmd, in)
+	c := Cell{At: at, User: first + 65535, Sees: append(slices.Clone(QEMU), qemu, kernel, "/not/there")}
+	must(t, host.Apart(func() error { return c.Start(cmd, in) }))
+
+	conn, err := net.Dial("unix", filepath.Join(dir, "qmp"))
+	must(t, err)
+	defer conn.Close()
+	must(t, conn.SetDeadline(time.Now().Add(time.Minute)))
+	if greeting, err := bufio.NewReader(conn).ReadString('\n'); err != nil || !strings.Contains(greeting, "QMP") {
+		t.Fatalf("%q, %v", greeting, err)
+	}
+	pid := cmd.Process.Pid
+	id := fmt.Sprint(c.User)
+	four := strings.Join([]string{id, id, id, id}, " ")
+	const none = "0000000000000000"
+	wantStatus(t, pid, map[string]string{"Uid": four, "Gid": four, "Groups": "", "CapPrm": none, "CapEff": none, "CapAmb": none, "NoNewPrivs": "1", "Seccomp": "2"})
+	apart(t, pid, "mnt", "net", "ipc", "uts", "pid")
+	if !slices.Contains(in.Processes(), pid) {
+		t.Error("it is not in its control group")
+	}
+
+	root := fmt.Sprintf("/proc/%d/root", pid)
+	if _, err := os.Stat(root + kernel); err != nil {
+		t.Errorf("what it is shown it does not see: %v", err)
+	}
+	for _, path := range []string{"/proc", "/sys", "/var", "/root", "/home", "/run", "/etc/passwd", "/etc/shadow", "/usr/bin/env", "/dev/kvm", filepath.Join(dir, "qmp"), "/not"} {
+		if _, err := os.Lstat(root + path); err == nil {
+			t.Errorf("it sees %s", path)
+		}
+	}
+	for _, path := range []string{"/new", "/dev/new", "/usr/lib/new", kernel} {
+		if f, err := os.OpenFile(root+path, os.O_CREATE|os.O_WRONLY, 0o600); err == nil { // not even we may
+			f.Close()
+			t.Errorf("%s is written", path)
+		}
+	}
+	if mounts, err := rootfs.MountsOf("self"); err != nil || slices.ContainsFunc(mounts, func(m rootfs.Mounted) bool { return strings.HasPrefix(m.At, at) }) {
+		t.Errorf("the host sees it: %v", err)
+	}
+	open, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
+	must(t, err)
+	for _, e := range open {
+		if to, _ := os.Readlink(fmt.Sprintf("/proc/%d/fd/%s", pid, e.Name())); strings.HasPrefix(to, dir) {
+			t.Errorf("it has %s open", to)
+		}
+	}
+}
+
+// TestShare: virtiofsd works as root of a node's ids, which is nobody on the host, and what it makes is root's on disk.
+func TestShare(t *testing.T) {
+	need.Integration(t)
+	dir, in := t.TempDir(), cgroup.Of("it-confine", 2)
+	at := func(name string) string { return filepath.Join(dir, name) }
+	for _, d := range []string{"lower/etc", "private/upper", "private/work", "rootfs"} {
+		must(t, os.MkdirAll(at(d), 0o755))
+	}
+	for d := dir; d != "/" && d != os.TempDir(); d = filepath.Dir(d) { // as nodedir lets the node's root go through
+		must(t, os.Chmod(d, 0o711))
+	}
+	s := Share{&rootfs.Overlay{Lower: []string{at("lower")}, Upper: at("private/upper"), Work: at("private/work"), Target: at("rootfs"),
+		IDs: rootfs.IDs{First: first, Size: 65536}}}
+
+	t.Run("what it makes", func(t *testing.T) {
+		cmd := exec.Command("/bin/sh", "-ec", "cd "+at("rootfs")+"; mkdir etc/new; chown 7:8 etc/new; id -u; ! cat /etc/shadow 2>/dev/null; ! mknod etc/zero c 1 5 2>/dev/null")
+		ended(t, cmd, in)
+		must(t, s.Start(cmd, in))
+		must(t, cmd.Wait())
+		var st unix.Stat_t
+		must(t, unix.Stat(at("private/upper/etc/new"), &st))
+		if st.Uid != 7 || st.Gid != 8 {
+			t.Errorf("on disk it is %d:%d's", st.Uid, st.Gid)
+		}
+	})
+
+	t.Run("virtiofsd", func(t *testing.T) {
+		program := "/usr/lib/qemu/virtiofsd"
+		if _, err := os.Stat(program); err != nil {
+			t.Skip(err)
+		}
+		cmd := exec.Command(program, "--fd=3", "-o", "source="+at("rootfs")+",cache=auto,sandbox=namespace,xattr,posix_acl", "--thread-pool-size=0", "--rlimit-nofile=0")
+		cmd.ExtraFiles = []*os.File{listening(t, at("fs"))}
+		ended(t, cmd, in)
+		must(t, s.Start(cmd, in))
+		conn, err := net.Dial("unix", at("fs"))
+		must(t, err)
+		defer conn.Close()
+		var limit unix.Rlimit
+		must(t, unix.Prlimit(cmd.Process.Pid, unix.RLIMIT_NOFILE, nil, &limit))
+		if limit.Cur < limit.Max && limit.Cur < 1_000_000 {
+			t.Errorf("it may open %d files of %d", limit.Cur, limit.Max)
+		}
+		worker := 0 // it shuts itself off, in a process of its own
+		for begun := time.Now(); worker == 0; time.Sleep(20 * time.Millisecond) {
+			for _, pid := range in.Processes() {
+				if pid != cmd.Process.Pid && status(t, pid)["Seccomp"] == "2" {
+					worker = pid
+				}
+			}
+			if time.Since(begun) > time.Minute {
+				t.Fatal("it does not come up")
+			}
+		}
+		id := fmt.Sprint(first)
+		four := strings.Join([]string{id, id, id, id}, " ")
+		wantStatus(t, worker, map[string]string{"Uid": four, "Gid": four, "NoNewPrivs": "1"})
+		apart(t, worker, "user", "mnt", "net", "pid")
+		if names, err := os.ReadDir(fmt.Sprintf("/proc/%d/root", worker)); err != nil || len(names) != 1 || names[0].Name() != "etc" {
+			t.Errorf("it sees %v: %v", names, err)
+		}
+	})
+}
