@@ -18,6 +18,8 @@ type Client struct {
 	session *yamux.Session
 	release func() // what belongs to the connection, if anything does
 
+	released sync.Once
+
 	mutex sync.Mutex
 	why   error // the session was ended here
 }
@@ -59,9 +61,11 @@ func misunderstood(err error) error {
 // Close ends the session, and with it all that is under way at the far end.
 func (c *Client) Close() error {
 	err := c.session.Close()
-	if c.release != nil {
-		c.release()
-	}
+	c.released.Do(func() {
+		if c.release != nil {
+			c.release()
+		}
+	})
 	return err
 }
 

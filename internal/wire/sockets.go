@@ -26,7 +26,7 @@ func lock(port int) string { return fmt.Sprintf("agent%d.lock", port) }
 
 // patience bounds how long a machine whose ports are all taken is waited for; again, how long an answer, before it is asked anew: a machine that begins anew loses
 // what it was asked.
-const (
+var ( // but in tests
 	patience = 10 * time.Second
 	again    = 10 * time.Second
 )

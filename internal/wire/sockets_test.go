@@ -1,0 +1,184 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"orrery/internal/host"
+	"orrery/internal/problem"
+)
+
+// sockets serves ports in a directory, as QEMU does: one client at a time at each.
+func sockets(t *testing.T, dir string, ports ...int) {
+	t.Helper()
+	at, err := os.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer at.Close()
+	for _, port := range ports {
+		l, err := net.Listen("unix", fmt.Sprintf("/proc/self/fd/%d/%s", at.Fd(), Socket(port)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { l.Close() })
+		go func() {
+			for {
+				c, err := l.Accept()
+				if err != nil {
+					return
+				}
+				_ = Serve(context.Background(), c, host.Local{Name: fmt.Sprint(port)})
+				c.Close()
+			}
+		}()
+	}
+}
+
+func all() (ports []int) {
+	for p := range Ports {
+		ports = append(ports, p)
+	}
+	return ports
+}
+
+// As many clients as there are ports at a time, each with one of its own; the next waits for one of them; and a path may be longer than a socket's.
+func TestEnter(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), strings.Repeat("long", 40))
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	sockets(t, dir, all()...)
+	var clients []*Client
+	for range Ports {
+		c, err := Enter(within(t), dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		clients = append(clients, c)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := Enter(ctx, dir); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a ninth: %v", err)
+	}
+	next := make(chan error, 1)
+	go func() {
+		c, err := Enter(within(t), dir)
+		if err == nil {
+			err = c.Ping(within(t))
+			c.Close()
+		}
+		next <- err
+	}()
+	clients[3].Close()
+	clients[3].Close() // twice is once
+	if err := ended(t, next); err != nil {
+		t.Error(err)
+	}
+	for _, c := range clients {
+		c.Close()
+	}
+}
+
+// Who waits for a port too long is told where, and what to do.
+func TestEnterTaken(t *testing.T) {
+	dir := t.TempDir()
+	for p := range Ports {
+		l, err := host.TryLock(filepath.Join(dir, lock(p)), host.Alone)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Release()
+	}
+	defer func(was time.Duration) { patience = was }(patience)
+	patience = 50 * time.Millisecond
+	_, err := Enter(within(t), dir)
+	if !problem.Is(err, problem.Failed) || !strings.Contains(err.Error(), dir+": all 8 ports") || !strings.Contains(err.Error(), "shells") {
+		t.Error(err)
+	}
+}
+
+// A machine that is not there yet is waited for, and one that begins anew is greeted again; the lock is free after a failure.
+func TestEnterEarly(t *testing.T) {
+	dir := t.TempDir()
+	done := make(chan error, 1)
+	go func() {
+		c, err := Enter(within(t), dir)
+		if err == nil {
+			c.Close()
+		}
+		done <- err
+	}()
+	for !host.Held(filepath.Join(dir, lock(0))) {
+		time.Sleep(time.Millisecond)
+	}
+	sockets(t, dir, 0)
+	if err := ended(t, done); err != nil {
+		t.Error(err)
+	}
+
+	defer func(was time.Duration) { again = was }(again)
+	again = 50 * time.Millisecond
+	dir = t.TempDir()
+	l, err := net.Listen("unix", filepath.Join(dir, Socket(0)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go func() { // the first greeting is lost
+		first, err := l.Accept()
+		if err == nil {
+			defer first.Close()
+		}
+		if c, err := l.Accept(); err == nil {
+			_ = Serve(context.Background(), c, host.Local{})
+		}
+	}()
+	c, err := Enter(within(t), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Close()
+
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Millisecond)
+	defer cancel()
+	if _, err := Enter(ctx, t.TempDir()); err == nil {
+		t.Error("nobody has answered")
+	}
+	if _, err := Enter(within(t), filepath.Join(dir, "missing")); !errors.Is(err, os.ErrNotExist) {
+		t.Error(err)
+	}
+	if host.Held(filepath.Join(dir, lock(0))) {
+		t.Error("the port is still taken")
+	}
+}
+
+// Many at once, more than there are ports.
+func TestEnterMany(t *testing.T) {
+	dir := t.TempDir()
+	sockets(t, dir, all()...)
+	var group sync.WaitGroup
+	for range 3 * Ports {
+		group.Go(func() {
+			c, err := Enter(within(t), dir)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer c.Close()
+			if err := c.Runner("x").Run(within(t), host.Command{Args: []string{"true"}}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+}

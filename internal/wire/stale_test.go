@@ -1,0 +1,128 @@
+package wire
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"testing"
+
+	"orrery/internal/host"
+)
+
+// kept is the connection of a serial port as the host has it: it goes on when a client closes his end, and holds what he has sent.
+type kept struct{ net.Conn }
+
+// SetDeadline is missing, as with once: a client closes his connection.
+func (kept) Close() error { return nil }
+
+// A client is killed in the middle of a record, and the next one comes so soon that the machine does not see that one has gone. What the first has begun is
+// ended, and nothing that the second says is taken for a part of it.
+func TestKilledInTheMiddle(t *testing.T) {
+	for _, missing := range []int{1, mark, mark + 1, 1000, 13000} { // at the end of the last record
+		near, far := pair(t)
+		place := &puts{}
+		go Serve(context.Background(), far, place) //nolint:errcheck // it ends with the connection
+		from := reader(near)
+		session, err := greet(near, from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// A file is put, of which not all comes.
+		var sent bytes.Buffer
+		r := &records{conn: struct {
+			io.Reader
+			io.Writer
+			io.Closer
+		}{near, &sent, near}, from: from, mark: session}
+		stream := func(flags byte, body []byte) []byte {
+			return append([]byte{0, data, 0, flags, 0, 0, 0, 1, 0, 0, byte(len(body) >> 8), byte(len(body))}, body...)
+		}
+		var q bytes.Buffer
+		const size = 30000
+		if err := tell(&q, asks, question{Verb: toPut, Files: []file{{Path: "/x", Size: size}}}); err != nil {
+			t.Fatal(err)
+		}
+		_, _ = r.Write(stream(syn, q.Bytes()))
+		_, _ = r.Write(stream(0, frame(out, make([]byte, size))))
+		begun := sent.Bytes()
+		if _, err := near.Write(begun[:len(begun)-missing]); err != nil {
+			t.Fatal(err)
+		}
+		c, err := Open(within(t), kept{near})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Runner("node").Run(within(t), host.Command{Args: []string{"true"}}); err != nil {
+			t.Error(err)
+		}
+		if place.called {
+			t.Error("a file that did not come whole is put")
+		}
+		near.Close()
+	}
+}
+
+// A client that is followed by another without a word: his commands end, and the other is served.
+func TestFollowed(t *testing.T) {
+	near, far := pair(t)
+	place := &noted{begun: make(chan struct{}), ended: make(chan error, 1)}
+	go Serve(context.Background(), far, place) //nolint:errcheck // it ends with the connection
+	first, err := Open(within(t), kept{near})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := first.call(within(t), question{Verb: toRun, Args: []string{"wait"}}); err != nil {
+		t.Fatal(err)
+	}
+	<-place.begun
+	// Its reader would take what is for the next; a process that is killed has none.
+	second := make(chan error, 1)
+	go func() {
+		_, err := near.Write(append(bytes.Repeat([]byte("\n"), mostRecord+overhead), greeting{version, hello, "fresh", ""}.line()...))
+		second <- err
+	}()
+	if err := ended(t, place.ended); !errors.Is(err, errGone) {
+		t.Error(err)
+	}
+	if err := ended(t, second); err != nil {
+		t.Error(err)
+	}
+	// The first, were it still there, learns that it is not meant any more.
+	if err := calls["ping"](within(t), first); err == nil || !strings.Contains(err.Error(), "has begun anew") {
+		t.Error(err)
+	}
+}
+
+// What earlier clients have left, both ways, is skipped: halves of greetings and records, greetings of those who have given up.
+func TestStale(t *testing.T) {
+	for what, stale := range map[string]struct{ there, back string }{
+		"nothing":           {"", ""},
+		"words":             {"\x00\xff half a record, and orrery-wire in it", "words"},
+		"half a greeting":   {"\norrery-wire 1 hel", "\norrery-wire 1 welcome 0123"},
+		"one who gave up":   {string(greeting{version, hello, "old", ""}.line()), string(greeting{version, welcome, "old", "0011223344556677"}.line())},
+		"two who gave up":   {strings.Repeat(string(greeting{version, hello, "old", ""}.line()), 2), ""},
+		"of other versions": {string(greeting{"9", hello, "old", ""}.line()), string(greeting{"9", refused, "old", ""}.line())},
+		"a long line":       {strings.Repeat("x", 100000), strings.Repeat("y", 100000)},
+		"an odd one":        {"\norrery-wire\norrery-wire 1\norrery-wire 1 hello\norrery-wire 1 nothing x\n", "\norrery-wire 1 over -\n"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			near, far := pair(t)
+			for end, text := range map[net.Conn]string{near: stale.there, far: stale.back} {
+				if _, err := end.Write([]byte(text)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			go Serve(context.Background(), far, host.Local{}) //nolint:errcheck // it ends with the connection
+			c, err := Open(within(t), near)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := c.Ping(within(t)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
