@@ -2,6 +2,7 @@ package agent
 
 import (
 	"bytes"
+	"errors"
 	"os"
 
 	"golang.org/x/sys/unix"
@@ -27,7 +28,7 @@ func (e *events) next() error {
 	b := make([]byte, 16<<10)
 	for {
 		n, err := e.Read(b)
-		if err != nil && !isOverrun(err) {
+		if err != nil && !errors.Is(err, unix.ENOBUFS) {
 			return err
 		}
 		if err != nil || bytes.Contains(b[:n], []byte("SUBSYSTEM=virtio-ports")) {

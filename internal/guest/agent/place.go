@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/user"
@@ -18,8 +17,6 @@ import (
 type place struct{ host.Local }
 
 var _ wire.Machine = place{}
-
-func isOverrun(err error) bool { return errors.Is(err, unix.ENOBUFS) }
 
 // Put writes files, whose owners are those of the machine.
 func (p place) Put(ctx context.Context, files ...host.File) error {

@@ -16,9 +16,9 @@ import (
 // The kernel wakes those who wait for a port whenever something has happened to it, and Go's poller asks it only then (EPOLLET): so nobody asks again and again,
 // and no signal is needed.
 type port struct {
-	file *os.File
-	raw  syscall.RawConn
-	used bool // since a client was last seen to go
+	from, to *os.File // one and the same, but in tests
+	raw      syscall.RawConn
+	used     bool // since a client was last seen to go
 }
 
 func openPort(path string) (*port, error) {
@@ -26,12 +26,15 @@ func openPort(path string) (*port, error) {
 	if err != nil {
 		return nil, err
 	}
-	raw, err := f.SyscallConn()
+	return newPort(f, f)
+}
+
+func newPort(from, to *os.File) (*port, error) {
+	raw, err := from.SyscallConn()
 	if err != nil {
-		f.Close()
 		return nil, err
 	}
-	return &port{file: f, raw: raw}, nil
+	return &port{from: from, to: to, raw: raw}, nil
 }
 
 // Read gives what a client sends, and io.EOF once when he goes. While there is none, it waits.
@@ -49,7 +52,7 @@ func (p *port) Read(b []byte) (n int, err error) {
 	case bad != nil:
 		return 0, bad
 	case err != nil:
-		return 0, &os.PathError{Op: "read", Path: p.file.Name(), Err: err}
+		return 0, &os.PathError{Op: "read", Path: p.from.Name(), Err: err}
 	case n == 0:
 		p.used = false
 		return 0, io.EOF
@@ -59,10 +62,18 @@ func (p *port) Read(b []byte) (n int, err error) {
 }
 
 // Write waits while the host does not take what is written; without a client, nobody gets it.
-func (p *port) Write(b []byte) (int, error) { return p.file.Write(b) }
+func (p *port) Write(b []byte) (int, error) { return p.to.Write(b) }
 
 // SetDeadline ends what reads or writes.
-func (p *port) SetDeadline(at time.Time) error { return p.file.SetDeadline(at) }
+func (p *port) SetDeadline(at time.Time) error {
+	return errors.Join(p.from.SetReadDeadline(at), p.to.SetWriteDeadline(at))
+}
 
 // Close gives the port back.
-func (p *port) Close() error { return p.file.Close() }
+func (p *port) Close() error {
+	err := p.from.Close()
+	if p.to != p.from {
+		err = errors.Join(err, p.to.Close())
+	}
+	return err
+}
