@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"orrery/internal/host"
@@ -166,6 +167,7 @@ type ear struct {
 	c    host.Command
 	tail host.Tail // of what it says of how it goes
 	err  error     // somebody does not take it
+	deaf atomic.Bool
 }
 
 // listen waits for the end of a command. When ctx ends, it has the command ended, and waits for that only so long.
@@ -183,6 +185,7 @@ func (e *ear) listen(ctx context.Context, from *call) (answer, error) {
 	case err := <-done:
 		return said, err
 	case <-time.After(linger):
+		e.deaf.Store(true) // who does not wait gets nothing any more
 		return answer{}, nil
 	}
 }
@@ -220,7 +223,7 @@ func (e *ear) give(to io.Writer, text []byte, keep bool) error {
 	if keep {
 		_, _ = e.tail.Write(text) // to memory
 	}
-	if to == nil || e.err != nil {
+	if to == nil || e.err != nil || e.deaf.Load() {
 		return nil
 	}
 	_, err := to.Write(text)

@@ -65,7 +65,7 @@ const (
 )
 
 // linger is how long the end of a call is waited for that its caller has given up: time to end a command, and to be told of it.
-const linger = 3 * time.Second
+var linger = 3 * time.Second // but in tests
 
 // settings are those of both ends. No keepalive: a machine that stands still is not dead, and one that has nothing to do is not to be woken. For the same reason
 // nothing ends because it takes long: who has no patience has a context.

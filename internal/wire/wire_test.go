@@ -26,6 +26,8 @@ import (
 // limit is how long something may take, on a busy machine, that takes no time.
 const limit = time.Minute
 
+func init() { linger = 500 * time.Millisecond }
+
 // pair gives both ends of a connection.
 func pair(t testing.TB) (near, far net.Conn) {
 	t.Helper()

@@ -66,14 +66,17 @@ func (p *port) Write(b []byte) (int, error) { return p.to.Write(b) }
 
 // SetDeadline ends what reads or writes.
 func (p *port) SetDeadline(at time.Time) error {
-	return errors.Join(p.from.SetReadDeadline(at), p.to.SetWriteDeadline(at))
+	if err := p.from.SetReadDeadline(at); err != nil {
+		return err
+	}
+	return p.to.SetWriteDeadline(at)
 }
 
 // Close gives the port back.
 func (p *port) Close() error {
 	err := p.from.Close()
 	if p.to != p.from {
-		err = errors.Join(err, p.to.Close())
+		_ = p.to.Close()
 	}
 	return err
 }
