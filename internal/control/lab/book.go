@@ -39,7 +39,7 @@ func settings(e *experiment.Experiment) []bundle.Setting {
 	}
 	stand := setting.New(e, "", nil)
 	for _, s := range e.Settings {
-		is := bundle.Setting{Name: s.Name, About: setting.About(s), Again: s.Again, Missing: s.Missing}
+		is := bundle.Setting{Name: s.Name, About: setting.About(s), Emulated: s.Emulated, Again: s.Again, Missing: s.Missing}
 		if s.Again != "" {
 			is.About = s.Again + " once more: what a container differs by from itself"
 		}

@@ -14,6 +14,7 @@ import (
 type known struct {
 	facts.Facts
 	Programs []program `json:"programs"`
+	Emulated []string  `json:"emulated,omitempty"` // settings whose processors were emulated by software
 }
 
 // A program is a program with the SHA-256 of its file, by setting. They are all the same, or the run is not begun.
@@ -28,6 +29,11 @@ func (s *stand) facts(ctx context.Context, g *setting.Ground) (known, error) {
 	var err error
 	if k.Facts, err = facts.Collect(ctx, facts.Options{Dir: s.work}); err != nil {
 		return k, err
+	}
+	for _, one := range s.Experiment.Settings {
+		if one.Emulated {
+			k.Emulated = append(k.Emulated, one.Name)
+		}
 	}
 	for _, name := range s.Needs.Runs {
 		p := program{name, map[string]string{}}

@@ -41,6 +41,9 @@ func Compare(c *control.Session, before, after string) (*report.Comparison, erro
 		}
 		reports[i] = report.Analyse(contents)
 	}
+	if err := report.Comparable(reports[0], reports[1]); err != nil {
+		return nil, err
+	}
 	return report.Compare(reports[0], reports[1]), nil
 }
 

@@ -74,6 +74,17 @@ func TestJudge(t *testing.T) {
 	if _, err := Compare(c, "default-1", "default-3"); problem.Exit(err) != int(problem.Usage) {
 		t.Error(err)
 	}
+	slow := filepath.Join(measured(t, c, "default-slow", 9), bundle.HeadFile)
+	head, err := os.ReadFile(slow)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(slow, []byte(strings.Replace(string(head), `"name": "veth",`, `"name": "veth", "emulated": true,`, 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if compared, err := Compare(c, "default-1", "default-slow"); problem.Exit(err) != int(problem.Mistake) || compared != nil {
+		t.Errorf("what was emulated is set beside what was not: %+v, %v", compared, err)
+	}
 	if facts, err := Doctor(t.Context(), c); err != nil {
 		t.Errorf("%+v, %v", facts, err)
 	}

@@ -53,6 +53,9 @@ func Run(ctx context.Context, c *control.Session, w Watcher, o Options) (made *W
 		return nil, err
 	}
 	defer lock.Release()
+	if o.Experiment, err = onHost(c, o.Experiment); err != nil {
+		return nil, err
+	}
 	book, before, err := openBundle(c, w, o)
 	if err != nil {
 		return nil, err

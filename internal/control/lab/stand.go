@@ -35,6 +35,23 @@ type stand struct {
 	work string
 }
 
+// onHost gives an experiment as this host can have it.
+func onHost(c *control.Session, e *experiment.Experiment) (*experiment.Experiment, error) {
+	h, err := c.Here(&site.Site{Name: setting.SiteName})
+	if err != nil {
+		return nil, err
+	}
+	near, err := here.Of(h)
+	if err != nil {
+		return nil, err
+	}
+	engines := map[string]observe.Capabilities{}
+	for name, e := range near.ByName() {
+		engines[name] = e.Capabilities()
+	}
+	return e.On(engines), nil
+}
+
 // newStand makes the site directory of an experiment, unless a former run has made it, and reads it.
 func newStand(c *control.Session, e *experiment.Experiment, dir string) (*stand, error) {
 	work := filepath.Join(Bundles(c), ".work")

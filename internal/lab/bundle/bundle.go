@@ -57,11 +57,12 @@ const (
 
 // A Setting is a setting as the report tells it. Those called experiment.Bare and experiment.Control come first.
 type Setting struct {
-	Name    string   `json:"name"`
-	About   string   `json:"about"`             // in a line, such as "container, veth on a bridge, 2 cpus"
-	Missing string   `json:"missing,omitempty"` // why it could not be had
-	Again   string   `json:"again,omitempty"`   // the setting that this one is once more, as a control
-	Nodes   []string `json:"nodes,omitempty"`
+	Name     string   `json:"name"`
+	About    string   `json:"about"`              // in a line, such as "container, veth on a bridge, 2 cpus"
+	Missing  string   `json:"missing,omitempty"`  // why it could not be had
+	Emulated bool     `json:"emulated,omitempty"` // its processors were emulated by software
+	Again    string   `json:"again,omitempty"`    // the setting that this one is once more, as a control
+	Nodes    []string `json:"nodes,omitempty"`
 }
 
 // A Test is a test as the report tells it; one with several copies is there once for each number of them.
@@ -80,6 +81,7 @@ type Trial struct {
 	// Instance counts from 1 how often the nodes were made anew; 0: this was not recorded, and they were made once.
 	Instance int             `json:"instance,omitempty"`
 	Setting  string          `json:"setting"`
+	Emulated bool            `json:"emulated,omitempty"` // in a virtual machine whose processors were emulated by software
 	Test     string          `json:"test"`
 	Copy     int             `json:"copy"`
 	Began    time.Time       `json:"began"`

@@ -11,7 +11,10 @@ func (r *reading) again() {
 	if r.bad[at] || r.file.Again != nil && *r.file.Again == noTwin {
 		return
 	}
-	i := slices.IndexFunc(e.Settings, Setting.twice)
+	i := slices.IndexFunc(e.Settings, func(s Setting) bool { return s.twice() && !s.Virtual() }) // a container, which every host can have
+	if i < 0 {
+		i = slices.IndexFunc(e.Settings, Setting.twice)
+	}
 	if r.file.Again != nil {
 		named := *r.file.Again
 		i = slices.IndexFunc(e.Settings, func(s Setting) bool { return s.Name == named })

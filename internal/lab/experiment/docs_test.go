@@ -35,7 +35,7 @@ func TestDocumentation(t *testing.T) {
 			t.Errorf("docs/lab.md does not say anything of the key %s", key)
 		}
 	}
-	for engine := range elsewhere() {
+	for engine := range missingEngines() {
 		if !strings.Contains(string(text), "`"+engine+"`") {
 			t.Errorf("docs/lab.md does not say that the engine %s is known", engine)
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"orrery/internal/lab/test"
+	"orrery/internal/observe"
 	"orrery/internal/site"
 )
 
@@ -45,12 +46,42 @@ const DefaultDisturbed = 0.2
 type Setting struct {
 	Name       string
 	Engine     string
-	Network    string // Veth, Routed, Macvlan, Exclusive
+	Network    string // Veth, Routed, Macvlan, Exclusive; of a virtual machine, its network card on the bridge: one of site.CardModels
 	Interface  string // of the host, for Macvlan and Exclusive; "": one end of a veth pair stands in for it
 	Limits     site.Limits
 	Privileged bool
 	Again      string // the setting that this one is once more, as a control; "": it is none
+	CPU        string // model of the processors that a virtual machine shows to its guest; "": what suits the host
+	Emulated   bool   // this host runs it in software emulation
 	Missing    string // why this host cannot have it: it is told in the report instead; "": it can
+}
+
+// Virtual reports whether the setting is a virtual machine.
+func (s Setting) Virtual() bool { return site.BootsKernel(s.Engine) }
+
+// Bridged reports whether the setting is on the bridge on which the host and the other end are.
+func (s Setting) Bridged() bool {
+	return s.Network == Veth || slices.Contains(site.CardModels, s.Network)
+}
+
+// On gives the experiment as a host can have it. Its engines say what they can do: a setting that none of them can run is missing, and what is emulated
+// says so.
+func (e *Experiment) On(engines map[string]observe.Capabilities) *Experiment {
+	here := *e
+	here.Settings = slices.Clone(e.Settings)
+	for i := range here.Settings {
+		s := &here.Settings[i]
+		can, known := engines[s.Engine]
+		switch {
+		case s.Missing != "":
+		case !known:
+			s.Missing = "this host has no engine " + s.Engine
+		case can.Unable != observe.Lack{}:
+			s.Missing = can.Unable.What + "; the cure: " + can.Unable.Cure
+		}
+		s.Emulated = s.Missing == "" && can.Accel == observe.TCG
+	}
+	return &here
 }
 
 // The networks of settings.

@@ -31,6 +31,7 @@ type settingTable struct {
 	Network    *string      `toml:"network"`
 	Interface  *string      `toml:"interface"`
 	Cpus       float64      `toml:"cpus"`
+	CPU        string       `toml:"cpu"`
 	Pin        string       `toml:"pin"`
 	Memory     strict.Size  `toml:"memory"`
 	Swap       *strict.Size `toml:"swap"`

@@ -41,7 +41,7 @@ func TestModel(t *testing.T) {
 			},
 			{Name: "mac", Engine: "lxc", Network: Macvlan, Interface: "eth1"},
 			{Name: "nic", Engine: "lxc", Network: Exclusive},
-			{Name: "vm", Engine: "kvm", Network: "virtio", Missing: "this Orrery has no engine for KVM yet"},
+			{Name: "vm", Engine: "kvm", Network: "virtio", Limits: site.Limits{Memory: site.DefaultVMMemory}},
 			{Name: "stripes", Engine: "lxc", Network: Veth, Missing: "there is no object store here"},
 		},
 	}

@@ -14,18 +14,16 @@ import (
 
 // elsewhere are engines that are known, and that this Orrery does not have: an experiment with one runs without that setting, and the
 // report says so.
-func elsewhere() map[string]string {
+func missingEngines() map[string]string {
 	return map[string]string{
-		"kvm": "KVM", "xen": "Xen", "openvz": "OpenVZ", "vserver": "Linux-VServer", "incus": "Incus", "proxmox": "Proxmox VE", "docker": "Docker",
+		"xen": "Xen", "openvz": "OpenVZ", "vserver": "Linux-VServer", "incus": "Incus", "proxmox": "Proxmox VE", "docker": "Docker",
 	}
 }
 
-// networks are those of settings, and those that are known and not here: with the reason.
+// networks are those of containers, and those that are known and not here: with the reason.
 func networks() (here []string, missing map[string]string) {
 	return []string{Veth, Routed, Macvlan, Exclusive}, map[string]string{
-		"sriov":  "a virtual function of an SR-IOV NIC cannot be made by this Orrery yet; exclusive with interface = \"…\" takes one that is there",
-		"virtio": "virtio is the network of a virtual machine, and this Orrery has no engine that makes them yet",
-		"e1000":  "an emulated NIC is the network of a virtual machine, and this Orrery has no engine that makes them yet",
+		"sriov": "a virtual function of an SR-IOV NIC cannot be made by this Orrery yet; exclusive with interface = \"…\" takes one that is there",
 	}
 }
 
@@ -75,12 +73,20 @@ func (r *reading) tables(at *strict.Node, what, example string) []string {
 
 func (r *reading) setting(key string, at *strict.Node, t *settingTable) Setting {
 	s := Setting{
-		Name: key, Engine: valueOf(t.Engine, site.LXC), Network: valueOf(t.Network, Veth), Interface: valueOf(t.Interface, ""), Privileged: t.Privileged,
+		Name: key, Engine: valueOf(t.Engine, site.LXC), Network: valueOf(t.Network, ""), CPU: t.CPU, Interface: valueOf(t.Interface, ""), Privileged: t.Privileged,
 		Limits: site.Limits{Cpus: t.Cpus, Pin: t.Pin, Memory: int64(t.Memory), Pids: t.Pids},
 	}
 	if t.Swap != nil {
 		swap := int64(*t.Swap)
 		s.Limits.Swap = &swap
+	}
+	if s.Network == "" && !r.bad[at.At("network")] {
+		if s.Network = Veth; s.Virtual() {
+			s.Network = site.Virtio
+		}
+	}
+	if s.Virtual() && s.Limits.Memory == 0 {
+		s.Limits.Memory = site.DefaultVMMemory
 	}
 	r.network(at, &s)
 	r.engine(at, &s)
@@ -93,13 +99,13 @@ func (r *reading) setting(key string, at *strict.Node, t *settingTable) Setting 
 }
 
 func (r *reading) engine(at *strict.Node, s *Setting) {
-	there := elsewhere()
+	there := missingEngines()
 	switch what, known := there[s.Engine]; {
-	case s.Engine == site.LXC || r.bad[at.At("engine")]:
+	case slices.Contains(site.Engines, s.Engine) || r.bad[at.At("engine")]:
 	case known:
 		s.Missing = "this Orrery has no engine for " + what + " yet"
 	default:
-		all := append(slices.Sorted(maps.Keys(there)), site.LXC)
+		all := append(slices.Sorted(maps.Keys(there)), site.Engines...)
 		r.wrong(at.At("engine"), choose(mistake("engine %q is not known", s.Engine), s.Engine, all))
 	}
 }
@@ -109,12 +115,19 @@ var interfaceName = regexp.MustCompile(`^[^\s/:"'\\]{1,15}$`)
 
 func (r *reading) network(at *strict.Node, s *Setting) {
 	here, elsewhere := networks()
+	_, noEngine := missingEngines()[s.Engine]
+	machine := slices.Contains(site.CardModels, s.Network)
 	switch why, known := elsewhere[s.Network]; {
-	case slices.Contains(here, s.Network) || r.bad[at.At("network")]:
+	case r.bad[at.At("network")] || noEngine && machine: // the engine is missing
+	case machine && !s.Virtual():
+		r.wrong(at.At("network"), mistake("network = %q is a network card of a virtual machine", s.Network).Try("write engine = %q, or network = %q", site.KVM, Veth))
+	case s.Virtual() && slices.Contains(here, s.Network):
+		r.wrong(at.At("network"), mistake("network = %q is of containers", s.Network).Try("use %s", strings.Join(site.CardModels, ", ")))
+	case slices.Contains(here, s.Network) || machine:
 	case known:
 		s.Missing = why
 	default:
-		all := append(slices.Sorted(maps.Keys(elsewhere)), here...)
+		all := slices.Concat(slices.Sorted(maps.Keys(elsewhere)), here, site.CardModels)
 		r.wrong(at.At("network"), choose(mistake("network %q is not known", s.Network), s.Network, all))
 	}
 	where, written := at.Keys["interface"]
@@ -123,7 +136,9 @@ func (r *reading) network(at *strict.Node, s *Setting) {
 	case !interfaceName.MatchString(s.Interface) || strings.Trim(s.Interface, ".") == "":
 		r.wrong(where, mistake("interface = %q is no name of an interface", s.Interface).
 			Try("`ip link` shows them; left out: one end of a veth pair stands in for it"))
-	case s.Network == Veth || s.Network == Routed:
+	case s.Virtual():
+		r.wrong(where, mistake("network = %q takes no interface of the host", s.Network).Try("take it out"))
+	case s.Bridged() || s.Network == Routed:
 		r.wrong(where, mistake("network = %q takes no interface of the host", s.Network).Try("take it out, or write network = %q or %q", Macvlan, Exclusive))
 	}
 }
@@ -136,11 +151,19 @@ func choose(p *problem.Problem, given string, all []string) *problem.Problem {
 	return p.Try("known: %s", strings.Join(all, ", "))
 }
 
+// engineOf gives the engine by whose rules a setting is looked at: the limits of one that is not here are those of a container.
+func engineOf(s Setting) string {
+	if s.Virtual() {
+		return s.Engine
+	}
+	return site.LXC
+}
+
 // limits has the rules of sites look at the nodes that settings will be.
 func (r *reading) limits() {
 	s := &site.Site{Name: "lab", Hosts: []site.Host{{Name: "local", Address: "local"}}, Images: []site.Image{{Name: "debian", Suite: defaultSuite}}}
 	for i, one := range r.experiment.Settings {
-		s.Nodes = append(s.Nodes, site.Node{Name: "s-" + one.Name, ID: i + 1, Image: "debian", Engine: site.LXC, Limits: one.Limits})
+		s.Nodes = append(s.Nodes, site.Node{Name: "s-" + one.Name, ID: i + 1, Image: "debian", Engine: engineOf(one), Privileged: one.Privileged, Limits: one.Limits, VM: site.VM{CPU: one.CPU}})
 	}
 	for _, m := range check.Check(s) {
 		at := r.root
@@ -148,7 +171,11 @@ func (r *reading) limits() {
 			at = r.file.Settings.Keys[strings.TrimPrefix(m.Key[1], "s-")]
 		}
 		if len(m.Key) > 2 {
-			at = at.At(m.Key[2])
+			key := m.Key[len(m.Key)-1]
+			if key == "vm" { // of which a setting has one key
+				key = "cpu"
+			}
+			at = at.At(key)
 		}
 		if !r.bad[at] {
 			r.wrong(at, mistake("%s", strings.Replace(m.What, "node s-", "setting ", 1)).Try("%s", m.Cure))

@@ -22,6 +22,7 @@ type Place struct {
 	Interface string     // there, that leads to the other end
 	Address   netip.Addr // there, by which the other end reaches it
 	Dir       string     // work directory there, empty at first, on the disk that is measured
+	Emulated  bool       // it is a virtual machine, whose processors are emulated
 	Cgroup    string     // of the node, from the root of a hierarchy; "": the host
 	// HostLinks are the interfaces of the host through which the traffic of this place goes.
 	HostLinks []string

@@ -14,9 +14,12 @@ import (
 
 // Analyse makes the report. It reads nothing but what it is given.
 func Analyse(c *bundle.Contents) *Report {
+	c = marked(c)
 	s := collect(c.Trials)
 	r := &Report{Format: Format, Bundle: c.Head, Kept: s.kept, Nodes: s.instances, Facts: c.Facts}
 	r.Traces, r.Round = trace.Of(c)
+	markTraces(&r.Bundle, r.Traces)
+	markTraces(&r.Bundle, r.Round)
 	for _, p := range c.Damaged {
 		r.Damaged = append(r.Damaged, p.Error())
 	}
@@ -47,7 +50,7 @@ func analyse(t bundle.Test, h bundle.Head, s samples) *Test {
 			if len(trials) == 0 && setting.Missing == "" && setting.Name != experiment.Bare {
 				continue // the test is not for this setting, or its turn has not come
 			}
-			cell := &Cell{Setting: setting.Name, Again: again(setting), Missing: setting.Missing, Labels: marks(trials, f.Name), Failed: failed(trials)}
+			cell := &Cell{Setting: setting.Name, Emulated: setting.Emulated, Again: again(setting), Missing: setting.Missing, Labels: marks(trials, f.Name), Failed: failed(trials)}
 			cell.Disturbed = disturbed(cell.Labels, h.Disturbed)
 			var single []float64
 			cell.Values, single = s.of(t, f, setting.Name)

@@ -14,7 +14,7 @@ import (
 // columnsOfCSV are the columns of report.csv; values are in the unit that is named, ratios are to bare.
 var columnsOfCSV = []string{"test", "kind", "copies", "figure", "unit", "better", "setting", "n", "median", "low", "high", "least", "most", "spread",
 	"single_median", "single_spread", "ratio", "ratio_low", "ratio_high", "percent_of_bare", "p", "p_adjusted", "control_low", "control_high",
-	"verdict", "effect", "labels", "failed", "missing", "instances", "between_instances", "between_rounds", "again"}
+	"verdict", "effect", "labels", "failed", "missing", "instances", "between_instances", "between_rounds", "again", "emulated"}
 
 // CSV writes report.csv: a row for each test, figure and setting.
 func (r *Report) CSV(w io.Writer) error {
@@ -55,9 +55,13 @@ func record(t *Test, f *Figure, c *Cell) []string {
 	for _, m := range c.Labels {
 		labels = append(labels, fmt.Sprintf("%s %d/%d", m.Name, m.Count, m.Of))
 	}
+	emulation := ""
+	if c.Emulated {
+		emulation = "emulated"
+	}
 	head := []string{told(t.Name), told(t.Kind), strconv.Itoa(t.Copies), told(f.Name), told(f.Unit), told(string(f.Better)), told(c.Setting)}
 	words := []string{verdict, string(f.Effect(c)), told(strings.Join(labels, "; ")), strconv.Itoa(c.Failed), told(c.Missing)}
-	return slices.Concat(head, whole, single, ratio, band, words, spread, []string{told(c.Again)})
+	return slices.Concat(head, whole, single, ratio, band, words, spread, []string{told(c.Again), emulation})
 }
 
 // told keeps a spreadsheet from taking words for a formula, as OWASP advises ("CSV Injection").

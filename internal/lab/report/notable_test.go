@@ -68,7 +68,7 @@ func TestOneInstance(t *testing.T) {
 func TestTwin(t *testing.T) {
 	r := Analyse(twins(10, nil, nil))
 	if len(r.Controls) > 0 || r.verdict("veth") != stats.Same || slices.ContainsFunc(r.columns(), func(s bundle.Setting) bool { return s.Name == "veth"+experiment.Again }) {
-		t.Errorf("controls %q, verdict %q, columns %q", r.Controls, r.verdict("veth"), r.columns())
+		t.Errorf("controls %+v, verdict %q, columns %+v", r.Controls, r.verdict("veth"), r.columns())
 	}
 	for _, slow := range []string{"veth" + experiment.Again, experiment.Control} {
 		r = Analyse(twins(10, map[string]float64{slow: 1.5}, nil))

@@ -69,8 +69,9 @@ type Band struct {
 // A Cell is one figure in one setting. Summary is nil if it has no value, and Ratio if there is none to bare.
 type Cell struct {
 	Setting   string            `json:"setting"`
-	Again     string            `json:"again,omitempty"` // the setting that this one is once more: it is compared with that, not with bare
-	Values    []quantity.Number `json:"values"`          // by kept round; of copies that ran at once, together
+	Again     string            `json:"again,omitempty"`    // the setting that this one is once more: it is compared with that, not with bare
+	Emulated  bool              `json:"emulated,omitempty"` // its processors were emulated by software, as its name says, too
+	Values    []quantity.Number `json:"values"`             // by kept round; of copies that ran at once, together
 	Summary   *stats.Summary    `json:"summary,omitempty"`
 	Single    *stats.Summary    `json:"single,omitempty"` // of single copies, if several ran at once
 	Ratio     *Ratio            `json:"ratio,omitempty"`

@@ -68,7 +68,7 @@ func join(labels, more []test.Label) []test.Label {
 
 // trial does one trial in one place.
 func (r *Run) trial(ctx context.Context, t *test.Trial, u *Unit) bundle.Trial {
-	is := bundle.Trial{Round: t.Round, Instance: r.instance, Slot: r.slot, Setting: t.Near.Name, Test: u.Title, Copy: t.Copy, Began: time.Now()}
+	is := bundle.Trial{Round: t.Round, Instance: r.instance, Slot: r.slot, Setting: t.Near.Name, Emulated: t.Near.Emulated, Test: u.Title, Copy: t.Copy, Began: time.Now()}
 	result, err := u.Run(ctx, t)
 	is.Ended = time.Now()
 	if err == nil {

@@ -131,7 +131,7 @@ func (w *Watcher) take() []probe.Second {
 func (w *Watcher) subject(u *Unit, near []*place.Place) suspect.Subject {
 	s := suspect.Subject{Kind: u.Kind, Copies: u.Copies, Far: u.Needs().Far, Links: links(near)}
 	of, made := w.settings[near[0].Name]
-	s.Bridge = !made || of.Network == experiment.Veth // the bare host talks through the bridge, too
+	s.Bridge = !made || of.Bridged() // the bare host talks through the bridge, too
 	if of.Limits.Pin != "" {
 		for range near {
 			s.Pins = append(s.Pins, facts.Numbers(of.Limits.Pin))

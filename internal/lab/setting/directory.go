@@ -39,6 +39,7 @@ type node struct {
 	ID         int
 	Engine     string
 	Limits     site.Limits
+	VM         site.VM
 	Privileged bool
 	NICs       []nic
 }
@@ -108,7 +109,7 @@ func (s *Stand) plan() *plan {
 	id := firstID
 	for i, one := range s.settings {
 		on := network{Name: lan, Prefix: s.Subnets[0]}
-		if one.Network != experiment.Veth {
+		if !one.Bridged() {
 			on = network{Name: nodeName(one.Name), Kind: one.Network, Prefix: s.Subnets[i+1]}
 		}
 		if one.Network == experiment.Macvlan {
@@ -129,7 +130,7 @@ func (s *Stand) plan() *plan {
 					far.NICs = append(far.NICs, nic{Network: on.Name, Address: on.Prefix + ".2", Interface: c.B})
 				}
 			}
-			p.Nodes = append(p.Nodes, node{Name: name, ID: id, Engine: one.Engine, Limits: one.Limits, Privileged: one.Privileged, NICs: []nic{to}})
+			p.Nodes = append(p.Nodes, node{Name: name, ID: id, Engine: one.Engine, Limits: one.Limits, VM: hardware(one), Privileged: one.Privileged, NICs: []nic{to}})
 			id++
 		}
 		if on.Name != lan {
@@ -142,6 +143,17 @@ func (s *Stand) plan() *plan {
 	p.Nodes = append([]node{far}, p.Nodes...)
 	return p
 }
+
+// hardware gives what a setting shows to its guest, if it is a virtual machine.
+func hardware(of experiment.Setting) site.VM {
+	if !of.Virtual() {
+		return site.VM{}
+	}
+	return site.VM{CPU: of.CPU, Model: of.Network}
+}
+
+// Virtual reports whether the node is a virtual machine.
+func (n node) Virtual() bool { return site.BootsKernel(n.Engine) }
 
 // standIn names the pair that stands in for the NIC of a setting.
 func standIn(setting int) vethPair {

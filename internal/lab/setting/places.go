@@ -52,12 +52,13 @@ func (s *Stand) Places(up *site.Site, here Here) (*Ground, error) {
 	}
 	for _, one := range s.settings {
 		on := lan
-		if one.Network != experiment.Veth {
+		if !one.Bridged() {
 			on = nodeName(one.Name)
 		}
 		g.Far[one.Name] = s.node(Far, far, on, here)
 		for _, name := range s.Nodes(one) {
 			p := s.node(one.Name, nodes[name], on, here)
+			p.Emulated = one.Emulated
 			p.HostLinks = append(p.HostLinks, g.Far[one.Name].HostLinks...)
 			g.Near[one.Name] = append(g.Near[one.Name], p)
 		}

@@ -9,6 +9,7 @@ import (
 
 	"orrery/internal/lab/experiment"
 	"orrery/internal/lab/test"
+	"orrery/internal/site"
 )
 
 // SiteName is the name of the site in which settings are. There is one on a host at a time: two would measure one another.
@@ -110,12 +111,23 @@ func nodeName(setting string) string {
 // About tells a setting in a line.
 func About(of experiment.Setting) string {
 	words := []string{"container"}
-	if of.Engine != "" && of.Engine != "lxc" {
+	switch {
+	case of.Virtual():
+		words = []string{"virtual machine"}
+	case of.Engine != "" && of.Engine != site.LXC:
 		words = []string{of.Engine}
+	}
+	if of.Emulated {
+		words = append(words, "emulated")
+	}
+	if of.CPU != "" {
+		words = append(words, "processors "+of.CPU)
 	}
 	switch of.Network {
 	case experiment.Veth:
 		words = append(words, "veth on a bridge")
+	case site.Virtio, site.E1000, site.RTL8139:
+		words = append(words, of.Network+" on a bridge")
 	case experiment.Routed:
 		words = append(words, "veth, routed")
 	case experiment.Macvlan:

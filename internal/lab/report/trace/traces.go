@@ -128,7 +128,7 @@ func counters(seconds []probe.Second, at []float64) []Trace {
 	}
 	add("processors of the host, busy", "%", func(s probe.Second) float64 { return 100 * s.CPU.Share() })
 	for _, name := range cgroups(seconds) {
-		add("processors that "+name+" took", "1", func(s probe.Second) float64 { return per(s, s.Cgroups[name].Total()) })
+		add(Took(name), "1", func(s probe.Second) float64 { return per(s, s.Cgroups[name].Total()) })
 	}
 	for _, name := range links(seconds) {
 		add("through "+name, "bit/s", func(s probe.Second) float64 { return per(s, 8*moved(s, name)) })
@@ -180,6 +180,9 @@ func part(x, of float64) float64 {
 	}
 	return x / of
 }
+
+// Took names the trace of the processors that a node took.
+func Took(node string) string { return "processors that " + node + " took" }
 
 func cgroups(seconds []probe.Second) []string {
 	names := largest(seconds, 8, func(s probe.Second, took map[string]float64) {

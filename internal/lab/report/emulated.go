@@ -1,0 +1,76 @@
+package report
+
+import (
+	"slices"
+	"strings"
+
+	"orrery/internal/lab/bundle"
+	"orrery/internal/lab/report/trace"
+	"orrery/internal/problem"
+)
+
+// emulated ends the name of a setting whose processors were emulated by software, wherever it is shown: in each row, chart and export.
+const emulated = " (emulated)"
+
+// marked gives contents in which the settings that were emulated are called so.
+func marked(c *bundle.Contents) *bundle.Contents {
+	shown := map[string]string{}
+	for _, s := range c.Head.Settings {
+		said := func(t bundle.Trial) bool { return t.Setting == s.Name && t.Emulated }
+		if s.Emulated || slices.ContainsFunc(c.Trials, said) {
+			shown[s.Name] = s.Name + emulated
+		}
+	}
+	if len(shown) == 0 {
+		return c
+	}
+	m := *c
+	m.Head.Settings, m.Trials = slices.Clone(c.Head.Settings), slices.Clone(c.Trials)
+	for i := range m.Head.Settings {
+		s := &m.Head.Settings[i]
+		if name, is := shown[s.Name]; is {
+			s.Name, s.Emulated = name, true
+		}
+		if name, is := shown[s.Again]; is {
+			s.Again = name
+		}
+	}
+	for i := range m.Trials {
+		if name, is := shown[m.Trials[i].Setting]; is {
+			m.Trials[i].Setting = name
+		}
+	}
+	return &m
+}
+
+// markTraces says in the names of traces which are of nodes that were emulated. What went through links, the host saw itself.
+func markTraces(h *bundle.Head, traces []trace.Trace) {
+	for _, s := range h.Settings {
+		for _, node := range s.Nodes {
+			for i := range traces {
+				if s.Emulated && traces[i].Name == trace.Took(node) {
+					traces[i].Name += emulated
+				}
+			}
+		}
+	}
+}
+
+// Comparable wants that two reports can be set side by side: what was emulated in one was so in the other.
+func Comparable(before, after *Report) error {
+	for _, a := range before.Bundle.Settings {
+		for _, b := range after.Bundle.Settings {
+			same := strings.TrimSuffix(a.Name, emulated) == strings.TrimSuffix(b.Name, emulated)
+			if !same || a.Emulated == b.Emulated || a.Missing != "" || b.Missing != "" {
+				continue
+			}
+			slow, fast := before, after
+			if b.Emulated {
+				slow, fast = after, before
+			}
+			return problem.New(problem.Mistake, "setting %s was measured in software emulation in %s, and not in %s: they are not set side by side",
+				strings.TrimSuffix(a.Name, emulated), slow.Bundle.ID, fast.Bundle.ID).Try("compare runs of one kind; `orrery doctor` says whether KVM runs on a host")
+		}
+	}
+	return nil
+}

@@ -1,0 +1,48 @@
+package setting
+
+import (
+	"testing"
+
+	"orrery/internal/lab/experiment"
+	"orrery/internal/site"
+	"orrery/internal/site/sitefile"
+)
+
+// TestMachines: a setting that is a virtual machine becomes one on the bridge on which the host and the other end are, with the network card that it names.
+func TestMachines(t *testing.T) {
+	e := &experiment.Experiment{Name: "x", Suite: "bookworm", Settings: []experiment.Setting{
+		{Name: "veth", Engine: site.LXC, Network: experiment.Veth, Limits: site.Limits{Pids: 100}},
+		{Name: "virtio", Engine: site.KVM, Network: site.Virtio, Limits: site.Limits{Memory: site.DefaultVMMemory, Cpus: 2}, Emulated: true},
+		{Name: "e1000", Engine: site.KVM, Network: site.E1000, CPU: "qemu64", Limits: site.Limits{Memory: 1 << 30}},
+		{Name: "gone", Engine: site.KVM, Network: site.Virtio, Missing: "no QEMU"},
+	}}
+	dir := t.TempDir()
+	if err := New(e, "/srv/work", []string{"198.18.0", "198.18.1", "198.18.2", "198.18.3", "198.18.4"}).Write(dir); err != nil {
+		t.Fatal(err)
+	}
+	s, err := sitefile.Load(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]site.Node{
+		Far:        {Engine: site.LXC, Limits: site.Limits{Pids: site.DefaultPids}},
+		"s-veth":   {Engine: site.LXC, Limits: site.Limits{Pids: 100}},
+		"s-virtio": {Engine: site.KVM, Limits: site.Limits{Memory: site.DefaultVMMemory, Cpus: 2}, VM: site.VM{Model: site.Virtio}},
+		"s-e1000":  {Engine: site.KVM, Limits: site.Limits{Memory: 1 << 30}, VM: site.VM{Model: site.E1000, CPU: "qemu64"}},
+	}
+	for i := range s.Nodes {
+		n := &s.Nodes[i]
+		w, known := want[n.Name]
+		if delete(want, n.Name); !known || n.Engine != w.Engine || n.Limits != w.Limits && n.Name != Far || n.VM != w.VM || len(n.NICs) != 1 || n.NICs[0].Network != lan {
+			t.Errorf("%+v, not %+v", n, w)
+		}
+	}
+	if len(want) > 0 {
+		t.Errorf("there is no %v", want)
+	}
+	for i, about := range []string{"container, veth on a bridge", "virtual machine, emulated, virtio on a bridge, 2 cpus, 512 MiB", "virtual machine, processors qemu64, e1000 on a bridge, 1024 MiB"} {
+		if got := About(e.Settings[i]); got != about {
+			t.Errorf("%s is told as %q", e.Settings[i].Name, got)
+		}
+	}
+}
