@@ -27,6 +27,7 @@ var paths = map[string]string{
 	"internal/guest/agent/agent.go":         "in the virtual machine itself, where nothing is a wall: " + ofKernel,
 	"internal/guest/agent/await.go":         "in the virtual machine itself, where nothing is a wall",
 	"internal/guest/agent/port.go":          "in the virtual machine itself, where nothing is a wall: " + ofKernel,
+	"internal/guest/agent/poweroff.go":      "in the virtual machine itself, where nothing is a wall: " + ofKernel,
 	"internal/host/usage.go":                ofKernel,
 	"internal/host/netspace.go":             ofKernel,
 	"internal/backup/walk.go":               ofNamed,

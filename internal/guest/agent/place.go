@@ -3,11 +3,8 @@ package agent
 import (
 	"context"
 	"fmt"
-	"os"
 	"os/user"
 	"strings"
-
-	"golang.org/x/sys/unix"
 
 	"orrery/internal/host"
 	"orrery/internal/wire"
@@ -61,12 +58,3 @@ func ids(owner string) (string, error) {
 }
 
 func isNumber(name string) bool { return name != "" && strings.Trim(name, "0123456789") == "" }
-
-// PowerOff asks systemd to power the machine off (systemd(1), Signals).
-func (place) PowerOff() error {
-	const powerOff = 34 + 4 // SIGRTMIN+4
-	if err := unix.Kill(1, powerOff); err != nil {
-		return os.NewSyscallError("kill", err)
-	}
-	return nil
-}
