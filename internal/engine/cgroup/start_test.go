@@ -1,6 +1,7 @@
 package cgroup
 
 import (
+	"bufio"
 	"context"
 	"os"
 	"os/exec"
@@ -91,51 +92,67 @@ func TestMakeBeside(t *testing.T) {
 	}
 }
 
-// TestStart: what is started in a group is there in all hierarchies from the first moment, within the limits, and stands still when it shall.
+// TestStart: what is started in a group is there in all hierarchies from the first moment, stands still when it shall, and is killed, frozen or not.
 func TestStart(t *testing.T) {
 	need.Integration(t)
-	g := Of("it-cgroup", 1)
+	places := []place{mounted}
+	if beside := mounted + "/unified"; isV2(string(beside)) {
+		places = append(places, beside) // as a host that has version 2 alone
+	}
+	for _, at := range places {
+		t.Run(string(at), func(t *testing.T) {
+			g := Group{at, "orrery/it-cgroup/1"}
+			t.Cleanup(func() {
+				_ = g.Kill(context.Background())
+				Remove(g)
+				RemoveEmpty("it-cgroup")
+			})
+			cmd := exec.Command("sh", "-c", "cat /proc/self/cgroup; sleep 60 & wait")
+			out, err := cmd.StdoutPipe()
+			must(t, err)
+			must(t, host.Apart(func() error { return g.Start(cmd) }))
+			lines := bufio.NewScanner(out)
+			v1, v2 := at.versions()
+			for range len(v1) + min(len(v2), 1) {
+				if lines.Scan(); !strings.HasSuffix(lines.Text(), ":/"+g.name) && (len(v1) > 0 || strings.HasPrefix(lines.Text(), "0:")) {
+					t.Errorf("it began in %s", lines.Text())
+				}
+			}
+			if mine, err := os.ReadFile("/proc/self/cgroup"); err != nil || strings.Contains(string(mine), "it-cgroup") {
+				t.Errorf("we are in %s: %v", mine, err)
+			}
+			if !slices.Contains(g.Processes(), cmd.Process.Pid) {
+				t.Errorf("in it are %v", g.Processes())
+			}
+			must(t, g.SetFrozen(true))
+			must(t, g.AwaitFrost(t.Context(), true))
+			if !g.Frozen() {
+				t.Error("it does not stand still")
+			}
+			must(t, g.SetFrozen(false))
+			must(t, g.AwaitFrost(t.Context(), false))
+			must(t, g.SetFrozen(true))
+			ended := make(chan error)
+			go func() { ended <- cmd.Wait() }()
+			must(t, g.Kill(t.Context()))
+			<-ended
+			if left := g.Processes(); len(left) > 0 {
+				t.Errorf("left are %v", left)
+			}
+		})
+	}
+}
+
+// TestLimit: limits of a group that we have made are in force, and are taken away again.
+func TestLimit(t *testing.T) {
+	need.Integration(t)
+	g := Of("it-cgroup", 2)
 	t.Cleanup(func() { Remove(g); RemoveEmpty("it-cgroup") })
 	must(t, g.Make())
-	limits := site.Limits{Cpus: 0.5, Memory: 64 << 20, Pids: 20}
-	must(t, g.Limit("a", limits))
-	cmd := exec.Command("sh", "-c", "cat /proc/self/cgroup; sleep 60 & wait")
-	out, err := cmd.StdoutPipe()
-	must(t, err)
-	must(t, host.Apart(func() error { return g.Start(cmd) }))
-	t.Cleanup(func() {
-		_ = g.Kill(context.Background())
-	})
-	b := make([]byte, 4096)
-	n, err := out.Read(b)
-	must(t, err)
-	for line := range strings.Lines(string(b[:n])) {
-		if !strings.HasSuffix(strings.TrimSpace(line), ":/orrery/it-cgroup/1") {
-			t.Errorf("it began in %s", line)
+	for _, limits := range []site.Limits{{Cpus: 0.5, Memory: 64 << 20, Pids: 20, Pin: "0"}, {Memory: 128 << 20}, {}} {
+		must(t, g.Limit("a", limits))
+		if has, ok := g.Holds(limits); !ok {
+			t.Errorf("limits are %+v instead of %+v", has, limits)
 		}
-	}
-	if mine, err := os.ReadFile("/proc/self/cgroup"); err != nil || strings.Contains(string(mine), "it-cgroup") {
-		t.Errorf("we are in %s: %v", mine, err)
-	}
-	if has, ok := g.Holds(limits); !ok {
-		t.Errorf("limits are %+v", has)
-	}
-	if !slices.Contains(g.Processes(), cmd.Process.Pid) {
-		t.Errorf("in it are %v", g.Processes())
-	}
-	must(t, g.SetFrozen(true))
-	must(t, g.AwaitFrost(t.Context(), true))
-	if !g.Frozen() {
-		t.Error("it does not stand still")
-	}
-	must(t, g.SetFrozen(false))
-	must(t, g.AwaitFrost(t.Context(), false))
-	must(t, g.SetFrozen(true))
-	ended := make(chan error)
-	go func() { ended <- cmd.Wait() }()
-	must(t, g.Kill(t.Context()))
-	<-ended
-	if left := g.Processes(); len(left) > 0 {
-		t.Errorf("left are %v", left)
 	}
 }
