@@ -30,7 +30,7 @@ var layers = [][]string{
 	{"image", "role", "network", "volume", "secret", "journal"},
 	{"hook"},
 	{"engine", "engine/nodedir", "engine/process", "engine/cgroup", "engine/confine"},
-	{"engine/lxc", "engine/fake", "engine/enginetest"},
+	{"engine/lxc", "engine/kvm", "engine/fake", "engine/enginetest"},
 	{"engine/all"},
 	{"snapshot"},
 	{"backup/vault"},

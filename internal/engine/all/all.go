@@ -3,6 +3,7 @@ package all
 
 import (
 	"orrery/internal/engine"
+	"orrery/internal/engine/kvm"
 	"orrery/internal/engine/lxc"
 	"orrery/internal/host"
 	"orrery/internal/image"
@@ -12,5 +13,6 @@ import (
 func Engines(dirs host.Dirs, store *image.Store) map[string]engine.Engine {
 	return map[string]engine.Engine{
 		lxc.Name: lxc.New(dirs, store),
+		kvm.Name: kvm.New(dirs, store),
 	}
 }

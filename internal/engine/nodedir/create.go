@@ -53,6 +53,9 @@ func (n *Nodes) prepare(d Dir, r *Record) (fresh Dir, err error) {
 	if err := n.personalise(stopped{root: private, first: os.Geteuid()}, &r.Node); err != nil { // on disk, the node's root is that of the host
 		return fresh, fmt.Errorf("private layer of node %s: %w", r.Name, err)
 	}
+	if err := os.WriteFile(fresh.File(maker), []byte(r.Engine), 0o600); err != nil {
+		return fresh, err
+	}
 	if err := fresh.Write(r); err != nil {
 		return fresh, err
 	}

@@ -7,13 +7,16 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"time"
 
 	"orrery/internal/engine"
 	"orrery/internal/host"
 	"orrery/internal/problem"
+	"orrery/internal/site"
 	"orrery/internal/site/spec"
+	"orrery/internal/tree"
 )
 
 // A Record is what is known of a node.
@@ -83,8 +86,8 @@ type Found struct {
 }
 
 // All finds the nodes of a site. A record that cannot be read gives a node that is not whole.
-func All(dirs host.Dirs, site string) ([]Found, error) {
-	entries, err := os.ReadDir(dirs.Nodes(site))
+func All(dirs host.Dirs, of string) ([]Found, error) {
+	entries, err := os.ReadDir(dirs.Nodes(of))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -97,19 +100,31 @@ func All(dirs host.Dirs, site string) ([]Found, error) {
 		if err != nil || !e.IsDir() {
 			continue
 		}
-		r, err := Of(dirs, site, id).Read()
+		r, err := Of(dirs, of, id).Read()
 		if err != nil {
-			r = &Record{Node: spec.Node{ID: id, Name: "node-" + e.Name(), Site: site}}
+			r = &Record{Node: spec.Node{ID: id, Name: "node-" + e.Name(), Site: of, Engine: Of(dirs, of, id).engine()}}
 		}
 		all = append(all, Found{r, err == nil})
 	}
 	return all, nil
 }
 
-// Found finds the engine's nodes of a site, or of all sites if the site is "". One that is not whole may be any engine's.
-func (n *Nodes) Found(site string) ([]Found, error) {
-	sites := []string{site}
-	if site == "" {
+// maker is the file that says whose node it is, should its record be lost: its engine has to remove it.
+const maker = "engine"
+
+// engine gives the engine that has made the node: the first that there was, if it is not said.
+func (d Dir) engine() string {
+	text, err := tree.ReadFile(d.File(maker), 100)
+	if err != nil || !slices.Contains(site.Engines, string(text)) {
+		return site.LXC
+	}
+	return string(text)
+}
+
+// Found finds the engine's nodes of a site, or of all sites if the site is "".
+func (n *Nodes) Found(of string) ([]Found, error) {
+	sites := []string{of}
+	if of == "" {
 		entries, err := os.ReadDir(filepath.Dir(n.Dirs.Site("any")))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
@@ -126,7 +141,7 @@ func (n *Nodes) Found(site string) ([]Found, error) {
 			return nil, err
 		}
 		for _, f := range found {
-			if !f.Whole || f.Engine == n.Engine {
+			if f.Engine == n.Engine {
 				all = append(all, f)
 			}
 		}

@@ -1,0 +1,45 @@
+package kvm
+
+import (
+	"context"
+	"time"
+
+	"orrery/internal/engine"
+	"orrery/internal/host"
+	"orrery/internal/network"
+	"orrery/internal/network/ends"
+	"orrery/internal/site"
+	"orrery/internal/site/spec"
+)
+
+// Change records what the node shall be and, if it runs, moves its links.
+func (e *Engine) Change(ctx context.Context, n *spec.Node) error {
+	return e.Nodes.Change(n, func() error { return e.changeRunning(ctx, n) })
+}
+
+// changeRunning moves the links that are not where they shall be, all or none.
+func (e *Engine) changeRunning(ctx context.Context, is *spec.Node) error {
+	var moves []network.Move
+	for _, nic := range is.NICs {
+		if is.KindOf(nic) == site.Bridge && ends.BridgeOf(nic.HostEnd) != nic.Bridge {
+			moves = append(moves, network.Move{Link: nic.HostEnd, Bridge: nic.Bridge})
+		}
+	}
+	if len(moves) > 0 {
+		if err := network.MoveLinks(ctx, moves); err != nil {
+			return err
+		}
+	}
+	if !is.Staged { // its links may have been moved out of quarantine, in one batch with others
+		e.forgetNeighbours(ctx, engine.RefOf(is))
+	}
+	return nil
+}
+
+// forgetNeighbours lets a guest look for its neighbours anew: where its links are now, others have their addresses. A guest that cannot does so by itself when
+// nobody answers.
+func (e *Engine) forgetNeighbours(ctx context.Context, ref engine.Ref) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	_ = e.Runner(ref).Run(ctx, host.Command{Args: []string{"ip", "neighbour", "flush", "all"}})
+}

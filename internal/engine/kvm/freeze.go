@@ -1,0 +1,68 @@
+package kvm
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"time"
+
+	"orrery/internal/engine"
+	"orrery/internal/host"
+	"orrery/internal/problem"
+)
+
+// flush is how long a guest may take to write what it has in memory of its files. What it has not written then stays there: no promise is broken that a container,
+// or a power cut, would keep.
+const flush = 10 * time.Second
+
+// Freeze lets a machine stand still, once its guest has written to its files what was mapped and changed in memory. All else it has written: virtiofs has
+// no cache of what is to be written. A file tells that it was us, so that Sweep lets go on what a run that was killed has frozen.
+func (e *Engine) Freeze(ctx context.Context, ref engine.Ref) error {
+	m := e.machine(ref)
+	if !m.running() {
+		return notRunning(ref)
+	}
+	if m.group().Frozen() {
+		return m.group().AwaitFrost(ctx, true)
+	}
+	flushing, cancel := context.WithTimeout(ctx, flush)
+	_ = e.Runner(ref).Run(flushing, host.Command{Args: []string{"sync"}})
+	cancel()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := os.WriteFile(m.freezing(), nil, 0o600); err != nil {
+		return err
+	}
+	err := m.group().SetFrozen(true)
+	if err == nil {
+		err = m.group().AwaitFrost(ctx, true)
+	}
+	if err != nil {
+		return errors.Join(problem.New(problem.Failed, "node %s does not stand still", ref.Name).At(m.Path()).Because(err), m.thaw())
+	}
+	return nil
+}
+
+// Thaw lets a machine go on.
+func (e *Engine) Thaw(ctx context.Context, ref engine.Ref) error {
+	m := e.machine(ref)
+	if err := m.thaw(); err != nil {
+		return problem.New(problem.Failed, "node %s stays frozen", ref.Name).At(m.Path()).Because(err)
+	}
+	return m.group().AwaitFrost(ctx, false)
+}
+
+// thaw lets a frozen machine go on, whoever froze it.
+func (m machine) thaw() error {
+	if m.group().Frozen() {
+		if err := m.group().SetFrozen(false); err != nil {
+			return err
+		}
+	}
+	if err := os.Remove(m.freezing()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}

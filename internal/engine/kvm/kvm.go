@@ -1,0 +1,118 @@
+// Package kvm makes nodes as virtual machines with QEMU: by KVM where this host's processor runs guests, else in software emulation.
+//
+// A machine's root is the overlay that a container of the same node would have, mounted in a namespace of its own and given to the guest by virtiofsd, which has
+// the node's range of user ids and no others. So nothing is converted, and what nodedir does to nodes that do not run holds for machines, too. The kernel is one
+// more layer; with an initramfs in which orrery-guest is all that runs, QEMU starts it directly (package image/kernel).
+//
+// QEMU and virtiofsd of a node are in its control group and nowhere else, so that the group tells whether a machine runs, whoever started it. All that they share with
+// the host is handed to them open: sockets, taps, the console's log. Commands go to the agent of the guest, by package wire.
+package kvm
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"strconv"
+	"sync"
+
+	"orrery/internal/engine"
+	"orrery/internal/engine/cgroup"
+	"orrery/internal/engine/nodedir"
+	"orrery/internal/host"
+	"orrery/internal/host/qemu"
+	"orrery/internal/image"
+	"orrery/internal/observe"
+	"orrery/internal/problem"
+)
+
+// Engine makes nodes with QEMU. What is done to one that does not run, Nodes do.
+type Engine struct {
+	*nodedir.Nodes
+	agents agents
+	accel  func() (accel string, why error)
+}
+
+var (
+	_ engine.Engine   = (*Engine)(nil)
+	_ engine.Keeper   = (*Engine)(nil)
+	_ engine.Idmapper = (*Engine)(nil)
+	_ engine.Injector = (*Engine)(nil)
+	_ engine.Sweeper  = (*Engine)(nil)
+	_ engine.Freezer  = (*Engine)(nil)
+	_ engine.Layered  = (*Engine)(nil)
+	_ engine.Grouped  = (*Engine)(nil)
+)
+
+// New gives the engine that keeps its nodes in dirs and takes layers from store.
+func New(dirs host.Dirs, store *image.Store) *Engine {
+	e := &Engine{Nodes: &nodedir.Nodes{Dirs: dirs, Store: store, Engine: Name, Slots: nodedir.Slots}, accel: sync.OnceValues(qemu.Accel)}
+	e.Running = func(ref engine.Ref) bool { return e.machine(ref).running() }
+	return e
+}
+
+// Name is what site files call this engine.
+const Name = "kvm"
+
+// Capabilities says what QEMU can do on this host.
+func (e *Engine) Capabilities() observe.Capabilities {
+	able := observe.Capabilities{MoveNIC: true, Keep: true}
+	if lack := qemu.Lacks(); lack != nil {
+		able.Unable = lackOf(lack)
+		return able
+	}
+	able.Accel, _ = e.accel()
+	return able
+}
+
+// machine is one node as QEMU runs it.
+type machine struct {
+	nodedir.Dir
+	ref engine.Ref
+	run string // directory of what is there while it runs: root's
+}
+
+func (e *Engine) machine(ref engine.Ref) machine {
+	return machine{e.Dir(ref), ref, filepath.Join(e.Dirs.Run, "vm", ref.Site, strconv.Itoa(ref.ID))}
+}
+
+func (m machine) group() cgroup.Group { return cgroup.Of(m.ref.Site, m.ref.ID) }
+
+// console is all that the guest has printed on its serial port since it was started.
+func (m machine) console() string { return m.File("console.log") }
+
+// starting is a file that is there until the node has been started. One whose starter was killed may come up or not.
+func (m machine) starting() string { return m.File("starting") }
+
+// stopping is a file that is there while the node shuts down.
+func (m machine) stopping() string { return m.File("stopping") }
+
+// freezing is a file that is there from before the node is frozen by us until after it goes on.
+func (m machine) freezing() string { return m.File("freezing") }
+
+// Cgroup gives the node's control group.
+func (e *Engine) Cgroup(ref engine.Ref) string { return e.machine(ref).group().Name() }
+
+// Runner runs commands in a running node by its agent.
+func (e *Engine) Runner(ref engine.Ref) host.Runner { return runner{e, ref} }
+
+func notRunning(ref engine.Ref) error {
+	return problem.New(problem.Surprise, "node %s does not run", ref.Name).Try("orrery up")
+}
+
+// client gives the connection of this process to the agent of a running node.
+func (e *Engine) client(ctx context.Context, ref engine.Ref) (*agent, error) {
+	m := e.machine(ref)
+	if !m.running() {
+		return nil, notRunning(ref)
+	}
+	return e.agents.of(ctx, m)
+}
+
+// lackOf says what a host lacks for virtual machines.
+func lackOf(err error) observe.Lack {
+	var p *problem.Problem
+	if errors.As(err, &p) {
+		return observe.Lack{What: p.What, Cure: p.Cure}
+	}
+	return observe.Lack{What: err.Error()}
+}

@@ -1,0 +1,62 @@
+package kvm
+
+import (
+	"bytes"
+	"os"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"orrery/internal/visible"
+)
+
+// mostSaid bounds what QEMU and virtiofsd may print: a guest can make them do so. mostConsole bounds what is recorded of a guest's console, in bytes.
+const (
+	mostSaid    = 64 << 10
+	mostConsole = 8 << 20
+)
+
+// scrap is a file in memory that cannot grow, for what a program prints.
+func scrap(name string) (*os.File, error) {
+	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	if err != nil {
+		return nil, os.NewSyscallError("memfd_create", err)
+	}
+	f := os.NewFile(uintptr(fd), name)
+	if err := f.Truncate(mostSaid); err != nil {
+		f.Close() //nolint:errcheck // nothing was written
+		return nil, err
+	}
+	if _, err := unix.FcntlInt(f.Fd(), unix.F_ADD_SEALS, unix.F_SEAL_GROW|unix.F_SEAL_SHRINK); err != nil {
+		f.Close() //nolint:errcheck // nothing was written
+		return nil, os.NewSyscallError("fcntl", err)
+	}
+	return f, nil
+}
+
+// saidOn gives what a program has printed on a scrap.
+func saidOn(f *os.File) string {
+	text := make([]byte, mostSaid)
+	n, _ := f.ReadAt(text, 0)
+	if end := bytes.IndexByte(text[:n], 0); end >= 0 {
+		n = end
+	}
+	return visible.Text(strings.TrimSpace(string(text[:n])))
+}
+
+// lastWords are the last lines that a guest has printed on its console.
+func (m machine) lastWords() string {
+	f, err := os.Open(m.console())
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return ""
+	}
+	text := make([]byte, min(info.Size(), 4<<10))
+	n, _ := f.ReadAt(text, info.Size()-int64(len(text)))
+	lines := strings.Split(strings.TrimSpace(strings.ReplaceAll(string(text[:n]), "\r", "")), "\n")
+	return visible.Text("the last lines of its console:\n" + strings.Join(lines[max(0, len(lines)-10):], "\n"))
+}

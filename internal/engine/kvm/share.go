@@ -1,0 +1,111 @@
+package kvm
+
+import (
+	"context"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"orrery/internal/engine/nodedir"
+	"orrery/internal/host"
+	"orrery/internal/host/qemu"
+	"orrery/internal/problem"
+)
+
+// share mounts the root of a node where nobody else sees it, and starts virtiofsd on it. QEMU is to be handed the connection.
+//
+// Virtiofsd runs in a user namespace with the ids of the node and no others, so that a guest which breaks out into it is what a container's root is.
+func (e *Engine) share(ctx context.Context, m machine, r *nodedir.Record) (root *os.File, err error) {
+	mounts, err := e.Mounts(r)
+	if err != nil {
+		return nil, err
+	}
+	o := m.Overlay(e.Store, r)
+	for _, mount := range mounts {
+		o.Inside = append(o.Inside, mount.Inside())
+	}
+	o.Namespace = m.File("user-namespace")
+	program, err := qemu.Virtiofsd()
+	if err != nil {
+		return nil, err
+	}
+	version, err := qemu.Version(ctx, program)
+	if err != nil {
+		return nil, err
+	}
+	listener, socket, err := m.listen("share.sock")
+	if err != nil {
+		return nil, err
+	}
+	defer listener.Close() //nolint:errcheck // virtiofsd has its own
+	defer socket.Close()
+	said, err := scrap("virtiofsd")
+	if err != nil {
+		return nil, err
+	}
+	defer said.Close()
+	args := append([]string{"--user=" + o.Namespace, "--setuid", "0", "--setgid", "0", "--", program}, sharing(version, o.Target)...)
+	cmd := host.Program(context.WithoutCancel(ctx), "nsenter", args...)
+	cmd.Dir, cmd.Env = "/", []string{"PATH=" + host.Path}
+	cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = said, said, []*os.File{socket}
+	if err := o.Within(func() error { return m.group().Start(cmd) }); err != nil {
+		return nil, m.startProblem(err, "")
+	}
+	go cmd.Wait() //nolint:errcheck // so that it is not left as a zombie; whether it runs is asked of the kernel
+	conn, err := net.Dial("unix", listener.Addr().String())
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close() //nolint:errcheck // what is given is a copy
+	return conn.(*net.UnixConn).File()
+}
+
+// sharing is the command line of virtiofsd: that which came with QEMU up to 7.2, written in C and of QEMU's version, or the one in Rust, which begins with 1 again.
+// The listening socket is its third file.
+func sharing(version, root string) []string {
+	if strings.HasPrefix(version, "1.") {
+		return []string{
+			"--fd=3", "--shared-dir=" + root, "--cache=auto", "--sandbox=namespace", "--xattr", "--posix-acl", "--announce-submounts", "--log-level=error",
+		}
+	}
+	return []string{
+		"--fd=3", "-o", "source=" + strings.ReplaceAll(root, ",", `\,`), "-o", "cache=auto,sandbox=namespace,xattr,posix_acl,announce_submounts,log_level=err",
+		"--thread-pool-size=0",
+	}
+}
+
+// listen makes a socket in the directory of what is there while the machine runs: root's, so that nobody else can be behind it.
+func (m machine) listen(name string) (*net.UnixListener, *os.File, error) {
+	if err := os.MkdirAll(m.run, 0o700); err != nil {
+		return nil, nil, err
+	}
+	path := filepath.Join(m.run, name)
+	if len(path) >= 108 { // sun_path of unix(7)
+		return nil, nil, problem.New(problem.Unable, "node %s: the path of its sockets is too long", m.ref.Name).At(path).Try("set ORRERY_RUN to a shorter one")
+	}
+	if err := os.Remove(path); err != nil && !os.IsNotExist(err) {
+		return nil, nil, err
+	}
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	if err != nil {
+		return nil, nil, err
+	}
+	l.SetUnlinkOnClose(false)
+	f, err := l.File()
+	if err != nil {
+		l.Close() //nolint:errcheck // nobody has called
+		return nil, nil, err
+	}
+	return l, f, nil
+}
+
+// removeRun removes the sockets, and the directories above them that are empty then.
+func (m machine) removeRun() error {
+	if err := os.RemoveAll(m.run); err != nil {
+		return err
+	}
+	_ = os.Remove(filepath.Dir(m.run))
+	_ = os.Remove(filepath.Dir(filepath.Dir(m.run)))
+	return nil
+}

@@ -1,0 +1,128 @@
+package kvm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"orrery/internal/engine"
+	"orrery/internal/engine/nodedir"
+	"orrery/internal/host/qemu"
+	"orrery/internal/image/kernel"
+	"orrery/internal/network"
+	"orrery/internal/observe"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+	"orrery/internal/site/spec"
+)
+
+// booting is how long a guest may take until its agent answers, and ordering until its systemd takes orders. In emulation it may take emulated times as long.
+const (
+	booting  = time.Minute
+	ordering = 30 * time.Second
+	emulated = 6
+)
+
+// Start boots a node.
+func (e *Engine) Start(ctx context.Context, ref engine.Ref) error {
+	m := e.machine(ref)
+	r, err := e.Record(ref)
+	if err != nil {
+		return err
+	}
+	if m.running() {
+		return m.thaw()
+	}
+	if err := qemu.Lacks(); err != nil {
+		return err
+	}
+	if err := m.group().Kill(ctx); err != nil { // what is left of a machine that died
+		return err
+	}
+	if err := e.tidy(ctx, m); err != nil {
+		return err
+	}
+	if err := os.WriteFile(m.starting(), nil, 0o600); err != nil {
+		return err
+	}
+	defer os.Remove(m.starting()) //nolint:errcheck // what is left of it ends the node at the next sweep
+	if err := e.start(ctx, m, r); err != nil {
+		stopped := context.WithoutCancel(ctx)
+		err = errors.Join(err, m.group().Kill(stopped))
+		return errors.Join(err, e.tidy(stopped, m))
+	}
+	return nil
+}
+
+// start makes what the machine stands on, the outermost first, then lets it boot.
+func (e *Engine) start(ctx context.Context, m machine, r *nodedir.Record) error {
+	guest, err := qemu.Guest()
+	if err != nil {
+		return err
+	}
+	from, err := kernel.Files(ctx, e.Store, r.Kernel, guest)
+	if err != nil {
+		return err
+	}
+	accel, _ := e.accel()
+	if err := network.Guard(ctx, network.Ports(&r.Node)); err != nil {
+		return err
+	}
+	root, err := e.share(ctx, m, r)
+	if err != nil {
+		return err
+	}
+	defer root.Close() //nolint:errcheck // QEMU has its own
+	if err := e.launch(ctx, m, r, from, accel, root); err != nil {
+		return err
+	}
+	if err := m.group().Limit(r.Name, bounds(&r.Node)); err != nil {
+		return err
+	}
+	return e.awaitGuest(ctx, m, accel)
+}
+
+// bounds are the limits that the host's kernel sees to. A guest's memory is what its machine has.
+func bounds(n *spec.Node) site.Limits { return site.Limits{Cpus: n.Limits.Cpus, Pin: n.Limits.Pin} }
+
+// awaitGuest waits until the agent answers and the guest's systemd listens to systemctl(1). A guest that does not come so far is the business of whoever gives
+// it orders.
+func (e *Engine) awaitGuest(ctx context.Context, m machine, accel string) error {
+	answer, orders := booting, ordering
+	if accel != observe.KVM {
+		answer, orders = emulated*booting, emulated*ordering
+	}
+	waiting, cancel := context.WithTimeoutCause(ctx, answer, fmt.Errorf("its agent has not answered within %v", answer))
+	defer cancel()
+	waiting, fail := context.WithCancelCause(waiting)
+	defer fail(nil)
+	go func() {
+		if m.awaitOff(waiting) == nil {
+			fail(errors.New("it was switched off before its agent answered"))
+		}
+	}()
+	agent, err := e.agents.of(waiting, m)
+	if err != nil {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if why := context.Cause(waiting); why != nil {
+			err = why
+		}
+		return m.startProblem(err, m.lastWords())
+	}
+	listening, stop := context.WithTimeout(ctx, orders)
+	defer stop()
+	_ = agent.Await(listening, "/run/systemd/private")
+	return ctx.Err()
+}
+
+func (m machine) startProblem(err error, detail string) error {
+	if detail != "" {
+		err = fmt.Errorf("%w\n%s", err, detail)
+	}
+	return problem.New(problem.Failed, "node %s does not start", m.ref.Name).At(m.Path()).Because(err).
+		Try("its console: %s; orrery doctor tells what this host lacks", m.console())
+}
