@@ -177,12 +177,16 @@ func (l *lines) Write(p []byte) (int, error) {
 	return l.Buffer.Write(p)
 }
 
-// all gives the numbers of the lines that are whole.
-func (l *lines) all() []int {
+func (l *lines) text() string {
 	l.Lock()
 	defer l.Unlock()
+	return l.String()
+}
+
+// all gives the numbers of the lines that are whole.
+func (l *lines) all() []int {
 	var all []int
-	for line := range strings.Lines(l.String()) {
+	for line := range strings.Lines(l.text()) {
 		if n, err := strconv.Atoi(strings.TrimSuffix(line, "\n")); err == nil && strings.HasSuffix(line, "\n") {
 			all = append(all, n)
 		}
@@ -207,7 +211,7 @@ func (s *site) client() *client {
 func (c *client) goesOn() {
 	c.Helper()
 	before := len(c.out.all())
-	c.eventually(20*time.Second, func() error {
+	c.eventually(time.Minute, func() error {
 		if len(c.out.all()) < before+5 {
 			return fmt.Errorf("the client gets no answer from the database, after %d rows", before)
 		}

@@ -533,7 +533,7 @@ func TestBackupKill(t *testing.T) {
 			if s.killed(time.Duration(random.Float64()*float64(whole)), "backup", where) {
 				killed++
 			}
-			s.eventually(10*time.Second, func() error { return s.goesOn("keep0") })
+			s.eventually(time.Minute, func() error { return s.goesOn("keep0") })
 			_ = os.Remove(file) // if it was quicker than the kill
 		}
 	}
@@ -789,7 +789,7 @@ func TestBackupKilledWhileFrozen(t *testing.T) {
 			default:
 			}
 		}
-		s.eventually(5*time.Second, func() error {
+		s.eventually(time.Minute, func() error {
 			if frozen() {
 				return errors.New("it stands still")
 			}
@@ -821,7 +821,7 @@ func TestBackupOfRelease(t *testing.T) {
 	s.run("restore", "--yes-paths", s.name, file, "--dir", dir).want(0)
 	s.dir = dir
 	s.wantLive(701)
-	if says, err := greeting("10.99.148.101:7000"); says != "two" {
+	if says, err := greeted("10.99.148.101:7000"); says != "two" {
 		t.Errorf("the greeter says %q (%v)", says, err)
 	}
 	s.sh("store", `awk 'NR != $1 { print "line", NR, "is", $1; exit 1 }' /srv/data/ledger`)

@@ -163,7 +163,7 @@ func (s *site) interruptedCopy(from string, signal syscall.Signal) {
 	if err != nil {
 		s.Fatal(err)
 	}
-	s.eventually(10*time.Second, func() error {
+	s.eventually(time.Minute, func() error {
 		if s.run("shell", "w01", "--", "sh", "-c", "test -s /srv/into/.orrery.*/endless").status != 0 {
 			return errors.New("the copy does not begin")
 		}
@@ -177,7 +177,7 @@ func (s *site) interruptedCopy(from string, signal syscall.Signal) {
 	if out.Len() > 0 || errs.Len() > 500 || strings.ContainsRune(errs.String(), 0) {
 		s.Errorf("it printed %d bytes and, as errors, %.500q", out.Len(), errs)
 	}
-	s.eventually(5*time.Second, func() error {
+	s.eventually(time.Minute, func() error {
 		if left := s.on("w01", "ls", "-A", "/srv/into"); left != "" {
 			return fmt.Errorf("%s of %s: left is %s", signal, from, left)
 		}
@@ -213,26 +213,30 @@ func many(s *site) {
 			s.Errorf("%+v", one)
 		}
 	}
-	s.eventually(5*time.Second, func() error {
+	s.eventually(time.Minute, func() error {
 		if s.run("exec", "w02", "--", "pgrep", "-f", "sleep 1234").status == 0 {
 			return errors.New("a command goes on whose time was over")
 		}
 		return nil
 	})
 
-	cmd, out, errs := s.command("logs", "w00,w03", "-f")
+	cmd, _, errs := s.command("logs", "w00,w03", "-f")
+	out := &lines{}
+	cmd.Stdout = out
 	if err := cmd.Start(); err != nil {
 		s.Fatal(err)
 	}
-	time.Sleep(time.Second)
-	s.do("exec", "w00,w03", "--", "logger", "said while it was followed")
-	time.Sleep(time.Second)
+	followed := func(node string) bool {
+		return regexp.MustCompile(node + ` \| .*said while it was followed`).MatchString(out.text())
+	}
+	s.eventually(time.Minute, func() error { // it does not say from when on it follows
+		s.do("exec", "w00,w03", "--", "logger", "said while it was followed")
+		if !followed("w00") || !followed("w03") {
+			return errors.New("nothing is followed")
+		}
+		return nil
+	})
 	if err := errors.Join(cmd.Process.Signal(os.Interrupt), cmd.Wait()); err != nil {
 		s.Errorf("logs -f ended with %v: %s", err, errs)
-	}
-	for _, node := range []string{"w00", "w03"} {
-		if !regexp.MustCompile(node + ` \| .*said while it was followed`).MatchString(out.String()) {
-			s.Errorf("nothing of %s was followed:\n%s", node, out)
-		}
 	}
 }

@@ -21,7 +21,7 @@ func (s *site) follows(node string) (followed func(want ...string)) {
 	must(s.T, err)
 	told := func(want ...string) {
 		s.Helper()
-		s.eventually(20*time.Second, func() error {
+		s.eventually(time.Minute, func() error {
 			text, _ := os.ReadFile(file.Name())
 			for _, part := range want {
 				if !strings.Contains(string(text), part) {

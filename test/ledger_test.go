@@ -84,7 +84,7 @@ func (s *site) lines(node string) []string {
 // wantKept wants that no line of the ledger was lost that was there, and that more are coming.
 func (s *site) wantKept(node string, before []string) {
 	s.Helper()
-	s.eventually(20*time.Second, func() error {
+	s.eventually(time.Minute, func() error {
 		now := s.lines(node)
 		if len(now) <= len(before) {
 			return fmt.Errorf("the ledger has %d lines, and had %d", len(now), len(before))

@@ -180,7 +180,7 @@ func (s *site) reboot() {
 	for _, group := range glob("/sys/fs/cgroup/*/orrery/"+s.name, "/sys/fs/cgroup/orrery/"+s.name) {
 		_, _ = sh("find " + group + " -name cgroup.procs | xargs cat | sort -u | xargs -r kill -9 2>/dev/null")
 	}
-	s.eventually(10*time.Second, func() error {
+	s.eventually(time.Minute, func() error {
 		for _, group := range glob("/sys/fs/cgroup/*/orrery/"+s.name, "/sys/fs/cgroup/orrery/"+s.name) {
 			if out, err := sh("find " + group + " -depth -type d -exec rmdir {} +"); err != nil {
 				return err

@@ -243,7 +243,7 @@ func (s *site) wantPlan(want ...string) {
 func (s *site) eventually(within time.Duration, try func() error) {
 	s.Helper()
 	deadline := time.Now().Add(within)
-	for {
+	for pause := 25 * time.Millisecond; ; pause = min(2*pause, 200*time.Millisecond) {
 		err := try()
 		if err == nil {
 			return
@@ -251,7 +251,7 @@ func (s *site) eventually(within time.Duration, try func() error) {
 		if time.Now().After(deadline) {
 			s.Fatalf("not within %s: %v", within, err)
 		}
-		time.Sleep(200 * time.Millisecond)
+		time.Sleep(pause)
 	}
 }
 

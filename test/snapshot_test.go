@@ -187,7 +187,7 @@ func snapshotKilled(s *site) {
 		if wait() == nil {
 			whole++
 		}
-		s.eventually(5*time.Second, func() error { return wantStatus(s.run("status"), 0) })
+		s.eventually(time.Minute, func() error { return wantStatus(s.run("status"), 0) })
 	}
 	s.snapshot("n1")
 	if left := glob(s.dirs.Snapshots(s.name) + "/.*"); len(left) > 0 {

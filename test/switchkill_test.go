@@ -149,7 +149,7 @@ func (k *killing) round() {
 	}
 	k.wantLive(k.live())
 	k.wantKept("store", k.lines)
-	k.eventually(10*time.Second, func() error {
+	k.eventually(time.Minute, func() error {
 		text, err := greeting("10.99.110.101:7000")
 		return cmp.Or(err, is(text, map[int]string{0: "one", 701: "two"}[k.live()]))
 	})

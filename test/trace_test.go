@@ -17,7 +17,7 @@ import (
 // but what is kept on purpose. Whether links are left is told by their marks, and those of nodes by their bridges.
 func (s *site) wantNoTrace() {
 	s.Helper()
-	s.eventually(5*time.Second, func() error { // control groups of dead processes take a moment to go
+	s.eventually(time.Minute, func() error { // control groups of dead processes take a moment to go
 		if found := s.traces(); len(found) > 0 {
 			return fmt.Errorf("left of site %s:\n  %s", s.name, strings.Join(found, "\n  "))
 		}

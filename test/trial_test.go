@@ -47,7 +47,7 @@ func (s *site) trialOver(within time.Duration) {
 // wantUnwatched wants that nobody watches over the site any more.
 func (s *site) wantUnwatched() {
 	s.Helper()
-	s.eventually(20*time.Second, func() error {
+	s.eventually(time.Minute, func() error {
 		if w := s.watchers(); len(w) > 0 {
 			return errors.New("processes still at work: " + strconv.Itoa(w[0]))
 		}
@@ -76,20 +76,10 @@ timeout = "1s"
 	s.run("confirm").want(0, "release 701 is confirmed")
 	s.trialBack()
 
-	// The same, without waiting for it. Meanwhile other verbs know of it.
-	s.run("switch", "--release", "701", "--confirm-within", "10s").want(12, "on trial until .* goes back to release none otherwise")
-	if !s.releases()[701].Trial {
-		t.Error("release 701 is not on trial")
-	}
-	s.run("release", "ls").want(0, "(?m)^701 +on trial")
-	s.do("stage", "--release", "700")
-	s.run("switch", "--release", "700").want(3, "release 701 is on trial until", "orrery confirm or orrery rollback first")
-	s.run("stage", "--release", "701").want(3, "is live")
-	s.run("rollback", "web0").want(3, "release 701 is on trial with 3 nodes, which can only go back together")
-	s.run("release", "prune", "--keep", "0").want(0, "700")
-	s.run("plan").want(0)
-	s.wantLive(701)
+	// The same, without waiting for it.
+	s.run("switch", "--release", "701", "--confirm-within", "3s").want(12, "on trial until .* goes back to release none otherwise")
 	s.trialOver(time.Minute)
+	s.wantLive(701)
 	s.run("confirm").want(0, "release 701 is confirmed .*health checks held")
 	s.wantUnwatched()
 	s.trialBack()
@@ -103,9 +93,20 @@ timeout = "1s"
 	s.wantLive(0)
 	s.run("rollback").want(3, "no former release")
 
-	// Somebody does.
+	// Somebody does. Meanwhile other verbs know of it.
 	s.do("stage", "--release", "701")
-	s.run("switch", "--release", "701", "--confirm-within", "5m", "--confirm-by", "hand").want(12)
+	s.run("switch", "--release", "701", "--confirm-within", "10m", "--confirm-by", "hand").want(12)
+	if !s.releases()[701].Trial {
+		t.Error("release 701 is not on trial")
+	}
+	s.run("release", "ls").want(0, "(?m)^701 +on trial")
+	s.do("stage", "--release", "700")
+	s.run("switch", "--release", "700").want(3, "release 701 is on trial until", "orrery confirm or orrery rollback first")
+	s.run("stage", "--release", "701").want(3, "is live")
+	s.run("rollback", "web0").want(3, "release 701 is on trial with 3 nodes, which can only go back together")
+	s.run("release", "prune", "--keep", "0").want(0, "700")
+	s.run("plan").want(0)
+	s.wantLive(701)
 	s.run("status").want(0, "unless it is confirmed by then .orrery confirm., it goes back to release")
 	s.run("confirm").want(0, "release 701 is confirmed \\(by hand\\)")
 	s.wantUnwatched()
@@ -182,7 +183,7 @@ func TestTrialAlone(t *testing.T) {
 		s.do("stage", "--release", "701")
 	}
 
-	cmd, out, _ := s.command("switch", "--release", "701", "--confirm-within", "4s", "--confirm-by", "hand", "--wait")
+	cmd, out, _ := s.command("switch", "--release", "701", "--confirm-within", "15s", "--confirm-by", "hand", "--wait")
 	cmd.SysProcAttr = &syscall.SysProcAttr{}
 	wait, err := begin(cmd)
 	if err != nil {
@@ -194,7 +195,7 @@ func TestTrialAlone(t *testing.T) {
 		}
 		return nil
 	})
-	s.eventually(10*time.Second, func() error {
+	s.eventually(time.Minute, func() error {
 		if len(s.watchers()) == 0 {
 			return errors.New("nobody watches")
 		}
@@ -231,7 +232,7 @@ func TestTrialForgotten(t *testing.T) {
 	s.killWatchers()
 	s.run("status").want(0, unwatched)
 	s.run("snapshot").want(0, "on trial until")
-	s.eventually(10*time.Second, func() error {
+	s.eventually(time.Minute, func() error {
 		if len(s.watchers()) != 1 {
 			return errors.New("nobody watches")
 		}
@@ -287,7 +288,7 @@ func TestTwinForgotten(t *testing.T) {
 		if err := syscall.Kill(-pid, syscall.SIGKILL); err != nil {
 			t.Error(err)
 		}
-		s.eventually(5*time.Second, func() error {
+		s.eventually(time.Minute, func() error {
 			if said := s.do("twin", "ls"); !strings.Contains(said, "(nobody waits for it)") {
 				return errors.New("told as if somebody waited:\n" + said)
 			}
@@ -326,7 +327,7 @@ net = { lan = "auto" }
 // killWatchers kills whoever watches over a trial of the site.
 func (s *site) killWatchers() {
 	s.Helper()
-	s.eventually(10*time.Second, func() error {
+	s.eventually(time.Minute, func() error {
 		all := s.watchers()
 		if len(all) == 0 {
 			return errors.New("nobody watches yet")

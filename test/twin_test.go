@@ -451,7 +451,7 @@ func twinReach(s *site, all []double) {
 		if d.twin != "dev1" {
 			out = "beyond"
 		}
-		s.eventually(5*time.Second, func() error { // until those outside have begun to listen
+		s.eventually(time.Minute, func() error { // until those outside have begun to listen
 			if who := d.asks("front", "10.99.124.2:7000")["10.99.124.2:7000"]; who != out {
 				return fmt.Errorf("beyond the host of %s answers %s, want %s", d.key(), who, out)
 			}

@@ -25,7 +25,7 @@ roles = ["beat"]
 	}
 	s.do("stop", "one")
 	s.do("start", "one")
-	s.eventually(10*time.Second, func() error { // at boot, without a run that configures it
+	s.eventually(time.Minute, func() error { // at boot, without a run that configures it
 		if got := s.run("shell", "one", "--", "systemctl", "is-active", "beat.service"); got.status != 0 {
 			return errors.New(got.out)
 		}

@@ -180,7 +180,7 @@ func TestKilled(t *testing.T) {
 	if _, err := c.Run(ctx, tr); err == nil {
 		t.Error("nobody noticed that the run was ended")
 	}
-	if took := time.Since(began); took > 8*time.Second {
+	if took := time.Since(began); took > 30*time.Second {
 		t.Errorf("it took %v", took)
 	}
 }

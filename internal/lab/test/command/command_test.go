@@ -244,7 +244,7 @@ func TestCancelled(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	began := time.Now()
-	if _, err := c.Run(ctx, trial(t)); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) > 5*time.Second {
+	if _, err := c.Run(ctx, trial(t)); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) > 30*time.Second {
 		t.Errorf("after %s: %v", time.Since(began), err)
 	}
 }
