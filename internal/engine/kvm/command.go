@@ -6,7 +6,9 @@ import (
 	"strconv"
 	"strings"
 
+	"orrery/internal/engine/confine"
 	"orrery/internal/guest/boot"
+	"orrery/internal/image/kernel"
 	"orrery/internal/observe"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
@@ -18,7 +20,7 @@ const firstHanded = 3
 
 // handed are the numbers of the files that QEMU is handed, as it is told.
 type handed struct {
-	kernel, initramfs, memory, console, share, monitor int
+	log, console, share, monitor int
 
 	agents []int
 	taps   [][]int // by interface, one for each of its queues
@@ -28,7 +30,7 @@ type handed struct {
 func hand(taps []int) handed {
 	next := firstHanded
 	take := func() int { next++; return next - 1 }
-	h := handed{kernel: take(), initramfs: take(), memory: take(), console: take(), share: take(), monitor: take()}
+	h := handed{log: take(), console: take(), share: take(), monitor: take()}
 	for range wire.Ports {
 		h.agents = append(h.agents, take())
 	}
@@ -43,7 +45,7 @@ func hand(taps []int) handed {
 }
 
 // command is QEMU's command line for a node (qemu-system-x86_64(1)).
-func command(n *spec.Node, accel string, h handed) ([]string, error) {
+func command(n *spec.Node, from *kernel.Boot, accel string, h handed) ([]string, error) {
 	line, err := kernelLine(n)
 	if err != nil {
 		return nil, err
@@ -51,11 +53,11 @@ func command(n *spec.Node, accel string, h handed) ([]string, error) {
 	memory := strconv.FormatInt(memoryOf(n)>>10, 10) + "K"
 	args := []string{
 		"-name", "guest=" + n.Site + "/" + n.Name, "-nodefaults", "-no-user-config", "-display", "none", "-monitor", "none",
-		"-sandbox", "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny",
+		"-sandbox", confine.Sandbox,
 		"-machine", "q35,memory-backend=memory,usb=off,vmport=off", "-accel", accelerator(accel), "-cpu", processor(n, accel),
-		"-smp", strconv.Itoa(n.Limits.VCPUs()), "-m", memory, "-object", "memory-backend-file,id=memory,share=on,mem-path=" + fdPath(h.memory) + ",size=" + memory,
-		"-kernel", fdPath(h.kernel), "-initrd", fdPath(h.initramfs), "-append", line,
-		"-add-fd", fmt.Sprintf("fd=%d,set=1", h.console), "-chardev", "null,id=console,logfile=/dev/fdset/1,logappend=on", "-serial", "chardev:console",
+		"-smp", strconv.Itoa(n.Limits.VCPUs()), "-m", memory, "-object", "memory-backend-memfd,id=memory,share=on,size=" + memory,
+		"-kernel", from.Kernel, "-initrd", from.Initramfs, "-append", line,
+		"-add-fd", fmt.Sprintf("fd=%d,set=1", h.log), "-chardev", listening("console", h.console) + ",logfile=/dev/fdset/1,logappend=on", "-serial", "chardev:console",
 		"-chardev", listening("monitor", h.monitor), "-mon", "chardev=monitor,mode=control",
 		"-chardev", fmt.Sprintf("socket,id=share,fd=%d", h.share), "-device", "vhost-user-fs-pci,chardev=share,tag=" + boot.RootTag + ",queue-size=256",
 		"-device", "virtio-rng-pci", "-device", "virtio-serial-pci",
@@ -74,8 +76,6 @@ func command(n *spec.Node, accel string, h handed) ([]string, error) {
 func listening(id string, fd int) string {
 	return fmt.Sprintf("socket,id=%s,fd=%d,server=on,wait=off", id, fd)
 }
-
-func fdPath(fd int) string { return "/proc/self/fd/" + strconv.Itoa(fd) }
 
 func accelerator(accel string) string {
 	if accel == observe.KVM {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"orrery/internal/guest/boot"
+	"orrery/internal/image/kernel"
 	"orrery/internal/observe"
 	"orrery/internal/problem"
 	"orrery/internal/site"
@@ -24,9 +25,11 @@ func someNode() *spec.Node {
 	}
 }
 
+var someBoot = &kernel.Boot{Kernel: "/store/abc/vmlinux", Initramfs: "/store/abc/initramfs"}
+
 // TestCommand: the whole command line of a machine. What is changed here changes what guests see.
 func TestCommand(t *testing.T) {
-	args, err := command(someNode(), observe.TCG, hand([]int{1, 1}))
+	args, err := command(someNode(), someBoot, observe.TCG, hand([]int{1, 1}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +46,7 @@ func TestCommand(t *testing.T) {
 func TestCommandOf(t *testing.T) {
 	has := func(n *spec.Node, accel string, want ...string) {
 		t.Helper()
-		args, err := command(n, accel, hand([]int{1, 1}))
+		args, err := command(n, someBoot, accel, hand([]int{1, 1}))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -72,7 +75,7 @@ func TestCommandTooMuch(t *testing.T) {
 	for range 20 {
 		n.NICs = append(n.NICs, n.NICs[0])
 	}
-	if _, err := command(n, observe.TCG, hand(make([]int, len(n.NICs)))); problem.Exit(err) != int(problem.Mistake) {
+	if _, err := command(n, someBoot, observe.TCG, hand(make([]int, len(n.NICs)))); problem.Exit(err) != int(problem.Mistake) {
 		t.Error(err)
 	}
 }
@@ -80,7 +83,7 @@ func TestCommandTooMuch(t *testing.T) {
 // TestHand: each file has a number of its own, from the first on, in the order in which machine.hand opens them.
 func TestHand(t *testing.T) {
 	h := hand([]int{2, 1})
-	all := append([]int{h.kernel, h.initramfs, h.memory, h.console, h.share, h.monitor}, h.agents...)
+	all := append([]int{h.log, h.console, h.share, h.monitor}, h.agents...)
 	for _, queues := range h.taps {
 		all = append(all, queues...)
 	}

@@ -77,7 +77,7 @@ func (e *Engine) machine(ref engine.Ref) machine {
 
 func (m machine) group() cgroup.Group { return cgroup.Of(m.ref.Site, m.ref.ID) }
 
-// console is all that the guest has printed on its serial port since it was started.
+// console is what the guest printed on its serial port when it last ran.
 func (m machine) console() string { return m.File("console.log") }
 
 // starting is a file that is there until the node has been started. One whose starter was killed may come up or not.

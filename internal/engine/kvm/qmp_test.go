@@ -13,9 +13,12 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"orrery/internal/engine"
 	"orrery/internal/engine/nodedir"
 	"orrery/internal/host"
+	"orrery/test/need"
 )
 
 // a monitor that a test makes up: it says these lines, the first at once, each other one for a line that it reads.
@@ -100,16 +103,39 @@ func TestScrap(t *testing.T) {
 	}
 }
 
-// TestLastWords: of a console only the end is shown, as text.
-func TestLastWords(t *testing.T) {
+// TestRecord: what a guest prints is recorded up to a bound, outlives whoever printed it, and of it only the end is shown, as text.
+func TestRecord(t *testing.T) {
+	need.Integration(t)
+	log, err := recorder()
+	must(t, err)
+	defer log.Close()
+	record, err := again(fmt.Sprintf("/proc/self/fd/%d", log.Fd()))
+	must(t, err)
+	defer record.Close()
+	_, err = log.WriteString(strings.Repeat("old\r\n", 5000) + "Kernel panic\x1b[2J\r\n")
+	must(t, err)
+	n, err := log.Write(make([]byte, 2*mostConsole))
+	if err == nil || n > mostConsole {
+		t.Errorf("%d bytes more were recorded: %v", n, err)
+	}
 	m := machine{Dir: dirOf(t)}
-	if m.lastWords() != "" {
+	if text := m.keep(record); len(text) != mostConsole {
+		t.Errorf("%d bytes were kept", len(text))
+	}
+}
+
+func TestLastWords(t *testing.T) {
+	if lastWords(nil) != "" {
 		t.Error("a machine that never ran has said something")
 	}
-	must(t, os.WriteFile(m.console(), []byte(strings.Repeat("old\r\n", 5000)+"Kernel panic\x1b[2J\r\n"), 0o600))
-	words := m.lastWords()
+	words := lastWords([]byte(strings.Repeat("old\r\n", 5000) + "Kernel panic\x1b[2J\r\n"))
 	if strings.Count(words, "old") != 9 || !strings.Contains(words, "\nKernel panic") || strings.ContainsAny(words, "\x1b\r") {
 		t.Errorf("%q", words)
+	}
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	must(t, unix.Mkfifo(pipe, 0o600))
+	if _, err := again(pipe); err == nil {
+		t.Error("a pipe is taken for a record")
 	}
 }
 

@@ -10,11 +10,8 @@ import (
 	"orrery/internal/visible"
 )
 
-// mostSaid bounds what QEMU and virtiofsd may print: a guest can make them do so. mostConsole bounds what is recorded of a guest's console, in bytes.
-const (
-	mostSaid    = 64 << 10
-	mostConsole = 8 << 20
-)
+// mostSaid bounds what QEMU and virtiofsd may print, in bytes: a guest can make them do so.
+const mostSaid = 64 << 10
 
 // scrap is a file in memory that cannot grow, for what a program prints.
 func scrap(name string) (*os.File, error) {
@@ -42,21 +39,4 @@ func saidOn(f *os.File) string {
 		n = end
 	}
 	return visible.Text(strings.TrimSpace(string(text[:n])))
-}
-
-// lastWords are the last lines that a guest has printed on its console.
-func (m machine) lastWords() string {
-	f, err := os.Open(m.console())
-	if err != nil {
-		return ""
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return ""
-	}
-	text := make([]byte, min(info.Size(), 4<<10))
-	n, _ := f.ReadAt(text, info.Size()-int64(len(text)))
-	lines := strings.Split(strings.TrimSpace(strings.ReplaceAll(string(text[:n]), "\r", "")), "\n")
-	return visible.Text("the last lines of its console:\n" + strings.Join(lines[max(0, len(lines)-10):], "\n"))
 }

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"orrery/internal/engine/confine"
 	"orrery/internal/engine/nodedir"
 	"orrery/internal/host"
 	"orrery/internal/host/qemu"
@@ -15,7 +16,7 @@ import (
 
 // share mounts the root of a node where nobody else sees it, and starts virtiofsd on it. QEMU is to be handed the connection.
 //
-// Virtiofsd runs in a user namespace with the ids of the node and no others, so that a guest which breaks out into it is what a container's root is.
+// Virtiofsd has the ids of the node and no others, so that a guest which breaks out into it is what a container's root is.
 func (e *Engine) share(ctx context.Context, m machine, r *nodedir.Record) (root *os.File, err error) {
 	mounts, err := e.Mounts(r)
 	if err != nil {
@@ -25,7 +26,6 @@ func (e *Engine) share(ctx context.Context, m machine, r *nodedir.Record) (root 
 	for _, mount := range mounts {
 		o.Inside = append(o.Inside, mount.Inside())
 	}
-	o.Namespace = m.File("user-namespace")
 	program, err := qemu.Virtiofsd()
 	if err != nil {
 		return nil, err
@@ -45,11 +45,9 @@ func (e *Engine) share(ctx context.Context, m machine, r *nodedir.Record) (root 
 		return nil, err
 	}
 	defer said.Close()
-	args := append([]string{"--user=" + o.Namespace, "--setuid", "0", "--setgid", "0", "--", program}, sharing(version, o.Target)...)
-	cmd := host.Program(context.WithoutCancel(ctx), "nsenter", args...)
-	cmd.Dir, cmd.Env = "/", []string{"PATH=" + host.Path}
+	cmd := host.Program(context.WithoutCancel(ctx), program, sharing(version, o.Target)...)
 	cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = said, said, []*os.File{socket}
-	if err := o.Within(func() error { return m.group().Start(cmd) }); err != nil {
+	if err := (confine.Share{Overlay: o}).Start(cmd, m.group()); err != nil {
 		return nil, m.startProblem(err, "")
 	}
 	go cmd.Wait() //nolint:errcheck // so that it is not left as a zombie; whether it runs is asked of the kernel
@@ -62,16 +60,16 @@ func (e *Engine) share(ctx context.Context, m machine, r *nodedir.Record) (root 
 }
 
 // sharing is the command line of virtiofsd: that which came with QEMU up to 7.2, written in C and of QEMU's version, or the one in Rust, which begins with 1 again.
-// The listening socket is its third file.
+// The listening socket is the first file that it is handed; how many files it may have open, it is given.
 func sharing(version, root string) []string {
 	if strings.HasPrefix(version, "1.") {
 		return []string{
-			"--fd=3", "--shared-dir=" + root, "--cache=auto", "--sandbox=namespace", "--xattr", "--posix-acl", "--announce-submounts", "--log-level=error",
+			"--fd=3", "--shared-dir=" + root, "--cache=auto", "--sandbox=namespace", "--xattr", "--posix-acl", "--announce-submounts", "--log-level=error", "--rlimit-nofile=0",
 		}
 	}
 	return []string{
 		"--fd=3", "-o", "source=" + strings.ReplaceAll(root, ",", `\,`), "-o", "cache=auto,sandbox=namespace,xattr,posix_acl,announce_submounts,log_level=err",
-		"--thread-pool-size=0",
+		"--thread-pool-size=0", "--rlimit-nofile=0",
 	}
 }
 

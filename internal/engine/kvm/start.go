@@ -9,6 +9,7 @@ import (
 
 	"orrery/internal/engine"
 	"orrery/internal/engine/nodedir"
+	"orrery/internal/engine/process"
 	"orrery/internal/host/qemu"
 	"orrery/internal/image/kernel"
 	"orrery/internal/network"
@@ -75,13 +76,26 @@ func (e *Engine) start(ctx context.Context, m machine, r *nodedir.Record) error 
 		return err
 	}
 	defer root.Close() //nolint:errcheck // QEMU has its own
-	if err := e.launch(ctx, m, r, from, accel, root); err != nil {
+	log, err := recorder()
+	if err != nil {
+		return err
+	}
+	defer log.Close() //nolint:errcheck // QEMU has its own
+	record, err := again(process.Host.File(os.Getpid(), fmt.Sprintf("fd/%d", log.Fd())))
+	if err != nil {
+		return err
+	}
+	defer record.Close() //nolint:errcheck // nothing was written
+	if err := e.launch(ctx, m, r, from, accel, log, root); err != nil {
 		return err
 	}
 	if err := m.group().Limit(r.Name, bounds(&r.Node)); err != nil {
 		return err
 	}
-	return e.awaitGuest(ctx, m, accel)
+	if err := e.awaitGuest(ctx, m, accel); err != nil {
+		return m.startProblem(err, lastWords(m.keep(record)))
+	}
+	return ctx.Err()
 }
 
 // bounds are the limits that the host's kernel sees to. A guest's memory is what its machine has.
@@ -105,18 +119,15 @@ func (e *Engine) awaitGuest(ctx context.Context, m machine, accel string) error 
 	}()
 	agent, err := e.agents.of(waiting, m)
 	if err != nil {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
 		if why := context.Cause(waiting); why != nil {
 			err = why
 		}
-		return m.startProblem(err, m.lastWords())
+		return err
 	}
 	listening, stop := context.WithTimeout(ctx, orders)
 	defer stop()
 	_ = agent.Await(listening, "/run/systemd/private")
-	return ctx.Err()
+	return nil
 }
 
 func (m machine) startProblem(err error, detail string) error {
@@ -124,5 +135,5 @@ func (m machine) startProblem(err error, detail string) error {
 		err = fmt.Errorf("%w\n%s", err, detail)
 	}
 	return problem.New(problem.Failed, "node %s does not start", m.ref.Name).At(m.Path()).Because(err).
-		Try("its console: %s; orrery doctor tells what this host lacks", m.console())
+		Try("orrery doctor tells what this host lacks")
 }

@@ -36,6 +36,10 @@ func (e *Engine) powerOff(ctx context.Context, m machine) error {
 	if err := os.WriteFile(m.stopping(), nil, 0o600); err != nil {
 		return err
 	}
+	if record, err := m.record(); err == nil {
+		defer record.Close() //nolint:errcheck // nothing was written
+		defer m.keep(record)
+	}
 	err := ctx.Err()
 	if err == nil && m.running() {
 		err = e.askOff(ctx, m)
