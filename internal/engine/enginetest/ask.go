@@ -2,6 +2,7 @@ package enginetest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"strings"
 	"testing"
@@ -14,7 +15,7 @@ import (
 )
 
 // within is how long anything may take.
-const within = 60 * time.Second
+func (s *suite) within() time.Duration { return cmp.Or(s.Within, time.Minute) }
 
 // suite is one test with its fixture.
 type suite struct {
@@ -46,7 +47,7 @@ func (s *suite) create(n *spec.Node) {
 
 func (s *suite) destroyAfter(n *spec.Node) {
 	s.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), within)
+		ctx, cancel := context.WithTimeout(context.Background(), s.within())
 		defer cancel()
 		if err := s.Engine.Destroy(ctx, engine.RefOf(n)); err != nil {
 			s.Errorf("cleaning up: %v", err)
@@ -61,7 +62,7 @@ func (s *suite) start(n *spec.Node) {
 
 func (s *suite) stop(n *spec.Node) {
 	s.Helper()
-	ctx, cancel := context.WithTimeout(s.Context(), within/2)
+	ctx, cancel := context.WithTimeout(s.Context(), s.within()/2)
 	defer cancel()
 	s.must(s.Engine.Stop(ctx, engine.RefOf(n)))
 }
@@ -117,7 +118,7 @@ func (s *suite) ask(n *spec.Node, args ...string) string {
 
 func (s *suite) askAs(n *spec.Node, c host.Command) string {
 	s.Helper()
-	ctx, cancel := context.WithTimeout(s.Context(), within)
+	ctx, cancel := context.WithTimeout(s.Context(), s.within())
 	defer cancel()
 	var out bytes.Buffer
 	c.Stdout = &out

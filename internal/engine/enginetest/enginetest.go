@@ -6,6 +6,7 @@ package enginetest
 
 import (
 	"testing"
+	"time"
 
 	"orrery/internal/engine"
 	"orrery/internal/site"
@@ -36,6 +37,8 @@ type Fixture struct {
 	Break func(t *testing.T, n *spec.Node)
 	// Serve lets a running node answer every connection to a TCP port with some text. nil: by Python in the node.
 	Serve func(t *testing.T, ref engine.Ref, port int, text string)
+	// Within is how long anything may take; 0: a minute.
+	Within time.Duration
 	// Kernel tells that nodes run on a real kernel, so that /proc of a node can be looked at.
 	Kernel bool
 }

@@ -46,7 +46,7 @@ func freeze(s *suite) {
 	if s.Kernel {
 		before := ticks.Load()
 		for begun := time.Now(); ticks.Load() == before; time.Sleep(5 * time.Millisecond) {
-			if time.Since(begun) > within/2 {
+			if time.Since(begun) > s.within()/2 {
 				s.Fatal("a node that was thawed does not go on")
 			}
 		}
@@ -67,7 +67,7 @@ func (s *suite) ticking(ref engine.Ref) *ticker {
 		_ = s.Engine.Runner(ref).Run(ctx, host.Command{Args: []string{"sh", "-c", "while :; do echo; sleep 0.01; done"}, Stdout: t})
 	}()
 	s.Cleanup(func() { cancel(); <-ended })
-	for begun := time.Now(); t.Load() == 0 && time.Since(begun) < within/2; {
+	for begun := time.Now(); t.Load() == 0 && time.Since(begun) < s.within()/2; {
 		time.Sleep(5 * time.Millisecond)
 	}
 	return t

@@ -72,7 +72,7 @@ func commandCancelled(s *suite) {
 	ctx, cancel := context.WithTimeout(s.Context(), 200*time.Millisecond)
 	defer cancel()
 	begun := time.Now()
-	err := s.runner(n).Run(ctx, commandOf("sleep", "60"))
+	err := s.runner(n).Run(ctx, commandOf("sleep", "3600"))
 	if !errors.Is(err, context.DeadlineExceeded) {
 		s.Errorf("the error does not tell that time ran out: %v", err)
 	}
@@ -85,7 +85,7 @@ func commandCancelled(s *suite) {
 func stopEndsCommands(s *suite) {
 	n := s.running("ends", 13)
 	ended := make(chan error, 1)
-	go func() { ended <- s.runner(n).Run(s.Context(), commandOf("sleep", "60")) }()
+	go func() { ended <- s.runner(n).Run(s.Context(), commandOf("sleep", "3600")) }()
 	time.Sleep(200 * time.Millisecond)
 	s.stop(n)
 	select {
@@ -93,7 +93,7 @@ func stopEndsCommands(s *suite) {
 		if err == nil {
 			s.Error("a command that was cut short succeeded")
 		}
-	case <-time.After(within / 2):
+	case <-time.After(s.within() / 2):
 		s.Error("a command goes on in a node that does not run")
 	}
 	if err := s.runner(n).Run(s.Context(), commandOf("true")); err == nil {
@@ -171,7 +171,7 @@ func dial(s *suite) {
 		s.Error("something answers at a port at which nothing listens")
 	}
 	s.serve(n, port, text)
-	ctx, cancel := context.WithTimeout(s.Context(), within/2)
+	ctx, cancel := context.WithTimeout(s.Context(), s.within()/2)
 	defer cancel()
 	for {
 		c, err := s.runner(n).Dial(ctx, "tcp", fmt.Sprintf("127.0.0.1:%d", port))

@@ -82,7 +82,7 @@ func (s *suite) wantAnswer(n *spec.Node, address string) {
 		if err == nil {
 			return
 		}
-		if time.Since(begun) > within/4 {
+		if time.Since(begun) > s.within()/4 {
 			s.Errorf("node %s does not reach %s: %v", n.Name, address, err)
 			return
 		}

@@ -115,7 +115,7 @@ func parallel(s *suite) {
 		n := s.Node(name, 40+i)
 		s.destroyAfter(n)
 		wait.Go(func() {
-			ctx, cancel := context.WithTimeout(s.Context(), within)
+			ctx, cancel := context.WithTimeout(s.Context(), s.within())
 			defer cancel()
 			ref := engine.RefOf(n)
 			for _, do := range []func() error{

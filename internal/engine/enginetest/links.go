@@ -26,7 +26,7 @@ func moveNIC(s *suite) {
 	ctx, cancel := context.WithCancel(s.Context())
 	defer cancel()
 	ended := make(chan error, 1)
-	go func() { ended <- s.runner(n).Run(ctx, commandOf("sleep", "60")) }()
+	go func() { ended <- s.runner(n).Run(ctx, commandOf("sleep", "3600")) }()
 
 	was := n.NICs[0].Bridge
 	n.NICs[0].Bridge, n.Staged = s.Bridge, true
@@ -76,7 +76,7 @@ func (s *suite) wantReach(n, peer, stranger *spec.Node) {
 	s.Helper()
 	if peer != nil {
 		for begun := time.Now(); !s.reaches(n, peer); time.Sleep(50 * time.Millisecond) {
-			if time.Since(begun) > within/4 {
+			if time.Since(begun) > s.within()/4 {
 				s.Errorf("node %s does not reach node %s", n.Name, peer.Name)
 				return
 			}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"orrery/internal/engine"
 	"orrery/internal/engine/enginetest"
@@ -99,7 +100,7 @@ func TestEngine(t *testing.T) {
 	g := newGround(t)
 	enginetest.Run(t, func(*testing.T) enginetest.Fixture {
 		return enginetest.Fixture{
-			Engine: g.provisioned, Site: testSite, Kernel: true, Bridge: g.apart.Bridge,
+			Engine: g.provisioned, Site: testSite, Kernel: true, Bridge: g.apart.Bridge, Within: 6 * time.Minute,
 			Node:    g.node,
 			Relayer: func(n *spec.Node) { n.Layer = g.layer },
 			Break: func(t *testing.T, n *spec.Node) {
