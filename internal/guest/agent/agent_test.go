@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -278,5 +279,36 @@ func TestOwners(t *testing.T) {
 		if got, err := ids(owner); err == nil {
 			t.Errorf("%q: %q", owner, got)
 		}
+	}
+}
+
+// What is mounted over a directory covers it, as /run is when a machine boots: what comes is then in the new one. The test mounts in a namespace of its own.
+func TestAwaitMounted(t *testing.T) {
+	const again = "ORRERY_AGENT_TEST"
+	if os.Getenv(again) == "" {
+		if os.Geteuid() != 0 {
+			t.Skip("only root mounts")
+		}
+		cmd := exec.Command("unshare", "--mount", "--propagation", "private", os.Args[0], "-test.run", "^TestAwaitMounted$")
+		cmd.Env = append(os.Environ(), again+"=1")
+		if text, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("%v: %s", err, text)
+		}
+		return
+	}
+	run := t.TempDir()
+	done := make(chan error, 1)
+	go func() { done <- here.Await(within(t), run+"/private") }()
+	time.Sleep(20 * time.Millisecond) // it waits for the directory as it is
+	if err := unix.Mount("tmpfs", run, "tmpfs", 0, ""); err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Unmount(run, unix.MNT_DETACH) //nolint:errcheck // it goes with the namespace
+	time.Sleep(20 * time.Millisecond)
+	if err := unix.Mkfifo(run+"/private", 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := ended(t, done); err != nil {
+		t.Error(err)
 	}
 }

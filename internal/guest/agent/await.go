@@ -13,11 +13,12 @@ import (
 // Await waits until there is something at a path. It is told by the kernel: of what is made in the directory above, or in the nearest one above that is there;
 // and of what is mounted, as that may cover the directory.
 func (place) Await(ctx context.Context, path string) error {
-	mounts, err := os.Open("/proc/self/mountinfo")
+	// It tells each change once, so Go's poller must not ask it, too.
+	mounts, err := unix.Open("/proc/self/mountinfo", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return err
+		return os.NewSyscallError("open", err)
 	}
-	defer mounts.Close()
+	defer unix.Close(mounts)       //nolint:errcheck // it is read only
 	ours, theirs, err := os.Pipe() // to be woken when ctx ends
 	if err != nil {
 		return err
@@ -27,7 +28,7 @@ func (place) Await(ctx context.Context, path string) error {
 	stop := context.AfterFunc(ctx, func() { _, _ = theirs.Write([]byte{0}) })
 	defer stop()
 	for {
-		there, err := awaitChange(path, int(mounts.Fd()), int(ours.Fd()))
+		there, err := awaitChange(path, mounts, int(ours.Fd()))
 		switch {
 		case err != nil:
 			return err
