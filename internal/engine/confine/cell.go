@@ -11,11 +11,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"syscall"
 
 	"golang.org/x/sys/unix"
 
 	"orrery/internal/engine/cgroup"
+	"orrery/internal/problem"
 )
 
 // A Cell is what a program sees of this host.
@@ -37,13 +39,18 @@ const Sandbox = "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecont
 // Start starts a command in the cell, and in a control group. It is to be called by work that has a thread of its own (host.Apart): the thread goes there
 // first. The command has namespaces of its own, and of open files those that it is given.
 func (c Cell) Start(cmd *exec.Cmd, in cgroup.Group) error {
+	name := filepath.Base(cmd.Path)
+	if err := bound(cmd); err != nil {
+		return err
+	}
+	c.Sees = append(slices.Clone(c.Sees), cmd.Path)
 	joined, err := in.Join(cmd)
 	if err != nil {
 		return err
 	}
 	defer joined()
 	if err := c.enter(); err != nil {
-		return fmt.Errorf("a cell for %s: %w", filepath.Base(cmd.Path), err)
+		return fmt.Errorf("a cell for %s: %w", name, err)
 	}
 	if err := shutInherited(); err != nil {
 		return err
@@ -52,6 +59,18 @@ func (c Cell) Start(cmd *exec.Cmd, in cgroup.Group) error {
 	attr.Cloneflags |= unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWPID
 	attr.Credential = &syscall.Credential{Uid: uint32(c.User), Gid: uint32(c.User)}
 	return cmd.Start()
+}
+
+// bound has a command started by prlimit(1), which is then the command: with other limits than we have, from the first moment on. A guest's memory, which QEMU
+// and virtiofsd have, shall be in no core file.
+func bound(cmd *exec.Cmd, limits ...string) error {
+	prlimit, err := exec.LookPath("prlimit")
+	if err != nil {
+		return problem.New(problem.Unable, "prlimit is not installed on this host").Try("install the package util-linux")
+	}
+	args := append([]string{"prlimit", "--core=0"}, limits...)
+	cmd.Path, cmd.Args = prlimit, append(append(args, "--", cmd.Path), cmd.Args[1:]...)
+	return nil
 }
 
 // attributes gives those of a command that outlives us, and that learns nothing from our environment.

@@ -1,8 +1,7 @@
 package confine
 
 import (
-	"errors"
-	"math"
+	"fmt"
 	"os"
 	"os/exec"
 	"syscall"
@@ -26,29 +25,18 @@ func (s Share) Start(cmd *exec.Cmd, in cgroup.Group) error {
 		attr.UidMappings, attr.GidMappings, attr.GidMappingsEnableSetgroups = ids, ids, true
 		attr.Credential = &syscall.Credential{}
 	}
-	err := s.Within(func() error {
+	// Virtiofsd has a file open for each that the guest knows, and may not ask for more itself.
+	var most unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &most); err != nil {
+		return os.NewSyscallError("getrlimit", err)
+	}
+	if err := bound(cmd, fmt.Sprintf("--nofile=%[1]d:%[1]d", most.Max)); err != nil {
+		return err
+	}
+	return s.Within(func() error {
 		if err := shutInherited(); err != nil {
 			return err
 		}
 		return in.Start(cmd)
 	})
-	if err != nil {
-		return err
-	}
-	return manyFiles(cmd.Process.Pid)
-}
-
-// manyFiles lets a process have as many files open as may be: virtiofsd has one for each that the guest knows, and cannot ask for more itself.
-func manyFiles(pid int) error {
-	const enough = 1_000_000
-	err := unix.Prlimit(pid, unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: enough, Max: enough}, nil)
-	if !errors.Is(err, unix.EPERM) {
-		return os.NewSyscallError("prlimit", err)
-	}
-	var has unix.Rlimit // which we may not raise
-	if err := unix.Prlimit(pid, unix.RLIMIT_NOFILE, nil, &has); err != nil {
-		return os.NewSyscallError("prlimit", err)
-	}
-	has.Cur = min(has.Max, math.MaxInt32)
-	return os.NewSyscallError("prlimit", unix.Prlimit(pid, unix.RLIMIT_NOFILE, &has, nil))
 }
