@@ -225,7 +225,7 @@ var functions = map[string][]string{
 	"internal/backup/set.go":              {"collect", "below"},
 	"internal/backup/stage.go":            {"Restore.Stage", "Restore.note", "Restore.tree", "empty"},
 	"internal/backup/take.go":             {"Backup.atOnce"},
-	"internal/engine/kvm/console.go":      {"again", "machine.keep", "recorder"},
+	"internal/engine/kvm/console.go":      {"again", "machine.keep", "machine.record", "recorder"},
 	"internal/engine/kvm/freeze.go":       {"Engine.Freeze", "machine.thaw"},
 	"internal/engine/kvm/launch.go":       {"Engine.launch"},
 	"internal/engine/kvm/process.go":      {"machine.qemu"},

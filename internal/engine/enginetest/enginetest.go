@@ -27,6 +27,8 @@ type Fixture struct {
 	// Onto puts the interface of a node on a network of a kind other than a bridge, which is there; at an address that is the same
 	// for nodes of the same id. nil: the engine's nodes are on bridges only.
 	Onto func(t *testing.T, n *spec.Node, kind string)
+	// Kinds are those that the engine's nodes can be on, besides bridges; nil: all.
+	Kinds []string
 	// Reboot lets a running node reboot by itself and returns when it has. nil: nodes do not.
 	Reboot func(t *testing.T, ref engine.Ref)
 	// Relayer gives the node other layers, which are in the store. nil: Replace is not tested.

@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -34,18 +36,32 @@ func recorder() (*os.File, error) {
 		return nil, os.NewSyscallError("fsmount", err)
 	}
 	defer unix.Close(root) //nolint:errcheck // nothing was written to it
-	fd, err := unix.Openat(root, "console", unix.O_WRONLY|unix.O_CREAT|unix.O_APPEND|unix.O_CLOEXEC, 0o600)
+	fd, err := unix.Openat(root, recorded, unix.O_WRONLY|unix.O_CREAT|unix.O_APPEND|unix.O_CLOEXEC, 0o600)
 	if err != nil {
 		return nil, os.NewSyscallError("openat", err)
 	}
-	return os.NewFile(uintptr(fd), "console"), nil
+	return os.NewFile(uintptr(fd), recorded), nil
 }
 
-// record opens what the guest of a running machine has printed, which outlives the machine as long as it is open. It is what QEMU has open as the first file that it
-// was handed: should a guest have taken QEMU over, it may be anything else that such a one has.
+// record opens what the guest of a running machine has printed, which outlives the machine as long as it is open. It is what QEMU has open by that name: should a guest
+// have taken QEMU over, it may be anything else that such a one has.
 func (m machine) record() (*os.File, error) {
-	return again(process.Host.File(m.qemu(), fmt.Sprintf("fd/%d", firstHanded)))
+	open := process.Host.File(m.qemu(), "fd")
+	entries, err := os.ReadDir(open)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		path := filepath.Join(open, e.Name())
+		if to, _ := os.Readlink(path); to == "/"+recorded {
+			return again(path)
+		}
+	}
+	return nil, fs.ErrNotExist
 }
+
+// recorded is the name of the file.
+const recorded = "console"
 
 // again opens a recorder for reading.
 func again(path string) (*os.File, error) {
@@ -53,7 +69,7 @@ func again(path string) (*os.File, error) {
 	if err != nil {
 		return nil, &os.PathError{Op: "open", Path: path, Err: err}
 	}
-	f := os.NewFile(uintptr(fd), "console")
+	f := os.NewFile(uintptr(fd), recorded)
 	info, err := f.Stat()
 	if err == nil && !info.Mode().IsRegular() {
 		err = errors.New("what is recorded of the console is no file")

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -96,11 +97,48 @@ func (g ground) node(name string, id int) *spec.Node {
 	}
 }
 
+// routedSubnet is of the network of that kind.
+const routedSubnet = "10.99.218."
+
+// onto puts a node on the routed network.
+func onto(_ *testing.T, n *spec.Node, kind string) {
+	nic := &n.NICs[0]
+	nic.Network, nic.Kind, nic.Bridge = kind, kind, site.BridgeName(testSite, kind)
+	nic.Address, nic.Gateway = fmt.Sprintf("%s%d/24", routedSubnet, n.ID+1), routedSubnet+"1"
+	nic.Via, nic.HostEnd = nic.Gateway, site.RoutedName(testSite, testSite, n.Name, kind)
+}
+
+// reboot lets a guest reboot by itself.
+func (g ground) reboot(t *testing.T, ref engine.Ref) {
+	t.Helper()
+	boot := func() string {
+		var out strings.Builder
+		_ = g.Runner(ref).Run(t.Context(), host.Command{Args: []string{"cat", "/proc/sys/kernel/random/boot_id"}, Stdout: &out})
+		return out.String()
+	}
+	was := boot()
+	_ = g.Runner(ref).Run(t.Context(), host.Command{Args: []string{"systemctl", "--no-block", "reboot"}})
+	for begun := time.Now(); ; time.Sleep(100 * time.Millisecond) {
+		if now := boot(); now != "" && now != was {
+			return
+		}
+		if time.Since(begun) > 6*time.Minute {
+			t.Fatalf("node %s does not come back", ref.Name)
+		}
+	}
+}
+
 func TestEngine(t *testing.T) {
 	g := newGround(t)
+	routed := spec.Network{
+		Site: testSite, Name: site.Routed, Bridge: site.BridgeName(testSite, site.Routed), Kind: site.Routed, MTU: 1500,
+		Subnet: routedSubnet + "0/24", Gateway: routedSubnet + "1/24",
+	}
+	must(t, network.Make(t.Context(), routed))
+	t.Cleanup(func() { must(t, network.Remove(context.Background(), routed)) })
 	enginetest.Run(t, func(*testing.T) enginetest.Fixture {
 		return enginetest.Fixture{
-			Engine: g.provisioned, Site: testSite, Kernel: true, Bridge: g.apart.Bridge, Within: 6 * time.Minute,
+			Engine: g.provisioned, Site: testSite, Kernel: true, Bridge: g.apart.Bridge, Within: 6 * time.Minute, Onto: onto, Kinds: []string{site.Routed}, Reboot: g.reboot,
 			Node:    g.node,
 			Relayer: func(n *spec.Node) { n.Layer = g.layer },
 			Break: func(t *testing.T, n *spec.Node) {

@@ -127,6 +127,9 @@ func (e *Engine) awaitGuest(ctx context.Context, m machine, accel string) error 
 	listening, stop := context.WithTimeout(ctx, orders)
 	defer stop()
 	_ = agent.Await(listening, "/run/systemd/private")
+	if !m.running() {
+		return errors.New("it was switched off before its init was up")
+	}
 	return nil
 }
 

@@ -1,0 +1,119 @@
+package kvm
+
+import (
+	"context"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"orrery/internal/engine"
+	"orrery/internal/engine/process"
+	"orrery/internal/host"
+	"orrery/internal/observe"
+	"orrery/internal/problem"
+)
+
+func (g ground) state(t *testing.T, ref engine.Ref) observe.State {
+	t.Helper()
+	all, err := g.List(t.Context(), ref.Site)
+	must(t, err)
+	for _, n := range all {
+		if n.ID == ref.ID {
+			return n.State
+		}
+	}
+	return "gone"
+}
+
+// gone waits until nothing runs of a machine.
+func gone(t *testing.T, m machine) {
+	t.Helper()
+	for begun := time.Now(); len(m.group().Processes()) > 0; time.Sleep(20 * time.Millisecond) {
+		if time.Since(begun) > time.Minute {
+			t.Fatalf("processes %v go on", m.group().Processes())
+		}
+	}
+}
+
+// TestMishaps: what becomes of a machine whose programs are killed, whose starter is, and whose guest does not come up.
+func TestMishaps(t *testing.T) {
+	g := newGround(t)
+	n := g.node("victim", 1)
+	ref := engine.RefOf(n)
+	m := g.machine(ref)
+	must(t, g.Create(t.Context(), n))
+
+	// A guest without an init says so, and is not waited for.
+	must(t, g.Inject(t.Context(), ref, host.File{Path: "/sbin/init", Content: []byte("no program"), Mode: 0o755}))
+	begun := time.Now()
+	err := g.Start(t.Context(), ref)
+	if problem.Exit(err) != int(problem.Failed) || !strings.Contains(err.Error(), "console") || !strings.Contains(err.Error(), "/sbin/init") {
+		t.Errorf("a guest without an init: %v", err)
+	}
+	if time.Since(begun) > booting*emulated {
+		t.Error("it was waited for")
+	}
+	if g.state(t, ref) != observe.Stopped {
+		t.Errorf("it is %s", g.state(t, ref))
+	}
+	must(t, g.Destroy(t.Context(), ref))
+	must(t, g.Create(t.Context(), n))
+
+	// QEMU or virtiofsd killed: the node is down, and comes up again.
+	for _, comm := range []string{qemuComm, shareComm} {
+		must(t, g.Start(t.Context(), ref))
+		must(t, g.Runner(ref).Run(t.Context(), host.Command{Args: []string{"sh", "-c", "echo " + comm + " >/root/kept"}}))
+		for _, pid := range m.group().Processes() {
+			if name, _ := os.ReadFile(process.Host.File(pid, "comm")); strings.HasPrefix(string(name), comm) {
+				_ = unix.Kill(pid, unix.SIGKILL)
+			}
+		}
+		for begun := time.Now(); g.state(t, ref) != observe.Stopped; time.Sleep(20 * time.Millisecond) {
+			if time.Since(begun) > time.Minute {
+				t.Fatalf("without %s the node is %s", comm, g.state(t, ref))
+			}
+		}
+		if err := g.Runner(ref).Run(t.Context(), host.Command{Args: []string{"true"}}); err == nil {
+			t.Errorf("without %s, a command runs", comm)
+		}
+	}
+	must(t, g.Start(t.Context(), ref))
+	if err := g.Runner(ref).Run(t.Context(), host.Command{Args: []string{"grep", "-q", shareComm, "/root/kept"}}); err != nil {
+		t.Errorf("what was written before is lost: %v", err)
+	}
+
+	// A machine whose starter was killed is ended by whoever comes next, one whose stopper was, too.
+	must(t, os.WriteFile(m.starting(), nil, 0o600))
+	must(t, g.Sweep(t.Context(), testSite))
+	gone(t, m)
+	if _, err := os.Stat(m.starting()); err == nil || g.state(t, ref) != observe.Stopped {
+		t.Errorf("after a start that was cut short it is %s, and the mark is there: %v", g.state(t, ref), err == nil)
+	}
+	must(t, g.Start(t.Context(), ref))
+	must(t, g.Freeze(t.Context(), ref))
+	if g.state(t, ref) != observe.Frozen {
+		t.Errorf("it is %s, not frozen", g.state(t, ref))
+	}
+	must(t, os.WriteFile(m.stopping(), nil, 0o600))
+	must(t, g.Sweep(t.Context(), testSite))
+	gone(t, m)
+	if text, err := os.ReadFile(m.console()); err != nil || !strings.Contains(string(text), "Power down") {
+		t.Errorf("of its console is kept %q, %v", text, err)
+	}
+	for _, path := range []string{m.stopping(), m.freezing(), m.run, "/sys/class/net/" + n.NICs[0].HostEnd} {
+		if _, err := os.Lstat(path); err == nil {
+			t.Errorf("%s is left", path)
+		}
+	}
+
+	// An operator who loses patience gets the terminal back, and nothing is left.
+	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer cancel()
+	if err := g.Start(ctx, ref); err == nil {
+		t.Error("a start that was cancelled has succeeded")
+	}
+	gone(t, m)
+}
