@@ -82,7 +82,9 @@ func view(s *suite) {
 func seen(s *suite, n *spec.Node, first int) {
 	in, ok := s.Engine.Runner(engine.RefOf(n)).(host.Viewer)
 	if !ok {
-		s.Error("the engine is a Viewer, and its Runner is not")
+		if s.Engine.Capabilities().Containers { // a guest has mounts of its own, which the host does not see
+			s.Error("the engine is a Viewer, and its Runner is not")
+		}
 		return
 	}
 	root, owned, err := in.View()

@@ -41,6 +41,7 @@ var (
 	_ engine.Freezer  = (*Engine)(nil)
 	_ engine.Layered  = (*Engine)(nil)
 	_ engine.Grouped  = (*Engine)(nil)
+	_ engine.Viewer   = (*Engine)(nil)
 )
 
 // New gives the engine that keeps its nodes in dirs and takes layers from store.

@@ -1,0 +1,47 @@
+package kvm
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"orrery/internal/engine"
+	"orrery/internal/engine/process"
+	"orrery/internal/tree"
+)
+
+// View opens the root of a running node, as virtiofsd has it and gives it to the guest: with the node's volumes, and without what the guest itself has mounted, such as
+// its /run. So the Runner of a node is no host.Viewer.
+func (e *Engine) View(ref engine.Ref) (*tree.Root, error) {
+	m := e.machine(ref)
+	pid := m.sharer()
+	if pid == 0 {
+		return nil, notRunning(ref)
+	}
+	root, err := tree.Open(fmt.Sprintf("/proc/%d/root/.", pid))
+	if err != nil {
+		return nil, err
+	}
+	if m.sharer() != pid { // it ended meanwhile, and the number may be another's
+		root.Close() //nolint:errcheck // nothing was written
+		return nil, notRunning(ref)
+	}
+	return root, nil
+}
+
+// sharer gives the process of virtiofsd whose root is that of the node; 0 if there is none. It is alone in namespaces that it has made; the one that waits for
+// it outside of them has the host's root.
+func (m machine) sharer() int {
+	ours, err := os.Readlink(process.Host.File(os.Getpid(), "ns/pid"))
+	if err != nil || !m.running() {
+		return 0
+	}
+	for _, pid := range m.group().Processes() {
+		name, _ := os.ReadFile(process.Host.File(pid, "comm"))
+		its, err := os.Readlink(process.Host.File(pid, "ns/pid"))
+		if err == nil && its != ours && strings.HasPrefix(string(name), shareComm) {
+			return pid
+		}
+	}
+	return 0
+}
