@@ -215,10 +215,13 @@ privileged = true
 engine = "kvm"
 
 [test.capture]
-kind  = "capture"
-only  = ["nic"]
-trial = "50ms"
-paper = false
+kind      = "capture"
+only      = ["nic"]
+trial     = "50ms"
+trials    = 3
+lossy     = 1
+precision = 0.1
+paper     = false
 [test.net]
 kind       = "net"
 only       = ["routed", "macvlan"]
@@ -248,7 +251,9 @@ seconds  = 0.3
 [test.mpi]
 kind       = "mpi"
 only       = ["nic"]
-time       = 0.5
+sizes      = [0, 64, 4096, 65536, 1048576]
+collective = [64, 16384]
+time       = 0.25
 `
 
 // TestLabEveryKind: each kind of test gives figures in each kind of setting, which Orrery makes and removes itself; what this host cannot have is told.

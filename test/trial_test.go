@@ -259,12 +259,15 @@ func TestTrialForgotten(t *testing.T) {
 }
 
 // TestTwinForgotten: a twin whose waiter was killed is told as such, and whoever changes a site next sees to its end, or to that of one that
-// is overdue at once. It runs alone, for others would.
+// is overdue at once. It has a home of its own, for others would.
 func TestTwinForgotten(t *testing.T) {
 	if host.SystemdRuns() {
 		t.Skip("systemd starts again what was killed")
 	}
+	t.Parallel()
+	home := newHome(t, "forgottentwin")
 	s := newSite(t, "it-forgottentwin", fmt.Sprintf(soleSite, 119), nil)
+	s.keepIn(home)
 	s.do("up")
 	key := s.name + ".f"
 	waiter := func() int {
