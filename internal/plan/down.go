@@ -101,6 +101,9 @@ func Start(s *site.Site, hosts []observe.Host, goal Goal) (*Plan, error) {
 			if !goal.concerns(n.Name) || n.State != observe.Stopped {
 				continue
 			}
+			if err := able(h, n.Name, n.Engine); err != nil {
+				return nil, err
+			}
 			if lost := lostNetwork(h, &n.Node); lost != "" {
 				return nil, problem.New(problem.Failed, "node %s cannot start: network %s is not on this host, as after a reboot", n.Name, lost).At(h.Name).
 					Try("orrery up makes the networks and starts the nodes")

@@ -9,17 +9,23 @@ import (
 	"orrery/internal/site"
 )
 
-// able wants that a node can run on its host: what check cannot know.
-func able(n *site.Node, h *observe.Host) error {
-	can, known := h.Engines[n.Engine]
+// able wants that the engine of a node can run it on its host: what check cannot know.
+func able(h *observe.Host, node, engine string) error {
+	can, known := h.Engines[engine]
 	switch {
 	case h.Engines == nil: // nobody has asked
 	case !known:
-		return problem.New(problem.Unable, "node %s wants the engine %q, which host %s does not have", n.Name, n.Engine, h.Name).
+		return problem.New(problem.Unable, "node %s wants the engine %q, which host %s does not have", node, engine, h.Name).
 			Try("write another engine, or put the node on another host")
 	case can.Unable != observe.Lack{}:
-		return problem.New(problem.Unable, "node %s cannot run on host %s: %s", n.Name, h.Name, can.Unable.What).Try("%s", can.Unable.Cure)
-	case n.Virtual() && h.Memory > 0 && n.Limits.Memory > h.Memory:
+		return problem.New(problem.Unable, "node %s cannot run on host %s: %s", node, h.Name, can.Unable.What).Try("%s", can.Unable.Cure)
+	}
+	return nil
+}
+
+// roomy wants that a host has the memory of a virtual machine, which gets all of it.
+func roomy(n *site.Node, h *observe.Host) error {
+	if n.Virtual() && h.Memory > 0 && n.Limits.Memory > h.Memory {
 		return problem.New(problem.Mistake, "node %s is a virtual machine with %d MiB of memory, but host %s has %d MiB", n.Name, n.Limits.Memory>>20, h.Name, h.Memory>>20).
 			At("site.toml").Try("lower its memory, or put it on another host")
 	}

@@ -94,6 +94,24 @@ func TestUnable(t *testing.T) {
 	}
 }
 
+// TestStartUnable: a node whose engine has lost what it needs is not begun to be started; it can be taken down.
+func TestStartUnable(t *testing.T) {
+	f := newFleet("sv1")
+	s := observatory()
+	virtual(&s.Nodes[3])
+	f.reach(t, s)
+	only := plan.Goal{Nodes: map[string]bool{"portal": true}}
+	f.run(plan.Stop(s, f.observe(), only), 1)
+	hosts := f.observe()
+	hosts[0].Engines[site.KVM] = observe.Capabilities{Unable: observe.Lack{What: "QEMU is not installed", Cure: "apt-get install qemu-system-x86"}}
+	if _, err := plan.Start(s, hosts, only); problem.Exit(err) != int(problem.Unable) || !strings.Contains(err.Error(), "node portal cannot run on host sv1: QEMU is not installed") {
+		t.Error(err)
+	}
+	if p := plan.Down(s, hosts, plan.Goal{}); p.Empty() {
+		t.Error("it cannot be taken down")
+	}
+}
+
 // TestEmulated: a plan warns once for each host of virtual machines that are emulated there, whether there is something to do or not.
 func TestEmulated(t *testing.T) {
 	f := newFleet("sv1")

@@ -75,7 +75,7 @@ func (d *draft) upHost(h *observe.Host, nodes []*site.Node) ([]waiting, error) {
 	d.warn(h, nodes)
 	var wait []waiting
 	for _, n := range nodes {
-		if err := cmp.Or(able(n, h), pinned(n, h)); err != nil {
+		if err := cmp.Or(able(h, n.Name, n.Engine), roomy(n, h), pinned(n, h)); err != nil {
 			return nil, err
 		}
 		wanted, err := d.makerOf(n).Node(n)
