@@ -120,3 +120,16 @@ func TestSharing(t *testing.T) {
 		t.Error(in)
 	}
 }
+
+// TestDrives: a card for which the guest's kernel has no driver is told before the machine starts.
+func TestDrives(t *testing.T) {
+	n := someNode()
+	must(t, drives(n, someBoot))
+	n.VM.Model = site.RTL8139
+	if err := drives(n, someBoot); problem.Exit(err) != int(problem.Unable) || !strings.Contains(err.Error(), "8139cp") {
+		t.Error(err)
+	}
+	must(t, drives(n, &kernel.Boot{Modules: []string{"8139cp"}}))
+	n.NICs = nil
+	must(t, drives(n, someBoot))
+}

@@ -67,6 +67,9 @@ func (e *Engine) start(ctx context.Context, m machine, r *nodedir.Record) error 
 	if err != nil {
 		return err
 	}
+	if err := drives(&r.Node, from); err != nil {
+		return err
+	}
 	accel, _ := e.accel()
 	if err := network.Guard(ctx, network.Ports(&r.Node)); err != nil {
 		return err
@@ -96,6 +99,16 @@ func (e *Engine) start(ctx context.Context, m machine, r *nodedir.Record) error 
 		return m.startProblem(err, lastWords(m.keep(record)))
 	}
 	return ctx.Err()
+}
+
+// drives reports whether the guest's kernel has a driver for its network cards.
+func drives(n *spec.Node, from *kernel.Boot) error {
+	driver := map[string]string{site.E1000: "e1000", site.RTL8139: "8139cp"}[n.VM.Model]
+	if driver == "" || len(n.NICs) == 0 || from.Has(driver) {
+		return nil
+	}
+	return problem.New(problem.Unable, "node %s: its kernel, %s, has no driver %s for a network card of the model %s", n.Name, from.Release, driver, n.VM.Model).
+		Try(`write model = "virtio"`)
 }
 
 // bounds are the limits that the host's kernel sees to. A guest's memory is what its machine has.
