@@ -3,6 +3,7 @@ package wire
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -13,7 +14,7 @@ import (
 // run runs a command.
 func (c *served) run(place host.Runner, q question) error {
 	sizes := make(chan host.Size)
-	go c.untilGone(sizes)
+	c.listen(sizes)
 	cmd := host.Command{Args: q.Args, Env: q.Env, User: q.User}
 	if q.Input {
 		cmd.Stdin = &input{of: c}
@@ -37,22 +38,23 @@ func (c *served) run(place host.Runner, q question) error {
 // input is that of a command: it begins when its stream comes.
 type input struct {
 	of   *served
-	from *served
+	from *content
 }
 
 func (i *input) Read(p []byte) (int, error) {
 	if i.from == nil {
 		select {
-		case i.from = <-i.of.input:
+		case stream := <-i.of.input:
+			i.from = &content{from: stream}
 		case <-i.of.ctx.Done():
 			return 0, context.Cause(i.of.ctx)
 		}
 	}
 	n, err := i.from.Read(p)
-	if err != nil && i.from.Session().IsClosed() {
+	if err != nil && !errors.Is(err, io.EOF) {
 		// This is no end that the caller has made: the command must not take it for one before it is ended itself.
 		<-i.of.ctx.Done()
-		err = errGone
+		err = context.Cause(i.of.ctx)
 	}
 	return n, err
 }
@@ -68,7 +70,7 @@ func (c *served) put(place host.Runner, files []file) error {
 		}
 		all = append(all, host.File{Path: f.Path, Content: b.Bytes(), Owner: f.Owner, Mode: f.Mode, Link: f.Link})
 	}
-	go c.untilGone(nil)
+	c.listen(nil)
 	return place.Put(c.ctx, all...)
 }
 
@@ -116,13 +118,9 @@ func (c *served) dial(place host.Runner, network, address string) {
 		defer close(there)
 		forth(to, &content{from: c})
 	}()
-	_, err = io.Copy(&frames{to: c, kind: out}, to)
-	if err == nil {
-		_, err = c.Write(frame(ending, nil))
-	}
-	if err == nil {
-		<-there
-	}
+	_, _ = io.Copy(&frames{to: c, kind: out}, to)
+	_, _ = c.Write(frame(ending, nil))
+	<-there
 }
 
 // forth carries what the caller sends, who may end that and still read. Who has gone does not.

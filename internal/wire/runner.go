@@ -119,9 +119,10 @@ func (r runner) feed(ctx context.Context, to *call, from io.Reader) (end func() 
 	read := make(chan error, 1)
 	go func() {
 		source := &source{from: from}
-		_, _ = io.Copy(struct{ io.Writer }{input}, source) // who does not take it has ended, and says how
+		if _, err := io.Copy(&frames{to: input, kind: out}, source); err == nil || source.err != nil { // else it has ended, and says how
+			_, _ = input.Write(frame(ending, nil))
+		}
 		read <- source.err
-		_ = input.Stream.Close()
 	}()
 	return func() error {
 		defer input.close()

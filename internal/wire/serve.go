@@ -86,6 +86,10 @@ type served struct {
 	ctx   context.Context
 	end   context.CancelCauseFunc
 	input chan *served // of a command, when it comes
+
+	// One goroutine at a time reads a stream: two can wait for one another in yamux for ever.
+	heard chan struct{} // closed when the one that listens for the caller's end has heard it; nil: there is none
+	given bool          // somebody else reads it
 }
 
 func (d *desk) begin(ctx context.Context, stream *yamux.Stream) *served {
@@ -97,11 +101,18 @@ func (d *desk) begin(ctx context.Context, stream *yamux.Stream) *served {
 	return c
 }
 
+// end ends a call. Its stream stays open until the caller closes it, who may take his time to read the answer.
 func (d *desk) end(c *served) {
 	d.mutex.Lock()
 	delete(d.begun, c.StreamID())
 	d.mutex.Unlock()
 	c.end(errGone)
+	switch {
+	case c.heard != nil:
+		<-c.heard
+	case !c.given:
+		_, _ = io.Copy(io.Discard, c)
+	}
 	_ = c.Close()
 }
 
@@ -135,20 +146,24 @@ func (c *served) do(d *desk) {
 // say answers.
 func (c *served) say(err error) { _ = tell(c, says, answerOf(err)) }
 
-// untilGone ends the call when its caller closes the stream, who may send new sizes of a terminal before that.
-func (c *served) untilGone(sizes chan<- host.Size) {
-	for {
-		var to host.Size
-		if err := understand(c, sized, 1<<10, &to); err != nil {
-			c.end(errGone)
-			return
+// listen ends the call when its caller closes the stream, who may send new sizes of a terminal before that.
+func (c *served) listen(sizes chan<- host.Size) {
+	c.heard = make(chan struct{})
+	go func() {
+		defer close(c.heard)
+		for {
+			var to host.Size
+			if err := understand(c, sized, 1<<10, &to); err != nil {
+				break
+			}
+			select {
+			case sizes <- to:
+			case <-c.ctx.Done():
+			}
 		}
-		select {
-		case sizes <- to:
-		case <-c.ctx.Done():
-			return
-		}
-	}
+		c.end(errGone)
+		_, _ = io.Copy(io.Discard, c) // of one who does not keep to the protocol, there may be more
+	}()
 }
 
 // hand gives input to the command that it is of, and keeps it open until that has ended.
@@ -161,6 +176,7 @@ func (c *served) hand(d *desk, of uint32) {
 	}
 	select {
 	case to.input <- c:
+		c.given = true
 		<-to.ctx.Done()
 	default: // it has one
 	}
@@ -174,6 +190,6 @@ func (c *served) ofMachine(place host.Runner, q question) error {
 	if q.Verb == toPowerOff {
 		return m.PowerOff()
 	}
-	go c.untilGone(nil)
+	c.listen(nil)
 	return m.Await(c.ctx, q.Path)
 }

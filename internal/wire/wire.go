@@ -67,12 +67,17 @@ const (
 // linger is how long the end of a call is waited for that its caller has given up: time to end a command, and to be told of it.
 var linger = 3 * time.Second // but in tests
 
+// closing is how long a stream takes memory that this end has closed and the other has not. An end closes a stream only when it wants nothing of it any
+// more: yamux forgets after this time what has not been read.
+var closing = 15 * time.Second // but in tests
+
 // settings are those of both ends. No keepalive: a machine that stands still is not dead, and one that has nothing to do is not to be woken. For the same reason
 // nothing ends because it takes long: who has no patience has a context.
 func settings() *yamux.Config {
 	s := yamux.DefaultConfig()
 	s.EnableKeepAlive = false
 	s.StreamOpenTimeout = 0
+	s.StreamCloseTimeout = closing
 	s.ConnectionWriteTimeout = time.Hour
 	s.LogOutput = io.Discard
 	return s

@@ -26,7 +26,7 @@ import (
 // limit is how long something may take, on a busy machine, that takes no time.
 const limit = time.Minute
 
-func init() { linger = 500 * time.Millisecond }
+func init() { linger, closing = 500*time.Millisecond, 100*time.Millisecond }
 
 // pair gives both ends of a connection.
 func pair(t testing.TB) (near, far net.Conn) {
@@ -101,6 +101,23 @@ func TestMuch(t *testing.T) {
 	c := host.Command{Args: []string{"cat"}, Stdin: io.TeeReader(io.LimitReader(&pattern{}, size), sums[0]), Stdout: sums[1]}
 	if err := r.Run(within(t), c); err != nil || !bytes.Equal(sums[0].Sum(nil), sums[1].Sum(nil)) {
 		t.Errorf("%v, or other bytes came", err)
+	}
+}
+
+// What is read late, at either end, is there, however long ago the other has sent the last of it.
+func TestLate(t *testing.T) {
+	r := begin(t, host.Local{}).Runner("node")
+	text := strings.Repeat("0123456789abcde\n", 12000)
+	c := sh("sleep 0.5; cat")
+	var out bytes.Buffer
+	c.Stdin, c.Stdout = strings.NewReader(text), writer(func(p []byte) (int, error) {
+		if out.Len() == 0 {
+			time.Sleep(5 * closing)
+		}
+		return out.Write(p)
+	})
+	if err := r.Run(within(t), c); err != nil || out.String() != text {
+		t.Errorf("%v: %d bytes of %d", err, out.Len(), len(text))
 	}
 }
 
