@@ -19,9 +19,10 @@ var Debian = &Distribution{
 		"ca-certificates", "dbus", "iproute2", "iputils-ping", "netbase", "openssh-server", "procps",
 		"python3-minimal", "systemd-sysv",
 	},
-	Venv:     "python3-venv",
-	SSH:      "ssh.service",
-	Kernel:   "linux-image-cloud-" + runtime.GOARCH, // which has no drivers but those of virtual machines
-	Packages: apt,
-	Services: systemd,
+	Venv:       "python3-venv",
+	SSH:        "ssh.service",
+	Kernel:     "linux-image-cloud-" + runtime.GOARCH, // which has no drivers but those of virtual machines
+	FullKernel: "linux-image-" + runtime.GOARCH,
+	Packages:   apt,
+	Services:   systemd,
 }

@@ -27,7 +27,8 @@ type Distribution struct {
 	Base       []string // packages in every base: what a node needs to boot, to be reached and to be looked at
 	Venv       string   // the package by which Python makes virtual environments
 	SSH        string   // the service of sshd
-	Kernel     string   // the package with the kernel that virtual machines boot
+	Kernel     string   // the package with the kernel that virtual machines boot,
+	FullKernel string   // and that with drivers of real hardware, which QEMU emulates
 	Packages   *Packages
 	Services   *Services
 }

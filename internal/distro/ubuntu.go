@@ -18,6 +18,7 @@ var Ubuntu = &Distribution{
 	Venv:       Debian.Venv,
 	SSH:        Debian.SSH,
 	Kernel:     "linux-image-virtual",
+	FullKernel: "linux-image-generic",
 	Packages:   apt,
 	Services:   systemd,
 }

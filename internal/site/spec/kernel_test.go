@@ -2,6 +2,7 @@ package spec
 
 import (
 	"encoding/json"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -50,6 +51,29 @@ func TestKernelLayers(t *testing.T) {
 	text, err := json.Marshal(contained)
 	if err != nil || strings.Contains(string(text), `"kernel"`) {
 		t.Errorf("a container is recorded as it was not before: %s, %v", text, err)
+	}
+}
+
+// TestFullKernel: a machine whose network cards are those of real hardware boots a kernel that has drivers for them.
+func TestFullKernel(t *testing.T) {
+	s := observatory()
+	m := NewMaker(s)
+	kernels := map[string]string{}
+	for model, want := range map[string]string{"": "linux-image-cloud-", site.Virtio: "linux-image-cloud-", site.E1000: "linux-image-" + runtime.GOARCH, site.RTL8139: "linux-image-" + runtime.GOARCH} {
+		n := s.Nodes[1]
+		n.Engine, n.VM.Model = site.KVM, model
+		spelt, err := m.Node(&n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := m.Layers(&n)[1]
+		if !l.IsKernel() || l.Digest != spelt.Kernel || !strings.HasPrefix(l.Kernel, want) {
+			t.Errorf("model %q boots %+v", model, l)
+		}
+		kernels[l.Kernel] = l.Digest
+	}
+	if len(kernels) != 2 {
+		t.Errorf("%v", kernels)
 	}
 }
 

@@ -72,11 +72,19 @@ func Packages(img site.Image) []string {
 // KernelLayer gives the recipe of what a node that boots a kernel of its own has on top of a base: that kernel, with its modules. Role layers do not
 // stand on it, so that they are the same for nodes of every engine.
 func KernelLayer(m site.Mirror, base *Layer) *Layer {
-	kernel := distro.Of(base.Image).Kernel
+	return kernelLayer(m, base, distro.Of(base.Image).Kernel, "kernel")
+}
+
+// FullKernelLayer gives that of a kernel which has drivers of real hardware, too: the other has none but those of virtual machines.
+func FullKernelLayer(m site.Mirror, base *Layer) *Layer {
+	return kernelLayer(m, base, distro.Of(base.Image).FullKernel, "full kernel")
+}
+
+func kernelLayer(m site.Mirror, base *Layer, kernel, title string) *Layer {
 	parts := Parts{"fit": fit, "kernel": kernel}
 	return &Layer{
 		Digest: Digest(map[string]any{"base": base.Digest, "parts": parts}),
-		Title:  base.Title + " (kernel)",
+		Title:  base.Title + " (" + title + ")",
 		Base:   base.Digest, Image: base.Image, Parts: parts, From: m, Kernel: kernel,
 	}
 }

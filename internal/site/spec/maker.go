@@ -27,7 +27,7 @@ type Maker struct {
 // A recipe is all that the layers of a node follow from.
 type recipe struct {
 	image, roles, pins string
-	kernel             bool
+	kernel, hardware   bool
 }
 
 // NewMaker makes the Maker of a site.
@@ -104,19 +104,25 @@ func (m *Maker) Base(n *site.Node) *Layer {
 // Layers gives the recipes of the layers that a node stands on, each after those that it stands on itself: the base, the kernel if the node boots one,
 // and what its roles put on top.
 func (m *Maker) Layers(n *site.Node) []*Layer {
-	key := recipe{n.Image, strings.Join(n.Roles, " "), n.Requirements.Text, site.BootsKernel(n.Engine)}
+	key := recipe{n.Image, strings.Join(n.Roles, " "), n.Requirements.Text, site.BootsKernel(n.Engine), hardware(n)}
 	if chain, ok := m.layers[key]; ok {
 		return chain
 	}
 	base := m.Base(n)
 	chain := []*Layer{base}
-	if key.kernel {
+	switch {
+	case key.hardware:
+		chain = append(chain, FullKernelLayer(m.Site.Mirror, base))
+	case key.kernel:
 		chain = append(chain, KernelLayer(m.Site.Mirror, base))
 	}
 	chain = append(chain, RoleLayers(m.Site.Mirror, base, m.Site.RolesOf(n), n.Requirements.Text)...)
 	m.layers[key] = chain
 	return chain
 }
+
+// hardware reports whether a node has network cards that a kernel needs drivers of real hardware for.
+func hardware(n *site.Node) bool { return n.Virtual() && n.VM.Model != "" && n.VM.Model != site.Virtio }
 
 // Node spells out a node. A template that cannot be rendered is an error.
 func (m *Maker) Node(n *site.Node) (*Node, error) {
