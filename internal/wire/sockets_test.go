@@ -164,6 +164,8 @@ func TestEnterEarly(t *testing.T) {
 
 // Many at once, more than there are ports.
 func TestEnterMany(t *testing.T) {
+	defer func(was time.Duration) { patience = was }(patience)
+	patience = limit
 	dir := t.TempDir()
 	sockets(t, dir, all()...)
 	var group sync.WaitGroup
