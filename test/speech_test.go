@@ -1,6 +1,7 @@
 package test
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -141,12 +142,21 @@ func (s *site) atTerminal(args ...string) (sent string, typed int) {
 	if err := cmd.Run(); err != nil {
 		s.Errorf("orrery %s: %v", strings.Join(args, " "), err)
 	}
-	time.Sleep(100 * time.Millisecond) // until all of it is read
+	const over = "that was all"
+	if _, err := tty.WriteString(over); err != nil {
+		s.Fatal(err)
+	}
+	s.eventually(time.Minute, func() error {
+		if !strings.Contains(out.String(), over) {
+			return errors.New("not all is read that was sent to the terminal")
+		}
+		return nil
+	})
 	typed, err = unix.IoctlGetInt(int(tty.Fd()), unix.TIOCINQ)
 	if err != nil {
 		s.Error(err)
 	}
-	return out.String(), typed
+	return strings.TrimSuffix(out.String(), over), typed
 }
 
 // hostileCopy copies from a node whose tar is false.

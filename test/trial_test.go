@@ -247,9 +247,9 @@ func TestTrialForgotten(t *testing.T) {
 
 	// Its time is over, and nobody has seen whether its checks held: it goes back.
 	s.do("stage", "--release", "701")
-	s.run("switch", "--release", "701", "--confirm-within", "2s").want(12)
+	s.run("switch", "--release", "701", "--confirm-within", "6s").want(12)
 	s.killWatchers()
-	time.Sleep(3 * time.Second)
+	time.Sleep(6 * time.Second)
 	s.run("status").want(0, unwatched)
 	s.run("confirm").want(13, "its time was over while nobody watched over it")
 	s.wantLive(0)
