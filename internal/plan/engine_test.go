@@ -1,6 +1,7 @@
 package plan_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -125,5 +126,41 @@ func TestEmulated(t *testing.T) {
 	const want = "on host sv1 virtual machines run in software emulation, many times as slow as containers: receptor1, portal; `orrery doctor` says why"
 	if p := f.up(t, s, plan.Goal{}); !p.Empty() || len(p.Warnings) != 1 || p.Warnings[0] != want {
 		t.Errorf("warned is %q", p.Warnings)
+	}
+}
+
+// TestKernelBesideRoles: the kernel's layer stands on the base only, as the first role layer does; a machine waits for both, a container does not wait for a kernel.
+func TestKernelBesideRoles(t *testing.T) {
+	f := newFleet("sv1")
+	s := observatory()
+	virtual(&s.Nodes[0])
+	p, err := plan.Up(s, f.observe(), plan.Goal{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	base, kernel := -1, -1
+	for _, step := range p.Steps {
+		switch {
+		case step.Kind != plan.BuildLayer:
+		case step.Layer.IsBase():
+			base = step.N
+		case step.Layer.IsKernel() && kernel < 0:
+			kernel = step.N
+			if !slices.Equal(step.Needs, []int{base}) {
+				t.Errorf("the kernel's layer waits for %v and not for %d", step.Needs, base)
+			}
+		case step.Layer.IsKernel():
+			t.Error("the kernel's layer is built twice")
+		case slices.Contains(step.Needs, kernel) || len(step.Needs) != 1:
+			t.Errorf("%s waits for %v", step.Subject, step.Needs)
+		}
+	}
+	for _, step := range p.Steps {
+		if step.Kind == plan.CreateNode && slices.Contains(step.Needs, kernel) != (step.Subject == "db") {
+			t.Errorf("%s waits for %v, and the kernel is built by %d", step.Subject, step.Needs, kernel)
+		}
+	}
+	if base < 0 || kernel < 0 {
+		t.Errorf("base and kernel are built by %d and %d", base, kernel)
 	}
 }
