@@ -18,7 +18,7 @@ var systemd = &Services{
 
 	Awaited: []string{"systemctl", "is-system-running", "--wait"},
 	Partly:  "degraded",
-	Deaf:    []string{"", "offline"},
+	Deaf:    []string{"", "offline", "unknown"}, // the last if it did not answer systemctl in time
 	Broken:  []string{"systemctl", "list-units", "--failed", "--plain", "--no-legend"},
 	Pending: []string{"systemctl", "list-jobs", "--no-legend"},
 	OnBoot:  []string{"/bin/sh", "-c", `systemctl --root=/ enable "$@" 2>&1`, "services"},
