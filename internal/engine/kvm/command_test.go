@@ -60,9 +60,9 @@ func TestCommandOf(t *testing.T) {
 	n := someNode()
 	has(n, observe.KVM, "-accel", "kvm")
 	has(n, observe.KVM, "-cpu", "host")
-	has(n, observe.TCG, "-cpu", "max,la57=off,cx16=off")
-	n.VM = site.VM{CPU: "qemu64", Model: site.E1000}
-	has(n, observe.KVM, "-cpu", "qemu64")
+	has(n, observe.TCG, "-cpu", "qemu64,cx16=off")
+	n.VM = site.VM{CPU: "Nehalem", Model: site.E1000}
+	has(n, observe.KVM, "-cpu", "Nehalem")
 	has(n, observe.TCG, "-device", "e1000,netdev=net0,mac=02:00:00:00:00:01,romfile=")
 	n.Limits = site.Limits{}
 	has(n, observe.TCG, "-smp", "1")
