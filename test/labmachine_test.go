@@ -1,0 +1,103 @@
+package test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// machinesLab has a virtual machine for each of two network cards, and reaches the other end by it.
+const machinesLab = `
+title  = "virtual machines"
+rounds = 5
+most   = 5
+rounds_per_instance = 10
+quiet     = "none"
+disturbed = 1
+again     = "none"
+
+[setting.virtio]
+engine = "kvm"
+
+[setting.e1000]
+engine  = "kvm"
+network = "e1000"
+memory  = "256MiB"
+cpu     = "qemu64"
+
+[test.kernel]
+kind    = "command"
+limit   = "2m"
+command = "sed 's/^processor.*: /processor /' /proc/cpuinfo | grep -c '^processor '"
+figures = [{ name = "processors", unit = "1", better = "neither", regex = "([0-9]+)" }]
+
+[test.net]
+kind    = "net"
+limit   = "3m"
+seconds = 1
+streams = [1]
+protocols  = ["tcp"]
+directions = ["forward"]
+packets = false
+rtt     = false
+`
+
+// TestLabMachines: settings are virtual machines with the network cards that they name. Where this host emulates their processors, each row says so, and
+// they are not set beside what was not emulated.
+func TestLabMachines(t *testing.T) {
+	s := newLab(t)
+	s.write("lab/machines.toml", machinesLab)
+	bundle := filepath.Join(s.dir, "bundle")
+	s.run("lab", "run", filepath.Join(s.dir, "lab/machines.toml"), "--to", bundle).want(0, "")
+	read := func(name string, into any) []byte {
+		t.Helper()
+		text, err := os.ReadFile(filepath.Join(bundle, name))
+		if err == nil && into != nil {
+			err = json.Unmarshal(text, into)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+	var facts struct{ Emulated []string }
+	read("facts.json", &facts)
+	suffix := ""
+	if len(facts.Emulated) > 0 {
+		suffix = " (emulated)"
+	}
+	measured := map[string]int{}
+	for _, test := range s.answer(bundle).Tests {
+		if len(test.Failures) > 0 {
+			t.Errorf("%s: %+v", test.Name, test.Failures)
+		}
+		for _, f := range test.Figures {
+			for _, c := range f.Cells {
+				if c.Missing == "" {
+					measured[c.Setting]++
+				}
+			}
+		}
+	}
+	for _, setting := range []string{"virtio", "e1000"} {
+		if n := measured[setting+suffix]; n < 2 || n != measured["bare"] {
+			t.Errorf("%s%s was measured in %d figures: %v", setting, suffix, n, measured)
+		}
+	}
+	head := string(read("bundle.json", nil))
+	s.run("lab", "compare", bundle, bundle).want(0, regexp.QuoteMeta("virtio"+suffix))
+	if suffix == "" {
+		return
+	}
+	other := filepath.Join(s.dir, "other")
+	if err := os.CopyFS(other, os.DirFS(bundle)); err != nil {
+		t.Fatal(err)
+	}
+	trials := strings.ReplaceAll(string(read("trials.jsonl", nil)), `"emulated":true,`, "")
+	s.write("other/trials.jsonl", trials)
+	s.write("other/bundle.json", strings.ReplaceAll(head, `"emulated": true`, `"emulated": false`))
+	s.run("lab", "compare", bundle, other).want(3, "software emulation")
+}
