@@ -63,7 +63,8 @@ func (i *installer) unpack(ctx context.Context, d *distro.Distribution, kernel s
 	if err != nil {
 		return err
 	}
-	needed, err := i.needed(ctx, have, append([]string{kernel}, d.Packages.Machine...))
+	lacks := slices.DeleteFunc(slices.Clone(d.Packages.Machine), func(name string) bool { return have[name] })
+	needed, err := i.needed(ctx, have, append(lacks, kernel))
 	if err != nil {
 		return err
 	}
