@@ -43,7 +43,29 @@ func Open(ctx context.Context, conn io.ReadWriteCloser) (*Client, error) {
 		_ = conn.Close()
 		return nil, err
 	}
-	return &Client{session: s}, nil
+	c := &Client{session: s}
+	go c.watch()
+	return c, nil
+}
+
+// watch asks for signs of life while something is under way. A machine that stands still gives none, and is waited for. One that has begun anew, as a guest does that
+// reboots, does not know of the session and says so, which ends what would else be waited for without end.
+func (c *Client) watch() {
+	tick := time.NewTicker(watching)
+	defer tick.Stop()
+	for {
+		select {
+		case <-c.Ended():
+			return
+		case <-tick.C:
+		}
+		if c.session.NumStreams() == 0 {
+			continue
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), watching)
+		_ = c.Ping(ctx)
+		cancel()
+	}
 }
 
 // once is a connection that serves one session: the end of that is its own.

@@ -96,6 +96,26 @@ func TestFollowed(t *testing.T) {
 	}
 }
 
+// A machine that has begun anew ends what a client waits for, although the client has nothing to say.
+func TestBegunAnew(t *testing.T) {
+	near, far := pair(t)
+	place := &noted{begun: make(chan struct{}), ended: make(chan error, 1)}
+	go Serve(context.Background(), far, place) //nolint:errcheck // it ends with the connection
+	c, err := Open(within(t), kept{near})
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- c.Runner("node").Run(within(t), host.Command{Args: []string{"wait"}}) }()
+	<-place.begun
+	if _, err := near.Write(append(bytes.Repeat([]byte("\n"), mostRecord+overhead), greeting{version, hello, "fresh", ""}.line()...)); err != nil {
+		t.Fatal(err)
+	}
+	if err := ended(t, done); err == nil || !strings.Contains(err.Error(), "has begun anew") {
+		t.Error(err)
+	}
+}
+
 // What earlier clients have left, both ways, is skipped: halves of greetings and records, greetings of those who have given up.
 func TestStale(t *testing.T) {
 	for what, stale := range map[string]struct{ there, back string }{

@@ -67,6 +67,9 @@ const (
 // linger is how long the end of a call is waited for that its caller has given up: time to end a command, and to be told of it.
 var linger = 3 * time.Second // but in tests
 
+// watching is how often a sign of life is asked for while something is under way, and how long it is waited for.
+var watching = 10 * time.Second // but in tests
+
 // closing is how long a stream takes memory that this end has closed and the other has not. An end closes a stream only when it wants nothing of it any
 // more: yamux forgets after this time what has not been read.
 var closing = 15 * time.Second // but in tests

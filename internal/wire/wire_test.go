@@ -26,7 +26,9 @@ import (
 // limit is how long something may take, on a busy machine, that takes no time.
 const limit = time.Minute
 
-func init() { linger, closing = 500*time.Millisecond, 100*time.Millisecond }
+func init() {
+	linger, closing, watching = 500*time.Millisecond, 100*time.Millisecond, 200*time.Millisecond
+}
 
 // pair gives both ends of a connection.
 func pair(t testing.TB) (near, far net.Conn) {

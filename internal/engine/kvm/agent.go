@@ -29,11 +29,11 @@ func (a *agents) of(ctx context.Context, m machine) (*agent, error) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	if s.agent != nil {
-		select {
-		case <-s.agent.Ended():
-		default:
+		if s.agent.Ping(ctx) == nil {
 			return s.agent, nil
 		}
+		_ = s.agent.Close() // the guest has begun anew
+		s.agent = nil
 	}
 	c, err := wire.Enter(ctx, m.run)
 	if err != nil {

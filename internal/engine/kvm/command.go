@@ -123,6 +123,6 @@ func kernelLine(n *spec.Node) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	// A kernel that panics begins anew. Names of cards are given by orrery-guest. Nobody logs in at a console.
-	return strings.Join([]string{"console=ttyS0", "quiet", "panic=10", "net.ifnames=0", "systemd.getty_auto=no", word}, " "), nil
+	// A kernel that panics begins anew. Names of cards are given by orrery-guest. Nobody logs in at a console, and there is no screen.
+	return strings.Join([]string{"console=ttyS0", "quiet", "panic=10", "net.ifnames=0", "systemd.getty_auto=no", "systemd.mask=getty@tty1.service", word}, " "), nil
 }
