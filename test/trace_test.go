@@ -57,7 +57,7 @@ func (s *site) traces() []string {
 			add("nftables", line)
 		}
 	}
-	add("file", glob(filepath.Join(s.dirs.Run, "sites", s.name), s.dirs.Nodes(s.name)+"/*", s.dirs.Nodes(s.name)+"/.??*")...)
+	add("file", glob(filepath.Join(s.dirs.Run, "sites", s.name), filepath.Join(s.dirs.Run, "vm", s.name), s.dirs.Nodes(s.name)+"/*", s.dirs.Nodes(s.name)+"/.??*")...)
 	add("claim", glob(filepath.Join("/run/orrery/claims", s.name))...)
 	for _, slot := range glob("/var/lib/orrery/slots/*") {
 		if owner, _ := os.Readlink(slot); strings.HasPrefix(owner, s.dirs.State+":"+s.name+"/") {
@@ -67,12 +67,12 @@ func (s *site) traces() []string {
 	return found
 }
 
-// processes gives the monitors of the site's containers.
+// processes gives the monitors of the site's containers, and of its virtual machines QEMU and virtiofsd.
 func (s *site) processes() []string {
 	var all []string
 	for _, path := range glob("/proc/[0-9]*/cmdline") {
 		text, _ := os.ReadFile(path)
-		if strings.Contains(string(text), s.dirs.Nodes(s.name)+"/") {
+		if strings.Contains(string(text), s.dirs.Nodes(s.name)+"/") || strings.Contains(string(text), "\x00guest="+s.name+"/") {
 			all = append(all, path+": "+strings.ReplaceAll(string(text), "\x00", " "))
 		}
 	}

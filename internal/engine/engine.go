@@ -98,6 +98,12 @@ type Freezer interface {
 	Thaw(ctx context.Context, ref Ref) error
 }
 
+// A Flusher is a Freezer whose nodes keep changes of files in memory of their own. Writing takes a moment, so all nodes that are to stand still do it before the first does.
+type Flusher interface {
+	// Flush lets a running node write, as far as it does: what it has not written, a power cut would lose as well.
+	Flush(ctx context.Context, ref Ref)
+}
+
 // A Layered engine keeps what a node has written outside volumes as a directory of the host: the upper directory of an overlayfs
 // (deleted files are character devices 0:0, see overlayfs.rst of the kernel), with the owners that the node sees.
 type Layered interface {

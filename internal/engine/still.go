@@ -58,6 +58,12 @@ func Still(ctx context.Context, engines map[string]Engine, nodes []*spec.Node, d
 	if len(nodes) == 0 {
 		return Pause{At: time.Now()}, do(ctx)
 	}
+	_ = each(nodes, func(_ int, n *spec.Node) error {
+		if f, able := engines[n.Engine].(Flusher); able {
+			f.Flush(ctx, RefOf(n))
+		}
+		return nil
+	})
 	var p Pause
 	began := time.Now()
 	still := make([]time.Time, len(nodes))

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"orrery/internal/engine"
@@ -114,5 +115,33 @@ func TestStillRefuses(t *testing.T) {
 	})
 	if problem.Exit(err) != int(problem.Unable) || e.frozen != [10]int{} {
 		t.Errorf("%v, frozen %v", err, e.frozen)
+	}
+}
+
+// soaked is ice of which each node has something to write first.
+type soaked struct {
+	*ice
+	flushed atomic.Int32
+	before  []int32 // how many had, when a node was to stand still
+}
+
+func (e *soaked) Flush(context.Context, engine.Ref) { e.flushed.Add(1) }
+
+func (e *soaked) Freeze(ctx context.Context, ref engine.Ref) error {
+	e.before[ref.ID] = e.flushed.Load()
+	return e.ice.Freeze(ctx, ref)
+}
+
+// TestStillFlushes: all nodes have written what they hold back before the first stands still.
+func TestStillFlushes(t *testing.T) {
+	ice, nodes := glacier("")
+	e := &soaked{ice: ice, before: make([]int32, 10)}
+	if _, err := engine.Still(t.Context(), map[string]engine.Engine{"ice": e}, nodes, func(context.Context) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range nodes {
+		if got := e.before[n.ID]; got != int32(len(nodes)) {
+			t.Errorf("node %s stood still when %d of %d nodes had written", n.Name, got, len(nodes))
+		}
 	}
 }

@@ -16,8 +16,18 @@ import (
 // or a power cut, would keep.
 const flush = 10 * time.Second
 
-// Freeze lets a machine stand still, once its guest has written to its files what was mapped and changed in memory. All else it has written: virtiofs has
-// no cache of what is to be written. A file tells that it was us, so that Sweep lets go on what a run that was killed has frozen.
+// Flush lets the guest write to its files what was mapped and changed in memory. All else it has written: virtiofs has no cache of what is to be written.
+func (e *Engine) Flush(ctx context.Context, ref engine.Ref) {
+	m := e.machine(ref)
+	if !m.running() || m.group().Frozen() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, flush)
+	defer cancel()
+	_ = e.Runner(ref).Run(ctx, host.Command{Args: []string{"sync"}})
+}
+
+// Freeze lets a machine stand still. A file tells that it was us, so that Sweep lets go on what a run that was killed has frozen.
 func (e *Engine) Freeze(ctx context.Context, ref engine.Ref) error {
 	m := e.machine(ref)
 	if !m.running() {
@@ -26,9 +36,6 @@ func (e *Engine) Freeze(ctx context.Context, ref engine.Ref) error {
 	if m.group().Frozen() {
 		return m.group().AwaitFrost(ctx, true)
 	}
-	flushing, cancel := context.WithTimeout(ctx, flush)
-	_ = e.Runner(ref).Run(flushing, host.Command{Args: []string{"sync"}})
-	cancel()
 	if err := ctx.Err(); err != nil {
 		return err
 	}
