@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"orrery/internal/engine/nodedir"
+	"orrery/internal/image/rootfs"
 )
 
 // writeFstab tells LXC what the node sees (fstab(5)). The node's root reads it, as LXC does that from inside.
@@ -16,16 +17,11 @@ func (c container) writeFstab(mounts []nodedir.Mount) error {
 		if m.ReadOnly {
 			options += ",ro"
 		}
-		fmt.Fprintf(&b, "%s %s none %s 0 0\n", escape(m.Bind), escape(strings.TrimPrefix(m.Path, "/")), options)
+		fmt.Fprintf(&b, "%s %s none %s 0 0\n", rootfs.Escape(m.Bind), rootfs.Escape(strings.TrimPrefix(m.Path, "/")), options)
 	}
 	fresh := c.fstab() + "-new"
 	if err := os.WriteFile(fresh, []byte(b.String()), 0o644); err != nil {
 		return err
 	}
 	return os.Rename(fresh, c.fstab())
-}
-
-// escape writes a path as fstab(5) wants it.
-func escape(path string) string {
-	return strings.NewReplacer(" ", `\040`, "\t", `\011`, "\n", `\012`, `\`, `\134`).Replace(path)
 }

@@ -29,7 +29,7 @@ func (e *Engine) Remount(ctx context.Context, n *spec.Node) error {
 	}
 	was := r.Mounts
 	rest := slices.DeleteFunc(slices.Clone(was), func(m spec.Mount) bool { return slices.Contains(n.Mounts, m) })
-	if err := c.recordMounts(r, append(rest, n.Mounts...)); err != nil {
+	if err := c.WriteMounts(r, append(rest, n.Mounts...)); err != nil {
 		return err
 	}
 	change, err := e.seen(c, r)
@@ -40,19 +40,11 @@ func (e *Engine) Remount(ctx context.Context, n *spec.Node) error {
 	if err := change.to(e.Volumes(n, n.Mounts)); err != nil {
 		back := change.to(before)
 		if back == nil {
-			back = c.recordMounts(r, was)
+			back = c.WriteMounts(r, was)
 		}
 		return errors.Join(err, back)
 	}
-	return c.recordMounts(r, n.Mounts)
-}
-
-func (c container) recordMounts(r *nodedir.Record, mounts []spec.Mount) error {
-	if slices.Equal(r.Mounts, mounts) {
-		return nil
-	}
-	r.Mounts = slices.Clone(mounts)
-	return c.Write(r)
+	return c.WriteMounts(r, n.Mounts)
 }
 
 // remounting is the volumes of a running node while they change.
@@ -87,7 +79,7 @@ func (e *Engine) seen(c container, r *nodedir.Record) (*remounting, error) {
 		}
 		s.origins[m.Source] = origins[0]
 	}
-	return s, inSpace(c.init(), func(table func() ([]rootfs.Mounted, error)) error {
+	return s, rootfs.InSpace(c.init(), func(table func() ([]rootfs.Mounted, error)) error {
 		mounts, err := table()
 		for _, m := range s.known {
 			if s.shows(mounts, m, m.Path) && !slices.Contains(s.standing, m) {

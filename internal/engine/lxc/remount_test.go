@@ -201,7 +201,7 @@ func remountKilled(t *testing.T, g ground, n *spec.Node) {
 		must(t, r.c.Write(rec))
 	}
 	umount := func(pid int, path string) {
-		must(t, inSpace(pid, func(func() ([]rootfs.Mounted, error)) error { return unix.Unmount(path, 0) }))
+		must(t, rootfs.InSpace(pid, func(func() ([]rootfs.Mounted, error)) error { return unix.Unmount(path, 0) }))
 	}
 	for name, left := range map[string]func(){
 		"only on record":         func() { both(a, b) },

@@ -7,10 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	"golang.org/x/sys/unix"
-
-	"orrery/internal/host"
-	"orrery/internal/image/rootfs"
 	"orrery/internal/tree"
 )
 
@@ -33,40 +29,6 @@ func (c container) spaces(but ...int) []int {
 		}
 	}
 	return all
-}
-
-// inSpace does some work on a thread whose mount namespace is that of a process, with the root that was first there; table gives
-// the mounts that the thread sees.
-func inSpace(pid int, work func(table func() ([]rootfs.Mounted, error)) error) error {
-	return host.Apart(func() error {
-		proc, err := os.Open("/proc") // of the host: the thread is unknown to that of the node
-		if err != nil {
-			return err
-		}
-		defer proc.Close()
-		space, err := os.Open(fmt.Sprintf("/proc/%d/ns/mnt", pid))
-		if err != nil {
-			return err
-		}
-		defer space.Close()
-		if err := unix.Unshare(unix.CLONE_FS); err != nil {
-			return os.NewSyscallError("unshare", err)
-		}
-		if err := unix.Setns(int(space.Fd()), unix.CLONE_NEWNS); err != nil {
-			return os.NewSyscallError("setns", err)
-		}
-		return work(func() ([]rootfs.Mounted, error) { return tableOf(proc) })
-	})
-}
-
-func tableOf(proc *os.File) ([]rootfs.Mounted, error) {
-	fd, err := unix.Openat(int(proc.Fd()), "thread-self/mountinfo", unix.O_RDONLY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return nil, os.NewSyscallError("open mountinfo", err)
-	}
-	file := os.NewFile(uintptr(fd), "mountinfo")
-	defer file.Close()
-	return rootfs.ReadMounts(file)
 }
 
 // directory opens a directory of the node in whose namespace the thread is, and makes what is missing of it as the node's root would. No

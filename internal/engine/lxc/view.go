@@ -61,7 +61,7 @@ func (s *remounting) views() []view {
 // clear takes away what the node shall not see.
 func (s *remounting) clear(v view) error {
 	for deadline := time.Now().Add(100 * time.Millisecond); ; {
-		err := inSpace(v.pid, func(table func() ([]rootfs.Mounted, error)) error { return s.unmount(v, table) })
+		err := rootfs.InSpace(v.pid, func(table func() ([]rootfs.Mounted, error)) error { return s.unmount(v, table) })
 		if errors.Is(err, os.ErrNotExist) && v.open == nil {
 			return nil // a service that has ended, and its namespace with it
 		}
@@ -164,7 +164,7 @@ func (s *remounting) users() []string {
 	var doomed []rootfs.Mounted
 	var names []string
 	for _, v := range s.views() {
-		_ = inSpace(v.pid, func(table func() ([]rootfs.Mounted, error)) error {
+		_ = rootfs.InSpace(v.pid, func(table func() ([]rootfs.Mounted, error)) error {
 			mounts, err := table()
 			some := s.doomed(v, mounts)
 			for _, m := range mounts {
@@ -213,7 +213,7 @@ func (s *remounting) supply(views ...view) error {
 
 // lacking gives what is missing in a view. Nothing is mounted over what is not ours.
 func (s *remounting) lacking(v view) (lacks []nodedir.Mount, err error) {
-	err = inSpace(v.pid, func(table func() ([]rootfs.Mounted, error)) error {
+	err = rootfs.InSpace(v.pid, func(table func() ([]rootfs.Mounted, error)) error {
 		mounts, err := table()
 		for _, w := range s.wanted {
 			if s.shows(mounts, w, v.at(w)) {
@@ -235,7 +235,7 @@ func (s *remounting) fasten(v view, lacks []nodedir.Mount, loose []*os.File) err
 	if len(lacks) == 0 {
 		return nil
 	}
-	return inSpace(v.pid, func(func() ([]rootfs.Mounted, error)) error {
+	return rootfs.InSpace(v.pid, func(func() ([]rootfs.Mounted, error)) error {
 		for i, m := range lacks {
 			dir, err := v.open(v.at(m))
 			if err == nil {

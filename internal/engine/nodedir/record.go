@@ -55,6 +55,15 @@ func (d Dir) Write(r *Record) error {
 	return os.Rename(temporary, d.File(file))
 }
 
+// WriteMounts records which volumes the node sees, or may see while they change.
+func (d Dir) WriteMounts(r *Record, mounts []spec.Mount) error {
+	if slices.Equal(r.Mounts, mounts) {
+		return nil
+	}
+	r.Mounts = slices.Clone(mounts)
+	return d.Write(r)
+}
+
 // Record reads the record of a node that is to be there.
 func (n *Nodes) Record(ref engine.Ref) (*Record, error) {
 	d := n.Dir(ref)

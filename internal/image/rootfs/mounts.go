@@ -71,6 +71,11 @@ func unescape(path string) string {
 	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`, `\043`, "#").Replace(path)
 }
 
+// Escape writes a path as mount tables have it, and fstab(5).
+func Escape(path string) string {
+	return strings.NewReplacer(" ", `\040`, "\t", `\011`, "\n", `\012`, `\`, `\134`).Replace(path)
+}
+
 // MountID gives the id of the mount on which a file is found.
 func MountID(path string) (uint64, error) {
 	var st unix.Statx_t

@@ -1,0 +1,44 @@
+package rootfs
+
+import (
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"orrery/internal/host"
+)
+
+// InSpace does some work on a thread whose mount namespace is that of a process, with the root that was first there; table gives
+// the mounts that the thread sees.
+func InSpace(pid int, work func(table func() ([]Mounted, error)) error) error {
+	return host.Apart(func() error {
+		proc, err := os.Open("/proc") // of the host: the thread is unknown to that of the node
+		if err != nil {
+			return err
+		}
+		defer proc.Close()
+		space, err := os.Open(fmt.Sprintf("/proc/%d/ns/mnt", pid))
+		if err != nil {
+			return err
+		}
+		defer space.Close()
+		if err := unix.Unshare(unix.CLONE_FS); err != nil {
+			return os.NewSyscallError("unshare", err)
+		}
+		if err := unix.Setns(int(space.Fd()), unix.CLONE_NEWNS); err != nil {
+			return os.NewSyscallError("setns", err)
+		}
+		return work(func() ([]Mounted, error) { return tableOf(proc) })
+	})
+}
+
+func tableOf(proc *os.File) ([]Mounted, error) {
+	fd, err := unix.Openat(int(proc.Fd()), "thread-self/mountinfo", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, os.NewSyscallError("open mountinfo", err)
+	}
+	file := os.NewFile(uintptr(fd), "mountinfo")
+	defer file.Close()
+	return ReadMounts(file)
+}
