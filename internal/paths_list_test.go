@@ -235,7 +235,7 @@ var functions = map[string][]string{
 	"internal/engine/kvm/start.go":        {"Engine.Start"},
 	"internal/engine/kvm/stop.go":         {"Engine.powerOff"},
 	"internal/engine/kvm/sweep.go":        {"Engine.sweep"},
-	"internal/engine/kvm/view.go":         {"machine.sharer"},
+	"internal/engine/kvm/view.go":         {"machine.insideSharer"},
 	"internal/engine/lxc/config.go":       {"Engine.writeConfig", "hasAppArmor"},
 	"internal/engine/lxc/dial.go":         {"container.networkSpace"},
 	"internal/engine/lxc/freeze.go":       {"Engine.Freeze", "container.thaw"},

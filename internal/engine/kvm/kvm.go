@@ -33,15 +33,17 @@ type Engine struct {
 }
 
 var (
-	_ engine.Engine   = (*Engine)(nil)
-	_ engine.Keeper   = (*Engine)(nil)
-	_ engine.Idmapper = (*Engine)(nil)
-	_ engine.Injector = (*Engine)(nil)
-	_ engine.Sweeper  = (*Engine)(nil)
-	_ engine.Freezer  = (*Engine)(nil)
-	_ engine.Layered  = (*Engine)(nil)
-	_ engine.Grouped  = (*Engine)(nil)
-	_ engine.Viewer   = (*Engine)(nil)
+	_ engine.Engine    = (*Engine)(nil)
+	_ engine.Keeper    = (*Engine)(nil)
+	_ engine.Idmapper  = (*Engine)(nil)
+	_ engine.Remounter = (*Engine)(nil)
+	_ engine.Injector  = (*Engine)(nil)
+	_ engine.Sweeper   = (*Engine)(nil)
+	_ engine.Freezer   = (*Engine)(nil)
+	_ engine.Flusher   = (*Engine)(nil)
+	_ engine.Layered   = (*Engine)(nil)
+	_ engine.Grouped   = (*Engine)(nil)
+	_ engine.Viewer    = (*Engine)(nil)
 )
 
 // New gives the engine that keeps its nodes in dirs and takes layers from store.
@@ -56,7 +58,7 @@ const Name = "kvm"
 
 // Capabilities says what QEMU can do on this host.
 func (e *Engine) Capabilities() observe.Capabilities {
-	able := observe.Capabilities{MoveNIC: true, Keep: true}
+	able := observe.Capabilities{MoveNIC: true, Remount: true, Keep: true}
 	if lack := qemu.Lacks(); lack != nil {
 		able.Unable = lackOf(lack)
 		return able

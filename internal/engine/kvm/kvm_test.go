@@ -164,14 +164,28 @@ func (p provisioned) Start(ctx context.Context, ref engine.Ref) error {
 		if n.ID != ref.ID {
 			continue
 		}
-		for _, m := range n.Mounts {
-			root := func(string) (int, int, error) { return 0, 0, nil }
-			if err := volume.Provide(p.Dirs, n.Site, n.Name, m, root); err != nil {
-				return err
-			}
+		if err := p.provide(n); err != nil {
+			return err
 		}
 	}
 	return p.Engine.Start(ctx, ref)
+}
+
+func (p provisioned) Remount(ctx context.Context, n *spec.Node) error {
+	if err := p.provide(n); err != nil {
+		return err
+	}
+	return p.Engine.Remount(ctx, n)
+}
+
+func (p provisioned) provide(n *spec.Node) error {
+	for _, m := range n.Mounts {
+		root := func(string) (int, int, error) { return 0, 0, nil }
+		if err := volume.Provide(p.Dirs, n.Site, n.Name, m, root); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func must(t *testing.T, err error) {

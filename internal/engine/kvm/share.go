@@ -23,9 +23,7 @@ func (e *Engine) share(ctx context.Context, m machine, r *nodedir.Record) (root 
 		return nil, err
 	}
 	o := m.Overlay(e.Store, r)
-	for _, mount := range mounts {
-		o.Inside = append(o.Inside, mount.Inside())
-	}
+	o.Inside = append(o.Inside, mounts[0].Inside()) // that of /etc/orrery; volumes come later, as virtiofsd cannot let go of what was there before it
 	program, err := qemu.Virtiofsd()
 	if err != nil {
 		return nil, err

@@ -79,6 +79,9 @@ func (e *Engine) start(ctx context.Context, m machine, r *nodedir.Record) error 
 		return err
 	}
 	defer root.Close() //nolint:errcheck // QEMU has its own
+	if err := e.bring(ctx, m, r); err != nil {
+		return err
+	}
 	log, err := recorder()
 	if err != nil {
 		return err

@@ -32,8 +32,16 @@ func (e *Engine) View(ref engine.Ref) (*tree.Root, error) {
 // sharer gives the process of virtiofsd whose root is that of the node; 0 if there is none. It is alone in namespaces that it has made; the one that waits for
 // it outside of them has the host's root.
 func (m machine) sharer() int {
+	if !m.running() {
+		return 0
+	}
+	return m.insideSharer()
+}
+
+// insideSharer is the same of a machine that does not run yet.
+func (m machine) insideSharer() int {
 	ours, err := os.Readlink(process.Host.File(os.Getpid(), "ns/pid"))
-	if err != nil || !m.running() {
+	if err != nil {
 		return 0
 	}
 	for _, pid := range m.group().Processes() {

@@ -1,0 +1,268 @@
+package kvm
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"orrery/internal/engine"
+	"orrery/internal/engine/nodedir"
+	"orrery/internal/image"
+	"orrery/internal/image/rootfs"
+	"orrery/internal/problem"
+	"orrery/internal/site/spec"
+	"orrery/internal/tree"
+)
+
+// Remount changes which volumes a running node sees. They are mounted in the root that virtiofsd gives to the guest, which finds them there, each as a file system of its own.
+// What stands there now is asked of the kernel, not of the record, so that a run that was killed is made good by the next.
+func (e *Engine) Remount(ctx context.Context, n *spec.Node) error {
+	m := e.machine(engine.RefOf(n))
+	r, err := e.Record(m.ref)
+	if err != nil {
+		return err
+	}
+	s := &remounting{e: e, m: m, ids: r.IDs(), sharer: m.sharer()}
+	if s.sharer == 0 {
+		return notRunning(m.ref)
+	}
+	if m.group().Frozen() {
+		return problem.New(problem.Failed, "node %s stands still: its volumes cannot be changed", n.Name).At(n.Site).Try("orrery start %s", n.Name)
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	was := r.Mounts
+	rest := slices.DeleteFunc(slices.Clone(was), func(m spec.Mount) bool { return slices.Contains(n.Mounts, m) })
+	if err := m.WriteMounts(r, append(rest, n.Mounts...)); err != nil {
+		return err
+	}
+	before, err := s.standing(r)
+	if err != nil {
+		return err
+	}
+	if err := s.to(ctx, e.Volumes(n, n.Mounts)); err != nil {
+		back := s.to(context.WithoutCancel(ctx), before)
+		if back == nil {
+			back = m.WriteMounts(r, was)
+		}
+		return errors.Join(err, back)
+	}
+	return m.WriteMounts(r, n.Mounts)
+}
+
+// shuttingOff is how long virtiofsd may take to shut itself off from all but the root of its node.
+const shuttingOff = 30 * time.Second
+
+// bring mounts the volumes of a node that is being started. They come when virtiofsd has its own namespaces: what it takes along into them stays there for ever, because the
+// kernel lets nobody uncover in a user's namespace what was covered before.
+func (e *Engine) bring(ctx context.Context, m machine, r *nodedir.Record) error {
+	volumes := e.Volumes(&r.Node, r.Mounts)
+	if len(volumes) == 0 {
+		return nil
+	}
+	for begun := time.Now(); ; time.Sleep(time.Millisecond) {
+		s := &remounting{e: e, m: m, ids: r.IDs(), sharer: m.insideSharer()}
+		if s.sharer != 0 {
+			if table, err := s.table(); err == nil && len(table) == 0 {
+				return s.mount(volumes)
+			}
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if time.Since(begun) > shuttingOff {
+			return m.startProblem(errors.New("virtiofsd does not shut itself off"), "")
+		}
+	}
+}
+
+// remounting is the volumes of a running node while they change.
+type remounting struct {
+	e      *Engine
+	m      machine
+	ids    rootfs.IDs
+	sharer int // virtiofsd
+}
+
+// standing gives those volumes on record that virtiofsd sees.
+func (s *remounting) standing(r *nodedir.Record) (all []nodedir.Mount, err error) {
+	table, err := s.table()
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range r.Mounts { // one by one: a path may be on record twice
+		for _, v := range s.e.Volumes(&r.Node, []spec.Mount{m}) {
+			shown, err := shows(table, v)
+			if err != nil {
+				return nil, err
+			}
+			if shown && !slices.Contains(all, v) {
+				all = append(all, v)
+			}
+		}
+	}
+	return all, nil
+}
+
+// table gives what is mounted in the root of the node: /etc/orrery and volumes.
+func (s *remounting) table() ([]rootfs.Mounted, error) {
+	all, err := rootfs.MountsOf(strconv.Itoa(s.sharer))
+	return slices.DeleteFunc(all, func(m rootfs.Mounted) bool { return m.At == "/" || m.At == etc }), err
+}
+
+// etc is where a node sees what the host tells it.
+const etc = "/etc/orrery"
+
+// shows reports whether a volume is mounted where it belongs.
+func shows(table []rootfs.Mounted, v nodedir.Mount) (bool, error) {
+	origins, err := rootfs.OriginsOf(v.Source)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return slices.ContainsFunc(table, func(m rootfs.Mounted) bool { return m.At == v.Path && m.Origin == origins[0] }), nil
+}
+
+// to lets the node see some volumes and no others.
+func (s *remounting) to(ctx context.Context, wanted []nodedir.Mount) error {
+	table, err := s.table()
+	if err != nil {
+		return err
+	}
+	doomed, err := doomed(table, wanted)
+	if err != nil {
+		return err
+	}
+	if err := s.letGo(ctx, doomed); err != nil {
+		return err
+	}
+	return s.supply(ctx, slices.DeleteFunc(slices.Clone(wanted), func(v nodedir.Mount) bool {
+		return !slices.Contains(doomed, v.Path) && slices.ContainsFunc(table, func(m rootfs.Mounted) bool { return m.At == v.Path })
+	}))
+}
+
+// doomed gives the places where something stands that has to go, the innermost first: what is not wanted there, and what stands inside of what changes, which comes back.
+func doomed(table []rootfs.Mounted, wanted []nodedir.Mount) (all []string, err error) {
+	var changed, kept []string
+	for _, v := range wanted {
+		shown, err := shows(table, v)
+		if err != nil {
+			return nil, err
+		}
+		if shown {
+			kept = append(kept, v.Path)
+		} else {
+			changed = append(changed, v.Path)
+		}
+	}
+	for _, m := range table {
+		if !slices.Contains(kept, m.At) {
+			changed = append(changed, m.At)
+		}
+	}
+	for _, m := range table {
+		if slices.ContainsFunc(changed, func(path string) bool { return m.At == path || strings.HasPrefix(m.At, path+"/") }) {
+			all = append(all, m.At)
+		}
+	}
+	slices.SortFunc(all, func(a, b string) int { return len(b) - len(a) })
+	return all, nil
+}
+
+// yielding is how long virtiofsd may take to close what a guest has forgotten. The guest may come back meanwhile, and has to forget it anew.
+const yielding = 10 * time.Second
+
+// letGo takes away what is mounted at some places: in the guest, which says what uses it, then on the host, which does not take the guest's word for it.
+func (s *remounting) letGo(ctx context.Context, doomed []string) error {
+	if len(doomed) == 0 {
+		return nil
+	}
+	for begun := time.Now(); ; time.Sleep(50 * time.Millisecond) {
+		if err := s.forget(ctx, doomed); err != nil {
+			return err
+		}
+		err := rootfs.InSpace(s.sharer, func(func() ([]rootfs.Mounted, error)) error {
+			for len(doomed) > 0 {
+				if err := unix.Unmount(doomed[0], unix.UMOUNT_NOFOLLOW); err != nil {
+					return &os.PathError{Op: "unmount", Path: doomed[0], Err: err}
+				}
+				doomed = doomed[1:]
+			}
+			return nil
+		})
+		switch {
+		case err == nil:
+			return nil
+		case !errors.Is(err, unix.EBUSY):
+			return problem.New(problem.Failed, "node %s: a volume cannot be taken away", s.m.ref.Name).At(s.m.ref.Site).Because(err)
+		case time.Since(begun) > yielding:
+			return problem.New(problem.Failed, "node %s: %s is in use by something that its guest does not name", s.m.ref.Name, doomed[0]).
+				At(s.m.ref.Site).Because(err).Try("stop what uses it and run the same command again")
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+	}
+}
+
+// supply mounts volumes that the node lacks, the outermost first, and lets the guest find them.
+func (s *remounting) supply(ctx context.Context, lacks []nodedir.Mount) error {
+	if len(lacks) == 0 {
+		return nil
+	}
+	if err := s.mount(lacks); err != nil {
+		return err
+	}
+	var places []string
+	for _, v := range lacks {
+		places = append(places, v.Path)
+	}
+	return s.find(ctx, places)
+}
+
+// mount mounts volumes in the root of the node, the outermost first.
+func (s *remounting) mount(lacks []nodedir.Mount) error {
+	var sources []string
+	for _, v := range lacks {
+		sources = append(sources, v.Source)
+	}
+	loose, err := image.Loose(s.ids, sources...) // here the volumes can be seen
+	if err != nil {
+		return problem.New(problem.Failed, "node %s: its volumes cannot be mounted", s.m.ref.Name).At(s.m.ref.Site).Because(err)
+	}
+	defer image.Drop(loose) //nolint:errcheck // what was fastened stays
+	return rootfs.InSpace(s.sharer, func(func() ([]rootfs.Mounted, error)) error {
+		for i, v := range lacks {
+			if err := s.fasten(loose[i], v.Path); err != nil {
+				return problem.New(problem.Failed, "node %s: the volume cannot be mounted at %s", s.m.ref.Name, v.Path).At(s.m.ref.Site).Because(err).
+					Try("a volume is mounted on a directory of the node, which no link leads to")
+			}
+		}
+		return nil
+	})
+}
+
+// fasten mounts what is loose in the root of the node, in whose namespace the thread is.
+func (s *remounting) fasten(loose *os.File, path string) error {
+	root, err := tree.Open("/")
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	dir, err := root.MakeDown(path, s.ids.First, s.ids.First)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	return rootfs.Fasten(loose, int(dir.Fd()))
+}

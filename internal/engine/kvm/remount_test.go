@@ -1,0 +1,36 @@
+package kvm
+
+import (
+	"slices"
+	"testing"
+
+	"orrery/internal/engine/nodedir"
+	"orrery/internal/image/rootfs"
+)
+
+// TestDoomed: what is not wanted goes, and for a while what is inside of what changes, the innermost first; all else stays.
+func TestDoomed(t *testing.T) {
+	a, b, c := t.TempDir(), t.TempDir(), t.TempDir()
+	origins, err := rootfs.OriginsOf(a, b, c)
+	must(t, err)
+	at := func(path string, of int) rootfs.Mounted { return rootfs.Mounted{At: path, Origin: origins[of]} }
+	table := []rootfs.Mounted{at("/srv/data", 0), at("/srv/data/in", 1), at("/srv/database", 2)}
+	for _, test := range []struct {
+		name   string
+		wanted []nodedir.Mount
+		doomed []string
+	}{
+		{"nothing changes", []nodedir.Mount{{Source: a, Path: "/srv/data"}, {Source: b, Path: "/srv/data/in"}, {Source: c, Path: "/srv/database"}}, nil},
+		{"none is wanted", nil, []string{"/srv/database", "/srv/data/in", "/srv/data"}},
+		{"the outer one changes", []nodedir.Mount{{Source: c, Path: "/srv/data"}, {Source: b, Path: "/srv/data/in"}, {Source: c, Path: "/srv/database"}}, []string{"/srv/data/in", "/srv/data"}},
+		{"the inner one goes", []nodedir.Mount{{Source: a, Path: "/srv/data"}, {Source: c, Path: "/srv/database"}}, []string{"/srv/data/in"}},
+		{"one comes around all", []nodedir.Mount{
+			{Source: t.TempDir(), Path: "/srv"}, {Source: a, Path: "/srv/data"}, {Source: b, Path: "/srv/data/in"}, {Source: c, Path: "/srv/database"},
+		}, []string{"/srv/database", "/srv/data/in", "/srv/data"}},
+		{"its directory is gone", []nodedir.Mount{{Source: a + "/gone", Path: "/srv/data"}, {Source: c, Path: "/srv/database"}}, []string{"/srv/data/in", "/srv/data"}},
+	} {
+		if got, err := doomed(table, test.wanted); err != nil || !slices.Equal(got, test.doomed) {
+			t.Errorf("%s: %q, want %q: %v", test.name, got, test.doomed, err)
+		}
+	}
+}
