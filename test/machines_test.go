@@ -46,7 +46,7 @@ func (s *site) wantEdition(edition string) {
 // is left of it.
 func TestMachines(t *testing.T) {
 	t.Parallel()
-	patient := strings.Replace(greeterRole, `"20s"`, `"5m"`, 1) + "timeout = \"30s\"\n" // emulation is slow
+	patient := strings.Replace(greeterRole, `"20s"`, `"5m"`, 1) + "timeout = \"30s\"\n[[volume]]\nname = \"data\"\npath = \"/srv/data\"\n" // emulation is slow
 	s := newSite(t, "it-machines", machines, files{
 		"roles/greeter/role.toml": patient, "roles/greeter/greeter.py": greeterSays("one"),
 		"roles/greeter2/role.toml": patient, "roles/greeter2/greeter.py": greeterSays("two"),
@@ -78,8 +78,9 @@ func machinesCommands(s *site) {
 	s.run("plan").want(0, "nothing to do")
 }
 
-// machinesSwitch: the set goes live and back as one, by its links. What runs in the machine does so all the while.
+// machinesSwitch: the set goes live and back as one, by its links, and takes its volumes along. What runs in the machine does so all the while.
 func machinesSwitch(s *site) {
+	s.do("exec", "all", "--", "sh", "-c", "hostname > /srv/data/rows")
 	s.do("stage", "--release", "701")
 	s.wantEdition("one")
 	cmd, _, errs := s.command("shell", "machine", "--", "sh", "-c", "echo begun; read word; echo $word")
@@ -96,7 +97,11 @@ func machinesSwitch(s *site) {
 	for _, turn := range []struct {
 		edition string
 		by      []string
-	}{{"two", []string{"switch", "--release", "701"}}, {"one", []string{"rollback"}}} {
+		rows    func(node string) string
+	}{
+		{"two", []string{"switch", "--release", "701"}, func(node string) string { return node + " two" }},
+		{"one", []string{"rollback"}, func(node string) string { return node + " two one" }},
+	} {
 		ends := map[string]func() caller{}
 		for node, address := range both {
 			ends[node] = call(address)
@@ -108,6 +113,11 @@ func machinesSwitch(s *site) {
 			s.Logf("%s: %s took %s, without an answer for %s at most, who said %q", node, turn.by[0], r.took.Round(time.Millisecond), c.longest.Round(time.Millisecond), c.said)
 		}
 		s.run("exec", "all", "--", "grep", "sendall", "/usr/local/bin/greeter.py").want(0, "(?m)^container \\| .*"+turn.edition, "(?m)^machine +\\| .*"+turn.edition)
+		for node := range both {
+			if got := s.sh(node, "echo "+turn.edition+" >> /srv/data/rows; cat /srv/data/rows | tr '\\n' ' '"); got != turn.rows(node) {
+				s.Errorf("%s: the volume of %s has %q", turn.by[0], node, got)
+			}
+		}
 	}
 
 	if _, err := io.WriteString(write, "and goes on\n"); err != nil {
