@@ -8,6 +8,7 @@ import (
 	"orrery/internal/host"
 	"orrery/internal/network"
 	"orrery/internal/network/ends"
+	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
 )
@@ -17,8 +18,15 @@ func (e *Engine) Change(ctx context.Context, n *spec.Node) error {
 	return e.Nodes.Change(n, func() error { return e.changeRunning(ctx, n) })
 }
 
-// changeRunning moves the links that are not where they shall be, all or none.
+// changeRunning moves the links that are not where they shall be, all or none. What a guest has been shown of processors and memory stays.
 func (e *Engine) changeRunning(ctx context.Context, is *spec.Node) error {
+	was, err := e.Record(engine.RefOf(is))
+	if err != nil {
+		return err
+	}
+	if spec.Digest(was.Limits) != spec.Digest(is.Limits) || was.VM != is.VM {
+		return problem.New(problem.Surprise, "node %s runs: the processors and the memory of its machine cannot be changed", is.Name).At(e.Dir(engine.RefOf(is)).Path()).Try("plan again")
+	}
 	var moves []network.Move
 	for _, nic := range is.NICs {
 		if is.KindOf(nic) == site.Bridge && ends.BridgeOf(nic.HostEnd) != nic.Bridge {

@@ -89,7 +89,6 @@ func newGround(t *testing.T) ground {
 func (g ground) node(name string, id int) *spec.Node {
 	return &spec.Node{
 		Site: testSite, Name: name, ID: id, Engine: Name, MachineID: site.MachineID(testSite, name), Base: g.base, Kernel: g.kernel,
-		Limits: site.Limits{Memory: 256 << 20},
 		NICs: []spec.NIC{{
 			Name: "eth0", Network: g.lan.Name, Bridge: g.lan.Bridge, HostEnd: site.VethName(testSite, name, g.lan.Name),
 			MAC: site.MAC(testSite, name, g.lan.Name), Address: fmt.Sprintf("%s%d/24", testSubnet, id+1), Gateway: testSubnet + "1", MTU: 1500,
