@@ -29,6 +29,9 @@ var (
 	errNoise   = errors.New("it sends much, and no greeting")
 )
 
+// mostGreeting bounds a greeting.
+const mostGreeting = 256
+
 type greeting struct{ version, word, nonce, mark string }
 
 func (g greeting) line() []byte {
@@ -37,7 +40,7 @@ func (g greeting) line() []byte {
 
 // read gives the greeting of a line, if it is one.
 func read(line []byte) (g greeting, ok bool) {
-	if len(line) > 256 || !bytes.HasPrefix(line, []byte(magic+" ")) {
+	if len(line) > mostGreeting || !bytes.HasPrefix(line, []byte(magic+" ")) {
 		return g, false
 	}
 	words := strings.Fields(string(line))
@@ -95,9 +98,18 @@ func (g greeting) session() (session [mark]byte, err error) {
 // receive waits for somebody who says hello, answers, and gives the mark of the session. Whoever is in a session of which nobody knows any more is told that
 // it is over.
 func receive(conn io.Writer, from *bufio.Reader) (session [mark]byte, err error) {
-	for noise := false; ; {
-		line, err := from.ReadSlice('\n')
-		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
+	told := false
+	noise := func() error {
+		if told {
+			return nil
+		}
+		told = true
+		_, err := conn.Write(greeting{version, over, "-", ""}.line())
+		return err
+	}
+	for {
+		line, err := heard(from, noise)
+		if err != nil {
 			return session, err
 		}
 		g, ok := read(line)
@@ -110,10 +122,23 @@ func receive(conn io.Writer, from *bufio.Reader) (session [mark]byte, err error)
 			_, _ = rand.Read(session[:])
 			_, err := conn.Write(greeting{version, welcome, g.nonce, hex.EncodeToString(session[:])}.line())
 			return session, err
-		case !noise && len(bytes.TrimSpace(line)) > 0:
-			noise = true
-			if _, err := conn.Write(greeting{version, over, "-", ""}.line()); err != nil {
-				return session, err
+		}
+	}
+}
+
+// heard gives a line, of a long one its beginning. It tells of noise as soon as there is some: what is left of a session has no ends of lines, and whoever is in it waits.
+func heard(from *bufio.Reader, noise func() error) (line []byte, err error) {
+	for {
+		b, err := from.ReadByte()
+		if err != nil || b == '\n' {
+			return line, err
+		}
+		if len(line) <= mostGreeting {
+			line = append(line, b)
+		}
+		if begins := min(len(line), len(magic)); string(line[:begins]) != magic[:begins] {
+			if err := noise(); err != nil {
+				return line, err
 			}
 		}
 	}

@@ -116,6 +116,27 @@ func TestBegunAnew(t *testing.T) {
 	}
 }
 
+// A machine reboots: its agent is another, and knows of no session. Whoever is in one learns it, although there is no end of a line in what he sends.
+func TestRebooted(t *testing.T) {
+	near, far := pair(t)
+	begun := make(chan error, 1)
+	go func() {
+		_, err := receive(far, reader(far))
+		begun <- err
+	}()
+	c, err := Open(within(t), kept{near})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := ended(t, begun); err != nil {
+		t.Fatal(err)
+	}
+	go Serve(context.Background(), far, &puts{}) //nolint:errcheck // it ends with the connection
+	if err := c.Ping(within(t)); err == nil || !strings.Contains(err.Error(), "has begun anew") {
+		t.Error(err)
+	}
+}
+
 // What earlier clients have left, both ways, is skipped: halves of greetings and records, greetings of those who have given up.
 func TestStale(t *testing.T) {
 	for what, stale := range map[string]struct{ there, back string }{
