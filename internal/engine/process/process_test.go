@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -25,15 +26,20 @@ func started(t *testing.T, as *syscall.SysProcAttr, args ...string) *exec.Cmd {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	for begun := time.Now(); time.Since(begun) < 10*time.Second; { // the kernel says a moment after it has begun what it was begun with
+		if text, err := os.ReadFile(Host.File(cmd.Process.Pid, "cmdline")); err != nil || len(text) > 0 {
+			break
+		}
+	}
 	return cmd
 }
 
 // TestTaskOf: the word of a process counts if it is whose it should be, and where we are.
 func TestTaskOf(t *testing.T) {
-	cmd := started(t, nil, "sleep", "60", "--", "--id", "7")
+	cmd := started(t, nil, "sh", "-c", "while :; do sleep 1; done", "--", "--id", "7")
 	pid, me := cmd.Process.Pid, os.Getuid()
 	task, ok := Host.TaskOf(pid, me)
-	if !ok || task.PID != pid || task.Parent != os.Getpid() || task.Program() != "sleep" || !slices.Equal(task.Args, cmd.Args) || task.Option("--id") != "" {
+	if !ok || task.PID != pid || task.Parent != os.Getpid() || task.Program() != "sh" || !slices.Equal(task.Args, cmd.Args) || task.Option("--id") != "" {
 		t.Errorf("%+v, %t", task, ok)
 	}
 	if _, ok := Host.TaskOf(pid, me+1); ok {

@@ -1,0 +1,32 @@
+package nodedir
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"orrery/internal/observe"
+)
+
+// Observe gives the engine's nodes of a site, or of all sites if the site is "", by name: what is on record of them and, of those that are whole, what the engine
+// sees when it looks at them. Without that, they stand still.
+func (n *Nodes) Observe(site string, look func(*observe.Node)) ([]observe.Node, error) {
+	found, err := n.Found(site)
+	if err != nil {
+		return nil, err
+	}
+	var nodes []observe.Node
+	for _, f := range found {
+		r := f.Record
+		o := observe.Node{Node: r.Node, State: observe.Broken, Configured: r.Configured, Proven: r.Proven, ProvenAt: r.ProvenAt, Active: r.Active}
+		if f.Whole {
+			o.State = observe.Stopped
+			look(&o)
+		}
+		nodes = append(nodes, o)
+	}
+	slices.SortFunc(nodes, func(a, b observe.Node) int {
+		return cmp.Or(strings.Compare(a.Site, b.Site), strings.Compare(a.Name, b.Name))
+	})
+	return nodes, nil
+}
