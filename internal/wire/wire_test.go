@@ -26,8 +26,9 @@ import (
 // limit is how long something may take, on a busy machine, that takes no time.
 const limit = time.Minute
 
-func init() {
+func TestMain(m *testing.M) {
 	linger, closing, watching = 500*time.Millisecond, 100*time.Millisecond, 200*time.Millisecond
+	os.Exit(m.Run())
 }
 
 // pair gives both ends of a connection.
