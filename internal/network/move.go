@@ -11,11 +11,25 @@ import (
 	"golang.org/x/sys/unix"
 
 	"orrery/internal/host"
+	"orrery/internal/network/ends"
 	"orrery/internal/problem"
+	"orrery/internal/site"
+	"orrery/internal/site/spec"
 )
 
 // A Move puts the host's end of a node's link onto a bridge.
 type Move struct{ Link, Bridge string }
+
+// MovesOf gives the moves of a node's links that are not on the bridges where they shall be.
+func MovesOf(n *spec.Node) []Move {
+	var moves []Move
+	for _, nic := range n.NICs {
+		if n.KindOf(nic) == site.Bridge && ends.BridgeOf(nic.HostEnd) != nic.Bridge {
+			moves = append(moves, Move{Link: nic.HostEnd, Bridge: nic.Bridge})
+		}
+	}
+	return moves
+}
 
 // MoveLinks moves links to other bridges, all or none of them, in the order given. A link that is on its bridge already is left out. Nodes
 // that go live with it, given by the files of their network namespaces, then forget whom they have called in vain.

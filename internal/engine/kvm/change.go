@@ -7,9 +7,7 @@ import (
 	"orrery/internal/engine"
 	"orrery/internal/host"
 	"orrery/internal/network"
-	"orrery/internal/network/ends"
 	"orrery/internal/problem"
-	"orrery/internal/site"
 	"orrery/internal/site/spec"
 )
 
@@ -27,13 +25,7 @@ func (e *Engine) changeRunning(ctx context.Context, is *spec.Node) error {
 	if spec.Digest(was.Limits) != spec.Digest(is.Limits) || was.VM != is.VM {
 		return problem.New(problem.Surprise, "node %s runs: the processors and the memory of its machine cannot be changed", is.Name).At(e.Dir(engine.RefOf(is)).Path()).Try("plan again")
 	}
-	var moves []network.Move
-	for _, nic := range is.NICs {
-		if is.KindOf(nic) == site.Bridge && ends.BridgeOf(nic.HostEnd) != nic.Bridge {
-			moves = append(moves, network.Move{Link: nic.HostEnd, Bridge: nic.Bridge})
-		}
-	}
-	if len(moves) > 0 {
+	if moves := network.MovesOf(is); len(moves) > 0 {
 		if err := network.MoveLinks(ctx, moves); err != nil {
 			return err
 		}

@@ -2,12 +2,10 @@ package kvm
 
 import (
 	"context"
-	"errors"
-	"io/fs"
-	"os"
 	"time"
 
 	"orrery/internal/engine"
+	"orrery/internal/engine/cgroup"
 	"orrery/internal/host"
 	"orrery/internal/problem"
 )
@@ -27,27 +25,17 @@ func (e *Engine) Flush(ctx context.Context, ref engine.Ref) {
 	_ = e.Runner(ref).Run(ctx, host.Command{Args: []string{"sync"}})
 }
 
-// Freeze lets a machine stand still. A file tells that it was us, so that Sweep lets go on what a run that was killed has frozen.
+// Freeze lets a machine stand still.
 func (e *Engine) Freeze(ctx context.Context, ref engine.Ref) error {
 	m := e.machine(ref)
 	if !m.running() {
 		return notRunning(ref)
 	}
-	if m.group().Frozen() {
-		return m.group().AwaitFrost(ctx, true)
-	}
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if err := os.WriteFile(m.freezing(), nil, 0o600); err != nil {
-		return err
-	}
-	err := m.group().SetFrozen(true)
-	if err == nil {
-		err = m.group().AwaitFrost(ctx, true)
-	}
-	if err != nil {
-		return errors.Join(problem.New(problem.Failed, "node %s does not stand still", ref.Name).At(m.Path()).Because(err), m.thaw())
+	if err := m.frost().Freeze(ctx); err != nil {
+		return problem.New(problem.Failed, "node %s does not stand still", ref.Name).At(m.Path()).Because(err)
 	}
 	return nil
 }
@@ -61,15 +49,7 @@ func (e *Engine) Thaw(ctx context.Context, ref engine.Ref) error {
 	return m.group().AwaitFrost(ctx, false)
 }
 
+func (m machine) frost() cgroup.Frost { return cgroup.Frost{Group: m.group(), Mark: m.freezing()} }
+
 // thaw lets a frozen machine go on, whoever froze it.
-func (m machine) thaw() error {
-	if m.group().Frozen() {
-		if err := m.group().SetFrozen(false); err != nil {
-			return err
-		}
-	}
-	if err := os.Remove(m.freezing()); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
-}
+func (m machine) thaw() error { return m.frost().Thaw() }

@@ -6,8 +6,6 @@ import (
 
 	"orrery/internal/engine"
 	"orrery/internal/network"
-	"orrery/internal/network/ends"
-	"orrery/internal/site"
 	"orrery/internal/site/spec"
 )
 
@@ -18,13 +16,7 @@ func (e *Engine) Change(ctx context.Context, n *spec.Node) error {
 
 // changeRunning moves the links that are not where they shall be, all or none, and applies limits.
 func (c container) changeRunning(ctx context.Context, is *spec.Node) error {
-	var moves []network.Move
-	for _, nic := range is.NICs {
-		if is.KindOf(nic) == site.Bridge && ends.BridgeOf(nic.HostEnd) != nic.Bridge {
-			moves = append(moves, network.Move{Link: nic.HostEnd, Bridge: nic.Bridge})
-		}
-	}
-	if len(moves) > 0 {
+	if moves := network.MovesOf(is); len(moves) > 0 {
 		if err := network.MoveLinks(ctx, moves); err != nil {
 			return err
 		}

@@ -2,33 +2,20 @@ package lxc
 
 import (
 	"context"
-	"errors"
-	"io/fs"
-	"os"
 
 	"orrery/internal/engine"
+	"orrery/internal/engine/cgroup"
 	"orrery/internal/problem"
 )
 
-// Freeze lets all processes of a node stand still. A file tells that it was us, so that Sweep lets go on what a run that
-// was killed has frozen, and leaves alone what others have.
+// Freeze lets all processes of a node stand still.
 func (e *Engine) Freeze(ctx context.Context, ref engine.Ref) error {
 	c := e.container(ref)
 	if !c.running() {
 		return notRunning(ref)
 	}
-	if c.group().Frozen() {
-		return c.group().AwaitFrost(ctx, true)
-	}
-	if err := os.WriteFile(c.freezing(), nil, 0o600); err != nil {
-		return err
-	}
-	err := c.group().SetFrozen(true)
-	if err == nil {
-		err = c.group().AwaitFrost(ctx, true)
-	}
-	if err != nil {
-		return errors.Join(problem.New(problem.Failed, "node %s does not stand still", ref.Name).At(c.Path()).Because(err), c.thaw())
+	if err := c.frost().Freeze(ctx); err != nil {
+		return problem.New(problem.Failed, "node %s does not stand still", ref.Name).At(c.Path()).Because(err)
 	}
 	return nil
 }
@@ -45,15 +32,7 @@ func (e *Engine) Thaw(ctx context.Context, ref engine.Ref) error {
 // freezing is a file that is there from before the node is frozen by us until after it goes on.
 func (c container) freezing() string { return c.File("freezing") }
 
+func (c container) frost() cgroup.Frost { return cgroup.Frost{Group: c.group(), Mark: c.freezing()} }
+
 // thaw lets a frozen node go on, whoever froze it.
-func (c container) thaw() error {
-	if c.group().Frozen() {
-		if err := c.group().SetFrozen(false); err != nil {
-			return err
-		}
-	}
-	if err := os.Remove(c.freezing()); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
-}
+func (c container) thaw() error { return c.frost().Thaw() }
