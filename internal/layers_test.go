@@ -29,7 +29,7 @@ var layers = [][]string{
 	{"image/rootfs", "image/archive", "image/access", "network/ends"},
 	{"image", "role", "network", "volume", "secret", "journal"},
 	{"hook"},
-	{"engine", "engine/nodedir", "engine/process", "engine/cgroup", "engine/confine"},
+	{"engine", "engine/nodedir", "engine/process", "engine/cgroup", "engine/confine", "engine/kvm/qmp"},
 	{"engine/lxc", "engine/kvm", "engine/fake", "engine/enginetest"},
 	{"engine/all"},
 	{"snapshot"},

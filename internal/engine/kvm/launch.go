@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"orrery/internal/engine/confine"
+	"orrery/internal/engine/kvm/qmp"
 	"orrery/internal/engine/nodedir"
 	"orrery/internal/host"
 	"orrery/internal/host/qemu"
@@ -124,6 +125,11 @@ func (m machine) handListening(files []*os.File, names ...string) ([]*os.File, e
 		files = append(files, f)
 	}
 	return files, nil
+}
+
+// monitor connects to the monitor of a machine.
+func (m machine) monitor(ctx context.Context) (*qmp.Client, error) {
+	return qmp.Dial(ctx, filepath.Join(m.run, monitor))
 }
 
 // listens waits until QEMU has set up the machine and answers at its monitor, or has ended, and said why.

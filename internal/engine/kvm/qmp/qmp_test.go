@@ -1,0 +1,232 @@
+package qmp
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const greeting = `{"QMP":{"version":{},"capabilities":[]}}`
+
+// says makes a monitor that greets, and to each command says a line; ID stands for the number of the command.
+func says(t *testing.T, lines ...string) (path string) {
+	t.Helper()
+	return serves(t, func(conn *net.UnixConn) {
+		in := bufio.NewScanner(conn)
+		for _, line := range append([]string{greeting}, lines...) {
+			if _, err := io.WriteString(conn, line+"\n"); err != nil || !in.Scan() {
+				return
+			}
+		}
+	})
+}
+
+func serves(t *testing.T, speak func(*net.UnixConn)) (path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "monitor.sock")
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	must(t, err)
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		conn, err := l.AcceptUnix()
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		speak(conn)
+	}()
+	return path
+}
+
+const done = `{"return":{}}`
+
+// TestDo: commands are answered, whatever events come between; an error is told in QEMU's words, with nothing in them that a terminal obeys.
+func TestDo(t *testing.T) {
+	c, err := Dial(t.Context(), says(t, done, "{\"event\":\"RESUME\"}\n{\"return\":{\"status\":\"running\"},\"id\":2}", `{"error":{"class":"CommandNotFound","desc":"no \u001b[2J"},"id":3}`))
+	must(t, err)
+	defer c.Close()
+	var is struct{ Status string }
+	if err := c.Do(t.Context(), "query-status", nil, &is); err != nil || is.Status != "running" {
+		t.Errorf("%+v, %v", is, err)
+	}
+	err = c.Do(t.Context(), "quit", nil, nil)
+	var refused *Refusal
+	if !errors.As(err, &refused) || !refused.Unknown() || strings.Contains(err.Error(), "\x1b") || !strings.Contains(err.Error(), "quit: no ") {
+		t.Error(err)
+	}
+	if err := c.Do(t.Context(), "quit", nil, nil); err == nil || !strings.Contains(err.Error(), "quit is not answered: it has ended") {
+		t.Errorf("a monitor that has ended has answered: %v", err)
+	}
+}
+
+// TestArguments: a command goes out with its arguments, as one line.
+func TestArguments(t *testing.T) {
+	var got struct {
+		Execute   string
+		Arguments struct{ Value int }
+	}
+	c, err := Dial(t.Context(), serves(t, func(conn *net.UnixConn) {
+		in := bufio.NewScanner(conn)
+		fmt.Fprintln(conn, greeting)
+		in.Scan()
+		fmt.Fprintln(conn, done)
+		in.Scan()
+		_ = json.Unmarshal(in.Bytes(), &got)
+		fmt.Fprintln(conn, done)
+	}))
+	must(t, err)
+	defer c.Close()
+	must(t, c.Do(t.Context(), "balloon", map[string]any{"value": 7}, nil))
+	if got.Execute != "balloon" || got.Arguments.Value != 7 {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestAwait: events are kept while commands are answered, also those that come before anybody asks, and in their order.
+func TestAwait(t *testing.T) {
+	c, err := Dial(t.Context(), says(t, done, `{"event":"STOP"}`+"\n"+`{"event":"MIGRATION","data":{"status":"active"}}`+"\n"+done,
+		done+"\n"+`{"event":"RTC_CHANGE"}`+"\n"+`{"event":"MIGRATION","data":{"status":"completed"}}`))
+	must(t, err)
+	defer c.Close()
+	must(t, c.Do(t.Context(), "stop", nil, nil))
+	must(t, c.Do(t.Context(), "migrate", nil, nil))
+	for _, want := range []string{`{"status":"active"}`, `{"status":"completed"}`} {
+		if e, err := c.Await(t.Context(), "MIGRATION"); err != nil || string(e.Data) != want {
+			t.Errorf("%s, %v", e.Data, err)
+		}
+	}
+	for _, want := range []string{"STOP", "RTC_CHANGE"} {
+		if e, err := c.Await(t.Context()); err != nil || e.Name != want {
+			t.Errorf("%s, %v", e.Name, err)
+		}
+	}
+}
+
+// TestFlood: a machine that has more and more to tell is not remembered without end.
+func TestFlood(t *testing.T) {
+	event := `{"event":"NOISE","data":"` + strings.Repeat("x", 1<<16) + `"}` + "\n"
+	c, err := Dial(t.Context(), says(t, done, strings.Repeat(event, 40)+`{"event":"LAST"}`+"\n"+done))
+	must(t, err)
+	defer c.Close()
+	must(t, c.Do(t.Context(), "stop", nil, nil))
+	if c.size > most || len(c.kept) > 17 {
+		t.Errorf("%d events of %d bytes are kept", len(c.kept), c.size)
+	}
+	if _, err := c.Await(t.Context(), "LAST"); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestPatience: who has waited long enough for one answer is not given it for that to the next question.
+func TestPatience(t *testing.T) {
+	asked := make(chan struct{})
+	c, err := Dial(t.Context(), serves(t, func(conn *net.UnixConn) {
+		in := bufio.NewScanner(conn)
+		fmt.Fprintln(conn, greeting)
+		in.Scan()
+		fmt.Fprintln(conn, done)
+		in.Scan()
+		fmt.Fprint(conn, `{"return":"la`)
+		close(asked)
+		in.Scan()
+		fmt.Fprintln(conn, `te","id":2}`)
+		fmt.Fprintln(conn, `{"return":"right","id":3}`)
+	}))
+	must(t, err)
+	defer c.Close()
+	ctx, cancel := context.WithCancelCause(t.Context())
+	go func() { <-asked; time.Sleep(10 * time.Millisecond); cancel(errors.New("no more time")) }()
+	var answer string
+	if err := c.Do(ctx, "query-name", nil, &answer); err == nil || !strings.Contains(err.Error(), "no more time") {
+		t.Errorf("%q, %v", answer, err)
+	}
+	if err := c.Do(t.Context(), "query-name", nil, &answer); err != nil || answer != "right" {
+		t.Errorf("%q, %v", answer, err)
+	}
+}
+
+// TestHand: a file arrives with the command that names it.
+func TestHand(t *testing.T) {
+	f, err := os.CreateTemp(t.TempDir(), "")
+	must(t, err)
+	defer f.Close()
+	path := serves(t, func(conn *net.UnixConn) {
+		fmt.Fprintln(conn, greeting)
+		in, rights := make([]byte, 4096), make([]byte, 64)
+		_, _ = conn.Read(in)
+		fmt.Fprintln(conn, done)
+		for _, answer := range []string{`{"return":{}}`, `{"return":{"fdset-id":3,"fd":17}}`} {
+			n, m, _, _, err := conn.ReadMsgUnix(in, rights)
+			if err != nil {
+				return
+			}
+			all, err := unix.ParseSocketControlMessage(rights[:m])
+			if err != nil || len(all) != 1 || !bytes.HasSuffix(in[:n], []byte("\n")) {
+				return
+			}
+			fds, _ := unix.ParseUnixRights(&all[0])
+			if _, err := unix.Write(fds[0], []byte("here ")); err != nil {
+				return
+			}
+			_ = unix.Close(fds[0])
+			fmt.Fprintln(conn, answer)
+		}
+	})
+	c, err := Dial(t.Context(), path)
+	must(t, err)
+	defer c.Close()
+	must(t, c.Hand(t.Context(), "state", f))
+	if path, err := c.Add(t.Context(), f); err != nil || path != "/dev/fdset/3" {
+		t.Errorf("%s, %v", path, err)
+	}
+	if text, err := os.ReadFile(f.Name()); err != nil || string(text) != "here here " {
+		t.Errorf("%q, %v", text, err)
+	}
+}
+
+// TestLies: what is no message, or too long, or never comes, is an error.
+func TestLies(t *testing.T) {
+	for name, speak := range map[string]func(io.Writer){
+		"noise":   func(w io.Writer) { fmt.Fprintln(w, "hello") },
+		"endless": func(w io.Writer) { _, _ = io.WriteString(w, strings.Repeat("x", most+1)) },
+		"gone":    func(w io.Writer) { fmt.Fprintf(w, "%s\n{\"retu", greeting) },
+		"a list":  func(w io.Writer) { fmt.Fprintln(w, `[{"QMP":{}}]`) },
+	} {
+		path := serves(t, func(conn *net.UnixConn) { speak(conn) })
+		if _, err := Dial(t.Context(), path); err == nil || !strings.Contains(err.Error(), "QEMU's monitor") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	c, err := Dial(t.Context(), says(t, done, `{"return":"no object"}`))
+	must(t, err)
+	defer c.Close()
+	if err := c.Do(t.Context(), "query-status", nil, &struct{ Status string }{}); err == nil {
+		t.Error("an answer of another kind is taken for one")
+	}
+	for _, path := range []string{serves(t, func(*net.UnixConn) { time.Sleep(time.Second) }), filepath.Join(t.TempDir(), "nobody.sock")} {
+		ctx, cancel := context.WithTimeoutCause(t.Context(), 50*time.Millisecond, errors.New("no more time"))
+		defer cancel()
+		if _, err := Dial(ctx, path); err == nil || !strings.Contains(err.Error(), "no more time") {
+			t.Error(err)
+		}
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
