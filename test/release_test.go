@@ -665,7 +665,8 @@ func TestReleaseReboot(t *testing.T) {
 	s.reboot()
 	s.run("resume").want(0)
 	s.trialOver(30 * time.Second)
-	s.run("confirm").want(13, "release 701 has gone back: nobody confirmed it")
+	// On a busy machine its time may be over before resume comes to it.
+	s.run("confirm").want(13, "release 701 has gone back: (nobody confirmed it|its time was over while nobody watched over it)")
 	s.wantLive(0)
 }
 
