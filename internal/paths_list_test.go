@@ -22,6 +22,7 @@ var paths = map[string]string{
 	"internal/image/kernel/kernel.go":       ofOwn,
 	"internal/host/beside.go":               ofHosts,
 	"internal/host/qemu/trial_amd64.go":     ofKernel,
+	"internal/host/qemu/versions.go":        "what is installed on the host, and our own record of it",
 	"internal/host/claim.go":                ofOwn,
 	"internal/wire/sockets.go":              ofOwn,
 	"internal/guest/agent/agent.go":         "in the virtual machine itself, where nothing is a wall: " + ofKernel,

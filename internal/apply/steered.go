@@ -2,6 +2,8 @@ package apply
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 
 	"orrery/internal/host"
@@ -38,6 +40,17 @@ func (h *Steered) Has(release int, s *site.Site) {
 	}
 	h.Releases[release] = s
 	h.keys.Also(s)
+}
+
+// Observe looks at what is there of the site, and at what the engines of its nodes can do.
+func (h *Steered) Observe(ctx context.Context) (observe.Host, error) {
+	engines := map[string]bool{}
+	for _, s := range append(slices.Collect(maps.Values(h.Releases)), h.Site) {
+		for i := range s.Nodes {
+			engines[s.Nodes[i].Engine] = true
+		}
+	}
+	return h.Host.Observe(ctx, slices.Sorted(maps.Keys(engines)))
 }
 
 // Do does one step.

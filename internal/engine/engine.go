@@ -15,6 +15,7 @@ import (
 
 	"orrery/internal/host"
 	"orrery/internal/observe"
+	"orrery/internal/problem"
 	"orrery/internal/site/spec"
 	"orrery/internal/tree"
 )
@@ -23,7 +24,7 @@ import (
 // same time. Each of them, when it is interrupted at any moment, leaves a node that List still shows (as Broken, if it is half made or half
 // removed), and that Destroy removes.
 type Engine interface {
-	// Capabilities says what the engine can do beyond the methods here.
+	// Capabilities says what the engine can do beyond the methods here. It starts no process and tries nothing: see Trier.
 	Capabilities() observe.Capabilities
 	// List gives the engine's nodes of a site, by name; of all sites, if the site is "".
 	List(ctx context.Context, site string) ([]observe.Node, error)
@@ -41,8 +42,22 @@ type Engine interface {
 	Destroy(ctx context.Context, ref Ref) error
 	// Mark records how far a node has been configured and proven.
 	Mark(ctx context.Context, ref Ref, m Mark) error
-	// Runner runs commands in a running node.
+	// Runner runs commands in a running node. That it does not run is told by NotRunning, as by Freeze, Remount and View.
 	Runner(ref Ref) host.Runner
+}
+
+// A Trier is an engine that finds out some of what it can do only by a trial, which takes a moment. Its Capabilities tell what is known without.
+type Trier interface {
+	// Try gives the Capabilities, with what comes of the trial. One of a process is enough.
+	Try(ctx context.Context) observe.Capabilities
+}
+
+// Tried gives the Capabilities of an engine, after the trial that it needs.
+func Tried(ctx context.Context, e Engine) observe.Capabilities {
+	if t, tries := e.(Trier); tries {
+		return t.Try(ctx)
+	}
+	return e.Capabilities()
 }
 
 // A Keeper is an engine that can set a node's private layer aside, so that a replacement can be undone at once: it has Capabilities.Keep.
@@ -129,6 +144,12 @@ type Ref struct {
 	Site string
 	ID   int
 	Name string
+}
+
+// NotRunning says that what was asked can be had of a running node only. It may have been one when the plan was made, or the caller asked; so it is a failure like
+// any other that a node stops in the middle of, and no Surprise that makes a new plan worth while.
+func NotRunning(ref Ref) error {
+	return problem.New(problem.Failed, "node %s does not run", ref.Name).At(ref.Site).Try("orrery up %s", ref.Name)
 }
 
 // RefOf gives the Ref of a specified node.

@@ -101,6 +101,48 @@ func (w *world) begin(dirs host.Dirs) {
 	w.Releases = releases
 }
 
+// An engine on trial counts its trials.
+type tried struct {
+	engine.Engine
+	times *int
+}
+
+func (e tried) Try(context.Context) observe.Capabilities {
+	*e.times++
+	return observe.Capabilities{Accel: observe.TCG}
+}
+
+// left has a node that nobody declares any more.
+type left struct{ tried }
+
+func (left) List(context.Context, string) ([]observe.Node, error) {
+	return []observe.Node{{Node: spec.Node{Site: "karoo", Name: "left", ID: 300, Engine: "kvm"}, State: observe.Stopped}}, nil
+}
+
+// TestTrial: an engine is put on trial only for a site that has nodes of it, or wants some.
+func TestTrial(t *testing.T) {
+	w := newWorld(t)
+	times := 0
+	w.host.Engines["kvm"] = tried{fake.NewHost("karoo", "sv1", 8, 8<<30).Engine, &times}
+	if h := w.observed()[0]; times != 0 || h.Engines["kvm"].Accel != "" {
+		t.Errorf("a site of other nodes has put it on trial %d times", times)
+	}
+	w.site.Nodes[1].Engine = "kvm"
+	if h := w.observed()[0]; times != 1 || h.Engines["kvm"].Accel != observe.TCG {
+		t.Errorf("a site that declares such a node has put it on trial %d times", times)
+	}
+	w.site.Nodes[1].Engine = "fake"
+	w.Releases = map[int]*site.Site{700: {Nodes: []site.Node{{Engine: "kvm"}}}}
+	if w.observed(); times != 2 {
+		t.Errorf("a release that declares such a node has put it on trial: %d times in all", times)
+	}
+	w.Releases = nil
+	w.host.Engines["kvm"] = left{w.host.Engines["kvm"].(tried)}
+	if h := w.observed()[0]; times != 3 || h.Engines["kvm"].Accel != observe.TCG {
+		t.Errorf("a site that has such a node has put it on trial: %d times in all", times)
+	}
+}
+
 func (w *world) must(err error) {
 	w.Helper()
 	if err != nil {

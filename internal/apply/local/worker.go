@@ -41,8 +41,8 @@ func NewWorker(at Place) *Worker {
 	return w
 }
 
-// Observe looks at what is there of the site.
-func (w *Worker) Observe(ctx context.Context) (observe.Host, error) {
+// Observe looks at what is there of the site. An engine is put on trial only if the site has nodes of it, or is wanted to.
+func (w *Worker) Observe(ctx context.Context, wanted []string) (observe.Host, error) {
 	seen := observe.Host{Name: w.Name, Cpus: runtime.NumCPU(), Online: host.Online(), Memory: host.TotalMemory()}
 	var err error
 	if seen.Nodes, err = w.Nodes(ctx); err != nil {
@@ -62,7 +62,12 @@ func (w *Worker) Observe(ctx context.Context) (observe.Host, error) {
 	seen.Settings = w.Ground.Kernel.Settings(settingNames())
 	seen.Engines = map[string]observe.Capabilities{}
 	for name, e := range w.Engines {
-		seen.Engines[name] = e.Capabilities()
+		of := func(n observe.Node) bool { return n.Engine == name }
+		if slices.Contains(wanted, name) || slices.ContainsFunc(seen.Nodes, of) {
+			seen.Engines[name] = engine.Tried(ctx, e)
+		} else {
+			seen.Engines[name] = e.Capabilities()
+		}
 	}
 	seen.Releases, err = w.ReadReleases()
 	return seen, err
@@ -73,7 +78,7 @@ func (p *Place) Nodes(ctx context.Context) (all []observe.Node, err error) {
 	for _, name := range slices.Sorted(maps.Keys(p.Engines)) {
 		e := p.Engines[name]
 		nodes, wrong := e.List(ctx, p.Key)
-		tellAccel(e, nodes)
+		tellAccel(ctx, e, nodes)
 		all, err = append(all, nodes...), errors.Join(err, wrong)
 	}
 	slices.SortStableFunc(all, func(a, b observe.Node) int { return strings.Compare(a.Name, b.Name) })
@@ -81,12 +86,12 @@ func (p *Place) Nodes(ctx context.Context) (all []observe.Node, err error) {
 }
 
 // tellAccel takes down what runs the virtual machines among the nodes of an engine.
-func tellAccel(e engine.Engine, nodes []observe.Node) {
+func tellAccel(ctx context.Context, e engine.Engine, nodes []observe.Node) {
 	runs := func(n observe.Node) bool { return n.Runs() && n.Accel == "" } // else the engine has taken it down itself
 	if !slices.ContainsFunc(nodes, runs) {
 		return
 	}
-	accel := e.Capabilities().Accel
+	accel := engine.Tried(ctx, e).Accel
 	for i := range nodes {
 		if runs(nodes[i]) {
 			nodes[i].Accel = accel

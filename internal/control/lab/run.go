@@ -53,7 +53,7 @@ func Run(ctx context.Context, c *control.Session, w Watcher, o Options) (made *W
 		return nil, err
 	}
 	defer lock.Release()
-	if o.Experiment, err = onHost(c, o.Experiment); err != nil {
+	if o.Experiment, err = onHost(ctx, c, o.Experiment); err != nil {
 		return nil, err
 	}
 	book, before, err := openBundle(c, w, o)

@@ -36,7 +36,7 @@ type stand struct {
 }
 
 // onHost gives an experiment as this host can have it.
-func onHost(c *control.Session, e *experiment.Experiment) (*experiment.Experiment, error) {
+func onHost(ctx context.Context, c *control.Session, e *experiment.Experiment) (*experiment.Experiment, error) {
 	h, err := c.Here(&site.Site{Name: setting.SiteName})
 	if err != nil {
 		return nil, err
@@ -47,7 +47,7 @@ func onHost(c *control.Session, e *experiment.Experiment) (*experiment.Experimen
 	}
 	engines := map[string]observe.Capabilities{}
 	for name, e := range near.ByName() {
-		engines[name] = e.Capabilities()
+		engines[name] = engine.Tried(ctx, e)
 	}
 	return e.On(engines), nil
 }

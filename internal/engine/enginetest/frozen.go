@@ -94,9 +94,7 @@ func frozenEnds(s *suite) {
 	s.wantState(n, observe.Stopped)
 	s.must(f.Thaw(s.Context(), ref))
 	s.wantState(n, observe.Stopped)
-	if err := f.Freeze(s.Context(), ref); err == nil {
-		s.Error("a stopped node can be frozen")
-	}
+	s.wantNotRunning("Freeze", n, f.Freeze(s.Context(), ref))
 	s.start(n)
 	s.wantState(n, observe.Running)
 	s.must(f.Freeze(s.Context(), ref))

@@ -12,6 +12,7 @@ import (
 
 	"orrery/internal/engine"
 	"orrery/internal/host"
+	"orrery/internal/problem"
 	"orrery/internal/site/spec"
 )
 
@@ -96,8 +97,18 @@ func stopEndsCommands(s *suite) {
 	case <-time.After(s.within() / 2):
 		s.Error("a command goes on in a node that does not run")
 	}
-	if err := s.runner(n).Run(s.Context(), commandOf("true")); err == nil {
-		s.Error("a command can be run in a stopped node")
+	s.wantNotRunning("Run", n, s.runner(n).Run(s.Context(), commandOf("true")))
+	s.wantNotRunning("Put", n, s.runner(n).Put(s.Context(), host.File{Path: "/etc/x"}))
+	_, err := s.runner(n).Dial(s.Context(), "tcp", "127.0.0.1:1")
+	s.wantNotRunning("Dial", n, err)
+}
+
+// wantNotRunning wants that a stopped node is told of as all engines do, with the cure.
+func (s *suite) wantNotRunning(what string, n *spec.Node, err error) {
+	s.Helper()
+	want := engine.NotRunning(engine.RefOf(n)).Error()
+	if err == nil || !strings.Contains(err.Error(), want) || problem.Exit(err) != int(problem.Failed) {
+		s.Errorf("%s of a stopped node: %v; want: %s", what, err, want)
 	}
 }
 

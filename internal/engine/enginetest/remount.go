@@ -142,9 +142,7 @@ func remountBusy(s *suite) {
 func remountStopped(s *suite) {
 	s.remounter()
 	n := s.made("still", 63)
-	if err := s.remountTo(n, named("a", "/srv/a")); err == nil {
-		s.Error("the volumes of a stopped node are changed as if it ran")
-	}
+	s.wantNotRunning("Remount", n, s.remountTo(n, named("a", "/srv/a")))
 	s.wantMounts(n)
 }
 

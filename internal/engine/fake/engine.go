@@ -227,7 +227,7 @@ func (e *Engine) Stop(ctx context.Context, ref engine.Ref) error {
 func (e *Engine) Freeze(ctx context.Context, ref engine.Ref) error {
 	return e.turn(ctx, "Freeze", ref, func(n *node) error {
 		if !n.running() {
-			return problem.New(problem.Failed, "node %s does not run", ref.Name)
+			return engine.NotRunning(ref)
 		}
 		n.state = observe.Frozen
 		return nil

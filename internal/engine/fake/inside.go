@@ -40,10 +40,15 @@ func (n *node) halt() {
 // running gives the node if commands can be run in it; the engine must be locked.
 func (i inside) running() (*node, error) {
 	n, err := i.engine.find(i.ref)
-	if err == nil && n.state != observe.Running {
-		err = fmt.Errorf("node %s is %s", i.ref.Name, n.state)
+	switch {
+	case err != nil:
+		return nil, err
+	case n.state == observe.Frozen:
+		return nil, fmt.Errorf("node %s is %s", i.ref.Name, n.state)
+	case n.state != observe.Running:
+		return nil, engine.NotRunning(i.ref)
 	}
-	return n, err
+	return n, nil
 }
 
 // Run runs a command to its end, or to that of the node.

@@ -23,7 +23,7 @@ func (e *Engine) Remount(ctx context.Context, n *spec.Node) error {
 		return err
 	}
 	if !there.running() {
-		return problem.New(problem.Failed, "node %s is %s: only a running node can be given other volumes", n.Name, there.state)
+		return engine.NotRunning(engine.RefOf(n))
 	}
 	if !e.Can.Remount && !slices.Equal(there.spec.Mounts, n.Mounts) {
 		return problem.New(problem.Unable, "node %s runs: the engine cannot change its volumes", n.Name)

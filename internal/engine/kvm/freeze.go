@@ -29,7 +29,7 @@ func (e *Engine) Flush(ctx context.Context, ref engine.Ref) {
 func (e *Engine) Freeze(ctx context.Context, ref engine.Ref) error {
 	m := e.machine(ref)
 	if !m.running() {
-		return notRunning(ref)
+		return engine.NotRunning(ref)
 	}
 	if err := ctx.Err(); err != nil {
 		return err

@@ -44,6 +44,7 @@ var (
 	_ engine.Layered   = (*Engine)(nil)
 	_ engine.Grouped   = (*Engine)(nil)
 	_ engine.Viewer    = (*Engine)(nil)
+	_ engine.Trier     = (*Engine)(nil)
 )
 
 // New gives the engine that keeps its nodes in dirs and takes layers from store.
@@ -56,15 +57,31 @@ func New(dirs host.Dirs, store *image.Store) *Engine {
 // Name is what site files call this engine.
 const Name = "kvm"
 
-// Capabilities says what QEMU can do on this host.
+// Capabilities says what machines can do here, if they can run.
 func (e *Engine) Capabilities() observe.Capabilities {
-	able := observe.Capabilities{MoveNIC: true, Remount: true, Keep: true}
+	able := capable
 	if lack := qemu.Lacks(); lack != nil {
+		able.Unable = lackOf(lack)
+	}
+	return able
+}
+
+var capable = observe.Capabilities{MoveNIC: true, Remount: true, Keep: true}
+
+// Try says what runs machines here, and whether QEMU is too old for that.
+func (e *Engine) Try(ctx context.Context) observe.Capabilities {
+	able := capable
+	if lack := e.versions().Lacks(ctx); lack != nil {
 		able.Unable = lackOf(lack)
 		return able
 	}
 	able.Accel, _ = e.accel()
 	return able
+}
+
+// versions of programs are kept: a command that looks at a host asks none again.
+func (e *Engine) versions() qemu.Versions {
+	return qemu.Versions{File: filepath.Join(e.Dirs.Run, "programs.json")}
 }
 
 // machine is one node as QEMU runs it.
@@ -98,15 +115,11 @@ func (e *Engine) Cgroup(ref engine.Ref) string { return e.machine(ref).group().N
 // Runner runs commands in a running node by its agent.
 func (e *Engine) Runner(ref engine.Ref) host.Runner { return runner{e, ref} }
 
-func notRunning(ref engine.Ref) error {
-	return problem.New(problem.Surprise, "node %s does not run", ref.Name).Try("orrery up")
-}
-
 // client gives the connection of this process to the agent of a running node.
 func (e *Engine) client(ctx context.Context, ref engine.Ref) (*agent, error) {
 	m := e.machine(ref)
 	if !m.running() {
-		return nil, notRunning(ref)
+		return nil, engine.NotRunning(ref)
 	}
 	return e.agents.of(ctx, m)
 }

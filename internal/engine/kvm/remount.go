@@ -31,7 +31,7 @@ func (e *Engine) Remount(ctx context.Context, n *spec.Node) error {
 	}
 	s := &remounting{e: e, m: m, ids: r.IDs(), sharer: m.sharer()}
 	if s.sharer == 0 {
-		return notRunning(m.ref)
+		return engine.NotRunning(m.ref)
 	}
 	if m.group().Frozen() {
 		return problem.New(problem.Failed, "node %s stands still: its volumes cannot be changed", n.Name).At(n.Site).Try("orrery start %s", n.Name)

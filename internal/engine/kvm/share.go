@@ -28,7 +28,7 @@ func (e *Engine) share(ctx context.Context, m machine, r *nodedir.Record) (root 
 	if err != nil {
 		return nil, err
 	}
-	version, err := qemu.Version(ctx, program)
+	version, err := e.versions().Of(ctx, program)
 	if err != nil {
 		return nil, err
 	}

@@ -36,7 +36,7 @@ func (e *Engine) Start(ctx context.Context, ref engine.Ref) error {
 	if m.running() {
 		return m.thaw()
 	}
-	if err := qemu.Lacks(); err != nil {
+	if err := e.versions().Lacks(ctx); err != nil {
 		return err
 	}
 	if err := m.group().Kill(ctx); err != nil { // what is left of a machine that died

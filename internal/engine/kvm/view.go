@@ -16,7 +16,7 @@ func (e *Engine) View(ref engine.Ref) (*tree.Root, error) {
 	m := e.machine(ref)
 	pid := m.sharer()
 	if pid == 0 {
-		return nil, notRunning(ref)
+		return nil, engine.NotRunning(ref)
 	}
 	root, err := tree.Open(fmt.Sprintf("/proc/%d/root/.", pid))
 	if err != nil {
@@ -24,7 +24,7 @@ func (e *Engine) View(ref engine.Ref) (*tree.Root, error) {
 	}
 	if m.sharer() != pid { // it ended meanwhile, and the number may be another's
 		root.Close() //nolint:errcheck // nothing was written
-		return nil, notRunning(ref)
+		return nil, engine.NotRunning(ref)
 	}
 	return root, nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"orrery/internal/engine"
 	"orrery/internal/host"
 	"orrery/internal/problem"
 )
@@ -50,11 +51,11 @@ func (c container) dial(ctx context.Context, network, address string) (net.Conn,
 func (c container) networkSpace() (*os.File, error) {
 	pid := c.init()
 	if pid == 0 {
-		return nil, notRunning(c.ref)
+		return nil, engine.NotRunning(c.ref)
 	}
 	space, err := os.Open(fmt.Sprintf("/proc/%d/ns/net", pid))
 	if err != nil {
-		return nil, notRunning(c.ref)
+		return nil, engine.NotRunning(c.ref)
 	}
 	var its, ours unix.Stat_t
 	err = unix.Fstat(int(space.Fd()), &its)
@@ -62,7 +63,7 @@ func (c container) networkSpace() (*os.File, error) {
 		err = unix.Stat("/proc/self/ns/net", &ours)
 	}
 	if err == nil && its.Dev == ours.Dev && its.Ino == ours.Ino || c.init() != pid {
-		err = notRunning(c.ref)
+		err = engine.NotRunning(c.ref)
 	}
 	if err != nil {
 		space.Close()

@@ -12,7 +12,7 @@ import (
 func (e *Engine) Freeze(ctx context.Context, ref engine.Ref) error {
 	c := e.container(ref)
 	if !c.running() {
-		return notRunning(ref)
+		return engine.NotRunning(ref)
 	}
 	if err := c.frost().Freeze(ctx); err != nil {
 		return problem.New(problem.Failed, "node %s does not stand still", ref.Name).At(c.Path()).Because(err)

@@ -81,7 +81,7 @@ func (e *Engine) view(ref engine.Ref) (root *tree.Root, ids rootfs.IDs, err erro
 	c := e.container(ref)
 	pid := c.init()
 	if pid == 0 {
-		return nil, ids, notRunning(ref)
+		return nil, ids, engine.NotRunning(ref)
 	}
 	r, err := e.Record(ref)
 	if err != nil {
@@ -93,7 +93,7 @@ func (e *Engine) view(ref engine.Ref) (root *tree.Root, ids rootfs.IDs, err erro
 	}
 	if c.init() != pid { // it ended meanwhile, and the number or the record may be another's
 		root.Close() //nolint:errcheck // nothing was written
-		return nil, ids, notRunning(ref)
+		return nil, ids, engine.NotRunning(ref)
 	}
 	return root, r.IDs(), nil
 }

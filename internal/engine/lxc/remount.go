@@ -22,7 +22,7 @@ func (e *Engine) Remount(ctx context.Context, n *spec.Node) error {
 		return err
 	}
 	if !c.running() {
-		return notRunning(c.ref)
+		return engine.NotRunning(c.ref)
 	}
 	if err := ctx.Err(); err != nil {
 		return err

@@ -10,7 +10,6 @@ import (
 
 	"orrery/internal/engine"
 	"orrery/internal/host"
-	"orrery/internal/problem"
 	"orrery/internal/tree"
 )
 
@@ -33,7 +32,7 @@ func (r runner) View() (*tree.Root, func(id uint32) bool, error) {
 // Run runs a command in the node.
 func (r runner) Run(ctx context.Context, c host.Command) error {
 	if !r.c.running() {
-		return notRunning(r.c.ref)
+		return engine.NotRunning(r.c.ref)
 	}
 	attach, err := host.Seal("lxc-attach")
 	if err != nil {
@@ -66,8 +65,4 @@ func (r runner) Run(ctx context.Context, c host.Command) error {
 // Put writes files in the node.
 func (r runner) Put(ctx context.Context, files ...host.File) error {
 	return host.PutByCommand(ctx, r, files...)
-}
-
-func notRunning(ref engine.Ref) error {
-	return problem.New(problem.Failed, "node %s does not run", ref.Name).At(ref.Site).Try("orrery up %s", ref.Name)
 }

@@ -44,6 +44,49 @@ func TestVersion(t *testing.T) {
 	}
 }
 
+// TestVersions: a program is asked once, and again only when it has been replaced.
+func TestVersions(t *testing.T) {
+	asked := filepath.Join(t.TempDir(), "asked")
+	say := func(version string) string {
+		return "echo >>" + asked + "; echo QEMU emulator version " + version + "\n"
+	}
+	path := program(t, "qemu-system-x86_64", say("7.2.22"))
+	t.Setenv("PATH", os.Getenv("PATH")+":/usr/bin:/bin")
+	v := Versions{File: filepath.Join(t.TempDir(), "run", "versions.json")}
+	times := func() int {
+		text, _ := os.ReadFile(asked)
+		return len(text)
+	}
+	for range 3 {
+		if version, err := v.Of(t.Context(), path); version != "7.2.22" || err != nil {
+			t.Fatal(version, err)
+		}
+	}
+	if n := times(); n != 1 {
+		t.Errorf("it was asked %d times", n)
+	}
+	if err := os.WriteFile(path+".new", []byte("#!/bin/sh\n"+say("5.2.0")), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(path+".new", path); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := v.Lacks(t.Context()); problem.Exit(err) != int(problem.Unable) || !strings.Contains(err.Error(), "QEMU 5.2.0 is older than 6.2 (install a newer one") {
+			t.Errorf("of another program: %v", err)
+		}
+	}
+	if n := times(); n != 2 {
+		t.Errorf("it was asked %d times", n)
+	}
+	if err := os.WriteFile(v.File, []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if version, err := v.Of(t.Context(), path); version != "5.2.0" || err != nil || times() != 3 {
+		t.Errorf("with a damaged record: %q, %v, asked %d times", version, err, times())
+	}
+}
+
 func TestTooOld(t *testing.T) {
 	for version, old := range map[string]bool{"5.2.0": true, "6.1.99": true, "6.2": false, "6.2.0": false, "6": true, "7.2.22": false, "10.0.2": false} {
 		if err := TooOld(version); (err != nil) != old || err != nil && problem.Exit(err) != int(problem.Unable) {

@@ -58,7 +58,7 @@ func (h *Host) Stand(s *site.Site) { h.packer = &plan.Packer{Site: s, Releases: 
 
 // Observe gives what is there.
 func (h *Host) Observe() observe.Host {
-	seen, err := h.Worker.Observe(context.Background())
+	seen, err := h.Worker.Observe(context.Background(), nil)
 	if err != nil {
 		panic(err) // what is in memory does not fail
 	}
