@@ -15,7 +15,7 @@ type column struct {
 	factor float64
 }
 
-// The columns of format 1.98 (bon_csv2html(1)): rates of blocks in KiB/s, seeks and files in 1/s. After each one stands the processor's share.
+// The columns of format 1.98 (bon_csv2html(1)), which is that of bonnie++ 1.98 and of 2.00 and 2.00a (Debian 11 and 12): rates of blocks in KiB/s, seeks and files in 1/s. After each one stands the processor's share.
 var (
 	blockColumns = []column{
 		{11, "block write", bytesPerSecond, 1024}, {13, "block rewrite", bytesPerSecond, 1024}, {17, "block read", bytesPerSecond, 1024},
@@ -43,7 +43,7 @@ func parseBonnie(text string, columns []column) (*bonnieMarks, error) {
 	words := strings.Split(line, ",")
 	if rest != "" || len(words) < 2 || words[0] != "1.98" {
 		return nil, problem.New(problem.Failed, "what bonnie++ printed is not one line of CSV in format 1.98: %.60q", text).
-			Try("the lab reads what 2.00a prints with -q")
+			Try("the lab reads what bonnie++ 1.98, 2.00 and 2.00a print with -q")
 	}
 	if len(words) != columnsOf198 {
 		return nil, problem.New(problem.Failed, "what bonnie++ printed has %d columns instead of %d", len(words), columnsOf198).Try("was it killed?")

@@ -1,6 +1,7 @@
 package disk
 
 import (
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -13,7 +14,7 @@ import (
 	"orrery/internal/lab/test"
 )
 
-// testdata is what Debian 12's fio 3.33, iozone 3.489 and bonnie++ 2.00a printed; those that are invalid were cut short, were told to write where
+// testdata is what Debian 12's fio 3.33, iozone 3.489 and bonnie++ 2.00a printed, and Debian 11's bonnie++ 2.00; those that are invalid were cut short, were told to write where
 // they cannot, or on a file system that was full.
 func read(t *testing.T, name string) []byte {
 	t.Helper()
@@ -64,6 +65,15 @@ func TestParseBonnie(t *testing.T) {
 	}
 	if l := m.labels(); len(l) != 8 || l[0].Where != "block read" || l[0].Name != "too-fast" {
 		t.Errorf("labels %v", l)
+	}
+	if m, err = parseBonnie(string(read(t, "bonnie-2.00.csv")), all); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]float64{
+		"block write": 44441 << 10, "block rewrite": 203787 << 10, "seeks": 6355, "create sequential": 1062, "delete sequential": 11561, "create random": 541, "delete random": 12899,
+	}
+	if !maps.Equal(m.rates, want) || m.version != "2.00" || !slices.Equal(m.fast, []string{"block read", "stat sequential", "stat random"}) {
+		t.Errorf("%+v", *m)
 	}
 	full := strings.ReplaceAll(string(read(t, "bonnie.csv")), "+++++", "123.5")
 	if m, err = parseBonnie(full, all); err != nil || len(m.rates) != len(all) || m.rates["seeks"] != 123.5 || m.rates["delete random"] != 123.5 {

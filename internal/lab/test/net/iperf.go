@@ -3,6 +3,7 @@ package net
 import (
 	"encoding/json"
 	"errors"
+	"strings"
 
 	"orrery/internal/problem"
 )
@@ -20,6 +21,9 @@ type flow struct {
 	Jitter      float64 `json:"jitter,omitempty"` // s, RFC 1889
 	Lost        int64   `json:"lost,omitempty"`   // by gaps in the sequence, as the receiver saw them: not what was sent after the last it got
 	CPU         cpu     `json:"cpu"`
+
+	SendBuffer    int `json:"sndbuf,omitempty"` // of a socket of the near end, as the kernel tells it: twice what can be used
+	ReceiveBuffer int `json:"rcvbuf,omitempty"`
 }
 
 // cpu is what iperf3 says its own two ends used, in percent of one processor.
@@ -32,7 +36,9 @@ type cpu struct {
 type output struct {
 	Error *string `json:"error"`
 	Start struct {
-		Version string `json:"version"`
+		Version       string `json:"version"`
+		SendBuffer    int    `json:"sndbuf_actual"`
+		ReceiveBuffer int    `json:"rcvbuf_actual"`
 	} `json:"start"`
 	End struct {
 		Sent       *sum   `json:"sum_sent"`
@@ -62,8 +68,11 @@ func parseIperf(text []byte) (*flow, error) {
 			Try("was it killed? Run it by hand with -J")
 	}
 	if out.Error != nil {
-		return nil, problem.New(problem.Failed, "iperf3 says").Because(said(*out.Error)).
-			Try("is the far end up, and does a firewall let its port through?")
+		p := problem.New(problem.Failed, "iperf3 says").Because(said(*out.Error))
+		if strings.Contains(*out.Error, "buffer size") {
+			return nil, p.Try("make window smaller, or raise net.core.rmem_max and net.core.wmem_max at both ends")
+		}
+		return nil, p.Try("is the far end up, and does a firewall let its port through?")
 	}
 	end := out.End
 	if end.Sent == nil || end.Received == nil {
@@ -76,7 +85,7 @@ func parseIperf(text []byte) (*flow, error) {
 	return &flow{
 		Version: out.Start.Version, Sent: end.Sent.Rate, Received: end.Received.Rate, Bytes: end.Received.Bytes, SentBytes: end.Sent.Bytes,
 		Seconds: end.Received.Seconds, Retransmits: end.Sent.Retransmits, Congestion: end.Congestion,
-		Jitter: end.Received.Jitter / 1e3, Lost: end.Received.Lost, CPU: end.CPU,
+		Jitter: end.Received.Jitter / 1e3, Lost: end.Received.Lost, CPU: end.CPU, SendBuffer: out.Start.SendBuffer, ReceiveBuffer: out.Start.ReceiveBuffer,
 	}, nil
 }
 

@@ -76,6 +76,7 @@ func TestInvalid(t *testing.T) {
 		`protocols = ["tcp", "tcp"]`:                 "protocols: tcp is there twice",
 		"streams = [0]":                              "streams: 0 (iperf3 can have from 1 to 128)",
 		"streams = [5, 5]":                           "streams: 5 is there twice",
+		`window = "1GiB"`:                            "window = 1G (iperf3 takes at most 512MiB)",
 		"seconds = 0":                                "seconds = 0 (iperf3 takes whole seconds, at least 1)",
 		"port = 70000":                               "port = 70000",
 		`rate = "fast"`:                              `"fast" is not a rate`,

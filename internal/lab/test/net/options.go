@@ -10,14 +10,15 @@ import (
 
 // options are the keys of the test in an experiment.
 type options struct {
-	Protocols  []string  `toml:"protocols"`  // of throughput: tcp, udp
-	Directions []string  `toml:"directions"` // forward: from the place under test to the far end; reverse: back
-	Streams    []int     `toml:"streams"`    // at once
-	Seconds    int       `toml:"seconds"`    // of each measurement
-	Rate       test.Rate `toml:"rate"`       // of UDP, all streams together; 0: as fast as it goes
-	Packets    bool      `toml:"packets"`    // small-packet rate
-	RTT        bool      `toml:"rtt"`        // round trip of a small UDP message
-	Port       int       `toml:"port"`       // of the first copy at the far end; each further one has the next
+	Protocols  []string   `toml:"protocols"`  // of throughput: tcp, udp
+	Directions []string   `toml:"directions"` // forward: from the place under test to the far end; reverse: back
+	Streams    []int      `toml:"streams"`    // at once
+	Seconds    int        `toml:"seconds"`    // of each measurement
+	Rate       test.Rate  `toml:"rate"`       // of UDP, all streams together; 0: as fast as it goes
+	Window     test.Bytes `toml:"window"`     // of the sockets of throughput, the -w of iperf; 0: as the kernel chooses
+	Packets    bool       `toml:"packets"`    // small-packet rate
+	RTT        bool       `toml:"rtt"`        // round trip of a small UDP message
+	Port       int        `toml:"port"`       // of the first copy at the far end; each further one has the next
 }
 
 func defaults() options {
@@ -34,10 +35,11 @@ const (
 	reverse = "reverse"
 )
 
-// The bounds of iperf3 3.12 (iperf_api.h: MAX_STREAMS, MAX_TIME).
+// The bounds of iperf3 3.12 (iperf_api.h: MAX_STREAMS, MAX_TIME, MAX_TCP_BUFFER).
 const (
 	mostStreams = 128
 	mostSeconds = 86400
+	mostWindow  = 512 << 20
 )
 
 func (o *options) check(wrong test.Wrong) {
@@ -59,6 +61,9 @@ func (o *options) check(wrong test.Wrong) {
 	}
 	if o.Seconds < 1 || o.Seconds > mostSeconds {
 		wrong("iperf3 takes whole seconds, at least 1", "seconds = %d", o.Seconds)
+	}
+	if o.Window > mostWindow {
+		wrong("iperf3 takes at most 512MiB", "window = %s", o.Window)
 	}
 	if o.Port < 1 || o.Port > 65000 {
 		wrong("give one from 1 to 65000: copies take those after it", "port = %d", o.Port)

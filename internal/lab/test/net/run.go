@@ -79,13 +79,17 @@ func (n *net) flow(ctx context.Context, t *test.Trial, p part, datagram int) (*f
 	if err != nil {
 		return nil, nil, err
 	}
-	return f, append(n.reached(p, f), through(t.Near, p, f, before, after)...), nil
+	labels := append(n.reached(p, f), n.granted(p, f)...)
+	return f, append(labels, through(t.Near, p, f, before, after)...), nil
 }
 
 // arguments are those of the client, which is always at the near end: only what is measured is started behind the barrier.
 func (n *net) arguments(t *test.Trial, p part, datagram int) []string {
 	args := []string{"-c", t.Far.Address.String(), "-p", strconv.Itoa(n.port(t)), "-t", strconv.Itoa(n.Seconds), "-P", strconv.Itoa(p.streams), "-J",
 		"--connect-timeout", "5000"}
+	if n.Window > 0 && !p.packets {
+		args = append(args, "-w", strconv.FormatInt(int64(n.Window), 10))
+	}
 	if p.direction == reverse {
 		args = append(args, "-R")
 	}
@@ -107,6 +111,19 @@ func (n *net) reached(p part, f *flow) []test.Label {
 	return []test.Label{{
 		Name: "sender", Where: p.name(), Why: fmt.Sprintf("the sender was to send %.4g bit/s and sent %.4g", float64(n.Rate), f.Sent),
 		Cure: "lower the rate, or give the sending end more processor",
+	}}
+}
+
+// granted gives a label if the kernel gave sockets a smaller window than they asked for. It doubles what is asked for, for its own bookkeeping (socket(7)), and iperf3 itself
+// refuses to go on with less than was asked for.
+func (n *net) granted(p part, f *flow) []test.Label {
+	least := int64(min(f.SendBuffer, f.ReceiveBuffer))
+	if n.Window == 0 || p.packets || least == 0 || least >= 2*int64(n.Window) {
+		return nil
+	}
+	return []test.Label{{
+		Name: "window", Where: p.name(), Why: fmt.Sprintf("sockets were to have a window of %s and have one of %d bytes", n.Window, least/2),
+		Cure: "raise net.core.rmem_max and net.core.wmem_max",
 	}}
 }
 

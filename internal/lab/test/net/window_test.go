@@ -1,0 +1,55 @@
+package net
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	"orrery/internal/lab/place"
+	"orrery/internal/lab/test"
+)
+
+// TestPaper: what a paper says of iperf is what iperf3 is told: a window of 256 KiB, five streams, minutes. Small packets have no window.
+func TestPaper(t *testing.T) {
+	made, err := New(from("window = \"256KiB\"\nstreams = [5]\nseconds = 900"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, at := made.(*net), &test.Trial{Far: &place.Place{Address: netip.MustParseAddr("10.99.0.2")}}
+	parts := n.parts()
+	args := strings.Join(n.arguments(at, parts[0], 1472), " ")
+	for _, want := range []string{"-t 900 ", "-P 5 ", "-w 262144"} {
+		if !strings.Contains(args, want) {
+			t.Errorf("%q is not in %q", want, args)
+		}
+	}
+	small := slices.IndexFunc(parts, func(p part) bool { return p.packets })
+	if slices.Contains(n.arguments(at, parts[small], 1472), "-w") {
+		t.Error("small packets have a window")
+	}
+	if n.Window = 0; slices.Contains(n.arguments(at, parts[0], 1472), "-w") {
+		t.Error("a window that nobody asked for")
+	}
+}
+
+// TestWindow: a window that the kernel cut is told with what it gave; one that iperf3 refuses, with the cure.
+func TestWindow(t *testing.T) {
+	n := &net{options{Window: 256 << 10}}
+	p := part{protocol: tcp, direction: forward, streams: 5}
+	f, err := parseIperf(read(t, "tcp-window-5.json"))
+	if err != nil || f.SendBuffer != 524288 || len(n.granted(p, f)) != 0 {
+		t.Errorf("%+v, %v", f, err)
+	}
+	f.SendBuffer = 425984 // with net.core.wmem_max of a stock kernel
+	if l := n.granted(p, f); len(l) != 1 || l[0].Name != "window" || !strings.Contains(l[0].Why, "256k and have one of 212992") {
+		t.Errorf("labels %v", l)
+	}
+	n.Window = 0
+	if l := n.granted(p, f); len(l) != 0 {
+		t.Errorf("labels %v", l)
+	}
+	if _, err := parseIperf(read(t, "invalid-window.json")); err == nil || !strings.Contains(err.Error(), "make window smaller") {
+		t.Error(err)
+	}
+}
