@@ -1,0 +1,242 @@
+// Package foreign looks at disk images that others have made, before anything else does: what they are, and that they name nothing of the host.
+//
+// A qcow2 image can name other files, which whoever opens it by its own word opens, too: a backing file, a file with its data. So no image is taken that names
+// one, and none is ever opened by the word of its header: QEMU is told the format, and handed all files open.
+package foreign
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// The formats that are taken.
+const (
+	QCow2 = "qcow2"
+	Raw   = "raw"
+)
+
+// A Disk is what an image is.
+type Disk struct {
+	Format string
+	Size   int64 // bytes that the guest sees
+}
+
+// A Refusal says why an image is not taken, and what to do about it.
+type Refusal struct{ What, Cure string }
+
+func (r *Refusal) Error() string { return r.What }
+
+func refuse(cure, format string, args ...any) *Refusal {
+	return &Refusal{fmt.Sprintf(format, args...), cure}
+}
+
+const (
+	convert = "convert it: qemu-img convert -O qcow2 FILE disk.qcow2"
+	again   = "get it once more, and compare its checksum"
+)
+
+// others are formats that an image may be in by mistake, by what they begin with.
+var others = []struct{ magic, name, cure string }{
+	{"KDMV", "a VMDK image", convert}, {"# Disk DescriptorFile", "a VMDK image", convert}, {"vhdxfile", "a VHDX image", convert}, {"conectix", "a VHD image", convert},
+	{"QED\x00", "a QED image", convert}, {"<<< ", "a VDI image", convert}, {"LUKS\xba\xbe", "encrypted", "decrypt it first"},
+	{"\x1f\x8b", "compressed by gzip", "unpack it: gunzip FILE"}, {"\xfd7zXZ\x00", "compressed by xz", "unpack it: unxz FILE"},
+	{"\x28\xb5\x2f\xfd", "compressed by zstd", "unpack it: unzstd FILE"}, {"BZh", "compressed by bzip2", "unpack it: bunzip2 FILE"}, {"PK\x03\x04", "a ZIP archive", "unpack it"},
+}
+
+// magic is what a qcow2 image begins with.
+const magic = "QFI\xfb"
+
+// maxSize bounds what a guest sees of a disk: more than anybody has on one.
+const maxSize = 1 << 46
+
+// Inspect looks at an image of so many bytes. Its name says what it is meant to be: what is called .raw and has the header of another format was made by somebody
+// who would have it taken for that.
+func Inspect(name string, f io.ReaderAt, bytesIn int64) (*Disk, error) {
+	head := make([]byte, 64)
+	n, err := f.ReadAt(head, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	head = head[:n]
+	for _, o := range others {
+		if bytes.HasPrefix(head, []byte(o.magic)) {
+			return nil, refuse(o.cure, "it is %s", o.name)
+		}
+	}
+	is := bytes.HasPrefix(head, []byte(magic))
+	switch {
+	case is && strings.HasSuffix(name, ".raw"):
+		return nil, refuse("call it .qcow2, if that is what it is", "it is called .raw, and begins as a qcow2 image does")
+	case is:
+		return inspectQCow2(f, bytesIn)
+	case strings.HasSuffix(name, ".qcow2"):
+		return nil, refuse(again, "it is no qcow2 image")
+	case bytesIn < 512 || bytesIn%512 != 0:
+		return nil, refuse(again, "it has %d bytes, which is no whole number of sectors", bytesIn)
+	case bytesIn > maxSize:
+		return nil, refuse("make it smaller", "it has more than %d TiB", maxSize>>40)
+	}
+	return &Disk{Raw, bytesIn}, nil
+}
+
+// header is that of a qcow2 image (docs/interop/qcow2.txt in QEMU), big-endian.
+type header struct {
+	Magic            [4]byte
+	Version          uint32
+	BackingOffset    uint64
+	BackingSize      uint32
+	ClusterBits      uint32
+	Size             uint64
+	Crypt            uint32
+	L1Size           uint32
+	L1Offset         uint64
+	RefcountOffset   uint64
+	RefcountClusters uint32
+	Snapshots        uint32
+	SnapshotsOffset  uint64
+	Incompatible     uint64 // from here on: of version 3
+	Compatible       uint64
+	Autoclear        uint64
+	RefcountOrder    uint32
+	Length           uint32
+	Compression      uint8
+	_                [7]byte
+}
+
+const (
+	lengthV2 = 72
+	lengthV3 = 104
+)
+
+// Incompatible features.
+const (
+	dirty = 1 << iota
+	corrupt
+	external
+	compression
+	extendedL2
+)
+
+// Extensions of a header.
+const (
+	endOfExtensions = 0
+	backingFormat   = 0xE2792ACA
+	dataFile        = 0x44415441
+	encryption      = 0x0537BE77
+)
+
+func inspectQCow2(f io.ReaderAt, bytesIn int64) (*Disk, error) {
+	var h header
+	raw := make([]byte, binary.Size(h))
+	n, err := f.ReadAt(raw, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	if n < lengthV2 {
+		return nil, refuse(again, "it ends in its header")
+	}
+	if err := binary.Read(bytes.NewReader(raw), binary.BigEndian, &h); err != nil {
+		return nil, err
+	}
+	switch h.Version {
+	case 2:
+		h.Incompatible, h.RefcountOrder, h.Length = 0, 4, lengthV2
+	case 3:
+		if n < lengthV3 {
+			return nil, refuse(again, "it ends in its header")
+		}
+	default:
+		return nil, refuse(convert, "it is a qcow2 image of version %d", h.Version)
+	}
+	if err := h.alone(); err != nil {
+		return nil, err
+	}
+	if err := h.whole(bytesIn); err != nil {
+		return nil, err
+	}
+	if err := h.extensions(f, bytesIn); err != nil {
+		return nil, err
+	}
+	return &Disk{QCow2, int64(h.Size)}, nil
+}
+
+// alone refuses an image that is more than its file, or not to be read.
+func (h *header) alone() error {
+	switch {
+	case h.BackingOffset != 0 || h.BackingSize != 0:
+		return refuse("make one file of both, where the other is: qemu-img convert -O qcow2 FILE disk.qcow2", "it names a backing file")
+	case h.Incompatible&external != 0:
+		return refuse("make one file of both, where the other is: qemu-img convert -O qcow2 FILE disk.qcow2", "it has its data in another file")
+	case h.Crypt != 0:
+		return refuse("decrypt it: qemu-img convert", "it is encrypted")
+	case h.Incompatible&corrupt != 0:
+		return refuse("repair it: qemu-img check -r all FILE", "it says of itself that it is damaged")
+	case h.Incompatible&dirty != 0:
+		return refuse("repair it: qemu-img check -r all FILE", "it was not closed when it was last written")
+	case h.Incompatible&^(compression|extendedL2) != 0:
+		return refuse(convert, "it has features that nobody knew when this was written (%#x)", h.Incompatible)
+	}
+	return nil
+}
+
+// whole refuses an image whose tables cannot be what its header says.
+func (h *header) whole(bytesIn int64) error {
+	damaged := refuse(again, "it is damaged: its tables are not where its header says")
+	if h.ClusterBits < 9 || h.ClusterBits > 21 || h.RefcountOrder > 6 || h.Length < lengthV2 || h.Length%8 != 0 || uint64(h.Length) > 1<<h.ClusterBits {
+		return refuse(again, "it is damaged: its header says what cannot be")
+	}
+	if h.Size > maxSize {
+		return refuse("make it smaller", "it has more than %d TiB", maxSize>>40)
+	}
+	cluster, in := uint64(1)<<h.ClusterBits, uint64(bytesIn)
+	entry := uint64(8)
+	if h.Incompatible&extendedL2 != 0 {
+		entry = 16
+	}
+	covers := cluster / entry * cluster // by one entry of the first table
+	if uint64(h.L1Size) < (h.Size+covers-1)/covers {
+		return damaged
+	}
+	for _, t := range []struct{ at, bytes uint64 }{
+		{h.L1Offset, uint64(h.L1Size) * 8}, {h.RefcountOffset, uint64(h.RefcountClusters) * cluster},
+	} {
+		if t.bytes > 0 && (t.at == 0 || t.at%cluster != 0 || t.at > in || t.bytes > in-t.at) {
+			return damaged
+		}
+	}
+	if h.Snapshots > 0 && (h.SnapshotsOffset == 0 || h.SnapshotsOffset > in) {
+		return damaged
+	}
+	return nil
+}
+
+// extensions refuses an image that names in one what its features do not say.
+func (h *header) extensions(f io.ReaderAt, bytesIn int64) error {
+	at, end := int64(h.Length), min(int64(1)<<h.ClusterBits, bytesIn)
+	for at+8 <= end {
+		var word [8]byte
+		if _, err := f.ReadAt(word[:], at); err != nil {
+			return err
+		}
+		kind, length := binary.BigEndian.Uint32(word[:4]), int64(binary.BigEndian.Uint32(word[4:]))
+		switch kind {
+		case endOfExtensions:
+			return nil
+		case dataFile:
+			return refuse(convert, "it has its data in another file")
+		case backingFormat:
+			return refuse(convert, "it names a backing file")
+		case encryption:
+			return refuse("decrypt it: qemu-img convert", "it is encrypted")
+		}
+		if length > end-at-8 {
+			return refuse(again, "it is damaged: its header says what cannot be")
+		}
+		at += 8 + (length+7)/8*8
+	}
+	return nil
+}
