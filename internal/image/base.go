@@ -53,6 +53,13 @@ func (s *Store) BuildBase(ctx context.Context, l *spec.Layer, m site.Mirror, say
 
 func (g *staging) base(ctx context.Context, l *spec.Layer, m site.Mirror, log *host.Log, begun time.Time, say func(string)) error {
 	tree, d := filepath.Join(g.dir, "tree"), distro.Of(l.Image)
+	if l.IsDisk() {
+		say("takes " + filepath.Base(l.Image.Import))
+		if err := g.takeDisk(ctx, l); err != nil {
+			return err
+		}
+		return g.finish(ctx, newRecord(l, begun), begun, say)
+	}
 	if l.Image.Import != "" {
 		say("imports " + filepath.Base(l.Image.Import))
 		if err := archive.Unpack(ctx, cmp.Or(l.Image.From, l.Image.Import), tree, g.dir, g.store.spare()); err != nil {

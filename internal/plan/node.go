@@ -174,6 +174,8 @@ func layerChange(was, is *spec.Node) string {
 	switch {
 	case was.Base != is.Base:
 		return "base image changed"
+	case was.Disk != is.Disk:
+		return "use of the disk image changed"
 	case was.Kernel != is.Kernel:
 		return "kernel changed"
 	case was.Layer == is.Layer:

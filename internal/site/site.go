@@ -114,9 +114,14 @@ type Image struct {
 	Suite        string   `toml:"suite"`      // from which it is built
 	Components   []string `toml:"components"` // of the suite; none: main
 	Packages     []string `toml:"packages"`   // besides those that every node needs
-	Import       string   `toml:"import"`     // absolute path of a root file system tarball, OCI archive or OCI layout, instead of Suite
+	Import       string   `toml:"import"`     // absolute path of a root file system tarball, OCI archive, OCI layout or disk image, instead of Suite
 	From         string   // where that is read, if it is in the copy of a site directory that a release keeps; else empty
 	Stamp        string   // of the imported file: size and time of change, so that a new file is a new image
+	// Of a disk image; see Image.Disk.
+	Firmware string `toml:"firmware" json:",omitempty"`
+	Guest    string `toml:"guest" json:",omitempty"`
+	Login    string `toml:"login" json:",omitempty"`
+	Bus      string `toml:"bus" json:",omitempty"`
 }
 
 // A Mirror says where packages come from; empty fields mean: where the host gets its own.

@@ -36,6 +36,9 @@ func (e *Engine) Start(ctx context.Context, ref engine.Ref) error {
 	if m.running() {
 		return m.thaw()
 	}
+	if r.Imported() {
+		return problem.New(problem.Unable, "node %s: its image is a disk, which this version cannot boot yet", ref.Name).Try("give it an image with a root file system")
+	}
 	if err := e.versions().Lacks(ctx); err != nil {
 		return err
 	}

@@ -60,6 +60,7 @@ func (c *checker) images() {
 			c.wrong(at("image", i.Name, "suite"), `write suite = "bookworm"`, "suite %q is none of Debian", i.Suite)
 		}
 		c.distribution(&i)
+		c.disk(&i)
 		for k, name := range i.Components {
 			if !component.MatchString(name) {
 				c.wrong(at("image", i.Name, "components", k), `such as "main"`, "component %q is not legal", name)

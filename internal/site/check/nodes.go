@@ -42,6 +42,7 @@ func (c *checker) nodes() {
 		}
 		c.limits(n)
 		c.machine(n)
+		c.imported(n)
 	}
 }
 

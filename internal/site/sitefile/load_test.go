@@ -56,6 +56,8 @@ node.two = { id = 2, roles = ["z"] }
 		"requirements/bad.txt":     "aiokatcp>=1.0\n\n-r other.txt\nnumpy==1.2\nNumPy==1.3\n-i http://x\n",
 		"certs/ca.pem":             "PEM",
 		"images/root.tar.zst":      "x",
+		"images/cloud.qcow2":       "x",
+		"images/bare.img":          "x",
 		"roles/python/role.toml":   "apt = [\"python3\"]\n",
 		"roles/portal/role.toml":   "needs = { roles = [\"python\"], healthy = [\"role=receptor\"] }\npip = [\"aiokatcp\"]\n",
 		"roles/receptor/role.toml": "needs.roles = [\"python\"]\n",

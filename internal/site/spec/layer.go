@@ -42,13 +42,18 @@ func (l *Layer) Lower() []string {
 // IsBase reports whether the layer is a base image.
 func (l *Layer) IsBase() bool { return l.Base == "" }
 
+// IsDisk reports whether the layer is a disk image, and no tree.
+func (l *Layer) IsDisk() bool { return l.IsBase() && l.Image.IsDisk() }
+
 // IsKernel reports whether the layer is one with a kernel.
 func (l *Layer) IsKernel() bool { return l.Kernel != "" }
 
 // Base gives the recipe of an image.
 func Base(m site.Mirror, img site.Image) *Layer {
 	parts := Parts{"fit": fit}
-	if img.Import != "" {
+	if img.IsDisk() {
+		parts = Parts{"disk": img.Import + " " + img.Stamp} // as it is: nothing is done to it
+	} else if img.Import != "" {
 		parts["import"] = img.Import + " " + img.Stamp
 		if img.Distribution != "" {
 			parts["distribution"] = img.Distribution // a suite is of one only
@@ -176,6 +181,16 @@ func addRole(parts Parts, r *site.Role) {
 		parts[r.Name+": env"] = Digest(r.Env)
 		for _, name := range BuildFiles(r) {
 			parts[r.Name+": "+name] = DigestBytes(r.Beside[name])
+		}
+	}
+}
+
+// addBuilt adds what roles do to a node without role layers, which is done when it runs.
+func addBuilt(parts Parts, m site.Mirror, roles []*site.Role, pins string) {
+	for _, r := range roles {
+		addRole(parts, r)
+		if len(r.Pip) > 0 {
+			parts[r.Name+": requirements"] = Digest([]any{DigestBytes([]byte(normalPins(pins))), m.PyPI})
 		}
 	}
 }

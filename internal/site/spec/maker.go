@@ -111,6 +111,9 @@ func (m *Maker) Layers(n *site.Node) []*Layer {
 	base := m.Base(n)
 	chain := []*Layer{base}
 	switch {
+	case base.IsDisk(): // what roles put on it, they do when it runs
+		m.layers[key] = chain
+		return chain
 	case key.hardware:
 		chain = append(chain, FullKernelLayer(m.Site.Mirror, base))
 	case key.kernel:
@@ -133,8 +136,9 @@ func (m *Maker) Node(n *site.Node) (*Node, error) {
 		VM: n.VM, NICs: m.nics(n),
 	}
 	roles := m.Site.RolesOf(n)
+	spelt.Disk = m.Base(n).Image.Disk()
 	chain := m.Layers(n)[1:]
-	if site.BootsKernel(n.Engine) {
+	if site.BootsKernel(n.Engine) && !spelt.Imported() {
 		spelt.Kernel, chain = chain[0].Digest, chain[1:]
 	}
 	if len(chain) > 0 {
@@ -153,6 +157,9 @@ func (m *Maker) Node(n *site.Node) (*Node, error) {
 		}
 	}
 	config, err := m.config(n, roles)
+	if spelt.Imported() {
+		addBuilt(config.Parts, m.Site.Mirror, roles, n.Requirements.Text)
+	}
 	spelt.Config = config
 	return spelt, err
 }

@@ -69,6 +69,7 @@ type Node struct {
 	Autostart    bool        `json:"autostart"`
 	Limits       site.Limits `json:"limits"`
 	VM           site.VM     `json:"vm,omitzero"`
+	Disk         site.Disk   `json:"disk,omitzero"` // of a node whose base is a disk image
 	NICs         []NIC       `json:"nics,omitempty"`
 	Mounts       []Mount     `json:"mounts,omitempty"`
 	Config       Config      `json:"config"`
@@ -85,6 +86,9 @@ func (n *Node) Layers() []string {
 	}
 	return append(all, n.Base)
 }
+
+// Imported reports whether the node boots a disk image that others have made.
+func (n *Node) Imported() bool { return n.Disk != site.Disk{} }
 
 // A NIC is a network interface of a node.
 type NIC struct {

@@ -1,0 +1,90 @@
+package image
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"orrery/internal/image/foreign"
+	"orrery/internal/problem"
+	"orrery/internal/site/spec"
+	"orrery/internal/tree"
+)
+
+// diskName is the one file in the tree of a layer that is a disk image. What it is, it says itself: it was looked at before it was taken.
+const diskName = "disk"
+
+// OpenDisk opens the disk image that a layer is, for reading, and says what it is.
+func (s *Store) OpenDisk(digest string) (*os.File, *foreign.Disk, error) {
+	root, err := tree.Open(s.Tree(digest))
+	if err != nil {
+		return nil, nil, err
+	}
+	defer root.Close()
+	f, err := root.OpenFile(diskName)
+	if err != nil {
+		return nil, nil, err
+	}
+	is, err := inspect("", f)
+	if err != nil {
+		return nil, nil, errors.Join(problem.New(problem.Failed, "the disk image in the store is damaged").At(f.Name()).Because(err).
+			Try("`orrery image verify` tells more; remove the layer, and orrery up takes the image once more"), f.Close())
+	}
+	return f, is, nil
+}
+
+// takeDisk copies a disk image, as it is, into the staging of its layer.
+func (g *staging) takeDisk(ctx context.Context, l *spec.Layer) error {
+	from := cmp.Or(l.Image.From, l.Image.Import)
+	in, err := tree.OpenFile(from)
+	if err != nil {
+		return problem.New(problem.Mistake, "import %s: it cannot be read", from).Because(problem.Reason(err)).Try("correct `import` of the image in site.toml")
+	}
+	defer in.Close()
+	if _, err := inspect(from, in); err != nil {
+		var refused *foreign.Refusal
+		if errors.As(err, &refused) {
+			return problem.New(problem.Mistake, "import %s: %s", from, refused.What).Try("%s", refused.Cure)
+		}
+		return problem.New(problem.Failed, "import %s: it cannot be read", from).Because(problem.Reason(err))
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(int(in.Fd()), &st); err != nil {
+		return os.NewSyscallError("fstat", err)
+	}
+	if has := st.Blocks * 512; has > g.store.spare() {
+		free, _ := g.store.free(g.store.Dir)
+		return g.store.full(uint64(has)+baseRoom/2, free)
+	}
+	at := filepath.Join(g.dir, "tree")
+	if err := os.Mkdir(at, 0o755); err != nil {
+		return err
+	}
+	out, err := os.OpenFile(filepath.Join(at, diskName), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	defer out.Close()
+	if tree.Share(int(out.Fd()), int(in.Fd())) != nil {
+		if err := tree.CopyContent(ctx, int(out.Fd()), int(in.Fd()), &st, func(int64) {}); err != nil {
+			return err
+		}
+	}
+	if _, err := inspect(from, out); err != nil { // whoever may write to the original may have done so
+		return problem.New(problem.Surprise, "import %s: it changed while it was copied", from).Try("run the same command again")
+	}
+	return out.Close()
+}
+
+// inspect looks at an image that somebody has given that name.
+func inspect(name string, f *os.File) (*foreign.Disk, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	return foreign.Inspect(name, f, info.Size())
+}

@@ -1,0 +1,157 @@
+package foreign
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// image is a file in memory.
+type image []byte
+
+func (i *image) WriteAt(p []byte, at int64) (int, error) {
+	if need := int(at) + len(p); need > len(*i) {
+		*i = append(*i, make([]byte, need-len(*i))...)
+	}
+	return copy((*i)[at:], p), nil
+}
+
+// blank is an image in which nothing is, changed as a test wants.
+func blank(t testing.TB, change func(h *header, all image) image) []byte {
+	t.Helper()
+	var all image
+	if err := Blank(&all, 1<<30); err != nil {
+		t.Fatal(err)
+	}
+	if change == nil {
+		return all
+	}
+	var h header
+	if err := binary.Read(bytes.NewReader(all), binary.BigEndian, &h); err != nil {
+		t.Fatal(err)
+	}
+	all = change(&h, all)
+	head, err := binary.Append(nil, binary.BigEndian, h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	copy(all, head)
+	return all
+}
+
+// extended puts an extension into a header.
+func extended(kind uint32, text string) func(*header, image) image {
+	return func(h *header, all image) image {
+		at := h.Length
+		binary.BigEndian.PutUint32(all[at:], kind)
+		binary.BigEndian.PutUint32(all[at+4:], uint32(len(text)))
+		copy(all[at+8:], text)
+		return all
+	}
+}
+
+func set(change func(*header)) func(*header, image) image {
+	return func(h *header, all image) image {
+		change(h)
+		return all
+	}
+}
+
+// TestInspect: what is taken, and what is not, with the cure.
+func TestInspect(t *testing.T) {
+	sector := make([]byte, 1024)
+	for _, try := range []struct {
+		name    string
+		content []byte
+		want    string // format, or what is said of it
+	}{
+		{"a.qcow2", blank(t, nil), QCow2},
+		{"a.img", blank(t, nil), QCow2},
+		{"a.qcow2", blank(t, set(func(h *header) { h.Version = 2 })), QCow2},
+		{"a.qcow2", blank(t, set(func(h *header) { h.Incompatible = compression })), QCow2},
+		{"a.qcow2", blank(t, extended(0x6803F857, "names of features")), QCow2},
+		{"a.raw", sector, Raw},
+		{"a.img", sector, Raw},
+		{"a.raw", blank(t, nil), "begins as a qcow2 image"},
+		{"a.qcow2", sector, "no qcow2 image"},
+		{"a.raw", sector[:1000], "sectors"},
+		{"a.raw", nil, "sectors"},
+		{"a.img", append([]byte("KDMV"), sector...), "VMDK"},
+		{"a.qcow2", append([]byte("\xfd7zXZ\x00"), sector...), "compressed by xz"},
+		{"a.qcow2", blank(t, set(func(h *header) { h.BackingOffset, h.BackingSize = 512, 11 })), "backing file"},
+		{"a.qcow2", blank(t, set(func(h *header) { h.BackingOffset = 512 })), "backing file"},
+		{"a.qcow2", blank(t, extended(backingFormat, "raw")), "backing file"},
+		{"a.qcow2", blank(t, set(func(h *header) { h.Incompatible = external })), "another file"},
+		{"a.qcow2", blank(t, extended(dataFile, "/etc/shadow")), "another file"},
+		{"a.qcow2", blank(t, set(func(h *header) { h.Crypt = 2 })), "encrypted"},
+		{"a.qcow2", blank(t, extended(encryption, "where it is....")), "encrypted"},
+		{"a.qcow2", blank(t, set(func(h *header) { h.Incompatible = corrupt })), "damaged"},
+		{"a.qcow2", blank(t, set(func(h *header) { h.Incompatible = dirty })), "not closed"},
+		{"a.qcow2", blank(t, set(func(h *header) { h.Incompatible = 1 << 20 })), "nobody knew"},
+		{"a.qcow2", blank(t, set(func(h *header) { h.Version = 4 })), "version 4"},
+		{"a.qcow2", blank(t, set(func(h *header) { h.ClusterBits = 63 })), "cannot be"},
+		{"a.qcow2", blank(t, set(func(h *header) { h.L1Offset = 1 << 40 })), "tables"},
+		{"a.qcow2", blank(t, set(func(h *header) { h.L1Size = 1 })), "tables"},
+		{"a.qcow2", blank(t, set(func(h *header) { h.RefcountClusters = 1 << 30 })), "tables"},
+		{"a.qcow2", blank(t, set(func(h *header) { h.Size = 1 << 60 })), "TiB"},
+		{"a.qcow2", blank(t, set(func(h *header) { h.Snapshots = 1 })), "tables"},
+		{"a.qcow2", blank(t, nil)[:3<<16], "tables"},
+		{"a.qcow2", blank(t, nil)[:80], "ends in its header"},
+		{"a.qcow2", blank(t, nil)[:20], "ends in its header"},
+	} {
+		d, err := Inspect(try.name, bytes.NewReader(try.content), int64(len(try.content)))
+		var refused *Refusal
+		switch {
+		case err == nil && d.Format == try.want:
+			if d.Format == QCow2 && d.Size != 1<<30 || d.Format == Raw && d.Size != 1024 {
+				t.Errorf("%s: %+v", try.name, d)
+			}
+		case !errors.As(err, &refused) || !strings.Contains(refused.What, try.want) || refused.Cure == "":
+			t.Errorf("%s, which should be %q: %v, %v", try.name, try.want, d, err)
+		}
+	}
+}
+
+// FuzzInspect: whatever an image says, it is read in bounds, and what is taken names nothing else.
+func FuzzInspect(f *testing.F) {
+	f.Add(blank(f, nil)[:4096])
+	f.Add(blank(f, extended(dataFile, "/etc/shadow"))[:4096])
+	f.Fuzz(func(t *testing.T, content []byte) {
+		d, err := Inspect("a.img", bytes.NewReader(content), int64(len(content)))
+		if err != nil {
+			return
+		}
+		if d.Size < 0 || d.Size > maxSize {
+			t.Errorf("%+v", d)
+		}
+		if d.Format == QCow2 && !bytes.Equal(content[8:20], make([]byte, 12)) {
+			t.Error("it names a backing file")
+		}
+	})
+}
+
+// TestBlank: an image that is made takes no room, whatever its size.
+func TestBlank(t *testing.T) {
+	for _, size := range []int64{512, 1 << 29, 3<<30 + 512, 1 << 40} {
+		f, err := os.Create(filepath.Join(t.TempDir(), "disk"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		if err := Blank(f, size); err != nil {
+			t.Fatal(err)
+		}
+		info, err := f.Stat()
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, err := Inspect("disk.qcow2", f, info.Size())
+		if err != nil || d.Size != size || info.Size() > 1<<20 {
+			t.Errorf("%d: %+v in %d bytes, %v", size, d, info.Size(), err)
+		}
+	}
+}
