@@ -20,6 +20,7 @@ var wordsOfHosts = map[string]string{
 	"internal/image/scratch.go":        "a cure on the host",
 	"internal/engine/lxc/start.go":     "a cure on the host",
 	"internal/host/qemu":               "cures on the host",
+	"internal/host/xl":                 "cures on the host",
 	"internal/volume":                  "timers of the host, and cures on it",
 	"internal/host/later":              "timers of the host",
 	"internal/mirror":                  "the archive that it makes is one for apt",

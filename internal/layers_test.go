@@ -22,7 +22,7 @@ var layers = [][]string{
 	{"site/selector", "site/check", "site/render", "site/spec", "site/sitefile", "site/inventory", "site/graph", "site/twin", "observe"},
 	{"plan", "plan/release"},
 	{"host"},
-	{"host/qemu"},
+	{"host/qemu", "host/xl"},
 	{"host/doctor", "host/later", "host/runnertest", "cargo", "wire"},
 	{"guest/agent"},
 	{"relay"},

@@ -24,6 +24,7 @@ var paths = map[string]string{
 	"internal/host/qemu/trial_amd64.go":     ofKernel,
 	"internal/host/qemu/versions.go":        "what is installed on the host, and our own record of it",
 	"internal/host/claim.go":                ofOwn,
+	"internal/host/xl/xl.go":                ofHosts + "; " + ofKernel,
 	"internal/wire/sockets.go":              ofOwn,
 	"internal/guest/agent/agent.go":         "in the virtual machine itself, where nothing is a wall: " + ofKernel,
 	"internal/guest/agent/await.go":         "in the virtual machine itself, where nothing is a wall",

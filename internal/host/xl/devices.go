@@ -1,0 +1,74 @@
+package xl
+
+import (
+	"context"
+	"strings"
+)
+
+// Connected is the state of a device whose two ends have found one another (XenbusStateConnected of Xen's io/xenbus.h).
+const Connected = 4
+
+// A Card is a network card of a domain.
+type Card struct {
+	Index, State int
+	MAC          string
+	Backend      string // where the backend is in xenstore
+}
+
+// Cards gives the network cards of a domain.
+func Cards(ctx context.Context, domain string) ([]Card, error) {
+	text, err := Ask(ctx, "network-list", domain)
+	if err != nil {
+		return nil, err
+	}
+	return ParseCards(text)
+}
+
+// ParseCards reads what `xl network-list` prints.
+func ParseCards(text []byte) (all []Card, err error) {
+	lines, err := below(text, "Idx", "BE", "Mac", "Addr.", "handle", "state")
+	for _, line := range lines {
+		words := strings.Fields(line)
+		if len(words) < 7 {
+			return nil, unexpected(line)
+		}
+		c := Card{MAC: words[2], Backend: words[len(words)-1]}
+		if number(words[0], &c.Index) != nil || number(words[4], &c.State) != nil || strings.Count(c.MAC, ":") != 5 {
+			return nil, unexpected(line)
+		}
+		all = append(all, c)
+	}
+	return all, err
+}
+
+// A Disk is a disk of a domain.
+type Disk struct {
+	Device, State int
+	Backend       string
+}
+
+// Disks gives the disks of a domain.
+func Disks(ctx context.Context, domain string) ([]Disk, error) {
+	text, err := Ask(ctx, "block-list", domain)
+	if err != nil {
+		return nil, err
+	}
+	return ParseDisks(text)
+}
+
+// ParseDisks reads what `xl block-list` prints.
+func ParseDisks(text []byte) (all []Disk, err error) {
+	lines, err := below(text, "Vdev", "BE", "handle", "state")
+	for _, line := range lines {
+		words := strings.Fields(line)
+		if len(words) < 7 {
+			return nil, unexpected(line)
+		}
+		d := Disk{Backend: words[len(words)-1]}
+		if number(words[0], &d.Device) != nil || number(words[3], &d.State) != nil {
+			return nil, unexpected(line)
+		}
+		all = append(all, d)
+	}
+	return all, err
+}

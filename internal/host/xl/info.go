@@ -1,0 +1,127 @@
+package xl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Info is what `xl info` says of a machine, as far as Orrery asks.
+type Info struct {
+	Version   string // "4.17.5"
+	CPUs      int
+	Total     int64 // memory of the machine, in bytes
+	Free      int64 // what no domain has, in bytes
+	Scheduler string
+	Can       []string // "pv", "hvm", "hap", …; empty: a version that does not tell
+}
+
+// Runs reports whether guests of a type can run: HVM and PVH need virtualization of the processor.
+func (i *Info) Runs(kind string) bool {
+	switch {
+	case len(i.Can) == 0:
+		return true
+	case kind == "pv":
+		return slices.Contains(i.Can, "pv")
+	}
+	return slices.Contains(i.Can, "hvm")
+}
+
+// Tell asks xl for what it says of this machine.
+func Tell(ctx context.Context) (*Info, error) {
+	text, err := Ask(ctx, "info")
+	if err != nil {
+		return nil, err
+	}
+	return ParseInfo(text)
+}
+
+// ParseInfo reads what `xl info` prints: a name, a colon and a value on each line.
+func ParseInfo(text []byte) (*Info, error) {
+	i := &Info{}
+	bad := func(line string, err error) error { return errors.Join(unexpected(line), err) }
+	for line := range strings.Lines(string(text)) {
+		line = strings.TrimRight(line, "\r\n")
+		name, value, ok := strings.Cut(line, ":")
+		if !ok {
+			continue
+		}
+		var err error
+		switch value = strings.TrimSpace(value); strings.TrimSpace(name) {
+		case "xen_version":
+			i.Version = value
+		case "xen_scheduler":
+			i.Scheduler = value
+		case "nr_cpus":
+			err = number(value, &i.CPUs)
+		case "total_memory":
+			err = megabytes(value, &i.Total)
+		case "free_memory":
+			err = megabytes(value, &i.Free)
+		case "virt_caps":
+			i.Can = strings.Fields(value)
+		}
+		if err != nil {
+			return nil, bad(line, err)
+		}
+	}
+	if i.Version == "" {
+		return nil, errors.New("xl does not say which version of Xen runs")
+	}
+	return i, nil
+}
+
+// An Uptime is how long a domain has run.
+type Uptime struct {
+	Name string
+	ID   int
+	For  time.Duration
+}
+
+// ParseUptime reads what `xl uptime` prints, with days before the time of the domains that have some: "2 days,  3:04:05".
+func ParseUptime(text []byte) (all []Uptime, err error) {
+	lines, err := below(text, "Name", "ID", "Uptime")
+	for _, line := range lines {
+		words := strings.Fields(line)
+		clock, days := 1, 0
+		if n := len(words); n >= 5 && (words[n-2] == "days," || words[n-2] == "day,") {
+			if err := number(words[n-3], &days); err != nil || days < 0 || days > 1<<16 {
+				return nil, unexpected(line)
+			}
+			clock = 3
+		}
+		at := len(words) - clock - 1
+		if at < 1 {
+			return nil, unexpected(line)
+		}
+		u := Uptime{Name: strings.Join(words[:at], " ")}
+		rest, err := onClock(words[len(words)-1])
+		if err != nil || number(words[at], &u.ID) != nil {
+			return nil, unexpected(line)
+		}
+		u.For = time.Duration(days)*24*time.Hour + rest
+		all = append(all, u)
+	}
+	return all, err
+}
+
+// onClock reads hours, minutes and seconds.
+func onClock(word string) (time.Duration, error) {
+	parts := strings.Split(word, ":")
+	if len(parts) != 3 {
+		return 0, fmt.Errorf("%q is no time", word)
+	}
+	var all time.Duration
+	for i, unit := range []time.Duration{time.Hour, time.Minute, time.Second} {
+		n, err := strconv.ParseUint(parts[i], 10, 8)
+		if err != nil {
+			return 0, err
+		}
+		all += time.Duration(n) * unit
+	}
+	return all, nil
+}

@@ -1,0 +1,151 @@
+// Package xl drives Xen by its toolstack: it finds out whether this machine is a Dom0, runs xl(1), and reads what that prints.
+//
+// What xl prints comes from the hypervisor and from xenstore, where guests write, too: everything is bounded, and a word that does not fit is an error.
+package xl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"orrery/internal/host"
+	"orrery/internal/problem"
+	"orrery/internal/visible"
+)
+
+// mostSaid bounds what a call of xl may print, in bytes; and patience how long one may take that does not wait for a guest.
+const (
+	mostSaid = 16 << 20
+	patience = 2 * time.Minute
+)
+
+// Program finds xl.
+func Program() (string, error) {
+	path, err := exec.LookPath("xl")
+	if err != nil {
+		return "", problem.New(problem.Unable, "Xen's toolstack, xl, is not installed").Try("apt-get install xen-system-amd64, and boot Xen")
+	}
+	return path, nil
+}
+
+// Lacks says why this machine runs no guests of Xen; nil: it does.
+func Lacks() error { return lacks("/") }
+
+// lacks is the same of a machine whose root is elsewhere, in a test.
+func lacks(root string) error {
+	kind, _ := os.ReadFile(filepath.Join(root, "sys/hypervisor/type"))
+	if strings.TrimSpace(string(kind)) != "xen" {
+		return problem.New(problem.Unable, "this host does not run on Xen").Try("apt-get install xen-system-amd64, and choose Xen when it boots")
+	}
+	able, _ := os.ReadFile(filepath.Join(root, "proc/xen/capabilities"))
+	if !strings.Contains(string(able), "control_d") {
+		return problem.New(problem.Unable, "this host is a guest of Xen and not its Dom0, or /proc/xen is not mounted").Try("run orrery in Dom0; there, systemctl start xen-init-dom0")
+	}
+	if _, err := Program(); err != nil {
+		return err
+	}
+	_, err := DeviceModel()
+	return err
+}
+
+// DeviceModel finds the QEMU that knows Xen. Debian has it in a package of its own.
+func DeviceModel() (string, error) {
+	all := []string{"/usr/libexec/xen-qemu-system-i386", "/usr/lib/xen/bin/qemu-system-i386", "/usr/local/lib/xen/bin/qemu-system-i386"}
+	others, _ := filepath.Glob("/usr/lib/xen-*/bin/qemu-system-i386")
+	slices.Reverse(others) // the newest first
+	for _, place := range append(all, others...) {
+		if info, err := os.Stat(place); err == nil && info.Mode().Perm()&0o111 != 0 {
+			return place, nil
+		}
+	}
+	if path, err := exec.LookPath("xen-qemu-system-i386"); err == nil {
+		return path, nil
+	}
+	return "", problem.New(problem.Unable, "the QEMU that gives guests of Xen their root is not installed").Try("apt-get install qemu-system-xen")
+}
+
+// Do runs xl with some arguments.
+func Do(ctx context.Context, args ...string) error {
+	_, err := Ask(ctx, args...)
+	return err
+}
+
+// Ask runs xl with some arguments and gives what it prints.
+func Ask(ctx context.Context, args ...string) ([]byte, error) {
+	program, err := Program()
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("it has not ended within %v", patience))
+	defer cancel()
+	said, err := host.Output(ctx, host.Local{Name: "xl"}, host.Command{Args: append([]string{program}, args...)}, mostSaid)
+	if err == nil {
+		return said, nil
+	}
+	if run := (*host.RunError)(nil); errors.As(err, &run) {
+		return nil, Failed(args, run.Output, ended(run))
+	}
+	return nil, Failed(args, "", err)
+}
+
+// ended says how a command has ended, without what it printed.
+func ended(run *host.RunError) error {
+	if run.Status < 0 && run.Err != nil {
+		return run.Err
+	}
+	return fmt.Errorf("exit status %d", run.Status)
+}
+
+// Failed says that xl has not done what it was asked, with the last lines that it has printed.
+func Failed(args []string, said string, err error) error {
+	verb := "xl"
+	if len(args) > 0 {
+		verb += " " + args[0]
+	}
+	if words := Words(said); words != "" {
+		err = fmt.Errorf("%w: %s", err, words)
+	}
+	return problem.New(problem.Failed, "%s has failed", verb).Because(err)
+}
+
+// mostLines is how many lines of xl's are told.
+const mostLines = 4
+
+// Words gives the last lines that tell what went wrong, without what libxl writes before them for who looks for the place in its source.
+func Words(said string) string {
+	var lines []string
+	for line := range strings.Lines(said) {
+		if line = strings.TrimSpace(line); line != "" {
+			lines = append(lines, told(line))
+		}
+	}
+	return visible.Line(strings.Join(lines[max(0, len(lines)-mostLines):], "; "))
+}
+
+// told gives what a line tells: "libxl: error: libxl_dm.c:2938:device_model_spawn_outcome: Domain 3:domain 3 device model: spawn failed" tells what comes after the place.
+func told(line string) string {
+	for _, severity := range []string{"libxl: error: ", "libxl: warning: "} {
+		if _, rest, ok := strings.Cut(line, severity); ok {
+			if parts := strings.SplitN(rest, ":", 4); len(parts) == 4 && strings.HasSuffix(parts[0], ".c") {
+				rest = parts[3]
+			}
+			return strings.TrimSpace(rest)
+		}
+	}
+	return line
+}
+
+// Absent reports whether xl has said that there is no such domain.
+func Absent(err error) bool {
+	if err == nil {
+		return false
+	}
+	text := err.Error()
+	return strings.Contains(text, "is an invalid domain identifier") || strings.Contains(text, "does not exist")
+}

@@ -1,0 +1,87 @@
+package xl
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"orrery/internal/problem"
+)
+
+// fake makes a script the xl of this test.
+func fake(t *testing.T, script string) {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "xl"), []byte("#!/bin/sh\n"+script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir+":/usr/bin:/bin")
+}
+
+// TestLacks: what a host lacks for guests of Xen is told with its cure.
+func TestLacks(t *testing.T) {
+	root := t.TempDir()
+	put := func(path, text string) {
+		t.Helper()
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(root, path)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(root, path), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	lacking := func(want string) {
+		t.Helper()
+		err := lacks(root)
+		var p *problem.Problem
+		if !errors.As(err, &p) || p.Kind != problem.Unable || p.Cure == "" || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v; want %q", err, want)
+		}
+	}
+	t.Setenv("PATH", t.TempDir())
+	lacking("does not run on Xen")
+	put("sys/hypervisor/type", "kvm\n")
+	lacking("does not run on Xen")
+	put("sys/hypervisor/type", "xen\n")
+	lacking("not its Dom0")
+	put("proc/xen/capabilities", "\n")
+	lacking("not its Dom0")
+	put("proc/xen/capabilities", "control_d\n")
+	lacking("xl, is not installed")
+}
+
+// TestAsk: xl is run with its arguments; what it says when it fails is told in one line, without places in its source.
+func TestAsk(t *testing.T) {
+	fake(t, `echo "$@"`)
+	out, err := Ask(t.Context(), "list", "a b")
+	if string(out) != "list a b\n" || err != nil {
+		t.Errorf("%q, %v", out, err)
+	}
+	fake(t, `echo "libxl: error: libxl_dm.c:2938:device_model_spawn_outcome: Domain 3:domain 3 device model: spawn failed (rc=-3)" >&2; printf 'cannot \033[2J\n' >&2; exit 3`)
+	err = Do(t.Context(), "create", "x")
+	if problem.Exit(err) != int(problem.Failed) || !strings.Contains(err.Error(), "xl create has failed") || !strings.Contains(err.Error(), "domain 3 device model: spawn failed (rc=-3); cannot") ||
+		strings.Contains(err.Error(), "libxl_dm.c") || strings.Contains(err.Error(), "\033") {
+		t.Errorf("%q", err)
+	}
+	if Absent(err) {
+		t.Error("a domain that is there is absent")
+	}
+	fake(t, `echo "x is an invalid domain identifier (rc=-6)" >&2; exit 1`)
+	if err := Do(t.Context(), "destroy", "x"); !Absent(err) {
+		t.Errorf("%v", err)
+	}
+	t.Setenv("PATH", t.TempDir())
+	if err := Do(t.Context(), "list"); problem.Exit(err) != int(problem.Unable) {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestAskTooMuch: xl cannot fill our memory.
+func TestAskTooMuch(t *testing.T) {
+	fake(t, `head -c 20000000 /dev/zero`)
+	if _, err := Ask(t.Context(), "list"); err == nil || !strings.Contains(err.Error(), "more than") {
+		t.Errorf("%v", err)
+	}
+}
