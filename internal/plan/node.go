@@ -196,7 +196,7 @@ func shapeChange(was, is *spec.Node, linked func(*spec.Node) []spec.NIC) string 
 		return "network interfaces changed"
 	case !slices.Equal(was.Mounts, is.Mounts):
 		return "volumes changed"
-	case was.VM != is.VM:
+	case spec.Digest(was.VM) != spec.Digest(is.VM):
 		return "virtual hardware changed"
 	case was.MachineID != is.MachineID:
 		return "machine-id changed"

@@ -1,6 +1,9 @@
 package site
 
-import "math"
+import (
+	"math"
+	"reflect"
+)
 
 // The engines, by the names that a site file has for them.
 const (
@@ -16,6 +19,9 @@ type VM struct {
 	CPU   string `toml:"cpu" json:"cpu,omitempty"`     // model of the processors, as QEMU names it
 	Model string `toml:"model" json:"model,omitempty"` // of the network cards: one of CardModels; "": Virtio
 }
+
+// IsZero reports whether a node says nothing of its machine.
+func (v VM) IsZero() bool { return reflect.ValueOf(v).IsZero() }
 
 // The models of network cards that a virtual machine can have.
 const (

@@ -22,7 +22,7 @@ func (e *Engine) changeRunning(ctx context.Context, is *spec.Node) error {
 	if err != nil {
 		return err
 	}
-	if spec.Digest(was.Limits) != spec.Digest(is.Limits) || was.VM != is.VM {
+	if spec.Digest(was.Limits) != spec.Digest(is.Limits) || spec.Digest(was.VM) != spec.Digest(is.VM) {
 		return problem.New(problem.Surprise, "node %s runs: the processors and the memory of its machine cannot be changed", is.Name).At(e.Dir(engine.RefOf(is)).Path()).Try("plan again")
 	}
 	if moves := network.MovesOf(is); len(moves) > 0 {

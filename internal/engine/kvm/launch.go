@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"orrery/internal/engine/confine"
+	"orrery/internal/engine/kvm/argv"
 	"orrery/internal/engine/kvm/qmp"
 	"orrery/internal/engine/nodedir"
 	"orrery/internal/host"
@@ -24,20 +25,17 @@ import (
 // launch starts QEMU, as a user that nobody else is on this host and that no file of the node belongs to. It sees what it boots from, and is handed open what else
 // it may have of the host.
 func (e *Engine) launch(ctx context.Context, m machine, r *nodedir.Record, from *kernel.Boot, accel string, log, root *os.File) (err error) {
-	files, err := m.hand(r, log, root)
-	defer func() {
-		for _, f := range files {
-			err = errors.Join(err, f.Close())
-		}
-	}()
+	line := argv.Machine{Node: &r.Node, Boot: from, Accel: accel}
+	args, told, err := line.Line()
 	if err != nil {
 		return err
 	}
-	queues := make([]int, len(r.NICs))
-	for i := range queues {
-		queues[i] = 1
+	open := handed{}
+	defer func() { err = errors.Join(err, open.close()) }()
+	if err := m.hand(open, r, log, root); err != nil {
+		return err
 	}
-	args, err := command(&r.Node, from, accel, hand(queues))
+	files, err := open.as(told.Names())
 	if err != nil {
 		return err
 	}
@@ -71,32 +69,57 @@ func (e *Engine) launch(ctx context.Context, m machine, r *nodedir.Record, from 
 	return m.listens(ctx, ended, said)
 }
 
-// hand opens what QEMU is handed, in the order of hand.
-func (m machine) hand(r *nodedir.Record, log, root *os.File) (files []*os.File, err error) {
-	if files, err = handCopy(files, log); err != nil {
-		return files, err
+// handed are files that QEMU is to find open, by the names that its command line has for them.
+type handed map[string]*os.File
+
+// as gives them in the order in which they are named.
+func (h handed) as(names []string) (all []*os.File, err error) {
+	for _, name := range names {
+		if h[name] == nil {
+			return nil, fmt.Errorf("QEMU is to be handed %s, and nobody has opened it", name)
+		}
+		all = append(all, h[name])
 	}
-	if files, err = m.handListening(files, consoleSocket); err != nil {
-		return files, err
+	if len(h) != len(all) {
+		return nil, fmt.Errorf("of %d files that were opened for QEMU, it is told of %d", len(h), len(all))
 	}
-	if files, err = handCopy(files, root); err != nil {
-		return files, err
+	return all, nil
+}
+
+func (h handed) close() error {
+	var errs []error
+	for _, f := range h {
+		errs = append(errs, f.Close())
 	}
-	names := []string{monitor}
+	return errors.Join(errs...)
+}
+
+// hand opens what QEMU is handed.
+func (m machine) hand(open handed, r *nodedir.Record, log, root *os.File) error {
+	for name, f := range map[string]*os.File{argv.Record: log, argv.Share: root} {
+		if err := open.copy(name, f); err != nil {
+			return err
+		}
+	}
+	sockets := map[string]string{argv.Console: consoleSocket, argv.Monitor: monitor}
 	for port := range wire.Ports {
-		names = append(names, wire.Socket(port))
+		sockets[argv.Agent(port)] = wire.Socket(port)
 	}
-	if files, err = m.handListening(files, names...); err != nil {
-		return files, err
+	for name, socket := range sockets {
+		if err := m.handListening(open, name, socket); err != nil {
+			return err
+		}
 	}
 	for _, nic := range r.NICs {
-		taps, err := ends.OpenTap(nic, r.KindOf(nic), 1)
+		queues, err := ends.OpenTap(nic, r.KindOf(nic), 1)
 		if err != nil {
-			return files, err
+			return err
 		}
-		files = append(files, taps...)
+		for i, f := range queues {
+			open[argv.Tap(nic, i)] = f
+		}
 	}
-	return files, nil
+	return nil
 }
 
 // monitor is the socket of QEMU's monitor, and consoleSocket that of the guest's serial port.
@@ -105,26 +128,25 @@ const (
 	consoleSocket = "console.sock"
 )
 
-// handCopy hands over a file that stays open here.
-func handCopy(files []*os.File, f *os.File) ([]*os.File, error) {
+// copy hands over a file that stays open here.
+func (h handed) copy(name string, f *os.File) error {
 	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {
-		return files, os.NewSyscallError("fcntl", err)
+		return os.NewSyscallError("fcntl", err)
 	}
-	return append(files, os.NewFile(uintptr(fd), f.Name())), nil
+	h[name] = os.NewFile(uintptr(fd), f.Name())
+	return nil
 }
 
-// handListening opens sockets at which QEMU is to listen.
-func (m machine) handListening(files []*os.File, names ...string) ([]*os.File, error) {
-	for _, name := range names {
-		l, f, err := m.listen(name)
-		if err != nil {
-			return files, err
-		}
-		l.Close() //nolint:errcheck // QEMU listens
-		files = append(files, f)
+// handListening opens a socket at which QEMU is to listen.
+func (m machine) handListening(open handed, name, socket string) error {
+	l, f, err := m.listen(socket)
+	if err != nil {
+		return err
 	}
-	return files, nil
+	l.Close() //nolint:errcheck // QEMU listens
+	open[name] = f
+	return nil
 }
 
 // monitor connects to the monitor of a machine.

@@ -1,0 +1,84 @@
+// Package argv writes the command line of QEMU for a node (qemu-system-x86_64(1)): each group of devices has a file. It opens nothing. What QEMU is to find open, a
+// device asks for by name, and gets the number under which QEMU finds it.
+package argv
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"orrery/internal/engine/confine"
+	"orrery/internal/guest/boot"
+	"orrery/internal/image/kernel"
+	"orrery/internal/observe"
+	"orrery/internal/site/spec"
+)
+
+// A Machine is what QEMU is to be.
+type Machine struct {
+	Node  *spec.Node
+	Boot  *kernel.Boot
+	Accel string // observe.KVM or observe.TCG
+	Slots Slots
+}
+
+// Line gives the command line, and the files that it speaks of.
+func (m *Machine) Line() ([]string, *Files, error) {
+	files := &Files{}
+	kernel, err := m.kernel()
+	if err != nil {
+		return nil, nil, err
+	}
+	return slices.Concat(m.itself(), m.memory(), kernel, m.serial(files), m.monitor(files), m.slots(), m.root(files), m.agent(files), m.cards(files)), files, nil
+}
+
+// itself is the machine without any device.
+func (m *Machine) itself() []string {
+	return []string{
+		"-name", "guest=" + m.Node.Site + "/" + m.Node.Name, "-nodefaults", "-no-user-config", "-display", "none", "-monitor", "none",
+		"-sandbox", confine.Sandbox,
+		"-machine", "q35,memory-backend=memory,usb=off,vmport=off", "-accel", m.accelerator(), "-cpu", m.processor(),
+		"-smp", strconv.Itoa(m.Node.Limits.VCPUs()),
+	}
+}
+
+func (m *Machine) accelerator() string {
+	if m.Accel == observe.KVM {
+		return "kvm"
+	}
+	return "tcg,thread=multi,tb-size=64"
+}
+
+// processor is the model that the guest sees. In emulation it is the plainest: each extension that libraries find and use is emulated, too, and a guest boots in two
+// thirds of the processor time that it takes with all that QEMU can emulate. It lacks cmpxchg16b: Linux 6.12 (Debian 13) takes memory by it, and QEMU 7.2 emulates it
+// wrongly now and then, on which every other boot ended with a double fault in kmalloc.
+func (m *Machine) processor() string {
+	switch {
+	case m.Node.VM.CPU != "":
+		return m.Node.VM.CPU
+	case m.Accel == observe.KVM:
+		return "host"
+	}
+	return "qemu64,cx16=off"
+}
+
+// kernel is what the machine boots from, and the command line of the guest's kernel (kernel-parameters.txt), with what orrery-guest is to know.
+func (m *Machine) kernel() ([]string, error) {
+	config := boot.Config{Root: boot.VirtioFS, Hostname: m.Node.Name}
+	for _, nic := range m.Node.NICs {
+		config.NICs = append(config.NICs, boot.NIC{MAC: nic.MAC, Name: nic.Name, Address: nic.Address, Gateway: nic.Gateway, MTU: nic.MTU})
+	}
+	word, err := config.Encode()
+	if err != nil {
+		return nil, err
+	}
+	// A kernel that panics begins anew. Names of cards are given by orrery-guest. Nobody logs in at a console, and there is no screen.
+	line := strings.Join([]string{"console=ttyS0", "quiet", "panic=10", "net.ifnames=0", "systemd.getty_auto=no", "systemd.mask=getty@tty1.service", word}, " ")
+	return []string{"-kernel", m.Boot.Kernel, "-initrd", m.Boot.Initramfs, "-append", line}, nil
+}
+
+// listening is a socket that QEMU is handed listening. Nobody is waited for.
+func listening(id string, fd int) string {
+	return fmt.Sprintf("socket,id=%s,fd=%d,server=on,wait=off", id, fd)
+}

@@ -1,0 +1,130 @@
+package argv
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"orrery/internal/guest/boot"
+	"orrery/internal/image/kernel"
+	"orrery/internal/observe"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+	"orrery/internal/site/spec"
+	"orrery/internal/wire"
+)
+
+func someNode() *spec.Node {
+	return &spec.Node{
+		Site: "karoo", Name: "db", ID: 101, Engine: site.KVM, Kernel: "abc", Limits: site.Limits{Cpus: 1.5, Memory: 256 << 20},
+		NICs: []spec.NIC{
+			{Network: "lan", Name: "eth0", HostEnd: "orv1", MAC: "02:00:00:00:00:01", Address: "10.1.0.2/24", Gateway: "10.1.0.1", MTU: 1500},
+			{Network: "fast", Name: "eth1", HostEnd: "orv2", MAC: "02:00:00:00:00:02", Address: "10.2.0.2/24", MTU: 9000},
+		},
+	}
+}
+
+var someBoot = &kernel.Boot{Kernel: "/store/abc/vmlinux", Initramfs: "/store/abc/initramfs"}
+
+// TestLine: the whole command line of a machine. What is changed here changes what guests see.
+func TestLine(t *testing.T) {
+	args, _, err := (&Machine{Node: someNode(), Boot: someBoot, Accel: observe.TCG}).Line()
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden, err := os.ReadFile("testdata/line")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(args, "\n") + "\n"; got != string(golden) {
+		t.Errorf("got\n%s", got)
+	}
+}
+
+// TestLineOf: what the site file and the host decide.
+func TestLineOf(t *testing.T) {
+	has := func(n *spec.Node, accel string, want ...string) {
+		t.Helper()
+		args, _, err := (&Machine{Node: n, Boot: someBoot, Accel: accel}).Line()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := 0; i+1 < len(args); i++ {
+			if slices.Equal(args[i:i+2], want) {
+				return
+			}
+		}
+		t.Errorf("%q is not in %q", want, args)
+	}
+	n := someNode()
+	has(n, observe.KVM, "-accel", "kvm")
+	has(n, observe.KVM, "-cpu", "host")
+	has(n, observe.TCG, "-cpu", "qemu64,cx16=off")
+	n.VM = site.VM{CPU: "Nehalem", Model: site.E1000}
+	has(n, observe.KVM, "-cpu", "Nehalem")
+	has(n, observe.TCG, "-device", "e1000,id=card-lan,netdev=card-lan,mac=02:00:00:00:00:01,romfile=")
+	n.Limits = site.Limits{}
+	has(n, observe.TCG, "-smp", "1")
+	has(n, observe.TCG, "-m", "524288K")
+}
+
+// TestTooMuch: what does not go onto the kernel's command line is an error, and not cut off.
+func TestTooMuch(t *testing.T) {
+	n := someNode()
+	for range 20 {
+		n.NICs = append(n.NICs, n.NICs[0])
+	}
+	if _, _, err := (&Machine{Node: n, Boot: someBoot, Accel: observe.TCG}).Line(); problem.Exit(err) != int(problem.Mistake) {
+		t.Error(err)
+	}
+}
+
+// TestFiles: each file has a number of its own, from the first on.
+func TestFiles(t *testing.T) {
+	args, files, err := (&Machine{Node: someNode(), Boot: someBoot, Accel: observe.TCG}).Line()
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := files.Names()
+	if want := 4 + wire.Ports + 2; len(names) != want || len(slices.Compact(slices.Sorted(slices.Values(names)))) != want {
+		t.Errorf("%d files, not %d: %q", len(names), want, names)
+	}
+	for i, name := range names {
+		if !slices.ContainsFunc(args, func(arg string) bool { return slices.Contains(strings.Split(arg, ","), fmt.Sprint("fd=", first+i)) }) {
+			t.Errorf("nothing uses file %d, %s", first+i, name)
+		}
+	}
+}
+
+// TestSlots: what can come and go has a slot of its own, some are left, and a machine that takes another's place has its devices where that had them.
+func TestSlots(t *testing.T) {
+	m := &Machine{Node: someNode(), Boot: someBoot}
+	m.Node.NICs = append(m.Node.NICs, m.Node.NICs[0], m.Node.NICs[0], m.Node.NICs[0])
+	m.Node.NICs[2].Network, m.Node.NICs[3].Network, m.Node.NICs[4].Network = "c", "d", "e"
+	if m.number() != 16 || m.at("card-e") != ",bus=slot4" || m.at("nothing") != "" {
+		t.Error(m.number(), m.at("card-e"), m.at("nothing"))
+	}
+	m.Slots = Slots{Number: 8, Taken: map[string]int{"card-lan": 2, "card-d": 0}}
+	if got := m.taken(); m.number() != 8 || !maps.Equal(got, map[string]int{"card-d": 0, "card-fast": 1, "card-lan": 2, "card-c": 3, "card-e": 4}) {
+		t.Error(m.number(), got)
+	}
+	m.Node.VM.Model = site.E1000 // knows nothing of PCI Express
+	if got := m.at("card-lan"); got != "" {
+		t.Error(got)
+	}
+}
+
+// TestKernelLine: the guest is told what it is to know.
+func TestKernelLine(t *testing.T) {
+	line, err := (&Machine{Node: someNode(), Boot: someBoot}).kernel()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := boot.Decode(line[5])
+	if err != nil || c.Root != boot.VirtioFS || c.Hostname != "db" || len(c.NICs) != 2 || c.NICs[1] != (boot.NIC{MAC: "02:00:00:00:00:02", Name: "eth1", Address: "10.2.0.2/24", MTU: 9000}) {
+		t.Errorf("%+v, %v", c, err)
+	}
+}

@@ -1,0 +1,24 @@
+package kvm
+
+import (
+	"strings"
+	"testing"
+
+	"orrery/internal/image/kernel"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+	"orrery/internal/site/spec"
+)
+
+// TestDrives: a card for which the guest's kernel has no driver is told before the machine starts.
+func TestDrives(t *testing.T) {
+	n, none := &spec.Node{Name: "db", NICs: []spec.NIC{{Name: "eth0"}}}, &kernel.Boot{}
+	must(t, drives(n, none))
+	n.VM.Model = site.RTL8139
+	if err := drives(n, none); problem.Exit(err) != int(problem.Unable) || !strings.Contains(err.Error(), "8139cp") {
+		t.Error(err)
+	}
+	must(t, drives(n, &kernel.Boot{Modules: []string{"8139cp"}}))
+	n.NICs = nil
+	must(t, drives(n, none))
+}
