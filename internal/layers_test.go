@@ -62,8 +62,8 @@ var layers = [][]string{
 var within = [][]string{
 	{"site/selector", "site/render", "site/spec", "site/twin", "site/check", "site/inventory", "site/sitefile"},
 	{"site/spec", "observe"},
-	{"engine", "engine/nodedir"},
-	{"engine/process", "engine/cgroup", "engine/confine"},
+	{"engine", "engine/nodedir", "engine/agents"},
+	{"engine/process", "engine/cgroup", "engine/confine", "engine/agents"},
 	{"plan", "plan/release"},
 }
 

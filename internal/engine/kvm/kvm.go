@@ -16,6 +16,7 @@ import (
 	"sync"
 
 	"orrery/internal/engine"
+	"orrery/internal/engine/agents"
 	"orrery/internal/engine/cgroup"
 	"orrery/internal/engine/nodedir"
 	"orrery/internal/host"
@@ -23,12 +24,13 @@ import (
 	"orrery/internal/image"
 	"orrery/internal/observe"
 	"orrery/internal/problem"
+	"orrery/internal/wire"
 )
 
 // Engine makes nodes with QEMU. What is done to one that does not run, Nodes do.
 type Engine struct {
 	*nodedir.Nodes
-	agents agents
+	agents agents.Agents
 	accel  func() (accel string, why error)
 }
 
@@ -113,15 +115,17 @@ func (m machine) freezing() string { return m.File("freezing") }
 func (e *Engine) Cgroup(ref engine.Ref) string { return e.machine(ref).group().Name() }
 
 // Runner runs commands in a running node by its agent.
-func (e *Engine) Runner(ref engine.Ref) host.Runner { return runner{e, ref} }
+func (e *Engine) Runner(ref engine.Ref) host.Runner {
+	return agents.Runner{Name: ref.Name, Agent: func(ctx context.Context) (*wire.Client, error) { return e.client(ctx, ref) }}
+}
 
 // client gives the connection of this process to the agent of a running node.
-func (e *Engine) client(ctx context.Context, ref engine.Ref) (*agent, error) {
+func (e *Engine) client(ctx context.Context, ref engine.Ref) (*wire.Client, error) {
 	m := e.machine(ref)
 	if !m.running() {
 		return nil, engine.NotRunning(ref)
 	}
-	return e.agents.of(ctx, m)
+	return e.agents.Of(ctx, m.ref, m.run)
 }
 
 // lackOf says what a host lacks for virtual machines.

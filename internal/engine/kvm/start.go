@@ -136,7 +136,7 @@ func (e *Engine) awaitGuest(ctx context.Context, m machine, accel string) error 
 			fail(errors.New("it was switched off before its agent answered"))
 		}
 	}()
-	agent, err := e.agents.of(waiting, m)
+	agent, err := e.agents.Of(waiting, m.ref, m.run)
 	if err != nil {
 		if why := context.Cause(waiting); why != nil {
 			err = why

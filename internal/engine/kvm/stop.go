@@ -89,7 +89,7 @@ func (e *Engine) Destroy(ctx context.Context, ref engine.Ref) error {
 
 // tidy removes what a machine had while it ran: links, their guards, sockets, the control group.
 func (e *Engine) tidy(ctx context.Context, m machine) error {
-	e.agents.leave(m.ref)
+	e.agents.Leave(m.ref)
 	r, err := m.Read()
 	if err != nil {
 		r = &nodedir.Record{} // it is half made, or not there

@@ -1,4 +1,5 @@
-package kvm
+// Package agents reaches the agents of virtual machines, whatever runs those: each process of the host has one connection to a machine, for all that it asks of it.
+package agents
 
 import (
 	"context"
@@ -8,11 +9,8 @@ import (
 	"orrery/internal/wire"
 )
 
-// An agent is a connection of this process to that of a guest.
-type agent = wire.Client
-
-// agents are those that this process has: one for each machine, for all that it asks of it.
-type agents struct {
+// Agents are those to which this process has a connection.
+type Agents struct {
 	mutex sync.Mutex
 	all   map[engine.Ref]*slot
 }
@@ -20,12 +18,12 @@ type agents struct {
 // slot is the place of one, held while it is being found.
 type slot struct {
 	mutex sync.Mutex
-	agent *agent
+	agent *wire.Client
 }
 
-// of gives the agent of a machine, which may have to boot yet.
-func (a *agents) of(ctx context.Context, m machine) (*agent, error) {
-	s := a.slot(m.ref)
+// Of gives the agent of a machine, which may have to boot yet, and whose sockets are in a directory.
+func (a *Agents) Of(ctx context.Context, ref engine.Ref, dir string) (*wire.Client, error) {
+	s := a.slot(ref)
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	if s.agent != nil {
@@ -35,7 +33,7 @@ func (a *agents) of(ctx context.Context, m machine) (*agent, error) {
 		_ = s.agent.Close() // the guest has begun anew
 		s.agent = nil
 	}
-	c, err := wire.Enter(ctx, m.run)
+	c, err := wire.Enter(ctx, dir)
 	if err != nil {
 		return nil, err
 	}
@@ -43,7 +41,7 @@ func (a *agents) of(ctx context.Context, m machine) (*agent, error) {
 	return c, nil
 }
 
-func (a *agents) slot(ref engine.Ref) *slot {
+func (a *Agents) slot(ref engine.Ref) *slot {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
 	if a.all == nil {
@@ -55,8 +53,8 @@ func (a *agents) slot(ref engine.Ref) *slot {
 	return a.all[ref]
 }
 
-// leave ends the connection to a machine.
-func (a *agents) leave(ref engine.Ref) {
+// Leave ends the connection to a machine.
+func (a *Agents) Leave(ref engine.Ref) {
 	s := a.slot(ref)
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
