@@ -29,7 +29,7 @@ var layers = [][]string{
 	{"image/rootfs", "image/archive", "image/access", "network/ends"},
 	{"image", "role", "network", "volume", "secret", "journal"},
 	{"hook"},
-	{"engine", "engine/nodedir", "engine/process", "engine/cgroup", "engine/confine", "engine/kvm/qmp"},
+	{"engine", "engine/nodedir", "engine/process", "engine/cgroup", "engine/confine", "engine/disk", "engine/kvm/qmp"},
 	{"engine/lxc", "engine/kvm", "engine/fake", "engine/enginetest"},
 	{"engine/all"},
 	{"snapshot"},
@@ -63,7 +63,7 @@ var within = [][]string{
 	{"site/selector", "site/render", "site/spec", "site/twin", "site/check", "site/inventory", "site/sitefile"},
 	{"site/spec", "observe"},
 	{"engine", "engine/nodedir", "engine/agents"},
-	{"engine/process", "engine/cgroup", "engine/confine", "engine/agents"},
+	{"engine/process", "engine/cgroup", "engine/confine", "engine/agents", "engine/disk"},
 	{"plan", "plan/release"},
 }
 

@@ -1,0 +1,120 @@
+package disk
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strings"
+
+	"orrery/internal/host"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+	"orrery/internal/tree"
+	"orrery/internal/visible"
+)
+
+// deviceMark is the file that says which file system the node has on its device.
+const deviceMark = "device"
+
+// PrepareRoot makes the disk on which a machine keeps what it writes, unless it is there. Dir is where the node keeps its files. A device on which there is something of
+// somebody else stays as it is.
+func (d *Disk) PrepareRoot(ctx context.Context, dir string) error {
+	if !d.Drive.IsDevice() {
+		return d.Make(ctx, true)
+	}
+	f, err := d.Open() // nobody else has it
+	if err != nil {
+		return err
+	}
+	if err := f.Close(); err != nil {
+		return err
+	}
+	has, err := d.content(ctx)
+	if err != nil {
+		return err
+	}
+	mark := filepath.Join(dir, deviceMark)
+	switch id, err := tree.ReadFile(mark, 100); {
+	case err == nil && string(id) == has["UUID"]:
+		return nil
+	case err == nil:
+		return d.refused("no longer has what node %s wrote on it, but %s", d.Node, told(has)).Try("correct the path, or make the node anew: orrery down %s, orrery up", d.Node)
+	case !errors.Is(err, fs.ErrNotExist):
+		return d.failed(err, "cannot be told from others")
+	}
+	if len(has) > 0 && has["LABEL"] != site.RootDisk {
+		return problem.New(problem.Mistake, "node %s: the device is not empty, but has %s", d.Node, told(has)).At(d.Path).
+			Try("correct the path; if nothing on it is needed: wipefs -a %s", d.Path)
+	}
+	id := newUUID()
+	if err := format(ctx, d.Path, site.RootDisk, "-U", id); err != nil {
+		return d.failed(err, "cannot be formatted")
+	}
+	return host.WriteFile(host.File{Path: mark, Content: []byte(id), Mode: 0o600})
+}
+
+// Leave takes the node's mark off a device that the node has had, so that another may have it. What is on it is no longer found.
+func (d *Disk) Leave(ctx context.Context, dir string) error {
+	id, err := tree.ReadFile(filepath.Join(dir, deviceMark), 100)
+	if err != nil {
+		return nil // it never came to have it
+	}
+	has, err := d.content(ctx)
+	if err != nil || has["UUID"] != string(id) {
+		return nil // it is not there, or another's
+	}
+	if err := ours(ctx, wipefs, "-q", "-a", d.Path); err != nil {
+		return d.failed(err, "cannot be wiped")
+	}
+	return nil
+}
+
+// content gives what blkid(8) finds on a device; nothing, if it is empty.
+func (d *Disk) content(ctx context.Context) (map[string]string, error) {
+	const nothing, most = 2, 16 << 10
+	path, err := blkid.path()
+	if err != nil {
+		return nil, err
+	}
+	out, err := host.Output(ctx, host.Local{Name: "host"}, host.Command{Args: []string{path, "-p", "-o", "export", d.Path}, Env: []string{"LC_ALL=C"}}, most)
+	var run *host.RunError
+	if errors.As(err, &run) && run.Status == nothing {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, d.failed(err, "cannot be looked at")
+	}
+	all := map[string]string{}
+	for line := range strings.Lines(string(out)) {
+		if key, value, ok := strings.Cut(strings.TrimSpace(line), "="); ok && key != "DEVNAME" {
+			all[key] = value
+		}
+	}
+	return all, nil
+}
+
+// told says what is on a device.
+func told(has map[string]string) string {
+	kind := has["TYPE"]
+	if kind == "" {
+		kind = has["PTTYPE"]
+	}
+	if kind == "" {
+		return "something else"
+	}
+	if label := has["LABEL"]; label != "" {
+		kind += " " + label
+	}
+	return visible.Line(kind)
+}
+
+// newUUID is one of version 4.
+func newUUID() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails
+	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+}

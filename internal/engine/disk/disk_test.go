@@ -1,0 +1,231 @@
+package disk
+
+import (
+	"encoding/binary"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"orrery/internal/engine/cgroup"
+	"orrery/internal/engine/confine"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+	"orrery/test/need"
+)
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func some(t *testing.T, kind string, size int64) *Disk {
+	t.Helper()
+	return Of("db", t.TempDir(), site.Drive{Name: "data", Disk: kind, Size: size})
+}
+
+// on is what a file takes of the host, in bytes.
+func on(t *testing.T, path string) int64 {
+	t.Helper()
+	var st unix.Stat_t
+	must(t, unix.Stat(path, &st))
+	return st.Blocks * 512
+}
+
+// TestMake: a file is as large as the guest is to see it, and takes next to nothing of the host. It is made once.
+func TestMake(t *testing.T) {
+	for _, kind := range []string{site.QCow2, site.RawFile} {
+		d := some(t, kind, 1<<30)
+		must(t, d.Make(t.Context(), false))
+		f, err := d.Open()
+		must(t, err)
+		must(t, f.Close())
+		if takes := on(t, d.Path); takes > 1<<20 {
+			t.Errorf("%s: an empty disk takes %d bytes", kind, takes)
+		}
+		must(t, os.WriteFile(d.Path, []byte("what a guest wrote"), 0o600))
+		must(t, d.Make(t.Context(), false))
+		if text, _ := os.ReadFile(d.Path); string(text) != "what a guest wrote" {
+			t.Errorf("%s: it was made anew", kind)
+		}
+	}
+}
+
+// TestMakeFilesystem: a disk with a file system is as small, and what a run that was killed has left is no disk.
+func TestMakeFilesystem(t *testing.T) {
+	for _, p := range []program{qemuImg, mke2fs} {
+		if _, err := p.path(); err != nil {
+			t.Skip(err)
+		}
+	}
+	for _, kind := range []string{site.QCow2, site.RawFile} {
+		d := some(t, kind, 1<<30)
+		must(t, os.WriteFile(d.Path+".new", []byte("half"), 0o600))
+		must(t, d.Make(t.Context(), true))
+		if takes := on(t, d.Path); takes > 4<<20 {
+			t.Errorf("%s: an empty file system takes %d bytes", kind, takes)
+		}
+		raw := d.Path
+		if kind == site.QCow2 {
+			raw = filepath.Join(t.TempDir(), "raw")
+			must(t, exec.Command("qemu-img", "convert", "-f", "qcow2", "-O", "raw", d.Path, raw).Run()) //nolint:gosec // a test
+		}
+		if out, err := exec.Command("e2fsck", "-fn", raw).CombinedOutput(); err != nil { //nolint:gosec // a test
+			t.Errorf("%s: %v\n%s", kind, err, out)
+		}
+		entries, err := os.ReadDir(filepath.Dir(d.Path))
+		if must(t, err); len(entries) != 1 {
+			t.Errorf("%s: left are %v", kind, entries)
+		}
+	}
+}
+
+// TestMissingPrograms: what the host lacks is told with its package.
+func TestMissingPrograms(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	d := some(t, site.RawFile, 1<<26)
+	if err := d.Make(t.Context(), true); problem.Exit(err) != int(problem.Unable) || !strings.Contains(err.Error(), "mke2fs") || !strings.Contains(err.Error(), "e2fsprogs") {
+		t.Error(err)
+	}
+	d = some(t, site.QCow2, 1<<26)
+	must(t, d.Make(t.Context(), false))
+	if err := d.Check(t.Context(), confine.Cell{}, cgroup.Of("it-disk", 1)); problem.Exit(err) != int(problem.Unable) || !strings.Contains(err.Error(), "qemu-utils") {
+		t.Error(err)
+	}
+}
+
+// TestRefused: what QEMU is not given.
+func TestRefused(t *testing.T) {
+	patch := func(at int64, bytes ...byte) func(*testing.T, *Disk) {
+		return func(t *testing.T, d *Disk) {
+			f, err := os.OpenFile(d.Path, os.O_RDWR, 0)
+			must(t, err)
+			_, err = f.WriteAt(bytes, at)
+			must(t, err)
+			must(t, f.Close())
+		}
+	}
+	for what, try := range map[string]struct {
+		kind string
+		harm func(*testing.T, *Disk)
+		want string
+	}{
+		"a backing file":      {site.QCow2, patch(8, binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint64(nil, 512), 11)...), "backing file"},
+		"data in a file":      {site.QCow2, patch(79, 1<<2), "another file"},
+		"known to be damaged": {site.QCow2, patch(79, 1<<1), "damaged"},
+		"cut off":             {site.QCow2, func(t *testing.T, d *Disk) { must(t, os.Truncate(d.Path, 100<<10)) }, "tables"},
+		"another format":      {site.QCow2, func(t *testing.T, d *Disk) { must(t, os.WriteFile(d.Path, make([]byte, 4096), 0o600)) }, "no qcow2 image"},
+		"gone":                {site.RawFile, func(t *testing.T, d *Disk) { must(t, os.Remove(d.Path)) }, "not there"},
+		"a link": {site.RawFile, func(t *testing.T, d *Disk) {
+			must(t, os.Remove(d.Path))
+			must(t, os.Symlink("/etc/passwd", d.Path))
+		}, "cannot be opened"},
+		"no file": {site.RawFile, func(t *testing.T, d *Disk) {
+			must(t, os.Remove(d.Path))
+			must(t, unix.Mkfifo(d.Path, 0o600))
+		}, "no file"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			d := some(t, try.kind, 1<<26)
+			must(t, d.Make(t.Context(), false))
+			try.harm(t, d)
+			f, err := d.Open()
+			if f != nil || err == nil || !strings.Contains(err.Error(), try.want) || !strings.Contains(err.Error(), "db") {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+}
+
+// TestSizes: a disk becomes larger, never smaller.
+func TestSizes(t *testing.T) {
+	d := some(t, site.RawFile, 1<<26)
+	must(t, d.Make(t.Context(), false))
+	d.Drive.Size = 1 << 27
+	f, err := d.Open()
+	must(t, err)
+	must(t, f.Close())
+	if info, err := os.Stat(d.Path); err != nil || info.Size() != 1<<27 {
+		t.Errorf("%v, %v", info.Size(), err)
+	}
+	for _, kind := range []string{site.RawFile, site.QCow2} {
+		d = some(t, kind, 1<<27)
+		must(t, d.Make(t.Context(), false))
+		d.Drive.Size = 1 << 26
+		if _, err := d.Open(); problem.Exit(err) != int(problem.Mistake) || !strings.Contains(err.Error(), "128MiB") {
+			t.Errorf("%s: %v", kind, err)
+		}
+	}
+}
+
+// TestCheck: qemu-img, as nobody and in a cell, tells an image whose tables are wrong from one that is sound.
+func TestCheck(t *testing.T) {
+	need.Integration(t)
+	if _, err := qemuImg.path(); err != nil {
+		t.Skip(err)
+	}
+	in := cgroup.Of("it-disk", 1)
+	t.Cleanup(func() { cgroup.Remove(in); cgroup.RemoveEmpty("it-disk") })
+	d := some(t, site.QCow2, 1<<26)
+	must(t, d.Make(t.Context(), false))
+	cell := confine.Cell{At: t.TempDir(), User: 1_900_065_536}
+	must(t, d.Check(t.Context(), cell, in))
+	f, err := os.OpenFile(d.Path, os.O_RDWR, 0)
+	must(t, err)
+	_, err = f.WriteAt(binary.BigEndian.AppendUint64(nil, 1<<63|1<<40), 3<<16) // its first table of tables, far beyond the end
+	must(t, err)
+	must(t, f.Close())
+	if err := d.Check(t.Context(), cell, in); err == nil || !strings.Contains(err.Error(), "is damaged") || !strings.Contains(err.Error(), "qemu-img check -r all") {
+		t.Error(err)
+	}
+}
+
+// TestDevices: a device that has something of somebody else on it is left alone, one that is in use, too; and a node wipes no more than its own.
+func TestDevices(t *testing.T) {
+	need.Integration(t)
+	file := filepath.Join(t.TempDir(), "device")
+	must(t, os.WriteFile(file, nil, 0o600))
+	must(t, os.Truncate(file, 1<<26))
+	out, err := exec.Command("losetup", "--find", "--show", file).Output() //nolint:gosec // a test
+	if err != nil {
+		t.Skip("this machine has no loop devices")
+	}
+	device := strings.TrimSpace(string(out))
+	t.Cleanup(func() { _ = exec.Command("losetup", "-d", device).Run() }) //nolint:gosec // a test
+	dir := t.TempDir()
+	d := Of("db", dir, site.Drive{Name: site.RootDisk, Disk: device})
+
+	must(t, format(t.Context(), device, "precious"))
+	if err := d.PrepareRoot(t.Context(), dir); problem.Exit(err) != int(problem.Mistake) || !strings.Contains(err.Error(), "ext4 precious") || !strings.Contains(err.Error(), "wipefs -a "+device) {
+		t.Errorf("a file system of somebody else: %v", err)
+	}
+	must(t, d.Leave(t.Context(), dir))
+	if has, err := d.content(t.Context()); err != nil || has["LABEL"] != "precious" {
+		t.Errorf("it has %v, %v", has, err)
+	}
+	must(t, exec.Command("wipefs", "-qa", device).Run()) //nolint:gosec // a test
+	must(t, d.PrepareRoot(t.Context(), dir))
+	has, err := d.content(t.Context())
+	must(t, err)
+	must(t, d.PrepareRoot(t.Context(), dir))
+	if again, err := d.content(t.Context()); err != nil || again["UUID"] != has["UUID"] || has["LABEL"] != site.RootDisk {
+		t.Errorf("it was formatted again: %v, %v", again, err)
+	}
+
+	f, err := d.Open()
+	must(t, err)
+	other := Of("web", t.TempDir(), d.Drive)
+	if _, err := other.Open(); err == nil || !strings.Contains(err.Error(), "in use") {
+		t.Errorf("another machine has it: %v", err)
+	}
+	must(t, f.Close())
+	must(t, d.Leave(t.Context(), dir))
+	if has, err := d.content(t.Context()); err != nil || len(has) > 0 {
+		t.Errorf("left is %v, %v", has, err)
+	}
+}

@@ -1,0 +1,90 @@
+package disk
+
+import (
+	"errors"
+	"os"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+
+	"orrery/internal/image/foreign"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+)
+
+// Open opens a disk for a machine, which is to be handed it open. Nobody else has it then: a device is claimed as long as it is open, a file is locked by QEMU. An
+// image that names other files of the host is refused, and so is one of another format or damaged. A file that is smaller than it is to be is given more room, a raw
+// one here and an image by QEMU.
+func (d *Disk) Open() (*os.File, error) {
+	flags := unix.O_RDWR | unix.O_CLOEXEC | unix.O_NOFOLLOW | unix.O_NONBLOCK
+	if d.Drive.IsDevice() { // such as /dev/vg/lv, which is a link
+		flags = flags&^unix.O_NOFOLLOW | unix.O_EXCL
+	}
+	fd, err := unix.Open(d.Path, flags, 0)
+	switch {
+	case errors.Is(err, unix.EBUSY):
+		return nil, d.refused("is in use: it is mounted on this host, or another machine has it").Try("lsblk -f %s tells by whom; give node %s another", d.Path, d.Node)
+	case errors.Is(err, unix.ENOENT):
+		return nil, d.refused("is not there").Try("make it, or correct the site file")
+	case err != nil:
+		return nil, d.failed(&os.PathError{Op: "open", Path: d.Path, Err: err}, "cannot be opened")
+	}
+	f := os.NewFile(uintptr(fd), d.Path)
+	if err := d.look(f); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+func (d *Disk) look(f *os.File) error {
+	var st unix.Stat_t
+	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
+		return d.failed(os.NewSyscallError("fstat", err), "cannot be looked at")
+	}
+	switch kind := st.Mode & unix.S_IFMT; {
+	case d.Drive.IsDevice() && kind != unix.S_IFBLK:
+		return d.refused("is no block device").Try(`write disk = "raw" for a file, or the path of a disk, a partition or a logical volume`)
+	case d.Drive.IsDevice():
+		return nil
+	case kind != unix.S_IFREG:
+		return d.refused("is no file").Try("orrery up makes the node anew, if you remove it first: orrery down %s", d.Node)
+	case d.Drive.Disk == site.RawFile:
+		return d.grow(f, st.Size)
+	}
+	is, err := foreign.Inspect("disk.qcow2", f, st.Size)
+	var refused *foreign.Refusal
+	switch {
+	case errors.As(err, &refused):
+		return d.refused("is not used: %s", refused.What).Try("%s; or orrery snapshot restore, or make node %s anew", refused.Cure, d.Node)
+	case err != nil:
+		return d.failed(err, "cannot be read")
+	}
+	return d.notLess(is.Size)
+}
+
+// grow gives a raw file the room that it is to have.
+func (d *Disk) grow(f *os.File, has int64) error {
+	if err := d.notLess(has); err != nil || has == d.Drive.Size {
+		return err
+	}
+	if err := f.Truncate(d.Drive.Size); err != nil {
+		return d.failed(err, "cannot be made larger")
+	}
+	return nil
+}
+
+// notLess refuses to take from a disk what the guest has.
+func (d *Disk) notLess(has int64) error {
+	if has <= d.Drive.Size {
+		return nil
+	}
+	return problem.New(problem.Mistake, "node %s: disk %s has %s, and is to have %s", d.Node, d.Drive.Name, inMiB(has), inMiB(d.Drive.Size)).At(d.Path).
+		Try("a disk does not become smaller: write size = %q or more, or make node %s anew", inMiB(has), d.Node)
+}
+
+func inMiB(n int64) string {
+	if n%(1<<30) == 0 {
+		return strconv.FormatInt(n>>30, 10) + "GiB"
+	}
+	return strconv.FormatInt((n+1<<20-1)>>20, 10) + "MiB"
+}
