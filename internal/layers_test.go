@@ -23,7 +23,7 @@ var layers = [][]string{
 	{"plan", "plan/release"},
 	{"host"},
 	{"host/qemu", "host/xl"},
-	{"host/doctor", "host/later", "host/runnertest", "cargo", "wire"},
+	{"host/doctor", "host/later", "host/login", "host/runnertest", "cargo", "wire"},
 	{"guest/agent"},
 	{"relay"},
 	{"image/rootfs", "image/archive", "image/access", "network/ends"},
