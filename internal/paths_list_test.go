@@ -42,6 +42,7 @@ var paths = map[string]string{
 	"internal/apply/local/worker.go":        ofOwn,
 	"internal/apply/local/host.go":          ofOwn,
 	"internal/apply/local/hostkey.go":       ofOwn,
+	"internal/host/login/key.go":            ofOwn,
 	"internal/apply/local/releases.go":      ofOwn,
 	"internal/apply/local/saver.go":         ofNode,
 	"internal/backup/vault/archive.go":      ofNamed,
