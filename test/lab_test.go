@@ -58,6 +58,7 @@ type answer struct {
 				Setting string
 				Again   string
 				Missing string
+				Summary *struct{ Median float64 }
 				Ratio   *struct {
 					Value, Low, High float64
 					Verdict          string

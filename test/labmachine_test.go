@@ -21,6 +21,7 @@ again     = "none"
 
 [setting.virtio]
 engine = "kvm"
+memory = "256MiB"
 
 [setting.e1000]
 engine  = "kvm"
@@ -33,6 +34,13 @@ kind    = "command"
 limit   = "2m"
 command = "sed 's/^processor.*: /processor /' /proc/cpuinfo | grep -c '^processor '"
 figures = [{ name = "processors", unit = "1", better = "neither", regex = "([0-9]+)" }]
+
+[test.words]
+kind    = "command"
+copies  = 2
+only    = ["virtio"]
+command = ["seq", "1000", "1000"]
+figures = [{ name = "words", unit = "1/s", better = "neither", regex = "([0-9]+)" }]
 
 [test.net]
 kind    = "net"
@@ -69,7 +77,7 @@ func TestLabMachines(t *testing.T) {
 	if len(facts.Emulated) > 0 {
 		suffix = " (emulated)"
 	}
-	measured := map[string]int{}
+	measured, pairs := map[string]int{}, 0.0
 	for _, test := range s.answer(bundle).Tests {
 		if len(test.Failures) > 0 {
 			t.Errorf("%s: %+v", test.Name, test.Failures)
@@ -79,13 +87,22 @@ func TestLabMachines(t *testing.T) {
 				if c.Missing == "" {
 					measured[c.Setting]++
 				}
+				if f.Name == "words" && c.Setting == "virtio"+suffix && c.Summary != nil {
+					pairs = c.Summary.Median
+				}
 			}
 		}
 	}
-	for _, setting := range []string{"virtio", "e1000"} {
-		if n := measured[setting+suffix]; n < 2 || n != measured["bare"] {
-			t.Errorf("%s%s was measured in %d figures: %v", setting, suffix, n, measured)
+	for setting, want := range map[string]int{"virtio": 3, "e1000": 2, "bare": 3} {
+		if setting != "bare" {
+			setting += suffix
 		}
+		if measured[setting] != want {
+			t.Errorf("%s was measured in %d figures: %v", setting, measured[setting], measured)
+		}
+	}
+	if pairs != 2000 {
+		t.Errorf("two machines at once give %v, not the sum of both", pairs)
 	}
 	head := string(read("bundle.json", nil))
 	s.run("lab", "compare", bundle, bundle).want(0, regexp.QuoteMeta("virtio"+suffix))

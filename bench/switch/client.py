@@ -26,11 +26,33 @@ WantedBy=multi-user.target
 """
 
 
+# A role of Orrery with that service.
+ROLE = """\
+[[file]]
+path = "/usr/local/bin/echo-bench"
+source = "echo"
+mode = "0755"
+[[file]]
+path = "/etc/systemd/system/echo.service"
+source = "echo.service"
+[[service]]
+name = "echo.service"
+[[health]]
+tcp = 7007
+"""
+
+
+def files(address):
+    """The files of the role, by name."""
+    with open(f"{PROGRAMS}/echo", "rb") as file:
+        return {"echo": file.read(), "echo.service": echo_unit(address).encode()}
+
+
 class Client:
-    def __init__(self, bridge, address):
+    def __init__(self, bridge, address, slower=1):
         # What is measured is the nodes' outage, not how long the client has to wait for a processor.
         # Not at real-time priority: it never rests, and the kernel would hold it back for a part of each second.
-        self.process = subprocess.Popen(["unshare", "--net", "nice", "-n", "-15", f"{PROGRAMS}/client"],
+        self.process = subprocess.Popen(["unshare", "--net", "nice", "-n", "-15", f"{PROGRAMS}/client", str(slower)],
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.say("begin")  # it answers when it is in its place
         place = str(self.process.pid)

@@ -28,7 +28,8 @@ func (r *Run) copies(ctx context.Context, round int, u *Unit, name string) []bun
 		return []bundle.Trial{{Round: round, Instance: r.instance, Slot: r.slot, Setting: name, Test: u.Title, Began: now, Ended: now,
 			Error: fmt.Sprintf("setting %s can be had %d times at once, not %d: its interface is in one node only", name, len(near), u.Copies)}}
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, u.patience(), problem.New(problem.Failed, "it took more than %s", u.patience()).
+	patience := u.patience(near[0])
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, problem.New(problem.Failed, "it took more than %s", patience).
 		Try("give the test a longer limit"))
 	defer cancel()
 	gate := newBarrier(u.Copies)
@@ -100,12 +101,19 @@ func (u *Unit) fits(result test.Result) error {
 	return nil
 }
 
-// patience is after how long a trial is ended.
-func (u *Unit) patience() time.Duration {
-	if u.Limit > 0 {
+// emulating is how many times as long a trial may take where processors are emulated, copies of it included, which share those of the host.
+const emulating = 10
+
+// patience is after how long a trial in a place is ended.
+func (u *Unit) patience(in *place.Place) time.Duration {
+	patience := max(time.Minute, 10*u.Time())
+	switch {
+	case u.Limit > 0:
 		return u.Limit
+	case in.Emulated:
+		return emulating * patience
 	}
-	return max(time.Minute, 10*u.Time())
+	return patience
 }
 
 // explain gives why a trial failed, and the end of what a command printed if one failed.

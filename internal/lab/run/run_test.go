@@ -246,3 +246,15 @@ func TestCheck(t *testing.T) {
 		t.Errorf("all settings are ill: %v", err)
 	}
 }
+
+// TestPatience: a trial may take ten times what it should, ten times that where processors are emulated, or as long as the experiment says.
+func TestPatience(t *testing.T) {
+	fast, slow := &place.Place{}, &place.Place{Emulated: true}
+	u := &Unit{Test: &experiment.Test{Test: &gauge{}}}
+	if u.patience(fast) != time.Minute || u.patience(slow) != 10*time.Minute {
+		t.Errorf("%v, emulated %v", u.patience(fast), u.patience(slow))
+	}
+	if u.Limit = time.Second; u.patience(fast) != u.Limit || u.patience(slow) != u.Limit {
+		t.Errorf("with a limit %v, emulated %v", u.patience(fast), u.patience(slow))
+	}
+}

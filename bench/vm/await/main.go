@@ -1,0 +1,40 @@
+// Await waits for the agents of virtual machines, whose sockets are in the directories that are given, and prints a line for each directory when its agent has answered. It is the same for every peer.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"orrery/internal/wire"
+)
+
+func main() {
+	var all sync.WaitGroup
+	for _, dir := range os.Args[1:] {
+		all.Go(func() {
+			for !whole(dir) {
+				time.Sleep(5 * time.Millisecond)
+			}
+			agent, err := wire.Enter(context.Background(), dir)
+			if err == nil {
+				err = agent.Ping(context.Background())
+			}
+			if err != nil {
+				fmt.Fprintf(os.Stderr, "await: %s: %v\n", dir, err)
+				os.Exit(1)
+			}
+			fmt.Println(dir)
+		})
+	}
+	all.Wait()
+}
+
+// whole reports whether all sockets of the agent are there.
+func whole(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, wire.Socket(wire.Ports-1)))
+	return err == nil
+}

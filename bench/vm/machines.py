@@ -1,0 +1,314 @@
+"""Virtual machines of Orrery, and the same ones started by hand, in a sandbox (../peers/sandbox): what all parts of bench/vm stand on."""
+
+import glob
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+
+HERE = os.path.dirname(os.path.realpath(__file__))
+sys.path[:0] = [f"{HERE}/../peers"]
+import confined
+import nodes
+
+ORRERY = os.environ.get("ORRERY", f"{HERE}/../../bin/orrery")
+BASE = f"{confined.CACHE}/orrery/base.tar"  # what bench/orrery prepare leaves
+CACHE = f"{confined.CACHE}/vm"  # what prepare leaves: a state directory with the layers built, the command lines of Orrery, await
+SITE, SUBNET = "bench", "10.206.0"
+BRIDGE = "br-hand"
+
+
+class Site:
+    """A site of virtual machines, with state and run directories of its own in which only the layers are not new."""
+
+    def __init__(self, work, count, memory, **declared):
+        self.directory, self.state, self.run = f"{work}/site", f"{work}/state", f"{work}/run"
+        self.names = {number: f"n{number:03}" for number in range(1, count + 1)}
+        for part in "cache", "store":
+            os.makedirs(f"{self.state}/{part}")
+            nodes.run("mount", "--bind", f"{CACHE}/state/{part}", f"{self.state}/{part}")
+        os.makedirs(self.run)
+        nodes.run("mount", "-t", "tmpfs", "run", self.run)
+        write(self.directory, count, memory, **declared)
+
+    def words(self, *words):
+        return [ORRERY, "-C", self.directory, *words]
+
+    def environment(self):
+        return {**os.environ, "ORRERY_STATE": self.state, "ORRERY_RUN": self.run}
+
+    def orrery(self, *words):
+        return nodes.run(*self.words(*words), env=self.environment())
+
+    def begin(self, *words):
+        """The same, and does not wait for it."""
+        return subprocess.Popen(self.words(*words), env=self.environment(), stdin=subprocess.DEVNULL, stdout=sys.stderr)
+
+    def sockets(self):
+        return [f"{self.run}/vm/{SITE}/{number}" for number in self.names]
+
+    def own(self, number):
+        """The directory of a node's private layer."""
+        return f"{self.state}/sites/{SITE}/nodes/{number}/private/upper"
+
+    def processes(self, number):
+        return pids(f"orrery/{SITE}/{number}")
+
+    def qemu(self, number):
+        return next(pid for pid in self.processes(number) if is_qemu(pid))
+
+
+def write(directory, count, memory, role="", files={}, engine="kvm", node="", keys=""):
+    """The site directory: so many equal nodes, each with a role that has these files, with further keys of a node and of the site."""
+    os.makedirs(f"{directory}/roles/bench", exist_ok=True)
+    for name, content in {"role.toml": role.encode(), **files}.items():
+        with open(f"{directory}/roles/bench/{name}", "wb") as file:
+            file.write(content)
+    with open(f"{directory}/site.toml", "w") as file:
+        file.write(f"""\
+[site]
+name = "{SITE}"
+[network.lan]
+subnet  = "{SUBNET}.0/24"
+gateway = "{SUBNET}.254"
+[image.base]
+import = "{BASE}"
+[node."n{{001..{count:03}}}"]
+id = 1
+engine = "{engine}"
+memory = "{memory}"
+{node}
+{'roles = ["bench"]' if role else ""}
+{keys}
+""")
+
+
+def address(number):
+    return f"{SUBNET}.{number}"
+
+
+def live_bridge():
+    links = json.loads(nodes.run("ip", "-json", "link"))
+    return next(link["ifname"] for link in links if link.get("ifalias", "").startswith(f"orrery {SITE} lan "))
+
+
+def pids(group):
+    for tree in "/sys/fs/cgroup/freezer", "/sys/fs/cgroup":  # v1, v2
+        for file in glob.glob(f"{tree}/{group}/cgroup.procs"):
+            with open(file) as text:
+                return [int(pid) for pid in text.read().split()]
+    return []
+
+
+def argv(pid):
+    with open(f"/proc/{pid}/cmdline") as file:
+        return file.read().split("\0")[:-1]
+
+
+def is_qemu(pid):
+    return os.path.basename(argv(pid)[0]).startswith("qemu-system")
+
+
+def record(site, file):
+    """Keeps the command lines of machines that run, and the trees that they stand on."""
+    kept = {}
+    for number, name in site.names.items():
+        # virtiofsd has an inner process with the same command line.
+        share, qemu = (next(argv(pid) for pid in sorted(site.processes(number)) if is_qemu(pid) == which) for which in (False, True))
+        with open(f"{site.state}/sites/{SITE}/nodes/{number}/node.json") as text:
+            digests = layers(json.load(text))
+        kept[name] = {"virtiofsd": share, "qemu": qemu, "lower": digests[::-1]}
+    with open(f"{file}.new", "w") as text:
+        json.dump({"state": site.state, "machines": kept}, text, indent=1)
+    os.rename(f"{file}.new", file)
+
+
+def layers(record):
+    """The digests of the layers of a node without roles: that of its base, and that of its kernel."""
+    found = []
+    def look(value):
+        if isinstance(value, dict):
+            for item in value.values():
+                look(item)
+        elif isinstance(value, list):
+            for item in value:
+                look(item)
+        elif isinstance(value, str) and value and os.path.isdir(f"{CACHE}/state/store/{value}/tree") and value not in found:
+            found.append(value)
+    look(record)
+    return found
+
+
+class Hand:
+    """Machines with the command lines that Orrery has, started by a shell script with plain commands."""
+
+    def __init__(self, work, recorded, alone=True):
+        self.work = f"{work}/hand"
+        with open(recorded) as file:
+            kept = json.load(file)
+        make_bridge(alone)
+        self.names = list(kept["machines"])
+        for number, name in enumerate(self.names, 1):
+            machine, at = kept["machines"][name], self.directory(name)
+            os.makedirs(f"{at}/seed/etc")
+            os.chmod(f"{at}/seed", 0o755)
+            for path, text in ("etc/hostname", f"{name}\n"), ("etc/machine-id", f"{number:032x}\n"):
+                with open(f"{at}/seed/{path}", "w") as file:
+                    file.write(text)
+            here = lambda word: word.replace(kept["state"], f"{CACHE}/state")
+            files = {"tap": f"hand{number}", "bridge": BRIDGE, "lower": ":".join(f"{CACHE}/state/store/{digest}/tree" for digest in machine["lower"]),
+                     "virtiofsd": "\n".join(share(machine["virtiofsd"], at)), "qemu": "\n".join(qemu(map(here, machine["qemu"]), at, f"hand{number}"))}
+            for path, text in files.items():
+                with open(f"{at}/{path}", "w") as file:
+                    file.write(text + "\n")
+
+    def directory(self, name):
+        return f"{self.work}/{name}"
+
+    def sockets(self):
+        return [self.directory(name) for name in self.names]
+
+    def begin(self):
+        return subprocess.Popen([f"{HERE}/by-hand", *self.sockets()], stdin=subprocess.DEVNULL, stdout=sys.stderr)
+
+    def processes(self, name):
+        with open(f"{self.directory(name)}/pids") as file:
+            first = [int(pid) for pid in file.read().split()]
+        return first + [child for child in map(int, filter(str.isdigit, os.listdir("/proc"))) if parent(child) in first]
+
+
+def make_bridge(alone=True):
+    """By plain commands. Where a site of the same addresses is beside it, the host is not on it."""
+    nodes.run("ip", "link", "add", BRIDGE, "type", "bridge")
+    if alone:
+        nodes.run("ip", "address", "add", f"{SUBNET}.254/24", "dev", BRIDGE)
+    nodes.run("ip", "link", "set", BRIDGE, "up")
+
+
+def parent(pid):
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return int(file.read().rpartition(")")[2].split()[1])
+    except FileNotFoundError:
+        return 0
+
+
+def share(words, at):
+    """Virtiofsd's command line with paths in place of what Orrery hands it."""
+    return [re.sub(r"source=[^,]*", f"source={at}/root", f"--socket-path={at}/share.sock" if word == "--fd=3" else re.sub(r"^--shared-dir=.*", f"--shared-dir={at}/root", word))
+            for word in words]
+
+
+def qemu(words, at, tap):
+    """QEMU's command line with paths and names in place of the open files that Orrery hands it."""
+    here, words = [], list(words)
+    while words:
+        word = words.pop(0)
+        if word == "-add-fd":
+            words.pop(0)
+            continue
+        word = re.sub(r"logfile=/dev/fdset/\d+", f"logfile={at}/console.log", word)
+        word = re.sub(r"^socket,id=(\w+),fd=\d+", lambda found: f"socket,id={found[1]},path={at}/{found[1]}.sock", word)
+        word = re.sub(r"^tap,id=(\w+),fds?=[\d:]+", lambda found: f"tap,id={found[1]},ifname={tap},script=no,downscript=no", word)
+        if re.search(r"\bfds?=\d", word):
+            raise SystemExit(f"by hand nobody hands QEMU a file: {word}")
+        here.append(word)
+    return here
+
+
+def cloud(work, disk, recorded):
+    """A machine with the processor, memory and card that Orrery gives one, that boots a disk as cloud images have it. It has it easier than such an image: QEMU gives it its kernel, so
+    there is no firmware, no boot loader, no initramfs; and no cloud-init asks who it is."""
+    with open(recorded) as file:
+        words = next(iter(json.load(file)["machines"].values()))["qemu"]
+    make_bridge()
+    nodes.run("ip", "tuntap", "add", "hand1", "mode", "tap")
+    nodes.run("ip", "link", "set", "hand1", "master", BRIDGE, "up")
+    nodes.run("cp", "--sparse=always", "--reflink=auto", disk, f"{work}/disk")
+    option = lambda name: [name, words[words.index(name) + 1]]
+    command = [words[0], "-nodefaults", "-no-user-config", "-display", "none", "-machine", "q35,usb=off,vmport=off", *option("-accel"), *option("-cpu"), *option("-smp"), *option("-m"),
+               "-kernel", f"{disk}.vmlinuz", "-append", "root=/dev/nvme0n1 rw console=ttyS0 quiet net.ifnames=0", "-serial", f"file:{work}/console.log",
+               "-drive", f"if=none,id=root,file={work}/disk,format=raw,cache=none", "-device", "nvme,drive=root,serial=root",
+               "-netdev", "tap,id=net0,ifname=hand1,script=no,downscript=no", "-device", "virtio-net-pci,netdev=net0,romfile=", "-device", "virtio-rng-pci"]
+    return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=sys.stderr)
+
+
+def make_cloud(disk):
+    """That disk: the base with the modules of its kernel, and what cloud-init would have written."""
+    base, kernel = (f"{CACHE}/state/store/{digest}/tree" for digest in prepared())
+    shutil.rmtree(f"{CACHE}/cloud", ignore_errors=True)
+    nodes.make_seed(f"{CACHE}/cloud")
+    os.makedirs(f"{CACHE}/cloud/etc/systemd/network")
+    os.makedirs(f"{CACHE}/cloud/etc/systemd/system/multi-user.target.wants")
+    os.symlink("/lib/systemd/system/systemd-networkd.service", f"{CACHE}/cloud/etc/systemd/system/multi-user.target.wants/systemd-networkd.service")
+    for path, text in ("etc/hostname", "cloud\n"), ("etc/systemd/network/eth0.network", f"[Match]\nName=eth0\n[Network]\nAddress={address(1)}/24\nGateway={SUBNET}.254\n"):
+        with open(f"{CACHE}/cloud/{path}", "w") as file:
+            file.write(text)
+    shutil.copy(glob.glob(f"{kernel}/boot/vmlinuz-*")[0], f"{disk}.vmlinuz")
+    # In a mount namespace: nothing is copied, and nothing is left mounted.
+    script = 'mount -t overlay overlay -o ro,lowerdir="$1" /mnt && mke2fs -q -F -t ext4 -L root -E assume_storage_prezeroed=1 -d /mnt "$2" 4G'
+    nodes.run("unshare", "--mount", "--propagation", "private", "sh", "-ec", script, "sh", f"{CACHE}/cloud:{kernel}:{base}", f"{disk}.new")
+    os.rename(f"{disk}.new", disk)
+
+
+def prepared():
+    """The digests of the base and of its kernel, as prepare built them."""
+    with open(f"{CACHE}/layers.json") as file:
+        return json.load(file)
+
+
+def await_agents(directories):
+    """When each has answered, by the clock and by the processor time of the sandbox."""
+    process = subprocess.Popen([f"{CACHE}/await", *directories], stdout=subprocess.PIPE, text=True)
+    for line in process.stdout:
+        yield line.strip(), time.monotonic(), sandbox_seconds()
+    if process.wait():
+        raise SystemExit("await has failed")
+
+
+def sandbox_seconds():
+    """Processor seconds of all that has run in this sandbox, whoever started it and whether it is still there."""
+    for path, scale in ("/sys/fs/cgroup/cpuacct/cpuacct.usage", 1e9), ("/sys/fs/cgroup/cpu,cpuacct/cpuacct.usage", 1e9):
+        if os.path.exists(path):
+            with open(path) as file:
+                return int(file.read()) / scale
+    with open("/sys/fs/cgroup/cpu.stat") as file:
+        return int(file.read().split()[1]) / 1e6
+
+
+def seconds(processes):
+    """Processor seconds of processes."""
+    total = 0
+    for pid in processes:
+        with open(f"/proc/{pid}/stat") as file:
+            words = file.read().rpartition(")")[2].split()
+        total += int(words[11]) + int(words[12])
+    return total / os.sysconf("SC_CLK_TCK")
+
+
+def memory(processes):
+    """Proportional set sizes of QEMU, and of virtiofsd, in bytes."""
+    sizes = {True: 0, False: 0}
+    for pid in processes:
+        with open(f"/proc/{pid}/smaps_rollup") as file:
+            sizes[is_qemu(pid)] += 1024 * int(re.search(r"^Pss: +(\d+)", file.read(), re.MULTILINE)[1])
+    return sizes[True], sizes[False]
+
+
+def available():
+    with open("/proc/meminfo") as file:
+        return 1024 * int(re.search(r"^MemAvailable: +(\d+)", file.read(), re.MULTILINE)[1])
+
+
+def programs():
+    """How many processes of Orrery there are."""
+    program = os.path.realpath(ORRERY)
+    return sum(os.path.realpath(link) == program for link in glob.glob("/proc/[0-9]*/exe"))
+
+
+def allocated(tree):
+    paths = (os.path.join(top, name) for top, dirs, files in os.walk(tree) for name in dirs + files)
+    return 512 * sum(os.lstat(path).st_blocks for path in paths)

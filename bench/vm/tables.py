@@ -1,0 +1,81 @@
+"""Tables of virtual machines. Where the host emulates their processors, each says so: then only ratios of one run mean anything, and processor seconds more than time."""
+
+import statistics
+
+import report
+
+
+def tables(lines):
+    machine = next(line for line in lines if line["part"] == "machine")
+    text = (f"Orrery {machine['orrery']}, {machine['date']}: {machine['cpus']} × {machine['model']}, {machine['memory_gib']} GiB, "
+            f"Linux {machine['kernel']}, load at the start {machine['load']:.1f}.\n")
+    text += "".join(f"\nFailed: {line['part']} {line.get('peer', '')} in round {line['round']}: {line['failed']}\n" for line in lines if "failed" in line)
+    for part, (title, rows) in PARTS.items():
+        r = report.Results([line for line in lines if line["part"] == part])
+        if r.lines:
+            emulated = " (emulated)" if any(line.get("emulated") for line in r.lines) else ""
+            text += f"\n## {title}{emulated}\n\n{report.table(*rows(r))}"
+    return text
+
+
+def mib(series):
+    return report.spread(series, "{:.1f} MiB", 1 / 2**20)
+
+
+def boot(r):
+    """Orrery beside the same command lines by a script: wall-clock time and processor time until the last agent has answered."""
+    rows = []
+    for what, value in ("time", "seconds"), ("processor time of all", "cpu_seconds"):
+        ours, theirs = (r.series(r.lines[0]["part"], peer, value) for peer in ("orrery", "hand"))
+        rows.append([what, report.spread(ours), report.spread(theirs), report.ratio(ours, theirs)])
+    return ["from warm layers until the last agent has answered", "Orrery", "by hand", "Orrery / by hand"], rows
+
+
+def own(r):
+    line = r.lines[-1]
+    return ["own files", "its directory", "written to the store"], [[mib({0: line["own_bytes"]}), mib({0: line["node_bytes"]}), f"{line['store_bytes']} bytes"]]
+
+
+def cloud(r):
+    agent, ssh, disk = (r.series("cloud", *which) for which in (("orrery", "agent_cpu_seconds"), ("orrery", "ssh_cpu_seconds"), ("cloud", "ssh_cpu_seconds")))
+    return (["processor time of QEMU and virtiofsd", "Orrery, to its agent", "Orrery, to sshd", "a disk as of cloud images, to sshd", "agent / disk", "sshd / disk"],
+            [["", report.spread(agent), report.spread(ssh), report.spread(disk), report.ratio(agent, disk), report.ratio(ssh, disk)]])
+
+
+def idle(r):
+    rows = []
+    for peer, name in ("orrery", "Orrery"), ("hand", "by hand"):
+        share = [report.spread(r.series("idle", peer, value), "{:.2f} %", 100) for value in ("qemu_share", "virtiofsd_share")]
+        rows.append([name, *share, *(mib(r.series("idle", peer, value)) for value in ("qemu_bytes", "virtiofsd_bytes")), str(max(r.series("idle", peer, "others").values(), default=""))])
+    return ["idle machine", "QEMU, of a processor", "virtiofsd", "QEMU, memory (PSS)", "virtiofsd", "processes of Orrery"], rows
+
+
+def many(r):
+    rows = []
+    for n in sorted({line["n"] for line in r.lines}):
+        of = lambda value: r.series("many", None, value, n=n)
+        rows.append([str(n), next(line["memory"] for line in r.lines if line["n"] == n), report.spread(of("seconds")), report.spread(of("cpu_seconds")), report.spread(of("up_seconds")),
+                     mib(of("qemu_bytes")), mib(of("virtiofsd_bytes")), mib(of("all_bytes")), mib(of("taken_bytes"))])
+    return ["N at once", "memory of each", "last agent answers", "processor time until then", "`orrery up` returns", "PSS of QEMU", "of virtiofsd", "of all together", "of the host's memory"], rows
+
+
+def switch(r):
+    rows = []
+    for engine, name in ("kvm", "virtual machines"), ("lxc", "containers"):
+        mine = [line for line in r.lines if line["peer"] == engine]
+        for way in "ping", "udp", "tcp":
+            of = lambda *what: [line[way] for line in mine if line["what"] in what]
+            if of("switch"):
+                rows.append([f"{mine[0]['n']} {name}, {way}", str(len(of("switch", "rollback"))), ms(statistics.median(of("switch", "rollback"))), ms(max(of("switch", "rollback"))),
+                             ms(max(of("nothing")))])
+    return ["longest time without an answer of any node", "switches and rollbacks", "median", "worst", "nothing done: worst"], rows
+
+
+def ms(seconds):
+    return f"{1000 * seconds:.0f} ms" if seconds < 1 else f"{seconds:.2f} s"
+
+
+PARTS = {
+    "boot8": ("Eight machines", boot), "kernel": ("One machine", boot), "own": ("What a machine has of its own", own), "cloud": ("Beside a disk as of cloud images", cloud),
+    "idle": ("A machine that does nothing", idle), "many": ("Many at once", many), "switch8": ("The outage of a warm switch of eight", switch),
+}
