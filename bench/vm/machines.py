@@ -220,8 +220,8 @@ def qemu(words, at, tap):
 
 
 def cloud(work, disk, recorded):
-    """A machine with the processor, memory and card that Orrery gives one, that boots a disk as cloud images have it. It has it easier than such an image: QEMU gives it its kernel, so
-    there is no firmware, no boot loader, no initramfs; and no cloud-init asks who it is."""
+    """A machine with the processor, memory and card that Orrery gives one, that boots a disk as cloud images have it: with udev, and cloud-init that finds out who it is. It has it easier
+    than such an image: QEMU gives it its kernel, so there is no firmware, no boot loader and no initramfs."""
     with open(recorded) as file:
         words = next(iter(json.load(file)["machines"].values()))["qemu"]
     make_bridge()
@@ -236,28 +236,38 @@ def cloud(work, disk, recorded):
     return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=sys.stderr)
 
 
-def make_cloud(disk):
-    """That disk: the base with the modules of its kernel, and what cloud-init would have written."""
-    base, kernel = (f"{CACHE}/state/store/{digest}/tree" for digest in prepared())
-    shutil.rmtree(f"{CACHE}/cloud", ignore_errors=True)
-    nodes.make_seed(f"{CACHE}/cloud")
-    os.makedirs(f"{CACHE}/cloud/etc/systemd/network")
-    os.makedirs(f"{CACHE}/cloud/etc/systemd/system/multi-user.target.wants")
-    os.symlink("/lib/systemd/system/systemd-networkd.service", f"{CACHE}/cloud/etc/systemd/system/multi-user.target.wants/systemd-networkd.service")
-    for path, text in ("etc/hostname", "cloud\n"), ("etc/systemd/network/eth0.network", f"[Match]\nName=eth0\n[Network]\nAddress={address(1)}/24\nGateway={SUBNET}.254\n"):
-        with open(f"{CACHE}/cloud/{path}", "w") as file:
+def build(**roles):
+    """Builds the layers of a machine and, with roles, of a node that has these packages; gives the digests by title."""
+    directory = f"{CACHE}/site"
+    shutil.rmtree(directory, ignore_errors=True)
+    write(directory, 1, "256MiB", keys="".join(f'[node.{role}]\nid = {9000 + i}\nroles = ["{role}"]\n' for i, role in enumerate(roles)))
+    for role, packages in roles.items():
+        os.makedirs(f"{directory}/roles/{role}")
+        with open(f"{directory}/roles/{role}/role.toml", "w") as file:
+            file.write(f"apt = {json.dumps(packages)}\n")
+    built = nodes.run(ORRERY, "-C", directory, "image", "build", env={**os.environ, "ORRERY_STATE": f"{CACHE}/state", "ORRERY_RUN": f"{CACHE}/run"})
+    return dict(reversed(line.split("  ", 1)) for line in built.splitlines() if "  base" in line)
+
+
+def make_cloud(disk, digests):
+    """That disk, with a seed from which cloud-init learns its name and addresses."""
+    tree = lambda title: f"{CACHE}/state/store/{digests[title]}/tree"
+    seed = f"{CACHE}/cloud"
+    shutil.rmtree(seed, ignore_errors=True)
+    nodes.make_seed(seed)
+    os.makedirs(f"{seed}/var/lib/cloud/seed/nocloud")
+    wanted = f"{seed}/etc/systemd/system/multi-user.target.wants"
+    os.makedirs(wanted)
+    os.symlink("/lib/systemd/system/systemd-networkd.service", f"{wanted}/systemd-networkd.service")
+    network = {"version": 2, "ethernets": {"eth0": {"addresses": [f"{address(1)}/24"], "gateway4": f"{SUBNET}.254"}}}
+    for name, text in ("meta-data", "instance-id: bench\nlocal-hostname: cloud\n"), ("user-data", "#cloud-config\n{}\n"), ("network-config", json.dumps(network)):
+        with open(f"{seed}/var/lib/cloud/seed/nocloud/{name}", "w") as file:
             file.write(text)
-    shutil.copy(glob.glob(f"{kernel}/boot/vmlinuz-*")[0], f"{disk}.vmlinuz")
+    shutil.copy(glob.glob(f"{tree('base (kernel)')}/boot/vmlinuz-*")[0], f"{disk}.vmlinuz")
     # In a mount namespace: nothing is copied, and nothing is left mounted.
     script = 'mount -t overlay overlay -o ro,lowerdir="$1" /mnt && mke2fs -q -F -t ext4 -L root -E assume_storage_prezeroed=1 -d /mnt "$2" 4G'
-    nodes.run("unshare", "--mount", "--propagation", "private", "sh", "-ec", script, "sh", f"{CACHE}/cloud:{kernel}:{base}", f"{disk}.new")
+    nodes.run("unshare", "--mount", "--propagation", "private", "sh", "-ec", script, "sh", f"{seed}:{tree('base + cloud')}:{tree('base (kernel)')}:{tree('base')}", f"{disk}.new")
     os.rename(f"{disk}.new", disk)
-
-
-def prepared():
-    """The digests of the base and of its kernel, as prepare built them."""
-    with open(f"{CACHE}/layers.json") as file:
-        return json.load(file)
 
 
 def await_agents(directories):
