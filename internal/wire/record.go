@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -29,6 +30,8 @@ type records struct {
 
 	rest []byte // of the record at hand; it is in the buffer of from
 	took int    // of that buffer, when rest is empty
+
+	heard atomic.Int64 // records
 
 	mutex  sync.Mutex // of writing
 	closed bool
@@ -69,6 +72,7 @@ func (r *records) next() error {
 		return errOthers
 	}
 	r.rest, r.took = all[mark+2:mark+2+size], len(all)
+	r.heard.Add(1)
 	return nil
 }
 

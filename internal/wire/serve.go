@@ -45,9 +45,34 @@ func Serve(ctx context.Context, conn io.ReadWriteCloser, place host.Runner) erro
 		if err != nil {
 			return err
 		}
+		if e, ok := conn.(Endless); ok && e.Endless() {
+			go r.bury(s)
+		}
 		serve(ctx, s, place, &calls)
 		calm(conn)
 	}
+}
+
+// Endless is a connection that may not tell when a client goes, as virtual consoles do not.
+type Endless interface{ Endless() bool }
+
+// bury ends a session when nothing is heard of its client any more, who asks for a sign of life as long as something of his is under way. A machine that stood still
+// finds that much time has gone, and has not read yet what was sent; so time must be up twice.
+func (r *records) bury(s *yamux.Session) {
+	tick := time.NewTicker(silent * watching)
+	defer tick.Stop()
+	for quiet, last := 0, int64(0); quiet < 2; {
+		select {
+		case <-s.CloseChan():
+			return
+		case <-tick.C:
+		}
+		quiet++
+		if now := r.heard.Load(); now != last || s.NumStreams() == 0 {
+			quiet, last = 0, now
+		}
+	}
+	_ = s.Close()
 }
 
 var errGone = errors.New("who called it has gone")

@@ -13,7 +13,7 @@ import (
 	"orrery/internal/problem"
 )
 
-// Ports is how many serial ports a virtual machine has for clients, each of which serves one at a time. Their names in the machine are PortName + ".0" and so on.
+// Ports is how many serial ports a virtual machine has for clients at most, each of which serves one at a time. Their names in the machine are PortName + ".0" and so on.
 const (
 	Ports    = 8
 	PortName = "orrery"
@@ -60,20 +60,30 @@ func take(ctx context.Context, dir string) (port int, held *host.Lock, err error
 	limited, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	for {
+		taken := 0
 		for port := range Ports {
+			if port > 0 && !there(dir, port) {
+				continue // a machine that has fewer
+			}
 			held, err := host.TryLock(filepath.Join(dir, lock(port)), host.Alone)
 			if !errors.Is(err, host.ErrHeld) {
 				return port, held, err
 			}
+			taken++
 		}
 		if host.Pause(limited, 20*time.Millisecond) != nil {
 			if ctx.Err() != nil {
 				return 0, nil, context.Cause(ctx)
 			}
-			return 0, nil, problem.New(problem.Failed, "all %d ports to its agent are taken", Ports).At(dir).
+			return 0, nil, problem.New(problem.Failed, "all %d ports to its agent are taken", taken).At(dir).
 				Try("wait for, or end, what runs there: commands, shells and forwardings")
 		}
 	}
+}
+
+func there(dir string, port int) bool {
+	_, err := os.Lstat(filepath.Join(dir, Socket(port)))
+	return err == nil
 }
 
 // open connects to a socket, by a path that is always short enough for one, and greets who is there.

@@ -8,6 +8,7 @@ import (
 	"net"
 	"strings"
 	"testing"
+	"time"
 
 	"orrery/internal/host"
 )
@@ -165,5 +166,55 @@ func TestStale(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+// endless is a connection that does not tell when a client goes.
+type endless struct{ net.Conn }
+
+func (endless) Endless() bool { return true }
+
+// A client goes and nobody says so: his commands end when he has not been heard of for long. One who is there and silent, as nothing is under way or as
+// what he waits for takes its time, stays.
+func TestUnheard(t *testing.T) {
+	near, far := pair(t)
+	place := &noted{begun: make(chan struct{}), ended: make(chan error, 1)}
+	go Serve(context.Background(), endless{far}, place) //nolint:errcheck // it ends with the connection
+	gone, err := greet(near, reader(near))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &records{conn: near, mark: gone}
+	var q bytes.Buffer
+	if err := tell(&q, asks, question{Verb: toRun, Args: []string{"wait"}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Write(append([]byte{0, data, 0, syn, 0, 0, 0, 1, 0, 0, 0, byte(q.Len())}, q.Bytes()...)); err != nil {
+		t.Fatal(err)
+	}
+	<-place.begun
+	if err := ended(t, place.ended); !errors.Is(err, errGone) {
+		t.Error(err)
+	}
+
+	near, far = pair(t)
+	place = &noted{begun: make(chan struct{}), ended: make(chan error, 1)}
+	go Serve(context.Background(), endless{far}, place) //nolint:errcheck // it ends with the connection
+	c, err := Open(within(t), near)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	time.Sleep(3 * silent * watching)
+	call, err := c.call(within(t), question{Verb: toRun, Args: []string{"wait"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer call.close()
+	<-place.begun
+	select {
+	case err := <-place.ended:
+		t.Errorf("a client who waits is taken to have gone: %v", err)
+	case <-time.After(3 * silent * watching):
 	}
 }

@@ -70,6 +70,9 @@ var linger = 3 * time.Second // but in tests
 // watching is how often a sign of life is asked for while something is under way, and how long it is waited for.
 var watching = 10 * time.Second // but in tests
 
+// silent is how many times as long a client is not heard of who is taken to have gone.
+const silent = 3
+
 // closing is how long a stream takes memory that this end has closed and the other has not. An end closes a stream only when it wants nothing of it any
 // more: yamux forgets after this time what has not been read.
 var closing = 15 * time.Second // but in tests

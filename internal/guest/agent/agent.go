@@ -33,7 +33,7 @@ func Serve(ctx context.Context) error {
 	defer all.Wait()
 	served := &ports{at: map[string]bool{}}
 	for {
-		for _, name := range found() {
+		for _, name := range found("/sys") {
 			if served.take(name) {
 				all.Go(func() {
 					defer served.leave(name)
@@ -59,18 +59,30 @@ func surroundings() {
 	_ = os.Chdir("/")
 }
 
-// devices is where the kernel tells of serial ports.
-const devices = "/sys/class/virtio-ports"
-
-// found gives the ports that are for clients, by the names of their devices.
-func found() (all []string) {
-	names, err := filepath.Glob(devices + "/*/name")
+// found gives the ports of a machine that are for clients, by the names of their devices, from where its kernel tells of what it has.
+func found(sys string) (all []string) {
+	names, err := filepath.Glob(sys + "/class/virtio-ports/*/name")
 	if err != nil {
 		return nil
 	}
 	for _, path := range names {
 		if name, err := os.ReadFile(path); err == nil && strings.HasPrefix(string(name), wire.PortName+".") {
 			all = append(all, filepath.Base(filepath.Dir(path)))
+		}
+	}
+	return append(all, consoles(sys)...)
+}
+
+// consoles gives those that a guest of Xen has beside its first, which is its screen: they are ports for clients, too. The kernel numbers the devices of all of them
+// alike, hvc0 being the first's.
+func consoles(sys string) (all []string) {
+	paths, err := filepath.Glob(sys + "/bus/xen/devices/console-*")
+	if err != nil {
+		return nil
+	}
+	for _, path := range paths {
+		if number := strings.TrimPrefix(filepath.Base(path), "console-"); number != "0" {
+			all = append(all, "hvc"+number)
 		}
 	}
 	return all

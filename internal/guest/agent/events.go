@@ -8,7 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// events is what the kernel tells of devices that come, change and go (its uevents). A port has its device before it has its name.
+// events is what the kernel tells of devices that come, change and go (its uevents). A port has its device before it has its name. Consoles of Xen are there
+// from the beginning.
 type events struct{ *os.File }
 
 func listen() (*events, error) {

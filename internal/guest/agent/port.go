@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A port is a virtio-serial port. It is one file for ever, on which clients come and go: while there is none, it gives 0 bytes, at once; and it
-// may still give what the last one sent.
+// A port is a serial port of virtio, or a console of Xen. It is one file for ever, on which clients come and go, and may still give what the last one sent. While there
+// is no client, virtio's gives 0 bytes, at once; Xen's gives none, and does not tell when one goes.
 //
 // The kernel wakes those who wait for a port whenever something has happened to it, and Go's poller asks it only then (EPOLLET): so nobody asks again and again,
 // and no signal is needed.
@@ -19,15 +19,42 @@ type port struct {
 	from, to *os.File // one and the same, but in tests
 	raw      syscall.RawConn
 	used     bool // since a client was last seen to go
+	endless  bool // clients are not seen to go
 }
 
 func openPort(path string) (*port, error) {
-	f, err := os.OpenFile(path, os.O_RDWR|unix.O_NONBLOCK, 0)
+	f, err := os.OpenFile(path, os.O_RDWR|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
 	if err != nil {
 		return nil, err
 	}
-	return newPort(f, f)
+	p, err := newPort(f, f)
+	if err == nil {
+		err = p.raw.Control(func(fd uintptr) { p.endless, err = bare(int(fd)) })
+	}
+	if err != nil {
+		_ = f.Close()
+		return nil, &os.PathError{Op: "set up", Path: path, Err: err}
+	}
+	return p, nil
 }
+
+// bare makes a terminal carry bytes as they are, and tells whether it was one.
+func bare(fd int) (terminal bool, err error) {
+	t, err := unix.IoctlGetTermios(fd, unix.TCGETS)
+	if errors.Is(err, unix.ENOTTY) || errors.Is(err, unix.EINVAL) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	t.Iflag, t.Oflag, t.Lflag = 0, 0, 0
+	t.Cflag = t.Cflag&^(unix.CSIZE|unix.PARENB|unix.HUPCL) | unix.CS8 | unix.CREAD | unix.CLOCAL
+	t.Cc[unix.VMIN], t.Cc[unix.VTIME] = 1, 0
+	return true, unix.IoctlSetTermios(fd, unix.TCSETS, t)
+}
+
+// Endless tells package wire that clients are not seen to go.
+func (p *port) Endless() bool { return p.endless }
 
 func newPort(from, to *os.File) (*port, error) {
 	raw, err := from.SyscallConn()

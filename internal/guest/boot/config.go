@@ -17,6 +17,7 @@ import (
 const (
 	VirtioFS = "virtiofs" // the virtiofs with the tag RootTag
 	NineP    = "9p"       // 9p over virtio, with the same tag
+	NinePXen = "9p-xen"   // 9p of a Dom0 of Xen, likewise
 )
 
 // RootTag is the name under which the host offers the root.
@@ -24,9 +25,16 @@ const RootTag = "root"
 
 // A Config is what the guest is told of itself.
 type Config struct {
-	Root     string `json:"root"`               // VirtioFS or NineP
-	Hostname string `json:"hostname,omitempty"` // until its init reads /etc/hostname
-	NICs     []NIC  `json:"nics,omitempty"`
+	Root     string  `json:"root"`               // VirtioFS, NineP or NinePXen
+	Mounts   []Mount `json:"mounts,omitempty"`   // what else the host shares, in the order in which it is mounted
+	Hostname string  `json:"hostname,omitempty"` // until its init reads /etc/hostname
+	NICs     []NIC   `json:"nics,omitempty"`
+}
+
+// A Mount is a directory of the host beside the root, offered in the same way under a tag of its own. What the host changes in it is seen at once.
+type Mount struct {
+	Tag  string `json:"tag"`
+	Path string `json:"path"` // in the node
 }
 
 // A NIC is a network interface of the guest.

@@ -36,11 +36,23 @@ func up() error {
 	if err != nil {
 		return err
 	}
-	if err := loadModules(c.Root); err != nil {
+	by, err := shareOf(c.Root)
+	if err != nil {
 		return err
 	}
-	if err := mountRoot(c.Root); err != nil {
+	if err := loadModules(by.kind); err != nil {
 		return err
+	}
+	if err := connected(); err != nil {
+		return err
+	}
+	if err := by.mountRoot(); err != nil {
+		return err
+	}
+	for _, m := range c.Mounts {
+		if err := by.mount(m); err != nil {
+			return err
+		}
 	}
 	if err := c.join(); err != nil {
 		return err

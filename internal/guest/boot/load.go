@@ -14,7 +14,7 @@ import (
 )
 
 // loadModules loads the drivers of the devices that the machine has, and the file system of its root. Drivers of a bus show what is on that.
-func loadModules(root string) error {
+func loadModules(filesystem string) error {
 	text, err := os.ReadFile("/" + ModuleList)
 	if err != nil {
 		return err
@@ -36,7 +36,7 @@ func loadModules(root string) error {
 		}
 		again = len(l.loaded) > before
 	}
-	if err := l.load("fs-" + root); err != nil {
+	if err := l.load("fs-" + filesystem); err != nil {
 		return err
 	}
 	return os.RemoveAll("/" + ModuleDir) // it is memory
@@ -45,7 +45,7 @@ func loadModules(root string) error {
 // devices gives the aliases of the devices that are there, as modules name them.
 func devices() ([]string, error) {
 	var all []string
-	for _, bus := range []string{"pci", "virtio"} {
+	for _, bus := range []string{"pci", "virtio", "xen"} {
 		files, err := filepath.Glob("/sys/bus/" + bus + "/devices/*/modalias")
 		if err != nil {
 			return nil, err

@@ -92,7 +92,7 @@ const (
 )
 
 // layout is part of the name of each initramfs: another one makes them anew.
-const layout = "1"
+const layout = "2"
 
 const initramfsPrefix = "initramfs-"
 

@@ -19,6 +19,7 @@ import (
 var (
 	drivers = []string{
 		"virtio_pci", "virtio_console", "virtio_rng", "virtio_net", "virtio_blk", "virtio_scsi", "virtio_balloon", "9pnet_virtio", "e1000", "e1000e", "8139cp",
+		"9pnet_xen", "xen_netfront", "xen_blkfront",
 	}
 	filesystems = []string{"virtiofs", "9p", "overlay", "erofs", "ext4"}
 )
@@ -84,7 +85,7 @@ func readAliases(text string) map[string][]string {
 		if len(words) != 3 || words[0] != "alias" {
 			continue
 		}
-		if kind, _, _ := strings.Cut(words[1], ":"); kind == "pci" || kind == "virtio" || strings.HasPrefix(kind, "fs-") {
+		if kind, _, _ := strings.Cut(words[1], ":"); kind == "pci" || kind == "virtio" || kind == "xen" || strings.HasPrefix(kind, "fs-") {
 			all[words[2]] = append(all[words[2]], words[1])
 		}
 	}
