@@ -19,6 +19,7 @@ var paths = map[string]string{
 	"internal/guest/boot/init.go":           ofGuest,
 	"internal/guest/boot/load.go":           ofGuest,
 	"internal/guest/boot/root.go":           ofGuest,
+	"internal/guest/boot/xen.go":            ofGuest,
 	"internal/image/kernel/kernel.go":       ofOwn,
 	"internal/host/beside.go":               ofHosts,
 	"internal/host/qemu/trial_amd64.go":     ofKernel,
