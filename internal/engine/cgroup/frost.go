@@ -2,16 +2,20 @@ package cgroup
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io/fs"
 	"os"
+
+	"orrery/internal/engine/process"
 )
 
 // A Frost lets a group stand still. A file tells that it was us, from before that until after it goes on, so that whoever comes after a kill lets go on what we have frozen, and
-// leaves alone what others have.
+// leaves alone what others have. In it are the threads that are outside meanwhile.
 type Frost struct {
-	Group Group
-	Mark  string // path of the file
+	Group     Group
+	Mark      string        // path of the file
+	Processes process.Table // "": that of this host
 }
 
 // Freeze lets all processes of the group stand still, or none.
@@ -19,10 +23,18 @@ func (f Frost) Freeze(ctx context.Context) error {
 	if f.Group.Frozen() {
 		return f.Group.AwaitFrost(ctx, true)
 	}
-	if err := os.WriteFile(f.Mark, nil, 0o600); err != nil {
+	outside := f.bystanders()
+	var mark []byte
+	if len(outside) > 0 {
+		mark, _ = json.Marshal(outside) // numbers and words
+	}
+	if err := os.WriteFile(f.Mark, mark, 0o600); err != nil {
 		return err
 	}
-	err := f.Group.SetFrozen(true)
+	err := f.expel(outside)
+	if err == nil {
+		err = f.Group.SetFrozen(true)
+	}
 	if err == nil {
 		err = f.Group.AwaitFrost(ctx, true)
 	}
@@ -38,6 +50,9 @@ func (f Frost) Thaw() error {
 		if err := f.Group.SetFrozen(false); err != nil {
 			return err
 		}
+	}
+	if err := f.readmit(); err != nil {
+		return err
 	}
 	if err := os.Remove(f.Mark); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err

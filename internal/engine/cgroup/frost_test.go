@@ -6,12 +6,14 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"orrery/internal/engine/process"
 )
 
 // TestFrost: a mark is there while a group stands still by us. A group that does not is let go on, and has no mark.
 func TestFrost(t *testing.T) {
 	at := place(t.TempDir())
-	f := Frost{Group{at, "orrery/karoo/101"}, filepath.Join(t.TempDir(), "freezing")}
+	f := Frost{Group: Group{at, "orrery/karoo/101"}, Mark: filepath.Join(t.TempDir(), "freezing")}
 	in := f.Group.name
 	stands := func(frozen string, marked bool) {
 		t.Helper()
@@ -37,4 +39,44 @@ func TestFrost(t *testing.T) {
 		t.Error("a group that goes on is frozen")
 	}
 	stands("0", false)
+}
+
+// TestFrostBesideThreads: threads of the kernel, which never stand still, are outside while the group of version 2 does, and come back, whoever lets it go on. One whose number
+// is another's by then stays where it is.
+func TestFrostBesideThreads(t *testing.T) {
+	at, table := place(t.TempDir()), process.Table(t.TempDir())
+	f := Frost{Group{at, "orrery/karoo/101"}, filepath.Join(t.TempDir(), "freezing"), table}
+	in := f.Group.name
+	tells := func(pid int, flags, since string) {
+		must(t, os.MkdirAll(table.File(pid, ""), 0o755))
+		text := "7 (a) name) S 2 0 0 0 -1 " + flags + " 0 0 0 0 0 0 0 0 20 0 1 0 " + since + " 0 0\n"
+		must(t, os.WriteFile(table.File(pid, "stat"), []byte(text), 0o644))
+	}
+	tells(70, "138412416", "500") // as of QEMU, and of kvm-nx-lpage-recovery on Debian 12
+	tells(71, "2129984", "501")
+	put(t, at, map[string]string{
+		"cgroup.controllers": "cpu\n", "cgroup.procs": "", in + "/cgroup.procs": "70\n71\n72\n", in + "/cgroup.freeze": "0", in + "/cgroup.events": "populated 1\nfrozen 1\n",
+	})
+	must(t, f.Freeze(t.Context()))
+	if got := read(t, at, "cgroup.procs"); got != "71" {
+		t.Errorf("outside is %q", got)
+	}
+	must(t, Frost{f.Group, f.Mark, table}.Thaw()) // by another process
+	if got := read(t, at, in+"/cgroup.procs"); got != "71" {
+		t.Errorf("back is %q", got)
+	}
+
+	put(t, at, map[string]string{in + "/cgroup.procs": "70\n71\n"})
+	must(t, f.Freeze(t.Context()))
+	tells(71, "2129984", "900")
+	put(t, at, map[string]string{in + "/cgroup.procs": "70\n"})
+	must(t, f.Thaw())
+	if got := read(t, at, in+"/cgroup.procs"); got != "70" {
+		t.Errorf("back is %q, which is another's", got)
+	}
+
+	for _, text := range []string{"", "[{", "{}"} { // what was cut short
+		must(t, os.WriteFile(f.Mark, []byte(text), 0o600))
+		must(t, f.Thaw())
+	}
 }
