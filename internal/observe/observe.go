@@ -33,6 +33,10 @@ type Host struct {
 	Releases Releases          `json:"releases"`
 
 	Engines map[string]Capabilities `json:"engines"`
+
+	Hugepages []Hugepages `json:"hugepages,omitempty"`
+	Numa      []Numa      `json:"numa,omitempty"`
+	Functions []Function  `json:"functions,omitempty"`
 }
 
 // Capabilities are what an engine can do beyond what all of them do.
@@ -43,8 +47,9 @@ type Capabilities struct {
 	Remount    bool `json:"remount"`     // the volumes that a running node sees can be changed
 	Keep       bool `json:"keep"`        // a node that is replaced can come back
 
-	Accel  string `json:"accel,omitempty"` // what runs the engine's virtual machines: KVM or TCG; "": its nodes are none
-	Unable Lack   `json:"unable,omitzero"` // why the engine can run no node on this host; the zero Lack: it can
+	Models []string `json:"models,omitempty"` // of processors that its virtual machines can have; none: nobody has asked
+	Accel  string   `json:"accel,omitempty"`  // what runs the engine's virtual machines: KVM or TCG; "": its nodes are none
+	Unable Lack     `json:"unable,omitzero"`  // why the engine can run no node on this host; the zero Lack: it can
 }
 
 // What runs virtual machines.
@@ -68,6 +73,7 @@ type Node struct {
 	ProvenAt   time.Time `json:"proven_at,omitzero"` // and when that was
 	Active     bool      `json:"active"`             // what only a live node does has been done on it, or may have been
 	Accel      string    `json:"accel,omitempty"`    // what runs it, if it is a virtual machine that runs
+	VHost      bool      `json:"vhost,omitempty"`    // its network cards are served by the host's kernel, and not by QEMU
 	Drift      []Drift   `json:"drift,omitempty"`    // what is no longer as it was made, if somebody looked
 }
 

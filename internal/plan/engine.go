@@ -43,6 +43,7 @@ func (d *draft) warn(h *observe.Host, nodes []*site.Node) {
 	if len(slow) > 0 {
 		d.Warnings = append(d.Warnings, Emulated(h.Name, slow))
 	}
+	d.crowd(h, nodes)
 }
 
 // Emulated warns of virtual machines of a host whose processors are emulated.

@@ -73,9 +73,12 @@ func (d *draft) upHost(h *observe.Host, nodes []*site.Node) ([]waiting, error) {
 		ready = append(ready, step)
 	}
 	d.warn(h, nodes)
+	if err := paged(h, nodes); err != nil {
+		return nil, err
+	}
 	var wait []waiting
 	for _, n := range nodes {
-		if err := cmp.Or(able(h, n.Name, n.Engine), roomy(n, h), pinned(n, h)); err != nil {
+		if err := cmp.Or(able(h, n.Name, n.Engine), roomy(n, h), pinned(n, h), equipped(d.site.Key(), n, h)); err != nil {
 			return nil, err
 		}
 		wanted, err := d.makerOf(n).Node(n)

@@ -18,10 +18,23 @@ var Engines = []string{LXC, KVM}
 type VM struct {
 	CPU   string `toml:"cpu" json:"cpu,omitempty"`     // model of the processors, as QEMU names it
 	Model string `toml:"model" json:"model,omitempty"` // of the network cards: one of CardModels; "": Virtio
+
+	Queues    int      `toml:"queues" json:"queues,omitempty"`                   // by which each network card sends and receives at once; 0: one
+	VHost     *bool    `toml:"vhost" json:"vhost,omitempty"`                     // the host's kernel serves them, rather than QEMU; nil: where it can
+	Pin       string   `toml:"pin" json:"pin,omitempty"`                         // PinEach; "": its processors share those that the node is pinned to
+	Numa      *int     `toml:"numa" json:"numa,omitempty"`                       // node of the host's memory that it is on; nil: any
+	Hugepages int64    `toml:"hugepages" unit:"size" json:"hugepages,omitempty"` // size of the pages that its memory is in; 0: ordinary ones
+	PCI       []string `toml:"pci" json:"pci,omitempty"`                         // addresses of functions of the host's that it gets to itself
 }
 
 // IsZero reports whether a node says nothing of its machine.
 func (v VM) IsZero() bool { return reflect.ValueOf(v).IsZero() }
+
+// PinEach: each processor of a virtual machine has one of the host's.
+const PinEach = "each"
+
+// HugepageSizes are those that processors have.
+var HugepageSizes = []int64{2 << 20, 1 << 30}
 
 // The models of network cards that a virtual machine can have.
 const (

@@ -19,6 +19,20 @@ func Processors(list string) (string, error) {
 	return in.String(), nil
 }
 
+// EachOf gives the processors of a list, in order; none, if it is no list.
+func EachOf(list string) (all []int) {
+	in, err := processorsIn(list)
+	if err != nil {
+		return nil
+	}
+	for n, is := range in {
+		if is {
+			all = append(all, n)
+		}
+	}
+	return all
+}
+
 // Beyond gives those of a list of processors that another one has not; "" if it has all of them, or either is no list.
 func Beyond(list, there string) string {
 	in, err := processorsIn(list)

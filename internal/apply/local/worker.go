@@ -14,6 +14,8 @@ import (
 	"orrery/internal/apply"
 	"orrery/internal/engine"
 	"orrery/internal/host"
+	"orrery/internal/host/numa"
+	"orrery/internal/host/pci"
 	"orrery/internal/observe"
 	"orrery/internal/plan"
 	"orrery/internal/problem"
@@ -69,6 +71,10 @@ func (w *Worker) Observe(ctx context.Context, wanted []string) (observe.Host, er
 			seen.Engines[name] = e.Capabilities()
 		}
 	}
+	if seen.Functions, err = pci.Here.Functions(); err != nil {
+		return seen, fmt.Errorf("the PCI bus: %w", err)
+	}
+	seen.Numa, seen.Hugepages = numa.Nodes(numa.Sys), numa.Hugepages(numa.Sys)
 	seen.Releases, err = w.ReadReleases()
 	return seen, err
 }

@@ -26,6 +26,7 @@ type Cell struct {
 	User    int      // as which it runs, and the group of the same number
 	Sees    []string // files and directories of the host, at the same paths, which it may read; one that is not there is left out
 	Devices []string // of the host's /dev, which it may use beside those that all programs expect
+	Locked  int64    // bytes of its memory that may have to stay where they are; 0: as many as everybody's
 }
 
 // QEMU is what QEMU sees, beside itself and what its machine boots from: libraries and firmware, which no package keeps from anybody.
@@ -40,7 +41,11 @@ const Sandbox = "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecont
 // first. The command has namespaces of its own, and of open files those that it is given.
 func (c Cell) Start(cmd *exec.Cmd, in cgroup.Group) error {
 	name := filepath.Base(cmd.Path)
-	if err := bound(cmd); err != nil {
+	var limits []string
+	if c.Locked > 0 {
+		limits = append(limits, fmt.Sprintf("--memlock=%d", c.Locked))
+	}
+	if err := bound(cmd, limits...); err != nil {
 		return err
 	}
 	c.Sees = append(slices.Clone(c.Sees), cmd.Path)

@@ -78,6 +78,7 @@ func (e *Engine) Try(ctx context.Context) observe.Capabilities {
 		return able
 	}
 	able.Accel, _ = e.accel()
+	able.Models = e.versions().Models(ctx)
 	return able
 }
 

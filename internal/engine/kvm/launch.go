@@ -25,24 +25,35 @@ import (
 // launch starts QEMU, as a user that nobody else is on this host and that no file of the node belongs to. It sees what it boots from, and is handed open what else
 // it may have of the host.
 func (e *Engine) launch(ctx context.Context, m machine, r *nodedir.Record, from *kernel.Boot, accel string, log, root *os.File) (err error) {
-	line := argv.Machine{Node: &r.Node, Boot: from, Accel: accel}
-	args, told, err := line.Line()
-	if err != nil {
-		return err
-	}
-	open := handed{}
-	defer func() { err = errors.Join(err, open.close()) }()
-	if err := m.hand(open, r, log, root); err != nil {
-		return err
-	}
-	files, err := open.as(told.Names())
-	if err != nil {
-		return err
-	}
 	program, err := qemu.System()
 	if err == nil {
 		program, err = filepath.EvalSymlinks(program)
 	}
+	if err != nil {
+		return err
+	}
+	ids := r.IDs()
+	cell := confine.Cell{At: m.File("cell"), User: ids.First + ids.Size - 1, Sees: append(slices.Clone(confine.QEMU), program, from.Kernel, from.Initramfs)}
+	if accel == observe.KVM {
+		cell.Devices = []string{"kvm"}
+	}
+	line := argv.Machine{Node: &r.Node, Boot: from, Accel: accel}
+	if line.PCI, err = m.lend(&cell, &r.Node); err != nil {
+		return err
+	}
+	open := handed{}
+	defer func() { err = errors.Join(err, open.close()) }()
+	if line.VHost, err = m.serve(open, &r.Node); err != nil {
+		return err
+	}
+	if err := m.hand(open, r, log, root); err != nil {
+		return err
+	}
+	args, told, err := line.Line()
+	if err != nil {
+		return err
+	}
+	files, err := open.as(told.Names())
 	if err != nil {
 		return err
 	}
@@ -53,11 +64,6 @@ func (e *Engine) launch(ctx context.Context, m machine, r *nodedir.Record, from 
 	defer said.Close()
 	cmd := host.Program(context.WithoutCancel(ctx), program, args...)
 	cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = said, said, files
-	ids := r.IDs()
-	cell := confine.Cell{At: m.File("cell"), User: ids.First + ids.Size - 1, Sees: append(slices.Clone(confine.QEMU), program, from.Kernel, from.Initramfs)}
-	if accel == observe.KVM {
-		cell.Devices = []string{"kvm"}
-	}
 	if err := os.MkdirAll(cell.At, 0o700); err != nil {
 		return err
 	}
@@ -111,7 +117,7 @@ func (m machine) hand(open handed, r *nodedir.Record, log, root *os.File) error 
 		}
 	}
 	for _, nic := range r.NICs {
-		queues, err := ends.OpenTap(nic, r.KindOf(nic), 1)
+		queues, err := ends.OpenTap(nic, r.KindOf(nic), argv.Queues(&r.Node))
 		if err != nil {
 			return err
 		}

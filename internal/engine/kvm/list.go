@@ -2,6 +2,7 @@ package kvm
 
 import (
 	"context"
+	"os"
 
 	"orrery/internal/engine"
 	"orrery/internal/network/ends"
@@ -23,6 +24,8 @@ func (e *Engine) look(n *observe.Node) {
 	if m.group().Frozen() {
 		n.State = observe.Frozen
 	}
+	_, err := os.Lstat(m.served())
+	n.VHost = err == nil
 	for i := range n.NICs {
 		n.NICs[i].Bridge = ends.Whereabouts(n.NICs[i], n.KindOf(n.NICs[i]))
 	}

@@ -101,6 +101,9 @@ func (e *Engine) start(ctx context.Context, m machine, r *nodedir.Record) error 
 	if err := m.group().Limit(r.Name, bounds(&r.Node)); err != nil {
 		return err
 	}
+	if err := m.pinEach(ctx, &r.Node); err != nil {
+		return m.startProblem(err, "")
+	}
 	if err := e.awaitGuest(ctx, m, accel); err != nil {
 		return m.startProblem(err, lastWords(m.keep(record)))
 	}
@@ -116,9 +119,6 @@ func drives(n *spec.Node, from *kernel.Boot) error {
 	return problem.New(problem.Unable, "node %s: its kernel, %s, has no driver %s for a network card of the model %s", n.Name, from.Release, driver, n.VM.Model).
 		Try(`write model = "virtio"`)
 }
-
-// bounds are the limits that the host's kernel sees to. A guest's memory is what its machine has.
-func bounds(n *spec.Node) site.Limits { return site.Limits{Cpus: n.Limits.Cpus, Pin: n.Limits.Pin} }
 
 // awaitGuest waits until the agent answers and the guest's systemd listens to systemctl(1). A guest that does not come so far is the business of whoever gives
 // it orders.

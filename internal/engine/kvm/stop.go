@@ -9,6 +9,7 @@ import (
 	"orrery/internal/engine"
 	"orrery/internal/engine/cgroup"
 	"orrery/internal/engine/nodedir"
+	"orrery/internal/host/pci"
 	"orrery/internal/network"
 	"orrery/internal/problem"
 )
@@ -87,7 +88,7 @@ func (e *Engine) Destroy(ctx context.Context, ref engine.Ref) error {
 	return e.Remove(ref)
 }
 
-// tidy removes what a machine had while it ran: links, their guards, sockets, the control group.
+// tidy removes what a machine had while it ran: links, their guards, sockets, the control group. What it was lent goes back.
 func (e *Engine) tidy(ctx context.Context, m machine) error {
 	e.agents.Leave(m.ref)
 	r, err := m.Read()
@@ -101,5 +102,6 @@ func (e *Engine) tidy(ctx context.Context, m machine) error {
 	err = network.RemoveLinks(ends)
 	unguarded := network.Unguard(ctx, ends)
 	cgroup.Remove(m.group())
+	err = errors.Join(err, pci.Here.Return(m.holder()))
 	return errors.Join(err, unguarded, m.removeRun())
 }

@@ -87,6 +87,30 @@ func TestVersions(t *testing.T) {
 	}
 }
 
+// TestModels: of what QEMU prints, the names of models, as QEMU 7.2 and later ones print them. It is asked once.
+func TestModels(t *testing.T) {
+	for said, want := range map[string]string{
+		"Available CPUs:\nx86 486                   (alias configured by machine type)\nx86 Broadwell-v1          Intel Core Processor (Broadwell)\nx86 host     only\n\nRecognized CPUID flags:\n  3dnow abm\n": "486 Broadwell-v1 host",
+		"Available CPUs:\n  486                   (alias configured by machine type)\n  max                   Enables all\n\nRecognized CPUID flags:\n  3dnow abm\n":                                             "486 max",
+		"": "",
+	} {
+		asked := filepath.Join(t.TempDir(), "asked")
+		path := program(t, "qemu-system-x86_64", "echo >>"+asked+"\n")
+		if err := os.WriteFile(path, []byte("#!/bin/sh\necho >>"+asked+"\nprintf '%s' '"+said+"'\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		v := Versions{File: filepath.Join(t.TempDir(), "programs.json")}
+		for range 2 {
+			if got := strings.Join(v.Models(t.Context()), " "); got != want {
+				t.Errorf("%q has %q", said, got)
+			}
+		}
+		if text, err := os.ReadFile(asked); want != "" && string(text) != "\n" {
+			t.Errorf("it was asked %d times: %v", len(text), err)
+		}
+	}
+}
+
 func TestTooOld(t *testing.T) {
 	for version, old := range map[string]bool{"5.2.0": true, "6.1.99": true, "6.2": false, "6.2.0": false, "6": true, "7.2.22": false, "10.0.2": false} {
 		if err := TooOld(version); (err != nil) != old || err != nil && problem.Exit(err) != int(problem.Unable) {

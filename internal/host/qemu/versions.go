@@ -4,6 +4,8 @@ import (
 	"context"
 	"maps"
 	"os"
+	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -14,9 +16,10 @@ import (
 // that takes longer than most commands do.
 type Versions struct{ File string }
 
-// A known version is that of a program as it was when it was asked.
+// A known program is one as it was when it was asked.
 type known struct {
 	Version string `json:"version"`
+	Models  string `json:"models,omitempty"` // of processors, with a space between them
 	Device  uint64 `json:"device"`
 	Inode   uint64 `json:"inode"`
 	Bytes   int64  `json:"bytes"`
@@ -25,18 +28,33 @@ type known struct {
 
 // Of gives the version of a program.
 func (v Versions) Of(ctx context.Context, program string) (string, error) {
+	return v.told(ctx, program, func(k *known) *string { return &k.Version }, Version)
+}
+
+// Models gives the models of processors that QEMU knows; none, if it does not tell.
+func (v Versions) Models(ctx context.Context) []string {
+	program, err := System()
+	if err != nil {
+		return nil
+	}
+	text, _ := v.told(ctx, program, func(k *known) *string { return &k.Models }, models)
+	return strings.Fields(text)
+}
+
+// told gives one of the things that are known of a program, asking it if that is not known yet.
+func (v Versions) told(ctx context.Context, program string, of func(*known) *string, ask func(context.Context, string) (string, error)) (string, error) {
 	is, err := identity(program)
 	if err != nil {
 		return "", err
 	}
 	all, _ := host.ReadJSON[map[string]known](v.File) // whatever is wrong with it, it is written anew
-	if was, ok := all[program]; ok {
-		is.Version = was.Version
-		if is == was && is.Version != "" {
-			return is.Version, nil
-		}
+	if was, ok := all[program]; ok && was.same(is) {
+		is = was
 	}
-	if is.Version, err = Version(ctx, program); err != nil {
+	if answer := *of(&is); answer != "" {
+		return answer, nil
+	}
+	if *of(&is), err = ask(ctx, program); err != nil {
 		return "", err
 	}
 	all = maps.Clone(all)
@@ -45,7 +63,33 @@ func (v Versions) Of(ctx context.Context, program string) (string, error) {
 	}
 	all[program] = is
 	_ = host.WriteJSON(v.File, 0o600, all) // where it cannot be, programs are asked each time
-	return is.Version, nil
+	return *of(&is), nil
+}
+
+// same reports whether it is the program that was asked.
+func (k known) same(as known) bool {
+	k.Version, k.Models, as.Version, as.Models = "", "", "", ""
+	return k == as
+}
+
+// models asks QEMU which models of processors it knows: lines of "x86 NAME", up to an empty one.
+func models(ctx context.Context, program string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	out, err := host.Program(ctx, program, "-cpu", "help").Output()
+	if err != nil {
+		return "", err
+	}
+	var names []string
+	list, _, _ := strings.Cut(string(out), "\n\n")
+	for line := range strings.Lines(list) {
+		if words := strings.Fields(line); len(words) > 1 && words[0] == "x86" {
+			names = append(names, words[1])
+		} else if len(words) > 0 && strings.HasPrefix(line, " ") { // QEMU from 9.1 on leaves the first word out
+			names = append(names, words[0])
+		}
+	}
+	return strings.Join(names, " "), nil
 }
 
 // Lacks gives the first of all that virtual machines need and this machine does not have, or has too old; nil: it has it.

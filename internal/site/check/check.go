@@ -44,7 +44,7 @@ func (c *checker) allRoles() {
 }
 
 func newChecker(s *site.Site) *checker {
-	c := &checker{site: s, closures: map[string][]*site.Role{}, roles: map[string]*site.Role{}, nearby: map[[2]string]string{}, kinds: map[string]string{}}
+	c := &checker{site: s, closures: map[string][]*site.Role{}, roles: map[string]*site.Role{}, nearby: map[[2]string]string{}, kinds: map[string]string{}, taken: map[function]string{}}
 	for i := range s.Roles {
 		c.roles[s.Roles[i].Name] = &s.Roles[i]
 	}
@@ -63,6 +63,7 @@ type checker struct {
 	used     map[string]bool         // roles that some node has
 	kinds    map[string]string       // of networks, by name
 	nearby   map[[2]string]string    // see nearest
+	taken    map[function]string     // which node has a function of the PCI bus
 }
 
 // maxMistakes bounds what is found: of ten thousand nodes each may have the same.

@@ -124,8 +124,10 @@ func (m *Maker) Layers(n *site.Node) []*Layer {
 	return chain
 }
 
-// hardware reports whether a node has network cards that a kernel needs drivers of real hardware for.
-func hardware(n *site.Node) bool { return n.Virtual() && n.VM.Model != "" && n.VM.Model != site.Virtio }
+// hardware reports whether a node has devices that a kernel needs drivers of real hardware for.
+func hardware(n *site.Node) bool {
+	return n.Virtual() && (n.VM.Model != "" && n.VM.Model != site.Virtio || len(n.VM.PCI) > 0)
+}
 
 // Node spells out a node. A template that cannot be rendered is an error.
 func (m *Maker) Node(n *site.Node) (*Node, error) {

@@ -42,6 +42,7 @@ func Of(s *site.Site, o Options) (*site.Site, error) {
 		}
 		n.Limits = scaled(n.Limits, o, least)
 		n.NICs = bridged(n.NICs)
+		n.VM.PCI, n.VM.Hugepages = nil, 0 // the original has them
 	}
 	choose(&made, o)
 	if o.Collapse {

@@ -21,6 +21,8 @@ type Machine struct {
 	Boot  *kernel.Boot
 	Accel string // observe.KVM or observe.TCG
 	Slots Slots
+	VHost bool     // the host's kernel can serve network cards
+	PCI   []string // where the kernel tells of the functions that the machine is lent, below /sys/devices
 }
 
 // Line gives the command line, and the files that it speaks of.
@@ -30,7 +32,7 @@ func (m *Machine) Line() ([]string, *Files, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return slices.Concat(m.itself(), m.memory(), kernel, m.serial(files), m.monitor(files), m.slots(), m.root(files), m.agent(files), m.cards(files)), files, nil
+	return slices.Concat(m.itself(), m.memory(), kernel, m.serial(files), m.monitor(files), m.slots(), m.root(files), m.agent(files), m.cards(files), m.functions()), files, nil
 }
 
 // itself is the machine without any device.

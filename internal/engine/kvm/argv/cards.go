@@ -3,6 +3,8 @@ package argv
 import (
 	"cmp"
 	"fmt"
+	"strconv"
+	"strings"
 
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
@@ -21,10 +23,39 @@ func (m *Machine) cards(files *Files) []string {
 func (m *Machine) card(nic spec.NIC, files *Files) []string {
 	model := map[string]string{site.Virtio: "virtio-net-pci", site.E1000: "e1000", site.RTL8139: "rtl8139"}[cmp.Or(m.Node.VM.Model, site.Virtio)]
 	id := CardID(nic)
-	return []string{
-		"-netdev", fmt.Sprintf("tap,id=%s,fd=%d", id, files.Take(Tap(nic, 0))),
-		"-device", fmt.Sprintf("%s,id=%s,netdev=%s,mac=%s,romfile=%s", model, id, id, nic.MAC, m.at(id)),
+	queues := Queues(m.Node)
+	netdev := fmt.Sprintf("tap,id=%s,%s", id, handed("fd", queues, func(i int) int { return files.Take(Tap(nic, i)) }))
+	if m.serves() {
+		netdev += ",vhost=on," + handed("vhostfd", queues, func(i int) int { return files.Take(VHost(nic, i)) })
 	}
+	device := fmt.Sprintf("%s,id=%s,netdev=%s,mac=%s,romfile=%s", model, id, id, nic.MAC, m.at(id))
+	if queues > 1 { // an interrupt for each way of each queue, one for changes of the card and one for its control
+		device += fmt.Sprintf(",mq=on,vectors=%d", 2*queues+2)
+	}
+	return []string{"-netdev", netdev, "-device", device}
+}
+
+// handed is an option that names the files of queues.
+func handed(option string, queues int, take func(int) int) string {
+	if queues == 1 {
+		return fmt.Sprintf("%s=%d", option, take(0))
+	}
+	fds := make([]string, queues)
+	for i := range fds {
+		fds[i] = strconv.Itoa(take(i))
+	}
+	return option + "s=" + strings.Join(fds, ":")
+}
+
+// Queues is by how many queues each card of a node sends and receives at once.
+func Queues(n *spec.Node) int { return max(1, n.VM.Queues) }
+
+// serves reports whether the host's kernel serves the cards, by one thread for each queue, without QEMU.
+func (m *Machine) serves() bool { return m.VHost && Servable(m.Node) }
+
+// Servable reports whether the host's kernel is to serve the cards of a node, if it can.
+func Servable(n *spec.Node) bool {
+	return cmp.Or(n.VM.Model, site.Virtio) == site.Virtio && (n.VM.VHost == nil || *n.VM.VHost)
 }
 
 // CardID is what QEMU calls the card of an interface, and what is behind it.

@@ -35,3 +35,6 @@ func Agent(port int) string { return "agent " + strconv.Itoa(port) }
 
 // Tap is one of the queues of a tap.
 func Tap(nic spec.NIC, queue int) string { return fmt.Sprintf("tap %s %d", nic.Network, queue) }
+
+// VHost is what serves one of the queues of a card in the host's kernel.
+func VHost(nic spec.NIC, queue int) string { return fmt.Sprintf("vhost %s %d", nic.Network, queue) }

@@ -1,0 +1,60 @@
+// Package numa tells of the memory of this machine: beside which processors it is, and what of it is set aside in large pages.
+package numa
+
+import (
+	"cmp"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"orrery/internal/observe"
+)
+
+// Sys is where the kernel tells of it.
+const Sys = "/sys"
+
+// Nodes gives those that have processors and memory, as sysfs-devices-node tells of them.
+func Nodes(sys string) (all []observe.Numa) {
+	found, err := filepath.Glob(filepath.Join(sys, "devices/system/node/node[0-9]*"))
+	if err != nil {
+		return nil
+	}
+	for _, dir := range found {
+		id, err := strconv.Atoi(strings.TrimPrefix(filepath.Base(dir), "node"))
+		if online := read(dir, "cpulist"); err == nil && online != "" {
+			all = append(all, observe.Numa{ID: id, Online: online})
+		}
+	}
+	slices.SortFunc(all, func(a, b observe.Numa) int { return cmp.Compare(a.ID, b.ID) })
+	return all
+}
+
+// Hugepages gives the large pages of each size that the machine can have, wherever their memory is.
+func Hugepages(sys string) (all []observe.Hugepages) {
+	found, err := filepath.Glob(filepath.Join(sys, "kernel/mm/hugepages/hugepages-*kB"))
+	if err != nil {
+		return nil
+	}
+	for _, dir := range found {
+		kib, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimPrefix(filepath.Base(dir), "hugepages-"), "kB"), 10, 64)
+		if err != nil {
+			continue
+		}
+		p := observe.Hugepages{Size: kib << 10, Total: number(dir, "nr_hugepages"), Free: number(dir, "free_hugepages") - number(dir, "resv_hugepages")}
+		all = append(all, p)
+	}
+	slices.SortFunc(all, func(a, b observe.Hugepages) int { return cmp.Compare(a.Size, b.Size) })
+	return all
+}
+
+func read(dir, name string) string {
+	text, _ := os.ReadFile(filepath.Join(dir, name))
+	return strings.TrimSpace(string(text))
+}
+
+func number(dir, name string) int64 {
+	n, _ := strconv.ParseInt(read(dir, name), 10, 64)
+	return n
+}

@@ -1,0 +1,166 @@
+package pci
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"orrery/internal/host"
+	"orrery/internal/problem"
+)
+
+// Lend takes functions from their drivers for a holder, all or none, and gives the devices below /dev by which they are reached, each once. What each was bound to is
+// written down before anything is changed, so that Return knows it after a kill.
+func (b Bus) Lend(holder string, addresses []string) (devices []string, err error) {
+	if len(addresses) == 0 {
+		return nil, nil
+	}
+	unlock, err := b.lock()
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	if err := b.load(); err != nil {
+		return nil, problem.New(problem.Unable, "this kernel has no driver %s, by which functions of the PCI bus are lent", vfio).Because(err).
+			Try("modprobe %s; or install a kernel that has it", vfio)
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, b.giveBack(holder))
+		}
+	}()
+	groups := map[string]bool{}
+	for _, address := range addresses {
+		if err := b.lend(holder, address); err != nil {
+			return nil, err
+		}
+		if group := b.link(address, "iommu_group"); !groups[group] {
+			groups[group] = true
+			devices = append(devices, "vfio/"+group)
+		}
+	}
+	return append(devices, "vfio/vfio"), nil
+}
+
+func (b Bus) lend(holder, address string) error {
+	f := b.look(address)
+	switch {
+	case f.Holder != "" && f.Holder != holder:
+		return problem.New(problem.Unable, "PCI function %s is lent to the node %s", address, f.Holder).Try("stop that node first")
+	case f.Group == "":
+		return NoGroup(address)
+	case f.Holder == "": // else whoever was killed has written it down
+		if err := host.WriteJSON(b.loan(address), 0o600, Loan{Holder: holder, Driver: f.Driver}); err != nil {
+			return err
+		}
+	}
+	if err := b.bind(address, vfio); err != nil {
+		return problem.New(problem.Failed, "PCI function %s cannot be taken from the driver %q", address, f.Driver).Because(err).
+			Try("dmesg tells what the kernel says to it")
+	}
+	return nil
+}
+
+// NoGroup is the problem of a function from whose access to memory nothing protects the host.
+func NoGroup(address string) error {
+	return problem.New(problem.Unable, "PCI function %s is behind no IOMMU, and would reach all of the host's memory", address).
+		Try("turn the IOMMU on: in the firmware (VT-d, AMD-Vi), and intel_iommu=on on the kernel's command line")
+}
+
+// Return gives what a holder has back to the drivers it was taken from.
+func (b Bus) Return(holder string) error {
+	if _, err := os.Lstat(b.Loans); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	unlock, err := b.lock()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	return b.giveBack(holder)
+}
+
+func (b Bus) giveBack(holder string) error {
+	entries, err := os.ReadDir(b.Loans)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, e := range entries {
+		loan, err := host.ReadJSON[Loan](b.loan(e.Name()))
+		if err != nil || loan.Holder != holder {
+			continue // the lock is no loan
+		}
+		if err := b.bind(e.Name(), loan.Driver); err != nil {
+			errs = append(errs, problem.New(problem.Failed, "PCI function %s cannot be given back to the driver %q", e.Name(), loan.Driver).Because(err).
+				Try("dmesg tells what the kernel says to it"))
+			continue
+		}
+		errs = append(errs, os.Remove(b.loan(e.Name())))
+	}
+	return errors.Join(errs...)
+}
+
+// bind lets a driver have a function, and no other: none, if it is "". A function that is no more has none.
+func (b Bus) bind(address, driver string) error {
+	device := b.device(address)
+	if _, err := os.Stat(device); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	is := b.link(address, "driver")
+	if is == driver && driver == vfio {
+		return nil
+	}
+	override := "\n" // none: whichever driver wants it
+	if driver == vfio {
+		override = vfio
+	}
+	if err := b.Order(filepath.Join(device, "driver_override"), override); err != nil {
+		return err
+	}
+	if is == driver {
+		return nil
+	}
+	if is != "" {
+		if err := b.Order(filepath.Join(device, "driver", "unbind"), address); err != nil {
+			return err
+		}
+	}
+	if driver == "" {
+		return nil
+	}
+	probe := filepath.Join(b.Sys, "bus/pci/drivers_probe")
+	if driver != vfio {
+		probe = filepath.Join(b.Sys, "bus/pci/drivers", driver, "bind")
+	}
+	if err := b.Order(probe, address); err != nil {
+		return err
+	}
+	if is := b.link(address, "driver"); is != driver {
+		return fmt.Errorf("its driver is %q then", is)
+	}
+	return nil
+}
+
+// load loads the driver that lends, unless it is there.
+func (b Bus) load() error {
+	if _, err := os.Stat(filepath.Join(b.Sys, "bus/pci/drivers", vfio)); err == nil {
+		return nil
+	}
+	return b.Load(vfio)
+}
+
+// lock keeps others from lending and returning meanwhile.
+func (b Bus) lock() (unlock func(), err error) {
+	if err := os.MkdirAll(b.Loans, 0o700); err != nil {
+		return nil, err
+	}
+	l, err := host.WaitLock(context.Background(), filepath.Join(b.Loans, ".lock"), host.Alone, nil)
+	if err != nil {
+		return nil, err
+	}
+	return l.Release, nil
+}

@@ -1,0 +1,119 @@
+package plan_test
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+
+	"orrery/internal/observe"
+	"orrery/internal/plan"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+)
+
+// TestEquipped: hardware that a host does not have, or not to spare, is told before anything is done, with figures and the cure.
+func TestEquipped(t *testing.T) {
+	with := func(edit func(*site.Node)) func(*site.Node) {
+		return func(n *site.Node) { virtual(n); edit(n) }
+	}
+	lends := func(addresses ...string) func(*site.Node) { return with(func(n *site.Node) { n.VM.PCI = addresses }) }
+	memory := func(id int, pin string) func(*site.Node) {
+		return with(func(n *site.Node) { n.VM.Numa, n.Limits.Pin = &id, pin })
+	}
+	pages := func(size int64) func(*site.Node) { return with(func(n *site.Node) { n.VM.Hugepages = size }) }
+	for _, c := range []struct {
+		name string
+		edit func(*site.Node)
+		exit problem.Kind
+		want string
+	}{
+		{"a model", with(func(n *site.Node) { n.VM.CPU = "Nehalem" }), 0, ""},
+		{"no such model", with(func(n *site.Node) { n.VM.CPU = "Nehalen" }), problem.Unable, `processors of the model "Nehalen", which QEMU of host sv1 does not have (did you mean "Nehalem"?)`},
+		{"nothing like it", with(func(n *site.Node) { n.VM.CPU = "pentium" }), problem.Unable, "`qemu-system-x86_64 -cpu help` lists them"},
+
+		{"large pages", pages(1 << 30), 0, ""},
+		{"too few", pages(2 << 20), problem.Unable, "node portal is to be in pages of 2 MiB, of which host sv1 has 3 of 512 free; 256 are needed (sysctl vm.nr_hugepages=765)"},
+
+		{"memory beside", memory(1, ""), 0, ""},
+		{"pinned beside", memory(1, "2"), 0, ""},
+		{"pinned elsewhere", memory(1, "1-2"), problem.Mistake, "pinned to processors 1-2, of which 1 are not on NUMA node 1 (that has 2)"},
+		{"no such memory", memory(2, ""), problem.Mistake, "to be on NUMA node 2, but host sv1 has 0, 1 only"},
+
+		{"a function", lends("0000:03:00.0"), 0, ""},
+		{"a whole group", lends("0000:04:00.0", "0000:04:00.1"), 0, ""},
+		{"half a group", lends("0000:04:00.0"), problem.Unable, "PCI function 0000:04:00.0 of host sv1 is in one IOMMU group with 0000:04:00.1 (nvme), which the host uses"},
+		{"no such function", lends("0000:09:00.0"), problem.Unable, "host sv1 has no PCI function 0000:09:00.0 (lspci -D lists them)"},
+		{"a bridge", lends("0000:00:1c.0"), problem.Mistake, "is a bridge"},
+		{"no IOMMU", lends("0000:05:00.0"), problem.Unable, "is behind no IOMMU, and would reach all of the host's memory (turn the IOMMU on"},
+		{"another's", lends("0000:06:00.0"), problem.Unable, "is lent to the node other/7 (stop that node first)"},
+		{"its own", lends("0000:07:00.0"), 0, ""},
+	} {
+		s := observatory()
+		c.edit(&s.Nodes[3])
+		able := observe.Capabilities{Keep: true, Models: []string{"486", "Nehalem", "max"}}
+		hosts := []observe.Host{{
+			Name: "sv1", Cpus: 3, Online: "0-2", Memory: 1 << 40, Engines: map[string]observe.Capabilities{"fake": {Keep: true}, site.KVM: able},
+			Hugepages: []observe.Hugepages{{Size: 2 << 20, Total: 512, Free: 3}, {Size: 1 << 30, Total: 4, Free: 4}},
+			Numa:      []observe.Numa{{ID: 0, Online: "0-1"}, {ID: 1, Online: "2"}},
+			Functions: []observe.Function{
+				{Address: "0000:00:1c.0", Bridge: true, Driver: "pcieport", Group: "1"}, {Address: "0000:03:00.0", Driver: "e1000e", Group: "1"},
+				{Address: "0000:04:00.0", Driver: "igb", Group: "2"}, {Address: "0000:04:00.1", Driver: "nvme", Group: "2"}, {Address: "0000:04:00.2", Group: "2"},
+				{Address: "0000:05:00.0", Driver: "igb"}, {Address: "0000:06:00.0", Driver: "vfio-pci", Group: "3", Holder: "other/7"},
+				{Address: "0000:07:00.0", Driver: "vfio-pci", Group: "4", Holder: "karoo/11"},
+			},
+		}}
+		if c.name == "its own" {
+			hosts[0].Functions[7].Holder = s.Key() + "/" + strconv.Itoa(s.Nodes[3].FullID())
+		}
+		_, err := plan.Up(s, hosts, plan.Goal{})
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want) || problem.Exit(err) != int(c.exit)) {
+			t.Errorf("%s: %v", c.name, err)
+		}
+		if _, err := plan.Up(s, hosts, plan.Goal{Nodes: map[string]bool{"db": true}}); err != nil {
+			t.Errorf("%s: it keeps another node from being brought up: %v", c.name, err)
+		}
+	}
+}
+
+// TestPagesOfItsOwn: pages that a machine has are no less its own while it runs.
+func TestPagesOfItsOwn(t *testing.T) {
+	f := newFleet("sv1")
+	s := observatory()
+	virtual(&s.Nodes[3])
+	f.reach(t, s)
+	s.Nodes[3].VM.Hugepages = 2 << 20
+	hosts := f.observe()
+	has, _ := hosts[0].Node("portal")
+	has.VM.Hugepages = 2 << 20
+	hosts[0].Hugepages = []observe.Hugepages{{Size: 2 << 20, Total: 256}}
+	if p, err := plan.Up(s, hosts, plan.Goal{}); err != nil || !p.Empty() {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestOtherDevices: other hardware needs the machine stopped; drivers for a function of the host's are in another kernel, and so in another node.
+func TestOtherDevices(t *testing.T) {
+	f := newFleet("sv1")
+	s := observatory()
+	virtual(&s.Nodes[3])
+	f.reach(t, s)
+	s.Nodes[3].VM.Queues = 4
+	const why = "virtual hardware changed"
+	wantLines(t, f.up(t, s, plan.Goal{}), "node portal: stop: "+why, "node portal: reshape: "+why, "node portal: start: after the change", "node portal: check: prove health")
+}
+
+// TestCrowded: a plan warns of machines with more processors than their host.
+func TestCrowded(t *testing.T) {
+	s := observatory()
+	virtual(&s.Nodes[1])
+	virtual(&s.Nodes[3])
+	s.Nodes[1].Limits.Cpus, s.Nodes[3].Limits.Cpus = 3, 3.5
+	p, err := plan.Up(s, []observe.Host{{Name: "sv1", Cpus: 3, Memory: 1 << 40}}, plan.Goal{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = "virtual machines have more processors than host sv1, which has 3: portal (4)"
+	if len(p.Warnings) != 1 || p.Warnings[0] != want {
+		t.Errorf("warned is %q", p.Warnings)
+	}
+}
