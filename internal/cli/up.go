@@ -84,12 +84,14 @@ func (a *app) howToGoOn(s *site.Site) {
 	_ = t.Flush()
 }
 
-func (a *app) startVerb() *cobra.Command {
-	return a.stateVerb("start", "Start nodes that are there, as they are", "running", a.Start)
-}
-
-func (a *app) stopVerb() *cobra.Command {
-	return a.stateVerb("stop", "Shut nodes down and keep all that is theirs", "stopped", a.Stop)
+func (a *app) stateVerbs() []*cobra.Command {
+	renew := a.stateVerb("renew", "Let virtual machines go on in the QEMU that is installed now, without booting", "up to date", a.Renew)
+	renew.Long = `Lets virtual machines that run go on in the QEMU and with the virtiofsd that are installed now: without SELECTOR, those whose programs were replaced, as orrery status tells.
+Processes, memory and connections stay; a machine stands still for a moment. Meanwhile the host needs the memory of one more machine. What cannot go over goes on where it was.`
+	return []*cobra.Command{
+		a.stateVerb("start", "Start nodes that are there, as they are", "running", a.Start),
+		a.stateVerb("stop", "Shut nodes down and keep all that is theirs", "stopped", a.Stop), renew,
+	}
 }
 
 func (a *app) stateVerb(name, short, state string, set func(context.Context, *site.Site, []string) (*apply.Result, error)) *cobra.Command {

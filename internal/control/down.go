@@ -86,6 +86,14 @@ func (c *Session) Stop(ctx context.Context, s *site.Site, selectors []string) (*
 	})
 }
 
+// Renew lets virtual machines go on in the programs that their host has now, without booting: those that selectors mean or, without, all whose programs were replaced. The result is nil if
+// there are none.
+func (c *Session) Renew(ctx context.Context, s *site.Site, selectors []string) (*apply.Result, error) {
+	return c.setState(ctx, s, selectors, plan.Renew, func(p *plan.Plan) (bool, error) {
+		return c.AskProduction(s, fmt.Sprintf("%s would go on in another QEMU.", phrase.Count(len(p.Steps), "node")))
+	})
+}
+
 type planner func(*site.Site, []observe.Host, plan.Goal) (*plan.Plan, error)
 
 func (c *Session) setState(ctx context.Context, s *site.Site, selectors []string, make planner, ask func(*plan.Plan) (bool, error)) (*apply.Result, error) {

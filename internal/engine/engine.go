@@ -139,6 +139,20 @@ type Grouped interface {
 	Cgroup(ref Ref) (path string) // from the root of a hierarchy
 }
 
+// A Renewer is an engine whose running nodes can go on in other programs of the host than those that they were started with.
+type Renewer interface {
+	// Renew lets a running node go on in the programs that the host has now. Its processes, its memory and its connections are not disturbed but for a moment. If that
+	// fails, it goes on where it was.
+	Renew(ctx context.Context, ref Ref) (*Renewal, error)
+}
+
+// A Renewal is how that went.
+type Renewal struct {
+	Downtime time.Duration // for how long the node stood still
+	Took     time.Duration // altogether
+	Bytes    int64         // that went from one program to the other
+}
+
 // A Ref names a node on a host.
 type Ref struct {
 	Site string

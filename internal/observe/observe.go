@@ -50,6 +50,7 @@ type Capabilities struct {
 	Models []string `json:"models,omitempty"` // of processors that its virtual machines can have; none: nobody has asked
 	Accel  string   `json:"accel,omitempty"`  // what runs the engine's virtual machines: KVM or TCG; "": its nodes are none
 	Unable Lack     `json:"unable,omitzero"`  // why the engine can run no node on this host; the zero Lack: it can
+	Stuck  Lack     `json:"stuck,omitzero"`   // why a virtual machine that runs cannot go on in other programs of this host; the zero Lack: it can
 }
 
 // What runs virtual machines.
@@ -74,6 +75,7 @@ type Node struct {
 	Active     bool      `json:"active"`             // what only a live node does has been done on it, or may have been
 	Accel      string    `json:"accel,omitempty"`    // what runs it, if it is a virtual machine that runs
 	VHost      bool      `json:"vhost,omitempty"`    // its network cards are served by the host's kernel, and not by QEMU
+	Outdated   []string  `json:"outdated,omitempty"` // programs that run it and have been replaced on the host since it was started
 	Drift      []Drift   `json:"drift,omitempty"`    // what is no longer as it was made, if somebody looked
 }
 

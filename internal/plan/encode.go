@@ -119,7 +119,7 @@ func loadOf(s *Step) (load any, known bool) {
 		return &namesLoad{&s.Names, &s.WasNames, &s.Tell}, true
 	case RemoveVolume:
 		return &volumeLoad{&s.Path}, true
-	case CreateNode, ReplaceNode, RestoreNode, ReshapeNode, LimitNode, StopNode, KillNode, DestroyNode, RevertNode:
+	case CreateNode, ReplaceNode, RestoreNode, ReshapeNode, LimitNode, RenewNode, StopNode, KillNode, DestroyNode, RevertNode:
 		return &node, true
 	case StartNode, ConfigureNode:
 		return &bootLoad{roles, &s.Tell}, true

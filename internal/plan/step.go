@@ -25,6 +25,7 @@ const (
 	ConfigureNode Kind = "configure" // apply the roles on the node
 	MendNode      Kind = "mend"      // put right what of a running node has drifted
 	CheckNode     Kind = "check"     // wait until the node's health checks pass
+	RenewNode     Kind = "renew"     // a running virtual machine goes on in the programs that the host has now
 	StopNode      Kind = "stop"
 	KillNode      Kind = "kill" // a node that has nothing to save is not shut down in order
 	DestroyNode   Kind = "destroy"
@@ -118,7 +119,7 @@ var doing = map[Kind]string{
 	KillNode: "killing", DestroyNode: "destroying", ForgetNames: "removing the names from", RemoveNetwork: "removing", RemoveVolume: "removing",
 	RestoreHost: "restoring", RestoreNode: "restoring", RestoreNames: "restoring the names on", RevertNode: "restoring the files of",
 	RetireNode: "retiring", TakeVolumes: "giving its volumes to", ReturnVolumes: "giving copies of its volumes to", MoveLinks: "moving the links of",
-	ActivateNode: "activating", MendNode: "mending", CommitSwitch: "recording", ForgetRelease: "removing",
+	ActivateNode: "activating", MendNode: "mending", RenewNode: "renewing", CommitSwitch: "recording", ForgetRelease: "removing",
 }
 
 // Doing says what is done while the step is under way: "building layer debian + portal".

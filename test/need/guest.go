@@ -15,19 +15,11 @@ func Guest(t testing.TB) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir, err := os.Getwd()
-	if err != nil {
+	program := filepath.Join(top(t), "bin/orrery-guest")
+	if _, err := os.Stat(program); err != nil {
+		t.Fatal("bin/orrery-guest is not there: make bin/orrery-guest")
+	}
+	if err := os.Symlink(program, filepath.Join(filepath.Dir(self), "orrery-guest")); err != nil && !errors.Is(err, fs.ErrExist) {
 		t.Fatal(err)
 	}
-	for ; dir != "/"; dir = filepath.Dir(dir) {
-		program := filepath.Join(dir, "bin/orrery-guest")
-		if _, err := os.Stat(program); err != nil {
-			continue
-		}
-		if err := os.Symlink(program, filepath.Join(filepath.Dir(self), "orrery-guest")); err != nil && !errors.Is(err, fs.ErrExist) {
-			t.Fatal(err)
-		}
-		return
-	}
-	t.Fatal("bin/orrery-guest is not there: make bin/orrery-guest")
 }

@@ -115,6 +115,19 @@ func (l *life) start(ctx context.Context, e engine.Engine, s *plan.Step) error {
 	return e.Start(ctx, ref)
 }
 
+// renew lets a node go on in the programs that the host has now, and tells for how long it stood still.
+func (l *life) renew(ctx context.Context, e engine.Engine, n *spec.Node, say func(string)) error {
+	renewer, able := e.(engine.Renewer)
+	if !able {
+		return problem.New(problem.Surprise, "node %s: the engine %s lets no node go on in other programs", n.Name, n.Engine).Try("plan again")
+	}
+	how, err := renewer.Renew(ctx, engine.RefOf(n))
+	if err == nil {
+		say(fmt.Sprintf("stood still for %d ms; %.1f MB moved in %.1f s", how.Downtime.Milliseconds(), float64(how.Bytes)/1e6, how.Took.Seconds()))
+	}
+	return err
+}
+
 // quieten lets a node that does not run boot without what only a live node does.
 func (l *life) quieten(ctx context.Context, e engine.Engine, n *spec.Node, duties *spec.Duties) error {
 	if duties == nil {

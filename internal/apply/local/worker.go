@@ -183,6 +183,8 @@ func (w *Worker) doNode(ctx context.Context, s *plan.Step, say func(string)) err
 		return e.Change(ctx, n)
 	case plan.StartNode:
 		return w.life.start(ctx, e, s)
+	case plan.RenewNode:
+		return w.life.renew(ctx, e, n, say)
 	case plan.StopNode:
 		return stop(ctx, e, engine.RefOf(n), stopPatience)
 	case plan.KillNode:

@@ -41,7 +41,7 @@ const (
 // Places are what the arguments of each verb may be, in their order; of a verb that takes any number, the last is of all that follow.
 var Places = map[string][]Offer{
 	"query": {words.selectors}, "graph": {words.selectors}, "plan": {words.selectors}, "up": {words.selectors}, "down": {words.selectors}, "start": {words.selectors}, "stop": {words.selectors},
-	"stage": {words.selectors}, "switch": {words.selectors}, "rollback": {words.selectors}, "status": {words.selectors}, "exec": {words.selectors}, "logs": {words.selectors, words.units},
+	"renew": {words.selectors}, "stage": {words.selectors}, "switch": {words.selectors}, "rollback": {words.selectors}, "status": {words.selectors}, "exec": {words.selectors}, "logs": {words.selectors, words.units},
 	"shell": {words.nodes}, "forward": {words.ports}, "cp": {words.copied},
 	"release show": {words.releases, words.selectors}, "release diff": {words.releases, words.releases, words.selectors},
 	"twin create": {words.sites, words.nothing}, "twin destroy": {words.twins},

@@ -2,7 +2,9 @@ package table
 
 import (
 	"bytes"
+	"strings"
 	"testing"
+	"time"
 
 	"orrery/internal/control"
 	"orrery/internal/observe"
@@ -19,5 +21,13 @@ func TestEmulated(t *testing.T) {
 	const want = "Warning: on host sv1 virtual machines run in software emulation, many times as slow as containers: a, b; `orrery doctor` says why.\n"
 	if out.String() != want {
 		t.Errorf("%q", out.String())
+	}
+}
+
+// TestOutdated: of a machine whose programs were replaced, the list says so, and what to do.
+func TestOutdated(t *testing.T) {
+	text := strings.Join(lines([]control.NodeStatus{{Node: "db", Outdated: []string{"virtiofsd"}}}, false, 0, time.Now()), "\n")
+	if !strings.Contains(text, "db: runs in programs that have been replaced on its host (virtiofsd): orrery renew db") {
+		t.Error(text)
 	}
 }

@@ -46,6 +46,9 @@ func remarks(r control.NodeStatus) []string {
 	if r.Detail != "" {
 		all = append(all, r.Detail)
 	}
+	if len(r.Outdated) > 0 {
+		all = append(all, "runs in programs that have been replaced on its host ("+phrase.List(r.Outdated, 2)+"): orrery renew "+r.Node)
+	}
 	for _, d := range r.Drift {
 		all = append(all, d.String())
 	}

@@ -13,8 +13,13 @@ import (
 
 // Kill kills all processes in the group, and comes back when they have ended. What is frozen does not end, and so goes on first.
 func (g Group) Kill(ctx context.Context) error {
+	return g.KillThose(ctx, func(int) bool { return true })
+}
+
+// KillThose kills some processes in the group.
+func (g Group) KillThose(ctx context.Context, doomed func(pid int) bool) error {
 	for {
-		inside := g.Processes()
+		inside := slices.DeleteFunc(g.Processes(), func(pid int) bool { return !doomed(pid) })
 		if len(inside) == 0 {
 			return nil
 		}

@@ -29,9 +29,20 @@ type Cell struct {
 	Locked  int64    // bytes of its memory that may have to stay where they are; 0: as many as everybody's
 }
 
-// QEMU is what QEMU sees, beside itself and what its machine boots from: libraries and firmware, which no package keeps from anybody.
-var QEMU = []string{
-	"/lib", "/lib64", "/usr/lib", "/usr/lib64", "/etc/ld.so.cache", "/usr/share/qemu", "/usr/share/seabios", "/usr/share/OVMF", "/usr/share/qemu-efi-aarch64",
+// QEMU is what QEMU sees, beside itself and what its machine boots from: libraries and firmware, which no package keeps from anybody. One that is not the
+// distribution's, in /opt or /usr/local, brings its own.
+func QEMU(program string) []string {
+	all := []string{
+		"/lib", "/lib64", "/usr/lib", "/usr/lib64", "/etc/ld.so.cache", "/usr/share/qemu", "/usr/share/seabios", "/usr/share/OVMF", "/usr/share/qemu-efi-aarch64",
+	}
+	prefix := filepath.Dir(filepath.Dir(program))
+	if prefix == "/" || prefix == "/usr" {
+		return all
+	}
+	for _, its := range []string{"lib", "lib64", "share/qemu", "share/seabios", "share/OVMF"} {
+		all = append(all, filepath.Join(prefix, its))
+	}
+	return all
 }
 
 // Sandbox is the value of QEMU's option -sandbox: what it never needs when all that it has was opened before.

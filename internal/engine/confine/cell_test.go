@@ -140,7 +140,7 @@ func TestQEMUInACell(t *testing.T) {
 		"-sandbox", Sandbox)
 	cmd.ExtraFiles = []*os.File{listening(t, filepath.Join(dir, "qmp"))}
 	ended(t, cmd, in)
-	c := Cell{At: at, User: first + 65535, Sees: append(slices.Clone(QEMU), qemu, kernel, "/not/there")}
+	c := Cell{At: at, User: first + 65535, Sees: append(QEMU("/usr/bin/qemu-system-x86_64"), qemu, kernel, "/not/there")}
 	must(t, host.Apart(func() error { return c.Start(cmd, in) }))
 
 	conn, err := net.Dial("unix", filepath.Join(dir, "qmp"))
@@ -199,7 +199,7 @@ func TestShare(t *testing.T) {
 	for d := dir; d != "/" && d != os.TempDir(); d = filepath.Dir(d) { // as nodedir lets the node's root go through
 		must(t, os.Chmod(d, 0o711))
 	}
-	s := Share{&rootfs.Overlay{Lower: []string{at("lower")}, Upper: at("private/upper"), Work: at("private/work"), Target: at("rootfs"),
+	s := Share{Overlay: &rootfs.Overlay{Lower: []string{at("lower")}, Upper: at("private/upper"), Work: at("private/work"), Target: at("rootfs"),
 		IDs: rootfs.IDs{First: first, Size: 65536}}}
 
 	t.Run("what it makes", func(t *testing.T) {
@@ -249,4 +249,14 @@ func TestShare(t *testing.T) {
 			t.Errorf("it sees %v: %v", names, err)
 		}
 	})
+}
+
+// TestQEMU: one that somebody has built finds its own firmware and libraries, and the distribution's.
+func TestQEMU(t *testing.T) {
+	for program, want := range map[string]bool{"/usr/bin/qemu-system-x86_64": false, "/opt/qemu/bin/qemu-system-x86_64": true} {
+		sees := QEMU(program)
+		if slices.Contains(sees, "/opt/qemu/share/qemu") != want || !slices.Contains(sees, "/usr/share/seabios") {
+			t.Errorf("%s: %q", program, sees)
+		}
+	}
 }

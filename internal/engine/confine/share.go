@@ -14,7 +14,10 @@ import (
 
 // A Share lets a program, such as virtiofsd, work on the root of a node as the node's root, and as nobody on the host: in a user namespace of the node's ids,
 // where the root is mounted and its owners mapped into those. It shuts itself off from all else, if it is so told, as it may in there.
-type Share struct{ *rootfs.Overlay }
+type Share struct {
+	*rootfs.Overlay
+	Other int // a process that shares the overlay already; 0: nobody does
+}
 
 // Start starts a command that shares the overlay, in a control group.
 func (s Share) Start(cmd *exec.Cmd, in cgroup.Group) error {
@@ -33,10 +36,18 @@ func (s Share) Start(cmd *exec.Cmd, in cgroup.Group) error {
 	if err := bound(cmd, fmt.Sprintf("--nofile=%[1]d:%[1]d", most.Max)); err != nil {
 		return err
 	}
-	return s.Within(func() error {
+	return s.within(func() error {
 		if err := shutInherited(); err != nil {
 			return err
 		}
 		return in.Start(cmd)
 	})
+}
+
+// within does some work where the overlay is mounted.
+func (s Share) within(work func() error) error {
+	if s.Other == 0 {
+		return s.Within(work)
+	}
+	return s.Overlay.Beside(s.Other, work)
 }

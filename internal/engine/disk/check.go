@@ -42,7 +42,7 @@ func (d *Disk) Check(ctx context.Context, cell confine.Cell, in cgroup.Group) er
 	ctx, cancel := context.WithTimeout(ctx, checking)
 	defer cancel()
 	cmd := host.Program(ctx, program, "check", "-q", "--output=human", "-f", "qcow2", d.Path)
-	cell.Sees = append(append([]string{}, confine.QEMU...), program, d.Path)
+	cell.Sees = append(confine.QEMU(program), program, d.Path)
 	if err := host.Apart(func() error { return cell.Start(cmd, in) }); err != nil {
 		return d.failed(err, "cannot be checked")
 	}

@@ -46,6 +46,7 @@ var (
 	_ engine.Layered   = (*Engine)(nil)
 	_ engine.Grouped   = (*Engine)(nil)
 	_ engine.Viewer    = (*Engine)(nil)
+	_ engine.Renewer   = (*Engine)(nil)
 	_ engine.Trier     = (*Engine)(nil)
 )
 
@@ -77,6 +78,9 @@ func (e *Engine) Try(ctx context.Context) observe.Capabilities {
 		able.Unable = lackOf(lack)
 		return able
 	}
+	if lack := e.versions().Stuck(ctx); lack != nil {
+		able.Stuck = lackOf(lack)
+	}
 	able.Accel, _ = e.accel()
 	able.Models = e.versions().Models(ctx)
 	return able
@@ -92,10 +96,12 @@ type machine struct {
 	nodedir.Dir
 	ref engine.Ref
 	run string // directory of what is there while it runs: root's
+
+	former crew // of a machine whose place it takes
 }
 
 func (e *Engine) machine(ref engine.Ref) machine {
-	return machine{e.Dir(ref), ref, filepath.Join(e.Dirs.Run, "vm", ref.Site, strconv.Itoa(ref.ID))}
+	return machine{Dir: e.Dir(ref), ref: ref, run: filepath.Join(e.Dirs.Run, "vm", ref.Site, strconv.Itoa(ref.ID))}
 }
 
 func (m machine) group() cgroup.Group { return cgroup.Of(m.ref.Site, m.ref.ID) }

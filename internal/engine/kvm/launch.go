@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -16,15 +16,15 @@ import (
 	"orrery/internal/engine/nodedir"
 	"orrery/internal/host"
 	"orrery/internal/host/qemu"
-	"orrery/internal/image/kernel"
 	"orrery/internal/network/ends"
 	"orrery/internal/observe"
+	"orrery/internal/site/spec"
 	"orrery/internal/wire"
 )
 
 // launch starts QEMU, as a user that nobody else is on this host and that no file of the node belongs to. It sees what it boots from, and is handed open what else
 // it may have of the host.
-func (e *Engine) launch(ctx context.Context, m machine, r *nodedir.Record, from *kernel.Boot, accel string, log, root *os.File) (err error) {
+func (e *Engine) launch(ctx context.Context, m machine, r *nodedir.Record, line *argv.Machine, open handed) error {
 	program, err := qemu.System()
 	if err == nil {
 		program, err = filepath.EvalSymlinks(program)
@@ -33,20 +33,17 @@ func (e *Engine) launch(ctx context.Context, m machine, r *nodedir.Record, from 
 		return err
 	}
 	ids := r.IDs()
-	cell := confine.Cell{At: m.File("cell"), User: ids.First + ids.Size - 1, Sees: append(slices.Clone(confine.QEMU), program, from.Kernel, from.Initramfs)}
-	if accel == observe.KVM {
+	cell := confine.Cell{At: m.File("cell"), User: ids.First + ids.Size - 1, Sees: append(confine.QEMU(program), program, line.Boot.Kernel, line.Boot.Initramfs)}
+	if line.Accel == observe.KVM {
 		cell.Devices = []string{"kvm"}
 	}
-	line := argv.Machine{Node: &r.Node, Boot: from, Accel: accel}
 	if line.PCI, err = m.lend(&cell, &r.Node); err != nil {
 		return err
 	}
-	open := handed{}
-	defer func() { err = errors.Join(err, open.close()) }()
-	if line.VHost, err = m.serve(open, &r.Node); err != nil {
-		return err
-	}
-	if err := m.hand(open, r, log, root); err != nil {
+	served := handed{}
+	line.VHost, err = m.serve(served, &r.Node)
+	maps.Copy(open, served)
+	if err != nil {
 		return err
 	}
 	args, told, err := line.Line()
@@ -100,13 +97,18 @@ func (h handed) close() error {
 	return errors.Join(errs...)
 }
 
-// hand opens what QEMU is handed.
-func (m machine) hand(open handed, r *nodedir.Record, log, root *os.File) error {
+// hand opens what QEMU is handed, but for its links.
+func (m machine) hand(open handed, log, root *os.File) error {
 	for name, f := range map[string]*os.File{argv.Record: log, argv.Share: root} {
 		if err := open.copy(name, f); err != nil {
 			return err
 		}
 	}
+	return m.handSockets(open)
+}
+
+// handSockets opens those at which QEMU listens.
+func (m machine) handSockets(open handed) error {
 	sockets := map[string]string{argv.Console: consoleSocket, argv.Monitor: monitor}
 	for port := range wire.Ports {
 		sockets[argv.Agent(port)] = wire.Socket(port)
@@ -116,16 +118,26 @@ func (m machine) hand(open handed, r *nodedir.Record, log, root *os.File) error 
 			return err
 		}
 	}
+	return nil
+}
+
+// lay makes the links of a machine, and opens what QEMU is handed of them.
+func (h handed) lay(r *nodedir.Record) error {
 	for _, nic := range r.NICs {
 		queues, err := ends.OpenTap(nic, r.KindOf(nic), argv.Queues(&r.Node))
 		if err != nil {
 			return err
 		}
-		for i, f := range queues {
-			open[argv.Tap(nic, i)] = f
-		}
+		h.link(nic, queues)
 	}
 	return nil
+}
+
+// link hands over the ends of a link, one for each queue.
+func (h handed) link(nic spec.NIC, queues []*os.File) {
+	for i, f := range queues {
+		h[argv.Tap(nic, i)] = f
+	}
 }
 
 // monitor is the socket of QEMU's monitor, and consoleSocket that of the guest's serial port.

@@ -26,6 +26,7 @@ func (e *Engine) look(n *observe.Node) {
 	}
 	_, err := os.Lstat(m.served())
 	n.VHost = err == nil
+	n.Outdated = m.outdated()
 	for i := range n.NICs {
 		n.NICs[i].Bridge = ends.Whereabouts(n.NICs[i], n.KindOf(n.NICs[i]))
 	}

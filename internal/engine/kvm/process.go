@@ -3,6 +3,7 @@ package kvm
 import (
 	"context"
 	"os"
+	"slices"
 	"strings"
 
 	"orrery/internal/engine/process"
@@ -14,10 +15,15 @@ const (
 	shareComm = "virtiofsd"
 )
 
+// processes are those of the machine: of two in one group, while one takes the place of the other, its own.
+func (m machine) processes() []int {
+	return slices.DeleteFunc(m.group().Processes(), m.former.has)
+}
+
 // qemu gives the process of the machine, or 0 if it does not run. Without its root, which virtiofsd gives it, a guest is as good as dead: it waits for ever.
 func (m machine) qemu() (pid int) {
 	shared := false
-	for _, inside := range m.group().Processes() {
+	for _, inside := range m.processes() {
 		name, err := os.ReadFile(process.Host.File(inside, "comm"))
 		switch {
 		case err != nil:
@@ -46,4 +52,19 @@ func (m machine) awaitOff(ctx context.Context) error {
 		return nil
 	}
 	return held.UntilEnded(ctx, func(int) error { return nil })
+}
+
+// runs reports whether the processes of a machine that bear a name run a program of this host, as it is now.
+func (m machine) runs(comm, program string) bool {
+	is, err := os.Stat(program)
+	for _, pid := range m.processes() {
+		name, _ := os.ReadFile(process.Host.File(pid, "comm"))
+		if !strings.HasPrefix(string(name), comm) {
+			continue
+		}
+		if its, missing := os.Stat(process.Host.File(pid, "exe")); err == nil && missing == nil && !os.SameFile(its, is) {
+			return false
+		}
+	}
+	return true
 }

@@ -16,8 +16,8 @@ import (
 
 // share mounts the root of a node where nobody else sees it, and starts virtiofsd on it. QEMU is to be handed the connection.
 //
-// Virtiofsd has the ids of the node and no others, so that a guest which breaks out into it is what a container's root is.
-func (e *Engine) share(ctx context.Context, m machine, r *nodedir.Record) (root *os.File, err error) {
+// Virtiofsd has the ids of the node and no others, so that a guest which breaks out into it is what a container's root is. Another one beside it shares what that has mounted.
+func (e *Engine) share(ctx context.Context, m machine, r *nodedir.Record, beside int) (root *os.File, err error) {
 	mounts, err := e.Mounts(r)
 	if err != nil {
 		return nil, err
@@ -45,7 +45,7 @@ func (e *Engine) share(ctx context.Context, m machine, r *nodedir.Record) (root 
 	defer said.Close()
 	cmd := host.Program(context.WithoutCancel(ctx), program, sharing(version, o.Target)...)
 	cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = said, said, []*os.File{socket}
-	if err := (confine.Share{Overlay: o}).Start(cmd, m.group()); err != nil {
+	if err := (confine.Share{Overlay: o, Other: beside}).Start(cmd, m.group()); err != nil {
 		return nil, m.startProblem(err, "")
 	}
 	go cmd.Wait() //nolint:errcheck // so that it is not left as a zombie; whether it runs is asked of the kernel
@@ -60,7 +60,7 @@ func (e *Engine) share(ctx context.Context, m machine, r *nodedir.Record) (root 
 // sharing is the command line of virtiofsd: that which came with QEMU up to 7.2, written in C and of QEMU's version, or the one in Rust, which begins with 1 again.
 // The listening socket is the first file that it is handed; how many files it may have open, it is given.
 func sharing(version, root string) []string {
-	if strings.HasPrefix(version, "1.") {
+	if qemu.InRust(version) {
 		return []string{
 			"--fd=3", "--shared-dir=" + root, "--cache=auto", "--sandbox=namespace", "--xattr", "--posix-acl", "--announce-submounts", "--log-level=error", "--rlimit-nofile=0",
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"orrery/internal/engine"
+	"orrery/internal/engine/kvm/argv"
 	"orrery/internal/engine/nodedir"
 	"orrery/internal/engine/process"
 	"orrery/internal/host/qemu"
@@ -61,7 +62,7 @@ func (e *Engine) Start(ctx context.Context, ref engine.Ref) error {
 }
 
 // start makes what the machine stands on, the outermost first, then lets it boot.
-func (e *Engine) start(ctx context.Context, m machine, r *nodedir.Record) error {
+func (e *Engine) start(ctx context.Context, m machine, r *nodedir.Record) (err error) {
 	guest, err := qemu.Guest()
 	if err != nil {
 		return err
@@ -77,7 +78,7 @@ func (e *Engine) start(ctx context.Context, m machine, r *nodedir.Record) error 
 	if err := network.Guard(ctx, network.Ports(&r.Node)); err != nil {
 		return err
 	}
-	root, err := e.share(ctx, m, r)
+	root, err := e.share(ctx, m, r, 0)
 	if err != nil {
 		return err
 	}
@@ -95,7 +96,15 @@ func (e *Engine) start(ctx context.Context, m machine, r *nodedir.Record) error 
 		return err
 	}
 	defer record.Close() //nolint:errcheck // nothing was written
-	if err := e.launch(ctx, m, r, from, accel, log, root); err != nil {
+	open := handed{}
+	defer func() { err = errors.Join(err, open.close()) }()
+	if err := m.hand(open, log, root); err != nil {
+		return err
+	}
+	if err := open.lay(r); err != nil {
+		return err
+	}
+	if err := e.launch(ctx, m, r, &argv.Machine{Node: &r.Node, Boot: from, Accel: accel}, open); err != nil {
 		return err
 	}
 	if err := m.group().Limit(r.Name, bounds(&r.Node)); err != nil {

@@ -42,6 +42,11 @@ func (e *Engine) sweep(ctx context.Context, m machine) error {
 			return err
 		}
 	}
+	if has(m.moving()) {
+		if err := e.resolve(ctx, m); err != nil {
+			return err
+		}
+	}
 	switch {
 	case has(m.starting()):
 		if err := m.group().Kill(ctx); err != nil {

@@ -44,7 +44,7 @@ func (m machine) insideSharer() int {
 	if err != nil {
 		return 0
 	}
-	for _, pid := range m.group().Processes() {
+	for _, pid := range m.processes() {
 		name, _ := os.ReadFile(process.Host.File(pid, "comm"))
 		its, err := os.Readlink(process.Host.File(pid, "ns/pid"))
 		if err == nil && its != ours && strings.HasPrefix(string(name), shareComm) {

@@ -3,6 +3,7 @@ package process
 import (
 	"context"
 	"errors"
+	"os"
 
 	"golang.org/x/sys/unix"
 )
@@ -45,4 +46,13 @@ func (h Held) UntilEnded(ctx context.Context, try func(n int) error) error {
 			return ctx.Err()
 		}
 	}
+}
+
+// Take gives a copy of a file that it has open, by its number there (pidfd_getfd(2)).
+func (h Held) Take(fd int) (*os.File, error) {
+	its, err := unix.PidfdGetfd(h.fd, fd, 0)
+	if err != nil {
+		return nil, os.NewSyscallError("pidfd_getfd", err)
+	}
+	return os.NewFile(uintptr(its), "of another process"), nil
 }

@@ -3,6 +3,7 @@
 package argv
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -23,6 +24,9 @@ type Machine struct {
 	Slots Slots
 	VHost bool     // the host's kernel can serve network cards
 	PCI   []string // where the kernel tells of the functions that the machine is lent, below /sys/devices
+
+	Type     string // of the machine whose place it takes, such as "pc-q35-8.2"; "": whatever QEMU's is
+	Incoming bool   // it takes over the state of that one
 }
 
 // Line gives the command line, and the files that it speaks of.
@@ -32,7 +36,7 @@ func (m *Machine) Line() ([]string, *Files, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return slices.Concat(m.itself(), m.memory(), kernel, m.serial(files), m.monitor(files), m.slots(), m.root(files), m.agent(files), m.cards(files), m.functions()), files, nil
+	return slices.Concat(m.itself(), m.memory(), kernel, m.serial(files), m.monitor(files), m.slots(), m.root(files), m.agent(files), m.cards(files), m.functions(), m.incoming()), files, nil
 }
 
 // itself is the machine without any device.
@@ -40,7 +44,7 @@ func (m *Machine) itself() []string {
 	return []string{
 		"-name", "guest=" + m.Node.Site + "/" + m.Node.Name, "-nodefaults", "-no-user-config", "-display", "none", "-monitor", "none",
 		"-sandbox", confine.Sandbox,
-		"-machine", "q35,memory-backend=memory,usb=off,vmport=off", "-accel", m.accelerator(), "-cpu", m.processor(),
+		"-machine", cmp.Or(m.Type, "q35") + ",memory-backend=memory,usb=off,vmport=off", "-accel", m.accelerator(), "-cpu", m.processor(),
 		"-smp", strconv.Itoa(m.Node.Limits.VCPUs()),
 	}
 }

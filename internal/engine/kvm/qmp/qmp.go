@@ -147,7 +147,9 @@ func (c *Client) do(ctx context.Context, command string, arguments, into any, f 
 		if err := c.write(append(text, '\n'), f); err != nil {
 			return err
 		}
-		m, err := c.next(func(m *message) bool { return (m.Return != nil || m.Error != nil) && (m.ID == id || m.ID == 0) })
+		m, err := c.next(func(m *message) bool {
+			return m.Return != nil && m.ID == id || m.Error != nil && (m.ID == id || m.ID == 0) // 0: it has not understood the command
+		})
 		if err != nil {
 			return err
 		}

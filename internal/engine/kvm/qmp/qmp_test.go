@@ -20,13 +20,23 @@ import (
 
 const greeting = `{"QMP":{"version":{},"capabilities":[]}}`
 
-// says makes a monitor that greets, and to each command says a line; ID stands for the number of the command.
+// numbered gives answers to a command that bear its number.
+func numbered(answers string, command []byte) string {
+	var asked struct{ ID int }
+	_ = json.Unmarshal(command, &asked)
+	for _, kind := range []string{"return", "error"} {
+		answers = strings.ReplaceAll(answers, `{"`+kind+`":`, fmt.Sprintf(`{"id":%d,"%s":`, asked.ID, kind))
+	}
+	return answers
+}
+
+// says makes a monitor that greets, and to each command says a line.
 func says(t *testing.T, lines ...string) (path string) {
 	t.Helper()
 	return serves(t, func(conn *net.UnixConn) {
 		in := bufio.NewScanner(conn)
 		for _, line := range append([]string{greeting}, lines...) {
-			if _, err := io.WriteString(conn, line+"\n"); err != nil || !in.Scan() {
+			if _, err := io.WriteString(conn, numbered(line, in.Bytes())+"\n"); err != nil || !in.Scan() {
 				return
 			}
 		}
@@ -54,7 +64,7 @@ const done = `{"return":{}}`
 
 // TestDo: commands are answered, whatever events come between; an error is told in QEMU's words, with nothing in them that a terminal obeys.
 func TestDo(t *testing.T) {
-	c, err := Dial(t.Context(), says(t, done, "{\"event\":\"RESUME\"}\n{\"return\":{\"status\":\"running\"},\"id\":2}", `{"error":{"class":"CommandNotFound","desc":"no \u001b[2J"},"id":3}`))
+	c, err := Dial(t.Context(), says(t, done, "{\"event\":\"RESUME\"}\n{\"return\":{\"status\":\"running\"}}", `{"error":{"class":"CommandNotFound","desc":"no \u001b[2J"}}`))
 	must(t, err)
 	defer c.Close()
 	var is struct{ Status string }
@@ -81,10 +91,10 @@ func TestArguments(t *testing.T) {
 		in := bufio.NewScanner(conn)
 		fmt.Fprintln(conn, greeting)
 		in.Scan()
-		fmt.Fprintln(conn, done)
+		fmt.Fprintln(conn, numbered(done, in.Bytes()))
 		in.Scan()
 		_ = json.Unmarshal(in.Bytes(), &got)
-		fmt.Fprintln(conn, done)
+		fmt.Fprintln(conn, numbered(done, in.Bytes()))
 	}))
 	must(t, err)
 	defer c.Close()
@@ -136,7 +146,7 @@ func TestPatience(t *testing.T) {
 		in := bufio.NewScanner(conn)
 		fmt.Fprintln(conn, greeting)
 		in.Scan()
-		fmt.Fprintln(conn, done)
+		fmt.Fprintln(conn, numbered(done, in.Bytes()))
 		in.Scan()
 		fmt.Fprint(conn, `{"return":"la`)
 		close(asked)
@@ -165,8 +175,8 @@ func TestHand(t *testing.T) {
 	path := serves(t, func(conn *net.UnixConn) {
 		fmt.Fprintln(conn, greeting)
 		in, rights := make([]byte, 4096), make([]byte, 64)
-		_, _ = conn.Read(in)
-		fmt.Fprintln(conn, done)
+		n, _ := conn.Read(in)
+		fmt.Fprintln(conn, numbered(done, in[:n]))
 		for _, answer := range []string{`{"return":{}}`, `{"return":{"fdset-id":3,"fd":17}}`} {
 			n, m, _, _, err := conn.ReadMsgUnix(in, rights)
 			if err != nil {
@@ -181,7 +191,7 @@ func TestHand(t *testing.T) {
 				return
 			}
 			_ = unix.Close(fds[0])
-			fmt.Fprintln(conn, answer)
+			fmt.Fprintln(conn, numbered(answer, in[:n]))
 		}
 	})
 	c, err := Dial(t.Context(), path)

@@ -1,0 +1,157 @@
+package kvm
+
+import (
+	"bufio"
+	"context"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"orrery/internal/engine"
+	"orrery/internal/host"
+	"orrery/internal/site/spec"
+	"orrery/test/need"
+)
+
+// counted is a guest's connection to the host that counts: each line that arrives is one more than the one before.
+type counted struct {
+	lines chan int
+}
+
+// counts lets the host be connected to a guest that counts, three times a second.
+func (g ground) counts(t *testing.T, n *spec.Node) *counted {
+	t.Helper()
+	const script = `use IO::Socket::INET; $l = IO::Socket::INET->new(LocalPort => 7000, Listen => 1) or die; $c = $l->accept; $c->autoflush(1);
+		for ($n = 0; print $c "$n\n"; $n++) { select undef, undef, undef, 0.3 }`
+	must(t, g.Runner(engine.RefOf(n)).Run(t.Context(), host.Command{Args: []string{"sh", "-c", `setsid perl -e "$0" >/dev/null 2>&1 &`, script}}))
+	address, _, _ := strings.Cut(n.NICs[0].Address, "/")
+	c := &counted{make(chan int, 1000)}
+	for begun := time.Now(); ; time.Sleep(100 * time.Millisecond) {
+		conn, err := net.Dial("tcp", address+":7000")
+		if err == nil {
+			t.Cleanup(func() { conn.Close() })
+			go c.hear(conn)
+			return c
+		}
+		if time.Since(begun) > time.Minute {
+			t.Fatal(err)
+		}
+	}
+}
+
+func (c *counted) hear(conn net.Conn) {
+	defer close(c.lines)
+	for in := bufio.NewScanner(conn); in.Scan(); {
+		n, err := strconv.Atoi(in.Text())
+		if err != nil {
+			return
+		}
+		c.lines <- n
+	}
+}
+
+// goOn waits for the next numbers of a connection.
+func (c *counted) goOn(t *testing.T, last *int) {
+	t.Helper()
+	for range 3 {
+		select {
+		case n, ok := <-c.lines:
+			if !ok || n != *last+1 {
+				t.Fatalf("after %d came %d, %t", *last, n, ok)
+			}
+			*last = n
+		case <-time.After(time.Minute):
+			t.Fatalf("after %d came nothing", *last)
+		}
+	}
+}
+
+func (g ground) says(t *testing.T, ref engine.Ref, args ...string) string {
+	t.Helper()
+	var out strings.Builder
+	if err := g.Runner(ref).Run(t.Context(), host.Command{Args: args, Stdout: &out}); err != nil {
+		t.Errorf("%q: %v", args, err)
+	}
+	return strings.TrimSpace(out.String())
+}
+
+// TestRenew: a machine goes on in another QEMU, with its processes, its connections, its volumes and the record of its console; and in one of the two when whoever moves it is killed.
+func TestRenew(t *testing.T) {
+	need.NewQEMU(t)
+	g := newGround(t)
+	n := g.node("mover", 3)
+	n.Mounts = []spec.Mount{{Volume: "kept", Path: "/srv/kept"}}
+	ref := engine.RefOf(n)
+	m := g.machine(ref)
+	must(t, g.Create(t.Context(), n))
+	must(t, g.Start(t.Context(), ref))
+	booted := g.says(t, ref, "cat", "/proc/sys/kernel/random/boot_id")
+	g.says(t, ref, "sh", "-c", "echo before >/srv/kept/file; echo before >/root/file; exec 9>/root/held; echo held >&9")
+	last := -1
+	c := g.counts(t, n)
+	c.goOn(t, &last)
+
+	was := m.qemu()
+	how, err := g.Renew(t.Context(), ref)
+	must(t, err)
+	t.Logf("downtime %v, altogether %v, %d bytes", how.Downtime, how.Took, how.Bytes)
+	if m.qemu() == was || len(m.group().Processes()) != 3 {
+		t.Errorf("QEMU was %d and is %d of %v", was, m.qemu(), m.group().Processes())
+	}
+	c.goOn(t, &last)
+	if now := g.says(t, ref, "cat", "/proc/sys/kernel/random/boot_id"); now != booted {
+		t.Error("it has booted anew")
+	}
+	if text := g.says(t, ref, "sh", "-c", "cat /srv/kept/file /root/file; echo after >/srv/kept/file; echo after >/root/after; ls /etc/orrery"); !strings.HasPrefix(text, "before\nbefore") {
+		t.Errorf("its files: %q", text)
+	}
+	for _, left := range []string{m.moving(), m.nextRun()} {
+		if _, err := os.Lstat(left); err == nil {
+			t.Errorf("%s is left", left)
+		}
+	}
+	if record, err := m.record(); err != nil {
+		t.Error(err)
+	} else {
+		record.Close()
+	}
+
+	// Whoever is killed before the state has gone over leaves the machine where it was; whoever is killed after it has, where it went.
+	r, err := g.Record(ref)
+	must(t, err)
+	of := handover{Leaving: crewOf(m.group())}
+	was = m.qemu()
+	must(t, m.note(of))
+	old, err := m.monitor(t.Context())
+	must(t, err)
+	line, err := g.likeness(t.Context(), old, r)
+	must(t, err)
+	must(t, old.Close())
+	must(t, g.startNext(t.Context(), m, m.next(of.Leaving), r, line))
+	if len(m.group().Processes()) != 6 {
+		t.Errorf("its processes are %v", m.group().Processes())
+	}
+	must(t, g.Sweep(t.Context(), testSite))
+	if m.qemu() != was || len(m.group().Processes()) != 3 {
+		t.Errorf("QEMU was %d and is %d of %v", was, m.qemu(), m.group().Processes())
+	}
+	c.goOn(t, &last)
+	must(t, m.note(of))
+	_, err = g.goOver(t.Context(), m, m.next(of.Leaving), r)
+	must(t, err)
+	must(t, g.Sweep(t.Context(), testSite))
+	if m.qemu() == was || len(m.group().Processes()) != 3 {
+		t.Errorf("QEMU was %d and is %d of %v", was, m.qemu(), m.group().Processes())
+	}
+	c.goOn(t, &last)
+	if now := g.says(t, ref, "cat", "/proc/sys/kernel/random/boot_id"); now != booted {
+		t.Error("it has booted anew")
+	}
+	must(t, g.Stop(context.WithoutCancel(t.Context()), ref))
+	if text, err := os.ReadFile(m.console()); err != nil || !strings.Contains(string(text), "Power down") {
+		t.Errorf("of its console is kept %q, %v", text, err)
+	}
+}

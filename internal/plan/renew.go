@@ -1,0 +1,51 @@
+package plan
+
+import (
+	"orrery/internal/observe"
+	"orrery/internal/phrase"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+)
+
+// Renew plans that virtual machines which run go on in the programs that their hosts have now, without booting: those that are chosen or, if that is nil, all whose programs were
+// replaced.
+func Renew(s *site.Site, hosts []observe.Host, goal Goal) (*Plan, error) {
+	hosts = scoped(s, hosts)
+	d := newDraft(s, hosts, goal)
+	for i := range hosts {
+		h := &hosts[i]
+		var before []int // one at a time: each takes its memory twice
+		for j := range h.Nodes {
+			n := &h.Nodes[j]
+			if !goal.concerns(n.Name) || goal.Nodes == nil && len(n.Outdated) == 0 {
+				continue
+			}
+			if err := renewable(h, n); err != nil {
+				return nil, err
+			}
+			before = []int{d.add(Step{Kind: RenewNode, Host: h.Name, Subject: n.Name, Reason: renewReason(n), Node: &n.Node, Was: &n.Node, Needs: before})}
+		}
+	}
+	return d.sorted(), nil
+}
+
+// renewable wants that a node can be renewed.
+func renewable(h *observe.Host, n *observe.Node) error {
+	can := h.Engines[n.Engine]
+	switch {
+	case can.Accel == "" && can.Stuck == observe.Lack{}:
+		return problem.New(problem.Unable, "node %s is no virtual machine: nothing of the host's runs it that could be replaced", n.Name).At(h.Name).Try("choose other nodes")
+	case can.Stuck != observe.Lack{}:
+		return problem.New(problem.Unable, "node %s cannot go on in another QEMU: %s", n.Name, can.Stuck.What).At(h.Name).Try("%s", can.Stuck.Cure)
+	case n.State != observe.Running:
+		return problem.New(problem.Surprise, "node %s does not run: it is %s", n.Name, n.State).At(h.Name).Try("orrery start %s", n.Name)
+	}
+	return nil
+}
+
+func renewReason(n *observe.Node) string {
+	if len(n.Outdated) == 0 {
+		return "asked for"
+	}
+	return "replaced on the host: " + phrase.List(n.Outdated, 2)
+}
