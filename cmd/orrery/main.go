@@ -5,6 +5,13 @@ import (
 	"os"
 
 	"orrery/internal/cli"
+	"orrery/internal/control/dom0"
 )
 
-func main() { os.Exit(cli.Run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
+func main() {
+	args := os.Args[1:]
+	if dom0.Asked(args) { // by Xen's toolstack
+		os.Exit(dom0.Run(args, os.Stderr))
+	}
+	os.Exit(cli.Run(args, os.Stdin, os.Stdout, os.Stderr))
+}

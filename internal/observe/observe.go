@@ -56,6 +56,7 @@ type Capabilities struct {
 // What runs virtual machines.
 const (
 	KVM = "kvm" // the processor itself
+	Xen = "xen" // the processor itself, by Xen
 	TCG = "tcg" // QEMU, which emulates one and is many times as slow
 )
 

@@ -198,6 +198,8 @@ func shapeChange(was, is *spec.Node, linked func(*spec.Node) []spec.NIC) string 
 		return "volumes changed"
 	case spec.Digest(was.VM) != spec.Digest(is.VM):
 		return "virtual hardware changed"
+	case was.Xen != is.Xen:
+		return "type of the guest of Xen changed"
 	case was.MachineID != is.MachineID:
 		return "machine-id changed"
 	}

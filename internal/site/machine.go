@@ -9,10 +9,11 @@ import (
 const (
 	LXC = "lxc" // containers
 	KVM = "kvm" // virtual machines
+	Xen = "xen" // guests of Xen
 )
 
 // Engines are the names of the engines that this version has, that of nodes which name none first; a test holds them against package engine/all.
-var Engines = []string{LXC, KVM}
+var Engines = []string{LXC, KVM, Xen}
 
 // A VM is what a virtual machine shows to its guest. Empty fields mean: what suits the host.
 type VM struct {
@@ -53,7 +54,7 @@ const (
 )
 
 // BootsKernel reports whether the nodes of an engine boot a kernel of their own; those of others run on the host's.
-func BootsKernel(engine string) bool { return engine == KVM }
+func BootsKernel(engine string) bool { return engine == KVM || engine == Xen }
 
 // Virtual reports whether the node is a virtual machine.
 func (n *Node) Virtual() bool { return BootsKernel(n.Engine) }

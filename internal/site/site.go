@@ -148,7 +148,8 @@ type Node struct {
 	Privileged   bool
 	Autostart    bool
 	Limits       Limits
-	VM           VM    // of a virtual machine; see Virtual
+	VM           VM // of a virtual machine; see Virtual
+	Xen          XenGuest
 	NICs         []NIC // the first is the primary one
 	Vars         map[string]any
 	Requirements Requirements

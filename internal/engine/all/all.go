@@ -5,6 +5,7 @@ import (
 	"orrery/internal/engine"
 	"orrery/internal/engine/kvm"
 	"orrery/internal/engine/lxc"
+	"orrery/internal/engine/xen"
 	"orrery/internal/host"
 	"orrery/internal/image"
 )
@@ -14,5 +15,6 @@ func Engines(dirs host.Dirs, store *image.Store) map[string]engine.Engine {
 	return map[string]engine.Engine{
 		lxc.Name: lxc.New(dirs, store),
 		kvm.Name: kvm.New(dirs, store),
+		xen.Name: xen.New(dirs, store),
 	}
 }

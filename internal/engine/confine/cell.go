@@ -105,6 +105,14 @@ func shutInherited() error {
 
 // enter moves the calling thread into a mount namespace with the cell as its root.
 func (c Cell) enter() error {
+	if err := c.fill(); err != nil {
+		return err
+	}
+	return c.shut()
+}
+
+// fill moves the calling thread into a mount namespace, and makes the cell there.
+func (c Cell) fill() error {
 	if err := unix.Unshare(unix.CLONE_FS | unix.CLONE_NEWNS); err != nil {
 		return os.NewSyscallError("unshare", err)
 	}
@@ -124,7 +132,7 @@ func (c Cell) enter() error {
 			return err
 		}
 	}
-	return c.shut()
+	return nil
 }
 
 // show makes a file or directory of the host visible. A link is one there, too: it leads to what is seen or nowhere.

@@ -25,6 +25,9 @@ func Of(dirs host.Dirs, site string, id int) Dir {
 	return Dir{filepath.Join(dirs.Nodes(site), strconv.Itoa(id))}
 }
 
+// At gives the directory of a node by its path.
+func At(path string) Dir { return Dir{path} }
+
 // Path says where it is.
 func (d Dir) Path() string { return d.path }
 

@@ -61,7 +61,7 @@ func (s Setting) Virtual() bool { return site.BootsKernel(s.Engine) }
 
 // Bridged reports whether the setting is on the bridge on which the host and the other end are.
 func (s Setting) Bridged() bool {
-	return s.Network == Veth || slices.Contains(site.CardModels, s.Network)
+	return s.Network == Veth || s.Network == site.Vif || slices.Contains(site.CardModels, s.Network)
 }
 
 // On gives the experiment as a host can have it. Its engines say what they can do: a setting that none of them can run is missing, and what is emulated

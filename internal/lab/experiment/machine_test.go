@@ -10,12 +10,12 @@ import (
 
 // TestOn: a host that cannot have a setting is told with what it lacks, and one that emulates processors with that.
 func TestOn(t *testing.T) {
-	e, err := parse("x.toml", []byte("again = \"none\"\n[setting.veth]\n[setting.kvm]\nengine = \"kvm\"\n[setting.xen]\nengine = \"xen\"\n[test.x]\nkind = \"echo\"\n"))
+	e, err := parse("x.toml", []byte("again = \"none\"\n[setting.veth]\n[setting.kvm]\nengine = \"kvm\"\n[setting.docker]\nengine = \"docker\"\n[test.x]\nkind = \"echo\"\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	xen := e.Settings[2].Missing
-	if e.Settings[1].Network != site.Virtio || e.Settings[1].Missing != "" || xen == "" {
+	docker := e.Settings[2].Missing
+	if e.Settings[1].Network != site.Virtio || e.Settings[1].Missing != "" || docker == "" {
 		t.Fatalf("%+v", e.Settings)
 	}
 	type told struct {
@@ -38,7 +38,7 @@ func TestOn(t *testing.T) {
 		for _, s := range here.Settings {
 			got = append(got, told{s.Missing, s.Emulated})
 		}
-		if want := []told{{}, c.want, {missing: xen}}; !slices.Equal(got, want) {
+		if want := []told{{}, c.want, {missing: docker}}; !slices.Equal(got, want) {
 			t.Errorf("%s: %+v, not %+v", c.name, got, want)
 		}
 	}

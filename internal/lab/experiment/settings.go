@@ -16,7 +16,7 @@ import (
 // report says so.
 func missingEngines() map[string]string {
 	return map[string]string{
-		"xen": "Xen", "openvz": "OpenVZ", "vserver": "Linux-VServer", "incus": "Incus", "proxmox": "Proxmox VE", "docker": "Docker",
+		"openvz": "OpenVZ", "vserver": "Linux-VServer", "incus": "Incus", "proxmox": "Proxmox VE", "docker": "Docker",
 	}
 }
 
@@ -81,9 +81,7 @@ func (r *reading) setting(key string, at *strict.Node, t *settingTable) Setting 
 		s.Limits.Swap = &swap
 	}
 	if s.Network == "" && !r.bad[at.At("network")] {
-		if s.Network = Veth; s.Virtual() {
-			s.Network = site.Virtio
-		}
+		s.Network = card(s.Engine)
 	}
 	if s.Virtual() && s.Limits.Memory == 0 {
 		s.Limits.Memory = site.DefaultVMMemory
@@ -110,6 +108,17 @@ func (r *reading) engine(at *strict.Node, s *Setting) {
 	}
 }
 
+// card gives the network of a setting that names none.
+func card(engine string) string {
+	switch engine {
+	case site.KVM:
+		return site.Virtio
+	case site.Xen:
+		return site.Vif
+	}
+	return Veth
+}
+
 // interfaceName is what the kernel takes for one.
 var interfaceName = regexp.MustCompile(`^[^\s/:"'\\]{1,15}$`)
 
@@ -118,6 +127,9 @@ func (r *reading) network(at *strict.Node, s *Setting) {
 	_, noEngine := missingEngines()[s.Engine]
 	machine := slices.Contains(site.CardModels, s.Network)
 	switch why, known := elsewhere[s.Network]; {
+	case s.Engine == site.Xen && s.Network == site.Vif:
+	case s.Engine == site.Xen && slices.Contains(append(here, site.CardModels...), s.Network):
+		r.wrong(at.At("network"), mistake("network = %q is not for guests of Xen", s.Network).Try("write network = %q, or take it out", site.Vif))
 	case r.bad[at.At("network")] || noEngine && machine: // the engine is missing
 	case machine && !s.Virtual():
 		r.wrong(at.At("network"), mistake("network = %q is a network card of a virtual machine", s.Network).Try("write engine = %q, or network = %q", site.KVM, Veth))

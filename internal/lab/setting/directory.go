@@ -146,7 +146,7 @@ func (s *Stand) plan() *plan {
 
 // hardware gives what a setting shows to its guest, if it is a virtual machine.
 func hardware(of experiment.Setting) site.VM {
-	if !of.Virtual() {
+	if of.Engine != site.KVM { // guests of Xen have its devices
 		return site.VM{}
 	}
 	return site.VM{CPU: of.CPU, Model: of.Network}

@@ -44,26 +44,57 @@ func openTap(nic spec.NIC, kind string, queues int) (open []*os.File, err error)
 	if err != nil {
 		return nil, err
 	}
-	if err := DisableIPv6(nic.HostEnd); err != nil {
-		return nil, err
-	}
 	if err := netlink.LinkSetHardwareAddr(link, MAC(nic.HostEnd)); err != nil {
 		return nil, err
 	}
+	return tap.Fds, place(link, nic, kind)
+}
+
+// Adopt makes a link that somebody else has made, and that a virtual machine has the other end of, the host's end of a node's interface: it gets its name, and is put
+// where it belongs. Its port is to be guarded before (network.Guard).
+func Adopt(name string, nic spec.NIC, kind string) error {
+	err := adopt(name, nic, kind)
+	if err != nil {
+		return problem.New(problem.Failed, "link %s cannot be made that of the interface %s", name, nic.Name).Because(err)
+	}
+	return nil
+}
+
+func adopt(name string, nic spec.NIC, kind string) error {
+	link, err := netlink.LinkByName(name)
+	if err != nil {
+		return err
+	}
+	if name != nic.HostEnd {
+		if err := netlink.LinkSetDown(link); err != nil {
+			return err
+		}
+		if err := netlink.LinkSetName(link, nic.HostEnd); err != nil {
+			return err
+		}
+	}
+	return place(link, nic, kind)
+}
+
+// place puts the host's end of a link where it belongs, and raises it.
+func place(link netlink.Link, nic spec.NIC, kind string) error {
+	if err := DisableIPv6(nic.HostEnd); err != nil {
+		return err
+	}
 	if err := netlink.LinkSetMTU(link, nic.MTU); err != nil {
-		return nil, err
+		return err
 	}
 	if kind == site.Routed {
-		return tap.Fds, Lay(nic)
+		return Lay(nic)
 	}
 	bridge, err := netlink.LinkByName(nic.Bridge)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if err := netlink.LinkSetMaster(link, bridge); err != nil {
-		return nil, err
+		return err
 	}
-	return tap.Fds, netlink.LinkSetUp(link)
+	return netlink.LinkSetUp(link)
 }
 
 // newTap gives a tap that is not there yet, root's. Each packet has a header by which the machine leaves checksums to the host.

@@ -19,6 +19,7 @@ var cpuModel = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 // machine checks what only containers, or only virtual machines, can have.
 func (c *checker) machine(n *site.Node) {
 	key := func(parts ...any) []string { return at(append([]any{"node", n.Name}, parts...)...) }
+	c.xen(n, key)
 	if !n.Virtual() {
 		if !n.VM.IsZero() {
 			c.wrong(key("vm"), `write engine = "kvm", or take it out`, "node %s is no virtual machine, and says what it shows to its guest", n.Name)

@@ -40,13 +40,14 @@ type mirrorTable struct {
 
 // choices are what a node says of itself or [defaults] says of all.
 type choices struct {
-	Image        string  `toml:"image"`
-	Host         string  `toml:"host"`
-	Engine       string  `toml:"engine"`
-	Privileged   bool    `toml:"privileged"`
-	Autostart    bool    `toml:"autostart"`
-	Requirements string  `toml:"requirements"`
-	VM           site.VM `toml:"vm"`
+	Image        string        `toml:"image"`
+	Host         string        `toml:"host"`
+	Engine       string        `toml:"engine"`
+	Privileged   bool          `toml:"privileged"`
+	Autostart    bool          `toml:"autostart"`
+	Requirements string        `toml:"requirements"`
+	VM           site.VM       `toml:"vm"`
+	Xen          site.XenGuest `toml:"xen"`
 	site.Limits
 }
 

@@ -53,7 +53,7 @@ func tooMuch() *problem.Problem {
 func (l *loader) node(t *nodeTable, networks []string) site.Node {
 	n := site.Node{
 		ID: t.ID, Image: cmp.Or(t.Image, l.onlyImage()), Roles: t.Roles, Host: cmp.Or(t.Host, l.onlyHost()), Engine: t.Engine, Privileged: t.Privileged,
-		Autostart: t.Autostart, Vars: t.Vars, Limits: t.Limits, VM: t.VM, NICs: l.interfaces(t, l.nics(t, networks)), SimulatedBy: t.SimulatedBy,
+		Autostart: t.Autostart, Vars: t.Vars, Limits: t.Limits, VM: t.VM, Xen: t.Xen, NICs: l.interfaces(t, l.nics(t, networks)), SimulatedBy: t.SimulatedBy,
 	}
 	l.suit(&n, t)
 	if t.Requirements != "" {
@@ -70,6 +70,9 @@ func (l *loader) node(t *nodeTable, networks []string) site.Node {
 // says itself stays, and is a mistake.
 func (l *loader) suit(n *site.Node, t *nodeTable) {
 	said := func(key string) bool { return t.At.Keys[key] != nil }
+	if n.Engine != site.Xen && !said("xen") {
+		n.Xen = site.XenGuest{}
+	}
 	if !n.Virtual() {
 		if !said("vm") {
 			n.VM = site.VM{}

@@ -124,9 +124,9 @@ func (m *Maker) Layers(n *site.Node) []*Layer {
 	return chain
 }
 
-// hardware reports whether a node has devices that a kernel needs drivers of real hardware for.
+// hardware reports whether a node needs a kernel with more than the drivers of virtual machines: for devices that are real hardware, or on Xen for its root.
 func hardware(n *site.Node) bool {
-	return n.Virtual() && (n.VM.Model != "" && n.VM.Model != site.Virtio || len(n.VM.PCI) > 0)
+	return n.Engine == site.Xen || n.Virtual() && (n.VM.Model != "" && n.VM.Model != site.Virtio || len(n.VM.PCI) > 0)
 }
 
 // Node spells out a node. A template that cannot be rendered is an error.
@@ -135,7 +135,7 @@ func (m *Maker) Node(n *site.Node) (*Node, error) {
 		Site: m.Site.Key(), Name: n.Name, ID: n.FullID(), Release: n.Release, Staged: m.Site.Stage != 0, Engine: n.Engine,
 		MachineID:    site.MachineID(m.Site.Name, n.Name),
 		Distribution: distro.Of(m.Base(n).Image).Name, Base: m.Base(n).Digest, Privileged: n.Privileged, Autostart: n.Autostart, Limits: n.Limits,
-		VM: n.VM, NICs: m.nics(n),
+		VM: n.VM, Xen: n.Xen, NICs: m.nics(n),
 	}
 	roles := m.Site.RolesOf(n)
 	spelt.Disk = m.Base(n).Image.Disk()

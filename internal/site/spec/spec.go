@@ -52,27 +52,28 @@ func (n Network) Quarantined(release int) Network {
 
 // A Node is a node as an engine makes it and as roles configure it.
 type Node struct {
-	Site         string      `json:"site"` // the site's key
-	Name         string      `json:"name"`
-	ID           int         `json:"id"`                // with the release's number before it
-	Release      int         `json:"release,omitempty"` // 0: none
-	Staged       bool        `json:"staged,omitempty"`  // in quarantine, not live
-	Engine       string      `json:"engine"`
-	MachineID    string      `json:"machine_id"`
-	Distribution string      `json:"distribution,omitempty"` // of the base image; "": recorded by a former version
-	Base         string      `json:"base"`                   // digest of the base image's recipe
-	Layer        string      `json:"layer,omitempty"`        // digest of the topmost role layer's recipe; "": the roles need none
-	Below        []string    `json:"below,omitempty"`        // the role layers between Layer and Base, the topmost first
-	Kernel       string      `json:"kernel,omitempty"`       // digest of the recipe of the kernel's layer, just above Base; "": the node runs on the host's kernel
-	Parts        Parts       `json:"parts,omitempty"`        // of the role layers' recipes: they tell why a layer is another
-	Privileged   bool        `json:"privileged,omitempty"`
-	Autostart    bool        `json:"autostart"`
-	Limits       site.Limits `json:"limits"`
-	VM           site.VM     `json:"vm,omitzero"`
-	Disk         site.Disk   `json:"disk,omitzero"` // of a node whose base is a disk image
-	NICs         []NIC       `json:"nics,omitempty"`
-	Mounts       []Mount     `json:"mounts,omitempty"`
-	Config       Config      `json:"config"`
+	Site         string        `json:"site"` // the site's key
+	Name         string        `json:"name"`
+	ID           int           `json:"id"`                // with the release's number before it
+	Release      int           `json:"release,omitempty"` // 0: none
+	Staged       bool          `json:"staged,omitempty"`  // in quarantine, not live
+	Engine       string        `json:"engine"`
+	MachineID    string        `json:"machine_id"`
+	Distribution string        `json:"distribution,omitempty"` // of the base image; "": recorded by a former version
+	Base         string        `json:"base"`                   // digest of the base image's recipe
+	Layer        string        `json:"layer,omitempty"`        // digest of the topmost role layer's recipe; "": the roles need none
+	Below        []string      `json:"below,omitempty"`        // the role layers between Layer and Base, the topmost first
+	Kernel       string        `json:"kernel,omitempty"`       // digest of the recipe of the kernel's layer, just above Base; "": the node runs on the host's kernel
+	Parts        Parts         `json:"parts,omitempty"`        // of the role layers' recipes: they tell why a layer is another
+	Privileged   bool          `json:"privileged,omitempty"`
+	Autostart    bool          `json:"autostart"`
+	Limits       site.Limits   `json:"limits"`
+	VM           site.VM       `json:"vm,omitzero"`
+	Xen          site.XenGuest `json:"xen,omitzero"`
+	Disk         site.Disk     `json:"disk,omitzero"` // of a node whose base is a disk image
+	NICs         []NIC         `json:"nics,omitempty"`
+	Mounts       []Mount       `json:"mounts,omitempty"`
+	Config       Config        `json:"config"`
 }
 
 // Layers gives the layers that the node stands on, the topmost first.

@@ -1,0 +1,31 @@
+package dom0
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"orrery/internal/problem"
+)
+
+// TestRun: what the toolstack runs is not taken for a verb of users, nor the other way round, and it says in its log what went wrong.
+func TestRun(t *testing.T) {
+	for _, args := range [][]string{nil, {"up"}, {"xen"}, {"--help"}} {
+		if Asked(args) {
+			t.Errorf("%q is the toolstack's", args)
+		}
+	}
+	for _, c := range []struct {
+		args []string
+		exit problem.Kind
+		want string
+	}{
+		{[]string{"xen-model"}, problem.Usage, "not understood"}, {[]string{"xen-link", "/x", "y", "vif1.0"}, problem.Usage, "number of an interface"},
+		{[]string{"xen-link", t.TempDir(), "0", "vif1.0"}, problem.Failed, "node.json"}, {[]string{"xen-model", t.TempDir() + "/none", "-x"}, problem.Failed, "none"},
+	} {
+		var said bytes.Buffer
+		if got := Run(c.args, &said); !Asked(c.args) || got != int(c.exit) || !strings.Contains(said.String(), c.want) {
+			t.Errorf("%q: %d, %q", c.args, got, &said)
+		}
+	}
+}

@@ -1,0 +1,46 @@
+package xen
+
+import (
+	"context"
+	"time"
+
+	"orrery/internal/engine"
+	"orrery/internal/host"
+	"orrery/internal/network"
+	"orrery/internal/problem"
+	"orrery/internal/site/spec"
+)
+
+// Change records what the node shall be and, if it runs, moves its links.
+func (e *Engine) Change(ctx context.Context, n *spec.Node) error {
+	return e.Nodes.Change(n, func() error { return e.changeRunning(ctx, n) })
+}
+
+// changeRunning moves the links that are not where they shall be, all or none. What Xen has been told of processors and memory stays.
+func (e *Engine) changeRunning(ctx context.Context, is *spec.Node) error {
+	ref := engine.RefOf(is)
+	was, err := e.Record(ref)
+	if err != nil {
+		return err
+	}
+	if spec.Digest(was.Limits) != spec.Digest(is.Limits) || was.Xen != is.Xen {
+		return problem.New(problem.Surprise, "node %s runs: the type, the processors and the memory of its domain cannot be changed", is.Name).At(e.Dir(ref).Path()).Try("plan again")
+	}
+	if moves := network.MovesOf(is); len(moves) > 0 {
+		if err := network.MoveLinks(ctx, moves); err != nil {
+			return err
+		}
+	}
+	if !is.Staged { // its links may have been moved out of quarantine, in one batch with others
+		e.forgetNeighbours(ctx, ref)
+	}
+	return nil
+}
+
+// forgetNeighbours lets a guest look for its neighbours anew: where its links are now, others have their addresses. A guest that cannot does so by itself when
+// nobody answers.
+func (e *Engine) forgetNeighbours(ctx context.Context, ref engine.Ref) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	_ = e.Runner(ref).Run(ctx, host.Command{Args: []string{"ip", "neighbour", "flush", "all"}})
+}

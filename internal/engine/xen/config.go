@@ -1,0 +1,150 @@
+package xen
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"orrery/internal/guest/boot"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+	"orrery/internal/site/spec"
+	"orrery/internal/wire"
+)
+
+// ports is how many ports a guest has for clients: its kernel has eight consoles. One is its screen, and one stands in for what Xen up to 4.20 loses: it gives the first
+// channel the number of the screen, and then leaves it out.
+const ports = 6
+
+// A domain is what a node is to Xen.
+type domain struct {
+	name              string
+	kernel, initramfs string  // paths
+	model             string  // path of what is started as the device model
+	shares            []share // the first is that of the root
+	run               string  // directory of sockets and scripts
+}
+
+// A share is a directory that the guest mounts.
+type share struct {
+	tag  string
+	dir  string // as the backend sees it
+	path string // in the guest
+}
+
+// config is the domain's configuration (xl.cfg(5)).
+func (d *domain) config(n *spec.Node) (string, error) {
+	line, err := d.kernelLine(n)
+	if err != nil {
+		return "", err
+	}
+	kind := n.Xen.Kind()
+	var b strings.Builder
+	say := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	say("# Node %s of site %s. Orrery makes this file anew whenever the node starts.", n.Name, n.Site)
+	say("name = %s\nuuid = %s\ntype = %s", quote(d.name), quote(uuid(n.MachineID)), quote(kind))
+	say("kernel = %s\nramdisk = %s\ncmdline = %s", quote(d.kernel), quote(d.initramfs), quote(line))
+	say("memory = %d\nmaxmem = %[1]d\nvcpus = %d", memoryOf(n)>>20, n.Limits.VCPUs())
+	if n.Limits.Cpus > 0 {
+		say("cap = %d", int(math.Ceil(n.Limits.Cpus*100)))
+	}
+	if n.Limits.Pin != "" {
+		say("cpus = %s", quote(n.Limits.Pin))
+	}
+	say("on_poweroff = \"destroy\"\non_reboot = \"restart\"\non_watchdog = \"restart\"\non_crash = \"destroy\"")
+	say("device_model_override = %s", quote(d.model))
+	if kind == site.HVM {
+		say("vga = \"none\"\nvnc = 0\nusb = 0\nxen_platform_pci = 1")
+	}
+	var cards, shares, channels []string
+	for i, nic := range n.NICs {
+		cards = append(cards, fmt.Sprintf("mac=%s,vifname=%s,bridge=%s,script=%s,type=vif", nic.MAC, nic.HostEnd, nic.Bridge, d.link(i)))
+	}
+	for _, s := range d.shares {
+		shares = append(shares, fmt.Sprintf("tag=%s,security_model=none,path=%s", s.tag, s.dir))
+	}
+	channels = append(channels, "name=none,connection=socket,path="+d.run+"/none.sock")
+	for i := range ports {
+		channels = append(channels, fmt.Sprintf("name=%s.%d,connection=socket,path=%s/%s", wire.PortName, i, d.run, wire.Socket(i)))
+	}
+	say("vif = %s\np9 = %s\nchannel = %s", list(cards), list(shares), list(channels))
+	return b.String(), d.sound(b.String())
+}
+
+// link is the script that is run when a card of the guest comes.
+func (d *domain) link(i int) string { return d.run + "/link" + strconv.Itoa(i) }
+
+// plain is a path that the toolstack takes as it is: it has no way to write others in lists.
+var plain = regexp.MustCompile(`^/[A-Za-z0-9._/+@:-]*$`)
+
+// mostPath is how long the path of a socket may be (sun_path of unix(7)).
+const mostPath = 107
+
+// sound wants that nothing in the configuration means something else there.
+func (d *domain) sound(string) error {
+	paths := []string{d.kernel, d.initramfs, d.model, d.run}
+	for _, s := range d.shares {
+		paths = append(paths, s.dir)
+	}
+	for _, path := range paths {
+		if !plain.MatchString(path) {
+			return problem.New(problem.Unable, "Xen's toolstack does not take the path %q", path).Try("set ORRERY_STATE and ORRERY_RUN to directories whose names have letters, digits and dashes only")
+		}
+	}
+	if len(d.run)+1+len(wire.Socket(ports)) > mostPath {
+		return problem.New(problem.Unable, "the path of the sockets of %s is too long", d.name).At(d.run).Try("set ORRERY_RUN to a shorter one")
+	}
+	return nil
+}
+
+// mostLine is how much of a kernel's command line a guest of the type PV gets; the rest would be cut off (MAX_GUEST_CMDLINE of Xen's public/xen.h).
+const mostLine = 1023
+
+// kernelLine is the command line of the guest's kernel (kernel-parameters.txt), with what orrery-guest is to know.
+func (d *domain) kernelLine(n *spec.Node) (string, error) {
+	config := boot.Config{Root: boot.NinePXen, Hostname: n.Name}
+	for _, s := range d.shares[1:] {
+		config.Mounts = append(config.Mounts, boot.Mount{Tag: s.tag, Path: s.path})
+	}
+	for _, nic := range n.NICs {
+		config.NICs = append(config.NICs, boot.NIC{MAC: nic.MAC, Name: nic.Name, Address: nic.Address, Gateway: nic.Gateway, MTU: nic.MTU})
+	}
+	word, err := config.Encode()
+	if err != nil {
+		return "", err
+	}
+	// Names of cards are given by orrery-guest. Nobody logs in at a console, and there is no screen.
+	line := strings.Join([]string{"console=hvc0", "quiet", "net.ifnames=0", "systemd.getty_auto=no", "systemd.mask=getty@tty1.service", word}, " ")
+	if n.Xen.Kind() == site.PV && len(line) > mostLine {
+		return "", problem.New(problem.Mistake, "node %s: a guest of the type pv is told of its networks and volumes in %d bytes, and takes %d", n.Name, len(line), mostLine).
+			Try(`write xen.type = "pvh", or take some networks or volumes out`)
+	}
+	return line, nil
+}
+
+// memoryOf is the memory of a guest, in bytes: whole MiB.
+func memoryOf(n *spec.Node) int64 {
+	const whole = 1 << 20
+	return (cmp.Or(n.Limits.Memory, int64(site.DefaultVMMemory)) + whole - 1) / whole * whole
+}
+
+// uuid writes a machine-id as Xen wants it.
+func uuid(id string) string {
+	if len(id) != 32 {
+		return "00000000-0000-0000-0000-000000000000"
+	}
+	return strings.Join([]string{id[:8], id[8:12], id[12:16], id[16:20], id[20:]}, "-")
+}
+
+func quote(text string) string { return `"` + text + `"` }
+
+func list(all []string) string {
+	var quoted []string
+	for _, one := range all {
+		quoted = append(quoted, quote(one))
+	}
+	return "[ " + strings.Join(quoted, ", ") + " ]"
+}

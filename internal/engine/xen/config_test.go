@@ -1,0 +1,138 @@
+package xen
+
+import (
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"orrery/internal/guest/boot"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+	"orrery/internal/site/spec"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+func aNode() *spec.Node {
+	return &spec.Node{
+		Site: "karoo", Name: "db1", ID: 7, Engine: Name, MachineID: site.MachineID("karoo", "db1"), Limits: site.Limits{Cpus: 1.5, Pin: "2-3", Memory: 300<<20 + 1},
+		NICs: []spec.NIC{
+			{Name: "eth0", Network: "lan", Bridge: "orb1", HostEnd: "orv1", MAC: "02:00:00:00:00:01", Address: "10.8.0.7/24", Gateway: "10.8.0.1", MTU: 1500},
+			{Name: "eth1", Network: "data", Bridge: "orb2", HostEnd: "orv2", MAC: "02:00:00:00:00:02", Address: "10.9.0.7/24", MTU: 9000},
+		},
+	}
+}
+
+func aDomain() *domain {
+	return &domain{
+		name: "orrery-karoo-7", kernel: "/state/layers/k/vmlinux", initramfs: "/state/layers/k/initramfs-1", model: "/run/orrery/vm/karoo/7/model", run: "/run/orrery/vm/karoo/7",
+		shares: []share{
+			{"root", "/state/sites/karoo/nodes/7/rootfs", "/"}, {"mount0", "/state/sites/karoo/nodes/7/binds/etc", "/etc/orrery"}, {"mount1", "/state/sites/karoo/nodes/7/binds/0123", "/srv/data"},
+		},
+	}
+}
+
+// TestConfig: the configuration of a domain, whole, of each type.
+func TestConfig(t *testing.T) {
+	for _, kind := range append(site.XenTypes, "") {
+		n := aNode()
+		n.Xen.Type = kind
+		if kind == "" { // a node that says nothing
+			n.Limits, n.NICs = site.Limits{}, nil
+		}
+		got, err := aDomain().config(n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join("testdata", "domain-"+kind+".cfg")
+		if *update {
+			if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(path)
+		if err != nil || got != string(want) {
+			t.Errorf("%s: %v, got\n%s", path, err, got)
+		}
+		for line := range strings.Lines(got) {
+			if word, ok := strings.CutPrefix(line, "cmdline = "); ok {
+				config, err := boot.Decode(strings.Trim(strings.TrimSpace(word), `"`))
+				if err != nil || config.Root != boot.NinePXen || len(config.NICs) != len(n.NICs) || len(config.Mounts) != 2 || config.Mounts[1] != (boot.Mount{Tag: "mount1", Path: "/srv/data"}) {
+					t.Errorf("the guest is told %+v, %v", config, err)
+				}
+			}
+		}
+	}
+}
+
+// TestConfigRefuses: what the toolstack would take for something else, or cut off, is told before it is asked.
+func TestConfigRefuses(t *testing.T) {
+	for what, c := range map[string]struct {
+		change func(n *spec.Node, d *domain)
+		kind   problem.Kind
+		want   string
+	}{
+		"a comma":  {func(_ *spec.Node, d *domain) { d.shares[0].dir = "/state,path=/etc" }, problem.Unable, "ORRERY_STATE"},
+		"a quote":  {func(_ *spec.Node, d *domain) { d.run = `/run/"` }, problem.Unable, "ORRERY_RUN"},
+		"a line":   {func(_ *spec.Node, d *domain) { d.kernel = "/x\ndisk = 1" }, problem.Unable, "does not take"},
+		"too long": {func(_ *spec.Node, d *domain) { d.run = "/run/" + strings.Repeat("x", 100) }, problem.Unable, "too long"},
+		"pv": {func(n *spec.Node, _ *domain) {
+			n.Xen.Type = site.PV
+			for range 6 {
+				n.NICs = append(n.NICs, n.NICs[0])
+			}
+		}, problem.Mistake, "takes 1023"},
+	} {
+		n, d := aNode(), aDomain()
+		c.change(n, d)
+		if _, err := d.config(n); problem.Exit(err) != int(c.kind) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+// TestScripts: what the toolstack runs, whole. A path may have any letter.
+func TestScripts(t *testing.T) {
+	f := &foundation{domain: *aDomain(), record: "/state/sites/karoo/nodes/7", orrery: "/opt/o'rrery/orrery"}
+	if got, want := f.modelScript(), `#!/bin/sh
+exec '/opt/o'\''rrery/orrery' xen-model '/run/orrery/vm/karoo/7/backend.json' "$@"
+`; got != want {
+		t.Errorf("got %s", got)
+	}
+	if got, want := f.linkScript(1), `#!/bin/sh -e
+[ "$1" = online ] || exit 0
+'/opt/o'\''rrery/orrery' xen-link '/state/sites/karoo/nodes/7' 1 "$vif"
+exec xenstore-write "$XENBUS_PATH/hotplug-status" connected
+`; got != want {
+		t.Errorf("got %s", got)
+	}
+}
+
+// TestBackendTravels: what the toolstack's child reads is what was planned.
+func TestBackendTravels(t *testing.T) {
+	is := &foundation{}
+	is.backend.At, is.backend.User, is.backend.Shares, is.backend.Devices, is.backend.Program = "/cell", 65536, []string{"/a"}, []string{"xen/privcmd"}, "/usr/libexec/xen-qemu-system-i386"
+	text, err := json.Marshal(is.backend)
+	if err != nil {
+		t.Fatal(err)
+	}
+	was := is.backend
+	is = &foundation{}
+	if err := json.Unmarshal(text, &is.backend); err != nil || spec.Digest(is.backend) != spec.Digest(was) {
+		t.Errorf("%s, %v", text, err)
+	}
+}
+
+func TestEmulated(t *testing.T) {
+	for text, want := range map[string]bool{
+		"processor\t: 0\nmodel name\t: QEMU Virtual CPU version 2.5+\n": true, "model name : QEMU TCG CPU version 2.5+\n": true,
+		"model name\t: AMD EPYC 7551 32-Core Processor\n": false, "": false,
+	} {
+		if emulated(text) != want {
+			t.Errorf("%q", text)
+		}
+	}
+}

@@ -1,0 +1,115 @@
+package xen
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"orrery/internal/engine/confine"
+	"orrery/internal/engine/nodedir"
+	"orrery/internal/host/xl"
+	"orrery/internal/image/kernel"
+	"orrery/internal/image/rootfs"
+	"orrery/internal/site"
+)
+
+// A foundation is what a domain stands on: the node's root where nobody else sees it, and files that the toolstack reads and runs. They stay for as long as the domain
+// runs: a guest that reboots is a new domain, which the toolstack makes from them.
+type foundation struct {
+	domain
+	overlay *rootfs.Overlay
+	backend confine.Backend
+	record  string // path of the node's
+	orrery  string // path of this program
+}
+
+func (f *foundation) file(name string) string { return filepath.Join(f.run, name) }
+
+// found plans the foundation of a node's domain.
+func (e *Engine) found(m machine, r *nodedir.Record, from *kernel.Boot) (*foundation, error) {
+	mounts, err := e.Mounts(r)
+	if err != nil {
+		return nil, err
+	}
+	model, err := xl.DeviceModel()
+	if err != nil {
+		return nil, err
+	}
+	orrery, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	f := &foundation{overlay: m.Overlay(e.Store, r), orrery: orrery, record: m.Path()}
+	f.overlay.Namespace = m.File("ids")
+	f.domain = domain{name: m.domain(), kernel: from.Kernel, initramfs: from.Initramfs, run: m.run, model: filepath.Join(m.run, "model"), shares: []share{{"root", f.overlay.Target, "/"}}}
+	if r.Xen.Kind() == site.HVM { // QEMU starts it as a machine would
+		f.kernel = filepath.Join(e.Store.Tree(r.Kernel), "boot", "vmlinuz-"+from.Release)
+	}
+	f.backend = confine.Backend{
+		Cell: confine.Cell{
+			At: m.File("cell"), User: r.IDs().First, Sees: append(append([]string{}, confine.QEMU...), f.kernel, f.initramfs, "/usr/lib/xen"),
+			Devices: []string{"xen/privcmd", "xen/evtchn", "xen/gntdev", "xen/xenbus"},
+		},
+		Program: model, Space: f.overlay.Namespace, Shares: []string{f.overlay.Target},
+	}
+	for i, mount := range mounts {
+		f.overlay.Binds = append(f.overlay.Binds, mount.Aside())
+		f.shares = append(f.shares, share{"mount" + strconv.Itoa(i), mount.Bind, mount.Path})
+		f.backend.Shares = append(f.backend.Shares, mount.Bind)
+	}
+	return f, nil
+}
+
+// write writes the files. Nobody but root may read or run them.
+func (f *foundation) write(r *nodedir.Record) error {
+	config, err := f.config(&r.Node)
+	if err != nil {
+		return err
+	}
+	backend, err := json.MarshalIndent(f.backend, "", "  ")
+	if err != nil {
+		return err
+	}
+	for _, dir := range []string{f.run, f.backend.At} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return err
+		}
+	}
+	files := map[string]string{"domain.cfg": config, "backend.json": string(backend), "model": f.modelScript()}
+	for i := range r.NICs {
+		files[filepath.Base(f.link(i))] = f.linkScript(i)
+	}
+	for name, text := range files {
+		mode := os.FileMode(0o600)
+		if strings.HasPrefix(text, "#!") {
+			mode = 0o700
+		}
+		if err := os.WriteFile(f.file(name), []byte(text), mode); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// modelScript is what the toolstack runs in the place of QEMU.
+func (f *foundation) modelScript() string {
+	return fmt.Sprintf("#!/bin/sh\nexec %s %s %s \"$@\"\n", shell(f.orrery), ModelVerb, shell(f.file("backend.json")))
+}
+
+// linkScript is what the toolstack runs when a card has come, in the place of its own scripts for bridges. It is told the name of the link in $vif, and waits for a word
+// in xenstore.
+func (f *foundation) linkScript(i int) string {
+	return fmt.Sprintf("#!/bin/sh -e\n[ \"$1\" = online ] || exit 0\n%s %s %s %d \"$vif\"\nexec xenstore-write \"$XENBUS_PATH/hotplug-status\" connected\n",
+		shell(f.orrery), LinkVerb, shell(f.record), i)
+}
+
+// The verbs by which this program is run for a domain.
+const (
+	ModelVerb = "xen-model"
+	LinkVerb  = "xen-link"
+)
+
+func shell(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }

@@ -1,0 +1,43 @@
+package xen
+
+import (
+	"io"
+	"os"
+	"strings"
+
+	"orrery/internal/visible"
+)
+
+// Where Xen's own programs write what guests print, if they are told to, and what a device model does.
+const (
+	consoles = "/var/log/xen/console/guest-"
+	models   = "/var/log/xen/qemu-dm-"
+)
+
+// lastWords are the last lines that a guest has printed on its console.
+func lastWords(domain string) string {
+	text := end(consoles + domain + ".log")
+	if text == "" {
+		return "what it printed is not kept: XENCONSOLED_TRACE=guest in /etc/default/xen has that done"
+	}
+	return "the last lines of its console:\n" + text
+}
+
+// modelLog are the last lines of what a device model has printed.
+func modelLog(domain string) string { return end(models + domain + ".log") }
+
+// end gives the last lines of a log of root's, whose words are a guest's.
+func end(path string) string {
+	f, err := os.Open(path)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	const most = 4 << 10
+	if info, err := f.Stat(); err == nil && info.Size() > most {
+		_, _ = f.Seek(-most, io.SeekEnd)
+	}
+	text, _ := io.ReadAll(io.LimitReader(f, most))
+	lines := strings.Split(strings.TrimSpace(strings.ReplaceAll(string(text), "\r", "")), "\n")
+	return visible.Text(strings.Join(lines[max(0, len(lines)-10):], "\n"))
+}
