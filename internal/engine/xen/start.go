@@ -101,7 +101,7 @@ func (e *Engine) create(ctx context.Context, m machine, f *foundation) error {
 		err = context.Cause(ctx)
 	}
 	if err != nil {
-		return m.startProblem(xl.Failed(args, said.String(), err), "")
+		return m.startProblem(xl.Failed(args, said.String(), err), modelLog(m.domain()))
 	}
 	if !m.running() {
 		return m.startProblem(errors.New("the QEMU that gives it its root has ended"), modelLog(m.domain()))

@@ -24,7 +24,13 @@ func lastWords(domain string) string {
 }
 
 // modelLog are the last lines of what a device model has printed.
-func modelLog(domain string) string { return end(models + domain + ".log") }
+func modelLog(domain string) string {
+	text := end(models + domain + ".log")
+	if text == "" {
+		return ""
+	}
+	return "the last lines of its QEMU:\n" + text
+}
 
 // end gives the last lines of a log of root's, whose words are a guest's.
 func end(path string) string {

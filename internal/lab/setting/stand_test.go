@@ -1,6 +1,7 @@
 package setting
 
 import (
+	"reflect"
 	"testing"
 
 	"orrery/internal/lab/experiment"
@@ -33,7 +34,7 @@ func TestMachines(t *testing.T) {
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
 		w, known := want[n.Name]
-		if delete(want, n.Name); !known || n.Engine != w.Engine || n.Limits != w.Limits && n.Name != Far || n.VM != w.VM || len(n.NICs) != 1 || n.NICs[0].Network != lan {
+		if delete(want, n.Name); !known || n.Engine != w.Engine || n.Limits != w.Limits && n.Name != Far || !reflect.DeepEqual(n.VM, w.VM) || len(n.NICs) != 1 || n.NICs[0].Network != lan {
 			t.Errorf("%+v, not %+v", n, w)
 		}
 	}
