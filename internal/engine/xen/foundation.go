@@ -50,7 +50,7 @@ func (e *Engine) found(m machine, r *nodedir.Record, from *kernel.Boot) (*founda
 	}
 	f.backend = confine.Backend{
 		Cell: confine.Cell{
-			At: m.File("cell"), User: r.IDs().First, Sees: append(append([]string{}, confine.QEMU...), f.kernel, f.initramfs, "/usr/lib/xen"),
+			At: m.File("cell"), User: r.IDs().First, Sees: append(confine.QEMU(model), f.kernel, f.initramfs, "/usr/lib/xen"),
 			Devices: []string{"xen/privcmd", "xen/evtchn", "xen/gntdev", "xen/xenbus"},
 		},
 		Program: model, Space: f.overlay.Namespace, Shares: []string{f.overlay.Target},
