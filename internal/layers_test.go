@@ -53,7 +53,7 @@ var layers = [][]string{
 	{"control/releases", "control/ci", "control/lab", "control/nodes", "control/members", "control/draft", "control/picture"},
 	{"control/volumes", "control/layers", "control/snapshots", "control/logs"},
 	{"control/backups"},
-	{"cli/screen", "cli/reply"},
+	{"cli/screen", "cli/reply", "cli/bounded", "cli/trace"},
 	{"cli/table", "cli/speech", "cli/completion"},
 	{"cli"},
 }

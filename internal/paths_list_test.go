@@ -18,6 +18,7 @@ const (
 var paths = map[string]string{
 	"internal/guest/boot/init.go":           ofGuest,
 	"internal/guest/boot/load.go":           ofGuest,
+	"internal/guest/boot/console.go":        ofGuest,
 	"internal/guest/boot/root.go":           ofGuest,
 	"internal/guest/boot/xen.go":            ofGuest,
 	"internal/image/kernel/kernel.go":       ofOwn,
@@ -109,6 +110,7 @@ var paths = map[string]string{
 	"internal/engine/kvm/devices.go":        ofKernel + ", and " + ofOwn,
 	"internal/engine/kvm/handover.go":       ofOwn,
 	"internal/engine/kvm/inherit.go":        ofKernel,
+	"internal/engine/kvm/serial.go":         ofOwn,
 	"internal/engine/kvm/launch.go":         ofOwn,
 	"internal/engine/kvm/list.go":           ofOwn,
 	"internal/engine/kvm/process.go":        ofKernel,
@@ -258,6 +260,7 @@ var functions = map[string][]string{
 	"internal/engine/kvm/inherit.go":      {"machine.openAs"},
 	"internal/engine/kvm/launch.go":       {"Engine.launch"},
 	"internal/engine/kvm/process.go":      {"machine.qemu", "machine.runs"},
+	"internal/engine/kvm/serial.go":       {"serial.Printed"},
 	"internal/engine/kvm/share.go":        {"machine.listen", "machine.removeRun"},
 	"internal/engine/kvm/start.go":        {"Engine.Start"},
 	"internal/engine/kvm/stop.go":         {"Engine.powerOff"},

@@ -54,6 +54,8 @@ type Host interface {
 
 	// Runner gives the way into a running node: commands, files, connections.
 	Runner(n *spec.Node) (host.Runner, error)
+	// Console gives the serial console of a node. That its engine gives it none is an Unable problem.
+	Console(n *spec.Node) (host.Console, error)
 	// Usage tells what a node uses, from two samples of it.
 	Usage(ctx context.Context, n *observe.Node, before, now host.Sample) *Usage
 	// Sample reads what the kernel has counted of a node.

@@ -49,6 +49,7 @@ func TestComplete(t *testing.T) {
 		"exec portal --":         "",
 		"shell":                  "portal !group=system !role=db",
 		"shell portal":           "!portal",
+		"console":                "portal !group=system",
 		"cp":                     "portal:",
 		"forward":                "portal: db: !portal",
 		"logs portal":            "receptor.service !portal",

@@ -17,9 +17,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"orrery/internal/cli/bounded"
 	"orrery/internal/cli/completion"
 	"orrery/internal/cli/reply"
 	"orrery/internal/cli/screen"
+	"orrery/internal/cli/trace"
 	"orrery/internal/control"
 	"orrery/internal/control/members"
 	"orrery/internal/control/register"
@@ -116,7 +118,7 @@ Start with "orrery init", or with one of the examples.`,
 	}
 	verbose := false
 	root.PersistentPreRunE = func(c *cobra.Command, args []string) error {
-		if err := startLog(a.err, verbose, os.Getenv("ORRERY_LOG")); err != nil {
+		if err := trace.Start(a.err, verbose, os.Getenv("ORRERY_LOG"), Version); err != nil {
 			return err
 		}
 		return a.mayCall(c, args)
@@ -146,13 +148,13 @@ Start with "orrery init", or with one of the examples.`,
 	}
 	reading := []*cobra.Command{a.checkVerb(), a.queryVerb(), a.inventoryVerb(), a.sshConfigVerb(), a.graphVerb(), a.importVerb()}
 	for _, c := range reading {
-		c.RunE = ample.around(c.RunE)
+		c.RunE = bounded.Reading(c.RunE)
 	}
 	add("site", append([]*cobra.Command{a.initVerb()}, reading...)...)
 	add("life", append(a.stateVerbs(), a.planVerb(), a.upVerb(), a.downVerb(), a.resumeVerb(), a.backupVerb(), a.restoreVerb(), a.thawVerb())...)
 	add("releases", a.stageVerb(), a.switchVerb(), a.confirmVerb(), a.rollbackVerb(), a.releaseVerb(), a.twinVerb(), a.ciVerb(), a.trialVerb())
 	add("nodes", a.snapshotVerb(), a.volumeVerb())
-	add("nodes", a.statusVerb(), a.shellVerb(), a.execVerb(), a.cpVerb(), a.forwardVerb(), a.logsVerb(), a.journalVerb())
+	add("nodes", a.statusVerb(), a.shellVerb(), a.consoleVerb(), a.execVerb(), a.cpVerb(), a.forwardVerb(), a.logsVerb(), a.journalVerb())
 	add("host", a.labVerb(), a.imageVerb(), a.mirrorVerb(), a.doctorVerb(), a.lsVerb(), a.versionVerb(), a.manVerb(root), a.speadVerb(), a.hookVerb())
 	completion.Add(root, &a.Session)
 	return root

@@ -71,6 +71,34 @@ func sayAll(t *testing.T, a *app, of []*site.Node, runners map[string]host.Runne
 		})
 }
 
+// paper is a console on which something was printed.
+type paper struct{ host.Console }
+
+func (paper) Printed() ([]byte, error) { return []byte("\x1b[1mKernel panic\r\n" + hostile), nil }
+
+// What was printed on a console before somebody comes to it reaches a terminal as text, unless he wants it raw, and a pipe as it is.
+func TestConsoleOnScreen(t *testing.T) {
+	at := &nodes.Console{Console: paper{}, Node: "db"}
+	print := func(a *app) { _ = a.printed(at, 10) }
+	sent := need.OnScreen(t, func(terminal *os.File) { print(&app{out: screen.Shown(terminal)}) })
+	wantPlain(t, strings.ReplaceAll(sent, "\r\n", "\n"))
+	if !strings.Contains(sent, `\x1b[1mKernel panic`) {
+		t.Errorf("the terminal is sent %q", sent)
+	}
+	sent = need.OnScreen(t, func(terminal *os.File) {
+		a := &app{out: screen.Shown(terminal), err: screen.Shown(terminal)}
+		a.passOn(true)
+		print(a)
+	})
+	if !strings.Contains(sent, "\x1b[1mKernel panic") {
+		t.Errorf("raw, the terminal is sent %q", sent)
+	}
+	var out bytes.Buffer
+	if print(&app{out: screen.Shown(&out)}); out.String() != "\x1b[1mKernel panic\n"+hostile+"\n" {
+		t.Errorf("a pipe is sent %q", out.String())
+	}
+}
+
 // What nodes print in exec reaches a terminal as text, and a pipe as it is.
 func TestExecOnScreen(t *testing.T) {
 	node := []*site.Node{{Name: "n"}}

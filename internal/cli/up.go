@@ -11,6 +11,8 @@ import (
 	"orrery/internal/apply"
 	"orrery/internal/cli/reply"
 	"orrery/internal/control"
+	"orrery/internal/control/nodes"
+	"orrery/internal/plan"
 	"orrery/internal/site"
 )
 
@@ -89,9 +91,21 @@ func (a *app) stateVerbs() []*cobra.Command {
 	renew.Long = `Lets virtual machines that run go on in the QEMU and with the virtiofsd that are installed now: without SELECTOR, those whose programs were replaced, as orrery status tells.
 Processes, memory and connections stay; a machine stands still for a moment. Meanwhile the host needs the memory of one more machine. What cannot go over goes on where it was.`
 	return []*cobra.Command{
-		a.stateVerb("start", "Start nodes that are there, as they are", "running", a.Start),
+		a.stateVerb("start", "Start nodes that are there, as they are", "running", a.Start), a.restartVerb(),
 		a.stateVerb("stop", "Shut nodes down and keep all that is theirs", "stopped", a.Stop), renew,
 	}
+}
+
+func (a *app) restartVerb() *cobra.Command {
+	hard := false
+	c := a.stateVerb("restart", "Stop nodes and start them again, as they are", "gone", func(ctx context.Context, s *site.Site, selectors []string) (*apply.Result, error) {
+		if hard {
+			return nodes.Restart(ctx, &a.Session, s, selectors, plan.KillNode)
+		}
+		return nodes.Restart(ctx, &a.Session, s, selectors, plan.StopNode)
+	})
+	c.Flags().BoolVar(&hard, "hard", false, "end them at once, as a power cut would: what they have not written is lost")
+	return c
 }
 
 func (a *app) stateVerb(name, short, state string, set func(context.Context, *site.Site, []string) (*apply.Result, error)) *cobra.Command {

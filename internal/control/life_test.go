@@ -5,10 +5,14 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"orrery/internal/control"
+	"orrery/internal/control/nodes"
+	"orrery/internal/journal"
+	"orrery/internal/plan"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/volume"
@@ -143,6 +147,39 @@ func TestStopStart(t *testing.T) {
 	d.must(err)
 	d.wantNodes(allUp)
 	_, err = d.Stop(t.Context(), s, []string{"nobody"})
+	d.wantExit(err, problem.Usage)
+}
+
+// TestRestart: nodes that run end, in order or at once, those that do not stay so until then, and all are healthy afterwards. It is in the journal.
+func TestRestart(t *testing.T) {
+	d := newDesk(t)
+	d.up()
+	s := d.site()
+	_, err := d.Stop(t.Context(), s, []string{"web2"})
+	d.must(err)
+	for turn, ends := range []plan.Kind{plan.StopNode, plan.KillNode} { // web2 runs only the second time
+		d.watch.steps = nil
+		_, err = nodes.Restart(t.Context(), d.Session, s, []string{"web1", "web2"}, ends)
+		d.must(err)
+		d.wantNodes(allUp)
+		did := strings.Join(d.watch.steps, "\n")
+		for _, want := range []string{"node web1: " + string(ends) + ": asked for", "node web1: start: asked for", "node web1: check: prove health"} {
+			if !strings.Contains(did, want) {
+				t.Errorf("%q is not in\n%s", want, did)
+			}
+		}
+		if stopped := strings.Contains(did, "web2: "+string(ends)); stopped == (turn == 0) || strings.Contains(did, "node db") {
+			t.Errorf("%s:\n%s", ends, did)
+		}
+	}
+	h, err := d.Here(s)
+	d.must(err)
+	entries, _, err := h.Entries()
+	d.must(err)
+	if !slices.ContainsFunc(entries, func(e journal.Entry) bool { return e.Step == "node web1: kill: asked for" && e.Result == "done" }) {
+		t.Errorf("the journal does not have it: %+v", entries)
+	}
+	_, err = nodes.Restart(t.Context(), d.Session, s, []string{"nobody"}, plan.KillNode)
 	d.wantExit(err, problem.Usage)
 }
 

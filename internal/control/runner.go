@@ -36,11 +36,14 @@ func (c *Session) Runners(ctx context.Context, s *site.Site) (map[string]host.Ru
 
 // wayInto gives the way into a node, which for those who are not root does not lead to where they would become that.
 func (c *Session) wayInto(h *apply.Steered, n *observe.Node) (host.Runner, error) {
-	if c.Member != nil && n.Privileged {
+	if c.Barred(n) {
 		return barred{name: n.Name}, nil
 	}
 	return h.Runner(&n.Node)
 }
+
+// Barred reports whether the caller may not enter a node.
+func (c *Session) Barred(n *observe.Node) bool { return c.Member != nil && n.Privileged }
 
 // Meant reports whether an instance of a node is of the release that was asked for.
 func (c *Session) Meant(n *observe.Node) bool {

@@ -134,6 +134,11 @@ type Viewer interface {
 	View(ref Ref) (*tree.Root, error)
 }
 
+// A Consoled engine's nodes have a serial console.
+type Consoled interface {
+	Console(ref Ref) host.Console
+}
+
 // A Grouped engine keeps the processes of a node in a control group of the host, of the same name in every hierarchy.
 type Grouped interface {
 	Cgroup(ref Ref) (path string) // from the root of a hierarchy

@@ -156,7 +156,7 @@ func TakeLock(path string, h Holder) (*Lock, error) {
 		time.Sleep(soonest)
 	}
 	if errors.Is(err, ErrHeld) {
-		return nil, problem.New(problem.Locked, "another run is at work here: %s", readHolder(path)).At(path).Try("wait for it, or end that process")
+		return nil, problem.New(problem.Locked, "another run is at work here: %s", HeldBy(path)).At(path).Try("wait for it, or end that process")
 	}
 	if err != nil {
 		return nil, err
@@ -196,7 +196,8 @@ func (h Holder) write(f *os.File) error {
 	return err
 }
 
-func readHolder(path string) string {
+// HeldBy says in words who has a lock.
+func HeldBy(path string) string {
 	h, ok := holderOf(path)
 	if !ok {
 		return "by an unknown owner"

@@ -82,6 +82,7 @@ var rules = map[string]rule{
 	"journal":      {on: Site, flags: []string{"steps", "runs"}},
 	"exec":         {on: Site, flags: []string{"user", "raw", "parallel", "timeout", "group", "release"}},
 	"shell":        {on: Site, flags: []string{"user", "release"}},
+	"console":      {on: Site, flags: []string{"log", "lines", "raw", "release"}},
 	"plan":         {on: Site, flags: []string{"batch", "probe"}},
 	"stage":        {on: Site, flags: []string{"release", "parallel"}},
 	"switch":       {on: Site, flags: []string{"release", "confirm-within", "confirm-by", "wait", "yes-production"}},
@@ -100,6 +101,8 @@ var ofTwins = map[string]rule{
 	"up":    {on: Site, flags: []string{"batch", "dry-run", "undo", "parallel"}},
 	"start": {on: Site, flags: []string{"parallel"}},
 	"stop":  {on: Site, flags: []string{"parallel"}},
+
+	"restart": {on: Site, flags: []string{"hard"}},
 }
 
 // Works tells on what a verb works, for members; false: no member may call it at all.

@@ -101,20 +101,51 @@ func Start(s *site.Site, hosts []observe.Host, goal Goal) (*Plan, error) {
 			if !goal.concerns(n.Name) || n.State != observe.Stopped {
 				continue
 			}
-			if err := able(h, n.Name, n.Engine); err != nil {
+			if err := d.start(h, n, nil); err != nil {
 				return nil, err
-			}
-			if lost := lostNetwork(h, &n.Node); lost != "" {
-				return nil, problem.New(problem.Failed, "node %s cannot start: network %s is not on this host, as after a reboot", n.Name, lost).At(h.Name).
-					Try("orrery up makes the networks and starts the nodes")
-			}
-			start := d.add(Step{Kind: StartNode, Host: h.Name, Subject: n.Name, Reason: "asked for", Node: &n.Node, Was: &n.Node, Undo: "stop"})
-			if n.Config.Health != "" {
-				d.add(Step{Kind: CheckNode, Host: h.Name, Subject: n.Name, Reason: "prove health", Node: &n.Node, Was: &n.Node, Needs: []int{start}})
 			}
 		}
 	}
 	return d.sorted(), nil
+}
+
+// Restart plans that nodes that are there start anew, as they are: those that run end first, by a step of a kind.
+func Restart(ends Kind, s *site.Site, hosts []observe.Host, goal Goal) (*Plan, error) {
+	hosts = scoped(s, hosts)
+	d := newDraft(s, hosts, goal)
+	for i := range hosts {
+		h := &hosts[i]
+		for j := range h.Nodes {
+			n := &h.Nodes[j]
+			if !goal.concerns(n.Name) || n.State == observe.Broken {
+				continue
+			}
+			var ended []int
+			if n.Runs() {
+				ended = []int{d.add(Step{Kind: ends, Host: h.Name, Subject: n.Name, Reason: "asked for", Disturbs: []string{n.Name}, Was: &n.Node, Undo: "start"})}
+			}
+			if err := d.start(h, n, ended); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return d.sorted(), nil
+}
+
+// start plans that a node that does not run, or not any more then, runs as it is, and is healthy.
+func (d *draft) start(h *observe.Host, n *observe.Node, needs []int) error {
+	if err := able(h, n.Name, n.Engine); err != nil {
+		return err
+	}
+	if lost := lostNetwork(h, &n.Node); lost != "" {
+		return problem.New(problem.Failed, "node %s cannot start: network %s is not on this host, as after a reboot", n.Name, lost).At(h.Name).
+			Try("orrery up makes the networks and starts the nodes")
+	}
+	start := d.add(Step{Kind: StartNode, Host: h.Name, Subject: n.Name, Reason: "asked for", Needs: needs, Node: &n.Node, Was: &n.Node, Undo: "stop"})
+	if n.Config.Health != "" {
+		d.add(Step{Kind: CheckNode, Host: h.Name, Subject: n.Name, Reason: "prove health", Node: &n.Node, Was: &n.Node, Needs: []int{start}})
+	}
+	return nil
 }
 
 // lostNetwork gives a network whose bridge a node needs and the host does not have; "": it has all.

@@ -7,6 +7,7 @@ import (
 	"orrery/internal/engine"
 	"orrery/internal/host"
 	"orrery/internal/journal"
+	"orrery/internal/problem"
 	"orrery/internal/site/spec"
 )
 
@@ -62,4 +63,17 @@ func (p *Place) Runner(n *spec.Node) (host.Runner, error) {
 		return nil, err
 	}
 	return e.Runner(engine.RefOf(n)), nil
+}
+
+// Console gives the serial console of a node.
+func (p *Place) Console(n *spec.Node) (host.Console, error) {
+	e, err := p.engine(n)
+	if err != nil {
+		return nil, err
+	}
+	if of, has := e.(engine.Consoled); has {
+		return of.Console(engine.RefOf(n)), nil
+	}
+	return nil, problem.New(problem.Unable, "node %s has no serial console: its engine is %s, not one of virtual machines", n.Name, n.Engine).At(n.Site).
+		Try("orrery shell %s gives a terminal in it, and orrery logs %s shows what it logs", n.Name, n.Name)
 }

@@ -40,9 +40,9 @@ const (
 
 // Places are what the arguments of each verb may be, in their order; of a verb that takes any number, the last is of all that follow.
 var Places = map[string][]Offer{
-	"query": {words.selectors}, "graph": {words.selectors}, "plan": {words.selectors}, "up": {words.selectors}, "down": {words.selectors}, "start": {words.selectors}, "stop": {words.selectors},
+	"query": {words.selectors}, "graph": {words.selectors}, "plan": {words.selectors}, "up": {words.selectors}, "down": {words.selectors}, "start": {words.selectors}, "stop": {words.selectors}, "restart": {words.selectors},
 	"renew": {words.selectors}, "stage": {words.selectors}, "switch": {words.selectors}, "rollback": {words.selectors}, "status": {words.selectors}, "exec": {words.selectors}, "logs": {words.selectors, words.units},
-	"shell": {words.nodes}, "forward": {words.ports}, "cp": {words.copied},
+	"shell": {words.nodes}, "console": {words.nodes}, "forward": {words.ports}, "cp": {words.copied},
 	"release show": {words.releases, words.selectors}, "release diff": {words.releases, words.releases, words.selectors},
 	"twin create": {words.sites, words.nothing}, "twin destroy": {words.twins},
 	"twin status": {words.twins, words.selectors}, "twin exec": {words.twins, words.selectors}, "twin shell": {words.twins, words.nodes}, "twin forward": {words.twins, words.ports}, "ci": {words.sites},

@@ -48,6 +48,7 @@ var (
 	_ engine.Viewer    = (*Engine)(nil)
 	_ engine.Renewer   = (*Engine)(nil)
 	_ engine.Trier     = (*Engine)(nil)
+	_ engine.Consoled  = (*Engine)(nil)
 )
 
 // New gives the engine that keeps its nodes in dirs and takes layers from store.

@@ -65,6 +65,9 @@ func up() error {
 	if err := switchRoot(); err != nil {
 		return err
 	}
+	if err := offerShell(); err != nil {
+		say("there is no shell on the console: %v", err)
+	}
 	if err := startAgent(); err != nil {
 		return err
 	}

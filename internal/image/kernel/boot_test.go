@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -46,6 +47,7 @@ func (s *said) String() string {
 type trial struct {
 	dir     string
 	console said
+	keys    io.WriteCloser // of the console
 	config  boot.Config
 	devices []string
 	done    chan error
@@ -127,6 +129,9 @@ func machine(t *testing.T, m *trial) {
 	}
 	run := exec.Command(program, append(args, m.devices...)...)
 	run.Stdout, run.Stderr = &m.console, &m.console
+	if m.keys, err = run.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
 	run.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setsid: true}
 	started := make(chan error)
 	host.OnOwnThread(func() { // the signal comes at the end of the thread
@@ -149,6 +154,16 @@ func (m *trial) ended(t *testing.T) {
 	case <-m.done:
 	case <-time.After(15 * time.Minute):
 		t.Fatalf("the machine has not ended:\n%s", m.console.String())
+	}
+}
+
+// says waits until the console of a machine has said something.
+func (m *trial) says(t *testing.T, words string) {
+	t.Helper()
+	for begun := time.Now(); !strings.Contains(m.console.String(), words); time.Sleep(50 * time.Millisecond) {
+		if time.Since(begun) > 5*time.Minute {
+			t.Fatalf("%q is not said on the console:\n%s", words, m.console.String())
+		}
 	}
 }
 
@@ -191,6 +206,11 @@ func TestBoot(t *testing.T) {
 			t.Errorf("%q is not in\n%s", want, out)
 		}
 	}
+	late.says(t, "Press Enter for a shell on receptor1.")
+	if _, err := io.WriteString(late.keys, "\recho $((6*7))-$(id -un)-$(tty)\r"); err != nil {
+		t.Fatal(err)
+	}
+	late.says(t, "42-root-/dev/ttyS0")
 	if err := c.PowerOff(ctx); err != nil {
 		t.Fatal(err)
 	}

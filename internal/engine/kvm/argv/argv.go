@@ -79,8 +79,11 @@ func (m *Machine) kernel() ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A kernel that panics begins anew. Names of cards are given by orrery-guest. Nobody logs in at a console, and there is no screen.
-	line := strings.Join([]string{"console=ttyS0", "quiet", "panic=10", "net.ifnames=0", "systemd.getty_auto=no", "systemd.mask=getty@tty1.service", word}, " ")
+	// A kernel that panics begins anew. Names of cards are given by orrery-guest, and so is the shell at the console: nobody logs in there, also when systemd cannot go on.
+	// There is no screen.
+	line := strings.Join([]string{
+		"console=ttyS0", "quiet", "panic=10", "net.ifnames=0", "systemd.getty_auto=no", "systemd.mask=getty@tty1.service", "systemd.setenv=SYSTEMD_SULOGIN_FORCE=1", word,
+	}, " ")
 	return []string{"-kernel", m.Boot.Kernel, "-initrd", m.Boot.Initramfs, "-append", line}, nil
 }
 

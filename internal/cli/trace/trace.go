@@ -1,7 +1,7 @@
-package cli
+// Package trace has a call of the program say what it does.
+package trace
 
 import (
-	"fmt"
 	"io"
 	"log/slog"
 
@@ -10,8 +10,8 @@ import (
 	"orrery/internal/visible"
 )
 
-// startLog lets this process say on standard error which programs it runs, where and how long, if --verbose or ORRERY_LOG asks for that.
-func startLog(to io.Writer, verbose bool, wanted string) error {
+// Start lets this process say on standard error which programs it runs, where and how long, if --verbose or ORRERY_LOG asks for that.
+func Start(to io.Writer, verbose bool, wanted, version string) error {
 	options := &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 		if a.Key == slog.TimeKey || a.Value.Kind() == slog.KindDuration || a.Value.Kind() == slog.KindInt64 {
 			return a
@@ -26,6 +26,6 @@ func startLog(to io.Writer, verbose bool, wanted string) error {
 	case wanted != "":
 		return problem.New(problem.Usage, "ORRERY_LOG is %q", wanted).Try(`set it to "text" or "json", or unset it`)
 	}
-	slog.Debug("orrery", "version", fmt.Sprint(Version))
+	slog.Debug("orrery", "version", version)
 	return nil
 }

@@ -1,4 +1,4 @@
-package cli
+package trace
 
 import (
 	"bytes"
@@ -15,22 +15,29 @@ import (
 	"orrery/internal/site"
 )
 
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestLog: what is run is logged, what nodes say is shown as text, and no secret is in it.
 func TestLog(t *testing.T) {
 	former := slog.Default()
 	t.Cleanup(func() { slog.SetDefault(former) })
 	dir := t.TempDir()
 	value := `p"ss\word-` + "1234567"
-	mustDo(t, os.WriteFile(filepath.Join(dir, "key"), []byte(value), 0o600))
+	must(t, os.WriteFile(filepath.Join(dir, "key"), []byte(value), 0o600))
 	s := &site.Site{Name: "x", Secrets: []site.Secret{{Name: "key", File: filepath.Join(dir, "key")}}}
 	if _, err := secret.NewKeyring(s, host.Dirs{State: dir}).Value(context.Background(), "key"); err != nil {
 		t.Fatal(err)
 	}
 	for _, wanted := range []string{"text", "json"} {
 		var log bytes.Buffer
-		mustDo(t, startLog(&log, false, wanted))
+		must(t, Start(&log, false, wanted, ""))
 		c := host.Command{Args: []string{"true", value, "\x1b[31m"}, Env: []string{"HIDDEN=" + value}, Stdout: io.Discard}
-		mustDo(t, host.Exec(context.Background(), "portal", c.Args, c, nil))
+		must(t, host.Exec(context.Background(), "portal", c.Args, c, nil))
 		for _, want := range []string{"portal", "<secret key>", `x1b[31m`} {
 			if !strings.Contains(strings.NewReplacer(`\u003c`, "<", `\u003e`, ">").Replace(log.String()), want) {
 				t.Errorf("%s: %q is not in\n%s", wanted, want, log.String())
@@ -42,7 +49,7 @@ func TestLog(t *testing.T) {
 			}
 		}
 	}
-	if err := startLog(io.Discard, false, "loud"); err == nil {
+	if err := Start(io.Discard, false, "loud", ""); err == nil {
 		t.Error("ORRERY_LOG=loud is no error")
 	}
 }

@@ -1,0 +1,35 @@
+package screen
+
+import (
+	"bytes"
+	"io"
+	"net"
+	"strings"
+	"testing"
+
+	"orrery/internal/host"
+)
+
+// TestConsole: whatever a node has done to the terminal, it is undone when who sits there leaves, and nothing of the node's comes after that.
+func TestConsole(t *testing.T) {
+	near, far := net.Pipe()
+	defer far.Close()
+	keys, typed := io.Pipe()
+	var shown bytes.Buffer
+	go func() {
+		_, _ = io.WriteString(far, "\x1b[?1049h\x1b[?25l\x1b[?1003h")
+		_, _ = typed.Write([]byte{host.Escape})
+	}()
+	if ended, err := sit(t.Context(), &host.Terminal{Keys: keys, Screen: &shown}, near); ended || err != nil {
+		t.Error(ended, err)
+	}
+	text, last := strings.CutSuffix(shown.String(), calm)
+	if !last || text != "\x1b[?1049h\x1b[?25l\x1b[?1003h" {
+		t.Errorf("the terminal is sent %q", shown.String())
+	}
+	for _, undone := range []string{"\x1b[?1049l", "\x1b[?25h", "\x1b[?1003l"} {
+		if !strings.Contains(calm, undone) {
+			t.Errorf("%q is not sent", undone)
+		}
+	}
+}

@@ -1,0 +1,76 @@
+package nodes
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"orrery/internal/control"
+	"orrery/internal/host"
+	"orrery/internal/observe"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+)
+
+// A Console is that of a node which is there.
+type Console struct {
+	host.Console
+	Node string
+	Runs bool
+}
+
+// ConsoleOf gives the serial console of a node, whether it runs or not.
+func ConsoleOf(ctx context.Context, c *control.Session, s *site.Site, name string) (*Console, error) {
+	if _, err := control.Declared(s, name); err != nil {
+		return nil, err
+	}
+	h, err := c.Here(s)
+	if err != nil {
+		return nil, err
+	}
+	there, err := h.Nodes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(there, func(n observe.Node) bool { return n.Name == name && c.Meant(&n) })
+	if i < 0 {
+		return nil, control.NotRunning(name)
+	}
+	if c.Barred(&there[i]) {
+		return nil, problem.New(problem.Refused, "node %s is privileged; nothing was done", name).Try("ask whoever administers this host")
+	}
+	of, err := h.Console(&there[i].Node)
+	if err != nil {
+		return nil, err
+	}
+	return &Console{of, name, there[i].Runs()}, nil
+}
+
+// Take takes the console of a node that runs.
+func (c *Console) Take(ctx context.Context, by host.Holder) (io.ReadWriteCloser, error) {
+	if !c.Runs {
+		return nil, problem.New(problem.Failed, "node %s does not run", c.Node).Try("orrery up %s; orrery console --log %s shows what it printed last", c.Node, c.Node)
+	}
+	return c.Open(ctx, by)
+}
+
+// Last gives the last lines of what was printed on the console since the node was last started.
+func (c *Console) Last(lines int) (text string, err error) {
+	printed, err := c.Printed()
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "", problem.New(problem.Failed, "node %s has never run", c.Node).Try("orrery up %s", c.Node)
+	case err != nil:
+		return "", err
+	}
+	all := strings.SplitAfter(strings.ReplaceAll(string(printed), "\r\n", "\n"), "\n")
+	if all[len(all)-1] == "" {
+		all = all[:len(all)-1]
+	} else {
+		all[len(all)-1] += "\n"
+	}
+	return strings.Join(all[max(0, len(all)-lines):], ""), nil
+}

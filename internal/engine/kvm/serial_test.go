@@ -1,0 +1,67 @@
+package kvm
+
+import (
+	"bufio"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"orrery/internal/engine"
+	"orrery/internal/host"
+	"orrery/internal/problem"
+)
+
+// TestSerial: one has the console of a machine at a time, and who that is, the next is told. It is free when he closes it.
+func TestSerial(t *testing.T) {
+	m := machine{Dir: dirOf(t), ref: engine.Ref{Site: "s", ID: 101, Name: "db"}, run: t.TempDir()}
+	l, err := net.Listen("unix", filepath.Join(m.run, consoleSocket))
+	must(t, err)
+	defer l.Close()
+	ada := host.Holder{Who: "ada", Pid: os.Getpid(), Command: "orrery console db"}
+	for range 2 {
+		c, err := serial{m}.connect(t.Context(), ada)
+		must(t, err)
+		far, err := l.Accept()
+		must(t, err)
+		_, err = serial{m}.connect(t.Context(), host.Holder{Who: "bob"})
+		if !problem.Is(err, problem.Locked) || !strings.Contains(err.Error(), `the console of node db is taken: ada runs "orrery console db"`) || !strings.Contains(err.Error(), "orrery console --log db") {
+			t.Errorf("for the second: %v", err)
+		}
+		_, err = far.Write([]byte("# "))
+		must(t, err)
+		got := make([]byte, 2)
+		_, err = c.Read(got)
+		must(t, err)
+		_, err = c.Write([]byte("id\r"))
+		must(t, err)
+		if typed, err := bufio.NewReader(far).ReadString('\r'); typed != "id\r" || string(got) != "# " {
+			t.Errorf("typed %q (%v), printed %q", typed, err, got)
+		}
+		must(t, c.Close())
+		must(t, far.Close())
+	}
+	must(t, l.Close())
+	if _, err := (serial{m}).connect(t.Context(), ada); problem.Exit(err) != int(problem.Failed) || !strings.Contains(err.Error(), "does not answer") {
+		t.Error(err)
+	}
+	if host.Held(filepath.Join(m.run, "console.lock")) {
+		t.Error("who was not answered still has it")
+	}
+}
+
+// TestPrinted: of a machine that does not run, it is what was kept when it last stopped.
+func TestPrinted(t *testing.T) {
+	m := machine{Dir: dirOf(t), ref: engine.Ref{Site: "no-such-site", ID: 101, Name: "db"}}
+	if _, err := (serial{m}).Printed(); !os.IsNotExist(err) {
+		t.Error(err)
+	}
+	must(t, os.WriteFile(m.console(), []byte("Kernel panic\r\n"), 0o600))
+	if text, err := (serial{m}).Printed(); string(text) != "Kernel panic\r\n" || err != nil {
+		t.Errorf("%q %v", text, err)
+	}
+	if _, err := (serial{m}).Open(t.Context(), host.Holder{}); err == nil || err.Error() != engine.NotRunning(m.ref).Error() {
+		t.Error(err)
+	}
+}

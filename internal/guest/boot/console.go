@@ -1,0 +1,62 @@
+package boot
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// shellUnit is a shell of root on the machine's serial console, from early on and without a password: whoever reaches that console is root on the host, and enters the machine
+// as root by its agent anyway. It is begun by Enter, so that nothing waits in memory but that.
+const shellUnit = `[Unit]
+Description=Shell on the serial console
+DefaultDependencies=no
+Conflicts=shutdown.target
+Before=shutdown.target
+StartLimitIntervalSec=0
+
+[Service]
+Environment=HOME=/root TERM=vt220
+ExecStart=/bin/sh -c 'echo; echo "Press Enter for a shell on $(hostname)."; read -r _ || exit; cd; exec "$(command -v bash || echo sh)" -l'
+Restart=always
+RestartSec=1
+StandardInput=tty
+TTYPath=TERMINAL
+TTYReset=yes
+TTYVHangup=yes
+KillMode=process
+SendSIGHUP=yes
+`
+
+// offerShell makes a shell on the console a unit of the node's systemd, for this boot: on its /run, which systemd leaves as it finds it. Nothing of it is in the root.
+func offerShell() error {
+	active, err := os.ReadFile("/sys/class/tty/console/active")
+	if err != nil {
+		return err
+	}
+	names := strings.Fields(string(active))
+	if len(names) == 0 {
+		return nil // it has none
+	}
+	if err := os.MkdirAll("/run", 0o755); err != nil {
+		return err
+	}
+	if err := unix.Mount("tmpfs", "/run", "tmpfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_STRICTATIME, "mode=0755,size=20%"); err != nil {
+		return os.NewSyscallError("mount", err)
+	}
+	return writeShell("/run/systemd/system", "/dev/"+names[len(names)-1])
+}
+
+// writeShell writes the unit, wanted as early as all that is basic.
+func writeShell(units, terminal string) error {
+	const name, wants = "orrery-console.service", "sysinit.target.wants"
+	if err := os.MkdirAll(filepath.Join(units, wants), 0o755); err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(units, name), []byte(strings.ReplaceAll(shellUnit, "TERMINAL", terminal)), 0o644); err != nil {
+		return err
+	}
+	return os.Symlink("../"+name, filepath.Join(units, wants, name))
+}
