@@ -65,8 +65,8 @@ test-chaos: test-packages bin/orrery-micro bin/orrery-guest ## random verbs with
 	  $(GO) test -count=1 -timeout 90m -v -run '^TestChaos$$' ./test
 
 .PHONY: test-metal
-test-metal: test-packages bin/orrery bin/orrery-guest ## prove the program on an ordinary server in QEMU's software emulation
-	scenarios/metal/run --orrery bin/orrery --logs build/metal-logs
+test-metal: test-packages bin/orrery bin/orrery-guest ## prove the program on an ordinary server in QEMU's software emulation (METAL=--kvm: with virtual machines; METAL=--xen: a Dom0)
+	scenarios/metal/run $(METAL) --orrery bin/orrery
 
 .PHONY: lint
 lint: ## gofmt, go vet, golangci-lint
