@@ -45,6 +45,7 @@ type Capabilities struct {
 	LiveLimits bool `json:"live_limits"` // the limits of a running node can be changed
 	MoveNIC    bool `json:"move_nic"`    // an interface of a running node can be moved to another bridge
 	Remount    bool `json:"remount"`     // the volumes that a running node sees can be changed
+	PlugDisk   bool `json:"plug_disk"`   // a disk can come to a running node and leave it
 	Keep       bool `json:"keep"`        // a node that is replaced can come back
 
 	Models []string `json:"models,omitempty"` // of processors that its virtual machines can have; none: nobody has asked

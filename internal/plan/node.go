@@ -145,6 +145,9 @@ func (u *nodeDraft) shape() (undisturbed bool) {
 		}
 		u.step(LimitNode, why, "put the former limits back")
 	}
+	if how := u.replug(); how != "" {
+		u.step(LimitNode, how, "put the former disks back")
+	}
 	if u.has.State == observe.Running && !slices.Equal(u.has.NICs, u.wanted.NICs) {
 		n := u.step(MoveLinks, "links are not on their networks", "move them back")
 		u.Steps[n].Moves = []Move{{Was: &u.has.Node, Is: u.wanted}}
@@ -174,6 +177,8 @@ func layerChange(was, is *spec.Node) string {
 	switch {
 	case was.Base != is.Base:
 		return "base image changed"
+	case was.VM.Disk != is.VM.Disk:
+		return "private disk changed"
 	case was.Disk != is.Disk:
 		return "use of the disk image changed"
 	case was.Kernel != is.Kernel:
@@ -209,7 +214,23 @@ func shapeChange(was, is *spec.Node, linked func(*spec.Node) []spec.NIC) string 
 func (u *nodeDraft) replaceReason() string { return layerChange(&u.has.Node, u.wanted) }
 
 func (u *nodeDraft) reshapeReason() string {
-	return cmp.Or(shapeChange(&u.has.Node, u.wanted, u.linked), u.relinkReason())
+	was := u.has.Node
+	if u.replug() != "" {
+		was.VM = u.wanted.VM
+	}
+	return cmp.Or(shapeChange(&was, u.wanted, u.linked), u.relinkReason())
+}
+
+// replug says how the disks of a machine change while it runs; "": they do not, or it has to be started anew.
+func (u *nodeDraft) replug() string {
+	was, is := u.has.VM, u.wanted.VM
+	if u.has.State != observe.Running || !u.can().PlugDisk || spec.Digest(was.Fixed()) != spec.Digest(is.Fixed()) {
+		return ""
+	}
+	if how, live := was.Replug(is); live {
+		return how.String()
+	}
+	return ""
 }
 
 // relinkReason says why a node that runs has to be started anew for its links.

@@ -1,6 +1,10 @@
 package site
 
-import "strings"
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
 
 // A Drive is a disk that a virtual machine has beside that of its image.
 type Drive struct {
@@ -13,8 +17,8 @@ type Drive struct {
 
 // A Manner is how a disk is used: what a disk does not say of itself, its machine says of all.
 type Manner struct {
-	Cache string `toml:"cache" json:"cache,omitempty"`             // one of Caches; "": None
-	AIO   string `toml:"aio" json:"aio,omitempty"`                 // one of AIOs; "": Threads
+	Cache string `toml:"cache" json:"cache,omitempty"`             // one of Caches; "": writeback, by which all works everywhere
+	AIO   string `toml:"aio" json:"aio,omitempty"`                 // one of AIOs; "": threads
 	Read  int64  `toml:"read" unit:"size" json:"read,omitempty"`   // bytes a second; 0: no limit
 	Write int64  `toml:"write" unit:"size" json:"write,omitempty"` // bytes a second
 	IOPS  int64  `toml:"iops" json:"iops,omitempty"`               // requests a second
@@ -39,4 +43,83 @@ const RootDisk = "orrery-root"
 func (d *Drive) IsDevice() bool { return strings.HasPrefix(d.Disk, "/") }
 
 // Direct reports whether it is read and written past what the host remembers of it.
-func (m Manner) Direct() bool { return m.Cache == "" || m.Cache == "none" || m.Cache == "directsync" }
+func (m Manner) Direct() bool { return m.Cache == "none" || m.Cache == "directsync" }
+
+// filled is a manner with what another says where it says nothing.
+func (m Manner) filled(by Manner) Manner {
+	return Manner{
+		Cache: cmp.Or(m.Cache, by.Cache), AIO: cmp.Or(m.AIO, by.AIO), Read: cmp.Or(m.Read, by.Read), Write: cmp.Or(m.Write, by.Write), IOPS: cmp.Or(m.IOPS, by.IOPS),
+	}
+}
+
+// Drives gives the disks of a machine, each with all that holds for it: that of its root comes first, if it has one.
+func (v VM) Drives() (all []Drive) {
+	if v.Disk != "" {
+		all = append(all, Drive{Name: RootDisk, Disk: v.Disk, Size: v.Size})
+	}
+	all = append(all, v.Disks...)
+	for i := range all {
+		all[i].Manner = all[i].filled(v.Manner)
+	}
+	return all
+}
+
+// A Replug is how the disks of a machine that runs change.
+type Replug struct {
+	In, Out []Drive // come and go
+	Bound   []Drive // get other bounds
+	Larger  []Drive
+}
+
+// Replug says how the disks of a running machine become those of another; it cannot be if not live.
+func (v VM) Replug(is VM) (r Replug, live bool) {
+	was := map[string]Drive{}
+	for _, d := range v.Drives() {
+		was[d.Name] = d
+	}
+	for _, d := range is.Drives() {
+		had, there := was[d.Name]
+		delete(was, d.Name)
+		bounds := d.Read != had.Read || d.Write != had.Write || d.IOPS != had.IOPS
+		switch {
+		case !there:
+			r.In = append(r.In, d)
+		case d.Disk != had.Disk || d.Cache != had.Cache || d.AIO != had.AIO || d.Size < had.Size:
+			return r, false
+		default:
+			if bounds {
+				r.Bound = append(r.Bound, d)
+			}
+			if d.Size > had.Size {
+				r.Larger = append(r.Larger, d)
+			}
+		}
+	}
+	for _, d := range v.Drives() {
+		if _, gone := was[d.Name]; gone {
+			r.Out = append(r.Out, d)
+		}
+	}
+	root := func(d Drive) bool { return d.Name == RootDisk }
+	return r, !slices.ContainsFunc(r.In, root) && !slices.ContainsFunc(r.Out, root)
+}
+
+// Fixed is what of a machine cannot change while it runs, whatever becomes of its disks.
+func (v VM) Fixed() VM {
+	v.Size, v.Disks, v.Manner = 0, nil, Manner{}
+	return v
+}
+
+// String says what is done.
+func (r Replug) String() string {
+	var all []string
+	for _, part := range []struct {
+		does string
+		to   []Drive
+	}{{"plugs", r.In}, {"unplugs", r.Out}, {"bounds", r.Bound}, {"makes larger", r.Larger}} {
+		for _, d := range part.to {
+			all = append(all, part.does+" disk "+d.Name)
+		}
+	}
+	return strings.Join(all, ", ")
+}

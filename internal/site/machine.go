@@ -26,6 +26,11 @@ type VM struct {
 	Numa      *int     `toml:"numa" json:"numa,omitempty"`                       // node of the host's memory that it is on; nil: any
 	Hugepages int64    `toml:"hugepages" unit:"size" json:"hugepages,omitempty"` // size of the pages that its memory is in; 0: ordinary ones
 	PCI       []string `toml:"pci" json:"pci,omitempty"`                         // addresses of functions of the host's that it gets to itself
+
+	Disk  string  `toml:"disk" json:"disk,omitempty"`             // on which it keeps what it writes: QCow2, RawFile or the path of a device; "": in files of the host
+	Size  int64   `toml:"size" unit:"size" json:"size,omitempty"` // bytes of that
+	Disks []Drive `toml:"disks" json:"disks,omitempty"`           // others
+	Manner
 }
 
 // IsZero reports whether a node says nothing of its machine.

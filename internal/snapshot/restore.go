@@ -121,7 +121,7 @@ func (r *Restore) prepareNode(ctx context.Context, n Node) error {
 	case errors.Is(err, fs.ErrNotExist):
 		r.created = append(r.created, ref)
 		err = e.Create(ctx, &n.Record.Node)
-	case err == nil && (now.Base != n.Record.Base || now.Layer != n.Record.Layer):
+	case err == nil && (now.Base != n.Record.Base || now.Layer != n.Record.Layer || now.VM.Disk != n.Record.VM.Disk):
 		keeper, ok := e.(engine.Keeper)
 		if !ok {
 			return problem.New(problem.Unable, "node %s has other layers than in snapshot %s", ref.Name, r.from.ID).

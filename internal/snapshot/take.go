@@ -18,6 +18,7 @@ import (
 	"orrery/internal/engine/nodedir"
 	"orrery/internal/host"
 	"orrery/internal/problem"
+	"orrery/internal/site"
 	"orrery/internal/site/spec"
 	"orrery/internal/volume"
 )
@@ -112,9 +113,27 @@ func (t *capture) add(n *Node) error {
 	if !ok {
 		return problem.New(problem.Unable, "node %s is of the engine %q, which this host does not have", n.Record.Name, n.Record.Engine)
 	}
+	if err := t.addDisks(&n.Record.Node); err != nil {
+		return err
+	}
 	if layered, ok := e.(engine.Layered); ok {
 		ref := engine.RefOf(&n.Record.Node)
 		t.copies = append(t.copies, &toCopy{whose: "node " + ref.Name, from: layered.Private(ref), to: t.Private(ref.ID), how: &n.How})
+	}
+	return nil
+}
+
+// addDisks says which disks of a node are not in what is copied: devices of the host. Files are in its private layer.
+func (t *capture) addDisks(n *spec.Node) error {
+	for _, d := range n.VM.Drives() {
+		switch {
+		case !d.IsDevice():
+		case d.Name == site.RootDisk:
+			return problem.New(problem.Unable, "node %s keeps what it writes on a device of the host, which cannot be copied while others write", n.Name).At(d.Disk).
+				Try("orrery stop %s, and let the volume manager take the snapshot: lvcreate -s %s; or leave the node out", n.Name, d.Disk)
+		default:
+			t.Omitted = append(t.Omitted, fmt.Sprintf("disk %s of %s: it is %s, a device of the host", d.Name, n.Name, d.Disk))
+		}
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package cgroup
 
 import (
 	"context"
+	"os"
 	"slices"
 	"time"
 
@@ -39,8 +40,12 @@ func (g Group) KillThose(ctx context.Context, doomed func(pid int) bool) error {
 	}
 }
 
-// kill kills a process if it is in the group when it is held: it may have ended, and another have been given its number.
+// kill kills a process if it is in the group when it is held: it may have ended, and another have been given its number. A thread of ours that was about to start one in
+// there, and could not, leaves by itself.
 func (g Group) kill(pid int) error {
+	if pid == os.Getpid() {
+		return nil
+	}
 	held, err := process.Hold(pid)
 	if err != nil {
 		return nil

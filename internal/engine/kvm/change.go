@@ -22,8 +22,11 @@ func (e *Engine) changeRunning(ctx context.Context, is *spec.Node) error {
 	if err != nil {
 		return err
 	}
-	if spec.Digest(was.Limits) != spec.Digest(is.Limits) || spec.Digest(was.VM) != spec.Digest(is.VM) {
+	if spec.Digest(was.Limits) != spec.Digest(is.Limits) || spec.Digest(was.VM.Fixed()) != spec.Digest(is.VM.Fixed()) {
 		return problem.New(problem.Surprise, "node %s runs: the processors and the memory of its machine cannot be changed", is.Name).At(e.Dir(engine.RefOf(is)).Path()).Try("plan again")
+	}
+	if err := e.replug(ctx, was, is.VM); err != nil {
+		return err
 	}
 	if moves := network.MovesOf(is); len(moves) > 0 {
 		if err := network.MoveLinks(ctx, moves); err != nil {

@@ -70,7 +70,7 @@ func (e *Engine) Capabilities() observe.Capabilities {
 	return able
 }
 
-var capable = observe.Capabilities{MoveNIC: true, Remount: true, Keep: true}
+var capable = observe.Capabilities{MoveNIC: true, Remount: true, PlugDisk: true, Keep: true}
 
 // Try says what runs machines here, and whether QEMU is too old for that.
 func (e *Engine) Try(ctx context.Context) observe.Capabilities {

@@ -32,8 +32,11 @@ func (e *Engine) launch(ctx context.Context, m machine, r *nodedir.Record, line 
 	if err != nil {
 		return err
 	}
-	ids := r.IDs()
-	cell := confine.Cell{At: m.File("cell"), User: ids.First + ids.Size - 1, Sees: append(confine.QEMU(program), program, line.Boot.Kernel, line.Boot.Initramfs)}
+	cell, err := m.cell(r)
+	if err != nil {
+		return err
+	}
+	cell.Sees = append(confine.QEMU(program), program, line.Boot.Kernel, line.Boot.Initramfs)
 	if line.Accel == observe.KVM {
 		cell.Devices = []string{"kvm"}
 	}
@@ -61,9 +64,6 @@ func (e *Engine) launch(ctx context.Context, m machine, r *nodedir.Record, line 
 	defer said.Close()
 	cmd := host.Program(context.WithoutCancel(ctx), program, args...)
 	cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = said, said, files
-	if err := os.MkdirAll(cell.At, 0o700); err != nil {
-		return err
-	}
 	if err := host.Apart(func() error { return cell.Start(cmd, m.group()) }); err != nil {
 		return m.startProblem(err, "")
 	}

@@ -29,6 +29,9 @@ func (e *Engine) Remount(ctx context.Context, n *spec.Node) error {
 	if err != nil {
 		return err
 	}
+	if r.VM.Disk != "" {
+		return stays(r, n)
+	}
 	s := &remounting{e: e, m: m, ids: r.IDs(), sharer: m.sharer()}
 	if s.sharer == 0 {
 		return engine.NotRunning(m.ref)
@@ -56,6 +59,15 @@ func (e *Engine) Remount(ctx context.Context, n *spec.Node) error {
 		return errors.Join(err, back)
 	}
 	return m.WriteMounts(r, n.Mounts)
+}
+
+// stays refuses to change the volumes of a node that runs and keeps what it writes on a disk: its guest has mounted them above that as it booted.
+func stays(r *nodedir.Record, n *spec.Node) error {
+	if slices.Equal(r.Mounts, n.Mounts) {
+		return nil
+	}
+	return problem.New(problem.Unable, "node %s keeps what it writes on a disk, and runs: its volumes cannot be changed", n.Name).At(n.Site).
+		Try("orrery stop %s, and run the same command again", n.Name)
 }
 
 // shuttingOff is how long virtiofsd may take to shut itself off from all but the root of its node.

@@ -23,7 +23,11 @@ func (e *Engine) share(ctx context.Context, m machine, r *nodedir.Record, beside
 		return nil, err
 	}
 	o := m.Overlay(e.Store, r)
-	o.Inside = append(o.Inside, mounts[0].Inside()) // that of /etc/orrery; volumes come later, as virtiofsd cannot let go of what was there before it
+	cover, err := m.cover()
+	if err != nil {
+		return nil, err
+	}
+	o.Inside = append(o.Inside, cover, mounts[0].Inside()) // that of /etc/orrery; volumes come later, as virtiofsd cannot let go of what was there before it
 	program, err := qemu.Virtiofsd()
 	if err != nil {
 		return nil, err
@@ -43,7 +47,7 @@ func (e *Engine) share(ctx context.Context, m machine, r *nodedir.Record, beside
 		return nil, err
 	}
 	defer said.Close()
-	cmd := host.Program(context.WithoutCancel(ctx), program, sharing(version, o.Target)...)
+	cmd := host.Program(context.WithoutCancel(ctx), program, sharing(version, o.Target, r.VM.Disk == "")...)
 	cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = said, said, []*os.File{socket}
 	if err := (confine.Share{Overlay: o, Other: beside}).Start(cmd, m.group()); err != nil {
 		return nil, m.startProblem(err, "")
@@ -58,17 +62,21 @@ func (e *Engine) share(ctx context.Context, m machine, r *nodedir.Record, beside
 }
 
 // sharing is the command line of virtiofsd: that which came with QEMU up to 7.2, written in C and of QEMU's version, or the one in Rust, which begins with 1 again.
-// The listening socket is the first file that it is handed; how many files it may have open, it is given.
-func sharing(version, root string) []string {
+// The listening socket is the first file that it is handed; how many files it may have open, it is given. What is mounted in the root, it announces as a file system of its own, but to a
+// guest that has an overlay above it: that follows no such mounts.
+func sharing(version, root string, announce bool) []string {
 	if qemu.InRust(version) {
-		return []string{
-			"--fd=3", "--shared-dir=" + root, "--cache=auto", "--sandbox=namespace", "--xattr", "--posix-acl", "--announce-submounts", "--log-level=error", "--rlimit-nofile=0",
+		args := []string{"--fd=3", "--shared-dir=" + root, "--cache=auto", "--sandbox=namespace", "--xattr", "--posix-acl", "--log-level=error", "--rlimit-nofile=0"}
+		if announce {
+			args = append(args, "--announce-submounts")
 		}
+		return args
 	}
-	return []string{
-		"--fd=3", "-o", "source=" + strings.ReplaceAll(root, ",", `\,`), "-o", "cache=auto,sandbox=namespace,xattr,posix_acl,announce_submounts,log_level=err",
-		"--thread-pool-size=0", "--rlimit-nofile=0",
+	options := "cache=auto,sandbox=namespace,xattr,posix_acl,log_level=err"
+	if announce {
+		options += ",announce_submounts"
 	}
+	return []string{"--fd=3", "-o", "source=" + strings.ReplaceAll(root, ",", `\,`), "-o", options, "--thread-pool-size=0", "--rlimit-nofile=0"}
 }
 
 // listen makes a socket in the directory of what is there while the machine runs: root's, so that nobody else can be behind it.

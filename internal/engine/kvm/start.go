@@ -78,6 +78,15 @@ func (e *Engine) start(ctx context.Context, m machine, r *nodedir.Record) (err e
 	if err := network.Guard(ctx, network.Ports(&r.Node)); err != nil {
 		return err
 	}
+	if err := e.provideDisks(ctx, m, r); err != nil {
+		return err
+	}
+	shown := seen(nil)
+	if r.VM.Disk != "" {
+		if shown, err = e.tellStack(ctx, r); err != nil {
+			return err
+		}
+	}
 	root, err := e.share(ctx, m, r, 0)
 	if err != nil {
 		return err
@@ -104,7 +113,13 @@ func (e *Engine) start(ctx context.Context, m machine, r *nodedir.Record) (err e
 	if err := open.lay(r); err != nil {
 		return err
 	}
+	if err := e.openDisks(open, r); err != nil {
+		return err
+	}
 	if err := e.launch(ctx, m, r, &argv.Machine{Node: &r.Node, Boot: from, Accel: accel}, open); err != nil {
+		return err
+	}
+	if err := m.growImages(ctx, r); err != nil {
 		return err
 	}
 	if err := m.group().Limit(r.Name, bounds(&r.Node)); err != nil {
@@ -115,6 +130,11 @@ func (e *Engine) start(ctx context.Context, m machine, r *nodedir.Record) (err e
 	}
 	if err := e.awaitGuest(ctx, m, accel); err != nil {
 		return m.startProblem(err, lastWords(m.keep(record)))
+	}
+	if r.VM.Disk != "" {
+		if err := e.keepSeen(m.ref, shown); err != nil {
+			return err
+		}
 	}
 	return ctx.Err()
 }

@@ -45,7 +45,7 @@ func (n *Nodes) prepare(d Dir, r *Record) (fresh Dir, err error) {
 	if err := os.Chmod(fresh.File("private"), 0o700); err != nil {
 		return fresh, err
 	}
-	private, err := tree.Open(fresh.private())
+	private, err := tree.Open(fresh.Private())
 	if err != nil {
 		return fresh, err
 	}

@@ -40,8 +40,8 @@ func (d Dir) Root() string { return d.File("rootfs") }
 // Bind is the directory behind a mount of the node, in that namespace. It is called by what it is, so that others can come and go beside it.
 func (d Dir) Bind(name string) string { return filepath.Join(d.File("binds"), name) }
 
-// private is the private layer: what the node has written outside volumes, with the owners that it sees.
-func (d Dir) private() string { return d.File("private/upper") }
+// Private is the private layer: what the node has written outside volumes, with the owners that it sees.
+func (d Dir) Private() string { return d.File("private/upper") }
 
 // beside is a directory that a change of the node makes, or leaves until it is complete.
 func (d Dir) beside(what string) Dir {
@@ -50,7 +50,7 @@ func (d Dir) beside(what string) Dir {
 
 // Overlay is the root of a node as it is mounted: the layers that it stands on and the private one.
 func (d Dir) Overlay(store *image.Store, r *Record) *rootfs.Overlay {
-	o := &rootfs.Overlay{Upper: d.private(), Work: d.File("private/work"), Target: d.Root(), IDs: r.IDs()}
+	o := &rootfs.Overlay{Upper: d.Private(), Work: d.File("private/work"), Target: d.Root(), IDs: r.IDs()}
 	for _, digest := range r.Layers() {
 		o.Lower = append(o.Lower, store.Tree(digest))
 	}
@@ -73,7 +73,7 @@ func (n *Nodes) Dir(ref engine.Ref) Dir { return Of(n.Dirs, ref.Site, ref.ID) }
 func (n *Nodes) Top(site string) string { return n.Dirs.Nodes(site) }
 
 // Private gives the private layer of a node.
-func (n *Nodes) Private(ref engine.Ref) string { return n.Dir(ref).private() }
+func (n *Nodes) Private(ref engine.Ref) string { return n.Dir(ref).Private() }
 
 // Idmap gives the id that a node's root has on the host.
 func (n *Nodes) Idmap(ref engine.Ref) (int, error) {

@@ -27,6 +27,7 @@ const RootTag = "root"
 type Config struct {
 	Root     string  `json:"root"`               // VirtioFS, NineP or NinePXen
 	Mounts   []Mount `json:"mounts,omitempty"`   // what else the host shares, in the order in which it is mounted
+	Disk     string  `json:"disk,omitempty"`     // serial number of the disk on which it keeps what it writes; "": in its root
 	Hostname string  `json:"hostname,omitempty"` // until its init reads /etc/hostname
 	NICs     []NIC   `json:"nics,omitempty"`
 }

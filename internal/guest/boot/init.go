@@ -40,7 +40,7 @@ func up() error {
 	if err != nil {
 		return err
 	}
-	if err := loadModules(by.kind); err != nil {
+	if err := loadModules(by.kind, c.Disk != ""); err != nil {
 		return err
 	}
 	if err := connected(); err != nil {
@@ -48,6 +48,11 @@ func up() error {
 	}
 	if err := by.mountRoot(); err != nil {
 		return err
+	}
+	if c.Disk != "" {
+		if err := stack(c.Disk); err != nil {
+			return err
+		}
 	}
 	for _, m := range c.Mounts {
 		if err := by.mount(m); err != nil {

@@ -13,8 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// loadModules loads the drivers of the devices that the machine has, and the file system of its root. Drivers of a bus show what is on that.
-func loadModules(filesystem string) error {
+// loadModules loads the drivers of the devices that the machine has, and the file system of its root, and what it takes to keep on a disk what
+// is written. Drivers of a bus show what is on that.
+func loadModules(filesystem string, disk bool) error {
 	text, err := os.ReadFile("/" + ModuleList)
 	if err != nil {
 		return err
@@ -36,8 +37,17 @@ func loadModules(filesystem string) error {
 		}
 		again = len(l.loaded) > before
 	}
-	if err := l.load("fs-" + filesystem); err != nil {
-		return err
+	filesystems := []string{"fs-" + filesystem}
+	if disk {
+		if err := l.one(Checksums); err != nil { // ext4 asks for it by what it does, not by its name
+			return err
+		}
+		filesystems = append(filesystems, "fs-ext4", "fs-overlay")
+	}
+	for _, alias := range filesystems {
+		if err := l.load(alias); err != nil {
+			return err
+		}
 	}
 	return os.RemoveAll("/" + ModuleDir) // it is memory
 }

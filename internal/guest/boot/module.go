@@ -8,6 +8,9 @@ type Module struct {
 	Aliases []string `json:"aliases,omitempty"` // patterns of devices that it drives, as modules.alias(5) has them, and "fs-NAME" of file systems
 }
 
+// Checksums is the module by which ext4 checks what it reads.
+const Checksums = "crc32c_generic"
+
 // Where the initramfs has what.
 const (
 	Init       = "init"         // orrery-guest
@@ -16,6 +19,10 @@ const (
 )
 
 // Empty are the directories in which something is mounted.
-var Empty = []string{"dev", "proc", "sys", newRoot}
+var Empty = []string{"dev", "proc", "sys", newRoot, lowerRoot, ownDisk}
 
-const newRoot = "root"
+const (
+	newRoot   = "root"  // on which the root of the node is mounted
+	lowerRoot = "lower" // the root that the host offers, below what the node writes on a disk of its own
+	ownDisk   = "disk"  // that
+)

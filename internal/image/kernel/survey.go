@@ -19,7 +19,7 @@ import (
 var (
 	drivers = []string{
 		"virtio_pci", "virtio_console", "virtio_rng", "virtio_net", "virtio_blk", "virtio_scsi", "virtio_balloon", "9pnet_virtio", "e1000", "e1000e", "8139cp",
-		"9pnet_xen", "xen_netfront", "xen_blkfront",
+		"9pnet_xen", "xen_netfront", "xen_blkfront", boot.Checksums,
 	}
 	filesystems = []string{"virtiofs", "9p", "overlay", "erofs", "ext4"}
 )

@@ -62,6 +62,7 @@ type checker struct {
 	closures map[string][]*site.Role // see rolesOf
 	used     map[string]bool         // roles that some node has
 	kinds    map[string]string       // of networks, by name
+	drivesOf map[[2]string]string    // nodes whose disks they are, by host and path
 	nearby   map[[2]string]string    // see nearest
 	taken    map[function]string     // which node has a function of the PCI bus
 }

@@ -38,6 +38,7 @@ func (c *checker) machine(n *site.Node) {
 	c.machineLimits(n, key)
 	c.machineLinks(n, key)
 	c.devices(n, key)
+	c.drives(n, key)
 }
 
 // machineLimits checks what bounds a virtual machine: the processors and the memory that it shows to its guest.

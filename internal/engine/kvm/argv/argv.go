@@ -13,6 +13,7 @@ import (
 	"orrery/internal/guest/boot"
 	"orrery/internal/image/kernel"
 	"orrery/internal/observe"
+	"orrery/internal/site"
 	"orrery/internal/site/spec"
 )
 
@@ -36,7 +37,12 @@ func (m *Machine) Line() ([]string, *Files, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return slices.Concat(m.itself(), m.memory(), kernel, m.serial(files), m.monitor(files), m.slots(), m.root(files), m.agent(files), m.cards(files), m.functions(), m.incoming()), files, nil
+	rest := slices.Concat(m.serial(files), m.monitor(files), m.slots(), m.root(files), m.agent(files), m.cards(files), m.functions())
+	drives, err := m.drives(files)
+	if err != nil {
+		return nil, nil, err
+	}
+	return slices.Concat(m.itself(), m.memory(), kernel, rest, drives, m.incoming()), files, nil
 }
 
 // itself is the machine without any device.
@@ -74,6 +80,9 @@ func (m *Machine) kernel() ([]string, error) {
 	config := boot.Config{Root: boot.VirtioFS, Hostname: m.Node.Name}
 	for _, nic := range m.Node.NICs {
 		config.NICs = append(config.NICs, boot.NIC{MAC: nic.MAC, Name: nic.Name, Address: nic.Address, Gateway: nic.Gateway, MTU: nic.MTU})
+	}
+	if m.Node.VM.Disk != "" {
+		config.Disk = site.RootDisk
 	}
 	word, err := config.Encode()
 	if err != nil {

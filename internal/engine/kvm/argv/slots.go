@@ -28,6 +28,9 @@ func (m *Machine) slotted() (ids []string) {
 			ids = append(ids, CardID(nic))
 		}
 	}
+	for _, d := range m.Node.VM.Drives() {
+		ids = append(ids, DriveID(d))
+	}
 	return ids
 }
 

@@ -1,0 +1,229 @@
+package kvm
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"orrery/internal/engine"
+	"orrery/internal/engine/confine"
+	"orrery/internal/engine/disk"
+	"orrery/internal/engine/kvm/argv"
+	"orrery/internal/engine/kvm/qmp"
+	"orrery/internal/engine/nodedir"
+	"orrery/internal/guest/boot"
+	"orrery/internal/host"
+	"orrery/internal/image/rootfs"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+	"orrery/internal/tree"
+)
+
+// hold is where the files of disks are: in the private layer, so that whatever takes that along takes them. The guest, which has the layer as its root, finds an empty
+// directory mounted over it.
+const hold = ".orrery-disks"
+
+// disksOf gives where a node keeps the files of its disks.
+func (e *Engine) disksOf(ref engine.Ref) string { return filepath.Join(e.Private(ref), hold) }
+
+// disk is one of a node's.
+func (e *Engine) disk(ref engine.Ref, d site.Drive) *disk.Disk {
+	return disk.Of(ref.Name, e.disksOf(ref), d)
+}
+
+// provideDisks makes the disks of a machine that is to start, unless they are there, and looks whether they are sound.
+func (e *Engine) provideDisks(ctx context.Context, m machine, r *nodedir.Record) error {
+	if err := e.makeHold(m.ref); err != nil {
+		return err
+	}
+	for _, drive := range r.VM.Drives() {
+		d := e.disk(m.ref, drive)
+		if err := e.provide(ctx, d, r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *Engine) provide(ctx context.Context, d *disk.Disk, r *nodedir.Record) error {
+	m := e.machine(engine.RefOf(&r.Node))
+	var err error
+	switch {
+	case d.Drive.Name == site.RootDisk:
+		err = d.PrepareRoot(ctx, e.disksOf(m.ref))
+	case !d.Drive.IsDevice():
+		err = d.Make(ctx, false)
+	}
+	if err != nil {
+		return err
+	}
+	cell, err := m.cell(r)
+	if err != nil {
+		return err
+	}
+	return d.Check(ctx, cell, m.group())
+}
+
+// cell is where programs of the machine are.
+func (m machine) cell(r *nodedir.Record) (confine.Cell, error) {
+	ids := r.IDs()
+	at := m.File("cell")
+	return confine.Cell{At: at, User: ids.First + ids.Size - 1}, os.MkdirAll(at, 0o700)
+}
+
+// makeHold makes the directory. A guest that ran before its machine had disks may have put something else there.
+func (e *Engine) makeHold(ref engine.Ref) error {
+	root, err := tree.Open(e.Private(ref))
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	dir, err := root.MakeDown(hold, 0, 0)
+	if err != nil {
+		return problem.New(problem.Failed, "node %s: there is no place for its disks", ref.Name).At(e.disksOf(ref)).Because(err).Try("remove what the node has put at /%s", hold)
+	}
+	defer dir.Close()
+	return dir.Chmod(0o700)
+}
+
+// cover hides the disks from the guest.
+func (m machine) cover() (rootfs.Bind, error) {
+	empty := m.File("empty")
+	return rootfs.Bind{Source: empty, Target: "/" + hold, ReadOnly: true}, os.MkdirAll(empty, 0o755)
+}
+
+// openDisks opens the disks of a machine, which QEMU is to be handed.
+func (e *Engine) openDisks(open handed, r *nodedir.Record) error {
+	for _, drive := range r.VM.Drives() {
+		f, err := e.disk(engine.RefOf(&r.Node), drive).Open()
+		if err != nil {
+			return err
+		}
+		open[argv.DriveFile(drive)] = f
+	}
+	return nil
+}
+
+// A seen is what a guest that keeps what it writes on a disk has been shown of the private layer, in which only the host writes then: by path, when and how long a file is.
+type seen map[string]string
+
+const seenFile = "seen.json"
+
+// mostSeen bounds it, in files.
+const mostSeen = 1 << 14
+
+// tellStack tells such a guest what is newer in its root than on its disk, and what is mounted there. What it is shown now is to be kept when it has started.
+func (e *Engine) tellStack(ctx context.Context, r *nodedir.Record) (seen, error) {
+	ref := engine.RefOf(&r.Node)
+	now, err := survey(ctx, e.Private(ref))
+	if err != nil {
+		return nil, err
+	}
+	was, err := host.ReadJSON[seen](filepath.Join(e.disksOf(ref), seenFile))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	s := boot.Stack{Fresh: now.after(was)}
+	mounts, err := e.Mounts(r)
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range mounts {
+		s.Binds = append(s.Binds, m.Path)
+	}
+	text, err := json.Marshal(s)
+	if err != nil {
+		return nil, err
+	}
+	return now, host.WriteFile(host.File{Path: filepath.Join(e.Dirs.Etc(ref.Site, ref.ID), filepath.Base(boot.StackFile)), Content: text, Mode: 0o644}) // virtiofsd is to read it
+}
+
+// keepSeen keeps what a guest has been shown.
+func (e *Engine) keepSeen(ref engine.Ref, now seen) error {
+	text, err := json.Marshal(now)
+	if err != nil {
+		return err
+	}
+	return host.WriteFile(host.File{Path: filepath.Join(e.disksOf(ref), seenFile), Content: text, Mode: 0o600})
+}
+
+// survey looks through a private layer.
+func survey(ctx context.Context, private string) (seen, error) {
+	root, err := tree.Open(private)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	all := seen{}
+	bounds := tree.Ample
+	bounds.All = mostSeen
+	err = root.Walk(ctx, bounds, func(e *tree.Entry) error {
+		switch {
+		case e.Path == hold:
+			return tree.SkipDir
+		case !e.IsDir():
+			all[e.Path] = fmt.Sprintf("%d.%09d %d %o", e.Stat.Mtim.Sec, e.Stat.Mtim.Nsec, e.Stat.Size, e.Stat.Mode)
+		}
+		return nil
+	})
+	return all, err
+}
+
+// after gives the paths that are otherwise than they were, in order.
+func (s seen) after(was seen) []string {
+	var all []string
+	for path, how := range s {
+		if was[path] != how {
+			all = append(all, path)
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// growImages gives images the room that they are to have; raw files have it.
+func (m machine) growImages(ctx context.Context, r *nodedir.Record) error {
+	images := slices.DeleteFunc(r.VM.Drives(), func(d site.Drive) bool { return d.Disk != site.QCow2 })
+	if len(images) == 0 {
+		return nil
+	}
+	q, err := m.monitor(ctx)
+	if err != nil {
+		return err
+	}
+	defer q.Close() //nolint:errcheck // all was answered
+	for _, d := range images {
+		if err := resize(ctx, q, d); err != nil {
+			return m.diskProblem(d, "does not get larger", err)
+		}
+	}
+	return nil
+}
+
+func resize(ctx context.Context, q *qmp.Client, d site.Drive) error {
+	return q.Do(ctx, "block_resize", map[string]any{"node-name": argv.BlockID(d), "size": d.Size}, nil)
+}
+
+// diskProblem says what went wrong with a disk.
+func (m machine) diskProblem(d site.Drive, what string, err error) *problem.Problem {
+	return problem.New(problem.Failed, "node %s: disk %s %s", m.ref.Name, d.Name, what).At(m.ref.Site).Because(err)
+}
+
+// leaveDevices lets others have the device on which a node that goes has kept what it wrote. Its other devices keep what they have.
+func (e *Engine) leaveDevices(ctx context.Context, m machine) error {
+	r, err := m.Read()
+	if err != nil {
+		return nil // it is half made, or not there
+	}
+	for _, drive := range r.VM.Drives() {
+		if drive.IsDevice() && drive.Name == site.RootDisk {
+			return e.disk(m.ref, drive).Leave(ctx, e.disksOf(m.ref))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,71 @@
+package kvm
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"orrery/internal/engine"
+	"orrery/internal/host"
+	"orrery/internal/observe"
+	"orrery/internal/site"
+)
+
+// TestDisks: a machine that keeps what it writes on a disk, and has others: what it has written is there when it boots again, what the host has written meanwhile is
+// seen, disks come, go and change while it runs, and a host without room lets it stand still, not lose anything.
+func TestDisks(t *testing.T) {
+	g := newGround(t)
+	n := g.node("keeper", 1)
+	ref := engine.RefOf(n)
+	n.Layer = g.layer
+	n.VM = site.VM{
+		Disk: site.QCow2, Size: 1 << 30, Disks: []site.Drive{{Name: "data", Disk: site.RawFile, Size: 64 << 20, Manner: site.Manner{Write: 32 << 20}}},
+	}
+	must(t, g.Create(t.Context(), n))
+	must(t, g.Inject(t.Context(), ref, host.File{Path: "/etc/told", Content: []byte("first\n"), Mode: 0o644}))
+	must(t, g.Start(t.Context(), ref))
+	in := func(script string) string {
+		t.Helper()
+		out, err := host.Output(t.Context(), g.Runner(ref), host.Command{Args: []string{"sh", "-ec", script}}, 1<<16)
+		if err != nil {
+			t.Fatalf("%s: %v", script, err)
+		}
+		return strings.TrimSpace(string(out))
+	}
+	if got := in("cat /etc/told /etc/another; ls -A /.orrery-disks; awk '$5 == \"/\" || $5 == \"/etc/orrery\" { print $(NF-2) }' /proc/self/mountinfo"); got != "first\nlayer\noverlay\nvirtiofs" {
+		t.Errorf("in the guest: %q", got)
+	}
+	if got := in("for f in /sys/block/*/serial; do cat $f; echo; done"); got != "orrery-root\ndata" {
+		t.Errorf("it has the disks %q", got)
+	}
+	in("echo kept >/root/kept; echo its own >/etc/told; rm /etc/another; mkfs.ext4 -q /dev/vdb; mkdir /srv/data; mount /dev/vdb /srv/data; echo data >/srv/data/file; sync")
+	if _, err := os.Stat(filepath.Join(g.Private(ref), "root/kept")); err == nil {
+		t.Error("it wrote to a directory of the host")
+	}
+
+	// Disks come, go, become larger and are bounded while it runs.
+	is := *n
+	is.VM.Size = 2 << 30
+	is.VM.Disks = []site.Drive{{Name: "data", Disk: site.RawFile, Size: 128 << 20, Manner: site.Manner{Write: 64 << 20}}, {Name: "more", Disk: site.QCow2, Size: 64 << 20}}
+	must(t, g.Change(t.Context(), &is))
+	if got := in("sleep 1; cat /sys/block/vdc/serial; echo; cat /sys/block/vdb/size /sys/block/vda/size"); got != "more\n262144\n4194304" {
+		t.Errorf("a disk that was plugged, one that is larger: %q", got)
+	}
+	is.VM.Disks = is.VM.Disks[:1]
+	must(t, g.Change(t.Context(), &is))
+	if got := in("ls /sys/block | grep vd | tr '\\n' ' '"); got != "vda vdb" {
+		t.Errorf("a disk that was unplugged: it has %s", got)
+	}
+	must(t, g.Stop(t.Context(), ref))
+
+	// What it wrote is there again; what the host has written since is newer.
+	must(t, g.Inject(t.Context(), ref, host.File{Path: "/etc/told", Content: []byte("second\n"), Mode: 0o644}))
+	must(t, g.Start(t.Context(), ref))
+	if got := in("cat /etc/told /root/kept; test ! -e /etc/another; mount /dev/vdb /srv/data; cat /srv/data/file; df -m / | awk 'END { print ($2 > 1500) }'"); got != "second\nkept\ndata\n1" {
+		t.Errorf("after it has booted again: %q", got)
+	}
+	if g.state(t, ref) != observe.Running {
+		t.Errorf("it is %s", g.state(t, ref))
+	}
+}

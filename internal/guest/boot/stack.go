@@ -1,0 +1,146 @@
+package boot
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// A Stack is what a machine that keeps what it writes on a disk of its own is told beside, in a file: the command line of the kernel has no room for it.
+type Stack struct {
+	Fresh []string `json:"fresh,omitempty"` // paths at which the host has written since the machine last ran: what is on the disk there is older
+	Binds []string `json:"binds,omitempty"` // directories that are not the machine's own, the outer ones first
+}
+
+// StackFile is where the machine finds it, in the directory that the host shows to it.
+const StackFile = "etc/orrery/.disk.json"
+
+// stack puts what the machine writes on its disk above the root that the host offers, with what is not the machine's own where it was.
+func stack(serial string) error {
+	device, err := named(serial)
+	if err != nil {
+		return err
+	}
+	if err := unix.Mount(device, "/"+ownDisk, "ext4", unix.MS_NOATIME, ""); err != nil {
+		return fmt.Errorf("the disk %s cannot be mounted: %w", serial, err)
+	}
+	if err := fill(device); err != nil {
+		say("the disk %s does not get larger: %v", serial, err)
+	}
+	if err := unix.Mount("/"+newRoot, "/"+lowerRoot, "", unix.MS_MOVE, ""); err != nil {
+		return fmt.Errorf("the root cannot be moved: %w", err)
+	}
+	var s Stack
+	text, err := os.ReadFile("/" + lowerRoot + "/" + StackFile)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(text, &s); err != nil {
+		return fmt.Errorf("%s: %w", StackFile, err)
+	}
+	upper, work := "/"+ownDisk+"/upper", "/"+ownDisk+"/work"
+	for _, dir := range []string{upper, work} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return err
+		}
+	}
+	for _, path := range s.Fresh {
+		if err := uncover(upper, path); err != nil {
+			return fmt.Errorf("%s cannot be taken from the disk: %w", path, err)
+		}
+	}
+	if err := unix.Mount("overlay", "/"+newRoot, "overlay", 0, "lowerdir=/"+lowerRoot+",upperdir="+upper+",workdir="+work); err != nil {
+		return fmt.Errorf("the root cannot be put together: %w", err)
+	}
+	for _, path := range s.Binds {
+		if err := bind(path); err != nil {
+			return fmt.Errorf("%s cannot be mounted: %w", path, err)
+		}
+	}
+	return nil
+}
+
+// named finds a disk by its serial number.
+func named(serial string) (string, error) {
+	files, err := filepath.Glob("/sys/block/*/serial")
+	if err != nil {
+		return "", err
+	}
+	for _, file := range files {
+		if text, err := os.ReadFile(file); err == nil && strings.TrimSpace(string(text)) == serial {
+			return "/dev/" + filepath.Base(filepath.Dir(file)), nil
+		}
+	}
+	return "", fmt.Errorf("the machine has no disk %s, or the image's kernel has no driver for it", serial)
+}
+
+// fill lets the file system take all of its disk, which may have become larger.
+func fill(device string) error {
+	const resize, block = 0x40086610, 4096 // EXT4_IOC_RESIZE_FS (ext4.h of Linux), and what it counts
+	disk, err := os.Open(device)
+	if err != nil {
+		return err
+	}
+	defer disk.Close()
+	size, err := disk.Seek(0, 2)
+	if err != nil {
+		return err
+	}
+	root, err := os.Open("/" + ownDisk)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	var st unix.Statfs_t
+	if err := unix.Fstatfs(int(root.Fd()), &st); err != nil {
+		return err
+	}
+	blocks := uint64(size / block)
+	if st.Bsize != block || st.Blocks >= blocks-blocks/16 { // what it says it has lacks what it needs itself
+		return nil
+	}
+	if _, _, failed := unix.Syscall(unix.SYS_IOCTL, root.Fd(), resize, uintptr(unsafe.Pointer(&blocks))); failed != 0 {
+		return failed
+	}
+	return nil
+}
+
+// uncover removes from what the machine has written what covers a path, so that the root below is seen there: at the path itself, and a directory on the way that the
+// machine has removed or made anew.
+func uncover(upper, path string) error {
+	at := upper
+	parts := strings.Split(filepath.Clean("/" + path)[1:], "/")
+	for i, part := range parts {
+		at = filepath.Join(at, part)
+		info, err := os.Lstat(at)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if i == len(parts)-1 || !info.IsDir() {
+			return os.RemoveAll(at)
+		}
+		if err := unix.Removexattr(at, "trusted.overlay.opaque"); err != nil && !errors.Is(err, unix.ENODATA) && !errors.Is(err, unix.ENOTSUP) && !errors.Is(err, unix.EPERM) {
+			return err
+		}
+	}
+	return nil
+}
+
+// bind lets the machine see a directory of the host.
+func bind(path string) error {
+	at := filepath.Join("/"+newRoot, filepath.Clean("/"+path))
+	if err := os.MkdirAll(at, 0o755); err != nil {
+		return err
+	}
+	return unix.Mount(filepath.Join("/"+lowerRoot, filepath.Clean("/"+path)), at, "", unix.MS_BIND|unix.MS_REC, "")
+}

@@ -1,0 +1,38 @@
+package boot
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// TestUncover: what the host has written anew is seen, whatever the machine has put there or above it; all else that the machine has written stays.
+func TestUncover(t *testing.T) {
+	upper := t.TempDir()
+	write := func(name string) {
+		t.Helper()
+		at := filepath.Join(upper, name)
+		if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(at, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"etc/hostname", "etc/kept", "removed", "dir/in/it"} {
+		write(name)
+	}
+	if err := os.Symlink(upper+"/etc", filepath.Join(upper, "link")); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{"/etc/hostname", "/removed/file", "/link/kept", "/dir", "/nothing/there", "/../etc/none"} {
+		if err := uncover(upper, path); err != nil {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+	for name, stays := range map[string]bool{"etc": true, "etc/kept": true, "etc/hostname": false, "removed": false, "dir": false, "link": false} {
+		if _, err := os.Lstat(filepath.Join(upper, name)); (err == nil) != stays {
+			t.Errorf("%s stays: %v", name, err == nil)
+		}
+	}
+}
