@@ -5,8 +5,10 @@ import json
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
+import threading
 import time
 
 HERE = os.path.dirname(os.path.realpath(__file__))
@@ -31,7 +33,9 @@ class Site:
             os.makedirs(f"{self.state}/{part}")
             nodes.run("mount", "--bind", f"{CACHE}/state/{part}", f"{self.state}/{part}")
         os.makedirs(self.run)
-        nodes.run("mount", "-t", "tmpfs", "run", self.run)
+        os.makedirs("/run/orrery", exist_ok=True)
+        for path in self.run, "/run/orrery":  # the latter says of every site of a machine where it is kept
+            nodes.run("mount", "-t", "tmpfs", "run", path)
         write(self.directory, count, memory, **declared)
 
     def words(self, *words):
@@ -180,6 +184,66 @@ class Hand:
         return first + [child for child in map(int, filter(str.isdigit, os.listdir("/proc"))) if parent(child) in first]
 
 
+class Monitor:
+    """QEMU's monitor, by a socket."""
+
+    def __init__(self, path):
+        self.connection = socket.socket(socket.AF_UNIX)
+        self.connection.connect(path)
+        self.lines = self.connection.makefile("rw")
+        self.lines.readline()
+        self.do("qmp_capabilities")
+
+    def do(self, command, **arguments):
+        self.lines.write(json.dumps({"execute": command, "arguments": arguments}) + "\n")
+        self.lines.flush()
+        while True:
+            said = json.loads(self.lines.readline())
+            if "error" in said:
+                raise SystemExit(f"{command}: {said['error']['desc']}")
+            if "return" in said:
+                return said["return"]
+
+
+def move_by_hand(hand, name, hops):
+    """Lets a machine go over into another QEMU with another virtiofsd on the same root, again and again; gives what QEMU says of each time."""
+    share, machine = hand.processes(name)[:2]
+    at = hand.directory(name)
+    commands = [open(f"{at}/{which}").read().split("\n")[:-1] for which in ("virtiofsd", "qemu")]
+    from_monitor = f"{at}/monitor.sock"
+    for hop in range(1, hops + 1):
+        to, tap = f"{at}/hop{hop}", f"hop{hop}"
+        os.mkdir(to)
+        nodes.run("ip", "tuntap", "add", tap, "mode", "tap")
+        nodes.run("ip", "link", "set", tap, "master", BRIDGE, "up")
+        # All sockets are in a directory of the hop; root, its overlay and the mount namespace stay.
+        here = lambda word: re.sub(r"ifname=\w+", f"ifname={tap}", re.sub(rf"{re.escape(at)}/(\w+\.(sock|log))", rf"{to}/\1", word))
+        within = ["nsenter", f"--target={share}", "--mount", "--"]
+        log = open(f"{to}/log", "w")
+        subprocess.Popen([*within, *map(here, commands[0])], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        until(lambda: os.path.exists(f"{to}/share.sock"))
+        subprocess.Popen([*within, *map(here, commands[1]), "-incoming", f"unix:{to}/state.sock"], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        until(lambda: os.path.exists(f"{to}/state.sock") and os.path.exists(f"{to}/monitor.sock"))
+        leaving = Monitor(from_monitor)
+        leaving.do("migrate", uri=f"unix:{to}/state.sock")
+        until(lambda: leaving.do("query-migrate").get("status") in ("completed", "failed"))
+        said = leaving.do("query-migrate")
+        if said["status"] != "completed":
+            raise SystemExit(f"by hand the machine does not go over: {said}")
+        until(lambda: Monitor(f"{to}/monitor.sock").do("query-status")["status"] == "running")
+        leaving.do("quit")
+        from_monitor = f"{to}/monitor.sock"
+        yield {"downtime": said["downtime"] / 1000, "seconds": said["total-time"] / 1000, "bytes": said["ram"]["transferred"]}
+
+
+def until(so, patience=120):
+    deadline = time.monotonic() + patience
+    while not so():
+        if time.monotonic() > deadline:
+            raise SystemExit(f"not so within {patience} s")
+        time.sleep(0.01)
+
+
 def make_bridge(alone=True):
     """By plain commands. Where a site of the same addresses is beside it, the host is not on it."""
     nodes.run("ip", "link", "add", BRIDGE, "type", "bridge")
@@ -238,13 +302,16 @@ def cloud(work, disk, recorded):
 
 def build(**roles):
     """Builds the layers of a machine and, with roles, of a node that has these packages; gives the digests by title."""
-    directory = f"{CACHE}/site"
-    shutil.rmtree(directory, ignore_errors=True)
-    write(directory, 1, "256MiB", keys="".join(f'[node.{role}]\nid = {9000 + i}\nroles = ["{role}"]\n' for i, role in enumerate(roles)))
     for role, packages in roles.items():
-        os.makedirs(f"{directory}/roles/{role}")
-        with open(f"{directory}/roles/{role}/role.toml", "w") as file:
+        os.makedirs(f"{CACHE}/site/roles/{role}", exist_ok=True)
+        with open(f"{CACHE}/site/roles/{role}/role.toml", "w") as file:
             file.write(f"apt = {json.dumps(packages)}\n")
+    return build_site(keys="".join(f'[node.{role}]\nid = {9000 + i}\nroles = ["{role}"]\n' for i, role in enumerate(roles)))
+
+
+def build_site(**declared):
+    directory = f"{CACHE}/site"
+    write(directory, 1, "256MiB", **declared)
     built = nodes.run(ORRERY, "-C", directory, "image", "build", env={**os.environ, "ORRERY_STATE": f"{CACHE}/state", "ORRERY_RUN": f"{CACHE}/run"})
     return dict(reversed(line.split("  ", 1)) for line in built.splitlines() if "  base" in line)
 
@@ -270,13 +337,28 @@ def make_cloud(disk, digests):
     os.rename(f"{disk}.new", disk)
 
 
-def await_agents(directories):
-    """When each has answered, by the clock and by the processor time of the sandbox."""
+def await_agents(directories, begun=None):
+    """When each has answered, by the clock and by the processor time of the sandbox. If whoever starts the machines fails, nobody waits for them."""
     process = subprocess.Popen([f"{CACHE}/await", *directories], stdout=subprocess.PIPE, text=True)
+    if begun:
+        threading.Thread(target=lambda: begun.wait() and process.kill(), daemon=True).start()
     for line in process.stdout:
         yield line.strip(), time.monotonic(), sandbox_seconds()
     if process.wait():
         raise SystemExit("await has failed")
+
+
+def await_ssh(address, patience=600):
+    """Until sshd greets. Each connection costs the machine a process, so there is one at a time, and it has time."""
+    deadline = time.monotonic() + patience
+    while time.monotonic() < deadline:
+        try:
+            with socket.create_connection((address, 22), timeout=60) as connection:
+                if connection.recv(8) == b"SSH-2.0-":
+                    return
+        except OSError:
+            time.sleep(0.1)
+    raise SystemExit(f"sshd at {address} not ready after {patience} s")
 
 
 def sandbox_seconds():

@@ -71,11 +71,37 @@ def switch(r):
     return ["longest time without an answer of any node", "switches and rollbacks", "median", "worst", "nothing done: worst"], rows
 
 
+def disks(r):
+    kinds = {"virtiofs": "files of the host, by virtiofs", "qcow2": "on a disk, qcow2", "raw": "on a disk, raw"}
+    rows = []
+    for kind, name in kinds.items():
+        of = lambda value, form, scale=1: report.spread(r.series("disks", kind, value), form, scale)
+        if r.series("disks", kind, "apt_seconds"):
+            rates = [of(f"{job} bytes", "{:.1f} MB/s", 1e-6) for job in ("sequential write", "sequential read")] + [
+                of(f"{job} bytes", "{:.0f} 1/s", 1 / 4096) for job in ("random write", "random read")]
+            rows.append([name, *rates, of("apt_seconds", "{:.1f} s"), of("apt_cpu_seconds", "{:.1f} s"), of("agent_cpu_seconds", "{:.1f} s"), of("up_cpu_seconds", "{:.1f} s"),
+                         of("qemu_bytes", "{:.0f} MiB", 1 / 2**20), of("virtiofsd_bytes", "{:.0f} MiB", 1 / 2**20)])
+    return ["what a machine writes is in", "sequential write", "sequential read", "random write, 4 KiB", "random read, 4 KiB", "apt install", "its processor time", "processor time to the agent",
+            "until it is up", "QEMU, memory (PSS)", "virtiofsd"], rows
+
+
+def migrate(r):
+    rows, middle = [], {}
+    for peer, name in ("orrery", "`orrery renew`"), ("hand", "by hand"):
+        mine = [line for line in r.lines if line["peer"] == peer]
+        if mine:
+            middle[peer] = statistics.median(line["downtime"] for line in mine)
+            rows.append([name, str(len(mine)), ms(middle[peer]), f"{ms(min(line['downtime'] for line in mine))} to {ms(max(line['downtime'] for line in mine))}",
+                         ms(statistics.median(line["seconds"] for line in mine)), f"{middle['orrery'] / middle[peer]:.2f}" if "orrery" in middle and peer == "hand" else ""])
+    return ["a machine goes over into another QEMU", "times", "downtime as QEMU tells it, median", "least to most", "altogether", "Orrery / by hand"], rows
+
+
 def ms(seconds):
     return f"{1000 * seconds:.0f} ms" if seconds < 1 else f"{seconds:.2f} s"
 
 
 PARTS = {
     "boot8": ("Eight machines", boot), "kernel": ("One machine", boot), "own": ("What a machine has of its own", own), "cloud": ("Beside a disk as of cloud images", cloud),
-    "idle": ("A machine that does nothing", idle), "many": ("Many at once", many), "switch8": ("The outage of a warm switch of eight", switch),
+    "idle": ("A machine that does nothing", idle), "many": ("Many at once", many), "disks": ("On files of the host, and on disks", disks), "migrate": ("Live migration on one host", migrate),
+    "switch8": ("The outage of a warm switch of eight", switch),
 }

@@ -42,7 +42,7 @@ func (r *reading) again() {
 	e.Settings = slices.Insert(e.Settings, i+1, twin)
 }
 
-// twice reports whether a setting can be had twice at once: an interface of the host is in one node only.
+// twice reports whether a setting can be had twice at once: an interface or a device of the host is in one node only.
 func (s Setting) twice() bool {
-	return s.Missing == "" && (s.Network != Exclusive || s.Interface == "")
+	return s.Missing == "" && s.Disk != Partition && (s.Network != Exclusive || s.Interface == "")
 }

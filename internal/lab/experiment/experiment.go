@@ -50,10 +50,14 @@ type Setting struct {
 	Interface  string // of the host, for Macvlan and Exclusive; "": one end of a veth pair stands in for it
 	Limits     site.Limits
 	Privileged bool
-	Again      string // the setting that this one is once more, as a control; "": it is none
-	CPU        string // model of the processors that a virtual machine shows to its guest; "": what suits the host
-	Emulated   bool   // this host runs it in software emulation
-	Missing    string // why this host cannot have it: it is told in the report instead; "": it can
+	Again      string   // the setting that this one is once more, as a control; "": it is none
+	CPU        string   // model of the processors that a virtual machine shows to its guest; "": what suits the host
+	Type       string   // of a guest of Xen: "pv", "pvh" or "hvm"; "": the usual one
+	Disk       string   // of a virtual machine, on which its tests work: one of Disks; "": they work in a directory of the host
+	Devices    []string // of the host, for Partition: one for each node
+	Cache, AIO string   // how the disk is used, as in a site file; "": as there
+	Emulated   bool     // this host runs it in software emulation
+	Missing    string   // why this host cannot have it: it is told in the report instead; "": it can
 }
 
 // Virtual reports whether the setting is a virtual machine.
@@ -74,6 +78,8 @@ func (e *Experiment) On(engines map[string]observe.Capabilities) *Experiment {
 		can, known := engines[s.Engine]
 		switch {
 		case s.Missing != "":
+		case s.Disk != "": // until a node of a site can have one
+			s.Missing = "this Orrery gives virtual machines no disk of their own yet; without one they work in a directory of the host"
 		case !known:
 			s.Missing = "this host has no engine " + s.Engine
 		case can.Unable != observe.Lack{}:

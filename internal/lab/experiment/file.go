@@ -37,6 +37,11 @@ type settingTable struct {
 	Swap       *strict.Size `toml:"swap"`
 	Pids       int          `toml:"pids"`
 	Privileged bool         `toml:"privileged"`
+	Type       string       `toml:"type"`
+	Disk       string       `toml:"disk"`
+	Devices    []string     `toml:"devices"`
+	Cache      string       `toml:"cache"`
+	AIO        string       `toml:"aio"`
 	Missing    *string      `toml:"missing"`
 }
 

@@ -17,9 +17,9 @@ func (r *reading) fit() {
 			continue
 		}
 		for _, s := range e.Settings {
-			if s.Network == Exclusive && s.Missing == "" && t.In(s.Name) {
-				r.wrong(at.At("copies"), mistake("test %s cannot have %d copies in setting %s: an interface is in one node at a time", t.Name, many, s.Name).
-					Try("write %s in the test", otherThan(e.Settings, s.Name)))
+			if s.Missing == "" && many > s.Most() && t.In(s.Name) {
+				r.wrong(at.At("copies"), mistake("test %s cannot have %d copies in setting %s: %s", t.Name, many, s.Name, s.lacks()).
+					Try("write %s in the test", otherThan(e.Settings, s.Name, many)))
 			}
 			if other := r.hidden(s.Name, many); t.In(s.Name) && other != "" {
 				r.wrong(r.file.Settings.Keys[other], mistake("setting %q is called as one of the %d copies of setting %s is", other, many, s.Name).Try("rename it"))
@@ -41,10 +41,10 @@ func (r *reading) hidden(setting string, copies int) string {
 }
 
 // otherThan says how a test is confined to settings that take several copies.
-func otherThan(settings []Setting, not string) string {
+func otherThan(settings []Setting, not string, copies int) string {
 	var names []string
 	for _, s := range settings {
-		if s.Name != not && s.Network != Exclusive {
+		if s.Name != not && copies <= s.Most() {
 			names = append(names, fmt.Sprintf("%q", s.Name))
 		}
 	}

@@ -2,6 +2,7 @@ package experiment
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"orrery/internal/observe"
@@ -44,5 +45,33 @@ func TestOn(t *testing.T) {
 	}
 	if e.Settings[1].Missing != "" || e.Settings[1].Emulated {
 		t.Errorf("the experiment itself is another: %+v", e.Settings[1])
+	}
+}
+
+// TestDisks: a setting of partitions has as many nodes as there are devices, and without any it is missing, as in the paper's table that it follows.
+func TestDisks(t *testing.T) {
+	const head = "[setting.file]\nengine = \"kvm\"\ndisk = \"file\"\ncache = \"writeback\"\n[setting.partition]\nengine = \"kvm\"\ndisk = \"partition\"\n"
+	const test = "[test.x]\nkind = \"echo\"\ncopies = [1, 2]\n"
+	e, err := parse("x.toml", []byte(head+test))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := e.Settings[0]; s.Disk != File || s.Cache != "writeback" || s.Missing != "" {
+		t.Errorf("%+v", s)
+	}
+	if s := e.Settings[2]; s.Name != "partition" || !strings.Contains(s.Missing, "devices = ") {
+		t.Errorf("%+v", s)
+	}
+	e, err = parse("x.toml", []byte(head+"devices = [\"/dev/vg/a\", \"/dev/vg/b\"]\n"+test))
+	if err != nil || e.Settings[2].Missing != "" {
+		t.Errorf("%+v, %v", e, err)
+	}
+	_, err = parse("x.toml", []byte(head+"devices = [\"/dev/vg/a\"]\n"+test))
+	if err == nil || !strings.Contains(err.Error(), `each node takes a device of its own, and 1 are named (write only = ["file"] in the test)`) {
+		t.Error(err)
+	}
+	_, err = parse("x.toml", []byte("again = \"partition\"\n"+head+"devices = [\"/dev/vg/a\", \"/dev/vg/b\"]\n"+test))
+	if err == nil || !strings.Contains(err.Error(), "cannot be had twice") {
+		t.Error(err)
 	}
 }

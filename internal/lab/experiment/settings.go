@@ -74,6 +74,7 @@ func (r *reading) tables(at *strict.Node, what, example string) []string {
 func (r *reading) setting(key string, at *strict.Node, t *settingTable) Setting {
 	s := Setting{
 		Name: key, Engine: valueOf(t.Engine, site.LXC), Network: valueOf(t.Network, ""), CPU: t.CPU, Interface: valueOf(t.Interface, ""), Privileged: t.Privileged,
+		Type: t.Type, Disk: t.Disk, Devices: t.Devices, Cache: t.Cache, AIO: t.AIO,
 		Limits: site.Limits{Cpus: t.Cpus, Pin: t.Pin, Memory: int64(t.Memory), Pids: t.Pids},
 	}
 	if t.Swap != nil {
@@ -88,6 +89,8 @@ func (r *reading) setting(key string, at *strict.Node, t *settingTable) Setting 
 	}
 	r.network(at, &s)
 	r.engine(at, &s)
+	r.disk(at, &s)
+	r.xen(at, &s)
 	if t.Missing != nil {
 		if s.Missing = *t.Missing; strings.TrimSpace(s.Missing) == "" && !r.bad[at.At("missing")] {
 			r.wrong(at.At("missing"), mistake("missing does not say why").Try("write the reason, or take it out"))

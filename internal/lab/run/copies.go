@@ -26,7 +26,7 @@ func (r *Run) copies(ctx context.Context, round int, u *Unit, name string) []bun
 	if len(near) < u.Copies {
 		now := time.Now()
 		return []bundle.Trial{{Round: round, Instance: r.instance, Slot: r.slot, Setting: name, Test: u.Title, Began: now, Ended: now,
-			Error: fmt.Sprintf("setting %s can be had %d times at once, not %d: its interface is in one node only", name, len(near), u.Copies)}}
+			Error: fmt.Sprintf("setting %s can be had %d times at once, not %d: what it takes of the host is in one node at a time", name, len(near), u.Copies)}}
 	}
 	patience := u.patience(near[0])
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, problem.New(problem.Failed, "it took more than %s", patience).

@@ -19,8 +19,11 @@ var siteText string
 //go:embed role.toml.tmpl
 var roleText string
 
-// WorkPath is where nodes have the directory on the disk that is measured.
-const WorkPath = "/srv/lab"
+// WorkPath is where nodes have the directory on the disk that is measured, and DiskPath where virtual machines work that have a disk of their own.
+const (
+	WorkPath = "/srv/lab"
+	DiskPath = "/var/lib/orrery-lab"
+)
 
 // network is a network of the stand, as site.toml.tmpl sees it.
 type network struct {
@@ -40,6 +43,8 @@ type node struct {
 	Engine     string
 	Limits     site.Limits
 	VM         site.VM
+	Type       string // of a guest of Xen
+	Disk       disk
 	Privileged bool
 	NICs       []nic
 }
@@ -119,7 +124,7 @@ func (s *Stand) plan() *plan {
 				p.VethPairs, on.Interface = append(p.VethPairs, c), c.A
 			}
 		}
-		for _, name := range s.Nodes(one) {
+		for copied, name := range s.Nodes(one) {
 			to := nic{Network: on.Name, Address: fmt.Sprintf("%s.%d", on.Prefix, 10+id-firstID)}
 			if one.Network == experiment.Exclusive {
 				to.Interface = one.Interface
@@ -130,7 +135,7 @@ func (s *Stand) plan() *plan {
 					far.NICs = append(far.NICs, nic{Network: on.Name, Address: on.Prefix + ".2", Interface: c.B})
 				}
 			}
-			p.Nodes = append(p.Nodes, node{Name: name, ID: id, Engine: one.Engine, Limits: one.Limits, VM: hardware(one), Privileged: one.Privileged, NICs: []nic{to}})
+			p.Nodes = append(p.Nodes, node{Name: name, ID: id, Engine: one.Engine, Limits: one.Limits, VM: hardware(one), Type: one.Type, Disk: s.disk(one, copied), Privileged: one.Privileged, NICs: []nic{to}})
 			id++
 		}
 		if on.Name != lan {
@@ -144,12 +149,47 @@ func (s *Stand) plan() *plan {
 	return p
 }
 
-// hardware gives what a setting shows to its guest, if it is a virtual machine.
+// hardware gives what a setting shows to its guest, if it is a virtual machine of QEMU's.
 func hardware(of experiment.Setting) site.VM {
-	if of.Engine != site.KVM { // guests of Xen have its devices
+	if of.Engine != site.KVM {
 		return site.VM{}
 	}
 	return site.VM{CPU: of.CPU, Model: of.Network}
+}
+
+// disk is that of a node, as its site file has it: On what it is, "" for none, and its size in bytes, if it is a file.
+type disk struct {
+	On         string
+	Size       int64
+	Cache, AIO string
+}
+
+// disk gives that of a copy.
+func (s *Stand) disk(of experiment.Setting, copied int) disk {
+	d := disk{Size: s.diskSize(), Cache: of.Cache, AIO: of.AIO}
+	switch of.Disk {
+	case "":
+		return disk{}
+	case experiment.Partition:
+		d.On, d.Size = of.Devices[copied], 0
+	case experiment.QCow2:
+		d.On = of.Disk
+	default:
+		d.On = experiment.Raw
+	}
+	return d
+}
+
+// aside is what a disk has room for beside what tests lay out, in bytes: the rest of what a node writes, and a file system.
+const aside = 2 << 30
+
+// diskSize is the size of a disk of a node in which all tests are done, each once.
+func (s *Stand) diskSize() int64 {
+	size := int64(aside)
+	for _, t := range s.Experiment.Tests {
+		size += t.Needs().Disk
+	}
+	return size
 }
 
 // Virtual reports whether the node is a virtual machine.

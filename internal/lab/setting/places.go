@@ -59,6 +59,9 @@ func (s *Stand) Places(up *site.Site, here Here) (*Ground, error) {
 		for _, name := range s.Nodes(one) {
 			p := s.node(one.Name, nodes[name], on, here)
 			p.Emulated = one.Emulated
+			if one.Disk != "" {
+				p.Dir = DiskPath
+			}
 			p.HostLinks = append(p.HostLinks, g.Far[one.Name].HostLinks...)
 			g.Near[one.Name] = append(g.Near[one.Name], p)
 		}

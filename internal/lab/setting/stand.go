@@ -83,18 +83,15 @@ func (s *Stand) Nodes(of experiment.Setting) []string {
 	return names
 }
 
-// copies is how many nodes a setting needs at once. An interface can be in one node only.
+// copies is how many nodes a setting needs at once, of those that it can have.
 func (s *Stand) copies(of experiment.Setting) int {
-	if of.Network == experiment.Exclusive {
-		return 1
-	}
 	most := 1
 	for _, t := range s.Experiment.Tests {
 		if t.In(of.Name) {
 			most = max(most, slices.Max(t.Copies))
 		}
 	}
-	return most
+	return min(most, of.Most())
 }
 
 // nodeName makes a host name of the name of a setting.
@@ -117,17 +114,36 @@ func About(of experiment.Setting) string {
 	case of.Engine != "" && of.Engine != site.LXC:
 		words = []string{of.Engine}
 	}
+	if of.Engine == site.Xen {
+		words = []string{strings.TrimSpace("guest of Xen " + of.Type)}
+	}
 	if of.Emulated {
 		words = append(words, "emulated")
 	}
 	if of.CPU != "" {
 		words = append(words, "processors "+of.CPU)
 	}
+	switch of.Disk {
+	case experiment.File:
+		words = append(words, "disk in a raw file")
+	case experiment.Raw, experiment.QCow2:
+		words = append(words, "disk in a "+of.Disk+" file")
+	case experiment.Partition:
+		words = append(words, "disk on a partition")
+	}
+	if of.Cache != "" {
+		words = append(words, "cache "+of.Cache)
+	}
+	if of.AIO != "" {
+		words = append(words, "aio "+of.AIO)
+	}
 	switch of.Network {
 	case experiment.Veth:
 		words = append(words, "veth on a bridge")
 	case site.Virtio, site.E1000, site.RTL8139:
 		words = append(words, of.Network+" on a bridge")
+	case site.Vif:
+		words = append(words, "vif on a bridge")
 	case experiment.Routed:
 		words = append(words, "veth, routed")
 	case experiment.Macvlan:

@@ -1,0 +1,85 @@
+package experiment
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"orrery/internal/site"
+	"orrery/internal/strict"
+)
+
+// The disks of settings that are virtual machines, on which their tests work. Without one they work in a directory of the host.
+const (
+	File      = "file"      // raw, on the host: INFN's word
+	Raw       = "raw"       // the same: Pilsen's word
+	QCow2     = "qcow2"     // a file of that format
+	Partition = "partition" // a device of the host, such as a logical volume
+)
+
+// Disks are all of them.
+var Disks = []string{File, Raw, QCow2, Partition}
+
+// disk checks what a setting says of its disk.
+func (r *reading) disk(at *strict.Node, s *Setting) {
+	if r.bad[at.At("disk")] {
+		return
+	}
+	_, noEngine := missingEngines()[s.Engine]
+	switch {
+	case s.Disk == "":
+		for _, key := range []string{"devices", "cache", "aio"} {
+			if where, written := at.Keys[key]; written {
+				r.wrong(where, mistake("%s is of a disk, and the setting has none", key).Try("write disk = %q, or take it out", File))
+			}
+		}
+	case !slices.Contains(Disks, s.Disk):
+		r.wrong(at.At("disk"), choose(mistake("disk %q is not known", s.Disk), s.Disk, Disks))
+	case !s.Virtual() && !noEngine:
+		r.wrong(at.At("disk"), mistake("disk = %q is of a virtual machine", s.Disk).Try("write engine = %q, or take it out", site.KVM))
+	default:
+		r.devices(at, s)
+	}
+}
+
+// devices checks the partitions of a setting: each node has one that nobody else has. Without any the setting is missing, so that a paper's table keeps its row.
+func (r *reading) devices(at *strict.Node, s *Setting) {
+	where, written := at.Keys["devices"]
+	switch {
+	case written && s.Disk != Partition:
+		r.wrong(where, mistake("disk = %q has no devices", s.Disk).Try("write disk = %q, or take them out", Partition))
+		return
+	case s.Disk == Partition && len(s.Devices) == 0 && s.Missing == "" && !r.bad[where]:
+		s.Missing = `no partition is named; each node takes one, with all that is on it: devices = ["/dev/vg/lab1"]`
+	}
+	for i, device := range s.Devices {
+		item := where
+		if i < len(where.Items) {
+			item = where.Items[i]
+		}
+		if !strings.HasPrefix(device, "/dev/") || strings.Contains(device, "/../") {
+			r.wrong(item, mistake("%q is no device", device).Try("such as /dev/vg/lab1"))
+		} else if slices.Contains(s.Devices[:i], device) || slices.ContainsFunc(r.experiment.Settings, func(o Setting) bool { return slices.Contains(o.Devices, device) }) {
+			r.wrong(item, mistake("%s is named twice", device).Try("give each node a device of its own"))
+		}
+	}
+}
+
+// Most is how many nodes of a setting there can be at once.
+func (s Setting) Most() int {
+	switch {
+	case s.Network == Exclusive:
+		return 1
+	case s.Disk == Partition:
+		return len(s.Devices)
+	}
+	return mostCopies
+}
+
+// lacks says of a setting why there can be no more of its nodes at once.
+func (s Setting) lacks() string {
+	if s.Network == Exclusive {
+		return "an interface is in one node at a time"
+	}
+	return fmt.Sprintf("each node takes a device of its own, and %d are named", len(s.Devices))
+}
