@@ -54,7 +54,7 @@ def many(r):
     rows = []
     for n in sorted({line["n"] for line in r.lines}):
         of = lambda value: r.series("many", None, value, n=n)
-        rows.append([str(n), next(line["memory"] for line in r.lines if line["n"] == n), report.spread(of("seconds")), report.spread(of("cpu_seconds")), report.spread(of("up_seconds")),
+        rows.append([str(n), next(line["memory"] for line in r.lines if line["n"] == n), report.spread(of("seconds")), report.spread(of("cpu_seconds")), report.spread(of("up_seconds")) + (", not all healthy" if any(of("up_status").values()) else ""),
                      mib(of("qemu_bytes")), mib(of("virtiofsd_bytes")), mib(of("all_bytes")), mib(of("taken_bytes"))])
     return ["N at once", "memory of each", "last agent answers", "processor time until then", "`orrery up` returns", "PSS of QEMU", "of virtiofsd", "of all together", "of the host's memory"], rows
 
