@@ -14,6 +14,7 @@ import (
 
 	"orrery/internal/engine"
 	"orrery/internal/engine/nodedir"
+	"orrery/internal/host"
 	"orrery/internal/image"
 	"orrery/internal/image/rootfs"
 	"orrery/internal/problem"
@@ -32,7 +33,7 @@ func (e *Engine) Remount(ctx context.Context, n *spec.Node) error {
 	if r.VM.Disk != "" {
 		return stays(r, n)
 	}
-	s := &remounting{e: e, m: m, ids: r.IDs(), sharer: m.sharer()}
+	s := &remounting{e: e, m: m, in: e.Runner(m.ref), ids: r.IDs(), sharer: m.sharer()}
 	if s.sharer == 0 {
 		return engine.NotRunning(m.ref)
 	}
@@ -100,6 +101,7 @@ func (e *Engine) bring(ctx context.Context, m machine, r *nodedir.Record) error 
 type remounting struct {
 	e      *Engine
 	m      machine
+	in     host.Runner // the guest
 	ids    rootfs.IDs
 	sharer int // virtiofsd
 }

@@ -88,7 +88,7 @@ func (s *remounting) tell(ctx context.Context, script string, places []string) (
 	for _, place := range places {
 		args = append(args, place, rootfs.Escape(place))
 	}
-	out, err := host.Output(ctx, s.e.Runner(s.m.ref), host.Command{Args: args}, mostUsers)
+	out, err := host.Output(ctx, s.in, host.Command{Args: args}, mostUsers)
 	return visible.Text(string(out)), err
 }
 
