@@ -83,3 +83,12 @@ func (s Setting) lacks() string {
 	}
 	return fmt.Sprintf("each node takes a device of its own, and %d are named", len(s.Devices))
 }
+
+// shown is what the guest is shown, as far as the rules of sites have something to say of it.
+func (s Setting) shown() site.VM {
+	vm := site.VM{CPU: s.CPU}
+	if s.Disk != "" && s.Virtual() {
+		vm.Disk, vm.Size, vm.Cache, vm.AIO = site.RawFile, 1<<30, s.Cache, s.AIO
+	}
+	return vm
+}

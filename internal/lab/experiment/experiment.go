@@ -78,8 +78,6 @@ func (e *Experiment) On(engines map[string]observe.Capabilities) *Experiment {
 		can, known := engines[s.Engine]
 		switch {
 		case s.Missing != "":
-		case s.Disk != "": // until a node of a site can have one
-			s.Missing = "this Orrery gives virtual machines no disk of their own yet; without one they work in a directory of the host"
 		case !known:
 			s.Missing = "this host has no engine " + s.Engine
 		case can.Unable != observe.Lack{}:

@@ -178,7 +178,7 @@ func engineOf(s Setting) string {
 func (r *reading) limits() {
 	s := &site.Site{Name: "lab", Hosts: []site.Host{{Name: "local", Address: "local"}}, Images: []site.Image{{Name: "debian", Suite: defaultSuite}}}
 	for i, one := range r.experiment.Settings {
-		s.Nodes = append(s.Nodes, site.Node{Name: "s-" + one.Name, ID: i + 1, Image: "debian", Engine: engineOf(one), Privileged: one.Privileged, Limits: one.Limits, VM: site.VM{CPU: one.CPU}})
+		s.Nodes = append(s.Nodes, site.Node{Name: "s-" + one.Name, ID: i + 1, Image: "debian", Engine: engineOf(one), Privileged: one.Privileged, Limits: one.Limits, VM: one.shown()})
 	}
 	for _, m := range check.Check(s) {
 		at := r.root
