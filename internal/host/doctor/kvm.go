@@ -11,7 +11,7 @@ import (
 
 // machines says what virtual machines have here. No container needs any of it.
 func (m machine) machines() Facts {
-	return Facts{m.qemu(), virtiofsd(), guest(), m.kvm(qemu.TryKVM())}
+	return Facts{m.qemu(), virtiofsd(), guest(), m.kvm(qemu.TryKVM()), xen()}
 }
 
 func (m machine) qemu() Fact {

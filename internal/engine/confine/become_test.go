@@ -1,0 +1,139 @@
+package confine
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"orrery/internal/image/rootfs"
+	"orrery/test/need"
+)
+
+// TestListening: sockets that QEMU would open are handed to it open, and so is what it has been handed already; nothing else of its options is touched.
+func TestListening(t *testing.T) {
+	next, opened := 10, []string{}
+	listen := func(path string) (int, error) {
+		next++
+		opened = append(opened, path)
+		return next, nil
+	}
+	got, handed, err := Listening([]string{
+		"-xen-domid", "3", "-chardev", "socket,id=libxl-cmd,fd=7,server=on,wait=off", "-chardev", "socket,id=libxenstat-cmd,path=/var/run/xen/qmp-libxenstat-3,server=on,wait=off",
+		"-chardev", "socket,id=libxl-channel0,path=/run/a.sock,server,nowait", "-name", "socket,path=/x", "-incoming", "fd:9", "-m", "192",
+	}, listen)
+	want := []string{
+		"-xen-domid", "3", "-chardev", "socket,id=libxl-cmd,fd=7,server=on,wait=off", "-chardev", "socket,id=libxenstat-cmd,fd=11,server=on,wait=off",
+		"-chardev", "socket,id=libxl-channel0,fd=12,server,nowait", "-name", "socket,path=/x", "-incoming", "fd:9", "-m", "192",
+	}
+	if err != nil || !slices.Equal(got, want) || !slices.Equal(handed, []int{7, 11, 12, 9}) || !slices.Equal(opened, []string{"/var/run/xen/qmp-libxenstat-3", "/run/a.sock"}) {
+		t.Errorf("%q\n%v %v %v", got, handed, opened, err)
+	}
+	bad := errors.New("no room")
+	if _, _, err := Listening([]string{"-chardev", "socket,path=/x"}, func(string) (int, error) { return 0, bad }); !errors.Is(err, bad) {
+		t.Errorf("%v", err)
+	}
+}
+
+// asBackend is the variable by which the test below runs itself once more, to become a program.
+const asBackend = "ORRERY_TEST_BACKEND"
+
+// TestBackend: what the toolstack of Xen starts is root of the node's ids and nobody on the host, cannot leave its cell, and sees there the root that it shares and libraries.
+func TestBackend(t *testing.T) {
+	if text := os.Getenv(asBackend); text != "" {
+		var b Backend
+		must(t, json.Unmarshal([]byte(text), &b))
+		t.Fatal(b.Become([]string{"-c", os.Getenv("ORRERY_TEST_SCRIPT"), "sh", "-chardev", "socket,id=x,path=" + os.Getenv("ORRERY_TEST_SOCKET")}))
+	}
+	need.Integration(t)
+	dir, err := os.MkdirTemp("/var/tmp", "orrery-backend-")
+	must(t, err)
+	t.Cleanup(func() { must(t, os.RemoveAll(dir)) })
+	must(t, os.Chmod(dir, 0o755))
+	at := func(name string) string { return filepath.Join(dir, name) }
+	for _, name := range []string{"lower", "private/upper", "private/work", "root", "cell"} {
+		must(t, os.MkdirAll(at(name), 0o755))
+	}
+	must(t, os.WriteFile(at("lower/old"), []byte("layer"), 0o600))
+	must(t, os.WriteFile(at("strange"), nil, 0o644))
+	o := &rootfs.Overlay{
+		Lower: []string{at("lower")}, Upper: at("private/upper"), Work: at("private/work"), Target: at("root"), IDs: rootfs.IDs{First: first, Size: 65536}, Namespace: at("ids"),
+	}
+	shell, err := filepath.EvalSymlinks("/bin/sh")
+	must(t, err)
+	sees := QEMU(shell)
+	for _, tool := range []string{"cat", "chown", "chmod", "mknod", "chroot", "true", "mount", "ls", "touch", "sleep"} {
+		path, err := exec.LookPath(tool)
+		must(t, err)
+		path, err = filepath.EvalSymlinks(path)
+		must(t, err)
+		sees = append(sees, path)
+	}
+	b := Backend{
+		Cell:    Cell{At: at("cell"), User: first, Sees: sees, Devices: []string{"zero"}},
+		Program: shell, Space: at("ids"), Shares: []string{at("root")},
+	}
+	text, err := json.Marshal(b)
+	must(t, err)
+	script := fmt.Sprintf(`cd %[1]s/root; cat old >new; chown 5:6 new; chmod 640 new
+		(mknod dev c 1 3; chroot . true; mount -t tmpfs x /proc; cat %[1]s/strange) 2>/dev/null && echo broken >fault
+		ls / >seen; ls /dev >devices; ls /proc >>seen 2>/dev/null; echo "$2" >options; touch ready; exec sleep 300`, dir)
+	cmd := exec.Command("/proc/self/exe", "-test.run=^TestBackend$")
+	cmd.Env = append(os.Environ(), asBackend+"="+string(text), "ORRERY_TEST_SCRIPT="+script, "ORRERY_TEST_SOCKET="+at("x.sock"))
+	said, err := os.Create(at("said"))
+	must(t, err)
+	defer said.Close()
+	cmd.Stdout, cmd.Stderr = said, said
+	must(t, o.Spawn(cmd))
+	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
+	upper := func(name string) string {
+		text, _ := os.ReadFile(at("private/upper/" + name))
+		return strings.TrimSpace(string(text))
+	}
+	for begun := time.Now(); ; time.Sleep(10 * time.Millisecond) {
+		if _, err := os.Stat(at("private/upper/ready")); err == nil {
+			break
+		}
+		if time.Since(begun) > time.Minute {
+			words, _ := os.ReadFile(at("said"))
+			t.Fatalf("it is not ready: %s", words)
+		}
+	}
+	pid := cmd.Process.Pid // who was started is who runs
+	id := fmt.Sprintf("%[1]d %[1]d %[1]d %[1]d", first)
+	const few = "000000008000001f" // chown, dac_override, dac_read_search, fowner, fsetid, setfcap
+	wantStatus(t, pid, map[string]string{"Uid": id, "Gid": id, "NoNewPrivs": "1", "CapBnd": few, "CapPrm": few, "CapEff": few, "CapInh": "0000000000000000"})
+	apart(t, pid, "user", "mnt", "net", "ipc", "uts")
+	if soft, hard := limit(t, pid, "Max core file size"); soft != "0" || hard != "0" {
+		t.Errorf("its core file may have %s", hard)
+	}
+	if upper("new") != "layer" || upper("fault") != "" {
+		t.Errorf("it has written %q; it broke out: %q", upper("new"), upper("fault"))
+	}
+	var st unix.Stat_t
+	if must(t, unix.Stat(at("private/upper/new"), &st)); st.Uid != 5 || st.Gid != 6 || st.Mode&0o777 != 0o640 {
+		t.Errorf("a file of its guest is %d:%d %o on disk", st.Uid, st.Gid, st.Mode)
+	}
+	if got := strings.Fields(upper("devices")); !slices.Equal(got, []string{"null", "urandom", "zero"}) {
+		t.Errorf("its devices are %v", got)
+	}
+	for _, name := range strings.Fields(upper("seen")) {
+		if !slices.Contains([]string{"bin", "dev", "etc", "lib", "lib64", "usr", "var"}, name) {
+			t.Errorf("it sees /%s", name)
+		}
+	}
+	if !strings.HasPrefix(upper("options"), "socket,id=x,fd=") {
+		t.Errorf("it is told %q", upper("options"))
+	}
+	if info, err := os.Stat(at("x.sock")); err != nil || info.Mode() != os.ModeSocket|0o600 {
+		t.Errorf("its socket: %v, %v", info, err)
+	}
+}

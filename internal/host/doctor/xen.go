@@ -1,0 +1,31 @@
+package doctor
+
+import (
+	"context"
+	"strings"
+
+	"orrery/internal/host/xl"
+)
+
+// xen says whether nodes can be guests of Xen: most hosts run on no Xen, and miss nothing.
+func xen() Fact {
+	lack := xl.Lacks()
+	if lack != nil {
+		return onXen("", lack)
+	}
+	info, err := xl.Tell(context.Background())
+	if err != nil {
+		return onXen("", err)
+	}
+	return onXen(info.Version, nil)
+}
+
+func onXen(version string, lack error) Fact {
+	const name = "Xen"
+	if lack == nil {
+		return Fact{name, true, Info, version + ", and this host is its Dom0", ""}
+	}
+	f := lacking(name, lack)
+	f.Value = strings.Replace(f.Value, "no virtual machines", "no guests of Xen", 1)
+	return f
+}
