@@ -85,7 +85,7 @@ func TestBackend(t *testing.T) {
 	must(t, err)
 	script := fmt.Sprintf(`cd %[1]s/root; cat old >new; chown 5:6 new; chmod 640 new
 		(mknod dev c 1 3; chroot . true; mount -t tmpfs x /proc; cat %[1]s/strange) 2>/dev/null && echo broken >fault
-		ls / >seen; ls /dev >devices; ls /proc >>seen 2>/dev/null; echo "$2" >options; touch ready; exec sleep 300`, dir)
+		ls / >seen; ls /dev >devices; ls /proc >processes; exec 4<new; chmod 600 /proc/self/fd/4; echo "$2" >options; touch ready; exec sleep 300`, dir)
 	cmd := exec.Command("/proc/self/exe", "-test.run=^TestBackend$")
 	cmd.Env = append(os.Environ(), asBackend+"="+string(text), "ORRERY_TEST_SCRIPT="+script, "ORRERY_TEST_SOCKET="+at("x.sock"))
 	said, err := os.Create(at("said"))
@@ -119,16 +119,19 @@ func TestBackend(t *testing.T) {
 		t.Errorf("it has written %q; it broke out: %q", upper("new"), upper("fault"))
 	}
 	var st unix.Stat_t
-	if must(t, unix.Stat(at("private/upper/new"), &st)); st.Uid != 5 || st.Gid != 6 || st.Mode&0o777 != 0o640 {
+	if must(t, unix.Stat(at("private/upper/new"), &st)); st.Uid != 5 || st.Gid != 6 || st.Mode&0o777 != 0o600 {
 		t.Errorf("a file of its guest is %d:%d %o on disk", st.Uid, st.Gid, st.Mode)
 	}
 	if got := strings.Fields(upper("devices")); !slices.Equal(got, []string{"null", "urandom", "zero"}) {
 		t.Errorf("its devices are %v", got)
 	}
 	for _, name := range strings.Fields(upper("seen")) {
-		if !slices.Contains([]string{"bin", "dev", "etc", "lib", "lib64", "usr", "var"}, name) {
+		if !slices.Contains([]string{"bin", "dev", "etc", "lib", "lib64", "proc", "usr", "var"}, name) {
 			t.Errorf("it sees /%s", name)
 		}
+	}
+	if got := strings.Fields(upper("processes")); len(got) != 4 || !slices.Contains(got, fmt.Sprint(pid)) || !slices.Contains(got, "self") || !slices.Contains(got, "thread-self") {
+		t.Errorf("beside itself and ls it sees the processes %v", got)
 	}
 	if !strings.HasPrefix(upper("options"), "socket,id=x,fd=") {
 		t.Errorf("it is told %q", upper("options"))

@@ -35,26 +35,28 @@ func (e *Engine) Stop(ctx context.Context, ref engine.Ref) error {
 
 // powerOff lets the guest shut down. A domain that does so looks as if it ran, so a file tells Sweep of it.
 func (e *Engine) powerOff(ctx context.Context, m machine) error {
-	if len(m.group().Processes()) == 0 {
-		return e.end(context.WithoutCancel(ctx), m)
-	}
-	if err := os.WriteFile(m.stopping(), nil, 0o600); err != nil {
-		return err
-	}
-	err := ctx.Err()
-	if err == nil && m.running() {
-		err = e.askOff(ctx, m)
-	}
-	if err == nil && m.running() {
-		err = m.awaitOff(ctx)
-	}
-	if err != nil && !errors.Is(err, context.DeadlineExceeded) {
-		return err
+	if len(m.group().Processes()) > 0 {
+		if err := os.WriteFile(m.stopping(), nil, 0o600); err != nil {
+			return err
+		}
+		err := ctx.Err()
+		if err == nil && m.running() {
+			err = e.askOff(ctx, m)
+		}
+		if err == nil && m.running() {
+			err = m.awaitOff(ctx)
+		}
+		if err != nil && !errors.Is(err, context.DeadlineExceeded) {
+			return err
+		}
 	}
 	if err := e.end(context.WithoutCancel(ctx), m); err != nil {
 		return err
 	}
-	return os.Remove(m.stopping())
+	if err := os.Remove(m.stopping()); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil
 }
 
 // askOff asks the agent, for as long as the domain runs; and if that does not answer, the kernel of the guest, by Xen. A guest that does neither is waited for all the
@@ -143,8 +145,13 @@ func (e *Engine) end(ctx context.Context, m machine) error {
 	for _, nic := range r.NICs {
 		ends = append(ends, nic.HostEnd)
 	}
-	err = network.RemoveLinks(ends)
-	unguarded := network.Unguard(ctx, ends)
+	if len(ends) > 0 {
+		err = network.RemoveLinks(ends)
+		unguarded := network.Unguard(ctx, ends)
+		if err = errors.Join(err, unguarded); err != nil {
+			return err
+		}
+	}
 	cgroup.Remove(m.group())
-	return errors.Join(err, unguarded, m.removeRun())
+	return m.removeRun()
 }

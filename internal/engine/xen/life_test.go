@@ -1,0 +1,121 @@
+package xen
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"orrery/internal/engine"
+	"orrery/internal/engine/nodedir"
+	"orrery/internal/host"
+	"orrery/internal/host/xl"
+	"orrery/internal/image"
+	"orrery/internal/observe"
+	"orrery/internal/problem"
+)
+
+// ground is an engine on a host whose xl is a script, with the record of a node that does not run.
+func ground(t *testing.T, script string) (e *Engine, m machine, asked func() string) {
+	t.Helper()
+	dir := t.TempDir()
+	log := filepath.Join(dir, "log")
+	if err := os.WriteFile(filepath.Join(dir, "xl"), []byte("#!/bin/sh\necho \"$@\" >>"+log+"\n"+script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir+":/usr/bin:/bin")
+	e = New(host.Dirs{State: filepath.Join(dir, "state"), Run: filepath.Join(dir, "run")}, image.Open(filepath.Join(dir, "state")))
+	e.Slots, e.lacks = filepath.Join(dir, "slots"), func() error { return nil }
+	n := aNode()
+	n.Site, n.NICs = "unit-xen", nil
+	m = e.machine(engine.RefOf(n))
+	if err := os.MkdirAll(m.Path(), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Write(&nodedir.Record{Node: *n}); err != nil {
+		t.Fatal(err)
+	}
+	return e, m, func() string {
+		text, _ := os.ReadFile(log)
+		return strings.ReplaceAll(strings.TrimSpace(string(text)), "\n", "; ")
+	}
+}
+
+// TestDestroy: the domain of the node is ended, and no other is named; that there is none is no error; that it cannot be ended is, and the node stays.
+func TestDestroy(t *testing.T) {
+	e, m, asked := ground(t, `echo "orrery-unit-xen-7 is an invalid domain identifier (rc=-6)" >&2; exit 1`)
+	if err := e.Destroy(t.Context(), m.ref); err != nil || asked() != "destroy orrery-unit-xen-7" {
+		t.Errorf("%v; xl is asked: %s", err, asked())
+	}
+	if _, err := os.Stat(m.Path()); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the node is still there: %v", err)
+	}
+	e, m, _ = ground(t, `echo "libxl: error: libxl_domain.c:1:x: Domain 3:Unable to destroy guest" >&2; exit 1`)
+	if err := e.Destroy(t.Context(), m.ref); problem.Exit(err) != int(problem.Failed) || !strings.Contains(err.Error(), "Unable to destroy guest") {
+		t.Errorf("%v", err)
+	}
+	if _, err := m.Read(); err != nil {
+		t.Errorf("a node whose domain goes on is gone: %v", err)
+	}
+}
+
+// TestWithoutXen: a host that does not run on Xen any more has no domains: its nodes are listed and removed, and do not start.
+func TestWithoutXen(t *testing.T) {
+	e, m, asked := ground(t, "exit 1")
+	lack := problem.New(problem.Unable, "this host does not run on Xen").Try("boot Xen")
+	e.lacks = func() error { return lack }
+	if able := e.Capabilities(); able.Unable != (observe.Lack{What: lack.What, Cure: lack.Cure}) || able.Accel != "" {
+		t.Errorf("%+v", able)
+	}
+	if err := e.Start(t.Context(), m.ref); problem.Exit(err) != int(problem.Unable) {
+		t.Errorf("it starts: %v", err)
+	}
+	nodes, err := e.List(t.Context(), "unit-xen")
+	if err != nil || len(nodes) != 1 || nodes[0].State != observe.Stopped {
+		t.Errorf("%+v, %v", nodes, err)
+	}
+	if err := e.Runner(m.ref).Run(t.Context(), host.Command{Args: []string{"true"}}); problem.Exit(err) != problem.Exit(engine.NotRunning(m.ref)) {
+		t.Errorf("a command runs: %v", err)
+	}
+	if err := e.Destroy(t.Context(), m.ref); err != nil || asked() != "" {
+		t.Errorf("%v; xl is asked: %s", err, asked())
+	}
+}
+
+// TestSweepAfterKills: what a killed run left of a node that does not run is put right: the domain that it was starting is ended, marks go.
+func TestSweepAfterKills(t *testing.T) {
+	e, m, asked := ground(t, "")
+	for _, mark := range []string{m.starting(), m.freezing()} {
+		if err := os.WriteFile(mark, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := e.Sweep(t.Context(), "unit-xen"); err != nil || asked() != "destroy orrery-unit-xen-7" {
+		t.Errorf("%v; xl is asked: %s", err, asked())
+	}
+	for _, mark := range []string{m.starting(), m.freezing(), m.run} {
+		if _, err := os.Lstat(mark); err == nil {
+			t.Errorf("%s is left", mark)
+		}
+	}
+	if err := os.WriteFile(m.stopping(), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Sweep(t.Context(), "unit-xen"); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Lstat(m.stopping()); err == nil {
+		t.Error("a node that has stopped is still stopping")
+	}
+}
+
+// TestDown: whether a guest has shut down is said of its own domain alone.
+func TestDown(t *testing.T) {
+	all := []xl.Domain{{Name: "Domain-0", State: "r-----"}, {Name: "orrery-a-1", State: "---s--"}, {Name: "orrery-a-11", State: "-b----"}, {Name: "orrery-a-2", State: "---sc-"}}
+	for name, want := range map[string]bool{"orrery-a-1": true, "orrery-a-11": false, "orrery-a-2": true, "orrery-a-3": false} {
+		if down(all, name) != want {
+			t.Errorf("%s: %v", name, !want)
+		}
+	}
+}
