@@ -164,3 +164,27 @@ func TestKernelBesideRoles(t *testing.T) {
 		t.Errorf("base and kernel are built by %d and %d", base, kernel)
 	}
 }
+
+// TestPlug: a disk comes to a machine that runs where its engine can do that; what cannot be done so, such as another cache, stops it.
+func TestPlug(t *testing.T) {
+	f := newFleet("sv1")
+	s := observatory()
+	virtual(&s.Nodes[3])
+	f.reach(t, s)
+	s.Nodes[3].VM.Disks = []site.Drive{{Name: "data", Disk: site.RawFile, Size: 1 << 30}}
+	hosts := f.observe()
+	can := hosts[0].Engines[site.KVM]
+	can.PlugDisk = true
+	hosts[0].Engines[site.KVM] = can
+	p, err := plan.Up(s, hosts, plan.Goal{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantLines(t, p, "node portal: limit: plugs disk data", "node portal: check: prove health")
+	s.Nodes[3].VM.CPU = "max"
+	if p, err = plan.Up(s, hosts, plan.Goal{}); err != nil {
+		t.Fatal(err)
+	}
+	const why = "virtual hardware changed"
+	wantLines(t, p, "node portal: stop: "+why, "node portal: reshape: "+why, "node portal: start: after the change", "node portal: check: prove health")
+}

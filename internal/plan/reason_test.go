@@ -188,6 +188,15 @@ func TestReasons(t *testing.T) {
 			},
 		},
 		{
+			name: "a disk, with an engine that plugs none", edit: func(s *site.Site) {
+				s.Nodes[3].VM.Disks = []site.Drive{{Name: "data", Disk: site.RawFile, Size: 1 << 30}}
+			},
+			want: []string{
+				"node portal: stop: virtual hardware changed", "node portal: reshape: virtual hardware changed", "node portal: start: after the change",
+				"node portal: check: prove health",
+			},
+		},
+		{
 			name: "nat", edit: func(s *site.Site) { s.Networks[0].NAT = false },
 			want: []string{"network cam: network: nat changed"},
 		},
