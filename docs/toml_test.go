@@ -123,6 +123,9 @@ func siteDirectory(t *testing.T, dir, text string) {
 		}
 		put(t, dir, "roles/stand-in/role.toml", uses.String())
 	}
+	for _, file := range found(all["image"], "import") {
+		put(t, dir, file, "")
+	}
 	for _, file := range found(all["mirror"], "ca") {
 		put(t, dir, file, "")
 	}

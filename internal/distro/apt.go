@@ -38,6 +38,13 @@ var apt = &Packages{
 	Update:  []string{"-o", "APT::Update::Error-Mode=any", "update"},
 	Fetch:   []string{"-y", "--download-only", "install"},
 	Install: []string{"-y", "--no-download", "-o", "Debug::NoLocking=1", "install"},
+	InPlace: func(names []string) [][]string {
+		wait := []string{"apt-get", "-q", "-o", "DPkg::Lock::Timeout=300"} // the system may be at work by itself
+		return [][]string{
+			slices.Concat(wait, []string{"update"}),
+			slices.Concat(wait, []string{"-y", "--no-install-recommends", "-o", "Dpkg::Options::=--force-confdef", "-o", "Dpkg::Options::=--force-confold", "install", "--"}, names),
+		}
+	},
 	Offered: func(program, names []string) []string {
 		// It also fails if one of many names is unknown, which is for the caller to see.
 		shell := []string{"/bin/sh", "-c", `apt-cache "$@" || true`, "apt-cache"}

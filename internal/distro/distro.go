@@ -90,6 +90,8 @@ type Packages struct {
 	// Program begins each of the commands below: it has the lists with this key, in the directory of the scratch that is for building only.
 	Program                func(room, key string) []string
 	Update, Fetch, Install []string
+	// InPlace gives the commands that install packages in a system that runs, from where it has its own.
+	InPlace func(names []string) [][]string
 	// Offered gives a command that prints what the archives have of packages, Download one that puts packages into a directory.
 	Offered  func(program, names []string) []string
 	Download func(program []string, directory string, names []string) []string

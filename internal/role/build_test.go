@@ -142,3 +142,33 @@ func TestServiceFails(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// TestUnlayered: on a node without layers, what a role would put into one is done when it runs, and again when that changes, but not for roles that stay as they are.
+func TestUnlayered(t *testing.T) {
+	cam := &site.Role{Name: "cam", Apt: []string{"less", "ed"}, Files: []site.File{{Path: "/srv/cam", Content: []byte("x"), Mode: 0o644}}}
+	db := &site.Role{Name: "db", Steps: []site.Step{{Name: "make", When: site.Build, Script: []byte("true\n"), Timeout: time.Minute}}}
+	in := &diary{}
+	j := &Job{
+		Duties: &spec.Duties{Node: "one", Unlayered: true, Roles: []spec.Duty{{Role: cam}, {Role: db}}}, In: in, Log: io.Discard, Say: func(string) {},
+		Is: spec.Config{Parts: spec.Parts{"cam: apt": "less ed", "db: step make": "1"}},
+	}
+	if err := j.lay(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	all := strings.Join(in.done, "\n")
+	for _, want := range []string{"put /srv/cam", "apt-get -q -o DPkg::Lock::Timeout=300 update", "install -- ed less", "/run/orrery-role/db/.step-0"} {
+		if !strings.Contains(all, want) {
+			t.Errorf("%s is not done: %s", want, all)
+		}
+	}
+	in.done = nil
+	j.Was = spec.Config{Parts: spec.Parts{"cam: apt": "less ed"}}
+	if err := j.lay(t.Context()); err != nil || strings.Contains(strings.Join(in.done, "\n"), "apt-get") || len(in.done) == 0 {
+		t.Errorf("%v, %v", in.done, err)
+	}
+	in.done = nil
+	j.Was = j.Is
+	if err := j.lay(t.Context()); err != nil || len(in.done) > 0 {
+		t.Errorf("%v, %v", in.done, err)
+	}
+}

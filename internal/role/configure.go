@@ -42,6 +42,9 @@ func (j *Job) Configure(ctx context.Context) error {
 	if whole && j.Injected && site.SelfStarting(roles) && j.started(roles) {
 		return nil // its services have started with it
 	}
+	if err := j.lay(ctx); err != nil {
+		return err
+	}
 	for i := range j.Duties.Roles {
 		d := &j.Duties.Roles[i]
 		if !j.changed(d) {

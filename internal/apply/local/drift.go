@@ -186,7 +186,7 @@ type inner struct {
 func (p *Place) inside(e engine.Engine, n *spec.Node, do func(inner) error) error {
 	viewer, views := e.(engine.Viewer)
 	layered, stacks := e.(engine.Layered)
-	if !views || !stacks || n.VM.Disk != "" { // what it has written there, only its guest can tell
+	if !views || !stacks || n.VM.Disk != "" || n.Imported() { // what it has written there, only its guest can tell
 		return nil
 	}
 	ref := engine.RefOf(n)

@@ -2,9 +2,6 @@ package local
 
 import (
 	"bytes"
-	"crypto/ed25519"
-	"crypto/rand"
-	"encoding/pem"
 	"errors"
 	"io/fs"
 	"os"
@@ -13,7 +10,7 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
-	"orrery/internal/host"
+	"orrery/internal/host/login"
 	"orrery/internal/problem"
 )
 
@@ -26,7 +23,7 @@ func (n *names) hostKey(node string) (string, error) {
 	private, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && len(private) == 0 { // a power cut may leave an empty file of one that was never on disk
 		name, _, _ := strings.Cut(n.Key, ".") // a twin's has its own behind
-		private, err = makeKey(path, node+"."+name)
+		private, err = login.MakeKey(path, node+"."+name)
 	}
 	if err != nil {
 		return "", err
@@ -41,21 +38,4 @@ func (n *names) hostKey(node string) (string, error) {
 		return string(line), nil
 	}
 	return string(line), quick(filepath.Dir(path), filepath.Base(path)+".pub", line, 0o644)
-}
-
-// makeKey makes the private half and gives it once it is on disk: nodes are known by it from then on.
-func makeKey(path, comment string) ([]byte, error) {
-	_, key, err := ed25519.GenerateKey(rand.Reader)
-	if err != nil {
-		return nil, err
-	}
-	block, err := ssh.MarshalPrivateKey(key, comment)
-	if err != nil {
-		return nil, err
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return nil, err
-	}
-	text := pem.EncodeToMemory(block)
-	return text, host.WriteFile(host.File{Path: path, Content: text, Mode: 0o600})
 }

@@ -1,6 +1,7 @@
 package local
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -21,7 +22,7 @@ type names struct {
 
 // write makes the SSH host keys of the site's nodes, if they are not there, and tells all live nodes of this host
 // of one another. Last it records what it told, so that a run that was killed does it again.
-func (n *names) write(digest string, told *inventory.Names) error {
+func (n *names) write(ctx context.Context, digest string, told *inventory.Names) error {
 	if err := runOf(n.Dirs, n.Key).keepNames(n.former(told)); err != nil {
 		return err
 	}
@@ -29,6 +30,9 @@ func (n *names) write(digest string, told *inventory.Names) error {
 		return err
 	}
 	if err := n.tell(told); err != nil {
+		return err
+	}
+	if err := n.showAll(ctx); err != nil {
 		return err
 	}
 	return host.WriteFile(host.File{Path: n.Dirs.Names(n.Key), Content: []byte(digest), Mode: 0o600})

@@ -13,6 +13,7 @@ import (
 	"orrery/internal/observe"
 	"orrery/internal/problem"
 	"orrery/internal/role"
+	"orrery/internal/site"
 	"orrery/internal/site/inventory"
 	"orrery/internal/site/spec"
 )
@@ -46,6 +47,9 @@ func (w work) configure(ctx context.Context, tell *inventory.Names) error {
 	if err != nil {
 		return err
 	}
+	if w.node.Disk.Guest == site.NoGuest { // it runs, and no more can be asked of it
+		return w.mark(ctx, engine.Mark{Configured: true, Config: w.node.Config})
+	}
 	job, log, err := w.job()
 	if err != nil {
 		return err
@@ -73,6 +77,9 @@ func (w work) configure(ctx context.Context, tell *inventory.Names) error {
 		if err := w.names.provideEtc(ctx, w.node, w.duties, tell); err != nil {
 			return err
 		}
+	}
+	if err := w.names.show(ctx, w.engine, w.node); err != nil {
+		return err
 	}
 	job.Injected = came.Injected && !was.Configured
 	if err := w.run().note(w.node.ID, func(p *progress) { p.Injected = false }); err != nil {

@@ -146,7 +146,7 @@ func (w *Worker) Do(ctx context.Context, s *plan.Step, say func(string)) error {
 	case plan.RemoveNetwork:
 		return w.Ground.Networks.Remove(ctx, *s.Network)
 	case plan.WriteNames:
-		return w.names.write(s.Names, s.Tell)
+		return w.names.write(ctx, s.Names, s.Tell)
 	case plan.RestoreNames:
 		return w.names.restore()
 	case plan.ForgetNames:

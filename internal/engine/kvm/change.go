@@ -8,6 +8,7 @@ import (
 	"orrery/internal/host"
 	"orrery/internal/network"
 	"orrery/internal/problem"
+	"orrery/internal/site"
 	"orrery/internal/site/spec"
 )
 
@@ -33,7 +34,7 @@ func (e *Engine) changeRunning(ctx context.Context, is *spec.Node) error {
 			return err
 		}
 	}
-	if !is.Staged { // its links may have been moved out of quarantine, in one batch with others
+	if !is.Staged && is.Disk.Guest != site.NoGuest { // its links may have been moved out of quarantine, in one batch with others
 		e.forgetNeighbours(ctx, engine.RefOf(is))
 	}
 	return nil

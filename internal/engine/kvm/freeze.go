@@ -17,7 +17,7 @@ const flush = 10 * time.Second
 // Flush lets the guest write to its files what was mapped and changed in memory. All else it has written: virtiofs has no cache of what is to be written.
 func (e *Engine) Flush(ctx context.Context, ref engine.Ref) {
 	m := e.machine(ref)
-	if !m.running() || m.group().Frozen() {
+	if !m.running() || m.group().Frozen() || m.HasDisk() && !m.Visited() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, flush)

@@ -31,6 +31,7 @@ import (
 type Engine struct {
 	*nodedir.Nodes
 	agents agents.Agents
+	logins logins
 	accel  func() (accel string, why error)
 }
 
@@ -122,8 +123,11 @@ func (m machine) freezing() string { return m.File("freezing") }
 // Cgroup gives the node's control group.
 func (e *Engine) Cgroup(ref engine.Ref) string { return e.machine(ref).group().Name() }
 
-// Runner runs commands in a running node by its agent.
+// Runner runs commands in a running node: by its agent, or by its SSH server if it boots a disk.
 func (e *Engine) Runner(ref engine.Ref) host.Runner {
+	if e.machine(ref).HasDisk() {
+		return visitor{e, ref}
+	}
 	return agents.Runner{Name: ref.Name, Agent: func(ctx context.Context) (*wire.Client, error) { return e.client(ctx, ref) }}
 }
 

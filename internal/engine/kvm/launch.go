@@ -36,7 +36,7 @@ func (e *Engine) launch(ctx context.Context, m machine, r *nodedir.Record, line 
 	if err != nil {
 		return err
 	}
-	cell.Sees = append(confine.QEMU(program), program, line.Boot.Kernel, line.Boot.Initramfs)
+	cell.Sees = append(append(confine.QEMU(program), program), line.Boots()...)
 	if line.Accel == observe.KVM {
 		cell.Devices = []string{"kvm"}
 	}

@@ -20,7 +20,8 @@ func (m machine) processes() []int {
 	return slices.DeleteFunc(m.group().Processes(), m.former.has)
 }
 
-// qemu gives the process of the machine, or 0 if it does not run. Without its root, which virtiofsd gives it, a guest is as good as dead: it waits for ever.
+// qemu gives the process of the machine, or 0 if it does not run. Without its root, which virtiofsd gives it if it has no disk, a guest is as good as dead: it
+// waits for ever.
 func (m machine) qemu() (pid int) {
 	shared := false
 	for _, inside := range m.processes() {
@@ -33,7 +34,7 @@ func (m machine) qemu() (pid int) {
 			pid = inside
 		}
 	}
-	if !shared {
+	if !shared && pid != 0 && !m.HasDisk() {
 		return 0
 	}
 	return pid

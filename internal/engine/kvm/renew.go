@@ -36,6 +36,9 @@ func (e *Engine) Renew(ctx context.Context, ref engine.Ref) (*engine.Renewal, er
 	if err := e.versions().Stuck(ctx); err != nil {
 		return nil, err
 	}
+	if r.Imported() {
+		return nil, problem.New(problem.Unable, "node %s boots a disk, which no other QEMU takes over while it runs", ref.Name).At(ref.Site).Try("orrery stop %[1]s, then orrery start %[1]s", ref.Name)
+	}
 	if len(r.VM.PCI) > 0 {
 		return nil, problem.New(problem.Unable, "node %s has devices of the host to itself, whose state no other QEMU can take over", ref.Name).At(ref.Site).Try("orrery stop %[1]s, then orrery start %[1]s", ref.Name)
 	}

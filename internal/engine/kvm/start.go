@@ -37,9 +37,6 @@ func (e *Engine) Start(ctx context.Context, ref engine.Ref) error {
 	if m.running() {
 		return m.thaw()
 	}
-	if r.Imported() {
-		return problem.New(problem.Unable, "node %s: its image is a disk, which this version cannot boot yet", ref.Name).Try("give it an image with a root file system")
-	}
 	if err := e.versions().Lacks(ctx); err != nil {
 		return err
 	}
@@ -53,7 +50,11 @@ func (e *Engine) Start(ctx context.Context, ref engine.Ref) error {
 		return err
 	}
 	defer os.Remove(m.starting()) //nolint:errcheck // what is left of it ends the node at the next sweep
-	if err := e.start(ctx, m, r); err != nil {
+	start := e.start
+	if r.Imported() {
+		start = e.startDisk
+	}
+	if err := start(ctx, m, r); err != nil {
 		stopped := context.WithoutCancel(ctx)
 		err = errors.Join(err, m.group().Kill(stopped))
 		return errors.Join(err, e.tidy(stopped, m))

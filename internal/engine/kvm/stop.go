@@ -66,6 +66,9 @@ func (e *Engine) askOff(ctx context.Context, m machine) error {
 			cancel()
 		}
 	}()
+	if m.HasDisk() {
+		return e.pressButton(ctx, m)
+	}
 	if c, err := e.client(asking, m.ref); err == nil {
 		_ = c.PowerOff(asking)
 	}
@@ -94,6 +97,7 @@ func (e *Engine) Destroy(ctx context.Context, ref engine.Ref) error {
 // tidy removes what a machine had while it ran: links, their guards, sockets, the control group. What it was lent goes back.
 func (e *Engine) tidy(ctx context.Context, m machine) error {
 	e.agents.Leave(m.ref)
+	e.logins.leave(m.ref)
 	r, err := m.Read()
 	if err != nil {
 		r = &nodedir.Record{} // it is half made, or not there

@@ -45,13 +45,8 @@ func (n *Nodes) prepare(d Dir, r *Record) (fresh Dir, err error) {
 	if err := os.Chmod(fresh.File("private"), 0o700); err != nil {
 		return fresh, err
 	}
-	private, err := tree.Open(fresh.Private())
-	if err != nil {
+	if err := n.begin(fresh, &r.Node); err != nil {
 		return fresh, err
-	}
-	defer private.Close()
-	if err := n.personalise(stopped{root: private, first: os.Geteuid()}, &r.Node); err != nil { // on disk, the node's root is that of the host
-		return fresh, fmt.Errorf("private layer of node %s: %w", r.Name, err)
 	}
 	if err := os.WriteFile(fresh.File(maker), []byte(r.Engine), 0o600); err != nil {
 		return fresh, err
@@ -60,6 +55,22 @@ func (n *Nodes) prepare(d Dir, r *Record) (fresh Dir, err error) {
 		return fresh, err
 	}
 	return fresh, fresh.enclose(r)
+}
+
+// begin makes what a node has of its own before it has run.
+func (n *Nodes) begin(fresh Dir, s *spec.Node) error {
+	if s.Imported() {
+		return n.beginDisk(fresh, s)
+	}
+	private, err := tree.Open(fresh.Private())
+	if err != nil {
+		return err
+	}
+	defer private.Close()
+	if err := n.personalise(stopped{root: private, first: os.Geteuid()}, s); err != nil { // on disk, the node's root is that of the host
+		return fmt.Errorf("private layer of node %s: %w", s.Name, err)
+	}
+	return nil
 }
 
 // enclose closes the directory of a node to all users of the host but root and, if it is another, the root of the node, from whose
@@ -92,7 +103,7 @@ func (n *Nodes) Change(s *spec.Node, running func() error) error {
 		return problem.New(problem.Surprise, "node %s runs: its interfaces, mounts and privileges cannot be changed", s.Name).At(d.Path()).Try("plan again")
 	case runs:
 		err = running()
-	case reshaped(&was, s):
+	case reshaped(&was, s) && !s.Imported(): // who boots a disk is told as it boots
 		err = n.personaliseAgain(r)
 	}
 	if err != nil {

@@ -51,6 +51,10 @@ func (n *Nodes) withinStopped(ref engine.Ref, work func(stopped) error) error {
 
 // within does some work on the root of a node that does not run, as the node would see it.
 func (n *Nodes) within(r *Record, work func(stopped) error) error {
+	if r.Imported() {
+		return problem.New(problem.Unable, "node %s boots a disk, whose files the host does not open", r.Name).At(n.Dir(engine.RefOf(&r.Node)).Path()).
+			Try("start the node and do it there")
+	}
 	o := n.Dir(engine.RefOf(&r.Node)).Overlay(n.Store, r)
 	return o.Within(func() error {
 		root, err := tree.Open(o.Target)

@@ -14,7 +14,7 @@ func (n *Nodes) personal(s *spec.Node) ([]host.File, error) {
 	files := []host.File{
 		{Path: "/etc/machine-id", Content: []byte(s.MachineID + "\n"), Mode: 0o444},
 		{Path: "/etc/hostname", Content: []byte(s.Name + "\n"), Mode: 0o644},
-		{Path: "/etc/resolv.conf", Content: []byte(resolvers()), Mode: 0o644},
+		{Path: "/etc/resolv.conf", Content: []byte(Resolvers()), Mode: 0o644},
 	}
 	keys, err := filepath.Glob(filepath.Join(n.Dirs.Keys(s.Site), s.Name, "ssh_host_*"))
 	if err != nil {
@@ -49,8 +49,8 @@ func (n *Nodes) personalise(root stopped, s *spec.Node) error {
 	return nil
 }
 
-// resolvers gives the name servers of the host, not those that it keeps for itself on a loopback address.
-func resolvers() string {
+// Resolvers gives the name servers of the host, as resolv.conf(5) has them, but not those that it keeps for itself on a loopback address.
+func Resolvers() string {
 	for _, path := range []string{"/run/systemd/resolve/resolv.conf", "/etc/resolv.conf"} {
 		text, err := os.ReadFile(path)
 		if err != nil {

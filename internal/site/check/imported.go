@@ -42,9 +42,12 @@ func (c *checker) imported(n *site.Node) {
 	if !ok || !i.IsDisk() {
 		return
 	}
-	if !n.Virtual() {
-		c.wrong(at("node", n.Name, "image"), `write engine = "kvm", or another image`, "node %s is a container and cannot boot image %s, which is a disk", n.Name, i.Name)
+	if n.Engine != site.KVM {
+		c.wrong(at("node", n.Name, "image"), `write engine = "kvm", or another image`, "node %s has the engine %s and cannot boot image %s, which is a disk", n.Name, n.Engine, i.Name)
 		return
+	}
+	if len(n.VM.Drives()) > 0 {
+		c.wrong(at("node", n.Name, "vm"), "take its disks out", "node %s boots image %s, which is its disk, and has no others", n.Name, i.Name)
 	}
 	roles := c.rolesOf(n.Roles)
 	if i.Guest == site.NoGuest && len(roles) > 0 {

@@ -22,11 +22,14 @@ type Duties struct {
 	Addresses    []netip.Addr `json:"addresses"` // the primary one first
 	Env          []byte       `json:"env"`       // of all roles, as an environment file
 	Roles        []Duty       `json:"roles"`     // those that others need come first
+
+	Unlayered bool   `json:"unlayered,omitempty"` // the node has no layers of roles: what those would have is put on it as it runs
+	Pins      string `json:"pins,omitempty"`      // requirements of such a node
 }
 
 // A Duty is what one role does on a node.
 type Duty struct {
-	*site.Role `json:"role"` // less what is in layers only, and the contents of its files
+	*site.Role `json:"role"` // less what is in layers only, and the contents of its files, if the node has layers
 	Rendered   []Rendered    `json:"rendered"`
 	Surround   []string      `json:"surround"` // KEY=value, which its steps and health commands see besides its own [env]
 }
@@ -47,9 +50,15 @@ func (m *Maker) Duties(n *site.Node) (*Duties, error) {
 	for _, nic := range n.NICs {
 		d.Addresses = append(d.Addresses, nic.Address)
 	}
+	if m.Base(n).IsDisk() {
+		d.Unlayered, d.Pins = true, n.Requirements.Text
+	}
 	surround := m.surround(n)
 	for _, r := range roles {
-		duty := Duty{Role: m.onNodes(r), Surround: surround}
+		duty := Duty{Role: r, Surround: surround}
+		if !d.Unlayered {
+			duty.Role = m.onNodes(r)
+		}
 		for i := range r.Files {
 			f := &r.Files[i]
 			if !f.Rendered() {

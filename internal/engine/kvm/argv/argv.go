@@ -20,7 +20,8 @@ import (
 // A Machine is what QEMU is to be.
 type Machine struct {
 	Node  *spec.Node
-	Boot  *kernel.Boot
+	Boot  *kernel.Boot // nil: it boots a disk
+	Disk  Disk
 	Accel string // observe.KVM or observe.TCG
 	Slots Slots
 	VHost bool     // the host's kernel can serve network cards
@@ -33,6 +34,9 @@ type Machine struct {
 // Line gives the command line, and the files that it speaks of.
 func (m *Machine) Line() ([]string, *Files, error) {
 	files := &Files{}
+	if m.Node.Imported() {
+		return m.imported(files), files, nil
+	}
 	kernel, err := m.kernel()
 	if err != nil {
 		return nil, nil, err

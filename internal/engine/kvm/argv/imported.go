@@ -1,0 +1,129 @@
+package argv
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"orrery/internal/image/foreign"
+	"orrery/internal/site"
+)
+
+// A Disk is what a machine boots whose disk others have made.
+type Disk struct {
+	Format string // of the image in the store
+	Seed   bool   // a drive tells the guest who it is
+	Code   string // firmware, for site.UEFI
+}
+
+// Files of such a machine.
+const (
+	Base    = "base"    // the image in the store
+	Overlay = "overlay" // what the node has written
+	Vars    = "vars"    // what its firmware keeps
+	Seed    = "seed"
+)
+
+// The sets in which QEMU finds them (add-fd).
+const (
+	setOfBase = 10 + iota
+	setOfOverlay
+	setOfVars
+	setOfSeed
+)
+
+// The link by which the host alone reaches the SSH server of a guest: QEMU listens in its own network namespace, where nobody else is, and passes on what comes to
+// that port. The guest reaches nobody by it.
+const (
+	LinkMAC     = "52:54:00:6f:72:79"
+	LinkAddress = "169.254.77.15/24"
+	LinkPort    = 2222
+	linkNet     = "169.254.77.0/24"
+	linkGuest   = "169.254.77.15"
+	linkHost    = "169.254.77.2"
+)
+
+// SeedDrive is the drive in which a guest finds its seed.
+const SeedDrive = "seed-drive"
+
+// imported is the line of a machine with a disk of others. QEMU goes by nothing that the header of an image says: it is told formats, and what stands behind what.
+func (m *Machine) imported(files *Files) []string {
+	return slices.Concat(m.itself(), m.memory(), m.firmware(files), m.serial(files), m.monitor(files), m.slots(), m.disk(files), m.seed(files), m.link(), m.cards(files), m.functions())
+}
+
+// Boots gives the files of the host that the machine boots from.
+func (m *Machine) Boots() []string {
+	if m.Boot == nil {
+		return nil // its disk is handed over, and firmware is seen anyway
+	}
+	return []string{m.Boot.Kernel, m.Boot.Initramfs}
+}
+
+type node = map[string]any
+
+// blockdev describes one node of QEMU's block graph.
+func blockdev(n node) []string {
+	text, err := json.Marshal(n)
+	if err != nil {
+		panic("argv: " + err.Error()) // plain data always marshals
+	}
+	return []string{"-blockdev", string(text)}
+}
+
+// file is a node on a file that is handed over.
+func file(name string, set, fd int, writable bool) []string {
+	n := node{"driver": "file", "node-name": name, "filename": fmt.Sprintf("/dev/fdset/%d", set), "read-only": !writable}
+	if writable {
+		n["discard"] = "unmap"
+	}
+	return append([]string{"-add-fd", fmt.Sprintf("fd=%d,set=%d", fd, set)}, blockdev(n)...)
+}
+
+func (m *Machine) firmware(files *Files) []string {
+	if m.Node.Disk.Firmware != site.UEFI {
+		return nil
+	}
+	return slices.Concat(
+		blockdev(node{"driver": "file", "node-name": "code", "filename": m.Disk.Code, "read-only": true}),
+		file("vars", setOfVars, files.Take(Vars), true),
+		[]string{"-machine", "pflash0=code,pflash1=vars"},
+	)
+}
+
+func (m *Machine) disk(files *Files) []string {
+	base := node{"driver": m.Disk.Format, "node-name": "base", "file": "base-file", "read-only": true}
+	if m.Disk.Format != foreign.Raw {
+		base["backing"] = nil
+	}
+	device := "virtio-blk-pci,drive=root,bootindex=1"
+	if m.Node.Disk.Bus == site.SATA {
+		device = "ide-hd,bus=ide.0,drive=root,bootindex=1"
+	}
+	return slices.Concat(
+		file("base-file", setOfBase, files.Take(Base), false), blockdev(base),
+		file("root-file", setOfOverlay, files.Take(Overlay), true),
+		blockdev(node{"driver": "qcow2", "node-name": "root", "file": "root-file", "backing": "base", "discard": "unmap"}),
+		[]string{"-device", device, "-device", "virtio-rng-pci"},
+	)
+}
+
+// seed is a drive that can be emptied while the guest runs. Kernels for clouds know those of virtio-scsi, and not always those of SATA.
+func (m *Machine) seed(files *Files) []string {
+	if !m.Disk.Seed {
+		return nil
+	}
+	return slices.Concat(
+		file("seed-file", setOfSeed, files.Take(Seed), false), blockdev(node{"driver": "raw", "node-name": "seed", "file": "seed-file", "read-only": true}),
+		[]string{"-device", "virtio-scsi-pci,id=scsi", "-device", "scsi-cd,bus=scsi.0,drive=seed,id=" + SeedDrive},
+	)
+}
+
+func (m *Machine) link() []string {
+	if !m.Disk.Seed {
+		return nil
+	}
+	return []string{
+		"-netdev", fmt.Sprintf("user,id=link,restrict=on,ipv6=off,net=%s,host=%s,hostfwd=tcp::%d-%s:22", linkNet, linkHost, LinkPort, linkGuest),
+		"-device", fmt.Sprintf("virtio-net-pci,netdev=link,mac=%s,romfile=", LinkMAC),
+	}
+}

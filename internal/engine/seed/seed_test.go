@@ -1,0 +1,130 @@
+package seed
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"orrery/internal/site"
+	"orrery/internal/site/spec"
+)
+
+func some() *Seed {
+	return &Seed{
+		Node: &spec.Node{
+			Name: "db", MachineID: "0123", Disk: site.Disk{Login: "debian"},
+			NICs: []spec.NIC{{Name: "eth0", MAC: "02:00:00:00:00:01", Address: "10.1.0.2/24", Gateway: "10.1.0.1", MTU: 1500}, {Name: "eth1", MAC: "02:00:00:00:00:02", Address: "10.2.0.2/24", MTU: 9000}},
+		},
+		Key: "ssh-ed25519 AAAA mine", Private: []byte("-----BEGIN…\n"), Public: "ssh-ed25519 BBBB db\n", Hosts: []byte("10.1.0.2 db\n"), Resolvers: []string{"10.1.0.1"},
+		Link: Link{"52:54:00:00:00:01", "169.254.77.15/24"},
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// files reads the directory of an image, as a guest does.
+func files(t *testing.T, all []byte) map[string]string {
+	t.Helper()
+	le := func(at int) int { return int(all[at]) | int(all[at+1])<<8 | int(all[at+2])<<16 | int(all[at+3])<<24 }
+	if string(all[16*sector+1:16*sector+6]) != "CD001" || !strings.HasPrefix(string(all[16*sector+40:]), "cidata ") || le(16*sector+80)*sector != len(all) {
+		t.Fatal("no volume")
+	}
+	found := map[string]string{}
+	for at := le(16*sector+156+2) * sector; all[at] != 0; at += int(all[at]) {
+		name := string(all[at+33 : at+33+int(all[at+32])])
+		begin := le(at+2) * sector
+		if all[at+25] == 0 {
+			found[name] = string(all[begin : begin+le(at+10)])
+		}
+	}
+	return found
+}
+
+// TestImage: a guest is told its name, who may come in, the key by which it is known, and its addresses.
+func TestImage(t *testing.T) {
+	all, err := some().Image()
+	must(t, err)
+	has := files(t, all)
+	var user struct {
+		Hostname string
+		Users    []map[string]any
+		Keys     map[string]string   `json:"ssh_keys"`
+		Write    []map[string]string `json:"write_files"`
+	}
+	text, ok := strings.CutPrefix(has["user-data"], "#cloud-config\n")
+	if !ok {
+		t.Error(has["user-data"])
+	}
+	must(t, json.Unmarshal([]byte(text), &user))
+	if user.Hostname != "db" || user.Users[0]["name"] != "debian" || user.Users[0]["sudo"] != "ALL=(ALL) NOPASSWD:ALL" || user.Keys["ed25519_private"] != "-----BEGIN…\n" || user.Write[0]["content"] != "10.1.0.2 db\n" {
+		t.Error(text)
+	}
+	var network struct {
+		Ethernets map[string]struct {
+			Match     struct{ MACAddress string }
+			Addresses []string
+			Routes    []map[string]string
+			MTU       int
+		}
+	}
+	must(t, json.Unmarshal([]byte(has["network-config"]), &network))
+	if e := network.Ethernets; e["eth0"].Match.MACAddress != "02:00:00:00:00:01" || e["eth0"].Routes[0]["via"] != "10.1.0.1" || e["eth1"].MTU != 9000 || e["eth1"].Routes != nil || e["eth2"].Addresses[0] != "169.254.77.15/24" {
+		t.Error(has["network-config"])
+	}
+	if strings.Contains(has["network-config"], "null") || strings.Contains(has["user-data"], "null") {
+		t.Error("there is a null, on which cloud-init fails")
+	}
+	if !strings.Contains(has["meta-data"], `"instance-id":"orrery-0123"`) {
+		t.Error(has["meta-data"])
+	}
+}
+
+// TestNoSecret: once a guest has been visited, its seed has no key in it.
+func TestNoSecret(t *testing.T) {
+	s := some()
+	s.Private = nil
+	all, err := s.Image()
+	must(t, err)
+	if bytes.Contains(all, []byte("BEGIN")) || bytes.Contains(all, []byte("ssh_keys")) {
+		t.Error("there is a key in it")
+	}
+}
+
+// TestRoot: root comes in as root.
+func TestRoot(t *testing.T) {
+	s := some()
+	s.Node.Disk.Login = "root"
+	all, err := s.Image()
+	must(t, err)
+	if text := files(t, all)["user-data"]; !strings.Contains(text, `"disable_root":false`) || strings.Contains(text, "sudo") {
+		t.Error(text)
+	}
+}
+
+// TestMounted: the kernel reads it.
+func TestMounted(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root mounts")
+	}
+	all, err := some().Image()
+	must(t, err)
+	dir := t.TempDir()
+	at := filepath.Join(dir, "seed.iso")
+	must(t, os.WriteFile(at, all, 0o600))
+	out, err := exec.Command("unshare", "-m", "sh", "-c", "mount -o loop,ro -t iso9660 "+at+" "+dir+" && ls "+dir+" && cat "+dir+"/user-data").CombinedOutput()
+	if err != nil {
+		t.Skipf("it cannot be mounted here: %s", out)
+	}
+	if !strings.HasPrefix(string(out), "meta-data\nnetwork-config\nuser-data\n#cloud-config") {
+		t.Errorf("%s", out)
+	}
+}

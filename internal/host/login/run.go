@@ -1,0 +1,363 @@
+package login
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+
+	"orrery/internal/host"
+	"orrery/internal/problem"
+)
+
+// linger is how long is waited for the end of a command that was ended, and for the output of one that has left something behind.
+const linger = 2 * time.Second
+
+// Run runs a command in the machine.
+func (c *Client) Run(ctx context.Context, cmd host.Command) error {
+	if cmd.TTY {
+		return c.onTerminal(ctx, cmd)
+	}
+	return c.run(ctx, cmd, nil)
+}
+
+func (c *Client) onTerminal(ctx context.Context, cmd host.Command) error {
+	user := cmd.Terminal
+	if user == nil {
+		operators, letGo, err := host.HoldTerminal()
+		if err != nil {
+			return err
+		}
+		defer letGo()
+		user = operators
+	}
+	if term := os.Getenv("TERM"); term != "" {
+		cmd.Env = append([]string{"TERM=" + term}, cmd.Env...)
+	}
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = user.Keys, user.Screen, nil
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	over := make(chan struct{})
+	defer close(over)
+	go func() {
+		select {
+		case <-user.Gone:
+			end(errors.New("its terminal has gone"))
+		case <-over:
+		}
+	}()
+	return c.run(ctx, cmd, user)
+}
+
+// run is Run, with a terminal if there is one.
+func (c *Client) run(ctx context.Context, cmd host.Command, user *host.Terminal) error {
+	select {
+	case c.turn <- struct{}{}:
+		defer func() { <-c.turn }()
+	case <-ctx.Done():
+		return &host.RunError{Place: c.door.Place, Command: cmd.Args, Status: -1, Err: context.Cause(ctx)}
+	}
+	s, err := c.open(ctx)
+	if err != nil {
+		return &host.RunError{Place: c.door.Place, Command: cmd.Args, Status: -1, Err: err}
+	}
+	defer s.Close() //nolint:errcheck // it has ended
+	if user != nil {
+		if err := s.terminal(user); err != nil {
+			return &host.RunError{Place: c.door.Place, Command: cmd.Args, Status: -1, Err: err}
+		}
+		over := make(chan struct{})
+		defer close(over)
+		go s.follow(user.Sizes, over)
+	}
+	if _, err := s.SendRequest("exec", false, ssh.Marshal(struct{ Command string }{c.line(cmd)})); err != nil {
+		return &host.RunError{Place: c.door.Place, Command: cmd.Args, Status: -1, Err: err}
+	}
+	e := &ear{c: cmd, tail: &host.Tail{}}
+	fed := s.feed(cmd)
+	err = e.listen(ctx, c, s)
+	switch {
+	case ctx.Err() != nil:
+		return &host.RunError{Place: c.door.Place, Command: cmd.Args, Status: -1, Output: e.tail.String(), Err: context.Cause(ctx)}
+	case err != nil:
+		return &host.RunError{Place: c.door.Place, Command: cmd.Args, Status: -1, Output: e.tail.String(), Err: err}
+	case e.pid == 0 && !cmd.TTY:
+		return c.notRun(s, e.tail.String())
+	}
+	if err := s.err(); err != nil {
+		return &host.RunError{Place: c.door.Place, Command: cmd.Args, Status: s.status, Output: e.tail.String(), Err: err}
+	}
+	if err := fed(); err != nil {
+		return &host.RunError{Place: c.door.Place, Command: cmd.Args, Status: -1, Output: e.tail.String(), Err: err}
+	}
+	return nil
+}
+
+// notRun says why the machine did not come to run a command.
+func (c *Client) notRun(s *session, said string) error {
+	p := problem.New(problem.Failed, "node %s: %s cannot run commands there", c.door.Place, c.door.User).Because(errors.Join(s.err(), errors.New(strings.TrimSpace(said))))
+	if c.door.User != "root" && s.told {
+		p = problem.New(problem.Failed, "node %s: %s does not become root there without being asked for a password", c.door.Place, c.door.User).
+			Because(errors.New(strings.TrimSpace(said))).Try(`write "%s ALL=(ALL) NOPASSWD:ALL" to a file in /etc/sudoers.d of the image; or say another login`, c.door.User)
+	}
+	return p
+}
+
+// line is the command line that the login shell of the user gets. The command says its process id first, by which it can be ended.
+func (c *Client) line(cmd host.Command) string {
+	script := "cd /; echo $$; exec \"$@\""
+	if cmd.TTY {
+		script = "cd /; exec \"$@\""
+	} else {
+		if cmd.Stdin == nil {
+			script += " </dev/null"
+		}
+		if host.SameWriter(cmd.Stdout, cmd.Stderr) {
+			script += " 2>&1"
+		}
+	}
+	words := slices.Concat(c.as(cmd.User), []string{"/bin/sh", "-c", script, "orrery", "env", "-i", "PATH=" + host.Path, "LANG=C.UTF-8", "HOME=/root"}, cmd.Env, cmd.Args)
+	return "exec " + quoted(words)
+}
+
+// as is by what the user becomes another.
+func (c *Client) as(user string) []string {
+	switch {
+	case user == "":
+		user = "root"
+	case strings.HasPrefix(user, "-"):
+		user = "./" + user // nobody's name
+	}
+	switch {
+	case c.door.User == user:
+		return nil
+	case c.door.User != "root":
+		return []string{"sudo", "-n", "-u", user, "--"}
+	}
+	return []string{"runuser", "-u", user, "--"}
+}
+
+func quoted(words []string) string {
+	all := make([]string, len(words))
+	for i, w := range words {
+		all[i] = host.Quote(w)
+	}
+	return strings.Join(all, " ")
+}
+
+// feed sends a command its input. Nobody waits for input that the command did not wait for.
+func (s *session) feed(cmd host.Command) (end func() error) {
+	if cmd.Stdin == nil {
+		return func() error { return nil }
+	}
+	read := make(chan error, 1)
+	go func() {
+		source := &source{from: cmd.Stdin}
+		_, _ = io.Copy(s.Channel, source) // else it has ended, and says how
+		read <- source.err
+		_ = s.CloseWrite()
+	}()
+	return func() error {
+		select {
+		case err := <-read:
+			return err
+		default:
+			return nil
+		}
+	}
+}
+
+// A source remembers that the reading of it failed.
+type source struct {
+	from io.Reader
+	err  error
+}
+
+func (s *source) Read(p []byte) (int, error) {
+	n, err := s.from.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		s.err = err
+	}
+	return n, err
+}
+
+// An ear takes what a command prints, and gives it to who wants it.
+type ear struct {
+	c     host.Command
+	mutex sync.Mutex // held while something is given
+	tail  *host.Tail // of what it says of how it goes
+	deaf  bool       // nobody takes anything any more
+	pid   int        // of the command, in the machine
+}
+
+// listen waits for the end of a command. When ctx ends, or nobody takes what the command prints, it has the command ended.
+func (e *ear) listen(ctx context.Context, c *Client, s *session) error {
+	begun, refused := make(chan int, 1), make(chan error, 2)
+	var outputs sync.WaitGroup
+	outputs.Go(func() { refused <- e.hear(s.Channel, begun) })
+	outputs.Go(func() { refused <- e.give(s.Stderr(), e.c.Stderr, true) })
+	heard := make(chan struct{})
+	go func() {
+		outputs.Wait()
+		close(heard)
+	}()
+	over := s.over
+	for {
+		select {
+		case pid := <-begun:
+			e.pid = pid
+		case err := <-refused:
+			if err != nil {
+				e.stop(c, s, begun, heard)
+				return err
+			}
+		case <-ctx.Done():
+			e.stop(c, s, begun, heard)
+			return nil
+		case <-over:
+			over = nil
+			select {
+			case <-heard:
+			case <-ctx.Done():
+				continue
+			case <-time.After(linger): // something that is left behind holds its output
+				e.shut()
+			}
+			select {
+			case e.pid = <-begun:
+			default:
+			}
+			for range 2 {
+				select {
+				case err := <-refused:
+					if err != nil {
+						return err
+					}
+				default:
+				}
+			}
+			return nil
+		}
+	}
+}
+
+// shut lets nothing be given any more.
+func (e *ear) shut() {
+	e.mutex.Lock()
+	e.deaf = true
+	e.mutex.Unlock()
+}
+
+// stop ends the command, with its process group, and hangs up.
+func (e *ear) stop(c *Client, s *session, begun <-chan int, heard <-chan struct{}) {
+	select {
+	case e.pid = <-begun:
+	default:
+	}
+	if e.pid != 0 {
+		c.kill(e.pid)
+	}
+	_ = s.Close()
+	select {
+	case <-heard:
+	case <-time.After(linger):
+	}
+	e.shut()
+}
+
+// kill ends the process group of a command.
+func (c *Client) kill(pid int) {
+	ctx, cancel := context.WithTimeout(context.Background(), linger)
+	defer cancel()
+	s, err := c.open(ctx)
+	if err != nil {
+		return
+	}
+	defer s.Close() //nolint:errcheck // it has ended
+	const script = `g=$(ps -o pgid= -p "$1") && kill -s KILL -- "-$((g))"`
+	words := slices.Concat(c.as("root"), []string{"/bin/sh", "-c", script, "orrery", strconv.Itoa(pid)})
+	if _, err := s.SendRequest("exec", false, ssh.Marshal(struct{ Command string }{"exec " + quoted(words)})); err != nil {
+		return
+	}
+	select {
+	case <-s.over:
+	case <-ctx.Done():
+	}
+}
+
+// hear takes the standard output of a command: first its process id.
+func (e *ear) hear(from io.Reader, begun chan<- int) error {
+	if e.c.TTY {
+		return e.give(from, e.c.Stdout, false)
+	}
+	text := bufio.NewReaderSize(from, 32<<10)
+	line, err := firstLine(text)
+	if err != nil {
+		return nil // it did not come to that
+	}
+	pid, err := strconv.Atoi(line)
+	if err != nil || pid <= 1 || pid > 1<<30 {
+		return fmt.Errorf("its SSH server says %q where the number of a process belongs", line)
+	}
+	begun <- pid
+	return e.give(text, e.c.Stdout, e.c.Stdout == nil || e.c.Stderr != nil)
+}
+
+// firstLine reads a short line.
+func firstLine(from *bufio.Reader) (string, error) {
+	var line []byte
+	for len(line) < 16 {
+		b, err := from.ReadByte()
+		if err != nil {
+			return "", err
+		}
+		if b == '\n' {
+			break
+		}
+		line = append(line, b)
+	}
+	return string(line), nil
+}
+
+// give gives what comes to who wants it.
+func (e *ear) give(from io.Reader, to io.Writer, keep bool) error {
+	piece := make([]byte, 32<<10)
+	for {
+		n, err := from.Read(piece)
+		if n > 0 {
+			if err := e.one(piece[:n], to, keep); err != nil {
+				return err
+			}
+		}
+		if err != nil {
+			return nil
+		}
+	}
+}
+
+func (e *ear) one(text []byte, to io.Writer, keep bool) error {
+	e.mutex.Lock()
+	defer e.mutex.Unlock()
+	if keep {
+		_, _ = e.tail.Write(text) // to memory
+	}
+	if to == nil || e.deaf {
+		return nil
+	}
+	_, err := to.Write(text)
+	return err
+}
+
+// Put writes files in the machine.
+func (c *Client) Put(ctx context.Context, files ...host.File) error {
+	return host.PutByCommand(ctx, c, files...)
+}
