@@ -15,6 +15,7 @@ import (
 )
 
 func (a *app) snapshotVerb() *cobra.Command {
+	var with snapshots.Part
 	c := &cobra.Command{
 		Use:   "snapshot [SELECTOR...]",
 		Short: "Take a snapshot of nodes at one moment",
@@ -23,7 +24,7 @@ data is copied beforehand to keep the pause short. The length of the pause is pr
 and the last. Volumes on NFS are not included. Snapshots are kept with the state of the site on this host.`,
 		Example: "  orrery snapshot group=system\n  orrery snapshot ls\n  orrery snapshot restore 20260730-120000",
 		RunE: a.onSite(func(ctx context.Context, s *site.Site, selectors []string) error {
-			taken, err := snapshots.Take(ctx, &a.Session, s, selectors)
+			taken, err := snapshots.Take(ctx, &a.Session, s, selectors, with)
 			if err != nil {
 				return err
 			}
@@ -31,6 +32,7 @@ and the last. Volumes on NFS are not included. Snapshots are kept with the state
 		}),
 	}
 	a.releaseFlag(c)
+	c.Flags().BoolVar(&with.Memory, "memory", false, "also keep the memory of virtual machines, which go on from there when they are restored")
 	c.AddCommand(a.snapshotList(), a.snapshotRemove(), a.snapshotRestore())
 	return withJSON(c, "print JSON")
 }

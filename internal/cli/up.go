@@ -90,10 +90,8 @@ func (a *app) stateVerbs() []*cobra.Command {
 	renew := a.stateVerb("renew", "Let virtual machines go on in the QEMU that is installed now, without booting", "up to date", a.Renew)
 	renew.Long = `Lets virtual machines that run go on in the QEMU and with the virtiofsd that are installed now: without SELECTOR, those whose programs were replaced, as orrery status tells.
 Processes, memory and connections stay; a machine stands still for a moment. Meanwhile the host needs the memory of one more machine. What cannot go over goes on where it was.`
-	return []*cobra.Command{
-		a.stateVerb("start", "Start nodes that are there, as they are", "running", a.Start), a.restartVerb(),
-		a.stateVerb("stop", "Shut nodes down and keep all that is theirs", "stopped", a.Stop), renew,
-	}
+	return []*cobra.Command{renew, a.restartVerb(), a.stateVerb("start", "Start nodes that are there, as they are", "running", a.Start),
+		a.stateVerb("stop", "Shut nodes down and keep all that is theirs", "stopped", a.Stop)}
 }
 
 func (a *app) restartVerb() *cobra.Command {

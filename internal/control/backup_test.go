@@ -341,7 +341,7 @@ func TestRestoreWithReleases(t *testing.T) {
 	was.stage(700)
 	was.turnTo(700)
 	was.say("db", motd, "then")
-	_, err := snapshots.Take(t.Context(), was.Session, was.site(), nil)
+	_, err := snapshots.Take(t.Context(), was.Session, was.site(), nil, snapshots.Part{})
 	was.must(err)
 	where := filepath.Join(t.TempDir(), "backups") + "/"
 	_, err = backups.Take(t.Context(), was.Session, nil, where, backups.Options{Layers: true, Snapshots: true})

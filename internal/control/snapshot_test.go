@@ -38,7 +38,7 @@ const motd, book = "/etc/motd", "/srv/archive/book"
 func TestSnapshot(t *testing.T) {
 	d := diskDesk(t)
 	s := d.site()
-	_, err := snapshots.Take(t.Context(), d.Session, s, nil)
+	_, err := snapshots.Take(t.Context(), d.Session, s, nil, snapshots.Part{})
 	d.wantExit(err, problem.Failed, "none of these nodes", "orrery up")
 	d.up()
 	write := func(text string) {
@@ -55,7 +55,7 @@ func TestSnapshot(t *testing.T) {
 		d.wantNodes(allUp)
 	}
 	write("then")
-	taken, err := snapshots.Take(t.Context(), d.Session, s, nil)
+	taken, err := snapshots.Take(t.Context(), d.Session, s, nil, snapshots.Part{})
 	d.must(err)
 	if size, err := snapshots.Size(t.Context(), taken); err != nil || size.Apparent == 0 || len(taken.Nodes) != 3 || len(taken.Volumes) != 1 {
 		t.Errorf("taken was %+v of %+v, %v", taken, size, err)
@@ -114,7 +114,7 @@ func TestSnapshotUndone(t *testing.T) {
 	}
 	d.write("roles/db/role.toml", "[[file]]\npath = \"/etc/ledger\"\ntemplate = \"ledger.tmpl\"\n")
 	apply("then")
-	taken, err := snapshots.Take(t.Context(), d.Session, d.site(), nil)
+	taken, err := snapshots.Take(t.Context(), d.Session, d.site(), nil, snapshots.Part{})
 	d.must(err)
 	apply("now")
 	d.fault.Fail("Start", "db", 1, nil)
@@ -129,7 +129,7 @@ func TestSnapshotOfNode(t *testing.T) {
 	d := diskDesk(t)
 	d.up()
 	s := d.site()
-	taken, err := snapshots.Take(t.Context(), d.Session, s, []string{"web1"})
+	taken, err := snapshots.Take(t.Context(), d.Session, s, []string{"web1"}, snapshots.Part{})
 	d.must(err)
 	if len(taken.Nodes) != 1 {
 		t.Errorf("in it are %+v", taken.Nodes)
@@ -163,7 +163,7 @@ func TestSnapshotKilled(t *testing.T) {
 		d.up()
 		s := d.site()
 		d.say("db", motd, "then")
-		taken, err := snapshots.Take(t.Context(), d.Session, s, nil)
+		taken, err := snapshots.Take(t.Context(), d.Session, s, nil, snapshots.Part{})
 		d.must(err)
 		d.say("db", motd, "now")
 		d.fault.KillAt(n)

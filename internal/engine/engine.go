@@ -151,6 +151,14 @@ type Renewer interface {
 	Renew(ctx context.Context, ref Ref) (*Renewal, error)
 }
 
+// A Rememberer is an engine that can keep the memory of running nodes, and let them go on from it.
+type Rememberer interface {
+	// Remember writes the memory of a node that stands still to a new file, for root alone. The node stands still on, until Thaw.
+	Remember(ctx context.Context, ref Ref, file string) error
+	// Recall lets a node that does not run go on from such a file when it is started next, instead of booting; "": it boots.
+	Recall(ref Ref, file string) error
+}
+
 // A Renewal is how that went.
 type Renewal struct {
 	Downtime time.Duration // for how long the node stood still

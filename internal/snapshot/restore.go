@@ -175,6 +175,20 @@ func (r *Restore) swap(ctx context.Context) error {
 			return err
 		}
 	}
+	return r.recall(r.from.Memory)
+}
+
+// recall lets the nodes whose memory is in the snapshot go on from a file when they are started; "": they boot.
+func (r *Restore) recall(from func(id int) string) error {
+	for _, n := range r.nodes {
+		e, able := r.engines[n.Record.Engine].(engine.Rememberer)
+		if !n.Memory || !able {
+			continue
+		}
+		if err := e.Recall(engine.RefOf(&n.Record.Node), from(n.Record.ID)); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -195,7 +209,7 @@ func (r *Restore) Settle(ctx context.Context) error {
 
 // TakeBack puts all back as it was before PutBack. The nodes must be stopped.
 func (r *Restore) TakeBack(ctx context.Context) error {
-	var err error
+	err := r.recall(func(int) string { return "" })
 	for _, p := range r.pairs {
 		err = errors.Join(err, p.swapBack())
 	}

@@ -38,7 +38,8 @@ type Snapshot struct {
 type Node struct {
 	Record  *nodedir.Record `json:"record"` // node.json as it was
 	Running bool            `json:"running"`
-	How     volume.How      `json:"how,omitempty"` // "": its engine keeps no private layer as a directory
+	How     volume.How      `json:"how,omitempty"`    // "": its engine keeps no private layer as a directory
+	Memory  bool            `json:"memory,omitempty"` // what it had in memory is in it
 }
 
 // A Volume is the persistent data of one node, or of all that share it.
@@ -54,6 +55,11 @@ const file = "snapshot.json"
 // Private is the private layer of a node in the snapshot.
 func (s *Snapshot) Private(id int) string {
 	return filepath.Join(s.Dir, "nodes", strconv.Itoa(id), "upper")
+}
+
+// Memory is what a node had in memory.
+func (s *Snapshot) Memory(id int) string {
+	return filepath.Join(s.Dir, "nodes", strconv.Itoa(id), "memory")
 }
 
 // Kept is the data of a volume in the snapshot.

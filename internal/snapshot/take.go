@@ -30,6 +30,7 @@ type Options struct {
 	Engines map[string]engine.Engine
 	Nodes   []*nodedir.Record
 	Who     string
+	Memory  bool // also what those have in memory that run and whose engine can keep it
 	// Guard, if set, sees to it that nodes go on that stand still when this process is killed, until it is let go.
 	Guard func(nodes ...*spec.Node) (letGo func(), err error)
 }
@@ -215,6 +216,9 @@ func (t *capture) take(ctx context.Context) error {
 	}
 	runtime.GC() // not while nodes stand still
 	stood, err := engine.Still(ctx, t.of.Engines, t.writers, func(ctx context.Context) error {
+		if err := t.remember(ctx); err != nil {
+			return err
+		}
 		return inParallel(t.copies, func(c *toCopy) error { return c.wrong(c.copying.Finish(ctx)) })
 	})
 	if err == nil {
@@ -228,6 +232,32 @@ func (t *capture) take(ctx context.Context) error {
 		}
 	}
 	return err
+}
+
+// remember keeps what nodes have in memory, if it is wanted, before the last of their files: they may still write for a moment.
+func (t *capture) remember(ctx context.Context) error {
+	if !t.of.Memory {
+		return nil
+	}
+	for i := range t.Nodes {
+		n := &t.Nodes[i]
+		if !n.Running {
+			continue
+		}
+		e, able := t.of.Engines[n.Record.Engine].(engine.Rememberer)
+		if !able {
+			t.Left = append(t.Left, fmt.Sprintf("node %s: its memory, which the engine %s cannot keep", n.Record.Name, n.Record.Engine))
+			continue
+		}
+		if err := os.MkdirAll(filepath.Dir(t.Snapshot.Memory(n.Record.ID)), 0o700); err != nil {
+			return err
+		}
+		if err := e.Remember(ctx, engine.RefOf(&n.Record.Node), t.Snapshot.Memory(n.Record.ID)); err != nil {
+			return err
+		}
+		n.Memory = true
+	}
+	return nil
 }
 
 func (t *capture) close() {

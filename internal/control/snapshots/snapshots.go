@@ -20,26 +20,31 @@ import (
 // A Snapshot is the state of nodes at one moment.
 type Snapshot = snapshot.Snapshot
 
+// A Part says what of nodes goes into a snapshot beside what they have written.
+type Part struct {
+	Memory bool // what virtual machines have in memory
+}
+
 // Take keeps the state of the nodes that selectors mean, or of all, as it is at one moment.
-func Take(ctx context.Context, c *control.Session, s *site.Site, selectors []string) (*Snapshot, error) {
+func Take(ctx context.Context, c *control.Session, s *site.Site, selectors []string, with Part) (*Snapshot, error) {
 	h, chosen, err := c.Chosen(s, selectors)
 	if err != nil {
 		return nil, err
 	}
 	var taken *Snapshot
 	err = c.Locked(ctx, s, h, func(*control.Account) error {
-		taken, err = take(ctx, c, s, h, chosen)
+		taken, err = take(ctx, c, s, h, chosen, with)
 		return err
 	})
 	return taken, err
 }
 
-func take(ctx context.Context, c *control.Session, s *site.Site, h *apply.Steered, chosen map[string]bool) (*Snapshot, error) {
+func take(ctx context.Context, c *control.Session, s *site.Site, h *apply.Steered, chosen map[string]bool, with Part) (*Snapshot, error) {
 	near, err := here.Of(h)
 	if err != nil {
 		return nil, err
 	}
-	o := snapshot.Options{Dirs: c.Dirs, Key: s.Key(), Engines: near.ByName(), Who: control.Who(), Guard: c.Guard}
+	o := snapshot.Options{Dirs: c.Dirs, Key: s.Key(), Engines: near.ByName(), Who: control.Who(), Guard: c.Guard, Memory: with.Memory}
 	seen, err := h.Observe(ctx)
 	if err != nil {
 		return nil, err

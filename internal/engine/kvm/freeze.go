@@ -51,5 +51,10 @@ func (e *Engine) Thaw(ctx context.Context, ref engine.Ref) error {
 
 func (m machine) frost() cgroup.Frost { return cgroup.Frost{Group: m.group(), Mark: m.freezing()} }
 
-// thaw lets a frozen machine go on, whoever froze it.
-func (m machine) thaw() error { return m.frost().Thaw() }
+// thaw lets a machine go on that is frozen or halted, whoever did that.
+func (m machine) thaw() error {
+	if err := m.frost().Thaw(); err != nil {
+		return err
+	}
+	return m.goOn()
+}

@@ -50,6 +50,8 @@ var (
 	_ engine.Renewer   = (*Engine)(nil)
 	_ engine.Trier     = (*Engine)(nil)
 	_ engine.Consoled  = (*Engine)(nil)
+
+	_ engine.Rememberer = (*Engine)(nil)
 )
 
 // New gives the engine that keeps its nodes in dirs and takes layers from store.

@@ -33,14 +33,8 @@ func (e *Engine) Renew(ctx context.Context, ref engine.Ref) (*engine.Renewal, er
 	if m.group().Frozen() {
 		return nil, problem.New(problem.Failed, "node %s stands still: it cannot go on elsewhere", ref.Name).At(ref.Site).Try("orrery start %s", ref.Name)
 	}
-	if err := e.versions().Stuck(ctx); err != nil {
+	if err := e.movable(ctx, r); err != nil {
 		return nil, err
-	}
-	if r.Imported() {
-		return nil, problem.New(problem.Unable, "node %s boots a disk, which no other QEMU takes over while it runs", ref.Name).At(ref.Site).Try("orrery stop %[1]s, then orrery start %[1]s", ref.Name)
-	}
-	if len(r.VM.PCI) > 0 {
-		return nil, problem.New(problem.Unable, "node %s has devices of the host to itself, whose state no other QEMU can take over", ref.Name).At(ref.Site).Try("orrery stop %[1]s, then orrery start %[1]s", ref.Name)
 	}
 	of := handover{Leaving: crewOf(m.group())}
 	if err := m.note(of); err != nil {
@@ -56,6 +50,17 @@ func (e *Engine) Renew(ctx context.Context, ref engine.Ref) (*engine.Renewal, er
 		return nil, err
 	}
 	return &engine.Renewal{Downtime: time.Duration(sent.Downtime) * time.Millisecond, Took: time.Duration(sent.Total) * time.Millisecond, Bytes: sent.RAM.Transferred}, nil
+}
+
+// movable wants that the state of a machine can be taken out of it.
+func (e *Engine) movable(ctx context.Context, r *nodedir.Record) error {
+	if len(r.VM.PCI) > 0 {
+		return problem.New(problem.Unable, "node %s has devices of the host to itself, whose state nobody else can take over", r.Name).At(r.Site).Try("stop it and start it again")
+	}
+	if r.Imported() || len(r.VM.Drives()) > 0 {
+		return problem.New(problem.Unable, "node %s has disks, which two QEMUs do not hand over yet", r.Name).At(r.Site).Try("stop it and start it again")
+	}
+	return e.versions().Stuck(ctx)
 }
 
 // next is the machine that takes the place of this one: what it has while it runs is below what this one has.
@@ -111,19 +116,22 @@ func (e *Engine) likeness(ctx context.Context, old *qmp.Client, r *nodedir.Recor
 	}
 	accel, _ := e.accel()
 	line := &argv.Machine{Node: &r.Node, Boot: from, Accel: accel, Incoming: true}
+	line.Type, line.Slots, err = ask(ctx, old)
+	return line, err
+}
+
+// ask gives the type of a machine that runs, and where its devices are.
+func ask(ctx context.Context, q *qmp.Client) (kind string, slots argv.Slots, err error) {
 	var model string
-	if err := old.Do(ctx, "qom-get", map[string]string{"path": "/machine", "property": "type"}, &model); err != nil {
-		return nil, err
+	if err := q.Do(ctx, "qom-get", map[string]string{"path": "/machine", "property": "type"}, &model); err != nil {
+		return "", slots, err
 	}
-	if line.Type, err = argv.TypeOf(model); err != nil {
-		return nil, err
+	if kind, err = argv.TypeOf(model); err != nil {
+		return "", slots, err
 	}
 	var buses []argv.Bus
-	if err := old.Do(ctx, "query-pci", nil, &buses); err != nil {
-		return nil, err
-	}
-	line.Slots = argv.SlotsOf(buses)
-	return line, nil
+	err = q.Do(ctx, "query-pci", nil, &buses)
+	return kind, argv.SlotsOf(buses), err
 }
 
 // startNext starts virtiofsd and QEMU of the machine that takes over. It has the same record of the console, and the same links.

@@ -5,12 +5,14 @@ import (
 	"context"
 	"net"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"orrery/internal/engine"
+	"orrery/internal/engine/kvm/qmp"
 	"orrery/internal/host"
 	"orrery/internal/site/spec"
 	"orrery/test/need"
@@ -150,8 +152,58 @@ func TestRenew(t *testing.T) {
 	if now := g.says(t, ref, "cat", "/proc/sys/kernel/random/boot_id"); now != booted {
 		t.Error("it has booted anew")
 	}
+	g.remembers(t, ref, booted)
 	must(t, g.Stop(context.WithoutCancel(t.Context()), ref))
 	if text, err := os.ReadFile(m.console()); err != nil || !strings.Contains(string(text), "Power down") {
 		t.Errorf("of its console is kept %q, %v", text, err)
 	}
+}
+
+// remembers lets a node go on from what it had in memory, twice: the machine that was remembered goes on, and another from what is kept; and when whoever keeps it is killed, the machine goes on.
+func (g ground) remembers(t *testing.T, ref engine.Ref, booted string) {
+	t.Helper()
+	m := g.machine(ref)
+	file := filepath.Join(t.TempDir(), "memory")
+	const alive = "kill -0 $(cat /root/asleep) && cat /proc/sys/kernel/random/boot_id"
+	g.says(t, ref, "sh", "-c", "setsid sleep 100000 >/dev/null 2>&1 & echo $! >/root/asleep")
+	must(t, g.Freeze(t.Context(), ref))
+	must(t, g.Remember(t.Context(), ref, file))
+	if is := g.status(t, ref); is == qmp.Running {
+		t.Error("it does not stand still until it is told to go on")
+	}
+	must(t, g.Thaw(t.Context(), ref))
+	if is := g.says(t, ref, "sh", "-c", alive); is != booted {
+		t.Errorf("it does not go on after its memory was kept: %q", is)
+	}
+	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
+		t.Error(info, err)
+	}
+	must(t, g.Freeze(t.Context(), ref))
+	must(t, m.halt(t.Context(), func(*qmp.Client) error { return nil })) // and whoever halted it is killed
+	must(t, g.Sweep(t.Context(), testSite))
+	if is := g.status(t, ref); is != qmp.Running {
+		t.Errorf("it is %s", is)
+	}
+	must(t, m.group().Kill(t.Context()))
+	must(t, g.Recall(ref, file))
+	must(t, g.Start(t.Context(), ref))
+	if is := g.says(t, ref, "sh", "-c", alive); is != booted {
+		t.Errorf("it does not go on from its memory: %q", is)
+	}
+	if _, err := os.Lstat(m.memory()); err == nil {
+		t.Error("what it went on from is left")
+	}
+	must(t, g.Freeze(t.Context(), ref)) // a machine whose memory was kept powers off as any other does
+	must(t, g.Remember(t.Context(), ref, file+" again"))
+	must(t, g.Thaw(t.Context(), ref))
+}
+
+func (g ground) status(t *testing.T, ref engine.Ref) string {
+	t.Helper()
+	q, err := g.machine(ref).monitor(t.Context())
+	must(t, err)
+	defer q.Close()
+	is, err := q.Status(t.Context())
+	must(t, err)
+	return is
 }

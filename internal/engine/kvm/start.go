@@ -117,11 +117,22 @@ func (e *Engine) start(ctx context.Context, m machine, r *nodedir.Record) (err e
 	if err := e.openDisks(open, r); err != nil {
 		return err
 	}
-	if err := e.launch(ctx, m, r, &argv.Machine{Node: &r.Node, Boot: from, Accel: accel}, open); err != nil {
+	line := &argv.Machine{Node: &r.Node, Boot: from, Accel: accel}
+	state, used, err := m.remembered(line)
+	if err != nil {
+		return err
+	}
+	defer used()
+	if err := e.launch(ctx, m, r, line, open); err != nil {
 		return err
 	}
 	if err := m.growImages(ctx, r); err != nil {
 		return err
+	}
+	if state != nil {
+		if err := m.goOnFrom(ctx, state); err != nil {
+			return m.startProblem(err, "")
+		}
 	}
 	if err := m.group().Limit(r.Name, bounds(&r.Node)); err != nil {
 		return err

@@ -37,7 +37,7 @@ func (e *Engine) Sweep(ctx context.Context, site string) error {
 
 func (e *Engine) sweep(ctx context.Context, m machine) error {
 	has := func(mark string) bool { _, err := os.Lstat(mark); return err == nil }
-	if has(m.freezing()) { // first: what is frozen neither stops nor ends
+	if has(m.freezing()) || has(m.halted()) { // first: what is frozen neither stops nor ends
 		if err := m.thaw(); err != nil {
 			return err
 		}

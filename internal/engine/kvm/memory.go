@@ -1,0 +1,205 @@
+package kvm
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"time"
+
+	"orrery/internal/engine"
+	"orrery/internal/engine/kvm/argv"
+	"orrery/internal/engine/kvm/qmp"
+	"orrery/internal/engine/nodedir"
+	"orrery/internal/host"
+	"orrery/internal/problem"
+)
+
+// memory is the file with the state from which a machine goes on that is started next, instead of booting. The state is what a guest makes of it: only QEMU reads it, in its cell, where the guest is anyway.
+func (m machine) memory() string { return m.File("memory") }
+
+// halted is a file that is there while the processors of a machine stand still by QEMU's doing.
+func (m machine) halted() string { return m.File("halted") }
+
+// A likeness is what a machine must be like that takes over a state. It is the first line of a file with one.
+type likeness struct {
+	Type  string     `json:"type"`
+	Slots argv.Slots `json:"slots"`
+}
+
+// besides is how many bytes a state may have beside the guest's memory.
+const besides = 64 << 20
+
+// Remember writes the state of a machine that stands still. QEMU has to work for that, but not the guest: the machine comes out of the freezer, and its processors stand still until Thaw.
+func (e *Engine) Remember(ctx context.Context, ref engine.Ref, file string) error {
+	m := e.machine(ref)
+	r, err := e.Record(ref)
+	if err != nil {
+		return err
+	}
+	if err := e.movable(ctx, r); err != nil {
+		return err
+	}
+	if err := m.halt(ctx, func(q *qmp.Client) error { return remember(ctx, q, r, file) }); err != nil {
+		return problem.New(problem.Failed, "the memory of node %s cannot be kept", ref.Name).At(m.Path()).Because(err).Try("take the snapshot without --memory")
+	}
+	return nil
+}
+
+// halt does some work while only the processors of a machine stand still that was frozen.
+func (m machine) halt(ctx context.Context, work func(*qmp.Client) error) error {
+	if err := os.WriteFile(m.halted(), nil, 0o600); err != nil {
+		return err
+	}
+	if err := m.group().SetFrozen(false); err != nil {
+		return err
+	}
+	q, err := m.monitor(ctx)
+	if err != nil {
+		return err
+	}
+	defer q.Close() //nolint:errcheck // it has answered
+	if err := q.Do(ctx, "stop", nil, nil); err != nil {
+		return err
+	}
+	return work(q)
+}
+
+// remember writes the state that QEMU sends: no more than there can be of it.
+func remember(ctx context.Context, q *qmp.Client, r *nodedir.Record, file string) (err error) {
+	var is likeness
+	if is.Type, is.Slots, err = ask(ctx, q); err != nil {
+		return err
+	}
+	first, err := json.Marshal(is)
+	if err != nil {
+		return err
+	}
+	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	if _, err := f.Write(append(first, '\n')); err != nil {
+		return err
+	}
+	from, to, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	copied := make(chan error, 1)
+	go func() {
+		most := argv.Memory(&r.Node)*5/4 + besides
+		n, err := io.Copy(f, io.LimitReader(from, most))
+		if err == nil && n == most {
+			err = errors.New("QEMU sends more than there can be")
+		}
+		from.Close() //nolint:errcheck // QEMU hears of it
+		copied <- err
+	}()
+	_, err = q.Send(ctx, to)
+	to.Close() //nolint:errcheck // QEMU has another
+	return errors.Join(err, <-copied)
+}
+
+// goOn lets the processors of a machine go on that were halted, whoever did that.
+func (m machine) goOn() error {
+	if _, err := os.Lstat(m.halted()); err != nil {
+		return nil
+	}
+	if m.running() {
+		ctx, cancel := context.WithTimeoutCause(context.Background(), answering, errors.New("its monitor does not answer"))
+		defer cancel()
+		q, err := m.monitor(ctx)
+		if err != nil {
+			return err
+		}
+		defer q.Close() //nolint:errcheck // it has answered
+		if err := q.Do(ctx, "cont", nil, nil); err != nil {
+			return err
+		}
+	}
+	return os.Remove(m.halted())
+}
+
+// Recall lets a node go on from a state when it is started next; "": it boots.
+func (e *Engine) Recall(ref engine.Ref, file string) error {
+	m := e.machine(ref)
+	if err := os.Remove(m.memory()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if file == "" {
+		return nil
+	}
+	return os.Link(file, m.memory())
+}
+
+// remembered opens the state from which the machine is to go on, and lets what is started be like the one that it is of; nil: it boots. The state is used once.
+func (m machine) remembered(line *argv.Machine) (*bufio.Reader, func(), error) {
+	f, err := os.Open(m.memory())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, func() {}, nil
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	done := func() { f.Close() } //nolint:errcheck // it was only read
+	if err := os.Remove(m.memory()); err != nil {
+		return nil, done, err
+	}
+	in := bufio.NewReaderSize(f, 64<<10)
+	first, err := in.ReadSlice('\n')
+	if err != nil {
+		return nil, done, err
+	}
+	var is likeness
+	if err := json.Unmarshal(first, &is); err != nil {
+		return nil, done, err
+	}
+	if line.Type, err = argv.TypeOf(is.Type); err != nil {
+		return nil, done, err
+	}
+	line.Slots, line.Incoming = is.Slots, true
+	return in, done, nil
+}
+
+// goOnFrom lets a machine that was started for it go on from a state.
+func (m machine) goOnFrom(ctx context.Context, state io.Reader) error {
+	q, err := m.monitor(ctx)
+	if err != nil {
+		return err
+	}
+	defer q.Close() //nolint:errcheck // it has answered
+	from, to, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	err = q.Receive(ctx, from)
+	from.Close() //nolint:errcheck // QEMU has another
+	if err != nil {
+		to.Close() //nolint:errcheck // nothing was written
+		return err
+	}
+	go func() {
+		_, _ = io.Copy(to, state) // that QEMU takes no more of it, QEMU says
+		to.Close()                //nolint:errcheck // nobody reads it any more
+	}()
+	for {
+		is, err := q.Status(ctx)
+		if err != nil {
+			return fmt.Errorf("QEMU does not take the state: %w", err)
+		}
+		if is != qmp.Awaits {
+			break
+		}
+		if err := host.Pause(ctx, 20*time.Millisecond); err != nil {
+			return err
+		}
+	}
+	return q.Do(ctx, "cont", nil, nil)
+}
