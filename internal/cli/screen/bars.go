@@ -59,9 +59,13 @@ func (b *bars) End(s *plan.Step, err error) {
 		fmt.Fprintf(b.all, "  %s: %s: FAILED\n", visible.Line(s.Title()), s.Kind)
 	}
 	b.mu.Lock()
-	bar := b.lines[s.N].bar
+	l := b.lines[s.N]
+	text := l.text
 	b.mu.Unlock()
-	bar.SetTotal(-1, true)
+	if err == nil && s.Kind == plan.RenewNode { // what it said is what came of it
+		fmt.Fprintf(b.all, "  %s: %s\n", visible.Line(s.Title()), text)
+	}
+	l.bar.SetTotal(-1, true)
 	b.total.Increment()
 }
 

@@ -72,6 +72,9 @@ func (l *lines) End(s *plan.Step, err error) {
 	u.again.Stop()
 	l.done++
 	result := "ok"
+	if s.Kind == plan.RenewNode { // what it said is what came of it
+		result += u.detail
+	}
 	if err != nil {
 		result = "FAILED"
 	}

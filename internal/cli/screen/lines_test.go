@@ -3,6 +3,7 @@ package screen
 import (
 	"bytes"
 	"errors"
+	"os"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -11,6 +12,7 @@ import (
 	"orrery/internal/phrase"
 	"orrery/internal/plan"
 	"orrery/internal/site/spec"
+	"orrery/test/need"
 )
 
 // TestLines: without a terminal a line says when a step begins and one when it ends, and every ten seconds one that it goes on.
@@ -80,4 +82,28 @@ func TestMeterWithoutTerminal(t *testing.T) {
 			t.Errorf("then %q", got)
 		}
 	})
+}
+
+// TestOutcome: what a machine says that was renewed is what came of it, and is told with or without a terminal.
+func TestOutcome(t *testing.T) {
+	var out bytes.Buffer
+	renew := &plan.Step{Kind: plan.RenewNode, Subject: "db"}
+	w := NewProgress(&out, &plan.Plan{Site: "s", Steps: []*plan.Step{renew}}, func(*plan.Step) time.Duration { return 0 })
+	w.Begin(renew)
+	w.Detail(renew, "stood still for 17 ms")
+	w.End(renew, nil)
+	w.Close()
+	if !strings.Contains(out.String(), "node db: renew: ok: stood still for 17 ms (") {
+		t.Errorf("%q", out.String())
+	}
+	text := need.OnScreen(t, func(terminal *os.File) {
+		b := newBars(terminal, &plan.Plan{Site: "s", Steps: []*plan.Step{renew}}, func(*plan.Step) time.Duration { return 0 })
+		b.Begin(renew)
+		b.Detail(renew, "stood still for 17 ms")
+		b.End(renew, nil)
+		b.Close()
+	})
+	if !strings.Contains(text, "node db: renew: stood still for 17 ms") {
+		t.Errorf("%q", text)
+	}
 }
