@@ -56,6 +56,9 @@ lxc.rootfs.path = dir:%[1]s/rootfs
 lxc.idmap = u 0 %[2]d %[3]d
 lxc.idmap = g 0 %[2]d %[3]d
 lxc.namespace.share.user = %[5]s
+# What others have put into these profiles for every container is not for builds: lxcfs, which Debian recommends with LXC, would mount something below /sys.
+lxc.hook.mount =
+lxc.hook.post-stop =
 # A loopback, and no other link: the way out is by proxies on it (way).
 lxc.net.0.type = empty
 lxc.net.0.flags = up
