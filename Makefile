@@ -64,9 +64,11 @@ test-chaos: test-packages bin/orrery-micro bin/orrery-guest ## random verbs with
 	ORRERY_INTEGRATION=1 ORRERY_CHAOS_RUNS=$${ORRERY_CHAOS_RUNS:-200} \
 	  $(GO) test -count=1 -timeout 90m -v -run '^TestChaos$$' ./test
 
+METAL         ?= containers kvm
+METAL_TIMEOUT ?= 1500
 .PHONY: test-metal
-test-metal: test-packages bin/orrery bin/orrery-guest ## prove the program on an ordinary server in QEMU's software emulation (METAL=--kvm: with virtual machines; METAL=--xen: a Dom0)
-	scenarios/metal/run $(METAL) --orrery bin/orrery
+test-metal: test-packages bin/orrery bin/orrery-guest ## prove the program on ordinary servers in QEMU's software emulation; METAL="containers kvm xen" says which
+	for of in $(METAL); do scenarios/metal/run --$$of --orrery bin/orrery --timeout $(METAL_TIMEOUT) || exit; done
 
 .PHONY: lint
 lint: ## gofmt, go vet, golangci-lint
