@@ -36,6 +36,7 @@ var paths = map[string]string{
 	"internal/host/numa/numa.go":            ofKernel,
 	"internal/host/pci/lend.go":             ofKernel + ", and " + ofOwn,
 	"internal/host/pci/pci.go":              ofKernel,
+	"internal/host/qemu/programs.go":        ofKernel,
 	"internal/host/qemu/trial_amd64.go":     ofKernel,
 	"internal/host/qemu/versions.go":        "what is installed on the host, and our own record of it",
 	"internal/host/claim.go":                ofOwn,

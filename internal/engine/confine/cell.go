@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -74,7 +75,40 @@ func (c Cell) Start(cmd *exec.Cmd, in cgroup.Group) error {
 	attr := attributes(cmd)
 	attr.Cloneflags |= unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWPID
 	attr.Credential = &syscall.Credential{Uid: uint32(c.User), Gid: uint32(c.User)}
+	lowered, err := raiseLocked(c.Locked)
+	if err != nil {
+		return err
+	}
+	defer lowered()
 	return cmd.Start()
+}
+
+// raising keeps others from lowering what somebody has raised.
+var raising sync.Mutex
+
+// raiseLocked raises how much memory what we start may have locked at most, until lowered is called: a user who is not root can only be given less than we may have.
+func raiseLocked(bytes int64) (lowered func(), err error) {
+	if bytes == 0 {
+		return func() {}, nil
+	}
+	raising.Lock()
+	var was unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_MEMLOCK, &was); err != nil {
+		raising.Unlock()
+		return nil, os.NewSyscallError("getrlimit", err)
+	}
+	if was.Max >= uint64(bytes) {
+		raising.Unlock()
+		return func() {}, nil
+	}
+	if err := unix.Setrlimit(unix.RLIMIT_MEMLOCK, &unix.Rlimit{Cur: was.Cur, Max: uint64(bytes)}); err != nil {
+		raising.Unlock()
+		return nil, os.NewSyscallError("setrlimit", err)
+	}
+	return func() {
+		_ = unix.Setrlimit(unix.RLIMIT_MEMLOCK, &was)
+		raising.Unlock()
+	}, nil
 }
 
 // bound has a command started by prlimit(1), which is then the command: with other limits than we have, from the first moment on. A guest's memory, which QEMU

@@ -140,7 +140,7 @@ func TestQEMUInACell(t *testing.T) {
 		"-sandbox", Sandbox)
 	cmd.ExtraFiles = []*os.File{listening(t, filepath.Join(dir, "qmp"))}
 	ended(t, cmd, in)
-	c := Cell{At: at, User: first + 65535, Sees: append(QEMU("/usr/bin/qemu-system-x86_64"), qemu, kernel, "/not/there")}
+	c := Cell{At: at, User: first + 65535, Locked: 1 << 20, Sees: append(QEMU("/usr/bin/qemu-system-x86_64"), qemu, kernel, "/not/there")}
 	must(t, host.Apart(func() error { return c.Start(cmd, in) }))
 
 	conn, err := net.Dial("unix", filepath.Join(dir, "qmp"))
@@ -157,6 +157,9 @@ func TestQEMUInACell(t *testing.T) {
 	wantStatus(t, pid, map[string]string{"Uid": four, "Gid": four, "Groups": "", "CapPrm": none, "CapEff": none, "CapAmb": none, "NoNewPrivs": "1", "Seccomp": "2"})
 	apart(t, pid, "mnt", "net", "ipc", "uts", "pid")
 	wantNoCore(t, pid)
+	if _, locked := limit(t, pid, "Max locked memory"); locked != "1048576" {
+		t.Errorf("it may lock %s bytes", locked)
+	}
 	if !slices.Contains(in.Processes(), pid) {
 		t.Error("it is not in its control group")
 	}

@@ -20,7 +20,8 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// booting is how long a guest may take until its agent answers, and ordering until its systemd takes orders. In emulation it may take emulated times as long.
+// booting is how long a guest may take until its agent answers, and ordering until its systemd takes orders. In emulation it may take emulated times as long, and so it may by
+// KVM on a host that is a virtual machine itself: that may be an emulated one.
 const (
 	booting  = time.Minute
 	ordering = 30 * time.Second
@@ -165,7 +166,7 @@ func drives(n *spec.Node, from *kernel.Boot) error {
 // it orders.
 func (e *Engine) awaitGuest(ctx context.Context, m machine, accel string) error {
 	answer, orders := booting, ordering
-	if accel != observe.KVM {
+	if accel != observe.KVM || qemu.Nested() {
 		answer, orders = emulated*booting, emulated*ordering
 	}
 	waiting, cancel := context.WithTimeoutCause(ctx, answer, fmt.Errorf("its agent has not answered within %v", answer))

@@ -5,9 +5,11 @@ package qemu
 
 import (
 	"context"
+	"os"
 	"os/exec"
 	"regexp"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -26,6 +28,19 @@ func Accel() (accel string, why error) {
 		return observe.TCG, why
 	}
 	return observe.KVM, nil
+}
+
+// Nested reports whether this machine is a virtual one itself, as its processor says.
+func Nested() bool { return nested("/proc/cpuinfo") }
+
+func nested(cpuinfo string) bool {
+	text, _ := os.ReadFile(cpuinfo)
+	for line := range strings.Lines(string(text)) {
+		if key, flags, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(key) == "flags" {
+			return slices.Contains(strings.Fields(flags), "hypervisor")
+		}
+	}
+	return false
 }
 
 // System finds QEMU for guests of this machine's own architecture.

@@ -111,6 +111,24 @@ func TestModels(t *testing.T) {
 	}
 }
 
+// TestNested: what the processor says of the machine that it is in.
+func TestNested(t *testing.T) {
+	for text, want := range map[string]bool{
+		"processor\t: 0\nflags\t\t: fpu svm hypervisor npt\n": true, "flags\t\t: fpu svm\n\nflags\t: hypervisor\n": false, "bugs : hypervisor\n": false, "": false,
+	} {
+		path := filepath.Join(t.TempDir(), "cpuinfo")
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if nested(path) != want {
+			t.Errorf("%q: %v", text, !want)
+		}
+	}
+	if nested("/not/there") {
+		t.Error("what cannot be read says so")
+	}
+}
+
 func TestTooOld(t *testing.T) {
 	for version, old := range map[string]bool{"5.2.0": true, "6.1.99": true, "6.2": false, "6.2.0": false, "6": true, "7.2.22": false, "10.0.2": false} {
 		if err := TooOld(version); (err != nil) != old || err != nil && problem.Exit(err) != int(problem.Unable) {
