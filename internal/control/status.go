@@ -28,6 +28,7 @@ type NodeStatus struct {
 	Probed     bool              `json:"probed,omitempty"`   // it was looked into just now
 	Accel      string            `json:"accel,omitempty"`    // what runs it, if it is a virtual machine that runs
 	VHost      bool              `json:"vhost,omitempty"`    // its network cards are served by the host's kernel
+	Starved    bool              `json:"starved,omitempty"`  // it stands still because its host had no room for what it wrote to a disk
 	Outdated   []string          `json:"outdated,omitempty"` // programs that run it, and that have been replaced on the host
 	Roles      []string          `json:"roles"`
 	Addresses  map[string]string `json:"addresses"`
@@ -216,7 +217,7 @@ func (r NodeStatus) rank() int {
 func quarantined(of NodeStatus, n *observe.Node) NodeStatus {
 	r := of
 	r.ID, r.Release, r.Quarantine, r.State, r.Health, r.Detail, r.ProvenAt = n.ID, n.Release, true, string(n.State), "-", "", n.ProvenAt
-	r.Accel, r.VHost, r.Outdated = n.Accel, n.VHost, n.Outdated
+	r.Accel, r.VHost, r.Starved, r.Outdated = n.Accel, n.VHost, n.Starved, n.Outdated
 	switch {
 	case n.State != observe.Running:
 	case slices.ContainsFunc(n.Mounts, func(m spec.Mount) bool { return m.Copy == spec.NoCopy }):
@@ -241,7 +242,7 @@ func newRow(maker *spec.Maker, n *site.Node, hostName string, has *observe.Node)
 		return r
 	}
 	r.State = string(has.State)
-	r.Accel, r.VHost, r.Outdated = has.Accel, has.VHost, has.Outdated
+	r.Accel, r.VHost, r.Starved, r.Outdated = has.Accel, has.VHost, has.Starved, has.Outdated
 	r.ID, r.Release = has.ID, has.Release // others than declared, if a switch was interrupted
 	if has.Proven != "" {
 		r.ProvenAt = has.ProvenAt

@@ -77,6 +77,7 @@ type Node struct {
 	Active     bool      `json:"active"`             // what only a live node does has been done on it, or may have been
 	Accel      string    `json:"accel,omitempty"`    // what runs it, if it is a virtual machine that runs
 	VHost      bool      `json:"vhost,omitempty"`    // its network cards are served by the host's kernel, and not by QEMU
+	Starved    bool      `json:"starved,omitempty"`  // it is frozen because its host had no room for what it wrote to a disk
 	Outdated   []string  `json:"outdated,omitempty"` // programs that run it and have been replaced on the host since it was started
 	Drift      []Drift   `json:"drift,omitempty"`    // what is no longer as it was made, if somebody looked
 }

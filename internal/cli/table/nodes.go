@@ -46,6 +46,9 @@ func remarks(r control.NodeStatus) []string {
 	if r.Detail != "" {
 		all = append(all, r.Detail)
 	}
+	if r.Starved {
+		all = append(all, "stands still: its host has no room for what it writes to its disks. Make room, then orrery start "+r.Node)
+	}
 	if len(r.Outdated) > 0 {
 		all = append(all, "runs in programs that have been replaced on its host ("+phrase.List(r.Outdated, 2)+"): orrery renew "+r.Node)
 	}

@@ -5,6 +5,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"orrery/internal/engine"
 	"orrery/internal/host"
@@ -19,11 +22,15 @@ func TestDisks(t *testing.T) {
 	n := g.node("keeper", 1)
 	ref := engine.RefOf(n)
 	n.Layer = g.layer
+	room := g.disksOf(ref)
 	n.VM = site.VM{
 		Disk: site.QCow2, Size: 1 << 30, Disks: []site.Drive{{Name: "data", Disk: site.RawFile, Size: 64 << 20, Manner: site.Manner{Write: 32 << 20}}},
 	}
 	must(t, g.Create(t.Context(), n))
 	must(t, g.Inject(t.Context(), ref, host.File{Path: "/etc/told", Content: []byte("first\n"), Mode: 0o644}))
+	must(t, g.makeHold(ref))
+	must(t, unix.Mount("room", room, "tmpfs", 0, "size=90m"))
+	t.Cleanup(func() { _ = unix.Unmount(room, unix.MNT_DETACH) }) // before the node goes
 	must(t, g.Start(t.Context(), ref))
 	in := func(script string) string {
 		t.Helper()
@@ -65,7 +72,17 @@ func TestDisks(t *testing.T) {
 	if got := in("cat /etc/told /root/kept; test ! -e /etc/another; mount /dev/vdb /srv/data; cat /srv/data/file; df -m / | awk 'END { print ($2 > 1500) }'"); got != "second\nkept\ndata\n1" {
 		t.Errorf("after it has booted again: %q", got)
 	}
-	if g.state(t, ref) != observe.Running {
-		t.Errorf("it is %s", g.state(t, ref))
+
+	// The host has no more room: the machine stands still, and goes on when there is some.
+	in("systemd-run -q --unit=fill sh -c \"head -c 100M /dev/zero | tr '\\\\0' x >/srv/data/full; sync\"")
+	for begun := time.Now(); g.state(t, ref) != observe.Frozen; time.Sleep(100 * time.Millisecond) {
+		if time.Since(begun) > 2*time.Minute {
+			t.Fatalf("on a host that is full it is %s", g.state(t, ref))
+		}
+	}
+	must(t, unix.Mount("room", room, "tmpfs", unix.MS_REMOUNT, "size=400m"))
+	must(t, g.Start(t.Context(), ref))
+	if got := in("while systemctl -q is-active fill; do sleep 1; done; sync; stat -c %s /srv/data/full; dmesg | grep -c 'I/O error' || true"); g.state(t, ref) != observe.Running || got != "104857600\n0" {
+		t.Errorf("with room again, it is %s: %q", g.state(t, ref), got)
 	}
 }

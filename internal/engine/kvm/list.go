@@ -9,7 +9,8 @@ import (
 	"orrery/internal/observe"
 )
 
-// List gives the nodes of a site. It starts no process and asks no guest, so that a look at many nodes costs no more than their files.
+// List gives the nodes of a site. It starts no process and asks no guest, so that a look at many nodes costs little more than their files; QEMU is asked only of
+// machines with disks.
 func (e *Engine) List(_ context.Context, site string) ([]observe.Node, error) {
 	return e.Observe(site, e.look)
 }
@@ -23,6 +24,9 @@ func (e *Engine) look(n *observe.Node) {
 	n.State = observe.Running
 	if m.group().Frozen() {
 		n.State = observe.Frozen
+	}
+	if n.State == observe.Running && len(n.VM.Drives()) > 0 && m.starved(context.Background()) {
+		n.State, n.Starved = observe.Frozen, true
 	}
 	_, err := os.Lstat(m.served())
 	n.VHost = err == nil

@@ -36,7 +36,10 @@ func (e *Engine) Start(ctx context.Context, ref engine.Ref) error {
 		return err
 	}
 	if m.running() {
-		return m.thaw()
+		if err := m.thaw(); err != nil || len(r.VM.Drives()) == 0 {
+			return err
+		}
+		return m.feed(ctx)
 	}
 	if err := e.versions().Lacks(ctx); err != nil {
 		return err

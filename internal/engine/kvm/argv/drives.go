@@ -48,10 +48,14 @@ func LimitsOf(d site.Drive) map[string]int64 {
 	return map[string]int64{"bps-read": d.Read, "bps-write": d.Write, "iops-total": d.IOPS}
 }
 
-// What QEMU calls the parts of a disk.
-func DriveID(d site.Drive) string { return "drive-" + d.Name }  // what the guest sees
-func BlockID(d site.Drive) string { return "disk-" + d.Name }   // what is behind it
-func GroupID(d site.Drive) string { return "limits-" + d.Name } // what bounds it
+// DriveID is what QEMU calls what the guest sees of a disk.
+func DriveID(d site.Drive) string { return "drive-" + d.Name }
+
+// BlockID is what it calls what is behind that.
+func BlockID(d site.Drive) string { return "disk-" + d.Name }
+
+// GroupID is what it calls what bounds a disk.
+func GroupID(d site.Drive) string { return "limits-" + d.Name }
 
 // DriveFile is the open file of a disk.
 func DriveFile(d site.Drive) string { return "disk " + d.Name }

@@ -16,6 +16,7 @@ import (
 const (
 	Running = "running"
 	Paused  = "paused"
+	Starved = "io-error"       // the host had no room
 	Awaits  = "inmigrate"      // the state of another machine
 	Sends   = "finish-migrate" // the last of its state
 	Sent    = "postmigrate"    // its state: whoever has got that goes on
