@@ -74,7 +74,7 @@ func TestDisks(t *testing.T) {
 	}
 
 	// The host has no more room: the machine stands still, and goes on when there is some.
-	in("systemd-run -q --unit=fill sh -c \"head -c 100M /dev/zero | tr '\\\\0' x >/srv/data/full; sync\"")
+	in("systemd-run -q --unit=fill sh -c \"head -c 100M /dev/zero | tr '\\\\0' x >/root/full; sync\"")
 	for begun := time.Now(); g.state(t, ref) != observe.Frozen; time.Sleep(100 * time.Millisecond) {
 		if time.Since(begun) > 2*time.Minute {
 			t.Fatalf("on a host that is full it is %s", g.state(t, ref))
@@ -82,7 +82,7 @@ func TestDisks(t *testing.T) {
 	}
 	must(t, unix.Mount("room", room, "tmpfs", unix.MS_REMOUNT, "size=400m"))
 	must(t, g.Start(t.Context(), ref))
-	if got := in("while systemctl -q is-active fill; do sleep 1; done; sync; stat -c %s /srv/data/full; dmesg | grep -c 'I/O error' || true"); g.state(t, ref) != observe.Running || got != "104857600\n0" {
+	if got := in("while systemctl -q is-active fill; do sleep 1; done; sync; stat -c %s /root/full; dmesg | grep -c 'I/O error' || true"); g.state(t, ref) != observe.Running || got != "104857600\n0" {
 		t.Errorf("with room again, it is %s: %q", g.state(t, ref), got)
 	}
 }
