@@ -9,11 +9,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os/exec"
 
 	"github.com/klauspost/compress/zstd"
 	"github.com/pierrec/lz4/v4"
 
 	"orrery/internal/host"
+	"orrery/internal/problem"
 )
 
 // uncompressed gives the kernel that is packed in a bzImage, if QEMU can start it as it is; otherwise the image itself, with which a machine unpacks it
@@ -89,6 +91,9 @@ func decompress(ctx context.Context, packed []byte, most int) ([]byte, error) {
 		from = lz4.NewReader(bytes.NewReader(packed))
 	case bytes.HasPrefix(packed, xzed):
 		// By the program: a kernel is filtered (--x86), which no library of Go can undo.
+		if _, err := exec.LookPath("xz"); err != nil {
+			return nil, problem.New(problem.Unable, "xz is not installed, and the kernel of virtual machines is packed with it").Try("install xz: orrery doctor tells what else this host lacks")
+		}
 		return host.Output(ctx, host.Local{}, host.Command{Args: []string{"xz", "--decompress", "--stdout"}, Stdin: bytes.NewReader(packed)}, most)
 	default:
 		return nil, fmt.Errorf("it is packed in a way that is not known: %x", packed[:min(len(packed), 8)])
