@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 )
 
 // What is bounded is a list that is read from JSON element by element, and only as far as it is in order: what encoding/json makes of `[1,1,1]`, three elements
@@ -15,7 +16,8 @@ type bounded[T any] []T
 // Bounds of a list, far beyond what a backup has.
 const (
 	mostElements = 1 << 18
-	mostElement  = 8 << 20 // bytes of JSON; an extent may have more
+	mostElement  = 8 << 20   // bytes of JSON; an extent may have more
+	mostInMemory = 128 << 20 // bytes that elements take before what they refer to
 )
 
 // UnmarshalJSON reads a list.
@@ -24,6 +26,7 @@ func (l *bounded[T]) UnmarshalJSON(text []byte) error {
 	if string(text) == "null" {
 		return nil
 	}
+	most := min(mostElements, mostInMemory/int(reflect.TypeFor[T]().Size()))
 	d := json.NewDecoder(bytes.NewReader(text))
 	if t, err := d.Token(); err != nil || t != json.Delim('[') {
 		return errors.New("it is no list")
@@ -37,8 +40,8 @@ func (l *bounded[T]) UnmarshalJSON(text []byte) error {
 		if _, extent := any(x).(Extent); !extent && d.InputOffset()-before > mostElement {
 			return fmt.Errorf("one of %d bytes: %w", d.InputOffset()-before, ErrBounds)
 		}
-		if len(*l) >= mostElements {
-			return fmt.Errorf("more than %d in a list: %w", mostElements, ErrBounds)
+		if len(*l) >= most {
+			return fmt.Errorf("more than %d in a list: %w", most, ErrBounds)
 		}
 		*l = append(*l, x)
 	}

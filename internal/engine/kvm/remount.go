@@ -126,10 +126,10 @@ func (s *remounting) standing(r *nodedir.Record) (all []nodedir.Mount, err error
 	return all, nil
 }
 
-// table gives what is mounted in the root of the node: /etc/orrery and volumes.
+// table gives the volumes that are mounted in the root of the node.
 func (s *remounting) table() ([]rootfs.Mounted, error) {
 	all, err := rootfs.MountsOf(strconv.Itoa(s.sharer))
-	return slices.DeleteFunc(all, func(m rootfs.Mounted) bool { return m.At == "/" || m.At == etc }), err
+	return slices.DeleteFunc(all, func(m rootfs.Mounted) bool { return m.At == "/" || m.At == etc || m.At == "/"+hold }), err
 }
 
 // etc is where a node sees what the host tells it.
