@@ -12,7 +12,7 @@ import (
 func NewQEMU(t testing.TB) {
 	t.Helper()
 	Integration(t)
-	at := filepath.Join(State(), "qemu-new")
+	at := filepath.Clean(State()) + "-qemu" // beside the state of hosts, in which there is nothing that strangers may read
 	if out, err := exec.Command(filepath.Join(top(t), "packaging/qemu-new"), at).CombinedOutput(); err != nil {
 		t.Fatalf("packaging/qemu-new: %v\n%s", err, out)
 	}
