@@ -31,7 +31,7 @@ network = "veth"
 [test.wait]
 kind = "command"
 command = '''
-case $ORRERY_SETTING in slow) wait=0.110 ;; *) wait=0.100 ;; esac
+case $ORRERY_SETTING in slow) wait=0.150 ;; *) wait=0.100 ;; esac
 began=$(date +%s%N); sleep $wait; ended=$(date +%s%N)
 echo took $((ended - began))
 '''
