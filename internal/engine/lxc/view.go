@@ -60,7 +60,7 @@ func (s *remounting) views() []view {
 
 // clear takes away what the node shall not see.
 func (s *remounting) clear(v view) error {
-	for deadline := time.Now().Add(100 * time.Millisecond); ; {
+	for deadline := time.Now().Add(2 * time.Second); ; {
 		err := rootfs.InSpace(v.pid, func(table func() ([]rootfs.Mounted, error)) error { return s.unmount(v, table) })
 		if errors.Is(err, os.ErrNotExist) && v.open == nil {
 			return nil // a service that has ended, and its namespace with it
