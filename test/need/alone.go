@@ -1,0 +1,30 @@
+package need
+
+import (
+	"os"
+	"os/exec"
+	"slices"
+	"testing"
+)
+
+// Alone reports whether a test runs in namespaces of its own, where nobody else sees what it mounts and makes. If not, it runs the test there, in those that the options of
+// unshare(1) name. Who is not root is root there, if this machine lets him.
+func Alone(t *testing.T, options ...string) bool {
+	t.Helper()
+	const again = "ORRERY_TEST_ALONE"
+	if os.Getenv(again) == t.Name() {
+		return true
+	}
+	if os.Geteuid() != 0 {
+		options = append(slices.Clone(options), "--user", "--map-root-user")
+		if out, err := exec.Command("unshare", append(slices.Clone(options), "true")...).CombinedOutput(); err != nil {
+			t.Skipf("this machine lets nobody but root have namespaces of his own: %v: %s", err, out)
+		}
+	}
+	cmd := exec.Command("unshare", append(options, os.Args[0], "-test.run", "^"+t.Name()+"$")...)
+	cmd.Env = append(os.Environ(), again+"="+t.Name())
+	if text, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v: %s", err, text)
+	}
+	return false
+}
