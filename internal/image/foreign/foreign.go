@@ -72,7 +72,7 @@ func Inspect(name string, f io.ReaderAt, bytesIn int64) (*Disk, error) {
 	case is && strings.HasSuffix(name, ".raw"):
 		return nil, refuse("call it .qcow2, if that is what it is", "it is called .raw, and begins as a qcow2 image does")
 	case is:
-		return inspectQCow2(f, bytesIn)
+		return inspectQCow2(f, bytesIn, "")
 	case strings.HasSuffix(name, ".qcow2"):
 		return nil, refuse(again, "it is no qcow2 image")
 	case bytesIn < 512 || bytesIn%512 != 0:
@@ -129,7 +129,8 @@ const (
 	encryption      = 0x0537BE77
 )
 
-func inspectQCow2(f io.ReaderAt, bytesIn int64) (*Disk, error) {
+// inspectQCow2 looks at one that has an image of a format under it, by the name Under; "": it has none.
+func inspectQCow2(f io.ReaderAt, bytesIn int64, under string) (*Disk, error) {
 	var h header
 	raw := make([]byte, binary.Size(h))
 	n, err := f.ReadAt(raw, 0)
@@ -152,23 +153,41 @@ func inspectQCow2(f io.ReaderAt, bytesIn int64) (*Disk, error) {
 	default:
 		return nil, refuse(convert, "it is a qcow2 image of version %d", h.Version)
 	}
-	if err := h.alone(); err != nil {
+	if err := h.readable(); err != nil {
+		return nil, err
+	}
+	if err := h.over(f, under); err != nil {
 		return nil, err
 	}
 	if err := h.whole(bytesIn); err != nil {
 		return nil, err
 	}
-	if err := h.extensions(f, bytesIn); err != nil {
+	if err := h.extensions(f, bytesIn, under); err != nil {
 		return nil, err
 	}
 	return &Disk{QCow2, int64(h.Size)}, nil
 }
 
-// alone refuses an image that is more than its file, or not to be read.
-func (h *header) alone() error {
+// over refuses an image that has anything under it but what it is to have.
+func (h *header) over(f io.ReaderAt, under string) error {
+	named := h.BackingOffset != 0 || h.BackingSize != 0
 	switch {
-	case h.BackingOffset != 0 || h.BackingSize != 0:
-		return refuse("make one file of both, where the other is: qemu-img convert -O qcow2 FILE disk.qcow2", "it names a backing file")
+	case !named && under == "":
+		return nil
+	case named && under != "" && h.BackingSize == uint32(len(Under)) && h.BackingOffset < 1<<h.ClusterBits:
+		name := make([]byte, len(Under))
+		if _, err := f.ReadAt(name, int64(h.BackingOffset)); err == nil && string(name) == Under {
+			return nil
+		}
+	case !named:
+		return refuse(again, "it has lost what is under it")
+	}
+	return refuse("make one file of both, where the other is: qemu-img convert -O qcow2 FILE disk.qcow2", "it names a backing file")
+}
+
+// readable refuses an image that has its data elsewhere, or is not to be read.
+func (h *header) readable() error {
+	switch {
 	case h.Incompatible&external != 0:
 		return refuse("make one file of both, where the other is: qemu-img convert -O qcow2 FILE disk.qcow2", "it has its data in another file")
 	case h.Crypt != 0:
@@ -215,8 +234,12 @@ func (h *header) whole(bytesIn int64) error {
 }
 
 // extensions refuses an image that names in one what its features do not say.
-func (h *header) extensions(f io.ReaderAt, bytesIn int64) error {
+func (h *header) extensions(f io.ReaderAt, bytesIn int64, under string) error {
 	at, end := int64(h.Length), min(int64(1)<<h.ClusterBits, bytesIn)
+	if under != "" {
+		end = min(end, int64(h.BackingOffset)) // the name comes after them
+	}
+	known := under == "" // of what format it is what is under it
 	for at+8 <= end {
 		var word [8]byte
 		if _, err := f.ReadAt(word[:], at); err != nil {
@@ -225,11 +248,15 @@ func (h *header) extensions(f io.ReaderAt, bytesIn int64) error {
 		kind, length := binary.BigEndian.Uint32(word[:4]), int64(binary.BigEndian.Uint32(word[4:]))
 		switch kind {
 		case endOfExtensions:
-			return nil
+			at = end
+			continue
 		case dataFile:
 			return refuse(convert, "it has its data in another file")
 		case backingFormat:
-			return refuse(convert, "it names a backing file")
+			if under == "" || !says(f, at+8, length, under) {
+				return refuse(convert, "it names a backing file")
+			}
+			known = true
 		case encryption:
 			return refuse("decrypt it: qemu-img convert", "it is encrypted")
 		}
@@ -238,5 +265,18 @@ func (h *header) extensions(f io.ReaderAt, bytesIn int64) error {
 		}
 		at += 8 + (length+7)/8*8
 	}
+	if !known {
+		return refuse(again, "it does not say of what format it is what is under it")
+	}
 	return nil
+}
+
+// says reports whether that is what is written there.
+func says(f io.ReaderAt, at, length int64, word string) bool {
+	if length != int64(len(word)) {
+		return false
+	}
+	text := make([]byte, length)
+	_, err := f.ReadAt(text, at)
+	return err == nil && string(text) == word
 }

@@ -155,3 +155,51 @@ func TestBlank(t *testing.T) {
 		}
 	}
 }
+
+// over is an image over another, changed as a test wants.
+func over(t testing.TB, format string, change func(image)) []byte {
+	t.Helper()
+	var all image
+	if err := Over(&all, 1<<30, format); err != nil {
+		t.Fatal(err)
+	}
+	if change != nil {
+		change(all)
+	}
+	return all
+}
+
+// TestOver: an image that QEMU goes by names what we have put under it, in its format, and nothing else.
+func TestOver(t *testing.T) {
+	for _, try := range []struct {
+		what    string
+		content []byte
+		format  string
+		refused string
+	}{
+		{"of raw", over(t, Raw, nil), Raw, ""},
+		{"of qcow2", over(t, QCow2, nil), QCow2, ""},
+		{"of another format", over(t, Raw, nil), QCow2, "backing file"},
+		{"a file of the host", over(t, Raw, func(i image) { copy(i[1024:], "/dev/sda     ") }), Raw, "backing file"},
+		{"another set", over(t, Raw, func(i image) { i[1024+len(Under)-1] = '1' }), Raw, "backing file"},
+		{"a longer name", over(t, Raw, func(i image) { i[19]++ }), Raw, "backing file"},
+		{"a name elsewhere", over(t, Raw, func(i image) { i[8] = 1 }), Raw, "backing file"},
+		{"nothing under it", blank(t, nil), Raw, "lost"},
+		{"no format", over(t, Raw, func(i image) { clear(i[112:120]) }), Raw, "what format"},
+		{"data elsewhere", over(t, Raw, func(i image) { i[79] = external }), Raw, "another file"},
+		{"no image", make([]byte, 1024), Raw, "no qcow2"},
+		{"cut short", over(t, Raw, nil)[:80], Raw, "ends in its header"},
+	} {
+		d, err := InspectOver(bytes.NewReader(try.content), int64(len(try.content)), try.format)
+		var refused *Refusal
+		switch {
+		case try.refused == "" && err == nil && *d == Disk{QCow2, 1 << 30}:
+		case try.refused == "" || !errors.As(err, &refused) || !strings.Contains(refused.What, try.refused) || refused.Cure == "":
+			t.Errorf("%s: %v, %v", try.what, d, err)
+		}
+	}
+	content := over(t, Raw, nil)
+	if _, err := Inspect("a.qcow2", bytes.NewReader(content), int64(len(content))); err == nil {
+		t.Error("it is taken as an image of its own")
+	}
+}
