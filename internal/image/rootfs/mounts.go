@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -26,6 +27,7 @@ type Mounted struct {
 	Origin     Origin
 	At         string
 	ReadOnly   bool
+	Kind       string // of file system
 }
 
 // ReadMounts reads a mount table.
@@ -45,9 +47,13 @@ func ReadMounts(table io.Reader) ([]Mounted, error) {
 		if err1 != nil || err2 != nil {
 			return nil, fmt.Errorf("a line of a mount table: %q", line)
 		}
+		kind := ""
+		if dash := slices.Index(fields[6:], "-"); dash >= 0 && len(fields) > 6+dash+1 { // optional fields come before it
+			kind = fields[6+dash+1]
+		}
 		all = append(all, Mounted{
 			ID: id, Parent: parent, Origin: Origin{fields[2], unescape(fields[3])}, At: unescape(fields[4]),
-			ReadOnly: fields[5] == "ro" || strings.HasPrefix(fields[5], "ro,"),
+			ReadOnly: fields[5] == "ro" || strings.HasPrefix(fields[5], "ro,"), Kind: kind,
 		})
 	}
 	return all, nil

@@ -18,9 +18,9 @@ func TestReadMounts(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []Mounted{
-		{23, 1, Origin{"254:0", "/"}, "/", false},
-		{70, 44, Origin{"254:0", "/run/a b"}, `/binds/a\b`, true},
-		{71, 70, Origin{"0:31", "/gone//deleted"}, "/x\ty", false},
+		{23, 1, Origin{"254:0", "/"}, "/", false, "ext4"},
+		{70, 44, Origin{"254:0", "/run/a b"}, `/binds/a\b`, true, "ext4"},
+		{71, 70, Origin{"0:31", "/gone//deleted"}, "/x\ty", false, "btrfs"},
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %+v", got)
