@@ -1,6 +1,8 @@
 package host
 
 import (
+	"context"
+	"errors"
 	"io"
 	"os"
 	"os/exec"
@@ -33,6 +35,36 @@ type Terminal struct {
 type Size struct {
 	Rows    uint16 `json:"rows"`
 	Columns uint16 `json:"columns"`
+}
+
+// Elsewhere lets a command that is to be on a terminal be run at another place, on one that its machine gives it: by where its user sits, or the operator does. It ends when nobody sits
+// there any more.
+func Elsewhere(ctx context.Context, c Command, run func(context.Context, Command, *Terminal) error) error {
+	user := c.Terminal
+	if user == nil {
+		operators, letGo, err := HoldTerminal()
+		if err != nil {
+			return err
+		}
+		defer letGo()
+		user = operators
+	}
+	if term := os.Getenv("TERM"); term != "" {
+		c.Env = append([]string{"TERM=" + term}, c.Env...)
+	}
+	c.Stdin, c.Stdout, c.Stderr = user.Keys, user.Screen, nil
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	over := make(chan struct{})
+	defer close(over)
+	go func() {
+		select {
+		case <-user.Gone:
+			end(errors.New("its terminal has gone"))
+		case <-over:
+		}
+	}()
+	return run(ctx, c, user)
 }
 
 // onTerminal runs a command on a terminal of its own, and carries what is typed and printed between that and where its user sits. The command can do

@@ -1,0 +1,20 @@
+package host
+
+import (
+	"errors"
+	"io"
+)
+
+// A Source is the input of a command, and remembers that the reading of it failed.
+type Source struct {
+	From io.Reader
+	Err  error
+}
+
+func (s *Source) Read(p []byte) (int, error) {
+	n, err := s.From.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		s.Err = err
+	}
+	return n, err
+}
