@@ -4,10 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"orrery/internal/host"
+	"orrery/internal/problem"
 )
 
 // Info is what `xl info` says of a machine, as far as Orrery asks.
@@ -125,3 +129,22 @@ func onClock(word string) (time.Duration, error) {
 	}
 	return all, nil
 }
+
+// Terminal gives the path of the terminal at which Xen's daemon serves the console of a domain. Xenstore, which has it, is Dom0's there: the guest may not write it.
+func Terminal(ctx context.Context, domain string) (string, error) {
+	id, err := Number(ctx, domain)
+	if err != nil {
+		return "", err
+	}
+	said, err := host.Output(ctx, host.Local{Name: "xenstore"}, host.Command{Args: []string{"xenstore-read", fmt.Sprintf("/local/domain/%d/console/tty", id)}}, mostSaid)
+	if err != nil {
+		return "", problem.New(problem.Failed, "xenstore does not say where the console of %s is", domain).Because(err)
+	}
+	path := strings.TrimSpace(string(said))
+	if !terminal.MatchString(path) {
+		return "", unexpected(path)
+	}
+	return path, nil
+}
+
+var terminal = regexp.MustCompile(`^/dev/pts/[0-9]+$`)

@@ -37,8 +37,22 @@ func Program() (string, error) {
 // Lacks says why this machine runs no guests of Xen; nil: it does.
 func Lacks() error { return lacks("/") }
 
+// Dom0 says why this machine has no guests of Xen, neither such as run nor others; nil: it may have some.
+func Dom0() error { return dom0("/") }
+
 // lacks is the same of a machine whose root is elsewhere, in a test.
 func lacks(root string) error {
+	if err := dom0(root); err != nil {
+		return err
+	}
+	if _, err := Program(); err != nil {
+		return err
+	}
+	_, err := DeviceModel()
+	return err
+}
+
+func dom0(root string) error {
 	kind, _ := os.ReadFile(filepath.Join(root, "sys/hypervisor/type"))
 	if strings.TrimSpace(string(kind)) != "xen" {
 		return problem.New(problem.Unable, "this host does not run on Xen").Try("apt-get install xen-system-amd64, and choose Xen when it boots")
@@ -47,11 +61,7 @@ func lacks(root string) error {
 	if !strings.Contains(string(able), "control_d") {
 		return problem.New(problem.Unable, "this host is a guest of Xen and not its Dom0, or /proc/xen is not mounted").Try("run orrery in Dom0; there, systemctl start xen-init-dom0")
 	}
-	if _, err := Program(); err != nil {
-		return err
-	}
-	_, err := DeviceModel()
-	return err
+	return nil
 }
 
 // DeviceModel finds the QEMU that knows Xen. Debian has it in a package of its own.

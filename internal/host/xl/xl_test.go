@@ -85,3 +85,29 @@ func TestAskTooMuch(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// TestTerminal: where a console is, is asked of xenstore, by the number of the domain. What is no terminal there is not opened.
+func TestTerminal(t *testing.T) {
+	fake(t, `[ "$*" = "domid x" ] && echo 7`)
+	dir, _, _ := strings.Cut(os.Getenv("PATH"), ":")
+	says := func(script string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, "xenstore-read"), []byte("#!/bin/sh\n"+script), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	says(`[ "$*" = /local/domain/7/console/tty ] && echo /dev/pts/3`)
+	if path, err := Terminal(t.Context(), "x"); path != "/dev/pts/3" || err != nil {
+		t.Errorf("%q, %v", path, err)
+	}
+	for _, script := range []string{"echo /dev/pts/../sda", "echo", "echo /dev/pts/1; echo x", "exit 1"} {
+		says(script)
+		if path, err := Terminal(t.Context(), "x"); err == nil {
+			t.Errorf("%s: %q", script, path)
+		}
+	}
+	fake(t, "echo x")
+	if path, err := Terminal(t.Context(), "x"); err == nil {
+		t.Errorf("a domain without a number: %q", path)
+	}
+}

@@ -1,0 +1,88 @@
+package xl
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"orrery/internal/visible"
+)
+
+// The file that `xl save` writes begins with this (struct save_file_header of xl.h), and then with what the domain was made from. The rest is libxl's.
+type savedHeader struct {
+	Magic     [32]byte
+	ByteOrder uint32
+	Mandatory uint32
+	Optional  uint32
+	Length    uint32 // of what follows
+}
+
+const (
+	savedMagic = "Xen saved domain, xl format\n \x00 \r"
+	savedOrder = 0x01020304
+)
+
+// What who reads such a file must know (XL_MANDATORY_FLAG_JSON, XL_MANDATORY_FLAG_STREAMv2).
+const (
+	savedJSON = 1 << iota
+	savedStream2
+)
+
+// mostConfig bounds what a file may say that the domain was made from, in bytes.
+const mostConfig = 1 << 20
+
+// ParseSaved tells whose state a file has that `xl save` has written: what that begins with is there, and understood.
+func ParseSaved(in io.Reader) (*Details, error) {
+	bad := errors.New("it is no state that xl has saved")
+	var h savedHeader
+	if err := binary.Read(in, binary.LittleEndian, &h); err != nil || string(h.Magic[:]) != savedMagic {
+		return nil, bad
+	}
+	switch {
+	case h.ByteOrder != savedOrder:
+		return nil, errors.New("it was saved on another kind of machine")
+	case h.Mandatory&^(savedJSON|savedStream2) != 0:
+		return nil, fmt.Errorf("it was saved by a version of xl that is not known (%#x)", h.Mandatory)
+	case h.Mandatory&savedStream2 == 0 || h.Mandatory&savedJSON == 0:
+		return nil, errors.New("it was saved by a version of xl that is too old")
+	case h.Length < 4 || h.Length > mostConfig:
+		return nil, bad
+	}
+	text := make([]byte, h.Length)
+	if _, err := io.ReadFull(in, text); err != nil {
+		return nil, errors.New("it is cut short")
+	}
+	length := binary.LittleEndian.Uint32(text)
+	if length > h.Length-4 {
+		return nil, bad
+	}
+	config := bytes.TrimRight(text[4:4+length], "\x00")
+	all, err := ParseDetails(fmt.Appendf(nil, `{"config":%s}`, config))
+	if err != nil || !json.Valid(config) || len(all) != 1 || all[0].Name == "" {
+		return nil, errors.New("what it says of the domain is not understood")
+	}
+	return &all[0], nil
+}
+
+// Monitor gives the socket at which the QEMU of a domain listens for libxl.
+func Monitor(ctx context.Context, domain string) (string, error) {
+	id, err := Number(ctx, domain)
+	return fmt.Sprintf("/var/run/xen/qmp-libxl-%d", id), err
+}
+
+// Number gives the number that a domain has now.
+func Number(ctx context.Context, domain string) (id int, err error) {
+	text, err := Ask(ctx, "domid", domain)
+	if err != nil {
+		return 0, err
+	}
+	if word := strings.TrimSpace(string(text)); number(word, &id) != nil || id < 0 {
+		return 0, unexpected(visible.Line(word))
+	}
+	return id, nil
+}
