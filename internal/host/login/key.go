@@ -4,12 +4,15 @@ import (
 	"crypto/ed25519"
 	"crypto/rand"
 	"encoding/pem"
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 
 	"golang.org/x/crypto/ssh"
 
 	"orrery/internal/host"
+	"orrery/internal/problem"
 )
 
 // MakeKey makes a pair of keys and gives the private half once it is on disk, in a directory that only root may enter: who has it is known, or let in, by it from then on.
@@ -27,4 +30,20 @@ func MakeKey(path, comment string) ([]byte, error) {
 	}
 	text := pem.EncodeToMemory(block)
 	return text, host.WriteFile(host.File{Path: path, Content: text, Mode: 0o600})
+}
+
+// KeyAt gives the key in a file, which is made if it is not there, and the text of it.
+func KeyAt(path, comment string) (ssh.Signer, []byte, error) {
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && len(text) == 0 {
+		text, err = MakeKey(path, comment)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	key, err := ssh.ParsePrivateKey(text)
+	if err != nil {
+		return nil, nil, problem.New(problem.Failed, "an SSH key cannot be read").At(path).Because(err).Try("put it back from a backup; or remove it, and make the node anew")
+	}
+	return key, text, nil
 }

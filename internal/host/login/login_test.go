@@ -20,6 +20,7 @@ import (
 	"orrery/internal/host"
 	"orrery/internal/host/runnertest"
 	"orrery/internal/problem"
+	"orrery/test/need"
 )
 
 func must(t testing.TB, err error) {
@@ -42,10 +43,7 @@ func key(t testing.TB, path string) ssh.Signer {
 // server runs a real sshd for the user of this test, which answers on standard streams and nowhere else: each connection has its own.
 func server(t *testing.T, more ...string) Door {
 	t.Helper()
-	sshd, err := exec.LookPath("/usr/sbin/sshd")
-	if err != nil {
-		t.Skip("sshd is not installed")
-	}
+	sshd := need.Program(t, "sshd")
 	me, err := user.Current()
 	must(t, err)
 	dir := t.TempDir()
@@ -120,7 +118,7 @@ func TestRunner(t *testing.T) {
 func asRoot(t *testing.T, d Door) Door {
 	t.Helper()
 	if d.User != "root" {
-		t.Skip("who is not root would ask sudo for it")
+		t.Skip("this user is not root, and sudo would ask him for a password")
 	}
 	return d
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,37 +24,9 @@ const linger = 2 * time.Second
 // Run runs a command in the machine.
 func (c *Client) Run(ctx context.Context, cmd host.Command) error {
 	if cmd.TTY {
-		return c.onTerminal(ctx, cmd)
+		return host.Elsewhere(ctx, cmd, c.run)
 	}
 	return c.run(ctx, cmd, nil)
-}
-
-func (c *Client) onTerminal(ctx context.Context, cmd host.Command) error {
-	user := cmd.Terminal
-	if user == nil {
-		operators, letGo, err := host.HoldTerminal()
-		if err != nil {
-			return err
-		}
-		defer letGo()
-		user = operators
-	}
-	if term := os.Getenv("TERM"); term != "" {
-		cmd.Env = append([]string{"TERM=" + term}, cmd.Env...)
-	}
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = user.Keys, user.Screen, nil
-	ctx, end := context.WithCancelCause(ctx)
-	defer end(nil)
-	over := make(chan struct{})
-	defer close(over)
-	go func() {
-		select {
-		case <-user.Gone:
-			end(errors.New("its terminal has gone"))
-		case <-over:
-		}
-	}()
-	return c.run(ctx, cmd, user)
 }
 
 // run is Run, with a terminal if there is one.
@@ -161,9 +132,9 @@ func (s *session) feed(cmd host.Command) (end func() error) {
 	}
 	read := make(chan error, 1)
 	go func() {
-		source := &source{from: cmd.Stdin}
+		source := &host.Source{From: cmd.Stdin}
 		_, _ = io.Copy(s.Channel, source) // else it has ended, and says how
-		read <- source.err
+		read <- source.Err
 		_ = s.CloseWrite()
 	}()
 	return func() error {
@@ -174,20 +145,6 @@ func (s *session) feed(cmd host.Command) (end func() error) {
 			return nil
 		}
 	}
-}
-
-// A source remembers that the reading of it failed.
-type source struct {
-	from io.Reader
-	err  error
-}
-
-func (s *source) Read(p []byte) (int, error) {
-	n, err := s.from.Read(p)
-	if err != nil && !errors.Is(err, io.EOF) {
-		s.err = err
-	}
-	return n, err
 }
 
 // An ear takes what a command prints, and gives it to who wants it.

@@ -1,0 +1,37 @@
+package login
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"orrery/internal/host"
+	"orrery/internal/problem"
+)
+
+// knocking is how long one attempt may take: what came while nobody listened in the machine is lost.
+const knocking = 20 * time.Second
+
+// Knock enters a machine as soon as it lets us in.
+func (d Door) Knock(ctx context.Context) (*Client, error) {
+	for {
+		c, err := d.once(ctx)
+		var not *NotYet
+		var p *problem.Problem
+		switch {
+		case err == nil:
+			return c, nil
+		case errors.As(err, &p) && !errors.As(err, &not):
+			return nil, err
+		}
+		if host.Pause(ctx, time.Second) != nil {
+			return nil, err
+		}
+	}
+}
+
+func (d Door) once(ctx context.Context) (*Client, error) {
+	ctx, cancel := context.WithTimeout(ctx, knocking)
+	defer cancel()
+	return d.Enter(ctx)
+}

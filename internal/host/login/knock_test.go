@@ -1,0 +1,44 @@
+package login
+
+import (
+	"context"
+	"errors"
+	"net"
+	"path/filepath"
+	"testing"
+
+	"orrery/internal/problem"
+)
+
+// TestKnock: who does not answer yet is asked again; one who is somebody else is not.
+func TestKnock(t *testing.T) {
+	d := server(t)
+	dial, tried := d.Dial, 0
+	d.Dial = func(ctx context.Context) (net.Conn, error) {
+		if tried++; tried == 1 {
+			return nil, errors.New("nobody listens")
+		}
+		return dial(ctx)
+	}
+	c, err := d.Knock(t.Context())
+	must(t, err)
+	must(t, c.Close())
+	d.Host = key(t, filepath.Join(t.TempDir(), "another")).PublicKey()
+	was := tried
+	var p *problem.Problem
+	if _, err := d.Knock(t.Context()); !errors.As(err, &p) || tried != was+1 {
+		t.Errorf("after %d attempts: %v", tried-was, err)
+	}
+}
+
+// TestKeyAt: a key is made once.
+func TestKeyAt(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "keys/key")
+	one, text, err := KeyAt(path, "test")
+	must(t, err)
+	other, again, err := KeyAt(path, "test")
+	must(t, err)
+	if string(text) != string(again) || string(one.PublicKey().Marshal()) != string(other.PublicKey().Marshal()) {
+		t.Error("it was made anew")
+	}
+}
