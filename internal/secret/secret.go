@@ -8,6 +8,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -52,6 +53,21 @@ func (k *Keyring) Value(ctx context.Context, name string) (string, error) {
 	k.values[name] = v
 	remember(name, v)
 	return v, nil
+}
+
+// Known gives the values fetched so far, by name.
+func (k *Keyring) Known() map[string]string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return maps.Clone(k.values)
+}
+
+// Keep lets the keyring know a value that somebody else has fetched, so that it is not shown.
+func (k *Keyring) Keep(name, value string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.values[name] = value
+	remember(name, value)
 }
 
 // Also lets the secrets count that the site declares as one of its releases makes it.
