@@ -42,9 +42,12 @@ func (c *checker) imported(n *site.Node) {
 	if !ok || !i.IsDisk() {
 		return
 	}
-	if n.Engine != site.KVM {
+	if !n.Virtual() {
 		c.wrong(at("node", n.Name, "image"), `write engine = "kvm", or another image`, "node %s has the engine %s and cannot boot image %s, which is a disk", n.Name, n.Engine, i.Name)
 		return
+	}
+	if n.Engine == site.Xen {
+		c.importedOnXen(n, i)
 	}
 	if len(n.VM.Drives()) > 0 {
 		c.wrong(at("node", n.Name, "vm"), "take its disks out", "node %s boots image %s, which is its disk, and has no others", n.Name, i.Name)
@@ -60,6 +63,22 @@ func (c *checker) imported(n *site.Node) {
 			c.wrong(at("node", n.Name, "roles"), "give the role to a node whose image is no disk", "node %s boots a disk and sees no volume of the host, such as %s of role %s", n.Name, r.Volumes[0].Name, r.Name)
 		case len(r.Secrets) > 0:
 			c.wrong(at("node", n.Name, "roles"), "give the role to a node whose image is no disk", "node %s boots a disk, on which secret %s of role %s would stay", n.Name, r.Secrets[0].Name, r.Name)
+		}
+	}
+}
+
+// importedOnXen checks what a guest of Xen can have of a disk image: there is no way to it but its network, and no emulated machine that could be of several kinds.
+func (c *checker) importedOnXen(n *site.Node, i *site.Image) {
+	for _, of := range []struct {
+		wrong      bool
+		cure, what string
+	}{
+		{i.Disk().Guest != site.NoGuest, `write guest = "none" for the image, or engine = "kvm" for the node`, "in whose guest nothing can be done from here"},
+		{i.Firmware == site.UEFI, `write firmware = "bios", if the image boots by that, or engine = "kvm"`, "which has no firmware of the kind uefi"},
+		{i.Bus != "", "take it out", "whose disk is on Xen's own bus"},
+	} {
+		if of.wrong {
+			c.wrong(at("node", n.Name, "image"), of.cure, "node %s boots image %s as a guest of Xen, %s", n.Name, i.Name, of.what)
 		}
 	}
 }
