@@ -1,0 +1,326 @@
+package reach
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"orrery/internal/host/login"
+	"orrery/internal/problem"
+
+	"golang.org/x/crypto/ssh"
+)
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// limit is how long something may take, on a busy machine, that takes no time.
+const limit = time.Minute
+
+// A bench has a host whose ssh is a program of ours: what it is told to run is run here, with other programs in its way.
+type bench struct {
+	*testing.T
+	bin, state string
+	arms       *Arms
+}
+
+func newBench(t *testing.T) *bench {
+	t.Helper()
+	b := &bench{T: t, bin: t.TempDir(), state: filepath.Join(t.TempDir(), "state")}
+	b.program("ssh", `for a; do last=$a; done; echo "$@" > `+b.bin+`/called; exec sh -c "$last"`)
+	b.program("id", "echo 0")
+	b.program("far", `read word; echo "$word, $*, $(dirname "$0")"; cat`)
+	b.arms = &Arms{Self: filepath.Join(b.bin, "far")}
+	t.Setenv("PATH", b.bin+":"+os.Getenv("PATH"))
+	t.Setenv("ORRERY_STATE", b.state)
+	return b
+}
+
+func (b *bench) program(name, text string) {
+	b.Helper()
+	must(b, os.WriteFile(filepath.Join(b.bin, name), []byte("#!/bin/sh\n"+text+"\n"), 0o755))
+}
+
+func (b *bench) dial() (*Line, error) {
+	b.Helper()
+	ctx, cancel := context.WithTimeout(b.Context(), limit)
+	defer cancel()
+	l, err := Far{"sv2", "ops@10.8.1.2:2222"}.Dial(ctx, b.arms, "host-helper", "--now")
+	if err == nil {
+		b.Cleanup(func() { _ = l.Close() })
+	}
+	return l, err
+}
+
+// wants says what an error must be.
+func wants(t *testing.T, err error, kind problem.Kind, words ...string) {
+	t.Helper()
+	if err == nil || problem.Exit(err) != int(kind) {
+		t.Fatalf("status %d: %v", problem.Exit(err), err)
+	}
+	for _, w := range append(words, "sv2") {
+		if !strings.Contains(err.Error(), w) {
+			t.Errorf("%q is not in: %v", w, err)
+		}
+	}
+}
+
+// answered says something to the program over there, and gives what it answers.
+func answered(t *testing.T, l *Line) string {
+	t.Helper()
+	_, err := io.WriteString(l, "hello\n")
+	must(t, err)
+	line, err := bufio.NewReader(l).ReadString('\n')
+	must(t, err)
+	return strings.TrimSpace(line)
+}
+
+// TestDial: the program is brought to a host once, and started there with its arguments. Whatever a login prints before is no matter.
+func TestDial(t *testing.T) {
+	b := newBench(t)
+	b.program("ssh", `for a; do last=$a; done; echo "$@" > `+b.bin+`/called; echo Welcome; printf "orrery-host\nno end"; exec sh -c "$last"`)
+	l, err := b.dial()
+	must(t, err)
+	self, err := os.ReadFile(b.arms.Self)
+	must(t, err)
+	if l.Pushed != int64(len(self)) {
+		t.Errorf("%d bytes were sent of %d", l.Pushed, len(self))
+	}
+	arms, err := b.arms.all()
+	must(t, err)
+	dir := filepath.Join(b.state, "helper", arms[0].digest)
+	if got, want := answered(t, l), "hello, host-helper --now, "+dir; got != want {
+		t.Errorf("it answers %q, not %q", got, want)
+	}
+	must(t, l.Close())
+	<-l.ended
+	called, err := os.ReadFile(filepath.Join(b.bin, "called"))
+	must(t, err)
+	for _, want := range []string{"BatchMode=yes", "ControlMaster=no", "ServerAliveInterval=3", "-l ops -p 2222 -- 10.8.1.2 exec /bin/sh -c"} {
+		if !strings.Contains(string(called), want) {
+			t.Errorf("%q is not in: ssh %s", want, called)
+		}
+	}
+	l, err = b.dial()
+	must(t, err)
+	if l.Pushed != 0 {
+		t.Errorf("%d bytes were sent again", l.Pushed)
+	}
+	if got := answered(t, l); !strings.HasPrefix(got, "hello, host-helper") {
+		t.Errorf("it answers %q", got)
+	}
+	left, err := os.ReadDir(filepath.Join(b.state, "helper"))
+	must(t, err)
+	if len(left) != 1 {
+		t.Errorf("left are %v", left)
+	}
+}
+
+// TestQuoting: what a login shell gets has nothing in it that one of them takes for its own, as csh and fish would.
+func TestQuoting(t *testing.T) {
+	for what, script := range map[string]string{"ascent": ascent, "entry": entry} {
+		if i := strings.IndexAny(script, "'!\n"); i >= 0 {
+			t.Errorf("%s has %q: …%s", what, script[i], script[max(0, i-20):i])
+		}
+	}
+	for _, shell := range []string{"bash", "dash", "zsh", "fish", "csh", "tcsh", "ksh"} {
+		path, err := exec.LookPath(shell)
+		if err != nil {
+			continue
+		}
+		b := newBench(t)
+		b.program("ssh", `for a; do last=$a; done; exec `+path+` -c "$last"`)
+		l, err := b.dial()
+		must(t, err)
+		if got := answered(t, l); !strings.HasPrefix(got, "hello, host-helper --now") {
+			t.Errorf("%s: it answers %q", shell, got)
+		}
+	}
+}
+
+// TestRefused: whatever keeps the program from being started on a host is told with the host and the cure.
+func TestRefused(t *testing.T) {
+	fails := func(words string) func(*bench) {
+		return func(b *bench) { b.program("ssh", `echo "`+words+`" >&2; exit 255`) }
+	}
+	for name, c := range map[string]struct {
+		when  func(*bench)
+		kind  problem.Kind
+		words []string
+	}{
+		"unknown key":   {fails("Host key verification failed."), problem.Unable, []string{"not known", "ssh -p 2222 ops@10.8.1.2", "fingerprint"}},
+		"another key":   {fails("@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @\nHost key verification failed."), problem.Unable, []string{"somebody else answers", "ssh-keygen -R"}},
+		"refused login": {fails("ops@10.8.1.2: Permission denied (publickey)."), problem.Unable, []string{"refuses the login", "authorized_keys"}},
+		"no server":     {fails("ssh: connect to host 10.8.1.2 port 2222: Connection refused"), problem.Failed, []string{"no SSH server"}},
+		"nobody":        {fails("ssh: connect to host 10.8.1.2 port 2222: Connection timed out"), problem.Failed, []string{"nobody answers"}},
+		"name":          {fails("ssh: Could not resolve hostname sv2: Name or service not known"), problem.Failed, []string{"name is not known"}},
+		"stall":         {fails("Timeout, server 10.8.1.2 not responding."), problem.Failed, []string{"stalls"}},
+		"something":     {fails("kex_exchange_identification: read: Connection reset by peer"), problem.Failed, []string{"Connection reset by peer", "ssh -p 2222"}},
+		"no sudo": {func(b *bench) {
+			b.program("id", "echo 1000")
+			b.program("sudo", "echo 'sudo: a password is required' >&2; exit 1")
+		}, problem.Unable, []string{"a password is required", "NOPASSWD"}},
+		"architecture": {func(b *bench) { b.program("uname", "echo riscv64") }, problem.Unable, []string{"riscv64", "make dist"}},
+		"full disk": {func(b *bench) {
+			b.program("head", "echo 'head: write error: No space left on device' >&2; exit 1")
+		}, problem.Unable, []string{"disk is full", "make room"}},
+		"damaged": {func(b *bench) { b.program("sha256sum", "echo 0000  -") }, problem.Failed, []string{"what came is not what was sent"}},
+		"open directory": {func(b *bench) {
+			must(b, os.MkdirAll(filepath.Join(b.state, "helper"), 0o755))
+			must(b, os.Chmod(filepath.Join(b.state, "helper"), 0o777))
+		}, problem.Unable, []string{"others than root may write", "chmod"}},
+		"no directory": {func(b *bench) {
+			must(b, os.MkdirAll(b.state, 0o755))
+			must(b, os.WriteFile(filepath.Join(b.state, "helper"), nil, 0o644))
+		}, problem.Failed, []string{"cannot be put there"}},
+		"noise": {func(b *bench) { b.program("ssh", "exec yes") }, problem.Failed, []string{"prints much"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			c.when(b)
+			l, err := b.dial()
+			if err == nil {
+				t.Fatal("it was reached", l)
+			}
+			wants(t, err, c.kind, c.words...)
+			if left, _ := filepath.Glob(filepath.Join(b.state, "helper", ".*")); len(left) > 0 {
+				t.Errorf("left are %v", left)
+			}
+		})
+	}
+}
+
+// TestSudo: who is not root becomes so without a question.
+func TestSudo(t *testing.T) {
+	b := newBench(t)
+	b.program("id", "echo 1000")
+	b.program("sudo", `[ "$1" = -n ] || exit 1; shift; [ "$1" != -- ] || shift; echo "$1" >> `+b.bin+`/raised; exec "$@"`)
+	l, err := b.dial()
+	must(t, err)
+	answered(t, l)
+	raised, err := os.ReadFile(filepath.Join(b.bin, "raised"))
+	must(t, err)
+	if string(raised) != "true\n/bin/sh\n" {
+		t.Errorf("as root were run %q", raised)
+	}
+}
+
+// TestGivenUp: nobody waits for a host longer than he wants to.
+func TestGivenUp(t *testing.T) {
+	b := newBench(t)
+	b.program("ssh", "exec sleep 1000")
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	_, err := Far{"sv2", "10.8.1.2"}.Dial(ctx, b.arms)
+	wants(t, err, problem.Failed, "was not reached")
+}
+
+func TestParts(t *testing.T) {
+	for address, want := range map[string]string{
+		"sv2": " sv2 ", "ops@sv2": "ops sv2 ", "ops@10.8.1.2:2222": "ops 10.8.1.2 2222", "[fe80::1]:22": " fe80::1 22", "root@[fe80::1]": "root fe80::1 ",
+	} {
+		user, name, port := Far{Address: address}.parts()
+		if got := user + " " + name + " " + port; got != want {
+			t.Errorf("%s: %q", address, got)
+		}
+	}
+}
+
+// sshd lets the system's ssh reach a real sshd for the user of this test, which answers on standard streams and nowhere else.
+func sshd(t *testing.T) (b *bench, dir string) {
+	t.Helper()
+	for _, p := range []string{"/usr/sbin/sshd", "/usr/bin/ssh"} {
+		if _, err := os.Stat(p); err != nil {
+			t.Skip(p + " is not installed")
+		}
+	}
+	b = newBench(t)
+	b.program("sudo", `shift; [ "$1" != -- ] || shift; exec "$@"`)
+	me, err := user.Current()
+	must(t, err)
+	dir = t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	for _, name := range []string{"mine", "host"} {
+		text, err := login.MakeKey(at(name), "test")
+		must(t, err)
+		key, err := ssh.ParsePrivateKey(text)
+		must(t, err)
+		line := string(ssh.MarshalAuthorizedKey(key.PublicKey()))
+		must(t, os.WriteFile(at(name+".line"), []byte(line), 0o600))
+		must(t, os.WriteFile(at(name+".known"), []byte("sv2 "+line), 0o600))
+	}
+	settings := fmt.Sprintf("HostKey %s\nAuthorizedKeysFile %s\nStrictModes no\nUsePAM no\nPermitRootLogin yes\nPidFile none\nSetEnv ORRERY_STATE=%s PATH=%s:/usr/bin:/bin\n",
+		at("host"), at("mine.line"), b.state, b.bin)
+	must(t, os.WriteFile(at("sshd_config"), []byte(settings), 0o600))
+	b.program("serve", `[ "$(/usr/bin/id -u)" != 0 ] || mkdir -p /run/sshd; exec /usr/sbin/sshd -i -f `+at("sshd_config"))
+	client := fmt.Sprintf("Host sv2\nUser %s\nIdentityFile %s\nIdentitiesOnly yes\nUserKnownHostsFile %s\nGlobalKnownHostsFile none\nProxyCommand %s/serve\n",
+		me.Username, at("mine"), at("host.known"), b.bin)
+	must(t, os.WriteFile(at("config"), []byte(client), 0o600))
+	b.program("ssh", "exec /usr/bin/ssh -F "+at("config")+` "$@"`)
+	return b, dir
+}
+
+func (b *bench) enter() (*Line, error) {
+	b.Helper()
+	ctx, cancel := context.WithTimeout(b.Context(), limit)
+	defer cancel()
+	l, err := Far{"sv2", "sv2"}.Dial(ctx, b.arms, "host-helper")
+	if err == nil {
+		b.Cleanup(func() { _ = l.Close() })
+	}
+	return l, err
+}
+
+// TestSSH: the system's ssh and a real sshd.
+func TestSSH(t *testing.T) {
+	b, _ := sshd(t)
+	// More than pipes and windows hold.
+	must(t, os.WriteFile(filepath.Join(b.bin, "far"), []byte("#!/bin/sh\nread word; echo \"$word, $*\"; exec cat\n#"+strings.Repeat("x", 8<<20)), 0o755))
+	for _, pushed := range []bool{true, false} {
+		l, err := b.enter()
+		must(t, err)
+		if (l.Pushed > 0) != pushed {
+			t.Errorf("%d bytes were sent", l.Pushed)
+		}
+		if got := answered(t, l); got != "hello, host-helper" {
+			t.Errorf("it answers %q", got)
+		}
+		must(t, l.Close())
+		<-l.ended
+	}
+}
+
+// TestSSHRefuses: what the system's ssh says where it does not get in is understood.
+func TestSSHRefuses(t *testing.T) {
+	for name, c := range map[string]struct {
+		when func(b *bench, dir string)
+		word string
+	}{
+		"unknown key": {func(_ *bench, dir string) { must(t, os.WriteFile(filepath.Join(dir, "host.known"), nil, 0o600)) }, "is not known on this machine"},
+		"another key": {func(_ *bench, dir string) {
+			text, err := os.ReadFile(filepath.Join(dir, "mine.known"))
+			must(t, err)
+			must(t, os.WriteFile(filepath.Join(dir, "host.known"), text, 0o600))
+		}, "somebody else answers"},
+		"refused login": {func(_ *bench, dir string) { must(t, os.WriteFile(filepath.Join(dir, "mine.line"), nil, 0o600)) }, "refuses the login"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b, dir := sshd(t)
+			c.when(b, dir)
+			_, err := b.enter()
+			wants(t, err, problem.Unable, c.word)
+		})
+	}
+}
