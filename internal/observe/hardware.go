@@ -11,6 +11,8 @@ type Hugepages struct {
 type Numa struct {
 	ID     int    `json:"id"`
 	Online string `json:"online"` // processors, as the kernel lists them: "0-3,8"
+
+	Hugepages []Hugepages `json:"hugepages,omitempty"` // those of a host that are here
 }
 
 // A Function is one of the PCI bus.
@@ -20,4 +22,10 @@ type Function struct {
 	Group   string `json:"group,omitempty"` // with whose others it reaches the same memory; "": no IOMMU is before it
 	Bridge  bool   `json:"bridge,omitempty"`
 	Holder  string `json:"holder,omitempty"` // SITE/ID of the node it is lent to
+}
+
+// A Pool is memory for virtual machines that is none of the host's own, in bytes: on a Dom0 of Xen, what Xen has.
+type Pool struct {
+	Total int64 `json:"total"`
+	Free  int64 `json:"free"`
 }

@@ -21,6 +21,7 @@ const (
 // A Host is what is on a host of one site's doing.
 type Host struct {
 	Name     string            `json:"name"`
+	Unknown  bool              `json:"unknown,omitempty"` // nothing is known of it: it does not answer, or was left out; that is not to say that nothing is there
 	Cpus     int               `json:"cpus"`
 	Online   string            `json:"online,omitempty"` // processors, as the kernel lists them: "0-3,8"; "": not known
 	Memory   int64             `json:"memory"`           // bytes
@@ -46,10 +47,12 @@ type Capabilities struct {
 	MoveNIC    bool `json:"move_nic"`    // an interface of a running node can be moved to another bridge
 	Remount    bool `json:"remount"`     // the volumes that a running node sees can be changed
 	PlugDisk   bool `json:"plug_disk"`   // a disk can come to a running node and leave it
+	PlugNIC    bool `json:"plug_nic"`    // an interface can
 	Keep       bool `json:"keep"`        // a node that is replaced can come back
 
 	Models []string `json:"models,omitempty"` // of processors that its virtual machines can have; none: nobody has asked
 	Accel  string   `json:"accel,omitempty"`  // what runs the engine's virtual machines: KVM or TCG; "": its nodes are none
+	Pool   *Pool    `json:"pool,omitempty"`   // of memory, that its virtual machines have in place of the host's; nil: there is none, or nobody has asked
 	Unable Lack     `json:"unable,omitzero"`  // why the engine can run no node on this host; the zero Lack: it can
 	Stuck  Lack     `json:"stuck,omitzero"`   // why a virtual machine that runs cannot go on in other programs of this host; the zero Lack: it can
 }
@@ -79,6 +82,7 @@ type Node struct {
 	VHost      bool      `json:"vhost,omitempty"`    // its network cards are served by the host's kernel, and not by QEMU
 	Starved    bool      `json:"starved,omitempty"`  // it is frozen because its host had no room for what it wrote to a disk
 	Outdated   []string  `json:"outdated,omitempty"` // programs that run it and have been replaced on the host since it was started
+	Doubt      []string  `json:"doubt,omitempty"`    // networks of which nobody knows whether it has the interface: a run that plugged or unplugged it was killed
 	Drift      []Drift   `json:"drift,omitempty"`    // what is no longer as it was made, if somebody looked
 }
 

@@ -96,35 +96,71 @@ func companions(h *observe.Host, of observe.Function, got []string) (all []strin
 	return all
 }
 
-// paged wants that a host has the large pages free that its machines are to be in. Those that they are in already are theirs.
+// paged wants that a host has the large pages free that its machines are to be in, of the node of its memory that they are to be on before those anywhere.
 func paged(h *observe.Host, nodes []*site.Node) error {
-	there := found(h)
+	for _, m := range h.Numa {
+		for _, pages := range m.Hugepages {
+			p := pool{Hugepages: pages, numa: &m.ID, of: fmt.Sprintf("NUMA node %d of host %s", m.ID, h.Name)}
+			if err := p.holds(h, nodes); err != nil {
+				return err
+			}
+		}
+	}
 	for _, pages := range h.Hugepages {
-		free, wants, short := pages.Free, int64(0), ""
-		for _, n := range nodes {
-			if has := there[n.Name]; has != nil && has.Runs() && has.VM.Hugepages == pages.Size {
-				free += has.Limits.Memory / pages.Size
-			}
+		if err := (pool{Hugepages: pages, of: "host " + h.Name}).holds(h, nodes); err != nil {
+			return err
 		}
-		for _, n := range nodes {
-			if n.Virtual() && n.VM.Hugepages == pages.Size {
-				wants += n.Limits.Memory / pages.Size
-				if wants > free && short == "" {
-					short = n.Name
-				}
-			}
-		}
-		if short == "" {
-			continue
-		}
-		total := pages.Total + wants - free
-		p := problem.New(problem.Unable, "node %s is to be in pages of %d MiB, of which host %s has %d of %d free; %d are needed", short, pages.Size>>20, h.Name, free, pages.Total, wants)
-		if pages.Size == 2<<20 {
-			return p.Try("sysctl vm.nr_hugepages=%d", total)
-		}
-		return p.Try("hugepagesz=%dG hugepages=%d on the kernel's command line", pages.Size>>30, total)
 	}
 	return nil
+}
+
+// pool is large pages of one size: those of a node of a host's memory or, if numa is nil, all that it has.
+type pool struct {
+	observe.Hugepages
+	numa *int
+	of   string
+}
+
+// serves reports whether the memory of a machine has to be in these pages.
+func (p pool) serves(v *site.VM) bool {
+	return v.Hugepages == p.Size && (p.numa == nil || v.Numa != nil && *v.Numa == *p.numa)
+}
+
+// holds wants that these pages are enough for machines. Those that they are in already are theirs.
+func (p pool) holds(h *observe.Host, nodes []*site.Node) error {
+	there := found(h)
+	free, wants, short := p.Free, int64(0), ""
+	for _, n := range nodes {
+		if has := there[n.Name]; has != nil && has.Runs() && p.serves(&has.VM) {
+			free += has.Limits.Memory / p.Size
+		}
+	}
+	for _, n := range nodes {
+		if n.Virtual() && p.serves(&n.VM) {
+			wants += n.Limits.Memory / p.Size
+			if wants > free && short == "" {
+				short = n.Name
+			}
+		}
+	}
+	if short == "" {
+		return nil
+	}
+	return problem.New(problem.Unable, "node %s is to be in pages of %d MiB, of which %s has %d of %d free; %d are needed", short, p.Size>>20, p.of, free, p.Total, wants).
+		Try("%s", p.cure(p.Total+wants-free))
+}
+
+// cure is how an operator sets so many pages aside. The smaller ones, the kernel finds while it runs.
+func (p pool) cure(total int64) string {
+	switch small := p.Size == 2<<20; {
+	case small && p.numa == nil:
+		return fmt.Sprintf("sysctl vm.nr_hugepages=%d", total)
+	case small:
+		return fmt.Sprintf("echo %d >/sys/devices/system/node/node%d/hugepages/hugepages-2048kB/nr_hugepages", total, *p.numa)
+	case p.numa == nil:
+		return fmt.Sprintf("hugepagesz=%dG hugepages=%d on the kernel's command line", p.Size>>30, total)
+	}
+	return fmt.Sprintf("hugepagesz=%dG hugepages=%d:%d on the kernel's command line", p.Size>>30, *p.numa, total)
 }
 
 // crowd warns of virtual machines that have more processors than their host.

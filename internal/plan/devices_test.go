@@ -20,6 +20,9 @@ func TestEquipped(t *testing.T) {
 	memory := func(id int, pin string) func(*site.Node) {
 		return with(func(n *site.Node) { n.VM.Numa, n.Limits.Pin = &id, pin })
 	}
+	pagesOf := func(id int) func(*site.Node) {
+		return with(func(n *site.Node) { n.VM.Numa, n.VM.Hugepages, n.Limits.Memory = &id, 1<<30, 1<<30 })
+	}
 	pages := func(size int64) func(*site.Node) { return with(func(n *site.Node) { n.VM.Hugepages = size }) }
 	for _, c := range []struct {
 		name string
@@ -33,6 +36,9 @@ func TestEquipped(t *testing.T) {
 
 		{"large pages", pages(1 << 30), 0, ""},
 		{"too few", pages(2 << 20), problem.Unable, "node portal is to be in pages of 2 MiB, of which host sv1 has 3 of 512 free; 256 are needed (sysctl vm.nr_hugepages=765)"},
+
+		{"large pages beside", pagesOf(1), 0, ""},
+		{"too few beside", pagesOf(0), problem.Unable, "of which NUMA node 0 of host sv1 has 0 of 2 free; 1 are needed (hugepagesz=1G hugepages=0:3 on the kernel's command line)"},
 
 		{"memory beside", memory(1, ""), 0, ""},
 		{"pinned beside", memory(1, "2"), 0, ""},
@@ -54,7 +60,10 @@ func TestEquipped(t *testing.T) {
 		hosts := []observe.Host{{
 			Name: "sv1", Cpus: 3, Online: "0-2", Memory: 1 << 40, Engines: map[string]observe.Capabilities{"fake": {Keep: true}, site.KVM: able},
 			Hugepages: []observe.Hugepages{{Size: 2 << 20, Total: 512, Free: 3}, {Size: 1 << 30, Total: 4, Free: 4}},
-			Numa:      []observe.Numa{{ID: 0, Online: "0-1"}, {ID: 1, Online: "2"}},
+			Numa: []observe.Numa{
+				{ID: 0, Online: "0-1", Hugepages: []observe.Hugepages{{Size: 1 << 30, Total: 2}}},
+				{ID: 1, Online: "2", Hugepages: []observe.Hugepages{{Size: 1 << 30, Total: 2, Free: 2}}},
+			},
 			Functions: []observe.Function{
 				{Address: "0000:00:1c.0", Bridge: true, Driver: "pcieport", Group: "1"}, {Address: "0000:03:00.0", Driver: "e1000e", Group: "1"},
 				{Address: "0000:04:00.0", Driver: "igb", Group: "2"}, {Address: "0000:04:00.1", Driver: "nvme", Group: "2"}, {Address: "0000:04:00.2", Group: "2"},
@@ -65,13 +74,8 @@ func TestEquipped(t *testing.T) {
 		if c.name == "its own" {
 			hosts[0].Functions[7].Holder = s.Key() + "/" + strconv.Itoa(s.Nodes[3].FullID())
 		}
-		_, err := plan.Up(s, hosts, plan.Goal{})
-		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want) || problem.Exit(err) != int(c.exit)) {
-			t.Errorf("%s: %v", c.name, err)
-		}
-		if _, err := plan.Up(s, hosts, plan.Goal{Nodes: map[string]bool{"db": true}}); err != nil {
-			t.Errorf("%s: it keeps another node from being brought up: %v", c.name, err)
-		}
+		wantUp(t, c.name, s, hosts, plan.Goal{}, c.exit, c.want)
+		wantUp(t, c.name+": another node", s, hosts, plan.Goal{Nodes: map[string]bool{"db": true}}, 0, "")
 	}
 }
 
@@ -87,6 +91,26 @@ func TestPagesOfItsOwn(t *testing.T) {
 	has.VM.Hugepages = 2 << 20
 	hosts[0].Hugepages = []observe.Hugepages{{Size: 2 << 20, Total: 256}}
 	if p, err := plan.Up(s, hosts, plan.Goal{}); err != nil || !p.Empty() {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestPagesElsewhere: pages that a machine has on one node of a host's memory do not help it on another.
+func TestPagesElsewhere(t *testing.T) {
+	f := newFleet("sv1")
+	s := observatory()
+	virtual(&s.Nodes[3])
+	f.reach(t, s)
+	here, there := 0, 1
+	s.Nodes[3].VM.Hugepages, s.Nodes[3].VM.Numa = 2<<20, &there
+	hosts := f.observe()
+	has, _ := hosts[0].Node("portal")
+	has.VM.Hugepages, has.VM.Numa = 2<<20, &here
+	all := []observe.Hugepages{{Size: 2 << 20, Total: 256}}
+	none := []observe.Hugepages{{Size: 2 << 20}}
+	hosts[0].Hugepages, hosts[0].Numa = all, []observe.Numa{{ID: 0, Online: "0", Hugepages: all}, {ID: 1, Online: "1", Hugepages: none}}
+	const want = "of which NUMA node 1 of host sv1 has 0 of 0 free; 256 are needed (echo 256 >/sys/devices/system/node/node1/hugepages/hugepages-2048kB/nr_hugepages)"
+	if _, err := plan.Up(s, hosts, plan.Goal{}); problem.Exit(err) != int(problem.Unable) || !strings.Contains(err.Error(), want) {
 		t.Errorf("%v", err)
 	}
 }

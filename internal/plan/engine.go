@@ -1,7 +1,10 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
+	"slices"
 
 	"orrery/internal/observe"
 	"orrery/internal/phrase"
@@ -25,9 +28,37 @@ func able(h *observe.Host, node, engine string) error {
 
 // roomy wants that a host has the memory of a virtual machine, which gets all of it.
 func roomy(n *site.Node, h *observe.Host) error {
-	if n.Virtual() && h.Memory > 0 && n.Limits.Memory > h.Memory {
+	if n.Virtual() && h.Engines[n.Engine].Pool == nil && h.Memory > 0 && n.Limits.Memory > h.Memory {
 		return problem.New(problem.Mistake, "node %s is a virtual machine with %d MiB of memory, but host %s has %d MiB", n.Name, n.Limits.Memory>>20, h.Name, h.Memory>>20).
 			At("site.toml").Try("lower its memory, or put it on another host")
+	}
+	return nil
+}
+
+// pooled wants that a pool of memory, such as Xen has, is enough for all nodes of an engine. What those that run have already is theirs.
+func pooled(h *observe.Host, nodes []*site.Node) error {
+	there := found(h)
+	for _, engine := range slices.Sorted(maps.Keys(h.Engines)) {
+		pool := h.Engines[engine].Pool
+		if pool == nil {
+			continue
+		}
+		free, wants := pool.Free, int64(0)
+		for _, n := range nodes {
+			if has := there[n.Name]; has != nil && has.Engine == engine && has.Runs() {
+				free += cmp.Or(has.Limits.Memory, int64(site.DefaultVMMemory))
+			}
+		}
+		for _, n := range nodes {
+			if n.Engine != engine {
+				continue
+			}
+			memory := cmp.Or(n.Limits.Memory, int64(site.DefaultVMMemory))
+			if wants += memory; wants > free {
+				return problem.New(problem.Unable, "there is no room for node %s, which is to have %d MiB: of the %d MiB that the engine %s has on host %s, %d are free; %d are needed", n.Name,
+					memory>>20, pool.Total>>20, engine, h.Name, free>>20, wants>>20).Try("lower its memory, stop other guests, or give Dom0 less: xl mem-set 0, or dom0_mem= on Xen's command line")
+			}
+		}
 	}
 	return nil
 }

@@ -85,13 +85,48 @@ func TestUnable(t *testing.T) {
 		s := observatory()
 		c.edit(&s.Nodes[3])
 		hosts := []observe.Host{{Name: "sv1", Cpus: 3, Memory: 1 << 40, Engines: c.engines}}
-		_, err := plan.Up(s, hosts, plan.Goal{})
-		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want) || problem.Exit(err) != int(c.exit)) {
-			t.Errorf("%s: %v", c.name, err)
+		wantUp(t, c.name, s, hosts, plan.Goal{}, c.exit, c.want)
+		wantUp(t, c.name+": another node", s, hosts, plan.Goal{Nodes: map[string]bool{"db": true}}, 0, "")
+	}
+}
+
+// wantUp wants that what a goal says of a site can be brought up, or that a problem says why not.
+func wantUp(t *testing.T, name string, s *site.Site, hosts []observe.Host, goal plan.Goal, exit problem.Kind, want string) {
+	t.Helper()
+	_, err := plan.Up(s, hosts, goal)
+	if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want) || problem.Exit(err) != int(exit)) {
+		t.Errorf("%s: %v", name, err)
+	}
+}
+
+// TestPooled: a Dom0 knows its own memory; what guests of Xen can have is Xen's. What those that run have is theirs, and no other engine's nodes need any of it.
+func TestPooled(t *testing.T) {
+	const mib = 1 << 20
+	for _, c := range []struct {
+		name       string
+		free, wish int64
+		runs       bool
+		want       string
+	}{
+		{"enough", 1024, 1024, false, ""},
+		{"more than Dom0 has", 4096, 4000, false, ""},
+		{"too little", 1000, 1024, false, "there is no room for node portal, which is to have 1024 MiB: of the 8192 MiB that the engine xen has on host sv1, 1000 are free; 1024 are needed (lower its memory"},
+		{"its own", 0, 1024, true, ""},
+		{"grown", 100, 2048, true, "1124 are free; 2048 are needed"},
+		{"unsaid", 400, 0, false, "which is to have 512 MiB"},
+	} {
+		s := observatory()
+		virtual(&s.Nodes[3])
+		s.Nodes[3].Engine = site.Xen
+		s.Nodes[3].Limits.Memory = c.wish * mib
+		able := observe.Capabilities{Keep: true, Pool: &observe.Pool{Total: 8192 * mib, Free: c.free * mib}}
+		h := observe.Host{Name: "sv1", Cpus: 3, Memory: 512 * mib, Engines: map[string]observe.Capabilities{"fake": {Keep: true}, site.Xen: able}}
+		if c.runs {
+			n := observe.Node{State: observe.Running}
+			n.Site, n.Name, n.Engine, n.Limits.Memory = s.Key(), s.Nodes[3].Name, site.Xen, 1024*mib
+			h.Nodes = append(h.Nodes, n)
 		}
-		if _, err := plan.Up(s, hosts, plan.Goal{Nodes: map[string]bool{"db": true}}); err != nil {
-			t.Errorf("%s: it keeps another node from being brought up: %v", c.name, err)
-		}
+		wantUp(t, c.name, s, []observe.Host{h}, plan.Goal{}, problem.Unable, c.want)
 	}
 }
 

@@ -51,11 +51,26 @@ func (d *draft) stop(h *observe.Host, n *observe.Node, why string, needs ...int)
 
 // stops notes what a node sets free when it stops.
 func (d *draft) stops(h *observe.Host, n *spec.Node, step int) {
+	d.leaves(h, n, n.NICs, step)
+}
+
+// leaves notes what a node sets free when some of its interfaces go, with its place on their networks.
+func (d *draft) leaves(h *observe.Host, n *spec.Node, nics []spec.NIC, step int) {
 	d.frees[placeClaim(h.Name, n)] = step
-	for _, nic := range n.NICs {
+	for _, nic := range nics {
 		d.frees[addressClaim(h.Name, nic)] = step
 		if n.Takes(nic) {
 			d.frees[interfaceClaim(h.Name, nic.Parent)] = step
+		}
+	}
+}
+
+// comes lets a step wait until what interfaces of a node need is free.
+func (d *draft) comes(step int, host string, n *spec.Node, nics []spec.NIC) {
+	for _, nic := range nics {
+		d.claims(step, addressClaim(host, nic))
+		if n.Takes(nic) {
+			d.claims(step, interfaceClaim(host, nic.Parent))
 		}
 	}
 }
@@ -68,12 +83,9 @@ func (d *draft) settle() {
 		case CreateNode:
 			d.claims(n, idClaim(s.Host, s.Node), nameClaim(s.Node))
 		case StartNode:
-			for _, nic := range s.Node.NICs {
-				d.claims(n, addressClaim(s.Host, nic))
-				if s.Node.Takes(nic) {
-					d.claims(n, interfaceClaim(s.Host, nic.Parent))
-				}
-			}
+			d.comes(n, s.Host, s.Node, s.Node.NICs)
+		case LimitNode: // of which an interface may come
+			d.comes(n, s.Host, s.Node, spec.Without(s.Node.NICs, s.Was.NICs))
 		case MakeNetwork:
 			if s.Network.Parent != "" {
 				d.claims(n, interfaceClaim(s.Host, s.Network.Parent))

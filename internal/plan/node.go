@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"orrery/internal/observe"
 	"orrery/internal/site"
@@ -62,7 +63,8 @@ type nodeDraft struct {
 	before []int // steps before the first,
 	ground []int // and before the first that is no stop
 	steps  []int
-	fresh  bool // the private layer is new
+	fresh  bool       // the private layer is new
+	less   *spec.Node // as it is when something was unplugged from it; nil: nothing is
 }
 
 // step adds a step after those already there.
@@ -134,6 +136,7 @@ func (u *nodeDraft) shape() (undisturbed bool) {
 		u.step(ReshapeNode, why, "put the former interfaces and mounts back")
 		return false
 	}
+	var changes []string
 	if why := limitsDifference(u.has.Limits, u.wanted.Limits); why != "" || u.has.Autostart != u.wanted.Autostart {
 		if why == "" {
 			why = "autostart changed"
@@ -143,12 +146,20 @@ func (u *nodeDraft) shape() (undisturbed bool) {
 			u.step(ReshapeNode, why, "put the former limits back")
 			return false
 		}
-		u.step(LimitNode, why, "put the former limits back")
+		changes = append(changes, why)
 	}
+	wires := u.rewire()
+	u.unplug(wires.Out)
 	if how := u.replug(); how != "" {
-		u.step(LimitNode, how, "put the former disks back")
+		changes = append(changes, how)
 	}
-	if u.has.State == observe.Running && !slices.Equal(u.has.NICs, u.wanted.NICs) {
+	if len(wires.In) > 0 {
+		changes = append(changes, spec.NetworksOf("plugs", wires.In))
+	}
+	if len(changes) > 0 {
+		u.limit(strings.Join(changes, ", "))
+	}
+	if u.has.State == observe.Running && u.misplaced(wires) {
 		n := u.step(MoveLinks, "links are not on their networks", "move them back")
 		u.Steps[n].Moves = []Move{{Was: &u.has.Node, Is: u.wanted}}
 	}
@@ -218,6 +229,9 @@ func (u *nodeDraft) reshapeReason() string {
 	if u.replug() != "" {
 		was.VM = u.wanted.VM
 	}
+	if !u.rewire().IsZero() {
+		was.NICs = u.wanted.NICs
+	}
 	return cmp.Or(shapeChange(&was, u.wanted, u.linked), u.relinkReason())
 }
 
@@ -231,6 +245,47 @@ func (u *nodeDraft) replug() string {
 		return how.String()
 	}
 	return ""
+}
+
+// rewire says how the interfaces of a machine change while it runs; not at all, if it has to be started anew for that.
+func (u *nodeDraft) rewire() (none spec.Rewire) {
+	if u.has.State != observe.Running || !u.can().PlugNIC {
+		return none
+	}
+	if how, live := u.has.Rewire(u.wanted, u.has.Doubt); live {
+		return how
+	}
+	return none
+}
+
+// unplug plans that interfaces go from a machine that runs. It is a step of its own, before those that come: others may wait for the network or the address, and what
+// comes may wait for those.
+func (u *nodeDraft) unplug(nics []spec.NIC) {
+	if len(nics) == 0 {
+		return
+	}
+	ground := u.ground
+	u.ground = nil
+	n := u.step(LimitNode, spec.NetworksOf("unplugs", nics), "plug them again")
+	u.ground = ground
+	less := *u.wanted
+	less.VM, less.Limits, less.Autostart, less.NICs = u.has.VM, u.has.Limits, u.has.Autostart, spec.Without(u.has.NICs, nics)
+	u.Steps[n].Node, u.less = &less, &less
+	u.leaves(u.host, &u.has.Node, nics, n)
+}
+
+// limit plans what of a node changes while it runs, if it runs, beside what goes from it.
+func (u *nodeDraft) limit(reason string) {
+	n := u.step(LimitNode, reason, "put back what was")
+	if u.less != nil {
+		u.Steps[n].Was = u.less
+	}
+}
+
+// misplaced reports whether a link that stays is not on its bridge.
+func (u *nodeDraft) misplaced(wires spec.Rewire) bool {
+	stay := func(n *spec.Node) []spec.NIC { return spec.Without(n.NICs, slices.Concat(wires.In, wires.Out)) }
+	return !slices.Equal(stay(&u.has.Node), stay(u.wanted))
 }
 
 // relinkReason says why a node that runs has to be started anew for its links.

@@ -1,7 +1,9 @@
 package plan
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"sync"
 
 	"orrery/internal/observe"
@@ -23,6 +25,8 @@ type Packer struct {
 	Site *site.Site
 	// Releases gives, by number, the site as a release that is or may become live makes it.
 	Releases map[int]*site.Site
+	// Homes tells on which host nodes are, or will be, of which the site does not say so; nil: nobody knows, and all of them may be anywhere. It is said before steps are packed.
+	Homes map[string]string
 
 	mu      sync.Mutex
 	makers  map[*site.Site]*spec.Maker
@@ -78,7 +82,7 @@ func (p *Packer) packNode(s *Step, live func() (*site.Site, error)) error {
 		return err
 	}
 	if s.Node.Staged {
-		s.Tell = p.tell(of, n)
+		s.Tell = p.tell(of, s.Host, n)
 		return nil
 	}
 	now, err := live()
@@ -88,7 +92,7 @@ func (p *Packer) packNode(s *Step, live func() (*site.Site, error)) error {
 	if as, ok := now.Node(n.Name); ok && as.Release == n.Release {
 		of, n = now, as
 	}
-	s.Tell = p.tell(of, n)
+	s.Tell = p.tell(of, s.Host, n)
 	return nil
 }
 
@@ -161,14 +165,18 @@ func (p *Packer) maker(s *site.Site) *spec.Maker {
 func (p *Packer) tellAll(s *site.Site, host string) *inventory.Names {
 	var here []*site.Node
 	for i := range s.Nodes {
-		if n := &s.Nodes[i]; n.Host == "" || n.Host == host {
-			here = append(here, n)
+		if home := p.home(&s.Nodes[i]); home == "" || home == host {
+			here = append(here, &s.Nodes[i])
 		}
 	}
-	return p.tell(s, here...)
+	return p.tell(s, host, here...)
 }
 
-func (p *Packer) tell(s *site.Site, nodes ...*site.Node) *inventory.Names {
+// home gives the host of a node; "": that is not known.
+func (p *Packer) home(n *site.Node) string { return cmp.Or(n.Host, p.Homes[n.Name]) }
+
+// tell gives what nodes of a host are told. Each host has the SSH host keys of its own nodes, and those of others are not for it to make.
+func (p *Packer) tell(s *site.Site, host string, nodes ...*site.Node) *inventory.Names {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.tellers == nil {
@@ -177,7 +185,14 @@ func (p *Packer) tell(s *site.Site, nodes ...*site.Node) *inventory.Names {
 	if p.tellers[s] == nil {
 		p.tellers[s] = inventory.NewTeller(s)
 	}
-	return p.tellers[s].Tell(nodes...)
+	names := p.tellers[s].Tell(nodes...)
+	if p.Homes != nil && len(s.Hosts) > 1 {
+		names.Peers = slices.DeleteFunc(slices.Clone(names.Peers), func(peer inventory.Peer) bool {
+			n, ok := s.Node(peer.Node)
+			return !ok || p.home(n) != host
+		})
+	}
+	return names
 }
 
 // declared gives the declaration of a node that is there, and the site that it is in.

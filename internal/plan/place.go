@@ -9,13 +9,17 @@ import (
 )
 
 // Place gives a copy of the site in which every node has a host: the declared one, else the one it is
-// already on, else the one with the largest share of processors and memory still free.
+// already on, else the one with the largest share of processors and memory still free. Where there is a host of which nothing is known, a node that is
+// on none of the others may be there, and is taken to be.
 func Place(s *site.Site, hosts []observe.Host) (*site.Site, error) {
 	placed := *s
 	placed.Nodes = slices.Clone(s.Nodes)
 	room := newRooms(s, hosts)
-	lives := map[string]string{}
+	lives, unknown := map[string]string{}, ""
 	for i := range hosts {
+		if hosts[i].Unknown {
+			unknown = cmp.Or(unknown, hosts[i].Name)
+		}
 		for j := range hosts[i].Nodes {
 			lives[hosts[i].Nodes[j].Name] = hosts[i].Name
 		}
@@ -24,7 +28,10 @@ func Place(s *site.Site, hosts []observe.Host) (*site.Site, error) {
 	for i := range placed.Nodes {
 		n := &placed.Nodes[i]
 		if n.Host == "" {
-			n.Host = lives[n.Name]
+			n.Host = cmp.Or(lives[n.Name], unknown)
+		}
+		if n.Host == unknown && unknown != "" {
+			continue
 		}
 		if n.Host == "" {
 			homeless = append(homeless, n)
@@ -75,6 +82,10 @@ func newRooms(s *site.Site, hosts []observe.Host) *rooms {
 	r := &rooms{byName: map[string]*room{}}
 	for i := range hosts {
 		o := &hosts[i]
+		if o.Unknown {
+			r.byName[o.Name] = &room{} // nobody goes there who does not say so
+			continue
+		}
 		cpus, memory := float64(o.Cpus), float64(o.Memory)
 		if h, ok := s.Host(o.Name); ok {
 			cpus, memory = cmp.Or(h.Cpus, cpus), cmp.Or(float64(h.Memory), memory)

@@ -25,6 +25,8 @@ type Plan struct {
 	Warnings []string `json:"warnings,omitempty"`
 	// Orphans are volumes that no node uses any more. No step is about them.
 	Orphans []Orphan `json:"orphans,omitempty"`
+	// Homes tells on which host each node is, or will be; nil: the plan is not about that.
+	Homes map[string]string `json:"-"`
 }
 
 // A Goal says what a plan is to reach.

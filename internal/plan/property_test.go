@@ -17,6 +17,7 @@ func begun(t *rapid.T) (*fleet, *genes) {
 		h.Can = observe.Capabilities{
 			LiveLimits: rapid.Bool().Draw(t, "live limits"), MoveNIC: rapid.Bool().Draw(t, "moves interfaces"), Keep: rapid.Bool().Draw(t, "keeps"),
 		}
+		h.Can.PlugNIC = h.Can.MoveNIC && rapid.Bool().Draw(t, "plugs interfaces")
 	}
 	if rapid.Bool().Draw(t, "up before") {
 		f.reach(t, g.site())

@@ -20,19 +20,24 @@ func Up(s *site.Site, hosts []observe.Host, goal Goal) (*Plan, error) {
 	hosts = scoped(s, hosts)
 	d := newDraft(placed, hosts, goal)
 	d.names = spec.Names(placed)
-	byHost, home := map[string][]*site.Node{}, map[string]string{}
+	byHost := map[string][]*site.Node{}
+	d.Homes = map[string]string{}
 	for i := range placed.Nodes {
 		n := &placed.Nodes[i]
-		home[n.Name] = n.Host
-		if goal.concerns(n.Name) {
+		d.Homes[n.Name] = n.Host
+		if goal.concerns(n.Name) && d.certain(n) {
 			byHost[n.Host] = append(byHost[n.Host], n)
 		}
 	}
+	d.warnUncertain()
 	for i := range hosts { // on all hosts, before any node that moves is made anew on another
-		d.removeStrays(&hosts[i], home)
+		d.removeStrays(&hosts[i], d.Homes)
 	}
 	var waiting []waiting
 	for i := range hosts {
+		if hosts[i].Unknown {
+			continue
+		}
 		w, err := d.upHost(&hosts[i], byHost[hosts[i].Name])
 		if err != nil {
 			return nil, err
@@ -44,7 +49,7 @@ func Up(s *site.Site, hosts []observe.Host, goal Goal) (*Plan, error) {
 	}
 	d.settle()
 	for i := range hosts {
-		if goal.Nodes == nil {
+		if goal.Nodes == nil && !hosts[i].Unknown {
 			d.Orphans = append(d.Orphans, Orphans(s, &hosts[i], goal.Releases)...)
 		}
 	}
@@ -73,7 +78,7 @@ func (d *draft) upHost(h *observe.Host, nodes []*site.Node) ([]waiting, error) {
 		ready = append(ready, step)
 	}
 	d.warn(h, nodes)
-	if err := paged(h, nodes); err != nil {
+	if err := cmp.Or(paged(h, nodes), pooled(h, nodes)); err != nil {
 		return nil, err
 	}
 	var wait []waiting

@@ -24,7 +24,7 @@ func Nodes(sys string) (all []observe.Numa) {
 	for _, dir := range found {
 		id, err := strconv.Atoi(strings.TrimPrefix(filepath.Base(dir), "node"))
 		if online := read(dir, "cpulist"); err == nil && online != "" {
-			all = append(all, observe.Numa{ID: id, Online: online})
+			all = append(all, observe.Numa{ID: id, Online: online, Hugepages: pages(filepath.Join(dir, "hugepages"))})
 		}
 	}
 	slices.SortFunc(all, func(a, b observe.Numa) int { return cmp.Compare(a.ID, b.ID) })
@@ -32,8 +32,13 @@ func Nodes(sys string) (all []observe.Numa) {
 }
 
 // Hugepages gives the large pages of each size that the machine can have, wherever their memory is.
-func Hugepages(sys string) (all []observe.Hugepages) {
-	found, err := filepath.Glob(filepath.Join(sys, "kernel/mm/hugepages/hugepages-*kB"))
+func Hugepages(sys string) []observe.Hugepages {
+	return pages(filepath.Join(sys, "kernel/mm/hugepages"))
+}
+
+// pages gives those of each size that a directory of the kernel's tells of. Which node's are promised to somebody, the kernel does not know.
+func pages(dir string) (all []observe.Hugepages) {
+	found, err := filepath.Glob(filepath.Join(dir, "hugepages-*kB"))
 	if err != nil {
 		return nil
 	}

@@ -3,6 +3,7 @@ package numa
 import (
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"testing"
 
@@ -29,10 +30,11 @@ func put(t *testing.T, files map[string]string) (sys string) {
 func TestNodes(t *testing.T) {
 	sys := put(t, map[string]string{
 		"devices/system/node/node10/cpulist": "8-11", "devices/system/node/node2/cpulist": "0-7,12", "devices/system/node/node3/cpulist": "",
-		"devices/system/node/online": "2-3,10",
+		"devices/system/node/online": "2-3,10", "devices/system/node/node10/hugepages/hugepages-2048kB/nr_hugepages": "7",
+		"devices/system/node/node10/hugepages/hugepages-2048kB/free_hugepages": "5",
 	})
-	want := []observe.Numa{{ID: 2, Online: "0-7,12"}, {ID: 10, Online: "8-11"}}
-	if got := Nodes(sys); !slices.Equal(got, want) {
+	want := []observe.Numa{{ID: 2, Online: "0-7,12"}, {ID: 10, Online: "8-11", Hugepages: []observe.Hugepages{{Size: 2 << 20, Total: 7, Free: 5}}}}
+	if got := Nodes(sys); !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v", got)
 	}
 	if got := Nodes(t.TempDir()); got != nil {

@@ -1,0 +1,81 @@
+package plan
+
+import (
+	"slices"
+	"strings"
+
+	"orrery/internal/phrase"
+	"orrery/internal/site"
+)
+
+// unknown reports whether nothing is known of a host.
+func (d *draft) unknown(host string) bool {
+	h, ok := d.hosts[host]
+	return ok && h.Unknown
+}
+
+// certain reports whether it is known where a node is. As long as nothing is known of some host, that is so only of what is there on another: whatever is not may be on that host, and
+// must not be made a second time, since its addresses and volumes have one holder.
+func (d *draft) certain(n *site.Node) bool {
+	if d.unknown(n.Host) {
+		return false
+	}
+	known, there := true, false
+	for _, h := range d.hosts {
+		known = known && !h.Unknown
+		_, has := h.Node(n.Name)
+		there = there || has
+	}
+	return known || there
+}
+
+// warnUncertain names the nodes that are left alone for that.
+func (d *draft) warnUncertain() {
+	var hosts, nodes []string
+	for name, h := range d.hosts {
+		if h.Unknown {
+			hosts = append(hosts, name)
+		}
+	}
+	if len(hosts) == 0 {
+		return
+	}
+	for i := range d.site.Nodes {
+		if n := &d.site.Nodes[i]; d.goal.concerns(n.Name) && !d.certain(n) {
+			nodes = append(nodes, n.Name)
+		}
+	}
+	slices.Sort(hosts)
+	if len(nodes) > 0 {
+		d.Warnings = append(d.Warnings, "left alone, because they may be on "+strings.Join(hosts, " or ")+", of which nothing is known: "+phrase.List(nodes, 12))
+	}
+}
+
+// Spanning gives the networks of a site whose nodes are on several hosts, with these: nothing joins the bridges of a network yet. What is on an interface of the hosts themselves is joined
+// by the wire.
+func Spanning(s *site.Site, homes map[string]string) map[string][]string {
+	on := map[string]map[string]bool{}
+	for i := range s.Nodes {
+		n := &s.Nodes[i]
+		for _, nic := range n.NICs {
+			network, ok := s.Network(nic.Network)
+			if !ok || network.Kind == site.Macvlan || network.Kind == site.Exclusive || homes[n.Name] == "" {
+				continue
+			}
+			if on[nic.Network] == nil {
+				on[nic.Network] = map[string]bool{}
+			}
+			on[nic.Network][homes[n.Name]] = true
+		}
+	}
+	spanning := map[string][]string{}
+	for network, hosts := range on {
+		for name := range hosts {
+			spanning[network] = append(spanning[network], name)
+		}
+		if slices.Sort(spanning[network]); len(spanning[network]) < 2 {
+			delete(spanning, network)
+		}
+	}
+	return spanning
+}
