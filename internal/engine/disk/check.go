@@ -14,9 +14,11 @@ import (
 	"orrery/internal/site"
 )
 
-// checking bounds how long an image is checked before a machine has it. A larger one than can be checked in that time is not checked to its end: QEMU finds what is
-// wrong when it comes upon it, and the machine stands still.
-const checking = 20 * time.Second
+// checking is how long an image of some length is checked at most before a machine has it. What is read are its tables, 64 KiB for each half GiB: a slow disk finds those of a TiB in half a
+// minute. One that takes longer is not checked to its end: QEMU finds what is wrong when it comes upon it, and the machine stands still.
+func checking(length int64) time.Duration {
+	return 20*time.Second + time.Duration(length>>30)*60*time.Millisecond
+}
 
 // The ends of qemu-img check (qemu-img(1)) that are of no harm to the guest.
 const (
@@ -36,10 +38,11 @@ func (d *Disk) Check(ctx context.Context, cell confine.Cell, in cgroup.Group) er
 	if err != nil {
 		return err
 	}
-	if err := d.show(cell.User); err != nil {
+	length, err := d.show(cell.User)
+	if err != nil {
 		return d.failed(err, "cannot be checked")
 	}
-	ctx, cancel := context.WithTimeout(ctx, checking)
+	ctx, cancel := context.WithTimeout(ctx, checking(length))
 	defer cancel()
 	cmd := host.Program(ctx, program, "check", "-q", "--output=human", "-f", "qcow2", d.Path)
 	cell.Sees = append(confine.QEMU(program), program, d.Path)
@@ -58,15 +61,19 @@ func (d *Disk) Check(ctx context.Context, cell confine.Cell, in cgroup.Group) er
 		Try("orrery snapshot restore puts an earlier one back; qemu-img check -r all %s mends what can be; or make node %s anew", d.Path, d.Node)
 }
 
-// show lets a user read the file: only root gets into the directory where it is.
-func (d *Disk) show(user int) error {
+// show lets a user read the file, and gives its length: only root gets into the directory where it is.
+func (d *Disk) show(user int) (length int64, err error) {
 	f, err := d.Open()
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer f.Close()
-	if err := f.Chown(0, user); err != nil {
-		return err
+	info, err := f.Stat()
+	if err != nil {
+		return 0, err
 	}
-	return f.Chmod(0o640)
+	if err := f.Chown(0, user); err != nil {
+		return 0, err
+	}
+	return info.Size(), f.Chmod(0o640)
 }

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -58,11 +59,8 @@ func TestMake(t *testing.T) {
 
 // TestMakeFilesystem: a disk with a file system is as small, and what a run that was killed has left is no disk.
 func TestMakeFilesystem(t *testing.T) {
-	for _, p := range []program{qemuImg, mke2fs} {
-		if _, err := p.path(); err != nil {
-			t.Skip(err)
-		}
-	}
+	need.Program(t, qemuImg.name)
+	need.Program(t, mke2fs.name)
 	for _, kind := range []string{site.QCow2, site.RawFile} {
 		d := some(t, kind, 1<<30)
 		must(t, os.WriteFile(d.Path+".new", []byte("half"), 0o600))
@@ -163,12 +161,18 @@ func TestSizes(t *testing.T) {
 	}
 }
 
+// TestChecking: a larger image has more time.
+func TestChecking(t *testing.T) {
+	for length, want := range map[int64]time.Duration{0: 20 * time.Second, 1 << 34: 21 * time.Second, 1 << 40: 81 * time.Second, 1 << 43: 8*time.Minute + 32*time.Second} {
+		if got := checking(length).Round(time.Second); got != want {
+			t.Errorf("%d bytes have %v, want %v", length, got, want)
+		}
+	}
+}
+
 // TestCheck: qemu-img, as nobody and in a cell, tells an image whose tables are wrong from one that is sound.
 func TestCheck(t *testing.T) {
 	need.Integration(t)
-	if _, err := qemuImg.path(); err != nil {
-		t.Skip(err)
-	}
 	in := cgroup.Of("it-disk", 1)
 	t.Cleanup(func() { cgroup.Remove(in); cgroup.RemoveEmpty("it-disk") })
 	d := some(t, site.QCow2, 1<<26)
@@ -191,10 +195,11 @@ func TestDevices(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "device")
 	must(t, os.WriteFile(file, nil, 0o600))
 	must(t, os.Truncate(file, 1<<26))
-	out, err := exec.Command("losetup", "--find", "--show", file).Output() //nolint:gosec // a test
-	if err != nil {
-		t.Skip("this machine has no loop devices")
+	if _, err := os.Stat("/dev/loop-control"); err != nil {
+		t.Skip("this machine has no loop devices:", err)
 	}
+	out, err := exec.Command("losetup", "--find", "--show", file).Output() //nolint:gosec // a test
+	must(t, err)
 	device := strings.TrimSpace(string(out))
 	t.Cleanup(func() { _ = exec.Command("losetup", "-d", device).Run() }) //nolint:gosec // a test
 	dir := t.TempDir()

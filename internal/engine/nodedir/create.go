@@ -99,16 +99,17 @@ func (n *Nodes) Change(s *spec.Node, running func() error) error {
 	r.Base, r.Kernel, r.Layer, r.Below, r.Parts, r.Config = was.Base, was.Kernel, was.Layer, was.Below, was.Parts, was.Config
 	runs := n.Running(ref)
 	switch {
-	case runs && reshaped(&was, s):
+	case runs && (reshaped(&was, s) || rewired(&was, s) && !n.PlugsNIC):
 		return problem.New(problem.Surprise, "node %s runs: its interfaces, mounts and privileges cannot be changed", s.Name).At(d.Path()).Try("plan again")
 	case runs:
 		err = running()
-	case reshaped(&was, s) && !s.Imported(): // who boots a disk is told as it boots
+	case (reshaped(&was, s) || rewired(&was, s)) && !s.Imported(): // who boots a disk is told as it boots
 		err = n.personaliseAgain(r)
 	}
 	if err != nil {
 		return err
 	}
+	r.Doubt = nil
 	if err := d.Write(r); err != nil || was.Privileged == s.Privileged {
 		return err
 	}
@@ -128,6 +129,8 @@ func (n *Nodes) personaliseAgain(r *Record) error {
 
 // reshaped reports whether two specifications differ in what only a stopped node can change.
 func reshaped(was, is *spec.Node) bool {
-	return was.Privileged != is.Privileged || was.MachineID != is.MachineID || !slices.Equal(spec.Linked(was), spec.Linked(is)) ||
-		!slices.Equal(was.Mounts, is.Mounts)
+	return was.Privileged != is.Privileged || was.MachineID != is.MachineID || !slices.Equal(was.Mounts, is.Mounts)
 }
+
+// rewired reports whether they differ in interfaces, but for the bridges on which these are.
+func rewired(was, is *spec.Node) bool { return !slices.Equal(spec.Linked(was), spec.Linked(is)) }

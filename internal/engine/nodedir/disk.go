@@ -35,7 +35,11 @@ func (n *Nodes) beginDisk(fresh Dir, s *spec.Node) error {
 		return err
 	}
 	defer base.Close()
-	if err := makeFile(fresh.own(overlay), func(f *os.File) error { return foreign.Blank(f, is.Size) }); err != nil {
+	blank := func(f *os.File) error { return foreign.Blank(f, is.Size) }
+	if n.ByHeader {
+		blank = func(f *os.File) error { return foreign.Over(f, is.Size, is.Format) }
+	}
+	if err := makeFile(fresh.own(overlay), blank); err != nil {
 		return err
 	}
 	if s.Disk.Firmware != site.UEFI {
@@ -77,13 +81,29 @@ func (d Dir) own(name string) string { return d.Private() + "/" + name }
 
 // OpenDisk opens what a node has written to its disk. Whoever may have taken over QEMU may have written the header, too: it is looked at, and QEMU does not go by it.
 func (d Dir) OpenDisk() (*os.File, error) {
+	return d.openDisk(func(f *os.File, bytesIn int64) (*foreign.Disk, error) { return foreign.Inspect(overlay, f, bytesIn) })
+}
+
+// CheckDisk does so for a QEMU that goes by the header (Nodes.ByHeader): that names nothing but the image of a format that is under it.
+func (d Dir) CheckDisk(format string) error {
+	f, err := d.openDisk(func(f *os.File, bytesIn int64) (*foreign.Disk, error) { return foreign.InspectOver(f, bytesIn, format) })
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+// DiskIn is that file where the private layer is mounted.
+func DiskIn(private string) string { return private + "/" + overlay }
+
+func (d Dir) openDisk(inspect func(f *os.File, bytesIn int64) (*foreign.Disk, error)) (*os.File, error) {
 	f, err := openOwn(d.own(overlay))
 	if err != nil {
 		return nil, err
 	}
 	info, err := f.Stat()
 	if err == nil {
-		_, err = foreign.Inspect(overlay, f, info.Size())
+		_, err = inspect(f, info.Size())
 	}
 	if err != nil {
 		return nil, errors.Join(problem.New(problem.Failed, "the disk of the node is damaged").At(f.Name()).Because(err).

@@ -2,8 +2,10 @@ package nodedir
 
 import (
 	"cmp"
+	"errors"
 	"slices"
 	"strings"
+	"sync"
 
 	"orrery/internal/observe"
 )
@@ -18,7 +20,7 @@ func (n *Nodes) Observe(site string, look func(*observe.Node)) ([]observe.Node, 
 	var nodes []observe.Node
 	for _, f := range found {
 		r := f.Record
-		o := observe.Node{Node: r.Node, State: observe.Broken, Configured: r.Configured, Proven: r.Proven, ProvenAt: r.ProvenAt, Active: r.Active}
+		o := observe.Node{Node: r.Node, State: observe.Broken, Configured: r.Configured, Proven: r.Proven, ProvenAt: r.ProvenAt, Active: r.Active, Doubt: r.Doubt}
 		if f.Whole {
 			o.State = observe.Stopped
 			look(&o)
@@ -29,4 +31,19 @@ func (n *Nodes) Observe(site string, look func(*observe.Node)) ([]observe.Node, 
 		return cmp.Or(strings.Compare(a.Site, b.Site), strings.Compare(a.Name, b.Name))
 	})
 	return nodes, nil
+}
+
+// Each does something to all of the engine's nodes of a site, each by itself, at once.
+func (n *Nodes) Each(site string, do func(*Record) error) error {
+	found, err := n.Found(site)
+	if err != nil {
+		return err
+	}
+	var all sync.WaitGroup
+	errs := make([]error, len(found))
+	for i, f := range found {
+		all.Go(func() { errs[i] = do(f.Record) })
+	}
+	all.Wait()
+	return errors.Join(errs...)
 }

@@ -64,6 +64,9 @@ type Nodes struct {
 	Engine  string                // what site files call the engine
 	Slots   string                // directory that says which node has which range of user ids; "": all have the host's
 	Running func(engine.Ref) bool // tells whether a node runs, which only the engine knows
+
+	PlugsNIC bool // the engine can give interfaces to nodes that run, and take them: observe.Capabilities.PlugNIC
+	ByHeader bool // its QEMU knows what is under the disk of a node by what the header says
 }
 
 // Dir gives the directory of a node.

@@ -6,10 +6,12 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"orrery/internal/engine"
+	"orrery/internal/observe"
 	"orrery/internal/problem"
 	"orrery/internal/site/spec"
 	"orrery/test/need"
@@ -179,4 +181,38 @@ func TestSweep(t *testing.T) {
 		t.Errorf("ids: %v, %v", entries, err)
 	}
 	must(t, n.Sweep("never was"))
+}
+
+// TestChangeInterfaces: interfaces of a node that runs change if its engine can do that, which then says whether it could; what was in doubt is so no more.
+func TestChangeInterfaces(t *testing.T) {
+	mayChown(t)
+	n, s := nodesIn(t.TempDir()), privileged(6, "one")
+	ref := engine.RefOf(s)
+	must(t, n.Create(t.Context(), s))
+	n.Running = func(engine.Ref) bool { return true }
+	is := *s
+	is.NICs = []spec.NIC{{Name: "eth0", Network: "lan", MAC: "02:00:00:00:00:01"}}
+	fails := func() error { return errors.New("the guest does not take it") }
+	if err := n.Change(&is, fails); problem.Exit(err) != int(problem.Surprise) {
+		t.Error(err)
+	}
+	n.PlugsNIC = true
+	if err := n.Change(&is, fails); err == nil || !strings.Contains(err.Error(), "does not take it") {
+		t.Error(err)
+	}
+	if r, err := n.Record(ref); err != nil || len(r.NICs) != 0 {
+		t.Errorf("%+v, %v", r, err)
+	}
+	r, err := n.Record(ref)
+	must(t, err)
+	r.Doubt = []string{"lan"}
+	must(t, n.Dir(ref).Write(r))
+	listed, err := n.Observe("s", func(o *observe.Node) { o.State = observe.Running })
+	if err != nil || len(listed) != 1 || !slices.Equal(listed[0].Doubt, r.Doubt) {
+		t.Errorf("%+v, %v", listed, err)
+	}
+	must(t, n.Change(&is, func() error { return nil }))
+	if r, err := n.Record(ref); err != nil || len(r.NICs) != 1 || len(r.Doubt) != 0 {
+		t.Errorf("%+v, %v", r, err)
+	}
 }

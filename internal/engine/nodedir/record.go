@@ -27,6 +27,7 @@ type Record struct {
 	Proven     string    `json:"proven,omitempty"`
 	ProvenAt   time.Time `json:"proven_at,omitzero"`
 	Active     bool      `json:"active,omitempty"` // what only a live node does has been done, or may have been
+	Doubt      []string  `json:"doubt,omitempty"`  // networks whose interfaces are being plugged or unplugged: of those, there may be something or nothing
 }
 
 const file = "node.json"
