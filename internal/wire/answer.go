@@ -18,7 +18,13 @@ type answer struct {
 	Why    string `json:"why,omitempty"`    // in words
 	Cure   string `json:"cure,omitempty"`
 	Unable bool   `json:"unable,omitempty"` // the kind of the problem, if it is not that something failed
+	InUse  bool   `json:"inuse,omitempty"`  // what is to be let go of, and Why says by whom
 }
+
+// InUse says who uses what a machine is to let go of, in its words; "" is somebody whom it does not know.
+type InUse struct{ By string }
+
+func (u *InUse) Error() string { return "it is in use by " + u.By }
 
 // Bounds of what an answer says.
 const (
@@ -34,7 +40,10 @@ func answerOf(err error) answer {
 	a := answer{Failed: true}
 	var run *host.RunError
 	var p *problem.Problem
+	var used *InUse
 	switch {
+	case errors.As(err, &used):
+		a.InUse, a.Why = true, shorten(used.By, mostWords)
 	case errors.As(err, &run):
 		a.Ran, a.Status, a.Output = true, run.Status, lastBytes(run.Output, mostOutput)
 		if run.Err != nil {
@@ -55,6 +64,9 @@ func answerOf(err error) answer {
 func (a answer) err(place string, command []string) error {
 	if !a.Failed {
 		return nil
+	}
+	if a.InUse {
+		return &InUse{shorten(a.Why, mostWords)}
 	}
 	why := errors.New(shorten(a.Why, mostWords))
 	if a.Ran {

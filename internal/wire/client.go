@@ -10,13 +10,15 @@ import (
 
 	"github.com/hashicorp/yamux"
 
+	"orrery/internal/guest/boot"
 	"orrery/internal/problem"
 )
 
 // A Client has things done at the far end of a connection. Its methods may be called at the same time.
 type Client struct {
 	session *yamux.Session
-	release func() // what belongs to the connection, if anything does
+	heard   func() int64 // how many records have come
+	release func()       // what belongs to the connection, if anything does
 
 	released sync.Once
 
@@ -43,7 +45,7 @@ func Open(ctx context.Context, conn io.ReadWriteCloser) (*Client, error) {
 		_ = conn.Close()
 		return nil, err
 	}
-	c := &Client{session: s}
+	c := &Client{session: s, heard: g.records.heard.Load}
 	go c.watch()
 	return c, nil
 }
@@ -102,9 +104,24 @@ func (c *Client) Await(ctx context.Context, path string) error {
 	return c.ask(ctx, question{Verb: toAwait, Path: path})
 }
 
+// Join has the machine at the far end make network interfaces what they are to be, and waits for those that have not come yet, until ctx ends.
+func (c *Client) Join(ctx context.Context, nics []boot.NIC) error {
+	return c.ask(ctx, question{Verb: toJoin, NICs: nics})
+}
+
 // PowerOff has the machine at the far end shut down. It returns when that has begun.
 func (c *Client) PowerOff(ctx context.Context) error {
 	return c.ask(ctx, question{Verb: toPowerOff})
+}
+
+// Forget has the machine let go of what is mounted at some places, the innermost first: *InUse if somebody there uses it.
+func (c *Client) Forget(ctx context.Context, places []string) error {
+	return c.ask(ctx, question{Verb: toForget, Paths: places})
+}
+
+// Find has the machine come upon what is mounted at some places by now, the outermost first.
+func (c *Client) Find(ctx context.Context, places []string) error {
+	return c.ask(ctx, question{Verb: toFind, Paths: places})
 }
 
 // ask asks something that is answered with a yes.

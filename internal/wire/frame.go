@@ -18,15 +18,18 @@ const (
 	out    kind = 'o' // bytes: of the output of a command, of files, of a connection
 	errs   kind = 'e' // bytes of the other output of a command
 	sized  kind = 's' // the new size of a terminal
-	ending kind = 'w' // one direction of a connection has come to its end
+	ending kind = 'w' // one direction of a connection has come to its end; of a talk: the caller wants no more
+
+	message kind = 'm' // of a talk
 )
 
 // Bounds of frames.
 const (
-	mostAsked = 8 << 20  // more than Linux lets a command have of arguments and environment
-	mostSaid  = 64 << 10 // by a far end, of how a call went
-	mostBytes = 32 << 10
-	head      = 5
+	mostAsked   = 8 << 20  // more than Linux lets a command have of arguments and environment
+	mostSaid    = 64 << 10 // by a far end, of how a call went
+	mostBytes   = 32 << 10
+	mostMessage = 64 << 20 // of a talk: all that is on a host
+	head        = 5
 )
 
 var errFrame = errors.New("it sends what is not of the protocol")

@@ -9,6 +9,7 @@ import (
 	"net"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -68,7 +69,10 @@ func liar(t testing.TB, answer func(s *yamux.Stream)) *Client {
 var calls = map[string]func(ctx context.Context, c *Client) error{
 	"ping":     func(ctx context.Context, c *Client) error { return c.Ping(ctx) },
 	"await":    func(ctx context.Context, c *Client) error { return c.Await(ctx, "/x") },
+	"join":     func(ctx context.Context, c *Client) error { return c.Join(ctx, nil) },
 	"poweroff": func(ctx context.Context, c *Client) error { return c.PowerOff(ctx) },
+	"forget":   func(ctx context.Context, c *Client) error { return c.Forget(ctx, []string{"/x"}) },
+	"find":     func(ctx context.Context, c *Client) error { return c.Find(ctx, []string{"/x"}) },
 	"run": func(ctx context.Context, c *Client) error {
 		return c.Runner("node").Run(ctx, host.Command{Args: []string{"x"}, Stdout: io.Discard})
 	},
@@ -186,24 +190,37 @@ func TestLies(t *testing.T) {
 	if !problem.Is(err, problem.Unable) || len(err.Error()) > 3*mostWords {
 		t.Errorf("%T of %d bytes", err, len(err.Error()))
 	}
+	c = liar(t, func(s *yamux.Stream) {
+		_ = tell(s, says, answer{Failed: true, InUse: true, Ran: true, Unable: true, Why: long})
+	})
+	var used *InUse
+	if err := c.Forget(within(t), []string{"/x"}); !errors.As(err, &used) || len(used.By) > 2*mostWords {
+		t.Errorf("%T", err)
+	}
 }
 
 // Output without end goes to who wants it, until he has enough; it is not kept.
 func TestFlood(t *testing.T) {
-	flood := func(s *yamux.Stream) {
-		for f := frame(out, make([]byte, mostBytes)); ; {
-			if _, err := s.Write(f); err != nil {
+	flood := func() func(*yamux.Stream) {
+		var begun atomic.Bool
+		return func(s *yamux.Stream) {
+			if begun.Swap(true) { // it is asked for a sign of life, on a busy machine
 				return
+			}
+			for f := frame(out, make([]byte, mostBytes)); ; {
+				if _, err := s.Write(f); err != nil {
+					return
+				}
 			}
 		}
 	}
-	c := liar(t, flood)
+	c := liar(t, flood())
 	_, err := host.Output(within(t), c.Runner("node"), host.Command{Args: []string{"x"}}, 1<<20)
 	if err == nil || !strings.Contains(err.Error(), "more than 1 MiB") {
 		t.Error(err)
 	}
 	c.Close()
-	c = liar(t, flood)
+	c = liar(t, flood())
 	before := allocated()
 	var read int
 	var took uint64
@@ -367,7 +384,7 @@ func TestRandomAnswers(t *testing.T) {
 			}
 			r.conn.Close()
 		})
-		name := rapid.SampledFrom([]string{"ping", "run", "run with input", "put", "dial"}).Draw(rt, "call")
+		name := rapid.SampledFrom([]string{"ping", "run", "run with input", "put", "dial", "forget"}).Draw(rt, "call")
 		before := allocated()
 		done := make(chan error, 1)
 		go func() { done <- calls[name](context.Background(), c) }()

@@ -8,7 +8,6 @@ import (
 	"io"
 	"net"
 	"net/netip"
-	"os"
 	"sync/atomic"
 	"time"
 
@@ -17,11 +16,18 @@ import (
 )
 
 // Runner gives the place at the far end under the name by which messages call it.
-func (c *Client) Runner(place string) host.Runner { return runner{c, place} }
+func (c *Client) Runner(place string) host.Runner { return runner{c, place, nil} }
+
+// RunnerAt gives a place beyond the far end, which knows by where which is meant.
+func (c *Client) RunnerAt(place string, where any) (host.Runner, error) {
+	at, err := json.Marshal(where)
+	return runner{c, place, at}, err
+}
 
 type runner struct {
 	c     *Client
 	place string
+	in    json.RawMessage
 }
 
 // Run runs a command at the far end. When ctx ends, the command does, with its process group.
@@ -29,37 +35,13 @@ func (r runner) Run(ctx context.Context, c host.Command) error {
 	if !c.TTY {
 		return r.run(ctx, c, nil)
 	}
-	user := c.Terminal
-	if user == nil {
-		operators, letGo, err := host.HoldTerminal()
-		if err != nil {
-			return err
-		}
-		defer letGo()
-		user = operators
-	}
-	if term := os.Getenv("TERM"); term != "" {
-		c.Env = append([]string{"TERM=" + term}, c.Env...)
-	}
-	c.Stdin, c.Stdout, c.Stderr = user.Keys, user.Screen, nil
-	ctx, end := context.WithCancelCause(ctx)
-	defer end(nil)
-	over := make(chan struct{})
-	defer close(over)
-	go func() {
-		select {
-		case <-user.Gone:
-			end(errors.New("its terminal has gone"))
-		case <-over:
-		}
-	}()
-	return r.run(ctx, c, user)
+	return host.Elsewhere(ctx, c, r.run)
 }
 
 // run is Run, with a terminal if there is one.
 func (r runner) run(ctx context.Context, c host.Command, user *host.Terminal) error {
 	q := question{
-		Verb: toRun, Args: c.Args, Env: c.Env, User: c.User, Input: c.Stdin != nil, Stdout: c.Stdout != nil, Stderr: c.Stderr != nil,
+		Verb: toRun, At: r.in, Args: c.Args, Env: c.Env, User: c.User, Input: c.Stdin != nil, Stdout: c.Stdout != nil, Stderr: c.Stderr != nil,
 		Merged: c.Stdout != nil && host.SameWriter(c.Stdout, c.Stderr),
 	}
 	if user != nil {
@@ -118,11 +100,11 @@ func (r runner) feed(ctx context.Context, to *call, from io.Reader) (end func() 
 	}
 	read := make(chan error, 1)
 	go func() {
-		source := &source{from: from}
-		if _, err := io.Copy(&frames{to: input, kind: out}, source); err == nil || source.err != nil { // else it has ended, and says how
+		source := &host.Source{From: from}
+		if _, err := io.Copy(&frames{to: input, kind: out}, source); err == nil || source.Err != nil { // else it has ended, and says how
 			_, _ = input.Write(frame(ending, nil))
 		}
-		read <- source.err
+		read <- source.Err
 	}()
 	return func() error {
 		defer input.close()
@@ -133,20 +115,6 @@ func (r runner) feed(ctx context.Context, to *call, from io.Reader) (end func() 
 			return nil
 		}
 	}, nil
-}
-
-// A source remembers that the reading of it failed.
-type source struct {
-	from io.Reader
-	err  error
-}
-
-func (s *source) Read(p []byte) (int, error) {
-	n, err := s.from.Read(p)
-	if err != nil && !errors.Is(err, io.EOF) {
-		s.err = err
-	}
-	return n, err
 }
 
 // resize tells the far end of each new size of the terminal.
@@ -236,7 +204,7 @@ func (r runner) Put(ctx context.Context, files ...host.File) error {
 	if len(files) == 0 {
 		return nil
 	}
-	q := question{Verb: toPut}
+	q := question{Verb: toPut, At: r.in}
 	for _, f := range files {
 		q.Files = append(q.Files, file{f.Path, f.Owner, f.Mode, f.Link, len(f.Content)})
 	}
@@ -272,7 +240,7 @@ func (r runner) Dial(ctx context.Context, network, address string) (net.Conn, er
 	if err != nil {
 		return nil, problem.New(problem.Failed, "%s is not an address, and names are not looked up", address).At(r.place)
 	}
-	call, err := r.c.call(ctx, question{Verb: toDial, Network: network, Address: address})
+	call, err := r.c.call(ctx, question{Verb: toDial, At: r.in, Network: network, Address: address})
 	if err != nil {
 		return nil, r.at(err)
 	}

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"sync"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/hashicorp/yamux"
 
+	"orrery/internal/guest/boot"
 	"orrery/internal/host"
 	"orrery/internal/problem"
 )
@@ -18,8 +20,14 @@ type Machine interface {
 	host.Runner
 	// Await waits until there is something at a path.
 	Await(ctx context.Context, path string) error
+	// Join makes network interfaces of the machine what they are to be, as soon as they are there.
+	Join(ctx context.Context, nics []boot.NIC) error
 	// PowerOff begins to shut the machine down.
 	PowerOff() error
+	// Forget lets go of what the host has mounted at some places, the innermost first: *InUse if somebody uses it.
+	Forget(ctx context.Context, places []string) error
+	// Find comes upon what the host has mounted at some places, the outermost first.
+	Find(ctx context.Context, places []string) error
 }
 
 // Serve does at a place what clients ask for who come along a connection, one after the other. When one of them goes, all that he has called is ended. It returns
@@ -150,22 +158,47 @@ func (c *served) do(d *desk) {
 	if err := understand(c, asks, mostAsked, &q); err != nil {
 		return
 	}
+	place, err := d.at(q.At)
+	if err != nil {
+		c.say(err)
+		return
+	}
 	switch q.Verb {
 	case toRun:
-		c.say(c.run(d.place, q))
+		c.say(c.run(place, q))
 	case toInput:
 		c.hand(d, q.Of)
 	case toPut:
-		c.say(c.put(d.place, q.Files))
+		c.say(c.put(place, q.Files))
 	case toDial:
-		c.dial(d.place, q.Network, q.Address)
+		c.dial(place, q.Network, q.Address)
+	case toTalk:
+		c.say(c.talk(place, q.About))
 	case toPing:
 		c.say(nil)
-	case toAwait, toPowerOff:
+	case toAwait, toJoin, toPowerOff, toForget, toFind:
 		c.say(c.ofMachine(d.place, q))
 	default:
 		c.say(problem.New(problem.Unable, "it does not know %q", shorten(q.Verb, 32)))
 	}
+}
+
+// Doors is a place from which one gets into others.
+type Doors interface {
+	// At gives the place that is meant by what the caller says.
+	At(where json.RawMessage) (host.Runner, error)
+}
+
+// at gives the place at which something is to be done.
+func (d *desk) at(where json.RawMessage) (host.Runner, error) {
+	if where == nil {
+		return d.place, nil
+	}
+	doors, ok := d.place.(Doors)
+	if !ok {
+		return nil, problem.New(problem.Unable, "it leads to no other place")
+	}
+	return doors.At(where)
 }
 
 // say answers.
@@ -216,5 +249,13 @@ func (c *served) ofMachine(place host.Runner, q question) error {
 		return m.PowerOff()
 	}
 	c.listen(nil)
+	switch q.Verb {
+	case toForget:
+		return m.Forget(c.ctx, q.Paths)
+	case toFind:
+		return m.Find(c.ctx, q.Paths)
+	case toJoin:
+		return m.Join(c.ctx, q.NICs)
+	}
 	return m.Await(c.ctx, q.Path)
 }

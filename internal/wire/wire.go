@@ -11,11 +11,13 @@
 package wire
 
 import (
+	"encoding/json"
 	"io"
 	"time"
 
 	"github.com/hashicorp/yamux"
 
+	"orrery/internal/guest/boot"
 	"orrery/internal/host"
 )
 
@@ -41,7 +43,13 @@ type question struct {
 	Network string `json:"network,omitempty"` // dial
 	Address string `json:"address,omitempty"`
 
-	Path string `json:"path,omitempty"` // await
+	Path  string   `json:"path,omitempty"`  // await
+	Paths []string `json:"paths,omitempty"` // forget, find
+
+	NICs []boot.NIC `json:"nics,omitempty"` // join
+
+	About string          `json:"about,omitempty"` // talk
+	At    json.RawMessage `json:"at,omitempty"`    // run, put, dial: in a place beyond the far end, which knows what this says (Doors)
 }
 
 // A file is a host.File, whose content follows.
@@ -61,7 +69,11 @@ const (
 	toDial     = "dial"
 	toAwait    = "await"
 	toPing     = "ping"
+	toJoin     = "join"
 	toPowerOff = "poweroff"
+	toForget   = "forget"
+	toFind     = "find"
+	toTalk     = "talk"
 )
 
 // linger is how long the end of a call is waited for that its caller has given up: time to end a command, and to be told of it.

@@ -18,6 +18,7 @@ import (
 	"github.com/creack/pty"
 	"golang.org/x/sys/unix"
 
+	"orrery/internal/guest/boot"
 	"orrery/internal/host"
 	"orrery/internal/host/runnertest"
 	"orrery/internal/problem"
@@ -413,9 +414,24 @@ func (m machine) Await(ctx context.Context, path string) error {
 	return problem.New(problem.Unable, "there is no %s", path).Try("make it")
 }
 
+func (m machine) Join(_ context.Context, nics []boot.NIC) error {
+	for _, nic := range nics {
+		m.awaited <- nic.Name + " " + nic.Address
+	}
+	return nil
+}
+
 func (m machine) PowerOff() error { m.off <- "off"; return nil }
 
-// Signs of life, waiting, power; of a place that is no machine, a clear no. A problem keeps its words.
+func (m machine) Forget(_ context.Context, places []string) error {
+	return &InUse{strings.Join(places, ", ")}
+}
+
+func (m machine) Find(_ context.Context, places []string) error {
+	return fmt.Errorf("nothing is at %s", places)
+}
+
+// Signs of life, waiting, power, places to let go of and to find; of a place that is no machine, a clear no. A problem keeps its words.
 func TestMachine(t *testing.T) {
 	m := machine{awaited: make(chan string, 1), off: make(chan string, 1)}
 	c := begin(t, m)
@@ -437,6 +453,22 @@ func TestMachine(t *testing.T) {
 	case <-m.awaited:
 	case <-time.After(limit):
 		t.Error("the far end still waits")
+	}
+	var used *InUse
+	if err := c.Forget(within(t), []string{"/a/b", "/a"}); !errors.As(err, &used) || used.By != "/a/b, /a" {
+		t.Error(err)
+	}
+	if err := c.Find(within(t), []string{"/a", "/b"}); err == nil || errors.As(err, &used) || !strings.Contains(err.Error(), "nothing is at [/a /b]") {
+		t.Error(err)
+	}
+	if err := c.ask(within(t), question{Verb: "of later times"}); !problem.Is(err, problem.Unable) { // by which callers know a far end that is older than they are
+		t.Error(err)
+	}
+	if err := c.Join(within(t), []boot.NIC{{Name: "eth1", Address: "10.2.0.2/24"}}); err != nil || <-m.awaited != "eth1 10.2.0.2/24" {
+		t.Error(err)
+	}
+	if err := begin(t, host.Local{}).Join(within(t), nil); !problem.Is(err, problem.Unable) {
+		t.Error(err)
 	}
 	if err := begin(t, host.Local{}).PowerOff(within(t)); !problem.Is(err, problem.Unable) {
 		t.Error(err)

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -17,6 +16,7 @@ import (
 	"orrery/internal/host"
 	"orrery/internal/host/runnertest"
 	"orrery/internal/wire"
+	"orrery/test/need"
 )
 
 // limit is how long something may take, on a busy machine, that takes no time.
@@ -284,16 +284,7 @@ func TestOwners(t *testing.T) {
 
 // What is mounted over a directory covers it, as /run is when a machine boots: what comes is then in the new one. The test mounts in a namespace of its own.
 func TestAwaitMounted(t *testing.T) {
-	const again = "ORRERY_AGENT_TEST"
-	if os.Getenv(again) == "" {
-		if os.Geteuid() != 0 {
-			t.Skip("only root mounts")
-		}
-		cmd := exec.Command("unshare", "--mount", "--propagation", "private", os.Args[0], "-test.run", "^TestAwaitMounted$")
-		cmd.Env = append(os.Environ(), again+"=1")
-		if text, err := cmd.CombinedOutput(); err != nil {
-			t.Errorf("%v: %s", err, text)
-		}
+	if !need.Alone(t, "--mount", "--propagation", "private") {
 		return
 	}
 	run := t.TempDir()

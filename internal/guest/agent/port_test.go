@@ -41,7 +41,7 @@ func TestFound(t *testing.T) {
 func TestConsole(t *testing.T) {
 	near, far, err := pty.Open()
 	if err != nil {
-		t.Skip("needs a pty:", err)
+		t.Skip("this machine gives no pseudo-terminal:", err)
 	}
 	t.Cleanup(func() { near.Close() })
 	p, err := openPort(far.Name())

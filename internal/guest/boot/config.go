@@ -30,6 +30,7 @@ type Config struct {
 	Disk     string  `json:"disk,omitempty"`     // serial number of the disk on which it keeps what it writes; "": in its root
 	Hostname string  `json:"hostname,omitempty"` // until its init reads /etc/hostname
 	NICs     []NIC   `json:"nics,omitempty"`
+	Told     bool    `json:"told,omitempty"` // its interfaces come and go: those that it has are in NICsFile
 }
 
 // A Mount is a directory of the host beside the root, offered in the same way under a tag of its own. What the host changes in it is seen at once.
@@ -46,6 +47,10 @@ type NIC struct {
 	Gateway string `json:"gateway,omitempty"` // of the default route, only on the interface that has it
 	MTU     int    `json:"mtu,omitempty"`     // 0: the kernel's
 }
+
+// NICsFile is where a machine whose interfaces come and go finds those that it has when it boots, as []NIC in JSON: in the directory that the host shows to it. It has nothing
+// that the machine lacks.
+const NICsFile = "etc/orrery/.nics.json"
 
 // key is the word of the kernel's command line that has the Config.
 const key = "orrery.config="

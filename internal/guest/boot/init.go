@@ -59,6 +59,11 @@ func up() error {
 			return err
 		}
 	}
+	if c.Told {
+		if c.NICs, err = told("/" + newRoot); err != nil {
+			return err
+		}
+	}
 	if err := c.join(); err != nil {
 		return err
 	}

@@ -1,9 +1,15 @@
 package boot
 
 import (
+	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"net"
+	"os"
 	"strings"
+	"time"
 
 	"github.com/vishvananda/netlink"
 )
@@ -27,6 +33,53 @@ func (c *Config) join() error {
 		}
 	}
 	return nil
+}
+
+// mostTold bounds what is read of them, in bytes.
+const mostTold = 1 << 20
+
+// told reads which interfaces a machine has, in its root.
+func told(root string) (nics []NIC, err error) {
+	f, err := os.OpenInRoot(root, NICsFile)
+	if err != nil {
+		return nil, fmt.Errorf("what the host says of the network interfaces: %w", err)
+	}
+	defer f.Close()
+	if err := json.NewDecoder(io.LimitReader(f, mostTold)).Decode(&nics); err != nil {
+		return nil, fmt.Errorf("what the host says of the network interfaces, /%s: %w", NICsFile, err)
+	}
+	return nics, nil
+}
+
+// coming is how often it is looked whether an interface has come.
+const coming = 20 * time.Millisecond
+
+// Join makes interfaces what they are to be of a machine that runs, each as soon as it is there. It waits for them until ctx ends.
+func Join(ctx context.Context, nics []NIC) error {
+	for i := range nics {
+		if err := nics[i].join(ctx); err != nil {
+			return fmt.Errorf("network interface %s (%s): %w", nics[i].Name, nics[i].MAC, err)
+		}
+	}
+	return nil
+}
+
+func (n *NIC) join(ctx context.Context) error {
+	for {
+		links, err := netlink.LinkList()
+		if err != nil && !errors.Is(err, netlink.ErrDumpInterrupted) {
+			return err
+		}
+		if _, missing := n.among(links); missing == nil {
+			return n.up(links)
+		}
+		select {
+		case <-ctx.Done():
+			_, err := n.among(links)
+			return err
+		case <-time.After(coming):
+		}
+	}
 }
 
 // up finds the interface and gives it its name, its addresses and its route.

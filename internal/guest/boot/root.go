@@ -40,9 +40,9 @@ func (s share) mountRoot() error {
 	return nil
 }
 
-// mount mounts what else the host offers, in the root of the node. A link there leads nowhere: nothing is mounted by one.
+// mount mounts what else the host offers, in the root of the node.
 func (s share) mount(m Mount) error {
-	to, err := os.OpenInRoot("/"+newRoot, strings.TrimLeft(m.Path, "/"))
+	to, err := Place("/"+newRoot, m.Path)
 	if err != nil {
 		return fmt.Errorf("%s has no place in the root: %w", m.Path, err)
 	}
@@ -51,6 +51,20 @@ func (s share) mount(m Mount) error {
 		return fmt.Errorf("%s cannot be mounted by %s: %w", m.Path, s.kind, err)
 	}
 	return nil
+}
+
+// Place opens the directory of a node's root at which something is to be mounted, and makes it if it is not there. A link there leads nowhere: nothing is mounted by one.
+func Place(root, path string) (*os.File, error) {
+	in, err := os.OpenRoot(root)
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	path = strings.Trim(path, "/")
+	if err := in.MkdirAll(path, 0o755); err != nil {
+		return nil, err
+	}
+	return in.OpenFile(path, os.O_RDONLY|unix.O_DIRECTORY, 0)
 }
 
 // switchRoot makes the root of the node that of this process, with what is mounted so far. The initramfs stays below it, out of sight.

@@ -15,6 +15,7 @@ import (
 
 // A Stack is what a machine that keeps what it writes on a disk of its own is told beside, in a file: the command line of the kernel has no room for it.
 type Stack struct {
+	Start string   `json:"start"`           // which start of the machine this is told at: it may boot several times after one
 	Fresh []string `json:"fresh,omitempty"` // paths at which the host has written since the machine last ran: what is on the disk there is older
 	Binds []string `json:"binds,omitempty"` // directories that are not the machine's own, the outer ones first
 }
@@ -51,10 +52,8 @@ func stack(serial string) error {
 			return err
 		}
 	}
-	for _, path := range s.Fresh {
-		if err := uncover(upper, path); err != nil {
-			return fmt.Errorf("%s cannot be taken from the disk: %w", path, err)
-		}
+	if err := s.refresh("/" + ownDisk); err != nil {
+		return err
 	}
 	if err := unix.Mount("overlay", "/"+newRoot, "overlay", 0, "lowerdir=/"+lowerRoot+",upperdir="+upper+",workdir="+work); err != nil {
 		return fmt.Errorf("the root cannot be put together: %w", err)
@@ -110,6 +109,34 @@ func fill(device string) error {
 		return failed
 	}
 	return nil
+}
+
+// refresh takes from the disk what is older there than in the root below: once after each start, which the disk remembers. What the machine has written there since is newer, should it boot
+// again by itself.
+func (s *Stack) refresh(disk string) error {
+	last := filepath.Join(disk, "start")
+	if text, err := os.ReadFile(last); err == nil && s.Start != "" && string(text) == s.Start {
+		return nil
+	}
+	for _, path := range s.Fresh {
+		if err := uncover(filepath.Join(disk, "upper"), path); err != nil {
+			return fmt.Errorf("%s cannot be taken from the disk: %w", path, err)
+		}
+	}
+	return writeDurably(last, s.Start)
+}
+
+// writeDurably writes a file so that a power cut after that finds it written.
+func writeDurably(path, text string) error {
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text)
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
 }
 
 // uncover removes from what the machine has written what covers a path, so that the root below is seen there: at the path itself, and a directory on the way that the

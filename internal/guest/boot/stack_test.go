@@ -36,3 +36,31 @@ func TestUncover(t *testing.T) {
 		}
 	}
 }
+
+// TestRefresh: what the host has written is newer than the disk once after each start by the host. A machine that then reboots by itself keeps what it has written there since.
+func TestRefresh(t *testing.T) {
+	disk := t.TempDir()
+	hosts := filepath.Join(disk, "upper/etc/hosts")
+	write := func() {
+		t.Helper()
+		if err := os.MkdirAll(filepath.Dir(hosts), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(hosts, []byte("the machine's own"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, boot := range []struct {
+		start string
+		stays bool
+	}{{"one", false}, {"one", true}, {"one", true}, {"two", false}, {"two", true}, {"", false}, {"", false}} {
+		write()
+		s := Stack{Start: boot.start, Fresh: []string{"/etc/hosts"}}
+		if err := s.refresh(disk); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := os.Lstat(hosts); (err == nil) != boot.stays {
+			t.Errorf("after start %q: what the machine wrote stays: %t", boot.start, err == nil)
+		}
+	}
+}

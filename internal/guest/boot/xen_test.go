@@ -55,3 +55,32 @@ func TestShares(t *testing.T) {
 		t.Error("a root by nfs is known")
 	}
 }
+
+// TestPlace: what a node has no directory for yet is mounted all the same; a link leads nowhere, and a file is no place.
+func TestPlace(t *testing.T) {
+	root, outside := t.TempDir(), t.TempDir()
+	for path, to := range map[string]string{"out": outside, "in": "srv", "up": "../" + filepath.Base(outside)} {
+		if err := os.Symlink(to, filepath.Join(root, path)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(root, "file"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]bool{"/srv/data": true, "/srv/data/more": true, "/srv": true, "/out/data": false, "/up/data": false, "/file": false, "/file/data": false, "/../x/y": false} {
+		at, err := Place(root, path)
+		if (err == nil) != want {
+			t.Errorf("%s: %v", path, err)
+		}
+		if err != nil {
+			continue
+		}
+		if info, err := os.Stat(filepath.Join(root, path)); err != nil || !info.IsDir() || info.Mode().Perm() != 0o755 {
+			t.Errorf("%s: %v, %v", path, info, err)
+		}
+		at.Close()
+	}
+	if left, err := os.ReadDir(outside); err != nil || len(left) > 0 {
+		t.Errorf("outside there is %v, %v", left, err)
+	}
+}

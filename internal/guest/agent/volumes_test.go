@@ -1,0 +1,196 @@
+package agent
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"orrery/internal/wire"
+	"orrery/test/need"
+)
+
+// alone runs a test once more, as the root of a machine that has its processes and mounts for itself, and reports whether this is that run. File systems in memory are its volumes.
+func alone(t *testing.T) bool {
+	t.Helper()
+	if !need.Alone(t, "--mount", "--propagation", "private", "--pid", "--fork", "--mount-proc", "--kill-child") {
+		return false
+	}
+	shared, caches = "tmpfs", filepath.Join(t.TempDir(), "caches")
+	must(t, os.WriteFile(caches, nil, 0o600))
+	return true
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// volumeAt mounts a volume.
+func volumeAt(t *testing.T, path string) {
+	t.Helper()
+	must(t, os.MkdirAll(path, 0o755))
+	mounted(t, "volume", path, "tmpfs", 0)
+	must(t, os.WriteFile(path+"/rows", nil, 0o600))
+}
+
+// mounted mounts something until the test has ended.
+func mounted(t *testing.T, what, path, kind string, how uintptr) {
+	t.Helper()
+	must(t, unix.Mount(what, path, kind, how, ""))
+	t.Cleanup(func() { _ = unix.Unmount(path, unix.MNT_DETACH) })
+}
+
+func hasRows(path string) bool { _, err := os.Lstat(path + "/rows"); return err == nil }
+
+// during runs a command that prints a line when it has begun, until it is told to end.
+func during(t *testing.T, args ...string) (pid int, end func()) {
+	t.Helper()
+	cmd := exec.Command(args[0], args[1:]...)
+	out, err := cmd.StdoutPipe()
+	must(t, err)
+	must(t, cmd.Start())
+	if _, err := bufio.NewReader(out).ReadString('\n'); err != nil {
+		t.Fatal(err)
+	}
+	end = func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }
+	t.Cleanup(end)
+	return cmd.Process.Pid, end
+}
+
+// TestForget: volumes go from all namespaces, the innermost first, those that are twice at one place, too; those that are not told of stay, and so does what is none.
+func TestForget(t *testing.T) {
+	if !alone(t) {
+		return
+	}
+	top := t.TempDir()
+	outer, inner, other, plain := top+"/da ta", top+"/da ta/in", top+"/da ta 2", top+"/plain"
+	for _, path := range []string{outer, outer, inner, other} {
+		volumeAt(t, path)
+	}
+	must(t, os.Mkdir(plain, 0o755))
+	mounted(t, other, plain, "", unix.MS_BIND)
+	pid, _ := during(t, "unshare", "--mount", "--propagation", "private", "sh", "-c", "echo begun; exec sleep 1000")
+	must(t, here.Forget(within(t), []string{inner, outer, plain + "/none"}))
+	if hasRows(outer) || hasRows(inner) || !hasRows(other) || !hasRows(plain) {
+		t.Error("what was to go stays, or what was to stay goes")
+	}
+	table, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/mountinfo")
+	must(t, err)
+	if strings.Contains(string(table), `/da\040ta `) || strings.Contains(string(table), `/da\040ta/in `) || !strings.Contains(string(table), `/da\040ta\0402 `) {
+		t.Errorf("a service sees %s", table)
+	}
+	if text, err := os.ReadFile(caches); err != nil || string(text) != "2" {
+		t.Errorf("names are remembered: %q, %v", text, err)
+	}
+}
+
+// TestForgetInUse: what uses a volume is named, also in another namespace; a volume that something is mounted over, or that nobody is seen to use, says so; and it stays.
+func TestForgetInUse(t *testing.T) {
+	if !alone(t) {
+		return
+	}
+	data := t.TempDir() + "/data"
+	volumeAt(t, data)
+	wants := func(who string) {
+		t.Helper()
+		var used *wire.InUse
+		if err := here.Forget(within(t), []string{data}); !errors.As(err, &used) || !strings.Contains(used.By, who) || who == "" && used.By != "" {
+			t.Errorf("%v, want %q", err, who)
+		}
+		if !hasRows(data) {
+			t.Error("it goes")
+		}
+		if text, err := os.ReadFile(caches); err != nil || len(text) > 0 {
+			t.Errorf("all is forgotten: %q, %v", text, err)
+		}
+	}
+	for _, script := range []string{"exec 9>" + data + "/held; echo begun; sleep 1000 & wait", "cd " + data + "; echo begun; sleep 1000 & wait"} {
+		pid, end := during(t, "sh", "-c", script)
+		wants("sh (process " + strconv.Itoa(pid) + ") with " + data)
+		end()
+		for len(users(data)) > 0 { // the shell's child
+			killUsers(t, data)
+		}
+	}
+	over := t.TempDir()
+	mounted(t, over, data, "", unix.MS_BIND)
+	var used *wire.InUse
+	if err := here.Forget(within(t), []string{data}); !errors.As(err, &used) || used.By != "what is mounted over it" {
+		t.Error(err)
+	}
+	must(t, unix.Unmount(data, 0))
+	inside := data + "/inside"
+	must(t, os.Mkdir(inside, 0o755))
+	mounted(t, over, inside, "", unix.MS_BIND) // which no process has open
+	wants("")
+	must(t, unix.Unmount(inside, 0))
+	must(t, here.Forget(within(t), []string{data}))
+	if hasRows(data) {
+		t.Error("it stays")
+	}
+}
+
+// killUsers ends what has something of a place open.
+func killUsers(t *testing.T, path string) {
+	t.Helper()
+	for _, pid := range processes() {
+		if used(pid, path) != "" {
+			must(t, unix.Kill(pid, unix.SIGKILL))
+		}
+	}
+	time.Sleep(time.Millisecond)
+}
+
+// TestForgetGivenUp: nobody waits for a volume to become free once he has gone.
+func TestForgetGivenUp(t *testing.T) {
+	if !alone(t) {
+		return
+	}
+	data := t.TempDir() + "/data"
+	volumeAt(t, data)
+	must(t, os.Mkdir(data+"/inside", 0o755))
+	mounted(t, t.TempDir(), data+"/inside", "", unix.MS_BIND)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := here.Forget(ctx, []string{data}); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}
+
+// TestFind: a volume is found that comes while it is waited for, past what covers names; of one that does not come it says so.
+func TestFind(t *testing.T) {
+	if !alone(t) {
+		return
+	}
+	top := t.TempDir()
+	done := make(chan error, 1)
+	go func() { done <- here.Find(within(t), []string{top + "/a", top + "/a/b"}) }()
+	time.Sleep(20 * time.Millisecond)
+	volumeAt(t, top+"/a")
+	time.Sleep(20 * time.Millisecond)
+	volumeAt(t, top+"/a/b")
+	must(t, ended(t, done))
+	if text, err := os.ReadFile(caches); err != nil || string(text) != "2" {
+		t.Errorf("names are remembered: %q, %v", text, err)
+	}
+	finding = 2
+	if err := here.Find(within(t), []string{top + "/never"}); err == nil || !strings.Contains(err.Error(), "no volume is seen at "+top+"/never") {
+		t.Error(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := here.Find(ctx, []string{top + "/never"}); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,103 @@
+package boot
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vishvananda/netlink"
+
+	"orrery/test/need"
+)
+
+// TestTold: a machine finds its interfaces where the host has written them, in its root and nowhere else.
+func TestTold(t *testing.T) {
+	root := t.TempDir()
+	if _, err := told(root); err == nil || !strings.Contains(err.Error(), "what the host says of the network interfaces") {
+		t.Error(err)
+	}
+	file := filepath.Join(root, NICsFile)
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(`[{"mac":"02:00:00:00:00:01","name":"eth0","address":"10.1.0.2/24","mtu":1500}]`)
+	nics, err := told(root)
+	if err != nil || len(nics) != 1 || nics[0] != (NIC{MAC: "02:00:00:00:00:01", Name: "eth0", Address: "10.1.0.2/24", MTU: 1500}) {
+		t.Errorf("%+v, %v", nics, err)
+	}
+	write("no interfaces")
+	if _, err := told(root); err == nil || !strings.Contains(err.Error(), NICsFile) {
+		t.Error(err)
+	}
+	if err := os.Rename(file, filepath.Join(filepath.Dir(root), "outside")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("../../../outside", file); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := told(root); err == nil {
+		t.Error("it was read outside of the root")
+	}
+}
+
+// TestJoin: interfaces that come while the machine runs become what they are to be, whatever the kernel calls them; one that does not come is told of. The test is in a
+// network namespace of its own.
+func TestJoin(t *testing.T) {
+	if !need.Alone(t, "--net") {
+		return
+	}
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	add := func(name, mac string) {
+		must(exec.Command("ip", "link", "add", name, "address", mac, "type", "veth", "peer", "name", "of-"+name).Run())
+	}
+	add("eth0", "02:00:00:00:00:01")
+	add("eth1", "02:00:00:00:00:03") // which is to be eth2
+	nics := []NIC{
+		{MAC: "02:00:00:00:00:02", Name: "eth1", Address: "10.2.0.2/24", Gateway: "10.2.0.1", MTU: 9000},
+		{MAC: "02:00:00:00:00:03", Name: "eth2", Address: "10.3.0.2/24", MTU: 1500},
+	}
+	done := make(chan error, 1)
+	go func() { done <- Join(t.Context(), nics) }()
+	time.Sleep(2 * coming)
+	select {
+	case err := <-done:
+		t.Fatalf("it does not wait for an interface: %v", err)
+	default:
+	}
+	add("eth7", "02:00:00:00:00:02")
+	must(<-done)
+	must(Join(t.Context(), nics)) // once more is the same
+	for i, nic := range nics {
+		l, err := netlink.LinkByName(nic.Name)
+		must(err)
+		addresses, err := netlink.AddrList(l, netlink.FAMILY_V4)
+		must(err)
+		if l.Attrs().HardwareAddr.String() != nic.MAC || l.Attrs().MTU != nic.MTU || len(addresses) != 1 || addresses[0].IPNet.String() != nic.Address {
+			t.Errorf("interface %d is %+v with %v", i, l.Attrs(), addresses)
+		}
+	}
+	routes, err := exec.Command("ip", "route", "show", "default").Output()
+	if err != nil || !strings.HasPrefix(string(routes), "default via 10.2.0.1 dev eth1") {
+		t.Errorf("%s, %v", routes, err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 3*coming)
+	defer cancel()
+	if err := Join(ctx, []NIC{{MAC: "02:00:00:00:00:09", Name: "eth3"}}); err == nil || !strings.Contains(err.Error(), "eth3 (02:00:00:00:00:09): the machine has only") {
+		t.Error(err)
+	}
+}

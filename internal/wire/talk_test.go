@@ -1,0 +1,180 @@
+package wire
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"orrery/internal/host"
+	"orrery/internal/problem"
+)
+
+// A talking place says back what is said to it.
+type talking struct {
+	host.Local
+	gone chan error // why its callers went
+}
+
+func (p talking) Talk(_ context.Context, about string, with *Caller) error {
+	for about == "echo" {
+		var text string
+		if err := with.Hear(&text); err != nil {
+			p.gone <- err
+			return problem.New(problem.Locked, "stopped").Because(err)
+		}
+		if text == "enough" {
+			return nil
+		}
+		if err := with.Say(text); err != nil {
+			return err
+		}
+	}
+	return errors.New("about what?")
+}
+
+// At leads to places by their names.
+func (p talking) At(where json.RawMessage) (host.Runner, error) {
+	var name string
+	if err := json.Unmarshal(where, &name); err != nil || name != "n1" {
+		return nil, problem.New(problem.Failed, "no such place").Try("look")
+	}
+	return host.Local{Name: name}, nil
+}
+
+func converse(t *testing.T, about string) (talking, *Client, *Talk) {
+	t.Helper()
+	p := talking{gone: make(chan error, 1)}
+	c := begin(t, p)
+	talk, err := c.Talk(within(t), about)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(talk.Close)
+	return p, c, talk
+}
+
+// TestTalk: messages of any size go to and fro, and the end of a talk says how it went.
+func TestTalk(t *testing.T) {
+	_, _, talk := converse(t, "echo")
+	for _, text := range []string{"", "a", strings.Repeat("large ", 1<<18)} {
+		var back string
+		if err := talk.Say(text); err != nil {
+			t.Fatal(err)
+		}
+		if err := talk.Hear(&back); err != nil || back != text {
+			t.Fatalf("%d bytes came back of %d: %v", len(back), len(text), err)
+		}
+	}
+	if err := talk.Say("enough"); err != nil {
+		t.Fatal(err)
+	}
+	if err := talk.Hear(new(string)); !errors.Is(err, io.EOF) {
+		t.Errorf("it ended with %v", err)
+	}
+	_, _, talk = converse(t, "nothing")
+	if err := talk.Hear(new(string)); err == nil || !strings.Contains(err.Error(), "about what?") {
+		t.Errorf("it ended with %v", err)
+	}
+}
+
+// TestTalkEnds: a caller who wants no more hears the end all the same; one who has gone is not waited for.
+func TestTalkEnds(t *testing.T) {
+	p, _, talk := converse(t, "echo")
+	talk.Stop()
+	if err := talk.Hear(new(string)); err == nil || !strings.Contains(err.Error(), "wants no more") {
+		t.Errorf("it ended with %v", err)
+	}
+	if err := <-p.gone; !errors.Is(err, errStopped) {
+		t.Error(err)
+	}
+	p, _, talk = converse(t, "echo")
+	talk.Close()
+	if err := <-p.gone; !errors.Is(err, errGone) {
+		t.Error(err)
+	}
+}
+
+// TestAt: commands are run in places beyond the far end.
+func TestAt(t *testing.T) {
+	c := begin(t, talking{})
+	in, err := c.RunnerAt("n1", "n1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	if err := in.Run(within(t), host.Command{Args: []string{"echo", "hello"}, Stdout: &out}); err != nil || out.String() != "hello\n" {
+		t.Errorf("%q, %v", &out, err)
+	}
+	if in, err = c.RunnerAt("n2", "n2"); err != nil {
+		t.Fatal(err)
+	}
+	for what, err := range map[string]error{
+		"run": in.Run(within(t), host.Command{Args: []string{"true"}}), "put": in.Put(within(t), host.File{Path: "/x"}),
+	} {
+		if err == nil || !strings.Contains(err.Error(), "no such place") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if _, err := in.Dial(within(t), "tcp", "127.0.0.1:1"); err == nil || !strings.Contains(err.Error(), "no such place") {
+		t.Errorf("dial: %v", err)
+	}
+	if in, err = begin(t, host.Local{}).RunnerAt("n1", "n1"); err != nil {
+		t.Fatal(err)
+	}
+	if err := in.Run(within(t), host.Command{Args: []string{"true"}}); !problem.Is(err, problem.Unable) {
+		t.Errorf("a place without others: %v", err)
+	}
+}
+
+// TestDemand: a far end that stalls without closing the connection is given up, and that is what calls under way are told. One that answers is not.
+func TestDemand(t *testing.T) {
+	_, c, _ := converse(t, "echo")
+	c.Demand(time.Millisecond, limit)
+	for range 20 {
+		if err := c.Ping(within(t)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	near, far := pair(t)
+	stalls := make(chan struct{})
+	stalling := &stalling{Conn: far, at: stalls}
+	go Serve(context.Background(), stalling, talking{gone: make(chan error, 1)}) //nolint:errcheck // it stalls
+	c, err := Open(within(t), near)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close() //nolint:errcheck // it has ended
+	talk, err := c.Talk(within(t), "echo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	close(stalls)
+	c.Demand(10*time.Millisecond, 200*time.Millisecond)
+	if err := talk.Hear(new(string)); err == nil || !strings.Contains(err.Error(), "nothing has come from it for 200ms") {
+		t.Errorf("it ended with %v", err)
+	}
+	if err := c.Why(); err == nil || !strings.Contains(err.Error(), "nothing has come") {
+		t.Errorf("the session ended because of %v", err)
+	}
+}
+
+// A stalling connection takes nothing in from some time on, and stays open.
+type stalling struct {
+	net.Conn
+	at chan struct{}
+}
+
+func (s *stalling) Read(p []byte) (int, error) {
+	n, err := s.Conn.Read(p)
+	select {
+	case <-s.at:
+		select {}
+	default:
+	}
+	return n, err
+}
