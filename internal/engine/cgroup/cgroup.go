@@ -23,6 +23,9 @@ type Group struct {
 // Of gives the control group of a node.
 func Of(site string, id int) Group { return Group{mounted, fmt.Sprintf("orrery/%s/%d", site, id)} }
 
+// Named gives a control group by the name that it has in each hierarchy.
+func Named(name string) Group { return Group{mounted, name} }
+
 // Name gives the name that it has in each hierarchy.
 func (g Group) Name() string { return g.name }
 

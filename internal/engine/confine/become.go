@@ -27,6 +27,13 @@ type Backend struct {
 	Program string   // path
 	Space   string   // file at which the user namespace is found
 	Shares  []string // directories, at the same paths, which it may write to
+	Reads   []Opened // files that QEMU finds open
+}
+
+// Opened is a file that QEMU finds open for reading, in a set (add-fd of qemu(1)): it need not be allowed to open it itself.
+type Opened struct {
+	Path string
+	Set  int
 }
 
 // capabilities are those of the node's root over its own files. With others it could leave its cell, or change what it is in.
@@ -35,6 +42,10 @@ var capabilities = []string{"chown", "dac_override", "dac_read_search", "fowner"
 // Become makes this process the program, with some arguments. It returns only if it cannot. Sockets at which the program is to listen are opened before, as there is no
 // place in the cell for them.
 func (b Backend) Become(args []string) error {
+	args, err := b.opening(args)
+	if err != nil {
+		return err
+	}
 	args, handed, err := Listening(args, listen)
 	if err != nil {
 		return err
@@ -71,6 +82,19 @@ func (b Backend) Become(args []string) error {
 		}
 	}
 	return &os.PathError{Op: "run", Path: line.args[0], Err: unix.Exec(line.args[0], line.args, []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin"})}
+}
+
+// opening opens what the program is to find open. It stays so.
+func (b Backend) opening(args []string) ([]string, error) {
+	args = slices.Clone(args)
+	for _, file := range b.Reads {
+		fd, err := unix.Open(file.Path, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return nil, &os.PathError{Op: "open", Path: file.Path, Err: err}
+		}
+		args = append(args, "-add-fd", fmt.Sprintf("fd=%d,set=%d", fd, file.Set))
+	}
+	return args, nil
 }
 
 // enter moves the calling thread into a mount namespace with the cell as its root, and with what is shared.

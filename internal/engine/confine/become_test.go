@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -40,6 +41,32 @@ func TestListening(t *testing.T) {
 	bad := errors.New("no room")
 	if _, _, err := Listening([]string{"-chardev", "socket,path=/x"}, func(string) (int, error) { return 0, bad }); !errors.Is(err, bad) {
 		t.Errorf("%v", err)
+	}
+}
+
+// TestOpening: what QEMU is to find open is handed to it by number and set; a link is not followed.
+func TestOpening(t *testing.T) {
+	dir := t.TempDir()
+	file, link := filepath.Join(dir, "disk"), filepath.Join(dir, "link")
+	must(t, os.WriteFile(file, []byte("image"), 0o600))
+	must(t, os.Symlink(file, link))
+	given := []string{"-m", "192"}
+	args, err := Backend{Reads: []Opened{{file, 10}}}.opening(given)
+	must(t, err)
+	var fd int
+	if _, err := fmt.Sscanf(args[3], "fd=%d,set=10", &fd); err != nil || args[2] != "-add-fd" || len(given) != 2 {
+		t.Fatalf("%q, %v", args, err)
+	}
+	f := os.NewFile(uintptr(fd), file)
+	defer f.Close()
+	if text, err := io.ReadAll(f); err != nil || string(text) != "image" {
+		t.Errorf("%q, %v", text, err)
+	}
+	if _, handed, err := Listening(args, nil); err != nil || !slices.Equal(handed, []int{fd}) {
+		t.Errorf("%v, %v", handed, err)
+	}
+	if _, err := (Backend{Reads: []Opened{{link, 10}}}).opening(nil); err == nil {
+		t.Error("a link is followed")
 	}
 }
 

@@ -123,10 +123,7 @@ func wantNoCore(t *testing.T, pid int) {
 // TestQEMUInACell: QEMU runs as nobody else, can do nothing that needs a privilege, sees what it is shown, and has open what it is given.
 func TestQEMUInACell(t *testing.T) {
 	need.Integration(t)
-	qemu, err := exec.LookPath("qemu-system-x86_64")
-	if err != nil {
-		t.Skip(err)
-	}
+	qemu := need.Program(t, "qemu-system-x86_64")
 	dir, in := t.TempDir(), cgroup.Of("it-confine", 1)
 	at, kernel := filepath.Join(dir, "cell"), filepath.Join(dir, "vmlinux")
 	must(t, os.Mkdir(at, 0o700))

@@ -1,0 +1,42 @@
+package confine
+
+import (
+	"bytes"
+	"os"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"orrery/internal/visible"
+)
+
+// mostSaid bounds what confined programs may print, in bytes: a guest can make them do so.
+const mostSaid = 64 << 10
+
+// Scrap is a file in memory that cannot grow, for what a program prints.
+func Scrap(name string) (*os.File, error) {
+	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	if err != nil {
+		return nil, os.NewSyscallError("memfd_create", err)
+	}
+	f := os.NewFile(uintptr(fd), name)
+	if err := f.Truncate(mostSaid); err != nil {
+		f.Close() //nolint:errcheck // nothing was written
+		return nil, err
+	}
+	if _, err := unix.FcntlInt(f.Fd(), unix.F_ADD_SEALS, unix.F_SEAL_GROW|unix.F_SEAL_SHRINK); err != nil {
+		f.Close() //nolint:errcheck // nothing was written
+		return nil, os.NewSyscallError("fcntl", err)
+	}
+	return f, nil
+}
+
+// SaidOn gives what a program has printed on a scrap.
+func SaidOn(f *os.File) string {
+	text := make([]byte, mostSaid)
+	n, _ := f.ReadAt(text, 0)
+	if end := bytes.IndexByte(text[:n], 0); end >= 0 {
+		n = end
+	}
+	return visible.Text(strings.TrimSpace(string(text[:n])))
+}

@@ -1,0 +1,29 @@
+package confine
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// TestScrap: a program that prints without end is heard at its beginning, and takes no more memory than that.
+func TestScrap(t *testing.T) {
+	f, err := Scrap("test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if SaidOn(f) != "" {
+		t.Error("it begins with something on it")
+	}
+	_, err = fmt.Fprint(f, "cannot \x1b[2Jgo on\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if said := SaidOn(f); !strings.HasPrefix(said, "cannot ") || strings.Contains(said, "\x1b") {
+		t.Errorf("%q", said)
+	}
+	if _, err := f.Write(make([]byte, mostSaid)); err == nil {
+		t.Error("it has grown")
+	}
+}
