@@ -1,0 +1,43 @@
+package vm
+
+import (
+	"context"
+
+	"orrery/internal/engine"
+	"orrery/internal/engine/nodedir"
+	"orrery/internal/host"
+	"orrery/internal/wire"
+)
+
+// Agents are those of an engine's guests.
+type Agents struct {
+	Nodes *nodedir.Nodes
+	to    Connections[*wire.Client]
+}
+
+// Of gives the agent of a running machine.
+func (a *Agents) Of(ctx context.Context, ref engine.Ref) (*wire.Client, error) {
+	if !a.Nodes.Running(ref) {
+		return nil, engine.NotRunning(ref)
+	}
+	return a.reach(ctx, Of(a.Nodes, ref))
+}
+
+// Runner runs commands in a running machine.
+func (a *Agents) Runner(ref engine.Ref) host.Runner {
+	return By(func(ctx context.Context) (host.Runner, error) {
+		c, err := a.Of(ctx, ref)
+		if err != nil {
+			return nil, err
+		}
+		return c.Runner(ref.Name), nil
+	})
+}
+
+// reach gives the agent of a machine, which may have to boot yet.
+func (a *Agents) reach(ctx context.Context, m Machine) (*wire.Client, error) {
+	return a.to.To(ctx, m.Ref, func(ctx context.Context) (*wire.Client, error) { return wire.Enter(ctx, m.Run) })
+}
+
+// Leave ends the connection to a machine.
+func (a *Agents) Leave(ref engine.Ref) { a.to.Leave(ref) }

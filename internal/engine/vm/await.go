@@ -1,0 +1,41 @@
+package vm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Patience is how long a guest may take until its agent answers, and then until its systemd takes orders.
+type Patience struct{ Agent, Orders time.Duration }
+
+// Await waits until the agent of a machine that was started answers and the guest's systemd listens to systemctl(1). A guest that does not come so far is the business of
+// whoever gives it orders. One that is off is not waited for: off waits for that.
+func (a *Agents) Await(ctx context.Context, m Machine, bound Patience, off func(context.Context) error) error {
+	waiting, cancel := context.WithTimeoutCause(ctx, bound.Agent, fmt.Errorf("its agent has not answered within %v", bound.Agent))
+	defer cancel()
+	waiting, fail := context.WithCancelCause(waiting)
+	defer fail(nil)
+	go func() {
+		if off(waiting) == nil {
+			fail(errors.New("it was switched off before its agent answered"))
+		}
+	}()
+	agent, err := a.reach(waiting, m)
+	if err != nil {
+		if why := context.Cause(waiting); why != nil {
+			err = why
+		}
+		return err
+	}
+	listening, stop := context.WithTimeout(ctx, bound.Orders)
+	defer stop()
+	if agent.Await(listening, "/run/systemd/private") != nil {
+		_ = off(listening) // an agent goes a little before its machine when the guest's kernel gives up
+	}
+	if !a.Nodes.Running(m.Ref) {
+		return errors.New("it was switched off before its init was up")
+	}
+	return nil
+}

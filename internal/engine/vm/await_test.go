@@ -1,0 +1,74 @@
+package vm
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"orrery/internal/engine"
+	"orrery/internal/engine/nodedir"
+	"orrery/internal/guest/boot"
+	"orrery/internal/host"
+	"orrery/internal/wire"
+)
+
+// dying is a guest whose kernel gives up when it is asked for the first time: its agent is gone a little before its machine is.
+type dying struct {
+	host.Runner
+	conn net.Conn
+}
+
+func (d dying) Await(context.Context, string) error {
+	_ = d.conn.Close()
+	return errors.New("never heard")
+}
+func (dying) Join(context.Context, []boot.NIC) error { return nil }
+func (dying) PowerOff() error                        { return nil }
+func (dying) Forget(context.Context, []string) error { return nil }
+func (dying) Find(context.Context, []string) error   { return nil }
+
+// A guest that dies before its init is up has not been started, however long its machine takes to be off.
+func TestAwaitDying(t *testing.T) {
+	dir, err := os.MkdirTemp("", "vm") // short, for a socket's path
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(dir) //nolint:errcheck // at the end
+	l, err := net.Listen("unix", filepath.Join(dir, wire.Socket(0)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close() //nolint:errcheck // at the end
+	dead := make(chan struct{})
+	go func() {
+		defer close(dead)
+		conn, err := l.Accept()
+		if err != nil {
+			return
+		}
+		_ = wire.Serve(t.Context(), conn, dying{host.Local{}, conn})
+	}()
+	var isOff atomic.Bool
+	off := func(ctx context.Context) error {
+		select {
+		case <-dead:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		time.Sleep(50 * time.Millisecond)
+		isOff.Store(true)
+		return nil
+	}
+	a := &Agents{Nodes: &nodedir.Nodes{Running: func(engine.Ref) bool { return !isOff.Load() }}}
+	m := Machine{Ref: engine.Ref{Site: "s", Name: "n", ID: 1}, Run: dir}
+	err = a.Await(t.Context(), m, Patience{Agent: time.Minute, Orders: time.Minute}, off)
+	if err == nil || !strings.Contains(err.Error(), "switched off before its init was up") {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,70 @@
+package vm
+
+import (
+	"context"
+	"sync"
+
+	"orrery/internal/engine"
+)
+
+// Connections are those of this process to guests: one to each, for all that it asks of it.
+type Connections[C connection] struct {
+	mutex sync.Mutex
+	all   map[engine.Ref]*slot[C]
+}
+
+type connection interface {
+	Ping(ctx context.Context) error
+	Close() error
+}
+
+// slot is the place of one, held while it is being made.
+type slot[C connection] struct {
+	mutex sync.Mutex
+	made  *C
+}
+
+// To gives the connection to a guest. If there is none, or it has ended, it is made.
+func (a *Connections[C]) To(ctx context.Context, ref engine.Ref, connect func(context.Context) (C, error)) (C, error) {
+	s := a.slot(ref)
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	if s.made != nil {
+		if (*s.made).Ping(ctx) == nil {
+			return *s.made, nil
+		}
+		s.close() // the guest has begun anew
+	}
+	c, err := connect(ctx)
+	if err == nil {
+		s.made = &c
+	}
+	return c, err
+}
+
+func (a *Connections[C]) slot(ref engine.Ref) *slot[C] {
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	if a.all == nil {
+		a.all = map[engine.Ref]*slot[C]{}
+	}
+	if a.all[ref] == nil {
+		a.all[ref] = &slot[C]{}
+	}
+	return a.all[ref]
+}
+
+// Leave ends the connection to a guest.
+func (a *Connections[C]) Leave(ref engine.Ref) {
+	s := a.slot(ref)
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	s.close()
+}
+
+func (s *slot[C]) close() {
+	if s.made != nil {
+		_ = (*s.made).Close()
+		s.made = nil
+	}
+}

@@ -1,0 +1,109 @@
+// Package vm is what engines of virtual machines have in common, whatever runs those: what a host has of a machine beside the node's record, and the agents by which it reaches the guests.
+package vm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"orrery/internal/engine"
+	"orrery/internal/engine/cgroup"
+	"orrery/internal/engine/nodedir"
+	"orrery/internal/network"
+	"orrery/internal/observe"
+	"orrery/internal/problem"
+	"orrery/internal/visible"
+)
+
+// A Machine is a node that is a virtual machine.
+type Machine struct {
+	nodedir.Dir
+	Ref engine.Ref
+	Run string // directory of what is there while it runs: root's
+}
+
+// Of gives a machine of an engine.
+func Of(nodes *nodedir.Nodes, ref engine.Ref) Machine {
+	return Machine{Dir: nodes.Dir(ref), Ref: ref, Run: filepath.Join(nodes.Dirs.Run, "vm", ref.Site, strconv.Itoa(ref.ID))}
+}
+
+// Group is the control group of what runs for it.
+func (m Machine) Group() cgroup.Group { return cgroup.Of(m.Ref.Site, m.Ref.ID) }
+
+// Starting is a file that is there until the node has been started. One whose starter was killed may come up or not.
+func (m Machine) Starting() string { return m.File("starting") }
+
+// Stopping is a file that is there while the node shuts down.
+func (m Machine) Stopping() string { return m.File("stopping") }
+
+// Freezing is a file that is there from before the node is frozen by us until after it goes on.
+func (m Machine) Freezing() string { return m.File("freezing") }
+
+// Frost lets all that runs for the machine stand still.
+func (m Machine) Frost() cgroup.Frost { return cgroup.Frost{Group: m.Group(), Mark: m.Freezing()} }
+
+// WhileStarting does what starts the machine, and lets a file tell Sweep of it.
+func (m Machine) WhileStarting(start func() error) error {
+	if err := os.WriteFile(m.Starting(), nil, 0o600); err != nil {
+		return err
+	}
+	defer os.Remove(m.Starting()) //nolint:errcheck // what is left of it ends the node at the next sweep
+	return start()
+}
+
+// Unlink removes the links of the machine, and their guards.
+func (m Machine) Unlink(ctx context.Context) error {
+	r, err := m.Read()
+	if err != nil || len(r.NICs) == 0 { // it is half made, or not there
+		return nil
+	}
+	var ends []string
+	for _, nic := range r.NICs {
+		ends = append(ends, nic.HostEnd)
+	}
+	err = network.RemoveLinks(ends)
+	return errors.Join(err, network.Unguard(ctx, ends))
+}
+
+// RemoveRun removes what is there while the machine runs, and the directories above that are empty then.
+func (m Machine) RemoveRun() error {
+	if err := os.RemoveAll(m.Run); err != nil {
+		return err
+	}
+	_ = os.Remove(filepath.Dir(m.Run))
+	_ = os.Remove(filepath.Dir(filepath.Dir(m.Run)))
+	return nil
+}
+
+// Fails says what the machine does not do.
+func (m Machine) Fails(does string, err error) *problem.Problem {
+	return problem.New(problem.Failed, "node %s %s", m.Ref.Name, does).At(m.Path()).Because(err)
+}
+
+// StartProblem says why the machine does not start, and what was printed of it.
+func (m Machine) StartProblem(err error, printed string) error {
+	if printed != "" {
+		err = fmt.Errorf("%w\n%s", err, printed)
+	}
+	return m.Fails("does not start", err).Try("orrery doctor tells what this host lacks")
+}
+
+// LastLines gives the last lines of what a guest has printed.
+func LastLines(text []byte) string {
+	text = text[max(0, len(text)-4<<10):]
+	lines := strings.Split(strings.TrimSpace(strings.ReplaceAll(string(text), "\r", "")), "\n")
+	return visible.Text(strings.Join(lines[max(0, len(lines)-10):], "\n"))
+}
+
+// LackOf says what a host lacks for virtual machines.
+func LackOf(err error) observe.Lack {
+	var p *problem.Problem
+	if errors.As(err, &p) {
+		return observe.Lack{What: p.What, Cure: p.Cure}
+	}
+	return observe.Lack{What: err.Error()}
+}

@@ -1,0 +1,40 @@
+package vm
+
+import (
+	"context"
+	"net"
+
+	"orrery/internal/host"
+)
+
+// By runs commands in a guest by what gives the way into it, each time that there is something to do.
+type By func(ctx context.Context) (host.Runner, error)
+
+var _ host.Runner = By(nil)
+
+// Run runs a command in the guest.
+func (b By) Run(ctx context.Context, c host.Command) error {
+	in, err := b(ctx)
+	if err != nil {
+		return err
+	}
+	return in.Run(ctx, c)
+}
+
+// Put writes files of the guest.
+func (b By) Put(ctx context.Context, files ...host.File) error {
+	in, err := b(ctx)
+	if err != nil {
+		return err
+	}
+	return in.Put(ctx, files...)
+}
+
+// Dial connects from the guest.
+func (b By) Dial(ctx context.Context, network, address string) (net.Conn, error) {
+	in, err := b(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return in.Dial(ctx, network, address)
+}
