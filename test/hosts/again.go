@@ -1,0 +1,58 @@
+package hosts
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// A program that uses this package runs again as what hosts consist of: by its first argument, before anything else of it has begun.
+const (
+	asKeeper  = "orrery-hosts-keeper"
+	asNewborn = "orrery-hosts-newborn"
+	asInit    = "orrery-hosts-init"
+	asVisitor = "orrery-hosts-visitor"
+)
+
+func init() {
+	roles := map[string]func(args []string) error{asKeeper: keep, asNewborn: settle, asInit: preside, asVisitor: visit}
+	role, ok := roles[os.Args[0]]
+	if !ok {
+		return
+	}
+	runtime.LockOSThread() // of the namespaces that it enters, the thread is a member, and not the process
+	if err := role(os.Args[1:]); err != nil {
+		fmt.Fprintf(os.Stderr, "%s: %v\n", os.Args[0], err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// become makes this process another role of its program, with this thread's namespaces.
+func become(role string) error {
+	return unix.Exec("/proc/self/exe", []string{role}, os.Environ())
+}
+
+// visit enters a host, namespaces and control groups, and runs a command there.
+func visit(args []string) error {
+	group, pid, command := args[0], args[1], args[2:]
+	for _, h := range hierarchies(mounted) {
+		at := filepath.Join(h.dir, group)
+		if h.alone {
+			at = filepath.Join(at, leaf)
+		}
+		if err := enter(at); err != nil {
+			return err
+		}
+	}
+	nsenter := []string{"nsenter", "--target", pid, "--mount", "--uts", "--ipc", "--net", "--pid", "--cgroup", "--root", "--wd", "--"}
+	path := "/usr/bin/nsenter"
+	if err := unix.Exec(path, append(nsenter, command...), os.Environ()); err != nil {
+		return fmt.Errorf("%s %s: %w", path, strings.Join(command, " "), err)
+	}
+	return nil
+}

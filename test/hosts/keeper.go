@@ -1,0 +1,303 @@
+package hosts
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/rpc"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+
+	"orrery/internal/host"
+)
+
+// up is what a keeper says when all of its hosts are.
+const up = "up\n"
+
+// A Keeper has hosts, and does what is asked of it over its socket.
+type Keeper struct {
+	o      Options
+	keys   keys
+	starts chan func() // work on a thread that never ends: the kernel kills what it has started when it does
+
+	mu    sync.Mutex
+	hosts []machine // by number; 0 is none
+	cuts  map[int]Way
+}
+
+// A machine is the first process of a host, and all else that runs there goes with it.
+type machine struct {
+	init  *exec.Cmd
+	ended chan struct{}
+}
+
+// keep is the whole life of a keeper: until nobody holds the other end of its standard input.
+func keep([]string) (err error) {
+	defer func() {
+		if err != nil {
+			fmt.Fprint(os.Stdout, err) // for who waits
+		}
+	}()
+	var o Options
+	if err := json.NewDecoder(os.Stdin).Decode(&o); err != nil {
+		return err
+	}
+	var lock *host.Lock
+	err = patiently(func() (err error) { // somebody may sweep
+		if err = os.MkdirAll(dirOf(o.Name), 0o700); err == nil {
+			lock, err = host.TryLock(lockOf(o.Name), host.Alone)
+		}
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("hosts %s: %w", o.Name, err)
+	}
+	defer lock.Release()
+	top, err := os.Open(State())
+	if err != nil {
+		return err
+	}
+	state := fmt.Sprintf("/proc/self/fd/%d", top.Fd()) // it is reached by this, wherever this process gets its root
+	k := &Keeper{o: o, starts: make(chan func()), hosts: make([]machine, o.Count+1), cuts: map[int]Way{}}
+	defer func() { err = errors.Join(err, k.end(), vacate(state, o.Name)) }()
+	listening, err := net.Listen("unix", socketOf(o.Name))
+	if err != nil {
+		return err
+	}
+	listening.(*net.UnixListener).SetUnlinkOnClose(false)
+	if k.keys, err = newKeys(o.Count); err != nil {
+		return err
+	}
+	if err := errors.Join(furnish(o, dirOf(o.Name)), makeSwitch()); err != nil {
+		return err
+	}
+	host.OnOwnThread(func() {
+		for start := range k.starts {
+			start()
+		}
+	})
+	if err := k.all(k.boot); err != nil {
+		return err
+	}
+	if err := rpc.Register(k); err != nil {
+		return err
+	}
+	go rpc.Accept(listening)
+	if _, err := os.Stdout.WriteString(up); err != nil {
+		return err
+	}
+	os.Stdout.Close()
+	_, err = io.Copy(io.Discard, os.Stdin)
+	return err
+}
+
+// all does something to all hosts at once.
+func (k *Keeper) all(do func(number int) error) error {
+	errs := make([]error, k.o.Count+1)
+	var wait sync.WaitGroup
+	for i := 1; i <= k.o.Count; i++ {
+		wait.Go(func() { errs[i] = do(i) })
+	}
+	wait.Wait()
+	return errors.Join(errs...)
+}
+
+// end ends all hosts, and removes what the kernel would leave of them.
+func (k *Keeper) end() error {
+	err := k.all(k.kill)
+	removeGroups(k.o.Name)
+	return err
+}
+
+// boot starts a host and waits until its SSH server answers.
+func (k *Keeper) boot(number int) error {
+	k.mu.Lock()
+	running := k.hosts[number].init != nil
+	k.mu.Unlock()
+	if running {
+		return fmt.Errorf("host %s runs", NameOf(number))
+	}
+	group := groupsOf(k.o.Name, NameOf(number))
+	if err := group.Make(); err != nil {
+		return err
+	}
+	orders, give, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	hear, tell, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer give.Close()
+	defer hear.Close()
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Args = []string{asNewborn, group.Name()}
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = orders, tell, os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{
+		Setsid: true, Pdeathsig: syscall.SIGKILL,
+		Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWNET | syscall.CLONE_NEWPID | syscall.CLONE_NEWUTS | syscall.CLONE_NEWIPC,
+	}
+	started := make(chan error)
+	k.starts <- func() { started <- cmd.Start() }
+	err = <-started
+	orders.Close()
+	tell.Close()
+	if err != nil {
+		return err
+	}
+	m := machine{cmd, make(chan struct{})}
+	go func() {
+		_ = cmd.Wait() // it is killed
+		close(m.ended)
+	}()
+	k.mu.Lock()
+	k.hosts[number] = m
+	err = k.plug(number)
+	k.mu.Unlock()
+	if err == nil {
+		err = json.NewEncoder(give).Encode(birth{Number: number, Count: k.o.Count, Keys: k.keys, Programs: k.o.Programs})
+	}
+	if err != nil {
+		return errors.Join(err, k.kill(number))
+	}
+	if text, err := io.ReadAll(hear); err != nil || string(text) != up {
+		return errors.Join(fmt.Errorf("host %s did not come up: %s", NameOf(number), text), err, k.kill(number))
+	}
+	return nil
+}
+
+// kill ends a host, if it runs.
+func (k *Keeper) kill(number int) error {
+	k.mu.Lock()
+	m := k.hosts[number]
+	k.hosts[number] = machine{}
+	k.mu.Unlock()
+	if m.init == nil {
+		return nil
+	}
+	group := groupsOf(k.o.Name, NameOf(number))
+	err := m.init.Process.Kill()
+	_ = group.SetFrozen(false) // what stands still on cgroup v1 does not die before
+	<-m.ended
+	unplug(number)
+	removeGroups(k.o.Name, NameOf(number))
+	if errors.Is(err, os.ErrProcessDone) {
+		return nil
+	}
+	return err
+}
+
+// Pid gives the keeper's own.
+func (k *Keeper) Pid(_ int, pid *int) error {
+	*pid = os.Getpid()
+	return nil
+}
+
+// Count says how many hosts there are.
+func (k *Keeper) Count(_ int, count *int) error {
+	*count = k.o.Count
+	return nil
+}
+
+// Init gives the first process of a host.
+func (k *Keeper) Init(number int, pid *int) error {
+	m, err := k.running(number)
+	if err == nil {
+		*pid = m.init.Process.Pid
+	}
+	return err
+}
+
+// running gives a host that runs.
+func (k *Keeper) running(number int) (machine, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if number < 1 || number > k.o.Count {
+		return machine{}, fmt.Errorf("there is no host %d: there are %d", number, k.o.Count)
+	}
+	m := k.hosts[number]
+	if m.init == nil {
+		return machine{}, errors.New("it does not run")
+	}
+	select {
+	case <-m.ended:
+		return machine{}, errors.New("it has ended by itself")
+	default:
+		return m, nil
+	}
+}
+
+// Boot starts a host that was killed.
+func (k *Keeper) Boot(number int, _ *int) error {
+	if number < 1 || number > k.o.Count {
+		return fmt.Errorf("there is no host %d: there are %d", number, k.o.Count)
+	}
+	return k.boot(number)
+}
+
+// Kill ends a host.
+func (k *Keeper) Kill(number int, _ *int) error {
+	if _, err := k.running(number); err != nil {
+		return err
+	}
+	return k.kill(number)
+}
+
+// A Cutting says which ways of a host's link are cut; "": none.
+type Cutting struct {
+	Host int
+	Way  Way
+}
+
+// Cut cuts a host off, or joins it again.
+func (k *Keeper) Cut(c Cutting, _ *int) error {
+	if _, err := k.running(c.Host); err != nil {
+		return err
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.cuts[c.Host] = c.Way
+	return k.cut()
+}
+
+// A Frost says whether a host stands still.
+type Frost struct {
+	Host  int
+	Still bool
+}
+
+// Freeze lets a host stand still, or go on.
+func (k *Keeper) Freeze(f Frost, _ *int) error {
+	if _, err := k.running(f.Host); err != nil {
+		return err
+	}
+	return groupsOf(k.o.Name, NameOf(f.Host)).SetFrozen(f.Still)
+}
+
+// A Speed bounds what a host does to its disk; 0: nothing does.
+type Speed struct {
+	Host int
+	Rate int64
+}
+
+// Slow bounds what a host does to its disk.
+func (k *Keeper) Slow(s Speed, _ *int) error {
+	if _, err := k.running(s.Host); err != nil {
+		return err
+	}
+	device, err := deviceOf(s.Host)
+	if err != nil {
+		return err
+	}
+	for _, b := range bounds(mounted, groupsOf(k.o.Name, NameOf(s.Host)).Name(), device, s.Rate) {
+		if err := os.WriteFile(b.file, []byte(b.text), 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,171 @@
+package hosts
+
+import (
+	"bufio"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"orrery/test/need"
+)
+
+// TestLife: hosts reach one another by SSH, and see themselves alone. What befalls hosts can befall them.
+func TestLife(t *testing.T) {
+	h := Up(t, Options{Count: 3})
+	one, two := h.At(1), h.At(2)
+	reaches := func(within string) bool {
+		_, err := one.Output("ping", "-c", "1", "-i", "0.2", "-w", within, two.Address())
+		return err == nil
+	}
+
+	t.Run("by SSH", func(t *testing.T) {
+		same(t, out(t, one, "ssh sv2 hostname; ssh 10.8.1.3 hostname; ls -A /root"), "sv2\nsv3\n.ssh", "names")
+		same(t, out(t, one, `ssh sv2 'cat /proc/1/cgroup' | cut -d: -f3 | sort -u | grep -v -x -e / -e /init || true`), "", "control groups that they see of others")
+		must(t, two.AddUser("ops", true))
+		must(t, two.AddUser("guest", false))
+		same(t, out(t, one, "ssh ops@sv2 sudo -n id -u; ssh guest@sv2 sudo -n id -u 2>/dev/null || echo refused"), "0\nrefused", "sudo")
+		must(t, two.SetEnv("ORRERY_TEST_CLOCK=3600"))
+		same(t, out(t, one, "ssh sv2 printenv ORRERY_TEST_CLOCK"), "3600", "its environment")
+		if ids := out(t, one, "cat /etc/machine-id /proc/sys/kernel/random/boot_id; ssh sv2 cat /etc/machine-id /proc/sys/kernel/random/boot_id"); len(unique(ids)) != 4 {
+			t.Errorf("two hosts have an identity in common:\n%s", ids)
+		}
+	})
+	t.Run("cut off", func(t *testing.T) {
+		received := func() string { return out(t, two, "awk '/^Icmp: [0-9]/ {print $10}' /proc/net/snmp") }
+		must(t, two.Cut(Both))
+		if reaches("1") || out(t, two, "cat /sys/class/net/eth0/carrier") != "0" {
+			t.Error("a host that is cut off is reached")
+		}
+		must(t, two.Cut(From))
+		before := received()
+		if reaches("1") || received() == before {
+			t.Errorf("a host from which nothing comes is reached, or does not hear: %s echo requests", before)
+		}
+		must(t, two.Cut(To))
+		before = received()
+		if reaches("1") || received() != before {
+			t.Errorf("a host to which nothing comes is reached, or hears: %s echo requests", before)
+		}
+		must(t, two.Join())
+		if !reaches("20") {
+			t.Error("a host that has been joined is not reached")
+		}
+	})
+	t.Run("paused", func(t *testing.T) {
+		must(t, two.Pause())
+		if _, err := one.Output("timeout", "1", "ssh", "sv2", "true"); err == nil {
+			t.Error("a host that stands still answers")
+		}
+		must(t, two.Resume())
+		same(t, out(t, one, "ssh sv2 echo back"), "back", "after that")
+	})
+	t.Run("slow disk", func(t *testing.T) {
+		write := func() time.Duration {
+			began := time.Now()
+			out(t, two, "dd if=/dev/zero of=/var/lib/orrery/x bs=64k count=32 conv=fsync 2>&1")
+			return time.Since(began)
+		}
+		must(t, two.SlowDisk(1<<20))
+		if took := write(); took < time.Second {
+			t.Errorf("2 MiB to a disk of 1 MiB a second took %s", took)
+		}
+		must(t, two.SlowDisk(0))
+	})
+	t.Run("killed", func(t *testing.T) {
+		boot := out(t, two, "echo kept >/var/lib/orrery/x; echo kept >/etc/x; echo gone >/run/x; cat /proc/sys/kernel/random/boot_id")
+		must(t, two.Pause()) // the harder case on cgroup v1
+		must(t, two.Kill())
+		if _, err := two.Output("true"); err == nil || reaches("1") {
+			t.Error("a host that was killed is there")
+		}
+		must(t, two.Boot())
+		same(t, out(t, one, "ssh sv2 'cat /var/lib/orrery/x /etc/x; cat /run/x 2>/dev/null || echo none'"), "kept\nkept\nnone", "what it has after it was killed")
+		if out(t, two, "cat /proc/sys/kernel/random/boot_id") == boot {
+			t.Error("it was started again, and calls the time since as before")
+		}
+	})
+}
+
+// TestKilled: nothing is left of hosts if whoever asked for them is killed, at the next time, if the keeper is, also while one stands still.
+func TestKilled(t *testing.T) {
+	need.Integration(t)
+	const name = "killed"
+	if os.Getenv("ORRERY_TEST_HOSTS") != "" {
+		h, err := Start(Options{Count: 2, Name: name})
+		must(t, err)
+		must(t, h.At(2).Pause())
+		pid, err := h.Keeper()
+		must(t, err)
+		_, err = os.Stdout.WriteString("up\t" + strconv.Itoa(pid) + "\n")
+		must(t, err)
+		time.Sleep(time.Hour)
+	}
+	start := func(t *testing.T) (asker *exec.Cmd, keeper int) {
+		cmd := exec.Command(os.Args[0], "-test.run=^TestKilled$")
+		cmd.Env = append(os.Environ(), "ORRERY_TEST_HOSTS=1")
+		out, err := cmd.StdoutPipe()
+		must(t, err)
+		must(t, cmd.Start())
+		t.Cleanup(func() {
+			_ = cmd.Process.Kill()
+			_ = cmd.Wait()
+		})
+		for lines := bufio.NewScanner(out); lines.Scan(); {
+			if words := strings.Fields(lines.Text()); len(words) == 2 && words[0] == "up" {
+				keeper, err = strconv.Atoi(words[1])
+				must(t, err)
+				return cmd, keeper
+			}
+		}
+		t.Fatal("they did not come up")
+		return nil, 0
+	}
+	t.Run("who asked", func(t *testing.T) {
+		asker, _ := start(t)
+		must(t, asker.Process.Kill())
+		must(t, gone(name))
+	})
+	t.Run("the keeper", func(t *testing.T) {
+		_, keeper := start(t)
+		must(t, syscall.Kill(keeper, syscall.SIGKILL))
+		must(t, patiently(func() error { // it may not have died yet
+			if err := Sweep(); err != nil || !exists(dirOf(name)) {
+				return err
+			}
+			return errors.New("hosts whose keeper was killed have not been swept")
+		}))
+		must(t, gone(name))
+	})
+	if left, _ := filepath.Glob(filepath.Join(State(), name)); len(left) > 0 {
+		t.Error(left)
+	}
+}
+
+func unique(text string) map[string]bool {
+	all := map[string]bool{}
+	for word := range strings.FieldsSeq(text) {
+		all[word] = true
+	}
+	return all
+}
+
+// out runs a script on a host.
+func out(t *testing.T, of Host, script string) string {
+	t.Helper()
+	text, err := of.Output("/bin/sh", "-c", script)
+	must(t, err)
+	return text
+}
+
+func same(t *testing.T, got, want, what string) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s: %q, not %q", what, got, want)
+	}
+}

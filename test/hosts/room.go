@@ -1,0 +1,156 @@
+package hosts
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// What the keeper has mounted for its hosts, where only it and they see it.
+const (
+	room     = "/mnt"
+	disks    = room + "/disks"    // of each host: upper and work of its root, and state
+	roots    = room + "/roots"    // where each host mounts its root
+	programs = room + "/programs" // what all have in /usr/local/bin
+	layers   = room + "/layers"   // the store whose layers all have
+)
+
+func diskOf(number int) string { return filepath.Join(disks, NameOf(number)) }
+func rootOf(number int) string { return filepath.Join(roots, NameOf(number)) }
+
+// furnish gives this process a root in which there is nothing of the machine but its root file system, its control groups and what the hosts shall have: if it
+// held on to whatever else is mounted on the machine, others could not take that away. The disks have no names: they are no more when they are not mounted.
+func furnish(o Options, dir string) error {
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return err
+	}
+	const top = room // until it is the root
+	below := func(path string) string { return filepath.Join(top, path) }
+	mounts := []error{
+		bind("/", top, 0),
+		mount("proc", below("/proc"), "proc", ""),
+		mount("sysfs", below("/sys"), "sysfs", ""),
+		bind(mounted, below(mounted), unix.MS_REC),
+		mount("devtmpfs", below("/dev"), "devtmpfs", ""),
+		mount("tmpfs", below("/run"), "tmpfs", "mode=755"),
+		mount("tmpfs", below(room), "tmpfs", "mode=700"),
+	}
+	if err := errors.Join(mounts...); err != nil {
+		return err
+	}
+	for name, from := range o.Programs {
+		if err := bindFile(from, below(filepath.Join(programs, name))); err != nil {
+			return err
+		}
+	}
+	if err := os.MkdirAll(below(layers), 0o700); err != nil {
+		return err
+	}
+	if o.Store != "" {
+		if err := bind(o.Store, below(layers), 0); err != nil {
+			return err
+		}
+	}
+	if err := makeDisks(o, dir, below(disks)); err != nil {
+		return err
+	}
+	return moveInto(top)
+}
+
+// moveInto makes a mount the root of this process, and lets go of all others.
+func moveInto(top string) error {
+	if err := os.Chdir(top); err != nil {
+		return err
+	}
+	if err := unix.PivotRoot(".", "."); err != nil {
+		return fmt.Errorf("the root %s: %w", top, err)
+	}
+	if err := unix.Unmount(".", unix.MNT_DETACH); err != nil {
+		return err
+	}
+	return os.Chdir("/")
+}
+
+// makeDisks makes a disk for each host: one is made, and all others are copies of it.
+func makeDisks(o Options, dir, at string) error {
+	first := filepath.Join(dir, NameOf(1)+".disk")
+	if o.Disk == 0 {
+		o.Disk = 16 << 30
+	}
+	err := run("truncate", "-s", strconv.FormatInt(o.Disk, 10), first)
+	if err == nil {
+		err = run("mkfs.ext4", "-q", "-F", "-m", "0", "-E", "nodiscard,lazy_itable_init=1,lazy_journal_init=1", first)
+	}
+	for i := 2; err == nil && i <= o.Count; i++ {
+		err = run("cp", "--sparse=always", first, filepath.Join(dir, NameOf(i)+".disk"))
+	}
+	for i := 1; err == nil && i <= o.Count; i++ {
+		path, on := filepath.Join(dir, NameOf(i)+".disk"), filepath.Join(at, NameOf(i))
+		err = os.MkdirAll(on, 0o700)
+		if err == nil {
+			err = run("mount", "-o", "loop,noinit_itable", path, on)
+		}
+		if err == nil {
+			err = os.Remove(path)
+		}
+	}
+	return err
+}
+
+// deviceOf gives the number of a host's disk, in the kernel's words.
+func deviceOf(number int) (string, error) {
+	var st unix.Stat_t
+	if err := unix.Stat(diskOf(number), &st); err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%d:%d", unix.Major(st.Dev), unix.Minor(st.Dev)), nil
+}
+
+func mount(what, at, kind, options string) error {
+	if err := unix.Mount(what, at, kind, 0, options); err != nil {
+		return fmt.Errorf("%s at %s: %w", kind, at, err)
+	}
+	return nil
+}
+
+// bind shows a directory in another place.
+func bind(from, at string, flags uintptr) error {
+	if err := unix.Mount(from, at, "", unix.MS_BIND|flags, ""); err != nil {
+		return fmt.Errorf("%s at %s: %w", from, at, err)
+	}
+	return nil
+}
+
+// bindReadOnly does so without letting anybody write there.
+func bindReadOnly(from, at string) error {
+	if err := bind(from, at, 0); err != nil {
+		return err
+	}
+	return unix.Mount("", at, "", unix.MS_BIND|unix.MS_REMOUNT|unix.MS_RDONLY, "")
+}
+
+// bindFile shows a file in another place, where there may be none yet.
+func bindFile(from, at string) error {
+	if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(at, os.O_CREATE|os.O_EXCL, 0o755)
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	f.Close()
+	return bind(from, at, 0)
+}
+
+func run(program string, args ...string) error {
+	if out, err := exec.Command(program, args...).CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: %w\n%s", program, err, out)
+	}
+	return nil
+}

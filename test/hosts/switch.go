@@ -1,0 +1,115 @@
+package hosts
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+
+	"github.com/vishvananda/netlink"
+)
+
+// theSwitch is a bridge in the network namespace of the keeper; its ports are called as their hosts.
+const theSwitch = "switch"
+
+func makeSwitch() error {
+	if err := netlink.LinkAdd(&netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: theSwitch}}); err != nil {
+		return fmt.Errorf("the switch: %w", err)
+	}
+	return raise(theSwitch)
+}
+
+func raise(name string) error {
+	link, err := netlink.LinkByName(name)
+	if err != nil {
+		return err
+	}
+	return netlink.LinkSetUp(link)
+}
+
+// plug gives a host that has just begun its link to the switch, cut as it was.
+func (k *Keeper) plug(number int) error {
+	port := NameOf(number)
+	unplug(number)
+	at, err := netlink.LinkByName(theSwitch)
+	if err != nil {
+		return err
+	}
+	pair := &netlink.Veth{
+		LinkAttrs: netlink.LinkAttrs{Name: port, MasterIndex: at.Attrs().Index},
+		PeerName:  "eth0", PeerHardwareAddr: net.HardwareAddr{2, 0, 10, 8, 1, byte(number)}, PeerNamespace: netlink.NsPid(k.hosts[number].init.Process.Pid),
+	}
+	if err := netlink.LinkAdd(pair); err != nil {
+		return fmt.Errorf("the link of %s: %w", port, err)
+	}
+	return k.cut()
+}
+
+// unplug removes the port of a host that has ended. With its namespace the link would go as well, but some time later.
+func unplug(number int) {
+	if link, err := netlink.LinkByName(NameOf(number)); err == nil {
+		_ = netlink.LinkDel(link)
+	}
+}
+
+// cut brings all links into the state in which they shall be. A link that is cut one way stays up, and the switch drops what goes that way.
+func (k *Keeper) cut() error {
+	var errs []error
+	for number, m := range k.hosts {
+		if m.init == nil {
+			continue
+		}
+		link, err := netlink.LinkByName(NameOf(number))
+		if err == nil && k.cuts[number] == Both {
+			err = netlink.LinkSetDown(link)
+		} else if err == nil {
+			err = netlink.LinkSetUp(link)
+		}
+		errs = append(errs, err)
+	}
+	nft := exec.Command("nft", "-f", "-")
+	nft.Stdin = strings.NewReader(drops(k.cuts))
+	if out, err := nft.CombinedOutput(); err != nil {
+		errs = append(errs, fmt.Errorf("nft: %w\n%s", err, out))
+	}
+	return errors.Join(errs...)
+}
+
+// drops gives the rules by which the switch drops what goes the ways that are cut.
+func drops(cuts map[int]Way) string {
+	var b strings.Builder
+	b.WriteString("table bridge cuts\ndelete table bridge cuts\ntable bridge cuts {\n\tchain forward {\n\t\ttype filter hook forward priority 0;\n")
+	for _, number := range slices.Sorted(maps.Keys(cuts)) {
+		switch cuts[number] {
+		case To:
+			fmt.Fprintf(&b, "\t\toifname %q drop\n", NameOf(number))
+		case From:
+			fmt.Fprintf(&b, "\t\tiifname %q drop\n", NameOf(number))
+		}
+	}
+	b.WriteString("\t}\n}\n")
+	return b.String()
+}
+
+// address gives a host its address, in its own namespace.
+func address(number int) error {
+	if err := raise("lo"); err != nil {
+		return err
+	}
+	link, err := netlink.LinkByName("eth0")
+	if err != nil {
+		return err
+	}
+	addr, err := netlink.ParseAddr(AddressOf(number) + "/24")
+	if err != nil {
+		return err
+	}
+	if err := netlink.AddrAdd(link, addr); err != nil && !errors.Is(err, os.ErrExist) {
+		return err
+	}
+	return netlink.LinkSetUp(link)
+}
