@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"orrery/internal/observe"
+	"orrery/test/need"
 )
 
 // TestSwitchHistory: in random histories of several releases, whenever a switch or a rollback is killed, also one to a numbered release, the next
@@ -27,7 +28,7 @@ func TestSwitchHistory(t *testing.T) {
 		h.span = h.run("switch", "--release", fmt.Sprint(n)).want(0).took
 	}
 	h.powerCut()
-	for began := time.Now(); h.kills < 25 && time.Since(began) < 4*time.Minute && !t.Failed(); {
+	for began := time.Now(); h.kills < need.Kills(12, 25) && time.Since(began) < 4*time.Minute && !t.Failed(); {
 		h.step()
 	}
 	t.Logf("%d kills: %s", h.kills, strings.Join(h.done, ", "))

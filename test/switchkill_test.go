@@ -15,13 +15,14 @@ import (
 
 	"orrery/internal/observe"
 	"orrery/internal/site/spec"
+	"orrery/test/need"
 )
 
 // TestSwitchKill: whenever a stage, a switch or a rollback is killed, the set is told of and then brought to one release, wholly; the volume
 // is never in two hands, and no line of the ledger is lost.
 func TestSwitchKill(t *testing.T) {
-	const kills = 100
 	t.Parallel()
+	kills := need.Kills(60, 100)
 	s := newReleased(t, "it-switchkill", 110)
 	s.edit("site.toml", "[image.debian]", "[network.data]\nsubnet = \"10.99.111.0/24\"\n[image.debian]")
 	random := seed(t)

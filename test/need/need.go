@@ -34,6 +34,14 @@ func Times(few, whole int) int {
 	return few
 }
 
+// Kills gives how often a test kills what it has begun: enough to see what has broken in make test, and as often as it takes to find what nobody has thought of in make test-chaos.
+func Kills(some, many int) int {
+	if os.Getenv("ORRERY_TEST_LONG") == "1" {
+		return many
+	}
+	return some
+}
+
 // State is where integration tests keep layers from one run to the next, so that only the first run builds them.
 func State() string {
 	if dir := os.Getenv("ORRERY_TEST_STATE"); dir != "" {

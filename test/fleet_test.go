@@ -1,0 +1,100 @@
+package test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"orrery/test/hosts"
+	"orrery/test/need"
+)
+
+const fleetSite = `
+site.name = "it-fleet"
+[host.sv1]
+address = "SV1"
+[host.sv2]
+address = "SV2"
+[network.one]
+subnet = "10.99.241.0/24"
+gateway = "10.99.241.1"
+[network.two]
+subnet = "10.99.242.0/24"
+gateway = "10.99.242.1"
+[image.debian]
+suite = "bookworm"
+[node.a]
+id = 10
+memory = "256MiB"
+host = "sv1"
+net.one = "auto"
+[node.b]
+id = 20
+memory = "256MiB"
+host = "sv2"
+net.two = "auto"
+`
+
+// TestFleet: a site on two hosts comes up from one of them, which reaches the other as somebody who is not root there. It goes on from whatever a killed or a stalled run has left, from the other
+// host, too; and nothing is left of it.
+func TestFleet(t *testing.T) {
+	need.Integration(t)
+	t.Parallel()
+	s := newExample(t, "minimal", "it-fleet", "10.77.1.", "10.99.241.")
+	s.do("image", "build") // hosts have no way out to packages
+	h := hosts.Up(t, hosts.Options{Count: 2, Programs: map[string]string{"orrery": program}, Store: filepath.Join(need.State(), "store")})
+	if err := h.At(2).AddUser("ada", true); err != nil {
+		t.Fatal(err)
+	}
+	for i, addresses := range map[int][]string{1: {"local", "ada@" + hosts.AddressOf(2)}, 2: {hosts.AddressOf(1), "local"}} {
+		text := strings.NewReplacer("SV1", addresses[0], "SV2", addresses[1]).Replace(fleetSite)
+		if err := os.WriteFile(filepath.Join(s.dir, "site.toml"), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		s.carry(h.At(i), "/root/fleet")
+	}
+	// says runs a command on a host, which prints all of these words.
+	says := func(on int, script string, words ...string) {
+		t.Helper()
+		out, err := h.At(on).Output("/bin/sh", "-c", "cd /root/fleet; { "+script+"; } 2>&1; echo status $?")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, w := range words {
+			if !strings.Contains(out, w) {
+				t.Errorf("%s: %q is not in\n%s", script, w, out)
+			}
+		}
+	}
+	says(1, "orrery host check", "sv2", "well", "status 0")
+	says(1, "orrery up", "b ", "sv2", "running", "status 0")
+	says(1, "orrery plan", "nothing to do", "status 0")
+	says(1, "orrery exec all -- hostname", "a | a", "b | b", "status 0")
+	says(1, "orrery rollback", "other hosts than this machine", "status 4")
+	says(2, "orrery plan", "nothing to do", "status 0") // the truth is on the hosts
+
+	// A control point is killed, and leaves neither a lock nor half a node.
+	says(1, "orrery down b", "status 0")
+	says(1, "orrery up & sleep 1; kill -9 $!; wait; true", "status 0")
+	says(2, "for i in $(seq 100); do orrery up && break; sleep 0.2; done", "running", "status 0")
+
+	// A host stands still, and its connections stay open.
+	says(1, "(echo ready; exec orrery exec b -- sh -c 'echo begun; sleep 1000') > /tmp/out 2>&1 & for i in $(seq 600); do grep -q begun /tmp/out && break; sleep 0.1; done", "status 0")
+	if err := h.At(2).Pause(); err != nil {
+		t.Fatal(err)
+	}
+	says(1, "for i in $(seq 300); do pgrep -x orrery > /dev/null || break; sleep 0.1; done; cat /tmp/out", "host sv2", "0 of 1 nodes")
+	says(1, "orrery status", "unknown", "--without sv2", "status 11")
+	says(1, "orrery up --without sv2", "may be on sv2", "nothing to do", "status 0")
+	if err := h.At(2).Resume(); err != nil {
+		t.Fatal(err)
+	}
+	says(1, "for i in $(seq 100); do orrery down && break; sleep 0.2; done", "taken down", "status 0")
+	for i := 1; i <= 2; i++ {
+		out, err := h.At(i).Output("/bin/sh", "-c", "ip -br link | grep orb; ls -A /var/lib/orrery/sites/it-fleet/nodes; nft list tables | grep orrery; true")
+		if err != nil || out != "" {
+			t.Errorf("left on host %d is %q (%v)", i, out, err)
+		}
+	}
+}

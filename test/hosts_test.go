@@ -1,0 +1,113 @@
+package test
+
+import (
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/sys/unix"
+
+	"orrery/test/hosts"
+	"orrery/test/need"
+)
+
+// TestHosts: a host of the harness is one on which the program does all of its work, and hosts are of one another's way: here two bring up the same site at the same
+// time. Nothing is left of it, on them or on this machine, also when they are taken away while it is up.
+func TestHosts(t *testing.T) {
+	need.Integration(t)
+	t.Parallel()
+	s := newExample(t, "minimal", "it-hosts", "10.77.1.", "10.99.1.")
+	s.do("image", "build") // hosts have no way out to packages
+	h := hosts.Up(t, hosts.Options{Count: 2, Programs: map[string]string{"orrery": program}, Store: filepath.Join(need.State(), "store")})
+	control := h.At(1)
+	for i := 1; i <= 2; i++ {
+		s.carry(h.At(i), "/root/site")
+	}
+	each := func(what string, do func(name string) error) {
+		t.Helper()
+		var all errgroup.Group
+		for i := 1; i <= 2; i++ {
+			all.Go(func() error { return do(hosts.NameOf(i)) })
+		}
+		if err := all.Wait(); err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+	}
+	there := func(name string, args ...string) (string, error) {
+		return control.Output(append([]string{"ssh", name}, args...)...)
+	}
+	const state = `ip -br link; nft list ruleset; cat /proc/mounts; find /sys/fs/cgroup -name "*orrery*"; ls -A /var/lib/orrery/sites/it-hosts/nodes; pgrep -a lxc || true`
+	before := map[string]string{}
+	for i := 1; i <= 2; i++ {
+		var err error
+		if before[hosts.NameOf(i)], err = there(hosts.NameOf(i), state); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	each("up", func(name string) error {
+		out, err := there(name, "orrery", "-C", "/root/site", "up")
+		if err == nil && !strings.Contains(out, "running") {
+			err = fmt.Errorf("it says %s", out)
+		}
+		return err
+	})
+	each("its node", func(name string) error {
+		out, err := there(name, "orrery", "-C", "/root/site", "status", "&&", "orrery", "-C", "/root/site", "exec", "all", "--", "systemctl", "is-system-running")
+		if err == nil && !strings.Contains(out, "one | running") {
+			err = fmt.Errorf("it says %s", out)
+		}
+		return err
+	})
+	each("down", func(name string) error {
+		if _, err := there(name, "orrery", "-C", "/root/site", "down"); err != nil {
+			return err
+		}
+		after, err := there(name, state)
+		if after != before[name] {
+			err = fmt.Errorf("it has left something: what was\n%s\nis\n%s", before[name], after)
+		}
+		return err
+	})
+	each("up again", func(name string) error {
+		_, err := there(name, "orrery", "-C", "/root/site", "up")
+		return err
+	})
+	keeper, err := h.Keeper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Kill(keeper, unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Close(); err == nil || !strings.Contains(err.Error(), "killed") {
+		t.Errorf("the end of a keeper that was killed: %v", err)
+	}
+	if err := h.Gone(); err != nil {
+		t.Error(err)
+	}
+}
+
+// carry takes the site directory to a host.
+func (s *site) carry(to hosts.Host, dir string) {
+	s.Helper()
+	from := exec.Command("tar", "-C", s.dir, "-c", ".")
+	into := to.Command("/bin/sh", "-c", `mkdir -p "$1" && tar -C "$1" -x`, "sh", dir)
+	pipe, err := from.StdoutPipe()
+	if err != nil {
+		s.Fatal(err)
+	}
+	into.Stdin = pipe
+	if err := from.Start(); err != nil {
+		s.Fatal(err)
+	}
+	if out, err := into.CombinedOutput(); err != nil {
+		s.Fatalf("%v\n%s", err, out)
+	}
+	if err := from.Wait(); err != nil {
+		s.Fatal(err)
+	}
+}
