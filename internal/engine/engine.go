@@ -32,7 +32,7 @@ type Engine interface {
 	Create(ctx context.Context, n *spec.Node) error
 	// Change makes a node as specified in all but its layers; interfaces, mounts, privileges and limits only of a stopped node. An
 	// engine that has Capabilities.LiveLimits changes limits of a running one at once, and reads them back; one that has
-	// Capabilities.MoveNIC the bridges on which its interfaces are.
+	// Capabilities.MoveNIC the bridges on which its interfaces are, and one that has Capabilities.PlugNIC the interfaces themselves, as far as spec.Rewire says.
 	Change(ctx context.Context, n *spec.Node) error
 	// Start boots a node; it returns as soon as commands can be run in it. A running node is left as it is.
 	Start(ctx context.Context, ref Ref) error
@@ -137,6 +137,17 @@ type Viewer interface {
 // A Consoled engine's nodes have a serial console.
 type Consoled interface {
 	Console(ref Ref) host.Console
+}
+
+// A Screened engine's nodes may have screens; that one has none is an Unable problem.
+type Screened interface {
+	Screen(ref Ref) host.Screen
+}
+
+// A Pooled engine's nodes have no part of the host's memory, but of a pool that is beside it.
+type Pooled interface {
+	// Pool tells of it; nil: the host does not say, or runs no nodes of the engine.
+	Pool(ctx context.Context) *observe.Pool
 }
 
 // A Grouped engine keeps the processes of a node in a control group of the host, of the same name in every hierarchy.

@@ -183,7 +183,7 @@ func (e *Engine) sameShape(was, is *spec.Node) bool {
 		return false
 	}
 	return was.Privileged == is.Privileged && was.MachineID == is.MachineID &&
-		slices.Equal(spec.Linked(was), spec.Linked(is)) && slices.Equal(was.Mounts, is.Mounts)
+		(e.Can.PlugNIC || slices.Equal(spec.Linked(was), spec.Linked(is))) && slices.Equal(was.Mounts, is.Mounts)
 }
 
 // Start boots a node.

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -17,6 +16,7 @@ import (
 	"orrery/internal/engine/process"
 	"orrery/internal/host"
 	"orrery/internal/problem"
+	"orrery/internal/tree"
 )
 
 // patience is how long what a killed run has begun may take to end.
@@ -61,29 +61,20 @@ func (e *Engine) sweepFrost(site string) error {
 
 // sweepStops lets nodes that were shutting down come to the end of it. A monitor whose init has ended is about to end, too.
 func (e *Engine) sweepStops(ctx context.Context, site string) error {
-	found, err := e.Found(site)
-	if err != nil {
-		return err
-	}
-	var all sync.WaitGroup
-	errs := make([]error, len(found))
-	for i, f := range found {
-		c := e.container(engine.RefOf(&f.Record.Node))
-		if _, none := os.Stat(c.starting()); none == nil {
-			all.Go(func() { errs[i] = c.abandon(ctx, f.Record) })
-			continue
+	return e.Each(site, func(r *nodedir.Record) error {
+		c := e.container(engine.RefOf(&r.Node))
+		if tree.Exists(c.starting()) {
+			return c.abandon(ctx, r)
 		}
-		if _, none := os.Stat(c.stopping()); none != nil && (c.monitor() == 0 || c.running()) {
-			continue
+		if !tree.Exists(c.stopping()) && (c.monitor() == 0 || c.running()) {
+			return nil
 		}
-		all.Go(func() {
-			if errs[i] = c.powerOff(ctx); errs[i] == nil {
-				_ = os.Remove(c.stopping())
-			}
-		})
-	}
-	all.Wait()
-	return errors.Join(errs...)
+		if err := c.powerOff(ctx); err != nil {
+			return err
+		}
+		_ = os.Remove(c.stopping())
+		return nil
+	})
 }
 
 // abandon ends a node whose starter was killed: it may be about to fail.

@@ -1,0 +1,26 @@
+package engine
+
+import (
+	"os"
+	"testing"
+)
+
+// TestOpenView: a view is that of the process that belongs to the node, and no other's that has its number then.
+func TestOpenView(t *testing.T) {
+	ref := Ref{Site: "karoo", ID: 101, Name: "db"}
+	want := NotRunning(ref).Error()
+	asked := 0
+	for name, pid := range map[string]func() int{
+		"none":  func() int { return 0 },
+		"ended": func() int { asked++; return os.Getpid() * (2 - asked) },
+	} {
+		if root, err := OpenView(ref, pid, "/."); err == nil || err.Error() != want || root != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	root, err := OpenView(ref, os.Getpid, "/.")
+	if err != nil {
+		t.Fatal(err)
+	}
+	root.Close()
+}
