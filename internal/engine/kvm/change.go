@@ -2,10 +2,9 @@ package kvm
 
 import (
 	"context"
-	"time"
 
 	"orrery/internal/engine"
-	"orrery/internal/host"
+	"orrery/internal/engine/vm"
 	"orrery/internal/network"
 	"orrery/internal/problem"
 	"orrery/internal/site"
@@ -29,21 +28,16 @@ func (e *Engine) changeRunning(ctx context.Context, is *spec.Node) error {
 	if err := e.replug(ctx, was, is.VM); err != nil {
 		return err
 	}
+	if err := e.rewire(ctx, was, is); err != nil {
+		return err
+	}
 	if moves := network.MovesOf(is); len(moves) > 0 {
 		if err := network.MoveLinks(ctx, moves); err != nil {
 			return err
 		}
 	}
 	if !is.Staged && is.Disk.Guest != site.NoGuest { // its links may have been moved out of quarantine, in one batch with others
-		e.forgetNeighbours(ctx, engine.RefOf(is))
+		vm.ForgetNeighbours(ctx, e.Runner(engine.RefOf(is)))
 	}
 	return nil
-}
-
-// forgetNeighbours lets a guest look for its neighbours anew: where its links are now, others have their addresses. A guest that cannot does so by itself when
-// nobody answers.
-func (e *Engine) forgetNeighbours(ctx context.Context, ref engine.Ref) {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	_ = e.Runner(ref).Run(ctx, host.Command{Args: []string{"ip", "neighbour", "flush", "all"}})
 }

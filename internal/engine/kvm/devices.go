@@ -2,18 +2,15 @@ package kvm
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
-	"strconv"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"orrery/internal/engine/confine"
 	"orrery/internal/engine/kvm/argv"
+	"orrery/internal/engine/nodedir"
 	"orrery/internal/engine/process"
 	"orrery/internal/host/numa"
 	"orrery/internal/host/pci"
@@ -26,7 +23,7 @@ import (
 const vhostNet = "/dev/vhost-net"
 
 // served is a file that is there while the host's kernel serves the cards of a machine that runs.
-func (m machine) served() string { return filepath.Join(m.run, "vhost") }
+func (m machine) served() string { return filepath.Join(m.Run, "vhost") }
 
 // serve opens what serves the cards of a node, one for each queue, and reports whether the host's kernel is to do so. Where it cannot, QEMU does, unless the node wants it.
 func (m machine) serve(open handed, n *spec.Node) (vhost bool, err error) {
@@ -46,7 +43,7 @@ func (m machine) serve(open handed, n *spec.Node) (vhost bool, err error) {
 			open[argv.VHost(nic, queue)] = f
 		}
 	}
-	if err := os.MkdirAll(m.run, 0o700); err != nil {
+	if err := os.MkdirAll(m.Run, 0o700); err != nil {
 		return true, err
 	}
 	return true, os.WriteFile(m.served(), nil, 0o600)
@@ -77,7 +74,7 @@ func (m machine) lend(cell *confine.Cell, n *spec.Node) (at []string, err error)
 }
 
 // holder is who PCI functions are lent to.
-func (m machine) holder() string { return fmt.Sprintf("%s/%d", m.ref.Site, m.ref.ID) }
+func (m machine) holder() string { return fmt.Sprintf("%s/%d", m.Ref.Site, m.Ref.ID) }
 
 // bounds are the limits that the host's kernel sees to. A guest's memory is what its machine has. Beside memory of one NUMA node it runs on the processors of that.
 func bounds(n *spec.Node) site.Limits {
@@ -91,6 +88,17 @@ func bounds(n *spec.Node) site.Limits {
 		}
 	}
 	return l
+}
+
+// bind lets the machine have what it is bound to have of the host's processors.
+func (m machine) bind(ctx context.Context, r *nodedir.Record) error {
+	if err := m.Group().Limit(r.Name, bounds(&r.Node)); err != nil {
+		return err
+	}
+	if err := m.pinEach(ctx, &r.Node); err != nil {
+		return m.StartProblem(err, "")
+	}
+	return nil
 }
 
 // pinEach gives each processor of a machine one of those that the node is pinned to.
@@ -110,7 +118,7 @@ func (m machine) pinEach(ctx context.Context, n *spec.Node) error {
 	if err := q.Do(ctx, "query-cpus-fast", nil, &vcpus); err != nil {
 		return err
 	}
-	threads, err := threadsOf(process.Host, m.qemu())
+	threads, err := process.Host.Threads(m.qemu())
 	if err != nil {
 		return err
 	}
@@ -127,34 +135,4 @@ func (m machine) pinEach(ctx context.Context, n *spec.Node) error {
 		}
 	}
 	return nil
-}
-
-// threadsOf gives the threads of a process by the numbers that they have in its innermost namespace (NSpid of proc_pid_status(5)).
-func threadsOf(in process.Table, pid int) (map[int]int, error) {
-	entries, err := os.ReadDir(in.File(pid, "task"))
-	if err != nil {
-		return nil, err
-	}
-	all := map[int]int{}
-	for _, e := range entries {
-		text, err := os.ReadFile(in.File(pid, filepath.Join("task", e.Name(), "status")))
-		if errors.Is(err, os.ErrNotExist) {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		lines := strings.Split(string(text), "\n")
-		i := slices.IndexFunc(lines, func(line string) bool { return strings.HasPrefix(line, "NSpid:") })
-		if i < 0 {
-			continue
-		}
-		words := strings.Fields(lines[i])
-		outside, err := strconv.Atoi(e.Name())
-		inside, err2 := strconv.Atoi(words[len(words)-1])
-		if err == nil && err2 == nil {
-			all[inside] = outside
-		}
-	}
-	return all, nil
 }

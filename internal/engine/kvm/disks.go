@@ -2,6 +2,7 @@ package kvm
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -38,11 +39,11 @@ func (e *Engine) disk(ref engine.Ref, d site.Drive) *disk.Disk {
 
 // provideDisks makes the disks of a machine that is to start, unless they are there, and looks whether they are sound.
 func (e *Engine) provideDisks(ctx context.Context, m machine, r *nodedir.Record) error {
-	if err := e.makeHold(m.ref); err != nil {
+	if err := e.makeHold(m.Ref); err != nil {
 		return err
 	}
 	for _, drive := range r.VM.Drives() {
-		d := e.disk(m.ref, drive)
+		d := e.disk(m.Ref, drive)
 		if err := e.provide(ctx, d, r); err != nil {
 			return err
 		}
@@ -55,7 +56,7 @@ func (e *Engine) provide(ctx context.Context, d *disk.Disk, r *nodedir.Record) e
 	var err error
 	switch {
 	case d.Drive.Name == site.RootDisk:
-		err = d.PrepareRoot(ctx, e.disksOf(m.ref))
+		err = d.PrepareRoot(ctx, e.disksOf(m.Ref))
 	case !d.Drive.IsDevice():
 		err = d.Make(ctx, false)
 	}
@@ -66,7 +67,7 @@ func (e *Engine) provide(ctx context.Context, d *disk.Disk, r *nodedir.Record) e
 	if err != nil {
 		return err
 	}
-	return d.Check(ctx, cell, m.group())
+	return d.Check(ctx, cell, m.Group())
 }
 
 // cell is where programs of the machine are.
@@ -128,7 +129,7 @@ func (e *Engine) tellStack(ctx context.Context, r *nodedir.Record) (seen, error)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	s := boot.Stack{Fresh: now.after(was)}
+	s := boot.Stack{Start: rand.Text(), Fresh: now.after(was)}
 	mounts, err := e.Mounts(r)
 	if err != nil {
 		return nil, err
@@ -211,7 +212,7 @@ func resize(ctx context.Context, q *qmp.Client, d site.Drive) error {
 
 // diskProblem says what went wrong with a disk.
 func (m machine) diskProblem(d site.Drive, what string, err error) *problem.Problem {
-	return problem.New(problem.Failed, "node %s: disk %s %s", m.ref.Name, d.Name, what).At(m.ref.Site).Because(err)
+	return problem.New(problem.Failed, "node %s: disk %s %s", m.Ref.Name, d.Name, what).At(m.Ref.Site).Because(err)
 }
 
 // leaveDevices lets others have the device on which a node that goes has kept what it wrote. Its other devices keep what they have.
@@ -222,7 +223,7 @@ func (e *Engine) leaveDevices(ctx context.Context, m machine) error {
 	}
 	for _, drive := range r.VM.Drives() {
 		if drive.IsDevice() && drive.Name == site.RootDisk {
-			return e.disk(m.ref, drive).Leave(ctx, e.disksOf(m.ref))
+			return e.disk(m.Ref, drive).Leave(ctx, e.disksOf(m.Ref))
 		}
 	}
 	return nil

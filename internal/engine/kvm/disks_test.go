@@ -16,7 +16,7 @@ import (
 )
 
 // TestDisks: a machine that keeps what it writes on a disk, and has others: what it has written is there when it boots again, what the host has written meanwhile is
-// seen, disks come, go and change while it runs, and a host without room lets it stand still, not lose anything.
+// seen, once, disks come, go and change while it runs, and a host without room lets it stand still, not lose anything. What it frees of its memory is the host's again.
 func TestDisks(t *testing.T) {
 	g := newGround(t)
 	n := g.node("keeper", 1)
@@ -64,6 +64,8 @@ func TestDisks(t *testing.T) {
 	if got := in("ls /sys/block | grep vd | tr '\\n' ' '"); got != "vda vdb" {
 		t.Errorf("a disk that was unplugged: it has %s", got)
 	}
+	g.wires(t, &is)
+	g.frees(t, ref)
 	must(t, g.Stop(t.Context(), ref))
 
 	// What it wrote is there again; what the host has written since is newer.
@@ -84,5 +86,12 @@ func TestDisks(t *testing.T) {
 	must(t, g.Start(t.Context(), ref))
 	if got := in("while systemctl -q is-active fill; do sleep 1; done; sync; stat -c %s /root/full; dmesg | grep -c 'I/O error' || true"); g.state(t, ref) != observe.Running || got != "104857600\n0" {
 		t.Errorf("with room again, it is %s: %q", g.state(t, ref), got)
+	}
+
+	// What it writes where the host has written before is newer, also when it reboots by itself.
+	in("echo third >/etc/told; sync")
+	g.reboot(t, ref)
+	if got := in("cat /etc/told"); got != "third" {
+		t.Errorf("after it has rebooted by itself: %q", got)
 	}
 }

@@ -11,20 +11,21 @@ import (
 	"time"
 
 	"orrery/internal/engine/kvm/qmp"
+	"orrery/internal/engine/process"
 	"orrery/internal/host"
 )
 
 // A handover is what is on record while another machine takes the place of a node's: so that one of the two goes on, and no more than one, whenever we are killed.
 type handover struct {
-	Leaving crew `json:"leaving"`         // the processes of the one that was there before
-	Taken   bool `json:"taken,omitempty"` // the other goes on
+	Leaving process.Crew `json:"leaving"`         // the processes of the one that was there before
+	Taken   bool         `json:"taken,omitempty"` // the other goes on
 }
 
 // moving is the file with it.
 func (m machine) moving() string { return m.File("moving") }
 
 // nextRun is the directory of what the machine has that takes over, until it has.
-func (m machine) nextRun() string { return filepath.Join(m.run, "next") }
+func (m machine) nextRun() string { return filepath.Join(m.Run, "next") }
 
 func (m machine) note(h handover) error {
 	text, err := json.Marshal(h)
@@ -36,7 +37,7 @@ func (m machine) note(h handover) error {
 
 // stay ends the machine that was to take over.
 func (e *Engine) stay(ctx context.Context, m machine, h handover) error {
-	err := m.group().KillThose(ctx, func(pid int) bool { return !h.Leaving.has(pid) })
+	err := m.Group().KillThose(ctx, func(pid int) bool { return !h.Leaving.Has(pid) })
 	if err != nil {
 		return err
 	}
@@ -49,17 +50,18 @@ func (e *Engine) take(ctx context.Context, m machine, h handover) error {
 	if err := m.note(h); err != nil {
 		return err
 	}
-	e.agents.Leave(m.ref)
+	e.agents.Leave(m.Ref)
+	e.logins.Leave(m.Ref)
 	sockets, err := os.ReadDir(m.nextRun())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	for _, s := range sockets {
-		if err := os.Rename(filepath.Join(m.nextRun(), s.Name()), filepath.Join(m.run, s.Name())); err != nil {
+		if err := os.Rename(filepath.Join(m.nextRun(), s.Name()), filepath.Join(m.Run, s.Name())); err != nil {
 			return err
 		}
 	}
-	if err := m.group().KillThose(ctx, h.Leaving.has); err != nil {
+	if err := m.Group().KillThose(ctx, h.Leaving.Has); err != nil {
 		return err
 	}
 	return m.over()
@@ -93,7 +95,7 @@ const answering = 10 * time.Second
 
 // sent reports whether the machine has sent its state away, and will not go on. If it has not, it is told to keep it. Of one that has ended, the other knows.
 func (m machine) sent(ctx context.Context) bool {
-	if old, err := asked(ctx, m.run); err == nil {
+	if old, err := asked(ctx, m.Run); err == nil {
 		defer old.Close() //nolint:errcheck // it has answered
 		sent, err := old.Recall(ctx)
 		return err == nil && sent != nil

@@ -3,6 +3,7 @@ package kvm
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -11,8 +12,12 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"orrery/internal/engine"
 	"orrery/internal/engine/kvm/qmp"
+	"orrery/internal/engine/process"
+	"orrery/internal/engine/vm"
 )
 
 // monitorOf makes a monitor of a machine that is in some state, of which one migration is said to have gone some way.
@@ -61,8 +66,8 @@ func TestSent(t *testing.T) {
 		"it has ended after":        {"", "", qmp.Running, true},
 		"both have":                 {"", "", "", false},
 	} {
-		m := machine{ref: engine.Ref{Name: "n"}, run: t.TempDir(), Dir: dirOf(t)}
-		for dir, state := range map[string]string{m.run: c.is, m.nextRun(): c.heir} {
+		m := machine{Machine: vm.Machine{Ref: engine.Ref{Name: "n"}, Run: t.TempDir(), Dir: dirOf(t)}}
+		for dir, state := range map[string]string{m.Run: c.is, m.nextRun(): c.heir} {
 			if state != "" {
 				monitorOf(t, dir, state, c.migration)
 			}
@@ -73,18 +78,77 @@ func TestSent(t *testing.T) {
 	}
 }
 
+// TestPassOn: a machine that takes over and ends is noticed by the one that sends its state: nobody else has the other end of their connection.
+func TestPassOn(t *testing.T) {
+	handed := func(do func(conn *net.UnixConn, fd int)) *qmp.Client {
+		path := filepath.Join(t.TempDir(), monitor)
+		l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+		must(t, err)
+		t.Cleanup(func() { l.Close() })
+		go func() {
+			conn, err := l.AcceptUnix()
+			if err != nil {
+				return
+			}
+			defer conn.Close()
+			fmt.Fprintln(conn, `{"QMP":{"version":{},"capabilities":[]}}`)
+			for fd, in, rights := -1, make([]byte, 4096), make([]byte, 64); ; {
+				n, m, _, _, err := conn.ReadMsgUnix(in, rights)
+				if err != nil {
+					return
+				}
+				if all, _ := unix.ParseSocketControlMessage(rights[:m]); len(all) == 1 {
+					fds, _ := unix.ParseUnixRights(&all[0])
+					fd = fds[0]
+				}
+				var asked struct {
+					Execute string
+					ID      int
+				}
+				_ = json.Unmarshal(in[:n], &asked)
+				answer := "{}"
+				switch asked.Execute {
+				case "migrate", "migrate-incoming":
+					do(conn, fd)
+				case "query-migrate":
+					answer = `{"status":"failed","error-desc":"nobody reads"}`
+				}
+				fmt.Fprintf(conn, `{"return":%s,"id":%d}`+"\n", answer, asked.ID)
+			}
+		}()
+		q, err := qmp.Dial(t.Context(), path)
+		must(t, err)
+		return q
+	}
+	ended := make(chan bool, 1)
+	heir := handed(func(_ *net.UnixConn, fd int) { _ = unix.Close(fd) })
+	old := handed(func(conn *net.UnixConn, fd int) {
+		_, err := unix.Write(fd, []byte("state"))
+		ended <- errors.Is(err, unix.EPIPE)
+		fmt.Fprintln(conn, `{"event":"MIGRATION","data":{"status":"failed"}}`)
+	})
+	if _, err := passOn(t.Context(), old, heir); err == nil || !strings.Contains(err.Error(), "nobody reads") {
+		t.Error(err)
+	}
+	if !<-ended {
+		t.Error("the state of a machine goes where nobody reads it")
+	}
+}
+
 // TestCrew: a process is one of a crew as long as it is that process, and a record of it can be read again.
 func TestCrew(t *testing.T) {
 	cmd := exec.Command("sleep", "60")
 	must(t, cmd.Start())
 	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
-	m := machine{Dir: dirOf(t)}
-	must(t, m.note(handover{Leaving: crew{cmd.Process.Pid: began(cmd.Process.Pid), os.Getpid(): "1"}}))
+	leaving := process.CrewOf([]int{cmd.Process.Pid})
+	leaving[os.Getpid()] = "1"
+	m := machine{Machine: vm.Machine{Dir: dirOf(t)}}
+	must(t, m.note(handover{Leaving: leaving}))
 	text, err := os.ReadFile(m.moving())
 	must(t, err)
 	var h handover
 	must(t, json.Unmarshal(text, &h))
-	if !h.Leaving.has(cmd.Process.Pid) || h.Leaving.has(os.Getpid()) || h.Leaving.has(1) || h.Taken || strings.Contains(string(text), "taken") {
+	if !h.Leaving.Has(cmd.Process.Pid) || h.Leaving.Has(os.Getpid()) || h.Leaving.Has(1) || h.Taken || strings.Contains(string(text), "taken") {
 		t.Errorf("%s", text)
 	}
 }

@@ -28,83 +28,85 @@ import (
 const settingUp = 5 * time.Minute
 
 // startDisk lets a machine boot a disk that others have made.
-func (e *Engine) startDisk(ctx context.Context, m machine, r *nodedir.Record) error {
+func (e *Engine) startDisk(ctx context.Context, m machine, r *nodedir.Record) (err error) {
 	accel, _ := e.accel()
 	if err := network.Guard(ctx, network.Ports(&r.Node)); err != nil {
 		return err
 	}
-	log, err := recorder()
-	if err != nil {
-		return err
-	}
-	defer log.Close() //nolint:errcheck // QEMU has its own
-	record, err := again(process.Host.File(os.Getpid(), fmt.Sprintf("fd/%d", log.Fd())))
-	if err != nil {
-		return err
-	}
-	defer record.Close() //nolint:errcheck // nothing was written
 	open := handed{}
-	defer open.close() //nolint:errcheck // QEMU has its own
-	if err := open.copy(argv.Record, log); err != nil {
+	defer func() { err = errors.Join(err, open.close()) }()
+	printed, err := open.record()
+	if err != nil {
 		return err
 	}
-	for name, socket := range map[string]string{argv.Console: consoleSocket, argv.Monitor: monitor} {
-		if err := m.handListening(open, name, socket); err != nil {
-			return err
-		}
+	defer printed.Close() //nolint:errcheck // nothing was written
+	if err := m.handOwnSockets(open); err != nil {
+		return err
 	}
 	if err := open.lay(r); err != nil {
 		return err
 	}
 	line := &argv.Machine{Node: &r.Node, Accel: accel}
-	if line.Disk, err = e.handDisk(m, r, open); err != nil {
+	state, used, err := m.remembered(line)
+	if err != nil {
+		return err
+	}
+	defer used()
+	if err := e.handDisk(m, r, line, open); err != nil {
 		return err
 	}
 	if err := e.launch(ctx, m, r, line, open); err != nil {
 		return err
 	}
-	if err := m.group().Limit(r.Name, bounds(&r.Node)); err != nil {
-		return err
+	if state != nil {
+		if err := m.goOnFrom(ctx, state); err != nil {
+			return m.StartProblem(err, "")
+		}
 	}
-	if err := m.pinEach(ctx, &r.Node); err != nil {
-		return m.startProblem(err, "")
+	if err := m.bind(ctx, r); err != nil {
+		return err
 	}
 	if r.Disk.Guest == site.NoGuest {
 		return ctx.Err()
 	}
 	if err := e.awaitLogin(ctx, m, accel); err != nil {
-		return m.startProblem(err, lastWords(m.keep(record)))
+		return m.StartProblem(err, m.lastWords(printed))
 	}
 	return errors.Join(ctx.Err(), e.visited(ctx, m))
 }
 
 // handDisk opens what QEMU is handed of a node's disk: the image in the store, what the node has written, what its firmware keeps, and its seed.
-func (e *Engine) handDisk(m machine, r *nodedir.Record, open handed) (argv.Disk, error) {
+func (e *Engine) handDisk(m machine, r *nodedir.Record, line *argv.Machine, open handed) error {
 	base, is, err := e.Store.OpenDisk(r.Base)
 	if err != nil {
-		return argv.Disk{}, err
+		return err
 	}
 	open[argv.Base] = base
-	if open[argv.Overlay], err = m.OpenDisk(); err != nil {
-		delete(open, argv.Overlay)
-		return argv.Disk{}, err
+	line.Disk.Format, line.Disk.Seed, line.Disk.Code = is.Format, r.Disk.Guest == site.CloudInit, nodedir.FirmwareCode
+	if err := open.add(argv.Overlay, m.OpenDisk); err != nil {
+		return err
 	}
-	disk := argv.Disk{Format: is.Format, Seed: r.Disk.Guest == site.CloudInit, Code: nodedir.FirmwareCode}
 	if r.Disk.Firmware == site.UEFI {
 		if !tree.Exists(nodedir.FirmwareCode) {
-			return disk, nodedir.NoFirmware(r.Name)
+			return nodedir.NoFirmware(r.Name)
 		}
-		if open[argv.Vars], err = m.OpenVars(); err != nil {
-			delete(open, argv.Vars)
-			return disk, err
-		}
-	}
-	if disk.Seed {
-		if open[argv.Seed], err = e.seed(m, r); err != nil {
-			delete(open, argv.Seed)
+		if err := open.add(argv.Vars, m.OpenVars); err != nil {
+			return err
 		}
 	}
-	return disk, err
+	if !line.Disk.Seed || line.Disk.Empty {
+		return nil
+	}
+	return open.add(argv.Seed, func() (*os.File, error) { return e.seed(m, r) })
+}
+
+// add opens a file that is handed over.
+func (h handed) add(name string, open func() (*os.File, error)) error {
+	f, err := open()
+	if err == nil {
+		h[name] = f
+	}
+	return err
 }
 
 // seed makes what tells a guest who it is, in memory: its keys reach no disk of the host by it.
@@ -163,7 +165,7 @@ func (e *Engine) awaitLogin(ctx context.Context, m machine, accel string) error 
 			fail(errors.New("it was switched off before its SSH server answered"))
 		}
 	}()
-	_, err := e.logins.of(waiting, e, m)
+	_, err := e.login(waiting, m)
 	switch {
 	case err == nil:
 		return nil
@@ -180,7 +182,7 @@ func (e *Engine) visited(ctx context.Context, m machine) error {
 	if m.Visited() {
 		return nil
 	}
-	if err := e.Runner(m.ref).Run(ctx, host.Command{Args: []string{"true"}}); err != nil {
+	if err := e.Runner(m.Ref).Run(ctx, host.Command{Args: []string{"true"}}); err != nil {
 		return err // somebody is there who cannot do anything
 	}
 	q, err := m.monitor(ctx)
@@ -194,12 +196,12 @@ func (e *Engine) visited(ctx context.Context, m machine) error {
 			args["force"] = true
 		}
 		if err := q.Do(ctx, command, args, nil); err != nil {
-			return problem.New(problem.Failed, "node %s: its SSH host keys stay in its drive", m.ref.Name).At(m.Path()).Because(err)
+			return problem.New(problem.Failed, "node %s: its SSH host keys stay in its drive", m.Ref.Name).At(m.Path()).Because(err)
 		}
 	}
 	for _, name := range []string{"seed", "seed-file"} {
 		if err := q.Do(ctx, "blockdev-del", map[string]any{"node-name": name}, nil); err != nil {
-			return problem.New(problem.Failed, "node %s: its SSH host keys stay in its drive", m.ref.Name).At(m.Path()).Because(err)
+			return problem.New(problem.Failed, "node %s: its SSH host keys stay in its drive", m.Ref.Name).At(m.Path()).Because(err)
 		}
 	}
 	return m.Visit()

@@ -1,8 +1,9 @@
 package kvm
 
 import (
+	"bytes"
 	"context"
-	"io"
+	"encoding/binary"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"orrery/internal/engine"
+	"orrery/internal/engine/kvm/record"
 	"orrery/internal/host"
 	"orrery/internal/image"
 	"orrery/internal/observe"
@@ -19,13 +21,23 @@ import (
 	"orrery/test/need"
 )
 
-// bootSector prints a line on the first serial port, and halts for ever.
+// bootSector prints a line on the first serial port, and counts in its second sector: with each tick of the clock it reads what stands there, writes one more, and prints a
+// dot; X, if what it reads is not what it has in memory, and E, if there is an error.
 var bootSector = append([]byte{
-	0xfc, 0x31, 0xc0, 0x8e, 0xd8, // cld; ds = 0
-	0xbe, 0x16, 0x7c, // si = text
-	0xac, 0x84, 0xc0, 0x74, 0x06, // while (al = *si++)
-	0xba, 0xf8, 0x03, 0xee, 0xeb, 0xf5, // out 0x3f8, al
-	0xf4, 0xeb, 0xfd, // hlt
+	0xfc, 0x31, 0xc0, 0x8e, 0xd8, 0x8e, 0xd0, 0xbc, 0x00, 0x7c, 0xbe, 0x79, 0x7c, // ds = ss = 0; sp = 0x7c00; si = text
+	0xac, 0x84, 0xc0, 0x74, 0x06, 0xba, 0xf8, 0x03, 0xee, 0xeb, 0xf5, // while (al = *si++) out 0x3f8, al
+	0xb4, 0x42, 0xbe, 0x59, 0x7c, 0xb2, 0x80, 0xcd, 0x13, 0x72, 0x2e, // read mine, or E
+	0xfb, 0xf4, // tick: sti; hlt
+	0xb4, 0x42, 0xbe, 0x69, 0x7c, 0xb2, 0x80, 0xcd, 0x13, 0x72, 0x21, // read disk, or E
+	0xa1, 0x00, 0x80, 0x3b, 0x06, 0x00, 0x7e, 0x75, 0x14, // if (disk != mine) X
+	0xff, 0x06, 0x00, 0x7e, // mine++
+	0xb8, 0x00, 0x43, 0xbe, 0x59, 0x7c, 0xb2, 0x80, 0xcd, 0x13, 0x72, 0x08, // write mine, or E
+	0xb0, 0x2e, 0xeb, 0x06, // al = '.'
+	0xb0, 0x58, 0xeb, 0x02, // X: al = 'X'
+	0xb0, 0x45, // E: al = 'E'
+	0xba, 0xf8, 0x03, 0xee, 0xeb, 0xca, // out 0x3f8, al; tick
+	0x10, 0x00, 0x01, 0x00, 0x00, 0x7e, 0x00, 0x00, 0x01, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, // where mine is read to and written from: 0x7e00
+	0x10, 0x00, 0x01, 0x00, 0x00, 0x80, 0x00, 0x00, 0x01, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, // and disk: 0x8000
 }, "booted from the disk\r\n\x00"...)
 
 // disks is an engine with a store that has a disk image.
@@ -59,48 +71,53 @@ func disks(t *testing.T, content []byte) (*Engine, func(name string, id int) *sp
 	}
 }
 
-func sector() []byte {
+// bootable is a disk that a BIOS and UEFI boot, each something else.
+func bootable() []byte {
+	const start, sectors = 64, 1984
 	disk := make([]byte, 1<<20)
 	copy(disk, bootSector)
+	part := disk[446:]
+	part[4] = 0xef // an EFI system partition
+	binary.LittleEndian.PutUint32(part[8:], start)
+	binary.LittleEndian.PutUint32(part[12:], sectors)
 	disk[510], disk[511] = 0x55, 0xaa
+	copy(disk[start<<9:], efiSystemPartition(start, sectors))
 	return disk
 }
 
 // TestDiskWithoutGuest: a machine of whose system nothing is known boots its disk, is frozen, is switched off though it does not feel its power button, and is kept and put back.
 func TestDiskWithoutGuest(t *testing.T) {
-	e, node := disks(t, sector())
+	e, node := disks(t, bootable())
 	n, other := node("one", 1), node("two", 2)
+	other.Disk.Firmware = site.UEFI
 	ref := engine.RefOf(n)
 	m := e.machine(ref)
 	must(t, e.Create(t.Context(), n))
 	must(t, e.Create(t.Context(), other))
 	must(t, e.Start(t.Context(), ref))
 	must(t, e.Start(t.Context(), engine.RefOf(other))) // of the same image, at the same time
-	record, err := m.record()
-	must(t, err)
-	defer record.Close()
-	for begun := time.Now(); ; time.Sleep(50 * time.Millisecond) {
-		text, err := io.ReadAll(io.NewSectionReader(record, 0, mostConsole))
-		must(t, err)
-		if strings.Contains(string(text), "booted from the disk") {
-			break
-		}
-		if time.Since(begun) > 2*time.Minute {
-			t.Fatalf("it does not boot: %q", text)
-		}
-	}
+	awaitPrinted(t, m, "booted from the disk")
 	if err := e.Runner(ref).Run(t.Context(), host.Command{Args: []string{"true"}}); problem.Exit(err) != int(problem.Unable) || !strings.Contains(err.Error(), "nothing is known") {
 		t.Errorf("%v", err)
 	}
+	e.shows(t, ref)
+	awaitPrinted(t, e.machine(engine.RefOf(other)), "started by UEFI")
+	e.goesOver(t, ref)
 	must(t, e.Freeze(t.Context(), ref))
+	if _, err := e.Screen(ref).Picture(t.Context()); problem.Exit(err) != int(problem.Failed) || !strings.Contains(err.Error(), "stands still") {
+		t.Errorf("%v", err)
+	}
 	must(t, e.Thaw(t.Context(), ref))
 	for _, r := range []engine.Ref{ref, engine.RefOf(other)} {
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 		must(t, e.Stop(ctx, r))
 		cancel()
 	}
-	if text, err := os.ReadFile(m.console()); err != nil || !strings.Contains(string(text), "booted from the disk") {
-		t.Errorf("%q, %v", text, err)
+	e.keepsVariables(t, other)
+	for of, want := range map[string]string{m.console(): "....", e.machine(engine.RefOf(other)).console(): "started by UEFI"} {
+		if text, err := os.ReadFile(of); err != nil || !strings.Contains(string(text), want) {
+			t.Errorf("%s: %q, %v", of, text, err)
+		}
 	}
 	all, err := e.List(t.Context(), ref.Site)
 	must(t, err)
@@ -124,9 +141,93 @@ func TestDiskWithoutGuest(t *testing.T) {
 	}
 }
 
+// goesOver lets a machine go on in another QEMU, and then from its memory with its disk as it was then. It finds that on its disk what it has in memory, all the time.
+func (e *Engine) goesOver(t *testing.T, ref engine.Ref) {
+	t.Helper()
+	m := e.machine(ref)
+	was := m.qemu()
+	how, err := e.Renew(t.Context(), ref)
+	must(t, err)
+	t.Logf("downtime %v, altogether %v, %d bytes", how.Downtime, how.Took, how.Bytes)
+	if m.qemu() == was || len(m.Group().Processes()) != 1 {
+		t.Errorf("QEMU was %d and is %d of %v", was, m.qemu(), m.Group().Processes())
+	}
+	counts(t, m)
+	memory, disk := filepath.Join(t.TempDir(), "memory"), filepath.Join(e.Private(ref), "disk.qcow2")
+	must(t, e.Freeze(t.Context(), ref))
+	must(t, e.Remember(t.Context(), ref, memory))
+	then, err := os.ReadFile(disk)
+	must(t, err)
+	must(t, e.Thaw(t.Context(), ref))
+	counts(t, m)
+	must(t, m.Group().Kill(t.Context()))
+	must(t, os.WriteFile(disk, then, 0o600))
+	must(t, e.Recall(ref, memory))
+	must(t, e.Start(t.Context(), ref))
+	counts(t, m)
+	if text := printed(t, m); strings.Contains(text, "booted") {
+		t.Errorf("it has booted: %q", text)
+	}
+}
+
+// counts waits until a machine has counted on, and wants that it finds its disk as it left it.
+func counts(t *testing.T, m machine) {
+	t.Helper()
+	was := strings.Count(printed(t, m), ".")
+	for begun := time.Now(); ; time.Sleep(50 * time.Millisecond) {
+		text := printed(t, m)
+		if strings.ContainsAny(text, "XE") {
+			t.Fatalf("it does not find what it has written: %q", text)
+		}
+		if strings.Count(text, ".") > was+3 {
+			return
+		}
+		if time.Since(begun) > time.Minute {
+			t.Fatalf("it does not go on: %q", text)
+		}
+	}
+}
+
+// printed is what a machine that runs has printed on its console.
+func printed(t *testing.T, m machine) string {
+	t.Helper()
+	of, err := record.Of(m.qemu())
+	must(t, err)
+	defer of.Close()
+	text, err := record.Read(of)
+	must(t, err)
+	return string(text)
+}
+
+// awaitPrinted waits until a guest has printed something on its console.
+func awaitPrinted(t *testing.T, m machine, want string) {
+	t.Helper()
+	for begun := time.Now(); ; time.Sleep(50 * time.Millisecond) {
+		text := printed(t, m)
+		if strings.Contains(text, want) {
+			return
+		}
+		if time.Since(begun) > 4*time.Minute {
+			t.Fatalf("%s does not boot: %q", m.Ref.Name, text)
+		}
+	}
+}
+
+// keepsVariables: what the firmware of a node keeps is the node's own, and the firmware of the host is as it was.
+func (e *Engine) keepsVariables(t *testing.T, n *spec.Node) {
+	t.Helper()
+	was, err := os.ReadFile("/usr/share/OVMF/OVMF_VARS_4M.fd")
+	must(t, err)
+	is, err := os.ReadFile(filepath.Join(e.Private(engine.RefOf(n)), "vars.fd"))
+	must(t, err)
+	if len(is) != len(was) || bytes.Equal(is, was) {
+		t.Errorf("of %d bytes it has kept %d, and nothing of what it boots", len(was), len(is))
+	}
+}
+
 // TestDamagedDisk: what QEMU may have made of a disk is looked at before the next has it.
 func TestDamagedDisk(t *testing.T) {
-	e, node := disks(t, sector())
+	e, node := disks(t, bootable())
 	n := node("one", 1)
 	ref := engine.RefOf(n)
 	must(t, e.Create(t.Context(), n))

@@ -10,8 +10,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"orrery/internal/engine/disk"
 	"orrery/internal/engine/kvm/argv"
+	"orrery/internal/engine/kvm/record"
 	"orrery/internal/engine/nodedir"
 	"orrery/internal/engine/process"
 )
@@ -24,7 +24,7 @@ func (m machine) inherit(open handed, r *nodedir.Record) error {
 		return err
 	}
 	defer held.Close()
-	records, err := m.openAs(held, "/"+recorded)
+	records, err := m.openAs(held, record.Name)
 	if err != nil {
 		return err
 	}
@@ -47,26 +47,6 @@ func (m machine) inherit(open handed, r *nodedir.Record) error {
 		open.link(nic, its)
 	}
 	closeAll(taps)
-	return m.inheritDisks(open, held, r)
-}
-
-// inheritDisks opens disks: a device is claimed by the one that has it, and cannot be opened anew.
-func (m machine) inheritDisks(open handed, held process.Held, r *nodedir.Record) error {
-	for _, drive := range r.VM.Drives() {
-		path, err := filepath.EvalSymlinks(disk.Of(r.Name, filepath.Join(m.Private(), hold), drive).Path)
-		if err != nil {
-			return err
-		}
-		its, err := m.openAs(held, path)
-		if err != nil {
-			return err
-		}
-		if len(its) == 0 {
-			return fmt.Errorf("it has not got the disk %s", drive.Name)
-		}
-		open[argv.DriveFile(drive)] = its[0]
-		closeAll(its[1:])
-	}
 	return nil
 }
 

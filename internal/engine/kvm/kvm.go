@@ -10,28 +10,25 @@ package kvm
 
 import (
 	"context"
-	"errors"
 	"path/filepath"
-	"strconv"
 	"sync"
 
 	"orrery/internal/engine"
-	"orrery/internal/engine/agents"
-	"orrery/internal/engine/cgroup"
 	"orrery/internal/engine/nodedir"
+	"orrery/internal/engine/process"
+	"orrery/internal/engine/vm"
 	"orrery/internal/host"
+	"orrery/internal/host/login"
 	"orrery/internal/host/qemu"
 	"orrery/internal/image"
 	"orrery/internal/observe"
-	"orrery/internal/problem"
-	"orrery/internal/wire"
 )
 
 // Engine makes nodes with QEMU. What is done to one that does not run, Nodes do.
 type Engine struct {
 	*nodedir.Nodes
-	agents agents.Agents
-	logins logins
+	agents vm.Agents
+	logins vm.Connections[*login.Client]
 	accel  func() (accel string, why error)
 }
 
@@ -50,13 +47,15 @@ var (
 	_ engine.Renewer   = (*Engine)(nil)
 	_ engine.Trier     = (*Engine)(nil)
 	_ engine.Consoled  = (*Engine)(nil)
+	_ engine.Screened  = (*Engine)(nil)
 
 	_ engine.Rememberer = (*Engine)(nil)
 )
 
 // New gives the engine that keeps its nodes in dirs and takes layers from store.
 func New(dirs host.Dirs, store *image.Store) *Engine {
-	e := &Engine{Nodes: &nodedir.Nodes{Dirs: dirs, Store: store, Engine: Name, Slots: nodedir.Slots}, accel: sync.OnceValues(qemu.Accel)}
+	e := &Engine{Nodes: &nodedir.Nodes{Dirs: dirs, Store: store, Engine: Name, Slots: nodedir.Slots, PlugsNIC: true}, accel: sync.OnceValues(qemu.Accel)}
+	e.agents.Nodes = e.Nodes
 	e.Running = func(ref engine.Ref) bool { return e.machine(ref).running() }
 	return e
 }
@@ -68,22 +67,22 @@ const Name = "kvm"
 func (e *Engine) Capabilities() observe.Capabilities {
 	able := capable
 	if lack := qemu.Lacks(); lack != nil {
-		able.Unable = lackOf(lack)
+		able.Unable = vm.LackOf(lack)
 	}
 	return able
 }
 
-var capable = observe.Capabilities{MoveNIC: true, Remount: true, PlugDisk: true, Keep: true}
+var capable = observe.Capabilities{MoveNIC: true, Remount: true, PlugDisk: true, PlugNIC: true, Keep: true}
 
 // Try says what runs machines here, and whether QEMU is too old for that.
 func (e *Engine) Try(ctx context.Context) observe.Capabilities {
 	able := capable
 	if lack := e.versions().Lacks(ctx); lack != nil {
-		able.Unable = lackOf(lack)
+		able.Unable = vm.LackOf(lack)
 		return able
 	}
 	if lack := e.versions().Stuck(ctx); lack != nil {
-		able.Stuck = lackOf(lack)
+		able.Stuck = vm.LackOf(lack)
 	}
 	able.Accel, _ = e.accel()
 	able.Models = e.versions().Models(ctx)
@@ -97,56 +96,24 @@ func (e *Engine) versions() qemu.Versions {
 
 // machine is one node as QEMU runs it.
 type machine struct {
-	nodedir.Dir
-	ref engine.Ref
-	run string // directory of what is there while it runs: root's
-
-	former crew // of a machine whose place it takes
+	vm.Machine
+	former process.Crew // of a machine whose place it takes
 }
 
 func (e *Engine) machine(ref engine.Ref) machine {
-	return machine{Dir: e.Dir(ref), ref: ref, run: filepath.Join(e.Dirs.Run, "vm", ref.Site, strconv.Itoa(ref.ID))}
+	return machine{Machine: vm.Of(e.Nodes, ref)}
 }
-
-func (m machine) group() cgroup.Group { return cgroup.Of(m.ref.Site, m.ref.ID) }
 
 // console is what the guest printed on its serial port when it last ran.
 func (m machine) console() string { return m.File("console.log") }
 
-// starting is a file that is there until the node has been started. One whose starter was killed may come up or not.
-func (m machine) starting() string { return m.File("starting") }
-
-// stopping is a file that is there while the node shuts down.
-func (m machine) stopping() string { return m.File("stopping") }
-
-// freezing is a file that is there from before the node is frozen by us until after it goes on.
-func (m machine) freezing() string { return m.File("freezing") }
-
 // Cgroup gives the node's control group.
-func (e *Engine) Cgroup(ref engine.Ref) string { return e.machine(ref).group().Name() }
+func (e *Engine) Cgroup(ref engine.Ref) string { return e.machine(ref).Group().Name() }
 
 // Runner runs commands in a running node: by its agent, or by its SSH server if it boots a disk.
 func (e *Engine) Runner(ref engine.Ref) host.Runner {
 	if e.machine(ref).HasDisk() {
-		return visitor{e, ref}
+		return vm.By(func(ctx context.Context) (host.Runner, error) { return e.visit(ctx, ref) })
 	}
-	return agents.Runner{Name: ref.Name, Agent: func(ctx context.Context) (*wire.Client, error) { return e.client(ctx, ref) }}
-}
-
-// client gives the connection of this process to the agent of a running node.
-func (e *Engine) client(ctx context.Context, ref engine.Ref) (*wire.Client, error) {
-	m := e.machine(ref)
-	if !m.running() {
-		return nil, engine.NotRunning(ref)
-	}
-	return e.agents.Of(ctx, m.ref, m.run)
-}
-
-// lackOf says what a host lacks for virtual machines.
-func lackOf(err error) observe.Lack {
-	var p *problem.Problem
-	if errors.As(err, &p) {
-		return observe.Lack{What: p.What, Cure: p.Cure}
-	}
-	return observe.Lack{What: err.Error()}
+	return e.agents.Runner(ref)
 }

@@ -13,6 +13,7 @@ import (
 	"orrery/internal/engine/confine"
 	"orrery/internal/engine/kvm/argv"
 	"orrery/internal/engine/kvm/qmp"
+	"orrery/internal/engine/kvm/record"
 	"orrery/internal/engine/nodedir"
 	"orrery/internal/host"
 	"orrery/internal/host/qemu"
@@ -57,15 +58,15 @@ func (e *Engine) launch(ctx context.Context, m machine, r *nodedir.Record, line 
 	if err != nil {
 		return err
 	}
-	said, err := scrap("qemu")
+	said, err := confine.Scrap("qemu")
 	if err != nil {
 		return err
 	}
 	defer said.Close()
 	cmd := host.Program(context.WithoutCancel(ctx), program, args...)
 	cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = said, said, files
-	if err := host.Apart(func() error { return cell.Start(cmd, m.group()) }); err != nil {
-		return m.startProblem(err, "")
+	if err := host.Apart(func() error { return cell.Start(cmd, m.Group()) }); err != nil {
+		return m.StartProblem(err, "")
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
@@ -97,14 +98,18 @@ func (h handed) close() error {
 	return errors.Join(errs...)
 }
 
-// hand opens what QEMU is handed, but for its links.
-func (m machine) hand(open handed, log, root *os.File) error {
-	for name, f := range map[string]*os.File{argv.Record: log, argv.Share: root} {
-		if err := open.copy(name, f); err != nil {
-			return err
-		}
+// record makes what QEMU records on what the guest prints, and gives it for reading.
+func (h handed) record() (printed *os.File, err error) {
+	h[argv.Record], printed, err = record.Make()
+	if err != nil {
+		delete(h, argv.Record)
 	}
-	return m.handSockets(open)
+	return printed, err
+}
+
+// lastWords keeps what the guest of a machine that does not start has printed, and gives the end of it.
+func (m machine) lastWords(printed *os.File) string {
+	return record.LastWords(record.Keep(printed, m.console()))
 }
 
 // handSockets opens those at which QEMU listens.
@@ -113,12 +118,12 @@ func (m machine) handSockets(open handed) error {
 	for port := range wire.Ports {
 		sockets[argv.Agent(port)] = wire.Socket(port)
 	}
-	for name, socket := range sockets {
-		if err := m.handListening(open, name, socket); err != nil {
-			return err
-		}
-	}
-	return nil
+	return m.handListening(open, sockets)
+}
+
+// handOwnSockets opens those that each machine has.
+func (m machine) handOwnSockets(open handed) error {
+	return m.handListening(open, map[string]string{argv.Console: consoleSocket, argv.Monitor: monitor})
 }
 
 // lay makes the links of a machine, and opens what QEMU is handed of them.
@@ -156,20 +161,22 @@ func (h handed) copy(name string, f *os.File) error {
 	return nil
 }
 
-// handListening opens a socket at which QEMU is to listen.
-func (m machine) handListening(open handed, name, socket string) error {
-	l, f, err := m.listen(socket)
-	if err != nil {
-		return err
+// handListening opens sockets at which QEMU is to listen.
+func (m machine) handListening(open handed, sockets map[string]string) error {
+	for name, socket := range sockets {
+		l, f, err := m.listen(socket)
+		if err != nil {
+			return err
+		}
+		l.Close() //nolint:errcheck // QEMU listens
+		open[name] = f
 	}
-	l.Close() //nolint:errcheck // QEMU listens
-	open[name] = f
 	return nil
 }
 
 // monitor connects to the monitor of a machine.
 func (m machine) monitor(ctx context.Context) (*qmp.Client, error) {
-	return qmp.Dial(ctx, filepath.Join(m.run, monitor))
+	return qmp.Dial(ctx, filepath.Join(m.Run, monitor))
 }
 
 // listens waits until QEMU has set up the machine and answers at its monitor, or has ended, and said why.
@@ -186,10 +193,10 @@ func (m machine) listens(ctx context.Context, ended <-chan error, said *os.File)
 	}()
 	select {
 	case err := <-ended:
-		return m.startProblem(fmt.Errorf("QEMU has ended: %w", err), saidOn(said))
+		return m.StartProblem(fmt.Errorf("QEMU has ended: %w", err), confine.SaidOn(said))
 	case err := <-ready:
 		if err != nil {
-			return m.startProblem(err, saidOn(said))
+			return m.StartProblem(err, confine.SaidOn(said))
 		}
 		return nil
 	}

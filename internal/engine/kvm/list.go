@@ -3,6 +3,7 @@ package kvm
 import (
 	"context"
 	"os"
+	"slices"
 
 	"orrery/internal/engine"
 	"orrery/internal/network/ends"
@@ -19,10 +20,11 @@ func (e *Engine) List(_ context.Context, site string) ([]observe.Node, error) {
 func (e *Engine) look(n *observe.Node) {
 	m := e.machine(engine.RefOf(&n.Node))
 	if !m.running() {
+		n.Doubt = nil // it has none, and is started with all
 		return
 	}
 	n.State = observe.Running
-	if m.group().Frozen() {
+	if m.still() {
 		n.State = observe.Frozen
 	}
 	if n.State == observe.Running && len(n.VM.Drives()) > 0 && m.starved(context.Background()) {
@@ -32,9 +34,12 @@ func (e *Engine) look(n *observe.Node) {
 	n.VHost = err == nil
 	n.Outdated = m.outdated()
 	for i := range n.NICs {
+		if slices.Contains(n.Doubt, n.NICs[i].Network) {
+			continue
+		}
 		n.NICs[i].Bridge = ends.Whereabouts(n.NICs[i], n.KindOf(n.NICs[i]))
 	}
-	if has, ok := m.group().Holds(bounds(&n.Node)); !ok {
+	if has, ok := m.Group().Holds(bounds(&n.Node)); !ok {
 		n.Limits.Cpus, n.Limits.Pin = has.Cpus, has.Pin // somebody changed them behind our back
 	}
 }

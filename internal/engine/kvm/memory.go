@@ -25,16 +25,10 @@ func (m machine) memory() string { return m.File("memory") }
 // halted is a file that is there while the processors of a machine stand still by QEMU's doing.
 func (m machine) halted() string { return m.File("halted") }
 
-// A likeness is what a machine must be like that takes over a state. It is the first line of a file with one.
-type likeness struct {
-	Type  string     `json:"type"`
-	Slots argv.Slots `json:"slots"`
-}
-
 // besides is how many bytes a state may have beside the guest's memory.
 const besides = 64 << 20
 
-// Remember writes the state of a machine that stands still. QEMU has to work for that, but not the guest: the machine comes out of the freezer, and its processors stand still until Thaw.
+// Remember writes the state of a machine that stands still. QEMU has to work for that, but not the guest: the machine comes out of the freezer, and only its processors stand still until Thaw.
 func (e *Engine) Remember(ctx context.Context, ref engine.Ref, file string) error {
 	m := e.machine(ref)
 	r, err := e.Record(ref)
@@ -55,7 +49,7 @@ func (m machine) halt(ctx context.Context, work func(*qmp.Client) error) error {
 	if err := os.WriteFile(m.halted(), nil, 0o600); err != nil {
 		return err
 	}
-	if err := m.group().SetFrozen(false); err != nil {
+	if err := m.Group().SetFrozen(false); err != nil {
 		return err
 	}
 	q, err := m.monitor(ctx)
@@ -71,8 +65,8 @@ func (m machine) halt(ctx context.Context, work func(*qmp.Client) error) error {
 
 // remember writes the state that QEMU sends: no more than there can be of it.
 func remember(ctx context.Context, q *qmp.Client, r *nodedir.Record, file string) (err error) {
-	var is likeness
-	if is.Type, is.Slots, err = ask(ctx, q); err != nil {
+	is, err := ask(ctx, q)
+	if err != nil {
 		return err
 	}
 	first, err := json.Marshal(is)
@@ -161,11 +155,7 @@ func (m machine) remembered(line *argv.Machine) (*bufio.Reader, func(), error) {
 	if err := json.Unmarshal(first, &is); err != nil {
 		return nil, done, err
 	}
-	if line.Type, err = argv.TypeOf(is.Type); err != nil {
-		return nil, done, err
-	}
-	line.Slots, line.Incoming = is.Slots, true
-	return in, done, nil
+	return in, done, is.take(line)
 }
 
 // goOnFrom lets a machine that was started for it go on from a state.

@@ -31,9 +31,9 @@ func (g ground) state(t *testing.T, ref engine.Ref) observe.State {
 // gone waits until nothing runs of a machine.
 func gone(t *testing.T, m machine) {
 	t.Helper()
-	for begun := time.Now(); len(m.group().Processes()) > 0; time.Sleep(20 * time.Millisecond) {
+	for begun := time.Now(); len(m.Group().Processes()) > 0; time.Sleep(20 * time.Millisecond) {
 		if time.Since(begun) > time.Minute {
-			t.Fatalf("processes %v go on", m.group().Processes())
+			t.Fatalf("processes %v go on", m.Group().Processes())
 		}
 	}
 }
@@ -66,7 +66,7 @@ func TestMishaps(t *testing.T) {
 	for _, comm := range []string{qemuComm, shareComm} {
 		must(t, g.Start(t.Context(), ref))
 		must(t, g.Runner(ref).Run(t.Context(), host.Command{Args: []string{"sh", "-c", "echo " + comm + " >/root/kept"}}))
-		for _, pid := range m.group().Processes() {
+		for _, pid := range m.Group().Processes() {
 			if name, _ := os.ReadFile(process.Host.File(pid, "comm")); strings.HasPrefix(string(name), comm) {
 				_ = unix.Kill(pid, unix.SIGKILL)
 			}
@@ -86,10 +86,10 @@ func TestMishaps(t *testing.T) {
 	}
 
 	// A machine whose starter was killed is ended by whoever comes next, one whose stopper was, too.
-	must(t, os.WriteFile(m.starting(), nil, 0o600))
+	must(t, os.WriteFile(m.Starting(), nil, 0o600))
 	must(t, g.Sweep(t.Context(), testSite))
 	gone(t, m)
-	if _, err := os.Stat(m.starting()); err == nil || g.state(t, ref) != observe.Stopped {
+	if _, err := os.Stat(m.Starting()); err == nil || g.state(t, ref) != observe.Stopped {
 		t.Errorf("after a start that was cut short it is %s, and the mark is there: %v", g.state(t, ref), err == nil)
 	}
 	must(t, g.Start(t.Context(), ref))
@@ -97,13 +97,13 @@ func TestMishaps(t *testing.T) {
 	if g.state(t, ref) != observe.Frozen {
 		t.Errorf("it is %s, not frozen", g.state(t, ref))
 	}
-	must(t, os.WriteFile(m.stopping(), nil, 0o600))
+	must(t, os.WriteFile(m.Stopping(), nil, 0o600))
 	must(t, g.Sweep(t.Context(), testSite))
 	gone(t, m)
 	if text, err := os.ReadFile(m.console()); err != nil || !strings.Contains(string(text), "Power down") {
 		t.Errorf("of its console is kept %q, %v", text, err)
 	}
-	for _, path := range []string{m.stopping(), m.freezing(), m.run, "/sys/class/net/" + n.NICs[0].HostEnd} {
+	for _, path := range []string{m.Stopping(), m.Freezing(), m.Run, "/sys/class/net/" + n.NICs[0].HostEnd} {
 		if _, err := os.Lstat(path); err == nil {
 			t.Errorf("%s is left", path)
 		}

@@ -17,7 +17,7 @@ const (
 
 // processes are those of the machine: of two in one group, while one takes the place of the other, its own.
 func (m machine) processes() []int {
-	return slices.DeleteFunc(m.group().Processes(), m.former.has)
+	return slices.DeleteFunc(m.Group().Processes(), m.former.Has)
 }
 
 // qemu gives the process of the machine, or 0 if it does not run. Without its root, which virtiofsd gives it if it has no disk, a guest is as good as dead: it

@@ -14,7 +14,6 @@ import (
 
 	"orrery/internal/engine"
 	"orrery/internal/engine/nodedir"
-	"orrery/internal/host"
 	"orrery/internal/image"
 	"orrery/internal/image/rootfs"
 	"orrery/internal/problem"
@@ -26,18 +25,18 @@ import (
 // What stands there now is asked of the kernel, not of the record, so that a run that was killed is made good by the next.
 func (e *Engine) Remount(ctx context.Context, n *spec.Node) error {
 	m := e.machine(engine.RefOf(n))
-	r, err := e.Record(m.ref)
+	r, err := e.Record(m.Ref)
 	if err != nil {
 		return err
 	}
 	if r.VM.Disk != "" {
 		return stays(r, n)
 	}
-	s := &remounting{e: e, m: m, in: e.Runner(m.ref), ids: r.IDs(), sharer: m.sharer()}
+	s := &remounting{e: e, m: m, agent: e.minder(m), ids: r.IDs(), sharer: m.sharer()}
 	if s.sharer == 0 {
-		return engine.NotRunning(m.ref)
+		return engine.NotRunning(m.Ref)
 	}
-	if m.group().Frozen() {
+	if m.still() {
 		return problem.New(problem.Failed, "node %s stands still: its volumes cannot be changed", n.Name).At(n.Site).Try("orrery start %s", n.Name)
 	}
 	if err := ctx.Err(); err != nil {
@@ -76,7 +75,7 @@ const shuttingOff = 30 * time.Second
 
 // bring mounts the volumes of a node that is being started. They come when virtiofsd has its own namespaces: what it takes along into them stays there for ever, because the
 // kernel lets nobody uncover in a user's namespace what was covered before.
-func (e *Engine) bring(ctx context.Context, m machine, r *nodedir.Record) error {
+func (e *Engine) bring(ctx context.Context, m machine, r *nodedir.Record, ended <-chan struct{}) error {
 	volumes := e.Volumes(&r.Node, r.Mounts)
 	if len(volumes) == 0 {
 		return nil
@@ -88,11 +87,15 @@ func (e *Engine) bring(ctx context.Context, m machine, r *nodedir.Record) error 
 				return s.mount(volumes)
 			}
 		}
-		if err := ctx.Err(); err != nil {
-			return err
+		select {
+		case <-ended:
+			return errors.New("virtiofsd has ended")
+		case <-ctx.Done():
+			return ctx.Err()
+		default:
 		}
 		if time.Since(begun) > shuttingOff {
-			return m.startProblem(errors.New("virtiofsd does not shut itself off"), "")
+			return errors.New("virtiofsd does not shut itself off")
 		}
 	}
 }
@@ -101,7 +104,7 @@ func (e *Engine) bring(ctx context.Context, m machine, r *nodedir.Record) error 
 type remounting struct {
 	e      *Engine
 	m      machine
-	in     host.Runner // the guest
+	agent  func(ctx context.Context) (minder, error) // of the guest
 	ids    rootfs.IDs
 	sharer int // virtiofsd
 }
@@ -218,10 +221,10 @@ func (s *remounting) letGo(ctx context.Context, doomed []string) error {
 		case err == nil:
 			return nil
 		case !errors.Is(err, unix.EBUSY):
-			return problem.New(problem.Failed, "node %s: a volume cannot be taken away", s.m.ref.Name).At(s.m.ref.Site).Because(err)
+			return problem.New(problem.Failed, "node %s: a volume cannot be taken away", s.m.Ref.Name).At(s.m.Ref.Site).Because(err)
 		case time.Since(begun) > yielding:
-			return problem.New(problem.Failed, "node %s: %s is in use by something that its guest does not name", s.m.ref.Name, doomed[0]).
-				At(s.m.ref.Site).Because(err).Try("stop what uses it and run the same command again")
+			return problem.New(problem.Failed, "node %s: %s is in use by something that its guest does not name", s.m.Ref.Name, doomed[0]).
+				At(s.m.Ref.Site).Because(err).Try("stop what uses it and run the same command again")
 		}
 		if err := ctx.Err(); err != nil {
 			return err
@@ -252,13 +255,13 @@ func (s *remounting) mount(lacks []nodedir.Mount) error {
 	}
 	loose, err := image.Loose(s.ids, sources...) // here the volumes can be seen
 	if err != nil {
-		return problem.New(problem.Failed, "node %s: its volumes cannot be mounted", s.m.ref.Name).At(s.m.ref.Site).Because(err)
+		return problem.New(problem.Failed, "node %s: its volumes cannot be mounted", s.m.Ref.Name).At(s.m.Ref.Site).Because(err)
 	}
 	defer image.Drop(loose) //nolint:errcheck // what was fastened stays
 	return rootfs.InSpace(s.sharer, func(func() ([]rootfs.Mounted, error)) error {
 		for i, v := range lacks {
 			if err := s.fasten(loose[i], v.Path); err != nil {
-				return problem.New(problem.Failed, "node %s: the volume cannot be mounted at %s", s.m.ref.Name, v.Path).At(s.m.ref.Site).Because(err).
+				return problem.New(problem.Failed, "node %s: the volume cannot be mounted at %s", s.m.Ref.Name, v.Path).At(s.m.Ref.Site).Because(err).
 					Try("a volume is mounted on a directory of the node, which no link leads to")
 			}
 		}

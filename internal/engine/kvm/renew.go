@@ -2,21 +2,27 @@ package kvm
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"orrery/internal/engine"
+	"orrery/internal/engine/confine"
 	"orrery/internal/engine/kvm/argv"
 	"orrery/internal/engine/kvm/qmp"
 	"orrery/internal/engine/nodedir"
+	"orrery/internal/engine/process"
 	"orrery/internal/host/qemu"
 	"orrery/internal/image/kernel"
 	"orrery/internal/problem"
+	"orrery/internal/site"
 )
 
 // Renew lets a running machine go on in another QEMU and with another virtiofsd: those that this host has now. Both machines are in the node's control group, and see the
@@ -30,13 +36,13 @@ func (e *Engine) Renew(ctx context.Context, ref engine.Ref) (*engine.Renewal, er
 	if !m.running() {
 		return nil, engine.NotRunning(ref)
 	}
-	if m.group().Frozen() {
+	if m.still() {
 		return nil, problem.New(problem.Failed, "node %s stands still: it cannot go on elsewhere", ref.Name).At(ref.Site).Try("orrery start %s", ref.Name)
 	}
 	if err := e.movable(ctx, r); err != nil {
 		return nil, err
 	}
-	of := handover{Leaving: crewOf(m.group())}
+	of := handover{Leaving: process.CrewOf(m.Group().Processes())}
 	if err := m.note(of); err != nil {
 		return nil, err
 	}
@@ -54,19 +60,22 @@ func (e *Engine) Renew(ctx context.Context, ref engine.Ref) (*engine.Renewal, er
 
 // movable wants that the state of a machine can be taken out of it.
 func (e *Engine) movable(ctx context.Context, r *nodedir.Record) error {
-	if len(r.VM.PCI) > 0 {
-		return problem.New(problem.Unable, "node %s has devices of the host to itself, whose state nobody else can take over", r.Name).At(r.Site).Try("stop it and start it again")
+	if len(r.VM.PCI) > 0 || slices.ContainsFunc(r.VM.Drives(), func(d site.Drive) bool { return d.IsDevice() }) {
+		return problem.New(problem.Unable, "node %s has devices of the host to itself, which nobody else can take over", r.Name).At(r.Site).Try("stop it and start it again")
 	}
-	if r.Imported() || len(r.VM.Drives()) > 0 {
-		return problem.New(problem.Unable, "node %s has disks, which two QEMUs do not hand over yet", r.Name).At(r.Site).Try("stop it and start it again")
+	if len(r.Doubt) > 0 {
+		return problem.New(problem.Failed, "node %s: a run that plugged or unplugged its networks was killed", r.Name).At(r.Site).Try("orrery up %s, then run the same command again", r.Name)
+	}
+	if r.Imported() {
+		return nil // it has no virtiofsd, and each QEMU can do all the rest
 	}
 	return e.versions().Stuck(ctx)
 }
 
 // next is the machine that takes the place of this one: what it has while it runs is below what this one has.
-func (m machine) next(leaving crew) machine {
+func (m machine) next(leaving process.Crew) machine {
 	n := m
-	n.run, n.former = m.nextRun(), leaving
+	n.Run, n.former = m.nextRun(), leaving
 	return n
 }
 
@@ -92,13 +101,45 @@ func (e *Engine) goOver(ctx context.Context, m, next machine, r *nodedir.Record)
 		return nil, err
 	}
 	defer heir.Close() //nolint:errcheck // it has answered
+	if !r.Imported() {
+		e.unburden(ctx, m)
+	}
+	said, err := os.Open(process.Host.File(next.qemu(), "fd/2"))
+	if err != nil {
+		return nil, err
+	}
+	defer said.Close() //nolint:errcheck // nothing was written
+	sent, err := passOn(ctx, old, heir)
+	if words := confine.SaidOn(said); err != nil && words != "" {
+		err = fmt.Errorf("%w\nQEMU that was to take over: %s", err, words)
+	}
+	return sent, err
+}
+
+// unburdening is how long a guest may take to forget.
+const unburdening = 20 * time.Second
+
+// unburden lets a guest forget which files it has seen and does not use. Those that the host has replaced since, such as what it shows in /etc/orrery, have no path any more by which the second virtiofsd
+// could find them. A guest that does not is not moved if it has any.
+func (e *Engine) unburden(ctx context.Context, m machine) {
+	ctx, cancel := context.WithTimeout(ctx, unburdening)
+	defer cancel()
+	if agent, err := e.agents.Of(ctx, m.Ref); err == nil {
+		_ = agent.Forget(ctx, nil)
+	}
+}
+
+// passOn lets a machine send its state to another. Nobody but the two has an end of the connection: should the other end, QEMU would wait for ever for somebody to read what it has sent, and the
+// machine would stand still.
+func passOn(ctx context.Context, old, heir *qmp.Client) (*qmp.Migration, error) {
 	ours, theirs, err := pair()
 	if err != nil {
 		return nil, err
 	}
 	defer ours.Close()
-	defer theirs.Close()
-	if err := heir.Receive(ctx, theirs); err != nil {
+	err = heir.Receive(ctx, theirs)
+	theirs.Close() //nolint:errcheck // the other machine has its own
+	if err != nil {
 		return nil, err
 	}
 	return old.Send(ctx, ours)
@@ -106,32 +147,57 @@ func (e *Engine) goOver(ctx context.Context, m, next machine, r *nodedir.Record)
 
 // likeness is the machine that can take the state of one that runs: of the same type, with devices in the same places.
 func (e *Engine) likeness(ctx context.Context, old *qmp.Client, r *nodedir.Record) (*argv.Machine, error) {
-	guest, err := qemu.Guest()
-	if err != nil {
-		return nil, err
-	}
-	from, err := kernel.Files(ctx, e.Store, r.Kernel, guest)
-	if err != nil {
-		return nil, err
-	}
 	accel, _ := e.accel()
-	line := &argv.Machine{Node: &r.Node, Boot: from, Accel: accel, Incoming: true}
-	line.Type, line.Slots, err = ask(ctx, old)
-	return line, err
+	line := &argv.Machine{Node: &r.Node, Accel: accel}
+	if !r.Imported() {
+		guest, err := qemu.Guest()
+		if err != nil {
+			return nil, err
+		}
+		if line.Boot, err = kernel.Files(ctx, e.Store, r.Kernel, guest); err != nil {
+			return nil, err
+		}
+	}
+	is, err := ask(ctx, old)
+	if err != nil {
+		return nil, err
+	}
+	return line, is.take(line)
 }
 
-// ask gives the type of a machine that runs, and where its devices are.
-func ask(ctx context.Context, q *qmp.Client) (kind string, slots argv.Slots, err error) {
-	var model string
-	if err := q.Do(ctx, "qom-get", map[string]string{"path": "/machine", "property": "type"}, &model); err != nil {
-		return "", slots, err
-	}
-	if kind, err = argv.TypeOf(model); err != nil {
-		return "", slots, err
+// A likeness is what a machine must be like that takes over a state. It is the first line of a file with one.
+type likeness struct {
+	Type  string     `json:"type"`
+	Slots argv.Slots `json:"slots"`
+	Empty bool       `json:"empty,omitempty"` // the drive of its seed
+}
+
+// ask tells what a machine that runs is like: its type, where its devices are, and what is in its drive.
+func ask(ctx context.Context, q *qmp.Client) (is likeness, err error) {
+	if err := q.Do(ctx, "qom-get", map[string]string{"path": "/machine", "property": "type"}, &is.Type); err != nil {
+		return is, err
 	}
 	var buses []argv.Bus
-	err = q.Do(ctx, "query-pci", nil, &buses)
-	return kind, argv.SlotsOf(buses), err
+	if err := q.Do(ctx, "query-pci", nil, &buses); err != nil {
+		return is, err
+	}
+	is.Slots = argv.SlotsOf(buses)
+	var drives []struct {
+		Of       string          `json:"qdev"`
+		Inserted json.RawMessage `json:"inserted"`
+	}
+	err = q.Do(ctx, "query-block", nil, &drives)
+	for _, d := range drives {
+		is.Empty = is.Empty || strings.HasSuffix(d.Of, argv.SeedDrive) && d.Inserted == nil
+	}
+	return is, err
+}
+
+// take lets a machine that is to be started be like another.
+func (is likeness) take(line *argv.Machine) (err error) {
+	line.Type, err = argv.TypeOf(is.Type)
+	line.Slots, line.Disk.Empty, line.Incoming = is.Slots, is.Empty, true
+	return err
 }
 
 // startNext starts virtiofsd and QEMU of the machine that takes over. It has the same record of the console, and the same links.
@@ -141,21 +207,42 @@ func (e *Engine) startNext(ctx context.Context, m, next machine, r *nodedir.Reco
 	if err := m.inherit(open, r); err != nil {
 		return err
 	}
-	root, err := e.share(ctx, next, r, m.sharer())
+	if r.Imported() {
+		err = e.handNextDisk(m, next, r, line, open)
+	} else {
+		err = e.handNext(ctx, m, next, r, open)
+	}
 	if err != nil {
-		return err
-	}
-	open[argv.Share] = root
-	if err := e.bring(ctx, next, r); err != nil {
-		return err
-	}
-	if err := next.handSockets(open); err != nil {
 		return err
 	}
 	if err := e.launch(ctx, next, r, line, open); err != nil {
 		return err
 	}
 	return next.pinEach(ctx, &r.Node)
+}
+
+// handNextDisk opens what the second QEMU is handed of a disk of others.
+func (e *Engine) handNextDisk(m, next machine, r *nodedir.Record, line *argv.Machine, open handed) error {
+	if err := e.handDisk(m, r, line, open); err != nil {
+		return err
+	}
+	return next.handOwnSockets(open)
+}
+
+// handNext opens what the second QEMU is handed of a root that is shared, and disks. An image is locked by the one QEMU that writes to it.
+func (e *Engine) handNext(ctx context.Context, m, next machine, r *nodedir.Record, open handed) error {
+	if err := e.openDisks(open, r); err != nil {
+		return err
+	}
+	if err := e.tellAll(r); err != nil { // should it have been started by a version that told its guest by the kernel's command line
+		return err
+	}
+	root, err := e.share(ctx, next, r, m.sharer())
+	if err != nil {
+		return err
+	}
+	open[argv.Share] = root
+	return next.handSockets(open)
 }
 
 // pair is a connection with both its ends.

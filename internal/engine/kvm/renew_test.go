@@ -5,6 +5,7 @@ import (
 	"context"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -13,7 +14,10 @@ import (
 
 	"orrery/internal/engine"
 	"orrery/internal/engine/kvm/qmp"
+	"orrery/internal/engine/kvm/record"
+	"orrery/internal/engine/process"
 	"orrery/internal/host"
+	"orrery/internal/site"
 	"orrery/internal/site/spec"
 	"orrery/test/need"
 )
@@ -83,31 +87,43 @@ func (g ground) says(t *testing.T, ref engine.Ref, args ...string) string {
 // TestRenew: a machine goes on in another QEMU, with its processes, its connections, its volumes and the record of its console; and in one of the two when whoever moves it is killed.
 func TestRenew(t *testing.T) {
 	need.NewQEMU(t)
+	t.Run("shared root", func(t *testing.T) { renews(t, site.VM{}, "/root/data") })
+	disks := site.VM{Disk: site.QCow2, Size: 512 << 20, Disks: []site.Drive{{Name: "data", Disk: site.RawFile, Size: 64 << 20}}}
+	t.Run("disks", func(t *testing.T) { renews(t, disks, "/dev/vdb") })
+}
+
+// renews does so with a machine, which keeps something in a file or on a disk.
+func renews(t *testing.T, vm site.VM, data string) {
 	g := newGround(t)
 	n := g.node("mover", 3)
 	n.Mounts = []spec.Mount{{Volume: "kept", Path: "/srv/kept"}}
+	n.VM = vm
 	ref := engine.RefOf(n)
 	m := g.machine(ref)
 	must(t, g.Create(t.Context(), n))
 	must(t, g.Start(t.Context(), ref))
 	booted := g.says(t, ref, "cat", "/proc/sys/kernel/random/boot_id")
-	g.says(t, ref, "sh", "-c", "echo before >/srv/kept/file; echo before >/root/file; exec 9>/root/held; echo held >&9")
+	g.says(t, ref, "sh", "-c", "echo before >/srv/kept/file; echo before >/root/file; exec 9>/root/held; echo held >&9; printf before | dd of="+data+" conv=fsync status=none")
 	last := -1
 	c := g.counts(t, n)
 	c.goOn(t, &last)
+
+	g.says(t, ref, "cat", "/etc/orrery/.nics.json")
+	must(t, g.tell(ref, n.NICs)) // puts another file in its place: the guest remembers one that has no path any more
 
 	was := m.qemu()
 	how, err := g.Renew(t.Context(), ref)
 	must(t, err)
 	t.Logf("downtime %v, altogether %v, %d bytes", how.Downtime, how.Took, how.Bytes)
-	if m.qemu() == was || len(m.group().Processes()) != 3 {
-		t.Errorf("QEMU was %d and is %d of %v", was, m.qemu(), m.group().Processes())
+	if m.qemu() == was || len(m.Group().Processes()) != 3 {
+		t.Errorf("QEMU was %d and is %d of %v", was, m.qemu(), m.Group().Processes())
 	}
 	c.goOn(t, &last)
 	if now := g.says(t, ref, "cat", "/proc/sys/kernel/random/boot_id"); now != booted {
 		t.Error("it has booted anew")
 	}
-	if text := g.says(t, ref, "sh", "-c", "cat /srv/kept/file /root/file; echo after >/srv/kept/file; echo after >/root/after; ls /etc/orrery"); !strings.HasPrefix(text, "before\nbefore") {
+	look := "sync; echo 3 >/proc/sys/vm/drop_caches; cat /srv/kept/file /root/file; head -c6 " + data
+	if text := g.says(t, ref, "sh", "-c", look+"; echo after >/srv/kept/file; echo after >/root/after; ls /etc/orrery"); !strings.HasPrefix(text, "before\nbefore\nbefore") {
 		t.Errorf("its files: %q", text)
 	}
 	for _, left := range []string{m.moving(), m.nextRun()} {
@@ -115,16 +131,16 @@ func TestRenew(t *testing.T) {
 			t.Errorf("%s is left", left)
 		}
 	}
-	if record, err := m.record(); err != nil {
+	if printed, err := record.Of(m.qemu()); err != nil {
 		t.Error(err)
 	} else {
-		record.Close()
+		printed.Close()
 	}
 
 	// Whoever is killed before the state has gone over leaves the machine where it was; whoever is killed after it has, where it went.
 	r, err := g.Record(ref)
 	must(t, err)
-	of := handover{Leaving: crewOf(m.group())}
+	of := handover{Leaving: process.CrewOf(m.Group().Processes())}
 	was = m.qemu()
 	must(t, m.note(of))
 	old, err := m.monitor(t.Context())
@@ -133,26 +149,26 @@ func TestRenew(t *testing.T) {
 	must(t, err)
 	must(t, old.Close())
 	must(t, g.startNext(t.Context(), m, m.next(of.Leaving), r, line))
-	if len(m.group().Processes()) != 6 {
-		t.Errorf("its processes are %v", m.group().Processes())
+	if len(m.Group().Processes()) != 6 {
+		t.Errorf("its processes are %v", m.Group().Processes())
 	}
 	must(t, g.Sweep(t.Context(), testSite))
-	if m.qemu() != was || len(m.group().Processes()) != 3 {
-		t.Errorf("QEMU was %d and is %d of %v", was, m.qemu(), m.group().Processes())
+	if m.qemu() != was || len(m.Group().Processes()) != 3 {
+		t.Errorf("QEMU was %d and is %d of %v", was, m.qemu(), m.Group().Processes())
 	}
 	c.goOn(t, &last)
 	must(t, m.note(of))
 	_, err = g.goOver(t.Context(), m, m.next(of.Leaving), r)
 	must(t, err)
 	must(t, g.Sweep(t.Context(), testSite))
-	if m.qemu() == was || len(m.group().Processes()) != 3 {
-		t.Errorf("QEMU was %d and is %d of %v", was, m.qemu(), m.group().Processes())
+	if m.qemu() == was || len(m.Group().Processes()) != 3 {
+		t.Errorf("QEMU was %d and is %d of %v", was, m.qemu(), m.Group().Processes())
 	}
 	c.goOn(t, &last)
 	if now := g.says(t, ref, "cat", "/proc/sys/kernel/random/boot_id"); now != booted {
 		t.Error("it has booted anew")
 	}
-	g.remembers(t, ref, booted)
+	g.remembers(t, ref, booted, vm.Disk != "")
 	must(t, g.Stop(context.WithoutCancel(t.Context()), ref))
 	if text, err := os.ReadFile(m.console()); err != nil || !strings.Contains(string(text), "Power down") {
 		t.Errorf("of its console is kept %q, %v", text, err)
@@ -160,7 +176,7 @@ func TestRenew(t *testing.T) {
 }
 
 // remembers lets a node go on from what it had in memory, twice: the machine that was remembered goes on, and another from what is kept; and when whoever keeps it is killed, the machine goes on.
-func (g ground) remembers(t *testing.T, ref engine.Ref, booted string) {
+func (g ground) remembers(t *testing.T, ref engine.Ref, booted string, disks bool) {
 	t.Helper()
 	m := g.machine(ref)
 	file := filepath.Join(t.TempDir(), "memory")
@@ -171,7 +187,19 @@ func (g ground) remembers(t *testing.T, ref engine.Ref, booted string) {
 	if is := g.status(t, ref); is == qmp.Running {
 		t.Error("it does not stand still until it is told to go on")
 	}
+	then := filepath.Join(t.TempDir(), "disks")
+	copies := func(from, to string) {
+		if out, err := exec.Command("cp", "-a", "--sparse=always", from, to).CombinedOutput(); err != nil {
+			t.Errorf("%v: %s", err, out)
+		}
+	}
+	if disks {
+		copies(g.disksOf(ref), then)
+	}
 	must(t, g.Thaw(t.Context(), ref))
+	if disks {
+		g.says(t, ref, "sh", "-c", "printf after! | dd of=/dev/vdb conv=fsync status=none; rm /root/file; sync")
+	}
 	if is := g.says(t, ref, "sh", "-c", alive); is != booted {
 		t.Errorf("it does not go on after its memory was kept: %q", is)
 	}
@@ -184,9 +212,19 @@ func (g ground) remembers(t *testing.T, ref engine.Ref, booted string) {
 	if is := g.status(t, ref); is != qmp.Running {
 		t.Errorf("it is %s", is)
 	}
-	must(t, m.group().Kill(t.Context()))
+	must(t, m.Group().Kill(t.Context()))
+	if disks {
+		must(t, os.RemoveAll(g.disksOf(ref)))
+		copies(then, g.disksOf(ref))
+	}
 	must(t, g.Recall(ref, file))
 	must(t, g.Start(t.Context(), ref))
+	if disks {
+		const look = "sync; echo 3 >/proc/sys/vm/drop_caches; cat /root/file; head -c6 /dev/vdb; dmesg | grep -c 'EXT4-fs error' || true"
+		if is := g.says(t, ref, "sh", "-c", look); is != "before\nbefore0" {
+			t.Errorf("its disks are not those of its memory: %q", is)
+		}
+	}
 	if is := g.says(t, ref, "sh", "-c", alive); is != booted {
 		t.Errorf("it does not go on from its memory: %q", is)
 	}

@@ -9,14 +9,16 @@ import (
 	"testing"
 
 	"orrery/internal/engine"
+	"orrery/internal/engine/nodedir"
+	"orrery/internal/engine/vm"
 	"orrery/internal/host"
 	"orrery/internal/problem"
 )
 
 // TestSerial: one has the console of a machine at a time, and who that is, the next is told. It is free when he closes it.
 func TestSerial(t *testing.T) {
-	m := machine{Dir: dirOf(t), ref: engine.Ref{Site: "s", ID: 101, Name: "db"}, run: t.TempDir()}
-	l, err := net.Listen("unix", filepath.Join(m.run, consoleSocket))
+	m := machine{Machine: vm.Machine{Dir: dirOf(t), Ref: engine.Ref{Site: "s", ID: 101, Name: "db"}, Run: t.TempDir()}}
+	l, err := net.Listen("unix", filepath.Join(m.Run, consoleSocket))
 	must(t, err)
 	defer l.Close()
 	ada := host.Holder{Who: "ada", Pid: os.Getpid(), Command: "orrery console db"}
@@ -46,14 +48,14 @@ func TestSerial(t *testing.T) {
 	if _, err := (serial{m}).connect(t.Context(), ada); problem.Exit(err) != int(problem.Failed) || !strings.Contains(err.Error(), "does not answer") {
 		t.Error(err)
 	}
-	if host.Held(filepath.Join(m.run, "console.lock")) {
+	if host.Held(filepath.Join(m.Run, "console.lock")) {
 		t.Error("who was not answered still has it")
 	}
 }
 
 // TestPrinted: of a machine that does not run, it is what was kept when it last stopped.
 func TestPrinted(t *testing.T) {
-	m := machine{Dir: dirOf(t), ref: engine.Ref{Site: "no-such-site", ID: 101, Name: "db"}}
+	m := machine{Machine: vm.Machine{Dir: dirOf(t), Ref: engine.Ref{Site: "no-such-site", ID: 101, Name: "db"}}}
 	if _, err := (serial{m}).Printed(); !os.IsNotExist(err) {
 		t.Error(err)
 	}
@@ -61,7 +63,14 @@ func TestPrinted(t *testing.T) {
 	if text, err := (serial{m}).Printed(); string(text) != "Kernel panic\r\n" || err != nil {
 		t.Errorf("%q %v", text, err)
 	}
-	if _, err := (serial{m}).Open(t.Context(), host.Holder{}); err == nil || err.Error() != engine.NotRunning(m.ref).Error() {
+	if _, err := (serial{m}).Open(t.Context(), host.Holder{}); err == nil || err.Error() != engine.NotRunning(m.Ref).Error() {
 		t.Error(err)
 	}
+}
+
+func dirOf(t *testing.T) nodedir.Dir {
+	t.Helper()
+	d := nodedir.Of(host.Dirs{State: t.TempDir()}, "karoo", 101)
+	must(t, os.MkdirAll(d.Path(), 0o700))
+	return d
 }

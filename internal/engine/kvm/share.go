@@ -14,7 +14,7 @@ import (
 	"orrery/internal/problem"
 )
 
-// share mounts the root of a node where nobody else sees it, and starts virtiofsd on it. QEMU is to be handed the connection.
+// share mounts the root of a node where nobody else sees it, starts virtiofsd on it, and mounts the volumes. QEMU is to be handed the connection.
 //
 // Virtiofsd has the ids of the node and no others, so that a guest which breaks out into it is what a container's root is. Another one beside it shares what that has mounted.
 func (e *Engine) share(ctx context.Context, m machine, r *nodedir.Record, beside int) (root *os.File, err error) {
@@ -42,22 +42,29 @@ func (e *Engine) share(ctx context.Context, m machine, r *nodedir.Record, beside
 	}
 	defer listener.Close() //nolint:errcheck // virtiofsd has its own
 	defer socket.Close()
-	said, err := scrap("virtiofsd")
+	said, err := confine.Scrap("virtiofsd")
 	if err != nil {
 		return nil, err
 	}
 	defer said.Close()
 	cmd := host.Program(context.WithoutCancel(ctx), program, sharing(version, o.Target, r.VM.Disk == "")...)
 	cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = said, said, []*os.File{socket}
-	if err := (confine.Share{Overlay: o, Other: beside}).Start(cmd, m.group()); err != nil {
-		return nil, m.startProblem(err, "")
+	if err := (confine.Share{Overlay: o, Other: beside}).Start(cmd, m.Group()); err != nil {
+		return nil, m.StartProblem(err, "")
 	}
-	go cmd.Wait() //nolint:errcheck // so that it is not left as a zombie; whether it runs is asked of the kernel
+	ended := make(chan struct{})
+	go func() {
+		_ = cmd.Wait() // so that it is not left as a zombie
+		close(ended)
+	}()
 	conn, err := net.Dial("unix", listener.Addr().String())
 	if err != nil {
 		return nil, err
 	}
 	defer conn.Close() //nolint:errcheck // what is given is a copy
+	if err := e.bring(ctx, m, r, ended); err != nil {
+		return nil, m.StartProblem(err, confine.SaidOn(said))
+	}
 	return conn.(*net.UnixConn).File()
 }
 
@@ -68,9 +75,9 @@ func sharing(version, root string, announce bool) []string {
 	if qemu.InRust(version) {
 		args := []string{"--fd=3", "--shared-dir=" + root, "--cache=auto", "--sandbox=namespace", "--xattr", "--posix-acl", "--log-level=error", "--rlimit-nofile=0"}
 		if announce {
-			args = append(args, "--announce-submounts")
+			return append(args, "--announce-submounts")
 		}
-		return args
+		return append(args, "--no-announce-submounts") // it does so unless it is told not to
 	}
 	options := "cache=auto,sandbox=namespace,xattr,posix_acl,log_level=err"
 	if announce {
@@ -81,12 +88,12 @@ func sharing(version, root string, announce bool) []string {
 
 // listen makes a socket in the directory of what is there while the machine runs: root's, so that nobody else can be behind it.
 func (m machine) listen(name string) (*net.UnixListener, *os.File, error) {
-	if err := os.MkdirAll(m.run, 0o700); err != nil {
+	if err := os.MkdirAll(m.Run, 0o700); err != nil {
 		return nil, nil, err
 	}
-	path := filepath.Join(m.run, name)
+	path := filepath.Join(m.Run, name)
 	if len(path) >= 108 { // sun_path of unix(7)
-		return nil, nil, problem.New(problem.Unable, "node %s: the path of its sockets is too long", m.ref.Name).At(path).Try("set ORRERY_RUN to a shorter one")
+		return nil, nil, problem.New(problem.Unable, "node %s: the path of its sockets is too long", m.Ref.Name).At(path).Try("set ORRERY_RUN to a shorter one")
 	}
 	if err := os.Remove(path); err != nil && !os.IsNotExist(err) {
 		return nil, nil, err
@@ -102,14 +109,4 @@ func (m machine) listen(name string) (*net.UnixListener, *os.File, error) {
 		return nil, nil, err
 	}
 	return l, f, nil
-}
-
-// removeRun removes the sockets, and the directories above them that are empty then.
-func (m machine) removeRun() error {
-	if err := os.RemoveAll(m.run); err != nil {
-		return err
-	}
-	_ = os.Remove(filepath.Dir(m.run))
-	_ = os.Remove(filepath.Dir(filepath.Dir(m.run)))
-	return nil
 }

@@ -3,14 +3,12 @@ package kvm
 import (
 	"context"
 	"errors"
-	"fmt"
-	"os"
 	"time"
 
 	"orrery/internal/engine"
 	"orrery/internal/engine/kvm/argv"
 	"orrery/internal/engine/nodedir"
-	"orrery/internal/engine/process"
+	"orrery/internal/engine/vm"
 	"orrery/internal/host/qemu"
 	"orrery/internal/image/kernel"
 	"orrery/internal/network"
@@ -44,26 +42,24 @@ func (e *Engine) Start(ctx context.Context, ref engine.Ref) error {
 	if err := e.versions().Lacks(ctx); err != nil {
 		return err
 	}
-	if err := m.group().Kill(ctx); err != nil { // what is left of a machine that died
+	if err := m.Group().Kill(ctx); err != nil { // what is left of a machine that died
 		return err
 	}
 	if err := e.tidy(ctx, m); err != nil {
 		return err
 	}
-	if err := os.WriteFile(m.starting(), nil, 0o600); err != nil {
-		return err
-	}
-	defer os.Remove(m.starting()) //nolint:errcheck // what is left of it ends the node at the next sweep
 	start := e.start
 	if r.Imported() {
 		start = e.startDisk
 	}
-	if err := start(ctx, m, r); err != nil {
-		stopped := context.WithoutCancel(ctx)
-		err = errors.Join(err, m.group().Kill(stopped))
-		return errors.Join(err, e.tidy(stopped, m))
-	}
-	return nil
+	return m.WhileStarting(func() error {
+		if err := start(ctx, m, r); err != nil {
+			stopped := context.WithoutCancel(ctx)
+			err = errors.Join(err, m.Group().Kill(stopped))
+			return errors.Join(err, e.tidy(stopped, m))
+		}
+		return nil
+	})
 }
 
 // start makes what the machine stands on, the outermost first, then lets it boot.
@@ -86,6 +82,9 @@ func (e *Engine) start(ctx context.Context, m machine, r *nodedir.Record) (err e
 	if err := e.provideDisks(ctx, m, r); err != nil {
 		return err
 	}
+	if err := e.tellAll(r); err != nil {
+		return err
+	}
 	shown := seen(nil)
 	if r.VM.Disk != "" {
 		if shown, err = e.tellStack(ctx, r); err != nil {
@@ -97,22 +96,17 @@ func (e *Engine) start(ctx context.Context, m machine, r *nodedir.Record) (err e
 		return err
 	}
 	defer root.Close() //nolint:errcheck // QEMU has its own
-	if err := e.bring(ctx, m, r); err != nil {
-		return err
-	}
-	log, err := recorder()
-	if err != nil {
-		return err
-	}
-	defer log.Close() //nolint:errcheck // QEMU has its own
-	record, err := again(process.Host.File(os.Getpid(), fmt.Sprintf("fd/%d", log.Fd())))
-	if err != nil {
-		return err
-	}
-	defer record.Close() //nolint:errcheck // nothing was written
 	open := handed{}
 	defer func() { err = errors.Join(err, open.close()) }()
-	if err := m.hand(open, log, root); err != nil {
+	printed, err := open.record()
+	if err != nil {
+		return err
+	}
+	defer printed.Close() //nolint:errcheck // nothing was written
+	if err := open.copy(argv.Share, root); err != nil {
+		return err
+	}
+	if err := m.handSockets(open); err != nil {
 		return err
 	}
 	if err := open.lay(r); err != nil {
@@ -130,25 +124,22 @@ func (e *Engine) start(ctx context.Context, m machine, r *nodedir.Record) (err e
 	if err := e.launch(ctx, m, r, line, open); err != nil {
 		return err
 	}
-	if err := m.growImages(ctx, r); err != nil {
-		return err
-	}
 	if state != nil {
 		if err := m.goOnFrom(ctx, state); err != nil {
-			return m.startProblem(err, "")
+			return m.StartProblem(err, "")
 		}
 	}
-	if err := m.group().Limit(r.Name, bounds(&r.Node)); err != nil {
+	if err := m.growImages(ctx, r); err != nil { // those of a state are the machine's once it has that
 		return err
 	}
-	if err := m.pinEach(ctx, &r.Node); err != nil {
-		return m.startProblem(err, "")
+	if err := m.bind(ctx, r); err != nil {
+		return err
 	}
-	if err := e.awaitGuest(ctx, m, accel); err != nil {
-		return m.startProblem(err, lastWords(m.keep(record)))
+	if err := e.agents.Await(ctx, m.Machine, patience(accel), m.awaitOff); err != nil {
+		return m.StartProblem(err, m.lastWords(printed))
 	}
 	if r.VM.Disk != "" {
-		if err := e.keepSeen(m.ref, shown); err != nil {
+		if err := e.keepSeen(m.Ref, shown); err != nil {
 			return err
 		}
 	}
@@ -165,42 +156,10 @@ func drives(n *spec.Node, from *kernel.Boot) error {
 		Try(`write model = "virtio"`)
 }
 
-// awaitGuest waits until the agent answers and the guest's systemd listens to systemctl(1). A guest that does not come so far is the business of whoever gives
-// it orders.
-func (e *Engine) awaitGuest(ctx context.Context, m machine, accel string) error {
-	answer, orders := booting, ordering
+// patience is how long a guest may take to come up.
+func patience(accel string) vm.Patience {
 	if accel != observe.KVM || qemu.Nested() {
-		answer, orders = emulated*booting, emulated*ordering
+		return vm.Patience{Agent: emulated * booting, Orders: emulated * ordering}
 	}
-	waiting, cancel := context.WithTimeoutCause(ctx, answer, fmt.Errorf("its agent has not answered within %v", answer))
-	defer cancel()
-	waiting, fail := context.WithCancelCause(waiting)
-	defer fail(nil)
-	go func() {
-		if m.awaitOff(waiting) == nil {
-			fail(errors.New("it was switched off before its agent answered"))
-		}
-	}()
-	agent, err := e.agents.Of(waiting, m.ref, m.run)
-	if err != nil {
-		if why := context.Cause(waiting); why != nil {
-			err = why
-		}
-		return err
-	}
-	listening, stop := context.WithTimeout(ctx, orders)
-	defer stop()
-	_ = agent.Await(listening, "/run/systemd/private")
-	if !m.running() {
-		return errors.New("it was switched off before its init was up")
-	}
-	return nil
-}
-
-func (m machine) startProblem(err error, detail string) error {
-	if detail != "" {
-		err = fmt.Errorf("%w\n%s", err, detail)
-	}
-	return problem.New(problem.Failed, "node %s does not start", m.ref.Name).At(m.Path()).Because(err).
-		Try("orrery doctor tells what this host lacks")
+	return vm.Patience{Agent: booting, Orders: ordering}
 }

@@ -3,74 +3,65 @@ package kvm
 import (
 	"context"
 	"errors"
-	"io"
 	"strings"
 	"testing"
 	"time"
 
 	"orrery/internal/engine"
-	"orrery/internal/host"
+	"orrery/internal/engine/vm"
 	"orrery/internal/problem"
+	"orrery/internal/wire"
 )
 
-// A liar is a guest that says what it likes when it is told to let go of volumes, and ends as it likes.
+// A liar is the agent of a guest that answers what it likes when it is told to mind volumes, or nothing.
 type liar struct {
-	host.Runner
-	says   string
-	times  int
-	status int
-	never  bool // it does not end by itself
+	says  error
+	never bool
 }
 
-func (l liar) Run(ctx context.Context, c host.Command) error {
-	for range l.times {
-		if _, err := io.WriteString(c.Stdout, l.says); err != nil {
-			return err
-		}
-	}
+func (l liar) Forget(ctx context.Context, _ []string) error { return l.Find(ctx, nil) }
+
+func (l liar) Find(ctx context.Context, _ []string) error {
 	if l.never {
 		<-ctx.Done()
 		return context.Cause(ctx)
 	}
-	if l.status != 0 {
-		return &host.RunError{Place: "db", Command: c.Args, Status: l.status}
-	}
-	return nil
+	return l.says
 }
 
-// TestForgetLies: what a guest says of who uses a volume is bounded, and text; nobody waits for it longer than he would; and any other end than the one that is asked for
-// says that it did not do as it was told.
+// TestForgetLies: what a guest says of who uses a volume is bounded, and text; nobody waits for it longer than he would; and any other answer than yes says that it did not
+// do as it was told.
 func TestForgetLies(t *testing.T) {
 	for name, c := range map[string]struct {
-		in   liar
-		want string
+		agent liar
+		want  string
 	}{
-		"honest":    {liar{says: "rows (process 7) with /srv/x\n", times: 1, status: inUse}, "a volume is in use by rows (process 7) with /srv/x"},
-		"nobody":    {liar{status: inUse}, "in use by something that the guest's kernel does not name"},
-		"hostile":   {liar{says: "\x1b[2Jall is well\u202e\n", times: 1, status: inUse}, `\x1b[2Jall is well\u202e`},
-		"flood":     {liar{says: strings.Repeat("x", 1<<10), times: 1 << 10, status: inUse}, "volume"},
-		"fails":     {liar{status: 1}, "its guest does not change its volumes"},
-		"a signal":  {liar{status: 137}, "its guest does not change its volumes"},
-		"never":     {liar{never: true}, "its guest does not change its volumes"},
-		"says done": {liar{says: "whatever", times: 1}, ""}, // the host looks for itself, when it unmounts
+		"honest":  {liar{says: &wire.InUse{By: "rows (process 7) with /srv/x"}}, "a volume is in use by rows (process 7) with /srv/x (stop what uses it"},
+		"nobody":  {liar{says: &wire.InUse{}}, "in use by something that the guest's kernel does not name"},
+		"hostile": {liar{says: &wire.InUse{By: "\x1b[2Jall is well\u202e\nindeed"}}, `\x1b[2Jall is well\u202e\nindeed`},
+		"flood":   {liar{says: &wire.InUse{By: strings.Repeat("\x1b", 1<<20)}}, "a volume is in use by"},
+		"fails":   {liar{says: errors.New("no")}, "its guest does not change its volumes"},
+		"old":     {liar{says: problem.New(problem.Unable, `it does not know "forget"`)}, "of a former version of orrery, and cannot change volumes (orrery restart db"},
+		"never":   {liar{never: true}, "its guest does not change its volumes"},
+		"yes":     {liar{}, ""}, // the host looks for itself, when it unmounts
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		if name != "never" {
 			ctx = t.Context()
 		}
-		s := &remounting{m: machine{ref: engine.Ref{Site: "s", Name: "db"}}, in: c.in}
-		err := s.forget(ctx, []string{"/srv/x"})
+		s := &remounting{m: machine{Machine: vm.Machine{Ref: engine.Ref{Site: "s", Name: "db"}}}, agent: func(context.Context) (minder, error) { return c.agent, nil }}
+		for what, err := range map[string]error{"forget": s.forget(ctx, []string{"/srv/x"}), "find": s.find(ctx, []string{"/srv/x"})} {
+			if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%s, %s: %v", name, what, err)
+			}
+			if err != nil && (problem.Exit(err) != int(problem.Failed) || len(err.Error()) > 2*mostUsers || strings.ContainsAny(err.Error(), "\x1b\u202e")) {
+				t.Errorf("%s, %s: %d bytes, status %d: %.200q", name, what, len(err.Error()), problem.Exit(err), err)
+			}
+		}
 		cancel()
-		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: %v", name, err)
-		}
-		if err != nil && (problem.Exit(err) != int(problem.Failed) || len(err.Error()) > 3*mostUsers || strings.ContainsAny(err.Error(), "\x1b\u202e")) {
-			t.Errorf("%s: %d bytes, status %d: %.200q", name, len(err.Error()), problem.Exit(err), err)
-		}
 	}
-	s := &remounting{m: machine{ref: engine.Ref{Site: "s", Name: "db"}}, in: liar{status: 1}}
-	var run *host.RunError
-	if err := s.find(t.Context(), []string{"/srv/x"}); !errors.As(err, &run) || !strings.Contains(err.Error(), "node db: its guest does not change its volumes") {
+	s := &remounting{m: machine{Machine: vm.Machine{Ref: engine.Ref{Site: "s", Name: "db"}}}, agent: func(context.Context) (minder, error) { return nil, errors.New("nobody answers") }}
+	if err := s.forget(t.Context(), []string{"/srv/x"}); err == nil || !strings.Contains(err.Error(), "node db: its guest does not change its volumes") {
 		t.Error(err)
 	}
 }

@@ -2,66 +2,51 @@ package kvm
 
 import (
 	"context"
-	"errors"
 	"os"
-	"sync"
-	"time"
 
 	"orrery/internal/engine"
+	"orrery/internal/engine/vm"
+	"orrery/internal/host/pci"
 	"orrery/internal/problem"
+	"orrery/internal/tree"
 )
 
-// patience is how long what a killed run has begun may take to end.
-const patience = 90 * time.Second
-
 // Sweep lets machines go on that a killed run froze, ends those that it was starting, waits for those that it was stopping, and removes what it left
-// beside the nodes. Commands in guests end by themselves with whoever gave them: the agent sees to it.
+// beside the nodes. The host gets back what machines had of it whose QEMU was killed. Commands in guests end by themselves with whoever gave them: the agent sees to it.
 func (e *Engine) Sweep(ctx context.Context, site string) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, patience, problem.New(problem.Failed,
-		"virtual machines of a run of site %s that was killed are still at work", site).Try("end their processes and run the same command again"))
-	defer cancel()
-	found, err := e.Found(site)
-	if err != nil {
-		return err
-	}
-	var all sync.WaitGroup
-	errs := make([]error, len(found))
-	for i, f := range found {
-		m := e.machine(engine.RefOf(&f.Record.Node))
-		all.Go(func() { errs[i] = e.sweep(ctx, m) })
-	}
-	all.Wait()
-	errs = append(errs, e.Nodes.Sweep(site))
-	return errors.Join(errs...)
+	left := problem.New(problem.Failed, "virtual machines of a run of site %s that was killed are still at work", site).Try("end their processes and run the same command again")
+	return vm.Sweep(ctx, e.Nodes, site, left, func(ctx context.Context, ref engine.Ref) error { return e.sweep(ctx, e.machine(ref)) })
 }
 
 func (e *Engine) sweep(ctx context.Context, m machine) error {
-	has := func(mark string) bool { _, err := os.Lstat(mark); return err == nil }
-	if has(m.freezing()) || has(m.halted()) { // first: what is frozen neither stops nor ends
-		if err := m.thaw(); err != nil {
+	if tree.Exists(m.Freezing()) || tree.Exists(m.halted()) { // first: what is frozen neither stops nor ends
+		if err := m.Frost().Thaw(); err != nil {
 			return err
 		}
+		_ = m.goOn() // one whose QEMU does not answer stays marked, so that it is seen to stand still: whoever starts it learns why, and whoever ends it can
 	}
-	if has(m.moving()) {
+	if tree.Exists(m.moving()) {
 		if err := e.resolve(ctx, m); err != nil {
 			return err
 		}
 	}
 	switch {
-	case has(m.starting()):
-		if err := m.group().Kill(ctx); err != nil {
+	case tree.Exists(m.Starting()):
+		if err := m.Group().Kill(ctx); err != nil {
 			return err
 		}
 		if err := e.tidy(ctx, m); err != nil {
 			return err
 		}
-		return os.Remove(m.starting())
-	case has(m.stopping()):
+		return os.Remove(m.Starting())
+	case tree.Exists(m.Stopping()):
 		if err := e.powerOff(ctx, m); err != nil {
 			return err
 		}
-		_ = os.Remove(m.stopping())
+		_ = os.Remove(m.Stopping())
 		return e.tidy(ctx, m)
+	case len(m.Group().Processes()) == 0: // it has stopped, or its QEMU was killed: nobody would give back what that had, as to all others the node is stopped
+		return pci.Here.Return(m.holder())
 	}
 	return nil
 }

@@ -1,7 +1,6 @@
 package kvm
 
 import (
-	"fmt"
 	"os"
 	"strings"
 
@@ -14,19 +13,7 @@ import (
 // its /run. So the Runner of a node is no host.Viewer.
 func (e *Engine) View(ref engine.Ref) (*tree.Root, error) {
 	m := e.machine(ref)
-	pid := m.sharer()
-	if pid == 0 {
-		return nil, engine.NotRunning(ref)
-	}
-	root, err := tree.Open(fmt.Sprintf("/proc/%d/root/.", pid))
-	if err != nil {
-		return nil, err
-	}
-	if m.sharer() != pid { // it ended meanwhile, and the number may be another's
-		root.Close() //nolint:errcheck // nothing was written
-		return nil, engine.NotRunning(ref)
-	}
-	return root, nil
+	return engine.OpenView(ref, m.sharer, "/.")
 }
 
 // sharer gives the process of virtiofsd whose root is that of the node; 0 if there is none. It is alone in namespaces that it has made; the one that waits for

@@ -59,11 +59,11 @@ func machine(t *testing.T, m *trial) {
 	need.Integration(t)
 	program, err := qemu.System()
 	if err != nil {
-		t.Skip(err)
+		t.Fatal(err)
 	}
 	daemon, err := qemu.Virtiofsd()
 	if err != nil {
-		t.Skip(err)
+		t.Fatal(err)
 	}
 	m.dir, m.done = t.TempDir(), make(chan error, 1)
 	guest := filepath.Join(m.dir, "orrery-guest")

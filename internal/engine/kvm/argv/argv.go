@@ -81,10 +81,7 @@ func (m *Machine) processor() string {
 
 // kernel is what the machine boots from, and the command line of the guest's kernel (kernel-parameters.txt), with what orrery-guest is to know.
 func (m *Machine) kernel() ([]string, error) {
-	config := boot.Config{Root: boot.VirtioFS, Hostname: m.Node.Name}
-	for _, nic := range m.Node.NICs {
-		config.NICs = append(config.NICs, boot.NIC{MAC: nic.MAC, Name: nic.Name, Address: nic.Address, Gateway: nic.Gateway, MTU: nic.MTU})
-	}
+	config := boot.Config{Root: boot.VirtioFS, Hostname: m.Node.Name, Told: true} // a line stays as it is when the guest reboots, and interfaces come and go
 	if m.Node.VM.Disk != "" {
 		config.Disk = site.RootDisk
 	}

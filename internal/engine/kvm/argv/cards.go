@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"orrery/internal/guest/boot"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
 )
@@ -21,7 +22,7 @@ func (m *Machine) cards(files *Files) []string {
 
 // card is one of them. It boots nothing, so it needs no ROM.
 func (m *Machine) card(nic spec.NIC, files *Files) []string {
-	model := map[string]string{site.Virtio: "virtio-net-pci", site.E1000: "e1000", site.RTL8139: "rtl8139"}[cmp.Or(m.Node.VM.Model, site.Virtio)]
+	model := map[string]string{site.Virtio: virtioNet, site.E1000: "e1000", site.RTL8139: "rtl8139"}[cmp.Or(m.Node.VM.Model, site.Virtio)]
 	id := CardID(nic)
 	queues := Queues(m.Node)
 	netdev := fmt.Sprintf("tap,id=%s,%s", id, handed("fd", queues, func(i int) int { return files.Take(Tap(nic, i)) }))
@@ -29,11 +30,44 @@ func (m *Machine) card(nic spec.NIC, files *Files) []string {
 		netdev += ",vhost=on," + handed("vhostfd", queues, func(i int) int { return files.Take(VHost(nic, i)) })
 	}
 	device := fmt.Sprintf("%s,id=%s,netdev=%s,mac=%s,romfile=%s", model, id, id, nic.MAC, m.at(id))
-	if queues > 1 { // an interrupt for each way of each queue, one for changes of the card and one for its control
-		device += fmt.Sprintf(",mq=on,vectors=%d", 2*queues+2)
+	if queues > 1 {
+		device += fmt.Sprintf(",mq=on,vectors=%d", vectors(queues))
 	}
 	return []string{"-netdev", netdev, "-device", device}
 }
+
+// A Card is a network card as QEMU is told of it at its monitor: what is behind it, and what the guest sees.
+type Card struct{ Netdev, Device map[string]any }
+
+// CardOf describes the card of an interface for a slot of a machine that runs. QEMU has been handed the files of its queues: Tap and, if the host's kernel serves it, VHost.
+func CardOf(n *spec.Node, nic spec.NIC, slot string, vhost bool) Card {
+	id, queues := CardID(nic), Queues(n)
+	files := func(name func(spec.NIC, int) string) string {
+		all := make([]string, queues)
+		for i := range all {
+			all[i] = name(nic, i)
+		}
+		return strings.Join(all, ":")
+	}
+	option := map[bool]string{true: "fd", false: "fds"}[queues == 1]
+	c := Card{
+		Netdev: map[string]any{"type": "tap", "id": id, option: files(Tap)},
+		Device: map[string]any{"driver": virtioNet, "id": id, "netdev": id, "mac": nic.MAC, "romfile": "", "bus": slot},
+	}
+	if vhost {
+		c.Netdev["vhost"], c.Netdev["vhost"+option] = true, files(VHost)
+	}
+	if queues > 1 {
+		c.Device["mq"], c.Device["vectors"] = true, vectors(queues)
+	}
+	return c
+}
+
+// virtioNet is the model that can come and go while the machine runs.
+const virtioNet = "virtio-net-pci"
+
+// vectors is how many interrupts a card has with so many queues: one for each way of each queue, one for changes of the card and one for its control.
+func vectors(queues int) int { return 2*queues + 2 }
 
 // handed is an option that names the files of queues.
 func handed(option string, queues int, take func(int) int) string {
@@ -60,3 +94,12 @@ func Servable(n *spec.Node) bool {
 
 // CardID is what QEMU calls the card of an interface, and what is behind it.
 func CardID(nic spec.NIC) string { return "card-" + nic.Network }
+
+// Told gives interfaces as guests are told of them.
+func Told(nics []spec.NIC) []boot.NIC {
+	all := []boot.NIC{}
+	for _, nic := range nics {
+		all = append(all, boot.NIC{MAC: nic.MAC, Name: nic.Name, Address: nic.Address, Gateway: nic.Gateway, MTU: nic.MTU})
+	}
+	return all
+}

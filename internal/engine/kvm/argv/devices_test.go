@@ -27,8 +27,8 @@ func TestDevices(t *testing.T) {
 		"vhost, asked": {site.VM{VHost: &yes, Queues: 2}, true, nil, []string{"-netdev tap,id=card-lan,fds=15:16,vhost=on,vhostfds=17:18"}},
 		"no vhost":     {site.VM{VHost: &no}, true, nil, []string{"-netdev tap,id=card-lan,fd=15", "!vhost=on"}},
 		"e1000":        {site.VM{Model: site.E1000}, true, nil, []string{"-netdev tap,id=card-lan,fd=15", "!vhost=on"}},
-		"hugepages":    {site.VM{Hugepages: 2 << 20}, false, nil, []string{"-object memory-backend-memfd,id=memory,share=on,size=262144K,hugetlb=on,hugetlbsize=2M"}},
-		"1 GiB":        {site.VM{Hugepages: 1 << 30}, false, nil, []string{"-object memory-backend-memfd,id=memory,share=on,size=262144K,hugetlb=on,hugetlbsize=1024M"}},
+		"hugepages":    {site.VM{Hugepages: 2 << 20}, false, nil, []string{"-object memory-backend-memfd,id=memory,share=on,size=262144K,hugetlb=on,hugetlbsize=2M,prealloc=on"}},
+		"1 GiB":        {site.VM{Hugepages: 1 << 30}, false, nil, []string{"-object memory-backend-memfd,id=memory,share=on,size=262144K,hugetlb=on,hugetlbsize=1024M,prealloc=on"}},
 		"numa":         {site.VM{Numa: &one}, false, nil, []string{"-object memory-backend-memfd,id=memory,share=on,size=262144K,host-nodes=1,policy=bind"}},
 		"pci": {site.VM{PCI: []string{"0000:03:00.0"}}, false, []string{"/sys/devices/pci0000:00/0000:00:1c.0/0000:03:00.0", "/sys/devices/pci0000:00/0000:00:05.0"}, []string{
 			"-device vfio-pci,id=pci0,sysfsdev=/sys/devices/pci0000:00/0000:00:1c.0/0000:03:00.0,rombar=0", "-device vfio-pci,id=pci1,sysfsdev=/sys/devices/pci0000:00/0000:00:05.0,rombar=0",

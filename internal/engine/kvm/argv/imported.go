@@ -13,6 +13,7 @@ import (
 type Disk struct {
 	Format string // of the image in the store
 	Seed   bool   // a drive tells the guest who it is
+	Empty  bool   // which has nothing in it, as in the machine whose state is taken over
 	Code   string // firmware, for site.UEFI
 }
 
@@ -48,8 +49,11 @@ const SeedDrive = "seed-drive"
 
 // imported is the line of a machine with a disk of others. QEMU goes by nothing that the header of an image says: it is told formats, and what stands behind what.
 func (m *Machine) imported(files *Files) []string {
-	return slices.Concat(m.itself(), m.memory(), m.firmware(files), m.serial(files), m.monitor(files), m.slots(), m.disk(files), m.seed(files), m.link(), m.cards(files), m.functions())
+	return slices.Concat(m.itself(), m.memory(), m.firmware(files), m.serial(files), m.monitor(files), m.slots(), m.disk(files), m.seed(files), m.link(), m.cards(files), m.functions(), screen, m.incoming())
 }
+
+// screen is a graphics card that each firmware and system knows, and a pointer that is where the viewer's is. QEMU listens nowhere for viewers: it is handed connections.
+var screen = []string{"-vnc", "none", "-device", "VGA", "-device", "qemu-xhci,id=usb", "-device", "usb-tablet,bus=usb.0"}
 
 // Boots gives the files of the host that the machine boots from.
 func (m *Machine) Boots() []string {
@@ -112,9 +116,14 @@ func (m *Machine) seed(files *Files) []string {
 	if !m.Disk.Seed {
 		return nil
 	}
+	drive := []string{"-device", "virtio-scsi-pci,id=scsi", "-device", "scsi-cd,bus=scsi.0,id=" + SeedDrive}
+	if m.Disk.Empty {
+		return drive
+	}
+	drive[len(drive)-1] += ",drive=seed"
 	return slices.Concat(
 		file("seed-file", setOfSeed, files.Take(Seed), false), blockdev(node{"driver": "raw", "node-name": "seed", "file": "seed-file", "read-only": true}),
-		[]string{"-device", "virtio-scsi-pci,id=scsi", "-device", "scsi-cd,bus=scsi.0,drive=seed,id=" + SeedDrive},
+		drive,
 	)
 }
 

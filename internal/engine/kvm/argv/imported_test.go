@@ -59,6 +59,9 @@ func TestImported(t *testing.T) {
 			t.Errorf("%s is not handed over: %v", name, files)
 		}
 	}
+	if !strings.Contains(line, "-vnc none -device VGA") || strings.Contains(line, "vnc :") {
+		t.Errorf("its screen: %s", line)
+	}
 	if strings.Contains(line, "virtserialport") || strings.Contains(line, "-kernel") || m.Boots() != nil {
 		t.Error(line)
 	}

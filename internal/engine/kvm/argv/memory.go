@@ -14,7 +14,7 @@ func (m *Machine) memory() []string {
 	size := strconv.FormatInt(Memory(m.Node)>>10, 10) + "K"
 	memory := "memory-backend-memfd,id=memory,share=on,size=" + size
 	if page := m.Node.VM.Hugepages; page != 0 {
-		memory += fmt.Sprintf(",hugetlb=on,hugetlbsize=%dM", page>>20)
+		memory += fmt.Sprintf(",hugetlb=on,hugetlbsize=%dM,prealloc=on", page>>20) // or the guest ends when it comes to a page that its host has not
 	}
 	if numa := m.Node.VM.Numa; numa != nil {
 		memory += fmt.Sprintf(",host-nodes=%d,policy=bind", *numa)

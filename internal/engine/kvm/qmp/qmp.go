@@ -104,6 +104,15 @@ func (c *Client) Add(ctx context.Context, f *os.File) (path string, err error) {
 	return fmt.Sprintf("/dev/fdset/%d", set.ID), nil
 }
 
+// Drop lets QEMU close what it was handed so, unless it uses it.
+func (c *Client) Drop(ctx context.Context, path string) error {
+	var set int
+	if _, err := fmt.Sscanf(path, "/dev/fdset/%d", &set); err != nil {
+		return err
+	}
+	return c.do(ctx, "remove-fd", map[string]int{"fdset-id": set}, nil, nil)
+}
+
 // Await gives the next event of one of some names, or of any; also one that came while something else was waited for.
 func (c *Client) Await(ctx context.Context, names ...string) (e Event, err error) {
 	wanted := func(e Event) bool { return len(names) == 0 || slices.Contains(names, e.Name) }

@@ -1,0 +1,32 @@
+// Package display connects to the screen of a machine that runs, by orders to its monitor. QEMU listens nowhere for that: it is handed one end of a connection, or a file
+// for a picture.
+package display
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"orrery/internal/engine/kvm/qmp"
+)
+
+// Open gives a connection at whose other end QEMU shows the screen (-vnc). It asks for no password: whoever has the connection was let in.
+func Open(ctx context.Context, q *qmp.Client) (net.Conn, error) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, os.NewSyscallError("socketpair", err)
+	}
+	ours, theirs := os.NewFile(uintptr(fds[0]), "screen"), os.NewFile(uintptr(fds[1]), "screen")
+	defer ours.Close()   //nolint:errcheck // the connection is another
+	defer theirs.Close() //nolint:errcheck // QEMU has another
+	if err := q.Hand(ctx, "screen", theirs); err != nil {
+		return nil, err
+	}
+	if err := q.Do(ctx, "add_client", map[string]any{"protocol": "vnc", "fdname": "screen", "skipauth": true}, nil); err != nil {
+		return nil, errors.Join(err, q.Do(context.WithoutCancel(ctx), "closefd", map[string]string{"fdname": "screen"}, nil))
+	}
+	return net.FileConn(ours)
+}

@@ -1,0 +1,82 @@
+package display
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"image"
+	"image/png"
+	"io"
+	"math"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"orrery/internal/engine/kvm/qmp"
+)
+
+// mostPixels bounds how large a picture is: more than fits into the memory of QEMU's card.
+const mostPixels = 16 << 20
+
+// Picture gives what is on the screen, as a PNG that is made here: of QEMU, which a guest may have taken over, there is nothing in it but pixels. QEMU writes to a file in
+// memory, which the kernel counts as memory of whoever writes, so that the node's own bound holds.
+func Picture(ctx context.Context, q *qmp.Client) ([]byte, error) {
+	fd, err := unix.MemfdCreate("picture", unix.MFD_CLOEXEC)
+	if err != nil {
+		return nil, os.NewSyscallError("memfd_create", err)
+	}
+	sheet := os.NewFile(uintptr(fd), "picture")
+	defer sheet.Close() //nolint:errcheck // in memory
+	if err := dump(ctx, q, sheet); err != nil {
+		return nil, err
+	}
+	is, err := read(io.NewSectionReader(sheet, 0, math.MaxInt64))
+	if err != nil {
+		return nil, fmt.Errorf("what QEMU gives is no picture: %w", err)
+	}
+	var out bytes.Buffer
+	err = png.Encode(&out, is)
+	return out.Bytes(), err
+}
+
+// dump lets QEMU write a picture in the format PPM, which each version of it can.
+func dump(ctx context.Context, q *qmp.Client, sheet *os.File) error {
+	pen, err := os.OpenFile(fmt.Sprintf("/proc/self/fd/%d", sheet.Fd()), os.O_WRONLY, 0) // as QEMU opens it
+	if err != nil {
+		return err
+	}
+	defer pen.Close() //nolint:errcheck // QEMU has another
+	path, err := q.Add(ctx, pen)
+	if err != nil {
+		return err
+	}
+	err = q.Do(ctx, "screendump", map[string]string{"filename": path}, nil)
+	return errors.Join(err, q.Drop(context.WithoutCancel(ctx), path))
+}
+
+// read reads a picture in the format PPM (P6): a line with its kind, one with its size, one with the brightest value, then three bytes for each pixel.
+func read(from io.Reader) (*image.RGBA, error) {
+	in := bufio.NewReader(from)
+	var width, height, brightest int
+	if _, err := fmt.Fscanf(in, "P6\n%d %d\n%d\n", &width, &height, &brightest); err != nil {
+		return nil, err
+	}
+	if width < 1 || height < 1 || width > mostPixels || height > mostPixels/width || brightest != 255 {
+		return nil, fmt.Errorf("it has %d by %d pixels of %d values", width, height, brightest)
+	}
+	is := image.NewRGBA(image.Rect(0, 0, width, height))
+	row := make([]byte, 3*width)
+	for y := range height {
+		if _, err := io.ReadFull(in, row); err != nil {
+			return nil, err
+		}
+		to := is.Pix[y*is.Stride:]
+		for x := range width {
+			copy(to[4*x:4*x+3], row[3*x:3*x+3])
+			to[4*x+3] = 0xff
+		}
+	}
+	return is, nil
+}

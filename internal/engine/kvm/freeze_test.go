@@ -1,0 +1,137 @@
+package kvm
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"orrery/internal/engine/nodedir"
+	"orrery/internal/engine/vm"
+	"orrery/internal/host"
+)
+
+// A monitored machine has a monitor that notes what it is told, and whether the machine was marked then.
+type monitored struct {
+	machine
+	mutex sync.Mutex
+	told  []string
+}
+
+// monitors makes one whose processors do as a function says when they are told something: "" is no answer.
+func monitors(t *testing.T, answer func(command string) string) *monitored {
+	t.Helper()
+	dirs := host.Dirs{State: t.TempDir(), Run: t.TempDir()}
+	m := &monitored{machine: machine{Machine: vm.Machine{Dir: nodedir.Of(dirs, "karoo", 101), Run: t.TempDir()}}}
+	must(t, os.MkdirAll(m.Path(), 0o700))
+	l, err := net.Listen("unix", filepath.Join(m.Run, monitor))
+	must(t, err)
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			m.speak(conn, answer)
+		}
+	}()
+	return m
+}
+
+func (m *monitored) speak(conn net.Conn, answer func(string) string) {
+	defer conn.Close()
+	fmt.Fprintln(conn, `{"QMP":{"version":{"qemu":{"major":7,"minor":2,"micro":0},"package":""},"capabilities":[]}}`)
+	for in := bufio.NewScanner(conn); in.Scan(); {
+		var asked struct {
+			Execute string
+			ID      json.RawMessage
+		}
+		if json.Unmarshal(in.Bytes(), &asked) != nil {
+			return
+		}
+		says := "{}"
+		if asked.Execute != "qmp_capabilities" {
+			mark := ""
+			if _, err := os.Lstat(m.halted()); err == nil {
+				mark = ", marked"
+			}
+			m.mutex.Lock()
+			m.told = append(m.told, asked.Execute+mark)
+			m.mutex.Unlock()
+			says = answer(asked.Execute)
+		}
+		if says != "" {
+			fmt.Fprintf(conn, `{"return":%s,"id":%s}`+"\n", says, asked.ID)
+		}
+	}
+}
+
+func (m *monitored) wants(t *testing.T, marked bool, told ...string) {
+	t.Helper()
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	if !slices.Equal(m.told, told) {
+		t.Errorf("it was told %q, want %q", m.told, told)
+	}
+	if _, err := os.Lstat(m.halted()); (err == nil) != marked {
+		t.Errorf("it is marked: %v", err)
+	}
+	if m.still() != marked {
+		t.Errorf("it stands still: %t", !marked)
+	}
+}
+
+// TestPause: a machine is marked before its processors stand still, and stays so if nobody knows whether they do; one that nobody could tell anything, or that stood still
+// before for want of room, is not, so that nobody lets it go on for that.
+func TestPause(t *testing.T) {
+	state := func(is string) func(string) string {
+		return func(command string) string {
+			if command == "query-status" {
+				return `{"status":"` + is + `","running":false}`
+			}
+			return "{}"
+		}
+	}
+	m := monitors(t, state("paused"))
+	must(t, m.pause(t.Context()))
+	m.wants(t, true, "stop, marked", "query-status, marked")
+	must(t, m.pause(t.Context())) // of a run that was killed
+	m.wants(t, true, "stop, marked", "query-status, marked", "stop, marked", "query-status, marked")
+
+	m = monitors(t, state("io-error"))
+	must(t, m.pause(t.Context()))
+	m.wants(t, false, "stop, marked", "query-status, marked")
+
+	ctx, cancel := context.WithCancel(t.Context())
+	m = monitors(t, func(string) string { cancel(); return "" })
+	if m.pause(ctx) == nil {
+		t.Error("a monitor that does not answer has done it")
+	}
+	m.wants(t, true, "stop, marked")
+
+	m = &monitored{machine: m.machine}
+	m.Run = t.TempDir()
+	must(t, os.Remove(m.halted()))
+	ctx, cancel = context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if m.pause(ctx) == nil {
+		t.Error("a monitor that is not there has done it")
+	}
+	m.wants(t, false)
+}
+
+// TestGoOnEnded: of a machine that has ended meanwhile the mark goes.
+func TestGoOnEnded(t *testing.T) {
+	m := monitors(t, func(string) string { return "{}" })
+	must(t, os.WriteFile(m.halted(), nil, 0o600))
+	must(t, m.goOn())
+	m.wants(t, false)
+}

@@ -1,0 +1,195 @@
+package kvm
+
+import (
+	"bufio"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"orrery/internal/engine"
+	"orrery/internal/engine/enginetest"
+	"orrery/internal/engine/nodedir"
+	"orrery/internal/host"
+	"orrery/internal/image"
+	"orrery/internal/site/spec"
+	"orrery/internal/volume"
+	"orrery/test/need"
+)
+
+const restless = "ORRERY_TEST_RESTLESS"
+
+// TestRestless is the program that TestKilledRemount kills: it changes the volumes of a machine, and freezes it, again and again.
+func TestRestless(t *testing.T) {
+	if os.Getenv(restless) == "" {
+		return
+	}
+	e := New(host.Dirs{State: filepath.Join(need.State(), "kvm"), Run: "/run/orrery-test-kvm"}, image.Open(need.State()))
+	nodes, err := e.List(t.Context(), testSite)
+	must(t, err)
+	n := nodes[0].Node
+	ref := engine.RefOf(&n)
+	fmt.Println("ready")
+	for i := 0; ; i++ {
+		n.Mounts = choices()[i%len(choices())]
+		must(t, e.Remount(t.Context(), &n))
+		must(t, e.Freeze(t.Context(), ref))
+		must(t, e.Thaw(t.Context(), ref))
+	}
+}
+
+// choices are the volumes that the machine has in turn.
+func choices() [][]spec.Mount {
+	a, b, c := kept("a", "/srv/data"), kept("b", "/srv/data"), kept("c", "/srv/data/in")
+	return [][]spec.Mount{{a}, {b, c}, {b}, {a, c}, nil}
+}
+
+func kept(name, path string) spec.Mount { return spec.Mount{Volume: name, Path: path} }
+
+// volumes of a machine that runs, and whose changes are killed.
+type volumes struct {
+	ground
+	*testing.T
+	n *spec.Node
+	m machine
+}
+
+// dir is the directory of a volume, each of which holds a file with its name.
+func (v *volumes) dir(m spec.Mount) string { return volume.Path(v.Dirs, v.n.Site, v.n.Name, m) }
+
+// to is what the next run does: it sweeps, and changes the volumes. The machine sees those then and no others, and the record says so.
+func (v *volumes) to(mounts []spec.Mount) {
+	v.Helper()
+	must(v.T, v.Sweep(v.Context(), testSite))
+	changed := *v.n
+	changed.Mounts = mounts
+	must(v.T, v.Remount(v.Context(), &changed))
+	want := map[string]string{"/srv/data": "", "/srv/data/in": ""}
+	for _, m := range mounts {
+		want[m.Path] = m.Volume
+	}
+	for path, name := range want {
+		if got := v.says(v.T, v.m.Ref, "sh", "-c", "cat "+path+"/name 2>/dev/null || true"); got != name {
+			v.Errorf("at %s is %q, want %q", path, got, name)
+		}
+	}
+	if r, err := v.m.Read(); err != nil || !slices.Equal(r.Mounts, mounts) {
+		v.Errorf("on record is %+v, want %+v: %v", r.Mounts, mounts, err)
+	}
+}
+
+// honest wants that the record says no less than is so.
+func (v *volumes) honest(when string) {
+	v.Helper()
+	r, err := v.m.Read()
+	must(v.T, err)
+	for _, m := range []spec.Mount{kept("a", "/srv/data"), kept("b", "/srv/data"), kept("c", "/srv/data/in")} {
+		writers, err := enginetest.Writers(v.dir(m))
+		must(v.T, err)
+		if slices.Contains(writers, fmt.Sprintf("%s/%d", v.n.Site, v.n.ID)) && !slices.Contains(r.Mounts, m) {
+			v.Errorf("%s: volume %s is mounted and not on record: %+v", when, m.Volume, r.Mounts)
+		}
+	}
+}
+
+// points are those at which a change of volumes may be killed: what has been done until then.
+var points = []struct {
+	name string
+	do   func(v *volumes, s *remounting, wanted []nodedir.Mount, doomed []string)
+}{
+	{"noted", func(*volumes, *remounting, []nodedir.Mount, []string) {}},
+	{"forgotten by the guest", func(v *volumes, s *remounting, _ []nodedir.Mount, doomed []string) {
+		must(v.T, s.forget(v.Context(), doomed))
+	}},
+	{"half taken away", func(v *volumes, s *remounting, _ []nodedir.Mount, doomed []string) {
+		must(v.T, s.letGo(v.Context(), doomed[:1]))
+	}},
+	{"taken away", func(v *volumes, s *remounting, _ []nodedir.Mount, doomed []string) {
+		must(v.T, s.letGo(v.Context(), doomed))
+	}},
+	{"half mounted", func(v *volumes, s *remounting, wanted []nodedir.Mount, doomed []string) {
+		must(v.T, s.letGo(v.Context(), doomed))
+		must(v.T, s.mount(wanted[:1]))
+	}},
+	{"mounted", func(v *volumes, s *remounting, wanted []nodedir.Mount, doomed []string) {
+		must(v.T, s.letGo(v.Context(), doomed))
+		must(v.T, s.mount(wanted))
+	}},
+	{"half found", func(v *volumes, s *remounting, wanted []nodedir.Mount, doomed []string) {
+		must(v.T, s.letGo(v.Context(), doomed))
+		must(v.T, s.mount(wanted))
+		must(v.T, s.find(v.Context(), []string{wanted[0].Path}))
+	}},
+	{"found", func(v *volumes, s *remounting, wanted []nodedir.Mount, doomed []string) {
+		must(v.T, s.letGo(v.Context(), doomed))
+		must(v.T, s.supply(v.Context(), wanted))
+	}},
+}
+
+// TestKilledRemount: at whatever point a change of volumes is killed, the record says no less than is so, and the next run makes good: it completes the change, takes it
+// back, or makes another.
+func TestKilledRemount(t *testing.T) {
+	g := newGround(t)
+	n := g.node("killed", 9)
+	v := &volumes{g, t, n, g.machine(engine.RefOf(n))}
+	must(t, os.MkdirAll(filepath.Dir(filepath.Dir(v.m.Path())), 0o755)) // as package local does, before it provides volumes: nodes have to reach what is below
+	a, b, c := kept("a", "/srv/data"), kept("b", "/srv/data"), kept("c", "/srv/data/in")
+	for _, m := range []spec.Mount{a, b, c} {
+		n.Mounts = []spec.Mount{m}
+		must(t, g.provide(n))
+		must(t, os.WriteFile(v.dir(m)+"/name", []byte(m.Volume), 0o644))
+	}
+	n.Mounts = []spec.Mount{a, c}
+	must(t, g.Create(t.Context(), n))
+	must(t, g.Start(t.Context(), v.m.Ref))
+	was, is := []spec.Mount{a, c}, []spec.Mount{b, kept("c", "/srv/data/in")}
+	after := [][]spec.Mount{is, was, nil}
+	begun := time.Now()
+	for i, p := range points {
+		v.to(was)
+		r, err := v.m.Read()
+		must(t, err)
+		must(t, v.m.WriteMounts(r, append([]spec.Mount{a}, is...))) // what goes, and what comes
+		s := &remounting{e: g.Engine, m: v.m, agent: g.minder(v.m), ids: r.IDs(), sharer: v.m.sharer()}
+		wanted := g.Volumes(n, is)
+		table, err := s.table()
+		must(t, err)
+		doomed, err := doomed(table, wanted)
+		must(t, err)
+		p.do(v, s, wanted, doomed)
+		v.honest(p.name)
+		v.to(after[i%len(after)])
+	}
+	t.Logf("%d changes of volumes, their looks and as many halves took %v", 2*len(points), time.Since(begun).Round(time.Millisecond))
+	for i := range need.Kills(6, 40) {
+		v.killSoon()
+		v.honest(fmt.Sprintf("round %d", i))
+		v.to(choices()[rand.IntN(len(choices()))])
+		if v.m.still() {
+			t.Errorf("round %d: the machine stands still", i)
+		}
+	}
+	must(t, v.m.Group().Kill(t.Context()))
+}
+
+// killSoon kills a restless program after a while.
+func (v *volumes) killSoon() {
+	v.Helper()
+	cmd := exec.CommandContext(v.Context(), os.Args[0], "-test.run=^TestRestless$", "-test.v")
+	cmd.Env = append(os.Environ(), restless+"=1")
+	out, err := cmd.StdoutPipe()
+	must(v.T, err)
+	must(v.T, cmd.Start())
+	for lines := bufio.NewScanner(out); lines.Scan() && lines.Text() != "ready"; {
+		continue
+	}
+	time.Sleep(time.Duration(rand.IntN(1500)) * time.Millisecond)
+	must(v.T, cmd.Process.Kill())
+	if err := cmd.Wait(); cmd.ProcessState.Exited() {
+		v.Fatalf("it ended by itself: %v", err)
+	}
+}

@@ -1,0 +1,209 @@
+package kvm
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"orrery/internal/engine"
+	"orrery/internal/engine/kvm/argv"
+	"orrery/internal/engine/kvm/qmp"
+	"orrery/internal/engine/kvm/slot"
+	"orrery/internal/engine/nodedir"
+	"orrery/internal/guest/boot"
+	"orrery/internal/host"
+	"orrery/internal/network"
+	"orrery/internal/problem"
+	"orrery/internal/site/spec"
+	"orrery/internal/tree"
+)
+
+// rewire takes interfaces from a running machine and gives it others. Those that go or come are on record as being in doubt before anything is done, with links that may be
+// there, until it is done; whatever a run that was killed has left of them, the next takes away. What the guest finds when it boots anew never names an interface that the
+// machine lacks: it would not boot.
+func (e *Engine) rewire(ctx context.Context, was *nodedir.Record, is *spec.Node) error {
+	change, live := was.Rewire(is, was.Doubt)
+	m := e.machine(engine.RefOf(is))
+	switch {
+	case !live:
+		return problem.New(problem.Surprise, "node %s runs: its interfaces cannot be changed so", is.Name).At(m.Path()).Try("plan again")
+	case change.IsZero():
+		return nil
+	case m.Group().Frozen():
+		return problem.New(problem.Failed, "node %s stands still: its networks cannot be changed", is.Name).At(is.Site).Try("orrery start %s", is.Name)
+	case !tree.Exists(e.nicsFile(m.Ref)):
+		return problem.New(problem.Failed, "node %s was started by an earlier version of Orrery: its networks cannot be changed while it runs", is.Name).At(is.Site).Try("orrery restart %s", is.Name)
+	}
+	q, err := m.monitor(ctx)
+	if err != nil {
+		return err
+	}
+	defer q.Close() //nolint:errcheck // all was answered
+	if err := e.takeCards(ctx, q, was, change.Out); err != nil {
+		return err
+	}
+	return e.giveCards(ctx, q, was, change.In)
+}
+
+// doubt records what interfaces a machine has or may have, and which of them are in doubt.
+func (m machine) doubt(r *nodedir.Record, nics, doubtful []spec.NIC) error {
+	r.NICs, r.Doubt = nics, nil
+	for _, nic := range doubtful {
+		r.Doubt = append(r.Doubt, nic.Network)
+	}
+	return m.Write(r)
+}
+
+// takeCards takes interfaces from a machine.
+func (e *Engine) takeCards(ctx context.Context, q *qmp.Client, r *nodedir.Record, nics []spec.NIC) error {
+	if len(nics) == 0 {
+		return nil
+	}
+	m := e.machine(engine.RefOf(&r.Node))
+	rest := spec.Without(r.NICs, nics)
+	if err := m.doubt(r, r.NICs, nics); err != nil {
+		return err
+	}
+	if err := e.tell(m.Ref, rest); err != nil {
+		return err
+	}
+	for _, nic := range nics {
+		if err := slot.LetGo(ctx, q, argv.CardID(nic)); err != nil {
+			return m.nicProblem(nic, "cannot be unplugged", err).Try("run the same command again, or orrery restart %s", m.Ref.Name)
+		}
+		if err := clearCard(ctx, q, nic); err != nil {
+			return m.nicProblem(nic, "stays with the machine", err)
+		}
+	}
+	return m.doubt(r, rest, nil)
+}
+
+// giveCards gives a machine interfaces, and lets its guest make them what they are to be. That they are in doubt no more is on record when all of the node is.
+func (e *Engine) giveCards(ctx context.Context, q *qmp.Client, r *nodedir.Record, nics []spec.NIC) error {
+	if len(nics) == 0 {
+		return nil
+	}
+	m, has := e.machine(engine.RefOf(&r.Node)), r.NICs
+	served := len(has) == 0 || tree.Exists(m.served())
+	if err := m.doubt(r, slices.Concat(has, nics), nics); err != nil {
+		return err
+	}
+	for i, nic := range nics {
+		if err := m.giveCard(ctx, q, r, nic, served); err != nil {
+			return err
+		}
+		if err := e.tell(m.Ref, slices.Concat(has, nics[:i+1])); err != nil {
+			return err
+		}
+	}
+	return e.join(ctx, m, nics)
+}
+
+// giveCard lays a link and plugs in the card at its other end. All cards of a machine are served alike: by the host's kernel, if the others are.
+func (m machine) giveCard(ctx context.Context, q *qmp.Client, r *nodedir.Record, nic spec.NIC, served bool) error {
+	at, _, err := slot.Free(ctx, q, argv.CardID(nic))
+	if err != nil {
+		return err
+	}
+	if at == "" {
+		return m.nicProblem(nic, "finds no free slot", errors.New("all are taken")).Try("orrery restart %s: the machine then has as many as it needs", r.Name)
+	}
+	alone := &nodedir.Record{Node: r.Node}
+	alone.NICs = []spec.NIC{nic}
+	if err := network.Guard(ctx, network.Ports(&alone.Node)); err != nil {
+		return err
+	}
+	err = m.plugCard(ctx, q, alone, at, served)
+	if err != nil {
+		cleared := clearCard(context.WithoutCancel(ctx), q, nic)
+		err = errors.Join(m.nicProblem(nic, "cannot be plugged", err), cleared)
+	}
+	return err
+}
+
+// plugCard plugs in the card of a node's only interface.
+func (m machine) plugCard(ctx context.Context, q *qmp.Client, alone *nodedir.Record, at string, served bool) (err error) {
+	links, vhosts := handed{}, handed{}
+	defer func() {
+		closed, too := links.close(), vhosts.close()
+		err = errors.Join(err, closed, too)
+	}()
+	if err := links.lay(alone); err != nil {
+		return err
+	}
+	if served {
+		if served, err = m.serve(vhosts, &alone.Node); err != nil {
+			return err
+		}
+	}
+	for _, files := range []handed{links, vhosts} {
+		for name, f := range files {
+			if err := q.Hand(ctx, name, f); err != nil {
+				return err
+			}
+		}
+	}
+	return slot.PlugCard(ctx, q, argv.CardOf(&alone.Node, alone.NICs[0], at, served))
+}
+
+// clearCard takes away what is behind a card that the guest has no more, as far as it is there: in QEMU, and the link.
+func clearCard(ctx context.Context, q *qmp.Client, nic spec.NIC) error {
+	if err := slot.DropCard(ctx, q, nic); err != nil {
+		return err
+	}
+	if err := network.RemoveLinks([]string{nic.HostEnd}); err != nil {
+		return err
+	}
+	return network.Unguard(ctx, []string{nic.HostEnd})
+}
+
+// joining is how long a guest may take to make an interface that has come what it is to be.
+const joining = 90 * time.Second
+
+// join lets the agent of a guest make interfaces what they are to be.
+func (e *Engine) join(ctx context.Context, m machine, nics []spec.NIC) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, joining, fmt.Errorf("its agent has not answered within %s", joining))
+	defer cancel()
+	agent, err := e.agents.Of(ctx, m.Ref)
+	if err == nil {
+		err = agent.Join(ctx, argv.Told(nics))
+	}
+	if err != nil {
+		return m.nicProblem(nics[0], "is plugged, but its guest does not take it", err).Try("run the same command again, or orrery restart %s", m.Ref.Name)
+	}
+	return nil
+}
+
+// nicsFile is where a guest finds its interfaces when it boots.
+func (e *Engine) nicsFile(ref engine.Ref) string {
+	return filepath.Join(e.Dirs.Etc(ref.Site, ref.ID), filepath.Base(boot.NICsFile))
+}
+
+// tell writes which interfaces a guest is to find when it boots: with QEMU that goes on, it may do so at any time.
+func (e *Engine) tell(ref engine.Ref, nics []spec.NIC) error {
+	text, err := json.Marshal(argv.Told(nics))
+	if err != nil {
+		return err
+	}
+	return host.WriteFile(host.File{Path: e.nicsFile(ref), Content: text, Mode: 0o644}) // virtiofsd is to read it
+}
+
+// tellAll does so for a machine that is started, which has all interfaces that are on record: none is in doubt.
+func (e *Engine) tellAll(r *nodedir.Record) error {
+	ref := engine.RefOf(&r.Node)
+	if len(r.Doubt) > 0 {
+		if err := e.machine(ref).doubt(r, r.NICs, nil); err != nil {
+			return err
+		}
+	}
+	return e.tell(ref, r.NICs)
+}
+
+// nicProblem says what went wrong with an interface.
+func (m machine) nicProblem(nic spec.NIC, what string, err error) *problem.Problem {
+	return problem.New(problem.Failed, "node %s: network %s %s", m.Ref.Name, nic.Network, what).At(m.Ref.Site).Because(err)
+}

@@ -1,0 +1,341 @@
+package kvm
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"orrery/internal/engine"
+	"orrery/internal/engine/kvm/argv"
+	"orrery/internal/engine/kvm/qmp"
+	"orrery/internal/engine/kvm/slot"
+	"orrery/internal/engine/nodedir"
+	"orrery/internal/guest/boot"
+	"orrery/internal/host"
+	"orrery/internal/image"
+	"orrery/internal/network/ends"
+	"orrery/internal/problem"
+	"orrery/internal/site/spec"
+	"orrery/test/need"
+)
+
+// cards is a machine as its monitor knows it: what cards it has and what is behind them. It refuses what QEMU does.
+type cards struct {
+	mutex           sync.Mutex
+	netdevs, slots  map[string]string // by ids of cards: the file behind one, the slot that it is in
+	handed, refuses []string
+	begun           int
+	ends            int // with which command the connection ends, after it has been done; 0: with none
+}
+
+func newCards(t *testing.T, run string) *cards {
+	t.Helper()
+	c := &cards{netdevs: map[string]string{}, slots: map[string]string{}}
+	must(t, os.MkdirAll(run, 0o700))
+	l, err := net.Listen("unix", filepath.Join(run, monitor))
+	must(t, err)
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			c.speak(conn)
+			conn.Close()
+		}
+	}()
+	return c
+}
+
+func (c *cards) speak(conn net.Conn) {
+	fmt.Fprintln(conn, `{"QMP":{"version":{},"capabilities":[]}}`)
+	for in := bufio.NewScanner(conn); in.Scan(); {
+		var asked struct {
+			Execute   string
+			Arguments map[string]any
+			ID        int
+		}
+		if json.Unmarshal(in.Bytes(), &asked) != nil {
+			return
+		}
+		if asked.Execute == "qmp_capabilities" {
+			fmt.Fprintf(conn, `{"return":{},"id":%d}`+"\n", asked.ID)
+			continue
+		}
+		answer, event, last := c.do(asked.Execute, asked.Arguments)
+		if last {
+			return
+		}
+		fmt.Fprintf(conn, `{%s,"id":%d}`+"\n%s", answer, asked.ID, event)
+	}
+}
+
+func (c *cards) do(command string, of map[string]any) (answer, event string, last bool) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	text := func(key string) string { s, _ := of[key].(string); return s }
+	refuse := func(class, why string) (string, string, bool) {
+		return fmt.Sprintf(`"error":{"class":%q,"desc":%q}`, class, why), "", false
+	}
+	c.begun++
+	answer, last = `"return":{}`, c.begun == c.ends
+	id := text("id")
+	if slices.Contains(c.refuses, command) {
+		return refuse("GenericError", "no")
+	}
+	switch command {
+	case "getfd":
+		c.handed = append(c.handed, text("fdname"))
+	case "netdev_add":
+		if _, there := c.netdevs[id]; there || !slices.Contains(c.handed, text("fd")) {
+			return refuse("GenericError", "Duplicate ID or no such file "+id)
+		}
+		c.netdevs[id] = text("fd")
+	case "device_add":
+		if _, there := c.netdevs[id]; !there || c.slots[id] != "" {
+			return refuse("GenericError", "Device needs netdev "+id)
+		}
+		c.slots[id] = text("bus")
+	case "device_del":
+		if c.slots[id] == "" {
+			return refuse("DeviceNotFound", "Device '"+id+"' not found")
+		}
+		delete(c.slots, id)
+		event = `{"event":"DEVICE_DELETED","data":{"path":"/machine/peripheral/` + id + `/virtio-backend"}}` + "\n" + `{"event":"DEVICE_DELETED","data":{"device":"` + id + `"}}` + "\n"
+	case "netdev_del":
+		if _, there := c.netdevs[id]; !there {
+			return refuse("DeviceNotFound", "Device '"+id+"' not found")
+		}
+		delete(c.netdevs, id)
+	case "query-pci":
+		answer = `"return":` + c.pci()
+	default:
+		return refuse("CommandNotFound", command)
+	}
+	return answer, event, last
+}
+
+// pci is what such a machine with four slots says of them.
+func (c *cards) pci() string {
+	var slots []string
+	for i := range 4 {
+		var in []string
+		for id, slot := range c.slots {
+			if slot == argv.Slot(i) {
+				in = append(in, fmt.Sprintf(`{"qdev_id":%q}`, id))
+			}
+		}
+		slots = append(slots, fmt.Sprintf(`{"qdev_id":%q,"pci_bridge":{"devices":[%s]}}`, argv.Slot(i), strings.Join(in, ",")))
+	}
+	return `[{"bus":0,"devices":[` + strings.Join(slots, ",") + `]}]`
+}
+
+// has says what cards there are.
+func (c *cards) has() string {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	return fmt.Sprint(c.netdevs, c.slots)
+}
+
+// until lets the connection end with some command from now on; 0: it does not.
+func (c *cards) until(command int) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	c.begun, c.ends = 0, command
+}
+
+// refuse lets some commands be refused from now on, and no others.
+func (c *cards) refuse(commands ...string) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	c.refuses = commands
+}
+
+// occupy lets other devices be in slots, or go from them.
+func (c *cards) occupy(comes bool, devices ...string) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	for i, id := range devices {
+		if delete(c.slots, id); comes {
+			c.slots[id] = argv.Slot(i + 1)
+		}
+	}
+}
+
+// TestCards: a card comes and goes by orders that QEMU obeys, into a slot that is free; one that went before is no error.
+func TestCards(t *testing.T) {
+	run := t.TempDir()
+	c := newCards(t, run)
+	c.netdevs["card-lan"], c.slots["card-lan"] = "tap lan 0", "slot0"
+	q, err := qmp.Dial(t.Context(), filepath.Join(run, monitor))
+	must(t, err)
+	defer q.Close()
+	nic := spec.NIC{Network: "data", MAC: "02:00:00:00:00:02"}
+	at, there, err := slot.Free(t.Context(), q, argv.CardID(nic))
+	if err != nil || at != "slot1" || there {
+		t.Fatal(at, there, err)
+	}
+	card := argv.CardOf(&spec.Node{}, nic, at, false)
+	if err := slot.PlugCard(t.Context(), q, card); err == nil {
+		t.Error("a card was plugged whose link QEMU was not handed")
+	}
+	null, err := os.Open(os.DevNull)
+	must(t, err)
+	defer null.Close()
+	must(t, q.Hand(t.Context(), argv.Tap(nic, 0), null))
+	must(t, slot.PlugCard(t.Context(), q, card))
+	if got := c.has(); got != "map[card-data:tap data 0 card-lan:tap lan 0] map[card-data:slot1 card-lan:slot0]" {
+		t.Error(got)
+	}
+	for range 2 {
+		must(t, slot.LetGo(t.Context(), q, argv.CardID(nic)))
+		must(t, slot.DropCard(t.Context(), q, nic))
+	}
+	if got := c.has(); got != "map[card-lan:tap lan 0] map[card-lan:slot0]" {
+		t.Error(got)
+	}
+	c.refuse("device_del", "netdev_del")
+	if slot.LetGo(t.Context(), q, argv.CardID(nic)) == nil || slot.DropCard(t.Context(), q, nic) == nil {
+		t.Error("what QEMU refuses to do has been done")
+	}
+}
+
+// TestRewireKilled: a run that plugs or unplugs interfaces and is killed at any step leaves on record what is in doubt, and links that go when the node stops; the next run
+// brings it to the end, whatever is wanted then. No link is left, and at no time does the guest find an interface that the machine lacks. It is in namespaces of its own.
+func TestRewireKilled(t *testing.T) {
+	need.Integration(t)
+	if !need.Alone(t, "--net", "--mount", "--propagation", "private") {
+		return
+	}
+	must(t, unix.Mount("run", "/run", "tmpfs", 0, ""))
+	must(t, unix.Mount("sys", "/sys", "sysfs", 0, "")) // which tells of the links of this namespace
+	must(t, exec.Command("ip", "link", "add", "orbdata", "type", "bridge").Run())
+	e := New(host.Dirs{State: t.TempDir(), Run: t.TempDir()}, image.Open(t.TempDir()))
+	lan := spec.NIC{Name: "eth0", Network: "lan", HostEnd: "orvlan", MAC: "02:00:00:00:00:01", Address: "10.1.0.2/24", MTU: 1500}
+	data := spec.NIC{Name: "eth1", Network: "data", Bridge: "orbdata", HostEnd: "orvdata", MAC: "02:00:00:00:00:02", Address: "10.2.0.2/24", MTU: 1500}
+	less := &spec.Node{Site: "s", Name: "n", ID: 1, Engine: Name, NICs: []spec.NIC{lan}}
+	more := *less
+	more.NICs = []spec.NIC{lan, data}
+	ref := engine.RefOf(less)
+	m := e.machine(ref)
+	must(t, os.MkdirAll(m.Path(), 0o700))
+	must(t, m.Write(&nodedir.Record{Node: *less}))
+	must(t, e.tell(ref, less.NICs))
+	c := newCards(t, m.Run)
+	c.netdevs["card-lan"], c.slots["card-lan"] = "tap lan 0", "slot0"
+
+	// change is what Change does to a node that runs; a guest without an agent does not take what comes.
+	change := func(is *spec.Node) error {
+		t.Helper()
+		was, err := e.Record(ref)
+		must(t, err)
+		err = e.rewire(t.Context(), was, is)
+		if err != nil && !strings.Contains(err.Error(), "its guest does not take it") {
+			return err
+		}
+		return m.Write(&nodedir.Record{Node: *is})
+	}
+	sound := func() {
+		t.Helper()
+		r, err := e.Record(ref)
+		must(t, err)
+		var tells []boot.NIC
+		text, err := os.ReadFile(e.nicsFile(ref))
+		must(t, err)
+		must(t, json.Unmarshal(text, &tells))
+		for _, nic := range tells {
+			if !strings.Contains(c.has(), "card-"+map[string]string{"eth0": "lan", "eth1": "data"}[nic.Name]+":slot") {
+				t.Errorf("the guest is told of %s, and the machine has %s", nic.Name, c.has())
+			}
+		}
+		_, laid := os.Lstat("/sys/class/net/orvdata")
+		if laid == nil && !slices.Contains(r.NICs, data) {
+			t.Errorf("there is a link that is not on record: %+v", r.NICs)
+		}
+		if surely := len(r.NICs) == 2 && len(r.Doubt) == 0; surely && (ends.BridgeOf("orvdata") != "orbdata" || !strings.Contains(c.has(), "card-data:slot1") || len(tells) != 2) {
+			t.Errorf("it is said to have two interfaces, and has %s; its guest is told of %+v", c.has(), tells)
+		}
+	}
+	whole := func(is *spec.Node) {
+		t.Helper()
+		c.until(0)
+		must(t, change(is))
+		sound()
+		want := "map[card-lan:tap lan 0] map[card-lan:slot0]"
+		if len(is.NICs) == 2 {
+			want = "map[card-data:tap data 0 card-lan:tap lan 0] map[card-data:slot1 card-lan:slot0]"
+		} else if _, err := os.Lstat("/sys/class/net/orvdata"); err == nil {
+			t.Error("the link is left")
+		}
+		if r, err := e.Record(ref); err != nil || len(r.NICs) != len(is.NICs) || len(r.Doubt) > 0 || c.has() != want {
+			t.Errorf("%+v, %v; the machine has %s", r, err, c.has())
+		}
+	}
+	kills := 0
+	for _, to := range []*spec.Node{&more, less} {
+		from := map[bool]*spec.Node{true: less, false: &more}[to == &more]
+		for _, then := range []*spec.Node{to, from} {
+			for kill := 1; ; kill++ {
+				whole(from)
+				c.until(kill)
+				if err := change(to); err == nil {
+					break // it was over before
+				}
+				kills++
+				sound()
+				r, err := e.Record(ref)
+				must(t, err)
+				if !slices.Equal(r.Doubt, []string{"data"}) {
+					t.Errorf("killed at %d: in doubt is %q", kill, r.Doubt)
+				}
+				whole(then)
+			}
+		}
+	}
+	if kills != 2*(4+2) { // query-pci, getfd, netdev_add, device_add; device_del, netdev_del
+		t.Errorf("killed %d times", kills)
+	}
+
+	// What QEMU refuses is taken back at once, but for the record.
+	whole(less)
+	c.refuse("device_add")
+	err := change(&more)
+	if problem.Exit(err) != int(problem.Failed) || !strings.Contains(err.Error(), "node n: network data cannot be plugged") {
+		t.Error(err)
+	}
+	if _, err := os.Lstat("/sys/class/net/orvdata"); err == nil || strings.Contains(c.has(), "data") {
+		t.Errorf("it is left: %s", c.has())
+	}
+	c.refuse()
+	whole(less)
+
+	// A machine whose slots are all taken, and one that an earlier version has started.
+	c.occupy(true, "a", "b", "d")
+	if err := change(&more); err == nil || !strings.Contains(err.Error(), "finds no free slot") {
+		t.Error(err)
+	}
+	c.occupy(false, "a", "b", "d")
+	whole(less)
+	must(t, os.Remove(e.nicsFile(ref)))
+	if err := change(&more); err == nil || !strings.Contains(err.Error(), "started by an earlier version") {
+		t.Error(err)
+	}
+	r, err := e.Record(ref)
+	must(t, err)
+	must(t, m.doubt(r, more.NICs, []spec.NIC{data}))
+	must(t, e.tellAll(r)) // as when it is started
+	if r, err := e.Record(ref); err != nil || len(r.Doubt) > 0 {
+		t.Errorf("%+v, %v", r, err)
+	}
+}

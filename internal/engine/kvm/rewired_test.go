@@ -1,0 +1,71 @@
+package kvm
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"orrery/internal/engine"
+	"orrery/internal/network/ends"
+	"orrery/internal/observe"
+	"orrery/internal/site"
+	"orrery/internal/site/spec"
+)
+
+// wires gives a machine that runs a network, which its guest has at once and after it has rebooted by itself, and takes it away; and in the end, what a run that was killed
+// has left of another.
+func (g ground) wires(t *testing.T, n *spec.Node) {
+	t.Helper()
+	ref := engine.RefOf(n)
+	nic := spec.NIC{
+		Name: "eth1", Network: "data", Bridge: g.apart.Bridge, HostEnd: site.VethName(testSite, n.Name, "data"), MAC: site.MAC(testSite, n.Name, "data"),
+		Address: dataAddress, MTU: 1400,
+	}
+	is := *n
+	is.NICs = append(slices.Clone(n.NICs), nic)
+	has := func() string {
+		return g.says(t, ref, "sh", "-c", "for i in eth0 eth1; do cat /sys/class/net/$i/address /sys/class/net/$i/mtu; ip -4 -br address show $i | awk '{ print $3 }'; done 2>/dev/null")
+	}
+	less := strings.Join([]string{n.NICs[0].MAC, "1500", n.NICs[0].Address}, "\n")
+	more := less + "\n" + strings.Join([]string{nic.MAC, "1400", nic.Address}, "\n")
+	must(t, g.Change(t.Context(), &is))
+	if got := has(); got != more {
+		t.Errorf("with a network that was plugged, it has %q", got)
+	}
+	if on := ends.BridgeOf(nic.HostEnd); on != nic.Bridge {
+		t.Errorf("its link is on %q", on)
+	}
+	g.reboot(t, ref)
+	if got := has(); got != more {
+		t.Errorf("when it has rebooted, it has %q", got)
+	}
+	must(t, g.Change(t.Context(), n))
+	if got := has(); got != less {
+		t.Errorf("with a network that was unplugged, it has %q", got)
+	}
+	if _, err := os.Lstat("/sys/class/net/" + nic.HostEnd); err == nil {
+		t.Error("its link is left")
+	}
+
+	// A run was killed after it had plugged it, and the next does not want it.
+	r, err := g.Record(ref)
+	must(t, err)
+	q, err := g.machine(ref).monitor(t.Context())
+	must(t, err)
+	must(t, g.machine(ref).doubt(r, is.NICs, []spec.NIC{nic}))
+	must(t, g.machine(ref).giveCard(t.Context(), q, r, nic, false))
+	must(t, q.Close())
+	nodes, err := g.List(t.Context(), testSite)
+	must(t, err)
+	if i := slices.IndexFunc(nodes, func(o observe.Node) bool { return o.ID == n.ID }); !slices.Equal(nodes[i].Doubt, []string{"data"}) || len(nodes[i].NICs) != 2 {
+		t.Errorf("it is listed as %+v", nodes[i])
+	}
+	must(t, g.Change(t.Context(), n))
+	if got := has(); got != less {
+		t.Errorf("with a network that was in doubt, it has %q", got)
+	}
+}
+
+// dataAddress is on a network that no test uses.
+const dataAddress = "10.99.217.2/24"

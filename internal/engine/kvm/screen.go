@@ -1,0 +1,49 @@
+package kvm
+
+import (
+	"context"
+	"net"
+
+	"orrery/internal/engine"
+	"orrery/internal/engine/kvm/display"
+	"orrery/internal/engine/kvm/qmp"
+	"orrery/internal/host"
+	"orrery/internal/problem"
+)
+
+// Screen gives the screen of a machine, which one has that boots a disk of others.
+func (e *Engine) Screen(ref engine.Ref) host.Screen { return screen{e.machine(ref)} }
+
+type screen struct{ m machine }
+
+// Open connects to the screen of a running machine.
+func (s screen) Open(ctx context.Context) (net.Conn, error) { return onScreen(ctx, s.m, display.Open) }
+
+// Picture gives what is on it.
+func (s screen) Picture(ctx context.Context) ([]byte, error) {
+	return onScreen(ctx, s.m, display.Picture)
+}
+
+// onScreen does something with the screen of a machine.
+func onScreen[T any](ctx context.Context, m machine, do func(context.Context, *qmp.Client) (T, error)) (is T, err error) {
+	switch {
+	case !m.HasDisk():
+		return is, problem.New(problem.Unable, "node %s has no screen, as its system is made for none", m.Ref.Name).At(m.Ref.Site).Try("orrery console %s", m.Ref.Name)
+	case !m.running():
+		return is, engine.NotRunning(m.Ref)
+	case m.Group().Frozen():
+		return is, problem.New(problem.Failed, "node %s stands still, and so does its screen", m.Ref.Name).At(m.Ref.Site).Try("orrery start %s", m.Ref.Name)
+	}
+	ctx, cancel := context.WithTimeout(ctx, answering)
+	defer cancel()
+	q, err := m.monitor(ctx)
+	if err == nil {
+		defer q.Close() //nolint:errcheck // it has answered
+		is, err = do(ctx, q)
+	}
+	if err != nil {
+		err = problem.New(problem.Failed, "the screen of node %s does not answer", m.Ref.Name).At(m.Ref.Site).Because(err).
+			Try("orrery status; a machine that an earlier version of Orrery has started has none until orrery restart %s", m.Ref.Name)
+	}
+	return is, err
+}

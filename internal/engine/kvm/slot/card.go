@@ -1,0 +1,27 @@
+package slot
+
+import (
+	"context"
+	"errors"
+
+	"orrery/internal/engine/kvm/argv"
+	"orrery/internal/engine/kvm/qmp"
+	"orrery/internal/site/spec"
+)
+
+// PlugCard plugs in a card whose files QEMU has been handed.
+func PlugCard(ctx context.Context, q *qmp.Client, card argv.Card) error {
+	if err := q.Do(ctx, "netdev_add", card.Netdev, nil); err != nil {
+		return err
+	}
+	return q.Do(ctx, "device_add", card.Device, nil)
+}
+
+// DropCard takes away what is behind a network card that the guest has no more, if it is there.
+func DropCard(ctx context.Context, q *qmp.Client, nic spec.NIC) error {
+	var refused *qmp.Refusal
+	if err := q.Do(ctx, "netdev_del", map[string]string{"id": argv.CardID(nic)}, nil); err != nil && (!errors.As(err, &refused) || !absent(refused)) {
+		return err
+	}
+	return nil
+}

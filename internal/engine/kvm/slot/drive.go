@@ -1,0 +1,43 @@
+package slot
+
+import (
+	"context"
+	"errors"
+	"os"
+
+	"orrery/internal/engine/kvm/argv"
+	"orrery/internal/engine/kvm/qmp"
+	"orrery/internal/site"
+)
+
+// PlugDrive plugs in a disk with its file.
+func PlugDrive(ctx context.Context, q *qmp.Client, drive site.Drive, f *os.File, at string) error {
+	path, err := q.Add(ctx, f)
+	if err != nil {
+		return err
+	}
+	is := argv.DriveOf(drive, path, at)
+	for _, step := range []struct {
+		command string
+		of      map[string]any
+	}{{"object-add", is.Group}, {"blockdev-add", is.Block}, {"device_add", is.Device}} {
+		if err := q.Do(ctx, step.command, step.of, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// DropDrive takes away what is behind a disk that the guest has no more, as far as it is there. With it goes the file that QEMU was handed.
+func DropDrive(ctx context.Context, q *qmp.Client, drive site.Drive) error {
+	for _, step := range []struct {
+		command string
+		of      map[string]string
+	}{{"blockdev-del", map[string]string{"node-name": argv.BlockID(drive)}}, {"object-del", map[string]string{"id": argv.GroupID(drive)}}} {
+		var refused *qmp.Refusal
+		if err := q.Do(ctx, step.command, step.of, nil); err != nil && (!errors.As(err, &refused) || !absent(refused)) {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,80 @@
+// Package slot plugs devices into a machine that runs, and takes them out, by orders to its monitor. Each stands in a slot of its own (argv.Slot).
+package slot
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"orrery/internal/engine/kvm/argv"
+	"orrery/internal/engine/kvm/qmp"
+)
+
+// Free finds a free slot, and whether a device is there already.
+func Free(ctx context.Context, q *qmp.Client, device string) (free string, there bool, err error) {
+	var buses []argv.Bus
+	if err := q.Do(ctx, "query-pci", nil, &buses); err != nil {
+		return "", false, err
+	}
+	has := argv.SlotsOf(buses)
+	_, there = has.Taken[device]
+	used := map[int]bool{}
+	for _, at := range has.Taken {
+		used[at] = true
+	}
+	for i := range has.Number {
+		if !used[i] {
+			return argv.Slot(i), there, nil
+		}
+	}
+	return "", there, nil
+}
+
+// lettingGo is how long a guest may take to let go of a device.
+const lettingGo = 30 * time.Second
+
+// LetGo asks a guest to let go of a device, and waits until it has.
+func LetGo(ctx context.Context, q *qmp.Client, id string) error {
+	err := q.Do(ctx, "device_del", map[string]string{"id": id}, nil)
+	var refused *qmp.Refusal
+	switch {
+	case errors.As(err, &refused) && refused.Class == "DeviceNotFound": // it went before, in a run that was killed
+		return nil
+	case err != nil && !strings.Contains(err.Error(), "already in the process of unplug"):
+		return err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, lettingGo, fmt.Errorf("its guest has not let go of it within %s", lettingGo))
+	defer cancel()
+	return awaitGone(ctx, q, id)
+}
+
+// awaitGone waits until a device is gone.
+func awaitGone(ctx context.Context, q *qmp.Client, id string) error {
+	for {
+		event, err := q.Await(ctx, "DEVICE_DELETED", "DEVICE_UNPLUG_GUEST_ERROR")
+		if err != nil {
+			if cause := context.Cause(ctx); cause != nil {
+				return cause
+			}
+			return err
+		}
+		var of struct {
+			Device string `json:"device"`
+		}
+		if err := json.Unmarshal(event.Data, &of); err != nil || of.Device != id {
+			continue
+		}
+		if event.Name != "DEVICE_DELETED" {
+			return errors.New("its guest refuses to let go of it")
+		}
+		return nil
+	}
+}
+
+// absent reports whether QEMU does not know what is to go.
+func absent(r *qmp.Refusal) bool {
+	return strings.Contains(r.What, "Failed to find node") || strings.Contains(r.What, "not found") || strings.Contains(r.What, "Cannot find")
+}

@@ -1,0 +1,38 @@
+package kvm
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"orrery/internal/engine"
+	"orrery/internal/host"
+	"orrery/internal/host/pci"
+	"orrery/internal/image"
+)
+
+// TestSweepLent: a PCI function of a machine whose QEMU was killed is the host's again with the next run of any verb.
+func TestSweepLent(t *testing.T) {
+	dir := t.TempDir()
+	was := pci.Here
+	defer func() { pci.Here = was }()
+	pci.Here.Sys, pci.Here.Loans = filepath.Join(dir, "sys"), filepath.Join(dir, "run")
+	given := ""
+	pci.Here.Order = func(file, _ string) error { given = file; return nil }
+	const address = "0000:00:1c.0"
+	must(t, os.MkdirAll(filepath.Join(pci.Here.Sys, "bus/pci/devices", address), 0o755))
+	must(t, os.MkdirAll(pci.Here.Loans, 0o700))
+	loan := filepath.Join(pci.Here.Loans, address)
+	must(t, os.WriteFile(loan, []byte(`{"holder": "it-swept/7"}`), 0o600))
+
+	e := New(host.Dirs{State: filepath.Join(dir, "state"), Run: filepath.Join(dir, "run")}, image.Open(dir))
+	must(t, e.sweep(t.Context(), e.machine(engine.Ref{Site: "it-swept", Name: "dead", ID: 7})))
+	if _, err := os.Lstat(loan); err == nil || given == "" {
+		t.Errorf("it is still lent: %v, the kernel was told %q", err, given)
+	}
+	must(t, os.WriteFile(loan, []byte(`{"holder": "it-swept/8"}`), 0o600))
+	must(t, e.sweep(t.Context(), e.machine(engine.Ref{Site: "it-swept", Name: "dead", ID: 7})))
+	if _, err := os.Lstat(loan); err != nil {
+		t.Errorf("another's is taken away: %v", err)
+	}
+}
