@@ -2,10 +2,9 @@ package xen
 
 import (
 	"context"
-	"time"
 
 	"orrery/internal/engine"
-	"orrery/internal/host"
+	"orrery/internal/engine/vm"
 	"orrery/internal/network"
 	"orrery/internal/problem"
 	"orrery/internal/site/spec"
@@ -32,15 +31,7 @@ func (e *Engine) changeRunning(ctx context.Context, is *spec.Node) error {
 		}
 	}
 	if !is.Staged { // its links may have been moved out of quarantine, in one batch with others
-		e.forgetNeighbours(ctx, ref)
+		vm.ForgetNeighbours(ctx, e.Runner(ref))
 	}
 	return nil
-}
-
-// forgetNeighbours lets a guest look for its neighbours anew: where its links are now, others have their addresses. A guest that cannot does so by itself when
-// nobody answers.
-func (e *Engine) forgetNeighbours(ctx context.Context, ref engine.Ref) {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	_ = e.Runner(ref).Run(ctx, host.Command{Args: []string{"ip", "neighbour", "flush", "all"}})
 }

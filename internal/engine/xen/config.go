@@ -24,8 +24,9 @@ type domain struct {
 	name              string
 	kernel, initramfs string  // paths
 	model             string  // path of what is started as the device model
-	shares            []share // the first is that of the root
-	run               string  // directory of sockets and scripts
+	shares            []share // the first is that of the root; none: it boots a disk
+	drives            []drive
+	run               string // directory of sockets and scripts
 }
 
 // A share is a directory that the guest mounts.
@@ -37,7 +38,7 @@ type share struct {
 
 // config is the domain's configuration (xl.cfg(5)).
 func (d *domain) config(n *spec.Node) (string, error) {
-	line, err := d.kernelLine(n)
+	boots, err := d.boots(n)
 	if err != nil {
 		return "", err
 	}
@@ -46,9 +47,9 @@ func (d *domain) config(n *spec.Node) (string, error) {
 	say := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	say("# Node %s of site %s. Orrery makes this file anew whenever the node starts.", n.Name, n.Site)
 	say("name = %s\nuuid = %s\ntype = %s", quote(d.name), quote(uuid(n.MachineID)), quote(kind))
-	say("kernel = %s\nramdisk = %s\ncmdline = %s", quote(d.kernel), quote(d.initramfs), quote(line))
+	say("%s", boots)
 	say("memory = %d\nmaxmem = %[1]d\nvcpus = %d", memoryOf(n)>>20, n.Limits.VCPUs())
-	if n.Limits.Cpus > 0 {
+	if n.Limits.Cpus > 0 && n.Limits.Cpus < float64(n.Limits.VCPUs()) { // whole processors need no account of what of them is used
 		say("cap = %d", int(math.Ceil(n.Limits.Cpus*100)))
 	}
 	if n.Limits.Pin != "" {
@@ -66,12 +67,31 @@ func (d *domain) config(n *spec.Node) (string, error) {
 	for _, s := range d.shares {
 		shares = append(shares, fmt.Sprintf("tag=%s,security_model=none,path=%s", s.tag, s.dir))
 	}
+	say("vif = %s", list(cards))
+	if len(d.drives) > 0 {
+		say("disk = %s", list(d.disks()))
+	}
+	if n.Imported() { // nothing of ours is in it
+		return b.String(), d.sound(b.String())
+	}
 	channels = append(channels, "name=none,connection=socket,path="+d.run+"/none.sock")
 	for i := range ports {
 		channels = append(channels, fmt.Sprintf("name=%s.%d,connection=socket,path=%s/%s", wire.PortName, i, d.run, wire.Socket(i)))
 	}
-	say("vif = %s\np9 = %s\nchannel = %s", list(cards), list(shares), list(channels))
+	say("p9 = %s\nchannel = %s", list(shares), list(channels))
 	return b.String(), d.sound(b.String())
+}
+
+// boots is what the domain begins with: the node's kernel; or what finds one on its disk, a boot loader that runs in the guest, or the firmware of an emulated machine.
+func (d *domain) boots(n *spec.Node) (string, error) {
+	switch {
+	case !n.Imported():
+		line, err := d.kernelLine(n)
+		return fmt.Sprintf("kernel = %s\nramdisk = %s\ncmdline = %s", quote(d.kernel), quote(d.initramfs), quote(line)), err
+	case n.Xen.Kind() == site.HVM:
+		return "bios = \"seabios\"\nboot = \"c\"\nserial = \"pty\"", nil
+	}
+	return "kernel = " + quote(d.kernel), nil
 }
 
 // link is the script that is run when a card of the guest comes.
@@ -89,8 +109,11 @@ func (d *domain) sound(string) error {
 	for _, s := range d.shares {
 		paths = append(paths, s.dir)
 	}
+	for _, drive := range d.drives {
+		paths = append(paths, drive.path)
+	}
 	for _, path := range paths {
-		if !plain.MatchString(path) {
+		if path != "" && !plain.MatchString(path) {
 			return problem.New(problem.Unable, "Xen's toolstack does not take the path %q", path).Try("set ORRERY_STATE and ORRERY_RUN to directories whose names have letters, digits and dashes only")
 		}
 	}

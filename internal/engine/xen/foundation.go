@@ -1,6 +1,7 @@
 package xen
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -10,6 +11,7 @@ import (
 
 	"orrery/internal/engine/confine"
 	"orrery/internal/engine/nodedir"
+	"orrery/internal/host/qemu"
 	"orrery/internal/host/xl"
 	"orrery/internal/image/kernel"
 	"orrery/internal/image/rootfs"
@@ -29,11 +31,46 @@ type foundation struct {
 func (f *foundation) file(name string) string { return filepath.Join(f.run, name) }
 
 // found plans the foundation of a node's domain.
-func (e *Engine) found(m machine, r *nodedir.Record, from *kernel.Boot) (*foundation, error) {
+func (e *Engine) found(ctx context.Context, m machine, r *nodedir.Record) (*foundation, error) {
+	if r.Imported() {
+		return e.foundImported(m, r)
+	}
+	return e.foundLayered(ctx, m, r)
+}
+
+// foundLayered plans that of a domain whose root stands on layers.
+func (e *Engine) foundLayered(ctx context.Context, m machine, r *nodedir.Record) (*foundation, error) {
+	guest, err := qemu.Guest()
+	if err != nil {
+		return nil, err
+	}
+	from, err := kernel.Files(ctx, e.Store, r.Kernel, guest)
+	if err != nil {
+		return nil, err
+	}
 	mounts, err := e.Mounts(r)
 	if err != nil {
 		return nil, err
 	}
+	f, err := e.ground(m, r, m.Overlay(e.Store, r))
+	if err != nil {
+		return nil, err
+	}
+	f.kernel, f.initramfs, f.shares = from.Kernel, from.Initramfs, []share{{"root", f.overlay.Target, "/"}}
+	if r.Xen.Kind() == site.HVM { // QEMU starts it as a machine would
+		f.kernel = filepath.Join(e.Store.Tree(r.Kernel), "boot", "vmlinuz-"+from.Release)
+	}
+	f.backend.Sees = append(f.backend.Sees, f.kernel, f.initramfs)
+	for i, mount := range mounts {
+		f.overlay.Binds = append(f.overlay.Binds, mount.Aside())
+		f.shares = append(f.shares, share{"mount" + strconv.Itoa(i), mount.Bind, mount.Path})
+		f.backend.Shares = append(f.backend.Shares, mount.Bind)
+	}
+	return f, nil
+}
+
+// ground is what all domains stand on: a mount that is the node's own, and a QEMU that has it.
+func (e *Engine) ground(m machine, r *nodedir.Record, on *rootfs.Overlay) (*foundation, error) {
 	model, err := xl.DeviceModel()
 	if err != nil {
 		return nil, err
@@ -42,23 +79,14 @@ func (e *Engine) found(m machine, r *nodedir.Record, from *kernel.Boot) (*founda
 	if err != nil {
 		return nil, err
 	}
-	f := &foundation{overlay: m.Overlay(e.Store, r), orrery: orrery, record: m.Path()}
-	f.overlay.Namespace = m.File("ids")
-	f.domain = domain{name: m.domain(), kernel: from.Kernel, initramfs: from.Initramfs, run: m.run, model: filepath.Join(m.run, "model"), shares: []share{{"root", f.overlay.Target, "/"}}}
-	if r.Xen.Kind() == site.HVM { // QEMU starts it as a machine would
-		f.kernel = filepath.Join(e.Store.Tree(r.Kernel), "boot", "vmlinuz-"+from.Release)
-	}
+	on.Namespace = m.File("ids")
+	f := &foundation{overlay: on, orrery: orrery, record: m.Path(), domain: domain{name: m.domain(), run: m.Run, model: filepath.Join(m.Run, "model")}}
 	f.backend = confine.Backend{
 		Cell: confine.Cell{
-			At: m.File("cell"), User: r.IDs().First, Sees: append(confine.QEMU(model), f.kernel, f.initramfs, "/usr/lib/xen"),
+			At: m.File("cell"), User: r.IDs().First, Sees: append(confine.QEMU(model), "/usr/lib/xen"),
 			Devices: []string{"xen/privcmd", "xen/evtchn", "xen/gntdev", "xen/xenbus"},
 		},
-		Program: model, Space: f.overlay.Namespace, Shares: []string{f.overlay.Target},
-	}
-	for i, mount := range mounts {
-		f.overlay.Binds = append(f.overlay.Binds, mount.Aside())
-		f.shares = append(f.shares, share{"mount" + strconv.Itoa(i), mount.Bind, mount.Path})
-		f.backend.Shares = append(f.backend.Shares, mount.Bind)
+		Program: model, Space: on.Namespace, Shares: []string{on.Target},
 	}
 	return f, nil
 }

@@ -3,30 +3,20 @@ package xen
 import (
 	"context"
 	"errors"
-	"io/fs"
 	"os"
-	"time"
 
 	"orrery/internal/engine"
-	"orrery/internal/engine/cgroup"
-	"orrery/internal/host"
+	"orrery/internal/engine/vm"
 	"orrery/internal/host/xl"
-	"orrery/internal/problem"
 )
-
-// flush is how long a guest may take to write what it has in memory of its files. What it has not written then stays there: no promise is broken that a container,
-// or a power cut, would keep.
-const flush = 10 * time.Second
 
 // Flush lets the guest write to its files what it has in memory of them.
 func (e *Engine) Flush(ctx context.Context, ref engine.Ref) {
 	m := e.machine(ref)
-	if !m.running() || m.group().Frozen() {
+	if !m.running() || m.Group().Frozen() {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, flush)
-	defer cancel()
-	_ = e.Runner(ref).Run(ctx, host.Command{Args: []string{"sync"}})
+	vm.Flush(ctx, e.Runner(ref))
 }
 
 // Freeze lets a domain stand still, and then its QEMU: what the guest has asked for already is written as long as that goes on.
@@ -38,52 +28,75 @@ func (e *Engine) Freeze(ctx context.Context, ref engine.Ref) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if m.group().Frozen() {
-		return m.group().AwaitFrost(ctx, true)
+	if m.Group().Frozen() {
+		return m.Group().AwaitFrost(ctx, true)
 	}
-	err := os.WriteFile(m.freezing(), nil, 0o600)
+	err := os.WriteFile(m.Freezing(), nil, 0o600)
 	if err == nil {
 		err = xl.Do(ctx, "pause", m.domain())
 	}
 	if err == nil {
-		err = m.frost().Freeze(ctx)
+		err = m.Frost().Freeze(ctx)
 	}
 	if err == nil {
 		return nil
 	}
-	err = errors.Join(err, e.thaw(context.WithoutCancel(ctx), m))
-	return problem.New(problem.Failed, "node %s does not stand still", ref.Name).At(m.Path()).Because(err)
+	err = errors.Join(err, e.goOn(context.WithoutCancel(ctx), m))
+	return m.Fails("does not stand still", err)
 }
 
 // Thaw lets a domain go on.
 func (e *Engine) Thaw(ctx context.Context, ref engine.Ref) error {
 	m := e.machine(ref)
 	if err := e.thaw(ctx, m); err != nil {
-		return problem.New(problem.Failed, "node %s stays frozen", ref.Name).At(m.Path()).Because(err)
+		return m.Fails("stays frozen", err)
 	}
 	return nil
 }
 
-func (m machine) frost() cgroup.Frost { return cgroup.Frost{Group: m.group(), Mark: m.freezing()} }
+// frozen reports whether the node stands still, or did when somebody was killed who had let it: then Xen may still let it.
+func (m machine) frozen() bool {
+	_, err := os.Lstat(m.Freezing())
+	return err == nil || m.Group().Frozen()
+}
 
-// thaw lets a frozen domain go on, whoever froze it: its QEMU first, which Xen may ask, then the guest. The mark goes last, so that who comes after a kill does the same.
+// thaw lets a frozen domain go on, whoever froze it.
 func (e *Engine) thaw(ctx context.Context, m machine) error {
-	frozen := m.group().Frozen()
-	if _, err := os.Lstat(m.freezing()); errors.Is(err, fs.ErrNotExist) && !frozen {
+	if !m.frozen() {
 		return nil
 	}
-	if frozen {
-		if err := m.group().SetFrozen(false); err != nil {
+	return e.goOn(ctx, m)
+}
+
+// goOn lets a domain go on that may stand still: its QEMU first, which Xen may ask, then the guest. The mark goes last, so that who comes after a kill does the same.
+func (e *Engine) goOn(ctx context.Context, m machine) error {
+	if m.Group().Frozen() {
+		if err := m.Group().SetFrozen(false); err != nil {
 			return err
 		}
-		if err := m.group().AwaitFrost(ctx, false); err != nil {
+		if err := m.Group().AwaitFrost(ctx, false); err != nil {
 			return err
 		}
 	}
 	if m.running() {
-		if err := xl.Do(ctx, "unpause", m.domain()); err != nil && !xl.Absent(err) {
+		if err := m.unpause(ctx); err != nil {
 			return err
 		}
 	}
-	return m.frost().Thaw()
+	return m.Frost().Thaw()
+}
+
+// unpause lets a domain go on. Xen refuses that for one that does.
+func (m machine) unpause(ctx context.Context) error {
+	err := xl.Do(ctx, "unpause", m.domain())
+	if err == nil || xl.Absent(err) {
+		return nil
+	}
+	all, asked := xl.Domains(ctx)
+	for _, d := range all {
+		if d.Name == m.domain() && !d.State.Paused() {
+			return nil
+		}
+	}
+	return errors.Join(err, asked)
 }

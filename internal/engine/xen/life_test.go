@@ -26,7 +26,7 @@ func ground(t *testing.T, script string) (e *Engine, m machine, asked func() str
 	}
 	t.Setenv("PATH", dir+":/usr/bin:/bin")
 	e = New(host.Dirs{State: filepath.Join(dir, "state"), Run: filepath.Join(dir, "run")}, image.Open(filepath.Join(dir, "state")))
-	e.Slots, e.lacks = filepath.Join(dir, "slots"), func() error { return nil }
+	e.Slots, e.lacks, e.dom0 = filepath.Join(dir, "slots"), func() error { return nil }, func() error { return nil }
 	n := aNode()
 	n.Site, n.NICs = "unit-xen", nil
 	m = e.machine(engine.RefOf(n))
@@ -45,18 +45,36 @@ func ground(t *testing.T, script string) (e *Engine, m machine, asked func() str
 // TestDestroy: the domain of the node is ended, and no other is named; that there is none is no error; that it cannot be ended is, and the node stays.
 func TestDestroy(t *testing.T) {
 	e, m, asked := ground(t, `echo "orrery-unit-xen-7 is an invalid domain identifier (rc=-6)" >&2; exit 1`)
-	if err := e.Destroy(t.Context(), m.ref); err != nil || asked() != "destroy orrery-unit-xen-7" {
+	if err := e.Destroy(t.Context(), m.Ref); err != nil || asked() != "destroy orrery-unit-xen-7" {
 		t.Errorf("%v; xl is asked: %s", err, asked())
 	}
 	if _, err := os.Stat(m.Path()); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the node is still there: %v", err)
 	}
 	e, m, _ = ground(t, `echo "libxl: error: libxl_domain.c:1:x: Domain 3:Unable to destroy guest" >&2; exit 1`)
-	if err := e.Destroy(t.Context(), m.ref); problem.Exit(err) != int(problem.Failed) || !strings.Contains(err.Error(), "Unable to destroy guest") {
+	if err := e.Destroy(t.Context(), m.Ref); problem.Exit(err) != int(problem.Failed) || !strings.Contains(err.Error(), "Unable to destroy guest") {
 		t.Errorf("%v", err)
 	}
 	if _, err := m.Read(); err != nil {
 		t.Errorf("a node whose domain goes on is gone: %v", err)
+	}
+}
+
+// TestEndedByOthers: a domain that somebody else ends at the same time has ended; one that is listed still has not.
+func TestEndedByOthers(t *testing.T) {
+	script := `
+case $1 in
+destroy) echo "libxl: error: libxl_domain.c:1:x: Domain 3:Non-existent domain" >&2; exit 1 ;;
+list) printf 'Name ID Mem VCPUs State Time(s)\nDomain-0 0 1024 1 r----- 1.0\n%s' "$LEFT" ;;
+esac`
+	e, m, asked := ground(t, script)
+	if err := e.Destroy(t.Context(), m.Ref); err != nil || asked() != "destroy orrery-unit-xen-7; list" {
+		t.Errorf("%v; xl is asked: %s", err, asked())
+	}
+	e, m, _ = ground(t, script)
+	t.Setenv("LEFT", "orrery-unit-xen-7 3 256 1 -b---- 1.0\n")
+	if err := e.Destroy(t.Context(), m.Ref); problem.Exit(err) != int(problem.Failed) || !strings.Contains(err.Error(), "Non-existent domain") {
+		t.Errorf("%v", err)
 	}
 }
 
@@ -65,28 +83,56 @@ func TestWithoutXen(t *testing.T) {
 	e, m, asked := ground(t, "exit 1")
 	lack := problem.New(problem.Unable, "this host does not run on Xen").Try("boot Xen")
 	e.lacks = func() error { return lack }
+	e.dom0 = e.lacks
 	if able := e.Capabilities(); able.Unable != (observe.Lack{What: lack.What, Cure: lack.Cure}) || able.Accel != "" {
 		t.Errorf("%+v", able)
 	}
-	if err := e.Start(t.Context(), m.ref); problem.Exit(err) != int(problem.Unable) {
+	if err := e.Start(t.Context(), m.Ref); problem.Exit(err) != int(problem.Unable) {
 		t.Errorf("it starts: %v", err)
 	}
 	nodes, err := e.List(t.Context(), "unit-xen")
 	if err != nil || len(nodes) != 1 || nodes[0].State != observe.Stopped {
 		t.Errorf("%+v, %v", nodes, err)
 	}
-	if err := e.Runner(m.ref).Run(t.Context(), host.Command{Args: []string{"true"}}); problem.Exit(err) != problem.Exit(engine.NotRunning(m.ref)) {
+	if err := e.Runner(m.Ref).Run(t.Context(), host.Command{Args: []string{"true"}}); problem.Exit(err) != problem.Exit(engine.NotRunning(m.Ref)) {
 		t.Errorf("a command runs: %v", err)
 	}
-	if err := e.Destroy(t.Context(), m.ref); err != nil || asked() != "" {
+	if err := e.Destroy(t.Context(), m.Ref); err != nil || asked() != "" {
 		t.Errorf("%v; xl is asked: %s", err, asked())
+	}
+}
+
+// TestEndWithout: domains of a host that is a Dom0 are ended also if it lacks something else to start one; without xl, a node that does not run is removed.
+func TestEndWithout(t *testing.T) {
+	e, m, asked := ground(t, "")
+	e.lacks = func() error { return errors.New("no QEMU for Xen") }
+	if err := e.Destroy(t.Context(), m.Ref); err != nil || asked() != "destroy orrery-unit-xen-7" {
+		t.Errorf("%v; xl is asked: %s", err, asked())
+	}
+	e, m, _ = ground(t, "")
+	t.Setenv("PATH", t.TempDir())
+	if err := e.Destroy(t.Context(), m.Ref); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestGoOn: a domain that was paused goes on also if the rest of it never came to stand still, and the mark stays until it does.
+func TestGoOn(t *testing.T) {
+	e, m, asked := ground(t, "")
+	must(t, os.WriteFile(m.Freezing(), nil, 0o600))
+	if !m.frozen() {
+		t.Error("a node that may be paused is listed as one that runs")
+	}
+	must(t, e.Thaw(t.Context(), m.Ref))
+	if m.frozen() || asked() != "" {
+		t.Errorf("it is frozen still, or xl is asked of a node that does not run: %s", asked())
 	}
 }
 
 // TestSweepAfterKills: what a killed run left of a node that does not run is put right: the domain that it was starting is ended, marks go.
 func TestSweepAfterKills(t *testing.T) {
 	e, m, asked := ground(t, "")
-	for _, mark := range []string{m.starting(), m.freezing()} {
+	for _, mark := range []string{m.Starting(), m.Freezing()} {
 		if err := os.WriteFile(mark, nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -94,19 +140,31 @@ func TestSweepAfterKills(t *testing.T) {
 	if err := e.Sweep(t.Context(), "unit-xen"); err != nil || asked() != "destroy orrery-unit-xen-7" {
 		t.Errorf("%v; xl is asked: %s", err, asked())
 	}
-	for _, mark := range []string{m.starting(), m.freezing(), m.run} {
+	for _, mark := range []string{m.Starting(), m.Freezing(), m.Run} {
 		if _, err := os.Lstat(mark); err == nil {
 			t.Errorf("%s is left", mark)
 		}
 	}
-	if err := os.WriteFile(m.stopping(), nil, 0o600); err != nil {
+	if err := os.WriteFile(m.Stopping(), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := e.Sweep(t.Context(), "unit-xen"); err != nil {
 		t.Error(err)
 	}
-	if _, err := os.Lstat(m.stopping()); err == nil {
+	if _, err := os.Lstat(m.Stopping()); err == nil {
 		t.Error("a node that has stopped is still stopping")
+	}
+}
+
+// TestNamed: a process goes by the name that its kernel has of it, not by that of another.
+func TestNamed(t *testing.T) {
+	ours := os.Getpid()
+	comm, err := os.ReadFile("/proc/self/comm")
+	must(t, err)
+	for name, want := range map[string]int{strings.TrimSpace(string(comm)): ours, "xl": 0, "": 0} {
+		if got := named([]int{1 << 30, ours}, func(comm string) bool { return comm == name }); got != want {
+			t.Errorf("%q: %d", name, got)
+		}
 	}
 }
 

@@ -20,7 +20,7 @@ func (e *Engine) look(n *observe.Node) {
 		return
 	}
 	n.State = observe.Running
-	if m.group().Frozen() {
+	if m.frozen() {
 		n.State = observe.Frozen
 	}
 	for i := range n.NICs {

@@ -3,27 +3,25 @@ package xen
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
-	"path/filepath"
 	"time"
 
 	"orrery/internal/engine"
 	"orrery/internal/engine/nodedir"
+	"orrery/internal/engine/vm"
 	"orrery/internal/host"
-	"orrery/internal/host/qemu"
 	"orrery/internal/host/xl"
-	"orrery/internal/image/kernel"
 	"orrery/internal/network"
-	"orrery/internal/problem"
+	"orrery/internal/observe"
 )
 
-// booting is how long a guest may take until its agent answers, and ordering until its systemd takes orders. Whether Xen runs in emulation, it does not tell, so it is
-// as long as that may take. One that gives up is not waited for.
-const (
-	booting  = 6 * time.Minute
-	ordering = 3 * time.Minute
-)
+// patience is how long a guest may take to come up, by what runs it: on an emulated processor, Xen emulates once more. One that gives up is not waited for.
+func patience(accel string) vm.Patience {
+	if accel == observe.TCG {
+		return vm.Patience{Agent: 20 * time.Minute, Orders: 10 * time.Minute}
+	}
+	return vm.Patience{Agent: 2 * time.Minute, Orders: time.Minute}
+}
 
 // Start boots a node.
 func (e *Engine) Start(ctx context.Context, ref engine.Ref) error {
@@ -41,57 +39,59 @@ func (e *Engine) Start(ctx context.Context, ref engine.Ref) error {
 	if err := e.end(ctx, m); err != nil { // what is left of a domain that died
 		return err
 	}
-	if err := os.WriteFile(m.starting(), nil, 0o600); err != nil {
-		return err
-	}
-	defer os.Remove(m.starting()) //nolint:errcheck // what is left of it ends the node at the next sweep
-	if err := e.start(ctx, m, r); err != nil {
-		return errors.Join(err, e.end(context.WithoutCancel(ctx), m))
-	}
-	return nil
+	return m.WhileStarting(func() error {
+		if err := e.start(ctx, m, r); err != nil {
+			return errors.Join(err, e.end(context.WithoutCancel(ctx), m))
+		}
+		return nil
+	})
 }
 
 // start makes what the domain stands on, then lets it boot.
 func (e *Engine) start(ctx context.Context, m machine, r *nodedir.Record) error {
-	guest, err := qemu.Guest()
-	if err != nil {
-		return err
-	}
-	from, err := kernel.Files(ctx, e.Store, r.Kernel, guest)
-	if err != nil {
-		return err
-	}
 	if err := network.Guard(ctx, network.Ports(&r.Node)); err != nil {
 		return err
 	}
-	f, err := e.found(m, r, from)
+	f, err := e.found(ctx, m, r)
 	if err != nil {
 		return err
 	}
 	if err := f.write(r); err != nil {
 		return err
 	}
-	if err := e.create(ctx, m, f); err != nil {
+	state, err := m.take()
+	if err != nil {
 		return err
 	}
-	if err := e.awaitGuest(ctx, m); err != nil {
-		return m.startProblem(err, lastWords(m.domain()))
+	if err := e.create(ctx, m, f, state); err != nil {
+		return err
+	}
+	if r.Imported() {
+		return ctx.Err()
+	}
+	if err := e.agents.Await(ctx, m.Machine, patience(accel()), m.awaitOff); err != nil {
+		return m.StartProblem(err, lastWords(m.domain()))
 	}
 	return ctx.Err()
 }
 
-// create has the domain made, from the place where the node's root is mounted: what the toolstack starts for it is there, too, and in the node's control group.
-func (e *Engine) create(ctx context.Context, m machine, f *foundation) error {
+// create has the domain made, from the place where the node's root is mounted: what the toolstack starts for it is there, too, and in the node's control group. It
+// goes on from a state; "": it boots.
+func (e *Engine) create(ctx context.Context, m machine, f *foundation, state string) error {
 	program, err := xl.Program()
 	if err != nil {
 		return err
 	}
 	args := []string{"create", f.file("domain.cfg")}
+	if state != "" {
+		args = []string{"restore", f.file("domain.cfg"), state} // what the state says of the domain is not gone by
+		defer os.Remove(state)                                  //nolint:errcheck // what is left of it goes when the node ends
+	}
 	said := &host.Tail{}
 	cmd := host.Program(ctx, program, args...)
 	cmd.Stdout, cmd.Stderr, cmd.Dir = said, said, "/"
-	if err := f.overlay.Within(func() error { return m.group().Start(cmd) }); err != nil {
-		return m.startProblem(err, "")
+	if err := f.overlay.Within(func() error { return m.Group().Start(cmd) }); err != nil {
+		return m.StartProblem(err, "")
 	}
 	err = cmd.Wait()
 	if errors.Is(err, errWaitDelay) { // who watches over the domain has our pipe yet
@@ -101,56 +101,10 @@ func (e *Engine) create(ctx context.Context, m machine, f *foundation) error {
 		err = context.Cause(ctx)
 	}
 	if err != nil {
-		return m.startProblem(xl.Failed(args, said.String(), err), modelLog(m.domain()))
+		return m.StartProblem(xl.Failed(args, said.String(), err), modelLog(m.domain()))
 	}
 	if !m.running() {
-		return m.startProblem(errors.New("the QEMU that gives it its root has ended"), modelLog(m.domain()))
+		return m.StartProblem(errors.New("the QEMU that gives it its files has ended"), modelLog(m.domain()))
 	}
-	return nil
-}
-
-// awaitGuest waits until the agent answers and the guest's systemd listens to systemctl(1). A guest that does not come so far is the business of whoever gives
-// it orders.
-func (e *Engine) awaitGuest(ctx context.Context, m machine) error {
-	waiting, cancel := context.WithTimeoutCause(ctx, booting, fmt.Errorf("its agent has not answered within %v", booting))
-	defer cancel()
-	waiting, fail := context.WithCancelCause(waiting)
-	defer fail(nil)
-	go func() {
-		if m.awaitOff(waiting) == nil {
-			fail(errors.New("it was switched off before its agent answered"))
-		}
-	}()
-	agent, err := e.agents.Of(waiting, m.ref, m.run)
-	if err != nil {
-		if why := context.Cause(waiting); why != nil {
-			err = why
-		}
-		return err
-	}
-	listening, stop := context.WithTimeout(ctx, ordering)
-	defer stop()
-	_ = agent.Await(listening, "/run/systemd/private")
-	if !m.running() {
-		return errors.New("it was switched off before its init was up")
-	}
-	return nil
-}
-
-func (m machine) startProblem(err error, detail string) error {
-	if detail != "" {
-		err = fmt.Errorf("%w\n%s", err, detail)
-	}
-	return problem.New(problem.Failed, "node %s does not start", m.ref.Name).At(m.Path()).Because(err).
-		Try("orrery doctor tells what this host lacks")
-}
-
-// removeRun removes the sockets and scripts, and the directories above them that are empty then.
-func (m machine) removeRun() error {
-	if err := os.RemoveAll(m.run); err != nil {
-		return err
-	}
-	_ = os.Remove(filepath.Dir(m.run))
-	_ = os.Remove(filepath.Dir(filepath.Dir(m.run)))
 	return nil
 }

@@ -5,21 +5,16 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"slices"
 	"time"
 
 	"orrery/internal/engine"
 	"orrery/internal/engine/cgroup"
-	"orrery/internal/engine/nodedir"
 	"orrery/internal/host"
 	"orrery/internal/host/xl"
-	"orrery/internal/network"
-	"orrery/internal/problem"
 )
 
 var errWaitDelay = exec.ErrWaitDelay
-
-// hearing is how long the agent of a guest that is to shut down may take to answer: one that is booting has none yet.
-const hearing = 30 * time.Second
 
 // Stop lets the guest power off and, when ctx has a deadline and it passes, ends the domain.
 func (e *Engine) Stop(ctx context.Context, ref engine.Ref) error {
@@ -28,15 +23,15 @@ func (e *Engine) Stop(ctx context.Context, ref engine.Ref) error {
 		return err
 	}
 	if err := e.powerOff(ctx, m); err != nil {
-		return problem.New(problem.Failed, "node %s does not stop", ref.Name).At(m.Path()).Because(err)
+		return m.Fails("does not stop", err)
 	}
 	return nil
 }
 
 // powerOff lets the guest shut down. A domain that does so looks as if it ran, so a file tells Sweep of it.
 func (e *Engine) powerOff(ctx context.Context, m machine) error {
-	if len(m.group().Processes()) > 0 {
-		if err := os.WriteFile(m.stopping(), nil, 0o600); err != nil {
+	if len(m.Group().Processes()) > 0 {
+		if err := os.WriteFile(m.Stopping(), nil, 0o600); err != nil {
 			return err
 		}
 		err := ctx.Err()
@@ -53,7 +48,7 @@ func (e *Engine) powerOff(ctx context.Context, m machine) error {
 	if err := e.end(context.WithoutCancel(ctx), m); err != nil {
 		return err
 	}
-	if err := os.Remove(m.stopping()); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := os.Remove(m.Stopping()); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
 	return nil
@@ -62,36 +57,33 @@ func (e *Engine) powerOff(ctx context.Context, m machine) error {
 // askOff asks the agent, for as long as the domain runs; and if that does not answer, the kernel of the guest, by Xen. A guest that does neither is waited for all the
 // same, then ended.
 func (e *Engine) askOff(ctx context.Context, m machine) error {
-	asking, cancel := context.WithTimeout(ctx, hearing)
-	defer cancel()
-	go func() {
-		if m.awaitOff(asking) == nil {
-			cancel()
-		}
-	}()
-	c, err := e.client(asking, m.ref)
-	if err == nil {
-		err = c.PowerOff(asking)
+	if m.HasDisk() {
+		_ = m.press(ctx)
+		return ctx.Err()
 	}
+	err := e.agents.PowerOff(ctx, m.Ref, m.awaitOff)
 	if err != nil && ctx.Err() == nil && m.running() {
 		_ = xl.Do(ctx, "shutdown", m.domain())
 	}
 	return ctx.Err()
 }
 
-// looking is how often Xen is asked whether a guest has shut down whose QEMU goes on: who watched over the domain may have been killed.
+// looking is how often Xen is asked, at most, whether a guest has shut down whose QEMU goes on and over whose domain nobody watches any more. That has a price: all domains
+// are read from xenstore.
 const looking = 2 * time.Second
 
-// awaitOff waits until the domain has ended. One that reboots has none for a moment, but somebody who makes another.
+// awaitOff waits until the domain has ended. One that reboots has none for a moment, but somebody who makes another. The longer it takes, the less often it is looked:
+// a guest that boots in emulation needs the processor itself.
 func (m machine) awaitOff(ctx context.Context) error {
-	for last := time.Now(); len(m.group().Processes()) > 0; {
-		if time.Since(last) > looking {
+	const most = 500 * time.Millisecond
+	for last, pause := time.Now(), 50*time.Millisecond; len(m.Group().Processes()) > 0; pause = min(pause+pause/8, most) {
+		if time.Since(last) > looking && !m.watched() {
 			if all, err := xl.Domains(ctx); err == nil && down(all, m.domain()) {
 				return nil
 			}
 			last = time.Now()
 		}
-		if err := host.Pause(ctx, 50*time.Millisecond); err != nil {
+		if err := host.Pause(ctx, pause); err != nil {
 			return err
 		}
 	}
@@ -112,46 +104,61 @@ func down(all []xl.Domain, name string) bool {
 func (e *Engine) Destroy(ctx context.Context, ref engine.Ref) error {
 	m := e.machine(ref)
 	if err := e.end(ctx, m); err != nil {
-		return problem.New(problem.Failed, "node %s does not end", ref.Name).At(m.Path()).Because(err)
+		return m.Fails("does not end", err)
 	}
 	cgroup.RemoveEmpty(ref.Site)
 	return e.Remove(ref)
 }
 
+// endDomain ends what Xen has of the node, and tells if that was nothing. A host that is no Dom0, or no longer, has no domains. On one from which xl was removed, those
+// that run are not forgotten.
+func (e *Engine) endDomain(ctx context.Context, m machine) (none bool, err error) {
+	if e.dom0() != nil {
+		return true, nil
+	}
+	if _, err := xl.Program(); err != nil && !m.running() {
+		return true, nil
+	}
+	err = xl.Do(ctx, "destroy", m.domain())
+	if err == nil || xl.Absent(err) {
+		return err != nil, nil
+	}
+	// Who watches over it may have ended it at the same time, and been faster.
+	if all, lost := xl.Domains(ctx); lost == nil && !slices.ContainsFunc(all, func(d xl.Domain) bool { return d.Name == m.domain() }) {
+		return true, nil
+	}
+	return false, err
+}
+
 // end ends the domain, and what is left of one, and removes what it had while it ran: links, their guards, sockets, the control group.
 func (e *Engine) end(ctx context.Context, m machine) error {
-	e.agents.Leave(m.ref)
-	if m.group().Frozen() { // what is frozen does not end
-		if err := m.group().SetFrozen(false); err != nil {
+	e.agents.Leave(m.Ref)
+	if m.Group().Frozen() { // what is frozen does not end
+		if err := m.Group().SetFrozen(false); err != nil {
 			return err
 		}
 	}
-	if e.lacks() == nil {
-		if err := xl.Do(ctx, "destroy", m.domain()); err != nil && !xl.Absent(err) {
-			return err
-		}
-	}
-	if err := m.group().Kill(ctx); err != nil { // QEMU ends with its domain, or is left of one that died
-		return err
-	}
-	if err := os.Remove(m.freezing()); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
-	}
-	r, err := m.Read()
+	none, err := e.endDomain(ctx, m)
 	if err != nil {
-		r = &nodedir.Record{} // it is half made, or not there
+		return err
 	}
-	var ends []string
-	for _, nic := range r.NICs {
-		ends = append(ends, nic.HostEnd)
+	watched := len(m.Group().Processes()) > 0
+	if err := m.Group().Kill(ctx); err != nil { // QEMU ends with its domain, or is left of one that died
+		return err
 	}
-	if len(ends) > 0 {
-		err = network.RemoveLinks(ends)
-		unguarded := network.Unguard(ctx, ends)
-		if err = errors.Join(err, unguarded); err != nil {
+	if none && watched { // of a guest that reboots there was none for a moment, and who watched over it may have made another since
+		if _, err := e.endDomain(ctx, m); err != nil {
 			return err
 		}
 	}
-	cgroup.Remove(m.group())
-	return m.removeRun()
+	for _, file := range []string{m.Freezing(), m.saving(), m.taken()} {
+		if err := os.Remove(file); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+	}
+	if err := m.Unlink(ctx); err != nil {
+		return err
+	}
+	cgroup.Remove(m.Group())
+	return m.RemoveRun()
 }

@@ -2,51 +2,39 @@ package xen
 
 import (
 	"context"
-	"errors"
 	"os"
-	"sync"
-	"time"
 
 	"orrery/internal/engine"
+	"orrery/internal/engine/vm"
 	"orrery/internal/problem"
+	"orrery/internal/tree"
 )
-
-// patience is how long what a killed run has begun may take to end.
-const patience = 90 * time.Second
 
 // Sweep lets domains go on that a killed run froze, ends those that it was starting, waits for those that it was stopping, and removes what it left
 // beside the nodes. Commands in guests end by themselves with whoever gave them: the agent sees to it.
 func (e *Engine) Sweep(ctx context.Context, site string) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, patience, problem.New(problem.Failed,
-		"guests of Xen of a run of site %s that was killed are still at work", site).Try("end them with xl destroy and run the same command again"))
-	defer cancel()
-	found, err := e.Found(site)
-	if err != nil {
-		return err
-	}
-	var all sync.WaitGroup
-	errs := make([]error, len(found))
-	for i, f := range found {
-		m := e.machine(engine.RefOf(&f.Record.Node))
-		all.Go(func() { errs[i] = e.sweep(ctx, m) })
-	}
-	all.Wait()
-	errs = append(errs, e.Nodes.Sweep(site))
-	return errors.Join(errs...)
+	left := problem.New(problem.Failed, "guests of Xen of a run of site %s that was killed are still at work", site).Try("end them with xl destroy and run the same command again")
+	return vm.Sweep(ctx, e.Nodes, site, left, func(ctx context.Context, ref engine.Ref) error { return e.sweep(ctx, e.machine(ref)) })
 }
 
 func (e *Engine) sweep(ctx context.Context, m machine) error {
-	has := func(mark string) bool { _, err := os.Lstat(mark); return err == nil }
-	if err := e.thaw(ctx, m); has(m.freezing()) && err != nil { // first: what is frozen neither stops nor ends
-		return err
+	if tree.Exists(m.saving()) {
+		if err := e.endSaving(ctx, m); err != nil {
+			return err
+		}
+	}
+	if tree.Exists(m.Freezing()) { // first: what is frozen neither stops nor ends
+		if err := e.thaw(ctx, m); err != nil {
+			return err
+		}
 	}
 	switch {
-	case has(m.starting()):
+	case tree.Exists(m.Starting()):
 		if err := e.end(ctx, m); err != nil {
 			return err
 		}
-		return os.Remove(m.starting())
-	case has(m.stopping()):
+		return os.Remove(m.Starting())
+	case tree.Exists(m.Stopping()):
 		return e.powerOff(ctx, m)
 	}
 	return nil

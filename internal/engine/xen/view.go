@@ -1,9 +1,8 @@
 package xen
 
 import (
-	"fmt"
-
 	"orrery/internal/engine"
+	"orrery/internal/problem"
 	"orrery/internal/tree"
 )
 
@@ -11,17 +10,8 @@ import (
 // Runner of a node is no host.Viewer.
 func (e *Engine) View(ref engine.Ref) (*tree.Root, error) {
 	m := e.machine(ref)
-	pid := m.backend()
-	if pid == 0 {
-		return nil, engine.NotRunning(ref)
+	if m.HasDisk() {
+		return nil, problem.New(problem.Unable, "node %s boots a disk, whose files the host does not open", ref.Name).At(m.Path()).Try("do it in the node")
 	}
-	root, err := tree.Open(fmt.Sprintf("/proc/%d/root%s", pid, m.Root()))
-	if err != nil {
-		return nil, err
-	}
-	if m.backend() != pid { // it ended meanwhile, and the number may be another's
-		root.Close() //nolint:errcheck // nothing was written
-		return nil, engine.NotRunning(ref)
-	}
-	return root, nil
+	return engine.OpenView(ref, m.backend, m.Root())
 }

@@ -3,9 +3,8 @@ package xen
 import (
 	"io"
 	"os"
-	"strings"
 
-	"orrery/internal/visible"
+	"orrery/internal/engine/vm"
 )
 
 // Where Xen's own programs write what guests print, if they are told to, and what a device model does.
@@ -34,16 +33,22 @@ func modelLog(domain string) string {
 
 // end gives the last lines of a log of root's, whose words are a guest's.
 func end(path string) string {
-	f, err := os.Open(path)
+	text, err := last(path, 4<<10)
 	if err != nil {
 		return ""
 	}
+	return vm.LastLines(text)
+}
+
+// last gives the last bytes of a file.
+func last(path string, most int64) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
 	defer f.Close()
-	const most = 4 << 10
 	if info, err := f.Stat(); err == nil && info.Size() > most {
 		_, _ = f.Seek(-most, io.SeekEnd)
 	}
-	text, _ := io.ReadAll(io.LimitReader(f, most))
-	lines := strings.Split(strings.TrimSpace(strings.ReplaceAll(string(text), "\r", "")), "\n")
-	return visible.Text(strings.Join(lines[max(0, len(lines)-10):], "\n"))
+	return io.ReadAll(io.LimitReader(f, most))
 }

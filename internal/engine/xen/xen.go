@@ -1,7 +1,8 @@
 // Package xen makes nodes as guests of Xen, on a host that is its Dom0, by Xen's own toolstack (package host/xl).
 //
 // A guest's root is the overlay that a container of the same node would have, mounted in a namespace of its own and given to the guest by 9p; what nodedir does to nodes
-// that do not run holds for guests, too. The directories that a node sees beside its root are each offered by 9p under a name of their own.
+// that do not run holds for guests, too. The directories that a node sees beside its root are each offered by 9p under a name of their own. A node may boot a disk that
+// others have made instead; then its memory can be kept, too.
 //
 // The toolstack starts a QEMU for each domain, which serves 9p and the ports of the agent. What is started in its place is this program, which confines itself to what
 // the node may have of this host and becomes that QEMU (confine.Backend). It is in the node's control group and nowhere else, so that the group tells whether a node
@@ -9,33 +10,28 @@
 package xen
 
 import (
-	"context"
-	"errors"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 
 	"orrery/internal/engine"
-	"orrery/internal/engine/agents"
-	"orrery/internal/engine/cgroup"
 	"orrery/internal/engine/nodedir"
 	"orrery/internal/engine/process"
+	"orrery/internal/engine/vm"
 	"orrery/internal/host"
 	"orrery/internal/host/qemu"
 	"orrery/internal/host/xl"
 	"orrery/internal/image"
 	"orrery/internal/observe"
-	"orrery/internal/problem"
 	"orrery/internal/site"
-	"orrery/internal/wire"
 )
 
 // Engine makes nodes with xl. What is done to one that does not run, Nodes do.
 type Engine struct {
 	*nodedir.Nodes
-	agents agents.Agents
-	lacks  func() error // what this host lacks; but in tests
+	agents vm.Agents
+	lacks  func() error // what this host lacks to run guests; but in tests
+	dom0   func() error // why it has none, whether they run or not
 }
 
 var (
@@ -48,11 +44,16 @@ var (
 	_ engine.Flusher  = (*Engine)(nil)
 	_ engine.Layered  = (*Engine)(nil)
 	_ engine.Viewer   = (*Engine)(nil)
+	_ engine.Consoled = (*Engine)(nil)
+	_ engine.Pooled   = (*Engine)(nil)
+
+	_ engine.Rememberer = (*Engine)(nil)
 )
 
 // New gives the engine that keeps its nodes in dirs and takes layers from store.
 func New(dirs host.Dirs, store *image.Store) *Engine {
-	e := &Engine{Nodes: &nodedir.Nodes{Dirs: dirs, Store: store, Engine: Name, Slots: nodedir.Slots}, lacks: lacks}
+	e := &Engine{Nodes: &nodedir.Nodes{Dirs: dirs, Store: store, Engine: Name, Slots: nodedir.Slots, ByHeader: true}, lacks: lacks, dom0: xl.Dom0}
+	e.agents.Nodes = e.Nodes
 	e.Running = func(ref engine.Ref) bool { return e.machine(ref).running() }
 	return e
 }
@@ -73,7 +74,7 @@ func lacks() error {
 func (e *Engine) Capabilities() observe.Capabilities {
 	able := observe.Capabilities{MoveNIC: true, Keep: true}
 	if err := e.lacks(); err != nil {
-		able.Unable = lackOf(err)
+		able.Unable = vm.LackOf(err)
 		return able
 	}
 	able.Accel = accel()
@@ -99,47 +100,32 @@ func emulated(cpuinfo string) bool {
 	return false
 }
 
-func lackOf(err error) observe.Lack {
-	var p *problem.Problem
-	if errors.As(err, &p) {
-		return observe.Lack{What: p.What, Cure: p.Cure}
-	}
-	return observe.Lack{What: err.Error()}
-}
-
 // machine is one node as Xen runs it.
-type machine struct {
-	nodedir.Dir
-	ref engine.Ref
-	run string // directory of what is there while it runs: root's
-}
+type machine struct{ vm.Machine }
 
-func (e *Engine) machine(ref engine.Ref) machine {
-	return machine{e.Dir(ref), ref, filepath.Join(e.Dirs.Run, "vm", ref.Site, strconv.Itoa(ref.ID))}
-}
+func (e *Engine) machine(ref engine.Ref) machine { return machine{vm.Of(e.Nodes, ref)} }
 
 // domain is what Xen calls the node. No domain with another name is ever touched.
-func (m machine) domain() string { return "orrery-" + m.ref.Site + "-" + strconv.Itoa(m.ref.ID) }
-
-func (m machine) group() cgroup.Group { return cgroup.Of(m.ref.Site, m.ref.ID) }
-
-// starting is a file that is there until the node has been started. One whose starter was killed may come up or not.
-func (m machine) starting() string { return m.File("starting") }
-
-// stopping is a file that is there while the node shuts down.
-func (m machine) stopping() string { return m.File("stopping") }
-
-// freezing is a file that is there from before the node is frozen by us until after it goes on.
-func (m machine) freezing() string { return m.File("freezing") }
+func (m machine) domain() string { return "orrery-" + m.Ref.Site + "-" + strconv.Itoa(m.Ref.ID) }
 
 // qemuComm is in what the kernel calls the process of a QEMU (proc_pid_comm(5), which has 15 bytes): qemu-system-i38, xen-qemu-system.
 const qemuComm = "qemu-system"
 
 // backend gives the process of QEMU, or 0 if the node does not run.
 func (m machine) backend() int {
-	for _, inside := range m.group().Processes() {
-		if name, err := os.ReadFile(process.Host.File(inside, "comm")); err == nil && strings.Contains(string(name), qemuComm) {
-			return inside
+	return named(m.Group().Processes(), func(comm string) bool { return strings.Contains(comm, qemuComm) })
+}
+
+// watched tells whether somebody watches over the domain, and ends it when its guest has shut down: the xl that has made it.
+func (m machine) watched() bool {
+	return named(m.Group().Processes(), func(comm string) bool { return comm == "xl" }) != 0
+}
+
+// named gives the first of some processes that has such a name, or 0.
+func named(all []int, such func(comm string) bool) int {
+	for _, pid := range all {
+		if name, err := os.ReadFile(process.Host.File(pid, "comm")); err == nil && such(strings.TrimSpace(string(name))) {
+			return pid
 		}
 	}
 	return 0
@@ -147,16 +133,10 @@ func (m machine) backend() int {
 
 func (m machine) running() bool { return m.backend() != 0 }
 
-// Runner runs commands in a running node by its agent.
+// Runner runs commands in a running node by its agent. In one that boots a disk there is none.
 func (e *Engine) Runner(ref engine.Ref) host.Runner {
-	return agents.Runner{Name: ref.Name, Agent: func(ctx context.Context) (*wire.Client, error) { return e.client(ctx, ref) }}
-}
-
-// client gives the connection of this process to the agent of a running node.
-func (e *Engine) client(ctx context.Context, ref engine.Ref) (*wire.Client, error) {
-	m := e.machine(ref)
-	if !m.running() {
-		return nil, engine.NotRunning(ref)
+	if m := e.machine(ref); m.HasDisk() {
+		return stranger{m}
 	}
-	return e.agents.Of(ctx, ref, m.run)
+	return e.agents.Runner(ref)
 }

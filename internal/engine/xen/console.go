@@ -1,0 +1,84 @@
+package xen
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"orrery/internal/engine"
+	"orrery/internal/host"
+	"orrery/internal/host/xl"
+)
+
+// Console gives the first console of a guest, which Xen's own daemon serves at a terminal.
+func (e *Engine) Console(ref engine.Ref) host.Console { return console{e.machine(ref)} }
+
+type console struct{ m machine }
+
+// Open takes the console of a guest that runs. Xen lets any number read from the terminal, each some of it: a lock says who does. Of somebody with `xl console` it knows nothing.
+func (c console) Open(ctx context.Context, by host.Holder) (io.ReadWriteCloser, error) {
+	if !c.m.running() {
+		return nil, engine.NotRunning(c.m.Ref)
+	}
+	return c.connect(ctx, by)
+}
+
+func (c console) connect(ctx context.Context, by host.Holder) (io.ReadWriteCloser, error) {
+	return engine.OpenConsole(c.m.Ref, c.m.Run, by, "see whether xenconsoled runs on this host, and orrery status", func() (io.ReadWriteCloser, error) {
+		path, err := xl.Terminal(ctx, c.m.domain())
+		if err != nil {
+			return nil, err
+		}
+		f, err := openTerminal(path)
+		return terminal{f}, err
+	})
+}
+
+// openTerminal opens a terminal whose other end Xen's daemon has. What is typed goes there as it is.
+func openTerminal(path string) (*os.File, error) {
+	fd, err := unix.Open(path, unix.O_RDWR|unix.O_NOCTTY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, &os.PathError{Op: "open", Path: path, Err: err}
+	}
+	t, err := unix.IoctlGetTermios(fd, unix.TCGETS)
+	if err == nil {
+		t.Iflag, t.Oflag, t.Lflag = 0, 0, 0
+		t.Cc[unix.VMIN], t.Cc[unix.VTIME] = 1, 0
+		err = unix.IoctlSetTermios(fd, unix.TCSETS, t)
+	}
+	if err != nil {
+		_ = unix.Close(fd)
+		return nil, &os.PathError{Op: "set up", Path: path, Err: err}
+	}
+	return os.NewFile(uintptr(fd), path), nil // which Go's poller waits for, so that closing it ends who reads
+}
+
+// terminal is one that has been opened.
+type terminal struct{ *os.File }
+
+// Read tells of the end of a guest, at which the terminal hangs up, as of one.
+func (t terminal) Read(b []byte) (int, error) {
+	n, err := t.File.Read(b)
+	if errors.Is(err, unix.EIO) {
+		err = io.EOF
+	}
+	return n, err
+}
+
+// mostPrinted is how much is told of what a guest has printed, in bytes.
+const mostPrinted = 1 << 20
+
+// Printed gives what Xen's daemon has recorded, if it is told to record: of all domains that the node ever was.
+func (c console) Printed() ([]byte, error) { return printed(consoles + c.m.domain() + ".log") }
+
+func printed(path string) ([]byte, error) {
+	text, err := last(path, mostPrinted)
+	if errors.Is(err, fs.ErrNotExist) {
+		return []byte("(What was printed before is not kept: XENCONSOLED_TRACE=guest in /etc/default/xen has that done.)\n"), nil
+	}
+	return text, err
+}

@@ -1,0 +1,112 @@
+package xen
+
+import (
+	"encoding/binary"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"orrery/internal/engine/nodedir"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+)
+
+// aState is a file with the state of a domain, as xl writes it: what it begins with is all that anybody but xl reads.
+func aState(t *testing.T, domain string) string {
+	t.Helper()
+	config := `{"c_info": {"type": "pv", "name": "` + domain + `"}}`
+	text := []byte("Xen saved domain, xl format\n \x00 \r")
+	for _, n := range []int{0x01020304, 3, 0, 4 + len(config), len(config)} {
+		text = binary.LittleEndian.AppendUint32(text, uint32(n))
+	}
+	path := filepath.Join(t.TempDir(), "state")
+	must(t, os.WriteFile(path, append(append(text, config...), "LibxlFmt"...), 0o600))
+	return path
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
+
+// TestRememberWhat: a node with its root by 9p says that its memory cannot be kept, why, and what to do; nothing is asked of Xen.
+func TestRememberWhat(t *testing.T) {
+	e, m, asked := ground(t, "")
+	file := filepath.Join(t.TempDir(), "memory")
+	err := e.Remember(t.Context(), m.Ref, file)
+	if problem.Exit(err) != int(problem.Unable) || !strings.Contains(err.Error(), "9p") || !strings.Contains(err.Error(), "import = ") || asked() != "" || exists(file) {
+		t.Errorf("%v; xl is asked: %s", err, asked())
+	}
+}
+
+// TestRecall: a state is used once, and only if it is of the very domain; a state that was not wanted after all, or has been used by a run that was killed, never.
+func TestRecall(t *testing.T) {
+	e, m, _ := ground(t, "")
+	must(t, e.Recall(m.Ref, aState(t, m.domain())))
+	if got, err := m.take(); err != nil || got != m.taken() || exists(m.memory()) {
+		t.Errorf("%q, %v", got, err)
+	}
+	if got, err := m.take(); err != nil || got != "" {
+		t.Errorf("it is used once more: %q, %v", got, err)
+	}
+	must(t, e.end(t.Context(), m))
+	if exists(m.taken()) {
+		t.Error("the state of a run that was killed is left")
+	}
+	must(t, e.Recall(m.Ref, aState(t, m.domain())))
+	must(t, e.Recall(m.Ref, ""))
+	if got, err := m.take(); err != nil || got != "" {
+		t.Errorf("it was taken back: %q, %v", got, err)
+	}
+	must(t, e.Recall(m.Ref, aState(t, "orrery-unit-xen-8")))
+	if _, err := m.take(); problem.Exit(err) != int(problem.Failed) || !strings.Contains(err.Error(), `that of "orrery-unit-xen-8"`) {
+		t.Errorf("another's: %v", err)
+	}
+	if got, err := m.take(); err != nil || got != "" {
+		t.Errorf("after that it boots: %q, %v", got, err)
+	}
+}
+
+// TestSweepSaving: what a killed run left of a state that was being written is put right, also if the node does not run any more.
+func TestSweepSaving(t *testing.T) {
+	e, m, asked := ground(t, "")
+	must(t, os.WriteFile(m.saving(), nil, 0o600))
+	must(t, e.Sweep(t.Context(), "unit-xen"))
+	if exists(m.saving()) || asked() != "" {
+		t.Errorf("it is left: %v; xl is asked: %s", exists(m.saving()), asked())
+	}
+}
+
+// TestUnpause: Xen refuses to let a domain go on that does. It is no error if it does.
+func TestUnpause(t *testing.T) {
+	const table = `case $1 in
+		unpause) echo "libxl: error: libxl_domain.c:1:x: Domain 3:Refusing" >&2; exit 1;;
+		list) echo "Name ID Mem VCPUs State Time(s)"; echo "orrery-unit-xen-7 3 128 1 STATE 1.0";;
+	esac`
+	for state, goesOn := range map[string]bool{"-b----": true, "r-----": true, "--p---": false} {
+		_, m, _ := ground(t, strings.ReplaceAll(table, "STATE", state))
+		if err := m.unpause(t.Context()); (err == nil) != goesOn {
+			t.Errorf("%s: %v", state, err)
+		}
+	}
+}
+
+// TestStranger: no command runs in a node that boots a disk, its files are not opened, and it is asked to shut down by Xen.
+func TestStranger(t *testing.T) {
+	e, m, asked := ground(t, "")
+	r, err := m.Read()
+	must(t, err)
+	r.Disk = site.Disk{Firmware: site.BIOS, Guest: site.NoGuest}
+	must(t, m.Write(&nodedir.Record{Node: r.Node}))
+	if _, is := e.Runner(m.Ref).(stranger); !is {
+		t.Error("it has an agent")
+	}
+	if _, err := e.View(m.Ref); problem.Exit(err) != int(problem.Unable) {
+		t.Errorf("its root is opened: %v", err)
+	}
+	must(t, e.askOff(t.Context(), m))
+	if asked() != "shutdown -F "+m.domain() {
+		t.Errorf("xl is asked: %s", asked())
+	}
+}

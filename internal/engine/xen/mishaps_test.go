@@ -1,0 +1,235 @@
+package xen
+
+import (
+	"context"
+	"os"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"orrery/internal/engine"
+	"orrery/internal/host"
+	"orrery/internal/observe"
+	"orrery/internal/problem"
+	"orrery/internal/site/spec"
+)
+
+// mishaps are what befalls domains, xl and those who run it. After each, the node can be started as ever, or removed.
+func mishaps(t *testing.T, w world) {
+	for i, c := range []struct {
+		name string
+		test func(*testing.T, world, *spec.Node)
+	}{
+		{"CreateFails", createFails},
+		{"CreateHalf", createHalf},
+		{"CreateHangs", createHangs},
+		{"PauseHangs", pauseHangs},
+		{"UnpauseFails", unpauseFails},
+		{"DestroyFails", destroyFails},
+		{"GuestDies", guestDies},
+		{"GuestPowersOff", guestPowersOff},
+		{"BackendDies", backendDies},
+		{"NobodyWatches", nobodyWatches},
+		{"DeafGuest", deafGuest},
+		{"ToolstackGone", toolstackGone},
+		{"KilledStarter", killedStarter},
+		{"KilledFreezer", killedFreezer},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			n := w.node(strings.ToLower(c.name), 100+i)
+			must(t, w.Create(t.Context(), n))
+			t.Cleanup(func() { must(t, w.Destroy(context.Background(), engine.RefOf(n))) })
+			c.test(t, w, n)
+		})
+	}
+}
+
+func (w world) runs(t *testing.T, n *spec.Node) {
+	t.Helper()
+	must(t, w.Start(t.Context(), engine.RefOf(n)))
+	if got := w.state(t, n); got != string(observe.Running) {
+		t.Fatalf("it is %s", got)
+	}
+}
+
+func (w world) gone(t *testing.T, n *spec.Node) {
+	t.Helper()
+	must(t, w.Destroy(t.Context(), engine.RefOf(n)))
+	w.wantNothing(t, n)
+}
+
+func (w world) wantFailed(t *testing.T, what string, err error, said string) {
+	t.Helper()
+	if problem.Exit(err) != int(problem.Failed) || !strings.Contains(words(err), said) {
+		t.Errorf("%s: %v; want %q", what, err, said)
+	}
+}
+
+func createFails(t *testing.T, w world, n *spec.Node) {
+	w.dom0.order(t, "create", "fail")
+	w.wantFailed(t, "start", w.Start(t.Context(), engine.RefOf(n)), "create was to fail")
+	w.wantNothing(t, n)
+	w.dom0.order(t, "create", "")
+	w.runs(t, n)
+}
+
+// createHalf: what xl has made before it failed is not left.
+func createHalf(t *testing.T, w world, n *spec.Node) {
+	w.dom0.order(t, "create", "half")
+	w.wantFailed(t, "start", w.Start(t.Context(), engine.RefOf(n)), "half way")
+	w.dom0.order(t, "create", "")
+	w.wantNothing(t, n)
+	w.runs(t, n)
+}
+
+// createHangs: who gives up waiting leaves nothing.
+func createHangs(t *testing.T, w world, n *spec.Node) {
+	w.dom0.order(t, "create", "hang")
+	if err := w.Start(soon(t), engine.RefOf(n)); err == nil || !strings.Contains(words(err), "deadline") {
+		t.Errorf("start: %v", err)
+	}
+	w.dom0.order(t, "create", "")
+	w.wantNothing(t, n)
+	w.runs(t, n)
+}
+
+// pauseHangs: a node that does not stand still goes on.
+func pauseHangs(t *testing.T, w world, n *spec.Node) {
+	w.runs(t, n)
+	w.dom0.order(t, "pause", "hang")
+	w.wantFailed(t, "freeze", w.Freeze(soon(t), engine.RefOf(n)), "does not stand still")
+	w.dom0.order(t, "pause", "")
+	if got := w.state(t, n); got != string(observe.Running) {
+		t.Errorf("it is %s", got)
+	}
+	w.runs(t, n)
+}
+
+// unpauseFails: a guest that stands still on is not told to go on, and the next who tries has another chance.
+func unpauseFails(t *testing.T, w world, n *spec.Node) {
+	w.runs(t, n)
+	must(t, w.Freeze(t.Context(), engine.RefOf(n)))
+	w.dom0.order(t, "unpause", "fail")
+	w.wantFailed(t, "thaw", w.Thaw(t.Context(), engine.RefOf(n)), "stays frozen")
+	if got := w.state(t, n); got != string(observe.Frozen) {
+		t.Errorf("a guest that Xen lets stand still is listed as %s", got)
+	}
+	w.dom0.order(t, "unpause", "")
+	must(t, w.Thaw(t.Context(), engine.RefOf(n)))
+	w.runs(t, n)
+	must(t, w.Runner(engine.RefOf(n)).Run(t.Context(), commandOf("true")))
+}
+
+// destroyFails: a node whose domain cannot be ended stays on record.
+func destroyFails(t *testing.T, w world, n *spec.Node) {
+	w.runs(t, n)
+	w.dom0.order(t, "destroy", "fail")
+	w.wantFailed(t, "destroy", w.Destroy(t.Context(), engine.RefOf(n)), "does not end")
+	if w.state(t, n) == "" {
+		t.Error("it is not listed, though its domain runs")
+	}
+	w.dom0.order(t, "destroy", "")
+	w.gone(t, n)
+}
+
+// guestDies: a crash ends the domain, and the node is listed as one that does not run.
+func guestDies(t *testing.T, w world, n *spec.Node) {
+	w.runs(t, n)
+	must(t, unix.Kill(w.domainOf(t, n).Guest, unix.SIGKILL))
+	eventually(t, "stopped", func() bool { return w.state(t, n) == string(observe.Stopped) })
+	w.runs(t, n)
+}
+
+func guestPowersOff(t *testing.T, w world, n *spec.Node) {
+	w.runs(t, n)
+	_ = w.Runner(engine.RefOf(n)).Run(t.Context(), commandOf("kill", "-s", "38", "1"))
+	eventually(t, "stopped", func() bool { return w.state(t, n) == string(observe.Stopped) })
+	must(t, w.Stop(t.Context(), engine.RefOf(n)))
+	w.wantNothing(t, n)
+	w.runs(t, n)
+}
+
+// backendDies: without QEMU a guest is as good as dead. It does not go on beside one that is started then.
+func backendDies(t *testing.T, w world, n *spec.Node) {
+	w.runs(t, n)
+	was := w.domainOf(t, n)
+	must(t, unix.Kill(was.Backend, unix.SIGKILL))
+	eventually(t, "stopped", func() bool { return w.state(t, n) == string(observe.Stopped) })
+	w.runs(t, n)
+	if is := w.domainOf(t, n); is.ID == was.ID || unix.Kill(was.Guest, 0) == nil {
+		t.Errorf("domain %d goes on; the new one is %d", was.ID, is.ID)
+	}
+	must(t, unix.Kill(w.domainOf(t, n).Backend, unix.SIGKILL))
+	eventually(t, "stopped", func() bool { return w.state(t, n) == string(observe.Stopped) })
+	must(t, w.Stop(t.Context(), engine.RefOf(n)))
+	w.wantNothing(t, n)
+}
+
+// nobodyWatches: who watches over a domain may have been killed. Then its QEMU goes on when the guest has shut down.
+func nobodyWatches(t *testing.T, w world, n *spec.Node) {
+	w.runs(t, n)
+	m, backend := w.machine(engine.RefOf(n)), w.domainOf(t, n).Backend
+	must(t, m.Group().KillThose(t.Context(), func(pid int) bool { return pid != backend }))
+	must(t, w.Runner(m.Ref).Run(t.Context(), commandOf("true")))
+	must(t, w.Stop(t.Context(), m.Ref)) // without a deadline
+	w.wantNothing(t, n)
+	w.runs(t, n)
+}
+
+// deafGuest: one that neither hears its agent nor its kernel is ended when the time is over.
+func deafGuest(t *testing.T, w world, n *spec.Node) {
+	w.runs(t, n)
+	must(t, w.domainOf(t, n).group().SetFrozen(true))
+	if err := w.Stop(soon(t), engine.RefOf(n)); err != nil {
+		t.Errorf("stop: %v", err)
+	}
+	w.wantNothing(t, n)
+	w.runs(t, n)
+}
+
+// toolstackGone: without xl, a domain cannot be ended. It is not forgotten.
+func toolstackGone(t *testing.T, w world, n *spec.Node) {
+	w.runs(t, n)
+	path := os.Getenv("PATH")
+	must(t, os.Setenv("PATH", "/usr/sbin:/usr/bin:/sbin:/bin"))
+	err := w.Destroy(t.Context(), engine.RefOf(n))
+	was := w.state(t, n)
+	must(t, os.Setenv("PATH", path))
+	if problem.Exit(err) == 0 || !strings.Contains(words(err), "xl, is not installed") || was != string(observe.Running) {
+		t.Errorf("destroy: %v; the node is %q", err, was)
+	}
+	w.gone(t, n)
+}
+
+// killedStarter: the domain that a killed run was starting is ended by the next, which holds the site's lock.
+func killedStarter(t *testing.T, w world, n *spec.Node) {
+	w.runs(t, n)
+	m := w.machine(engine.RefOf(n))
+	must(t, os.WriteFile(m.Starting(), nil, 0o600))
+	must(t, w.Sweep(t.Context(), n.Site))
+	w.wantNothing(t, n)
+	w.runs(t, n)
+}
+
+// killedFreezer: a run may be killed when it has paused the domain, and has not yet frozen its QEMU. The next lets the guest go on.
+func killedFreezer(t *testing.T, w world, n *spec.Node) {
+	w.runs(t, n)
+	m := w.machine(engine.RefOf(n))
+	must(t, os.WriteFile(m.Freezing(), nil, 0o600))
+	must(t, w.domainOf(t, n).group().SetFrozen(true))
+	must(t, w.Sweep(t.Context(), n.Site))
+	if w.domainOf(t, n).group().Frozen() {
+		t.Error("its domain stands still")
+	}
+	must(t, w.Runner(m.Ref).Run(t.Context(), commandOf("true")))
+}
+
+func (w world) domainOf(t *testing.T, n *spec.Node) guestDomain {
+	t.Helper()
+	one, err := w.dom0.domain(w.machine(engine.RefOf(n)).domain())
+	must(t, err)
+	return one
+}
+
+func commandOf(args ...string) host.Command { return host.Command{Args: args} }
