@@ -56,6 +56,8 @@ type Host interface {
 	Runner(n *spec.Node) (host.Runner, error)
 	// Console gives the serial console of a node. That its engine gives it none is an Unable problem.
 	Console(n *spec.Node) (host.Console, error)
+	// Screen gives the screen of a node. That its engine gives it none is an Unable problem.
+	Screen(n *spec.Node) (host.Screen, error)
 	// Usage tells what a node uses, from two samples of it.
 	Usage(ctx context.Context, n *observe.Node, before, now host.Sample) *Usage
 	// Sample reads what the kernel has counted of a node.
@@ -75,6 +77,8 @@ type Secrets interface {
 	// Redact replaces the values given so far by their names, and NewWriter gives a writer that does.
 	Redact(text string) string
 	NewWriter(to io.Writer) *secret.Writer
+	// Known gives the values given so far, by name, for whoever prints elsewhere and must not show them.
+	Known() map[string]string
 }
 
 // A Journal is where is noted what is done to a site.

@@ -33,6 +33,13 @@ func Steer(name string, s *site.Site, dirs host.Dirs, open func(Secrets) Host) *
 	return h
 }
 
+// Beside gives another host of the same site. What is made of that, and the values of secrets, are the same for both.
+func (h *Steered) Beside(name string, open func(Secrets) Host) *Steered {
+	other := &Steered{Packer: h.Packer, Name: name, keys: h.keys}
+	other.Host = open(secrets{h.keys, h.Packer})
+	return other
+}
+
 // Has gives the host the site as a release makes it, with its secrets.
 func (h *Steered) Has(release int, s *site.Site) {
 	if h.Releases == nil {

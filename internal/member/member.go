@@ -83,6 +83,7 @@ var rules = map[string]rule{
 	"exec":         {on: Site, flags: []string{"user", "raw", "parallel", "timeout", "group", "release"}},
 	"shell":        {on: Site, flags: []string{"user", "release"}},
 	"console":      {on: Site, flags: []string{"log", "lines", "raw", "release"}},
+	"screen":       {on: Site, flags: []string{"release"}},
 	"plan":         {on: Site, flags: []string{"batch", "probe"}},
 	"stage":        {on: Site, flags: []string{"release", "parallel"}},
 	"switch":       {on: Site, flags: []string{"release", "confirm-within", "confirm-by", "wait", "yes-production"}},

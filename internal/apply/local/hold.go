@@ -77,3 +77,16 @@ func (p *Place) Console(n *spec.Node) (host.Console, error) {
 	return nil, problem.New(problem.Unable, "node %s has no serial console: its engine is %s, not one of virtual machines", n.Name, n.Engine).At(n.Site).
 		Try("orrery shell %s gives a terminal in it, and orrery logs %s shows what it logs", n.Name, n.Name)
 }
+
+// Screen gives the screen of a node.
+func (p *Place) Screen(n *spec.Node) (host.Screen, error) {
+	e, err := p.engine(n)
+	if err != nil {
+		return nil, err
+	}
+	if of, has := e.(engine.Screened); has {
+		return of.Screen(engine.RefOf(n)), nil
+	}
+	return nil, problem.New(problem.Unable, "node %s has no screen: its engine is %s, and those of kvm have one that boot a disk image", n.Name, n.Engine).At(n.Site).
+		Try("orrery shell %s gives a terminal in it", n.Name)
+}

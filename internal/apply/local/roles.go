@@ -163,7 +163,7 @@ func (w work) check(ctx context.Context) error {
 // awaitBoot waits for the boot of a node that was started in this run as it is: a check may succeed by what is on a volume, before services have started.
 func (w work) awaitBoot(ctx context.Context) error {
 	came, err := w.run().progress(w.node.ID)
-	if err != nil || !came.Booting {
+	if err != nil || !came.Booting || w.node.Disk.Guest == site.NoGuest { // of such a one it is not known when it has booted
 		return err
 	}
 	log, err := w.log(w.node.Name)

@@ -66,7 +66,7 @@ func (w *Worker) Observe(ctx context.Context, wanted []string) (observe.Host, er
 	for name, e := range w.Engines {
 		of := func(n observe.Node) bool { return n.Engine == name }
 		if slices.Contains(wanted, name) || slices.ContainsFunc(seen.Nodes, of) {
-			seen.Engines[name] = engine.Tried(ctx, e)
+			seen.Engines[name] = tried(ctx, e)
 		} else {
 			seen.Engines[name] = e.Capabilities()
 		}
@@ -77,6 +77,15 @@ func (w *Worker) Observe(ctx context.Context, wanted []string) (observe.Host, er
 	seen.Numa, seen.Hugepages = numa.Nodes(numa.Sys), numa.Hugepages(numa.Sys)
 	seen.Releases, err = w.ReadReleases()
 	return seen, err
+}
+
+// tried gives what an engine can do that is asked for.
+func tried(ctx context.Context, e engine.Engine) observe.Capabilities {
+	can := engine.Tried(ctx, e)
+	if of, has := e.(engine.Pooled); has {
+		can.Pool = of.Pool(ctx)
+	}
+	return can
 }
 
 // Nodes gives the nodes that are there, whatever runs them, by name: twice the same, if nothing has changed.

@@ -1,0 +1,138 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"orrery/internal/host"
+	"orrery/internal/observe"
+	"orrery/internal/plan"
+	"orrery/internal/site"
+)
+
+// A Fleet is the hosts of a site.
+type Fleet struct {
+	All     []*Steered // in the order in which they are declared
+	Unknown []string   // hosts of which nothing is known: they were left out
+}
+
+// Alone gives the fleet of one host.
+func Alone(h *Steered) *Fleet { return &Fleet{All: []*Steered{h}} }
+
+// Each does something on all hosts at the same time.
+func (f *Fleet) Each(do func(i int, h *Steered) error) error {
+	errs := make([]error, len(f.All))
+	var all sync.WaitGroup
+	for i, h := range f.All {
+		all.Go(func() { errs[i] = do(i, h) })
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+// Host gives a host by name.
+func (f *Fleet) Host(name string) (*Steered, bool) {
+	i := slices.IndexFunc(f.All, func(h *Steered) bool { return h.Name == name })
+	if i < 0 {
+		return nil, false
+	}
+	return f.All[i], true
+}
+
+// Hold takes the site's lock on all hosts, one after the other by their names, so that of two who do that at once one gets them all.
+func (f *Fleet) Hold(ctx context.Context, by host.Holder) (letGo func(), err error) {
+	var held []func()
+	letGo = func() {
+		for _, one := range slices.Backward(held) {
+			one()
+		}
+	}
+	for _, h := range slices.SortedFunc(slices.Values(f.All), func(a, b *Steered) int { return strings.Compare(a.Name, b.Name) }) {
+		one, err := h.Hold(ctx, by)
+		if err != nil {
+			letGo()
+			return nil, err
+		}
+		held = append(held, one)
+	}
+	return letGo, nil
+}
+
+// Sweep ends and removes what runs that were killed left behind.
+func (f *Fleet) Sweep(ctx context.Context) error {
+	return f.Each(func(_ int, h *Steered) error { return h.Sweep(ctx) })
+}
+
+// Observe looks at what is there of the site. A host of which nothing is known is there, and is said to be unknown.
+func (f *Fleet) Observe(ctx context.Context) ([]observe.Host, error) {
+	hosts := make([]observe.Host, len(f.All), len(f.All)+len(f.Unknown))
+	err := f.Each(func(i int, h *Steered) (err error) {
+		hosts[i], err = h.Observe(ctx)
+		return err
+	})
+	for _, name := range f.Unknown {
+		hosts = append(hosts, observe.Host{Name: name, Unknown: true})
+	}
+	return hosts, err
+}
+
+// Settle removes what was kept for undoing these steps.
+func (f *Fleet) Settle(ctx context.Context, done []*plan.Step) error {
+	return f.Each(func(_ int, h *Steered) error {
+		return h.Settle(ctx, slices.DeleteFunc(slices.Clone(done), func(s *plan.Step) bool { return s.Host != h.Name }))
+	})
+}
+
+// Took tells how long a step took that was like this one; 0: nobody knows.
+func (f *Fleet) Took(s *plan.Step) time.Duration {
+	if h, ok := f.Host(s.Host); ok {
+		return h.Took(s)
+	}
+	return 0
+}
+
+// Redact hides the values of secrets.
+func (f *Fleet) Redact(text string) string {
+	for _, h := range f.All {
+		text = h.Redact(text)
+	}
+	return text
+}
+
+// Workers gives who does the steps, by the names of hosts.
+func (f *Fleet) Workers() map[string]Worker {
+	all := map[string]Worker{}
+	for _, h := range f.All {
+		all[h.Name] = h
+	}
+	return all
+}
+
+// Releases gives, by number, the site as those releases make it that are live somewhere.
+func (f *Fleet) Releases() map[int]*site.Site {
+	if len(f.All) == 0 {
+		return nil
+	}
+	return f.All[0].Releases // which all of them share
+}
+
+// Live gives the site with every node as the release makes it that is live.
+func (f *Fleet) Live(s *site.Site) (*site.Site, error) {
+	if len(f.All) == 1 && len(f.Unknown) == 0 {
+		return f.All[0].Live()
+	}
+	hosts := make([]observe.Host, len(f.All))
+	err := f.Each(func(i int, h *Steered) (err error) {
+		hosts[i].Name = h.Name
+		hosts[i].Releases, err = h.ReadReleases()
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return plan.Released(s, hosts, f.Releases())
+}
