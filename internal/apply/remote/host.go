@@ -1,0 +1,380 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"time"
+
+	"orrery/internal/apply"
+	"orrery/internal/host"
+	"orrery/internal/journal"
+	"orrery/internal/observe"
+	"orrery/internal/plan"
+	"orrery/internal/problem"
+	"orrery/internal/site/spec"
+	"orrery/internal/wire"
+)
+
+// far is a host at the other end.
+type far struct {
+	*Link
+	at      place
+	secrets apply.Secrets
+}
+
+var _ apply.Host = (*far)(nil)
+
+// q gives a question about this host.
+func (f *far) q() question { return question{place: f.at} }
+
+// Do does a step. Of what the helper asks for meanwhile, it gets no more than the site has declared.
+func (f *far) Do(ctx context.Context, s *plan.Step, say func(string)) error {
+	text, err := plan.Encode(s)
+	if err != nil {
+		return err
+	}
+	q := f.q()
+	q.Step = text
+	return f.ask(ctx, toDo, q, func(t *wire.Talk, w *word) error {
+		if w.Want != nil {
+			return t.Say(f.give(ctx, w.Want))
+		}
+		say(w.Detail)
+		return nil
+	}, nil)
+}
+
+// give gives what a step refers to.
+func (f *far) give(ctx context.Context, w *want) given {
+	var g given
+	var err error
+	if w.Text != nil {
+		g.Value, err = f.secrets.Text(ctx, *w.Text)
+	} else {
+		var v string
+		v, err = f.secrets.Value(ctx, w.Secret)
+		g.Value = []byte(v)
+	}
+	g.Known, g.Fault = f.secrets.Known(), faultOf(err)
+	return g
+}
+
+// Hold takes the lock. It is the helper that has it.
+func (f *far) Hold(ctx context.Context, by host.Holder) (letGo func(), err error) {
+	if name, err := os.Hostname(); err == nil {
+		by.Who += " at " + name
+	}
+	q := f.q()
+	q.By = &by
+	t, err := f.begin(ctx, toHold, q)
+	if err != nil {
+		return nil, err
+	}
+	stop := context.AfterFunc(ctx, t.Close)
+	var w word
+	err = t.Hear(&w)
+	stop()
+	switch {
+	case err != nil:
+		t.Close()
+		return nil, f.lost(err)
+	case w.Fault != nil:
+		t.Close()
+		return nil, f.there(w.Fault.err())
+	}
+	return func() {
+		t.Stop()
+		_ = f.result(t, nil, nil) // or it is gone, and the lock with it
+		t.Close()
+	}, nil
+}
+
+// Sweep ends and removes what runs that were killed left behind.
+func (f *far) Sweep(ctx context.Context) error { return f.ask(ctx, toSweep, f.q(), nil, nil) }
+
+// Observe looks at what is there.
+func (f *far) Observe(ctx context.Context, engines []string) (seen observe.Host, err error) {
+	q := f.q()
+	q.Engines = engines
+	err = f.ask(ctx, toObserve, q, nil, &seen)
+	return seen, err
+}
+
+// Nodes gives the nodes that are there.
+func (f *far) Nodes(ctx context.Context) ([]observe.Node, error) {
+	var all counted
+	if err := f.ask(ctx, toNodes, f.q(), nil, &all); err != nil {
+		return nil, err
+	}
+	return all.Nodes, f.there(all.Fault.err())
+}
+
+// Probe looks into nodes.
+func (f *far) Probe(ctx context.Context, nodes []observe.Node, wants []apply.Want) error {
+	q := f.q()
+	q.Nodes, q.Wants = nodes, wants
+	var drift [][]observe.Drift
+	if err := f.ask(ctx, toProbe, q, nil, &drift); err != nil {
+		return err
+	}
+	if len(drift) != len(nodes) {
+		return fmt.Errorf("of %d nodes, it was said what has drifted on %d", len(nodes), len(drift))
+	}
+	for i := range nodes {
+		nodes[i].Drift = drift[i]
+	}
+	return nil
+}
+
+// Settle removes what was kept for undoing.
+func (f *far) Settle(ctx context.Context, done []*plan.Step) error {
+	q := f.q()
+	for _, s := range done {
+		text, err := plan.Encode(s)
+		if err != nil {
+			return err
+		}
+		q.Done = append(q.Done, text)
+	}
+	return f.ask(ctx, toSettle, q, nil, nil)
+}
+
+// quickly is how long something is waited for that does without an answer.
+const quickly = 10 * time.Second
+
+// Left gives what is not in the copies of volumes.
+func (f *far) Left() (left []string) {
+	ctx, cancel := context.WithTimeout(context.Background(), quickly)
+	defer cancel()
+	if err := f.ask(ctx, toList, f.q(), nil, &left); err != nil {
+		return []string{err.Error()}
+	}
+	return left
+}
+
+// Took tells how long a step took that was like this one.
+func (f *far) Took(s *plan.Step) (took time.Duration) {
+	if s.Kind != plan.BuildLayer {
+		return 0
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), quickly)
+	defer cancel()
+	q := f.q()
+	var err error
+	if q.Step, err = plan.Encode(s); err != nil || f.ask(ctx, toRecall, q, nil, &took) != nil {
+		return 0
+	}
+	return took
+}
+
+// ReadReleases tells which releases are live.
+func (f *far) ReadReleases() (r observe.Releases, err error) {
+	err = f.ask(context.Background(), toRead, f.q(), nil, &r)
+	return r, err
+}
+
+// WriteReleases takes down which are live.
+func (f *far) WriteReleases(r observe.Releases) error {
+	q := f.q()
+	q.Release = &r
+	return f.ask(context.Background(), toWrite, q, nil, nil)
+}
+
+// Entries gives what the journal has.
+func (f *far) Entries() (all []journal.Entry, damaged []int, err error) {
+	var r recount
+	err = f.ask(context.Background(), toRecount, f.q(), nil, &r)
+	return r.All, r.Damaged, err
+}
+
+// entry is one of a journal, on its way.
+type entry struct {
+	Entry journal.Entry `json:"entry"`
+}
+
+// A record is a journal that the helper writes.
+type record struct {
+	far  *far
+	talk *wire.Talk
+	turn chan struct{} // entries are written one after the other
+}
+
+// Journal opens the journal.
+func (f *far) Journal() (apply.Journal, error) {
+	t, err := f.begin(context.Background(), toNote, f.q())
+	if err != nil {
+		return nil, err
+	}
+	r := &record{f, t, make(chan struct{}, 1)}
+	if err := r.heard(); err != nil {
+		t.Close()
+		return nil, err
+	}
+	return r, nil
+}
+
+// heard waits until something has been done.
+func (r *record) heard() error {
+	var w word
+	if err := r.talk.Hear(&w); err != nil {
+		return r.far.lost(err)
+	}
+	if w.Fault != nil {
+		return r.far.there(w.Fault.err())
+	}
+	return nil
+}
+
+// Add adds an entry.
+func (r *record) Add(e journal.Entry) error {
+	r.turn <- struct{}{}
+	defer func() { <-r.turn }()
+	if err := r.talk.Say(entry{e}); err != nil {
+		return r.far.lost(err)
+	}
+	return r.heard()
+}
+
+// Close closes it.
+func (r *record) Close() error {
+	r.talk.Stop()
+	err := r.far.result(r.talk, nil, nil)
+	r.talk.Close()
+	return err
+}
+
+// Log opens what the roles of a node printed.
+func (f *far) Log(node string) (io.ReadCloser, error) {
+	q := f.q()
+	q.Log = node
+	t, err := f.begin(context.Background(), toShow, q)
+	if err != nil {
+		return nil, err
+	}
+	l := &log{far: f, talk: t}
+	if err := l.more(); err != nil && !errors.Is(err, io.EOF) {
+		t.Close()
+		return nil, err
+	}
+	return l, nil
+}
+
+// A log comes in pieces.
+type log struct {
+	far   *far
+	talk  *wire.Talk
+	piece []byte
+	ended error
+}
+
+func (l *log) Read(p []byte) (int, error) {
+	for len(l.piece) == 0 {
+		if err := l.more(); err != nil {
+			return 0, err
+		}
+	}
+	n := copy(p, l.piece)
+	l.piece = l.piece[n:]
+	return n, nil
+}
+
+// more waits for the next piece.
+func (l *log) more() error {
+	if l.ended != nil {
+		return l.ended
+	}
+	var w word
+	switch err := l.talk.Hear(&w); {
+	case err != nil:
+		l.ended = l.far.lost(err)
+	case w.Fault != nil:
+		l.ended = l.far.there(w.Fault.err())
+	case w.Result != nil:
+		l.ended = io.EOF
+	}
+	l.piece = w.Bytes
+	return l.ended
+}
+
+// Close closes it.
+func (l *log) Close() error {
+	if l.ended == nil {
+		l.ended = fs.ErrClosed
+	}
+	l.talk.Close()
+	return nil
+}
+
+// Redact hides the values of secrets, of which this end knows.
+func (f *far) Redact(text string) string { return f.secrets.Redact(text) }
+
+// Runner gives the way into a node.
+func (f *far) Runner(n *spec.Node) (host.Runner, error) {
+	at := f.at
+	at.Node = n
+	in, err := f.client.RunnerAt(n.Name, at)
+	return way{in, f.Link}, err
+}
+
+// A way leads into a node by way of a helper. If that is lost, that is what went wrong, and not the node.
+type way struct {
+	host.Runner
+	link *Link
+}
+
+// Run runs a command in the node.
+func (w way) Run(ctx context.Context, c host.Command) error {
+	return w.link.unlessLost(ctx, w.Runner.Run(ctx, c))
+}
+
+// Put writes files of the node.
+func (w way) Put(ctx context.Context, files ...host.File) error {
+	return w.link.unlessLost(ctx, w.Runner.Put(ctx, files...))
+}
+
+// Dial connects from the node.
+func (w way) Dial(ctx context.Context, network, address string) (net.Conn, error) {
+	c, err := w.Runner.Dial(ctx, network, address)
+	return c, w.link.unlessLost(ctx, err)
+}
+
+// Console cannot be had from here yet.
+func (f *far) Console(n *spec.Node) (host.Console, error) { return nil, f.onlyThere(n, "console") }
+
+// Screen cannot be had from here yet.
+func (f *far) Screen(n *spec.Node) (host.Screen, error) { return nil, f.onlyThere(n, "screen") }
+
+func (f *far) onlyThere(n *spec.Node, what string) error {
+	return problem.New(problem.Unable, "node %s is on host %s, and its %s can be had only there", n.Name, f.at.Host, what).
+		Try("run orrery %s %s on that host; orrery shell %[2]s gives a terminal from here", what, n.Name)
+}
+
+// Sample reads what the kernel has counted of a node.
+func (f *far) Sample(n *spec.Node) host.Sample {
+	nothing := host.Sample{At: time.Now(), CPU: -1, Memory: -1, Pids: -1}
+	ctx, cancel := context.WithTimeout(context.Background(), quickly)
+	defer cancel()
+	q := f.q()
+	q.Nodes = []observe.Node{{Node: *n}}
+	var s host.Sample
+	if err := f.ask(ctx, toSample, q, nil, &s); err != nil {
+		return nothing
+	}
+	return s
+}
+
+// Usage tells what a node uses.
+func (f *far) Usage(ctx context.Context, n *observe.Node, before, now host.Sample) *apply.Usage {
+	q := f.q()
+	q.Nodes, q.Before, q.Now = []observe.Node{*n}, &before, &now
+	var u *apply.Usage
+	if err := f.ask(ctx, toMeasure, q, nil, &u); err != nil || u == nil {
+		return &apply.Usage{Processors: -1, Memory: -1, Pids: -1, Disk: -1, Volumes: -1, Limits: n.Limits}
+	}
+	return u
+}

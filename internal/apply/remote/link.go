@@ -1,0 +1,161 @@
+package remote
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"time"
+
+	"orrery/internal/apply"
+	"orrery/internal/host/doctor"
+	"orrery/internal/problem"
+	"orrery/internal/wire"
+)
+
+// How often a helper is asked for a sign of life, and how long nothing may come from it: a connection that stalls is given up within ten seconds.
+const (
+	pulse    = 2 * time.Second
+	patience = 7 * time.Second
+)
+
+// A Link is a connection to a helper.
+type Link struct {
+	Greeting
+	Skew time.Duration // how far the clock over there is ahead of ours, and half of the time that asking took may be added or taken away
+	Took time.Duration // the time that asking took
+
+	name   string
+	client *wire.Client
+	why    func(error) error
+}
+
+// Open greets the helper of a host that is called so. Why explains the end of the connection; it is given what is known of it at this end.
+func Open(ctx context.Context, name string, conn io.ReadWriteCloser, version string, why func(error) error) (*Link, error) {
+	client, err := wire.Open(ctx, conn)
+	if err != nil {
+		var p *problem.Problem
+		if errors.As(err, &p) && p.Cure != "" {
+			return nil, other(name, "", version).Because(p.Err)
+		}
+		return nil, why(err)
+	}
+	client.Demand(pulse, patience)
+	l := &Link{name: name, client: client, why: why}
+	asked := time.Now()
+	if err := l.ask(ctx, toGreet, question{Version: version}, nil, &l.Greeting); err != nil {
+		_ = client.Close()
+		return nil, err
+	}
+	l.Took = time.Since(asked)
+	l.Skew = l.Time.Sub(asked.Add(l.Took / 2))
+	if l.Version != version {
+		_ = client.Close()
+		return nil, other(name, l.Version, version)
+	}
+	return l, nil
+}
+
+// other says that a helper is of another version, which happens where the program of another architecture is another's.
+func other(name, has, version string) *problem.Problem {
+	p := problem.New(problem.Unable, "host %s: the helper there is of another version than this program, which is %s", name, version)
+	if has != "" {
+		p = problem.New(problem.Unable, "host %s: the helper there is of version %s, and this program of %s", name, has, version)
+	}
+	return p.Try("put the program of its architecture beside this one, of one build (make dist)")
+}
+
+// Close ends the connection, and with it all that is under way over there.
+func (l *Link) Close() { _ = l.client.Close() }
+
+// Inspect gives what the host has that nodes need.
+func (l *Link) Inspect(ctx context.Context) (facts doctor.Facts, err error) {
+	err = l.ask(ctx, toInspect, question{}, nil, &facts)
+	return facts, err
+}
+
+// ask asks something, and waits for the result. When ctx ends, the helper is to come to an end with it, which is waited for: what it did until then counts. Hear, if it is set, gets what
+// is said on the way.
+func (l *Link) ask(ctx context.Context, about string, q question, hear func(*wire.Talk, *word) error, into any) error {
+	t, err := l.begin(ctx, about, q)
+	if err != nil {
+		return err
+	}
+	defer t.Close()
+	defer context.AfterFunc(ctx, t.Stop)()
+	return l.result(t, hear, into)
+}
+
+// begin begins a talk.
+func (l *Link) begin(ctx context.Context, about string, q question) (*wire.Talk, error) {
+	t, err := l.client.Talk(ctx, about)
+	if err != nil {
+		return nil, l.lost(err)
+	}
+	if err := t.Say(q); err != nil {
+		t.Close()
+		return nil, l.lost(err)
+	}
+	return t, nil
+}
+
+// result hears a talk to its end.
+func (l *Link) result(t *wire.Talk, hear func(*wire.Talk, *word) error, into any) error {
+	for {
+		var w word
+		if err := t.Hear(&w); err != nil {
+			return l.lost(err)
+		}
+		switch {
+		case w.Fault != nil:
+			return l.there(w.Fault.err())
+		case w.Result != nil:
+			if into == nil {
+				return nil
+			}
+			return json.Unmarshal(w.Result, into)
+		case hear == nil:
+			continue
+		}
+		if err := hear(t, &w); err != nil {
+			return err
+		}
+	}
+}
+
+// there says of a problem at which host it is, unless it says where it is.
+func (l *Link) there(err error) error {
+	for _, p := range problem.All(err) {
+		if p.Where == "" {
+			p.Where = "host " + l.name
+		}
+	}
+	return err
+}
+
+// lost explains an error of the connection.
+func (l *Link) lost(err error) error {
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	if why := l.client.Why(); why != nil {
+		return l.why(why)
+	}
+	return l.there(err)
+}
+
+// unlessLost gives an error, or why the connection has ended if that is what it comes from.
+func (l *Link) unlessLost(ctx context.Context, err error) error {
+	if err == nil || ctx.Err() != nil {
+		return err
+	}
+	if why := l.client.Why(); why != nil {
+		return l.why(why)
+	}
+	return err
+}
+
+// Host gives the host as a site with this key has it, which gets the values of secrets from here.
+func (l *Link) Host(key string, secrets apply.Secrets) apply.Host {
+	return &far{Link: l, at: place{Host: l.name, Key: key}, secrets: secrets}
+}

@@ -1,0 +1,185 @@
+// Package remote is a host at the other end of a connection: there, the same program runs as a helper, which does what this end asks.
+//
+// Serve is the helper: it gives what a Machine has to whoever is at the other end of a connection. Open is that other end: it gives a Link, whose Host is an apply.Host like that of this
+// machine, and nothing more. All deciding stays at this end; the helper knows no site but by its key, and has nothing that it keeps but what a host has on its disk. The lock of a
+// site is held by the helper, and it ends with the connection, as does all that the helper was asked to do.
+//
+// What goes to and fro is as it is in apply.Host: plain data as JSON, a step as plan.Encode has it. Each call is a talk of package wire, on a stream of its own; the ways into nodes are
+// those of wire.
+package remote
+
+import (
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"slices"
+	"time"
+
+	"orrery/internal/apply"
+	"orrery/internal/host"
+	"orrery/internal/journal"
+	"orrery/internal/observe"
+	"orrery/internal/problem"
+	"orrery/internal/site/spec"
+)
+
+// What talks are about: one for each method of apply.Host that is asked over there, and the first one of a session.
+const (
+	toGreet    = "greet"
+	toHold     = "hold"
+	toSweep    = "sweep"
+	toObserve  = "observe"
+	toNodes    = "nodes"
+	toProbe    = "probe"
+	toDo       = "do"
+	toSettle   = "settle"
+	toList     = "left"
+	toRecall   = "took"
+	toRead     = "releases"
+	toWrite    = "set releases"
+	toNote     = "journal"
+	toRecount  = "entries"
+	toShow     = "log"
+	toMeasure  = "usage"
+	toSample   = "sample"
+	toInspect  = "facts"
+	mostOfALog = 64 << 10 // in one message
+)
+
+// A place is which host of which site a call is about, and for the way into a node, which.
+type place struct {
+	Host string     `json:"host"`
+	Key  string     `json:"key"`
+	Node *spec.Node `json:"node,omitempty"`
+}
+
+// A question is the first message of a talk.
+type question struct {
+	place
+	By      *host.Holder      `json:"by,omitempty"`
+	Engines []string          `json:"engines,omitempty"`
+	Nodes   []observe.Node    `json:"nodes,omitempty"`
+	Wants   []apply.Want      `json:"wants,omitempty"`
+	Step    json.RawMessage   `json:"step,omitempty"`
+	Done    []json.RawMessage `json:"done,omitempty"`
+	Release *observe.Releases `json:"releases,omitempty"`
+	Log     string            `json:"log,omitempty"`
+	Before  *host.Sample      `json:"before,omitempty"`
+	Now     *host.Sample      `json:"now,omitempty"`
+	Version string            `json:"version,omitempty"`
+}
+
+// A word is a message of the helper: something on the way, or the result, or why there is none.
+type word struct {
+	Detail string          `json:"detail,omitempty"` // of a step
+	Want   *want           `json:"want,omitempty"`
+	Bytes  []byte          `json:"bytes,omitempty"`
+	Result json.RawMessage `json:"result,omitempty"`
+	Fault  *fault          `json:"fault,omitempty"`
+}
+
+// A want is the question of the helper for what a step refers to and has not with it: the value of a secret, or a file that has some in it.
+type want struct {
+	Secret string           `json:"secret,omitempty"`
+	Text   *spec.SecretText `json:"text,omitempty"`
+}
+
+// A given is the answer to it, with all values that are not to be shown.
+type given struct {
+	Value []byte            `json:"value,omitempty"`
+	Known map[string]string `json:"known,omitempty"`
+	Fault *fault            `json:"fault,omitempty"`
+}
+
+// Greeting is what a helper says of itself and of its machine.
+type Greeting struct {
+	Version  string    `json:"version"`
+	Machine  string    `json:"machine"` // the same for any two names of one machine, and no two machines
+	Hostname string    `json:"hostname"`
+	Time     time.Time `json:"time"`
+}
+
+// recount is what a journal has.
+type recount struct {
+	All     []journal.Entry `json:"all"`
+	Damaged []int           `json:"damaged,omitempty"`
+}
+
+// A fault is an error on its way.
+type fault struct {
+	Problems []trouble `json:"problems,omitempty"`
+	Run      *mishap   `json:"run,omitempty"`
+	Gone     bool      `json:"gone,omitempty"` // fs.ErrNotExist
+}
+
+type trouble struct {
+	Kind  problem.Kind `json:"kind"`
+	What  string       `json:"what"`
+	Where string       `json:"where,omitempty"`
+	Cure  string       `json:"cure,omitempty"`
+	Cause string       `json:"cause,omitempty"`
+}
+
+// A mishap is a command that has not succeeded.
+type mishap struct {
+	Place   string   `json:"place"`
+	Command []string `json:"command"`
+	Status  int      `json:"status"`
+	Output  string   `json:"output,omitempty"`
+	Cause   string   `json:"cause,omitempty"`
+}
+
+// faultOf takes an error apart.
+func faultOf(err error) *fault {
+	if err == nil {
+		return nil
+	}
+	f := &fault{Gone: errors.Is(err, fs.ErrNotExist)}
+	var run *host.RunError
+	var p *problem.Problem
+	if errors.As(err, &run) && !errors.As(err, &p) {
+		f.Run = &mishap{run.Place, run.Command, run.Status, run.Output, text(run.Err)}
+		return f
+	}
+	for _, p := range problem.All(err) {
+		f.Problems = append(f.Problems, trouble{p.Kind, p.What, p.Where, p.Cure, text(p.Err)})
+	}
+	return f
+}
+
+func text(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+// err puts it together again.
+func (f *fault) err() error {
+	switch {
+	case f == nil:
+		return nil
+	case f.Gone:
+		return fs.ErrNotExist
+	case f.Run != nil:
+		return &host.RunError{Place: f.Run.Place, Command: slices.Clone(f.Run.Command), Status: f.Run.Status, Output: f.Run.Output, Err: errors.New(f.Run.Cause)}
+	}
+	var all problem.List
+	for _, t := range f.Problems {
+		p := problem.New(t.Kind, "%s", t.What).At(t.Where)
+		if t.Cause != "" {
+			p = p.Because(errors.New(t.Cause))
+		}
+		if t.Cure != "" {
+			p = p.Try("%s", t.Cure)
+		}
+		all = append(all, p)
+	}
+	if len(all) == 1 {
+		return all[0]
+	}
+	if len(all) == 0 {
+		return problem.New(problem.Failed, "it failed, and does not say why")
+	}
+	return all
+}

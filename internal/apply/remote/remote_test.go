@@ -1,0 +1,452 @@
+package remote_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"orrery/internal/apply"
+	"orrery/internal/apply/local/memory"
+	"orrery/internal/apply/remote"
+	"orrery/internal/engine"
+	"orrery/internal/host"
+	"orrery/internal/host/doctor"
+	"orrery/internal/journal"
+	"orrery/internal/observe"
+	"orrery/internal/plan"
+	"orrery/internal/problem"
+	"orrery/internal/secret"
+	"orrery/internal/site"
+	"orrery/internal/site/sitefile"
+	"orrery/internal/site/spec"
+	"orrery/test/need"
+)
+
+// limit is how long something may take, on a busy machine, that takes no time.
+const limit = time.Minute
+
+func TestMain(m *testing.M) { os.Exit(need.InMemory(m)) }
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A machine is one in memory, of which a helper gives the hosts.
+type machine struct {
+	dir     string
+	mutex   sync.Mutex
+	hosts   map[string]*memory.Host
+	secrets apply.Secrets // that the last host got
+}
+
+func (m *machine) of(key string) *memory.Host {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	if m.hosts[key] == nil {
+		m.hosts[key] = memory.New(m.dir, key, "sv2", 8, 1<<34)
+	}
+	return m.hosts[key]
+}
+
+func (m *machine) Host(_, key string, secrets apply.Secrets) apply.Host {
+	m.secrets = secrets
+	return m.of(key).Worker
+}
+
+func (m *machine) Inspect() doctor.Facts { return doctor.Facts{{Name: "lxc", OK: true}} }
+
+// A pair is a host in memory, and the same behind a helper.
+type pair struct {
+	*testing.T
+	machine *machine
+	dirs    host.Dirs
+	link    *remote.Link
+	far     apply.Host
+	near    *memory.Host
+	ended   chan error // how the helper ended that was begun last
+	line    net.Conn   // its end of the connection
+}
+
+// keys are the secrets of the steering side.
+type keys struct{ *secret.Keyring }
+
+func (keys) Text(_ context.Context, t spec.SecretText) ([]byte, error) {
+	return []byte("rendered " + t.Path), nil
+}
+
+func newPair(t *testing.T) *pair {
+	t.Helper()
+	need.SameIDs(t)
+	p := &pair{T: t, machine: &machine{dir: t.TempDir(), hosts: map[string]*memory.Host{}}}
+	p.dirs = host.Dirs{State: p.machine.dir + "/state", Run: p.machine.dir + "/run"}
+	t.Cleanup(func() { _ = unix.Unmount(p.dirs.Run, unix.MNT_DETACH) }) // as root, a file system in memory may be there for secrets
+	p.near = p.machine.of("s")
+	p.link = p.open("1")
+	p.far = p.link.Host("s", p.keyring())
+	return p
+}
+
+func (p *pair) keyring() keys {
+	p.Helper()
+	path := filepath.Join(p.TempDir(), "password")
+	must(p, os.WriteFile(path, []byte("hunter22"), 0o600))
+	return keys{secret.NewKeyring(&site.Site{Name: "s", Secrets: []site.Secret{{Name: "password", File: path}}}, p.dirs)}
+}
+
+// open connects to a helper of the machine.
+func (p *pair) open(version string) *remote.Link {
+	p.Helper()
+	l, err := p.try(version)
+	must(p, err)
+	p.Cleanup(l.Close)
+	return l
+}
+
+func (p *pair) try(version string) (*remote.Link, error) {
+	p.Helper()
+	return p.connect(p.machine, version)
+}
+
+// to connects to a helper of another machine.
+func (p *pair) to(m remote.Machine, version string) *remote.Link {
+	p.Helper()
+	l, err := p.connect(m, version)
+	must(p, err)
+	p.Cleanup(l.Close)
+	return l
+}
+
+func (p *pair) connect(m remote.Machine, version string) (*remote.Link, error) {
+	p.Helper()
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	must(p, err)
+	var ends [2]net.Conn
+	for i, fd := range fds {
+		f := os.NewFile(uintptr(fd), "end")
+		ends[i], err = net.FileConn(f)
+		must(p, err)
+		f.Close()
+	}
+	p.line, p.ended = ends[1], make(chan error, 1)
+	ended := p.ended
+	go func() {
+		ended <- remote.Serve(context.Background(), ends[1], m, remote.Greeting{Version: "1", Hostname: "far", Machine: "m1"})
+	}()
+	ctx, cancel := context.WithTimeout(p.Context(), limit)
+	defer cancel()
+	return remote.Open(ctx, "sv2", ends[0], version, func(cause error) error {
+		return problem.New(problem.Failed, "host sv2: the connection has ended").Because(cause)
+	})
+}
+
+// TestGreeting: both ends know whom they speak to.
+func TestGreeting(t *testing.T) {
+	p := newPair(t)
+	if l := p.link; l.Hostname != "far" || l.Machine != "m1" || l.Took <= 0 || l.Skew.Abs() > l.Took {
+		t.Errorf("the greeting is %+v", l)
+	}
+	if _, err := p.try("2"); !problem.Is(err, problem.Unable) || !strings.Contains(err.Error(), "host sv2: the helper there is of version 1, and this program of 2") {
+		t.Errorf("a helper of another version: %v", err)
+	}
+	if facts, err := p.link.Inspect(t.Context()); err != nil || len(facts) != 1 || facts[0].Name != "lxc" {
+		t.Errorf("%v, %v", facts, err)
+	}
+}
+
+const siteFile = `
+[site]
+name = "s"
+[host.sv2]
+address = "ops@10.8.1.2"
+[network.lan]
+subnet = "10.99.1.0/24"
+[image.debian]
+suite = "bookworm"
+[node."web{1..3}"]
+id = 21
+roles = ["web"]
+`
+
+// load gives the site with nodes of the engine in memory.
+func (p *pair) load() *site.Site {
+	p.Helper()
+	dir := p.TempDir()
+	must(p, os.WriteFile(filepath.Join(dir, "site.toml"), []byte(siteFile), 0o644))
+	must(p, os.MkdirAll(filepath.Join(dir, "roles/web"), 0o755))
+	must(p, os.WriteFile(filepath.Join(dir, "roles/web/role.toml"), []byte("[[health]]\ncommand = [\"ask\"]\n"), 0o644))
+	s, err := sitefile.Load(dir)
+	must(p, err)
+	for i := range s.Nodes {
+		s.Nodes[i].Engine = "fake"
+	}
+	return s
+}
+
+// up brings the site up by way of the helper, and says how many steps that took.
+func (p *pair) up(s *site.Site) int {
+	p.Helper()
+	packer := &plan.Packer{Site: s}
+	seen, err := p.far.Observe(p.Context(), []string{"fake"})
+	must(p, err)
+	steps, err := plan.Up(s, []observe.Host{seen}, plan.Goal{})
+	must(p, err)
+	var details []string
+	for _, step := range steps.Steps {
+		whole, err := packer.Pack(step, func() (*site.Site, error) { return s, nil })
+		must(p, err)
+		if err := p.far.Do(p.Context(), whole, func(text string) { details = append(details, text) }); err != nil {
+			p.Fatalf("%v: %v", step, err)
+		}
+	}
+	must(p, p.far.Settle(p.Context(), steps.Steps))
+	return len(steps.Steps)
+}
+
+// TestSteps: a site comes up by way of a helper, what is seen there is the same from both ends, and a second plan is empty.
+func TestSteps(t *testing.T) {
+	p := newPair(t)
+	s := p.load()
+	letGo, err := p.far.Hold(t.Context(), host.Holder{Who: "ada"})
+	must(t, err)
+	defer letGo()
+	must(t, p.far.Sweep(t.Context()))
+	if n := p.up(s); n < 10 {
+		t.Errorf("%d steps", n)
+	}
+	if n := p.up(s); n != 0 {
+		t.Errorf("a second plan has %d steps", n)
+	}
+	far, err := p.far.Observe(t.Context(), []string{"fake"})
+	must(t, err)
+	near, err := p.near.Worker.Observe(t.Context(), []string{"fake"})
+	must(t, err)
+	same(t, far, near)
+	nodes, err := p.far.Nodes(t.Context())
+	must(t, err)
+	if len(nodes) != 3 || nodes[0].State != observe.Running {
+		t.Fatalf("the nodes are %+v", nodes)
+	}
+	nodes[0].Drift = []observe.Drift{{Kind: "old"}}
+	wanted := append([]observe.Node(nil), nodes...)
+	must(t, p.far.Probe(t.Context(), nodes, make([]apply.Want, len(nodes))))
+	must(t, p.near.Worker.Probe(t.Context(), wanted, make([]apply.Want, len(nodes))))
+	same(t, nodes, wanted)
+	if u := p.far.Usage(t.Context(), &nodes[0], p.far.Sample(&nodes[0].Node), p.far.Sample(&nodes[0].Node)); u == nil {
+		t.Error("nothing is known of what a node uses")
+	}
+}
+
+// same compares what JSON has of two values, which is all that travels, and that it is all.
+func same[T any](t *testing.T, far, near T) {
+	t.Helper()
+	a, err := json.Marshal(far)
+	must(t, err)
+	b, err := json.Marshal(near)
+	must(t, err)
+	var back T
+	must(t, json.Unmarshal(b, &back))
+	if string(a) != string(b) || !reflect.DeepEqual(far, back) {
+		t.Errorf("from the far end it is\n%s\nand from the near one\n%s", a, b)
+	}
+}
+
+// TestLock: the helper holds the lock, and who asks for it is told who has it. It goes when the connection does.
+func TestLock(t *testing.T) {
+	p := newPair(t)
+	letGo, err := p.far.Hold(t.Context(), host.Holder{Who: "ada", Command: "orrery up"})
+	must(t, err)
+	other := p.open("1")
+	grace := other.Host("s", p.keyring())
+	if _, err := grace.Hold(t.Context(), host.Holder{Who: "grace"}); !problem.Is(err, problem.Locked) || !strings.Contains(err.Error(), "ada at ") {
+		t.Errorf("it is held: %v", err)
+	}
+	letGo()
+	letGo, err = grace.Hold(t.Context(), host.Holder{Who: "grace"})
+	must(t, err)
+	other.Close()
+	must(t, <-p.ended)
+	letGo() // there is nobody any more
+	if letGo, err = p.far.Hold(t.Context(), host.Holder{Who: "ada"}); err != nil {
+		t.Fatal(err)
+	}
+	letGo()
+}
+
+// TestRecords: journal, releases and logs of a host are read and written by way of a helper.
+func TestRecords(t *testing.T) {
+	p := newPair(t)
+	j, err := p.far.Journal()
+	must(t, err)
+	for _, kind := range []string{"begin", "end"} {
+		must(t, j.Add(journal.Entry{Kind: kind, Run: "1"}))
+	}
+	must(t, j.Close())
+	all, damaged, err := p.far.Entries()
+	if err != nil || len(all) != 2 || all[1].Kind != "end" || len(damaged) > 0 {
+		t.Errorf("the journal has %v, %v, %v", all, damaged, err)
+	}
+	r := observe.Releases{Active: map[string]int{"web1": 700}}
+	must(t, p.far.WriteReleases(r))
+	back, err := p.far.ReadReleases()
+	must(t, err)
+	same(t, back, r)
+	if _, err := p.far.Log("web1"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a log that is not there: %v", err)
+	}
+	long := strings.Repeat("a line of a log\n", 20_000)
+	must(t, os.MkdirAll(p.dirs.Logs("s"), 0o755))
+	must(t, os.WriteFile(filepath.Join(p.dirs.Logs("s"), "web1.log"), []byte(long), 0o600))
+	must(t, os.WriteFile(filepath.Join(p.dirs.Logs("s"), "web2.log"), nil, 0o600))
+	for node, want := range map[string]string{"web1": long, "web2": ""} {
+		log, err := p.far.Log(node)
+		must(t, err)
+		text, err := io.ReadAll(log)
+		must(t, err)
+		must(t, log.Close())
+		if string(text) != want {
+			t.Errorf("the log of %s has %d bytes of %d", node, len(text), len(want))
+		}
+	}
+}
+
+// TestErrors: an error is the same at both ends: its kind, what it says, and where.
+func TestErrors(t *testing.T) {
+	p := newPair(t)
+	p.up(p.load())
+	nodes, err := p.far.Nodes(t.Context())
+	must(t, err)
+	other := nodes[0].Node
+	other.Engine = "kvm"
+	_, near := p.near.Worker.Runner(&other)
+	in, err := p.far.Runner(&other)
+	must(t, err)
+	far := in.Run(t.Context(), host.Command{Args: []string{"true"}})
+	if !problem.Is(far, problem.Unable) || !strings.Contains(far.Error(), near.Error()) {
+		t.Errorf("from the far end it is %v, and from the near one %v", far, near)
+	}
+	err = p.far.Do(t.Context(), &plan.Step{Kind: plan.StopNode, Node: &other}, func(string) {})
+	if !problem.Is(err, problem.Unable) || !strings.HasPrefix(err.Error(), "host sv2: ") {
+		t.Errorf("a step: %v", err)
+	}
+	p.near.Command = func(context.Context, engine.Ref, host.Command) error {
+		return &host.RunError{Place: "web1", Command: []string{"ask"}, Status: 3, Output: "no\n", Err: errors.New("exit status 3")}
+	}
+	in, err = p.far.Runner(&nodes[0].Node)
+	must(t, err)
+	var run *host.RunError
+	if err := in.Run(t.Context(), host.Command{Args: []string{"ask"}}); !errors.As(err, &run) || run.Status != 1 {
+		t.Errorf("a command: %v", err)
+	}
+	if _, err := p.far.Console(&nodes[0].Node); !problem.Is(err, problem.Unable) {
+		t.Errorf("a console: %v", err)
+	}
+}
+
+// A curious host wants secrets with each step, and says what it got.
+type curious struct {
+	apply.Host
+	secrets apply.Secrets
+}
+
+func (c curious) Do(ctx context.Context, s *plan.Step, say func(string)) error {
+	for range 2 {
+		v, err := c.secrets.Value(ctx, s.Subject)
+		if err != nil {
+			return err
+		}
+		say(v)
+	}
+	text, err := c.secrets.Text(ctx, spec.SecretText{Path: "/etc/x"})
+	if err != nil {
+		return err
+	}
+	say(string(text))
+	say(c.secrets.Redact("it is hunter22"))
+	return nil
+}
+
+type curiousMachine struct{ machine }
+
+func (m *curiousMachine) Host(_, key string, secrets apply.Secrets) apply.Host {
+	m.secrets = secrets
+	return curious{m.of(key).Worker, secrets}
+}
+
+// TestSecrets: the helper asks for a secret when a step refers to it, once, and knows what it must not show. Without a step, it gets none.
+func TestSecrets(t *testing.T) {
+	p := newPair(t)
+	m := &curiousMachine{machine{dir: p.machine.dir, hosts: map[string]*memory.Host{}}}
+	l := p.to(m, "1")
+	k := p.keyring()
+	asked := &counting{keys: k}
+	h := l.Host("s", asked)
+	var said []string
+	must(t, h.Do(t.Context(), &plan.Step{Kind: plan.ForgetNames, Subject: "password"}, func(text string) { said = append(said, text) }))
+	if got, want := strings.Join(said, ", "), "hunter22, hunter22, rendered /etc/x, it is <secret password>"; got != want || asked.times != 1 {
+		t.Errorf("asked %d times, the host got %s", asked.times, got)
+	}
+	err := h.Do(t.Context(), &plan.Step{Kind: plan.ForgetNames, Subject: "other"}, func(string) {})
+	if !problem.Is(err, problem.Mistake) || !strings.Contains(err.Error(), `secret "other" is not declared`) {
+		t.Errorf("one that is not declared: %v", err)
+	}
+	if _, err := m.secrets.Value(t.Context(), "other"); err == nil {
+		t.Error("nobody asked for a step, and a secret was given")
+	}
+}
+
+// counting counts how often a value is asked for.
+type counting struct {
+	keys
+	times int
+}
+
+func (c *counting) Value(ctx context.Context, name string) (string, error) {
+	if name == "password" {
+		c.times++
+	}
+	return c.keys.Value(ctx, name)
+}
+
+// TestStops: a step that is given up is waited for; one whose connection ends is ended over there.
+func TestStops(t *testing.T) {
+	p := newPair(t)
+	s := p.load()
+	p.up(s)
+	nodes, err := p.far.Nodes(t.Context())
+	must(t, err)
+	begun, ended := make(chan bool, 8), make(chan error, 8)
+	p.near.Command = func(ctx context.Context, _ engine.Ref, _ host.Command) error {
+		begun <- true
+		<-ctx.Done()
+		ended <- context.Cause(ctx)
+		return context.Cause(ctx)
+	}
+	in, err := p.far.Runner(&nodes[0].Node)
+	must(t, err)
+	went := make(chan error, 1)
+	go func() { went <- in.Run(context.Background(), host.Command{Args: []string{"wait"}}) }()
+	<-begun
+	must(t, p.line.Close())
+	<-ended
+	if err := <-went; !problem.Is(err, problem.Failed) || !strings.Contains(err.Error(), "host sv2: the connection has ended") {
+		t.Errorf("the command ended with %v", err)
+	}
+	if err := p.far.Sweep(t.Context()); !problem.Is(err, problem.Failed) || !strings.Contains(err.Error(), "host sv2: the connection has ended") {
+		t.Errorf("what comes then: %v", err)
+	}
+}
