@@ -50,6 +50,7 @@ func TestComplete(t *testing.T) {
 		"shell":                  "portal !group=system !role=db",
 		"shell portal":           "!portal",
 		"console":                "portal !group=system",
+		"screen":                 "portal !group=system",
 		"cp":                     "portal:",
 		"forward":                "portal: db: !portal",
 		"logs portal":            "receptor.service !portal",

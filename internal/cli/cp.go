@@ -23,7 +23,7 @@ func (a *app) cpVerb() *cobra.Command {
 SELECTOR:PATH copies to each of several nodes, or from each of them into a directory NODE below the destination. The exit status is 100 + the number of nodes that failed (at most 200).`,
 		Example: "  orrery cp portal:/var/log/dpkg.log .\n  orrery cp table.csv db:/tmp/\n  orrery cp role=receptor:/var/log/daemon.log logs",
 		Args:    cobra.MinimumNArgs(2),
-		RunE: a.asRoot(a.onSite(func(ctx context.Context, s *site.Site, args []string) error {
+		RunE: a.onHosts(func(ctx context.Context, s *site.Site, args []string) error {
 			last := len(args) - 1
 			c, err := nodes.NewCopying(ctx, &a.Session, s, args[:last], args[last])
 			if err != nil {
@@ -31,7 +31,7 @@ SELECTOR:PATH copies to each of several nodes, or from each of them into a direc
 			}
 			c.Parallel, c.Timeout = parallel, timeout
 			return a.copy(ctx, c)
-		})),
+		}),
 	}
 	f := c.Flags()
 	f.IntVar(&parallel, "parallel", 4, "how many nodes at once, at most")

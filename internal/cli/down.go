@@ -34,6 +34,7 @@ With --name you need no site directory: the host knows what belongs to the site.
 			})(c, args)
 		},
 	}
+	a.withoutFlag(c)
 	a.productionFlag(c)
 	c.Flags().StringVar(&name, "name", "", "the `site` of that name, wherever its directory is")
 	c.Flags().BoolVar(&volumes, "volumes", false, "also delete persistent data for good (always asks)")

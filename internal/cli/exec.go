@@ -33,10 +33,10 @@ and "error" says why) and the first MiB of its output.`,
 			}
 			a.passOn(raw)
 			o.Command, o.Stdin, o.Fixed = args[dash:], a.in, c.Flags().Changed("parallel")
-			return a.asRoot(a.onSite(func(ctx context.Context, s *site.Site, selectors []string) error {
+			return a.onHosts(func(ctx context.Context, s *site.Site, selectors []string) error {
 				endings, err := nodes.Exec(ctx, &a.Session, s, selectors, o, func(of []*site.Node) nodes.Speech { return a.speech(of, grouped) })
 				return a.tally(endings, err)
-			}))(c, args[:dash])
+			})(c, args[:dash])
 		},
 	}
 	f := c.Flags()
@@ -46,6 +46,7 @@ and "error" says why) and the first MiB of its output.`,
 	f.DurationVar(&o.Timeout, "timeout", 0, "stop the command on a node after this time (default: never)")
 	f.BoolVar(&grouped, "group", false, "print the output of each node together when it has finished (at most 1 MiB of each)")
 	a.releaseFlag(c)
+	a.withoutFlag(c)
 	return withJSON(c, "print a list in JSON")
 }
 

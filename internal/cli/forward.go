@@ -19,7 +19,7 @@ func (a *app) forwardVerb() *cobra.Command {
 		Long:    `Forwards a port on this host's loopback to a TCP port of a node until you press Ctrl-C, so that a browser on this host, or one behind "ssh -L", can reach the node. Connections are made inside the node: to its loopback or, if nothing listens there, to its address. After a switch, new connections go to the release that is then live.`,
 		Example: "  orrery forward portal:80 --listen 127.0.0.1:8080",
 		Args:    cobra.ExactArgs(1),
-		RunE: a.asRoot(a.onSite(func(ctx context.Context, s *site.Site, args []string) error {
+		RunE: a.onHosts(func(ctx context.Context, s *site.Site, args []string) error {
 			w, err := nodes.WayTo(&a.Session, s, args[0])
 			if err != nil {
 				return err
@@ -34,7 +34,7 @@ func (a *app) forwardVerb() *cobra.Command {
 			fmt.Fprintf(a.out, "http://%s/ -> %s\n", l.Addr(), args[0])
 			nodes.Relay(ctx, l, w.Dial, a.complainer())
 			return nil
-		})),
+		}),
 	}
 	c.Flags().StringVar(&listen, "listen", "", "loopback `ADDRESS:PORT` (default: 127.0.0.1 and the node's port; port 0: any that is free)")
 	a.releaseFlag(c)

@@ -31,6 +31,7 @@ The exit status is 0 if there is nothing to do and 10 if there is.`,
 	c.Flags().BoolVar(&o.Volumes, "volumes", false, "with --down: also delete persistent data")
 	c.MarkFlagsMutuallyExclusive("probe", "down")
 	batchFlag(c, &o.Batch)
+	a.withoutFlag(c)
 	return withJSON(c, "print JSON")
 }
 

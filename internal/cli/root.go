@@ -19,10 +19,12 @@ import (
 
 	"orrery/internal/cli/bounded"
 	"orrery/internal/cli/completion"
+	"orrery/internal/cli/man"
 	"orrery/internal/cli/reply"
 	"orrery/internal/cli/screen"
 	"orrery/internal/cli/trace"
 	"orrery/internal/control"
+	"orrery/internal/control/hosts"
 	"orrery/internal/control/members"
 	"orrery/internal/control/register"
 	"orrery/internal/host"
@@ -39,7 +41,7 @@ type app struct {
 
 // newApp gives a call of the program by a command line.
 func newApp(in io.Reader, out, errs io.Writer, args []string) *app {
-	a := &app{Session: control.Session{Register: register.Register{Dirs: host.DefaultDirs()}, Release: control.Live}, in: in, out: out, err: errs}
+	a := &app{Session: control.Session{Register: register.Register{Dirs: host.DefaultDirs()}, Release: control.Live, Version: Version, Links: &hosts.Links{}}, in: in, out: out, err: errs}
 	a.Asker, a.Watcher = &asker{a}, &watcher{a}
 	a.said(args)
 	return a
@@ -67,6 +69,7 @@ func Run(args []string, in io.Reader, out, errs io.Writer) int {
 		out = r
 	}
 	a := newApp(in, out, errs, args)
+	defer a.Links.Close()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if len(args) > 1 && args[0] == asMember {
@@ -154,8 +157,8 @@ Start with "orrery init", or with one of the examples.`,
 	add("life", append(a.stateVerbs(), a.planVerb(), a.upVerb(), a.downVerb(), a.resumeVerb(), a.backupVerb(), a.restoreVerb(), a.thawVerb())...)
 	add("releases", a.stageVerb(), a.switchVerb(), a.confirmVerb(), a.rollbackVerb(), a.releaseVerb(), a.twinVerb(), a.ciVerb(), a.trialVerb())
 	add("nodes", a.snapshotVerb(), a.volumeVerb())
-	add("nodes", a.statusVerb(), a.shellVerb(), a.consoleVerb(), a.execVerb(), a.cpVerb(), a.forwardVerb(), a.logsVerb(), a.journalVerb())
-	add("host", a.labVerb(), a.imageVerb(), a.mirrorVerb(), a.doctorVerb(), a.lsVerb(), a.versionVerb(), a.manVerb(root), a.speadVerb(), a.hookVerb())
+	add("nodes", a.statusVerb(), a.shellVerb(), a.consoleVerb(), a.screenVerb(), a.execVerb(), a.cpVerb(), a.forwardVerb(), a.logsVerb(), a.journalVerb())
+	add("host", a.hostVerb(), a.helperVerb(), a.labVerb(), a.imageVerb(), a.mirrorVerb(), a.doctorVerb(), a.lsVerb(), a.versionVerb(), man.Verb(root, Version), a.speadVerb(), a.hookVerb())
 	completion.Add(root, &a.Session)
 	return root
 }

@@ -19,7 +19,7 @@ func (a *app) shellVerb() *cobra.Command {
 		Use:   "shell NODE [-- COMMAND...]",
 		Short: "Open a terminal in a node, or run one command there",
 		Args:  cobra.MinimumNArgs(1),
-		RunE: a.asRoot(a.onSite(func(ctx context.Context, s *site.Site, args []string) error {
+		RunE: a.onHosts(func(ctx context.Context, s *site.Site, args []string) error {
 			if _, err := control.Declared(s, args[0]); err != nil {
 				return err
 			}
@@ -40,7 +40,7 @@ func (a *app) shellVerb() *cobra.Command {
 				return problem.Status(run.Status) // the command has said itself what was wrong
 			}
 			return err
-		})),
+		}),
 	}
 	c.Flags().StringVarP(&user, "user", "u", "", "run as this `user` in the node")
 	a.releaseFlag(c)

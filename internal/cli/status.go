@@ -16,6 +16,7 @@ import (
 	"orrery/internal/cli/screen"
 	"orrery/internal/cli/table"
 	"orrery/internal/control"
+	"orrery/internal/control/status"
 	"orrery/internal/host"
 	"orrery/internal/problem"
 	"orrery/internal/site"
@@ -42,6 +43,7 @@ The exit status is 11 if a node is not as declared.`,
 	c.Flags().BoolVarP(&how.watch, "watch", "w", false, "show it again every second")
 	c.Flags().BoolVar(&how.probe, "probe", false, "run the health checks now, and look for drift")
 	c.Flags().BoolVar(&how.usage, "usage", false, "show the processors, memory and disk that each node uses now, instead of addresses and roles")
+	a.withoutFlag(c)
 	return withJSON(c, "print JSON")
 }
 
@@ -72,6 +74,9 @@ func (a *app) survey(ctx context.Context, how *survey, width int) error {
 			return err
 		}
 	}
+	if r.Silent != nil {
+		a.Watcher.Tell(control.Event{Kind: control.Trouble, Site: s.Key(), Text: r.Silent.Error(), Err: r.Silent})
+	}
 	r.SickFirst()
 	if err = a.show(r.Nodes, how.usage, width); err == nil {
 		if !reply.Wanted(a.out) {
@@ -82,7 +87,7 @@ func (a *app) survey(ctx context.Context, how *survey, width int) error {
 	return cmp.Or(err, verdict(r.Nodes))
 }
 
-func (a *app) show(rows []control.NodeStatus, usage bool, width int) error {
+func (a *app) show(rows []status.Node, usage bool, width int) error {
 	if reply.Wanted(a.out) {
 		return reply.JSON(a.out, rows)
 	}
@@ -98,8 +103,8 @@ func (a *app) status(ctx context.Context, s *site.Site, selectors []string) erro
 	return a.show(r.Nodes, false, screen.Width(a.out))
 }
 
-func verdict(rows []control.NodeStatus) error {
-	if slices.ContainsFunc(rows, func(r control.NodeStatus) bool { return !r.Quarantine && !r.Good() }) {
+func verdict(rows []status.Node) error {
+	if slices.ContainsFunc(rows, func(r status.Node) bool { return !r.Quarantine && !r.Good() }) {
 		return problem.Status(problem.Unhealthy)
 	}
 	return nil

@@ -41,6 +41,7 @@ fails, its nodes are put back as they were, and no other begins.`,
 	c.Flags().BoolVar(&how.Probe, "probe", false, "look for drift in the running nodes, and repair it")
 	parallelFlag(c, &how.Parallel)
 	batchFlag(c, &how.Batch)
+	a.withoutFlag(c)
 	return c
 }
 
@@ -119,6 +120,7 @@ func (a *app) stateVerb(name, short, state string, set func(context.Context, *si
 		}),
 	}
 	a.productionFlag(c)
+	a.withoutFlag(c)
 	return c
 }
 

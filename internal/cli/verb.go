@@ -2,14 +2,13 @@ package cli
 
 import (
 	"context"
-	"errors"
-	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"orrery/internal/cli/reply"
 	"orrery/internal/cli/table"
+	"orrery/internal/cli/value"
 	"orrery/internal/control"
 	"orrery/internal/problem"
 	"orrery/internal/site"
@@ -37,6 +36,16 @@ func (a *app) asRoot(do run) run {
 		}
 		return do(c, args)
 	}
+}
+
+// onHosts is what a verb does with nodes of the site that is meant, which is for root only where some may be on this machine.
+func (a *app) onHosts(do func(ctx context.Context, s *site.Site, args []string) error) run {
+	return a.onSite(func(ctx context.Context, s *site.Site, args []string) error {
+		if err := a.AllowedOn(s); err != nil {
+			return err
+		}
+		return do(ctx, s, args)
+	})
 }
 
 // group gives a verb that has only others below it.
@@ -92,55 +101,13 @@ func parallelFlag(c *cobra.Command, parallel *int) {
 
 // batchFlag lets a verb be told how many nodes are disturbed at once.
 func batchFlag(c *cobra.Command, b *site.Batch) {
-	c.Flags().Var((*batchValue)(b), "batch", "disturb this many nodes at once, or this share of them (\"25%\"), and continue only when they are healthy\n(default: as groups say, else all at once)")
-}
-
-// A batchValue is what is said of batches on the command line.
-type batchValue site.Batch
-
-func (b *batchValue) Set(text string) error {
-	parsed, ok := site.ParseBatch(text)
-	if !ok {
-		return errors.New(`a number of nodes from 1, or a share from 1% to 100%`)
-	}
-	*b = batchValue(parsed)
-	return nil
-}
-
-func (b *batchValue) Type() string { return "NODES" }
-
-func (b *batchValue) String() string {
-	if *b == (batchValue{}) {
-		return ""
-	}
-	return site.Batch(*b).String()
+	c.Flags().Var((*value.Batch)(b), "batch", "disturb this many nodes at once, or this share of them (\"25%\"), and continue only when they are healthy\n(default: as groups say, else all at once)")
 }
 
 // releaseFlag lets a verb work with nodes of a release that is not live.
 func (a *app) releaseFlag(c *cobra.Command) {
-	c.Flags().Var((*releaseValue)(&a.Release), "release", "use the nodes of this release `number`, live or in quarantine (default: the live nodes)")
+	c.Flags().Var((*value.Release)(&a.Release), "release", "use the nodes of this release `number`, live or in quarantine (default: the live nodes)")
 }
-
-// A releaseValue is the value of --release. That it is not said has no number, and none is shown as the default.
-type releaseValue int
-
-func (r *releaseValue) Set(text string) error {
-	n, err := strconv.Atoi(text)
-	if err == nil && n < 0 {
-		err = problem.New(problem.Usage, "a release number cannot be negative")
-	}
-	*r = releaseValue(n)
-	return err
-}
-
-func (r *releaseValue) String() string {
-	if *r < 0 {
-		return ""
-	}
-	return strconv.Itoa(int(*r))
-}
-
-func (r *releaseValue) Type() string { return "int" }
 
 // minute says at which minute something was.
 func minute(t time.Time) string { return t.Local().Format("2006-01-02 15:04") }

@@ -16,30 +16,50 @@ import (
 
 // An Account is the entries of something in a site's journal.
 type Account struct {
-	apply.Journal
-	run   string // by which the entries know one another
+	books map[string]apply.Journal // by host
+	run   string                   // by which the entries know one another
 	began time.Time
 }
 
-// begin notes in a site's journal on its host that something begins.
-func begin(h *apply.Steered, command string) (*Account, error) {
-	record, err := h.Journal()
-	if err != nil {
+// all adds an entry to the journal of each host.
+func (r *Account) all(e journal.Entry) error {
+	var err error
+	for _, j := range r.books {
+		err = errors.Join(err, j.Add(e))
+	}
+	return err
+}
+
+// close closes the journals.
+func (r *Account) close() {
+	for _, j := range r.books {
+		_ = j.Close() // every entry has been written by then
+	}
+}
+
+// begin notes in a site's journals on its hosts that something begins.
+func begin(f *apply.Fleet, command string) (*Account, error) {
+	r := &Account{books: map[string]apply.Journal{}, began: time.Now()}
+	r.run = fmt.Sprintf("%x", r.began.UnixNano())
+	for _, h := range f.All {
+		j, err := h.Journal()
+		if err != nil {
+			r.close()
+			return nil, err
+		}
+		r.books[h.Name] = j
+	}
+	if err := r.all(journal.Entry{Time: r.began, Run: r.run, Kind: "begin", Who: Who(), Command: command}); err != nil {
+		r.close()
 		return nil, err
 	}
-	began := time.Now()
-	run := fmt.Sprintf("%x", began.UnixNano())
-	if err := record.Add(journal.Entry{Time: began, Run: run, Kind: "begin", Who: Who(), Command: command}); err != nil {
-		record.Close() //nolint:errcheck // the error to tell is that before
-		return nil, err
-	}
-	return &Account{record, run, began}, nil
+	return r, nil
 }
 
 // end notes how it ended.
 func (r *Account) end(result string) error {
-	defer r.Close() //nolint:errcheck // every entry has been written by then
-	return r.Add(journal.Entry{Time: time.Now(), Run: r.run, Kind: "end", Result: result, Seconds: time.Since(r.began).Seconds()})
+	defer r.close()
+	return r.all(journal.Entry{Time: time.Now(), Run: r.run, Kind: "end", Result: result, Seconds: time.Since(r.began).Seconds()})
 }
 
 // outcome gives how something ended that may have failed.
@@ -73,7 +93,7 @@ func (c *Session) noted(s *site.Site, command string, do func() string) error {
 	if err != nil {
 		return err
 	}
-	record, err := begin(h, command)
+	record, err := begin(apply.Alone(h), command)
 	if err != nil {
 		return err
 	}
@@ -82,7 +102,7 @@ func (c *Session) noted(s *site.Site, command string, do func() string) error {
 
 // journalled notes in the journal that something is done, and how it ended.
 func (c *Session) journalled(h *apply.Steered, do func(*Account) error) error {
-	record, err := begin(h, c.Command)
+	record, err := begin(apply.Alone(h), c.Command)
 	if err != nil {
 		return err
 	}
@@ -90,12 +110,12 @@ func (c *Session) journalled(h *apply.Steered, do func(*Account) error) error {
 	return errors.Join(err, record.end(outcome(err, h.Redact)))
 }
 
-// carryOut carries out a plan on one host, shows it, and notes every step as an entry of this kind.
-func (r *Account) carryOut(ctx context.Context, show Watcher, h *apply.Steered, kind string, p *plan.Plan, parallel int) *apply.Result {
-	watch := show.Steps(p, h.Took)
+// carryOut carries out a plan, shows it, and notes every step as an entry of this kind on its host.
+func (r *Account) carryOut(ctx context.Context, show Watcher, f *apply.Fleet, kind string, p *plan.Plan, parallel int) *apply.Result {
+	watch := show.Steps(p, f.Took)
 	defer watch.Close()
-	noted := &recorded{StepWatcher: watch, Account: r, kind: kind, redact: h.Redact, began: map[int]time.Time{}}
-	return apply.Run(ctx, p, map[string]apply.Worker{h.Name: h}, noted, parallel)
+	noted := &recorded{StepWatcher: watch, Account: r, kind: kind, redact: f.Redact, began: map[int]time.Time{}}
+	return apply.Run(ctx, p, f.Workers(), noted, parallel)
 }
 
 // CarryOut does steps within something that is locked, and gives what went wrong with them.
@@ -107,7 +127,7 @@ func (c *Session) CarryOut(ctx context.Context, record *Account, h *apply.Steere
 		s.N, s.Host = n, h.Name
 	}
 	p := &plan.Plan{Site: h.Site.Name, Steps: steps}
-	result := record.carryOut(ctx, c.Watcher, h, "step", p, DefaultParallel())
+	result := record.carryOut(ctx, c.Watcher, apply.Alone(h), "step", p, DefaultParallel())
 	var err error
 	for _, f := range result.Failed {
 		err = errors.Join(err, fmt.Errorf("%s: %s: %w", f.Step.Title(), f.Step.Kind, f.Err))
@@ -146,8 +166,10 @@ func (r *recorded) End(s *plan.Step, err error) {
 	began := r.began[s.N]
 	r.mu.Unlock()
 	// A journal that cannot be written does not stop a run half way; the end of the run says so.
-	_ = r.Add(journal.Entry{
-		Time: time.Now(), Run: r.run, Kind: r.kind, Step: s.String(), Result: result, Seconds: time.Since(began).Seconds(),
-	})
+	if j, ok := r.books[s.Host]; ok {
+		_ = j.Add(journal.Entry{
+			Time: time.Now(), Run: r.run, Kind: r.kind, Step: s.String(), Result: result, Seconds: time.Since(began).Seconds(),
+		})
+	}
 	r.StepWatcher.End(s, err)
 }

@@ -11,6 +11,7 @@ import (
 
 	"filippo.io/age"
 
+	"orrery/internal/apply"
 	"orrery/internal/backup"
 	"orrery/internal/control"
 	"orrery/internal/control/backups"
@@ -449,7 +450,7 @@ func TestBackupWaits(t *testing.T) {
 	d, _ := keptDesk(t)
 	h, err := d.Here(d.site())
 	d.must(err)
-	letGo, err := d.Hold(t.Context(), d.site(), h)
+	letGo, err := d.Hold(t.Context(), d.site(), apply.Alone(h))
 	d.must(err)
 	done := make(chan error)
 	go func() {

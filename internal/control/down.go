@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"orrery/internal/apply"
+	"orrery/internal/control/hosts"
 	"orrery/internal/observe"
 	"orrery/internal/phrase"
 	"orrery/internal/plan"
@@ -15,11 +16,11 @@ import (
 // Down ends the nodes that selectors mean or, without, all that there is of a site but volumes, and these too if that is said. The
 // result is nil if there was nothing to do.
 func (c *Session) Down(ctx context.Context, s *site.Site, selectors []string, volumes bool) (*apply.Result, error) {
-	h, chosen, err := c.Chosen(s, selectors)
+	f, chosen, err := c.ChosenHosts(ctx, s, selectors)
 	if err != nil {
 		return nil, err
 	}
-	return c.down(ctx, s, h, chosen, volumes)
+	return c.down(ctx, s, f, chosen, volumes)
 }
 
 // DownNamed takes down a site of which no directory need be there any more: what is on the host tells what there is of it.
@@ -35,12 +36,12 @@ func (c *Session) DownNamed(ctx context.Context, name string, volumes bool) (*ap
 	if err != nil {
 		return nil, err
 	}
-	return c.atWork().down(ctx, s, h, nil, volumes)
+	return c.atWork().down(ctx, s, apply.Alone(h), nil, volumes)
 }
 
 // down ends nodes; those that are chosen or, if that is nil, all that there is of a site.
-func (c *Session) down(ctx context.Context, s *site.Site, h *apply.Steered, chosen map[string]bool, volumes bool) (*apply.Result, error) {
-	j := &Job{Session: c, Site: s, Host: h,
+func (c *Session) down(ctx context.Context, s *site.Site, f *apply.Fleet, chosen map[string]bool, volumes bool) (*apply.Result, error) {
+	j := &Job{Session: c, Site: s, Hosts: f,
 		Plan: func(hosts []observe.Host) (*plan.Plan, error) {
 			return plan.Down(s, hosts, plan.Goal{Nodes: chosen, Volumes: volumes}), nil
 		},
@@ -50,7 +51,16 @@ func (c *Session) down(ctx context.Context, s *site.Site, h *apply.Steered, chos
 	if err != nil || chosen != nil {
 		return result, err
 	}
-	if err := c.forgetLive(s, h); err != nil {
+	if !hosts.Near(s) {
+		return result, nil
+	}
+	if hosts.Far(s) {
+		if len(f.Unknown) == 0 {
+			c.Unmark(s.Key())
+		}
+		return result, nil
+	}
+	if err := c.forgetLive(s, f.All[0]); err != nil {
 		return result, err
 	}
 	if err := volume.Unschedule(ctx, s.Key()); err != nil {
@@ -97,11 +107,11 @@ func (c *Session) Renew(ctx context.Context, s *site.Site, selectors []string) (
 type planner func(*site.Site, []observe.Host, plan.Goal) (*plan.Plan, error)
 
 func (c *Session) setState(ctx context.Context, s *site.Site, selectors []string, make planner, ask func(*plan.Plan) (bool, error)) (*apply.Result, error) {
-	h, chosen, err := c.Chosen(s, selectors)
+	f, chosen, err := c.ChosenHosts(ctx, s, selectors)
 	if err != nil {
 		return nil, err
 	}
-	j := &Job{Session: c, Site: s, Base: s, Host: h, Ask: ask, Plan: func(hosts []observe.Host) (*plan.Plan, error) {
+	j := &Job{Session: c, Site: s, Base: s, Hosts: f, Ask: ask, Plan: func(hosts []observe.Host) (*plan.Plan, error) {
 		return make(s, hosts, plan.Goal{Nodes: chosen})
 	}}
 	return j.Run(ctx)

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"orrery/internal/apply"
-	"orrery/internal/observe"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/selector"
@@ -19,12 +18,15 @@ func (c *Session) Here(s *site.Site) (*apply.Steered, error) {
 	return h, c.LoadLive(h)
 }
 
+// farVerbs are those for which a host may be another machine.
+const farVerbs = "plan, up, down, start, stop, restart, renew, status, exec, shell, cp, forward and host"
+
 // Bare gives this machine as the host of a site of which not much more than the key need be known.
 func (c *Session) Bare(s *site.Site) (*apply.Steered, error) {
 	for _, h := range s.Hosts {
 		if !h.Local() {
-			return nil, problem.New(problem.Unable, "host %s is at %s: this version works on one machine only", h.Name, h.Address).
-				At("site.toml").Try(`say address = "local", or leave the host out`)
+			return nil, problem.New(problem.Unable, "host %s is at %s, and this is not yet done on other hosts than this machine", h.Name, h.Address).
+				At("site.toml").Try("of the verbs, %s reach other hosts", farVerbs)
 		}
 	}
 	if len(s.Hosts) > 1 {
@@ -36,25 +38,6 @@ func (c *Session) Bare(s *site.Site) (*apply.Steered, error) {
 		name = s.Hosts[0].Name
 	}
 	return apply.Steer(name, s, c.Dirs, func(secrets apply.Secrets) apply.Host { return c.machine().Host(name, s.Key(), secrets) }), nil
-}
-
-// Seen gives the hosts of a site as they are.
-func (c *Session) Seen(ctx context.Context, h *apply.Steered) ([]observe.Host, error) {
-	if err := c.Allowed(); err != nil {
-		return nil, err
-	}
-	o, err := h.Observe(ctx)
-	return []observe.Host{o}, err
-}
-
-// Probe looks into the nodes that run, and notes with them what has drifted.
-func (c *Session) Probe(ctx context.Context, h *apply.Steered, hosts []observe.Host, chosen map[string]bool) error {
-	for i := range hosts {
-		if err := h.Probe(ctx, hosts[i].Nodes, chosen); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // Target gives the site that is meant, this machine as its host, and the names of the nodes that selectors mean (nil: all).
@@ -75,6 +58,16 @@ func (c *Session) Chosen(s *site.Site, selectors []string) (*apply.Steered, map[
 	}
 	h, err := c.Here(s)
 	return h, chosen, err
+}
+
+// ChosenHosts gives the hosts of a site, and the names of the nodes that selectors mean (nil: all).
+func (c *Session) ChosenHosts(ctx context.Context, s *site.Site, selectors []string) (*apply.Fleet, map[string]bool, error) {
+	chosen, err := Choose(s, selectors)
+	if err != nil {
+		return nil, nil, err
+	}
+	f, err := c.Hosts(ctx, s)
+	return f, chosen, err
 }
 
 // Choose gives the names of the nodes that selectors mean; nil means all.

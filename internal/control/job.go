@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"orrery/internal/apply"
+	"orrery/internal/control/hosts"
 	"orrery/internal/observe"
 	"orrery/internal/phrase"
 	"orrery/internal/plan"
@@ -15,11 +16,11 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// A Job is one change of a site on this host: observe, plan, ask, apply.
+// A Job is one change of a site on its hosts: observe, plan, ask, apply.
 type Job struct {
 	*Session
 	Site     *site.Site
-	Host     *apply.Steered
+	Hosts    *apply.Fleet
 	Plan     func([]observe.Host) (*plan.Plan, error)
 	Probe    func([]observe.Host) error               // looks for more than is on record; nil: nobody does
 	Ask      func(*plan.Plan) (asked bool, err error) // before anything is done, see Asker; nil: nothing to ask
@@ -39,15 +40,15 @@ func (j *Job) parallel() int {
 
 // Run does the job. It gives the result of the plan, or nil if there was nothing to do.
 func (j *Job) Run(ctx context.Context) (*apply.Result, error) {
-	if err := j.catchUp(ctx, j.Site, j.Host); err != nil {
+	if err := j.catchUpOn(ctx); err != nil {
 		return nil, err
 	}
-	letGo, err := j.Hold(ctx, j.Site, j.Host)
+	letGo, err := j.Hold(ctx, j.Site, j.Hosts)
 	if err != nil {
 		return nil, err
 	}
 	defer letGo()
-	if err := j.Host.Sweep(ctx); err != nil {
+	if err := j.Hosts.Sweep(ctx); err != nil {
 		return nil, err
 	}
 	j.tellCutShort(j.Site)
@@ -78,6 +79,22 @@ func (j *Job) Run(ctx context.Context) (*apply.Result, error) {
 	return j.apply(ctx, p)
 }
 
+// where names what the job is done on.
+func (j *Job) where() string {
+	if hosts.Far(j.Site) {
+		return "a host"
+	}
+	return "this host"
+}
+
+// catchUpOn does what was to happen by itself and did not, which only what is on this machine alone has.
+func (j *Job) catchUpOn(ctx context.Context) error {
+	if hosts.Far(j.Site) {
+		return nil
+	}
+	return j.catchUp(ctx, j.Site, j.Hosts.All[0])
+}
+
 // consent gets the caller's consent to a plan. If he was waited for, the host must still be as it was when the plan was made.
 func (j *Job) consent(ctx context.Context, p *plan.Plan, before string) error {
 	if j.Ask == nil {
@@ -91,7 +108,7 @@ func (j *Job) consent(ctx context.Context, p *plan.Plan, before string) error {
 }
 
 func (j *Job) look(ctx context.Context) (*plan.Plan, string, error) {
-	hosts, err := j.Seen(ctx, j.Host)
+	hosts, err := j.Seen(ctx, j.Hosts)
 	if err != nil {
 		return nil, "", err
 	}
@@ -107,31 +124,34 @@ func (j *Job) look(ctx context.Context) (*plan.Plan, string, error) {
 
 // unchanged stops the run if the host is not as it was when the plan was shown.
 func (j *Job) unchanged(ctx context.Context, before string) error {
-	hosts, err := j.Seen(ctx, j.Host)
+	hosts, err := j.Seen(ctx, j.Hosts)
 	if err != nil {
 		return err
 	}
 	if spec.Digest(hosts) != before {
-		return problem.New(problem.Surprise, "this host has changed since the plan was made; nothing was done").Try("run it again")
+		return problem.New(problem.Surprise, "%s has changed since the plan was made; nothing was done", j.where()).Try("run it again")
 	}
 	return nil
 }
 
 // apply carries out a plan, keeps the journal, and says what is left if not all of it could be done.
 func (j *Job) apply(ctx context.Context, p *plan.Plan) (*apply.Result, error) {
-	record, err := begin(j.Host, j.Command)
+	for _, h := range j.Hosts.All {
+		h.Homes = p.Homes
+	}
+	record, err := begin(j.Hosts, j.Command)
 	if err != nil {
 		return nil, err
 	}
-	result := record.carryOut(ctx, j.Watcher, j.Host, "step", p, j.parallel())
+	result := record.carryOut(ctx, j.Watcher, j.Hosts, "step", p, j.parallel())
 	err = j.finish(ctx, record, p, result)
-	return result, errors.Join(err, record.end(outcome(err, j.Host.Redact)))
+	return result, errors.Join(err, record.end(outcome(err, j.Hosts.Redact)))
 }
 
 // finish settles a run that succeeded, and takes back or explains one that did not.
 func (j *Job) finish(ctx context.Context, record *Account, p *plan.Plan, r *apply.Result) error {
 	if r.OK() {
-		return j.Host.Settle(ctx, r.Done)
+		return j.Hosts.Settle(ctx, r.Done)
 	}
 	if ctx.Err() != nil && !j.Undo {
 		return problem.New(problem.Interrupted, "interrupted: %d of %d steps are done; not done: %s", len(r.Done), len(p.Steps), subjects(r)).
@@ -157,9 +177,9 @@ func (j *Job) finish(ctx context.Context, record *Account, p *plan.Plan, r *appl
 // takeBack undoes what was done. It is not interrupted by Ctrl-C: half undone is worse than late.
 func (j *Job) takeBack(record *Account, p *plan.Plan, r *apply.Result) error {
 	back := plan.Undo(p, append(r.Done, failedSteps(r)...))
-	undone := record.carryOut(context.Background(), j.Watcher, j.Host, "undo", back, j.parallel())
+	undone := record.carryOut(context.Background(), j.Watcher, j.Hosts, "undo", back, j.parallel())
 	if undone.OK() {
-		if err := j.Host.Settle(context.Background(), nil); err != nil {
+		if err := j.Hosts.Settle(context.Background(), nil); err != nil {
 			j.trouble(j.Site.Key(), err) // the next run sweeps it away
 		}
 		return problem.New(problem.Undone, "failed; the %d steps that had been done were undone", len(r.Done)).
@@ -175,7 +195,7 @@ func (j *Job) takeBack(record *Account, p *plan.Plan, r *apply.Result) error {
 // putBack lets the nodes of a batch that failed be what they were. What of that fails is said: the run has failed already.
 func (j *Job) putBack(record *Account, p *plan.Plan, r *apply.Result) {
 	back, left := plan.PutBack(p, r.Done, failedSteps(r))
-	undone := record.carryOut(context.Background(), j.Watcher, j.Host, "undo", back, j.parallel())
+	undone := record.carryOut(context.Background(), j.Watcher, j.Hosts, "undo", back, j.parallel())
 	for _, f := range undone.Failed {
 		j.failed("put back: ", f)
 	}

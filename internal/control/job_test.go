@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"orrery/internal/apply"
 	"orrery/internal/control/register"
 	"orrery/internal/host"
 	"orrery/internal/journal"
@@ -24,7 +25,7 @@ func TestUndoInJournal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	j := &Job{Session: a, Site: s, Host: h, Undo: true, Parallel: 1}
+	j := &Job{Session: a, Site: s, Hosts: apply.Alone(h), Undo: true, Parallel: 1}
 	p := &plan.Plan{Site: s.Name, Steps: []*plan.Step{
 		{Kind: plan.CommitSwitch, Host: "local", Subject: "web", Releases: &observe.Releases{Active: map[string]int{"web": 701}}, WasReleases: &observe.Releases{}},
 		{N: 1, Kind: plan.StartNode, Host: "local", Subject: "web", Node: &spec.Node{Name: "web", Engine: "none"}, Needs: []int{0}},

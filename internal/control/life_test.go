@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"orrery/internal/apply"
 	"orrery/internal/control"
 	"orrery/internal/control/nodes"
 	"orrery/internal/journal"
@@ -190,7 +191,7 @@ func TestLocked(t *testing.T) {
 	s := d.site()
 	h, err := d.Here(s)
 	d.must(err)
-	letGo, err := d.Hold(t.Context(), s, h)
+	letGo, err := d.Hold(t.Context(), s, apply.Alone(h))
 	d.must(err)
 	_, err = d.Stop(t.Context(), s, nil)
 	d.wantExit(err, problem.Locked)

@@ -16,7 +16,7 @@ func (c *Session) Locked(ctx context.Context, s *site.Site, h *apply.Steered, do
 	if err := c.catchUp(ctx, s, h); err != nil {
 		return err
 	}
-	letGo, err := c.Hold(ctx, s, h)
+	letGo, err := c.Hold(ctx, s, apply.Alone(h))
 	if err != nil {
 		return err
 	}
@@ -27,16 +27,16 @@ func (c *Session) Locked(ctx context.Context, s *site.Site, h *apply.Steered, do
 	return c.journalled(h, do)
 }
 
-// Hold takes the lock of a site on its host for somebody who may change it; who is patient waits for whoever has it.
-func (c *Session) Hold(ctx context.Context, s *site.Site, h *apply.Steered) (letGo func(), err error) {
-	if err := c.Allowed(); err != nil {
+// Hold takes the lock of a site on its hosts for somebody who may change it; who is patient waits for whoever has it.
+func (c *Session) Hold(ctx context.Context, s *site.Site, f *apply.Fleet) (letGo func(), err error) {
+	if err := c.mayChange(f); err != nil {
 		return nil, err
 	}
 	if err := c.MayChange(s); err != nil {
 		return nil, err
 	}
 	for {
-		letGo, err := h.Hold(ctx, c.Holder())
+		letGo, err := f.Hold(ctx, c.Holder())
 		if !c.Patient || err == nil || problem.Exit(err) != int(problem.Locked) {
 			return letGo, err
 		}

@@ -15,7 +15,7 @@ func (c *Session) machine() here.Machine {
 	if c.Machine != nil {
 		return c.Machine
 	}
-	return here.This{Dirs: c.Dirs}
+	return here.This{Dirs: c.Dirs, Version: c.Version}
 }
 
 // Allowed returns an Unable problem if the caller may not change what is on the machine, nor see all of it.

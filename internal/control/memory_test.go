@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,18 +15,24 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"orrery/internal/apply"
 	"orrery/internal/apply/local"
 	"orrery/internal/apply/local/memory"
+	"orrery/internal/apply/remote"
 	"orrery/internal/control"
+	"orrery/internal/control/hosts"
 	"orrery/internal/control/register"
 	"orrery/internal/engine"
 	"orrery/internal/engine/fake"
 	"orrery/internal/host"
+	"orrery/internal/host/doctor"
 	"orrery/internal/host/later"
 	"orrery/internal/image"
 	"orrery/internal/observe"
 	"orrery/internal/plan"
+	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
 	"orrery/internal/tree"
@@ -42,6 +49,10 @@ type machine struct {
 	dirs  host.Dirs
 	fault *fake.Faults
 	disk  bool // what nodes write is in directories, where snapshots and backups look for it; else it is in memory, too
+
+	others map[string]*machine // that are reached, by the names of hosts
+	facts  doctor.Facts
+	slow   func() // is called before each command in a node; nil: nobody is
 
 	mu      sync.Mutex
 	hosts   map[string]*fake.Host // by site
@@ -71,6 +82,12 @@ func (m *machine) of(key string) *fake.Host {
 	if m.hosts[key] == nil {
 		m.hosts[key] = fake.NewHost(key, "local", 8, 1<<34)
 		m.hosts[key].Faults = m.fault
+		m.hosts[key].Command = func(context.Context, engine.Ref, host.Command) error {
+			if m.slow != nil {
+				m.slow()
+			}
+			return nil
+		}
 		if m.disk {
 			m.disks[key] = m.hosts[key].OnDisk(m.dirs)
 		}
@@ -183,6 +200,37 @@ func (m *machine) Host(name, key string, secrets apply.Secrets) apply.Host {
 	}
 	return h
 }
+
+// Reach gives the connection to a machine beside this one: a helper there, as it would be behind ssh.
+func (m *machine) Reach(ctx context.Context, h site.Host) (*remote.Link, error) {
+	other, ok := m.others[h.Name]
+	if !ok {
+		return nil, problem.New(problem.Failed, "host %s: nobody answers", h.Name).At(h.Address).Try("see whether it runs")
+	}
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	var ends [2]net.Conn
+	for i, fd := range fds {
+		f := os.NewFile(uintptr(fd), "end")
+		ends[i], err = net.FileConn(f)
+		f.Close() //nolint:errcheck // the connection has its own
+		if err != nil {
+			return nil, err
+		}
+	}
+	go remote.Serve(context.Background(), ends[1], other, other.Self()) //nolint:errcheck // it ends with the connection
+	return remote.Open(ctx, h.Name, ends[0], "", func(cause error) error {
+		return problem.New(problem.Failed, "host %s: the connection has ended", h.Name).Because(cause)
+	})
+}
+
+// Self tells machines apart by where their state is.
+func (m *machine) Self() remote.Greeting { return remote.Greeting{Machine: m.dirs.State} }
+
+// Inspect says that a machine in memory lacks nothing, or what it does.
+func (m *machine) Inspect() doctor.Facts { return m.facts }
 
 // Guard has nobody to let go on: what is killed in tests comes back.
 func (m *machine) Guard(...*spec.Node) (letGo func(), err error) { return func() {}, nil }
@@ -323,8 +371,9 @@ func deskOn(t *testing.T, m *machine) *desk {
 	d.write("roles/web/role.toml", "[[health]]\ncommand = [\"ask\"]\ntimeout = \"1s\"\nwithin = \"1s\"\n")
 	d.write("roles/db/role.toml", "[[volume]]\nname = \"archive\"\npath = \"/srv/archive\"\n[[health]]\ncommand = [\"ask\"]\ntimeout = \"1s\"\nwithin = \"1s\"\n")
 	d.Session = &control.Session{
-		Register: register.Register{Dirs: d.dirs}, SiteDir: d.dir, Release: control.Live, Command: "orrery test", Machine: d.machine, Asker: control.Agreed{}, Watcher: d.watch,
+		Register: register.Register{Dirs: d.dirs}, SiteDir: d.dir, Release: control.Live, Command: "orrery test", Links: &hosts.Links{}, Machine: d.machine, Asker: control.Agreed{}, Watcher: d.watch,
 	}
+	t.Cleanup(d.Links.Close)
 	d.of("toykat").Command = func(_ context.Context, ref engine.Ref, c host.Command) error {
 		if d.sick && c.Args[0] == "ask" && strings.HasPrefix(ref.Name, "web") && ref.ID > 1000 {
 			return errors.New("it does not answer")

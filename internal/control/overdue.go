@@ -126,7 +126,7 @@ func (c *Session) watchAgain(ctx context.Context, s *site.Site, now observe.Mome
 	if err != nil {
 		return err
 	}
-	letGo, err := c.atWork().Hold(ctx, s, h)
+	letGo, err := c.atWork().Hold(ctx, s, apply.Alone(h))
 	if err != nil {
 		return err
 	}

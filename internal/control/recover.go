@@ -4,6 +4,8 @@ import (
 	"context"
 	"maps"
 
+	"orrery/internal/apply"
+	"orrery/internal/control/hosts"
 	"orrery/internal/control/register"
 	"orrery/internal/control/trial"
 	"orrery/internal/observe"
@@ -13,7 +15,7 @@ import (
 
 // recoverSwitch brings the set of a switch that was interrupted to one release, before anything else is done.
 func (j *Job) recoverSwitch(ctx context.Context) error {
-	if j.Base == nil {
+	if j.Base == nil || hosts.Far(j.Base) { // releases are on this machine alone
 		return nil
 	}
 	h, err := j.Here(j.Base)
@@ -31,7 +33,7 @@ func (j *Job) recoverSwitch(ctx context.Context) error {
 			return err
 		}
 	}
-	hosts, err := j.Seen(ctx, h)
+	hosts, err := j.Seen(ctx, apply.Alone(h))
 	if err != nil {
 		return err
 	}
@@ -43,7 +45,7 @@ func (j *Job) recoverSwitch(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	mend := &Job{Session: j.Session, Site: j.Base, Host: h, Parallel: j.Parallel}
+	mend := &Job{Session: j.Session, Site: j.Base, Hosts: apply.Alone(h), Parallel: j.Parallel}
 	if _, err := mend.apply(ctx, p); err != nil {
 		return problem.New(problem.HalfWay, "the set could not be brought to release %s", register.ReleaseNames(r.Switch.End)).At(j.Base.Key()).Because(err).
 			Try("fix the cause and run the same command again")
@@ -51,5 +53,5 @@ func (j *Job) recoverSwitch(ctx context.Context) error {
 	if back && r.Trial != nil {
 		j.TellTrialEnd(j.Base, r.Trial.Release, observe.Reverted, rolledBack)
 	}
-	return j.LoadLive(j.Host) // which read what was live when this run began, and now another release may be
+	return j.LoadLive(j.Hosts.All[0]) // which read what was live when this run began, and now another release may be
 }

@@ -11,6 +11,7 @@ import (
 	"orrery/internal/control/layers"
 	"orrery/internal/control/register"
 	"orrery/internal/control/releases"
+	"orrery/internal/control/status"
 	"orrery/internal/engine"
 	"orrery/internal/host"
 	"orrery/internal/member"
@@ -129,18 +130,18 @@ func TestLayers(t *testing.T) {
 func TestProbe(t *testing.T) {
 	d := newDesk(t)
 	d.up()
-	look := func() control.NodeStatus {
+	look := func() status.Node {
 		t.Helper()
 		status, err := d.Status(t.Context(), d.site(), []string{"web1"})
 		d.must(err)
 		d.must(status.Probe(t.Context()))
 		return status.Nodes[0]
 	}
-	if n := look(); !n.Probed || len(n.Drift) > 0 || n.Health != control.Healthy {
+	if n := look(); !n.Probed || len(n.Drift) > 0 || n.Health != status.Healthy {
 		t.Errorf("%+v", n)
 	}
 	d.fault.Fail("Run", "web1", 99, nil)
-	if n := look(); n.Health != control.Unhealthy || len(n.Drift) == 0 {
+	if n := look(); n.Health != status.Unhealthy || len(n.Drift) == 0 {
 		t.Errorf("%+v", n)
 	}
 	d.fault.Revive()
@@ -172,7 +173,7 @@ func TestDrift(t *testing.T) {
 	for _, file := range []string{"/etc/passwd", "/etc/group"} {
 		d.say("web1", file, "root:x:0:0:::\n")
 	}
-	look := func() control.NodeStatus {
+	look := func() status.Node {
 		t.Helper()
 		status, err := d.Status(t.Context(), d.site(), []string{"web1"})
 		d.must(err)
@@ -184,7 +185,7 @@ func TestDrift(t *testing.T) {
 		t.Errorf("%+v", n)
 	}
 	d.say("web1", "/etc/motd", "goodbye")
-	if n := look(); n.Health != control.Drifted || len(n.Drift) != 1 || n.Drift[0].Kind != observe.DriftFile || n.Drift[0].Subject != "/etc/motd" {
+	if n := look(); n.Health != status.Drifted || len(n.Drift) != 1 || n.Drift[0].Kind != observe.DriftFile || n.Drift[0].Subject != "/etc/motd" {
 		t.Errorf("%+v", n)
 	}
 	if r, _, err := d.Up(t.Context(), d.site(), nil, control.UpOptions{}); err != nil || r != nil {

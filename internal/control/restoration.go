@@ -14,6 +14,7 @@ import (
 	"orrery/internal/backup"
 	"orrery/internal/backup/vault"
 	"orrery/internal/control/here"
+	"orrery/internal/control/hosts"
 	"orrery/internal/control/register"
 	"orrery/internal/engine/nodedir"
 	"orrery/internal/host"
@@ -239,7 +240,7 @@ func (r *restoration) clear(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	j := &Job{Session: r.Session, Site: s, Host: h, Parallel: r.o.Parallel, Restores: true, Plan: func(hosts []observe.Host) (*plan.Plan, error) {
+	j := &Job{Session: r.Session, Site: s, Hosts: apply.Alone(h), Parallel: r.o.Parallel, Restores: true, Plan: func(hosts []observe.Host) (*plan.Plan, error) {
 		return plan.Down(s, hosts, plan.Goal{Volumes: true}), nil
 	}}
 	_, err = j.Run(ctx)
@@ -321,7 +322,7 @@ func (r *restoration) up(ctx context.Context, b *Session, s *site.Site, h *apply
 			chosen[name] = true
 		}
 	}
-	j := &Job{Session: b, Site: s, Base: s, Host: h, Parallel: r.o.Parallel, Restores: true, Before: func() error { return b.markUp(s) },
+	j := &Job{Session: b, Site: s, Base: s, Hosts: apply.Alone(h), Parallel: r.o.Parallel, Restores: true, Before: func() error { return b.markUp(s) },
 		Plan: func(hosts []observe.Host) (*plan.Plan, error) {
 			return plan.Up(s, hosts, plan.Goal{Nodes: chosen, Releases: h.Releases})
 		}}
@@ -417,6 +418,9 @@ func (c *Session) finishRestore(ctx context.Context, s *site.Site) (*backup.Rest
 // restoreFirst brings an interrupted restore to its end before a site is brought up. Elsewhere is the directory from which that has brought
 // it up, if it is another than the one that is meant.
 func (c *Session) restoreFirst(ctx context.Context, s *site.Site) (elsewhere string, err error) {
+	if hosts.Far(s) { // nothing is restored there
+		return "", nil
+	}
 	from, err := c.finishRestore(ctx, s)
 	if err != nil || from == nil {
 		return "", err

@@ -13,22 +13,27 @@ import (
 
 // Runners gives the ways into all nodes that run. The site file may be ahead of what runs, so the ids are those on record.
 func (c *Session) Runners(ctx context.Context, s *site.Site) (map[string]host.Runner, error) {
-	h, err := c.Here(s)
+	f, err := c.Hosts(ctx, s)
 	if err != nil {
+		return nil, err
+	}
+	on := make([][]observe.Node, len(f.All))
+	if err := f.Each(func(i int, h *apply.Steered) (err error) {
+		on[i], err = h.Nodes(ctx)
+		return err
+	}); err != nil {
 		return nil, err
 	}
 	all := map[string]host.Runner{}
-	nodes, err := h.Nodes(ctx)
-	if err != nil {
-		return nil, err
-	}
-	for i := range nodes {
-		n := &nodes[i]
-		if n.State != observe.Running || !c.Meant(n) {
-			continue
-		}
-		if all[n.Name], err = c.wayInto(h, n); err != nil {
-			return nil, err
+	for i, h := range f.All {
+		for k := range on[i] {
+			n := &on[i][k]
+			if n.State != observe.Running || !c.Meant(n) {
+				continue
+			}
+			if all[n.Name], err = c.wayInto(h, n); err != nil {
+				return nil, err
+			}
 		}
 	}
 	return all, nil

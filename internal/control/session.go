@@ -14,6 +14,7 @@ import (
 	"runtime"
 
 	"orrery/internal/control/here"
+	"orrery/internal/control/hosts"
 	"orrery/internal/control/register"
 	"orrery/internal/member"
 )
@@ -28,6 +29,10 @@ type Session struct {
 	Late    bool   // it is about what is overdue, and does not ask what else is
 	Release int    // of the nodes that are worked with; Live: of those that are live
 	Command string // as the caller said it, for locks and the journal
+	Version string // of this program, which is that of helpers on other hosts
+
+	Links   *hosts.Links // to other hosts
+	Without []string     // hosts that are left out: nothing is asked of them, and nothing planned that depends on what they have
 
 	Member *member.Person // who calls without being root, through sudo; nil: root, or whoever runs it as himself
 	From   string         // the directory of a member

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"orrery/internal/control/hosts"
 	"orrery/internal/control/register"
 	"orrery/internal/problem"
 	"orrery/internal/site"
@@ -72,8 +73,11 @@ func (c *Session) SameSite(verb ...string) ([]string, error) {
 	return append(args, verb...), nil
 }
 
-// markUp notes that a site was brought up.
+// markUp notes that a site was brought up on this machine.
 func (c *Session) markUp(s *site.Site) error {
+	if !hosts.Near(s) {
+		return nil
+	}
 	dir, err := c.Absolute()
 	if err != nil {
 		return err

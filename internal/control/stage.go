@@ -46,7 +46,7 @@ func (c *Session) Stage(ctx context.Context, s *site.Site, selectors []string, o
 	}
 	h.Site = staged
 	goal, end := plan.Goal{Nodes: chosen}, &Staged{}
-	j := &Job{Session: c, Site: staged, Base: s, Host: h, Parallel: o.Parallel,
+	j := &Job{Session: c, Site: staged, Base: s, Hosts: apply.Alone(h), Parallel: o.Parallel,
 		Before: func() error {
 			if o.GiveUp {
 				if err := giveUp(h, o.Release, goal); err != nil {

@@ -136,7 +136,7 @@ func (t *change) instances(number int) (map[string]bool, error) {
 // run makes the switch.
 func (t *change) run(ctx context.Context) (*Switched, error) {
 	var live map[string]int
-	j := &Job{Session: t.Session, Site: t.site, Base: t.site, Host: t.host, Undo: true, Parallel: max(DefaultParallel(), len(t.to)),
+	j := &Job{Session: t.Session, Site: t.site, Base: t.site, Hosts: apply.Alone(t.host), Undo: true, Parallel: max(DefaultParallel(), len(t.to)),
 		Plan: func(hosts []observe.Host) (*plan.Plan, error) {
 			t.before, live = hosts[0].Releases, liveNow(hosts, t.to)
 			if err := t.may(live); err != nil {
@@ -256,7 +256,7 @@ func (t *change) explain(err error, live map[string]int) error {
 
 // halfWay says of each node at which release it is.
 func (t *change) halfWay(cause error) error {
-	hosts, err := t.Seen(context.Background(), t.host)
+	hosts, err := t.Seen(context.Background(), apply.Alone(t.host))
 	if err != nil {
 		return errors.Join(cause, err)
 	}

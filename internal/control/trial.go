@@ -24,7 +24,7 @@ func (c *Session) Confirm(ctx context.Context, s *site.Site, why string) (*obser
 	if err := c.catchUp(ctx, s, t.host); err != nil {
 		return nil, err
 	}
-	letGo, err := c.Patiently().Hold(ctx, s, t.host)
+	letGo, err := c.Patiently().Hold(ctx, s, apply.Alone(t.host))
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 
+	"orrery/internal/apply"
 	"orrery/internal/control/register"
 	"orrery/internal/observe"
 	"orrery/internal/plan"
@@ -71,7 +72,7 @@ func (c *Session) EndTwin(ctx context.Context, r register.TwinRecord) error {
 	if err != nil {
 		return err
 	}
-	j := &Job{Session: c, Site: s, Host: h, Plan: func(hosts []observe.Host) (*plan.Plan, error) {
+	j := &Job{Session: c, Site: s, Hosts: apply.Alone(h), Plan: func(hosts []observe.Host) (*plan.Plan, error) {
 		return plan.Down(s, hosts, plan.Goal{Volumes: true}), nil
 	}}
 	if _, err := j.Run(ctx); err != nil {

@@ -3,6 +3,7 @@ package control
 import (
 	"strings"
 
+	"orrery/internal/control/hosts"
 	"orrery/internal/control/register"
 	"orrery/internal/phrase"
 	"orrery/internal/problem"
@@ -12,6 +13,9 @@ import (
 
 // UnderWay tells of a trial, of the end of a twin, and of a snapshot that was being put back. A switch that is under way, or was interrupted, is the error.
 func (c *Session) UnderWay(s *site.Site) error {
+	if hosts.Far(s) { // no releases, trials, twins or snapshots are on it
+		return nil
+	}
 	h, err := c.Bare(s)
 	if err != nil {
 		return err

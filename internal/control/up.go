@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"orrery/internal/apply"
+	"orrery/internal/control/hosts"
 	"orrery/internal/observe"
 	"orrery/internal/phrase"
 	"orrery/internal/plan"
@@ -31,18 +32,20 @@ func (c *Session) Up(ctx context.Context, s *site.Site, selectors []string, o Up
 }
 
 func (c *Session) up(ctx context.Context, s *site.Site, selectors []string, o UpOptions) (r *apply.Result, err error) {
-	h, chosen, err := c.Chosen(s, selectors)
+	f, chosen, err := c.ChosenHosts(ctx, s, selectors)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, c.resumeTrial(ctx, s)) }()
+	if !hosts.Far(s) {
+		defer func() { err = errors.Join(err, c.resumeTrial(ctx, s)) }()
+	}
 	if err := c.fillOnce(ctx, s); err != nil {
 		return nil, err
 	}
 	j := &Job{
-		Session: c, Site: s, Base: s, Host: h, Undo: o.Undo, Parallel: o.Parallel, Before: func() error { return c.markUp(s) },
+		Session: c, Site: s, Base: s, Hosts: f, Undo: o.Undo, Parallel: o.Parallel, Before: func() error { return c.markUp(s) },
 		Plan: func(hosts []observe.Host) (*plan.Plan, error) {
-			return plan.Up(s, hosts, plan.Goal{Nodes: chosen, Batch: o.Batch, Releases: h.Releases})
+			return planUp(s, hosts, plan.Goal{Nodes: chosen, Batch: o.Batch, Releases: f.Releases()})
 		},
 		Ask: func(p *plan.Plan) (bool, error) {
 			c.tellOrphans(s, p.Orphans)
@@ -54,12 +57,24 @@ func (c *Session) up(ctx context.Context, s *site.Site, selectors []string, o Up
 		},
 	}
 	if o.Probe {
-		j.Probe = func(hosts []observe.Host) error { return c.Probe(ctx, h, hosts, chosen) }
+		j.Probe = func(hosts []observe.Host) error { return c.Probe(ctx, f, hosts, chosen) }
 	}
 	if r, err = j.Run(ctx); err != nil {
 		return r, err
 	}
+	if hosts.Far(s) { // which has no mirrors
+		return r, nil
+	}
 	return r, c.scheduleMirrors(ctx, s)
+}
+
+// planUp plans what makes the hosts as declared.
+func planUp(s *site.Site, seen []observe.Host, goal plan.Goal) (*plan.Plan, error) {
+	p, err := plan.Up(s, seen, goal)
+	if err != nil {
+		return nil, err
+	}
+	return p, hosts.Joined(s, p)
 }
 
 // PreviewOptions say what is planned.
@@ -71,27 +86,31 @@ type PreviewOptions struct {
 
 // Preview gives what Up or Down would do.
 func (c *Session) Preview(ctx context.Context, selectors []string, o PreviewOptions) (*plan.Plan, error) {
-	s, h, chosen, err := c.Target(selectors)
+	s, err := c.Load()
+	if err != nil {
+		return nil, err
+	}
+	f, chosen, err := c.ChosenHosts(ctx, s, selectors)
 	if err != nil {
 		return nil, err
 	}
 	if err := c.UnderWay(s); err != nil {
 		return nil, err // up goes on from what there is once that is settled
 	}
-	hosts, err := c.Seen(ctx, h)
+	hosts, err := c.Seen(ctx, f)
 	if err != nil {
 		return nil, err
 	}
 	if o.Probe {
-		if err := c.Probe(ctx, h, hosts, chosen); err != nil {
+		if err := c.Probe(ctx, f, hosts, chosen); err != nil {
 			return nil, err
 		}
 	}
-	goal := plan.Goal{Nodes: chosen, Volumes: o.Volumes, Batch: o.Batch, Releases: h.Releases}
+	goal := plan.Goal{Nodes: chosen, Volumes: o.Volumes, Batch: o.Batch, Releases: f.Releases()}
 	if o.Down {
 		return plan.Down(s, hosts, goal), nil
 	}
-	return plan.Up(s, hosts, goal)
+	return planUp(s, hosts, goal)
 }
 
 // tellOrphans names the volumes that no node uses any more.

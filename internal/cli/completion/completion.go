@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"orrery/internal/control"
+	"orrery/internal/control/hosts"
 	"orrery/internal/control/layers"
 	"orrery/internal/control/releases"
 	"orrery/internal/control/snapshots"
@@ -42,7 +43,7 @@ const (
 var Places = map[string][]Offer{
 	"query": {words.selectors}, "graph": {words.selectors}, "plan": {words.selectors}, "up": {words.selectors}, "down": {words.selectors}, "start": {words.selectors}, "stop": {words.selectors}, "restart": {words.selectors},
 	"renew": {words.selectors}, "stage": {words.selectors}, "switch": {words.selectors}, "rollback": {words.selectors}, "status": {words.selectors}, "exec": {words.selectors}, "logs": {words.selectors, words.units},
-	"shell": {words.nodes}, "console": {words.nodes}, "forward": {words.ports}, "cp": {words.copied},
+	"shell": {words.nodes}, "console": {words.nodes}, "screen": {words.nodes}, "forward": {words.ports}, "cp": {words.copied},
 	"release show": {words.releases, words.selectors}, "release diff": {words.releases, words.releases, words.selectors},
 	"twin create": {words.sites, words.nothing}, "twin destroy": {words.twins},
 	"twin status": {words.twins, words.selectors}, "twin exec": {words.twins, words.selectors}, "twin shell": {words.twins, words.nodes}, "twin forward": {words.twins, words.ports}, "ci": {words.sites},
@@ -51,12 +52,13 @@ var Places = map[string][]Offer{
 	"image build": {words.selectors}, "image verify": {words.layers},
 	"backup": {words.selectorsOrFiles}, "backup ls": {words.files}, "backup verify": {words.files}, "backup prune": {words.directories}, "backup repair": {words.directories},
 	"restore": {words.files}, "import": {words.files}, "init": {words.directories}, "mirror pull": {words.directories}, "man": {words.directories},
-	"lab run": {words.files}, "lab check": {words.files}, "lab compare": {words.files}, "lab report": {words.files}, "lab ls": {words.directories},
+	"host facts": {words.hosts},
+	"lab run":    {words.files}, "lab check": {words.files}, "lab compare": {words.files}, "lab report": {words.files}, "lab ls": {words.directories},
 }
 
 // values are what flags may be, of whatever verb they are. What is a file's name is completed by the shell itself.
 var values = map[string]Offer{
-	"site": words.directories, "twin": words.twins, "release": words.releases, "only": words.selectors, "host": words.nodes, "node": words.nodes, "layer": words.layers,
+	"site": words.directories, "twin": words.twins, "release": words.releases, "only": words.selectors, "host": words.nodes, "without": words.hosts, "node": words.nodes, "layer": words.layers,
 	"confirm-by": oneOf("checks", "hand"), "owner": words.nothing, "user": words.nothing, "scale": oneOf("cpus=", "memory="),
 	"yes-production": words.nothing, "yes-volumes": words.nothing, "yes-restore": words.nothing, "yes-replace": words.nothing,
 }
@@ -120,6 +122,11 @@ func (words) directories() ([]string, cobra.ShellCompDirective) {
 
 func oneOf(all ...string) Offer {
 	return func(words) ([]string, cobra.ShellCompDirective) { return all, noFiles }
+}
+
+// hosts are those of the site.
+func (a words) hosts() ([]string, cobra.ShellCompDirective) {
+	return hosts.Names(a.site()), noFiles
 }
 
 // site gives the site that is meant; an empty one if it cannot be read: completion never fails aloud.

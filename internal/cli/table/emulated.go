@@ -5,13 +5,13 @@ import (
 	"io"
 	"slices"
 
-	"orrery/internal/control"
+	"orrery/internal/control/status"
 	"orrery/internal/observe"
 	"orrery/internal/plan"
 )
 
 // Emulated warns, once for each host, of virtual machines that run in software emulation.
-func Emulated(w io.Writer, rows []control.NodeStatus) {
+func Emulated(w io.Writer, rows []status.Node) {
 	var hosts []string
 	nodes := map[string][]string{}
 	for _, r := range rows {

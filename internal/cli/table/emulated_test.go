@@ -6,13 +6,13 @@ import (
 	"testing"
 	"time"
 
-	"orrery/internal/control"
+	"orrery/internal/control/status"
 	"orrery/internal/observe"
 )
 
 // TestEmulated: there is one warning for a host, however many of its virtual machines and of their releases are emulated.
 func TestEmulated(t *testing.T) {
-	rows := []control.NodeStatus{
+	rows := []status.Node{
 		{Node: "a", Host: "sv1", Accel: observe.TCG}, {Node: "a", Host: "sv1", Accel: observe.TCG, Quarantine: true}, {Node: "b", Host: "sv1", Accel: observe.TCG},
 		{Node: "c", Host: "sv1"}, {Node: "d", Host: "sv2", Accel: observe.KVM},
 	}
@@ -24,9 +24,17 @@ func TestEmulated(t *testing.T) {
 	}
 }
 
+// TestDoubt: of a machine of which nobody knows whether it has a network, the list says so, and what to do.
+func TestDoubt(t *testing.T) {
+	text := strings.Join(lines([]status.Node{{Node: "db", Doubt: []string{"data"}}}, false, 0, time.Now()), "\n")
+	if !strings.Contains(text, "db: may have the network data or not") || !strings.Contains(text, "orrery up db") {
+		t.Error(text)
+	}
+}
+
 // TestOutdated: of a machine whose programs were replaced, the list says so, and what to do.
 func TestOutdated(t *testing.T) {
-	text := strings.Join(lines([]control.NodeStatus{{Node: "db", Outdated: []string{"virtiofsd"}}}, false, 0, time.Now()), "\n")
+	text := strings.Join(lines([]status.Node{{Node: "db", Outdated: []string{"virtiofsd"}}}, false, 0, time.Now()), "\n")
 	if !strings.Contains(text, "db: runs in programs that have been replaced on its host (virtiofsd): orrery renew db") {
 		t.Error(text)
 	}

@@ -10,19 +10,19 @@ import (
 
 	"orrery/internal/apply"
 	"orrery/internal/cli/screen"
-	"orrery/internal/control"
+	"orrery/internal/control/status"
 	"orrery/internal/phrase"
 	"orrery/internal/visible"
 )
 
 // Nodes shows how nodes are, or with usage what they use. No line is wider than so many columns; 0: any number.
-func Nodes(w io.Writer, rows []control.NodeStatus, usage bool, width int) error {
+func Nodes(w io.Writer, rows []status.Node, usage bool, width int) error {
 	_, err := io.WriteString(w, strings.Join(lines(rows, usage, width, time.Now()), "\n")+"\n")
 	return err
 }
 
 // lines gives the table, and below it what there is to say of single nodes.
-func lines(rows []control.NodeStatus, usage bool, width int, now time.Time) []string {
+func lines(rows []status.Node, usage bool, width int, now time.Time) []string {
 	all := columns(rows, usage, now)
 	cells := make([][]string, 1+len(rows))
 	for _, c := range all {
@@ -41,7 +41,7 @@ func lines(rows []control.NodeStatus, usage bool, width int, now time.Time) []st
 }
 
 // remarks gives what there is to say of a node besides.
-func remarks(r control.NodeStatus) []string {
+func remarks(r status.Node) []string {
 	var all []string
 	if r.Detail != "" {
 		all = append(all, r.Detail)
@@ -52,6 +52,9 @@ func remarks(r control.NodeStatus) []string {
 	if len(r.Outdated) > 0 {
 		all = append(all, "runs in programs that have been replaced on its host ("+phrase.List(r.Outdated, 2)+"): orrery renew "+r.Node)
 	}
+	if len(r.Doubt) > 0 {
+		all = append(all, "may have the network "+phrase.List(r.Doubt, 8)+" or not, as a run that changed that was killed: orrery up "+r.Node)
+	}
 	for _, d := range r.Drift {
 		all = append(all, d.String())
 	}
@@ -61,36 +64,36 @@ func remarks(r control.NodeStatus) []string {
 // A column is what is shown of each node.
 type column struct {
 	heading string
-	of      func(control.NodeStatus) string
+	of      func(status.Node) string
 }
 
-func columns(rows []control.NodeStatus, usage bool, now time.Time) []column {
-	all := []column{{"NODE", func(r control.NodeStatus) string { return r.Node }}}
+func columns(rows []status.Node, usage bool, now time.Time) []column {
+	all := []column{{"NODE", func(r status.Node) string { return r.Node }}}
 	if !usage { // of which there is more to show than a small terminal has room for
 		all = append(all,
-			column{"ID", func(r control.NodeStatus) string { return strconv.Itoa(r.ID) }},
-			column{"HOST", func(r control.NodeStatus) string { return r.Host }})
+			column{"ID", func(r status.Node) string { return strconv.Itoa(r.ID) }},
+			column{"HOST", func(r status.Node) string { return r.Host }})
 	}
-	if slices.ContainsFunc(rows, func(r control.NodeStatus) bool { return r.Release != 0 || r.Quarantine }) {
+	if slices.ContainsFunc(rows, func(r status.Node) bool { return r.Release != 0 || r.Quarantine }) {
 		all = append(all, column{"RELEASE", standing})
 	}
-	all = append(all, column{"STATE", func(r control.NodeStatus) string { return r.State }})
+	all = append(all, column{"STATE", func(r status.Node) string { return r.State }})
 	if usage {
 		return append(all,
-			column{"HEALTH", func(r control.NodeStatus) string { return r.Health }},
+			column{"HEALTH", func(r status.Node) string { return r.Health }},
 			column{"CPUS", use(cpus)}, column{"MEMORY/MiB", use(memory)},
 			column{"PIDS", use(func(u *apply.Usage) string { return amount(u.Pids, strconv.FormatInt(u.Pids, 10)) })},
 			column{"DISK", use(func(u *apply.Usage) string { return amount(u.Disk, phrase.Bytes(u.Disk)) })},
 			column{"VOLUMES", use(func(u *apply.Usage) string { return amount(u.Volumes, phrase.Bytes(u.Volumes)) })})
 	}
 	return append(all,
-		column{"HEALTH", func(r control.NodeStatus) string { return health(r, now) }},
+		column{"HEALTH", func(r status.Node) string { return health(r, now) }},
 		column{"ADDRESSES", addresses},
-		column{"ROLES", func(r control.NodeStatus) string { return strings.Join(r.Roles, ",") }})
+		column{"ROLES", func(r status.Node) string { return strings.Join(r.Roles, ",") }})
 }
 
 // standing says of which release a node is, and whether that is live.
-func standing(r control.NodeStatus) string {
+func standing(r status.Node) string {
 	release := "none"
 	if r.Release != 0 {
 		release = strconv.Itoa(r.Release)
@@ -101,7 +104,7 @@ func standing(r control.NodeStatus) string {
 	return release
 }
 
-func addresses(r control.NodeStatus) string {
+func addresses(r status.Node) string {
 	var all []string
 	for _, network := range r.Networks {
 		all = append(all, network+"="+r.Addresses[network])
@@ -110,8 +113,8 @@ func addresses(r control.NodeStatus) string {
 }
 
 // use gives a cell of what a node uses; what is not there uses nothing.
-func use(of func(*apply.Usage) string) func(control.NodeStatus) string {
-	return func(r control.NodeStatus) string {
+func use(of func(*apply.Usage) string) func(status.Node) string {
+	return func(r status.Node) string {
 		if r.Usage == nil {
 			return "-"
 		}
@@ -148,11 +151,11 @@ func memory(u *apply.Usage) string {
 }
 
 // health says how the node's health is, and how old that word is.
-func health(r control.NodeStatus, now time.Time) string {
+func health(r status.Node, now time.Time) string {
 	switch {
 	case r.Probed:
 		return r.Health + " now"
-	case r.Health != control.Healthy || r.ProvenAt.IsZero():
+	case r.Health != status.Healthy || r.ProvenAt.IsZero():
 		return r.Health
 	}
 	return r.Health + " " + ago(now.Sub(r.ProvenAt))

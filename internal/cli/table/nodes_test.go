@@ -8,18 +8,18 @@ import (
 	"unicode/utf8"
 
 	"orrery/internal/apply"
-	"orrery/internal/control"
+	"orrery/internal/control/status"
 	"orrery/internal/site"
 )
 
 var noon = time.Date(2026, 7, 30, 12, 0, 0, 0, time.UTC)
 
 // twelve gives the rows of a site of twelve nodes, of which two are sick.
-func twelve() []control.NodeStatus {
-	var rows []control.NodeStatus
+func twelve() []status.Node {
+	var rows []status.Node
 	for n := range 12 {
-		r := control.NodeStatus{
-			Node: fmt.Sprintf("receptor%d", n+1), ID: 101 + n, Host: "local", State: "running", Health: control.Healthy, ProvenAt: noon.Add(-time.Duration(n) * 3 * time.Minute),
+		r := status.Node{
+			Node: fmt.Sprintf("receptor%d", n+1), ID: 101 + n, Host: "local", State: "running", Health: status.Healthy, ProvenAt: noon.Add(-time.Duration(n) * 3 * time.Minute),
 			Roles: []string{"cam-base", "receptor", "digitiser"}, Networks: []string{"cam", "data"},
 			Addresses: map[string]string{"cam": fmt.Sprintf("10.8.70.%d", 101+n), "data": fmt.Sprintf("10.8.71.%d", 101+n)},
 		}
@@ -27,7 +27,7 @@ func twelve() []control.NodeStatus {
 		case 4:
 			r.State, r.Health = "stopped", "-"
 		case 9:
-			r.Health, r.Detail = control.Unhealthy, "role receptor: tcp 7147: dial tcp 127.0.0.1:7147: connect: connection refused, and more than goes onto one line of a terminal"
+			r.Health, r.Detail = status.Unhealthy, "role receptor: tcp 7147: dial tcp 127.0.0.1:7147: connect: connection refused, and more than goes onto one line of a terminal"
 		}
 		rows = append(rows, r)
 	}
@@ -37,7 +37,7 @@ func twelve() []control.NodeStatus {
 // TestTableFits: twelve nodes are shown on a terminal of 80 by 24, those first that are not as declared, and no line wraps; where there is no terminal
 // nothing is cut.
 func TestTableFits(t *testing.T) {
-	all := &control.Status{Nodes: twelve()}
+	all := &status.Status{Nodes: twelve()}
 	all.SickFirst()
 	shown := lines(all.Nodes, false, 80, noon)
 	if len(shown) != 14 {
@@ -100,17 +100,17 @@ func TestWord(t *testing.T) {
 	for d, want := range map[time.Duration]string{
 		0: "now", -time.Hour: "now", 59 * time.Second: "59 s ago", 3*time.Minute + 59*time.Second: "3 min ago", 47 * time.Hour: "47 h ago", 49 * time.Hour: "2 days ago",
 	} {
-		r := control.NodeStatus{Health: control.Healthy, ProvenAt: noon.Add(-d)}
+		r := status.Node{Health: status.Healthy, ProvenAt: noon.Add(-d)}
 		if got := health(r, noon); got != "healthy "+want {
 			t.Errorf("%s: %q", d, got)
 		}
 	}
-	for _, r := range []control.NodeStatus{{Health: "not proven", ProvenAt: noon}, {Health: "-"}, {Health: control.Healthy}} {
+	for _, r := range []status.Node{{Health: "not proven", ProvenAt: noon}, {Health: "-"}, {Health: status.Healthy}} {
 		if got := health(r, noon); got != r.Health {
 			t.Errorf("%+v: %q", r, got)
 		}
 	}
-	if got := health(control.NodeStatus{Health: control.Drifted, Probed: true}, noon); got != "drifted now" {
+	if got := health(status.Node{Health: status.Drifted, Probed: true}, noon); got != "drifted now" {
 		t.Errorf("%q", got)
 	}
 }

@@ -3,16 +3,20 @@
 package here
 
 import (
+	"context"
 	"os"
 
 	"orrery/internal/apply"
 	"orrery/internal/apply/local"
+	"orrery/internal/apply/remote"
 	"orrery/internal/control/guard"
 	"orrery/internal/engine/all"
 	"orrery/internal/host"
+	"orrery/internal/host/doctor"
 	"orrery/internal/host/later"
 	"orrery/internal/image"
 	"orrery/internal/problem"
+	"orrery/internal/site"
 	"orrery/internal/site/spec"
 )
 
@@ -22,6 +26,12 @@ type Machine interface {
 	Allowed() error
 	// Host gives the machine as a site with this key has it, which calls it by this name. What secrets steps refer to, it asks for.
 	Host(name, key string, secrets apply.Secrets) apply.Host
+	// Reach gives the connection to another host of a site.
+	Reach(ctx context.Context, h site.Host) (*remote.Link, error)
+	// Inspect looks what the machine has that nodes need.
+	Inspect() doctor.Facts
+	// Self tells what the machine is, as it tells others that reach it.
+	Self() remote.Greeting
 	// Guard sees to it that nodes go on that stand still when this process is killed, until it is let go.
 	Guard(nodes ...*spec.Node) (letGo func(), err error)
 	// Later lets a command line of this program run later, whatever becomes of this process.
@@ -33,7 +43,10 @@ type Machine interface {
 }
 
 // This is the machine on which the program runs, with Orrery's state in these directories.
-type This struct{ Dirs host.Dirs }
+type This struct {
+	Dirs    host.Dirs
+	Version string // of this program
+}
 
 // Allowed wants root.
 func (This) Allowed() error {

@@ -80,7 +80,7 @@ func (s *stand) up(ctx context.Context) error {
 	if err := os.MkdirAll(s.work, 0o755); err != nil {
 		return err
 	}
-	j := &control.Job{Session: s.Session, Site: s.site, Host: s.host, Plan: func(hosts []observe.Host) (*plan.Plan, error) {
+	j := &control.Job{Session: s.Session, Site: s.site, Hosts: apply.Alone(s.host), Plan: func(hosts []observe.Host) (*plan.Plan, error) {
 		return plan.Up(s.site, hosts, plan.Goal{})
 	}}
 	_, err := j.Run(ctx)
@@ -101,7 +101,7 @@ func (s *stand) down(ctx context.Context) error {
 
 // clear removes the nodes, their networks, and the work directories.
 func (s *stand) clear(ctx context.Context) error {
-	j := &control.Job{Session: s.Session, Site: s.site, Host: s.host, Plan: func(hosts []observe.Host) (*plan.Plan, error) {
+	j := &control.Job{Session: s.Session, Site: s.site, Hosts: apply.Alone(s.host), Plan: func(hosts []observe.Host) (*plan.Plan, error) {
 		return plan.Down(s.site, hosts, plan.Goal{}), nil
 	}}
 	if _, err := j.Run(ctx); err != nil {

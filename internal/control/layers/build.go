@@ -3,6 +3,7 @@ package layers
 import (
 	"context"
 
+	"orrery/internal/apply"
 	"orrery/internal/control"
 	"orrery/internal/observe"
 	"orrery/internal/plan"
@@ -18,7 +19,7 @@ func Build(ctx context.Context, c *control.Session, selectors []string) ([]*spec
 	if err != nil {
 		return nil, err
 	}
-	j := &control.Job{Session: c, Site: s, Host: h, Plan: func(hosts []observe.Host) (*plan.Plan, error) {
+	j := &control.Job{Session: c, Site: s, Hosts: apply.Alone(h), Plan: func(hosts []observe.Host) (*plan.Plan, error) {
 		return plan.Build(s, hosts, plan.Goal{Releases: h.Releases, Nodes: chosen})
 	}}
 	if _, err := j.Run(ctx); err != nil {
@@ -86,7 +87,7 @@ func buildMissing(ctx context.Context, c *control.Session, s *site.Site, recipes
 	if err != nil {
 		return err
 	}
-	j := &control.Job{Session: c, Site: s, Host: h, Plan: func(hosts []observe.Host) (*plan.Plan, error) {
+	j := &control.Job{Session: c, Site: s, Hosts: apply.Alone(h), Plan: func(hosts []observe.Host) (*plan.Plan, error) {
 		p := &plan.Plan{Site: s.Name}
 		step := map[string]int{}
 		for _, l := range recipes {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"orrery/internal/apply"
 	"orrery/internal/control"
 	"orrery/internal/host"
 	"orrery/internal/observe"
@@ -24,29 +25,38 @@ type Console struct {
 
 // ConsoleOf gives the serial console of a node, whether it runs or not.
 func ConsoleOf(ctx context.Context, c *control.Session, s *site.Site, name string) (*Console, error) {
-	if _, err := control.Declared(s, name); err != nil {
+	h, n, err := thereOf(ctx, c, s, name)
+	if err != nil {
 		return nil, err
+	}
+	of, err := h.Console(&n.Node)
+	if err != nil {
+		return nil, err
+	}
+	return &Console{of, name, n.Runs()}, nil
+}
+
+// thereOf gives a node that is there, for one who works at its console or screen as if it stood on his desk.
+func thereOf(ctx context.Context, c *control.Session, s *site.Site, name string) (*apply.Steered, *observe.Node, error) {
+	if _, err := control.Declared(s, name); err != nil {
+		return nil, nil, err
 	}
 	h, err := c.Here(s)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	there, err := h.Nodes(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	i := slices.IndexFunc(there, func(n observe.Node) bool { return n.Name == name && c.Meant(&n) })
 	if i < 0 {
-		return nil, control.NotRunning(name)
+		return nil, nil, control.NotRunning(name)
 	}
 	if c.Barred(&there[i]) {
-		return nil, problem.New(problem.Refused, "node %s is privileged; nothing was done", name).Try("ask whoever administers this host")
+		return nil, nil, problem.New(problem.Refused, "node %s is privileged; nothing was done", name).Try("ask whoever administers this host")
 	}
-	of, err := h.Console(&there[i].Node)
-	if err != nil {
-		return nil, err
-	}
-	return &Console{of, name, there[i].Runs()}, nil
+	return h, &there[i], nil
 }
 
 // Take takes the console of a node that runs.

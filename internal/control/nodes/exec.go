@@ -27,7 +27,7 @@ type ExecOptions struct {
 
 // Exec runs a command on the nodes that selectors mean, and shows what they print. It gives how that ended on each.
 func Exec(ctx context.Context, c *control.Session, s *site.Site, selectors []string, o ExecOptions, show func([]*site.Node) Speech) ([]Ending, error) {
-	if err := c.Allowed(); err != nil {
+	if err := c.AllowedOn(s); err != nil {
 		return nil, err
 	}
 	crowd, err := NewCrowd(ctx, c, s, selectors, o.Parallel)

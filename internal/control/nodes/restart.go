@@ -15,11 +15,11 @@ import (
 // Restart lets nodes that are there start anew, as they are; those that run end first by a step of a kind, in order (plan.StopNode) or as a power cut would end them
 // (plan.KillNode). The result is nil if none is there.
 func Restart(ctx context.Context, c *control.Session, s *site.Site, selectors []string, ends plan.Kind) (*apply.Result, error) {
-	h, chosen, err := c.Chosen(s, selectors)
+	f, chosen, err := c.ChosenHosts(ctx, s, selectors)
 	if err != nil {
 		return nil, err
 	}
-	j := &control.Job{Session: c, Site: s, Base: s, Host: h, Plan: func(hosts []observe.Host) (*plan.Plan, error) {
+	j := &control.Job{Session: c, Site: s, Base: s, Hosts: f, Plan: func(hosts []observe.Host) (*plan.Plan, error) {
 		return plan.Restart(ends, s, hosts, plan.Goal{Nodes: chosen})
 	}}
 	j.Ask = func(p *plan.Plan) (bool, error) {

@@ -8,6 +8,7 @@ import (
 
 	"orrery/internal/control"
 	"orrery/internal/control/register"
+	"orrery/internal/control/status"
 	"orrery/internal/site"
 	"orrery/internal/site/graph"
 	"orrery/internal/site/selector"
@@ -61,7 +62,7 @@ func see(ctx context.Context, c *control.Session, p *graph.Picture, selectors []
 }
 
 // look gives how a node is, for a picture.
-func lookOf(r control.NodeStatus) graph.Look {
+func lookOf(r status.Node) graph.Look {
 	switch {
 	case r.State == "absent":
 		return graph.Look{Health: graph.Absent, Word: r.State}
@@ -73,7 +74,7 @@ func lookOf(r control.NodeStatus) graph.Look {
 		return graph.Look{Health: graph.Good, Word: r.State}
 	case r.Good():
 		return graph.Look{Health: graph.Good, Word: r.Health}
-	case r.Health == control.Unhealthy:
+	case r.Health == status.Unhealthy:
 		return graph.Look{Health: graph.Bad, Word: r.Health, Detail: r.Detail}
 	}
 	return graph.Look{Health: graph.Doubtful, Word: r.Health, Detail: r.Detail}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"orrery/internal/apply"
 	"orrery/internal/control"
 	"orrery/internal/image"
 	"orrery/internal/observe"
@@ -30,7 +31,7 @@ func Show(ctx context.Context, c *control.Session, s *site.Site, number int, sel
 	if err != nil {
 		return nil, err
 	}
-	hosts, err := c.Seen(ctx, h)
+	hosts, err := c.Seen(ctx, apply.Alone(h))
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"orrery/internal/apply"
 	"orrery/internal/control"
 	"orrery/internal/control/register"
 	"orrery/internal/phrase"
@@ -52,7 +53,7 @@ func List(ctx context.Context, c *control.Session, s *site.Site) ([]Info, error)
 	if err != nil {
 		return nil, err
 	}
-	hosts, err := c.Seen(ctx, h)
+	hosts, err := c.Seen(ctx, apply.Alone(h))
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"orrery/internal/apply"
 	"orrery/internal/control"
 	"orrery/internal/observe"
 	"orrery/internal/phrase"
@@ -28,7 +29,7 @@ func Prune(ctx context.Context, c *control.Session, s *site.Site, keep int) (*Pr
 	if keep < 0 {
 		return nil, problem.New(problem.Usage, "--keep %d", keep).Try("0 or more")
 	}
-	j := &control.Job{Session: c, Site: s, Base: s, Host: h,
+	j := &control.Job{Session: c, Site: s, Base: s, Hosts: apply.Alone(h),
 		Plan: func(hosts []observe.Host) (*plan.Plan, error) { return release.Prune(s, hosts, keep), nil },
 		Ask: func(p *plan.Plan) (bool, error) {
 			return c.AskProduction(s, fmt.Sprintf("%s would be removed.", phrase.Count(p.Counts()[plan.ForgetRelease], "release")))

@@ -74,7 +74,7 @@ func Formers(c *control.Session, s *site.Site) []string {
 
 // run ends what is there of the former node, and gives its data to the heir.
 func (a *adoption) run(ctx context.Context, r *control.Account) ([]Adopted, error) {
-	hosts, err := a.Seen(ctx, a.host)
+	hosts, err := a.Seen(ctx, apply.Alone(a.host))
 	if err != nil {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"time"
 
+	"orrery/internal/apply"
 	"orrery/internal/control"
 	"orrery/internal/plan"
 	"orrery/internal/site"
@@ -40,7 +41,7 @@ func List(ctx context.Context, c *control.Session) ([]Row, []plan.Orphan, error)
 	if err != nil {
 		return nil, nil, err
 	}
-	hosts, err := c.Seen(ctx, h)
+	hosts, err := c.Seen(ctx, apply.Alone(h))
 	if err != nil {
 		return nil, nil, err
 	}

@@ -1,4 +1,5 @@
-package cli
+// Package man writes the manual pages.
+package man
 
 import (
 	"errors"
@@ -10,7 +11,8 @@ import (
 	"github.com/spf13/cobra/doc"
 )
 
-func (a *app) manVerb(root *cobra.Command) *cobra.Command {
+// Verb gives the one that writes the pages of a verb and of those below it.
+func Verb(root *cobra.Command, version string) *cobra.Command {
 	return &cobra.Command{
 		Use:    "man DIRECTORY",
 		Short:  "Write the manual pages",
@@ -21,7 +23,7 @@ func (a *app) manVerb(root *cobra.Command) *cobra.Command {
 				return err
 			}
 			root.DisableAutoGenTag = true
-			if err := doc.GenManTree(root, &doc.GenManHeader{Title: "ORRERY", Section: "1", Source: "Orrery " + Version}, args[0]); err != nil {
+			if err := doc.GenManTree(root, &doc.GenManHeader{Title: "ORRERY", Section: "1", Source: "Orrery " + version}, args[0]); err != nil {
 				return err
 			}
 			pages, err := filepath.Glob(filepath.Join(args[0], "orrery*.1"))

@@ -1,4 +1,4 @@
-package control
+package status
 
 import (
 	"testing"
@@ -16,7 +16,7 @@ func TestJudge(t *testing.T) {
 		{Healthy, Drifted, []observe.Drift{{Kind: observe.DriftFile}}}, {"-", Drifted, []observe.Drift{{Kind: observe.DriftService}}},
 		{Healthy, Unhealthy, []observe.Drift{{Kind: observe.DriftFile}, {Kind: observe.DriftHealth}}}, {Healthy, Unhealthy, []observe.Drift{{Kind: observe.DriftNode}}},
 	} {
-		r := NodeStatus{State: "running", Health: c.was, Drift: c.drift}
+		r := Node{State: "running", Health: c.was, Drift: c.drift}
 		if r.judge(); r.Health != c.want || r.Good() != (c.want == Healthy || c.want == "-") {
 			t.Errorf("%s with %v is %s", c.was, c.drift, r.Health)
 		}

@@ -1,0 +1,95 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"orrery/internal/cli/table"
+	"orrery/internal/control/here"
+	"orrery/internal/control/hosts"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+)
+
+func (a *app) hostVerb() *cobra.Command {
+	c := group("host", "Reach the hosts of a site", a.hostLsVerb(), a.hostCheckVerb(), a.hostFactsVerb())
+	c.Long = `Reaches the hosts of a site, of which each that is not "local" has an address for ssh: [host.sv2] address = "ops@10.8.1.2:2222".
+The login must work without a question, and must be root or become root by sudo without one. Nothing has to be installed over there for that:
+orrery brings itself there once, and is started by each command that needs the host.`
+	return c
+}
+
+func (a *app) hostLsVerb() *cobra.Command {
+	c := a.hostsVerb("ls", "List the hosts of the site, whether they answer, and how many nodes they have", (*hosts.Call).States, table.Hosts)
+	c.Long = "Lists the hosts of the site, whether they answer and how quickly, and how many of its nodes they have. The exit status is 4 if one does not answer."
+	return c
+}
+
+func (a *app) hostCheckVerb() *cobra.Command {
+	c := a.hostsVerb("check", "Check that the hosts of the site are reached, and fit for nodes", (*hosts.Call).Check, table.HostsFit)
+	c.Long = `Logs in to each host of the site and checks there what "orrery doctor" checks on this machine; that no two hosts are one machine; and that the clocks
+are not more than two seconds apart. The exit status is 4 if something is wrong.`
+	return c
+}
+
+// hostsVerb tells how all hosts are: to programs as JSON, otherwise as a table.
+func (a *app) hostsVerb(use, short string, look func(*hosts.Call, context.Context) []hosts.State, show func(io.Writer, []hosts.State) error) *cobra.Command {
+	return withJSON(&cobra.Command{Use: use, Short: short, Args: cobra.NoArgs, RunE: a.onHosts(func(ctx context.Context, s *site.Site, _ []string) error {
+		all := look(a.Call(s), ctx)
+		if err := a.answer(all, func() { _ = show(a.out, all) }); err != nil {
+			return err
+		}
+		return a.tellHosts(all)
+	})}, "print JSON")
+}
+
+// tellHosts says what is wrong with hosts.
+func (a *app) tellHosts(all []hosts.State) error {
+	well := true
+	for i := range all {
+		h := &all[i]
+		well = well && h.Well()
+		for _, text := range h.Wrong {
+			fmt.Fprintf(a.err, "orrery: %s: %s\n", h.Host, text)
+		}
+		for _, f := range h.Lacks {
+			fmt.Fprintf(a.err, "orrery: %s: %s: %s (%s)\n", h.Host, f.Name, f.Value, f.Fix)
+		}
+	}
+	if !well {
+		return problem.Status(problem.Unable)
+	}
+	return nil
+}
+
+func (a *app) hostFactsVerb() *cobra.Command {
+	return withJSON(&cobra.Command{
+		Use: "facts HOST", Short: "Show what a host has that nodes need, as doctor does on this machine", Args: cobra.ExactArgs(1),
+		RunE: a.onSite(func(ctx context.Context, s *site.Site, args []string) error {
+			facts, err := a.Call(s).Facts(ctx, args[0])
+			if err != nil {
+				return err
+			}
+			return a.tellFacts(facts)
+		}),
+	}, "print JSON")
+}
+
+// helperVerb does on this machine what is asked from another. It is begun there, by ssh.
+func (a *app) helperVerb() *cobra.Command {
+	return &cobra.Command{
+		Use: here.Helper, Hidden: true, Args: cobra.NoArgs,
+		Short: "Do what is asked along the standard streams, for somebody who reaches this host from another",
+		RunE: func(c *cobra.Command, _ []string) error {
+			return here.This{Dirs: a.Dirs, Version: Version}.Help(c.Context())
+		},
+	}
+}
+
+// withoutFlag lets a verb go on without some hosts.
+func (a *app) withoutFlag(c *cobra.Command) {
+	c.Flags().StringSliceVar(&a.Without, "without", nil, "leave this `host` out: what is there is taken for unknown, and nothing is done that it could contradict")
+}

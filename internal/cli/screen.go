@@ -1,0 +1,70 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"orrery/internal/cli/screen"
+	"orrery/internal/control/nodes"
+	"orrery/internal/host"
+	"orrery/internal/site"
+)
+
+func (a *app) screenVerb() *cobra.Command {
+	var file string
+	c := &cobra.Command{
+		Use:   "screen NODE",
+		Short: "Work at the screen of a node that boots a disk image, or take a picture of it",
+		Long: `Opens the screen, keyboard and pointer of a node that boots a disk image to viewers of VNC, at a socket that it prints. Only you can connect to it, and only until you
+press Ctrl-C. Give it to a viewer on this host, as in "vncviewer SOCKET", or take it to yours by "ssh -L 5901:SOCKET HOST" and "vncviewer localhost:1".
+
+With --png, it writes a picture of what is on the screen now, and ends.`,
+		Example: "  orrery screen desktop\n  orrery screen desktop --png desktop.png",
+		Args:    cobra.ExactArgs(1),
+		RunE: a.asRoot(a.onSite(func(ctx context.Context, s *site.Site, args []string) error {
+			of, err := nodes.ScreenOf(ctx, &a.Session, s, args[0])
+			if err != nil {
+				return err
+			}
+			if file != "" {
+				return a.paint(ctx, of, file)
+			}
+			return a.Noted(s, func() error { return a.serveScreen(ctx, args[0], of) })
+		})),
+	}
+	c.Flags().StringVar(&file, "png", "", "write a picture of it to this `file`, or to standard output (-), and end")
+	a.releaseFlag(c)
+	return c
+}
+
+// serveScreen lets viewers connect, until it is interrupted.
+func (a *app) serveScreen(ctx context.Context, name string, of host.Screen) error {
+	first, err := of.Open(ctx) // what goes wrong, the caller hears, and not his viewer
+	if err != nil {
+		return err
+	}
+	_ = first.Close()
+	l, err := nodes.ListenForCaller(name)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(a.out, l.Addr())
+	fmt.Fprintf(a.err, "orrery: this is the screen of node %s, for viewers of VNC, until Ctrl-C.\n", name)
+	nodes.Relay(ctx, l, of.Open, a.complainer())
+	return nil
+}
+
+// paint writes a picture of a screen.
+func (a *app) paint(ctx context.Context, of host.Screen, file string) error {
+	picture, err := of.Picture(ctx)
+	if err != nil {
+		return err
+	}
+	if file == "-" {
+		_, err = screen.Unshown(a.out).Write(picture)
+		return err
+	}
+	return host.WriteFile(host.File{Path: file, Content: picture, Mode: 0o600})
+}

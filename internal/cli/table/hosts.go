@@ -1,0 +1,36 @@
+package table
+
+import (
+	"fmt"
+	"io"
+	"time"
+
+	"orrery/internal/control/hosts"
+)
+
+// Hosts shows which hosts answer, and what they have.
+func Hosts(w io.Writer, all []hosts.State) error {
+	return Print(w, "HOST\tADDRESS\tNAME\tANSWERS\tNODES", all, func(h hosts.State) []any {
+		if !h.Answers {
+			return []any{h.Host, h.Address, "-", "no", "unknown"}
+		}
+		answers := "yes" // this machine
+		if h.Seconds > 0 {
+			answers = "in " + time.Duration(h.Seconds*float64(time.Second)).Round(100*time.Microsecond).String()
+		}
+		return []any{h.Host, h.Address, h.Hostname, answers, fmt.Sprintf("%d of %d run", h.Running, h.Nodes)}
+	})
+}
+
+// HostsFit shows which hosts are fit for nodes.
+func HostsFit(w io.Writer, all []hosts.State) error {
+	return Print(w, "HOST\tADDRESS\tSTATE", all, func(h hosts.State) []any {
+		switch {
+		case h.Well():
+			return []any{h.Host, h.Address, "well"}
+		case !h.Answers:
+			return []any{h.Host, h.Address, "not reached"}
+		}
+		return []any{h.Host, h.Address, "unfit"}
+	})
+}

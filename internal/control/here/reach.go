@@ -1,0 +1,109 @@
+package here
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"orrery/internal/apply/remote"
+	"orrery/internal/host/doctor"
+	"orrery/internal/host/reach"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+)
+
+// Helper is the verb by which this program is started on another host.
+const Helper = "host-helper"
+
+// arms are this program as it is for other hosts.
+var arms reach.Arms
+
+// Reach logs in to another host by ssh, and starts this program there.
+func (m This) Reach(ctx context.Context, h site.Host) (*remote.Link, error) {
+	line, err := reach.Far{Name: h.Name, Address: h.Address}.Dial(ctx, &arms, Helper)
+	if err != nil {
+		return nil, err
+	}
+	return remote.Open(ctx, h.Name, line, m.Version, line.Why)
+}
+
+// Self tells which machine this is: two names that lead to one boot of a kernel and one state directory lead to one host.
+func (m This) Self() remote.Greeting {
+	g := remote.Greeting{Version: m.Version}
+	g.Hostname, _ = os.Hostname()
+	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return g
+	}
+	var st unix.Stat_t
+	if unix.Stat(m.Dirs.State, &st) != nil {
+		return g // nothing was ever done here
+	}
+	g.Machine = fmt.Sprintf("%s %d %d", strings.TrimSpace(string(boot)), st.Dev, st.Ino)
+	return g
+}
+
+// Inspect looks what this machine has that nodes need.
+func (m This) Inspect() doctor.Facts { return doctor.Look(m.Dirs.State) }
+
+// Help does on this machine what is asked along the standard streams, for somebody who has reached it from another one, until he has gone.
+func (m This) Help(ctx context.Context) error {
+	if err := m.Allowed(); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(m.Dirs.State, 0o755); err != nil {
+		return err
+	}
+	line, err := standardStreams()
+	if err != nil {
+		return problem.New(problem.Usage, "%s is started by orrery itself, on other hosts", Helper).Because(err)
+	}
+	defer line.Close() //nolint:errcheck // it has ended
+	return remote.Serve(ctx, line, m, m.Self())
+}
+
+// streams are the input and the output of this program.
+type streams struct {
+	io.Reader
+	io.Writer
+	ends []*os.File
+}
+
+// Close ends them, and whatever waits for them.
+func (s *streams) Close() error {
+	var all error
+	for _, f := range s.ends {
+		all = errors.Join(all, f.Close())
+	}
+	return all
+}
+
+// standardStreams takes the input and the output of this program away from what it starts and prints: in their place is /dev/null.
+func standardStreams() (*streams, error) {
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer null.Close() //nolint:errcheck // there is nothing in it
+	s := &streams{}
+	for fd := range 2 {
+		own, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 3)
+		if err != nil {
+			return nil, os.NewSyscallError("dup", err)
+		}
+		if err := unix.SetNonblock(own, true); err != nil { // so that closing it ends a read
+			return nil, os.NewSyscallError("fcntl", err)
+		}
+		s.ends = append(s.ends, os.NewFile(uintptr(own), "line"))
+		if err := unix.Dup3(int(null.Fd()), fd, 0); err != nil {
+			return nil, os.NewSyscallError("dup", err)
+		}
+	}
+	s.Reader, s.Writer = s.ends[0], s.ends[1]
+	return s, nil
+}

@@ -1,0 +1,79 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"orrery/internal/apply"
+	"orrery/internal/control/hosts"
+	"orrery/internal/observe"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+)
+
+// AllowedOn returns an Unable problem if the caller may not change what this machine has of a site. For what is on others he need be nobody here: whom they let in is theirs to say.
+func (c *Session) AllowedOn(s *site.Site) error {
+	if !hosts.Near(s) {
+		return nil
+	}
+	return c.Allowed()
+}
+
+// Hosts gives the hosts of a site, with the releases that are live on them. Each of them must answer, but those that are left out.
+func (c *Session) Hosts(ctx context.Context, s *site.Site) (*apply.Fleet, error) {
+	f, silent, err := c.reached(ctx, s)
+	if err == nil {
+		err = silent
+	}
+	return f, err
+}
+
+// Call asks which hosts of a site answer, and how they are.
+func (c *Session) Call(s *site.Site) *hosts.Call {
+	return &hosts.Call{
+		Links: c.Links, Machine: c.machine(), Dirs: c.Dirs, Site: s, Without: c.Without, Notice: func(format string, args ...any) { c.notice(s.Key(), format, args...) },
+	}
+}
+
+// reached gives those hosts of a site that answer. Silent tells why others do not; of these nothing is known.
+func (c *Session) reached(ctx context.Context, s *site.Site) (f *apply.Fleet, silent, err error) {
+	if hosts.Far(s) {
+		return c.Call(s).Fleet(ctx)
+	}
+	if len(c.Without) > 0 {
+		return nil, nil, problem.New(problem.Usage, "there is no other host to leave out than this machine").Try("leave --without out")
+	}
+	h, err := c.Here(s)
+	if err != nil {
+		return nil, nil, err
+	}
+	return apply.Alone(h), nil, nil
+}
+
+// Seen gives the hosts of a site as they are.
+func (c *Session) Seen(ctx context.Context, f *apply.Fleet) ([]observe.Host, error) {
+	if err := c.mayChange(f); err != nil {
+		return nil, err
+	}
+	return f.Observe(ctx)
+}
+
+// mayChange returns an Unable problem if the caller may not change what is on the hosts, one of which may be this machine.
+func (c *Session) mayChange(f *apply.Fleet) error {
+	if len(f.All) == 0 {
+		return c.Allowed()
+	}
+	return c.AllowedOn(f.All[0].Site)
+}
+
+// Probe looks into the nodes that run, and notes with them what has drifted.
+func (c *Session) Probe(ctx context.Context, f *apply.Fleet, seen []observe.Host, chosen map[string]bool) error {
+	return f.Each(func(_ int, h *apply.Steered) error {
+		i := slices.IndexFunc(seen, func(o observe.Host) bool { return o.Name == h.Name })
+		if i < 0 {
+			return fmt.Errorf("host %s was not observed", h.Name)
+		}
+		return h.Probe(ctx, seen[i].Nodes, chosen)
+	})
+}

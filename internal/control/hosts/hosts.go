@@ -1,0 +1,172 @@
+// Package hosts reaches the hosts of a site, of which one may be this machine: it makes the connections, and says what a site with other hosts cannot have yet.
+package hosts
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"orrery/internal/apply"
+	"orrery/internal/apply/remote"
+	"orrery/internal/control/here"
+	"orrery/internal/host"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+)
+
+// Links are the connections of a session to other hosts: one to each, whatever is done there.
+type Links struct {
+	mutex sync.Mutex
+	all   map[site.Host]*remote.Link
+}
+
+// Close ends them.
+func (l *Links) Close() {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	for _, one := range l.all {
+		one.Close()
+	}
+	l.all = nil
+}
+
+// To gives the connection to a host, which is made if there is none.
+func (l *Links) To(ctx context.Context, m here.Machine, h site.Host) (*remote.Link, error) {
+	l.mutex.Lock()
+	one, ok := l.all[h]
+	l.mutex.Unlock()
+	if ok {
+		return one, nil
+	}
+	one, err := m.Reach(ctx, h)
+	if err != nil {
+		return nil, err
+	}
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	if l.all == nil {
+		l.all = map[site.Host]*remote.Link{}
+	}
+	l.all[h] = one
+	return one, nil
+}
+
+// Far reports whether some host of a site is another machine.
+func Far(s *site.Site) bool {
+	return slices.ContainsFunc(s.Hosts, func(h site.Host) bool { return !h.Local() })
+}
+
+// Near reports whether this machine is a host of a site.
+func Near(s *site.Site) bool {
+	return len(s.Hosts) == 0 || slices.ContainsFunc(s.Hosts, site.Host.Local)
+}
+
+// A Call asks which hosts of a site answer.
+type Call struct {
+	Links   *Links
+	Machine here.Machine
+	Dirs    host.Dirs
+	Site    *site.Site
+	Without []string                         // hosts that are left out
+	Notice  func(format string, args ...any) // tells the caller of something at once
+}
+
+// Fleet gives the hosts that answer. Silent tells why others do not; of these, and of those that are left out, nothing is known.
+func (c *Call) Fleet(ctx context.Context) (f *apply.Fleet, silent, err error) {
+	if err := mayTravel(c.Site, c.Without); err != nil {
+		return nil, nil, err
+	}
+	links, silent := c.links(ctx)
+	if err := c.distinct(links); err != nil {
+		return nil, nil, err
+	}
+	f = &apply.Fleet{}
+	for i, h := range c.Site.Hosts {
+		if slices.Contains(c.Without, h.Name) || links[i] == nil && !h.Local() {
+			f.Unknown = append(f.Unknown, h.Name)
+			continue
+		}
+		c.add(f, h, links[i])
+	}
+	if len(f.All) == 0 {
+		if silent == nil {
+			silent = problem.New(problem.Usage, "no host is left").Try("leave out fewer")
+		}
+		return nil, nil, silent
+	}
+	return f, silent, f.Each(func(_ int, h *apply.Steered) error { return settled(h) })
+}
+
+// links gives the connections to other hosts, by their places in the site.
+func (c *Call) links(ctx context.Context) (links []*remote.Link, silent error) {
+	links, errs := make([]*remote.Link, len(c.Site.Hosts)), make([]error, len(c.Site.Hosts))
+	var all sync.WaitGroup
+	for i, h := range c.Site.Hosts {
+		if !h.Local() && !slices.Contains(c.Without, h.Name) {
+			all.Go(func() { links[i], errs[i] = c.Links.To(ctx, c.Machine, h) })
+		}
+	}
+	all.Wait()
+	for i, err := range errs {
+		if err != nil {
+			silent = errors.Join(silent, goOn(err, c.Site.Hosts[i].Name))
+		}
+	}
+	return links, silent
+}
+
+// add adds a host to a fleet, with what is known of the site beside it.
+func (c *Call) add(f *apply.Fleet, h site.Host, l *remote.Link) {
+	open := func(secrets apply.Secrets) apply.Host {
+		if l != nil {
+			return l.Host(c.Site.Key(), secrets)
+		}
+		return c.Machine.Host(h.Name, c.Site.Key(), secrets)
+	}
+	if len(f.All) > 0 {
+		f.All = append(f.All, f.All[0].Beside(h.Name, open))
+		return
+	}
+	f.All = append(f.All, apply.Steer(h.Name, c.Site, c.Dirs, open))
+}
+
+// goOn says how one does without a host that does not answer.
+func goOn(err error, name string) error {
+	for _, p := range problem.All(err) {
+		if p.Cure != "" {
+			p.Cure += "; --without " + name + " goes on without it"
+		}
+	}
+	return err
+}
+
+// skewed is how far clocks may be apart before somebody is told.
+const skewed = 2 * time.Second
+
+// distinct refuses two names for one machine, and tells of clocks that are apart.
+func (c *Call) distinct(links []*remote.Link) error {
+	names := map[string]site.Host{}
+	for i, h := range c.Site.Hosts {
+		machine := ""
+		switch l := links[i]; {
+		case l != nil:
+			machine = l.Machine
+			if off := l.Skew.Abs() - l.Took/2; off > skewed {
+				c.Notice("the clock of host %s is %s from that of this machine", h.Name, l.Skew.Abs().Round(100*time.Millisecond))
+			}
+		case h.Local():
+			machine = c.Machine.Self().Machine
+		}
+		if machine == "" {
+			continue
+		}
+		if other, ok := names[machine]; ok {
+			return problem.New(problem.Mistake, "hosts %s and %s are one machine, at %s and at %s", other.Name, h.Name, other.Address, h.Address).At("site.toml").
+				Try("keep one of them")
+		}
+		names[machine] = h
+	}
+	return nil
+}

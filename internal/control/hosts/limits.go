@@ -1,0 +1,77 @@
+package hosts
+
+import (
+	"slices"
+	"strings"
+
+	"orrery/internal/apply"
+	"orrery/internal/phrase"
+	"orrery/internal/plan"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+)
+
+// settled refuses a host on which releases of the site are live or about to be: they cannot be steered from another machine yet.
+func settled(h *apply.Steered) error {
+	r, err := h.ReadReleases()
+	if err != nil {
+		return err
+	}
+	if r.Switch == nil && r.Trial == nil && !slices.ContainsFunc(h.Site.Nodes, func(n site.Node) bool { return r.Active[n.Name] != 0 && r.Active[n.Name] != n.Release }) {
+		return nil
+	}
+	return problem.New(problem.Unable, "releases of site %s are live on host %s, and a site with several hosts, or with another, has no releases yet", h.Site.Key(), h.Name).
+		Try("end that on the host itself: orrery rollback, then orrery release prune")
+}
+
+// mayTravel refuses what a site has that only works on the machine with the site directory.
+func mayTravel(s *site.Site, without []string) error {
+	for _, name := range without {
+		if h, ok := s.Host(name); !ok || h.Local() && len(s.Hosts) == 1 {
+			return problem.New(problem.Usage, "no host is called %q", name).Try("the site has %s", phrase.List(Names(s), 12))
+		}
+	}
+	no := func(format string, args ...any) *problem.Problem {
+		return problem.New(problem.Unable, format+": not yet on a site with a host that is not local", args...).At("site.toml")
+	}
+	for _, x := range s.Secrets {
+		if x.File == "" && len(x.Command) == 0 {
+			return no("secret %s is generated, and would be kept on this machine alone", x.Name).Try("give it a file or a command")
+		}
+	}
+	for _, x := range s.Images {
+		if x.Import != "" {
+			return no("image %s is imported from this machine", x.Name).Try("give it a suite")
+		}
+	}
+	for _, v := range s.Volumes {
+		if v.Shared && v.NFS == "" {
+			return no("volume %s is shared by nodes, and each host would have one of its own", v.Name).Try("give it an nfs = \"server:/export\"")
+		}
+		if v.Mirror != "" {
+			return no("volume %s is mirrored", v.Name).Try("leave its mirror out")
+		}
+	}
+	if s.Twin != "" {
+		return no("%s is a twin", s.Key())
+	}
+	return nil
+}
+
+// Names gives the names of the hosts of a site.
+func Names(s *site.Site) []string {
+	var names []string
+	for _, h := range s.Hosts {
+		names = append(names, h.Name)
+	}
+	return names
+}
+
+// Joined refuses a plan after which nodes of one network are on several hosts: nothing joins the bridges of the hosts yet.
+func Joined(s *site.Site, p *plan.Plan) error {
+	for network, hosts := range plan.Spanning(s, p.Homes) {
+		return problem.New(problem.Unable, "nodes of network %s are, or would be, on the hosts %s, and networks do not reach from host to host yet", network, strings.Join(hosts, " and ")).
+			At("site.toml").Try("say host = on its nodes, so that they are on one, or give each host a network of its own; macvlan networks on the hosts' interfaces reach as far as the wire does")
+	}
+	return nil
+}

@@ -1,0 +1,139 @@
+package hosts
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"orrery/internal/apply"
+	"orrery/internal/apply/remote"
+	"orrery/internal/host/doctor"
+	"orrery/internal/observe"
+	"orrery/internal/phrase"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+)
+
+// A State is how a host of a site is.
+type State struct {
+	Host     string       `json:"host"`
+	Address  string       `json:"address"`
+	Answers  bool         `json:"answers"`
+	Hostname string       `json:"hostname,omitempty"`
+	Seconds  float64      `json:"seconds"` // that a question takes there and back
+	Skew     float64      `json:"skew"`    // seconds that its clock is ahead of that of this machine
+	Nodes    int          `json:"nodes"`   // of the site
+	Running  int          `json:"running"`
+	Lacks    doctor.Facts `json:"lacks,omitempty"` // of what nodes need; only if that was asked for
+	Wrong    []string     `json:"wrong,omitempty"` // what else is wrong with it
+
+	problems []error
+}
+
+// Well reports whether the host is fit for nodes, as far as that was asked.
+func (s *State) Well() bool { return s.Answers && len(s.problems) == 0 && len(s.Lacks) == 0 }
+
+// wrong notes that something is.
+func (s *State) wrong(err error) {
+	s.problems, s.Wrong = append(s.problems, err), append(s.Wrong, err.Error())
+}
+
+// States tells how the hosts of the site are, in its order.
+func (c *Call) States(ctx context.Context) []State { return c.survey(ctx, false) }
+
+// Check does the same, and looks whether they are fit for nodes, and whether each is a machine of its own.
+func (c *Call) Check(ctx context.Context) []State {
+	all := c.survey(ctx, true)
+	machines := map[string]string{}
+	for i, h := range c.Site.Hosts {
+		machine, err := c.machineOf(ctx, h)
+		if err != nil || machine == "" {
+			continue
+		}
+		if other, ok := machines[machine]; ok {
+			all[i].wrong(problem.New(problem.Mistake, "it is the same machine as host %s", other).Try("keep one of them"))
+		}
+		machines[machine] = h.Name
+		if off := time.Duration((max(all[i].Skew, -all[i].Skew) - all[i].Seconds/2) * float64(time.Second)); off > skewed {
+			all[i].wrong(problem.New(problem.Unable, "its clock is %s from that of this machine", off.Round(100*time.Millisecond)).Try("let chrony or systemd-timesyncd set the clocks of both"))
+		}
+	}
+	return all
+}
+
+func (c *Call) machineOf(ctx context.Context, h site.Host) (string, error) {
+	if h.Local() {
+		return c.Machine.Self().Machine, nil
+	}
+	l, err := c.Links.To(ctx, c.Machine, h)
+	if err != nil {
+		return "", err
+	}
+	return l.Machine, nil
+}
+
+// Facts gives what a host has that nodes need.
+func (c *Call) Facts(ctx context.Context, name string) (doctor.Facts, error) {
+	h, ok := c.Site.Host(name)
+	if !ok {
+		return nil, problem.New(problem.Usage, "no host is called %q", name).Try("the site has %s", phrase.List(Names(c.Site), 12))
+	}
+	return c.inspect(ctx, *h)
+}
+
+func (c *Call) inspect(ctx context.Context, h site.Host) (doctor.Facts, error) {
+	if h.Local() {
+		return c.Machine.Inspect(), nil
+	}
+	l, err := c.Links.To(ctx, c.Machine, h)
+	if err != nil {
+		return nil, err
+	}
+	return l.Inspect(ctx)
+}
+
+func (c *Call) survey(ctx context.Context, fit bool) []State {
+	all := make([]State, len(c.Site.Hosts))
+	var each sync.WaitGroup
+	for i, h := range c.Site.Hosts {
+		each.Go(func() { all[i] = c.state(ctx, h, fit) })
+	}
+	each.Wait()
+	return all
+}
+
+func (c *Call) state(ctx context.Context, h site.Host, fit bool) State {
+	s := State{Host: h.Name, Address: h.Address}
+	var l *remote.Link
+	if h.Local() {
+		s.Hostname = c.Machine.Self().Hostname
+	} else {
+		var err error
+		if l, err = c.Links.To(ctx, c.Machine, h); err != nil {
+			s.wrong(err)
+			return s
+		}
+		s.Hostname, s.Seconds, s.Skew = l.Hostname, l.Took.Seconds(), l.Skew.Seconds()
+	}
+	s.Answers = true
+	f := &apply.Fleet{}
+	c.add(f, h, l)
+	nodes, err := f.All[0].Nodes(ctx)
+	if err != nil {
+		s.wrong(err)
+	}
+	s.Nodes = len(nodes)
+	for _, n := range nodes {
+		if n.State == observe.Running {
+			s.Running++
+		}
+	}
+	if fit {
+		facts, err := c.inspect(ctx, h)
+		if err != nil {
+			s.wrong(err)
+		}
+		s.Lacks = facts.Lacking(doctor.Needed)
+	}
+	return s
+}

@@ -1,0 +1,298 @@
+package control_test
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"orrery/internal/control"
+	"orrery/internal/host"
+	"orrery/internal/host/doctor"
+	"orrery/internal/problem"
+)
+
+const twoHosts = `
+[site]
+name = "toykat"
+
+[host.sv1]
+address = "local"
+[host.sv2]
+address = "ops@10.8.1.2:2222"
+
+[network.lan]
+subnet  = "10.99.1.0/24"
+gateway = "10.99.1.1"
+[network.far]
+subnet  = "10.99.2.0/24"
+gateway = "10.99.2.1"
+
+[image.debian]
+suite = "bookworm"
+
+[node.db]
+id    = 11
+roles = ["db"]
+host  = "sv1"
+net.lan = "auto"
+
+[node."web{1..2}"]
+id    = 21
+roles = ["web"]
+host  = "sv2"
+net.far = "auto"
+`
+
+// farDesk is a site on this machine and on another, which is behind the protocol of helpers.
+func farDesk(t *testing.T) (d *desk, other *machine) {
+	t.Helper()
+	d, other = newDesk(t), newMachine(t)
+	d.machine.others = map[string]*machine{"sv2": other}
+	d.write("site.toml", twoHosts)
+	return d, other
+}
+
+// TestFarHost: a site on two hosts comes up, is seen, is worked with and goes down, and each host has what is its own.
+func TestFarHost(t *testing.T) {
+	d, other := farDesk(t)
+	p, err := d.Preview(t.Context(), nil, control.PreviewOptions{})
+	d.must(err)
+	if n := len(p.Steps); n < 10 {
+		t.Errorf("%d steps are planned", n)
+	}
+	d.up()
+	d.wantNodes("db none running healthy, web1 none running healthy, web2 none running healthy")
+	status, err := d.Status(t.Context(), d.site(), nil)
+	d.must(err)
+	for _, n := range status.Nodes {
+		if want := map[string]string{"db": "sv1", "web1": "sv2", "web2": "sv2"}[n.Node]; n.Host != want {
+			t.Errorf("node %s is on %s, not %s", n.Node, n.Host, want)
+		}
+	}
+	for name, m := range map[string]*machine{"db": d.machine, "web1 web2": other} {
+		nodes, err := m.of("toykat").List(t.Context(), "toykat")
+		d.must(err)
+		var names []string
+		for _, n := range nodes {
+			names = append(names, n.Name)
+		}
+		if slices.Sort(names); strings.Join(names, " ") != name {
+			t.Errorf("a host has the nodes %v, not %s", names, name)
+		}
+		if entries, err := os.ReadFile(m.dirs.Journal("toykat")); err != nil || strings.Count(string(entries), `"begin"`) != 1 || strings.Contains(string(entries), "node web1") != (m == other) {
+			t.Errorf("the journal of the host of %s has %s (%v)", name, entries, err)
+		}
+		known, err := os.ReadFile(m.dirs.Keys("toykat") + "/known_hosts")
+		d.must(err)
+		if got := strings.Count(string(known), "\n"); got != len(names) {
+			t.Errorf("the host of %s has SSH host keys of %d nodes", name, got)
+		}
+	}
+	if p, err = d.Preview(t.Context(), nil, control.PreviewOptions{}); err != nil || !p.Empty() {
+		t.Errorf("a second plan has %d steps: %v", len(p.Steps), err)
+	}
+	runners, err := d.Runners(t.Context(), d.site())
+	d.must(err)
+	for _, name := range []string{"db", "web1", "web2"} {
+		d.must(runners[name].Run(t.Context(), host.Command{Args: []string{"ask"}}))
+	}
+	d.must(status.Probe(t.Context()))
+	if _, err = d.Stop(t.Context(), d.site(), []string{"web1"}); err != nil {
+		t.Fatal(err)
+	}
+	if got := d.nodes(); !strings.Contains(got, "web1 none stopped") {
+		t.Errorf("the nodes are %s", got)
+	}
+	_, err = d.Down(t.Context(), d.site(), nil, false)
+	d.must(err)
+	d.wantNodes("db none absent -, web1 none absent -, web2 none absent -")
+}
+
+// TestSilentHost: a host that does not answer is unknown, and not empty: nothing is planned without it unless that is said, and then nothing is made that may be there.
+func TestSilentHost(t *testing.T) {
+	d, other := farDesk(t)
+	d.up()
+	d.Links.Close()
+	d.machine.others = nil
+	wants := func(err error) {
+		t.Helper()
+		if err == nil || !strings.Contains(err.Error(), "sv2") || !strings.Contains(err.Error(), "--without sv2") {
+			t.Errorf("a host is silent: %v", err)
+		}
+	}
+	_, err := d.Preview(t.Context(), nil, control.PreviewOptions{})
+	wants(err)
+	_, _, err = d.Up(t.Context(), d.site(), nil, control.UpOptions{})
+	wants(err)
+	_, err = d.Down(t.Context(), d.site(), nil, false)
+	wants(err)
+	status, err := d.Status(t.Context(), d.site(), nil)
+	d.must(err)
+	wants(status.Silent)
+	if got := d.nodes(); got != "db none running healthy, web1 none unknown -, web2 none unknown -" {
+		t.Errorf("the nodes are %s", got)
+	}
+
+	d.Without = []string{"sv2"}
+	// What was there is declared elsewhere now, and a new node is.
+	d.write("site.toml", strings.Replace(twoHosts, `host  = "sv2"`, `host  = "sv1"`, 1)+"[node.new]\nid = 31\nroles = [\"web\"]\nhost = \"sv1\"\nnet.lan = \"auto\"\n")
+	p, err := d.Preview(t.Context(), nil, control.PreviewOptions{})
+	d.must(err)
+	for _, s := range p.Steps {
+		if s.ForNode() && s.Subject != "db" || s.Host != "sv1" {
+			t.Errorf("a step is planned: %v", s)
+		}
+	}
+	if len(p.Warnings) != 1 || !strings.Contains(p.Warnings[0], "new, web1 and web2") && !strings.Contains(p.Warnings[0], "web1, web2") {
+		t.Errorf("the warnings are %q", p.Warnings)
+	}
+	_, err = d.Down(t.Context(), d.site(), nil, false)
+	d.must(err)
+	if !d.marked("toykat") {
+		t.Error("the site is taken for down, though a host was left out")
+	}
+	nodes, err := other.of("toykat").List(t.Context(), "toykat")
+	if err != nil || len(nodes) != 2 {
+		t.Errorf("the host that was left out has %d nodes: %v", len(nodes), err)
+	}
+
+	d.Without = nil
+	d.machine.others = map[string]*machine{"sv2": other}
+	d.write("site.toml", twoHosts)
+	d.up()
+	d.wantNodes("db none running healthy, web1 none running healthy, web2 none running healthy")
+}
+
+// marked reports whether a site is taken for up.
+func (d *desk) marked(key string) bool {
+	_, up := d.Marker(key)
+	return up
+}
+
+// TestLostHost: a host whose connection ends during a run is told, what others do goes on, and the next run, after what was held there is free, goes on from what is there.
+func TestLostHost(t *testing.T) {
+	d, _ := farDesk(t)
+	begun := make(chan bool, 100)
+	d.machine.others["sv2"].slow = func() {
+		select {
+		case begun <- true:
+			d.Links.Close()
+		default:
+		}
+	}
+	_, _, err := d.Up(t.Context(), d.site(), nil, control.UpOptions{})
+	if err == nil || !strings.Contains(d.watch.text(), "host sv2: the connection has ended") {
+		t.Errorf("the run ended with %v\ntold: %s", err, d.watch.text())
+	}
+	d.machine.others["sv2"].slow = nil
+	d.Patient = true // the helper may still be letting go
+	d.up()
+	d.wantNodes("db none running healthy, web1 none running healthy, web2 none running healthy")
+}
+
+// TestFarRefused: what does not work with other hosts yet says so, and says it before anything is done.
+func TestFarRefused(t *testing.T) {
+	d, other := farDesk(t)
+	refused := func(what string, err error, words ...string) {
+		t.Helper()
+		if !problem.Is(err, problem.Unable) {
+			t.Errorf("%s: %v", what, err)
+		}
+		for _, w := range words {
+			if err != nil && !strings.Contains(err.Error(), w) {
+				t.Errorf("%s: %q is not in: %v", what, w, err)
+			}
+		}
+	}
+	s := d.site()
+	_, err := d.Stage(t.Context(), s, nil, control.StageOptions{Release: 700})
+	if err == nil {
+		t.Error("a release was staged")
+	}
+	_, err = d.Rollback(t.Context(), s, nil)
+	refused("rollback", err, "sv2", "other hosts than this machine")
+	_, _, err = d.Entries(s)
+	refused("journal", err, "sv2")
+	for what, c := range map[string]struct{ old, new, word string }{
+		"a network over hosts": {`net.far = "auto"`, `net.lan = "auto"`, "network lan"},
+		"generated":            {"[network.far]", "[secret.x]\ngenerate = 20\n[network.far]", "secret x"},
+		"shared":               {"[network.far]", "[volume.archive]\nshared = true\n[network.far]", "volume archive"},
+	} {
+		d.write("site.toml", strings.Replace(twoHosts, c.old, c.new, 1))
+		_, _, err = d.Up(t.Context(), d.site(), nil, control.UpOptions{})
+		refused(what, err, c.word)
+		_, err = d.Preview(t.Context(), nil, control.PreviewOptions{})
+		refused(what, err, c.word)
+	}
+	d.write("site.toml", twoHosts)
+	d.Links.Close()
+	other.dirs = d.machine.dirs
+	_, err = d.Preview(t.Context(), nil, control.PreviewOptions{})
+	if !problem.Is(err, problem.Mistake) || !strings.Contains(err.Error(), "hosts sv1 and sv2 are one machine") {
+		t.Errorf("two names for one machine: %v", err)
+	}
+}
+
+// TestAnotherControlPoint: whoever steers finds the same, and of two at once one is told of the other.
+func TestAnotherControlPoint(t *testing.T) {
+	d, other := farDesk(t)
+	d.up()
+	elsewhere := newDesk(t)
+	elsewhere.machine.others = map[string]*machine{"sv1": d.machine, "sv2": other}
+	elsewhere.write("site.toml", strings.Replace(twoHosts, `address = "local"`, `address = "10.8.1.1"`, 1))
+	elsewhere.wantNodes("db none running healthy, web1 none running healthy, web2 none running healthy")
+	p, err := elsewhere.Preview(t.Context(), nil, control.PreviewOptions{})
+	if err != nil || !p.Empty() {
+		t.Errorf("a plan from elsewhere has %d steps: %v", len(p.Steps), err)
+	}
+	f, err := d.Hosts(t.Context(), d.site())
+	d.must(err)
+	letGo, err := d.Hold(t.Context(), d.site(), f)
+	d.must(err)
+	_, err = elsewhere.Down(t.Context(), elsewhere.site(), nil, false)
+	if !problem.Is(err, problem.Locked) {
+		t.Errorf("two at once: %v", err)
+	}
+	letGo()
+	_, err = elsewhere.Down(t.Context(), elsewhere.site(), nil, false)
+	d.must(err)
+	d.wantNodes("db none absent -, web1 none absent -, web2 none absent -")
+	if _, err := os.Stat(elsewhere.dirs.Site("toykat")); err == nil {
+		t.Error("where the site is only steered from, something is kept of it")
+	}
+}
+
+// TestHostStates: of each host it is told whether it answers, what it has of the site, and what nodes would lack there.
+func TestHostStates(t *testing.T) {
+	d, other := farDesk(t)
+	d.up()
+	call := d.Call(d.site())
+	all := call.Check(t.Context())
+	if len(all) != 2 || !all[0].Well() || !all[1].Well() || all[0].Nodes != 1 || all[1].Nodes != 2 || all[1].Running != 2 || all[1].Seconds <= 0 {
+		t.Errorf("the hosts are %+v", all)
+	}
+	other.facts = doctor.Facts{{Name: "overlay", Level: doctor.Needed}, {Name: "kvm", Level: doctor.Wanted}}
+	if all = call.Check(t.Context()); all[1].Well() || len(all[1].Lacks) != 1 || all[1].Lacks[0].Name != "overlay" {
+		t.Errorf("a host that lacks something is %+v", all[1])
+	}
+	if all = call.States(t.Context()); !all[1].Well() {
+		t.Errorf("nobody asked whether it is fit: %+v", all[1])
+	}
+	if facts, err := call.Facts(t.Context(), "sv2"); err != nil || len(facts) != 2 {
+		t.Errorf("the facts are %v: %v", facts, err)
+	}
+	if _, err := call.Facts(t.Context(), "sv3"); !problem.Is(err, problem.Usage) {
+		t.Errorf("a host that is not there: %v", err)
+	}
+	d.Links.Close()
+	d.machine.others = nil
+	if all = call.Check(t.Context()); all[1].Well() || all[1].Answers || len(all[1].Wrong) != 1 || !strings.Contains(all[1].Wrong[0], "nobody answers") || !all[0].Well() {
+		t.Errorf("a host that does not answer is %+v", all[1])
+	}
+	d.machine.others = map[string]*machine{"sv2": other}
+	other.dirs = d.machine.dirs
+	if all = call.Check(t.Context()); all[1].Well() || !strings.Contains(all[1].Wrong[0], "the same machine as host sv1") {
+		t.Errorf("two names for one machine: %+v", all[1])
+	}
+}

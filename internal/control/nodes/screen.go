@@ -1,0 +1,73 @@
+package nodes
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"orrery/internal/control"
+	"orrery/internal/host"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+)
+
+// ScreenOf gives the screen of a node that runs.
+func ScreenOf(ctx context.Context, c *control.Session, s *site.Site, name string) (host.Screen, error) {
+	h, n, err := thereOf(ctx, c, s, name)
+	if err != nil {
+		return nil, err
+	}
+	if !n.Runs() {
+		return nil, control.NotRunning(name)
+	}
+	return h.Screen(&n.Node)
+}
+
+// ListenForCaller listens at a socket to which nobody but root can connect and whoever has called, were it by sudo. What is there of it goes when the listener is closed.
+func ListenForCaller(name string) (net.Listener, error) {
+	dir, err := os.MkdirTemp("", "orrery-screen-")
+	if err != nil {
+		return nil, err
+	}
+	path := filepath.Join(dir, name)
+	l, err := net.Listen("unix", path)
+	if err == nil {
+		err = give(dir, path)
+	}
+	if err != nil {
+		if l != nil {
+			err = errors.Join(err, l.Close())
+		}
+		return nil, problem.New(problem.Failed, "cannot listen for viewers").At(path).Because(errors.Join(err, os.Remove(dir)))
+	}
+	return inDirectory{l, dir}, nil
+}
+
+// give lets the caller through to a socket, in a directory in which root alone changes anything.
+func give(dir, socket string) error {
+	if err := os.Chmod(socket, 0o600); err != nil {
+		return err
+	}
+	caller, err := strconv.Atoi(os.Getenv("SUDO_UID"))
+	if err != nil || caller <= 0 || os.Geteuid() != 0 {
+		return nil
+	}
+	if err := os.Lchown(socket, caller, -1); err != nil {
+		return err
+	}
+	return os.Chmod(dir, 0o711)
+}
+
+// inDirectory is a listener at a socket in a directory of its own.
+type inDirectory struct {
+	net.Listener
+	dir string
+}
+
+func (l inDirectory) Close() error {
+	err := l.Listener.Close()
+	return errors.Join(err, os.RemoveAll(l.dir))
+}

@@ -1,0 +1,282 @@
+// Package status tells how the nodes of a site are on its hosts.
+package status
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"orrery/internal/apply"
+	"orrery/internal/drift"
+	"orrery/internal/host"
+	"orrery/internal/observe"
+	"orrery/internal/role"
+	"orrery/internal/site"
+	"orrery/internal/site/spec"
+)
+
+// A Node is how one instance of a node is.
+type Node struct {
+	Node       string            `json:"node"`
+	ID         int               `json:"id"`
+	Release    int               `json:"release,omitempty"`
+	Quarantine bool              `json:"quarantine,omitempty"` // beside the live one
+	Host       string            `json:"host"`
+	State      string            `json:"state"`
+	Health     string            `json:"health"`
+	ProvenAt   time.Time         `json:"proven_at,omitzero"` // when its checks were last passed
+	Probed     bool              `json:"probed,omitempty"`   // it was looked into just now
+	Accel      string            `json:"accel,omitempty"`    // what runs it, if it is a virtual machine that runs
+	VHost      bool              `json:"vhost,omitempty"`    // its network cards are served by the host's kernel
+	Starved    bool              `json:"starved,omitempty"`  // it stands still because its host had no room for what it wrote to a disk
+	Outdated   []string          `json:"outdated,omitempty"` // programs that run it, and that have been replaced on the host
+	Doubt      []string          `json:"doubt,omitempty"`    // networks of which a run that was killed has left open whether it has them
+	Roles      []string          `json:"roles"`
+	Addresses  map[string]string `json:"addresses"`
+	Detail     string            `json:"detail,omitempty"`
+	Drift      []observe.Drift   `json:"drift,omitempty"`
+	Usage      *apply.Usage      `json:"usage,omitempty"`
+	Networks   []string          `json:"-"` // in the order in which they are declared
+}
+
+// What the health of a node can be.
+const (
+	Healthy   = "healthy"
+	Unhealthy = "unhealthy"
+	Unknown   = "unknown" // it may be on a host of which nothing is known; so is its state
+	Drifted   = "drifted" // its checks pass, or it has none, but it is not as its roles and layers made it
+)
+
+// Good reports whether the node is as declared.
+func (r Node) Good() bool {
+	return r.State == string(observe.Running) && (r.Health == Healthy || r.Health == "-") || r.State == string(observe.Stopped) && r.Health == "off"
+}
+
+// A Status is how the nodes of a site are on its hosts.
+type Status struct {
+	fleet    *apply.Fleet
+	Nodes    []Node
+	Silent   error           // why hosts do not answer of which nothing is known
+	there    []*observe.Node // of each; nil: it is not there
+	declared []*site.Node
+}
+
+// Of tells how declared nodes are, in their order, with those beside the live ones.
+func Of(ctx context.Context, f *apply.Fleet, nodes []*site.Node) (*Status, error) {
+	there, beside, on := map[string]*observe.Node{}, map[string][]*observe.Node{}, map[string]string{}
+	lists := make([][]observe.Node, len(f.All))
+	if err := f.Each(func(i int, h *apply.Steered) (err error) {
+		lists[i], err = h.Nodes(ctx)
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	for k, h := range f.All {
+		for i := range lists[k] {
+			if n := &lists[k][i]; n.Staged {
+				beside[n.Name] = append(beside[n.Name], n)
+			} else {
+				there[n.Name], on[n.Name] = n, h.Name
+			}
+		}
+	}
+	all := &Status{fleet: f}
+	makers := map[*site.Site]*spec.Maker{}
+	for _, n := range nodes {
+		of := f.All[0].SiteOf(n)
+		if makers[of] == nil {
+			makers[of] = spec.NewMaker(of)
+		}
+		r := newRow(makers[of], n, whereabouts(f, n, on[n.Name]), there[n.Name])
+		if there[n.Name] == nil && len(f.Unknown) > 0 {
+			r.State = Unknown
+		}
+		all.add(r, there[n.Name], n)
+		for _, other := range beside[n.Name] {
+			all.add(quarantined(r, other), other, n)
+		}
+	}
+	return all, nil
+}
+
+// whereabouts gives the host of a node: that on which it is, else that on which it is to be; "-": that is for the next plan to say.
+func whereabouts(f *apply.Fleet, n *site.Node, on string) string {
+	if len(f.All) == 1 && len(f.Unknown) == 0 {
+		return f.All[0].Name
+	}
+	return cmp.Or(on, n.Host, "-")
+}
+
+// host gives the host of an instance that is there.
+func (all *Status) host(i int) *apply.Steered {
+	h, _ := all.fleet.Host(all.Nodes[i].Host)
+	return h
+}
+
+// Declared gives the node as it is declared of which instance i is.
+func (all *Status) Declared(i int) *site.Node { return all.declared[i] }
+
+func (all *Status) add(r Node, there *observe.Node, declared *site.Node) {
+	all.Nodes, all.there, all.declared = append(all.Nodes, r), append(all.there, there), append(all.declared, declared)
+}
+
+// CheckHealth tries the health checks of live nodes now.
+func (all *Status) CheckHealth(ctx context.Context) {
+	var round drift.Round
+	for i, r := range all.Nodes {
+		if r.Quarantine || r.State != string(observe.Running) {
+			continue
+		}
+		n := all.declared[i]
+		duties, err := all.host(i).DutiesOf(n) // a template of it may be wrong
+		var in host.Runner
+		if err == nil {
+			in, err = all.host(i).Runner(&all.there[i].Node)
+		}
+		if err != nil {
+			all.Nodes[i].Health, all.Nodes[i].Detail = Unhealthy, err.Error()
+			continue
+		}
+		round.Add(i, role.Allowance(duties), func(ctx context.Context) error { return role.Probe(ctx, in, duties) })
+	}
+	for i, err := range round.Run(ctx) {
+		all.Nodes[i].Health, all.Nodes[i].Detail = Unhealthy, all.fleet.Redact(err.Error())
+	}
+}
+
+// Probe tries the health checks of live nodes now, and looks for what has drifted.
+func (all *Status) Probe(ctx context.Context) error {
+	return all.fleet.Each(func(_ int, h *apply.Steered) error { return all.probeOn(ctx, h) })
+}
+
+// probeOn looks into the nodes of one host.
+func (all *Status) probeOn(ctx context.Context, h *apply.Steered) error {
+	var nodes []observe.Node
+	var rows []int
+	for i, n := range all.there {
+		if n != nil && !n.Staged && all.Nodes[i].Host == h.Name {
+			nodes, rows = append(nodes, *n), append(rows, i)
+		}
+	}
+	if err := h.Probe(ctx, nodes, nil); err != nil {
+		return err
+	}
+	for k, i := range rows {
+		r := &all.Nodes[i]
+		if r.State != string(observe.Running) {
+			continue
+		}
+		r.Probed, r.Drift = true, nodes[k].Drift
+		r.judge()
+	}
+	return nil
+}
+
+// judge lets the health of a node be what a look into it has found.
+func (r *Node) judge() {
+	sick := func(d observe.Drift) bool { return d.Kind == observe.DriftHealth || d.Kind == observe.DriftNode }
+	switch {
+	case slices.ContainsFunc(r.Drift, sick):
+		r.Health = Unhealthy
+	case len(r.Drift) > 0:
+		r.Health = Drifted
+	case r.Health == "not proven":
+		r.Health = Healthy
+	}
+}
+
+// Measure notes what running nodes use now. How many processors that are is told from one reading to the next: what it gives is for the next round,
+// and without any of one before it waits for a moment.
+func (all *Status) Measure(ctx context.Context, before map[int]host.Sample) (map[int]host.Sample, error) {
+	sample := func() map[int]host.Sample {
+		now := map[int]host.Sample{}
+		for i, r := range all.Nodes {
+			if r.State == string(observe.Running) {
+				now[r.ID] = all.host(i).Sample(&all.there[i].Node)
+			}
+		}
+		return now
+	}
+	if before == nil {
+		before = sample()
+		if err := host.Pause(ctx, 500*time.Millisecond); err != nil {
+			return nil, err
+		}
+	}
+	now := sample()
+	for i := range all.Nodes {
+		r := &all.Nodes[i]
+		if n := all.there[i]; n != nil {
+			was, has := before[r.ID]
+			if !has {
+				was = now[r.ID]
+			}
+			r.Usage = all.host(i).Usage(ctx, n, was, now[r.ID])
+		}
+	}
+	return now, ctx.Err()
+}
+
+// SickFirst puts those first that are not as declared, otherwise as they are.
+func (all *Status) SickFirst() {
+	slices.SortStableFunc(all.Nodes, func(a, b Node) int { return a.rank() - b.rank() })
+}
+
+func (r Node) rank() int {
+	if r.Good() || r.Quarantine {
+		return 1
+	}
+	return 0
+}
+
+// quarantined gives the status of an instance beside the live one.
+func quarantined(of Node, n *observe.Node) Node {
+	r := of
+	r.ID, r.Release, r.Quarantine, r.State, r.Health, r.Detail, r.ProvenAt = n.ID, n.Release, true, string(n.State), "-", "", n.ProvenAt
+	r.Accel, r.VHost, r.Starved, r.Outdated, r.Doubt = n.Accel, n.VHost, n.Starved, n.Outdated, n.Doubt
+	switch {
+	case n.State != observe.Running:
+	case slices.ContainsFunc(n.Mounts, func(m spec.Mount) bool { return m.Copy == spec.NoCopy }):
+		r.Health = "retired" // it lets others have its volumes
+	case !n.Configured:
+		r.Health = "not configured"
+	case n.Config.Health != "" && n.Proven != n.Config.Health:
+		r.Health = "not proven"
+	case n.Config.Health != "":
+		r.Health = Healthy
+	}
+	return r
+}
+
+func newRow(maker *spec.Maker, n *site.Node, hostName string, has *observe.Node) Node {
+	r := Node{Node: n.Name, ID: n.FullID(), Release: n.Release, Host: hostName, State: "absent", Health: "-", Roles: n.Roles, Addresses: map[string]string{}}
+	for _, nic := range n.NICs {
+		r.Networks = append(r.Networks, nic.Network)
+		r.Addresses[nic.Network] = nic.Address.String()
+	}
+	if has == nil {
+		return r
+	}
+	r.State = string(has.State)
+	r.Accel, r.VHost, r.Starved, r.Outdated, r.Doubt = has.Accel, has.VHost, has.Starved, has.Outdated, has.Doubt
+	r.ID, r.Release = has.ID, has.Release // others than declared, if a switch was interrupted
+	if has.Proven != "" {
+		r.ProvenAt = has.ProvenAt
+	}
+	wanted, err := maker.Node(n)
+	switch {
+	case has.State == observe.Stopped && !n.Autostart:
+		r.Health = "off"
+	case has.State != observe.Running:
+	case !has.Configured:
+		r.Health = "not configured"
+	case err == nil && wanted.Config.Health != "" && has.Proven == "":
+		r.Health = "not proven"
+	case err == nil && wanted.Config.Health == "":
+		r.Health = "-"
+	default:
+		r.Health = Healthy
+	}
+	return r
+}
