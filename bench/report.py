@@ -143,8 +143,8 @@ def start(r):
 
 
 def status(r):
-    series = r.series("status", "orrery")
-    return series and table(["time"], [[spread(series, "{:.0f} ms", 1000)]])
+    series = [r.series("status", "orrery", value) for value in ("seconds", "cpu_seconds")]
+    return series[0] and table(["time", "processor time"], [[spread(each, "{:.0f} ms", 1000) for each in series]])
 
 
 def before(r):

@@ -1,6 +1,7 @@
 """Virtual machines of Orrery, and the same ones started by hand, in a sandbox (../peers/sandbox): what all parts of bench/vm stand on."""
 
 import glob
+import itertools
 import json
 import os
 import re
@@ -20,7 +21,17 @@ ORRERY = os.environ.get("ORRERY", f"{HERE}/../../bin/orrery")
 BASE = f"{confined.CACHE}/orrery/base.tar"  # what bench/orrery prepare leaves
 CACHE = f"{confined.CACHE}/vm"  # what prepare leaves: a state directory with the layers built, the command lines of Orrery, await
 SITE, SUBNET = "bench", "10.206.0"
-BRIDGE = "br-hand"
+BRIDGE, BESIDE = "br-hand", "10.207.0"  # the subnet of machines by hand that are beside a site
+PATIENCE = 600  # seconds, for one machine
+
+# A service that answers each line that comes on a TCP connection.
+PARROT = """\
+[Service]
+ExecStart=/usr/bin/systemd-socket-activate --listen=7007 --accept --inetd /bin/cat
+[Install]
+WantedBy=multi-user.target
+"""
+PARROT_UNIT, PARROT_PORT = "etc/systemd/system/parrot.service", 7007
 
 
 class Site:
@@ -57,6 +68,15 @@ class Site:
     def own(self, number):
         """The directory of a node's private layer."""
         return f"{self.state}/sites/{SITE}/nodes/{number}/private/upper"
+
+    def told(self, number):
+        """What is shown to a node in /etc/orrery: texts by name."""
+        found = {}
+        for name in os.listdir(at := f"{self.run}/sites/{SITE}/{number}"):
+            if os.path.isfile(f"{at}/{name}"):
+                with open(f"{at}/{name}") as text:
+                    found[name] = text.read()
+        return found
 
     def processes(self, number):
         return pids(f"orrery/{SITE}/{number}")
@@ -124,7 +144,7 @@ def record(site, file):
         share, qemu = (next(argv(pid) for pid in sorted(site.processes(number)) if is_qemu(pid) == which) for which in (False, True))
         with open(f"{site.state}/sites/{SITE}/nodes/{number}/node.json") as text:
             digests = layers(json.load(text))
-        kept[name] = {"virtiofsd": share, "qemu": qemu, "lower": digests[::-1]}
+        kept[name] = {"virtiofsd": share, "qemu": qemu, "lower": digests[::-1], "told": site.told(number)}
     with open(f"{file}.new", "w") as text:
         json.dump({"state": site.state, "machines": kept}, text, indent=1)
     os.rename(f"{file}.new", file)
@@ -147,21 +167,21 @@ def layers(record):
 
 
 class Hand:
-    """Machines with the command lines that Orrery has, started by a shell script with plain commands."""
+    """Machines with the command lines that Orrery has, started by a shell script with plain commands. Beside a site, they have another subnet."""
 
-    def __init__(self, work, recorded, alone=True):
-        self.work = f"{work}/hand"
+    def __init__(self, work, recorded, subnet=SUBNET, files={}):
+        self.work, self.subnet = f"{work}/hand", subnet
         with open(recorded) as file:
             kept = json.load(file)
-        make_bridge(alone)
+        make_bridge(subnet)
         self.names = list(kept["machines"])
         for number, name in enumerate(self.names, 1):
             machine, at = kept["machines"][name], self.directory(name)
-            os.makedirs(f"{at}/seed/etc")
-            os.chmod(f"{at}/seed", 0o755)
-            for path, text in ("etc/hostname", f"{name}\n"), ("etc/machine-id", f"{number:032x}\n"):
-                with open(f"{at}/seed/{path}", "w") as file:
-                    file.write(text)
+            keys = f"{at}/seed/etc/ssh"  # without them, sshd is started again and again
+            told = {f"etc/orrery/{name}": text.replace(f"{SUBNET}.", f"{subnet}.") for name, text in machine["told"].items()}
+            plant(f"{at}/seed", {"etc/hostname": f"{name}\n", "etc/machine-id": f"{number:032x}\n", **told, **files})
+            os.mkdir(keys)
+            nodes.run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", f"{keys}/ssh_host_ed25519_key")
             here = lambda word: word.replace(kept["state"], f"{CACHE}/state")
             files = {"tap": f"hand{number}", "bridge": BRIDGE, "lower": ":".join(f"{CACHE}/state/store/{digest}/tree" for digest in machine["lower"]),
                      "virtiofsd": "\n".join(share(machine["virtiofsd"], at)), "qemu": "\n".join(qemu(map(here, machine["qemu"]), at, f"hand{number}"))}
@@ -184,6 +204,57 @@ class Hand:
         return first + [child for child in map(int, filter(str.isdigit, os.listdir("/proc"))) if parent(child) in first]
 
 
+def plant(tree, files):
+    """Writes files below a directory, where all may read them; a service is started at boot."""
+    os.makedirs(tree)
+    for path, text in files.items():
+        os.makedirs(os.path.dirname(f"{tree}/{path}"), mode=0o755, exist_ok=True)
+        with open(f"{tree}/{path}", "w") as file:
+            file.write(text)
+        if path.endswith(".service"):
+            os.makedirs(wanted := f"{os.path.dirname(f'{tree}/{path}')}/multi-user.target.wants")
+            os.symlink(f"/{path}", f"{wanted}/{os.path.basename(path)}")
+    os.chmod(tree, 0o755)
+
+
+class Conversation:
+    """A TCP connection with a machine that stays open: each line on it is answered by the same one."""
+
+    def __init__(self, address):
+        self.longest, self.broken = 0, ""
+        until(lambda: self.connected(address), PATIENCE)
+        threading.Thread(target=self.talk, daemon=True).start()
+
+    def connected(self, address):
+        try:
+            self.connection = socket.create_connection((address, PARROT_PORT), timeout=60)
+            self.connection.sendall(b"begin\n")
+            return self.connection.recv(6) == b"begin\n"
+        except OSError:
+            time.sleep(1)
+
+    def talk(self):
+        try:
+            answers = self.connection.makefile("rb")
+            for number in itertools.count():
+                begun, line = time.monotonic(), f"{number}\n".encode()
+                self.connection.sendall(line)
+                if answers.readline() != line:
+                    raise OSError("it does not answer with what it was told")
+                self.longest = max(self.longest, time.monotonic() - begun)
+                time.sleep(0.05)
+        except OSError as error:
+            self.broken = str(error)
+
+    def pause(self):
+        """How long it has been without an answer at most, since this was asked last."""
+        time.sleep(0.5)
+        longest, self.longest = self.longest, 0
+        if self.broken:
+            raise SystemExit(f"the TCP connection has not survived: {self.broken}")
+        return longest
+
+
 class Monitor:
     """QEMU's monitor, by a socket."""
 
@@ -192,6 +263,7 @@ class Monitor:
         self.connection.connect(path)
         self.lines = self.connection.makefile("rw")
         self.lines.readline()
+        self.events = []
         self.do("qmp_capabilities")
 
     def do(self, command, **arguments):
@@ -203,36 +275,47 @@ class Monitor:
                 raise SystemExit(f"{command}: {said['error']['desc']}")
             if "return" in said:
                 return said["return"]
+            self.events.append(said)
+
+    def migrated(self):
+        """Waits until a migration is through, as the events of it say."""
+        while not any(event["event"] == "MIGRATION" and event["data"]["status"] in ("completed", "failed") for event in self.events):
+            self.events.append(json.loads(self.lines.readline()))
+        while (said := self.do("query-migrate"))["status"] not in ("completed", "failed"):
+            time.sleep(0.01)
+        if said["status"] == "failed":
+            raise SystemExit(f"by hand the machine does not go over: {said}")
+        return said
 
 
-def move_by_hand(hand, name, hops):
-    """Lets a machine go over into another QEMU with another virtiofsd on the same root, again and again; gives what QEMU says of each time."""
-    share, machine = hand.processes(name)[:2]
-    at = hand.directory(name)
-    commands = [open(f"{at}/{which}").read().split("\n")[:-1] for which in ("virtiofsd", "qemu")]
+def moves_by_hand(hand, name):
+    """Lets a machine go over into another QEMU with another virtiofsd on the same root, each time that it is asked; gives what QEMU says of it."""
+    running, at = hand.processes(name)[1], hand.directory(name)  # QEMU, which virtiofsd cannot stand for: it has a mount namespace of its own
+    commands = {}
+    for which in "virtiofsd", "qemu":
+        with open(f"{at}/{which}") as file:
+            commands[which] = file.read().split("\n")[:-1]
     from_monitor = f"{at}/monitor.sock"
-    for hop in range(1, hops + 1):
+    for hop in itertools.count(1):
         to, tap = f"{at}/hop{hop}", f"hop{hop}"
         os.mkdir(to)
         nodes.run("ip", "tuntap", "add", tap, "mode", "tap")
         nodes.run("ip", "link", "set", tap, "master", BRIDGE, "up")
         # All sockets are in a directory of the hop; root, its overlay and the mount namespace stay.
         here = lambda word: re.sub(r"ifname=\w+", f"ifname={tap}", re.sub(rf"{re.escape(at)}/(\w+\.(sock|log))", rf"{to}/\1", word))
-        within = ["nsenter", f"--target={share}", "--mount", "--"]
-        log = open(f"{to}/log", "w")
-        subprocess.Popen([*within, *map(here, commands[0])], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        within = ["nsenter", f"--target={running}", "--mount", "--"]
+        begin = lambda words: subprocess.Popen([*within, *words], stdin=subprocess.DEVNULL, stdout=sys.stderr).pid
+        begin(map(here, commands["virtiofsd"]))
         until(lambda: os.path.exists(f"{to}/share.sock"))
-        subprocess.Popen([*within, *map(here, commands[1]), "-incoming", f"unix:{to}/state.sock"], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        running = begin([*map(here, commands["qemu"]), "-incoming", f"unix:{to}/state.sock"])
         until(lambda: os.path.exists(f"{to}/state.sock") and os.path.exists(f"{to}/monitor.sock"))
         leaving = Monitor(from_monitor)
+        leaving.do("migrate-set-capabilities", capabilities=[{"capability": "events", "state": True}])
         leaving.do("migrate", uri=f"unix:{to}/state.sock")
-        until(lambda: leaving.do("query-migrate").get("status") in ("completed", "failed"))
-        said = leaving.do("query-migrate")
-        if said["status"] != "completed":
-            raise SystemExit(f"by hand the machine does not go over: {said}")
-        until(lambda: Monitor(f"{to}/monitor.sock").do("query-status")["status"] == "running")
-        leaving.do("quit")
+        said = leaving.migrated()
         from_monitor = f"{to}/monitor.sock"
+        until(lambda: Monitor(from_monitor).do("query-status")["status"] == "running")
+        leaving.do("quit")
         yield {"downtime": said["downtime"] / 1000, "seconds": said["total-time"] / 1000, "bytes": said["ram"]["transferred"]}
 
 
@@ -241,14 +324,13 @@ def until(so, patience=120):
     while not so():
         if time.monotonic() > deadline:
             raise SystemExit(f"not so within {patience} s")
-        time.sleep(0.01)
+        time.sleep(0.005)
 
 
-def make_bridge(alone=True):
-    """By plain commands. Where a site of the same addresses is beside it, the host is not on it."""
+def make_bridge(subnet=SUBNET):
+    """By plain commands."""
     nodes.run("ip", "link", "add", BRIDGE, "type", "bridge")
-    if alone:
-        nodes.run("ip", "address", "add", f"{SUBNET}.254/24", "dev", BRIDGE)
+    nodes.run("ip", "address", "add", f"{subnet}.254/24", "dev", BRIDGE)
     nodes.run("ip", "link", "set", BRIDGE, "up")
 
 
@@ -275,8 +357,8 @@ def qemu(words, at, tap):
             words.pop(0)
             continue
         word = re.sub(r"logfile=/dev/fdset/\d+", f"logfile={at}/console.log", word)
-        word = re.sub(r"^socket,id=(\w+),fd=\d+", lambda found: f"socket,id={found[1]},path={at}/{found[1]}.sock", word)
-        word = re.sub(r"^tap,id=(\w+),fds?=[\d:]+", lambda found: f"tap,id={found[1]},ifname={tap},script=no,downscript=no", word)
+        word = re.sub(r"^socket,id=([^,]+),fd=\d+", lambda found: f"socket,id={found[1]},path={at}/{found[1]}.sock", word)
+        word = re.sub(r"^tap,id=([^,]+),fds?=[\d:]+", lambda found: f"tap,id={found[1]},ifname={tap},script=no,downscript=no", word)
         if re.search(r"\bfds?=\d", word):
             raise SystemExit(f"by hand nobody hands QEMU a file: {word}")
         here.append(word)
@@ -348,7 +430,7 @@ def await_agents(directories, begun=None):
         raise SystemExit("await has failed")
 
 
-def await_ssh(address, patience=600):
+def await_ssh(address, patience=PATIENCE):
     """Until sshd greets. Each connection costs the machine a process, so there is one at a time, and it has time."""
     deadline = time.monotonic() + patience
     while time.monotonic() < deadline:

@@ -14,7 +14,9 @@ def tables(lines):
         r = report.Results([line for line in lines if line["part"] == part])
         if r.lines:
             emulated = " (emulated)" if any(line.get("emulated") for line in r.lines) else ""
-            text += f"\n## {title}{emulated}\n\n{report.table(*rows(r))}"
+            loads = [line["load"] for line in r.lines if "load" in line]
+            beside = f"Load {min(loads)} to {max(loads)}.\n\n" if loads else ""
+            text += f"\n## {title}{emulated}\n\n{beside}{report.table(*rows(r))}"
     return text
 
 
@@ -53,10 +55,14 @@ def idle(r):
 def many(r):
     rows = []
     for n in sorted({line["n"] for line in r.lines}):
-        of = lambda value: r.series("many", None, value, n=n)
-        rows.append([str(n), next(line["memory"] for line in r.lines if line["n"] == n), report.spread(of("seconds")), report.spread(of("cpu_seconds")), report.spread(of("up_seconds")) + (", not all healthy" if any(of("up_status").values()) else ""),
-                     mib(of("qemu_bytes")), mib(of("virtiofsd_bytes")), mib(of("all_bytes")), mib(of("taken_bytes"))])
-    return ["N at once", "memory of each", "last agent answers", "processor time until then", "`orrery up` returns", "PSS of QEMU", "of virtiofsd", "of all together", "of the host's memory"], rows
+        memory = next(line["memory"] for line in r.lines if line["n"] == n)
+        for what, title, prefix in ("answers", "the last agent answers", ""), ("up", "`orrery up` returns", "up_"):
+            of = lambda value: r.series("many", None, value, n=n, what=what)
+            if time := of(f"{prefix}seconds"):
+                failed = ", not all healthy" if what == "up" and any(of("up_status").values()) else ""
+                rows.append([f"{n} × {memory}", title + failed, report.spread(time), report.spread(of(f"{prefix}cpu_seconds")),
+                             *(mib(of(value)) for value in ("qemu_bytes", "virtiofsd_bytes", "all_bytes", "taken_bytes"))])
+    return ["at once", "until", "time", "processor time", "PSS of each QEMU", "of each virtiofsd", "of all together", "of the host's memory"], rows
 
 
 def switch(r):
@@ -86,14 +92,17 @@ def disks(r):
 
 
 def migrate(r):
-    rows, middle = [], {}
+    series = lambda peer, value: {line["hop"]: line[value] for line in r.lines if line["peer"] == peer}
+    rows, downtime = [], {peer: series(peer, "downtime") for peer in ("orrery", "hand")}
     for peer, name in ("orrery", "`orrery renew`"), ("hand", "by hand"):
-        mine = [line for line in r.lines if line["peer"] == peer]
-        if mine:
-            middle[peer] = statistics.median(line["downtime"] for line in mine)
-            rows.append([name, str(len(mine)), ms(middle[peer]), f"{ms(min(line['downtime'] for line in mine))} to {ms(max(line['downtime'] for line in mine))}",
-                         ms(statistics.median(line["seconds"] for line in mine)), f"{middle['orrery'] / middle[peer]:.2f}" if "orrery" in middle and peer == "hand" else ""])
-    return ["a machine goes over into another QEMU", "times", "downtime as QEMU tells it, median", "least to most", "altogether", "Orrery / by hand"], rows
+        if downtime[peer]:
+            of = lambda value: report.spread(series(peer, value), "{:.0f} ms", 1000)
+            rows.append([name, str(len(downtime[peer])), of("downtime"), of("seconds"), of("pause"), report.spread(series(peer, "command_seconds")), report.spread(series(peer, "cpu_seconds"))])
+    if all(downtime.values()):
+        middle = {peer: statistics.median(values.values()) for peer, values in downtime.items()}
+        rows.append(["Orrery / by hand, of medians", "", f"{middle['orrery'] / middle['hand']:.2f}", *[""] * 4])
+        rows.append(["of pairs", "", report.ratio(downtime["orrery"], downtime["hand"]), *[""] * 4])
+    return ["a machine goes over into another QEMU", "times", "downtime as QEMU tells it", "altogether", "a TCP connection waits at most", "the command, or the script", "processor time of all"], rows
 
 
 def ms(seconds):
