@@ -60,9 +60,11 @@ test: test-packages bin/orrery bin/orrery-micro bin/orrery-guest ## everything: 
 	  -count=1 -vet=off -p 2 -parallel 3 -timeout 28m ./test ./...
 
 .PHONY: test-chaos
-test-chaos: test-packages bin/orrery-micro bin/orrery-guest ## random verbs with kills, full disks and other mishaps, 200 new histories of them (make test: the same 30 each time)
+test-chaos: test-packages bin/orrery-micro bin/orrery-guest ## random verbs with kills, full disks and other mishaps, 200 new histories of them (make test: the same 30 each time), and many more kills
 	ORRERY_INTEGRATION=1 ORRERY_CHAOS_RUNS=$${ORRERY_CHAOS_RUNS:-200} \
 	  $(GO) test -count=1 -timeout 90m -v -run '^TestChaos$$' ./test
+	ORRERY_INTEGRATION=1 ORRERY_TEST_LONG=1 \
+	  $(GO) test -count=1 -p 1 -timeout 30m -v -run '^Test(SwitchKill|SwitchHistory|KilledRemount)$$' ./test ./internal/engine/kvm
 
 METAL         ?= containers kvm
 METAL_TIMEOUT ?= 1500
@@ -72,7 +74,7 @@ test-metal: test-packages bin/orrery bin/orrery-guest ## prove the program on or
 
 .PHONY: lint
 lint: ## gofmt, go vet, golangci-lint
-	@unformatted=$$(gofmt -l cmd internal test bench docs); [ -z "$$unformatted" ] || { echo "gofmt: $$unformatted"; exit 1; }
+	@unformatted=$$(gofmt -l cmd internal test bench docs scenarios); [ -z "$$unformatted" ] || { echo "gofmt: $$unformatted"; exit 1; }
 	$(GO) vet ./...
 	packaging/golangci-lint run
 
