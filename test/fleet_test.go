@@ -77,7 +77,8 @@ func TestFleet(t *testing.T) {
 	// A control point is killed, and leaves neither a lock nor half a node.
 	says(1, "orrery down b", "status 0")
 	says(1, "orrery up & sleep 1; kill -9 $!; wait; true", "status 0")
-	says(2, "for i in $(seq 100); do orrery up && break; sleep 0.2; done", "running", "status 0")
+	says(2, "for i in $(seq 100); do orrery up && break; sleep 0.2; done", "status 0")
+	says(2, "orrery exec all -- hostname", "a | a", "b | b", "status 0")
 
 	// A host stands still, and its connections stay open.
 	says(1, "(echo ready; exec orrery exec b -- sh -c 'echo begun; sleep 1000') > /tmp/out 2>&1 & for i in $(seq 600); do grep -q begun /tmp/out && break; sleep 0.1; done", "status 0")
