@@ -51,6 +51,7 @@ var layers = [][]string{
 	{"control/here"},
 	{"control/hosts", "control/status"},
 	{"control"},
+	{"control/way"},
 	{"control/releases", "control/ci", "control/lab", "control/nodes", "control/members", "control/draft", "control/picture"},
 	{"control/volumes", "control/layers", "control/snapshots", "control/logs"},
 	{"control/backups"},

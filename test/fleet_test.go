@@ -71,6 +71,9 @@ func TestFleet(t *testing.T) {
 	says(1, "orrery up", "b ", "sv2", "running", "status 0")
 	says(1, "orrery plan", "nothing to do", "status 0")
 	says(1, "orrery exec all -- hostname", "a | a", "b | b", "status 0")
+	says(1, "orrery logs all", "a | ==> journal of node a", "b | ==> journal of node b", "status 0")
+	says(2, "orrery journal --steps -n 1", "sv1, sv2  root: orrery up", "sv1    node a", "sv2    node b", "sv1, sv2  ended after", "status 0")
+	says(2, "orrery journal --json", `"hosts": [`, "status 0")
 	says(1, "orrery rollback", "other hosts than this machine", "status 4")
 	says(2, "orrery plan", "nothing to do", "status 0") // the truth is on the hosts
 
@@ -87,6 +90,10 @@ func TestFleet(t *testing.T) {
 	}
 	says(1, "for i in $(seq 300); do pgrep -x orrery > /dev/null || break; sleep 0.1; done; cat /tmp/out", "host sv2", "0 of 1 nodes")
 	says(1, "orrery status", "unknown", "--without sv2", "status 11")
+	says(1, "orrery journal -n 1", "sv1  root: orrery up", "host sv2", "--without sv2", "status 1")
+	says(1, "orrery journal --without sv2 -n 1", "sv1  root: orrery", "host sv2 is left out", "status 0")
+	says(1, "orrery logs a --without sv2", "==> journal of node a", "status 0")
+	says(1, "orrery logs b --without sv2", "unless it is on sv2", "status 0")
 	says(1, "orrery up --without sv2", "may be on sv2", "nothing to do", "status 0")
 	if err := h.At(2).Resume(); err != nil {
 		t.Fatal(err)

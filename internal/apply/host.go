@@ -45,8 +45,8 @@ type Host interface {
 
 	// Journal opens the site's journal on the host for writing.
 	Journal() (Journal, error)
-	// Entries gives what the journal has, the oldest first, and the numbers of the lines that cannot be read.
-	Entries() (all []journal.Entry, damaged []int, err error)
+	// Entries gives what the journal has from where the last so many runs begin (0: all), the oldest first, and the numbers of the lines that cannot be read.
+	Entries(ctx context.Context, runs int) (all []journal.Entry, damaged []int, err error)
 	// Log opens what the roles of a node printed when they were applied. If they printed nothing, that is fs.ErrNotExist.
 	Log(node string) (io.ReadCloser, error)
 	// Redact hides the values of secrets in what something on the host printed.

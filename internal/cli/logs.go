@@ -7,7 +7,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"orrery/internal/cli/speech"
-	"orrery/internal/control"
 	"orrery/internal/control/logs"
 	"orrery/internal/control/nodes"
 	"orrery/internal/problem"
@@ -26,36 +25,37 @@ several nodes, each line is prefixed with the name of its node. --follow follows
 release of a node that goes live. --layer DIGEST prints the build log of a
 layer instead.`,
 		Example: "  orrery logs portal nginx.service\n  orrery logs role=receptor -f",
-		RunE: a.asRoot(func(c *cobra.Command, args []string) error {
+		RunE: func(c *cobra.Command, args []string) error {
 			a.passOn(raw)
 			if layer != "" {
-				return logs.OfLayer(&a.Session, layer, a.out)
-			}
-			if len(args) == 0 {
-				return problem.New(problem.Usage, "which node?").Try("orrery logs NODE")
+				return a.asRoot(func(*cobra.Command, []string) error { return logs.OfLayer(&a.Session, layer, a.out) })(c, args)
 			}
 			o.Moved = func(node string, release int) {
 				fmt.Fprintf(a.err, "orrery: release %s is live on node %s now; its journal continues from there.\n", site.ReleaseName(release), node)
 			}
-			return a.onSite(func(ctx context.Context, s *site.Site, args []string) error {
+			return a.onHosts(func(ctx context.Context, s *site.Site, args []string) error {
+				if len(args) == 0 {
+					return problem.New(problem.Usage, "which node?").Try("orrery logs NODE")
+				}
 				return a.logs(ctx, s, args[0], args[1:], o)
 			})(c, args)
-		}),
+		},
 	}
 	c.Flags().StringVar(&layer, "layer", "", "print the building of the layer with this `digest`")
 	c.Flags().BoolVarP(&o.Follow, "follow", "f", false, "keep printing the journal as it is written")
 	rawFlag(c, &raw)
 	c.Flags().IntVarP(&o.Lines, "lines", "n", 200, "lines of the journal")
 	a.releaseFlag(c)
+	a.withoutFlag(c)
 	return c
 }
 
 func (a *app) logs(ctx context.Context, s *site.Site, of string, units []string, o logs.Options) error {
 	o.Units = units
 	if _, one := s.Node(of); one {
-		runs, err := logs.OfNode(ctx, &a.Session, s, of, o, a.out, a.err)
-		if err == nil && !runs {
-			fmt.Fprintf(a.err, "orrery: %v\n", control.NotRunning(of))
+		absent, err := logs.OfNode(ctx, &a.Session, s, of, o, a.out, a.err)
+		if err == nil && absent != nil {
+			fmt.Fprintf(a.err, "orrery: %v\n", absent)
 		}
 		return err
 	}

@@ -164,10 +164,3 @@ func TestExecEndlessLine(t *testing.T) {
 		t.Errorf("%d bytes were printed, at most %d at once", w.all, w.most)
 	}
 }
-
-// In the journal the lines of what a node printed cannot be taken for those of the journal.
-func TestInset(t *testing.T) {
-	if got := inset("failed\n2026-11-22 09:00:00  root: orrery down"); strings.Contains(got, "\n2026") {
-		t.Errorf("%q", got)
-	}
-}

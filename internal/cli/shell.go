@@ -8,6 +8,7 @@ import (
 
 	"orrery/internal/cli/screen"
 	"orrery/internal/control"
+	"orrery/internal/control/way"
 	"orrery/internal/host"
 	"orrery/internal/problem"
 	"orrery/internal/site"
@@ -23,7 +24,7 @@ func (a *app) shellVerb() *cobra.Command {
 			if _, err := control.Declared(s, args[0]); err != nil {
 				return err
 			}
-			in, err := a.Running(ctx, s, args[0])
+			in, err := way.Into(ctx, &a.Session, s, args[0])
 			if err != nil {
 				return err
 			}

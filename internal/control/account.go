@@ -10,7 +10,6 @@ import (
 	"orrery/internal/apply"
 	"orrery/internal/journal"
 	"orrery/internal/plan"
-	"orrery/internal/problem"
 	"orrery/internal/site"
 )
 
@@ -68,18 +67,6 @@ func outcome(err error, redact func(string) string) string {
 		return "done"
 	}
 	return redact(err.Error())
-}
-
-// Entries gives what the journal of a site has on its host, the oldest first, and the numbers of the lines that cannot be read.
-func (c *Session) Entries(s *site.Site) (all []journal.Entry, damaged []int, err error) {
-	h, err := c.Bare(s)
-	if err != nil {
-		return nil, nil, err
-	}
-	if all, damaged, err = h.Entries(); err != nil {
-		err = problem.New(problem.Failed, "the journal cannot be read").At(c.Dirs.Journal(s.Key())).Because(err)
-	}
-	return all, damaged, err
 }
 
 // Note adds to a site's journal what was done to it outside a plan.

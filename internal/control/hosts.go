@@ -22,7 +22,7 @@ func (c *Session) AllowedOn(s *site.Site) error {
 
 // Hosts gives the hosts of a site, with the releases that are live on them. Each of them must answer, but those that are left out.
 func (c *Session) Hosts(ctx context.Context, s *site.Site) (*apply.Fleet, error) {
-	f, silent, err := c.reached(ctx, s)
+	f, silent, err := c.Reached(ctx, s)
 	if err == nil {
 		err = silent
 	}
@@ -36,8 +36,8 @@ func (c *Session) Call(s *site.Site) *hosts.Call {
 	}
 }
 
-// reached gives those hosts of a site that answer. Silent tells why others do not; of these nothing is known.
-func (c *Session) reached(ctx context.Context, s *site.Site) (f *apply.Fleet, silent, err error) {
+// Reached gives those hosts of a site that answer. Silent tells why others do not; of these nothing is known.
+func (c *Session) Reached(ctx context.Context, s *site.Site) (f *apply.Fleet, silent, err error) {
 	if hosts.Far(s) {
 		return c.Call(s).Fleet(ctx)
 	}

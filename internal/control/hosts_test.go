@@ -1,12 +1,15 @@
 package control_test
 
 import (
+	"errors"
 	"os"
 	"slices"
 	"strings"
 	"testing"
 
 	"orrery/internal/control"
+	"orrery/internal/control/logs"
+	"orrery/internal/control/way"
 	"orrery/internal/host"
 	"orrery/internal/host/doctor"
 	"orrery/internal/problem"
@@ -92,7 +95,7 @@ func TestFarHost(t *testing.T) {
 	if p, err = d.Preview(t.Context(), nil, control.PreviewOptions{}); err != nil || !p.Empty() {
 		t.Errorf("a second plan has %d steps: %v", len(p.Steps), err)
 	}
-	runners, err := d.Runners(t.Context(), d.site())
+	runners, err := way.All(t.Context(), d.Session, d.site())
 	d.must(err)
 	for _, name := range []string{"db", "web1", "web2"} {
 		d.must(runners[name].Run(t.Context(), host.Command{Args: []string{"ask"}}))
@@ -191,6 +194,60 @@ func TestLostHost(t *testing.T) {
 	d.wantNodes("db none running healthy, web1 none running healthy, web2 none running healthy")
 }
 
+// TestFarHistory: the journals of all hosts are read, each entry says of which it is, and what a host that does not answer has is said to be missing.
+func TestFarHistory(t *testing.T) {
+	d, _ := farDesk(t)
+	d.Command = "orrery up"
+	d.up()
+	h, err := logs.Read(t.Context(), d.Session, d.site(), 1)
+	d.must(err)
+	if h.Silent != nil || len(h.Damaged) > 0 || len(h.Entries) < 10 {
+		t.Errorf("the history has %d entries: %v", len(h.Entries), h.Silent)
+	}
+	for i, e := range h.Entries {
+		want := "sv1"
+		switch {
+		case e.Kind != "step":
+			want = "sv1 sv2"
+		case strings.Contains(e.Step, "web") || len(e.Hosts) > 0 && e.Hosts[0] == "sv2":
+			want = "sv2"
+		}
+		if got := strings.Join(e.Hosts, " "); got != want || i > 0 && e.Time.Before(h.Entries[i-1].Time) {
+			t.Errorf("entry %d is of %s, not %s: %+v", i, got, want, e)
+		}
+	}
+	d.Links.Close()
+	d.machine.others = nil
+	h, err = logs.Read(t.Context(), d.Session, d.site(), 0)
+	d.must(err)
+	if h.Silent == nil || !strings.Contains(h.Silent.Error(), "--without sv2") || len(h.Entries) < 3 || strings.Join(h.Entries[0].Hosts, " ") != "sv1" {
+		t.Errorf("with a silent host, the history is %+v", h)
+	}
+	d.Without = []string{"sv2"}
+	if h, err = logs.Read(t.Context(), d.Session, d.site(), 0); err != nil || h.Silent != nil || len(h.Entries) < 3 || !strings.Contains(d.watch.text(), "host sv2 is left out") {
+		t.Errorf("without a host, the history is %+v: %v\n%s", h, err, d.watch.text())
+	}
+}
+
+// TestFarLogs: what roles have printed on another host is read there, and a node whose host is left out is not said to be down.
+func TestFarLogs(t *testing.T) {
+	d, other := farDesk(t)
+	d.up()
+	d.must(os.MkdirAll(other.dirs.Logs("toykat"), 0o755))
+	d.must(os.WriteFile(other.dirs.Logs("toykat")+"/web1.log", []byte("installed\n"), 0o600))
+	var out strings.Builder
+	absent, err := logs.OfNode(t.Context(), d.Session, d.site(), "web1", logs.Options{Lines: 7}, &out, &out)
+	d.must(errors.Join(err, absent))
+	if text := out.String(); !strings.Contains(text, "==> node web1\ninstalled\n==> journal of node web1") {
+		t.Errorf("it prints %s", text)
+	}
+	d.Without = []string{"sv2"}
+	absent, err = logs.OfNode(t.Context(), d.Session, d.site(), "web1", logs.Options{}, &out, &out)
+	if err != nil || absent == nil || !strings.Contains(absent.Error(), "unless it is on sv2") {
+		t.Errorf("of a node on a host that was left out: %v, %v", absent, err)
+	}
+}
+
 // TestFarRefused: what does not work with other hosts yet says so, and says it before anything is done.
 func TestFarRefused(t *testing.T) {
 	d, other := farDesk(t)
@@ -212,8 +269,6 @@ func TestFarRefused(t *testing.T) {
 	}
 	_, err = d.Rollback(t.Context(), s, nil)
 	refused("rollback", err, "sv2", "other hosts than this machine")
-	_, _, err = d.Entries(s)
-	refused("journal", err, "sv2")
 	for what, c := range map[string]struct{ old, new, word string }{
 		"a network over hosts": {`net.far = "auto"`, `net.lan = "auto"`, "network lan"},
 		"generated":            {"[network.far]", "[secret.x]\ngenerate = 20\n[network.far]", "secret x"},

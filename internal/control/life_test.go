@@ -175,7 +175,7 @@ func TestRestart(t *testing.T) {
 	}
 	h, err := d.Here(s)
 	d.must(err)
-	entries, _, err := h.Entries()
+	entries, _, err := h.Entries(t.Context(), 0)
 	d.must(err)
 	if !slices.ContainsFunc(entries, func(e journal.Entry) bool { return e.Step == "node web1: kill: asked for" && e.Result == "done" }) {
 		t.Errorf("the journal does not have it: %+v", entries)

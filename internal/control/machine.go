@@ -6,7 +6,6 @@ import (
 
 	"orrery/internal/control/here"
 	"orrery/internal/image"
-	"orrery/internal/site"
 	"orrery/internal/site/spec"
 )
 
@@ -32,13 +31,4 @@ func (c *Session) Store() *image.Store { return image.Open(c.Dirs.State) }
 // LayerLog opens what was printed when a layer was built. If nothing was, that is fs.ErrNotExist.
 func (c *Session) LayerLog(digest string) (io.ReadCloser, error) {
 	return os.Open(c.Store().LogOf(digest))
-}
-
-// NodeLog opens what the roles of a node printed on its host when they were applied. If they printed nothing, that is fs.ErrNotExist.
-func (c *Session) NodeLog(s *site.Site, name string) (io.ReadCloser, error) {
-	h, err := c.Bare(s)
-	if err != nil {
-		return nil, err
-	}
-	return h.Log(name)
 }

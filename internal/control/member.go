@@ -2,11 +2,9 @@ package control
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 
 	"orrery/internal/control/register"
-	"orrery/internal/host"
 	"orrery/internal/member"
 	"orrery/internal/problem"
 	"orrery/internal/site"
@@ -44,15 +42,4 @@ func (c *Session) Noted(s *site.Site, do func() error) error {
 		return "done"
 	})
 	return cmp.Or(err, unnoted)
-}
-
-// barred is the way into a node that is not for members.
-type barred struct {
-	host.Runner
-	name string
-}
-
-func (b barred) Run(context.Context, host.Command) error {
-	return problem.New(problem.Refused, "node %s is privileged, so whoever runs programs in it is root on this host; nothing was done", b.name).
-		Try("ask whoever administers this host")
 }

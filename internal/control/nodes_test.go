@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"orrery/internal/control/nodes"
+	"orrery/internal/control/way"
 	"orrery/internal/engine"
 	"orrery/internal/host"
 	"orrery/internal/problem"
@@ -47,7 +48,7 @@ func (s speaker) End(nodes.Ending) {
 func (d *desk) crowd(names ...string) *nodes.Crowd {
 	d.Helper()
 	s := d.site()
-	in, err := d.Runners(d.Context(), s)
+	in, err := way.All(d.Context(), d.Session, s)
 	d.must(err)
 	c := &nodes.Crowd{Runners: in, Parallel: 2}
 	for _, name := range names {

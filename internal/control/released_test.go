@@ -12,6 +12,7 @@ import (
 	"orrery/internal/control/register"
 	"orrery/internal/control/releases"
 	"orrery/internal/control/status"
+	"orrery/internal/control/way"
 	"orrery/internal/engine"
 	"orrery/internal/host"
 	"orrery/internal/member"
@@ -307,10 +308,10 @@ func TestBarred(t *testing.T) {
 	d.write("site.toml", strings.Replace(toykat, "roles  = [\"db\"]", "roles  = [\"db\"]\nprivileged = true", 1))
 	d.up()
 	d.Member = &member.Person{Name: "ada"}
-	in, err := d.Running(t.Context(), d.site(), "db")
+	in, err := way.Into(t.Context(), d.Session, d.site(), "db")
 	d.must(err)
 	d.wantExit(in.Run(t.Context(), host.Command{Args: []string{"id"}}), problem.Refused, "node db is privileged")
-	in, err = d.Running(t.Context(), d.site(), "web1")
+	in, err = way.Into(t.Context(), d.Session, d.site(), "web1")
 	d.must(err)
 	d.must(in.Run(t.Context(), host.Command{Args: []string{"true"}}))
 }

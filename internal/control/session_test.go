@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"orrery/internal/control"
+	"orrery/internal/control/way"
 	"orrery/internal/engine"
 	"orrery/internal/member"
 	"orrery/internal/observe"
@@ -51,18 +52,18 @@ func TestWaysIntoNodes(t *testing.T) {
 	d.up()
 	d.stage(700)
 	s := d.site()
-	all, err := d.Runners(t.Context(), s)
+	all, err := way.All(t.Context(), d.Session, s)
 	d.must(err)
 	if len(all) != 3 {
 		t.Errorf("there are %d ways", len(all))
 	}
 	_, err = d.Stop(t.Context(), s, []string{"web1"})
 	d.must(err)
-	_, err = d.Running(t.Context(), s, "web1")
+	_, err = way.Into(t.Context(), d.Session, s, "web1")
 	d.wantExit(err, problem.Failed, "does not run", "orrery up web1")
 	staged := *d.Session
 	staged.Release = 700
-	_, err = staged.Running(t.Context(), s, "web1")
+	_, err = way.Into(t.Context(), &staged, s, "web1")
 	d.must(err)
 	_, err = control.Declared(s, "web11")
 	d.wantExit(err, problem.Usage, "did you mean web1?")
@@ -245,7 +246,7 @@ func TestMember(t *testing.T) {
 	d.must(d.Noted(s, func() error { ran = true; return nil }))
 	h, err := d.Bare(s)
 	d.must(err)
-	entries, _, err := h.Entries()
+	entries, _, err := h.Entries(t.Context(), 0)
 	d.must(err)
 	if last := entries[len(entries)-1]; !ran || last.Kind != "end" || last.Result != "done" {
 		t.Errorf("the last entry is %+v", last)

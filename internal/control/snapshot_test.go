@@ -6,6 +6,7 @@ import (
 
 	"orrery/internal/control"
 	"orrery/internal/control/snapshots"
+	"orrery/internal/control/way"
 	"orrery/internal/engine"
 	"orrery/internal/host"
 	"orrery/internal/problem"
@@ -14,7 +15,7 @@ import (
 // say writes a file of a node that runs, as somebody in it does.
 func (d *desk) say(node, path, text string) {
 	d.Helper()
-	in, err := d.Running(d.Context(), d.site(), node)
+	in, err := way.Into(d.Context(), d.Session, d.site(), node)
 	d.must(err)
 	d.must(in.Put(d.Context(), host.File{Path: path, Content: []byte(text), Mode: 0o644}))
 }
@@ -22,7 +23,7 @@ func (d *desk) say(node, path, text string) {
 // wantSaid wants a file of a node that runs to hold this.
 func (d *desk) wantSaid(node, path, want string) {
 	d.Helper()
-	in, err := d.Running(d.Context(), d.site(), node)
+	in, err := way.Into(d.Context(), d.Session, d.site(), node)
 	d.must(err)
 	var out strings.Builder
 	err = in.Run(d.Context(), host.Command{Args: []string{"cat", path}, Stdout: &out})
@@ -96,7 +97,7 @@ func TestSnapshot(t *testing.T) {
 	want("then", "then")
 	h, err := d.Bare(s)
 	d.must(err)
-	entries, _, err := h.Entries()
+	entries, _, err := h.Entries(t.Context(), 0)
 	d.must(err)
 	if last := entries[len(entries)-1]; last.Result != "done" {
 		t.Errorf("the journal ends with %+v", last)

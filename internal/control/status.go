@@ -13,7 +13,7 @@ func (c *Session) Status(ctx context.Context, s *site.Site, selectors []string) 
 	if err := c.AllowedOn(s); err != nil {
 		return nil, err // the records of nodes are nobody else's to read
 	}
-	f, silent, err := c.reached(ctx, s)
+	f, silent, err := c.Reached(ctx, s)
 	if err != nil {
 		return nil, err
 	}

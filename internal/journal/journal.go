@@ -21,6 +21,7 @@ type Entry struct {
 	Step    string    `json:"step,omitempty"`    // step, undo: what was done and why
 	Result  string    `json:"result,omitempty"`  // step, undo, end: "done" or the error
 	Seconds float64   `json:"seconds,omitempty"`
+	Hosts   []string  `json:"hosts,omitempty"` // which have this in their journals; it is not in those, but known to who reads several
 }
 
 // A Journal is open for writing. Every entry is one write, so that several writers do not mix their lines.

@@ -40,7 +40,15 @@ func readOne(path string) (all []Entry, damaged []int, number int, err error) {
 		return nil, nil, 0, err
 	}
 	defer f.Close()
-	lines := bufio.NewReaderSize(f, 64<<10)
+	return Scan(f)
+}
+
+// most is how many entries are read of one journal, or of what another host says is one: those that are kept cannot have as many.
+var most = 500_000 // but in tests
+
+// Scan reads the entries of a journal, counts its lines, and gives the numbers of those that cannot be read.
+func Scan(from io.Reader) (all []Entry, damaged []int, number int, err error) {
+	lines := bufio.NewReaderSize(from, 64<<10)
 	for {
 		line, err := next(lines)
 		if err == io.EOF { //nolint:errorlint // it is never wrapped
@@ -53,13 +61,28 @@ func readOne(path string) (all []Entry, damaged []int, number int, err error) {
 		if string(line) == "\n" {
 			continue // mend found the line before it half written, by another who was just writing it
 		}
+		if len(all)+len(damaged) == most {
+			return all, damaged, number, errors.New("it has more entries than anybody has written")
+		}
 		var e Entry
 		if json.Unmarshal(line, &e) == nil && e.Kind != "" {
+			e.Hosts = nil
 			all = append(all, e)
 		} else {
 			damaged = append(damaged, number)
 		}
 	}
+}
+
+// Print writes entries as the lines of a journal.
+func Print(to io.Writer, all []Entry) error {
+	lines := json.NewEncoder(to)
+	for _, e := range all {
+		if err := lines.Encode(e); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // next reads a line. Of one that is longer than any entry nothing is given, and no more than that is held in memory.
@@ -84,14 +107,22 @@ func next(from *bufio.Reader) ([]byte, error) {
 	}
 }
 
-// LastRuns gives the entries from where the last so many runs begin.
+// LastRuns gives the entries from where the last so many runs begin; 0: all. A run may have begun on several hosts.
 func LastRuns(entries []Entry, runs int) []Entry {
-	for i := len(entries) - 1; i >= 0; i-- {
-		if entries[i].Kind == "begin" {
-			if runs--; runs <= 0 {
-				return entries[i:]
-			}
-		}
+	if runs <= 0 {
+		return entries
 	}
-	return entries
+	from, begun := 0, map[string]bool{}
+	for i := len(entries) - 1; i >= 0; i-- {
+		if e := &entries[i]; e.Kind != "begin" {
+			continue
+		} else if begun[e.Run] = true; len(begun) > runs {
+			break
+		}
+		from = i
+	}
+	if len(begun) < runs {
+		return entries
+	}
+	return entries[from:]
 }

@@ -49,8 +49,12 @@ func (p *Place) Journal() (apply.Journal, error) {
 }
 
 // Entries reads the site's journal.
-func (p *Place) Entries() (all []journal.Entry, damaged []int, err error) {
-	return journal.Read(p.Dirs.Journal(p.Key))
+func (p *Place) Entries(_ context.Context, runs int) (all []journal.Entry, damaged []int, err error) {
+	path := p.Dirs.Journal(p.Key)
+	if all, damaged, err = journal.Read(path); err != nil {
+		err = problem.New(problem.Failed, "the journal cannot be read").At(path).Because(err)
+	}
+	return journal.LastRuns(all, runs), damaged, err
 }
 
 // Redact hides the values of secrets.

@@ -372,7 +372,7 @@ func TestHostKeepsRecord(t *testing.T) {
 	w.must(err)
 	w.must(j.Add(journal.Entry{Time: time.Now(), Kind: "begin", Command: "up"}))
 	w.must(j.Close())
-	if all, _, err := h.Entries(); err != nil || len(all) != 1 || all[0].Command != "up" {
+	if all, _, err := h.Entries(t.Context(), 0); err != nil || len(all) != 1 || all[0].Command != "up" {
 		t.Errorf("%v, %v", all, err)
 	}
 	if _, err := h.Log("web"); !errors.Is(err, fs.ErrNotExist) {

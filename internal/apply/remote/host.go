@@ -2,6 +2,7 @@ package remote
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -185,11 +186,26 @@ func (f *far) WriteReleases(r observe.Releases) error {
 	return f.ask(context.Background(), toWrite, q, nil, nil)
 }
 
-// Entries gives what the journal has.
-func (f *far) Entries() (all []journal.Entry, damaged []int, err error) {
-	var r recount
-	err = f.ask(context.Background(), toRecount, f.q(), nil, &r)
-	return r.All, r.Damaged, err
+// Entries gives what the journal has. It comes as lines, which are read as those of a file that anybody may have written.
+func (f *far) Entries(ctx context.Context, runs int) (all []journal.Entry, damaged []int, err error) {
+	q := f.q()
+	q.Runs = runs
+	l, err := f.stream(ctx, toRecount, q)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer l.Close() //nolint:errcheck // it was only read
+	all, wrong, _, err := journal.Scan(io.LimitReader(l, mostOfAJournal))
+	if err == nil && (len(wrong) > 0 || json.Unmarshal(l.result, &damaged) != nil) { // if it was cut off, there is no result
+		err = errors.New("it sends what is none")
+	}
+	switch {
+	case err == nil:
+		return all, damaged, nil
+	case errors.Is(err, ErrLost):
+		return nil, nil, err
+	}
+	return nil, nil, problem.New(problem.Failed, "the journal of host %s cannot be read", f.at.Host).Because(err)
 }
 
 // entry is one of a journal, on its way.
@@ -252,12 +268,19 @@ func (r *record) Close() error {
 func (f *far) Log(node string) (io.ReadCloser, error) {
 	q := f.q()
 	q.Log = node
-	t, err := f.begin(context.Background(), toShow, q)
+	return f.stream(context.Background(), toShow, q)
+}
+
+// stream asks for what comes in pieces.
+func (f *far) stream(ctx context.Context, about string, q question) (*log, error) {
+	t, err := f.begin(ctx, about, q)
 	if err != nil {
 		return nil, err
 	}
 	l := &log{far: f, talk: t}
+	l.unwatch = context.AfterFunc(ctx, t.Close)
 	if err := l.more(); err != nil && !errors.Is(err, io.EOF) {
+		l.unwatch()
 		t.Close()
 		return nil, err
 	}
@@ -266,10 +289,12 @@ func (f *far) Log(node string) (io.ReadCloser, error) {
 
 // A log comes in pieces.
 type log struct {
-	far   *far
-	talk  *wire.Talk
-	piece []byte
-	ended error
+	far     *far
+	talk    *wire.Talk
+	piece   []byte
+	ended   error
+	result  json.RawMessage // that came after the last
+	unwatch func() bool
 }
 
 func (l *log) Read(p []byte) (int, error) {
@@ -295,7 +320,7 @@ func (l *log) more() error {
 	case w.Fault != nil:
 		l.ended = l.far.there(w.Fault.err())
 	case w.Result != nil:
-		l.ended = io.EOF
+		l.ended, l.result = io.EOF, w.Result
 	}
 	l.piece = w.Bytes
 	return l.ended
@@ -306,6 +331,7 @@ func (l *log) Close() error {
 	if l.ended == nil {
 		l.ended = fs.ErrClosed
 	}
+	l.unwatch()
 	l.talk.Close()
 	return nil
 }

@@ -133,13 +133,22 @@ func (l *Link) there(err error) error {
 	return err
 }
 
+// ErrLost is of all errors that come from the end of a connection.
+var ErrLost = errors.New("the connection to the host has ended")
+
+// gone is the end of a connection.
+type gone struct{ error }
+
+func (g gone) Unwrap() error        { return g.error }
+func (g gone) Is(target error) bool { return target == ErrLost } //nolint:errorlint // it is what errors.Is asks
+
 // lost explains an error of the connection.
 func (l *Link) lost(err error) error {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
 	if why := l.client.Why(); why != nil {
-		return l.why(why)
+		return gone{l.why(why)}
 	}
 	return l.there(err)
 }
@@ -150,7 +159,7 @@ func (l *Link) unlessLost(ctx context.Context, err error) error {
 		return err
 	}
 	if why := l.client.Why(); why != nil {
-		return l.why(why)
+		return gone{l.why(why)}
 	}
 	return err
 }

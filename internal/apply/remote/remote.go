@@ -17,7 +17,6 @@ import (
 
 	"orrery/internal/apply"
 	"orrery/internal/host"
-	"orrery/internal/journal"
 	"orrery/internal/observe"
 	"orrery/internal/problem"
 	"orrery/internal/site/spec"
@@ -44,6 +43,8 @@ const (
 	toSample   = "sample"
 	toInspect  = "facts"
 	mostOfALog = 64 << 10 // in one message
+
+	mostOfAJournal = 64 << 20 // more than is kept of one
 )
 
 // A place is which host of which site a call is about, and for the way into a node, which.
@@ -64,6 +65,7 @@ type question struct {
 	Done    []json.RawMessage `json:"done,omitempty"`
 	Release *observe.Releases `json:"releases,omitempty"`
 	Log     string            `json:"log,omitempty"`
+	Runs    int               `json:"runs,omitempty"`
 	Before  *host.Sample      `json:"before,omitempty"`
 	Now     *host.Sample      `json:"now,omitempty"`
 	Version string            `json:"version,omitempty"`
@@ -97,12 +99,6 @@ type Greeting struct {
 	Machine  string    `json:"machine"` // the same for any two names of one machine, and no two machines
 	Hostname string    `json:"hostname"`
 	Time     time.Time `json:"time"`
-}
-
-// recount is what a journal has.
-type recount struct {
-	All     []journal.Entry `json:"all"`
-	Damaged []int           `json:"damaged,omitempty"`
 }
 
 // A fault is an error on its way.

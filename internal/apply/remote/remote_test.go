@@ -296,7 +296,7 @@ func TestRecords(t *testing.T) {
 		must(t, j.Add(journal.Entry{Kind: kind, Run: "1"}))
 	}
 	must(t, j.Close())
-	all, damaged, err := p.far.Entries()
+	all, damaged, err := p.far.Entries(t.Context(), 0)
 	if err != nil || len(all) != 2 || all[1].Kind != "end" || len(damaged) > 0 {
 		t.Errorf("the journal has %v, %v, %v", all, damaged, err)
 	}

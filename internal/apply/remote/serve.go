@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,6 +15,7 @@ import (
 	"orrery/internal/apply"
 	"orrery/internal/host"
 	"orrery/internal/host/doctor"
+	"orrery/internal/journal"
 	"orrery/internal/observe"
 	"orrery/internal/plan"
 	"orrery/internal/problem"
@@ -200,8 +202,7 @@ func (on *lent) record(ctx context.Context, about string, q *question, with *wir
 	case toNote:
 		return nil, on.note(with)
 	case toRecount:
-		all, damaged, err := on.Entries()
-		return recount{all, damaged}, err
+		return on.recount(ctx, q.Runs, with)
 	case toShow:
 		return nil, on.show(q.Log, with)
 	case toSample, toMeasure:
@@ -282,6 +283,27 @@ func (on *lent) note(with *wire.Caller) error {
 		}
 	}
 }
+
+// recount sends the entries of the journal as its lines, and gives the numbers of those that cannot be read.
+func (on *lent) recount(ctx context.Context, runs int, with *wire.Caller) ([]int, error) {
+	all, damaged, err := on.Entries(ctx, runs)
+	if err != nil {
+		return nil, err
+	}
+	lines := bufio.NewWriterSize(pieces{with}, mostOfALog)
+	if err := journal.Print(lines, all); err != nil {
+		return nil, err
+	}
+	if damaged == nil {
+		damaged = []int{}
+	}
+	return damaged, lines.Flush()
+}
+
+// pieces sends what is written.
+type pieces struct{ with *wire.Caller }
+
+func (p pieces) Write(b []byte) (int, error) { return len(b), p.with.Say(word{Bytes: b}) }
 
 // show sends a log.
 func (on *lent) show(node string, with *wire.Caller) error {

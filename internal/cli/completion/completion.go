@@ -19,6 +19,7 @@ import (
 	"orrery/internal/control/releases"
 	"orrery/internal/control/snapshots"
 	"orrery/internal/control/volumes"
+	"orrery/internal/control/way"
 	"orrery/internal/host"
 	"orrery/internal/phrase"
 	"orrery/internal/site"
@@ -216,7 +217,7 @@ func (a words) pathsIn(name, begin string) []string {
 	if _, err := control.Declared(s, name); err != nil || a.Allowed() != nil {
 		return nil
 	}
-	in, err := a.Running(ctx, s, name)
+	in, err := way.Into(ctx, a.Session, s, name)
 	if err != nil {
 		return nil
 	}

@@ -10,7 +10,9 @@ import (
 	"orrery/internal/control"
 	"orrery/internal/control/here"
 	"orrery/internal/control/snapshots"
+	"orrery/internal/engine/nodedir"
 	"orrery/internal/problem"
+	"orrery/internal/site"
 )
 
 // Replaced is what came of putting a node back in its place.
@@ -41,7 +43,7 @@ func ReplaceNode(ctx context.Context, c *control.Session, where, node string) (*
 	}
 	done := &Replaced{Site: s.Name, Lacked: map[string]int{}}
 	err = c.Locked(ctx, s, h, func(account *control.Account) error {
-		here, err := c.LiveNode(s, node)
+		here, err := liveNode(c, s, node)
 		if err != nil {
 			return err
 		}
@@ -63,4 +65,21 @@ func ReplaceNode(ctx context.Context, c *control.Session, where, node string) (*
 		return err
 	})
 	return done, err
+}
+
+// liveNode gives what is on record of a node that is live.
+func liveNode(c *control.Session, s *site.Site, name string) (*nodedir.Record, error) {
+	all, err := nodedir.All(c.Dirs, s.Key())
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range all {
+		if f.Whole && f.Record.Name == name && !f.Record.Staged {
+			return f.Record, nil
+		}
+	}
+	if _, declared := s.Node(name); !declared {
+		return nil, problem.New(problem.Usage, "%s has no node %s", s.Name, name).Try("orrery ls lists its nodes")
+	}
+	return nil, problem.New(problem.Failed, "node %s is not on this host, so it cannot be replaced", name).Try("orrery up %s makes it; then run the same command again", name)
 }

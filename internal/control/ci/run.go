@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"orrery/internal/ci"
-	"orrery/internal/control"
+	"orrery/internal/control/way"
 	"orrery/internal/host"
 	"orrery/internal/problem"
 	"orrery/internal/role"
@@ -67,7 +67,7 @@ func (p *Proof) prove(ctx context.Context) error {
 			return err
 		}
 	}
-	runners, err := p.Runners(ctx, p.site)
+	runners, err := way.All(ctx, p.Session, p.site)
 	if err != nil {
 		return err
 	}
@@ -75,7 +75,7 @@ func (p *Proof) prove(ctx context.Context) error {
 		if in, ok := runners[node]; ok {
 			return in, nil
 		}
-		return nil, control.NotRunning(node)
+		return nil, way.NotRunning(node)
 	}}, p.tested)
 	for _, t := range p.original.Tests {
 		if !slices.ContainsFunc(p.site.Tests, func(x site.Test) bool { return x.Name == t.Name }) {

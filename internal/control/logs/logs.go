@@ -12,6 +12,7 @@ import (
 
 	"orrery/internal/control"
 	"orrery/internal/control/nodes"
+	"orrery/internal/control/way"
 	"orrery/internal/host"
 	"orrery/internal/site"
 )
@@ -36,7 +37,7 @@ func Of(ctx context.Context, c *control.Session, s *site.Site, meant string, o O
 		crowd.Parallel = len(crowd.Nodes)
 	}
 	endings, err := crowd.Speak(ctx, show(crowd.Nodes), func(ctx context.Context, i int, in host.Runner, to nodes.Speaker) error {
-		return read(ctx, c, s, crowd.Nodes[i].Name, in, o, to.Out(), to.Errs())
+		return read(ctx, c, crowd.Roll, crowd.Nodes[i].Name, in, o, to.Out(), to.Errs())
 	})
 	if o.Follow && ctx.Err() != nil {
 		return nil, nil
@@ -44,14 +45,14 @@ func Of(ctx context.Context, c *control.Session, s *site.Site, meant string, o O
 	return endings, err
 }
 
-// OfNode reads the logs of one node. It reports whether that runs: one that does not has no journal to be read.
-func OfNode(ctx context.Context, c *control.Session, s *site.Site, name string, o Options, out, errs io.Writer) (runs bool, err error) {
-	runners, err := c.Runners(ctx, s)
+// OfNode reads the logs of one node. Absent says of one that does not run that it has no journal to be read.
+func OfNode(ctx context.Context, c *control.Session, s *site.Site, name string, o Options, out, errs io.Writer) (absent, err error) {
+	roll, err := way.Call(ctx, c, s)
 	if err != nil {
-		return false, err
+		return nil, err
 	}
-	in, runs := runners[name]
-	return runs, read(ctx, c, s, name, in, o, out, errs)
+	in, absent := roll.Runner(name)
+	return absent, read(ctx, c, roll, name, in, o, out, errs)
 }
 
 // OfLayer reads what was printed when a layer was built.
@@ -61,9 +62,9 @@ func OfLayer(c *control.Session, digest string, out io.Writer) error {
 }
 
 // read gives what is known of a node: what its roles printed and, if there is a way into it, its journal.
-func read(ctx context.Context, c *control.Session, s *site.Site, name string, in host.Runner, o Options, out, errs io.Writer) error {
+func read(ctx context.Context, c *control.Session, roll *way.Roll, name string, in host.Runner, o Options, out, errs io.Writer) error {
 	if !o.Follow {
-		log, err := c.NodeLog(s, name)
+		log, err := roll.Log(name)
 		if err := kept(out, log, err, "node "+name); err != nil {
 			return err
 		}
@@ -83,7 +84,7 @@ func read(ctx context.Context, c *control.Session, s *site.Site, name string, in
 	if !o.Follow {
 		return in.Run(ctx, run)
 	}
-	return pursuitOf(c, s, name, func(release int) { o.Moved(name, release) }).follow(ctx, in, run)
+	return pursuitOf(c, roll, name, func(release int) { o.Moved(name, release) }).follow(ctx, in, run)
 }
 
 // kept gives a log that was opened, and the file in which it is here.

@@ -2,40 +2,42 @@ package logs
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
 
+	"orrery/internal/apply/remote"
 	"orrery/internal/control"
+	"orrery/internal/control/way"
 	"orrery/internal/host"
-	"orrery/internal/site"
 )
 
 // A pursuit follows what a node prints from one release of it to the next that goes live.
 type pursuit struct {
-	live  func() (instance, error)                       // which is live now
-	way   func(ctx context.Context) (host.Runner, error) // into that
-	moved func(release int)                              // is told of the release that has gone live
-	every time.Duration                                  // it is looked
-	most  time.Duration                                  // that nothing may be live while they change places
+	live  func(ctx context.Context) (instance, error) // which is live now
+	way   func() (host.Runner, error)                 // into that
+	moved func(release int)                           // is told of the release that has gone live
+	every time.Duration                               // it is looked
+	most  time.Duration                               // that nothing may be live while they change places
 }
 
 // An instance is a node of one release.
 type instance struct{ id, release int }
 
-func pursuitOf(c *control.Session, s *site.Site, name string, moved func(release int)) *pursuit {
+func pursuitOf(c *control.Session, roll *way.Roll, name string, moved func(release int)) *pursuit {
 	p := &pursuit{moved: moved, every: time.Second, most: 10 * time.Second}
 	if c.Release != control.Live { // then that and no other is meant
 		return p
 	}
-	p.live = func() (instance, error) {
-		r, err := c.LiveNode(s, name)
+	p.live = func(ctx context.Context) (instance, error) {
+		n, err := roll.Live(ctx, name)
 		if err != nil {
 			return instance{}, err
 		}
-		return instance{r.ID, r.Release}, nil
+		return instance{n.ID, n.Release}, nil
 	}
-	p.way = func(ctx context.Context) (host.Runner, error) { return c.Running(ctx, s, name) }
+	p.way = func() (host.Runner, error) { return roll.Runner(name) }
 	return p
 }
 
@@ -45,29 +47,29 @@ func (p *pursuit) follow(ctx context.Context, in host.Runner, c host.Command) er
 	if p.live == nil {
 		return unlessOver(ctx, in.Run(ctx, c))
 	}
-	was, err := p.live()
+	was, err := p.live(ctx)
 	for again := c; err == nil; {
-		seen, next := p.until(ctx, was, func(ctx context.Context) { err = in.Run(ctx, again) })
+		seen, next := p.until(ctx, was, func(ctx context.Context) error { err = in.Run(ctx, again); return err })
 		if next == was || ctx.Err() != nil {
 			break
 		}
 		p.moved(next.release)
 		was = next
-		if in, err = p.way(ctx); err == nil {
+		if in, err = p.way(); err == nil {
 			again.Args = append(slices.Clone(c.Args), "--lines=all", fmt.Sprintf("--since=@%d", seen.Unix()))
 		}
 	}
 	return unlessOver(ctx, err)
 }
 
-// until does something until another instance is live, and gives that and when the former was last seen to be; or the same if it ends before.
-func (p *pursuit) until(ctx context.Context, was instance, do func(context.Context)) (seen time.Time, next instance) {
+// until does something until another instance is live, and gives that and when the former was last seen to be; or the same if it ends before, or the host is lost.
+func (p *pursuit) until(ctx context.Context, was instance, do func(context.Context) error) (seen time.Time, next instance) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	ended := make(chan struct{})
+	ended, lost := make(chan struct{}), false
 	go func() {
 		defer close(ended)
-		do(ctx)
+		lost = errors.Is(do(ctx), remote.ErrLost)
 	}()
 	tick := time.NewTicker(p.every)
 	defer tick.Stop()
@@ -76,12 +78,15 @@ func (p *pursuit) until(ctx context.Context, was instance, do func(context.Conte
 	for seen = time.Now(); ; {
 		select {
 		case <-over: // it may be that it ended because another takes its place
+			if lost {
+				return seen, was
+			}
 			over, late = nil, time.After(p.most)
 		case <-late:
 			return seen, was
 		case <-tick.C:
 		}
-		now, err := p.live()
+		now, err := p.live(ctx)
 		switch {
 		case err == nil && now != was:
 			stop()

@@ -32,7 +32,7 @@ func TestPursuit(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var lock sync.Mutex
 			now, gone := instance{1, 0}, false
-			live := func() (instance, error) {
+			live := func(context.Context) (instance, error) {
 				lock.Lock()
 				defer lock.Unlock()
 				if gone {
@@ -60,7 +60,7 @@ func TestPursuit(t *testing.T) {
 				<-ctx.Done()
 				return ctx.Err()
 			}}
-			p := &pursuit{live: live, every: time.Millisecond, most: time.Minute, way: func(context.Context) (host.Runner, error) { return latter, nil }}
+			p := &pursuit{live: live, every: time.Millisecond, most: time.Minute, way: func() (host.Runner, error) { return latter, nil }}
 			var out bytes.Buffer
 			var moved []int
 			p.moved = func(release int) { moved = append(moved, release) }
@@ -80,8 +80,8 @@ func TestPursuit(t *testing.T) {
 // TestPursuitEnds: it ends with a node that has ended, and with one in which there is nothing to be followed.
 func TestPursuitEnds(t *testing.T) {
 	broken := errors.New("no journal")
-	for name, live := range map[string]func() (instance, error){
-		"there":           func() (instance, error) { return instance{1, 0}, nil },
+	for name, live := range map[string]func(context.Context) (instance, error){
+		"there":           func(context.Context) (instance, error) { return instance{1, 0}, nil },
 		"of that release": nil,
 	} {
 		p := &pursuit{live: live, every: time.Millisecond, most: time.Minute}
@@ -90,7 +90,7 @@ func TestPursuitEnds(t *testing.T) {
 		}
 	}
 	looked := 0
-	gone := func() (instance, error) {
+	gone := func(context.Context) (instance, error) {
 		if looked++; looked > 1 {
 			return instance{}, errors.New("gone")
 		}

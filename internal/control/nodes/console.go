@@ -10,6 +10,7 @@ import (
 
 	"orrery/internal/apply"
 	"orrery/internal/control"
+	"orrery/internal/control/way"
 	"orrery/internal/host"
 	"orrery/internal/observe"
 	"orrery/internal/problem"
@@ -51,7 +52,7 @@ func thereOf(ctx context.Context, c *control.Session, s *site.Site, name string)
 	}
 	i := slices.IndexFunc(there, func(n observe.Node) bool { return n.Name == name && c.Meant(&n) })
 	if i < 0 {
-		return nil, nil, control.NotRunning(name)
+		return nil, nil, way.NotRunning(name)
 	}
 	if c.Barred(&there[i]) {
 		return nil, nil, problem.New(problem.Refused, "node %s is privileged; nothing was done", name).Try("ask whoever administers this host")

@@ -9,6 +9,7 @@ import (
 
 	"orrery/internal/cargo"
 	"orrery/internal/control"
+	"orrery/internal/control/way"
 	"orrery/internal/host"
 	"orrery/internal/problem"
 	"orrery/internal/site"
@@ -131,6 +132,7 @@ func crowdOf(ctx context.Context, session *control.Session, s *site.Site, all []
 		return c, nil // which is refused with words for that
 	}
 	var err error
-	c.Runners, err = session.Runners(ctx, s)
+	c.without = session.Without
+	c.Runners, err = way.All(ctx, session, s)
 	return c, err
 }

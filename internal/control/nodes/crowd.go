@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"orrery/internal/control"
+	"orrery/internal/control/way"
 	"orrery/internal/host"
 	"orrery/internal/problem"
 	"orrery/internal/site"
@@ -19,9 +20,12 @@ import (
 // A Crowd is nodes on which the same is done, so many at once.
 type Crowd struct {
 	Nodes    []*site.Node
+	Roll     *way.Roll              // of which they are
 	Runners  map[string]host.Runner // of those that run
 	Parallel int
 	Timeout  time.Duration // for each; 0: none
+
+	without []string // hosts that were left out
 }
 
 // NewCrowd gives the nodes that selectors mean, to work with so many at once.
@@ -30,8 +34,12 @@ func NewCrowd(ctx context.Context, c *control.Session, s *site.Site, selectors [
 	if err != nil {
 		return nil, err
 	}
-	runners, err := c.Runners(ctx, s)
-	return &Crowd{Nodes: chosen, Runners: runners, Parallel: parallel}, err
+	roll, err := way.Call(ctx, c, s)
+	if err != nil {
+		return nil, err
+	}
+	runners, err := roll.Runners()
+	return &Crowd{Nodes: chosen, Roll: roll, Runners: runners, Parallel: parallel, without: c.Without}, err
 }
 
 // An Ending is how something ended on one node.
@@ -99,16 +107,19 @@ func (c *Crowd) in(name string) host.Runner {
 	if in, ok := c.Runners[name]; ok {
 		return in
 	}
-	return absent{name: name}
+	return absent{name: name, without: c.without}
 }
 
 // absent is the way into a node that does not run.
 type absent struct {
 	host.Runner
-	name string
+	name    string
+	without []string
 }
 
-func (a absent) Run(context.Context, host.Command) error { return control.NotRunning(a.name) }
+func (a absent) Run(context.Context, host.Command) error {
+	return way.NotRunning(a.name, a.without...)
+}
 
 // Failed names the nodes on which it failed.
 func Failed(endings []Ending) []string {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"orrery/internal/control"
+	"orrery/internal/control/way"
 	"orrery/internal/host"
 	"orrery/internal/problem"
 	"orrery/internal/site"
@@ -81,7 +82,7 @@ func (w *Way) In(ctx context.Context) (host.Runner, error) {
 		return w.runner, nil
 	}
 	var err error
-	w.runner, err = w.session.Running(ctx, w.site, w.node.Name)
+	w.runner, err = way.Into(ctx, w.session, w.site, w.node.Name)
 	w.lookedFor = time.Now()
 	return w.runner, err
 }

@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"orrery/internal/control"
+	"orrery/internal/control/way"
 	"orrery/internal/host"
 	"orrery/internal/problem"
 	"orrery/internal/site"
@@ -21,7 +22,7 @@ func ScreenOf(ctx context.Context, c *control.Session, s *site.Site, name string
 		return nil, err
 	}
 	if !n.Runs() {
-		return nil, control.NotRunning(name)
+		return nil, way.NotRunning(name)
 	}
 	return h.Screen(&n.Node)
 }

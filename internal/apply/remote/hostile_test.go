@@ -1,0 +1,69 @@
+package remote_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+
+	"orrery/internal/apply/remote"
+	"orrery/internal/host"
+	"orrery/internal/wire"
+)
+
+// A liar is a helper that says what it likes.
+type liar struct {
+	host.Local
+	says map[string][]any // by what it is asked about
+}
+
+func (l liar) Talk(_ context.Context, about string, with *wire.Caller) error {
+	var q json.RawMessage
+	if err := with.Hear(&q); err != nil {
+		return err
+	}
+	for _, each := range l.says[about] {
+		if err := with.Say(each); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+type said = map[string]any
+
+// lied connects to a helper that says, when asked about something, what it likes.
+func lied(t *testing.T, about string, says ...any) *remote.Link {
+	t.Helper()
+	near, far := net.Pipe()
+	go func() {
+		_ = wire.Serve(context.Background(), far, liar{says: map[string][]any{"greet": {said{"result": said{"version": "1"}}}, about: says}})
+	}()
+	l, err := remote.Open(t.Context(), "sv2", near, "1", func(err error) error { return fmt.Errorf("host sv2: %w", err) })
+	must(t, err)
+	t.Cleanup(l.Close)
+	return l
+}
+
+// TestHostileJournal: what another host says is its journal is read as lines of which any may be wrong, and no more of it than a journal has.
+func TestHostileJournal(t *testing.T) {
+	bytes := func(text string) any { return said{"bytes": []byte(text)} }
+	const good = `{"kind":"begin","run":"1","hosts":["sv1"]}` + "\n"
+	all, _, err := lied(t, "entries", bytes(good), said{"result": []int{3}}).Host("s", nil).Entries(t.Context(), 0)
+	if err != nil || len(all) != 1 || all[0].Hosts != nil {
+		t.Errorf("a good journal: %v, %v", all, err)
+	}
+	for what, says := range map[string][]any{
+		"no JSON":            {bytes("nothing\n"), said{"result": []int{}}},
+		"a line without end": {bytes(strings.Repeat("x", 2<<20)), said{"result": []int{}}},
+		"no result":          {bytes(good)},
+		"another result":     {bytes(good), said{"result": "yes"}},
+		"no bytes":           {said{"bytes": 7}},
+	} {
+		if all, _, err := lied(t, "entries", says...).Host("s", nil).Entries(t.Context(), 0); err == nil || !strings.Contains(err.Error(), "sv2") || len(all) > 0 {
+			t.Errorf("%s: %d entries, %v", what, len(all), err)
+		}
+	}
+}

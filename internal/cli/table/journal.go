@@ -1,0 +1,32 @@
+package table
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"orrery/internal/journal"
+	"orrery/internal/phrase"
+)
+
+// Journal prints entries: runs with how they ended, and the steps that failed, or all. Where there are several hosts, each line says of which it is.
+func Journal(to io.Writer, entries []journal.Entry, steps bool) {
+	for _, e := range entries {
+		when := e.Time.Local().Format(time.DateTime)
+		if len(e.Hosts) > 0 {
+			when += "  " + phrase.List(e.Hosts, 4)
+		}
+		switch {
+		case e.Kind == "begin":
+			fmt.Fprintf(to, "%s  %s: %s\n", when, inset(e.Who), inset(e.Command))
+		case e.Kind == "end":
+			fmt.Fprintf(to, "%s  ended after %.1f s: %s\n", when, e.Seconds, inset(e.Result))
+		case steps || e.Result != "done":
+			fmt.Fprintf(to, "%s    %s: %s (%.2f s)\n", when, inset(e.Step), inset(e.Result), e.Seconds)
+		}
+	}
+}
+
+// inset keeps the lines of a text apart from those of the journal, which they could be taken for.
+func inset(text string) string { return strings.ReplaceAll(text, "\n", "\n    ") }

@@ -1,0 +1,34 @@
+package control
+
+import (
+	"orrery/internal/observe"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+)
+
+// Barred reports whether the caller may not enter a node.
+func (c *Session) Barred(n *observe.Node) bool { return c.Member != nil && n.Privileged }
+
+// Meant reports whether an instance of a node is of the release that was asked for.
+func (c *Session) Meant(n *observe.Node) bool {
+	if c.Release == Live {
+		return !n.Staged
+	}
+	return n.Release == c.Release
+}
+
+// Declared gives a node by name.
+func Declared(s *site.Site, name string) (*site.Node, error) {
+	if n, ok := s.Node(name); ok {
+		return n, nil
+	}
+	var names []string
+	for _, n := range s.Nodes {
+		names = append(names, n.Name)
+	}
+	p := problem.New(problem.Usage, "no node is called %q", name)
+	if near := problem.Nearest(name, names); near != "" {
+		return nil, p.Try("did you mean %s?", near)
+	}
+	return nil, p.Try("orrery query lists the nodes")
+}

@@ -1,0 +1,52 @@
+package logs
+
+import (
+	"context"
+	"errors"
+
+	"orrery/internal/apply"
+	"orrery/internal/control"
+	"orrery/internal/control/hosts"
+	"orrery/internal/journal"
+	"orrery/internal/phrase"
+	"orrery/internal/site"
+)
+
+// A History is what the journals of a site have, on its hosts.
+type History struct {
+	Entries []journal.Entry  // the oldest first; if hosts of the site are other machines, each says of which it is
+	Damaged map[string][]int // the numbers of the lines that cannot be read, by host
+	Silent  error            // why there is nothing of the journals of some hosts
+}
+
+// Read reads the journals of a site from where the last so many runs begin; 0: all.
+func Read(ctx context.Context, c *control.Session, s *site.Site, runs int) (*History, error) {
+	if err := c.AllowedOn(s); err != nil {
+		return nil, err
+	}
+	f, silent, err := c.Reached(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	names, all, damaged, wrong := make([]string, len(f.All)), make([][]journal.Entry, len(f.All)), make([][]int, len(f.All)), make([]error, len(f.All))
+	_ = f.Each(func(i int, h *apply.Steered) error {
+		names[i] = h.Name
+		all[i], damaged[i], wrong[i] = h.Entries(ctx, runs)
+		return nil
+	})
+	known := &History{Damaged: map[string][]int{}, Silent: errors.Join(silent, errors.Join(wrong...))}
+	for i, lines := range damaged {
+		if len(lines) > 0 {
+			known.Damaged[names[i]] = lines
+		}
+	}
+	if !hosts.Far(s) {
+		known.Entries = all[0]
+		return known, nil
+	}
+	known.Entries = journal.LastRuns(journal.Merge(names, all), runs)
+	if len(c.Without) > 0 {
+		c.Watcher.Tell(control.Event{Kind: control.Notice, Site: s.Key(), Text: "what is in the journal of host " + phrase.List(c.Without, 12) + " is left out"})
+	}
+	return known, nil
+}

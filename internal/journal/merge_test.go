@@ -1,0 +1,49 @@
+package journal
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestMerge: entries of several hosts are in the order of time, those of one host stay in theirs, and what a run has noted on all is there once.
+func TestMerge(t *testing.T) {
+	at := func(second int) time.Time { return time.Unix(int64(second), 0) }
+	entry := func(second int, run, kind string) Entry { return Entry{Time: at(second), Run: run, Kind: kind} }
+	one := []Entry{entry(1, "a", "begin"), entry(2, "a", "step"), entry(5, "a", "end"), entry(9, "b", "begin"), entry(8, "b", "end")}
+	two := []Entry{entry(1, "a", "begin"), entry(3, "a", "step"), entry(5, "a", "end"), entry(7, "c", "begin"), entry(10, "c", "end")}
+	all := Merge([]string{"sv1", "sv2"}, [][]Entry{one, two})
+	text := func(all []Entry) string {
+		var words []string
+		for _, e := range all {
+			words = append(words, fmt.Sprint(e.Run, " ", e.Kind, " ", strings.Join(e.Hosts, "+")))
+		}
+		return strings.Join(words, ", ")
+	}
+	want := "a begin sv1+sv2, a step sv1, a step sv2, a end sv1+sv2, c begin sv2, b begin sv1, b end sv1, c end sv2"
+	if got := text(all); got != want {
+		t.Errorf("merged are %s\nnot %s", got, want)
+	}
+	for runs, from := range map[int]int{0: 0, 1: 5, 2: 4, 3: 0, 9: 0} {
+		if got, want := text(LastRuns(all, runs)), text(all[from:]); got != want {
+			t.Errorf("of the last %d runs, there are %s\nnot %s", runs, got, want)
+		}
+	}
+	if all := Merge(nil, nil); len(all) != 0 {
+		t.Errorf("of no host, there is %v", all)
+	}
+}
+
+// TestScanFlood: who says that something is a journal cannot fill the memory with it, nor say whose entries they are.
+func TestScanFlood(t *testing.T) {
+	defer func(was int) { most = was }(most)
+	most = 1000
+	all, _, _, err := Scan(strings.NewReader(strings.Repeat("{\"kind\":\"x\",\"hosts\":[\"sv1\"]}\n", most+1)))
+	if err == nil || len(all) != most || all[0].Hosts != nil {
+		t.Errorf("%d entries, the first of %v: %v", len(all), all[0].Hosts, err)
+	}
+	if _, damaged, _, err := Scan(strings.NewReader(strings.Repeat("x\n", most+1))); err == nil || len(damaged) != most {
+		t.Errorf("%d damaged lines: %v", len(damaged), err)
+	}
+}
