@@ -38,6 +38,8 @@ type Host struct {
 	Hugepages []Hugepages `json:"hugepages,omitempty"`
 	Numa      []Numa      `json:"numa,omitempty"`
 	Functions []Function  `json:"functions,omitempty"`
+
+	Addresses []Address `json:"addresses,omitempty"`
 }
 
 // Capabilities are what an engine can do beyond what all of them do.

@@ -78,3 +78,16 @@ func VethName(site, node, network string) string {
 	d := digest("veth", site, node, network)
 	return "orv" + hex.EncodeToString(d[:5])
 }
+
+// VXLANName gives the name of the device that joins a network's bridge on a host with those on others.
+func VXLANName(site, network string) string {
+	d := digest("vxlan", site, network)
+	return "orx" + hex.EncodeToString(d[:5])
+}
+
+// VNI gives the number by which hosts tell what is of a network from what is of others: 1 to 2^24-1 (RFC 7348). Those of two networks may happen to be
+// the same, which whoever makes the second one notices.
+func VNI(site, network string) int {
+	d := digest("vni", site, network)
+	return max(1, int(d[0])<<16|int(d[1])<<8|int(d[2]))
+}

@@ -84,6 +84,8 @@ type Host struct {
 	Address string  `toml:"address" default:"local"` // "local", or user@address reached over SSH
 	Cpus    float64 `toml:"cpus"`                    // processors; 0: asked of the host
 	Memory  int64   `toml:"memory" unit:"size"`      // bytes; 0: asked of the host
+	// Underlay is by which of its addresses the other hosts reach it with what nodes send; the zero Addr: that of Address or, if that is none, the one on a subnet with others.
+	Underlay netip.Addr `toml:"underlay" json:",omitzero"`
 }
 
 // Local reports whether the host is the machine on which Orrery runs.
@@ -93,12 +95,12 @@ func (h Host) Local() bool { return h.Address == "" || h.Address == "local" }
 type Network struct {
 	Name    string
 	Subnet  netip.Prefix `toml:"subnet"`
-	Gateway netip.Addr   `toml:"gateway"`            // address of the host; the zero Addr: no way out
-	NAT     bool         `toml:"nat"`                // masquerade what leaves through the gateway
-	Host    []string     `toml:"host"`               // what of the host its nodes may use (ParseOpenings), besides asking its gateway whether it is there
-	Spoof   bool         `toml:"spoof"`              // its nodes may send as others than themselves
-	MTU     int          `toml:"mtu" default:"1500"` // bytes; 0: 1500
-	Kind    string       `toml:"kind"`               // one of Kinds; "": Bridge
+	Gateway netip.Addr   `toml:"gateway"` // address of the host; the zero Addr: no way out
+	NAT     bool         `toml:"nat"`     // masquerade what leaves through the gateway
+	Host    []string     `toml:"host"`    // what of the host its nodes may use (ParseOpenings), besides asking its gateway whether it is there
+	Spoof   bool         `toml:"spoof"`   // its nodes may send as others than themselves
+	MTU     int          `toml:"mtu"`     // bytes; 0: 1500, or less if its nodes are on several hosts and what joins those takes less
+	Kind    string       `toml:"kind"`    // one of Kinds; "": Bridge
 	// Interface is that of the host on which a Macvlan network is.
 	Interface string `toml:"interface"`
 	// Isolated: of a twin. Nodes have the gateway as ever, but the host does not answer there, because it does so for the original;

@@ -2,6 +2,7 @@ package check
 
 import (
 	"math"
+	"net/netip"
 	"net/url"
 	"regexp"
 	"slices"
@@ -30,6 +31,7 @@ func (c *checker) hosts() {
 		} else {
 			first[h.Address] = h.Name
 		}
+		c.underlay(h, first)
 		if !sane(h.Cpus) {
 			c.wrong(at("host", h.Name, "cpus"), "leave it out: the host is asked", "cpus = %v is not a number of processors", h.Cpus)
 		}
@@ -37,6 +39,23 @@ func (c *checker) hosts() {
 			c.wrong(at("host", h.Name, "memory"), "leave it out: the host is asked", "memory = %d bytes is less than a node needs", h.Memory)
 		}
 	}
+}
+
+// underlay checks the address of a host that is for what its nodes send to those of others.
+func (c *checker) underlay(h site.Host, first map[string]string) {
+	if h.Underlay == (netip.Addr{}) {
+		return
+	}
+	key := at("host", h.Name, "underlay")
+	if !h.Underlay.IsGlobalUnicast() || h.Underlay.Zone() != "" || h.Underlay.Is4In6() {
+		c.wrong(key, `such as "10.8.1.1": one by which the other hosts reach it`, "underlay %s is no address of a host", h.Underlay)
+	}
+	text := "underlay " + h.Underlay.String()
+	if other, taken := first[text]; taken {
+		c.add(Mistake{Key: key, What: text + " is already that of host " + other, Cure: "each host has its own", Other: at("host", other, "underlay")})
+		return
+	}
+	first[text] = h.Name
 }
 
 // sane reports whether a number of processors can be one.

@@ -54,7 +54,7 @@ group.i = { nodes = ["portal"] }
 	if swap := s.Nodes[4].Limits.Swap; swap == nil || *swap != 0 {
 		t.Error("swap = 0 is not no limit")
 	}
-	if s.Networks[0].MTU != 1500 || s.Networks[0].Name != "lan" {
+	if s.Networks[0].MTU != 0 || s.Networks[0].Name != "lan" {
 		t.Errorf("%+v", s.Networks)
 	}
 	role, _ := s.Role("db")

@@ -17,6 +17,7 @@ import (
 type Maker struct {
 	Site   *site.Site
 	View   *render.View
+	MTUs   map[string]int // of networks that do not say one and have not the usual one
 	bases  map[string]*Layer
 	layers map[recipe][]*Layer
 	fixed  map[string]Parts // by role: what it does on every node alike
@@ -33,6 +34,17 @@ type recipe struct {
 // NewMaker makes the Maker of a site.
 func NewMaker(s *site.Site) *Maker {
 	return &Maker{Site: s, View: render.New(s), bases: map[string]*Layer{}, layers: map[recipe][]*Layer{}, fixed: map[string]Parts{}, lesser: map[string]*site.Role{}}
+}
+
+// UsualMTU is that of networks about which nothing else is said or known.
+const UsualMTU = 1500
+
+// Key is what hosts keep the networks of the site under.
+func (m *Maker) Key() string {
+	if m.Site.Stage != 0 {
+		return site.Quarantine(m.Site.Key(), m.Site.Stage)
+	}
+	return m.Site.Key()
 }
 
 // Networks spells out the networks of the site.
@@ -53,13 +65,13 @@ func (m *Maker) Networks() []Network {
 // nothing but its mark.
 func VethPairOf(key string, c site.VethPair) Network {
 	name := VethPair + "." + c.Name
-	return Network{Site: key, Name: name, Bridge: site.BridgeName(key, name), MTU: cmp.Or(c.MTU, 1500), Kind: VethPair, Ends: c.Ends}
+	return Network{Site: key, Name: name, Bridge: site.BridgeName(key, name), MTU: cmp.Or(c.MTU, UsualMTU), Kind: VethPair, Ends: c.Ends}
 }
 
 func (m *Maker) network(n site.Network) Network {
 	spelt := Network{
 		Site: m.Site.Key(), Name: n.Name, Bridge: site.BridgeName(m.Site.Key(), n.Name),
-		Subnet: n.Subnet.String(), MTU: cmp.Or(n.MTU, 1500), Kind: n.Kind, Parent: n.Interface, Spoof: n.Spoof,
+		Subnet: n.Subnet.String(), MTU: cmp.Or(n.MTU, m.MTUs[n.Name], UsualMTU), Kind: n.Kind, Parent: n.Interface, Spoof: n.Spoof,
 	}
 	if m.Site.Stage != 0 {
 		return spelt.Quarantined(m.Site.Stage)

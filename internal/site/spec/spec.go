@@ -31,6 +31,8 @@ type Network struct {
 	Kind   string    `json:"kind,omitempty"`   // one of site.Kinds, or VethPair; "": site.Bridge
 	Parent string    `json:"parent,omitempty"` // of site.Macvlan: the interface of the host on which it is
 	Ends   [2]string `json:"ends,omitzero"`    // of VethPair
+
+	VXLAN VXLAN `json:"vxlan,omitzero"` // joins its bridge with those on other hosts; the zero VXLAN: it is on this one only
 }
 
 // VethPair is the Network.Kind of a veth pair whose ends stand in for interfaces of the host. It has no subnet.
@@ -46,6 +48,7 @@ func (n Network) Quarantined(release int) Network {
 	n.Site = site.Quarantine(n.Site, release)
 	n.Bridge = site.BridgeName(n.Site, n.Name)
 	n.Gateway, n.NAT, n.Router, n.Host = "", false, false, ""
+	n.VXLAN = VXLAN{}
 	n.Kind, n.Parent = "", "" // what is shut in is on a bridge, whatever it is on when it is live
 	return n
 }

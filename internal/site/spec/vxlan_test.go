@@ -1,0 +1,50 @@
+package spec
+
+import (
+	"net/netip"
+	"reflect"
+	"testing"
+
+	"orrery/internal/site"
+)
+
+// TestPeers: what was written down is read, and is the same in whatever order it was said.
+func TestPeers(t *testing.T) {
+	one, two := Peer{netip.MustParseAddr("10.8.1.2"), []string{"02:00:00:00:00:01", "02:00:00:00:00:02"}}, Peer{netip.MustParseAddr("10.8.1.10"), []string{}}
+	text := NewPeers([]Peer{two, {one.Address, []string{one.MACs[1], one.MACs[0]}}})
+	if text != "10.8.1.2 02:00:00:00:00:01 02:00:00:00:00:02;10.8.1.10" || text != NewPeers([]Peer{one, two}) {
+		t.Error(text)
+	}
+	v := VXLAN{Peers: text}
+	if got, err := v.ReadPeers(); err != nil || !reflect.DeepEqual(got, []Peer{one, two}) {
+		t.Errorf("%v %v", got, err)
+	}
+	if got := v.Hosts(); got != "10.8.1.2 10.8.1.10" {
+		t.Error(got)
+	}
+	if none, err := (VXLAN{}).ReadPeers(); none != nil || err != nil {
+		t.Error(none, err)
+	}
+	for _, ill := range []string{"sv2", "10.8.1.2;", ";", "10.8.1.2\n02:00:00:00:00:01"} {
+		if got, err := (VXLAN{Peers: ill}).ReadPeers(); err == nil {
+			t.Errorf("%q reads %v", ill, got)
+		}
+	}
+}
+
+// TestVNI: networks of sites, twins and quarantines have numbers of their own, always the same.
+func TestVNI(t *testing.T) {
+	seen := map[int]string{}
+	for _, key := range []string{"toykat", "toykat.it", "toykat.700", "karoo"} {
+		for _, network := range []string{"lan", "data"} {
+			n := site.VNI(key, network)
+			if n < 1 || n >= 1<<24 || n != site.VNI(key, network) || seen[n] != "" {
+				t.Errorf("%s %s has %d, as %q", key, network, n, seen[n])
+			}
+			seen[n] = key
+		}
+	}
+	if n := site.VNI("toykat", "lan"); n != 8257896 {
+		t.Errorf("hosts that are up have another number than %d", n)
+	}
+}
