@@ -26,6 +26,7 @@ var layers = [][]string{
 	{"host/doctor", "host/later", "host/login", "host/reach", "host/runnertest", "cargo", "wire"},
 	{"relay"},
 	{"image/rootfs", "image/archive", "image/access", "network/ends"},
+	{"network/vxlan"},
 	{"guest/agent"},
 	{"image", "role", "network", "volume", "secret", "journal"},
 	{"hook"},

@@ -13,6 +13,7 @@ import (
 	"net/netip"
 	"slices"
 
+	"orrery/internal/network/vxlan"
 	"orrery/internal/problem"
 	"orrery/internal/site/spec"
 )
@@ -69,6 +70,9 @@ func Make(ctx context.Context, n spec.Network) error {
 	if err := raiseLink(n, link); err != nil {
 		return failed(n, "set up link "+n.Bridge, err)
 	}
+	if err := vxlan.Make(n, link); err != nil {
+		return failed(n, "join it with other hosts", err)
+	}
 	if n.Router {
 		if err := makeRouter(n, link); err != nil {
 			return failed(n, "make its router", err)
@@ -101,6 +105,9 @@ func Remove(ctx context.Context, n spec.Network) error {
 	}
 	if err := removeRouter(n); err != nil {
 		return failed(n, "remove its router", err)
+	}
+	if err := vxlan.Remove(n); err != nil {
+		return failed(n, "part it from other hosts", err)
 	}
 	others := slices.DeleteFunc(meant(all, n.Site), func(o spec.Network) bool { return o.Name == n.Name })
 	if err := writeTable(n.Site, others); err != nil {
@@ -142,6 +149,9 @@ func check(n spec.Network) error {
 		return nil
 	}
 	if err := checkKind(n); err != nil {
+		return err
+	}
+	if err := vxlan.Check(n); err != nil {
 		return err
 	}
 	subnet, err := netip.ParsePrefix(n.Subnet)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/vishvananda/netlink"
 
+	"orrery/internal/network/vxlan"
 	"orrery/internal/observe"
 	"orrery/internal/problem"
 	"orrery/internal/site"
@@ -36,6 +37,10 @@ func Observe(siteName string) ([]observe.Network, error) {
 	if err != nil {
 		return nil, problem.New(problem.Failed, "list the host's links").Because(err)
 	}
+	joints, err := vxlan.Observe(links)
+	if err != nil {
+		return nil, err
+	}
 	sites := slices.Clone(tabled)
 	for _, b := range all {
 		if b.marked {
@@ -48,7 +53,7 @@ func Observe(siteName string) ([]observe.Network, error) {
 		if siteName != "" && s != siteName && !site.IsQuarantine(siteName, s) {
 			continue
 		}
-		found, err := observeSite(s, all, guards, links)
+		found, err := observeSite(s, all, guards, links, joints)
 		if err != nil {
 			return nil, err
 		}
@@ -57,7 +62,7 @@ func Observe(siteName string) ([]observe.Network, error) {
 	return networks, nil
 }
 
-func observeSite(siteName string, all []bridge, g *guards, links []netlink.Link) ([]observe.Network, error) {
+func observeSite(siteName string, all []bridge, g *guards, links []netlink.Link, joints *vxlan.Seen) ([]observe.Network, error) {
 	there, err := comments(siteTable(siteName))
 	if err != nil {
 		return nil, err
@@ -78,6 +83,8 @@ func observeSite(siteName string, all []bridge, g *guards, links []netlink.Link)
 			return nil, err
 		}
 		n.NAT = masqueraded[n.Name]
+		joint, drift := joints.Of(n.Network)
+		n.VXLAN, n.Drift = joint, append(n.Drift, drift...)
 		delete(known, n.Name)
 		if changed && n.Kind != spec.VethPair {
 			n.Drifted(observe.RulesChanged)

@@ -10,6 +10,7 @@ import (
 	"github.com/google/nftables/userdata"
 	"github.com/mdlayher/netlink"
 
+	"orrery/internal/network/vxlan"
 	"orrery/internal/problem"
 	"orrery/internal/site/spec"
 )
@@ -90,7 +91,7 @@ func othersFilter() (bool, error) {
 			return false, unusable(err)
 		}
 		for _, chain := range found {
-			if chain.Hooknum == nil || strings.HasPrefix(chain.Table.Name, tablePrefix) {
+			if chain.Hooknum == nil || strings.HasPrefix(chain.Table.Name, tablePrefix) || strings.HasPrefix(chain.Table.Name, vxlan.TablePrefix) {
 				continue
 			}
 			if chain.Type == nftables.ChainTypeNAT {

@@ -1,0 +1,148 @@
+package vxlan
+
+import (
+	"errors"
+	"net"
+	"net/netip"
+	"slices"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"orrery/internal/site/spec"
+)
+
+// A table tells a device where to send frames: those for a node to its host, and those for all (flood) to every host.
+type table struct {
+	nodes map[string]netip.Addr // by hardware address
+	flood map[netip.Addr]bool
+}
+
+// toAll is the hardware address under which the kernel has where to send what is for all, or for somebody it does not know.
+var toAll = net.HardwareAddr{0, 0, 0, 0, 0, 0}
+
+// newTable gives the table that a device shall have.
+func newTable(v spec.VXLAN) (table, error) {
+	t := table{nodes: map[string]netip.Addr{}, flood: map[netip.Addr]bool{}}
+	peers, err := v.ReadPeers()
+	for _, p := range peers {
+		t.flood[p.Address] = true
+		for _, mac := range p.MACs {
+			t.nodes[mac] = p.Address
+		}
+	}
+	return t, err
+}
+
+// peers gives the hosts of a table, with the nodes that are on each. A node on a host to which nothing is flooded is on one all the same: so it is seen that something is missing.
+func (t table) peers() []spec.Peer {
+	at := map[netip.Addr][]string{}
+	for host := range t.flood {
+		at[host] = nil
+	}
+	for mac, host := range t.nodes {
+		at[host] = append(at[host], mac)
+	}
+	var all []spec.Peer
+	for host, macs := range at {
+		if !t.flood[host] {
+			macs = append(macs, "unflooded")
+		}
+		all = append(all, spec.Peer{Address: host, MACs: macs})
+	}
+	return all
+}
+
+// tables reads the tables of all devices, by their indices.
+func tables() (map[int]table, error) {
+	entries, err := list()
+	if err != nil {
+		return nil, err
+	}
+	all := map[int]table{}
+	for _, e := range entries {
+		if e.Flags&unix.NTF_SELF == 0 || e.IP == nil {
+			continue
+		}
+		t, ok := all[e.LinkIndex]
+		if !ok {
+			t = table{nodes: map[string]netip.Addr{}, flood: map[netip.Addr]bool{}}
+		}
+		at, _ := netip.AddrFromSlice(e.IP)
+		switch at = at.Unmap(); {
+		case slices.Equal(e.HardwareAddr, toAll):
+			t.flood[at] = true
+		default:
+			t.nodes[e.HardwareAddr.String()] = at
+		}
+		all[e.LinkIndex] = t
+	}
+	return all, nil
+}
+
+func list() ([]netlink.Neigh, error) {
+	for try := 1; ; try++ {
+		all, err := netlink.NeighList(0, unix.AF_BRIDGE)
+		if !errors.Is(err, netlink.ErrDumpInterrupted) || try == 50 {
+			return all, err
+		}
+	}
+}
+
+// setTable brings the table of a device to what it shall be, and leaves alone what is so already: traffic goes on.
+func setTable(link *netlink.Vxlan, v spec.VXLAN) error {
+	shall, err := newTable(v)
+	if err != nil {
+		return err
+	}
+	all, err := tables()
+	if err != nil {
+		return err
+	}
+	is := all[link.Index]
+	entry := func(mac net.HardwareAddr, at netip.Addr) *netlink.Neigh {
+		return &netlink.Neigh{
+			LinkIndex: link.Index, Family: unix.AF_BRIDGE, State: netlink.NUD_PERMANENT | netlink.NUD_NOARP, Flags: netlink.NTF_SELF,
+			IP: at.AsSlice(), HardwareAddr: mac,
+		}
+	}
+	for at := range shall.flood {
+		if !is.flood[at] {
+			if err := netlink.NeighAppend(entry(toAll, at)); err != nil {
+				return err
+			}
+		}
+	}
+	for text, at := range shall.nodes {
+		if is.nodes[text] == at {
+			continue
+		}
+		mac, err := net.ParseMAC(text)
+		if err != nil {
+			return err
+		}
+		if err := netlink.NeighSet(entry(mac, at)); err != nil {
+			return err
+		}
+	}
+	for at := range is.flood {
+		if !shall.flood[at] {
+			if err := netlink.NeighDel(entry(toAll, at)); err != nil && !errors.Is(err, unix.ENOENT) {
+				return err
+			}
+		}
+	}
+	for text, at := range is.nodes {
+		if _, stays := shall.nodes[text]; stays {
+			continue
+		}
+		mac, err := net.ParseMAC(text)
+		if err != nil {
+			return err
+		}
+		if err := netlink.NeighDel(entry(mac, at)); err != nil && !errors.Is(err, unix.ENOENT) {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,235 @@
+// Package vxlan joins the bridges that a network has on several hosts: a VXLAN device (RFC 7348) on each, as a port of the bridge.
+//
+// Nothing is learnt from what comes in, and nothing is found by multicast: each host is told which nodes are on which others, and its table of these is all that it goes by.
+// Two nftables tables of the network's own are its walls. The one is between hosts: what is said to be of this network comes from its hosts only, and neither from
+// nodes nor from users of a host. The other is at the port: hosts, and with them the gateway's address, which each of them has, are there for their own nodes only.
+//
+// As with all networks, the kernel is the only record.
+package vxlan
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"orrery/internal/network/ends"
+	"orrery/internal/observe"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+	"orrery/internal/site/spec"
+)
+
+// Port is the UDP port at which hosts hear one another (IANA: vxlan).
+const Port = 4789
+
+// Name gives the name of a network's device.
+func Name(n spec.Network) string { return site.VXLANName(n.Site, n.Name) }
+
+// Check finds what would make no device, before anything is touched.
+func Check(n spec.Network) error {
+	v := n.VXLAN
+	if v == (spec.VXLAN{}) {
+		return nil
+	}
+	local, err := netip.ParseAddr(v.Local)
+	peers, err2 := v.ReadPeers()
+	wrong := errors.Join(err, err2)
+	if v.ID < 1 || v.ID >= 1<<24 {
+		wrong = errors.Join(wrong, fmt.Errorf("%d is not the number of a VXLAN", v.ID))
+	}
+	for _, p := range peers {
+		if p.Address.Is4() != local.Is4() || !p.Address.IsGlobalUnicast() || p.Address.Zone() != "" {
+			wrong = errors.Join(wrong, fmt.Errorf("%s is not the address of a host beside %s", p.Address, local))
+		}
+		for _, text := range p.MACs {
+			if mac, err := net.ParseMAC(text); err != nil || len(mac) != 6 || mac[0]&1 != 0 {
+				wrong = errors.Join(wrong, fmt.Errorf("%q is not the hardware address of a node", text))
+			}
+		}
+	}
+	if n.Kind != "" && n.Kind != site.Bridge {
+		wrong = errors.Join(wrong, errors.New("only a bridge can be joined with others"))
+	}
+	if wrong != nil {
+		return problem.New(problem.Unable, "network %s cannot be joined with other hosts", n.Name).Because(wrong)
+	}
+	return nil
+}
+
+// Make joins a network's bridge with those on other hosts as specified, or takes away what has joined it. The walls come first.
+func Make(n spec.Network, bridge netlink.Link) error {
+	if n.VXLAN == (spec.VXLAN{}) {
+		return Remove(n)
+	}
+	if err := buildWalls(n); err != nil {
+		return err
+	}
+	link, err := open(n)
+	if err != nil {
+		return err
+	}
+	if err := setTable(link, n.VXLAN); err != nil {
+		return fmt.Errorf("table of %s: %w", Name(n), err)
+	}
+	if err := ends.DisableIPv6(Name(n)); err != nil {
+		return err
+	}
+	if link.Attrs().MTU != n.MTU {
+		if err := netlink.LinkSetMTU(link, n.MTU); err != nil {
+			return fmt.Errorf("mtu %d of %s: %w", n.MTU, Name(n), err)
+		}
+	}
+	if link.Attrs().MasterIndex != bridge.Attrs().Index {
+		if err := netlink.LinkSetMaster(link, bridge); err != nil {
+			return err
+		}
+	}
+	return netlink.LinkSetUp(link)
+}
+
+// Remove takes away what has joined a network's bridge with others, if anything has.
+func Remove(n spec.Network) error {
+	link, err := find(Name(n))
+	if err == nil && link != nil && ours(link, n) {
+		err = netlink.LinkDel(link)
+	}
+	if err != nil && !errors.Is(err, unix.ENODEV) {
+		return err
+	}
+	return removeWalls(n)
+}
+
+// open gives the device of a network, marked; it makes it unless it is there.
+func open(n spec.Network) (*netlink.Vxlan, error) {
+	link, err := find(Name(n))
+	if err != nil {
+		return nil, err
+	}
+	if link != nil && !ours(link, n) {
+		return nil, problem.New(problem.Unable, "network %s: the host has an interface %s that is not Orrery's", n.Name, Name(n)).
+			Try("rename it or remove it: ip link delete %s", Name(n))
+	}
+	if link != nil && !fits(link, n.VXLAN) {
+		if err := netlink.LinkDel(link); err != nil {
+			return nil, err
+		}
+		link = nil
+	}
+	if link == nil {
+		if err := netlink.LinkAdd(device(n)); err != nil {
+			return nil, refused(n, err)
+		}
+		if link, err = find(Name(n)); err != nil || link == nil {
+			return nil, errors.Join(err, fmt.Errorf("%s has gone", Name(n)))
+		}
+	}
+	if link.Attrs().Alias != mark(n) {
+		err = netlink.LinkSetAlias(link, mark(n))
+	}
+	return link.(*netlink.Vxlan), err
+}
+
+func device(n spec.Network) *netlink.Vxlan {
+	attrs := netlink.NewLinkAttrs()
+	attrs.Name, attrs.HardwareAddr, attrs.MTU = Name(n), ends.MAC(Name(n)), n.MTU
+	return &netlink.Vxlan{LinkAttrs: attrs, VxlanId: n.VXLAN.ID, SrcAddr: net.ParseIP(n.VXLAN.Local), Port: Port, UDPCSum: true}
+}
+
+// fits reports whether a device is one that only has to be told of other hosts and nodes.
+func fits(link netlink.Link, v spec.VXLAN) bool {
+	l, ok := link.(*netlink.Vxlan)
+	return ok && l.VxlanId == v.ID && l.Port == Port && !l.Learning && l.Group == nil && l.VtepDevIndex == 0 && addressOf(l) == v.Local
+}
+
+func addressOf(l *netlink.Vxlan) string {
+	at, _ := netip.AddrFromSlice(l.SrcAddr)
+	return at.Unmap().String()
+}
+
+// mark says, in the alias of a device, what it was made for.
+func mark(n spec.Network) string { return "orrery vxlan " + n.Site + " " + n.Name }
+
+// ours reports whether a device is one that Orrery made for a network: by its mark or, if it was killed before it could make that, by the hardware address.
+func ours(link netlink.Link, n spec.Network) bool {
+	attrs := link.Attrs()
+	return link.Type() == "vxlan" && (attrs.Alias == mark(n) || attrs.Alias == "" && bytes.Equal(attrs.HardwareAddr, ends.MAC(attrs.Name)))
+}
+
+// refused says why the kernel does not make a device.
+func refused(n spec.Network, err error) error {
+	switch {
+	case errors.Is(err, unix.EOPNOTSUPP):
+		return problem.New(problem.Unable, "network %s: the kernel of this host has no VXLAN", n.Name).Because(err).Try("modprobe vxlan")
+	case errors.Is(err, unix.EADDRINUSE):
+		return problem.New(problem.Unable, "network %s: something else has UDP port %d of this host", n.Name, Port).Because(err).Try("ss -ulnp 'sport = %d' tells what", Port)
+	case errors.Is(err, unix.EEXIST):
+		links, _ := netlink.LinkList()
+		for _, link := range links {
+			if l, ok := link.(*netlink.Vxlan); ok && l.VxlanId == n.VXLAN.ID {
+				return problem.New(problem.Unable, "network %s: its number between hosts, %d, is that of %s already (%q)", n.Name, l.VxlanId, l.Name, l.Alias).
+					Try("give the network another name: the number follows from the names of site and network, and two of them happen to give the same")
+			}
+		}
+	}
+	return err
+}
+
+// find gives a link, or nil.
+func find(name string) (netlink.Link, error) {
+	link, err := netlink.LinkByName(name)
+	if errors.As(err, &netlink.LinkNotFoundError{}) {
+		return nil, nil
+	}
+	return link, err
+}
+
+// Observe gives what joins networks with other hosts, by the links of the host: how each is, and what of it is not as Make left it.
+func Observe(links []netlink.Link) (*Seen, error) {
+	s := &Seen{links: map[string]netlink.Link{}}
+	for _, link := range links {
+		s.links[link.Attrs().Name] = link
+		s.some = s.some || link.Type() == "vxlan"
+	}
+	var err error
+	if s.some {
+		if s.tables, err = tables(); err != nil {
+			return nil, err
+		}
+	}
+	s.walls, err = walls()
+	return s, err
+}
+
+// Seen is what joins networks of a host with other hosts.
+type Seen struct {
+	some   bool
+	links  map[string]netlink.Link
+	tables map[int]table
+	walls  map[string][]string
+}
+
+// Of tells of a network how it is joined with other hosts, and what has become of that.
+func (s *Seen) Of(n spec.Network) (spec.VXLAN, []observe.NetworkDrift) {
+	link, ok := s.links[Name(n)].(*netlink.Vxlan)
+	if !ok || !ours(link, n) {
+		if len(s.walls[tableName(n)]) > 0 {
+			return spec.VXLAN{}, []observe.NetworkDrift{observe.WallsChanged}
+		}
+		return spec.VXLAN{}, nil
+	}
+	n.VXLAN = spec.VXLAN{ID: link.VxlanId, Local: addressOf(link), Peers: spec.NewPeers(s.tables[link.Index].peers())}
+	var drift []observe.NetworkDrift
+	bridge := s.links[n.Bridge]
+	if !fits(link, n.VXLAN) || link.Flags&net.FlagUp == 0 || link.MTU != n.MTU || bridge == nil || link.MasterIndex != bridge.Attrs().Index {
+		drift = append(drift, observe.JointChanged)
+	}
+	if !s.stand(n) {
+		drift = append(drift, observe.WallsChanged)
+	}
+	return n.VXLAN, drift
+}

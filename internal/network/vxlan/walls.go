@@ -1,0 +1,299 @@
+package vxlan
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/google/nftables"
+	"github.com/google/nftables/binaryutil"
+	"github.com/google/nftables/expr"
+	"github.com/google/nftables/userdata"
+	"golang.org/x/sys/unix"
+
+	"orrery/internal/problem"
+	"orrery/internal/site/spec"
+)
+
+// TablePrefix begins the names of the tables of networks that are on several hosts. The rest is the name of their device.
+const TablePrefix = "orrery."
+
+func tableName(n spec.Network) string { return TablePrefix + Name(n) }
+
+// A rule is one of the walls. What is no match goes on to the next; after the last, a packet passes.
+type rule struct {
+	chain string
+	why   string
+	match []expr.Any
+	drop  bool
+}
+
+// A wall is a table of rules, in chains that see what goes by at some points.
+type wall struct {
+	table  *nftables.Table
+	chains []*nftables.Chain
+	rules  []rule
+	hosts  *nftables.Set // of the other hosts
+	has    []nftables.SetElement
+}
+
+// chain adds a chain to a wall. Before Orrery's other rules: these need not look at what is dropped here.
+func (w *wall) chain(name string, hook *nftables.ChainHook) {
+	open, early := nftables.ChainPolicyAccept, nftables.ChainPriority(-20)
+	w.chains = append(w.chains, &nftables.Chain{Name: name, Table: w.table, Type: nftables.ChainTypeFilter, Hooknum: hook, Priority: &early, Policy: &open})
+}
+
+// pass and drop add rules.
+func (w *wall) pass(chain, why string, match ...[]expr.Any) {
+	w.rules = append(w.rules, rule{chain, why, slices.Concat(match...), false})
+}
+func (w *wall) drop(chain, why string, match ...[]expr.Any) {
+	w.rules = append(w.rules, rule{chain, why, slices.Concat(match...), true})
+}
+
+// The chains.
+const (
+	input   = "input"
+	forward = "forward"
+	output  = "output"
+)
+
+// underlay is the wall between hosts. What is of another network, or no VXLAN at all, passes: that is for others to judge.
+func underlay(n spec.Network) (*wall, error) {
+	local, err := netip.ParseAddr(n.VXLAN.Local)
+	if err != nil {
+		return nil, err
+	}
+	peers, err := n.VXLAN.ReadPeers()
+	if err != nil {
+		return nil, err
+	}
+	w := &wall{table: &nftables.Table{Name: tableName(n), Family: nftables.TableFamilyINet}}
+	w.hosts = &nftables.Set{Table: w.table, Name: "hosts", KeyType: nftables.TypeIPAddr}
+	family, source, dest := byte(unix.NFPROTO_IPV4), address(12, 4), address(16, 4)
+	if !local.Is4() {
+		w.hosts.KeyType = nftables.TypeIP6Addr
+		family, source, dest = unix.NFPROTO_IPV6, address(8, 16), address(24, 16)
+	}
+	for _, p := range peers {
+		w.has = append(w.has, nftables.SetElement{Key: p.Address.AsSlice()})
+	}
+	ip := meta(expr.MetaKeyNFPROTO, equal([]byte{family}))
+	ofHosts := []expr.Any{&expr.Lookup{SourceRegister: 1, SetName: w.hosts.Name, SetID: w.hosts.ID}}
+	w.chain(input, nftables.ChainHookInput)
+	w.chain(forward, nftables.ChainHookForward)
+	w.chain(output, nftables.ChainHookOutput)
+	for _, c := range []string{input, forward, output} {
+		w.pass(c, "not UDP", meta(expr.MetaKeyL4PROTO, unlike([]byte{unix.IPPROTO_UDP})))
+		w.pass(c, "not VXLAN", header(2, 2), unlike(binaryutil.BigEndian.PutUint16(Port)))
+		w.pass(c, "of another network", header(12, 3), unlike([]byte{byte(n.VXLAN.ID >> 16), byte(n.VXLAN.ID >> 8), byte(n.VXLAN.ID)}))
+	}
+	w.drop(input, "from a node", meta(expr.MetaKeyIIFNAME, equal([]byte("or")))) // of any site, or from a router
+	w.drop(input, "not to this address", ip, dest, unlike(local.AsSlice()))
+	w.pass(input, "from a host", ip, source, ofHosts)
+	w.drop(input, "from a stranger")
+	// What is masqueraded here would come to the other host from this one.
+	w.drop(forward, "past this host", ip, dest, ofHosts)
+	// The kernel's own has no socket of a user.
+	w.drop(output, "from a user", meta(expr.MetaKeySKUID, unlike(make([]byte, 4))))
+	return w, nil
+}
+
+// edge is the wall at the port of the bridge.
+func edge(n spec.Network) *wall {
+	w := &wall{table: &nftables.Table{Name: tableName(n), Family: nftables.TableFamilyBridge}}
+	name := make([]byte, unix.IFNAMSIZ)
+	copy(name, Name(n))
+	in, out := meta(expr.MetaKeyIIFNAME, equal(name)), meta(expr.MetaKeyOIFNAME, equal(name))
+	w.chain(input, nftables.ChainHookInput)
+	w.chain(output, nftables.ChainHookOutput)
+	w.drop(input, "nodes of another host", in)
+	w.drop(output, "this host", out)
+	gateway, err := netip.ParsePrefix(n.Gateway)
+	if err != nil || !gateway.Addr().Is4() {
+		return w
+	}
+	w.chain(forward, nftables.ChainHookForward)
+	arp := slices.Concat([]expr.Any{&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseLLHeader, Offset: 12, Len: 2}}, equal([]byte{unix.ETH_P_ARP >> 8, unix.ETH_P_ARP & 0xff}))
+	sender, target, is := address(14, 4), address(24, 4), equal(gateway.Addr().AsSlice())
+	w.drop(forward, "asks for the gateway", out, arp, target, is)
+	w.drop(forward, "answers as the gateway", out, arp, sender, is)
+	w.drop(forward, "gateway of another host", in, arp, sender, is)
+	return w
+}
+
+// address loads one of the header of IP or ARP, header what stands in that of UDP or behind it.
+func address(offset, length uint32) []expr.Any {
+	return []expr.Any{&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseNetworkHeader, Offset: offset, Len: length}}
+}
+
+func header(offset, length uint32) []expr.Any {
+	return []expr.Any{&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseTransportHeader, Offset: offset, Len: length}}
+}
+
+func meta(key expr.MetaKey, is []expr.Any) []expr.Any {
+	return append([]expr.Any{&expr.Meta{Key: key, Register: 1}}, is...)
+}
+
+func equal(data []byte) []expr.Any {
+	return []expr.Any{&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: data}}
+}
+
+func unlike(data []byte) []expr.Any {
+	return []expr.Any{&expr.Cmp{Op: expr.CmpOpNeq, Register: 1, Data: data}}
+}
+
+// comments gives those of a wall's rules, by which it is known again: each with a digest of all that the rules follow from.
+func (w *wall) comments(n spec.Network) []string {
+	digest := spec.Digest([]any{n.VXLAN.ID, n.VXLAN.Local, n.VXLAN.Hosts(), n.Gateway})[:8]
+	var all []string
+	for _, c := range w.chains {
+		for _, r := range w.rules {
+			if r.chain == c.Name {
+				all = append(all, fmt.Sprintf("%s: %s %s (%s)", n.Name, r.chain, r.why, digest))
+			}
+		}
+	}
+	return all
+}
+
+// buildWalls replaces both walls of a network, in one transaction.
+func buildWalls(n spec.Network) error {
+	between, err := underlay(n)
+	if err != nil {
+		return err
+	}
+	c, err := nftables.New()
+	if err != nil {
+		return unusable(err)
+	}
+	for _, w := range []*wall{between, edge(n)} {
+		c.AddTable(w.table) // so that there is one to delete
+		c.DelTable(w.table)
+		c.AddTable(w.table)
+		if w.hosts != nil {
+			if err := c.AddSet(w.hosts, nil); err != nil {
+				return err
+			}
+			for chunk := range slices.Chunk(w.has, 256) {
+				if err := c.SetAddElements(w.hosts, chunk); err != nil {
+					return err
+				}
+			}
+		}
+		texts := w.comments(n)
+		for _, chain := range w.chains {
+			c.AddChain(chain)
+			for _, r := range w.rules {
+				if r.chain != chain.Name {
+					continue
+				}
+				c.AddRule(&nftables.Rule{Table: w.table, Chain: chain, Exprs: r.exprs(w), UserData: userdata.AppendString(nil, userdata.TypeComment, texts[0])})
+				texts = texts[1:]
+			}
+		}
+	}
+	if err := c.Flush(); err != nil {
+		return unusable(err)
+	}
+	return nil
+}
+
+// exprs gives the rule in the instructions of the kernel's nf_tables.
+func (r rule) exprs(w *wall) []expr.Any {
+	all := slices.Clone(r.match)
+	for i, e := range all { // a set gets its number when it is added
+		if l, ok := e.(*expr.Lookup); ok {
+			all[i] = &expr.Lookup{SourceRegister: l.SourceRegister, SetName: w.hosts.Name, SetID: w.hosts.ID}
+		}
+	}
+	if r.drop {
+		return append(all, &expr.Counter{}, &expr.Verdict{Kind: expr.VerdictDrop})
+	}
+	return append(all, &expr.Verdict{Kind: expr.VerdictAccept})
+}
+
+// removeWalls takes both walls of a network away.
+func removeWalls(n spec.Network) error {
+	there, err := walls()
+	if err != nil || len(there[tableName(n)]) == 0 {
+		return nil //nolint:nilerr // where nftables cannot be used there are none
+	}
+	c, err := nftables.New()
+	if err != nil {
+		return unusable(err)
+	}
+	for _, family := range families {
+		t := &nftables.Table{Name: tableName(n), Family: family}
+		c.AddTable(t)
+		c.DelTable(t)
+	}
+	if err := c.Flush(); err != nil {
+		return unusable(err)
+	}
+	return nil
+}
+
+var families = []nftables.TableFamily{nftables.TableFamilyINet, nftables.TableFamilyBridge}
+
+// walls gives the comments of the rules of all walls that are there, by the names of the tables.
+func walls() (map[string][]string, error) {
+	c, err := nftables.New()
+	if err != nil {
+		return nil, unusable(err)
+	}
+	all := map[string][]string{}
+	for _, family := range families {
+		tables, err := c.ListTablesOfFamily(family)
+		if err != nil {
+			continue // this kernel has none
+		}
+		if !slices.ContainsFunc(tables, func(t *nftables.Table) bool { return strings.HasPrefix(t.Name, TablePrefix) }) {
+			continue
+		}
+		chains, err := c.ListChainsOfTableFamily(family)
+		if err != nil {
+			return nil, unusable(err)
+		}
+		for _, t := range tables {
+			if strings.HasPrefix(t.Name, TablePrefix) {
+				all[t.Name] = append(all[t.Name], family2text[family])
+			}
+		}
+		for _, chain := range chains {
+			if !strings.HasPrefix(chain.Table.Name, TablePrefix) || chain.Hooknum == nil {
+				continue
+			}
+			rules, err := c.GetRules(chain.Table, chain)
+			if err != nil {
+				continue // it went while we looked
+			}
+			for _, r := range rules {
+				text, _ := userdata.GetString(r.UserData, userdata.TypeComment)
+				all[chain.Table.Name] = append(all[chain.Table.Name], text)
+			}
+		}
+	}
+	return all, nil
+}
+
+// family2text stands before the comments of a table's rules.
+var family2text = map[nftables.TableFamily]string{nftables.TableFamilyINet: "inet", nftables.TableFamilyBridge: "bridge"}
+
+// stand reports whether the walls of a network are as they were built.
+func (s *Seen) stand(n spec.Network) bool {
+	between, err := underlay(n)
+	if err != nil {
+		return false
+	}
+	shall := slices.Concat([]string{"inet"}, between.comments(n), []string{"bridge"}, edge(n).comments(n))
+	has := slices.Clone(s.walls[tableName(n)])
+	slices.Sort(shall)
+	slices.Sort(has)
+	return slices.Equal(shall, has)
+}
+
+func unusable(err error) error {
+	return problem.New(problem.Unable, "nftables cannot keep hosts apart").Because(err).Try("modprobe nf_tables nf_tables_bridge")
+}
