@@ -3,6 +3,8 @@ package plan_test
 import (
 	"cmp"
 	"context"
+	"fmt"
+	"net/netip"
 	"slices"
 	"sync"
 	"testing"
@@ -33,10 +35,11 @@ type fleet struct {
 
 func newFleet(names ...string) *fleet {
 	f := &fleet{faults: &fake.Faults{}}
-	for _, name := range names {
+	for i, name := range names {
 		h := memory.New(need.Scratch(), "rapid", name, 64, 256<<30)
 		h.Also(site.KVM, observe.Capabilities{MoveNIC: true, Keep: true, Accel: observe.TCG})
 		h.Faults, h.Interfaces = f.faults, []string{"enp1", "enp2"}
+		h.Addresses = []observe.Address{{Prefix: fmt.Sprintf("10.8.1.%d/24", i+1), Link: "enp0", MTU: 1500}}
 		f.hosts = append(f.hosts, h)
 	}
 	return f
@@ -174,6 +177,7 @@ func (f *fleet) wantReached(t failer, s *site.Site) {
 		}
 		for _, n := range maker.Networks() {
 			if used[n.Name] || n.Kind == spec.VethPair && (ends[n.Ends[0]] || ends[n.Ends[1]]) {
+				n.VXLAN = joint(placed, f, n, h.Name)
 				networks = append(networks, n)
 			}
 		}
@@ -200,4 +204,29 @@ func text(p *plan.Plan) string {
 		b = append(b, s.Host+": "+s.String()+"\n"...)
 	}
 	return string(b)
+}
+
+// joint gives what joins a network's bridge on a host of the fleet with those on others.
+func joint(placed *site.Site, f *fleet, n spec.Network, on string) spec.VXLAN {
+	joint := spec.VXLAN{ID: site.VNI(n.Site, n.Name)}
+	var peers []spec.Peer
+	for i, h := range f.hosts {
+		p := spec.Peer{Address: netip.AddrFrom4([4]byte{10, 8, 1, byte(i + 1)})}
+		for _, node := range placed.Nodes {
+			if node.Host == h.Name && slices.Contains(node.Networks(), n.Name) {
+				p.MACs = append(p.MACs, site.MAC(placed.Name, node.Name, n.Name))
+			}
+		}
+		switch {
+		case h.Name == on:
+			joint.Local = p.Address.String()
+		case len(p.MACs) > 0:
+			peers = append(peers, p)
+		}
+	}
+	if len(peers) == 0 || n.Kind != "" {
+		return spec.VXLAN{}
+	}
+	joint.Peers = spec.NewPeers(peers)
+	return joint
 }

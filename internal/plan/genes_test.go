@@ -71,7 +71,7 @@ func drawNetwork(t *rapid.T, i int) *networkGenes {
 	if i > 1 && small(t, 2, "network") == 0 {
 		return nil
 	}
-	return &networkGenes{subnet: i + small(t, 1, "subnet"), nat: rapid.Bool().Draw(t, "nat"), mtu: 1500 - small(t, 1, "mtu"), kind: small(t, 3, "kind"), parent: small(t, 5, "parent")}
+	return &networkGenes{subnet: i + small(t, 1, "subnet"), nat: rapid.Bool().Draw(t, "nat"), mtu: 1450 - small(t, 1, "mtu"), kind: small(t, 3, "kind"), parent: small(t, 5, "parent")}
 }
 
 func drawVethPair(t *rapid.T) *vethPairGenes {
@@ -158,7 +158,11 @@ func (g *genes) site() *site.Site {
 		Volumes: []site.Volume{{Name: "shared", Shared: true}},
 	}
 	for i := range g.hosts {
-		s.Hosts = append(s.Hosts, site.Host{Name: hostNames[i]})
+		h := site.Host{Name: hostNames[i]}
+		if i > 0 { // that of the first follows from the others'
+			h.Underlay = netip.AddrFrom4([4]byte{10, 8, 1, byte(i + 1)})
+		}
+		s.Hosts = append(s.Hosts, h)
 	}
 	g.addVethPairs(s)
 	taken, parents := map[int]bool{}, map[string]bool{}

@@ -15,9 +15,13 @@ import (
 func (d *draft) networks(h *observe.Host, nodes []*site.Node, ready []int) (map[string]int, error) {
 	steps := map[string]int{}
 	used := d.uses(nodes)
+	d.joined(h, used)
 	for _, wanted := range d.maker.Networks() { // veth pairs come first
 		if !used[wanted.Name] {
 			continue
+		}
+		if span := d.spans[wanted.Name]; span != nil {
+			wanted.VXLAN = span.on(h.Name)
 		}
 		s := Step{
 			Kind: MakeNetwork, Host: h.Name, Subject: wanted.Name, Reason: "new", Needs: ready,
@@ -103,6 +107,19 @@ func (d *draft) uses(nodes []*site.Node) map[string]bool {
 	return used
 }
 
+// joined adds, of the networks of a host, those that are or were joined with others and that nodes use which are concerned, wherever these are: each host has to know where all of them are.
+func (d *draft) joined(h *observe.Host, used map[string]bool) {
+	if d.goal.Nodes == nil {
+		return // each network is either used or removed
+	}
+	for i := range h.Networks {
+		n := &h.Networks[i]
+		used[n.Name] = used[n.Name] || (d.spans[n.Name] != nil || n.VXLAN != spec.VXLAN{}) && slices.ContainsFunc(d.site.Nodes, func(node site.Node) bool {
+			return d.goal.concerns(node.Name) && slices.Contains(node.Networks(), n.Name)
+		})
+	}
+}
+
 // vethPairUnder gives the step that makes the veth pair on which an interface is, and whether it makes other ends than there were.
 func (d *draft) vethPairUnder(name string, steps map[string]int) (step int, anew bool) {
 	for _, step := range steps {
@@ -166,6 +183,7 @@ func networkParts(n *spec.Network) spec.Parts {
 	return spec.Parts{
 		"subnet": n.Subnet, "gateway": n.Gateway, "nat": fmt.Sprint(n.NAT), "mtu": fmt.Sprint(n.MTU), "router": fmt.Sprint(n.Router),
 		"host": n.Host, "spoof": fmt.Sprint(n.Spoof),
+		"number between hosts": fmt.Sprint(n.VXLAN.ID), "address between hosts": n.VXLAN.Local, "hosts": n.VXLAN.Hosts(), "nodes on other hosts": n.VXLAN.Peers,
 		"kind": n.Kind, "interface": n.Parent, "ends": strings.Join(n.Ends[:], " "),
 	}
 }

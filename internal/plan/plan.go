@@ -77,6 +77,7 @@ func (p *Plan) Nodes() []string {
 // draft is a plan in the making.
 type draft struct {
 	Plan
+	spans    map[string]*span    // networks that are on several hosts
 	maker    *spec.Maker         // of the site,
 	makers   map[int]*spec.Maker // and of its releases
 	site     *site.Site
@@ -108,6 +109,7 @@ func (d *draft) makerOf(n *site.Node) *spec.Maker {
 	}
 	if _, made := d.makers[n.Release]; !made {
 		d.makers[n.Release] = spec.NewMaker(of)
+		d.makers[n.Release].MTUs = d.maker.MTUs
 	}
 	return d.makers[n.Release]
 }

@@ -215,7 +215,10 @@ func TestSubnetsChangeHands(t *testing.T) {
 // A node that moves is gone from the one host before it is made on the other.
 func TestMove(t *testing.T) {
 	s := observatory()
-	s.Hosts = append(s.Hosts, site.Host{Name: "sv2"})
+	s.Hosts = append(s.Hosts, site.Host{Name: "sv2", Address: "10.8.1.2"})
+	for i := range s.Networks {
+		s.Networks[i].MTU = 1450 // which fits between hosts
+	}
 	f := newFleet("sv1", "sv2")
 	f.reach(t, s)
 	s.Nodes[0].Host = "sv2"

@@ -50,32 +50,3 @@ func (d *draft) warnUncertain() {
 		d.Warnings = append(d.Warnings, "left alone, because they may be on "+strings.Join(hosts, " or ")+", of which nothing is known: "+phrase.List(nodes, 12))
 	}
 }
-
-// Spanning gives the networks of a site whose nodes are on several hosts, with these: nothing joins the bridges of a network yet. What is on an interface of the hosts themselves is joined
-// by the wire.
-func Spanning(s *site.Site, homes map[string]string) map[string][]string {
-	on := map[string]map[string]bool{}
-	for i := range s.Nodes {
-		n := &s.Nodes[i]
-		for _, nic := range n.NICs {
-			network, ok := s.Network(nic.Network)
-			if !ok || network.Kind == site.Macvlan || network.Kind == site.Exclusive || homes[n.Name] == "" {
-				continue
-			}
-			if on[nic.Network] == nil {
-				on[nic.Network] = map[string]bool{}
-			}
-			on[nic.Network][homes[n.Name]] = true
-		}
-	}
-	spanning := map[string][]string{}
-	for network, hosts := range on {
-		for name := range hosts {
-			spanning[network] = append(spanning[network], name)
-		}
-		if slices.Sort(spanning[network]); len(spanning[network]) < 2 {
-			delete(spanning, network)
-		}
-	}
-	return spanning
-}

@@ -29,6 +29,9 @@ func Up(s *site.Site, hosts []observe.Host, goal Goal) (*Plan, error) {
 			byHost[n.Host] = append(byHost[n.Host], n)
 		}
 	}
+	if err := d.span(); err != nil {
+		return nil, err
+	}
 	d.warnUncertain()
 	for i := range hosts { // on all hosts, before any node that moves is made anew on another
 		d.removeStrays(&hosts[i], d.Homes)

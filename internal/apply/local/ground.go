@@ -37,6 +37,7 @@ type Networks interface {
 	Unguarded(n spec.Network) (bool, error)
 	Guard(ctx context.Context, ports []network.Port) error
 	Sweep(ctx context.Context) error
+	Addresses() ([]observe.Address, error)
 }
 
 // Layers builds and keeps layers; it is what an image.Store does.
@@ -105,7 +106,8 @@ func (bridges) Unguarded(n spec.Network) (bool, error) { return network.Unguarde
 func (bridges) Guard(ctx context.Context, ports []network.Port) error {
 	return network.Guard(ctx, ports)
 }
-func (bridges) Sweep(ctx context.Context) error { return network.Sweep(ctx) }
+func (bridges) Sweep(ctx context.Context) error       { return network.Sweep(ctx) }
+func (bridges) Addresses() ([]observe.Address, error) { return network.Addresses() }
 
 func (d disks) List(key string) ([]observe.Volume, error) { return volume.List(d.dirs, key) }
 func (d disks) Provide(n *spec.Node, m spec.Mount, account volume.Account) error {

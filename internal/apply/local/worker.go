@@ -53,6 +53,9 @@ func (w *Worker) Observe(ctx context.Context, wanted []string) (observe.Host, er
 	if seen.Networks, err = w.Ground.Networks.Observe(w.Key); err != nil {
 		return seen, fmt.Errorf("networks of this host: %w", err)
 	}
+	if seen.Addresses, err = w.Ground.Networks.Addresses(); err != nil {
+		return seen, err
+	}
 	if seen.Layers, err = w.Ground.Layers.Layers(); err != nil {
 		return seen, err
 	}

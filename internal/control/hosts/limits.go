@@ -67,11 +67,13 @@ func Names(s *site.Site) []string {
 	return names
 }
 
-// Joined refuses a plan after which nodes of one network are on several hosts: nothing joins the bridges of the hosts yet.
+// Joined refuses a plan after which nodes of one routed network are on several hosts: nothing joins the links of those.
 func Joined(s *site.Site, p *plan.Plan) error {
-	for network, hosts := range plan.Spanning(s, p.Homes) {
-		return problem.New(problem.Unable, "nodes of network %s are, or would be, on the hosts %s, and networks do not reach from host to host yet", network, strings.Join(hosts, " and ")).
-			At("site.toml").Try("say host = on its nodes, so that they are on one, or give each host a network of its own; macvlan networks on the hosts' interfaces reach as far as the wire does")
+	for name, hosts := range plan.Spanning(s, p.Homes) {
+		if n, ok := s.Network(name); ok && n.Kind == site.Routed {
+			return problem.New(problem.Unable, "nodes of the routed network %s are, or would be, on the hosts %s, and such a network does not reach from host to host", name, strings.Join(hosts, " and ")).
+				At("site.toml").Try("leave kind = \"routed\" out: a bridge reaches over hosts; or say host = on its nodes, so that they are on one")
+		}
 	}
 	return nil
 }

@@ -23,6 +23,8 @@ type Host struct {
 	Memory int64
 	// Interfaces are those of the machine itself, which nodes and networks may take; nil: whatever they ask for is there.
 	Interfaces []string
+	// Addresses are those by which other hosts may reach it.
+	Addresses []observe.Address
 	// Named says whether nodes of the host have been told of one another.
 	Named func() bool
 

@@ -40,6 +40,9 @@ func (w Networks) Observe(string) ([]observe.Network, error) {
 	return all, nil
 }
 
+// Addresses gives those that the host is said to have.
+func (w Networks) Addresses() ([]observe.Address, error) { return w.h.Addresses, nil }
+
 // Make makes a network, or makes it as specified.
 func (w Networks) Make(ctx context.Context, made spec.Network) error {
 	h := w.h

@@ -1,0 +1,245 @@
+package plan
+
+import (
+	"cmp"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"orrery/internal/observe"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+	"orrery/internal/site/spec"
+)
+
+// A span is a network with nodes on several hosts. A VXLAN joins its bridges there.
+type span struct {
+	id    int
+	peers map[string]spec.Peer // by host
+	mtu   int
+}
+
+// What a VXLAN puts before each frame: Ethernet, VXLAN and UDP headers, and that of IPv4 or IPv6.
+const (
+	overIPv4 = 14 + 8 + 8 + 20
+	overIPv6 = 14 + 8 + 8 + 40
+)
+
+// leastMTU is what every host must be able to receive (RFC 791).
+const leastMTU = 576
+
+// Spanning gives the networks of a site whose nodes are on several hosts, with these. What is on an interface of the hosts themselves is joined by the wire.
+func Spanning(s *site.Site, homes map[string]string) map[string][]string {
+	on := map[string]map[string]bool{}
+	for i := range s.Nodes {
+		n := &s.Nodes[i]
+		for _, nic := range n.NICs {
+			network, ok := s.Network(nic.Network)
+			if !ok || network.Kind == site.Macvlan || network.Kind == site.Exclusive || homes[n.Name] == "" {
+				continue
+			}
+			if on[nic.Network] == nil {
+				on[nic.Network] = map[string]bool{}
+			}
+			on[nic.Network][homes[n.Name]] = true
+		}
+	}
+	spanning := map[string][]string{}
+	for network, hosts := range on {
+		if len(hosts) > 1 {
+			spanning[network] = slices.Sorted(maps.Keys(hosts))
+		}
+	}
+	return spanning
+}
+
+// span works out what joins the bridges of networks that are on several hosts. Every host that has a network is told of all nodes on it, whether they run or not: so what
+// a host has to know changes only if the site does.
+func (d *draft) span() error {
+	d.spans, d.maker.MTUs = map[string]*span{}, map[string]int{}
+	numbers := map[int]string{}
+	all := Spanning(d.site, d.Homes)
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		n, _ := d.site.Network(name)
+		if n.Kind == site.Routed {
+			continue // nothing joins those
+		}
+		s, err := d.spanOf(n, all[name])
+		if err != nil {
+			return err
+		}
+		if other, taken := numbers[s.id]; taken {
+			return problem.New(problem.Mistake, "networks %s and %s would be told from one another by the same number, %d", other, name, s.id).At("site.toml").
+				Try("give one of them another name: a digest of the names happens to be the same")
+		}
+		numbers[s.id] = name
+		d.spans[name], d.maker.MTUs[name] = s, s.mtu
+	}
+	return nil
+}
+
+func (d *draft) spanOf(n *site.Network, hosts []string) (*span, error) {
+	s := &span{id: site.VNI(d.maker.Key(), n.Name), peers: map[string]spec.Peer{}}
+	least, over, known, whose := 0, 0, true, map[netip.Addr]string{}
+	for _, name := range hosts {
+		at, takes, err := d.underlay(n, name, hosts)
+		if err != nil {
+			return nil, err
+		}
+		if other, taken := whose[at]; taken {
+			return nil, problem.New(problem.Mistake, "hosts %s and %s would both be reached at %s", other, name, at).At("site.toml").Try("say underlay = with each")
+		}
+		whose[at], s.peers[name] = name, spec.Peer{Address: at}
+		if overhead := overheadAt(at); over == 0 || over == overhead {
+			over = overhead
+		} else {
+			return nil, problem.New(problem.Mistake, "network %s has nodes on hosts %s, of which some are reached by IPv4 and some by IPv6", n.Name, strings.Join(hosts, " and ")).
+				At("site.toml").Try("say underlay = with them, of one kind")
+		}
+		if takes == 0 {
+			known = false
+		} else if least == 0 || takes < least {
+			least = takes
+		}
+	}
+	switch fits := least - over; {
+	case least > 0 && fits < leastMTU:
+		return nil, problem.New(problem.Unable, "network %s: hosts %s take only %d bytes at a time from one another", n.Name, strings.Join(hosts, " and "), least).
+			Try("give their interfaces a larger MTU: ip link set … mtu 1500")
+	case least > 0 && n.MTU > fits:
+		return nil, problem.New(problem.Mistake, "network %s: mtu %d does not fit between hosts %s, which take %d", n.Name, n.MTU, strings.Join(hosts, " and "), fits).At("site.toml").
+			Try("mtu = %d, or leave it out; or give the interfaces of the hosts a larger one", fits)
+	case n.MTU > 0:
+		s.mtu = n.MTU
+	case least == 0:
+		s.mtu = d.mtuWas(n.Name, spec.UsualMTU-over)
+	case !known: // what it took before, it may take again
+		s.mtu = d.mtuWas(n.Name, min(fits, spec.UsualMTU))
+	default:
+		s.mtu = min(fits, spec.UsualMTU)
+	}
+	d.addNodes(s, n.Name)
+	return s, nil
+}
+
+func overheadAt(at netip.Addr) int {
+	if at.Is4() {
+		return overIPv4
+	}
+	return overIPv6
+}
+
+// addNodes notes which nodes are where.
+func (d *draft) addNodes(s *span, network string) {
+	for i := range d.site.Nodes {
+		n := &d.site.Nodes[i]
+		if p, ok := s.peers[d.Homes[n.Name]]; ok && slices.Contains(n.Networks(), network) {
+			p.MACs = append(p.MACs, site.MAC(d.site.Name, n.Name, network))
+			s.peers[d.Homes[n.Name]] = p
+		}
+	}
+}
+
+// on gives what joins the network's bridge on a host with those on the others; nothing does if it is on that alone, or not there.
+func (s *span) on(host string) spec.VXLAN {
+	here, ok := s.peers[host]
+	if !ok {
+		return spec.VXLAN{}
+	}
+	var others []spec.Peer
+	for name, p := range s.peers {
+		if name != host {
+			others = append(others, p)
+		}
+	}
+	return spec.VXLAN{ID: s.id, Local: here.Address.String(), Peers: spec.NewPeers(others)}
+}
+
+// mtuWas gives the MTU that a network has where it is joined already, or another if it is nowhere.
+func (d *draft) mtuWas(name string, other int) int {
+	for _, h := range d.hosts {
+		for i := range h.Networks {
+			if n := &h.Networks[i]; n.Name == name && n.VXLAN != (spec.VXLAN{}) {
+				return n.MTU
+			}
+		}
+	}
+	return other
+}
+
+// underlay gives the address by which other hosts reach a host, and how many bytes at a time its interface takes; 0: nobody knows.
+func (d *draft) underlay(n *site.Network, name string, hosts []string) (at netip.Addr, takes int, err error) {
+	h, _ := d.site.Host(name)
+	if h == nil {
+		h = &site.Host{Name: name}
+	}
+	has := addresses(d.hosts[name])
+	if at = cmp.Or(h.Underlay, literal(h.Address)); !at.IsValid() {
+		at = d.beside(has, name, hosts)
+	}
+	if !at.IsValid() {
+		return at, 0, problem.New(problem.Mistake, "network %s has nodes on hosts %s, and it is not clear by which of its addresses %s is reached by the others", n.Name, strings.Join(hosts, " and "), name).
+			At("site.toml").Try("say it: underlay = \"10.8.1.1\" in [host.%s]", name)
+	}
+	if d.unknown(name) {
+		return at, 0, nil
+	}
+	for _, a := range has {
+		if a.prefix.Addr() == at {
+			return at, a.mtu, nil
+		}
+	}
+	return at, 0, problem.New(problem.Mistake, "network %s has nodes on hosts %s, and none of the interfaces of %s has the address %s", n.Name, strings.Join(hosts, " and "), name, at).
+		At("site.toml").Try("say by which of its addresses the other hosts reach it: underlay = … in [host.%s]", name)
+}
+
+// beside gives the only address of a host on a subnet on which others are by what the site says; the zero Addr: there is none, or more than one.
+func (d *draft) beside(has []address, name string, hosts []string) netip.Addr {
+	found := map[netip.Addr]bool{}
+	for _, other := range hosts {
+		h, ok := d.site.Host(other)
+		if !ok || other == name {
+			continue
+		}
+		at := cmp.Or(h.Underlay, literal(h.Address))
+		for _, a := range has {
+			if at.IsValid() && a.prefix.Contains(at) && a.prefix.Addr() != at {
+				found[a.prefix.Addr()] = true
+			}
+		}
+	}
+	if len(found) != 1 {
+		return netip.Addr{}
+	}
+	return slices.Collect(maps.Keys(found))[0]
+}
+
+// An address is one that a host says it has.
+type address struct {
+	prefix netip.Prefix
+	mtu    int
+}
+
+func addresses(h *observe.Host) []address {
+	if h == nil {
+		return nil
+	}
+	var all []address
+	for _, a := range h.Addresses {
+		if p, err := netip.ParsePrefix(a.Prefix); err == nil && a.MTU > 0 {
+			all = append(all, address{p, a.MTU})
+		}
+	}
+	return all
+}
+
+// literal gives the address by which SSH reaches a host, if it is a number.
+func literal(text string) netip.Addr {
+	text = text[strings.LastIndex(text, "@")+1:]
+	if whole, err := netip.ParseAddrPort(text); err == nil {
+		return whole.Addr()
+	}
+	at, _ := netip.ParseAddr(strings.Trim(text, "[]"))
+	return at
+}

@@ -1,0 +1,223 @@
+package plan
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	"orrery/internal/observe"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+	"orrery/internal/site/spec"
+)
+
+// spanning is a site with a node on each of three hosts, on a network that is on all of them and on one that is on the first two.
+func spanning() (*site.Site, []observe.Host) {
+	s := &site.Site{
+		Name:   "toykat",
+		Hosts:  []site.Host{{Name: "sv1", Address: "local"}, {Name: "sv2", Address: "ops@10.8.1.2:2222"}, {Name: "sv3", Address: "third", Underlay: netip.MustParseAddr("10.8.1.3")}},
+		Images: []site.Image{{Name: "debian", Suite: "bookworm"}},
+	}
+	for i, name := range []string{"lan", "data"} {
+		s.Networks = append(s.Networks, site.Network{Name: name, Subnet: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 0, byte(i), 0}), 24)})
+	}
+	var hosts []observe.Host
+	for i, h := range s.Hosts {
+		n := site.Node{Name: string(rune('a' + i)), ID: 11 + i, Image: "debian", Engine: "fake", Host: h.Name}
+		for j, on := range s.Networks {
+			if j == 0 || i < 2 {
+				n.NICs = append(n.NICs, site.NIC{Network: on.Name, Address: site.AddressAfter(on.Subnet.Addr(), n.ID)})
+			}
+		}
+		s.Nodes = append(s.Nodes, n)
+		at := netip.AddrFrom4([4]byte{10, 8, 1, byte(i + 1)}).String()
+		hosts = append(hosts, observe.Host{Name: h.Name, Cpus: 8, Memory: 1 << 34, Engines: map[string]observe.Capabilities{"fake": {}}, Addresses: []observe.Address{
+			{Prefix: "192.168.0." + string(rune('1'+i)) + "/24", Link: "eth0", MTU: 1500}, {Prefix: at + "/24", Link: "eth1", MTU: 1500},
+			{Prefix: "2001:db8::" + string(rune('1'+i)) + "/64", Link: "eth1", MTU: 1500},
+		}})
+	}
+	return s, hosts
+}
+
+// made gives the networks that a plan makes, by host and name.
+func made(t *testing.T, s *site.Site, hosts []observe.Host, goal Goal) map[string]spec.Network {
+	t.Helper()
+	p, err := Up(s, hosts, goal)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]spec.Network{}
+	for _, step := range p.Steps {
+		if step.Kind == MakeNetwork {
+			all[step.Host+" "+step.Subject] = *step.Network
+		}
+	}
+	return all
+}
+
+// TestSpan: every host that a network is on is told of the nodes on the others, and of no more.
+func TestSpan(t *testing.T) {
+	s, hosts := spanning()
+	all := made(t, s, hosts, Goal{})
+	mac := func(node, network string) string { return site.MAC("toykat", node, network) }
+	lan := site.VNI("toykat", "lan")
+	for where, want := range map[string]spec.VXLAN{
+		"sv1 lan":  {ID: lan, Local: "10.8.1.1", Peers: "10.8.1.2 " + mac("b", "lan") + ";10.8.1.3 " + mac("c", "lan")},
+		"sv2 lan":  {ID: lan, Local: "10.8.1.2", Peers: "10.8.1.1 " + mac("a", "lan") + ";10.8.1.3 " + mac("c", "lan")},
+		"sv3 lan":  {ID: lan, Local: "10.8.1.3", Peers: "10.8.1.1 " + mac("a", "lan") + ";10.8.1.2 " + mac("b", "lan")},
+		"sv1 data": {ID: site.VNI("toykat", "data"), Local: "10.8.1.1", Peers: "10.8.1.2 " + mac("b", "data")},
+	} {
+		if all[where].VXLAN != want || all[where].MTU != 1450 {
+			t.Errorf("%s is %+v", where, all[where])
+		}
+	}
+	if len(all) != 5 {
+		t.Errorf("%d networks are made", len(all))
+	}
+
+	// A node that comes to a host that has the network already is news for the others, whoever is named.
+	for i := range hosts {
+		for where, n := range all {
+			if strings.HasPrefix(where, hosts[i].Name) {
+				hosts[i].Networks = append(hosts[i].Networks, observe.Network{Network: n})
+			}
+		}
+	}
+	s.Nodes = append(s.Nodes, site.Node{Name: "d", ID: 14, Image: "debian", Engine: "fake", Host: "sv2", NICs: []site.NIC{{Network: "lan", Address: netip.MustParseAddr("10.0.0.14")}}})
+	news := made(t, s, hosts, Goal{Nodes: map[string]bool{"d": true}})
+	if len(news) != 2 || !strings.Contains(news["sv1 lan"].VXLAN.Peers, mac("d", "lan")) || !strings.Contains(news["sv3 lan"].VXLAN.Peers, mac("d", "lan")) {
+		t.Errorf("of a new node are told %v", news)
+	}
+
+	// What is on one host only is joined with nothing.
+	s.Nodes = slices.DeleteFunc(s.Nodes, func(n site.Node) bool { return n.Host != "sv1" })
+	if alone := made(t, s, hosts, Goal{}); alone["sv1 lan"].VXLAN != (spec.VXLAN{}) || alone["sv1 lan"].MTU != 1500 {
+		t.Errorf("a network on one host is %v", alone["sv1 lan"])
+	}
+}
+
+// TestSpanMTU: between hosts, frames have to fit into what these take, the smallest of them, with what is put before.
+func TestSpanMTU(t *testing.T) {
+	for what, c := range map[string]struct {
+		declared, takes int
+		ipv6, unknown   bool
+		want            int
+		wrong           string
+	}{
+		"usual":               {takes: 1500, want: 1450},
+		"large":               {takes: 9000, want: 1500},
+		"larger":              {takes: 9000, declared: 8950, want: 8950},
+		"small":               {takes: 1400, want: 1350},
+		"IPv6":                {takes: 1500, ipv6: true, want: 1430},
+		"declared":            {takes: 1500, declared: 1400, want: 1400},
+		"does not fit":        {takes: 1500, declared: 1451, wrong: "mtu 1451 does not fit between hosts sv1 and sv2 and sv3, which take 1450"},
+		"does not fit there":  {takes: 1500, ipv6: true, declared: 1450, wrong: "which take 1430"},
+		"no room":             {takes: 600, wrong: "take only 600 bytes"},
+		"of a host unheard":   {takes: 1500, unknown: true, want: 1300},
+		"declared, not heard": {takes: 1500, declared: 1450, unknown: true, want: 1450},
+	} {
+		s, hosts := spanning()
+		s.Networks[0].MTU, s.Nodes[0].NICs, s.Nodes[1].NICs = c.declared, s.Nodes[0].NICs[:1], s.Nodes[1].NICs[:1]
+		for i := range hosts {
+			hosts[i].Addresses[1].MTU, hosts[i].Addresses[2].MTU = 9000, 9000
+		}
+		hosts[1].Addresses[1].MTU, hosts[1].Addresses[2].MTU = c.takes, c.takes
+		if c.ipv6 {
+			for i := range s.Hosts {
+				s.Hosts[i].Underlay, _ = netip.ParseAddr("2001:db8::" + string(rune('1'+i)))
+			}
+		}
+		if c.unknown { // what it took before is gone by
+			hosts[2] = observe.Host{Name: "sv3", Unknown: true}
+			hosts[0].Networks = []observe.Network{{Network: spec.Network{Site: "toykat", Name: "lan", MTU: 1300, VXLAN: spec.VXLAN{ID: 1}}}}
+			hosts[0].Nodes = []observe.Node{{Node: spec.Node{Name: "a", ID: 11, Engine: "fake"}}}
+		}
+		p, err := Up(s, hosts, Goal{})
+		if c.wrong != "" {
+			if err == nil || !strings.Contains(err.Error(), c.wrong) {
+				t.Errorf("%s: %v", what, err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%s: %v", what, err)
+			continue
+		}
+		for _, step := range p.Steps {
+			if step.Kind == MakeNetwork && step.Network.MTU != c.want || step.Kind == CreateNode && step.Node.NICs[0].MTU != c.want {
+				t.Errorf("%s: %s has another MTU than %d", what, step.Subject, c.want)
+			}
+		}
+	}
+}
+
+// TestUnderlay: by which address others reach a host is said, or follows; where it does not, or cannot be so, that is told.
+func TestUnderlay(t *testing.T) {
+	for what, c := range map[string]struct {
+		change func(s *site.Site, hosts []observe.Host)
+		wrong  string
+	}{
+		"a host by its name":            {func(s *site.Site, hosts []observe.Host) { s.Hosts[2].Underlay = netip.Addr{} }, ""}, // as the only one beside others
+		"several addresses beside them": {func(s *site.Site, hosts []observe.Host) { hosts[0].Addresses[0].Prefix = "10.8.1.101/24" }, `underlay = "10.8.1.1" in [host.sv1]`},
+		"none beside them":              {func(s *site.Site, hosts []observe.Host) { hosts[0].Addresses = hosts[0].Addresses[:1] }, "by which of its addresses sv1 is reached"},
+		"not its own":                   {func(s *site.Site, hosts []observe.Host) { s.Hosts[1].Address = "10.8.1.77" }, "none of the interfaces of sv2 has the address 10.8.1.77"},
+		"the same": {func(s *site.Site, hosts []observe.Host) {
+			s.Hosts[2].Underlay = netip.MustParseAddr("10.8.1.2")
+			hosts[2].Addresses[1].Prefix = "10.8.1.2/24"
+		}, "would both be reached at 10.8.1.2"},
+		"of two kinds": {func(s *site.Site, hosts []observe.Host) {
+			s.Hosts[0].Underlay, s.Hosts[2].Underlay = netip.MustParseAddr("10.8.1.1"), netip.MustParseAddr("2001:db8::3")
+		}, "some are reached by IPv4 and some by IPv6"},
+		"no addresses at all": {func(s *site.Site, hosts []observe.Host) {
+			hosts[1].Addresses = []observe.Address{{Prefix: "nonsense", MTU: 1500}, {Prefix: "10.8.1.2/24", MTU: -1}}
+		}, "none of the interfaces of sv2"},
+		"a host by its name, unheard": {func(s *site.Site, hosts []observe.Host) {
+			s.Hosts[2].Underlay, hosts[2] = netip.Addr{}, observe.Host{Name: "sv3", Unknown: true}
+		}, "underlay"},
+	} {
+		s, hosts := spanning()
+		c.change(s, hosts)
+		_, err := Up(s, hosts, Goal{})
+		if c.wrong == "" && err != nil || c.wrong != "" && (err == nil || !strings.Contains(err.Error(), c.wrong)) && (err == nil || !strings.Contains(cures(err), c.wrong)) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	for text, want := range map[string]string{"local": "", "ops@10.8.1.2:2222": "10.8.1.2", "10.8.1.2": "10.8.1.2", "root@[2001:db8::1]": "2001:db8::1", "[2001:db8::1]:22": "2001:db8::1", "ops@sv2:22": "", "": ""} {
+		if at := literal(text); at.IsValid() != (want != "") || at.IsValid() && at.String() != want {
+			t.Errorf("%q is at %s", text, at)
+		}
+	}
+}
+
+// TestNumbersClash: of two networks of which hosts could not tell what comes, that is told.
+func TestNumbersClash(t *testing.T) {
+	s, hosts := spanning()
+	d := newDraft(s, hosts, Goal{})
+	d.Homes = map[string]string{"a": "sv1", "b": "sv2", "c": "sv3"}
+	seen := map[int]string{}
+	for i := 0; ; i++ { // by the birthday paradox after some thousands
+		name := "net" + strings.Repeat("x", i%7) + string(rune('a'+i%26)) + strings.Repeat("y", i%11) + netip.AddrFrom4([4]byte{0, byte(i >> 16), byte(i >> 8), byte(i)}).String()
+		other, found := seen[site.VNI("toykat", name)]
+		if !found {
+			seen[site.VNI("toykat", name)] = name
+			continue
+		}
+		for i, n := range []string{name, other} {
+			s.Networks[i].Name, s.Nodes[0].NICs[i].Network, s.Nodes[1].NICs[i].Network = n, n, n
+		}
+		s.Nodes[2].NICs = nil
+		break
+	}
+	if err := d.span(); err == nil || !strings.Contains(err.Error(), "by the same number") {
+		t.Errorf("of networks %s and %s: %v", s.Networks[0].Name, s.Networks[1].Name, err)
+	}
+}
+
+func cures(err error) string {
+	var all []string
+	for _, p := range problem.All(err) {
+		all = append(all, p.Cure)
+	}
+	return strings.Join(all, "\n")
+}
