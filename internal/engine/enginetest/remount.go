@@ -2,6 +2,7 @@ package enginetest
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -123,7 +124,7 @@ func remountBusy(s *suite) {
 	s.create(n)
 	s.start(n)
 	s.put(n, fileOf("/srv/a/rows", "of a"))
-	end := s.background(n, "exec 9>/srv/b/held; echo ready; exec sleep 60")
+	end := s.holds(n, "/srv/b/held")
 	err := s.remountTo(n, named("c", "/srv/a"))
 	if problem.Exit(err) != int(problem.Failed) || !strings.Contains(err.Error(), "sleep") || !strings.Contains(err.Error(), "/srv/b/held") {
 		s.Errorf("the error does not name what uses the volume: %v", err)
@@ -146,24 +147,33 @@ func remountStopped(s *suite) {
 	s.wantMounts(n)
 }
 
-// background runs a script in a node until it is told to end; it returns when the script has printed its first line.
-func (s *suite) background(n *spec.Node, script string) (end func()) {
+// holds lets a process of a node, sleep, have a file open until it is told to end. When end returns, the process is gone.
+func (s *suite) holds(n *spec.Node, path string) (end func()) {
 	s.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	out, in := io.Pipe()
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		err := s.runner(n).Run(ctx, host.Command{Args: []string{"sh", "-c", script}, Stdout: in})
+		err := s.runner(n).Run(ctx, host.Command{Args: []string{"sh", "-c", "exec 9>" + path + "; echo $$; exec sleep 600"}, Stdout: in})
 		_ = in.CloseWithError(err)
 	}()
-	end = func() { cancel(); <-ended }
-	s.Cleanup(end)
-	first := make([]byte, 256)
-	if _, err := out.Read(first); err != nil {
-		s.Fatalf("%s: %v", script, err)
+	var pid int
+	if _, err := fmt.Fscanln(out, &pid); err != nil {
+		s.Fatalf("a process that holds %s: %v", path, err)
 	}
 	go func() { _, _ = io.Copy(io.Discard, out) }()
-	time.Sleep(10 * time.Millisecond)
+	while := func(script string) { // it is so
+		for s.runner(n).Run(context.Background(), commandOf("sh", "-c", fmt.Sprintf(script, pid))) == nil {
+			time.Sleep(10 * time.Millisecond)
+		}
+	}
+	while("cd /proc/%d && ! grep -q sleep comm")
+	end = func() {
+		cancel()
+		<-ended
+		while("test -e /proc/%d")
+	}
+	s.Cleanup(end)
 	return end
 }
