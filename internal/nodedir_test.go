@@ -15,7 +15,7 @@ var ofNodes = []string{"node.json", "private/upper", "private/work", "-former", 
 // site go through it.
 func TestNodeDirectories(t *testing.T) {
 	eachFile(t, func(pkg, path string, f *ast.File) {
-		if pkg == "engine/nodedir" {
+		if pkg == "engine/nodedir" || pkg == "engine/enginetest" { // whose test breaks a record
 			return
 		}
 		ast.Inspect(f, func(n ast.Node) bool {

@@ -118,6 +118,7 @@ var paths = map[string]string{
 	"internal/engine/cgroup/start.go":        ofKernel,
 	"internal/engine/cgroup/threads.go":      ofKernel + ", and " + ofOwn,
 	"internal/engine/confine/cell.go":        ofHosts,
+	"internal/engine/enginetest/ground.go":   ofOwn,
 	"internal/engine/enginetest/layered.go":  ofOwn,
 	"internal/engine/enginetest/writers.go":  ofNode,
 	"internal/engine/disk/check.go":          ofHosts,

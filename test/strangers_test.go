@@ -90,7 +90,7 @@ func (s *site) closedTo(uid uint32, tops ...string) []string {
 	var paths strings.Builder
 	for _, top := range tops {
 		err := filepath.WalkDir(top, func(path string, e fs.DirEntry, err error) error {
-			if err == nil && filepath.Dir(path) == s.dirs.State && slices.Contains([]string{"spead2", "ansible", "docs", "engine", "kvm", "xen", "homes"}, e.Name()) {
+			if err == nil && filepath.Dir(path) == s.dirs.State && slices.Contains([]string{"spead2", "ansible", "docs", "engine", "homes"}, e.Name()) {
 				return fs.SkipDir // programs of the tests, and what others keep apart
 			}
 			if err == nil && e.Type()&fs.ModeSymlink == 0 {

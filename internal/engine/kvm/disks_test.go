@@ -19,9 +19,9 @@ import (
 // seen, once, disks come, go and change while it runs, and a host without room lets it stand still, not lose anything. What it frees of its memory is the host's again.
 func TestDisks(t *testing.T) {
 	g := newGround(t)
-	n := g.node("keeper", 1)
+	n := g.Node("keeper", 1)
 	ref := engine.RefOf(n)
-	n.Layer = g.layer
+	n.Layer = g.Layer
 	room := g.disksOf(ref)
 	n.VM = site.VM{
 		Disk: site.QCow2, Size: 1 << 30, Disks: []site.Drive{{Name: "data", Disk: site.RawFile, Size: 64 << 20, Manner: site.Manner{Write: 32 << 20}}},

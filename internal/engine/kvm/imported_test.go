@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"orrery/internal/engine"
+	"orrery/internal/engine/enginetest"
 	"orrery/internal/engine/kvm/record"
 	"orrery/internal/host"
 	"orrery/internal/image"
@@ -45,21 +46,11 @@ func disks(t *testing.T, content []byte) (*Engine, func(name string, id int) *sp
 	t.Helper()
 	need.Integration(t)
 	need.Guest(t)
-	state, err := os.MkdirTemp("/var/tmp", "orrery-disks-")
-	must(t, err)
-	t.Cleanup(func() { must(t, os.RemoveAll(state)) })
-	dirs := host.Dirs{State: state, Run: "/run/orrery-test-disks"}
-	store := image.Open(state)
+	dirs := enginetest.DirsOf("disks")
+	store := image.Open(dirs.State)
 	e := New(dirs, store)
-	t.Cleanup(func() {
-		nodes, err := e.List(context.Background(), "")
-		must(t, err)
-		for i := range nodes {
-			must(t, e.Destroy(context.Background(), engine.RefOf(&nodes[i].Node)))
-		}
-		must(t, os.RemoveAll(dirs.Run))
-	})
-	file := filepath.Join(state, "some.img")
+	enginetest.Clean(t, e, dirs)
+	file := filepath.Join(dirs.State, "some.img")
 	must(t, os.WriteFile(file, content, 0o600))
 	img := site.Image{Name: "some", Import: file, Stamp: "1", Guest: site.NoGuest}
 	base := spec.Base(site.Mirror{}, img)

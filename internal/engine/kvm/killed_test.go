@@ -1,11 +1,9 @@
 package kvm
 
 import (
-	"bufio"
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -14,33 +12,13 @@ import (
 	"orrery/internal/engine"
 	"orrery/internal/engine/enginetest"
 	"orrery/internal/engine/nodedir"
-	"orrery/internal/host"
-	"orrery/internal/image"
 	"orrery/internal/site/spec"
 	"orrery/internal/volume"
 	"orrery/test/need"
 )
 
-const restless = "ORRERY_TEST_RESTLESS"
-
-// TestRestless is the program that TestKilledRemount kills: it changes the volumes of a machine, and freezes it, again and again.
-func TestRestless(t *testing.T) {
-	if os.Getenv(restless) == "" {
-		return
-	}
-	e := New(host.Dirs{State: filepath.Join(need.State(), "kvm"), Run: "/run/orrery-test-kvm"}, image.Open(need.State()))
-	nodes, err := e.List(t.Context(), testSite)
-	must(t, err)
-	n := nodes[0].Node
-	ref := engine.RefOf(&n)
-	fmt.Println("ready")
-	for i := 0; ; i++ {
-		n.Mounts = choices()[i%len(choices())]
-		must(t, e.Remount(t.Context(), &n))
-		must(t, e.Freeze(t.Context(), ref))
-		must(t, e.Thaw(t.Context(), ref))
-	}
-}
+// TestRestless is the program that TestKilledRemount kills.
+func TestRestless(t *testing.T) { enginetest.Restless(t, newEngine(), testSite, choices()) }
 
 // choices are the volumes that the machine has in turn.
 func choices() [][]spec.Mount {
@@ -85,15 +63,7 @@ func (v *volumes) to(mounts []spec.Mount) {
 // honest wants that the record says no less than is so.
 func (v *volumes) honest(when string) {
 	v.Helper()
-	r, err := v.m.Read()
-	must(v.T, err)
-	for _, m := range []spec.Mount{kept("a", "/srv/data"), kept("b", "/srv/data"), kept("c", "/srv/data/in")} {
-		writers, err := enginetest.Writers(v.dir(m))
-		must(v.T, err)
-		if slices.Contains(writers, fmt.Sprintf("%s/%d", v.n.Site, v.n.ID)) && !slices.Contains(r.Mounts, m) {
-			v.Errorf("%s: volume %s is mounted and not on record: %+v", when, m.Volume, r.Mounts)
-		}
-	}
+	v.WantNoted(v.T, when, v.n, kept("a", "/srv/data"), kept("b", "/srv/data"), kept("c", "/srv/data/in"))
 }
 
 // points are those at which a change of volumes may be killed: what has been done until then.
@@ -134,13 +104,13 @@ var points = []struct {
 // back, or makes another.
 func TestKilledRemount(t *testing.T) {
 	g := newGround(t)
-	n := g.node("killed", 9)
+	n := g.Node("killed", 9)
 	v := &volumes{g, t, n, g.machine(engine.RefOf(n))}
 	must(t, os.MkdirAll(filepath.Dir(filepath.Dir(v.m.Path())), 0o755)) // as package local does, before it provides volumes: nodes have to reach what is below
 	a, b, c := kept("a", "/srv/data"), kept("b", "/srv/data"), kept("c", "/srv/data/in")
 	for _, m := range []spec.Mount{a, b, c} {
 		n.Mounts = []spec.Mount{m}
-		must(t, g.provide(n))
+		must(t, enginetest.Provide(g.Dirs, n))
 		must(t, os.WriteFile(v.dir(m)+"/name", []byte(m.Volume), 0o644))
 	}
 	n.Mounts = []spec.Mount{a, c}
@@ -166,7 +136,7 @@ func TestKilledRemount(t *testing.T) {
 	}
 	t.Logf("%d changes of volumes, their looks and as many halves took %v", 2*len(points), time.Since(begun).Round(time.Millisecond))
 	for i := range need.Kills(6, 40) {
-		v.killSoon()
+		enginetest.KillRestless(t, 1500*time.Millisecond)
 		v.honest(fmt.Sprintf("round %d", i))
 		v.to(choices()[rand.IntN(len(choices()))])
 		if v.m.still() {
@@ -174,22 +144,4 @@ func TestKilledRemount(t *testing.T) {
 		}
 	}
 	must(t, v.m.Group().Kill(t.Context()))
-}
-
-// killSoon kills a restless program after a while.
-func (v *volumes) killSoon() {
-	v.Helper()
-	cmd := exec.CommandContext(v.Context(), os.Args[0], "-test.run=^TestRestless$", "-test.v")
-	cmd.Env = append(os.Environ(), restless+"=1")
-	out, err := cmd.StdoutPipe()
-	must(v.T, err)
-	must(v.T, cmd.Start())
-	for lines := bufio.NewScanner(out); lines.Scan() && lines.Text() != "ready"; {
-		continue
-	}
-	time.Sleep(time.Duration(rand.IntN(1500)) * time.Millisecond)
-	must(v.T, cmd.Process.Kill())
-	if err := cmd.Wait(); cmd.ProcessState.Exited() {
-		v.Fatalf("it ended by itself: %v", err)
-	}
 }

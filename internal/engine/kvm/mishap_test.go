@@ -41,7 +41,7 @@ func gone(t *testing.T, m machine) {
 // TestMishaps: what becomes of a machine whose programs are killed, whose starter is, and whose guest does not come up.
 func TestMishaps(t *testing.T) {
 	g := newGround(t)
-	n := g.node("victim", 1)
+	n := g.Node("victim", 1)
 	ref := engine.RefOf(n)
 	m := g.machine(ref)
 	must(t, g.Create(t.Context(), n))

@@ -95,7 +95,7 @@ func TestRenew(t *testing.T) {
 // renews does so with a machine, which keeps something in a file or on a disk.
 func renews(t *testing.T, vm site.VM, data string) {
 	g := newGround(t)
-	n := g.node("mover", 3)
+	n := g.Node("mover", 3)
 	n.Mounts = []spec.Mount{{Volume: "kept", Path: "/srv/kept"}}
 	n.VM = vm
 	ref := engine.RefOf(n)

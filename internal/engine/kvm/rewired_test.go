@@ -19,7 +19,7 @@ func (g ground) wires(t *testing.T, n *spec.Node) {
 	t.Helper()
 	ref := engine.RefOf(n)
 	nic := spec.NIC{
-		Name: "eth1", Network: "data", Bridge: g.apart.Bridge, HostEnd: site.VethName(testSite, n.Name, "data"), MAC: site.MAC(testSite, n.Name, "data"),
+		Name: "eth1", Network: "data", Bridge: g.Apart.Bridge, HostEnd: site.VethName(testSite, n.Name, "data"), MAC: site.MAC(testSite, n.Name, "data"),
 		Address: dataAddress, MTU: 1400,
 	}
 	is := *n

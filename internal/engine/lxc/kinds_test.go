@@ -14,6 +14,7 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"orrery/internal/engine"
+	"orrery/internal/engine/enginetest"
 	"orrery/internal/host"
 	"orrery/internal/network"
 	"orrery/internal/observe"
@@ -26,41 +27,31 @@ var testVethPairs = []site.VethPair{
 	{Name: "mac", Ends: [2]string{"orit0a", "orit0b"}}, {Name: "nic", Ends: [2]string{"orit1a", "orit1b"}},
 }
 
+// subnets of networks that are no bridges, by their kind.
+var subnets = map[string]string{site.Routed: "10.99.128.", site.Macvlan: "10.99.129.", site.Exclusive: "10.99.130."}
+
 // otherKinds makes a network of each kind other than the bridge, and what these stand on.
 func (g ground) otherKinds(t *testing.T) {
 	t.Helper()
-	made := func(n spec.Network) {
-		must(t, network.Make(t.Context(), n))
-		t.Cleanup(func() { must(t, network.Remove(context.Background(), n)) })
-	}
 	for _, c := range testVethPairs {
-		made(spec.VethPairOf(testSite, c))
+		enginetest.Network(t, spec.VethPairOf(testSite, c))
 	}
-	for i, kind := range []string{site.Routed, site.Macvlan, site.Exclusive} {
-		n := spec.Network{
-			Site: testSite, Name: kind, Bridge: site.BridgeName(testSite, kind), Kind: kind, MTU: 1500,
-			Subnet: fmt.Sprintf("10.99.%d.0/24", 128+i), Gateway: fmt.Sprintf("10.99.%d.1/24", 128+i),
-		}
+	for _, kind := range []string{site.Routed, site.Macvlan, site.Exclusive} {
+		n := g.OfKind(kind, subnets[kind])
 		switch kind {
 		case site.Macvlan:
 			n.Parent = testVethPairs[0].Ends[0]
 		case site.Exclusive:
 			n.Gateway = ""
 		}
-		made(n)
+		enginetest.Network(t, n)
 	}
 }
 
 // onto puts a node on one of these networks.
 func onto(_ *testing.T, n *spec.Node, kind string) {
-	third := map[string]int{site.Routed: 128, site.Macvlan: 129, site.Exclusive: 130}[kind]
-	nic := &n.NICs[0]
-	nic.Network, nic.Kind, nic.Bridge = kind, kind, site.BridgeName(testSite, kind)
-	nic.Address = fmt.Sprintf("10.99.%d.%d/24", third, n.ID+1)
-	nic.Gateway = fmt.Sprintf("10.99.%d.1", third)
-	switch kind {
-	case site.Routed:
-		nic.Via, nic.HostEnd = nic.Gateway, site.RoutedName(testSite, testSite, n.Name, kind)
+	enginetest.Onto(n, kind, subnets[kind])
+	switch nic := &n.NICs[0]; kind {
 	case site.Macvlan:
 		nic.Parent = testVethPairs[0].Ends[0]
 	case site.Exclusive:
@@ -90,7 +81,7 @@ func TestInterfaceComesBack(t *testing.T) {
 	g := newGround(t)
 	g.otherKinds(t)
 	name := testVethPairs[1].Ends[1]
-	n := g.node("taker", 1)
+	n := g.Node("taker", 1)
 	onto(t, n, site.Exclusive)
 	n.NICs[0].MTU = 1400
 	must(t, g.Create(t.Context(), n))
@@ -148,7 +139,7 @@ func look(t *testing.T, name string) string {
 func TestLostInterfaceIsSeen(t *testing.T) {
 	g := newGround(t)
 	g.otherKinds(t)
-	n, peer := g.node("loses", 1), g.node("peer", 2)
+	n, peer := g.Node("loses", 1), g.Node("peer", 2)
 	onto(t, n, site.Exclusive)
 	onto(t, peer, site.Exclusive)
 	for _, n := range []*spec.Node{n, peer} {

@@ -2,146 +2,58 @@ package lxc
 
 import (
 	"context"
-	"fmt"
-	"os"
-	"path/filepath"
 	"testing"
 
 	"orrery/internal/engine"
 	"orrery/internal/engine/enginetest"
-	"orrery/internal/host"
 	"orrery/internal/image"
-	"orrery/internal/network"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
-	"orrery/internal/volume"
 	"orrery/test/need"
 )
 
-const (
-	testSite   = "it-engine"
-	testSubnet = "10.99.99."
-)
+const testSite = "it-engine"
 
 // ground is an engine with layers and bridges for its nodes.
 type ground struct {
 	provisioned
-	base, layer string
-	lan, apart  spec.Network // the same addresses
+	enginetest.Ground
 }
+
+func newEngine() *Engine { return New(enginetest.DirsOf(Name), image.Open(need.State())) }
 
 func newGround(t *testing.T) ground {
 	t.Helper()
 	need.Integration(t)
-	store := image.Open(need.State())
-	dirs := host.Dirs{State: filepath.Join(need.State(), "engine"), Run: "/run/orrery-test-engine"}
-	e := New(dirs, store)
-	clean := func() {
-		nodes, err := e.List(context.Background(), "")
-		if err != nil {
-			t.Fatal(err)
-		}
-		for i := range nodes { // also what a test run that was killed has left
-			if err := e.Destroy(context.Background(), engine.RefOf(&nodes[i].Node)); err != nil {
-				t.Error(err)
-			}
-		}
-		for _, dir := range []string{dirs.State, dirs.Run} {
-			if err := os.RemoveAll(dir); err != nil {
-				t.Error(err)
-			}
-		}
-	}
-	clean()
-	t.Cleanup(clean)
-
-	base := spec.Base(site.Mirror{}, site.Image{Name: "debian", Suite: "bookworm"})
-	must(t, store.BuildBase(t.Context(), base, site.Mirror{}, func(text string) { t.Log(text) }))
-	other := *base
-	other.Digest = spec.DigestBytes([]byte("another layer of " + t.Name()))
-	other.Base, other.Title = base.Digest, "debian + another"
-	fill := func(ctx context.Context, in host.Runner) error {
-		return in.Put(ctx, host.File{Path: "/etc/another", Content: []byte("layer\n"), Mode: 0o644})
-	}
-	must(t, store.BuildLayer(t.Context(), &other, site.Mirror{}, fill, func(text string) { t.Log(text) }))
-
-	lan := spec.Network{
-		Site: testSite, Name: "lan", Bridge: site.BridgeName(testSite, "lan"), Subnet: testSubnet + "0/24", Gateway: testSubnet + "1/24", MTU: 1500,
-	}
-	must(t, network.Make(t.Context(), lan))
-	t.Cleanup(func() { must(t, network.Remove(context.Background(), lan)) })
-	apart := spec.Network{
-		Site: site.Quarantine(testSite, 701), Name: "lan", Bridge: site.BridgeName(site.Quarantine(testSite, 701), "lan"), Subnet: lan.Subnet, MTU: 1500,
-	}
-	must(t, network.Make(t.Context(), apart))
-	t.Cleanup(func() { must(t, network.Remove(context.Background(), apart)) })
-	return ground{provisioned{e}, base.Digest, other.Digest, lan, apart}
-}
-
-func (g ground) node(name string, id int) *spec.Node {
-	return &spec.Node{
-		Site: testSite, Name: name, ID: id, Engine: Name, MachineID: site.MachineID(testSite, name), Base: g.base,
-		NICs: []spec.NIC{{
-			Name: "eth0", Network: g.lan.Name, Bridge: g.lan.Bridge, HostEnd: site.VethName(testSite, name, g.lan.Name),
-			MAC: site.MAC(testSite, name, g.lan.Name), Address: fmt.Sprintf("%s%d/24", testSubnet, id+1), Gateway: testSubnet + "1", MTU: 1500,
-		}},
-	}
+	e := newEngine()
+	enginetest.Clean(t, e, e.Dirs)
+	return ground{provisioned{e}, enginetest.NewGround(t, e.Nodes, testSite, "10.99.99.")}
 }
 
 func TestEngine(t *testing.T) {
 	g := newGround(t)
 	g.otherKinds(t)
-	enginetest.Run(t, func(*testing.T) enginetest.Fixture {
-		return enginetest.Fixture{
-			Engine: g.provisioned, Site: testSite, Kernel: true, Bridge: g.apart.Bridge, Onto: onto, Reboot: g.reboot,
-			Node:    g.node,
-			Relayer: func(n *spec.Node) { n.Layer = g.layer },
-			InForce: func(_ *testing.T, ref engine.Ref) site.Limits {
-				return g.container(ref).group().Limits()
-			},
-			Break: func(t *testing.T, n *spec.Node) {
-				// A power cut may leave an empty record.
-				dir := g.container(engine.RefOf(n))
-				must(t, g.Create(t.Context(), n))
-				must(t, os.WriteFile(dir.File("node.json"), nil, 0o600))
-			},
-		}
-	})
+	f := g.Fixture(g.provisioned)
+	f.Onto, f.Reboot = onto, g.reboot
+	f.InForce = func(_ *testing.T, ref engine.Ref) site.Limits { return g.container(ref).group().Limits() }
+	enginetest.Run(t, func(*testing.T) enginetest.Fixture { return f })
 }
 
 // provisioned provides volumes before a node starts, as package local does.
 type provisioned struct{ *Engine }
 
 func (p provisioned) Start(ctx context.Context, ref engine.Ref) error {
-	nodes, err := p.List(ctx, ref.Site)
-	if err != nil {
+	if err := enginetest.ProvideAll(p.Nodes, ref); err != nil {
 		return err
-	}
-	for i := range nodes {
-		if n := &nodes[i].Node; n.ID == ref.ID {
-			if err := p.provide(n); err != nil {
-				return err
-			}
-		}
 	}
 	return p.Engine.Start(ctx, ref)
 }
 
 func (p provisioned) Remount(ctx context.Context, n *spec.Node) error {
-	if err := p.provide(n); err != nil {
+	if err := enginetest.Provide(p.Dirs, n); err != nil {
 		return err
 	}
 	return p.Engine.Remount(ctx, n)
-}
-
-func (p provisioned) provide(n *spec.Node) error {
-	for _, m := range n.Mounts {
-		root := func(string) (int, int, error) { return 0, 0, nil }
-		if err := volume.Provide(p.Dirs, n.Site, n.Name, m, root); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 func must(t *testing.T, err error) {

@@ -138,7 +138,7 @@ func TestRemount(t *testing.T) {
 		{"None", remountNone},
 		{"Source", remountSource},
 	} {
-		t.Run(c.name, func(t *testing.T) { c.test(t, g, g.node(fmt.Sprint("vol", i), 120+i)) })
+		t.Run(c.name, func(t *testing.T) { c.test(t, g, g.Node(fmt.Sprint("vol", i), 120+i)) })
 	}
 }
 
@@ -385,7 +385,7 @@ func remountSource(t *testing.T, g ground, n *spec.Node) {
 
 func TestSweepThawsWhatWeFroze(t *testing.T) {
 	g := newGround(t)
-	ours, theirs := remountOf(t, g, g.node("ours", 140)), remountOf(t, g, g.node("theirs", 141))
+	ours, theirs := remountOf(t, g, g.Node("ours", 140)), remountOf(t, g, g.Node("theirs", 141))
 	must(t, g.Freeze(t.Context(), ours.c.ref))
 	must(t, theirs.c.group().SetFrozen(true))
 	must(t, g.Sweep(t.Context(), testSite))

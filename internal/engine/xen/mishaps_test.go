@@ -37,7 +37,7 @@ func mishaps(t *testing.T, w world) {
 		{"KilledFreezer", killedFreezer},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			n := w.node(strings.ToLower(c.name), 100+i)
+			n := w.Node(strings.ToLower(c.name), 100+i)
 			must(t, w.Create(t.Context(), n))
 			t.Cleanup(func() { must(t, w.Destroy(context.Background(), engine.RefOf(n))) })
 			c.test(t, w, n)

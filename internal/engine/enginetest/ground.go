@@ -1,0 +1,176 @@
+package enginetest
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"orrery/internal/engine"
+	"orrery/internal/engine/nodedir"
+	"orrery/internal/host"
+	"orrery/internal/network"
+	"orrery/internal/site"
+	"orrery/internal/site/spec"
+	"orrery/internal/volume"
+	"orrery/test/need"
+)
+
+// DirsOf gives the directories in which nodes of a real engine are tested. Their state is below one directory, which no other test looks into.
+func DirsOf(name string) host.Dirs {
+	return host.Dirs{State: filepath.Join(need.State(), "engine", name), Run: need.Run() + "-" + name}
+}
+
+// Clean destroys the nodes of an engine, and what else is in its directories: what a test run that was killed has left, and after the test, what is there then.
+func Clean(t *testing.T, e engine.Engine, dirs host.Dirs) {
+	t.Helper()
+	clean := func() {
+		nodes, err := e.List(context.Background(), "")
+		must(t, err)
+		for i := range nodes {
+			if err := e.Destroy(context.Background(), engine.RefOf(&nodes[i].Node)); err != nil {
+				t.Error(err)
+			}
+		}
+		for _, dir := range []string{dirs.State, dirs.Run} {
+			if err := os.RemoveAll(dir); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	clean()
+	t.Cleanup(clean)
+	must(t, os.MkdirAll(dirs.State, 0o711)) // nodes have to reach what is below
+}
+
+// A Ground is what the nodes of a real engine stand on: layers, and two bridges.
+type Ground struct {
+	Base, Layer string       // digests; on Layer a node has other layers
+	Kernel      string       // that of the layer that machines boot from, once Boots has made it
+	LAN, Apart  spec.Network // the same addresses
+
+	of     *nodedir.Nodes
+	subnet string
+}
+
+// NewGround makes one for nodes of an engine in a site, whose addresses begin with subnet ("10.99.1.").
+func NewGround(t *testing.T, of *nodedir.Nodes, key, subnet string) Ground {
+	t.Helper()
+	base := baseLayer()
+	must(t, of.Store.BuildBase(t.Context(), base, site.Mirror{}, logTo(t)))
+	other := *base
+	other.Digest = spec.DigestBytes([]byte("another layer of " + t.Name()))
+	other.Base, other.Title = base.Digest, "debian + another"
+	fill := func(ctx context.Context, in host.Runner) error {
+		return in.Put(ctx, host.File{Path: "/etc/another", Content: []byte("layer\n"), Mode: 0o644})
+	}
+	must(t, of.Store.BuildLayer(t.Context(), &other, site.Mirror{}, fill, logTo(t)))
+
+	lan := spec.Network{Site: key, Name: "lan", Bridge: site.BridgeName(key, "lan"), Subnet: subnet + "0/24", Gateway: subnet + "1/24", MTU: 1500}
+	apart := spec.Network{Site: site.Quarantine(key, 701), Name: "lan", Bridge: site.BridgeName(site.Quarantine(key, 701), "lan"), Subnet: lan.Subnet, MTU: 1500}
+	Network(t, lan)
+	Network(t, apart)
+	return Ground{Base: base.Digest, Layer: other.Digest, LAN: lan, Apart: apart, of: of, subnet: subnet}
+}
+
+func baseLayer() *spec.Layer {
+	return spec.Base(site.Mirror{}, site.Image{Name: "debian", Suite: "bookworm"})
+}
+
+func logTo(t *testing.T) func(string) { return func(text string) { t.Log(text) } }
+
+// Boots gives machines on the ground what they boot from: the small kernel.
+func (g *Ground) Boots(t *testing.T) {
+	t.Helper()
+	kernel := spec.KernelLayer(site.Mirror{}, baseLayer())
+	fill := func(ctx context.Context, in host.Runner) error {
+		return g.of.Store.FillKernel(ctx, in, kernel, io.Discard)
+	}
+	must(t, g.of.Store.BuildLayer(t.Context(), kernel, site.Mirror{}, fill, logTo(t)))
+	g.Kernel = kernel.Digest
+}
+
+// Network makes a network until the test ends.
+func Network(t *testing.T, n spec.Network) {
+	t.Helper()
+	must(t, network.Make(t.Context(), n))
+	t.Cleanup(func() { must(t, network.Remove(context.Background(), n)) })
+}
+
+// Node gives the spec of a node on the first of the bridges.
+func (g Ground) Node(name string, id int) *spec.Node {
+	key := g.LAN.Site
+	return &spec.Node{
+		Site: key, Name: name, ID: id, Engine: g.of.Engine, MachineID: site.MachineID(key, name), Base: g.Base, Kernel: g.Kernel,
+		NICs: []spec.NIC{{
+			Name: "eth0", Network: g.LAN.Name, Bridge: g.LAN.Bridge, HostEnd: site.VethName(key, name, g.LAN.Name),
+			MAC: site.MAC(key, name, g.LAN.Name), Address: fmt.Sprintf("%s%d/24", g.subnet, id+1), Gateway: g.subnet + "1", MTU: 1500,
+		}},
+	}
+}
+
+// OfKind gives a network of another kind, which is called by it.
+func (g Ground) OfKind(kind, subnet string) spec.Network {
+	key := g.LAN.Site
+	return spec.Network{Site: key, Name: kind, Bridge: site.BridgeName(key, kind), Kind: kind, Subnet: subnet + "0/24", Gateway: subnet + "1/24", MTU: 1500}
+}
+
+// Onto puts a node on such a network.
+func Onto(n *spec.Node, kind, subnet string) {
+	nic := &n.NICs[0]
+	nic.Network, nic.Kind, nic.Bridge = kind, kind, site.BridgeName(n.Site, kind)
+	nic.Address, nic.Gateway = fmt.Sprintf("%s%d/24", subnet, n.ID+1), subnet+"1"
+	if kind == site.Routed {
+		nic.Via, nic.HostEnd = nic.Gateway, site.RoutedName(n.Site, n.Site, n.Name, kind)
+	}
+}
+
+// Fixture gives what the suite needs of an engine whose nodes stand on the ground. What only the engine knows is left to it.
+func (g Ground) Fixture(e engine.Engine) Fixture {
+	return Fixture{
+		Engine: e, Site: g.LAN.Site, Kernel: true, Bridge: g.Apart.Bridge,
+		Node:    g.Node,
+		Relayer: func(n *spec.Node) { n.Layer = g.Layer },
+		Break: func(t *testing.T, n *spec.Node) { // a power cut may leave an empty record
+			must(t, e.Create(t.Context(), n))
+			must(t, os.WriteFile(g.of.Dir(engine.RefOf(n)).File("node.json"), nil, 0o600))
+		},
+	}
+}
+
+// Routed lets nodes of the suite be on a routed network too, and on none of another kind.
+func (g Ground) Routed(t *testing.T, subnet string, f *Fixture) {
+	t.Helper()
+	Network(t, g.OfKind(site.Routed, subnet))
+	f.Kinds = []string{site.Routed}
+	f.Onto = func(_ *testing.T, n *spec.Node, kind string) { Onto(n, kind, subnet) }
+}
+
+// Provide provides the volumes of a node, as package apply/local does before it starts.
+func Provide(dirs host.Dirs, n *spec.Node) error {
+	root := func(string) (int, int, error) { return 0, 0, nil }
+	for _, m := range n.Mounts {
+		if err := volume.Provide(dirs, n.Site, n.Name, m, root); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ProvideAll does so with those that are on record.
+func ProvideAll(of *nodedir.Nodes, ref engine.Ref) error {
+	r, err := of.Record(ref)
+	if err != nil {
+		return err
+	}
+	return Provide(of.Dirs, &r.Node)
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
