@@ -34,6 +34,7 @@ HOSTS_NAME names them all (hosts); two sets of hosts need two.
 `
 
 func main() {
+	hosts.RunRole()
 	if len(os.Args) < 2 {
 		fmt.Fprint(os.Stderr, usage)
 		os.Exit(2)

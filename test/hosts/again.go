@@ -3,6 +3,7 @@ package hosts
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -10,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A program that uses this package runs again as what hosts consist of: by its first argument, before anything else of it has begun.
+// A program that uses this package runs again as what hosts consist of, which its first argument says.
 const (
 	asKeeper  = "orrery-hosts-keeper"
 	asNewborn = "orrery-hosts-newborn"
@@ -18,7 +19,12 @@ const (
 	asVisitor = "orrery-hosts-visitor"
 )
 
-func init() {
+// asked is whether this program has asked what it runs as.
+var asked bool
+
+// RunRole is what main, or TestMain, calls before all else: if this program runs as part of hosts, it does that, and does not return.
+func RunRole() {
+	asked = true
 	roles := map[string]func(args []string) error{asKeeper: keep, asNewborn: settle, asInit: preside, asVisitor: visit}
 	role, ok := roles[os.Args[0]]
 	if !ok {
@@ -30,6 +36,16 @@ func init() {
 		os.Exit(1)
 	}
 	os.Exit(0)
+}
+
+// again gives this program in a role.
+func again(role string, args ...string) *exec.Cmd {
+	if !asked {
+		panic("package hosts: main, or TestMain, does not call RunRole")
+	}
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Args = append([]string{role}, args...)
+	return cmd
 }
 
 // become makes this process another role of its program, with this thread's namespaces.

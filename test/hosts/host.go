@@ -35,12 +35,10 @@ func (h Host) call(verb string, argument any) error {
 // Command gives a command that root runs there, not by SSH: it is for who looks on from outside, also while the host is cut off.
 func (h Host) Command(args ...string) *exec.Cmd {
 	var pid int
-	cmd := exec.Command("/proc/self/exe")
 	if err := h.of.calls.Call("Keeper.Init", h.number, &pid); err != nil {
-		cmd.Err = fmt.Errorf("host %s: %w", h.Name(), err)
-		return cmd
+		return &exec.Cmd{Err: fmt.Errorf("host %s: %w", h.Name(), err)}
 	}
-	cmd.Args = append([]string{asVisitor, filepath.Join(groupOf(h.of.name), h.Name()), strconv.Itoa(pid)}, args...)
+	cmd := again(asVisitor, append([]string{filepath.Join(groupOf(h.of.name), h.Name()), strconv.Itoa(pid)}, args...)...)
 	cmd.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "LANG=C.UTF-8", "TERM=" + os.Getenv("TERM")}
 	return cmd
 }

@@ -78,8 +78,7 @@ func Start(o Options) (*Hosts, error) {
 	if other, err := Attach(o.Name); err == nil {
 		return nil, errors.Join(fmt.Errorf("hosts %s are up already", o.Name), other.Close())
 	}
-	h := &Hosts{name: o.Name, keeper: exec.Command("/proc/self/exe")}
-	h.keeper.Args = []string{asKeeper}
+	h := &Hosts{name: o.Name, keeper: again(asKeeper)}
 	h.keeper.Stderr = os.Stderr
 	h.keeper.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWNET}
 	orders, err1 := h.keeper.StdinPipe()

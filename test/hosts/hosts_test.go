@@ -11,6 +11,11 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
+func TestMain(m *testing.M) {
+	RunRole()
+	os.Exit(m.Run())
+}
+
 func TestDrops(t *testing.T) {
 	got := drops(map[int]Way{1: Both, 2: To, 3: From, 4: ""})
 	want := `table bridge cuts

@@ -135,8 +135,7 @@ func (k *Keeper) boot(number int) error {
 	}
 	defer give.Close()
 	defer hear.Close()
-	cmd := exec.Command("/proc/self/exe")
-	cmd.Args = []string{asNewborn, group.Name()}
+	cmd := again(asNewborn, group.Name())
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = orders, tell, os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Setsid: true, Pdeathsig: syscall.SIGKILL,

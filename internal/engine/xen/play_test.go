@@ -42,7 +42,7 @@ const (
 
 func init() {
 	if os.Getenv(roleVariable) == boots {
-		runtime.LockOSThread() // the first process of a guest takes a signal as systemd does: on its first thread
+		runtime.LockOSThread() // what is in an init keeps the first thread, on which the first process of a guest takes a signal, as systemd does; TestMain may be on another
 	}
 }
 
