@@ -66,6 +66,10 @@ test-chaos: test-packages bin/orrery-micro bin/orrery-guest ## random verbs with
 	ORRERY_INTEGRATION=1 ORRERY_TEST_LONG=1 \
 	  $(GO) test -count=1 -p 1 -timeout 30m -v -run '^Test(SwitchKill|SwitchHistory|KilledRemount)$$' ./test ./internal/engine/kvm
 
+.PHONY: test-cloud
+test-cloud: test-packages bin/orrery bin/orrery-guest ## a disk as clouds have it, as a node: made here, booted by UEFI, given a role over SSH, which installs a package
+	ORRERY_INTEGRATION=1 $(GO) test -count=1 -tags cloud -timeout 60m -v -run '^TestCloud$$' ./test
+
 METAL         ?= containers kvm
 METAL_TIMEOUT ?= 1500
 .PHONY: test-metal
@@ -76,6 +80,7 @@ test-metal: test-packages bin/orrery bin/orrery-guest ## prove the program on or
 lint: ## gofmt, go vet, golangci-lint
 	@unformatted=$$(gofmt -l cmd internal test bench docs scenarios); [ -z "$$unformatted" ] || { echo "gofmt: $$unformatted"; exit 1; }
 	$(GO) vet ./...
+	$(GO) vet -tags cloud ./test
 	packaging/golangci-lint run
 
 .PHONY: bench
