@@ -16,7 +16,7 @@ import (
 var layers = [][]string{
 	{"visible", "phrase", "knot"},
 	{"problem", "tree"},
-	{"strict", "guest/boot"},
+	{"strict", "guest/boot", "edition"},
 	{"site"},
 	{"distro"},
 	{"site/selector", "site/check", "site/render", "site/spec", "site/sitefile", "site/inventory", "site/graph", "site/twin", "observe"},

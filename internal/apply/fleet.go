@@ -74,6 +74,9 @@ func (f *Fleet) Observe(ctx context.Context) ([]observe.Host, error) {
 		hosts[i], err = h.Observe(ctx)
 		return err
 	})
+	if err == nil {
+		err = f.agree(hosts)
+	}
 	for _, name := range f.Unknown {
 		hosts = append(hosts, observe.Host{Name: name, Unknown: true})
 	}
@@ -125,14 +128,9 @@ func (f *Fleet) Live(s *site.Site) (*site.Site, error) {
 	if len(f.All) == 1 && len(f.Unknown) == 0 {
 		return f.All[0].Live()
 	}
-	hosts := make([]observe.Host, len(f.All))
-	err := f.Each(func(i int, h *Steered) (err error) {
-		hosts[i].Name = h.Name
-		hosts[i].Releases, err = h.ReadReleases()
-		return err
-	})
+	r, err := f.ReadReleases()
 	if err != nil {
 		return nil, err
 	}
-	return plan.Released(s, hosts, f.Releases())
+	return plan.Released(s, []observe.Host{{Releases: r}}, f.Releases())
 }

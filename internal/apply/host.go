@@ -42,6 +42,14 @@ type Host interface {
 	ReadReleases() (observe.Releases, error)
 	// WriteReleases takes down which are live, safe against a power cut.
 	WriteReleases(r observe.Releases) error
+	// CopyReleases takes down what another host has on record, as it is there.
+	CopyReleases(r observe.Releases) error
+	// Editions tells which releases the host keeps a copy of the site directory of, and gives their digests.
+	Editions(ctx context.Context) (map[int]string, error)
+	// Edition opens the copy from which a release was staged, see package edition. If the host has none, that is fs.ErrNotExist.
+	Edition(ctx context.Context, release int) (io.ReadCloser, error)
+	// KeepEdition keeps such a copy, which appears as a whole in the place of a former one.
+	KeepEdition(ctx context.Context, release int, from io.Reader) error
 
 	// Journal opens the site's journal on the host for writing.
 	Journal() (Journal, error)

@@ -52,6 +52,13 @@ func (j *Job) Run(ctx context.Context) (*apply.Result, error) {
 		return nil, err
 	}
 	j.tellCutShort(j.Site)
+	late, err := j.Hosts.CatchUp(ctx)
+	for _, name := range late {
+		j.notice(j.Site.Key(), "host %s did not know which releases are live; it does now", name)
+	}
+	if err != nil {
+		return nil, err
+	}
 	if err := j.recoverSwitch(ctx); err != nil {
 		return nil, err
 	}

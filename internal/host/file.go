@@ -34,6 +34,19 @@ func Replace(fresh, to string) error {
 	return err
 }
 
+// ReplaceParts puts a directory that was made beside it in its place or, if it is there, some of its parts in place of the former ones.
+func ReplaceParts(fresh, to string, parts ...string) error {
+	if _, err := os.Stat(to); errors.Is(err, os.ErrNotExist) {
+		return os.Rename(fresh, to)
+	}
+	for _, part := range parts {
+		if err := Replace(filepath.Join(fresh, part), filepath.Join(to, part)); err != nil {
+			return err
+		}
+	}
+	return os.RemoveAll(fresh)
+}
+
 func replaceInSteps(fresh, to string) error {
 	old := fresh + "-old"
 	if err := os.RemoveAll(old); err != nil {

@@ -15,6 +15,9 @@ type Releases struct {
 	Trial     *Trial         `json:"trial,omitempty"`     // of the live release, until it is confirmed
 	Ended     *TrialEnd      `json:"ended,omitempty"`     // how the last trial ended
 	Staged    []int          `json:"staged,omitempty"`    // all that are kept here, sorted
+
+	ID   string   `json:"id,omitempty"`   // names what is on record; see After
+	Past []string `json:"past,omitempty"` // what was before it, the latest last
 }
 
 // A Switch is written down before anything of it is done, so that whoever comes after a kill knows where it is to end.
@@ -49,6 +52,25 @@ func (r *Releases) Resting() map[string]int {
 	maps.Copy(live, r.Active)
 	maps.Copy(live, r.Switch.End)
 	return live
+}
+
+// Needed gives the numbers of releases that are live, or to which somebody may return, sorted; without 0, which is none.
+func (r *Releases) Needed() []int {
+	numbers := map[int]bool{}
+	all := []map[string]int{r.Active, r.Former}
+	if r.Switch != nil {
+		all = append(all, r.Switch.To, r.Switch.End)
+	}
+	if r.Trial != nil {
+		all = append(all, r.Trial.Back)
+	}
+	for _, of := range all {
+		for _, number := range of {
+			numbers[number] = true
+		}
+	}
+	delete(numbers, 0)
+	return slices.Sorted(maps.Keys(numbers))
 }
 
 // Confirm notes that a release has proven itself.

@@ -51,8 +51,19 @@ func (h *releases) read() (observe.Releases, error) {
 func (h *releases) write(r observe.Releases) error {
 	h.lock.Lock()
 	defer h.lock.Unlock()
+	was, err := host.ReadJSON[observe.Releases](h.file())
+	if err != nil {
+		was = observe.Releases{} // nothing is on record, or nothing that can be read
+	}
+	return host.WriteJSON(h.file(), 0o600, r.After(was))
+}
+
+// CopyReleases takes down what another host has on record.
+func (w *Worker) CopyReleases(r observe.Releases) error {
+	w.releases.lock.Lock()
+	defer w.releases.lock.Unlock()
 	r.Staged = nil
-	return host.WriteJSON(h.file(), 0o600, r)
+	return host.WriteJSON(w.releases.file(), 0o600, r)
 }
 
 // commit takes down what a switch has made live. The time of a trial that begins with it begins now, when all of the rest is done.

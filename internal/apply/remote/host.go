@@ -186,6 +186,63 @@ func (f *far) WriteReleases(r observe.Releases) error {
 	return f.ask(context.Background(), toWrite, q, nil, nil)
 }
 
+// CopyReleases takes down what another host has on record.
+func (f *far) CopyReleases(r observe.Releases) error {
+	q := f.q()
+	q.Release = &r
+	return f.ask(context.Background(), toCopy, q, nil, nil)
+}
+
+// Editions tells of which releases the host keeps a copy.
+func (f *far) Editions(ctx context.Context) (all map[int]string, err error) {
+	err = f.ask(ctx, toCompare, f.q(), nil, &all)
+	return all, err
+}
+
+// Edition opens the copy of the site directory from which a release was staged.
+func (f *far) Edition(ctx context.Context, release int) (io.ReadCloser, error) {
+	q := f.q()
+	q.Edition = release
+	return f.stream(ctx, toFetch, q)
+}
+
+// KeepEdition keeps one.
+func (f *far) KeepEdition(ctx context.Context, release int, from io.Reader) error {
+	q := f.q()
+	q.Edition = release
+	t, err := f.begin(ctx, toKeep, q)
+	if err != nil {
+		return err
+	}
+	defer t.Close()
+	defer context.AfterFunc(ctx, t.Close)()
+	piece := make([]byte, mostOfALog)
+	for {
+		n, err := from.Read(piece)
+		if n > 0 {
+			if err := t.Say(part{Bytes: piece[:n]}); err != nil {
+				return f.lost(err)
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return err // the far end sees no end, and keeps nothing
+		}
+	}
+	if err := t.Say(part{End: true}); err != nil {
+		return f.lost(err)
+	}
+	return f.result(t, nil, nil)
+}
+
+// A part is a piece of an edition that is sent to be kept.
+type part struct {
+	Bytes []byte `json:"bytes,omitempty"`
+	End   bool   `json:"end,omitempty"` // it was the last
+}
+
 // Entries gives what the journal has. It comes as lines, which are read as those of a file that anybody may have written.
 func (f *far) Entries(ctx context.Context, runs int) (all []journal.Entry, damaged []int, err error) {
 	q := f.q()

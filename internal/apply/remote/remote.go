@@ -36,6 +36,10 @@ const (
 	toRecall   = "took"
 	toRead     = "releases"
 	toWrite    = "set releases"
+	toCopy     = "copy releases"
+	toCompare  = "editions"
+	toFetch    = "edition"
+	toKeep     = "keep edition"
 	toNote     = "journal"
 	toRecount  = "entries"
 	toShow     = "log"
@@ -66,6 +70,7 @@ type question struct {
 	Release *observe.Releases `json:"releases,omitempty"`
 	Log     string            `json:"log,omitempty"`
 	Runs    int               `json:"runs,omitempty"`
+	Edition int               `json:"edition,omitempty"`
 	Before  *host.Sample      `json:"before,omitempty"`
 	Now     *host.Sample      `json:"now,omitempty"`
 	Version string            `json:"version,omitempty"`

@@ -1,6 +1,7 @@
 package remote_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -20,6 +22,7 @@ import (
 	"orrery/internal/apply"
 	"orrery/internal/apply/local/memory"
 	"orrery/internal/apply/remote"
+	"orrery/internal/edition"
 	"orrery/internal/engine"
 	"orrery/internal/host"
 	"orrery/internal/host/doctor"
@@ -304,7 +307,42 @@ func TestRecords(t *testing.T) {
 	must(t, p.far.WriteReleases(r))
 	back, err := p.far.ReadReleases()
 	must(t, err)
-	same(t, back, r)
+	if back.Active["web1"] != 700 || back.ID == "" {
+		t.Errorf("on record is %+v", back)
+	}
+	must(t, p.far.WriteReleases(observe.Releases{Active: map[string]int{"web1": 701}}))
+	must(t, p.far.CopyReleases(back))
+	again, err := p.far.ReadReleases()
+	must(t, err)
+	same(t, again, back)
+	if _, err := p.far.Edition(t.Context(), 700); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("an edition that is not there: %v", err)
+	}
+	made := t.TempDir()
+	must(t, os.Mkdir(made+"/site", 0o700))
+	must(t, os.WriteFile(made+"/site/site.toml", []byte(strings.Repeat("a line of a site\n", 20_000)), 0o600))
+	digest, err := edition.Digest(made)
+	must(t, err)
+	var sent bytes.Buffer
+	must(t, edition.Pack(t.Context(), made, &sent))
+	must(t, p.far.KeepEdition(t.Context(), 700, &sent))
+	kept, err := p.far.Editions(t.Context())
+	must(t, err)
+	same(t, kept, map[int]string{700: digest})
+	back700, err := p.far.Edition(t.Context(), 700)
+	must(t, err)
+	came, err := edition.Unpack(back700, t.TempDir())
+	must(t, err)
+	same(t, came, digest)
+	if err := p.far.KeepEdition(t.Context(), 701, strings.NewReader("cut short")); err == nil || !strings.Contains(err.Error(), "release 701 has not come") {
+		t.Errorf("what is no edition: %v", err)
+	}
+	if err := p.far.KeepEdition(t.Context(), 700, io.MultiReader(strings.NewReader("x"), iotest.ErrReader(errors.New("lost")))); err == nil {
+		t.Error("an edition is kept that was cut short")
+	}
+	if kept, err = p.far.Editions(t.Context()); err != nil || len(kept) != 1 {
+		t.Errorf("after that, kept are %v: %v", kept, err)
+	}
 	if _, err := p.far.Log("web1"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a log that is not there: %v", err)
 	}

@@ -199,6 +199,21 @@ func (on *lent) record(ctx context.Context, about string, q *question, with *wir
 			return nil, errors.New("no releases are said")
 		}
 		return nil, on.WriteReleases(*q.Release)
+	case toCopy:
+		if q.Release == nil {
+			return nil, errors.New("no releases are said")
+		}
+		return nil, on.CopyReleases(*q.Release)
+	case toCompare:
+		return on.Editions(ctx)
+	case toFetch:
+		in, err := on.Edition(ctx, q.Edition)
+		if err != nil {
+			return nil, err
+		}
+		return nil, send(in, with)
+	case toKeep:
+		return nil, on.KeepEdition(ctx, q.Edition, &parts{with: with})
 	case toNote:
 		return nil, on.note(with)
 	case toRecount:
@@ -311,6 +326,34 @@ func (on *lent) show(node string, with *wire.Caller) error {
 	if err != nil {
 		return err
 	}
+	return send(log, with)
+}
+
+// parts are the pieces of an edition as they come.
+type parts struct {
+	with *wire.Caller
+	left []byte
+	end  bool
+}
+
+func (p *parts) Read(b []byte) (int, error) {
+	for len(p.left) == 0 {
+		if p.end {
+			return 0, io.EOF
+		}
+		var next part
+		if err := p.with.Hear(&next); err != nil {
+			return 0, err
+		}
+		p.left, p.end = next.Bytes, next.End
+	}
+	n := copy(b, p.left)
+	p.left = p.left[n:]
+	return n, nil
+}
+
+// send sends what is read.
+func send(log io.ReadCloser, with *wire.Caller) error {
 	defer log.Close() //nolint:errcheck // it was only read
 	piece := make([]byte, mostOfALog)
 	for {

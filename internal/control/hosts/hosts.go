@@ -69,6 +69,7 @@ type Call struct {
 	Machine here.Machine
 	Dirs    host.Dirs
 	Site    *site.Site
+	Dir     string                           // of the site
 	Without []string                         // hosts that are left out
 	Notice  func(format string, args ...any) // tells the caller of something at once
 }
@@ -96,7 +97,7 @@ func (c *Call) Fleet(ctx context.Context) (f *apply.Fleet, silent, err error) {
 		}
 		return nil, nil, silent
 	}
-	return f, silent, f.Each(func(_ int, h *apply.Steered) error { return settled(h) })
+	return f, silent, c.learn(ctx, f)
 }
 
 // links gives the connections to other hosts, by their places in the site.

@@ -1,28 +1,13 @@
 package hosts
 
 import (
-	"slices"
 	"strings"
 
-	"orrery/internal/apply"
 	"orrery/internal/phrase"
 	"orrery/internal/plan"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 )
-
-// settled refuses a host on which releases of the site are live or about to be: they cannot be steered from another machine yet.
-func settled(h *apply.Steered) error {
-	r, err := h.ReadReleases()
-	if err != nil {
-		return err
-	}
-	if r.Switch == nil && r.Trial == nil && !slices.ContainsFunc(h.Site.Nodes, func(n site.Node) bool { return r.Active[n.Name] != 0 && r.Active[n.Name] != n.Release }) {
-		return nil
-	}
-	return problem.New(problem.Unable, "releases of site %s are live on host %s, and a site with several hosts, or with another, has no releases yet", h.Site.Key(), h.Name).
-		Try("end that on the host itself: orrery rollback, then orrery release prune")
-}
 
 // mayTravel refuses what a site has that only works on the machine with the site directory.
 func mayTravel(s *site.Site, without []string) error {

@@ -2,8 +2,6 @@ package register
 
 import (
 	"cmp"
-	"errors"
-	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -12,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"orrery/internal/edition"
 	"orrery/internal/host"
 	"orrery/internal/plan/release"
 	"orrery/internal/problem"
@@ -30,7 +29,7 @@ type ReleaseRecord struct {
 }
 
 func (r Register) releaseSite(key string, number int) string {
-	return filepath.Join(r.Dirs.Release(key, number), "site")
+	return filepath.Join(r.Dirs.Release(key, number), edition.Site)
 }
 
 // LoadRelease gives the site as a release makes it that was staged on this host: from the copy of the site directory that was taken
@@ -49,6 +48,11 @@ func (r Register) LoadRelease(s *site.Site, number int) (*site.Site, error) {
 			Try("stage it again under another number")
 	}
 	return made, nil
+}
+
+// ReleaseOf gives the site as a release makes it, from an edition in a directory that stands for the site directory at home.
+func (r Register) ReleaseOf(s *site.Site, dir, home string, number int) (*site.Site, error) {
+	return r.keptRelease(s, filepath.Join(dir, edition.Site), home, number)
 }
 
 // keptRelease gives a release of a site, or of a twin of it, as a copy of the site directory that was taken from home makes it.
@@ -96,7 +100,7 @@ func (r Register) KeepRelease(s, staged *site.Site, number int, from, who string
 	if err := os.MkdirAll(fresh, 0o700); err != nil { // the site directory may be closed to the host's users
 		return err
 	}
-	if err := r.copySite(s, staged, from, filepath.Join(fresh, "site"), number); err != nil {
+	if err := r.copySite(s, staged, from, filepath.Join(fresh, edition.Site), number); err != nil {
 		return err
 	}
 	record := ReleaseRecord{Number: number, Staged: time.Now().UTC().Truncate(time.Second), Who: who, Dir: from}
@@ -105,18 +109,10 @@ func (r Register) KeepRelease(s, staged *site.Site, number int, from, who string
 			record.Notes = declared.Notes
 		}
 	}
-	if err := host.WriteJSON(filepath.Join(fresh, "release.json"), 0o600, record); err != nil {
+	if err := host.WriteJSON(filepath.Join(fresh, edition.Record), 0o600, record); err != nil {
 		return err
 	}
-	if _, err := os.Stat(to); errors.Is(err, fs.ErrNotExist) {
-		return os.Rename(fresh, to)
-	}
-	for _, part := range []string{"site", "release.json"} { // the copies of volumes beside them stay
-		if err := host.Replace(filepath.Join(fresh, part), filepath.Join(to, part)); err != nil {
-			return err
-		}
-	}
-	return os.RemoveAll(fresh)
+	return host.ReplaceParts(fresh, to, edition.Site, edition.Record) // the copies of volumes beside them stay
 }
 
 // copySite copies what a site directory consists of, and sees to it that the copy is the same site.
@@ -137,7 +133,7 @@ func (r Register) copySite(s, staged *site.Site, from, to string, number int) er
 
 // ReadReleaseRecord says who staged a release and when, as far as that is known.
 func (r Register) ReadReleaseRecord(key string, number int) ReleaseRecord {
-	record, _ := host.ReadJSON[ReleaseRecord](filepath.Join(r.Dirs.Release(key, number), "release.json"))
+	record, _ := host.ReadJSON[ReleaseRecord](filepath.Join(r.Dirs.Release(key, number), edition.Record))
 	record.Number = number
 	return record
 }

@@ -1,0 +1,150 @@
+package apply
+
+import (
+	"context"
+
+	"orrery/internal/observe"
+	"orrery/internal/problem"
+)
+
+// names gives the names of the hosts.
+func (f *Fleet) names() (names []string) {
+	for _, h := range f.All {
+		names = append(names, h.Name)
+	}
+	return names
+}
+
+// records gives what each host has on record of releases, and whose is the newest.
+func (f *Fleet) records() (all []observe.Releases, newest int, behind []int, err error) {
+	all = make([]observe.Releases, len(f.All))
+	if err = f.Each(func(i int, h *Steered) (err error) {
+		all[i], err = h.ReadReleases()
+		return err
+	}); err != nil {
+		return nil, 0, nil, err
+	}
+	newest, behind, err = observe.Newest(f.names(), all)
+	return all, newest, behind, err
+}
+
+// ReadReleases tells which releases are live, as the host has it on record that knows most of it. That hosts disagree is an error.
+func (f *Fleet) ReadReleases() (observe.Releases, error) {
+	all, newest, _, err := f.records()
+	if err != nil {
+		return observe.Releases{}, err
+	}
+	return all[newest], nil
+}
+
+// agree lets hosts that were observed have the newest record of releases, as they will before anything is done.
+func (f *Fleet) agree(hosts []observe.Host) error {
+	if len(f.All) < 2 {
+		return nil
+	}
+	all := make([]observe.Releases, len(f.All))
+	for i := range all {
+		all[i] = hosts[i].Releases
+	}
+	newest, behind, err := observe.Newest(f.names(), all)
+	for _, i := range behind {
+		hosts[i].Releases = all[newest]
+		hosts[i].Releases.Staged = all[i].Staged
+	}
+	return err
+}
+
+// CatchUp lets hosts that are behind have the newest record of releases, and all hosts the editions of those that are live or were before. Only the holder of the lock may call it. It gives the
+// names of the hosts that were behind.
+func (f *Fleet) CatchUp(ctx context.Context) (late []string, err error) {
+	if len(f.All) < 2 {
+		return nil, nil
+	}
+	all, newest, behind, err := f.records()
+	if err != nil {
+		return nil, err
+	}
+	if err := f.spread(ctx, all[newest].Needed()); err != nil {
+		return nil, err
+	}
+	for _, i := range behind {
+		if err := f.All[i].CopyReleases(all[newest]); err != nil {
+			return late, err
+		}
+		f.All[i].forgetLive()
+		late = append(late, f.All[i].Name)
+	}
+	return late, nil
+}
+
+// Keeper gives a host that keeps the edition of a release. That hosts keep different ones is an error; if none does, it is nil.
+func (f *Fleet) Keeper(ctx context.Context, number int) (*Steered, error) {
+	all, err := f.editions(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return f.keeper(all, number)
+}
+
+// editions gives the digests of what each host keeps, by release.
+func (f *Fleet) editions(ctx context.Context) ([]map[int]string, error) {
+	all := make([]map[int]string, len(f.All))
+	return all, f.Each(func(i int, h *Steered) (err error) {
+		all[i], err = h.Editions(ctx)
+		return err
+	})
+}
+
+func (f *Fleet) keeper(all []map[int]string, number int) (*Steered, error) {
+	at := -1
+	for i := range all {
+		switch digest, has := all[i][number]; {
+		case !has:
+		case at < 0:
+			at = i
+		case digest != all[at][number]:
+			return nil, problem.New(problem.Surprise, "hosts %s and %s keep different copies of the site directory for release %d", f.All[at].Name, f.All[i].Name, number).
+				Try("decide which is right, and remove releases/%d/site of the site from the other; --without leaves one out until then", number)
+		}
+	}
+	if at < 0 {
+		return nil, nil
+	}
+	return f.All[at], nil
+}
+
+// spread gives the editions of releases to those hosts that have none.
+func (f *Fleet) spread(ctx context.Context, numbers []int) error {
+	if len(numbers) == 0 {
+		return nil
+	}
+	all, err := f.editions(ctx)
+	if err != nil {
+		return err
+	}
+	for _, number := range numbers {
+		from, err := f.keeper(all, number)
+		if err != nil {
+			return err
+		}
+		for i := range all {
+			if _, has := all[i][number]; has || from == nil { // that all have lost it is told by who needs it
+				continue
+			}
+			if err := carry(ctx, from, f.All[i], number); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// carry takes an edition from host to host.
+func carry(ctx context.Context, from, to *Steered, number int) error {
+	in, err := from.Edition(ctx, number)
+	if err != nil {
+		return err
+	}
+	defer in.Close() //nolint:errcheck // it was only read
+	return to.KeepEdition(ctx, number, in)
+}

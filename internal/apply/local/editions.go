@@ -1,0 +1,65 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"orrery/internal/edition"
+	"orrery/internal/host"
+	"orrery/internal/problem"
+	"orrery/internal/tree"
+)
+
+// Editions tells which releases the host keeps a copy of the site directory of, and gives their digests.
+func (w *Worker) Editions(context.Context) (map[int]string, error) {
+	r, err := w.ReadReleases()
+	if err != nil {
+		return nil, err
+	}
+	all := map[int]string{}
+	for _, n := range r.Staged {
+		dir := w.Dirs.Release(w.Key, n)
+		if !tree.Exists(filepath.Join(dir, edition.Site)) {
+			continue // of a release that is being forgotten
+		}
+		if all[n], err = edition.Digest(dir); err != nil {
+			return nil, problem.New(problem.Failed, "the copy of the site directory of release %d cannot be read", n).At(dir).Because(err)
+		}
+	}
+	return all, nil
+}
+
+// Edition opens the copy of the site directory from which a release was staged.
+func (w *Worker) Edition(ctx context.Context, release int) (io.ReadCloser, error) {
+	dir := w.Dirs.Release(w.Key, release)
+	if !tree.Exists(filepath.Join(dir, edition.Site)) {
+		return nil, fs.ErrNotExist
+	}
+	out, in := io.Pipe()
+	go func() { in.CloseWithError(edition.Pack(ctx, dir, in)) }()
+	return out, nil
+}
+
+// KeepEdition keeps such a copy that comes from another host.
+func (w *Worker) KeepEdition(_ context.Context, release int, from io.Reader) error {
+	if release <= 0 {
+		return problem.New(problem.Failed, "no release has the number %d", release)
+	}
+	to := w.Dirs.Release(w.Key, release)
+	fresh := filepath.Join(w.Dirs.Releases(w.Key), "."+strconv.Itoa(release)+"-new")
+	if err := tree.RemoveAll(fresh); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(fresh, 0o700); err != nil {
+		return err
+	}
+	if _, err := edition.Unpack(from, fresh); err != nil {
+		return errors.Join(problem.New(problem.Failed, "the copy of the site directory of release %d has not come", release).At(fresh).Because(err), tree.RemoveAll(fresh))
+	}
+	return host.ReplaceParts(fresh, to, edition.Site, edition.Record) // the copies of volumes beside them stay
+}

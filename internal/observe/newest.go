@@ -1,0 +1,72 @@
+package observe
+
+import (
+	"slices"
+
+	"orrery/internal/problem"
+	"orrery/internal/site/spec"
+)
+
+// known is how many former states a record of releases knows itself to come from. A host that has been away for longer is taken for one that disagrees.
+const known = 200
+
+// State names what is on record of releases, so that hosts that have copies of it can tell which is newer; "": nothing is.
+func (r Releases) State() string {
+	if r.ID != "" {
+		return r.ID
+	}
+	if r = r.bare(); len(r.Active)+len(r.Former)+len(r.Confirmed) == 0 && r.Switch == nil && r.Trial == nil && r.Ended == nil {
+		return ""
+	}
+	return spec.Digest(r)
+}
+
+// bare gives what is on record without what that is named by, and what is on the disk beside it. When a trial begins is for each host to say.
+func (r Releases) bare() Releases {
+	r.ID, r.Past, r.Staged = "", nil, nil
+	if r.Trial != nil {
+		trial := *r.Trial
+		trial.Begin(Moment{}, 0)
+		r.Trial = &trial
+	}
+	return r
+}
+
+// After gives what is put on record in the place of something, and names it. Of two hosts that had the same before, and put the same in its place, both name it so.
+func (r Releases) After(was Releases) Releases {
+	former := was.State()
+	r.Staged = nil
+	r.Past = slices.Clone(was.Past)
+	if former != "" {
+		r.Past = append(r.Past, former)
+	}
+	r.Past = r.Past[max(0, len(r.Past)-known):]
+	r.ID = spec.Digest([]any{former, r.bare()})
+	return r
+}
+
+// Newest says which host has the newest record of releases, which all others had before or have as well, and which hosts are behind. That there is none is an error: nobody guesses then.
+func Newest(hosts []string, has []Releases) (newest int, behind []int, err error) {
+	for i := 1; i < len(has); i++ {
+		switch {
+		case has[newest].succeeds(&has[i]):
+		case has[i].succeeds(&has[newest]):
+			newest = i
+		default:
+			return 0, nil, problem.New(problem.Surprise, "hosts %s and %s disagree on which releases are live, and neither knows what the other has on record", hosts[newest], hosts[i]).
+				Try("they were steered apart from one another: decide which is right, and remove releases.json of the site from the other, which then takes over the record; --without leaves one out until then")
+		}
+	}
+	for i := range has {
+		if has[i].State() != has[newest].State() {
+			behind = append(behind, i)
+		}
+	}
+	return newest, behind, nil
+}
+
+// succeeds reports whether a record is the same as another, or comes from it.
+func (r *Releases) succeeds(other *Releases) bool {
+	state := other.State()
+	return state == "" || state == r.State() || slices.Contains(r.Past, state)
+}

@@ -1,0 +1,69 @@
+package observe
+
+import (
+	"slices"
+	"testing"
+
+	"orrery/internal/problem"
+)
+
+// TestNewest: of records that come from one another, the newest is taken; of two that do not, none.
+func TestNewest(t *testing.T) {
+	nothing := Releases{}
+	first := Releases{Active: map[string]int{"web": 700}} // of a host that has not named it
+	second := Releases{Active: map[string]int{"web": 701}}.After(first)
+	third := Releases{Active: map[string]int{"web": 700}}.After(second)
+	fork := Releases{Active: map[string]int{"web": 702}}.After(first)
+	if first.State() == third.State() || third.State() != (Releases{Active: map[string]int{"web": 700}, Staged: []int{7}}).After(second).State() {
+		t.Errorf("the states are %s and %s", first.State(), third.State())
+	}
+	hosts := []string{"sv1", "sv2", "sv3"}
+	for what, c := range map[string]struct {
+		has    []Releases
+		newest int
+		behind []int
+	}{
+		"nothing":        {[]Releases{nothing, nothing, nothing}, 0, nil},
+		"new hosts":      {[]Releases{nothing, first, nothing}, 1, []int{0, 2}},
+		"one behind":     {[]Releases{first, second, second}, 1, []int{0}},
+		"far behind":     {[]Releases{third, first, nothing}, 0, []int{1, 2}},
+		"each elsewhere": {[]Releases{second, first, third}, 2, []int{0, 1}},
+		"alone":          {[]Releases{fork}, 0, nil},
+	} {
+		newest, behind, err := Newest(hosts, c.has)
+		if err != nil || newest != c.newest || !slices.Equal(behind, c.behind) {
+			t.Errorf("%s: %d is the newest, %v are behind: %v", what, newest, behind, err)
+		}
+	}
+	for what, has := range map[string][]Releases{
+		"apart":          {second, fork},
+		"after one":      {third, first, fork},
+		"two without id": {first, {Active: map[string]int{"web": 1}}},
+	} {
+		if _, _, err := Newest(hosts, has); !problem.Is(err, problem.Surprise) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	long := first
+	for range known + 1 {
+		long = first.After(long)
+	}
+	if len(long.Past) != known {
+		t.Errorf("%d former states are known", len(long.Past))
+	}
+	if _, _, err := Newest(hosts, []Releases{long, first}); err == nil {
+		t.Error("a host that was away for longer than is known is taken for one that is behind")
+	}
+}
+
+// TestTrialIsNoState: that hosts have begun a trial at different times does not set them apart.
+func TestTrialIsNoState(t *testing.T) {
+	at := func(boot string) Releases {
+		trial := &Trial{Release: 701}
+		trial.Begin(Moment{Boot: boot}, 7)
+		return Releases{Trial: trial}.After(Releases{})
+	}
+	if one, two := at("a"), at("b"); one.State() != two.State() || one.Trial.Boot != "a" {
+		t.Errorf("the states are %s and %s; a trial began with boot %s", one.State(), two.State(), one.Trial.Boot)
+	}
+}
