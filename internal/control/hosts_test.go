@@ -270,9 +270,8 @@ func TestFarRefused(t *testing.T) {
 	_, err = d.Rollback(t.Context(), s, nil)
 	refused("rollback", err, "sv2", "other hosts than this machine")
 	for what, c := range map[string]struct{ old, new, word string }{
-		"a network over hosts": {`net.far = "auto"`, `net.lan = "auto"`, "network lan"},
-		"generated":            {"[network.far]", "[secret.x]\ngenerate = 20\n[network.far]", "secret x"},
-		"shared":               {"[network.far]", "[volume.archive]\nshared = true\n[network.far]", "volume archive"},
+		"generated": {"[network.far]", "[secret.x]\ngenerate = 20\n[network.far]", "secret x"},
+		"shared":    {"[network.far]", "[volume.archive]\nshared = true\n[network.far]", "volume archive"},
 	} {
 		d.write("site.toml", strings.Replace(twoHosts, c.old, c.new, 1))
 		_, _, err = d.Up(t.Context(), d.site(), nil, control.UpOptions{})
