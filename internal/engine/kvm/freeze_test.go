@@ -1,13 +1,8 @@
 package kvm
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
-	"fmt"
-	"net"
 	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
@@ -31,47 +26,21 @@ func monitors(t *testing.T, answer func(command string) string) *monitored {
 	dirs := host.Dirs{State: t.TempDir(), Run: t.TempDir()}
 	m := &monitored{machine: machine{Machine: vm.Machine{Dir: nodedir.Of(dirs, "karoo", 101), Run: t.TempDir()}}}
 	must(t, os.MkdirAll(m.Path(), 0o700))
-	l, err := net.Listen("unix", filepath.Join(m.Run, monitor))
-	must(t, err)
-	t.Cleanup(func() { l.Close() })
-	go func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			m.speak(conn, answer)
+	serveMonitor(t, m.Run, func(command string, _ map[string]any) (string, string, bool) {
+		mark := ""
+		if _, err := os.Lstat(m.halted()); err == nil {
+			mark = ", marked"
 		}
-	}()
-	return m
-}
-
-func (m *monitored) speak(conn net.Conn, answer func(string) string) {
-	defer conn.Close()
-	fmt.Fprintln(conn, `{"QMP":{"version":{"qemu":{"major":7,"minor":2,"micro":0},"package":""},"capabilities":[]}}`)
-	for in := bufio.NewScanner(conn); in.Scan(); {
-		var asked struct {
-			Execute string
-			ID      json.RawMessage
-		}
-		if json.Unmarshal(in.Bytes(), &asked) != nil {
-			return
-		}
-		says := "{}"
-		if asked.Execute != "qmp_capabilities" {
-			mark := ""
-			if _, err := os.Lstat(m.halted()); err == nil {
-				mark = ", marked"
-			}
-			m.mutex.Lock()
-			m.told = append(m.told, asked.Execute+mark)
-			m.mutex.Unlock()
-			says = answer(asked.Execute)
-		}
+		m.mutex.Lock()
+		m.told = append(m.told, command+mark)
+		m.mutex.Unlock()
+		says := answer(command)
 		if says != "" {
-			fmt.Fprintf(conn, `{"return":%s,"id":%s}`+"\n", says, asked.ID)
+			says = `"return":` + says
 		}
-	}
+		return says, "", false
+	})
+	return m
 }
 
 func (m *monitored) wants(t *testing.T, marked bool, told ...string) {

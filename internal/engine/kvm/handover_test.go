@@ -1,7 +1,6 @@
 package kvm
 
 import (
-	"bufio"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -23,32 +22,15 @@ import (
 // monitorOf makes a monitor of a machine that is in some state, of which one migration is said to have gone some way.
 func monitorOf(t *testing.T, dir, state, migration string) {
 	t.Helper()
-	must(t, os.MkdirAll(dir, 0o700))
-	l, err := net.Listen("unix", filepath.Join(dir, monitor))
-	must(t, err)
-	t.Cleanup(func() { l.Close() })
-	go func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			fmt.Fprintln(conn, `{"QMP":{"version":{},"capabilities":[]}}`)
-			for in := bufio.NewScanner(conn); in.Scan(); {
-				var asked struct {
-					Execute string
-					ID      int
-				}
-				_ = json.Unmarshal(in.Bytes(), &asked)
-				answer := map[string]string{"query-status": `{"status":"` + state + `"}`, "query-migrate": `{"status":"` + migration + `"}`}[asked.Execute]
-				if answer == "" {
-					answer = "{}"
-				}
-				fmt.Fprintf(conn, `{"return":%s,"id":%d}`+"\n", answer, asked.ID)
-			}
-			conn.Close()
+	serveMonitor(t, dir, func(command string, _ map[string]any) (string, string, bool) {
+		switch command {
+		case "query-status":
+			return `"return":{"status":"` + state + `"}`, "", false
+		case "query-migrate":
+			return `"return":{"status":"` + migration + `"}`, "", false
 		}
-	}()
+		return `"return":{}`, "", false
+	})
 }
 
 // TestSent: of two machines, one goes on: the second if it has the state, whatever a monitor says of migrations that were before.

@@ -1,10 +1,8 @@
 package kvm
 
 import (
-	"bufio"
 	"encoding/json"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -41,44 +39,8 @@ type cards struct {
 func newCards(t *testing.T, run string) *cards {
 	t.Helper()
 	c := &cards{netdevs: map[string]string{}, slots: map[string]string{}}
-	must(t, os.MkdirAll(run, 0o700))
-	l, err := net.Listen("unix", filepath.Join(run, monitor))
-	must(t, err)
-	t.Cleanup(func() { l.Close() })
-	go func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			c.speak(conn)
-			conn.Close()
-		}
-	}()
+	serveMonitor(t, run, c.do)
 	return c
-}
-
-func (c *cards) speak(conn net.Conn) {
-	fmt.Fprintln(conn, `{"QMP":{"version":{},"capabilities":[]}}`)
-	for in := bufio.NewScanner(conn); in.Scan(); {
-		var asked struct {
-			Execute   string
-			Arguments map[string]any
-			ID        int
-		}
-		if json.Unmarshal(in.Bytes(), &asked) != nil {
-			return
-		}
-		if asked.Execute == "qmp_capabilities" {
-			fmt.Fprintf(conn, `{"return":{},"id":%d}`+"\n", asked.ID)
-			continue
-		}
-		answer, event, last := c.do(asked.Execute, asked.Arguments)
-		if last {
-			return
-		}
-		fmt.Fprintf(conn, `{%s,"id":%d}`+"\n%s", answer, asked.ID, event)
-	}
 }
 
 func (c *cards) do(command string, of map[string]any) (answer, event string, last bool) {
