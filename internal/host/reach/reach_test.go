@@ -15,6 +15,7 @@ import (
 
 	"orrery/internal/host/login"
 	"orrery/internal/problem"
+	"orrery/test/need"
 
 	"golang.org/x/crypto/ssh"
 )
@@ -241,11 +242,7 @@ func TestParts(t *testing.T) {
 // sshd lets the system's ssh reach a real sshd for the user of this test, which answers on standard streams and nowhere else.
 func sshd(t *testing.T) (b *bench, dir string) {
 	t.Helper()
-	for _, p := range []string{"/usr/sbin/sshd", "/usr/bin/ssh"} {
-		if _, err := os.Stat(p); err != nil {
-			t.Skip(p + " is not installed")
-		}
-	}
+	server, client := need.Program(t, "sshd"), need.Program(t, "ssh")
 	b = newBench(t)
 	b.program("sudo", `shift; [ "$1" != -- ] || shift; exec "$@"`)
 	me, err := user.Current()
@@ -264,11 +261,11 @@ func sshd(t *testing.T) (b *bench, dir string) {
 	settings := fmt.Sprintf("HostKey %s\nAuthorizedKeysFile %s\nStrictModes no\nUsePAM no\nPermitRootLogin yes\nPidFile none\nSetEnv ORRERY_STATE=%s PATH=%s:/usr/bin:/bin\n",
 		at("host"), at("mine.line"), b.state, b.bin)
 	must(t, os.WriteFile(at("sshd_config"), []byte(settings), 0o600))
-	b.program("serve", `[ "$(/usr/bin/id -u)" != 0 ] || mkdir -p /run/sshd; exec /usr/sbin/sshd -i -f `+at("sshd_config"))
-	client := fmt.Sprintf("Host sv2\nUser %s\nIdentityFile %s\nIdentitiesOnly yes\nUserKnownHostsFile %s\nGlobalKnownHostsFile none\nProxyCommand %s/serve\n",
+	b.program("serve", `[ "$(/usr/bin/id -u)" != 0 ] || mkdir -p /run/sshd; exec `+server+` -i -f `+at("sshd_config"))
+	known := fmt.Sprintf("Host sv2\nUser %s\nIdentityFile %s\nIdentitiesOnly yes\nUserKnownHostsFile %s\nGlobalKnownHostsFile none\nProxyCommand %s/serve\n",
 		me.Username, at("mine"), at("host.known"), b.bin)
-	must(t, os.WriteFile(at("config"), []byte(client), 0o600))
-	b.program("ssh", "exec /usr/bin/ssh -F "+at("config")+` "$@"`)
+	must(t, os.WriteFile(at("config"), []byte(known), 0o600))
+	b.program("ssh", "exec "+client+" -F "+at("config")+` "$@"`)
 	return b, dir
 }
 
