@@ -48,7 +48,7 @@ func TestMirrors(t *testing.T) {
 
 // TestMirrorHere mirrors into a directory of the host.
 func TestMirrorHere(t *testing.T) {
-	needRsync(t)
+	need.Program(t, "rsync")
 	needRoot(t)
 	dir := t.TempDir()
 	m := Mirror{Volume: "rows", Node: "db", From: filepath.Join(dir, "from"), To: filepath.Join(dir, "deep", "to")}
@@ -60,12 +60,6 @@ func TestMirrorHere(t *testing.T) {
 	into.To = filepath.Join(m.From, "inside")
 	if _, err := into.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "into itself") {
 		t.Errorf("into itself: %v", err)
-	}
-}
-
-func needRsync(t *testing.T) {
-	if _, err := exec.LookPath("rsync"); err != nil {
-		t.Skip("rsync is not installed")
 	}
 }
 
@@ -116,7 +110,7 @@ func tryMirror(t *testing.T, m Mirror, at string) {
 // TestMirrorExchange: while a node lets a directory and a link to one of the host change places, rsync, which is root, takes
 // no file of the host into a mirror.
 func TestMirrorExchange(t *testing.T) {
-	needRsync(t)
+	need.Program(t, "rsync")
 	needRoot(t)
 	dir := t.TempDir()
 	secret, from := filepath.Join(dir, "host"), filepath.Join(dir, "from")
@@ -173,7 +167,7 @@ exit 0`)
 // TestMirrorOld: a link that an earlier mirror has brought leads nowhere when there are files below its name later; and what devices there are
 // does not come along.
 func TestMirrorOld(t *testing.T) {
-	needRsync(t)
+	need.Program(t, "rsync")
 	needRoot(t)
 	dir := t.TempDir()
 	outside := filepath.Join(dir, "outside")

@@ -13,14 +13,13 @@ import (
 	"orrery/internal/engine"
 	"orrery/internal/host"
 	"orrery/internal/problem"
+	"orrery/test/need"
 )
 
 // TestConsole: one has the console of a guest at a time, what he types reaches it as it is, and its end ends the line. It is free when he closes it.
 func TestConsole(t *testing.T) {
 	r, err := newRing()
-	if err != nil {
-		t.Skip("this machine gives no pseudo-terminal:", err)
-	}
+	need.Given(t, "pseudo-terminal", err)
 	defer r.close()
 	_, m, _ := ground(t, "echo 12")
 	must(t, os.MkdirAll(m.Run, 0o700))

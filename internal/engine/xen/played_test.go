@@ -14,6 +14,7 @@ import (
 
 	"orrery/internal/host/xl"
 	"orrery/internal/site"
+	"orrery/test/need"
 )
 
 // TestPlayedToolstack: the xl that is played speaks as the true one does, as far as package xl reads it. It goes wrong when it is told to.
@@ -80,9 +81,7 @@ func TestPlayedBackend(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	r, err := newRing()
-	if err != nil {
-		t.Skip("this machine gives no pseudo-terminal:", err)
-	}
+	need.Given(t, "pseudo-terminal", err)
 	defer r.close()
 	guest, err := openTerminal(r.path)
 	must(t, err)

@@ -12,6 +12,7 @@ import (
 
 	"orrery/internal/host"
 	"orrery/internal/wire"
+	"orrery/test/need"
 )
 
 // TestFound: ports of virtio have names, and others than ours may be there; of Xen's consoles the first is the machine's own.
@@ -40,9 +41,7 @@ func TestFound(t *testing.T) {
 // TestConsole: what goes along a terminal goes as it is, whatever bytes, and however often clients come.
 func TestConsole(t *testing.T) {
 	near, far, err := pty.Open()
-	if err != nil {
-		t.Skip("this machine gives no pseudo-terminal:", err)
-	}
+	need.Given(t, "pseudo-terminal", err)
 	t.Cleanup(func() { near.Close() })
 	p, err := openPort(far.Name())
 	if err != nil {
