@@ -26,7 +26,7 @@ type rule struct {
 	chain string
 	why   string
 	match []expr.Any
-	drop  bool
+	then  []expr.Any
 }
 
 // A wall is a table of rules, in chains that see what goes by at some points.
@@ -38,25 +38,37 @@ type wall struct {
 	has    []nftables.SetElement
 }
 
-// chain adds a chain to a wall. Before Orrery's other rules: these need not look at what is dropped here.
-func (w *wall) chain(name string, hook *nftables.ChainHook) {
-	open, early := nftables.ChainPolicyAccept, nftables.ChainPriority(-20)
-	w.chains = append(w.chains, &nftables.Chain{Name: name, Table: w.table, Type: nftables.ChainTypeFilter, Hooknum: hook, Priority: &early, Policy: &open})
+// When chains see what goes by: before Orrery's other rules, which need not look at what is dropped here; or before connections are tracked.
+const (
+	early    nftables.ChainPriority = -20
+	earliest nftables.ChainPriority = -300
+)
+
+// chain adds a chain to a wall.
+func (w *wall) chain(name string, hook *nftables.ChainHook, when nftables.ChainPriority) {
+	open := nftables.ChainPolicyAccept
+	w.chains = append(w.chains, &nftables.Chain{Name: name, Table: w.table, Type: nftables.ChainTypeFilter, Hooknum: hook, Priority: &when, Policy: &open})
 }
 
-// pass and drop add rules.
+// pass, drop and untrack add rules.
 func (w *wall) pass(chain, why string, match ...[]expr.Any) {
-	w.rules = append(w.rules, rule{chain, why, slices.Concat(match...), false})
+	w.rules = append(w.rules, rule{chain, why, slices.Concat(match...), []expr.Any{&expr.Verdict{Kind: expr.VerdictAccept}}})
 }
+
 func (w *wall) drop(chain, why string, match ...[]expr.Any) {
-	w.rules = append(w.rules, rule{chain, why, slices.Concat(match...), true})
+	w.rules = append(w.rules, rule{chain, why, slices.Concat(match...), []expr.Any{&expr.Counter{}, &expr.Verdict{Kind: expr.VerdictDrop}}})
+}
+
+func (w *wall) untrack(chain, why string) {
+	w.rules = append(w.rules, rule{chain, why, nil, []expr.Any{&expr.Notrack{}}})
 }
 
 // The chains.
 const (
-	input   = "input"
-	forward = "forward"
-	output  = "output"
+	prerouting = "prerouting"
+	input      = "input"
+	forward    = "forward"
+	output     = "output"
 )
 
 // underlay is the wall between hosts. What is of another network, or no VXLAN at all, passes: that is for others to judge.
@@ -81,14 +93,17 @@ func underlay(n spec.Network) (*wall, error) {
 	}
 	ip := meta(expr.MetaKeyNFPROTO, equal([]byte{family}))
 	ofHosts := []expr.Any{&expr.Lookup{SourceRegister: 1, SetName: w.hosts.Name, SetID: w.hosts.ID}}
-	w.chain(input, nftables.ChainHookInput)
-	w.chain(forward, nftables.ChainHookForward)
-	w.chain(output, nftables.ChainHookOutput)
-	for _, c := range []string{input, forward, output} {
+	w.chain(prerouting, nftables.ChainHookPrerouting, earliest)
+	w.chain(input, nftables.ChainHookInput, early)
+	w.chain(forward, nftables.ChainHookForward, early)
+	w.chain(output, nftables.ChainHookOutput, earliest)
+	for _, c := range []string{prerouting, input, forward, output} {
 		w.pass(c, "not UDP", meta(expr.MetaKeyL4PROTO, unlike([]byte{unix.IPPROTO_UDP})))
 		w.pass(c, "not VXLAN", header(2, 2), unlike(binaryutil.BigEndian.PutUint16(Port)))
 		w.pass(c, "of another network", header(12, 3), unlike([]byte{byte(n.VXLAN.ID >> 16), byte(n.VXLAN.ID >> 8), byte(n.VXLAN.ID)}))
 	}
+	// Each connection of a node has a port of its own here: a host would track as many.
+	w.untrack(prerouting, "untracked")
 	w.drop(input, "from a node", meta(expr.MetaKeyIIFNAME, equal([]byte("or")))) // of any site, or from a router
 	w.drop(input, "not to this address", ip, dest, unlike(local.AsSlice()))
 	w.pass(input, "from a host", ip, source, ofHosts)
@@ -97,6 +112,7 @@ func underlay(n spec.Network) (*wall, error) {
 	w.drop(forward, "past this host", ip, dest, ofHosts)
 	// The kernel's own has no socket of a user.
 	w.drop(output, "from a user", meta(expr.MetaKeySKUID, unlike(make([]byte, 4))))
+	w.untrack(output, "untracked")
 	return w, nil
 }
 
@@ -106,15 +122,15 @@ func edge(n spec.Network) *wall {
 	name := make([]byte, unix.IFNAMSIZ)
 	copy(name, Name(n))
 	in, out := meta(expr.MetaKeyIIFNAME, equal(name)), meta(expr.MetaKeyOIFNAME, equal(name))
-	w.chain(input, nftables.ChainHookInput)
-	w.chain(output, nftables.ChainHookOutput)
+	w.chain(input, nftables.ChainHookInput, early)
+	w.chain(output, nftables.ChainHookOutput, early)
 	w.drop(input, "nodes of another host", in)
 	w.drop(output, "this host", out)
 	gateway, err := netip.ParsePrefix(n.Gateway)
 	if err != nil || !gateway.Addr().Is4() {
 		return w
 	}
-	w.chain(forward, nftables.ChainHookForward)
+	w.chain(forward, nftables.ChainHookForward, early)
 	arp := slices.Concat([]expr.Any{&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseLLHeader, Offset: 12, Len: 2}}, equal([]byte{unix.ETH_P_ARP >> 8, unix.ETH_P_ARP & 0xff}))
 	sender, target, is := address(14, 4), address(24, 4), equal(gateway.Addr().AsSlice())
 	w.drop(forward, "asks for the gateway", out, arp, target, is)
@@ -208,10 +224,7 @@ func (r rule) exprs(w *wall) []expr.Any {
 			all[i] = &expr.Lookup{SourceRegister: l.SourceRegister, SetName: w.hosts.Name, SetID: w.hosts.ID}
 		}
 	}
-	if r.drop {
-		return append(all, &expr.Counter{}, &expr.Verdict{Kind: expr.VerdictDrop})
-	}
-	return append(all, &expr.Verdict{Kind: expr.VerdictAccept})
+	return append(all, r.then...)
 }
 
 // removeWalls takes both walls of a network away.
@@ -258,7 +271,7 @@ func walls() (map[string][]string, error) {
 		}
 		for _, t := range tables {
 			if strings.HasPrefix(t.Name, TablePrefix) {
-				all[t.Name] = append(all[t.Name], family2text[family])
+				all[t.Name] = append(all[t.Name], familyName[family])
 			}
 		}
 		for _, chain := range chains {
@@ -278,8 +291,8 @@ func walls() (map[string][]string, error) {
 	return all, nil
 }
 
-// family2text stands before the comments of a table's rules.
-var family2text = map[nftables.TableFamily]string{nftables.TableFamilyINet: "inet", nftables.TableFamilyBridge: "bridge"}
+// familyName stands before the comments of a table's rules.
+var familyName = map[nftables.TableFamily]string{nftables.TableFamilyINet: "inet", nftables.TableFamilyBridge: "bridge"}
 
 // stand reports whether the walls of a network are as they were built.
 func (s *Seen) stand(n spec.Network) bool {
