@@ -2,6 +2,7 @@ package control_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"orrery/internal/control/way"
 	"orrery/internal/host"
 	"orrery/internal/host/doctor"
+	"orrery/internal/observe"
 	"orrery/internal/problem"
 )
 
@@ -52,6 +54,8 @@ func farDesk(t *testing.T) (d *desk, other *machine) {
 	t.Helper()
 	d, other = newDesk(t), newMachine(t)
 	d.machine.others = map[string]*machine{"sv2": other}
+	d.machine.of("toykat").Addresses = []observe.Address{{Prefix: "10.8.1.1/24", Link: "eth0", MTU: 1500}}
+	other.of("toykat").Addresses = []observe.Address{{Prefix: "10.8.1.2/24", Link: "eth0", MTU: 1500}}
 	d.write("site.toml", twoHosts)
 	return d, other
 }
@@ -110,6 +114,35 @@ func TestFarHost(t *testing.T) {
 	_, err = d.Down(t.Context(), d.site(), nil, false)
 	d.must(err)
 	d.wantNodes("db none absent -, web1 none absent -, web2 none absent -")
+}
+
+// TestNetworkOverHosts: nodes of two hosts are on one network, of which each host has the other's nodes in its tables; but not of a routed one.
+func TestNetworkOverHosts(t *testing.T) {
+	d, other := farDesk(t)
+	d.write("site.toml", strings.ReplaceAll(twoHosts, "net.far", "net.lan"))
+	d.up()
+	if p, err := d.Preview(t.Context(), nil, control.PreviewOptions{}); err != nil || !p.Empty() {
+		t.Errorf("a second plan has %d steps: %v", len(p.Steps), err)
+	}
+	for m, want := range map[*machine]string{d.machine: "10.8.1.2 2", other: "10.8.1.1 1"} {
+		networks, err := m.of("toykat").Networks().Observe("toykat")
+		d.must(err)
+		for _, n := range networks {
+			peers, err := n.VXLAN.ReadPeers()
+			d.must(err)
+			if len(peers) != 1 || fmt.Sprint(peers[0].Address, " ", len(peers[0].MACs)) != want || n.MTU != 1450 {
+				t.Errorf("a host has %+v, not %s", n, want)
+			}
+		}
+		if len(networks) != 1 {
+			t.Errorf("a host has the networks %v", networks)
+		}
+	}
+	d.write("site.toml", strings.Replace(strings.ReplaceAll(twoHosts, "net.far", "net.lan"), "[network.lan]", "[network.lan]\nkind = \"routed\"", 1))
+	_, err := d.Preview(t.Context(), nil, control.PreviewOptions{})
+	if err == nil || !strings.Contains(err.Error(), "routed network lan are, or would be, on the hosts sv1 and sv2") {
+		t.Errorf("a routed network over hosts: %v", err)
+	}
 }
 
 // TestSilentHost: a host that does not answer is unknown, and not empty: nothing is planned without it unless that is said, and then nothing is made that may be there.

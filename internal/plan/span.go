@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"orrery/internal/observe"
+	"orrery/internal/phrase"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
@@ -91,12 +92,11 @@ func (d *draft) spanOf(n *site.Network, hosts []string) (*span, error) {
 			return nil, problem.New(problem.Mistake, "hosts %s and %s would both be reached at %s", other, name, at).At("site.toml").Try("say underlay = with each")
 		}
 		whose[at], s.peers[name] = name, spec.Peer{Address: at}
-		if overhead := overheadAt(at); over == 0 || over == overhead {
-			over = overhead
-		} else {
+		if over != 0 && over != overheadAt(at) {
 			return nil, problem.New(problem.Mistake, "network %s has nodes on hosts %s, of which some are reached by IPv4 and some by IPv6", n.Name, strings.Join(hosts, " and ")).
 				At("site.toml").Try("say underlay = with them, of one kind")
 		}
+		over = overheadAt(at)
 		if takes == 0 {
 			known = false
 		} else if least == 0 || takes < least {
@@ -138,6 +138,25 @@ func (d *draft) addNodes(s *span, network string) {
 			p.MACs = append(p.MACs, site.MAC(d.site.Name, n.Name, network))
 			s.peers[d.Homes[n.Name]] = p
 		}
+	}
+}
+
+// warnLarge names the nodes that are not concerned and would send more at a time than fits between hosts.
+func (d *draft) warnLarge() {
+	var names []string
+	for _, h := range d.hosts {
+		for i := range h.Nodes {
+			n := &h.Nodes[i]
+			if !d.goal.concerns(n.Name) && slices.ContainsFunc(n.NICs, func(nic spec.NIC) bool {
+				s := d.spans[nic.Network]
+				return s != nil && nic.MTU > s.mtu
+			}) {
+				names = append(names, n.Name)
+			}
+		}
+	}
+	if slices.Sort(names); len(names) > 0 {
+		d.Warnings = append(d.Warnings, "on a network over hosts with a larger MTU than fits, until up is run for them: "+phrase.List(names, 12))
 	}
 }
 

@@ -90,6 +90,13 @@ func TestSpan(t *testing.T) {
 		t.Errorf("of a new node are told %v", news)
 	}
 
+	// A node that is not concerned and has what fitted before is warned of.
+	hosts[0].Nodes = []observe.Node{{Node: spec.Node{Name: "a", ID: 11, Engine: "fake", NICs: []spec.NIC{{Network: "lan", MTU: 1500}}}}}
+	if p, err := Up(s, hosts, Goal{Nodes: map[string]bool{"d": true}}); err != nil || len(p.Warnings) != 1 || !strings.Contains(p.Warnings[0], "until up is run for them: a") {
+		t.Errorf("the warnings are %v (%v)", p.Warnings, err)
+	}
+	hosts[0].Nodes = nil
+
 	// What is on one host only is joined with nothing.
 	s.Nodes = slices.DeleteFunc(s.Nodes, func(n site.Node) bool { return n.Host != "sv1" })
 	if alone := made(t, s, hosts, Goal{}); alone["sv1 lan"].VXLAN != (spec.VXLAN{}) || alone["sv1 lan"].MTU != 1500 {
@@ -158,18 +165,18 @@ func TestUnderlay(t *testing.T) {
 		change func(s *site.Site, hosts []observe.Host)
 		wrong  string
 	}{
-		"a host by its name":            {func(s *site.Site, hosts []observe.Host) { s.Hosts[2].Underlay = netip.Addr{} }, ""}, // as the only one beside others
-		"several addresses beside them": {func(s *site.Site, hosts []observe.Host) { hosts[0].Addresses[0].Prefix = "10.8.1.101/24" }, `underlay = "10.8.1.1" in [host.sv1]`},
-		"none beside them":              {func(s *site.Site, hosts []observe.Host) { hosts[0].Addresses = hosts[0].Addresses[:1] }, "by which of its addresses sv1 is reached"},
-		"not its own":                   {func(s *site.Site, hosts []observe.Host) { s.Hosts[1].Address = "10.8.1.77" }, "none of the interfaces of sv2 has the address 10.8.1.77"},
+		"a host by its name":            {func(s *site.Site, _ []observe.Host) { s.Hosts[2].Underlay = netip.Addr{} }, ""}, // as the only one beside others
+		"several addresses beside them": {func(_ *site.Site, hosts []observe.Host) { hosts[0].Addresses[0].Prefix = "10.8.1.101/24" }, `underlay = "10.8.1.1" in [host.sv1]`},
+		"none beside them":              {func(_ *site.Site, hosts []observe.Host) { hosts[0].Addresses = hosts[0].Addresses[:1] }, "by which of its addresses sv1 is reached"},
+		"not its own":                   {func(s *site.Site, _ []observe.Host) { s.Hosts[1].Address = "10.8.1.77" }, "none of the interfaces of sv2 has the address 10.8.1.77"},
 		"the same": {func(s *site.Site, hosts []observe.Host) {
 			s.Hosts[2].Underlay = netip.MustParseAddr("10.8.1.2")
 			hosts[2].Addresses[1].Prefix = "10.8.1.2/24"
 		}, "would both be reached at 10.8.1.2"},
-		"of two kinds": {func(s *site.Site, hosts []observe.Host) {
+		"of two kinds": {func(s *site.Site, _ []observe.Host) {
 			s.Hosts[0].Underlay, s.Hosts[2].Underlay = netip.MustParseAddr("10.8.1.1"), netip.MustParseAddr("2001:db8::3")
 		}, "some are reached by IPv4 and some by IPv6"},
-		"no addresses at all": {func(s *site.Site, hosts []observe.Host) {
+		"no addresses at all": {func(_ *site.Site, hosts []observe.Host) {
 			hosts[1].Addresses = []observe.Address{{Prefix: "nonsense", MTU: 1500}, {Prefix: "10.8.1.2/24", MTU: -1}}
 		}, "none of the interfaces of sv2"},
 		"a host by its name, unheard": {func(s *site.Site, hosts []observe.Host) {

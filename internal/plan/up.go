@@ -33,6 +33,7 @@ func Up(s *site.Site, hosts []observe.Host, goal Goal) (*Plan, error) {
 		return nil, err
 	}
 	d.warnUncertain()
+	d.warnLarge()
 	for i := range hosts { // on all hosts, before any node that moves is made anew on another
 		d.removeStrays(&hosts[i], d.Homes)
 	}
