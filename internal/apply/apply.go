@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	"orrery/internal/plan"
 	"orrery/internal/problem"
@@ -33,7 +34,11 @@ type Result struct {
 	Done    []*plan.Step // in the order in which they ended
 	Failed  []Failure
 	Skipped []*plan.Step // not begun, because what they need failed or the run was interrupted
+	Spans   map[int]Span // when the steps that were done began and ended, by their numbers
 }
+
+// A Span is when something began, and when it ended.
+type Span struct{ Began, Ended time.Time }
 
 // A Failure is a step that did not succeed.
 type Failure struct {
@@ -49,7 +54,7 @@ func (r *Result) OK() bool { return len(r.Failed) == 0 && len(r.Skipped) == 0 }
 func Run(ctx context.Context, p *plan.Plan, workers map[string]Worker, watch Watcher, parallel int) *Result {
 	r := &run{
 		ctx: ctx, workers: workers, watch: watch, places: make(chan struct{}, max(1, parallel)),
-		missing: make([]int, len(p.Steps)), next: make([][]int, len(p.Steps)), steps: p.Steps, hopeless: make([]bool, len(p.Steps)),
+		result: Result{Spans: map[int]Span{}}, missing: make([]int, len(p.Steps)), next: make([][]int, len(p.Steps)), steps: p.Steps, hopeless: make([]bool, len(p.Steps)),
 	}
 	for n, s := range p.Steps {
 		r.missing[n] = len(s.Needs)
@@ -96,6 +101,7 @@ func (r *run) launch(n int) {
 			return
 		}
 		r.watch.Begin(s)
+		began := time.Now()
 		var err error
 		if s.Kind == plan.BeginBatch {
 			r.watch.Detail(s, s.Reason) // it is there for others to wait for
@@ -104,12 +110,20 @@ func (r *run) launch(n int) {
 		} else {
 			err = problem.New(problem.Failed, "nobody works on host %q", s.Host)
 		}
+		r.spent(n, Span{began, time.Now()})
 		r.watch.End(s, err)
 		r.ended(n, err)
 	}()
 }
 
 var errSkipped = errors.New("not begun")
+
+// spent records when a step began and ended.
+func (r *run) spent(n int, t Span) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.result.Spans[n] = t
+}
 
 // ended records how a step ended and begins those that waited only for it.
 func (r *run) ended(n int, err error) {

@@ -37,6 +37,11 @@ func (f *Fleet) ReadReleases() (observe.Releases, error) {
 	return all[newest], nil
 }
 
+// WriteReleases takes down on all hosts which releases are live.
+func (f *Fleet) WriteReleases(r observe.Releases) error {
+	return f.Each(func(_ int, h *Steered) error { return h.WriteReleases(r) })
+}
+
 // agree lets hosts that were observed have the newest record of releases, as they will before anything is done.
 func (f *Fleet) agree(hosts []observe.Host) error {
 	if len(f.All) < 2 {

@@ -62,6 +62,13 @@ func (f *Fleet) Hold(ctx context.Context, by host.Holder) (letGo func(), err err
 	return letGo, nil
 }
 
+// Forget lets hosts look again at what is live.
+func (f *Fleet) Forget() {
+	for _, h := range f.All {
+		h.forgetLive()
+	}
+}
+
 // Sweep ends and removes what runs that were killed left behind.
 func (f *Fleet) Sweep(ctx context.Context) error {
 	return f.Each(func(_ int, h *Steered) error { return h.Sweep(ctx) })

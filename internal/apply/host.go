@@ -51,6 +51,9 @@ type Host interface {
 	// KeepEdition keeps such a copy, which appears as a whole in the place of a former one.
 	KeepEdition(ctx context.Context, release int, from io.Reader) error
 
+	// Clock tells how far the clock of the host is ahead of this machine's, and how long asking took: the answer may be wrong by half of that.
+	Clock(ctx context.Context) (ahead, took time.Duration, err error)
+
 	// Journal opens the site's journal on the host for writing.
 	Journal() (Journal, error)
 	// Entries gives what the journal has from where the last so many runs begin (0: all), the oldest first, and the numbers of the lines that cannot be read.

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"orrery/internal/host"
 	"orrery/internal/observe"
@@ -21,6 +22,9 @@ type Steered struct {
 	*plan.Packer
 	Name string // what the site calls it
 	keys *secret.Keyring
+
+	meets *meeting // with other hosts; nil: there are none
+	ahead time.Duration
 
 	lock  sync.Mutex
 	lives *site.Site // what Live gave; nil: not yet, or other releases are live since
@@ -65,6 +69,11 @@ func (h *Steered) Do(ctx context.Context, s *plan.Step, say func(string)) error 
 	whole, err := h.Pack(s, h.Live)
 	if err != nil {
 		return err
+	}
+	if s.Kind == plan.MoveLinks && h.meets != nil {
+		at := *whole
+		at.At = h.meets.moment().Add(h.ahead)
+		whole = &at
 	}
 	err = h.Host.Do(ctx, whole, say)
 	if s.Kind == plan.CommitSwitch {

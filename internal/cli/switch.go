@@ -71,6 +71,9 @@ func (a *app) tellSwitched(made *control.Switched) {
 	}
 	fmt.Fprintf(a.out, "%s: %s at release %s, formerly %s, switched in %s.\n", made.Site, phrase.Count(len(made.To), "node"),
 		register.ReleaseNames(made.To), register.ReleaseNames(made.From), made.Took.Round(time.Millisecond))
+	if made.Outage > 0 {
+		fmt.Fprintf(a.out, "Links of all hosts had moved within %s; from the first disturbance until all was healthy it took %s.\n", made.Skew.Round(100*time.Microsecond), made.Outage.Round(time.Millisecond))
+	}
 	if made.Kept {
 		fmt.Fprintln(a.out, "The former release is kept: orrery rollback returns to it.")
 	}

@@ -8,6 +8,7 @@ import (
 
 	"orrery/internal/apply"
 	"orrery/internal/control"
+	"orrery/internal/control/releases"
 	"orrery/internal/observe"
 	"orrery/internal/problem"
 )
@@ -108,4 +109,112 @@ func TestFarReleases(t *testing.T) {
 	e.must(os.WriteFile(filepath.Join(other.dirs.Release("toykat", 700), "site/roles/web/role.toml"), []byte("# another\n"), 0o600))
 	_, err = e.Preview(t.Context(), nil, control.PreviewOptions{})
 	e.wantExit(err, problem.Surprise, "hosts sv1 and sv2 keep different copies", "release 700")
+}
+
+// farStaged is a site on two hosts with a release that is staged.
+func farStaged(t *testing.T) (d *desk, other *machine) {
+	t.Helper()
+	d, other = farDesk(t)
+	d.write("site.toml", twoHosts+"[release.700]\n[release.701]\n")
+	d.up()
+	d.stage(700)
+	return d, other
+}
+
+// wantSame wants that hosts have the same on record.
+func (d *desk) wantSame(release int) {
+	d.Helper()
+	f, err := d.Hosts(d.Context(), d.site())
+	d.must(err)
+	one, err := f.All[0].ReadReleases()
+	d.must(err)
+	two, err := f.All[1].ReadReleases()
+	d.must(err)
+	if one.State() != two.State() || one.Switch != nil || one.Active["db"] != release || two.Active["web1"] != release {
+		d.Errorf("on record are %+v and %+v", one, two)
+	}
+}
+
+// TestFarSwitch: a release is staged on all hosts, and goes live on all of them or on none.
+func TestFarSwitch(t *testing.T) {
+	d, other := farStaged(t)
+	d.wantLive(0)
+	for name, m := range map[string]*machine{"sv1": d.machine, "sv2": other} {
+		if _, err := os.Stat(filepath.Join(m.dirs.Release("toykat", 700), "site/site.toml")); err != nil {
+			t.Errorf("host %s keeps no copy of the site directory: %v", name, err)
+		}
+	}
+	made := d.turnTo(700)
+	if made.Already || !made.Kept || len(made.To) != 3 {
+		t.Errorf("switched was %+v", made)
+	}
+	d.wantLive(700)
+	d.wantSame(700)
+	if made = d.turnTo(700); !made.Already {
+		t.Errorf("switched again was %+v", made)
+	}
+	all, err := releases.List(t.Context(), d.Session, d.site())
+	d.must(err)
+	if len(all) != 3 || len(all[1].Live) != 3 || len(all[0].Quarantine) != 3 || all[1].State() != "live, confirmed" {
+		t.Errorf("the releases are %+v", all)
+	}
+	_, err = d.Rollback(t.Context(), d.site(), nil)
+	d.must(err)
+	d.wantLive(0)
+	d.wantSame(0)
+
+	// One host cannot: then none does.
+	other.fault.Fail("move", "", 1, nil)
+	_, err = d.Switch(t.Context(), d.site(), nil, control.SwitchOptions{Release: 700})
+	d.wantExit(err, problem.Reverted, "back at release none")
+	d.wantLive(0)
+	d.wantSame(0)
+	d.turnTo(700)
+	d.wantLive(700)
+
+	_, err = d.Switch(t.Context(), d.site(), nil, control.SwitchOptions{Release: 700, Within: hour})
+	d.wantExit(err, problem.Unable, "on trial")
+	d.up()
+	d.wantLive(700)
+	_, err = d.Down(t.Context(), d.site(), nil, false)
+	d.must(err)
+	d.up()
+	d.wantLive(700)
+}
+
+// TestFarSwitchCut: a host that is lost during a switch leaves a set that is told, and the next run, when the host is back, brings it to one release, from wherever it is steered.
+func TestFarSwitchCut(t *testing.T) {
+	d, other := farStaged(t)
+	// The second host is lost when the links of the first have moved, or are about to.
+	lost := false
+	d.of("toykat").Command = nil
+	other.slow = func() {
+		f, err := d.Hosts(d.Context(), d.site())
+		if err != nil || lost {
+			return
+		}
+		if r, err := f.All[0].ReadReleases(); err == nil && r.Switch != nil {
+			lost = true
+			d.machine.others = nil
+			d.Links.Close()
+		}
+	}
+	_, err := d.Switch(t.Context(), d.site(), nil, control.SwitchOptions{Release: 700})
+	if !lost || problem.Exit(err) != int(problem.HalfWay) {
+		t.Fatalf("a host was lost (%v) in a switch that ended with %v", lost, err)
+	}
+	d.Without = []string{"sv2"}
+	_, _, err = d.Up(t.Context(), d.site(), nil, control.UpOptions{})
+	d.wantExit(err, problem.HalfWay, "sv2 is not known")
+	d.Without = nil
+	d.machine.others = map[string]*machine{"sv2": other}
+	_, err = d.Preview(t.Context(), nil, control.PreviewOptions{})
+	d.wantExit(err, problem.HalfWay, "under way or was interrupted")
+	d.Patient = true // the helper may still be letting go
+	d.up()
+	d.wantLive(0)
+	d.wantSame(0)
+	d.turnTo(700)
+	d.wantLive(700)
+	d.wantSame(700)
 }

@@ -108,7 +108,7 @@ func (c *Session) resumeTrial(ctx context.Context, s *site.Site) error {
 	if left := r.Trial.Left(now); left > 0 {
 		return c.watchAgain(ctx, s, now, left)
 	}
-	t, err := c.newChange(s)
+	t, err := c.newChange(ctx, s)
 	if err != nil || t.before.Trial == nil {
 		return err
 	}

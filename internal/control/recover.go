@@ -4,36 +4,40 @@ import (
 	"context"
 	"maps"
 
-	"orrery/internal/apply"
 	"orrery/internal/control/hosts"
 	"orrery/internal/control/register"
 	"orrery/internal/control/trial"
 	"orrery/internal/observe"
+	"orrery/internal/phrase"
 	"orrery/internal/plan/release"
 	"orrery/internal/problem"
 )
 
 // recoverSwitch brings the set of a switch that was interrupted to one release, before anything else is done.
 func (j *Job) recoverSwitch(ctx context.Context) error {
-	if j.Base == nil || hosts.Far(j.Base) { // releases are on this machine alone
+	if j.Base == nil {
 		return nil
 	}
-	h, err := j.Here(j.Base)
+	f, err := j.Session.Hosts(ctx, j.Base)
 	if err != nil {
 		return err
 	}
-	r, err := h.ReadReleases()
+	r, err := f.ReadReleases()
 	if err != nil || r.Switch == nil {
 		return err
+	}
+	if len(f.Unknown) > 0 {
+		return problem.New(problem.HalfWay, "a switch of %s to release %s was interrupted, and what of the set is on %s is not known", r.Switch.Who, register.ReleaseNames(r.Switch.To), phrase.List(f.Unknown, 12)).At(j.Base.Key()).
+			Try("bring the host back and run orrery up, which brings the set to release %s; one that is lost for good is taken out of site.toml", register.ReleaseNames(r.Switch.End))
 	}
 	j.notice(j.Base.Key(), "a switch of %s to release %s was interrupted; the set goes to release %s first", r.Switch.Who, register.ReleaseNames(r.Switch.To), register.ReleaseNames(r.Switch.End))
 	all := []map[string]int{r.Switch.To, r.Switch.End, r.Active}
 	for _, of := range all {
-		if err := j.LoadReleases(h, of); err != nil {
+		if err := j.loadReleases(ctx, f, j.Base, of); err != nil {
 			return err
 		}
 	}
-	hosts, err := j.Seen(ctx, apply.Alone(h))
+	seen, err := j.Seen(ctx, f)
 	if err != nil {
 		return err
 	}
@@ -41,11 +45,11 @@ func (j *Job) recoverSwitch(ctx context.Context) error {
 	if back { // it was to end the trial, too
 		on = nil
 	}
-	p, err := release.Switch(j.Base, hosts, release.Goal{To: r.Switch.End, Releases: SitesOf(h), Trial: on, Back: back, Ended: trial.WentBack(r.Trial, back, rolledBack), Recover: true})
+	p, err := release.Switch(j.Base, seen, release.Goal{To: r.Switch.End, Releases: SitesOf(f.All[0]), Trial: on, Back: back, Ended: trial.WentBack(r.Trial, back, rolledBack), Recover: true})
 	if err != nil {
 		return err
 	}
-	mend := &Job{Session: j.Session, Site: j.Base, Hosts: apply.Alone(h), Parallel: j.Parallel}
+	mend := &Job{Session: j.Session, Site: j.Base, Hosts: f, Parallel: j.Parallel}
 	if _, err := mend.apply(ctx, p); err != nil {
 		return problem.New(problem.HalfWay, "the set could not be brought to release %s", register.ReleaseNames(r.Switch.End)).At(j.Base.Key()).Because(err).
 			Try("fix the cause and run the same command again")
@@ -53,5 +57,13 @@ func (j *Job) recoverSwitch(ctx context.Context) error {
 	if back && r.Trial != nil {
 		j.TellTrialEnd(j.Base, r.Trial.Release, observe.Reverted, rolledBack)
 	}
-	return j.LoadLive(j.Hosts.All[0]) // which read what was live when this run began, and now another release may be
+	if r, err = f.ReadReleases(); err != nil {
+		return err
+	}
+	j.Hosts.Forget() // it read what was live when this run began, and now another release may be
+	if hosts.Far(j.Base) {
+		return j.loadReleases(ctx, j.Hosts, j.Base, r.Active)
+	}
+	_ = j.LoadReleases(j.Hosts.All[0], r.Active) // as when they are first loaded
+	return nil
 }

@@ -1,9 +1,11 @@
 package control
 
 import (
+	"context"
 	"maps"
 
 	"orrery/internal/apply"
+	"orrery/internal/control/hosts"
 	"orrery/internal/site"
 )
 
@@ -31,6 +33,14 @@ func (c *Session) LoadReleases(h *apply.Steered, of map[string]int) error {
 		h.Has(number, s)
 	}
 	return nil
+}
+
+// loadReleases gives the hosts of a site the releases of some nodes, if they have not got them yet.
+func (c *Session) loadReleases(ctx context.Context, f *apply.Fleet, s *site.Site, of map[string]int) error {
+	if hosts.Far(s) {
+		return c.Call(s).Learn(ctx, f, of)
+	}
+	return c.LoadReleases(f.All[0], of)
 }
 
 // SitesOf gives what a switch needs: the site as each of the releases makes it, and as it is without any.

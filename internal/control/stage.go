@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"orrery/internal/apply"
+	"orrery/internal/control/hosts"
 	"orrery/internal/observe"
 	"orrery/internal/plan"
 	"orrery/internal/plan/release"
@@ -40,35 +41,37 @@ func (c *Session) Stage(ctx context.Context, s *site.Site, selectors []string, o
 	if err != nil {
 		return nil, err
 	}
-	h, err := c.Here(s)
+	if err := c.AllowedOn(s); err != nil {
+		return nil, err
+	}
+	f, err := c.Hosts(ctx, s)
 	if err != nil {
 		return nil, err
 	}
+	h := f.All[0] // what is made of the site is the same for all
 	h.Site = staged
 	goal, end := plan.Goal{Nodes: chosen}, &Staged{}
-	j := &Job{Session: c, Site: staged, Base: s, Hosts: apply.Alone(h), Parallel: o.Parallel,
+	j := &Job{Session: c, Site: staged, Base: s, Hosts: f, Parallel: o.Parallel,
 		Before: func() error {
 			if o.GiveUp {
-				if err := giveUp(h, o.Release, goal); err != nil {
+				if err := giveUp(f, o.Release, goal); err != nil {
 					return err
 				}
 			}
 			if h.Site != staged { // of the copy that is kept already
 				return nil
 			}
-			from, err := c.Absolute()
-			if err != nil {
-				return err
-			}
-			return c.KeepRelease(s, staged, o.Release, from, Who())
+			return c.keepRelease(ctx, f, s, staged, o.Release)
 		},
 		Plan: func(hosts []observe.Host) (*plan.Plan, error) {
 			if o.GiveUp {
 				hosts = slices.Clone(hosts)
-				hosts[0].Releases = release.GiveUp(hosts[0].Releases, o.Release, goal)
+				for i := range hosts {
+					hosts[i].Releases = release.GiveUp(hosts[i].Releases, o.Release, goal)
+				}
 			}
 			end.Spared = release.Spared(staged, hosts, goal)
-			p, of, err := release.Stage(staged, c.stagedBefore(s, o.Release), hosts, goal)
+			p, of, err := release.Stage(staged, c.stagedBefore(ctx, f, s, o.Release), hosts, goal)
 			if err == nil {
 				h.Site = of
 			}
@@ -76,22 +79,44 @@ func (c *Session) Stage(ctx context.Context, s *site.Site, selectors []string, o
 		},
 	}
 	end.Result, err = j.Run(ctx)
-	end.Left = h.Left()
+	for _, h := range f.All {
+		end.Left = append(end.Left, h.Left()...)
+	}
 	return end, err
 }
 
 // giveUp takes down that rollback returns to a release no longer.
-func giveUp(h *apply.Steered, number int, goal plan.Goal) error {
-	r, err := h.ReadReleases()
+func giveUp(f *apply.Fleet, number int, goal plan.Goal) error {
+	r, err := f.ReadReleases()
 	if err != nil {
 		return err
 	}
-	return h.WriteReleases(release.GiveUp(r, number, goal))
+	return f.WriteReleases(release.GiveUp(r, number, goal))
+}
+
+// keepRelease lets the hosts keep a copy of the site directory from which a release is staged.
+func (c *Session) keepRelease(ctx context.Context, f *apply.Fleet, s, staged *site.Site, number int) error {
+	if hosts.Far(s) {
+		return c.Call(s).Keep(ctx, f, staged, number, Who())
+	}
+	from, err := c.Absolute()
+	if err != nil {
+		return err
+	}
+	return c.KeepRelease(s, staged, number, from, Who())
+}
+
+// releaseOf gives the site as a release makes it that was staged.
+func (c *Session) releaseOf(ctx context.Context, f *apply.Fleet, s *site.Site, number int) (*site.Site, error) {
+	if hosts.Far(s) {
+		return c.Call(s).Release(ctx, f, number)
+	}
+	return c.LoadRelease(s, number)
 }
 
 // stagedBefore gives the site of a release's quarantine as it was staged before, or nil if it was not, or that cannot be read.
-func (c *Session) stagedBefore(s *site.Site, number int) *site.Site {
-	made, err := c.LoadRelease(s, number)
+func (c *Session) stagedBefore(ctx context.Context, f *apply.Fleet, s *site.Site, number int) *site.Site {
+	made, err := c.releaseOf(ctx, f, s, number)
 	if err != nil {
 		return nil
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"orrery/internal/apply"
+	"orrery/internal/control/hosts"
 	"orrery/internal/control/register"
 	"orrery/internal/control/trial"
 	"orrery/internal/observe"
@@ -24,7 +25,7 @@ import (
 type change struct {
 	*Session
 	site   *site.Site
-	host   *apply.Steered
+	hosts  *apply.Fleet
 	to     map[string]int // node -> release
 	back   bool           // to what was live before; interrupted, it is brought to its end and not taken back
 	trial  *observe.Trial // that it begins; nil: none
@@ -48,13 +49,20 @@ type Switched struct {
 	Took     time.Duration
 	Kept     bool           // Rollback returns to what was live before
 	Trial    *observe.Trial // that has begun; nil: none
+
+	// Of a switch on several hosts:
+	Skew   time.Duration // between the first host whose links had moved and the last
+	Outage time.Duration // from when something was first disturbed until all was healthy
 }
 
 // Switch makes a staged release live for the nodes that selectors mean (none: all that are staged), all of it or nothing.
 func (c *Session) Switch(ctx context.Context, s *site.Site, selectors []string, o SwitchOptions) (*Switched, error) {
-	t, err := c.switchTo(s, selectors, o.Release)
+	t, err := c.switchTo(ctx, s, selectors, o.Release)
 	if err != nil {
 		return nil, err
+	}
+	if o.Within > 0 && hosts.Far(s) {
+		return nil, problem.New(problem.Unable, "a release cannot be on trial yet on a site with a host that is not local").Try("switch without --confirm-within; orrery rollback returns")
 	}
 	if o.Within > 0 {
 		t.trial = &observe.Trial{Release: o.Release, Within: o.Within, ByHand: o.ByHand, Who: Who()}
@@ -63,14 +71,14 @@ func (c *Session) Switch(ctx context.Context, s *site.Site, selectors []string, 
 	if err != nil || t.trial == nil {
 		return made, err
 	}
-	r, err := t.host.ReadReleases()
+	r, err := t.hosts.ReadReleases()
 	made.Trial = r.Trial
 	return made, err
 }
 
 // Rollback returns to what was live before: the nodes that selectors mean or, without, all that have a former release.
 func (c *Session) Rollback(ctx context.Context, s *site.Site, selectors []string) (*Switched, error) {
-	t, err := c.goingBack(s, selectors)
+	t, err := c.goingBack(ctx, s, selectors)
 	if err != nil {
 		return nil, err
 	}
@@ -78,15 +86,15 @@ func (c *Session) Rollback(ctx context.Context, s *site.Site, selectors []string
 }
 
 // switchTo prepares a switch of the nodes that selectors mean (none: all that are staged) to a release.
-func (c *Session) switchTo(s *site.Site, selectors []string, number int) (*change, error) {
-	t, err := c.newChange(s)
+func (c *Session) switchTo(ctx context.Context, s *site.Site, selectors []string, number int) (*change, error) {
+	t, err := c.newChange(ctx, s)
 	if err != nil {
 		return nil, err
 	}
-	if err := c.LoadReleases(t.host, map[string]int{"": number}); err != nil {
+	if err := c.loadReleases(ctx, t.hosts, s, map[string]int{"": number}); err != nil {
 		return nil, err
 	}
-	of := SitesOf(t.host)[number]
+	of := SitesOf(t.hosts.All[0])[number]
 	if of == nil {
 		of = s
 	}
@@ -94,7 +102,7 @@ func (c *Session) switchTo(s *site.Site, selectors []string, number int) (*chang
 	if err != nil {
 		return nil, err
 	}
-	there, err := t.instances(number)
+	there, err := t.instances(ctx, number)
 	if err != nil {
 		return nil, err
 	}
@@ -109,48 +117,60 @@ func (c *Session) switchTo(s *site.Site, selectors []string, number int) (*chang
 	return t, nil
 }
 
-func (c *Session) newChange(s *site.Site) (*change, error) {
-	if err := c.Allowed(); err != nil {
+func (c *Session) newChange(ctx context.Context, s *site.Site) (*change, error) {
+	if err := c.AllowedOn(s); err != nil {
 		return nil, err
 	}
-	h, err := c.Here(s)
+	f, err := c.Hosts(ctx, s)
 	if err != nil {
 		return nil, err
 	}
-	before, err := h.ReadReleases()
-	return &change{Session: c, site: s, host: h, to: map[string]int{}, before: before}, err
+	before, err := f.ReadReleases()
+	return &change{Session: c, site: s, hosts: f, to: map[string]int{}, before: before}, err
 }
 
 // instances gives the names of nodes of which there is an instance of a release.
-func (t *change) instances(number int) (map[string]bool, error) {
+func (t *change) instances(ctx context.Context, number int) (map[string]bool, error) {
 	all := map[string]bool{}
-	nodes, err := t.host.Nodes(context.Background())
-	for i := range nodes {
-		if nodes[i].Release == number {
-			all[nodes[i].Name] = true
+	for _, h := range t.hosts.All {
+		nodes, err := h.Nodes(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for i := range nodes {
+			if nodes[i].Release == number {
+				all[nodes[i].Name] = true
+			}
 		}
 	}
-	return all, err
+	return all, nil
 }
 
 // run makes the switch.
 func (t *change) run(ctx context.Context) (*Switched, error) {
 	var live map[string]int
-	j := &Job{Session: t.Session, Site: t.site, Base: t.site, Hosts: apply.Alone(t.host), Undo: true, Parallel: max(DefaultParallel(), len(t.to)),
+	var planned *plan.Plan
+	j := &Job{Session: t.Session, Site: t.site, Base: t.site, Hosts: t.hosts, Undo: true, Parallel: max(DefaultParallel(), len(t.to)),
 		Plan: func(hosts []observe.Host) (*plan.Plan, error) {
 			t.before, live = hosts[0].Releases, liveNow(hosts, t.to)
 			if err := t.may(live); err != nil {
 				return nil, err
 			}
-			if err := t.LoadReleases(t.host, live); err != nil {
+			if err := t.loadReleases(ctx, t.hosts, t.site, live); err != nil {
 				return nil, err
 			}
+			if hosts = slices.Clone(hosts); len(hosts) > 1 { // what is taken back on one of them is still under way on others
+				for i := range hosts {
+					hosts[i].Releases.Switch = t.intent(live)
+				}
+			}
 			p, err := release.Switch(t.site, hosts, release.Goal{
-				To: t.to, Releases: SitesOf(t.host), Trial: t.trial, Back: t.back, Ended: trial.WentBack(t.before.Trial, t.back, t.why),
+				To: t.to, Releases: SitesOf(t.hosts.All[0]), Trial: t.trial, Back: t.back, Ended: trial.WentBack(t.before.Trial, t.back, t.why),
 			})
 			if err == nil && maps.Equal(live, t.to) && onlyRecords(p) {
 				p.Steps = nil
 			}
+			planned = p
 			return p, err
 		},
 		Ask: func(*plan.Plan) (bool, error) {
@@ -158,6 +178,9 @@ func (t *change) run(ctx context.Context) (*Switched, error) {
 		},
 		Before: func() error {
 			if err := t.markUp(t.site); err != nil { // its first release may be the first of it that is up
+				return err
+			}
+			if err := t.hosts.Meet(ctx); err != nil {
 				return err
 			}
 			return t.intend(live)
@@ -171,10 +194,42 @@ func (t *change) run(ctx context.Context) (*Switched, error) {
 		return nil, err
 	}
 	made := &Switched{Site: t.site.Key(), To: t.to, From: live, Already: result == nil, Took: time.Since(began), Kept: result != nil && !t.back && len(live) > 0}
+	if result != nil && len(t.hosts.All) > 1 {
+		made.Skew, made.Outage = measured(planned, result)
+	}
 	if trial := t.before.Trial; result != nil && t.back && trial != nil {
 		t.TellTrialEnd(t.site, trial.Release, observe.Reverted, t.why)
 	}
 	return made, nil
+}
+
+// measured tells how far apart hosts moved their links, and how long something was disturbed.
+func measured(p *plan.Plan, r *apply.Result) (skew, outage time.Duration) {
+	var first, last, disturbed, over time.Time
+	for _, s := range p.Steps {
+		t, done := r.Spans[s.N]
+		if !done {
+			continue
+		}
+		if s.Kind == plan.MoveLinks {
+			if first.IsZero() || t.Ended.Before(first) {
+				first = t.Ended
+			}
+			if t.Ended.After(last) {
+				last = t.Ended
+			}
+		}
+		if len(s.Disturbs) > 0 && (disturbed.IsZero() || t.Began.Before(disturbed)) {
+			disturbed = t.Began
+		}
+		if s.ForNode() && t.Ended.After(over) || s.Kind == plan.MoveLinks && t.Ended.After(over) {
+			over = t.Ended
+		}
+	}
+	if disturbed.IsZero() {
+		return 0, 0
+	}
+	return last.Sub(first), over.Sub(disturbed)
 }
 
 // errTrialOver is why a trial is not ended: somebody has confirmed it, or gone back, in the meantime.
@@ -223,16 +278,21 @@ func liveNow(hosts []observe.Host, of map[string]int) map[string]int {
 
 // intend takes down where the set is to end, before anything is done.
 func (t *change) intend(live map[string]int) error {
+	r := t.before
+	r.Switch = t.intent(live)
+	if err := t.hosts.WriteReleases(r); err != nil || t.trial == nil {
+		return err
+	}
+	return t.watchTrial(t.site) // before the trial begins, lest it begin and nobody watch
+}
+
+// intent is that.
+func (t *change) intent(live map[string]int) *observe.Switch {
 	end := live
 	if t.back || len(live) < len(t.to) { // nothing was live to which it could go back
 		end = t.to
 	}
-	r := t.before
-	r.Switch = &observe.Switch{To: t.to, End: end, Who: Who(), Since: time.Now().UTC(), Pid: os.Getpid()}
-	if err := t.host.WriteReleases(r); err != nil || t.trial == nil {
-		return err
-	}
-	return t.watchTrial(t.site) // before the trial begins, lest it begin and nobody watch
+	return &observe.Switch{To: t.to, End: end, Who: Who(), Since: time.Now().UTC(), Pid: os.Getpid()}
 }
 
 // explain says where the set is after a switch that failed. What was intended is forgotten if it is wholly back.
@@ -243,7 +303,7 @@ func (t *change) explain(err error, live map[string]int) error {
 	}
 	switch p.Kind {
 	case problem.Undone:
-		if wrong := t.host.WriteReleases(t.before); wrong != nil {
+		if wrong := t.hosts.WriteReleases(t.before); wrong != nil {
 			return errors.Join(err, wrong)
 		}
 		return problem.New(problem.Reverted, "the switch failed; all %s are back at release %s", phrase.Count(len(t.to), "node"), register.ReleaseNames(live)).
@@ -256,9 +316,10 @@ func (t *change) explain(err error, live map[string]int) error {
 
 // halfWay says of each node at which release it is.
 func (t *change) halfWay(cause error) error {
-	hosts, err := t.Seen(context.Background(), apply.Alone(t.host))
+	hosts, err := t.Seen(context.Background(), t.hosts)
 	if err != nil {
-		return errors.Join(cause, err)
+		return problem.New(problem.HalfWay, "the switch failed and could not be fully undone; where the set is cannot be seen").At(t.site.Key()).Because(errors.Join(cause, err)).
+			Try("when all hosts answer, the next orrery up, switch or rollback first brings the set to one release")
 	}
 	now := liveNow(hosts, t.to)
 	var words []string
@@ -274,8 +335,8 @@ func (t *change) halfWay(cause error) error {
 }
 
 // goingBack prepares the return to the former release.
-func (c *Session) goingBack(s *site.Site, selectors []string) (*change, error) {
-	t, err := c.newChange(s)
+func (c *Session) goingBack(ctx context.Context, s *site.Site, selectors []string) (*change, error) {
+	t, err := c.newChange(ctx, s)
 	if err != nil {
 		return nil, err
 	}
@@ -294,5 +355,5 @@ func (c *Session) goingBack(s *site.Site, selectors []string) (*change, error) {
 		return nil, err
 	}
 	t.back, t.why = true, rolledBack
-	return t, c.LoadReleases(t.host, t.to)
+	return t, c.loadReleases(ctx, t.hosts, s, t.to)
 }

@@ -39,7 +39,7 @@ func (t *change) tellFailedSwitch(err error) {
 	if !tried {
 		return
 	}
-	e := hook.Event{Event: site.SwitchFailed, Result: result, Why: t.host.Redact(fmt.Sprint(err))}
+	e := hook.Event{Event: site.SwitchFailed, Result: result, Why: t.hosts.Redact(fmt.Sprint(err))}
 	for _, number := range t.to {
 		e.Release = &number
 		break

@@ -17,19 +17,19 @@ const rolledBack = "it was rolled back"
 
 // Confirm ends the trial of a release: it stays live. If there is none, it gives how the last one ended.
 func (c *Session) Confirm(ctx context.Context, s *site.Site, why string) (*observe.TrialEnd, error) {
-	t, err := c.newChange(s)
+	t, err := c.newChange(ctx, s)
 	if err != nil {
 		return nil, err
 	}
-	if err := c.catchUp(ctx, s, t.host); err != nil {
+	if err := c.catchUp(ctx, s, t.hosts.All[0]); err != nil {
 		return nil, err
 	}
-	letGo, err := c.Patiently().Hold(ctx, s, apply.Alone(t.host))
+	letGo, err := c.Patiently().Hold(ctx, s, t.hosts)
 	if err != nil {
 		return nil, err
 	}
 	defer letGo()
-	r, err := t.host.ReadReleases()
+	r, err := t.hosts.ReadReleases()
 	if err != nil {
 		return nil, err
 	}
@@ -39,7 +39,7 @@ func (c *Session) Confirm(ctx context.Context, s *site.Site, why string) (*obser
 	number := r.Trial.Release
 	r.Confirm(number)
 	r.Ended, r.Trial = trial.End(r.Trial, observe.Confirmed, why), nil
-	if err := t.host.WriteReleases(r); err != nil {
+	if err := t.hosts.WriteReleases(r); err != nil {
 		return nil, err
 	}
 	c.TellTrialEnd(s, number, observe.Confirmed, why)

@@ -1,10 +1,12 @@
 package control
 
 import (
+	"context"
 	"strings"
 
 	"orrery/internal/control/hosts"
 	"orrery/internal/control/register"
+	"orrery/internal/observe"
 	"orrery/internal/phrase"
 	"orrery/internal/problem"
 	"orrery/internal/site"
@@ -13,8 +15,16 @@ import (
 
 // UnderWay tells of a trial, of the end of a twin, and of a snapshot that was being put back. A switch that is under way, or was interrupted, is the error.
 func (c *Session) UnderWay(s *site.Site) error {
-	if hosts.Far(s) { // no releases, trials, twins or snapshots are on it
-		return nil
+	if hosts.Far(s) { // no trials, twins or snapshots are on it
+		f, _, err := c.Reached(context.Background(), s)
+		if err != nil {
+			return err
+		}
+		r, err := f.ReadReleases()
+		if err != nil {
+			return err
+		}
+		return interrupted(s, r)
 	}
 	h, err := c.Bare(s)
 	if err != nil {
@@ -41,6 +51,11 @@ func (c *Session) UnderWay(s *site.Site) error {
 		c.notice(s.Key(), "twin %s is to end at %s, but the process that waited for that has ended (orrery resume, and whatever changes a site here, sees to it)",
 			s.Twin, phrase.Clock(twin.Expires))
 	}
+	return interrupted(s, r)
+}
+
+// interrupted tells of a switch that is under way, or was interrupted.
+func interrupted(s *site.Site, r observe.Releases) error {
 	if r.Switch == nil {
 		return nil
 	}

@@ -42,7 +42,7 @@ func (c *Session) WatchTrial(ctx context.Context, s *site.Site) (*observe.TrialE
 			return err
 		},
 		GoBack: func(ctx context.Context, why string) error {
-			t, err := c.newChange(s)
+			t, err := c.newChange(ctx, s)
 			if err != nil || t.before.Trial == nil {
 				return err
 			}
@@ -111,7 +111,7 @@ func (c *Session) sick(ctx context.Context, s *site.Site, nodes []string) (strin
 func (c *Session) goBack(ctx context.Context, s *site.Site, t *change, why string) error {
 	trial := t.before.Trial
 	t.to, t.back, t.ends, t.why = trial.Back, true, trial, why
-	if err := c.LoadReleases(t.host, t.to); err != nil {
+	if err := c.LoadReleases(t.hosts.All[0], t.to); err != nil {
 		return err
 	}
 	t.Session = c.atWork().Patiently()
@@ -119,7 +119,7 @@ func (c *Session) goBack(ctx context.Context, s *site.Site, t *change, why strin
 	if _, err := t.run(ctx); err != nil && !errors.Is(err, errTrialOver) {
 		return err
 	}
-	r, err := t.host.ReadReleases()
+	r, err := t.hosts.ReadReleases()
 	if err != nil {
 		return err
 	}

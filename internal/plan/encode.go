@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"time"
 
 	"orrery/internal/observe"
 	"orrery/internal/problem"
@@ -96,7 +97,8 @@ type (
 	}
 	movesLoad struct {
 		nodeLoad
-		Moves *[]Move `json:"moves"`
+		Moves *[]Move    `json:"moves"`
+		At    *time.Time `json:"at"`
 	}
 	commitLoad struct {
 		Releases **observe.Releases `json:"releases"`
@@ -126,7 +128,7 @@ func loadOf(s *Step) (load any, known bool) {
 	case CheckNode, MendNode, RetireNode, TakeVolumes, ReturnVolumes, ActivateNode:
 		return &roles, true
 	case MoveLinks:
-		return &movesLoad{node, &s.Moves}, true
+		return &movesLoad{node, &s.Moves, &s.At}, true
 	case CommitSwitch:
 		return &commitLoad{&s.Releases, &s.WasReleases}, true
 	}

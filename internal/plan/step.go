@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"time"
 
 	"orrery/internal/observe"
 	"orrery/internal/site/spec"
@@ -71,6 +72,7 @@ type Step struct {
 
 	Drift       []observe.Drift   `json:"drift,omitempty"` // of MendNode
 	Moves       []Move            `json:"-"`               // of MoveLinks
+	At          time.Time         `json:"-"`               // of MoveLinks: when, by the clock of its host, as other hosts do the same then; zero: at once
 	Releases    *observe.Releases `json:"-"`               // of CommitSwitch: as they shall be
 	WasReleases *observe.Releases `json:"-"`
 	Release     int               `json:"release,omitempty"` // of ForgetRelease

@@ -2,6 +2,7 @@ package local
 
 import (
 	"context"
+	"time"
 
 	"orrery/internal/apply"
 	"orrery/internal/engine"
@@ -38,6 +39,9 @@ func (p *Place) Hold(_ context.Context, by host.Holder) (letGo func(), err error
 		evict()
 	}, nil
 }
+
+// Clock tells that this is this machine's.
+func (p *Place) Clock(context.Context) (ahead, took time.Duration, err error) { return 0, 0, nil }
 
 // Journal opens the site's journal for writing.
 func (p *Place) Journal() (apply.Journal, error) {

@@ -143,6 +143,11 @@ func (w *Worker) Sweep(ctx context.Context) error {
 // Do does one step.
 func (w *Worker) Do(ctx context.Context, s *plan.Step, say func(string)) error {
 	if s.Kind == plan.MoveLinks {
+		if wait := time.Until(s.At); wait > 0 { // nobody has agreed on what is far
+			if err := host.Pause(ctx, min(wait, time.Second)); err != nil {
+				return err
+			}
+		}
 		return w.life.move(ctx, s.Moves)
 	}
 	if s.ForNode() {

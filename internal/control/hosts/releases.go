@@ -3,11 +3,13 @@ package hosts
 import (
 	"context"
 	"errors"
+	"io"
 	"os"
 
 	"orrery/internal/apply"
 	"orrery/internal/control/register"
 	"orrery/internal/edition"
+	"orrery/internal/host"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 )
@@ -18,31 +20,55 @@ func (c *Call) learn(ctx context.Context, f *apply.Fleet) error {
 	if err != nil {
 		return err
 	}
-	if r.Switch != nil || r.Trial != nil {
-		return problem.New(problem.Unable, "a switch of site %s is under way or was interrupted, or a release is on trial; that is not yet steered from here, or with several hosts", c.Site.Key()).
-			Try("end it on the host itself: orrery up, orrery confirm or orrery rollback")
+	if r.Trial != nil {
+		return problem.New(problem.Unable, "release %d of site %s is on trial; that is not yet steered from here, or with several hosts", r.Trial.Release, c.Site.Key()).
+			Try("end it on the host itself: orrery confirm or orrery rollback")
 	}
-	for _, n := range c.Site.Nodes {
-		number, known := r.Active[n.Name]
-		if !known || number == 0 || number == n.Release || f.Releases()[number] != nil {
+	err = c.Learn(ctx, f, r.Active)
+	var p *problem.Problem
+	if errors.As(err, &p) && p.Kind != problem.Surprise {
+		c.Notice("%v", err)
+		return nil
+	}
+	return err
+}
+
+// Learn gives the hosts some releases of nodes, if they have not got them yet.
+func (c *Call) Learn(ctx context.Context, f *apply.Fleet, of map[string]int) error {
+	for _, number := range of {
+		if number == 0 || f.Releases()[number] != nil || f.All[0].Site.Stage == number {
 			continue
 		}
-		s, err := c.release(ctx, f, number)
-		var p *problem.Problem
-		if errors.As(err, &p) && p.Kind == problem.Surprise {
-			return err
-		}
+		s, err := c.Release(ctx, f, number)
 		if err != nil {
-			c.Notice("release %d cannot be read: %v", number, err)
-			continue
+			return err
 		}
 		f.All[0].Has(number, s)
 	}
 	return nil
 }
 
-// release gives the site as a release makes it that some host keeps.
-func (c *Call) release(ctx context.Context, f *apply.Fleet, number int) (*site.Site, error) {
+// Keep lets all hosts keep the edition of a release that is staged from the site directory.
+func (c *Call) Keep(ctx context.Context, f *apply.Fleet, staged *site.Site, number int, who string) error {
+	dir, err := os.MkdirTemp("", "orrery-release-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir) //nolint:errcheck // the hosts have it
+	here := register.Register{Dirs: host.Dirs{State: dir}}
+	if err := here.KeepRelease(c.Site, staged, number, c.Dir, who); err != nil {
+		return err
+	}
+	return f.Each(func(_ int, h *apply.Steered) error {
+		out, in := io.Pipe()
+		go func() { in.CloseWithError(edition.Pack(ctx, here.Dirs.Release(c.Site.Key(), number), in)) }()
+		defer out.Close() //nolint:errcheck // all of it was read, or nobody wants it
+		return h.KeepEdition(ctx, number, out)
+	})
+}
+
+// Release gives the site as a release makes it that some host keeps.
+func (c *Call) Release(ctx context.Context, f *apply.Fleet, number int) (*site.Site, error) {
 	keeper, err := f.Keeper(ctx, number)
 	if err != nil {
 		return nil, err

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"orrery/internal/apply"
 	"orrery/internal/control"
 	"orrery/internal/control/register"
 	"orrery/internal/phrase"
@@ -49,11 +48,11 @@ func (i Info) State() string {
 
 // List gives the releases of a site, by number.
 func List(ctx context.Context, c *control.Session, s *site.Site) ([]Info, error) {
-	h, err := c.Here(s)
+	f, err := c.Hosts(ctx, s)
 	if err != nil {
 		return nil, err
 	}
-	hosts, err := c.Seen(ctx, apply.Alone(h))
+	hosts, err := c.Seen(ctx, f)
 	if err != nil {
 		return nil, err
 	}
@@ -69,14 +68,16 @@ func List(ctx context.Context, c *control.Session, s *site.Site) ([]Info, error)
 		i := of(declared.Number)
 		i.Declared, i.Notes = true, cmp.Or(i.Notes, declared.Notes)
 	}
-	for _, number := range r.Staged {
-		of(number)
-	}
-	for j := range hosts[0].Nodes {
-		if n := &hosts[0].Nodes[j]; n.Staged {
-			of(n.Release).Quarantine = append(of(n.Release).Quarantine, n.Name)
-		} else {
-			of(n.Release).Live = append(of(n.Release).Live, n.Name)
+	for i := range hosts {
+		for _, number := range hosts[i].Releases.Staged {
+			of(number)
+		}
+		for j := range hosts[i].Nodes {
+			if n := &hosts[i].Nodes[j]; n.Staged {
+				of(n.Release).Quarantine = append(of(n.Release).Quarantine, n.Name)
+			} else {
+				of(n.Release).Live = append(of(n.Release).Live, n.Name)
+			}
 		}
 	}
 	for _, number := range r.Former {

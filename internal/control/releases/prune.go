@@ -3,8 +3,8 @@ package releases
 import (
 	"context"
 	"fmt"
+	"slices"
 
-	"orrery/internal/apply"
 	"orrery/internal/control"
 	"orrery/internal/observe"
 	"orrery/internal/phrase"
@@ -22,17 +22,17 @@ type Pruned struct {
 
 // Prune removes all releases of a site but those that are needed and, of the others, the newest that are to be kept. The result is nil if there was nothing to do.
 func Prune(ctx context.Context, c *control.Session, s *site.Site, keep int) (*Pruned, error) {
-	h, err := c.Here(s)
+	f, err := c.Hosts(ctx, s)
 	if err != nil {
 		return nil, err
 	}
 	if keep < 0 {
 		return nil, problem.New(problem.Usage, "--keep %d", keep).Try("0 or more")
 	}
-	j := &control.Job{Session: c, Site: s, Base: s, Hosts: apply.Alone(h),
+	j := &control.Job{Session: c, Site: s, Base: s, Hosts: f,
 		Plan: func(hosts []observe.Host) (*plan.Plan, error) { return release.Prune(s, hosts, keep), nil },
 		Ask: func(p *plan.Plan) (bool, error) {
-			return c.AskProduction(s, fmt.Sprintf("%s would be removed.", phrase.Count(p.Counts()[plan.ForgetRelease], "release")))
+			return c.AskProduction(s, fmt.Sprintf("%s would be removed.", phrase.Count(forgotten(p), "release")))
 		},
 	}
 	result, err := j.Run(ctx)
@@ -43,10 +43,23 @@ func Prune(ctx context.Context, c *control.Session, s *site.Site, keep int) (*Pr
 	for _, step := range result.Done {
 		switch step.Kind {
 		case plan.ForgetRelease:
-			gone.Releases = append(gone.Releases, step.Release)
+			if !slices.Contains(gone.Releases, step.Release) { // on several hosts
+				gone.Releases = append(gone.Releases, step.Release)
+			}
 		case plan.DestroyNode:
 			gone.Nodes++
 		}
 	}
 	return gone, nil
+}
+
+// forgotten counts the releases that a plan removes, from however many hosts.
+func forgotten(p *plan.Plan) int {
+	all := map[int]bool{}
+	for _, s := range p.Steps {
+		if s.Kind == plan.ForgetRelease {
+			all[s.Release] = true
+		}
+	}
+	return len(all)
 }

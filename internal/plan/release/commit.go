@@ -75,8 +75,52 @@ func (d *draft) network(h *observe.Host, wanted spec.Network, steps []int) []int
 	return append(steps, add(d.Plan, s))
 }
 
-// commit plans that the host takes down what is live.
-func (d *draft) commit(h *observe.Host, set []*member) error {
+// commit plans that all hosts take down what is live: each has the same of the whole site on record.
+func (d *draft) commit(hosts []observe.Host, parts []*part) error {
+	var needs []int
+	for _, m := range d.order {
+		if m.check >= 0 {
+			needs = append(needs, m.check)
+		}
+		needs = append(needs, m.steps()...)
+	}
+	for i := range d.Steps {
+		if d.Steps[i].Kind == plan.MoveLinks {
+			needs = append(needs, i)
+		}
+	}
+	then := slices.Clone(hosts)
+	committed := make([]int, len(hosts))
+	for i, p := range parts {
+		h := &hosts[i]
+		committed[i] = -1
+		if h.Unknown || len(d.order) == 0 && (!d.goal.Recover || h.Releases.Switch == nil) {
+			continue
+		}
+		is := d.record(h)
+		then[i].Releases = is
+		on := p.set
+		if len(on) == 0 {
+			on = d.order
+		}
+		committed[i] = add(d.Plan, plan.Step{
+			Kind: plan.CommitSwitch, Host: h.Name, Subject: title(on), Reason: "release " + releases(d.order) + " is live",
+			Releases: &is, WasReleases: &h.Releases, Needs: needs, Undo: "take down what was live before",
+		})
+	}
+	for i := range hosts {
+		if committed[i] < 0 {
+			continue
+		}
+		if err := d.names(&hosts[i], then, committed); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// record gives what a host has on record when all of it is done.
+func (d *draft) record(h *observe.Host) observe.Releases {
 	is := h.Releases
 	is.Active, is.Former = maps.Clone(is.Active), maps.Clone(is.Former)
 	if is.Active == nil {
@@ -85,8 +129,7 @@ func (d *draft) commit(h *observe.Host, set []*member) error {
 	if is.Former == nil {
 		is.Former = map[string]int{}
 	}
-	var needs []int
-	for _, m := range set {
+	for _, m := range d.order {
 		was, known := is.Active[m.name]
 		if !known && len(m.olds) > 0 {
 			was, known = m.olds[0].Release, true
@@ -101,10 +144,6 @@ func (d *draft) commit(h *observe.Host, set []*member) error {
 			delete(is.Former, m.name)
 		}
 		is.Active[m.name] = m.to.Release
-		if m.check >= 0 {
-			needs = append(needs, m.check)
-		}
-		needs = append(needs, m.steps()...)
 	}
 	for name, release := range d.goal.To { // somebody has ended it since; up makes it anew
 		if d.members[name] == nil {
@@ -115,27 +154,16 @@ func (d *draft) commit(h *observe.Host, set []*member) error {
 	is.Switch, is.Trial, is.Ended = nil, d.goal.Trial, d.goal.Ended
 	if is.Trial == nil && !d.goal.Recover {
 		is.Confirmed = slices.Clone(is.Confirmed)
-		for _, m := range set {
+		for _, m := range d.order {
 			is.Confirm(m.to.Release)
 		}
 	}
-	for i := range d.Steps {
-		if d.Steps[i].Kind == plan.MoveLinks && d.Steps[i].Host == h.Name {
-			needs = append(needs, i)
-		}
-	}
-	committed := add(d.Plan, plan.Step{
-		Kind: plan.CommitSwitch, Host: h.Name, Subject: title(set), Reason: "release " + releases(set) + " is live",
-		Releases: &is, WasReleases: &h.Releases, Needs: needs, Undo: "take down what was live before",
-	})
-	return d.names(h, &is, committed)
+	return is
 }
 
 // names plans that nodes are told of one another as they are after the switch: a release may give them other roles.
-func (d *draft) names(h *observe.Host, is *observe.Releases, committed int) error {
-	then := *h
-	then.Releases = *is
-	placed, err := plan.PlacedAsLive(d.site, []observe.Host{then}, d.goal.Releases)
+func (d *draft) names(h *observe.Host, then []observe.Host, committed []int) error {
+	placed, err := plan.PlacedAsLive(d.site, then, d.goal.Releases)
 	if err != nil {
 		return err
 	}
@@ -145,7 +173,7 @@ func (d *draft) names(h *observe.Host, is *observe.Releases, committed int) erro
 	}
 	add(d.Plan, plan.Step{
 		Kind: plan.WriteNames, Host: h.Name, Subject: h.Name, Reason: "roles changed", Undo: "put the former names back",
-		Names: digest, WasNames: h.Names, Needs: []int{committed},
+		Names: digest, WasNames: h.Names, Needs: slices.DeleteFunc(slices.Clone(committed), func(n int) bool { return n < 0 }),
 	})
 	return nil
 }

@@ -34,28 +34,30 @@ func immovable(h *observe.Host, set []*member) string {
 	return ""
 }
 
-// restart plans a switch of nodes whose links cannot be moved while they run.
-func (d *draft) restart(h *observe.Host, set []*member, why string) {
-	why += ": stopped and started"
-	networks := d.networks(h, set)
-	d.wake(slices.DeleteFunc(slices.Clone(set), (*member).served), networks) // to be proven
+// halts plans that nodes stand still whose links cannot be moved while they run.
+func (d *draft) halts(p *part) {
+	p.why += ": stopped and started"
 	var still []int
-	for _, m := range slices.Backward(set) {
+	for _, m := range slices.Backward(p.changing) {
 		d.retire(m)
 		for _, old := range m.olds {
 			retired := Retired(old.Node)
 			if old.Runs() {
-				still = append(still, d.halt(m, old, &retired, why))
+				still = append(still, d.halt(m, old, &retired, p.why))
 			}
 		}
 		live := m.live
-		still = append(still, d.halt(m, m.to, &live, why))
+		still = append(still, d.halt(m, m.to, &live, p.why))
 	}
-	ground := slices.Concat(networks, still)
-	for _, m := range set {
+	p.ground = slices.Concat(p.networks, still)
+}
+
+// starts plans that they start again.
+func (d *draft) starts(p *part, ground, moved []int) {
+	for _, m := range p.changing {
 		live := m.live
 		start := add(d.Plan, plan.Step{
-			Kind: plan.StartNode, Host: h.Name, Subject: m.name, Reason: why, Node: &live, Was: &live, Needs: ground, Undo: "stop",
+			Kind: plan.StartNode, Host: p.host.Name, Subject: m.name, Reason: p.why, Node: &live, Was: &live, Needs: slices.Concat(ground, moved), Undo: "stop",
 		})
 		d.activate(m, []int{start})
 	}

@@ -38,16 +38,31 @@ func Switch(s *site.Site, hosts []observe.Host, g Goal) (*plan.Plan, error) {
 				Try("orrery stage %s --release %d", name, g.To[name])
 		}
 	}
+	if err := d.stay(hosts); err != nil {
+		return nil, err
+	}
 	if err := d.waits(); err != nil {
 		return nil, err
 	}
 	d.prove()
+	return d.Plan, d.all(hosts)
+}
+
+// stay refuses that a node is live on another host than before, of which its volumes and links are.
+func (d *draft) stay(hosts []observe.Host) error {
 	for i := range hosts {
-		if err := d.host(&hosts[i]); err != nil {
-			return nil, err
+		h := &hosts[i]
+		for j := range h.Nodes {
+			n := &h.Nodes[j]
+			m := d.members[n.Name]
+			if m == nil || m.host == h || !standing(n) {
+				continue
+			}
+			return problem.New(problem.Unable, "node %s of release %s is on host %s, and what is live of it on %s: a switch moves no node to another host", n.Name, site.ReleaseName(m.to.Release), m.host.Name, h.Name).
+				Try("say host = %q on it, and stage it again", h.Name)
 		}
 	}
-	return d.Plan, nil
+	return nil
 }
 
 type draft struct {
@@ -81,30 +96,95 @@ func (d *draft) proof(m *member, why string, needs ...int) {
 	}
 }
 
-// host plans what is done on one host.
-func (d *draft) host(h *observe.Host) error {
-	var set []*member
-	for _, m := range d.order {
-		if m.host == h {
-			set = append(set, m)
+// A part is what is done on one host.
+type part struct {
+	host     *observe.Host
+	set      []*member // on it
+	changing []*member // those for which something has to be done
+	why      string    // they are stopped and started; "": they are not
+	networks []int     // steps that make them
+	ground   []int     // steps after which links can move, or nodes start
+	moves    []plan.Move
+}
+
+// all plans what is done on all hosts, each thing on all of them before the next: what has to be proven, then what disturbs, then the links, and then what goes on record.
+func (d *draft) all(hosts []observe.Host) error {
+	var parts []*part
+	for i := range hosts {
+		h := &hosts[i]
+		p := &part{host: h}
+		for _, m := range d.order {
+			if m.host == h {
+				p.set = append(p.set, m)
+			}
 		}
-	}
-	if len(set) == 0 {
-		if d.goal.Recover && h.Releases.Switch != nil {
-			return d.commit(h, nil)
+		p.changing = slices.DeleteFunc(slices.Clone(p.set), func(m *member) bool { return !m.changes() && !d.cutShort(m) })
+		for _, m := range p.changing {
+			if err := d.fit(m); err != nil {
+				return err
+			}
 		}
-		return nil
+		p.why = immovable(h, p.changing)
+		parts = append(parts, p)
 	}
-	changing := slices.DeleteFunc(slices.Clone(set), func(m *member) bool { return !m.changes() && !d.cutShort(m) })
-	for _, m := range changing {
-		if err := d.fit(m); err != nil {
-			return err
-		}
+	for _, p := range parts {
+		d.ready(p)
 	}
-	if why := immovable(h, changing); why != "" {
-		d.restart(h, changing, why)
+	var ground []int
+	for _, p := range parts {
+		d.disturb(p)
+		ground = append(ground, p.ground...)
+	}
+	d.move(parts, ground)
+	return d.commit(hosts, parts)
+}
+
+// ready plans what disturbs nobody.
+func (d *draft) ready(p *part) {
+	if len(p.set) == 0 {
+		return
+	}
+	p.networks = d.networks(p.host, p.changing)
+	if p.why == "" {
+		d.wake(p.changing, p.networks)
 	} else {
-		d.warm(h, changing)
+		d.wake(slices.DeleteFunc(slices.Clone(p.changing), (*member).served), p.networks) // to be proven
 	}
-	return d.commit(h, set)
+}
+
+// disturb plans that what is live lets go.
+func (d *draft) disturb(p *part) {
+	if p.why == "" {
+		d.warm(p)
+	} else {
+		d.halts(p)
+	}
+}
+
+// move plans that the links of all hosts move, and that what is live then does what only that does.
+func (d *draft) move(parts []*part, ground []int) {
+	moved := slices.Clone(d.proofs)
+	for _, p := range parts {
+		if len(p.moves) > 0 {
+			moved = append(moved, add(d.Plan, plan.Step{
+				Kind: plan.MoveLinks, Host: p.host.Name, Subject: title(p.changing), Reason: "release " + releases(p.changing) + " goes live", Moves: p.moves, Needs: ground,
+				Disturbs: names(p.changing), Undo: "move them back",
+			}))
+		}
+	}
+	for _, p := range parts {
+		if p.why != "" {
+			d.starts(p, ground, moved)
+			continue
+		}
+		needs := moved
+		if len(p.moves) == 0 {
+			needs = slices.Concat(moved, ground)
+		}
+		for _, m := range p.changing {
+			if m.runs() {
+				d.activate(m, needs)
+			}
+		}
+	}
 }

@@ -3,39 +3,21 @@ package release
 import (
 	"slices"
 
-	"orrery/internal/observe"
 	"orrery/internal/plan"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
 )
 
-// warm plans a switch in which no node is stopped.
-func (d *draft) warm(h *observe.Host, set []*member) {
-	networks := d.networks(h, set)
-	d.wake(set, networks)
-	for _, m := range slices.Backward(set) { // those that wait for others let go first
+// warm plans what goes before links move, where no node is stopped.
+func (d *draft) warm(p *part) {
+	for _, m := range slices.Backward(p.changing) { // those that wait for others let go first
 		d.retire(m)
 	}
-	ground := slices.Concat(networks, d.proofs)
-	var moves []plan.Move
-	for _, m := range set {
+	p.ground = slices.Concat(p.networks, d.proofs)
+	for _, m := range p.changing {
 		d.take(m)
-		ground = append(ground, m.steps()...)
-		moves = append(moves, m.moves()...)
-	}
-	moved := d.proofs
-	if len(moves) > 0 {
-		moved = []int{add(d.Plan, plan.Step{
-			Kind: plan.MoveLinks, Host: h.Name, Subject: title(set), Reason: "release " + releases(set) + " goes live", Moves: moves, Needs: ground,
-			Disturbs: names(set), Undo: "move them back",
-		})}
-	} else {
-		moved = append(moved, ground...)
-	}
-	for _, m := range set {
-		if m.runs() {
-			d.activate(m, moved)
-		}
+		p.ground = append(p.ground, m.steps()...)
+		p.moves = append(p.moves, m.moves()...)
 	}
 }
 

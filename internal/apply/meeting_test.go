@@ -1,0 +1,19 @@
+package apply
+
+import (
+	"testing"
+	"time"
+)
+
+// TestMeeting: all who ask before it get one moment, and who asks after it another.
+func TestMeeting(t *testing.T) {
+	m := &meeting{margin: time.Hour}
+	first := m.moment()
+	if again := m.moment(); !again.Equal(first) || time.Until(first) < time.Minute {
+		t.Errorf("the moments are %s and %s", first, again)
+	}
+	m.at = time.Now().Add(-time.Minute)
+	if later := m.moment(); !later.After(first.Add(-time.Minute)) {
+		t.Errorf("the moment after that is %s", later)
+	}
+}

@@ -1,0 +1,68 @@
+package test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"orrery/test/hosts"
+	"orrery/test/need"
+)
+
+// TestFarSwitch: a release is staged on two hosts and goes live on both, from one of them; the other returns from it. A host that loses its power during a switch leaves a set that is told, and
+// which the next run brings to one release.
+func TestFarSwitch(t *testing.T) {
+	need.Integration(t)
+	t.Parallel()
+	s := newExample(t, "minimal", "it-farsw", "10.77.1.", "10.99.245.")
+	s.do("image", "build") // hosts have no way out to packages
+	h := hosts.Up(t, hosts.Options{Count: 2, Programs: map[string]string{"orrery": program}, Store: filepath.Join(need.State(), "store")})
+	for i, addresses := range map[int][]string{1: {"local", hosts.AddressOf(2)}, 2: {hosts.AddressOf(1), "local"}} {
+		text := strings.NewReplacer("SV1", addresses[0], "SV2", addresses[1], "it-fleet", "it-farsw", "10.99.241.", "10.99.245.", "10.99.242.", "10.99.246.").Replace(fleetSite) + "[release.700]\n[release.701]\n"
+		if err := os.WriteFile(filepath.Join(s.dir, "site.toml"), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		s.carry(h.At(i), "/root/fleet")
+	}
+	says := func(on int, script string, words ...string) {
+		t.Helper()
+		out, err := h.At(on).Output("/bin/sh", "-c", "cd /root/fleet; { "+script+"; } 2>&1; echo status $?")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, w := range words {
+			if !strings.Contains(out, w) {
+				t.Errorf("%s: %q is not in\n%s", script, w, out)
+			}
+		}
+	}
+	says(1, "orrery up", "status 0")
+	says(1, "orrery stage --release 700", "status 0")
+	says(1, "orrery switch --release 700", "2 nodes at release 700", "status 0")
+	says(2, "orrery release ls", "700", "live, confirmed", "status 0")
+	says(2, "orrery exec --release 700 all -- cat /etc/hostname", "a | a", "b | b", "status 0")
+	says(2, "orrery plan", "nothing to do", "status 0")
+	says(2, "orrery rollback", "2 nodes at release none", "status 0")
+	says(1, "orrery exec --release 0 all -- hostname", "a | a", "b | b", "status 0")
+
+	// The second host loses its power when the intent is on record there.
+	says(1, "orrery switch --release 700 > /tmp/out 2>&1 & echo begun", "begun")
+	for range 20_000 {
+		text, err := h.At(2).Output("cat", "/var/lib/orrery/sites/it-farsw/releases.json")
+		if err == nil && strings.Contains(text, `"switch"`) || strings.Contains(text, `"a": 700`) {
+			break
+		}
+	}
+	if err := h.At(2).Kill(); err != nil {
+		t.Fatal(err)
+	}
+	says(1, "for i in $(seq 300); do pgrep -x orrery > /dev/null || break; sleep 0.1; done; cat /tmp/out", "status 0")
+	if err := h.At(2).Boot(); err != nil {
+		t.Fatal(err)
+	}
+	says(1, "for i in $(seq 100); do orrery up && break; sleep 0.2; done", "status 0")
+	says(2, "orrery release ls; orrery exec all -- hostname", "a | a", "b | b", "2 of 2 nodes", "status 0")
+	says(2, "orrery plan", "nothing to do", "status 0")
+	says(2, "orrery down", "status 0")
+}
