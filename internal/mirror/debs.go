@@ -136,7 +136,7 @@ func (m *Mirror) place(suite string, is Package, p paragraph, d *debs, done *Pul
 	inPool := poolPath(suite, is.Name, is.Version, arch)
 	to := filepath.Join(m.apt(), inPool)
 	whole, err := intact(to, p["sha256"])
-	if err != nil || p["sha256"] == "" || !architectureName.MatchString(arch) {
+	if err != nil || p["sha256"] == "" || !architectureName().MatchString(arch) {
 		return false, err
 	}
 	file := cacheName(is.Name, is.Version, arch)

@@ -2,24 +2,30 @@ package mirror
 
 import (
 	"regexp"
+	"sync"
 
 	"orrery/internal/problem"
 )
 
-// What a layer says of its packages was written by these, and becomes paths, and arguments of apt and pip.
+// What a layer says of its packages was written by these, and becomes paths, and arguments of apt and pip. They are compiled when a mirror first needs them: that takes half a
+// millisecond, for which other verbs do not wait.
 var (
-	debianName       = regexp.MustCompile(`^[a-z0-9][a-z0-9+.-]{1,127}$`)
-	debianVersion    = regexp.MustCompile(`^([0-9]+:)?[A-Za-z0-9][A-Za-z0-9.+~-]{0,127}$`)
-	pythonName       = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,126}[a-z0-9])?$`)
-	pythonVersion    = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9.!+_-]{0,127}$`)
-	architectureName = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,31}$`)
+	debianName       = pattern(`^[a-z0-9][a-z0-9+.-]{1,127}$`)
+	debianVersion    = pattern(`^([0-9]+:)?[A-Za-z0-9][A-Za-z0-9.+~-]{0,127}$`)
+	pythonName       = pattern(`^[a-z0-9]([a-z0-9-]{0,126}[a-z0-9])?$`)
+	pythonVersion    = pattern(`^[A-Za-z0-9][A-Za-z0-9.!+_-]{0,127}$`)
+	architectureName = pattern(`^[a-z0-9][a-z0-9-]{0,31}$`)
 )
 
+func pattern(text string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(text) })
+}
+
 func legalDebian(p Package) bool {
-	return debianName.MatchString(p.Name) && debianVersion.MatchString(p.Version)
+	return debianName().MatchString(p.Name) && debianVersion().MatchString(p.Version)
 }
 func legalPython(p Package) bool {
-	return pythonName.MatchString(p.Name) && pythonVersion.MatchString(p.Version)
+	return pythonName().MatchString(p.Name) && pythonVersion().MatchString(p.Version)
 }
 
 // legalNeeds refuses packages whose names or versions are none.

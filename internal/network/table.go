@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/google/nftables"
 	"github.com/google/nftables/userdata"
@@ -19,13 +20,14 @@ const tablePrefix = "orrery-"
 
 // tableName gives the name of a site's table; a site whose name nft(8) could not read gets a digest for it.
 func tableName(site string) string {
-	if !plainName.MatchString(site) {
+	if !plainName().MatchString(site) {
 		site = "digest-" + spec.DigestBytes([]byte(site))
 	}
 	return tablePrefix + site
 }
 
-var plainName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,100}$`)
+// It is compiled when a table first needs it, for which most verbs do not wait.
+var plainName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9._-]{1,100}$`) })
 
 func siteTable(site string) *nftables.Table {
 	return &nftables.Table{Name: tableName(site), Family: nftables.TableFamilyINet}

@@ -3,6 +3,7 @@ package check
 import (
 	"regexp"
 	"slices"
+	"sync"
 
 	"orrery/internal/site"
 )
@@ -14,7 +15,7 @@ const (
 )
 
 // cpuModel is the name of a processor as QEMU has them: "max", "host", "qemu64", "Skylake-Server-v4".
-var cpuModel = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+var cpuModel = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`) })
 
 // machine checks what only containers, or only virtual machines, can have.
 func (c *checker) machine(n *site.Node) {
@@ -26,7 +27,7 @@ func (c *checker) machine(n *site.Node) {
 		}
 		return
 	}
-	if n.VM.CPU != "" && !cpuModel.MatchString(n.VM.CPU) {
+	if n.VM.CPU != "" && !cpuModel().MatchString(n.VM.CPU) {
 		c.wrong(key("vm", "cpu"), "such as \"max\"; `qemu-system-x86_64 -cpu help` lists them", "cpu = %q is no model of a processor", n.VM.CPU)
 	}
 	if n.VM.Model != "" && !slices.Contains(site.CardModels, n.VM.Model) {

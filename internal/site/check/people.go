@@ -3,10 +3,11 @@ package check
 import (
 	"regexp"
 	"strconv"
+	"sync"
 )
 
 // person is the name of a user or, behind "@", of a group, as useradd(8) and directories of people take them.
-var person = regexp.MustCompile(`^@?[A-Za-z_][A-Za-z0-9_.-]{0,63}$`)
+var person = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^@?[A-Za-z_][A-Za-z0-9_.-]{0,63}$`) })
 
 // people are those who may do things to the site without being root.
 func (c *checker) people() {
@@ -15,7 +16,7 @@ func (c *checker) people() {
 		names      []string
 	}{{"site", "owners", c.site.Owners}, {"twin", "members", c.site.Twins.Members}} {
 		for i, name := range list.names {
-			if !person.MatchString(name) {
+			if !person().MatchString(name) {
 				c.wrong(at(list.table, list.key, strconv.Itoa(i)), `the name of a user, or "@" and that of a group`, "%s.%s: %q is nobody's name", list.table, list.key, name)
 			}
 		}
