@@ -148,6 +148,14 @@ func faultOf(err error) *fault {
 	return f
 }
 
+// known gives a kind that a helper has said, if it is one of those with which something ends that did not succeed. It becomes an exit status, of which 0 would be success.
+func known(k problem.Kind) problem.Kind {
+	if k >= problem.Failed && k <= problem.Refused || k == problem.Reverted || k == problem.HalfWay || k == problem.Interrupted {
+		return k
+	}
+	return problem.Failed
+}
+
 func text(err error) string {
 	if err == nil {
 		return ""
@@ -163,11 +171,15 @@ func (f *fault) err() error {
 	case f.Gone:
 		return fs.ErrNotExist
 	case f.Run != nil:
-		return &host.RunError{Place: f.Run.Place, Command: slices.Clone(f.Run.Command), Status: f.Run.Status, Output: f.Run.Output, Err: errors.New(f.Run.Cause)}
+		e := &host.RunError{Place: f.Run.Place, Command: slices.Clone(f.Run.Command), Status: f.Run.Status, Output: f.Run.Output}
+		if f.Run.Cause != "" {
+			e.Err = errors.New(f.Run.Cause)
+		}
+		return e
 	}
 	var all problem.List
 	for _, t := range f.Problems {
-		p := problem.New(t.Kind, "%s", t.What).At(t.Where)
+		p := problem.New(known(t.Kind), "%s", t.What).At(t.Where)
 		if t.Cause != "" {
 			p = p.Because(errors.New(t.Cause))
 		}
