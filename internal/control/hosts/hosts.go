@@ -146,6 +146,9 @@ func goOn(err error, name string) error {
 // skewed is how far clocks may be apart before somebody is told.
 const skewed = 2 * time.Second
 
+// apart reports whether a clock is, as far as the time tells that asking took.
+func apart(skew, took time.Duration) bool { return skew-took/2 > skewed }
+
 // distinct refuses two names for one machine, and tells of clocks that are apart.
 func (c *Call) distinct(links []*remote.Link) error {
 	names := map[string]site.Host{}
@@ -154,7 +157,7 @@ func (c *Call) distinct(links []*remote.Link) error {
 		switch l := links[i]; {
 		case l != nil:
 			machine = l.Machine
-			if off := l.Skew.Abs() - l.Took/2; off > skewed {
+			if apart(l.Skew.Abs(), l.Took) {
 				c.Notice("the clock of host %s is %s from that of this machine", h.Name, l.Skew.Abs().Round(100*time.Millisecond))
 			}
 		case h.Local():

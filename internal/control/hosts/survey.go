@@ -33,6 +33,9 @@ type State struct {
 // Well reports whether the host is fit for nodes, as far as that was asked.
 func (s *State) Well() bool { return s.Answers && len(s.problems) == 0 && len(s.Lacks) == 0 }
 
+func (s *State) skew() time.Duration { return time.Duration(s.Skew * float64(time.Second)).Abs() }
+func (s *State) took() time.Duration { return time.Duration(s.Seconds * float64(time.Second)) }
+
 // wrong notes that something is.
 func (s *State) wrong(err error) {
 	s.problems, s.Wrong = append(s.problems, err), append(s.Wrong, err.Error())
@@ -54,8 +57,8 @@ func (c *Call) Check(ctx context.Context) []State {
 			all[i].wrong(problem.New(problem.Mistake, "it is the same machine as host %s", other).Try("keep one of them"))
 		}
 		machines[machine] = h.Name
-		if off := time.Duration((max(all[i].Skew, -all[i].Skew) - all[i].Seconds/2) * float64(time.Second)); off > skewed {
-			all[i].wrong(problem.New(problem.Unable, "its clock is %s from that of this machine", off.Round(100*time.Millisecond)).Try("let chrony or systemd-timesyncd set the clocks of both"))
+		if apart(all[i].skew(), all[i].took()) {
+			all[i].wrong(problem.New(problem.Unable, "its clock is %s from that of this machine", all[i].skew().Round(100*time.Millisecond)).Try("let chrony or systemd-timesyncd set the clocks of both"))
 		}
 	}
 	return all
