@@ -84,6 +84,9 @@ func (d *Disk) make(ctx context.Context, at string, filesystem bool) error {
 		return format(ctx, at, d.Drive.Name)
 	}
 	raw := at + ".raw"
+	if err := os.RemoveAll(at); err != nil {
+		return err
+	}
 	if err := blank(raw, func(f *os.File) error { return f.Truncate(d.Drive.Size) }); err != nil {
 		return err
 	}
@@ -99,8 +102,12 @@ func (d *Disk) make(ctx context.Context, at string, filesystem bool) error {
 	return os.Remove(raw)
 }
 
+// blank makes a file in the place of what is there: a guest may have put a link there before its machine had disks.
 func blank(path string, fill func(*os.File) error) error {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_RDWR|unix.O_CLOEXEC, 0o600)
+	if err := os.RemoveAll(path); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR|unix.O_CLOEXEC, 0o600)
 	if err != nil {
 		return err
 	}

@@ -57,6 +57,31 @@ func TestMake(t *testing.T) {
 	}
 }
 
+// TestMakeWhereLinksAre: what a guest has put in the place before its machine had disks leads nowhere.
+func TestMakeWhereLinksAre(t *testing.T) {
+	for _, kind := range []string{site.QCow2, site.RawFile} {
+		for _, filesystem := range []bool{false, true} {
+			if filesystem {
+				need.Program(t, qemuImg.name)
+				need.Program(t, mke2fs.name)
+			}
+			d := some(t, kind, 1<<26)
+			victim := filepath.Join(t.TempDir(), "victim")
+			must(t, os.WriteFile(victim, []byte("of the host"), 0o600))
+			for _, name := range []string{".new", ".new.raw"} {
+				must(t, os.Symlink(victim, d.Path+name))
+			}
+			must(t, d.Make(t.Context(), filesystem))
+			if text, _ := os.ReadFile(victim); string(text) != "of the host" {
+				t.Errorf("%s, with a file system %t: a file of the host is written to", kind, filesystem)
+			}
+			if info, err := os.Lstat(d.Path); err != nil || !info.Mode().IsRegular() {
+				t.Errorf("%s: %v, %v", kind, info, err)
+			}
+		}
+	}
+}
+
 // TestMakeFilesystem: a disk with a file system is as small, and what a run that was killed has left is no disk.
 func TestMakeFilesystem(t *testing.T) {
 	need.Program(t, qemuImg.name)
