@@ -7,101 +7,24 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 
 	"orrery/internal/engine"
-	"orrery/internal/engine/confine"
-	"orrery/internal/engine/disk"
 	"orrery/internal/engine/kvm/argv"
 	"orrery/internal/engine/kvm/qmp"
 	"orrery/internal/engine/nodedir"
+	"orrery/internal/engine/vm"
 	"orrery/internal/guest/boot"
 	"orrery/internal/host"
-	"orrery/internal/image/rootfs"
-	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/tree"
 )
 
-// hold is where the files of disks are: in the private layer, so that whatever takes that along takes them. The guest, which has the layer as its root, finds an empty
-// directory mounted over it.
-const hold = ".orrery-disks"
-
-// disksOf gives where a node keeps the files of its disks.
-func (e *Engine) disksOf(ref engine.Ref) string { return filepath.Join(e.Private(ref), hold) }
-
-// disk is one of a node's.
-func (e *Engine) disk(ref engine.Ref, d site.Drive) *disk.Disk {
-	return disk.Of(ref.Name, e.disksOf(ref), d)
-}
-
-// provideDisks makes the disks of a machine that is to start, unless they are there, and looks whether they are sound.
-func (e *Engine) provideDisks(ctx context.Context, m machine, r *nodedir.Record) error {
-	if err := e.makeHold(m.Ref); err != nil {
-		return err
-	}
-	for _, drive := range r.VM.Drives() {
-		d := e.disk(m.Ref, drive)
-		if err := e.provide(ctx, d, r); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (e *Engine) provide(ctx context.Context, d *disk.Disk, r *nodedir.Record) error {
-	m := e.machine(engine.RefOf(&r.Node))
-	var err error
-	switch {
-	case d.Drive.Name == site.RootDisk:
-		err = d.PrepareRoot(ctx, e.disksOf(m.Ref))
-	case !d.Drive.IsDevice():
-		err = d.Make(ctx, false)
-	}
-	if err != nil {
-		return err
-	}
-	cell, err := m.cell(r)
-	if err != nil {
-		return err
-	}
-	return d.Check(ctx, cell, m.Group())
-}
-
-// cell is where programs of the machine are.
-func (m machine) cell(r *nodedir.Record) (confine.Cell, error) {
-	ids := r.IDs()
-	at := m.File("cell")
-	return confine.Cell{At: at, User: ids.First + ids.Size - 1}, os.MkdirAll(at, 0o700)
-}
-
-// makeHold makes the directory. A guest that ran before its machine had disks may have put something else there.
-func (e *Engine) makeHold(ref engine.Ref) error {
-	root, err := tree.Open(e.Private(ref))
-	if err != nil {
-		return err
-	}
-	defer root.Close()
-	dir, err := root.MakeDown(hold, 0, 0)
-	if err != nil {
-		return problem.New(problem.Failed, "node %s: there is no place for its disks", ref.Name).At(e.disksOf(ref)).Because(err).Try("remove what the node has put at /%s", hold)
-	}
-	defer dir.Close()
-	return dir.Chmod(0o700)
-}
-
-// cover hides the disks from the guest.
-func (m machine) cover() (rootfs.Bind, error) {
-	empty := m.File("empty")
-	return rootfs.Bind{Source: empty, Target: "/" + hold, ReadOnly: true}, os.MkdirAll(empty, 0o755)
-}
-
 // openDisks opens the disks of a machine, which QEMU is to be handed.
 func (e *Engine) openDisks(open handed, r *nodedir.Record) error {
 	for _, drive := range r.VM.Drives() {
-		f, err := e.disk(engine.RefOf(&r.Node), drive).Open()
+		f, err := e.machine(engine.RefOf(&r.Node)).Disk(drive).Open()
 		if err != nil {
 			return err
 		}
@@ -125,7 +48,7 @@ func (e *Engine) tellStack(ctx context.Context, r *nodedir.Record) (seen, error)
 	if err != nil {
 		return nil, err
 	}
-	was, err := host.ReadJSON[seen](filepath.Join(e.disksOf(ref), seenFile))
+	was, err := host.ReadJSON[seen](filepath.Join(e.machine(ref).Disks(), seenFile))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
@@ -150,7 +73,7 @@ func (e *Engine) keepSeen(ref engine.Ref, now seen) error {
 	if err != nil {
 		return err
 	}
-	return host.WriteFile(host.File{Path: filepath.Join(e.disksOf(ref), seenFile), Content: text, Mode: 0o600})
+	return host.WriteFile(host.File{Path: filepath.Join(e.machine(ref).Disks(), seenFile), Content: text, Mode: 0o600})
 }
 
 // survey looks through a private layer.
@@ -165,7 +88,7 @@ func survey(ctx context.Context, private string) (seen, error) {
 	bounds.All = mostSeen
 	err = root.Walk(ctx, bounds, func(e *tree.Entry) error {
 		switch {
-		case e.Path == hold:
+		case e.Path == vm.Hold:
 			return tree.SkipDir
 		case !e.IsDir():
 			all[e.Path] = fmt.Sprintf("%d.%09d %d %o", e.Stat.Mtim.Sec, e.Stat.Mtim.Nsec, e.Stat.Size, e.Stat.Mode)
@@ -200,7 +123,7 @@ func (m machine) growImages(ctx context.Context, r *nodedir.Record) error {
 	defer q.Close() //nolint:errcheck // all was answered
 	for _, d := range images {
 		if err := resize(ctx, q, d); err != nil {
-			return m.diskProblem(d, "does not get larger", err)
+			return m.DiskProblem(d, "does not get larger", err)
 		}
 	}
 	return nil
@@ -208,11 +131,6 @@ func (m machine) growImages(ctx context.Context, r *nodedir.Record) error {
 
 func resize(ctx context.Context, q *qmp.Client, d site.Drive) error {
 	return q.Do(ctx, "block_resize", map[string]any{"node-name": argv.BlockID(d), "size": d.Size}, nil)
-}
-
-// diskProblem says what went wrong with a disk.
-func (m machine) diskProblem(d site.Drive, what string, err error) *problem.Problem {
-	return problem.New(problem.Failed, "node %s: disk %s %s", m.Ref.Name, d.Name, what).At(m.Ref.Site).Because(err)
 }
 
 // leaveDevices lets others have the device on which a node that goes has kept what it wrote. Its other devices keep what they have.
@@ -223,7 +141,7 @@ func (e *Engine) leaveDevices(ctx context.Context, m machine) error {
 	}
 	for _, drive := range r.VM.Drives() {
 		if drive.IsDevice() && drive.Name == site.RootDisk {
-			return e.disk(m.Ref, drive).Leave(ctx, e.disksOf(m.Ref))
+			return m.Disk(drive).Leave(ctx, m.Disks())
 		}
 	}
 	return nil

@@ -22,13 +22,13 @@ func TestDisks(t *testing.T) {
 	n := g.Node("keeper", 1)
 	ref := engine.RefOf(n)
 	n.Layer = g.Layer
-	room := g.disksOf(ref)
+	room := g.machine(ref).Disks()
 	n.VM = site.VM{
 		Disk: site.QCow2, Size: 1 << 30, Disks: []site.Drive{{Name: "data", Disk: site.RawFile, Size: 64 << 20, Manner: site.Manner{Write: 32 << 20}}},
 	}
 	must(t, g.Create(t.Context(), n))
 	must(t, g.Inject(t.Context(), ref, host.File{Path: "/etc/told", Content: []byte("first\n"), Mode: 0o644}))
-	must(t, g.makeHold(ref))
+	must(t, g.machine(ref).MakeHold())
 	must(t, unix.Mount("room", room, "tmpfs", 0, "size=90m"))
 	t.Cleanup(func() { _ = unix.Unmount(room, unix.MNT_DETACH) }) // before the node goes
 	must(t, g.Start(t.Context(), ref))

@@ -33,7 +33,7 @@ func (e *Engine) launch(ctx context.Context, m machine, r *nodedir.Record, line 
 	if err != nil {
 		return err
 	}
-	cell, err := m.cell(r)
+	cell, err := m.Cell(r)
 	if err != nil {
 		return err
 	}

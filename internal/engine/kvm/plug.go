@@ -40,12 +40,12 @@ func (e *Engine) replug(ctx context.Context, was *nodedir.Record, is site.VM) er
 	}
 	for _, d := range change.Larger {
 		if err := resize(ctx, q, d); err != nil {
-			return m.diskProblem(d, "does not get larger", err)
+			return m.DiskProblem(d, "does not get larger", err)
 		}
 	}
 	for _, d := range change.Bound {
 		if err := q.Do(ctx, "qom-set", map[string]any{"path": "/objects/" + argv.GroupID(d), "property": "limits", "value": argv.LimitsOf(d)}, nil); err != nil {
-			return m.diskProblem(d, "does not get other bounds", err)
+			return m.DiskProblem(d, "does not get other bounds", err)
 		}
 	}
 	return nil
@@ -59,19 +59,18 @@ func (e *Engine) plug(ctx context.Context, q *qmp.Client, r *nodedir.Record, dri
 		return err
 	}
 	if at == "" {
-		return m.diskProblem(drive, "finds no free slot", errors.New("all are taken")).Try("orrery restart %s: the machine then has as many as it needs", r.Name)
+		return m.DiskProblem(drive, "finds no free slot", errors.New("all are taken")).Try("orrery restart %s: the machine then has as many as it needs", r.Name)
 	}
-	d := e.disk(m.Ref, drive)
-	if err := e.provide(ctx, d, r); err != nil {
+	if err := m.ProvideDisk(ctx, r, drive); err != nil {
 		return err
 	}
-	f, err := d.Open()
+	f, err := m.Disk(drive).Open()
 	if err != nil {
 		return err
 	}
 	defer f.Close()
 	if err := slot.PlugDrive(ctx, q, drive, f, at); err != nil {
-		err = m.diskProblem(drive, "cannot be plugged", err)
+		err = m.DiskProblem(drive, "cannot be plugged", err)
 		return errors.Join(err, slot.DropDrive(context.WithoutCancel(ctx), q, drive))
 	}
 	return nil
@@ -80,10 +79,10 @@ func (e *Engine) plug(ctx context.Context, q *qmp.Client, r *nodedir.Record, dri
 // unplug takes a disk from a running machine, whose guest is asked to let go of it.
 func (m machine) unplug(ctx context.Context, q *qmp.Client, drive site.Drive) error {
 	if err := slot.LetGo(ctx, q, argv.DriveID(drive)); err != nil {
-		return m.diskProblem(drive, "cannot be unplugged", err).Try("let the guest unmount it and run the same command again, or orrery restart %s", m.Ref.Name)
+		return m.DiskProblem(drive, "cannot be unplugged", err).Try("let the guest unmount it and run the same command again, or orrery restart %s", m.Ref.Name)
 	}
 	if err := slot.DropDrive(ctx, q, drive); err != nil {
-		return m.diskProblem(drive, "stays with the machine", err)
+		return m.DiskProblem(drive, "stays with the machine", err)
 	}
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 
 	"orrery/internal/engine"
 	"orrery/internal/engine/nodedir"
+	"orrery/internal/engine/vm"
 	"orrery/internal/image"
 	"orrery/internal/image/rootfs"
 	"orrery/internal/problem"
@@ -132,7 +133,7 @@ func (s *remounting) standing(r *nodedir.Record) (all []nodedir.Mount, err error
 // table gives the volumes that are mounted in the root of the node.
 func (s *remounting) table() ([]rootfs.Mounted, error) {
 	all, err := rootfs.MountsOf(strconv.Itoa(s.sharer))
-	return slices.DeleteFunc(all, func(m rootfs.Mounted) bool { return m.At == "/" || m.At == etc || m.At == "/"+hold }), err
+	return slices.DeleteFunc(all, func(m rootfs.Mounted) bool { return m.At == "/" || m.At == etc || m.At == "/"+vm.Hold }), err
 }
 
 // etc is where a node sees what the host tells it.

@@ -194,7 +194,7 @@ func (g ground) remembers(t *testing.T, ref engine.Ref, booted string, disks boo
 		}
 	}
 	if disks {
-		copies(g.disksOf(ref), then)
+		copies(g.machine(ref).Disks(), then)
 	}
 	must(t, g.Thaw(t.Context(), ref))
 	if disks {
@@ -214,8 +214,8 @@ func (g ground) remembers(t *testing.T, ref engine.Ref, booted string, disks boo
 	}
 	must(t, m.Group().Kill(t.Context()))
 	if disks {
-		must(t, os.RemoveAll(g.disksOf(ref)))
-		copies(then, g.disksOf(ref))
+		must(t, os.RemoveAll(g.machine(ref).Disks()))
+		copies(then, g.machine(ref).Disks())
 	}
 	must(t, g.Recall(ref, file))
 	must(t, g.Start(t.Context(), ref))

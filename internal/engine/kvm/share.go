@@ -23,7 +23,7 @@ func (e *Engine) share(ctx context.Context, m machine, r *nodedir.Record, beside
 		return nil, err
 	}
 	o := m.Overlay(e.Store, r)
-	cover, err := m.cover()
+	cover, err := m.Cover()
 	if err != nil {
 		return nil, err
 	}

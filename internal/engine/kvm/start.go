@@ -79,7 +79,7 @@ func (e *Engine) start(ctx context.Context, m machine, r *nodedir.Record) (err e
 	if err := network.Guard(ctx, network.Ports(&r.Node)); err != nil {
 		return err
 	}
-	if err := e.provideDisks(ctx, m, r); err != nil {
+	if err := m.ProvideDisks(ctx, r); err != nil {
 		return err
 	}
 	if err := e.tellAll(r); err != nil {
