@@ -17,6 +17,7 @@ const (
 // paths are the files that take paths outside internal/tree, each with the reason.
 var paths = map[string]string{
 	"internal/guest/boot/init.go":            ofGuest,
+	"internal/guest/boot/drives.go":          ofGuest,
 	"internal/guest/boot/load.go":            ofGuest,
 	"internal/guest/boot/console.go":         ofGuest,
 	"internal/guest/boot/root.go":            ofGuest,
@@ -28,6 +29,7 @@ var paths = map[string]string{
 	"internal/engine/kvm/display/picture.go": ofKernel,
 	"internal/engine/kvm/renew.go":           ofKernel,
 	"internal/engine/xen/console.go":         ofKernel,
+	"internal/engine/xen/drives.go":          ofOwn + "; " + ofHosts,
 	"internal/engine/xen/foundation.go":      ofOwn,
 	"internal/engine/xen/freeze.go":          ofOwn,
 	"internal/engine/xen/inner.go":           ofOwn,

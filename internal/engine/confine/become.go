@@ -27,14 +27,18 @@ type Backend struct {
 	Program string   // path
 	Space   string   // file at which the user namespace is found
 	Shares  []string // directories, at the same paths, which it may write to
-	Reads   []Opened // files that QEMU finds open
+	Files   []Opened // files that QEMU finds open
 }
 
-// Opened is a file that QEMU finds open for reading, in a set (add-fd of qemu(1)): it need not be allowed to open it itself.
+// Opened is a file that QEMU finds open, in a set (add-fd of qemu(1)): it need not be allowed to open it itself.
 type Opened struct {
-	Path string
-	Set  int
+	Path   string
+	Set    int
+	Writes bool // for writing as well
 }
+
+// InSet is the name by which QEMU opens what it finds in a set.
+func InSet(set int) string { return "/dev/fdset/" + strconv.Itoa(set) }
 
 // capabilities are those of the node's root over its own files. With others it could leave its cell, or change what it is in.
 var capabilities = []string{"chown", "dac_override", "dac_read_search", "fowner", "fsetid", "setfcap"}
@@ -87,8 +91,12 @@ func (b Backend) Become(args []string) error {
 // opening opens what the program is to find open. It stays so.
 func (b Backend) opening(args []string) ([]string, error) {
 	args = slices.Clone(args)
-	for _, file := range b.Reads {
-		fd, err := unix.Open(file.Path, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	for _, file := range b.Files {
+		mode := unix.O_RDONLY
+		if file.Writes {
+			mode = unix.O_RDWR
+		}
+		fd, err := unix.Open(file.Path, mode|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 		if err != nil {
 			return nil, &os.PathError{Op: "open", Path: file.Path, Err: err}
 		}
@@ -112,10 +120,24 @@ func (b Backend) enter() error {
 			return &os.PathError{Op: "bind", Path: dir, Err: err}
 		}
 	}
+	for _, file := range b.Files {
+		if err := c.name(file); err != nil {
+			return err
+		}
+	}
 	if err := c.showItself(); err != nil {
 		return err
 	}
 	return c.shut()
+}
+
+// name lets a set look like a file: newer versions of QEMU look whether there is one before they open a disk of a guest of Xen.
+func (c Cell) name(file Opened) error {
+	at := filepath.Join(c.At, InSet(file.Set))
+	if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(at, nil, 0o444)
 }
 
 // showItself lets the program find its own open files in /proc: QEMU changes the mode of a file there. It sees no process of another user, and nothing of the kernel.

@@ -51,21 +51,27 @@ func TestOpening(t *testing.T) {
 	must(t, os.WriteFile(file, []byte("image"), 0o600))
 	must(t, os.Symlink(file, link))
 	given := []string{"-m", "192"}
-	args, err := Backend{Reads: []Opened{{file, 10}}}.opening(given)
+	args, err := Backend{Files: []Opened{{Path: file, Set: 10}, {Path: file, Set: 11, Writes: true}}}.opening(given)
 	must(t, err)
-	var fd int
-	if _, err := fmt.Sscanf(args[3], "fd=%d,set=10", &fd); err != nil || args[2] != "-add-fd" || len(given) != 2 {
+	var fd, writes int
+	if _, err := fmt.Sscanf(args[3]+" "+args[5], "fd=%d,set=10 fd=%d,set=11", &fd, &writes); err != nil || args[2] != "-add-fd" || args[4] != "-add-fd" || len(given) != 2 {
 		t.Fatalf("%q, %v", args, err)
 	}
+	for fd, want := range map[int]int{fd: unix.O_RDONLY, writes: unix.O_RDWR} {
+		if got, err := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0); err != nil || got&unix.O_ACCMODE != want {
+			t.Errorf("it is open as %o, %v, not %o", got, err, want)
+		}
+	}
+	defer unix.Close(writes) //nolint:errcheck // nothing was written
 	f := os.NewFile(uintptr(fd), file)
 	defer f.Close()
 	if text, err := io.ReadAll(f); err != nil || string(text) != "image" {
 		t.Errorf("%q, %v", text, err)
 	}
-	if _, handed, err := Listening(args, nil); err != nil || !slices.Equal(handed, []int{fd}) {
+	if _, handed, err := Listening(args, nil); err != nil || !slices.Equal(handed, []int{fd, writes}) {
 		t.Errorf("%v, %v", handed, err)
 	}
-	if _, err := (Backend{Reads: []Opened{{link, 10}}}).opening(nil); err == nil {
+	if _, err := (Backend{Files: []Opened{{Path: link, Set: 10}}}).opening(nil); err == nil {
 		t.Error("a link is followed")
 	}
 }
@@ -106,13 +112,13 @@ func TestBackend(t *testing.T) {
 	}
 	b := Backend{
 		Cell:    Cell{At: at("cell"), User: first, Sees: sees, Devices: []string{"zero"}},
-		Program: shell, Space: at("ids"), Shares: []string{at("root")},
+		Program: shell, Space: at("ids"), Shares: []string{at("root")}, Files: []Opened{{Path: at("strange"), Set: 20, Writes: true}},
 	}
 	text, err := json.Marshal(b)
 	must(t, err)
 	script := fmt.Sprintf(`cd %[1]s/root; cat old >new; chown 5:6 new; chmod 640 new
 		(mknod dev c 1 3; chroot . true; mount -t tmpfs x /proc; cat %[1]s/strange) 2>/dev/null && echo broken >fault
-		ls / >seen; ls /dev >devices; ls /proc >processes; exec 4<new; chmod 600 /proc/self/fd/4; echo "$2" >options; touch ready; exec sleep 300`, dir)
+		ls / >seen; ls /dev >devices; ls -s /dev/fdset >sets; ls /proc >processes; exec 4<new; chmod 600 /proc/self/fd/4; echo "$2" >options; touch ready; exec sleep 300`, dir)
 	cmd := exec.Command("/proc/self/exe", "-test.run=^TestBackend$")
 	cmd.Env = append(os.Environ(), asBackend+"="+string(text), "ORRERY_TEST_SCRIPT="+script, "ORRERY_TEST_SOCKET="+at("x.sock"))
 	said, err := os.Create(at("said"))
@@ -149,8 +155,11 @@ func TestBackend(t *testing.T) {
 	if must(t, unix.Stat(at("private/upper/new"), &st)); st.Uid != 5 || st.Gid != 6 || st.Mode&0o777 != 0o600 {
 		t.Errorf("a file of its guest is %d:%d %o on disk", st.Uid, st.Gid, st.Mode)
 	}
-	if got := strings.Fields(upper("devices")); !slices.Equal(got, []string{"null", "urandom", "zero"}) {
+	if got := strings.Fields(upper("devices")); !slices.Equal(got, []string{"fdset", "null", "urandom", "zero"}) {
 		t.Errorf("its devices are %v", got)
+	}
+	if got := strings.Fields(upper("sets")); !slices.Equal(got, []string{"total", "0", "0", "20"}) {
+		t.Errorf("of what it finds open there is %v", got)
 	}
 	for _, name := range strings.Fields(upper("seen")) {
 		if !slices.Contains([]string{"bin", "dev", "etc", "lib", "lib64", "proc", "usr", "var"}, name) {

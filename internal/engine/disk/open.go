@@ -62,6 +62,22 @@ func (d *Disk) look(f *os.File) error {
 	return d.notLess(is.Size)
 }
 
+// Short reports whether an image that is open has less room than it is to have: QEMU gives it that.
+func (d *Disk) Short(f *os.File) (bool, error) {
+	if d.Drive.Disk != site.QCow2 {
+		return false, nil
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return false, d.failed(err, "cannot be looked at")
+	}
+	is, err := foreign.Inspect("disk.qcow2", f, info.Size())
+	if err != nil {
+		return false, d.failed(err, "cannot be read")
+	}
+	return is.Size < d.Drive.Size, nil
+}
+
 // grow gives a raw file the room that it is to have.
 func (d *Disk) grow(f *os.File, has int64) error {
 	if err := d.notLess(has); err != nil || has == d.Drive.Size {

@@ -1,28 +1,138 @@
 package xen
 
 import (
+	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 
+	"orrery/internal/engine/confine"
+	"orrery/internal/engine/kvm/qmp"
+	"orrery/internal/engine/nodedir"
+	"orrery/internal/engine/vm"
+	"orrery/internal/guest/boot"
+	"orrery/internal/host"
+	"orrery/internal/host/xl"
 	"orrery/internal/image/foreign"
+	"orrery/internal/image/rootfs"
+	"orrery/internal/site"
+	"orrery/internal/tree"
 )
 
-// A drive is a disk as the toolstack is told of it: in the order of their list, the guest sees xvda, xvdb and so on.
+// A drive is a disk as the toolstack is told of it.
 type drive struct {
+	device string // what the guest calls it
 	path   string // as the toolstack and the backend see it
 	format string // foreign.QCow2 or foreign.Raw; "": a device of the host, which its kernel serves
 }
 
 // disks are the drives of a domain, as xl-disk-configuration(5) has them. Formats are said, and never guessed; files are served by the domain's QEMU, which is confined.
 func (d *domain) disks() (all []string) {
-	for i, drive := range d.drives {
+	for _, drive := range d.drives {
 		format, backend := drive.format, "qdisk"
 		if format == "" {
 			format, backend = foreign.Raw, "phy"
 		}
-		all = append(all, fmt.Sprintf("vdev=%s,access=rw,format=%s,backendtype=%s,target=%s", device(i), format, backend, drive.path))
+		all = append(all, fmt.Sprintf("vdev=%s,access=rw,format=%s,backendtype=%s,target=%s", drive.device, format, backend, drive.path))
 	}
 	return all
 }
 
-// device is what the guest calls a drive.
-func device(i int) string { return "xvd" + string(rune('a'+i)) }
+// bootDevice is what a guest calls the disk that it boots.
+const bootDevice = "xvda"
+
+// deviceOf is what a guest calls one of its other disks. Of xvda to xvdd, guests of the type hvm have an emulated disk, too, for which QEMU would open devices of the host
+// by name (libxl_dm.c).
+func deviceOf(i int) string { return "xvd" + string(rune('e'+i)) }
+
+// firstSet is the set in which QEMU finds the first of them (confine.Opened).
+const firstSet = foreign.SetUnder + 10
+
+// addDisks gives the domain the disks of the node. Who opens one has to be told of nothing else: the kernel of the host opens devices, and QEMU finds files open.
+func (f *foundation) addDisks(m machine, r *nodedir.Record) error {
+	for i, one := range r.VM.Drives() {
+		d := m.Disk(one)
+		file, err := d.Open() // which looks at it
+		if err != nil {
+			return err
+		}
+		short, err := d.Short(file)
+		if err = errors.Join(err, file.Close()); err != nil {
+			return err
+		}
+		is := drive{deviceOf(i), confine.InSet(firstSet + i), one.Disk}
+		if one.IsDevice() {
+			is.format = ""
+			if is.path, err = filepath.EvalSymlinks(one.Disk); err != nil {
+				return err
+			}
+		} else {
+			f.backend.Files = append(f.backend.Files, confine.Opened{Path: d.Path, Set: firstSet + i, Writes: true})
+		}
+		f.drives = append(f.drives, is)
+		if short {
+			f.short = append(f.short, i)
+		}
+	}
+	return nil
+}
+
+// cover hides the files of disks from the guest, by an empty directory beside them: one of the root's own file system, as no two files of what is shared may look the same.
+func (m machine) cover(root string) (bind rootfs.Bind, err error) {
+	private, err := tree.Open(m.Private())
+	if err != nil {
+		return bind, err
+	}
+	defer private.Close()
+	empty := filepath.Join(vm.Hold, "empty")
+	dir, err := private.MakeDown(empty, 0, 0)
+	if err != nil {
+		return bind, err
+	}
+	return rootfs.Bind{Source: filepath.Join(root, empty), Target: "/" + vm.Hold, ReadOnly: true}, dir.Close()
+}
+
+// tellDisks tells the guest how its disks are called: they have no serial numbers.
+func (e *Engine) tellDisks(m machine, r *nodedir.Record) error {
+	file := filepath.Join(e.Dirs.Etc(m.Ref.Site, m.Ref.ID), filepath.Base(boot.DrivesFile))
+	var all []boot.Drive
+	for i, d := range r.VM.Drives() {
+		all = append(all, boot.Drive{Device: deviceOf(i), Name: d.Name})
+	}
+	if len(all) == 0 {
+		if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		return nil
+	}
+	text, err := json.Marshal(all)
+	if err != nil {
+		return err
+	}
+	return host.WriteFile(host.File{Path: file, Content: text, Mode: 0o644})
+}
+
+// growImages gives images the room that they are to have; raw files have it. QEMU names what is behind a disk by how the guest calls that, and the format (xen-block.c).
+func (f *foundation) growImages(ctx context.Context, m machine, all []site.Drive) error {
+	if len(f.short) == 0 {
+		return nil
+	}
+	path, err := xl.Monitor(ctx, m.domain())
+	if err != nil {
+		return err
+	}
+	q, err := qmp.Dial(ctx, path)
+	if err != nil {
+		return err
+	}
+	defer q.Close() //nolint:errcheck // all was answered
+	for _, i := range f.short {
+		if err := q.Do(ctx, "block_resize", map[string]any{"node-name": deviceOf(i) + "-" + all[i].Disk, "size": all[i].Size}, nil); err != nil {
+			return m.DiskProblem(all[i], "does not get larger", err)
+		}
+	}
+	return nil
+}

@@ -24,6 +24,7 @@ type foundation struct {
 	domain
 	overlay *rootfs.Overlay
 	backend confine.Backend
+	short   []int  // those of the node's disks that are to get larger
 	record  string // path of the node's
 	orrery  string // path of this program
 }
@@ -66,7 +67,15 @@ func (e *Engine) foundLayered(ctx context.Context, m machine, r *nodedir.Record)
 		f.shares = append(f.shares, share{"mount" + strconv.Itoa(i), mount.Bind, mount.Path})
 		f.backend.Shares = append(f.backend.Shares, mount.Bind)
 	}
-	return f, nil
+	cover, err := m.cover(f.overlay.Target)
+	if err != nil {
+		return nil, err
+	}
+	f.overlay.Inside = append(f.overlay.Inside, cover)
+	if err := f.addDisks(m, r); err != nil {
+		return nil, err
+	}
+	return f, e.tellDisks(m, r)
 }
 
 // ground is what all domains stand on: a mount that is the node's own, and a QEMU that has it.

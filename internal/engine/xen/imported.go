@@ -35,8 +35,8 @@ func (e *Engine) foundImported(m machine, r *nodedir.Record) (*foundation, error
 			return nil, err
 		}
 	}
-	f.drives = []drive{{nodedir.DiskIn(f.overlay.Target), foreign.QCow2}}
-	f.backend.Reads = []confine.Opened{{Path: base.Name(), Set: foreign.SetUnder}}
+	f.drives = []drive{{bootDevice, nodedir.DiskIn(f.overlay.Target), foreign.QCow2}}
+	f.backend.Files = []confine.Opened{{Path: base.Name(), Set: foreign.SetUnder}}
 	return f, nil
 }
 

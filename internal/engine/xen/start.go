@@ -52,6 +52,11 @@ func (e *Engine) start(ctx context.Context, m machine, r *nodedir.Record) error 
 	if err := network.Guard(ctx, network.Ports(&r.Node)); err != nil {
 		return err
 	}
+	if !r.Imported() {
+		if err := m.ProvideDisks(ctx, r); err != nil {
+			return err
+		}
+	}
 	f, err := e.found(ctx, m, r)
 	if err != nil {
 		return err
@@ -68,6 +73,9 @@ func (e *Engine) start(ctx context.Context, m machine, r *nodedir.Record) error 
 	}
 	if r.Imported() {
 		return ctx.Err()
+	}
+	if err := f.growImages(ctx, m, r.VM.Drives()); err != nil {
+		return err
 	}
 	if err := e.agents.Await(ctx, m.Machine, patience(accel()), m.awaitOff); err != nil {
 		return m.StartProblem(err, lastWords(m.domain()))

@@ -30,7 +30,15 @@ KillMode=process
 SendSIGHUP=yes
 `
 
-// offerShell makes a shell on the console a unit of the node's systemd, for this boot: on its /run, which systemd leaves as it finds it. Nothing of it is in the root.
+// mountRun mounts the node's /run, which systemd leaves as it finds it: what is told there holds for this boot, and nothing of it is in the root.
+func mountRun() error {
+	if err := os.MkdirAll("/run", 0o755); err != nil {
+		return err
+	}
+	return os.NewSyscallError("mount", unix.Mount("tmpfs", "/run", "tmpfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_STRICTATIME, "mode=0755,size=20%"))
+}
+
+// offerShell makes a shell on the console a unit of the node's systemd.
 func offerShell() error {
 	active, err := os.ReadFile("/sys/class/tty/console/active")
 	if err != nil {
@@ -39,12 +47,6 @@ func offerShell() error {
 	names := strings.Fields(string(active))
 	if len(names) == 0 {
 		return nil // it has none
-	}
-	if err := os.MkdirAll("/run", 0o755); err != nil {
-		return err
-	}
-	if err := unix.Mount("tmpfs", "/run", "tmpfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_STRICTATIME, "mode=0755,size=20%"); err != nil {
-		return os.NewSyscallError("mount", err)
 	}
 	return writeShell("/run/systemd/system", "/dev/"+names[len(names)-1])
 }

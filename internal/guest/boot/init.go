@@ -75,6 +75,12 @@ func up() error {
 	if err := switchRoot(); err != nil {
 		return err
 	}
+	if err := mountRun(); err != nil {
+		return fmt.Errorf("/run cannot be mounted: %w", err)
+	}
+	if err := nameDrives("/", "/run"); err != nil {
+		return fmt.Errorf("the disks cannot be named: %w", err)
+	}
 	if err := offerShell(); err != nil {
 		say("there is no shell on the console: %v", err)
 	}

@@ -19,10 +19,6 @@ const (
 
 // drives checks the disks of a virtual machine.
 func (c *checker) drives(n *site.Node, key func(...any) []string) {
-	if n.Engine != site.KVM && len(n.VM.Drives()) > 0 {
-		c.wrong(key("vm"), `write engine = "kvm", or take them out`, "node %s is of the engine %s, which gives its machines no disks yet", n.Name, n.Engine)
-		return
-	}
 	c.manner(n.VM.Manner, func(name string) []string { return key("vm", name) })
 	if n.VM.Disk == "" && n.VM.Size != 0 {
 		c.wrong(key("vm", "size"), `write vm.disk = "qcow2", or take it out`, "node %s has no disk of its own, and says how large it is", n.Name)

@@ -73,10 +73,10 @@ func (l *loader) suit(n *site.Node, t *nodeTable) {
 	if n.Engine != site.Xen && !said("xen") {
 		n.Xen = site.XenGuest{}
 	}
+	if n.Engine != site.KVM && !said("vm") {
+		n.VM = site.VM{}
+	}
 	if !n.Virtual() {
-		if !said("vm") {
-			n.VM = site.VM{}
-		}
 		return
 	}
 	n.Privileged = n.Privileged && said("privileged")
