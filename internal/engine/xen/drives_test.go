@@ -1,19 +1,26 @@
 package xen
 
 import (
+	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
+	"orrery/internal/engine"
 	"orrery/internal/engine/confine"
 	"orrery/internal/engine/nodedir"
 	"orrery/internal/engine/vm"
 	"orrery/internal/guest/boot"
+	"orrery/internal/host"
 	"orrery/internal/problem"
 	"orrery/internal/site"
+	"orrery/test/need"
 )
 
 // TestConfigOfDrives: what a node with disks of its own is given, whole, of each type: nothing but its root and those.
@@ -134,5 +141,70 @@ func TestCover(t *testing.T) {
 	must(t, os.Symlink("/etc", filepath.Join(m.Disks(), "empty")))
 	if _, err := m.cover("/root"); err == nil {
 		t.Error("a link is followed")
+	}
+}
+
+// disksOfGuests: the QEMU of a guest has its disks open for writing, and nothing else of where they are; the guest is told how they are called, and sees no file of them. They stay
+// when it stops.
+func disksOfGuests(t *testing.T, w world) {
+	need.Program(t, "qemu-img")
+	n := w.Node("disks", 31)
+	n.VM.Disks = []site.Drive{{Name: "data", Disk: site.QCow2, Size: 64 << 20}, {Name: "log", Disk: site.RawFile, Size: 64 << 20}}
+	ref := engine.RefOf(n)
+	m := w.machine(ref)
+	must(t, w.Create(t.Context(), n))
+	t.Cleanup(func() { must(t, w.Destroy(context.Background(), ref)) })
+	must(t, w.Start(t.Context(), ref))
+	out, err := host.Output(t.Context(), w.Runner(ref), host.Command{Args: []string{"sh", "-ec", "cat /etc/orrery/.drives.json; ls -A /.orrery-disks; ! touch /.orrery-disks/new 2>/dev/null"}}, 1<<16)
+	if want := `[{"device":"xvde","name":"data"},{"device":"xvdf","name":"log"}]`; err != nil || string(out) != want {
+		t.Errorf("the guest finds %s, %v", out, err)
+	}
+	wantHanded(t, m, "data.qcow2", "log.raw")
+	sets, err := os.ReadDir(fmt.Sprintf("/proc/%d/root/dev/fdset", m.backend()))
+	if err != nil || len(sets) != 2 || sets[0].Name() != "20" || sets[1].Name() != "21" {
+		t.Errorf("by name it finds %v, %v", sets, err)
+	}
+	w.reboot(t, ref)
+	wantHanded(t, m, "data.qcow2", "log.raw")
+
+	is := *n
+	is.VM.Disks = is.VM.Disks[1:]
+	if err := w.Change(t.Context(), &is); problem.Exit(err) != int(problem.Surprise) {
+		t.Errorf("they change while it runs: %v", err)
+	}
+	must(t, w.Stop(t.Context(), ref))
+	must(t, os.WriteFile(filepath.Join(m.Disks(), "log.raw"), []byte("kept"), 0o600))
+	is.VM.Disks[0].Size = 128 << 20
+	must(t, w.Change(t.Context(), &is))
+	must(t, w.Start(t.Context(), ref))
+	wantHanded(t, m, "log.raw")
+	text, err := os.ReadFile(filepath.Join(m.Disks(), "log.raw"))
+	if must(t, err); len(text) != 128<<20 || string(text[:4]) != "kept" {
+		t.Errorf("it has %d bytes that begin with %q", len(text), text[:4])
+	}
+}
+
+// wantHanded wants that the QEMU of a node has these files of its disks open for writing, and no others.
+func wantHanded(t *testing.T, m machine, names ...string) {
+	t.Helper()
+	at := fmt.Sprintf("/proc/%d", m.backend())
+	open, err := os.ReadDir(at + "/fd")
+	must(t, err)
+	var got []string
+	for _, fd := range open {
+		path, _ := os.Readlink(at + "/fd/" + fd.Name())
+		if !strings.Contains(path, vm.Hold) && filepath.Dir(path) != "/" || !slices.Contains([]string{".qcow2", ".raw"}, filepath.Ext(path)) {
+			continue
+		}
+		how, err := os.ReadFile(at + "/fdinfo/" + fd.Name())
+		must(t, err)
+		var position, flags int
+		if _, err := fmt.Sscanf(string(how), "pos:\t%d\nflags:\t%o", &position, &flags); err != nil || flags&unix.O_ACCMODE != unix.O_RDWR {
+			t.Errorf("%s is open as %q, %v", path, how, err)
+		}
+		got = append(got, filepath.Base(path))
+	}
+	if slices.Sort(got); !slices.Equal(got, names) {
+		t.Errorf("QEMU has open %v, not %v", got, names)
 	}
 }

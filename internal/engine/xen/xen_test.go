@@ -68,6 +68,7 @@ func TestEngine(t *testing.T) {
 	w.Routed(t, "10.99.222.", &f)
 	enginetest.Run(t, func(*testing.T) enginetest.Fixture { return f })
 	t.Run("Mishaps", func(t *testing.T) { mishaps(t, w) })
+	t.Run("Disks", func(t *testing.T) { disksOfGuests(t, w) })
 }
 
 // provisioned provides volumes before a node starts, as package local does.
