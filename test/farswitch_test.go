@@ -25,7 +25,7 @@ func TestFarSwitch(t *testing.T) {
 		}
 		s.carry(h.At(i), "/root/fleet")
 	}
-	says := func(on int, script string, words ...string) {
+	says := func(on int, script string, words ...string) string {
 		t.Helper()
 		out, err := h.At(on).Output("/bin/sh", "-c", "cd /root/fleet; { "+script+"; } 2>&1; echo status $?")
 		if err != nil {
@@ -36,10 +36,11 @@ func TestFarSwitch(t *testing.T) {
 				t.Errorf("%s: %q is not in\n%s", script, w, out)
 			}
 		}
+		return out
 	}
 	says(1, "orrery up", "status 0")
 	says(1, "orrery stage --release 700", "status 0")
-	says(1, "orrery switch --release 700", "2 nodes at release 700", "status 0")
+	t.Log(says(1, "orrery switch --release 700", "2 nodes at release 700", "Links of all hosts had moved within", "status 0"))
 	says(2, "orrery release ls", "700", "live, confirmed", "status 0")
 	says(2, "orrery exec --release 700 all -- cat /etc/hostname", "a | a", "b | b", "status 0")
 	says(2, "orrery plan", "nothing to do", "status 0")
@@ -57,7 +58,7 @@ func TestFarSwitch(t *testing.T) {
 	if err := h.At(2).Kill(); err != nil {
 		t.Fatal(err)
 	}
-	says(1, "for i in $(seq 300); do pgrep -x orrery > /dev/null || break; sleep 0.1; done; cat /tmp/out", "status 0")
+	t.Log(says(1, "for i in $(seq 300); do pgrep -x orrery > /dev/null || break; sleep 0.1; done; cat /tmp/out", "status 0"))
 	if err := h.At(2).Boot(); err != nil {
 		t.Fatal(err)
 	}
