@@ -156,6 +156,9 @@ func renews(t *testing.T, vm site.VM, data string) {
 	if m.qemu() != was || len(m.Group().Processes()) != 3 {
 		t.Errorf("QEMU was %d and is %d of %v", was, m.qemu(), m.Group().Processes())
 	}
+	if is := g.status(t, ref); is != qmp.Running {
+		t.Errorf("it is %s", is)
+	}
 	c.goOn(t, &last)
 	must(t, m.note(of))
 	_, err = g.goOver(t.Context(), m, m.next(of.Leaving), r)
