@@ -3,25 +3,33 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
+	"orrery/internal/cli/table"
 	"orrery/internal/phrase"
+	"orrery/internal/plan"
+	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
 )
 
 func (a *app) checkVerb() *cobra.Command {
-	return &cobra.Command{
+	survive := 0
+	c := &cobra.Command{
 		Use:   "check",
 		Short: "Report every mistake in the site directory: where it is and how to fix it",
 		Args:  cobra.NoArgs,
-		RunE: a.onSite(func(_ context.Context, s *site.Site, _ []string) error {
+		RunE: a.onSite(func(ctx context.Context, s *site.Site, _ []string) error {
 			maker := spec.NewMaker(s)
 			for i := range s.Nodes {
 				if _, err := maker.Node(&s.Nodes[i]); err != nil {
 					return err // a template that cannot be rendered
 				}
+			}
+			if survive != 0 {
+				return a.checkLosses(ctx, s, survive)
 			}
 			counts := map[string]any{"site": s.Name, "nodes": len(s.Nodes), "roles": len(s.Roles), "networks": len(s.Networks)}
 			return a.answer(counts, func() {
@@ -30,4 +38,21 @@ func (a *app) checkVerb() *cobra.Command {
 			})
 		}),
 	}
+	c.Flags().IntVar(&survive, "survive", 0, "ask the hosts, and prove on paper that the others have room for all nodes, whichever `n` of them are lost")
+	return c
+}
+
+// checkLosses proves on paper that the site fits, whichever of its hosts are lost.
+func (a *app) checkLosses(ctx context.Context, s *site.Site, lost int) error {
+	all, err := a.Survive(ctx, s, lost)
+	if err != nil {
+		return err
+	}
+	if err := a.answer(all, func() { table.Losses(a.out, all) }); err != nil {
+		return err
+	}
+	if slices.ContainsFunc(all, func(l plan.Loss) bool { return len(l.Lost) > 0 }) {
+		return problem.Status(problem.Unable)
+	}
+	return nil
 }

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
@@ -48,18 +47,7 @@ func (a *app) hostsVerb(use, short string, look func(*hosts.Call, context.Contex
 
 // tellHosts says what is wrong with hosts.
 func (a *app) tellHosts(all []hosts.State) error {
-	well := true
-	for i := range all {
-		h := &all[i]
-		well = well && h.Well()
-		for _, text := range h.Wrong {
-			fmt.Fprintf(a.err, "orrery: %s: %s\n", h.Host, text)
-		}
-		for _, f := range h.Lacks {
-			fmt.Fprintf(a.err, "orrery: %s: %s: %s (%s)\n", h.Host, f.Name, f.Value, f.Fix)
-		}
-	}
-	if !well {
+	if !table.HostsWrong(a.err, all) {
 		return problem.Status(problem.Unable)
 	}
 	return nil

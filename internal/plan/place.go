@@ -107,9 +107,12 @@ func (r *rooms) take(n *site.Node) {
 
 // best gives the host on which the scarcer of processors and memory is least scarce with the node on it. A node without
 // limits fits anywhere.
-func (r *rooms) best(n *site.Node) (string, bool) {
+func (r *rooms) best(n *site.Node) (string, bool) { return r.bestOf(r.names, n) }
+
+// bestOf gives the best of some hosts.
+func (r *rooms) bestOf(names []string, n *site.Node) (string, bool) {
 	best, most := "", -1.0
-	for _, name := range r.names {
+	for _, name := range names {
 		h := r.byName[name]
 		share := min(share(h.freeCpus-n.Limits.Cpus, h.cpus), share(h.freeMemory-float64(n.Limits.Memory), h.memory)) -
 			boundlessShare*float64(h.boundless)

@@ -34,3 +34,19 @@ func HostsFit(w io.Writer, all []hosts.State) error {
 		return []any{h.Host, h.Address, "unfit"}
 	})
 }
+
+// HostsWrong says what is wrong with hosts, and reports whether nothing is.
+func HostsWrong(w io.Writer, all []hosts.State) (well bool) {
+	well = true
+	for i := range all {
+		h := &all[i]
+		well = well && h.Well()
+		for _, text := range h.Wrong {
+			fmt.Fprintf(w, "orrery: %s: %s\n", h.Host, text)
+		}
+		for _, f := range h.Lacks {
+			fmt.Fprintf(w, "orrery: %s: %s: %s (%s)\n", h.Host, f.Name, f.Value, f.Fix)
+		}
+	}
+	return well
+}

@@ -1,0 +1,113 @@
+package plan_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"orrery/internal/observe"
+	"orrery/internal/plan"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+)
+
+// over is a site of hosts with nodes of one size.
+func over(hosts []observe.Host, nodes int, limits site.Limits) *site.Site {
+	s := crowd(nodes, limits)
+	s.Hosts = nil
+	for _, h := range hosts {
+		s.Hosts = append(s.Hosts, site.Host{Name: h.Name})
+	}
+	return s
+}
+
+func survived(t *testing.T, s *site.Site, hosts []observe.Host, lost int) []plan.Loss {
+	t.Helper()
+	all, err := plan.Survive(s, hosts, nil, lost)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// TestSurvive: whichever host is lost, its nodes find room on the others, or it is said which do not.
+func TestSurvive(t *testing.T) {
+	hosts, limits := machines(4, 4, 4), site.Limits{Cpus: 1, Memory: gib}
+	all := survived(t, over(hosts, 8, limits), hosts, 1)
+	if len(all) != 3 {
+		t.Fatalf("%d ways to lose one of three", len(all))
+	}
+	moved := 0
+	for _, l := range all {
+		if len(l.Lost) > 0 {
+			t.Errorf("without %v: %+v", l.Hosts, l.Lost)
+		}
+		for _, m := range l.Moved {
+			if m.Host == l.Hosts[0] {
+				t.Errorf("%s goes to a host that is lost", m.Node)
+			}
+		}
+		moved += len(l.Moved)
+	}
+	if moved != 8 {
+		t.Errorf("%d of 8 nodes move", moved)
+	}
+	for _, l := range survived(t, over(hosts, 10, limits), hosts, 1) {
+		if len(l.Lost) != 2 || !strings.Contains(l.Lost[0].Why, "has 1 cpus and 1024 MiB free") {
+			t.Errorf("8 processors for 10 nodes, without %v: %+v", l.Hosts, l.Lost)
+		}
+	}
+	if all = survived(t, over(hosts, 8, limits), hosts, 2); len(all) != 3 || len(all[0].Lost) != 4 {
+		t.Errorf("one host is left for 8 nodes: %+v", all)
+	}
+}
+
+// TestSurviveTied: nodes that only one host can have are named, with the reason.
+func TestSurviveTied(t *testing.T) {
+	for why, change := range map[string]func(n *site.Node, other *observe.Host){
+		"on that host alone": func(n *site.Node, _ *observe.Host) { n.Host = "sv1" },
+		"PCI functions":      func(n *site.Node, _ *observe.Host) { n.VM.PCI = []string{"0000:01:00.0"} },
+		"a device of":        func(n *site.Node, _ *observe.Host) { n.VM.Disks = []site.Drive{{Disk: "/dev/vg/lv"}} },
+		"has the engine kvm": func(n *site.Node, other *observe.Host) {
+			n.Engine, other.Engines = "kvm", map[string]observe.Capabilities{"kvm": {Unable: observe.Lack{What: "QEMU"}}}
+		},
+		"an interface that it could take": func(n *site.Node, _ *observe.Host) { n.NICs = []site.NIC{{Network: "capture", Interface: "enp3s0"}} },
+	} {
+		hosts := machines(8, 4)
+		s := over(hosts, 2, site.Limits{Cpus: 1})
+		s.Nodes[1].Host, s.Nodes[1].NICs = "sv2", []site.NIC{{Network: "capture", Interface: "enp3s0"}}
+		change(&s.Nodes[0], &hosts[1])
+		l := survived(t, s, hosts, 1)[0] // without sv1, which has the most room
+		if len(l.Lost) != 1 || l.Lost[0].Node != "node0" || !strings.Contains(l.Lost[0].Why, why) || l.Lost[0].Cure == "" {
+			t.Errorf("%s: %+v", why, l)
+		}
+	}
+}
+
+func TestSurviveWhat(t *testing.T) {
+	few, many := machines(4, 4), machines(make([]int, 200)...)
+	dark := machines(4, 4)
+	dark[1].Unknown = true
+	for _, c := range []struct {
+		hosts []observe.Host
+		lost  int
+		kind  problem.Kind
+	}{{few, 0, problem.Usage}, {few, 2, problem.Usage}, {few[:1], 1, problem.Usage}, {many, 3, problem.Usage}, {dark, 1, problem.Unable}} {
+		if _, err := plan.Survive(over(c.hosts, 1, site.Limits{}), c.hosts, nil, c.lost); problem.Exit(err) != int(c.kind) {
+			t.Errorf("%d of %d: %v", c.lost, len(c.hosts), err)
+		}
+	}
+}
+
+func BenchmarkSurvive(b *testing.B) {
+	hosts := machines(make([]int, 300)...)
+	for i := range hosts {
+		hosts[i] = observe.Host{Name: fmt.Sprint("sv", i+1), Cpus: 64, Memory: 256 * gib}
+	}
+	s := over(hosts, 6000, site.Limits{Cpus: 1, Memory: gib})
+	for b.Loop() {
+		if _, err := plan.Survive(s, hosts, nil, 1); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
