@@ -19,6 +19,13 @@ import (
 type handover struct {
 	Leaving process.Crew `json:"leaving"`         // the processes of the one that was there before
 	Taken   bool         `json:"taken,omitempty"` // the other goes on
+	Headers headers      `json:"headers,omitempty"`
+}
+
+// handOver is what is on record when another machine is to take the place of the one that runs.
+func (m machine) handOver() (handover, error) {
+	of, err := m.headers()
+	return handover{Leaving: process.CrewOf(m.Group().Processes()), Headers: of}, err
 }
 
 // moving is the file with it.
@@ -35,10 +42,13 @@ func (m machine) note(h handover) error {
 	return host.WriteFile(host.File{Path: m.moving(), Content: text, Mode: 0o600})
 }
 
-// stay ends the machine that was to take over.
+// stay ends the machine that was to take over, and lets the other have its links as they were.
 func (e *Engine) stay(ctx context.Context, m machine, h handover) error {
 	err := m.Group().KillThose(ctx, func(pid int) bool { return !h.Leaving.Has(pid) })
 	if err != nil {
+		return err
+	}
+	if err := m.setHeaders(h.Headers); err != nil {
 		return err
 	}
 	return m.over()

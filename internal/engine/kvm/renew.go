@@ -42,11 +42,14 @@ func (e *Engine) Renew(ctx context.Context, ref engine.Ref) (*engine.Renewal, er
 	if err := e.movable(ctx, r); err != nil {
 		return nil, err
 	}
-	of := handover{Leaving: process.CrewOf(m.Group().Processes())}
+	of, err := m.handOver()
+	if err != nil {
+		return nil, err
+	}
 	if err := m.note(of); err != nil {
 		return nil, err
 	}
-	sent, err := e.goOver(ctx, m, m.next(of.Leaving), r)
+	sent, err := e.goOver(ctx, m, of, r)
 	back := context.WithoutCancel(ctx)
 	if err != nil {
 		err = problem.New(problem.Failed, "node %s does not go on in another QEMU, and stays where it was", ref.Name).At(m.Path()).Because(err).Try("orrery stop %[1]s, then orrery start %[1]s", ref.Name)
@@ -80,7 +83,8 @@ func (m machine) next(leaving process.Crew) machine {
 }
 
 // goOver starts the machine that takes over, and sends it the state of the one that runs.
-func (e *Engine) goOver(ctx context.Context, m, next machine, r *nodedir.Record) (*qmp.Migration, error) {
+func (e *Engine) goOver(ctx context.Context, m machine, of handover, r *nodedir.Record) (*qmp.Migration, error) {
+	next := m.next(of.Leaving)
 	old, err := m.monitor(ctx)
 	if err != nil {
 		return nil, err
@@ -93,6 +97,11 @@ func (e *Engine) goOver(ctx context.Context, m, next machine, r *nodedir.Record)
 	if err != nil {
 		return nil, err
 	}
+	end, err := of.Headers.keep(m)
+	if err != nil {
+		return nil, err
+	}
+	defer end()
 	if err := e.startNext(ctx, m, next, r, line); err != nil {
 		return nil, err
 	}

@@ -15,7 +15,6 @@ import (
 	"orrery/internal/engine"
 	"orrery/internal/engine/kvm/qmp"
 	"orrery/internal/engine/kvm/record"
-	"orrery/internal/engine/process"
 	"orrery/internal/host"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
@@ -59,10 +58,10 @@ func (c *counted) hear(conn net.Conn) {
 	}
 }
 
-// goOn waits for the next numbers of a connection.
+// goOn waits for the next numbers of a connection, beside those that have come already.
 func (c *counted) goOn(t *testing.T, last *int) {
 	t.Helper()
-	for range 3 {
+	for range len(c.lines) + 3 {
 		select {
 		case n, ok := <-c.lines:
 			if !ok || n != *last+1 {
@@ -140,7 +139,8 @@ func renews(t *testing.T, vm site.VM, data string) {
 	// Whoever is killed before the state has gone over leaves the machine where it was; whoever is killed after it has, where it went.
 	r, err := g.Record(ref)
 	must(t, err)
-	of := handover{Leaving: process.CrewOf(m.Group().Processes())}
+	of, err := m.handOver()
+	must(t, err)
 	was = m.qemu()
 	must(t, m.note(of))
 	old, err := m.monitor(t.Context())
@@ -161,7 +161,7 @@ func renews(t *testing.T, vm site.VM, data string) {
 	}
 	c.goOn(t, &last)
 	must(t, m.note(of))
-	_, err = g.goOver(t.Context(), m, m.next(of.Leaving), r)
+	_, err = g.goOver(t.Context(), m, of, r)
 	must(t, err)
 	must(t, g.Sweep(t.Context(), testSite))
 	if m.qemu() == was || len(m.Group().Processes()) != 3 {

@@ -1,0 +1,92 @@
+package kvm
+
+import (
+	"errors"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"orrery/internal/engine/process"
+)
+
+// Headers are how many bytes the header is (struct virtio_net_hdr of the kernel) that each packet of a tap begins with, by the name of the tap. A tap has one length, whoever has it open, and a QEMU that
+// gets a tap begins with that of a guest that has not started (net_tap_fd_init of QEMU's net/tap.c). From then on, the machine that runs with it sends and gets packets that begin in the wrong place.
+type headers map[string]int
+
+// headers gives those of a machine that runs.
+func (m machine) headers() (headers, error) {
+	taps, err := m.taps()
+	if err != nil {
+		return nil, err
+	}
+	defer closeAll(taps)
+	all := headers{}
+	for _, tap := range taps {
+		if all[tapOf(tap)], err = unix.IoctlGetInt(int(tap.Fd()), unix.TUNGETVNETHDRSZ); err != nil {
+			return nil, os.NewSyscallError("TUNGETVNETHDRSZ", err)
+		}
+	}
+	return all, nil
+}
+
+// taps takes those that a machine has open.
+func (m machine) taps() ([]*os.File, error) {
+	held, err := process.Hold(m.qemu())
+	if err != nil {
+		return nil, err
+	}
+	defer held.Close()
+	return m.openAs(held, "/dev/net/tun")
+}
+
+// set gives taps back the headers that they had.
+func (h headers) set(taps []*os.File) (err error) {
+	for _, tap := range taps {
+		was, known := h[tapOf(tap)]
+		if is, unread := unix.IoctlGetInt(int(tap.Fd()), unix.TUNGETVNETHDRSZ); known && (unread != nil || is != was) {
+			err = errors.Join(err, os.NewSyscallError("TUNSETVNETHDRSZ", unix.IoctlSetPointerInt(int(tap.Fd()), unix.TUNSETVNETHDRSZ, was)))
+		}
+	}
+	return err
+}
+
+// keep sets the headers of a machine's taps again as soon as the QEMU that is to take it over has changed them. To the guest, that is as if a few packets had got lost.
+func (h headers) keep(m machine) (end func(), err error) {
+	taps, err := m.taps()
+	if err != nil {
+		return nil, err
+	}
+	over, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		tick := time.NewTicker(2 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			_ = h.set(taps) // should it fail, it fails for whoever comes after a kill as well, and is told then
+			select {
+			case <-tick.C:
+			case <-over:
+				return
+			}
+		}
+	}()
+	return func() {
+		close(over)
+		<-ended
+		closeAll(taps)
+	}, nil
+}
+
+// setHeaders gives the links of a machine back the headers that they had before another was to take it over. One that has ended has no use for them.
+func (m machine) setHeaders(h headers) error {
+	if m.qemu() == 0 {
+		return nil
+	}
+	taps, err := m.taps()
+	if err != nil {
+		return err
+	}
+	defer closeAll(taps)
+	return h.set(taps)
+}
