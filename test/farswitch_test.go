@@ -1,6 +1,7 @@
 package test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -18,8 +19,11 @@ func TestFarSwitch(t *testing.T) {
 	s := newExample(t, "minimal", "it-farsw", "10.77.1.", "10.99.245.")
 	s.do("image", "build") // hosts have no way out to packages
 	h := hosts.Up(t, hosts.Options{Count: 2, Programs: map[string]string{"orrery": program}, Store: filepath.Join(need.State(), "store")})
-	for i, addresses := range map[int][]string{1: {"local", hosts.AddressOf(2)}, 2: {hosts.AddressOf(1), "local"}} {
-		text := strings.NewReplacer("SV1", addresses[0], "SV2", addresses[1], "it-fleet", "it-farsw", "10.99.241.", "10.99.245.", "10.99.242.", "10.99.246.").Replace(fleetSite) + "[release.700]\n[release.701]\n"
+	for i, local := range map[int]string{1: `"local"`, 2: fmt.Sprintf("%q", hosts.AddressOf(2))} {
+		text := spanSite("it-farsw", "gateway = \"10.99.243.1\"\n", []string{"a", "b"}, 11) + "[release.700]\n[release.701]\n"
+		if i == 2 {
+			text = strings.NewReplacer(`"local"`, fmt.Sprintf("%q", hosts.AddressOf(1)), local, `"local"`).Replace(text)
+		}
 		if err := os.WriteFile(filepath.Join(s.dir, "site.toml"), []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -38,13 +42,30 @@ func TestFarSwitch(t *testing.T) {
 		}
 		return out
 	}
+	// apart: what is live of the two nodes reaches each other, and so does what is in quarantine; and neither the other. Both have the same addresses: what has come to a node it has counted.
+	apart := func(live, quarantined int) {
+		t.Helper()
+		for from, to := range map[int]int{live: quarantined, quarantined: live} {
+			counted := fmt.Sprintf("orrery exec --release %d b -- sh -c 'grep ^Icmp: /proc/net/snmp | cut -d\" \" -f10'", to) // echo requests
+			before := says(1, counted, "status 0")
+			says(1, fmt.Sprintf("for i in $(seq 50); do orrery exec --release %d a -- ping -c1 -W1 10.99.243.12 && echo reached && break; done", from), "reached")
+			if after := says(1, counted, "status 0"); after != before {
+				t.Errorf("what release %d sent has come to release %d:\n%s\n%s", from, to, before, after)
+			}
+		}
+		says(1, fmt.Sprintf("orrery exec --release %d all -- ping -c1 -W1 10.99.243.1", live), "status 0")
+		says(2, "orrery plan", "nothing to do", "status 0")
+	}
 	says(1, "orrery up", "status 0")
 	says(1, "orrery stage --release 700", "status 0")
+	apart(0, 700)
 	t.Log(says(1, "orrery switch --release 700", "2 nodes at release 700", "Links of all hosts had moved within", "status 0"))
 	says(2, "orrery release ls", "700", "live, confirmed", "status 0")
 	says(2, "orrery exec --release 700 all -- cat /etc/hostname", "a | a", "b | b", "status 0")
 	says(2, "orrery plan", "nothing to do", "status 0")
+	apart(700, 0)
 	says(2, "orrery rollback", "2 nodes at release none", "status 0")
+	apart(0, 700)
 	says(1, "orrery exec --release 0 all -- hostname", "a | a", "b | b", "status 0")
 
 	// The second host loses its power when the intent is on record there.

@@ -20,9 +20,7 @@ func (d *draft) networks(h *observe.Host, nodes []*site.Node, ready []int) (map[
 		if !used[wanted.Name] {
 			continue
 		}
-		if span := d.spans[wanted.Name]; span != nil {
-			wanted.VXLAN = span.on(h.Name)
-		}
+		wanted = d.spans.On(h.Name, wanted)
 		s := Step{
 			Kind: MakeNetwork, Host: h.Name, Subject: wanted.Name, Reason: "new", Needs: ready,
 			Network: &wanted, Undo: "remove network " + wanted.Name,

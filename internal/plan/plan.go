@@ -77,7 +77,7 @@ func (p *Plan) Nodes() []string {
 // draft is a plan in the making.
 type draft struct {
 	Plan
-	spans    map[string]*span    // networks that are on several hosts
+	spans    Joints              // networks that are on several hosts
 	maker    *spec.Maker         // of the site,
 	makers   map[int]*spec.Maker // and of its releases
 	site     *site.Site

@@ -55,36 +55,79 @@ func Spanning(s *site.Site, homes map[string]string) map[string][]string {
 	return spanning
 }
 
-// span works out what joins the bridges of networks that are on several hosts. Every host that has a network is told of all nodes on it, whether they run or not: so what
-// a host has to know changes only if the site does.
+// Joints are what joins the networks of a site that are on several hosts, by network.
+type Joints map[string]*span
+
+// joiner works them out.
+type joiner struct {
+	site  *site.Site
+	key   string // what hosts keep the networks under
+	homes map[string]string
+	hosts map[string]*observe.Host
+}
+
+// Join works out what joins the bridges of networks that are on several hosts, with these nodes on them; the networks are the site's, or of a quarantine of it: key says which. Every host that has a network is
+// told of all nodes on it, whether they run or not: so what a host has to know changes only if the site does.
+func Join(s *site.Site, key string, hosts []observe.Host, homes map[string]string) (Joints, error) {
+	j := joiner{site: s, key: key, homes: homes, hosts: map[string]*observe.Host{}}
+	for i := range hosts {
+		j.hosts[hosts[i].Name] = &hosts[i]
+	}
+	return j.join()
+}
+
 func (d *draft) span() error {
-	d.spans, d.maker.MTUs = map[string]*span{}, map[string]int{}
-	numbers := map[int]string{}
-	all := Spanning(d.site, d.Homes)
+	var err error
+	j := joiner{site: d.site, key: d.maker.Key(), homes: d.Homes, hosts: d.hosts}
+	d.spans, err = j.join()
+	d.maker.MTUs = d.spans.MTUs()
+	return err
+}
+
+// On gives a network as a host has it.
+func (all Joints) On(host string, n spec.Network) spec.Network {
+	if s := all[n.Name]; s != nil {
+		n.VXLAN = s.on(host)
+	}
+	return n
+}
+
+// MTUs gives those of the networks, for what spells out nodes on them.
+func (all Joints) MTUs() map[string]int {
+	mtus := map[string]int{}
+	for name, s := range all {
+		mtus[name] = s.mtu
+	}
+	return mtus
+}
+
+func (j *joiner) join() (Joints, error) {
+	joints, numbers := Joints{}, map[int]string{}
+	all := Spanning(j.site, j.homes)
 	for _, name := range slices.Sorted(maps.Keys(all)) {
-		n, _ := d.site.Network(name)
+		n, _ := j.site.Network(name)
 		if n.Kind == site.Routed {
 			continue // nothing joins those
 		}
-		s, err := d.spanOf(n, all[name])
+		s, err := j.spanOf(n, all[name])
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if other, taken := numbers[s.id]; taken {
-			return problem.New(problem.Mistake, "networks %s and %s would be told from one another by the same number, %d", other, name, s.id).At("site.toml").
+			return nil, problem.New(problem.Mistake, "networks %s and %s would be told from one another by the same number, %d", other, name, s.id).At("site.toml").
 				Try("give one of them another name: a digest of the names happens to be the same")
 		}
 		numbers[s.id] = name
-		d.spans[name], d.maker.MTUs[name] = s, s.mtu
+		joints[name] = s
 	}
-	return nil
+	return joints, nil
 }
 
-func (d *draft) spanOf(n *site.Network, hosts []string) (*span, error) {
-	s := &span{id: site.VNI(d.maker.Key(), n.Name), peers: map[string]spec.Peer{}}
+func (j *joiner) spanOf(n *site.Network, hosts []string) (*span, error) {
+	s := &span{id: site.VNI(j.key, n.Name), peers: map[string]spec.Peer{}}
 	least, over, known, whose := 0, 0, true, map[netip.Addr]string{}
 	for _, name := range hosts {
-		at, takes, err := d.underlay(n, name, hosts)
+		at, takes, err := j.underlay(n, name, hosts)
 		if err != nil {
 			return nil, err
 		}
@@ -113,13 +156,13 @@ func (d *draft) spanOf(n *site.Network, hosts []string) (*span, error) {
 	case n.MTU > 0:
 		s.mtu = n.MTU
 	case least == 0:
-		s.mtu = d.mtuWas(n.Name, spec.UsualMTU-over)
+		s.mtu = j.mtuWas(n.Name, spec.UsualMTU-over)
 	case !known: // what it took before, it may take again
-		s.mtu = d.mtuWas(n.Name, min(fits, spec.UsualMTU))
+		s.mtu = j.mtuWas(n.Name, min(fits, spec.UsualMTU))
 	default:
 		s.mtu = min(fits, spec.UsualMTU)
 	}
-	d.addNodes(s, n.Name)
+	j.addNodes(s, n.Name)
 	return s, nil
 }
 
@@ -131,12 +174,12 @@ func overheadAt(at netip.Addr) int {
 }
 
 // addNodes notes which nodes are where.
-func (d *draft) addNodes(s *span, network string) {
-	for i := range d.site.Nodes {
-		n := &d.site.Nodes[i]
-		if p, ok := s.peers[d.Homes[n.Name]]; ok && slices.Contains(n.Networks(), network) {
-			p.MACs = append(p.MACs, site.MAC(d.site.Name, n.Name, network))
-			s.peers[d.Homes[n.Name]] = p
+func (j *joiner) addNodes(s *span, network string) {
+	for i := range j.site.Nodes {
+		n := &j.site.Nodes[i]
+		if p, ok := s.peers[j.homes[n.Name]]; ok && slices.Contains(n.Networks(), network) {
+			p.MACs = append(p.MACs, site.MAC(j.site.Name, n.Name, network))
+			s.peers[j.homes[n.Name]] = p
 		}
 	}
 }
@@ -176,10 +219,10 @@ func (s *span) on(host string) spec.VXLAN {
 }
 
 // mtuWas gives the MTU that a network has where it is joined already, or another if it is nowhere.
-func (d *draft) mtuWas(name string, other int) int {
-	for _, h := range d.hosts {
+func (j *joiner) mtuWas(name string, other int) int {
+	for _, h := range j.hosts {
 		for i := range h.Networks {
-			if n := &h.Networks[i]; n.Name == name && n.VXLAN != (spec.VXLAN{}) {
+			if n := &h.Networks[i]; n.Site == j.key && n.Name == name && n.VXLAN != (spec.VXLAN{}) {
 				return n.MTU
 			}
 		}
@@ -188,20 +231,20 @@ func (d *draft) mtuWas(name string, other int) int {
 }
 
 // underlay gives the address by which other hosts reach a host, and how many bytes at a time its interface takes; 0: nobody knows.
-func (d *draft) underlay(n *site.Network, name string, hosts []string) (at netip.Addr, takes int, err error) {
-	h, _ := d.site.Host(name)
+func (j *joiner) underlay(n *site.Network, name string, hosts []string) (at netip.Addr, takes int, err error) {
+	h, _ := j.site.Host(name)
 	if h == nil {
 		h = &site.Host{Name: name}
 	}
-	has := addresses(d.hosts[name])
+	has := addresses(j.hosts[name])
 	if at = cmp.Or(h.Underlay, literal(h.Address)); !at.IsValid() {
-		at = d.beside(has, name, hosts)
+		at = j.beside(has, name, hosts)
 	}
 	if !at.IsValid() {
 		return at, 0, problem.New(problem.Mistake, "network %s has nodes on hosts %s, and it is not clear by which of its addresses %s is reached by the others", n.Name, strings.Join(hosts, " and "), name).
 			At("site.toml").Try("say it: underlay = \"10.8.1.1\" in [host.%s]", name)
 	}
-	if d.unknown(name) {
+	if o := j.hosts[name]; o != nil && o.Unknown {
 		return at, 0, nil
 	}
 	for _, a := range has {
@@ -214,10 +257,10 @@ func (d *draft) underlay(n *site.Network, name string, hosts []string) (at netip
 }
 
 // beside gives the only address of a host on a subnet on which others are by what the site says; the zero Addr: there is none, or more than one.
-func (d *draft) beside(has []address, name string, hosts []string) netip.Addr {
+func (j *joiner) beside(has []address, name string, hosts []string) netip.Addr {
 	found := map[netip.Addr]bool{}
 	for _, other := range hosts {
-		h, ok := d.site.Host(other)
+		h, ok := j.site.Host(other)
 		if !ok || other == name {
 			continue
 		}

@@ -13,7 +13,7 @@ import (
 )
 
 // networks plans the networks that links are moved to.
-func (d *draft) networks(h *observe.Host, set []*member) []int {
+func (d *draft) networks(h *observe.Host, set []*member) ([]int, error) {
 	live, apart := map[string]bool{}, map[int]map[string]bool{} // names of networks; of quarantines, by release
 	use := func(n spec.Node) {
 		names := live
@@ -42,17 +42,23 @@ func (d *draft) networks(h *observe.Host, set []*member) []int {
 		})
 	}
 	var steps []int
-	for _, n := range spec.NewMaker(d.site).Networks() { // veth pairs come first
+	maker := spec.NewMaker(d.site)
+	maker.MTUs = d.spans.live.MTUs()
+	for _, n := range maker.Networks() { // veth pairs come first
 		if live[n.Name] || stands(&n) {
-			steps = d.network(h, n, steps)
+			steps = d.network(h, d.spans.live.On(h.Name, n), steps)
 		}
 		for _, release := range slices.Sorted(maps.Keys(apart)) {
 			if apart[release][n.Name] {
-				steps = d.network(h, n.Quarantined(release), steps)
+				joints, err := d.spans.quarantine(release)
+				if err != nil {
+					return nil, err
+				}
+				steps = d.network(h, joints.On(h.Name, n.Quarantined(release)), steps)
 			}
 		}
 	}
-	return steps
+	return steps, nil
 }
 
 // network adds the step that makes a network, if it is not there as it shall be.
@@ -62,8 +68,16 @@ func (d *draft) network(h *observe.Host, wanted spec.Network, steps []int) []int
 	}
 	has := slices.IndexFunc(h.Networks, func(n observe.Network) bool { return n.Site == wanted.Site && n.Name == wanted.Name })
 	switch {
-	case has >= 0 && (len(h.Networks[has].Drift) == 0 || plan.PassedThrough(h, &h.Networks[has], &wanted)):
+	case has >= 0 && plan.PassedThrough(h, &h.Networks[has], &wanted):
 		return steps
+	case has >= 0 && len(h.Networks[has].Drift) == 0:
+		was := &h.Networks[has].Network
+		if wanted.VXLAN == was.VXLAN || len(d.spans.hosts) < 2 { // whatever else the site says now is for up
+			return steps
+		}
+		is := *was
+		is.VXLAN, is.MTU = wanted.VXLAN, wanted.MTU
+		s.Network, s.WasNetwork, s.Reason, s.Undo = &is, was, "hosts or nodes on other hosts changed", "make network "+wanted.Name+" as it was"
 	case has >= 0:
 		s.WasNetwork, s.Undo = &wanted, "" // somebody has damaged it, and mended it stays
 	}

@@ -152,6 +152,7 @@ func (d *draft) maker(s *site.Site, release int) *spec.Maker {
 	}
 	if d.makers[release] == nil {
 		d.makers[release] = spec.NewMaker(s)
+		d.makers[release].MTUs = d.spans.live.MTUs()
 	}
 	return d.makers[release]
 }

@@ -41,6 +41,10 @@ func Switch(s *site.Site, hosts []observe.Host, g Goal) (*plan.Plan, error) {
 	if err := d.stay(hosts); err != nil {
 		return nil, err
 	}
+	var err error
+	if d.spans, err = span(s, g.Releases, hosts); err != nil {
+		return nil, err
+	}
 	if err := d.waits(); err != nil {
 		return nil, err
 	}
@@ -73,6 +77,7 @@ type draft struct {
 	order   []*member // those that others wait for come first
 	proofs  []int     // steps after which all of the set is proven
 	makers  map[int]*spec.Maker
+	spans   *spans
 }
 
 // prove plans that every instance is healthy in quarantine, before anything is disturbed.
@@ -128,7 +133,9 @@ func (d *draft) all(hosts []observe.Host) error {
 		parts = append(parts, p)
 	}
 	for _, p := range parts {
-		d.ready(p)
+		if err := d.ready(p); err != nil {
+			return err
+		}
 	}
 	var ground []int
 	for _, p := range parts {
@@ -140,16 +147,20 @@ func (d *draft) all(hosts []observe.Host) error {
 }
 
 // ready plans what disturbs nobody.
-func (d *draft) ready(p *part) {
+func (d *draft) ready(p *part) error {
 	if len(p.set) == 0 {
-		return
+		return nil
 	}
-	p.networks = d.networks(p.host, p.changing)
+	var err error
+	if p.networks, err = d.networks(p.host, p.changing); err != nil {
+		return err
+	}
 	if p.why == "" {
 		d.wake(p.changing, p.networks)
 	} else {
 		d.wake(slices.DeleteFunc(slices.Clone(p.changing), (*member).served), p.networks) // to be proven
 	}
+	return nil
 }
 
 // disturb plans that what is live lets go.

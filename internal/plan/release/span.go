@@ -1,0 +1,53 @@
+package release
+
+import (
+	"orrery/internal/observe"
+	"orrery/internal/plan"
+	"orrery/internal/site"
+)
+
+// spans are the networks that are on several hosts: those that are live, and those of quarantines.
+type spans struct {
+	site  *site.Site
+	of    map[int]*site.Site // by release
+	hosts []observe.Host
+	live  plan.Joints
+	apart map[int]plan.Joints // by release
+}
+
+// span works out the live networks that are on several hosts. A switch moves no node to another host: so they are the same before it and after, but for what was live nowhere.
+func span(s *site.Site, of map[int]*site.Site, hosts []observe.Host) (*spans, error) {
+	all := &spans{site: s, of: of, hosts: hosts, apart: map[int]plan.Joints{}}
+	if len(hosts) < 2 {
+		return all, nil
+	}
+	var err error
+	all.live, err = all.join(s, s.Key())
+	return all, err
+}
+
+// quarantine gives those of a release's quarantine. They are as stage would make them: of all nodes of the release, with numbers of their own.
+func (all *spans) quarantine(release int) (plan.Joints, error) {
+	if joints, known := all.apart[release]; known || len(all.hosts) < 2 {
+		return joints, nil
+	}
+	s := all.of[release]
+	if s == nil {
+		s = all.site
+	}
+	joints, err := all.join(s, site.Quarantine(all.site.Key(), release))
+	all.apart[release] = joints
+	return joints, err
+}
+
+func (all *spans) join(s *site.Site, key string) (plan.Joints, error) {
+	placed, err := plan.Place(s, all.hosts)
+	if err != nil {
+		return nil, err
+	}
+	homes := map[string]string{}
+	for i := range placed.Nodes {
+		homes[placed.Nodes[i].Name] = placed.Nodes[i].Host
+	}
+	return plan.Join(placed, key, all.hosts, homes)
+}

@@ -1,0 +1,85 @@
+package release
+
+import (
+	"net/netip"
+	"strings"
+	"testing"
+
+	"orrery/internal/observe"
+	"orrery/internal/plan"
+	"orrery/internal/site"
+	"orrery/internal/site/spec"
+)
+
+// TestSpan: networks over hosts that a switch makes, live ones and quarantines, are joined, each by a number of its own; and what is mended stays so.
+func TestSpan(t *testing.T) {
+	s := &site.Site{Name: "toykat", Images: []site.Image{{Name: "debian", Suite: "bookworm"}}, Networks: []site.Network{{Name: "lan", Subnet: netip.MustParsePrefix("10.0.0.0/24")}}}
+	var hosts []observe.Host
+	for i, name := range []string{"sv1", "sv2"} {
+		at := netip.AddrFrom4([4]byte{10, 8, 1, byte(i + 1)}).String()
+		s.Hosts = append(s.Hosts, site.Host{Name: name, Address: at})
+		s.Nodes = append(s.Nodes, site.Node{Name: string(rune('a' + i)), ID: 11 + i, Image: "debian", Engine: "fake", Host: name, Release: 700, NICs: []site.NIC{{Network: "lan", Address: netip.MustParseAddr("10.0.0.11").Next()}}})
+		hosts = append(hosts, observe.Host{Name: name, Cpus: 8, Memory: 1 << 34, Engines: map[string]observe.Capabilities{"fake": {MoveNIC: true, Remount: true}}, Addresses: []observe.Address{{Prefix: at + "/24", Link: "eth0", MTU: 1500}}})
+	}
+	for i := range hosts {
+		for _, release := range []int{0, 700} { // 0 is live
+			of := *s
+			of.Stage = release
+			maker := spec.NewMaker(&of)
+			maker.MTUs = map[string]int{"lan": 1450}
+			n := s.Nodes[i]
+			n.Release = release
+			spelt, err := maker.Node(&n)
+			if err != nil {
+				t.Fatal(err)
+			}
+			hosts[i].Nodes = append(hosts[i].Nodes, observe.Node{Node: *spelt, State: observe.Running, Configured: true})
+		}
+	}
+	made := func() map[string]spec.Network {
+		t.Helper()
+		p, err := Switch(s, hosts, Goal{To: map[string]int{"a": 700, "b": 700}, Releases: map[int]*site.Site{0: s, 700: s}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := map[string]spec.Network{}
+		for _, step := range p.Steps {
+			if step.Kind == plan.MakeNetwork {
+				all[step.Host+" "+step.Network.Site] = *step.Network
+			}
+		}
+		return all
+	}
+	all := made()
+	for where, id := range map[string]int{"sv1 toykat": site.VNI("toykat", "lan"), "sv1 toykat.0": site.VNI("toykat.0", "lan")} {
+		want := spec.VXLAN{ID: id, Local: "10.8.1.1", Peers: "10.8.1.2 " + site.MAC("toykat", "b", "lan")}
+		if n := all[where]; n.VXLAN != want || n.MTU != 1450 {
+			t.Errorf("%s is %+v", where, n)
+		}
+	}
+	if len(all) != 4 {
+		t.Errorf("made are %v", all)
+	}
+
+	// What is there is left alone; what somebody has damaged, or was made when there were other hosts, is made as it shall be.
+	for i, name := range []string{"sv1", "sv2"} {
+		for where, n := range all {
+			if strings.HasPrefix(where, name) {
+				hosts[i].Networks = append(hosts[i].Networks, observe.Network{Network: n})
+			}
+		}
+	}
+	if again := made(); len(again) != 0 {
+		t.Errorf("made again are %v", again)
+	}
+	hosts[0].Networks[0].Drift = []observe.NetworkDrift{observe.WallsChanged}
+	hosts[1].Networks[0].VXLAN.Peers = "10.8.1.9"
+	for where, n := range made() {
+		if n != all[where] {
+			t.Errorf("%s is %v, not %v", where, n, all[where])
+		}
+	}
+	if n := len(made()); n != 2 {
+		t.Errorf("%d networks are mended", n)
+	}
+}
