@@ -33,8 +33,11 @@ type Homeless struct {
 // Survive tells, for each way of losing so many hosts at once, which nodes of theirs find room on the others, placed as Place would: by processors, memory, engines and what they take of a host.
 // A host of which nothing is known proves nothing, so there must be none.
 func Survive(s *site.Site, hosts []observe.Host, releases map[int]*site.Site, lost int) ([]Loss, error) {
+	if len(hosts) < 2 {
+		return nil, problem.New(problem.Usage, "the site has one host; nothing is left when that is lost").Try(`declare others: [host.sv2] address = "ops@10.8.1.2"`)
+	}
 	if lost < 1 || lost >= len(hosts) {
-		return nil, problem.New(problem.Usage, "of %d hosts, %d cannot be lost", len(hosts), lost).Try("name a number from 1 to %d", max(1, len(hosts)-1))
+		return nil, problem.New(problem.Usage, "of %d hosts, %d cannot be lost", len(hosts), lost).Try("name a number from 1 to %d", len(hosts)-1)
 	}
 	without := choices(len(hosts), lost)
 	if without == nil {
