@@ -82,13 +82,17 @@ func (f *Fleet) CatchUp(ctx context.Context) (late []string, err error) {
 	return late, nil
 }
 
-// Keeper gives a host that keeps the edition of a release. That hosts keep different ones is an error; if none does, it is nil.
-func (f *Fleet) Keeper(ctx context.Context, number int) (*Steered, error) {
+// Keeper gives a host that keeps the edition of a release, and the digest on which all that do agree. That they keep different ones is an error; if none does, the host is nil.
+func (f *Fleet) Keeper(ctx context.Context, number int) (*Steered, string, error) {
 	all, err := f.editions(ctx)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	return f.keeper(all, number)
+	at, err := f.keeper(all, number)
+	if err != nil || at < 0 {
+		return nil, "", err
+	}
+	return f.All[at], all[at][number], nil
 }
 
 // editions gives the digests of what each host keeps, by release.
@@ -100,7 +104,8 @@ func (f *Fleet) editions(ctx context.Context) ([]map[int]string, error) {
 	})
 }
 
-func (f *Fleet) keeper(all []map[int]string, number int) (*Steered, error) {
+// keeper gives the place of the first host that keeps the edition; -1: none does.
+func (f *Fleet) keeper(all []map[int]string, number int) (int, error) {
 	at := -1
 	for i := range all {
 		switch digest, has := all[i][number]; {
@@ -108,14 +113,11 @@ func (f *Fleet) keeper(all []map[int]string, number int) (*Steered, error) {
 		case at < 0:
 			at = i
 		case digest != all[at][number]:
-			return nil, problem.New(problem.Surprise, "hosts %s and %s keep different copies of the site directory for release %d", f.All[at].Name, f.All[i].Name, number).
+			return -1, problem.New(problem.Surprise, "hosts %s and %s keep different copies of the site directory for release %d", f.All[at].Name, f.All[i].Name, number).
 				Try("decide which is right, and remove releases/%d/site of the site from the other; --without leaves one out until then", number)
 		}
 	}
-	if at < 0 {
-		return nil, nil
-	}
-	return f.All[at], nil
+	return at, nil
 }
 
 // spread gives the editions of releases to those hosts that have none.
@@ -133,10 +135,10 @@ func (f *Fleet) spread(ctx context.Context, numbers []int) error {
 			return err
 		}
 		for i := range all {
-			if _, has := all[i][number]; has || from == nil { // that all have lost it is told by who needs it
+			if _, has := all[i][number]; has || from < 0 { // that all have lost it is told by who needs it
 				continue
 			}
-			if err := carry(ctx, from, f.All[i], number); err != nil {
+			if err := carry(ctx, f.All[from], f.All[i], number, all[from][number]); err != nil {
 				return err
 			}
 		}
@@ -144,12 +146,25 @@ func (f *Fleet) spread(ctx context.Context, numbers []int) error {
 	return nil
 }
 
-// carry takes an edition from host to host.
-func carry(ctx context.Context, from, to *Steered, number int) error {
+// carry takes an edition from host to host, and wants it to arrive as what it is said to be.
+func carry(ctx context.Context, from, to *Steered, number int, digest string) error {
 	in, err := from.Edition(ctx, number)
 	if err != nil {
 		return err
 	}
 	defer in.Close() //nolint:errcheck // it was only read
-	return to.KeepEdition(ctx, number, in)
+	if err := to.KeepEdition(ctx, number, in); err != nil {
+		return err
+	}
+	has, err := to.Editions(ctx)
+	if err == nil && has[number] != digest {
+		err = OtherEdition(from.Name, number)
+	}
+	return err
+}
+
+// OtherEdition tells that a host has given something else than what it says it keeps.
+func OtherEdition(host string, number int) error {
+	return problem.New(problem.Surprise, "host %s says that it keeps another copy of the site directory of release %d than it gives", host, number).
+		Try("look at releases/%d of the site on that host; --without %s leaves it out until then", number, host)
 }

@@ -1,6 +1,7 @@
 package control_test
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -217,4 +218,38 @@ func TestFarSwitchCut(t *testing.T) {
 	d.turnTo(700)
 	d.wantLive(700)
 	d.wantSame(700)
+}
+
+// liar is a host that says that it keeps something else than it gives.
+type liar struct{ apply.Host }
+
+func (liar) Editions(context.Context) (map[int]string, error) {
+	return map[int]string{700: "000000000000000000000000"}, nil
+}
+
+// TestHostileRelease: the copy of a site directory that a host gives says nothing of what is read or run on the machine that steers, and is what all hosts say that it is.
+func TestHostileRelease(t *testing.T) {
+	d := newDesk(t)
+	d.write("site.toml", strings.Replace(fromElsewhere, "10.8.1.1", "local", 1))
+	d.up()
+	d.stage(700)
+	d.turnTo(700)
+	stolen := filepath.Join(t.TempDir(), "stolen")
+	d.must(os.WriteFile(stolen, []byte("theirs"), 0o600))
+	file := filepath.Join(d.dirs.Release("toykat", 700), "site/site.toml")
+	text, err := os.ReadFile(file)
+	d.must(err)
+	d.must(os.WriteFile(file, append(text, "\n[secret.stolen]\nfile = \""+stolen+"\"\n[hook.run]\non = [\"backup-done\"]\ncommand = [\""+stolen+"\"]\n"...), 0o600))
+	e := d.elsewhere(fromElsewhere, map[string]*machine{"sv1": d.machine})
+	f, err := e.Hosts(t.Context(), e.site())
+	e.must(err)
+	made, err := e.Call(e.site()).Release(t.Context(), f, 700)
+	e.must(err)
+	if len(made.Secrets) != len(e.site().Secrets) || len(made.Hooks) > 0 {
+		t.Errorf("a host declares %+v and %+v", made.Secrets, made.Hooks)
+	}
+	f.All[0].Host = liar{f.All[0].Host}
+	if _, err := e.Call(e.site()).Release(t.Context(), f, 700); problem.Exit(err) != int(problem.Surprise) {
+		t.Errorf("of what it does not keep: %v", err)
+	}
 }

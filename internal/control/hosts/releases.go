@@ -69,7 +69,7 @@ func (c *Call) Keep(ctx context.Context, f *apply.Fleet, staged *site.Site, numb
 
 // Release gives the site as a release makes it that some host keeps.
 func (c *Call) Release(ctx context.Context, f *apply.Fleet, number int) (*site.Site, error) {
-	keeper, err := f.Keeper(ctx, number)
+	keeper, digest, err := f.Keeper(ctx, number)
 	if err != nil {
 		return nil, err
 	}
@@ -86,8 +86,18 @@ func (c *Call) Release(ctx context.Context, f *apply.Fleet, number int) (*site.S
 		return nil, err
 	}
 	defer os.RemoveAll(dir) //nolint:errcheck // all of it has been read
-	if _, err := edition.Unpack(in, dir); err != nil {
-		return nil, problem.New(problem.Failed, "the copy of the site directory of release %d on host %s cannot be read", number, keeper.Name).Because(err)
+	is, err := edition.Unpack(in, dir)
+	if err != nil {
+		return nil, problem.New(problem.Failed, "the copy of the site directory of release %d on host %s cannot be read", number, keeper.Name).Because(err).
+			Try("stage the release again under another number")
 	}
-	return register.Register{Dirs: c.Dirs}.ReleaseOf(c.Site, dir, c.Dir, number)
+	if is != digest {
+		return nil, apply.OtherEdition(keeper.Name, number)
+	}
+	made, err := register.Register{Dirs: c.Dirs}.ReleaseOf(c.Site, dir, c.Dir, number)
+	if err != nil {
+		return nil, err
+	}
+	made.Secrets, made.Hooks = c.Site.Secrets, c.Site.Hooks // what this machine reads, runs and gives away is for its own site file to say, and not for a host
+	return made, nil
 }
