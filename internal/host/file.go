@@ -40,6 +40,9 @@ func ReplaceParts(fresh, to string, parts ...string) error {
 		return os.Rename(fresh, to)
 	}
 	for _, part := range parts {
+		if _, err := os.Lstat(filepath.Join(fresh, part)); errors.Is(err, os.ErrNotExist) {
+			continue // it has no such part
+		}
 		if err := Replace(filepath.Join(fresh, part), filepath.Join(to, part)); err != nil {
 			return err
 		}
