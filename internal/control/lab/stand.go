@@ -77,7 +77,7 @@ func newStand(c *control.Session, e *experiment.Experiment, dir string) (*stand,
 
 // up makes the settings.
 func (s *stand) up(ctx context.Context) error {
-	if err := os.MkdirAll(s.work, 0o755); err != nil {
+	if err := os.MkdirAll(s.work, 0o711); err != nil {
 		return err
 	}
 	j := &control.Job{Session: s.Session, Site: s.site, Hosts: apply.Alone(s.host), Plan: func(hosts []observe.Host) (*plan.Plan, error) {
