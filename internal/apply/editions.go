@@ -37,9 +37,24 @@ func (f *Fleet) ReadReleases() (observe.Releases, error) {
 	return all[newest], nil
 }
 
-// WriteReleases takes down on all hosts which releases are live.
+// WriteReleases takes down on all hosts which releases are live. The record has one name, which comes after whatever each of them has: should one be lost before it has got it, the others know what it has.
 func (f *Fleet) WriteReleases(r observe.Releases) error {
-	return f.Each(func(_ int, h *Steered) error { return h.WriteReleases(r) })
+	if len(f.All) == 1 {
+		return f.All[0].WriteReleases(r)
+	}
+	all := make([]observe.Releases, len(f.All))
+	if err := f.Each(func(i int, h *Steered) (err error) {
+		all[i], err = h.ReadReleases()
+		return err
+	}); err != nil {
+		return err
+	}
+	r = r.After(observe.Merged(all))
+	return f.Each(func(_ int, h *Steered) error {
+		h.forgetLive()
+		defer h.forgetLive()
+		return h.CopyReleases(r)
+	})
 }
 
 // agree lets hosts that were observed have the newest record of releases, as they will before anything is done.

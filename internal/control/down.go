@@ -51,14 +51,8 @@ func (c *Session) down(ctx context.Context, s *site.Site, f *apply.Fleet, chosen
 	if err != nil || chosen != nil {
 		return result, err
 	}
-	if !hosts.Near(s) {
-		return result, nil
-	}
 	if hosts.Far(s) {
-		if len(f.Unknown) == 0 {
-			c.Unmark(s.Key())
-		}
-		return result, nil
+		return result, c.forgetFar(s, f)
 	}
 	if err := c.forgetLive(s, f.All[0]); err != nil {
 		return result, err

@@ -177,10 +177,32 @@ func TestFarSwitch(t *testing.T) {
 	d.wantExit(err, problem.Unable, "on trial")
 	d.up()
 	d.wantLive(700)
+	// Down ends what was under way, whatever has become of it.
+	f, err := d.Hosts(t.Context(), d.site())
+	d.must(err)
+	r, err := f.ReadReleases()
+	d.must(err)
+	// What a run leaves in which only one host has taken down that it has switched: whoever holds the lock writes one record, and they agree.
+	apart := r
+	apart.Former = map[string]int{"web1": 700}
+	d.must(f.All[1].WriteReleases(apart))
+	apart.Former = nil
+	d.must(f.All[0].WriteReleases(apart))
+	if _, err := f.ReadReleases(); problem.Exit(err) != int(problem.Surprise) {
+		t.Errorf("hosts that were steered apart: %v", err)
+	}
+	d.must(f.WriteReleases(r))
+	d.wantSame(700)
+
+	r.Switch = &observe.Switch{To: map[string]int{"web1": 701}, End: map[string]int{"web1": 700}, Who: "somebody"}
+	d.must(f.WriteReleases(r))
 	_, err = d.Down(t.Context(), d.site(), nil, false)
 	d.must(err)
 	d.up()
 	d.wantLive(700)
+	d.wantSame(700)
+	_, err = d.Rollback(t.Context(), d.site(), nil)
+	d.wantExit(err, problem.Mistake, "no former release")
 }
 
 // TestFarSwitchCut: a host that is lost during a switch leaves a set that is told, and the next run, when the host is back, brings it to one release, from wherever it is steered.

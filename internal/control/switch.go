@@ -160,8 +160,9 @@ func (t *change) run(ctx context.Context) (*Switched, error) {
 				return nil, err
 			}
 			if hosts = slices.Clone(hosts); len(hosts) > 1 { // what is taken back on one of them is still under way on others
+				intent := t.intent(live)
 				for i := range hosts {
-					hosts[i].Releases.Switch = t.intent(live)
+					hosts[i].Releases.Switch = intent
 				}
 			}
 			p, err := release.Switch(t.site, hosts, release.Goal{

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"orrery/internal/apply"
+	"orrery/internal/control/hosts"
 	"orrery/internal/control/register"
 	"orrery/internal/control/trial"
 	"orrery/internal/observe"
@@ -75,4 +76,26 @@ func (c *Session) forgetLive(s *site.Site, h *apply.Steered) error {
 		return err
 	}
 	return c.machine().Cancel(trialName(s))
+}
+
+// forgetFar does so on all hosts of a site, of which some are other machines: each has the editions of what rests, and of no other release. What a host may have that is not known keeps its record.
+func (c *Session) forgetFar(s *site.Site, f *apply.Fleet) error {
+	if len(f.Unknown) > 0 {
+		return nil
+	}
+	r, err := f.ReadReleases()
+	if err != nil {
+		return err
+	}
+	if r.Former != nil || r.Switch != nil || r.Ended != nil {
+		r.Active = r.Resting()
+		r.Former, r.Switch, r.Ended = nil, nil, nil
+		if err := f.WriteReleases(r); err != nil {
+			return err
+		}
+	}
+	if hosts.Near(s) {
+		c.Unmark(s.Key())
+	}
+	return nil
 }

@@ -45,6 +45,31 @@ func (r Releases) After(was Releases) Releases {
 	return r
 }
 
+// Merged names what several hosts have on record, as one state that comes from all of theirs.
+func Merged(all []Releases) Releases {
+	var was Releases
+	var states []string
+	for _, r := range all {
+		for _, state := range r.Past {
+			if !slices.Contains(was.Past, state) {
+				was.Past = append(was.Past, state)
+			}
+		}
+		if state := r.State(); state != "" && !slices.Contains(states, state) {
+			states = append(states, state)
+		}
+	}
+	switch len(states) {
+	case 0:
+	case 1:
+		was.ID = states[0]
+	default:
+		was.Past = append(was.Past, states...)
+		was.ID = spec.Digest(states)
+	}
+	return was
+}
+
 // Newest says which host has the newest record of releases, which all others had before or have as well, and which hosts are behind. That there is none is an error: nobody guesses then.
 func Newest(hosts []string, has []Releases) (newest int, behind []int, err error) {
 	for i := 1; i < len(has); i++ {

@@ -74,7 +74,8 @@ func (c *Call) Release(ctx context.Context, f *apply.Fleet, number int) (*site.S
 		return nil, err
 	}
 	if keeper == nil {
-		return nil, problem.New(problem.Mistake, "release %d of site %s was not staged on any host that answers", number, c.Site.Key())
+		return nil, problem.New(problem.Mistake, "release %d of site %s was not staged on any host that answers", number, c.Site.Key()).
+			Try("orrery stage --release %d, or bring back the host that has it", number)
 	}
 	in, err := keeper.Edition(ctx, number)
 	if err != nil {
