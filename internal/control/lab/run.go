@@ -49,7 +49,11 @@ func Run(ctx context.Context, c *control.Session, w Watcher, o Options) (made *W
 		return nil, err
 	}
 	// Users of the host need not see what there is; nodes have to reach what is below. Former versions made it so that all could.
-	if err := errors.Join(os.MkdirAll(Bundles(c), 0o711), os.Chmod(Bundles(c), 0o711)); err != nil {
+	err = os.MkdirAll(Bundles(c), 0o711)
+	if err == nil {
+		err = os.Chmod(Bundles(c), 0o711)
+	}
+	if err != nil {
 		return nil, problem.New(problem.Failed, "the directory of measurements cannot be made").At(Bundles(c)).Because(err).Try("see whether the file system of the state directory can be written to")
 	}
 	lock, err := host.TakeLock(filepath.Join(Bundles(c), ".lock"), c.Holder())
