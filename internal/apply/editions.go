@@ -15,13 +15,18 @@ func (f *Fleet) names() (names []string) {
 	return names
 }
 
-// records gives what each host has on record of releases, and whose is the newest.
-func (f *Fleet) records() (all []observe.Releases, newest int, behind []int, err error) {
-	all = make([]observe.Releases, len(f.All))
-	if err = f.Each(func(i int, h *Steered) (err error) {
+// recorded gives what each host has on record of releases.
+func (f *Fleet) recorded() ([]observe.Releases, error) {
+	all := make([]observe.Releases, len(f.All))
+	return all, f.Each(func(i int, h *Steered) (err error) {
 		all[i], err = h.ReadReleases()
 		return err
-	}); err != nil {
+	})
+}
+
+// records gives what each host has on record of releases, and whose is the newest.
+func (f *Fleet) records() (all []observe.Releases, newest int, behind []int, err error) {
+	if all, err = f.recorded(); err != nil {
 		return nil, 0, nil, err
 	}
 	newest, behind, err = observe.Newest(f.names(), all)
@@ -42,11 +47,8 @@ func (f *Fleet) WriteReleases(r observe.Releases) error {
 	if len(f.All) == 1 {
 		return f.All[0].WriteReleases(r)
 	}
-	all := make([]observe.Releases, len(f.All))
-	if err := f.Each(func(i int, h *Steered) (err error) {
-		all[i], err = h.ReadReleases()
-		return err
-	}); err != nil {
+	all, err := f.recorded()
+	if err != nil {
 		return err
 	}
 	r = r.After(observe.Merged(all))

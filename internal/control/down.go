@@ -51,16 +51,21 @@ func (c *Session) down(ctx context.Context, s *site.Site, f *apply.Fleet, chosen
 	if err != nil || chosen != nil {
 		return result, err
 	}
-	if hosts.Far(s) {
-		return result, c.forgetFar(s, f)
+	if len(f.Unknown) > 0 {
+		return result, nil // what there may be of it keeps its record
 	}
-	if err := c.forgetLive(s, f.All[0]); err != nil {
+	if err := c.forgetLive(s, f); err != nil {
 		return result, err
+	}
+	if hosts.Near(s) {
+		c.Unmark(s.Key())
+	}
+	if hosts.Far(s) {
+		return result, nil
 	}
 	if err := volume.Unschedule(ctx, s.Key()); err != nil {
 		return result, err
 	}
-	c.Unmark(s.Key())
 	return result, c.clearRestore(s)
 }
 

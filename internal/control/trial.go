@@ -64,38 +64,16 @@ func verdictOf(s *site.Site, r observe.Releases) (*observe.TrialEnd, error) {
 // trialName is what the process that watches over a trial is known by.
 func trialName(s *site.Site) string { return "trial-" + s.Key() }
 
-// forgetLive ends what was under way of releases when all nodes of a site have ended. Which were live is kept for the next up.
-func (c *Session) forgetLive(s *site.Site, h *apply.Steered) error {
-	r, err := h.ReadReleases()
+// forgetLive ends what was under way of releases when all nodes of a site have ended, on all of its hosts. Which were live is kept for the next up.
+func (c *Session) forgetLive(s *site.Site, f *apply.Fleet) error {
+	r, err := f.ReadReleases()
 	if err != nil || r.Former == nil && r.Switch == nil && r.Trial == nil && r.Ended == nil {
 		return err
 	}
 	r.Active = r.Resting()
 	r.Former, r.Switch, r.Trial, r.Ended = nil, nil, nil, nil
-	if err := h.WriteReleases(r); err != nil { // while it is on trial, it is watched
+	if err := f.WriteReleases(r); err != nil || hosts.Far(s) { // no trial is on other hosts
 		return err
 	}
-	return c.machine().Cancel(trialName(s))
-}
-
-// forgetFar does so on all hosts of a site, of which some are other machines: each has the editions of what rests, and of no other release. What a host may have that is not known keeps its record.
-func (c *Session) forgetFar(s *site.Site, f *apply.Fleet) error {
-	if len(f.Unknown) > 0 {
-		return nil
-	}
-	r, err := f.ReadReleases()
-	if err != nil {
-		return err
-	}
-	if r.Former != nil || r.Switch != nil || r.Ended != nil {
-		r.Active = r.Resting()
-		r.Former, r.Switch, r.Ended = nil, nil, nil
-		if err := f.WriteReleases(r); err != nil {
-			return err
-		}
-	}
-	if hosts.Near(s) {
-		c.Unmark(s.Key())
-	}
-	return nil
+	return c.machine().Cancel(trialName(s)) // last: while it is on trial, it is watched
 }
