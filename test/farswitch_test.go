@@ -31,16 +31,7 @@ func TestFarSwitch(t *testing.T) {
 	}
 	says := func(on int, script string, words ...string) string {
 		t.Helper()
-		out, err := h.At(on).Output("/bin/sh", "-c", "cd /root/fleet; { "+script+"; } 2>&1; echo status $?")
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, w := range words {
-			if !strings.Contains(out, w) {
-				t.Errorf("%s: %q is not in\n%s", script, w, out)
-			}
-		}
-		return out
+		return s.ask(h.At(on), "/root/fleet", script, words...)
 	}
 	// apart: what is live of the two nodes reaches each other, and so does what is in quarantine; and neither the other. Both have the same addresses: what has come to a node it has counted.
 	apart := func(live, quarantined int) {

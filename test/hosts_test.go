@@ -111,3 +111,24 @@ func (s *site) carry(to hosts.Host, dir string) {
 		s.Fatal(err)
 	}
 }
+
+// ask runs a script on a host, in a directory of a site, which prints all of these words; the last of what it gives is the status.
+func (s *site) ask(on hosts.Host, dir, script string, words ...string) string {
+	s.Helper()
+	out, err := on.Output("/bin/sh", "-c", "cd "+dir+"; { "+script+"; } 2>&1; echo status $?")
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.wantWords(script, out, words...)
+	return out
+}
+
+// wantWords wants that what a script has printed has all of these words.
+func (s *site) wantWords(script, out string, words ...string) {
+	s.Helper()
+	for _, w := range words {
+		if !strings.Contains(out, w) {
+			s.Errorf("%s: %q is not in\n%s", script, w, out)
+		}
+	}
+}

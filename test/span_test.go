@@ -60,12 +60,7 @@ func TestSpan(t *testing.T) {
 	}
 	says := func(on int, script string, words ...string) {
 		t.Helper()
-		out := sh(on, script)
-		for _, w := range words {
-			if !strings.Contains(out, w) {
-				t.Errorf("%s: %q is not in\n%s", script, w, out)
-			}
-		}
+		s.wantWords(script, sh(on, script), words...)
 	}
 	// reached gives which of some addresses nodes reach: "a 12, b 11".
 	reached := func(options, from string, tries int, last ...int) string {
