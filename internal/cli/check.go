@@ -9,7 +9,7 @@ import (
 
 	"orrery/internal/cli/table"
 	"orrery/internal/phrase"
-	"orrery/internal/plan"
+	"orrery/internal/plan/place"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
@@ -51,7 +51,7 @@ func (a *app) checkLosses(ctx context.Context, s *site.Site, lost int) error {
 	if err := a.answer(all, func() { table.Losses(a.out, all) }); err != nil {
 		return err
 	}
-	if slices.ContainsFunc(all, func(l plan.Loss) bool { return len(l.Lost) > 0 }) {
+	if slices.ContainsFunc(all, func(l place.Loss) bool { return len(l.Lost) > 0 }) {
 		return problem.Status(problem.Unable)
 	}
 	return nil

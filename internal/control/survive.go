@@ -4,11 +4,12 @@ import (
 	"context"
 
 	"orrery/internal/plan"
+	"orrery/internal/plan/place"
 	"orrery/internal/site"
 )
 
 // Survive tells which nodes of a site find room, and which do not, whichever of its hosts are lost, so many at once.
-func (c *Session) Survive(ctx context.Context, s *site.Site, lost int) ([]plan.Loss, error) {
+func (c *Session) Survive(ctx context.Context, s *site.Site, lost int) ([]place.Loss, error) {
 	f, err := c.Hosts(ctx, s)
 	if err != nil {
 		return nil, err
@@ -17,5 +18,9 @@ func (c *Session) Survive(ctx context.Context, s *site.Site, lost int) ([]plan.L
 	if err != nil {
 		return nil, err
 	}
-	return plan.Survive(s, seen, f.Releases(), lost)
+	live, err := plan.Released(s, seen, f.Releases())
+	if err != nil {
+		return nil, err
+	}
+	return place.Survive(live, seen, lost)
 }

@@ -14,6 +14,7 @@ import (
 	"orrery/internal/engine/fake"
 	"orrery/internal/observe"
 	"orrery/internal/plan"
+	"orrery/internal/plan/place"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
 	"orrery/test/need"
@@ -126,7 +127,7 @@ func (f *fleet) reach(t failer, s *site.Site) *plan.Plan {
 // wantReached compares what is there with what is declared, in all that a spec says.
 func (f *fleet) wantReached(t failer, s *site.Site) {
 	t.Helper()
-	placed, err := plan.Place(s, f.observe())
+	placed, err := place.Place(s, f.observe())
 	if err != nil {
 		t.Fatalf("plan.Place: %v", err)
 	}

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"orrery/internal/plan"
+	"orrery/internal/plan/place"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
 )
@@ -20,7 +21,7 @@ func TestSelectionTouchesOnlyTheSelected(t *testing.T) {
 		s := g.edited(t).site()
 		chosen := map[string]bool{}
 		networks, hosts, declared := map[string]bool{}, map[string]bool{}, map[string]int{}
-		placed, err := plan.Place(s, f.observe())
+		placed, err := place.Place(s, f.observe())
 		if err != nil {
 			t.Fatalf("%v", err)
 		}
@@ -242,7 +243,7 @@ func TestMove(t *testing.T) {
 func TestNamesOfStepsInPlan(t *testing.T) {
 	f := newFleet("sv1")
 	s := observatory()
-	placed, err := plan.Place(s, f.observe())
+	placed, err := place.Place(s, f.observe())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,11 +6,11 @@ import (
 	"strings"
 
 	"orrery/internal/phrase"
-	"orrery/internal/plan"
+	"orrery/internal/plan/place"
 )
 
 // Losses tells what comes of each loss of hosts.
-func Losses(w io.Writer, all []plan.Loss) {
+func Losses(w io.Writer, all []place.Loss) {
 	for _, l := range all {
 		fmt.Fprintf(w, "without %s: of %s, %d find room on the others\n", strings.Join(l.Hosts, ", "), phrase.Count(len(l.Moved)+len(l.Lost), "node"), len(l.Moved))
 		for _, n := range l.Lost {

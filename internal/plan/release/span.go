@@ -3,6 +3,7 @@ package release
 import (
 	"orrery/internal/observe"
 	"orrery/internal/plan"
+	"orrery/internal/plan/place"
 	"orrery/internal/site"
 )
 
@@ -41,7 +42,7 @@ func (all *spans) quarantine(release int) (plan.Joints, error) {
 }
 
 func (all *spans) join(s *site.Site, key string) (plan.Joints, error) {
-	placed, err := plan.Place(s, all.hosts)
+	placed, err := place.Place(s, all.hosts)
 	if err != nil {
 		return nil, err
 	}

@@ -1,4 +1,4 @@
-package plan
+package place
 
 import (
 	"fmt"
@@ -31,8 +31,8 @@ type Homeless struct {
 }
 
 // Survive tells, for each way of losing so many hosts at once, which nodes of theirs find room on the others, placed as Place would: by processors, memory, engines and what they take of a host.
-// A host of which nothing is known proves nothing, so there must be none.
-func Survive(s *site.Site, hosts []observe.Host, releases map[int]*site.Site, lost int) ([]Loss, error) {
+// The site is as it is live. A host of which nothing is known proves nothing, so there must be none.
+func Survive(s *site.Site, hosts []observe.Host, lost int) ([]Loss, error) {
 	if len(hosts) < 2 {
 		return nil, problem.New(problem.Usage, "the site has one host; nothing is left when that is lost").Try(`declare others: [host.sv2] address = "ops@10.8.1.2"`)
 	}
@@ -46,7 +46,7 @@ func Survive(s *site.Site, hosts []observe.Host, releases map[int]*site.Site, lo
 	if i := slices.IndexFunc(hosts, func(h observe.Host) bool { return h.Unknown }); i >= 0 {
 		return nil, problem.New(problem.Unable, "nothing is known of host %s, so nothing can be proven", hosts[i].Name).Try("see that it answers: orrery host check")
 	}
-	placed, err := PlacedAsLive(s, hosts, releases)
+	placed, err := Place(s, hosts)
 	if err != nil {
 		return nil, err
 	}

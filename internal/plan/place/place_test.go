@@ -1,4 +1,4 @@
-package plan_test
+package place_test
 
 import (
 	"fmt"
@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"orrery/internal/observe"
-	"orrery/internal/plan"
+	"orrery/internal/plan/place"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
@@ -33,7 +33,7 @@ func crowd(n int, limits site.Limits) *site.Site {
 // homes gives how many nodes each host has.
 func homes(t *testing.T, s *site.Site, seen []observe.Host) map[string]int {
 	t.Helper()
-	placed, err := plan.Place(s, seen)
+	placed, err := place.Place(s, seen)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +62,7 @@ func TestPlaceKeepsWhatIsThere(t *testing.T) {
 	s.Nodes[2].Host = "sv1"
 	seen := machines(2, 16)
 	seen[0].Nodes = []observe.Node{{Node: spec.Node{Name: "node0", ID: 1}}}
-	placed, err := plan.Place(s, seen)
+	placed, err := place.Place(s, seen)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,13 +85,13 @@ func TestPlaceHeedsWhatIsDeclaredOfHosts(t *testing.T) {
 }
 
 func TestPlaceWithoutRoom(t *testing.T) {
-	_, err := plan.Place(crowd(9, site.Limits{Memory: 8 * gib}), machines(8, 8))
+	_, err := place.Place(crowd(9, site.Limits{Memory: 8 * gib}), machines(8, 8))
 	if problem.Exit(err) != int(problem.Mistake) || !strings.Contains(err.Error(), "node8") || !strings.Contains(err.Error(), "8192 MiB") {
 		t.Errorf("the ninth node of 8 GiB on two hosts of 32 GiB: %v", err)
 	}
 	over := crowd(2, site.Limits{Cpus: 6})
 	over.Nodes[0].Host, over.Nodes[1].Host = "sv1", "sv1"
-	if _, err := plan.Place(over, machines(8, 8)); err != nil {
+	if _, err := place.Place(over, machines(8, 8)); err != nil {
 		t.Errorf("who names the host may overcommit it: %v", err)
 	}
 }
@@ -99,7 +99,7 @@ func TestPlaceWithoutRoom(t *testing.T) {
 func TestPlaceOnUnknownHost(t *testing.T) {
 	s := crowd(1, site.Limits{})
 	s.Nodes[0].Host = "sv9"
-	if _, err := plan.Place(s, machines(8)); err == nil || !strings.Contains(err.Error(), `"sv9"`) {
+	if _, err := place.Place(s, machines(8)); err == nil || !strings.Contains(err.Error(), `"sv9"`) {
 		t.Errorf("a node on a host that nobody looked at: %v", err)
 	}
 }

@@ -1,4 +1,4 @@
-package plan_test
+package place_test
 
 import (
 	"fmt"
@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"orrery/internal/observe"
-	"orrery/internal/plan"
+	"orrery/internal/plan/place"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 )
@@ -21,9 +21,9 @@ func over(hosts []observe.Host, nodes int, limits site.Limits) *site.Site {
 	return s
 }
 
-func survived(t *testing.T, s *site.Site, hosts []observe.Host, lost int) []plan.Loss {
+func survived(t *testing.T, s *site.Site, hosts []observe.Host, lost int) []place.Loss {
 	t.Helper()
-	all, err := plan.Survive(s, hosts, nil, lost)
+	all, err := place.Survive(s, hosts, lost)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +93,7 @@ func TestSurviveWhat(t *testing.T) {
 		lost  int
 		kind  problem.Kind
 	}{{few, 0, problem.Usage}, {few, 2, problem.Usage}, {few[:1], 1, problem.Usage}, {many, 3, problem.Usage}, {dark, 1, problem.Unable}} {
-		if _, err := plan.Survive(over(c.hosts, 1, site.Limits{}), c.hosts, nil, c.lost); problem.Exit(err) != int(c.kind) {
+		if _, err := place.Survive(over(c.hosts, 1, site.Limits{}), c.hosts, c.lost); problem.Exit(err) != int(c.kind) {
 			t.Errorf("%d of %d: %v", c.lost, len(c.hosts), err)
 		}
 	}
@@ -106,7 +106,7 @@ func BenchmarkSurvive(b *testing.B) {
 	}
 	s := over(hosts, 6000, site.Limits{Cpus: 1, Memory: gib})
 	for b.Loop() {
-		if _, err := plan.Survive(s, hosts, nil, 1); err != nil {
+		if _, err := place.Survive(s, hosts, 1); err != nil {
 			b.Fatal(err)
 		}
 	}
