@@ -50,6 +50,8 @@ func TestFarSwitch(t *testing.T) {
 	says(1, "orrery up", "status 0")
 	says(1, "orrery stage --release 700", "status 0")
 	apart(0, 700)
+	says(2, "orrery release show 700", "a (700011), b (700012):", "roles ", "content ", "status 0")
+	says(1, "orrery release diff 0 700", "a, b:", "the same", "status 0")
 	t.Log(says(1, "orrery switch --release 700", "2 nodes at release 700", "Links of all hosts had moved within", "status 0"))
 	says(2, "orrery release ls", "700", "live, confirmed", "status 0")
 	says(2, "orrery exec --release 700 all -- cat /etc/hostname", "a | a", "b | b", "status 0")

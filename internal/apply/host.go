@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"orrery/internal/host"
+	"orrery/internal/image"
 	"orrery/internal/journal"
 	"orrery/internal/observe"
 	"orrery/internal/plan"
@@ -31,6 +32,8 @@ type Host interface {
 	// Probe looks into those of some nodes of which it is said what they shall be, and notes with each what has drifted since its roles were applied.
 	// What has not been applied yet is no drift: that is for the plan.
 	Probe(ctx context.Context, nodes []observe.Node, wants []Want) error
+	// Describe gives what is on record of layers in the host's store.
+	Describe(ctx context.Context, layers []string) ([]image.Record, error)
 	// Settle removes what was kept for undoing, once a run that did these steps has succeeded, or has been undone, so that none is done.
 	Settle(ctx context.Context, done []*plan.Step) error
 	// Left gives what is not in the copies of volumes that were made, and why.

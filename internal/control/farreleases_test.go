@@ -205,6 +205,27 @@ func TestFarSwitch(t *testing.T) {
 	d.wantExit(err, problem.Mistake, "no former release")
 }
 
+// TestFarShow: what a release consists of, each host knows of its own nodes.
+func TestFarShow(t *testing.T) {
+	d, other := diskDesk(t), newMachine(t)
+	other.disk = true
+	d.machine.others = map[string]*machine{"sv2": other}
+	d.write("site.toml", twoHosts+"[release.700]\n")
+	d.machine.of("toykat").Addresses = []observe.Address{{Prefix: "10.8.1.1/24", Link: "eth0", MTU: 1500}}
+	other.of("toykat").Addresses = []observe.Address{{Prefix: "10.8.1.2/24", Link: "eth0", MTU: 1500}}
+	d.up()
+	d.stage(700)
+	for _, number := range []int{0, 700} {
+		all, err := releases.Show(t.Context(), d.Session, d.site(), number, []string{"db", "web1"})
+		d.must(err)
+		if len(all) != 2 || all[0].Node != "db" || all[1].Node != "web1" || strings.Join(all[1].Content, " ") != "c0de" {
+			t.Errorf("release %d consists of %+v", number, all)
+		}
+	}
+	_, err := releases.Show(t.Context(), d.Session, d.site(), 799, nil)
+	d.wantExit(err, problem.Mistake, "no node of release 799 is on a host")
+}
+
 // TestFarSwitchCut: a host that is lost during a switch leaves a set that is told, and the next run, when the host is back, brings it to one release, from wherever it is steered.
 func TestFarSwitchCut(t *testing.T) {
 	d, other := farStaged(t)

@@ -10,7 +10,6 @@ import (
 
 	"orrery/internal/control"
 	"orrery/internal/control/logs"
-	"orrery/internal/control/releases"
 	"orrery/internal/control/way"
 	"orrery/internal/host"
 	"orrery/internal/host/doctor"
@@ -296,9 +295,8 @@ func TestFarRefused(t *testing.T) {
 			}
 		}
 	}
-	s := d.site()
-	_, err := releases.Show(t.Context(), d.Session, s, 700, nil)
-	refused("release show", err, "sv2", "other hosts than this machine")
+	_, err := d.Here(d.site())
+	refused("what works on this machine only", err, "sv2", "other hosts than this machine")
 	for what, c := range map[string]struct{ old, new, word string }{
 		"generated": {"[network.far]", "[secret.x]\ngenerate = 20\n[network.far]", "secret x"},
 		"shared":    {"[network.far]", "[volume.archive]\nshared = true\n[network.far]", "volume archive"},

@@ -86,9 +86,9 @@ func (j *Job) Run(ctx context.Context) (*apply.Result, error) {
 	return j.apply(ctx, p)
 }
 
-// where names what the job is done on.
-func (j *Job) where() string {
-	if hosts.Far(j.Site) {
+// Where names what something of a site is on.
+func Where(s *site.Site) string {
+	if hosts.Far(s) {
 		return "a host"
 	}
 	return "this host"
@@ -136,7 +136,7 @@ func (j *Job) unchanged(ctx context.Context, before string) error {
 		return err
 	}
 	if spec.Digest(hosts) != before {
-		return problem.New(problem.Surprise, "%s has changed since the plan was made; nothing was done", j.where()).Try("run it again")
+		return problem.New(problem.Surprise, "%s has changed since the plan was made; nothing was done", Where(j.Site)).Try("run it again")
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"orrery/internal/host"
+	"orrery/internal/image"
 	"orrery/internal/problem"
 	"orrery/internal/role"
 	"orrery/internal/site/spec"
@@ -31,4 +32,17 @@ func (w *Worker) build(ctx context.Context, l *spec.Layer, say func(string)) err
 			Try("the whole output: orrery logs --layer %s", l.Digest)
 	}
 	return nil
+}
+
+// Describe gives what is on record of layers in the host's store.
+func (w *Worker) Describe(_ context.Context, layers []string) ([]image.Record, error) {
+	all := make([]image.Record, len(layers))
+	for i, digest := range layers {
+		r, err := w.Ground.Layers.Record(digest)
+		if err != nil {
+			return nil, problem.New(problem.Failed, "the contents of layer %s are not known", digest).Because(err).Try("orrery image verify")
+		}
+		all[i] = *r
+	}
+	return all, nil
 }

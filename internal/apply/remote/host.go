@@ -13,6 +13,7 @@ import (
 
 	"orrery/internal/apply"
 	"orrery/internal/host"
+	"orrery/internal/image"
 	"orrery/internal/journal"
 	"orrery/internal/observe"
 	"orrery/internal/plan"
@@ -130,6 +131,19 @@ func (f *far) Probe(ctx context.Context, nodes []observe.Node, wants []apply.Wan
 		nodes[i].Drift = drift[i]
 	}
 	return nil
+}
+
+// Describe gives what is on record of layers in the store over there.
+func (f *far) Describe(ctx context.Context, layers []string) (all []image.Record, err error) {
+	q := f.q()
+	q.Layers = layers
+	if err := f.ask(ctx, toDescribe, q, nil, &all); err != nil {
+		return nil, err
+	}
+	if len(all) != len(layers) {
+		return nil, problem.New(problem.Failed, "host %s describes %d layers, and was asked for %d", f.at.Host, len(all), len(layers))
+	}
+	return all, nil
 }
 
 // Settle removes what was kept for undoing.

@@ -67,3 +67,12 @@ func TestHostileJournal(t *testing.T) {
 		}
 	}
 }
+
+// TestHostileRecords: of so many layers as were asked for, a host says what is in them, and of no others.
+func TestHostileRecords(t *testing.T) {
+	for what, says := range map[string]any{"too few": []any{}, "too many": []any{said{}, said{}}, "none": "x"} {
+		if all, err := lied(t, "describe", said{"result": says}).Host("s", nil).Describe(t.Context(), []string{"a"}); err == nil || len(all) > 0 {
+			t.Errorf("%s: %v, %v", what, all, err)
+		}
+	}
+}

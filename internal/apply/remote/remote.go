@@ -30,6 +30,7 @@ const (
 	toObserve  = "observe"
 	toNodes    = "nodes"
 	toProbe    = "probe"
+	toDescribe = "describe"
 	toDo       = "do"
 	toSettle   = "settle"
 	toList     = "left"
@@ -68,6 +69,7 @@ type question struct {
 	Step    json.RawMessage   `json:"step,omitempty"`
 	Done    []json.RawMessage `json:"done,omitempty"`
 	Release *observe.Releases `json:"releases,omitempty"`
+	Layers  []string          `json:"layers,omitempty"`
 	Log     string            `json:"log,omitempty"`
 	Runs    int               `json:"runs,omitempty"`
 	Edition int               `json:"edition,omitempty"`

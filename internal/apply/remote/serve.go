@@ -165,6 +165,8 @@ func (h *helper) do(ctx context.Context, about string, q *question, with *wire.C
 			drift[i] = q.Nodes[i].Drift
 		}
 		return drift, err
+	case toDescribe:
+		return on.Describe(ctx, q.Layers)
 	case toDo:
 		s, err := plan.Decode(q.Step)
 		if err != nil {

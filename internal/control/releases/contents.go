@@ -27,47 +27,65 @@ type Contents struct {
 
 // Show tells what the nodes of a release consist of that selectors mean, from the records of their layers.
 func Show(ctx context.Context, c *control.Session, s *site.Site, number int, selectors []string) ([]Contents, error) {
-	h, chosen, err := c.Chosen(s, selectors)
+	f, chosen, err := c.ChosenHosts(ctx, s, selectors)
 	if err != nil {
 		return nil, err
 	}
-	hosts, err := c.Seen(ctx, apply.Alone(h))
+	seen, err := c.Seen(ctx, f)
 	if err != nil {
 		return nil, err
+	}
+	all := make([][]Contents, len(f.All))
+	err = f.Each(func(i int, h *apply.Steered) (err error) {
+		nodes := slices.DeleteFunc(slices.Clone(seen[i].Nodes), func(n observe.Node) bool { return n.Release != number || chosen != nil && !chosen[n.Name] })
+		all[i], err = contentsOn(ctx, h, s, nodes)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	of := slices.Concat(all...)
+	if len(of) == 0 {
+		return nil, problem.New(problem.Mistake, "no node of release %s is on %s", site.ReleaseName(number), control.Where(s)).At(s.Key()).Try("orrery stage --release %d", number)
+	}
+	return of, nil
+}
+
+// contentsOn tells what nodes on a host consist of.
+func contentsOn(ctx context.Context, h *apply.Steered, s *site.Site, nodes []observe.Node) ([]Contents, error) {
+	var layers []string
+	for i := range nodes {
+		layers = append(layers, nodes[i].Layers()...)
+	}
+	slices.Sort(layers)
+	layers = slices.Compact(layers)
+	records, err := h.Describe(ctx, layers)
+	if err != nil {
+		return nil, err
+	}
+	known := map[string]*image.Record{}
+	for i, digest := range layers {
+		known[digest] = &records[i]
 	}
 	var all []Contents
-	for i := range hosts[0].Nodes {
-		n := &hosts[0].Nodes[i]
-		if n.Release != number || chosen != nil && !chosen[n.Name] {
-			continue
-		}
-		one, err := contentsOf(c.Store(), s, n)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, one)
-	}
-	if len(all) == 0 {
-		return nil, problem.New(problem.Mistake, "no node of release %s is on this host", site.ReleaseName(number)).At(s.Key()).Try("orrery stage --release %d", number)
+	for i := range nodes {
+		all = append(all, contentsOf(known, s, &nodes[i]))
 	}
 	return all, nil
 }
 
-func contentsOf(store *image.Store, s *site.Site, n *observe.Node) (Contents, error) {
+func contentsOf(layers map[string]*image.Record, s *site.Site, n *observe.Node) Contents {
 	one := Contents{Node: n.Name, ID: n.ID, Base: n.Base, Layer: n.Layer, Packages: map[string]string{}, Python: map[string]string{}}
 	if declared, ok := s.Node(n.Name); ok {
 		one.Roles = declared.Roles
 	}
 	for _, digest := range slices.Backward(n.Layers()) {
-		r, err := store.Record(digest)
-		if err != nil {
-			return one, problem.New(problem.Failed, "node %s: the contents of layer %s are not known", n.Name, digest).Because(err).Try("orrery image verify")
-		}
+		r := layers[digest]
 		one.Content = append(one.Content, r.Content)
 		versions(one.Packages, r.Packages, "=")
 		versions(one.Python, r.Python, "==")
 	}
-	return one, nil
+	return one
 }
 
 func versions(to map[string]string, packages []string, sign string) {
