@@ -1,0 +1,27 @@
+package lane
+
+import (
+	"context"
+	"io"
+	"net"
+	"sync"
+)
+
+// Join carries bytes between two connections in both directions until both have ended, or ctx does. It closes them.
+func Join(ctx context.Context, a, b net.Conn) {
+	over := context.AfterFunc(ctx, func() { _, _ = a.Close(), b.Close() })
+	defer over()
+	var both sync.WaitGroup
+	for _, way := range [][2]net.Conn{{a, b}, {b, a}} {
+		both.Go(func() {
+			to, from := way[0], way[1]
+			_, err := io.Copy(to, from)
+			if half, ok := to.(interface{ CloseWrite() error }); ok && err == nil && half.CloseWrite() == nil {
+				return
+			}
+			_, _ = to.Close(), from.Close()
+		})
+	}
+	both.Wait()
+	_, _ = a.Close(), b.Close()
+}

@@ -1,0 +1,186 @@
+package lane
+
+import (
+	"context"
+	"crypto/tls"
+	"io"
+	"net"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+)
+
+var here = netip.MustParseAddr("127.0.0.1")
+
+func open(t *testing.T, at netip.Addr) *End {
+	t.Helper()
+	e, err := Open(at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(e.Close)
+	return e
+}
+
+// give sends a text to whoever comes to an end.
+func give(ctx context.Context, e *End, peer Card, text string) <-chan error {
+	done := make(chan error, 1)
+	go func() {
+		c, err := e.Accept(ctx, peer)
+		if err == nil {
+			_, err = io.WriteString(c, text)
+			_ = c.Close()
+		}
+		done <- err
+	}()
+	return done
+}
+
+// TestDirect: bytes go from one end to the other, and nobody can come a second time.
+func TestDirect(t *testing.T) {
+	giver, taker := open(t, here), open(t, netip.Addr{})
+	given := give(t.Context(), giver, taker.Card(), "hello")
+	c, err := taker.Dial(t.Context(), giver.Card())
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(c)
+	if err != nil || string(text) != "hello" {
+		t.Errorf("%q came: %v", text, err)
+	}
+	if err := <-given; err != nil {
+		t.Error(err)
+	}
+	if again, err := net.Dial("tcp", giver.Card().At.String()); err == nil {
+		_ = again.Close()
+		t.Error("it still listens")
+	}
+}
+
+// TestRelayed: where the ends do not reach one another, somebody else carries the bytes, and cannot read them.
+func TestRelayed(t *testing.T) {
+	giver, taker := open(t, netip.Addr{}), open(t, netip.Addr{})
+	if _, err := taker.Dial(t.Context(), giver.Card()); err == nil {
+		t.Fatal("it was reached nowhere")
+	}
+	given := give(t.Context(), giver, taker.Card(), "hello")
+	a, err1 := net.Dial("tcp", giver.Card().Back.String())
+	b, err2 := net.Dial("tcp", taker.Card().Back.String())
+	if err1 != nil || err2 != nil {
+		t.Fatal(err1, err2)
+	}
+	seen := &tapped{Conn: a}
+	joined := make(chan struct{})
+	go func() {
+		defer close(joined)
+		Join(t.Context(), seen, b)
+	}()
+	c, err := taker.Relayed(t.Context(), giver.Card())
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(c)
+	if err != nil || string(text) != "hello" {
+		t.Errorf("%q came: %v", text, err)
+	}
+	if err := <-given; err != nil {
+		t.Error(err)
+	}
+	_ = c.Close()
+	<-joined
+	if strings.Contains(seen.text.String(), "hello") {
+		t.Error("it can be read on the way")
+	}
+}
+
+type tapped struct {
+	net.Conn
+	text strings.Builder
+}
+
+func (s *tapped) Read(p []byte) (int, error) {
+	n, err := s.Conn.Read(p)
+	s.text.Write(p[:max(n, 0)])
+	return n, err
+}
+
+// TestStrangers: neither end takes anybody but the holder of the key that it was told of, whatever else he has; many who try do not keep the right one out.
+func TestStrangers(t *testing.T) {
+	giver, taker, stranger := open(t, here), open(t, netip.Addr{}), open(t, here)
+	given := give(t.Context(), giver, taker.Card(), "secret")
+	for range 8 {
+		if c, err := stranger.Dial(t.Context(), giver.Card()); err == nil { // the giver has to refuse him, after he has said who he is
+			if text, err := io.ReadAll(c); err == nil || len(text) > 0 {
+				t.Errorf("a stranger got %q: %v", text, err)
+			}
+		}
+		bare, err := tls.Dial("tcp", giver.Card().At.String(), &tls.Config{InsecureSkipVerify: true})
+		if err == nil {
+			if text, err := io.ReadAll(bare); err == nil || len(text) > 0 {
+				t.Errorf("one without a key got %q: %v", text, err)
+			}
+		}
+		mute, err := net.Dial("tcp", giver.Card().At.String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer mute.Close()
+	}
+	c, err := taker.Dial(t.Context(), giver.Card())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text, err := io.ReadAll(c); err != nil || string(text) != "secret" {
+		t.Errorf("%q came: %v", text, err)
+	}
+	if err := <-given; err != nil {
+		t.Error(err)
+	}
+	// Somebody else listens where the giver is said to.
+	card := giver.Card()
+	card.At = stranger.Card().At
+	_ = give(t.Context(), stranger, taker.Card(), "lies")
+	if _, err := taker.Dial(t.Context(), card); err == nil || !strings.Contains(err.Error(), errStranger.Error()) {
+		t.Errorf("somebody else is taken for the giver: %v", err)
+	}
+}
+
+// TestNobody: who waits in vain is told so in time.
+func TestNobody(t *testing.T) {
+	giver, taker := open(t, here), open(t, netip.Addr{})
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if _, err := giver.Accept(ctx, taker.Card()); err == nil {
+		t.Error("somebody came")
+	}
+}
+
+// TestCards: a host cannot send others to another place than itself.
+func TestCards(t *testing.T) {
+	own := netip.MustParseAddr("10.8.1.2")
+	place := func(text string) netip.AddrPort { return netip.MustParseAddrPort(text) }
+	good := Card{Print: strings.Repeat("ab", 32), At: place("10.8.1.2:4000"), Back: place("127.0.0.1:4001")}
+	nowhere := good
+	nowhere.At = netip.AddrPort{}
+	for _, c := range []Card{good, nowhere} {
+		if err := c.Check(own); err != nil {
+			t.Error(err)
+		}
+	}
+	for name, change := range map[string]func(*Card){
+		"no print":       func(c *Card) { c.Print = "" },
+		"a short print":  func(c *Card) { c.Print = "abcd" },
+		"another host":   func(c *Card) { c.At = place("10.8.1.3:22") },
+		"loopback":       func(c *Card) { c.At = place("127.0.0.1:22") },
+		"no port":        func(c *Card) { c.At = place("10.8.1.2:0") },
+		"back elsewhere": func(c *Card) { c.Back = place("10.8.1.3:22") },
+		"no way back":    func(c *Card) { c.Back = netip.AddrPort{} },
+	} {
+		c := good
+		change(&c)
+		if c.Check(own) == nil {
+			t.Errorf("%s: %+v is taken", name, c)
+		}
+	}
+}
