@@ -238,6 +238,7 @@ var paths = map[string]string{
 	"internal/network/router_inside.go":      ofKernel,
 	"internal/network/table.go":              ofKernel,
 	"internal/role/build.go":                 ofNode,
+	"internal/secret/kept.go":                ofOwn,
 	"internal/secret/secret.go":              ofNamed,
 	"internal/site/sitefile/directory.go":    ofNamed,
 	"internal/site/sitefile/keep.go":         ofOwn,

@@ -20,6 +20,7 @@ import (
 // all that doing it takes (plan.Packer), and what it gives is plain data or a stream.
 type Host interface {
 	Worker
+	Keeper
 
 	// Hold takes the site's lock on the host, which all need who change anything. If somebody else has it, that is a Locked problem that names them.
 	Hold(ctx context.Context, by host.Holder) (letGo func(), err error)

@@ -12,7 +12,6 @@ import (
 	"orrery/internal/plan"
 	"orrery/internal/secret"
 	"orrery/internal/site"
-	"orrery/internal/site/spec"
 )
 
 // Steered is a host of a site, with the site beside it. The host itself knows no more of that than the key: each step is made whole before the host gets
@@ -20,8 +19,10 @@ import (
 type Steered struct {
 	Host
 	*plan.Packer
-	Name string // what the site calls it
-	keys *secret.Keyring
+	Name    string // what the site calls it
+	keys    *secret.Keyring
+	told    map[string]bool // generated secrets of which it keeps a copy; keeping: while one is given to it
+	keeping sync.Mutex
 
 	meets *meeting // with other hosts; nil: there are none
 	ahead time.Duration
@@ -33,14 +34,15 @@ type Steered struct {
 // Steer puts a site beside the host that it calls by a name. Open gives the host, which gets the values of secrets from here.
 func Steer(name string, s *site.Site, dirs host.Dirs, open func(Secrets) Host) *Steered {
 	h := &Steered{Packer: &plan.Packer{Site: s}, Name: name, keys: secret.NewKeyring(s, dirs)}
-	h.Host = open(secrets{h.keys, h.Packer})
+	h.Host = open(secrets{h.keys, h})
+	Alone(h).Assembled()
 	return h
 }
 
 // Beside gives another host of the same site. What is made of that, and the values of secrets, are the same for both.
 func (h *Steered) Beside(name string, open func(Secrets) Host) *Steered {
 	other := &Steered{Packer: h.Packer, Name: name, keys: h.keys}
-	other.Host = open(secrets{h.keys, h.Packer})
+	other.Host = open(secrets{h.keys, other})
 	return other
 }
 
@@ -129,15 +131,4 @@ func (h *Steered) Probe(ctx context.Context, nodes []observe.Node, names map[str
 		}
 	}
 	return h.Host.Probe(ctx, nodes, wants)
-}
-
-// secrets gives the values of a site's secrets, and the files that have them in them.
-type secrets struct {
-	*secret.Keyring
-	packer *plan.Packer
-}
-
-// Text renders a file.
-func (s secrets) Text(ctx context.Context, t spec.SecretText) ([]byte, error) {
-	return s.packer.SecretText(ctx, t, s.Value)
 }

@@ -298,8 +298,7 @@ func TestFarRefused(t *testing.T) {
 	_, err := d.Here(d.site())
 	refused("what works on this machine only", err, "sv2", "other hosts than this machine")
 	for what, c := range map[string]struct{ old, new, word string }{
-		"generated": {"[network.far]", "[secret.x]\ngenerate = 20\n[network.far]", "secret x"},
-		"shared":    {"[network.far]", "[volume.archive]\nshared = true\n[network.far]", "volume archive"},
+		"shared": {"[network.far]", "[volume.archive]\nshared = true\n[network.far]", "volume archive"},
 	} {
 		d.write("site.toml", strings.Replace(twoHosts, c.old, c.new, 1))
 		_, _, err = d.Up(t.Context(), d.site(), nil, control.UpOptions{})

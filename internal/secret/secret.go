@@ -5,13 +5,11 @@ package secret
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
 	"io/fs"
 	"maps"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -27,6 +25,9 @@ type Keyring struct {
 	dirs   host.Dirs
 	mu     sync.Mutex
 	values map[string]string
+
+	// Find gives a secret that is generated; nil: it is kept with the state of this machine.
+	Find func(ctx context.Context, s *site.Secret) (string, error)
 }
 
 // NewKeyring gives the empty keyring of a site.
@@ -97,7 +98,18 @@ func (k *Keyring) fetch(ctx context.Context, s *site.Secret) (string, error) {
 	case len(s.Command) > 0:
 		return k.ask(ctx, s)
 	}
+	if k.Find != nil {
+		return k.Find(ctx, s)
+	}
 	return k.generated(s)
+}
+
+// Generated reports whether a secret is one that is made once, and kept.
+func (k *Keyring) Generated(name string) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	s, ok := k.declared(name)
+	return ok && s.Generate > 0
 }
 
 // ask runs the command that prints the secret. What it printed is not in the error.
@@ -121,37 +133,15 @@ func (asker) Run(ctx context.Context, c host.Command) error {
 	return host.Exec(ctx, "host", c.Args, c, func(cmd *exec.Cmd) { cmd.Stdin = os.Stdin })
 }
 
-const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
-
-// generated gives a secret that was made once, at random, and is kept with the state of the host.
+// generated gives a secret that was made once, at random, and is kept with the state of this machine.
 func (k *Keyring) generated(s *site.Secret) (string, error) {
-	path := filepath.Join(k.dirs.Secrets(k.sites[0].Key()), s.Name)
-	text, err := os.ReadFile(path)
-	if err == nil {
-		return string(text), nil
+	kept := Kept{k.dirs.Secrets(k.sites[0].Key())}
+	value, err := kept.Read(s.Name)
+	if errors.Is(err, fs.ErrNotExist) {
+		value = Random(s.Generate)
+		err = kept.Keep(s.Name, value)
 	}
-	if !errors.Is(err, fs.ErrNotExist) {
-		return "", err
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return "", err
-	}
-	value := random(s.Generate)
-	return value, host.WriteFile(host.File{Path: path, Content: []byte(value), Mode: 0o600})
-}
-
-// random gives n characters, each of them equally likely.
-func random(n int) string {
-	const fair = 256 - 256%len(alphabet)
-	var b strings.Builder
-	var octet [1]byte
-	for b.Len() < n {
-		_, _ = rand.Read(octet[:]) // it never fails
-		if int(octet[0]) < fair {
-			b.WriteByte(alphabet[int(octet[0])%len(alphabet)])
-		}
-	}
-	return b.String()
+	return value, err
 }
 
 // Redact replaces the values of all secrets fetched so far by their names. Of a value of several lines it replaces each,

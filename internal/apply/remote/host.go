@@ -34,7 +34,7 @@ var _ apply.Host = (*far)(nil)
 // q gives a question about this host.
 func (f *far) q() question { return question{place: f.at} }
 
-// Do does a step. Of what the helper asks for meanwhile, it gets no more than the site has declared.
+// Do does a step. Of what the helper asks for meanwhile, it gets no more than the step needs.
 func (f *far) Do(ctx context.Context, s *plan.Step, say func(string)) error {
 	text, err := plan.Encode(s)
 	if err != nil {
@@ -44,26 +44,11 @@ func (f *far) Do(ctx context.Context, s *plan.Step, say func(string)) error {
 	q.Step = text
 	return f.ask(ctx, toDo, q, func(t *wire.Talk, w *word) error {
 		if w.Want != nil {
-			return t.Say(f.give(ctx, w.Want))
+			return t.Say(f.give(ctx, s, w.Want))
 		}
 		say(w.Detail)
 		return nil
 	}, nil)
-}
-
-// give gives what a step refers to.
-func (f *far) give(ctx context.Context, w *want) given {
-	var g given
-	var err error
-	if w.Text != nil {
-		g.Value, err = f.secrets.Text(ctx, *w.Text)
-	} else {
-		var v string
-		v, err = f.secrets.Value(ctx, w.Secret)
-		g.Value = []byte(v)
-	}
-	g.Known, g.Fault = f.secrets.Known(), faultOf(err)
-	return g
 }
 
 // Hold takes the lock. It is the helper that has it.

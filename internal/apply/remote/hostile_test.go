@@ -76,3 +76,17 @@ func TestHostileRecords(t *testing.T) {
 		}
 	}
 }
+
+// TestHostileSecret: what another host says is a generated secret comes to nodes of other hosts, and has nothing in it but what is generated.
+func TestHostileSecret(t *testing.T) {
+	if v, err := lied(t, "secret", said{"result": "abcDEF123"}).Host("s", nil).Secret(t.Context(), "db"); v != "abcDEF123" || err != nil {
+		t.Errorf("a good one: %q, %v", v, err)
+	}
+	for what, says := range map[string]any{
+		"nothing": "", "a line": "abcDEF123\nroot::0:0", "a quote": "abc'DEF", "a control character": "abc\x1b[2J", "too much": strings.Repeat("a", 4097), "a number": 7, "an umlaut": "abcDEFä",
+	} {
+		if v, err := lied(t, "secret", said{"result": says}).Host("s", nil).Secret(t.Context(), "db"); err == nil || v != "" {
+			t.Errorf("%s: %q, %v", what, v, err)
+		}
+	}
+}

@@ -41,6 +41,8 @@ const (
 	toCompare  = "editions"
 	toFetch    = "edition"
 	toKeep     = "keep edition"
+	toReveal   = "secret"
+	toSeal     = "keep secret"
 	toNote     = "journal"
 	toRecount  = "entries"
 	toShow     = "log"
@@ -73,6 +75,8 @@ type question struct {
 	Log     string            `json:"log,omitempty"`
 	Runs    int               `json:"runs,omitempty"`
 	Edition int               `json:"edition,omitempty"`
+	Secret  string            `json:"secret,omitempty"`
+	Value   string            `json:"value,omitempty"` // of a secret
 	Before  *host.Sample      `json:"before,omitempty"`
 	Now     *host.Sample      `json:"now,omitempty"`
 	Version string            `json:"version,omitempty"`

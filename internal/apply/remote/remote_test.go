@@ -409,7 +409,7 @@ func (c curious) Do(ctx context.Context, s *plan.Step, say func(string)) error {
 		}
 		say(v)
 	}
-	text, err := c.secrets.Text(ctx, spec.SecretText{Path: "/etc/x"})
+	text, err := c.secrets.Text(ctx, spec.SecretText{Node: "web1", Role: "web", Path: "/etc/x"})
 	if err != nil {
 		return err
 	}
@@ -425,25 +425,74 @@ func (m *curiousMachine) Host(_, key string, secrets apply.Secrets) apply.Host {
 	return curious{m.of(key).Worker, secrets}
 }
 
-// TestSecrets: the helper asks for a secret when a step refers to it, once, and knows what it must not show. Without a step, it gets none.
+// TestSecrets: the helper asks for a secret when a step needs it, once, and knows what it must not show. Of what the step does not need it gets nothing, and without a step neither.
 func TestSecrets(t *testing.T) {
 	p := newPair(t)
 	m := &curiousMachine{machine{dir: p.machine.dir, hosts: map[string]*memory.Host{}}}
 	l := p.to(m, "1")
 	k := p.keyring()
+	k.Keep("foreign", "of other hosts")
 	asked := &counting{keys: k}
 	h := l.Host("s", asked)
+	step := func(of string, needs ...string) *plan.Step {
+		s := &plan.Step{Kind: plan.CheckNode, Subject: of, Node: &spec.Node{Name: "web1"}}
+		r := spec.Duty{Role: &site.Role{Name: "web"}, Rendered: []spec.Rendered{{Path: "/etc/x", Secret: true}, {Path: "/etc/open"}}}
+		for _, name := range needs {
+			r.Secrets = append(r.Secrets, site.SecretUse{Name: name})
+		}
+		s.Duties = &spec.Duties{Node: "web1", Roles: []spec.Duty{r}}
+		return s
+	}
 	var said []string
-	must(t, h.Do(t.Context(), &plan.Step{Kind: plan.ForgetNames, Subject: "password"}, func(text string) { said = append(said, text) }))
+	must(t, h.Do(t.Context(), step("password", "password"), func(text string) { said = append(said, text) }))
 	if got, want := strings.Join(said, ", "), "hunter22, hunter22, rendered /etc/x, it is <secret password>"; got != want || asked.times != 1 {
 		t.Errorf("asked %d times, the host got %s", asked.times, got)
 	}
-	err := h.Do(t.Context(), &plan.Step{Kind: plan.ForgetNames, Subject: "other"}, func(string) {})
+	if _, knows := m.secrets.Known()["foreign"]; knows {
+		t.Error("a host knows a secret that none of its nodes needs")
+	}
+	err := h.Do(t.Context(), step("other", "other"), func(string) {})
 	if !problem.Is(err, problem.Mistake) || !strings.Contains(err.Error(), `secret "other" is not declared`) {
 		t.Errorf("one that is not declared: %v", err)
 	}
+	m.secrets = nil
+	other := step("password", "password")
+	other.Duties.Roles[0].Rendered = other.Duties.Roles[0].Rendered[1:]
+	for what, s := range map[string]*plan.Step{"another secret": step("password"), "another file": other, "no role": {Kind: plan.ForgetNames, Subject: "password"}} {
+		said = nil
+		err := p.to(m, "1").Host("s", k).Do(t.Context(), s, func(text string) { said = append(said, text) })
+		if !problem.Is(err, problem.Unable) || !strings.Contains(err.Error(), "the helper asks for what no step needs") || what != "another file" && said != nil {
+			t.Errorf("%s: the host got %s: %v", what, said, err)
+		}
+	}
 	if _, err := m.secrets.Value(t.Context(), "other"); err == nil {
 		t.Error("nobody asked for a step, and a secret was given")
+	}
+}
+
+// TestKeptSecrets: a host keeps generated secrets, each in the place of no other.
+func TestKeptSecrets(t *testing.T) {
+	p := newPair(t)
+	if _, err := p.far.Secret(t.Context(), "db"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("one that is not there: %v", err)
+	}
+	for range 2 {
+		must(t, p.far.KeepSecret(t.Context(), "db", "abcDEF123"))
+	}
+	if v, err := p.far.Secret(t.Context(), "db"); v != "abcDEF123" || err != nil {
+		t.Errorf("kept is %q: %v", v, err)
+	}
+	if err := p.far.KeepSecret(t.Context(), "db", "abcDEF124"); !problem.Is(err, problem.Surprise) {
+		t.Errorf("another value: %v", err)
+	}
+	for _, name := range []string{"", "../keys", ".x", "a\x00b"} {
+		if err := p.far.KeepSecret(t.Context(), name, "abcDEF123"); err == nil {
+			t.Errorf("a secret is kept that is called %q", name)
+		}
+	}
+	info, err := os.Stat(filepath.Join(p.dirs.Secrets("s"), "db"))
+	if must(t, err); info.Mode() != 0o600 {
+		t.Errorf("its mode is %v", info.Mode())
 	}
 }
 

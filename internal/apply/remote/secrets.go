@@ -3,12 +3,78 @@ package remote
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"sync"
 
+	"orrery/internal/plan"
+	"orrery/internal/problem"
 	"orrery/internal/secret"
 	"orrery/internal/site/spec"
 	"orrery/internal/wire"
 )
+
+// Secret gives the host's copy of a generated secret. A host may say anything, and what it says comes to nodes of other hosts.
+func (f *far) Secret(ctx context.Context, name string) (value string, err error) {
+	q := f.q()
+	q.Secret = name
+	if err := f.ask(ctx, toReveal, q, nil, &value); err != nil {
+		return "", err
+	}
+	if !secret.Made(value) {
+		return "", problem.New(problem.Surprise, "what host %s keeps as the generated secret %s is none: those have letters and digits, and at most 4096 of them", f.at.Host, name).
+			Try("remove sites/%s/secrets/%s from its state directory, if it is kept on another host; --without %s leaves it out until then", f.at.Key, name, f.at.Host)
+	}
+	return value, nil
+}
+
+// KeepSecret lets the host keep one.
+func (f *far) KeepSecret(ctx context.Context, name, value string) error {
+	q := f.q()
+	q.Secret, q.Value = name, value
+	return f.ask(ctx, toSeal, q, nil, nil)
+}
+
+// give gives what a step refers to, and nothing else: a host is to know those secrets only that its nodes need.
+func (f *far) give(ctx context.Context, s *plan.Step, w *want) given {
+	var g given
+	var err error
+	needs := needed(s.Duties)
+	switch {
+	case w.Text != nil && !refersTo(s.Duties, *w.Text), w.Text == nil && !needs[w.Secret]:
+		err = problem.New(problem.Unable, "the helper asks for what no step needs that is done there")
+	case w.Text != nil:
+		g.Value, err = f.secrets.Text(ctx, *w.Text)
+	default:
+		var v string
+		v, err = f.secrets.Value(ctx, w.Secret)
+		g.Value = []byte(v)
+	}
+	g.Known, g.Fault = f.secrets.Known(), faultOf(err)
+	maps.DeleteFunc(g.Known, func(name, _ string) bool { return !needs[name] })
+	return g
+}
+
+// needed gives the names of the secrets that roles need.
+func needed(d *spec.Duties) map[string]bool {
+	all := map[string]bool{}
+	if d == nil {
+		return all
+	}
+	for i := range d.Roles {
+		for _, use := range d.Roles[i].Secrets {
+			all[use.Name] = true
+		}
+	}
+	return all
+}
+
+// refersTo reports whether a file is one of those that roles put on their node.
+func refersTo(d *spec.Duties, t spec.SecretText) bool {
+	return d != nil && t.Node == d.Node && t.Release == d.Release && slices.ContainsFunc(d.Roles, func(r spec.Duty) bool {
+		return r.Name == t.Role && slices.ContainsFunc(r.Rendered, func(f spec.Rendered) bool { return f.Secret && f.Path == t.Path })
+	})
+}
 
 // borrowed are the secrets of a site at the helper: whoever asked for the step is asked for each, once, and they stay in memory as long as the helper does, so that logs do not show them.
 type borrowed struct {

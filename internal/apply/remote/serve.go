@@ -216,6 +216,10 @@ func (on *lent) record(ctx context.Context, about string, q *question, with *wir
 		return nil, send(in, with)
 	case toKeep:
 		return nil, on.KeepEdition(ctx, q.Edition, &parts{with: with})
+	case toReveal:
+		return on.Secret(ctx, q.Secret)
+	case toSeal:
+		return nil, on.KeepSecret(ctx, q.Secret, q.Value)
 	case toNote:
 		return nil, on.note(with)
 	case toRecount:

@@ -97,6 +97,7 @@ func (c *Call) Fleet(ctx context.Context) (f *apply.Fleet, silent, err error) {
 		}
 		return nil, nil, silent
 	}
+	f.Assembled()
 	return f, silent, c.learn(ctx, f)
 }
 

@@ -19,11 +19,6 @@ func mayTravel(s *site.Site, without []string) error {
 	no := func(format string, args ...any) *problem.Problem {
 		return problem.New(problem.Unable, format+": not yet on a site with a host that is not local", args...).At("site.toml")
 	}
-	for _, x := range s.Secrets {
-		if x.File == "" && len(x.Command) == 0 {
-			return no("secret %s is generated, and would be kept on this machine alone", x.Name).Try("give it a file or a command")
-		}
-	}
 	for _, x := range s.Images {
 		if x.Import != "" {
 			return no("image %s is imported from this machine", x.Name).Try("give it a suite")

@@ -1,0 +1,144 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"orrery/internal/phrase"
+	"orrery/internal/problem"
+	"orrery/internal/secret"
+	"orrery/internal/site"
+	"orrery/internal/site/spec"
+)
+
+// A Keeper keeps copies of the generated secrets that its nodes need.
+type Keeper interface {
+	// Secret gives its copy of a generated secret. That it has none is fs.ErrNotExist.
+	Secret(ctx context.Context, name string) (string, error)
+	// KeepSecret keeps one. It takes the place of no other.
+	KeepSecret(ctx context.Context, name, value string) error
+}
+
+// secrets gives a host the values of a site's secrets, and the files that have them in them.
+type secrets struct {
+	*secret.Keyring
+	host *Steered
+}
+
+// Value gives the value of a secret. One that is generated is kept on the host before it is used there: whatever becomes of others, it is known where it was used.
+func (s secrets) Value(ctx context.Context, name string) (string, error) {
+	v, err := s.Keyring.Value(ctx, name)
+	if err == nil && s.Generated(name) {
+		err = s.host.keep(ctx, name, v)
+	}
+	return v, err
+}
+
+// Text renders a file.
+func (s secrets) Text(ctx context.Context, t spec.SecretText) ([]byte, error) {
+	return s.host.SecretText(ctx, t, s.Value)
+}
+
+// keep lets the host keep a copy of a generated secret.
+func (h *Steered) keep(ctx context.Context, name, value string) error {
+	h.keeping.Lock()
+	defer h.keeping.Unlock()
+	if h.told[name] {
+		return nil
+	}
+	err := h.KeepSecret(ctx, name, value)
+	if err == nil {
+		if h.told == nil {
+			h.told = map[string]bool{}
+		}
+		h.told[name] = true
+	}
+	return err
+}
+
+// Assembled says that these are all hosts of the site: the values of generated secrets are what they have.
+func (f *Fleet) Assembled() {
+	if len(f.All) > 0 {
+		f.All[0].keys.Find = f.Generated // all of them have this keyring
+	}
+}
+
+// Generated gives a generated secret: what the hosts have on which nodes need it, or may. If nobody has it, and all were asked, it is made.
+func (f *Fleet) Generated(ctx context.Context, s *site.Secret) (string, error) {
+	var may, others []*Steered
+	for _, h := range f.All {
+		if h.mayNeed(s.Name) {
+			may = append(may, h)
+		} else {
+			others = append(others, h)
+		}
+	}
+	value, who, err := agreed(ctx, s.Name, may)
+	if err != nil || who != nil {
+		return value, err
+	}
+	if _, who, err := agreed(ctx, s.Name, others); err != nil {
+		return "", err
+	} else if who != nil { // it must not decide what nodes of other hosts have
+		return "", problem.New(problem.Surprise, "generated secret %s is kept on host %s, where no node needs it, and on none where one does", s.Name, who.Name).
+			Try("if it is right, copy sites/%s/secrets/%s from the state directory of %s to that of the host whose nodes need it; else remove it there", f.All[0].Site.Key(), s.Name, who.Name)
+	}
+	if len(f.Unknown) > 0 {
+		return "", problem.New(problem.Unable, "generated secret %s is kept on no host that answers, and may be kept on %s", s.Name, phrase.List(f.Unknown, 12)).
+			Try("bring %s back; no second value is made without it", strings.Join(f.Unknown, ", "))
+	}
+	return secret.Random(s.Generate), nil
+}
+
+// agreed gives the value on which those hosts agree that have one, and one of them; nil: none has.
+func agreed(ctx context.Context, name string, hosts []*Steered) (value string, who *Steered, err error) {
+	values := make([]string, len(hosts))
+	err = (&Fleet{All: hosts}).Each(func(i int, h *Steered) (err error) {
+		if values[i], err = h.Secret(ctx, name); errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return err
+	})
+	if err != nil {
+		return "", nil, err
+	}
+	for i, v := range values {
+		switch {
+		case v == "":
+		case who == nil:
+			value, who = v, hosts[i]
+		case v != value:
+			return "", nil, problem.New(problem.Surprise, "hosts %s and %s keep different values of the generated secret %s", who.Name, hosts[i].Name, name).
+				Try("decide which is right, and remove sites/%s/secrets/%s from the state directory of the other; --without leaves one out until then", who.Site.Key(), name)
+		}
+	}
+	return value, who, nil
+}
+
+// mayNeed reports whether a node that needs a secret is on the host, or may come there.
+func (h *Steered) mayNeed(name string) bool {
+	if len(h.Site.Hosts) < 2 {
+		return true
+	}
+	sites := []*site.Site{h.Site}
+	for _, s := range h.Releases {
+		sites = append(sites, s)
+	}
+	for _, s := range sites {
+		for i := range s.Nodes {
+			n := &s.Nodes[i]
+			if n.Host != "" && n.Host != h.Name {
+				continue
+			}
+			for _, r := range s.RolesOf(n) {
+				if slices.ContainsFunc(r.Secrets, func(use site.SecretUse) bool { return use.Name == name }) {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}

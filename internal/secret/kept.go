@@ -1,0 +1,74 @@
+package secret
+
+import (
+	"crypto/rand"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"orrery/internal/host"
+	"orrery/internal/problem"
+)
+
+// Kept are the generated secrets of a site that are kept in a directory, each as a file that only root can read.
+type Kept struct{ Dir string }
+
+// Read gives a value. That there is none is fs.ErrNotExist.
+func (k Kept) Read(name string) (string, error) {
+	path, err := k.path(name)
+	if err != nil {
+		return "", err
+	}
+	text, err := os.ReadFile(path)
+	return string(text), err
+}
+
+// Keep keeps a value. It takes the place of no other.
+func (k Kept) Keep(name, value string) error {
+	switch is, err := k.Read(name); {
+	case err == nil && is == value:
+		return nil
+	case err == nil:
+		return problem.New(problem.Surprise, "there is another value of the generated secret %s already", name).At(filepath.Join(k.Dir, name)).
+			Try("decide which is right, and remove the file that has the other")
+	case !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	if err := os.MkdirAll(k.Dir, 0o700); err != nil {
+		return err
+	}
+	return host.WriteFile(host.File{Path: filepath.Join(k.Dir, name), Content: []byte(value), Mode: 0o600})
+}
+
+func (k Kept) path(name string) (string, error) {
+	if name == "" || strings.HasPrefix(name, ".") || strings.ContainsAny(name, "/\x00") {
+		return "", problem.New(problem.Mistake, "%q is no name of a secret", name)
+	}
+	return filepath.Join(k.Dir, name), nil
+}
+
+const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+
+// Random gives n characters, each of them equally likely.
+func Random(n int) string {
+	const fair = 256 - 256%len(alphabet)
+	var b strings.Builder
+	var octet [1]byte
+	for b.Len() < n {
+		_, _ = rand.Read(octet[:]) // it never fails
+		if int(octet[0]) < fair {
+			b.WriteByte(alphabet[int(octet[0])%len(alphabet)])
+		}
+	}
+	return b.String()
+}
+
+// mostMade is how many characters a generated secret has at most.
+const mostMade = 4096
+
+// Made reports whether Random may have given a value: what else a host says is none.
+func Made(value string) bool {
+	return value != "" && len(value) <= mostMade && strings.Trim(value, alphabet) == ""
+}

@@ -1,0 +1,82 @@
+package test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"orrery/test/hosts"
+	"orrery/test/need"
+)
+
+const stateSite = `
+site.name = "it-farstate"
+[host.sv1]
+address = "SV1"
+[host.sv2]
+address = "SV2"
+[network.lan]
+subnet = "10.99.251.0/24"
+[image.debian]
+suite = "bookworm"
+[secret.both]
+generate = 24
+[secret.alone]
+generate = 24
+[node.a]
+id = 10
+memory = "256MiB"
+host = "sv1"
+roles = ["keeper"]
+[node.b]
+id = 20
+memory = "256MiB"
+host = "sv2"
+roles = ["keeper", "holder"]
+`
+
+// TestFarState: what a site keeps on two hosts is one, whichever of them steers: generated secrets.
+func TestFarState(t *testing.T) {
+	need.Integration(t)
+	t.Parallel()
+	s := newExample(t, "minimal", "it-farstate", "10.77.1.", "10.99.251.")
+	for role, text := range map[string]string{
+		"keeper": "[[secret]]\nname = \"both\"\n[[volume]]\nname = \"data\"\npath = \"/data\"\n",
+		"holder": "[[secret]]\nname = \"alone\"\n",
+	} {
+		dir := filepath.Join(s.dir, "roles", role)
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, "role.toml"), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.do("image", "build") // hosts have no way out to packages
+	h := hosts.Up(t, hosts.Options{Count: 2, Programs: map[string]string{"orrery": program}, Store: filepath.Join(need.State(), "store")})
+	for i, addresses := range map[int][]string{1: {"local", hosts.AddressOf(2)}, 2: {hosts.AddressOf(1), "local"}} {
+		text := strings.NewReplacer("SV1", addresses[0], "SV2", addresses[1]).Replace(stateSite)
+		if err := os.WriteFile(filepath.Join(s.dir, "site.toml"), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		s.carry(h.At(i), "/root/state")
+	}
+	says := func(on int, script string, words ...string) string {
+		t.Helper()
+		return s.ask(h.At(on), "/root/state", script, words...)
+	}
+
+	// Generated secrets: one value, kept where nodes need it.
+	const kept = "/var/lib/orrery/sites/it-farstate/secrets"
+	says(1, "orrery up", "status 0")
+	says(1, "orrery exec all -- sha256sum /etc/orrery/secrets/both | cut -d ' ' -f 3 | sort | uniq -c | wc -l", "1\nstatus 0")
+	says(1, "stat -c '%a %U %n' "+kept+"/*", "600 root "+kept+"/both\nstatus 0")
+	says(2, "ls "+kept, "alone\nboth\nstatus 0")
+	says(1, "sha256sum "+kept+"/both > /root/sum && rm -r "+kept+" && orrery down", "status 0")
+	says(2, "orrery up", "status 0")
+	says(1, "sha256sum -c /root/sum", "status 0")
+	says(1, "orrery down > /dev/null; echo -n other > "+kept+"/both; orrery up", "hosts sv1 and sv2 keep different values of the generated secret both", "status 8")
+	says(2, "cat "+kept+"/both | ssh sv1 tee "+kept+"/both | wc -c; orrery up", "24\n", "status 0")
+	says(2, "orrery down", "status 0")
+}
