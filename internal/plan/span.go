@@ -2,6 +2,7 @@ package plan
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"net/netip"
 	"slices"
@@ -27,17 +28,26 @@ const (
 	overIPv6 = 14 + 8 + 8 + 40
 )
 
-// leastMTU is what every host must be able to receive (RFC 791).
-const leastMTU = 576
+// leastMTU is what every host must be able to receive (RFC 791), mostMTU what a packet can have: some interfaces say that they take more.
+const (
+	leastMTU = 576
+	mostMTU  = 65535
+)
 
 // Spanning gives the networks of a site whose nodes are on several hosts, with these. What is on an interface of the hosts themselves is joined by the wire.
 func Spanning(s *site.Site, homes map[string]string) map[string][]string {
+	return spread(s, s.Key(), homes)
+}
+
+// spread does that for networks that are kept under a key. What is in quarantine is on bridges, whatever it is on when it is live.
+func spread(s *site.Site, key string, homes map[string]string) map[string][]string {
+	apart := s.Stage != 0 || key != s.Key()
 	on := map[string]map[string]bool{}
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
 		for _, nic := range n.NICs {
 			network, ok := s.Network(nic.Network)
-			if !ok || network.Kind == site.Macvlan || network.Kind == site.Exclusive || homes[n.Name] == "" {
+			if !ok || homes[n.Name] == "" || !apart && wired(network) {
 				continue
 			}
 			if on[nic.Network] == nil {
@@ -55,6 +65,9 @@ func Spanning(s *site.Site, homes map[string]string) map[string][]string {
 	return spanning
 }
 
+// wired reports whether a network that is live is on interfaces of the hosts.
+func wired(n *site.Network) bool { return n.Kind == site.Macvlan || n.Kind == site.Exclusive }
+
 // Joints are what joins the networks of a site that are on several hosts, by network.
 type Joints map[string]*span
 
@@ -64,6 +77,8 @@ type joiner struct {
 	key   string // what hosts keep the networks under
 	homes map[string]string
 	hosts map[string]*observe.Host
+
+	warnings []string
 }
 
 // Join works out what joins the bridges of networks that are on several hosts, with these nodes on them; the networks are the site's, or of a quarantine of it: key says which. Every host that has a network is
@@ -81,6 +96,7 @@ func (d *draft) span() error {
 	j := joiner{site: d.site, key: d.maker.Key(), homes: d.Homes, hosts: d.hosts}
 	d.spans, err = j.join()
 	d.maker.MTUs = d.spans.MTUs()
+	d.Warnings = append(d.Warnings, j.warnings...)
 	return err
 }
 
@@ -103,13 +119,17 @@ func (all Joints) MTUs() map[string]int {
 
 func (j *joiner) join() (Joints, error) {
 	joints, numbers := Joints{}, map[int]string{}
-	all := Spanning(j.site, j.homes)
+	all := spread(j.site, j.key, j.homes)
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		n, _ := j.site.Network(name)
 		if n.Kind == site.Routed {
 			continue // nothing joins those
 		}
 		s, err := j.spanOf(n, all[name])
+		if err != nil && wired(n) {
+			j.warnings = append(j.warnings, fmt.Sprintf("nodes of network %s on different hosts do not reach one another in quarantine, where a %s network is on bridges: %v", n.Name, n.Kind, err))
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -124,6 +144,11 @@ func (j *joiner) join() (Joints, error) {
 }
 
 func (j *joiner) spanOf(n *site.Network, hosts []string) (*span, error) {
+	if wired(n) { // what is on the wire afterwards takes what that takes
+		same := *n
+		same.MTU = cmp.Or(n.MTU, spec.UsualMTU)
+		n = &same
+	}
 	s := &span{id: site.VNI(j.key, n.Name), peers: map[string]spec.Peer{}}
 	least, over, known, whose := 0, 0, true, map[netip.Addr]string{}
 	for _, name := range hosts {
@@ -157,8 +182,8 @@ func (j *joiner) spanOf(n *site.Network, hosts []string) (*span, error) {
 		s.mtu = n.MTU
 	case least == 0:
 		s.mtu = j.mtuWas(n.Name, spec.UsualMTU-over)
-	case !known: // what it took before, it may take again
-		s.mtu = j.mtuWas(n.Name, min(fits, spec.UsualMTU))
+	case !known: // what it took before, it may take again, and maybe no more
+		s.mtu = j.mtuWas(n.Name, min(fits, spec.UsualMTU-over))
 	default:
 		s.mtu = min(fits, spec.UsualMTU)
 	}
@@ -218,16 +243,16 @@ func (s *span) on(host string) spec.VXLAN {
 	return spec.VXLAN{ID: s.id, Local: here.Address.String(), Peers: spec.NewPeers(others)}
 }
 
-// mtuWas gives the MTU that a network has where it is joined already, or another if it is nowhere.
-func (j *joiner) mtuWas(name string, other int) int {
+// mtuWas gives the least MTU that a network has where it is joined already, if no more than another fits; that, if it is nowhere.
+func (j *joiner) mtuWas(name string, fits int) int {
 	for _, h := range j.hosts {
 		for i := range h.Networks {
-			if n := &h.Networks[i]; n.Site == j.key && n.Name == name && n.VXLAN != (spec.VXLAN{}) {
-				return n.MTU
+			if n := &h.Networks[i]; n.Site == j.key && n.Name == name && n.VXLAN != (spec.VXLAN{}) && n.MTU >= leastMTU {
+				fits = min(fits, n.MTU)
 			}
 		}
 	}
-	return other
+	return fits
 }
 
 // underlay gives the address by which other hosts reach a host, and how many bytes at a time its interface takes; 0: nobody knows.
@@ -237,7 +262,10 @@ func (j *joiner) underlay(n *site.Network, name string, hosts []string) (at neti
 		h = &site.Host{Name: name}
 	}
 	has := addresses(j.hosts[name])
-	if at = cmp.Or(h.Underlay, literal(h.Address)); !at.IsValid() {
+	at = cmp.Or(h.Underlay, literal(h.Address))
+	if o := j.hosts[name]; !at.IsValid() && (o == nil || o.Unknown) {
+		at = j.underlayWas(name)
+	} else if !at.IsValid() {
 		at = j.beside(has, name, hosts)
 	}
 	if !at.IsValid() {
@@ -256,6 +284,38 @@ func (j *joiner) underlay(n *site.Network, name string, hosts []string) (at neti
 		At("site.toml").Try("say by which of its addresses the other hosts reach it: underlay = … in [host.%s]", name)
 }
 
+// underlayWas gives the address by which others reach a host that does not answer, by what is on record of its nodes there; the zero Addr: there is none, or they disagree.
+func (j *joiner) underlayWas(name string) netip.Addr {
+	theirs := map[string]bool{}
+	for i := range j.site.Nodes {
+		if n := &j.site.Nodes[i]; j.homes[n.Name] == name {
+			for _, network := range n.Networks() {
+				theirs[site.MAC(j.site.Name, n.Name, network)] = true
+			}
+		}
+	}
+	found := map[netip.Addr]bool{}
+	for _, h := range j.hosts {
+		for i := range h.Networks {
+			peers, _ := h.Networks[i].VXLAN.ReadPeers() // what is no record says nothing
+			for _, p := range peers {
+				if slices.ContainsFunc(p.MACs, func(mac string) bool { return theirs[mac] }) {
+					found[p.Address] = true
+				}
+			}
+		}
+	}
+	return only(found)
+}
+
+// only gives what alone is in a set, or the zero Addr.
+func only(found map[netip.Addr]bool) netip.Addr {
+	if len(found) != 1 {
+		return netip.Addr{}
+	}
+	return slices.Collect(maps.Keys(found))[0]
+}
+
 // beside gives the only address of a host on a subnet on which others are by what the site says; the zero Addr: there is none, or more than one.
 func (j *joiner) beside(has []address, name string, hosts []string) netip.Addr {
 	found := map[netip.Addr]bool{}
@@ -271,10 +331,7 @@ func (j *joiner) beside(has []address, name string, hosts []string) netip.Addr {
 			}
 		}
 	}
-	if len(found) != 1 {
-		return netip.Addr{}
-	}
-	return slices.Collect(maps.Keys(found))[0]
+	return only(found)
 }
 
 // An address is one that a host says it has.
@@ -290,7 +347,7 @@ func addresses(h *observe.Host) []address {
 	var all []address
 	for _, a := range h.Addresses {
 		if p, err := netip.ParsePrefix(a.Prefix); err == nil && a.MTU > 0 {
-			all = append(all, address{p, a.MTU})
+			all = append(all, address{p, min(a.MTU, mostMTU)})
 		}
 	}
 	return all

@@ -122,6 +122,8 @@ func TestSpanMTU(t *testing.T) {
 		"does not fit there":  {takes: 1500, ipv6: true, declared: 1450, wrong: "which take 1430"},
 		"no room":             {takes: 600, wrong: "take only 600 bytes"},
 		"of a host unheard":   {takes: 1500, unknown: true, want: 1300},
+		"less than unheard":   {takes: 1320, unknown: true, want: 1270},
+		"immense":             {takes: 1 << 40, declared: 8950, want: 8950},
 		"declared, not heard": {takes: 1500, declared: 1450, unknown: true, want: 1450},
 	} {
 		s, hosts := spanning()
@@ -137,7 +139,9 @@ func TestSpanMTU(t *testing.T) {
 		}
 		if c.unknown { // what it took before is gone by
 			hosts[2] = observe.Host{Name: "sv3", Unknown: true}
-			hosts[0].Networks = []observe.Network{{Network: spec.Network{Site: "toykat", Name: "lan", MTU: 1300, VXLAN: spec.VXLAN{ID: 1}}}}
+			for i, mtu := range []int{1300, 1400} { // the other has not heard of it
+				hosts[i].Networks = []observe.Network{{Network: spec.Network{Site: "toykat", Name: "lan", MTU: mtu, VXLAN: spec.VXLAN{ID: 1}}}}
+			}
 			hosts[0].Nodes = []observe.Node{{Node: spec.Node{Name: "a", ID: 11, Engine: "fake"}}}
 		}
 		p, err := Up(s, hosts, Goal{})
@@ -193,6 +197,55 @@ func TestUnderlay(t *testing.T) {
 	for text, want := range map[string]string{"local": "", "ops@10.8.1.2:2222": "10.8.1.2", "10.8.1.2": "10.8.1.2", "root@[2001:db8::1]": "2001:db8::1", "[2001:db8::1]:22": "2001:db8::1", "ops@sv2:22": "", "": ""} {
 		if at := literal(text); at.IsValid() != (want != "") || at.IsValid() && at.String() != want {
 			t.Errorf("%q is at %s", text, at)
+		}
+	}
+}
+
+// TestUnderlayWas: by which address a host is reached that does not answer, and of which the site does not say it, is known to the others if all of them have the same on record.
+func TestUnderlayWas(t *testing.T) {
+	s, hosts := spanning()
+	s.Hosts[2].Underlay = netip.Addr{}
+	all := made(t, s, hosts, Goal{})
+	for i := range hosts {
+		for where, n := range all {
+			if strings.HasPrefix(where, hosts[i].Name) {
+				hosts[i].Networks = append(hosts[i].Networks, observe.Network{Network: n})
+			}
+		}
+		hosts[i].Nodes = []observe.Node{{Node: spec.Node{Name: string(rune('a' + i)), ID: 11 + i, Engine: "fake"}}}
+	}
+	hosts[2] = observe.Host{Name: "sv3", Unknown: true}
+	if changed := made(t, s, hosts, Goal{}); len(changed) != 0 {
+		t.Errorf("without a host, networks become %v", changed)
+	}
+	lan := slices.IndexFunc(hosts[1].Networks, func(n observe.Network) bool { return n.Name == "lan" })
+	hosts[1].Networks[lan].VXLAN.Peers = strings.Replace(hosts[1].Networks[lan].VXLAN.Peers, "10.8.1.3", "10.8.1.66", 1)
+	if _, err := Up(s, hosts, Goal{}); err == nil || !strings.Contains(err.Error(), "by which of its addresses sv3 is reached") {
+		t.Errorf("hosts disagree on it: %v", err)
+	}
+}
+
+// TestSpanQuarantine: a network that is on interfaces of the hosts is on bridges in quarantine, which are joined if what the wire takes fits; else that is told.
+func TestSpanQuarantine(t *testing.T) {
+	for mtu, want := range map[int]string{0: "mtu 1500 does not fit between hosts sv1 and sv2 and sv3", 1450: "", 1451: "mtu 1451 does not fit"} {
+		s, hosts := spanning()
+		for i := range s.Networks {
+			s.Networks[i].Kind, s.Networks[i].Interface, s.Networks[i].MTU = site.Macvlan, "eth0", mtu
+		}
+		d := newDraft(s, hosts, Goal{})
+		d.Homes = map[string]string{"a": "sv1", "b": "sv2", "c": "sv3"}
+		if err := d.span(); err != nil || len(d.spans) != 0 || len(d.Warnings) != 0 {
+			t.Errorf("live, %v is joined, with warnings %q (%v)", d.spans, d.Warnings, err)
+		}
+		s.Stage = 700
+		d = newDraft(s, hosts, Goal{})
+		d.Homes = map[string]string{"a": "sv1", "b": "sv2", "c": "sv3"}
+		err := d.span()
+		if joined := want == ""; err != nil || joined != (len(d.spans) == 2) || joined != (len(d.Warnings) == 0) || !strings.Contains(strings.Join(d.Warnings, " "), want) {
+			t.Errorf("mtu %d: in quarantine, %v is joined, with warnings %q (%v)", mtu, d.spans, d.Warnings, err)
+		}
+		if want == "" && d.spans["lan"].mtu != 1450 {
+			t.Errorf("in quarantine the MTU is %d", d.spans["lan"].mtu)
 		}
 	}
 }

@@ -72,6 +72,9 @@ const (
 	output     = "output"
 )
 
+// ownLinks begin the names of the host's ends of all links to nodes: of bridges, of links to nodes and to routers. Routed ones begin as bridges do.
+var ownLinks = []string{"orb", "orv", "oro"}
+
 // underlay is the wall between hosts. What is of another network, or no VXLAN at all, passes: that is for others to judge.
 func underlay(n spec.Network) (*wall, error) {
 	local, err := netip.ParseAddr(n.VXLAN.Local)
@@ -105,7 +108,9 @@ func underlay(n spec.Network) (*wall, error) {
 	}
 	// Each connection of a node has a port of its own here: a host would track as many.
 	w.untrack(prerouting, "untracked")
-	w.drop(input, "from a node", meta(expr.MetaKeyIIFNAME, equal([]byte("or")))) // of any site, or from a router
+	for _, prefix := range ownLinks {
+		w.drop(input, "from a node", meta(expr.MetaKeyIIFNAME, equal([]byte(prefix))))
+	}
 	w.drop(input, "not to this address", ip, dest, unlike(local.AsSlice()))
 	w.pass(input, "from a host", ip, source, ofHosts)
 	w.drop(input, "from a stranger")

@@ -12,18 +12,19 @@ type spans struct {
 	site  *site.Site
 	of    map[int]*site.Site // by release
 	hosts []observe.Host
+	set   map[string]*member
 	live  plan.Joints
 	apart map[int]plan.Joints // by release
 }
 
 // span works out the live networks that are on several hosts. A switch moves no node to another host: so they are the same before it and after, but for what was live nowhere.
-func span(s *site.Site, of map[int]*site.Site, hosts []observe.Host) (*spans, error) {
-	all := &spans{site: s, of: of, hosts: hosts, apart: map[int]plan.Joints{}}
+func span(s *site.Site, of map[int]*site.Site, hosts []observe.Host, set map[string]*member) (*spans, error) {
+	all := &spans{site: s, of: of, hosts: hosts, set: set, apart: map[int]plan.Joints{}}
 	if len(hosts) < 2 {
 		return all, nil
 	}
 	var err error
-	all.live, err = all.join(s, s.Key())
+	all.live, err = all.join(s, s.Key(), standing)
 	return all, err
 }
 
@@ -36,12 +37,13 @@ func (all *spans) quarantine(release int) (plan.Joints, error) {
 	if s == nil {
 		s = all.site
 	}
-	joints, err := all.join(s, site.Quarantine(all.site.Key(), release))
+	joints, err := all.join(s, site.Quarantine(all.site.Key(), release), func(n *observe.Node) bool { return n.Staged && n.Release == release })
 	all.apart[release] = joints
 	return joints, err
 }
 
-func (all *spans) join(s *site.Site, key string) (plan.Joints, error) {
+// join joins the networks of a site with the nodes where they are: where the set is; else where an instance is that counts, or else any. Only what is nowhere is where up would place it.
+func (all *spans) join(s *site.Site, key string, counts func(n *observe.Node) bool) (plan.Joints, error) {
 	placed, err := place.Place(s, all.hosts)
 	if err != nil {
 		return nil, err
@@ -49,6 +51,21 @@ func (all *spans) join(s *site.Site, key string) (plan.Joints, error) {
 	homes := map[string]string{}
 	for i := range placed.Nodes {
 		homes[placed.Nodes[i].Name] = placed.Nodes[i].Host
+	}
+	for _, which := range []func(n *observe.Node) bool{func(*observe.Node) bool { return true }, standing, counts} {
+		for i := range all.hosts {
+			h := &all.hosts[i]
+			for j := range h.Nodes {
+				if n := &h.Nodes[j]; homes[n.Name] != "" && which(n) {
+					homes[n.Name] = h.Name
+				}
+			}
+		}
+	}
+	for name, m := range all.set {
+		if homes[name] != "" {
+			homes[name] = m.host.Name
+		}
 	}
 	return plan.Join(placed, key, all.hosts, homes)
 }

@@ -82,4 +82,25 @@ func TestSpan(t *testing.T) {
 	if n := len(made()); n != 2 {
 		t.Errorf("%d networks are mended", n)
 	}
+
+	// A node that is not concerned is where it is, whatever the site says by now.
+	for i, name := range []string{"sv1", "sv2"} {
+		hosts[i].Networks = nil
+		for where, n := range all {
+			if strings.HasPrefix(where, name) {
+				hosts[i].Networks = append(hosts[i].Networks, observe.Network{Network: n})
+			}
+		}
+	}
+	s.Nodes[1].Host = "sv1"
+	hosts[1].Nodes[0].Active = true
+	p, err := Switch(s, hosts, Goal{To: map[string]int{"a": 700}, Releases: map[int]*site.Site{0: s, 700: s}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range p.Steps {
+		if step.Kind == plan.MakeNetwork {
+			t.Errorf("%s becomes %+v", step.Host, step.Network)
+		}
+	}
 }

@@ -42,7 +42,7 @@ func Switch(s *site.Site, hosts []observe.Host, g Goal) (*plan.Plan, error) {
 		return nil, err
 	}
 	var err error
-	if d.spans, err = span(s, g.Releases, hosts); err != nil {
+	if d.spans, err = span(s, g.Releases, hosts, d.members); err != nil {
 		return nil, err
 	}
 	if err := d.waits(); err != nil {
