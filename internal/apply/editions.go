@@ -76,17 +76,13 @@ func (f *Fleet) agree(hosts []observe.Host) error {
 	return err
 }
 
-// CatchUp lets hosts that are behind have the newest record of releases, and all hosts the editions of those that are live or were before. Only the holder of the lock may call it. It gives the
-// names of the hosts that were behind.
-func (f *Fleet) CatchUp(ctx context.Context) (late []string, err error) {
+// CatchUp lets hosts that are behind have the newest record of releases. Only the holder of the lock may call it. It gives the names of the hosts that were behind.
+func (f *Fleet) CatchUp() (late []string, err error) {
 	if len(f.All) < 2 {
 		return nil, nil
 	}
 	all, newest, behind, err := f.records()
 	if err != nil {
-		return nil, err
-	}
-	if err := f.spread(ctx, all[newest].Needed()); err != nil {
 		return nil, err
 	}
 	for _, i := range behind {
@@ -101,7 +97,7 @@ func (f *Fleet) CatchUp(ctx context.Context) (late []string, err error) {
 
 // Keeper gives a host that keeps the edition of a release, and the digest on which all that do agree. That they keep different ones is an error; if none does, the host is nil.
 func (f *Fleet) Keeper(ctx context.Context, number int) (*Steered, string, error) {
-	all, err := f.editions(ctx)
+	all, err := f.editions(ctx, number)
 	if err != nil {
 		return nil, "", err
 	}
@@ -112,21 +108,23 @@ func (f *Fleet) Keeper(ctx context.Context, number int) (*Steered, string, error
 	return f.All[at], all[at][number], nil
 }
 
-// editions gives the digests of what each host keeps, by release.
-func (f *Fleet) editions(ctx context.Context) ([]map[int]string, error) {
+// editions gives the digests of what each host keeps of some releases.
+func (f *Fleet) editions(ctx context.Context, of ...int) ([]map[int]string, error) {
 	all := make([]map[int]string, len(f.All))
 	return all, f.Each(func(i int, h *Steered) (err error) {
-		all[i], err = h.Editions(ctx)
+		all[i], err = h.Editions(ctx, of)
 		return err
 	})
 }
 
-// keeper gives the place of the first host that keeps the edition; -1: none does.
+// keeper gives the place of the first host that keeps the edition; -1: none does. That there is none but what cannot be read is an error.
 func (f *Fleet) keeper(all []map[int]string, number int) (int, error) {
-	at := -1
+	at, unread := -1, -1
 	for i := range all {
 		switch digest, has := all[i][number]; {
 		case !has:
+		case digest == "":
+			unread = i
 		case at < 0:
 			at = i
 		case digest != all[at][number]:
@@ -134,15 +132,28 @@ func (f *Fleet) keeper(all []map[int]string, number int) (int, error) {
 				Try("decide which is right, and remove releases/%d/site of the site from the other; --without leaves one out until then", number)
 		}
 	}
+	if at < 0 && unread >= 0 {
+		return -1, problem.New(problem.Failed, "the copy of the site directory of release %d on host %s cannot be read, and no other host that answers has one", number, f.All[unread].Name).
+			Try("look at releases/%d of the site on that host; or stage the release again under another number", number)
+	}
 	return at, nil
 }
 
-// spread gives the editions of releases to those hosts that have none.
-func (f *Fleet) spread(ctx context.Context, numbers []int) error {
+// Spread gives the editions of releases that are live, or were before, to those hosts that have none that can be read: so whichever host is lost, they are not. Only the holder of the lock may
+// call it.
+func (f *Fleet) Spread(ctx context.Context) error {
+	if len(f.All) < 2 {
+		return nil
+	}
+	r, err := f.ReadReleases()
+	if err != nil {
+		return err
+	}
+	numbers := r.Needed()
 	if len(numbers) == 0 {
 		return nil
 	}
-	all, err := f.editions(ctx)
+	all, err := f.editions(ctx, numbers...)
 	if err != nil {
 		return err
 	}
@@ -152,7 +163,7 @@ func (f *Fleet) spread(ctx context.Context, numbers []int) error {
 			return err
 		}
 		for i := range all {
-			if _, has := all[i][number]; has || from < 0 { // that all have lost it is told by who needs it
+			if all[i][number] != "" || from < 0 { // that all have lost it is told by who needs it
 				continue
 			}
 			if err := carry(ctx, f.All[from], f.All[i], number, all[from][number]); err != nil {
@@ -173,7 +184,7 @@ func carry(ctx context.Context, from, to *Steered, number int, digest string) er
 	if err := to.KeepEdition(ctx, number, in); err != nil {
 		return err
 	}
-	has, err := to.Editions(ctx)
+	has, err := to.Editions(ctx, []int{number})
 	if err == nil && has[number] != digest {
 		err = OtherEdition(from.Name, number)
 	}

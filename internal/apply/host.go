@@ -48,8 +48,8 @@ type Host interface {
 	WriteReleases(r observe.Releases) error
 	// CopyReleases takes down what another host has on record, as it is there.
 	CopyReleases(r observe.Releases) error
-	// Editions tells which releases the host keeps a copy of the site directory of, and gives their digests.
-	Editions(ctx context.Context) (map[int]string, error)
+	// Editions tells of which of some releases the host keeps a copy of the site directory, and gives their digests; "": a copy is there, and cannot be read.
+	Editions(ctx context.Context, of []int) (map[int]string, error)
 	// Edition opens the copy from which a release was staged, see package edition. If the host has none, that is fs.ErrNotExist.
 	Edition(ctx context.Context, release int) (io.ReadCloser, error)
 	// KeepEdition keeps such a copy, which appears as a whole in the place of a former one.

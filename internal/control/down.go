@@ -16,11 +16,27 @@ import (
 // Down ends the nodes that selectors mean or, without, all that there is of a site but volumes, and these too if that is said. The
 // result is nil if there was nothing to do.
 func (c *Session) Down(ctx context.Context, s *site.Site, selectors []string, volumes bool) (*apply.Result, error) {
-	f, chosen, err := c.ChosenHosts(ctx, s, selectors)
+	chosen, err := Choose(s, selectors)
+	if err != nil {
+		return nil, err
+	}
+	f, err := c.leaving(ctx, s)
 	if err != nil {
 		return nil, err
 	}
 	return c.down(ctx, s, f, chosen, volumes)
+}
+
+// leaving gives the hosts of a site from which something is taken down.
+func (c *Session) leaving(ctx context.Context, s *site.Site) (*apply.Fleet, error) {
+	if !hosts.Far(s) {
+		return c.Hosts(ctx, s)
+	}
+	f, silent, err := c.Call(s).Leaving(ctx)
+	if err == nil {
+		err = silent
+	}
+	return f, err
 }
 
 // DownNamed takes down a site of which no directory need be there any more: what is on the host tells what there is of it.

@@ -226,6 +226,43 @@ func TestFarShow(t *testing.T) {
 	d.wantExit(err, problem.Mistake, "no node of release 799 is on a host")
 }
 
+// TestUnreadableEdition: a host whose copy of a site directory cannot be read gets that of another; if there is none, or if there are two, the site can still be taken down.
+func TestUnreadableEdition(t *testing.T) {
+	d, other := farStaged(t)
+	d.turnTo(700)
+	const made = "site/roles/web/role.toml"
+	damage := func(m *machine) {
+		t.Helper()
+		file := filepath.Join(m.dirs.Release("toykat", 700), made)
+		d.must(os.RemoveAll(file))
+		d.must(os.Symlink("/etc/passwd", file))
+	}
+	damage(other)
+	d.up()
+	if info, err := os.Lstat(filepath.Join(other.dirs.Release("toykat", 700), made)); err != nil || !info.Mode().IsRegular() {
+		t.Errorf("what could not be read is %v (%v)", info, err)
+	}
+	d.wantLive(700)
+	differ := filepath.Join(other.dirs.Release("toykat", 700), made)
+	d.must(os.WriteFile(differ, []byte("# another\n"), 0o600))
+	if _, err := d.Preview(t.Context(), nil, control.PreviewOptions{}); !problem.Is(err, problem.Surprise) {
+		t.Errorf("of two copies: %v", err)
+	}
+	if _, err := d.Down(t.Context(), d.site(), []string{"web1"}, false); err != nil {
+		t.Errorf("while there are two copies: %v", err)
+	}
+	damage(other)
+	damage(d.machine)
+	if _, err := d.Down(t.Context(), d.site(), nil, false); err != nil || !strings.Contains(d.watch.text(), "on host sv2 cannot be read, and no other host that answers has one") {
+		t.Errorf("while no copy can be read: %v\ntold: %s", err, d.watch.text())
+	}
+	for _, m := range []*machine{d.machine, other} {
+		if left, err := m.of("toykat").List(t.Context(), "toykat"); err != nil || len(left) > 0 {
+			t.Errorf("left are %v (%v)", left, err)
+		}
+	}
+}
+
 // TestFarSwitchCut: a host that is lost during a switch leaves a set that is told, and the next run, when the host is back, brings it to one release, from wherever it is steered.
 func TestFarSwitchCut(t *testing.T) {
 	d, other := farStaged(t)
@@ -266,7 +303,7 @@ func TestFarSwitchCut(t *testing.T) {
 // liar is a host that says that it keeps something else than it gives.
 type liar struct{ apply.Host }
 
-func (liar) Editions(context.Context) (map[int]string, error) {
+func (liar) Editions(context.Context, []int) (map[int]string, error) {
 	return map[int]string{700: "000000000000000000000000"}, nil
 }
 

@@ -15,21 +15,19 @@ import (
 	"orrery/internal/tree"
 )
 
-// Editions tells which releases the host keeps a copy of the site directory of, and gives their digests.
-func (w *Worker) Editions(context.Context) (map[int]string, error) {
-	r, err := w.ReadReleases()
-	if err != nil {
-		return nil, err
-	}
+// Editions tells of which of some releases the host keeps a copy of the site directory, and gives their digests.
+func (w *Worker) Editions(_ context.Context, of []int) (map[int]string, error) {
 	all := map[int]string{}
-	for _, n := range r.Staged {
+	for _, n := range of {
 		dir := w.Dirs.Release(w.Key, n)
 		if !tree.Exists(filepath.Join(dir, edition.Site)) {
-			continue // of a release that is being forgotten
+			continue // it was never staged here, or is being forgotten
 		}
-		if all[n], err = edition.Digest(dir); err != nil {
-			return nil, problem.New(problem.Failed, "the copy of the site directory of release %d cannot be read", n).At(dir).Because(err)
+		digest, err := edition.Digest(dir)
+		if err != nil {
+			digest = "" // of one file too few, too
 		}
+		all[n] = digest
 	}
 	return all, nil
 }

@@ -207,9 +207,11 @@ func (f *far) CopyReleases(r observe.Releases) error {
 	return f.ask(context.Background(), toCopy, q, nil, nil)
 }
 
-// Editions tells of which releases the host keeps a copy.
-func (f *far) Editions(ctx context.Context) (all map[int]string, err error) {
-	err = f.ask(ctx, toCompare, f.q(), nil, &all)
+// Editions tells of which of some releases the host keeps a copy.
+func (f *far) Editions(ctx context.Context, of []int) (all map[int]string, err error) {
+	q := f.q()
+	q.Editions = of
+	err = f.ask(ctx, toCompare, q, nil, &all)
 	return all, err
 }
 

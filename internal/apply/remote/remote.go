@@ -80,6 +80,8 @@ type question struct {
 	Before  *host.Sample      `json:"before,omitempty"`
 	Now     *host.Sample      `json:"now,omitempty"`
 	Version string            `json:"version,omitempty"`
+
+	Editions []int `json:"editions,omitempty"`
 }
 
 // A word is a message of the helper: something on the way, or the result, or why there is none.

@@ -207,7 +207,7 @@ func (on *lent) record(ctx context.Context, about string, q *question, with *wir
 		}
 		return nil, on.CopyReleases(*q.Release)
 	case toCompare:
-		return on.Editions(ctx)
+		return on.Editions(ctx, q.Editions)
 	case toFetch:
 		in, err := on.Edition(ctx, q.Edition)
 		if err != nil {

@@ -74,8 +74,31 @@ type Call struct {
 	Notice  func(format string, args ...any) // tells the caller of something at once
 }
 
-// Fleet gives the hosts that answer. Silent tells why others do not; of these, and of those that are left out, nothing is known.
+// Fleet gives the hosts that answer, with the releases that are live on them. Silent tells why others do not; of these, and of those that are left out, nothing is known.
 func (c *Call) Fleet(ctx context.Context) (f *apply.Fleet, silent, err error) {
+	if f, silent, err = c.answering(ctx); f == nil || err != nil {
+		return nil, silent, err
+	}
+	return f, silent, c.learn(ctx, f)
+}
+
+// Leaving gives them to who takes down what is on them: what cannot be learnt of a release is told, and keeps nobody from that.
+func (c *Call) Leaving(ctx context.Context) (f *apply.Fleet, silent, err error) {
+	if f, silent, err = c.answering(ctx); f == nil || err != nil {
+		return nil, silent, err
+	}
+	r, err := c.live(f)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := c.Learn(ctx, f, r.Active); err != nil {
+		c.Notice("%v", err)
+	}
+	return f, silent, ctx.Err()
+}
+
+// answering gives the hosts that answer.
+func (c *Call) answering(ctx context.Context) (f *apply.Fleet, silent, err error) {
 	if err := mayTravel(c.Site, c.Without); err != nil {
 		return nil, nil, err
 	}
@@ -98,7 +121,7 @@ func (c *Call) Fleet(ctx context.Context) (f *apply.Fleet, silent, err error) {
 		return nil, nil, silent
 	}
 	f.Assembled()
-	return f, silent, c.learn(ctx, f)
+	return f, silent, nil
 }
 
 // links gives the connections to other hosts, by their places in the site.
