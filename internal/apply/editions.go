@@ -76,23 +76,25 @@ func (f *Fleet) agree(hosts []observe.Host) error {
 	return err
 }
 
-// CatchUp lets hosts that are behind have the newest record of releases. Only the holder of the lock may call it. It gives the names of the hosts that were behind.
-func (f *Fleet) CatchUp() (late []string, err error) {
+// CatchUp lets hosts that are behind have the newest record of releases, and all hosts what those were staged from that are live or were before. Only the holder of the lock may call it. It gives
+// the names of the hosts that were behind. That a host has not got the latter is what is left; it stops nobody, as another has it.
+func (f *Fleet) CatchUp(ctx context.Context) (late []string, left, err error) {
 	if len(f.All) < 2 {
-		return nil, nil
+		return nil, nil, nil
 	}
 	all, newest, behind, err := f.records()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
+	left = f.spread(ctx, all[newest].Needed())
 	for _, i := range behind {
 		if err := f.All[i].CopyReleases(all[newest]); err != nil {
-			return late, err
+			return late, left, err
 		}
 		f.All[i].forgetLive()
 		late = append(late, f.All[i].Name)
 	}
-	return late, nil
+	return late, left, nil
 }
 
 // Keeper gives a host that keeps the edition of a release, and the digest on which all that do agree. That they keep different ones is an error; if none does, the host is nil.
@@ -139,17 +141,8 @@ func (f *Fleet) keeper(all []map[int]string, number int) (int, error) {
 	return at, nil
 }
 
-// Spread gives the editions of releases that are live, or were before, to those hosts that have none that can be read: so whichever host is lost, they are not. Only the holder of the lock may
-// call it.
-func (f *Fleet) Spread(ctx context.Context) error {
-	if len(f.All) < 2 {
-		return nil
-	}
-	r, err := f.ReadReleases()
-	if err != nil {
-		return err
-	}
-	numbers := r.Needed()
+// spread gives the editions of releases to those hosts that have none that can be read: so whichever host is lost, they are not.
+func (f *Fleet) spread(ctx context.Context, numbers []int) error {
 	if len(numbers) == 0 {
 		return nil
 	}

@@ -10,6 +10,7 @@ import (
 	"orrery/internal/apply"
 	"orrery/internal/control"
 	"orrery/internal/control/releases"
+	"orrery/internal/control/way"
 	"orrery/internal/observe"
 	"orrery/internal/problem"
 )
@@ -331,5 +332,33 @@ func TestHostileRelease(t *testing.T) {
 	f.All[0].Host = liar{f.All[0].Host}
 	if _, err := e.Call(e.site()).Release(t.Context(), f, 700); problem.Exit(err) != int(problem.Surprise) {
 		t.Errorf("of what it does not keep: %v", err)
+	}
+}
+
+// TestNodeOnTwo: of a node of which two hosts say that they have it, that counts which the site wants; else nobody guesses, and nothing is sent to either.
+func TestNodeOnTwo(t *testing.T) {
+	hosts := map[string]*machine{}
+	for _, name := range []string{"sv1", "sv2"} {
+		d := newDesk(t)
+		d.write("site.toml", strings.Replace(fromElsewhere, "10.8.1.1", "local", 1))
+		d.up()
+		hosts[name] = d.machine
+	}
+	e := newDesk(t).elsewhere(fromElsewhere+secondHost, hosts)
+	_, err := e.Preview(t.Context(), nil, control.PreviewOptions{})
+	e.wantExit(err, problem.Surprise, "on host sv1 and on host sv2", "host = in [node.")
+	_, err = way.Into(t.Context(), e.Session, e.site(), "web1")
+	e.wantExit(err, problem.Surprise, "on host sv1 and on host sv2")
+	e.Without = []string{"sv2"}
+	_, err = way.Into(t.Context(), e.Session, e.site(), "web1")
+	e.must(err)
+	e.Without = nil
+	e.write("site.toml", strings.ReplaceAll(fromElsewhere, "roles  =", "host = \"sv2\"\nroles  =")+secondHost)
+	_, err = way.Into(t.Context(), e.Session, e.site(), "web1")
+	e.must(err)
+	roll, err := way.Call(t.Context(), e.Session, e.site())
+	e.must(err)
+	if _, err := roll.Live(t.Context(), "web1"); err != nil {
+		t.Error(err)
 	}
 }

@@ -52,8 +52,15 @@ func (j *Job) Run(ctx context.Context) (*apply.Result, error) {
 		return nil, err
 	}
 	j.tellCutShort(j.Site)
-	if err := j.letKnow(ctx); err != nil {
+	late, left, err := j.Hosts.CatchUp(ctx)
+	for _, name := range late {
+		j.notice(j.Site.Key(), "host %s did not know which releases are live; it does now", name)
+	}
+	if err != nil {
 		return nil, err
+	}
+	if left != nil {
+		j.trouble(j.Site.Key(), left)
 	}
 	if err := j.recoverSwitch(ctx); err != nil {
 		return nil, err
@@ -80,21 +87,6 @@ func (j *Job) Run(ctx context.Context) (*apply.Result, error) {
 		}
 	}
 	return j.apply(ctx, p)
-}
-
-// letKnow gives the hosts what others know of releases. What a release was staged from is kept by all of them so that none is missed: that one cannot have it is told, and stops nobody.
-func (j *Job) letKnow(ctx context.Context) error {
-	late, err := j.Hosts.CatchUp()
-	for _, name := range late {
-		j.notice(j.Site.Key(), "host %s did not know which releases are live; it does now", name)
-	}
-	if err != nil {
-		return err
-	}
-	if err := j.Hosts.Spread(ctx); err != nil {
-		j.trouble(j.Site.Key(), err)
-	}
-	return ctx.Err()
 }
 
 // Where names what something of a site is on.

@@ -14,7 +14,10 @@ import (
 
 // A Talk is a call in which either end says something as often as it likes, each time a message of JSON: it is about what no Runner does. The far end brings it to
 // its end, and says how it went.
-type Talk struct{ *call }
+type Talk struct {
+	*call
+	Most int // bytes that the far end may say at once
+}
 
 // Talk begins one. Who got it closes it.
 func (c *Client) Talk(ctx context.Context, about string) (*Talk, error) {
@@ -22,7 +25,7 @@ func (c *Client) Talk(ctx context.Context, about string) (*Talk, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Talk{call}, nil
+	return &Talk{call, mostMessage}, nil
 }
 
 // Say says something to the far end.
@@ -35,7 +38,7 @@ func (t *Talk) Say(what any) error {
 
 // Hear waits for what the far end says next. It is io.EOF when that has come to a good end, else the error with which it ended.
 func (t *Talk) Hear(into any) error {
-	k, text, err := next(t, mostMessage, nil)
+	k, text, err := next(t, t.Most, nil)
 	switch {
 	case err != nil:
 		return t.c.lost(err)

@@ -47,6 +47,24 @@ func lied(t *testing.T, about string, says ...any) *remote.Link {
 	return l
 }
 
+// TestLongAnswers: a host that says more than there can be to say is not heard to the end.
+func TestLongAnswers(t *testing.T) {
+	long := func(n int) any { return said{"result": said{"id": strings.Repeat("x", n)}} }
+	if _, err := lied(t, "releases", long(1<<19)).Host("s", nil).ReadReleases(); err != nil {
+		t.Errorf("a long answer: %v", err)
+	}
+	if _, err := lied(t, "releases", long(1<<20)).Host("s", nil).ReadReleases(); err == nil || !strings.Contains(err.Error(), "sv2") {
+		t.Errorf("one that is too long: %v", err)
+	}
+	names := func(n int) any { return said{"result": said{"names": strings.Repeat("x", n)}} }
+	if _, err := lied(t, "observe", names(15<<20)).Host("s", nil).Observe(t.Context(), nil); err != nil {
+		t.Errorf("what thousands of nodes are: %v", err)
+	}
+	if _, err := lied(t, "observe", names(16<<20)).Host("s", nil).Observe(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "sv2") {
+		t.Errorf("what is too much of them: %v", err)
+	}
+}
+
 // TestHostileJournal: what another host says is its journal is read as lines of which any may be wrong, and no more of it than a journal has.
 func TestHostileJournal(t *testing.T) {
 	bytes := func(text string) any { return said{"bytes": []byte(text)} }

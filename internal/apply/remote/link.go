@@ -92,6 +92,7 @@ func (l *Link) begin(ctx context.Context, about string, q question) (*wire.Talk,
 	if err != nil {
 		return nil, l.lost(err)
 	}
+	t.Most = mostToSay(about)
 	if err := t.Say(q); err != nil {
 		t.Close()
 		return nil, l.lost(err)

@@ -54,6 +54,15 @@ const (
 	mostOfAJournal = 64 << 20 // more than is kept of one
 )
 
+// mostToSay is how many bytes a host may say at once when it is asked about something: more than one has that keeps thousands of nodes, and what is not about all of its nodes is short.
+func mostToSay(about string) int {
+	switch about {
+	case toObserve, toNodes, toProbe:
+		return 16 << 20
+	}
+	return 1 << 20
+}
+
 // A place is which host of which site a call is about, and for the way into a node, which.
 type place struct {
 	Host string     `json:"host"`

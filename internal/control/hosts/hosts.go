@@ -175,26 +175,31 @@ func apart(skew, took time.Duration) bool { return skew-took/2 > skewed }
 
 // distinct refuses two names for one machine, and tells of clocks that are apart.
 func (c *Call) distinct(links []*remote.Link) error {
-	names := map[string]site.Host{}
+	machines := make([]string, len(links))
 	for i, h := range c.Site.Hosts {
-		machine := ""
 		switch l := links[i]; {
 		case l != nil:
-			machine = l.Machine
+			machines[i] = l.Machine
 			if apart(l.Skew.Abs(), l.Took) {
 				c.Notice("the clock of host %s is %s from that of this machine", h.Name, l.Skew.Abs().Round(100*time.Millisecond))
 			}
 		case h.Local():
-			machine = c.Machine.Self().Machine
+			machines[i] = c.Machine.Self().Machine
 		}
-		if machine == "" {
-			continue
-		}
-		if other, ok := names[machine]; ok {
+	}
+	for i, h := range c.Site.Hosts {
+		if other := c.same(machines, i); other != nil {
 			return problem.New(problem.Mistake, "hosts %s and %s are one machine, at %s and at %s", other.Name, h.Name, other.Address, h.Address).At("site.toml").
 				Try("keep one of them")
 		}
-		names[machine] = h
+	}
+	return nil
+}
+
+// same gives the host before one in the site that is the same machine; nil: there is none. What machine a host is that does not answer is not known.
+func (c *Call) same(machines []string, as int) *site.Host {
+	if i := slices.Index(machines, machines[as]); i < as && machines[as] != "" {
+		return &c.Site.Hosts[i]
 	}
 	return nil
 }

@@ -28,6 +28,7 @@ type State struct {
 	Wrong    []string     `json:"wrong,omitempty"` // what else is wrong with it
 
 	problems []error
+	machine  string // which it is; "": nobody knows
 }
 
 // Well reports whether the host is fit for nodes, as far as that was asked.
@@ -47,32 +48,19 @@ func (c *Call) States(ctx context.Context) []State { return c.survey(ctx, false)
 // Check does the same, and looks whether they are fit for nodes, and whether each is a machine of its own.
 func (c *Call) Check(ctx context.Context) []State {
 	all := c.survey(ctx, true)
-	machines := map[string]string{}
-	for i, h := range c.Site.Hosts {
-		machine, err := c.machineOf(ctx, h)
-		if err != nil || machine == "" {
-			continue
+	machines := make([]string, len(all))
+	for i := range all {
+		machines[i] = all[i].machine
+	}
+	for i := range all {
+		if other := c.same(machines, i); other != nil {
+			all[i].wrong(problem.New(problem.Mistake, "it is the same machine as host %s", other.Name).Try("keep one of them"))
 		}
-		if other, ok := machines[machine]; ok {
-			all[i].wrong(problem.New(problem.Mistake, "it is the same machine as host %s", other).Try("keep one of them"))
-		}
-		machines[machine] = h.Name
 		if apart(all[i].skew(), all[i].took()) {
 			all[i].wrong(problem.New(problem.Unable, "its clock is %s from that of this machine", all[i].skew().Round(100*time.Millisecond)).Try("let chrony or systemd-timesyncd set the clocks of both"))
 		}
 	}
 	return all
-}
-
-func (c *Call) machineOf(ctx context.Context, h site.Host) (string, error) {
-	if h.Local() {
-		return c.Machine.Self().Machine, nil
-	}
-	l, err := c.Links.To(ctx, c.Machine, h)
-	if err != nil {
-		return "", err
-	}
-	return l.Machine, nil
 }
 
 // Facts gives what a host has that nodes need.
@@ -109,14 +97,15 @@ func (c *Call) state(ctx context.Context, h site.Host, fit bool) State {
 	s := State{Host: h.Name, Address: h.Address}
 	var l *remote.Link
 	if h.Local() {
-		s.Hostname = c.Machine.Self().Hostname
+		self := c.Machine.Self()
+		s.Hostname, s.machine = self.Hostname, self.Machine
 	} else {
 		var err error
 		if l, err = c.Links.To(ctx, c.Machine, h); err != nil {
 			s.wrong(err)
 			return s
 		}
-		s.Hostname, s.Seconds, s.Skew = l.Hostname, l.Took.Seconds(), l.Skew.Seconds()
+		s.Hostname, s.machine, s.Seconds, s.Skew = l.Hostname, l.Machine, l.Took.Seconds(), l.Skew.Seconds()
 	}
 	s.Answers = true
 	f := &apply.Fleet{}

@@ -72,9 +72,15 @@ func Of(ctx context.Context, f *apply.Fleet, nodes []*site.Node) (*Status, error
 	}); err != nil {
 		return nil, err
 	}
+	belongs := map[string]string{}
+	for _, n := range nodes {
+		belongs[n.Name] = n.Host
+	}
 	for k, h := range f.All {
 		for i := range lists[k] {
-			if n := &lists[k][i]; n.Staged {
+			if n := &lists[k][i]; on[n.Name] != "" && on[n.Name] == belongs[n.Name] && h.Name != on[n.Name] {
+				continue // another host has left it there, or says so
+			} else if n.Staged {
 				beside[n.Name] = append(beside[n.Name], n)
 			} else {
 				there[n.Name], on[n.Name] = n, h.Name

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"slices"
 	"sync"
 	"time"
 
@@ -21,6 +22,7 @@ import (
 // A Roll is which nodes are on the hosts of a site.
 type Roll struct {
 	session *control.Session
+	site    *site.Site
 	hosts   *apply.Fleet
 	on      []sighting // by host
 }
@@ -41,7 +43,7 @@ func Call(ctx context.Context, c *control.Session, s *site.Site) (*Roll, error) 
 	if err != nil {
 		return nil, err
 	}
-	r := &Roll{session: c, hosts: f, on: make([]sighting, len(f.All))}
+	r := &Roll{session: c, site: s, hosts: f, on: make([]sighting, len(f.All))}
 	return r, f.Each(func(i int, _ *apply.Steered) error {
 		_, err := r.look(ctx, i)
 		return err
@@ -64,31 +66,56 @@ func (r *Roll) look(ctx context.Context, i int) ([]observe.Node, error) {
 	return nodes, nil
 }
 
-// each is given each node that was on a host when somebody last looked there.
-func (r *Roll) each(see func(h *apply.Steered, n *observe.Node) error) error {
-	for i, h := range r.hosts.All {
-		r.on[i].mutex.Lock()
-		nodes := r.on[i].nodes
-		r.on[i].mutex.Unlock()
-		for k := range nodes {
-			if err := see(h, &nodes[k]); err != nil {
-				return err
+// last gives the nodes that were on a host when somebody last looked there.
+func (r *Roll) last(i int) []observe.Node {
+	r.on[i].mutex.Lock()
+	defer r.on[i].mutex.Unlock()
+	return r.on[i].nodes
+}
+
+// A seat is a node, and the host that says it has it.
+type seat struct {
+	host *apply.Steered
+	node *observe.Node
+}
+
+// sits gives the seat of a node of which one or several hosts say that they have it: then that on the host where the site wants it, and else none, as nobody knows which of them is right.
+func (r *Roll) sits(name string, seats []seat) (seat, error) {
+	if len(seats) == 1 {
+		return seats[0], nil
+	}
+	if n, ok := r.site.Node(name); ok {
+		for _, s := range seats {
+			if s.host.Name == n.Host {
+				return s, nil
 			}
 		}
 	}
-	return nil
+	return seat{}, observe.OnTwo(name, seats[0].host.Name, seats[1].host.Name)
 }
 
 // Runners gives the ways into those nodes that run and are of the release that the session is about.
 func (r *Roll) Runners() (map[string]host.Runner, error) {
-	all := map[string]host.Runner{}
-	err := r.each(func(h *apply.Steered, n *observe.Node) (err error) {
-		if n.State == observe.Running && r.session.Meant(n) {
-			all[n.Name], err = r.into(h, n)
+	seats := map[string][]seat{}
+	for i, h := range r.hosts.All {
+		nodes := r.last(i)
+		for k := range nodes {
+			if n := &nodes[k]; n.State == observe.Running && r.session.Meant(n) {
+				seats[n.Name] = append(seats[n.Name], seat{h, n})
+			}
 		}
-		return err
-	})
-	return all, err
+	}
+	all := map[string]host.Runner{}
+	for name, some := range seats {
+		s, err := r.sits(name, some)
+		if err == nil {
+			all[name], err = r.into(s.host, s.node)
+		}
+		if err != nil {
+			return all, err
+		}
+	}
+	return all, nil
 }
 
 // Runner gives the way into one of them.
@@ -105,31 +132,39 @@ func (r *Roll) Runner(name string) (host.Runner, error) {
 
 // Live gives the live instance of a node as it is now.
 func (r *Roll) Live(ctx context.Context, name string) (*observe.Node, error) {
-	for i := range r.hosts.All {
+	var seats []seat
+	for i, h := range r.hosts.All {
 		nodes, err := r.look(ctx, i)
 		if err != nil {
 			return nil, err
 		}
 		for k := range nodes {
 			if nodes[k].Name == name && !nodes[k].Staged {
-				return &nodes[k], nil
+				seats = append(seats, seat{h, &nodes[k]})
 			}
 		}
 	}
-	return nil, NotRunning(name, r.session.Without...)
+	if len(seats) == 0 {
+		return nil, NotRunning(name, r.session.Without...)
+	}
+	s, err := r.sits(name, seats)
+	return s.node, err
 }
 
 // Log opens what the roles of a node printed on its host when they were applied. If they printed nothing, that is fs.ErrNotExist.
 func (r *Roll) Log(name string) (io.ReadCloser, error) {
-	var there *apply.Steered
-	_ = r.each(func(h *apply.Steered, n *observe.Node) error {
-		if n.Name == name {
-			there = h
+	var seats []seat
+	for i, h := range r.hosts.All {
+		if slices.ContainsFunc(r.last(i), func(n observe.Node) bool { return n.Name == name }) {
+			seats = append(seats, seat{host: h})
 		}
-		return nil
-	})
-	if there != nil {
-		return there.Log(name)
+	}
+	if len(seats) > 0 {
+		there, err := r.sits(name, seats)
+		if err != nil {
+			return nil, err
+		}
+		return there.host.Log(name)
 	}
 	for _, h := range r.hosts.All { // it was on one of them, if it was at all
 		if log, err := h.Log(name); !errors.Is(err, fs.ErrNotExist) {

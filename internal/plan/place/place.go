@@ -17,20 +17,21 @@ func Place(s *site.Site, hosts []observe.Host) (*site.Site, error) {
 	placed := *s
 	placed.Nodes = slices.Clone(s.Nodes)
 	room := newRooms(s, hosts)
-	lives, unknown := map[string]string{}, ""
+	there, unknown := observe.Whereabouts(hosts), ""
 	for i := range hosts {
 		if hosts[i].Unknown {
 			unknown = cmp.Or(unknown, hosts[i].Name)
-		}
-		for j := range hosts[i].Nodes {
-			lives[hosts[i].Nodes[j].Name] = hosts[i].Name
 		}
 	}
 	var homeless []*site.Node
 	for i := range placed.Nodes {
 		n := &placed.Nodes[i]
 		if n.Host == "" {
-			n.Host = cmp.Or(lives[n.Name], unknown)
+			on := append(there[n.Name], unknown)
+			if len(on) > 2 {
+				return nil, observe.OnTwo(n.Name, on[0], on[1])
+			}
+			n.Host = on[0]
 		}
 		if n.Host == unknown && unknown != "" {
 			continue

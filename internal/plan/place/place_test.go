@@ -57,6 +57,24 @@ func TestPlaceSpreads(t *testing.T) {
 	}
 }
 
+// TestPlaceOnTwo: a host that says it has a node of another takes nothing from that: not if the site says where the node belongs, and else nobody guesses.
+func TestPlaceOnTwo(t *testing.T) {
+	s, seen := crowd(2, site.Limits{Cpus: 1, Memory: gib}), machines(8, 8)
+	for i := range seen {
+		seen[i].Nodes = []observe.Node{{Node: spec.Node{Name: "node0"}, State: observe.Running}}
+	}
+	if _, err := place.Place(s, seen); !problem.Is(err, problem.Surprise) || !strings.Contains(err.Error(), "node0 is on host sv1 and on host sv2") {
+		t.Errorf("two hosts say that they have it: %v", err)
+	}
+	for _, home := range []string{"sv1", "sv2"} {
+		s.Nodes[0].Host = home
+		placed, err := place.Place(s, seen)
+		if err != nil || placed.Nodes[0].Host != home {
+			t.Errorf("of a node that belongs to %s: %v", home, err)
+		}
+	}
+}
+
 func TestPlaceKeepsWhatIsThere(t *testing.T) {
 	s := crowd(3, site.Limits{Cpus: 1})
 	s.Nodes[2].Host = "sv1"
