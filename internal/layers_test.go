@@ -32,7 +32,7 @@ var layers = [][]string{
 	{"hook"},
 	{"engine", "engine/nodedir", "engine/process", "engine/cgroup", "engine/confine", "engine/disk", "engine/seed", "engine/vm", "engine/kvm/qmp"},
 	{"engine/lxc", "engine/kvm", "engine/xen", "engine/fake", "engine/enginetest"},
-	{"engine/all"},
+	{"engine/all", "rehearsal"},
 	{"snapshot"},
 	{"backup/vault"},
 	{"backup"},

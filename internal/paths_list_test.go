@@ -16,6 +16,12 @@ const (
 
 // paths are the files that take paths outside internal/tree, each with the reason.
 var paths = map[string]string{
+	"internal/rehearsal/birth.go":            ofHosts,
+	"internal/rehearsal/groups.go":           ofKernel,
+	"internal/rehearsal/keeper.go":           ofOwn + "; " + ofKernel,
+	"internal/rehearsal/room.go":             ofOwn,
+	"internal/rehearsal/root.go":             ofOwn + "; " + ofHosts,
+	"internal/rehearsal/sweep.go":            ofOwn + "; " + ofKernel,
 	"internal/guest/boot/init.go":            ofGuest,
 	"internal/guest/boot/drives.go":          ofGuest,
 	"internal/guest/boot/load.go":            ofGuest,

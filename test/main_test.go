@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"orrery/internal/host"
-	"orrery/test/hosts"
+	"orrery/internal/rehearsal"
 	"orrery/test/need"
 )
 
@@ -28,7 +28,7 @@ var dirs = host.Dirs{State: need.State(), Run: need.Run()}
 var program string
 
 func TestMain(m *testing.M) {
-	hosts.RunRole()
+	rehearsal.RunRole()
 	if !need.Asked() {
 		os.Exit(m.Run())
 	}

@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"orrery/internal/rehearsal"
 	"orrery/test/hosts"
 	"orrery/test/need"
 )
@@ -34,7 +35,7 @@ HOSTS_NAME names them all (hosts); two sets of hosts need two.
 `
 
 func main() {
-	hosts.RunRole()
+	rehearsal.RunRole()
 	if len(os.Args) < 2 {
 		fmt.Fprint(os.Stderr, usage)
 		os.Exit(2)
@@ -77,15 +78,15 @@ func do(word string, rest []string) error {
 	return verb(all, number, rest[1:])
 }
 
-var verbs = map[string]func(all *hosts.Hosts, number int, rest []string) error{
-	"exec": func(all *hosts.Hosts, number int, rest []string) error {
+var verbs = map[string]func(all *rehearsal.Hosts, number int, rest []string) error{
+	"exec": func(all *rehearsal.Hosts, number int, rest []string) error {
 		return through(all.At(number).Command(rest...))
 	},
-	"ssh": func(all *hosts.Hosts, number int, rest []string) error {
+	"ssh": func(all *rehearsal.Hosts, number int, rest []string) error {
 		return through(all.At(1).Command(append([]string{"ssh", hosts.NameOf(number)}, rest...)...))
 	},
-	"cut": func(all *hosts.Hosts, number int, rest []string) error {
-		switch way := hosts.Way(strings.Join(rest, " ")); way {
+	"cut": func(all *rehearsal.Hosts, number int, rest []string) error {
+		switch way := rehearsal.Way(strings.Join(rest, " ")); way {
 		case "":
 			return all.At(number).Cut(hosts.Both)
 		case hosts.Both, hosts.To, hosts.From:
@@ -94,12 +95,12 @@ var verbs = map[string]func(all *hosts.Hosts, number int, rest []string) error{
 			return fmt.Errorf("a link is cut both ways, or to or from its host, not %q", way)
 		}
 	},
-	"join":   func(all *hosts.Hosts, number int, _ []string) error { return all.At(number).Join() },
-	"kill":   func(all *hosts.Hosts, number int, _ []string) error { return all.At(number).Kill() },
-	"boot":   func(all *hosts.Hosts, number int, _ []string) error { return all.At(number).Boot() },
-	"pause":  func(all *hosts.Hosts, number int, _ []string) error { return all.At(number).Pause() },
-	"resume": func(all *hosts.Hosts, number int, _ []string) error { return all.At(number).Resume() },
-	"slow": func(all *hosts.Hosts, number int, rest []string) error {
+	"join":   func(all *rehearsal.Hosts, number int, _ []string) error { return all.At(number).Join() },
+	"kill":   func(all *rehearsal.Hosts, number int, _ []string) error { return all.At(number).Kill() },
+	"boot":   func(all *rehearsal.Hosts, number int, _ []string) error { return all.At(number).Boot() },
+	"pause":  func(all *rehearsal.Hosts, number int, _ []string) error { return all.At(number).Pause() },
+	"resume": func(all *rehearsal.Hosts, number int, _ []string) error { return all.At(number).Resume() },
+	"slow": func(all *rehearsal.Hosts, number int, rest []string) error {
 		rate, err := strconv.ParseInt(strings.Join(rest, " "), 10, 64)
 		if err != nil {
 			return fmt.Errorf("%q is no number of bytes", strings.Join(rest, " "))

@@ -1,4 +1,4 @@
-package hosts
+package rehearsal
 
 import (
 	"encoding/json"
@@ -48,8 +48,8 @@ func keep([]string) (err error) {
 	}
 	var lock *host.Lock
 	err = patiently(func() (err error) { // somebody may sweep
-		if err = os.MkdirAll(dirOf(o.Name), 0o700); err == nil {
-			lock, err = host.TryLock(lockOf(o.Name), host.Alone)
+		if err = os.MkdirAll(set{o.State, o.Name}.dir(), 0o700); err == nil {
+			lock, err = host.TryLock(set{o.State, o.Name}.lock(), host.Alone)
 		}
 		return err
 	})
@@ -57,22 +57,28 @@ func keep([]string) (err error) {
 		return fmt.Errorf("hosts %s: %w", o.Name, err)
 	}
 	defer lock.Release()
-	top, err := os.Open(State())
+	top, err := os.Open(o.State)
 	if err != nil {
 		return err
 	}
 	state := fmt.Sprintf("/proc/self/fd/%d", top.Fd()) // it is reached by this, wherever this process gets its root
-	k := &Keeper{o: o, starts: make(chan func()), hosts: make([]machine, o.Count+1), cuts: map[int]Way{}}
-	defer func() { err = errors.Join(err, k.end(), vacate(state, o.Name)) }()
-	listening, err := net.Listen("unix", socketOf(o.Name))
+	k := &Keeper{o: o, starts: make(chan func()), hosts: make([]machine, len(o.Places)+1), cuts: map[int]Way{}}
+	defer func() {
+		err = errors.Join(err, k.end())
+		err = errors.Join(err, set{state, o.Name}.vacate())
+	}()
+	listening, err := net.Listen("unix", set{o.State, o.Name}.socket())
 	if err != nil {
 		return err
 	}
 	listening.(*net.UnixListener).SetUnlinkOnClose(false)
-	if k.keys, err = newKeys(o.Count); err != nil {
+	if k.keys, err = newKeys(o.Places); err != nil {
 		return err
 	}
-	if err := errors.Join(furnish(o, dirOf(o.Name)), makeSwitch()); err != nil {
+	if err := furnish(o, set{o.State, o.Name}.dir()); err != nil {
+		return err
+	}
+	if err := makeSwitch(); err != nil {
 		return err
 	}
 	host.OnOwnThread(func() {
@@ -97,9 +103,9 @@ func keep([]string) (err error) {
 
 // all does something to all hosts at once.
 func (k *Keeper) all(do func(number int) error) error {
-	errs := make([]error, k.o.Count+1)
+	errs := make([]error, len(k.o.Places)+1)
 	var wait sync.WaitGroup
-	for i := 1; i <= k.o.Count; i++ {
+	for i := 1; i <= len(k.o.Places); i++ {
 		wait.Go(func() { errs[i] = do(i) })
 	}
 	wait.Wait()
@@ -119,9 +125,9 @@ func (k *Keeper) boot(number int) error {
 	running := k.hosts[number].init != nil
 	k.mu.Unlock()
 	if running {
-		return fmt.Errorf("host %s runs", NameOf(number))
+		return fmt.Errorf("host %s runs", k.o.Places[number-1].Name)
 	}
-	group := groupsOf(k.o.Name, NameOf(number))
+	group := groupsOf(k.o.Name, seat(number))
 	if err := group.Make(); err != nil {
 		return err
 	}
@@ -159,13 +165,13 @@ func (k *Keeper) boot(number int) error {
 	err = k.plug(number)
 	k.mu.Unlock()
 	if err == nil {
-		err = json.NewEncoder(give).Encode(birth{Number: number, Count: k.o.Count, Keys: k.keys, Programs: k.o.Programs})
+		err = json.NewEncoder(give).Encode(birth{Number: number, Places: k.o.Places, Keys: k.keys, Programs: k.o.Programs, Shown: k.o.Shown})
 	}
 	if err != nil {
 		return errors.Join(err, k.kill(number))
 	}
 	if text, err := io.ReadAll(hear); err != nil || string(text) != up {
-		return errors.Join(fmt.Errorf("host %s did not come up: %s", NameOf(number), text), err, k.kill(number))
+		return errors.Join(fmt.Errorf("host %s did not come up: %s", k.o.Places[number-1].Name, text), err, k.kill(number))
 	}
 	return nil
 }
@@ -179,12 +185,12 @@ func (k *Keeper) kill(number int) error {
 	if m.init == nil {
 		return nil
 	}
-	group := groupsOf(k.o.Name, NameOf(number))
+	group := groupsOf(k.o.Name, seat(number))
 	err := m.init.Process.Kill()
 	_ = group.SetFrozen(false) // what stands still on cgroup v1 does not die before
 	<-m.ended
 	unplug(number)
-	removeGroups(k.o.Name, NameOf(number))
+	removeGroups(k.o.Name, seat(number))
 	if errors.Is(err, os.ErrProcessDone) {
 		return nil
 	}
@@ -197,9 +203,15 @@ func (k *Keeper) Pid(_ int, pid *int) error {
 	return nil
 }
 
-// Count says how many hosts there are.
-func (k *Keeper) Count(_ int, count *int) error {
-	*count = k.o.Count
+// About is whose hosts a keeper has.
+type About struct {
+	State, Name string
+	Places      []Place
+}
+
+// About says which hosts these are.
+func (k *Keeper) About(_ int, about *About) error {
+	*about = About{k.o.State, k.o.Name, k.o.Places}
 	return nil
 }
 
@@ -216,8 +228,8 @@ func (k *Keeper) Init(number int, pid *int) error {
 func (k *Keeper) running(number int) (machine, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if number < 1 || number > k.o.Count {
-		return machine{}, fmt.Errorf("there is no host %d: there are %d", number, k.o.Count)
+	if number < 1 || number > len(k.o.Places) {
+		return machine{}, fmt.Errorf("there is no host %d: there are %d", number, len(k.o.Places))
 	}
 	m := k.hosts[number]
 	if m.init == nil {
@@ -233,8 +245,8 @@ func (k *Keeper) running(number int) (machine, error) {
 
 // Boot starts a host that was killed.
 func (k *Keeper) Boot(number int, _ *int) error {
-	if number < 1 || number > k.o.Count {
-		return fmt.Errorf("there is no host %d: there are %d", number, k.o.Count)
+	if number < 1 || number > len(k.o.Places) {
+		return fmt.Errorf("there is no host %d: there are %d", number, len(k.o.Places))
 	}
 	return k.boot(number)
 }
@@ -275,7 +287,7 @@ func (k *Keeper) Freeze(f Frost, _ *int) error {
 	if _, err := k.running(f.Host); err != nil {
 		return err
 	}
-	return groupsOf(k.o.Name, NameOf(f.Host)).SetFrozen(f.Still)
+	return groupsOf(k.o.Name, seat(f.Host)).SetFrozen(f.Still)
 }
 
 // A Speed bounds what a host does to its disk; 0: nothing does.
@@ -293,7 +305,7 @@ func (k *Keeper) Slow(s Speed, _ *int) error {
 	if err != nil {
 		return err
 	}
-	for _, b := range bounds(mounted, groupsOf(k.o.Name, NameOf(s.Host)).Name(), device, s.Rate) {
+	for _, b := range bounds(mounted, groupsOf(k.o.Name, seat(s.Host)).Name(), device, s.Rate) {
 		if err := os.WriteFile(b.file, []byte(b.text), 0); err != nil {
 			return err
 		}

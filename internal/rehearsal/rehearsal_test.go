@@ -1,7 +1,8 @@
-package hosts
+package rehearsal
 
 import (
 	"maps"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -81,13 +82,17 @@ func TestGroups(t *testing.T) {
 
 // TestKeys: each host has a key of its own, by which all others know it under its name and its address.
 func TestKeys(t *testing.T) {
-	k, err := newKeys(2)
+	places := []Place{
+		{Name: "sv1", Addresses: []netip.Prefix{netip.MustParsePrefix("10.8.1.1/24")}},
+		{Name: "sv2", Aliases: []string{"sv2.example.org"}, Addresses: []netip.Prefix{netip.MustParsePrefix("10.8.1.2/24")}, Port: 2222},
+	}
+	k, err := newKeys(places)
 	must(t, err)
 	for i := 1; i <= 2; i++ {
 		private, err := ssh.ParsePrivateKey([]byte(k.Hosts[i].Private))
 		must(t, err)
-		if want := NameOf(i) + "," + AddressOf(i) + " " + string(ssh.MarshalAuthorizedKey(private.PublicKey())); !strings.Contains(k.known(), want) {
-			t.Errorf("%q is not among the known hosts\n%s", want, k.known())
+		if want := []string{"sv1,10.8.1.1 ", "[sv2]:2222,[sv2.example.org]:2222,[10.8.1.2]:2222 "}[i-1] + string(ssh.MarshalAuthorizedKey(private.PublicKey())); !strings.Contains(k.known(places), want) {
+			t.Errorf("%q is not among the known hosts\n%s", want, k.known(places))
 		}
 	}
 	if k.Hosts[1] == k.Hosts[2] || k.User == k.Hosts[1] {

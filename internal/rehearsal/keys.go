@@ -1,9 +1,10 @@
-package hosts
+package rehearsal
 
 import (
 	"crypto/ed25519"
 	"crypto/rand"
 	"encoding/pem"
+	"fmt"
 	"strings"
 
 	"golang.org/x/crypto/ssh"
@@ -18,13 +19,13 @@ type keys struct {
 // A pair of keys, as OpenSSH writes them.
 type pair struct{ Private, Public string }
 
-func newKeys(count int) (keys, error) {
-	k := keys{Hosts: make([]pair, count+1)}
+func newKeys(of []Place) (keys, error) {
+	k := keys{Hosts: make([]pair, len(of)+1)}
 	var err error
 	if k.User, err = newPair(); err != nil {
 		return k, err
 	}
-	for i := 1; i <= count; i++ {
+	for i := 1; i <= len(of); i++ {
 		if k.Hosts[i], err = newPair(); err != nil {
 			return k, err
 		}
@@ -49,10 +50,16 @@ func newPair() (pair, error) {
 }
 
 // known gives the keys of all hosts, by name and address.
-func (k keys) known() string {
+func (k keys) known(places []Place) string {
 	var b strings.Builder
-	for i := 1; i < len(k.Hosts); i++ {
-		b.WriteString(NameOf(i) + "," + AddressOf(i) + " " + k.Hosts[i].Public)
+	for i, p := range places {
+		names := p.names()
+		for j := range names {
+			if p.Port != 0 {
+				names[j] = fmt.Sprintf("[%s]:%d", names[j], p.Port)
+			}
+		}
+		b.WriteString(strings.Join(names, ",") + " " + k.Hosts[i+1].Public)
 	}
 	return b.String()
 }

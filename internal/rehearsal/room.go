@@ -1,28 +1,32 @@
-package hosts
+package rehearsal
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 
 	"golang.org/x/sys/unix"
+
+	"orrery/internal/host"
 )
 
 // What the keeper has mounted for its hosts, where only it and they see it.
 const (
-	room     = "/mnt"
-	disks    = room + "/disks"    // of each host: upper and work of its root, and state
-	roots    = room + "/roots"    // where each host mounts its root
-	programs = room + "/programs" // what all have in /usr/local/bin
-	layers   = room + "/layers"   // the store whose layers all have
+	room         = "/mnt"
+	disks        = room + "/disks"    // of each host: upper and work of its root, and state
+	roots        = room + "/roots"    // where each host mounts its root
+	programs     = room + "/programs" // what all have in /usr/local/bin
+	layers       = room + "/layers"   // the store whose layers all have
+	shown        = room + "/shown"    // directories that all see at their own paths
+	keeperSocket = room + "/socket"   // of the keeper
 )
 
-func diskOf(number int) string { return filepath.Join(disks, NameOf(number)) }
-func rootOf(number int) string { return filepath.Join(roots, NameOf(number)) }
+func diskOf(number int) string { return filepath.Join(disks, seat(number)) }
+func rootOf(number int) string { return filepath.Join(roots, seat(number)) }
 
 // furnish gives this process a root in which there is nothing of the machine but its root file system, its control groups and what the hosts shall have: if it
 // held on to whatever else is mounted on the machine, others could not take that away. The disks have no names: they are no more when they are not mounted.
@@ -57,6 +61,14 @@ func furnish(o Options, dir string) error {
 			return err
 		}
 	}
+	if err := bindFile(filepath.Join(dir, "socket"), below(keeperSocket)); err != nil {
+		return err
+	}
+	for _, dir := range o.Shown {
+		if err := bindDir(dir, below(filepath.Join(shown, dir)), 0o700); err != nil {
+			return err
+		}
+	}
 	if err := makeDisks(o, dir, below(disks)); err != nil {
 		return err
 	}
@@ -79,7 +91,7 @@ func moveInto(top string) error {
 
 // makeDisks makes a disk for each host: one is made, and all others are copies of it.
 func makeDisks(o Options, dir, at string) error {
-	first := filepath.Join(dir, NameOf(1)+".disk")
+	first := filepath.Join(dir, seat(1)+".disk")
 	if o.Disk == 0 {
 		o.Disk = 16 << 30
 	}
@@ -87,11 +99,11 @@ func makeDisks(o Options, dir, at string) error {
 	if err == nil {
 		err = run("mkfs.ext4", "-q", "-F", "-m", "0", "-E", "nodiscard,lazy_itable_init=1,lazy_journal_init=1", first)
 	}
-	for i := 2; err == nil && i <= o.Count; i++ {
-		err = run("cp", "--sparse=always", first, filepath.Join(dir, NameOf(i)+".disk"))
+	for i := 2; err == nil && i <= len(o.Places); i++ {
+		err = run("cp", "--sparse=always", first, filepath.Join(dir, seat(i)+".disk"))
 	}
-	for i := 1; err == nil && i <= o.Count; i++ {
-		path, on := filepath.Join(dir, NameOf(i)+".disk"), filepath.Join(at, NameOf(i))
+	for i := 1; err == nil && i <= len(o.Places); i++ {
+		path, on := filepath.Join(dir, seat(i)+".disk"), filepath.Join(at, seat(i))
 		err = os.MkdirAll(on, 0o700)
 		if err == nil {
 			err = run("mount", "-o", "loop,noinit_itable", path, on)
@@ -127,9 +139,25 @@ func bind(from, at string, flags uintptr) error {
 	return nil
 }
 
+// bindDir does so where there may be none yet.
+func bindDir(from, at string, mode os.FileMode) error {
+	if err := makeDir(at, mode); err != nil {
+		return err
+	}
+	return bind(from, at, 0)
+}
+
+// makeDir makes a directory, whatever the umask.
+func makeDir(path string, mode os.FileMode) error {
+	if err := os.MkdirAll(path, mode); err != nil {
+		return err
+	}
+	return os.Chmod(path, mode)
+}
+
 // bindReadOnly does so without letting anybody write there.
 func bindReadOnly(from, at string) error {
-	if err := bind(from, at, 0); err != nil {
+	if err := bindDir(from, at, 0o755); err != nil {
 		return err
 	}
 	return unix.Mount("", at, "", unix.MS_BIND|unix.MS_REMOUNT|unix.MS_RDONLY, "")
@@ -149,7 +177,7 @@ func bindFile(from, at string) error {
 }
 
 func run(program string, args ...string) error {
-	if out, err := exec.Command(program, args...).CombinedOutput(); err != nil {
+	if out, err := host.Program(context.Background(), program, args...).CombinedOutput(); err != nil {
 		return fmt.Errorf("%s: %w\n%s", program, err, out)
 	}
 	return nil

@@ -1,8 +1,10 @@
-package hosts
+package rehearsal
 
 import (
 	"bufio"
 	"errors"
+	"fmt"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,7 +19,10 @@ import (
 
 // TestLife: hosts reach one another by SSH, and see themselves alone. What befalls hosts can befall them.
 func TestLife(t *testing.T) {
-	h := Up(t, Options{Count: 3})
+	need.Integration(t)
+	h, err := Start(some(3, ""))
+	must(t, err)
+	t.Cleanup(func() { must(t, h.Close()) })
 	one, two := h.At(1), h.At(2)
 	reaches := func(within string) bool {
 		_, err := one.Output("ping", "-c", "1", "-i", "0.2", "-w", within, two.Address())
@@ -96,8 +101,9 @@ func TestLife(t *testing.T) {
 func TestKilled(t *testing.T) {
 	need.Integration(t)
 	const name = "killed"
+	of := set{state(), name}
 	if os.Getenv("ORRERY_TEST_HOSTS") != "" {
-		h, err := Start(Options{Count: 2, Name: name})
+		h, err := Start(some(2, name))
 		must(t, err)
 		must(t, h.At(2).Pause())
 		pid, err := h.Keeper()
@@ -129,23 +135,31 @@ func TestKilled(t *testing.T) {
 	t.Run("who asked", func(t *testing.T) {
 		asker, _ := start(t)
 		must(t, asker.Process.Kill())
-		must(t, gone(name))
+		must(t, of.gone())
 	})
 	t.Run("the keeper", func(t *testing.T) {
 		_, keeper := start(t)
 		must(t, syscall.Kill(keeper, syscall.SIGKILL))
 		must(t, patiently(func() error { // it may not have died yet
-			if err := Sweep(); err != nil || !exists(dirOf(name)) {
+			if err := Sweep(of.state); err != nil || !exists(of.dir()) {
 				return err
 			}
 			return errors.New("hosts whose keeper was killed have not been swept")
 		}))
-		must(t, gone(name))
+		must(t, of.gone())
 	})
-	if left, _ := filepath.Glob(filepath.Join(State(), name)); len(left) > 0 {
-		t.Error(left)
-	}
 }
+
+// some gives so many hosts.
+func some(count int, name string) Options {
+	o := Options{State: state(), Name: name}
+	for i := 1; i <= count; i++ {
+		o.Places = append(o.Places, Place{Name: seat(i), Addresses: []netip.Prefix{netip.MustParsePrefix(fmt.Sprintf("10.8.1.%d/24", i))}})
+	}
+	return o
+}
+
+func state() string { return filepath.Clean(need.State()) + "-rehearsals" }
 
 func unique(text string) map[string]bool {
 	all := map[string]bool{}

@@ -1,4 +1,4 @@
-package hosts
+package rehearsal
 
 import (
 	"bytes"
@@ -20,10 +20,10 @@ type Host struct {
 func (h *Hosts) At(number int) Host { return Host{h, number} }
 
 // Name gives its host name, by which the others know it, too.
-func (h Host) Name() string { return NameOf(h.number) }
+func (h Host) Name() string { return h.of.places[h.number-1].Name }
 
 // Address gives its address on the switch.
-func (h Host) Address() string { return AddressOf(h.number) }
+func (h Host) Address() string { return h.of.places[h.number-1].Addresses[0].Addr().String() }
 
 func (h Host) call(verb string, argument any) error {
 	if err := h.of.calls.Call("Keeper."+verb, argument, new(int)); err != nil {
@@ -36,9 +36,11 @@ func (h Host) call(verb string, argument any) error {
 func (h Host) Command(args ...string) *exec.Cmd {
 	var pid int
 	if err := h.of.calls.Call("Keeper.Init", h.number, &pid); err != nil {
-		return &exec.Cmd{Err: fmt.Errorf("host %s: %w", h.Name(), err)}
+		cmd := again(asVisitor)
+		cmd.Err = fmt.Errorf("host %s: %w", h.Name(), err)
+		return cmd
 	}
-	cmd := again(asVisitor, append([]string{filepath.Join(groupOf(h.of.name), h.Name()), strconv.Itoa(pid)}, args...)...)
+	cmd := again(asVisitor, append([]string{filepath.Join(groupOf(h.of.set.name), seat(h.number)), strconv.Itoa(pid)}, args...)...)
 	cmd.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "LANG=C.UTF-8", "TERM=" + os.Getenv("TERM")}
 	return cmd
 }
@@ -89,14 +91,16 @@ func (h Host) SlowDisk(rate int64) error { return h.call("Slow", Speed{h.number,
 
 // AddUser adds a person who comes by the same key as root, and may call anything by sudo, or nothing. It is there until the host ends.
 func (h Host) AddUser(name string, sudo bool) error {
-	script := `set -e
-useradd -m -s /bin/bash "$1"; usermod -p '*' "$1"
+	_, err := h.Output("/bin/sh", "-c", addUser, "sh", name, strconv.FormatBool(sudo))
+	return err
+}
+
+// addUser adds a user who comes by the keys of root and, if the second word is not false, may do anything by sudo.
+const addUser = `set -e
+id "$1" >/dev/null 2>&1 || useradd -m -s /bin/bash "$1"; usermod -p '*' "$1"
 cp -r /root/.ssh "/home/$1/"; chown -R "$1:" "/home/$1/.ssh"
 rm -f "/etc/sudoers.d/$1"
 [ "$2" = false ] || { echo "$1 ALL=(ALL) NOPASSWD: ALL" >"/etc/sudoers.d/$1"; chmod 440 "/etc/sudoers.d/$1"; }`
-	_, err := h.Output("/bin/sh", "-c", script, "sh", name, strconv.FormatBool(sudo))
-	return err
-}
 
 // SetEnv gives variables to all that root runs there by SSH from now on. The calendar cannot be another on one host than on the machine; a program that asks one of
 // these how far its clock is ahead can stand in for that. (A time namespace has a monotonic clock and one since boot of its own, and nothing else.)

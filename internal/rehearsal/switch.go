@@ -1,16 +1,19 @@
-package hosts
+package rehearsal
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"net"
+	"net/netip"
 	"os"
-	"os/exec"
 	"slices"
 	"strings"
 
 	"github.com/vishvananda/netlink"
+
+	"orrery/internal/host"
 )
 
 // theSwitch is a bridge in the network namespace of the keeper; its ports are called as their hosts.
@@ -33,7 +36,7 @@ func raise(name string) error {
 
 // plug gives a host that has just begun its link to the switch, cut as it was.
 func (k *Keeper) plug(number int) error {
-	port := NameOf(number)
+	port := seat(number)
 	unplug(number)
 	at, err := netlink.LinkByName(theSwitch)
 	if err != nil {
@@ -51,7 +54,7 @@ func (k *Keeper) plug(number int) error {
 
 // unplug removes the port of a host that has ended. With its namespace the link would go as well, but some time later.
 func unplug(number int) {
-	if link, err := netlink.LinkByName(NameOf(number)); err == nil {
+	if link, err := netlink.LinkByName(seat(number)); err == nil {
 		_ = netlink.LinkDel(link)
 	}
 }
@@ -63,7 +66,7 @@ func (k *Keeper) cut() error {
 		if m.init == nil {
 			continue
 		}
-		link, err := netlink.LinkByName(NameOf(number))
+		link, err := netlink.LinkByName(seat(number))
 		if err == nil && k.cuts[number] == Both {
 			err = netlink.LinkSetDown(link)
 		} else if err == nil {
@@ -71,7 +74,7 @@ func (k *Keeper) cut() error {
 		}
 		errs = append(errs, err)
 	}
-	nft := exec.Command("nft", "-f", "-")
+	nft := host.Program(context.Background(), "nft", "-f", "-")
 	nft.Stdin = strings.NewReader(drops(k.cuts))
 	if out, err := nft.CombinedOutput(); err != nil {
 		errs = append(errs, fmt.Errorf("nft: %w\n%s", err, out))
@@ -86,17 +89,17 @@ func drops(cuts map[int]Way) string {
 	for _, number := range slices.Sorted(maps.Keys(cuts)) {
 		switch cuts[number] {
 		case To:
-			fmt.Fprintf(&b, "\t\toifname %q drop\n", NameOf(number))
+			fmt.Fprintf(&b, "\t\toifname %q drop\n", seat(number))
 		case From:
-			fmt.Fprintf(&b, "\t\tiifname %q drop\n", NameOf(number))
+			fmt.Fprintf(&b, "\t\tiifname %q drop\n", seat(number))
 		}
 	}
 	b.WriteString("\t}\n}\n")
 	return b.String()
 }
 
-// address gives a host its address, in its own namespace.
-func address(number int) error {
+// address gives the host its addresses, in its own namespace, and the way to those of others that are not on its subnet.
+func (b birth) address() error {
 	if err := raise("lo"); err != nil {
 		return err
 	}
@@ -104,12 +107,33 @@ func address(number int) error {
 	if err != nil {
 		return err
 	}
-	addr, err := netlink.ParseAddr(AddressOf(number) + "/24")
-	if err != nil {
+	for _, a := range b.self().Addresses {
+		if err := netlink.AddrAdd(link, &netlink.Addr{IPNet: network(a)}); err != nil && !errors.Is(err, os.ErrExist) {
+			return fmt.Errorf("the address %s: %w", a, err)
+		}
+	}
+	if err := netlink.LinkSetUp(link); err != nil {
 		return err
 	}
-	if err := netlink.AddrAdd(link, addr); err != nil && !errors.Is(err, os.ErrExist) {
-		return err
+	for _, p := range b.Places {
+		for _, to := range p.Addresses {
+			if b.self().nextTo(to.Addr()) {
+				continue
+			}
+			alone := netip.PrefixFrom(to.Addr(), to.Addr().BitLen())
+			if err := netlink.RouteAdd(&netlink.Route{LinkIndex: link.Attrs().Index, Dst: network(alone), Scope: netlink.SCOPE_LINK}); err != nil {
+				return fmt.Errorf("the way to %s: %w", to, err)
+			}
+		}
 	}
-	return netlink.LinkSetUp(link)
+	return nil
+}
+
+func network(p netip.Prefix) *net.IPNet {
+	return &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}
+}
+
+// nextTo reports whether an address is on one of its subnets.
+func (p Place) nextTo(a netip.Addr) bool {
+	return slices.ContainsFunc(p.Addresses, func(own netip.Prefix) bool { return own.Contains(a) })
 }

@@ -1,4 +1,4 @@
-package hosts
+package rehearsal
 
 import (
 	"errors"
@@ -14,23 +14,20 @@ import (
 	"orrery/internal/host"
 )
 
-func dirOf(name string) string  { return filepath.Join(State(), name) }
-func lockOf(name string) string { return filepath.Join(dirOf(name), "lock") }
-
-// Sweep removes what hosts have left whose keeper was killed.
-func Sweep() error {
-	entries, err := os.ReadDir(State())
+// Sweep removes what hosts have left whose keeper was killed, and which have a directory in this one.
+func Sweep(state string) error {
+	entries, err := os.ReadDir(state)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	for _, e := range entries {
-		err = errors.Join(err, sweep(e.Name()))
+		err = errors.Join(err, set{state, e.Name()}.sweep())
 	}
 	return err
 }
 
-func sweep(name string) error {
-	lock, err := host.TryLock(lockOf(name), host.Alone)
+func (s set) sweep() error {
+	lock, err := host.TryLock(s.lock(), host.Alone)
 	if errors.Is(err, host.ErrHeld) || errors.Is(err, fs.ErrNotExist) { // it is kept, or just begins or ends
 		return nil
 	}
@@ -38,54 +35,54 @@ func sweep(name string) error {
 		return err
 	}
 	defer lock.Release()
-	group := groupsOf(name)
+	group := groupsOf(s.name)
 	for _, pid := range group.Processes() { // of a host that stood still on cgroup v1: it was killed, and dies when it goes on
 		_ = unix.Kill(pid, unix.SIGKILL)
 	}
-	thaw(name)
+	thaw(s.name)
 	err = patiently(func() error {
 		if len(group.Processes()) > 0 {
 			return errors.New("processes of hosts whose keeper was killed do not end")
 		}
 		return nil
 	})
-	removeGroups(name)
-	return errors.Join(err, vacate(State(), name))
+	removeGroups(s.name)
+	return errors.Join(err, s.vacate())
 }
 
 // vacate removes the directory of some hosts.
-func vacate(state, name string) error {
-	err := os.RemoveAll(filepath.Join(state, name))
-	_ = os.Remove(State()) // if it was the last
+func (s set) vacate() error {
+	err := os.RemoveAll(s.dir())
+	_ = os.Remove(s.state) // if it was the last
 	return err
 }
 
 // Gone waits until nothing on this machine is of these hosts any more, and says what is, if that takes long.
-func (h *Hosts) Gone() error { return gone(h.name) }
+func (h *Hosts) Gone() error { return h.set.gone() }
 
-func gone(name string) error {
+func (s set) gone() error {
 	return patiently(func() error {
-		if left := traces(name); len(left) > 0 {
-			return fmt.Errorf("hosts %s have left %s", name, strings.Join(left, ", "))
+		if left := s.traces(); len(left) > 0 {
+			return fmt.Errorf("hosts %s have left %s", s.name, strings.Join(left, ", "))
 		}
 		return nil
 	})
 }
 
-// traces gives what is on this machine of hosts of a name: control groups with who is in them, a directory, disks.
-func traces(name string) []string {
+// traces gives what is on this machine of some hosts: control groups with who is in them, a directory, disks.
+func (s set) traces() []string {
 	var left []string
-	if exists(dirOf(name)) {
-		left = append(left, dirOf(name))
+	if exists(s.dir()) {
+		left = append(left, s.dir())
 	}
 	for _, h := range hierarchies(mounted) {
-		if group := filepath.Join(h.dir, groupOf(name)); exists(group) {
-			left = append(left, fmt.Sprintf("%s with processes %v", group, groupsOf(name).Processes()))
+		if group := filepath.Join(h.dir, groupOf(s.name)); exists(group) {
+			left = append(left, fmt.Sprintf("%s with processes %v", group, groupsOf(s.name).Processes()))
 		}
 	}
 	loops, _ := filepath.Glob("/sys/block/loop*/loop/backing_file")
 	for _, path := range loops {
-		if text, _ := os.ReadFile(path); strings.HasPrefix(string(text), dirOf(name)+"/") {
+		if text, _ := os.ReadFile(path); strings.HasPrefix(string(text), s.dir()+"/") {
 			left = append(left, path+": "+strings.TrimSpace(string(text)))
 		}
 	}
@@ -95,7 +92,7 @@ func traces(name string) []string {
 // thaw lets all hosts of a name go on.
 func thaw(name string) {
 	for i := 1; i <= most; i++ {
-		_ = groupsOf(name, NameOf(i)).SetFrozen(false) // most are not there
+		_ = groupsOf(name, seat(i)).SetFrozen(false) // most are not there
 	}
 }
 
