@@ -83,6 +83,7 @@ var paths = map[string]string{
 	"internal/engine/nodedir/disk.go":        ofOwn,
 	"internal/apply/local/show.go":           ofOwn,
 	"internal/apply/local/releases.go":       ofOwn,
+	"internal/apply/local/drained.go":        ofOwn,
 	"internal/apply/local/editions.go":       ofOwn,
 	"internal/control/hosts/releases.go":     "a directory of our own that was just made",
 	"internal/apply/local/saver.go":          ofNode,

@@ -79,6 +79,7 @@ func (f *Fleet) Observe(ctx context.Context) ([]observe.Host, error) {
 	hosts := make([]observe.Host, len(f.All), len(f.All)+len(f.Unknown))
 	err := f.Each(func(i int, h *Steered) (err error) {
 		hosts[i], err = h.Observe(ctx)
+		hosts[i].Name, hosts[i].Unknown = h.Name, false // whatever a host says that it is
 		return err
 	})
 	if err == nil {

@@ -28,6 +28,8 @@ type Host interface {
 	Sweep(ctx context.Context) error
 	// Observe looks at what is there of the site, and at what the engines can do. What takes a trial is told of those engines only of which nodes are there, or wanted.
 	Observe(ctx context.Context, engines []string) (observe.Host, error)
+	// SetDrained puts the mark on the host that no node of the site comes to it any more, or takes it away: nil.
+	SetDrained(ctx context.Context, mark *observe.Drain) error
 	// Nodes gives the nodes of it that are there, and the rest of them if an engine cannot tell; of a site without a key, those of all sites.
 	Nodes(ctx context.Context) ([]observe.Node, error)
 	// Probe looks into those of some nodes of which it is said what they shall be, and notes with each what has drifted since its roles were applied.

@@ -51,7 +51,7 @@ func (a *app) checkLosses(ctx context.Context, s *site.Site, lost int) error {
 	if err := a.answer(all, func() { table.Losses(a.out, all) }); err != nil {
 		return err
 	}
-	if slices.ContainsFunc(all, func(l place.Loss) bool { return len(l.Lost) > 0 }) {
+	if slices.ContainsFunc(all, func(l place.Loss) bool { return !l.Well() }) {
 		return problem.Status(problem.Unable)
 	}
 	return nil

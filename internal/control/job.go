@@ -122,7 +122,7 @@ func (j *Job) look(ctx context.Context) (*plan.Plan, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	before := spec.Digest(hosts)
+	before := spec.Digest(observe.Lasting(hosts))
 	if j.Probe != nil {
 		if err := j.Probe(hosts); err != nil {
 			return nil, "", err
@@ -138,7 +138,7 @@ func (j *Job) unchanged(ctx context.Context, before string) error {
 	if err != nil {
 		return err
 	}
-	if spec.Digest(hosts) != before {
+	if spec.Digest(observe.Lasting(hosts)) != before {
 		return problem.New(problem.Surprise, "%s has changed since the plan was made; nothing was done", Where(j.Site)).Try("run it again")
 	}
 	return nil

@@ -2,6 +2,7 @@
 package observe
 
 import (
+	"slices"
 	"time"
 
 	"orrery/internal/site/spec"
@@ -40,6 +41,30 @@ type Host struct {
 	Functions []Function  `json:"functions,omitempty"`
 
 	Addresses []Address `json:"addresses,omitempty"`
+
+	Disk    *Disk  `json:"disk,omitempty"`    // where nodes are kept; nil: nobody has looked
+	Drained *Drain `json:"drained,omitempty"` // no node of the site comes to it any more; nil: they may
+}
+
+// A Disk is a file system of a host, in bytes.
+type Disk struct {
+	Total int64 `json:"total"`
+	Free  int64 `json:"free"`
+}
+
+// A Drain is the mark on a host that nodes of a site are to leave.
+type Drain struct {
+	Who   string    `json:"who"`
+	Since time.Time `json:"since"`
+}
+
+// Lasting gives hosts without what changes by itself all the time: two of them are the same if nobody has done anything.
+func Lasting(hosts []Host) []Host {
+	all := slices.Clone(hosts)
+	for i := range all {
+		all[i].Disk = nil
+	}
+	return all
 }
 
 // Capabilities are what an engine can do beyond what all of them do.

@@ -6,18 +6,18 @@ import (
 	"orrery/internal/site"
 )
 
-// PlacedAsLive gives the site as Released does, with a host for every node.
-func PlacedAsLive(s *site.Site, hosts []observe.Host, releases map[int]*site.Site) (*site.Site, error) {
+// PlacedAsLive gives the site as Released does, with a host for every node. Those that are named are placed first.
+func PlacedAsLive(s *site.Site, hosts []observe.Host, releases map[int]*site.Site, first ...string) (*site.Site, error) {
 	released, err := Released(s, hosts, releases)
 	if err != nil {
 		return nil, err
 	}
-	return place.Place(released, hosts)
+	return place.Place(released, hosts, first...)
 }
 
 // Build plans only the layers that nodes need and that their hosts do not have.
 func Build(s *site.Site, hosts []observe.Host, goal Goal) (*Plan, error) {
-	placed, err := PlacedAsLive(s, hosts, goal.Releases)
+	placed, err := PlacedAsLive(s, hosts, goal.Releases, goal.named()...)
 	if err != nil {
 		return nil, err
 	}

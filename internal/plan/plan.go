@@ -8,6 +8,7 @@
 package plan
 
 import (
+	"maps"
 	"slices"
 
 	"orrery/internal/observe"
@@ -39,6 +40,9 @@ type Goal struct {
 }
 
 func (g Goal) concerns(node string) bool { return g.Nodes == nil || g.Nodes[node] }
+
+// named gives the names of the nodes concerned, unless all are.
+func (g Goal) named() []string { return slices.Sorted(maps.Keys(g.Nodes)) }
 
 // Empty reports whether there is nothing to do.
 func (p *Plan) Empty() bool { return len(p.Steps) == 0 }

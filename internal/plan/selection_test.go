@@ -1,6 +1,7 @@
 package plan_test
 
 import (
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -21,16 +22,21 @@ func TestSelectionTouchesOnlyTheSelected(t *testing.T) {
 		s := g.edited(t).site()
 		chosen := map[string]bool{}
 		networks, hosts, declared := map[string]bool{}, map[string]bool{}, map[string]int{}
-		placed, err := place.Place(s, f.observe())
+		for _, n := range s.Nodes {
+			declared[n.Name] = n.ID
+			if rapid.Bool().Draw(t, "chosen") {
+				chosen[n.Name] = true
+			}
+		}
+		placed, err := place.Place(s, f.observe(), slices.Collect(maps.Keys(chosen))...)
 		if err != nil {
 			t.Fatalf("%v", err)
 		}
 		for _, n := range placed.Nodes {
-			declared[n.Name] = n.ID
-			if !rapid.Bool().Draw(t, "chosen") {
+			if !chosen[n.Name] {
 				continue
 			}
-			chosen[n.Name], hosts[n.Host] = true, true
+			hosts[n.Host] = true
 			for _, nic := range n.NICs {
 				networks[nic.Network] = true
 				ends := []string{nic.Interface}

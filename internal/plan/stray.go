@@ -27,7 +27,7 @@ func (d *draft) removeStrays(h *observe.Host, home map[string]string) {
 		host, declared := home[n.Name]
 		switch {
 		case host == h.Name:
-		case declared && d.unknown(host): // it goes on here, until it can be there
+		case declared && (d.unknown(host) || d.drained(host)): // it goes on here, until it can be there
 		case declared && d.goal.concerns(n.Name):
 			d.removeNode(h, n, "moves to host "+host)
 		case !declared && all:

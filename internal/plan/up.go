@@ -13,7 +13,7 @@ import (
 
 // Up plans what makes the hosts as declared: every node there, running, configured and healthy, and nothing that is no longer declared.
 func Up(s *site.Site, hosts []observe.Host, goal Goal) (*Plan, error) {
-	placed, err := PlacedAsLive(s, hosts, goal.Releases)
+	placed, err := PlacedAsLive(s, hosts, goal.Releases, goal.named()...)
 	if err != nil {
 		return nil, err
 	}
@@ -25,7 +25,7 @@ func Up(s *site.Site, hosts []observe.Host, goal Goal) (*Plan, error) {
 	for i := range placed.Nodes {
 		n := &placed.Nodes[i]
 		d.Homes[n.Name] = n.Host
-		if goal.concerns(n.Name) && d.certain(n) {
+		if goal.concerns(n.Name) && d.certain(n) && !d.barred(n) {
 			byHost[n.Host] = append(byHost[n.Host], n)
 		}
 	}
@@ -33,6 +33,7 @@ func Up(s *site.Site, hosts []observe.Host, goal Goal) (*Plan, error) {
 		return nil, err
 	}
 	d.warnUncertain()
+	d.warnPlaces(hosts)
 	d.warnLarge()
 	for i := range hosts { // on all hosts, before any node that moves is made anew on another
 		d.removeStrays(&hosts[i], d.Homes)

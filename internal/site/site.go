@@ -84,6 +84,8 @@ type Host struct {
 	Address string  `toml:"address" default:"local"` // "local", or user@address reached over SSH
 	Cpus    float64 `toml:"cpus"`                    // processors; 0: asked of the host
 	Memory  int64   `toml:"memory" unit:"size"`      // bytes; 0: asked of the host
+	// Oversubscribe is how many times its processors are given to nodes that have no host of their own; 0: once.
+	Oversubscribe float64 `toml:"oversubscribe" json:",omitzero"`
 	// Underlay is by which of its addresses the other hosts reach it with what nodes send; the zero Addr: that of Address or, if that is none, the one on a subnet with others.
 	Underlay netip.Addr `toml:"underlay" json:",omitzero"`
 }
@@ -208,7 +210,12 @@ type Group struct {
 	Name  string
 	Nodes []string // names of all nodes in it, in order of id
 	Batch Batch    // so many of them Up disturbs at once
+	// Spread is over what they are placed as evenly as may be: OverHosts, or "".
+	Spread string `json:",omitempty"`
 }
+
+// OverHosts spreads the nodes of a group over hosts.
+const OverHosts = "host"
 
 // A Volume says where the persistent data of that name is kept.
 type Volume struct {

@@ -77,6 +77,10 @@ func (w *Worker) Observe(ctx context.Context, wanted []string) (observe.Host, er
 	if seen.Functions, err = pci.Here.Functions(); err != nil {
 		return seen, fmt.Errorf("the PCI bus: %w", err)
 	}
+	if seen.Drained, err = w.drained(); err != nil {
+		return seen, err
+	}
+	seen.Disk = w.disk()
 	seen.Numa, seen.Hugepages = numa.Nodes(numa.Sys), numa.Hugepages(numa.Sys)
 	seen.Releases, err = w.ReadReleases()
 	return seen, err

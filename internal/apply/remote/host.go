@@ -92,6 +92,13 @@ func (f *far) Observe(ctx context.Context, engines []string) (seen observe.Host,
 	return seen, err
 }
 
+// SetDrained puts the mark on the host, or takes it away.
+func (f *far) SetDrained(ctx context.Context, mark *observe.Drain) error {
+	q := f.q()
+	q.Drain = mark
+	return f.ask(ctx, toDrain, q, nil, nil)
+}
+
 // Nodes gives the nodes that are there.
 func (f *far) Nodes(ctx context.Context) ([]observe.Node, error) {
 	var all counted

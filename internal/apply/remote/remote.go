@@ -28,6 +28,7 @@ const (
 	toHold     = "hold"
 	toSweep    = "sweep"
 	toObserve  = "observe"
+	toDrain    = "drain"
 	toNodes    = "nodes"
 	toProbe    = "probe"
 	toDescribe = "describe"
@@ -89,6 +90,7 @@ type question struct {
 	Before  *host.Sample      `json:"before,omitempty"`
 	Now     *host.Sample      `json:"now,omitempty"`
 	Version string            `json:"version,omitempty"`
+	Drain   *observe.Drain    `json:"drain,omitempty"`
 
 	Editions []int `json:"editions,omitempty"`
 }

@@ -362,6 +362,37 @@ func TestRecords(t *testing.T) {
 	}
 }
 
+// TestDrainMark: the mark that a host is drained is on that host, for the site: whoever asks is told so, until it is taken away. One that cannot be read is not taken for none.
+func TestDrainMark(t *testing.T) {
+	p := newPair(t)
+	wants := func(want *observe.Drain) {
+		t.Helper()
+		for _, h := range []apply.Host{p.far, p.link.Host("s", p.keyring())} {
+			seen, err := h.Observe(t.Context(), nil)
+			must(t, err)
+			same(t, seen.Drained, want)
+			if seen.Disk == nil || seen.Disk.Free <= 0 || seen.Disk.Free > seen.Disk.Total {
+				t.Errorf("its disk is %+v", seen.Disk)
+			}
+		}
+	}
+	wants(nil)
+	mark := &observe.Drain{Who: "ada", Since: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
+	must(t, p.far.SetDrained(t.Context(), mark))
+	must(t, p.far.SetDrained(t.Context(), mark))
+	wants(mark)
+	if seen, err := p.link.Host("other", p.keyring()).Observe(t.Context(), nil); err != nil || seen.Drained != nil {
+		t.Errorf("another site has %+v: %v", seen.Drained, err)
+	}
+	must(t, os.WriteFile(filepath.Join(p.dirs.Site("s"), "drained.json"), []byte("{"), 0o600))
+	if _, err := p.far.Observe(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "drained.json") {
+		t.Errorf("half a mark: %v", err)
+	}
+	must(t, p.far.SetDrained(t.Context(), nil))
+	must(t, p.far.SetDrained(t.Context(), nil))
+	wants(nil)
+}
+
 // TestErrors: an error is the same at both ends: its kind, what it says, and where.
 func TestErrors(t *testing.T) {
 	p := newPair(t)

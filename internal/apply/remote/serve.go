@@ -155,6 +155,8 @@ func (h *helper) do(ctx context.Context, about string, q *question, with *wire.C
 		return nil, on.Sweep(ctx)
 	case toObserve:
 		return on.Observe(ctx, q.Engines)
+	case toDrain:
+		return nil, on.SetDrained(ctx, q.Drain)
 	case toNodes:
 		nodes, err := on.Nodes(ctx)
 		return counted{nodes, faultOf(err)}, nil

@@ -16,5 +16,8 @@ func Losses(w io.Writer, all []place.Loss) {
 		for _, n := range l.Lost {
 			fmt.Fprintf(w, "  %s does not: %s (%s)\n", n.Node, n.Why, n.Cure)
 		}
+		for _, c := range l.Crowded {
+			fmt.Fprintf(w, "  %s\n", c)
+		}
 	}
 }

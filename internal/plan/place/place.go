@@ -4,6 +4,7 @@ package place
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"orrery/internal/observe"
 	"orrery/internal/problem"
@@ -11,18 +12,15 @@ import (
 )
 
 // Place gives a copy of the site in which every node has a host: the declared one, else the one it is
-// already on, else the one with the largest share of processors and memory still free. Where there is a host of which nothing is known, a node that is
-// on none of the others may be there, and is taken to be.
-func Place(s *site.Site, hosts []observe.Host) (*site.Site, error) {
+// already on, else the one with the fewest nodes from which it is to be apart and, of these, with the largest share of processors and memory still free. Where there is a host of which
+// nothing is known, a node that is on none of the others may be there, and is taken to be.
+//
+// Nodes are placed in the order of their ids, those first that are named: whoever makes only these finds all others where they were the next time.
+func Place(s *site.Site, hosts []observe.Host, first ...string) (*site.Site, error) {
 	placed := *s
 	placed.Nodes = slices.Clone(s.Nodes)
 	room := newRooms(s, hosts)
-	there, unknown := observe.Whereabouts(hosts), ""
-	for i := range hosts {
-		if hosts[i].Unknown {
-			unknown = cmp.Or(unknown, hosts[i].Name)
-		}
-	}
+	there, unknown := observe.Whereabouts(hosts), anyUnknown(hosts)
 	var homeless []*site.Node
 	for i := range placed.Nodes {
 		n := &placed.Nodes[i]
@@ -43,16 +41,45 @@ func Place(s *site.Site, hosts []observe.Host) (*site.Site, error) {
 		if _, ok := room.byName[n.Host]; !ok {
 			return nil, problem.New(problem.Mistake, "node %s is on host %q, which was not observed", n.Name, n.Host)
 		}
-		room.take(n)
+		room.take(n, n.Host)
 	}
+	early := map[string]int{}
+	for _, name := range first {
+		early[name] = -1
+	}
+	slices.SortFunc(homeless, func(a, b *site.Node) int {
+		return cmp.Or(cmp.Compare(early[a.Name], early[b.Name]), cmp.Compare(a.ID, b.ID), strings.Compare(a.Name, b.Name))
+	})
 	for _, n := range homeless {
 		host, ok := room.best(n)
 		if !ok {
-			return nil, problem.New(problem.Mistake, "node %s has no host: none has %.3g cpus and %d MiB free", n.Name, n.Limits.Cpus, n.Limits.Memory>>20).
+			why, _ := room.why(n)
+			return nil, problem.New(problem.Mistake, "node %s has no host: %s", n.Name, strings.Replace(why, "no other host", "none", 1)).
 				Try("declare another [host.…], lower its limits, or say host = … to overcommit one")
 		}
 		n.Host = host
-		room.take(n)
+		room.take(n, host)
 	}
 	return &placed, nil
+}
+
+// anyUnknown gives the first host, by name, of which nothing is known; "": there is none.
+func anyUnknown(hosts []observe.Host) (name string) {
+	for i := range hosts {
+		if hosts[i].Unknown && (name == "" || hosts[i].Name < name) {
+			name = hosts[i].Name
+		}
+	}
+	return name
+}
+
+// Crowds gives the groups of a site that are to be spread over hosts and are not, as its nodes are placed.
+func Crowds(placed *site.Site, hosts []observe.Host) []Crowd {
+	room := newRooms(placed, hosts)
+	for i := range placed.Nodes {
+		if n := &placed.Nodes[i]; room.byName[n.Host] != nil {
+			room.take(n, n.Host)
+		}
+	}
+	return room.crowds()
 }

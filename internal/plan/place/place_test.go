@@ -2,8 +2,12 @@ package place_test
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
+
+	"pgregory.net/rapid"
 
 	"orrery/internal/observe"
 	"orrery/internal/plan/place"
@@ -119,5 +123,180 @@ func TestPlaceOnUnknownHost(t *testing.T) {
 	s.Nodes[0].Host = "sv9"
 	if _, err := place.Place(s, machines(8)); err == nil || !strings.Contains(err.Error(), `"sv9"`) {
 		t.Errorf("a node on a host that nobody looked at: %v", err)
+	}
+}
+
+// drawn is a random site on random hosts, with groups that are spread; some hosts are drained.
+func drawn(t *rapid.T) (*site.Site, []observe.Host) {
+	var hosts []observe.Host
+	s := &site.Site{Name: "rapid"}
+	for i := range rapid.IntRange(1, 5).Draw(t, "hosts") {
+		h := observe.Host{Name: fmt.Sprint("sv", i+1), Cpus: rapid.IntRange(1, 16).Draw(t, "cpus"), Memory: int64(rapid.IntRange(1, 32).Draw(t, "memory")) * gib}
+		if i > 0 && rapid.IntRange(0, 4).Draw(t, "drained") == 0 {
+			h.Drained = &observe.Drain{Who: "ada"}
+		}
+		hosts = append(hosts, h)
+		s.Hosts = append(s.Hosts, site.Host{Name: h.Name, Oversubscribe: rapid.SampledFrom([]float64{0, 1, 1.5, 4}).Draw(t, "oversubscribe")})
+	}
+	groups := []site.Group{{Name: "web", Spread: site.OverHosts}, {Name: "db", Spread: site.OverHosts}, {Name: "any"}}
+	for i := range rapid.IntRange(0, 20).Draw(t, "nodes") {
+		n := site.Node{Name: fmt.Sprint("node", i), ID: 1 + i, Limits: site.Limits{
+			Cpus: rapid.SampledFrom([]float64{0, 0.1, 0.3, 1, 2}).Draw(t, "node's cpus"), Memory: rapid.SampledFrom([]int64{0, gib / 4, gib}).Draw(t, "node's memory"),
+		}}
+		if rapid.IntRange(0, 5).Draw(t, "fixed") == 0 {
+			n.Host = rapid.SampledFrom(hosts).Draw(t, "host").Name
+		}
+		for k := range groups {
+			if rapid.Bool().Draw(t, "in group") {
+				groups[k].Nodes = append(groups[k].Nodes, n.Name)
+			}
+		}
+		s.Nodes = append(s.Nodes, n)
+	}
+	s.Groups = groups
+	return s, hosts
+}
+
+// settled gives the hosts with those nodes on them that are placed there.
+func settled(placed *site.Site, hosts []observe.Host, which func(string) bool) []observe.Host {
+	all := slices.Clone(hosts)
+	for i := range all {
+		all[i].Nodes = slices.Clone(all[i].Nodes)
+		for j := range placed.Nodes {
+			if n := &placed.Nodes[j]; n.Host == all[i].Name && which(n.Name) {
+				all[i].Nodes = append(all[i].Nodes, observe.Node{Node: spec.Node{Name: n.Name, ID: n.ID}, State: observe.Running})
+			}
+		}
+	}
+	return all
+}
+
+func homesOf(s *site.Site) map[string]string {
+	all := map[string]string{}
+	for i := range s.Nodes {
+		all[s.Nodes[i].Name] = s.Nodes[i].Host
+	}
+	return all
+}
+
+// shuffled gives a site with the same in another order.
+func shuffled(t *rapid.T, s *site.Site, hosts []observe.Host) (*site.Site, []observe.Host) {
+	other := *s
+	other.Nodes, other.Hosts, other.Groups = rapid.Permutation(s.Nodes).Draw(t, "nodes"), rapid.Permutation(s.Hosts).Draw(t, "hosts"), rapid.Permutation(s.Groups).Draw(t, "groups")
+	return &other, rapid.Permutation(hosts).Draw(t, "seen")
+}
+
+// TestPlaceStable: where nodes are placed does not depend on the order in which anything is declared; what is there stays, also when only some are; and nobody comes to a host that is drained.
+func TestPlaceStable(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s, hosts := drawn(t)
+		var first []string
+		for i := range s.Nodes {
+			if rapid.Bool().Draw(t, "first") {
+				first = append(first, s.Nodes[i].Name)
+			}
+		}
+		placed, err := place.Place(s, hosts, first...)
+		other, seen := shuffled(t, s, hosts)
+		again, err2 := place.Place(other, seen, rapid.Permutation(first).Draw(t, "first")...)
+		if (err == nil) != (err2 == nil) {
+			t.Fatalf("in another order: %v, %v", err, err2)
+		}
+		if err != nil {
+			return
+		}
+		homes := homesOf(placed)
+		if is := homesOf(again); !maps.Equal(homes, is) {
+			t.Fatalf("in another order: %v, %v", homes, is)
+		}
+		if placed, err = place.Place(s, settled(placed, hosts, func(name string) bool { return slices.Contains(first, name) }), first...); err != nil || !maps.Equal(homes, homesOf(placed)) {
+			t.Fatalf("with some of them there: %v, %v (%v)", homes, homesOf(placed), err)
+		}
+		there := settled(placed, hosts, func(string) bool { return true })
+		if placed, err = place.Place(other, there); err != nil || !maps.Equal(homes, homesOf(placed)) {
+			t.Fatalf("with all of them there: %v, %v (%v)", homes, homesOf(placed), err)
+		}
+		for i := range s.Nodes {
+			n := &s.Nodes[i]
+			if h := hosts[slices.IndexFunc(hosts, func(h observe.Host) bool { return h.Name == homes[n.Name] })]; h.Drained != nil && n.Host != h.Name {
+				t.Fatalf("%s comes to %s, which is drained", n.Name, h.Name)
+			}
+		}
+	})
+}
+
+// TestPlaceSpreadsGroups: nodes of a group are apart as far as hosts have room, though another host has more of it.
+func TestPlaceSpreadsGroups(t *testing.T) {
+	s := crowd(6, site.Limits{Cpus: 1})
+	s.Groups = []site.Group{{Name: "web", Spread: site.OverHosts, Nodes: []string{"node0", "node2", "node4"}}}
+	seen := machines(2, 64, 2)
+	placed, err := place.Place(s, seen)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if at := homesOf(placed); at["node0"] != "sv2" || at["node2"] == at["node4"] || at["node2"] == "sv2" || at["node4"] == "sv2" {
+		t.Errorf("they are at %v", at)
+	}
+	if all := place.Crowds(placed, seen); len(all) != 0 {
+		t.Errorf("crowded are %v", all)
+	}
+	for i := range s.Nodes {
+		s.Nodes[i].Host = "sv2"
+	}
+	if all := place.Crowds(s, seen); len(all) != 1 || all[0].String() != "group web is to be spread over hosts, and has 3 nodes on sv2 and 0 on sv1" {
+		t.Errorf("crowded are %v", all)
+	}
+}
+
+// TestPlaceOversubscribed: processors are given away more than once, memory is not.
+func TestPlaceOversubscribed(t *testing.T) {
+	s := crowd(16, site.Limits{Cpus: 1, Memory: gib})
+	s.Hosts[0].Oversubscribe = 2
+	if got := homes(t, s, machines(8)); got["sv1"] != 16 {
+		t.Errorf("8 processors, twice: %v", got)
+	}
+	seen := machines(8)
+	seen[0].Memory = 15 * gib
+	if _, err := place.Place(s, seen); err == nil || !strings.Contains(err.Error(), "node15") {
+		t.Errorf("16 nodes of 1 GiB on a host of 15: %v", err)
+	}
+}
+
+// TestPlaceByDisk: a machine with a disk of its own goes where there is room for it; what is on a disk already needs no room there.
+func TestPlaceByDisk(t *testing.T) {
+	s := crowd(2, site.Limits{Cpus: 1})
+	for i := range s.Nodes {
+		s.Nodes[i].VM = site.VM{Disk: site.QCow2, Size: 20 * gib, Disks: []site.Drive{{Name: "data", Disk: site.RawFile, Size: 10 * gib}, {Name: "lv", Disk: "/dev/vg/lv"}}}
+	}
+	seen := machines(64, 2)
+	seen[0].Disk, seen[1].Disk = &observe.Disk{Total: 100 * gib, Free: 40 * gib}, &observe.Disk{Total: 100 * gib, Free: 40 * gib}
+	if got := homes(t, s, seen); got["sv1"] != 1 || got["sv2"] != 1 {
+		t.Errorf("30 GiB each where 40 are free: %v", got)
+	}
+	seen[0].Nodes = []observe.Node{{Node: spec.Node{Name: "node0", ID: 1}}}
+	if got := homes(t, s, seen); got["sv1"] != 2 {
+		t.Errorf("one is there: %v", got)
+	}
+	seen[1].Disk.Free, seen[0].Disk.Free = gib, gib
+	if _, err := place.Place(s, seen); err == nil || !strings.Contains(err.Error(), "30720 MiB of disk") {
+		t.Errorf("where 1 GiB is free: %v", err)
+	}
+}
+
+// TestPlaceByEngine: a node goes to a host that can run it, and takes an interface that nobody has.
+func TestPlaceByEngine(t *testing.T) {
+	s := crowd(3, site.Limits{})
+	for i := range s.Nodes {
+		s.Nodes[i].Engine, s.Nodes[i].NICs = "kvm", []site.NIC{{Network: "capture", Interface: "enp3s0"}}
+	}
+	seen := machines(64, 2, 2)
+	seen[0].Engines = map[string]observe.Capabilities{"kvm": {Unable: observe.Lack{What: "QEMU"}}}
+	_, err := place.Place(s, seen)
+	if err == nil || !strings.Contains(err.Error(), "node node2 has no host: none takes nodes, and has the engine kvm") {
+		t.Errorf("three nodes for two hosts: %v", err)
+	}
+	s.Nodes = s.Nodes[:2]
+	if got := homes(t, s, seen); got["sv2"] != 1 || got["sv3"] != 1 {
+		t.Errorf("two nodes: %v", got)
 	}
 }

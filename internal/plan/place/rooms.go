@@ -2,77 +2,226 @@ package place
 
 import (
 	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
 
 	"orrery/internal/observe"
 	"orrery/internal/site"
 )
 
+// A room is what is free of a host. All is counted in whole numbers: so it does not matter in which order nodes come.
 type room struct {
-	cpus, freeCpus     float64
-	memory, freeMemory float64
-	boundless          int // nodes on it without limits
+	host   *observe.Host
+	cpus   amount // in millionths of a processor
+	memory amount
+	disk   int64           // bytes free; negative: nobody knows
+	alone  map[string]bool // interfaces, each of which one node can have
+	groups map[string]int  // how many nodes of groups that are spread are on it
+
+	boundless int // nodes on it without limits
+}
+
+// An amount is how much there is of something, and how much of that nobody has.
+type amount struct{ all, free int64 }
+
+// share gives how much of it is free after somebody has taken some.
+func (a amount) share(taken int64) float64 {
+	if a.all <= 0 {
+		return 0
+	}
+	return float64(a.free-taken) / float64(a.all)
 }
 
 // boundlessShare is how much of a host a node without limits counts for when the next one is placed: such nodes shall
 // not all come to the same host.
 const boundlessShare = 0.01
 
+// free gives the share of the host that is free, of what is scarcest, once somebody has taken some.
+func (r *room) free(cpus, memory int64) float64 {
+	return min(r.cpus.share(cpus), r.memory.share(memory)) - boundlessShare*float64(r.boundless)
+}
+
+// rooms are the hosts of a site.
 type rooms struct {
-	names  []string // in order of declaration
+	open   []string // hosts to which nodes may come, by name
 	byName map[string]*room
+	spread map[string][]string // groups that are spread over hosts, by node
 }
 
 func newRooms(s *site.Site, hosts []observe.Host) *rooms {
-	r := &rooms{byName: map[string]*room{}}
+	r := &rooms{byName: map[string]*room{}, spread: map[string][]string{}}
 	for i := range hosts {
-		o := &hosts[i]
-		if o.Unknown {
-			r.byName[o.Name] = &room{} // nobody goes there who does not say so
+		r.add(s, &hosts[i])
+	}
+	slices.Sort(r.open)
+	for _, g := range s.Groups {
+		if g.Spread != site.OverHosts {
 			continue
 		}
-		cpus, memory := float64(o.Cpus), float64(o.Memory)
-		if h, ok := s.Host(o.Name); ok {
-			cpus, memory = cmp.Or(h.Cpus, cpus), cmp.Or(float64(h.Memory), memory)
+		for _, name := range g.Nodes {
+			r.spread[name] = append(r.spread[name], g.Name)
 		}
-		r.names = append(r.names, o.Name)
-		r.byName[o.Name] = &room{cpus: cpus, freeCpus: cpus, memory: memory, freeMemory: memory}
 	}
 	return r
 }
 
-func (r *rooms) take(n *site.Node) {
-	h := r.byName[n.Host]
-	h.freeCpus -= n.Limits.Cpus
-	h.freeMemory -= float64(n.Limits.Memory)
-	if n.Limits.Cpus == 0 && n.Limits.Memory == 0 {
-		h.boundless++
+func (r *rooms) add(s *site.Site, o *observe.Host) {
+	to := &room{host: o, disk: -1, alone: map[string]bool{}, groups: map[string]int{}}
+	r.byName[o.Name] = to
+	if o.Unknown { // nobody goes there who does not say so
+		return
+	}
+	cpus, memory := float64(o.Cpus), o.Memory
+	if h, ok := s.Host(o.Name); ok {
+		cpus, memory = cmp.Or(h.Cpus, cpus)*cmp.Or(h.Oversubscribe, 1), cmp.Or(h.Memory, memory)
+	}
+	to.cpus, to.memory = amount{millionths(cpus), millionths(cpus)}, amount{memory, memory}
+	if o.Disk != nil {
+		to.disk = o.Disk.Free
+	}
+	if o.Drained == nil {
+		r.open = append(r.open, o.Name)
 	}
 }
 
-// best gives the host on which the scarcer of processors and memory is least scarce with the node on it. A node without
-// limits fits anywhere.
-func (r *rooms) best(n *site.Node) (string, bool) { return r.bestOf(r.names, n) }
+func millionths(cpus float64) int64 { return int64(math.Round(cpus * 1e6)) }
 
-// bestOf gives the best of some hosts.
-func (r *rooms) bestOf(names []string, n *site.Node) (string, bool) {
-	best, most := "", -1.0
-	for _, name := range names {
-		h := r.byName[name]
-		share := min(share(h.freeCpus-n.Limits.Cpus, h.cpus), share(h.freeMemory-float64(n.Limits.Memory), h.memory)) -
-			boundlessShare*float64(h.boundless)
-		if (n.Limits.Cpus > 0 && h.freeCpus < n.Limits.Cpus) || (n.Limits.Memory > 0 && h.freeMemory < float64(n.Limits.Memory)) {
+// take puts a node on a host. What it has on the disk of the host it is on is not free any more.
+func (r *rooms) take(n *site.Node, host string) { r.change(n, host, 1) }
+
+// leave takes a node off its host.
+func (r *rooms) leave(n *site.Node, host string) { r.change(n, host, -1) }
+
+func (r *rooms) change(n *site.Node, host string, by int) {
+	h := r.byName[host]
+	h.cpus.free -= int64(by) * millionths(n.Limits.Cpus)
+	h.memory.free -= int64(by) * n.Limits.Memory
+	if boundless(n) {
+		h.boundless += by
+	}
+	for _, nic := range n.NICs {
+		if nic.Interface != "" {
+			h.alone[nic.Interface] = by > 0
+		}
+	}
+	for _, g := range r.spread[n.Name] {
+		h.groups[g] += by
+	}
+	if _, there := h.host.Node(n.Name); h.disk >= 0 && !there {
+		h.disk -= int64(by) * Disk(n)
+	}
+}
+
+func boundless(n *site.Node) bool { return n.Limits.Cpus == 0 && n.Limits.Memory == 0 }
+
+// Disk gives how much of a host's disk a node may come to need by what it says: its own disks that are files.
+func Disk(n *site.Node) (bytes int64) {
+	for _, d := range n.VM.Drives() {
+		if !d.IsDevice() {
+			bytes += d.Size
+		}
+	}
+	return bytes
+}
+
+// able reports whether a host has the engine of a node, and the interfaces that it takes are nobody's.
+func (r *rooms) able(n *site.Node, host string) bool {
+	h := r.byName[host]
+	return h.host.Engines[n.Engine].Unable == (observe.Lack{}) &&
+		!slices.ContainsFunc(n.NICs, func(nic site.NIC) bool { return nic.Interface != "" && h.alone[nic.Interface] })
+}
+
+// holds reports whether a host has room for a node. A node without limits fits anywhere.
+func (r *rooms) holds(n *site.Node, host string) bool {
+	h, disk := r.byName[host], Disk(n)
+	return (n.Limits.Cpus == 0 || h.cpus.free >= millionths(n.Limits.Cpus)) && (n.Limits.Memory == 0 || h.memory.free >= n.Limits.Memory) &&
+		(disk == 0 || h.disk < 0 || h.disk >= disk)
+}
+
+// company is how many nodes a host has of the groups of a node that are spread over hosts.
+func (r *rooms) company(n *site.Node, host string) (all int) {
+	for _, g := range r.spread[n.Name] {
+		all += r.byName[host].groups[g]
+	}
+	return all
+}
+
+// best gives, of the hosts that take a node, the one with the fewest of those from which it is to be apart; of these, the one of which most is left, of what is scarcest there.
+func (r *rooms) best(n *site.Node, but ...string) (string, bool) {
+	best, fewest, most := "", 0, 0.0
+	for _, name := range r.open {
+		if slices.Contains(but, name) || !r.able(n, name) || !r.holds(n, name) {
 			continue
 		}
-		if best == "" || share > most {
-			best, most = name, share
+		company, free := r.company(n, name), r.byName[name].free(millionths(n.Limits.Cpus), n.Limits.Memory)
+		if best == "" || company < fewest || company == fewest && free > most {
+			best, fewest, most = name, company, free
 		}
 	}
 	return best, best != ""
 }
 
-func share(free, all float64) float64 {
-	if all <= 0 {
-		return 0
+// why tells why no host takes a node.
+func (r *rooms) why(n *site.Node, but ...string) (why, cure string) {
+	var able []string
+	for _, name := range r.open {
+		if !slices.Contains(but, name) && r.able(n, name) {
+			able = append(able, name)
+		}
 	}
-	return free / all
+	if len(able) == 0 {
+		return fmt.Sprintf("no other host takes nodes, and has the engine %s and an interface that it could take", n.Engine), "orrery host check tells what hosts lack, orrery host ls which are drained"
+	}
+	return fmt.Sprintf("none of %s has %s free", strings.Join(able, ", "), needs(n)), "lower limits, or declare another [host.…]"
+}
+
+// needs says how much room a node needs.
+func needs(n *site.Node) string {
+	text := fmt.Sprintf("%.3g cpus and %d MiB", n.Limits.Cpus, n.Limits.Memory>>20)
+	if disk := Disk(n); disk > 0 {
+		text = fmt.Sprintf("%.3g cpus, %d MiB of memory and %d MiB of disk", n.Limits.Cpus, n.Limits.Memory>>20, disk>>20)
+	}
+	return text
+}
+
+// A Crowd is nodes of a group that are on one host more than on some other that could have some of them.
+type Crowd struct {
+	Group string `json:"group"`
+	Host  string `json:"host"`
+	Nodes int    `json:"nodes"`
+	Least string `json:"least"` // the host with the fewest
+	Few   int    `json:"few"`
+}
+
+func (c Crowd) String() string {
+	return fmt.Sprintf("group %s is to be spread over hosts, and has %d nodes on %s and %d on %s", c.Group, c.Nodes, c.Host, c.Few, c.Least)
+}
+
+// crowds gives the groups that are to be spread over hosts and are not, by name.
+func (r *rooms) crowds() (all []Crowd) {
+	groups := map[string]bool{}
+	for _, of := range r.spread {
+		for _, g := range of {
+			groups[g] = true
+		}
+	}
+	for g := range groups {
+		c := Crowd{Group: g, Few: math.MaxInt}
+		for _, name := range r.open {
+			n := r.byName[name].groups[g]
+			if n > c.Nodes {
+				c.Host, c.Nodes = name, n
+			}
+			if n < c.Few {
+				c.Least, c.Few = name, n
+			}
+		}
+		if c.Nodes > c.Few+1 {
+			all = append(all, c)
+		}
+	}
+	slices.SortFunc(all, func(a, b Crowd) int { return strings.Compare(a.Group, b.Group) })
+	return all
 }

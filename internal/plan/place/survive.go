@@ -1,6 +1,7 @@
 package place
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,9 +13,10 @@ import (
 
 // A Loss is that of some hosts at once, and what comes of it.
 type Loss struct {
-	Hosts []string   `json:"hosts"`
-	Moved []Refuge   `json:"moved"` // nodes that find room elsewhere
-	Lost  []Homeless `json:"lost"`  // nodes that do not
+	Hosts   []string   `json:"hosts"`
+	Moved   []Refuge   `json:"moved"`   // nodes that find room elsewhere
+	Lost    []Homeless `json:"lost"`    // nodes that do not
+	Crowded []Crowd    `json:"crowded"` // groups that are to be spread over hosts, and are not then
 }
 
 // A Refuge is the host on which a node finds room.
@@ -30,8 +32,11 @@ type Homeless struct {
 	Cure string `json:"cure"`
 }
 
-// Survive tells, for each way of losing so many hosts at once, which nodes of theirs find room on the others, placed as Place would: by processors, memory, engines and what they take of a host.
-// The site is as it is live. A host of which nothing is known proves nothing, so there must be none.
+// Well reports whether all of the site is as it is to be after the loss.
+func (l *Loss) Well() bool { return len(l.Lost) == 0 && len(l.Crowded) == 0 }
+
+// Survive tells, for each way of losing so many hosts at once, which nodes of theirs find room on the others, placed as Place would: by processors, memory, disk, engines, what they take of a host, and from
+// which others they are to be apart. The site is as it is live. A host of which nothing is known proves nothing, so there must be none.
 func Survive(s *site.Site, hosts []observe.Host, lost int) ([]Loss, error) {
 	if len(hosts) < 2 {
 		return nil, problem.New(problem.Usage, "the site has one host; nothing is left when that is lost").Try(`declare others: [host.sv2] address = "ops@10.8.1.2"`)
@@ -43,27 +48,23 @@ func Survive(s *site.Site, hosts []observe.Host, lost int) ([]Loss, error) {
 	if without == nil {
 		return nil, problem.New(problem.Usage, "there are more than %d ways to lose %d of %d hosts", mostChoices, lost, len(hosts)).Try("prove a smaller number")
 	}
-	if i := slices.IndexFunc(hosts, func(h observe.Host) bool { return h.Unknown }); i >= 0 {
-		return nil, problem.New(problem.Unable, "nothing is known of host %s, so nothing can be proven", hosts[i].Name).Try("see that it answers: orrery host check")
+	if name := anyUnknown(hosts); name != "" {
+		return nil, problem.New(problem.Unable, "nothing is known of host %s, so nothing can be proven", name).Try("see that it answers: orrery host check")
 	}
 	placed, err := Place(s, hosts)
 	if err != nil {
 		return nil, err
 	}
-	fixed := map[string]bool{}
-	for i := range s.Nodes {
-		fixed[s.Nodes[i].Name] = s.Nodes[i].Host != ""
-	}
 	var all []Loss
 	for _, choice := range without {
-		all = append(all, lose(placed, hosts, choice, fixed))
+		all = append(all, lose(s, placed, hosts, choice))
 	}
 	return all, nil
 }
 
-// lose places the nodes of some hosts on the others, in the order in which Place does.
-func lose(s *site.Site, hosts []observe.Host, without []int, fixed map[string]bool) Loss {
-	l := Loss{Moved: []Refuge{}, Lost: []Homeless{}}
+// lose places the nodes of some hosts on the others, the largest first: so more of them find room.
+func lose(s, placed *site.Site, hosts []observe.Host, without []int) Loss {
+	l := Loss{Moved: []Refuge{}, Lost: []Homeless{}, Crowded: []Crowd{}}
 	var left []observe.Host
 	for i := range hosts {
 		if slices.Contains(without, i) {
@@ -72,47 +73,40 @@ func lose(s *site.Site, hosts []observe.Host, without []int, fixed map[string]bo
 			left = append(left, hosts[i])
 		}
 	}
-	room := newRooms(s, left)
-	taken := map[string][]string{} // interfaces of hosts, each of which one node can have
-	settle := func(n *site.Node) {
-		room.take(n)
-		for _, nic := range n.NICs {
-			if nic.Interface != "" {
-				taken[n.Host] = append(taken[n.Host], nic.Interface)
-			}
-		}
-	}
-	var homeless []site.Node
-	for i := range s.Nodes {
-		if n := &s.Nodes[i]; slices.Contains(l.Hosts, n.Host) {
-			homeless = append(homeless, *n)
+	room := newRooms(placed, left)
+	var homeless []*site.Node
+	fixed := map[string]bool{}
+	for i := range placed.Nodes {
+		n := &placed.Nodes[i]
+		if slices.Contains(l.Hosts, n.Host) {
+			homeless = append(homeless, n)
+			fixed[n.Name] = s.Nodes[i].Host != ""
 		} else {
-			settle(n)
+			room.take(n, n.Host)
 		}
 	}
-	for i := range homeless {
-		n := &homeless[i]
+	slices.SortStableFunc(homeless, larger)
+	for _, n := range homeless {
 		if why, cure := tied(n, fixed[n.Name]); why != "" {
 			l.Lost = append(l.Lost, Homeless{n.Name, why, cure})
 			continue
 		}
-		var able []string
-		for k := range left {
-			h := &left[k]
-			if h.Engines[n.Engine].Unable == (observe.Lack{}) && !slices.ContainsFunc(n.NICs, func(nic site.NIC) bool { return nic.Interface != "" && slices.Contains(taken[h.Name], nic.Interface) }) {
-				able = append(able, h.Name)
-			}
-		}
-		host, ok := room.bestOf(able, n)
+		host, ok := room.best(n)
 		if !ok {
-			l.Lost = append(l.Lost, unplaced(n, able))
+			why, cure := room.why(n)
+			l.Lost = append(l.Lost, Homeless{n.Name, why + " then", cure})
 			continue
 		}
-		n.Host = host
-		settle(n)
+		room.take(n, host)
 		l.Moved = append(l.Moved, Refuge{n.Name, host})
 	}
+	l.Crowded = append(l.Crowded, room.crowds()...)
 	return l
+}
+
+// larger puts nodes that need more of a host first.
+func larger(a, b *site.Node) int {
+	return cmp.Or(cmp.Compare(b.Limits.Memory, a.Limits.Memory), cmp.Compare(b.Limits.Cpus, a.Limits.Cpus), cmp.Compare(a.ID, b.ID), strings.Compare(a.Name, b.Name))
 }
 
 // tied tells what ties a node to its host.
@@ -127,14 +121,6 @@ func tied(n *site.Node, fixed bool) (why, cure string) {
 		return "its disk is a device of that host", "give it a disk that is a file: \"qcow2\" or \"raw\""
 	}
 	return "", ""
-}
-
-// unplaced tells why none of the other hosts takes a node.
-func unplaced(n *site.Node, able []string) Homeless {
-	if len(able) == 0 {
-		return Homeless{n.Name, fmt.Sprintf("no other host has the engine %s and an interface that it could take", n.Engine), "orrery host check tells what hosts lack"}
-	}
-	return Homeless{n.Name, fmt.Sprintf("none of %s has %.3g cpus and %d MiB free then", strings.Join(able, ", "), n.Limits.Cpus, n.Limits.Memory>>20), "lower limits, or declare another [host.…]"}
 }
 
 const mostChoices = 5000

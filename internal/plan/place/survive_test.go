@@ -84,6 +84,34 @@ func TestSurviveTied(t *testing.T) {
 	}
 }
 
+// TestSurviveCrowded: a group that would not be spread any more is named; a host that is drained takes nobody in.
+func TestSurviveCrowded(t *testing.T) {
+	hosts := machines(8, 8, 4)
+	s := over(hosts, 6, site.Limits{Cpus: 1})
+	s.Groups = []site.Group{{Name: "web", Spread: site.OverHosts, Nodes: []string{"node0", "node1", "node2", "node3"}}}
+	for i, host := range []string{"sv1", "sv1", "sv2", "sv3", "sv2", "sv3"} {
+		s.Nodes[i].Host = host
+	}
+	hosts = settled(s, hosts, func(string) bool { return true })
+	for i := range s.Nodes {
+		s.Nodes[i].Host = ""
+	}
+	for _, l := range survived(t, s, hosts, 1) {
+		if !l.Well() {
+			t.Errorf("without %v: %+v", l.Hosts, l)
+		}
+	}
+	hosts[2].Cpus = 2 // and is full
+	l := survived(t, s, hosts, 1)[0]
+	if len(l.Lost) > 0 || len(l.Crowded) != 1 || l.Crowded[0].Group != "web" || l.Crowded[0].Nodes != 3 || l.Well() {
+		t.Errorf("without %v: %+v", l.Hosts, l)
+	}
+	hosts[1].Drained = &observe.Drain{}
+	if l := survived(t, s, hosts, 1)[0]; len(l.Lost) != 2 {
+		t.Errorf("without %v, and sv2 drained: %+v", l.Hosts, l)
+	}
+}
+
 func TestSurviveWhat(t *testing.T) {
 	few, many := machines(4, 4), machines(make([]int, 200)...)
 	dark := machines(4, 4)

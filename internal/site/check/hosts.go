@@ -35,6 +35,9 @@ func (c *checker) hosts() {
 		if !sane(h.Cpus) {
 			c.wrong(at("host", h.Name, "cpus"), "leave it out: the host is asked", "cpus = %v is not a number of processors", h.Cpus)
 		}
+		if h.Oversubscribe != 0 && (!sane(h.Oversubscribe) || h.Oversubscribe < 1 || h.Oversubscribe > 100) {
+			c.wrong(at("host", h.Name, "oversubscribe"), "from 1 to 100: 2 gives nodes its processors twice; for fewer processors, say cpus", "oversubscribe = %v is no such factor", h.Oversubscribe)
+		}
 		if h.Memory != 0 && h.Memory < minMemory {
 			c.wrong(at("host", h.Name, "memory"), "leave it out: the host is asked", "memory = %d bytes is less than a node needs", h.Memory)
 		}

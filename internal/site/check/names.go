@@ -56,6 +56,9 @@ func (c *checker) groups() {
 		if g := &c.site.Groups[i]; !word.MatchString(g.Name) {
 			c.wrong(at("group", g.Name), `letters, digits, "_", "." and "-"`, "group name %q is not legal", g.Name)
 		}
+		if s := c.site.Groups[i].Spread; s != "" && s != site.OverHosts {
+			c.wrong(at("group", c.site.Groups[i].Name, "spread"), `write spread = "host"`, "spread = %q is nothing over which nodes are spread", s)
+		}
 	}
 }
 

@@ -75,6 +75,7 @@ type groupTable struct {
 	Nodes  []string `toml:"nodes"`
 	Groups []string `toml:"groups"`
 	Batch  batch    `toml:"batch"`
+	Spread string   `toml:"spread"`
 }
 
 type releaseTable struct {

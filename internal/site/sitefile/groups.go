@@ -26,7 +26,7 @@ func (l *loader) groups() {
 	}
 	groupsOf := map[string][]string{}
 	for _, name := range m.groups {
-		g := site.Group{Name: name, Batch: site.Batch(m.tables[name].Value.Batch)}
+		g := site.Group{Name: name, Batch: site.Batch(m.tables[name].Value.Batch), Spread: m.tables[name].Value.Spread}
 		members := m.of(name, nil)
 		if !m.look(len(m.names), m.tables[name]) {
 			return

@@ -1,0 +1,50 @@
+package plan
+
+import (
+	"strings"
+	"testing"
+
+	"orrery/internal/observe"
+	"orrery/internal/site"
+	"orrery/internal/site/spec"
+)
+
+// TestDrainedHost: what is on a drained host goes on there; what is not comes to another, or is left alone where it is declared there.
+func TestDrainedHost(t *testing.T) {
+	node := func(name, host string) site.Node {
+		return site.Node{Name: name, ID: len(name), Engine: "lxc", Image: "debian", Host: host}
+	}
+	s := &site.Site{
+		Name: "s", Hosts: []site.Host{{Name: "sv1"}, {Name: "sv2", Address: "sv2"}}, Images: []site.Image{{Name: "debian", Suite: "bookworm"}},
+		Nodes: []site.Node{node("a", "sv2"), node("ab", ""), node("new", ""), node("fixed", "sv2"), node("to-move", "sv2")},
+	}
+	there := func(name string) observe.Node {
+		n, _ := s.Node(name)
+		made, err := spec.NewMaker(s).Node(n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return observe.Node{Node: *made, State: observe.Running, Configured: true}
+	}
+	can := map[string]observe.Capabilities{"lxc": {Containers: true}}
+	hosts := []observe.Host{
+		{Name: "sv1", Cpus: 8, Memory: 1 << 34, Engines: can, Nodes: []observe.Node{there("to-move")}},
+		{Name: "sv2", Cpus: 64, Memory: 1 << 36, Engines: can, Drained: &observe.Drain{Who: "ada"}, Nodes: []observe.Node{there("a"), there("ab")}},
+	}
+	p, err := Up(s, hosts, Goal{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range p.Steps {
+		if step.Kind == DestroyNode || step.Kind == CreateNode && (step.Subject != "new" || step.Host != "sv1") {
+			t.Errorf("planned is %v on %s", step, step.Host)
+		}
+	}
+	if p.Counts()[CreateNode] != 1 || len(p.Warnings) != 1 || !strings.Contains(p.Warnings[0], "sv2 is drained (orrery host undrain sv2): fixed, to-move") {
+		t.Errorf("planned is %v; the warnings are %q", p.Steps, p.Warnings)
+	}
+	hosts[1].Drained = nil
+	if p, err = Up(s, hosts, Goal{}); err != nil || p.Counts()[CreateNode] != 3 || p.Counts()[DestroyNode] != 1 || len(p.Warnings) > 0 {
+		t.Errorf("once it is not: %v, %v", p, err)
+	}
+}
