@@ -77,8 +77,12 @@ func (f *Fleet) Sweep(ctx context.Context) error {
 // Observe looks at what is there of the site. A host of which nothing is known is there, and is said to be unknown.
 func (f *Fleet) Observe(ctx context.Context) ([]observe.Host, error) {
 	hosts := make([]observe.Host, len(f.All), len(f.All)+len(f.Unknown))
+	var engines []string // the same for all
+	if len(f.All) > 0 {
+		engines = f.All[0].engines()
+	}
 	err := f.Each(func(i int, h *Steered) (err error) {
-		hosts[i], err = h.Observe(ctx)
+		hosts[i], err = h.Host.Observe(ctx, engines)
 		hosts[i].Name, hosts[i].Unknown = h.Name, false // whatever a host says that it is
 		return err
 	})

@@ -57,13 +57,18 @@ func (h *Steered) Has(release int, s *site.Site) {
 
 // Observe looks at what is there of the site, and at what the engines of its nodes can do.
 func (h *Steered) Observe(ctx context.Context) (observe.Host, error) {
+	return h.Host.Observe(ctx, h.engines())
+}
+
+// engines gives those of all nodes of the site, and of its releases.
+func (h *Steered) engines() []string {
 	engines := map[string]bool{}
 	for _, s := range append(slices.Collect(maps.Values(h.Releases)), h.Site) {
 		for i := range s.Nodes {
 			engines[s.Nodes[i].Engine] = true
 		}
 	}
-	return h.Host.Observe(ctx, slices.Sorted(maps.Keys(engines)))
+	return slices.Sorted(maps.Keys(engines))
 }
 
 // Do does one step.

@@ -11,12 +11,12 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// networks plans the networks that nodes are on, and the veth pairs that these stand on, and gives the steps by network.
-func (d *draft) networks(h *observe.Host, nodes []*site.Node, ready []int) (map[string]int, error) {
+// makeNetworks plans the networks that nodes are on, and the veth pairs that these stand on, and gives the steps by network.
+func (d *draft) makeNetworks(h *observe.Host, nodes []*site.Node, ready []int) (map[string]int, error) {
 	steps := map[string]int{}
 	used := d.uses(nodes)
 	d.joined(h, used)
-	for _, wanted := range d.maker.Networks() { // veth pairs come first
+	for _, wanted := range d.networks { // veth pairs come first
 		if !used[wanted.Name] {
 			continue
 		}
@@ -92,12 +92,12 @@ func (d *draft) uses(nodes []*site.Node) map[string]bool {
 			used[nic.Network], interfaces[nic.Interface] = true, true
 		}
 	}
-	for _, n := range d.maker.Networks() {
+	for _, n := range d.networks {
 		if used[n.Name] {
 			interfaces[n.Parent] = true
 		}
 	}
-	for _, n := range d.maker.Networks() {
+	for _, n := range d.networks {
 		if n.Kind == spec.VethPair && (interfaces[n.Ends[0]] || interfaces[n.Ends[1]]) {
 			used[n.Name] = true
 		}

@@ -87,11 +87,14 @@ type draft struct {
 	site     *site.Site
 	goal     Goal
 	hosts    map[string]*observe.Host
-	layers   map[string]int // host and digest -> step that builds it
-	last     map[string]int // node -> its last step
-	frees    map[claim]int  // what a step sets free, for those that claim it
-	relinked map[claim]bool // networks whose links are made anew
-	names    string         // digest of what nodes know of one another
+	blind    bool                // of some host nothing is known; then
+	there    map[string][]string // the others that have a node
+	networks []spec.Network      // of the site
+	layers   map[string]int      // host and digest -> step that builds it
+	last     map[string]int      // node -> its last step
+	frees    map[claim]int       // what a step sets free, for those that claim it
+	relinked map[claim]bool      // networks whose links are made anew
+	names    string              // digest of what nodes know of one another
 }
 
 func newDraft(s *site.Site, hosts []observe.Host, goal Goal) *draft {
@@ -101,6 +104,10 @@ func newDraft(s *site.Site, hosts []observe.Host, goal Goal) *draft {
 	}
 	for i := range hosts {
 		d.hosts[hosts[i].Name] = &hosts[i]
+		d.blind = d.blind || hosts[i].Unknown
+	}
+	if d.blind {
+		d.there = observe.Whereabouts(hosts)
 	}
 	return d
 }

@@ -96,6 +96,7 @@ func (d *draft) span() error {
 	j := joiner{site: d.site, key: d.maker.Key(), homes: d.Homes, hosts: d.hosts}
 	d.spans, err = j.join()
 	d.maker.MTUs = d.spans.MTUs()
+	d.networks = d.maker.Networks()
 	d.Warnings = append(d.Warnings, j.warnings...)
 	return err
 }

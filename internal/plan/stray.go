@@ -1,25 +1,17 @@
 package plan
 
 import (
-	"slices"
-
 	"orrery/internal/observe"
 	"orrery/internal/site"
 )
 
 // removeStrays plans the end of nodes that are on a host and belong on another or nowhere, and of networks that no
-// node of the host is on. With a selection it leaves alone what that does not concern.
-func (d *draft) removeStrays(h *observe.Host, home map[string]string) {
+// node is on that belongs here. With a selection it leaves alone what that does not concern.
+func (d *draft) removeStrays(h *observe.Host, here []*site.Node, home map[string]string) {
 	all := d.goal.Nodes == nil
 	ids := map[int]bool{}
-	var here []*site.Node
-	for i := range d.site.Nodes {
-		n := &d.site.Nodes[i]
-		if n.Host != h.Name {
-			continue
-		}
+	for _, n := range here {
 		ids[n.ID] = d.goal.concerns(n.Name)
-		here = append(here, n)
 	}
 	used := d.uses(here)
 	for i := range h.Nodes {
@@ -47,7 +39,7 @@ func (d *draft) removeStrays(h *observe.Host, home map[string]string) {
 		}
 		d.freeNetwork(h, n, d.removeNetwork(h, n, why, nil))
 	}
-	if all && h.Names != "" && !slices.ContainsFunc(d.site.Nodes, func(n site.Node) bool { return n.Host == h.Name }) {
+	if all && h.Names != "" && len(here) == 0 {
 		d.forgetNames(h)
 	}
 }

@@ -20,13 +20,7 @@ func (d *draft) certain(n *site.Node) bool {
 	if d.unknown(n.Host) {
 		return false
 	}
-	known, there := true, false
-	for _, h := range d.hosts {
-		known = known && !h.Unknown
-		_, has := h.Node(n.Name)
-		there = there || has
-	}
-	return known || there
+	return !d.blind || len(d.there[n.Name]) > 0
 }
 
 // warnUncertain names the nodes that are left alone for that.

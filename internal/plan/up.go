@@ -20,11 +20,12 @@ func Up(s *site.Site, hosts []observe.Host, goal Goal) (*Plan, error) {
 	hosts = scoped(s, hosts)
 	d := newDraft(placed, hosts, goal)
 	d.names = spec.Names(placed)
-	byHost := map[string][]*site.Node{}
+	byHost, belongs := map[string][]*site.Node{}, map[string][]*site.Node{}
 	d.Homes = map[string]string{}
 	for i := range placed.Nodes {
 		n := &placed.Nodes[i]
 		d.Homes[n.Name] = n.Host
+		belongs[n.Host] = append(belongs[n.Host], n)
 		if goal.concerns(n.Name) && d.certain(n) && !d.barred(n) {
 			byHost[n.Host] = append(byHost[n.Host], n)
 		}
@@ -36,7 +37,7 @@ func Up(s *site.Site, hosts []observe.Host, goal Goal) (*Plan, error) {
 	d.warnPlaces(hosts)
 	d.warnLarge()
 	for i := range hosts { // on all hosts, before any node that moves is made anew on another
-		d.removeStrays(&hosts[i], d.Homes)
+		d.removeStrays(&hosts[i], belongs[hosts[i].Name], d.Homes)
 	}
 	var waiting []waiting
 	for i := range hosts {
@@ -75,7 +76,7 @@ type waiting struct {
 func (d *draft) upHost(h *observe.Host, nodes []*site.Node) ([]waiting, error) {
 	there := found(h)
 	ready := d.prepare(h, len(nodes) > 0)
-	networks, err := d.networks(h, nodes, ready)
+	networks, err := d.makeNetworks(h, nodes, ready)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"sync"
+
+	"orrery/internal/apply"
+	"orrery/internal/apply/remote"
+	"orrery/internal/control/here"
+	"orrery/internal/host/doctor"
+	"orrery/internal/observe"
+	"orrery/internal/plan"
+	"orrery/internal/site"
+)
+
+// A world is simulated hosts: what each would say of itself.
+type world struct {
+	here.Machine
+	mutex sync.Mutex
+	hosts map[string]*observe.Host
+}
+
+func newWorld(n int) *world {
+	w := &world{hosts: map[string]*observe.Host{}}
+	for i := range n {
+		name := fmt.Sprintf("h%d", i)
+		w.hosts[name] = &observe.Host{
+			Name: name, Cpus: 32, Online: "0-31", Memory: 64 << 30, Layers: map[string]bool{}, Settings: map[string]string{},
+			Engines:   map[string]observe.Capabilities{"lxc": {Containers: true, LiveLimits: true, MoveNIC: true, Remount: true, Keep: true}},
+			Addresses: []observe.Address{{Prefix: address(i) + "/16", Link: "eth0", MTU: 1500}},
+		}
+	}
+	return w
+}
+
+// absorb lets hosts be as a plan has them.
+func (w *world) absorb(p *plan.Plan) {
+	for _, s := range p.Steps {
+		h := w.hosts[s.Host]
+		switch s.Kind {
+		case plan.PrepareHost:
+			for key, value := range s.Settings {
+				h.Settings[key] = value
+			}
+		case plan.BuildLayer:
+			h.Layers[s.Layer.Digest] = true
+		case plan.MakeNetwork:
+			h.Networks = append(h.Networks, observe.Network{Network: *s.Network})
+		case plan.WriteNames:
+			h.Names = s.Names
+		case plan.CreateNode:
+			h.Nodes = append(h.Nodes, observe.Node{Node: *s.Node, State: observe.Running, Configured: true, Proven: s.Node.Config.Health, Active: true})
+		}
+	}
+}
+
+func (w *world) Allowed() error { return nil }
+
+func (w *world) Self() remote.Greeting { return remote.Greeting{} }
+
+// Reach connects to a helper on a simulated host.
+func (w *world) Reach(ctx context.Context, h site.Host) (*remote.Link, error) {
+	near, far := net.Pipe()
+	go remote.Serve(context.Background(), far, simulated{w, h.Name}, remote.Greeting{Machine: h.Name, Hostname: h.Name}) //nolint:errcheck // it ends with the connection
+	return remote.Open(ctx, h.Name, near, "", func(cause error) error { return fmt.Errorf("host %s: %w", h.Name, cause) })
+}
+
+// simulated is a host as its helper has it.
+type simulated struct {
+	*world
+	name string
+}
+
+func (s simulated) Host(_, _ string, _ apply.Secrets) apply.Host { return known{of: s} }
+func (s simulated) Inspect() doctor.Facts                        { return nil }
+
+// known is what is on one.
+type known struct {
+	apply.Host
+	of simulated
+}
+
+func (k known) ReadReleases() (observe.Releases, error) { return observe.Releases{}, nil }
+
+func (k known) Observe(context.Context, []string) (observe.Host, error) {
+	return *k.of.hosts[k.of.name], nil
+}
