@@ -23,7 +23,7 @@ var layers = [][]string{
 	{"plan/place", "plan", "plan/release"},
 	{"host"},
 	{"host/pci", "host/numa", "host/qemu", "host/xl"},
-	{"host/doctor", "host/later", "host/login", "host/reach", "host/runnertest", "cargo", "wire", "lane"},
+	{"host/doctor", "host/later", "host/login", "host/path", "host/reach", "host/runnertest", "cargo", "wire", "lane"},
 	{"relay"},
 	{"image/rootfs", "image/archive", "image/access", "network/ends"},
 	{"network/vxlan"},

@@ -154,6 +154,16 @@ END`, mine, others))
 		t.Error("a node is heard that says it is a host")
 	}
 
+	// A wire that takes less than the interfaces at its ends is found.
+	says(1, "orrery host check || true", "sv3  ", "well")
+	if err := h.At(3).Narrow(1400); err != nil {
+		t.Fatal(err)
+	}
+	says(1, "orrery host check || true", "arrive at host sv3 (10.8.1.3), and no larger ones: network lan sends 1500")
+	if err := h.At(3).Narrow(1500); err != nil {
+		t.Fatal(err)
+	}
+
 	// What somebody changes by hand is seen, and mended.
 	sh(2, `dev=$(ip -o link show type vxlan | grep -o 'orx[0-9a-f]*' | head -1); bridge fdb show dev $dev | grep "dst 10.8.1.1 self" | grep -v ^00 | cut -d' ' -f1 | while read mac; do bridge fdb del $mac dev $dev; done`)
 	says(1, "orrery plan || true; orrery -C /root/other plan || true", "nodes on other hosts changed")

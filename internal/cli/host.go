@@ -29,8 +29,8 @@ func (a *app) hostLsVerb() *cobra.Command {
 
 func (a *app) hostCheckVerb() *cobra.Command {
 	c := a.hostsVerb("check", "Check that the hosts of the site are reached, and fit for nodes", (*hosts.Call).Check, table.HostsFit)
-	c.Long = `Logs in to each host of the site and checks there what "orrery doctor" checks on this machine; that no two hosts are one machine; and that the clocks
-are not more than two seconds apart. The exit status is 4 if something is wrong.`
+	c.Long = `Logs in to each host of the site and checks there what "orrery doctor" checks on this machine; that no two hosts are one machine; that the clocks
+are not more than two seconds apart; and that packets arrive from host to host as large as networks send them. The exit status is 4 if something is wrong.`
 	return c
 }
 

@@ -348,7 +348,8 @@ func TestAnotherControlPoint(t *testing.T) {
 func TestHostStates(t *testing.T) {
 	d, other := farDesk(t)
 	d.up()
-	call := d.Call(d.site())
+	site := d.site()
+	call := d.Call(site)
 	all := call.Check(t.Context())
 	if len(all) != 2 || !all[0].Well() || !all[1].Well() || all[0].Nodes != 1 || all[1].Nodes != 2 || all[1].Running != 2 || all[1].Seconds <= 0 {
 		t.Errorf("the hosts are %+v", all)
@@ -363,6 +364,16 @@ func TestHostStates(t *testing.T) {
 	if facts, err := call.Facts(t.Context(), "sv2"); err != nil || len(facts) != 2 {
 		t.Errorf("the facts are %v: %v", facts, err)
 	}
+	d.write("site.toml", strings.Replace(twoHosts, "net.far", "net.lan", 1))
+	d.machine.arrives, call.Site = 1400, d.site()
+	if all = call.Check(t.Context()); all[0].Well() || len(all[0].Wrong) != 1 || !strings.Contains(all[0].Wrong[0], "packets of 1400 bytes arrive at host sv2 (10.8.1.2), and no larger ones") {
+		t.Errorf("between hosts are small packets only: %+v", all[0])
+	}
+	d.machine.arrives = -1
+	if all = call.Check(t.Context()); all[0].Well() || !strings.Contains(all[0].Wrong[0], "sv2 does not answer a ping") {
+		t.Errorf("between hosts is nothing: %+v", all[0])
+	}
+	d.machine.arrives, call.Site = 0, site
 	if _, err := call.Facts(t.Context(), "sv3"); !problem.Is(err, problem.Usage) {
 		t.Errorf("a host that is not there: %v", err)
 	}

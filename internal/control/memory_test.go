@@ -2,6 +2,7 @@ package control_test
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"context"
 	"encoding/json"
@@ -29,6 +30,7 @@ import (
 	"orrery/internal/host"
 	"orrery/internal/host/doctor"
 	"orrery/internal/host/later"
+	"orrery/internal/host/path"
 	"orrery/internal/image"
 	"orrery/internal/observe"
 	"orrery/internal/plan"
@@ -50,9 +52,10 @@ type machine struct {
 	fault *fake.Faults
 	disk  bool // what nodes write is in directories, where snapshots and backups look for it; else it is in memory, too
 
-	others map[string]*machine // that are reached, by the names of hosts
-	facts  doctor.Facts
-	slow   func() // is called before each command in a node; nil: nobody is
+	others  map[string]*machine // that are reached, by the names of hosts
+	facts   doctor.Facts
+	arrives int    // bytes of a packet to another host, at most; 0: any
+	slow    func() // is called before each command in a node; nil: nobody is
 
 	mu      sync.Mutex
 	hosts   map[string]*fake.Host // by site
@@ -231,6 +234,15 @@ func (m *machine) Self() remote.Greeting { return remote.Greeting{Machine: m.dir
 
 // Inspect says that a machine in memory lacks nothing, or what it does.
 func (m *machine) Inspect() doctor.Facts { return m.facts }
+
+// Try finds that all packets arrive, or those that do.
+func (m *machine) Try(_ context.Context, ways []path.Way) []int {
+	var all []int
+	for _, w := range ways {
+		all = append(all, max(0, min(w.Size, cmp.Or(m.arrives, w.Size))))
+	}
+	return all
+}
 
 // Guard has nobody to let go on: what is killed in tests comes back.
 func (m *machine) Guard(...*spec.Node) (letGo func(), err error) { return func() {}, nil }

@@ -10,6 +10,7 @@ import (
 
 	"orrery/internal/observe"
 	"orrery/internal/phrase"
+	"orrery/internal/plan/place"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
@@ -20,6 +21,7 @@ type span struct {
 	id    int
 	peers map[string]spec.Peer // by host
 	mtu   int
+	over  int // what is put before each frame, in bytes
 }
 
 // What a VXLAN puts before each frame: Ethernet, VXLAN and UDP headers, and that of IPv4 or IPv6.
@@ -28,9 +30,9 @@ const (
 	overIPv6 = 14 + 8 + 8 + 40
 )
 
-// leastMTU is what every host must be able to receive (RFC 791), mostMTU what a packet can have: some interfaces say that they take more.
+// LeastMTU is that of a network: what every host must be able to receive (RFC 791); mostMTU what a packet can have: some interfaces say that they take more.
 const (
-	leastMTU = 576
+	LeastMTU = 576
 	mostMTU  = 65535
 )
 
@@ -91,6 +93,19 @@ func Join(s *site.Site, key string, hosts []observe.Host, homes map[string]strin
 	return j.join()
 }
 
+// JoinLive does it for the live networks of a site, with its nodes where they are or would be placed.
+func JoinLive(s *site.Site, hosts []observe.Host) (Joints, error) {
+	placed, err := place.Place(s, hosts)
+	if err != nil {
+		return nil, err
+	}
+	homes := map[string]string{}
+	for i := range placed.Nodes {
+		homes[placed.Nodes[i].Name] = placed.Nodes[i].Host
+	}
+	return Join(placed, s.Key(), hosts, homes)
+}
+
 func (d *draft) span() error {
 	var err error
 	j := joiner{site: d.site, key: d.maker.Key(), homes: d.Homes, hosts: d.hosts}
@@ -117,6 +132,39 @@ func (all Joints) MTUs() map[string]int {
 	}
 	return mtus
 }
+
+// A Way is one between two hosts that have networks in common, for packets of the size that the largest of these send.
+type Way struct {
+	Network   string     // that one
+	From, To  string     // hosts
+	At, There netip.Addr // their addresses
+	Size      int        // bytes, the header of IP included
+	Over      int        // of these, what is not of the network
+}
+
+// Ways gives those between hosts, each one once. Of many hosts on one network, each has a way to some others.
+func (all Joints) Ways() []Way {
+	found := map[[2]string]Way{}
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		s := all[name]
+		hosts := slices.Sorted(maps.Keys(s.peers))
+		for i, from := range hosts {
+			for j := i + 1; j < len(hosts); j++ {
+				if apart := min(j-i, len(hosts)-(j-i)); apart > mostWays {
+					continue
+				}
+				w := Way{name, from, hosts[j], s.peers[from].Address, s.peers[hosts[j]].Address, s.mtu + s.over, s.over}
+				if was := found[[2]string{from, hosts[j]}]; was.Size < w.Size {
+					found[[2]string{from, hosts[j]}] = w
+				}
+			}
+		}
+	}
+	return slices.SortedFunc(maps.Values(found), func(a, b Way) int { return cmp.Or(strings.Compare(a.From, b.From), strings.Compare(a.To, b.To)) })
+}
+
+// mostWays is to how many hosts before it and after it, in the order of names, a host has ways.
+const mostWays = 16
 
 func (j *joiner) join() (Joints, error) {
 	joints, numbers := Joints{}, map[int]string{}
@@ -173,7 +221,7 @@ func (j *joiner) spanOf(n *site.Network, hosts []string) (*span, error) {
 		}
 	}
 	switch fits := least - over; {
-	case least > 0 && fits < leastMTU:
+	case least > 0 && fits < LeastMTU:
 		return nil, problem.New(problem.Unable, "network %s: hosts %s take only %d bytes at a time from one another", n.Name, strings.Join(hosts, " and "), least).
 			Try("give their interfaces a larger MTU: ip link set … mtu 1500")
 	case least > 0 && n.MTU > fits:
@@ -188,6 +236,7 @@ func (j *joiner) spanOf(n *site.Network, hosts []string) (*span, error) {
 	default:
 		s.mtu = min(fits, spec.UsualMTU)
 	}
+	s.over = over
 	j.addNodes(s, n.Name)
 	return s, nil
 }
@@ -248,7 +297,7 @@ func (s *span) on(host string) spec.VXLAN {
 func (j *joiner) mtuWas(name string, fits int) int {
 	for _, h := range j.hosts {
 		for i := range h.Networks {
-			if n := &h.Networks[i]; n.Site == j.key && n.Name == name && n.VXLAN != (spec.VXLAN{}) && n.MTU >= leastMTU {
+			if n := &h.Networks[i]; n.Site == j.key && n.Name == name && n.VXLAN != (spec.VXLAN{}) && n.MTU >= LeastMTU {
 				fits = min(fits, n.MTU)
 			}
 		}

@@ -73,6 +73,9 @@ func (h Host) Cut(way Way) error { return h.call("Cut", Cutting{h.number, way}) 
 // Join ends that.
 func (h Host) Join() error { return h.call("Cut", Cutting{h.number, ""}) }
 
+// Narrow lets the switch pass no packets to the host and from it that are larger, without anybody being told; 1500 ends that.
+func (h Host) Narrow(mtu int) error { return h.call("Narrow", Wire{h.number, mtu}) }
+
 // Kill ends all that runs there at once, as if it had lost its power. Its disk stays.
 func (h Host) Kill() error { return h.call("Kill", h.number) }
 

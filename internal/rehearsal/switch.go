@@ -52,6 +52,18 @@ func (k *Keeper) plug(number int) error {
 	return k.cut()
 }
 
+// A Wire is what one between a host and the switch takes.
+type Wire struct{ Host, MTU int }
+
+// Narrow bounds the packets on the wire of a host.
+func (k *Keeper) Narrow(w Wire, _ *int) error {
+	link, err := netlink.LinkByName(seat(w.Host))
+	if err != nil {
+		return err
+	}
+	return netlink.LinkSetMTU(link, w.MTU)
+}
+
 // unplug removes the port of a host that has ended. With its namespace the link would go as well, but some time later.
 func unplug(number int) {
 	if link, err := netlink.LinkByName(seat(number)); err == nil {

@@ -9,6 +9,7 @@ import (
 
 	"orrery/internal/apply"
 	"orrery/internal/host/doctor"
+	"orrery/internal/host/path"
 	"orrery/internal/problem"
 	"orrery/internal/wire"
 )
@@ -72,6 +73,19 @@ func (l *Link) Close() { _ = l.client.Close() }
 func (l *Link) Inspect(ctx context.Context) (facts doctor.Facts, err error) {
 	err = l.ask(ctx, toInspect, question{}, nil, &facts)
 	return facts, err
+}
+
+// Try gives, for each way from the host to another, the size of the largest packet that came back from there: no larger than what was asked for, whatever the host says.
+func (l *Link) Try(ctx context.Context, ways []path.Way) (sizes []int, err error) {
+	if err = l.ask(ctx, toTry, question{Ways: ways}, nil, &sizes); err == nil && len(sizes) != len(ways) {
+		err = problem.New(problem.Failed, "host %s: it was asked for %d ways, and tells of %d", l.name, len(ways), len(sizes))
+	}
+	for i := range sizes {
+		if err == nil {
+			sizes[i] = max(0, min(sizes[i], ways[i].Size))
+		}
+	}
+	return sizes, err
 }
 
 // ask asks something, and waits for the result. When ctx ends, the helper is to come to an end with it, which is waited for: what it did until then counts. Hear, if it is set, gets what

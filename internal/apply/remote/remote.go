@@ -17,6 +17,7 @@ import (
 
 	"orrery/internal/apply"
 	"orrery/internal/host"
+	"orrery/internal/host/path"
 	"orrery/internal/observe"
 	"orrery/internal/problem"
 	"orrery/internal/site/spec"
@@ -50,6 +51,7 @@ const (
 	toMeasure  = "usage"
 	toSample   = "sample"
 	toInspect  = "facts"
+	toTry      = "ways"
 	mostOfALog = 64 << 10 // in one message
 
 	mostOfAJournal = 64 << 20 // more than is kept of one
@@ -88,6 +90,7 @@ type question struct {
 	Secret  string            `json:"secret,omitempty"`
 	Value   string            `json:"value,omitempty"` // of a secret
 	Before  *host.Sample      `json:"before,omitempty"`
+	Ways    []path.Way        `json:"ways,omitempty"`
 	Now     *host.Sample      `json:"now,omitempty"`
 	Version string            `json:"version,omitempty"`
 	Drain   *observe.Drain    `json:"drain,omitempty"`

@@ -8,9 +8,11 @@ import (
 	"io"
 	"io/fs"
 	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -26,6 +28,7 @@ import (
 	"orrery/internal/engine"
 	"orrery/internal/host"
 	"orrery/internal/host/doctor"
+	"orrery/internal/host/path"
 	"orrery/internal/journal"
 	"orrery/internal/observe"
 	"orrery/internal/plan"
@@ -72,6 +75,15 @@ func (m *machine) Host(_, key string, secrets apply.Secrets) apply.Host {
 }
 
 func (m *machine) Inspect() doctor.Facts { return doctor.Facts{{Name: "lxc", OK: true}} }
+
+// Try says more than it was asked for.
+func (m *machine) Try(_ context.Context, ways []path.Way) []int {
+	var all []int
+	for _, w := range ways {
+		all = append(all, w.Size+1)
+	}
+	return all
+}
 
 // A pair is a host in memory, and the same behind a helper.
 type pair struct {
@@ -165,6 +177,10 @@ func TestGreeting(t *testing.T) {
 	}
 	if _, err := p.try("2"); !problem.Is(err, problem.Unable) || !strings.Contains(err.Error(), "host sv2: the helper there is of version 1, and this program of 2") {
 		t.Errorf("a helper of another version: %v", err)
+	}
+	ways := []path.Way{{From: netip.MustParseAddr("10.8.1.2"), To: netip.MustParseAddr("10.8.1.1"), Size: 1500}}
+	if sizes, err := p.link.Try(t.Context(), ways); err != nil || !slices.Equal(sizes, []int{1500}) {
+		t.Errorf("of a packet of 1500 bytes arrive %v (%v)", sizes, err)
 	}
 	if facts, err := p.link.Inspect(t.Context()); err != nil || len(facts) != 1 || facts[0].Name != "lxc" {
 		t.Errorf("%v, %v", facts, err)

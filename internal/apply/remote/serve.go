@@ -15,6 +15,7 @@ import (
 	"orrery/internal/apply"
 	"orrery/internal/host"
 	"orrery/internal/host/doctor"
+	"orrery/internal/host/path"
 	"orrery/internal/journal"
 	"orrery/internal/observe"
 	"orrery/internal/plan"
@@ -30,7 +31,12 @@ type Machine interface {
 	Host(name, key string, secrets apply.Secrets) apply.Host
 	// Inspect looks what the machine has that nodes need.
 	Inspect() doctor.Facts
+	// Try gives, for each way to another host, the size of the largest packet that came back from there; 0: none did.
+	Try(ctx context.Context, ways []path.Way) []int
 }
+
+// mostWays is how many ways to other hosts one question may be about.
+const mostWays = 1024
 
 // Serve does on a machine what is asked along a connection, until that ends or is silent for too long. All that was under way has ended then.
 func Serve(ctx context.Context, conn io.ReadWriteCloser, m Machine, self Greeting) error {
@@ -145,6 +151,8 @@ func (h *helper) do(ctx context.Context, about string, q *question, with *wire.C
 		return h.greet(), nil
 	case toInspect:
 		return h.machine.Inspect(), nil
+	case toTry:
+		return h.machine.Try(ctx, q.Ways[:min(len(q.Ways), mostWays)]), nil
 	}
 	on := h.of(q.place)
 	ctx = asking(ctx, with)

@@ -14,6 +14,7 @@ import (
 	"orrery/internal/host"
 	"orrery/internal/host/doctor"
 	"orrery/internal/host/later"
+	"orrery/internal/host/path"
 	"orrery/internal/image"
 	"orrery/internal/problem"
 	"orrery/internal/site"
@@ -30,6 +31,8 @@ type Machine interface {
 	Reach(ctx context.Context, h site.Host) (*remote.Link, error)
 	// Inspect looks what the machine has that nodes need.
 	Inspect() doctor.Facts
+	// Try gives, for each way to another host, the size of the largest packet that came back from there; 0: none did.
+	Try(ctx context.Context, ways []path.Way) []int
 	// Self tells what the machine is, as it tells others that reach it.
 	Self() remote.Greeting
 	// Guard sees to it that nodes go on that stand still when this process is killed, until it is let go.

@@ -12,6 +12,7 @@ import (
 
 	"orrery/internal/apply/remote"
 	"orrery/internal/host/doctor"
+	"orrery/internal/host/path"
 	"orrery/internal/host/reach"
 	"orrery/internal/problem"
 	"orrery/internal/site"
@@ -50,6 +51,9 @@ func (m This) Self() remote.Greeting {
 
 // Inspect looks what this machine has that nodes need.
 func (m This) Inspect() doctor.Facts { return doctor.Look(m.Dirs.State) }
+
+// Try tells which packets arrive between this machine and others.
+func (m This) Try(ctx context.Context, ways []path.Way) []int { return path.Try(ctx, ways) }
 
 // Help does on this machine what is asked along the standard streams, for somebody who has reached it from another one, until he has gone.
 func (m This) Help(ctx context.Context) error {

@@ -48,6 +48,7 @@ func (c *Call) States(ctx context.Context) []State { return c.survey(ctx, false)
 // Check does the same, and looks whether they are fit for nodes, and whether each is a machine of its own.
 func (c *Call) Check(ctx context.Context) []State {
 	all := c.survey(ctx, true)
+	c.tryWays(ctx, all)
 	machines := make([]string, len(all))
 	for i := range all {
 		machines[i] = all[i].machine

@@ -1,0 +1,122 @@
+package hosts
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"orrery/internal/apply"
+	"orrery/internal/apply/remote"
+	"orrery/internal/host/path"
+	"orrery/internal/observe"
+	"orrery/internal/plan"
+	"orrery/internal/problem"
+)
+
+// tryWays looks whether what networks over hosts send arrives there, whole: an interface says what it takes itself, and nothing of what is in between.
+func (c *Call) tryWays(ctx context.Context, all []State) {
+	links, ways, err := c.ways(ctx, all)
+	if err != nil {
+		all[0].wrong(err)
+		return
+	}
+	by := map[string][]plan.Way{}
+	for _, w := range ways {
+		by[w.From] = append(by[w.From], w)
+	}
+	ctx, end := context.WithTimeout(ctx, time.Minute) // it takes a second or two, and some more where packets are lost
+	defer end()
+	var each sync.WaitGroup
+	for i := range all {
+		from := &all[i]
+		if by[from.Host] == nil {
+			continue
+		}
+		each.Go(func() {
+			sizes, err := c.try(ctx, links[from.Host], by[from.Host])
+			if err != nil {
+				from.wrong(err)
+				return
+			}
+			for i, w := range by[from.Host] {
+				if err := tooSmall(w, sizes[i]); err != nil {
+					from.wrong(err)
+				}
+			}
+		})
+	}
+	each.Wait()
+}
+
+// ways gives those between hosts that answer, and the connections to these.
+func (c *Call) ways(ctx context.Context, all []State) (map[string]*remote.Link, []plan.Way, error) {
+	links, f := map[string]*remote.Link{}, &apply.Fleet{}
+	for i, h := range c.Site.Hosts {
+		if !all[i].Answers {
+			f.Unknown = append(f.Unknown, h.Name)
+			continue
+		}
+		if !h.Local() {
+			l, err := c.Links.To(ctx, c.Machine, h)
+			if err != nil {
+				return nil, nil, err
+			}
+			links[h.Name] = l
+		}
+		c.add(f, h, links[h.Name])
+	}
+	if len(f.All) < 2 {
+		return nil, nil, nil
+	}
+	hosts := make([]observe.Host, len(f.All))
+	if err := f.Each(func(i int, h *apply.Steered) (err error) {
+		hosts[i], err = h.Observe(ctx)
+		return err
+	}); err != nil {
+		return nil, nil, err
+	}
+	for _, name := range f.Unknown {
+		hosts = append(hosts, observe.Host{Name: name, Unknown: true})
+	}
+	joints, err := plan.JoinLive(c.Site, hosts)
+	if err != nil {
+		return nil, nil, err
+	}
+	var known []plan.Way
+	for _, w := range joints.Ways() {
+		if _, from := f.Host(w.From); from {
+			if _, to := f.Host(w.To); to {
+				known = append(known, w)
+			}
+		}
+	}
+	return links, known, nil
+}
+
+// try has a host try ways.
+func (c *Call) try(ctx context.Context, l *remote.Link, ways []plan.Way) ([]int, error) {
+	var all []path.Way
+	for _, w := range ways {
+		all = append(all, path.Way{From: w.At, To: w.There, Size: w.Size})
+	}
+	if l == nil {
+		return c.Machine.Try(ctx, all), nil
+	}
+	return l.Try(ctx, all)
+}
+
+// tooSmall tells that less arrives than has to.
+func tooSmall(w plan.Way, arrives int) error {
+	switch {
+	case arrives >= w.Size:
+		return nil
+	case arrives == 0:
+		return problem.New(problem.Unable, "host %s does not answer a ping from %s at %s, so whether nodes of network %s reach one another is not known", w.To, w.At, w.There, w.Network).
+			Try("let ICMP echo pass between the hosts, and what networks over hosts need (docs/site-file.md); or say underlay = with them, if they reach one another at other addresses")
+	case arrives-w.Over < plan.LeastMTU:
+		return problem.New(problem.Unable, "from %s, packets of %d bytes arrive at host %s (%s), and no larger ones: network %s sends %d", w.At, arrives, w.To, w.There, w.Network, w.Size).
+			Try("give what is between them a larger MTU")
+	}
+	return problem.New(problem.Unable, "from %s, packets of %d bytes arrive at host %s (%s), and no larger ones: network %s sends %d", w.At, arrives, w.To, w.There, w.Network, w.Size).
+		Try("mtu = %d in [network.%s], or give what is between them a larger one", arrives-w.Over, w.Network)
+}
