@@ -13,6 +13,7 @@ import (
 	"orrery/internal/secret"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
+	"orrery/internal/site/twin"
 )
 
 // A Host is a machine that has a part of a site, as the operations on the site see it: they look at it, do the steps of a plan on it, and keep the
@@ -56,6 +57,13 @@ type Host interface {
 	Edition(ctx context.Context, release int) (io.ReadCloser, error)
 	// KeepEdition keeps such a copy, which appears as a whole in the place of a former one.
 	KeepEdition(ctx context.Context, release int, from io.Reader) error
+
+	// Twins gives the records of all twins of which the host has something.
+	Twins(ctx context.Context) ([]twin.Record, error)
+	// KeepTwin keeps the record of the site, which is a twin, and lets the host end by itself what it has of it when its time is over.
+	KeepTwin(ctx context.Context, r twin.Record) error
+	// ForgetTwin removes all that is kept of the site, which is a twin that has ended.
+	ForgetTwin(ctx context.Context) error
 
 	// Clock tells how far the clock of the host is ahead of this machine's, and how long asking took: the answer may be wrong by half of that.
 	Clock(ctx context.Context) (ahead, took time.Duration, err error)

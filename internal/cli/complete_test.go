@@ -38,8 +38,8 @@ func TestComplete(t *testing.T) {
 	mustDo(t, err)
 	mustDo(t, os.MkdirAll(a.Dirs.Site("toykat"), 0o700))
 	mustDo(t, a.MarkUp(s, a.SiteDir))
-	mustDo(t, a.WriteTwin(register.TwinRecord{Site: "toykat", Dir: dir, Options: twin.Options{Name: "dev1", Owner: "ada"}}))
-	mustDo(t, a.WriteTwin(register.TwinRecord{Site: "other", Dir: "/srv/other", Options: twin.Options{Name: "dev2"}}))
+	mustDo(t, a.WriteTwin(twin.Record{Site: "toykat", Dir: dir, Options: twin.Options{Name: "dev1", Owner: "ada"}}))
+	mustDo(t, a.WriteTwin(twin.Record{Site: "other", Dir: "/srv/other", Options: twin.Options{Name: "dev2"}}))
 	const id = "20260730-120000"
 	mustDo(t, os.MkdirAll(filepath.Join(a.Dirs.Snapshots("toykat"), id), 0o700))
 	mustDo(t, os.WriteFile(filepath.Join(a.Dirs.Snapshots("toykat"), id, "snapshot.json"), []byte(`{"id": "`+id+`"}`), 0o600))

@@ -72,6 +72,7 @@ func (a *app) helperVerb() *cobra.Command {
 		Use: here.Helper, Hidden: true, Args: cobra.NoArgs,
 		Short: "Do what is asked along the standard streams, for somebody who reaches this host from another",
 		RunE: func(c *cobra.Command, _ []string) error {
+			a.WaitAgain()
 			return here.This{Dirs: a.Dirs, Version: Version}.Help(c.Context())
 		},
 	}

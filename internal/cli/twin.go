@@ -1,17 +1,20 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"orrery/internal/cli/completion"
+	"orrery/internal/cli/value"
 	"orrery/internal/control"
+	"orrery/internal/control/hosts"
 	"orrery/internal/control/register"
+	"orrery/internal/control/twins"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/twin"
@@ -77,7 +80,7 @@ simulator ("simulated_by") are replaced by it. A twin has no way out unless you 
 			if o.Owner == "" {
 				o.Owner = control.Who()
 			}
-			if err := scaled(&o, scale); err != nil {
+			if err := value.Scale(&o, scale); err != nil {
 				return err
 			}
 			if release != "" {
@@ -93,7 +96,7 @@ simulator ("simulated_by") are replaced by it. A twin has no way out unless you 
 					return err
 				}
 			}
-			r := register.TwinRecord{Site: original.Name, Dir: dir, Options: o, Volumes: volumes, Created: time.Now().UTC().Truncate(time.Second)}
+			r := twin.Record{Site: original.Name, Dir: dir, Options: o, Volumes: volumes, Created: time.Now().UTC().Truncate(time.Second)}
 			if expires > 0 {
 				r.Expires = r.Created.Add(expires)
 			}
@@ -118,50 +121,45 @@ simulator ("simulated_by") are replaced by it. A twin has no way out unless you 
 	return c
 }
 
-// scaled reads --scale.
-func scaled(o *twin.Options, text string) error {
-	if text == "" {
-		return nil
-	}
-	for _, part := range strings.Split(text, ",") {
-		name, value, _ := strings.Cut(part, "=")
-		factor, err := strconv.ParseFloat(value, 64)
-		to := map[string]*float64{"cpus": &o.Cpus, "memory": &o.Memory}[name]
-		if to == nil || err != nil || factor <= 0 {
-			return problem.New(problem.Usage, "--scale %s", text).Try("such as cpus=0.5,memory=0.5")
-		}
-		*to = factor
-	}
-	return nil
-}
-
 func (a *app) twinList() *cobra.Command {
-	return withJSON(&cobra.Command{
-		Use: "ls", Short: "List the twins on this host", Args: cobra.NoArgs,
+	c := &cobra.Command{
+		Use: "ls", Short: "List the twins of this host, and of the hosts of the site", Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return list(a, a.Twins(), "TWIN\tSITE\tOWNER\tNODES\tRELEASE\tCREATED\tEXPIRES\tDIRECTORY", func(r register.TwinRecord) []any {
-				nodes, running := a.CountNodes(c.Context(), &site.Site{Name: r.Site, Twin: r.Options.Name})
+			all, silent, err := twins.List(c.Context(), &a.Session)
+			if err != nil {
+				return err
+			}
+			err = list(a, all, "TWIN\tSITE\tOWNER\tHOSTS\tNODES\tRELEASE\tCREATED\tEXPIRES\tDIRECTORY", func(t *hosts.Twin) []any {
 				expires := "-"
-				if !r.Expires.IsZero() {
-					expires = minute(r.Expires)
-					if _, so := a.Forgotten(r.Key()); so {
+				if !t.Expires.IsZero() {
+					expires = minute(t.Expires)
+					if _, so := a.Forgotten(t.Key()); so {
 						expires += " (nobody waits for it)"
 					}
 				}
-				return []any{r.Options.Name, r.Site, r.Options.Owner, fmt.Sprintf("%d of %d run", running, nodes),
-					site.ReleaseName(r.Options.Release), minute(r.Created), expires, r.Dir}
+				return []any{t.Options.Name, t.Site, t.Options.Owner, cmp.Or(strings.Join(t.On, "+"), "-"), fmt.Sprintf("%d of %d run", t.Running, t.Nodes),
+					site.ReleaseName(t.Options.Release), minute(t.Created), expires, t.Dir}
 			})
+			return cmp.Or(err, silent)
 		},
-	}, "print JSON")
+	}
+	a.withoutFlag(c)
+	return withJSON(c, "print JSON")
 }
 
 func (a *app) twinDestroy() *cobra.Command {
+	here := false
 	c := &cobra.Command{
 		Use: "destroy TWIN", Short: "End a twin, with its data and all that is known of it", Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			return a.DestroyTwin(c.Context(), args[0])
+			if here {
+				return twins.EndHere(c.Context(), &a.Session, args[0])
+			}
+			return twins.Destroy(c.Context(), &a.Session, args[0])
 		},
 	}
 	c.Flags().BoolVar(&a.Patient, "wait", false, "wait until nobody else is changing it")
+	c.Flags().BoolVar(&here, "here", false, "only what is on this machine of a twin that is on several hosts; TWIN is SITE.TWIN then")
+	a.withoutFlag(c)
 	return c
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"orrery/internal/apply"
+	"orrery/internal/control/hosts"
 	"orrery/internal/journal"
 	"orrery/internal/plan"
 	"orrery/internal/site"
@@ -76,15 +77,28 @@ func (c *Session) Note(s *site.Site, command, result string) error {
 
 // noted notes what is done beside plans, and how it ended.
 func (c *Session) noted(s *site.Site, command string, do func() string) error {
-	h, err := c.Bare(s)
+	f, err := c.books(s)
 	if err != nil {
 		return err
 	}
-	record, err := begin(apply.Alone(h), command)
+	record, err := begin(f, command)
 	if err != nil {
 		return err
 	}
 	return record.end(do())
+}
+
+// books gives the hosts whose journals tell of a site.
+func (c *Session) books(s *site.Site) (*apply.Fleet, error) {
+	if hosts.Far(s) {
+		f, _, err := c.Call(s).Bare(context.Background())
+		return f, err
+	}
+	h, err := c.Bare(s)
+	if err != nil {
+		return nil, err
+	}
+	return apply.Alone(h), nil
 }
 
 // journalled notes in the journal that something is done, and how it ended.

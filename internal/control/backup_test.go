@@ -16,6 +16,7 @@ import (
 	"orrery/internal/control"
 	"orrery/internal/control/backups"
 	"orrery/internal/control/snapshots"
+	"orrery/internal/control/twins"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 )
@@ -127,7 +128,7 @@ func TestRestoreInPlace(t *testing.T) {
 	d.wantSaid("db", book, "now")
 	_, err = d.Restore(t.Context(), where, control.RestoreOptions{To: "dev"})
 	d.wantExit(err, problem.Refused, "of toykat.dev")
-	d.must(of.DestroyTwin(t.Context(), "dev"))
+	d.must(twins.Destroy(t.Context(), of.Session, "dev"))
 
 	_, err = d.Restore(t.Context(), where, control.RestoreOptions{Dir: d.dir, Replace: true})
 	d.must(err)

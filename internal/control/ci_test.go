@@ -11,10 +11,11 @@ import (
 
 	"orrery/internal/ci"
 	proof "orrery/internal/control/ci"
-	"orrery/internal/control/register"
+	"orrery/internal/control/twins"
 	"orrery/internal/engine"
 	"orrery/internal/host"
 	"orrery/internal/problem"
+	"orrery/internal/site/twin"
 )
 
 // A proofreader is told how a proof goes.
@@ -108,7 +109,7 @@ func TestProofOnly(t *testing.T) {
 	if len(w.swept) > 0 || len(d.Twins()) != 1 {
 		t.Errorf("swept were %v", w.swept)
 	}
-	d.must(d.DestroyTwin(t.Context(), p.Twin.Options.Name))
+	d.must(twins.Destroy(t.Context(), d.Session, p.Twin.Options.Name))
 }
 
 // TestProofBroken: a twin that does not come up is in the report, and gone afterwards; one that a killed run left goes with the next.
@@ -120,7 +121,7 @@ func TestProofBroken(t *testing.T) {
 	if w.outcomes() != "bring-up "+string(ci.Broken) || len(d.Twins()) > 0 {
 		t.Errorf("the tests: %s; twins: %+v", w.outcomes(), d.Twins())
 	}
-	left := register.TwinRecord{Site: "toykat", Dir: d.dir, Options: p.Twin.Options, Created: time.Now()}
+	left := twin.Record{Site: "toykat", Dir: d.dir, Options: p.Twin.Options, Created: time.Now()}
 	left.Options.Name = "ci-killed"
 	d.must(d.WriteTwin(left))
 	d.must(os.WriteFile(filepath.Join(d.dirs.Site("toykat.ci-killed"), "ci.lock"), nil, 0o600))

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"orrery/internal/apply"
 	"orrery/internal/control/hosts"
@@ -100,6 +101,10 @@ func Where(s *site.Site) string {
 // catchUpOn does what was to happen by itself and did not, which only what is on this machine alone has.
 func (j *Job) catchUpOn(ctx context.Context) error {
 	if hosts.Far(j.Site) {
+		if r, known := j.Far[j.Site.Key()]; known && !j.Late && !r.Expires.IsZero() && time.Now().After(r.Expires) {
+			return problem.New(problem.Surprise, "twin %s expired at %s; each of its hosts ends what it has of it", j.Site.Twin, phrase.Clock(r.Expires)).At(j.Site.Key()).
+				Try("orrery twin destroy %s ends the rest at once", j.Site.Twin)
+		}
 		return nil
 	}
 	return j.catchUp(ctx, j.Site, j.Hosts.All[0])

@@ -12,6 +12,7 @@ import (
 	"orrery/internal/apply"
 	"orrery/internal/control"
 	"orrery/internal/control/nodes"
+	"orrery/internal/control/twins"
 	"orrery/internal/journal"
 	"orrery/internal/plan"
 	"orrery/internal/problem"
@@ -247,7 +248,7 @@ func TestTwin(t *testing.T) {
 	if len(d.Twins()) > 0 || !strings.Contains(d.watch.text(), "Twin dev of toykat is gone") {
 		t.Errorf("there are still %v; told was %s", d.Twins(), d.watch.text())
 	}
-	d.wantExit(d.DestroyTwin(t.Context(), "dev"), problem.Mistake, "there is no twin")
+	d.wantExit(twins.Destroy(t.Context(), d.Session, "dev"), problem.Mistake, "there is no twin")
 	d.wantNodes(allUp)
 }
 
@@ -268,7 +269,7 @@ func TestTwinVolumes(t *testing.T) {
 		if string(text) != want {
 			t.Errorf("%s: %q", how, text)
 		}
-		d.must(d.DestroyTwin(t.Context(), "dev"))
+		d.must(twins.Destroy(t.Context(), d.Session, "dev"))
 	}
 	of := twinOf("toykat", d.dir, "dev")
 	of.Volumes = "/no/such/program"

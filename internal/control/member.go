@@ -4,14 +4,14 @@ import (
 	"cmp"
 	"fmt"
 
-	"orrery/internal/control/register"
 	"orrery/internal/member"
 	"orrery/internal/problem"
 	"orrery/internal/site"
+	"orrery/internal/site/twin"
 )
 
 // Grant settles what a twin of a member may be.
-func (c *Session) Grant(original *site.Site, r *register.TwinRecord) error {
+func (c *Session) Grant(original *site.Site, r *twin.Record) error {
 	if c.Member == nil {
 		return nil
 	}

@@ -6,13 +6,14 @@ import (
 	"time"
 
 	"orrery/internal/apply"
-	"orrery/internal/control/register"
 	"orrery/internal/host"
 	"orrery/internal/host/later"
+	"orrery/internal/host/twins"
 	"orrery/internal/observe"
 	"orrery/internal/phrase"
 	"orrery/internal/problem"
 	"orrery/internal/site"
+	"orrery/internal/site/twin"
 )
 
 // atWork gives a session that is about what is overdue, and does not ask what else is.
@@ -61,22 +62,31 @@ const punctual = 15 * time.Second
 
 // forgottenTwins gives the twins that have an end for which nobody waits, but not those whose time was over just now: for so long whoever
 // has waited may be at work.
-func (c *Session) forgottenTwins(just time.Duration) []register.TwinRecord {
+func (c *Session) forgottenTwins(just time.Duration) []twin.Record {
 	waiting, err := c.machine().Waiting()
 	if err != nil || c.Allowed() != nil { // nobody else may read who waits
 		return nil
 	}
-	return slices.DeleteFunc(c.Twins(), func(r register.TwinRecord) bool {
+	return slices.DeleteFunc(c.Twins(), func(r twin.Record) bool {
 		over := time.Since(r.Expires)
 		return r.Expires.IsZero() || over >= 0 && over < just ||
-			slices.ContainsFunc(waiting, func(w later.Waiting) bool { return w.Name == expiryName(r.Key()) })
+			slices.ContainsFunc(waiting, func(w later.Waiting) bool { return w.Name == twins.ExpiryName(r.Key()) })
 	})
 }
 
+// WaitAgain lets somebody wait for the end of each twin for which nobody does, or end it now if its time is over: a host does that when somebody reaches it from another one.
+func (c *Session) WaitAgain() {
+	for _, r := range c.forgottenTwins(punctual) {
+		if err := c.expire(r); err != nil {
+			c.trouble(r.Key(), err)
+		}
+	}
+}
+
 // Forgotten says of a twin that nobody sees to its end, if so.
-func (c *Session) Forgotten(key string) (r register.TwinRecord, so bool) {
+func (c *Session) Forgotten(key string) (r twin.Record, so bool) {
 	all := c.forgottenTwins(punctual)
-	i := slices.IndexFunc(all, func(r register.TwinRecord) bool { return r.Key() == key })
+	i := slices.IndexFunc(all, func(r twin.Record) bool { return r.Key() == key })
 	if i < 0 {
 		return r, false
 	}
@@ -84,7 +94,7 @@ func (c *Session) Forgotten(key string) (r register.TwinRecord, so bool) {
 }
 
 // endForgotten destroys a twin whose time is over, and lets somebody wait for the end of another.
-func (c *Session) endForgotten(ctx context.Context, r register.TwinRecord) error {
+func (c *Session) endForgotten(ctx context.Context, r twin.Record) error {
 	b := c.atWork()
 	b.SiteDir, b.Twin, b.Force = r.Dir, r.Options.Name, true
 	if time.Now().Before(r.Expires) {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"orrery/internal/control"
+	"orrery/internal/control/twins"
 	"orrery/internal/member"
 	"orrery/internal/problem"
 	"orrery/internal/site"
@@ -83,13 +84,13 @@ func TestTwinMeant(t *testing.T) {
 	twin.SiteDir = ""
 	_, err := twin.Directory()
 	d.wantExit(err, problem.Usage, "twins of 2 sites are called dev")
-	d.wantExit(twin.DestroyTwin(t.Context(), "dev"), problem.Usage, "twins of 2 sites are called dev: ", "use -C")
-	d.must(d.DestroyTwin(t.Context(), "dev")) // of the site of -C
+	d.wantExit(twins.Destroy(t.Context(), twin.Session, "dev"), problem.Usage, "twins of 2 sites are called dev: ", "use -C")
+	d.must(twins.Destroy(t.Context(), d.Session, "dev")) // of the site of -C
 	if dir, err := twin.Directory(); err != nil || dir == d.dir {
 		t.Errorf("%s, %v", dir, err)
 	}
-	d.wantExit(twin.DestroyTwin(t.Context(), "dave"), problem.Mistake, "there is no twin", "did you mean dev?")
-	d.must(twin.DestroyTwin(t.Context(), "dev"))
+	d.wantExit(twins.Destroy(t.Context(), twin.Session, "dave"), problem.Mistake, "there is no twin", "did you mean dev?")
+	d.must(twins.Destroy(t.Context(), twin.Session, "dev"))
 	_, err = twin.Directory()
 	d.wantExit(err, problem.Mistake, "there is no twin")
 	d.must(os.MkdirAll(d.dirs.Site("toykat.dev"), 0o700))
@@ -117,13 +118,13 @@ func TestTwinWithSecrets(t *testing.T) {
 	if string(is) != string(was) {
 		t.Error("the twin has another secret")
 	}
-	d.must(d.DestroyTwin(t.Context(), "dev"))
+	d.must(twins.Destroy(t.Context(), d.Session, "dev"))
 	fails := filepath.Join(d.dir, "fails")
 	d.must(os.WriteFile(fails, []byte("#!/bin/sh\nexit 3\n"), 0o755))
 	of.Volumes = fails
 	_, _, err = d.CreateTwin(t.Context(), of)
 	d.wantExit(err, problem.Failed, "did not fill volume archive of node db", "can be destroyed")
-	d.must(d.DestroyTwin(t.Context(), "dev"))
+	d.must(twins.Destroy(t.Context(), d.Session, "dev"))
 	_, _, err = d.Original("no-such-site")
 	d.wantExit(err, problem.Usage, "neither a site directory nor a site that is up here")
 }

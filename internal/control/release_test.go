@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"orrery/internal/control"
-	"orrery/internal/control/register"
 	"orrery/internal/observe"
 	"orrery/internal/problem"
 	"orrery/internal/site"
@@ -17,8 +16,8 @@ import (
 
 const hour = time.Hour
 
-func twinOf(name, dir, as string) register.TwinRecord {
-	return register.TwinRecord{
+func twinOf(name, dir, as string) twin.Record {
+	return twin.Record{
 		Site: name, Dir: dir, Options: twin.Options{Name: as, Owner: control.Who()}, Volumes: site.Empty, Created: time.Now().UTC().Truncate(time.Second),
 	}
 }

@@ -307,7 +307,7 @@ func (r *restoration) noteTwin() error {
 	if _, err := twin.Of(s, o); err != nil {
 		return err
 	}
-	return r.WriteTwin(register.TwinRecord{
+	return r.WriteTwin(twin.Record{
 		Site: r.name, Dir: r.from.SiteDir, Options: o, Volumes: "backup " + r.from.ID, Filled: true, Created: time.Now().UTC().Truncate(time.Second),
 	})
 }

@@ -54,6 +54,6 @@ func (c *Session) TellTrial(s *site.Site, trial *observe.Trial) {
 	if trial.ByHand {
 		how = "stays with \"orrery confirm\" only,"
 	}
-	c.outcome(s.Key(), "%s: release %s is on trial until %s: it %s and goes back to release %s otherwise",
+	c.Outcome(s.Key(), "%s: release %s is on trial until %s: it %s and goes back to release %s otherwise",
 		s.Key(), site.ReleaseName(trial.Release), phrase.Clock(trial.Until), how, register.ReleaseNames(trial.Back))
 }

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/sitefile"
+	"orrery/internal/site/twin"
 )
 
 // Directory gives the site directory that is meant: -C, else the current one, else that of the only site that is up here.
@@ -21,7 +23,7 @@ func (c *Session) Directory() (string, error) {
 		return ".", nil
 	}
 	if c.Twin != "" {
-		r, err := c.onlyTwin()
+		r, err := c.OnlyTwin()
 		return r.Dir, err
 	}
 	up := slices.DeleteFunc(c.SitesUp(), func(m register.Marker) bool { return m.Twin != "" })
@@ -48,7 +50,22 @@ func (c *Session) Load() (*site.Site, error) {
 	if err != nil || c.Twin == "" {
 		return s, err
 	}
+	if hosts.Far(s) {
+		t, err := c.Call(s).OneTwin(context.Background(), c.Twin)
+		if err != nil {
+			return nil, err
+		}
+		c.Know(t.Record)
+	}
 	return c.AsTwin(s, c.Twin, 0)
+}
+
+// Know notes what hosts have on record of a twin.
+func (c *Session) Know(r twin.Record) {
+	if c.Far == nil {
+		c.Far = map[string]twin.Record{}
+	}
+	c.Far[r.Key()] = r
 }
 
 // Absolute gives the site directory that is meant, as an absolute path.

@@ -40,7 +40,7 @@ func TestSites(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := a.WriteTwin(register.TwinRecord{Site: "karoo", Dir: here, Options: twin.Options{Name: "dev1"}, Created: time.Now()}); err != nil {
+	if err := a.WriteTwin(twin.Record{Site: "karoo", Dir: here, Options: twin.Options{Name: "dev1"}, Created: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
 	rows, err := a.Sites(t.Context())

@@ -2,14 +2,13 @@ package control
 
 import (
 	"context"
-	"errors"
-	"io/fs"
 
 	"orrery/internal/apply"
-	"orrery/internal/control/register"
+	"orrery/internal/host/twins"
 	"orrery/internal/observe"
 	"orrery/internal/plan"
 	"orrery/internal/site"
+	"orrery/internal/site/twin"
 	"orrery/internal/tree"
 )
 
@@ -28,45 +27,8 @@ func (c *Session) CountNodes(ctx context.Context, s *site.Site) (all, running in
 	return len(nodes), running
 }
 
-// twinMeant gives the key of the twin that is meant: of the site of -C or of here, else of the only site with a twin of that name.
-func (c *Session) twinMeant() (string, error) {
-	if here, err := c.Absolute(); err == nil {
-		for _, r := range c.Twins() {
-			if r.Options.Name == c.Twin && r.Dir == here {
-				return r.Key(), nil
-			}
-		}
-	}
-	r, err := c.onlyTwin()
-	if err != nil {
-		return "", err
-	}
-	return r.Key(), nil
-}
-
-// DestroyTwin ends the twin of a name, with its data and all that is known of it.
-func (c *Session) DestroyTwin(ctx context.Context, name string) error {
-	if err := c.Allowed(); err != nil {
-		return err
-	}
-	b := c.atWork()
-	b.Twin = name
-	key, err := b.twinMeant()
-	if err != nil {
-		return err
-	}
-	r, err := c.ReadTwin(key)
-	if errors.Is(err, fs.ErrNotExist) { // its time was over just now
-		return c.NoTwin("", name)
-	}
-	if err != nil {
-		return err
-	}
-	return b.EndTwin(ctx, r)
-}
-
 // EndTwin ends a twin. Its site file need not be readable any more: what is on the host tells what there is.
-func (c *Session) EndTwin(ctx context.Context, r register.TwinRecord) error {
+func (c *Session) EndTwin(ctx context.Context, r twin.Record) error {
 	s := &site.Site{Name: r.Site, Twin: r.Options.Name}
 	h, err := c.Bare(s)
 	if err != nil {
@@ -78,7 +40,7 @@ func (c *Session) EndTwin(ctx context.Context, r register.TwinRecord) error {
 	if _, err := j.Run(ctx); err != nil {
 		return err
 	}
-	if err := c.machine().Cancel(expiryName(r.Key())); err != nil {
+	if err := c.machine().Cancel(twins.ExpiryName(r.Key())); err != nil {
 		return err
 	}
 	if err := c.Note(&site.Site{Name: r.Site}, c.Command, "twin "+r.Options.Name+" ended"); err != nil {
@@ -88,8 +50,6 @@ func (c *Session) EndTwin(ctx context.Context, r register.TwinRecord) error {
 	if err := tree.RemoveAll(c.Dirs.Site(r.Key())); err != nil {
 		return err
 	}
-	c.outcome(r.Key(), "Twin %s of %s is gone", r.Options.Name, r.Site)
+	c.Outcome(r.Key(), "Twin %s of %s is gone", r.Options.Name, r.Site)
 	return nil
 }
-
-func expiryName(key string) string { return "expiry-" + key }

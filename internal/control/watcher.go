@@ -50,7 +50,7 @@ const (
 	Progress EventKind = "progress" // how far something is that has neither steps nor bytes
 )
 
-func (c *Session) outcome(site, format string, args ...any) {
+func (c *Session) Outcome(site, format string, args ...any) {
 	c.Watcher.Tell(Event{Kind: Outcome, Site: site, Text: fmt.Sprintf(format, args...)})
 }
 

@@ -6,15 +6,15 @@ import (
 	"slices"
 	"strings"
 
-	"orrery/internal/control/register"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/sitefile"
+	"orrery/internal/site/twin"
 )
 
-// onlyTwin gives the twin that is meant, if only one is called so.
-func (c *Session) onlyTwin() (r register.TwinRecord, err error) {
-	found := slices.DeleteFunc(c.Twins(), func(r register.TwinRecord) bool { return r.Options.Name != c.Twin })
+// OnlyTwin gives the twin that is meant, if only one is called so.
+func (c *Session) OnlyTwin() (r twin.Record, err error) {
+	found := slices.DeleteFunc(c.Twins(), func(r twin.Record) bool { return r.Options.Name != c.Twin })
 	switch len(found) {
 	case 0:
 		return r, c.NoTwin("", c.Twin)

@@ -112,7 +112,7 @@ func isOwn(name string) bool {
 		return false
 	}
 	switch name[:3] {
-	case bridgePrefix, linkPrefix, routerPrefix, "orx":
+	case bridgePrefix, linkPrefix, ends.RouterPrefix, "orx":
 		return true
 	}
 	return false

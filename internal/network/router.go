@@ -21,9 +21,6 @@ import (
 //
 //	bridge ═ port ─── gate [router] exit ─── uplink [host] ─── world
 
-// routerPrefix begins the names of the host's ends of a router's links.
-const routerPrefix = "oro"
-
 // The names of the router's ends.
 const (
 	gate = "gate" // towards the network
@@ -37,7 +34,7 @@ func routerName(n spec.Network) string { return "orrery-" + routerLink("router",
 // routerLink names what belongs to a router. What is digested keeps the word of before, so that the routers that hosts have are found.
 func routerLink(what string, n spec.Network) string {
 	d := sha256.Sum256([]byte("outlet\x00" + what + "\x00" + n.Site + "\x00" + n.Name))
-	return routerPrefix + hex.EncodeToString(d[:5])
+	return ends.RouterPrefix + hex.EncodeToString(d[:5])
 }
 
 func routerMark(n spec.Network) string { return "orrery router " + n.Site + " " + n.Name }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"orrery/internal/network/ends"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
 )
@@ -55,7 +56,7 @@ func on(n spec.Network) linkMatch {
 var (
 	anyNetwork = linkMatch{name: bridgePrefix, prefix: true}
 	noNetwork  = linkMatch{name: bridgePrefix, prefix: true, not: true}
-	anyRouter  = linkMatch{name: routerPrefix, prefix: true}
+	anyRouter  = linkMatch{name: ends.RouterPrefix, prefix: true}
 	loopback   = linkMatch{name: "lo", first: true}
 )
 

@@ -26,6 +26,7 @@ type Place struct {
 	Engines map[string]engine.Engine
 	Ground  Ground
 	Secrets apply.Secrets
+	Waiter  Waiter
 	// Guard, if set, sees to it that nodes go on that stand still when this process is killed, until it is let go.
 	Guard func(nodes ...*spec.Node) (letGo func(), err error)
 	// Created is told of a node that has been made, before it is started; nil: nobody is.

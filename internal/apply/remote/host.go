@@ -19,6 +19,7 @@ import (
 	"orrery/internal/plan"
 	"orrery/internal/problem"
 	"orrery/internal/site/spec"
+	"orrery/internal/site/twin"
 	"orrery/internal/wire"
 )
 
@@ -265,6 +266,22 @@ type part struct {
 	Bytes []byte `json:"bytes,omitempty"`
 	End   bool   `json:"end,omitempty"` // it was the last
 }
+
+// Twins gives the records of twins over there.
+func (f *far) Twins(ctx context.Context) (all []twin.Record, err error) {
+	err = f.ask(ctx, toTell, f.q(), nil, &all)
+	return all, err
+}
+
+// KeepTwin keeps the record of a twin over there.
+func (f *far) KeepTwin(ctx context.Context, r twin.Record) error {
+	q := f.q()
+	q.Twin = &r
+	return f.ask(ctx, toRegister, q, nil, nil)
+}
+
+// ForgetTwin removes what is kept of a twin over there.
+func (f *far) ForgetTwin(ctx context.Context) error { return f.ask(ctx, toForget, f.q(), nil, nil) }
 
 // Entries gives what the journal has. It comes as lines, which are read as those of a file that anybody may have written.
 func (f *far) Entries(ctx context.Context, runs int) (all []journal.Entry, damaged []int, err error) {

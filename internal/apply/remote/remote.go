@@ -21,6 +21,7 @@ import (
 	"orrery/internal/observe"
 	"orrery/internal/problem"
 	"orrery/internal/site/spec"
+	"orrery/internal/site/twin"
 )
 
 // What talks are about: one for each method of apply.Host that is asked over there, and the first one of a session.
@@ -45,6 +46,9 @@ const (
 	toKeep     = "keep edition"
 	toReveal   = "secret"
 	toSeal     = "keep secret"
+	toTell     = "twins"
+	toRegister = "keep twin"
+	toForget   = "forget twin"
 	toNote     = "journal"
 	toRecount  = "entries"
 	toShow     = "log"
@@ -89,6 +93,7 @@ type question struct {
 	Edition int               `json:"edition,omitempty"`
 	Secret  string            `json:"secret,omitempty"`
 	Value   string            `json:"value,omitempty"` // of a secret
+	Twin    *twin.Record      `json:"twin,omitempty"`
 	Before  *host.Sample      `json:"before,omitempty"`
 	Ways    []path.Way        `json:"ways,omitempty"`
 	Now     *host.Sample      `json:"now,omitempty"`

@@ -230,6 +230,15 @@ func (on *lent) record(ctx context.Context, about string, q *question, with *wir
 		return on.Secret(ctx, q.Secret)
 	case toSeal:
 		return nil, on.KeepSecret(ctx, q.Secret, q.Value)
+	case toTell:
+		return on.Twins(ctx)
+	case toRegister:
+		if q.Twin == nil {
+			return nil, errors.New("no twin is said")
+		}
+		return nil, on.KeepTwin(ctx, *q.Twin)
+	case toForget:
+		return nil, on.ForgetTwin(ctx)
 	case toNote:
 		return nil, on.note(with)
 	case toRecount:

@@ -4,9 +4,11 @@ package value
 import (
 	"errors"
 	"strconv"
+	"strings"
 
 	"orrery/internal/problem"
 	"orrery/internal/site"
+	"orrery/internal/site/twin"
 )
 
 // A Batch is what is said of batches on the command line.
@@ -54,3 +56,20 @@ func (r *Release) String() string {
 
 // Type is what stands for it in a help text.
 func (r *Release) Type() string { return "int" }
+
+// Scale reads --scale.
+func Scale(o *twin.Options, text string) error {
+	if text == "" {
+		return nil
+	}
+	for _, part := range strings.Split(text, ",") {
+		name, value, _ := strings.Cut(part, "=")
+		factor, err := strconv.ParseFloat(value, 64)
+		to := map[string]*float64{"cpus": &o.Cpus, "memory": &o.Memory}[name]
+		if to == nil || err != nil || factor <= 0 {
+			return problem.New(problem.Usage, "--scale %s", text).Try("such as cpus=0.5,memory=0.5")
+		}
+		*to = factor
+	}
+	return nil
+}

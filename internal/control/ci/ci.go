@@ -41,7 +41,7 @@ type Watcher interface {
 // A Proof is one run of the tests of a site, in a twin made for it.
 type Proof struct {
 	Report ci.Report
-	Twin   register.TwinRecord
+	Twin   twin.Record
 	Kept   bool // the twin is left
 
 	*control.Session
@@ -97,7 +97,7 @@ func New(c *control.Session, w Watcher, o Options) (*Proof, error) {
 	mine.SiteDir, mine.Watcher = dir, w
 	return &Proof{
 		Report:  ci.Report{Site: s.Name, Host: name, Began: time.Now(), Properties: properties(made, t.Release, o.Orrery)},
-		Twin:    register.TwinRecord{Site: s.Name, Dir: dir, Options: t, Volumes: site.Empty, Created: time.Now().UTC().Truncate(time.Second)},
+		Twin:    twin.Record{Site: s.Name, Dir: dir, Options: t, Volumes: site.Empty, Created: time.Now().UTC().Truncate(time.Second)},
 		Session: &mine, options: o, watcher: w, original: s, site: made, keys: secret.NewKeyring(made, c.Dirs),
 	}, nil
 }

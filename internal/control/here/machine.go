@@ -63,7 +63,7 @@ func (This) Allowed() error {
 func (m This) Host(name, key string, secrets apply.Secrets) apply.Host {
 	store := image.Open(m.Dirs.State)
 	w := local.New(name, key, m.Dirs, all.Engines(m.Dirs, store), store, secrets)
-	w.Guard = m.Guard
+	w.Guard, w.Waiter = m.Guard, m
 	return w
 }
 

@@ -14,6 +14,7 @@ import (
 	"orrery/internal/host"
 	"orrery/internal/problem"
 	"orrery/internal/site"
+	"orrery/internal/site/twin"
 )
 
 // Links are the connections of a session to other hosts: one to each, whatever is done there.
@@ -71,12 +72,13 @@ type Call struct {
 	Site    *site.Site
 	Dir     string                           // of the site
 	Without []string                         // hosts that are left out
+	Twins   map[string]twin.Record           // that are known, by key
 	Notice  func(format string, args ...any) // tells the caller of something at once
 }
 
 // Fleet gives the hosts that answer, with the releases that are live on them. Silent tells why others do not; of these, and of those that are left out, nothing is known.
 func (c *Call) Fleet(ctx context.Context) (f *apply.Fleet, silent, err error) {
-	if f, silent, err = c.answering(ctx); f == nil || err != nil {
+	if f, silent, err = c.Bare(ctx); f == nil || err != nil {
 		return nil, silent, err
 	}
 	return f, silent, c.learn(ctx, f)
@@ -84,7 +86,7 @@ func (c *Call) Fleet(ctx context.Context) (f *apply.Fleet, silent, err error) {
 
 // Leaving gives them to who takes down what is on them: what cannot be learnt of a release is told, and keeps nobody from that.
 func (c *Call) Leaving(ctx context.Context) (f *apply.Fleet, silent, err error) {
-	if f, silent, err = c.answering(ctx); f == nil || err != nil {
+	if f, silent, err = c.Bare(ctx); f == nil || err != nil {
 		return nil, silent, err
 	}
 	r, err := c.live(f)
@@ -97,8 +99,8 @@ func (c *Call) Leaving(ctx context.Context) (f *apply.Fleet, silent, err error) 
 	return f, silent, ctx.Err()
 }
 
-// answering gives the hosts that answer.
-func (c *Call) answering(ctx context.Context) (f *apply.Fleet, silent, err error) {
+// Bare gives the hosts that answer, for what need not know which releases are live.
+func (c *Call) Bare(ctx context.Context) (f *apply.Fleet, silent, err error) {
 	if err := mayTravel(c.Site, c.Without); err != nil {
 		return nil, nil, err
 	}

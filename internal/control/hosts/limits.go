@@ -26,14 +26,14 @@ func mayTravel(s *site.Site, without []string) error {
 	}
 	for _, v := range s.Volumes {
 		if v.Shared && v.NFS == "" {
+			if s.Twin != "" {
+				return no("volume %s is shared by nodes, and each host would have one of its own: in a twin, it is kept with the hosts' state", v.Name).Try("choose nodes without it by --only")
+			}
 			return no("volume %s is shared by nodes, and each host would have one of its own", v.Name).Try("give it an nfs = \"server:/export\"")
 		}
 		if v.Mirror != "" {
 			return no("volume %s is mirrored", v.Name).Try("leave its mirror out")
 		}
-	}
-	if s.Twin != "" {
-		return no("%s is a twin", s.Key())
 	}
 	return nil
 }

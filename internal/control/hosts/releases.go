@@ -62,7 +62,7 @@ func (c *Call) Keep(ctx context.Context, f *apply.Fleet, staged *site.Site, numb
 		return err
 	}
 	defer os.RemoveAll(dir) //nolint:errcheck // the hosts have it
-	here := register.Register{Dirs: host.Dirs{State: dir}}
+	here := register.Register{Dirs: host.Dirs{State: dir}, Far: c.Twins}
 	if err := here.KeepRelease(c.Site, staged, number, c.Dir, who); err != nil {
 		return err
 	}
@@ -102,7 +102,7 @@ func (c *Call) Release(ctx context.Context, f *apply.Fleet, number int) (*site.S
 	if is != digest {
 		return nil, apply.OtherEdition(keeper.Name, number)
 	}
-	made, err := register.Register{Dirs: c.Dirs}.ReleaseOf(c.Site, dir, c.Dir, number)
+	made, err := register.Register{Dirs: c.Dirs, Far: c.Twins}.ReleaseOf(c.Site, dir, c.Dir, number)
 	if err != nil {
 		return nil, err
 	}

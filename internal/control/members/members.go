@@ -14,6 +14,7 @@ import (
 	"orrery/internal/phrase"
 	"orrery/internal/problem"
 	"orrery/internal/site/sitefile"
+	"orrery/internal/site/twin"
 )
 
 // Enter makes a session one of somebody who is not root: what is configured in a file says who that may be, and from here on nothing that the caller
@@ -77,7 +78,7 @@ func recorded(c *control.Session, said string) (m register.Marker, owner string,
 		return said == "" || said == name || pathOf(c, said) == dir
 	}
 	if c.Twin != "" {
-		found := slices.DeleteFunc(c.Twins(), func(r register.TwinRecord) bool { return r.Options.Name != c.Twin || !meant(r.Site, r.Dir) })
+		found := slices.DeleteFunc(c.Twins(), func(r twin.Record) bool { return r.Options.Name != c.Twin || !meant(r.Site, r.Dir) })
 		switch len(found) {
 		case 0:
 			return m, "", c.NoTwin("", c.Twin)

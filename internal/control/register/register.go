@@ -2,7 +2,13 @@
 // releases were staged. It is files beside the state of each site, which only root writes; there is no other database.
 package register
 
-import "orrery/internal/host"
+import (
+	"orrery/internal/host"
+	"orrery/internal/site/twin"
+)
 
 // A Register is what is known of sites in the directories of a host.
-type Register struct{ Dirs host.Dirs }
+type Register struct {
+	Dirs host.Dirs
+	Far  map[string]twin.Record // of twins that are on other hosts, by key: what these have on record
+}

@@ -3,71 +3,30 @@ package register
 import (
 	"errors"
 	"io/fs"
-	"os"
-	"path/filepath"
 	"strings"
-	"time"
 
-	"orrery/internal/host"
+	"orrery/internal/host/twins"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/twin"
 )
 
-// A TwinRecord says, beside the state of a twin, what it is a twin of.
-type TwinRecord struct {
-	Site    string       `json:"site"`
-	Dir     string       `json:"dir"` // site directory of which it is made
-	Options twin.Options `json:"options"`
-	Volumes string       `json:"volumes"` // what its volumes began with: "empty", "snapshot" or a script
-	Filled  bool         `json:"filled"`  // they have got it
-	Created time.Time    `json:"created"`
-	Expires time.Time    `json:"expires,omitzero"`
-}
-
-// Key is what the twin is known by on the host.
-func (t TwinRecord) Key() string { return t.Site + "." + t.Options.Name }
-
 // TwinPath is the record of a twin.
-func (r Register) TwinPath(key string) string { return filepath.Join(r.Dirs.Site(key), "twin.json") }
+func (r Register) TwinPath(key string) string { return twins.Path(r.Dirs, key) }
 
 // WriteTwin writes the record of a twin.
-func (r Register) WriteTwin(t TwinRecord) error {
-	path := r.TwinPath(t.Key())
-	dir := filepath.Dir(path)
-	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
-		if err != nil {
-			return err
-		}
-		return host.WriteJSON(path, 0o600, t)
-	}
-	// A new twin appears with its record: a directory without one would be nobody's to remove.
-	fresh := filepath.Join(filepath.Dir(dir), "."+filepath.Base(dir)+"-new")
-	if err := os.RemoveAll(fresh); err != nil {
-		return err
-	}
-	if err := host.WriteJSON(filepath.Join(fresh, filepath.Base(path)), 0o600, t); err != nil {
-		return err
-	}
-	return os.Rename(fresh, dir)
-}
+func (r Register) WriteTwin(t twin.Record) error { return twins.Write(r.Dirs, t) }
 
 // ReadTwin reads the record of a twin.
-func (r Register) ReadTwin(key string) (TwinRecord, error) {
-	return host.ReadJSON[TwinRecord](r.TwinPath(key))
+func (r Register) ReadTwin(key string) (twin.Record, error) {
+	if t, is := r.Far[key]; is {
+		return t, nil
+	}
+	return twins.Read(r.Dirs, key)
 }
 
 // Twins gives all twins on this host, by key.
-func (r Register) Twins() []TwinRecord {
-	paths, _ := filepath.Glob(r.TwinPath("*"))
-	all := []TwinRecord{}
-	for _, path := range paths {
-		if t, err := r.ReadTwin(filepath.Base(filepath.Dir(path))); err == nil {
-			all = append(all, t)
-		}
-	}
-	return all
-}
+func (r Register) Twins() []twin.Record { return twins.All(r.Dirs) }
 
 // NoTwin says that there is no such twin, and which there are. The site is "" if it is not known which.
 func (r Register) NoTwin(site, name string) error {

@@ -13,6 +13,9 @@ import (
 	"orrery/internal/site/spec"
 )
 
+// RouterPrefix begins the names of the host's ends of the links of routers.
+const RouterPrefix = "oro"
+
 // BridgeOf gives the bridge that a link of the host is on; "" if it is on none, or not there.
 func BridgeOf(link string) string {
 	master, err := os.Readlink(filepath.Join("/sys/class/net", link, "master"))

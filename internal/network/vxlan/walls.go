@@ -13,6 +13,7 @@ import (
 	"github.com/google/nftables/userdata"
 	"golang.org/x/sys/unix"
 
+	"orrery/internal/network/ends"
 	"orrery/internal/problem"
 	"orrery/internal/site/spec"
 )
@@ -142,6 +143,11 @@ func edge(n spec.Network) *wall {
 	w.drop(forward, "asks for the gateway", out, arp, target, is)
 	w.drop(forward, "answers as the gateway", out, arp, sender, is)
 	w.drop(forward, "gateway of another host", in, arp, sender, is)
+	if n.Router { // which has that address instead of the host: each host has one, for its own nodes
+		router := equal([]byte(ends.RouterPrefix))
+		w.drop(forward, "its router", meta(expr.MetaKeyIIFNAME, router), out)
+		w.drop(forward, "nodes of another host, to its router", in, meta(expr.MetaKeyOIFNAME, router))
+	}
 	return w
 }
 

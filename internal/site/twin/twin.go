@@ -13,7 +13,7 @@ import (
 	"orrery/internal/site"
 )
 
-// Of gives a twin of a site: on this host, on networks of its own, with its own volumes, and with simulators where some are named.
+// Of gives a twin of a site: on its hosts, or on this one if that is the only one, on networks of its own, with its own volumes, and with simulators where some are named.
 // Releases can be made of it as of the original.
 func Of(s *site.Site, o Options) (*site.Site, error) {
 	if err := o.check(s); err != nil {
@@ -29,13 +29,15 @@ func Of(s *site.Site, o Options) (*site.Site, error) {
 		made.Owner = o.Owner
 	}
 	made.Hooks = nil // what happens to a twin is nobody else's concern
-	made.Hosts = here(s.Hosts)
+	spread := slices.ContainsFunc(s.Hosts, func(h site.Host) bool { return !h.Local() })
 	made.Networks = isolated(s.Networks, o.NAT)
 	made.Volumes, made.VethPairs = ownVolumes(s.Volumes), nil
 	simulate(&made)
 	for i := range made.Nodes {
 		n := &made.Nodes[i]
-		n.Host = hostName(made.Hosts) // said, not placed: a twin may have more than the host has free
+		if !spread {
+			n.Host = hostName(made.Hosts) // said, not placed: a twin may have more than the host has free
+		}
 		least := int64(minMemory)
 		if n.Virtual() {
 			least = site.MinVMMemory
@@ -51,16 +53,6 @@ func Of(s *site.Site, o Options) (*site.Site, error) {
 		}
 	}
 	return &made, nil
-}
-
-// here leaves of the hosts the one on which the twin is.
-func here(hosts []site.Host) []site.Host {
-	for _, h := range hosts {
-		if h.Local() {
-			return []site.Host{h}
-		}
-	}
-	return nil
 }
 
 func hostName(hosts []site.Host) string {

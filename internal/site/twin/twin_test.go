@@ -166,9 +166,13 @@ func TestIsolated(t *testing.T) {
 				t.Fatalf("%+v", v)
 			}
 		}
+		if len(made.Hosts) != len(s.Hosts) {
+			t.Fatalf("its hosts are %+v", made.Hosts)
+		}
 		for _, n := range made.Nodes {
+			original, _ := s.Node(n.Name)
 			takes := func(nic site.NIC) bool { return nic.Interface != "" }
-			if n.Host != "sv1" || n.Limits.Pin != "" || n.SimulatedBy != "" || slices.ContainsFunc(n.NICs, takes) {
+			if n.Host != original.Host || n.Limits.Pin != "" || n.SimulatedBy != "" || slices.ContainsFunc(n.NICs, takes) {
 				t.Fatalf("%+v", n)
 			}
 		}

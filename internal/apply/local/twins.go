@@ -1,0 +1,43 @@
+package local
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"orrery/internal/host/later"
+	"orrery/internal/host/twins"
+	"orrery/internal/site/twin"
+	"orrery/internal/tree"
+)
+
+// A Waiter lets command lines of this program run later.
+type Waiter interface {
+	Later(l later.Call) error
+	Cancel(name string) error
+}
+
+// Twins gives the records of all twins of which the host has something.
+func (w *Worker) Twins(context.Context) ([]twin.Record, error) { return twins.All(w.Dirs), nil }
+
+// KeepTwin keeps the record of a twin, and lets what is here of it end when its time is over. Somebody waits for that before there is anything.
+func (w *Worker) KeepTwin(_ context.Context, r twin.Record) error {
+	if r.Key() != w.Key {
+		return fmt.Errorf("the record of %s is not that of %s", r.Key(), w.Key)
+	}
+	if err := twins.Write(w.Dirs, r); err != nil || r.Expires.IsZero() {
+		return err
+	}
+	return w.Waiter.Later(twins.Expiry(&r))
+}
+
+// ForgetTwin removes all that is kept of a twin that has ended.
+func (w *Worker) ForgetTwin(context.Context) error {
+	if !strings.Contains(w.Key, ".") {
+		return fmt.Errorf("%s is no twin", w.Key)
+	}
+	if err := w.Waiter.Cancel(twins.ExpiryName(w.Key)); err != nil {
+		return err
+	}
+	return tree.RemoveAll(w.Dirs.Site(w.Key))
+}

@@ -1,0 +1,139 @@
+package control_test
+
+import (
+	"os"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"orrery/internal/control"
+	"orrery/internal/control/twins"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+	"orrery/internal/site/twin"
+)
+
+// farTwin makes a twin of a site on two hosts.
+func farTwin(t *testing.T, change func(*twin.Record)) (d *desk, other *machine) {
+	t.Helper()
+	d, other = farDesk(t)
+	d.up()
+	for _, m := range []*machine{d.machine, other} {
+		m.of("toykat.dev").Addresses = m.of("toykat").Addresses
+	}
+	of := twinOf("toykat", d.dir, "dev")
+	if change != nil {
+		change(&of)
+	}
+	_, _, err := d.CreateTwin(t.Context(), of)
+	d.must(err)
+	return d, other
+}
+
+// TestFarTwin: a twin of a site with several hosts is on all of them, is known from wherever somebody steers, and is ended from there.
+func TestFarTwin(t *testing.T) {
+	d, other := farTwin(t, nil)
+	for name, m := range map[string]*machine{"db": d.machine, "web1": other} {
+		nodes, err := m.of("toykat.dev").List(t.Context(), "toykat.dev")
+		d.must(err)
+		if len(nodes) == 0 || nodes[0].Name != name {
+			t.Errorf("a host has %v of the twin, not %s", nodes, name)
+		}
+		if _, err := os.Stat(m.dirs.Site("toykat.dev") + "/twin.json"); err != nil {
+			t.Error(err)
+		}
+	}
+	_, _, err := d.CreateTwin(t.Context(), twinOf("toykat", d.dir, "dev"))
+	d.wantExit(err, problem.Mistake, "already has a twin dev on sv1 and sv2")
+
+	e := d.elsewhere(strings.Replace(twoHosts, `address = "local"`, `address = "10.8.1.1"`, 1)+"[release.700]\n", map[string]*machine{"sv1": d.machine, "sv2": other})
+	all, silent, err := twins.List(t.Context(), e.Session)
+	d.must(err)
+	if silent != nil || len(all) != 1 || !reflect.DeepEqual(all[0].On, []string{"sv1", "sv2"}) || all[0].Nodes != 3 || all[0].Running != 3 {
+		t.Errorf("the twins are %+v, %v", all, silent)
+	}
+	of := e.ofTwin("dev")
+	of.wantNodes("db none running healthy, web1 none running healthy, web2 none running healthy")
+	p, err := of.Preview(t.Context(), nil, control.PreviewOptions{})
+	if err != nil || !p.Empty() {
+		t.Errorf("a plan from elsewhere: %v, %v", p, err)
+	}
+	of.stage(700)
+	of.turnTo(700)
+	of.wantNodes("db 700 running healthy, db* none running retired, web1 700 running healthy, web1* none running healthy, web2 700 running healthy, web2* none running healthy")
+	d.wantNodes("db none running healthy, web1 none running healthy, web2 none running healthy")
+	e.wantExit(twins.Destroy(t.Context(), e.Session, "dave"), problem.Mistake, "no twin \"dave\"", "did you mean dev?")
+	e.must(twins.Destroy(t.Context(), e.Session, "dev"))
+	for _, m := range []*machine{d.machine, other} {
+		nodes, err := m.of("toykat.dev").List(t.Context(), "toykat.dev")
+		if _, there := os.Stat(m.dirs.Site("toykat.dev")); err != nil || len(nodes) > 0 || there == nil {
+			t.Errorf("left is %v", nodes)
+		}
+	}
+	if _, err := os.Stat(e.dirs.State); err == nil {
+		t.Error("where the twin was only steered from, something is kept")
+	}
+	d.wantNodes("db none running healthy, web1 none running healthy, web2 none running healthy")
+}
+
+// TestFarTwinExpires: each host waits for the end of a twin by itself, and ends what it has of it; whoever comes before all have done so is told.
+func TestFarTwinExpires(t *testing.T) {
+	d, other := farTwin(t, func(r *twin.Record) { r.Expires = time.Now().Add(time.Hour) })
+	for _, m := range []*machine{d.machine, other} {
+		if w, _ := m.Waiting(); len(w) != 1 || w[0].Name != "expiry-toykat.dev" {
+			t.Errorf("waiting are %v", w)
+		}
+	}
+	// The second host was off, and when it is reached again, somebody waits.
+	b := newDesk(t)
+	b.machine = other
+	b.Dirs, b.Machine = other.dirs, other
+	d.must(other.Cancel("expiry-toykat.dev"))
+	b.WaitAgain()
+	if w, _ := other.Waiting(); len(w) != 1 {
+		t.Errorf("waiting are %v", w)
+	}
+	over := time.Now().Add(-time.Minute)
+	for _, m := range []*machine{d.machine, other} { // and now it is
+		one := *d.Session
+		one.Dirs, one.Machine = m.dirs, m
+		r, err := one.ReadTwin("toykat.dev")
+		d.must(err)
+		r.Expires = over
+		d.must(one.WriteTwin(r))
+	}
+	of := d.ofTwin("dev")
+	_, _, err := of.Up(t.Context(), of.site(), nil, control.UpOptions{})
+	d.wantExit(err, problem.Surprise, "expired at")
+	one := *b.Session
+	d.must(twins.EndHere(t.Context(), &one, "toykat.dev"))
+	all, _, err := twins.List(t.Context(), d.Session)
+	d.must(err)
+	if len(all) != 1 || !reflect.DeepEqual(all[0].On, []string{"sv1"}) || all[0].Nodes != 1 {
+		t.Errorf("left is %+v", all)
+	}
+	d.wantExit(twins.EndHere(t.Context(), d.Session, "toykat.dove"), problem.Mistake, "toykat.dove")
+	d.must(twins.EndHere(t.Context(), d.Session, "toykat.dev"))
+	d.wantNodes("db none running healthy, web1 none running healthy, web2 none running healthy")
+}
+
+// TestFarTwinRefused: what cannot be is said before anything is there.
+func TestFarTwinRefused(t *testing.T) {
+	d, other := farDesk(t)
+	d.up()
+	of := twinOf("toykat", d.dir, "dev")
+	of.Volumes = site.Snapshot
+	_, _, err := d.CreateTwin(t.Context(), of)
+	d.wantExit(err, problem.Unable, "begin empty")
+	d.Links.Close()
+	d.machine.others = nil
+	of.Volumes = site.Empty
+	_, _, err = d.CreateTwin(t.Context(), of)
+	d.wantExit(err, problem.Failed, "nobody answers")
+	for _, m := range []*machine{d.machine, other} {
+		if _, err := os.Stat(m.dirs.Site("toykat.dev")); err == nil {
+			t.Error("something is there of it")
+		}
+	}
+}

@@ -1,0 +1,190 @@
+package hosts
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"orrery/internal/apply"
+	"orrery/internal/observe"
+	"orrery/internal/phrase"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+	"orrery/internal/site/twin"
+)
+
+// A Twin is a twin of a site, as its hosts know it.
+type Twin struct {
+	twin.Record
+	On      []string `json:"on,omitempty"` // the hosts that have something of it; none: this one
+	Nodes   int      `json:"nodes"`
+	Running int      `json:"running"`
+
+	apart error // they say different things of it
+}
+
+// As gives the call for something else of the same site: a twin, or the site of one.
+func (c *Call) As(s *site.Site) *Call {
+	b := *c
+	b.Site = s
+	return &b
+}
+
+// AllTwins gives the twins of the site of which hosts have something that answer, by name. Silent tells why others do not answer.
+func (c *Call) AllTwins(ctx context.Context) (all []*Twin, silent, err error) {
+	f, silent, err := c.Bare(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	has := make([][]twin.Record, len(f.All))
+	if err := f.Each(func(i int, h *apply.Steered) (err error) {
+		has[i], err = h.Twins(ctx)
+		return err
+	}); err != nil {
+		return nil, nil, err
+	}
+	known := map[string]*Twin{}
+	for i, h := range f.All {
+		for _, r := range has[i] {
+			if r.Site != c.Site.Name || twin.Legal(r.Options.Name) != nil {
+				continue // of another site, or what no program of ours has written
+			}
+			t := known[r.Options.Name]
+			if t == nil {
+				t = &Twin{Record: r}
+				known[r.Options.Name] = t
+			}
+			if !same(t.Record, r) {
+				t.apart = problem.New(problem.Surprise, "hosts %s and %s have different records of twin %s", t.On[0], h.Name, r.Options.Name).At(r.Key()).
+					Try("orrery twin destroy %s, and create it anew", r.Options.Name)
+			}
+			t.On = append(t.On, h.Name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(known)) {
+		all = append(all, known[name])
+	}
+	return all, silent, nil
+}
+
+// same reports whether two hosts have the same on record of a twin.
+func same(a, b twin.Record) bool {
+	a.Filled, b.Filled = false, false
+	return a.Created.Equal(b.Created) && a.Expires.Equal(b.Expires) && a.Dir == b.Dir && a.Volumes == b.Volumes && reflect.DeepEqual(a.Options, b.Options)
+}
+
+// Count counts the nodes of a twin on hosts that answer.
+func (c *Call) Count(ctx context.Context, t *Twin) error {
+	f, _, err := c.As(c.twinSite(t.Options.Name)).Bare(ctx)
+	if err != nil {
+		return err
+	}
+	all := make([][]observe.Node, len(f.All))
+	err = f.Each(func(i int, h *apply.Steered) (err error) {
+		all[i], err = h.Nodes(ctx)
+		return err
+	})
+	for _, n := range slices.Concat(all...) {
+		t.Nodes++
+		if n.State == observe.Running {
+			t.Running++
+		}
+	}
+	return err
+}
+
+// twinSite is what need be known of a twin to end it.
+func (c *Call) twinSite(name string) *site.Site {
+	return &site.Site{Name: c.Site.Name, Twin: name, Hosts: c.Site.Hosts}
+}
+
+// OneTwin gives a twin of the site. That there is none, or that hosts know different things of it, is an error.
+func (c *Call) OneTwin(ctx context.Context, name string) (*Twin, error) {
+	all, silent, err := c.AllTwins(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, t := range all {
+		if t.Options.Name == name {
+			return t, t.apart
+		}
+		names = append(names, t.Options.Name)
+	}
+	p := problem.New(problem.Mistake, "site %s has no twin %q", c.Site.Name, name)
+	switch near := problem.Nearest(name, names); {
+	case silent != nil:
+		return nil, errors.Join(problem.New(problem.Failed, "no host of site %s that answers has a twin %q", c.Site.Name, name).Try("see why the others do not answer"), silent)
+	case near != "":
+		return nil, p.Try("did you mean %s?", near)
+	case len(names) > 0:
+		return nil, p.Try("there are %s", phrase.List(names, 12))
+	}
+	return nil, p.Try("orrery twin create %s %s", c.Site.Name, name)
+}
+
+// NewTwin takes down on all hosts of the site that there is a twin, which is their site s. All of them must answer: one that has it already is not asked afterwards.
+func (c *Call) NewTwin(ctx context.Context, s *site.Site, r twin.Record) error {
+	if r.Volumes != site.Empty {
+		return problem.New(problem.Unable, "twin %s is on several hosts, and volumes of such a twin begin empty", r.Options.Name).Try("leave --volumes out, and copy what it needs by orrery cp")
+	}
+	if err := mayTravel(s, nil); err != nil {
+		return err
+	}
+	all, silent, err := c.AllTwins(ctx)
+	if err != nil {
+		return err
+	}
+	if silent != nil {
+		return silent
+	}
+	for _, was := range all {
+		if was.Options.Name == r.Options.Name {
+			return problem.New(problem.Mistake, "site %s already has a twin %s on %s, which belongs to %s", r.Site, r.Options.Name, strings.Join(was.On, " and "), was.Options.Owner).
+				Try("orrery --twin %s up brings it up; orrery twin destroy %[1]s ends it", r.Options.Name)
+		}
+	}
+	return c.As(s).RecordTwin(ctx, r)
+}
+
+// RecordTwin lets all hosts of a twin have its record that have not got it. If one of them cannot, those that had none have none again.
+func (c *Call) RecordTwin(ctx context.Context, r twin.Record) error {
+	f, silent, err := c.Bare(ctx)
+	if err != nil {
+		return err
+	}
+	if silent != nil {
+		return silent
+	}
+	fresh := make([]bool, len(f.All))
+	err = f.Each(func(i int, h *apply.Steered) error {
+		has, err := h.Twins(ctx)
+		if err != nil || slices.ContainsFunc(has, func(is twin.Record) bool { return is.Key() == r.Key() && same(is, r) }) {
+			return err
+		}
+		fresh[i] = !slices.ContainsFunc(has, func(is twin.Record) bool { return is.Key() == r.Key() })
+		return h.KeepTwin(ctx, r)
+	})
+	if err == nil {
+		return nil
+	}
+	return errors.Join(err, f.Each(func(i int, h *apply.Steered) error {
+		if !fresh[i] {
+			return nil
+		}
+		return h.ForgetTwin(context.WithoutCancel(ctx))
+	}))
+}
+
+// TwinHosts gives the hosts of a twin, for what ends it.
+func (c *Call) TwinHosts(ctx context.Context, name string) (*site.Site, *apply.Fleet, error) {
+	s := c.twinSite(name)
+	f, silent, err := c.As(s).Bare(ctx)
+	if err == nil {
+		err = silent
+	}
+	return s, f, err
+}

@@ -1,0 +1,160 @@
+// Package twins lists twins and ends them, wherever they are.
+package twins
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+
+	"orrery/internal/apply"
+	"orrery/internal/control"
+	"orrery/internal/control/hosts"
+	"orrery/internal/observe"
+	"orrery/internal/phrase"
+	"orrery/internal/plan"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+	"orrery/internal/site/sitefile"
+)
+
+// atWork gives a session that is about a twin, and does not ask what else is overdue.
+func atWork(c *control.Session, name string) *control.Session {
+	b := *c
+	b.Late, b.Twin = true, name
+	return &b
+}
+
+// meant gives the key of the twin that is meant: of the site of -C or of here, else of the only site with a twin of that name.
+func meant(c *control.Session) (string, error) {
+	if here, err := c.Absolute(); err == nil {
+		for _, r := range c.Twins() {
+			if r.Options.Name == c.Twin && r.Dir == here {
+				return r.Key(), nil
+			}
+		}
+	}
+	r, err := c.OnlyTwin()
+	if err != nil {
+		return "", err
+	}
+	return r.Key(), nil
+}
+
+// Destroy ends the twin of a name, with its data and all that is known of it.
+func Destroy(ctx context.Context, c *control.Session, name string) error {
+	b := atWork(c, name)
+	original, err := of(ctx, b, name)
+	switch {
+	case err != nil:
+		return err
+	case original != nil:
+		return end(ctx, b, original, name)
+	}
+	if err := c.Allowed(); err != nil {
+		return err
+	}
+	key, err := meant(b)
+	if err != nil {
+		return err
+	}
+	r, err := c.ReadTwin(key)
+	if errors.Is(err, fs.ErrNotExist) { // its time was over just now
+		return c.NoTwin("", name)
+	}
+	if err != nil {
+		return err
+	}
+	if len(r.Hosts) > 1 {
+		return problem.New(problem.Mistake, "twin %s is on hosts %s", name, phrase.List(r.Hosts, 12)).
+			Try("run it with -C and the directory of the site, which says where they are; orrery twin destroy %s --here ends what is on this machine", key)
+	}
+	return b.EndTwin(ctx, r)
+}
+
+// of gives the site of which a twin of this name is on several hosts; nil: there is none.
+func of(ctx context.Context, c *control.Session, name string) (*site.Site, error) {
+	dir, err := c.Directory()
+	if err != nil {
+		return nil, nil //nolint:nilerr // what there is of it here tells all
+	}
+	s, err := sitefile.Load(dir)
+	if err != nil || !hosts.Far(s) {
+		return nil, nil //nolint:nilerr // likewise
+	}
+	_, err = c.Call(s).OneTwin(ctx, name)
+	if problem.Is(err, problem.Mistake) {
+		if _, wrong := c.OnlyTwin(); wrong == nil { // one of another site
+			return nil, nil
+		}
+	}
+	if problem.Is(err, problem.Surprise) { // whatever hosts say of it, it is to end
+		err = nil
+	}
+	return s, err
+}
+
+// end ends a twin on all of its hosts.
+func end(ctx context.Context, c *control.Session, original *site.Site, name string) error {
+	s, f, err := c.Call(original).TwinHosts(ctx, name)
+	if err != nil {
+		return err
+	}
+	if t, err := c.Call(original).OneTwin(ctx, name); err == nil {
+		c.Know(t.Record) // whose it is
+	}
+	j := &control.Job{Session: c, Site: s, Hosts: f, Plan: func(hosts []observe.Host) (*plan.Plan, error) {
+		return plan.Down(s, hosts, plan.Goal{Volumes: true}), nil
+	}}
+	if _, err := j.Run(ctx); err != nil {
+		return err
+	}
+	if err := f.Each(func(_ int, h *apply.Steered) error { return h.ForgetTwin(ctx) }); err != nil {
+		return err
+	}
+	c.Outcome(s.Key(), "Twin %s of %s is gone", name, original.Name)
+	return c.Note(original, c.Command, "twin "+name+" ended")
+}
+
+// EndHere ends what is on this machine of a twin, which is known by its key: of one that is on several hosts, each ends its own when the time is over.
+func EndHere(ctx context.Context, c *control.Session, key string) error {
+	if err := c.Allowed(); err != nil {
+		return err
+	}
+	r, err := c.ReadTwin(key)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && r.Key() != key {
+		return problem.New(problem.Mistake, "nothing of a twin %q is on this machine", key).Try("orrery twin ls lists those of which something is; this takes SITE.TWIN")
+	}
+	if err != nil {
+		return err
+	}
+	return atWork(c, r.Options.Name).EndTwin(ctx, r)
+}
+
+// List gives the twins of which something is on this machine, and those on the hosts of the site that is meant. Silent tells why some of these do not answer.
+func List(ctx context.Context, c *control.Session) (all []*hosts.Twin, silent, err error) {
+	all = []*hosts.Twin{}
+	far := ""
+	if dir, err := c.Directory(); err == nil {
+		if s, err := sitefile.Load(dir); err == nil && hosts.Far(s) {
+			far = s.Name
+			call := c.Call(s)
+			if all, silent, err = call.AllTwins(ctx); err != nil {
+				return nil, nil, err
+			}
+			for _, t := range all {
+				if err := call.Count(ctx, t); err != nil {
+					return nil, nil, err
+				}
+			}
+		}
+	}
+	for _, r := range c.Twins() {
+		if r.Site == far {
+			continue
+		}
+		t := &hosts.Twin{Record: r}
+		t.Nodes, t.Running = c.CountNodes(ctx, &site.Site{Name: r.Site, Twin: r.Options.Name})
+		all = append(all, t)
+	}
+	return all, silent, nil
+}

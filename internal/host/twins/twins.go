@@ -1,0 +1,63 @@
+// Package twins keeps the records of the twins of which something is on a host: a file beside the state of each.
+package twins
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"orrery/internal/host"
+	"orrery/internal/host/later"
+	"orrery/internal/site/twin"
+)
+
+// Path is the record of a twin.
+func Path(dirs host.Dirs, key string) string { return filepath.Join(dirs.Site(key), "twin.json") }
+
+// Write writes the record of a twin.
+func Write(dirs host.Dirs, r twin.Record) error {
+	path := Path(dirs, r.Key())
+	dir := filepath.Dir(path)
+	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+		if err != nil {
+			return err
+		}
+		return host.WriteJSON(path, 0o600, r)
+	}
+	// A new twin appears with its record: a directory without one would be nobody's to remove.
+	fresh := filepath.Join(filepath.Dir(dir), "."+filepath.Base(dir)+"-new")
+	if err := os.RemoveAll(fresh); err != nil {
+		return err
+	}
+	if err := host.WriteJSON(filepath.Join(fresh, filepath.Base(path)), 0o600, r); err != nil {
+		return err
+	}
+	return os.Rename(fresh, dir)
+}
+
+// Read reads the record of a twin.
+func Read(dirs host.Dirs, key string) (twin.Record, error) {
+	return host.ReadJSON[twin.Record](Path(dirs, key))
+}
+
+// All gives the records of all twins on the host, by key.
+func All(dirs host.Dirs) []twin.Record {
+	paths, _ := filepath.Glob(Path(dirs, "*"))
+	all := []twin.Record{}
+	for _, path := range paths {
+		if r, err := Read(dirs, filepath.Base(filepath.Dir(path))); err == nil {
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
+// ExpiryName is what the process is known by that waits for the end of a twin.
+func ExpiryName(key string) string { return "expiry-" + key }
+
+// Expiry lets a host end by itself what it has of a twin, when its time is over. Nobody else need be there then, and nothing of the site but the record.
+func Expiry(r *twin.Record) later.Call {
+	return later.Call{Name: ExpiryName(r.Key()), After: max(0, time.Until(r.Expires)), Args: []string{"--force", "twin", "destroy", r.Key(), "--here", "--wait"}}
+}

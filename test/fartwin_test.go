@@ -1,0 +1,59 @@
+package test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"orrery/test/hosts"
+	"orrery/test/need"
+)
+
+// TestFarTwin: a twin of a site on two hosts is on both, at the original's addresses: its nodes reach one another over the hosts, and neither reaches the other site's. It is known and
+// ended from either host, and each host ends by itself what it has of one whose time is over.
+func TestFarTwin(t *testing.T) {
+	need.Integration(t)
+	t.Parallel()
+	s := newExample(t, "minimal", "it-fartw", "10.77.1.", "10.99.242.")
+	s.do("image", "build") // hosts have no way out to packages
+	h := hosts.Up(t, hosts.Options{Count: 2, Programs: map[string]string{"orrery": program}, Store: filepath.Join(need.State(), "store")})
+	for i, local := range map[int]string{1: `"local"`, 2: fmt.Sprintf("%q", hosts.AddressOf(2))} {
+		text := spanSite("it-fartw", "gateway = \"10.99.243.1\"\n", []string{"a", "b"}, 11)
+		if i == 2 {
+			text = strings.NewReplacer(`"local"`, fmt.Sprintf("%q", hosts.AddressOf(1)), local, `"local"`).Replace(text)
+		}
+		if err := os.WriteFile(filepath.Join(s.dir, "site.toml"), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		s.carry(h.At(i), "/root/fleet")
+	}
+	says := func(on int, script string, words ...string) string {
+		t.Helper()
+		return s.ask(h.At(on), "/root/fleet", script, words...)
+	}
+	says(1, "orrery up", "status 0")
+	says(1, "orrery twin create . dev --nat --expires 1h", "a ", "sv2", "running", "status 0")
+	says(2, "orrery twin ls", "sv1+sv2", "2 of 2 run", "status 0")
+	says(2, "orrery --twin dev plan", "nothing to do", "status 0")
+	for _, pair := range [][2]string{{"orrery --twin dev", "orrery"}, {"orrery", "orrery --twin dev"}} {
+		counted := pair[1] + " exec b -- sh -c 'grep ^Icmp: /proc/net/snmp | cut -d\" \" -f10'" // echo requests
+		before := says(1, counted, "status 0")
+		says(1, "for i in $(seq 50); do "+pair[0]+" exec a -- ping -c1 -W1 10.99.243.12 && echo reached && break; done", "reached")
+		says(1, pair[0]+" exec all -- ping -c1 -W1 10.99.243.1", "status 0") // its own router, or the host
+		if after := says(1, counted, "status 0"); after != before {
+			t.Errorf("what %q sent has come to %q:\n%s\n%s", pair[0], pair[1], before, after)
+		}
+	}
+	says(1, "orrery --twin dev exec a -- ping -c1 -W5 "+hosts.AddressOf(2)+" && orrery --twin dev exec b -- ping -c1 -W5 "+hosts.AddressOf(1), "status 0") // each host is the way out of its nodes
+
+	// Nobody waits on the second host, whose time is over: whoever reaches it lets it end what it has.
+	says(2, "/bin/kill -9 -- -$(grep -o '\"pid\":[0-9]*' /run/orrery/later/expiry-it-fartw.dev | cut -d: -f2); sed -i 's/\"expires\": *\"20/\"expires\": \"19/' /var/lib/orrery/sites/it-fartw.dev/twin.json", "status 0")
+	says(1, "orrery --twin dev status", "different records", "status 6")
+	says(2, "for i in $(seq 200); do [ -e /var/lib/orrery/sites/it-fartw.dev ] || break; sleep 0.1; done; orrery twin ls; ip -br link | grep -c orb", "sv1", "1 of 1 run", "\n1\n")
+	says(2, "orrery twin destroy dev", "Twin dev of it-fartw is gone", "status 0")
+	says(1, "orrery twin ls | grep -c dev; ip -br link | grep -c orb; ip netns | grep -c .", "0\n1\n0\n")
+	says(1, "orrery exec all -- hostname", "a | a", "b | b", "status 0")
+	says(1, "orrery down", "status 0")
+}
