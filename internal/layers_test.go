@@ -20,7 +20,7 @@ var layers = [][]string{
 	{"site"},
 	{"distro"},
 	{"site/selector", "site/check", "site/render", "site/spec", "site/sitefile", "site/inventory", "site/graph", "site/twin", "observe"},
-	{"plan/place", "plan", "plan/release"},
+	{"plan/place", "plan/handover", "plan/orphan", "plan", "plan/pack", "plan/release"},
 	{"host"},
 	{"host/pci", "host/numa", "host/qemu", "host/xl"},
 	{"host/doctor", "host/later", "host/login", "host/path", "host/reach", "host/runnertest", "cargo", "wire", "lane"},
@@ -67,7 +67,7 @@ var within = [][]string{
 	{"site/spec", "observe"},
 	{"engine", "engine/nodedir", "engine/vm"},
 	{"engine/process", "engine/cgroup", "engine/confine", "engine/disk", "engine/vm"},
-	{"plan/place", "plan", "plan/release"},
+	{"plan/place", "plan/handover", "plan/orphan", "plan", "plan/pack", "plan/release"},
 }
 
 // pure packages decide; what they must not import would let them do.
@@ -81,6 +81,9 @@ var pure = map[string][]string{
 	"site/graph":     {"os", "net", "os/exec", "net/http"},
 	"site/twin":      {"os", "net", "os/exec", "net/http"},
 	"observe":        {"os", "net", "os/exec", "net/http"},
+	"plan/handover":  {"os", "net", "os/exec", "net/http"},
+	"plan/pack":      {"os", "net", "os/exec", "net/http"},
+	"plan/orphan":    {"os", "net", "os/exec", "net/http"},
 	"plan/place":     {"os", "net", "os/exec", "net/http"},
 	"plan/release":   {"os", "net", "os/exec", "net/http"},
 	"plan":           {"os", "net", "os/exec", "net/http"},

@@ -21,6 +21,7 @@ import (
 	"orrery/internal/engine/fake"
 	"orrery/internal/observe"
 	"orrery/internal/plan"
+	"orrery/internal/plan/place"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
 )
@@ -144,7 +145,7 @@ func observed(s *site.Site, up int) []observe.Host {
 	for i := range empty {
 		empty[i] = fake.NewHost(s.Name, s.Hosts[i].Name, 128, 512<<30).Observe()
 	}
-	placed, err := plan.Place(s, empty)
+	placed, err := place.Place(s, empty)
 	if err != nil {
 		panic(err)
 	}

@@ -18,7 +18,7 @@ import (
 
 // A Host is a machine that has a part of a site, as the operations on the site see it: they look at it, do the steps of a plan on it, and keep the
 // record of what they did. It knows nothing of the site but its key, and nothing in it says whether the machine is this one: what it is given, a step with
-// all that doing it takes (plan.Packer), and what it gives is plain data or a stream.
+// all that doing it takes (package plan/pack), and what it gives is plain data or a stream.
 type Host interface {
 	Worker
 	Keeper

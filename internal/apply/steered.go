@@ -10,6 +10,7 @@ import (
 	"orrery/internal/host"
 	"orrery/internal/observe"
 	"orrery/internal/plan"
+	"orrery/internal/plan/pack"
 	"orrery/internal/secret"
 	"orrery/internal/site"
 )
@@ -18,7 +19,7 @@ import (
 // it, and what secrets steps refer to is resolved here.
 type Steered struct {
 	Host
-	*plan.Packer
+	*pack.Packer
 	Name    string // what the site calls it
 	keys    *secret.Keyring
 	told    map[string]bool // generated secrets of which it keeps a copy; keeping: while one is given to it
@@ -33,7 +34,7 @@ type Steered struct {
 
 // Steer puts a site beside the host that it calls by a name. Open gives the host, which gets the values of secrets from here.
 func Steer(name string, s *site.Site, dirs host.Dirs, open func(Secrets) Host) *Steered {
-	h := &Steered{Packer: &plan.Packer{Site: s}, Name: name, keys: secret.NewKeyring(s, dirs)}
+	h := &Steered{Packer: &pack.Packer{Site: s}, Name: name, keys: secret.NewKeyring(s, dirs)}
 	h.Host = open(secrets{h.keys, h})
 	Alone(h).Assembled()
 	return h
@@ -123,7 +124,7 @@ func (h *Steered) SiteOf(n *site.Node) *site.Site { return h.Packer.SiteOf(n.Rel
 // Probe looks into the live nodes that run (of these names; nil: all), and notes with each what has drifted since its roles were applied.
 // What has not been applied yet is no drift: that is for the plan.
 func (h *Steered) Probe(ctx context.Context, nodes []observe.Node, names map[string]bool) error {
-	packer := &plan.Packer{Site: h.Site, Releases: h.Releases}
+	packer := &pack.Packer{Site: h.Site, Releases: h.Releases}
 	wants := make([]Want, len(nodes))
 	for i := range nodes {
 		n := &nodes[i]

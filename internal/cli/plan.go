@@ -10,6 +10,7 @@ import (
 	"orrery/internal/cli/screen"
 	"orrery/internal/control"
 	"orrery/internal/plan"
+	"orrery/internal/plan/orphan"
 	"orrery/internal/problem"
 )
 
@@ -59,7 +60,7 @@ func planJSON(p *plan.Plan) any {
 		p.Warnings = []string{}
 	}
 	if p.Orphans == nil {
-		p.Orphans = []plan.Orphan{}
+		p.Orphans = []orphan.Orphan{}
 	}
 	return map[string]any{
 		"site": p.Site, "steps": p.Steps, "batches": p.Batches, "counts": p.Counts(), "disturbs": p.Disturbed(), "orphans": p.Orphans,
@@ -68,7 +69,7 @@ func planJSON(p *plan.Plan) any {
 }
 
 // tellOrphans names the volumes that no node uses any more.
-func tellOrphans(w io.Writer, orphans []plan.Orphan) {
+func tellOrphans(w io.Writer, orphans []orphan.Orphan) {
 	for _, o := range orphans {
 		if o.Unexpected() {
 			fmt.Fprintf(w, "Note: %s.\n", o)

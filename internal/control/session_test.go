@@ -12,7 +12,7 @@ import (
 	"orrery/internal/engine"
 	"orrery/internal/member"
 	"orrery/internal/observe"
-	"orrery/internal/plan"
+	"orrery/internal/plan/orphan"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/twin"
@@ -231,7 +231,7 @@ func TestOrphans(t *testing.T) {
 	if !strings.Contains(d.watch.text(), "orphan: ") || !strings.Contains(d.watch.text(), "archive") {
 		t.Errorf("told was %s", d.watch.text())
 	}
-	if (plan.Orphan{Node: "db.before"}).Unexpected() {
+	if (orphan.Orphan{Node: "db.before"}).Unexpected() {
 		t.Error("what was set aside is unexpected")
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"orrery/internal/observe"
 	"orrery/internal/phrase"
 	"orrery/internal/plan"
+	"orrery/internal/plan/orphan"
 	"orrery/internal/site"
 )
 
@@ -114,7 +115,7 @@ func (c *Session) Preview(ctx context.Context, selectors []string, o PreviewOpti
 }
 
 // tellOrphans names the volumes that no node uses any more.
-func (c *Session) tellOrphans(s *site.Site, orphans []plan.Orphan) {
+func (c *Session) tellOrphans(s *site.Site, orphans []orphan.Orphan) {
 	for _, o := range orphans {
 		if o.Unexpected() {
 			c.Watcher.Tell(Event{Kind: Orphan, Site: s.Key(), Text: o.String()})

@@ -44,6 +44,9 @@ type Host struct {
 
 	Disk    *Disk  `json:"disk,omitempty"`    // where nodes are kept; nil: nobody has looked
 	Drained *Drain `json:"drained,omitempty"` // no node of the site comes to it any more; nil: they may
+
+	Given    []Given   `json:"given,omitempty"`    // nodes that are not among Nodes any more,
+	Arrivals []Arrival `json:"arrivals,omitempty"` // and such as are not among them yet
 }
 
 // A Disk is a file system of a host, in bytes.
@@ -76,6 +79,7 @@ type Capabilities struct {
 	PlugDisk   bool `json:"plug_disk"`   // a disk can come to a running node and leave it
 	PlugNIC    bool `json:"plug_nic"`    // an interface can
 	Keep       bool `json:"keep"`        // a node that is replaced can come back
+	Move       bool `json:"move"`        // a node can go to another host
 
 	Models []string `json:"models,omitempty"` // of processors that its virtual machines can have; none: nobody has asked
 	Accel  string   `json:"accel,omitempty"`  // what runs the engine's virtual machines: KVM or TCG; "": its nodes are none
@@ -110,6 +114,7 @@ type Node struct {
 	Starved    bool      `json:"starved,omitempty"`  // it is frozen because its host had no room for what it wrote to a disk
 	Outdated   []string  `json:"outdated,omitempty"` // programs that run it and have been replaced on the host since it was started
 	Doubt      []string  `json:"doubt,omitempty"`    // networks of which nobody knows whether it has the interface: a run that plugged or unplugged it was killed
+	Resume     bool      `json:"resume,omitempty"`   // it was stopped to be moved, and is to run again wherever it is
 	Drift      []Drift   `json:"drift,omitempty"`    // what is no longer as it was made, if somebody looked
 }
 

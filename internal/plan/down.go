@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"orrery/internal/observe"
+	"orrery/internal/plan/place"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
@@ -14,11 +15,25 @@ import (
 // Down plans the end of nodes; when all are meant, of everything else of the site too, and with goal.Volumes of
 // its persistent data.
 func Down(s *site.Site, hosts []observe.Host, goal Goal) *Plan {
+	cut := settling(s, hosts, goal)
+	hosts = cut.After
 	d := newDraft(s, hosts, goal)
+	d.settleMoves(cut)
 	for i := range hosts {
+		d.dropArrivals(&hosts[i])
 		d.downHost(&hosts[i])
 	}
 	return d.sorted()
+}
+
+// dropArrivals plans the end of what has come of nodes that are on no host.
+func (d *draft) dropArrivals(h *observe.Host) {
+	for _, a := range h.Arrivals {
+		if d.goal.concerns(a.Name) {
+			n := &spec.Node{Site: d.maker.Key(), Name: a.Name, ID: a.ID}
+			d.add(Step{Kind: DropNode, Host: h.Name, Peer: a.From, Subject: a.Name, Was: n, Reason: "asked for", Disturbs: []string{a.Name}})
+		}
+	}
 }
 
 func (d *draft) downHost(h *observe.Host) {
@@ -134,7 +149,7 @@ func Restart(ends Kind, s *site.Site, hosts []observe.Host, goal Goal) (*Plan, e
 
 // start plans that a node that does not run, or not any more then, runs as it is, and is healthy.
 func (d *draft) start(h *observe.Host, n *observe.Node, needs []int) error {
-	if err := able(h, n.Name, n.Engine); err != nil {
+	if err := place.Able(h, n.Name, n.Engine); err != nil {
 		return err
 	}
 	if lost := lostNetwork(h, &n.Node); lost != "" {

@@ -100,6 +100,13 @@ type (
 		Moves *[]Move    `json:"moves"`
 		At    *time.Time `json:"at"`
 	}
+	awayLoad struct {
+		nodeLoad
+		Sum        *string `json:"sum"`
+		Runs       *bool   `json:"runs"`
+		Configured *bool   `json:"configured"`
+		Active     *bool   `json:"active"`
+	}
 	commitLoad struct {
 		Releases **observe.Releases `json:"releases"`
 		Was      **observe.Releases `json:"was"`
@@ -129,6 +136,8 @@ func loadOf(s *Step) (load any, known bool) {
 		return &roles, true
 	case MoveLinks:
 		return &movesLoad{node, &s.Moves, &s.At}, true
+	case CopyNode, SendNode, GiveNode, ReceiveNode, LeaveNode, ReclaimNode, DropNode:
+		return &awayLoad{node, &s.Sum, &s.Runs, &s.Configured, &s.Active}, true
 	case CommitSwitch:
 		return &commitLoad{&s.Releases, &s.WasReleases}, true
 	}

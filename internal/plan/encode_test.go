@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"orrery/internal/plan"
+	"orrery/internal/plan/pack"
 	"orrery/internal/site"
 )
 
@@ -42,7 +43,7 @@ func TestStepsTravel(t *testing.T) {
 		live := func() (*site.Site, error) { return s, nil }
 		p := f.up(t, s, plan.Goal{})
 		for _, p := range []*plan.Plan{p, plan.Undo(p, p.Steps), plan.Down(s, f.observe(), plan.Goal{Volumes: true})} {
-			packer := &plan.Packer{Site: s}
+			packer := &pack.Packer{Site: s}
 			for _, step := range p.Steps {
 				whole, err := packer.Pack(step, live)
 				if err != nil && step.Reason == "undo" {
@@ -82,7 +83,7 @@ func TestDecodeIsStrict(t *testing.T) {
 // TestNoSecretTravels: a step has with it where the values of secrets belong, and neither these nor a text with one in it.
 func TestNoSecretTravels(t *testing.T) {
 	s := drawnSecret()
-	packer := &plan.Packer{Site: s}
+	packer := &pack.Packer{Site: s}
 	hosts := newFleet("sv1").observe()
 	p, err := plan.Up(s, hosts, plan.Goal{})
 	if err != nil {

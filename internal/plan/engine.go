@@ -1,67 +1,12 @@
 package plan
 
 import (
-	"cmp"
 	"fmt"
-	"maps"
-	"slices"
 
 	"orrery/internal/observe"
 	"orrery/internal/phrase"
-	"orrery/internal/problem"
 	"orrery/internal/site"
 )
-
-// able wants that the engine of a node can run it on its host: what check cannot know.
-func able(h *observe.Host, node, engine string) error {
-	can, known := h.Engines[engine]
-	switch {
-	case h.Engines == nil: // nobody has asked
-	case !known:
-		return problem.New(problem.Unable, "node %s wants the engine %q, which host %s does not have", node, engine, h.Name).
-			Try("write another engine, or put the node on another host")
-	case can.Unable != observe.Lack{}:
-		return problem.New(problem.Unable, "node %s cannot run on host %s: %s", node, h.Name, can.Unable.What).Try("%s", can.Unable.Cure)
-	}
-	return nil
-}
-
-// roomy wants that a host has the memory of a virtual machine, which gets all of it.
-func roomy(n *site.Node, h *observe.Host) error {
-	if n.Virtual() && h.Engines[n.Engine].Pool == nil && h.Memory > 0 && n.Limits.Memory > h.Memory {
-		return problem.New(problem.Mistake, "node %s is a virtual machine with %d MiB of memory, but host %s has %d MiB", n.Name, n.Limits.Memory>>20, h.Name, h.Memory>>20).
-			At("site.toml").Try("lower its memory, or put it on another host")
-	}
-	return nil
-}
-
-// pooled wants that a pool of memory, such as Xen has, is enough for all nodes of an engine. What those that run have already is theirs.
-func pooled(h *observe.Host, nodes []*site.Node) error {
-	there := found(h)
-	for _, engine := range slices.Sorted(maps.Keys(h.Engines)) {
-		pool := h.Engines[engine].Pool
-		if pool == nil {
-			continue
-		}
-		free, wants := pool.Free, int64(0)
-		for _, n := range nodes {
-			if has := there[n.Name]; has != nil && has.Engine == engine && has.Runs() {
-				free += cmp.Or(has.Limits.Memory, int64(site.DefaultVMMemory))
-			}
-		}
-		for _, n := range nodes {
-			if n.Engine != engine {
-				continue
-			}
-			memory := cmp.Or(n.Limits.Memory, int64(site.DefaultVMMemory))
-			if wants += memory; wants > free {
-				return problem.New(problem.Unable, "there is no room for node %s, which is to have %d MiB: of the %d MiB that the engine %s has on host %s, %d are free; %d are needed", n.Name,
-					memory>>20, pool.Total>>20, engine, h.Name, free>>20, wants>>20).Try("lower its memory, stop other guests, or give Dom0 less: xl mem-set 0, or dom0_mem= on Xen's command line")
-			}
-		}
-	}
-	return nil
-}
 
 // warn tells of nodes that run, but not as their user may think.
 func (d *draft) warn(h *observe.Host, nodes []*site.Node) {
@@ -80,4 +25,17 @@ func (d *draft) warn(h *observe.Host, nodes []*site.Node) {
 // Emulated warns of virtual machines of a host whose processors are emulated.
 func Emulated(host string, nodes []string) string {
 	return fmt.Sprintf("on host %s virtual machines run in software emulation, many times as slow as containers: %s; `orrery doctor` says why", host, phrase.List(nodes, 8))
+}
+
+// crowd warns of virtual machines that have more processors than their host.
+func (d *draft) crowd(h *observe.Host, nodes []*site.Node) {
+	var many []string
+	for _, n := range nodes {
+		if n.Virtual() && h.Cpus > 0 && n.Limits.VCPUs() > h.Cpus {
+			many = append(many, fmt.Sprintf("%s (%d)", n.Name, n.Limits.VCPUs()))
+		}
+	}
+	if len(many) > 0 {
+		d.Warnings = append(d.Warnings, fmt.Sprintf("virtual machines have more processors than host %s, which has %d: %s", h.Name, h.Cpus, phrase.List(many, 8)))
+	}
 }

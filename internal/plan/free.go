@@ -26,6 +26,7 @@ func interfaceClaim(host, name string) claim { return claim{host, "interface " +
 // another has written goes with it, so it is not waited for.
 func (d *draft) removeNode(h *observe.Host, n *observe.Node, why string, needs ...int) int {
 	saves := n.Runs() && len(n.Mounts) > 0
+	needs = append(needs, d.settled[n.Name]...)
 	if saves {
 		needs = []int{d.stop(h, n, why, needs...)}
 	}

@@ -15,7 +15,7 @@ import (
 // not start by itself is left standing still, unless it was asked for by name, ran before, or its roles have yet to be applied.
 func (u *nodeDraft) upNode() (configure int, planned bool) {
 	d, n, wanted, has := u.draft, u.node, u.wanted, u.has
-	wasOn := has != nil && has.Runs()
+	wasOn := has != nil && (has.Runs() || has.Resume)
 	running := u.shape() && has.State == observe.Running
 	if !running {
 		if !wanted.Autostart && !wasOn && d.goal.Nodes == nil && !u.fresh && has.Configured {
@@ -322,6 +322,8 @@ func (u *nodeDraft) startReason() string {
 		return "after the change"
 	case u.has.State == observe.Frozen:
 		return "frozen"
+	case u.has.Resume:
+		return "it ran before it was to move"
 	}
 	return "not running"
 }

@@ -12,6 +12,7 @@ import (
 	"slices"
 
 	"orrery/internal/observe"
+	"orrery/internal/plan/orphan"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
 )
@@ -25,7 +26,7 @@ type Plan struct {
 	// Warnings are what whoever has it done should know before.
 	Warnings []string `json:"warnings,omitempty"`
 	// Orphans are volumes that no node uses any more. No step is about them.
-	Orphans []Orphan `json:"orphans,omitempty"`
+	Orphans []orphan.Orphan `json:"orphans,omitempty"`
 	// Homes tells on which host each node is, or will be; nil: the plan is not about that.
 	Homes map[string]string `json:"-"`
 }
@@ -95,12 +96,18 @@ type draft struct {
 	frees    map[claim]int       // what a step sets free, for those that claim it
 	relinked map[claim]bool      // networks whose links are made anew
 	names    string              // digest of what nodes know of one another
+
+	// Of moves from host to host, by nodes or hosts:
+	settled  map[string][]int // node -> the steps that bring a move to its end that was cut short
+	stuck    map[string]bool  // nodes of which nobody can know where they are
+	arrivals map[string][]int // host -> the steps by which nodes come to it
 }
 
 func newDraft(s *site.Site, hosts []observe.Host, goal Goal) *draft {
 	d := &draft{
 		Plan: Plan{Site: s.Name}, maker: spec.NewMaker(s), site: s, goal: goal,
 		makers: map[int]*spec.Maker{}, hosts: map[string]*observe.Host{}, layers: map[string]int{}, last: map[string]int{}, frees: map[claim]int{}, relinked: map[claim]bool{},
+		settled: map[string][]int{}, stuck: map[string]bool{}, arrivals: map[string][]int{},
 	}
 	for i := range hosts {
 		d.hosts[hosts[i].Name] = &hosts[i]

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"orrery/internal/observe"
+	"orrery/internal/site/inventory"
 	"orrery/internal/site/spec"
 )
 
@@ -46,6 +47,15 @@ const (
 	ActivateNode  Kind = "activate" // a node starts the services of its exclusive volumes and does what only a live node does
 	CommitSwitch  Kind = "commit"   // the host takes down which releases are live
 	ForgetRelease Kind = "forget-release"
+
+	// The steps of a node's move from one host to another, the peer. Until GiveNode it is the node of the one that it leaves, afterwards of the one that is to receive it.
+	CopyNode    Kind = "copy"    // what it has written, while it runs; again and again, until little is left
+	SendNode    Kind = "send"    // the rest, when it stands still
+	GiveNode    Kind = "give"    // the host that it leaves takes down that it is another's, and starts it no more
+	ReceiveNode Kind = "receive" // what has come becomes the node, stopped
+	LeaveNode   Kind = "leave"   // what was kept of it on the host that it has left is removed
+	ReclaimNode Kind = "reclaim" // the host that has given it has it again: the other one has dropped it
+	DropNode    Kind = "drop"    // what has come of it is removed
 )
 
 // A Step is one item of a plan: what is done, to what, why, and what it disturbs.
@@ -76,6 +86,12 @@ type Step struct {
 	Releases    *observe.Releases `json:"-"`               // of CommitSwitch: as they shall be
 	WasReleases *observe.Releases `json:"-"`
 	Release     int               `json:"release,omitempty"` // of ForgetRelease
+
+	Peer       string `json:"peer,omitempty"` // of a move: the other host; of StopNode, too, if the node is to run there again
+	Sum        string `json:"-"`              // of what was sent, as the host says that has given it; "": it is asked when the step is done
+	Runs       bool   `json:"-"`              // of ReceiveNode: the node ran before, and is to run again,
+	Configured bool   `json:"-"`              // and how far it has come
+	Active     bool   `json:"-"`
 
 	WasNetwork *spec.Network `json:"-"` // nil: there was none
 	Names      string        `json:"-"` // digest, as it shall be
@@ -122,6 +138,8 @@ var doing = map[Kind]string{
 	RestoreHost: "restoring", RestoreNode: "restoring", RestoreNames: "restoring the names on", RevertNode: "restoring the files of",
 	RetireNode: "retiring", TakeVolumes: "giving its volumes to", ReturnVolumes: "giving copies of its volumes to", MoveLinks: "moving the links of",
 	ActivateNode: "activating", MendNode: "mending", RenewNode: "renewing", CommitSwitch: "recording", ForgetRelease: "removing",
+	CopyNode: "copying", SendNode: "sending the rest of", GiveNode: "giving away", ReceiveNode: "receiving", LeaveNode: "removing what was left of", ReclaimNode: "taking back",
+	DropNode: "removing what came of",
 }
 
 // Doing says what is done while the step is under way: "building layer debian + portal".
@@ -134,3 +152,9 @@ func (s *Step) Doing() string {
 
 // ForNode reports whether the step is about one node.
 func (s *Step) ForNode() bool { return s.Node != nil || s.Was != nil }
+
+// Packed is what of the site a step has with it, so that whoever does it need not have the site.
+type Packed struct {
+	Duties *spec.Duties     // what the roles of the node do on it; nil: the node is not declared any more
+	Tell   *inventory.Names // what nodes are told of one another
+}

@@ -64,6 +64,10 @@ func inverseOf(s *Step) (Step, bool) {
 			back = append(back, Move{Was: m.Is, Is: m.Was})
 		}
 		return Step{Kind: MoveLinks, Moves: back}, true
+	case CopyNode, ReceiveNode:
+		return Step{Kind: DropNode, Peer: s.Peer, Was: s.Was, Node: s.Node, Sum: s.Sum}, true
+	case GiveNode:
+		return Step{Kind: ReclaimNode, Peer: s.Peer, Was: s.Was, Node: s.Node, Sum: s.Sum}, true
 	case ConfigureNode:
 		return Step{Kind: RevertNode, Node: s.Was, Was: s.Node}, s.Was != nil
 	}

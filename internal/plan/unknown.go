@@ -17,7 +17,7 @@ func (d *draft) unknown(host string) bool {
 // certain reports whether it is known where a node is. As long as nothing is known of some host, that is so only of what is there on another: whatever is not may be on that host, and
 // must not be made a second time, since its addresses and volumes have one holder.
 func (d *draft) certain(n *site.Node) bool {
-	if d.unknown(n.Host) {
+	if d.unknown(n.Host) || d.stuck[n.Name] {
 		return false
 	}
 	return !d.blind || len(d.there[n.Name]) > 0

@@ -1,11 +1,12 @@
 package plan
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 
 	"orrery/internal/observe"
+	"orrery/internal/plan/orphan"
+	"orrery/internal/plan/place"
 	"orrery/internal/site"
 	"orrery/internal/site/selector"
 	"orrery/internal/site/spec"
@@ -13,13 +14,20 @@ import (
 
 // Up plans what makes the hosts as declared: every node there, running, configured and healthy, and nothing that is no longer declared.
 func Up(s *site.Site, hosts []observe.Host, goal Goal) (*Plan, error) {
-	placed, err := PlacedAsLive(s, hosts, goal.Releases, goal.named()...)
+	released, err := Released(s, hosts, goal.Releases)
+	if err != nil {
+		return nil, err
+	}
+	cut := settling(released, hosts, goal)
+	hosts = cut.After
+	placed, err := place.Place(released, hosts, goal.named()...)
 	if err != nil {
 		return nil, err
 	}
 	hosts = scoped(s, hosts)
 	d := newDraft(placed, hosts, goal)
 	d.names = spec.Names(placed)
+	d.settleMoves(cut)
 	byHost, belongs := map[string][]*site.Node{}, map[string][]*site.Node{}
 	d.Homes = map[string]string{}
 	for i := range placed.Nodes {
@@ -56,7 +64,7 @@ func Up(s *site.Site, hosts []observe.Host, goal Goal) (*Plan, error) {
 	d.settle()
 	for i := range hosts {
 		if goal.Nodes == nil && !hosts[i].Unknown {
-			d.Orphans = append(d.Orphans, Orphans(s, &hosts[i], goal.Releases)...)
+			d.Orphans = append(d.Orphans, orphan.All(s, &hosts[i], goal.Releases)...)
 		}
 	}
 	p := d.sorted()
@@ -84,19 +92,19 @@ func (d *draft) upHost(h *observe.Host, nodes []*site.Node) ([]waiting, error) {
 		ready = append(ready, step)
 	}
 	d.warn(h, nodes)
-	if err := cmp.Or(paged(h, nodes), pooled(h, nodes)); err != nil {
+	if err := place.FitTogether(nodes, h); err != nil {
 		return nil, err
 	}
 	var wait []waiting
 	for _, n := range nodes {
-		if err := cmp.Or(able(h, n.Name, n.Engine), roomy(n, h), pinned(n, h), equipped(d.site.Key(), n, h)); err != nil {
+		if err := place.Fits(d.site.Key(), n, h); err != nil {
 			return nil, err
 		}
 		wanted, err := d.makerOf(n).Node(n)
 		if err != nil {
 			return nil, err
 		}
-		u := &nodeDraft{draft: d, host: h, node: n, wanted: wanted, has: there[n.Name], before: slices.Clone(ready)}
+		u := &nodeDraft{draft: d, host: h, node: n, wanted: wanted, has: there[n.Name], before: slices.Concat(ready, d.settled[n.Name])}
 		for _, nic := range wanted.NICs {
 			if step, ok := networks[nic.Network]; ok {
 				u.ground = append(u.ground, step)
@@ -155,6 +163,7 @@ func (d *draft) writeNames(h *observe.Host, nodes []*site.Node) (int, bool) {
 	}
 	return d.add(Step{
 		Kind: WriteNames, Host: h.Name, Subject: h.Name, Reason: reason, Undo: undo, Names: d.names, WasNames: h.Names,
+		Needs: d.arrivals[h.Name], // they bring their SSH host keys along
 	}), true
 }
 

@@ -32,6 +32,7 @@ import (
 	"orrery/internal/journal"
 	"orrery/internal/observe"
 	"orrery/internal/plan"
+	"orrery/internal/plan/pack"
 	"orrery/internal/problem"
 	"orrery/internal/secret"
 	"orrery/internal/site"
@@ -219,7 +220,7 @@ func (p *pair) load() *site.Site {
 // up brings the site up by way of the helper, and says how many steps that took.
 func (p *pair) up(s *site.Site) int {
 	p.Helper()
-	packer := &plan.Packer{Site: s}
+	packer := &pack.Packer{Site: s}
 	seen, err := p.far.Observe(p.Context(), []string{"fake"})
 	must(p, err)
 	steps, err := plan.Up(s, []observe.Host{seen}, plan.Goal{})

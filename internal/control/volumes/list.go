@@ -8,7 +8,7 @@ import (
 
 	"orrery/internal/apply"
 	"orrery/internal/control"
-	"orrery/internal/plan"
+	"orrery/internal/plan/orphan"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
 	"orrery/internal/volume"
@@ -29,7 +29,7 @@ type Row struct {
 }
 
 // List gives the volumes of a site, those that no node uses any more last; these once more in the words of a plan.
-func List(ctx context.Context, c *control.Session) ([]Row, []plan.Orphan, error) {
+func List(ctx context.Context, c *control.Session) ([]Row, []orphan.Orphan, error) {
 	if err := c.Allowed(); err != nil {
 		return nil, nil, err
 	}
@@ -45,7 +45,7 @@ func List(ctx context.Context, c *control.Session) ([]Row, []plan.Orphan, error)
 	if err != nil {
 		return nil, nil, err
 	}
-	orphans := plan.Orphans(s, &hosts[0], h.Releases)
+	orphans := orphan.All(s, &hosts[0], h.Releases)
 	for _, o := range orphans {
 		r := Row{Volume: o.Volume, Node: cmp.Or(o.Node, volume.ForAll), Path: o.Path, Orphan: true}
 		r.measure(ctx)

@@ -21,6 +21,13 @@ func Place(s *site.Site, hosts []observe.Host, first ...string) (*site.Site, err
 	placed.Nodes = slices.Clone(s.Nodes)
 	room := newRooms(s, hosts)
 	there, unknown := observe.Whereabouts(hosts), anyUnknown(hosts)
+	for i := range hosts {
+		for _, g := range hosts[i].Given { // it has no other place until it is settled whose it is
+			if to := g.To; len(there[g.Name]) == 0 && slices.ContainsFunc(hosts, func(h observe.Host) bool { return h.Name == to }) {
+				there[g.Name] = []string{to}
+			}
+		}
+	}
 	var homeless []*site.Node
 	for i := range placed.Nodes {
 		n := &placed.Nodes[i]

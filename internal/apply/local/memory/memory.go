@@ -16,6 +16,7 @@ import (
 	"orrery/internal/host"
 	"orrery/internal/observe"
 	"orrery/internal/plan"
+	"orrery/internal/plan/pack"
 	"orrery/internal/secret"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
@@ -29,7 +30,7 @@ type Host struct {
 	Releases map[int]*site.Site
 	// Healthy, if set, says whether a node is, before its health checks are tried.
 	Healthy func(n *spec.Node) error
-	packer  *plan.Packer
+	packer  *pack.Packer
 }
 
 // New makes a host on which nothing was done, with a site's files below a directory.
@@ -54,7 +55,7 @@ func Ground(h *fake.Host, dirs host.Dirs) local.Ground {
 }
 
 // Stand says which site the steps are of.
-func (h *Host) Stand(s *site.Site) { h.packer = &plan.Packer{Site: s, Releases: h.Releases} }
+func (h *Host) Stand(s *site.Site) { h.packer = &pack.Packer{Site: s, Releases: h.Releases} }
 
 // Observe gives what is there.
 func (h *Host) Observe() observe.Host {

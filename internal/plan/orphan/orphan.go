@@ -1,4 +1,5 @@
-package plan
+// Package orphan finds volumes that no node uses any more. It is pure.
+package orphan
 
 import (
 	"fmt"
@@ -40,8 +41,8 @@ func (o Orphan) String() string {
 	return what + ", and " + o.Heir + " looks like its heir: " + adopt + " gives it the data"
 }
 
-// Orphans gives the volumes on a host that no node of the site uses, neither as it is declared nor as a release of it that is kept makes it.
-func Orphans(s *site.Site, h *observe.Host, releases map[int]*site.Site) []Orphan {
+// All gives the volumes on a host that no node of the site uses, neither as it is declared nor as a release of it that is kept makes it.
+func All(s *site.Site, h *observe.Host, releases map[int]*site.Site) []Orphan {
 	there := volumesOn(h)
 	if len(there) == 0 || s.Stage != 0 {
 		return nil

@@ -1,4 +1,4 @@
-package plan
+package place
 
 import (
 	"fmt"
@@ -128,10 +128,9 @@ func (p pool) serves(v *site.VM) bool {
 
 // holds wants that these pages are enough for machines. Those that they are in already are theirs.
 func (p pool) holds(h *observe.Host, nodes []*site.Node) error {
-	there := found(h)
 	free, wants, short := p.Free, int64(0), ""
 	for _, n := range nodes {
-		if has := there[n.Name]; has != nil && has.Runs() && p.serves(&has.VM) {
+		if has, ok := h.Node(n.Name); ok && has.Runs() && p.serves(&has.VM) {
 			free += has.Limits.Memory / p.Size
 		}
 	}
@@ -161,17 +160,4 @@ func (p pool) cure(total int64) string {
 		return fmt.Sprintf("hugepagesz=%dG hugepages=%d on the kernel's command line", p.Size>>30, total)
 	}
 	return fmt.Sprintf("hugepagesz=%dG hugepages=%d:%d on the kernel's command line", p.Size>>30, *p.numa, total)
-}
-
-// crowd warns of virtual machines that have more processors than their host.
-func (d *draft) crowd(h *observe.Host, nodes []*site.Node) {
-	var many []string
-	for _, n := range nodes {
-		if n.Virtual() && h.Cpus > 0 && n.Limits.VCPUs() > h.Cpus {
-			many = append(many, fmt.Sprintf("%s (%d)", n.Name, n.Limits.VCPUs()))
-		}
-	}
-	if len(many) > 0 {
-		d.Warnings = append(d.Warnings, fmt.Sprintf("virtual machines have more processors than host %s, which has %d: %s", h.Name, h.Cpus, phrase.List(many, 8)))
-	}
 }

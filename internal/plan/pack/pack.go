@@ -1,4 +1,5 @@
-package plan
+// Package pack makes the steps of a plan whole: what doing them takes of the site is put in.
+package pack
 
 import (
 	"cmp"
@@ -7,17 +8,12 @@ import (
 	"sync"
 
 	"orrery/internal/observe"
+	"orrery/internal/plan"
 	"orrery/internal/site"
 	"orrery/internal/site/inventory"
 	"orrery/internal/site/render"
 	"orrery/internal/site/spec"
 )
-
-// Packed is what of the site a step has with it, so that whoever does it need not have the site.
-type Packed struct {
-	Duties *spec.Duties     // what the roles of the node do on it; nil: the node is not declared any more
-	Tell   *inventory.Names // what nodes are told of one another
-}
 
 // A Packer makes steps whole: what doing them takes of the site is put in. That is done just before, since what nodes are told depends on which
 // releases are live then, and since only those steps are worth it that are done. It may be used by several goroutines.
@@ -47,38 +43,38 @@ func (p *Packer) Live(r observe.Releases) (*site.Site, error) {
 	if p.Site.Stage != 0 {
 		return p.Site, nil
 	}
-	return Released(p.Site, []observe.Host{{Releases: r}}, p.Releases)
+	return plan.Released(p.Site, []observe.Host{{Releases: r}}, p.Releases)
 }
 
 // Pack gives a step with all that doing it takes. live is asked, if it need be known, for the site as it is live.
-func (p *Packer) Pack(s *Step, live func() (*site.Site, error)) (*Step, error) {
+func (p *Packer) Pack(s *plan.Step, live func() (*site.Site, error)) (*plan.Step, error) {
 	packed := *s
 	switch s.Kind {
-	case WriteNames:
+	case plan.WriteNames:
 		now, err := live()
 		if err != nil {
 			return nil, err
 		}
 		packed.Tell = p.tellAll(now, s.Host)
-	case StartNode:
+	case plan.StartNode:
 		err := p.packNode(&packed, live)
 		if undeclared(err) { // it starts as it is
 			err = nil
 		}
 		return &packed, err
-	case ConfigureNode, MendNode, CheckNode, RetireNode, TakeVolumes, ReturnVolumes, ActivateNode:
+	case plan.ConfigureNode, plan.MendNode, plan.CheckNode, plan.RetireNode, plan.TakeVolumes, plan.ReturnVolumes, plan.ActivateNode:
 		return &packed, p.packNode(&packed, live)
 	}
 	return &packed, nil
 }
 
 // packNode puts in what the roles of a node do and, if they are put there anew, the names that it is told.
-func (p *Packer) packNode(s *Step, live func() (*site.Site, error)) error {
+func (p *Packer) packNode(s *plan.Step, live func() (*site.Site, error)) error {
 	of, n, err := p.declared(s.Node)
 	if err != nil {
 		return err
 	}
-	if s.Duties, err = p.dutiesOf(of, n); err != nil || s.Kind != StartNode && s.Kind != ConfigureNode {
+	if s.Duties, err = p.dutiesOf(of, n); err != nil || s.Kind != plan.StartNode && s.Kind != plan.ConfigureNode {
 		return err
 	}
 	if s.Node.Staged {

@@ -1,4 +1,4 @@
-package plan
+package place
 
 import (
 	"orrery/internal/observe"

@@ -1,0 +1,453 @@
+package plan
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"orrery/internal/observe"
+	"orrery/internal/phrase"
+	"orrery/internal/plan/place"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+	"orrery/internal/site/spec"
+)
+
+// MoveNodes plans that nodes go to other hosts with all that is theirs; moves gives the host to which each goes. What they have written is copied while they run; then they stop, the rest is copied, the
+// host that they leave gives them away, the other one receives them, and those start that ran. What the site declares of them and of the rest is as it was: nothing else is changed.
+// A move that was cut short is brought to its end first. Nodes that are there already are left alone.
+func MoveNodes(s *site.Site, hosts []observe.Host, goal Goal, moves map[string]string) (*Plan, error) {
+	goal.Nodes = map[string]bool{}
+	for name := range moves {
+		goal.Nodes[name] = true
+	}
+	released, err := Released(s, hosts, goal.Releases)
+	if err != nil {
+		return nil, err
+	}
+	cut := settling(released, hosts, goal)
+	all, err := journeys(released, scoped(s, cut.After), moves)
+	if err != nil {
+		return nil, err
+	}
+	m := &mover{before: map[string]*observe.Host{}, made: map[string][]laid{}, fixed: map[string]bool{}}
+	for i := range released.Nodes {
+		m.fixed[released.Nodes[i].Name] = released.Nodes[i].Host != ""
+	}
+	for i := range hosts {
+		m.before[hosts[i].Name] = &hosts[i]
+	}
+	hosts = moved(scoped(s, cut.After), all)
+	placed, err := place.Place(released, hosts)
+	if err != nil {
+		return nil, err
+	}
+	m.draft = newDraft(placed, hosts, goal)
+	m.names, m.Homes = spec.Names(placed), map[string]string{}
+	for i := range placed.Nodes {
+		m.Homes[placed.Nodes[i].Name] = placed.Nodes[i].Host
+	}
+	if err := m.span(); err != nil {
+		return nil, err
+	}
+	m.settleMoves(cut)
+	m.warnFrames()
+	if err := m.move(all); err != nil {
+		return nil, err
+	}
+	return m.sorted(), nil
+}
+
+// MoveBack plans, after a run of such a plan that came to nothing half way, that each of its nodes runs where it is now: where nothing was given, that is on the host that it was to leave.
+func MoveBack(s *site.Site, hosts []observe.Host, goal Goal, failed *Plan) (*Plan, error) {
+	moves := map[string]string{}
+	for _, step := range failed.Steps {
+		if step.Kind == CopyNode {
+			moves[step.Subject] = ""
+		}
+	}
+	return MoveNodes(s, hosts, goal, moves)
+}
+
+// warnFrames names the nodes that stay and whose networks take other frames, since they come to another host or are on one host only then.
+func (m *mover) warnFrames() {
+	var names []string
+	for i := range m.site.Nodes {
+		n := &m.site.Nodes[i]
+		has, there := m.hosts[n.Host].Node(n.Name)
+		if !there || m.goal.concerns(n.Name) {
+			continue
+		}
+		wanted, err := m.makerOf(n).Node(n)
+		if err == nil && slices.ContainsFunc(has.NICs, func(was spec.NIC) bool {
+			return slices.ContainsFunc(wanted.NICs, func(is spec.NIC) bool { return is.Network == was.Network && is.MTU != was.MTU })
+		}) {
+			names = append(names, n.Name)
+		}
+	}
+	if len(names) > 0 {
+		m.Warnings = append(m.Warnings, "a network takes frames of another size then, and the next up restarts those that stay on it: "+phrase.List(names, 12))
+	}
+}
+
+// A journey is the move of one node.
+type journey struct {
+	node     string
+	has      observe.Node // as it is
+	from, to string       // hosts
+	ran      bool         // it runs, or did until this move was cut short
+}
+
+// journeys gives those of nodes that are not where they are to go, in the order in which the site declares them.
+func journeys(s *site.Site, hosts []observe.Host, moves map[string]string) ([]journey, error) {
+	for _, name := range slices.Sorted(maps.Keys(moves)) {
+		if _, ok := s.Node(name); !ok {
+			return nil, problem.New(problem.Usage, "no node is called %q", name).Try("orrery ls names those that there are")
+		}
+	}
+	var all []journey
+	for i := range s.Nodes {
+		n := &s.Nodes[i]
+		to, asked := moves[n.Name]
+		if !asked {
+			continue
+		}
+		j, err := journeyOf(n, hosts, to)
+		if err != nil {
+			return nil, err
+		}
+		if j.from != j.to {
+			all = append(all, *j)
+		}
+	}
+	return all, nil
+}
+
+// journeyOf gives that of a node, which may be there already.
+func journeyOf(n *site.Node, hosts []observe.Host, to string) (*journey, error) {
+	var names []string
+	j, unknown := &journey{node: n.Name, to: to}, ""
+	for i := range hosts {
+		h := &hosts[i]
+		names = append(names, h.Name)
+		if h.Unknown {
+			unknown = h.Name
+		}
+		if has, ok := h.Node(n.Name); ok {
+			j.has, j.from, j.ran = *has, h.Name, has.Runs() || has.Resume
+		}
+	}
+	if to == "" { // it goes on where it is
+		j.to = j.from
+		return j, nil
+	}
+	target := slices.Index(names, to)
+	switch {
+	case target < 0:
+		return nil, problem.New(problem.Usage, "no host is called %q", to).Try("the site has %s", phrase.List(names, 12))
+	case j.from == to:
+		return j, nil
+	case hosts[target].Unknown:
+		return nil, problem.New(problem.Unable, "node %s cannot move to host %s, of which nothing is known", n.Name, to).Try("see that it answers: orrery host check")
+	case hosts[target].Drained != nil:
+		return nil, problem.New(problem.Unable, "node %s cannot move to host %s, which is drained", n.Name, to).Try("orrery host undrain %s, or choose another host", to)
+	case n.Host != "" && n.Host != to:
+		return nil, problem.New(problem.Mistake, "node %s is declared to be on host %s, and the next up would make it anew there", n.Name, n.Host).At("site.toml").
+			Try("write host = %q with it, then orrery move %s --to %s; or leave host out, and it stays where it is", to, n.Name, to)
+	case j.from == "" && unknown != "":
+		return nil, problem.New(problem.Unable, "node %s may be on host %s, of which nothing is known", n.Name, unknown).Try("see that it answers: orrery host check")
+	case j.from == "":
+		return nil, problem.New(problem.Failed, "node %s is on no host", n.Name).Try("orrery up %s makes it; host = %q in site.toml says where", n.Name, to)
+	}
+	return j, nil
+}
+
+// moved gives the hosts as they are when the nodes have come to others, before they start there.
+func moved(hosts []observe.Host, all []journey) []observe.Host {
+	after := slices.Clone(hosts)
+	for i := range after {
+		h := &after[i]
+		h.Nodes = slices.DeleteFunc(slices.Clone(h.Nodes), func(n observe.Node) bool {
+			return slices.ContainsFunc(all, func(j journey) bool { return j.node == n.Name && j.from == h.Name })
+		})
+		for _, j := range all {
+			if j.to == h.Name {
+				n := j.has
+				n.State, n.Proven, n.Resume = observe.Stopped, "", j.ran
+				h.Nodes = append(h.Nodes, n)
+			}
+		}
+	}
+	return after
+}
+
+// mover drafts moves.
+type mover struct {
+	*draft
+	before map[string]*observe.Host // the hosts as they were seen
+	fixed  map[string]bool          // nodes of which the site says where they are
+	made   map[string][]laid        // what a host is given before anything stops
+	joins  []laid                   // what tells hosts where the nodes of a network are. It is done when those stand still that move
+	lefts  []int                    // the steps with which nodes have left their hosts
+}
+
+// A laid network is the step that makes it; the name "" is for all of them.
+type laid struct {
+	network string
+	step    int
+}
+
+// on gives the steps of networks on which a node is.
+func on(n *site.Node, all []laid) (steps []int) {
+	for _, one := range all {
+		if one.network == "" || slices.Contains(n.Networks(), one.network) {
+			steps = append(steps, one.step)
+		}
+	}
+	return steps
+}
+
+func (m *mover) move(all []journey) error {
+	for i := range all {
+		if err := m.may(&all[i]); err != nil {
+			return err
+		}
+	}
+	var names []string
+	var hosts []observe.Host
+	for _, j := range all {
+		names = append(names, j.node)
+	}
+	for _, h := range m.hosts {
+		hosts = append(hosts, *h)
+	}
+	if err := place.Come(m.site, hosts, names, func(node string) bool { return m.fixed[node] }); err != nil {
+		return err
+	}
+	for _, host := range slices.Sorted(maps.Keys(m.hosts)) {
+		if err := m.ground(m.hosts[host]); err != nil {
+			return err
+		}
+	}
+	for i := range all {
+		if err := m.journey(&all[i]); err != nil {
+			return err
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(m.goal.Nodes)) {
+		if !slices.ContainsFunc(all, func(j journey) bool { return j.node == name }) {
+			m.resume(name)
+		}
+	}
+	m.settle()
+	for _, host := range slices.Sorted(maps.Keys(m.hosts)) {
+		m.clear(m.hosts[host])
+		m.tell(m.hosts[host])
+	}
+	return nil
+}
+
+// may refuses the move of a node that is tied to its host, or that the other one cannot have.
+func (m *mover) may(j *journey) error {
+	n, _ := m.site.Node(j.node)
+	wanted, err := m.makerOf(n).Node(n)
+	if err != nil {
+		return err
+	}
+	to, from := m.hosts[j.to], m.before[j.from]
+	no := func(cure, format string, args ...any) error {
+		return problem.New(problem.Unable, "node %s cannot move to host %s: %s", n.Name, j.to, fmt.Sprintf(format, args...)).Try("%s", cure)
+	}
+	if why, cure := place.Bound(m.makerOf(n).Site, n); why != "" {
+		return no(cure, "%s", why)
+	}
+	upFirst := "orrery up " + n.Name + " first, then move"
+	for _, h := range m.before {
+		if i := slices.IndexFunc(h.Nodes, func(o observe.Node) bool { return o.Name == n.Name && o.Staged }); i >= 0 {
+			return no(fmt.Sprintf("orrery release prune, or orrery down --release %d %s, first", h.Nodes[i].Release, n.Name), "release %d of it stands beside it on host %s, and would not come with it", h.Nodes[i].Release, h.Name)
+		}
+	}
+	switch {
+	case j.has.State == observe.Broken:
+		return no(upFirst, "it is half made")
+	case j.has.ID != wanted.ID:
+		return no(upFirst, "it has the id %d, and is declared with %d", j.has.ID, wanted.ID)
+	case j.has.Engine != wanted.Engine:
+		return no(upFirst, "it is of the engine %s, and is declared with %s", j.has.Engine, wanted.Engine)
+	}
+	if why := layerChange(&j.has.Node, wanted); why != "" {
+		return no(upFirst, "it is not as it is declared, and would be made anew: %s", why)
+	}
+	for _, h := range []*observe.Host{from, to} {
+		if h.Engines != nil && !h.Engines[n.Engine].Move {
+			return no("orrery backup and orrery restore take it there", "the engine %s moves no nodes", n.Engine)
+		}
+	}
+	return place.Fits(m.site.Key(), n, to)
+}
+
+// ground plans the networks of a host: those that are not there before nodes stop, what changes of the others when they stand still.
+func (m *mover) ground(h *observe.Host) error {
+	if h.Unknown {
+		return nil
+	}
+	nodes := m.on(h.Name, m.goal.concerns)
+	ready := m.prepare(h, len(nodes) > 0)
+	for _, step := range ready {
+		m.made[h.Name] = append(m.made[h.Name], laid{"", step})
+	}
+	used := m.uses(nodes)
+	for _, wanted := range m.draft.networks {
+		wanted = m.spans.On(h.Name, wanted)
+		if i := slices.IndexFunc(h.Networks, func(n observe.Network) bool { return n.Name == wanted.Name }); i >= 0 && used[wanted.Name] && relinks(&h.Networks[i], &wanted) {
+			return problem.New(problem.Mistake, "network %s of host %s is not as it is declared, and would be made anew", wanted.Name, h.Name).Try("orrery up first, then move")
+		}
+	}
+	steps, err := m.makeNetworks(h, nodes, ready)
+	if err != nil {
+		return err
+	}
+	for _, network := range slices.Sorted(maps.Keys(steps)) {
+		one := laid{network, steps[network]}
+		if m.Steps[one.step].WasNetwork == nil {
+			m.made[h.Name] = append(m.made[h.Name], one)
+		} else {
+			m.joins = append(m.joins, one)
+		}
+	}
+	return nil
+}
+
+// on gives the nodes of a host, as the site is placed.
+func (m *mover) on(host string, which func(name string) bool) (nodes []*site.Node) {
+	for i := range m.site.Nodes {
+		if n := &m.site.Nodes[i]; n.Host == host && which(n.Name) {
+			nodes = append(nodes, n)
+		}
+	}
+	return nodes
+}
+
+func every(string) bool { return true }
+
+// journey plans the move of one node.
+func (m *mover) journey(j *journey) error {
+	n, _ := m.site.Node(j.node)
+	wanted, err := m.makerOf(n).Node(n)
+	if err != nil {
+		return err
+	}
+	to, from, has, ready := m.hosts[j.to], m.before[j.from], &j.has, on(n, m.made[j.to])
+	step := func(kind Kind, host, peer, reason, undo string, needs ...int) int {
+		return m.add(Step{
+			Kind: kind, Host: host, Peer: peer, Subject: j.node, Reason: reason, Undo: undo, Needs: needs, Node: wanted, Was: &has.Node,
+			Runs: j.ran, Configured: has.Configured, Active: has.Active,
+		})
+	}
+	last := step(CopyNode, j.to, j.from, "moves here from host "+j.from, "remove what has come", slices.Concat(m.layer(to, n), m.settled[j.node])...)
+	if has.Runs() {
+		last = m.stop(from, has, "moves to host "+j.to, append(slices.Clone(ready), last)...)
+		m.Steps[last].Peer = j.to
+	}
+	joins := on(n, m.joins)
+	for _, join := range joins {
+		m.Steps[join].Needs = append(m.Steps[join].Needs, last)
+	}
+	last = step(SendNode, j.to, j.from, "the rest, from host "+j.from, "", last)
+	last = step(GiveNode, j.from, j.to, "to host "+j.to, "take it back", last)
+	last = step(ReceiveNode, j.to, j.from, "from host "+j.from, "remove it, and host "+j.from+" has it again", last)
+	m.arrivals[j.to] = append(m.arrivals[j.to], last)
+	if j.ran {
+		u := &nodeDraft{draft: m.draft, host: to, node: n, wanted: wanted, has: arrived(wanted, has), before: append(ready, last), ground: joins}
+		last = u.resume(last)
+	}
+	m.lefts = append(m.lefts, m.leave(j.from, j.to, &has.Node, last))
+	return nil
+}
+
+// resume lets a node run again whose move was cut short.
+func (m *mover) resume(name string) {
+	n, ok := m.site.Node(name)
+	if !ok {
+		return
+	}
+	host := m.hosts[n.Host]
+	has, ok := host.Node(name)
+	if !ok || has.Runs() || !has.Resume {
+		return
+	}
+	if wanted, err := m.makerOf(n).Node(n); err == nil {
+		u := &nodeDraft{
+			draft: m.draft, host: host, node: n, wanted: wanted, has: arrived(wanted, has),
+			before: slices.Concat(on(n, m.made[n.Host]), m.settled[n.Name]), ground: on(n, m.joins),
+		}
+		if last := u.resume(-1); last >= 0 {
+			m.arrivals[n.Host] = append(m.arrivals[n.Host], last)
+		}
+	}
+}
+
+// resume plans that a node runs, and gives the last step, or another if there is none.
+func (u *nodeDraft) resume(other int) int {
+	u.upNode()
+	if len(u.steps) == 0 {
+		return other
+	}
+	return u.steps[len(u.steps)-1]
+}
+
+// arrived gives a node as it is when it has been received: made as it is declared, with what had been done on it.
+func arrived(wanted *spec.Node, had *observe.Node) *observe.Node {
+	is := &observe.Node{Node: *wanted, State: observe.Stopped, Configured: had.Configured, Active: had.Active, Resume: true}
+	is.Config = had.Config
+	return is
+}
+
+// clear plans the end of networks for which a host has no use any more, as the nodes on them are elsewhere.
+func (m *mover) clear(h *observe.Host) {
+	if h.Unknown {
+		return
+	}
+	here := m.on(h.Name, every)
+	used := m.uses(here)
+	for i := range h.Networks {
+		n := &h.Networks[i].Network
+		concerned := func(node site.Node) bool {
+			return m.goal.concerns(node.Name) && slices.Contains(node.Networks(), n.Name)
+		}
+		stays := func(has observe.Node) bool { return stands(&has.Node, n) }
+		if used[n.Name] || !slices.ContainsFunc(m.site.Nodes, concerned) || slices.ContainsFunc(h.Nodes, stays) {
+			continue
+		}
+		needs := slices.Clone(m.lefts)
+		for _, join := range m.joins {
+			if s := m.Steps[join.step]; s.Host == h.Name && s.Subject == n.Name {
+				needs = append(needs, join.step)
+			}
+		}
+		m.removeNetwork(h, n, "no node of this host is on it any more", needs)
+	}
+	if h.Names != "" && len(here) == 0 && len(h.Nodes) == 0 {
+		m.add(Step{Kind: ForgetNames, Host: h.Name, Subject: h.Name, Reason: "no node is on this host any more", Needs: m.lefts})
+	}
+}
+
+// tell plans that the nodes of a host are told of those that have come, whose SSH host keys are there now, and where others are.
+func (m *mover) tell(h *observe.Host) {
+	came := slices.Clone(m.arrivals[h.Name])
+	reason := "nodes have come"
+	if len(came) == 0 {
+		if h.Unknown || h.Names == m.draft.names || len(h.Nodes) == 0 {
+			return
+		}
+		reason, came = "nodes are on other hosts", slices.Concat(slices.Collect(maps.Values(m.arrivals))...)
+	}
+	for _, s := range m.Steps { // what they find at their start is written then
+		if s.Host == h.Name && s.ForNode() && slices.Contains([]Kind{StartNode, ConfigureNode, CheckNode}, s.Kind) {
+			came = append(came, s.N)
+		}
+	}
+	m.add(Step{
+		Kind: WriteNames, Host: h.Name, Subject: h.Name, Reason: reason, Undo: "put the former names back", Needs: came, Names: m.draft.names, WasNames: h.Names,
+	})
+}

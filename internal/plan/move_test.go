@@ -1,0 +1,400 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"orrery/internal/observe"
+	"orrery/internal/site"
+	"orrery/internal/site/spec"
+)
+
+// paper is hosts on which steps are done on paper. It is strict: what a host must not do is an error.
+type paper struct {
+	hosts []observe.Host
+	came  map[string]bool // "host node": it has come there and has not run yet
+	sent  int
+}
+
+// movable is the spanning site with nodes that are placed, up.
+func movable() (*site.Site, *paper) {
+	s, hosts := spanning()
+	for i := range s.Nodes {
+		s.Nodes[i].Autostart = true
+	}
+	for i := range s.Networks {
+		s.Networks[i].MTU = 1450 // whether it is on one host or on several
+	}
+	for i := range hosts {
+		hosts[i].Engines = map[string]observe.Capabilities{"fake": {Move: true, MoveNIC: true, Keep: true}}
+		hosts[i].Layers = map[string]bool{}
+	}
+	f := &paper{hosts: hosts, came: map[string]bool{}}
+	p, err := Up(s, f.hosts, Goal{})
+	if err != nil {
+		panic(err)
+	}
+	if _, err := f.run(p, func(ready []int) int { return 0 }); err != nil {
+		panic(err)
+	}
+	for i := range s.Nodes {
+		s.Nodes[i].Host = ""
+	}
+	return s, f
+}
+
+// run does steps, of those that can be done now the one that is chosen, until -1 is. It gives those that were done.
+func (f *paper) run(p *Plan, choose func(ready []int) int) (done []*Step, err error) {
+	is := map[int]bool{}
+	for {
+		var ready []int
+		for n, s := range p.Steps {
+			if !is[n] && !slices.ContainsFunc(s.Needs, func(need int) bool { return !is[need] }) {
+				ready = append(ready, n)
+			}
+		}
+		if len(ready) == 0 {
+			return done, nil
+		}
+		i := choose(ready)
+		if i < 0 {
+			return done, nil
+		}
+		s := p.Steps[ready[i]]
+		text, err := Encode(s)
+		if err == nil {
+			s, err = Decode(text)
+		}
+		if err == nil {
+			err = f.do(s)
+		}
+		if err != nil {
+			return done, fmt.Errorf("%s: %s: %w", s.Host, s, err)
+		}
+		is[ready[i]] = true
+		done = append(done, s)
+	}
+}
+
+func (f *paper) host(name string) *observe.Host {
+	return &f.hosts[slices.IndexFunc(f.hosts, func(h observe.Host) bool { return h.Name == name })]
+}
+
+func (f *paper) do(s *Step) error {
+	h := f.host(s.Host)
+	has, there := h.Node(s.Subject)
+	arrival, arrives := h.Arrival(s.Subject)
+	drop := func() {
+		h.Arrivals = slices.DeleteFunc(h.Arrivals, func(a observe.Arrival) bool { return a.Name == s.Subject })
+	}
+	given := slices.IndexFunc(h.Given, func(g observe.Given) bool { return g.Name == s.Subject })
+	switch s.Kind {
+	case BuildLayer:
+		h.Layers[s.Layer.Digest] = true
+	case PrepareHost:
+		h.Settings = s.Settings
+	case MakeNetwork:
+		h.Networks = slices.DeleteFunc(h.Networks, func(n observe.Network) bool { return n.Name == s.Subject })
+		h.Networks = append(h.Networks, observe.Network{Network: *s.Network})
+	case RemoveNetwork:
+		for _, n := range h.Nodes {
+			if n.Runs() && stands(&n.Node, s.Network) {
+				return fmt.Errorf("node %s is on it", n.Name)
+			}
+		}
+		h.Networks = slices.DeleteFunc(h.Networks, func(n observe.Network) bool { return n.Name == s.Subject })
+	case WriteNames:
+		h.Names = s.Names
+	case ForgetNames:
+		h.Names = ""
+	case CreateNode:
+		if there || given >= 0 || arrives {
+			return fmt.Errorf("it is there already")
+		}
+		h.Nodes = append(h.Nodes, observe.Node{Node: *s.Node, State: observe.Stopped})
+	case StartNode:
+		if !there {
+			return fmt.Errorf("it is not there")
+		}
+		has.State, has.Resume = observe.Running, false
+		delete(f.came, h.Name+" "+s.Subject)
+	case StopNode:
+		if !there {
+			return fmt.Errorf("it is not there")
+		}
+		has.State, has.Resume = observe.Stopped, s.Peer != ""
+	case ConfigureNode:
+		has.Configured, has.Config = true, s.Node.Config
+	case CheckNode:
+		has.Proven = s.Node.Config.Health
+	case ReshapeNode, LimitNode:
+		config := has.Config
+		has.Node = *s.Node
+		has.Config = config
+	case DestroyNode:
+		h.Nodes = slices.DeleteFunc(h.Nodes, func(n observe.Node) bool { return n.Name == s.Subject })
+	case CopyNode:
+		if there || given >= 0 {
+			return fmt.Errorf("it is there already")
+		}
+		if _, here := f.host(s.Peer).Node(s.Subject); !here {
+			return fmt.Errorf("it is not on host %s", s.Peer)
+		}
+		drop()
+		h.Arrivals = append(h.Arrivals, observe.Arrival{Name: s.Subject, ID: s.Node.ID, From: s.Peer})
+	case SendNode:
+		if from, here := f.host(s.Peer).Node(s.Subject); !here || from.Runs() || !arrives {
+			return fmt.Errorf("it runs, or nothing has come")
+		}
+		f.sent++
+		arrival.Whole, arrival.Sum = true, fmt.Sprint("sum ", f.sent)
+	case GiveNode:
+		a, whole := f.host(s.Peer).Arrival(s.Subject)
+		if !there || has.Runs() || !whole || !a.Whole {
+			return fmt.Errorf("it runs, or not all of it has come")
+		}
+		h.Given = append(h.Given, observe.Given{Node: *has, To: s.Peer, Sum: a.Sum})
+		h.Nodes = slices.DeleteFunc(h.Nodes, func(n observe.Node) bool { return n.Name == s.Subject })
+	case ReceiveNode:
+		from := f.host(s.Peer)
+		i := slices.IndexFunc(from.Given, func(g observe.Given) bool { return g.Name == s.Subject })
+		if i < 0 || !arrives || !arrival.Whole || from.Given[i].Sum != arrival.Sum || from.Given[i].To != h.Name || there {
+			return fmt.Errorf("nobody has given it, or not all of it has come")
+		}
+		came := arrived(s.Node, &observe.Node{Node: *s.Was, Configured: s.Configured, Active: s.Active})
+		came.Resume = s.Runs
+		h.Nodes = append(h.Nodes, *came)
+		f.came[h.Name+" "+s.Subject] = true
+		drop()
+	case LeaveNode:
+		if given < 0 {
+			return fmt.Errorf("it was not given")
+		}
+		h.Given = slices.Delete(h.Given, given, given+1)
+	case ReclaimNode:
+		if given < 0 {
+			return fmt.Errorf("it was not given")
+		}
+		was := h.Given[given].Node
+		was.State = observe.Stopped
+		h.Nodes, h.Given = append(h.Nodes, was), slices.Delete(h.Given, given, given+1)
+	case DropNode:
+		if there && !f.came[h.Name+" "+s.Subject] {
+			return fmt.Errorf("it has run here")
+		}
+		h.Nodes = slices.DeleteFunc(h.Nodes, func(n observe.Node) bool { return n.Name == s.Subject })
+		drop()
+	case RestoreHost:
+	default:
+		return fmt.Errorf("nobody does such a step")
+	}
+	return f.one(s.Subject)
+}
+
+// one wants that a node has one holder: at most one host has it as its own, and while one does, none has given it that could take it back.
+func (f *paper) one(node string) error {
+	var holders []string
+	for i := range f.hosts {
+		if _, has := f.hosts[i].Node(node); has {
+			holders = append(holders, f.hosts[i].Name)
+		}
+	}
+	if len(holders) > 1 {
+		return fmt.Errorf("it is on hosts %v", holders)
+	}
+	return nil
+}
+
+// seen gives the hosts as they are looked at, without those of which nothing is known.
+func (f *paper) seen(unknown ...string) []observe.Host {
+	all := slices.Clone(f.hosts)
+	for i := range all {
+		if slices.Contains(unknown, all[i].Name) {
+			all[i] = observe.Host{Name: all[i].Name, Unknown: true}
+			continue
+		}
+		all[i].Nodes, all[i].Given, all[i].Arrivals = slices.Clone(all[i].Nodes), slices.Clone(all[i].Given), slices.Clone(all[i].Arrivals)
+		all[i].Networks = slices.Clone(all[i].Networks)
+	}
+	return all
+}
+
+func told(p *Plan) string {
+	var b strings.Builder
+	for _, s := range p.Steps {
+		fmt.Fprintf(&b, "%d %s: %s %v\n", s.N, s.Host, s, s.Needs)
+	}
+	return b.String()
+}
+
+// TestMove: a node goes with what is its own, and all hosts on its networks know where it is.
+func TestMove(t *testing.T) {
+	s, f := movable()
+	p, err := MoveNodes(s, f.seen(), Goal{}, map[string]string{"a": "sv3"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var kinds []Kind
+	for _, step := range p.Steps {
+		if step.Subject == "a" {
+			kinds = append(kinds, step.Kind)
+		}
+	}
+	if want := []Kind{CopyNode, StopNode, SendNode, GiveNode, ReceiveNode, StartNode, LeaveNode}; !slices.Equal(kinds, want) {
+		t.Errorf("the steps are %v, not %v\n%s", kinds, want, told(p))
+	}
+	if _, err := f.run(p, func([]int) int { return 0 }); err != nil {
+		t.Fatal(err)
+	}
+	if n, has := f.host("sv3").Node("a"); !has || n.State != observe.Running {
+		t.Errorf("host sv3 has %+v", n)
+	}
+	for _, plans := range []func() (*Plan, error){
+		func() (*Plan, error) { return Up(s, f.seen(), Goal{}) },
+		func() (*Plan, error) { return MoveNodes(s, f.seen(), Goal{}, map[string]string{"a": "sv3"}) },
+	} {
+		if again, err := plans(); err != nil || !again.Empty() {
+			t.Errorf("afterwards there is to do (%v)\n%s", err, told(again))
+		}
+	}
+}
+
+// TestMoveRefused: what ties a node to its host keeps it there, and so does what is not known.
+func TestMoveRefused(t *testing.T) {
+	for want, change := range map[string]func(s *site.Site, f *paper) []observe.Host{
+		"is declared to be on host sv1": func(s *site.Site, _ *paper) []observe.Host { s.Nodes[0].Host = "sv1"; return nil },
+		"no host is called":             func(_ *site.Site, f *paper) []observe.Host { return f.seen()[:2] },
+		"of which nothing is known":     func(_ *site.Site, f *paper) []observe.Host { return f.seen("sv3") },
+		"may be on host sv1":            func(_ *site.Site, f *paper) []observe.Host { return f.seen("sv1") },
+		"is on no host":                 func(_ *site.Site, f *paper) []observe.Host { f.hosts[0].Nodes = nil; return nil },
+		"moves no nodes": func(_ *site.Site, f *paper) []observe.Host {
+			f.hosts[2].Engines["fake"] = observe.Capabilities{}
+			return nil
+		},
+		"it is half made": func(_ *site.Site, f *paper) []observe.Host { f.hosts[0].Nodes[0].State = observe.Broken; return nil },
+		"would be made anew: base image changed": func(_ *site.Site, f *paper) []observe.Host {
+			f.hosts[0].Nodes[0].Base = "other"
+			return nil
+		},
+		"release 7 of it stands beside it": func(_ *site.Site, f *paper) []observe.Host {
+			f.hosts[1].Nodes = append(f.hosts[1].Nodes, observe.Node{Node: spec.Node{Name: "a", ID: 7011, Release: 7, Staged: true}})
+			return nil
+		},
+		"takes the interface eth7": func(s *site.Site, _ *paper) []observe.Host { s.Nodes[0].NICs[1].Interface = "eth7"; return nil },
+		"PCI functions":            func(s *site.Site, _ *paper) []observe.Host { s.Nodes[0].VM.PCI = []string{"0000:01:00.0"}; return nil },
+		"at /srv/data of its host": func(s *site.Site, _ *paper) []observe.Host { hold(s, site.Volume{Path: "/srv/data"}); return nil },
+		"shared with other nodes":  func(s *site.Site, _ *paper) []observe.Host { hold(s, site.Volume{Shared: true}); return nil },
+		"has no 9 cpus and 16 MiB free": func(s *site.Site, _ *paper) []observe.Host {
+			s.Nodes[0].Limits.Cpus, s.Nodes[0].Limits.Memory = 9, 16<<20
+			return nil
+		},
+	} {
+		s, f := movable()
+		hosts := change(s, f)
+		if hosts == nil {
+			hosts = f.seen()
+		}
+		_, err := MoveNodes(s, hosts, Goal{}, map[string]string{"a": "sv3"})
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", want, err)
+		}
+	}
+}
+
+// hold gives the first node a volume.
+func hold(s *site.Site, v site.Volume) {
+	v.Name = "data"
+	s.Volumes = []site.Volume{v}
+	s.Roles = []site.Role{{Name: "db", Volumes: []site.VolumeUse{{Name: "data", Path: "/data"}}}}
+	s.Nodes[0].Roles = []string{"db"}
+}
+
+// TestMoveAfterKill: wherever a move is cut short, and what goes on from there as well, a node has one holder at every moment, and the next run of the same, or of up, brings it to where it belongs,
+// running if it ran.
+func TestMoveAfterKill(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s, f := movable()
+		stopped := rapid.SampledFrom([]string{"", "", "a", "b"}).Draw(t, "stopped")
+		for i := range s.Nodes {
+			if s.Nodes[i].Name == stopped {
+				s.Nodes[i].Autostart = false
+			}
+		}
+		for i := range f.hosts {
+			if n, has := f.hosts[i].Node(stopped); has {
+				n.State, n.Autostart = observe.Stopped, false
+			}
+		}
+		moves := map[string]string{}
+		for _, name := range []string{"a", "b", "c"} {
+			if to := rapid.SampledFrom([]string{"", "sv1", "sv2", "sv3"}).Draw(t, "to"); to != "" {
+				moves[name] = to
+			}
+		}
+		ways := map[string]func(hosts []observe.Host) (*Plan, error){
+			"move": func(hosts []observe.Host) (*Plan, error) { return MoveNodes(s, hosts, Goal{}, moves) },
+			"up":   func(hosts []observe.Host) (*Plan, error) { return Up(s, hosts, Goal{}) },
+		}
+		random := func(left int) func(ready []int) int {
+			return func(ready []int) int {
+				if left--; left < 0 {
+					return -1
+				}
+				return rapid.IntRange(0, len(ready)-1).Draw(t, "step")
+			}
+		}
+		for range rapid.IntRange(0, 4).Draw(t, "kills") {
+			way := rapid.SampledFrom([]string{"move", "move", "up"}).Draw(t, "way")
+			unknown := rapid.SampledFrom([]string{"", "", "sv1", "sv2", "sv3"}).Draw(t, "unknown")
+			p, err := ways[way](f.seen(unknown))
+			if err != nil {
+				continue // refused, as something is not known
+			}
+			for _, step := range p.Steps {
+				if step.Host == unknown {
+					t.Fatalf("a step is planned on a host of which nothing is known: %s", step)
+				}
+			}
+			if _, err := f.run(p, random(rapid.IntRange(0, 30).Draw(t, "kill after"))); err != nil {
+				t.Fatalf("%v\n%s", err, told(p))
+			}
+		}
+		last := rapid.SampledFrom([]string{"move", "up"}).Draw(t, "last")
+		p, err := ways[last](f.seen())
+		if err == nil {
+			_, err = f.run(p, random(1000))
+		}
+		if err != nil {
+			t.Fatalf("%v\n%s", err, told(p))
+		}
+		for _, h := range f.hosts {
+			if len(h.Arrivals) > 0 || len(h.Given) > 0 {
+				t.Fatalf("host %s has %+v and %+v\nafter\n%s", h.Name, h.Arrivals, h.Given, told(p))
+			}
+		}
+		for _, n := range s.Nodes {
+			on := ""
+			for i := range f.hosts {
+				if has, ok := f.hosts[i].Node(n.Name); ok {
+					on = f.hosts[i].Name
+					if (has.State == observe.Running) != (n.Name != stopped) {
+						t.Fatalf("node %s is %s\nafter\n%s", n.Name, has.State, told(p))
+					}
+				}
+			}
+			if on == "" || last == "move" && moves[n.Name] != "" && moves[n.Name] != on {
+				t.Fatalf("node %s is on host %q\nafter\n%s", n.Name, on, told(p))
+			}
+		}
+		if again, err := ways[last](f.seen()); err != nil || !again.Empty() {
+			t.Fatalf("afterwards there is to do (%v)\n%s\nafter\n%s", err, told(again), told(p))
+		}
+		if again, err := Up(s, f.seen(), Goal{}); err != nil || !again.Empty() {
+			t.Fatalf("afterwards up has to do (%v)\n%s\nafter\n%s", err, told(again), told(p))
+		}
+	})
+}

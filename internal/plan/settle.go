@@ -1,0 +1,84 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+
+	"orrery/internal/observe"
+	"orrery/internal/plan/handover"
+	"orrery/internal/site"
+	"orrery/internal/site/spec"
+)
+
+// settling decides what becomes of moves that were cut short, of the nodes that are concerned. The site is as it is live.
+func settling(s *site.Site, hosts []observe.Host, goal Goal) *handover.Ends {
+	if s.Stage != 0 {
+		return &handover.Ends{After: hosts}
+	}
+	d := newDraft(s, hosts, goal)
+	return handover.Settle(hosts, goal.concerns, d.receivable)
+}
+
+// receivable reports whether a node can be made of what has come: it is declared, and stands on the layers on which it stood. Of one that is not, what its host says of it is all that is known,
+// and no other host makes a node by that.
+func (d *draft) receivable(to *observe.Host, g *observe.Given) bool {
+	n, ok := d.site.Node(g.Name)
+	if !ok {
+		return false
+	}
+	wanted, err := d.makerOf(n).Node(n)
+	if err != nil || wanted.ID != g.ID || wanted.Engine != g.Engine || layerChange(&g.Node.Node, wanted) != "" {
+		return false
+	}
+	return !slices.ContainsFunc(wanted.Layers(), func(digest string) bool { return !to.Layers[digest] })
+}
+
+// settleMoves plans the end of moves that were cut short. What is done to a node afterwards waits for that.
+func (d *draft) settleMoves(m *handover.Ends) {
+	for _, u := range m.Stuck {
+		d.stuck[u.Node] = true
+		d.Warnings = append(d.Warnings, fmt.Sprintf("node %s is left alone: %s", u.Node, u.Why))
+	}
+	for i := range m.All {
+		d.settleMove(&m.All[i])
+	}
+}
+
+func (d *draft) settleMove(h *handover.Handover) {
+	const why = "a move was cut short"
+	was := &spec.Node{Site: d.maker.Key(), Name: h.Node, ID: h.ID}
+	if h.Given != nil {
+		was = &h.Given.Node.Node
+	}
+	s := Step{Subject: h.Node, Was: was}
+	if h.Drops {
+		s.Needs = []int{d.add(Step{Kind: DropNode, Host: h.To, Peer: h.From, Subject: h.Node, Was: was, Reason: why})}
+		d.settled[h.Node] = s.Needs
+	}
+	if h.Given == nil {
+		return
+	}
+	s.Sum, s.Runs, s.Configured, s.Active = h.Given.Sum, h.Given.Resume, h.Given.Configured, h.Given.Active
+	switch h.End {
+	case handover.Leave:
+		d.leave(h.From, h.To, was)
+		return
+	case handover.Reclaim:
+		s.Kind, s.Host, s.Peer, s.Reason = ReclaimNode, h.From, h.To, why+": not all of it has come to host "+h.Given.To
+	case handover.Receive:
+		s.Kind, s.Host, s.Peer, s.Reason = ReceiveNode, h.To, h.From, why+": host "+h.From+" has given it, and all of it is here"
+		n, _ := d.site.Node(h.Node)
+		s.Node, _ = d.makerOf(n).Node(n) // which could be spelt out before
+	}
+	step := d.add(s)
+	d.settled[h.Node] = []int{step}
+	if h.End == handover.Receive {
+		d.arrivals[h.To] = append(d.arrivals[h.To], step)
+		d.leave(h.From, h.To, was, step)
+	}
+}
+
+// leave plans the end of what is kept of a node on the host that it has left.
+func (d *draft) leave(from, to string, n *spec.Node, needs ...int) int {
+	return d.add(Step{Kind: LeaveNode, Host: from, Peer: to, Subject: n.Name, Was: n, Reason: "it is on host " + to, Needs: needs})
+}
