@@ -36,7 +36,7 @@ host = "sv2"
 roles = ["keeper", "holder"]
 `
 
-// TestFarState: what a site keeps on two hosts is one, whichever of them steers: generated secrets.
+// TestFarState: what a site keeps on two hosts is one, whichever of them steers: generated secrets, and snapshots.
 func TestFarState(t *testing.T) {
 	need.Integration(t)
 	t.Parallel()
@@ -78,5 +78,23 @@ func TestFarState(t *testing.T) {
 	says(1, "sha256sum -c /root/sum", "status 0")
 	says(1, "orrery down > /dev/null; echo -n other > "+kept+"/both; orrery up", "hosts sv1 and sv2 keep different values of the generated secret both", "status 8")
 	says(2, "cat "+kept+"/both | ssh sv1 tee "+kept+"/both | wc -c; orrery up", "24\n", "status 0")
+
+	// Snapshots: one moment on both hosts, put back on both, from either; whatever is killed, nothing stands still and nothing half taken is left.
+	mark := func(text string) string {
+		return "orrery exec all -- sh -c 'echo " + text + " > /data/mark; echo " + text + " > /etc/mark'"
+	}
+	const marks = "orrery exec all -- cat /data/mark /etc/mark | cut -d ' ' -f 3 | sort | uniq -c | sed 's/ *//'"
+	says(1, mark("then"), "status 0")
+	out := says(1, "orrery snapshot", "of 2 nodes and 2 volumes", "Skew between nodes: ", "status 0")
+	t.Log(out)
+	says(2, mark("now")+" && orrery snapshot ls", "  2  ", "status 0")
+	says(2, "orrery snapshot restore $(orrery snapshot ls --json | sed -n 's/.*\"id\": \"\\(2[0-9-]*\\)\".*/\\1/p' | head -n 1) --yes-restore it-farstate", "it-farstate: 2 nodes as in snapshot", "status 0")
+	says(1, marks, "4 then\nstatus 0")
+	for _, after := range []string{"0.9", "1.1"} {
+		says(1, "orrery snapshot > /dev/null & sleep "+after+"; kill -9 $!; wait; for i in $(seq 100); do orrery snapshot --json > /dev/null && break; sleep 0.1; done", "status 0")
+	}
+	says(1, marks, "4 then\nstatus 0") // nodes do not stand still
+	says(2, "orrery snapshot ls --json | grep -c lacking", "0\nstatus 1")
+	says(1, "ls -A "+kept+"/../snapshots > /root/own; ssh sv2 ls -A "+kept+"/../snapshots | diff - /root/own && ! grep '^[.]' /root/own", "status 0")
 	says(2, "orrery down", "status 0")
 }

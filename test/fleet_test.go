@@ -66,7 +66,7 @@ func TestFleet(t *testing.T) {
 	says(1, "orrery logs all", "a | ==> journal of node a", "b | ==> journal of node b", "status 0")
 	says(2, "orrery journal --steps -n 1", "sv1, sv2  root: orrery up", "sv1    node a", "sv2    node b", "sv1, sv2  ended after", "status 0")
 	says(2, "orrery journal --json", `"hosts": [`, "status 0")
-	says(1, "orrery snapshot", "other hosts than this machine", "status 4")
+	says(1, "orrery backup /tmp/vault", "other hosts than this machine", "status 4")
 	says(2, "orrery plan", "nothing to do", "status 0") // the truth is on the hosts
 
 	// A control point is killed, and leaves neither a lock nor half a node.

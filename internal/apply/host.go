@@ -22,6 +22,7 @@ import (
 type Host interface {
 	Worker
 	Keeper
+	Shelf
 
 	// Hold takes the site's lock on the host, which all need who change anything. If somebody else has it, that is a Locked problem that names them.
 	Hold(ctx context.Context, by host.Holder) (letGo func(), err error)

@@ -30,6 +30,9 @@ type secrets struct {
 
 // Value gives the value of a secret. One that is generated is kept on the host before it is used there: whatever becomes of others, it is known where it was used.
 func (s secrets) Value(ctx context.Context, name string) (string, error) {
+	if !s.host.mayNeed(name) { // whatever nodes it says it has
+		return "", problem.New(problem.Unable, "no node on host %s needs secret %s", s.host.Name, name)
+	}
 	v, err := s.Keyring.Value(ctx, name)
 	if err == nil && s.Generated(name) {
 		err = s.host.keep(ctx, name, v)

@@ -21,7 +21,8 @@ func (a *app) snapshotVerb() *cobra.Command {
 		Short: "Take a snapshot of nodes at one moment",
 		Long: `Pauses all nodes at once, keeps what each has written and the volumes that it uses, and resumes them. On a file system that cannot share blocks, most
 data is copied beforehand to keep the pause short. The length of the pause is printed, and so is the skew: the time between the first node that paused
-and the last. Volumes on NFS are not included. Snapshots are kept with the state of the site on this host.`,
+and the last. On several hosts, nodes pause at one moment by the hosts' clocks, and all hosts have their part of the snapshot or none has. Volumes on NFS
+are not included. Snapshots are kept with the state of the site, on each host that of its own nodes.`,
 		Example: "  orrery snapshot group=system\n  orrery snapshot ls\n  orrery snapshot restore 20260730-120000",
 		RunE: a.onSite(func(ctx context.Context, s *site.Site, selectors []string) error {
 			taken, err := snapshots.Take(ctx, &a.Session, s, selectors, with)
@@ -32,6 +33,8 @@ and the last. Volumes on NFS are not included. Snapshots are kept with the state
 		}),
 	}
 	a.releaseFlag(c)
+	a.withoutFlag(c)
+	c.PersistentFlags().AddFlag(c.Flags().Lookup("without")) // what is beneath it has it, too
 	c.Flags().BoolVar(&with.Memory, "memory", false, "also keep the memory of virtual machines, which go on from there when they are restored")
 	c.AddCommand(a.snapshotList(), a.snapshotRemove(), a.snapshotRestore())
 	return withJSON(c, "print JSON")
@@ -56,10 +59,10 @@ func milliseconds(seconds float64) string { return fmt.Sprintf("%.1f ms", second
 func (a *app) snapshotList() *cobra.Command {
 	return withJSON(&cobra.Command{
 		Use:   "ls",
-		Short: "List the snapshots of the site on this host",
+		Short: "List the snapshots of the site",
 		Args:  cobra.NoArgs,
-		RunE: a.asRoot(a.onSite(func(ctx context.Context, s *site.Site, _ []string) error {
-			all, err := snapshots.List(&a.Session, s)
+		RunE: a.onHosts(func(ctx context.Context, s *site.Site, _ []string) error {
+			all, err := snapshots.List(ctx, &a.Session, s)
 			if err != nil {
 				return err
 			}
@@ -74,7 +77,7 @@ func (a *app) snapshotList() *cobra.Command {
 					milliseconds(taken.Pause), milliseconds(taken.Skew), size(taken)}
 			})
 			return cmp.Or(err, unread)
-		})),
+		}),
 	}, "print JSON")
 }
 

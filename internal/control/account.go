@@ -102,13 +102,13 @@ func (c *Session) books(s *site.Site) (*apply.Fleet, error) {
 }
 
 // journalled notes in the journal that something is done, and how it ended.
-func (c *Session) journalled(h *apply.Steered, do func(*Account) error) error {
-	record, err := begin(apply.Alone(h), c.Command)
+func (c *Session) journalled(f *apply.Fleet, do func(*Account) error) error {
+	record, err := begin(f, c.Command)
 	if err != nil {
 		return err
 	}
 	err = do(record)
-	return errors.Join(err, record.end(outcome(err, h.Redact)))
+	return errors.Join(err, record.end(outcome(err, f.Redact)))
 }
 
 // carryOut carries out a plan, shows it, and notes every step as an entry of this kind on its host.
@@ -119,16 +119,24 @@ func (r *Account) carryOut(ctx context.Context, show Watcher, f *apply.Fleet, ki
 	return apply.Run(ctx, p, f.Workers(), noted, parallel)
 }
 
-// CarryOut does steps within something that is locked, and gives what went wrong with them.
+// CarryOut does steps on a host within something that is locked, and gives what went wrong with them.
 func (c *Session) CarryOut(ctx context.Context, record *Account, h *apply.Steered, steps []*plan.Step) error {
+	for _, s := range steps {
+		s.Host = h.Name
+	}
+	return c.CarryOutOn(ctx, record, apply.Alone(h), steps)
+}
+
+// CarryOutOn does the same with steps that say on which host they are done.
+func (c *Session) CarryOutOn(ctx context.Context, record *Account, f *apply.Fleet, steps []*plan.Step) error {
 	if len(steps) == 0 {
 		return nil
 	}
 	for n, s := range steps {
-		s.N, s.Host = n, h.Name
+		s.N = n
 	}
-	p := &plan.Plan{Site: h.Site.Name, Steps: steps}
-	result := record.carryOut(ctx, c.Watcher, apply.Alone(h), "step", p, DefaultParallel())
+	p := &plan.Plan{Site: f.All[0].Site.Name, Steps: steps}
+	result := record.carryOut(ctx, c.Watcher, f, "step", p, DefaultParallel())
 	var err error
 	for _, f := range result.Failed {
 		err = errors.Join(err, fmt.Errorf("%s: %s: %w", f.Step.Title(), f.Step.Kind, f.Err))

@@ -356,7 +356,7 @@ func TestRestoreWithReleases(t *testing.T) {
 	if !strings.Contains(d.watch.text(), "built from their recipes") {
 		t.Errorf("told was %s", d.watch.text())
 	}
-	if all, err := snapshots.List(d.Session, d.site()); err != nil || len(all) != 1 {
+	if all, err := snapshots.List(t.Context(), d.Session, d.site()); err != nil || len(all) != 1 {
 		t.Errorf("the snapshots are %v, %v", all, err)
 	}
 	d.stage(701)
@@ -390,7 +390,7 @@ func TestReplaceNode(t *testing.T) {
 	d.wantSaid("db", motd, "then")
 	d.wantSaid("db", book, "then")
 	d.wantSaid("web1", motd, "now")
-	if all, err := snapshots.List(d.Session, d.site()); err != nil || len(all) > 0 {
+	if all, err := snapshots.List(t.Context(), d.Session, d.site()); err != nil || len(all) > 0 {
 		t.Errorf("left are the snapshots %v, %v", all, err)
 	}
 	_, err = d.Down(t.Context(), d.site(), []string{"db"}, false)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"orrery/internal/apply"
 	"orrery/internal/control/hosts"
@@ -41,7 +40,7 @@ func (j *Job) parallel() int {
 
 // Run does the job. It gives the result of the plan, or nil if there was nothing to do.
 func (j *Job) Run(ctx context.Context) (*apply.Result, error) {
-	if err := j.catchUpOn(ctx); err != nil {
+	if err := j.catchUpOn(ctx, j.Site, j.Hosts); err != nil {
 		return nil, err
 	}
 	letGo, err := j.Hold(ctx, j.Site, j.Hosts)
@@ -52,7 +51,7 @@ func (j *Job) Run(ctx context.Context) (*apply.Result, error) {
 	if err := j.Hosts.Sweep(ctx); err != nil {
 		return nil, err
 	}
-	j.tellCutShort(j.Site)
+	j.tellCutShort(ctx, j.Site, j.Hosts)
 	late, left, err := j.Hosts.CatchUp(ctx)
 	for _, name := range late {
 		j.notice(j.Site.Key(), "host %s did not know which releases are live; it does now", name)
@@ -96,18 +95,6 @@ func Where(s *site.Site) string {
 		return "a host"
 	}
 	return "this host"
-}
-
-// catchUpOn does what was to happen by itself and did not, which only what is on this machine alone has.
-func (j *Job) catchUpOn(ctx context.Context) error {
-	if hosts.Far(j.Site) {
-		if r, known := j.Far[j.Site.Key()]; known && !j.Late && !r.Expires.IsZero() && time.Now().After(r.Expires) {
-			return problem.New(problem.Surprise, "twin %s expired at %s; each of its hosts ends what it has of it", j.Site.Twin, phrase.Clock(r.Expires)).At(j.Site.Key()).
-				Try("orrery twin destroy %s ends the rest at once", j.Site.Twin)
-		}
-		return nil
-	}
-	return j.catchUp(ctx, j.Site, j.Hosts.All[0])
 }
 
 // consent gets the caller's consent to a plan. If he was waited for, the host must still be as it was when the plan was made.

@@ -148,11 +148,11 @@ func TestSnapshotOfNode(t *testing.T) {
 	d.wantLive(700)
 
 	d.wantExit(snapshots.Remove(t.Context(), d.Session, s, []string{taken.ID, "yesterday"}), problem.Usage, "yesterday")
-	if all, err := snapshots.List(d.Session, s); err != nil || len(all) != 1 {
+	if all, err := snapshots.List(t.Context(), d.Session, s); err != nil || len(all) != 1 {
 		t.Errorf("%v, %v", all, err)
 	}
 	d.must(snapshots.Remove(t.Context(), d.Session, s, []string{taken.ID}))
-	if all, err := snapshots.List(d.Session, s); err != nil || len(all) > 0 {
+	if all, err := snapshots.List(t.Context(), d.Session, s); err != nil || len(all) > 0 {
 		t.Errorf("%v, %v", all, err)
 	}
 }

@@ -4,18 +4,18 @@ import (
 	"context"
 	"strings"
 
+	"orrery/internal/apply"
 	"orrery/internal/control/hosts"
 	"orrery/internal/control/register"
 	"orrery/internal/observe"
 	"orrery/internal/phrase"
 	"orrery/internal/problem"
 	"orrery/internal/site"
-	"orrery/internal/snapshot"
 )
 
 // UnderWay tells of a trial, of the end of a twin, and of a snapshot that was being put back. A switch that is under way, or was interrupted, is the error.
 func (c *Session) UnderWay(s *site.Site) error {
-	if hosts.Far(s) { // no trials, twins or snapshots are on it
+	if hosts.Far(s) { // no trials or twins are on it
 		f, _, err := c.Reached(context.Background(), s)
 		if err != nil {
 			return err
@@ -24,6 +24,7 @@ func (c *Session) UnderWay(s *site.Site) error {
 		if err != nil {
 			return err
 		}
+		c.tellCutShort(context.Background(), s, f)
 		return interrupted(s, r)
 	}
 	h, err := c.Bare(s)
@@ -34,7 +35,7 @@ func (c *Session) UnderWay(s *site.Site) error {
 	if err != nil {
 		return err
 	}
-	c.tellCutShort(s)
+	c.tellCutShort(context.Background(), s, apply.Alone(h))
 	switch {
 	case r.Trial == nil:
 	case c.watched(s) && r.Trial.ByHand:
@@ -64,9 +65,8 @@ func interrupted(s *site.Site, r observe.Releases) error {
 }
 
 // tellCutShort says how a restoring is resumed that was cut short: what is in place then may be of before or of then, and is whole, but nothing has proven it.
-func (c *Session) tellCutShort(s *site.Site) {
-	id, nodes, err := snapshot.Unfinished(c.Dirs, s.Key())
-	if err == nil && id != "" {
+func (c *Session) tellCutShort(ctx context.Context, s *site.Site, f *apply.Fleet) {
+	if id, nodes, err := f.Restoring(ctx); err == nil && id != "" {
 		c.notice(s.Key(), "the restoring of snapshot %s was cut short; to resume it: orrery snapshot restore %s %s", id, id, strings.Join(nodes, " "))
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"orrery/internal/host"
 	"orrery/internal/problem"
 	"orrery/internal/site/spec"
 )
@@ -44,19 +45,29 @@ func MayStandStill(engines map[string]Engine, nodes []*spec.Node) error {
 
 // A Pause is how nodes stood still.
 type Pause struct {
-	At   time.Time     // when all of them did
-	Long time.Duration // from the first that was asked to until the last went on
-	Skew time.Duration // between the first that stood still and the last
+	Began time.Time     // when the first was asked to
+	At    time.Time     // when all of them did
+	Long  time.Duration // from the first that was asked to until the last went on
+	Skew  time.Duration // between the first that stood still and the last
 }
 
 // Still does something while running nodes stand still. They go on when it is done, however it ends, and whatever becomes of the others;
 // one that does not is told of, as a problem of the kind Left.
 func Still(ctx context.Context, engines map[string]Engine, nodes []*spec.Node, do func(context.Context) error) (Pause, error) {
+	return StillAt(ctx, engines, nodes, time.Time{}, func(ctx context.Context, _ Pause) error { return do(ctx) })
+}
+
+// mostAhead is how far off a moment may be at which nodes are to stand still: what is farther, nobody has agreed on.
+const mostAhead = 2 * time.Second
+
+// StillAt does the same with nodes that stand still at a moment, and says how they did.
+func StillAt(ctx context.Context, engines map[string]Engine, nodes []*spec.Node, at time.Time, do func(context.Context, Pause) error) (Pause, error) {
 	if err := MayStandStill(engines, nodes); err != nil {
 		return Pause{}, err
 	}
 	if len(nodes) == 0 {
-		return Pause{At: time.Now()}, do(ctx)
+		p := Pause{At: time.Now()}
+		return p, do(ctx, p)
 	}
 	_ = each(nodes, func(_ int, n *spec.Node) error {
 		if f, able := engines[n.Engine].(Flusher); able {
@@ -64,8 +75,13 @@ func Still(ctx context.Context, engines map[string]Engine, nodes []*spec.Node, d
 		}
 		return nil
 	})
+	if wait := time.Until(at); wait > 0 {
+		if err := host.Pause(ctx, min(wait, mostAhead)); err != nil {
+			return Pause{}, err
+		}
+	}
 	var p Pause
-	began := time.Now()
+	p.Began = time.Now()
 	still := make([]time.Time, len(nodes))
 	err := each(nodes, func(i int, n *spec.Node) error {
 		err := engines[n.Engine].(Freezer).Freeze(ctx, RefOf(n))
@@ -75,10 +91,10 @@ func Still(ctx context.Context, engines map[string]Engine, nodes []*spec.Node, d
 	if err == nil {
 		p.At = time.Now()
 		p.Skew = slices.MaxFunc(still, time.Time.Compare).Sub(slices.MinFunc(still, time.Time.Compare))
-		err = do(ctx)
+		err = do(ctx, p)
 	}
 	err = errors.Join(err, thaw(context.WithoutCancel(ctx), engines, nodes))
-	p.Long = time.Since(began)
+	p.Long = time.Since(p.Began)
 	return p, err
 }
 

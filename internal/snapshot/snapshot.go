@@ -31,6 +31,7 @@ type Snapshot struct {
 	Pause   float64   `json:"pause_seconds"`     // from the first freeze to the last thaw; 0: no node ran
 	Skew    float64   `json:"skew_seconds"`      // between the first node that stood still and the last
 	Seconds float64   `json:"seconds"`           // that all of it took
+	Hosts   []string  `json:"hosts,omitempty"`   // that have a part of it; none: it was taken on one host alone
 	Dir     string    `json:"-"`
 }
 
@@ -149,7 +150,9 @@ func Remove(dirs host.Dirs, key, id string) error {
 func Sweep(dirs host.Dirs, key string) error {
 	left, err := filepath.Glob(filepath.Join(dirs.Snapshots(key), ".*"))
 	for _, path := range left {
-		err = errors.Join(err, erase(path))
+		if !strings.HasSuffix(path, readySuffix) {
+			err = errors.Join(err, erase(path))
+		}
 	}
 	return errors.Join(err, sweepAside(dirs, key))
 }

@@ -30,7 +30,9 @@ type Options struct {
 	Engines map[string]engine.Engine
 	Nodes   []*nodedir.Record
 	Who     string
-	Memory  bool // also what those have in memory that run and whose engine can keep it
+	Memory  bool   // also what those have in memory that run and whose engine can keep it
+	ID      string // "": one by the time
+	Pace    Pace   // of all hosts that take the snapshot together; nil: this one takes it alone
 	// Guard, if set, sees to it that nodes go on that stand still when this process is killed, until it is let go.
 	Guard func(nodes ...*spec.Node) (letGo func(), err error)
 }
@@ -46,12 +48,28 @@ func Take(ctx context.Context, o Options) (*Snapshot, error) {
 	err = t.take(ctx)
 	if err == nil {
 		t.Seconds = time.Since(began).Seconds()
-		err = t.Keep()
+		err = t.keep(ctx)
 	}
 	if err != nil {
 		return nil, errors.Join(err, t.Drop())
 	}
 	return t.Snapshot, nil
+}
+
+// keep keeps a snapshot that is taken alone. One that is taken together is ready then, and kept when all hosts have got that far.
+func (t *capture) keep(ctx context.Context) error {
+	if t.of.Pace == nil {
+		return t.Keep()
+	}
+	all, err := t.of.Pace.Went(ctx, t.stood)
+	if err != nil {
+		return err
+	}
+	t.Time, t.Pause, t.Skew, t.Hosts = all.Time, all.Pause, all.Skew, all.Hosts
+	if err := t.write(); err != nil {
+		return err
+	}
+	return os.Rename(t.Dir, ready(t.of.Dirs, t.Site, t.ID))
 }
 
 // A capture is a snapshot that is being taken.
@@ -60,6 +78,7 @@ type capture struct {
 	of      *Options
 	copies  []*toCopy
 	writers []*spec.Node // running nodes that write into what is copied
+	stood   engine.Pause
 }
 
 // A toCopy is a tree that goes into the snapshot.
@@ -77,7 +96,12 @@ func (o *Options) prepare(ctx context.Context, now time.Time) (*capture, error) 
 	if err := os.MkdirAll(o.Dirs.Snapshots(o.Key), 0o700); err != nil {
 		return nil, err
 	}
-	id := freeID(o.Dirs.Snapshots(o.Key), now.UTC().Format("20060102-150405"))
+	id := o.ID
+	if id == "" {
+		id = freeID(o.Dirs.Snapshots(o.Key), NewID(now))
+	} else if !FitID(id) || freeID(o.Dirs.Snapshots(o.Key), id) != id {
+		return nil, problem.New(problem.Surprise, "there is a snapshot %q already", id)
+	}
 	t := &capture{of: o, Snapshot: Fresh(o.Dirs, o.Key, id)}
 	t.Who = o.Who
 	running, err := engine.Running(ctx, o.Engines, o.Key)
@@ -96,6 +120,9 @@ func (o *Options) prepare(ctx context.Context, now time.Time) (*capture, error) 
 	t.addWriters(running)
 	return t, engine.MayStandStill(o.Engines, t.writers)
 }
+
+// NewID gives a snapshot a name by the time.
+func NewID(now time.Time) string { return now.UTC().Format("20060102-150405") }
 
 // freeID gives a name that no snapshot has.
 func freeID(dir, id string) string {
@@ -215,16 +242,18 @@ func (t *capture) take(ctx context.Context) error {
 		}
 	}
 	runtime.GC() // not while nodes stand still
-	stood, err := engine.Still(ctx, t.of.Engines, t.writers, func(ctx context.Context) error {
-		if err := t.remember(ctx); err != nil {
+	var at time.Time
+	if t.of.Pace != nil {
+		if at, err = t.of.Pace.Copied(ctx); err != nil {
+			letGo()
 			return err
 		}
-		return inParallel(t.copies, func(c *toCopy) error { return c.wrong(c.copying.Finish(ctx)) })
-	})
+	}
+	t.stood, err = engine.StillAt(ctx, t.of.Engines, t.writers, at, t.rest)
 	if err == nil {
 		letGo() // else it lets go on whoever does not, as soon as we end
 	}
-	t.Time, t.Pause, t.Skew = stood.At, stood.Long.Seconds(), stood.Skew.Seconds()
+	t.Time, t.Pause, t.Skew = t.stood.At, t.stood.Long.Seconds(), t.stood.Skew.Seconds()
 	for _, c := range t.copies {
 		*c.how = c.copying.How
 		for _, what := range c.copying.Left {
@@ -232,6 +261,19 @@ func (t *capture) take(ctx context.Context) error {
 		}
 	}
 	return err
+}
+
+// rest copies what has changed, while all nodes stand still.
+func (t *capture) rest(ctx context.Context, p engine.Pause) error {
+	if t.of.Pace != nil {
+		if err := t.of.Pace.Stood(ctx, p); err != nil {
+			return err
+		}
+	}
+	if err := t.remember(ctx); err != nil {
+		return err
+	}
+	return inParallel(t.copies, func(c *toCopy) error { return c.wrong(c.copying.Finish(ctx)) })
 }
 
 // remember keeps what nodes have in memory, if it is wanted, before the last of their files: they may still write for a moment.
@@ -285,6 +327,16 @@ func (s *Snapshot) Keep() error {
 	if s.Time.IsZero() {
 		s.Time = time.Now()
 	}
+	if err := s.write(); err != nil {
+		return err
+	}
+	fresh := s.Dir
+	s.Dir = filepath.Join(filepath.Dir(fresh), s.ID)
+	return os.Rename(fresh, s.Dir)
+}
+
+// write writes down what the snapshot is, and brings all of it to disk.
+func (s *Snapshot) write() error {
 	text, err := json.MarshalIndent(s, "", "  ")
 	if err != nil {
 		return err
@@ -298,9 +350,7 @@ func (s *Snapshot) Keep() error {
 	if err := volume.Sync(s.Dir); err != nil {
 		return volume.Uncopied(s.Dir, err)
 	}
-	fresh := s.Dir
-	s.Dir = filepath.Join(filepath.Dir(fresh), s.ID)
-	return os.Rename(fresh, s.Dir)
+	return nil
 }
 
 // Drop removes a snapshot that was not kept.

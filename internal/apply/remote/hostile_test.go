@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"orrery/internal/apply"
 	"orrery/internal/apply/remote"
 	"orrery/internal/host"
 	"orrery/internal/wire"
@@ -106,5 +107,28 @@ func TestHostileSecret(t *testing.T) {
 		if v, err := lied(t, "secret", said{"result": says}).Host("s", nil).Secret(t.Context(), "db"); err == nil || v != "" {
 			t.Errorf("%s: %q, %v", what, v, err)
 		}
+	}
+}
+
+// TestHostileSnapshots: what another host says of snapshots is shown, and some of it is the name of a directory on other hosts.
+func TestHostileSnapshots(t *testing.T) {
+	kept := func(s said) any { return said{"result": said{"kept": []any{s}}} }
+	all, _, err := lied(t, "snapshots", kept(said{"id": "20260730-120000", "who": "ada\x1b[2J", "site": "other", "nodes": []any{said{"record": said{"name": "web1"}}}})).Host("s", nil).Snapshots(t.Context())
+	if err != nil || len(all) != 1 || strings.Contains(all[0].Who, "\x1b") || all[0].Site != "s" {
+		t.Errorf("a good one: %+v, %v", all, err)
+	}
+	for what, says := range map[string]any{
+		"a path": kept(said{"id": "../../x"}), "a hidden one": kept(said{"id": ".x"}), "no name": kept(said{}), "no node": kept(said{"id": "x", "nodes": []any{said{}}}),
+		"nothing": said{"result": said{"kept": []any{nil}}}, "ready is a path": said{"result": said{"ready": []any{"a/b"}}},
+	} {
+		if all, ready, err := lied(t, "snapshots", says).Host("s", nil).Snapshots(t.Context()); err == nil || !strings.Contains(err.Error(), "sv2") || all != nil || ready != nil {
+			t.Errorf("%s: %v, %v, %v", what, all, ready, err)
+		}
+	}
+	if id, _, err := lied(t, "restoring", said{"result": said{"id": "../x"}}).Host("s", nil).Restoring(t.Context()); err == nil {
+		t.Errorf("a restoring of %q", id)
+	}
+	if err := lied(t, "put back", said{"result": nil}, said{"result": 1}).Host("s", nil).PutBack(t.Context(), "x", nil, func(apply.Back) error { return nil }); err == nil {
+		t.Error("nodes were put back, and nobody was asked whether they stay")
 	}
 }

@@ -49,6 +49,15 @@ const (
 	toTell     = "twins"
 	toRegister = "keep twin"
 	toForget   = "forget twin"
+
+	toShelve   = "snapshots"
+	toWeigh    = "size of snapshot"
+	toFindCut  = "restoring"
+	toCapture  = "capture"
+	toShelveIt = "keep snapshot"
+	toDiscard  = "remove snapshot"
+	toPutBack  = "put back"
+
 	toNote     = "journal"
 	toRecount  = "entries"
 	toShow     = "log"
@@ -94,6 +103,8 @@ type question struct {
 	Secret  string            `json:"secret,omitempty"`
 	Value   string            `json:"value,omitempty"` // of a secret
 	Twin    *twin.Record      `json:"twin,omitempty"`
+	Capture *apply.Capture    `json:"capture,omitempty"`
+	Names   []string          `json:"names,omitempty"`
 	Before  *host.Sample      `json:"before,omitempty"`
 	Ways    []path.Way        `json:"ways,omitempty"`
 	Now     *host.Sample      `json:"now,omitempty"`
@@ -105,11 +116,12 @@ type question struct {
 
 // A word is a message of the helper: something on the way, or the result, or why there is none.
 type word struct {
-	Detail string          `json:"detail,omitempty"` // of a step
-	Want   *want           `json:"want,omitempty"`
-	Bytes  []byte          `json:"bytes,omitempty"`
-	Result json.RawMessage `json:"result,omitempty"`
-	Fault  *fault          `json:"fault,omitempty"`
+	Detail   string          `json:"detail,omitempty"` // of a step
+	Want     *want           `json:"want,omitempty"`
+	Progress *progress       `json:"progress,omitempty"`
+	Bytes    []byte          `json:"bytes,omitempty"`
+	Result   json.RawMessage `json:"result,omitempty"`
+	Fault    *fault          `json:"fault,omitempty"`
 }
 
 // A want is the question of the helper for what a step refers to and has not with it: the value of a secret, or a file that has some in it.

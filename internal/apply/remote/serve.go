@@ -256,8 +256,14 @@ func (on *lent) record(ctx context.Context, about string, q *question, with *wir
 			return nil, errors.New("samples are missing")
 		}
 		return on.Usage(ctx, &q.Nodes[0], *q.Before, *q.Now), nil
+	case toShelve, toWeigh, toFindCut, toCapture, toShelveIt, toDiscard, toPutBack:
+		return on.shelve(ctx, about, q, with)
 	}
-	return nil, problem.New(problem.Unable, "the helper on this host does not know %q", about).Try("install the same orrery on all machines that steer the site")
+	return nil, unknown(about)
+}
+
+func unknown(about string) error {
+	return problem.New(problem.Unable, "the helper on this host does not know %q", about).Try("install the same orrery on all machines that steer the site")
 }
 
 // counted are nodes, and what is wrong with the rest.

@@ -312,7 +312,11 @@ func (a words) known() []string {
 
 func (a words) snapshots() ([]string, cobra.ShellCompDirective) {
 	var some []string
-	all, _ := snapshots.List(a.Session, a.site())
+	s := a.site()
+	if s == nil || hosts.Far(s) { // a key is no reason to log in somewhere
+		return nil, noFiles
+	}
+	all, _ := snapshots.List(context.Background(), a.Session, s)
 	for _, each := range all {
 		some = append(some, each.ID+"\t"+phrase.Count(len(each.Nodes), "node")+", "+phrase.Count(len(each.Volumes), "volume"))
 	}

@@ -4,11 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"orrery/internal/apply"
 	"orrery/internal/control"
-	"orrery/internal/control/here"
 	"orrery/internal/observe"
 	"orrery/internal/phrase"
 	"orrery/internal/plan"
@@ -27,13 +28,17 @@ type Restored struct {
 
 // Restore puts the nodes that selectors mean, or all that are in it, back as they were in a snapshot.
 func Restore(ctx context.Context, c *control.Session, s *site.Site, id string, selectors []string) (*Restored, error) {
-	h, chosen, err := c.Chosen(s, selectors)
+	f, chosen, err := c.ChosenHosts(ctx, s, selectors)
 	if err != nil {
 		return nil, err
 	}
-	r := &restoring{Session: c, site: s, host: h, chosen: chosen}
-	err = c.Locked(ctx, s, h, func(account *control.Account) (err error) {
-		if r.from, err = snapshot.Open(c.Dirs, s.Key(), id); err != nil {
+	r := &restoring{Session: c, site: s, fleet: f, chosen: chosen}
+	err = c.LockedOn(ctx, s, f, func(account *control.Account) error {
+		all, err := open(ctx, f)
+		if err != nil {
+			return err
+		}
+		if r.from, err = find(all, s, id); err != nil {
 			return err
 		}
 		r.account, r.What = account, "snapshot "+r.from.ID
@@ -51,18 +56,21 @@ func Restore(ctx context.Context, c *control.Session, s *site.Site, id string, s
 	return &r.Restored, nil
 }
 
-// Once puts back a snapshot that is there for nothing else, and removes it. It stays if this is cut short: then it is what the restoring goes on with. The caller has the lock of
+// Once puts back a snapshot of one host that is there for nothing else, and removes it. It stays if this is cut short: then it is what the restoring goes on with. The caller has the lock of
 // the site, and the consent of whoever is concerned.
 func Once(ctx context.Context, c *control.Session, account *control.Account, s *site.Site, h *apply.Steered, from *snapshot.Snapshot, what string) (*Restored, error) {
-	r := &restoring{Session: c, site: s, host: h, account: account, from: from, Restored: Restored{What: what, Left: from.Omitted}}
+	f := apply.Alone(h)
+	r := &restoring{
+		Session: c, site: s, fleet: f, account: account, from: merged(f, map[string]*snapshot.Snapshot{h.Name: from}), Restored: Restored{What: what, Left: from.Omitted},
+	}
 	err := r.check(ctx)
 	if err == nil {
 		err = r.run(ctx)
 	}
-	if cut, _, unread := snapshot.Unfinished(c.Dirs, s.Key()); cut != "" || unread != nil {
+	if cut, _, unread := h.Restoring(ctx); cut != "" || unread != nil {
 		return nil, errors.Join(err, unread)
 	}
-	if err = errors.Join(err, snapshot.Remove(c.Dirs, s.Key(), from.ID)); err != nil {
+	if err = errors.Join(err, h.RemoveSnapshot(context.WithoutCancel(ctx), from.ID)); err != nil {
 		return nil, err
 	}
 	return &r.Restored, nil
@@ -73,13 +81,25 @@ type restoring struct {
 	*control.Session
 	Restored
 	site    *site.Site
-	host    *apply.Steered
+	fleet   *apply.Fleet
 	account *control.Account
-	from    *snapshot.Snapshot
+	from    *Snapshot
 	chosen  map[string]bool // nil: all
-	nodes   []snapshot.Node
-	ran     []*observe.Node // those that run now
+	nodes   []placed
+	ran     []running // those that run now
 }
+
+// A placed node is one of a snapshot, with the host that has it; a running one is one that runs now.
+type (
+	placed struct {
+		snapshot.Node
+		host string
+	}
+	running struct {
+		*observe.Node
+		host string
+	}
+)
 
 // agree gets the consent to lose what was written since.
 func (r *restoring) agree() error {
@@ -93,68 +113,162 @@ func (r *restoring) agree() error {
 
 // check sees whether the nodes can be put back: each must still have the place that it had.
 func (r *restoring) check(ctx context.Context) error {
-	r.nodes = r.from.Chosen(r.chosen)
+	homes := map[string]string{}
+	for _, h := range r.fleet.All {
+		if part := r.from.parts[h.Name]; part != nil {
+			for _, n := range part.Chosen(r.chosen) {
+				r.nodes = append(r.nodes, placed{n, h.Name})
+				homes[n.Record.Name] = h.Name
+			}
+		}
+	}
 	if len(r.nodes) == 0 {
 		return problem.New(problem.Usage, "none of these nodes is in snapshot %s", r.from.ID).Try("orrery snapshot ls --json shows what is in it")
 	}
-	if err := r.from.MayPutBack(r.Dirs, r.chosen); err != nil {
+	if len(r.from.Lacking) > 0 && r.chosen == nil {
+		return problem.New(problem.Surprise, "host %s has lost its part of snapshot %s", phrase.List(r.from.Lacking, 12), r.from.ID).Try("name the nodes that are to be restored, of other hosts")
+	}
+	if err := r.mayGoOn(ctx); err != nil {
 		return err
 	}
-	seen, err := r.host.Observe(ctx)
+	seen, err := r.fleet.Observe(ctx)
 	if err != nil {
 		return err
 	}
+	for i, h := range r.fleet.All {
+		for j := range seen[i].Nodes {
+			if now := &seen[i].Nodes[j]; !now.Staged && homes[now.Name] == "" {
+				homes[now.Name] = h.Name
+			}
+		}
+	}
 	for _, n := range r.nodes {
-		for i := range seen.Nodes {
-			now := &seen.Nodes[i]
+		if err := r.checkNode(n, seen); err != nil {
+			return err
+		}
+	}
+	for _, h := range r.fleet.All {
+		h.Homes = homes
+	}
+	return nil
+}
+
+// checkNode sees whether a node can be put back. One that is elsewhere by now, or may be, must not be there twice.
+func (r *restoring) checkNode(n placed, seen []observe.Host) error {
+	found := false
+	for i, h := range r.fleet.All {
+		for j := range seen[i].Nodes {
+			now := &seen[i].Nodes[j]
+			if h.Name != n.host {
+				if now.ID == n.Record.ID || now.Name == n.Record.Name && !now.Staged && !n.Record.Staged {
+					return problem.New(problem.Surprise, "node %s was on host %s in snapshot %s, and host %s has %s now", n.Record.Name, n.host, r.from.ID, h.Name, now.Name).
+						Try("orrery down %s first", now.Name)
+				}
+				continue
+			}
 			if now.Name == n.Record.Name && !now.Staged && !n.Record.Staged && now.ID != n.Record.ID || now.ID == n.Record.ID && now.Staged != n.Record.Staged {
 				return problem.New(problem.Surprise, "node %s now belongs to another release than in snapshot %s", n.Record.Name, r.from.ID).
 					Try("orrery switch to release %d first", n.Record.Release)
 			}
-			if now.ID == n.Record.ID && now.Runs() {
-				r.ran = append(r.ran, now)
+			if now.ID == n.Record.ID {
+				found = true
+				if now.Runs() {
+					r.ran = append(r.ran, running{now, h.Name})
+				}
 			}
 		}
 	}
+	if !found && len(r.fleet.Unknown) > 0 {
+		return problem.New(problem.Unable, "node %s is not on host %s any more, and may be on %s", n.Record.Name, n.host, phrase.List(r.fleet.Unknown, 12)).Try("restore it when all hosts answer")
+	}
 	return nil
 }
 
-// run puts the nodes back: all of them, or none.
+// mayGoOn refuses to put nodes back while the restoring of others, who may run by now, has been cut short.
+func (r *restoring) mayGoOn(ctx context.Context) error {
+	return r.fleet.Each(func(_ int, h *apply.Steered) error {
+		id, nodes, err := h.Restoring(ctx)
+		if err != nil || id == "" {
+			return err
+		}
+		covered := !slices.ContainsFunc(nodes, func(name string) bool { return r.chosen != nil && !r.chosen[name] })
+		if id == r.from.ID && covered {
+			return nil
+		}
+		return problem.New(problem.Left, "the restoring of snapshot %s was cut short", id).At("host "+h.Name).Try("orrery snapshot restore %s %s", id, strings.Join(nodes, " "))
+	})
+}
+
+// run puts the nodes back: all of them, on all hosts, or none.
 func (r *restoring) run(ctx context.Context) error {
-	near, err := here.Of(r.host)
-	if err != nil {
-		return err
-	}
-	if err := r.CarryOut(ctx, r.account, r.host, r.stops()); err != nil {
+	if err := r.CarryOutOn(ctx, r.account, r.fleet, r.stops()); err != nil {
 		return errors.Join(err, r.startFormer(ctx))
 	}
-	back, err := r.from.PutBack(ctx, r.Dirs, near.ByName(), r.chosen)
-	if err != nil {
-		return errors.Join(err, r.startFormer(ctx))
+	on, names := &apply.Fleet{}, map[string][]string{}
+	for _, n := range r.nodes {
+		names[n.host] = append(names[n.host], n.Record.Name)
 	}
-	r.Nodes, r.Left, r.Lost = len(r.nodes), append(r.Left, back.Left...), back.Lost
-	if err := r.CarryOut(ctx, r.account, r.host, r.starts()); err != nil {
-		return r.takeBack(back, err)
+	for _, h := range r.fleet.All {
+		if len(names[h.Name]) > 0 {
+			on.All = append(on.All, h)
+		}
 	}
-	if err := back.Settle(ctx); err != nil {
-		return err
+	started := false
+	all := gather(namesOf(on), func() error {
+		started = true
+		return r.prove(ctx)
+	})
+	backs, errs := make([]apply.Back, len(on.All)), make([]error, len(on.All))
+	_ = on.Each(func(i int, h *apply.Steered) error {
+		until, cancel := context.WithCancel(context.WithoutCancel(ctx)) // once the nodes are back, it is not interrupted: half undone is worse than late
+		defer cancel()
+		uncut := context.AfterFunc(ctx, cancel)
+		errs[i] = h.PutBack(until, r.from.ID, names[h.Name], func(b apply.Back) error {
+			uncut()
+			backs[i] = b
+			return all.arrive(until, h.Name, 0)
+		})
+		if errs[i] != nil {
+			all.end(errs[i])
+		}
+		return nil
+	})
+	if all.err == nil {
+		for _, b := range backs {
+			r.Left, r.Lost = append(r.Left, b.Left...), append(r.Lost, b.Lost...)
+		}
+		r.Nodes = len(r.nodes)
+		return errors.Join(errs...)
 	}
-	return nil
+	if !started && len(on.All) == 1 { // it could not be put back, and nothing else was done
+		return errors.Join(errs[0], r.startFormer(ctx))
+	}
+	return r.tookBack(ctx, all.err, errs)
 }
 
-// takeBack puts back what was there before. It is not interrupted by Ctrl-C: half undone is worse than late.
-func (r *restoring) takeBack(back *snapshot.Restore, why error) error {
-	ctx := context.Background()
-	err := r.CarryOut(ctx, r.account, r.host, r.stopRestored())
-	if err == nil {
-		err = back.TakeBack(ctx)
-	}
-	if err == nil {
-		err = r.startFormer(ctx)
-	}
+// prove starts the nodes. If that fails, they are ended, so that what was there before can come back.
+func (r *restoring) prove(ctx context.Context) error {
+	err := r.CarryOutOn(ctx, r.account, r.fleet, r.starts())
 	if err != nil {
+		err = errors.Join(err, r.CarryOutOn(context.WithoutCancel(ctx), r.account, r.fleet, r.stopRestored()))
+	}
+	return err
+}
+
+// tookBack starts what was there before, if that is back on all hosts.
+func (r *restoring) tookBack(ctx context.Context, why error, errs []error) error {
+	var left error
+	for _, err := range errs {
+		if err != nil && !problem.Is(err, problem.Undone) && !errors.Is(err, why) {
+			left = errors.Join(left, err)
+		}
+	}
+	if left == nil {
+		left = r.startFormer(ctx)
+	}
+	if left != nil {
 		return problem.New(problem.Left, "%s was not restored, and what was there before could not be put back", r.What).
-			Because(errors.Join(why, err)).Try("orrery snapshot restore %s", r.from.ID)
+			Because(errors.Join(why, left)).Try("orrery snapshot restore %s", r.from.ID)
 	}
 	return problem.New(problem.Undone, "%s was not restored; everything is as it was before", r.What).Because(why)
 }
@@ -162,7 +276,7 @@ func (r *restoring) takeBack(back *snapshot.Restore, why error) error {
 func (r *restoring) stops() []*plan.Step {
 	var steps []*plan.Step
 	for _, n := range r.ran {
-		steps = append(steps, &plan.Step{Kind: plan.StopNode, Subject: n.Name, Was: &n.Node})
+		steps = append(steps, &plan.Step{Kind: plan.StopNode, Host: n.host, Subject: n.Name, Was: &n.Node.Node})
 	}
 	return steps
 }
@@ -170,7 +284,7 @@ func (r *restoring) stops() []*plan.Step {
 func (r *restoring) stopRestored() []*plan.Step {
 	var steps []*plan.Step
 	for _, n := range r.nodes {
-		steps = append(steps, &plan.Step{Kind: plan.KillNode, Subject: n.Record.Name, Was: &n.Record.Node})
+		steps = append(steps, &plan.Step{Kind: plan.KillNode, Host: n.host, Subject: n.Record.Name, Was: &n.Record.Node})
 	}
 	return steps
 }
@@ -182,9 +296,9 @@ func (r *restoring) starts() []*plan.Step {
 		if !n.Running {
 			continue
 		}
-		steps = append(steps, &plan.Step{Kind: plan.StartNode, Subject: n.Record.Name, Node: &n.Record.Node})
+		steps = append(steps, &plan.Step{Kind: plan.StartNode, Host: n.host, Subject: n.Record.Name, Node: &n.Record.Node})
 		if _, declared := r.site.Node(n.Record.Name); declared && n.Record.Configured {
-			steps = append(steps, &plan.Step{Kind: plan.CheckNode, Subject: n.Record.Name, Node: &n.Record.Node, Needs: []int{len(steps) - 1}})
+			steps = append(steps, &plan.Step{Kind: plan.CheckNode, Host: n.host, Subject: n.Record.Name, Node: &n.Record.Node, Needs: []int{len(steps) - 1}})
 		}
 	}
 	return steps
@@ -193,7 +307,7 @@ func (r *restoring) starts() []*plan.Step {
 func (r *restoring) startFormer(ctx context.Context) error {
 	var steps []*plan.Step
 	for _, n := range r.ran {
-		steps = append(steps, &plan.Step{Kind: plan.StartNode, Subject: n.Name, Node: &n.Node})
+		steps = append(steps, &plan.Step{Kind: plan.StartNode, Host: n.host, Subject: n.Name, Node: &n.Node.Node})
 	}
-	return r.CarryOut(context.WithoutCancel(ctx), r.account, r.host, steps)
+	return r.CarryOutOn(context.WithoutCancel(ctx), r.account, r.fleet, steps)
 }

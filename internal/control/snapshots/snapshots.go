@@ -3,86 +3,194 @@ package snapshots
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
+	"strconv"
+	"time"
 
 	"orrery/internal/apply"
 	"orrery/internal/control"
-	"orrery/internal/control/here"
-	"orrery/internal/engine/nodedir"
 	"orrery/internal/observe"
 	"orrery/internal/phrase"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/snapshot"
-	"orrery/internal/volume"
 )
-
-// A Snapshot is the state of nodes at one moment.
-type Snapshot = snapshot.Snapshot
 
 // A Part says what of nodes goes into a snapshot beside what they have written.
 type Part struct {
 	Memory bool // what virtual machines have in memory
 }
 
-// Take keeps the state of the nodes that selectors mean, or of all, as it is at one moment.
+// Take keeps the state of the nodes that selectors mean, or of all, as it is at one moment on all hosts.
 func Take(ctx context.Context, c *control.Session, s *site.Site, selectors []string, with Part) (*Snapshot, error) {
-	h, chosen, err := c.Chosen(s, selectors)
+	f, chosen, err := c.ChosenHosts(ctx, s, selectors)
 	if err != nil {
 		return nil, err
 	}
-	var taken *Snapshot
-	err = c.Locked(ctx, s, h, func(*control.Account) error {
-		taken, err = take(ctx, c, s, h, chosen, with)
+	t := &taking{Session: c, site: s, fleet: f, of: apply.Capture{Who: control.Who(), Memory: with.Memory}}
+	err = c.LockedOn(ctx, s, f, func(*control.Account) error {
+		all, err := open(ctx, f)
+		if err != nil {
+			return err
+		}
+		if err := t.choose(ctx, chosen); err != nil {
+			return err
+		}
+		t.of.ID = freeID(all)
+		return t.run(ctx)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return merged(f, t.parts), nil
+}
+
+// A taking takes a snapshot.
+type taking struct {
+	*control.Session
+	site  *site.Site
+	fleet *apply.Fleet
+	of    apply.Capture
+	on    *apply.Fleet // hosts that have a part
+	nodes [][]int      // on each of these
+	parts map[string]*snapshot.Snapshot
+}
+
+// choose finds where the nodes are.
+func (t *taking) choose(ctx context.Context, chosen map[string]bool) error {
+	seen, err := t.fleet.Observe(ctx)
+	if err != nil {
+		return err
+	}
+	t.on = &apply.Fleet{}
+	for i, h := range t.fleet.All {
+		var ids []int
+		for j := range seen[i].Nodes {
+			n := &seen[i].Nodes[j]
+			if n.State != observe.Broken && t.Meant(n) && (chosen == nil || chosen[n.Name]) {
+				ids = append(ids, n.ID)
+			}
+		}
+		if len(ids) > 0 {
+			t.on.All, t.nodes = append(t.on.All, h), append(t.nodes, ids)
+		}
+	}
+	if len(t.on.All) == 0 {
+		return problem.New(problem.Failed, "none of these nodes of %s is on this host", t.site.Name).Try("orrery up")
+	}
+	return nil
+}
+
+// run takes the parts of all hosts: all of them are kept, or none.
+func (t *taking) run(ctx context.Context) error {
+	if err := t.on.Meet(ctx); err != nil {
+		return err
+	}
+	names := namesOf(t.on)
+	at := newTempo(names)
+	if len(t.fleet.All)+len(t.fleet.Unknown) > 1 {
+		at.hosts = names
+	}
+	taken, errs := make([]*snapshot.Snapshot, len(t.on.All)), make([]error, len(t.on.All))
+	_ = t.on.Each(func(i int, h *apply.Steered) error {
+		of := t.of
+		of.Nodes = t.nodes[i]
+		if taken[i], errs[i] = h.Capture(ctx, of, at.of(h)); errs[i] != nil {
+			at.fail(errs[i])
+		}
+		return nil
+	})
+	t.parts = map[string]*snapshot.Snapshot{}
+	for i, h := range t.on.All {
+		if errs[i] == nil {
+			t.parts[h.Name] = taken[i]
+		}
+	}
+	ctx = context.WithoutCancel(ctx) // half kept is worse than late
+	if len(t.parts) < len(taken) {
+		err := first(at, errs)
+		return errors.Join(err, t.drop(ctx))
+	}
+	return t.keep(ctx)
+}
+
+// first gives why a snapshot was not taken, and which nodes still stand still.
+func first(at *tempo, errs []error) error {
+	why := at.went.err
+	if why == nil { // all nodes went on, and what came then failed
+		return errors.Join(errs...)
+	}
+	all := why
+	for _, err := range errs {
+		for _, p := range problem.All(err) {
+			if p.Kind == problem.Left && !errors.Is(why, p) {
+				all = errors.Join(all, p)
+			}
+		}
+	}
+	return all
+}
+
+// keep keeps what is ready on all hosts. Once one has, the others will, whoever sees to it.
+func (t *taking) keep(ctx context.Context) error {
+	one := t.on.All[0]
+	if err := one.KeepSnapshot(ctx, t.of.ID); err != nil {
+		return errors.Join(err, t.drop(ctx))
+	}
+	others := &apply.Fleet{All: t.on.All[1:]}
+	err := others.Each(func(_ int, h *apply.Steered) error { return h.KeepSnapshot(ctx, t.of.ID) })
+	if err != nil {
+		return problem.New(problem.Left, "snapshot %s is taken, and not yet kept on all hosts", t.of.ID).Because(err).Try("when all hosts answer, the next orrery snapshot sees to it")
+	}
+	return nil
+}
+
+// drop removes what others have ready.
+func (t *taking) drop(ctx context.Context) error {
+	return t.on.Each(func(_ int, h *apply.Steered) error {
+		if t.parts[h.Name] == nil {
+			return nil
+		}
+		err := h.RemoveSnapshot(ctx, t.of.ID)
+		if err != nil {
+			err = problem.New(problem.Left, "host %s still has its part of snapshot %s", h.Name, t.of.ID).Because(err).Try("when it answers, the next orrery snapshot removes it")
+		}
 		return err
 	})
-	return taken, err
 }
 
-func take(ctx context.Context, c *control.Session, s *site.Site, h *apply.Steered, chosen map[string]bool, with Part) (*Snapshot, error) {
-	near, err := here.Of(h)
-	if err != nil {
-		return nil, err
+func namesOf(f *apply.Fleet) (names []string) {
+	for _, h := range f.All {
+		names = append(names, h.Name)
 	}
-	o := snapshot.Options{Dirs: c.Dirs, Key: s.Key(), Engines: near.ByName(), Who: control.Who(), Guard: c.Guard, Memory: with.Memory}
-	seen, err := h.Observe(ctx)
-	if err != nil {
-		return nil, err
-	}
-	for i := range seen.Nodes {
-		n := &seen.Nodes[i]
-		if n.State == observe.Broken || !c.Meant(n) || chosen != nil && !chosen[n.Name] {
-			continue
-		}
-		r, err := nodedir.Of(c.Dirs, s.Key(), n.ID).Read()
-		if err != nil {
-			return nil, err
-		}
-		o.Nodes = append(o.Nodes, r)
-	}
-	if len(o.Nodes) == 0 {
-		return nil, problem.New(problem.Failed, "none of these nodes of %s is on this host", s.Name).Try("orrery up")
-	}
-	return snapshot.Take(ctx, o)
+	return names
 }
 
-// List gives the snapshots of a site on this host.
-func List(c *control.Session, s *site.Site) ([]*Snapshot, error) {
-	return snapshot.List(c.Dirs, s.Key())
+// freeID gives a name that no snapshot has.
+func freeID(all []*Snapshot) string {
+	id := snapshot.NewID(time.Now())
+	free := id
+	for n := 2; slices.ContainsFunc(all, func(s *Snapshot) bool { return s.ID == free }); n++ {
+		free = id + "-" + strconv.Itoa(n)
+	}
+	return free
 }
-
-// Size gives how large a snapshot is.
-func Size(ctx context.Context, of *Snapshot) (volume.Size, error) { return volume.SizeOf(ctx, of.Dir) }
 
 // Remove removes snapshots for good.
 func Remove(ctx context.Context, c *control.Session, s *site.Site, ids []string) error {
-	h, err := c.Here(s)
+	f, _, err := c.ChosenHosts(ctx, s, nil)
 	if err != nil {
 		return err
 	}
-	return c.Locked(ctx, s, h, func(*control.Account) error {
+	return c.LockedOn(ctx, s, f, func(*control.Account) error {
+		all, err := open(ctx, f)
+		if err != nil {
+			return err
+		}
 		for _, id := range ids {
-			if _, err := snapshot.Open(c.Dirs, s.Key(), id); problem.Exit(err) == int(problem.Usage) {
+			if _, err := find(all, s, id); err != nil {
 				return err
 			}
 		}
@@ -90,7 +198,7 @@ func Remove(ctx context.Context, c *control.Session, s *site.Site, ids []string)
 			return err
 		}
 		for _, id := range ids {
-			if err := snapshot.Remove(c.Dirs, s.Key(), id); err != nil {
+			if err := f.Each(func(_ int, h *apply.Steered) error { return h.RemoveSnapshot(ctx, id) }); err != nil {
 				return err
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"orrery/internal/apply"
 	"orrery/internal/control"
 	"orrery/internal/control/register"
 	"orrery/internal/engine/nodedir"
@@ -40,7 +41,16 @@ func restoringOf(t *testing.T, nodes ...snapshot.Node) (*restoring, *asked) {
 	asker := &asked{}
 	c := &control.Session{Register: register.Register{Dirs: host.Dirs{State: t.TempDir(), Run: t.TempDir()}}, Asker: asker}
 	s := &site.Site{Name: "karoo", Production: true, Nodes: []site.Node{{Name: "web", ID: 11}}}
-	return &restoring{Session: c, site: s, from: &snapshot.Snapshot{ID: "20260730-120000", Site: "karoo", Nodes: nodes}, nodes: nodes}, asker
+	h, err := c.Here(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := apply.Alone(h)
+	r := &restoring{Session: c, site: s, fleet: f, from: merged(f, map[string]*snapshot.Snapshot{h.Name: {ID: "20260730-120000", Site: "karoo", Nodes: nodes}})}
+	for _, n := range nodes {
+		r.nodes = append(r.nodes, placed{n, h.Name})
+	}
+	return r, asker
 }
 
 // TestAgree: what was written since is lost only with consent to that, and in production with consent to that, too.
@@ -79,7 +89,7 @@ func TestStarts(t *testing.T) {
 	if n := len(r.stopRestored()); n != 4 {
 		t.Errorf("%d nodes are ended before they are put back as they were", n)
 	}
-	r.ran = []*observe.Node{{Node: spec.Node{Name: "web"}}}
+	r.ran = []running{{&observe.Node{Node: spec.Node{Name: "web"}}, "local"}}
 	if steps := r.stops(); len(steps) != 1 || steps[0].Kind != plan.StopNode {
 		t.Errorf("stopped are: %v", steps)
 	}
@@ -91,7 +101,7 @@ func TestNoneOfThem(t *testing.T) {
 	if err := r.check(t.Context()); problem.Exit(err) != int(problem.Usage) {
 		t.Error(err)
 	}
-	if all, err := List(r.Session, r.site); err != nil || len(all) > 0 {
+	if all, err := List(t.Context(), r.Session, r.site); err != nil || len(all) > 0 {
 		t.Errorf("%v, %v", all, err)
 	}
 }

@@ -1,0 +1,252 @@
+package remote
+
+import (
+	"context"
+	"time"
+
+	"orrery/internal/apply"
+	"orrery/internal/engine"
+	"orrery/internal/problem"
+	"orrery/internal/snapshot"
+	"orrery/internal/visible"
+	"orrery/internal/volume"
+	"orrery/internal/wire"
+)
+
+// A shelf is the parts of snapshots that a host has.
+type shelf struct {
+	Kept  []*snapshot.Snapshot `json:"kept"`
+	Ready []string             `json:"ready"`
+}
+
+// A step of several hosts: a host says how far it is, and hears how to go on.
+type (
+	progress struct {
+		Copied bool          `json:"copied,omitempty"`
+		Stood  *engine.Pause `json:"stood,omitempty"`
+		Went   *engine.Pause `json:"went,omitempty"`
+		Back   *apply.Back   `json:"back,omitempty"`
+	}
+	goOn struct {
+		At    time.Time    `json:"at,omitzero"`
+		All   snapshot.All `json:"all,omitzero"`
+		Fault *fault       `json:"fault,omitempty"`
+	}
+)
+
+// What a host may say of a snapshot. It says it of its own nodes only, and gets no more back than what it has said.
+const (
+	mostSnapshots = 10_000
+	mostInOne     = 100_000
+	mostText      = 4096
+)
+
+// Snapshots gives the parts that the host has.
+func (f *far) Snapshots(ctx context.Context) ([]*snapshot.Snapshot, []string, error) {
+	var has shelf
+	if err := f.ask(ctx, toShelve, f.q(), nil, &has); err != nil {
+		return nil, nil, err
+	}
+	if len(has.Kept) > mostSnapshots || len(has.Ready) > mostSnapshots {
+		return nil, nil, f.no("has too many snapshots")
+	}
+	for _, s := range has.Kept {
+		if err := f.fit(s); err != nil {
+			return nil, nil, err
+		}
+	}
+	for _, id := range has.Ready {
+		if !snapshot.FitID(id) {
+			return nil, nil, f.no("has a snapshot of a name that none has")
+		}
+	}
+	return has.Kept, has.Ready, nil
+}
+
+func (f *far) no(what string) error {
+	return problem.New(problem.Surprise, "host %s %s", f.at.Host, what).Try("look at sites/%s/snapshots in its state directory; --without %s leaves it out until then", f.at.Key, f.at.Host)
+}
+
+// fit makes of what a host says of a snapshot what may be shown, or says that it is none.
+func (f *far) fit(s *snapshot.Snapshot) error {
+	if s == nil || !snapshot.FitID(s.ID) || len(s.Nodes) > mostInOne || len(s.Volumes) > mostInOne || len(s.Omitted) > mostInOne || len(s.Left) > mostInOne || len(s.Hosts) > mostInOne {
+		return f.no("has a snapshot that is none")
+	}
+	for _, n := range s.Nodes {
+		if n.Record == nil {
+			return f.no("has a snapshot of a node of which nothing is on record")
+		}
+	}
+	s.Site, s.Dir = f.at.Key, ""
+	s.Who = shown(s.Who)
+	for i := range s.Volumes {
+		v := &s.Volumes[i]
+		v.Name, v.Node, v.Path = shown(v.Name), shown(v.Node), shown(v.Path)
+	}
+	for _, texts := range [][]string{s.Omitted, s.Left, s.Hosts} {
+		for i := range texts {
+			texts[i] = shown(texts[i])
+		}
+	}
+	return nil
+}
+
+// shown makes text that a host has written fit for a line.
+func shown(text string) string { return visible.Line(text[:min(len(text), mostText)]) }
+
+// SnapshotSize gives how large a part is.
+func (f *far) SnapshotSize(ctx context.Context, id string) (size volume.Size, err error) {
+	err = f.ask(ctx, toWeigh, f.ofSnapshot(id), nil, &size)
+	return size, err
+}
+
+func (f *far) ofSnapshot(id string) question {
+	q := f.q()
+	q.Capture = &apply.Capture{ID: id}
+	return q
+}
+
+// Restoring gives the snapshot whose restoring was cut short.
+func (f *far) Restoring(ctx context.Context) (string, []string, error) {
+	var c cut
+	err := f.ask(ctx, toFindCut, f.q(), nil, &c)
+	if err == nil && (c.ID != "" && !snapshot.FitID(c.ID) || len(c.Nodes) > mostInOne) {
+		err = f.no("has restored a snapshot of a name that none has")
+	}
+	for i := range c.Nodes {
+		c.Nodes[i] = shown(c.Nodes[i])
+	}
+	return c.ID, c.Nodes, err
+}
+
+// A cut is a restoring that was cut short.
+type cut struct {
+	ID    string   `json:"id"`
+	Nodes []string `json:"nodes"`
+}
+
+// Capture makes a part ready. If the others fail, the helper is told, and has removed its part when this returns.
+func (f *far) Capture(ctx context.Context, of apply.Capture, with snapshot.Pace) (*snapshot.Snapshot, error) {
+	q := f.q()
+	q.Capture = &of
+	var taken *snapshot.Snapshot
+	err := f.ask(ctx, toCapture, q, func(t *wire.Talk, w *word) error {
+		var next goOn
+		var err error
+		switch p := w.Progress; {
+		case p == nil:
+			return nil
+		case p.Copied:
+			next.At, err = with.Copied(ctx)
+		case p.Stood != nil:
+			err = with.Stood(ctx, *p.Stood)
+		case p.Went != nil:
+			next.All, err = with.Went(ctx, *p.Went)
+		}
+		next.Fault = faultOf(err)
+		return t.Say(next)
+	}, &taken)
+	if err == nil {
+		err = f.fit(taken)
+	}
+	return taken, err
+}
+
+// KeepSnapshot keeps a part.
+func (f *far) KeepSnapshot(ctx context.Context, id string) error {
+	return f.ask(ctx, toShelveIt, f.ofSnapshot(id), nil, nil)
+}
+
+// RemoveSnapshot removes one.
+func (f *far) RemoveSnapshot(ctx context.Context, id string) error {
+	return f.ask(ctx, toDiscard, f.ofSnapshot(id), nil, nil)
+}
+
+// PutBack puts nodes back as they were.
+func (f *far) PutBack(ctx context.Context, id string, nodes []string, then func(apply.Back) error) error {
+	q := f.ofSnapshot(id)
+	q.Names = nodes
+	asked := false
+	err := f.ask(ctx, toPutBack, q, func(t *wire.Talk, w *word) error {
+		if w.Progress == nil || w.Progress.Back == nil || asked {
+			return nil
+		}
+		asked = true
+		b := *w.Progress.Back
+		if len(b.Left) > mostInOne || len(b.Lost) > mostInOne {
+			b = apply.Back{Left: []string{"it says too much"}}
+		}
+		for _, texts := range [][]string{b.Left, b.Lost} {
+			for i := range texts {
+				texts[i] = shown(texts[i])
+			}
+		}
+		return t.Say(goOn{Fault: faultOf(then(b))})
+	}, nil)
+	if err == nil && !asked {
+		return f.no("says that it has put nodes back, and has not asked whether they stay")
+	}
+	return err
+}
+
+// shelve does what is about snapshots.
+func (on *lent) shelve(ctx context.Context, about string, q *question, with *wire.Caller) (any, error) {
+	switch about {
+	case toShelve:
+		kept, ready, err := on.Snapshots(ctx)
+		return shelf{kept, ready}, err
+	case toFindCut:
+		id, nodes, err := on.Restoring(ctx)
+		return cut{id, nodes}, err
+	}
+	if q.Capture == nil {
+		return nil, problem.New(problem.Failed, "no snapshot is meant")
+	}
+	switch id := q.Capture.ID; about {
+	case toWeigh:
+		return on.SnapshotSize(ctx, id)
+	case toCapture:
+		return on.Capture(ctx, *q.Capture, pace{with})
+	case toShelveIt:
+		return nil, on.KeepSnapshot(ctx, id)
+	case toDiscard:
+		return nil, on.RemoveSnapshot(ctx, id)
+	case toPutBack:
+		return nil, on.PutBack(ctx, id, q.Names, func(b apply.Back) error {
+			_, err := pace{with}.say(progress{Back: &b})
+			return err
+		})
+	}
+	return nil, unknown(about)
+}
+
+// A pace is that of whoever steers.
+type pace struct{ with *wire.Caller }
+
+func (p pace) say(how progress) (next goOn, err error) {
+	if err := p.with.Say(word{Progress: &how}); err != nil {
+		return next, err
+	}
+	if err := p.with.Hear(&next); err != nil {
+		return next, err
+	}
+	return next, next.Fault.err()
+}
+
+// Copied says that all is copied that was there.
+func (p pace) Copied(context.Context) (time.Time, error) {
+	next, err := p.say(progress{Copied: true})
+	return next.At, err
+}
+
+// Stood says that nodes stand still.
+func (p pace) Stood(_ context.Context, how engine.Pause) error {
+	_, err := p.say(progress{Stood: &how})
+	return err
+}
+
+// Went says that they go on.
+func (p pace) Went(_ context.Context, how engine.Pause) (snapshot.All, error) {
+	next, err := p.say(progress{Went: &how})
+	return next.All, err
+}

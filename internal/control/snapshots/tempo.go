@@ -1,0 +1,98 @@
+package snapshots
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"orrery/internal/apply"
+	"orrery/internal/engine"
+	"orrery/internal/snapshot"
+)
+
+// mostWait is how long the nodes of a host stand still for others that do not yet.
+const mostWait = 30 * time.Second
+
+// A tempo is that of hosts that take a snapshot together.
+type tempo struct {
+	copied, stood, went *gathering
+	mutex               sync.Mutex
+	pauses              []engine.Pause // by the clock of this machine
+	hosts               []string       // what the snapshot says of them; none: there is one alone
+}
+
+func newTempo(hosts []string) *tempo {
+	return &tempo{copied: gather(hosts, nil), stood: gather(hosts, nil), went: gather(hosts, nil)}
+}
+
+// fail lets all hosts know that one has failed.
+func (t *tempo) fail(err error) {
+	for _, g := range []*gathering{t.copied, t.stood, t.went} {
+		g.end(err)
+	}
+}
+
+// of gives the tempo as a host sees it.
+func (t *tempo) of(h *apply.Steered) snapshot.Pace { return &pace{t, h} }
+
+type pace struct {
+	*tempo
+	host *apply.Steered
+}
+
+// Copied gives the moment, once all hosts have copied what was there.
+func (p *pace) Copied(ctx context.Context) (time.Time, error) {
+	if err := p.copied.arrive(ctx, p.host.Name, 0); err != nil {
+		return time.Time{}, err
+	}
+	return p.host.Moment(), nil
+}
+
+// Stood waits until the nodes of all hosts stand still.
+func (p *pace) Stood(ctx context.Context, _ engine.Pause) error {
+	return p.stood.arrive(ctx, p.host.Name, mostWait)
+}
+
+// Went notes how long the nodes of a host stood still, and gives how it was on all of them.
+func (p *pace) Went(ctx context.Context, how engine.Pause) (snapshot.All, error) {
+	how.At = p.host.Ours(how.At)
+	if !how.Began.IsZero() {
+		how.Began = p.host.Ours(how.Began)
+	}
+	p.mutex.Lock()
+	p.pauses = append(p.pauses, how)
+	p.mutex.Unlock()
+	if err := p.went.arrive(ctx, p.host.Name, 0); err != nil {
+		return snapshot.All{}, err
+	}
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	return together(p.pauses, p.hosts), nil
+}
+
+// together gives how it was on all hosts.
+func together(pauses []engine.Pause, hosts []string) snapshot.All {
+	all := snapshot.All{Hosts: hosts}
+	var first, began, over time.Time
+	for _, p := range pauses {
+		if p.At.After(all.Time) {
+			all.Time = p.At
+		}
+		if p.Began.IsZero() { // no node ran there
+			continue
+		}
+		if at := p.At.Add(-p.Skew); first.IsZero() || at.Before(first) {
+			first = at
+		}
+		if began.IsZero() || p.Began.Before(began) {
+			began = p.Began
+		}
+		if end := p.Began.Add(p.Long); end.After(over) {
+			over = end
+		}
+	}
+	if !began.IsZero() {
+		all.Pause, all.Skew = over.Sub(began).Seconds(), all.Time.Sub(first).Seconds()
+	}
+	return all
+}
