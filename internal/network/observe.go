@@ -83,8 +83,8 @@ func observeSite(siteName string, all []bridge, g *guards, links []netlink.Link,
 			return nil, err
 		}
 		n.NAT = masqueraded[n.Name]
-		joint, drift := joints.Of(n.Network)
-		n.VXLAN, n.Drift = joint, append(n.Drift, drift...)
+		joined, drift := joints.Of(n.Network)
+		n.Network, n.Drift = joined, append(n.Drift, drift...)
 		delete(known, n.Name)
 		if changed && n.Kind != spec.VethPair {
 			n.Drifted(observe.RulesChanged)

@@ -49,7 +49,7 @@ func spread(s *site.Site, key string, homes map[string]string) map[string][]stri
 		n := &s.Nodes[i]
 		for _, nic := range n.NICs {
 			network, ok := s.Network(nic.Network)
-			if !ok || homes[n.Name] == "" || !apart && wired(network) {
+			if !ok || homes[n.Name] == "" || !apart && network.Wired() {
 				continue
 			}
 			if on[nic.Network] == nil {
@@ -66,9 +66,6 @@ func spread(s *site.Site, key string, homes map[string]string) map[string][]stri
 	}
 	return spanning
 }
-
-// wired reports whether a network that is live is on interfaces of the hosts.
-func wired(n *site.Network) bool { return n.Kind == site.Macvlan || n.Kind == site.Exclusive }
 
 // Joints are what joins the networks of a site that are on several hosts, by network.
 type Joints map[string]*span
@@ -175,8 +172,8 @@ func (j *joiner) join() (Joints, error) {
 			continue // nothing joins those
 		}
 		s, err := j.spanOf(n, all[name])
-		if err != nil && wired(n) {
-			j.warnings = append(j.warnings, fmt.Sprintf("nodes of network %s on different hosts do not reach one another in quarantine, where a %s network is on bridges: %v", n.Name, n.Kind, err))
+		if err != nil && n.Wired() {
+			j.warnings = append(j.warnings, fmt.Sprintf("nodes of network %s on different hosts do not reach one another in quarantine, where such a network is on bridges of its own: %v", n.Name, err))
 			continue
 		}
 		if err != nil {
@@ -193,7 +190,7 @@ func (j *joiner) join() (Joints, error) {
 }
 
 func (j *joiner) spanOf(n *site.Network, hosts []string) (*span, error) {
-	if wired(n) { // what is on the wire afterwards takes what that takes
+	if n.Wired() { // what is on the wire afterwards takes what that takes
 		same := *n
 		same.MTU = cmp.Or(n.MTU, spec.UsualMTU)
 		n = &same

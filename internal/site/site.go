@@ -103,12 +103,22 @@ type Network struct {
 	Spoof   bool         `toml:"spoof"`   // its nodes may send as others than themselves
 	MTU     int          `toml:"mtu"`     // bytes; 0: 1500, or less if its nodes are on several hosts and what joins those takes less
 	Kind    string       `toml:"kind"`    // one of Kinds; "": Bridge
-	// Interface is that of the host on which a Macvlan network is.
+	// Interface is that of the host on which a Macvlan network is, or by whose VLAN a Bridge is joined with a wire.
 	Interface string `toml:"interface"`
+	VLAN      int    `toml:"vlan"`   // number of that VLAN; 0: none
+	Bridge    string `toml:"bridge"` // a bridge that the host has, with which the network's own is joined
 	// Isolated: of a twin. Nodes have the gateway as ever, but the host does not answer there, because it does so for the original;
 	// only with NAT does a way lead out.
 	Isolated bool
 }
+
+// Wired reports whether a network that is live is on what hosts have: a wire joins it then, and whoever else is on that.
+func (n *Network) Wired() bool {
+	return n.Kind == Macvlan || n.Kind == Exclusive || n.Uplinked()
+}
+
+// Uplinked reports whether the bridges of the network are joined with something that the hosts have.
+func (n *Network) Uplinked() bool { return n.VLAN != 0 || n.Bridge != "" }
 
 // An Image is what a node's root file system starts from.
 type Image struct {

@@ -1,4 +1,5 @@
-// Package vxlan joins the bridges that a network has on several hosts: a VXLAN device (RFC 7348) on each, as a port of the bridge.
+// Package vxlan joins the bridges that a network has on several hosts: a VXLAN device (RFC 7348) on each, as a port of the bridge. In its place may be a VLAN of an interface of
+// the host, or a link to a bridge that the host has (uplink.go): then what is behind these joins the hosts.
 //
 // Nothing is learnt from what comes in, and nothing is found by multicast: each host is told which nodes are on which others, and its table of these is all that it goes by.
 // Two nftables tables of the network's own are its walls. The one is between hosts: what is said to be of this network comes from its hosts only, and neither from
@@ -13,6 +14,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -32,6 +34,9 @@ func Name(n spec.Network) string { return site.VXLANName(n.Site, n.Name) }
 
 // Check finds what would make no device, before anything is touched.
 func Check(n spec.Network) error {
+	if err := checkUplink(n); err != nil {
+		return err
+	}
 	v := n.VXLAN
 	if v == (spec.VXLAN{}) {
 		return nil
@@ -63,8 +68,11 @@ func Check(n spec.Network) error {
 
 // Make joins a network's bridge with those on other hosts as specified, or takes away what has joined it. The walls come first.
 func Make(n spec.Network, bridge netlink.Link) error {
-	if n.VXLAN == (spec.VXLAN{}) {
+	if n.VXLAN == (spec.VXLAN{}) && n.Uplink == (spec.Uplink{}) {
 		return Remove(n)
+	}
+	if err := refuseUplink(n); err != nil {
+		return err
 	}
 	if err := buildWalls(n); err != nil {
 		return err
@@ -73,8 +81,10 @@ func Make(n spec.Network, bridge netlink.Link) error {
 	if err != nil {
 		return err
 	}
-	if err := setTable(link, n.VXLAN); err != nil {
-		return fmt.Errorf("table of %s: %w", Name(n), err)
+	if l, ok := link.(*netlink.Vxlan); ok {
+		if err := setTable(l, n.VXLAN); err != nil {
+			return fmt.Errorf("table of %s: %w", Name(n), err)
+		}
 	}
 	if err := ends.DisableIPv6(Name(n)); err != nil {
 		return err
@@ -89,14 +99,19 @@ func Make(n spec.Network, bridge netlink.Link) error {
 			return err
 		}
 	}
-	return netlink.LinkSetUp(link)
+	if err := netlink.LinkSetUp(link); err != nil {
+		return err
+	}
+	return plugIn(n)
 }
 
 // Remove takes away what has joined a network's bridge with others, if anything has.
 func Remove(n spec.Network) error {
 	link, err := find(Name(n))
 	if err == nil && link != nil && ours(link, n) {
-		err = netlink.LinkDel(link)
+		if err = unplug(n); err == nil {
+			err = netlink.LinkDel(link)
+		}
 	}
 	if err != nil && !errors.Is(err, unix.ENODEV) {
 		return err
@@ -105,7 +120,7 @@ func Remove(n spec.Network) error {
 }
 
 // open gives the device of a network, marked; it makes it unless it is there.
-func open(n spec.Network) (*netlink.Vxlan, error) {
+func open(n spec.Network) (netlink.Link, error) {
 	link, err := find(Name(n))
 	if err != nil {
 		return nil, err
@@ -114,14 +129,18 @@ func open(n spec.Network) (*netlink.Vxlan, error) {
 		return nil, problem.New(problem.Unable, "network %s: the host has an interface %s that is not Orrery's", n.Name, Name(n)).
 			Try("rename it or remove it: ip link delete %s", Name(n))
 	}
-	if link != nil && !fits(link, n.VXLAN) {
+	if link != nil && !fits(link, n) {
 		if err := netlink.LinkDel(link); err != nil {
 			return nil, err
 		}
 		link = nil
 	}
 	if link == nil {
-		if err := netlink.LinkAdd(device(n)); err != nil {
+		shall, err := device(n)
+		if err != nil {
+			return nil, err
+		}
+		if err := netlink.LinkAdd(shall); err != nil {
 			return nil, refused(n, err)
 		}
 		if link, err = find(Name(n)); err != nil || link == nil {
@@ -131,17 +150,24 @@ func open(n spec.Network) (*netlink.Vxlan, error) {
 	if link.Attrs().Alias != mark(n) {
 		err = netlink.LinkSetAlias(link, mark(n))
 	}
-	return link.(*netlink.Vxlan), err
+	return link, err
 }
 
-func device(n spec.Network) *netlink.Vxlan {
+func device(n spec.Network) (netlink.Link, error) {
 	attrs := netlink.NewLinkAttrs()
 	attrs.Name, attrs.HardwareAddr, attrs.MTU = Name(n), ends.MAC(Name(n)), n.MTU
-	return &netlink.Vxlan{LinkAttrs: attrs, VxlanId: n.VXLAN.ID, SrcAddr: net.ParseIP(n.VXLAN.Local), Port: Port, UDPCSum: true}
+	if n.Uplink != (spec.Uplink{}) {
+		return uplink(n, attrs)
+	}
+	return &netlink.Vxlan{LinkAttrs: attrs, VxlanId: n.VXLAN.ID, SrcAddr: net.ParseIP(n.VXLAN.Local), Port: Port, UDPCSum: true}, nil
 }
 
 // fits reports whether a device is one that only has to be told of other hosts and nodes.
-func fits(link netlink.Link, v spec.VXLAN) bool {
+func fits(link netlink.Link, n spec.Network) bool {
+	if n.Uplink != (spec.Uplink{}) {
+		return uplinkOf(link) == n.Uplink
+	}
+	v := n.VXLAN
 	l, ok := link.(*netlink.Vxlan)
 	return ok && l.VxlanId == v.ID && l.Port == Port && !l.Learning && l.Group == nil && l.VtepDevIndex == 0 && addressOf(l) == v.Local
 }
@@ -157,12 +183,14 @@ func mark(n spec.Network) string { return "orrery vxlan " + n.Site + " " + n.Nam
 // ours reports whether a device is one that Orrery made for a network: by its mark or, if it was killed before it could make that, by the hardware address.
 func ours(link netlink.Link, n spec.Network) bool {
 	attrs := link.Attrs()
-	return link.Type() == "vxlan" && (attrs.Alias == mark(n) || attrs.Alias == "" && bytes.Equal(attrs.HardwareAddr, ends.MAC(attrs.Name)))
+	return slices.Contains([]string{"vxlan", "vlan", "veth"}, link.Type()) && (attrs.Alias == mark(n) || attrs.Alias == "" && bytes.Equal(attrs.HardwareAddr, ends.MAC(attrs.Name)))
 }
 
 // refused says why the kernel does not make a device.
 func refused(n spec.Network, err error) error {
 	switch {
+	case errors.Is(err, unix.EOPNOTSUPP) && n.Uplink.VLAN != 0:
+		return problem.New(problem.Unable, "network %s: the kernel of this host has no VLANs", n.Name).Because(err).Try("modprobe 8021q")
 	case errors.Is(err, unix.EOPNOTSUPP):
 		return problem.New(problem.Unable, "network %s: the kernel of this host has no VXLAN", n.Name).Because(err).Try("modprobe vxlan")
 	case errors.Is(err, unix.EADDRINUSE):
@@ -213,23 +241,28 @@ type Seen struct {
 	walls  map[string][]string
 }
 
-// Of tells of a network how it is joined with other hosts, and what has become of that.
-func (s *Seen) Of(n spec.Network) (spec.VXLAN, []observe.NetworkDrift) {
-	link, ok := s.links[Name(n)].(*netlink.Vxlan)
-	if !ok || !ours(link, n) {
+// Of gives a network with what joins it with other hosts, and what has become of that.
+func (s *Seen) Of(n spec.Network) (spec.Network, []observe.NetworkDrift) {
+	n.VXLAN, n.Uplink = spec.VXLAN{}, spec.Uplink{}
+	link := s.links[Name(n)]
+	if link == nil || !ours(link, n) {
 		if len(s.walls[tableName(n)]) > 0 {
-			return spec.VXLAN{}, []observe.NetworkDrift{observe.WallsChanged}
+			return n, []observe.NetworkDrift{observe.WallsChanged}
 		}
-		return spec.VXLAN{}, nil
+		return n, nil
 	}
-	n.VXLAN = spec.VXLAN{ID: link.VxlanId, Local: addressOf(link), Peers: spec.NewPeers(s.tables[link.Index].peers())}
+	if l, ok := link.(*netlink.Vxlan); ok {
+		n.VXLAN = spec.VXLAN{ID: l.VxlanId, Local: addressOf(l), Peers: spec.NewPeers(s.tables[l.Index].peers())}
+	} else {
+		n.Uplink = uplinkOf(link)
+	}
 	var drift []observe.NetworkDrift
-	bridge := s.links[n.Bridge]
-	if !fits(link, n.VXLAN) || link.Flags&net.FlagUp == 0 || link.MTU != n.MTU || bridge == nil || link.MasterIndex != bridge.Attrs().Index {
+	bridge, attrs := s.links[n.Bridge], link.Attrs()
+	if !fits(link, n) || attrs.Flags&net.FlagUp == 0 || attrs.MTU != n.MTU || bridge == nil || attrs.MasterIndex != bridge.Attrs().Index || !pluggedIn(n) {
 		drift = append(drift, observe.JointChanged)
 	}
 	if !s.stand(n) {
 		drift = append(drift, observe.WallsChanged)
 	}
-	return n.VXLAN, drift
+	return n, drift
 }

@@ -3,6 +3,7 @@ package vxlan
 import (
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"slices"
 	"strings"
@@ -123,6 +124,27 @@ func underlay(n spec.Network) (*wall, error) {
 	return w, nil
 }
 
+// past lets what is of the network pass by the host's bridge as it is: with br_netfilter the kernel shows it to the host's own rules, which would take it for what leaves the network, and masquerade it.
+func past(n spec.Network) *wall {
+	w := &wall{table: &nftables.Table{Name: tableName(n), Family: nftables.TableFamilyINet}}
+	w.chain(prerouting, nftables.ChainHookPrerouting, earliest)
+	subnet, err := netip.ParsePrefix(n.Subnet)
+	if err != nil || !subnet.Addr().Is4() {
+		return w
+	}
+	name := make([]byte, unix.IFNAMSIZ)
+	copy(name, n.Uplink.Bridge)
+	for _, way := range []struct {
+		why    string
+		offset uint32
+	}{{"from the network", 12}, {"to the network", 16}} {
+		within := []expr.Any{&expr.Bitwise{SourceRegister: 1, DestRegister: 1, Len: 4, Mask: net.CIDRMask(subnet.Bits(), 32), Xor: make([]byte, 4)}}
+		match := slices.Concat(meta(expr.MetaKeyIIFNAME, equal(name)), meta(expr.MetaKeyNFPROTO, equal([]byte{unix.NFPROTO_IPV4})), address(way.offset, 4), within, equal(subnet.Masked().Addr().AsSlice()))
+		w.rules = append(w.rules, rule{prerouting, way.why, match, []expr.Any{&expr.Notrack{}}})
+	}
+	return w
+}
+
 // edge is the wall at the port of the bridge.
 func edge(n spec.Network) *wall {
 	w := &wall{table: &nftables.Table{Name: tableName(n), Family: nftables.TableFamilyBridge}}
@@ -175,6 +197,9 @@ func unlike(data []byte) []expr.Any {
 // comments gives those of a wall's rules, by which it is known again: each with a digest of all that the rules follow from.
 func (w *wall) comments(n spec.Network) []string {
 	digest := spec.Digest([]any{n.VXLAN.ID, n.VXLAN.Local, n.VXLAN.Hosts(), n.Gateway})[:8]
+	if n.Uplink.Bridge != "" {
+		digest = spec.Digest([]any{n.Uplink, n.Subnet, n.Gateway})[:8]
+	}
 	var all []string
 	for _, c := range w.chains {
 		for _, r := range w.rules {
@@ -186,9 +211,21 @@ func (w *wall) comments(n spec.Network) []string {
 	return all
 }
 
+// wallsOf gives the walls of a network: what is on a wire of others has none between hosts.
+func wallsOf(n spec.Network) ([]*wall, error) {
+	switch {
+	case n.Uplink.Bridge != "":
+		return []*wall{past(n), edge(n)}, nil
+	case n.Uplink != (spec.Uplink{}):
+		return []*wall{edge(n)}, nil
+	}
+	between, err := underlay(n)
+	return []*wall{between, edge(n)}, err
+}
+
 // buildWalls replaces both walls of a network, in one transaction.
 func buildWalls(n spec.Network) error {
-	between, err := underlay(n)
+	all, err := wallsOf(n)
 	if err != nil {
 		return err
 	}
@@ -196,9 +233,12 @@ func buildWalls(n spec.Network) error {
 	if err != nil {
 		return unusable(err)
 	}
-	for _, w := range []*wall{between, edge(n)} {
-		c.AddTable(w.table) // so that there is one to delete
-		c.DelTable(w.table)
+	for _, family := range families { // it may have been joined in another way before
+		t := &nftables.Table{Name: tableName(n), Family: family}
+		c.AddTable(t) // so that there is one to delete
+		c.DelTable(t)
+	}
+	for _, w := range all {
 		c.AddTable(w.table)
 		if w.hosts != nil {
 			if err := c.AddSet(w.hosts, nil); err != nil {
@@ -306,11 +346,14 @@ var familyName = map[nftables.TableFamily]string{nftables.TableFamilyINet: "inet
 
 // stand reports whether the walls of a network are as they were built.
 func (s *Seen) stand(n spec.Network) bool {
-	between, err := underlay(n)
+	all, err := wallsOf(n)
 	if err != nil {
 		return false
 	}
-	shall := slices.Concat([]string{"inet"}, between.comments(n), []string{"bridge"}, edge(n).comments(n))
+	var shall []string
+	for _, w := range all {
+		shall = append(append(shall, familyName[w.table.Family]), w.comments(n)...)
+	}
 	has := slices.Clone(s.walls[tableName(n)])
 	slices.Sort(shall)
 	slices.Sort(has)

@@ -20,7 +20,7 @@ func illInterface(name string) string {
 	case name == "." || name == ".." || strings.ContainsAny(name, "/:%, \t\n\v\f\r") || strings.ToValidUTF8(name, "") != name:
 		return "is no name of an interface"
 	}
-	for _, prefix := range []string{"orb", "orv", "oro"} {
+	for _, prefix := range []string{"orb", "orv", "oro", "orx", "orl"} {
 		if digits := strings.TrimPrefix(name, prefix); digits != name && (len(digits) == 10 || site.IsRouted(name)) {
 			return "is a name that Orrery gives itself"
 		}
@@ -40,6 +40,8 @@ func (c *checker) kind(n *site.Network) {
 		return
 	}
 	switch {
+	case n.Uplinked():
+		c.uplink(n)
 	case n.Kind == site.Macvlan && n.Interface == "":
 		c.wrong(key("interface"), `write interface = "enp3s0", an interface of the host`, "macvlan network %s is on no interface", n.Name)
 	case n.Kind == site.Macvlan:
@@ -50,13 +52,52 @@ func (c *checker) kind(n *site.Network) {
 		c.wrong(key("interface"), fmt.Sprintf("say interface.%s = %q of one node", n.Name, n.Interface),
 			"exclusive network %s has an interface, where each of its nodes takes one", n.Name)
 	case n.Interface != "":
-		c.wrong(key("interface"), `take it out, or write kind = "macvlan"`, "network %s is on no interface of the host, and names %q", n.Name, n.Interface)
+		c.wrong(key("interface"), `take it out, or write kind = "macvlan", or vlan = 100`, "network %s is on no interface of the host, and names %q", n.Name, n.Interface)
 	}
 	switch {
 	case n.Kind == site.Routed && !n.Gateway.IsValid():
 		c.wrong(key("gateway"), "give a gateway", "routed network %s has no gateway, through which nodes reach one another", n.Name)
 	case n.Kind == site.Exclusive && n.NAT:
 		c.wrong(key("nat"), "take it out", "the host is not on exclusive network %s and cannot masquerade for it", n.Name)
+	}
+}
+
+// uplink checks what joins the bridges of a network with what hosts have.
+func (c *checker) uplink(n *site.Network) {
+	key := func(name string) []string { return at("network", n.Name, name) }
+	switch {
+	case n.Kind != "" && n.Kind != site.Bridge:
+		name := "vlan"
+		if n.VLAN == 0 {
+			name = "bridge"
+		}
+		c.wrong(key(name), "take it out, or leave kind out", "%s network %s cannot be joined with a wire by its bridges, for it has none", n.Kind, n.Name)
+	case n.Bridge != "" && (n.VLAN != 0 || n.Interface != ""):
+		c.wrong(key("bridge"), "say either bridge, or interface and vlan", "network %s would be joined with two wires", n.Name)
+	case n.Bridge != "":
+		if what := illInterface(n.Bridge); what != "" {
+			c.wrong(key("bridge"), `such as "br0"`, "bridge %q %s", n.Bridge, what)
+		}
+	case n.VLAN < 1 || n.VLAN > 4094:
+		c.wrong(key("vlan"), "1 to 4094", "vlan %d does not exist", n.VLAN)
+	case n.Interface == "":
+		c.wrong(key("interface"), `write interface = "enp3s0", an interface of the host`, "network %s is on vlan %d of no interface", n.Name, n.VLAN)
+	default:
+		if what := illInterface(n.Interface); what != "" {
+			c.wrong(key("interface"), `such as "enp3s0"`, "interface %q %s", n.Interface, what)
+		}
+	}
+	if len(n.Host) > 0 && !n.NAT {
+		c.wrong(key("host"), "write nat = true, or take it out", "network %s opens ports of the host, which is on it only with nat: its gateway is a router on the wire", n.Name)
+	}
+	for i := range c.site.Networks {
+		other := &c.site.Networks[i]
+		if other.Name == n.Name {
+			return
+		}
+		if other.Uplinked() && other.Bridge == n.Bridge && other.Interface == n.Interface && other.VLAN == n.VLAN {
+			c.add(Mistake{Key: at("network", n.Name), Other: at("network", other.Name), What: fmt.Sprintf("networks %s and %s are joined with the same wire", other.Name, n.Name), Cure: "networks on one wire would be one: give each its own, or make them one"})
+		}
 	}
 }
 

@@ -73,8 +73,14 @@ func (m *Maker) network(n site.Network) Network {
 		Site: m.Site.Key(), Name: n.Name, Bridge: site.BridgeName(m.Site.Key(), n.Name),
 		Subnet: n.Subnet.String(), MTU: cmp.Or(n.MTU, m.MTUs[n.Name], UsualMTU), Kind: n.Kind, Parent: n.Interface, Spoof: n.Spoof,
 	}
+	if n.Uplinked() {
+		spelt.Parent, spelt.Uplink = "", Uplink{Interface: n.Interface, VLAN: n.VLAN, Bridge: n.Bridge}
+	}
 	if m.Site.Stage != 0 {
 		return spelt.Quarantined(m.Site.Stage)
+	}
+	if n.Uplinked() && !n.NAT {
+		return spelt // the gateway, if there is one, is a router on the wire
 	}
 	if !n.Gateway.IsValid() || n.Isolated && !n.NAT || n.Kind == site.Exclusive {
 		return spelt
@@ -193,8 +199,10 @@ func (m *Maker) nics(n *site.Node) []NIC {
 			MAC:     site.MAC(m.Site.Name, n.Name, nic.Network),
 			Address: netip.PrefixFrom(nic.Address, network.Subnet.Bits()).String(), MTU: on.MTU,
 		}
-		spelt.Kind, spelt.Parent = network.Kind, network.Interface
+		spelt.Kind = network.Kind
 		switch network.Kind {
+		case site.Macvlan:
+			spelt.Parent = network.Interface
 		case site.Exclusive:
 			spelt.Parent = nic.Interface
 		case site.Routed:

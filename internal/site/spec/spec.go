@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"slices"
+	"strconv"
 
 	"orrery/internal/site"
 )
@@ -32,7 +33,28 @@ type Network struct {
 	Parent string    `json:"parent,omitempty"` // of site.Macvlan: the interface of the host on which it is
 	Ends   [2]string `json:"ends,omitzero"`    // of VethPair
 
+	// Uplink joins its bridge with something that the host has; the zero Uplink: nothing does.
+	Uplink Uplink `json:"uplink,omitzero"`
+
 	VXLAN VXLAN `json:"vxlan,omitzero"` // joins its bridge with those on other hosts; the zero VXLAN: it is on this one only
+}
+
+// An Uplink is a VLAN on an interface of the host, or a bridge of it. Orrery makes neither, and never changes them.
+type Uplink struct {
+	Interface string `json:"interface,omitempty"`
+	VLAN      int    `json:"vlan,omitempty"`
+	Bridge    string `json:"bridge,omitempty"`
+}
+
+// String says it in words: "vlan 100 of eth1", "bridge br0".
+func (u Uplink) String() string {
+	switch {
+	case u == Uplink{}:
+		return ""
+	case u.Bridge != "":
+		return "bridge " + u.Bridge
+	}
+	return "vlan " + strconv.Itoa(u.VLAN) + " of " + u.Interface
 }
 
 // VethPair is the Network.Kind of a veth pair whose ends stand in for interfaces of the host. It has no subnet.
@@ -48,7 +70,7 @@ func (n Network) Quarantined(release int) Network {
 	n.Site = site.Quarantine(n.Site, release)
 	n.Bridge = site.BridgeName(n.Site, n.Name)
 	n.Gateway, n.NAT, n.Router, n.Host = "", false, false, ""
-	n.VXLAN = VXLAN{}
+	n.VXLAN, n.Uplink = VXLAN{}, Uplink{}
 	n.Kind, n.Parent = "", "" // what is shut in is on a bridge, whatever it is on when it is live
 	return n
 }

@@ -1,0 +1,195 @@
+package vxlan
+
+import (
+	"errors"
+	"net"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
+	"golang.org/x/sys/unix"
+
+	"orrery/internal/network/ends"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+	"orrery/internal/site/spec"
+)
+
+// What the host has stays as it is: a VLAN is a device of our own on top of the interface, and of a bridge only a port is our own. That has a hardware address so high that the bridge
+// does not take it for its own, and the MTU of the bridge, which would become smaller with it.
+
+// plug is the end of the link that is a port of the host's bridge.
+func plug(n spec.Network) string { return "orl" + Name(n)[3:] }
+
+func checkUplink(n spec.Network) error {
+	u := n.Uplink
+	if u == (spec.Uplink{}) {
+		return nil
+	}
+	if n.VXLAN != (spec.VXLAN{}) || n.Kind != "" && n.Kind != site.Bridge || (u.Bridge == "") != (u.Interface != "" && u.VLAN >= 1 && u.VLAN <= 4094) || u.Bridge != "" && (u.Interface != "" || u.VLAN != 0) {
+		return problem.New(problem.Unable, "network %s cannot be joined with %q", n.Name, u)
+	}
+	return nil
+}
+
+// refuseUplink says why a network cannot be joined with what the host has.
+func refuseUplink(n spec.Network) error {
+	u := n.Uplink
+	if u == (spec.Uplink{}) {
+		return nil
+	}
+	name := u.Bridge + u.Interface
+	link, err := netlink.LinkByName(name)
+	switch {
+	case errors.As(err, &netlink.LinkNotFoundError{}):
+		return problem.New(problem.Unable, "network %s: the host has no interface %s", n.Name, name).Try("ip link lists those that it has")
+	case err != nil:
+		return err
+	}
+	attrs := link.Attrs()
+	switch is := link.Type(); {
+	case u.Bridge != "" && is != "bridge":
+		return problem.New(problem.Unable, "network %s: %s is no bridge but a %s", n.Name, name, is).Try("ip link show type bridge lists those that the host has")
+	case attrs.Name[:min(3, len(attrs.Name))] == "orb" && len(attrs.Alias) > 0:
+		return problem.New(problem.Unable, "network %s: %s is of another network of Orrery's", n.Name, name).Try("choose one of the host's own")
+	case attrs.Flags&net.FlagLoopback != 0:
+		return problem.New(problem.Unable, "network %s: no other host is behind %s", n.Name, name).Try("choose a network card or a bond")
+	case attrs.Flags&net.FlagUp == 0:
+		return problem.New(problem.Unable, "network %s: %s is down", n.Name, name).Try("ip link set %s up", name)
+	case attrs.MTU < n.MTU:
+		return problem.New(problem.Unable, "network %s: mtu %d is more than the %d of %s", n.Name, n.MTU, attrs.MTU, name).
+			Try("give the network mtu = %d, or %s more: ip link set %s mtu %d", attrs.MTU, name, name, n.MTU)
+	}
+	if u.VLAN == 0 {
+		return nil
+	}
+	links, err := netlink.LinkList()
+	if err != nil {
+		return err
+	}
+	for _, other := range links {
+		if l, ok := other.(*netlink.Vlan); ok && l.ParentIndex == attrs.Index && l.VlanId == u.VLAN && l.Name != Name(n) {
+			p := problem.New(problem.Unable, "network %s: the host has %s already, as %s (%q)", n.Name, u, l.Name, l.Alias)
+			return p.Try("remove that, or put it into a bridge and say bridge = \"NAME\" in its place")
+		}
+	}
+	return nil
+}
+
+// uplink gives the device that joins a network with what the host has.
+func uplink(n spec.Network, attrs netlink.LinkAttrs) (netlink.Link, error) {
+	if n.Uplink.Bridge == "" {
+		parent, err := netlink.LinkByName(n.Uplink.Interface)
+		if err != nil {
+			return nil, err
+		}
+		attrs.ParentIndex = parent.Attrs().Index
+		return &netlink.Vlan{LinkAttrs: attrs, VlanId: n.Uplink.VLAN, VlanProtocol: netlink.VLAN_PROTOCOL_8021Q}, nil
+	}
+	bridge, err := netlink.LinkByName(n.Uplink.Bridge)
+	if err != nil {
+		return nil, err
+	}
+	high := ends.MAC(plug(n))
+	high[0] = 0xfe
+	return &netlink.Veth{LinkAttrs: attrs, PeerName: plug(n), PeerHardwareAddr: high, PeerMTU: uint32(bridge.Attrs().MTU)}, nil
+}
+
+// plugIn makes the other end of the link a port of the host's bridge. That is the last of it: nobody was on the network before.
+func plugIn(n spec.Network) error {
+	if n.Uplink.Bridge == "" {
+		return nil
+	}
+	bridge, err := netlink.LinkByName(n.Uplink.Bridge)
+	if err != nil {
+		return err
+	}
+	end, err := netlink.LinkByName(plug(n))
+	if err != nil {
+		return err
+	}
+	if err := ends.DisableIPv6(plug(n)); err != nil {
+		return err
+	}
+	if end.Attrs().MTU != bridge.Attrs().MTU {
+		if err := netlink.LinkSetMTU(end, bridge.Attrs().MTU); err != nil {
+			return err
+		}
+	}
+	if err := netlink.LinkSetUp(end); err != nil {
+		return err
+	}
+	if end.Attrs().MasterIndex == bridge.Attrs().Index {
+		return nil
+	}
+	for range 200 { // the kernel notices a little later that both ends are up, and the delay of the bridge would begin then
+		if end, err = netlink.LinkByName(plug(n)); err != nil || end.Attrs().OperState == netlink.OperUp {
+			break
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	if err != nil {
+		return err
+	}
+	if err := netlink.LinkSetMaster(end, bridge); err != nil {
+		return err
+	}
+	forwardAtOnce(end)
+	return nil
+}
+
+// forwardAtOnce lets a port of the host's bridge forward without the delay of the bridge: behind it is one bridge that has no way to another. Where the spanning tree protocol runs, that decides.
+func forwardAtOnce(port netlink.Link) {
+	request := nl.NewNetlinkRequest(unix.RTM_SETLINK, unix.NLM_F_ACK)
+	message := nl.NewIfInfomsg(unix.AF_BRIDGE)
+	message.Index = int32(port.Attrs().Index)
+	request.AddData(message)
+	protinfo := nl.NewRtAttr(unix.IFLA_PROTINFO|unix.NLA_F_NESTED, nil)
+	protinfo.AddRtAttr(nl.IFLA_BRPORT_STATE, []byte{3}) // BR_STATE_FORWARDING
+	request.AddData(protinfo)
+	_, _ = request.Execute(unix.NETLINK_ROUTE, 0)
+}
+
+// pluggedIn reports whether it is one.
+func pluggedIn(n spec.Network) bool {
+	if n.Uplink.Bridge == "" {
+		return true
+	}
+	end, err := netlink.LinkByName(plug(n))
+	return err == nil && end.Attrs().MasterIndex != 0 && end.Attrs().Flags&net.FlagUp != 0
+}
+
+// uplinkOf gives what a device joins.
+func uplinkOf(link netlink.Link) spec.Uplink {
+	switch l := link.(type) {
+	case *netlink.Vlan:
+		parent, err := netlink.LinkByIndex(l.ParentIndex)
+		if err != nil {
+			return spec.Uplink{}
+		}
+		return spec.Uplink{Interface: parent.Attrs().Name, VLAN: l.VlanId}
+	case *netlink.Veth:
+		end, err := netlink.LinkByIndex(l.ParentIndex)
+		if err != nil || end.Attrs().MasterIndex == 0 {
+			return spec.Uplink{}
+		}
+		bridge, err := netlink.LinkByIndex(end.Attrs().MasterIndex)
+		if err != nil {
+			return spec.Uplink{}
+		}
+		return spec.Uplink{Bridge: bridge.Attrs().Name}
+	}
+	return spec.Uplink{}
+}
+
+// unplug takes the other end of a link out of the host's bridge before it goes, so that nothing more comes by it.
+func unplug(n spec.Network) error {
+	end, err := find(plug(n))
+	if err != nil || end == nil || end.Type() != "veth" {
+		return err
+	}
+	if err = netlink.LinkSetNoMaster(end); errors.Is(err, unix.ENODEV) {
+		return nil
+	}
+	return err
+}
