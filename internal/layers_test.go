@@ -55,9 +55,10 @@ var layers = [][]string{
 	{"control/way", "control/twins"},
 	{"control/releases", "control/ci", "control/lab", "control/nodes", "control/members", "control/draft", "control/picture"},
 	{"control/volumes", "control/layers", "control/snapshots", "control/logs"},
-	{"control/backups"},
+	{"control/backups", "control/rehearsals"},
 	{"cli/screen", "cli/reply", "cli/value", "cli/man", "cli/bounded", "cli/trace", "cli/heaps"},
 	{"cli/table", "cli/speech", "cli/completion"},
+	{"cli/rehearse"},
 	{"cli"},
 }
 

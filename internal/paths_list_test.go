@@ -267,6 +267,9 @@ var paths = map[string]string{
 	"internal/volume/schedule.go":            ofHosts,
 	"internal/volume/subvolume.go":           ofTop,
 	"internal/volume/volume.go":              ofTop,
+
+	"internal/control/rehearsals/rehearse.go": ofNamed + "; " + ofHosts,
+	"internal/control/rehearsals/witness.go":  ofKernel,
 }
 
 // functions are those that do so in the packages that have to do with trees that others write.

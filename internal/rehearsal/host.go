@@ -2,12 +2,16 @@ package rehearsal
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
+
+	"orrery/internal/host"
 )
 
 // A Host is one of them.
@@ -32,6 +36,9 @@ func (h Host) call(verb string, argument any) error {
 	return nil
 }
 
+// environment is that of commands on hosts.
+var environment = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "LANG=C.UTF-8"}
+
 // Command gives a command that root runs there, not by SSH: it is for who looks on from outside, also while the host is cut off.
 func (h Host) Command(args ...string) *exec.Cmd {
 	var pid int
@@ -41,8 +48,17 @@ func (h Host) Command(args ...string) *exec.Cmd {
 		return cmd
 	}
 	cmd := again(asVisitor, append([]string{filepath.Join(groupOf(h.of.set.name), seat(h.number)), strconv.Itoa(pid)}, args...)...)
-	cmd.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "LANG=C.UTF-8", "TERM=" + os.Getenv("TERM")}
+	cmd.Env = append(slices.Clone(environment), "TERM="+os.Getenv("TERM"))
 	return cmd
+}
+
+// Run does so, as a place where commands run.
+func (h Host) Run(ctx context.Context, c host.Command) error {
+	as := h.Command(c.Args...)
+	if as.Err != nil {
+		return as.Err
+	}
+	return host.Exec(ctx, "host "+h.Name(), append([]string{as.Path}, as.Args[1:]...), c, func(cmd *exec.Cmd) { cmd.Args, cmd.Env = as.Args, append(as.Env, c.Env...) })
 }
 
 // Output runs a command there and gives what it prints, without white space around it.

@@ -27,6 +27,8 @@ type Keeper struct {
 	mu    sync.Mutex
 	hosts []machine // by number; 0 is none
 	cuts  map[int]Way
+
+	watches watches
 }
 
 // A machine is the first process of a host, and all else that runs there goes with it.
@@ -61,6 +63,7 @@ func keep([]string) (err error) {
 	if err != nil {
 		return err
 	}
+	defer top.Close()                                  //nolint:errcheck // and not before, as nobody would do who does not use it any more
 	state := fmt.Sprintf("/proc/self/fd/%d", top.Fd()) // it is reached by this, wherever this process gets its root
 	k := &Keeper{o: o, starts: make(chan func()), hosts: make([]machine, len(o.Places)+1), cuts: map[int]Way{}}
 	defer func() {

@@ -53,7 +53,10 @@ func (s set) sweep() error {
 // vacate removes the directory of some hosts.
 func (s set) vacate() error {
 	err := os.RemoveAll(s.dir())
-	_ = os.Remove(s.state) // if it was the last
+	if top, linked := os.Readlink(s.state); linked == nil {
+		_ = os.Remove(top) // if it was the last
+	}
+	_ = os.Remove(s.state)
 	return err
 }
 

@@ -2,6 +2,7 @@ package layers
 
 import (
 	"context"
+	"slices"
 
 	"orrery/internal/apply"
 	"orrery/internal/control"
@@ -79,6 +80,20 @@ func recipes(s *site.Site) ([]*spec.Layer, error) {
 		}
 	}
 	return append(bases, roles...), nil
+}
+
+// Provide builds the layers of a site on this machine that are not in its store, whatever hosts the site has.
+func Provide(ctx context.Context, c *control.Session, s *site.Site) error {
+	alone := *s
+	alone.Hosts, alone.Nodes = nil, slices.Clone(s.Nodes)
+	for i := range alone.Nodes {
+		alone.Nodes[i].Host = ""
+	}
+	all, err := recipes(&alone)
+	if err != nil {
+		return err
+	}
+	return buildMissing(ctx, c, &alone, all)
 }
 
 // buildMissing builds the layers that are not in the store.

@@ -116,7 +116,7 @@ func (f Far) start(arms []arm, args []string) (*Line, error) {
 
 // options are those of ssh. Nothing is asked, nothing else goes along the connection, and a network that is silent is noticed within ten seconds.
 func (f Far) options() []string {
-	user, name, port := f.parts()
+	user, name, port := Parts(f.Address)
 	all := []string{"-T"}
 	for _, o := range []string{
 		"BatchMode=yes", "ControlMaster=no", "ControlPath=none", "ClearAllForwardings=yes", "ForwardAgent=no", "ForwardX11=no", "PermitLocalCommand=no",
@@ -133,9 +133,9 @@ func (f Far) options() []string {
 	return append(all, "--", name)
 }
 
-// parts gives the parts of the address.
-func (f Far) parts() (user, name, port string) {
-	name = f.Address
+// Parts gives the parts of an address, user@name:port, of which user and port may be left out.
+func Parts(address string) (user, name, port string) {
+	name = address
 	if at := strings.LastIndexByte(name, '@'); at >= 0 {
 		user, name = name[:at], name[at+1:]
 	}
@@ -147,7 +147,7 @@ func (f Far) parts() (user, name, port string) {
 
 // byHand is what a user would type to get there.
 func (f Far) byHand() string {
-	user, name, port := f.parts()
+	user, name, port := Parts(f.Address)
 	text := "ssh "
 	if port != "" {
 		text += "-p " + port + " "

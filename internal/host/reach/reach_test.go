@@ -232,7 +232,7 @@ func TestParts(t *testing.T) {
 	for address, want := range map[string]string{
 		"sv2": " sv2 ", "ops@sv2": "ops sv2 ", "ops@10.8.1.2:2222": "ops 10.8.1.2 2222", "[fe80::1]:22": " fe80::1 22", "root@[fe80::1]": "root fe80::1 ",
 	} {
-		user, name, port := Far{Address: address}.parts()
+		user, name, port := Parts(address)
 		if got := user + " " + name + " " + port; got != want {
 			t.Errorf("%s: %q", address, got)
 		}

@@ -1,0 +1,93 @@
+// Package rehearsals plays all hosts of a site on this machine, so that people can try what befalls them before it does.
+package rehearsals
+
+import (
+	"cmp"
+	"net/netip"
+	"slices"
+	"strconv"
+
+	"orrery/internal/host/reach"
+	"orrery/internal/problem"
+	"orrery/internal/rehearsal"
+	"orrery/internal/site"
+)
+
+// Control is how a host is called that is none of the site's, and steers it.
+const Control = "control"
+
+// apart is where hosts are whose site does not say it by number: a network for benchmarks, which is nowhere else (RFC 2544).
+var apart = netip.MustParsePrefix("198.18.0.0/24")
+
+// Places gives the hosts of a site at the addresses that it gives them, and the number of the one from which it is steered: that which is local, or else one more.
+func Places(s *site.Site) (all []rehearsal.Place, steering int, err error) {
+	if len(s.Hosts) == 0 {
+		return nil, 0, problem.New(problem.Usage, "the site names no hosts, so there is nothing to rehearse").At("site.toml").Try(`declare them: [host.sv1] address = "ops@10.8.1.1"`)
+	}
+	for i, h := range s.Hosts {
+		p := rehearsal.Place{Name: h.Name}
+		var numbers []netip.Addr
+		if h.Local() {
+			steering = i + 1
+		} else {
+			user, name, port := reach.Parts(h.Address)
+			p.Port, _ = strconv.Atoi(port) // it has been checked; "" is 0
+			if p.User = user; user == "root" {
+				p.User = ""
+			}
+			if a, err := netip.ParseAddr(name); err == nil {
+				numbers = append(numbers, a)
+			} else if name != h.Name {
+				p.Aliases = append(p.Aliases, name)
+			}
+		}
+		if h.Underlay.IsValid() && !slices.Contains(numbers, h.Underlay) {
+			numbers = append(numbers, h.Underlay)
+		}
+		for _, a := range numbers {
+			p.Addresses = append(p.Addresses, around(a))
+		}
+		all = append(all, p)
+	}
+	if steering == 0 {
+		all = append(all, rehearsal.Place{Name: free(all, Control)})
+		steering = len(all)
+	}
+	return all, steering, number(all)
+}
+
+// around gives the subnet on which a host has an address.
+func around(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()-8) }
+
+// free gives a name that no host has.
+func free(all []rehearsal.Place, name string) string {
+	for slices.ContainsFunc(all, func(p rehearsal.Place) bool { return p.Name == name }) {
+		name += "-"
+	}
+	return name
+}
+
+// number gives addresses to those hosts that have none, on the subnet of the first that has one, the highest that are free: gateways of nodes mostly are the lowest.
+func number(all []rehearsal.Place) error {
+	subnet, taken := apart, map[netip.Addr]bool{}
+	for _, p := range slices.Backward(all) {
+		for _, a := range p.Addresses {
+			subnet, taken[a.Addr()] = cmp.Or(around(a.Addr()).Masked(), subnet), true
+		}
+	}
+	last := subnet.Addr().AsSlice()
+	next := byte(254)
+	for i := range all {
+		for len(all[i].Addresses) == 0 {
+			last[len(last)-1] = next
+			a, _ := netip.AddrFromSlice(last)
+			if next--; next == 0 {
+				return problem.New(problem.Unable, "the subnet %s has no addresses left for hosts", subnet).Try("give hosts an address that is a number")
+			}
+			if !taken[a] {
+				all[i].Addresses = []netip.Prefix{netip.PrefixFrom(a, subnet.Bits())}
+			}
+		}
+	}
+	return nil
+}

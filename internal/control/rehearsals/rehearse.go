@@ -1,0 +1,135 @@
+package rehearsals
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"orrery/internal/control"
+	"orrery/internal/control/layers"
+	"orrery/internal/host"
+	"orrery/internal/phrase"
+	"orrery/internal/problem"
+	"orrery/internal/rehearsal"
+	"orrery/internal/site"
+)
+
+// Rehearse plays the hosts of a site as long as a command runs on the one from which it is steered, in the site directory. Hosts have no way out to packages, so the layers that nodes need are built
+// on this machine first.
+func Rehearse(ctx context.Context, c *control.Session, s *site.Site, command host.Command) error {
+	places, steering, err := Places(s)
+	if err != nil {
+		return err
+	}
+	if err := layers.Provide(ctx, c, s); err != nil {
+		return err
+	}
+	o, err := options(c, s, places)
+	if err != nil {
+		return err
+	}
+	h, err := rehearsal.Start(o)
+	if err != nil {
+		return problem.New(problem.Failed, "the hosts of site %s cannot be played here", s.Key()).Because(err).Try("orrery doctor tells what this machine lacks")
+	}
+	defer h.Close() //nolint:errcheck // it has been, and that was said
+	c.Watcher.Tell(control.Event{Kind: control.Outcome, Site: s.Key(), Text: "on " + places[steering-1].Name + ", in a rehearsal with " + phrase.List(others(places, steering), 12)})
+	command.Args = append([]string{"/bin/sh", "-c", `cd "$0" && exec "$@"`, o.Shown[0]}, command.Args...)
+	err = h.At(steering).Run(ctx, command)
+	if left := h.Close(); left != nil { // the command's status is what counts
+		c.Watcher.Tell(control.Event{Kind: control.Trouble, Site: s.Key(), Text: left.Error(), Err: left})
+	}
+	return err
+}
+
+// options say what hosts have.
+func options(c *control.Session, s *site.Site, places []rehearsal.Place) (rehearsal.Options, error) {
+	o := rehearsal.Options{State: state(c), Name: s.Key(), Places: places, Store: filepath.Join(c.Dirs.State, "store")}
+	dir, err := c.Absolute()
+	if err != nil {
+		return o, err
+	}
+	if dir, err = filepath.EvalSymlinks(dir); err != nil {
+		return o, err
+	}
+	o.Shown = []string{dir}
+	program, err := os.Executable()
+	if err != nil {
+		return o, err
+	}
+	o.Programs = map[string]string{"orrery": program}
+	if guest := filepath.Join(filepath.Dir(program), "orrery-guest"); there(guest) {
+		o.Programs["orrery-guest"] = guest
+	}
+	return o, nil
+}
+
+func there(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// state is where rehearsals have what is not in their namespaces.
+func state(c *control.Session) string { return filepath.Join(c.Dirs.State, "rehearsals") }
+
+func others(places []rehearsal.Place, but int) (names []string) {
+	for i, p := range places {
+		if i+1 != but {
+			names = append(names, p.Name)
+		}
+	}
+	return names
+}
+
+// Under gives the rehearsal of a site that is under way, seen from this machine or from one of its hosts.
+func Under(c *control.Session, s *site.Site) (*rehearsal.Hosts, error) {
+	socket := rehearsal.Within
+	if !there(socket) {
+		socket = rehearsal.Socket(state(c), s.Key())
+	}
+	h, err := rehearsal.Attach(socket)
+	if err != nil {
+		return nil, problem.New(problem.Usage, "no rehearsal of site %s is under way", s.Key()).Because(err).Try("begin one with orrery rehearse, and run this in it or in another terminal")
+	}
+	return h, nil
+}
+
+// On gives a host of a rehearsal that is under way.
+func On(h *rehearsal.Hosts, name string) (rehearsal.Host, error) {
+	places := h.Places()
+	i := slices.IndexFunc(places, func(p rehearsal.Place) bool { return p.Name == name })
+	if i < 0 {
+		return rehearsal.Host{}, problem.New(problem.Usage, "no host is called %q", name).Try("the rehearsal has %s", phrase.List(others(places, 0), 12))
+	}
+	return h.At(i + 1), nil
+}
+
+// Gaps tells how long nodes did not answer those on other hosts while something was done.
+func Gaps(h *rehearsal.Hosts, s *site.Site, do func() error) ([]rehearsal.Gap, error) {
+	var targets []rehearsal.Target
+	for i := range s.Nodes {
+		for _, nic := range s.Nodes[i].NICs {
+			if nic.Address.IsValid() {
+				targets = append(targets, rehearsal.Target{Node: s.Nodes[i].Name, Address: nic.Address})
+			}
+		}
+	}
+	stop, err := h.Watch(rehearsal.Order{Command: []string{"orrery", WitnessVerb, s.Key()}, Targets: targets})
+	if err != nil {
+		return nil, err
+	}
+	time.Sleep(settling)
+	did := do()
+	time.Sleep(rehearsal.Long)
+	seen, err := stop()
+	if err != nil {
+		return nil, errors.Join(did, err)
+	}
+	return rehearsal.Gaps(targets, seen, time.Now()), did
+}
+
+// settling is how long witnesses have to see who answers at all.
+const settling = time.Second

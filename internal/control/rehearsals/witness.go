@@ -1,0 +1,113 @@
+package rehearsals
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"orrery/internal/control"
+	"orrery/internal/engine/cgroup"
+	"orrery/internal/observe"
+	"orrery/internal/rehearsal"
+	"orrery/internal/site"
+)
+
+// WitnessVerb is the verb by which hosts in a rehearsal look at nodes.
+const WitnessVerb = "witness"
+
+// witnesses is how many nodes of a host look at others: more would see the same.
+const witnesses = 2
+
+// Witness lets nodes of a site that are on this host look at others, which come as JSON, and says again and again what they have seen, until there is nothing more to read.
+func Witness(ctx context.Context, c *control.Session, key string, in io.Reader, out io.Writer) error {
+	from, to := json.NewDecoder(in), json.NewEncoder(out)
+	var targets []rehearsal.Target
+	if err := from.Decode(&targets); err != nil {
+		return err
+	}
+	h, err := c.Bare(&site.Site{Name: key})
+	if err != nil {
+		return err
+	}
+	nodes, err := h.Nodes(ctx)
+	if err != nil {
+		return err
+	}
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	seen := rehearsal.Seen{}
+	var all []*rehearsal.Witness
+	for i := range nodes {
+		n := &nodes[i]
+		if n.Staged || n.State != observe.Running {
+			continue
+		}
+		seen.Nodes = append(seen.Nodes, n.Name)
+		if len(all) == witnesses {
+			continue
+		}
+		w, err := witness(key, n, targets)
+		if err != nil {
+			return err
+		}
+		if w != nil {
+			all = append(all, w)
+			go w.Ask(ctx)
+		}
+	}
+	if seen.Host, err = os.Hostname(); err != nil {
+		return err
+	}
+	go func() {
+		_, _ = io.Copy(io.Discard, in)
+		end()
+	}()
+	tick := time.NewTicker(rehearsal.Long)
+	defer tick.Stop()
+	for ended := false; !ended; {
+		select {
+		case <-ctx.Done():
+			ended = true
+		case <-tick.C:
+		}
+		seen.Views = nil
+		for _, w := range all {
+			seen.Views = append(seen.Views, w.Views()...)
+		}
+		if err := to.Encode(seen); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// witness lets a node look at others; nil: it has no network of its own on the host, as a virtual machine.
+func witness(key string, n *observe.Node, targets []rehearsal.Target) (*rehearsal.Witness, error) {
+	for _, pid := range cgroup.Of(key, n.ID).Processes() {
+		space, err := os.Open(fmt.Sprintf("/proc/%d/ns/net", pid))
+		if err != nil {
+			continue // it has ended
+		}
+		defer space.Close() //nolint:errcheck // it was only read
+		if own, err := ours(space); err != nil || own {
+			continue
+		}
+		return rehearsal.NewWitness(space, n.Name, targets)
+	}
+	return nil, nil
+}
+
+// ours reports whether a network namespace is that of this process.
+func ours(space *os.File) (bool, error) {
+	var its, own unix.Stat_t
+	if err := unix.Fstat(int(space.Fd()), &its); err != nil {
+		return false, err
+	}
+	err := unix.Stat("/proc/self/ns/net", &own)
+	return its.Ino == own.Ino && its.Dev == own.Dev, err
+}

@@ -1,0 +1,138 @@
+package rehearsal
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// An Order says what witnesses are asked to look at.
+type Order struct {
+	Command []string // that every host runs, which gets the targets as JSON at its standard input, and prints again and again what it has seen, as JSON
+	Targets []Target
+}
+
+// Seen is what the witnesses of a host have seen.
+type Seen struct {
+	Host  string
+	Nodes []string // of the site that are there
+	Views []View
+}
+
+// watches are the witnesses of all hosts.
+type watches struct {
+	mutex sync.Mutex
+	all   []*watch
+}
+
+// A watch is what the witnesses of one host say.
+type watch struct {
+	cmd    *exec.Cmd
+	orders io.Closer
+	ended  chan struct{}
+	mutex  sync.Mutex
+	seen   Seen
+}
+
+// Watch lets nodes of all hosts that run look at others. Whoever did so before does no longer.
+func (k *Keeper) Watch(o Order, _ *int) error {
+	k.watches.mutex.Lock()
+	defer k.watches.mutex.Unlock()
+	k.watches.end()
+	targets, err := json.Marshal(o.Targets)
+	if err != nil {
+		return err
+	}
+	for number := 1; number <= len(k.o.Places); number++ {
+		m, err := k.running(number)
+		if err != nil {
+			continue
+		}
+		cmd := again(asVisitor, append([]string{filepath.Join(groupOf(k.o.Name), seat(number)), strconv.Itoa(m.init.Process.Pid)}, o.Command...)...)
+		cmd.Env = environment
+		w, err := watched(cmd, targets)
+		if err != nil {
+			k.watches.end()
+			return err
+		}
+		k.watches.all = append(k.watches.all, w)
+	}
+	return nil
+}
+
+// watched starts the witnesses of a host.
+func watched(cmd *exec.Cmd, targets []byte) (*watch, error) {
+	orders, err1 := cmd.StdinPipe()
+	said, err2 := cmd.StdoutPipe()
+	if err := errors.Join(err1, err2); err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	w := &watch{cmd: cmd, orders: orders, ended: make(chan struct{})}
+	go func() { _, _ = orders.Write(append(targets, '\n')) }()
+	go func() {
+		defer close(w.ended)
+		for says := json.NewDecoder(said); ; {
+			var seen Seen
+			if says.Decode(&seen) != nil {
+				break
+			}
+			w.mutex.Lock()
+			w.seen = seen
+			w.mutex.Unlock()
+		}
+		_ = cmd.Wait() // it goes with its host
+	}()
+	return w, nil
+}
+
+// lingering is how long a witness is waited for: that of a host that stands still does not end.
+const lingering = 2 * time.Second
+
+// end ends all of them and gives what they have seen.
+func (w *watches) end() (all []Seen) {
+	for _, one := range w.all {
+		_ = one.orders.Close()
+	}
+	late, cancel := context.WithTimeout(context.Background(), lingering)
+	defer cancel()
+	for _, one := range w.all {
+		select {
+		case <-one.ended:
+		case <-late.Done():
+			_ = one.cmd.Process.Kill()
+		}
+		one.mutex.Lock()
+		all = append(all, one.seen)
+		one.mutex.Unlock()
+	}
+	w.all = nil
+	return all
+}
+
+// Watched ends that, and gives what they have seen.
+func (k *Keeper) Watched(_ int, all *[]Seen) error {
+	k.watches.mutex.Lock()
+	defer k.watches.mutex.Unlock()
+	*all = k.watches.end()
+	return nil
+}
+
+// Watch lets nodes of all hosts look at others, until stop is called, which gives what they have seen.
+func (h *Hosts) Watch(o Order) (stop func() ([]Seen, error), err error) {
+	if err := h.calls.Call("Keeper.Watch", o, new(int)); err != nil {
+		return nil, err
+	}
+	return func() (all []Seen, err error) {
+		err = h.calls.Call("Keeper.Watched", 0, &all)
+		return all, err
+	}, nil
+}
