@@ -6,9 +6,11 @@ import (
 
 	"orrery/internal/cli"
 	"orrery/internal/control/dom0"
+	"orrery/internal/rehearsal"
 )
 
 func main() {
+	rehearsal.RunRole() // if this is a part of a rehearsal
 	args := os.Args[1:]
 	if dom0.Asked(args) { // by Xen's toolstack
 		os.Exit(dom0.Run(args, os.Stderr))

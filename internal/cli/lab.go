@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"orrery/internal/cli/heaps"
 	"orrery/internal/cli/reply"
 	"orrery/internal/control/lab"
 	"orrery/internal/host"
@@ -156,4 +157,11 @@ func (a *app) labDoctorVerb() *cobra.Command {
 			return a.tellFacts(findings)
 		},
 	}, "print JSON")
+}
+
+// speadVerb is what the lab measures capture with.
+func (a *app) speadVerb() *cobra.Command {
+	c := group("spead", "Send or receive SPEAD heaps over UDP", heaps.Send(a.in, a.out), heaps.Receive(a.in, a.out))
+	c.Hidden = true
+	return c
 }

@@ -20,6 +20,7 @@ import (
 	"orrery/internal/cli/bounded"
 	"orrery/internal/cli/completion"
 	"orrery/internal/cli/man"
+	"orrery/internal/cli/rehearse"
 	"orrery/internal/cli/reply"
 	"orrery/internal/cli/screen"
 	"orrery/internal/cli/trace"
@@ -158,7 +159,7 @@ Start with "orrery init", or with one of the examples.`,
 	add("releases", a.stageVerb(), a.switchVerb(), a.confirmVerb(), a.rollbackVerb(), a.releaseVerb(), a.twinVerb(), a.ciVerb(), a.trialVerb())
 	add("nodes", a.snapshotVerb(), a.volumeVerb())
 	add("nodes", a.statusVerb(), a.shellVerb(), a.consoleVerb(), a.screenVerb(), a.execVerb(), a.cpVerb(), a.forwardVerb(), a.logsVerb(), a.journalVerb())
-	add("host", a.hostVerb(), a.helperVerb(), a.labVerb(), a.imageVerb(), a.mirrorVerb(), a.doctorVerb(), a.lsVerb(), a.versionVerb(), man.Verb(root, Version), a.speadVerb(), a.hookVerb())
+	add("host", a.hostVerb(), a.helperVerb(), rehearse.Verb(&a.Session, a.in, a.out, a.err), rehearse.Witness(&a.Session, a.in, a.out), a.labVerb(), a.imageVerb(), a.mirrorVerb(), a.doctorVerb(), a.lsVerb(), a.versionVerb(), man.Verb(root, Version), a.speadVerb(), a.hookVerb())
 	completion.Add(root, &a.Session)
 	return root
 }

@@ -54,7 +54,17 @@ var Places = map[string][]Offer{
 	"backup": {words.selectorsOrFiles}, "backup ls": {words.files}, "backup verify": {words.files}, "backup prune": {words.directories}, "backup repair": {words.directories},
 	"restore": {words.files}, "import": {words.files}, "init": {words.directories}, "mirror pull": {words.directories}, "man": {words.directories},
 	"host facts": {words.hosts},
-	"lab run":    {words.files}, "lab check": {words.files}, "lab compare": {words.files}, "lab report": {words.files}, "lab ls": {words.directories},
+
+	"rehearse":        {words.nothing},
+	"rehearse boot":   {words.hosts},
+	"rehearse cut":    {words.hosts},
+	"rehearse gaps":   {words.nothing},
+	"rehearse join":   {words.hosts},
+	"rehearse kill":   {words.hosts},
+	"rehearse pause":  {words.hosts},
+	"rehearse resume": {words.hosts},
+	"rehearse slow":   {words.hosts, words.nothing},
+	"lab run":         {words.files}, "lab check": {words.files}, "lab compare": {words.files}, "lab report": {words.files}, "lab ls": {words.directories},
 }
 
 // values are what flags may be, of whatever verb they are. What is a file's name is completed by the shell itself.

@@ -1,0 +1,221 @@
+// Package rehearse has the verbs by which the hosts of a site are played on this machine, and by which something befalls them.
+package rehearse
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"orrery/internal/cli/reply"
+	"orrery/internal/cli/screen"
+	"orrery/internal/cli/table"
+	"orrery/internal/control"
+	"orrery/internal/control/rehearsals"
+	"orrery/internal/host"
+	"orrery/internal/problem"
+	"orrery/internal/rehearsal"
+	"orrery/internal/strict"
+)
+
+// verbs are those of one call of the program.
+type verbs struct {
+	*control.Session
+	in       io.Reader
+	out, err io.Writer
+}
+
+// run is what a verb does.
+type run = func(c *cobra.Command, args []string) error
+
+// Verb gives the verb, with others below it that somebody makes so.
+func Verb(session *control.Session, in io.Reader, out, errs io.Writer) *cobra.Command {
+	v := &verbs{session, in, out, errs}
+	c := &cobra.Command{
+		Use:   "rehearse [-- COMMAND...]",
+		Short: "Play all hosts of a site on this machine, to try what befalls them",
+		Long: `Plays all hosts of the site on this machine, each with its own disk, address, SSH server and control groups, and runs a command, or a shell, on
+the one from which the site is steered: there, orrery works as it would on the hosts themselves. Nothing that is done there reaches this machine's sites or the hosts
+that are played; all of it goes when the command ends.
+
+The verbs below do to hosts what befalls hosts. They work in that shell, and in another terminal.`,
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) > 0 && c.ArgsLenAtDash() != 0 {
+				return problem.New(problem.Usage, "rehearse has no verb %q", args[0]).Try("a command comes after two dashes: orrery rehearse -- %s", args[0])
+			}
+			return nil
+		},
+		RunE: v.asRoot(func(c *cobra.Command, args []string) error {
+			s, err := v.Load()
+			if err != nil {
+				return err
+			}
+			if len(args) == 0 {
+				args = []string{"/bin/bash"}
+			}
+			return byStatus(rehearsals.Rehearse(c.Context(), v.Session, s, v.through(args)))
+		}),
+	}
+	c.AddCommand(v.cut(), v.gaps(), v.slow(),
+		v.befall("join", "Join a host to the others again, after cut", rehearsal.Host.Join),
+		v.befall("kill", "End all that runs on a host, as if it had lost its power; its disk stays", rehearsal.Host.Kill),
+		v.befall("boot", "Start a host again, after kill; its nodes are not started", rehearsal.Host.Boot),
+		v.befall("pause", "Let a host stand still", rehearsal.Host.Pause),
+		v.befall("resume", "Let a host go on, after pause", rehearsal.Host.Resume))
+	return c
+}
+
+// through gives a command on the streams of this program.
+func (v *verbs) through(args []string) host.Command {
+	c := host.Command{Args: args, TTY: host.IsTerminal(v.in) && host.IsTerminal(screen.Unshown(v.out))}
+	if !c.TTY {
+		c.Stdin, c.Stdout, c.Stderr = v.in, v.out, v.err
+	}
+	return c
+}
+
+// asRoot is what a verb does that is for root only.
+func (v *verbs) asRoot(do run) run {
+	return func(c *cobra.Command, args []string) error {
+		if err := v.Allowed(); err != nil {
+			return err
+		}
+		return do(c, args)
+	}
+}
+
+// byStatus leaves it at the exit status of a command that has said itself what was wrong.
+func byStatus(err error) error {
+	var run *host.RunError
+	if errors.As(err, &run) && run.Status > 0 {
+		return problem.Status(run.Status)
+	}
+	return err
+}
+
+// befall does something to a host.
+func (v *verbs) befall(use, short string, do func(rehearsal.Host) error) *cobra.Command {
+	return &cobra.Command{Use: use + " HOST", Short: short, Args: cobra.ExactArgs(1), RunE: v.onHost(func(h rehearsal.Host, _ []string) error { return do(h) })}
+}
+
+// onHost does something with the host that the first argument names.
+func (v *verbs) onHost(do func(h rehearsal.Host, args []string) error) run {
+	return v.asRoot(func(_ *cobra.Command, args []string) error {
+		s, err := v.Load()
+		if err != nil {
+			return err
+		}
+		all, err := rehearsals.Under(v.Session, s)
+		if err != nil {
+			return err
+		}
+		defer all.Close() //nolint:errcheck // others keep them up
+		h, err := rehearsals.On(all, args[0])
+		if err != nil {
+			return err
+		}
+		if err := do(h, args[1:]); err != nil {
+			return problem.New(problem.Failed, "%v", err)
+		}
+		return nil
+	})
+}
+
+func (v *verbs) cut() *cobra.Command {
+	only := ""
+	c := &cobra.Command{Use: "cut HOST", Short: "Cut a host off from the others", Args: cobra.ExactArgs(1)}
+	c.Flags().StringVar(&only, "only", "", "lose only what is sent `to` the host, or what comes from it, and tell nobody (default: its link is down)")
+	c.RunE = v.onHost(func(h rehearsal.Host, _ []string) error {
+		switch way := rehearsal.Way(only); way {
+		case "":
+			return h.Cut(rehearsal.Both)
+		case rehearsal.To, rehearsal.From:
+			return h.Cut(way)
+		}
+		return problem.New(problem.Usage, "--only %s is none of the ways of a link", only).Try("--only to, or --only from")
+	})
+	return c
+}
+
+func (v *verbs) slow() *cobra.Command {
+	return &cobra.Command{
+		Use: "slow HOST SIZE", Short: `Bound the disk of a host to so much a second, such as "1MiB"; 0 ends that`, Args: cobra.ExactArgs(2),
+		RunE: v.onHost(func(h rehearsal.Host, args []string) error {
+			var rate strict.Size
+			if p := rate.Parse(args[0]); p != nil && args[0] != "0" {
+				return p
+			}
+			return h.SlowDisk(int64(rate))
+		}),
+	}
+}
+
+func (v *verbs) gaps() *cobra.Command {
+	c := &cobra.Command{
+		Use: "gaps -- COMMAND...", Short: "Run a command, and tell how long nodes did not answer those on other hosts meanwhile", Args: cobra.MinimumNArgs(1),
+		Long: fmt.Sprintf(`Runs a command, and tells how long each address of a node answered nobody on other hosts meanwhile. Two nodes of each host ask all others every %s;
+less than %s without an answer is no gap. A node that goes with its host asks no more, and counts no more.`, rehearsal.Often, rehearsal.Long),
+		RunE: v.asRoot(func(c *cobra.Command, args []string) error { return v.measure(c.Context(), args) }),
+	}
+	c.Flags().Bool("json", false, "print JSON")
+	return c
+}
+
+func (v *verbs) measure(ctx context.Context, args []string) error {
+	s, err := v.Load()
+	if err != nil {
+		return err
+	}
+	all, err := rehearsals.Under(v.Session, s)
+	if err != nil {
+		return err
+	}
+	defer all.Close() //nolint:errcheck // others keep them up
+	gaps, err := rehearsals.Gaps(all, s, func() error {
+		return host.Local{}.Run(ctx, host.Command{Args: args, Stdin: v.in, Stdout: v.err, Stderr: v.err})
+	})
+	if gaps == nil {
+		return err
+	}
+	if shown := v.show(gaps); shown != nil {
+		return shown
+	}
+	return byStatus(err)
+}
+
+// show shows how long nodes did not answer.
+func (v *verbs) show(gaps []rehearsal.Gap) error {
+	if reply.Wanted(v.out) {
+		return reply.JSON(v.out, gaps)
+	}
+	return table.Print(v.out, "NODE\tADDRESS\tGAPS\tLONGEST\tALL\tAT THE END", gaps, func(g rehearsal.Gap) []any {
+		if g.Asked == 0 {
+			return []any{g.Node, g.Address, "nobody on other hosts could tell", "", "", ""}
+		}
+		end := "answers"
+		if g.Silent {
+			end = "silent"
+		}
+		return []any{g.Node, g.Address, g.Gaps, seconds(g.Longest), seconds(g.Whole), end}
+	})
+}
+
+// Witness gives the verb by which a rehearsal lets nodes of a host look at others.
+func Witness(session *control.Session, in io.Reader, out io.Writer) *cobra.Command {
+	v := &verbs{Session: session, in: in, out: out}
+	return &cobra.Command{
+		Use: rehearsals.WitnessVerb + " SITE", Hidden: true, Args: cobra.ExactArgs(1),
+		Short: "Let nodes of a site on this host look at others, until there is nothing more to read",
+		RunE: v.asRoot(func(c *cobra.Command, args []string) error {
+			return rehearsals.Witness(c.Context(), v.Session, args[0], v.in, v.out)
+		}),
+	}
+}
+
+// seconds shows a time.
+func seconds(s float64) string {
+	return time.Duration(s * float64(time.Second)).Round(time.Millisecond).String()
+}

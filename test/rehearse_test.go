@@ -1,0 +1,54 @@
+package test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"orrery/test/need"
+)
+
+// TestRehearse: a site is steered between hosts that are played, which have the addresses of the site file. One loses its power and comes back, as somebody asks for who is on a host; how long nodes did
+// not answer is told. What the command ends with is what the rehearsal does, and nothing is left of it.
+func TestRehearse(t *testing.T) {
+	need.Integration(t)
+	t.Parallel()
+	s := newExample(t, "minimal", "it-rehearse", "10.77.1.", "10.99.246.")
+	text, err := os.ReadFile(filepath.Join(s.dir, "site.toml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	more := string(text) + "host = \"sv1\"\n[node.two]\nid = 12\nhost = \"sv2\"\n[host.sv1]\naddress = \"ops@10.8.1.1:2222\"\n[host.sv2]\naddress = \"root@sv2.example.org\"\n"
+	if err := os.WriteFile(filepath.Join(s.dir, "site.toml"), []byte(more), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	const script = `orrery up >/dev/null 2>&1 || exit 1
+hostname; orrery host ls
+orrery rehearse gaps --json -- sh -c 'orrery rehearse kill sv2; sleep 0.3; orrery rehearse boot sv2; orrery up' 2>/dev/null
+orrery rehearse cut sv3
+orrery rehearse slow sv1 much
+exit 7`
+	r := s.run("rehearse", "--", "sh", "-c", script)
+	out := r.out + r.errs
+	if r.status != 7 {
+		t.Fatalf("it ends with %d:\n%s", r.status, out)
+	}
+	for _, want := range []string{"on control, in a rehearsal with sv1, sv2", "\ncontrol\n", "ops@10.8.1.1:2222", `no host is called "sv3"`, `"much" is not a size`} {
+		if !strings.Contains(out, want) {
+			t.Errorf("%q is not said:\n%s", want, out)
+		}
+	}
+	var gaps struct{ Result []map[string]any }
+	if err := json.NewDecoder(strings.NewReader(r.out[max(0, strings.Index(r.out, `{"version"`)):])).Decode(&gaps); err != nil {
+		t.Errorf("%v\n%s", err, r.out)
+	}
+	if len(gaps.Result) != 2 || gaps.Result[1]["node"] != "two" || gaps.Result[1]["gaps"] == 0.0 || gaps.Result[1]["silent"] != false {
+		t.Errorf("of a node whose host was killed and came back is told %v", gaps.Result)
+	}
+	s.run("rehearse", "cut", "sv1").want(2, "no rehearsal of site it-rehearse is under way")
+	if _, err := os.Stat(filepath.Join(need.State(), "rehearsals")); err == nil {
+		t.Error("a rehearsal has left its directory")
+	}
+}
