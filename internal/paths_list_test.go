@@ -49,6 +49,7 @@ var paths = map[string]string{
 	"internal/engine/xen/xen.go":             ofKernel,
 	"internal/host/beside.go":                ofHosts,
 	"internal/host/reach/arms.go":            ofHosts,
+	"internal/host/reach/memo.go":            ofHosts,
 	"internal/control/here/reach.go":         ofKernel + "; " + ofOwn,
 	"internal/host/numa/numa.go":             ofKernel,
 	"internal/host/pci/lend.go":              ofKernel + ", and " + ofOwn,

@@ -16,7 +16,8 @@ import (
 
 // Arms are the program as it is for hosts: this very one, and those of other architectures that are beside it. The digests are made once.
 type Arms struct {
-	Self string // the program; "": the one that runs
+	Self  string // the program; "": the one that runs
+	Memos string // the directory in which digests are remembered; "": that of the user
 
 	once sync.Once
 	made []arm
@@ -50,7 +51,7 @@ func (a *Arms) find() ([]arm, error) {
 	if err == nil && a.Self == "" {
 		paths = append(paths, guest)
 	}
-	first, err := armOf(machines[runtime.GOARCH], paths...)
+	first, err := a.armOf(machines[runtime.GOARCH], paths...)
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +61,7 @@ func (a *Arms) find() ([]arm, error) {
 			continue
 		}
 		if path, err := host.Beside("orrery-" + arch); err == nil {
-			other, err := armOf(machine, path)
+			other, err := a.armOf(machine, path)
 			if err != nil {
 				return nil, err
 			}
@@ -70,7 +71,25 @@ func (a *Arms) find() ([]arm, error) {
 	return all, nil
 }
 
-func armOf(machine string, paths ...string) (arm, error) {
+// armOf gives one. The digest of files that are as they were when it was last made is remembered: making it takes longer than many a login.
+func (a *Arms) armOf(machine string, paths ...string) (arm, error) {
+	made := arm{machine: machine, paths: paths}
+	stamp, err := made.stamp()
+	if err != nil {
+		return made, err
+	}
+	if made.digest = a.recall(machine, stamp); made.digest != "" {
+		return made, nil
+	}
+	if made, err = digested(machine, paths...); err != nil {
+		return made, err
+	}
+	a.remember(machine, stamp, made.digest)
+	return made, nil
+}
+
+// digested reads the files.
+func digested(machine string, paths ...string) (arm, error) {
 	a := arm{machine: machine, paths: paths}
 	sum := sha256.New()
 	for i, path := range paths {

@@ -114,12 +114,13 @@ func (f Far) start(arms []arm, args []string) (*Line, error) {
 	return l, nil
 }
 
-// options are those of ssh. Nothing is asked, nothing else goes along the connection, and a network that is silent is noticed within ten seconds.
+// options are those of ssh. Nothing is asked, nothing else goes along the connection, and a network that is silent is noticed within ten seconds. A connection that the user's own ssh keeps open (ControlPath) is used, and none
+// is left behind.
 func (f Far) options() []string {
 	user, name, port := Parts(f.Address)
 	all := []string{"-T"}
 	for _, o := range []string{
-		"BatchMode=yes", "ControlMaster=no", "ControlPath=none", "ClearAllForwardings=yes", "ForwardAgent=no", "ForwardX11=no", "PermitLocalCommand=no",
+		"BatchMode=yes", "ControlMaster=no", "ClearAllForwardings=yes", "ForwardAgent=no", "ForwardX11=no", "PermitLocalCommand=no",
 		"RequestTTY=no", "RemoteCommand=none", "ConnectTimeout=9", "ServerAliveInterval=3", "ServerAliveCountMax=2",
 	} {
 		all = append(all, "-o", o)

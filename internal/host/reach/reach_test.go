@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -43,7 +44,7 @@ func newBench(t *testing.T) *bench {
 	b.program("ssh", `for a; do last=$a; done; echo "$@" > `+b.bin+`/called; exec sh -c "$last"`)
 	b.program("id", "echo 0")
 	b.program("far", `read word; echo "$word, $*, $(dirname "$0")"; cat`)
-	b.arms = &Arms{Self: filepath.Join(b.bin, "far")}
+	b.arms = &Arms{Self: filepath.Join(b.bin, "far"), Memos: filepath.Join(b.bin, "memos")}
 	t.Setenv("PATH", b.bin+":"+os.Getenv("PATH"))
 	t.Setenv("ORRERY_STATE", b.state)
 	return b
@@ -319,5 +320,39 @@ func TestSSHRefuses(t *testing.T) {
 			_, err := b.enter()
 			wants(t, err, problem.Unable, c.word)
 		})
+	}
+}
+
+// TestMemo: the digest of a program is made once, and again when the program is another. What is no digest is not taken for one.
+func TestMemo(t *testing.T) {
+	b := newBench(t)
+	digest := func() string {
+		t.Helper()
+		all, err := (&Arms{Self: b.arms.Self, Memos: b.arms.Memos}).all()
+		must(t, err)
+		return all[0].digest
+	}
+	first := digest()
+	path, err := b.arms.memoOf(machines[runtime.GOARCH])
+	must(t, err)
+	text, err := os.ReadFile(path)
+	must(t, err)
+	if again := digest(); again != first {
+		t.Errorf("of the same program the digests are %s and %s", first, again)
+	}
+	marked := strings.Repeat("0", 64)
+	must(t, os.WriteFile(path, []byte(strings.Replace(string(text), first, marked, 1)), 0o600))
+	if digest() != marked {
+		t.Error("the digest is made again, of the same program")
+	}
+	for what, memo := range map[string]string{"no digest": strings.Replace(string(text), first, "../../etc", 1), "no JSON": "{", "nothing": ""} {
+		must(t, os.WriteFile(path, []byte(memo), 0o600))
+		if got := digest(); got != first {
+			t.Errorf("%s: %s", what, got)
+		}
+	}
+	b.program("far", "echo it is another")
+	if digest() == first {
+		t.Error("another program has the digest of the former one")
 	}
 }
