@@ -23,6 +23,7 @@ type Host interface {
 	Worker
 	Keeper
 	Shelf
+	Cellar
 
 	// Hold takes the site's lock on the host, which all need who change anything. If somebody else has it, that is a Locked problem that names them.
 	Hold(ctx context.Context, by host.Holder) (letGo func(), err error)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -297,14 +298,25 @@ func TestFarRefused(t *testing.T) {
 	}
 	_, err := d.Here(d.site())
 	refused("what works on this machine only", err, "sv2", "other hosts than this machine")
-	for what, c := range map[string]struct{ old, new, word string }{
-		"shared": {"[network.far]", "[volume.archive]\nshared = true\n[network.far]", "volume archive"},
+	text, err := os.ReadFile(filepath.Join(d.dir, "roles/web/role.toml"))
+	d.must(err)
+	d.write("roles/web/role.toml", "[[volume]]\nname = \"archive\"\npath = \"/srv/archive\"\n"+string(text))
+	for what, c := range map[string]struct{ volume, word string }{
+		"shared on two hosts": {"shared = true", "db and web1 share volume archive, and are, or would be, on hosts sv1 and sv2"},
+		"mirrored by itself":  {"mirror = \"/srv/copy\"\nevery = \"1h\"", "volume archive is mirrored by itself"},
 	} {
-		d.write("site.toml", strings.Replace(twoHosts, c.old, c.new, 1))
+		d.write("site.toml", strings.Replace(twoHosts, "[network.far]", "[volume.archive]\n"+c.volume+"\n[network.far]", 1))
 		_, _, err = d.Up(t.Context(), d.site(), nil, control.UpOptions{})
 		refused(what, err, c.word)
 		_, err = d.Preview(t.Context(), nil, control.PreviewOptions{})
 		refused(what, err, c.word)
+	}
+	// If they may be on any host, they are on one.
+	d.write("site.toml", strings.NewReplacer("[network.far]", "[volume.archive]\nshared = true\n[network.far]", "host  = \"sv1\"\n", "", "host  = \"sv2\"\n", "").Replace(twoHosts))
+	p, err := d.Preview(t.Context(), nil, control.PreviewOptions{})
+	d.must(err)
+	if p.Homes["db"] != p.Homes["web1"] || p.Homes["db"] != p.Homes["web2"] || p.Homes["db"] == "" {
+		t.Errorf("nodes that share a volume would be on %v", p.Homes)
 	}
 	d.write("site.toml", twoHosts)
 	d.Links.Close()

@@ -75,7 +75,7 @@ func planUp(s *site.Site, seen []observe.Host, goal plan.Goal) (*plan.Plan, erro
 	if err != nil {
 		return nil, err
 	}
-	return p, hosts.Joined(s, p)
+	return p, hosts.Joined(s, seen, p)
 }
 
 // PreviewOptions say what is planned.

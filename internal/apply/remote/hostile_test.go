@@ -11,6 +11,7 @@ import (
 	"orrery/internal/apply"
 	"orrery/internal/apply/remote"
 	"orrery/internal/host"
+	"orrery/internal/volume"
 	"orrery/internal/wire"
 )
 
@@ -130,5 +131,28 @@ func TestHostileSnapshots(t *testing.T) {
 	}
 	if err := lied(t, "put back", said{"result": nil}, said{"result": 1}).Host("s", nil).PutBack(t.Context(), "x", nil, func(apply.Back) error { return nil }); err == nil {
 		t.Error("nodes were put back, and nobody was asked whether they stay")
+	}
+}
+
+// TestHostileVolumes: what another host says of volumes is shown, and is about those that it was asked for.
+func TestHostileVolumes(t *testing.T) {
+	of := []apply.Directory{{Node: "web1"}}
+	all, err := lied(t, "volumes", said{"result": []any{said{"path": "/x\x1b[2J", "last": said{"problem": "a\nb"}}}}).Host("s", nil).Volumes(t.Context(), of)
+	if err != nil || len(all) != 1 || strings.ContainsAny(all[0].Path+all[0].Last.Problem, "\x1b\n") {
+		t.Errorf("told is %+v, %v", all, err)
+	}
+	for what, says := range map[string]any{"none": []any{}, "two": []any{said{}, said{}}, "a word": "x"} {
+		if all, err := lied(t, "volumes", said{"result": says}).Host("s", nil).Volumes(t.Context(), of); err == nil {
+			t.Errorf("%s: %v", what, all)
+		}
+		if all, err := lied(t, "verify", said{"result": says}).Host("s", nil).VerifyVolumes(t.Context(), of); err == nil {
+			t.Errorf("%s: %v", what, all)
+		}
+	}
+	var told []volume.Mirrored
+	made := said{"progress": said{"mirrored": said{"volume": "v\x1b", "problem": "p"}}}
+	err = lied(t, "mirror", made, made, made, said{"result": nil}, said{"result": 1}).Host("s", nil).MirrorVolumes(t.Context(), of, apply.MirrorRun{}, func(m volume.Mirrored) { told = append(told, m) })
+	if err != nil || len(told) != 1 || strings.Contains(told[0].Volume, "\x1b") {
+		t.Errorf("told is %+v, %v", told, err)
 	}
 }

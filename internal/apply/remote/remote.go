@@ -58,6 +58,10 @@ const (
 	toDiscard  = "remove snapshot"
 	toPutBack  = "put back"
 
+	toMeasureAll = "volumes"
+	toMirror     = "mirror"
+	toVerify     = "verify"
+
 	toNote     = "journal"
 	toRecount  = "entries"
 	toShow     = "log"
@@ -105,6 +109,7 @@ type question struct {
 	Twin    *twin.Record      `json:"twin,omitempty"`
 	Capture *apply.Capture    `json:"capture,omitempty"`
 	Names   []string          `json:"names,omitempty"`
+	Volumes *cellar           `json:"volumes,omitempty"`
 	Before  *host.Sample      `json:"before,omitempty"`
 	Ways    []path.Way        `json:"ways,omitempty"`
 	Now     *host.Sample      `json:"now,omitempty"`

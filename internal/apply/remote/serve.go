@@ -258,6 +258,8 @@ func (on *lent) record(ctx context.Context, about string, q *question, with *wir
 		return on.Usage(ctx, &q.Nodes[0], *q.Before, *q.Now), nil
 	case toShelve, toWeigh, toFindCut, toCapture, toShelveIt, toDiscard, toPutBack:
 		return on.shelve(ctx, about, q, with)
+	case toMeasureAll, toMirror, toVerify:
+		return on.store(ctx, about, q, with)
 	}
 	return nil, unknown(about)
 }

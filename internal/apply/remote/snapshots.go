@@ -19,13 +19,14 @@ type shelf struct {
 	Ready []string             `json:"ready"`
 }
 
-// A step of several hosts: a host says how far it is, and hears how to go on.
+// A host says how far it is, and hears how to go on where several do something together.
 type (
 	progress struct {
-		Copied bool          `json:"copied,omitempty"`
-		Stood  *engine.Pause `json:"stood,omitempty"`
-		Went   *engine.Pause `json:"went,omitempty"`
-		Back   *apply.Back   `json:"back,omitempty"`
+		Copied   bool             `json:"copied,omitempty"`
+		Stood    *engine.Pause    `json:"stood,omitempty"`
+		Went     *engine.Pause    `json:"went,omitempty"`
+		Back     *apply.Back      `json:"back,omitempty"`
+		Mirrored *volume.Mirrored `json:"mirrored,omitempty"`
 	}
 	goOn struct {
 		At    time.Time    `json:"at,omitzero"`

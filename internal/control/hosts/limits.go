@@ -1,10 +1,14 @@
 package hosts
 
 import (
+	"cmp"
+	"slices"
 	"strings"
 
+	"orrery/internal/observe"
 	"orrery/internal/phrase"
 	"orrery/internal/plan"
+	"orrery/internal/plan/place"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 )
@@ -25,14 +29,11 @@ func mayTravel(s *site.Site, without []string) error {
 		}
 	}
 	for _, v := range s.Volumes {
-		if v.Shared && v.NFS == "" {
-			if s.Twin != "" {
-				return no("volume %s is shared by nodes, and each host would have one of its own: in a twin, it is kept with the hosts' state", v.Name).Try("choose nodes without it by --only")
-			}
-			return no("volume %s is shared by nodes, and each host would have one of its own", v.Name).Try("give it an nfs = \"server:/export\"")
-		}
-		if v.Mirror != "" {
-			return no("volume %s is mirrored", v.Name).Try("leave its mirror out")
+		switch {
+		case s.Twin != "" && v.Shared && v.NFS == "":
+			return no("volume %s is shared by nodes, and each host would have one of its own: in a twin, it is kept with the hosts' state", v.Name).Try("choose nodes without it by --only")
+		case v.Mirror != "" && v.Every > 0:
+			return no("volume %s is mirrored by itself", v.Name).Try("leave every out, and let a timer of your own run: orrery volume mirror %s", v.Name)
 		}
 	}
 	return nil
@@ -47,12 +48,41 @@ func Names(s *site.Site) []string {
 	return names
 }
 
-// Joined refuses a plan after which nodes of one routed network are on several hosts: nothing joins the links of those.
-func Joined(s *site.Site, p *plan.Plan) error {
+// Joined refuses a plan after which nodes of one routed network, or such as share a volume, are on several hosts: nothing joins the links, or the directories, of those. What is on hosts that are
+// unknown is left to whoever knows.
+func Joined(s *site.Site, seen []observe.Host, p *plan.Plan) error {
+	if err := shared(s, seen, p.Homes); err != nil {
+		return err
+	}
 	for name, hosts := range plan.Spanning(s, p.Homes) {
 		if n, ok := s.Network(name); ok && n.Kind == site.Routed {
 			return problem.New(problem.Unable, "nodes of the routed network %s are, or would be, on the hosts %s, and such a network does not reach from host to host", name, strings.Join(hosts, " and ")).
 				At("site.toml").Try("leave kind = \"routed\" out: a bridge reaches over hosts; or say host = on its nodes, so that they are on one")
+		}
+	}
+	return nil
+}
+
+// shared refuses nodes on several hosts that share a volume.
+func shared(s *site.Site, seen []observe.Host, homes map[string]string) error {
+	sharers, first := place.Sharers(s), map[string]string{}
+	for i := range s.Nodes {
+		n := &s.Nodes[i]
+		home := cmp.Or(n.Host, homes[n.Name])
+		if home == "" || slices.ContainsFunc(seen, func(h observe.Host) bool { return h.Name == home && h.Unknown }) {
+			continue
+		}
+		for _, v := range sharers[n.Name] {
+			other := first[v]
+			if other == "" {
+				first[v] = n.Name
+				continue
+			}
+			o, _ := s.Node(other)
+			if on := cmp.Or(o.Host, homes[other]); on != home {
+				return problem.New(problem.Unable, "nodes %s and %s share volume %s, and are, or would be, on hosts %s and %s, each of which would have one of its own", other, n.Name, v, on, home).
+					At("site.toml").Try("say host = %q for all that share it, or give it an nfs = \"server:/export\"", on)
+			}
 		}
 	}
 	return nil

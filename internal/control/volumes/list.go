@@ -8,7 +8,9 @@ import (
 
 	"orrery/internal/apply"
 	"orrery/internal/control"
+	"orrery/internal/observe"
 	"orrery/internal/plan/orphan"
+	"orrery/internal/plan/place"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
 	"orrery/internal/volume"
@@ -16,6 +18,7 @@ import (
 
 // A Row is one directory of a volume.
 type Row struct {
+	Host   string           `json:"host,omitempty"` // of a site with several
 	Volume string           `json:"volume"`
 	Node   string           `json:"node"`
 	Path   string           `json:"path"`
@@ -30,89 +33,154 @@ type Row struct {
 
 // List gives the volumes of a site, those that no node uses any more last; these once more in the words of a plan.
 func List(ctx context.Context, c *control.Session) ([]Row, []orphan.Orphan, error) {
-	if err := c.Allowed(); err != nil {
-		return nil, nil, err
-	}
-	s, h, _, err := c.Target(nil)
+	s, err := c.Load()
 	if err != nil {
 		return nil, nil, err
 	}
-	rows, err := used(ctx, c, s)
+	if err := c.AllowedOn(s); err != nil {
+		return nil, nil, err
+	}
+	f, _, err := c.ChosenHosts(ctx, s, nil)
 	if err != nil {
 		return nil, nil, err
 	}
-	hosts, err := c.Seen(ctx, apply.Alone(h))
+	seen, err := c.Seen(ctx, f)
 	if err != nil {
 		return nil, nil, err
 	}
-	orphans := orphan.All(s, &hosts[0], h.Releases)
-	for _, o := range orphans {
-		r := Row{Volume: o.Volume, Node: cmp.Or(o.Node, volume.ForAll), Path: o.Path, Orphan: true}
-		r.measure(ctx)
-		rows = append(rows, r)
+	p, err := find(c, s, f, seen)
+	if err != nil {
+		return nil, nil, err
+	}
+	rows := []Row{}
+	told := map[string]bool{}
+	for _, h := range f.All {
+		some, err := p.rows(ctx, h)
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, r := range some {
+			if key := r.Host + ":" + r.Path; !told[key] {
+				told[key] = true
+				rows = append(rows, r)
+			}
+		}
+	}
+	var orphans []orphan.Orphan
+	for i, h := range f.All {
+		gone := orphan.All(s, &seen[i], h.Releases)
+		some, err := p.unused(ctx, h, gone)
+		if err != nil {
+			return nil, nil, err
+		}
+		rows, orphans = append(rows, some...), append(orphans, gone...)
 	}
 	return rows, orphans, nil
 }
 
-// used gives the volumes that nodes use.
-func used(ctx context.Context, c *control.Session, s *site.Site) ([]Row, error) {
-	mirrors, err := c.Mirrors(s)
+// places are the directories of volumes of a site, by host.
+type places struct {
+	site  *site.Site
+	fleet *apply.Fleet
+	on    map[string][]apply.Directory
+	every map[string]time.Duration // how often a volume is mirrored by itself
+}
+
+// find finds the directories that nodes use, or would. Those of nodes that may be on a host that is unknown are left out. What was seen is needed of several hosts only.
+func find(c *control.Session, s *site.Site, f *apply.Fleet, seen []observe.Host) (*places, error) {
+	p := &places{site: s, fleet: f, on: map[string][]apply.Directory{}, every: map[string]time.Duration{}}
+	alone, placed := len(f.All) == 1 && len(f.Unknown) == 0, s
+	if !alone {
+		var err error
+		if placed, err = place.Place(s, seen); err != nil {
+			return nil, err
+		}
+	}
+	all, err := c.Mirrors(s)
 	if err != nil {
 		return nil, err
 	}
-	went, err := volume.ReadMirrored(c.Dirs, s.Key())
-	if err != nil {
-		return nil, err
+	mirrors := map[[2]string]string{}
+	for _, m := range all {
+		mirrors[[2]string{m.Volume, m.Node}], p.every[m.Volume] = m.To, m.Every
 	}
-	rows := []Row{}
-	seen := map[string]bool{}
 	maker := spec.NewMaker(s)
 	for i := range s.Nodes {
+		on := placed.Nodes[i].Host
+		if alone {
+			on = f.All[0].Name
+		}
 		spelt, err := maker.Node(&s.Nodes[i])
 		if err != nil {
 			return nil, err
 		}
 		for _, m := range spelt.Mounts {
-			r := Row{Volume: m.Volume, Node: spelt.Name, Path: volume.Path(c.Dirs, s.Key(), spelt.Name, m)}
-			if seen[r.Path] {
-				continue
-			}
-			seen[r.Path] = true
-			if m.Shared {
-				r.Node = volume.ForAll
-			}
-			r.measure(ctx)
-			r.look(mirrors, went, s.Key())
-			rows = append(rows, r)
+			d := apply.Directory{Node: spelt.Name, Mount: m}
+			d.Mirror = mirrors[[2]string{m.Volume, d.Name()}]
+			p.on[on] = append(p.on[on], d)
 		}
+	}
+	return p, nil
+}
+
+// host gives the name of a host where there are several.
+func (p *places) host(h *apply.Steered) string {
+	if len(p.site.Hosts) < 2 {
+		return ""
+	}
+	return h.Name
+}
+
+// rows tells of the directories of a host that nodes use.
+func (p *places) rows(ctx context.Context, h *apply.Steered) ([]Row, error) {
+	of := p.on[h.Name]
+	if len(of) == 0 {
+		return nil, nil
+	}
+	all, err := h.Volumes(ctx, of)
+	if err != nil {
+		return nil, err
+	}
+	rows := make([]Row, len(of))
+	for i, d := range of {
+		r := Row{Host: p.host(h), Volume: d.Mount.Volume, Node: d.Name(), Path: all[i].Path, Size: all[i].Size, There: all[i].There, Mirror: d.Mirror}
+		if d.Mirror != "" {
+			r.Last = all[i].Last
+		}
+		r.due(p.site.Key(), p.every[r.Volume])
+		rows[i] = r
 	}
 	return rows, nil
 }
 
-func (r *Row) measure(ctx context.Context) {
-	size, err := volume.SizeOf(ctx, r.Path)
-	r.Size, r.There = size, err == nil
+// unused tells of those that no node uses.
+func (p *places) unused(ctx context.Context, h *apply.Steered, gone []orphan.Orphan) ([]Row, error) {
+	if len(gone) == 0 {
+		return nil, nil
+	}
+	of := make([]apply.Directory, len(gone))
+	for i, o := range gone {
+		of[i] = apply.Directory{Node: o.Node, Mount: spec.Mount{Volume: o.Volume}, Path: o.Path}
+	}
+	all, err := h.Volumes(ctx, of)
+	if err != nil {
+		return nil, err
+	}
+	rows := make([]Row, len(gone))
+	for i, o := range gone {
+		rows[i] = Row{Host: p.host(h), Volume: o.Volume, Node: cmp.Or(o.Node, volume.ForAll), Path: o.Path, Size: all[i].Size, There: all[i].There, Orphan: true}
+	}
+	return rows, nil
 }
 
-// look notes how the mirror of the directory is, if it has one.
-func (r *Row) look(mirrors []volume.Mirror, went []volume.Mirrored, key string) {
-	for _, m := range mirrors {
-		if m.From != r.Path {
-			continue
-		}
-		r.Mirror = m.To
-		for _, w := range went {
-			if w.Volume == m.Volume && w.Node == m.Node {
-				r.Last = &w
-			}
-		}
-		if m.Every == 0 {
-			continue
-		}
-		var last time.Time
-		if r.Last != nil {
-			last = r.Last.At
-		}
-		r.Next, r.Idle = volume.NextRun(key, m.Volume, m.Every, last, time.Now())
+// due notes when the mirror of a directory is due again by itself.
+func (r *Row) due(key string, every time.Duration) {
+	if every == 0 || r.Mirror == "" {
+		return
 	}
+	var last time.Time
+	if r.Last != nil {
+		last = r.Last.At
+	}
+	r.Next, r.Idle = volume.NextRun(key, r.Volume, every, last, time.Now())
 }

@@ -2,11 +2,14 @@ package volumes
 
 import (
 	"context"
-	"errors"
-	"time"
+	"slices"
+	"sync"
 
+	"orrery/internal/apply"
 	"orrery/internal/control"
+	"orrery/internal/control/hosts"
 	"orrery/internal/hook"
+	"orrery/internal/observe"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/volume"
@@ -21,35 +24,28 @@ type MirrorOptions struct {
 	Contents bool     // contents are compared, instead of sizes and times
 }
 
-// Mirror brings mirrors up to date. Each is told of when it has been.
+// Mirror brings mirrors up to date, each host those of its own volumes. Each is told of when it has been.
 func Mirror(ctx context.Context, c *control.Session, o MirrorOptions, each func(Mirrored)) error {
-	s, chosen, err := mirrors(c, o.Names)
+	p, err := mirrors(ctx, c, o.Names)
 	if err != nil {
 		return err
 	}
-	lock, err := volume.LockMirrors(c.Dirs, s.Key(), c.Holder())
-	if err != nil {
-		return err
-	}
-	defer lock.Release()
-	bring := volume.Mirror.Run
-	if o.Contents {
-		bring = volume.Mirror.Mend
-	}
-	for _, m := range chosen {
-		made := Mirrored{Volume: m.Volume, Node: m.Node, To: m.To, At: time.Now()}
-		sent, failed := bring(m, ctx)
-		made.Bytes, made.Seconds = sent, time.Since(made.At).Seconds()
-		if failed != nil {
-			made.Problem = failed.Error()
-			c.Tell(s, hook.Event{Event: site.MirrorFailed, Result: "failed", Why: made.Problem, Volume: m.Volume, Node: m.Node})
-		} else {
-			each(made)
+	var mutex sync.Mutex
+	return p.fleet.Each(func(_ int, h *apply.Steered) error {
+		of := p.on[h.Name]
+		if len(of) == 0 {
+			return nil
 		}
-		err = errors.Join(err, failed)
-		err = errors.Join(err, made.Note(c.Dirs, s.Key()))
-	}
-	return err
+		return h.MirrorVolumes(ctx, of, apply.MirrorRun{Contents: o.Contents, By: c.Holder()}, func(made Mirrored) {
+			mutex.Lock()
+			defer mutex.Unlock()
+			if made.Problem == "" {
+				each(made)
+				return
+			}
+			c.Tell(p.site, hook.Event{Event: site.MirrorFailed, Result: "failed", Why: made.Problem, Volume: made.Volume, Node: made.Node})
+		})
+	})
 }
 
 // Compared is a directory of a volume, and what of it is not as in its mirror.
@@ -60,48 +56,76 @@ type Compared struct {
 
 // Verify compares volumes, those of these names or all that have a mirror, with their mirrors. Each is told of when it has been read.
 func Verify(ctx context.Context, c *control.Session, names []string, each func(Compared)) error {
-	_, chosen, err := mirrors(c, names)
+	p, err := mirrors(ctx, c, names)
 	if err != nil {
 		return err
 	}
-	for _, m := range chosen {
-		all, err := m.Verify(ctx)
-		if err != nil {
-			return err
+	for _, h := range p.fleet.All {
+		for _, d := range p.on[h.Name] {
+			one := []apply.Directory{d}
+			all, err := h.VerifyVolumes(ctx, one)
+			if err != nil {
+				return err
+			}
+			each(Compared{d.Mount.Volume, d.Name(), d.At(c.Dirs, p.site.Key()), d.Mirror, all[0]})
 		}
-		each(Compared{m.Volume, m.Node, m.From, m.To, all})
 	}
 	return nil
 }
 
-// mirrors gives the site that is meant, and those of its mirrors whose volumes are named, or all.
-func mirrors(c *control.Session, names []string) (*site.Site, []volume.Mirror, error) {
-	if err := c.Allowed(); err != nil {
-		return nil, nil, err
-	}
+// mirrors gives the directories of the site that is meant that have mirrors, and whose volumes are named, or all.
+func mirrors(ctx context.Context, c *control.Session, names []string) (*places, error) {
 	s, err := c.Load()
 	if err != nil {
-		return nil, nil, err
+		return nil, err
+	}
+	if err := c.AllowedOn(s); err != nil {
+		return nil, err
 	}
 	if s.Twin != "" {
-		return nil, nil, problem.New(problem.Refused, "the volumes of a twin are not mirrored: they would overwrite those of %s", s.Name)
+		return nil, problem.New(problem.Refused, "the volumes of a twin are not mirrored: they would overwrite those of %s", s.Name)
 	}
-	all, err := c.Mirrors(s)
+	f, seen, err := look(ctx, c, s)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	var chosen []volume.Mirror
-	for _, m := range all {
-		if len(names) == 0 || names[0] == m.Volume {
-			chosen = append(chosen, m)
-		}
+	p, err := find(c, s, f, seen)
+	if err != nil {
+		return nil, err
 	}
-	if len(chosen) == 0 {
+	some := false
+	for on, of := range p.on {
+		seen := map[string]bool{}
+		p.on[on] = slices.DeleteFunc(of, func(d apply.Directory) bool {
+			again := seen[d.Mirror]
+			seen[d.Mirror] = true
+			return again || d.Mirror == "" || len(names) > 0 && names[0] != d.Mount.Volume
+		})
+		some = some || len(p.on[on]) > 0
+	}
+	if !some {
 		what := "no volume that a node uses"
 		if len(names) > 0 {
 			what = "volume " + names[0] + ", if a node uses it,"
 		}
-		return nil, nil, problem.New(problem.Usage, "%s has no mirror", what).At("site.toml").Try(`say [volume.NAME] mirror = "user@host:/directory"`)
+		return nil, problem.New(problem.Usage, "%s has no mirror", what).At("site.toml").Try(`say [volume.NAME] mirror = "user@host:/directory"`)
 	}
-	return s, chosen, nil
+	return p, nil
+}
+
+// look gives the hosts of a site and, where there may be several, what is on them: on one, nothing has to be looked at, and a mirror is made whatever is wrong there.
+func look(ctx context.Context, c *control.Session, s *site.Site) (*apply.Fleet, []observe.Host, error) {
+	if !hosts.Far(s) {
+		h, err := c.Bare(s)
+		if err != nil {
+			return nil, nil, err
+		}
+		return apply.Alone(h), nil, nil
+	}
+	f, _, err := c.ChosenHosts(ctx, s, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	seen, err := c.Seen(ctx, f)
+	return f, seen, err
 }

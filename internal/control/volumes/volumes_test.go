@@ -67,7 +67,15 @@ func TestUsed(t *testing.T) {
 	if err := (Mirrored{Volume: "ledger", Node: "db", To: "/srv/copy/db", At: at, Problem: "no room"}).Note(c.Dirs, "karoo"); err != nil {
 		t.Fatal(err)
 	}
-	rows, err := used(t.Context(), c, s)
+	f, seen, err := look(t.Context(), c, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := find(c, s, f, seen)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, err := p.rows(t.Context(), f.All[0])
 	if err != nil || len(rows) != 2 {
 		t.Fatalf("%+v, %v", rows, err)
 	}

@@ -19,6 +19,7 @@ type room struct {
 	disk   int64           // bytes free; negative: nobody knows
 	alone  map[string]bool // interfaces, each of which one node can have
 	groups map[string]int  // how many nodes of groups that are spread are on it
+	shares map[string]int  // how many of those that share a volume are on it, by volume
 
 	boundless int // nodes on it without limits
 }
@@ -48,10 +49,11 @@ type rooms struct {
 	open   []string // hosts to which nodes may come, by name
 	byName map[string]*room
 	spread map[string][]string // groups that are spread over hosts, by node
+	shared map[string][]string // volumes of one host that it shares with others, by node
 }
 
 func newRooms(s *site.Site, hosts []observe.Host) *rooms {
-	r := &rooms{byName: map[string]*room{}, spread: map[string][]string{}}
+	r := &rooms{byName: map[string]*room{}, spread: map[string][]string{}, shared: Sharers(s)}
 	for i := range hosts {
 		r.add(s, &hosts[i])
 	}
@@ -68,7 +70,7 @@ func newRooms(s *site.Site, hosts []observe.Host) *rooms {
 }
 
 func (r *rooms) add(s *site.Site, o *observe.Host) {
-	to := &room{host: o, disk: -1, alone: map[string]bool{}, groups: map[string]int{}}
+	to := &room{host: o, disk: -1, alone: map[string]bool{}, groups: map[string]int{}, shares: map[string]int{}}
 	r.byName[o.Name] = to
 	if o.Unknown { // nobody goes there who does not say so
 		return
@@ -109,6 +111,9 @@ func (r *rooms) change(n *site.Node, host string, by int) {
 	for _, g := range r.spread[n.Name] {
 		h.groups[g] += by
 	}
+	for _, v := range r.shared[n.Name] {
+		h.shares[v] += by
+	}
 	if _, there := h.host.Node(n.Name); h.disk >= 0 && !there {
 		h.disk -= int64(by) * Disk(n)
 	}
@@ -126,11 +131,51 @@ func Disk(n *site.Node) (bytes int64) {
 	return bytes
 }
 
-// able reports whether a host has the engine of a node, and the interfaces that it takes are nobody's.
+// able reports whether a host has the engine of a node and what it shares with others, and the interfaces that it takes are nobody's.
 func (r *rooms) able(n *site.Node, host string) bool {
 	h := r.byName[host]
-	return h.host.Engines[n.Engine].Unable == (observe.Lack{}) &&
+	return h.host.Engines[n.Engine].Unable == (observe.Lack{}) && !r.parted(n, host) &&
 		!slices.ContainsFunc(n.NICs, func(nic site.NIC) bool { return nic.Interface != "" && h.alone[nic.Interface] })
+}
+
+// parted reports whether a node would be parted on a host from others with which it shares a volume.
+func (r *rooms) parted(n *site.Node, host string) bool {
+	return slices.ContainsFunc(r.shared[n.Name], func(v string) bool {
+		if r.byName[host].shares[v] > 0 {
+			return false
+		}
+		for _, h := range r.byName {
+			if h.shares[v] > 0 {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// Sharers gives, by node, the volumes of one host that it shares with others of the site.
+func Sharers(s *site.Site) map[string][]string {
+	local := map[string]bool{}
+	for i := range s.Volumes {
+		if v := &s.Volumes[i]; v.Shared && v.NFS == "" {
+			local[v.Name] = true
+		}
+	}
+	all := map[string][]string{}
+	if len(local) == 0 {
+		return all
+	}
+	for i := range s.Nodes {
+		n := &s.Nodes[i]
+		for _, role := range s.RolesOf(n) {
+			for _, use := range role.Volumes {
+				if local[use.Name] && !slices.Contains(all[n.Name], use.Name) {
+					all[n.Name] = append(all[n.Name], use.Name)
+				}
+			}
+		}
+	}
+	return all
 }
 
 // holds reports whether a host has room for a node. A node without limits fits anywhere.
@@ -172,7 +217,7 @@ func (r *rooms) why(n *site.Node, but ...string) (why, cure string) {
 		}
 	}
 	if len(able) == 0 {
-		return fmt.Sprintf("no other host takes nodes, and has the engine %s and an interface that it could take", n.Engine), "orrery host check tells what hosts lack, orrery host ls which are drained"
+		return fmt.Sprintf("no other host takes nodes, and has the engine %s, an interface that it could take and what it shares with others", n.Engine), "orrery host check tells what hosts lack, orrery host ls which are drained"
 	}
 	return fmt.Sprintf("none of %s has %s free", strings.Join(able, ", "), needs(n)), "lower limits, or declare another [host.…]"
 }
