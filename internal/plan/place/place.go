@@ -88,5 +88,5 @@ func Crowds(placed *site.Site, hosts []observe.Host) []Crowd {
 			room.take(n, n.Host)
 		}
 	}
-	return room.crowds()
+	return room.crowded()
 }

@@ -244,15 +244,9 @@ func (c Crowd) String() string {
 	return fmt.Sprintf("group %s is to be spread over hosts, and has %d nodes on %s and %d on %s", c.Group, c.Nodes, c.Host, c.Few, c.Least)
 }
 
-// crowds gives the groups that are to be spread over hosts and are not, by name.
-func (r *rooms) crowds() (all []Crowd) {
-	groups := map[string]bool{}
-	for _, of := range r.spread {
-		for _, g := range of {
-			groups[g] = true
-		}
-	}
-	for g := range groups {
+// crowded gives the groups that are to be spread over hosts and are not, by name.
+func (r *rooms) crowded() (all []Crowd) {
+	for _, g := range r.groups() {
 		c := Crowd{Group: g, Few: math.MaxInt}
 		for _, name := range r.open {
 			n := r.byName[name].groups[g]
@@ -267,6 +261,5 @@ func (r *rooms) crowds() (all []Crowd) {
 			all = append(all, c)
 		}
 	}
-	slices.SortFunc(all, func(a, b Crowd) int { return strings.Compare(a.Group, b.Group) })
 	return all
 }

@@ -100,7 +100,7 @@ func lose(s, placed *site.Site, hosts []observe.Host, without []int) Loss {
 		room.take(n, host)
 		l.Moved = append(l.Moved, Refuge{n.Name, host})
 	}
-	l.Crowded = append(l.Crowded, room.crowds()...)
+	l.Crowded = append(l.Crowded, room.crowded()...)
 	return l
 }
 

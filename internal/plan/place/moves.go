@@ -1,0 +1,206 @@
+package place
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"orrery/internal/observe"
+	"orrery/internal/phrase"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+)
+
+// A Move is that of a node to another host, and why.
+type Move struct {
+	Node string `json:"node"`
+	From string `json:"from"`
+	To   string `json:"to"`
+	Why  string `json:"why"`
+}
+
+// Moves are those that are proposed, and the nodes that would go and cannot.
+type Moves struct {
+	Moves []Move     `json:"moves"`
+	Stuck []Homeless `json:"stuck"`
+}
+
+// Leave gives where the nodes of a host go, for whom it is to be empty. The site is as it is live.
+func Leave(s *site.Site, hosts []observe.Host, from string) (Moves, error) {
+	all := Moves{Moves: []Move{}, Stuck: []Homeless{}}
+	i := slices.IndexFunc(hosts, func(h observe.Host) bool { return h.Name == from })
+	if i < 0 || hosts[i].Unknown {
+		return all, problem.New(problem.Unable, "nothing is known of host %s, so nobody can tell what would leave it", from).Try("see that it answers: orrery host check")
+	}
+	placed, err := Place(s, hosts)
+	if err != nil {
+		return all, err
+	}
+	l := lose(s, placed, hosts, []int{i})
+	for _, m := range l.Moved {
+		if _, there := hosts[i].Node(m.Node); there { // else it is yet to be made
+			all.Moves = append(all.Moves, Move{m.Node, from, m.Host, "host " + from + " is drained"})
+		}
+	}
+	for _, n := range l.Lost {
+		if _, there := hosts[i].Node(n.Node); there {
+			n.Cure = strings.ReplaceAll(n.Cure, "it goes where there is room", "drain again")
+			all.Stuck = append(all.Stuck, n)
+		}
+	}
+	for j := range hosts[i].Nodes {
+		if n := &hosts[i].Nodes[j]; n.Staged {
+			all.Stuck = append(all.Stuck, Homeless{fmt.Sprintf("%s of release %d", n.Name, n.Release), "it is in quarantine, and does not go elsewhere",
+				fmt.Sprintf("switch to the release, or end it: orrery release prune %d; stage it again afterwards", n.Release)})
+		}
+	}
+	return all, nil
+}
+
+// level is how far apart what is taken of hosts may be: to move nodes for less is not worth the stop.
+const level = 0.1
+
+// Rebalance proposes moves after which groups are spread again that are to be, and hosts are about as full as one another. They are few: those that bring most come first, each node moves once, and
+// what is nearly level is left alone. It is the same for the same hosts, and after these moves it proposes none.
+func Rebalance(s *site.Site, hosts []observe.Host) (Moves, error) {
+	all := Moves{Moves: []Move{}, Stuck: []Homeless{}}
+	if name := anyUnknown(hosts); name != "" {
+		return all, problem.New(problem.Unable, "nothing is known of host %s, so nobody can tell how full it is", name).Try("see that it answers: orrery host check")
+	}
+	placed, err := Place(s, hosts)
+	if err != nil {
+		return all, err
+	}
+	b := &balance{rooms: newRooms(placed, hosts), on: map[string][]*site.Node{}}
+	for i := range placed.Nodes {
+		n := &placed.Nodes[i]
+		b.take(n, n.Host)
+		_, there := b.byName[n.Host].host.Node(n.Name)
+		if why, _ := tied(n, s.Nodes[i].Host != ""); why == "" && there {
+			b.on[n.Host] = append(b.on[n.Host], n)
+		}
+	}
+	for _, nodes := range b.on {
+		slices.SortFunc(nodes, func(x, y *site.Node) int { return larger(y, x) })
+	}
+	for b.spreads() || b.levels() || b.evens() {
+		continue
+	}
+	all.Moves = append(all.Moves, b.moves...)
+	return all, nil
+}
+
+// A balance is hosts with their nodes, of which some are moved.
+type balance struct {
+	*rooms
+	on    map[string][]*site.Node // those that can move and have not yet, the smallest first
+	moves []Move
+}
+
+// move moves a node.
+func (b *balance) move(n *site.Node, from, to, why string) {
+	b.leave(n, from)
+	b.take(n, to)
+	b.on[from] = slices.DeleteFunc(b.on[from], func(m *site.Node) bool { return m == n })
+	b.moves = append(b.moves, Move{n.Name, from, to, why})
+}
+
+// takes reports whether a node may go from one host to another.
+func (b *balance) takes(n *site.Node, from, to string) bool {
+	return from != to && b.able(n, to) && b.holds(n, to)
+}
+
+// spreads moves one node of a group that is to be spread from a host with many of them to one with few. It must not crowd another group for that.
+func (b *balance) spreads() bool {
+	for _, g := range b.groups() {
+		var found *site.Node
+		from, to, gain := "", "", 1
+		for _, a := range b.open {
+			for _, n := range b.on[a] {
+				if !slices.Contains(b.spread[n.Name], g) {
+					continue
+				}
+				for _, c := range b.open {
+					less := b.byName[a].groups[g] - b.byName[c].groups[g]
+					if less > gain && b.takes(n, a, c) && b.company(n, c) < b.company(n, a)-1 {
+						found, from, to, gain = n, a, c, less
+					}
+				}
+			}
+		}
+		if found != nil {
+			b.move(found, from, to, fmt.Sprintf("group %s has %s on %s and %d on %s", g, phrase.Count(b.byName[from].groups[g], "node"), from, b.byName[to].groups[g], to))
+			return true
+		}
+	}
+	return false
+}
+
+// groups gives the groups that are to be spread over hosts, by name.
+func (r *rooms) groups() (all []string) {
+	for _, of := range r.spread {
+		all = append(all, of...)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// taken gives the share of a host that its nodes take, of what is scarcest.
+func (b *balance) taken(host string, cpus, memory int64) float64 {
+	h := b.byName[host]
+	return 1 - min(h.cpus.share(cpus), h.memory.share(memory))
+}
+
+// levels moves the node from the fullest host to another for which the fuller of the two is then the least full; where that is the same, to the emptiest.
+func (b *balance) levels() bool {
+	fullest := slices.Clone(b.open)
+	slices.SortStableFunc(fullest, func(x, y string) int { return cmp.Compare(b.taken(y, 0, 0), b.taken(x, 0, 0)) })
+	for _, a := range fullest {
+		var found *site.Node
+		full, to := b.taken(a, 0, 0), ""
+		best, least := full, 0.0
+		for _, n := range b.on[a] {
+			cpus, memory := millionths(n.Limits.Cpus), n.Limits.Memory
+			for _, c := range b.open {
+				if boundless(n) || full-b.taken(c, 0, 0) <= level || !b.takes(n, a, c) || b.crowds(n, a, c) {
+					continue
+				}
+				there := b.taken(c, cpus, memory)
+				if then := max(b.taken(a, -cpus, -memory), there); then < best-1e-9 || found != nil && then < best+1e-9 && there < least-1e-9 {
+					found, to, best, least = n, c, min(then, best), there
+				}
+			}
+		}
+		if found != nil {
+			cpus, memory := millionths(found.Limits.Cpus), found.Limits.Memory
+			b.move(found, a, to, fmt.Sprintf("%s is taken to %.0f %% and %s to %.0f %%; then it is %.0f %% and %.0f %%", a, 100*full, to, 100*b.taken(to, 0, 0),
+				100*b.taken(a, -cpus, -memory), 100*b.taken(to, cpus, memory)))
+			return true
+		}
+	}
+	return false
+}
+
+// crowds reports whether a group that is to be spread would be less so.
+func (b *balance) crowds(n *site.Node, from, to string) bool {
+	return slices.ContainsFunc(b.spread[n.Name], func(g string) bool { return b.byName[to].groups[g] >= b.byName[from].groups[g] })
+}
+
+// evens moves a node without limits from the host with most of them to the one with fewest, if that has not three quarters of as many.
+func (b *balance) evens() bool {
+	for _, a := range b.open {
+		for _, c := range b.open {
+			x, y := b.byName[a].boundless, b.byName[c].boundless
+			if x < y+2 || 4*y > 3*x || slices.ContainsFunc(b.open, func(h string) bool { return b.byName[h].boundless > x || b.byName[h].boundless < y }) {
+				continue
+			}
+			i := slices.IndexFunc(b.on[a], func(n *site.Node) bool { return boundless(n) && b.takes(n, a, c) && !b.crowds(n, a, c) })
+			if i >= 0 {
+				b.move(b.on[a][i], a, c, fmt.Sprintf("%s has %s without limits and %s has %d", a, phrase.Count(x, "node"), c, y))
+				return true
+			}
+		}
+	}
+	return false
+}

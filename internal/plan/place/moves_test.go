@@ -1,0 +1,162 @@
+package place_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"orrery/internal/observe"
+	"orrery/internal/plan/place"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+	"orrery/internal/site/spec"
+)
+
+// moved gives the hosts after moves.
+func moved(t interface{ Fatalf(string, ...any) }, hosts []observe.Host, moves []place.Move) []observe.Host {
+	all := slices.Clone(hosts)
+	at := func(name string) *observe.Host {
+		return &all[slices.IndexFunc(all, func(h observe.Host) bool { return h.Name == name })]
+	}
+	for _, m := range moves {
+		from, to := at(m.From), at(m.To)
+		n, ok := from.Node(m.Node)
+		if !ok || m.From == m.To || m.Why == "" || to.Drained != nil {
+			t.Fatalf("a move that cannot be: %+v", m)
+		}
+		to.Nodes = append(slices.Clone(to.Nodes), *n)
+		from.Nodes = slices.DeleteFunc(slices.Clone(from.Nodes), func(n observe.Node) bool { return n.Name == m.Node })
+	}
+	return all
+}
+
+// fullest gives the largest share that is taken of a host to which nodes may come.
+func fullest(s *site.Site, hosts []observe.Host) (most float64) {
+	for _, h := range hosts {
+		if h.Drained != nil {
+			continue
+		}
+		declared, _ := s.Host(h.Name)
+		cpus, memory := 0.0, 0.0
+		for _, n := range h.Nodes {
+			is, _ := s.Node(n.Name)
+			cpus, memory = cpus+is.Limits.Cpus, memory+float64(is.Limits.Memory)
+		}
+		factor := max(declared.Oversubscribe, 1)
+		most = max(most, cpus/(float64(h.Cpus)*factor), memory/float64(h.Memory))
+	}
+	return most
+}
+
+// TestMovesProperties: whatever is proposed can be; no node moves twice; the same is proposed in any order of declaration; afterwards nothing more is; no host is fuller than the fullest was, and no group more crowded.
+func TestMovesProperties(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s, hosts := drawn(t)
+		for i := range s.Nodes { // anywhere, as after hosts came and went
+			h := &hosts[rapid.IntRange(0, len(hosts)-1).Draw(t, "on")]
+			if s.Nodes[i].Host != "" {
+				h = &hosts[slices.IndexFunc(hosts, func(h observe.Host) bool { return h.Name == s.Nodes[i].Host })]
+			}
+			h.Nodes = append(h.Nodes, observe.Node{Node: spec.Node{Name: s.Nodes[i].Name, ID: s.Nodes[i].ID}, State: observe.Running})
+		}
+		proposed, err := place.Rebalance(s, hosts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		other, seen := shuffled(t, s, hosts)
+		if again, err := place.Rebalance(other, seen); err != nil || !slices.Equal(again.Moves, proposed.Moves) {
+			t.Fatalf("proposed is %+v, and in another order %+v (%v)", proposed, again, err)
+		}
+		once := map[string]bool{}
+		for _, m := range proposed.Moves {
+			if n, _ := s.Node(m.Node); once[m.Node] || n.Host != "" {
+				t.Fatalf("%s moves twice, or is fixed", m.Node)
+			}
+			once[m.Node] = true
+		}
+		after := moved(t, hosts, proposed.Moves)
+		if was, is := fullest(s, hosts), fullest(s, after); is > max(was, 1)+1e-9 {
+			t.Fatalf("the fullest host was taken to %g, and is to %g", was, is)
+		}
+		worst := func(hosts []observe.Host) (most int) {
+			placed, err := place.Place(s, hosts)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, c := range place.Crowds(placed, hosts) {
+				most = max(most, c.Nodes-c.Few)
+			}
+			return most
+		}
+		if was, is := worst(hosts), worst(after); is > was {
+			t.Fatalf("the worst crowd was %d, and is %d", was, is)
+		}
+		left, err := place.Leave(s, hosts, hosts[0].Name)
+		if err != nil || len(left.Moves)+len(left.Stuck) != len(hosts[0].Nodes) {
+			t.Fatalf("of %d nodes leave %+v (%v)", len(hosts[0].Nodes), left, err)
+		}
+		moved(t, hosts, left.Moves)
+	})
+}
+
+func TestRebalance(t *testing.T) {
+	hosts, limits := machines(8, 8, 8), site.Limits{Cpus: 1, Memory: gib}
+	s := over(hosts, 7, limits)
+	s.Groups = []site.Group{{Name: "web", Spread: site.OverHosts, Nodes: []string{"node0", "node1"}}}
+	all := *s
+	all.Nodes = slices.Clone(s.Nodes)
+	for i := range all.Nodes {
+		all.Nodes[i].Host = "sv1"
+	}
+	hosts = settled(&all, hosts, func(string) bool { return true })
+	got, err := place.Rebalance(s, hosts)
+	if err != nil || len(got.Moves) != 4 || got.Moves[0] != (place.Move{Node: "node1", From: "sv1", To: "sv2", Why: "group web has 2 nodes on sv1 and 0 on sv2"}) {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	if why := got.Moves[1].Why; why != "sv1 is taken to 75 % and sv3 to 0 %; then it is 62 % and 12 %" {
+		t.Errorf("the second moves since %s", why)
+	}
+	hosts = moved(t, hosts, got.Moves)
+	if got, err := place.Rebalance(s, hosts); err != nil || len(got.Moves) > 0 {
+		t.Errorf("and then %+v (%v)", got, err)
+	}
+	hosts[2].Unknown = true
+	if _, err := place.Rebalance(s, hosts); problem.Exit(err) != int(problem.Unable) {
+		t.Errorf("with a host of which nothing is known: %v", err)
+	}
+
+	hosts = machines(8, 8)
+	s = over(hosts, 6, site.Limits{})
+	hosts = settled(&all, hosts, func(name string) bool { return name != "node6" })
+	if got, err := place.Rebalance(s, hosts); err != nil || len(got.Moves) != 3 || got.Moves[0].Why != "sv1 has 6 nodes without limits and sv2 has 0" {
+		t.Errorf("nodes without limits: %+v, %v", got, err)
+	}
+}
+
+func TestLeave(t *testing.T) {
+	hosts := machines(8, 8)
+	s := over(hosts, 4, site.Limits{Cpus: 3})
+	hosts[0].Nodes = []observe.Node{{Node: spec.Node{Name: "node0", ID: 1}}, {Node: spec.Node{Name: "node1", ID: 2}}, {Node: spec.Node{Name: "node2", ID: 3, Release: 7, Staged: true}}}
+	s.Nodes[1].Host, s.Nodes[2].Host = "sv1", "sv2"
+	hosts[0].Drained = &observe.Drain{}
+	got, err := place.Leave(s, hosts, "sv1")
+	if err != nil || len(got.Moves) != 0 || len(got.Stuck) != 3 {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	for i, want := range []string{"node0: none of sv2 has 3 cpus and 0 MiB free then (lower limits, or declare another [host.…])",
+		`node1: it is on that host alone (take host = "sv1" out, and drain again)`, "node2 of release 7: it is in quarantine"} {
+		if is := got.Stuck[i].Node + ": " + got.Stuck[i].Why + " (" + got.Stuck[i].Cure + ")"; !strings.HasPrefix(is, want) {
+			t.Errorf("%s, not %s", is, want)
+		}
+	}
+	s.Nodes[3].Limits.Cpus = 1
+	if got, err = place.Leave(s, hosts, "sv1"); err != nil || len(got.Moves) != 1 || got.Moves[0] != (place.Move{Node: "node0", From: "sv1", To: "sv2", Why: "host sv1 is drained"}) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	hosts[0].Unknown = true
+	if _, err := place.Leave(s, hosts, "sv1"); problem.Exit(err) != int(problem.Unable) {
+		t.Errorf("of a host of which nothing is known: %v", err)
+	}
+}
