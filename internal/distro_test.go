@@ -14,6 +14,7 @@ var ofDistributions = regexp.MustCompile(`\b(apt-get|apt-cache|mmdebstrap|deboot
 
 // wordsOfHosts are the packages and files that may say these words all the same, each with the reason.
 var wordsOfHosts = map[string]string{
+	"internal/host/outfit":             "what is installed on the host",
 	"internal/host/doctor":             "what the host is to install, and whether it has it",
 	"internal/host/sealed.go":          "a cure on the host",
 	"internal/image/archive/unpack.go": "a cure on the host",

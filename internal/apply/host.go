@@ -33,6 +33,8 @@ type Host interface {
 	Observe(ctx context.Context, engines []string) (observe.Host, error)
 	// SetDrained puts the mark on the host that no node of the site comes to it any more, or takes it away: nil.
 	SetDrained(ctx context.Context, mark *observe.Drain) error
+	// Forget removes all that the host keeps of the site, of which nothing may be there any more that somebody could miss. It tells what of Orrery's is left, and where.
+	Forget(ctx context.Context) (left []string, err error)
 	// Nodes gives the nodes of it that are there, and the rest of them if an engine cannot tell; of a site without a key, those of all sites.
 	Nodes(ctx context.Context) ([]observe.Node, error)
 	// Probe looks into those of some nodes of which it is said what they shall be, and notes with each what has drifted since its roles were applied.

@@ -233,6 +233,16 @@ func (m *machine) Reach(ctx context.Context, h site.Host) (*remote.Link, error) 
 // Self tells machines apart by where their state is.
 func (m *machine) Self() remote.Greeting { return remote.Greeting{Machine: m.dirs.State} }
 
+// Outfit installs what is lacking, in memory.
+func (m *machine) Outfit(_ context.Context, _ []string, say func(string)) (packages []string, err error) {
+	for _, f := range m.facts {
+		say("installing " + f.Name)
+		packages = append(packages, f.Name)
+	}
+	m.facts = nil
+	return packages, nil
+}
+
 // Inspect says that a machine in memory lacks nothing, or what it does.
 func (m *machine) Inspect() doctor.Facts { return m.facts }
 

@@ -100,6 +100,12 @@ func (f *far) SetDrained(ctx context.Context, mark *observe.Drain) error {
 	return f.ask(ctx, toDrain, q, nil, nil)
 }
 
+// Forget removes all that the host keeps of the site.
+func (f *far) Forget(ctx context.Context) (left []string, err error) {
+	err = f.ask(ctx, toForget, f.q(), nil, &left)
+	return left, err
+}
+
 // Nodes gives the nodes that are there.
 func (f *far) Nodes(ctx context.Context) ([]observe.Node, error) {
 	var all counted

@@ -11,6 +11,7 @@ import (
 	"orrery/internal/host/doctor"
 	"orrery/internal/host/path"
 	"orrery/internal/problem"
+	"orrery/internal/visible"
 	"orrery/internal/wire"
 )
 
@@ -86,6 +87,15 @@ func (l *Link) Try(ctx context.Context, ways []path.Way) (sizes []int, err error
 		}
 	}
 	return sizes, err
+}
+
+// Outfit installs on the host what nodes of some engines need, and says what is done there.
+func (l *Link) Outfit(ctx context.Context, engines []string, say func(string)) (packages []string, err error) {
+	err = l.ask(ctx, toOutfit, question{Engines: engines}, func(_ *wire.Talk, w *word) error {
+		say(visible.Line(w.Detail))
+		return nil
+	}, &packages)
+	return packages, err
 }
 
 // ask asks something, and waits for the result. When ctx ends, the helper is to come to an end with it, which is waited for: what it did until then counts. Hear, if it is set, gets what

@@ -31,6 +31,8 @@ const (
 	toSweep    = "sweep"
 	toObserve  = "observe"
 	toDrain    = "drain"
+	toForget   = "forget"
+	toOutfit   = "outfit"
 	toNodes    = "nodes"
 	toProbe    = "probe"
 	toDescribe = "describe"

@@ -59,6 +59,7 @@ type machine struct {
 	mutex   sync.Mutex
 	hosts   map[string]*memory.Host
 	secrets apply.Secrets // that the last host got
+	outfit  error         // of what is to be installed
 }
 
 func (m *machine) of(key string) *memory.Host {
@@ -73,6 +74,11 @@ func (m *machine) of(key string) *memory.Host {
 func (m *machine) Host(_, key string, secrets apply.Secrets) apply.Host {
 	m.secrets = secrets
 	return m.of(key).Worker
+}
+
+func (m *machine) Outfit(_ context.Context, engines []string, say func(string)) ([]string, error) {
+	say("installing\x1b[2J lxc")
+	return append([]string{"lxc"}, engines...), m.outfit
 }
 
 func (m *machine) Inspect() doctor.Facts { return doctor.Facts{{Name: "lxc", OK: true}} }
@@ -376,6 +382,52 @@ func TestRecords(t *testing.T) {
 		if string(text) != want {
 			t.Errorf("the log of %s has %d bytes of %d", node, len(text), len(want))
 		}
+	}
+}
+
+// TestOutfit: a host says what it installs, and what went wrong with it.
+func TestOutfit(t *testing.T) {
+	p := newPair(t)
+	var said []string
+	got, err := p.link.Outfit(t.Context(), []string{"kvm"}, func(text string) { said = append(said, text) })
+	if err != nil || strings.Join(got, " ") != "lxc kvm" || strings.Join(said, "|") != `installing\x1b[2J lxc` {
+		t.Errorf("%v, %q, %v", got, said, err)
+	}
+	p.machine.outfit = problem.New(problem.Failed, "apt-get install lxc failed").Try("by hand")
+	if _, err := p.link.Outfit(t.Context(), nil, func(string) {}); err == nil || !strings.Contains(err.Error(), "host sv2: apt-get install lxc failed (by hand)") {
+		t.Errorf("that failed: %v", err)
+	}
+}
+
+// TestForget: what a host keeps of a site goes, but not as long as there is something of it that would be missed.
+func TestForget(t *testing.T) {
+	p := newPair(t)
+	must(t, p.far.SetDrained(t.Context(), &observe.Drain{Who: "ada"}))
+	must(t, os.MkdirAll(filepath.Join(p.dirs.State, "helper", "abc"), 0o755))
+	must(t, os.MkdirAll(filepath.Join(p.dirs.State, "store", "layer"), 0o755))
+	for _, dir := range []string{p.dirs.Volumes("s") + "/data", p.dirs.Snapshots("s") + "/one"} {
+		must(t, os.MkdirAll(dir, 0o755))
+		if _, err := p.far.Forget(t.Context()); !problem.Is(err, problem.Surprise) || !strings.Contains(err.Error(), filepath.Base(dir)) {
+			t.Errorf("with %s: %v", dir, err)
+		}
+		must(t, os.RemoveAll(dir))
+	}
+	other := p.dirs.Site("other")
+	must(t, os.MkdirAll(other, 0o755))
+	left, err := p.far.Forget(t.Context())
+	if err != nil || len(left) != 2 || !strings.Contains(left[0], "store") || !strings.Contains(left[1], "helper") {
+		t.Errorf("left is %q: %v", left, err)
+	}
+	if _, err := os.Stat(p.dirs.Site("s")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("what was kept of it: %v", err)
+	}
+	must(t, os.RemoveAll(other))
+	left, err = p.far.Forget(t.Context())
+	if err != nil || len(left) != 1 {
+		t.Errorf("left is %q: %v", left, err)
+	}
+	if _, err := os.Stat(filepath.Join(p.dirs.State, "helper")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the programs of helpers: %v", err)
 	}
 }
 

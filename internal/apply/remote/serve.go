@@ -33,6 +33,8 @@ type Machine interface {
 	Inspect() doctor.Facts
 	// Try gives, for each way to another host, the size of the largest packet that came back from there; 0: none did.
 	Try(ctx context.Context, ways []path.Way) []int
+	// Outfit installs what nodes of some engines need and the machine does not have. It gives the packages, and says what it does.
+	Outfit(ctx context.Context, engines []string, say func(string)) (packages []string, err error)
 }
 
 // mostWays is how many ways to other hosts one question may be about.
@@ -153,6 +155,8 @@ func (h *helper) do(ctx context.Context, about string, q *question, with *wire.C
 		return h.machine.Inspect(), nil
 	case toTry:
 		return h.machine.Try(ctx, q.Ways[:min(len(q.Ways), mostWays)]), nil
+	case toOutfit:
+		return h.machine.Outfit(ctx, q.Engines, func(text string) { _ = with.Say(word{Detail: text}) })
 	}
 	on := h.of(q.place)
 	ctx = asking(ctx, with)
@@ -163,6 +167,8 @@ func (h *helper) do(ctx context.Context, about string, q *question, with *wire.C
 		return nil, on.Sweep(ctx)
 	case toObserve:
 		return on.Observe(ctx, q.Engines)
+	case toForget:
+		return on.Forget(ctx)
 	case toDrain:
 		return nil, on.SetDrained(ctx, q.Drain)
 	case toNodes:

@@ -33,6 +33,8 @@ type Machine interface {
 	Inspect() doctor.Facts
 	// Try gives, for each way to another host, the size of the largest packet that came back from there; 0: none did.
 	Try(ctx context.Context, ways []path.Way) []int
+	// Outfit installs what nodes of some engines need and the machine does not have. It gives the packages, and says what it does.
+	Outfit(ctx context.Context, engines []string, say func(string)) (packages []string, err error)
 	// Self tells what the machine is, as it tells others that reach it.
 	Self() remote.Greeting
 	// Guard sees to it that nodes go on that stand still when this process is killed, until it is let go.

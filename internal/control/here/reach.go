@@ -12,6 +12,7 @@ import (
 
 	"orrery/internal/apply/remote"
 	"orrery/internal/host/doctor"
+	"orrery/internal/host/outfit"
 	"orrery/internal/host/path"
 	"orrery/internal/host/reach"
 	"orrery/internal/problem"
@@ -54,6 +55,11 @@ func (m This) Inspect() doctor.Facts { return doctor.Look(m.Dirs.State) }
 
 // Try tells which packets arrive between this machine and others.
 func (m This) Try(ctx context.Context, ways []path.Way) []int { return path.Try(ctx, ways) }
+
+// Outfit installs what this machine does not have.
+func (This) Outfit(ctx context.Context, engines []string, say func(string)) ([]string, error) {
+	return outfit.Here.Install(ctx, engines, say)
+}
 
 // Help does on this machine what is asked along the standard streams, for somebody who has reached it from another one, until he has gone.
 func (m This) Help(ctx context.Context) error {

@@ -73,6 +73,18 @@ func (c *Call) Facts(ctx context.Context, name string) (doctor.Facts, error) {
 	return c.inspect(ctx, *h)
 }
 
+// Outfit installs on a host what nodes of some engines need, and says what is done there. It gives the packages.
+func (c *Call) Outfit(ctx context.Context, h site.Host, engines []string, say func(string)) ([]string, error) {
+	if h.Local() {
+		return c.Machine.Outfit(ctx, engines, say)
+	}
+	l, err := c.Links.To(ctx, c.Machine, h)
+	if err != nil {
+		return nil, err
+	}
+	return l.Outfit(ctx, engines, say)
+}
+
 func (c *Call) inspect(ctx context.Context, h site.Host) (doctor.Facts, error) {
 	if h.Local() {
 		return c.Machine.Inspect(), nil

@@ -1,0 +1,200 @@
+// Package roster changes which hosts a site has, and moves nodes where there is room: hosts are added, drained and removed.
+package roster
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"orrery/internal/apply"
+	"orrery/internal/control"
+	"orrery/internal/control/hosts"
+	"orrery/internal/host/doctor"
+	"orrery/internal/observe"
+	"orrery/internal/phrase"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+	"orrery/internal/site/sitefile"
+)
+
+// Added is a host that a site has got.
+type Added struct {
+	Host      string      `json:"host"`
+	Address   string      `json:"address"`
+	Installed []string    `json:"installed"` // packages
+	Written   bool        `json:"written"`   // the site file has it; else Block is for the user to put in
+	Block     string      `json:"block"`     // of the site file
+	State     hosts.State `json:"state"`
+}
+
+// Add makes a machine a host of a site: it is reached, what nodes need is installed there, it is checked as `host check` does, and comes to the site file. Nothing of the site is there then but the
+// program. A second time, all that is left is done.
+func Add(ctx context.Context, c *control.Session, name, address string) (*Added, error) {
+	s, err := c.Load()
+	if err != nil {
+		return nil, err
+	}
+	if s.Twin != "" {
+		return nil, problem.New(problem.Usage, "%s is a twin, which has the hosts of its site", s.Key()).Try("leave --twin out")
+	}
+	dir, err := c.Absolute()
+	if err != nil {
+		return nil, err
+	}
+	added := &Added{Host: name, Address: address, Installed: []string{}}
+	var file *sitefile.Edit
+	if h, there := s.Host(name); there && h.Address == address {
+		added.Written = true
+	} else {
+		if file, err = sitefile.AddHost(dir, name, address); err != nil {
+			return nil, err
+		}
+		s, added.Block = file.Site, file.Block
+	}
+	if err := c.AllowedOn(s); err != nil {
+		return nil, err
+	}
+	j := joining{Session: c, site: s, name: name, call: c.Call(s)}
+	if err := j.reach(ctx, file != nil); err != nil {
+		return nil, err
+	}
+	if added.Installed, err = j.outfit(ctx); err != nil {
+		return nil, err
+	}
+	if added.State, err = j.check(ctx); err != nil {
+		return nil, err
+	}
+	if file == nil {
+		return added, nil
+	}
+	if err := file.Write(); problem.Is(err, problem.Unable) {
+		c.Watcher.Tell(control.Event{Kind: control.Trouble, Site: s.Key(), Text: err.Error(), Err: err})
+		return added, nil
+	} else if err != nil {
+		return nil, err
+	}
+	added.Written = true
+	return added, nil
+}
+
+// A joining is of a host to a site, as that is with it.
+type joining struct {
+	*control.Session
+	site *site.Site
+	name string
+	call *hosts.Call
+}
+
+func (j *joining) say(format string, args ...any) {
+	j.Watcher.Tell(control.Event{Kind: control.Progress, Site: j.site.Key(), Text: fmt.Sprintf(format, args...)})
+}
+
+// reach reaches the host, and all others: what it is must not contradict what they are. A host that is new to the site must not have nodes of one that is called so.
+func (j *joining) reach(ctx context.Context, fresh bool) error {
+	j.say("reaching host %s", j.name)
+	f, silent, err := j.Reached(ctx, j.site)
+	if err == nil {
+		err = silent
+	}
+	if err != nil {
+		return err
+	}
+	h, ok := f.Host(j.name)
+	if !ok {
+		return problem.New(problem.Usage, "host %s is left out, and cannot be added", j.name).Try("leave --without out")
+	}
+	if !fresh {
+		return nil
+	}
+	nodes, err := h.Nodes(ctx)
+	if err != nil {
+		return err
+	}
+	if len(nodes) > 0 {
+		var names []string
+		for i := range nodes {
+			names = append(names, nodes[i].Name)
+		}
+		return problem.New(problem.Surprise, "host %s has nodes of a site %s already: %s", j.name, j.site.Key(), phrase.List(names, 12)).
+			Try("if they are of another site, give one of the two another name; if they are of this one, write host %s into site.toml by hand: orrery plan then says what becomes of them", j.name)
+	}
+	_, err = f.ReadReleases() // that hosts disagree on what is live is an error
+	return err
+}
+
+// outfit installs what is missing.
+func (j *joining) outfit(ctx context.Context) ([]string, error) {
+	var engines []string
+	for i := range j.site.Nodes {
+		if e := j.site.Nodes[i].Engine; !slices.Contains(engines, e) {
+			engines = append(engines, e)
+		}
+	}
+	slices.Sort(engines)
+	h, _ := j.site.Host(j.name)
+	installed, err := j.call.Outfit(ctx, *h, engines, func(text string) { j.say("%s: %s", j.name, text) })
+	if installed == nil {
+		installed = []string{}
+	}
+	return installed, err
+}
+
+// check checks the hosts. The new one must be well; what is wrong with others is said, and keeps nobody from joining but for what concerns both.
+func (j *joining) check(ctx context.Context) (hosts.State, error) {
+	j.say("checking host %s, and whether the hosts reach one another", j.name)
+	all := j.call.Check(ctx)
+	i := slices.IndexFunc(all, func(s hosts.State) bool { return s.Host == j.name })
+	state := all[i]
+	if state.Well() {
+		return state, nil
+	}
+	return state, problem.New(problem.Unable, "host %s is not fit for nodes: %s", j.name, wrongs(&state)).
+		Try("mend that, and run the same command again: it goes on from what is there")
+}
+
+// wrongs says what is wrong with a host.
+func wrongs(s *hosts.State) string {
+	all := slices.Clone(s.Wrong)
+	for _, f := range s.Lacks {
+		if f.Level == doctor.Needed {
+			all = append(all, fmt.Sprintf("%s: %s (%s)", f.Name, f.Value, f.Fix))
+		}
+	}
+	return strings.Join(all, "; ")
+}
+
+// only gives the hosts of a site of which all but one are left out.
+func only(ctx context.Context, c *control.Session, s *site.Site, name string) (*apply.Steered, *apply.Fleet, error) {
+	if err := known(s, name); err != nil {
+		return nil, nil, err
+	}
+	alone := *c
+	for _, other := range hosts.Names(s) {
+		if other != name && !slices.Contains(alone.Without, other) {
+			alone.Without = append(slices.Clone(alone.Without), other)
+		}
+	}
+	f, err := alone.Hosts(ctx, s)
+	if err != nil {
+		return nil, nil, err
+	}
+	h, ok := f.Host(name)
+	if !ok {
+		return nil, nil, problem.New(problem.Usage, "host %s is left out", name).Try("leave --without out")
+	}
+	return h, f, nil
+}
+
+// known wants that a site has a host.
+func known(s *site.Site, name string) error {
+	if _, ok := s.Host(name); !ok {
+		return problem.New(problem.Usage, "no host is called %q", name).Try("the site has %s", phrase.List(hosts.Names(s), 12))
+	}
+	return nil
+}
+
+// seenOf gives one of the hosts that were observed.
+func seenOf(seen []observe.Host, name string) *observe.Host {
+	return &seen[slices.IndexFunc(seen, func(h observe.Host) bool { return h.Name == name })]
+}

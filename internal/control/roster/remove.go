@@ -1,0 +1,114 @@
+package roster
+
+import (
+	"context"
+
+	"orrery/internal/control"
+	"orrery/internal/observe"
+	"orrery/internal/phrase"
+	"orrery/internal/plan"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+	"orrery/internal/site/sitefile"
+)
+
+// Removed is a host that a site has no more.
+type Removed struct {
+	Host    string   `json:"host"`
+	Left    []string `json:"left"`    // what of Orrery's is still there, and where
+	Written bool     `json:"written"` // the site file does not have it any more; else Block is for the user to take out
+	Block   string   `json:"block"`
+}
+
+// Remove takes a host out of a site. No node and no data may be there: nothing is lost. What Orrery keeps there of the site goes, and its program too, if no other site is there.
+func Remove(ctx context.Context, c *control.Session, name string) (*Removed, error) {
+	s, err := c.Load()
+	if err != nil {
+		return nil, err
+	}
+	if s.Twin != "" {
+		return nil, problem.New(problem.Usage, "%s is a twin, which has the hosts of its site", s.Key()).Try("leave --twin out")
+	}
+	if err := known(s, name); err != nil {
+		return nil, err
+	}
+	if len(s.Hosts) == 1 {
+		return nil, problem.New(problem.Refused, "%s is the only host of the site", name).Try("orrery down takes the site down")
+	}
+	dir, err := c.Absolute()
+	if err != nil {
+		return nil, err
+	}
+	file, err := sitefile.RemoveHost(dir, name) // which finds the nodes that say host =
+	if err != nil {
+		return nil, err
+	}
+	left, err := clear(ctx, c, s, name)
+	if err != nil {
+		return nil, err
+	}
+	r := &Removed{Host: name, Left: left, Block: file.Block}
+	if r.Left == nil {
+		r.Left = []string{}
+	}
+	if err := file.Write(); problem.Is(err, problem.Unable) {
+		c.Watcher.Tell(control.Event{Kind: control.Trouble, Site: s.Key(), Text: err.Error(), Err: err})
+		return r, nil
+	} else if err != nil {
+		return nil, err
+	}
+	r.Written = true
+	return r, nil
+}
+
+// clear removes what there is of a site on a host: what no node is on, such as networks, and what the host keeps of it.
+func clear(ctx context.Context, c *control.Session, s *site.Site, name string) ([]string, error) {
+	h, f, err := only(ctx, c, s, name)
+	if err != nil {
+		return nil, err
+	}
+	j := &control.Job{Session: c, Site: s, Hosts: f, Plan: func(seen []observe.Host) (*plan.Plan, error) {
+		at := seenOf(seen, name)
+		if err := empty(at); err != nil {
+			return nil, err
+		}
+		return plan.Down(s, []observe.Host{*at}, plan.Goal{}), nil
+	}}
+	if _, err := j.Run(ctx); err != nil {
+		return nil, err
+	}
+	letGo, err := c.Hold(ctx, s, f)
+	if err != nil {
+		return nil, err
+	}
+	defer letGo()
+	seen, err := c.Seen(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	if err := empty(seenOf(seen, name)); err != nil {
+		return nil, err
+	}
+	return h.Forget(ctx)
+}
+
+// empty wants that neither nodes nor data of a site are on a host.
+func empty(h *observe.Host) error {
+	if len(h.Nodes) > 0 {
+		var names []string
+		for i := range h.Nodes {
+			names = append(names, h.Nodes[i].Name)
+		}
+		return problem.New(problem.Refused, "host %s still has %s: %s; nothing was done", h.Name, phrase.Count(len(names), "node"), phrase.List(names, 12)).
+			Try("orrery host drain %s moves them to other hosts", h.Name)
+	}
+	if len(h.Volumes) > 0 {
+		var names []string
+		for _, v := range h.Volumes {
+			names = append(names, v.Path)
+		}
+		return problem.New(problem.Refused, "host %s still has volumes of the site, which no node there uses any more: %s; nothing was done", h.Name, phrase.List(names, 8)).
+			Try("save what is needed of them, and remove them there")
+	}
+	return nil
+}

@@ -1,0 +1,198 @@
+// Package outfit installs on a machine what nodes need of it, with the packages of its distribution.
+package outfit
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"orrery/internal/host"
+	"orrery/internal/phrase"
+	"orrery/internal/problem"
+	"orrery/internal/visible"
+)
+
+// A need is a program, and the packages of Debian and Ubuntu that have it: the first of them that there is.
+type need struct {
+	program string
+	in      []string
+	engine  string // that needs it; "": all nodes do
+}
+
+// needs are what `make packages` installs, and for virtual machines `make vm-packages`, as far as a host that is steered from elsewhere needs it.
+var needs = []need{
+	{program: "lxc-start", in: []string{"lxc"}},
+	{program: "mmdebstrap", in: []string{"mmdebstrap"}},
+	{program: "nft", in: []string{"nftables"}},
+	{program: "ip", in: []string{"iproute2"}},
+	{program: "zstd", in: []string{"zstd"}},
+	{program: "xz", in: []string{"xz-utils"}},
+	{program: "update-ca-certificates", in: []string{"ca-certificates"}},
+	{program: "apt-ftparchive", in: []string{"apt-utils"}},
+	{program: "gpg", in: []string{"gpg"}},
+	{program: "gpg-agent", in: []string{"gpg-agent"}},
+	{program: "rsync", in: []string{"rsync"}},
+	{program: "qemu-system-x86_64", in: []string{"qemu-system-x86"}, engine: "kvm"},
+	{program: "qemu-img", in: []string{"qemu-utils"}, engine: "kvm"},
+	{program: "/usr/libexec/virtiofsd", in: []string{"virtiofsd", "qemu-system-common"}, engine: "kvm"},
+}
+
+// A Machine is what is fitted out: this one, but in tests.
+type Machine struct {
+	Has func(program string) bool
+	// Run runs a program to its end, and tells what it prints, line by line.
+	Run func(ctx context.Context, line func(string), args ...string) error
+	// Quiet lets packages start no services of their own, until it is ended.
+	Quiet func() (end func(), err error)
+}
+
+// Here is the machine on which the program runs.
+var Here = Machine{Has: has, Run: run, Quiet: func() (func(), error) { return quiet(policy) }}
+
+func has(program string) bool {
+	_, err := exec.LookPath(program)
+	return err == nil
+}
+
+// Missing gives the programs that the machine does not have, of those that nodes of some engines need.
+func (m Machine) Missing(engines []string) (all []string) {
+	for _, n := range m.missing(engines) {
+		all = append(all, n.program)
+	}
+	return all
+}
+
+func (m Machine) missing(engines []string) (all []need) {
+	for _, n := range needs {
+		if (n.engine == "" || slices.Contains(engines, n.engine)) && !m.Has(n.program) {
+			all = append(all, n)
+		}
+	}
+	return all
+}
+
+// lockPatience is how long apt waits for another one, such as that which a new system starts by itself.
+const lockPatience = 120 * time.Second
+
+// Install installs what nodes of some engines need and the machine does not have, and says what it does. It gives the packages that it named; none: nothing was missing. What an earlier one has left half done
+// is brought to its end first.
+func (m Machine) Install(ctx context.Context, engines []string, say func(string)) ([]string, error) {
+	missing := m.missing(engines)
+	if len(missing) == 0 {
+		return nil, nil
+	}
+	if !m.Has("apt-get") || !m.Has("dpkg") {
+		return nil, problem.New(problem.Unable, "%s are missing here, and there is no apt-get to install them", list(missing)).
+			Try("install them with what this system has for that, and run the same command again; of Debian and Ubuntu, the packages are %s", packagesOf(missing))
+	}
+	loud, err := m.Quiet()
+	if err != nil {
+		return nil, problem.New(problem.Failed, "packages cannot be kept from starting services of their own").Because(err)
+	}
+	defer loud()
+	apt := func(what string, args ...string) error {
+		say(what)
+		line := func(text string) {
+			if tells(text) {
+				say(text)
+			}
+		}
+		args = append([]string{"env", "DEBIAN_FRONTEND=noninteractive", "LC_ALL=C.UTF-8", "NEEDRESTART_MODE=l"}, args...)
+		return m.Run(ctx, line, args...)
+	}
+	if err := apt("finishing what dpkg has left undone", "dpkg", "--configure", "-a", "--force-confold"); err != nil {
+		return nil, failed(ctx, "dpkg --configure -a", err)
+	}
+	wait := fmt.Sprintf("-oDPkg::Lock::Timeout=%d", int(lockPatience.Seconds()))
+	if err := apt("asking the archives for their packages", "apt-get", wait, "-oDpkg::Use-Pty=0", "update"); err != nil {
+		say("the archives were not reached: going on with the packages that are known here")
+	}
+	var names []string
+	for _, n := range missing {
+		i := slices.IndexFunc(n.in, func(name string) bool { return m.Run(ctx, func(string) {}, "apt-cache", "show", name) == nil })
+		if name := n.in[max(i, 0)]; !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	install := append([]string{"apt-get", wait, "-oDpkg::Use-Pty=0", "-oDpkg::Options::=--force-confold", "--yes", "--no-install-recommends", "install", "--"}, names...)
+	if err := apt("installing "+strings.Join(names, ", "), install...); err != nil {
+		return names, failed(ctx, "apt-get install "+strings.Join(names, " "), err)
+	}
+	if left := m.missing(engines); len(left) > 0 {
+		return names, problem.New(problem.Unable, "%s are installed, and %s are still missing", strings.Join(names, ", "), list(left)).Try("see which packages of this system have them")
+	}
+	return names, nil
+}
+
+func failed(ctx context.Context, what string, err error) error {
+	if ctx.Err() != nil {
+		return problem.New(problem.Interrupted, "%s was interrupted", what).Try("run the same command again: it goes on from what is there")
+	}
+	return problem.New(problem.Failed, "%s failed", what).Because(err).Try("run it there by hand, and then the same command again")
+}
+
+// tells reports whether a line of apt's is worth reading while it runs.
+func tells(line string) bool {
+	return slices.ContainsFunc([]string{"Get:", "Err:", "E: ", "W: ", "Unpacking ", "Setting up "}, func(begin string) bool { return strings.HasPrefix(line, begin) })
+}
+
+func list(all []need) string {
+	var names []string
+	for _, n := range all {
+		names = append(names, n.program)
+	}
+	return phrase.List(names, 12)
+}
+
+func packagesOf(all []need) string {
+	var names []string
+	for _, n := range all {
+		names = append(names, n.in[0])
+	}
+	return phrase.List(slices.Compact(names), 12)
+}
+
+// Bounds of what a program prints while it installs.
+const (
+	mostOfALine = 4 << 10
+	lastLines   = 5
+)
+
+// run runs a program. When it is to end early, it is asked to: dpkg that is killed leaves a package half there.
+func run(ctx context.Context, line func(string), args ...string) error {
+	cmd := host.Program(ctx, args[0], args[1:]...)
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGINT) }
+	cmd.WaitDelay = time.Minute
+	out, in := io.Pipe()
+	cmd.Stdout, cmd.Stderr = in, in
+	var last []string
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		lines := bufio.NewReaderSize(out, mostOfALine)
+		for {
+			text, _, err := lines.ReadLine()
+			if err != nil {
+				return
+			}
+			said := visible.Line(string(text))
+			line(said)
+			last = append(last, said)
+			last = last[max(0, len(last)-lastLines):]
+		}
+	}()
+	err := cmd.Run()
+	_ = in.Close()
+	<-read
+	if err != nil {
+		return errors.New(strings.TrimSpace(err.Error() + ": " + strings.Join(last, " / ")))
+	}
+	return nil
+}

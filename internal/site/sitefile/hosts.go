@@ -1,0 +1,258 @@
+package sitefile
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"orrery/internal/problem"
+	"orrery/internal/site"
+)
+
+// An Edit is a site file with a host more or less, which has not been written yet.
+type Edit struct {
+	Site  *site.Site // as the file then says
+	Block string     // what comes, or what goes
+
+	dir      string
+	was, now []byte
+	by       string // why the file cannot be changed in its place; "": it can
+}
+
+// local is the block of the host that a site has without a word.
+const local = "[host.local]\naddress = \"local\"\n"
+
+// AddHost gives the site file of a directory with one host more. All else stays byte for byte as it is. Where that cannot be done, Write says so, and the block is for the user to put in.
+func AddHost(dir, name, address string) (*Edit, error) {
+	e, was, err := edit(dir)
+	if err != nil {
+		return nil, err
+	}
+	e.Block = fmt.Sprintf("[host.%s]\naddress = %q\n", name, address)
+	if !hostWord.MatchString(name) { // else it is a mistake that check tells
+		e.Block = fmt.Sprintf("[host.%q]\naddress = %q\n", name, address)
+	}
+	want := append(slices.Clone(was.Hosts), site.Host{Name: name, Address: address})
+	if !bytes.Contains(e.was, []byte("host")) || !declares(e.was) {
+		e.Block = local + "\n" + e.Block // without a word, this machine is the only host; it is to stay one
+	}
+	e.now = inserted(e.was, e.Block)
+	return e, e.prove(was, want)
+}
+
+// RemoveHost gives the site file of a directory without one of its hosts.
+func RemoveHost(dir, name string) (*Edit, error) {
+	e, was, err := edit(dir)
+	if err != nil {
+		return nil, err
+	}
+	want := slices.DeleteFunc(slices.Clone(was.Hosts), func(h site.Host) bool { return h.Name == name })
+	e.now, e.Block = without(e.was, name)
+	return e, e.prove(was, want)
+}
+
+var hostWord = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
+
+// declares reports whether a site file says which hosts there are.
+func declares(text []byte) bool {
+	l := newLoader(&directory{files: map[string][]byte{}})
+	return !l.decode(Name, text, &l.file) || len(l.file.Hosts) > 0
+}
+
+func edit(dir string) (*Edit, *site.Site, error) {
+	at, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	d, s, err := read(at, at)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer d.close()
+	return &Edit{dir: at, was: d.files[Name]}, s, nil
+}
+
+// prove reads the site as it would be. It must be as it is, but for its hosts: else the text of the file is not what it seems, and is left alone.
+func (e *Edit) prove(was *site.Site, hosts []site.Host) error {
+	d, err := openDirectory(e.dir, e.dir)
+	if err != nil {
+		return err
+	}
+	defer d.close()
+	d.files[Name] = e.now
+	s, err := d.load(e.dir)
+	if err != nil {
+		return err
+	}
+	e.Site = s
+	byName := func(a, b site.Host) int { return strings.Compare(a.Name, b.Name) }
+	if !slices.Equal(slices.SortedFunc(slices.Values(s.Hosts), byName), slices.SortedFunc(slices.Values(hosts), byName)) {
+		e.by = "its hosts are not written as tables of their own"
+		return nil
+	}
+	if !reflect.DeepEqual(hostless(s, was), hostless(was, s)) {
+		e.by = "something else would change with it"
+	}
+	return nil
+}
+
+// hostless gives a site without its hosts. A node that does not say where it is, is on the only host if there is one: that is no difference to another site.
+func hostless(s, other *site.Site) site.Site {
+	is := *s
+	is.Hosts, is.Nodes = nil, slices.Clone(s.Nodes)
+	for i := range min(len(is.Nodes), len(other.Nodes)) {
+		if other.Nodes[i].Host == "" && len(s.Hosts) == 1 {
+			is.Nodes[i].Host = ""
+		}
+	}
+	return is
+}
+
+// Write writes the file in the place of the former one, whole or not at all, with the same owner and mode. Its error says why it cannot, and the file is as it was.
+func (e *Edit) Write() error {
+	cannot := func(err error) error {
+		return problem.New(problem.Unable, "the site file cannot be changed in its place").At(filepath.Join(e.dir, Name)).Because(err).Try("do it by hand")
+	}
+	if e.by != "" {
+		return cannot(errors.New(e.by))
+	}
+	d, err := openDirectory(e.dir, e.dir)
+	if err != nil {
+		return cannot(problem.Reason(err))
+	}
+	defer d.close()
+	st, err := d.tree.Lstat(Name)
+	if err != nil {
+		return cannot(problem.Reason(err))
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFREG {
+		return cannot(errors.New("it is a link"))
+	}
+	if now, err := d.read(Name, maxFile); err != nil || !bytes.Equal(now, e.was) {
+		return problem.New(problem.Surprise, "the site file was changed meanwhile").At(filepath.Join(e.dir, Name)).Try("run it again")
+	}
+	if err := replace(d.tree.Fd(), st, e.now); err != nil {
+		return cannot(problem.Reason(err))
+	}
+	return nil
+}
+
+// replace writes a file beside site.toml and puts it in its place. Nothing that somebody has put there is written to.
+func replace(dir int, st *unix.Stat_t, text []byte) error {
+	const fresh = "." + Name + ".new"
+	if err := unix.Unlinkat(dir, fresh, 0); err != nil && !errors.Is(err, fs.ErrNotExist) { // of a run that was killed
+		return err
+	}
+	fd, err := unix.Openat(dir, fresh, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+	if err != nil {
+		return err
+	}
+	f := os.NewFile(uintptr(fd), fresh)
+	_, err = f.Write(text)
+	if err == nil && (int(st.Uid) != os.Geteuid() || int(st.Gid) != os.Getegid()) {
+		err = f.Chown(int(st.Uid), int(st.Gid))
+	}
+	if err == nil {
+		err = f.Chmod(fs.FileMode(st.Mode & 0o777))
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = unix.Renameat(dir, fresh, dir, Name)
+	}
+	if err != nil {
+		_ = unix.Unlinkat(dir, fresh, 0)
+	}
+	return err
+}
+
+// Headers of tables, and keys of hosts outside of any.
+var (
+	anyHeader  = regexp.MustCompile(`^\s*\[`)
+	hostHeader = regexp.MustCompile(`^\s*\[\s*host\s*\.\s*(?:"([^"]*)"|'([^']*)'|([A-Za-z0-9_-]+))\s*\]\s*(?:#.*)?\r?\n?$`)
+	hostKey    = regexp.MustCompile(`^\s*host\s*\.\s*(?:"([^"]*)"|'([^']*)'|([A-Za-z0-9_-]+))\s*\.`)
+)
+
+// hostOf gives the host that a line is about; "": it is not about one.
+func hostOf(line []byte, by *regexp.Regexp) string {
+	m := by.FindSubmatch(line)
+	if m == nil {
+		return ""
+	}
+	return string(bytes.Join(m[1:], nil))
+}
+
+// sections gives the lines of a file, and of each table of a host from where to where it goes, without blank lines and remarks at its end.
+func sections(text []byte) (lines [][]byte, all map[string][2]int) {
+	lines, all = bytes.SplitAfter(text, []byte("\n")), map[string][2]int{}
+	for i, line := range lines {
+		name := hostOf(line, hostHeader)
+		if name == "" {
+			continue
+		}
+		end := i + 1
+		for k := i + 1; k < len(lines) && !anyHeader.Match(lines[k]); k++ {
+			if said := bytes.TrimSpace(lines[k]); len(said) > 0 && said[0] != '#' {
+				end = k + 1
+			}
+		}
+		all[name] = [2]int{i, end}
+	}
+	return lines, all
+}
+
+// inserted gives a file with a block behind the tables of its hosts, or at its end.
+func inserted(text []byte, block string) []byte {
+	lines, all := sections(text)
+	at := 0
+	for _, section := range all {
+		at = max(at, section[1])
+	}
+	if at == 0 {
+		at = len(lines)
+	}
+	before, after := bytes.Join(lines[:at], nil), bytes.Join(lines[at:], nil)
+	newline := "\n"
+	if bytes.Contains(text, []byte("\r\n")) {
+		newline = "\r\n"
+	}
+	if len(before) > 0 && !bytes.HasSuffix(before, []byte("\n")) {
+		block = newline + block
+	}
+	if len(before) > 0 && !bytes.HasSuffix(before, []byte(newline+newline)) {
+		block = "\n" + block
+	}
+	block = strings.ReplaceAll(strings.ReplaceAll(block, "\r\n", "\n"), "\n", newline)
+	return slices.Concat(before, []byte(block), after)
+}
+
+// without gives a file without what it says of a host, and that.
+func without(text []byte, name string) ([]byte, string) {
+	lines, all := sections(text)
+	var rest [][]byte
+	gone := ""
+	section, there := all[name]
+	for i, line := range lines {
+		switch {
+		case there && section[0] <= i && i < section[1]:
+			gone += string(line)
+		case there && i == section[1] && len(bytes.TrimSpace(line)) == 0 && (section[0] == 0 || len(bytes.TrimSpace(lines[section[0]-1])) == 0):
+			// one of the two blank lines around it
+		case hostOf(line, hostKey) == name:
+			gone += string(line)
+		default:
+			rest = append(rest, line)
+		}
+	}
+	return bytes.Join(rest, nil), gone
+}
