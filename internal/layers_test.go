@@ -58,7 +58,7 @@ var layers = [][]string{
 	{"control/backups", "control/rehearsals"},
 	{"cli/screen", "cli/reply", "cli/value", "cli/man", "cli/bounded", "cli/trace", "cli/heaps"},
 	{"cli/table", "cli/speech", "cli/completion"},
-	{"cli/rehearse"},
+	{"cli/rehearse", "cli/hostverb"},
 	{"cli"},
 }
 

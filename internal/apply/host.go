@@ -31,6 +31,8 @@ type Host interface {
 	Sweep(ctx context.Context) error
 	// Observe looks at what is there of the site, and at what the engines can do. What takes a trial is told of those engines only of which nodes are there, or wanted.
 	Observe(ctx context.Context, engines []string) (observe.Host, error)
+	// Drained gives the mark on the host that no node of the site comes to it any more; nil: they may.
+	Drained(ctx context.Context) (*observe.Drain, error)
 	// SetDrained puts the mark on the host that no node of the site comes to it any more, or takes it away: nil.
 	SetDrained(ctx context.Context, mark *observe.Drain) error
 	// Forget removes all that the host keeps of the site, of which nothing may be there any more that somebody could miss. It tells what of Orrery's is left, and where.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"orrery/internal/cli/hostverb"
 	"orrery/internal/cli/table"
 	"orrery/internal/control/here"
 	"orrery/internal/control/hosts"
@@ -14,11 +15,15 @@ import (
 )
 
 func (a *app) hostVerb() *cobra.Command {
-	c := group("host", "Reach the hosts of a site", a.hostLsVerb(), a.hostCheckVerb(), a.hostFactsVerb())
+	c := group("host", "Reach the hosts of a site, add and remove them", append([]*cobra.Command{a.hostLsVerb(), a.hostCheckVerb(), a.hostFactsVerb()}, a.hostFace().Verbs()...)...)
 	c.Long = `Reaches the hosts of a site, of which each that is not "local" has an address for ssh: [host.sv2] address = "ops@10.8.1.2:2222".
-The login must work without a question, and must be root or become root by sudo without one. Nothing has to be installed over there for that:
-orrery brings itself there once, and is started by each command that needs the host.`
+The login must work without a question, and must be root or become root by sudo without one. Nothing has to be installed over there for that: orrery brings itself there once.`
 	return c
+}
+
+// hostFace lends verbs what all verbs share.
+func (a *app) hostFace() hostverb.Face {
+	return hostverb.Face{Session: &a.Session, Out: a.out, Err: a.err, OnHosts: a.onHosts, Without: a.withoutFlag}
 }
 
 func (a *app) hostLsVerb() *cobra.Command {
@@ -41,16 +46,11 @@ func (a *app) hostsVerb(use, short string, look func(*hosts.Call, context.Contex
 		if err := a.answer(all, func() { _ = show(a.out, all) }); err != nil {
 			return err
 		}
-		return a.tellHosts(all)
+		if !table.HostsWrong(a.err, all) {
+			return problem.Status(problem.Unable)
+		}
+		return nil
 	})}, "print JSON")
-}
-
-// tellHosts says what is wrong with hosts.
-func (a *app) tellHosts(all []hosts.State) error {
-	if !table.HostsWrong(a.err, all) {
-		return problem.Status(problem.Unable)
-	}
-	return nil
 }
 
 func (a *app) hostFactsVerb() *cobra.Command {

@@ -155,7 +155,7 @@ Start with "orrery init", or with one of the examples.`,
 		c.RunE = bounded.Reading(c.RunE)
 	}
 	add("site", append([]*cobra.Command{a.initVerb()}, reading...)...)
-	add("life", append(a.stateVerbs(), a.planVerb(), a.upVerb(), a.downVerb(), a.resumeVerb(), a.backupVerb(), a.restoreVerb(), a.thawVerb())...)
+	add("life", append(a.stateVerbs(), a.planVerb(), a.upVerb(), a.downVerb(), a.resumeVerb(), a.hostFace().Rebalance(), a.backupVerb(), a.restoreVerb(), a.thawVerb())...)
 	add("releases", a.stageVerb(), a.switchVerb(), a.confirmVerb(), a.rollbackVerb(), a.releaseVerb(), a.twinVerb(), a.ciVerb(), a.trialVerb())
 	add("nodes", a.snapshotVerb(), a.volumeVerb())
 	add("nodes", a.statusVerb(), a.shellVerb(), a.consoleVerb(), a.screenVerb(), a.execVerb(), a.cpVerb(), a.forwardVerb(), a.logsVerb(), a.journalVerb())

@@ -17,8 +17,8 @@ import (
 // drainFile has the mark on this host that no node of the site comes to it any more. It is beside what the host keeps of the site, and survives a reboot and the end of all nodes.
 func (p *Place) drainFile() string { return filepath.Join(p.Dirs.Site(p.Key), "drained.json") }
 
-// drained reads the mark. One that cannot be read is no sign that there is none.
-func (p *Place) drained() (*observe.Drain, error) {
+// Drained reads the mark. One that cannot be read is no sign that there is none.
+func (p *Place) Drained(context.Context) (*observe.Drain, error) {
 	mark, err := host.ReadJSON[observe.Drain](p.drainFile())
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

@@ -77,7 +77,7 @@ func (w *Worker) Observe(ctx context.Context, wanted []string) (observe.Host, er
 	if seen.Functions, err = pci.Here.Functions(); err != nil {
 		return seen, fmt.Errorf("the PCI bus: %w", err)
 	}
-	if seen.Drained, err = w.drained(); err != nil {
+	if seen.Drained, err = w.Drained(ctx); err != nil {
 		return seen, err
 	}
 	seen.Disk = w.disk()

@@ -93,6 +93,12 @@ func (f *far) Observe(ctx context.Context, engines []string) (seen observe.Host,
 	return seen, err
 }
 
+// Drained gives the mark on the host.
+func (f *far) Drained(ctx context.Context) (mark *observe.Drain, err error) {
+	err = f.ask(ctx, toLook, f.q(), nil, &mark)
+	return mark, err
+}
+
 // SetDrained puts the mark on the host, or takes it away.
 func (f *far) SetDrained(ctx context.Context, mark *observe.Drain) error {
 	q := f.q()
@@ -102,7 +108,7 @@ func (f *far) SetDrained(ctx context.Context, mark *observe.Drain) error {
 
 // Forget removes all that the host keeps of the site.
 func (f *far) Forget(ctx context.Context) (left []string, err error) {
-	err = f.ask(ctx, toForget, f.q(), nil, &left)
+	err = f.ask(ctx, toClear, f.q(), nil, &left)
 	return left, err
 }
 

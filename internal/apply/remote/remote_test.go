@@ -440,6 +440,9 @@ func TestDrainMark(t *testing.T) {
 			seen, err := h.Observe(t.Context(), nil)
 			must(t, err)
 			same(t, seen.Drained, want)
+			alone, err := h.Drained(t.Context())
+			must(t, err)
+			same(t, alone, want)
 			if seen.Disk == nil || seen.Disk.Free <= 0 || seen.Disk.Free > seen.Disk.Total {
 				t.Errorf("its disk is %+v", seen.Disk)
 			}

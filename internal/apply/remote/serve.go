@@ -167,7 +167,9 @@ func (h *helper) do(ctx context.Context, about string, q *question, with *wire.C
 		return nil, on.Sweep(ctx)
 	case toObserve:
 		return on.Observe(ctx, q.Engines)
-	case toForget:
+	case toLook:
+		return on.Drained(ctx)
+	case toClear:
 		return on.Forget(ctx)
 	case toDrain:
 		return nil, on.SetDrained(ctx, q.Drain)

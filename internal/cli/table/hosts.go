@@ -18,7 +18,11 @@ func Hosts(w io.Writer, all []hosts.State) error {
 		if h.Seconds > 0 {
 			answers = "in " + time.Duration(h.Seconds*float64(time.Second)).Round(100*time.Microsecond).String()
 		}
-		return []any{h.Host, h.Address, h.Hostname, answers, fmt.Sprintf("%d of %d run", h.Running, h.Nodes)}
+		nodes := fmt.Sprintf("%d of %d run", h.Running, h.Nodes)
+		if h.Drained != "" {
+			nodes += ", drained by " + h.Drained
+		}
+		return []any{h.Host, h.Address, h.Hostname, answers, nodes}
 	})
 }
 

@@ -1,6 +1,7 @@
 package hosts
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"orrery/internal/phrase"
 	"orrery/internal/problem"
 	"orrery/internal/site"
+	"orrery/internal/visible"
 )
 
 // A State is how a host of a site is.
@@ -24,8 +26,9 @@ type State struct {
 	Skew     float64      `json:"skew"`    // seconds that its clock is ahead of that of this machine
 	Nodes    int          `json:"nodes"`   // of the site
 	Running  int          `json:"running"`
-	Lacks    doctor.Facts `json:"lacks,omitempty"` // of what nodes need; only if that was asked for
-	Wrong    []string     `json:"wrong,omitempty"` // what else is wrong with it
+	Drained  string       `json:"drained,omitempty"` // who keeps nodes of the site away from it; "": they may come
+	Lacks    doctor.Facts `json:"lacks,omitempty"`   // of what nodes need; only if that was asked for
+	Wrong    []string     `json:"wrong,omitempty"`   // what else is wrong with it
 
 	problems []error
 	machine  string // which it is; "": nobody knows
@@ -126,6 +129,11 @@ func (c *Call) state(ctx context.Context, h site.Host, fit bool) State {
 	nodes, err := f.All[0].Nodes(ctx)
 	if err != nil {
 		s.wrong(err)
+	}
+	if mark, err := f.All[0].Drained(ctx); err != nil {
+		s.wrong(err)
+	} else if mark != nil {
+		s.Drained = cmp.Or(visible.Line(mark.Who), "somebody")
 	}
 	s.Nodes = len(nodes)
 	for _, n := range nodes {

@@ -44,9 +44,13 @@ func Add(ctx context.Context, c *control.Session, name, address string) (*Added,
 	}
 	added := &Added{Host: name, Address: address, Installed: []string{}}
 	var file *sitefile.Edit
-	if h, there := s.Host(name); there && h.Address == address {
+	switch h, there := s.Host(name); {
+	case there && h.Address != address:
+		return nil, problem.New(problem.Mistake, "host %s is at %s by the site file, and not at %s", name, h.Address, address).At(sitefile.Name).
+			Try("give the new one another name; or, if it is the same machine, change its address there")
+	case there:
 		added.Written = true
-	} else {
+	default:
 		if file, err = sitefile.AddHost(dir, name, address); err != nil {
 			return nil, err
 		}

@@ -59,3 +59,47 @@ func leaving(s *site.Site, seen []observe.Host, releases map[int]*site.Site, nam
 	}
 	return place.Leave(live, seen, name)
 }
+
+// Drained is a host to which no node comes any more, and what is still to leave it.
+type Drained struct {
+	Host string `json:"host"`
+	place.Moves
+}
+
+// Drain keeps nodes away from a host, and tells where those could go that are on it.
+func Drain(ctx context.Context, c *control.Session, s *site.Site, name string) (*Drained, error) {
+	if err := known(s, name); err != nil {
+		return nil, err
+	}
+	f, err := c.Hosts(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	if err := keepAway(ctx, c, s, name); err != nil {
+		return nil, err
+	}
+	seen, err := c.Seen(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	d := &Drained{Host: name}
+	d.Moves, err = leaving(s, seen, f.Releases(), name)
+	return d, err
+}
+
+// Rebalance proposes which nodes of a site to move, so that groups are spread and hosts are about as full as one another.
+func Rebalance(ctx context.Context, c *control.Session, s *site.Site) (place.Moves, error) {
+	f, err := c.Hosts(ctx, s)
+	if err != nil {
+		return place.Moves{}, err
+	}
+	seen, err := c.Seen(ctx, f)
+	if err != nil {
+		return place.Moves{}, err
+	}
+	live, err := plan.Released(s, seen, f.Releases())
+	if err != nil {
+		return place.Moves{}, err
+	}
+	return place.Rebalance(live, seen)
+}

@@ -39,7 +39,10 @@ func Remove(ctx context.Context, c *control.Session, name string) (*Removed, err
 	if err != nil {
 		return nil, err
 	}
-	file, err := sitefile.RemoveHost(dir, name) // which finds the nodes that say host =
+	if err := declaredOn(s, name); err != nil {
+		return nil, err
+	}
+	file, err := sitefile.RemoveHost(dir, name)
 	if err != nil {
 		return nil, err
 	}
@@ -59,6 +62,21 @@ func Remove(ctx context.Context, c *control.Session, name string) (*Removed, err
 	}
 	r.Written = true
 	return r, nil
+}
+
+// declaredOn refuses a host that nodes name.
+func declaredOn(s *site.Site, name string) error {
+	var names []string
+	for i := range s.Nodes {
+		if n := &s.Nodes[i]; n.Host == name {
+			names = append(names, n.Name)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	return problem.New(problem.Refused, "host %s is named by %s: %s; nothing was done", name, phrase.Count(len(names), "node"), phrase.List(names, 12)).At(sitefile.Name).
+		Try("take host = %q out of what they say, or name another host", name)
 }
 
 // clear removes what there is of a site on a host: what no node is on, such as networks, and what the host keeps of it.

@@ -1,0 +1,133 @@
+package control_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"orrery/internal/control/roster"
+	"orrery/internal/host/doctor"
+	"orrery/internal/observe"
+	"orrery/internal/problem"
+)
+
+// TestAddHost: a host comes to a site once it is reached, has what nodes need, and contradicts no other; it goes from it when nothing is there any more.
+func TestAddHost(t *testing.T) {
+	d, _ := farDesk(t)
+	d.up()
+	before := d.text()
+	refused := func(what, name, address string, kind problem.Kind, says string) {
+		t.Helper()
+		if _, err := roster.Add(t.Context(), d.Session, name, address); problem.Exit(err) != int(kind) || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v", what, err)
+		}
+		if is := d.text(); is != before {
+			t.Errorf("%s: the site file is now\n%s", what, is)
+		}
+	}
+	refused("nobody is there", "sv3", "10.8.1.3", problem.Failed, "host sv3: nobody answers")
+	refused("another address", "sv2", "10.8.1.3", problem.Mistake, "host sv2 is at ops@10.8.1.2:2222")
+	refused("an address that is taken", "sv3", "ops@10.8.1.2:2222", problem.Mistake, "already that of host sv2")
+	refused("no address", "sv3", "-oProxyCommand=x", problem.Mistake, "is none of a host")
+	third := newMachine(t)
+	d.machine.others["sv3"] = d.machine.others["sv2"]
+	refused("the same machine", "sv3", "10.8.1.3", problem.Mistake, "sv2 and sv3 are one machine")
+	third.of("toykat").Addresses = []observe.Address{{Prefix: "10.8.1.3/24", Link: "eth0", MTU: 1500}}
+	d.machine.others["sv3"] = third
+	third.facts = doctor.Facts{{Name: "lxc", Level: doctor.Needed, Value: "not installed"}}
+
+	added, err := roster.Add(t.Context(), d.Session, "sv3", "root@10.8.1.3")
+	d.must(err)
+	if want := strings.Replace(before, "2:2222\"\n", "2:2222\"\n\n[host.sv3]\naddress = \"root@10.8.1.3\"\n", 1); !added.Written || d.text() != want || strings.Join(added.Installed, " ") != "lxc" {
+		t.Errorf("added is %+v; the site file is\n%s", added, d.text())
+	}
+	if again, err := roster.Add(t.Context(), d.Session, "sv3", "root@10.8.1.3"); err != nil || !again.Written || again.Block != "" || len(again.Installed) > 0 {
+		t.Errorf("again: %+v, %v", again, err)
+	}
+
+	// It goes again, and of what has something on it nothing is touched.
+	after := d.text()
+	for name, says := range map[string]string{"sv1": "named by 1 node: db", "sv2": "named by 2 nodes: web1, web2", "sv9": "no host is called"} {
+		if _, err := roster.Remove(t.Context(), d.Session, name); err == nil || !strings.Contains(err.Error(), says) || d.text() != after {
+			t.Errorf("%s is removed: %v", name, err)
+		}
+	}
+	volume := filepath.Join(third.dirs.Volumes("toykat"), "web1", "rows")
+	d.must(os.MkdirAll(volume, 0o755))
+	if _, err := roster.Remove(t.Context(), d.Session, "sv3"); problem.Exit(err) != int(problem.Refused) || !strings.Contains(err.Error(), "rows") {
+		t.Errorf("a host with a volume: %v", err)
+	}
+	d.must(os.RemoveAll(third.dirs.Volumes("toykat")))
+	delete(d.machine.others, "sv3")
+	d.Links.Close()
+	if _, err := roster.Remove(t.Context(), d.Session, "sv3"); problem.Exit(err) != int(problem.Failed) || d.text() != after {
+		t.Errorf("a host that does not answer: %v", err)
+	}
+	d.machine.others["sv3"] = third
+	removed, err := roster.Remove(t.Context(), d.Session, "sv3")
+	d.must(err)
+	if _, err := os.Stat(third.dirs.Site("toykat")); !removed.Written || d.text() != before || !os.IsNotExist(err) {
+		t.Errorf("removed is %+v (%v); the site file is\n%s", removed, err, d.text())
+	}
+	d.wantNodes("db none running healthy, web1 none running healthy, web2 none running healthy")
+}
+
+// TestAddHostWithNodes: a machine that has nodes of a site that is called so does not come to another: they would be taken for its own.
+func TestAddHostWithNodes(t *testing.T) {
+	other, _ := farDesk(t)
+	other.up()
+	d, _ := farDesk(t)
+	d.machine.others["sv3"] = other.machine
+	if _, err := roster.Add(t.Context(), d.Session, "sv3", "10.8.1.3"); problem.Exit(err) != int(problem.Surprise) || !strings.Contains(err.Error(), "has nodes of a site toykat already: db") {
+		t.Errorf("a host with nodes: %v", err)
+	}
+}
+
+// TestDrainHost: nodes are kept away from a host that is drained, from whatever machine the site is steered, until it is said otherwise.
+func TestDrainHost(t *testing.T) {
+	d, other := farDesk(t)
+	d.write("site.toml", strings.ReplaceAll(strings.Replace(twoHosts, "[node.db]", "[group.web]\nnodes = [\"web*\"]\nspread = \"host\"\n[node.db]", 1), "host  = \"sv2\"\nnet.far", "net.far"))
+	for range 2 {
+		drained, err := roster.Drain(t.Context(), d.Session, d.site(), "sv2")
+		if d.must(err); len(drained.Moves.Moves)+len(drained.Stuck) > 0 {
+			t.Errorf("of a host without nodes, %+v leave", drained)
+		}
+	}
+	d.up()
+	if nodes, err := other.of("toykat").List(t.Context(), "toykat"); err != nil || len(nodes) > 0 {
+		t.Errorf("on the drained host are %v (%v)", nodes, err)
+	}
+	if states := d.Call(d.site()).States(t.Context()); states[1].Drained == "" || states[0].Drained != "" {
+		t.Errorf("the hosts are %+v", states)
+	}
+	for i, want := range []bool{true, false} {
+		if was, err := roster.Undrain(t.Context(), d.Session, d.site(), "sv2"); err != nil || was != want {
+			t.Errorf("undrained for the %d. time: %t, %v", i+1, was, err)
+		}
+	}
+	moves, err := roster.Rebalance(t.Context(), d.Session, d.site())
+	if d.must(err); len(moves.Moves) != 1 || moves.Moves[0].To != "sv2" || !strings.Contains(moves.Moves[0].Why, "group web has 2 nodes on sv1") {
+		t.Errorf("proposed is %+v", moves)
+	}
+	drained, err := roster.Drain(t.Context(), d.Session, d.site(), "sv1")
+	if d.must(err); len(drained.Moves.Moves) != 2 || len(drained.Stuck) != 1 || !strings.Contains(drained.Stuck[0].Cure, `take host = "sv1" out`) {
+		t.Errorf("leaving are %+v", drained)
+	}
+	if _, err := roster.Drain(t.Context(), d.Session, d.site(), "sv9"); problem.Exit(err) != int(problem.Usage) {
+		t.Errorf("a host that is not there: %v", err)
+	}
+	delete(d.machine.others, "sv2")
+	d.Links.Close()
+	if _, err := roster.Drain(t.Context(), d.Session, d.site(), "sv2"); problem.Exit(err) != int(problem.Failed) {
+		t.Errorf("a host that does not answer: %v", err)
+	}
+}
+
+// text gives the site file.
+func (d *desk) text() string {
+	d.Helper()
+	text, err := os.ReadFile(filepath.Join(d.SiteDir, "site.toml"))
+	d.must(err)
+	return string(text)
+}
