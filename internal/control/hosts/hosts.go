@@ -175,6 +175,16 @@ const skewed = 2 * time.Second
 // apart reports whether a clock is, as far as the time tells that asking took.
 func apart(skew, took time.Duration) bool { return skew-took/2 > skewed }
 
+// skewOf says that the clock of a host is apart from that of this machine.
+func skewOf(name string, skew time.Duration) error {
+	which := "ahead of"
+	if skew < 0 {
+		which = "behind"
+	}
+	return problem.New(problem.Unable, "the clock of host %s is %s %s that of this machine", name, skew.Abs().Round(100*time.Millisecond), which).
+		Try("let chrony or systemd-timesyncd set the clocks of both")
+}
+
 // distinct refuses two names for one machine, and tells of clocks that are apart.
 func (c *Call) distinct(links []*remote.Link) error {
 	machines := make([]string, len(links))
@@ -183,7 +193,7 @@ func (c *Call) distinct(links []*remote.Link) error {
 		case l != nil:
 			machines[i] = l.Machine
 			if apart(l.Skew.Abs(), l.Took) {
-				c.Notice("the clock of host %s is %s from that of this machine", h.Name, l.Skew.Abs().Round(100*time.Millisecond))
+				c.Notice("%v", skewOf(h.Name, l.Skew))
 			}
 		case h.Local():
 			machines[i] = c.Machine.Self().Machine

@@ -61,7 +61,7 @@ func (c *Call) Check(ctx context.Context) []State {
 			all[i].wrong(problem.New(problem.Mistake, "it is the same machine as host %s", other.Name).Try("keep one of them"))
 		}
 		if apart(all[i].skew(), all[i].took()) {
-			all[i].wrong(problem.New(problem.Unable, "its clock is %s from that of this machine", all[i].skew().Round(100*time.Millisecond)).Try("let chrony or systemd-timesyncd set the clocks of both"))
+			all[i].wrong(skewOf(all[i].Host, time.Duration(all[i].Skew*float64(time.Second))))
 		}
 	}
 	return all
