@@ -123,6 +123,8 @@ var paths = map[string]string{
 	"internal/member/directory.go":           "looked at and not followed, each directory on the way, and what is below through internal/tree",
 	"internal/control/whose.go":              ofNamed,
 	"internal/control/fill/fill.go":          ofOwn,
+	"internal/control/hosts/alone.go":        ofOwn,
+	"internal/control/hosts/trial.go":        ofOwn,
 	"internal/host/twins/twins.go":           ofOwn,
 	"internal/engine/cgroup/cgroup.go":       ofKernel,
 	"internal/engine/cgroup/freeze.go":       ofKernel,

@@ -61,6 +61,24 @@ func TestFarSwitch(t *testing.T) {
 	apart(0, 700)
 	says(1, "orrery exec --release 0 all -- hostname", "a | a", "b | b", "status 0")
 
+	// A trial: confirmed from the other host it stays. Where nobody confirms it, each host goes back by itself: they are cut off from one another, and from whoever began it.
+	says(1, "orrery switch --release 700 --confirm-within 1h", "goes back to release none otherwise", "status 12")
+	says(2, "orrery confirm", "is confirmed", "status 0")
+	says(2, "orrery rollback", "2 nodes at release none", "status 0")
+	says(1, "orrery switch --release 700 --confirm-within 5s", "status 12")
+	if err := h.At(1).Cut(hosts.Both); err != nil {
+		t.Fatal(err)
+	}
+	for i := 1; i <= 2; i++ {
+		says(i, "for i in $(seq 300); do grep -q '\"trial\"\\|\"switch\"' /var/lib/orrery/sites/it-farsw/releases.json || break; sleep 0.1; done; cat /var/lib/orrery/log/later-trial-it-farsw.log; grep -c reverted /var/lib/orrery/sites/it-farsw/releases.json", "nobody confirmed it in time", "1")
+	}
+	if err := h.At(1).Join(); err != nil {
+		t.Fatal(err)
+	}
+	says(2, "orrery plan", "nothing to do", "status 0")
+	says(2, "orrery confirm", "release 700 has gone back: nobody confirmed it in time", "status 13")
+	apart(0, 700)
+
 	// The second host loses its power when the intent is on record there.
 	says(1, "orrery switch --release 700 > /tmp/out 2>&1 & echo begun", "begun")
 	for range 20_000 {

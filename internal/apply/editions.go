@@ -29,8 +29,27 @@ func (f *Fleet) records() (all []observe.Releases, newest int, behind []int, err
 	if all, err = f.recorded(); err != nil {
 		return nil, 0, nil, err
 	}
+	if agreed, apart := observe.Apart(all); apart {
+		for i := range all {
+			agreed.Staged = all[i].Staged
+			all[i] = agreed
+		}
+		return all, 0, nil, nil
+	}
 	newest, behind, err = observe.Newest(f.names(), all)
 	return all, newest, behind, err
+}
+
+// rejoin lets hosts that have ended a trial apart from one another have on record that the set is to be brought to one release.
+func (f *Fleet) rejoin() error {
+	all, err := f.recorded()
+	if err != nil {
+		return err
+	}
+	if agreed, apart := observe.Apart(all); apart {
+		return f.WriteReleases(agreed)
+	}
+	return nil
 }
 
 // ReadReleases tells which releases are live, as the host has it on record that knows most of it. That hosts disagree is an error.
@@ -68,6 +87,13 @@ func (f *Fleet) agree(hosts []observe.Host) error {
 	for i := range all {
 		all[i] = hosts[i].Releases
 	}
+	if agreed, apart := observe.Apart(all); apart {
+		for i := range all {
+			agreed.Staged = all[i].Staged
+			hosts[i].Releases = agreed
+		}
+		return nil
+	}
 	newest, behind, err := observe.Newest(f.names(), all)
 	for _, i := range behind {
 		hosts[i].Releases = all[newest]
@@ -81,6 +107,9 @@ func (f *Fleet) agree(hosts []observe.Host) error {
 func (f *Fleet) CatchUp(ctx context.Context) (late []string, left, err error) {
 	if len(f.All) < 2 {
 		return nil, nil, nil
+	}
+	if err := f.rejoin(); err != nil {
+		return nil, nil, err
 	}
 	all, newest, behind, err := f.records()
 	if err != nil {

@@ -64,6 +64,9 @@ type Host interface {
 	// KeepEdition keeps such a copy, which appears as a whole in the place of a former one.
 	KeepEdition(ctx context.Context, release int, from io.Reader) error
 
+	// KeepWayBack keeps what the host needs to go back by itself when the time of a trial is over, and lets somebody watch over that from now on.
+	KeepWayBack(ctx context.Context, w WayBack) error
+
 	// Twins gives the records of all twins of which the host has something.
 	Twins(ctx context.Context) ([]twin.Record, error)
 	// KeepTwin keeps the record of the site, which is a twin, and lets the host end by itself what it has of it when its time is over.

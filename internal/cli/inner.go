@@ -2,10 +2,13 @@ package cli
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
 	"orrery/internal/control/guard"
+	"orrery/internal/control/here"
+	"orrery/internal/control/hosts"
 	"orrery/internal/hook"
 	"orrery/internal/site"
 )
@@ -32,12 +35,22 @@ func (a *app) thawVerb() *cobra.Command {
 
 // trialVerb watches over a trial. It is begun by switch, by resume after a reboot, and by whoever finds that nobody does.
 func (a *app) trialVerb() *cobra.Command {
-	return &cobra.Command{
+	key := ""
+	watch := a.onSite(func(ctx context.Context, s *site.Site, _ []string) error {
+		end, err := a.WatchTrial(ctx, s)
+		return a.tellEnd(s, end, err)
+	})
+	c := &cobra.Command{
 		Use: "trial", Hidden: true, Args: cobra.NoArgs,
 		Short: "Watch over the release that is on trial until it is confirmed or goes back",
-		RunE: a.onSite(func(ctx context.Context, s *site.Site, _ []string) error {
-			end, err := a.WatchTrial(ctx, s)
-			return a.tellEnd(s, end, err)
-		}),
+		RunE: func(c *cobra.Command, args []string) error {
+			if key != "" {
+				alone := &hosts.Alone{Machine: here.This{Dirs: a.Dirs, Version: Version}, Dirs: a.Dirs, Key: key, Say: func(err error) { fmt.Fprintf(a.err, "orrery: %v\n", err) }}
+				return alone.Watch(c.Context())
+			}
+			return watch(c, args)
+		},
 	}
+	c.Flags().StringVar(&key, "key", "", "on this host of several: of the site that is known by this")
+	return c
 }

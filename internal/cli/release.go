@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -12,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"orrery/internal/cli/reply"
+	"orrery/internal/cli/table"
 	"orrery/internal/control/register"
 	"orrery/internal/control/releases"
 	"orrery/internal/phrase"
@@ -69,7 +69,7 @@ func (a *app) contents(ctx context.Context, s *site.Site, release string, select
 
 // printContents prints once what several nodes consist of.
 func (a *app) printContents(all []releases.Contents) {
-	var t told
+	var t table.Told
 	for _, n := range all {
 		var b strings.Builder
 		fmt.Fprintf(&b, "  roles %s\n  layers %s\n  content %s\n  %s, %s\n", strings.Join(n.Roles, ", "), strings.TrimSpace(n.Base+" "+n.Layer),
@@ -77,9 +77,9 @@ func (a *app) printContents(all []releases.Contents) {
 		for _, name := range slices.Sorted(maps.Keys(n.Python)) {
 			fmt.Fprintf(&b, "    %s==%s\n", name, n.Python[name])
 		}
-		t.add(fmt.Sprintf("%s (%d)", n.Node, n.ID), b.String())
+		t.Add(fmt.Sprintf("%s (%d)", n.Node, n.ID), b.String())
 	}
-	t.print(a.out)
+	t.Print(a.out)
 }
 
 func (a *app) releaseDiff() *cobra.Command {
@@ -94,11 +94,11 @@ func (a *app) releaseDiff() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			var t told // once what differs in the same way on several nodes
+			var t table.Told // once what differs in the same way on several nodes
 			for _, d := range releases.Differences(was, is) {
-				t.add(d.Node, differenceText(&d))
+				t.Add(d.Node, differenceText(&d))
 			}
-			t.print(a.out)
+			t.Print(a.out)
 			return nil
 		}),
 	}
@@ -121,28 +121,6 @@ func differenceText(d *releases.Difference) string {
 		fmt.Fprintf(&b, "  %s package %s: %s -> %s\n", p.Kind, p.Name, cmp.Or(p.Was, "none"), cmp.Or(p.Is, "none"))
 	}
 	return b.String()
-}
-
-// What is told of several nodes is said once.
-type told struct {
-	order []string
-	nodes map[string][]string
-}
-
-func (t *told) add(node, text string) {
-	if t.nodes == nil {
-		t.nodes = map[string][]string{}
-	}
-	if t.nodes[text] == nil {
-		t.order = append(t.order, text)
-	}
-	t.nodes[text] = append(t.nodes[text], node)
-}
-
-func (t *told) print(to io.Writer) {
-	for _, text := range t.order {
-		fmt.Fprintf(to, "%s:\n%s", phrase.List(t.nodes[text], 12), text)
-	}
 }
 
 func (a *app) releasePrune() *cobra.Command {

@@ -174,8 +174,6 @@ func TestFarSwitch(t *testing.T) {
 	d.turnTo(700)
 	d.wantLive(700)
 
-	_, err = d.Switch(t.Context(), d.site(), nil, control.SwitchOptions{Release: 700, Within: hour})
-	d.wantExit(err, problem.Unable, "on trial")
 	d.up()
 	d.wantLive(700)
 	// Down ends what was under way, whatever has become of it.

@@ -25,6 +25,7 @@ type Job struct {
 	Probe    func([]observe.Host) error               // looks for more than is on record; nil: nobody does
 	Ask      func(*plan.Plan) (asked bool, err error) // before anything is done, see Asker; nil: nothing to ask
 	Before   func() error                             // when there is something to do; nil: nothing
+	After    func(ctx context.Context) error          // when all of it is done, before the lock is let go; nil: nothing
 	Undo     bool                                     // take everything back if anything fails
 	Base     *site.Site                               // to which a switch is recovered that was interrupted; nil: it is left as it is
 	Restores bool                                     // it may go on with a restore that was interrupted
@@ -86,7 +87,30 @@ func (j *Job) Run(ctx context.Context) (*apply.Result, error) {
 			return nil, err
 		}
 	}
-	return j.apply(ctx, p)
+	r, err := j.apply(ctx, p)
+	if err == nil && j.After != nil {
+		err = j.After(ctx)
+	}
+	if err == nil {
+		err = j.renewWayBack(ctx)
+	}
+	return r, err
+}
+
+// renewWayBack lets hosts on which a release is on trial know how they go back from what there is now.
+func (j *Job) renewWayBack(ctx context.Context) error {
+	if j.Base == nil || j.After != nil || !hosts.Far(j.Site) {
+		return nil
+	}
+	r, err := j.Hosts.ReadReleases()
+	if err != nil || r.Trial == nil || r.Switch != nil {
+		return err
+	}
+	if err := j.loadReleases(ctx, j.Hosts, j.Site, r.Trial.Back); err != nil {
+		return err
+	}
+	_, err = j.Call(j.Site).WayBack(ctx, j.Hosts, r.Trial, SitesOf(j.Hosts.All[0]))
+	return err
 }
 
 // Where names what something of a site is on.

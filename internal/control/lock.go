@@ -37,6 +37,9 @@ func (c *Session) LockedOn(ctx context.Context, s *site.Site, f *apply.Fleet, do
 // catchUpOn does what was to happen by itself and did not, which only what is on this machine alone has.
 func (c *Session) catchUpOn(ctx context.Context, s *site.Site, f *apply.Fleet) error {
 	if hosts.Far(s) {
+		if hosts.Near(s) && !c.Late {
+			c.WaitAgain()
+		}
 		if r, known := c.Far[s.Key()]; known && !c.Late && !r.Expires.IsZero() && time.Now().After(r.Expires) {
 			return problem.New(problem.Surprise, "twin %s expired at %s; each of its hosts ends what it has of it", s.Twin, phrase.Clock(r.Expires)).At(s.Key()).
 				Try("orrery twin destroy %s ends the rest at once", s.Twin)

@@ -61,6 +61,7 @@ type machine struct {
 	hosts   map[string]*fake.Host // by site
 	disks   map[string]*fake.Disk // of these
 	waiting []later.Waiting
+	noLater error // why nothing can be made to run later
 }
 
 func newMachine(t *testing.T) *machine {
@@ -261,6 +262,9 @@ func (m *machine) Guard(...*spec.Node) (letGo func(), err error) { return func()
 func (m *machine) Later(l later.Call) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.noLater != nil {
+		return m.noLater
+	}
 	m.waiting = slices.DeleteFunc(m.waiting, func(w later.Waiting) bool { return w.Name == l.Name }) // one in the place of another
 	m.waiting = append(m.waiting, later.Waiting{Name: l.Name})
 	return nil

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"orrery/internal/apply"
+	"orrery/internal/control/hosts"
 	"orrery/internal/host"
 	"orrery/internal/host/later"
 	"orrery/internal/host/twins"
@@ -74,13 +75,14 @@ func (c *Session) forgottenTwins(just time.Duration) []twin.Record {
 	})
 }
 
-// WaitAgain lets somebody wait for the end of each twin for which nobody does, or end it now if its time is over: a host does that when somebody reaches it from another one.
+// WaitAgain lets somebody wait for the end of each twin for which nobody does, or end it now if its time is over, and watch over each trial: a host does that when somebody reaches it from another one.
 func (c *Session) WaitAgain() {
 	for _, r := range c.forgottenTwins(punctual) {
 		if err := c.expire(r); err != nil {
 			c.trouble(r.Key(), err)
 		}
 	}
+	hosts.WatchAgain(c.machine(), c.Dirs, c.trouble)
 }
 
 // Forgotten says of a twin that nobody sees to its end, if so.

@@ -32,6 +32,9 @@ func (j *Job) recoverSwitch(ctx context.Context) error {
 	}
 	j.notice(j.Base.Key(), "a switch of %s to release %s was interrupted; the set goes to release %s first", r.Switch.Who, register.ReleaseNames(r.Switch.To), register.ReleaseNames(r.Switch.End))
 	all := []map[string]int{r.Switch.To, r.Switch.End, r.Active}
+	if r.Trial != nil {
+		all = append(all, map[string]int{"": r.Trial.Release})
+	}
 	for _, of := range all {
 		if err := j.loadReleases(ctx, f, j.Base, of); err != nil {
 			return err

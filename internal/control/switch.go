@@ -61,9 +61,7 @@ func (c *Session) Switch(ctx context.Context, s *site.Site, selectors []string, 
 	if err != nil {
 		return nil, err
 	}
-	if o.Within > 0 && hosts.Far(s) {
-		return nil, problem.New(problem.Unable, "a release cannot be on trial yet on a site with a host that is not local").Try("switch without --confirm-within; orrery rollback returns")
-	}
+	o.ByHand = o.ByHand || hosts.Far(s) // hosts cannot agree that all checks hold, with nobody there who sees them all
 	if o.Within > 0 {
 		t.trial = &observe.Trial{Release: o.Release, Within: o.Within, ByHand: o.ByHand, Who: Who()}
 	}
@@ -159,14 +157,18 @@ func (t *change) run(ctx context.Context) (*Switched, error) {
 			if err := t.loadReleases(ctx, t.hosts, t.site, live); err != nil {
 				return nil, err
 			}
-			if hosts = slices.Clone(hosts); len(hosts) > 1 { // what is taken back on one of them is still under way on others
+			if hosts = slices.Clone(hosts); len(hosts) > 1 || t.apart() { // what is taken back on one of them is still under way on others
 				intent := t.intent(live)
 				for i := range hosts {
 					hosts[i].Releases.Switch = intent
 				}
 			}
+			begins := t.trial
+			if t.apart() { // when all hosts can go back by themselves
+				begins = nil
+			}
 			p, err := release.Switch(t.site, hosts, release.Goal{
-				To: t.to, Releases: SitesOf(t.hosts.All[0]), Trial: t.trial, Back: t.back, Ended: trial.WentBack(t.before.Trial, t.back, t.why),
+				To: t.to, Releases: SitesOf(t.hosts.All[0]), Trial: begins, Holds: t.apart(), Back: t.back, Ended: trial.WentBack(t.before.Trial, t.back, t.why),
 			})
 			if err == nil && maps.Equal(live, t.to) && onlyRecords(p) {
 				p.Steps = nil
@@ -186,6 +188,7 @@ func (t *change) run(ctx context.Context) (*Switched, error) {
 			}
 			return t.intend(live)
 		},
+		After: t.beginApart,
 	}
 	began := time.Now()
 	result, err := j.Run(ctx)
@@ -281,10 +284,25 @@ func liveNow(hosts []observe.Host, of map[string]int) map[string]int {
 func (t *change) intend(live map[string]int) error {
 	r := t.before
 	r.Switch = t.intent(live)
-	if err := t.hosts.WriteReleases(r); err != nil || t.trial == nil {
+	if err := t.hosts.WriteReleases(r); err != nil || t.trial == nil || t.apart() {
 		return err
 	}
 	return t.watchTrial(t.site) // before the trial begins, lest it begin and nobody watch
+}
+
+// apart reports whether a trial begins that each of several hosts watches over by itself.
+func (t *change) apart() bool { return t.trial != nil && hosts.Far(t.site) }
+
+// beginApart lets such a trial begin.
+func (t *change) beginApart(ctx context.Context) error {
+	if !t.apart() {
+		return nil
+	}
+	t.hosts.Forget()
+	if err := t.Call(t.site).BeginTrial(ctx, t.hosts, t.trial, SitesOf(t.hosts.All[0])); err != nil {
+		return problem.New(problem.HalfWay, "the release is live, and its trial could not begin").At(t.site.Key()).Because(err).Try("orrery up returns to what was live before")
+	}
+	return nil
 }
 
 // intent is that.

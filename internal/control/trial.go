@@ -6,10 +6,8 @@ import (
 
 	"orrery/internal/apply"
 	"orrery/internal/control/hosts"
-	"orrery/internal/control/register"
 	"orrery/internal/control/trial"
 	"orrery/internal/observe"
-	"orrery/internal/problem"
 	"orrery/internal/site"
 )
 
@@ -22,8 +20,10 @@ func (c *Session) Confirm(ctx context.Context, s *site.Site, why string) (*obser
 	if err != nil {
 		return nil, err
 	}
-	if err := c.catchUp(ctx, s, t.hosts.All[0]); err != nil {
-		return nil, err
+	if !hosts.Far(s) {
+		if err := c.catchUp(ctx, s, t.hosts.All[0]); err != nil {
+			return nil, err
+		}
 	}
 	letGo, err := c.Patiently().Hold(ctx, s, t.hosts)
 	if err != nil {
@@ -35,30 +35,22 @@ func (c *Session) Confirm(ctx context.Context, s *site.Site, why string) (*obser
 		return nil, err
 	}
 	if r.Trial == nil {
-		return verdictOf(s, r)
+		return hosts.Verdict(s, r)
 	}
-	number := r.Trial.Release
+	number, was := r.Trial.Release, r
+	if err := hosts.MayConfirm(t.hosts, s.Key(), r.Trial); err != nil {
+		return nil, err
+	}
 	r.Confirm(number)
 	r.Ended, r.Trial = trial.End(r.Trial, observe.Confirmed, why), nil
 	if err := t.hosts.WriteReleases(r); err != nil {
-		return nil, err
+		if !hosts.Far(s) {
+			return nil, err
+		}
+		return nil, hosts.Unconfirmed(t.hosts, s.Key(), err, was)
 	}
 	c.TellTrialEnd(s, number, observe.Confirmed, why)
 	return r.Ended, c.Note(s, "orrery confirm", fmt.Sprintf("release %d is confirmed (%s)", number, why))
-}
-
-// verdictOf says how the last trial ended. That it did not end well is the error.
-func verdictOf(s *site.Site, r observe.Releases) (*observe.TrialEnd, error) {
-	switch {
-	case r.Switch != nil:
-		return nil, problem.New(problem.HalfWay, "a switch to release %s was interrupted", register.ReleaseNames(r.Switch.To)).At(s.Key()).
-			Try("orrery up brings the set to one release")
-	case r.Ended == nil:
-		return nil, problem.New(problem.Mistake, "no release is on trial").At(s.Key()).Try("orrery switch --confirm-within 10m begins one")
-	case r.Ended.Result == observe.Reverted:
-		return r.Ended, problem.New(problem.Reverted, "release %d has gone back: %s", r.Ended.Release, r.Ended.Why).At(s.Key())
-	}
-	return r.Ended, nil
 }
 
 // trialName is what the process that watches over a trial is known by.

@@ -15,7 +15,7 @@ import (
 
 // UnderWay tells of a trial, of the end of a twin, and of a snapshot that was being put back. A switch that is under way, or was interrupted, is the error.
 func (c *Session) UnderWay(s *site.Site) error {
-	if hosts.Far(s) { // no trials or twins are on it
+	if hosts.Far(s) {
 		f, _, err := c.Reached(context.Background(), s)
 		if err != nil {
 			return err
@@ -25,6 +25,9 @@ func (c *Session) UnderWay(s *site.Site) error {
 			return err
 		}
 		c.tellCutShort(context.Background(), s, f)
+		if err := c.Call(s).TellTrial(f, r); err != nil {
+			return err
+		}
 		return interrupted(s, r)
 	}
 	h, err := c.Bare(s)

@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"time"
 
+	"orrery/internal/control/hosts"
 	"orrery/internal/control/trial"
 	"orrery/internal/host"
 	"orrery/internal/observe"
@@ -56,7 +57,30 @@ func (c *Session) WatchTrial(ctx context.Context, s *site.Site) (*observe.TrialE
 	if err != nil {
 		return nil, err
 	}
-	return verdictOf(s, end)
+	return hosts.Verdict(s, end)
+}
+
+// awaitFar waits for the end of a trial that each of several hosts watches over by itself. That it has failed on one lets all go back at once.
+func (c *Session) awaitFar(ctx context.Context, s *site.Site) (*observe.TrialEnd, error) {
+	for {
+		t, err := c.newChange(ctx, s)
+		if err != nil {
+			return nil, err
+		}
+		if t.before.Trial == nil {
+			return hosts.Verdict(s, t.before)
+		}
+		failing, err := hosts.Failing(t.hosts)
+		if err != nil {
+			return nil, err
+		}
+		if len(failing) > 0 {
+			return nil, c.goBack(ctx, s, t, failing[hosts.FirstOf(failing)])
+		}
+		if host.Pause(ctx, time.Second) != nil {
+			return nil, problem.New(problem.Interrupted, "no longer waiting; the trial continues").Try("orrery status shows it; orrery confirm or orrery rollback ends it")
+		}
+	}
 }
 
 // takeWatch takes the lock of whoever watches. Somebody who just asks whether it is held has it for a moment.
@@ -74,6 +98,9 @@ func (c *Session) takeWatch(ctx context.Context, s *site.Site) (*host.Lock, erro
 
 // AwaitTrial waits for the end of a trial, and gives how it ended.
 func (c *Session) AwaitTrial(ctx context.Context, s *site.Site) (*observe.TrialEnd, error) {
+	if hosts.Far(s) {
+		return c.awaitFar(ctx, s)
+	}
 	h, err := c.Bare(s)
 	if err != nil {
 		return nil, err
@@ -84,7 +111,7 @@ func (c *Session) AwaitTrial(ctx context.Context, s *site.Site) (*observe.TrialE
 			return nil, err
 		}
 		if r.Trial == nil && r.Switch == nil {
-			return verdictOf(s, r)
+			return hosts.Verdict(s, r)
 		}
 		if host.Pause(ctx, 200*time.Millisecond) != nil {
 			return nil, problem.New(problem.Interrupted, "no longer waiting; the trial continues").Try("orrery status shows it; orrery confirm or orrery rollback ends it")
@@ -111,7 +138,7 @@ func (c *Session) sick(ctx context.Context, s *site.Site, nodes []string) (strin
 func (c *Session) goBack(ctx context.Context, s *site.Site, t *change, why string) error {
 	trial := t.before.Trial
 	t.to, t.back, t.ends, t.why = trial.Back, true, trial, why
-	if err := c.LoadReleases(t.hosts.All[0], t.to); err != nil {
+	if err := c.loadReleases(ctx, t.hosts, s, t.to); err != nil {
 		return err
 	}
 	t.Session = c.atWork().Patiently()
@@ -123,6 +150,6 @@ func (c *Session) goBack(ctx context.Context, s *site.Site, t *change, why strin
 	if err != nil {
 		return err
 	}
-	_, err = verdictOf(s, r)
+	_, err = hosts.Verdict(s, r)
 	return err
 }

@@ -27,6 +27,7 @@ func (r Releases) bare() Releases {
 	if r.Trial != nil {
 		trial := *r.Trial
 		trial.Begin(Moment{}, 0)
+		trial.Failed = ""
 		r.Trial = &trial
 	}
 	return r

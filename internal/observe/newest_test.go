@@ -67,3 +67,43 @@ func TestTrialIsNoState(t *testing.T) {
 		t.Errorf("the states are %s and %s; a trial began with boot %s", one.State(), two.State(), one.Trial.Boot)
 	}
 }
+
+// TestApart: hosts that ended a trial apart from one another are told from those of which one is only behind.
+func TestApart(t *testing.T) {
+	trial := &Trial{Release: 700, Back: map[string]int{"web": 0}}
+	begun := Releases{Active: map[string]int{"web": 700}, Trial: trial}.After(Releases{Active: map[string]int{"web": 0}})
+	then := func(change func(*Releases)) Releases {
+		r := begun
+		change(&r)
+		return r.After(begun)
+	}
+	gone := then(func(r *Releases) {
+		r.Active, r.Trial, r.Ended = map[string]int{"web": 0}, nil, &TrialEnd{Release: 700, Result: Reverted, Back: trial.Back}
+	})
+	going := then(func(r *Releases) { r.Switch = &Switch{To: trial.Back, End: trial.Back, Alone: true} })
+	followed := Releases{Active: gone.Active, Ended: gone.Ended}.After(going)
+	confirmed := then(func(r *Releases) { r.Trial, r.Ended = nil, &TrialEnd{Release: 700, Result: Confirmed} })
+	later := Releases{Active: map[string]int{"web": 701}}.After(gone)
+	for what, c := range map[string]struct {
+		a, b  Releases
+		apart bool
+	}{
+		"both on trial":       {begun, begun, false},
+		"both gone":           {gone, gone, false},
+		"both confirmed":      {confirmed, confirmed, false},
+		"one does not know":   {begun, confirmed, false},
+		"one has gone":        {gone, begun, true},
+		"one is going":        {begun, going, true},
+		"one has, one is":     {going, followed, true},
+		"one gone, one stays": {confirmed, gone, true},
+		"something since":     {later, begun, false},
+		"nothing there":       {Releases{}, gone, false},
+	} {
+		for _, all := range [][]Releases{{c.a, c.b}, {c.b, c.a}} {
+			agreed, apart := Apart(all)
+			if apart != c.apart || apart && (agreed.Switch == nil || agreed.Switch.End["web"] != 0 || agreed.Switch.To["web"] != 700 || agreed.Trial != nil) {
+				t.Errorf("%s: %v, %+v", what, apart, agreed)
+			}
+		}
+	}
+}

@@ -26,7 +26,8 @@ type Switch struct {
 	End   map[string]int `json:"end"` // where the set goes if it is interrupted: back, or for a rollback, on
 	Who   string         `json:"who"`
 	Since time.Time      `json:"since"`
-	Pid   int            `json:"pid,omitempty"` // of the process that makes it
+	Pid   int            `json:"pid,omitempty"`   // of the process that makes it
+	Alone bool           `json:"alone,omitempty"` // each host by itself, because a trial's time is over
 }
 
 // A TrialEnd is how a trial ended.
@@ -35,6 +36,8 @@ type TrialEnd struct {
 	Result  string    `json:"result"` // Confirmed or Reverted
 	Why     string    `json:"why,omitempty"`
 	When    time.Time `json:"when,omitzero"`
+
+	Back map[string]int `json:"back,omitempty"` // node -> release, if it went back
 }
 
 // Results of a trial.

@@ -10,6 +10,8 @@ type Trial struct {
 	ByHand  bool           `json:"by_hand"` // health checks that hold for all of the time are not enough
 	Who     string         `json:"who"`
 
+	Failed string `json:"failed,omitempty"` // a check of it, on this host of several: it is not to be confirmed
+
 	// Begin sets these.
 	Until time.Time     `json:"until,omitzero"` // for people, and for whoever finds it after a reboot
 	Boot  string        `json:"boot,omitempty"`

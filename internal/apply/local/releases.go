@@ -63,17 +63,22 @@ func (w *Worker) CopyReleases(r observe.Releases) error {
 	w.releases.lock.Lock()
 	defer w.releases.lock.Unlock()
 	r.Staged = nil
-	return host.WriteJSON(w.releases.file(), 0o600, r)
+	return host.WriteJSON(w.releases.file(), 0o600, begun(r))
 }
 
 // commit takes down what a switch has made live. The time of a trial that begins with it begins now, when all of the rest is done.
 func (h *releases) commit(r observe.Releases) error {
+	return h.write(begun(r))
+}
+
+// begun lets the time of a trial begin that has not begun.
+func begun(r observe.Releases) observe.Releases {
 	if r.Trial != nil && r.Trial.Until.IsZero() {
-		now, trial := host.Now(), *r.Trial
-		trial.Begin(now, trial.Within)
+		trial := *r.Trial
+		trial.Begin(host.Now(), trial.Within)
 		r.Trial = &trial
 	}
-	return h.write(r)
+	return r
 }
 
 // dropCopies removes the copies of volumes of nodes that have the volumes now.

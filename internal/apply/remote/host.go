@@ -279,6 +279,13 @@ type part struct {
 	End   bool   `json:"end,omitempty"` // it was the last
 }
 
+// KeepWayBack keeps over there how the host goes back from a trial.
+func (f *far) KeepWayBack(ctx context.Context, w apply.WayBack) error {
+	q := f.q()
+	q.Back = &w
+	return f.ask(ctx, toReturn, q, nil, nil)
+}
+
 // Twins gives the records of twins over there.
 func (f *far) Twins(ctx context.Context) (all []twin.Record, err error) {
 	err = f.ask(ctx, toTell, f.q(), nil, &all)

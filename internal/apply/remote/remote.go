@@ -41,6 +41,7 @@ const (
 	toSettle   = "settle"
 	toList     = "left"
 	toRecall   = "took"
+	toReturn   = "keep way back"
 	toRead     = "releases"
 	toWrite    = "set releases"
 	toCopy     = "copy releases"
@@ -105,6 +106,7 @@ type question struct {
 	Release *observe.Releases `json:"releases,omitempty"`
 	Layers  []string          `json:"layers,omitempty"`
 	Log     string            `json:"log,omitempty"`
+	Back    *apply.WayBack    `json:"back,omitempty"`
 	Runs    int               `json:"runs,omitempty"`
 	Edition int               `json:"edition,omitempty"`
 	Secret  string            `json:"secret,omitempty"`

@@ -238,6 +238,11 @@ func (on *lent) record(ctx context.Context, about string, q *question, with *wir
 		return on.Secret(ctx, q.Secret)
 	case toSeal:
 		return nil, on.KeepSecret(ctx, q.Secret, q.Value)
+	case toReturn:
+		if q.Back == nil {
+			return nil, errors.New("no way back is said")
+		}
+		return nil, on.KeepWayBack(ctx, *q.Back)
 	case toTell:
 		return on.Twins(ctx)
 	case toRegister:

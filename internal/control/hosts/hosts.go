@@ -89,7 +89,7 @@ func (c *Call) Leaving(ctx context.Context) (f *apply.Fleet, silent, err error) 
 	if f, silent, err = c.Bare(ctx); f == nil || err != nil {
 		return nil, silent, err
 	}
-	r, err := c.live(f)
+	r, err := f.ReadReleases()
 	if err != nil {
 		return nil, nil, err
 	}

@@ -10,14 +10,13 @@ import (
 	"orrery/internal/control/register"
 	"orrery/internal/edition"
 	"orrery/internal/host"
-	"orrery/internal/observe"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 )
 
 // learn gives the hosts the releases that are live on them. What of one cannot be read is told by whoever needs it; it must not keep a site from being taken down.
 func (c *Call) learn(ctx context.Context, f *apply.Fleet) error {
-	r, err := c.live(f)
+	r, err := f.ReadReleases()
 	if err != nil {
 		return err
 	}
@@ -28,16 +27,6 @@ func (c *Call) learn(ctx context.Context, f *apply.Fleet) error {
 		return nil
 	}
 	return err
-}
-
-// live gives what is on record of releases. That one is on trial is an error.
-func (c *Call) live(f *apply.Fleet) (observe.Releases, error) {
-	r, err := f.ReadReleases()
-	if err == nil && r.Trial != nil {
-		err = problem.New(problem.Unable, "release %d of site %s is on trial; that is not yet steered from here, or with several hosts", r.Trial.Release, c.Site.Key()).
-			Try("end it on the host itself: orrery confirm or orrery rollback")
-	}
-	return r, err
 }
 
 // Learn gives the hosts some releases of nodes, if they have not got them yet.

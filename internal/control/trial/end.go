@@ -8,7 +8,11 @@ import (
 
 // End gives the record of how a trial ends now.
 func End(trial *observe.Trial, result, why string) *observe.TrialEnd {
-	return &observe.TrialEnd{Release: trial.Release, Result: result, Why: why, When: time.Now().UTC().Truncate(time.Second)}
+	end := &observe.TrialEnd{Release: trial.Release, Result: result, Why: why, When: time.Now().UTC().Truncate(time.Second)}
+	if result == observe.Reverted {
+		end.Back = trial.Back
+	}
+	return end
 }
 
 // WentBack gives the record of how a trial ends with a switch back; nil: none does.

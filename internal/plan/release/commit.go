@@ -151,6 +151,8 @@ func (d *draft) record(h *observe.Host) observe.Releases {
 		switch {
 		case d.goal.Back:
 			delete(is.Former, m.name)
+		case d.goal.Recover && is.Former[m.name] == m.to.Release: // it had come further
+			delete(is.Former, m.name)
 		case d.goal.Recover: // the switch came to nothing, and what rollback returns to is as it was
 		case known && was != m.to.Release && m.there(was):
 			is.Former[m.name] = was
@@ -164,6 +166,9 @@ func (d *draft) record(h *observe.Host) observe.Releases {
 			is.Active[name] = release
 			delete(is.Former, name)
 		}
+	}
+	if d.goal.Holds {
+		return is
 	}
 	is.Switch, is.Trial, is.Ended = nil, d.goal.Trial, d.goal.Ended
 	if is.Trial == nil && !d.goal.Recover {

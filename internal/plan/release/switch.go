@@ -16,6 +16,8 @@ type Goal struct {
 	To       map[string]int     // node -> release; 0: none
 	Releases map[int]*site.Site // the site as each release that is concerned makes it live; 0: as it is without
 	Trial    *observe.Trial     // begins with the switch; nil: what is live then has proven itself
+	// Holds: what is on record of the switch stays, because more is to be done before it is over.
+	Holds bool
 	// Back: the set returns to what was live before. There is nothing then to which rollback could return.
 	Back  bool
 	Ended *observe.TrialEnd // how the trial ends that is over with it; nil: none is

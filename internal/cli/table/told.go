@@ -1,0 +1,32 @@
+package table
+
+import (
+	"fmt"
+	"io"
+
+	"orrery/internal/phrase"
+)
+
+// Told is what is told of nodes: once, if it is the same of several.
+type Told struct {
+	order []string
+	nodes map[string][]string
+}
+
+// Add adds what is told of a node.
+func (t *Told) Add(node, text string) {
+	if t.nodes == nil {
+		t.nodes = map[string][]string{}
+	}
+	if t.nodes[text] == nil {
+		t.order = append(t.order, text)
+	}
+	t.nodes[text] = append(t.nodes[text], node)
+}
+
+// Print prints it.
+func (t *Told) Print(to io.Writer) {
+	for _, text := range t.order {
+		fmt.Fprintf(to, "%s:\n%s", phrase.List(t.nodes[text], 12), text)
+	}
+}

@@ -1,0 +1,161 @@
+package control_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"orrery/internal/control"
+	"orrery/internal/control/hosts"
+	"orrery/internal/engine"
+	"orrery/internal/host"
+	"orrery/internal/observe"
+	"orrery/internal/problem"
+)
+
+// onFarTrial is a site on two hosts of which a release is on trial.
+func onFarTrial(t *testing.T) (d *desk, other *machine) {
+	t.Helper()
+	d, other = farStaged(t)
+	made, err := d.Switch(t.Context(), d.site(), nil, control.SwitchOptions{Release: 700, Within: hour})
+	d.must(err)
+	if made.Trial == nil || !made.Trial.ByHand || made.Trial.Until.IsZero() {
+		t.Fatalf("the trial is %+v", made.Trial)
+	}
+	for _, m := range []*machine{d.machine, other} {
+		if w, _ := m.Waiting(); len(w) != 1 || w[0].Name != "trial-toykat" {
+			t.Errorf("waiting are %v", w)
+		}
+	}
+	d.wantLive(700)
+	d.wantSame(700)
+	return d, other
+}
+
+// watched lets a host by itself watch over the trial whose time is over.
+func (d *desk) watched(m *machine) error {
+	d.Helper()
+	h := m.Host("local", "toykat", nil)
+	r, err := h.ReadReleases()
+	d.must(err)
+	if r.Trial != nil {
+		r.Trial.Until, r.Trial.Ends = time.Now().Add(-time.Second), 0
+		d.must(h.CopyReleases(r))
+	}
+	return (&hosts.Alone{Machine: m, Dirs: m.dirs, Key: "toykat", Say: func(err error) { d.Error(err) }}).Watch(d.Context())
+}
+
+// TestFarTrial: a release that is confirmed stays on all hosts, and one that is not goes from all of them by what each has, with nobody who steers.
+func TestFarTrial(t *testing.T) {
+	d, other := onFarTrial(t)
+	_, err := d.Switch(t.Context(), d.site(), nil, control.SwitchOptions{Release: 700})
+	d.wantExit(err, problem.Mistake, "is on trial")
+	d.up() // whatever is changed meanwhile, hosts know how they go back
+	end, err := d.Confirm(t.Context(), d.site(), "by hand")
+	d.must(err)
+	if end.Result != observe.Confirmed {
+		t.Errorf("it ended as %+v", end)
+	}
+	d.must(d.watched(other))
+	d.wantLive(700)
+	d.wantSame(700)
+	_, err = d.Rollback(t.Context(), d.site(), nil)
+	d.must(err)
+
+	_, err = d.Switch(t.Context(), d.site(), nil, control.SwitchOptions{Release: 700, Within: hour})
+	d.must(err)
+	d.Links.Close()
+	d.machine.others = nil // the hosts do not reach one another
+	d.wantExit(d.watched(other), problem.Reverted, "nobody confirmed it")
+	d.wantExit(d.watched(d.machine), problem.Reverted, "nobody confirmed it")
+	d.machine.others = map[string]*machine{"sv2": other}
+	d.wantLive(0)
+	d.wantSame(0)
+	_, err = d.Confirm(t.Context(), d.site(), "by hand")
+	d.wantExit(err, problem.Reverted, "nobody confirmed it")
+	d.up()
+	d.turnTo(700)
+	d.wantLive(700)
+	d.wantSame(700)
+}
+
+// TestFarTrialApart: hosts of which one has gone back and another has not, or was told that the release is confirmed, are told of, and the next run brings them to one release.
+func TestFarTrialApart(t *testing.T) {
+	for what, second := range map[string]func(d *desk){
+		"still on trial": func(*desk) {},
+		"confirmed": func(d *desk) {
+			h := d.machine.Host("sv1", "toykat", nil)
+			r, err := h.ReadReleases()
+			d.must(err)
+			r.Confirm(700)
+			r.Ended, r.Trial = &observe.TrialEnd{Release: 700, Result: observe.Confirmed}, nil
+			d.must(h.WriteReleases(r))
+		},
+	} {
+		d, other := onFarTrial(t)
+		d.wantExit(d.watched(other), problem.Reverted, "nobody confirmed it")
+		second(d)
+		d.wantNodes("db 700 running healthy, db* none running retired, web1 none running healthy, web1* 700 running healthy, web2 none running healthy, web2* 700 running healthy")
+		_, err := d.Preview(t.Context(), nil, control.PreviewOptions{})
+		d.wantExit(err, problem.HalfWay, "under way or was interrupted")
+		_, err = d.Confirm(t.Context(), d.site(), "by hand")
+		d.wantExit(err, problem.HalfWay)
+		d.up()
+		d.wantLive(0)
+		d.wantSame(0)
+		if p, err := d.Preview(t.Context(), nil, control.PreviewOptions{}); err != nil || !p.Empty() {
+			t.Errorf("%s: a plan afterwards: %v, %v", what, p, err)
+		}
+		d.turnTo(700)
+		d.wantSame(700)
+	}
+}
+
+// TestFarTrialFails: a check that fails on one host keeps the release from being confirmed, and that host does not go back before the others.
+func TestFarTrialFails(t *testing.T) {
+	d, other := onFarTrial(t)
+	other.of("toykat").Command = func(_ context.Context, _ engine.Ref, c host.Command) error {
+		if c.Args[0] == "ask" {
+			return errors.New("it does not answer")
+		}
+		return nil
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	over := make(chan error, 1)
+	go func() {
+		over <- (&hosts.Alone{Machine: other, Dirs: other.dirs, Key: "toykat", Say: func(error) {}}).Watch(ctx)
+	}()
+	h := other.Host("sv2", "toykat", nil)
+	for range 600 {
+		if r, err := h.ReadReleases(); err == nil && r.Trial != nil && r.Trial.Failed != "" {
+			break
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	cancel()
+	<-over
+	d.wantLive(700)
+	d.wantSame(700)
+	_, err := d.Confirm(t.Context(), d.site(), "by hand")
+	d.wantExit(err, problem.Refused, "failed on host sv2", "node web1 is unhealthy")
+	other.of("toykat").Command = nil
+	_, err = d.Rollback(t.Context(), d.site(), nil)
+	d.must(err)
+	d.wantLive(0)
+	d.wantSame(0)
+}
+
+// TestFarTrialCut: whoever steers is lost before all hosts know how they go back: that is a switch that was interrupted.
+func TestFarTrialCut(t *testing.T) {
+	d, other := farStaged(t)
+	d.machine.noLater, other.noLater = errors.New("no process can be begun"), errors.New("no process can be begun")
+	_, err := d.Switch(t.Context(), d.site(), nil, control.SwitchOptions{Release: 700, Within: hour})
+	d.wantExit(err, problem.HalfWay, "its trial could not begin")
+	d.machine.noLater, other.noLater = nil, nil
+	_, err = d.Preview(t.Context(), nil, control.PreviewOptions{})
+	d.wantExit(err, problem.HalfWay, "interrupted")
+	d.up()
+	d.wantLive(0)
+	d.wantSame(0)
+}

@@ -1,0 +1,301 @@
+package hosts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"orrery/internal/apply"
+	"orrery/internal/control/here"
+	"orrery/internal/control/register"
+	"orrery/internal/control/trial"
+	"orrery/internal/host"
+	"orrery/internal/journal"
+	"orrery/internal/observe"
+	"orrery/internal/phrase"
+	"orrery/internal/plan"
+	"orrery/internal/problem"
+	"orrery/internal/role"
+	"orrery/internal/secret"
+	"orrery/internal/site"
+	"orrery/internal/site/check"
+	"orrery/internal/site/spec"
+)
+
+// An Alone host watches over a trial on itself, without the others and without the site directory. It goes back when the time is over, unless it has been told by then that the release is
+// confirmed. That its checks fail it takes down, for whoever would confirm: it does not go back before the others do.
+type Alone struct {
+	Machine here.Machine
+	Dirs    host.Dirs
+	Key     string // of the site
+	Say     func(error)
+
+	host apply.Host
+	back apply.WayBack
+	bad  int // rounds in a row in which a check failed
+}
+
+// failures is how often in a row a check fails before that is taken down.
+const failures = 3
+
+// Watch goes on until the trial is over. That it has not ended well is the error.
+func (a *Alone) Watch(ctx context.Context) error {
+	if err := a.Machine.Allowed(); err != nil {
+		return err
+	}
+	name, twin, is := strings.Cut(a.Key, ".")
+	if !check.Label(name) || is && !check.Label(twin) {
+		return problem.New(problem.Usage, "%q is not the key of a site", a.Key)
+	}
+	r, err := a.watch(ctx)
+	if err == nil {
+		_, err = Verdict(&site.Site{Name: name, Twin: twin}, r)
+	}
+	return err
+}
+
+// watch gives what is on record when it is over.
+func (a *Alone) watch(ctx context.Context) (observe.Releases, error) {
+	lock, err := a.watchLock(ctx)
+	if err != nil {
+		return observe.Releases{}, err
+	}
+	defer lock.Release()
+	if a.back, err = host.ReadJSON[apply.WayBack](apply.WayBackPath(a.Dirs, a.Key)); err != nil {
+		return observe.Releases{}, problem.New(problem.Failed, "how this host goes back from the trial of site %s cannot be read", a.Key).At(apply.WayBackPath(a.Dirs, a.Key)).Because(err).
+			Try("orrery rollback, from a machine with the site directory")
+	}
+	a.host = a.Machine.Host(a.back.Host, a.Key, own{secret.NewKeyring(&site.Site{Name: a.Key}, a.Dirs), a})
+	w := &trial.Watch{
+		Look:    a.host.ReadReleases,
+		Lives:   func(int) bool { return host.Held(a.Dirs.Lock(a.Key)) }, // of whoever steers, only the lock is here
+		Sick:    a.look,
+		Confirm: func(context.Context) error { return errors.New("nobody has confirmed it") },
+		GoBack:  a.goBack,
+		Now:     host.Now,
+		Wait:    func(ctx context.Context, d time.Duration) { _ = host.Pause(ctx, d) },
+		Say:     a.Say,
+	}
+	return w.Run(ctx)
+}
+
+// watchLock takes the lock of whoever watches. Somebody who just asks whether it is held has it for a moment.
+func (a *Alone) watchLock(ctx context.Context) (*host.Lock, error) {
+	for try := 0; ; try++ {
+		lock, err := host.TakeLock(filepath.Join(a.Dirs.Site(a.Key), "trial.lock"), a.holder())
+		if err == nil || problem.Exit(err) != int(problem.Locked) || try == 100 {
+			return lock, err
+		}
+		if err := host.Pause(ctx, 50*time.Millisecond); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func (a *Alone) holder() host.Holder {
+	return host.Holder{Who: "root", Pid: os.Getpid(), Since: time.Now(), Command: "orrery trial --key " + a.Key}
+}
+
+// look tries the checks of what is on trial here. It never says that the host is to go back: that is for the time to say.
+func (a *Alone) look(ctx context.Context, _ []string) (string, error) {
+	r, err := a.host.ReadReleases()
+	if err != nil || r.Trial == nil || r.Trial.Failed != "" {
+		return "", nil //nolint:nilerr // the next round sees
+	}
+	left := r.Trial.Left(host.Now())
+	ctx, cancel := context.WithTimeout(ctx, max(left, time.Second))
+	defer cancel()
+	for _, w := range a.back.Checks {
+		in, err := a.host.Runner(w.Node)
+		if err == nil {
+			err = role.Probe(ctx, in, w.Duties)
+		}
+		if ctx.Err() != nil {
+			return "", nil
+		}
+		if err != nil {
+			if a.bad++; a.bad >= failures {
+				a.fail(ctx, fmt.Sprintf("node %s is unhealthy: %v", w.Node.Name, err))
+			}
+			return "", nil
+		}
+	}
+	a.bad = 0
+	return "", nil
+}
+
+// fail takes down that the release is not to be confirmed. What is on record is the same of a name as before: it is of this host only.
+func (a *Alone) fail(ctx context.Context, why string) {
+	letGo, err := a.host.Hold(ctx, a.holder())
+	if err != nil {
+		return // somebody is at work; the next round tries again
+	}
+	defer letGo()
+	r, err := a.host.ReadReleases()
+	if err != nil || r.Trial == nil || r.Switch != nil {
+		return
+	}
+	r.Trial.Failed = problem.Short(why, 300)
+	if err := a.host.CopyReleases(r); err != nil {
+		a.Say(err)
+	}
+}
+
+// goBack goes back from the trial with what is on this host. Whoever is at work is waited for, and may have ended it.
+func (a *Alone) goBack(ctx context.Context, _ string) error {
+	letGo, err := a.host.Hold(ctx, a.holder())
+	for problem.Is(err, problem.Locked) && host.Pause(ctx, 100*time.Millisecond) == nil {
+		letGo, err = a.host.Hold(ctx, a.holder())
+	}
+	if err != nil {
+		return err
+	}
+	defer letGo()
+	r, err := a.host.ReadReleases()
+	if err != nil || r.Trial == nil {
+		return err
+	}
+	if err := a.host.Sweep(ctx); err != nil {
+		return err
+	}
+	intent := a.back.Intent
+	if r.Switch == nil || !r.Switch.Alone {
+		r.Switch = &intent
+		if err := a.host.WriteReleases(r); err != nil {
+			return err
+		}
+	}
+	var steps []*plan.Step
+	for _, text := range a.back.Steps {
+		s, err := plan.Decode(text)
+		if err != nil {
+			return err
+		}
+		if s.Kind == plan.CommitSwitch { // of what is here, and of what other hosts will have here
+			is := *s.Releases
+			is.Staged, is.ID, is.Past = r.Staged, r.ID, r.Past
+			s.Releases = &is
+		}
+		steps = append(steps, s)
+	}
+	return a.do(ctx, steps)
+}
+
+// do does the steps, and keeps the journal.
+func (a *Alone) do(ctx context.Context, steps []*plan.Step) error {
+	book, err := a.host.Journal()
+	if err != nil {
+		return err
+	}
+	defer book.Close() //nolint:errcheck // every entry has been written by then
+	began := time.Now()
+	run := fmt.Sprintf("%x", began.UnixNano())
+	note := func(e journal.Entry) {
+		e.Time, e.Run = time.Now(), run
+		_ = book.Add(e) // what is done counts
+	}
+	note(journal.Entry{Kind: "begin", Who: "root", Command: "the end of a trial"})
+	result := apply.Run(ctx, &plan.Plan{Site: a.Key, Steps: steps}, map[string]apply.Worker{a.back.Host: a.host}, steady{note}, max(8, 4*runtime.NumCPU()))
+	for _, f := range result.Failed {
+		err = errors.Join(err, fmt.Errorf("%s: %s: %w", f.Step.Title(), f.Step.Kind, f.Err))
+	}
+	if err == nil && len(result.Skipped) > 0 {
+		err = context.Cause(ctx)
+	}
+	if err == nil {
+		err = a.host.Settle(ctx, result.Done)
+	}
+	end := journal.Entry{Kind: "end", Result: "done", Seconds: time.Since(began).Seconds()}
+	if err != nil {
+		end.Result = err.Error()
+	}
+	note(end)
+	return err
+}
+
+// steady notes the steps.
+type steady struct{ note func(journal.Entry) }
+
+func (steady) Begin(*plan.Step)          {}
+func (steady) Detail(*plan.Step, string) {}
+func (w steady) End(s *plan.Step, err error) {
+	e := journal.Entry{Kind: "step", Step: s.String(), Result: "done"}
+	if err != nil {
+		e.Result = err.Error()
+	}
+	w.note(e)
+}
+
+// own are the secrets of a host that is alone: copies of generated ones.
+type own struct {
+	*secret.Keyring
+	of *Alone
+}
+
+// Value gives what the host has.
+func (s own) Value(ctx context.Context, name string) (string, error) {
+	v, err := s.of.host.Secret(ctx, name)
+	if err != nil {
+		return "", problem.New(problem.Failed, "secret %s is not on this host", name).Because(err).Try("orrery rollback, from a machine that has it")
+	}
+	return v, nil
+}
+
+// Text cannot be had here: it takes the site directory.
+func (s own) Text(_ context.Context, t spec.SecretText) ([]byte, error) {
+	return nil, problem.New(problem.Failed, "%s of node %s has secrets in it, which are not on this host", t.Path, t.Node).Try("orrery rollback, from a machine with the site directory")
+}
+
+// Failing tells what hosts have taken down that fails of a trial, as far as they answer.
+func Failing(f *apply.Fleet) (why map[string]string, err error) {
+	all := make([]string, len(f.All))
+	err = f.Each(func(i int, h *apply.Steered) error {
+		r, err := h.ReadReleases()
+		if err == nil && r.Trial != nil {
+			all[i] = problem.Short(r.Trial.Failed, 300) // it comes from there
+		}
+		return err
+	})
+	why = map[string]string{}
+	for i, text := range all {
+		if text != "" {
+			why[f.All[i].Name] = text
+		}
+	}
+	return why, err
+}
+
+// FirstOf gives the name of the host that is the first of some.
+func FirstOf(why map[string]string) string { return slices.Sorted(maps.Keys(why))[0] }
+
+// MayConfirm refuses to confirm a release that has failed on some host.
+func MayConfirm(f *apply.Fleet, key string, t *observe.Trial) error {
+	failing, err := Failing(f)
+	if err != nil || len(failing) == 0 {
+		return err
+	}
+	on := FirstOf(failing)
+	return problem.New(problem.Refused, "release %d has failed on host %s: %s", t.Release, on, failing[on]).At(key).
+		Try("orrery rollback returns at once; at %s all hosts do", phrase.Clock(t.Until))
+}
+
+// TellTrial tells of a trial that is under way, and on which hosts it has failed.
+func (c *Call) TellTrial(f *apply.Fleet, r observe.Releases) error {
+	if r.Trial == nil || r.Switch != nil {
+		return nil
+	}
+	c.Notice("release %d is on trial until %s; unless it is confirmed by then (orrery confirm), each host goes back to release %s",
+		r.Trial.Release, phrase.Clock(r.Trial.Until), register.ReleaseNames(r.Trial.Back))
+	failing, err := Failing(f)
+	for _, name := range slices.Sorted(maps.Keys(failing)) {
+		c.Notice("it has failed on host %s: %s", name, failing[name])
+	}
+	return err
+}
