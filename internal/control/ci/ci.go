@@ -10,6 +10,7 @@ import (
 
 	"orrery/internal/ci"
 	"orrery/internal/control"
+	"orrery/internal/control/hosts"
 	"orrery/internal/control/register"
 	"orrery/internal/phrase"
 	"orrery/internal/problem"
@@ -95,9 +96,13 @@ func New(c *control.Session, w Watcher, o Options) (*Proof, error) {
 	}
 	mine := *c
 	mine.SiteDir, mine.Watcher = dir, w
+	expires := time.Time{}
+	if hosts.Far(made) && !o.Keep { // should this run be killed, its hosts end it
+		expires = time.Now().Add(o.Timeout + time.Hour).UTC().Truncate(time.Second)
+	}
 	return &Proof{
 		Report:  ci.Report{Site: s.Name, Host: name, Began: time.Now(), Properties: properties(made, t.Release, o.Orrery)},
-		Twin:    twin.Record{Site: s.Name, Dir: dir, Options: t, Volumes: site.Empty, Created: time.Now().UTC().Truncate(time.Second)},
+		Twin:    twin.Record{Site: s.Name, Dir: dir, Options: t, Volumes: site.Empty, Created: time.Now().UTC().Truncate(time.Second), Expires: expires},
 		Session: &mine, options: o, watcher: w, original: s, site: made, keys: secret.NewKeyring(made, c.Dirs),
 	}, nil
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"orrery/internal/ci"
+	"orrery/internal/control/hosts"
 	"orrery/internal/control/way"
 	"orrery/internal/host"
 	"orrery/internal/problem"
@@ -37,7 +38,7 @@ func (p *Proof) Run(ctx context.Context) error {
 	p.Report.Took = time.Since(p.Report.Began)
 	if p.options.Keep {
 		wrong, p.Kept = errors.Join(wrong, os.Remove(p.lock(p.Twin.Key()))), true
-	} else if err := p.EndTwin(context.WithoutCancel(ctx), p.Twin); err != nil {
+	} else if err := p.end(context.WithoutCancel(ctx), p.Twin); err != nil {
 		wrong = errors.Join(wrong, err)
 	}
 	if err := p.write(); err != nil {
@@ -61,6 +62,13 @@ func (p *Proof) prove(ctx context.Context) error {
 			Output: p.keys.Redact(p.watcher.Shown()), Took: time.Since(began),
 		})
 		return err
+	}
+	if hosts.Far(p.site) {
+		f, err := p.Hosts(ctx, p.site)
+		if err != nil {
+			return err
+		}
+		p.keys.Find = f.Generated
 	}
 	for _, x := range p.site.Secrets { // known now, so that none is seen in what tests print
 		if _, err := p.keys.Value(ctx, x.Name); err != nil {

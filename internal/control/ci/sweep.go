@@ -6,7 +6,10 @@ import (
 	"os"
 	"path/filepath"
 
+	"orrery/internal/control/hosts"
+	"orrery/internal/control/twins"
 	"orrery/internal/host"
+	"orrery/internal/site/twin"
 	"orrery/internal/tree"
 )
 
@@ -42,7 +45,18 @@ func (p *Proof) sweepOne(ctx context.Context, key string) error {
 		return err
 	}
 	p.watcher.Swept(record.Options.Name)
+	return p.end(ctx, record)
+}
+
+// end ends a twin, wherever it is.
+func (p *Proof) end(ctx context.Context, r twin.Record) error {
 	b := *p.Session
 	b.Force = true
-	return b.EndTwin(ctx, record)
+	if !hosts.Far(p.original) {
+		return b.EndTwin(ctx, r)
+	}
+	if err := twins.Destroy(ctx, &b, r.Options.Name); err != nil {
+		return err
+	}
+	return tree.RemoveAll(p.Dirs.Site(r.Key())) // with the lock of this run
 }
