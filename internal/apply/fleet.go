@@ -84,6 +84,9 @@ func (f *Fleet) Observe(ctx context.Context) ([]observe.Host, error) {
 	err := f.Each(func(i int, h *Steered) (err error) {
 		hosts[i], err = h.Host.Observe(ctx, engines)
 		hosts[i].Name, hosts[i].Unknown = h.Name, false // whatever a host says that it is
+		if err == nil && len(f.All)+len(f.Unknown) > 1 {
+			err = h.AskKey(ctx, &hosts[i])
+		}
 		return err
 	})
 	if err == nil {

@@ -31,6 +31,8 @@ type Host interface {
 	Sweep(ctx context.Context) error
 	// Observe looks at what is there of the site, and at what the engines can do. What takes a trial is told of those engines only of which nodes are there, or wanted.
 	Observe(ctx context.Context, engines []string) (observe.Host, error)
+	// PublicKey gives the public key with which others encrypt what networks of the site send to the host, which makes it if there is none. That the host cannot is an Unable problem.
+	PublicKey(ctx context.Context) (string, error)
 	// Drained gives the mark on the host that no node of the site comes to it any more; nil: they may.
 	Drained(ctx context.Context) (*observe.Drain, error)
 	// SetDrained puts the mark on the host that no node of the site comes to it any more, or takes it away: nil.

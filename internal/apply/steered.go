@@ -138,3 +138,15 @@ func (h *Steered) Probe(ctx context.Context, nodes []observe.Node, names map[str
 	}
 	return h.Host.Probe(ctx, nodes, wants)
 }
+
+// AskKey asks a host for its public key, if the site encrypts networks.
+func (h *Steered) AskKey(ctx context.Context, seen *observe.Host) (err error) {
+	sites := slices.Collect(maps.Values(h.Releases))
+	for _, s := range append(sites, h.Site) {
+		if slices.ContainsFunc(s.Networks, func(n site.Network) bool { return n.Encrypt }) {
+			seen.Key, err = h.Host.PublicKey(ctx)
+			return err
+		}
+	}
+	return nil
+}

@@ -112,7 +112,7 @@ func isOwn(name string) bool {
 		return false
 	}
 	switch name[:3] {
-	case bridgePrefix, linkPrefix, ends.RouterPrefix, "orx", "orl":
+	case bridgePrefix, linkPrefix, ends.RouterPrefix, "orx", "orl", "orw":
 		return true
 	}
 	return false

@@ -41,6 +41,7 @@ type Host struct {
 	Functions []Function  `json:"functions,omitempty"`
 
 	Addresses []Address `json:"addresses,omitempty"`
+	Key       string    `json:"key,omitempty"` // public, of its encrypted networks; "": nobody has asked
 
 	Disk    *Disk  `json:"disk,omitempty"`    // where nodes are kept; nil: nobody has looked
 	Drained *Drain `json:"drained,omitempty"` // no node of the site comes to it any more; nil: they may

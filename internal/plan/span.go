@@ -2,6 +2,7 @@ package plan
 
 import (
 	"cmp"
+	"encoding/base64"
 	"fmt"
 	"maps"
 	"net/netip"
@@ -28,6 +29,9 @@ type span struct {
 const (
 	overIPv4 = 14 + 8 + 8 + 20
 	overIPv6 = 14 + 8 + 8 + 40
+
+	// What WireGuard puts before and behind that: its own, and the headers of UDP and IPv6.
+	encrypted = 32 + 8 + 40
 )
 
 // LeastMTU is that of a network: what every host must be able to receive (RFC 791); mostMTU what a packet can have: some interfaces say that they take more.
@@ -150,7 +154,7 @@ func (all Joints) Ways() []Way {
 				if apart := min(j-i, len(hosts)-(j-i)); apart > mostWays {
 					continue
 				}
-				w := Way{name, from, hosts[j], s.peers[from].Address, s.peers[hosts[j]].Address, s.mtu + s.over, s.over}
+				w := Way{name, from, hosts[j], at(s.peers[from]), at(s.peers[hosts[j]]), s.mtu + s.over, s.over}
 				if was := found[[2]string{from, hosts[j]}]; was.Size < w.Size {
 					found[[2]string{from, hosts[j]}] = w
 				}
@@ -159,6 +163,9 @@ func (all Joints) Ways() []Way {
 	}
 	return slices.SortedFunc(maps.Values(found), func(a, b Way) int { return cmp.Or(strings.Compare(a.From, b.From), strings.Compare(a.To, b.To)) })
 }
+
+// at gives the address at which a host is reached.
+func at(p spec.Peer) netip.Addr { return cmp.Or(p.Endpoint, p.Address) }
 
 // mostWays is to how many hosts before it and after it, in the order of names, a host has ways.
 const mostWays = 16
@@ -205,7 +212,10 @@ func (j *joiner) spanOf(n *site.Network, hosts []string) (*span, error) {
 		if other, taken := whose[at]; taken {
 			return nil, problem.New(problem.Mistake, "hosts %s and %s would both be reached at %s", other, name, at).At("site.toml").Try("say underlay = with each")
 		}
-		whose[at], s.peers[name] = name, spec.Peer{Address: at}
+		whose[at] = name
+		if s.peers[name], err = j.peer(n, name, at); err != nil {
+			return nil, err
+		}
 		if over != 0 && over != overheadAt(at) {
 			return nil, problem.New(problem.Mistake, "network %s has nodes on hosts %s, of which some are reached by IPv4 and some by IPv6", n.Name, strings.Join(hosts, " and ")).
 				At("site.toml").Try("say underlay = with them, of one kind")
@@ -216,6 +226,9 @@ func (j *joiner) spanOf(n *site.Network, hosts []string) (*span, error) {
 		} else if least == 0 || takes < least {
 			least = takes
 		}
+	}
+	if n.Encrypt { // within, all is IPv6
+		over = overIPv6 + encrypted
 	}
 	switch fits := least - over; {
 	case least > 0 && fits < LeastMTU:
@@ -275,6 +288,48 @@ func (d *draft) warnLarge() {
 	}
 }
 
+// peer gives a host as the others on a network see it, which reach it at an address.
+func (j *joiner) peer(n *site.Network, name string, at netip.Addr) (spec.Peer, error) {
+	if !n.Encrypt {
+		return spec.Peer{Address: at}, nil
+	}
+	p := spec.Peer{Address: site.Inner(j.key, n.Name, at), Endpoint: at}
+	if o := j.hosts[name]; o != nil && !o.Unknown {
+		p.Key = o.Key
+	} else if o != nil {
+		p.Key = j.keyWas(at)
+	}
+	if text, err := base64.StdEncoding.DecodeString(p.Key); err != nil || len(text) != 32 {
+		return p, problem.New(problem.Unable, "network %s is encrypted, and the key of host %s is not known", n.Name, name).Try("orrery host check tells what is wrong with it; or leave encrypt out")
+	}
+	for other, o := range j.hosts {
+		if other != name && o.Key == p.Key {
+			return p, problem.New(problem.Unable, "network %s is encrypted, and hosts %s and %s say that they have the same key", n.Name, min(name, other), max(name, other)).
+				Try("one has a copy of the other's state: remove keys/.wireguard of the site from it")
+		}
+	}
+	return p, nil
+}
+
+// keyWas gives the key of a host that does not answer, by what is on record of it; "": there is none, or hosts disagree.
+func (j *joiner) keyWas(at netip.Addr) string {
+	found := map[string]bool{}
+	for _, h := range j.hosts {
+		for i := range h.Networks {
+			peers, _ := h.Networks[i].VXLAN.ReadPeers()
+			for _, p := range peers {
+				if p.Endpoint == at && p.Key != "" {
+					found[p.Key] = true
+				}
+			}
+		}
+	}
+	if len(found) != 1 {
+		return ""
+	}
+	return slices.Collect(maps.Keys(found))[0]
+}
+
 // on gives what joins the network's bridge on a host with those on the others; nothing does if it is on that alone, or not there.
 func (s *span) on(host string) spec.VXLAN {
 	here, ok := s.peers[host]
@@ -287,7 +342,7 @@ func (s *span) on(host string) spec.VXLAN {
 			others = append(others, p)
 		}
 	}
-	return spec.VXLAN{ID: s.id, Local: here.Address.String(), Peers: spec.NewPeers(others)}
+	return spec.VXLAN{ID: s.id, Local: here.Address.String(), Peers: spec.NewPeers(others), Key: here.Key}
 }
 
 // mtuWas gives the least MTU that a network has where it is joined already, if no more than another fits; that, if it is nowhere.
@@ -347,7 +402,7 @@ func (j *joiner) underlayWas(name string) netip.Addr {
 			peers, _ := h.Networks[i].VXLAN.ReadPeers() // what is no record says nothing
 			for _, p := range peers {
 				if slices.ContainsFunc(p.MACs, func(mac string) bool { return theirs[mac] }) {
-					found[p.Address] = true
+					found[at(p)] = true
 				}
 			}
 		}

@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"bytes"
+	"encoding/base64"
 	"net/netip"
 	"slices"
 	"strings"
@@ -222,6 +224,64 @@ func TestUnderlayWas(t *testing.T) {
 	hosts[1].Networks[lan].VXLAN.Peers = strings.Replace(hosts[1].Networks[lan].VXLAN.Peers, "10.8.1.3", "10.8.1.66", 1)
 	if _, err := Up(s, hosts, Goal{}); err == nil || !strings.Contains(err.Error(), "by which of its addresses sv3 is reached") {
 		t.Errorf("hosts disagree on it: %v", err)
+	}
+}
+
+// TestEncrypt: of an encrypted network, each host is told the keys of the others and where these are; it has addresses of its own within, and room for what is put before. A key that is not
+// known, is none, or is another host's is told.
+func TestEncrypt(t *testing.T) {
+	s, hosts := spanning()
+	s.Networks[0].Encrypt = true
+	key := func(i int) string { return base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{byte(i + 1)}, 32)) }
+	for i := range hosts {
+		hosts[i].Key = key(i)
+	}
+	all := made(t, s, hosts, Goal{})
+	inner := func(i int) netip.Addr {
+		return site.Inner("toykat", "lan", netip.AddrFrom4([4]byte{10, 8, 1, byte(i)}))
+	}
+	lan := all["sv1 lan"]
+	peers, err := lan.VXLAN.ReadPeers()
+	if err != nil || len(peers) != 2 || lan.VXLAN.Key != key(0) || lan.VXLAN.Local != inner(1).String() || lan.MTU != 1350 || inner(1) == inner(2) {
+		t.Errorf("the network is %+v (%v)", lan, err)
+	}
+	for _, p := range peers {
+		if i := int(p.Endpoint.As4()[3]); p.Address != inner(i) || p.Key != key(i-1) || len(p.MACs) != 1 {
+			t.Errorf("a host is told of %+v", p)
+		}
+	}
+	if n := all["sv1 data"]; n.VXLAN.Key != "" || strings.Contains(n.VXLAN.Peers, "|") {
+		t.Errorf("a network that is not encrypted is %+v", n)
+	}
+	joints, err := JoinLive(s, hosts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, w := range joints.Ways() {
+		if !w.At.Is4() || w.Size != 1500 {
+			t.Errorf("between hosts is the way %+v", w)
+		}
+	}
+
+	// Of a host that does not answer, the others know the key.
+	unheard := slices.Clone(hosts)
+	for i := range unheard[:2] {
+		for where, n := range all {
+			if strings.HasPrefix(where, unheard[i].Name) {
+				unheard[i].Networks = append(unheard[i].Networks, observe.Network{Network: n})
+			}
+		}
+		unheard[i].Nodes = []observe.Node{{Node: spec.Node{Name: string(rune('a' + i)), ID: 11 + i, Engine: "fake"}}}
+	}
+	unheard[2] = observe.Host{Name: "sv3", Unknown: true}
+	if changed := made(t, s, unheard, Goal{}); len(changed) != 0 {
+		t.Errorf("without a host, networks become %v", changed)
+	}
+	for what, wrong := range map[string]string{"": "the key of host sv2 is not known", "x|y": "is not known", key(0): "hosts sv1 and sv2 say that they have the same key"} {
+		hosts[1].Key = what
+		if _, err := Up(s, hosts, Goal{}); err == nil || !strings.Contains(err.Error(), wrong) {
+			t.Errorf("a host has the key %q: %v", what, err)
+		}
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"net/netip"
 	"strconv"
 	"strings"
 )
@@ -83,6 +84,15 @@ func VethName(site, node, network string) string {
 func VXLANName(site, network string) string {
 	d := digest("vxlan", site, network)
 	return "orx" + hex.EncodeToString(d[:5])
+}
+
+// Inner gives the address that a host has within an encrypted network, where the others reach it at an address of its own: a unique local one of IPv6 (RFC 4193).
+func Inner(site, network string, at netip.Addr) netip.Addr {
+	net, host := digest("wireguard", site, network), digest("wireguard host", at.String())
+	a := [16]byte{0: 0xfd}
+	copy(a[1:6], net[:])
+	copy(a[8:], host[:8])
+	return netip.AddrFrom16(a)
 }
 
 // VNI gives the number by which hosts tell what is of a network from what is of others: 1 to 2^24-1 (RFC 7348). Those of two networks may happen to be

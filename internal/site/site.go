@@ -101,6 +101,7 @@ type Network struct {
 	NAT     bool         `toml:"nat"`     // masquerade what leaves through the gateway
 	Host    []string     `toml:"host"`    // what of the host its nodes may use (ParseOpenings), besides asking its gateway whether it is there
 	Spoof   bool         `toml:"spoof"`   // its nodes may send as others than themselves
+	Encrypt bool         `toml:"encrypt"` // what goes between hosts is encrypted
 	MTU     int          `toml:"mtu"`     // bytes; 0: 1500, or less if its nodes are on several hosts and what joins those takes less
 	Kind    string       `toml:"kind"`    // one of Kinds; "": Bridge
 	// Interface is that of the host on which a Macvlan network is, or by whose VLAN a Bridge is joined with a wire.

@@ -12,6 +12,7 @@ import (
 	"orrery/internal/host"
 	"orrery/internal/image"
 	"orrery/internal/network"
+	"orrery/internal/network/wireguard"
 	"orrery/internal/observe"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
@@ -38,6 +39,9 @@ type Networks interface {
 	Guard(ctx context.Context, ports []network.Port) error
 	Sweep(ctx context.Context) error
 	Addresses() ([]observe.Address, error)
+	// Encrypts returns an Unable problem if the kernel cannot; Prime gives what encrypts a network the host's private key, before Make.
+	Encrypts() error
+	Prime(n spec.Network, private string) error
 }
 
 // Layers builds and keeps layers; it is what an image.Store does.
@@ -106,8 +110,10 @@ func (bridges) Unguarded(n spec.Network) (bool, error) { return network.Unguarde
 func (bridges) Guard(ctx context.Context, ports []network.Port) error {
 	return network.Guard(ctx, ports)
 }
-func (bridges) Sweep(ctx context.Context) error       { return network.Sweep(ctx) }
-func (bridges) Addresses() ([]observe.Address, error) { return network.Addresses() }
+func (bridges) Sweep(ctx context.Context) error            { return network.Sweep(ctx) }
+func (bridges) Encrypts() error                            { return wireguard.Supported() }
+func (bridges) Prime(n spec.Network, private string) error { return wireguard.Prime(n, private) }
+func (bridges) Addresses() ([]observe.Address, error)      { return network.Addresses() }
 
 func (d disks) List(key string) ([]observe.Volume, error) { return volume.List(d.dirs, key) }
 func (d disks) Provide(n *spec.Node, m spec.Mount, account volume.Account) error {

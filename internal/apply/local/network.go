@@ -11,6 +11,15 @@ import (
 // makeNetwork makes a network. If nodes are on it whose ports nobody guards, since they come from an Orrery that did not or somebody has taken the rules
 // away, their ports are guarded again.
 func (w *Worker) makeNetwork(ctx context.Context, n spec.Network) error {
+	if n.VXLAN.Key != "" {
+		private, err := w.privateKey()
+		if err == nil {
+			err = w.Ground.Networks.Prime(n, private)
+		}
+		if err != nil {
+			return err
+		}
+	}
 	if err := w.Ground.Networks.Make(ctx, n); err != nil {
 		return err
 	}

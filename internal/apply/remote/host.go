@@ -85,6 +85,12 @@ func (f *far) Hold(ctx context.Context, by host.Holder) (letGo func(), err error
 // Sweep ends and removes what runs that were killed left behind.
 func (f *far) Sweep(ctx context.Context) error { return f.ask(ctx, toSweep, f.q(), nil, nil) }
 
+// PublicKey gives the key of the host.
+func (f *far) PublicKey(ctx context.Context) (key string, err error) {
+	err = f.ask(ctx, toKey, f.q(), nil, &key)
+	return key, err
+}
+
 // Observe looks at what is there.
 func (f *far) Observe(ctx context.Context, engines []string) (seen observe.Host, err error) {
 	q := f.q()

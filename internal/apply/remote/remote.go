@@ -73,6 +73,7 @@ const (
 	toSample   = "sample"
 	toInspect  = "facts"
 	toTry      = "ways"
+	toKey      = "public key"
 	mostOfALog = 64 << 10 // in one message
 
 	mostOfAJournal = 64 << 20 // more than is kept of one

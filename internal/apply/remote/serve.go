@@ -173,6 +173,8 @@ func (h *helper) do(ctx context.Context, about string, q *question, with *wire.C
 		return on.Forget(ctx)
 	case toDrain:
 		return nil, on.SetDrained(ctx, q.Drain)
+	case toKey:
+		return on.PublicKey(ctx)
 	case toNodes:
 		nodes, err := on.Nodes(ctx)
 		return counted{nodes, faultOf(err)}, nil

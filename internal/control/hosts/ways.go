@@ -70,7 +70,9 @@ func (c *Call) ways(ctx context.Context, all []State) (map[string]*remote.Link, 
 	}
 	hosts := make([]observe.Host, len(f.All))
 	if err := f.Each(func(i int, h *apply.Steered) (err error) {
-		hosts[i], err = h.Observe(ctx)
+		if hosts[i], err = h.Observe(ctx); err == nil {
+			err = h.AskKey(ctx, &hosts[i])
+		}
 		return err
 	}); err != nil {
 		return nil, nil, err

@@ -40,6 +40,12 @@ func (w Networks) Observe(string) ([]observe.Network, error) {
 	return all, nil
 }
 
+// Encrypts says that the host can.
+func (w Networks) Encrypts() error { return nil }
+
+// Prime has nothing to encrypt.
+func (w Networks) Prime(spec.Network, string) error { return nil }
+
 // Addresses gives those that the host is said to have.
 func (w Networks) Addresses() ([]observe.Address, error) { return w.h.Addresses, nil }
 

@@ -20,6 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"orrery/internal/network/ends"
+	"orrery/internal/network/wireguard"
 	"orrery/internal/observe"
 	"orrery/internal/problem"
 	"orrery/internal/site"
@@ -77,6 +78,9 @@ func Make(n spec.Network, bridge netlink.Link) error {
 	if err := buildWalls(n); err != nil {
 		return err
 	}
+	if err := wireguard.Make(n); err != nil {
+		return err
+	}
 	link, err := open(n)
 	if err != nil {
 		return err
@@ -114,6 +118,9 @@ func Remove(n spec.Network) error {
 		}
 	}
 	if err != nil && !errors.Is(err, unix.ENODEV) {
+		return err
+	}
+	if err := wireguard.Remove(n); err != nil {
 		return err
 	}
 	return removeWalls(n)
@@ -256,9 +263,20 @@ func (s *Seen) Of(n spec.Network) (spec.Network, []observe.NetworkDrift) {
 	} else {
 		n.Uplink = uplinkOf(link)
 	}
+	key, hosts, whole := wireguard.Read(n, s.links)
+	if n.VXLAN.Key = key; key != "" {
+		peers, _ := n.VXLAN.ReadPeers() // they were written just now
+		for i, p := range peers {
+			has := hosts[p.Address]
+			peers[i].Endpoint, peers[i].Key = has.Endpoint, has.Key
+			delete(hosts, p.Address)
+		}
+		n.VXLAN.Peers = spec.NewPeers(peers)
+		whole = whole && len(hosts) == 0
+	}
 	var drift []observe.NetworkDrift
 	bridge, attrs := s.links[n.Bridge], link.Attrs()
-	if !fits(link, n) || attrs.Flags&net.FlagUp == 0 || attrs.MTU != n.MTU || bridge == nil || attrs.MasterIndex != bridge.Attrs().Index || !pluggedIn(n) {
+	if !fits(link, n) || attrs.Flags&net.FlagUp == 0 || attrs.MTU != n.MTU || bridge == nil || attrs.MasterIndex != bridge.Attrs().Index || !pluggedIn(n) || !whole {
 		drift = append(drift, observe.JointChanged)
 	}
 	if !s.stand(n) {

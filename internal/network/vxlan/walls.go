@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"orrery/internal/network/ends"
+	"orrery/internal/network/wireguard"
 	"orrery/internal/problem"
 	"orrery/internal/site/spec"
 )
@@ -113,6 +114,12 @@ func underlay(n spec.Network) (*wall, error) {
 	for _, prefix := range ownLinks {
 		w.drop(input, "from a node", meta(expr.MetaKeyIIFNAME, equal([]byte(prefix))))
 	}
+	if n.VXLAN.Key != "" {
+		device := make([]byte, unix.IFNAMSIZ)
+		copy(device, wireguard.Name(n))
+		w.drop(input, "not encrypted", meta(expr.MetaKeyIIFNAME, unlike(device)))
+		w.drop(output, "not encrypted", meta(expr.MetaKeyOIFNAME, unlike(device)))
+	}
 	w.drop(input, "not to this address", ip, dest, unlike(local.AsSlice()))
 	w.pass(input, "from a host", ip, source, ofHosts)
 	w.drop(input, "from a stranger")
@@ -196,7 +203,7 @@ func unlike(data []byte) []expr.Any {
 
 // comments gives those of a wall's rules, by which it is known again: each with a digest of all that the rules follow from.
 func (w *wall) comments(n spec.Network) []string {
-	digest := spec.Digest([]any{n.VXLAN.ID, n.VXLAN.Local, n.VXLAN.Hosts(), n.Gateway})[:8]
+	digest := spec.Digest([]any{n.VXLAN.ID, n.VXLAN.Local, n.VXLAN.Hosts(), n.Gateway, n.VXLAN.Key != ""})[:8]
 	if n.Uplink.Bridge != "" {
 		digest = spec.Digest([]any{n.Uplink, n.Subnet, n.Gateway})[:8]
 	}

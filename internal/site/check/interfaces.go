@@ -20,7 +20,7 @@ func illInterface(name string) string {
 	case name == "." || name == ".." || strings.ContainsAny(name, "/:%, \t\n\v\f\r") || strings.ToValidUTF8(name, "") != name:
 		return "is no name of an interface"
 	}
-	for _, prefix := range []string{"orb", "orv", "oro", "orx", "orl"} {
+	for _, prefix := range []string{"orb", "orv", "oro", "orx", "orl", "orw"} {
 		if digits := strings.TrimPrefix(name, prefix); digits != name && (len(digits) == 10 || site.IsRouted(name)) {
 			return "is a name that Orrery gives itself"
 		}

@@ -20,6 +20,9 @@ func (c *checker) networks() {
 		c.kind(&n)
 		c.mtu(at("network", n.Name, "mtu"), n.MTU)
 		c.openings(&n)
+		if n.Encrypt && (n.Wired() || n.Kind == site.Routed) {
+			c.wrong(at("network", n.Name, "encrypt"), "take it out", "network %s is not encrypted, for it is not Orrery that joins its hosts", n.Name)
+		}
 		if n.NAT && !n.Gateway.IsValid() && n.Kind != site.Exclusive {
 			c.wrong(at("network", n.Name, "nat"), "give a gateway", "nat has no gateway through which to leave")
 		}

@@ -10,8 +10,8 @@ import (
 
 // TestPeers: what was written down is read, and is the same in whatever order it was said.
 func TestPeers(t *testing.T) {
-	one, two := Peer{netip.MustParseAddr("10.8.1.2"), []string{"02:00:00:00:00:01", "02:00:00:00:00:02"}}, Peer{netip.MustParseAddr("10.8.1.10"), []string{}}
-	text := NewPeers([]Peer{two, {one.Address, []string{one.MACs[1], one.MACs[0]}}})
+	one, two := Peer{Address: netip.MustParseAddr("10.8.1.2"), MACs: []string{"02:00:00:00:00:01", "02:00:00:00:00:02"}}, Peer{Address: netip.MustParseAddr("10.8.1.10"), MACs: []string{}}
+	text := NewPeers([]Peer{two, {Address: one.Address, MACs: []string{one.MACs[1], one.MACs[0]}}})
 	if text != "10.8.1.2 02:00:00:00:00:01 02:00:00:00:00:02;10.8.1.10" || text != NewPeers([]Peer{one, two}) {
 		t.Error(text)
 	}
@@ -21,6 +21,16 @@ func TestPeers(t *testing.T) {
 	}
 	if got := v.Hosts(); got != "10.8.1.2 10.8.1.10" {
 		t.Error(got)
+	}
+	one.Endpoint, one.Key = netip.MustParseAddr("192.0.2.1"), "KEY="
+	v.Peers = NewPeers([]Peer{one})
+	if got, err := v.ReadPeers(); err != nil || !reflect.DeepEqual(got, []Peer{one}) {
+		t.Errorf("encrypted, %s is read as %v %v", v.Peers, got, err)
+	}
+	for _, wrong := range []string{"10.8.1.2|KEY=", "10.8.1.2|x|KEY=", "10.8.1.2|10.8.1.3|KEY=|more"} {
+		if _, err := (VXLAN{Peers: wrong}).ReadPeers(); err == nil {
+			t.Errorf("%q is read", wrong)
+		}
 	}
 	if none, err := (VXLAN{}).ReadPeers(); none != nil || err != nil {
 		t.Error(none, err)

@@ -1,0 +1,283 @@
+// Package wireguard encrypts what goes between the hosts of a network: a WireGuard device on each, for this network alone, and the network's VXLAN goes from one to the other by it.
+//
+// The private key of a host stays there, in a file that only root reads and in the kernel. The public ones are in what the plan has written of the network, as its hosts are. Only what
+// came from a host of the network is let through by the device, from the address that is that host's there; the walls of the VXLAN see to it that nothing comes or goes past it.
+package wireguard
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"slices"
+
+	"github.com/mdlayher/genetlink"
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+	"golang.zx2c4.com/wireguard/wgctrl"
+	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
+
+	"orrery/internal/problem"
+	"orrery/internal/site"
+	"orrery/internal/site/spec"
+)
+
+// Name gives the name of a network's device.
+func Name(n spec.Network) string { return "orw" + site.VXLANName(n.Site, n.Name)[3:] }
+
+// Port gives the UDP port at which hosts hear one another for a network.
+func Port(n spec.Network) int { return 20000 + n.VXLAN.ID%10000 }
+
+// inVXLAN is what a VXLAN puts before each frame, with IPv6.
+const inVXLAN = 14 + 8 + 8 + 40
+
+// Supported returns an Unable problem if the kernel has no WireGuard. It loads it, if it can.
+func Supported() error {
+	c, err := genetlink.Dial(nil)
+	if err == nil {
+		defer c.Close() //nolint:errcheck // nothing was written
+		_, err = c.GetFamily("wireguard")
+	}
+	if err != nil {
+		return problem.New(problem.Unable, "the kernel of this host has no WireGuard, with which networks are encrypted").Because(err).
+			Try("modprobe wireguard (Debian's and Ubuntu's kernels have it); or leave encrypt out of the site file")
+	}
+	return nil
+}
+
+// NewKey makes a private key.
+func NewKey() (string, error) {
+	key, err := wgtypes.GeneratePrivateKey()
+	return key.String(), err
+}
+
+// Public gives the public key of a private one.
+func Public(private string) (string, error) {
+	key, err := wgtypes.ParseKey(private)
+	if err != nil {
+		return "", err
+	}
+	return key.PublicKey().String(), nil
+}
+
+// Prime makes the device of a network, if it is not there, and gives it the host's private key.
+func Prime(n spec.Network, private string) error {
+	key, err := wgtypes.ParseKey(private)
+	if err != nil {
+		return problem.New(problem.Failed, "network %s: the key of this host cannot be read", n.Name).Because(err)
+	}
+	if key.PublicKey().String() != n.VXLAN.Key {
+		return problem.New(problem.Surprise, "network %s: this host has another key than it had", n.Name).Try("plan again")
+	}
+	link, err := find(Name(n))
+	if err != nil {
+		return err
+	}
+	if link != nil && !ours(link, n) {
+		return problem.New(problem.Unable, "network %s: the host has an interface %s that is not Orrery's", n.Name, Name(n)).Try("rename it or remove it: ip link delete %s", Name(n))
+	}
+	if link == nil {
+		if err := Supported(); err != nil {
+			return err
+		}
+		attrs := netlink.NewLinkAttrs()
+		attrs.Name, attrs.MTU = Name(n), n.MTU+inVXLAN
+		if err := netlink.LinkAdd(&netlink.Wireguard{LinkAttrs: attrs}); err != nil {
+			return fmt.Errorf("make %s: %w", Name(n), err)
+		}
+		if link, err = netlink.LinkByName(Name(n)); err != nil {
+			return err
+		}
+	}
+	if link.Attrs().Alias != mark(n) {
+		if err := netlink.LinkSetAlias(link, mark(n)); err != nil {
+			return err
+		}
+	}
+	c, err := wgctrl.New()
+	if err != nil {
+		return err
+	}
+	defer c.Close() //nolint:errcheck // all was written
+	if is, err := c.Device(Name(n)); err == nil && is.PrivateKey == key {
+		return nil
+	}
+	return c.ConfigureDevice(Name(n), wgtypes.Config{PrivateKey: &key})
+}
+
+// Make gives the device of a network its peers and its address, or takes it away if the network is not encrypted.
+func Make(n spec.Network) error {
+	if n.VXLAN.Key == "" {
+		return Remove(n)
+	}
+	link, err := find(Name(n))
+	if err != nil {
+		return err
+	}
+	if link == nil || !ours(link, n) {
+		return problem.New(problem.Failed, "network %s: its %s has gone", n.Name, Name(n)).Try("orrery up once more")
+	}
+	if err := setPeers(n); err != nil {
+		return refused(n, err)
+	}
+	if mtu := n.MTU + inVXLAN; link.Attrs().MTU != mtu {
+		if err := netlink.LinkSetMTU(link, mtu); err != nil {
+			return err
+		}
+	}
+	if err := os.WriteFile("/proc/sys/net/ipv6/conf/"+Name(n)+"/disable_ipv6", []byte("0"), 0o644); err != nil {
+		return problem.New(problem.Unable, "network %s: the kernel of this host has no IPv6, which its hosts have among themselves", n.Name).Because(err).
+			Try("take ipv6.disable=1 out of the kernel's command line; or leave encrypt out")
+	}
+	if err := setAddress(link, n.VXLAN.Local); err != nil {
+		return err
+	}
+	return refused(n, netlink.LinkSetUp(link))
+}
+
+func refused(n spec.Network, err error) error {
+	if errors.Is(err, unix.EADDRINUSE) {
+		return problem.New(problem.Unable, "network %s: something else has UDP port %d of this host", n.Name, Port(n)).Because(err).Try("ss -ulnp 'sport = %d' tells what; or give the network another name", Port(n))
+	}
+	return err
+}
+
+// setPeers changes what has to change, so that traffic goes on.
+func setPeers(n spec.Network) error {
+	c, err := wgctrl.New()
+	if err != nil {
+		return err
+	}
+	defer c.Close() //nolint:errcheck // all was written
+	is, err := c.Device(Name(n))
+	if err != nil {
+		return err
+	}
+	if is.PublicKey.String() != n.VXLAN.Key {
+		return problem.New(problem.Surprise, "network %s: its %s has another key", n.Name, Name(n)).Try("orrery up once more")
+	}
+	shall, err := peersOf(n)
+	if err != nil {
+		return err
+	}
+	port := Port(n)
+	config := wgtypes.Config{ListenPort: &port}
+	if is.ListenPort == port {
+		config.ListenPort = nil
+	}
+	for _, p := range is.Peers {
+		if !slices.ContainsFunc(shall, func(s wgtypes.PeerConfig) bool { return s.PublicKey == p.PublicKey }) {
+			config.Peers = append(config.Peers, wgtypes.PeerConfig{PublicKey: p.PublicKey, Remove: true})
+		}
+	}
+	for _, s := range shall {
+		if !slices.ContainsFunc(is.Peers, func(p wgtypes.Peer) bool { return same(p, s) }) {
+			config.Peers = append(config.Peers, s)
+		}
+	}
+	return c.ConfigureDevice(Name(n), config)
+}
+
+func peersOf(n spec.Network) ([]wgtypes.PeerConfig, error) {
+	peers, err := n.VXLAN.ReadPeers()
+	if err != nil {
+		return nil, err
+	}
+	var all []wgtypes.PeerConfig
+	for _, p := range peers {
+		key, err := wgtypes.ParseKey(p.Key)
+		if err != nil || !p.Endpoint.IsValid() {
+			return nil, problem.New(problem.Unable, "network %s: host %s has no key", n.Name, p.Endpoint).Because(err)
+		}
+		all = append(all, wgtypes.PeerConfig{
+			PublicKey: key, Endpoint: net.UDPAddrFromAddrPort(netip.AddrPortFrom(p.Endpoint, uint16(Port(n)))), ReplaceAllowedIPs: true,
+			AllowedIPs: []net.IPNet{{IP: p.Address.AsSlice(), Mask: net.CIDRMask(128, 128)}},
+		})
+	}
+	return all, nil
+}
+
+func same(p wgtypes.Peer, s wgtypes.PeerConfig) bool {
+	return p.PublicKey == s.PublicKey && p.Endpoint != nil && p.Endpoint.IP.Equal(s.Endpoint.IP) && p.Endpoint.Port == s.Endpoint.Port && len(p.AllowedIPs) == 1 && p.AllowedIPs[0].String() == s.AllowedIPs[0].String()
+}
+
+// setAddress gives a device an address, and no other.
+func setAddress(link netlink.Link, only string) error {
+	has, err := netlink.AddrList(link, netlink.FAMILY_V6)
+	if err != nil {
+		return err
+	}
+	shall, err := netlink.ParseAddr(only + "/64") // which is the way to the others, too
+	if err != nil {
+		return err
+	}
+	for i := range has {
+		if has[i].IPNet.String() != shall.IPNet.String() {
+			if err := netlink.AddrDel(link, &has[i]); err != nil && !errors.Is(err, unix.EADDRNOTAVAIL) {
+				return err
+			}
+		}
+	}
+	shall.Flags = unix.IFA_F_NODAD // nobody else can have it
+	return netlink.AddrReplace(link, shall)
+}
+
+// Remove takes the device of a network away, if there is one.
+func Remove(n spec.Network) error {
+	link, err := find(Name(n))
+	if err == nil && link != nil && ours(link, n) {
+		err = netlink.LinkDel(link)
+	}
+	if errors.Is(err, unix.ENODEV) {
+		return nil
+	}
+	return err
+}
+
+// Read gives the key of this host, and the peers by their addresses, of a network's device among links; "": it is not encrypted. Whole tells whether the device is as Make left it.
+func Read(n spec.Network, links map[string]netlink.Link) (key string, peers map[netip.Addr]spec.Peer, whole bool) {
+	link, ok := links[Name(n)]
+	if !ok || !ours(link, n) {
+		return "", nil, true
+	}
+	c, err := wgctrl.New()
+	if err != nil {
+		return "", nil, false
+	}
+	defer c.Close() //nolint:errcheck // it was only read
+	is, err := c.Device(Name(n))
+	if err != nil {
+		return "", nil, false
+	}
+	peers = map[netip.Addr]spec.Peer{}
+	whole = is.ListenPort == Port(n) && link.Attrs().MTU == n.MTU+inVXLAN && link.Attrs().Flags&net.FlagUp != 0
+	for _, p := range is.Peers {
+		if len(p.AllowedIPs) != 1 || p.Endpoint == nil {
+			whole = false
+			continue
+		}
+		inner, _ := netip.AddrFromSlice(p.AllowedIPs[0].IP)
+		at := p.Endpoint.AddrPort()
+		whole = whole && int(at.Port()) == Port(n)
+		peers[inner] = spec.Peer{Address: inner, Endpoint: at.Addr().Unmap(), Key: p.PublicKey.String()}
+	}
+	return is.PublicKey.String(), peers, whole
+}
+
+// mark says, in the alias of a device, what it was made for.
+func mark(n spec.Network) string { return "orrery wireguard " + n.Site + " " + n.Name }
+
+// ours reports whether a device is one that Orrery made for a network; it has no mark yet if that was killed just after it.
+func ours(link netlink.Link, n spec.Network) bool {
+	return link.Type() == "wireguard" && (link.Attrs().Alias == mark(n) || link.Attrs().Alias == "")
+}
+
+// find gives a link, or nil.
+func find(name string) (netlink.Link, error) {
+	link, err := netlink.LinkByName(name)
+	if errors.As(err, &netlink.LinkNotFoundError{}) {
+		return nil, nil
+	}
+	return link, err
+}

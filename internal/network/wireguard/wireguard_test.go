@@ -1,0 +1,84 @@
+package wireguard
+
+import (
+	"net"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/vishvananda/netlink"
+	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
+
+	"orrery/internal/problem"
+	"orrery/internal/site"
+	"orrery/internal/site/spec"
+)
+
+func encrypted(t *testing.T) (spec.Network, string) {
+	t.Helper()
+	private, err := NewKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	public, err := Public(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := netip.MustParseAddr("10.8.1.2")
+	other, _ := NewKey()
+	theirs, _ := Public(other)
+	n := spec.Network{Site: "toykat", Name: "lan", MTU: 1350, VXLAN: spec.VXLAN{ID: 4711, Local: site.Inner("toykat", "lan", netip.MustParseAddr("10.8.1.1")).String(), Key: public}}
+	n.VXLAN.Peers = spec.NewPeers([]spec.Peer{{Address: site.Inner("toykat", "lan", at), Endpoint: at, Key: theirs, MACs: []string{"02:00:00:00:00:02"}}})
+	return n, private
+}
+
+// TestPeers: a peer is let speak for its own address only, and one without a key is none.
+func TestPeers(t *testing.T) {
+	n, _ := encrypted(t)
+	peers, err := peersOf(n)
+	if err != nil || len(peers) != 1 {
+		t.Fatalf("%v %v", peers, err)
+	}
+	p := peers[0]
+	if ones, bits := p.AllowedIPs[0].Mask.Size(); len(p.AllowedIPs) != 1 || ones != 128 || bits != 128 || p.Endpoint.String() != "10.8.1.2:24711" {
+		t.Errorf("the peer is %+v", p)
+	}
+	is := wgtypes.Peer{PublicKey: p.PublicKey, Endpoint: &net.UDPAddr{IP: net.ParseIP("10.8.1.2").To4(), Port: 24711}, AllowedIPs: p.AllowedIPs}
+	if !same(is, p) {
+		t.Error("a peer is not known again")
+	}
+	is.Endpoint = nil
+	if same(is, p) {
+		t.Error("a peer without an address is taken for one")
+	}
+	n.VXLAN.Peers = "fd00::2 02:00:00:00:00:02"
+	if _, err := peersOf(n); !problem.Is(err, problem.Unable) {
+		t.Errorf("of a peer without a key: %v", err)
+	}
+	n.VXLAN.Peers = "fd00::2|10.8.1.2|AAAA 02:00:00:00:00:02"
+	if _, err := peersOf(n); !problem.Is(err, problem.Unable) {
+		t.Errorf("of a peer with half a key: %v", err)
+	}
+}
+
+// TestOtherKey: a key that is not the one of the plan is not put to use, nor one that is none; what is not Orrery's is not taken.
+func TestOtherKey(t *testing.T) {
+	n, private := encrypted(t)
+	other, _ := NewKey()
+	if err := Prime(n, other); err == nil || !strings.Contains(err.Error(), "another key") {
+		t.Errorf("of another key: %v", err)
+	}
+	if err := Prime(n, "x"+private[1:20]); err == nil || strings.Contains(err.Error(), private[1:20]) {
+		t.Errorf("of half a key: %v", err)
+	}
+	if public, err := Public(private); err != nil || public == private {
+		t.Errorf("the public key is %s (%v)", public, err)
+	}
+	theirs := &netlink.Wireguard{LinkAttrs: netlink.LinkAttrs{Name: Name(n), Alias: "theirs"}}
+	if ours(theirs, n) || len(Name(n)) > 15 {
+		t.Error("a device of others is taken for Orrery's")
+	}
+	if key, _, whole := Read(n, map[string]netlink.Link{Name(n): theirs}); key != "" || !whole {
+		t.Error("and is read")
+	}
+}
