@@ -61,6 +61,45 @@ func farDesk(t *testing.T) (d *desk, other *machine) {
 	return d, other
 }
 
+// TestEncrypted: each host of an encrypted network has a key of its own, which stays the same, and only root reads the half that is not told. One that cannot encrypt is told before anything is done.
+func TestEncrypted(t *testing.T) {
+	d, other := farDesk(t)
+	d.write("site.toml", strings.Replace(strings.Replace(twoHosts, "net.far", "net.lan", 1), `gateway = "10.99.1.1"`, "gateway = \"10.99.1.1\"\nencrypt = true", 1))
+	other.of("toykat").Encrypts = problem.New(problem.Unable, "the kernel of this host has no WireGuard")
+	if _, err := d.Preview(t.Context(), nil, control.PreviewOptions{}); !problem.Is(err, problem.Unable) || !strings.Contains(err.Error(), "no WireGuard") {
+		t.Errorf("a host that cannot encrypt: %v", err)
+	}
+	other.of("toykat").Encrypts = nil
+	d.up()
+	keys := map[string]bool{}
+	for _, m := range []*machine{d.machine, other} {
+		path := filepath.Join(m.dirs.Keys("toykat"), ".wireguard")
+		info, err := os.Stat(path)
+		d.must(err)
+		private, err := os.ReadFile(path)
+		d.must(err)
+		keys[string(private)] = true
+		if info.Mode().Perm() != 0o600 {
+			t.Errorf("the key has the mode %v", info.Mode())
+		}
+		networks, err := m.of("toykat").Networks().Observe("toykat")
+		d.must(err)
+		for _, n := range networks {
+			if n.Name == "lan" && (n.VXLAN.Key == "" || strings.Contains(n.VXLAN.Peers+n.VXLAN.Key, strings.TrimSpace(string(private)))) {
+				t.Errorf("the network is %+v", n)
+			}
+		}
+	}
+	if len(keys) != 2 {
+		t.Error("two hosts have the same key")
+	}
+	p, err := d.Preview(t.Context(), nil, control.PreviewOptions{})
+	d.must(err)
+	if !p.Empty() {
+		t.Errorf("a second plan has %d steps", len(p.Steps))
+	}
+}
+
 // TestFarHost: a site on two hosts comes up, is seen, is worked with and goes down, and each host has what is its own.
 func TestFarHost(t *testing.T) {
 	d, other := farDesk(t)

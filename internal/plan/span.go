@@ -299,7 +299,7 @@ func (j *joiner) peer(n *site.Network, name string, at netip.Addr) (spec.Peer, e
 	} else if o != nil {
 		p.Key = j.keyWas(at)
 	}
-	if text, err := base64.StdEncoding.DecodeString(p.Key); err != nil || len(text) != 32 {
+	if text, err := base64.StdEncoding.DecodeString(p.Key); err != nil || len(text) != 32 || base64.StdEncoding.EncodeToString(text) != p.Key { // decoding passes over ends of lines
 		return p, problem.New(problem.Unable, "network %s is encrypted, and the key of host %s is not known", n.Name, name).Try("orrery host check tells what is wrong with it; or leave encrypt out")
 	}
 	for other, o := range j.hosts {

@@ -277,7 +277,7 @@ func TestEncrypt(t *testing.T) {
 	if changed := made(t, s, unheard, Goal{}); len(changed) != 0 {
 		t.Errorf("without a host, networks become %v", changed)
 	}
-	for what, wrong := range map[string]string{"": "the key of host sv2 is not known", "x|y": "is not known", key(0): "hosts sv1 and sv2 say that they have the same key"} {
+	for what, wrong := range map[string]string{"": "the key of host sv2 is not known", "x|y": "is not known", key(1) + "\n": "is not known", key(1)[:40]: "is not known", key(0): "hosts sv1 and sv2 say that they have the same key"} {
 		hosts[1].Key = what
 		if _, err := Up(s, hosts, Goal{}); err == nil || !strings.Contains(err.Error(), wrong) {
 			t.Errorf("a host has the key %q: %v", what, err)

@@ -25,6 +25,7 @@ type Host struct {
 	Interfaces []string
 	// Addresses are those by which other hosts may reach it.
 	Addresses []observe.Address
+	Encrypts  error // why its kernel cannot
 	// Named says whether nodes of the host have been told of one another.
 	Named func() bool
 

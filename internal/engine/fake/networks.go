@@ -40,8 +40,8 @@ func (w Networks) Observe(string) ([]observe.Network, error) {
 	return all, nil
 }
 
-// Encrypts says that the host can.
-func (w Networks) Encrypts() error { return nil }
+// Encrypts says whether the host can.
+func (w Networks) Encrypts() error { return w.h.Encrypts }
 
 // Prime has nothing to encrypt.
 func (w Networks) Prime(spec.Network, string) error { return nil }
