@@ -285,6 +285,30 @@ func TestEncrypt(t *testing.T) {
 	}
 }
 
+// TestWireCut: a host that has lost its address with the wire goes on with what its networks had.
+func TestWireCut(t *testing.T) {
+	s, hosts := spanning()
+	all := made(t, s, hosts, Goal{})
+	for i := range hosts {
+		for where, n := range all {
+			if strings.HasPrefix(where, hosts[i].Name) {
+				hosts[i].Networks = append(hosts[i].Networks, observe.Network{Network: n})
+			}
+		}
+		hosts[i].Nodes = []observe.Node{{Node: spec.Node{Name: string(rune('a' + i)), ID: 11 + i, Engine: "fake"}}}
+	}
+	hosts[0].Addresses = hosts[0].Addresses[:1]
+	s.Hosts[0].Underlay = netip.MustParseAddr("10.8.1.1")
+	hosts[1], hosts[2] = observe.Host{Name: "sv2", Unknown: true}, observe.Host{Name: "sv3", Unknown: true}
+	if changed := made(t, s, hosts, Goal{}); len(changed) != 0 {
+		t.Errorf("networks become %v", changed)
+	}
+	s.Hosts[0].Underlay = netip.MustParseAddr("10.8.1.9")
+	if _, err := Up(s, hosts, Goal{}); err == nil || !strings.Contains(err.Error(), "none of the interfaces of sv1 has the address 10.8.1.9") {
+		t.Errorf("an address that it never had: %v", err)
+	}
+}
+
 // TestSpanQuarantine: a network that is on interfaces of the hosts is on bridges in quarantine, which are joined if what the wire takes fits; else that is told.
 func TestSpanQuarantine(t *testing.T) {
 	for mtu, want := range map[int]string{0: "mtu 1500 does not fit between hosts sv1 and sv2 and sv3", 1450: "", 1451: "mtu 1451 does not fit"} {
