@@ -37,6 +37,11 @@ func TestAddHost(t *testing.T) {
 	d.machine.others["sv3"] = third
 	third.facts = doctor.Facts{{Name: "lxc", Level: doctor.Needed, Value: "not installed"}}
 
+	third.of("toykat").Addresses[0].MTU = 576 // less than a network over hosts needs
+	refused("a wire that takes too little", "sv3", "root@10.8.1.3", problem.Unable, "host sv3 is not fit for nodes")
+	third.of("toykat").Addresses[0].MTU = 1500
+	third.facts = doctor.Facts{{Name: "lxc", Level: doctor.Needed, Value: "not installed"}}
+
 	added, err := roster.Add(t.Context(), d.Session, "sv3", "root@10.8.1.3")
 	d.must(err)
 	if want := strings.Replace(before, "2:2222\"\n", "2:2222\"\n\n[host.sv3]\naddress = \"root@10.8.1.3\"\n", 1); !added.Written || d.text() != want || strings.Join(added.Installed, " ") != "lxc" {

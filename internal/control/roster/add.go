@@ -87,7 +87,7 @@ type joining struct {
 	*control.Session
 	site *site.Site
 	name string
-	call *hosts.Call
+	call *hosts.Call // with it
 }
 
 func (j *joining) say(format string, args ...any) {
@@ -147,14 +147,42 @@ func (j *joining) outfit(ctx context.Context) ([]string, error) {
 // check checks the hosts. The new one must be well; what is wrong with others is said, and keeps nobody from joining but for what concerns both.
 func (j *joining) check(ctx context.Context) (hosts.State, error) {
 	j.say("checking host %s, and whether the hosts reach one another", j.name)
-	all := j.call.Check(ctx)
+	all := j.Call(everywhere(j.site)).Check(ctx)
 	i := slices.IndexFunc(all, func(s hosts.State) bool { return s.Host == j.name })
 	state := all[i]
-	if state.Well() {
+	for k := range all {
+		for _, text := range all[k].Wrong {
+			if k != i && about(text, j.name) { // of two hosts that do not reach one another, one says so
+				state.Wrong = append(state.Wrong, text)
+			}
+		}
+	}
+	if state.Well() && len(state.Wrong) == 0 {
 		return state, nil
 	}
 	return state, problem.New(problem.Unable, "host %s is not fit for nodes: %s", j.name, wrongs(&state)).
 		Try("mend that, and run the same command again: it goes on from what is there")
+}
+
+// everywhere gives a site that has, on each host, a node more that is on all networks that reach over hosts: so all hosts are to reach one another, whatever is on them yet. It is for looking only.
+func everywhere(s *site.Site) *site.Site {
+	all := *s
+	all.Nodes = slices.Clone(s.Nodes)
+	for _, h := range s.Hosts {
+		n := site.Node{Name: "any node of " + h.Name, Host: h.Name, Engine: site.LXC}
+		for _, network := range s.Networks {
+			if network.Kind == "" {
+				n.NICs = append(n.NICs, site.NIC{Network: network.Name})
+			}
+		}
+		all.Nodes = append(all.Nodes, n)
+	}
+	return &all
+}
+
+// about reports whether a text has the name of a host in it, as a word.
+func about(text, name string) bool {
+	return slices.Contains(strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" ,;:()[]", r) }), name)
 }
 
 // wrongs says what is wrong with a host.
