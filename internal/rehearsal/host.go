@@ -41,10 +41,10 @@ var environment = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/b
 
 // Command gives a command that root runs there, not by SSH: it is for who looks on from outside, also while the host is cut off.
 func (h Host) Command(args ...string) *exec.Cmd {
-	var pid int
-	if err := h.of.calls.Call("Keeper.Init", h.number, &pid); err != nil {
+	pid, err := h.Init()
+	if err != nil {
 		cmd := again(asVisitor)
-		cmd.Err = fmt.Errorf("host %s: %w", h.Name(), err)
+		cmd.Err = err
 		return cmd
 	}
 	cmd := again(asVisitor, append([]string{filepath.Join(groupOf(h.of.set.name), seat(h.number)), strconv.Itoa(pid)}, args...)...)
@@ -59,6 +59,14 @@ func (h Host) Run(ctx context.Context, c host.Command) error {
 		return as.Err
 	}
 	return host.Exec(ctx, "host "+h.Name(), append([]string{as.Path}, as.Args[1:]...), c, func(cmd *exec.Cmd) { cmd.Args, cmd.Env = as.Args, append(as.Env, c.Env...) })
+}
+
+// Init gives the first process of the host, as this machine numbers it: for who looks at its namespaces, also while it stands still.
+func (h Host) Init() (pid int, err error) {
+	if err := h.of.calls.Call("Keeper.Init", h.number, &pid); err != nil {
+		return 0, fmt.Errorf("host %s: %w", h.Name(), err)
+	}
+	return pid, nil
 }
 
 // Output runs a command there and gives what it prints, without white space around it.

@@ -24,6 +24,9 @@ type Options struct {
 // Host is one of them.
 type Host = rehearsal.Host
 
+// A Way is one of a link.
+type Way = rehearsal.Way
+
 // The ways of a link that can be cut.
 const (
 	Both = rehearsal.Both

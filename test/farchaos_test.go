@@ -1,0 +1,296 @@
+package test
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"orrery/test/hosts"
+	"orrery/test/need"
+)
+
+const (
+	farChaosVerbs = 5 // of a history
+	farChaosHosts = 3
+)
+
+// TestFarChaos: whatever befalls the hosts of a site while it is steered from any of them (the control point or a helper is killed, a link is cut one way or both, a host stands still, has a slow disk, loses its
+// power, or finds its clock set), no address and no exclusive volume has two holders at any moment, the next up brings the site to what it says, and down leaves nothing. A run is told by its seed:
+//
+//	ORRERY_FARCHAOS_SEED=17 make test-chaos       # the same verbs and faults again; when exactly a fault strikes is up to the machine
+func TestFarChaos(t *testing.T) {
+	need.Integration(t)
+	t.Parallel()
+	many, one := os.Getenv("ORRERY_FARCHAOS_RUNS"), os.Getenv("ORRERY_FARCHAOS_SEED")
+	var first, runs uint64
+	switch {
+	case one != "":
+		first, runs = number64(t, one), 1
+	case many != "":
+		first, runs = uint64(time.Now().UnixNano()/1e6), number64(t, many)
+	default:
+		t.Skip("a history takes half a minute: make test-chaos")
+	}
+	s := newExample(t, "minimal", "it-farchaosbase", "10.77.1.", "10.99.236.")
+	s.do("image", "build") // hosts have no way out to packages
+	path, err := clocked()
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := hosts.Up(t, hosts.Options{Count: farChaosHosts, Programs: map[string]string{"orrery": path}, Store: filepath.Join(need.State(), "store")})
+	ended := map[string]int{}
+	for seed := first; seed < first+runs && !t.Failed(); seed++ {
+		c := &farChaos{site: s, random: rand.New(rand.NewPCG(seed, 0)), home: 2, ended: ended}
+		for i := 1; i <= farChaosHosts; i++ {
+			c.hosts = append(c.hosts, h.At(i))
+		}
+		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) { c.history(t) })
+	}
+	t.Logf("from seed %d, %d histories; of verbs, how they ended and how often:\n%s", first, runs, tally([]*chaosWorld{{ended: ended}}))
+}
+
+// A farChaos is one history of a site over several hosts.
+type farChaos struct {
+	*site
+	t      *testing.T
+	hosts  []hosts.Host
+	random *rand.Rand
+	home   int // host of node c
+	clocks bool
+	said   []string
+	ended  map[string]int
+}
+
+const farChaosName = "it-farchaos"
+
+// write lets every host have the site directory, in which it is itself local.
+func (c *farChaos) write() {
+	for at := range c.hosts {
+		var b strings.Builder
+		fmt.Fprintf(&b, "site.name = %q\nimage.debian.suite = \"bookworm\"\n[network.lan]\nsubnet = \"10.99.236.0/24\"\ngateway = \"10.99.236.1\"\n[release.701]\n[release.702]\n", farChaosName)
+		for i, h := range c.hosts {
+			address := h.Address()
+			if i == at {
+				address = "local"
+			}
+			fmt.Fprintf(&b, "[host.%s]\naddress = %q\nunderlay = %q\n", h.Name(), address, h.Address())
+		}
+		for i, node := range []string{"a", "b", "c"} {
+			home := []int{1, 2, c.home}[i]
+			fmt.Fprintf(&b, "[node.%s]\nid = %d\nmemory = \"256MiB\"\nhost = \"sv%d\"\nroles = [\"keeper\"]\n", node, 11+i, home)
+		}
+		dir := filepath.Join(c.dir, "chaos")
+		for name, text := range map[string]string{
+			"site.toml":              b.String(),
+			"roles/keeper/role.toml": "[[volume]]\nname = \"data\"\npath = \"/srv/data\"\n[[health]]\ncommand = [\"test\", \"-d\", \"/srv/data\"]\n",
+		} {
+			if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755); err != nil {
+				c.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+				c.Fatal(err)
+			}
+		}
+		(&site{T: c.t, dir: dir}).carry(c.hosts[at], "/root/chaos")
+	}
+}
+
+// history is some verbs with faults, and then what must hold whatever they were.
+func (c *farChaos) history(t *testing.T) {
+	own := *c.site
+	own.T, c.t, c.site = t, t, &own
+	t.Cleanup(func() {
+		if t.Failed() || testing.Verbose() {
+			t.Logf("What was done:\n  %s\nThe same again: ORRERY_FARCHAOS_SEED=%s make test-chaos", strings.Join(c.said, "\n  "), filepath.Base(t.Name()))
+		}
+	})
+	c.write()
+	watch := watchHolders(c.t, farChaosName, "lan", []string{"a", "b", "c"}, []int{0, 701, 702}, c.hosts)
+	defer watch.end()
+	c.steer(1, "up")
+	for range farChaosVerbs {
+		c.act()
+	}
+	c.heal()
+	c.converge("up")
+	for i := range c.hosts {
+		if r := c.steer(i+1, "plan"); r.status != 0 || !strings.Contains(r.out, "nothing to do") {
+			c.Errorf("sv%d plans after up: %s%s", i+1, r.out, r.errs)
+		}
+	}
+	if r := c.steer(1, "exec", "all", "--", "ping", "-c1", "-W5", "10.99.236.13"); r.status != 0 {
+		c.Errorf("nodes do not reach one another: %s%s", r.out, r.errs)
+	}
+	c.converge("down", "--volumes", "--yes-volumes", farChaosName)
+	for _, h := range c.hosts {
+		const traces = `ip -br link | grep -E "orb|orv|orx"; ls -A /var/lib/orrery/sites/` + farChaosName + `/nodes; nft list tables | grep orrery; grep orrery/sites /proc/mounts | grep -v "^tmpfs /run"; pgrep -a lxc-start; true`
+		if out, err := h.Output("/bin/sh", "-c", traces); err != nil || out != "" {
+			c.Errorf("left on %s is %s (%v)", h.Name(), out, err)
+		}
+		if _, err := h.Output("rm", "-rf", "/var/lib/orrery/sites/"+farChaosName); err != nil {
+			c.Error(err)
+		}
+	}
+}
+
+// act does a verb, which something befalls.
+func (c *farChaos) act() {
+	c.Helper()
+	control := 1 + c.random.IntN(len(c.hosts))
+	release := []string{"701", "702"}[c.random.IntN(2)]
+	verb := [][]string{{"up"}, {"up"}, {"down"}, {"stage", "--release", release}, {"switch", "--release", release}, {"rollback"}, {"stop", "b"}, {"snapshot"}, {"rehome"}, {"up", "--without"}}[c.random.IntN(10)]
+	if verb[0] == "rehome" {
+		c.home = 5 - c.home
+		c.write()
+		verb = []string{"up"}
+	} else if verb[len(verb)-1] == "--without" {
+		verb = append(verb, c.hosts[control%len(c.hosts)].Name())
+	}
+	c.befall(control, verb)
+}
+
+// befall lets something befall a host while a verb is under way.
+func (c *farChaos) befall(control int, verb []string) {
+	c.Helper()
+	at := time.Duration(c.random.Float64() * float64(1500*time.Millisecond))
+	lasts := time.Duration(c.random.Float64() * float64(4*time.Second))
+	victim := c.hosts[c.random.IntN(len(c.hosts))]
+	far := c.hosts[(control+c.random.IntN(len(c.hosts)-1))%len(c.hosts)]
+	fault, strike, mend := "", func() error { return nil }, func() error { return nil }
+	quiet := func(script string) func() error {
+		return func() error { _, err := far.Output("/bin/sh", "-c", script+"; true"); return err }
+	}
+	killed := false
+	switch c.random.IntN(9) {
+	case 0:
+		fault, killed = "control point killed", true
+	case 1:
+		fault, victim = "helper killed", far
+		strike = quiet("pkill -9 -f [h]ost-helper") // of this host: it has its own processes
+	case 2, 3, 4:
+		way := []hosts.Way{hosts.Both, hosts.To, hosts.From}[c.random.IntN(3)]
+		fault, strike, mend = "link cut: "+string(way), func() error { return victim.Cut(way) }, victim.Join
+	case 5:
+		victim = far
+		fault, strike, mend = "host paused", far.Pause, far.Resume
+	case 6:
+		fault, strike, mend = "disk slow", func() error { return victim.SlowDisk(200_000) }, func() error { return victim.SlowDisk(0) }
+		at = 0
+	case 7:
+		victim = far
+		jump := []int{3600, -3600, 40 * 86400}[c.random.IntN(3)]
+		fault, strike = fmt.Sprintf("clock set by %d s", jump), func() error { c.clocks = true; return far.SetEnv("ORRERY_TEST_CLOCK=" + strconv.Itoa(jump)) }
+		at = 0
+	case 8:
+		victim = far
+		fault, strike, mend = "power lost", far.Kill, far.Boot
+	}
+	done := make(chan struct{})
+	cmd := c.hosts[control-1].Command(append([]string{"orrery", "-C", "/root/chaos"}, verb...)...)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	began := time.Now()
+	if at == 0 {
+		c.must(strike())
+	}
+	c.must(cmd.Start())
+	go func() { _ = cmd.Wait(); close(done) }()
+	if at > 0 {
+		select {
+		case <-done:
+		case <-time.After(at):
+			if killed {
+				c.must(c.killControl(control))
+			} else {
+				c.must(strike())
+			}
+		}
+	}
+	over := make(chan error, 1)
+	go func() {
+		select {
+		case <-done:
+		case <-time.After(lasts):
+		}
+		over <- mend()
+	}()
+	select {
+	case <-done:
+	case <-time.After(3 * time.Minute):
+		c.Errorf("%v does not end, since %s of %s", verb, fault, victim.Name())
+		_ = cmd.Process.Signal(syscall.SIGKILL)
+		<-done
+	}
+	c.must(<-over)
+	code := cmd.ProcessState.ExitCode()
+	said := fmt.Sprintf("sv%d: %s: %s (%s, after %s for %s): status %d", control, strings.Join(verb, " "), fault, victim.Name(), at.Round(time.Millisecond), lasts.Round(time.Millisecond), code)
+	c.said = append(c.said, fmt.Sprintf("%s after %s\n%s", said, time.Since(began).Round(time.Millisecond), indented(errs.String())))
+	c.ended[fmt.Sprintf("%s: %s: status %d", verb[0], fault, code)]++
+	if text := errs.String(); code == 2 || strings.Contains(text, "goroutine ") || code > 0 && strings.TrimSpace(text) == "" {
+		c.Errorf("%s\n%s", said, text)
+	}
+}
+
+func indented(text string) string {
+	return "      " + strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n      ")
+}
+
+// killControl kills what steers, and not what helps, on a host. It has processes of its own.
+func (c *farChaos) killControl(on int) error {
+	_, err := c.hosts[on-1].Output("/bin/sh", "-c", "for p in $(pgrep -x orrery); do grep -q host-helper /proc/$p/cmdline || kill -9 $p; done; true")
+	return err
+}
+
+func (c *farChaos) must(err error) {
+	c.Helper()
+	if err != nil {
+		c.Fatal(err)
+	}
+}
+
+// heal ends all that befalls hosts.
+func (c *farChaos) heal() {
+	for _, h := range c.hosts {
+		if c.clocks {
+			c.must(h.SetEnv())
+		}
+		if _, err := h.Init(); err != nil {
+			c.must(h.Boot())
+		}
+		c.must(h.Join())
+	}
+	c.clocks = false
+}
+
+// steer runs a verb on a host.
+func (c *farChaos) steer(on int, args ...string) result {
+	c.Helper()
+	cmd := c.hosts[on-1].Command(append([]string{"orrery", "-C", "/root/chaos"}, args...)...)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	began := time.Now()
+	_ = cmd.Run()
+	r := result{c.site, args, cmd.ProcessState.ExitCode(), out.String(), errs.String(), time.Since(began)}
+	c.said = append(c.said, fmt.Sprintf("sv%d: %s: status %d after %s\n%s", on, strings.Join(args, " "), r.status, r.took.Round(time.Millisecond), indented(r.errs)))
+	return r
+}
+
+// converge runs a verb until it succeeds: whoever was killed may still be letting go.
+func (c *farChaos) converge(args ...string) {
+	c.Helper()
+	var r result
+	for range 20 {
+		if r = c.steer(1+c.random.IntN(len(c.hosts)), args...); r.status == 0 {
+			return
+		}
+		time.Sleep(500 * time.Millisecond)
+	}
+	c.Errorf("%v does not succeed any more: status %d\n%s%s", args, r.status, r.out, r.errs)
+}

@@ -1,0 +1,128 @@
+package test
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	model "orrery/internal/site"
+	"orrery/internal/site/spec"
+	"orrery/test/hosts"
+)
+
+// A holderWatch looks, as often as it can, who has the addresses of nodes and who has their volumes, on all hosts: from outside, so a host that is cut off or stands still is seen, too. An address is had by an instance of a
+// node (live, or of a release) whose link is up and on the bridge of the live network; a volume by one that can write to it.
+//
+// Two looks are at two moments on two hosts. So two holders are two that both were seen, one of them again after the other.
+type holderWatch struct {
+	t      *testing.T
+	key    string
+	bridge string
+	links  map[string]string // the host's end of a link -> node
+	hosts  []hosts.Host
+	stop   chan struct{}
+	all    sync.WaitGroup
+	looks  int
+}
+
+func watchHolders(t *testing.T, key, network string, nodes []string, releases []int, on []hosts.Host) *holderWatch {
+	w := &holderWatch{t: t, key: key, bridge: model.BridgeName(key, network), links: map[string]string{}, hosts: on, stop: make(chan struct{})}
+	for _, node := range nodes {
+		for _, r := range releases {
+			w.links[spec.HostEnd(key, r, node, network)] = node
+		}
+	}
+	w.all.Go(w.watch)
+	return w
+}
+
+func (w *holderWatch) end() {
+	close(w.stop)
+	w.all.Wait()
+	if w.looks < 10 {
+		w.t.Errorf("the holders of addresses and volumes were looked at only %d times", w.looks)
+	}
+}
+
+func (w *holderWatch) watch() {
+	before := map[string]map[string]bool{}
+	for {
+		select {
+		case <-w.stop:
+			return
+		case <-time.After(50 * time.Millisecond):
+		}
+		now := map[string]map[string]bool{} // what is held -> by whom
+		hold := func(what, by string) {
+			if now[what] == nil {
+				now[what] = map[string]bool{}
+			}
+			now[what][by] = true
+		}
+		for _, h := range w.hosts {
+			w.addresses(h, hold)
+		}
+		w.volumes(hold)
+		for what, by := range now {
+			still := slices.DeleteFunc(slices.Sorted(maps.Keys(by)), func(name string) bool { return !before[what][name] })
+			if len(by) > 1 && len(still) > 1 {
+				w.t.Errorf("%s is held by %s", what, strings.Join(still, " and "))
+			}
+		}
+		before = now
+		w.looks++
+	}
+}
+
+// addresses tells which links are up on the live network of a host.
+func (w *holderWatch) addresses(h hosts.Host, hold func(what, by string)) {
+	pid, err := h.Init()
+	if err != nil {
+		return // it has no power
+	}
+	out, err := exec.Command("nsenter", fmt.Sprintf("--net=/proc/%d/ns/net", pid), "ip", "-o", "link", "show", "master", w.bridge, "up").Output()
+	if err != nil {
+		return // there is no such network
+	}
+	for line := range strings.Lines(string(out)) {
+		fields := strings.Fields(line)
+		name, _, _ := strings.Cut(strings.TrimSuffix(fields[1], ":"), "@")
+		if node := w.links[name]; node != "" {
+			hold("the address of "+node, h.Name()+" "+name)
+		}
+	}
+}
+
+var volumeOf = regexp.MustCompile(`/orrery/[^/]+/(\d+)`)
+
+// volumes tells which nodes, by their control groups, can write to a volume.
+func (w *holderWatch) volumes(hold func(what, by string)) {
+	processes, _ := filepath.Glob("/proc/[0-9]*")
+	seen := map[string]bool{}
+	for _, p := range processes {
+		space, err := os.Readlink(p + "/ns/mnt")
+		if err != nil || seen[space] {
+			continue
+		}
+		seen[space] = true
+		mounts, _ := os.ReadFile(p + "/mountinfo")
+		for line := range strings.Lines(string(mounts)) {
+			fields := strings.Fields(line)
+			if len(fields) < 6 || !strings.Contains(fields[3], w.key+"/volumes/") || !strings.HasPrefix(fields[5], "rw") || fields[4] != "/srv/data" {
+				continue
+			}
+			groups, _ := os.ReadFile(p + "/cgroup")
+			if group := volumeOf.FindString(string(groups)); group != "" {
+				hold("volume "+fields[2]+fields[3], group)
+			}
+		}
+	}
+}
