@@ -3,9 +3,11 @@ package control_test
 import (
 	"context"
 	"errors"
+	"os"
 	"testing"
 	"time"
 
+	"orrery/internal/apply"
 	"orrery/internal/control"
 	"orrery/internal/control/hosts"
 	"orrery/internal/engine"
@@ -78,6 +80,34 @@ func TestFarTrial(t *testing.T) {
 	d.turnTo(700)
 	d.wantLive(700)
 	d.wantSame(700)
+}
+
+// TestFarTrialChanged: what is changed during a trial is changed in the way back, too, also for a process that watches already.
+func TestFarTrialChanged(t *testing.T) {
+	d, other := onFarTrial(t)
+	path := apply.WayBackPath(other.dirs, "toykat")
+	whole, err := os.ReadFile(path)
+	d.must(err)
+	over, said, looked := make(chan error, 1), make(chan error, 100), make(chan bool, 100)
+	other.slow = func() {
+		select {
+		case looked <- true:
+		default:
+		}
+	}
+	go func() {
+		over <- (&hosts.Alone{Machine: other, Dirs: other.dirs, Key: "toykat", Say: func(err error) { said <- err }}).Watch(t.Context())
+	}()
+	<-looked // it has read it
+	d.must(os.WriteFile(path, []byte("{"), 0o600))
+	<-said // it looks each time
+	d.must(os.WriteFile(path, whole, 0o600))
+	h := other.Host("sv2", "toykat", nil)
+	r, err := h.ReadReleases()
+	d.must(err)
+	r.Trial.Until, r.Trial.Ends = time.Now().Add(-time.Second), 0
+	d.must(h.CopyReleases(r))
+	d.wantExit(<-over, problem.Reverted, "nobody confirmed it")
 }
 
 // TestFarTrialApart: hosts of which one has gone back and another has not, or was told that the release is confirmed, are told of, and the next run brings them to one release.

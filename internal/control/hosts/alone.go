@@ -68,9 +68,8 @@ func (a *Alone) watch(ctx context.Context) (observe.Releases, error) {
 		return observe.Releases{}, err
 	}
 	defer lock.Release()
-	if a.back, err = host.ReadJSON[apply.WayBack](apply.WayBackPath(a.Dirs, a.Key)); err != nil {
-		return observe.Releases{}, problem.New(problem.Failed, "how this host goes back from the trial of site %s cannot be read", a.Key).At(apply.WayBackPath(a.Dirs, a.Key)).Because(err).
-			Try("orrery rollback, from a machine with the site directory")
+	if err := a.read(); err != nil {
+		return observe.Releases{}, err
 	}
 	a.host = a.Machine.Host(a.back.Host, a.Key, own{secret.NewKeyring(&site.Site{Name: a.Key}, a.Dirs), a})
 	w := &trial.Watch{
@@ -84,6 +83,18 @@ func (a *Alone) watch(ctx context.Context) (observe.Releases, error) {
 		Say:     a.Say,
 	}
 	return w.Run(ctx)
+}
+
+// read reads how this host goes back. That is another way after each change of the site.
+func (a *Alone) read() error {
+	path := apply.WayBackPath(a.Dirs, a.Key)
+	back, err := host.ReadJSON[apply.WayBack](path)
+	if err != nil {
+		return problem.New(problem.Failed, "how this host goes back from the trial of site %s cannot be read", a.Key).At(path).Because(err).
+			Try("orrery rollback, from a machine with the site directory")
+	}
+	a.back = back
+	return nil
 }
 
 // watchLock takes the lock of whoever watches. Somebody who just asks whether it is held has it for a moment.
@@ -110,6 +121,10 @@ func (a *Alone) look(ctx context.Context, _ []string) (string, error) {
 		return "", nil //nolint:nilerr // the next round sees
 	}
 	left := r.Trial.Left(host.Now())
+	if err := a.read(); err != nil {
+		a.Say(err)
+		return "", nil
+	}
 	ctx, cancel := context.WithTimeout(ctx, max(left, time.Second))
 	defer cancel()
 	for _, w := range a.back.Checks {
@@ -160,6 +175,9 @@ func (a *Alone) goBack(ctx context.Context, _ string) error {
 	defer letGo()
 	r, err := a.host.ReadReleases()
 	if err != nil || r.Trial == nil {
+		return err
+	}
+	if err := a.read(); err != nil {
 		return err
 	}
 	if err := a.host.Sweep(ctx); err != nil {
