@@ -204,7 +204,8 @@ func (c *farChaos) befall(control int, verb []string) {
 	go func() { _ = cmd.Wait(); close(done) }()
 	if at > 0 {
 		select {
-		case <-done:
+		case <-done: // nothing befell it
+			mend = func() error { return nil }
 		case <-time.After(at):
 			if killed {
 				c.must(c.killControl(control))

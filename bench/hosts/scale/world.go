@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"sync"
 
 	"orrery/internal/apply"
 	"orrery/internal/apply/remote"
@@ -18,7 +17,6 @@ import (
 // A world is simulated hosts: what each would say of itself.
 type world struct {
 	here.Machine
-	mutex sync.Mutex
 	hosts map[string]*observe.Host
 }
 
