@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"orrery/internal/cli/table"
+	"orrery/internal/control/roster"
 	"orrery/internal/phrase"
 	"orrery/internal/plan/place"
 	"orrery/internal/problem"
@@ -44,7 +45,7 @@ func (a *app) checkVerb() *cobra.Command {
 
 // checkLosses proves on paper that the site fits, whichever of its hosts are lost.
 func (a *app) checkLosses(ctx context.Context, s *site.Site, lost int) error {
-	all, err := a.Survive(ctx, s, lost)
+	all, err := roster.Survive(ctx, &a.Session, s, lost)
 	if err != nil {
 		return err
 	}

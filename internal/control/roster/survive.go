@@ -1,15 +1,16 @@
-package control
+package roster
 
 import (
 	"context"
 
+	"orrery/internal/control"
 	"orrery/internal/plan"
 	"orrery/internal/plan/place"
 	"orrery/internal/site"
 )
 
 // Survive tells which nodes of a site find room, and which do not, whichever of its hosts are lost, so many at once.
-func (c *Session) Survive(ctx context.Context, s *site.Site, lost int) ([]place.Loss, error) {
+func Survive(ctx context.Context, c *control.Session, s *site.Site, lost int) ([]place.Loss, error) {
 	f, err := c.Hosts(ctx, s)
 	if err != nil {
 		return nil, err
