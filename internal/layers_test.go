@@ -37,7 +37,7 @@ var layers = [][]string{
 	{"snapshot"},
 	{"backup/vault"},
 	{"backup"},
-	{"drift"},
+	{"drift", "freight"},
 	{"apply"},
 	{"apply/local", "apply/remote"},
 	{"mirror", "ci"},

@@ -124,8 +124,9 @@ func (f *Fleet) Redact(text string) string {
 // Workers gives who does the steps, by the names of hosts.
 func (f *Fleet) Workers() map[string]Worker {
 	all := map[string]Worker{}
+	moving := &haul{sent: map[string]string{}, given: map[string]string{}}
 	for _, h := range f.All {
-		all[h.Name] = h
+		all[h.Name] = hauler{h, f, moving}
 	}
 	return all
 }

@@ -76,6 +76,11 @@ type Host interface {
 	// ForgetTwin removes all that is kept of the site, which is a twin that has ended.
 	ForgetTwin(ctx context.Context) error
 
+	// Send sends what a node has written to another host, along a stream, and of one that stands still (plan.SendNode) the rest. It gives the sum of all that the other one has then.
+	Send(ctx context.Context, s *plan.Step, way io.ReadWriter, say func(string)) (sum string, err error)
+	// Receive takes that in, until the stream ends. What comes is not believed.
+	Receive(ctx context.Context, s *plan.Step, way io.ReadWriter) error
+
 	// Clock tells how far the clock of the host is ahead of this machine's, and how long asking took: the answer may be wrong by half of that.
 	Clock(ctx context.Context) (ahead, took time.Duration, err error)
 

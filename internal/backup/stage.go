@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 
 	"filippo.io/age"
@@ -14,6 +15,7 @@ import (
 	"orrery/internal/host"
 	"orrery/internal/image"
 	"orrery/internal/problem"
+	"orrery/internal/site"
 	"orrery/internal/tree"
 	"orrery/internal/volume"
 )
@@ -307,4 +309,25 @@ func Clear(dirs host.Dirs, key string) error {
 		return err
 	}
 	return tree.RemoveAll(at)
+}
+
+// Names gives the nodes in the backup.
+func (r *Restore) Names() []string {
+	var names []string
+	for i := range r.Manifest.Nodes {
+		names = append(names, r.Manifest.Nodes[i].Name)
+	}
+	return names
+}
+
+// Lacks gives the nodes of a site that are not in the backup.
+func (r *Restore) Lacks(s *site.Site) []string {
+	in := r.Names()
+	var names []string
+	for i := range s.Nodes {
+		if !slices.Contains(in, s.Nodes[i].Name) {
+			names = append(names, s.Nodes[i].Name)
+		}
+	}
+	return names
 }

@@ -2,15 +2,11 @@ package cli
 
 import (
 	"context"
-	"fmt"
-	"io"
 
 	"github.com/spf13/cobra"
 
 	"orrery/internal/cli/screen"
 	"orrery/internal/control"
-	"orrery/internal/plan"
-	"orrery/internal/plan/orphan"
 	"orrery/internal/problem"
 )
 
@@ -42,37 +38,12 @@ func (a *app) preview(ctx context.Context, selectors []string, o control.Preview
 	if err != nil {
 		return err
 	}
-	err = a.answer(planJSON(p), func() {
+	err = a.answer(screen.PlanJSON(p), func() {
 		screen.Plan(a.out, p)
-		tellOrphans(a.out, p.Orphans)
+		screen.Orphans(a.out, p.Orphans)
 	})
 	if err == nil && !p.Empty() {
 		err = problem.Status(problem.Changes)
 	}
 	return err
-}
-
-func planJSON(p *plan.Plan) any {
-	if p.Batches == nil {
-		p.Batches = [][]string{}
-	}
-	if p.Warnings == nil {
-		p.Warnings = []string{}
-	}
-	if p.Orphans == nil {
-		p.Orphans = []orphan.Orphan{}
-	}
-	return map[string]any{
-		"site": p.Site, "steps": p.Steps, "batches": p.Batches, "counts": p.Counts(), "disturbs": p.Disturbed(), "orphans": p.Orphans,
-		"warnings": p.Warnings,
-	}
-}
-
-// tellOrphans names the volumes that no node uses any more.
-func tellOrphans(w io.Writer, orphans []orphan.Orphan) {
-	for _, o := range orphans {
-		if o.Unexpected() {
-			fmt.Fprintf(w, "Note: %s.\n", o)
-		}
-	}
 }

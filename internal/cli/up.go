@@ -10,6 +10,8 @@ import (
 
 	"orrery/internal/apply"
 	"orrery/internal/cli/reply"
+	"orrery/internal/cli/screen"
+	"orrery/internal/cli/table"
 	"orrery/internal/control"
 	"orrery/internal/control/nodes"
 	"orrery/internal/plan"
@@ -91,8 +93,38 @@ func (a *app) stateVerbs() []*cobra.Command {
 	renew := a.stateVerb("renew", "Let virtual machines go on in the QEMU that is installed now, without booting", "up to date", a.Renew)
 	renew.Long = `Lets virtual machines that run go on in the QEMU and with the virtiofsd that are installed now: without SELECTOR, those whose programs were replaced, as orrery status tells.
 Processes, memory and connections stay; a machine stands still for a moment. Meanwhile the host needs the memory of one more machine. What cannot go over goes on where it was.`
-	return []*cobra.Command{renew, a.restartVerb(), a.stateVerb("start", "Start nodes that are there, as they are", "running", a.Start),
+	return []*cobra.Command{renew, a.restartVerb(), a.moveVerb(), a.stateVerb("start", "Start nodes that are there, as they are", "running", a.Start),
 		a.stateVerb("stop", "Shut nodes down and keep all that is theirs", "stopped", a.Stop)}
+}
+
+func (a *app) moveVerb() *cobra.Command {
+	to, preview := "", false
+	c := &cobra.Command{
+		Use: "move SELECTOR...", Args: cobra.MinimumNArgs(1),
+		Short: "Move nodes to another host with all that is theirs",
+		Long: `Moves nodes with what they have written, their own volumes, SSH host keys, name, addresses and MACs. They are copied while they run; then they stop, the rest is copied, and they start on the other host.
+If that fails before a node was given away, it goes on where it was. What was cut short is brought to its end by the next run of the same command, or of orrery up.`,
+		RunE: a.onHosts(func(ctx context.Context, s *site.Site, selectors []string) error {
+			if preview {
+				p, err := nodes.MovePlan(ctx, &a.Session, s, selectors, to)
+				if err != nil {
+					return err
+				}
+				return a.answer(screen.PlanJSON(p), func() { screen.Plan(a.out, p) })
+			}
+			all, err := nodes.Move(ctx, &a.Session, s, selectors, to)
+			if bad := a.answer(all, func() { table.Moved(a.out, s.Name, all, err) }); err == nil {
+				err = bad
+			}
+			return err
+		}),
+	}
+	c.Flags().StringVar(&to, "to", "", "the `HOST` to which they go")
+	_ = c.MarkFlagRequired("to")
+	c.Flags().BoolVar(&preview, "plan", false, "show the steps and do nothing")
+	a.productionFlag(c)
+	a.withoutFlag(c)
+	return withJSON(c, "print JSON")
 }
 
 func (a *app) restartVerb() *cobra.Command {

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"orrery/internal/cli/reply"
+	"orrery/internal/cli/screen"
 	"orrery/internal/control/volumes"
 	"orrery/internal/phrase"
 	"orrery/internal/problem"
@@ -41,7 +42,7 @@ func (a *app) volumeList() *cobra.Command {
 				return []any{r.Volume, node, size, disk, r.Path, cmp.Or(r.Mirror, "-"), last, result, next}
 			})
 			if err == nil && !reply.Wanted(a.out) {
-				tellOrphans(a.out, orphans)
+				screen.Orphans(a.out, orphans)
 			}
 			return err
 		},

@@ -22,14 +22,15 @@ type Job struct {
 	Site     *site.Site
 	Hosts    *apply.Fleet
 	Plan     func([]observe.Host) (*plan.Plan, error)
-	Probe    func([]observe.Host) error               // looks for more than is on record; nil: nobody does
-	Ask      func(*plan.Plan) (asked bool, err error) // before anything is done, see Asker; nil: nothing to ask
-	Before   func() error                             // when there is something to do; nil: nothing
-	After    func(ctx context.Context) error          // when all of it is done, before the lock is let go; nil: nothing
-	Undo     bool                                     // take everything back if anything fails
-	Base     *site.Site                               // to which a switch is recovered that was interrupted; nil: it is left as it is
-	Restores bool                                     // it may go on with a restore that was interrupted
-	Parallel int                                      // most steps under way at once; 0: DefaultParallel
+	Probe    func([]observe.Host) error                                       // looks for more than is on record; nil: nobody does
+	Ask      func(*plan.Plan) (asked bool, err error)                         // before anything is done, see Asker; nil: nothing to ask
+	Before   func() error                                                     // when there is something to do; nil: nothing
+	After    func(ctx context.Context) error                                  // when all of it is done, before the lock is let go; nil: nothing
+	Undo     bool                                                             // take everything back if anything fails
+	Back     func(seen []observe.Host, failed *plan.Plan) (*plan.Plan, error) // what is done if anything fails; nil: see Undo
+	Base     *site.Site                                                       // to which a switch is recovered that was interrupted; nil: it is left as it is
+	Restores bool                                                             // it may go on with a restore that was interrupted
+	Parallel int                                                              // most steps under way at once; 0: DefaultParallel
 }
 
 func (j *Job) parallel() int {
@@ -179,6 +180,12 @@ func (j *Job) finish(ctx context.Context, record *Account, p *plan.Plan, r *appl
 	if r.OK() {
 		return j.Hosts.Settle(ctx, r.Done)
 	}
+	if j.Back != nil {
+		for _, f := range r.Failed {
+			j.failed("", f)
+		}
+		return j.goBack(record, p, r)
+	}
 	if ctx.Err() != nil && !j.Undo {
 		return problem.New(problem.Interrupted, "interrupted: %d of %d steps are done; not done: %s", len(r.Done), len(p.Steps), subjects(r)).
 			Try("run the same command to resume, or orrery down")
@@ -198,6 +205,33 @@ func (j *Job) finish(ctx context.Context, record *Account, p *plan.Plan, r *appl
 	}
 	return problem.New(kind, "%d of %d steps are done; %d are not: %s", len(r.Done), len(p.Steps), left, subjects(r)).
 		Try("fix the cause and run the same command to resume")
+}
+
+// goBack looks at what there is, and does what is to be done about it. It is not interrupted by Ctrl-C.
+func (j *Job) goBack(record *Account, p *plan.Plan, r *apply.Result) error {
+	const cure = "orrery plan shows what is left, and orrery up or the same command brings it to an end"
+	seen, err := j.Seen(context.Background(), j.Hosts)
+	if err != nil {
+		return errors.Join(err, problem.New(problem.Left, "%d of %d steps are done", len(r.Done), len(p.Steps)).Try(cure))
+	}
+	back, err := j.Back(seen, p)
+	if err != nil {
+		return errors.Join(err, problem.New(problem.Left, "%d of %d steps are done", len(r.Done), len(p.Steps)).Try(cure))
+	}
+	for _, h := range j.Hosts.All {
+		h.Homes = back.Homes
+	}
+	undone := record.carryOut(context.Background(), j.Watcher, j.Hosts, "undo", back, j.parallel())
+	for _, f := range undone.Failed {
+		j.failed("undo: ", f)
+	}
+	if !undone.OK() {
+		return problem.New(problem.Left, "failed, and these could not be put right: %s", subjects(undone)).Try(cure)
+	}
+	if err := j.Hosts.Settle(context.Background(), undone.Done); err != nil {
+		j.trouble(j.Site.Key(), err) // the next run sweeps it away
+	}
+	return problem.New(problem.Undone, "failed; each node is where it was, or where it had come to, and goes on there").Try("mend the cause and run the same command")
 }
 
 // takeBack undoes what was done. It is not interrupted by Ctrl-C: half undone is worse than late.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -302,7 +301,7 @@ func (r *restoration) noteTwin() error {
 	}
 	o := twin.Options{Name: r.twin, Owner: Who()}
 	if r.from.Manifest.Partial {
-		o.Only = namesIn(r.from)
+		o.Only = r.from.Names()
 	}
 	if _, err := twin.Of(s, o); err != nil {
 		return err
@@ -317,7 +316,7 @@ func (r *restoration) up(ctx context.Context, b *Session, s *site.Site, h *apply
 	var chosen map[string]bool
 	var names []string
 	if r.from.Manifest.Partial {
-		chosen, names = map[string]bool{}, namesIn(r.from)
+		chosen, names = map[string]bool{}, r.from.Names()
 		for _, name := range names {
 			chosen[name] = true
 		}
@@ -447,33 +446,12 @@ func (c *Session) resumeRestored(ctx context.Context, m register.Marker) (*site.
 	}
 	var others []string
 	if err != nil {
-		if others = notIn(from, s); len(others) == 0 {
+		if others = from.Lacks(s); len(others) == 0 {
 			return s, nil, err
 		}
 	}
 	r, failed := c.up(ctx, s, others, UpOptions{})
 	return s, r, errors.Join(err, failed)
-}
-
-// namesIn gives the nodes in a backup.
-func namesIn(from *backup.Restore) []string {
-	var names []string
-	for i := range from.Manifest.Nodes {
-		names = append(names, from.Manifest.Nodes[i].Name)
-	}
-	return names
-}
-
-// notIn gives the nodes of a site that are not in a backup.
-func notIn(from *backup.Restore, s *site.Site) []string {
-	in := namesIn(from)
-	var names []string
-	for _, n := range s.Nodes {
-		if !slices.Contains(in, n.Name) {
-			names = append(names, n.Name)
-		}
-	}
-	return names
 }
 
 // Verify reads a backup and compares it with its digests.

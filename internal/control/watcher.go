@@ -50,6 +50,7 @@ const (
 	Progress EventKind = "progress" // how far something is that has neither steps nor bytes
 )
 
+// Outcome tells the caller of something that was done on the way.
 func (c *Session) Outcome(site, format string, args ...any) {
 	c.Watcher.Tell(Event{Kind: Outcome, Site: site, Text: fmt.Sprintf(format, args...)})
 }

@@ -70,6 +70,13 @@ type Keeper interface {
 	Settle(ctx context.Context, ref Ref) error
 }
 
+// A Receiver is an engine that makes nodes of what has come of them from another host: it has Capabilities.Move.
+type Receiver interface {
+	Layered
+	// Receive makes a node, stopped, of the private layer that it had there, which is as Layered.Private says, and of how far it had come; resumes notes that it is to run again.
+	Receive(ctx context.Context, n *spec.Node, layer string, m Mark, resumes bool) error
+}
+
 // An Idmapper is an engine whose nodes see files of the host, but have user ids of their own.
 type Idmapper interface {
 	// Idmap gives the id, on the host, of a node's root; its other ids follow.

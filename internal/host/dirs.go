@@ -61,6 +61,9 @@ func (d Dirs) Copies(site string, release int) string {
 // Snapshots holds a directory for each snapshot of a site.
 func (d Dirs) Snapshots(site string) string { return filepath.Join(d.Site(site), "snapshots") }
 
+// Arrivals holds a directory for each node that is coming from another host.
+func (d Dirs) Arrivals(site string) string { return filepath.Join(d.Site(site), "arrivals") }
+
 // Logs holds what roles printed on the nodes of a site, a file for each.
 func (d Dirs) Logs(site string) string { return filepath.Join(d.Site(site), "logs") }
 

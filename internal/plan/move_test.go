@@ -38,7 +38,7 @@ func movable() (*site.Site, *paper) {
 	if err != nil {
 		panic(err)
 	}
-	if _, err := f.run(p, func(ready []int) int { return 0 }); err != nil {
+	if err := f.run(p, func([]int) int { return 0 }); err != nil {
 		panic(err)
 	}
 	for i := range s.Nodes {
@@ -47,8 +47,8 @@ func movable() (*site.Site, *paper) {
 	return s, f
 }
 
-// run does steps, of those that can be done now the one that is chosen, until -1 is. It gives those that were done.
-func (f *paper) run(p *Plan, choose func(ready []int) int) (done []*Step, err error) {
+// run does steps, of those that can be done now the one that is chosen, until -1 is.
+func (f *paper) run(p *Plan, choose func(ready []int) int) error {
 	is := map[int]bool{}
 	for {
 		var ready []int
@@ -58,11 +58,11 @@ func (f *paper) run(p *Plan, choose func(ready []int) int) (done []*Step, err er
 			}
 		}
 		if len(ready) == 0 {
-			return done, nil
+			return nil
 		}
 		i := choose(ready)
 		if i < 0 {
-			return done, nil
+			return nil
 		}
 		s := p.Steps[ready[i]]
 		text, err := Encode(s)
@@ -73,10 +73,9 @@ func (f *paper) run(p *Plan, choose func(ready []int) int) (done []*Step, err er
 			err = f.do(s)
 		}
 		if err != nil {
-			return done, fmt.Errorf("%s: %s: %w", s.Host, s, err)
+			return fmt.Errorf("%s: %s: %w", s.Host, s, err)
 		}
 		is[ready[i]] = true
-		done = append(done, s)
 	}
 }
 
@@ -247,7 +246,7 @@ func TestMove(t *testing.T) {
 	if want := []Kind{CopyNode, StopNode, SendNode, GiveNode, ReceiveNode, StartNode, LeaveNode}; !slices.Equal(kinds, want) {
 		t.Errorf("the steps are %v, not %v\n%s", kinds, want, told(p))
 	}
-	if _, err := f.run(p, func([]int) int { return 0 }); err != nil {
+	if err := f.run(p, func([]int) int { return 0 }); err != nil {
 		t.Fatal(err)
 	}
 	if n, has := f.host("sv3").Node("a"); !has || n.State != observe.Running {
@@ -359,14 +358,14 @@ func TestMoveAfterKill(t *testing.T) {
 					t.Fatalf("a step is planned on a host of which nothing is known: %s", step)
 				}
 			}
-			if _, err := f.run(p, random(rapid.IntRange(0, 30).Draw(t, "kill after"))); err != nil {
+			if err := f.run(p, random(rapid.IntRange(0, 30).Draw(t, "kill after"))); err != nil {
 				t.Fatalf("%v\n%s", err, told(p))
 			}
 		}
 		last := rapid.SampledFrom([]string{"move", "up"}).Draw(t, "last")
 		p, err := ways[last](f.seen())
 		if err == nil {
-			_, err = f.run(p, random(1000))
+			err = f.run(p, random(1000))
 		}
 		if err != nil {
 			t.Fatalf("%v\n%s", err, told(p))

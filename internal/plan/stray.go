@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"fmt"
+
 	"orrery/internal/observe"
 	"orrery/internal/site"
 )
@@ -22,6 +24,7 @@ func (d *draft) removeStrays(h *observe.Host, here []*site.Node, home map[string
 		case declared && (d.unknown(host) || d.drained(host)): // it goes on here, until it can be there
 		case declared && d.goal.concerns(n.Name):
 			d.removeNode(h, n, "moves to host "+host)
+			d.Warnings = append(d.Warnings, fmt.Sprintf("node %s is made anew on host %s, and what it has on host %s goes; orrery move %s --to %s takes that along", n.Name, host, h.Name, n.Name, host))
 		case !declared && all:
 			d.removeNode(h, n, "no longer declared")
 		case !declared && ids[n.ID]:

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"orrery/internal/engine"
+	"orrery/internal/engine/nodedir"
 	"orrery/internal/host"
 	"orrery/internal/image"
 	"orrery/internal/network"
@@ -112,7 +113,10 @@ func (l *life) start(ctx context.Context, e engine.Engine, s *plan.Step) error {
 	if err := run.note(n.ID, func(p *progress) { p.Injected, p.Booting = injected, true }); err != nil {
 		return err
 	}
-	return e.Start(ctx, ref)
+	if err := e.Start(ctx, ref); err != nil {
+		return err
+	}
+	return nodedir.Of(l.Dirs, l.Key, n.ID).Runs()
 }
 
 // renew lets a node go on in the programs that the host has now, and tells for how long it stood still.

@@ -31,6 +31,7 @@ type Worker struct {
 	life     life
 	roles    roles
 	releases releases
+	moves    moves
 }
 
 var _ apply.Host = (*Worker)(nil)
@@ -39,6 +40,7 @@ var _ apply.Host = (*Worker)(nil)
 func NewWorker(at Place) *Worker {
 	w := &Worker{Place: at}
 	w.names.Place, w.life.Place, w.roles.Place, w.releases.Place = &w.Place, &w.Place, &w.Place, &w.Place
+	w.moves.Place = &w.Place
 	w.life.names, w.roles.names, w.roles.life = &w.names, &w.names, &w.life
 	return w
 }
@@ -82,6 +84,9 @@ func (w *Worker) Observe(ctx context.Context, wanted []string) (observe.Host, er
 	}
 	seen.Disk = w.disk()
 	seen.Numa, seen.Hugepages = numa.Nodes(numa.Sys), numa.Hugepages(numa.Sys)
+	if err := w.moves.observe(&seen); err != nil {
+		return seen, err
+	}
 	seen.Releases, err = w.ReadReleases()
 	return seen, err
 }
@@ -139,6 +144,7 @@ func (w *Worker) Sweep(ctx context.Context) error {
 		}
 	}
 	err := runOf(w.Dirs, w.Key).end()
+	err = errors.Join(err, w.moves.sweep())
 	err = errors.Join(err, w.Ground.Volumes.Sweep(w.Key))
 	err = errors.Join(err, snapshot.Sweep(w.Dirs, w.Key))
 	return errors.Join(err, w.Ground.Layers.Sweep())
@@ -153,6 +159,10 @@ func (w *Worker) Do(ctx context.Context, s *plan.Step, say func(string)) error {
 			}
 		}
 		return w.life.move(ctx, s.Moves)
+	}
+	switch s.Kind {
+	case plan.GiveNode, plan.ReceiveNode, plan.LeaveNode, plan.ReclaimNode, plan.DropNode:
+		return w.moves.do(ctx, s)
 	}
 	if s.ForNode() {
 		return w.doNode(ctx, s, say)
@@ -207,6 +217,11 @@ func (w *Worker) doNode(ctx context.Context, s *plan.Step, say func(string)) err
 	case plan.RenewNode:
 		return w.life.renew(ctx, e, n, say)
 	case plan.StopNode:
+		if s.Peer != "" {
+			if err := w.moves.dir(n.ID).Resume(); err != nil {
+				return err
+			}
+		}
 		return stop(ctx, e, engine.RefOf(n), stopPatience)
 	case plan.KillNode:
 		return stop(ctx, e, engine.RefOf(n), 0)

@@ -48,6 +48,8 @@ const (
 	toCompare  = "editions"
 	toFetch    = "edition"
 	toKeep     = "keep edition"
+	toSend     = "send node"
+	toTake     = "receive node"
 	toReveal   = "secret"
 	toSeal     = "keep secret"
 	toTell     = "twins"

@@ -193,6 +193,8 @@ func (h *helper) do(ctx context.Context, about string, q *question, with *wire.C
 			return nil, err
 		}
 		return nil, on.Do(ctx, s, func(text string) { _ = with.Say(word{Detail: text}) })
+	case toSend, toTake:
+		return on.carry(ctx, about, q, with)
 	case toSettle:
 		done, err := decoded(q.Done)
 		if err != nil {

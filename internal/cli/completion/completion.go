@@ -42,7 +42,7 @@ const (
 
 // Places are what the arguments of each verb may be, in their order; of a verb that takes any number, the last is of all that follow.
 var Places = map[string][]Offer{
-	"query": {words.selectors}, "graph": {words.selectors}, "plan": {words.selectors}, "up": {words.selectors}, "down": {words.selectors}, "start": {words.selectors}, "stop": {words.selectors}, "restart": {words.selectors},
+	"query": {words.selectors}, "graph": {words.selectors}, "plan": {words.selectors}, "up": {words.selectors}, "down": {words.selectors}, "start": {words.selectors}, "stop": {words.selectors}, "restart": {words.selectors}, "move": {words.selectors},
 	"renew": {words.selectors}, "stage": {words.selectors}, "switch": {words.selectors}, "rollback": {words.selectors}, "status": {words.selectors}, "exec": {words.selectors}, "logs": {words.selectors, words.units},
 	"shell": {words.nodes}, "console": {words.nodes}, "screen": {words.nodes}, "forward": {words.ports}, "cp": {words.copied},
 	"release show": {words.releases, words.selectors}, "release diff": {words.releases, words.releases, words.selectors},
@@ -69,7 +69,7 @@ var Places = map[string][]Offer{
 
 // values are what flags may be, of whatever verb they are. What is a file's name is completed by the shell itself.
 var values = map[string]Offer{
-	"site": words.directories, "twin": words.twins, "release": words.releases, "only": words.selectors, "host": words.nodes, "without": words.hosts, "node": words.nodes, "layer": words.layers,
+	"site": words.directories, "twin": words.twins, "release": words.releases, "only": words.selectors, "host": words.nodes, "without": words.hosts, "to": words.hosts, "node": words.nodes, "layer": words.layers,
 	"confirm-by": oneOf("checks", "hand"), "owner": words.nothing, "user": words.nothing, "scale": oneOf("cpus=", "memory="),
 	"yes-production": words.nothing, "yes-volumes": words.nothing, "yes-restore": words.nothing, "yes-replace": words.nothing,
 }

@@ -48,7 +48,7 @@ const Name = "lxc"
 
 // Capabilities says what LXC can do.
 func (e *Engine) Capabilities() observe.Capabilities {
-	return observe.Capabilities{Containers: true, LiveLimits: true, MoveNIC: true, Remount: true, Keep: true}
+	return observe.Capabilities{Containers: true, LiveLimits: true, MoveNIC: true, Remount: true, Keep: true, Move: true}
 }
 
 // container is one node as LXC knows it.

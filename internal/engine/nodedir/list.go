@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 
+	"orrery/internal/engine"
 	"orrery/internal/observe"
 )
 
@@ -20,7 +21,7 @@ func (n *Nodes) Observe(site string, look func(*observe.Node)) ([]observe.Node, 
 	var nodes []observe.Node
 	for _, f := range found {
 		r := f.Record
-		o := observe.Node{Node: r.Node, State: observe.Broken, Configured: r.Configured, Proven: r.Proven, ProvenAt: r.ProvenAt, Active: r.Active, Doubt: r.Doubt}
+		o := observe.Node{Node: r.Node, State: observe.Broken, Configured: r.Configured, Proven: r.Proven, ProvenAt: r.ProvenAt, Active: r.Active, Doubt: r.Doubt, Resume: n.Dir(engine.RefOf(&r.Node)).Resumes()}
 		if f.Whole {
 			o.State = observe.Stopped
 			look(&o)

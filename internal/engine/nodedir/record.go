@@ -69,6 +69,9 @@ func (d Dir) WriteMounts(r *Record, mounts []spec.Mount) error {
 func (n *Nodes) Record(ref engine.Ref) (*Record, error) {
 	d := n.Dir(ref)
 	r, err := d.Read()
+	if g, given := d.Given(); given {
+		return nil, problem.New(problem.Surprise, "node %s was given to host %s", ref.Name, g.To).At(d.Path()).Try("orrery up brings its move to an end")
+	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, problem.New(problem.Surprise, "node %s (id %d) is not there", ref.Name, ref.ID).At(d.Path()).Try("plan again")
@@ -96,7 +99,10 @@ type Found struct {
 }
 
 // All finds the nodes of a site. A record that cannot be read gives a node that is not whole.
-func All(dirs host.Dirs, of string) ([]Found, error) {
+func All(dirs host.Dirs, of string) ([]Found, error) { return found(dirs, of, false) }
+
+// found finds the nodes of a site that are here, or those that were given away.
+func found(dirs host.Dirs, of string, away bool) ([]Found, error) {
 	entries, err := os.ReadDir(dirs.Nodes(of))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -108,6 +114,9 @@ func All(dirs host.Dirs, of string) ([]Found, error) {
 	for _, e := range entries {
 		id, err := strconv.Atoi(e.Name())
 		if err != nil || !e.IsDir() {
+			continue
+		}
+		if _, given := Of(dirs, of, id).Given(); given != away {
 			continue
 		}
 		r, err := Of(dirs, of, id).Read()

@@ -1,0 +1,35 @@
+package screen
+
+import (
+	"fmt"
+	"io"
+
+	"orrery/internal/plan"
+	"orrery/internal/plan/orphan"
+)
+
+// PlanJSON gives a plan as programs are given it.
+func PlanJSON(p *plan.Plan) any {
+	if p.Batches == nil {
+		p.Batches = [][]string{}
+	}
+	if p.Warnings == nil {
+		p.Warnings = []string{}
+	}
+	if p.Orphans == nil {
+		p.Orphans = []orphan.Orphan{}
+	}
+	return map[string]any{
+		"site": p.Site, "steps": p.Steps, "batches": p.Batches, "counts": p.Counts(), "disturbs": p.Disturbed(), "orphans": p.Orphans,
+		"warnings": p.Warnings,
+	}
+}
+
+// Orphans names the volumes that no node uses any more.
+func Orphans(w io.Writer, orphans []orphan.Orphan) {
+	for _, o := range orphans {
+		if o.Unexpected() {
+			fmt.Fprintf(w, "Note: %s.\n", o)
+		}
+	}
+}

@@ -1,0 +1,25 @@
+package table
+
+import (
+	"fmt"
+	"io"
+
+	"orrery/internal/control/nodes"
+)
+
+// Moved tells where nodes are now.
+func Moved(w io.Writer, site string, all []nodes.Moved, failed error) {
+	if len(all) == 0 && failed == nil {
+		fmt.Fprintf(w, "%s: all of them are there.\n", site)
+	}
+	for _, m := range all {
+		switch {
+		case m.Healthy > 0:
+			fmt.Fprintf(w, "%s is on host %s; it was away for %.1f s, and healthy after %.1f s.\n", m.Node, m.Host, m.Away, m.Healthy)
+		case m.Away > 0:
+			fmt.Fprintf(w, "%s is on host %s; it was away for %.1f s.\n", m.Node, m.Host, m.Away)
+		default:
+			fmt.Fprintf(w, "%s is on host %s.\n", m.Node, m.Host)
+		}
+	}
+}

@@ -1,0 +1,193 @@
+// Package freight takes trees from host to host: what a node has written, while it runs, and again what has changed since, until it stands still.
+//
+// A Sender goes through the trees and sends what is not as it was when it sent it last. A Store takes that in, in a directory that is no node, and keeps a record beside it: from whom, and a sum of
+// all that came. Either end has the same sum, since each round begins with that of the one before: so what a host has given away is what another one has, or it is not that. Neither trusts the other: all that comes
+// goes through package tree, and there is no more of it than was announced, and than the disk has room for.
+//
+// The two need nothing but a stream of bytes in both directions.
+package freight
+
+import (
+	"bufio"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"path"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"orrery/internal/tree"
+)
+
+// What a frame is. Each has a length and so many bytes.
+const (
+	begins  = 'B' // a round: start
+	inTree  = 'T' // the tree of this name follows
+	entered = 'D' // a directory in which something changes, or that is new
+	left    = 'L' // a directory, after what is in it: entry
+	opened  = 'F' // a regular file: entry
+	content = 'C' // of it: an offset, and bytes
+	cleared = 'Z' // of it: an offset, and how much is a hole
+	closed  = 'E' // the file, as it is to be: entry
+	other   = 'O' // what is neither: entry
+	linked  = 'H' // another name of a file: entry
+	gone    = 'R' // a path that is there no more
+	ends    = 'X' // the round: end
+)
+
+// piece is the unit in which files are compared and sent.
+const piece = 64 << 10
+
+// mostFrame bounds a frame: extended attributes may have some hundreds of kilobytes.
+const mostFrame = 4 << 20
+
+// An at tells how far the receiving end is; "": it has nothing.
+type at struct {
+	Sum string `json:"sum"`
+}
+
+// A start announces a round.
+type start struct {
+	Base  string `json:"base,omitempty"` // what the receiving end has; "": all is sent
+	Nonce string `json:"nonce"`
+	Bytes int64  `json:"bytes"` // at most so many of content come, but for what changes meanwhile
+}
+
+// An end closes a round.
+type end struct {
+	Whole bool `json:"whole,omitempty"` // nothing can have changed meanwhile
+}
+
+// An entry is a path of a tree.
+type entry struct {
+	Name  []byte            `json:"n"`
+	Mode  uint32            `json:"m,omitempty"`
+	Uid   uint32            `json:"u,omitempty"`
+	Gid   uint32            `json:"g,omitempty"`
+	Time  int64             `json:"t,omitempty"`
+	Size  int64             `json:"s,omitempty"`
+	Link  []byte            `json:"l,omitempty"` // what a symbolic link says, or of which path this is another name
+	Attrs map[string][]byte `json:"x,omitempty"`
+	Patch bool              `json:"p,omitempty"` // what follows is put over what is there
+}
+
+func (e *entry) made() *tree.Made {
+	m := &tree.Made{Path: string(e.Name), Mode: e.Mode, Uid: int(e.Uid), Gid: int(e.Gid), Modified: time.Unix(0, e.Time), Link: string(e.Link), Attrs: map[string][]byte{}}
+	for name, value := range e.Attrs {
+		if Carried(name) {
+			m.Attrs[name] = value
+		}
+	}
+	return m
+}
+
+// carried are the attributes that go along, besides those of users: ACLs and capabilities, and what hides in an overlay what is below. Others steer the overlayfs or the security modules of a host.
+var carried = map[string]bool{
+	"system.posix_acl_access": true, "system.posix_acl_default": true, "security.capability": true,
+	"trusted.overlay.opaque": true, "trusted.overlay.whiteout": true, "user.overlay.opaque": true, "user.overlay.whiteout": true,
+}
+
+// Carried reports whether an extended attribute goes along.
+func Carried(name string) bool {
+	return carried[name] || strings.HasPrefix(name, "user.") && !strings.HasPrefix(name, "user.overlay.")
+}
+
+// line writes and reads frames, and sums them up.
+type line struct {
+	from io.Reader
+	to   *bufio.Writer // what is in it goes before anything is waited for
+	sum  hash.Hash
+}
+
+func newLine(way io.ReadWriter) *line {
+	return &line{from: bufio.NewReaderSize(way, piece), to: bufio.NewWriterSize(way, piece), sum: sha256.New()}
+}
+
+func (l *line) restart(base string) {
+	l.sum = sha256.New()
+	l.sum.Write([]byte(base)) //nolint:errcheck // a hash takes everything
+}
+
+func (l *line) said() string { return hex.EncodeToString(l.sum.Sum(nil)) }
+
+func (l *line) frame(kind byte, parts ...[]byte) error {
+	n := 0
+	for _, p := range parts {
+		n += len(p)
+	}
+	if n > mostFrame {
+		return fmt.Errorf("%d bytes at once are too many", n)
+	}
+	b := make([]byte, 0, 5+n)
+	b = binary.BigEndian.AppendUint32(append(b, kind), uint32(n)) //nolint:gosec // it is small
+	for _, p := range parts {
+		b = append(b, p...)
+	}
+	l.sum.Write(b) //nolint:errcheck // a hash takes everything
+	_, err := l.to.Write(b)
+	return err
+}
+
+func (l *line) tell(kind byte, what any) error {
+	text, err := json.Marshal(what)
+	if err != nil {
+		return err
+	}
+	return l.frame(kind, text)
+}
+
+var errForm = errors.New("the other host sends what makes no sense")
+
+func (l *line) next() (kind byte, b []byte, err error) {
+	var head [5]byte
+	if err := l.to.Flush(); err != nil {
+		return 0, nil, err
+	}
+	if _, err := io.ReadFull(l.from, head[:]); err != nil {
+		return 0, nil, err
+	}
+	n := binary.BigEndian.Uint32(head[1:])
+	if n > mostFrame {
+		return 0, nil, errForm
+	}
+	b = make([]byte, n)
+	if _, err := io.ReadFull(l.from, b); err != nil {
+		return 0, nil, err
+	}
+	l.sum.Write(head[:]) //nolint:errcheck // a hash takes everything
+	l.sum.Write(b)       //nolint:errcheck // a hash takes everything
+	return head[0], b, nil
+}
+
+// hear takes one frame of a kind.
+func (l *line) hear(kind byte, into any) error {
+	is, b, err := l.next()
+	if err != nil {
+		return err
+	}
+	if is != kind || json.Unmarshal(b, into) != nil {
+		return errForm
+	}
+	return nil
+}
+
+// legal reports whether a tree may be called so: a directory, or one in another.
+func legal(name string) bool {
+	return tree.Legal(name) && strings.Count(name, "/") < 2 && !strings.HasPrefix(path.Base(name), ".")
+}
+
+// room gives how many bytes a file system has for us: some are left to others.
+func room(dir string) (int64, error) {
+	var fs unix.Statfs_t
+	if err := unix.Statfs(dir, &fs); err != nil {
+		return 0, err
+	}
+	return int64(fs.Bavail)*fs.Bsize - int64(fs.Blocks)*fs.Bsize/50, nil //nolint:gosec // no disk is that large
+}

@@ -1,0 +1,299 @@
+package freight
+
+import (
+	"bytes"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// listed tells all of a tree.
+func listed(t *testing.T, dir string) string {
+	t.Helper()
+	var b strings.Builder
+	names := map[uint64]string{}
+	must(t, filepath.WalkDir(dir, func(p string, _ fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		var st unix.Stat_t
+		if err := unix.Lstat(p, &st); err != nil {
+			return err
+		}
+		rel, _ := filepath.Rel(dir, p)
+		fmt.Fprintf(&b, "%q %o %d:%d %d", rel, st.Mode, st.Uid, st.Gid, st.Mtim.Nano())
+		switch st.Mode & unix.S_IFMT {
+		case unix.S_IFREG:
+			text, err := os.ReadFile(p)
+			if err != nil {
+				return err
+			}
+			if len(text) > 100 {
+				text = fmt.Appendf(nil, "%d bytes, %d of them 0", len(text), bytes.Count(text, []byte{0}))
+			}
+			if names[st.Ino] == "" {
+				names[st.Ino] = rel
+			}
+			fmt.Fprintf(&b, " %q as %s, sparse: %v", text, names[st.Ino], st.Blocks*512 < st.Size)
+		case unix.S_IFLNK:
+			to, _ := os.Readlink(p)
+			fmt.Fprintf(&b, " -> %s", to)
+		case unix.S_IFCHR:
+			fmt.Fprintf(&b, " device %d", st.Rdev)
+		}
+		var value [100]byte
+		for _, attr := range []string{"user.x", "trusted.overlay.opaque", "trusted.overlay.origin"} {
+			if n, err := unix.Lgetxattr(p, attr, value[:]); err == nil {
+				fmt.Fprintf(&b, " %s=%s", attr, value[:n])
+			}
+		}
+		b.WriteString("\n")
+		return nil
+	}))
+	return b.String()
+}
+
+// pair is a sender and a store, with a stream between them for each time.
+type pair struct {
+	t      *testing.T
+	sender Sender
+	store  Store
+	of     Record
+}
+
+func (p *pair) send(still bool, sources ...Source) (*Round, error) {
+	p.t.Helper()
+	near, far := net.Pipe()
+	ended := make(chan error, 1)
+	go func() {
+		err := p.store.Receive(far, p.of, func(name string) bool { return name == "private" || strings.HasPrefix(name, "volumes/") })
+		far.Close() //nolint:errcheck // it is in memory
+		ended <- err
+	}()
+	way, err := Toward(near)
+	var r *Round
+	if err == nil {
+		r, err = p.sender.Send(p.t.Context(), way, sources, still)
+	}
+	near.Close() //nolint:errcheck // it is in memory
+	if bad := <-ended; bad != nil {
+		return nil, bad
+	}
+	return r, err
+}
+
+func newPair(t *testing.T) *pair {
+	return &pair{t: t, store: Store{filepath.Join(t.TempDir(), "7")}, of: Record{Name: "db", ID: 7, From: "sv1"}}
+}
+
+// TestRounds: what arrives is what was there, with its owners, times, attributes, links and holes; and a second round brings only what has changed since.
+func TestRounds(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("owners and whiteouts need root")
+	}
+	dir := t.TempDir()
+	p := newPair(t)
+	in := func(name string) string { return filepath.Join(dir, name) }
+	must(t, os.MkdirAll(in("etc/deep/er"), 0o755))
+	must(t, os.WriteFile(in("etc/a"), []byte("one"), 0o640))
+	must(t, os.Chown(in("etc/a"), 1000, 1001))
+	must(t, os.Link(in("etc/a"), in("etc/deep/b")))
+	must(t, os.Symlink("/etc/shadow", in("etc/link")))
+	must(t, unix.Mkfifo(in("pipe"), 0o600))
+	must(t, unix.Mknod(in("hidden"), unix.S_IFCHR, 0))
+	must(t, unix.Mknod(in("null"), unix.S_IFCHR|0o666, int(unix.Mkdev(1, 3))))
+	attrs := unix.Lsetxattr(in("etc/deep"), "trusted.overlay.opaque", []byte("y"), 0) == nil
+	if attrs {
+		must(t, unix.Lsetxattr(in("etc/deep"), "trusted.overlay.origin", []byte("z"), 0))
+	}
+	f, err := os.Create(in("disk"))
+	must(t, err)
+	must(t, f.Truncate(64<<20))
+	for _, at := range []int64{0, 10 << 20, 50 << 20} {
+		_, err = f.WriteAt(bytes.Repeat([]byte("x"), 100_000), at)
+		must(t, err)
+	}
+	must(t, os.Chmod(in("etc"), 0o700))
+	sources := []Source{{"private", dir}, {"volumes/data", filepath.Join(dir, "gone")}}
+	want := func() {
+		t.Helper()
+		out := ""
+		for line := range strings.Lines(listed(t, dir)) {
+			if !strings.HasPrefix(line, `"null"`) {
+				out += strings.ReplaceAll(line, " trusted.overlay.origin=z", "")
+			}
+		}
+		if got := listed(t, p.store.Tree("private")); got != out {
+			t.Errorf("there is\n%s\nnot\n%s", got, out)
+		}
+	}
+	r, err := p.send(false, sources...)
+	must(t, err)
+	want()
+	if len(r.Left) != 1 || r.Left[0] != "null: a device" {
+		t.Errorf("left is %q", r.Left)
+	}
+	time.Sleep(2 * settled) // the time of a change tells it from a later one
+	if r, err = p.send(false, sources...); err != nil || r.Bytes > 3*200_000 {
+		t.Errorf("again: %+v, %v", r, err)
+	}
+	time.Sleep(2 * settled)
+	if r, err = p.send(false, sources...); err != nil || r.Files > 0 || r.Bytes > 0 {
+		t.Errorf("a third time: %+v, %v", r, err)
+	}
+
+	_, err = f.WriteAt([]byte("y"), 10<<20)
+	must(t, err)
+	must(t, unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, 50<<20, 1<<20))
+	must(t, f.Close())
+	must(t, os.RemoveAll(in("etc/deep/er")))
+	must(t, os.Remove(in("etc/link")))
+	must(t, os.Mkdir(in("etc/link"), 0o711))
+	must(t, os.WriteFile(in("etc/link/new"), []byte("new"), 0o600))
+	must(t, os.Remove(in("pipe")))
+	must(t, os.WriteFile(in("etc/deep/b"), []byte("two"), 0o640))
+	must(t, os.Link(in("etc/a"), in("c")))
+	r, err = p.send(true, sources...)
+	must(t, err)
+	want()
+	if r.Bytes > 2*piece+100 {
+		t.Errorf("of one piece that has changed, %d bytes were sent", r.Bytes)
+	}
+	if has, err := p.store.Read(); err != nil || has.Sum != r.Sum || !has.Whole {
+		t.Errorf("the store has %+v of %+v (%v)", has, r, err)
+	}
+	p.sender = Sender{} // whoever sends is another one: all of it comes again
+	if r, err = p.send(true, sources...); err != nil || r.Bytes < 200_000 {
+		t.Errorf("anew: %+v, %v", r, err)
+	}
+	want()
+}
+
+// TestHostileSender: whatever another host sends stays inside, is no device, and is no more than was announced.
+func TestHostileSender(t *testing.T) {
+	for what, frames := range map[string]func(l *line) error{
+		"no round":     func(l *line) error { return l.frame(inTree, []byte("private")) },
+		"another tree": func(l *line) error { return l.frame(inTree, []byte("keys/../..")) },
+		"up":           func(l *line) error { return tell(l, other, entry{Name: []byte("../x"), Mode: unix.S_IFIFO}) },
+		"absolute":     func(l *line) error { return tell(l, entered, entry{Name: []byte("/etc")}) },
+		"through a link": func(l *line) error {
+			if err := tell(l, other, entry{Name: []byte("l"), Mode: unix.S_IFLNK, Link: []byte("/tmp")}); err != nil {
+				return err
+			}
+			return l.tell(opened, entry{Name: []byte("l/freight-was-here"), Mode: unix.S_IFREG})
+		},
+		"a block device": func(l *line) error { return tell(l, other, entry{Name: []byte("sda"), Mode: unix.S_IFBLK | 0o666}) },
+		"a link to above": func(l *line) error {
+			return tell(l, linked, entry{Name: []byte("x"), Link: []byte("../../arrival.json")})
+		},
+		"content of none": func(l *line) error {
+			return errOr(tell(l, entered, entry{Name: []byte(".")}), func() error { return l.frame(content, number(0), []byte("x")) })
+		},
+		"beyond its end": func(l *line) error {
+			return errOr(tell(l, opened, entry{Name: []byte("f"), Mode: unix.S_IFREG, Size: 1}), func() error { return l.frame(content, number(1), []byte("x")) })
+		},
+		"before its begin": func(l *line) error {
+			return errOr(tell(l, opened, entry{Name: []byte("f"), Mode: unix.S_IFREG, Size: 1}), func() error { return l.frame(content, number(-1), []byte("x")) })
+		},
+		"more than said": func(l *line) error {
+			err := tell(l, opened, entry{Name: []byte("f"), Mode: unix.S_IFREG, Size: 1 << 40})
+			for at := int64(0); err == nil && at < slack+2<<20; at += 1 << 20 {
+				err = l.frame(content, number(at), make([]byte, 1<<20))
+			}
+			return err
+		},
+		"a large frame":  func(l *line) error { _, err := l.to.Write([]byte{content, 255, 255, 255, 255}); return err },
+		"more than fits": func(l *line) error { return l.tell(begins, start{Bytes: 1 << 60}) },
+	} {
+		t.Run(what, func(t *testing.T) {
+			p := newPair(t)
+			near, far := net.Pipe()
+			ended := make(chan error, 1)
+			go func() {
+				ended <- p.store.Receive(far, p.of, func(name string) bool { return name == "private" })
+				far.Close() //nolint:errcheck // it is in memory
+			}()
+			l := newLine(near)
+			var has at
+			must(t, l.hear(begins, &has))
+			if frames(l) == nil {
+				_ = l.to.Flush()
+			}
+			near.Close() //nolint:errcheck // it is in memory
+			if err := <-ended; err == nil {
+				t.Error("it is taken")
+			}
+			for _, path := range []string{"/tmp/freight-was-here", filepath.Join(filepath.Dir(p.store.Dir), "x")} {
+				if _, err := os.Lstat(path); err == nil {
+					t.Errorf("%s is there", path)
+				}
+			}
+			if has, err := p.store.Read(); err == nil && (has.Sum != "" || has.Whole) {
+				t.Errorf("the store says that it has %+v", has)
+			}
+		})
+	}
+}
+
+// tell begins a round and a tree, and sends an entry.
+func tell(l *line, kind byte, e entry) error {
+	l.restart("")
+	return errOr(l.tell(begins, start{Bytes: 10}), func() error {
+		return errOr(l.frame(inTree, []byte("private")), func() error { return l.tell(kind, e) })
+	})
+}
+
+func errOr(err error, then func() error) error {
+	if err != nil {
+		return err
+	}
+	return then()
+}
+
+// TestCut: after a stream that was cut, nobody takes what there is for something whole, and the next one begins anew.
+func TestCut(t *testing.T) {
+	dir := t.TempDir()
+	must(t, os.WriteFile(filepath.Join(dir, "f"), bytes.Repeat([]byte("x"), 1<<20), 0o600))
+	p := newPair(t)
+	r, err := p.send(true, Source{"private", dir})
+	must(t, err)
+	near, far := net.Pipe()
+	ended := make(chan error, 1)
+	go func() { ended <- p.store.Receive(far, p.of, func(string) bool { return true }) }()
+	l := newLine(near)
+	var has at
+	must(t, l.hear(begins, &has))
+	if has.Sum != r.Sum {
+		t.Errorf("the store has %q of %q", has.Sum, r.Sum)
+	}
+	must(t, l.tell(begins, start{Base: has.Sum}))
+	must(t, l.to.Flush())
+	near.Close() //nolint:errcheck // it is cut
+	if err := <-ended; err == nil {
+		t.Error("it ends well")
+	}
+	if has, err := p.store.Read(); err != nil || has.Sum != "" || has.Whole {
+		t.Errorf("the store says that it has %+v (%v)", has, err)
+	}
+	if again, err := p.send(true, Source{"private", dir}); err != nil || again.Bytes != 1<<20 {
+		t.Errorf("anew: %+v, %v", again, err)
+	}
+	if all, err := All(filepath.Dir(p.store.Dir)); err != nil || !slices.ContainsFunc(all, func(r Record) bool { return r.Name == "db" && r.Whole }) {
+		t.Errorf("all are %+v (%v)", all, err)
+	}
+}
