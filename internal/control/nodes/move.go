@@ -47,7 +47,7 @@ func planMove(s *site.Site, seen []observe.Host, goal plan.Goal, moves map[strin
 	if err != nil {
 		return nil, err
 	}
-	return p, hosts.Joined(s, p)
+	return p, hosts.Joined(s, seen, p)
 }
 
 // moving gives the hosts of a site, and where the nodes that selectors mean are to go.
