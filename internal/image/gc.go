@@ -53,6 +53,9 @@ func (s *Store) GC(ctx context.Context, used map[string]bool) ([]Info, error) {
 		}
 	}
 	err = s.Sweep()
+	if err == nil {
+		err = s.sweepIncoming(func(string) bool { return true })
+	}
 	return removed, errors.Join(err, s.trimCache(time.Now()))
 }
 
@@ -102,6 +105,9 @@ func (s *Store) Sweep() error {
 				left[e.Name()] = true
 			}
 		}
+	}
+	if err := s.sweepIncoming(s.has); err != nil { // it was built meanwhile
+		return err
 	}
 	if len(left) == 0 {
 		return nil

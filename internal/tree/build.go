@@ -103,6 +103,21 @@ func (b *Builder) add(m *Made, fill func(*os.File) error) error {
 	return b.dress(dir, name, m)
 }
 
+// Adopt makes the next path another name of a file that is there already, in a tree of our own; it becomes what is said. Nobody else writes to it.
+func (b *Builder) Adopt(m *Made, from *Root, name string) error {
+	err := b.enter(m.Path)
+	if err == nil {
+		dir, base := b.above[len(b.above)-1].fd, path.Base(m.Path)
+		if err = unix.Linkat(from.Fd(), name, dir, base, 0); err == nil {
+			err = b.dress(dir, base, m)
+		}
+	}
+	if err != nil {
+		return &fs.PathError{Op: "make", Path: Shorten(path.Join(b.top, m.Path)), Err: err}
+	}
+	return nil
+}
+
 // enter leaves the directories in which a path is not. What is then left must be the one in which it is.
 func (b *Builder) enter(name string) error {
 	if !Legal(name) {

@@ -1,0 +1,285 @@
+// Package pieces takes the files of a layer from host to host, in pieces that are each verified when they arrive.
+//
+// Read makes the Index of a tree: what is at each path, with the digests of its files. Serve gives an index and pieces along a connection. Open begins to receive what an index says: Fetch asks
+// several hosts at once for the pieces that are missing, what was received before an interruption is not asked for again, and what has arrived can be given on to others at once. Lay makes the tree.
+//
+// Whoever gives may lie. Whether an index is that of the layer is for the caller to say (Index.Lines); a piece that is not what the index says ends the dealings with who gave it.
+package pieces
+
+import (
+	"bufio"
+	"compress/gzip"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"orrery/internal/tree"
+)
+
+// Size is that of a piece; a smaller file is one piece.
+const Size = 4 << 20
+
+// Bounds of an index: no layer has more.
+const (
+	mostEntries = 4 << 20
+	mostText    = 1 << 30   // bytes of it, unpacked
+	mostPacked  = 256 << 20 // and on its way
+	mostLine    = 16 << 20
+)
+
+// An Entry is what is at a path of a tree. Names are bytes: they need not be text.
+type Entry struct {
+	Path     []byte            `json:"path"`
+	Mode     uint32            `json:"mode"` // with the type, as stat(2) gives it
+	Uid      int               `json:"uid"`
+	Gid      int               `json:"gid"`
+	Modified time.Time         `json:"modified"`
+	Link     []byte            `json:"link,omitempty"` // what a symbolic link says
+	Same     []byte            `json:"same,omitempty"` // the path of the file that this is another name of
+	Attrs    map[string][]byte `json:"attrs,omitempty"`
+	Size     int64             `json:"size,omitempty"`
+	Sum      string            `json:"sum,omitempty"`    // SHA-256 of a file
+	Pieces   []string          `json:"pieces,omitempty"` // and of its pieces, if it is larger than one
+}
+
+func (e *Entry) kind() uint32 { return e.Mode & unix.S_IFMT }
+
+// An Index is all that is in a tree, but what is in its files.
+type Index struct {
+	Note    json.RawMessage // what is known of the layer besides
+	Entries []Entry         // in the order in which trees are walked
+}
+
+// Read makes the index of a tree to which nobody writes. Sums are the digests of its files, by path.
+func Read(ctx context.Context, dir string, sums map[string]string, note any) (*Index, error) {
+	root, err := tree.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	text, err := json.Marshal(note)
+	if err != nil {
+		return nil, err
+	}
+	x := &Index{Note: text}
+	first := map[uint64]string{} // names of files that have several, by inode
+	err = root.Walk(ctx, tree.Ample, func(e *tree.Entry) error {
+		if tree.Device(&e.Stat) {
+			return nil // of layers that were built formerly
+		}
+		is := Entry{
+			Path: []byte(e.Path), Mode: e.Stat.Mode, Uid: int(e.Stat.Uid), Gid: int(e.Stat.Gid), Modified: time.Unix(e.Stat.Mtim.Sec, e.Stat.Mtim.Nsec).UTC(),
+		}
+		if is.Attrs, err = tree.Attributes(e.Dir, e.Name); err != nil {
+			return err
+		}
+		maps.DeleteFunc(is.Attrs, func(name string, _ []byte) bool { return !carried(name) })
+		switch is.kind() {
+		case unix.S_IFLNK:
+			link, err := tree.ReadLink(e.Dir, e.Name)
+			if err != nil {
+				return err
+			}
+			is.Link = []byte(link)
+		case unix.S_IFREG:
+			if err := is.read(e, sums[path.Join("/", e.Path)]); err != nil {
+				return err
+			}
+			if e.Stat.Nlink > 1 {
+				if same, has := first[e.Stat.Ino]; has {
+					is.Same = []byte(same)
+				} else {
+					first[e.Stat.Ino] = e.Path
+				}
+			}
+		}
+		x.Entries = append(x.Entries, is)
+		return nil
+	})
+	return x, err
+}
+
+// read adds what there is to say of a file.
+func (e *Entry) read(at *tree.Entry, sum string) error {
+	if e.Size, e.Sum = at.Stat.Size, sum; e.Size <= Size {
+		return nil
+	}
+	fd, _, err := tree.OpenEntry(at.Dir, at.Name)
+	if err != nil {
+		return err
+	}
+	f := os.NewFile(uintptr(fd), at.Path)
+	defer f.Close()
+	for piece := make([]byte, Size); ; {
+		n, err := io.ReadFull(f, piece)
+		if n > 0 {
+			e.Pieces = append(e.Pieces, sumOf(piece[:n]))
+		}
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func sumOf(content []byte) string {
+	sum := sha256.Sum256(content)
+	return hex.EncodeToString(sum[:])
+}
+
+// carried tells the attributes that are content of a layer. Others steer the overlayfs or the security modules of a host.
+func carried(name string) bool {
+	switch name {
+	case "system.posix_acl_access", "system.posix_acl_default", "security.capability", "trusted.overlay.opaque", "trusted.overlay.whiteout",
+		"user.overlay.opaque", "user.overlay.whiteout":
+		return true
+	}
+	return strings.HasPrefix(name, "user.") && !strings.HasPrefix(name, "user.overlay.")
+}
+
+// Lines gives the index as the manifest of a layer has it: one line for each path, sorted.
+func (x *Index) Lines() []string {
+	lines := make([]string, len(x.Entries))
+	for i := range x.Entries {
+		lines[i] = x.Entries[i].line()
+	}
+	slices.Sort(lines)
+	return lines
+}
+
+func (e *Entry) line() string {
+	line := fmt.Sprintf("%q %06o %d:%d", path.Join("/", string(e.Path)), e.Mode, e.Uid, e.Gid)
+	switch e.kind() {
+	case unix.S_IFLNK:
+		line += fmt.Sprintf(" -> %q", e.Link)
+	case unix.S_IFCHR:
+		line += " dev 0:0"
+	}
+	for _, name := range slices.Sorted(maps.Keys(e.Attrs)) {
+		line += fmt.Sprintf(" %s=%x", name, e.Attrs[name])
+	}
+	if e.kind() == unix.S_IFREG {
+		line += " " + e.Sum
+	}
+	return line
+}
+
+// Pack gives the index as it travels.
+func (x *Index) Pack(to io.Writer) error {
+	z, err := gzip.NewWriterLevel(to, gzip.BestSpeed)
+	if err != nil {
+		return err
+	}
+	all := json.NewEncoder(z)
+	if err := all.Encode(x.Note); err != nil {
+		return err
+	}
+	for i := range x.Entries {
+		if err := all.Encode(&x.Entries[i]); err != nil {
+			return err
+		}
+	}
+	return z.Close()
+}
+
+// Unpack reads an index that another host has given, and refuses what no tree has. Ids are below so many.
+func Unpack(from io.Reader, ids int) (*Index, error) {
+	z, err := gzip.NewReader(io.LimitReader(from, mostPacked))
+	if err != nil {
+		return nil, err
+	}
+	lines := bufio.NewScanner(&io.LimitedReader{R: z, N: mostText})
+	lines.Buffer(nil, mostLine)
+	if !lines.Scan() {
+		return nil, errors.Join(errors.New("the index is empty"), lines.Err())
+	}
+	x := &Index{Note: slices.Clone(lines.Bytes())}
+	c := checker{ids: ids, files: map[string]*Entry{}, sums: map[string]*Entry{}}
+	for lines.Scan() {
+		if len(x.Entries) == mostEntries {
+			return nil, fmt.Errorf("more than %d paths: %w", mostEntries, tree.ErrTooLarge)
+		}
+		e := &Entry{}
+		if err := json.Unmarshal(lines.Bytes(), e); err != nil {
+			return nil, err
+		}
+		if err := c.check(e); err != nil {
+			return nil, fmt.Errorf("%s: %w", tree.Shorten(string(e.Path)), err)
+		}
+		x.Entries = append(x.Entries, *e)
+	}
+	return x, lines.Err()
+}
+
+// checker looks whether the entries of an index fit one another. That paths are legal and in order is for tree.Builder to see.
+type checker struct {
+	ids   int
+	files map[string]*Entry // by path
+	sums  map[string]*Entry // the first with this content
+}
+
+func (c *checker) check(e *Entry) error {
+	whiteout := e.kind() == unix.S_IFCHR
+	switch {
+	case !whiteout && (e.Uid < 0 || e.Gid < 0 || e.Uid >= c.ids || e.Gid >= c.ids):
+		return fmt.Errorf("it belongs to %d:%d, whom no container knows", e.Uid, e.Gid)
+	case whiteout && (e.Uid != 0 || e.Gid != 0):
+		return errors.New("it is a mark of overlayfs that belongs to somebody")
+	case !slices.Contains([]uint32{unix.S_IFREG, unix.S_IFDIR, unix.S_IFLNK, unix.S_IFIFO, unix.S_IFCHR}, e.kind()) || e.Mode>>16 != 0:
+		return fmt.Errorf("it is %s", tree.Kind(e.Mode))
+	}
+	for name := range e.Attrs {
+		if !carried(name) {
+			return fmt.Errorf("it has the attribute %s, which is no content", tree.Shorten(name))
+		}
+	}
+	if e.kind() != unix.S_IFREG {
+		if e.Sum != "" || e.Size != 0 || len(e.Pieces) > 0 || len(e.Same) > 0 {
+			return errors.New("it is no file, and has what only files have")
+		}
+		return nil
+	}
+	return c.file(e)
+}
+
+func (c *checker) file(e *Entry) error {
+	pieces := 0
+	if e.Size > Size {
+		pieces = int((e.Size + Size - 1) / Size)
+	}
+	if e.Size < 0 || len(e.Pieces) != pieces || !isSum(e.Sum) || slices.ContainsFunc(e.Pieces, func(s string) bool { return !isSum(s) }) {
+		return errors.New("its digests do not fit its size")
+	}
+	if first, has := c.sums[e.Sum]; !has {
+		c.sums[e.Sum] = e
+	} else if first.Size != e.Size || !slices.Equal(first.Pieces, e.Pieces) {
+		return errors.New("another file has the same digest and another size")
+	}
+	if len(e.Same) > 0 {
+		of, has := c.files[string(e.Same)]
+		if !has || of.line()[len(fmt.Sprintf("%q", path.Join("/", string(of.Path)))):] != e.line()[len(fmt.Sprintf("%q", path.Join("/", string(e.Path)))):] {
+			return errors.New("it is another name of a file that is not like it")
+		}
+	}
+	c.files[string(e.Path)] = e
+	return nil
+}
+
+func isSum(text string) bool {
+	b, err := hex.DecodeString(text)
+	return err == nil && len(b) == sha256.Size && strings.ToLower(text) == text
+}

@@ -1,0 +1,407 @@
+package image
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"orrery/internal/host"
+	"orrery/internal/image/pieces"
+	"orrery/internal/problem"
+	"orrery/internal/site/spec"
+	"orrery/internal/tree"
+	"orrery/internal/visible"
+)
+
+// incoming is where layers are that come from other hosts. What has come stays there if the rest does not come, and is not asked for again.
+func (s *Store) incoming() string { return filepath.Join(s.Dir, ".incoming") }
+
+// Word is what a host says of a layer in its store.
+type Word struct {
+	Content string `json:"content"` // digest of what is in it
+	Size    int64  `json:"size"`
+}
+
+// Word says what is in a layer; fs.ErrNotExist: the store does not have it.
+func (s *Store) Word(digest string) (Word, error) {
+	if !IsDigest(digest) || !s.has(digest) {
+		return Word{}, fs.ErrNotExist
+	}
+	r, err := s.Portable(digest)
+	if err != nil {
+		return Word{}, broken(s, digest, err)
+	}
+	return Word{r.Content, r.Size}, nil
+}
+
+// coming are the layers that come at this moment, by their places, of which others may have what has come already.
+var coming = struct {
+	sync.Mutex
+	all map[string]*arrival
+}{all: map[string]*arrival{}}
+
+type arrival struct {
+	begun chan struct{} // it is known what is to come
+	r     *pieces.Receiving
+	over  chan struct{}
+}
+
+// expect lets others wait for a layer.
+func (s *Store) expect(digest string) (a *arrival, forget func()) {
+	a = &arrival{begun: make(chan struct{}), over: make(chan struct{})}
+	at := filepath.Join(s.Dir, digest)
+	coming.Lock()
+	defer coming.Unlock()
+	coming.all[at] = a
+	return a, func() {
+		coming.Lock()
+		defer coming.Unlock()
+		if coming.all[at] == a {
+			delete(coming.all, at)
+		}
+		close(a.over)
+		if a.r != nil {
+			a.r.End()
+		}
+	}
+}
+
+// Give gives what another host asks for of a layer, until it asks no more. What is only coming here is given as it comes.
+func (s *Store) Give(ctx context.Context, digest string, c io.ReadWriter) error {
+	if !IsDigest(digest) {
+		return problem.New(problem.Failed, "%q is not the digest of a layer", digest)
+	}
+	g := &shelf{store: s, digest: digest}
+	defer g.close()
+	coming.Lock()
+	g.comes = coming.all[filepath.Join(s.Dir, digest)]
+	coming.Unlock()
+	return pieces.Serve(ctx, g, c)
+}
+
+// shelf is a layer as it is given.
+type shelf struct {
+	store  *Store
+	digest string
+	comes  *arrival // nil: it is there, or not at all
+	held   *host.Lock
+	root   *tree.Root
+	paths  map[string]string // by the digests of files
+}
+
+func (g *shelf) close() {
+	if g.held != nil {
+		g.held.Release()
+	}
+	if g.root != nil {
+		_ = g.root.Close()
+	}
+}
+
+// open opens the layer in the store.
+func (g *shelf) open(ctx context.Context) (sums map[string]string, err error) {
+	if g.held == nil {
+		if g.held, err = host.WaitLock(ctx, g.store.lockOf(g.digest), host.Shared, nil); err != nil { // GC leaves it alone meanwhile
+			return nil, err
+		}
+	}
+	if !g.store.has(g.digest) {
+		return nil, errors.New("the layer is not in its store")
+	}
+	lines, err := readManifest(filepath.Join(g.store.Dir, g.digest, "manifest.gz"))
+	if err != nil {
+		return nil, err
+	}
+	sums, g.paths = map[string]string{}, map[string]string{}
+	for path, line := range lines.byPath() {
+		quoted, _ := strconv.QuotedPrefix(line) //nolint:errcheck // byPath has done it
+		says := strings.Fields(line[len(quoted):])
+		if mode, err := strconv.ParseUint(says[0], 8, 32); err == nil && mode&unix.S_IFMT == unix.S_IFREG {
+			sums[path], g.paths[says[len(says)-1]] = says[len(says)-1], path
+		}
+	}
+	if g.root == nil {
+		g.root, err = tree.Open(g.store.Tree(g.digest))
+	}
+	return sums, err
+}
+
+// still reports whether it only comes.
+func (g *shelf) still() bool {
+	if g.comes == nil {
+		return false
+	}
+	select {
+	case <-g.comes.over:
+		g.comes = nil
+	default:
+	}
+	return g.comes != nil
+}
+
+// Index gives what is in the layer.
+func (g *shelf) Index(ctx context.Context) ([]byte, error) {
+	if g.still() {
+		select {
+		case <-g.comes.begun:
+			return g.comes.r.Whole(), nil
+		case <-time.After(pieces.Soon):
+			return nil, errors.New("it does not come here")
+		case <-g.comes.over:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+	sums, err := g.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r, err := g.store.Record(g.digest)
+	if err != nil {
+		return nil, err
+	}
+	x, err := pieces.Read(ctx, g.store.Tree(g.digest), sums, r)
+	if err != nil {
+		return nil, err
+	}
+	var whole bytes.Buffer
+	err = x.Pack(&whole)
+	return whole.Bytes(), err
+}
+
+// Piece gives a piece of a file of it.
+func (g *shelf) Piece(ctx context.Context, p pieces.Piece) ([]byte, error) {
+	if g.still() {
+		select {
+		case <-g.comes.begun:
+			content, err := g.comes.r.Piece(ctx, p)
+			if err == nil || !g.store.has(g.digest) { // else it has just come whole
+				return content, err
+			}
+		case <-time.After(pieces.Soon):
+			return nil, errors.New("it does not come here")
+		case <-g.comes.over:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+	if g.paths == nil {
+		if _, err := g.open(ctx); err != nil {
+			return nil, err
+		}
+	}
+	path, has := g.paths[p.Sum]
+	if !has || p.N < 0 {
+		return nil, errors.New("it is not of the layer")
+	}
+	f, err := g.root.OpenFile(path)
+	if err != nil {
+		return nil, problem.Reason(err)
+	}
+	defer f.Close()
+	return pieces.PieceOf(f, p.N)
+}
+
+// Take fetches a layer from other hosts, unless the store has it. Content is the digest of what must be in it; whoever gives something else is asked no more, and doubt is told of him.
+func (s *Store) Take(ctx context.Context, l *spec.Layer, content string, from []pieces.Source, say, doubt func(string)) error {
+	if s.has(l.Digest) {
+		return nil
+	}
+	begun := time.Now()
+	a, forget := s.expect(l.Digest)
+	defer forget()
+	g, err := s.stage(ctx, l, say)
+	if g == nil {
+		return err
+	}
+	defer g.close()
+	t := &taking{staging: g, arrival: a, layer: l, content: content, dir: filepath.Join(s.incoming(), l.Digest), say: say, doubt: doubt}
+	for {
+		liar, err := t.take(ctx, from, begun)
+		if liar == "" || err == nil || ctx.Err() != nil {
+			return s.explain(err, layerRoom)
+		}
+		doubt(err.Error())
+		from = slices.DeleteFunc(slices.Clone(from), func(s pieces.Source) bool { return s.Name == liar })
+		if err := removeTree(t.dir); err != nil {
+			return err
+		}
+	}
+}
+
+// taking is a layer that is fetched.
+type taking struct {
+	*staging
+	arrival *arrival
+	layer   *spec.Layer
+	content string
+	dir     string // of what has come
+	say     func(string)
+	doubt   func(string)
+}
+
+// itself stands for what came before an interruption.
+const itself = "this host"
+
+// take fetches the layer once. It names who gave a list of its pieces that is not true, if it comes to that.
+func (t *taking) take(ctx context.Context, from []pieces.Source, begun time.Time) (liar string, err error) {
+	x, whole, whose, err := t.index(ctx, from)
+	if err != nil {
+		return "", problem.New(problem.Failed, "no host gives layer %s as it should be", t.layer.Title).Because(err)
+	}
+	r, err := pieces.Open(ctx, filepath.Join(t.dir, "files"), x, whole)
+	if err != nil {
+		return "", err
+	}
+	if err := r.Fits(t.store.spare()); err != nil {
+		free, _ := t.store.free(t.store.Dir)
+		return "", t.store.full(uint64(r.Missing())+baseRoom/2, free).Because(err)
+	}
+	if t.arrival.r == nil {
+		t.arrival.r = r
+		close(t.arrival.begun)
+	}
+	all := r.Missing()
+	if all > 0 {
+		t.say("fetches " + size(uint64(all)))
+		came, err := r.Fetch(ctx, from, t.doubt)
+		if errors.Is(err, pieces.ErrLie) { // what others give may be right, and the list wrong by which that is judged
+			return whose, errors.Join(fmt.Errorf("what is given of layer %s does not fit the list of its pieces that is host %s's", t.layer.Title, whose), err)
+		}
+		if err != nil {
+			return "", problem.New(problem.Failed, "layer %s was not fetched: %s of %s are missing", t.layer.Title, size(uint64(r.Missing())), size(uint64(all))).Because(err).
+				Try("run the same command again: what has come is kept")
+		}
+		t.say(cameFrom(came, time.Since(begun)))
+	}
+	t.say("verifies it")
+	tree := filepath.Join(t.staging.dir, "tree")
+	if err := removeTree(tree); err != nil {
+		return "", err
+	}
+	if err := r.Lay(ctx, tree); pieces.Own(err) || ctx.Err() != nil {
+		return "", err
+	} else if err != nil {
+		return whose, fmt.Errorf("host %s: what it gives of layer %s cannot be laid down: %w", whose, t.layer.Title, err)
+	}
+	lines, bytes, err := scan(ctx, tree)
+	if err != nil {
+		return "", err
+	}
+	if lines.digest() != t.content {
+		name, err := r.Wrong()
+		return whose, errors.Join(fmt.Errorf("host %s: the list that it gives of the pieces of layer %s is not true of %s", whose, t.layer.Title, name), err)
+	}
+	record := t.record(x.Note, begun)
+	record.Content, record.Size, record.Files = t.content, bytes, len(lines)
+	if err := t.commit(record, lines); err != nil {
+		return "", err
+	}
+	return "", removeTree(t.dir)
+}
+
+// index gives what is in the layer: as it came before an interruption, else as some host gives it.
+func (t *taking) index(ctx context.Context, from []pieces.Source) (x *pieces.Index, whole []byte, whose string, err error) {
+	kept := filepath.Join(t.dir, "index.gz")
+	if whole, err := os.ReadFile(kept); err == nil {
+		if x, err := t.check(whole); err == nil {
+			return x, whole, itself, nil
+		}
+	}
+	if err := removeTree(t.dir); err != nil { // it is of something else
+		return nil, nil, "", err
+	}
+	if x, whole, whose, err = pieces.FirstIndex(ctx, from, t.check, t.doubt); err != nil {
+		return nil, nil, "", err
+	}
+	if err := os.MkdirAll(t.dir, 0o700); err != nil {
+		return nil, nil, "", err
+	}
+	return x, whole, whose, os.WriteFile(kept, whole, 0o600)
+}
+
+// check wants an index to be that of the layer.
+func (t *taking) check(whole []byte) (*pieces.Index, error) {
+	x, err := pieces.Unpack(bytes.NewReader(whole), scratchIDs.Size)
+	if err == nil && manifest(x.Lines()).digest() != t.content {
+		err = fmt.Errorf("its list of files is not that of the layer: %w", pieces.ErrLie)
+	}
+	return x, err
+}
+
+// record is what is known of the layer here. Of what another host says of its packages, nothing is proven; it is for people to read.
+func (t *taking) record(note json.RawMessage, begun time.Time) *Record {
+	r := newRecord(t.layer, begun)
+	var says Record
+	if json.Unmarshal(note, &says) != nil {
+		return r
+	}
+	r.Packages, r.Python = names(says.Packages), names(says.Python)
+	if says.Seconds > 0 && says.Seconds < 1e6 {
+		r.Seconds = says.Seconds // of the build, by which the next is judged
+	}
+	if says.Built.Before(r.Built) {
+		r.Built = says.Built
+	}
+	return r
+}
+
+// names gives those that could be of packages.
+func names(said []string) []string {
+	const most, longest = 100_000, 300
+	if len(said) > most {
+		return nil
+	}
+	return slices.DeleteFunc(said, func(name string) bool { return len(name) > longest || visible.Line(name) != name })
+}
+
+// cameFrom tells what came from which host.
+func cameFrom(came map[string]int64, took time.Duration) string {
+	var all []string
+	for name, bytes := range came {
+		all = append(all, size(uint64(bytes))+" from "+name)
+	}
+	slices.Sort(all)
+	return fmt.Sprintf("%s, in %s", strings.Join(all, ", "), took.Round(time.Millisecond))
+}
+
+// sweepIncoming removes what has come of some layers.
+func (s *Store) sweepIncoming(gone func(digest string) bool) error {
+	entries, err := os.ReadDir(s.incoming())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if !IsDigest(e.Name()) || !gone(e.Name()) {
+			continue
+		}
+		held, err := host.TryLock(s.lockOf(e.Name()), host.Alone)
+		if errors.Is(err, host.ErrHeld) {
+			continue
+		}
+		if err == nil {
+			err = removeTree(filepath.Join(s.incoming(), e.Name()))
+			held.Release()
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

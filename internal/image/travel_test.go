@@ -1,0 +1,328 @@
+package image
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"math/rand/v2"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"orrery/internal/image/pieces"
+	"orrery/internal/site/spec"
+)
+
+const (
+	travels = "abcdef0123"
+	some    = 123_456 // bytes of the last piece
+)
+
+// traveller is a layer in a store of its own: with small files, one that is several pieces, links, and a directory with another mode.
+func traveller(t *testing.T) (*Store, *spec.Layer, string) {
+	t.Helper()
+	s := Open(t.TempDir())
+	l := &spec.Layer{Digest: travels, Title: "debian + cam"}
+	noise := rand.New(rand.NewPCG(1, 2))
+	large := make([]byte, 2*pieces.Size+some) // the second piece is zeros, which need not be sent
+	for i := 0; i < pieces.Size; i += 8 {
+		binary.LittleEndian.PutUint64(large[i:], noise.Uint64())
+	}
+	for i := range large[2*pieces.Size:] {
+		large[2*pieces.Size+i] = byte(noise.Uint32())
+	}
+	r := &Record{Digest: travels, Title: l.Title, Packages: []string{"cam=1", "bad\x1b[2J=1"}, Seconds: 7, Built: time.Now().Add(-time.Hour)}
+	g, err := s.stage(t.Context(), l, nil)
+	must(t, err)
+	defer g.close()
+	at := filepath.Join(g.dir, "tree")
+	must(t, os.MkdirAll(filepath.Join(at, "etc/deep"), 0o755))
+	must(t, os.MkdirAll(filepath.Join(at, "usr"), 0o755))
+	for i := range 40 {
+		must(t, os.WriteFile(filepath.Join(at, "etc", fmt.Sprintf("file%d", i)), fmt.Appendf(nil, "the %dth", i/2), 0o644))
+	}
+	must(t, os.WriteFile(filepath.Join(at, "etc/deep/none"), nil, 0o600))
+	must(t, os.WriteFile(filepath.Join(at, "usr/large"), large, 0o755))
+	must(t, os.Symlink("/etc/file1", filepath.Join(at, "usr/link")))
+	must(t, os.Link(filepath.Join(at, "etc/file3"), filepath.Join(at, "usr/same")))
+	must(t, os.Chmod(filepath.Join(at, "etc/deep"), 0o750))
+	old := time.Unix(1_500_000_000, 0)
+	must(t, os.Chtimes(filepath.Join(at, "etc/file7"), old, old))
+	lines, _, err := scan(t.Context(), at)
+	must(t, err)
+	r.Content, r.Files = lines.digest(), len(lines)
+	must(t, g.commit(r, lines))
+	return s, l, r.Content
+}
+
+// via gives a source that gives by a function.
+func via(name string, give func(ctx context.Context, c net.Conn)) pieces.Source {
+	return pieces.Source{Name: name, Open: func(ctx context.Context) (net.Conn, error) {
+		far, near := net.Pipe()
+		go func() {
+			defer far.Close()
+			give(ctx, far)
+		}()
+		return near, nil
+	}}
+}
+
+func honest(name string, s *Store, sent *counted) pieces.Source {
+	return via(name, func(ctx context.Context, c net.Conn) { _ = s.Give(ctx, travels, &counting{c, sent}) })
+}
+
+// counted counts what is sent, and may cut it off.
+type counted struct {
+	bytes atomic.Int64
+	most  int64 // then it is cut off; 0: never
+}
+
+type counting struct {
+	net.Conn
+	to *counted
+}
+
+func (c *counting) Write(p []byte) (int, error) {
+	if c.to.most > 0 && c.to.bytes.Load()+int64(len(p)) > c.to.most {
+		return 0, io.ErrClosedPipe
+	}
+	n, err := c.Conn.Write(p)
+	c.to.bytes.Add(int64(n))
+	return n, err
+}
+
+// forged changes what a host gives.
+type forged struct {
+	shelf
+	index func([]byte) []byte
+	piece func(pieces.Piece, []byte) []byte
+}
+
+func (f *forged) Index(ctx context.Context) ([]byte, error) {
+	whole, err := f.shelf.Index(ctx)
+	if f.index != nil && err == nil {
+		whole = f.index(whole)
+	}
+	return whole, err
+}
+
+func (f *forged) Piece(ctx context.Context, p pieces.Piece) ([]byte, error) {
+	content, err := f.shelf.Piece(ctx, p)
+	if f.piece != nil && err == nil {
+		content = f.piece(p, content)
+	}
+	return content, err
+}
+
+func liar(name string, f *forged) pieces.Source {
+	return via(name, func(ctx context.Context, c net.Conn) {
+		is := *f
+		defer is.close()
+		_ = pieces.Serve(ctx, &is, c)
+	})
+}
+
+type doubts struct{ all []string }
+
+func (d *doubts) add(text string) { d.all = append(d.all, text) }
+
+func quiet(string) {}
+
+// TestTravel: a layer comes to another store as it is, with times and links, and nothing is left beside it.
+func TestTravel(t *testing.T) {
+	from, l, content := traveller(t)
+	to := Open(t.TempDir())
+	if w, err := from.Word(travels); err != nil || w.Content != content {
+		t.Errorf("its word is %v: %v", w, err)
+	}
+	if _, err := to.Word(travels); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a layer that is not there: %v", err)
+	}
+	d := &doubts{}
+	must(t, to.Take(t.Context(), l, content, []pieces.Source{honest("sv1", from, &counted{}), honest("sv2", from, &counted{})}, quiet, d.add))
+	must(t, to.Verify(t.Context(), travels))
+	r, err := to.Record(travels)
+	must(t, err)
+	if r.Content != content || r.Title != l.Title || !slices.Equal(r.Packages, []string{"cam=1"}) || r.Seconds != 7 || len(d.all) > 0 {
+		t.Errorf("it is %+v, with doubts %q", r, d.all)
+	}
+	info, err := os.Stat(filepath.Join(to.Tree(travels), "etc/file7"))
+	must(t, err)
+	a, err1 := os.Stat(filepath.Join(to.Tree(travels), "etc/file3"))
+	b, err2 := os.Stat(filepath.Join(to.Tree(travels), "usr/same"))
+	if err1 != nil || err2 != nil || !os.SameFile(a, b) || info.ModTime().Unix() != 1_500_000_000 {
+		t.Errorf("times or links differ: %v %v %v", info.ModTime(), err1, err2)
+	}
+	var st unix.Stat_t
+	must(t, unix.Stat(filepath.Join(to.Tree(travels), "etc/file2"), &st))
+	if st.Nlink != 1 {
+		t.Errorf("a file has %d names", st.Nlink)
+	}
+	if left, _ := filepath.Glob(filepath.Join(to.Dir, ".incoming/*")); len(left) > 0 {
+		t.Errorf("left are %v", left)
+	}
+	must(t, to.Take(t.Context(), l, content, nil, quiet, d.add)) // it is there
+}
+
+// TestResumed: what came before a cut is not sent again.
+func TestResumed(t *testing.T) {
+	from, l, content := traveller(t)
+	to := Open(t.TempDir())
+	cut := &counted{most: pieces.Size + some/2}
+	if err := to.Take(t.Context(), l, content, []pieces.Source{honest("sv1", from, cut)}, quiet, quiet); err == nil || to.has(travels) {
+		t.Fatalf("it came: %v", err)
+	}
+	must(t, to.Sweep()) // as each run begins
+	rest := &counted{}
+	must(t, to.Take(t.Context(), l, content, []pieces.Source{honest("sv1", from, rest)}, quiet, quiet))
+	must(t, to.Verify(t.Context(), travels))
+	if n := rest.bytes.Load(); n > 2*some {
+		t.Errorf("%d bytes were sent after %d", n, cut.bytes.Load())
+	}
+	// What is damaged meanwhile is noticed.
+	to = Open(t.TempDir())
+	_ = to.Take(t.Context(), l, content, []pieces.Source{honest("sv1", from, &counted{most: pieces.Size + some/2})}, quiet, quiet)
+	files, err := filepath.Glob(filepath.Join(to.Dir, ".incoming", travels, "files/*"))
+	must(t, err)
+	for _, name := range files {
+		f, err := os.OpenFile(name, os.O_RDWR, 0)
+		must(t, err)
+		_, err = f.WriteAt([]byte("x"), 0)
+		must(t, err)
+		must(t, f.Close())
+	}
+	must(t, to.Take(t.Context(), l, content, []pieces.Source{honest("sv1", from, &counted{})}, quiet, quiet))
+	must(t, to.Verify(t.Context(), travels))
+	// GC gives up what has not come.
+	to = Open(t.TempDir())
+	_ = to.Take(t.Context(), l, content, []pieces.Source{honest("sv1", from, &counted{most: pieces.Size + some/2})}, quiet, quiet)
+	_, err = to.GC(t.Context(), nil)
+	must(t, err)
+	if left, _ := filepath.Glob(filepath.Join(to.Dir, ".incoming/*")); len(left) > 0 {
+		t.Errorf("left are %v", left)
+	}
+}
+
+// TestPassedOn: whoever takes a layer gives on what has come, so that one who has it all need not give it to everybody.
+func TestPassedOn(t *testing.T) {
+	from, l, content := traveller(t)
+	first, second := Open(t.TempDir()), Open(t.TempDir())
+	sent := &counted{}
+	begun, got := make(chan struct{}), make(chan error, 1)
+	source := honest("sv1", from, sent)
+	open := source.Open
+	source.Open = func(ctx context.Context) (net.Conn, error) {
+		select {
+		case <-begun:
+		default:
+			close(begun)
+		}
+		return open(ctx)
+	}
+	go func() { got <- first.Take(t.Context(), l, content, []pieces.Source{source}, quiet, quiet) }()
+	<-begun
+	must(t, second.Take(t.Context(), l, content, []pieces.Source{honest("sv2", first, &counted{})}, quiet, quiet))
+	must(t, <-got)
+	must(t, second.Verify(t.Context(), travels))
+	if n := sent.bytes.Load(); n > pieces.Size+2*some {
+		t.Errorf("the first host sent %d bytes", n)
+	}
+}
+
+// TestLiars: who gives something else than the layer is named, and the layer comes from the others, or not at all.
+func TestLiars(t *testing.T) {
+	from, l, content := traveller(t)
+	entries := func(change func(lines []map[string]any) []map[string]any) func([]byte) []byte {
+		return func(whole []byte) []byte { return repacked(t, whole, change) }
+	}
+	entry := func(path string, set map[string]any) func([]byte) []byte {
+		return entries(func(lines []map[string]any) []map[string]any {
+			for _, e := range lines {
+				if name, _ := e["path"].([]byte); string(name) == path {
+					maps.Copy(e, set)
+				}
+			}
+			return lines
+		})
+	}
+	other := strings.Repeat("ab", 32)
+	for name, f := range map[string]*forged{
+		"another byte":          {piece: func(_ pieces.Piece, c []byte) []byte { c = bytes.Clone(c); c[0]++; return c }},
+		"less":                  {piece: func(_ pieces.Piece, c []byte) []byte { return c[1:] }},
+		"more":                  {piece: func(_ pieces.Piece, c []byte) []byte { return append(bytes.Clone(c), 0) }},
+		"no index":              {index: func([]byte) []byte { return []byte("nothing") }},
+		"an empty index":        {index: func([]byte) []byte { return nil }},
+		"another mode":          {index: entry("etc/file1", map[string]any{"mode": unix.S_IFREG | 0o4755})},
+		"another owner":         {index: entry("etc/file1", map[string]any{"uid": 1 << 30})},
+		"a device":              {index: entry("etc/file1", map[string]any{"mode": unix.S_IFBLK | 0o600})},
+		"a way out":             {index: entry("etc/file1", map[string]any{"path": []byte("../../etc/passwd")})},
+		"steering of overlayfs": {index: entry("etc", map[string]any{"attrs": map[string][]byte{"trusted.overlay.redirect": []byte("/")}})},
+		"another size":          {index: entry("etc/file1", map[string]any{"size": 1 << 40})},
+		"pieces of another":     {index: entry("usr/large", map[string]any{"pieces": []string{other, other, other}})},
+		"pieces of its own": {
+			index: entry("usr/large", map[string]any{"pieces": []string{sevens(pieces.Size), sevens(pieces.Size), sevens(some)}}),
+			piece: func(_ pieces.Piece, c []byte) []byte { return bytes.Repeat([]byte{7}, len(c)) },
+		},
+		"a link to another": {index: entry("usr/same", map[string]any{"same": []byte("etc/file8")})},
+		"out of order":      {index: entries(func(l []map[string]any) []map[string]any { slices.Reverse(l[1:]); return l })},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f.store, f.digest = from, travels
+			to, d, other := Open(t.TempDir()), &doubts{}, honest("sv1", from, &counted{})
+			other.Reserve = true // else it may have given all of it already
+			err := to.Take(t.Context(), l, content, []pieces.Source{liar("sv3", f), other}, quiet, d.add)
+			if err != nil || !strings.Contains(strings.Join(d.all, "\n"), "host sv3") {
+				t.Errorf("it ends with %v, and doubts of %q", err, d.all)
+			}
+			must(t, to.Verify(t.Context(), travels))
+			to = Open(t.TempDir())
+			err = to.Take(t.Context(), l, content, []pieces.Source{liar("sv3", f)}, quiet, quiet)
+			if err == nil || to.has(travels) {
+				t.Errorf("it came from the liar alone: %v", err)
+			}
+		})
+	}
+}
+
+func sevens(n int) string {
+	sum := sha256.Sum256(bytes.Repeat([]byte{7}, n))
+	return hex.EncodeToString(sum[:])
+}
+
+// repacked gives an index whose entries were changed.
+func repacked(t *testing.T, whole []byte, change func([]map[string]any) []map[string]any) []byte {
+	t.Helper()
+	x, err := pieces.Unpack(bytes.NewReader(whole), 65536)
+	must(t, err)
+	var all []map[string]any
+	for _, e := range x.Entries {
+		all = append(all, map[string]any{"path": e.Path, "mode": e.Mode, "uid": e.Uid, "gid": e.Gid, "modified": e.Modified, "link": e.Link, "same": e.Same, "attrs": e.Attrs,
+			"size": e.Size, "sum": e.Sum, "pieces": e.Pieces})
+	}
+	x.Entries = nil
+	for _, e := range change(all) {
+		text, err := json.Marshal(e)
+		must(t, err)
+		var is pieces.Entry
+		must(t, json.Unmarshal(text, &is))
+		x.Entries = append(x.Entries, is)
+	}
+	var b bytes.Buffer
+	must(t, x.Pack(&b))
+	return b.Bytes()
+}
