@@ -3,6 +3,7 @@ package apply
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -18,6 +19,10 @@ import (
 type Fleet struct {
 	All     []*Steered // in the order in which they are declared
 	Unknown []string   // hosts of which nothing is known: they were left out
+
+	traffic traffic
+	mutex   sync.Mutex
+	doubts  []string
 }
 
 // Alone gives the fleet of one host.
@@ -125,9 +130,27 @@ func (f *Fleet) Redact(text string) string {
 func (f *Fleet) Workers() map[string]Worker {
 	all := map[string]Worker{}
 	moving := &haul{sent: map[string]string{}, given: map[string]string{}}
+	f.traffic = traffic{}
 	for _, h := range f.All {
+		h.fleet = f
 		all[h.Name] = hauler{h, f, moving}
 	}
+	return all
+}
+
+// doubt notes something that whoever steers should know, and that nothing has failed for.
+func (f *Fleet) doubt(format string, args ...any) {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	f.doubts = append(f.doubts, fmt.Sprintf(format, args...))
+}
+
+// Doubts gives what was noted since it was last asked.
+func (f *Fleet) Doubts() []string {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	all := f.doubts
+	f.doubts = nil
 	return all
 }
 

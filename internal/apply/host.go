@@ -21,6 +21,7 @@ import (
 // all that doing it takes (package plan/pack), and what it gives is plain data or a stream.
 type Host interface {
 	Worker
+	Passing
 	Keeper
 	Shelf
 	Cellar

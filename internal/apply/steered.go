@@ -25,6 +25,7 @@ type Steered struct {
 	told    map[string]bool // generated secrets of which it keeps a copy; keeping: while one is given to it
 	keeping sync.Mutex
 
+	fleet *Fleet   // whose plan is carried out; nil: none is
 	meets *meeting // with other hosts; nil: there are none
 	ahead time.Duration
 
@@ -74,6 +75,9 @@ func (h *Steered) engines() []string {
 
 // Do does one step.
 func (h *Steered) Do(ctx context.Context, s *plan.Step, say func(string)) error {
+	if s.Kind == plan.FetchLayer && h.fleet != nil {
+		return h.fetch(ctx, s, say)
+	}
 	whole, err := h.Pack(s, h.Live)
 	if err != nil {
 		return err

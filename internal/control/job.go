@@ -171,6 +171,9 @@ func (j *Job) apply(ctx context.Context, p *plan.Plan) (*apply.Result, error) {
 		return nil, err
 	}
 	result := record.carryOut(ctx, j.Watcher, j.Hosts, "step", p, j.parallel())
+	for _, doubt := range j.Hosts.Doubts() {
+		j.notice(j.Site.Key(), "%s", doubt)
+	}
 	err = j.finish(ctx, record, p, result)
 	return result, errors.Join(err, record.end(outcome(err, j.Hosts.Redact)))
 }

@@ -32,6 +32,7 @@ import (
 	"orrery/internal/host/later"
 	"orrery/internal/host/path"
 	"orrery/internal/image"
+	"orrery/internal/image/pieces"
 	"orrery/internal/observe"
 	"orrery/internal/plan"
 	"orrery/internal/problem"
@@ -155,6 +156,13 @@ func (l layersOnDisk) BuildBase(ctx context.Context, layer *spec.Layer, m site.M
 
 func (l layersOnDisk) BuildLayer(ctx context.Context, layer *spec.Layer, m site.Mirror, fill func(context.Context, host.Runner) error, say func(string)) error {
 	return errors.Join(l.inMemory.BuildLayer(ctx, layer, m, fill, say), l.keep(layer))
+}
+
+func (l layersOnDisk) Take(ctx context.Context, layer *spec.Layer, content string, from []pieces.Source, say, doubt func(string)) error {
+	if err := l.inMemory.Take(ctx, layer, content, from, say, doubt); err != nil {
+		return err
+	}
+	return l.keep(layer)
 }
 
 func (l layersOnDisk) keep(layer *spec.Layer) error {

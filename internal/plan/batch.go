@@ -175,12 +175,12 @@ func crowded(rolled []*chain, batch int) bool {
 	})
 }
 
-// layersUnder gives the steps that build what a node is to stand on.
+// layersUnder gives the steps that build or fetch what a node is to stand on.
 func (d *draft) layersUnder(c *chain) []int {
 	var layers []int
 	for _, n := range c.steps {
 		for _, need := range d.Steps[n].Needs {
-			if d.Steps[need].Kind == BuildLayer {
+			if k := d.Steps[need].Kind; k == BuildLayer || k == FetchLayer {
 				layers = append(layers, need)
 			}
 		}

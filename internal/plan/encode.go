@@ -120,7 +120,7 @@ func loadOf(s *Step) (load any, known bool) {
 	switch s.Kind {
 	case PrepareHost, RestoreHost, BeginBatch, ForgetNames, ForgetRelease:
 		return &struct{}{}, true // all of it is shown to users, too
-	case BuildLayer:
+	case BuildLayer, FetchLayer:
 		return &layerLoad{&s.Layer}, true
 	case MakeNetwork, RemoveNetwork:
 		return &networkLoad{&s.Network, &s.WasNetwork}, true

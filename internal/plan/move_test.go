@@ -92,7 +92,7 @@ func (f *paper) do(s *Step) error {
 	}
 	given := slices.IndexFunc(h.Given, func(g observe.Given) bool { return g.Name == s.Subject })
 	switch s.Kind {
-	case BuildLayer:
+	case BuildLayer, FetchLayer:
 		h.Layers[s.Layer.Digest] = true
 	case PrepareHost:
 		h.Settings = s.Settings

@@ -88,14 +88,16 @@ type draft struct {
 	site     *site.Site
 	goal     Goal
 	hosts    map[string]*observe.Host
-	blind    bool                // of some host nothing is known; then
-	there    map[string][]string // the others that have a node
-	networks []spec.Network      // of the site
-	layers   map[string]int      // host and digest -> step that builds it
-	last     map[string]int      // node -> its last step
-	frees    map[claim]int       // what a step sets free, for those that claim it
-	relinked map[claim]bool      // networks whose links are made anew
-	names    string              // digest of what nodes know of one another
+	blind    bool                      // of some host nothing is known; then
+	there    map[string][]string       // the others that have a node
+	networks []spec.Network            // of the site
+	layers   map[string]int            // host and digest -> step that builds it, or fetches it
+	fetched  map[string]string         // digest -> the last host that is planned to fetch it
+	needed   map[string]map[string]int // digest -> host -> nodes that stand on it; nil: not counted yet
+	last     map[string]int            // node -> its last step
+	frees    map[claim]int             // what a step sets free, for those that claim it
+	relinked map[claim]bool            // networks whose links are made anew
+	names    string                    // digest of what nodes know of one another
 
 	// Of moves from host to host, by nodes or hosts:
 	settled  map[string][]int // node -> the steps that bring a move to its end that was cut short
@@ -106,7 +108,7 @@ type draft struct {
 func newDraft(s *site.Site, hosts []observe.Host, goal Goal) *draft {
 	d := &draft{
 		Plan: Plan{Site: s.Name}, maker: spec.NewMaker(s), site: s, goal: goal,
-		makers: map[int]*spec.Maker{}, hosts: map[string]*observe.Host{}, layers: map[string]int{}, last: map[string]int{}, frees: map[claim]int{}, relinked: map[claim]bool{},
+		makers: map[int]*spec.Maker{}, hosts: map[string]*observe.Host{}, layers: map[string]int{}, fetched: map[string]string{}, last: map[string]int{}, frees: map[claim]int{}, relinked: map[claim]bool{},
 		settled: map[string][]int{}, stuck: map[string]bool{}, arrivals: map[string][]int{},
 	}
 	for i := range hosts {

@@ -364,7 +364,7 @@ func (j *joiner) underlay(n *site.Network, name string, hosts []string) (at neti
 		h = &site.Host{Name: name}
 	}
 	has := addresses(j.hosts[name])
-	at = cmp.Or(h.Underlay, literal(h.Address))
+	at = h.Reached()
 	if o := j.hosts[name]; !at.IsValid() && (o == nil || o.Unknown) {
 		at = j.underlayWas(name)
 	} else if !at.IsValid() {
@@ -431,7 +431,7 @@ func (j *joiner) beside(has []address, name string, hosts []string) netip.Addr {
 		if !ok || other == name {
 			continue
 		}
-		at := cmp.Or(h.Underlay, literal(h.Address))
+		at := h.Reached()
 		for _, a := range has {
 			if at.IsValid() && a.prefix.Contains(at) && a.prefix.Addr() != at {
 				found[a.prefix.Addr()] = true
@@ -458,14 +458,4 @@ func addresses(h *observe.Host) []address {
 		}
 	}
 	return all
-}
-
-// literal gives the address by which SSH reaches a host, if it is a number.
-func literal(text string) netip.Addr {
-	text = text[strings.LastIndex(text, "@")+1:]
-	if whole, err := netip.ParseAddrPort(text); err == nil {
-		return whole.Addr()
-	}
-	at, _ := netip.ParseAddr(strings.Trim(text, "[]"))
-	return at
 }

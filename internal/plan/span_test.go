@@ -197,7 +197,7 @@ func TestUnderlay(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{"local": "", "ops@10.8.1.2:2222": "10.8.1.2", "10.8.1.2": "10.8.1.2", "root@[2001:db8::1]": "2001:db8::1", "[2001:db8::1]:22": "2001:db8::1", "ops@sv2:22": "", "": ""} {
-		if at := literal(text); at.IsValid() != (want != "") || at.IsValid() && at.String() != want {
+		if at := (site.Host{Address: text}).Reached(); at.IsValid() != (want != "") || at.IsValid() && at.String() != want {
 			t.Errorf("%q is at %s", text, at)
 		}
 	}

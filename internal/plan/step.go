@@ -16,6 +16,7 @@ type Kind string
 const (
 	PrepareHost   Kind = "prepare"   // kernel settings that containers in number need
 	BuildLayer    Kind = "build"     // a base image or role layer into the host's store
+	FetchLayer    Kind = "fetch"     // one that other hosts have, from those
 	MakeNetwork   Kind = "network"   // a bridge with its address and rules
 	BeginBatch    Kind = "batch"     // nothing is done; nodes of the batch wait for it, and it for the batches before
 	WriteNames    Kind = "names"     // what nodes know of one another: hosts, inventory, host keys; the former ones are kept aside until the run has succeeded
@@ -78,6 +79,9 @@ type Step struct {
 	Layer   *spec.Layer   `json:"-"`
 	Path    string        `json:"-"` // of a volume
 
+	Sources []string `json:"sources,omitempty"` // of FetchLayer: hosts that have it, or will when the steps are done that it needs
+	After   string   `json:"after,omitempty"`   // of FetchLayer: a host that fetches it, too, and gives it on as it comes; "": none
+
 	Settings map[string]string `json:"settings,omitempty"` // of the host's kernel, with the values that they shall have
 
 	Drift       []observe.Drift   `json:"drift,omitempty"` // of MendNode
@@ -114,7 +118,7 @@ func (s *Step) Title() string {
 	switch s.Kind {
 	case PrepareHost, RestoreHost, WriteNames, RestoreNames, ForgetNames:
 		return "host " + s.Host
-	case BuildLayer:
+	case BuildLayer, FetchLayer:
 		return "layer " + s.Subject
 	case MakeNetwork, RemoveNetwork:
 		return "network " + s.Subject
@@ -132,7 +136,7 @@ func (s *Step) Title() string {
 
 // doing says of each kind of step what is done, but for a batch, which says who is in it.
 var doing = map[Kind]string{
-	PrepareHost: "preparing", BuildLayer: "building", MakeNetwork: "making", WriteNames: "writing the names on", CreateNode: "creating", ReplaceNode: "replacing",
+	PrepareHost: "preparing", BuildLayer: "building", FetchLayer: "fetching", MakeNetwork: "making", WriteNames: "writing the names on", CreateNode: "creating", ReplaceNode: "replacing",
 	ReshapeNode: "reshaping", LimitNode: "limiting", StartNode: "starting", ConfigureNode: "configuring", CheckNode: "checking", StopNode: "stopping",
 	KillNode: "killing", DestroyNode: "destroying", ForgetNames: "removing the names from", RemoveNetwork: "removing", RemoveVolume: "removing",
 	RestoreHost: "restoring", RestoreNode: "restoring", RestoreNames: "restoring the names on", RevertNode: "restoring the files of",

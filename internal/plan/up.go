@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"maps"
 	"slices"
 
 	"orrery/internal/observe"
@@ -165,41 +164,6 @@ func (d *draft) writeNames(h *observe.Host, nodes []*site.Node) (int, bool) {
 		Kind: WriteNames, Host: h.Name, Subject: h.Name, Reason: reason, Undo: undo, Names: d.names, WasNames: h.Names,
 		Needs: d.arrivals[h.Name], // they bring their SSH host keys along
 	}), true
-}
-
-// layer plans the layers that a node needs, each once a host and after those that it stands on, and gives the steps to wait for.
-func (d *draft) layer(h *observe.Host, n *site.Node) []int {
-	awaited := map[string]int{} // the topmost steps, by layer
-	for _, l := range d.makerOf(n).Layers(n) {
-		var needs []int
-		for _, lower := range l.Lower() {
-			if step, ok := d.layers[h.Name+" "+lower]; ok {
-				needs = append(needs, step)
-				delete(awaited, lower)
-				break
-			}
-		}
-		if step, ok := d.build(h, l, needs); ok {
-			awaited[l.Digest] = step
-		}
-	}
-	return slices.Sorted(maps.Values(awaited))
-}
-
-func (d *draft) build(h *observe.Host, l *spec.Layer, needs []int) (int, bool) {
-	if h.Layers[l.Digest] {
-		return 0, false
-	}
-	key := h.Name + " " + l.Digest
-	if step, ok := d.layers[key]; ok {
-		return step, true
-	}
-	step := d.add(Step{
-		Kind: BuildLayer, Host: h.Name, Subject: l.Title, Reason: "not in the store: " + l.Digest, Needs: needs,
-		Layer: l, Undo: "kept in the store",
-	})
-	d.layers[key] = step
-	return step, true
 }
 
 // await lets the configuration of nodes come after the health of those that their roles need.

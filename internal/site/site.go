@@ -9,6 +9,7 @@ package site
 
 import (
 	"net/netip"
+	"strings"
 	"time"
 )
 
@@ -92,6 +93,19 @@ type Host struct {
 
 // Local reports whether the host is the machine on which Orrery runs.
 func (h Host) Local() bool { return h.Address == "" || h.Address == "local" }
+
+// Reached gives the address by which other hosts reach it, as far as the site says so; else the zero one.
+func (h Host) Reached() netip.Addr {
+	if h.Underlay.IsValid() {
+		return h.Underlay
+	}
+	text := h.Address[strings.LastIndex(h.Address, "@")+1:]
+	if whole, err := netip.ParseAddrPort(text); err == nil {
+		return whole.Addr()
+	}
+	at, _ := netip.ParseAddr(strings.Trim(text, "[]"))
+	return at
+}
 
 // A Network is what gives nodes their addresses: a segment of layer 2 or, if it is Routed, of layer 3.
 type Network struct {

@@ -11,6 +11,7 @@ import (
 	"orrery/internal/engine/nodedir"
 	"orrery/internal/host"
 	"orrery/internal/image"
+	"orrery/internal/image/pieces"
 	"orrery/internal/network"
 	"orrery/internal/network/wireguard"
 	"orrery/internal/observe"
@@ -55,6 +56,9 @@ type Layers interface {
 	Record(digest string) (*image.Record, error)
 	Tree(digest string) string
 	Took(title string) time.Duration
+	Word(digest string) (image.Word, error)
+	Give(ctx context.Context, digest string, c io.ReadWriter) error
+	Take(ctx context.Context, l *spec.Layer, content string, from []pieces.Source, say, doubt func(string)) error
 	Sweep() error
 }
 

@@ -100,6 +100,7 @@ type place struct {
 // A question is the first message of a talk.
 type question struct {
 	place
+	pass
 	By      *host.Holder      `json:"by,omitempty"`
 	Engines []string          `json:"engines,omitempty"`
 	Nodes   []observe.Node    `json:"nodes,omitempty"`
@@ -129,6 +130,7 @@ type question struct {
 
 // A word is a message of the helper: something on the way, or the result, or why there is none.
 type word struct {
+	passed
 	Detail   string          `json:"detail,omitempty"` // of a step
 	Want     *want           `json:"want,omitempty"`
 	Progress *progress       `json:"progress,omitempty"`

@@ -262,6 +262,8 @@ func (on *lent) record(ctx context.Context, about string, q *question, with *wir
 		return on.recount(ctx, q.Runs, with)
 	case toShow:
 		return nil, on.show(q.Log, with)
+	case toWord, toGive, toTake:
+		return on.pass(ctx, about, q, with)
 	case toSample, toMeasure:
 		if len(q.Nodes) != 1 {
 			return nil, errors.New("no node is meant")

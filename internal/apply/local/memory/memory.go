@@ -88,10 +88,13 @@ func (h *Host) Do(ctx context.Context, s *plan.Step, say func(string)) error {
 	if whole, err = plan.Decode(text); err != nil {
 		return err
 	}
+	if whole.Kind == plan.FetchLayer { // the hosts that have it are not known here
+		whole.Kind = plan.BuildLayer
+	}
 	patiently(whole.Duties)
 	var after error
 	switch s.Kind {
-	case plan.WriteNames, plan.RestoreNames, plan.ForgetNames, plan.CommitSwitch, plan.ForgetRelease: // nothing in memory has a part in these
+	case plan.WriteNames, plan.RestoreNames, plan.ForgetNames, plan.CommitSwitch, plan.ForgetRelease, plan.FetchLayer: // nothing in memory has a part in these
 		var before error
 		if before, after = h.Befall(ctx, string(s.Kind), s.Subject); before != nil {
 			return before

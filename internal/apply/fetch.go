@@ -1,0 +1,172 @@
+package apply
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"sync"
+	"time"
+
+	"orrery/internal/image"
+	"orrery/internal/phrase"
+	"orrery/internal/plan"
+	"orrery/internal/problem"
+	"orrery/internal/tree"
+)
+
+// traffic is the layers that hosts of a fleet fetch.
+type traffic struct {
+	mutex sync.Mutex
+	all   map[string]*fetch // by host and digest
+}
+
+// fetch is a layer that one host fetches.
+type fetch struct {
+	begun, ended chan struct{}
+	err          error // once it has ended
+}
+
+// of gives what is known of a layer that a host fetches, or will.
+func (t *traffic) of(host, digest string) *fetch {
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
+	key := host + " " + digest
+	if t.all == nil {
+		t.all = map[string]*fetch{}
+	}
+	if t.all[key] == nil {
+		t.all[key] = &fetch{begun: make(chan struct{}), ended: make(chan struct{})}
+	}
+	return t.all[key]
+}
+
+// shortly is how long one waits for another host to begin to fetch what it can give on.
+const shortly = 3 * time.Second
+
+// underway reports whether it has begun, and did not fail.
+func (t *fetch) underway(ctx context.Context) bool {
+	select {
+	case <-t.begun:
+	case <-time.After(shortly):
+		return false
+	case <-ctx.Done():
+		return false
+	}
+	select {
+	case <-t.ended:
+		return t.err == nil
+	default:
+		return true
+	}
+}
+
+// fetch lets the host fetch a layer from those that have it. If none gives it as it should be, the host builds it itself.
+func (h *Steered) fetch(ctx context.Context, s *plan.Step, say func(string)) (err error) {
+	mine := h.fleet.traffic.of(h.Name, s.Layer.Digest)
+	close(mine.begun)
+	defer func() {
+		mine.err = err
+		close(mine.ended)
+	}()
+	content, givers, err := h.word(ctx, s)
+	if err == nil {
+		names := make([]string, len(givers))
+		if s.After != "" && h.fleet.traffic.of(s.After, s.Layer.Digest).underway(ctx) {
+			for i := range givers { // that one gives on what it gets, so that those who have all of it need not give it to everybody
+				givers[i].Reserve = true
+			}
+			givers = slices.DeleteFunc(givers, func(g Giver) bool { return g.Host == s.After })
+			givers = append([]Giver{{Host: s.After}}, givers...)
+			names = make([]string, len(givers))
+		}
+		for i, g := range givers {
+			names[i] = g.Host
+		}
+		err = h.fleet.Pass(ctx, Errand{Layer: &LayerErrand{s.Layer, content, givers}}, h, names, say)
+	}
+	if err == nil || ctx.Err() != nil || errors.Is(err, context.Canceled) || problem.Exit(err) == int(problem.Unable) {
+		return err
+	}
+	say("cannot be fetched, and is built here: " + err.Error())
+	build := *s
+	build.Kind = plan.BuildLayer
+	failed := h.Host.Do(ctx, &build, say)
+	if failed == nil {
+		h.fleet.doubt("host %s has built layer %s itself, as it could not be fetched: %v", h.Name, s.Layer.Title, err)
+	}
+	return failed
+}
+
+// Doubt tells of a host that gives something else than it should, or nothing.
+func (p *passage) Doubt(text string) {
+	p.fleet.doubt("%s takes something from other hosts: %s", p.to.Name, tree.Shorten(text))
+}
+
+// word asks the hosts that have a layer what is in it, and decides whose word is taken (decision 42): that of this machine if it is one of them, else what most of them say, else that of the first in the site. Those that
+// say something else are told of, and give nothing.
+func (h *Steered) word(ctx context.Context, s *plan.Step) (content string, from []Giver, err error) {
+	type said struct {
+		host  *Steered
+		word  image.Word
+		wrong error
+	}
+	var all []*said
+	for _, one := range h.fleet.All { // in the order of the site
+		if slices.Contains(s.Sources, one.Name) && one.Name != h.Name {
+			all = append(all, &said{host: one})
+		}
+	}
+	var asks sync.WaitGroup
+	for _, one := range all {
+		asks.Go(func() { one.word, one.wrong = one.host.Word(ctx, s.Layer.Digest) })
+	}
+	asks.Wait()
+	votes, first := map[string]int{}, map[string]int{}
+	for i, one := range all {
+		switch {
+		case errors.Is(one.wrong, fs.ErrNotExist):
+		case one.wrong != nil:
+			err = errors.Join(err, one.wrong)
+		default:
+			if _, has := first[one.word.Content]; !has {
+				first[one.word.Content] = i
+			}
+			votes[one.word.Content]++
+			if one.host.local() {
+				votes[one.word.Content] += len(all)
+			}
+		}
+	}
+	for c, n := range votes {
+		if content == "" || cmp.Or(cmp.Compare(n, votes[content]), cmp.Compare(first[content], first[c])) > 0 {
+			content = c
+		}
+	}
+	var others []string
+	for _, one := range all {
+		switch {
+		case one.wrong != nil:
+		case one.word.Content == content:
+			from = append(from, Giver{Host: one.host.Name})
+		default:
+			others = append(others, one.host.Name)
+		}
+	}
+	if len(others) > 0 {
+		h.fleet.doubt("layer %s is not the same everywhere: what is taken is that of %s, and another one is on %s", s.Layer.Title, phrase.List(hostsOf(from), 12), phrase.List(others, 12))
+	}
+	if len(from) == 0 {
+		return "", nil, errors.Join(fmt.Errorf("none of %s has layer %s now", phrase.List(s.Sources, 12), s.Layer.Title), err)
+	}
+	return content, from, nil
+}
+
+func hostsOf(all []Giver) (names []string) {
+	for _, g := range all {
+		names = append(names, g.Host)
+	}
+	return names
+}

@@ -1,0 +1,119 @@
+package plan
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"orrery/internal/observe"
+	"orrery/internal/phrase"
+	"orrery/internal/site"
+	"orrery/internal/site/spec"
+)
+
+// layer plans the layers that a node needs, each once a host and after those that it stands on, and gives the steps to wait for.
+func (d *draft) layer(h *observe.Host, n *site.Node) []int {
+	return d.layersOf(h, d.makerOf(n).Layers(n))
+}
+
+// layersOf plans some layers on a host, of which each comes after those that it stands on.
+func (d *draft) layersOf(h *observe.Host, all []*spec.Layer) []int {
+	awaited := map[string]int{} // the topmost steps, by layer
+	for i, l := range all {
+		var needs []int
+		for _, lower := range l.Lower() {
+			if step, ok := d.layers[h.Name+" "+lower]; ok {
+				needs = append(needs, step)
+				delete(awaited, lower)
+				break
+			}
+		}
+		if step, ok := d.provide(h, l, all[:i], needs); ok {
+			awaited[l.Digest] = step
+		}
+	}
+	return slices.Sorted(maps.Values(awaited))
+}
+
+// provide plans that a host has a layer: it fetches it from the hosts that have it, or from the one that builds it for all, or is that one. Those before it are what it may stand on.
+func (d *draft) provide(h *observe.Host, l *spec.Layer, before []*spec.Layer, needs []int) (int, bool) {
+	if h.Layers[l.Digest] {
+		return 0, false
+	}
+	key := h.Name + " " + l.Digest
+	if step, ok := d.layers[key]; ok {
+		return step, true
+	}
+	s := Step{Kind: BuildLayer, Host: h.Name, Subject: l.Title, Reason: "not in the store: " + l.Digest, Layer: l, Undo: "kept in the store"}
+	if sources, builder := d.sources(l, h); builder != h {
+		s.Kind, s.Sources = FetchLayer, sources
+		s.Reason += ", and in that of " + phrase.List(sources, 4)
+		if builder != nil {
+			s.Sources, s.Reason = []string{builder.Name}, "not in the store: "+l.Digest+", and built on "+builder.Name
+			d.layersOf(builder, append(slices.Clone(before), l))
+			needs = append(needs, d.layers[builder.Name+" "+l.Digest])
+		}
+		s.After, d.fetched[l.Digest] = d.fetched[l.Digest], h.Name
+	}
+	s.Needs = needs
+	step := d.add(s)
+	d.layers[key] = step
+	return step, true
+}
+
+// sources gives the hosts that have a layer. If there are none, builder is the one that builds it of those that need it: the one that has most of the layers below it, of those the one with most of the nodes
+// that need it, and of those the first in the site. If nobody else needs it, that is the host itself.
+func (d *draft) sources(l *spec.Layer, itself *observe.Host) (all []string, builder *observe.Host) {
+	digest := l.Digest
+	if len(d.hosts) < 2 {
+		return nil, itself
+	}
+	for _, name := range slices.Sorted(maps.Keys(d.hosts)) {
+		if h := d.hosts[name]; !h.Unknown && h != itself && h.Layers[digest] {
+			all = append(all, name)
+		}
+	}
+	if len(all) > 0 {
+		return all, nil
+	}
+	if d.needed == nil {
+		d.countNeeds()
+	}
+	place := func(name string) int {
+		return slices.IndexFunc(d.site.Hosts, func(h site.Host) bool { return h.Name == name })
+	}
+	below := func(h *observe.Host) (n int) {
+		for _, lower := range l.Lower() {
+			if h.Layers[lower] {
+				n++
+			}
+		}
+		return n
+	}
+	best := itself
+	for _, name := range slices.Sorted(maps.Keys(d.needed[digest])) {
+		h, needs := d.hosts[name], d.needed[digest]
+		if cmp.Or(cmp.Compare(below(h), below(best)), cmp.Compare(needs[name], needs[best.Name]), cmp.Compare(place(best.Name), place(name))) > 0 {
+			best = h
+		}
+	}
+	return nil, best
+}
+
+// countNeeds counts, for each layer and host, the nodes there that stand on it, or will.
+func (d *draft) countNeeds() {
+	d.needed = map[string]map[string]int{}
+	for i := range d.site.Nodes {
+		n := &d.site.Nodes[i]
+		h, ok := d.hosts[n.Host]
+		if !ok || h.Unknown || !d.goal.concerns(n.Name) || !d.certain(n) {
+			continue
+		}
+		for _, l := range d.makerOf(n).Layers(n) {
+			if d.needed[l.Digest] == nil {
+				d.needed[l.Digest] = map[string]int{}
+			}
+			d.needed[l.Digest][h.Name]++
+		}
+	}
+}
