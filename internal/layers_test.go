@@ -20,7 +20,7 @@ var layers = [][]string{
 	{"site"},
 	{"distro"},
 	{"site/selector", "site/check", "site/render", "site/spec", "site/sitefile", "site/inventory", "site/graph", "site/twin", "observe"},
-	{"plan/place", "plan/handover", "plan/orphan", "plan", "plan/pack", "plan/release"},
+	{"plan/kernel", "plan/place", "plan/handover", "plan/orphan", "plan", "plan/pack", "plan/release"},
 	{"host"},
 	{"host/pci", "host/numa", "host/qemu", "host/xl"},
 	{"host/doctor", "host/outfit", "host/later", "host/login", "host/path", "host/reach", "host/runnertest", "cargo", "wire", "lane"},
@@ -69,7 +69,7 @@ var within = [][]string{
 	{"site/spec", "observe"},
 	{"engine", "engine/nodedir", "engine/vm"},
 	{"engine/process", "engine/cgroup", "engine/confine", "engine/disk", "engine/vm"},
-	{"plan/place", "plan/handover", "plan/orphan", "plan", "plan/pack", "plan/release"},
+	{"plan/kernel", "plan/place", "plan/handover", "plan/orphan", "plan", "plan/pack", "plan/release"},
 }
 
 // pure packages decide; what they must not import would let them do.
@@ -85,6 +85,7 @@ var pure = map[string][]string{
 	"observe":        {"os", "net", "os/exec", "net/http"},
 	"plan/handover":  {"os", "net", "os/exec", "net/http"},
 	"plan/pack":      {"os", "net", "os/exec", "net/http"},
+	"plan/kernel":    {"os", "net", "os/exec", "net/http"},
 	"plan/orphan":    {"os", "net", "os/exec", "net/http"},
 	"plan/place":     {"os", "net", "os/exec", "net/http"},
 	"plan/release":   {"os", "net", "os/exec", "net/http"},

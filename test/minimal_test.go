@@ -8,13 +8,13 @@ import (
 	"testing"
 
 	"orrery/internal/host"
-	"orrery/internal/plan"
+	"orrery/internal/plan/kernel"
 	"orrery/test/need"
 )
 
 func TestMinimal(t *testing.T) {
 	need.Integration(t)
-	before := host.Settings(slices.Collect(maps.Keys(plan.HostSettings)))
+	before := host.Settings(slices.Collect(maps.Keys(kernel.Settings)))
 	s := newExample(t, "minimal", "it-minimal", "10.77.1.", "10.99.1.")
 	s.run("plan").want(10, "node one: new", `create`)
 	s.run("up", "--dry-run").want(10, "node one: new", `create`)
@@ -49,7 +49,7 @@ func TestMinimal(t *testing.T) {
 	if err := os.Rename(s.dir+"-moved", s.dir); err != nil {
 		t.Fatal(err)
 	}
-	if after := host.Settings(slices.Collect(maps.Keys(plan.HostSettings))); !maps.Equal(before, after) {
+	if after := host.Settings(slices.Collect(maps.Keys(kernel.Settings))); !maps.Equal(before, after) {
 		t.Errorf("kernel settings were %v and are %v", before, after)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"orrery/internal/observe"
+	"orrery/internal/plan/kernel"
 	"orrery/internal/plan/orphan"
 	"orrery/internal/plan/place"
 	"orrery/internal/site"
@@ -131,7 +132,7 @@ func (d *draft) prepare(h *observe.Host, needed bool) []int {
 		return nil
 	}
 	forward := slices.ContainsFunc(d.site.Networks, func(n site.Network) bool { return n.NAT })
-	lacks := Lacking(h.Settings, forward)
+	lacks := kernel.Lacking(h.Settings, forward)
 	if len(lacks) == 0 {
 		return nil
 	}

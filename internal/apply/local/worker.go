@@ -18,6 +18,7 @@ import (
 	"orrery/internal/host/pci"
 	"orrery/internal/observe"
 	"orrery/internal/plan"
+	"orrery/internal/plan/kernel"
 	"orrery/internal/problem"
 	"orrery/internal/snapshot"
 	"orrery/internal/tree"
@@ -128,7 +129,7 @@ func tellAccel(ctx context.Context, e engine.Engine, nodes []observe.Node) {
 
 func settingNames() []string {
 	var names []string
-	for name := range plan.HostSettings {
+	for name := range kernel.Settings {
 		names = append(names, name)
 	}
 	return names

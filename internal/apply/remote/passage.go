@@ -15,9 +15,9 @@ import (
 
 // What talks are about that have to do with what hosts take from one another.
 const (
-	toWord = "layer"
-	toGive = "give"
-	toTake = "take"
+	toWord    = "layer"
+	toPassOut = "give"
+	toPassIn  = "take"
 )
 
 // pass is what their questions have, and passed what is said on the way.
@@ -58,7 +58,7 @@ func (f *far) Word(ctx context.Context, layer string) (w image.Word, err error) 
 func (f *far) Give(ctx context.Context, e apply.Errand, at apply.Spot, meet func(lane.Card) (lane.Card, error)) error {
 	q := f.q()
 	q.Errand, q.At = &e, &at
-	return f.ask(ctx, toGive, q, func(t *wire.Talk, w *word) error {
+	return f.ask(ctx, toPassOut, q, func(t *wire.Talk, w *word) error {
 		if w.Meet == nil {
 			return nil
 		}
@@ -73,7 +73,7 @@ func (f *far) Give(ctx context.Context, e apply.Errand, at apply.Spot, meet func
 func (f *far) Take(ctx context.Context, e apply.Errand, with apply.Meeting, say func(string)) error {
 	q := f.q()
 	q.Errand = &e
-	return f.ask(ctx, toTake, q, func(t *wire.Talk, w *word) error {
+	return f.ask(ctx, toPassIn, q, func(t *wire.Talk, w *word) error {
 		switch {
 		case w.Doubt != "":
 			with.Doubt(w.Doubt)
@@ -109,7 +109,7 @@ func (on *lent) pass(ctx context.Context, about string, q *question, with *wire.
 		return nil, errors.New("no errand is said")
 	}
 	steers := &caller{with: with}
-	if about == toTake {
+	if about == toPassIn {
 		return nil, on.Take(ctx, *q.Errand, steers, func(text string) { _ = with.Say(word{Detail: text}) })
 	}
 	if q.At == nil {

@@ -262,7 +262,7 @@ func (on *lent) record(ctx context.Context, about string, q *question, with *wir
 		return on.recount(ctx, q.Runs, with)
 	case toShow:
 		return nil, on.show(q.Log, with)
-	case toWord, toGive, toTake:
+	case toWord, toPassOut, toPassIn:
 		return on.pass(ctx, about, q, with)
 	case toSample, toMeasure:
 		if len(q.Nodes) != 1 {

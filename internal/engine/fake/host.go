@@ -9,7 +9,7 @@ import (
 
 	"orrery/internal/engine"
 	"orrery/internal/observe"
-	"orrery/internal/plan"
+	"orrery/internal/plan/kernel"
 	"orrery/internal/site/spec"
 )
 
@@ -40,7 +40,7 @@ type Host struct {
 // NewHost makes a host on which nothing was done.
 func NewHost(key, name string, cpus int, memory int64) *Host {
 	settings := map[string]string{}
-	for key := range plan.HostSettings {
+	for key := range kernel.Settings {
 		settings[key] = "0"
 	}
 	h := &Host{
@@ -75,7 +75,7 @@ func (h *Host) Present(networks []spec.Network, layers map[string]bool, nodes ..
 		h.networks[n.Bridge] = n
 	}
 	maps.Copy(h.layers, layers)
-	maps.Copy(h.settings, plan.HostSettings)
+	maps.Copy(h.settings, kernel.Settings)
 	h.lock.Unlock()
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 
 	"orrery/internal/network"
 	"orrery/internal/observe"
-	"orrery/internal/plan"
+	"orrery/internal/plan/kernel"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
 )
@@ -199,7 +199,7 @@ func (h *Host) grounds(method string, n *spec.Node) error {
 		}
 		return nil
 	}
-	if lacks := plan.Lacking(h.settings, false); len(lacks) > 0 {
+	if lacks := kernel.Lacking(h.settings, false); len(lacks) > 0 {
 		return fmt.Errorf("node %s: the host is not prepared: %v", n.Name, lacks)
 	}
 	if h.Named != nil && !h.Named() && n.Release == 0 { // those of a release are told of one another as they are made

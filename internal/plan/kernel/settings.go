@@ -1,4 +1,5 @@
-package plan
+// Package kernel says which settings of its kernel a host of many nodes needs.
+package kernel
 
 import (
 	"maps"
@@ -10,10 +11,10 @@ import (
 
 const forwarding = "net.ipv4.ip_forward"
 
-// HostSettings are the kernel settings (sysctl.d(5)) of a host that runs many nodes: inotify(7) counts all users of
+// Settings are the kernel settings (sysctl.d(5)) of a host that runs many nodes: inotify(7) counts all users of
 // a node against one, its root, and 128 instances are soon taken by systemd and its services; what is privileged counts against the host's root;
 // neighbours are kept for all networks together; forwarding is needed to masquerade.
-var HostSettings = map[string]string{
+var Settings = map[string]string{
 	"fs.inotify.max_user_instances":     "8192",
 	"fs.inotify.max_user_watches":       "524288",
 	"kernel.keys.maxbytes":              "2000000", // keyrings(7): systemd makes one for each service
@@ -39,12 +40,12 @@ func enough(has, wants string) bool {
 // Lacking gives the kernel settings, with the values they shall have, that a host must be given first.
 func Lacking(settings map[string]string, forward bool) spec.Parts {
 	lacks := spec.Parts{}
-	for _, key := range slices.Sorted(maps.Keys(HostSettings)) {
+	for _, key := range slices.Sorted(maps.Keys(Settings)) {
 		if key == forwarding && !forward {
 			continue
 		}
-		if !enough(settings[key], HostSettings[key]) {
-			lacks[key] = HostSettings[key]
+		if !enough(settings[key], Settings[key]) {
+			lacks[key] = Settings[key]
 		}
 	}
 	return lacks
