@@ -81,6 +81,20 @@ func TestFarHosts(t *testing.T) {
 		control.run("up").want(0, "it-far is up|"+running)
 		control.run("status").want(0, running)
 	}
+	// A host comes and goes; what is on the other is no reason to lose it.
+	was, err := h.At(1).Output("cat", "/root/site/site.toml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	control.run("host", "add", "sv1", "local").want(0, "sv1 is a host of the site")
+	control.run("host", "drain", "sv2").want(4, "sv2 is drained", `two stays: it is on that host alone`)
+	control.run("host", "ls").want(0, `sv2 +ops@10.8.1.2 .*drained by`)
+	control.run("host", "undrain", "sv2").want(0, "may come to sv2 again")
+	control.run("host", "remove", "sv2").want(9, "sv2 is named by 1 node: two")
+	control.run("host", "remove", "sv1").want(0, "sv1 has nothing of the site")
+	if is, err := h.At(1).Output("cat", "/root/site/site.toml"); err != nil || is != was {
+		t.Errorf("the site file is\n%s\nand was\n%s(%v)", is, was, err)
+	}
 	control.run("down").want(0, "1 node taken down")
 	if out, err := far.Output("ls", "-A", "/var/lib/orrery/sites/it-far/nodes"); out != "" {
 		t.Errorf("nodes are left: %s %v", out, err)

@@ -33,7 +33,7 @@ func (a *app) productionFlag(c *cobra.Command) {
 }
 
 var flagOf = map[control.Consent]string{
-	control.Production: "yes-production", control.Volumes: "yes-volumes", control.Replace: "yes-replace", control.Paths: "yes-paths", control.Restore: "yes-restore",
+	control.Production: "yes-production", control.Volumes: "yes-volumes", control.Replace: "yes-replace", control.Paths: "yes-paths", control.Restore: "yes-restore", control.Moves: "yes-moves",
 }
 
 // An asker lets the user type the name of the site, if he has not given it beforehand.

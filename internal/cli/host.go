@@ -23,7 +23,7 @@ The login must work without a question, and must be root or become root by sudo 
 
 // hostFace lends verbs what all verbs share.
 func (a *app) hostFace() hostverb.Face {
-	return hostverb.Face{Session: &a.Session, Out: a.out, Err: a.err, OnHosts: a.onHosts, Without: a.withoutFlag}
+	return hostverb.Face{Session: &a.Session, Out: a.out, Err: a.err, OnHosts: a.onHosts, Without: a.withoutFlag, Agree: a.consent.flag}
 }
 
 func (a *app) hostLsVerb() *cobra.Command {

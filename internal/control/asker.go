@@ -24,6 +24,7 @@ const (
 	Volumes    Consent = "volumes"    // persistent data is deleted permanently
 	Replace    Consent = "replace"    // data gives way to what is restored
 	Restore    Consent = "restore"    // what was written since a snapshot is lost
+	Moves      Consent = "moves"      // nodes move to other hosts that were chosen for them
 	Paths      Consent = "paths"      // volumes of a backup come to directories that its site file names
 )
 

@@ -6,9 +6,12 @@ import (
 	"strings"
 	"testing"
 
+	"orrery/internal/control"
 	"orrery/internal/control/roster"
 	"orrery/internal/host/doctor"
 	"orrery/internal/observe"
+	"orrery/internal/plan"
+	"orrery/internal/plan/place"
 	"orrery/internal/problem"
 )
 
@@ -93,10 +96,12 @@ func TestAddHostWithNodes(t *testing.T) {
 func TestDrainHost(t *testing.T) {
 	d, other := farDesk(t)
 	d.write("site.toml", strings.ReplaceAll(strings.Replace(twoHosts, "[node.db]", "[group.web]\nnodes = [\"web*\"]\nspread = \"host\"\n[node.db]", 1), "host  = \"sv2\"\nnet.far", "net.far"))
+	drain := func(host string, stay bool) (*roster.Moved, error) {
+		return roster.Drain{Host: host, Stay: stay, Show: func(place.Moves, *plan.Plan) {}}.Run(t.Context(), d.Session, d.site())
+	}
 	for range 2 {
-		drained, err := roster.Drain(t.Context(), d.Session, d.site(), "sv2")
-		if d.must(err); len(drained.Moves.Moves)+len(drained.Stuck) > 0 {
-			t.Errorf("of a host without nodes, %+v leave", drained)
+		if m, err := drain("sv2", false); err != nil || len(m.Moves.Moves)+len(m.Stuck) > 0 {
+			t.Errorf("of a host without nodes, %+v leave (%v)", m, err)
 		}
 	}
 	d.up()
@@ -111,22 +116,49 @@ func TestDrainHost(t *testing.T) {
 			t.Errorf("undrained for the %d. time: %t, %v", i+1, was, err)
 		}
 	}
-	moves, err := roster.Rebalance(t.Context(), d.Session, d.site())
+	moves, err := roster.Propose(t.Context(), d.Session, d.site())
 	if d.must(err); len(moves.Moves) != 1 || moves.Moves[0].To != "sv2" || !strings.Contains(moves.Moves[0].Why, "group web has 2 nodes on sv1") {
 		t.Errorf("proposed is %+v", moves)
 	}
-	drained, err := roster.Drain(t.Context(), d.Session, d.site(), "sv1")
-	if d.must(err); len(drained.Moves.Moves) != 2 || len(drained.Stuck) != 1 || !strings.Contains(drained.Stuck[0].Cure, `take host = "sv1" out`) {
-		t.Errorf("leaving are %+v", drained)
+
+	// Nothing is done unless the caller agrees to what he was shown.
+	for _, m := range []*machine{d.machine, other} {
+		m.of("toykat").Can.Move = true
 	}
-	if _, err := roster.Drain(t.Context(), d.Session, d.site(), "sv9"); problem.Exit(err) != int(problem.Usage) {
+	d.Asker = never{}
+	shown := 0
+	show := func(m place.Moves, p *plan.Plan) { shown += len(m.Moves) * len(p.Disturbed()) }
+	if _, err := roster.Rebalance(t.Context(), d.Session, d.site(), show); problem.Exit(err) != int(problem.Refused) || shown != 1 {
+		t.Errorf("without consent: %v; shown was %d", err, shown)
+	}
+	if _, err := drain("sv1", false); problem.Exit(err) != int(problem.Refused) {
+		t.Errorf("without consent: %v", err)
+	}
+	if states := d.Call(d.site()).States(t.Context()); states[0].Drained != "" {
+		t.Error("the mark was put there without consent")
+	}
+	m, err := drain("sv1", true)
+	if d.must(err); len(m.Moves.Moves) != 2 || len(m.Stuck) != 1 || !strings.Contains(m.Stuck[0].Cure, `take host = "sv1" out`) || len(m.Moved) > 0 {
+		t.Errorf("leaving are %+v", m)
+	}
+	if states := d.Call(d.site()).States(t.Context()); states[0].Drained == "" {
+		t.Error("the mark is not there")
+	}
+	if _, err := drain("sv9", false); problem.Exit(err) != int(problem.Usage) {
 		t.Errorf("a host that is not there: %v", err)
 	}
 	delete(d.machine.others, "sv2")
 	d.Links.Close()
-	if _, err := roster.Drain(t.Context(), d.Session, d.site(), "sv2"); problem.Exit(err) != int(problem.Failed) {
+	if _, err := drain("sv2", true); problem.Exit(err) != int(problem.Failed) {
 		t.Errorf("a host that does not answer: %v", err)
 	}
+}
+
+// never agrees to nothing.
+type never struct{}
+
+func (never) Ask(control.Question) (bool, error) {
+	return false, problem.New(problem.Refused, "not confirmed")
 }
 
 // text gives the site file.

@@ -42,6 +42,6 @@ func (d *draft) warnPlaces(hosts []observe.Host) {
 		return
 	}
 	for _, c := range place.Crowds(d.site, hosts) {
-		d.Warnings = append(d.Warnings, c.String()+" (orrery rebalance proposes what to move)")
+		d.Warnings = append(d.Warnings, c.String()+" (orrery rebalance moves some)")
 	}
 }

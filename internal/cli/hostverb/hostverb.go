@@ -9,10 +9,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"orrery/internal/cli/reply"
+	"orrery/internal/cli/screen"
 	"orrery/internal/cli/table"
 	"orrery/internal/control"
 	"orrery/internal/control/roster"
 	"orrery/internal/phrase"
+	"orrery/internal/plan"
+	"orrery/internal/plan/place"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 )
@@ -23,6 +26,7 @@ type Face struct {
 	Out, Err io.Writer
 	OnHosts  func(do func(context.Context, *site.Site, []string) error) func(*cobra.Command, []string) error // what is done with the site that is meant
 	Without  func(*cobra.Command)                                                                            // the flag that leaves hosts out
+	Agree    func(c *cobra.Command, about control.Consent, usage string)                                     // a flag by which is agreed beforehand
 }
 
 // answer gives the result of a verb: to programs as JSON, otherwise as tell does.
@@ -73,7 +77,7 @@ func (f Face) tellAdded(a *roster.Added) {
 	case a.Written && a.Block == "":
 		fmt.Fprintf(f.Out, "%s is a host of the site already, and well.\n", a.Host)
 	case a.Written:
-		fmt.Fprintf(f.Out, "%s is a host of the site; site.toml says so now. New nodes may come to it; orrery rebalance proposes which others to move there.\n", a.Host)
+		fmt.Fprintf(f.Out, "%s is a host of the site; site.toml says so now. New nodes may come to it; orrery rebalance moves others there.\n", a.Host)
 	}
 }
 
@@ -115,24 +119,54 @@ nodes or volumes are on the host ("orrery host drain" moves nodes away), and if 
 }
 
 func (f Face) drain() *cobra.Command {
+	d := roster.Drain{Show: f.show}
 	c := &cobra.Command{
-		Use: "drain HOST", Short: "Keep new nodes away from a host, and tell where those on it can go",
-		Long: `Puts a mark on a host that no node of the site comes to it any more: nodes that are new, or have no host of their own, are placed on others. The mark is on the host itself, so every machine that steers the
-site knows of it, and it survives a reboot; "orrery host undrain" takes it away. Nodes that are on the host go on there. It is told where there is room for them, and which cannot go, and why.`,
+		Use: "drain HOST", Short: "Keep new nodes away from a host, and move those on it to others",
+		Long: `Puts a mark on a host that no node of the site comes to it any more, and moves those that are on it to hosts with room for them. What is to move is shown with the reason, and you are asked first. What cannot go is
+named, with the cure; the exit status is 4 then. The mark is on the host itself, so every machine that steers the site knows of it, and it survives a reboot; "orrery host undrain" takes it away.`,
 		Args: cobra.ExactArgs(1),
 		RunE: f.OnHosts(func(ctx context.Context, s *site.Site, args []string) error {
-			d, err := roster.Drain(ctx, f.Session, s, args[0])
-			if err != nil {
+			d.Host = args[0]
+			m, err := d.Run(ctx, f.Session, s)
+			if m == nil {
 				return err
 			}
-			return f.answer(d, func() {
-				fmt.Fprintf(f.Out, "%s is drained: no node of the site comes to it any more.\n", d.Host)
-				table.Moves(f.Out, d.Moves)
-			})
+			if bad := f.answer(m, func() { f.tellDrained(m, s, d.Stay, err) }); err == nil {
+				err = bad
+			}
+			if err == nil && len(m.Stuck) > 0 && !d.Stay {
+				return problem.Status(problem.Unable)
+			}
+			return err
 		}),
 	}
+	c.Flags().BoolVar(&d.Stay, "stay", false, "let the nodes that are on it stay there")
+	f.Agree(c, control.Moves, "the `name` of the site, so that you are not asked before nodes move")
 	f.Without(c)
 	return withJSON(c)
+}
+
+func (f Face) tellDrained(m *roster.Moved, s *site.Site, stay bool, failed error) {
+	if len(m.Moved) > 0 {
+		table.Moved(f.Out, s.Name, m.Moved, failed)
+	}
+	if failed != nil {
+		return
+	}
+	fmt.Fprintf(f.Out, "%s is drained: no node of the site comes to it any more.\n", m.Host)
+	if stay {
+		return
+	}
+	table.Moves(f.Out, place.Moves{Stuck: m.Stuck})
+}
+
+// show shows what is to move, and how.
+func (f Face) show(m place.Moves, p *plan.Plan) {
+	if reply.Wanted(f.Out) {
+		return
+	}
+	table.Moves(f.Err, m)
+	screen.Plan(f.Err, p)
 }
 
 func (f Face) undrain() *cobra.Command {
@@ -147,7 +181,7 @@ func (f Face) undrain() *cobra.Command {
 				fmt.Fprintf(f.Out, "%s was not drained.\n", args[0])
 				return nil
 			}
-			fmt.Fprintf(f.Out, "Nodes may come to %s again; orrery rebalance proposes which to move there.\n", args[0])
+			fmt.Fprintf(f.Out, "Nodes may come to %s again; orrery rebalance moves some there.\n", args[0])
 			return nil
 		}),
 	}
@@ -155,27 +189,51 @@ func (f Face) undrain() *cobra.Command {
 
 // Rebalance gives the verb of that name.
 func (f Face) Rebalance() *cobra.Command {
+	dry := false
 	c := &cobra.Command{
-		Use: "rebalance", Short: "Propose which nodes to move, so that groups are spread and hosts are about as full as one another", Args: cobra.NoArgs,
+		Use: "rebalance", Short: "Move nodes so that groups are spread and hosts are about as full as one another", Args: cobra.NoArgs,
 		Long: `Proposes which nodes of the site to move to other hosts, and why: first those of groups with spread = "host" that are too many on one host, then those that make one host fuller than others. They are as few as may
-be, since each node that moves stands still for a moment. Nodes with host = in the site file, and those that a device of their host ties to it, are left where they are. Nothing is done.
-The exit status is 0 if there is nothing to move and 10 if there is.`,
+be, since each node that moves stands still for a moment. Nodes with host = in the site file, and those that a device of their host ties to it, are left where they are. You are asked before anything is done.
+With --dry-run, nothing is; the exit status is 0 then if there is nothing to move and 10 if there is.`,
 		RunE: f.OnHosts(func(ctx context.Context, s *site.Site, _ []string) error {
-			moves, err := roster.Rebalance(ctx, f.Session, s)
-			if err != nil {
+			if dry {
+				return f.propose(ctx, s)
+			}
+			m, err := roster.Rebalance(ctx, f.Session, s, f.show)
+			if m == nil {
 				return err
 			}
-			if err := f.answer(moves, func() {
-				if len(moves.Moves) == 0 {
+			if bad := f.answer(m, func() {
+				if err == nil && len(m.Moves.Moves) == 0 {
 					fmt.Fprintf(f.Out, "%s: nothing to move.\n", s.Key())
+				} else if len(m.Moved) > 0 {
+					table.Moved(f.Out, s.Name, m.Moved, err)
 				}
-				table.Moves(f.Out, moves)
-			}); err != nil || len(moves.Moves) == 0 {
-				return err
+			}); err == nil {
+				err = bad
 			}
-			return problem.Status(problem.Changes)
+			return err
 		}),
 	}
+	c.Flags().BoolVar(&dry, "dry-run", false, "only show what would be moved, and why")
+	f.Agree(c, control.Moves, "the `name` of the site, so that you are not asked before nodes move")
 	f.Without(c)
 	return withJSON(c)
+}
+
+// propose shows what would be moved.
+func (f Face) propose(ctx context.Context, s *site.Site) error {
+	moves, err := roster.Propose(ctx, f.Session, s)
+	if err != nil {
+		return err
+	}
+	if err := f.answer(moves, func() {
+		if len(moves.Moves) == 0 {
+			fmt.Fprintf(f.Out, "%s: nothing to move.\n", s.Key())
+		}
+		table.Moves(f.Out, moves)
+	}); err != nil || len(moves.Moves) == 0 {
+		return err
+	}
+	return problem.Status(problem.Changes)
 }

@@ -2,10 +2,14 @@ package roster
 
 import (
 	"context"
+	"fmt"
 	"time"
 
+	"orrery/internal/apply"
 	"orrery/internal/control"
+	"orrery/internal/control/nodes"
 	"orrery/internal/observe"
+	"orrery/internal/phrase"
 	"orrery/internal/plan"
 	"orrery/internal/plan/place"
 	"orrery/internal/problem"
@@ -30,24 +34,6 @@ func Undrain(ctx context.Context, c *control.Session, s *site.Site, name string)
 	return true, h.SetDrained(ctx, nil)
 }
 
-// keepAway puts the mark on a host that no node comes to it any more. One that is there stays: it says who has put it there first.
-func keepAway(ctx context.Context, c *control.Session, s *site.Site, name string) error {
-	h, f, err := only(ctx, c, s, name)
-	if err != nil {
-		return err
-	}
-	letGo, err := c.Hold(ctx, s, f)
-	if err != nil {
-		return err
-	}
-	defer letGo()
-	seen, err := c.Seen(ctx, f)
-	if err != nil || seenOf(seen, name).Drained != nil {
-		return err
-	}
-	return h.SetDrained(ctx, &observe.Drain{Who: control.Who(), Since: time.Now().UTC().Truncate(time.Second)})
-}
-
 // leaving decides where the nodes of a host go that is drained.
 func leaving(s *site.Site, seen []observe.Host, releases map[int]*site.Site, name string) (place.Moves, error) {
 	live, err := plan.Released(s, seen, releases)
@@ -60,35 +46,72 @@ func leaving(s *site.Site, seen []observe.Host, releases map[int]*site.Site, nam
 	return place.Leave(live, seen, name)
 }
 
-// Drained is a host to which no node comes any more, and what is still to leave it.
-type Drained struct {
-	Host string `json:"host"`
+// Moved is what was proposed to move, and what of it has moved.
+type Moved struct {
+	Host string `json:"host,omitempty"` // that is drained
 	place.Moves
+	Moved []nodes.Moved `json:"moved"`
 }
 
-// Drain keeps nodes away from a host, and tells where those could go that are on it.
-func Drain(ctx context.Context, c *control.Session, s *site.Site, name string) (*Drained, error) {
-	if err := known(s, name); err != nil {
+// Show lets a caller see what is to be moved and how, before he is asked.
+type Show func(place.Moves, *plan.Plan)
+
+// A Drain keeps nodes away from a host.
+type Drain struct {
+	Host string
+	Stay bool // nodes that are there stay, and are not asked about
+	Show Show
+}
+
+// Run puts the mark on the host, and moves its nodes to others, if the caller agrees. What cannot go is told.
+func (d Drain) Run(ctx context.Context, c *control.Session, s *site.Site) (*Moved, error) {
+	if err := known(s, d.Host); err != nil {
 		return nil, err
 	}
 	f, err := c.Hosts(ctx, s)
 	if err != nil {
 		return nil, err
 	}
-	if err := keepAway(ctx, c, s, name); err != nil {
-		return nil, err
+	h, ok := f.Host(d.Host)
+	if !ok {
+		return nil, problem.New(problem.Usage, "host %s is left out, and cannot be drained", d.Host).Try("leave --without out")
 	}
-	seen, err := c.Seen(ctx, f)
+	mark := func() error {
+		is, err := h.Drained(ctx)
+		if err != nil || is != nil { // it says who has drained it first
+			return err
+		}
+		return h.SetDrained(ctx, &observe.Drain{Who: control.Who(), Since: time.Now().UTC().Truncate(time.Second)})
+	}
+	m := &moving{Moved: Moved{Host: d.Host, Moved: []nodes.Moved{}}, show: d.Show, propose: func(seen []observe.Host) (place.Moves, error) { return leaving(s, seen, f.Releases(), d.Host) }}
+	if d.Stay {
+		m.show = nil
+	}
+	ran, err := m.run(ctx, c, s, f, mark)
+	if err != nil || ran {
+		return &m.Moved, err
+	}
+	letGo, err := c.Hold(ctx, s, f)
 	if err != nil {
 		return nil, err
 	}
-	d := &Drained{Host: name}
-	d.Moves, err = leaving(s, seen, f.Releases(), name)
-	return d, err
+	defer letGo()
+	return &m.Moved, mark()
 }
 
-// Rebalance proposes which nodes of a site to move, so that groups are spread and hosts are about as full as one another.
-func Rebalance(ctx context.Context, c *control.Session, s *site.Site) (place.Moves, error) {
+// Rebalance moves nodes so that groups are spread and hosts are about as full as one another, if the caller agrees.
+func Rebalance(ctx context.Context, c *control.Session, s *site.Site, show Show) (*Moved, error) {
+	f, err := c.Hosts(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	m := &moving{Moved: Moved{Moved: []nodes.Moved{}}, show: show, propose: proposing(s, f)}
+	_, err = m.run(ctx, c, s, f, nil)
+	return &m.Moved, err
+}
+
+// Propose proposes that, and does nothing.
+func Propose(ctx context.Context, c *control.Session, s *site.Site) (place.Moves, error) {
 	f, err := c.Hosts(ctx, s)
 	if err != nil {
 		return place.Moves{}, err
@@ -97,9 +120,54 @@ func Rebalance(ctx context.Context, c *control.Session, s *site.Site) (place.Mov
 	if err != nil {
 		return place.Moves{}, err
 	}
-	live, err := plan.Released(s, seen, f.Releases())
-	if err != nil {
-		return place.Moves{}, err
+	return proposing(s, f)(seen)
+}
+
+func proposing(s *site.Site, f *apply.Fleet) func([]observe.Host) (place.Moves, error) {
+	return func(seen []observe.Host) (place.Moves, error) {
+		live, err := plan.Released(s, seen, f.Releases())
+		if err != nil {
+			return place.Moves{}, err
+		}
+		return place.Rebalance(live, seen)
 	}
-	return place.Rebalance(live, seen)
+}
+
+// A moving is of nodes that somebody else has chosen.
+type moving struct {
+	Moved
+	show    Show // nil: nothing is to be moved
+	propose func([]observe.Host) (place.Moves, error)
+}
+
+// run moves what is proposed for the hosts as they are, once the caller has agreed; before is done first. It tells whether there was something to move.
+func (m *moving) run(ctx context.Context, c *control.Session, s *site.Site, f *apply.Fleet, before func() error) (bool, error) {
+	to := map[string]string{}
+	j := nodes.MoveJob(c, s, f, to)
+	plans := j.Plan
+	j.Plan = func(seen []observe.Host) (p *plan.Plan, err error) {
+		if m.Moves, err = m.propose(seen); err != nil {
+			return nil, err
+		}
+		clear(to)
+		if m.show != nil {
+			for _, move := range m.Moves.Moves {
+				to[move.Node] = move.To
+			}
+		}
+		if len(to) == 0 {
+			return &plan.Plan{Site: s.Name}, nil
+		}
+		return plans(seen)
+	}
+	j.Before = before
+	j.Ask = func(p *plan.Plan) (bool, error) {
+		m.show(m.Moves, p)
+		return c.Asker.Ask(control.Question{About: control.Moves, Site: s.Name, Why: fmt.Sprintf("%s would move to other hosts of %s. Each stands still for a moment.", phrase.Count(len(to), "node"), s.Name)})
+	}
+	r, err := j.Run(ctx)
+	if r != nil {
+		m.Moved.Moved = append(m.Moved.Moved, nodes.WhatMoved(r)...)
+	}
+	return r != nil || len(to) > 0, err
 }

@@ -46,7 +46,7 @@ func Remove(ctx context.Context, c *control.Session, name string) (*Removed, err
 	if err != nil {
 		return nil, err
 	}
-	left, err := clear(ctx, c, s, name)
+	left, err := strip(ctx, c, s, name)
 	if err != nil {
 		return nil, err
 	}
@@ -79,8 +79,8 @@ func declaredOn(s *site.Site, name string) error {
 		Try("take host = %q out of what they say, or name another host", name)
 }
 
-// clear removes what there is of a site on a host: what no node is on, such as networks, and what the host keeps of it.
-func clear(ctx context.Context, c *control.Session, s *site.Site, name string) ([]string, error) {
+// strip removes what there is of a site on a host: what no node is on, such as networks, and what the host keeps of it.
+func strip(ctx context.Context, c *control.Session, s *site.Site, name string) ([]string, error) {
 	h, f, err := only(ctx, c, s, name)
 	if err != nil {
 		return nil, err
