@@ -79,7 +79,7 @@ func (a *app) imageVerify() *cobra.Command {
 }
 
 func (a *app) imageBuild() *cobra.Command {
-	return &cobra.Command{
+	c := &cobra.Command{
 		Use:   "build [SELECTOR...]",
 		Short: "Build the layers that nodes need before you run up, and print their digests",
 		RunE: func(c *cobra.Command, args []string) error {
@@ -93,6 +93,8 @@ func (a *app) imageBuild() *cobra.Command {
 			return nil
 		},
 	}
+	a.withoutFlag(c)
+	return c
 }
 
 func (a *app) mirrorVerb() *cobra.Command {

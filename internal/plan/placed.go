@@ -23,7 +23,7 @@ func Build(s *site.Site, hosts []observe.Host, goal Goal) (*Plan, error) {
 	}
 	d := newDraft(placed, hosts, goal)
 	for i := range placed.Nodes {
-		if n := &placed.Nodes[i]; goal.concerns(n.Name) {
+		if n := &placed.Nodes[i]; goal.concerns(n.Name) && !d.unknown(n.Host) {
 			d.layer(d.hosts[n.Host], n)
 		}
 	}

@@ -14,14 +14,18 @@ import (
 	"orrery/internal/site/twin"
 )
 
-// Build builds the layers that the nodes need which selectors mean, and gives them, each once.
+// Build lets hosts have the layers that the nodes need which selectors mean, and gives them, each once.
 func Build(ctx context.Context, c *control.Session, selectors []string) ([]*spec.Layer, error) {
-	s, h, chosen, err := c.Target(selectors)
+	s, err := c.Load()
 	if err != nil {
 		return nil, err
 	}
-	j := &control.Job{Session: c, Site: s, Hosts: apply.Alone(h), Plan: func(hosts []observe.Host) (*plan.Plan, error) {
-		return plan.Build(s, hosts, plan.Goal{Releases: h.Releases, Nodes: chosen})
+	f, chosen, err := c.ChosenHosts(ctx, s, selectors)
+	if err != nil {
+		return nil, err
+	}
+	j := &control.Job{Session: c, Site: s, Hosts: f, Plan: func(hosts []observe.Host) (*plan.Plan, error) {
+		return plan.Build(s, hosts, plan.Goal{Releases: f.Releases(), Nodes: chosen})
 	}}
 	if _, err := j.Run(ctx); err != nil {
 		return nil, err
