@@ -54,9 +54,9 @@ func TestFleet(t *testing.T) {
 		}
 		s.carry(h.At(i), "/root/fleet")
 	}
-	says := func(on int, script string, words ...string) string {
+	says := func(on int, script string, words ...string) {
 		t.Helper()
-		return s.ask(h.At(on), "/root/fleet", script, words...)
+		s.ask(h.At(on), "/root/fleet", script, words...)
 	}
 	says(1, "orrery host check", "sv2", "well", "status 0")
 	says(1, "orrery check --survive 1", "without sv1: of 1 node, 0 find room", "a does not: it is on that host alone", "status 4")
