@@ -129,7 +129,7 @@ func (a *app) twinList() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			err = list(a, all, "TWIN\tSITE\tOWNER\tHOSTS\tNODES\tRELEASE\tCREATED\tEXPIRES\tDIRECTORY", func(t *hosts.Twin) []any {
+			err = list(a, all, "TWIN\tSITE\tOWNER\tNODES\tRELEASE\tCREATED\tEXPIRES\tHOSTS\tDIRECTORY", func(t *hosts.Twin) []any {
 				expires := "-"
 				if !t.Expires.IsZero() {
 					expires = minute(t.Expires)
@@ -137,8 +137,8 @@ func (a *app) twinList() *cobra.Command {
 						expires += " (nobody waits for it)"
 					}
 				}
-				return []any{t.Options.Name, t.Site, t.Options.Owner, cmp.Or(strings.Join(t.On, "+"), "-"), fmt.Sprintf("%d of %d run", t.Running, t.Nodes),
-					site.ReleaseName(t.Options.Release), minute(t.Created), expires, t.Dir}
+				return []any{t.Options.Name, t.Site, t.Options.Owner, fmt.Sprintf("%d of %d run", t.Running, t.Nodes),
+					site.ReleaseName(t.Options.Release), minute(t.Created), expires, cmp.Or(strings.Join(t.On, "+"), "-"), t.Dir}
 			})
 			return cmp.Or(err, silent)
 		},
