@@ -100,7 +100,7 @@ Processes, memory and connections stay; a machine stands still for a moment. Mea
 func (a *app) moveVerb() *cobra.Command {
 	to, preview := "", false
 	c := &cobra.Command{
-		Use: "move SELECTOR...", Args: cobra.MinimumNArgs(1),
+		Use: "move SELECTOR... --to HOST", Args: cobra.MinimumNArgs(1),
 		Short: "Move nodes to another host with all that is theirs",
 		Long: `Moves nodes with what they have written, their own volumes, SSH host keys, name, addresses and MACs. They are copied while they run; then they stop, the rest is copied, and they start on the other host.
 If that fails before a node was given away, it goes on where it was. What was cut short is brought to its end by the next run of the same command, or of orrery up.`,
