@@ -16,9 +16,23 @@ import (
 
 // An Account is the entries of something in a site's journal.
 type Account struct {
-	books map[string]apply.Journal // by host
-	run   string                   // by which the entries know one another
+	books map[string]*book // by host
+	run   string           // by which the entries know one another
 	began time.Time
+}
+
+// A book is the journal on one host.
+type book struct {
+	apply.Journal
+	turn sync.Mutex
+}
+
+// now notes something that has happened just now. Steps end at the same time; what is noted of them is in the order of its times.
+func (b *book) now(e journal.Entry) error {
+	b.turn.Lock()
+	defer b.turn.Unlock()
+	e.Time = time.Now()
+	return b.Add(e)
 }
 
 // all adds an entry to the journal of each host.
@@ -39,7 +53,7 @@ func (r *Account) close() {
 
 // begin notes in a site's journals on its hosts that something begins.
 func begin(f *apply.Fleet, command string) (*Account, error) {
-	r := &Account{books: map[string]apply.Journal{}, began: time.Now()}
+	r := &Account{books: map[string]*book{}, began: time.Now()}
 	r.run = fmt.Sprintf("%x", r.began.UnixNano())
 	for _, h := range f.All {
 		j, err := h.Journal()
@@ -47,7 +61,7 @@ func begin(f *apply.Fleet, command string) (*Account, error) {
 			r.close()
 			return nil, err
 		}
-		r.books[h.Name] = j
+		r.books[h.Name] = &book{Journal: j}
 	}
 	if err := r.all(journal.Entry{Time: r.began, Run: r.run, Kind: "begin", Who: Who(), Command: command}); err != nil {
 		r.close()
@@ -176,9 +190,7 @@ func (r *recorded) End(s *plan.Step, err error) {
 	r.mu.Unlock()
 	// A journal that cannot be written does not stop a run half way; the end of the run says so.
 	if j, ok := r.books[s.Host]; ok {
-		_ = j.Add(journal.Entry{
-			Time: time.Now(), Run: r.run, Kind: r.kind, Step: s.String(), Result: result, Seconds: time.Since(began).Seconds(),
-		})
+		_ = j.now(journal.Entry{Run: r.run, Kind: r.kind, Step: s.String(), Result: result, Seconds: time.Since(began).Seconds()})
 	}
 	r.StepWatcher.End(s, err)
 }
