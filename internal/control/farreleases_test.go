@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"orrery/internal/apply"
@@ -267,10 +268,16 @@ func TestFarSwitchCut(t *testing.T) {
 	d, other := farStaged(t)
 	// The second host is lost when the links of the first have moved, or are about to.
 	lost := false
+	var once sync.Mutex // steps are done at the same time, and some of them after the run
 	d.of("toykat").Command = nil
 	other.slow = func() {
+		once.Lock()
+		defer once.Unlock()
+		if lost {
+			return
+		}
 		f, err := d.Hosts(d.Context(), d.site())
-		if err != nil || lost {
+		if err != nil {
 			return
 		}
 		if r, err := f.All[0].ReadReleases(); err == nil && r.Switch != nil {
