@@ -62,7 +62,7 @@ func (w *walk) extent(f int, from, to int64) (vault.Extent, error) {
 			return x, w.ctx.Err()
 		}
 		n := min(vault.PieceSize-at%vault.PieceSize, to-at)
-		got, err := readAt(f, w.buffer[:n], at)
+		got, err := tree.ReadAt(f, w.buffer[:n], at)
 		if err != nil {
 			return x, err
 		}
@@ -77,19 +77,4 @@ func (w *walk) extent(f int, from, to int64) (vault.Extent, error) {
 		at += n
 	}
 	return x, nil
-}
-
-// readAt reads as much as there is.
-func readAt(f int, b []byte, at int64) (got int, err error) {
-	for got < len(b) {
-		n, err := unix.Pread(f, b[got:], at+int64(got))
-		if errors.Is(err, unix.EINTR) {
-			continue
-		}
-		if err != nil || n == 0 {
-			return got, err
-		}
-		got += n
-	}
-	return got, nil
 }

@@ -117,3 +117,18 @@ func byBuffer(to, from int, at, bytes int64) (int, error) {
 	}
 	return unix.Pwrite(to, b[:max(n, 0)], at)
 }
+
+// ReadAt reads from a place in a file, as much as there is, until b is full.
+func ReadAt(f int, b []byte, at int64) (got int, err error) {
+	for got < len(b) {
+		n, err := unix.Pread(f, b[got:], at+int64(got))
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err != nil || n == 0 {
+			return got, err
+		}
+		got += n
+	}
+	return got, nil
+}
