@@ -2,11 +2,9 @@ package remote
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"net"
 	"os"
 	"time"
@@ -14,7 +12,6 @@ import (
 	"orrery/internal/apply"
 	"orrery/internal/host"
 	"orrery/internal/image"
-	"orrery/internal/journal"
 	"orrery/internal/observe"
 	"orrery/internal/plan"
 	"orrery/internal/problem"
@@ -307,156 +304,6 @@ func (f *far) KeepTwin(ctx context.Context, r twin.Record) error {
 
 // ForgetTwin removes what is kept of a twin over there.
 func (f *far) ForgetTwin(ctx context.Context) error { return f.ask(ctx, toForget, f.q(), nil, nil) }
-
-// Entries gives what the journal has. It comes as lines, which are read as those of a file that anybody may have written.
-func (f *far) Entries(ctx context.Context, runs int) (all []journal.Entry, damaged []int, err error) {
-	q := f.q()
-	q.Runs = runs
-	l, err := f.stream(ctx, toRecount, q)
-	if err != nil {
-		return nil, nil, err
-	}
-	defer l.Close() //nolint:errcheck // it was only read
-	all, wrong, _, err := journal.Scan(io.LimitReader(l, mostOfAJournal))
-	if err == nil && (len(wrong) > 0 || json.Unmarshal(l.result, &damaged) != nil) { // if it was cut off, there is no result
-		err = errors.New("it sends what is none")
-	}
-	switch {
-	case err == nil:
-		return all, damaged, nil
-	case errors.Is(err, ErrLost):
-		return nil, nil, err
-	}
-	return nil, nil, problem.New(problem.Failed, "the journal of host %s cannot be read", f.at.Host).Because(err)
-}
-
-// entry is one of a journal, on its way.
-type entry struct {
-	Entry journal.Entry `json:"entry"`
-}
-
-// A record is a journal that the helper writes.
-type record struct {
-	far  *far
-	talk *wire.Talk
-	turn chan struct{} // entries are written one after the other
-}
-
-// Journal opens the journal.
-func (f *far) Journal() (apply.Journal, error) {
-	t, err := f.begin(context.Background(), toNote, f.q())
-	if err != nil {
-		return nil, err
-	}
-	r := &record{f, t, make(chan struct{}, 1)}
-	if err := r.heard(); err != nil {
-		t.Close()
-		return nil, err
-	}
-	return r, nil
-}
-
-// heard waits until something has been done.
-func (r *record) heard() error {
-	var w word
-	if err := r.talk.Hear(&w); err != nil {
-		return r.far.lost(err)
-	}
-	if w.Fault != nil {
-		return r.far.there(w.Fault.err())
-	}
-	return nil
-}
-
-// Add adds an entry.
-func (r *record) Add(e journal.Entry) error {
-	r.turn <- struct{}{}
-	defer func() { <-r.turn }()
-	if err := r.talk.Say(entry{e}); err != nil {
-		return r.far.lost(err)
-	}
-	return r.heard()
-}
-
-// Close closes it.
-func (r *record) Close() error {
-	r.talk.Stop()
-	err := r.far.result(r.talk, nil, nil)
-	r.talk.Close()
-	return err
-}
-
-// Log opens what the roles of a node printed.
-func (f *far) Log(node string) (io.ReadCloser, error) {
-	q := f.q()
-	q.Log = node
-	return f.stream(context.Background(), toShow, q)
-}
-
-// stream asks for what comes in pieces.
-func (f *far) stream(ctx context.Context, about string, q question) (*log, error) {
-	t, err := f.begin(ctx, about, q)
-	if err != nil {
-		return nil, err
-	}
-	l := &log{far: f, talk: t}
-	l.unwatch = context.AfterFunc(ctx, t.Close)
-	if err := l.more(); err != nil && !errors.Is(err, io.EOF) {
-		l.unwatch()
-		t.Close()
-		return nil, err
-	}
-	return l, nil
-}
-
-// A log comes in pieces.
-type log struct {
-	far     *far
-	talk    *wire.Talk
-	piece   []byte
-	ended   error
-	result  json.RawMessage // that came after the last
-	unwatch func() bool
-}
-
-func (l *log) Read(p []byte) (int, error) {
-	for len(l.piece) == 0 {
-		if err := l.more(); err != nil {
-			return 0, err
-		}
-	}
-	n := copy(p, l.piece)
-	l.piece = l.piece[n:]
-	return n, nil
-}
-
-// more waits for the next piece.
-func (l *log) more() error {
-	if l.ended != nil {
-		return l.ended
-	}
-	var w word
-	switch err := l.talk.Hear(&w); {
-	case err != nil:
-		l.ended = l.far.lost(err)
-	case w.Fault != nil:
-		l.ended = l.far.there(w.Fault.err())
-	case w.Result != nil:
-		l.ended, l.result = io.EOF, w.Result
-	}
-	l.piece = w.Bytes
-	return l.ended
-}
-
-// Close closes it.
-func (l *log) Close() error {
-	if l.ended == nil {
-		l.ended = fs.ErrClosed
-	}
-	l.unwatch()
-	l.talk.Close()
-	return nil
-}
 
 // Redact hides the values of secrets, of which this end knows.
 func (f *far) Redact(text string) string { return f.secrets.Redact(text) }

@@ -1,0 +1,83 @@
+package remote
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+
+	"orrery/internal/wire"
+)
+
+// Log opens what the roles of a node printed.
+func (f *far) Log(node string) (io.ReadCloser, error) {
+	q := f.q()
+	q.Log = node
+	return f.stream(context.Background(), toShow, q)
+}
+
+// stream asks for what comes in pieces.
+func (f *far) stream(ctx context.Context, about string, q question) (*log, error) {
+	t, err := f.begin(ctx, about, q)
+	if err != nil {
+		return nil, err
+	}
+	l := &log{far: f, talk: t}
+	l.unwatch = context.AfterFunc(ctx, t.Close)
+	if err := l.more(); err != nil && !errors.Is(err, io.EOF) {
+		l.unwatch()
+		t.Close()
+		return nil, err
+	}
+	return l, nil
+}
+
+// A log comes in pieces.
+type log struct {
+	far     *far
+	talk    *wire.Talk
+	piece   []byte
+	ended   error
+	result  json.RawMessage // that came after the last
+	unwatch func() bool
+}
+
+func (l *log) Read(p []byte) (int, error) {
+	for len(l.piece) == 0 {
+		if err := l.more(); err != nil {
+			return 0, err
+		}
+	}
+	n := copy(p, l.piece)
+	l.piece = l.piece[n:]
+	return n, nil
+}
+
+// more waits for the next piece.
+func (l *log) more() error {
+	if l.ended != nil {
+		return l.ended
+	}
+	var w word
+	switch err := l.talk.Hear(&w); {
+	case err != nil:
+		l.ended = l.far.lost(err)
+	case w.Fault != nil:
+		l.ended = l.far.there(w.Fault.err())
+	case w.Result != nil:
+		l.ended, l.result = io.EOF, w.Result
+	}
+	l.piece = w.Bytes
+	return l.ended
+}
+
+// Close closes it.
+func (l *log) Close() error {
+	if l.ended == nil {
+		l.ended = fs.ErrClosed
+	}
+	l.unwatch()
+	l.talk.Close()
+	return nil
+}
