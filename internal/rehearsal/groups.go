@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"orrery/internal/engine/cgroup"
+	"orrery/internal/tree"
 )
 
 // mounted is where control groups are on a machine and, as it sees it, on each host.
@@ -33,23 +34,18 @@ type hierarchy struct {
 
 // hierarchies gives those of a machine: one of version 2, or several of version 1 and perhaps one of version 2 beside them.
 func hierarchies(top string) []hierarchy {
-	if exists(filepath.Join(top, "cgroup.controllers")) {
+	if tree.Exists(filepath.Join(top, "cgroup.controllers")) {
 		return []hierarchy{{top, true, true}}
 	}
 	entries, _ := os.ReadDir(top)
 	var all []hierarchy
 	for _, e := range entries {
 		dir := filepath.Join(top, e.Name())
-		if e.IsDir() && exists(filepath.Join(dir, "cgroup.procs")) { // a link is another name of one
-			all = append(all, hierarchy{dir: dir, v2: exists(filepath.Join(dir, "cgroup.controllers"))})
+		if e.IsDir() && tree.Exists(filepath.Join(dir, "cgroup.procs")) { // a link is another name of one
+			all = append(all, hierarchy{dir: dir, v2: tree.Exists(filepath.Join(dir, "cgroup.controllers"))})
 		}
 	}
 	return all
-}
-
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
 }
 
 // enter moves this process into a group, which it makes if it is not there.
@@ -65,7 +61,7 @@ type bound struct{ file, text string }
 
 // bounds gives what bounds a group to so many bytes a second; 0: to nothing.
 func bounds(top, group, device string, rate int64) []bound {
-	if v1 := filepath.Join(top, "blkio", group); exists(filepath.Join(top, "blkio")) {
+	if v1 := filepath.Join(top, "blkio", group); tree.Exists(filepath.Join(top, "blkio")) {
 		text := fmt.Sprintf("%s %d", device, rate)
 		return []bound{{filepath.Join(v1, "blkio.throttle.read_bps_device"), text}, {filepath.Join(v1, "blkio.throttle.write_bps_device"), text}}
 	}

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"orrery/internal/tree"
 	"orrery/test/need"
 )
 
@@ -141,7 +142,7 @@ func TestKilled(t *testing.T) {
 		_, keeper := start(t)
 		must(t, syscall.Kill(keeper, syscall.SIGKILL))
 		must(t, patiently(func() error { // it may not have died yet
-			if err := Sweep(of.state); err != nil || !exists(of.dir()) {
+			if err := Sweep(of.state); err != nil || !tree.Exists(of.dir()) {
 				return err
 			}
 			return errors.New("hosts whose keeper was killed have not been swept")

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
+
+	"orrery/internal/tree"
 )
 
 // mountRoot mounts the host's root: the machine's with what the host has written above it, which is on its disk.
@@ -120,10 +122,10 @@ func lendLayers(store string) error {
 	}
 	for _, e := range entries {
 		from, at := filepath.Join(layers, e.Name()), filepath.Join(store, e.Name())
-		if !exists(filepath.Join(from, "layer.json")) {
+		if !tree.Exists(filepath.Join(from, "layer.json")) {
 			continue
 		}
-		if err := bindReadOnly(from, at); err != nil && exists(from) { // somebody may have removed it just now
+		if err := bindReadOnly(from, at); err != nil && tree.Exists(from) { // somebody may have removed it just now
 			return err
 		}
 	}

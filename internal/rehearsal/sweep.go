@@ -12,6 +12,7 @@ import (
 
 	"orrery/internal/engine/cgroup"
 	"orrery/internal/host"
+	"orrery/internal/tree"
 )
 
 // Sweep removes what hosts have left whose keeper was killed, and which have a directory in this one.
@@ -75,11 +76,11 @@ func (s set) gone() error {
 // traces gives what is on this machine of some hosts: control groups with who is in them, a directory, disks.
 func (s set) traces() []string {
 	var left []string
-	if exists(s.dir()) {
+	if tree.Exists(s.dir()) {
 		left = append(left, s.dir())
 	}
 	for _, h := range hierarchies(mounted) {
-		if group := filepath.Join(h.dir, groupOf(s.name)); exists(group) {
+		if group := filepath.Join(h.dir, groupOf(s.name)); tree.Exists(group) {
 			left = append(left, fmt.Sprintf("%s with processes %v", group, groupsOf(s.name).Processes()))
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"orrery/internal/problem"
 	"orrery/internal/rehearsal"
 	"orrery/internal/site"
+	"orrery/internal/tree"
 )
 
 // Rehearse plays the hosts of a site as long as a command runs on the one from which it is steered, in the site directory. Hosts have no way out to packages, so the layers that nodes need are built
@@ -61,15 +62,10 @@ func options(c *control.Session, s *site.Site, places []rehearsal.Place) (rehear
 		return o, err
 	}
 	o.Programs = map[string]string{"orrery": program}
-	if guest := filepath.Join(filepath.Dir(program), "orrery-guest"); there(guest) {
+	if guest := filepath.Join(filepath.Dir(program), "orrery-guest"); tree.Exists(guest) {
 		o.Programs["orrery-guest"] = guest
 	}
 	return o, nil
-}
-
-func there(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
 }
 
 // state is where rehearsals have what is not in their namespaces.
@@ -87,7 +83,7 @@ func others(places []rehearsal.Place, but int) (names []string) {
 // Under gives the rehearsal of a site that is under way, seen from this machine or from one of its hosts.
 func Under(c *control.Session, s *site.Site) (*rehearsal.Hosts, error) {
 	socket := rehearsal.Within
-	if !there(socket) {
+	if !tree.Exists(socket) {
 		socket = rehearsal.Socket(state(c), s.Key())
 	}
 	h, err := rehearsal.Attach(socket)
