@@ -2,15 +2,12 @@ package cli
 
 import (
 	"context"
-	"errors"
 
 	"github.com/spf13/cobra"
 
 	"orrery/internal/cli/screen"
 	"orrery/internal/control"
 	"orrery/internal/control/way"
-	"orrery/internal/host"
-	"orrery/internal/problem"
 	"orrery/internal/site"
 )
 
@@ -28,19 +25,12 @@ func (a *app) shellVerb() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			command := host.Command{Args: args[1:], User: user, TTY: host.IsTerminal(a.in) && host.IsTerminal(screen.Unshown(a.out))}
-			if !command.TTY {
-				command.Stdin, command.Stdout, command.Stderr = a.in, a.out, a.err
-			}
+			command := screen.Command(a.in, a.out, a.err, args[1:])
+			command.User = user
 			if len(command.Args) == 0 {
 				command.Args = []string{"/bin/sh", "-c", "cd; exec $(command -v bash || echo sh) -l"}
 			}
-			err = a.Noted(s, func() error { return in.Run(ctx, command) })
-			var run *host.RunError
-			if errors.As(err, &run) && run.Status > 0 {
-				return problem.Status(run.Status) // the command has said itself what was wrong
-			}
-			return err
+			return screen.Ended(a.Noted(s, func() error { return in.Run(ctx, command) }))
 		}),
 	}
 	c.Flags().StringVarP(&user, "user", "u", "", "run as this `user` in the node")

@@ -3,7 +3,6 @@ package rehearse
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -56,7 +55,7 @@ The verbs below do to hosts what befalls hosts. They work in that shell, and in 
 			if len(args) == 0 {
 				args = []string{"/bin/bash"}
 			}
-			return byStatus(rehearsals.Rehearse(c.Context(), v.Session, s, v.through(args)))
+			return screen.Ended(rehearsals.Rehearse(c.Context(), v.Session, s, screen.Command(v.in, v.out, v.err, args)))
 		}),
 	}
 	c.AddCommand(v.cut(), v.gaps(), v.slow(),
@@ -68,15 +67,6 @@ The verbs below do to hosts what befalls hosts. They work in that shell, and in 
 	return c
 }
 
-// through gives a command on the streams of this program.
-func (v *verbs) through(args []string) host.Command {
-	c := host.Command{Args: args, TTY: host.IsTerminal(v.in) && host.IsTerminal(screen.Unshown(v.out))}
-	if !c.TTY {
-		c.Stdin, c.Stdout, c.Stderr = v.in, v.out, v.err
-	}
-	return c
-}
-
 // asRoot is what a verb does that is for root only.
 func (v *verbs) asRoot(do run) run {
 	return func(c *cobra.Command, args []string) error {
@@ -85,15 +75,6 @@ func (v *verbs) asRoot(do run) run {
 		}
 		return do(c, args)
 	}
-}
-
-// byStatus leaves it at the exit status of a command that has said itself what was wrong.
-func byStatus(err error) error {
-	var run *host.RunError
-	if errors.As(err, &run) && run.Status > 0 {
-		return problem.Status(run.Status)
-	}
-	return err
 }
 
 // befall does something to a host.
@@ -183,7 +164,7 @@ func (v *verbs) measure(ctx context.Context, args []string) error {
 	if shown := v.show(gaps); shown != nil {
 		return shown
 	}
-	return byStatus(err)
+	return screen.Ended(err)
 }
 
 // show shows how long nodes did not answer.
