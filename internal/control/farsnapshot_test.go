@@ -50,20 +50,12 @@ func (d *desk) noSnapshot(what string, on ...*machine) {
 // TestFarSnapshot: a snapshot has the nodes of all hosts, and is put back on all of them, or on none. Whoever steers finds the same.
 func TestFarSnapshot(t *testing.T) {
 	d, other := farDisks(t)
-	write := func(text string) {
-		t.Helper()
-		d.say("db", motd, text)
-		d.say("db", book, text)
-		d.say("web1", motd, text)
-	}
 	want := func(db, web string) {
 		t.Helper()
-		d.wantSaid("db", motd, db)
-		d.wantSaid("db", book, db)
-		d.wantSaid("web1", motd, web)
+		d.wantWritten(db, web)
 		d.wantNodes(farUp)
 	}
-	write("then")
+	d.writeAll("then")
 	other.fault.Fail("Freeze", "web1", 1, nil)
 	_, err := snapshots.Take(t.Context(), d.Session, d.site(), nil, snapshots.Part{})
 	if err == nil || strings.Count(err.Error(), "this failure was ordered") != 1 {
@@ -79,7 +71,7 @@ func TestFarSnapshot(t *testing.T) {
 	if size, err := snapshots.Size(t.Context(), taken); err != nil || size.Apparent == 0 {
 		t.Errorf("its size is %+v: %v", size, err)
 	}
-	write("now")
+	d.writeAll("now")
 	other.fault.Fail("Start", "web1", 1, nil)
 	_, err = snapshots.Restore(t.Context(), d.Session, d.site(), taken.ID, nil)
 	d.wantExit(err, problem.Undone, "everything is as it was before")

@@ -34,6 +34,22 @@ func (d *desk) wantSaid(node, path, want string) {
 
 const motd, book = "/etc/motd", "/srv/archive/book"
 
+// writeAll lets nodes of two hosts, and a volume, have a text.
+func (d *desk) writeAll(text string) {
+	d.Helper()
+	d.say("db", motd, text)
+	d.say("db", book, text)
+	d.say("web1", motd, text)
+}
+
+// wantWritten reports what of that they do not have.
+func (d *desk) wantWritten(db, web string) {
+	d.Helper()
+	d.wantSaid("db", motd, db)
+	d.wantSaid("db", book, db)
+	d.wantSaid("web1", motd, web)
+}
+
 // TestSnapshot: what nodes and their volumes have written is put back as it was, for all of them or for some; what was refused or
 // failed leaves all as it is.
 func TestSnapshot(t *testing.T) {
@@ -42,26 +58,18 @@ func TestSnapshot(t *testing.T) {
 	_, err := snapshots.Take(t.Context(), d.Session, s, nil, snapshots.Part{})
 	d.wantExit(err, problem.Failed, "none of these nodes", "orrery up")
 	d.up()
-	write := func(text string) {
-		t.Helper()
-		d.say("db", motd, text)
-		d.say("db", book, text)
-		d.say("web1", motd, text)
-	}
 	want := func(db, web string) {
 		t.Helper()
-		d.wantSaid("db", motd, db)
-		d.wantSaid("db", book, db)
-		d.wantSaid("web1", motd, web)
+		d.wantWritten(db, web)
 		d.wantNodes(allUp)
 	}
-	write("then")
+	d.writeAll("then")
 	taken, err := snapshots.Take(t.Context(), d.Session, s, nil, snapshots.Part{})
 	d.must(err)
 	if size, err := snapshots.Size(t.Context(), taken); err != nil || size.Apparent == 0 || len(taken.Nodes) != 3 || len(taken.Volumes) != 1 {
 		t.Errorf("taken was %+v of %+v, %v", taken, size, err)
 	}
-	write("now")
+	d.writeAll("now")
 	asker := &refuses{}
 	d.Asker = asker
 	_, err = snapshots.Restore(t.Context(), d.Session, s, taken.ID, nil)

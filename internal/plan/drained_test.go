@@ -5,27 +5,11 @@ import (
 	"testing"
 
 	"orrery/internal/observe"
-	"orrery/internal/site"
-	"orrery/internal/site/spec"
 )
 
 // TestDrainedHost: what is on a drained host goes on there; what is not comes to another, or is left alone where it is declared there.
 func TestDrainedHost(t *testing.T) {
-	node := func(name, host string) site.Node {
-		return site.Node{Name: name, ID: len(name), Engine: "lxc", Image: "debian", Host: host}
-	}
-	s := &site.Site{
-		Name: "s", Hosts: []site.Host{{Name: "sv1"}, {Name: "sv2", Address: "sv2"}}, Images: []site.Image{{Name: "debian", Suite: "bookworm"}},
-		Nodes: []site.Node{node("a", "sv2"), node("ab", ""), node("new", ""), node("fixed", "sv2"), node("to-move", "sv2")},
-	}
-	there := func(name string) observe.Node {
-		n, _ := s.Node(name)
-		made, err := spec.NewMaker(s).Node(n)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return observe.Node{Node: *made, State: observe.Running, Configured: true}
-	}
+	s, there := onTwo(t, bare("a", "sv2"), bare("ab", ""), bare("new", ""), bare("fixed", "sv2"), bare("to-move", "sv2"))
 	can := map[string]observe.Capabilities{"lxc": {Containers: true}}
 	hosts := []observe.Host{
 		{Name: "sv1", Cpus: 8, Memory: 1 << 34, Engines: can, Nodes: []observe.Node{there("to-move")}},

@@ -11,21 +11,7 @@ import (
 
 // TestUnknownHost: a host of which nothing is known is not an empty one. No node is made that may be there, none is moved there, and nobody is placed there.
 func TestUnknownHost(t *testing.T) {
-	node := func(name, host string) site.Node {
-		return site.Node{Name: name, ID: len(name), Engine: "lxc", Image: "debian", Host: host}
-	}
-	s := &site.Site{
-		Name: "s", Hosts: []site.Host{{Name: "sv1"}, {Name: "sv2", Address: "sv2"}}, Images: []site.Image{{Name: "debian", Suite: "bookworm"}},
-		Nodes: []site.Node{node("here", "sv1"), node("there1", "sv2"), node("anywhere", ""), node("to-move-on", "sv2"), node("brand-new", "sv1")},
-	}
-	there := func(name string) observe.Node {
-		n, _ := s.Node(name)
-		made, err := spec.NewMaker(s).Node(n)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return observe.Node{Node: *made, State: observe.Running, Configured: true}
-	}
+	s, there := onTwo(t, bare("here", "sv1"), bare("there1", "sv2"), bare("anywhere", ""), bare("to-move-on", "sv2"), bare("brand-new", "sv1"))
 	can := map[string]observe.Capabilities{"lxc": {Containers: true}}
 	known := observe.Host{Name: "sv1", Cpus: 8, Memory: 1 << 34, Engines: can, Nodes: []observe.Node{there("to-move-on")}}
 	hosts := []observe.Host{known, {Name: "sv2", Unknown: true}}
@@ -57,5 +43,27 @@ func TestUnknownHost(t *testing.T) {
 		{Name: "a", NICs: []site.NIC{{Network: "lan"}, {Network: "wire"}}}, {Name: "b", NICs: []site.NIC{{Network: "lan"}, {Network: "wire"}}},
 	}}, map[string]string{"a": "sv1", "b": "sv2"}); len(s) != 1 || strings.Join(s["lan"], " ") != "sv1 sv2" {
 		t.Errorf("networks over hosts are %v", s)
+	}
+}
+
+// bare gives a node with nothing on it; "" for a host: it is placed.
+func bare(name, host string) site.Node {
+	return site.Node{Name: name, ID: len(name), Engine: "lxc", Image: "debian", Host: host}
+}
+
+// onTwo gives a site of nodes on two hosts, and how each is observed that is there.
+func onTwo(t *testing.T, nodes ...site.Node) (s *site.Site, there func(name string) observe.Node) {
+	s = &site.Site{
+		Name: "s", Hosts: []site.Host{{Name: "sv1"}, {Name: "sv2", Address: "sv2"}}, Images: []site.Image{{Name: "debian", Suite: "bookworm"}},
+		Nodes: nodes,
+	}
+	return s, func(name string) observe.Node {
+		t.Helper()
+		n, _ := s.Node(name)
+		made, err := spec.NewMaker(s).Node(n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return observe.Node{Node: *made, State: observe.Running, Configured: true}
 	}
 }
